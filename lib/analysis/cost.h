@@ -1,4 +1,4 @@
-// lib/analysis/cost.h - what running a function takes, counted.
+// lib/analysis/cost.h - estimates the work of running a function.
 #pragma once
 
 #include <cstdint>
@@ -9,26 +9,28 @@
 
 namespace mlc {
 
-// Sizes of open dimensions by symbol.
+// Sizes of dynamic dimensions by symbol.
 using SymbolSizes = std::map<std::string, int64_t>;
 
-// The type with numbers for its dimensions; a symbol without a size counts 1.
+// Returns the type with numbers for its symbols; a symbol without a size counts as 1.
 Type Sized(Type type, const SymbolSizes& sizes);
 
-// Multiply-adds that take as long as writing an element does, about.
+// The approximate number of multiply-adds in the time that writing one element takes.
 inline constexpr double kWorkOfElement = 8;
 
 struct Cost {
   double multiply_adds = 0;
-  double elements = 0;  // that operations write
-  double inputs = 0;    // elements of a function's inputs
+  double elements = 0;  // elements that operations write
+  double inputs = 0;    // elements of the function's inputs
 };
-// At these sizes; a symbol without one counts 1. A loop's body counts as often as it runs where its
-// test says so, else eight times; of two branches the dearer counts.
+// Returns the cost at these sizes; a symbol without a size counts as 1. A loop body counts once per
+// iteration if the trip count follows from the loop's condition, else eight times. Of two branches
+// the more expensive one counts.
 Cost CostOf(const Function& function, const SymbolSizes& sizes);
-// How often a loop runs that counts up from 0 to what its condition compares with; of others a guess.
+// Returns the trip count of a loop that counts up from 0 to the operand of its comparison, or an
+// estimate for other loops.
 double Trips(const Operation& loop, const SymbolSizes& sizes);
-// Of an operation that is run once, without what is in its blocks.
+// Returns the cost of one execution of the operation, without its nested blocks.
 Cost CostOf(const Operation& op, const SymbolSizes& sizes);
 
 }  // namespace mlc

@@ -11,7 +11,7 @@ namespace {
 
 bool IsFloatTensor(const Type& type) { return type.is_tensor() && IsFloat(type.dtype); }
 
-// Calls visit(op, how often it runs) with each operation of the block, inner ones first.
+// Calls visit(op, number of executions) for each operation of the block, inner operations first.
 void Visit(const Block& block, double times, const SymbolSizes& sizes,
            const std::function<void(const Operation&, double)>& visit) {
   for (const auto& op : block.operations()) {
@@ -30,7 +30,7 @@ void ForEachWork(const Function& function,
   });
 }
 
-// An operation with blocks is in fp32 where anything in them is.
+// An operation with blocks is in fp32 if any operation in them is.
 FloatWork TypeOfStep(const Operation& op) {
   FloatWork type = FloatWorkOf(op);
   for (const auto& nested : op.blocks)
@@ -38,8 +38,8 @@ FloatWork TypeOfStep(const Operation& op) {
   return type;
 }
 
-// Operations in fp32 come as early as they can, so that all fp16 operations which wait for none of
-// those that follow are one group, and so on.
+// Executes fp32 operations as early as possible, so that all fp16 operations that do not depend on
+// later ones form one segment, and so on.
 int CountSegments(const Block& block) {
   int segments = 0;
   struct Step {
@@ -48,7 +48,8 @@ int CountSegments(const Block& block) {
     std::unordered_set<const Operation*> waits_for;
   };
   std::vector<Step> left;
-  std::unordered_map<const Operation*, const Operation*> outer;  // operations of blocks
+  std::unordered_map<const Operation*, const Operation*>
+      outer;  // maps each operation to the operation of this block that contains it
   for (const auto& op : block.operations()) {
     Step step{op.get(), TypeOfStep(*op), {}};
     const std::function<void(const Operation&)> look = [&](const Operation& at) {
@@ -71,7 +72,7 @@ int CountSegments(const Block& block) {
     left.push_back(std::move(step));
   }
   std::unordered_set<const Operation*> done;
-  // In order, since an operation comes after what it waits for. Returns whether one of the type ran.
+  // Runs all operations that are ready, in program order. Returns whether one of this type was run.
   auto run = [&](FloatWork type) {
     bool ran = false;
     std::erase_if(left, [&](const Step& step) {
@@ -107,7 +108,7 @@ FloatWork FloatWorkOf(const Operation& op) {
     for (const Operand& operand : op.args()[i])
       if (has_fp16 || !operand.constant()) look(operand.type());
   }
-  // A cast between floats: one operand, and a result of another type.
+  // A cast between float types: one operand, and a result of another type.
   if (op.results.size() == 1 && op.def->elementwise() && fp16 && other) {
     const Operand& x = op.args()[0][0];
     int operands = 0;
@@ -153,7 +154,7 @@ Fp16Share Fp16ShareOf(const Program& program) {
 
 bool HasFp16Form(const Operation& op, Opset target) {
   const Form* form = op.def->FormFor(target);
-  if (!form) form = &op.def->forms.front();  // newer than the target: the writer refuses it
+  if (!form) form = &op.def->forms.front();  // newer than the target, which the writer reports
   for (size_t i = 0; i < op.args().size(); ++i) {
     const int param = form->Find(op.def->canonical().params[i].name);
     for (const Operand& operand : op.args()[i])

@@ -1,14 +1,15 @@
-// lib/analysis/fp16_share.h - how much of a program's work is in fp16, and in how many segments.
+// lib/analysis/fp16_share.h - the share of a program's work that is done in fp16, and its number of
+// fp16 segments.
 //
-// An operation's work is the estimate of cost.h: multiply-adds, at least one for each element that
-// it writes. It is in fp16 when all float operands and results of the operation are fp16. An operand
-// that the operator has in fp32 only (a scale factor) does not count where it is a constant. These
-// are outside of the measure: constants in every form, casts between floats, operations without
-// float operands and results, loops and branches themselves (what is in their blocks counts, as
-// often as it runs). Open dimensions have their lower bounds, the default shape of a package.
+// The work of an operation is estimated by cost.h: its multiply-adds, at least one per written
+// element. It counts as fp16 if all float operands and results are fp16; a constant operand that
+// the operator supports in fp32 only (a scale factor) is ignored. Not measured are constants in
+// every form, casts between float types, operations without float operands and results, and loops
+// and branches themselves; the operations in their blocks count once per execution. Dynamic
+// dimensions have their lower bounds, which give the default shape of a package.
 //
-// A segment is a group of fp16 operations that a device can run without anything in fp32 in between.
-// There are as many as an order of execution needs at least.
+// A segment is a group of fp16 operations that a device can execute without an fp32 operation in
+// between. The number of segments is the minimum over all execution orders.
 #pragma once
 
 #include "lib/analysis/cost.h"
@@ -16,29 +17,29 @@
 namespace mlc {
 
 enum class FloatWork : uint8_t { kNone, kFp16, kFp32 };
-// In which type the operation computes, as defined above; kNone: it is outside of the measure.
+// The type in which the operation computes, as defined above, or kNone if it is not measured.
 FloatWork FloatWorkOf(const Operation& op);
 
 struct Fp16Share {
   double fp16 = 0, fp32 = 0;  // work
   int segments = 0;
-  // 1 where there is no work.
+  // Returns the share of fp16, or 1 if there is no work.
   double share() const { return fp16 + fp32 > 0 ? fp16 / (fp16 + fp32) : 1; }
 };
 Fp16Share Fp16ShareOf(const Function& function);
-// All functions together.
+// Returns the sum over all functions.
 Fp16Share Fp16ShareOf(const Program& program);
 
-// Returns whether the target's form of the operator takes fp16 wherever the operation has fp32 now.
-// Constant parameters that exist in fp32 only (scale factors) do not count.
+// Whether the target's form of the operator supports fp16 for all operands and results that are
+// fp32 now. Constant parameters that exist in fp32 only (scale factors) are ignored.
 bool HasFp16Form(const Operation& op, Opset target);
-// Returns the share of the work in operations that the target has in fp32 only.
+// Returns the share of the work in operations that the target supports in fp32 only.
 double NoFp16FormShare(const Program& program, Opset target);
 
-// The lower bounds of the open dimensions: the sizes of the default shape.
+// Returns the lower bounds of the dynamic dimensions, which give the default shape.
 SymbolSizes DefaultSizes(const Function& function);
 
-// The work of each operation that is in the measure: how often it runs is counted.
+// Returns the work of each measured operation, multiplied by its number of executions.
 std::map<const Operation*, double> WorkOfOperations(const Function& function);
 
 }  // namespace mlc

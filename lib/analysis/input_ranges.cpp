@@ -14,7 +14,7 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 using Bounds = std::pair<double, double>;
 
-// Greatest and least value of a type that is worth drawing where the program says nothing.
+// Returns the range of useful values of a type if the program does not restrict them.
 Bounds Usual(DType dtype, bool opaque) {
   switch (dtype) {
     case DType::kUint8:
@@ -44,7 +44,7 @@ InputRange IntegerRange(const Want& want, DType dtype) {
   }
   auto [low, high] = Usual(dtype, want.opaque);
   bool unsigned_type = low >= 0 && !want.opaque;
-  // Of eight bits that no scale brings to size, all values come.
+  // For 8-bit types without a larger scale, all values are generated.
   if (want.scale > (Bits(dtype) == 8 ? 1 : 0)) {
     low = std::floor(want.center - 2 * want.scale);
     high = std::ceil(want.center + 2 * want.scale);
@@ -66,7 +66,7 @@ InputRange IntegerRange(const Want& want, DType dtype) {
   return range;
 }
 
-// Whether numbers of this place and size are pixels: x / 255, (x - 127.5) / 128, x - 117.
+// Whether scale and center are those of pixels: x / 255, (x - 127.5) / 128, x - 117.
 bool AreImage(const Want& want, int rank) {
   bool large = want.scale >= 32 && want.scale <= 300 && want.center >= -300 && want.center <= 300;
   bool mean = want.scale < 32 && want.center >= 32 && want.center <= 200;
@@ -94,10 +94,10 @@ InputRange FloatRange(const Want& want, int rank) {
     bool image = AreImage(want, rank);
     low = image ? 0 : want.center - 2 * want.scale;
     high = image ? 255 : want.center + 2 * want.scale;
-    if (image) range.why = "an image, by the scale that it is brought to";
-    if (range.why.empty()) range.why = "the scale that it is brought to";
+    if (image) range.why = "an image, according to its scale factor";
+    if (range.why.empty()) range.why = "its scale factor";
   } else if (want.soft_low <= want.soft_high && (want.soft_low < -3 || want.soft_high > 3)) {
-    // Thresholds that N(0, 1) hardly reaches.
+    // Thresholds that N(0, 1) rarely reaches.
     low = std::max(-1e30, std::min(want.soft_low, want.soft_high - 2));
     high = std::min(1e30, want.soft_high);
   }
@@ -111,13 +111,13 @@ InputRange FloatRange(const Want& want, int rank) {
   return range;
 }
 
-// The first of the two dimensions of a picture: [.., channels, rows, columns] or [.., rows, columns,
-// channels] with as many channels as pictures have; -1 for other shapes.
+// Returns the first of the two spatial dimensions of an image: [.., channels, rows, columns] or
+// [.., rows, columns, channels] with a plausible number of channels; -1 for other shapes.
 int PictureAxis(const Dims& dims) {
   constexpr int64_t kLeastSide = 16;
   const auto rank = static_cast<int>(dims.size());
   if (rank < 3 || rank > 5) return -1;
-  // [1, tokens, features] is no picture.
+  // [1, tokens, features] is not an image.
   auto channels = [&](int64_t size) { return (size == 1 && rank > 3) || size == 3 || size == 4; };
   auto sides = [&](int axis) { return dims[axis] >= kLeastSide && dims[axis + 1] >= kLeastSide; };
   if (channels(dims[rank - 3]) && sides(rank - 2)) return rank - 2;
@@ -125,7 +125,8 @@ int PictureAxis(const Dims& dims) {
   return -1;
 }
 
-// The dimension of frequencies, as a transform of 2^n samples has them; -1: none.
+// Returns the dimension of frequencies, whose size is that of a Fourier transform of 2^n samples;
+// -1 if there is none.
 int SpectrumAxis(const Dims& dims) {
   constexpr int64_t kLeast = 65, kMost = 2049;
   for (int axis = std::ssize(dims) - 1; axis > 0; --axis)
@@ -135,7 +136,7 @@ int SpectrumAxis(const Dims& dims) {
   return -1;
 }
 
-// The dimension of four letters, as a sequence of DNA has them in each place; -1: none.
+// Returns the dimension of size four in a one-hot encoded DNA sequence; -1 if there is none.
 int OneHotAxis(const Dims& dims) {
   constexpr int64_t kLetters = 4, kLeastPlaces = 64;
   if (dims.size() != 3) return -1;
@@ -144,7 +145,7 @@ int OneHotAxis(const Dims& dims) {
   return -1;
 }
 
-// How elements go together, and for what the program says too little of, the usual range.
+// Sets the correlation of elements, and a default range if the program restricts it too little.
 void SetLook(const Dims& dims, const Want& want, InputRange& range) {
   using Kind = InputRange::Kind;
   if (range.kind == Kind::kMask || !range.parts.empty()) return;
@@ -154,7 +155,7 @@ void SetLook(const Dims& dims, const Want& want, InputRange& range) {
     range.axis = axis;
     if (range.kind == Kind::kInteger || AreImage(want, static_cast<int>(dims.size()))) return;
     if (range.kind == Kind::kReal && want.bounded()) return;
-    // A mean and a deviation of numbers from 0 to 1, as those of ImageNet; else symmetric ones.
+    // Use [0, 1] for a mean and deviation such as those of ImageNet, otherwise a symmetric range.
     const bool unit = want.scale > 0 && want.scale <= 1 && want.center > 0.2 && want.center < 0.8;
     if (range.kind == Kind::kReal && !unit) return;
     range.kind = Kind::kReal;

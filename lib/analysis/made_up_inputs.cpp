@@ -22,19 +22,20 @@ constexpr double kWorkOfSamples = 2e9;
 constexpr int kMostSamples = 16;
 constexpr int64_t kLargestMultiple = 128;
 constexpr int64_t kMostShuffled = int64_t{1} << 16;
-// Streams of one seed: the number of the input, above it the sample, above it what is drawn.
+// The streams of a seed: the lowest bits are the number of the input, then the sample, then the
+// purpose.
 constexpr uint64_t kSampleStride = uint64_t{1} << 20, kUseStride = uint64_t{1} << 40;
 
-// Uniform numbers of a stream by index.
+// Uniform random numbers of a stream, by index.
 class Uniform {
  public:
   Uniform(uint64_t seed, uint64_t stream) : seed_(seed), stream_(stream) {}
-  // In [0, 1).
+  // Returns a number in [0, 1).
   double Real(uint64_t index) const {
     PhiloxCounter words = Philox(seed_, stream_, index);
     return static_cast<double>(Bits(words) >> 11) * 0x1p-53;
   }
-  // In [0, n).
+  // Returns a number in [0, n).
   uint64_t Below(uint64_t n, uint64_t index) const {
     return Bits(Philox(seed_, stream_, index)) % n;
   }
@@ -44,7 +45,7 @@ class Uniform {
   uint64_t seed_, stream_;
 };
 
-// 0 to n - 1 in random order.
+// Returns 0 to n - 1 in random order.
 std::vector<int64_t> Shuffled(int64_t n, const Uniform& random) {
   std::vector<int64_t> order(static_cast<size_t>(n));
   std::iota(order.begin(), order.end(), 0);
@@ -52,8 +53,8 @@ std::vector<int64_t> Shuffled(int64_t n, const Uniform& random) {
   return order;
 }
 
-// Whole numbers. A small range is gone through in random order, over elements and samples, so that
-// no number is left out while another comes twice.
+// Draws integers. A small range is permuted and used in order across elements and samples, so that
+// every number occurs before one is repeated.
 void DrawIntegers(const InputRange& range, const MadeUpOptions& options, uint64_t stream,
                   std::vector<double>& values) {
   size_t places = std::max<size_t>(range.parts.size(), 1);
@@ -75,21 +76,21 @@ void DrawIntegers(const InputRange& range, const MadeUpOptions& options, uint64_
   }
 }
 
-// Rows of attention's mask take part up to some length, or here and there; any other mask is
-// random.
+// In the mask of an attention each row is valid up to some length, or at random positions; any
+// other mask is random.
 void DrawMask(const InputRange& range, const MadeUpOptions& options, uint64_t stream,
               const Dims& dims, std::vector<double>& values) {
   uint64_t own = stream + static_cast<uint64_t>(options.sample) * kSampleStride;
   Uniform random(options.seed, own), choice(options.seed, own + kUseStride);
   size_t row = dims.empty() ? 1 : static_cast<size_t>(std::max<int64_t>(dims.back(), 1));
-  if (range.valid < 0 && values.size() == 1) {  // both values come up
+  if (range.valid < 0 && values.size() == 1) {  // both values occur
     values[0] = static_cast<double>(
         (Uniform(options.seed, stream).Below(2, 0) + static_cast<uint64_t>(options.sample)) % 2);
     return;
   }
   for (size_t begin = 0, r = 0; begin < values.size(); begin += row, ++r) {
     bool prefix = range.valid >= 0 && options.sample % 2 == 0;
-    // The first of a sample is whole: what is far back takes part somewhere.
+    // The first row of a sample is entirely valid, so that distant positions are covered.
     size_t length = r == 0 ? row : 1 + choice.Below(row, 2 * r);
     size_t sure = choice.Below(row, 2 * r + 1);
     for (size_t i = 0; i < row; ++i) {
@@ -104,17 +105,17 @@ void DrawMask(const InputRange& range, const MadeUpOptions& options, uint64_t st
   }
 }
 
-// A few waves over rows and columns, of which channels have other parts, and a little noise.
+// Draws a few waves over rows and columns, weighted differently per channel, with a little noise.
 void DrawPicture(const InputRange& range, const Dims& dims, const Uniform& random,
                  std::vector<double>& values) {
   constexpr int kWaves = 4;
   constexpr double kCycles = 3, kNoise = 0.05;
   const int64_t rows = dims[range.axis], columns = dims[range.axis + 1];
-  int64_t outer = 1, inner = 1;  // channels are before or behind
+  int64_t outer = 1, inner = 1;  // channels come before or after
   for (int axis = 0; axis < std::ssize(dims); ++axis)
     if (axis != range.axis && axis != range.axis + 1)
       (axis < range.axis ? outer : inner) *= dims[axis];
-  uint64_t drawn = values.size();  // beyond the numbers of the noise
+  uint64_t drawn = values.size();  // indices after those of the noise
   struct Wave {
     std::vector<std::pair<double, double>> row, column;  // cosine and sine
   };
@@ -153,7 +154,7 @@ void DrawPicture(const InputRange& range, const Dims& dims, const Uniform& rando
     }
 }
 
-// Sets one place of each row along the axis to 1.
+// Sets one element of each row along the axis to 1.
 void DrawOneHot(const InputRange& range, const Dims& dims, const Uniform& random,
                 std::vector<double>& values) {
   const int64_t count = dims[range.axis];
@@ -166,7 +167,7 @@ void DrawOneHot(const InputRange& range, const Dims& dims, const Uniform& random
   }
 }
 
-// From 1 at the first frequency to a thousandth of it at the last.
+// Scales values by 1 at the first frequency down to a thousandth at the last.
 void Decay(const InputRange& range, const Dims& dims, std::vector<double>& values) {
   const int64_t count = dims[range.axis];
   int64_t inner = 1;
@@ -181,7 +182,8 @@ void Decay(const InputRange& range, const Dims& dims, std::vector<double>& value
 Tensor Draw(DType dtype, const Dims& dims, const InputRange& range, const MadeUpOptions& options,
             uint64_t stream) {
   if (dtype == DType::kString || Bits(dtype) % 8 != 0)
-    throw Error("unsupported-dtype", fmt::format("no random values of {}", Name(dtype)));
+    throw Error("unsupported-dtype",
+                fmt::format("cannot generate random values of type {}", Name(dtype)));
   uint64_t own = stream + static_cast<uint64_t>(options.sample) * kSampleStride;
   if (range.look != InputRange::Look::kNoise) {
     std::vector<double> values(static_cast<size_t>(ElementCount(dims)));
@@ -228,12 +230,12 @@ Tensor Draw(DType dtype, const Dims& dims, const InputRange& range, const MadeUp
   return Tensor::Of<double>(dims, values).Cast(dtype);
 }
 
-// An open dimension of an input.
+// A dynamic dimension of an input.
 struct Open {
   std::string name;
   int64_t low, high;
   std::vector<int64_t> listed;
-  // At a fraction of the way from low to high, in equal ratios.
+  // Returns the size at a fraction of the way from low to high, on a logarithmic scale.
   int64_t At(double fraction) const {
     if (!listed.empty())
       return listed[static_cast<size_t>(fraction * static_cast<double>(listed.size() - 1))];
@@ -243,14 +245,14 @@ struct Open {
   }
 };
 
-// The shapes that a package lists for its inputs; null when it lists none.
+// Returns the input with enumerated shapes, or null.
 const Port* Listed(const Function& function) {
   for (const Port& port : function.inputs)
     if (!port.enumerated_shapes.empty()) return &port;
   return nullptr;
 }
 
-// What a caller says of an input, by either of its names; null for nothing.
+// Returns the caller's setting for an input, by either of its names, or null.
 template <class T>
 const T* Said(const std::map<std::string, T>& said, const Value& input, const Port* port) {
   auto it = said.find(input.name);
@@ -258,7 +260,8 @@ const T* Said(const std::map<std::string, T>& said, const Value& input, const Po
   return it == said.end() ? nullptr : &it->second;
 }
 
-// Sizes of all symbols of a function; those of inputs by sample, the others at their lower bounds.
+// The sizes of all symbols of a function: those of inputs depend on the sample, others have their
+// lower bounds.
 class Sizes {
  public:
   Sizes(const Function& function, const std::map<std::string, Tensor>& given,
@@ -318,7 +321,7 @@ class Sizes {
   }
 
  private:
-  // Symbols that stand alone in a dimension, or with a number, follow from the tensor's.
+  // Derives symbols that form a dimension alone, or with an offset, from the tensor's sizes.
   void Fix(const Shape& shape, const Dims& dims, SymbolSizes& sizes) {
     if (shape.size() != dims.size()) return;
     for (size_t d = 0; d < dims.size(); ++d)
@@ -342,7 +345,7 @@ class Sizes {
     return sizes;
   }
 
-  // What halves and doubles wants multiples.
+  // Checks that the sizes are valid: down- and upsampling requires multiples.
   bool Computes(SymbolSizes sizes) const {
     std::erase_if(sizes, [&](const auto& size) {
       return !seen_.contains(size.first) && !fixed_.contains(size.first);
@@ -368,7 +371,7 @@ Dims DimsOf(const Value& input, const Port* port, const SymbolSizes& sizes) {
   for (const Dim& dim : input.type.shape) {
     std::optional<int64_t> size = dim.Evaluate(sizes);
     if (!size)
-      throw Error("input-shape", fmt::format("input \"{}\" has no known size",
+      throw Error("input-shape", fmt::format("input \"{}\" has an unknown size",
                                              port ? port->source_name : input.name));
     dims.push_back(*size);
   }
@@ -401,7 +404,7 @@ MadeUpInputs MakeUpInputs(const Function& function, const std::map<std::string, 
           .high = said->second,
           .look = range.look == InputRange::Look::kPicture ? range.look : InputRange::Look::kNoise,
           .axis = range.axis,
-          .why = "as asked for"};
+          .why = "as requested"};
     } else if (port && port->default_value && options.sample % 2 == 0) {
       made.tensors[input->name] = Tensor::Full(input->type.dtype, dims, *port->default_value);
       continue;

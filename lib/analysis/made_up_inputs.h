@@ -1,9 +1,9 @@
-// lib/analysis/made_up_inputs.h - inputs that exercise a program, where nobody gave any.
+// lib/analysis/made_up_inputs.h - generates inputs for a program that has none.
 //
-// Sample 0 has every open dimension at its lower bound, or where those cannot be computed together,
-// at the smallest size that can, sample 1 at the largest size up to its upper bound at which a run
-// stays below `most_work`, the others in between. Values lie in InputRanges, or where the caller
-// says. A sample is the same on every machine for a seed.
+// In sample 0 every dynamic dimension has its lower bound, or if these sizes are not valid
+// together, the smallest valid sizes. In sample 1 it has the largest size, up to its upper bound,
+// with a run below `most_work`. Other samples lie in between. Values lie in InputRanges or in the
+// ranges of the caller. A seed gives the same samples on every machine.
 #pragma once
 
 #include "lib/analysis/input_ranges.h"
@@ -13,35 +13,40 @@ namespace mlc {
 struct MadeUpOptions {
   uint64_t seed = 0;
   int sample = 0;
-  // By MIL name or the source's: inclusive; where the program does not say what shall be drawn.
+  // Inclusive ranges by MIL name or source name, for inputs whose range does not follow from the
+  // program.
   std::map<std::string, std::pair<double, double>> ranges = {};
-  std::map<std::string, Dims> shapes = {};  // likewise; what agrees with the declared shape counts
-  double most_work = 1e9;  // multiply-adds; an eighth as many elements, those of inputs too
-  // SmallestSizes of the function, for who wants many samples; empty: they are found each time.
+  // Shapes by the same names; those that disagree with the declared shape are ignored.
+  std::map<std::string, Dims> shapes = {};
+  // In multiply-adds; the limit for elements, including those of inputs, is an eighth of it.
+  double most_work = 1e9;
+  // SmallestSizes of the function, which callers of many samples compute once; empty: computed by
+  // each call.
   SymbolSizes smallest = {};
 };
 
 struct MadeUpInputs {
-  std::map<std::string, Tensor> tensors;  // by MIL name, in the types of the function's values
+  std::map<std::string, Tensor> tensors;  // by MIL name, with the types of the function's inputs
   std::map<std::string, InputRange> ranges;
 };
 
-// Tensors for the inputs that are not `given` (by MIL name, in any type). Sizes agree with those.
-// An optional input takes its default in even samples. Error "input-shape" for an input of no known
-// size, "unsupported-dtype" for one of strings.
+// Generates tensors for all inputs that are not `given` (by MIL name, in any type), with sizes that
+// agree with the given ones. An optional input takes its default in even samples. Throws Error
+// "input-shape" for an input of unknown size and "unsupported-dtype" for an input of strings.
 MadeUpInputs MakeUpInputs(const Function& function, const std::map<std::string, Tensor>& given,
                           const MadeUpOptions& options);
 
-// Only the shapes that MakeUpInputs would choose, by MIL name.
+// Returns the shapes that MakeUpInputs would choose, by MIL name.
 std::map<std::string, Dims> MadeUpShapes(const Function& function,
                                          const std::map<std::string, Tensor>& given,
                                          const MadeUpOptions& options);
 
-// The sizes of open dimensions that it would choose.
+// Returns the sizes of dynamic dimensions that MakeUpInputs would choose.
 SymbolSizes MadeUpSizes(const Function& function, const std::map<std::string, Tensor>& given,
                         const MadeUpOptions& options);
 
-// How many samples are worth comparing: 16, less where one takes much work, at least 2.
+// Returns the default number of samples to compare: 16, or fewer if one sample is expensive, but at
+// least 2.
 int UsualSamples(const Function& function);
 
 }  // namespace mlc

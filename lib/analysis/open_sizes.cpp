@@ -14,9 +14,10 @@ namespace {
 
 using Sizes = std::map<std::string, int64_t>;
 
-constexpr int64_t kSmall = 4096;  // elements of what is evaluated: arithmetic of shapes
+constexpr int64_t kSmall =
+    4096;  // maximum number of elements to evaluate, which suffices for shape arithmetic
 
-// Infers the operations of a function one after the other for numbers in place of its symbols.
+// Infers the types of all operations in order, with numbers in place of the symbols.
 class Trial {
  public:
   Trial(const Function& function, const Sizes& sizes) {
@@ -32,7 +33,7 @@ class Trial {
   }
 
  private:
-  // A type as it is declared, with the numbers.
+  // Returns a declared type with numbers in place of its symbols.
   Type With(Type type) const {
     for (Dim& dim : type.shape) dim = dim.Substitute(sizes_);
     type.length = type.length.Substitute(sizes_);
@@ -40,7 +41,7 @@ class Trial {
     return type;
   }
 
-  // Of a value that is defined before.
+  // Returns type and constant of a value that is already defined.
   OpContext::Arg ArgOf(const Value* value) const {
     if (value->is_constant()) return {value->type, value->constant()};
     auto it = known_.find(value);
@@ -48,7 +49,7 @@ class Trial {
     return it->second;
   }
 
-  // Whether all operands have values that are worth computing with.
+  // Whether all operands are known and small enough to evaluate.
   bool IsKnown(const Operation& op) const {
     auto is_small = [](const Tensor& value) { return value && value.size() <= kSmall; };
     for (const Operands& operands : op.args())
@@ -88,7 +89,7 @@ class Trial {
     if (op.def->effect == Effect::kBranch) {
       Tensor pred = OpContext(*op.def, op.args(), known_).value("pred");
       if (!pred) {
-        // Which one is taken hangs on data: it is enough that one can be.
+        // The branch depends on data: one of them must be valid.
         try {
           Walk(*op.blocks[0]);
         } catch (const Error&) {
@@ -126,7 +127,8 @@ class Trial {
       known_[op.results[i].get()].value = evaluated.results.at(i);
   }
 
-  // What inference leaves open is as declared; element types are the program's.
+  // Dimensions that type inference could not determine are as declared; element types are always as
+  // declared.
   void Complete(Type& type, const Type& declared) const {
     if (type.kind != declared.kind || type.shape.size() != declared.shape.size()) {
       type = With(declared);
@@ -141,7 +143,7 @@ class Trial {
     for (const Type& element : declared.elements) type.elements.push_back(With(element));
   }
 
-  // The elements of an integer tensor, where all are numbers.
+  // Returns the elements of an integer tensor if all are numbers.
   static Tensor Numbers(const Type& type, const std::vector<Dim>& elements) {
     if (!type.is_tensor() || !IsInteger(type.dtype) || !IsStatic(type.shape)) return {};
     std::vector<int64_t> numbers;
@@ -164,7 +166,7 @@ std::string Text(const Sizes& sizes) {
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
-// The allowed size nearest to `size` from above, else the largest.
+// Returns the smallest allowed size that is at least `size`, or the largest allowed size.
 int64_t Allowed(const Symbol& symbol, int64_t size) {
   if (symbol.enumerated.empty()) return std::clamp(size, symbol.low, symbol.high);
   auto it = std::lower_bound(symbol.enumerated.begin(), symbol.enumerated.end(), size);
@@ -187,13 +189,13 @@ class Search {
     tries_ = std::max<int64_t>(kLeastTries, kInferences / operations);
   }
 
-  // Of inputs that have none: nothing.
+  // Returns an empty result for inputs without symbols.
   Sizes Least() {
     if (low_.empty() || !Try(low_)) return low_;
     return Smallest().value_or(low_);
   }
 
-  // In `function`, which is the one that is searched.
+  // `function` is the function that is searched.
   void Narrow(Function& function, Diagnostics& diagnostics) {
     if (low_.empty()) return;
     std::optional<Error> wrong = Try(low_);
@@ -205,9 +207,10 @@ class Search {
       }
       Sizes found = std::move(*smallest);
       for (const auto& [name, size] : found) {
-        if (size == low_[name] || !At(name).enumerated.empty()) continue;  // CheckOthers refuses
-        diagnostics.Note(fmt::format("{} is at least {}: {} cannot be computed: {}", name, size,
-                                     Text(low_), wrong->text()));
+        if (size == low_[name] || !At(name).enumerated.empty())
+          continue;  // CheckOthers reports the error
+        diagnostics.Note(fmt::format("minimum size of {} raised to {}: {} is invalid: {}", name,
+                                     size, Text(low_), wrong->text()));
         function.symbols.at(name).low = size;
       }
       low_ = std::move(found);
@@ -218,7 +221,7 @@ class Search {
 
  private:
   static constexpr int64_t kInferences = 100'000, kLeastTries = 300;
-  static constexpr int64_t kMost = 256;  // sizes that are tried one by one
+  static constexpr int64_t kMost = 256;  // number of sizes that are tried one by one
 
   std::optional<Error> Try(const Sizes& sizes) {
     --tries_;
@@ -233,7 +236,7 @@ class Search {
   }
 
   std::optional<Sizes> Smallest() {
-    // All together, then each down again.
+    // Increase all sizes together, then decrease each.
     int64_t first = INT64_MAX;
     for (const auto& [name, low] : low_) first = std::min(first, low + 1);
     for (int64_t size = first;; size = size < kMost ? size + 1 : size * 2) {
@@ -246,7 +249,7 @@ class Search {
       if (!Try(sizes)) return Lowered(std::move(sizes));
       if (!more || tries_ <= 0) break;
     }
-    // One alone, where that has to be unlike the others.
+    // Increase one size alone, if it must differ from the others.
     for (const auto& [name, low] : low_)
       for (int64_t size = Next(name, low); size > low && size <= kMost && tries_ > 0;
            size = Next(name, size)) {
@@ -256,8 +259,8 @@ class Search {
     return std::nullopt;
   }
 
-  // Whether a symbol's smaller sizes can be computed beside other sizes of the others, as those of
-  // a tensor that is reshaped to one of a fixed shape: then none has a bound of its own.
+  // Whether smaller sizes of a symbol are valid with other sizes of the remaining symbols, as for a
+  // tensor that is reshaped to a fixed shape. No symbol then has a minimum of its own.
   bool HangTogether(const Sizes& found) {
     constexpr int64_t kMostSmaller = 16, kMostTried = 400;
     if (found.size() == 1) return false;
@@ -287,22 +290,23 @@ class Search {
     return false;
   }
 
-  // One symbol of which no size can be computed is an error; several may have sizes that go together.
+  // If there is one symbol, and no valid size, this is an error; several symbols may have valid
+  // combinations.
   void Unknown(const Error& wrong, const std::optional<Sizes>& known, Diagnostics& diagnostics) {
     std::vector<std::string> options;
     for (const auto& [name, low] : low_)
       options.push_back(fmt::format("--dim {}={}", name,
                                     known ? std::to_string(known->at(name)) : std::string("SIZE")));
-    std::string what = known ? "not all sizes of the open dimensions go together"
-                             : "no sizes of the open dimensions are known that can be computed";
+    std::string what = known ? "some combinations of sizes of the dynamic dimensions are invalid"
+                             : "no valid sizes of the dynamic dimensions were found";
     Error error("input-shape", fmt::format("{}; with {}: {}", what, Text(low_), wrong.text()));
     if (wrong.has_location()) error.At(wrong.location());
-    error.Help(fmt::format("fix them: {}", fmt::join(options, " ")));
+    error.Help(fmt::format("set static sizes: {}", fmt::join(options, " ")));
     if (!known && low_.size() == 1) throw error;
     diagnostics.Warn(std::move(error));
   }
 
-  // The next allowed size; the same at the end.
+  // Returns the next allowed size, or `size` at the end.
   int64_t Next(const std::string& name, int64_t size) { return Allowed(At(name), size + 1); }
 
   Sizes Lowered(Sizes sizes) {
@@ -318,14 +322,15 @@ class Search {
     return sizes;
   }
 
-  // All symbols at the size, or next to it where they do not allow it.
+  // Returns sizes in which every symbol has the given size, or the nearest allowed one.
   Sizes Together(int64_t size) const {
     Sizes all;
     for (const auto& [name, low] : low_) all[name] = std::max(low, Allowed(At(name), size));
     return all;
   }
 
-  // All symbols that allow it, which serves each of them, or this one alone.
+  // Tries the size for all symbols, since the result serves each of them, then for this symbol
+  // alone.
   bool Computes(const std::string& name, int64_t size) {
     bool computes = false;
     if (size < low_.at(name)) {
@@ -352,7 +357,7 @@ class Search {
       std::set_difference(symbol.enumerated.begin(), symbol.enumerated.end(), sizes.begin(),
                           sizes.end(), std::back_inserter(others));
       std::optional<Error> wrong = Try(With(name, others.front()));
-      throw Error("input-shape", fmt::format("{} = {} cannot be computed: {}", name,
+      throw Error("input-shape", fmt::format("{} = {} is invalid: {}", name,
                                              fmt::join(others, ", "), wrong ? wrong->text() : ""))
           .Help(fmt::format("--dim {}={}", name, fmt::join(sizes, ",")));
     }
@@ -363,14 +368,14 @@ class Search {
                                     sizes.size() < kShown && tries_ > 0;
          ++size)
       if (size == symbol.low || Computes(name, size)) sizes.push_back(size);
-    diagnostics.Note(fmt::format(
-        "of the sizes of {} not all can be computed, only {} ...; --dim {}={} lists those alone",
-        name, fmt::join(sizes, ", "), name, fmt::join(sizes, ",")));
+    diagnostics.Note(
+        fmt::format("only some sizes of {} are valid ({}, ...); --dim {}={} allows only these",
+                    name, fmt::join(sizes, ", "), name, fmt::join(sizes, ",")));
   }
 
   const Function& function_;
   Sizes low_;
-  std::map<int64_t, bool> together_;  // whether all symbols can have that size
+  std::map<int64_t, bool> together_;  // whether all symbols can have this size
   int64_t tries_;
 };
 

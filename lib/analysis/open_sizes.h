@@ -1,8 +1,9 @@
-// lib/analysis/open_sizes.h - which sizes of its inputs' open dimensions a function can compute.
+// lib/analysis/open_sizes.h - finds the sizes of dynamic input dimensions for which a function is
+// valid.
 //
-// That a program could be inferred for a symbol does not mean that it computes each of its sizes: what
-// is halved and doubled again meets the original at even sizes only. Inference for given numbers
-// tells, as far as sizes alone do; what hangs on data passes.
+// Type inference with symbols does not prove that every size is valid: an input that is
+// downsampled, upsampled and added to the original requires even sizes. Type inference with numbers
+// decides this as far as sizes determine it; errors that depend on data are not found.
 #pragma once
 
 #include <map>
@@ -13,20 +14,20 @@
 
 namespace mlc {
 
-// What inference says against these sizes, one for each symbol of the inputs; nothing when it is
-// content. An output without elements is wrong, too.
+// Returns the error of type inference for these sizes (one per symbol of the inputs), or nothing if
+// they are valid. An output without elements is an error, too.
 std::optional<Error> SizeError(const Function& function,
                                const std::map<std::string, int64_t>& sizes);
 
-// The smallest that are found to be computed together: the lower bounds, where those can be, or where
-// none are found.
+// Returns the smallest sizes that were found to be valid together, or the lower bounds if they are
+// valid or no valid sizes were found.
 std::map<std::string, int64_t> SmallestSizes(const Function& function);
 
-// Raises the lower bounds of the inputs' symbols to the smallest sizes that can be computed, where
-// those that they have cannot. Notes say so, and where sizes between the bounds cannot. Where several
-// symbols have sizes only together, none is raised, and a warning names some. Error "input-shape"
-// where no size of an only symbol is found, or a listed one cannot be computed; the --dim to give
-// stands in its help.
+// If the lower bounds of the inputs' symbols are not valid, raises them to the smallest valid
+// sizes. Adds a note about each change, and about invalid sizes within the bounds. If several
+// symbols are valid only in certain combinations, changes nothing and adds a warning with examples.
+// Throws Error "input-shape" if there is one symbol and no valid size was found, or if an
+// enumerated size is not valid; its help gives the --dim option that fixes it.
 void NarrowOpenSizes(Function& function, Diagnostics& diagnostics);
 
 }  // namespace mlc

@@ -6,7 +6,7 @@ namespace mlc {
 
 namespace {
 
-constexpr int64_t kLargestRead = 4096;  // elements of a constant that are looked at
+constexpr int64_t kLargestRead = 4096;  // maximum size of a constant that is read
 constexpr int kMostSteps = 16;
 
 class Analysis {
@@ -24,7 +24,7 @@ class Analysis {
   std::unordered_map<const Value*, Want> Take() && { return std::move(wants_); }
 
  private:
-  // What the users of a value ask.
+  // Returns the requirements of a value's users.
   const Want& Of(const Value& value) const {
     static const Want nothing;
     auto it = wants_.find(&value);
@@ -36,7 +36,7 @@ class Analysis {
     it->second = first ? std::move(want) : Meet(std::move(it->second), want);
   }
 
-  // From the last operation to the first: when one is reached, all users of its results have asked.
+  // Visits operations in reverse order, so that all users of an operation's results come first.
   void Visit(const Block& block) {
     for (auto it = block.operations().rbegin(); it != block.operations().rend(); ++it) {
       const Operation& op = **it;
@@ -44,7 +44,8 @@ class Analysis {
         for (size_t i = 0; i < nested->inputs.size(); ++i)
           variables_[nested->inputs[i].get()] = {&op, i};
         const std::vector<Value*>& outputs = nested->outputs();
-        // Blocks give the results, but for a loop's first, its test; only a loop's have inputs.
+        // Block outputs become results, except for the condition block of a loop; only loop blocks
+        // have inputs.
         bool test = !nested->inputs.empty() && nested == op.blocks[0];
         for (size_t i = 0; !test && i < std::min(outputs.size(), op.results.size()); ++i)
           Ask(outputs[i], Of(*op.results[i]));
@@ -62,7 +63,7 @@ class Analysis {
     return static_cast<double>(std::max<int64_t>(dim.Evaluate(sizes_).value_or(1), 0));
   }
 
-  // The interval of what does not depend on inputs but through their sizes.
+  // Returns the interval of a value that depends on inputs only through their sizes.
   std::optional<Interval> Known(const Operand& operand, int steps) {
     if (Tensor constant = operand.constant()) {
       int64_t most = IsFloat(constant.dtype()) ? kLargestRead : 16 * kLargestRead;
@@ -110,7 +111,7 @@ class Analysis {
                    value.index);
   }
 
-  // A loop's counter lies below what the test compares it with.
+  // The counter of a loop lies below the limit in its condition.
   std::optional<Interval> OfVariable(const Value& value, int steps) {
     auto it = variables_.find(&value);
     if (it == variables_.end()) return {};
@@ -124,7 +125,8 @@ class Analysis {
   WantWalk walk_;
   std::unordered_map<const Value*, Want> wants_;
   std::unordered_map<const Value*, std::optional<Interval>> known_;
-  std::unordered_map<const Value*, std::pair<const Operation*, size_t>> variables_;  // of loops
+  std::unordered_map<const Value*, std::pair<const Operation*, size_t>>
+      variables_;  // loop variables
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
-// lib/analysis/wants.h - what the operations of a function ask of the values that they read.
+// lib/analysis/wants.h - the requirements of a function's operations on the values that they read.
 //
-// The rows of the operators say what each asks (lib/ops/want.h); this goes through a function with them.
+// The rows of the operators define the requirements (lib/ops/want.h); this file propagates them
+// through a function.
 #pragma once
 
 #include <unordered_map>
@@ -10,8 +11,8 @@
 
 namespace mlc {
 
-// Of every value that something asks anything of, at these sizes of the open dimensions. Bounds are
-// followed back through moves, casts, and arithmetic with what is known.
+// Returns the requirements on each value that has any, at these sizes of the dynamic dimensions.
+// Bounds are propagated backwards through data movement, casts and arithmetic with known operands.
 std::unordered_map<const Value*, Want> FindWants(const Function& function,
                                                  const SymbolSizes& sizes);
 

@@ -13,7 +13,7 @@ constexpr int64_t kLeastElements = 10;
 
 class Weights {
  public:
-  // `value`: a result of a constant, or of an operation that decodes one.
+  // `value` is the result of a constant or of an operation that decodes one.
   void Add(const Value& value) {
     if (value.is_constant()) return Add(value.name, value.constant());
     Add({value.name, value.def->def->name, value.type.dtype, StaticDims(value.type.shape),
@@ -26,7 +26,7 @@ class Weights {
   std::vector<Weight> Take() { return std::move(weights_); }
 
  private:
-  // Where the elements lie. Computed ones have no place, and are nobody else's.
+  // The location of the elements. Computed elements have none, and are not shared.
   using Place = std::tuple<const void*, uint64_t, size_t>;
 
   static void Append(const Tensor& tensor, std::vector<Tensor>& parts) {
@@ -47,7 +47,7 @@ class Weights {
     for (const Operands& operands : value.def->args())
       for (const Operand& operand : operands) {
         const DType dtype = operand.type().dtype;
-        // Axes and shapes; no form of a constexpr operation holds elements in these types.
+        // Skip axes and shapes; no constexpr operation stores elements in these types.
         if (dtype == DType::kString || dtype == DType::kInt32 || dtype == DType::kUint32) continue;
         const Tensor literal = operand.constant();
         const std::vector<Tensor> more = literal ? PartsOf(literal) : PartsOf(*operand.value);
@@ -84,7 +84,7 @@ std::vector<Weight> WeightsOf(const Program& program) {
   for (const auto& function : program.functions)
     ForEachOperation(*function, [&](Operation* op) {
       if (op->def->is_const() || Decodes(op)) {
-        // What only another operation decodes further is a part of that one's.
+        // A constant that is only decoded further is a part of the later operation.
         for (const auto& result : op->results)
           if (result->is_output() || result->users.empty() ||
               !std::all_of(result->users.begin(), result->users.end(), Decodes))

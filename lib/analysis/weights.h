@@ -1,4 +1,4 @@
-// lib/analysis/weights.h - the constants that a program computes with, and the bytes that hold them.
+// lib/analysis/weights.h - the weights of a program and their sizes in bytes.
 #pragma once
 
 #include <cstdint>
@@ -9,22 +9,22 @@
 
 namespace mlc {
 
-// One constant as the network sees it. What decodes it (constexpr operations, or the encoding of a source's
-// constant) makes it of several parts: data, scales, tables, masks.
+// A constant as the network uses it. An encoded weight (by constexpr operations or in the encoding
+// of its source) consists of several parts: data, scales, tables, masks.
 struct Weight {
   std::string name;
-  std::string_view
-      encoding;  // the operator that gives it: "constexpr_lut_to_dense"; empty: it is held as it is
-  DType dtype;   // of its elements, decoded
+  std::string_view encoding;  // the operator that decodes it; empty if it is dense
+  DType dtype;                // of the decoded elements
   Dims dims;
-  std::vector<Tensor> parts;  // as they are held; without those that an earlier weight has, too
-  uint64_t bytes = 0;         // of the parts
+  std::vector<Tensor> parts;  // the stored tensors, without those that an earlier weight contains
+  uint64_t bytes = 0;         // total size of the parts
 
   int64_t elements() const { return ElementCount(dims); }
 };
 
-// The weights of all functions, in execution order: constants, decoded ones and literal operands, of ten elements
-// and more, without those of strings. One that several functions or operations read from one place is there once.
+// Returns the weights of all functions in execution order: dense constants, encoded constants and
+// literal operands with at least ten elements, except strings. A weight that several functions or
+// operations share is listed once.
 std::vector<Weight> WeightsOf(const Program& program);
 
 }  // namespace mlc

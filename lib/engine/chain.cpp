@@ -5,9 +5,10 @@ namespace mlc {
 
 namespace {
 
-constexpr int64_t kBlock = 1024;  // elements; all results of a block stay in the first cache
+constexpr int64_t kBlock =
+    1024;  // elements; all intermediate results of a block fit into the L1 cache
 
-// What a link has of its own.
+// An operand of a link that is not a result of the chain.
 class Own {
  public:
   Own() = default;
@@ -81,7 +82,7 @@ Tensor ChainContext::Follow(FloatResult first, const ImageLayout& layout, int th
     }
     if (last_half) first.Put(at, results[steps.size()], count);
   };
-  // A rounding takes as long as a link.
+  // Rounding takes as long as a link.
   const int64_t passes = std::ssize(steps) + 1 +
                          std::ranges::count_if(steps, [](const Step& step) { return step.half; });
   OnTeamInParts(

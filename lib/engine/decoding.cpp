@@ -73,7 +73,7 @@ template <class T>
   x = _mm256_mul_ps(_mm256_sub_ps(x, offset), scale);
   return rounds ? _mm256_cvtph_ps(_mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT)) : x;
 }
-// All of it in one pass over the elements.
+// Scales the elements in one pass.
 template <class T>
 [[gnu::target("avx2,f16c")]] void Avx2Scale(const T* in, const Scaling& how, int64_t count,
                                             float* out) {
@@ -97,7 +97,7 @@ template <class T>
   }
 }
 
-// A piece of the elements that one scale serves, and the next ones; n is 0 behind the last.
+// Iterates over the elements that share a scale; n is 0 after the last.
 struct Cell {
   const uint8_t* elements;
   const Half* scale;
@@ -121,8 +121,8 @@ struct Cell {
   four = _mm_add_ps(four, _mm_movehl_ps(four, four));
   return _mm_cvtss_f32(_mm_add_ss(four, _mm_movehdup_ps(four)));
 }
-// sum += sixteen of x times what the indices choose of sixteen halves, whose lower and upper bytes
-// are apart.
+// Adds the products of 16 elements of x with values that `index` selects from 16 halves, whose low
+// and high bytes are in separate registers.
 [[gnu::target("avx2,fma,f16c")]] inline void AddHalves(__m128i low, __m128i high, __m128i index,
                                                        const float* x, __m256& sum) {
   const __m128i lower = _mm_shuffle_epi8(low, index), upper = _mm_shuffle_epi8(high, index);
@@ -146,7 +146,7 @@ struct Cell {
     const __m256 scales = _mm256_set1_ps(_cvtsh_ss(std::bit_cast<uint16_t>(*cell.scale)));
     const auto* at = reinterpret_cast<const __m128i*>(cell.elements);
     if (blocks.rounds) {
-      // The lower and the upper bytes of the levels as they are rounded.
+      // The low and high bytes of the scaled levels, rounded to fp16.
       const __m128i a = _mm256_cvtps_ph(_mm256_mul_ps(lower_levels, scales),
                                         _MM_FROUND_TO_NEAREST_INT),
                     b = _mm256_cvtps_ph(_mm256_mul_ps(upper_levels, scales),
@@ -177,18 +177,18 @@ constexpr DecodingLoops kAvx2 = {Avx2Split,         Avx2Widen<int8_t>,  Avx2Wide
                                  Avx2Scale<int8_t>, Avx2Scale<uint8_t>, Avx2Scale<float>,
                                  nullptr,           Avx2DotBlocks};
 
-// Intrinsics with masks of ones: GCC 12 warns of its own headers without.
+// A full mask: GCC 12 warns about its own headers for the unmasked intrinsics.
 constexpr __mmask16 kAll = 0xffff;
-// What the elements of eight bytes, the lower of each first, choose of the levels.
+// Returns the levels of the 16 elements in eight bytes, the low nibble first.
 [[gnu::target("avx512f")]] inline __m512 Select16(uint64_t bytes, __m512 levels) {
   constexpr __mmask8 kQuads = 0xff;
   const __m512i lower = _mm512_maskz_cvtepu8_epi64(kQuads,
                                                    _mm_cvtsi64_si128(static_cast<int64_t>(bytes))),
-                // The lowest four bits of each index count.
+                // Only the lowest four bits of each index are used.
       both = _mm512_or_si512(lower, _mm512_maskz_slli_epi64(kQuads, lower, 28));
   return _mm512_maskz_permutexvar_ps(kAll, both, levels);
 }
-// The same of n < 16 elements from number `first` on, the only one where that is odd.
+// The same for n < 16 elements from element `first` on; n is 1 if `first` is odd.
 [[gnu::target("avx512f")]] void SelectSome(const uint8_t* in, int64_t first, int64_t n,
                                            __m512 levels, float* out) {
   uint64_t bytes = 0;
@@ -219,14 +219,14 @@ constexpr __mmask16 kAll = 0xffff;
     i = end;
   }
 }
-// Levels times scales from 1 to 2, rounded to fp16, by the ten bits of a scale behind its first; and
-// powers of two, by the bits before those. What is scaled by a product of both is rounded so too, as
-// long as it is neither subnormal nor too large.
+// The levels multiplied by scales from 1 to 2 and rounded to fp16, by the ten fraction bits of the
+// scale; and powers of two, by its sign and exponent bits. The product of both is correctly
+// rounded, unless it is subnormal or too large.
 constexpr int kFraction = 10, kFractions = 1 << kFraction;
 struct RoundedLevels {
   alignas(64) std::array<Levels, kFractions> levels;
   std::array<float, 64> powers = {};
-  std::array<bool, 64> serves = {};  // whether it is as long
+  std::array<bool, 64> serves = {};  // whether the product is correctly rounded
 
   explicit RoundedLevels(const Levels& exact) {
     for (int i = 0; i < kFractions; ++i)
@@ -246,7 +246,7 @@ struct RoundedLevels {
     return has_sign ? *with : *without;
   }
 };
-// What the elements of a block stand for.
+// Returns the values of the 16 codes of a block.
 template <bool kRounds>
 [[gnu::target("avx512f,avx512vl,avx512bw,f16c"), gnu::always_inline]] inline __m512 LevelsOf(
     Half scale, __m512 levels, const RoundedLevels* rounded) {
@@ -267,7 +267,7 @@ constexpr int64_t kAhead = 2048;  // bytes
 // Adds the products of kInBlock elements.
 [[gnu::target("avx512f,avx512vl,avx512bw,f16c"), gnu::always_inline]] inline void AddBlock(
     const uint8_t* elements, __m512 levels, const float* x, __m512& even, __m512& odd) {
-  // The lowest four bits of each index count.
+  // Only the lowest four bits of each index are used.
   const __m512i both =
       _mm512_maskz_cvtepu8_epi32(kAll, _mm_loadu_si128(reinterpret_cast<const __m128i*>(elements)));
   even = _mm512_fmadd_ps(_mm512_maskz_permutexvar_ps(kAll, both, levels), _mm512_loadu_ps(x), even);
@@ -284,10 +284,10 @@ template <bool kRounds>
   if (blocks.block == kInBlock) {
     const uint8_t* at = blocks.elements + first / 2;
     const Half *scale = blocks.scales + first / kInBlock, *end = scale + count / kInBlock;
-    // Several sums, so that one product does not wait for another.
+    // Several accumulators hide the latency of the additions.
     __m512 more_even = _mm512_setzero_ps(), more_odd = more_even;
     for (; end - scale >= 2; scale += 2, at += kInBlock, x += 2 * kInBlock) {
-      // The processor itself does not look beyond a page.
+      // The hardware prefetcher stops at page boundaries.
       _mm_prefetch(reinterpret_cast<const char*>(at) + kAhead, _MM_HINT_T0);
       AddBlock(at, LevelsOf<kRounds>(scale[0], levels, rounded), x, even, odd);
       AddBlock(at + kInBlock / 2, LevelsOf<kRounds>(scale[1], levels, rounded), x + kInBlock,

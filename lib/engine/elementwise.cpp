@@ -1,4 +1,4 @@
-// Elementwise operators on floats, in loops that compilers turn into vector instructions.
+// Elementwise operators on floats, as loops that compilers vectorise.
 #include "lib/engine/elementwise.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace mlc {
 
 namespace {
 
-// NaN when either is, as in eval. Selections, no branches.
+// NaN if either operand is, as in eval. Written without branches.
 inline float Maximum(float a, float b) {
   float greater = a < b ? b : a;
   return b != b ? b : greater;
@@ -25,12 +25,12 @@ inline float Minimum(float a, float b) {
   float less = a > b ? b : a;
   return b != b ? b : less;
 }
-// NaN stays NaN.
+// Preserves NaN.
 inline float AtLeast(float x, float low) { return x < low ? low : x; }
 inline float AtMost(float x, float high) { return x > high ? high : x; }
 
-// Processors with AVX2 get a copy of each loop for it, which computes the same bits: nothing is
-// fused.
+// A version of each loop for processors with AVX2. Results are bit-identical, because nothing is
+// contracted to fused multiply-add.
 #if defined(__x86_64__)
 #define MLC_AVX2 [[gnu::target("avx2"), gnu::flatten]]
 const bool kHasAvx2 = __builtin_cpu_supports("avx2");
@@ -195,8 +195,7 @@ void Select(EvalContext& context) {
   context.Set(y.Take());
 }
 
-// Two operands broadcast to `dims`, with neighbouring dimensions merged where both operands allow
-// it.
+// Two operands broadcast to `dims`, where adjacent dimensions are merged if both operands allow it.
 struct Broadcast {
   Dims dims, x_strides, y_strides;
   Broadcast(const Dims& out, const Dims& x, const Dims& y) {
@@ -237,12 +236,13 @@ Loop MinimumOp(const EvalContext&) {
   return Binary([](float x, float y) { return Minimum(x, y); });
 }
 Loop Pow(const EvalContext& c) {
-  Tensor y = c.in("y");  // unknown in a chain that computes it
+  Tensor y = c.in("y");  // unknown if the chain computes it
   bool single = y && y.size() == 1;
   if (single && y.Double(0) == 2)
     return Binary([](float x, float) { return x * x; });
   else if (single && y.Double(0) == 0.5)
-    // Of -inf it is inf, of -0.0 it is 0.0: std::pow(x, 0.5f) comes out as a plain square root.
+    // Gives inf for -inf and 0.0 for -0.0: the compiler turns std::pow(x, 0.5f) into a plain square
+    // root.
     return Binary([](float x, float) {
       constexpr float kInfinity = std::numeric_limits<float>::infinity();
       float root = std::sqrt(x + 0.0f);
@@ -254,9 +254,9 @@ Loop Pow(const EvalContext& c) {
     });
 }
 
-// exact: a result is eval's, rounded once more where the type is narrower: what is computed in fp32
-// is one sum, product, quotient or root, which two roundings, by way of 24 digits to 11 or of 53 to
-// 24, do not change (Figueroa, When is double rounding innocuous?, 1995).
+// `exact` operators give the same bits as eval, rounded again if the type is narrower. In fp32 they
+// compute one sum, product, quotient or root, for which double rounding from 24 to 11 or from 53 to
+// 24 digits is innocuous (Figueroa, When is double rounding innocuous?, 1995).
 struct LoopRow {
   std::string_view op;
   Loop (*make)(const EvalContext&);
@@ -338,14 +338,14 @@ void RunBinary(EvalContext& context, const Loop& loop, int threads, bool wide) {
   context.Set(layout.Shown(result.Take()));
 }
 
-// The kernel where the operands and the result are floats.
+// Prepares a kernel for float operands and results.
 template <size_t kRow>
 Kernel Prepare(const KernelSite& site) {
   const EvalContext& c = site.context;
   static constexpr const LoopRow& kLoop = kLoops[kRow];
   if (!IsKernelFloat(c.dtype("x")) || !IsKernelFloat(c.out_dtype())) return {};
   if (kLoop.binary && !IsKernelFloat(c.dtype("y"))) return {};
-  // A number with more digits than x would be rounded twice in earnest.
+  // A parameter with more digits than x would be rounded twice, with a different result.
   if (site.reproducible && c.def().Find("alpha") >= 0 && c.dtype("alpha") != c.dtype("x"))
     return {};
   return [threads = site.team(), wide = site.wide](EvalContext& context) {

@@ -1,4 +1,5 @@
-// lib/engine/elementwise.h - elementwise operators as loops over floats, and chains of them.
+// lib/engine/elementwise.h - elementwise operators as loops over floats, and chains of such
+// operators.
 #pragma once
 
 #include <functional>
@@ -11,18 +12,18 @@
 
 namespace mlc {
 
-// to[i] = f(x[i * x_step], y[i * y_step]) for i < n; y is not read by what has one operand, whose x
-// has step 1. `to` is x or y, where that has step 1, or overlaps neither.
+// to[i] = f(x[i * x_step], y[i * y_step]) for i < n. A unary operator ignores y, and its x_step is
+// 1. `to` may be x or y if the step of that operand is 1; otherwise it overlaps neither.
 using Loop = std::function<void(const float* x, int64_t x_step, const float* y, int64_t y_step,
                                 float* to, int64_t n)>;
 
 bool HasLoop(std::string_view op);
-// With the numbers that the context has; empty where the operator has none.
+// Makes the loop with the constant parameters of the context; empty if the operator has none.
 Loop MakeLoop(const EvalContext& context);
 
-// An operation and elementwise ones after it that one kernel computes. Operands of each link, x and
-// y: 0 is the result of the first operation, i that of link i - 1, kOwn a tensor of its own, of one
-// element or of as many as the result has.
+// An operation and the elementwise operations after it that one kernel computes. The operands x and
+// y of each link are: 0 for the result of the first operation, i for the result of link i - 1, or
+// kOwn for another tensor, which has one element or as many as the result.
 struct Chain {
   static constexpr int kOwn = -1;
   static constexpr size_t kMostLinks = 6;
@@ -32,7 +33,7 @@ struct Chain {
   std::vector<Link> links;
 };
 
-// What a kernel of a chain runs on: the context of the first operation, whose results are those of
+// The context of a chain's kernel: operands are those of the first operation, results are those of
 // the last.
 struct ChainContext : EvalContext {
   ChainContext(EvalContext first, const Chain& chain, std::vector<EvalContext> links)
@@ -40,8 +41,8 @@ struct ChainContext : EvalContext {
   const Chain* chain;
   std::vector<EvalContext> links;
 
-  // The result of the last link, where `first` holds that of the first operation, as yet unrounded.
-  // Each result is rounded to its type.
+  // Returns the result of the last link, given the unrounded result of the first operation. Each
+  // result is rounded to its type.
   Tensor Follow(FloatResult first, const ImageLayout& layout, int threads) const;
   DType last_dtype() const { return links.back().out_dtype(); }
 };

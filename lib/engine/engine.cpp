@@ -1,3 +1,4 @@
+// Operators by name: casts, whose rounding exact arithmetic preserves if the source requests it.
 #include "lib/engine/engine.h"
 
 #include <fmt/ranges.h>
@@ -28,7 +29,7 @@ using Args = OpContext::Args;
 
 Type TypeOf(const Tensor& tensor) { return Type::Tensor(tensor.dtype(), ToShape(tensor.dims())); }
 
-// Where a step finds an operand: a constant, or the slot of a value that is computed at run time.
+// The source of an operand: a constant, or the slot of a value that is computed at run time.
 struct Source {
   int slot = -1;
   Tensor constant;
@@ -36,51 +37,50 @@ struct Source {
 
 struct Step;
 
-// A kernel, perhaps empty, and the types of all operands that it was made for.
+// A kernel, possibly empty, and the operand types that it was prepared for.
 struct Prepared {
   std::vector<Type> types;
   Kernel kernel;
 };
 
-// The steps of a block; slots are numbered through all blocks.
+// The steps of a block. Slots are numbered across all blocks.
 struct BlockPlan {
   std::vector<int> inputs;
   std::vector<Step> steps;
   std::vector<Source> outputs;
-  std::vector<bool> handed_over;  // by output: the block keeps no hold of it
+  std::vector<bool> handed_over;  // per output: the block does not keep a reference
 };
 
-// One operation.
+// An operation, or several that one kernel computes.
 struct Step {
   const Operation* op = nullptr;
   std::vector<std::vector<Source>> args;  // by canonical parameter
   std::vector<bool> constant;             // by canonical parameter
   std::vector<int> results;               // slots
-  std::vector<DType> dtypes;              // of results
-  std::vector<int> last_uses;             // slots that nobody needs after this step
+  std::vector<DType> dtypes;              // element types of the results
+  std::vector<int> last_uses;             // slots with no use after this step
   std::vector<BlockPlan> blocks;
-  std::vector<Type> types;  // of results, when they are the same in every run
+  std::vector<Type> types;  // types of the results, if they are the same in every run
   std::vector<PrepareKernel> kernels;
-  bool any_layout = false;  // of operands, and perhaps of results
-  // What one kernel computes at once, or each part after the other where there is none for it.
+  bool any_layout = false;  // accepts operands in any layout, and may return such results
+  // The operations of a chain, which run one by one if no kernel supports the chain.
   std::vector<Step> parts = {};
   Chain chain = {};
-  bool wide = false;  // its result of fp16 may be held as fp32
-  int overwrites =
-      -1;  // the slot of a state whose content nobody reads but this step, whose result it gets
-  // For the operand types of the last call; under Plan::mutex.
+  bool wide = false;    // whether its fp16 result may be stored as fp32
+  int overwrites = -1;  // the slot of the state that the step updates in place
+  // For the operand types of the last call; guarded by Plan::mutex.
   mutable std::shared_ptr<const Prepared> prepared = {};
 };
 
-// What a run has of its own.
+// The data of one run.
 struct Call {
   std::vector<Tensor> values;  // by slot
   Clock::time_point start;
-  std::vector<const Tensor*> given;          // by slot: what the caller holds of a state
-  std::vector<std::function<void()>> undos;  // of what was changed of that, the last one last
+  std::vector<const Tensor*> given;          // by slot: the caller's tensor for a state
+  std::vector<std::function<void()>> undos;  // restore changed states; the latest change is last
 };
 
-// Throws `error` again with the operation's location, or with its name when it has none.
+// Rethrows `error` with the operation's location, or with its name if it has none.
 [[noreturn]] void Locate(Error error, const Operation& op) {
   if (!error.has_location()) {
     if (op.location && !op.location->empty())
@@ -96,9 +96,9 @@ int64_t PhysicalMemory() {
   return bytes > 0 ? bytes : int64_t{1} << 34;
 }
 
-constexpr int64_t kMostIterations = int64_t{1} << 24;  // of a loop
+constexpr int64_t kMostIterations = int64_t{1} << 24;  // maximum iterations of a loop
 
-// A hostile shape is refused before somebody allocates it.
+// Rejects a shape that exceeds the memory before it is allocated.
 void CheckSize(const Type& type) {
   if (!type.is_tensor() || !IsStatic(type.shape) || type.dtype == DType::kString) return;
   int64_t elements = ElementCount(StaticDims(type.shape));
@@ -120,7 +120,7 @@ struct Engine::Plan {
   const Function& function;
   EngineOptions options;
   std::map<const Value*, Source> sources;
-  // By slot; a tensor of dtype kNone when not known before a run.
+  // By slot; the dtype is kNone if the type is unknown before a run.
   std::vector<Type> static_types;
   std::vector<Type::Kind> kinds;  // by slot
   BlockPlan body;
@@ -145,7 +145,7 @@ struct Engine::Plan {
       }
     }
     for (const Value* output : block.outputs()) plan.outputs.push_back(SourceOf(output));
-    // Who looks on sees each result.
+    // An observer needs the result of every operation.
     if (options.kernels == EngineOptions::Kernels::kFast && !options.observe) {
       Fuse(block, plan);
       FindWide(plan);
@@ -162,8 +162,8 @@ struct Engine::Plan {
   }
   Tensor Retyped(const Tensor& constant) const { return constant.Cast(Retyped(constant.dtype())); }
 
-  // Whether the cast rounds to fp16 and nothing computes in fp16 with its result: the source asks for
-  // the rounding itself, which exact arithmetic keeps.
+  // Whether a cast rounds to fp16 and all its users convert the result back. The source requests
+  // this rounding explicitly, so exact arithmetic preserves it.
   static bool IsRounding(const Operation* op) {
     if (!op || !op->is("cast") || op->result()->is_output()) return false;
     const auto& users = op->result()->users;
@@ -171,7 +171,8 @@ struct Engine::Plan {
            std::all_of(users.begin(), users.end(),
                        [](const Operation* user) { return user->is("cast"); });
   }
-  // Of what is stored: a state's content, a list's elements in a row, a dictionary's values.
+  // Returns the type of the stored elements: the content of a state, the elements of a list or the
+  // values of a dictionary.
   DType StoredDType(const Value& value) const {
     const Type& type = value.type;
     DType dtype = (type.is_tensor() ? type : type.elements.back()).dtype;
@@ -221,7 +222,7 @@ struct Engine::Plan {
         step.args[p].push_back(std::move(source));
       }
     }
-    // Operands that name a float type as text.
+    // Operands that give a float type as text.
     if (int dtype = op.def->Find("dtype"); exact() && !IsRounding(&op) && dtype >= 0)
       for (Source& source : step.args[dtype])
         if (source.constant && source.constant.strings()[0] == "fp16")
@@ -258,8 +259,8 @@ struct Engine::Plan {
     plan.steps.push_back(std::move(step));
   }
 
-  // Operations that one kernel can compute become parts of a step at the place of the last one,
-  // where the operands of all are known.
+  // Combines operations that one kernel can compute into a step in place of the last one, where all
+  // operands are available.
   static void Fuse(const Block& block, BlockPlan& plan) {
     std::map<const Operation*, Step*> steps;
     for (Step& step : plan.steps) steps[step.op] = &step;
@@ -286,8 +287,8 @@ struct Engine::Plan {
     std::erase_if(plan.steps, [](const Step& step) { return !step.op; });
   }
 
-  // Results of fp16 that nobody uses but kernels that compute in fp32 stay fp32, rounded, until
-  // then: narrowing and widening them would take as long as many a kernel.
+  // Keeps fp16 results that only fp32 kernels read as rounded fp32: converting them twice would
+  // take as long as many kernels.
   void FindWide(BlockPlan& plan) const {
     std::set<int> read_narrow;
     for (const Source& output : plan.outputs) read_narrow.insert(output.slot);
@@ -307,8 +308,8 @@ struct Engine::Plan {
     return step.parts.empty() ? takes(step) : std::ranges::all_of(step.parts, takes);
   }
 
-  // Constants that a step would compute again in every run. What only moves elements reads those
-  // that it needs; kernels hold their weights.
+  // Evaluates lazy constants that a step would otherwise evaluate in every run. Data movement reads
+  // only the elements that it needs, and kernels store their weights themselves.
   void HoldConstants(Step& step) {
     for (size_t p = 0; p < step.args.size(); ++p)
       for (size_t i = 0; i < step.args[p].size(); ++i) {
@@ -326,7 +327,7 @@ struct Engine::Plan {
     return HoldsWeights(step.op->def->name, step.op->def->canonical().params[param].name);
   }
 
-  // Result types that hold in every run; empty when they depend on values.
+  // Returns result types that hold in every run; empty if they depend on values.
   std::vector<Type> StaticResults(const Step& step) {
     InferContext context(*step.op->def, ArgsOf(step, nullptr));
     try {
@@ -341,8 +342,8 @@ struct Engine::Plan {
     return types;
   }
 
-  // Element types are the program's: inference alone cannot tell which operand of a product was the
-  // constant.
+  // Sets the declared element types: type inference alone cannot tell which operand of a product
+  // was the constant.
   static std::vector<Type> WithDTypes(const Step& step, std::vector<Type> types) {
     MLC_CHECK(types.size() == step.dtypes.size(), "{} infers {} results, has {}",
               step.op->Describe(), types.size(), step.dtypes.size());
@@ -351,7 +352,7 @@ struct Engine::Plan {
     return types;
   }
 
-  // Operands; before a run (no call), values that are not constant are unknown.
+  // Returns the operands; without a call, values that are not constant are unknown.
   Args ArgsOf(const Step& step, const Call* call) const {
     Args args(step.args.size());
     for (size_t p = 0; p < args.size(); ++p)
@@ -367,13 +368,13 @@ struct Engine::Plan {
     return args;
   }
 
-  // The type of a slot's value, whose stored tensor has type `stored`.
+  // Returns the type of a slot's value, whose stored tensor has type `stored`.
   Type Declared(int slot, Type stored) const {
     if (kinds[slot] == Type::Kind::kState) return Type::State(std::move(stored));
     if (kinds[slot] != Type::Kind::kList || stored.shape.empty()) return stored;
     Dim length = stored.shape[0];
     stored.shape.erase(stored.shape.begin());
-    // Elements of unknown size have none until the first write.
+    // List elements of unknown size are empty until the first write.
     for (Dim& dim : stored.shape)
       if (dim == Dim(0)) dim = Dim::Symbol("unknown") - 1;
     return Type::List(std::move(stored), std::move(length));
@@ -392,7 +393,8 @@ struct Engine::Plan {
     }
   }
 
-  // A block lets go of what it computes; what it takes from outside may be needed in its next run.
+  // Finds the last use of each value computed in a block. Values from outside may be needed in the
+  // block's next run.
   void FindLastUses(BlockPlan& plan) {
     std::map<int, size_t> last;
     for (size_t i = 0; i < plan.steps.size(); ++i)
@@ -408,8 +410,8 @@ struct Engine::Plan {
     for (auto [slot, step] : last) plan.steps[step].last_uses.push_back(slot);
   }
 
-  // Outputs that are the block's own go to its caller alone, so that an operation in a loop may
-  // change what the loop carries instead of copying it each time.
+  // Finds outputs that only the caller of the block references, so that an operation in a loop may
+  // update a loop-carried value in place.
   void FindHandedOver(BlockPlan& plan) const {
     std::set<int> own(plan.inputs.begin(), plan.inputs.end());
     for (const Step& step : plan.steps) {
@@ -417,16 +419,16 @@ struct Engine::Plan {
       for (const Step& part : step.parts) own.insert(part.results.begin(), part.results.end());
     }
     plan.handed_over.resize(plan.outputs.size());
-    for (size_t i = plan.outputs.size(); i-- > 0;) {  // the last time that it is an output
+    for (size_t i = plan.outputs.size(); i-- > 0;) {  // at its last use as an output
       int slot = plan.outputs[i].slot;
       plan.handed_over[i] = own.erase(slot) > 0 && kinds[slot] != Type::Kind::kState;
     }
   }
 
-  // Steps whose operand is the content of a state, which nobody else wants until the result is
-  // written to the state: there the state may let go of it.
+  // Finds steps that read the content of a state for the last time before their result is written
+  // to the state, which may then release its content.
   void FindOverwrites(BlockPlan& plan) const {
-    std::map<int, int> read;  // slots of contents, and the states'
+    std::map<int, int> read;  // maps the slot of a content to that of its state
     for (size_t i = 0; i < plan.steps.size(); ++i) {
       Step& step = plan.steps[i];
       if (step.op->def->effect == Effect::kReadsState)
@@ -440,7 +442,7 @@ struct Engine::Plan {
       });
     }
   }
-  // Whether what comes next of a state is that the only result of a step is written to it.
+  // Whether the next use of a state writes the only result of a step to it.
   static bool IsWrittenNext(const BlockPlan& plan, size_t index, int state) {
     for (size_t i = index + 1; i < plan.steps.size(); ++i) {
       const Step& step = plan.steps[i];
@@ -454,7 +456,7 @@ struct Engine::Plan {
     return false;
   }
 
-  // What to declare so that this tensor would be an input: --dim for a symbol, else --shape.
+  // Returns the option that makes the tensor a valid input: --dim for a symbol, else --shape.
   std::string Declaration(const Value& value, const Tensor& tensor,
                           const std::string* symbol) const {
     if (!function.states.empty())
@@ -464,9 +466,11 @@ struct Engine::Plan {
     for (const Port& port : function.inputs)
       if (port.name == value.name && !port.source_name.empty()) source = port.source_name;
     std::string shape = fmt::format("--shape {}={}", source, fmt::join(tensor.dims(), ","));
-    // Token ids: --shape is for ONNX models, and an encoder from elsewhere has a symbol for them.
+    // For token ids: --shape applies to ONNX models, and encoders of other formats have a symbol
+    // for them.
     if (IsInteger(value.type.dtype))
-      shape += fmt::format(" (not from ONNX: --dim tokens={})", tensor.dims().back());
+      shape +=
+          fmt::format(" (for models that are not ONNX: --dim tokens={})", tensor.dims().back());
     if (!symbol) return fmt::format("compile with {} for inputs of this shape", shape);
     const Symbol& bounds = function.symbols.at(*symbol);
     const Shape& dims = value.type.shape;
@@ -476,7 +480,7 @@ struct Engine::Plan {
         fmt::format("{}..{}", std::min(bounds.low, size), std::max(bounds.high, size));
     if (!bounds.enumerated.empty())
       sizes = fmt::format("{},{}", fmt::join(bounds.enumerated, ","), size);
-    return fmt::format("compile with --dim {}={}, or with {} for this shape alone", *symbol, sizes,
+    return fmt::format("compile with --dim {}={}, or with {} for this shape only", *symbol, sizes,
                        shape);
   }
 
@@ -495,7 +499,7 @@ struct Engine::Plan {
       if (open && !symbols.contains(open->first)) {
         const auto& [name, offset] = *open;
         Symbol bounds = function.symbols.at(name);
-        // --dim is for what is a symbol's size.
+        // --dim sets the size of a symbol without an offset.
         const std::string* symbol = offset == 0 ? &name : nullptr;
         if (size - offset < bounds.low || size - offset > bounds.high)
           fail(fmt::format("{} from {} to {}", declared.ToString(), bounds.low + offset,
@@ -529,7 +533,7 @@ struct Engine::Plan {
       Tensor tensor = it->second;
       bool retyped = exact() && value.type.dtype == DType::kFp16 && tensor.dtype() == DType::kFp32;
       if ((tensor.dtype() != value.type.dtype && !retyped) || tensor.rank() != value.type.rank())
-        throw Error("bad-input", fmt::format("input {} is {}", InputText(function, value),
+        throw Error("bad-input", fmt::format("input {} has type {}", InputText(function, value),
                                              TypeOf(tensor).ToString()))
             .Expected(value.type.ToString());
       CheckSymbols(value, tensor, symbols);
@@ -541,7 +545,7 @@ struct Engine::Plan {
       if (std::none_of(
               function.body.inputs.begin(), function.body.inputs.end(),
               [&](const auto& input) { return input->name == name && input->type.is_tensor(); }))
-        throw Error("bad-input", fmt::format("there is no input \"{}\"", name));
+        throw Error("bad-input", fmt::format("unknown input \"{}\"", name));
   }
 
   void TakeStates(const States& states, Call& call) const {
@@ -557,8 +561,8 @@ struct Engine::Plan {
       if (it != states.end()) call.given[SourceOf(input.get()).slot] = &it->second;
       known += it != states.end();
       if (value.dtype() != dtype || ToShape(value.dims()) != held.shape)
-        throw Error("bad-input", fmt::format("state \"{}\" is given as {}", input->name,
-                                             TypeOf(value).ToString()))
+        throw Error("bad-input",
+                    fmt::format("state \"{}\" has type {}", input->name, TypeOf(value).ToString()))
             .Expected(held.ToString());
     }
     if (known != states.size())
@@ -567,7 +571,7 @@ struct Engine::Plan {
                          [&](const auto& input) {
                            return input->name == name && input->type.kind == Type::Kind::kState;
                          }))
-          throw Error("bad-input", fmt::format("there is no state \"{}\"", name));
+          throw Error("bad-input", fmt::format("unknown state \"{}\"", name));
   }
 
   void RunStep(const Step& step, Call& call) const {
@@ -591,7 +595,7 @@ struct Engine::Plan {
     }
     const bool kernel = prepared && prepared->kernel;
     if (!kernel && Narrow(step, call)) args = ArgsOf(step, &call);
-    // From here on the operands that nobody needs any more are this operation's alone.
+    // From here on, this operation holds the only reference to operands after their last use.
     for (int slot : step.last_uses) call.values[slot] = Tensor();
     EvalContext context(*op.def, std::move(args), std::move(types), &op);
     if (step.overwrites >= 0) HandOver(step, context, call);
@@ -600,11 +604,12 @@ struct Engine::Plan {
     else
       op.def->eval(context);
     Finish(step, std::move(context.results), call);
-    // As it is written next.
+    // The next use of the state writes this result to it.
     if (step.overwrites >= 0) call.values[step.overwrites] = call.values[step.results[0]];
   }
 
-  // The content of a state, which the caller too may hold: who gets the old elements if the run fails.
+  // Passes the content of a state to the operation. If the caller holds it too, the old elements
+  // are restored when the run fails.
   static void HandOver(const Step& step, EvalContext& context, Call& call) {
     const Tensor content = std::exchange(call.values[step.overwrites], Tensor());
     const Tensor* given = call.given[step.overwrites];
@@ -642,14 +647,14 @@ struct Engine::Plan {
     return fresh;
   }
 
-  // Operands as row-major tensors, also for who comes after this step.
+  // Converts operands to row-major order, also for later steps.
   static void BringIntoOrder(const Step& step, Call& call) {
     for (const auto& list : step.args)
       for (const Source& source : list)
         if (source.slot >= 0) call.values[source.slot] = call.values[source.slot].InMemory();
   }
 
-  // Operands of fp16 that are held as fp32 become fp16; whether there are any.
+  // Converts fp16 operands that are stored as fp32 to fp16. Returns whether there were any.
   bool Narrow(const Step& step, Call& call) const {
     bool any = false;
     for (const auto& list : step.args)
@@ -684,7 +689,7 @@ struct Engine::Plan {
     for (int slot : step.last_uses) call.values[slot] = Tensor();
   }
 
-  // cond and while_loop.
+  // Runs cond and while_loop.
   std::vector<Tensor> RunBlocks(const Step& step, Call& call) const {
     std::vector<Tensor> variables;
     for (const auto& list : step.args)
@@ -695,7 +700,7 @@ struct Engine::Plan {
       variables = RunBlock(step.blocks[1], std::move(variables), call);
       if (i == kMostIterations)
         throw Error("resource-limit",
-                    fmt::format("a loop is not done after {} iterations", kMostIterations));
+                    fmt::format("loop not finished after {} iterations", kMostIterations));
     }
     return variables;
   }
@@ -710,7 +715,7 @@ struct Engine::Plan {
       int slot = plan.inputs[i];
       const Type& declared = static_types[slot];
       if (declared.dtype != DType::kNone && !(declared == TypeOf(inputs[i])))
-        throw Error("bad-operand", fmt::format("a block takes {}, but is given {}",
+        throw Error("bad-operand", fmt::format("a block expects {}, but got {}",
                                                declared.ToString(), TypeOf(inputs[i]).ToString()));
       call.values[slot] = std::move(inputs[i]);
     }
@@ -725,7 +730,7 @@ struct Engine::Plan {
       if (options.timeout && Clock::now() - call.start > *options.timeout)
         throw Error("timeout",
                     fmt::format("the run took longer than {} ms", options.timeout->count()))
-            .Note(fmt::format("it had come to {}", step.op->Describe()));
+            .Note(fmt::format("interrupted at {}", step.op->Describe()));
     }
     std::vector<Tensor> outputs;
     for (size_t i = 0; i < plan.outputs.size(); ++i) {
@@ -757,7 +762,8 @@ struct Engine::Plan {
                     !step.op->result(static_cast<int>(i))->type.is_tensor(),
                 "{} computed {}, expected {}", step.op->Describe(), Name(results[i].dtype()),
                 Name(step.dtypes[i]));
-      // Now, so that no chain of views outlives its operands; but for a layout of its own.
+      // Evaluate lazy results now, so that views do not keep their operands alive; channels-last
+      // images stay lazy.
       bool last = step.any_layout && ImageLayout::Of(results[i]).channels_last();
       call.values[step.results[i]] = last ? std::move(results[i]) : results[i].InMemory();
     }

@@ -3,10 +3,11 @@
 //   Engine engine(*program.main(), {.arithmetic = EngineOptions::Arithmetic::kExact});
 //   std::map<std::string, Tensor> outputs = engine.Run({{"x", image}});
 //
-// Any program runs: an operation without a fast kernel is computed by its row's `eval`, which
-// defines it. Shapes are inferred from the actual operands, so symbols need no values beforehand.
-// Constants are decoded once, but for the weights of products, which stay as they are (weights.h).
-// States belong to the caller, who hands them to every run that shall go on where another ended.
+// Any valid program can be executed: an operation without a fast kernel is computed by the `eval`
+// of its row, which defines it. Shapes are inferred from the actual operands, so symbols need no
+// values in advance. Constants are decoded once, except for the weights of products, which stay
+// encoded (weights.h). The caller owns the states and passes them to each run that continues a
+// previous one.
 #pragma once
 
 #include <chrono>
@@ -23,48 +24,50 @@
 namespace mlc {
 
 struct EngineOptions {
-  // kFaithful: what the program types as fp16 is rounded to fp16 after each operation, as Core ML's
-  // CPU does, overflow included. kExact: such values are fp32, outputs too.
+  // kFaithful rounds each fp16 result to fp16, overflow included, as Core ML does on the CPU.
+  // kExact keeps such values, outputs included, in fp32.
   enum class Arithmetic { kFaithful, kExact };
   Arithmetic arithmetic = Arithmetic::kFaithful;
-  // Of kernels; 0: DefaultThreads(). The process has no other setting of ours but oneDNN's
-  // instruction set, which stays below AMX unless ONEDNN_MAX_CPU_ISA says otherwise.
+  // The number of threads for kernels; 0: DefaultThreads(). The engine's only process-wide setting
+  // is oneDNN's instruction set, which excludes AMX unless ONEDNN_MAX_CPU_ISA is set.
   int threads = 0;
-  // Of one Run; looked at between operations.
+  // The time limit of one run, checked between operations.
   std::optional<std::chrono::milliseconds> timeout;
-  // kFast: what is fastest here, oneDNN's products too; sums differ in their last digits between
-  // processors, versions of oneDNN and numbers of threads. kEval: the rows' `eval` alone.
-  // kReproducible: the bytes of kEval, in less time.
+  // kFast uses the fastest kernels, including oneDNN; the last digits of sums depend on the
+  // processor, the version of oneDNN and the number of threads. kEval uses only the `eval` of each
+  // row. kReproducible gives the same bytes as kEval in less time.
   enum class Kernels { kFast, kReproducible, kEval };
   Kernels kernels = Kernels::kFast;
-  // What is made of weights once; engines that are given the same share it, whatever functions and
-  // threads they have. Null: the engine's own.
+  // Prepared weights, shared by all engines that are given the same object, for any functions and
+  // threads. Null: the engine has its own.
   std::shared_ptr<PreparedWeights> weights;
-  // Sees the results of every operation that ran, in order; lists as one tensor, their elements in
-  // a row. May put others of the same type and sizes in their place, and throw to stop.
+  // Called with the results of every executed operation, in order; a list is passed as one tensor
+  // of its elements. It may replace results by tensors of the same type and sizes, and may throw to
+  // stop the run.
   std::function<void(const Operation&, std::span<Tensor>)> observe;
 };
 
-// What the states of a function hold, by MIL name. One that is not there is zero.
+// The values of a function's states, by MIL name. A missing state is zero.
 using States = std::map<std::string, Tensor>;
 
 class Engine {
  public:
-  // `function` must outlive the engine and stay as it is. Throws what inference throws, located.
+  // `function` must outlive the engine and must not change. Throws the located errors of type
+  // inference.
   explicit Engine(const Function& function, EngineOptions options = {});
   Engine(Engine&&) noexcept;
   Engine& operator=(Engine&&) noexcept;
   ~Engine();
 
-  // Inputs and outputs by MIL name. Inputs must have the declared types (an fp16 input may be given
-  // as fp32 under kExact), sizes that agree with each other's symbols, and lie within the symbols'
-  // bounds: Error "bad-input" otherwise. Error "timeout" when time runs out, "resource-limit" when
-  // memory or a loop without end does. All states are zero at first. Several threads may run one
-  // engine at once, each with states of its own.
+  // Inputs and outputs are passed by MIL name. Inputs must have the declared types (kExact accepts
+  // fp32 for fp16) and sizes that agree with the symbols and their bounds; otherwise throws Error
+  // "bad-input". Throws Error "timeout" at the time limit, and "resource-limit" if memory is
+  // exhausted or a loop does not end. All states start as zero. Several threads may run one engine
+  // at the same time, each with its own states.
   std::map<std::string, Tensor> Run(const std::map<std::string, Tensor>& inputs) const;
-  // Begins with `states` and leaves in it what every state holds in the end; when it throws, they
-  // are as they were. Error "bad-input" for a state that there is not, or of another type; under
-  // kExact fp16 states hold fp32.
+  // Starts with `states` and stores the final value of every state there; if it throws, they are
+  // unchanged. Throws Error "bad-input" for an unknown state or a wrong type. With kExact, fp16
+  // states hold fp32.
   std::map<std::string, Tensor> Run(const std::map<std::string, Tensor>& inputs,
                                     States& states) const;
 
@@ -73,7 +76,7 @@ class Engine {
   std::unique_ptr<Plan> plan_;
 };
 
-// Prepares and runs once. The program's default function.
+// Prepares and runs the program's default function once.
 std::map<std::string, Tensor> Execute(const Program& program,
                                       const std::map<std::string, Tensor>& inputs,
                                       const EngineOptions& options = {});

@@ -8,7 +8,7 @@ namespace mlc {
 
 namespace {
 
-// Each does the first elements, as many as it is fast for, and returns how many.
+// Each function converts as many leading elements as it supports and returns their number.
 struct Conversions {
   int64_t (*widen)(const Half* in, float* out, int64_t count);
   int64_t (*narrow)(const float* in, Half* out, int64_t count);
@@ -16,7 +16,7 @@ struct Conversions {
 };
 
 #if defined(__x86_64__)
-// Multiples of 8.
+// Convert multiples of 8 elements.
 [[gnu::target("avx,f16c")]] int64_t WidenF16c(const Half* in, float* out, int64_t count) {
   int64_t i = 0;
   for (; i + 8 <= count; i += 8)
@@ -38,7 +38,8 @@ struct Conversions {
                                                               _MM_FROUND_TO_NEAREST_INT)));
   return i;
 }
-// Multiples of 16; with masks of ones, since GCC 12 warns of its own headers without.
+// Convert multiples of 16 elements, with a full mask: GCC 12 warns about its own headers for the
+// unmasked intrinsics.
 constexpr __mmask16 kAll = 0xffff;
 [[gnu::target("avx512f")]] int64_t WidenAvx512(const Half* in, float* out, int64_t count) {
   int64_t i = 0;
@@ -85,7 +86,7 @@ const Conversions& Fastest() {
   static const Conversions fastest = []() -> Conversions {
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("avx512f")) return {WidenAvx512, NarrowAvx512, RoundAvx512};
-    // clang 16 cannot ask for F16C by name; every processor with AVX2 has it.
+    // clang 16 cannot test for F16C; every processor with AVX2 has it.
     if (__builtin_cpu_supports("avx2")) return {WidenF16c, NarrowF16c, RoundF16c};
 #elif defined(__ARM_FP16_FORMAT_IEEE)
     return {WidenArm, NarrowArm, RoundArm};

@@ -1,4 +1,4 @@
-// lib/engine/floats.h - fp32 views of fp16 and fp32 tensors, in which kernels compute.
+// lib/engine/floats.h - fp32 views of fp16 and fp32 tensors, for kernels, which compute in fp32.
 #pragma once
 
 #include <algorithm>
@@ -11,14 +11,14 @@ namespace mlc {
 
 inline bool IsKernelFloat(DType dtype) { return dtype == DType::kFp32 || dtype == DType::kFp16; }
 
-// Whole arrays, with the processor's own instructions where it has them.
+// Array conversions that use the processor's conversion instructions if available.
 void HalfToFloat(const Half* in, float* out, int64_t count);
 void FloatToHalf(const float* in, Half* out, int64_t count);
 void RoundToHalf(const float* in, float* out, int64_t count);
 inline void RoundToHalf(float* x, int64_t count) { RoundToHalf(x, x, count); }
 
-// Elements of a tensor as floats: in place when it is fp32, a copy, converted by so many threads,
-// when it is fp16.
+// The elements of a tensor as floats: in place if it is fp32, or a copy, converted by several
+// threads, if it is fp16.
 class Floats {
  public:
   explicit Floats(Tensor tensor, int threads = 1) : tensor_(std::move(tensor)) {
@@ -45,9 +45,9 @@ class Floats {
   const float* data_ = nullptr;
 };
 
-// A result that is computed as floats; Take() rounds it to its dtype, on so many threads; a wide
-// one of fp16 is left as fp32 that holds the rounded values. Who has the final elements of
-// some part sooner may Put() them one part after the other, then all of them.
+// A result that is computed in fp32. Take() rounds it to its dtype, by several threads; a wide fp16
+// result stays fp32 and holds the rounded values. A kernel that has the final elements of a part
+// earlier may Put() all parts one by one instead.
 class FloatResult {
  public:
   FloatResult(DType dtype, Dims dims, int threads = 1, bool wide = false)

@@ -31,7 +31,8 @@ class Finder {
   }
 
  private:
-  // Who uses a value; nobody, where not all users are elementwise operations of this block.
+  // Returns the users of a value; none if any of them is not an elementwise operation of this
+  // block.
   std::vector<const Operation*> Users(const Value& value) const {
     std::vector<const Operation*> users;
     if (value.is_output()) return users;
@@ -42,7 +43,7 @@ class Finder {
     return users;
   }
 
-  // Appends a link; false where its operands do not fit.
+  // Appends a link; returns false if its operands do not fit.
   static bool Append(const Operation& op, Fusion& fusion) {
     const Type& type = fusion.operations.front()->result()->type;
     const Type& result = op.result()->type;
@@ -87,7 +88,8 @@ class Finder {
     return fusion;
   }
 
-  // From a value to `end`, which takes it and what a path from `begin` on makes of it.
+  // Appends the path from `begin` to `end`, where `end` reads both the last result and that of the
+  // path.
   bool Around(const Operation* begin, const Operation* end, Fusion& fusion) const {
     Fusion longer = fusion;
     for (const Operation* op = begin; op != end;) {

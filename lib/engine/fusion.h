@@ -1,4 +1,4 @@
-// lib/engine/fusion.h - which operations of a block one kernel can compute.
+// lib/engine/fusion.h - finds operations of a block that one kernel can compute together.
 #pragma once
 
 #include <vector>
@@ -8,14 +8,14 @@
 
 namespace mlc {
 
-// An operation that has kernels for chains, and the elementwise operations after it, in order; only
-// the last one's result is used by others. All their shapes are the same, and static.
+// An operation that has chain kernels, and the elementwise operations after it, in order. Only the
+// result of the last one has other users. All have the same static shape.
 struct Fusion {
   std::vector<const Operation*> operations;
   Chain chain;
 };
 
-// An operation is part of one at most.
+// Returns the fusions of the block; each operation is part of at most one.
 std::vector<Fusion> FindFusions(const Block& block);
 
 }  // namespace mlc

@@ -11,8 +11,9 @@ namespace mlc {
 
 namespace {
 
-// to[j * to_row + i] = from[i * row + j] for i < rows, j < columns: squares of a line of the cache
-// at a time, of which all is taken before the next one, which may fall on its place.
+// Transposes: to[j * to_row + i] = from[i * row + j] for i < rows, j < columns. Works on squares of
+// one cache line and reads each completely before the next, which may be mapped to the same cache
+// set.
 void Turn(const float* from, int64_t row, int64_t rows, int64_t columns, float* to,
           int64_t to_row) {
   constexpr int64_t kLine = 16, kRows = 4;
@@ -23,7 +24,7 @@ void Turn(const float* from, int64_t row, int64_t rows, int64_t columns, float* 
                            reinterpret_cast<std::byte*>(to + j * to_row + i), to_row);
 }
 
-// Rows [k0, k0 + depth) of columns [j0, j0 + width).
+// Copies rows [k0, k0 + depth) of columns [j0, j0 + width).
 void CopyColumns(const MatrixView& view, int64_t k0, int64_t depth, int64_t j0, int64_t width,
                  float* to) {
   const float* from = view.data + k0 * view.row + j0 * view.column;
@@ -32,13 +33,13 @@ void CopyColumns(const MatrixView& view, int64_t k0, int64_t depth, int64_t j0, 
   for (int64_t k = 0; k < depth; ++k, from += view.row, to += kTileColumns)
     if (view.column == 1)
       std::copy_n(from, width, to);
-    else if (width == kTileColumns)  // of known length
+    else if (width == kTileColumns)  // of constant length
       for (int64_t j = 0; j < kTileColumns; ++j) to[j] = from[j * view.column];
     else
       for (int64_t j = 0; j < width; ++j) to[j] = from[j * view.column];
 }
 
-// Columns [0, depth) of so many rows, one after the other.
+// Copies columns [0, depth) of kRows rows, one column after the other.
 template <int kRows>
 float* CopyRows(const float* from, const MatrixView& view, int64_t depth, float* to) {
   if (view.column == 1 && kRows > 1) {
@@ -55,7 +56,7 @@ constexpr auto MakeCopies(std::integer_sequence<int, kRows...>) {
   return std::array{CopyRows<kRows + 1>...};
 }
 
-// The same numbers in the type in which they are multiplied: where they lie, or in `copy`.
+// Returns the numbers in the accumulator's type: in place or in `copy`.
 const float* As(const float* from, int64_t, float*) { return from; }
 const double* As(const float* from, int64_t count, double* copy) {
   std::copy_n(from, count, copy);
@@ -65,7 +66,7 @@ const double* As(const float* from, int64_t count, double* copy) {
 }  // namespace
 
 int WorthThreads(double multiplications, int threads) {
-  constexpr double kWorthThread = 1 << 21;  // takes ten times as long as to start a thread
+  constexpr double kWorthThread = 1 << 21;  // takes ten times as long as starting a thread
   return static_cast<int>(
       std::clamp(multiplications / kWorthThread, 1.0, static_cast<double>(std::max(threads, 1))));
 }
@@ -73,7 +74,7 @@ int WorthThreads(double multiplications, int threads) {
 PackedRows::PackedRows(const MatrixView& view, int64_t m, int64_t k, int threads)
     : m_(m), k_(k), data_(std::make_unique_for_overwrite<float[]>(m * k)) {
   static constexpr auto kCopies = MakeCopies(std::make_integer_sequence<int, kTileRows>());
-  constexpr double kMultiplications = 16;  // that take as long as to copy an element
+  constexpr double kMultiplications = 16;  // in the time that copying one element takes
   threads = WorthThreads(kMultiplications * static_cast<double>(m * k), threads);
   ParallelFor((k + kTileDepth - 1) / kTileDepth, threads, [&](int64_t block) {
     int64_t k0 = block * kTileDepth, depth = std::min<int64_t>(kTileDepth, k - k0);
@@ -108,14 +109,14 @@ Columns PackColumns(const MatrixView& view, int64_t k, int64_t n) {
 template <class T>
 void AddProduct(const PackedRows& left, const Columns& right, int64_t n, T* c, int64_t stride,
                 int threads, const Tiles<T>& tiles) {
-  // Of doubles half as many rows fit into the cache of a processor.
+  // In double, half as many rows fit into the cache.
   constexpr int64_t kDepth = kTileDepth * sizeof(float) / sizeof(T);
   int64_t m = left.m(), k = left.k();
   if (m == 0 || n == 0 || k == 0) return;
   threads = WorthThreads(static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k),
                          threads);
-  // Blocks of c, several for each thread; by columns first, since every block of rows lays the
-  // columns out anew.
+  // Blocks of c, several per thread. Columns are divided first, because every block of rows packs
+  // its columns again.
   auto blocks_of = [](int64_t tiles, int64_t wanted) {
     int64_t size = (tiles + wanted - 1) / wanted;
     return std::pair((tiles + size - 1) / size, size);

@@ -1,6 +1,6 @@
-// The innermost loops of products, for vectors of each length. This file is compiled with
-// contraction: where sums are in double it changes no bit (gemm.h), where they are in float speed
-// is wanted.
+// The innermost loops of products, for each vector length. This file is compiled with contraction
+// to fused multiply-add: it does not change sums in double (gemm.h), and makes sums in float
+// faster.
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -11,8 +11,8 @@ namespace mlc {
 
 namespace {
 
-// Vectors of the compilers' own, and how they lie in arrays. In structs, since template arguments
-// lose attributes; typedefs, since clang ignores the alignment of an alias.
+// Vector types of the compiler, in registers and in arrays. They are struct members, since template
+// arguments lose attributes, and typedefs, since clang ignores the alignment of an alias.
 template <class T, int kBytes>
 struct Lanes {
   typedef T Vector __attribute__((vector_size(kBytes)));
@@ -20,8 +20,8 @@ struct Lanes {
   static constexpr int kCount = kBytes / static_cast<int>(sizeof(T));
 };
 
-// Every lane is an element of c. Sums in double go on from c; those in float begin at zero, which
-// keeps more digits.
+// Every lane is an element of c. Sums in double continue from c; sums in float start at zero, which
+// is more accurate.
 template <class T, int kBytes, int kRows, int kVectors>
 [[gnu::always_inline]] inline void AddTile(const T* a, const T* b, int64_t depth, T* c,
                                            int64_t stride) {
@@ -58,7 +58,7 @@ template <class T, int kBytes, int kRows, int kVectors>
     }
 }
 
-// A tile in parts of so many vectors as registers hold.
+// Computes a tile in parts of as many vectors as fit into registers.
 template <class T, int kBytes, int kRows, int kVectors>
 [[gnu::always_inline]] inline void AddInParts(const T* a, const T* b, int64_t depth, T* c,
                                               int64_t stride) {
@@ -68,7 +68,7 @@ template <class T, int kBytes, int kRows, int kVectors>
     AddTile<T, kBytes, kRows, kVectors>(a, b + j, depth, c + j, stride);
 }
 
-// Four sums at a time, since an addition waits for the one before.
+// Uses four accumulators, since an addition waits for the previous one.
 template <int kBytes>
 [[gnu::always_inline]] inline float DotOf(const float* a, const float* b, int64_t count) {
   using Vector = typename Lanes<float, kBytes>::Vector;
@@ -88,7 +88,8 @@ template <int kBytes>
   return sum;
 }
 
-// Sums of sixteen rows side by side: four rows of four elements become columns in registers.
+// Sums sixteen rows at the same time: blocks of four rows and four elements are transposed in
+// registers.
 [[gnu::always_inline]] inline void AddExactDotsOf(const float* rows, int64_t stride,
                                                   const double* x, int64_t count, double* sums) {
   using Floats = Lanes<float, 16>;
@@ -124,7 +125,7 @@ template <int kBytes>
     for (int r = 0; r < kTileColumns; ++r) sums[r] += x[k] * double{rows[r * stride + k]};
 }
 
-// What every processor of the kind can run. SSE2 has 16 registers, NEON 32.
+// The baseline of the architecture. SSE2 has 16 registers, NEON has 32.
 #if defined(__x86_64__)
 constexpr int kBaselineVectors = 2;
 #else

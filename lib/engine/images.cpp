@@ -1,4 +1,4 @@
-// Operators that move pixels of images whose channels lie last.
+// Data movement of channels-last images.
 #include <algorithm>
 
 #include "lib/engine/kernels.h"
@@ -9,7 +9,7 @@ namespace mlc {
 
 namespace {
 
-// Where all values lie channels last, so does the result; otherwise eval reads them as they lie.
+// If all values are channels-last, the result is too; otherwise eval is used.
 void Concat(EvalContext& context) {
   std::vector<Tensor> values;
   for (int k = 0; k < context.count("values"); ++k) values.push_back(context.in("values", k));

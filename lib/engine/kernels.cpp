@@ -4,7 +4,7 @@ namespace mlc {
 
 namespace {
 
-// f(row) for each of the operator's rows, the fastest first.
+// Calls f(row) for each of the operator's rows, fastest first.
 template <class F>
 void ForEachRow(std::string_view op, F&& f) {
   for (std::span<const KernelRow> rows :

@@ -11,15 +11,15 @@ namespace mlc {
 namespace {
 
 constexpr int64_t kDepth = 512, kSide = 8,
-                  kTogether = 16;  // rows read together stay in the first cache
+                  kTogether = 16;  // rows that are read together fit into the L1 cache
 
 struct Lanes8 {
   typedef float Vector __attribute__((vector_size(32)));
   typedef float InArray __attribute__((vector_size(32), aligned(4), may_alias));
 };
 
-// Eight rows of `in`, each `apart` behind the one before, become columns: element j of row i goes
-// to out[columns[j] + i].
+// Transposes eight rows of `in`, which are `apart` elements apart: element j of row i goes to
+// out[columns[j] + i].
 [[gnu::always_inline]] inline void TurnOf(const float* in, int64_t apart, const int32_t* columns,
                                           int64_t depth, float* out) {
   using Vector = Lanes8::Vector;
@@ -74,7 +74,7 @@ Turn Fastest() {
   return BaselineTurn;
 }
 
-// How many elements from i on go to places that follow each other.
+// Returns the number of elements from i on with consecutive positions.
 int64_t Run(const std::vector<int32_t>& places, int64_t i, int64_t end) {
   int64_t run = i < end ? 1 : 0;
   while (i + run < end && places[i + run] == places[i] + run) ++run;

@@ -1,4 +1,4 @@
-// lib/engine/laying.h - weights as kernels of others want them laid, expanded anew for each
+// lib/engine/laying.h - expands encoded weights into the layouts of oneDNN's kernels, once per
 // product.
 #pragma once
 
@@ -9,13 +9,13 @@
 
 namespace mlc {
 
-// Where the elements of a matrix go: (i, j) to out[rows[i] + columns[j]].
+// The layout of a matrix: element (i, j) is stored in out[rows[i] + columns[j]].
 struct Placement {
   std::vector<int32_t> rows, columns;
-  int64_t size = 0;  // of out; what no element goes to is zero
+  int64_t size = 0;  // size of out; positions without an element are zero
 };
 
-// Element (i, j) is weight number first + i * row + j. By the threads of team.h.
+// Element (i, j) is weight first + i * row + j. Runs on the thread team (team.h).
 void Lay(const Weights& weights, int64_t first, int64_t row, const Placement& placement,
          int threads, float* out);
 

@@ -7,7 +7,7 @@ namespace mlc {
 
 namespace {
 
-// Between [n, c, ...] and [n, ..., c].
+// The permutations between [n, c, ...] and [n, ..., c].
 std::vector<int> ToLast(size_t rank) {
   std::vector<int> perm(rank);
   std::iota(perm.begin(), perm.end(), 0);

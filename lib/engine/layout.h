@@ -1,9 +1,9 @@
-// lib/engine/layout.h - images whose channels lie last in memory.
+// lib/engine/layout.h - channels-last images.
 //
-// Convolutions are fastest on images [n, c, ...] whose elements lie as [n, ..., c]. Such a result
-// is a lazy transposition of what lies in memory: everybody may read it as any other tensor.
-// Kernels that say so (KernelRow::any_layout) take it as it lies, which costs nothing; for all
-// others the engine brings it into row-major order once.
+// Convolutions are fastest on images [n, c, ...] that are stored as [n, ..., c]. Such a result is a
+// lazy transposition of its memory and can be read like any other tensor. Kernels with
+// KernelRow::any_layout accept it without conversion; for all others the engine converts it to
+// row-major order once.
 #pragma once
 
 #include <span>
@@ -16,19 +16,21 @@ class ImageLayout {
  public:
   ImageLayout() = default;  // row-major
   explicit ImageLayout(bool channels_last) : channels_last_(channels_last) {}
-  // How an image of three to five dimensions lies. Where both are the same: row-major.
+  // Returns the layout of an image of three to five dimensions; row-major if both layouts are the
+  // same.
   static ImageLayout Of(const Tensor& image);
-  // How the result of an elementwise operation shall lie: as an operand of the same sizes does.
+  // Returns the layout for the result of an elementwise operation: that of an operand of the same
+  // sizes.
   static ImageLayout Of(std::span<const Tensor> operands, const Dims& result);
 
   bool channels_last() const { return channels_last_; }
-  // Sizes in the order of memory.
+  // Returns the sizes in memory order.
   Dims Laid(const Dims& dims) const;
-  // The same elements with dims() in the order of memory, in memory. What has fewer dimensions than
-  // `rank` is given ones in front, as broadcasting does; a scalar stays.
+  // Returns the same elements with dims() in memory order, in contiguous memory. A tensor of fewer
+  // than `rank` dimensions gets leading dimensions of 1, as in broadcasting; a scalar is unchanged.
   Tensor Laid(const Tensor& tensor, size_t rank) const;
   Tensor Laid(const Tensor& image) const { return Laid(image, image.dims().size()); }
-  // What Laid() came from.
+  // The inverse of Laid().
   Tensor Shown(Tensor laid) const;
 
  private:

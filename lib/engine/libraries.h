@@ -1,4 +1,4 @@
-// lib/engine/libraries.h - what the engine computes with besides its own kernels.
+// lib/engine/libraries.h - the third-party library of the engine.
 #pragma once
 
 #include "lib/support/library_version.h"
@@ -6,7 +6,7 @@
 namespace mlc {
 
 LibraryVersion EngineLibrary();  // oneDNN
-// A function of oneDNN's library, or of what that library stands on; null where there is none.
+// Returns a function of oneDNN or of its OpenMP runtime, or null.
 void* EngineSymbol(const char* name);
 
 }  // namespace mlc

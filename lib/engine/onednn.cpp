@@ -1,6 +1,6 @@
-// Convolutions and matrix products by oneDNN, versions 2 and 3. Between operations images lie
-// channels last where that spares conversions, all else is row-major; a primitive may want another
-// layout, to which weights are brought once and activations at each call.
+// Convolutions and matrix products by oneDNN, versions 2 and 3. Between operations, images are
+// channels-last if this saves conversions, and all other tensors are row-major. If a primitive
+// requires another layout, weights are reordered once and activations at each call.
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -32,8 +32,9 @@ using dnnl::memory;
 
 const dnnl::engine& Cpu() {
   static const dnnl::engine engine = [] {
-    // Before the first primitive: virtual machines have been seen that advertise AMX and trap on
-    // it. Elsewhere than on x86 this does nothing, and what the user has set stays.
+    // Must precede the first primitive: some virtual machines report AMX but trap on its
+    // instructions. The call has no effect on other architectures, and the user's setting takes
+    // precedence.
     if (!std::getenv("ONEDNN_MAX_CPU_ISA") && !std::getenv("DNNL_MAX_CPU_ISA"))
       (void)dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx512_core);
     return dnnl::engine(dnnl::engine::kind::cpu, 0);
@@ -41,10 +42,10 @@ const dnnl::engine& Cpu() {
   return engine;
 }
 
-// So many threads for what oneDNN does on this thread while it lives. oneDNN takes them from
-// OpenMP, whose library it brings along (another than that of our compiler, perhaps: it is asked by
-// name), and OpenMP keeps the number for each thread: the caller's own comes back. Where oneDNN was
-// built with other threads, nothing happens.
+// Sets the number of threads that oneDNN uses on this thread during the object's lifetime. oneDNN
+// takes it from its OpenMP library (found by name, since it may differ from that of our compiler),
+// which stores it per thread; the destructor restores the caller's number. Has no effect if oneDNN
+// was built with another threading runtime.
 class WithThreads {
  public:
   explicit WithThreads(int threads) : before_(Get() ? Get()() : 0) {
@@ -73,11 +74,12 @@ class WithThreads {
   int before_;
 };
 
-// Below this many multiplications one thread is used: OpenMP's threads, which wait for each other
-// in busy loops, meet in the time in which one of them multiplies so often.
+// The minimum number of multiplications for several threads: OpenMP threads synchronise in the time
+// in which one thread computes this many.
 constexpr double kWorthThreads = 1 << 16;
 
-// oneDNN writes the code of a primitive wherever it got memory for it, and where it got none too.
+// The room for generated code: oneDNN writes the code of a primitive without checking that it got
+// memory for it.
 constexpr size_t kMostCode = 8 << 20;
 
 memory::desc RowMajor(const Dims& dims) {
@@ -93,19 +95,19 @@ memory::desc ChannelsLast(const Dims& dims) {
   using enum memory::format_tag;
   return {dims, memory::data_type::f32, dims.size() == 3 ? nwc : dims.size() == 4 ? nhwc : ndhwc};
 }
-// Of a row-major image: where that is the same, as one whose channels lie last.
+// Describes a row-major image, as channels-last if both layouts are the same.
 memory::desc RowMajorImage(const Dims& dims) {
   bool same = dims[1] == 1 || ElementCount(dims) == dims[0] * dims[1];
   return same ? ChannelsLast(dims) : RowMajor(dims);
 }
 
-// Of this thread, as each thread has its own order of work.
+// Returns the stream of this thread, since each thread executes its own primitives.
 dnnl::stream& Stream() {
   static thread_local dnnl::stream stream(Cpu());
   return stream;
 }
 
-// Memory of this thread's, for one use at a time.
+// Returns memory of this thread for one use at a time.
 template <class Use>
 float* Scratch(int64_t count) {
   static thread_local std::unique_ptr<float[]> scratch;
@@ -118,8 +120,8 @@ float* Scratch(int64_t count) {
   return scratch.get();
 }
 
-// oneDNN's own scratchpads belong to the thread that made a primitive; these to the one that runs
-// it.
+// Returns a scratchpad that belongs to the executing thread, unlike oneDNN's own, which belong to
+// the thread that created the primitive.
 memory Scratchpad(const memory::desc& desc) {
   static thread_local memory largest;
   static thread_local size_t most = 0;
@@ -135,7 +137,7 @@ dnnl::primitive_attr Attributes() {
   return attributes;
 }
 
-// Two layouts of the same elements, and the way from the first to the second.
+// Two layouts of the same elements, and the conversion from the first to the second.
 class Reordering {
  public:
   Reordering(memory::desc from, memory::desc to) : from_(std::move(from)), to_(std::move(to)) {
@@ -146,7 +148,7 @@ class Reordering {
   const memory::desc& from() const { return from_; }
   const memory::desc& to() const { return to_; }
   memory From(const float* data) const { return {from_, Cpu(), const_cast<float*>(data)}; }
-  // `data` in the second layout: itself when the layouts are the same.
+  // Returns `data` in the second layout, or unchanged if the layouts are the same.
   memory Convert(dnnl::stream& stream, const float* data) const {
     memory source = From(data);
     if (same()) return source;
@@ -154,7 +156,7 @@ class Reordering {
     reorder_.execute(stream, source, target);
     return target;
   }
-  // Memory in the first layout that ends up in `data`, which has the second, after Finish.
+  // Returns memory in the first layout; Finish converts it to the second layout in `data`.
   memory Before(float* data) const { return same() ? From(data) : memory(from_, Cpu()); }
   void Finish(dnnl::stream& stream, memory& source, float* data) const {
     if (same()) return;
@@ -168,12 +170,12 @@ class Reordering {
   dnnl::reorder reorder_;
 };
 
-// A constant in the layouts in which primitives want it, for all kernels that have it.
+// A constant in the layouts that primitives require, shared by all kernels that use it.
 struct Layouts {
   struct Laid {
     memory::desc from, to;
     memory elements;
-    Tensor owner;  // what `elements` refers to, when that is the constant itself
+    Tensor owner;  // keeps `elements` alive if they are those of the constant
   };
   mutable std::mutex mutex;
   mutable std::list<Laid> laid;
@@ -203,10 +205,10 @@ struct Layouts {
   }
 };
 
-// Biases and scratchpad may be none.
+// Biases and scratchpad are optional.
 void Execute(const dnnl::primitive& primitive, const memory& source, const memory& weights,
              const memory& biases, const memory& target, const memory& scratch) {
-  // The interface in C takes them without a map.
+  // The C interface accepts the arguments without a map.
   std::array<dnnl_exec_arg_t, 5> args{{{DNNL_ARG_SRC, source.get()},
                                        {DNNL_ARG_WEIGHTS, weights.get()},
                                        {DNNL_ARG_DST, target.get()}}};
@@ -219,11 +221,11 @@ void Execute(const dnnl::primitive& primitive, const memory& source, const memor
   Stream().wait();
 }
 
-// How a layout in blocks places elements.
+// The positions of elements in a blocked layout.
 struct Blocking {
   bool known = false;
   Dims strides;  // by dimension, from one block to the next
-  // Dimension and length of a block, the innermost last.
+  // Dimension and length of each block, the innermost last.
   std::vector<std::pair<int, int64_t>> inner;
 
   explicit Blocking(const memory::desc& desc) {
@@ -243,7 +245,7 @@ struct Blocking {
       inner.push_back({static_cast<int>(blocking.inner_idxs[i]), blocking.inner_blks[i]});
 #endif
   }
-  // An element lies where its coordinates' offsets add up to.
+  // Returns the offset of a coordinate; the position of an element is the sum over its dimensions.
   int64_t Offset(int dimension, int64_t i) const {
     int64_t offset = 0, unit = 1;
     for (size_t b = inner.size(); b-- > 0;) {
@@ -258,11 +260,11 @@ struct Blocking {
   }
 };
 
-// Weights as a constant holds them: a matrix whose rows are the outermost dimensions.
+// The stored layout of weights: a matrix whose rows are the outermost dimensions.
 struct Held {
   Dims dims, strides;
-  int outputs;   // the dimension of what is computed independently
-  int rows = 1;  // dimensions
+  int outputs;   // the dimension of outputs, which are computed independently
+  int rows = 1;  // number of dimensions that form the rows
 
   Dims Order() const {
     Dims order(dims.size());
@@ -270,7 +272,7 @@ struct Held {
     std::ranges::stable_sort(order, std::ranges::greater(), [&](int64_t d) { return strides[d]; });
     return order;
   }
-  // Of a part of the outputs.
+  // Returns the placement of some of the outputs.
   Placement PlacedAs(const Blocking& blocking, int64_t count, int64_t size) const {
     Dims part = dims, order = Order();
     part[outputs] = count;
@@ -290,8 +292,8 @@ struct Held {
   }
 };
 
-// A product with weights that stay as they are, in parts by its outputs, whose weights are laid out
-// anew in each run.
+// A product with encoded weights, divided by outputs; the weights of one part at a time are
+// expanded in each run.
 struct Parts {
   struct Part {
     dnnl::primitive primitive;
@@ -299,9 +301,9 @@ struct Parts {
     Placement placement;
   };
   std::shared_ptr<const Weights> weights;
-  int64_t outputs, each;    // in all, and of all parts but the last
-  int64_t step, row;        // in the weights, from one output to the next and from row to row
-  std::vector<Part> kinds;  // of all parts but the last, and the last where it is another
+  int64_t outputs, each;    // in total, and per part except the last
+  int64_t step, row;        // distances in the weights, between outputs and between rows
+  std::vector<Part> kinds;  // all parts except the last, and the last if it differs
 
   void Run(const memory& source, const float* bias, float* y, int64_t vectors, int threads) const {
     for (int64_t from = 0; from < outputs; from += each) {
@@ -326,23 +328,23 @@ struct Parts {
   }
 };
 
-// A sum of products of two operands, as each of the operators here is one.
+// A convolution or matrix product: a sum of products of two operands.
 struct Contraction {
   std::string_view x_name, weight_name;
   dnnl::primitive primitive;
   Reordering x, weight, result;
-  std::optional<Reordering> x_last = {};  // of an image whose channels lie last
-  bool y_last = false;                    // the result shall lie so
-  memory::desc bias;                      // zero without
+  std::optional<Reordering> x_last = {};  // for a channels-last image
+  bool y_last = false;                    // whether the result is channels-last
+  memory::desc bias;                      // zero if there is none
   memory::desc scratchpad;
   bool has_scratchpad = scratchpad.get_size() > 0;
   int threads = 1;
-  bool wide = false;                               // as KernelSite
-  bool chain = false;                              // runs on a ChainContext
-  memory fixed_weight = {}, fixed_bias = {};       // of what is constant
-  std::shared_ptr<const Floats> bias_floats = {};  // to which fixed_bias refers
+  bool wide = false;                               // as in KernelSite
+  bool chain = false;                              // whether it runs on a ChainContext
+  memory fixed_weight = {}, fixed_bias = {};       // for constant operands
+  std::shared_ptr<const Floats> bias_floats = {};  // keeps the data of fixed_bias alive
   std::shared_ptr<const Layouts> layouts = {};
-  std::shared_ptr<const Parts> parts = {};  // of weights that stay as they are
+  std::shared_ptr<const Parts> parts = {};  // for encoded weights
 
   void Run(EvalContext& context) const {
     WithThreads with_threads(threads);
@@ -379,7 +381,8 @@ struct Contraction {
   }
 };
 
-// For making a primitive and for its runs: oneDNN wants both to have the same number.
+// Returns the number of threads, which oneDNN requires to be the same for creating and executing a
+// primitive.
 int ChooseThreads(const KernelSite& site, double multiplications) {
   return multiplications < kWorthThreads ? 1 : site.threads;
 }
@@ -407,7 +410,7 @@ Kernel Finish(const KernelSite& site, Contraction made) {
   };
 }
 
-// What oneDNN does not have for these types is left to other kernels.
+// Returns an empty kernel if oneDNN does not support the types.
 template <Kernel (*kMake)(const KernelSite&, bool chain), bool kChain = false>
 Kernel OrNothing(const KernelSite& site) {
   try {
@@ -417,7 +420,7 @@ Kernel OrNothing(const KernelSite& site) {
   }
 }
 
-// Whether all of these operands are floats with at least one element.
+// Whether all of these operands are float tensors with at least one element.
 bool AreFloats(const EvalContext& context, std::initializer_list<std::string_view> names) {
   for (std::string_view name : names)
     if (context.has(name) &&
@@ -441,17 +444,17 @@ typename P::primitive_desc Describe(Parts&&... parts) {
 }
 #endif
 
-// Floats that are laid out at a time: as many as stay in a thread's cache, for each of so many
-// threads; where weights cannot be divided so, more.
+// The number of floats to expand at a time: as many as fit into the cache of each of these threads,
+// or up to kMostOfPart if the weights cannot be divided further.
 constexpr int64_t kPart = int64_t{1} << 18, kMostParts = 4, kMostOfPart = int64_t{1} << 20;
 
 bool StaysAsItIs(const KernelSite& site, std::string_view name) {
   return site.is_constant(name) && IsNarrow(site.context.in(name));
 }
 
-// Of a constant that stays as it is. `describe` makes the description for a number of outputs,
-// whose results lie next to each other for each of the `vectors`; none where oneDNN has only plain
-// loops. Null: other kernels do better.
+// Prepares a product with an encoded constant. `describe` returns the primitive for a number of
+// outputs, whose results are contiguous for each of the `vectors`, or nothing if oneDNN has only
+// reference loops for it. Returns null if other kernels are faster.
 template <class P, class Describe>
 std::shared_ptr<const Parts> Divide(const KernelSite& site, std::string_view name, const Held& held,
                                     int64_t vectors, int threads, Describe&& describe) {
@@ -496,7 +499,7 @@ std::shared_ptr<const Parts> Divide(const KernelSite& site, std::string_view nam
   return divided;
 }
 
-// Each element of the weight is multiplied at `positions` places.
+// Each element of the weight is multiplied at `positions` positions.
 template <class P>
 Kernel FinishConvolution(const KernelSite& site, dnnl::algorithm algorithm, const Geometry& g,
                          int spatial, const memory::desc& plain_weight, const Dims& weight_dims,
@@ -524,7 +527,7 @@ Kernel FinishConvolution(const KernelSite& site, dnnl::algorithm algorithm, cons
     return Describe<P>(inference, algorithm, from, Any(weight), RowMajor({DimsOf(to)[1]}), to,
                        strides, dilations, left, right);
   };
-  // As the primitive, or parts of it, want images and weights to lie.
+  // Uses the layouts that the primitive, or its parts, require for images and weights.
   auto finish = [&](dnnl::primitive primitive, const memory::desc& from, const memory::desc& weight,
                     const memory::desc& to, const memory::desc& scratchpad,
                     std::shared_ptr<const Parts> parts) {
@@ -562,7 +565,7 @@ Kernel FinishConvolution(const KernelSite& site, dnnl::algorithm algorithm, cons
     return finish({}, ChannelsLast(x), plain_weight, ChannelsLast(y), {}, parts);
   }
   auto description = describe(ChannelsLast(x), weight_dims, ChannelsLast(y));
-  // Its plain loops: another layout may have better.
+  // For reference loops, try whether another layout has a faster implementation.
   if (std::string_view(description.impl_info_str()).starts_with("ref"))
     description = describe(Any(x), weight_dims, Any(y));
   return finish(P(description), description.src_desc(), description.weights_desc(),
@@ -601,8 +604,8 @@ Kernel PrepareConvTranspose(const KernelSite& site, bool chain) {
   for (int i = 0; i < 3; ++i)
     after[i] =
         (g.in[i] - 1) * g.stride[i] + (g.kernel[i] - 1) * g.dilation[i] + 1 - before[i] - g.out[i];
-  // Ours is [in, out / groups, kernel]; theirs, logically, [groups, out / groups, in / groups,
-  // kernel].
+  // MIL's weight is [in, out / groups, kernel]; oneDNN's logical shape is [groups, out / groups, in
+  // / groups, kernel].
   int64_t groups = context.Int("groups"), in = weight[0] / groups, out = weight[1];
   Dims dims{out, in}, strides;
   dims.insert(dims.end(), weight.begin() + 2, weight.end());
@@ -622,7 +625,7 @@ Kernel PrepareConvTranspose(const KernelSite& site, bool chain) {
                                                         after, ElementCount(x) / weight[0], chain);
 }
 
-// x [.., m, k] times weight [.., k, n]; a constant weight may be laid out anew.
+// Computes x [.., m, k] times weight [.., k, n]; a constant weight may be reordered.
 Kernel FinishMatmul(const KernelSite& site, std::string_view x_name, std::string_view weight_name,
                     const memory::desc& x, const memory::desc& weight, const Dims& weight_dims,
                     const Dims& y_dims, bool with_bias, bool chain) {
@@ -679,7 +682,8 @@ Kernel PrepareLinear(const KernelSite& site, bool chain) {
                       context.has("bias"), chain);
 }
 
-// An operand as [batch of ones..., rows, columns], with strides that transpose it where asked.
+// An operand as [batch, rows, columns] with leading batch dimensions of 1, transposed by its
+// strides if required.
 struct Matrices {
   Dims shape, strides;
   Matrices(const Dims& dims, bool transposed, size_t rank, bool left)
@@ -699,7 +703,7 @@ Kernel PrepareMatmul(const KernelSite& site, bool chain) {
   if (!AreFloats(context, {"x", "y"})) return {};
   Dims x_dims = StaticDims(context.shape("x")), y_dims = StaticDims(context.shape("y"));
   bool x_swapped = context.Bool("transpose_x"), y_swapped = context.Bool("transpose_y");
-  // A stack of matrices times one matrix is one tall matrix times it.
+  // A batch of matrices times one matrix is one tall matrix times that matrix.
   if (x_dims.size() > 2 && y_dims.size() == 2 && !x_swapped) {
     int64_t k = x_dims.back(), m = ElementCount(x_dims) / k;
     x_dims = {m, k};
@@ -714,7 +718,8 @@ Kernel PrepareMatmul(const KernelSite& site, bool chain) {
 }
 
 constexpr KernelRow kRows[] = {
-    // reproducible: sums depend on the instruction set, the version and the threads.
+    // Not reproducible: sums depend on the instruction set, the version of oneDNN and the number of
+    // threads.
     {"conv", OrNothing<PrepareConv>, false, true, true, OrNothing<PrepareConv, true>},
     {"conv_transpose", OrNothing<PrepareConvTranspose>, false, true, true,
      OrNothing<PrepareConvTranspose, true>},
@@ -731,7 +736,7 @@ void* EngineSymbol(const char* name) {
     Dl_info info;
     void* own =
         dladdr(dnnl_version(), &info) ? dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : nullptr;
-    return own ? own : dlopen(nullptr, RTLD_LAZY);  // linked into the program itself
+    return own ? own : dlopen(nullptr, RTLD_LAZY);  // statically linked
   }();
   return dlsym(library, name);
 }

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kPanel = int64_t{1} << 18;  // floats
 
-// Elements [i, i + rows) x [k, k + depth), the longer neighbours together.
+// Reads elements [i, i + rows) x [k, k + depth); the contiguous dimension stays contiguous.
 void ReadPanel(const WeightView& view, int64_t i, int64_t rows, int64_t k, int64_t depth,
                float* out) {
   if (view.column == 1)
@@ -47,7 +47,7 @@ void AddProduct(const WeightView& left, int64_t m, int64_t k, const Columns& rig
     return AddProduct(PackedRows(there, m, k, method.threads), right, n, c, stride, method.threads,
                       method.tiles<T>());
   if (m == 0 || n == 0 || k == 0) return;
-  // Whole blocks of the sums' order, and whole tiles.
+  // Use whole tiles, and a depth that preserves the order of the sums.
   const int64_t depth = std::min<int64_t>(k, kPanel / kTileRows / kTileDepth * kTileDepth),
                 fitting = kPanel / depth / kTileRows * kTileRows, tiles = (m - 1) / kTileRows + 1;
   const int threads = WorthThreads(
@@ -79,10 +79,10 @@ template void AddProduct(const WeightView&, int64_t, int64_t, const Columns&, in
 
 namespace {
 
-// Of so many vectors the weights are multiplied from where they lie.
+// For at most this many vectors, weights are multiplied without expanding them.
 constexpr int64_t kFewest = 2;
 
-// AddDots, if the weights are blocks for which there is a loop.
+// AddDots for blocks of 4-bit weights, if there is a loop for them.
 bool AddBlockDots(const WeightView& left, int64_t m, int64_t k, const float* x, int64_t n, float* c,
                   int64_t row, int64_t column, int threads) {
   const PackedBlocks* blocks = left.weights->blocks();
@@ -112,15 +112,15 @@ void AddDots(const WeightView& left, int64_t m, int64_t k, const float* x, int64
   constexpr bool kExact = std::is_same_v<T, double>;
   if constexpr (!kExact)
     if (AddBlockDots(left, m, k, x, n, c, row, column, method.threads)) return;
-  // Rows at a time, and of their elements so many that they stay in the cache.
+  // The number of rows at a time, and of their elements, so that they fit into the cache.
   constexpr int64_t kRows = kExact ? kTileColumns : 1, kDepth = 4096 / kRows;
-  // Reading a weight takes as long as to multiply it so often.
+  // Reading a weight takes as long as this many multiplications.
   constexpr double kReading = 4;
   const int threads = WorthThreads(
       static_cast<double>(m) * static_cast<double>(k) * (static_cast<double>(n) + kReading),
       method.threads);
   const int64_t steps = (m + kRows - 1) / kRows;
-  // So many that threads which others hold up leave little to wait for.
+  // Small blocks, so that little work is left for a thread that was preempted.
   const int64_t blocks = threads == 1 ? 1 : std::min<int64_t>(steps, int64_t{16} * threads);
   const float* there = left.InPlace().data;
   const std::vector<T> vectors(kExact ? x : nullptr, kExact ? x + n * k : nullptr);

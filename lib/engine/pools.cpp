@@ -1,4 +1,4 @@
-// Pools on floats: one row of results at a time, so that the innermost loop runs over neighbouring
+// Pooling of floats, one row of results at a time, so that the innermost loop runs over adjacent
 // windows.
 #include <algorithm>
 #include <limits>
@@ -13,7 +13,7 @@ namespace mlc {
 
 namespace {
 
-// Results [first, last) of a row whose window's element k lies inside the input.
+// The results [first, last) of a row for which element k of the window lies inside the input.
 struct Range {
   int64_t first, last;
 };
@@ -25,7 +25,7 @@ Range Inside(const Geometry& g, int64_t k) {
           std::clamp<int64_t>(last, std::min(first, g.out[2]), g.out[2])};
 }
 
-// row[o] = step(row[o], x[element k of window o]), over all windows of a row of results.
+// Applies row[o] = step(row[o], x[element k of window o]) for all windows of a row of results.
 template <class Step>
 void PoolRow(const Geometry& g, const float* plane, int64_t o0, int64_t o1, float* row, Step step) {
   auto [b0, e0] = g.Taps(0, o0);
@@ -44,8 +44,7 @@ void PoolRow(const Geometry& g, const float* plane, int64_t o0, int64_t o1, floa
     }
 }
 
-// pixel[c] = step(pixel[c], x[c of the pixels in window o]), over channels that lie next to each
-// other.
+// Applies pixel[c] = step(pixel[c], x[c of the pixels in window o]) for contiguous channels.
 template <class Step>
 void PoolPixel(const Geometry& g, const float* image, int64_t channels, const Geometry::Spatial& o,
                float* pixel, Step step) {
@@ -62,7 +61,7 @@ void PoolPixel(const Geometry& g, const float* image, int64_t channels, const Ge
       }
 }
 
-// `divisor(window, g, o0, o1, o2)`: by what a result is divided in the end; null: by nothing.
+// `divisor(window, g, o0, o1, o2)` returns the divisor of a result; null means no division.
 template <class Step, class Divisor>
 void Pool(EvalContext& context, float start, Step step, Divisor divisor) {
   Tensor tensor = context.in("x");
@@ -73,7 +72,7 @@ void Pool(EvalContext& context, float start, Step step, Divisor divisor) {
   Window window = ReadWindow(context);
   Geometry g(window, StaticDims(context.shape("x")), out);
   int64_t in_plane = g.in[0] * g.in[1] * g.in[2];
-  // Channels of a pixel, or pixels of a row of one channel.
+  // `inner` is the number of channels per pixel of a channels-last image, otherwise 1.
   int64_t outer = layout.channels_last() ? out[0] : out[0] * out[1],
           inner = layout.channels_last() ? out[1] : 1;
   float* to = y.data();

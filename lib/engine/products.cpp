@@ -1,5 +1,5 @@
-// Convolutions and matrix products with gemm.h: in double where the bits shall be those of eval, in
-// float where weights stay as they are.
+// Convolutions and matrix products with gemm.h: in double for results that must be bit-identical to
+// eval, in float for encoded weights.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -18,7 +18,7 @@ namespace {
 
 int64_t Volume(const Geometry::Spatial& size) { return size[0] * size[1] * size[2]; }
 
-// Threads for `count` products that are independent, and for each of them.
+// The number of independent products that run in parallel, and the number of threads for each.
 struct Shares {
   int across, each;
   Shares(int64_t count, double multiplications, int threads)
@@ -27,7 +27,7 @@ struct Shares {
         each(std::max(1, threads / across)) {}
 };
 
-// How to multiply, and the weights that are the same in every call.
+// The implementation of the products, and the weights that are the same in every call.
 struct Setting {
   Method method;
   std::string_view fixed_name;
@@ -37,8 +37,9 @@ struct Setting {
   }
 };
 
-// A result to which products are added, from zero on; T is what they are summed in (gemm.h). Take()
-// adds the bias of dimension `axis`, if there is one, where eval does: sums in float begin with it.
+// A result that accumulates products, starting from zero; T is the type of the accumulator
+// (gemm.h). Take() adds the optional bias of dimension `axis` at the end, as eval does; with float
+// accumulators the bias comes first.
 template <class T>
 class Sums {
  public:
@@ -62,7 +63,7 @@ class Sums {
     } else {
       AddBias();
       FloatResult result(context_.out_dtype(), dims_);
-      // Which is rounded to fp16 as if it had not been rounded before.
+      // Round to odd, so that rounding to fp16 gives the same result as a single rounding.
       if (context_.out_dtype() == DType::kFp16)
         std::transform(copy_.begin(), copy_.end(), result.data(), RoundToOdd);
       else
@@ -91,7 +92,8 @@ class Sums {
   T* data_;
 };
 
-// An image with zeros around it, as far as windows reach: the image itself where they do not.
+// An image padded with zeros as far as the windows reach; the image itself if they reach no
+// padding.
 class PaddedImage {
  public:
   PaddedImage(const Geometry& g, int64_t channels) : g_(g), channels_(channels), size_(g.in) {
@@ -102,7 +104,7 @@ class PaddedImage {
   }
   const Geometry::Spatial& size() const { return size_; }
   bool pads() const { return !copy_.empty(); }
-  // [channels, size()]; valid until the next call. Zero times an infinite weight is NaN.
+  // Returns [channels, size()], valid until the next call. Zero times an infinite weight is NaN.
   const float* Of(const float* x, int threads) {
     if (copy_.empty()) return x;
     ParallelFor(
@@ -126,8 +128,8 @@ class PaddedImage {
   std::vector<float> copy_;
 };
 
-// The windows of an image as columns of a matrix [channels * taps, positions]: element (k, j) is
-// where window j begins plus offset k.
+// The windows of an image as columns of a matrix [channels * taps, positions] (im2col): element (k,
+// j) is at the beginning of window j plus offset k.
 struct Windows {
   std::vector<int64_t> begins, offsets;
   Windows(const Geometry& g, const PaddedImage& image, int64_t channels) {
@@ -142,7 +144,7 @@ struct Windows {
             offsets.push_back(image.At(c, k0 * g.dilation[0], k1 * g.dilation[1]) +
                               k2 * g.dilation[2]);
   }
-  // The columns one after the other.
+  // Returns all columns, one after the other.
   std::vector<float> All(const float* image) const {
     std::vector<float> all;
     for (int64_t begin : begins)
@@ -169,7 +171,7 @@ struct Windows {
   }
 };
 
-// y[i] += w * x[i * step]
+// Computes y[i] += w * x[i * step].
 template <class T>
 [[gnu::always_inline]] inline void AddScaled(T w, const float* x, int64_t step, T* y, int64_t n) {
   if (step == 1)
@@ -193,7 +195,7 @@ template <class T>
 constexpr auto kAddScaled = BaselineAddScaled<T>;
 #endif
 
-// y += one channel of a padded image, filtered: a row at a time.
+// Adds one channel of a padded image, filtered, to y, one row at a time.
 template <class T>
 void AddFiltered(const Geometry& g, const PaddedImage& image, const float* x, const float* weight,
                  T* y) {
@@ -223,7 +225,7 @@ void Conv(EvalContext& context, const Setting& setting) {
           taps = Volume(g.kernel), positions = Volume(g.out);
   double work = static_cast<double>(dims[1] * ins * taps) * static_cast<double>(positions);
   PaddedImage image(g, x_dims[1]);
-  // What eval does not multiply.
+  // eval skips padding, so an infinite weight would give NaN only here.
   if (std::is_same_v<T, double> && image.pads() && !context.in("weight").range().finite())
     return context.def().eval(context);
   auto for_images = [&](auto&& f) {
@@ -267,7 +269,7 @@ void Conv(EvalContext& context, const Setting& setting) {
   context.Set(y.Take());
 }
 
-// y, one channel of the result, += what each tap makes of each position of the input.
+// Adds the products of each tap and each input position to y, one channel of the result.
 template <class T>
 void AddSpread(const Geometry& g, const Geometry::Spatial& crop, const T* products, T* y) {
   for (int64_t k0 = 0; k0 < g.kernel[0]; ++k0)
@@ -306,7 +308,7 @@ void ConvTranspose(EvalContext& context, const Setting& setting) {
   Shares shares(groups,
                 static_cast<double>(x_dims[1] * outs * taps) * static_cast<double>(positions),
                 threads);
-  // So many channels at once that their products take 16 MB.
+  // The number of channels at a time, so that their products take 16 MB.
   int64_t most = std::clamp<int64_t>((1 << 22) / (taps * positions + 1), 1, outs);
   for (int64_t n = 0; n < dims[0]; ++n)
     ParallelFor(groups, shares.across, [&](int64_t group) {
@@ -329,7 +331,7 @@ void ConvTranspose(EvalContext& context, const Setting& setting) {
   context.Set(y.Take());
 }
 
-// n columns of a matrix of k rows, one after the other: where they lie, or in `copy`.
+// Returns n columns of a matrix of k rows, one after the other: in place or in `copy`.
 const float* Vectors(const WeightView& view, int64_t k, int64_t n, std::vector<float>& copy) {
   if (const float* there = view.InPlace().data;
       there && view.row == 1 && (view.column == k || n == 1))
@@ -342,7 +344,7 @@ const float* Vectors(const WeightView& view, int64_t k, int64_t n, std::vector<f
   return copy.data();
 }
 
-// c [m, n] += a [m, k] b [k, n], row-major.
+// Computes c [m, n] += a [m, k] b [k, n], row-major.
 template <class T>
 void AddMatrixProduct(const WeightView& a, const WeightView& b, int64_t m, int64_t k, int64_t n,
                       T* c, const Method& method) {
@@ -352,7 +354,8 @@ void AddMatrixProduct(const WeightView& a, const WeightView& b, int64_t m, int64
   if (n < kFewVectors && a.column == 1)
     return AddDots(a, m, k, Vectors(b, k, n, copy), n, c, n, 1, method);
   if (n > kTileColumns / 2 || m < n) return AddProduct(a, m, k, ColumnsOf(b, n), n, c, n, method);
-  // Where n is much below a tile's columns the transposed product is computed, of the same sums.
+  // If n is much smaller than the columns of a tile, compute the transposed product, which has the
+  // same sums.
   std::vector<T> transposed(m * n);
   auto turn = [&](auto&& f) {
     for (int64_t i = 0; i < m; ++i)
@@ -405,7 +408,7 @@ void Matmul(EvalContext& context, const Setting& setting) {
   Matrices left(context, "x", true), right(context, "y", false);
   Dims batch = context.out_dims();
   batch.resize(std::max(left.batch.size(), right.batch.size()));
-  // A stack of matrices times one matrix is one tall matrix times it.
+  // A batch of matrices times one matrix is one tall matrix times that matrix.
   if (!left.transposed && ElementCount(right.batch) == 1) {
     left.rows *= ElementCount(left.batch);
     left.batch = right.batch = batch = {};

@@ -1,5 +1,5 @@
-// Recurrent layers in fp32: one product of the whole sequence with weight_ih, then one small
-// product and the activations for each step, all rows of the batch at once.
+// Recurrent layers in fp32: one product of the whole sequence with weight_ih, then for each step a
+// small product and the activations, for all rows of the batch at once.
 #include "lib/ops/recurrent.h"
 
 #include <algorithm>
@@ -45,8 +45,8 @@ Vector Operand(const OpContext& context, std::string_view param, std::string_vie
   return Vector(floats.data(), floats.data() + floats.size());
 }
 
-// The constants of one direction, in fp32; made at the first call. The weights of the state are
-// laid out in `parts` of neighbouring gates.
+// The constants of one direction in fp32, prepared at the first call. The weights of the state are
+// packed in `parts` of adjacent gates.
 struct Weights {
   Weights(const OpContext& context, const RecurrentDirection& d, int64_t gates, int64_t parts)
       : direction(d),
@@ -67,7 +67,7 @@ struct Weights {
   Vector bias, peephole, input_bias;
 };
 
-// Rows of one step: the sums [batch, gates * hidden] that x and the input's bias make, and the
+// The data of one step: the sums [batch, gates * hidden] of the input's product and bias, and the
 // states [batch, hidden].
 struct Step {
   int64_t batch, hidden;
@@ -81,7 +81,7 @@ struct Activations {
   bool reset_after = false;
 };
 
-// y [batch, columns] += state [batch, hidden] times weights.
+// Computes y [batch, columns] += state [batch, hidden] times weights.
 void AddProductOfState(const Vector& state, const Columns& weights, const Step& step,
                        int64_t columns, float* y) {
   AddProduct(PackedRows({state.data(), step.hidden}, step.batch, step.hidden), weights, columns, y,
@@ -139,8 +139,8 @@ void GruStep(const Weights& weights, const Activations& act, const Step& step, V
     return;
   }
   for (size_t i = 0; i < products.size(); ++i) step.sums[i] += products[i];
-  // The product of the state with the weights of reset and update, then of the reset state with
-  // those of the output.
+  // Multiplies the state by the weights of reset and update, then the reset state by those of the
+  // output.
   Vector gates(step.batch * n), scaled(step.batch * n);
   auto add = [&](const Vector& x, int64_t gate) {
     std::fill(gates.begin(), gates.end(), 0.0f);
@@ -170,7 +170,7 @@ void RnnStep(const Weights& weights, const Activations& act, const Step& step, V
   std::copy_n(step.sums, step.batch * step.hidden, h.data());
 }
 
-// How an operator advances by one step; where its bias belongs.
+// The step function of an operator, and where its bias is added.
 struct Family {
   int64_t gates;
   bool bias_with_input;
@@ -244,7 +244,7 @@ Kernel Prepare(const KernelSite& site) {
   };
   if (given("clip")) activations.clip = static_cast<float>(context.Double("clip"));
   if (given("reset_after")) activations.reset_after = context.Bool("reset_after");
-  // The reset gate changes the state before its product with the output's weights.
+  // The reset gate modifies the state before its product with the output's weights.
   bool separate = kStep == GruStep && !activations.reset_after;
   std::vector<Weights> directions;
   for (const RecurrentDirection& direction : RecurrentDirections(context))

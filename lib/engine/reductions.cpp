@@ -1,5 +1,5 @@
-// Operators that sum or compare along axes, on floats; sums are kept in double. And attention,
-// softmax between two products.
+// Reductions and normalisations on floats, with sums in double, and attention, a softmax between
+// two products.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -18,8 +18,8 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// x seen as [outer, length, inner] around the dimensions that an operator works along, which must
-// be neighbours.
+// x as [outer, length, inner], where `length` covers the axes of an operator, which must be
+// adjacent.
 struct Span {
   int64_t outer = 1, length = 1, inner = 1;
   bool valid = true;
@@ -72,7 +72,7 @@ void SoftmaxRow(const float* x, float* y, int64_t n) {
   for (int64_t i = 0; i < n; ++i) y[i] *= scale;
 }
 
-// Of an element of a softmax or a norm of layers, against one that is added or moved.
+// The cost of an element in a softmax or layer norm, relative to that of an addition or copy.
 constexpr int64_t kElementCost = 2;
 
 void Softmax(EvalContext& context, int threads, bool wide) {
@@ -118,10 +118,10 @@ Kernel PrepareSoftmax(const KernelSite& site) {
   };
 }
 
-// What attention adds to its scores, [.., rows, keys]: -infinity where a boolean mask is false.
+// The additive mask of attention, [.., rows, keys]: -infinity where a boolean mask is false.
 struct Mask {
   std::vector<float> values;
-  std::vector<int64_t> rows;  // where each row of scores begins
+  std::vector<int64_t> rows;  // beginning of each row of scores
   int64_t step = 0;
   Mask(const EvalContext& context, const Dims& scores) {
     if (!context.has("attn_mask")) return;
@@ -158,7 +158,7 @@ void Attention(EvalContext& context, int threads) {
   float scale = static_cast<float>(1 / std::sqrt(static_cast<double>(width)));
   double work = static_cast<double>(batch * rows) * static_cast<double>(keys) *
                 static_cast<double>(width + value_width);
-  // Scores of so many rows at a time: of all they would take the memory of their square.
+  // Limits the number of rows of scores at a time, since all scores would need quadratic memory.
   constexpr int64_t kRows = 64;
   const int64_t blocks = (rows + kRows - 1) / kRows;
   ParallelFor(batch * blocks, WorthThreads(work, threads), [&](int64_t block) {
@@ -187,7 +187,7 @@ Kernel PrepareAttention(const KernelSite& site) {
   return [threads = site.threads](EvalContext& context) { Attention(context, threads); };
 }
 
-// gamma and beta, ones and zeros where they are left out.
+// gamma and beta, with defaults of one and zero.
 struct Affine {
   std::vector<float> gamma, beta;
   Affine(const EvalContext& context, int64_t count) : gamma(count, 1.0f), beta(count, 0.0f) {
@@ -233,7 +233,7 @@ Kernel PrepareLayerNorm(const KernelSite& site) {
   };
 }
 
-// to = (from - center) * scale + shift
+// Computes to = (from - center) * scale + shift.
 void Shift(const float* from, float* to, int64_t n, float center, float scale, float shift) {
   for (int64_t i = 0; i < n; ++i) to[i] = (from[i] - center) * scale + shift;
 }
@@ -289,7 +289,7 @@ Span ReducedSpan(const EvalContext& context) {
   return Span(dims, axes);
 }
 
-// x as it is read, and how.
+// The operand in the layout in which it is read.
 struct Reduced {
   Span span;
   Tensor x;
@@ -297,7 +297,7 @@ struct Reduced {
     ImageLayout layout = ImageLayout::Of(x);
     if (!layout.channels_last()) return;
     Dims dims = x.dims();
-    // All pixels, whose channels lie next to each other.
+    // The reduction covers all pixels, whose channels are contiguous.
     if (span.outer != dims[0] * dims[1] || span.inner != 1) return;
     x = layout.Laid(x);
     span.outer = dims[0];
@@ -305,8 +305,8 @@ struct Reduced {
   }
 };
 
-// sums[i] += x[k * stride + i] for k < rows, i < kColumns: one after the other, all columns at
-// once.
+// Computes sums[i] += x[k * stride + i] for k < rows, i < kColumns, in order of k for all columns
+// at once.
 constexpr int kColumns = 32;
 [[gnu::always_inline]] inline void AddColumnsOf(const float* x, int64_t rows, int64_t stride,
                                                 double* sums) {
@@ -332,7 +332,7 @@ const auto kAddColumns = __builtin_cpu_supports("avx2") ? Avx2AddColumns : Basel
 constexpr auto kAddColumns = BaselineAddColumns;
 #endif
 
-// The sum of each of `columns` columns, their elements in order.
+// Computes the sum of each of `columns` columns, in order of their elements.
 void SumColumns(const float* x, int64_t rows, int64_t columns, int threads, double* sums) {
   const int64_t whole = columns / kColumns;
   OnTeamInParts(
@@ -348,7 +348,7 @@ void SumColumns(const float* x, int64_t rows, int64_t columns, int threads, doub
   }
 }
 
-// Mean or sum.
+// Computes a mean or a sum.
 template <bool kMean>
 void ReduceSum(EvalContext& context, int threads) {
   Reduced reduced(context);

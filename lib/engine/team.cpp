@@ -17,9 +17,9 @@ namespace mlc {
 
 namespace {
 
-// Functions that GCC's and LLVM's OpenMP libraries have: one calls `fn` on each of `threads` threads,
-// the other returns the caller's number. They are taken from the library that oneDNN calls, since
-// another one may be loaded in the same process.
+// Functions of the OpenMP libraries of GCC and LLVM: one calls `fn` on each of `threads` threads,
+// the other returns the number of the calling thread. They are looked up in the library that oneDNN
+// uses, since the process may have loaded another one.
 using Parallel = void (*)(void (*fn)(void*), void* data, unsigned threads, unsigned flags);
 using Number = int (*)();
 Parallel GetParallel() {
@@ -27,18 +27,19 @@ Parallel GetParallel() {
   return parallel;
 }
 
-// Where more processors than this are left to wait on, hardly ever all of them are wanted by others.
+// With more processors than this, other processes rarely use all of them.
 constexpr int kMostProcessors = 32;
 
-// Keeps the threads of a team from waiting for each other in long busy loops.
+// Prevents the threads of a team from spinning for long while they wait for each other.
 //
-// Threads of GCC's OpenMP library wait in a loop of 300,000 rounds, about 10 ms, before they sleep. Where other
-// processes want the same processors, the loop takes the time that the awaited thread needs: beside four busy
-// processes a prompt of six tokens took thirty times as long. The library shortens the loop to 1,000 rounds while
-// it manages more threads than there are processors (libgomp: config/linux/wait.h, env.c); otherwise only
-// the environment with which the process started sets it. So a team of threads that sleep, as many as there are
-// processors, is added to those that it manages, once in a process and with signals blocked. Where memory is
-// limited, or the environment says how to wait, everything stays as it is.
+// Threads of GCC's OpenMP library spin for 300,000 iterations, about 10 ms, before they sleep. If
+// other processes need the same processors, spinning takes the time that the awaited thread needs:
+// next to four busy processes, a prompt of six tokens took thirty times as long. The library spins
+// for only 1,000 iterations while it manages more threads than there are processors (libgomp:
+// config/linux/wait.h, env.c); otherwise only the environment at the start of the process
+// determines this. Therefore this function adds a team of sleeping threads, as many as there are
+// processors, once per process and with signals blocked. It does nothing if memory is limited or if
+// the environment sets a wait policy.
 void ShortenWaiting() {
   static std::atomic<int> asleep = 0;
   static const int processors = [] {
@@ -68,7 +69,8 @@ void ShortenWaiting() {
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
     if (!made) return false;
     pthread_detach(first);
-    // The library makes all threads before the first of them begins; it may make fewer (OMP_THREAD_LIMIT).
+    // The library creates all threads before the first of them starts; it may create fewer
+    // (OMP_THREAD_LIMIT).
     asleep.wait(0);
     return true;
   }();
@@ -82,7 +84,7 @@ void ExpectTeam(int threads) {
   if (threads > last && GetParallel()) {
     ShortenWaiting();
     RequireRoomForThreads(threads - 1);
-    // What the allocator keeps for a thread it takes at the first call.
+    // The allocator reserves its per-thread memory at the first call.
     auto allocate = [](void*) {
       void* volatile any = std::malloc(1);
       std::free(any);
@@ -103,17 +105,19 @@ void OnTeam(int64_t count, int threads, const std::function<void(int64_t)>& fn) 
     int threads;
     const std::function<void(int64_t)>& fn;
     std::vector<std::atomic<bool>> taken;
-    // Order what the threads do behind what the caller did, and before what it goes on to do, where
-    // the thread sanitizer sees it: OpenMP's own waiting it does not.
+    // Synchronise the caller and the threads before and after the loop for the thread sanitizer,
+    // which does not see OpenMP's own synchronisation.
     std::atomic<int> begun = 0, ended = 0;
     std::atomic<bool> failed = false;
-    std::exception_ptr failure = nullptr;  // of who came first; OpenMP lets none through
+    std::exception_ptr failure =
+        nullptr;  // the first exception; OpenMP does not propagate exceptions
   } work{count, static_cast<int>(std::min<int64_t>(threads, count)), fn,
          std::vector<std::atomic<bool>>(static_cast<size_t>(count))};
   auto run = [](void* data) {
     Work& work = *static_cast<Work*>(data);
     work.begun.load(std::memory_order_acquire);
-    // From one's own share on, which is likely to be in one's own cache; then what others left.
+    // Start with this thread's own share, which is likely to be in its cache, then take what others
+    // left.
     const int64_t first = work.count * number() / work.threads;
     for (int64_t k = 0; k < work.count; ++k) {
       const int64_t i = (first + k) % work.count;

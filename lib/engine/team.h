@@ -1,4 +1,4 @@
-// lib/engine/team.h - short loops on the threads that oneDNN has anyway.
+// lib/engine/team.h - short parallel loops on oneDNN's thread team.
 #pragma once
 
 #include <cstdint>
@@ -6,19 +6,18 @@
 
 namespace mlc {
 
-// Makes OpenMP's threads before it is asked for so many on this one: std::bad_alloc where there is
-// no room for them, in which case it would end the process.
+// Creates the OpenMP threads in advance. Throws std::bad_alloc if there is not enough memory for
+// them, where OpenMP would end the process.
 void ExpectTeam(int threads);
 
-// Calls fn(i) for every i in [0, count), each once, on up to `threads` threads, the caller's among
-// them: on those of OpenMP, which wait for the next loop for a while; where there is no OpenMP, on
-// the caller's alone. When some threw, one of their exceptions is thrown in the end.
+// Calls fn(i) once for every i in [0, count), on up to `threads` threads including the caller's.
+// The others are OpenMP threads, which spin for a while between loops; without OpenMP only the
+// caller's thread is used. If calls throw, one of the exceptions is rethrown at the end.
 void OnTeam(int64_t count, int threads, const std::function<void(int64_t)>& fn);
 
-// Of elements that are computed in a nanosecond each: so few of them are done before threads meet.
+// The minimum number of elements per thread that pays off, for one nanosecond per element.
 inline constexpr int64_t kWorthTeam = 1 << 15;
-// Calls fn(first, end) for parts of [0, count), each element once: for all of them where they are
-// few.
+// Calls fn(first, end) for parts that cover [0, count); for few elements there is only one part.
 void OnTeamInParts(int64_t count, int threads, const std::function<void(int64_t, int64_t)>& fn,
                    int64_t element_cost = 1);
 

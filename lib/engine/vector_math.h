@@ -1,6 +1,6 @@
-// lib/engine/vector_math.h - transcendental functions in fp32 without branches, for loops that
-// compilers vectorise. Those that g++ finds too long to inline, without which it does not, are
-// told.
+// lib/engine/vector_math.h - branch-free transcendental functions in fp32, for loops that compilers
+// vectorise. Functions that g++ considers too long to inline are marked, since it does not
+// vectorise calls.
 #pragma once
 
 #include <bit>
@@ -12,7 +12,7 @@ namespace mlc {
 // e^x within two units in the last place, without branches: 2^n * e^r with |r| <= ln(2) / 2 and
 // Cephes' polynomial (expf.c).
 inline float Exp(float x) {
-  constexpr float kRound = 0x1.8p23f;  // adding it leaves the nearest integer in the low bits
+  constexpr float kRound = 0x1.8p23f;  // adding it rounds to an integer in the low bits
   float clamped = x < -104.0f ? -104.0f : x > 89.0f ? 89.0f : x;
   float shifted = clamped * 1.44269504f + kRound, n = shifted - kRound;
   float r = clamped - n * 0.693359375f + n * 2.12194440e-4f;
@@ -23,7 +23,7 @@ inline float Exp(float x) {
   p = p * r + 1.6666665459e-1f;
   p = p * r + 5.0000001201e-1f;
   p = p * r * r + r + 1.0f;
-  // 2^n in two factors, so that subnormal results come out.
+  // 2^n as two factors, so that subnormal results are correct.
   int32_t exponent =
       static_cast<int32_t>(std::bit_cast<uint32_t>(shifted) - std::bit_cast<uint32_t>(kRound));
   int32_t half = exponent >> 1;
@@ -32,7 +32,7 @@ inline float Exp(float x) {
   return p * a * b;
 }
 
-// Cephes' polynomial (tanhf.c) near zero, where the quotient would cancel.
+// Uses Cephes' polynomial (tanhf.c) near zero, where the quotient would cancel.
 inline float Tanh(float x) {
   float z = x * x;
   float near = -5.70498872745e-3f;
@@ -42,10 +42,10 @@ inline float Tanh(float x) {
   near = near * z - 3.33332819422e-1f;
   near = near * z * x + x;
   float far = 1.0f - 2.0f / (Exp(2.0f * x) + 1.0f);
-  return std::fabs(x) < 0.625f ? std::copysign(near, x) : far;  // -0.0 too
+  return std::fabs(x) < 0.625f ? std::copysign(near, x) : far;  // preserves -0.0
 }
 
-// e^x - 1: Taylor's polynomial near zero, where the difference would cancel.
+// e^x - 1: uses Taylor's polynomial near zero, where the difference would cancel.
 inline float Expm1(float x) {
   float near = 1.0f / 5040;
   near = near * x + 1.0f / 720;
@@ -55,10 +55,10 @@ inline float Expm1(float x) {
   near = near * x + 0.5f;
   near = near * x * x + x;
   float far = Exp(x) - 1.0f;
-  return std::fabs(x) < 0.4f ? std::copysign(near, x) : far;  // -0.0 too
+  return std::fabs(x) < 0.4f ? std::copysign(near, x) : far;  // preserves -0.0
 }
 
-// log(1 + x) for x in [0, 1]: 2 * atanh(x / (2 + x)) as a series, whose argument is at most 1/3.
+// log(1 + x) for x in [0, 1]: the series of 2 * atanh(x / (2 + x)), whose argument is at most 1/3.
 inline float Log1p(float x) {
   float s = x / (2.0f + x), z = s * s;
   float p = 1.0f / 15;
@@ -73,9 +73,10 @@ inline float Log1p(float x) {
 
 inline float Sigmoid(float x) { return 1.0f / (1.0f + Exp(-x)); }
 
-// The share of a normal distribution above x >= 0, erfc(x / sqrt(2)) / 2: e^(-x^2 / 2), whose
-// exponent is split so that its digits stay, times (in q = (x - 3) / (x + 3)) a least-squares fit
-// of (1 + x) e^(x^2 / 2) erfc(x / sqrt(2)) / 2 up to 15, where the result is zero.
+// The upper tail probability of the normal distribution for x >= 0, erfc(x / sqrt(2)) / 2. It is
+// e^(-x^2 / 2), with a split exponent that preserves its digits, times a least-squares fit (in q =
+// (x - 3) / (x + 3)) of (1 + x) e^(x^2 / 2) erfc(x / sqrt(2)) / 2 up to 15, where the result is
+// zero.
 [[gnu::always_inline]] inline float NormalTail(float x) {
   x = x < 15.0f ? x : 15.0f;
   float above = x + 3.0f, beyond = x + 1.0f, inverse = 1.0f / (above * beyond);
@@ -90,7 +91,7 @@ inline float Sigmoid(float x) { return 1.0f / (1.0f + Exp(-x)); }
   p = p * q - 1.64321796e-2f;
   p = p * q - 9.65269533e-2f;
   p = p * q + 4.86055794e-1f;
-  // The square of 12 digits is exact; what it leaves of the exponent is at most 0.11.
+  // The square of a 12-bit significand is exact; the remaining exponent is at most 0.11.
   float high = std::bit_cast<float>(std::bit_cast<uint32_t>(x) & 0xfffff000u);
   float rest = -0.5f * (x - high) * (x + high);
   float e = 1.0f / 24;
@@ -101,7 +102,7 @@ inline float Sigmoid(float x) { return 1.0f / (1.0f + Exp(-x)); }
   return p * above * inverse * e * Exp(-0.5f * high * high);
 }
 
-// A least-squares fit of erf(x) / x near zero, where the difference would cancel.
+// Uses a least-squares fit of erf(x) / x near zero, where the difference would cancel.
 [[gnu::always_inline]] inline float Erf(float x) {
   float z = x * x;
   float near = -6.75755524e-4f;

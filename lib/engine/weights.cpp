@@ -16,24 +16,25 @@ namespace mlc {
 
 namespace {
 
-constexpr int64_t kChunk = 2048;  // elements decoded at a time, which stay in the first cache
+constexpr int64_t kChunk =
+    2048;  // elements that are decoded at a time, which fit into the L1 cache
 
 const DecodingLoops& Fastest() {
   static const DecodingLoops& loops = AvailableDecodingLoops().front();
   return loops;
 }
 
-// A tensor that is read again and again: what would be computed for each reading is computed now.
+// Evaluates a lazy tensor that will be read repeatedly.
 Tensor Ready(const Tensor& tensor) { return tensor.is_lazy() ? tensor.InMemory() : tensor; }
 
-// Begins to bring into the second cache what is likely to be read next: what comes behind.
+// Prefetches the data that is likely to be read next into the L2 cache.
 void Expect(const void* next, int64_t bytes) {
   constexpr int64_t kLine = 64;
   for (int64_t at = 0; at < bytes; at += kLine)
     __builtin_prefetch(static_cast<const std::byte*>(next) + at, 0, 2);
 }
 
-// Elements of at most 8 bits, each in a byte, with its sign.
+// Reads elements of at most 8 bits into sign-extended bytes.
 void ReadSmall(const Tensor& tensor, int64_t first, int64_t count, uint8_t* out) {
   const DType dtype = tensor.dtype();
   if (Bits(dtype) == 4 && first % 2 == 0 && count % 2 == 0)
@@ -43,7 +44,7 @@ void ReadSmall(const Tensor& tensor, int64_t first, int64_t count, uint8_t* out)
   ReadBytes(tensor, first, count, reinterpret_cast<std::byte*>(out));
 }
 
-// Elements of four bits where they lie in memory; else null.
+// Returns 4-bit elements in memory, or null.
 const uint8_t* PackedInPlace(const Tensor& tensor) {
   if (Bits(tensor.dtype()) != 4) return nullptr;
   return reinterpret_cast<const uint8_t*>(tensor.InPlace(0, tensor.size()).data());
@@ -51,7 +52,7 @@ const uint8_t* PackedInPlace(const Tensor& tensor) {
 
 bool IsSmallInteger(DType dtype) { return IsInteger(dtype) && Bits(dtype) <= 8; }
 
-// Of values that fp32 products and differences of these types round as Encoding says they are: the
+// Whether fp32 arithmetic on values of these types gives the result that Encoding defines: the
 // exact result has at most 53 bits, and only one rounding follows.
 bool IsExact(const Encoding& e) {
   if (e.mask || e.bias || (e.dtype != DType::kFp32 && e.dtype != DType::kFp16)) return false;
@@ -63,8 +64,8 @@ bool IsExact(const Encoding& e) {
   return fits(e.data.dtype()) && !e.offset;
 }
 
-// The next float, or the one beside it whose last bit is set where `x` lies between: fp16 is
-// rounded from it as from `x`.
+// Rounds to odd: if `x` is not a float, the last bit of the result is set, so that rounding it to
+// fp16 gives the same result as rounding `x`.
 float ToOdd(double x) {
   const auto near = static_cast<float>(x);
   const double lost = x - near;
@@ -73,7 +74,7 @@ float ToOdd(double x) {
   return std::bit_cast<float>(bits);
 }
 
-// Of parts that fp32 holds.
+// Whether fp32 can represent all parts.
 bool IsInDouble(const Encoding& e) {
   return std::ranges::all_of(std::array{&e.data, &e.scale, &e.offset, &e.bias},
                              [](const Tensor* part) {
@@ -84,17 +85,17 @@ bool IsInDouble(const Encoding& e) {
 
 }  // namespace
 
-// One of: a tensor as it is; an affine, palette or sparse encoding whose parts are sources.
+// A plain tensor, or an affine, palette or sparse encoding whose parts are sources.
 struct Weights::Source {
-  Tensor tensor;             // fp32, fp16, or integers; a sparse one's mask
-  std::optional<Grid> grid;  // of an encoding
+  Tensor tensor;             // fp32, fp16 or integers; the mask of a sparse encoding
+  std::optional<Grid> grid;  // the blocks of an encoding
   std::unique_ptr<Source> data, scale, offset, bias, table;
-  int64_t entries = 0;            // of a palette
-  std::vector<int64_t> before;    // how many are set before each chunk of a mask
-  DType computed = DType::kNone;  // what is computed in double is rounded to
-  bool rounds = false;            // the values are fp16
+  int64_t entries = 0;            // number of entries of a palette
+  std::vector<int64_t> before;    // number of set bits before each chunk of a mask
+  DType computed = DType::kNone;  // result type of arithmetic in double
+  bool rounds = false;            // whether values are rounded to fp16
 
-  // For products that need not store the elements.
+  // Returns the form for products that do not store the decoded elements.
   std::optional<PackedBlocks> Blocks() const {
     if (!grid || !grid->is_one_row() || grid->block() % kInBlock || entries || !before.empty() ||
         computed != DType::kNone || offset || data->grid || scale->grid)
@@ -188,7 +189,7 @@ struct Weights::Source {
     });
   }
 
-  // As Encoding says it, where fp32 would round otherwise.
+  // Computes in double what Encoding defines, if fp32 would round differently.
   void ReadInDouble(int64_t first, int64_t count, float* out) const {
     std::array<float, kChunk> x, scales, offsets, biases;
     data->Read(first, count, x.data());
@@ -202,7 +203,7 @@ struct Weights::Source {
           std::fill_n(to.data(), cells, none);
       };
       read(scale, 1, scales), read(offset, 0.0f, offsets);
-      read(bias, -0.0f, biases);  // whose sum with -0 is -0
+      read(bias, -0.0f, biases);  // adding -0 preserves -0
       for (int64_t k = i - first, c = 0; k < end; ++c, used = 0) {
         const double s = scales[c], o = offsets[c], b = biases[c];
         for (const int64_t stop = std::min(end, k + grid->block() - used); k < stop; ++k)
@@ -215,7 +216,7 @@ struct Weights::Source {
 
   void ReadSparse(int64_t first, int64_t count, float* out) const {
     const int64_t chunk = first / kChunk, start = chunk * kChunk, bits = first + count - start;
-    std::array<std::byte, kChunk / 4 + 1> mask;  // of two chunks
+    std::array<std::byte, kChunk / 4 + 1> mask;  // bits of two chunks
     tensor.Read(start, bits, mask.data());
     auto is_set = [&](int64_t i) {
       return std::to_integer<unsigned>(mask[(i - start) / 8]) >> (i % 8) & 1;
@@ -259,7 +260,8 @@ struct Weights::Source {
   static std::unique_ptr<Source> Of(const Tensor& tensor) {
     const Encoding* e = tensor.is_lazy() ? tensor.encoding() : nullptr;
     if (!e) {
-      // fp16 that is only seen as fp32 stays fp16, where it lies if nothing else is done to it.
+      // An fp16 tensor that was only converted to fp32 stays fp16, in place if there was no other
+      // change.
       Tensor::Origin origin = tensor.origin();
       if (tensor.dtype() != DType::kFp32 || origin.held.dtype() != DType::kFp16)
         return Plain(Ready(tensor));
@@ -298,13 +300,13 @@ struct Weights::Source {
       source->rounds = tensor.dtype() == DType::kFp16;
       return source;
     }
-    // What there are no loops for is decoded once: palettes of vectors, the values of sparse ones.
+    // Decode encodings without loops once: palettes of vectors, encoded values of sparse encodings.
     return Plain(e->dtype == DType::kFp16 ? tensor.Cast(DType::kFp16).InMemory()
                                           : tensor.InMemory());
   }
 };
 
-// Equal only for equal constants, while they live.
+// Returns a key that is the same only for equal constants, during their lifetimes.
 static std::string Identity(const Tensor& tensor) {
   std::string text = fmt::format("{}[{}]", Name(tensor.dtype()), fmt::join(tensor.dims(), ","));
   if (tensor.size() == 0) return text;

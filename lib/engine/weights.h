@@ -1,7 +1,8 @@
-// lib/engine/weights.h - constant operands of products, read as fp32 from the form that they have.
+// lib/engine/weights.h - constant operands of products, which are read as fp32 from their stored
+// form.
 //
-// What a kernel makes of weights once is shared by everybody who has the same PreparedWeights: the
-// engines of a Program's functions, on any thread.
+// Weights that kernels have prepared are shared by all users of the same PreparedWeights: the
+// engines of a program's functions, on any thread.
 #pragma once
 
 #include <cstdint>
@@ -18,23 +19,23 @@
 
 namespace mlc {
 
-// Whether the elements are held in less than fp32: then they stay so, and each product expands
-// pieces of them, so that a run takes the memory of the weights, not of their values.
+// Whether the elements are stored in fewer bits than fp32. Such weights stay encoded and each
+// product expands pieces of them, so that a run needs memory for the encoded weights only.
 bool IsNarrow(const Tensor& weights);
 
-// Elements of an fp32 or fp16 tensor as floats. A handle; copies share. Thread-safe.
+// The elements of an fp32 or fp16 tensor as floats. A handle; copies share. Thread-safe.
 class Weights {
  public:
-  // As they are: nothing is copied but what would be computed again and again in its own encoding
-  // (a transposition, say), and the encoding stays.
+  // Keeps the encoding. Nothing is copied, except where reading the encoding would repeat work (a
+  // transposition, for example).
   static Weights AsTheyAre(const Tensor& tensor);
-  // All in memory as fp32.
+  // Decodes all elements to fp32 in memory.
   static Weights Expanded(const Tensor& tensor);
 
-  // All elements, where they lie in memory as fp32; else null.
+  // The elements, if they are stored as fp32 in memory; else null.
   const float* data() const { return data_; }
   void Read(int64_t first, int64_t count, float* out) const;
-  // Where they lie so; else null.
+  // The elements as packed blocks, if they are stored so; else null.
   const PackedBlocks* blocks() const { return blocks_ ? &*blocks_ : nullptr; }
 
   struct Source;
@@ -45,10 +46,11 @@ class Weights {
   std::optional<PackedBlocks> blocks_;
 };
 
-// What kernels made of weights, by the constant and the form in which they want it. Thread-safe.
+// Weights that kernels have prepared, by constant and form. Thread-safe.
 class PreparedWeights {
  public:
-  // What `make` gave at the first call with this constant and form; T belongs to the form.
+  // Returns the result of `make` at the first call with this constant and form; the form determines
+  // T.
   template <class T>
   std::shared_ptr<const T> Get(const Tensor& tensor, std::string_view form,
                                const std::function<std::shared_ptr<const T>()>& make) {
@@ -57,13 +59,13 @@ class PreparedWeights {
 
  private:
   struct Entry {
-    std::mutex making;  // one makes it, and others who want it wait
-    Tensor tensor;      // while it lives its address is its own
+    std::mutex making;  // held by the thread that makes the entry, while others wait
+    Tensor tensor;      // keeps the address, which is part of the key, in use
     std::shared_ptr<const void> made;
   };
   std::shared_ptr<const void> Find(const Tensor& tensor, std::string_view form,
                                    const std::function<std::shared_ptr<const void>()>& make);
-  std::mutex mutex_;  // of the map; entries stay where they are
+  std::mutex mutex_;  // guards the map; entries have stable addresses
   std::map<std::string, Entry> entries_;
 };
 

@@ -1,11 +1,12 @@
-// Merges chains of reshape, expand_dims, squeeze and their like into the last shape.
+// Merges chains of operations that only change the shape (reshape, expand_dims, squeeze, ...) into
+// one operation.
 //
 //   b = reshape(a, [2, 12]); c = expand_dims(b, [0])   ->   c = reshape(a, [1, 2, 12])
 //   b = expand_dims(a, [1]); c = squeeze(b, [1])       ->   c = a
 //
-// Must not fire where more than one dimension of the last shape is unknown (unless it is the first
-// operand's shape again), where it is a scalar, which reshape cannot make on every target, or has
-// more than five dimensions. No numeric effect.
+// Must not fire if the final shape has more than one dynamic dimension (unless it equals the shape
+// of a), is a scalar, which reshape does not support on every target, or has more than five
+// dimensions. No numeric effect.
 #include "lib/passes/match.h"
 
 namespace mlc {

@@ -1,14 +1,14 @@
-// Merges chains of transposes; those that undo each other vanish.
+// Merges chains of transposes and removes transposes that cancel.
 //
 //   b = transpose(a, [0, 2, 3, 1]); c = transpose(b, [0, 3, 1, 2])   ->   c = a
 //
 //   b = transpose(a: [1, 8, 1, 1], [0, 2, 3, 1]); c = reshape(b, [1, 8])
 //     ->   c = reshape(a, [1, 8])
 //
-// Must not fire where permutations are not constant, or, beside a reshape, where the transpose
-// moves a dimension other than 1 past another. No numeric effect.
+// Must not fire if a permutation is not constant. Next to a reshape, it must not fire if the
+// transpose changes the order of dimensions other than 1. No numeric effect.
 //
-// Operators by name: what it matches and what it makes.
+// Operators by name: the transposes and reshapes that it matches and creates.
 #include "lib/passes/match.h"
 
 namespace mlc {
@@ -42,7 +42,7 @@ bool Merge(Operation* second, PassContext& context) {
   return true;
 }
 
-// Beside a reshape, a transpose that only moves dimensions of 1 is one itself.
+// Next to a reshape, replaces a transpose that moves only dimensions of size 1 by a reshape.
 bool AsReshape(Operation* transpose, PassContext& context) {
   if (!transpose->is("transpose")) return false;
   Value *x = transpose->value("x"), *result = transpose->result();

@@ -1,12 +1,13 @@
-// Takes the mean out of a bias whose sums are normalised next: it is subtracted there anyway, and fp16 has
-// lost last digits until then.
+// Subtracts the mean from a bias whose sum is normalised next. The normalisation subtracts the mean
+// anyway, but only after fp16 has lost low-order digits.
 //
-//   y = layer_norm(linear(x, w, b), axes = [-1])   ->   y = layer_norm(linear(x, w, b - mean(b)), axes = [-1])
+//   y = layer_norm(linear(x, w, b), axes = [-1])
+//     ->   y = layer_norm(linear(x, w, b - mean(b)), axes = [-1])
 //
-// Must not fire where the mean is no greater than what is left of the bias, where the sums are used
-// elsewhere, on norms of other dimensions, nor with --precision fp32. Numeric effect: last bits.
+// Must not fire if the mean is not larger than the remaining bias, if the sum has other users, on
+// normalisations over other axes, or with --precision fp32. Numeric effect: the last bits.
 //
-// Operators by name: what it matches and what it makes.
+// Operators by name: the linear and layer_norm that it matches, and the linear that it creates.
 #include <numeric>
 
 #include "lib/passes/match.h"
@@ -14,7 +15,8 @@
 namespace mlc {
 namespace {
 
-constexpr double kLeastMean = 1;  // below it fp16 loses less than what it keeps of the sums
+constexpr double kLeastMean =
+    1;  // for a smaller mean, fp16 loses less than the rounding error of the sum
 
 bool Centre(Operation* norm, PassContext& context) {
   if (!norm->is("layer_norm")) return false;
@@ -50,6 +52,6 @@ bool Run(Program& program, PassContext& context) {
 }  // namespace
 
 extern const PassDef kCentreNorms = {
-    "centre-norms", "take the mean out of a bias whose sums are normalised next", Run};
+    "centre-norms", "subtract the mean from a bias whose sum is normalised next", Run};
 
 }  // namespace mlc

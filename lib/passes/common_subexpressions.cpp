@@ -1,11 +1,11 @@
-// Keeps one of several operations that compute the same.
+// Replaces operations that compute the same values by the first of them.
 //
 //   a = exp(x); b = exp(x); c = add(a, b)   ->   a = exp(x); c = add(a, a)
-//   a = gather(shape(x), 0); b = gather(shape(relu(x)), 0)   ->   a for b: both are known to be n
+//   a = gather(shape(x), 0); b = gather(shape(relu(x)), 0)   ->   a replaces b: both are known to be n
 //
-// Must not fire on random or stateful operations, where both results are model outputs, nor where
-// the types are written with different symbols. No numeric effect. Constants are compared by
-// identity: run deduplicate-constants first.
+// Must not fire on random or stateful operations, if both results are model outputs, or if the
+// types differ in their symbols. No numeric effect. Constants are compared by identity, so
+// deduplicate-constants should run first.
 #include <bit>
 #include <unordered_map>
 #include <unordered_set>
@@ -15,8 +15,8 @@
 namespace mlc {
 namespace {
 
-// Operations by how they compute: equal are those of one operator and the same operands, which all are
-// values.
+// Hash and equality of operations: two are equal if they have the same operator and the same
+// operands, which must all be values.
 struct Computes {
   size_t operator()(const Operation* op) const {
     auto hash = reinterpret_cast<uintptr_t>(op->def);
@@ -37,8 +37,8 @@ struct Computes {
   }
 };
 
-// What is known of an integer value's elements, written out; empty when they are not known or all
-// are numbers (fold-constants' business).
+// Returns the elements of an integer value in symbolic form; empty if they are unknown or all are
+// numbers, which fold-constants handles.
 std::string Sizes(const Operation& op) {
   if (op.results.size() != 1 || !op.result()->elements) return "";
   std::string text = op.result()->type.ToString();
@@ -50,14 +50,14 @@ std::string Sizes(const Operation& op) {
   return symbolic ? text : "";
 }
 
-// What stands before an operation in its block and those around it, by how it is computed and by
-// what it is known to be.
+// The operations before the current one in its block and the enclosing blocks, by computation and
+// by known elements.
 struct Seen {
   const Seen* outer = nullptr;
   std::unordered_set<Operation*, Computes, Computes> operations = {};
   std::unordered_map<std::string, Operation*> sizes = {};
 
-  // The first that computes as `op` does, or that is known to be the same; null when that is `op`.
+  // Returns the first equivalent operation, or null if that is `op`.
   Operation* First(Operation* op) {
     for (const Seen* around = outer; around; around = around->outer)
       if (auto it = around->operations.find(op); it != around->operations.end()) return *it;
@@ -72,8 +72,8 @@ struct Seen {
   }
 };
 
-// What operations that go compute, and what stands for it. Uses are rewritten operation by
-// operation: one may use many of them.
+// Maps the results of erased operations to their replacements. Uses are rewritten one operation at
+// a time, because an operation may use many of these results.
 using Kept = std::unordered_map<Value*, Value*>;
 
 void UseKept(Operation& op, const Kept& kept) {
@@ -88,7 +88,7 @@ void UseKept(Operation& op, const Kept& kept) {
   }
 }
 
-// The operation that already computes what `op` does; null when there is none.
+// Returns an earlier operation that computes the same as `op`, or null.
 Operation* Earlier(Operation* op, Seen& seen) {
   if (std::string sizes = Sizes(*op); !sizes.empty())
     if (Operation* first = seen.First(sizes, op)) return first;
@@ -140,6 +140,7 @@ bool Run(Program& program, PassContext&) {
 }  // namespace
 
 extern const PassDef kCommonSubexpressions = {
-    "common-subexpressions", "keep one of several operations that compute the same", Run};
+    "common-subexpressions", "replace operations that compute the same values by the first of them",
+    Run};
 
 }  // namespace mlc

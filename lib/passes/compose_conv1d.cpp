@@ -3,17 +3,17 @@
 //   a = expand_dims(x, [2]); b = conv(a: [n, c, 1, t], w: [o, c, 1, k]); y = squeeze(b, [2])
 //     ->   y = conv(x, w: [o, c, k])
 //
-// expand_dims and squeeze may be reshapes that do the same; the 1 may be the last dimension. Must
-// not fire where the kernel or the padding has more than one element in that dimension, where the
-// weight is not constant, or where the results in between are used elsewhere. No numeric effect.
+// expand_dims and squeeze may be equivalent reshapes, and the dimension of 1 may be the last. Must
+// not fire if the kernel or the padding has more than one element in that dimension, if the weight
+// is not constant, or if an intermediate result has other users. No numeric effect.
 //
-// Operators by name: what it matches and what it makes.
+// Operators by name: the conv that it matches and the conv that it creates.
 #include "lib/passes/match.h"
 
 namespace mlc {
 namespace {
 
-// Whether `value` [n, c, a, b] is `flat` [n, c, t] with a dimension of 1 at `axis`.
+// Whether `value` [n, c, a, b] is `flat` [n, c, t] with an additional dimension of 1 at `axis`.
 bool IsExpanded(const Type& value, const Type& flat, int axis) {
   if (value.rank() != 4 || flat.rank() != 3 || !(value.shape[axis] == Dim(1))) return false;
   Shape shape = value.shape;
@@ -21,7 +21,8 @@ bool IsExpanded(const Type& value, const Type& flat, int axis) {
   return shape == flat.shape;
 }
 
-// The entries of `numbers`, `per` for each of two dimensions, that belong to the one that stays.
+// Returns the entries of `numbers`, which has `per` for each of two dimensions, for the remaining
+// dimension.
 Tensor Kept(const Tensor& numbers, int axis, int per) {
   std::vector<int64_t> all = numbers.Ints();
   all.erase(all.begin() + (axis - 2) * per, all.begin() + (axis - 1) * per);

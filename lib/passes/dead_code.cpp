@@ -1,10 +1,10 @@
-// Removes operations whose results nobody uses.
+// Removes operations whose results have no users.
 //
 //   %a = add(x, y)      (unused)
 //   %b = mul(x, y)  ->  %b = mul(x, y)
 //
-// Must not fire on operations with effects (write_state, also inside a loop or a branch) nor on
-// model inputs. No numeric effect.
+// Must not fire on operations with side effects (write_state, also in nested blocks) or on model
+// inputs. No numeric effect.
 #include "lib/passes/match.h"
 
 namespace mlc {

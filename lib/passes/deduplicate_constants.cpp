@@ -1,9 +1,9 @@
-// Keeps one of several equal constants.
+// Replaces equal constants by the first of them.
 //
 //   a = const([1, 2]); b = const([1, 2])   ->   a, and every use of b uses a
 //
-// Must not fire on constants that differ in type or shape, nor on one whose value is a block
-// output. No numeric effect.
+// Must not fire on constants that differ in type or shape, or on a constant that is a block output.
+// No numeric effect.
 #include <cstring>
 #include <unordered_map>
 
@@ -12,10 +12,11 @@
 namespace mlc {
 namespace {
 
-// Enough of a tensor to tell most apart: type, shape and the bytes at both ends of what is held. Large
-// weights are compared in full only when this agrees. Whether it is all, as of small ones.
+// Computes a key that distinguishes most tensors: type, shape and the bytes at both ends of the
+// stored data. Large tensors are compared in full only if their keys are equal. Returns whether the
+// key holds the whole tensor.
 bool Sketch(const Tensor& lazy, std::string& key) {
-  constexpr int64_t kEnd = 64;  // a multiple of 8, as sub-byte types ask
+  constexpr int64_t kEnd = 64;  // a multiple of 8, as sub-byte types require
   key = {static_cast<char>(lazy.dtype()), static_cast<char>(lazy.rank())};
   key.append(reinterpret_cast<const char*>(lazy.dims().data()),
              lazy.dims().size() * sizeof(int64_t));
@@ -42,11 +43,11 @@ bool Sketch(const Tensor& lazy, std::string& key) {
   };
   if (n > 0) append(0);
   if (n > kEnd) append((n - 1) / kEnd * kEnd);
-  tensor.Release(0, n);  // the system maps much around what was asked for
+  tensor.Release(0, n);  // the system maps more pages than were read
   return n <= kEnd;
 }
 
-// The constants of a block, by their sketches, and those of the blocks around it.
+// The constants of a block, by key, and those of the enclosing blocks.
 struct Seen {
   const Seen* outer = nullptr;
   std::unordered_map<std::string, std::vector<Value*>> constants = {};
@@ -87,6 +88,6 @@ bool Run(Program& program, PassContext&) {
 }  // namespace
 
 extern const PassDef kDeduplicateConstants = {"deduplicate-constants",
-                                              "keep one of several equal constants", Run};
+                                              "replace equal constants by the first of them", Run};
 
 }  // namespace mlc

@@ -11,12 +11,13 @@
 namespace mlc {
 namespace {
 
-constexpr int kMostSteps = 8;         // between the parts of a form
-constexpr double kMost = 65000;       // that sums may be
-constexpr double kLargeMean = 16;     // of which fp16 keeps 7 bits below 1
-constexpr int64_t kManySummed = 256;  // numbers of one sign
+constexpr int kMostSteps = 8;         // maximum number of operations between the parts of a formula
+constexpr double kMost = 65000;       // the largest sum that is considered safe
+constexpr double kLargeMean = 16;     // of a value this large, fp16 keeps 7 bits below 1
+constexpr int64_t kManySummed = 256;  // minimum number of non-negative terms of a large sum
 
-// What the value is but for factors, moves and casts, which `passed` gets.
+// Returns the value without factors, data movement and casts, and adds these operations to
+// `passed`.
 const Value* Unscaled(const Value* value, Operations* passed = nullptr) {
   for (int i = 0; i < kMostSteps && value; ++i) {
     const Value* from = nullptr;
@@ -30,7 +31,7 @@ const Value* Unscaled(const Value* value, Operations* passed = nullptr) {
   return value;
 }
 
-// A sum or a mean, over dimensions or windows.
+// Returns the operation that computes the value as a sum or mean over dimensions or windows.
 const Operation* AsMean(const Value* value) {
   const Operation* op = value ? value->def : nullptr;
   bool mean = op && (op->def->sums.of == Sums::kElements ||
@@ -38,7 +39,8 @@ const Operation* AsMean(const Value* value) {
   return mean && IsFp32(value->type) ? op : nullptr;
 }
 
-// The x of a sum of its squares, and what makes the sum of it.
+// Returns x if the value is a sum of squares of x, and adds the operations that compute it to
+// `parts`.
 const Value* SummedSquares(const Value* value, Operations& parts) {
   value = Unscaled(value, &parts);
   const Operation* op = value ? value->def : nullptr;
@@ -57,13 +59,13 @@ const Value* SummedSquares(const Value* value, Operations& parts) {
   return x;
 }
 
-// The mean, or sum, whose square the value is.
+// Returns the mean or sum whose square the value is.
 const Operation* SquaredMean(const Value* value, Operations& parts) {
   value = Unscaled(value, &parts);
   const Operation* op = value ? value->def : nullptr;
   if (!op) return nullptr;
   const Value *one = SquareRoot(value), *other = one;
-  if (!one && op->is("mul")) {  // of a sum and the mean, perhaps
+  if (!one && op->is("mul")) {  // a product of a sum and the mean, possibly
     one = op->value("x");
     other = op->value("y");
   }
@@ -73,13 +75,14 @@ const Operation* SquaredMean(const Value* value, Operations& parts) {
   return mean;
 }
 
-// Whether the operation makes great numbers of great operands, as a square root does not.
+// Whether large operands give large results, unlike a square root.
 bool StaysLarge(const Operation& op) {
   constexpr double kLarge = 0x1p40, kStill = 0x1p30;
   return Magnitude(IntervalWhen(*op.result(), {-kLarge, kLarge})).high >= kStill;
 }
 
-// Adds what is made of the value alone, as far as it is as large.
+// Adds the operations whose only non-constant operand is derived from the value, as long as their
+// results stay large.
 void AddMadeOf(const Value& value, const Operations& known, Operations& found) {
   for (const Operation* user : value.users) {
     const Value* from = nullptr;
@@ -110,7 +113,8 @@ void AddVariance(const Operation& difference, const Operations& known, Operation
   }
 }
 
-// What a sum or difference adds up, but for factors; what does so goes to `passed`.
+// Splits a sum or difference into its terms, without factors; adds the traversed operations to
+// `passed`.
 void Terms(const Value* value, Operations& passed, std::vector<const Value*>& terms, int steps) {
   value = Unscaled(value, &passed);
   const Operation* op = value ? value->def : nullptr;
@@ -122,7 +126,7 @@ void Terms(const Value* value, Operations& passed, std::vector<const Value*>& te
   for (std::string_view operand : {"x", "y"}) Terms(op->value(operand), passed, terms, steps - 1);
 }
 
-// Whether one operand of a product is x.
+// Whether the value is a product with operand x.
 bool IsProductOf(const Value* value, const Value* x) {
   const Operation* op = value ? value->def : nullptr;
   if (!op || op->def->elementwise() || !(op->def->fp16.kind & Fp16::kProduct)) return false;
@@ -155,7 +159,7 @@ void AddDistance(const Operation& sum, const Operations& known, Operations& foun
   AddMadeOf(*sum.result(), known, found);
 }
 
-// The number of elements that make one of the result; 0 where it is not known.
+// Returns the number of elements that are summed for each element of the result; 0 if unknown.
 double Summed(const Operation& sum) {
   double from = 1, to = 1;
   for (const Dim& dim : sum.value("x")->type.shape)
@@ -165,7 +169,7 @@ double Summed(const Operation& sum) {
   return to > 0 ? from / to : 0;
 }
 
-// What the value is a power of, and which: of those that make great numbers greater.
+// Returns base and exponent if the value is a power that increases large values.
 std::pair<const Value*, double> AsPower(const Value* value) {
   if (const Value* root = SquareRoot(value)) return {root, 2};
   const Operation* pow = DefinedBy(value, "pow");
@@ -174,8 +178,8 @@ std::pair<const Value*, double> AsPower(const Value* value) {
   return {pow->value("x"), *exponent};
 }
 
-// Whether the operation sums powers or magnitudes that may leave fp16; `made` are those that it
-// reads.
+// Whether the operation sums powers or magnitudes that may exceed fp16; `made` is the operation
+// that computes these powers.
 bool MayOverflow(const Operation& op, const Operation*& made) {
   made = nullptr;
   const Sums& sums = op.def->sums;
@@ -196,7 +200,7 @@ bool MayOverflow(const Operation& op, const Operation*& made) {
   return many && !(count > 0 && (count < kManySummed || most * count <= kMost));
 }
 
-// Whether the value is a norm or a deviation, or its square: none is negative.
+// Whether the value is a norm, a standard deviation, or the square of either; all are non-negative.
 bool IsNorm(const Value* value, int depth = 0) {
   const Operation* op = value ? value->def : nullptr;
   if (!op || depth > kMostSteps) return false;
@@ -205,12 +209,12 @@ bool IsNorm(const Value* value, int depth = 0) {
   if (const Operation* sum = AsMean(value); sum && SquareRoot(sum->value("x"))) return true;
   const Value* from = nullptr;
   if (MadeOfOne(*value, from)) return IsNorm(from, depth + 1);
-  // What rows were divided by, and the norm of what is left.
+  // A product of the divisor of rows and the norm of the divided rows.
   return op->is("mul") && IsNatural(value) &&
          (IsNorm(op->value("x"), depth + 1) || IsNorm(op->value("y"), depth + 1));
 }
 
-// The greatest |number|, multiplied with or divided by its scale; 0 where that is not known.
+// Returns the largest magnitude of `numbers` multiplied or divided by `scale`; 0 if it is unknown.
 double LargestScaled(const Tensor& numbers, const Tensor& scale, bool divides) {
   if (scale.size() != 1 && scale.size() != numbers.size()) return 0;
   double most = 0;
@@ -222,7 +226,7 @@ double LargestScaled(const Tensor& numbers, const Tensor& scale, bool divides) {
   return std::isfinite(most) ? most : 0;
 }
 
-// How many deviations the means of a batch norm are, as far as its factors let them count.
+// Returns the largest mean of a batch norm in standard deviations, weighted by gamma.
 double MeanOfBatchNorm(const Operation& op) {
   Tensor mean = op.constant("mean"), variance = op.constant("variance"),
          gamma = op.constant("gamma"), epsilon = op.constant_or_default("epsilon");
@@ -300,11 +304,12 @@ bool SubtractsLargeMean(const Operation& op) {
   auto [mean, x] = SplitConstant(&op);
   if (!mean || !IsFp32(op.result()->type) || mean->constant().size() > 65536) return false;
   while (x->def && MovesX(*x->def)) x = x->def->value("x");
-  if (x->def) return false;  // which may be of any size
+  if (x->def) return false;  // a computed value, which may be large
   const Operation* next = SoleUser(op.result());
   bool divides = next && next->is("real_div") && next->value("x") == op.result();
   const Value* scale = divides || (next && next->is("mul")) ? SplitConstant(next).first : nullptr;
-  if (!scale && UniformConstant(mean)) return false;  // a number that is added to what may be small
+  if (!scale && UniformConstant(mean))
+    return false;  // a uniform constant, added to values that may be small
   return LargestScaled(mean->constant(),
                        scale ? scale->constant() : Tensor::Full(DType::kFp32, {}, 1),
                        divides) > kLargeMean;

@@ -1,5 +1,6 @@
-// lib/passes/delicate.h - arithmetic that fp16 ruins by how it is written, whatever its numbers are:
-// digits.h follows it back to what makes its operands.
+// lib/passes/delicate.h - finds arithmetic that loses accuracy in fp16 because of its form
+// (cancellation, overflow of sums), for any input. digits.h traces the results back to the
+// operations that produce their operands.
 #pragma once
 
 #include <unordered_set>
@@ -11,30 +12,31 @@ namespace mlc {
 
 using Operations = std::unordered_set<const Operation*>;
 
-// Of the operations, those of differences that cancel: a mean of squares minus the square of the
-// mean, however both are scaled, with all that is between x and the difference; x minus its mean
-// beside it; and what bounds, scales and takes the root of the difference.
+// Returns the operations of differences that cancel: a mean of squares minus the square of the mean
+// (either may be scaled), the operations between x and the difference, the subtraction of the mean
+// from x next to it, and the operations that clamp, scale and take the root of the difference.
 Operations FindVariances(const std::vector<const Operation*>& operations);
 
-// The same of a sum of squares of x, and a product of x beside it, as of |x|^2 - 2 x c + |c|^2: what is
-// left is a distance. The product is among them, since it leaves as little of itself.
+// The same for a sum of squares of x and a product of x next to it, as in |x|^2 - 2 x c + |c|^2,
+// whose small result is a distance. The product is included, because it loses as many digits.
 Operations FindDistances(const std::vector<const Operation*>& operations);
 
-// Squares, higher powers and magnitudes that are summed, with what scales their sums, where no interval
-// proves that fp16 holds them: 256 squared is infinite. Those that are divided by their greatest first are safe.
+// Returns sums of squares, higher powers and magnitudes, and the operations that scale these sums,
+// unless their intervals prove that fp16 can represent them: 256 squared is already infinite.
+// Operands that were first divided by their largest magnitude are safe.
 Operations FindLargeSums(const std::vector<const Operation*>& operations);
 
-// What is divided by a product of two norms, or of sums of squares, for each pair of rows too, with
-// the product and what bounds it.
+// Divisions by a product of two norms, or of two sums of squares (also for each pair of rows),
+// together with the product and the operations that clamp it.
 struct NormProducts {
   Operations operations;
-  Operations norms;  // what makes the factors
+  Operations norms;  // the operations that compute the factors
 };
 NormProducts FindNormProducts(const std::vector<const Operation*>& operations);
 
-// Whether the operation subtracts constants that are more than 16 times what the differences are
-// scaled to: a batch norm, of its deviations, or a difference, of an input as it comes, of what divides
-// it next, or 1 where the constants differ.
+// Whether the operation subtracts constants that exceed 16 times the scale of the differences. The
+// scale is the deviation for a batch norm, the next divisor for a difference from an unmodified
+// input, and 1 for a difference from constants that are not all equal.
 bool SubtractsLargeMean(const Operation& op);
 
 }  // namespace mlc

@@ -53,7 +53,7 @@ Test Among(Operations operations) {
   return [among = std::move(operations)](const Operation& op) { return among.contains(&op); };
 }
 
-// Few enough numbers to look at, and each is whole.
+// Whether the constant has few elements and all are integral.
 bool HoldsWhole(const Tensor& constant) {
   constexpr int64_t kLooked = 65536;
   if (constant.size() > kLooked) return false;
@@ -65,10 +65,10 @@ bool IsCastToInteger(const Operation& op) {
   return IsCast(op) && IsInteger(op.result()->type.dtype);
 }
 
-// What makes whole numbers, or asks how numbers compare with whole ones.
+// Whether the operation creates integral values or compares with integral values.
 bool IsWhole(const Operation& op) { return Is(op, Fp16::kAsksWhole) || IsCastToInteger(op); }
 
-// What two run-time numbers differ by: of counts, how far places are apart.
+// Whether the operation subtracts two run-time values, for example the distance of two positions.
 bool IsDifference(const Operation& op) {
   const Value *x = op.is("sub") ? op.value("x") : nullptr, *y = x ? op.value("y") : nullptr;
   return y && !x->is_constant() && !y->is_constant();
@@ -80,14 +80,15 @@ bool IsCoordinates(const Use& use) {
              use.operation->def->canonical().params[static_cast<size_t>(use.parameter)].name);
 }
 
-// A demand for digits that goes back from an operation to those that make its operands.
+// A requirement for precision that is propagated from an operation to those that compute its
+// operands.
 struct Demand {
   Test starts;
-  Test joins;                // of those that make an operand
-  Test shared = Any;         // joins for one of several uses; the others may read it narrowed
-  Test passes = Any;         // and asks the same of its own operands
-  bool floats = false;       // goes through fp32 values only
-  bool coordinates = false;  // a use as those is as good as one by an operation
+  Test joins;                // whether an operation that computes an operand is included
+  Test shared = Any;         // include it although it has other users, which may read it narrowed
+  Test passes = Any;         // propagate the requirement to its own operands
+  bool floats = false;       // follow only fp32 values
+  bool coordinates = false;  // a use as coordinates also starts the propagation
 };
 
 bool ComputesFp32(const Operation& op) {
@@ -107,12 +108,12 @@ class Finder {
 
   std::unordered_map<const Operation*, WhyFp32> Run() {
     auto none = [](const Operation&) { return false; };
-    Say(Fp32Reason::kOverflow, "sums of products of whole numbers leave fp16",
+    Say(Fp32Reason::kOverflow, "sums of integer products exceed the range of fp16",
         Follow({.starts = [&](const Operation& op) { return StartsWholeSum(op); },
                 .joins = Carries<Fp16::kWholeSums>,
                 .shared = none}));
     Operations products = FindProducts();
-    Say(Fp32Reason::kIndex, "its last digits decide a step",
+    Say(Fp32Reason::kIndex, "its low-order bits decide a rounding or a comparison",
         Follow({.starts = StartsStep(), .joins = Any, .passes = IsLight, .floats = true}));
     auto untouched = [&](auto starts) {
       return Follow(
@@ -120,46 +121,48 @@ class Finder {
            .joins = Any,
            .floats = true});
     };
-    Say(Fp32Reason::kIndex, "its last digits decide, and nothing before has lost any",
+    Say(Fp32Reason::kIndex, "its low-order bits decide, and no product has rounded them",
         untouched([&](const Operation& op) { return Chooses(op) && !IsQuantisation(op); }));
-    Say(Fp32Reason::kRounding, "a mean that is subtracted leaves the last digits only",
+    Say(Fp32Reason::kRounding, "subtracting a large mean leaves only low-order bits",
         untouched(SubtractsLargeMean));
-    Say(Fp32Reason::kOverflow, "a mean of squares and the square of the mean cancel",
+    Say(Fp32Reason::kOverflow, "the mean of squares and the squared mean cancel",
         Follow({.starts = Among(FindVariances(operations_)),
                 .joins = Any,
                 .passes = IsLight,
                 .floats = true}));
-    Say(Fp32Reason::kOverflow, "sums of squares and a product of the same numbers cancel",
+    Say(Fp32Reason::kOverflow, "sums of squares and a product of the same values cancel",
         Follow({.starts = Among(FindDistances(operations_)),
                 .joins = Any,
                 .passes = IsLight,
                 .floats = true}));
-    Say(Fp32Reason::kOverflow, "squares and sums of many numbers leave fp16",
+    Say(Fp32Reason::kOverflow, "squares and sums of many values exceed the range of fp16",
         FindLargeSums(operations_), products);
     NormProducts norms = FindNormProducts(operations_);
-    Say(Fp32Reason::kOverflow, "products of norms leave fp16",
+    Say(Fp32Reason::kOverflow, "products of norms exceed the range of fp16",
         Follow({.starts = Among(std::move(norms.operations)),
                 .joins = [&](const Operation& op) { return !norms.norms.contains(&op); },
                 .passes = IsLight,
                 .floats = true}),
         products);
     Operations carried = FindCarried();
-    Say(Fp32Reason::kLoop, "a number that a loop carries fades by the last digits of its factor",
+    Say(Fp32Reason::kLoop, "a loop-carried value depends on the low-order bits of its factor",
         Follow({.starts = Among(FindFading(carried)),
                 .joins = [](const Operation& op) { return IsLight(op) && op.results.size() == 1; },
                 .passes = IsLight,
                 .floats = true}));
-    Say(Fp32Reason::kLoop, "a number that a loop adds to keeps its digits", carried);
-    Say(Fp32Reason::kLoop, "a loop writes into what stays fp32", FindFilled());
-    Say(Fp32Reason::kAngle, "fp16 loses the digits that functions of angles need",
+    Say(Fp32Reason::kLoop, "a loop-carried value would accumulate rounding errors in fp16",
+        carried);
+    Say(Fp32Reason::kLoop, "a loop writes into a variable that stays in fp32", FindFilled());
+    Say(Fp32Reason::kAngle, "angles need more precision than fp16 has",
         Follow({.starts = Needs<Fp16::kAngles>, .joins = Carries<Fp16::kAngles>, .shared = none}));
-    Say(Fp32Reason::kLogarithm, "fp16 loses the small numbers that a logarithm tells apart",
+    Say(Fp32Reason::kLogarithm, "a logarithm of small values needs more range than fp16 has",
         Follow({.starts = Needs<Fp16::kLogarithms>,
                 .joins = Carries<Fp16::kLogarithms>,
                 .shared = none}));
-    Say(Fp32Reason::kIndex, "fp16 boxes and scores are too coarse to select from",
+    Say(Fp32Reason::kIndex, "selecting boxes needs more precision than fp16 has",
         Follow({.starts = Needs<Fp16::kSelections>, .joins = Carries<Fp16::kSelections>}));
-    Say(Fp32Reason::kOverflow, "sums of products of whole numbers leave fp16", TakesWholeSums());
+    Say(Fp32Reason::kOverflow, "sums of integer products exceed the range of fp16",
+        TakesWholeSums());
     Operations counts = FindCounts();
     auto is_count = [&](const Operation& op) { return counts.contains(&op); };
     auto may = [&](const Operation& op) { return is_count(op) || Carries<Fp16::kAngles>(op); };
@@ -172,8 +175,9 @@ class Finder {
                                .shared = is_count,
                                .coordinates = true}))
       reasons_.try_emplace(
-          op, is_count(*op) ? WhyFp32{Fp32Reason::kIndex, "fp16 counts to 2048 only"}
-                            : WhyFp32{Fp32Reason::kAngle, "fp16 is too coarse for coordinates"});
+          op, is_count(*op)
+                  ? WhyFp32{Fp32Reason::kIndex, "fp16 represents integers up to 2048 only"}
+                  : WhyFp32{Fp32Reason::kAngle, "coordinates need more precision than fp16 has"});
     return std::move(reasons_);
   }
 
@@ -184,7 +188,7 @@ class Finder {
       reasons_.try_emplace(op, WhyFp32{reason, std::string(text), estimated.contains(op)});
   }
 
-  // Calls visit(const Use&, const Value*) with the operands of `op`, but for literals.
+  // Calls visit(const Use&, const Value*) for each operand of `op` that is not a literal.
   template <class F>
   static void ForEachUse(const Operation& op, F&& visit) {
     for (size_t p = 0; p < op.args().size(); ++p)
@@ -231,7 +235,7 @@ class Finder {
         ForEachUse(*open[i], [&](const Use&, const Value* value) {
           if (!demand.floats || IsFp32(value->type)) ask(value);
         });
-    // Without those that something else reads, which then reads them narrowed.
+    // Remove operations with other users, which will read their results narrowed.
     Flow::Passed read, narrowed;
     auto narrow = [&](const Use& use) {
       if (members.contains(use.operation) || (demand.coordinates && IsCoordinates(use))) return;
@@ -266,7 +270,7 @@ class Finder {
     return true;
   }
 
-  // Sums of products of whole numbers, as integer convolutions have them.
+  // Whether the operation sums products of integral values, as integer convolutions do.
   bool StartsWholeSum(const Operation& op) const {
     if (!Needs<Fp16::kWholeSums>(op)) return false;
     for (const Operands& operands : op.args())
@@ -276,7 +280,7 @@ class Finder {
     return true;
   }
 
-  // What takes sums of products of whole numbers, as they are or converted and added to.
+  // Returns the users of sums of integer products, directly or after conversions and additions.
   Operations TakesWholeSums() const {
     Operations sums, takers;
     std::vector<const Operation*> open;
@@ -294,9 +298,9 @@ class Finder {
     return takers;
   }
 
-  // Whether the whole numbers of a rounding are numbers on: with all that is added to them and bounds
-  // them they become floats again, and no place in anything.
-  // `all`, if any, gets what keeps them whole.
+  // Whether the integral values of a rounding stay numbers: after additions and clamps they become
+  // floats again, and no operation uses them as an index. If given, `all` receives the operations
+  // that preserve integrality.
   bool IsQuantisation(const Operation& op, Operations* all = nullptr) const {
     if (!op.is("round") || !Needs<Fp16::kSteps>(op)) return false;
     Operations seen = {&op};
@@ -322,7 +326,7 @@ class Finder {
     return true;
   }
 
-  // What a loop makes of a number that it carries and gives back, element by element.
+  // Returns elementwise updates of loop-carried values.
   Operations FindCarried() const {
     Operations carried;
     for (const Operation* op : operations_) {
@@ -332,15 +336,15 @@ class Finder {
     return carried;
   }
 
-  // What writes into a variable of a loop a part of which it gives back as it was: all of it would be
-  // cast in each step, twice.
+  // Returns operations that update a part of a loop-carried variable: in fp16 the whole variable
+  // would be cast twice in each iteration.
   Operations FindFilled() const {
     Operations filled;
     for (const Operation* op : operations_) {
       if (!op->block->parent || op->def->work || op->results.size() != 1) continue;
       for (const Use& use : op->result()->outputs.All()) {
         const auto& inputs = use.block->inputs;
-        if (use.index >= std::ssize(inputs)) continue;  // of a branch
+        if (use.index >= std::ssize(inputs)) continue;  // the output of a branch
         ForEachUse(*op, [&](const Use&, const Value* value) {
           if (value == inputs[use.index].get()) filled.insert(op);
         });
@@ -349,8 +353,9 @@ class Finder {
     return filled;
   }
 
-  // Functions whose results are factors of what a loop carries, with what moves those: of exp(-0.001)
-  // fp16 keeps a quarter of what it differs by from 1, and a thousand steps take its thousandth power.
+  // Returns functions whose results are factors of loop-carried values, with the data movement
+  // after them. In fp16, exp(-0.001) keeps a quarter of its difference from 1, and a thousand
+  // iterations compute its thousandth power.
   static Operations FindFading(const Operations& carried) {
     Operations fading;
     for (const Operation* op : carried)
@@ -369,7 +374,8 @@ class Finder {
     return fading;
   }
 
-  // Whether elements of `goal` become operands of `op`, if only in the next round of a loop.
+  // Whether elements of `goal` reach the operands of `op`, possibly in the next iteration of a
+  // loop.
   bool LeadsTo(const Operation& op, const Operation& goal, Operations& seen) const {
     constexpr size_t kMostSeen = 32;
     if (!op.def->elementwise() && op.def->moves == Moves::kNone) return false;
@@ -386,7 +392,7 @@ class Finder {
     return leads;
   }
 
-  // What decides a step, as the header of this file lists.
+  // Returns whether an operation is discontinuous, as listed in the header.
   Test StartsStep() const {
     Operations steps, quantised;
     for (const Operation* op : operations_)
@@ -403,7 +409,7 @@ class Finder {
     return Among(std::move(steps));
   }
 
-  // Products, and what is made of their results.
+  // Returns all products and the operations that depend on them.
   Operations FindProducts() const {
     Operations products, readers;
     Flow::Passed passed;
@@ -415,7 +421,7 @@ class Finder {
     return products;
   }
 
-  // Whether results are steps, places or truths of numbers.
+  // Whether the results are rounded values, indices or booleans.
   static bool Chooses(const Operation& op) {
     if (Needs<Fp16::kSteps>(op)) return true;
     if (op.is("shape")) return false;
@@ -424,7 +430,7 @@ class Finder {
     });
   }
 
-  // Whether the value is the steps of a number, scaled or converted.
+  // Whether the value is the result of a discontinuous operation, possibly scaled or converted.
   static bool ComesFrom(const Value& value, const Operations& steps) {
     const Value* at = &value;
     for (int i = 0; i < 4 && at; ++i) {
@@ -436,7 +442,7 @@ class Finder {
     return false;
   }
 
-  // Whether numbers are compared that were multiplied by more than 1.
+  // Whether the operation compares values that were scaled up.
   static bool ComparesScaled(const Operation& op) {
     if (!Is(op, Fp16::kAsksWhole) || !op.def->elementwise() ||
         op.result()->type.dtype != DType::kBool)
@@ -454,7 +460,7 @@ class Finder {
     return false;
   }
 
-  // Operations whose numbers come from integers alone.
+  // Returns the operations whose values are computed from integers only.
   Operations FindCounts() const {
     Operations counts, seeds;
     std::vector<const Operation*> open;
@@ -474,7 +480,7 @@ class Finder {
                 counts.insert(op).second)
               open.push_back(op);
           });
-    // Without those that have other numbers as well.
+    // Remove operations that also depend on other values.
     auto drop_readers = [&](const Value* value) {
       if (!IsFp32(value->type)) return;
       flow_.ForEachReader(value, others, [&](const Use& use) {
@@ -496,8 +502,8 @@ class Finder {
   }
 
   const Flow& flow_;
-  std::vector<const Operation*> operations_;  // that compute with fp32
-  std::vector<const Value*> coordinates_;     // values that are used as those
+  std::vector<const Operation*> operations_;  // operations that compute in fp32
+  std::vector<const Value*> coordinates_;     // values that are used as coordinates
   std::unordered_map<const Operation*, WhyFp32> reasons_;
 };
 

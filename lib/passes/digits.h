@@ -1,33 +1,34 @@
-// lib/passes/digits.h - which operations need more digits than fp16 has, for where their numbers come
-// from or what becomes of them, and why.
+// lib/passes/digits.h - finds the operations that need more precision than fp16 has, because of
+// where their operands come from or how their results are used, and gives the reason for each.
 //
-// These are rules on how numbers go from operation to operation; what an operator has to do with them
-// stands in its row (Fp16). They hold within blocks and across their borders:
-//   - sin, cos, tan and the coordinates of resample and crop_resize, with the arithmetic that makes
-//     them: fp16 keeps an angle of 100 to within 0.03 only; acos, asin and atanh, which are steep
-//     without bound near 1;
-//   - log with what makes its operand, convolutions included: fp16 has nothing below 6e-8, where a
-//     logarithm still differs by much;
-//   - boxes and scores of non_maximum_suppression, with the arithmetic that makes them: which boxes
-//     are kept hangs on their last digits, and classes are often told apart by great offsets;
-//   - what decides a step: floor, ceil, round, sign, mod, floor_div, casts to integers, what is left
-//     of a number beside its steps, comparisons of numbers that are scaled up; with elementwise
-//     operations and moves back to, and including, the nearest product, reduction or input. Fp16
-//     would choose other rows of a table of 4095, and infinity would become an integer;
-//   - what chooses by numbers that no product has made, from inputs on: comparisons, arg max, top k
-//     and steps. Behind a product fp16 has lost digits anyway. Quantisation is none of these: a
-//     number that becomes a float again may be one step apart;
-//   - what a loop makes, element by element, of a number that it carries: a sum keeps its digits; functions
-//     like exp that make the factors of such a number, with the arithmetic before them; and what writes
-//     into a variable of a loop, which would be cast as a whole in each step;
+// These are rules on data flow; the role of each operator stands in its row (Fp16). They apply
+// within blocks and across block boundaries:
+//   - sin, cos, tan and the coordinates of resample and crop_resize, with the arithmetic that
+//     computes them: fp16 represents an angle of 100 with an error of up to 0.03. Also acos, asin
+//     and atanh, whose slope is unbounded near 1;
+//   - log, with the operations that compute its operand, convolutions included: fp16 has no
+//     positive number below 6e-8, where logarithms still differ widely;
+//   - boxes and scores of non_maximum_suppression, with the arithmetic that computes them: the
+//     selection depends on the low-order bits, and classes are often separated by large offsets;
+//   - discontinuous operations: floor, ceil, round, sign, mod, floor_div, casts to integers, the
+//     remainder after rounding, and comparisons of scaled-up numbers; with the elementwise
+//     operations and data movement back to the nearest product, reduction or input, which is
+//     included. In fp16 they would select other rows of a table of 4095, and an infinity would
+//     become an integer;
+//   - selections by values that do not depend on any product, from the inputs on: comparisons, arg
+//     max, top k and discontinuous operations. After a product fp16 has lost these digits already.
+//     Quantisation is excluded: a number that is converted back to float may differ by one step;
+//   - elementwise updates of loop-carried values, since accumulation loses digits; functions such
+//     as exp that compute the factors of such a value, with the arithmetic before them; and writes
+//     into a loop-carried variable, which would be cast as a whole in each iteration;
 //   - arithmetic on converted integers that ends in integers, comparisons, rounding or differences
-//     of such numbers: fp16 counts to 2048;
-//   - what cancels or overflows by how it is written (delicate.h): a mean of squares minus the square
-//     of the mean and numbers that no product has made from which a large mean is subtracted, with
-//     elementwise operations and moves before; sums of squares and of many magnitudes; what is
-//     divided by a product of norms;
-//   - products of whole numbers with what makes them, as integer convolutions are written: their
-//     sums are exact in fp32.
+//     of such numbers: fp16 represents all integers up to 2048 only;
+//   - expressions that cancel or overflow because of their form (delicate.h): a mean of squares
+//     minus the square of the mean; values that do not depend on any product and from which a large
+//     mean is subtracted, with the elementwise operations and data movement before them; sums of
+//     squares and of many magnitudes; divisions by a product of norms;
+//   - products of integral values, with the operations that compute them, as integer convolutions
+//     are written: their sums are exact in fp32.
 #pragma once
 
 #include <unordered_map>
@@ -42,12 +43,13 @@ std::unordered_map<const Operation*, WhyFp32> FindNeededDigits(const Function& f
                                                                const Flow& flow);
 
 inline bool IsFp32(const Type& type) { return type.is_tensor() && type.dtype == DType::kFp32; }
-// Whether an operand or a result is fp32.
+// Whether any operand or result is fp32.
 bool HasFp32(const Operation& op);
 inline bool Is(const Operation& op, Fp16::Kind kind) { return op.def->fp16.kind & kind; }
-// A constant, also in another form than dense.
+// Whether the value is a constant, dense or encoded.
 bool IsWeight(const Value* value);
-// The operation that makes each element of the value from one of `from` and constants; null for others.
+// Returns the operation that computes each element of the value from one element of `from` and
+// constants, or null.
 const Operation* MadeOfOne(const Value& value, const Value*& from);
 
 }  // namespace mlc

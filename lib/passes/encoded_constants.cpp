@@ -1,26 +1,27 @@
-// Stores constants that the source holds encoded in that form.
+// Stores constants that the source holds encoded in an equivalent Core ML encoding.
 //
 //   w = const(fp32 [64, 3, 7, 7], which is scale * (int8 - zero))
 //     ->   w = constexpr_affine_dequantize(quantized_data = int8 [64, 3, 7, 7], scale, zero_point)
 //
-//   scale (data - offset)    one scale, or one for each element of an axis: affine_dequantize (iOS16);
+//   scale (data - offset)    one scale, or one per element of an axis: affine_dequantize (iOS16);
 //                            blocks and 4 bits: blockwise_shift_scale (iOS18)
 //   scale data + bias        the same with offset = -bias / scale (iOS18)
-//   table[index]             lut_to_dense: one table of elements (iOS16), tables for groups and of
-//                            vectors (iOS18); encoded tables: blockwise_shift_scale before it (iOS18)
-//   scale (table[index] - offset)   the same with the scale in the tables, or the entries of a table of
-//                            integers as data, whichever is smaller; from iOS26 blockwise_shift_scale
-//                            behind lut_to_dense
-//   data where mask is set   sparse_to_dense; encoded data: lut_to_sparse, sparse_blockwise_shift_scale
-//                            before it (iOS18)
+//   table[index]             lut_to_dense: one table of scalars (iOS16), tables per group or of
+//                            vectors (iOS18); encoded tables: after blockwise_shift_scale (iOS18)
+//   scale (table[index] - offset)   the same with scaled tables, or, if smaller, with the entries of
+//                            an integer table as data; from iOS26 lut_to_dense followed by
+//                            blockwise_shift_scale
+//   data where mask is set   sparse_to_dense; encoded data: after lut_to_sparse or
+//                            sparse_blockwise_shift_scale (iOS18)
 //
-// Where the target lacks 4 bits they are stored as 8, and 3 as 4, if that is enough; where it lacks the
-// form, or the arithmetic in fp16 would lose too much, the constant is dense, which a decision says.
-// Must not fire on constants below 2048 elements, on model outputs, where nothing is saved, nor on fp16
-// constants whose scales or table, as far as they matter, are no normal fp16 numbers: what takes such a
-// constant stays fp32 (precision_plan.h), unless it is told otherwise. Numeric effect: none in
-// fp32, but for a bias; in fp16 the scales are rounded instead of the products: a decision says what
-// that costs where the source has fp32.
+// If the target does not support 4-bit elements, they are stored as 8 bits, and 3-bit elements as 4
+// bits. If the target lacks the encoding, or the rounding error in fp16 would be too large, the
+// constant is stored dense, which is reported as a decision. Must not fire on constants with fewer
+// than 2048 elements, on model outputs, if nothing is saved, or on fp16 constants whose significant
+// scales or table entries are not normal fp16 numbers: the users of such a constant stay in fp32
+// (precision_plan.h) unless the user overrides this. Numeric effect: in fp32 none, except for a
+// bias; in fp16 the scales are rounded instead of the products, and if the source is fp32 a
+// decision reports the error.
 #include "lib/passes/encoded_constants.h"
 
 #include <algorithm>
@@ -38,12 +39,13 @@ namespace {
 using Form = Encoding::Form;
 
 constexpr int64_t kLeastElements = 2048;
-// Plain rounding to fp16 is off by 2.1e-4; what 4 bits and a bias are worth, by 5e-4.
+// Plain rounding to fp16 has an error of 2.1e-4; 4 bits with a bias justify 5e-4.
 constexpr double kMostError = 1e-3;
-// Of the scales, by their root mean square: what is left of fp16's budget of 1e-2 is for rounding.
+// The limit for flushed scales, by root mean square; the rest of fp16's budget of 1e-2 is left for
+// rounding.
 constexpr double kMostFlushed = 5e-3;
 
-// An operand: a constant, or a result of an earlier step.
+// An operand that is a result of an earlier step; the alternative is a constant.
 struct Result {
   int step, result;
 };
@@ -54,7 +56,7 @@ struct Step {
   std::vector<std::pair<std::string_view, Argument>> args;
 };
 
-// How a constant is stored, or why it is dense.
+// The encoding of a constant, or the reason why it is dense.
 struct Plan {
   std::vector<Step> steps;
   Opset since = Opset::kIos16;
@@ -69,7 +71,7 @@ struct Plan {
   }
 };
 
-// The type in which integers are stored; kNone: no type has their values.
+// Returns the type in which integers are stored, or kNone if no type represents their values.
 DType Stored(DType data) {
   switch (data) {
     case DType::kInt4:
@@ -88,8 +90,8 @@ DType Stored(DType data) {
   }
 }
 
-// The axis along which the scales differ; 0 when there is one scale, nothing when there are several
-// such axes or blocks.
+// Returns the axis along which the scales differ; 0 for a single scale, nothing for several such
+// axes or blocks.
 std::optional<int> ScaleAxis(const Encoding& e) {
   int axis = 0, found = 0;
   for (int i = 0; i < e.scale.rank(); ++i) {
@@ -101,7 +103,7 @@ std::optional<int> ScaleAxis(const Encoding& e) {
   return found > 1 ? std::nullopt : std::optional(axis);
 }
 
-// Elements [first, first + count) as doubles.
+// Returns elements [first, first + count) as doubles.
 std::vector<double> Doubles(const Tensor& tensor, int64_t first, int64_t count) {
   std::vector<std::byte> raw(ByteCount(InBytes(tensor.dtype()), count));
   std::vector<double> values(static_cast<size_t>(count));
@@ -111,8 +113,9 @@ std::vector<double> Doubles(const Tensor& tensor, int64_t first, int64_t count) 
   return values;
 }
 
-// Whether fp16 holds what matters of scales or a table: none overflows, and a device that takes 0 for what
-// is no normal number misses little, by a sample. `steps`: what the numbers are multiplied by at most.
+// Whether fp16 can represent the scales or the table: none overflows, and a sample shows that
+// flushing subnormal numbers to zero loses little. `steps` is the largest integer that they are
+// multiplied by.
 bool FitsHalf(const Tensor& numbers, double steps) {
   constexpr int64_t kChunk = 1 << 10, kMost = 1 << 14;
   const Tensor::Range range = numbers.range();
@@ -127,20 +130,20 @@ bool FitsHalf(const Tensor& numbers, double steps) {
       if (std::fabs(number) < 0x1p-14) lost += number * number;
     }
   }
-  numbers.Release(0, size);  // the system maps much around what was asked for
+  numbers.Release(0, size);  // the system maps more pages than were read
   return lost <= kMostFlushed * kMostFlushed * all;
 }
 
 bool FitsHalf(const Encoding& e) {
   if (e.form == Form::kAffine)
     return FitsHalf(e.scale, std::ldexp(1, std::min(Bits(e.data.dtype()), 32)));
-  // A table that its source has in fp16 is as good as it can be.
+  // A table that is fp16 in the source loses nothing.
   const bool wide = e.form == Form::kPalette && !e.table.encoding() && IsFloat(e.table.dtype()) &&
                     e.table.dtype() != DType::kFp16;
   return !wide || FitsHalf(e.table, 1);
 }
 
-// Without an encoding, so that nobody asks again.
+// Returns the tensor without its encoding, so that no later pass considers it again.
 Tensor Dense(const Tensor& tensor) {
   if (!tensor.encoding()) return tensor;
   return Tensor::Lazy(
@@ -151,7 +154,7 @@ Tensor Dense(const Tensor& tensor) {
 
 Dims Leading(const Tensor& table) { return {table.dims().begin(), table.dims().end() - 2}; }
 
-// A tensor whose cells are each repeated until there are `grid` of them; trailing dimensions stay.
+// Returns a tensor whose cells are repeated to a finer `grid`; trailing dimensions are unchanged.
 Tensor Refined(const Tensor& x, const Dims& grid) {
   Dims dims = x.dims(), from(dims.size(), 1), to(dims.size(), 1), reps(dims.size(), 1);
   std::copy(grid.begin(), grid.end(), dims.begin());
@@ -171,22 +174,22 @@ Tensor Refined(const Tensor& x, const Dims& grid) {
   });
 }
 
-// The root mean square error, by that of the values, of scale (data - offset) as `made` has it, over
-// `most` of them at most.
+// Returns the root mean square error of `made`, an encoding scale (data - offset), relative to the
+// values of `e`, measured on at most `most` of them.
 double ErrorOf(const Encoding& e, const Encoding& made, DType dtype, int64_t most);
 
 constexpr std::string_view kLut = "constexpr_lut_to_dense";
 
 class Planner {
  public:
-  // `dtype`: of the constant, now or after it was narrowed.
+  // `dtype` is the type of the constant, possibly after narrowing.
   Planner(DType dtype, Opset target)
       : dtype_(dtype), half_(dtype == DType::kFp16), target_(target) {}
 
   Plan Of(const Encoding& e) {
     if (!Top(e)) {
       plan_.steps.clear();
-      if (plan_.dense.empty()) plan_.dense = "no operation has this form";
+      if (plan_.dense.empty()) plan_.dense = "no operation supports this encoding";
     }
     return std::move(plan_);
   }
@@ -196,7 +199,7 @@ class Planner {
   bool Needs(Opset since) {
     plan_.since = std::max(plan_.since, since);
     if (target_ >= since) return true;
-    return Stays(fmt::format("{} has no operation for this form", TargetName(target_)));
+    return Stays(fmt::format("{} has no operation for this encoding", TargetName(target_)));
   }
   bool Stays(std::string why) {
     plan_.dense = std::move(why);
@@ -213,10 +216,10 @@ class Planner {
     switch (e.form) {
       case Form::kAffine:
         if (e.mask || !Affine(e)) return false;
-        // What fp16 costs where the source has more.
+        // Measure the rounding error in fp16 if the source is more precise.
         if (dtype_ == DType::kFp16 && e.dtype != dtype_ && plan_.note.empty() &&
             plan_.steps.back().op != kLut)
-          plan_.note = fmt::format("as the source has it, off by {:.1e} in fp16",
+          plan_.note = fmt::format("encoding of the source, with an error of {:.1e} in fp16",
                                    ErrorOf(e, e, dtype_, kSample));
         return true;
       case Form::kPalette:
@@ -232,18 +235,18 @@ class Planner {
     if (!Needs(Opset::kIos18)) return false;
     Unbiased unbiased = WithoutBias(e, dtype_);
     if (!(unbiased.error <= kMostError))
-      return Stays(fmt::format("scale (data - offset) is off by {:.1e}", unbiased.error));
-    plan_.note =
-        fmt::format("scale data + bias as scale (data - offset), off by {:.1e}", unbiased.error);
+      return Stays(fmt::format("scale (data - offset) has an error of {:.1e}", unbiased.error));
+    plan_.note = fmt::format("scale data + bias as scale (data - offset), with an error of {:.1e}",
+                             unbiased.error);
     return Scaled(unbiased.encoding, unbiased.encoding.data);
   }
 
-  // scale (data - offset), where data are integers or a result.
+  // Encodes scale (data - offset), where data is a tensor of integers or a result.
   bool Scaled(const Encoding& e, const Tensor& integers) {
     DType stored = Stored(integers.dtype());
     if (stored == DType::kNone)
       return Stays(fmt::format("no operation scales {}", Name(integers.dtype())));
-    if (half_ && !FitsHalf(e)) return Stays("fp16 has too few digits for the scales");
+    if (half_ && !FitsHalf(e)) return Stays("fp16 cannot represent the scales");
     bool float_offset = e.offset && IsFloat(e.offset.dtype());
     const bool affine = target_ >= Opset::kIos16 && !float_offset && !operand_;
     std::optional<int> axis = affine ? ScaleAxis(e) : std::nullopt;
@@ -266,7 +269,7 @@ class Planner {
     return true;
   }
 
-  // The offset beside data of a type.
+  // Returns the offset for data of a type.
   Tensor OffsetFor(const Encoding& e, DType data) const {
     if (!e.offset) return {};
     return IsFloat(e.offset.dtype()) ? Wide(e.offset) : e.offset.Cast(data);
@@ -279,12 +282,12 @@ class Planner {
     return Add({op, std::move(args)});
   }
 
-  // A palette with scales behind it.
+  // Encodes a palette whose entries are scaled.
   bool Stacked(const Encoding& e) {
     const Encoding& palette = *e.data.encoding();
     if (palette.form != Form::kPalette || palette.mask || e.bias || palette.table.encoding())
       return IsInteger(e.data.dtype()) && !e.bias && Scaled(e, Dense(e.data));
-    if (half_ && !FitsHalf(e)) return Stays("fp16 has too few digits for the scales");
+    if (half_ && !FitsHalf(e)) return Stays("fp16 cannot represent the scales");
     const bool integers = IsInteger(palette.table.dtype());
     if (target_ >= Opset::kIos26 && palette.table.dtype() == (integers ? palette.dtype : dtype_)) {
       std::optional<Result> entries = Palette(palette);
@@ -294,7 +297,7 @@ class Planner {
                  OffsetFor(e, palette.table.dtype()));
       return true;
     }
-    // In the tables, or as the data that the entries are: the smaller of both.
+    // Either the tables are scaled or the entries are stored as data, whichever is smaller.
     Planner folded(dtype_, target_), dense(dtype_, target_);
     std::optional<Encoding> tables = Folded(e, palette);
     bool first = tables && folded.Palette(*tables);
@@ -307,7 +310,7 @@ class Planner {
     return first || second;
   }
 
-  // The palette whose tables hold what the scales make of the entries.
+  // Returns the palette with scaled tables.
   std::optional<Encoding> Folded(const Encoding& e, const Encoding& palette) const {
     Dims cells = Leading(palette.table);
     const Dims& scales = e.scale.dims();
@@ -336,7 +339,7 @@ class Planner {
     Dims grid = Leading(e.table);
     const bool one = ElementCount(grid) == 1 && e.vector() == 1;
     if (half_ && !FitsHalf(e)) {
-      Stays("fp16 has too few digits for the table");
+      Stays("fp16 cannot represent the table");
       return std::nullopt;
     }
     DType indices = e.data.dtype();
@@ -360,7 +363,8 @@ class Planner {
       if (e.vector() > 1) step.args.emplace_back("vector_axis", VectorAxis(e));
       return Add(std::move(step));
     }
-    // One vector of entries, and indices packed into bytes; 3 bits become 4.
+    // Before iOS18 there is one vector of entries, and indices are packed into bytes; 3-bit indices
+    // become 4-bit ones.
     Tensor packed = e.data, vector = std::get<Tensor>(table).Reshaped({e.entries()});
     if (indices == DType::kUint3) {
       packed = e.data.Cast(DType::kUint4);
@@ -379,7 +383,7 @@ class Planner {
     return Tensor::Vector(sizes);
   }
 
-  // A mask and the values where it is set: constants, or the results of a step.
+  // A mask and the values where it is set: constants or results of a step.
   struct Values {
     Argument mask, data;
   };
@@ -433,11 +437,11 @@ class Planner {
   DType dtype_;
   bool half_;
   Opset target_;
-  bool operand_ = false;  // of another constexpr operation, of iOS18 as that is
+  bool operand_ = false;  // encodes an operand of another constexpr operation, which requires iOS18
   Plan plan_;
 };
 
-// Nothing where a constant has no encoding, or is no weight.
+// Returns nothing if a constant has no encoding or is not a weight.
 std::optional<Plan> PlanFor(const Operation& op, DType dtype, Opset target) {
   if (!op.def->is_const() || !op.val.encoding() || op.result()->is_output()) return std::nullopt;
   if (dtype != DType::kFp32 && dtype != DType::kFp16) return std::nullopt;
@@ -447,7 +451,7 @@ std::optional<Plan> PlanFor(const Operation& op, DType dtype, Opset target) {
   return plan;
 }
 
-// Puts the steps in front of the constant and in its place.
+// Inserts the steps before the constant and replaces it.
 void Build(Operation* op, const Plan& plan, PassContext& context) {
   Builder builder = BuilderBefore(op, context);
   Function* function = op->block->function;
@@ -499,7 +503,7 @@ bool Rewrite(Operation* op, const std::optional<Plan>& plan, PassContext& contex
     context.diagnostics.Decide("encoding", op->name,
                                plan->dense.empty() ? reason : fmt::format("dense: {}", reason));
   if (!plan->dense.empty()) {
-    op->val = Dense(op->val);  // nobody decides again
+    op->val = Dense(op->val);  // so that the decision is reported once
     return false;
   }
   Build(op, *plan, context);
@@ -507,7 +511,8 @@ bool Rewrite(Operation* op, const std::optional<Plan>& plan, PassContext& contex
 }
 
 bool Run(Program& program, PassContext& context) {
-  // Plans read scales, of all constants at once; what is made of them has no encoding.
+  // Plans read the scales of all constants in parallel; the constants that they create have no
+  // encoding.
   std::vector<Operation*> encoded;
   for (const auto& function : program.functions)
     ForEachOperation(*function, [&](Operation* op) {
@@ -529,13 +534,14 @@ void Round(std::vector<double>& values, DType dtype) {
   ConvertElements(dtype, raw.data(), DType::kFp64, doubles, std::ssize(values));
 }
 
-// Whether a block is its bias: its scale is 0, or as little beside the bias that fp16 has no such offset.
+// Whether a block equals its bias: its scale is 0, or so small relative to the bias that the offset
+// exceeds fp16.
 bool IsBias(double scale, double bias, DType dtype) {
-  constexpr double kMostOffset = 65000;  // beside which an integer of 8 bits finds room
+  constexpr double kMostOffset = 65000;  // leaves room to add an 8-bit integer
   return scale == 0 || (dtype == DType::kFp16 && !(std::fabs(bias / scale) < kMostOffset));
 }
 
-// What becomes of scales and biases: both tensors are computed when they are read.
+// Returns the new scale or offset, which is computed when it is read.
 Tensor Parameter(const Tensor& scale, const Tensor& bias, DType dtype, bool offset) {
   return Tensor::Lazy(
       dtype, scale.dims(),
@@ -570,7 +576,7 @@ bool AnyIsBias(const Encoding& e, DType dtype) {
   return any;
 }
 
-// The integers, but 0 in blocks that are their bias.
+// Returns the integers, with 0 in blocks that equal their bias.
 Tensor WithoutIdle(const Encoding& e, DType dtype) {
   Grid grid(e.data.dims(), e.scale.dims());
   // Blocks of whole bytes stay packed.
@@ -602,7 +608,7 @@ Tensor WithoutIdle(const Encoding& e, DType dtype) {
 
 double ErrorOf(const Encoding& e, const Encoding& made, DType dtype, int64_t most) {
   constexpr int64_t kChunk = 1024;
-  // The arithmetic, each step of it in `dtype`, beside the values.
+  // Compute each step of the arithmetic in `dtype`, and the exact values.
   Tensor ones = Tensor::Full(DType::kUint8, e.data.dims(), 1);
   Tensor exact = Tensor::Encoded(e), offset;
   Tensor scale = Tensor::Encoded({.dtype = dtype, .data = ones, .scale = made.scale});

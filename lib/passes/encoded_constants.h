@@ -1,4 +1,5 @@
-// lib/passes/encoded_constants.h - constants that their source holds encoded, in Core ML's operations.
+// lib/passes/encoded_constants.h - lowers constants that the source stores encoded to Core ML's
+// constexpr operations.
 #pragma once
 
 #include <optional>
@@ -8,18 +9,19 @@
 
 namespace mlc {
 
-// The first target that stores the constant in its encoding as it is; nothing where the pass leaves
-// it dense whatever the target.
+// Returns the first target that can store the constant in its own encoding, or nothing if the pass
+// makes it dense for every target.
 std::optional<Opset> EncodedSince(const Operation& op, PassContext::Precision precision);
 
-// Whether an fp32 constant, or what a constexpr operation decodes, keeps its encoding as long as it is
-// fp32: scales or a table that fp16 cannot hold. Reads those. `values` are the result's.
+// Whether an fp32 constant, or the result of a constexpr operation, keeps its encoding only in
+// fp32, because fp16 cannot represent its scales or its table. Reads these. `values` is the decoded
+// result.
 bool NeedsFp32(const Operation& op, const Tensor& values, Opset target);
 
-// scale * data + bias as scale * (data - offset), scale and offset in `dtype`, in which the arithmetic
-// is done too. `error` is its root mean square error by that of the values, over 131072 of them at
-// most. Where scale is 0, or fp16 has no such offset, so are the data: what is left is
-// scale' * (0 - offset') with scale' = bias and offset' = -1.
+// Rewrites scale * data + bias as scale * (data - offset), with scale, offset and the arithmetic in
+// `dtype`. `error` is the root mean square error relative to that of the values, measured on at
+// most 131072 of them. Where scale is 0, or fp16 cannot represent the offset, data is set to 0 and
+// the result is scale' * (0 - offset') with scale' = bias and offset' = -1.
 struct Unbiased {
   Encoding encoding;
   double error = 0;

@@ -1,12 +1,11 @@
-// Writes infinities and NaNs as divisions by zero, so that a package holds finite numbers only:
-// converters and checkers take others for a conversion that overflowed.
+// Writes infinities and NaNs as divisions by zero, so that a package contains finite numbers only:
+// converters and checkers take infinite constants for the result of an overflow during conversion.
 //
 //   m = const([0, -inf]); y = add(x, m)   ->   m = real_div([0, -1], [1, 0]); y = add(x, m)
 //
-// Such a division is not folded. Of NaN, and of what no operation takes element by element, there is a
-// warning. Must not fire on operands that must be constant, nor on constants
-// above 64 Ki elements (4 Mi where they are taken element by element), which are weights. Numeric effect:
-// none.
+// Such a division is never folded. NaNs, and infinities in constants without an elementwise user,
+// cause a warning. Must not fire on operands that must be constant, or on constants with more than
+// 64 Ki elements (4 Mi with an elementwise user), which are weights. No numeric effect.
 #include <cmath>
 #include <set>
 
@@ -16,11 +15,12 @@
 namespace mlc {
 namespace {
 
-// Of what may be a mask, and of anything else: weights are not read for this, nor held in memory.
+// The size limits for possible masks and for other constants; weights are neither read nor loaded
+// into memory.
 constexpr int64_t kMostElements = int64_t{1} << 22, kMostElsewhere = int64_t{1} << 16;
 
-// The parameters of `user` that have the constant, by index; none where one of them must be
-// constant.
+// Returns the indices of the parameters of `user` that take the constant; none if one of them must
+// be constant.
 std::vector<int> Replaceable(const Operation& user, const Value* constant) {
   std::vector<int> found;
   const std::vector<Param>& params = user.def->canonical().params;
@@ -59,7 +59,7 @@ bool Rewrite(Operation* op, PassContext& context) {
     divisor[i] = 0;
   }
   if (finite) return false;
-  // Masks hold infinity, and numbers that are compared NaN; weights should hold neither.
+  // Infinities are expected in masks, and NaN in a comparison; in weights both are errors.
   const bool weight = !mask && !constant->users.empty();
   if (weight || (nan && dividend.size() > 1)) context.diagnostics.Warn(NotFinite(constant->name));
   const Dims& dims = op->val.dims();

@@ -1,5 +1,5 @@
-// lib/passes/flow.h - which operations make a value and which read it, through the borders of blocks
-// as well: what enters a loop is its block's input, the result of a branch that of the cond.
+// lib/passes/flow.h - def-use chains across block boundaries: a loop operand continues as an input
+// of the loop's blocks, and the result of a branch as the result of its cond.
 #pragma once
 
 #include <type_traits>
@@ -11,19 +11,19 @@
 
 namespace mlc {
 
-// Of a function that does not change meanwhile.
+// Holds the chains of a function, which must not change during its lifetime.
 class Flow {
  public:
   explicit Flow(const Function& function);
-  // Values that were come past: of calls that share one, each visits what those before did not, nor
-  // what is in `others`.
+  // The set of values visited so far. Calls that share a set visit each value once, and skip the
+  // values in `others`.
   class Passed {
    public:
     explicit Passed(const Passed* others = nullptr) : others_(others) {}
     bool Contains(const Value* value) const {
       return own_.contains(value) || (others_ && others_->Contains(value));
     }
-    // Whether it is the first time.
+    // Returns true the first time a value is added.
     bool Add(const Value* value) {
       return !(others_ && others_->Contains(value)) && own_.insert(value).second;
     }
@@ -32,8 +32,8 @@ class Flow {
     std::unordered_set<const Value*> own_;
     const Passed* others_;
   };
-  // Calls visit(const Operation*) with the operations whose results are the value, perhaps one of
-  // several; null: an input of the function. A loop or a cond is none of them.
+  // Calls visit(const Operation*) for each operation that may produce the value, and with null for
+  // an input of the function. Loops and conds are never reported.
   template <class F>
   void ForEachMaker(const Value* value, Passed& passed, F&& visit) const {
     ForEachSource(value, passed, [&](const Value* source) {
@@ -45,15 +45,16 @@ class Flow {
     Passed passed;
     ForEachMaker(value, passed, visit);
   }
-  // The same with the results of those operations and the inputs.
+  // The same, but visits the results of those operations and the inputs.
   template <class F>
   void ForEachSource(const Value* value, Passed& passed, F&& visit) const {
     ForEachReached(value, origins_, passed, [&](const Value* origin) {
       return origins_.contains(origin) || GoesOn(visit, origin);
     });
   }
-  // Calls visit(const Use&) with where the value is an operand, or an output of the function (no
-  // operation). What it is to a loop, or to a branch whose result it is, does not count.
+  // Calls visit(const Use&) for each use of the value as an operand or as an output of the function
+  // (without an operation). Uses as a loop operand or as the result of a branch are followed, not
+  // reported.
   template <class F>
   void ForEachReader(const Value* value, Passed& passed, F&& visit) const {
     ForEachReached(value, followers_, passed, [&](const Value* reached) {
@@ -69,15 +70,15 @@ class Flow {
     Passed passed;
     ForEachReader(value, passed, visit);
   }
-  // The values that the value is, one of them each time; empty for the result of an operation without
-  // blocks, and for an input of the function.
+  // The values that may flow into the value; empty for inputs of the function and for results of
+  // operations without blocks.
   const std::vector<const Value*>& Origins(const Value* value) const;
 
  private:
   using Edges = std::unordered_map<const Value*, std::vector<const Value*>>;
   void Connect(const Value* from, const Value* to);
   static bool IsLoop(const Operation& op) { return op.def->effect == Effect::kLoop; }
-  // A visit that returns false has seen enough.
+  // The traversal stops when `visit` returns false.
   template <class F, class T>
   static bool GoesOn(F& visit, const T& at) {
     if constexpr (std::is_void_v<decltype(visit(at))>) {
@@ -87,7 +88,7 @@ class Flow {
       return visit(at);
     }
   }
-  // Calls visit with `from` and all values that `edges` lead to, the nearest first.
+  // Calls visit with `from` and every value reachable by `edges`, in breadth-first order.
   template <class F>
   static void ForEachReached(const Value* from, const Edges& edges, Passed& passed, F&& visit) {
     if (!passed.Add(from)) return;

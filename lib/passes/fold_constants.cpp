@@ -1,17 +1,17 @@
-// Replaces pure operations whose operands are all constant, or whose integer results are known from
-// shapes, by constants.
+// Constant folding: replaces pure operations by constants, if all operands are constant or if their
+// integer results are known from shapes.
 //
 //   a = const(2); b = const(3); c = add(a, b)   ->   c = const(5)
 //
-// Must not fire on random or stateful operations, on results above 4 Mi elements unless the
-// operation only moves elements (those fold lazily), on constexpr operations, nor on operations
-// whose evaluation is an error. Numeric effect: none, evaluation is exact in the operands' type.
+// Must not fire on random or stateful operations, on results of more than 4 Mi elements unless the
+// operation only moves elements (which folds lazily), on constexpr operations, or on operations
+// whose evaluation fails. No numeric effect: evaluation is exact in the operands' type.
 #include "lib/passes/pass.h"
 
 namespace mlc {
 namespace {
 
-// Whether all operands are constants, or something is known of the results' elements.
+// Whether all operands are constant, or some elements of the results are known.
 bool MayBeKnown(const Operation& op) {
   for (const std::unique_ptr<Value>& result : op.results)
     if (result->elements) return true;
@@ -30,13 +30,13 @@ bool Foldable(const Operation& op) {
   return Folds(OpContext(*op.def, op.args(), &op), results);
 }
 
-// Constants for all results, or nothing.
+// Returns constants for all results, or nothing.
 std::vector<Tensor> Known(const Operation& op) {
   std::vector<Tensor> known;
   try {
     known = Evaluate(op);
   } catch (const Error&) {
-    return {};  // fails when it is run, if it is run
+    return {};  // the error remains at run time, if the operation is executed at all
   }
   if (!known.empty()) return known;
   for (const std::unique_ptr<Value>& result : op.results) {

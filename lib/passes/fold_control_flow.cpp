@@ -1,20 +1,20 @@
-// Writes branches that are always taken and loops that never run without control flow, and takes
-// out of both what need not go through them.
+// Removes branches that are always taken and loops that never run, and moves loop invariants out of
+// loop variables.
 //
 //   y = cond(pred = true) () { a = relu(x); } -> (a) () { b = exp(x); } -> (b)   ->   y = relu(x)
 //   i, y = while_loop(0, x) (j, a) { c = less(j, 3); } -> (c) (k, b) { l = add(k, b); } -> (l, b)
 //     ->   i = while_loop(0) (j) { c = less(j, 3); } -> (c) (k) { l = add(k, x); } -> (l); y is x
 //
-// Results of a cond that nobody uses go. Must not fire where the predicate is computed at run time,
-// nor on variables that a loop replaces. No numeric effect.
+// Also removes unused results of a cond. Must not fire if the predicate is computed at run time, or
+// on variables that the loop modifies. No numeric effect.
 //
-// Operators by name: what it matches and what it makes.
+// Operators by name: cond, while_loop, and the identity that it creates for an output.
 #include "lib/passes/match.h"
 
 namespace mlc {
 namespace {
 
-// Lets `to`, perhaps a copy of it, stand for a result.
+// Replaces a result by `to`, or by a copy of it if an output requires one.
 void Stand(Operation* op, Value* from, Value* to, PassContext& context) {
   Function& function = *op->block->function;
   if (!CanReplace(from, to)) to = BuilderBefore(op, context).Make("identity", {{"x", to}});
@@ -73,7 +73,7 @@ bool DropUnused(Operation* op) {
   return changed;
 }
 
-// Inside the block, `to` of around it stands for its input.
+// Replaces an input of the block by the value `to` from an enclosing block.
 void ReplaceInput(Block& block, size_t i, Value* to) {
   Value* input = block.inputs[i].get();
   auto in_outputs = [&](Block& b) {
@@ -121,6 +121,6 @@ bool Run(Program& program, PassContext& context) {
 }  // namespace
 
 extern const PassDef kFoldControlFlow = {
-    "fold-control-flow", "take branches that are known, skip loops that never run", Run};
+    "fold-control-flow", "remove branches with constant predicates and loops that never run", Run};
 
 }  // namespace mlc

@@ -1,15 +1,14 @@
-// Computes in fp16 what the program computes in fp32, but for what fp16 cannot hold.
+// Narrows the program from fp32 to fp16, except for values that fp16 cannot represent.
 //
 //   y: fp32 = conv(x: fp32, w: fp32)
 //     ->   x16 = cast(x); y16 = conv(x16, w16); y = cast(y16 -> fp32)
 //
-// Casts stand at model inputs and outputs and around operations that stay fp32: precision_plan.h says
-// which.
-// Each is a decision in the manifest. A scalar below half the smallest fp16 number becomes that
-// number (an epsilon must not vanish). Blocks are narrowed like everything else, but what enters and
-// leaves them keeps its type: a sum that a loop carries keeps its digits. Must not fire on integers,
-// on programs compiled with --precision fp32, on programs that are fp16 already. Numeric effect: fp16
-// rounding, budget "fp16".
+// Casts are inserted at model inputs and outputs and around the operations that stay in fp32
+// (precision_plan.h), each of which is a decision in the manifest. A scalar below half the smallest
+// fp16 number becomes that number, so that an epsilon does not vanish. Nested blocks are narrowed
+// too, but their inputs and outputs keep their types, so that loop-carried sums keep their
+// precision. Must not fire on integers, with --precision fp32, or on programs that are in fp16
+// already. Numeric effect: fp16 rounding, budget "fp16".
 #include <algorithm>
 #include <cmath>
 #include <unordered_map>
@@ -22,7 +21,7 @@
 namespace mlc {
 namespace {
 
-constexpr double kSmallest = 0x1p-24;  // smallest binary16 above zero
+constexpr double kSmallest = 0x1p-24;  // the smallest positive fp16 number
 
 class Narrowing {
  public:
@@ -50,7 +49,7 @@ class Narrowing {
     for (const std::unique_ptr<Value>& input : block.inputs) inputs_[input.get()] = &block;
   }
 
-  // A value in fp16, made once where it is made.
+  // Returns the fp16 form of a value, which is created once, at its definition.
   Value* Half(Value* value) {
     auto it = halves_.find(value);
     if (it != halves_.end()) return it->second;
@@ -64,7 +63,7 @@ class Narrowing {
       builder.SetLocation(value->def->location);
       half = builder.Const(tensor.Cast(DType::kFp16), value->name + "_to_fp16");
     } else {
-      // What was cast to fp32 is cast to fp16 from what it was, or was fp16.
+      // The operand of a cast to fp32 is cast to fp16 directly, or used as it is if it is fp16.
       Value* source = value;
       if (Operation* cast = DefinedBy(value, "cast"); cast && cast->value("x")) {
         DType from = cast->value("x")->type.dtype;
@@ -86,8 +85,8 @@ class Narrowing {
     return [this](const Operand& operand) { return narrowed_.contains(operand.value); };
   }
 
-  // Each operation gets its operands at once: one may have, and one value may be used by, a great
-  // many.
+  // Sets all operands of an operation at once, because an operation may have very many, and a value
+  // very many users.
   bool Convert(Operation* op) {
     auto planned = plan_.find(op);
     bool wide = planned == plan_.end() || planned->second.fp32();
@@ -128,7 +127,8 @@ class Narrowing {
     return true;
   }
 
-  // What stays as it was reads narrowed values in fp32, and its blocks give them so.
+  // Lets an operation that stays in fp32 read narrowed values in fp32, and lets its blocks return
+  // them in fp32.
   void TakeWide(Operation& op) {
     for (int i = 0; i < std::ssize(op.args()); ++i) {
       const Operands& given = op.args()[i];
@@ -145,7 +145,7 @@ class Narrowing {
     }
   }
 
-  // A narrowed value cast back for those who still want fp32.
+  // Returns a narrowed value cast back to fp32, for users that require it.
   Value* Full(Value* half) {
     Value*& full = fulls_[half];
     if (full) return full;
@@ -156,7 +156,7 @@ class Narrowing {
     return full = builder.Make("cast", {{"x", half}, {"dtype", "fp32"}});
   }
 
-  // Output `i`, which keeps its name.
+  // Replaces output `i` by its fp32 form, which takes over its name.
   void GiveWide(int i, Value* half) {
     Value* full = Full(half);
     std::string name = half->name;
@@ -172,9 +172,9 @@ class Narrowing {
   Function& function_;
   PassContext& context_;
   const PrecisionPlan plan_;
-  std::unordered_map<const Value*, Block*> inputs_;  // and whose they are
+  std::unordered_map<const Value*, Block*> inputs_;  // and the blocks that own them
   PointerMap<Value, Value*> halves_, fulls_;
-  PointerMap<Value, std::monostate> narrowed_;  // fp16 results that were fp32
+  PointerMap<Value, std::monostate> narrowed_;  // fp16 results that were fp32 before
 };
 
 bool Run(Program& program, PassContext& context) {
@@ -189,7 +189,7 @@ bool Run(Program& program, PassContext& context) {
 
 }  // namespace
 
-extern const PassDef kFp16Precision = {"fp16-precision",
-                                       "compute in fp16, but for what fp16 cannot hold", Run};
+extern const PassDef kFp16Precision = {
+    "fp16-precision", "narrow fp32 to fp16, except for values that fp16 cannot represent", Run};
 
 }  // namespace mlc

@@ -5,7 +5,7 @@
 namespace mlc {
 
 namespace {
-// By Fp32Reason.
+// Indexed by Fp32Reason.
 constexpr std::array<std::string_view, 9> kNames = {
     "", "overflow", "index", "angle", "logarithm", "loop", "no-fp16-form", "rounding", "option"};
 }  // namespace

@@ -1,7 +1,7 @@
-// lib/passes/fp32_reason.h - why an operation stays fp32 in a package of precision fp16: the ids that
-// the manifest has, and the sentence that goes with one.
+// lib/passes/fp32_reason.h - the reasons for which an operation stays in fp32 in an fp16 package:
+// the ids in the manifest, and a sentence for each operation.
 //
-// These are all the reasons that there are. Mere rounding is one only within a budget of work
+// The list is complete. Rounding alone is a reason only within a work budget
 // (lib/precision/measure.h).
 #pragma once
 
@@ -12,28 +12,30 @@
 namespace mlc {
 
 enum class Fp32Reason : uint8_t {
-  kNone,        // it computes in fp16
-  kOverflow,    // numbers become infinite or NaN, and no other form of the operation is safe
-  kIndex,       // a number decides an index or a branch
-  kAngle,       // an angle or a coordinate that fp16 does not resolve
-  kLogarithm,   // small numbers of which the logarithm is taken
-  kLoop,        // what a loop counts or adds up
-  kNoFp16Form,  // the target's operator takes fp32 only
-  kRounding,    // rounding takes an output out of its budget
-  kOption,      // the user asks for it
+  kNone,        // the operation computes in fp16
+  kOverflow,    // values become infinite or NaN, and no other form of the operation is safe
+  kIndex,       // a value decides an index or a branch
+  kAngle,       // an angle or a coordinate exceeds the resolution of fp16
+  kLogarithm,   // the operand of a logarithm is small
+  kLoop,        // a loop counter or accumulator
+  kNoFp16Form,  // the target's operator supports fp32 only
+  kRounding,    // rounding exceeds the error budget of an output
+  kOption,      // requested by the user
 };
 
-// "overflow", "index", ...: the id in the manifest. "" for kNone.
+// The id in the manifest ("overflow", "index", ...); "" for kNone.
 std::string_view Name(Fp32Reason reason);
 
-// With the name of the target behind it: the text of an operator that a newer target has in fp16.
-inline constexpr std::string_view kFp32Before = "Core ML has this operator in fp32 only before ";
+// The reason text for an operator that a newer target supports in fp16; the name of that target is
+// appended.
+inline constexpr std::string_view kFp32Before =
+    "Core ML supports this operator in fp32 only before ";
 
 struct WhyFp32 {
   Fp32Reason reason = Fp32Reason::kNone;
-  std::string text = {};  // a sentence for people, without a full stop
-  // An overflow that measured numbers may disprove: they are a product's with weights, which decide
-  // about their size on whatever inputs.
+  std::string text = {};  // a sentence without a full stop
+  // Whether the overflow is an estimate that measuring may disprove: the values come from a product
+  // with weights, which determine their size for any input.
   bool estimated = false;
   bool fp32() const { return reason != Fp32Reason::kNone; }
 };

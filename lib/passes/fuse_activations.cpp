@@ -1,4 +1,4 @@
-// Recognises spelled-out activations.
+// Recognises activations that are decomposed into elementary operations.
 //
 //   y = mul(x, sigmoid(x))                                       ->   y = silu(x)
 //   y = mul(x, sigmoid(mul(x, 1.702)))                           ->   y = gelu(x, SIGMOID_APPROX...)
@@ -10,12 +10,12 @@
 //   e = exp(x); y = real_div(e, reduce_sum(e, axis, keep_dims))  ->   y = softmax(x, axis)
 //   e = exp(sub(x, reduce_max(x, axis, keep_dims))); likewise
 //
-// The factors may be associated in any way. Must not fire where a part is used elsewhere, where
-// broadcasting is involved, or where a constant is off by more than 1e-3 of itself (exporters write
-// sqrt(2) with few digits; coremltools accepts the same), nor on a softmax over several axes.
-// Numeric effect: last bits; softplus, sigmoid and softmax no longer overflow.
+// The factors may be associated in any order. Must not fire if an intermediate result has other
+// users, if broadcasting is involved, if a constant has a relative error above 1e-3 (exporters
+// write sqrt(2) with few digits; coremltools accepts the same), or on a softmax over several axes.
+// Numeric effect: the last bits; softplus, sigmoid and softmax no longer overflow.
 //
-// Operators by name: what it matches and what it makes.
+// Operators by name: the parts of activations that it matches, and the activations that it creates.
 #include <numbers>
 
 #include "lib/passes/match.h"
@@ -27,14 +27,14 @@ constexpr double kTolerance = 1e-3;
 
 bool Near(double a, double b) { return std::fabs(a - b) <= kTolerance * std::fabs(b); }
 
-// x and the factor when value = x * factor (or x / divisor); {null, 1} otherwise.
+// Returns x and the factor if value = x * factor (or x / divisor); {null, 1} otherwise.
 std::pair<Value*, double> Scaled(Value* value) {
   Value* x = nullptr;
   std::optional<double> factor = value && value->def ? ScaleOf(*value->def, x) : std::nullopt;
   return {x, factor.value_or(1)};
 }
 
-// A tree of products as its constant factor and its other factors.
+// A tree of products, as its constant factor and its other factors.
 struct Product {
   double constant = 1;
   std::vector<Value*> factors;
@@ -53,7 +53,7 @@ void Flatten(Value* value, int depth, Product& product) {
   Flatten(mul->value("y"), depth - 1, product);
 }
 
-// x when value = x + 0.044715 x^3, else null.
+// Returns x if value = x + 0.044715 x^3, else null.
 Value* TanhCubic(Value* value) {
   Operation* sum = DefinedBy(value, "add");
   if (!sum) return nullptr;
@@ -73,7 +73,7 @@ Value* TanhCubic(Value* value) {
   return nullptr;
 }
 
-// x when value = 1 + erf(x / sqrt(2)) or the tanh that approximates it; `mode` is gelu's.
+// Returns x if value = 1 + erf(x / sqrt(2)) or its tanh approximation; `mode` is the mode of gelu.
 Value* GeluGate(Value* value, const char** mode) {
   Operation* plus = DefinedBy(value, "add");
   if (!plus || !SoleUser(value)) return nullptr;
@@ -138,7 +138,7 @@ bool LeakyRelu(Operation* maximum, PassContext& context) {
   return false;
 }
 
-// x when value = 1 + e^x and nothing else uses it.
+// Returns x if value = 1 + e^x and it has no other user.
 Value* OnePlusExp(Value* value) {
   Operation* plus = DefinedBy(value, "add");
   if (!plus || !SoleUser(value)) return nullptr;
@@ -190,7 +190,7 @@ bool Run(Program& program, PassContext& context) {
 }  // namespace
 
 extern const PassDef kFuseActivations = {
-    "fuse-activations", "recognise spelled-out gelu, silu, leaky_relu, softplus, sigmoid, softmax",
+    "fuse-activations", "fuse decomposed gelu, silu, leaky_relu, softplus, sigmoid and softmax",
     Run};
 
 }  // namespace mlc

@@ -1,17 +1,17 @@
-// Folds what follows a convolution channel by channel into the convolution.
+// Folds per-channel operations after a convolution into its weights and bias.
 //
 //   y = batch_norm(conv(x, w, b), mean, variance, gamma, beta)
 //     ->   y = conv(x, w * s, (b - mean) * s + beta),   s = gamma / sqrt(variance + eps)
 //   y = mul(conv(x, w, b), c)      ->   y = conv(x, w * c, b * c)
 //   y = add(conv(x, w, b), c)      ->   y = conv(x, w, b + c)
 //
-// conv and conv_transpose. Must not fire where the convolution's result is used elsewhere or is a
-// model output, with --precision fp32 where a scaled result is rounded next (sums of whole numbers
-// are exact, of scaled ones they are not; but fp16 has no room for the former), where bias or scaled weights are not constant, or where c is not one number
-// per output channel. Numeric effect: weights are rounded once after scaling in double; results
-// differ in the last bits.
+// Applies to conv and conv_transpose. Must not fire if the convolution's result has other users or
+// is a model output, if bias or scaled weights are not constant, if c is not one number per output
+// channel, or, with --precision fp32, if a scaled result is rounded next: sums of integers are
+// exact and sums of scaled integers are not, but fp16 cannot represent the former. Numeric effect:
+// weights are rounded once after scaling in double; results differ in the last bits.
 //
-// Operators by name: what it matches and what it makes.
+// Operators by name: convolutions and the operations after them.
 #include "lib/passes/match.h"
 
 namespace mlc {
@@ -19,14 +19,14 @@ namespace {
 
 bool IsConv(const Operation* op) { return op && (op->is("conv") || op->is("conv_transpose")); }
 
-// 0 when not known.
+// Returns 0 if the number of channels is dynamic.
 int64_t OutputChannels(const Operation& conv) {
   const Dim& channels = conv.result()->type.shape[1];
   return channels.is_constant() ? channels.constant() : 0;
 }
 
-// One number per output channel from a constant that broadcasts against the convolution's result
-// [n, c, spatial...].
+// Returns one number per output channel for a constant that broadcasts against the convolution's
+// result [n, c, spatial...].
 std::optional<std::vector<double>> PerChannel(const Tensor& constant, const Operation& conv) {
   if (!constant || !IsFloat(constant.dtype())) return std::nullopt;
   int64_t channels = OutputChannels(conv);
@@ -40,14 +40,14 @@ std::optional<std::vector<double>> PerChannel(const Tensor& constant, const Oper
   return constant.size() == channels ? std::optional(constant.Doubles()) : std::nullopt;
 }
 
-// weight with every output channel multiplied by its scale; read block by block.
+// Returns the weight with every output channel multiplied by its scale; reads it block by block.
 Tensor ScaleWeight(const Tensor& weight, bool transposed, int64_t groups,
                    std::vector<double> scale) {
   int64_t inner = 1;  // elements that share dimensions 0 and 1
   for (int i = 2; i < weight.rank(); ++i) inner *= weight.dims()[i];
   int64_t second = weight.dims()[1], per_group = std::max<int64_t>(weight.dims()[0] / groups, 1);
   auto channel = [=](int64_t element) {
-    int64_t pair = element / inner;  // (dimension 0, dimension 1)
+    int64_t pair = element / inner;  // index in dimensions 0 and 1
     return transposed ? pair / second / per_group * second + pair % second : pair / second;
   };
   DType dtype = weight.dtype();
@@ -69,7 +69,7 @@ Tensor ScaleWeight(const Tensor& weight, bool transposed, int64_t groups,
   return Tensor::Lazy(dtype, weight.dims(), std::move(read));
 }
 
-// y = conv * scale + shift in place of `conv` and `after`. No scale: 1.
+// Replaces `conv` and `after` by y = conv * scale + shift. A null scale is 1.
 bool Rebuild(Operation* conv, Operation* after, const std::vector<double>* scale,
              const std::vector<double>& shift, PassContext& context) {
   for (size_t c = 0; c < shift.size(); ++c)
@@ -139,7 +139,7 @@ bool FuseAfter(Operation* after, PassContext& context) {
   std::optional<std::vector<double>> numbers = PerChannel(constant->constant(), *conv);
   const bool exact = context.precision == PassContext::Precision::kFp32;
   if (!numbers || (is_scale && exact && DecidesSteps(after->result()))) return false;
-  // A scale that scale-small-weights took out stays out.
+  // Does not fold a scale that scale-small-weights has extracted.
   if (is_scale && !exact && constant->constant().size() == 1) {
     const double number = std::fabs(constant->constant().Double(0));
     const double limit = after->is("mul") ? kLeastNormal / number : kLeastNormal * number;

@@ -1,20 +1,20 @@
-// Recognises linear: a product with a constant matrix, and the constant sum after it; and takes
-// transposes of the last two dimensions into products.
+// Recognises linear layers (a product with a constant matrix and a constant bias), and replaces
+// transposes of the last two dimensions by flags of matmul.
 //
 //   y = matmul(x, w)                                ->   y = linear(x, transpose(w))
 //   y = add(linear(x, w, b), c)                     ->   y = linear(x, w, b + c)
 //   y = mul(linear(x, w, b), c)                     ->   y = linear(x, w * c, b * c)
 //   y = matmul(x, transpose(k, [0, 1, 3, 2]))       ->   y = matmul(x, k, transpose_y = true)
 //
-// x has rank 2 or 3, w is constant of rank 2, c has one number per feature. The third is for products
-// of whole numbers alone, which are scaled and rounded: fp16 has no room for their sums.
+// x has rank 2 or 3, w is a constant of rank 2, and c has one number per feature. The third rewrite
+// applies only to products of integers that are scaled and rounded, because fp16 cannot represent
+// their sums.
 //
-// Must not fire where w is computed, where x is transposed by the product or has more than three
-// dimensions, or where the linear's result is used elsewhere; the third with --precision fp32, which
-// keeps such sums exact. Numeric effect: the sums of bias are
-// rounded once.
+// Must not fire if w is computed, if the product transposes x or x has more than three dimensions,
+// or if the result of linear has other users. The third must not fire with --precision fp32, which
+// keeps such sums exact. Numeric effect: bias sums are rounded once.
 //
-// Operators by name: what it matches and what it makes.
+// Operators by name: products and the operations around them.
 #include "lib/passes/match.h"
 
 namespace mlc {
@@ -64,7 +64,7 @@ bool Bias(Operation* sum, PassContext& context) {
   return true;
 }
 
-// One number for each feature; empty where the constant has others.
+// Returns one number per feature; empty if the constant has another shape.
 std::vector<double> PerFeature(const Tensor& constant, int64_t features) {
   if (!IsFloat(constant.dtype())) return {};
   if (constant.size() == 1)
@@ -101,7 +101,7 @@ bool Scale(Operation* scaled, PassContext& context) {
   return true;
 }
 
-// Whether the operation swaps the last two dimensions and keeps the others.
+// Whether the operation swaps the last two dimensions only.
 bool SwapsLastTwo(const Operation& transpose) {
   int rank = transpose.result()->type.rank();
   auto perm = ConstantAxes(transpose, "perm", rank);
@@ -136,6 +136,6 @@ bool Run(Program& program, PassContext& context) {
 
 extern const PassDef kFuseLinear = {
     "fuse-linear",
-    "turn products with constant matrices into linear, transposes into flags of products", Run};
+    "turn products with constant matrices into linear, and transposes into matmul flags", Run};
 
 }  // namespace mlc

@@ -1,5 +1,5 @@
-// Recognises spelled-out layer and instance normalisations, and takes a constant scale and shift
-// after them in.
+// Recognises decomposed layer and instance normalisations, and folds the constant scale and shift
+// after them.
 //
 //   m = reduce_mean(x, axes, keep_dims); d = sub(x, m); v = reduce_mean(d * d, axes, keep_dims)
 //   y = d / sqrt(v + eps)                         ->   y = layer_norm(x, axes, eps)
@@ -8,18 +8,19 @@
 //   y = add(layer_norm(x), b)                     ->   y = layer_norm(x, beta = b)
 //
 // The square may be mul, pow 2 or square; the division by a root may be real_div, or mul with
-// rsqrt, inverse, 1 / x or pow -0.5. Axes are the last dimensions. Must not fire where a part is
-// used elsewhere, without an epsilon, or where scale and shift are not constants of the normalised
-// shape (instance_norm: one number per channel). Numeric effect: last bits; the squares no longer
-// overflow fp16.
+// rsqrt, inverse, 1 / x or pow -0.5. The axes are the last dimensions. Must not fire if an
+// intermediate result has other users, without an epsilon, or if scale and shift are not constants
+// of the normalised shape (instance_norm: one number per channel). Numeric effect: the last bits;
+// the squares no longer overflow fp16.
 //
-// Operators by name: what it matches and what it makes.
+// Operators by name: the parts of normalisations, and normalisations.
 #include "lib/passes/match.h"
 
 namespace mlc {
 namespace {
 
-// The last dimensions over which a reduction that keeps them goes; empty for any other reduction.
+// Returns the axes of a reduction over trailing dimensions with keep_dims; empty for any other
+// reduction.
 std::vector<int64_t> ReducedAxes(const Operation& reduce) {
   Value* x = reduce.value("x");
   if (!x || !reduce.constant_or_default("keep_dims").Bool(0)) return {};
@@ -31,8 +32,8 @@ std::vector<int64_t> ReducedAxes(const Operation& reduce) {
   return *axes;
 }
 
-// v when value = 1 / sqrt(v) (reciprocal) or sqrt(v), and nothing else uses the steps; adds the
-// epsilons on the way.
+// Returns v if value = 1 / sqrt(v) (reciprocal) or sqrt(v) without other users, and adds the
+// epsilons in between to `epsilon`.
 Value* UnderRoot(Value* value, bool reciprocal, double& epsilon) {
   if (!value || !value->def || !SoleUser(value)) return nullptr;
   const Operation& op = *value->def;
@@ -95,7 +96,7 @@ bool Normalise(Operation* divide, PassContext& context) {
   return false;
 }
 
-// The constant as gamma or beta of the normalisation; empty when it has another shape.
+// Returns the constant as gamma or beta of the normalisation; empty if its shape does not fit.
 Tensor AsParameter(const Tensor& constant, const Operation& norm) {
   const Shape& shape = norm.result()->type.shape;
   int rank = static_cast<int>(shape.size());
@@ -168,6 +169,6 @@ bool Run(Program& program, PassContext& context) {
 }  // namespace
 
 extern const PassDef kFuseNorms = {
-    "fuse-norms", "recognise layer_norm and instance_norm, with their scale and shift", Run};
+    "fuse-norms", "fuse decomposed layer_norm and instance_norm with their scale and shift", Run};
 
 }  // namespace mlc

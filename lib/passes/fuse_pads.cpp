@@ -1,23 +1,23 @@
-// Folds padding into the operation that comes after it.
+// Folds padding into the operation after it.
 //
 //   y = conv(pad(x, 0), w, pad_type = valid)           ->   y = conv(x, w, pad_type = custom)
 //   y = avg_pool(pad(x, 0))                            ->   y = avg_pool(x, pad_type = custom)
 //   y = max_pool(pad(x, c)), c <= every element of x   ->   y = max_pool(x, pad_type = custom)
 //   y = pad(pad(x))                                    ->   y = pad(x)
 //
-// Must not fire where batch or channels are padded, where the padding is not the constant that the
-// operation itself pads with, where a pool excludes its own padding from the average or rounds its
-// size up, or where a window would see nothing but padding. That no element of x is below 0 is
-// taken from the operations that make x. No numeric effect.
+// Must not fire if batch or channels are padded, if the fill value differs from the operation's own
+// padding, if a pool excludes its padding from the average or rounds its size up, or if a window
+// would contain only padding. Range analysis proves that all elements of x are at least c. No
+// numeric effect.
 //
-// Operators by name: what it matches and what it makes.
+// Operators by name: padding and the operations after it.
 #include "lib/ops/intervals.h"
 #include "lib/passes/match.h"
 
 namespace mlc {
 namespace {
 
-// Constant padding: (before, after) for every dimension of x, and the number.
+// Constant padding: (before, after) for every dimension of x, and the fill value.
 struct Padding {
   Operation* op = nullptr;
   std::vector<int64_t> amounts;
@@ -37,7 +37,7 @@ std::optional<Padding> ConstantPadding(Value* value) {
   return padding;
 }
 
-// Whether `pool` may pad by `total` itself.
+// Whether `pool` can apply a padding of `total` itself.
 bool PoolCanPad(const Operation& pool, const Padding& padding, const std::vector<int64_t>& total) {
   Tensor kernel = pool.constant("kernel_sizes"), ceil = pool.constant_or_default("ceil_mode");
   if (!kernel || !ceil || ceil.Bool(0)) return false;

@@ -1,5 +1,5 @@
-// Rewrites with fewer what works on more than five dimensions, which Core ML does not have:
-// reshape, transpose, reshape, and operations that treat dimensions beside each other alike.
+// Rewrites operations on more than five dimensions, which Core ML does not support, with fewer:
+// chains of reshape, transpose and reshape, and operations that treat adjacent dimensions alike.
 //
 //   a: [1, 9, 4, 5]; b = reshape(a, [1, 1, 3, 3, 4, 5])
 //   c = transpose(b, [0, 1, 4, 2, 5, 3]); d = reshape(c, [1, 1, 12, 15])
@@ -14,13 +14,14 @@
 //     ->   c = reshape(a, [192, 35, 1]); d = gather(c, indices: [99], axis = 1)
 //          b = reshape(d, [2, 8, 3, 4, 3, 33])
 //
-// Dimensions of size 1 vanish; those that stay beside each other, or that an element-wise operation
-// broadcasts or a reduction reduces alike, become one; the reshapes around then merge with others.
-// A transpose that still has more than five is split into several of at most five dimensions that
-// each bring one group to its place. Must not fire where a transposed high-rank value is used
-// elsewhere or is a model output, nor where more than one size is unknown. No numeric effect.
+// Dimensions of size 1 are removed. Adjacent dimensions that a transpose keeps adjacent, or that an
+// elementwise operation broadcasts or a reduction reduces alike, are merged into one; the reshapes
+// around them then merge with others. A transpose that still has more than five dimensions is split
+// into several with at most five, each of which moves one group to its position. Must not fire if a
+// transposed high-rank value has other users or is a model output, or if more than one dimension is
+// dynamic. No numeric effect.
 //
-// Operators by name: what it matches and what it makes.
+// Operators by name: the operations of high rank that it matches, and reshapes and transposes.
 #include <map>
 #include <set>
 
@@ -33,14 +34,14 @@ namespace {
 constexpr size_t kMaxRank = 5;
 
 struct Plan {
-  std::vector<int64_t> shape;  // -1 for the one size that is not known
+  std::vector<int64_t> shape;  // -1 for the one dynamic size
   std::vector<int64_t> perm;
 };
 
-// The same movement with as few dimensions as possible.
+// Returns the same permutation with as few dimensions as possible.
 std::optional<Plan> Simplify(const Shape& shape, const std::vector<int64_t>& perm) {
-  // Old dimension -> group, in source order; groups break where the permutation separates
-  // neighbours.
+  // Maps dimensions to groups in source order. A group ends where the permutation separates
+  // adjacent dimensions.
   size_t rank = shape.size();
   std::vector<int64_t> kept_perm;
   for (int64_t axis : perm)
@@ -52,7 +53,7 @@ std::optional<Plan> Simplify(const Shape& shape, const std::vector<int64_t>& per
     auto it = std::find(kept.begin(), kept.end(), axis);
     return std::next(it) == kept.end() ? int64_t{-1} : *std::next(it);
   };
-  std::vector<std::vector<int64_t>> groups;  // in the permuted order
+  std::vector<std::vector<int64_t>> groups;  // in permuted order
   for (int64_t axis : kept_perm) {
     if (!groups.empty() && next(groups.back().back()) == axis)
       groups.back().push_back(axis);
@@ -94,7 +95,7 @@ bool Rewrite(Operation* last, PassContext& context) {
   Builder builder = BuilderBefore(last, context);
   Value* value = first->value("x");
   std::vector<int64_t> sizes = plan->shape,
-                       now(plan->perm.size());  // now: which group stands where
+                       now(plan->perm.size());  // the current position of each group
   for (size_t i = 0; i < now.size(); ++i) now[i] = static_cast<int64_t>(i);
   for (size_t done = 0; done < plan->perm.size();) {
     if (now == plan->perm) break;
@@ -109,7 +110,7 @@ bool Rewrite(Operation* last, PassContext& context) {
       moved = plan->perm;
       done = plan->perm.size();
     } else {
-      // Bring the group that belongs at `done` there: [in place][between][group][behind].
+      // Move the group that belongs at `done` there: [in place][between][group][behind].
       int64_t at = std::find(now.begin(), now.end(), plan->perm[done]) - now.begin();
       auto product = [&](size_t from, size_t to) {
         int64_t total = 1;
@@ -139,8 +140,7 @@ bool Rewrite(Operation* last, PassContext& context) {
   return true;
 }
 
-// The dimensions that are reduced, or along which a softmax or sum runs; nothing for other
-// operators.
+// Returns the axes of a reduction, softmax or cumulative sum; nothing for other operators.
 std::optional<std::vector<int64_t>> WorkingAxes(const Operation& op) {
   int rank = op.value("x")->type.rank();
   std::string_view axes = op.def->layout.axes;
@@ -151,8 +151,7 @@ std::optional<std::vector<int64_t>> WorkingAxes(const Operation& op) {
   return all;
 }
 
-// Neighbours among the dimensions of `shape` that are of one kind, sizes of 1 aside: for each group
-// its dimensions, in order.
+// Returns groups of adjacent dimensions of `shape` that have the same kind, ignoring sizes of 1.
 std::vector<std::vector<size_t>> Groups(const Shape& shape, const std::vector<std::string>& kinds) {
   std::vector<std::vector<size_t>> groups;
   for (size_t d = 0; d < shape.size(); ++d) {
@@ -178,7 +177,7 @@ Shape Grouped(const Shape& shape, const std::vector<std::vector<size_t>>& groups
 bool FlattenElementwise(Operation* op, PassContext& context) {
   const Shape& shape = op->result()->type.shape;
   if (!op->def->elementwise()) return false;
-  // Per operand, the shape with as many dimensions as the result has.
+  // For each operand, its shape extended to the rank of the result.
   std::map<std::string_view, Shape> aligned;
   std::vector<std::string> kinds(shape.size());
   for (size_t p = 0; p < op->args().size(); ++p) {
@@ -242,7 +241,7 @@ bool FlattenAlong(Operation* op, PassContext& context) {
   return true;
 }
 
-// Indices of several dimensions as a vector, in front of and behind which x has one dimension.
+// Flattens the indices to a vector, and the dimensions of x before and after the axis to one each.
 bool FlattenGather(Operation* op, PassContext& context) {
   if (!op->is("gather") || !op->value("x") || op->constant_or_default("batch_dims").Int(0) != 0)
     return false;
@@ -276,7 +275,7 @@ bool Run(Program& program, PassContext& context) {
 
 }  // namespace
 
-extern const PassDef kLowerRank = {"lower-rank", "move elements through five dimensions at most",
-                                   Run};
+extern const PassDef kLowerRank = {
+    "lower-rank", "rewrite operations of more than five dimensions with fewer", Run};
 
 }  // namespace mlc

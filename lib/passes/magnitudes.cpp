@@ -17,8 +17,8 @@ namespace mlc {
 namespace {
 
 #if defined(__x86_64__)
-// The largest finite magnitude among `count` elements, a multiple of 32, perhaps unaligned: what
-// the compiler does not make of the loop below.
+// Returns the largest finite magnitude of `count` elements, a multiple of 32, possibly unaligned.
+// The compiler does not vectorise the loop below in this way.
 __attribute__((target("avx2"))) float MaxMagnitudeAvx2(const std::byte* values, int64_t count) {
   const __m256 sign = _mm256_set1_ps(-0.0f);
   const __m256 infinite = _mm256_set1_ps(std::numeric_limits<float>::infinity());
@@ -56,7 +56,7 @@ double Largest(Tensor::Range range) {
   return std::max(std::fabs(range.low), std::fabs(range.high));
 }
 
-// What no finite magnitude exceeds, as far as it is known without reading the elements.
+// Returns an upper bound of all finite magnitudes that is known without reading the elements.
 std::optional<double> Most(const Tensor& tensor) {
   constexpr double kMostOfHalf = 65504;
   const Encoding* e = tensor.encoding();
@@ -72,7 +72,8 @@ std::optional<double> Most(const Tensor& tensor) {
   return Largest(e->scale.range()) * integer + (e->bias ? Largest(e->bias.range()) : 0);
 }
 
-// A magnitude that proves what is asked for; nothing where reading all elements must tell.
+// Returns a magnitude between `low` and `high` that answers the caller; nothing if all elements
+// must be read.
 std::optional<double> Between(const Tensor& tensor, double low, double high) {
   constexpr int64_t kFirst = 4096;
   if (tensor.size() <= 16 * kFirst) return std::nullopt;

@@ -1,4 +1,4 @@
-// lib/passes/magnitudes.h - how large the numbers of fp32 constants are.
+// lib/passes/magnitudes.h - magnitudes of fp32 constants.
 #pragma once
 
 #include <vector>
@@ -7,10 +7,11 @@
 
 namespace mlc {
 
-// The largest finite magnitude of each fp32 constant; 0 where it has none. All of them at once, read
-// block by block and given back to the system. Of integers with scales the scales, and of what was
-// fp16 a few elements are read alone where they prove that it is at least `low` and below `high`: then
-// it is any number there.
+// Returns the largest finite magnitude of each fp32 constant, or 0 if it has none. Reads all
+// constants in one pass, block by block, and releases their pages. For integers with scales only
+// the scales are read. For values that were converted from fp16, a few elements are read, if they
+// prove that the magnitude is at least `low` and below `high`; the result is then some number in
+// that range.
 std::vector<double> MaxMagnitudes(std::vector<Tensor> constants, double low, double high);
 
 }  // namespace mlc

@@ -1,4 +1,4 @@
-// Operators by name: what rewrites match and what they make.
+// Operators by name: the patterns that rewrites share.
 #include "lib/passes/match.h"
 
 #include <unordered_set>
@@ -13,7 +13,7 @@ std::optional<double> Uniform(const Tensor& tensor) {
     return std::nullopt;
   double first = tensor.Double(0);
   if (tensor.size() == 1) return first;
-  if (tensor.Double(1) != first) return std::nullopt;  // as most
+  if (tensor.Double(1) != first) return std::nullopt;  // true for most constants
   Tensor::Range range = tensor.range();
   return range.nan || range.low != range.high ? std::nullopt : std::optional(first);
 }
@@ -63,7 +63,7 @@ Value* Unshifted(const Value* z, const std::vector<int64_t>& axes) {
   return sub->value("x");
 }
 
-// What is cast to `x`, in part of a program that is fp16 already.
+// Returns the operand of a cast to `x`, since a part of the program may be fp16 already.
 static const Value* BehindCast(const Value* x) {
   const Operation* cast = x ? DefinedBy(x, "cast") : nullptr;
   return cast ? cast->value("x") : x;
@@ -123,7 +123,7 @@ Tensor ScaledRows(const Tensor& constant, const std::vector<double>& scale) {
   const Encoding* encoding = constant.encoding();
   if (!encoding || encoding->form != Encoding::Form::kAffine || encoding->mask || encoding->bias)
     return {};
-  // The grid of scales gets a cell for each slice.
+  // Give the scales one cell per slice.
   Dims dims = encoding->scale.dims();
   const auto rows = static_cast<int64_t>(scale.size());
   if (dims.empty() || constant.dims()[0] != rows || rows % dims[0] != 0) return {};
@@ -175,7 +175,7 @@ void Replace(Operation* op, Value* to) {
   bool fresh = !to->has_uses() && to->def && !to->is_constant();
   std::string name = from->name;
   if (!same && fresh) {
-    // What inference left open keeps the symbols that stand there already.
+    // Dimensions that type inference could not determine keep their existing symbols.
     to->type = from->type;
     InferTypes(*to->def);
     same = to->type == from->type;

@@ -1,5 +1,5 @@
-// lib/passes/match.h - small questions that rewrites ask about values and operations, and the one
-// way in which they replace an operation.
+// lib/passes/match.h - predicates on values and operations for rewrites, and Replace, which every
+// rewrite uses to replace an operation.
 #pragma once
 
 #include <algorithm>
@@ -10,15 +10,16 @@
 
 namespace mlc {
 
-// An operation that is of the types around it.
+// Whether the operation converts between element types.
 inline bool IsCast(const Operation& op) { return op.is("cast"); }
 
-// The operation `name` that defines `value`, or null.
+// Returns the operation `name` that defines `value`, or null.
 inline Operation* DefinedBy(const Value* value, std::string_view name) {
   return value && value->def && value->def->is(name) ? value->def : nullptr;
 }
 
-// The only operand use of a value that is no output, in the value's own block; null otherwise.
+// Returns the only user of a value that is no output, if it is in the value's own block; null
+// otherwise.
 inline Operation* SoleUser(const Value* value) {
   if (value->is_output() || value->users.size() != 1) return nullptr;
   Operation* user = value->users.front();
@@ -29,8 +30,8 @@ inline Operation* SoleUser(const Value* value, std::string_view name) {
   return user && user->is(name) ? user : nullptr;
 }
 
-// The number that every element of a constant float or integer is; nothing for other tensors.
-// Looks at 64 Ki elements at most.
+// Returns the number that all elements of a float or integer constant equal, or nothing. Reads at
+// most 64 Ki elements.
 std::optional<double> Uniform(const Tensor& tensor);
 inline std::optional<double> UniformConstant(const Value* value) {
   return value && value->is_constant() ? Uniform(value->constant()) : std::nullopt;
@@ -40,93 +41,94 @@ inline bool IsUniform(const Value* value, double number, double tolerance = 0) {
   return uniform && std::fabs(*uniform - number) <= tolerance * std::fabs(number);
 }
 
-// For a commutative binary operation: the operand that is not `value`; null when `value` is no
-// operand.
+// For a commutative binary operation: returns the operand that is not `value`, or null if `value`
+// is not an operand.
 inline Value* OtherOperand(const Operation* op, const Value* value) {
   if (op->value("x") == value) return op->value("y");
   return op->value("y") == value ? op->value("x") : nullptr;
 }
-// {constant operand, run-time operand} of a binary operation; nulls when both or neither are
-// constant.
+// Returns {constant operand, run-time operand} of a binary operation, or nulls if both or neither
+// are constant.
 inline std::pair<Value*, Value*> SplitConstant(const Operation* op) {
   Value *x = op->value("x"), *y = op->value("y");
   if (!x || !y || x->is_constant() == y->is_constant()) return {nullptr, nullptr};
   return x->is_constant() ? std::pair{x, y} : std::pair{y, x};
 }
 
-// Whether the operation multiplies x with its other operand, or divides it by that.
+// Whether the operation multiplies x by its other operand, or divides x by it.
 inline bool Scales(const Operation& op, const Value* x) {
   return op.is("mul") ? op.value("x") == x || op.value("y") == x
                       : op.is("real_div") && op.value("x") == x;
 }
-// The number by which it does so, and what it scales; nothing where it is no number, or 0.
+// Returns the factor of such an operation, and the scaled operand in `scaled`; nothing if the
+// factor is not a uniform constant or is 0.
 std::optional<double> ScaleOf(const Operation& op, Value*& scaled);
 
-// Whether the result consists of elements of operand x, and nothing else.
+// Whether the result consists of elements of operand x only.
 inline bool MovesX(const Operation& op) {
   return op.def->moves != Moves::kNone && op.results.size() == 1 && op.def->Find("x") >= 0 &&
          op.value("x");
 }
 
-// Whether the result is all of operand x in its order, under another shape.
+// Whether the result has the elements of operand x in their order, with another shape.
 inline bool Reshapes(const Operation& op) { return op.def->moves == Moves::kShape && MovesX(op); }
 
-// d when value = d * d, however it is written; null otherwise.
+// Returns d when value = d * d in any form; null otherwise.
 Value* SquareRoot(const Value* value);
 
-// The constant integers of a parameter that names dimensions of a value of this rank, each counted
-// from the front; nothing when they are not constant.
+// Returns the constant axes of a parameter for a value of this rank, normalised to non-negative
+// numbers; nothing if they are not constant.
 std::optional<std::vector<int64_t>> ConstantAxes(const Operation& op, std::string_view param,
                                                  int rank);
 
-// x when z = x - max(x) over these axes, perhaps with another number for a maximum that is infinite;
-// null otherwise.
+// Returns x when z = x - max(x) over these axes, where an infinite maximum may be replaced by
+// another number; null otherwise.
 Value* Unshifted(const Value* z, const std::vector<int64_t>& axes);
 
-// Whether x is divided by its largest magnitudes, as safe-norms divides rows.
+// Whether x is divided by its largest magnitude along an axis, as safe-norms divides rows.
 bool IsDividedByGreatest(const Value* x);
 
-// The constant shape operand with which reshape makes `to` out of any value with as many elements:
-// the numbers, with -1 for the one dimension that is not a number. Empty when there are more, or
-// none at all (a scalar), or a 0.
+// Returns the constant shape operand with which reshape converts any value with as many elements to
+// shape `to`, with -1 for a dynamic dimension. Empty for more than one dynamic dimension, a
+// scalar, or a dimension of 0.
 Tensor ShapeOperand(const Shape& to);
 
-// Whether `from` may stand wherever `to` is used, also as an output: an output must not become an
-// input, a constant or a value that is an output already.
+// Whether `from` may replace all uses of `to`, including a use as an output: an output must not
+// become an input, a constant or a second use of another output.
 inline bool CanReplace(const Value* to, const Value* from) {
   if (!to->is_output()) return true;
   return from->def && !from->is_constant() && !from->is_output() &&
          from->def->block == to->def->block;
 }
 
-// Whether the value is rounded to whole numbers, perhaps after sums and bounds: then its last bit
-// decides between two of them, and quantised models amplify that.
+// Whether the value is rounded to integers, possibly after additions and clamps: its last bit then
+// decides between two integers, a difference that quantised models amplify.
 bool DecidesSteps(const Value* value);
-// Below it binary16 loses digits.
+// The smallest normal fp16 number; below it fp16 loses precision.
 inline constexpr double kLeastNormal = 0x1p-14;
-// Returns whether every number of a constant of floats is smaller than `limit`; false without a
-// constant. Stops reading at the first number that is not.
+// Whether all elements of a float constant are below `limit`; false if the value is not constant.
+// Stops reading at the first larger element.
 bool IsBelow(const Tensor& constant, double limit);
-// An encoded constant with each slice of its first dimension multiplied by a number, in the same
-// encoding; empty where that has none for it.
+// Returns an encoded constant with each slice of its first dimension scaled, in the same encoding;
+// empty if that encoding has no scales per slice.
 Tensor ScaledRows(const Tensor& constant, const std::vector<double>& scale);
 
-// Whether the operation does more than compute its results.
+// Whether the operation has side effects.
 bool HasEffects(const Operation& op);
 
-// Lets `to` stand for the only result of `op`, and erases `op` with what only it used. An existing
-// value `to` needs CanReplace. Both have the same dtype and rank; where their dimensions are
-// written with other symbols, types downstream are inferred again.
+// Replaces all uses of the only result of `op` by `to`, and erases `op` with the operations that
+// become unused. If `to` already existed, CanReplace must hold. Both values have the same dtype and
+// rank; if their dimensions differ in symbols, the types of all users are inferred again.
 void Replace(Operation* op, Value* to);
 
-// Infers again, in program order, what depends on a value of the function.
+// Infers the types of all operations that depend on the value, in program order.
 void InferUsers(const Value* value, Function& function);
 
-// Erases the operation, whose results nobody uses, and what only it used. All that goes stands
-// before it.
+// Erases an operation whose results have no users, and the operations that become unused. All
+// erased operations precede it.
 void EraseUnused(Operation* op);
 
-// A builder in front of `op` that names and locates what it makes after it.
+// Returns a builder that inserts before `op` and uses its name and location.
 inline Builder BuilderBefore(Operation* op, PassContext& context) {
   Builder builder(*op->block, context.diagnostics, op);
   builder.SetName(op->results.empty() ? op->name : op->result()->name);
@@ -134,11 +136,11 @@ inline Builder BuilderBefore(Operation* op, PassContext& context) {
   return builder;
 }
 
-// The operation's arguments as the builder takes them, without those named.
+// Returns the arguments of the operation in the builder's form, without those listed.
 Builder::Args ArgsWithout(const Operation& op, std::initializer_list<std::string_view> left_out);
 
-// Runs `rewrite` on every operation, nested blocks included, until a whole round changes nothing.
-// `rewrite` may erase the operation that it is given and operations before it.
+// Applies `rewrite` to every operation, in nested blocks too, until a full round changes nothing.
+// `rewrite` may erase the given operation and operations before it.
 bool RewriteAll(Program& program, const std::function<bool(Operation*)>& rewrite);
 
 }  // namespace mlc

@@ -1,17 +1,18 @@
-// Writes what the target lost with what it has.
+// Replaces parameters that the target no longer supports by equivalent operations.
 //
 //   y = crop_resize(x, roi = r)
 //     ->   y = crop_resize(x, boxes = corners of r, box_indices = images of r)      (from iOS17)
 //   b, s, i, n = non_maximum_suppression(boxes, scores, score_threshold = t, ...)
-//     ->   ... = non_maximum_suppression(boxes, scores, ...), and in its results zeros, -1 and a
-//          smaller count for what scores t at most                                  (from iOS17)
+//     ->   ... = non_maximum_suppression(boxes, scores, ...); its results are set to 0 or -1, and
+//          its count is reduced, for scores of at most t                            (from iOS17)
 //   w = constexpr_lut_to_dense(indices = packed bytes, lut, shape = [64, 3])
 //     ->   w = constexpr_lut_to_dense(indices = uint4 [64, 3], lut)                 (from iOS18)
 //   w = constexpr_sparse_to_dense(mask = packed bits, nonzero_data, shape = [64, 3])
 //     ->   w = constexpr_sparse_to_dense(mask = uint1 [64, 3], nonzero_data)        (from iOS18)
 //
-// Must not fire where the target has the older form, nor on a roi of four numbers where the number
-// of boxes or images is open: that has no other form, and the writer refuses it. No numeric effect.
+// Must not fire if the target supports the older form, or on a roi of four numbers if the number of
+// boxes or images is dynamic: this has no newer form, and the writer reports an error. No numeric
+// effect.
 #include <array>
 
 #include "lib/ir/encoding.h"
@@ -23,7 +24,8 @@ namespace {
 
 using Values = std::vector<Value*>;
 
-// roi [n, 1, 4 or 5, 1, 1]: with 5, the first is the image; with 4, each box is of every image.
+// roi is [n, 1, 4 or 5, 1, 1]. With 5 elements, the first is the image index; with 4, each box
+// applies to every image.
 bool CropBoxes(Operation* op, Builder& builder) {
   const Shape roi = op->arg("roi")[0].type().shape;
   bool indexed = roi[2] == Dim(5);
@@ -65,8 +67,8 @@ bool CropBoxes(Operation* op, Builder& builder) {
   return true;
 }
 
-// Boxes that score too little come last and suppress no better ones: they are taken out behind the
-// operation. The best one stays even so.
+// Boxes below the threshold come last and suppress no better boxes, so they are masked after the
+// operation. The best box is kept in any case.
 bool SuppressWithoutThreshold(Operation* op, Builder& builder) {
   auto two = [&](std::string_view name, Value* x, Value* y) {
     return builder.Make(name, {{"x", x}, {"y", y}});
@@ -110,7 +112,7 @@ bool SuppressWithoutThreshold(Operation* op, Builder& builder) {
   return true;
 }
 
-// Gives a parameter another constant, and takes away a `const` that nobody uses then.
+// Replaces a constant parameter, and erases the previous constant if it is unused.
 void Set(Operation* op, std::string_view param, Operands operands) {
   Operation* before = op->value(param) ? op->value(param)->def : nullptr;
   op->SetArg(param, std::move(operands));
@@ -133,10 +135,10 @@ bool UnpackMask(Operation* op, Builder&) {
   return true;
 }
 
-// What is written otherwise where the target has the operator without the parameter.
+// A rewrite for an operator whose parameter `lost` the target does not support.
 struct NewerForm {
   std::string_view op, lost;
-  bool (*rewrite)(Operation*, Builder&);  // false: there is no other way
+  bool (*rewrite)(Operation*, Builder&);  // returns false if there is no equivalent
 };
 constexpr std::array kNewerFormRows = {
     NewerForm{"constexpr_lut_to_dense", "shape", UnpackIndices},
@@ -162,7 +164,7 @@ bool Run(Program& program, PassContext& context) {
 
 }  // namespace
 
-extern const PassDef kNewerForms = {"newer-forms", "write what the target lost with what it has",
-                                    Run};
+extern const PassDef kNewerForms = {"newer-forms",
+                                    "replace parameters that the target no longer supports", Run};
 
 }  // namespace mlc

@@ -1,12 +1,12 @@
-// Merges chains of casts and removes round trips that lose nothing.
+// Merges chains of casts and removes lossless round trips.
 //
 //   b = cast(a: fp16 -> fp32); c = cast(b -> fp16)   ->   c = a
 //   b = cast(a: int8 -> int32); c = cast(b -> fp16)  ->   c = cast(a -> fp16)
 //
-// Must not fire where the middle type is narrower than both ends (fp32 -> fp16 -> fp32 rounds). No
-// numeric effect.
+// Must not fire if the intermediate type is narrower than both ends (fp32 -> fp16 -> fp32 rounds).
+// No numeric effect.
 //
-// Operators by name: what it matches and what it makes.
+// Operators by name: the casts that it matches and the casts that it creates.
 #include "lib/passes/match.h"
 
 namespace mlc {
@@ -48,6 +48,6 @@ bool Run(Program& program, PassContext& context) {
 }  // namespace
 
 extern const PassDef kOptimiseCasts = {
-    "optimise-casts", "merge chains of casts and remove round trips that lose nothing", Run};
+    "optimise-casts", "merge chains of casts and remove lossless round trips", Run};
 
 }  // namespace mlc

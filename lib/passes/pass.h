@@ -1,8 +1,7 @@
-// lib/passes/pass.h - what a pass is, the list of them, and how they are run.
+// lib/passes/pass.h - the definition of a pass, the list of all passes, and how they are run.
 //
-// A pass is a file that defines one PassDef and stands in the list of pipeline.cpp. It reports
-// "changed" truthfully: true exactly when the program is another one afterwards. Running the
-// default pipeline twice changes nothing the second time.
+// A pass is a file that defines one PassDef and is listed in pipeline.cpp. It returns true if and
+// only if it changed the program. The default pipeline is idempotent: a second run changes nothing.
 #pragma once
 
 #include <functional>
@@ -22,35 +21,38 @@ namespace mlc {
 struct PassContext {
   Diagnostics& diagnostics;
   enum class Precision { kFp16, kFp32, kMixed } precision = Precision::kFp16;
-  // Chosen before the first pass: passes make nothing that it lacks.
+  // The deployment target, known before the first pass: no pass may create what it does not
+  // support.
   Opset target = Opset::kIos16;
-  // Of fp16-precision. Operations, by their names or operators, that compute in fp32 or in fp16
-  // whatever the rules say; a name beats an operator.
+  // For fp16-precision: operations, by name or operator, that are forced to fp32 or fp16. A name
+  // takes precedence over an operator.
   std::vector<std::string> fp32_ops = {}, fp16_ops = {};
-  // Operations, by name, that stay fp32 since measuring says so, and why.
+  // The operations, by name, that measuring keeps in fp32, and why.
   std::map<std::string, WhyFp32> measured = {};
-  // How great the numbers of values were when the program was run, by name.
+  // The largest magnitude of each value in the measured runs, by name.
   std::map<std::string, double> reached = {};
-  // Called by fp16-precision before it narrows, to fill in `measured`; may be empty.
+  // Called by fp16-precision before narrowing to fill in `measured`; may be empty.
   std::function<void(const Program&, PassContext&)> measure = {};
-  // Measuring has had its say: --precision mixed keeps nothing else in fp32 for caution's sake.
+  // Whether `measured` is final: --precision mixed then keeps no further operations in fp32 as a
+  // precaution.
   bool judged = false;
 };
 
 struct PassDef {
-  std::string_view name;     // kebab-case, as users type it
-  std::string_view summary;  // one line, the help text
+  std::string_view name;     // kebab-case, as on the command line
+  std::string_view summary;  // one line, shown by --help
   bool (*run)(Program&, PassContext&);
 };
 
-// Every pass, sorted by name.
+// All passes, sorted by name.
 std::span<const PassDef* const> AllPasses();
-// The default pipeline in order; a pass may stand in it several times. Marks between passes (with
-// no `run`) delimit groups that RunPasses repeats until nothing changes.
+// The default pipeline in order; a pass may occur several times. Markers between passes (with a
+// null `run`) delimit groups that RunPasses repeats until nothing changes.
 std::vector<const PassDef*> DefaultPipeline();
-// Those that other code looks for in a pipeline, or adds to it.
+// Passes that other code looks up in a pipeline or adds to it.
 extern const PassDef kEncodedConstants, kFp16Precision, kNewerForms;
-// Comma-separated pass names; "" is none. Error "bad-name" lists the known ones.
+// Parses a comma-separated list of pass names, which may be empty. Throws Error "bad-name", which
+// lists the known names.
 std::vector<const PassDef*> ParsePasses(std::string_view list);
 
 struct PassRun {
@@ -63,28 +65,29 @@ struct PassRun {
 
 struct PipelineOptions {
   bool verify_each = false;
-  // Called after every pass that changed something, with the program before it; throws to stop.
+  // Called after every pass that changed the program, with the program before it; may throw to
+  // stop.
   std::function<void(const Program& before, const Program& after, std::string_view pass)>
       check_each;
-  int at_most = -1;         // passes that are run, repeated ones counted again; below 0: all
-  std::string print_after;  // pass name or "all"
+  int at_most = -1;  // maximum number of passes to run, counting repetitions; below 0: no limit
+  std::string print_after;                                           // pass name or "all"
   std::function<void(std::string_view pass, const Program&)> print;  // called for print_after
 };
 
-// A promise of ours that a pass broke. The text names it.
+// A pass that broke an invariant. The text names the pass.
 struct PassFailure : InternalError {
   PassFailure(const std::string& text, std::string_view broken_by, int passes_before)
       : InternalError(text), pass(broken_by), completed(passes_before) {}
   std::string pass;
-  int completed;  // PipelineOptions::at_most for the program before it
+  int completed;  // PipelineOptions::at_most that gives the program before the pass
 };
 
-// Runs the passes in order. An Error of a pass gets a note with the pass's name, an InternalError
-// becomes a PassFailure. A group that still changes the program after 20 rounds is a warning
-// ("not-stable").
+// Runs the passes in order. An Error from a pass gets a note with the name of the pass; an
+// InternalError becomes a PassFailure. A group that still changes the program after 20 rounds
+// causes a warning ("not-stable").
 std::vector<PassRun> RunPasses(Program& program, const std::vector<const PassDef*>& passes,
                                PassContext& context, const PipelineOptions& options = {});
 std::map<std::string, int64_t> Histogram(
-    const Program& program);  // of non-const operations, nested ones included
+    const Program& program);  // of non-const operations, including nested ones
 
 }  // namespace mlc

@@ -15,10 +15,10 @@ extern const PassDef kCancelReshapes, kCancelTransposes, kCentreNorms, kCommonSu
 
 namespace {
 
-// Marks in a pipeline: what stands between them is repeated until a round changes nothing.
+// Markers in a pipeline: the passes between them are repeated until a round changes nothing.
 constexpr PassDef kRepeat = {"repeat", "", nullptr}, kUntilStable = {"until-stable", "", nullptr};
 
-// The default pipeline, in order. Every pass stands in it, and is declared above.
+// The default pipeline, in order. It contains every pass, and each is declared above.
 constexpr std::array kPipeline = {
     &kRepeat,
     &kNewerForms,
@@ -92,7 +92,7 @@ std::vector<const PassDef*> ParsePasses(std::string_view list) {
       std::string known;
       for (const PassDef* pass : all)
         known += (known.empty() ? "" : ", ") + std::string(pass->name);
-      throw Error("bad-name", fmt::format("no pass \"{}\"", name)).Expected(known);
+      throw Error("bad-name", fmt::format("unknown pass \"{}\"", name)).Expected(known);
     }
     passes.push_back(*it);
   }
@@ -112,8 +112,8 @@ std::map<std::string, int64_t> Histogram(const Program& program) {
 
 namespace {
 
-// `operators`: the program's histogram before. `stable`: the pass had nothing to do when it ran last,
-// and the program has not changed since.
+// `operators` is the program's histogram before the pass. `stable` means that the last run of the
+// pass changed nothing and the program has not changed since.
 PassRun RunPass(const PassDef& pass, Program& program, PassContext& context,
                 const PipelineOptions& options, std::map<std::string, int64_t> operators,
                 bool stable) {
@@ -139,15 +139,17 @@ PassRun RunPass(const PassDef& pass, Program& program, PassContext& context,
 
 std::vector<PassRun> RunPasses(Program& program, const std::vector<const PassDef*>& passes,
                                PassContext& context, const PipelineOptions& options) {
-  // Every rewrite makes a program smaller by some measure; the limit is for those that do not.
+  // Every rewrite should make a program smaller by some measure; the limit catches those that do
+  // not.
   constexpr int kMostRounds = 20;
   std::vector<PassRun> runs;
-  size_t first = 0;  // of the group
+  size_t first = 0;  // of the current group
   int round = 1, completed = 0;
-  bool again = false;  // something in the group changed in this round
+  bool again = false;  // whether a pass of the group changed the program in this round
   std::map<std::string, int64_t> operators = Histogram(program);
-  int changes = 0;                          // passes that changed the program
-  std::map<const PassDef*, int> stable_at;  // how many had when a pass last had nothing to do
+  int changes = 0;  // number of passes that changed the program
+  std::map<const PassDef*, int>
+      stable_at;  // the value of `changes` when a pass last changed nothing
   for (size_t i = 0; i < passes.size(); ++i) {
     if (passes[i] == &kRepeat) {
       first = i;
@@ -159,7 +161,7 @@ std::vector<PassRun> RunPasses(Program& program, const std::vector<const PassDef
             Error("not-stable", fmt::format("the passes from {} to {} still change the program "
                                             "after {} rounds",
                                             passes[first + 1]->name, passes[i - 1]->name, round))
-                .Help("the program is right, but may be larger than need be; please report it"));
+                .Help("the program is correct, but possibly not optimal; please report this"));
       if (!again || round == kMostRounds) {
         round = 1;
         continue;
@@ -186,7 +188,8 @@ std::vector<PassRun> RunPasses(Program& program, const std::vector<const PassDef
       } else {
         stable_at[passes[i]] = changes;
       }
-      // Later rounds list only what changed something, and the time of the others with the first.
+      // Later rounds list only passes that changed something; the time of the others is added to
+      // the first round.
       if (run.changed || round == 1)
         runs.push_back(std::move(run));
       else

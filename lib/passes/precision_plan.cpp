@@ -20,14 +20,14 @@
 namespace mlc {
 namespace {
 
-constexpr double kOverflow = 65520;  // rounds to infinity in binary16
-constexpr double kNormal = 0x1p-14;  // below it binary16 loses digits
+constexpr double kOverflow = 65520;  // rounds to infinity in fp16
+constexpr double kNormal = 0x1p-14;  // below it fp16 loses precision
 
-// Operations that are estimated, by how they are written, to lose digits only stay fp32 as long as
-// they are at most this part of the function's work.
+// The maximum share of the function's work in operations that stay in fp32 because of an estimated
+// rounding error.
 constexpr double kRoundingWork = 0.05;
 
-// The names that an operation goes by: its own, which text has none of, and its results'.
+// Returns the names of an operation: its own, which the text form lacks, and those of its results.
 std::vector<std::string> NamesOf(const Operation& op) {
   std::vector<std::string> names;
   if (!op.name.empty()) names.push_back(op.name);
@@ -37,7 +37,7 @@ std::vector<std::string> NamesOf(const Operation& op) {
 
 enum class Asked : uint8_t { kNothing, kFp32, kFp16 };
 
-// What the user asks of an operation, or of one that it is in a block of.
+// Returns what the user requested for the operation or for an operation that contains it.
 Asked WhatIsAsked(const Operation& op, const PassContext& context) {
   auto asked = [&](const std::vector<std::string>& names) {
     auto are = [&](const std::vector<std::string>& listed) {
@@ -55,7 +55,7 @@ Asked WhatIsAsked(const Operation& op, const PassContext& context) {
   return op.block->parent ? WhatIsAsked(*op.block->parent, context) : Asked::kNothing;
 }
 
-// What measuring says of the operation.
+// Returns the result of measuring for the operation.
 WhyFp32 Measured(const Operation& op, const PassContext& context) {
   if (!context.measured.empty())
     for (const std::string& name : NamesOf(op))
@@ -81,8 +81,8 @@ class Planner {
   }
 
  private:
-  // Whether the operation computes in fp16 as it came, and only numbers beside are fp32: the forms
-  // before iOS17 want them in fp16, too.
+  // Whether the operation already computes in fp16 and only scalar constants are fp32; the forms
+  // before iOS17 require these in fp16, too.
   bool ComputesInFp16(const Operation& op) const {
     if (!op.blocks.empty() || op.def->is_constexpr()) return false;
     bool half = false;
@@ -100,8 +100,8 @@ class Planner {
                                 [](const auto& result) { return IsFp32(result->type); });
   }
 
-  // What constexpr operations decode counts like the constants that it may have been: the plan of a
-  // program that has them already is the same.
+  // Decoded constexpr operations count like dense constants, so that the plan of a program that has
+  // been encoded already is the same.
   void MeasureConstants(const std::vector<const Operation*>& operations) {
     std::vector<const Value*> values;
     std::vector<Tensor> constants;
@@ -120,7 +120,7 @@ class Planner {
       try {
         op->def->eval(context);
       } catch (const Error&) {
-        continue;  // fails when it is run
+        continue;  // the error remains at run time
       }
       for (size_t i = 0; i < op->results.size(); ++i) {
         const Value* result = op->results[i].get();
@@ -139,16 +139,16 @@ class Planner {
     }
   }
 
-  // What Core ML lacks in fp16, in the user's words; empty where it has it.
+  // Returns why Core ML does not support the operation in fp16; empty if it does.
   std::string Lack(const Operation& op) const {
     if (HasFp16Form(op, context_.target)) return "";
     for (const Form& form : op.def->forms)
       if (HasFp16Form(op, form.since))
         return fmt::format("{}{}", kFp32Before, TargetName(form.since));
-    return "Core ML has this operator in fp32 only";
+    return "Core ML supports this operator in fp32 only";
   }
 
-  // Products with constants of which fp16 keeps few digits.
+  // Adds products with constants that are subnormal in fp16.
   void LookForSmallConstants(const Operation& op) {
     if (!Is(op, Fp16::kProduct)) return;
     for (size_t i = 0; i < op.args().size(); ++i) {
@@ -158,14 +158,13 @@ class Planner {
         if (auto known = magnitudes_.find(operand.value); known != magnitudes_.end())
           if (const double magnitude = known->second; magnitude > 0 && magnitude < kNormal)
             digits_.try_emplace(
-                &op,
-                WhyFp32{Fp32Reason::kRounding,
-                        fmt::format("constant {} is at most {:g}, of which fp16 keeps few digits",
-                                    param.name, magnitude)});
+                &op, WhyFp32{Fp32Reason::kRounding,
+                             fmt::format("constant {} is at most {:g}, which is subnormal in fp16",
+                                         param.name, magnitude)});
     }
   }
 
-  // Whether all that the operation takes and makes was measured, and is far below what fp16 holds.
+  // Whether all operands and results were measured and are far below the limit of fp16.
   bool IsSmall(const Operation& op) const {
     constexpr double kSmall = 65504.0 / 32;
     auto is_small = [&](const Value* value) {
@@ -180,7 +179,7 @@ class Planner {
                        [&](const auto& result) { return is_small(result.get()); });
   }
 
-  // Of what is only estimated to be rounded too much, nothing stays where that is too much work.
+  // Drops all decisions based on estimated rounding errors if they exceed the work budget.
   void LimitRounding() {
     auto rounds = [](const auto& entry) { return entry.second.reason == Fp32Reason::kRounding; };
     if (std::none_of(digits_.begin(), digits_.end(), rounds)) return;
@@ -192,7 +191,7 @@ class Planner {
     if (rounded > kRoundingWork * all) std::erase_if(digits_, rounds);
   }
 
-  // Why the operation must stay fp32, if it must.
+  // Returns why the operation must stay in fp32, if it must.
   WhyFp32 Reason(const Operation& op) const {
     Asked asked = WhatIsAsked(op, context_);
     const WhyFp32 lack{Fp32Reason::kNoFp16Form, Lack(op)};
@@ -211,7 +210,7 @@ class Planner {
     return {Fp32Reason::kOverflow, std::move(overflow)};
   }
 
-  // Which constant fp16 cannot hold; empty: it holds all.
+  // Returns which constant fp16 cannot represent; empty if it can represent all.
   std::string OverflowOfConstants(const Operation& op) const {
     for (size_t i = 0; i < op.args().size(); ++i) {
       const Param& param = op.def->canonical().params[i];
@@ -221,17 +220,18 @@ class Planner {
         if (measured == magnitudes_.end()) continue;
         const double magnitude = measured->second;
         if (wide_.contains(operand.value))
-          return fmt::format("the scales or the table of constant {}, {}, are beyond fp16",
+          return fmt::format("fp16 cannot represent the scales or the table of constant {}, {}",
                              param.name, operand.value->name);
         if (magnitude >= kOverflow && !op.def->fp16.IsBound(param.name))
-          return fmt::format("constant {} holds {:g}, which fp16 cannot", param.name, magnitude);
+          return fmt::format("constant {} contains {:g}, which exceeds the range of fp16",
+                             param.name, magnitude);
       }
     }
     return "";
   }
 
-  // That an operand or a result leaves fp16 where an input of the function is as great as may be, since
-  // rows prove it; empty where they do not, which proves nothing.
+  // Returns that an operand or a result exceeds fp16 at the largest input, if the rows prove this;
+  // an empty string proves nothing.
   std::string Overflow(const Operation& op) const {
     double most = 0;
     auto look = [&](const Value& value) {
@@ -244,7 +244,9 @@ class Planner {
         for (const Operand& operand : op.args()[i])
           if (operand.value) look(*operand.value);
     for (const std::unique_ptr<Value>& result : op.results) look(*result);
-    return most < kOverflow ? "" : fmt::format("its numbers reach {:g}, which fp16 cannot", most);
+    return most < kOverflow
+               ? ""
+               : fmt::format("its values reach {:g}, which exceeds the range of fp16", most);
   }
 
   static bool IsBounded(Interval interval) {
@@ -252,8 +254,8 @@ class Planner {
     return -kMost < interval.low && interval.high < kMost;
   }
 
-  // The magnitude that elements of the value do reach: of what is made of one number by one, beginning
-  // with a function that is bounded; 0 for all others.
+  // Returns the magnitude that elements of the value reach, if each is computed from one element,
+  // beginning with a bounded function; otherwise 0.
   static double Reaches(const Value& value) {
     if (!IsFp32(value.type) || value.is_constant()) return 0;
     const Value* at = &value;
@@ -278,7 +280,7 @@ class Planner {
     plan_[&op] = ComputesInFp16(op) ? WhyFp32{} : Reason(op);
   }
 
-  // Weights in other forms are as what takes them.
+  // Encoded weights have the precision of their users.
   void FollowUsers(const Operation& op) {
     if (!op.def->is_constexpr() || !HasFp32(op)) return;
     WhyFp32 why;
@@ -287,7 +289,7 @@ class Planner {
       for (const Operation* user : result->users) {
         auto planned = plan_.find(user);
         all = all && planned != plan_.end() && planned->second.fp32();
-        if (all) why = {planned->second.reason, "what takes it stays fp32"};
+        if (all) why = {planned->second.reason, "all its users stay in fp32"};
       }
     plan_[&op] = all ? why : WhyFp32{};
   }
@@ -296,9 +298,9 @@ class Planner {
   const PassContext& context_;
   const Flow flow_;
   PrecisionPlan plan_;
-  std::unordered_map<const Value*, double> magnitudes_;  // of fp32 constants, encoded or not
-  std::unordered_set<const Value*> wide_;      // constants whose encoding fp16 cannot hold
-  mutable PointerMap<Value, double> reaches_;  // as far as they were asked for
+  std::unordered_map<const Value*, double> magnitudes_;  // of fp32 constants, dense or encoded
+  std::unordered_set<const Value*> wide_;      // constants whose encoding fp16 cannot represent
+  mutable PointerMap<Value, double> reaches_;  // filled on demand
   std::unordered_map<const Operation*, WhyFp32> digits_;
 };
 
@@ -316,8 +318,8 @@ void CheckNamedOperations(const Program& program, const PassContext& context) {
   auto check = [&](std::string_view option, const std::vector<std::string>& names) {
     for (const std::string& name : names)
       if (!known.contains(name))
-        throw Error("bad-name", fmt::format("{} {}: the program has no operation of this name, and "
-                                            "none of an operator of this name",
+        throw Error("bad-name", fmt::format("{} {}: the program has no operation and no "
+                                            "operator of this name",
                                             option, name))
             .Expected(Quoted(NearNames(known, name)));
   };

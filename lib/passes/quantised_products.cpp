@@ -1,19 +1,21 @@
-// Scales whole numbers before they are multiplied and summed up, so that fp16 holds the sums.
+// Scales quantised integers before they are multiplied and summed, so that fp16 can represent the
+// sums.
 //
 //   y = mul(cast(cast(conv(q, w), int32), fp32), s)   ->   y = conv(mul(q, s), w)
 //   y = mul(conv(q, w), mul(s, c))                    ->   y = conv(mul(q, s), w * c)
 //   y = cast(cast(q, int32), fp32)                    ->   q
 //
-// q holds whole numbers, as quantised values without their zero point are: 255 of 255 times 127 are
-// far beyond 65504, and scaled they are of the size of what was quantised. s is one number, known at
-// run time (of a dynamically quantised operand), c a constant, one number or one for each row of w; a
-// constant alone is a matter of fuse-conv and fuse-linear. conv, linear and matmul without a bias.
+// q holds integers, as quantised values without their zero point do: the sum of 255 products of 255
+// and 127 far exceeds 65504, whereas the scaled values are as large as the original floats. s is a
+// scalar that is known at run time (the scale of a dynamically quantised operand), and c is a
+// constant with one number or one per row of w; fuse-conv and fuse-linear handle constant scales.
+// Applies to conv, linear and matmul without a bias.
 //
-// Must not fire with --precision fp32, where such sums are exact, where what comes between is used
-// elsewhere, or on numbers that are not known to be whole. Numeric effect: sums are of rounded
-// products, so that what is rounded next may be one step apart.
+// Must not fire with --precision fp32, where such sums are exact, if an intermediate result has
+// other users, or on values that are not known to be integers. Numeric effect: the sums consist of
+// rounded products, so that a later rounding may differ by one step.
 //
-// Operators by name: what it matches and what it makes.
+// Operators by name: casts, products and scales that it matches, and those that it creates.
 #include "lib/ir/arithmetic.h"
 #include "lib/ir/encoding.h"
 #include "lib/ir/sizes.h"
@@ -50,7 +52,7 @@ bool IsWhole(const Value* value, int depth = 0) {
   return true;
 }
 
-// Whether a constant's values, decoded, are whole: integers that nothing scales.
+// Whether the decoded values of a constant are integers.
 bool IsWholeWeight(const Tensor& weight) {
   const Encoding* encoding = weight ? weight.encoding() : nullptr;
   if (!encoding || encoding->form != Encoding::Form::kAffine || encoding->bias ||
@@ -60,14 +62,14 @@ bool IsWholeWeight(const Tensor& weight) {
   return std::all_of(scale.begin(), scale.end(), [](double x) { return std::trunc(x) == x; });
 }
 
-// A constant operand of whole numbers, in any form.
+// Whether the operand is a constant of integers, dense or encoded.
 bool IsWholeConstant(const Value* value) {
   return value && value->is_constant() && (IsWholeWeight(value->constant()) || IsWhole(value));
 }
 
 bool IsProduct(const Operation& op) { return op.def->fp16.needs & Fp16::kWholeSums; }
 
-// A conversion of floats to int32, or back, that nothing else reads; its operand.
+// Returns the operand of a cast from float to int32 or back; null for other values.
 Value* Converted(Value* value, DType to) {
   Operation* cast = DefinedBy(value, "cast");
   return cast && value->type.dtype == to ? cast->value("x") : nullptr;
@@ -87,7 +89,7 @@ bool DropCasts(Operation* op, PassContext&) {
   return true;
 }
 
-// The one run-time number of a factor and the constants beside it, if it is made so.
+// A factor as a scalar that is known at run time and a constant.
 struct ScaleFactor {
   Value* number = nullptr;
   Tensor constant;
@@ -129,7 +131,7 @@ bool ScaleFirst(Operation* op, PassContext& context) {
     if (!IsWhole(right) && !IsWholeConstant(right)) continue;
     Builder builder = BuilderBefore(op, context);
     Value* number = scale->number;
-    // Constants go into the weights where these have rows for them; else to the number.
+    // Constants are folded into the weights if there is one per row, otherwise into the scalar.
     if (scale->constant) {
       Tensor scaled;
       if (rows && !multiply->is("matmul")) {
@@ -169,6 +171,6 @@ bool Run(Program& program, PassContext& context) {
 }  // namespace
 
 extern const PassDef kQuantisedProducts = {
-    "quantised-products", "scale whole numbers before they are multiplied and summed up", Run};
+    "quantised-products", "scale quantised integers before products, for fp16", Run};
 
 }  // namespace mlc

@@ -2,13 +2,13 @@
 //
 //   y = mul(x, 1); z = relu(y)   ->   z = relu(x)
 //
-// identity; cast to the same type; reshape, expand_dims or squeeze to the same shape; transpose in
-// order; add or sub 0, mul or div or pow 1; a slice of everything; pad by nothing; tile once;
-// concat of one. Must not fire where types differ (broadcasting), where the result is a model
-// output and the operand an input or a constant. Numeric effect: none (x + 0 turns -0 into 0, which
-// no consumer but a division by it sees).
+// These are: identity; cast to the same type; reshape, expand_dims or squeeze to the same shape;
+// transpose with the identity permutation; add or sub 0, mul or div or pow 1; a slice of all
+// elements; pad by 0; tile by 1; concat of one operand. Must not fire if types differ
+// (broadcasting), or if the result is a model output and the operand an input or a constant.
+// Numeric effect: none, except that x + 0 turns -0 into 0, which matters only for a division by it.
 //
-// Operators by name: what it matches and what it makes.
+// Operators by name: the operations without effect that it matches.
 #include "lib/passes/match.h"
 
 namespace mlc {
@@ -22,7 +22,7 @@ bool AllEqual(const Tensor& tensor, double number) {
   return true;
 }
 
-// The operand that the result equals, if the types agree too.
+// Returns the operand that the result equals if their types agree.
 Value* Equal(const Operation& op) {
   if (Reshapes(op) || IsCast(op) || op.is("identity") || op.is("slice_by_size"))
     return op.value("x");
@@ -38,7 +38,7 @@ Value* Equal(const Operation& op) {
   }
   if (op.is("concat")) return op.arg("values").size() == 1 ? op.value("values") : nullptr;
   if (op.is("slice_by_index")) {
-    // The same shape as x, read forward: everything, since no dimension lost an element.
+    // The shape equals that of x, so a slice with stride 1 contains all elements.
     Tensor stride = op.constant("stride"), squeeze = op.constant("squeeze_mask");
     if (op.has("stride") && !AllEqual(stride, 1)) return nullptr;
     if (op.has("squeeze_mask") && !AllEqual(squeeze, 0)) return nullptr;

@@ -1,5 +1,5 @@
-// Takes logarithms of exponentials without the exponentials, which leave fp16 above 11 and vanish
-// below -17.
+// Rewrites logarithms of exponentials without the exponentials, which in fp16 overflow above 11 and
+// underflow below -17.
 //
 //   y = log(reduce_sum(exp(x), axes))   ->   m = clip(reduce_max(x, axes), -65504, 65504)
 //                                            y = add(reduce_log_sum_exp(sub(x, m), axes), m)
@@ -13,15 +13,16 @@
 //   y = log(add(exp(a), exp(b)))        ->   y = add(maximum(a, b), softplus(-|a - b|))
 //   y = softplus(x)                     ->   y = add(relu(x), softplus(-|x|))
 //
-// p is any of the logarithms' operands above, perhaps behind moves, c is below 2^-10. What is less a maximum of itself
-// already is not moved again. reduce_log_sum_exp is documented as log(sum(exp(x))), softplus as
-// log(1 + exp(x)): units may compute them so, thus both get operands of at most 0.
+// p is any of the operands of log above, possibly after data movement, and c is below 2^-10. If x
+// is already a difference from its maximum, the maximum is not subtracted again. reduce_log_sum_exp
+// is documented as log(sum(exp(x))) and softplus as log(1 + exp(x)); a compute unit may evaluate
+// them in this way, so their operands are at most 0.
 //
-// Must not fire on logarithms of anything else, on a softplus that only tanh takes (which is 1 for
-// infinity, too) or whose operand is proved to be at most 11, nor with --precision fp32. Numeric
-// effect: last bits; logarithms of what vanished are numbers.
+// Must not fire on logarithms of other values, on a softplus whose only users are tanh (which is 1
+// for infinity, too), on a softplus whose operand is proved to be at most 11, or with --precision
+// fp32. Numeric effect: the last bits; logarithms of probabilities that underflowed become finite.
 //
-// Operators by name: what it matches and what it makes.
+// Operators by name: logarithms and their operands, and safe forms of both.
 #include "lib/ir/arithmetic.h"
 #include "lib/ops/intervals.h"
 #include "lib/passes/match.h"
@@ -33,7 +34,7 @@ constexpr double kMost = 65504, kMostOfExp = 11, kLeastBeside = 0x1p-10;
 
 Value* Negated(Builder& b, Value* x) { return Binary(b, "mul", x, -1.0); }
 
-// log(1 + exp(-|x|))
+// Returns log(1 + exp(-|x|)).
 Value* Rest(Builder& b, Value* x) {
   return b.Make("softplus", {{"x", Negated(b, b.Make("abs", {{"x", x}}))}});
 }
@@ -42,14 +43,14 @@ Value* SafeSoftplus(Builder& b, Value* x) {
   return Binary(b, "add", b.Make("relu", {{"x", x}}), Rest(b, x));
 }
 
-// x - max(x), and the maximum; x and null where it is less its maximum already.
+// x - max(x) and the maximum; x and null if x is already such a difference.
 struct Shifted {
   Value *z, *greatest;
 };
 Shifted Shift(Builder& b, Value* x, const std::vector<int64_t>& axes) {
   if (Unshifted(x, axes)) return {x, nullptr};
   Value* greatest = b.Make("reduce_max", {{"x", x}, {"axes", Ints(axes)}, {"keep_dims", true}});
-  // The difference of two infinities would be no number.
+  // The difference of two infinities would be NaN.
   greatest = b.Make("clip", {{"x", greatest}, {"alpha", -kMost}, {"beta", kMost}});
   return {Binary(b, "sub", x, greatest), greatest};
 }
@@ -58,7 +59,7 @@ Value* LogSumExp(Builder& b, Value* z, const std::vector<int64_t>& axes, bool ke
   return b.Make("reduce_log_sum_exp", {{"x", z}, {"axes", Ints(axes)}, {"keep_dims", keep}});
 }
 
-// The logarithm of the sum of exponentials; null when `sum` is none of such.
+// Returns the logarithm of a sum of exponentials, or null if `sum` is another sum.
 Value* LogarithmOfSum(Builder& b, const Operation& sum) {
   const Operation* exp = DefinedBy(sum.value("x"), "exp");
   Value* x = exp ? exp->value("x") : nullptr;
@@ -72,7 +73,7 @@ Value* LogarithmOfSum(Builder& b, const Operation& sum) {
   return Binary(b, "add", y, greatest);
 }
 
-// The logarithm of p in a safe form; null, and nothing made, where there is none.
+// Returns the logarithm of p in a safe form, or null without creating operations.
 Value* LogarithmOf(Builder& b, Value* p) {
   const Operation* op = p ? p->def : nullptr;
   if (!op) return nullptr;
@@ -111,7 +112,7 @@ Value* LogarithmOf(Builder& b, Value* p) {
   return nullptr;
 }
 
-// p and c of p + c or max(p, c), and d of min(max(p, c), d) where p may be above it.
+// The parts of p + c or max(p, c), and d of min(max(p, c), d) if p may exceed d.
 struct Bounded {
   Value* p = nullptr;
   double c = 0;
@@ -160,8 +161,8 @@ bool Logarithm(Operation* log, PassContext& context) {
                     : Binary(b, "maximum", y, least);
   }
   context.diagnostics.Decide("safe-form", log->name,
-                             fmt::format("{}: without the exponentials, which fp16 has as "
-                                         "infinite above 11 and as 0 below -17",
+                             fmt::format("{}: rewritten without exponentials, which in fp16 "
+                                         "overflow above 11 and underflow below -17",
                                          log->def->name));
   Replace(log, y);
   return true;
@@ -175,8 +176,9 @@ bool Softplus(Operation* op, PassContext& context) {
                                      [](const Operation* user) { return user->is("tanh"); }))
     return false;
   Builder b = BuilderBefore(op, context);
-  context.diagnostics.Decide("safe-form", op->name,
-                             "softplus: of -|x|, since fp16 exponentials are infinite above 11");
+  context.diagnostics.Decide(
+      "safe-form", op->name,
+      "softplus: computed from -|x|, because fp16 exponentials overflow above 11");
   Replace(op, SafeSoftplus(b, x));
   return true;
 }
@@ -190,6 +192,7 @@ bool Run(Program& program, PassContext& context) {
 }  // namespace
 
 extern const PassDef kSafeLogarithms = {
-    "safe-logarithms", "take logarithms of exponentials without the exponentials, for fp16", Run};
+    "safe-logarithms", "rewrite logarithms of exponentials without the exponentials, for fp16",
+    Run};
 
 }  // namespace mlc

@@ -1,25 +1,26 @@
-// Bounds the numbers that masks add before a softmax, so that fp16 can hold them.
+// Replaces the large negative fill values of attention masks by values that fp16 can represent.
 //
 //   m = select(p, 0.0, -3.4e38); y = softmax(add(scores, m))
 //     ->   m = select(p, 0.0, -40000.0); y = softmax(add(scores, m))
 //
-// A constant element below -30000 (also -inf) that reaches nothing but softmax through sums,
-// choices, products with 0 or 1, and moves becomes -40000. Where another element of the row is not
-// masked, exp(-40000 + score - max) is 0, as long as scores lie within +-19000. A row that is
-// masked everywhere gives equal shares, as -3.4e38 does (fp16 numbers around 40000 are 32 apart, so
-// usual scores vanish beside it), instead of the NaN that -inf gives.
+// A constant element below -30000 (including -inf) becomes -40000 if it reaches only softmax, by
+// sums, selects, products with 0 or 1, and data movement. If another element of the row is not
+// masked, exp(-40000 + score - max) is 0 for scores within +-19000. A row that is entirely masked
+// gives equal probabilities, as with -3.4e38 (fp16 numbers around 40000 are 32 apart, so usual
+// scores vanish in the sum), instead of the NaN that -inf gives.
 //
-// Masks of one softmax that differ in depth, padding of -1e9 beside -inf, keep their order: a row that
-// has nothing but padding above -inf gives its share to that. Those within 1000 times the least depth
-// become -12000, deeper ones -30000: two of the former are still above one of the latter, and the sum
-// of both far from what fp16 holds, with scores within +-3000 (numbers around 12000 are 8 apart). Masks
-// that are added to one another become -12000, too, while fp32 holds their sum.
+// If the masks of one softmax have different fill values (padding of -1e9 and -inf), their order is
+// preserved: a row in which all elements above -inf are padding gives its probability to the
+// padding. Fill values within a factor of 1000 of the smallest magnitude become -12000, larger ones
+// -30000. The sum of two of the former is still above one of the latter, and the sum of both is far
+// from the limit of fp16, for scores within +-3000 (numbers around 12000 are 8 apart). Additive
+// masks that are added to each other also become -12000, if fp32 can represent their sum.
 //
-// Must not fire where the masked value is used otherwise (its users must all be such steps), on
-// products with anything that is not a converted boolean or integer, nor with --precision fp32.
-// Numeric effect: none beyond fp16 rounding.
+// Must not fire if the masked value has a user that is none of these operations, on products with
+// anything that is not a converted boolean or integer, or with --precision fp32. Numeric effect:
+// only fp16 rounding.
 //
-// Operators by name: what it matches and what it makes.
+// Operators by name: masks and the operations after them that it matches.
 #include "lib/passes/safe_masks.h"
 
 #include <limits>
@@ -31,12 +32,12 @@ namespace mlc {
 namespace {
 
 constexpr double kMasked = -30000, kBound = -40000, kShallow = -12000, kDeep = -30000;
-constexpr double kAlike = 1000;   // masks are, within this factor
-constexpr double kScores = 3000;  // of this size at most beside the shallowest mask
+constexpr double kAlike = 1000;   // the maximum ratio of fill values that are considered equal
+constexpr double kScores = 3000;  // the maximum magnitude of scores next to the smallest fill value
 
 bool IsMove(const Operation& op) { return op.def->moves != Moves::kNone || IsCast(op); }
 
-// Whether every element is 0 or 1, as far as masks are written.
+// Whether every element is 0 or 1, in the forms that masks have.
 bool IsTruth(const Value* value, int depth = 0) {
   const Operation* op = value ? value->def : nullptr;
   if (!op || depth > 8) return false;
@@ -46,8 +47,7 @@ bool IsTruth(const Value* value, int depth = 0) {
   return false;
 }
 
-// The least and the greatest of the elements that mask, without their sign; infinite and 0 where none
-// does.
+// The smallest and largest magnitudes of the fill values; infinite and 0 if there are none.
 struct Depths {
   double least = std::numeric_limits<double>::infinity(), most = 0;
 
@@ -65,19 +65,19 @@ Depths DepthsOf(const Value* value) {
   if (!IsFloat(tensor.dtype()) || tensor.size() > (int64_t{1} << 24)) return depths;
   for (double number : tensor.Doubles())
     if (number < kMasked) {
-      // What was bounded before is as deep as can be.
+      // A fill value that this pass has already replaced counts as infinite.
       double depth = number == kBound ? std::numeric_limits<double>::infinity() : -number;
       depths.Join({depth, depth});
     }
   return depths;
 }
 
-// The masks of some softmax that reach it together.
+// Masks that reach the same softmax.
 struct Group {
   Depths depths;
-  int summed = 0;  // one to another, at most
+  int summed = 0;  // the maximum number of masks that are added to each other
 
-  // What an element that masks becomes.
+  // Returns the new fill value.
   double Bound(double number) const {
     bool sum_is_finite = 2 * depths.least < std::numeric_limits<float>::max();
     bool several = depths.most > kAlike * depths.least || (summed > 1 && sum_is_finite);
@@ -93,7 +93,7 @@ Tensor Bounded(const Tensor& tensor, const Group& group) {
   return Tensor::Of<double>(tensor.dims(), numbers).Cast(tensor.dtype());
 }
 
-// The operands that hold masks.
+// Returns the operands that may hold masks.
 std::vector<std::string_view> Parameters(const Operation& op) {
   if (op.is("add") || op.is("mul")) return {"x", "y"};
   if (op.is("select")) return {"a", "b"};
@@ -121,7 +121,7 @@ class Masks {
   }
 
  private:
-  // Makes the operation one of its users' group.
+  // Merges the operation into the group of its users.
   void Join(const Operation* op) {
     groups_[op] = op;
     for (const std::unique_ptr<Value>& result : op->results)
@@ -136,7 +136,7 @@ class Masks {
     return op;
   }
 
-  // Whether the constant is a mask of the operation: a factor is one of what is 0 or 1.
+  // Whether the constant is a mask: an additive one, or a factor of a value that is 0 or 1.
   static bool IsMask(const Operation& op, const Value* constant) {
     return constant && constant->is_constant() && !IsMove(op) &&
            (!op.is("mul") || IsTruth(OtherOperand(&op, constant)));
@@ -175,7 +175,8 @@ class Masks {
       op->SetArg(param, {builder.Const(bounded, constant->name)});
       context_.diagnostics.Decide(
           "safe-form", op->name,
-          fmt::format("{}: the mask is {:g}, which fp16 holds and softmax cannot tell from less",
+          fmt::format("{}: mask fill value set to {:g}, which fp16 can represent and which softmax "
+                      "maps to 0",
                       op->def->name, group.Bound(-depths_.at(constant).most)));
       if (!constant->has_uses()) unused_.push_back(constant->def);
       changed = true;
@@ -185,7 +186,8 @@ class Masks {
 
   PassContext& context_;
   std::vector<Operation*> operations_;
-  // Softmax, and all whose results end there; each leads to its group's root, which leads to itself.
+  // Softmax and the operations whose results reach only softmax. Each maps to its parent in a
+  // union-find forest; a root maps to itself.
   std::unordered_map<const Operation*, const Operation*> groups_;
   std::unordered_map<const Operation*, Group> found_;  // by root
   std::unordered_map<const Operation*, int> summed_;
@@ -195,7 +197,7 @@ class Masks {
 
 bool RunOnBlock(Block& block, PassContext& context) {
   bool changed = false;
-  // First, since they may erase constants of this block.
+  // Nested blocks come first, because they may erase constants of this block.
   for (const std::unique_ptr<Operation>& op : block.operations())
     for (const std::unique_ptr<Block>& nested : op->blocks) changed |= RunOnBlock(*nested, context);
   return changed | Masks(block, context).Bound();
@@ -211,8 +213,8 @@ bool Run(Program& program, PassContext& context) {
 
 }  // namespace
 
-// Whether somebody asks which of the value's elements are NaN: those of rows in which all is masked, if
-// the mask is infinite.
+// Whether the program tests the value for NaN, which is the result for rows that are entirely
+// masked by -inf.
 bool IsTestedForNan(const Value* value, int depth = 0) {
   constexpr int kDepth = 4;
   return depth < kDepth &&
@@ -249,7 +251,7 @@ bool MasksBoth(double source, double package) {
   return source < kMasked && package <= kShallow + kScores;
 }
 
-extern const PassDef kSafeMasks = {"safe-masks", "bound what masks add before softmax, for fp16",
-                                   Run};
+extern const PassDef kSafeMasks = {"safe-masks",
+                                   "bound the fill values of attention masks, for fp16", Run};
 
 }  // namespace mlc

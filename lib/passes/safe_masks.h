@@ -1,4 +1,5 @@
-// lib/passes/safe_masks.h - what of a program masks attention, for who compares it before and after the pass safe-masks.
+// lib/passes/safe_masks.h - finds attention masks, for code that compares a program before and
+// after safe-masks.
 #pragma once
 
 #include <unordered_set>
@@ -7,14 +8,14 @@
 
 namespace mlc {
 
-// The operations of the block, without those of nested ones, whose results reach nothing but softmax, by sums, choices,
-// products and moves: there a mask may be bounded.
+// The operations of the block (without nested blocks) whose results reach only softmax, by sums,
+// selects, products and data movement: a mask there may be bounded.
 std::unordered_set<const Operation*> EndInSoftmax(const Block& block);
 
-// Returns true if what the operation reads reaches nothing but softmax; `ending` is EndInSoftmax of its block.
+// Whether the operands of `reader` reach only softmax; `ending` is EndInSoftmax of its block.
 bool EndsInSoftmax(const Operation& reader, const std::unordered_set<const Operation*>& ending);
 
-// Whether an element masks both as the source has it and as a package does, with its score: softmax makes 0 of both.
+// Whether both elements mask a score, in the source and in the package: softmax makes 0 of either.
 bool MasksBoth(double source, double package);
 
 }  // namespace mlc

@@ -1,4 +1,4 @@
-// Scales rows before their squares are summed, so that fp16 holds what norms are made of.
+// Scales rows before their squares are summed, so that fp16 can represent the sums in norms.
 //
 //   v = reduce_mean(square(x), axes, keep_dims); y = mul(x, rsqrt(add(v, eps)))
 //     ->   m = maximum(reduce_max(abs(x), axes, keep_dims), c);  c = sqrt(eps), at least 2^-14
@@ -7,27 +7,29 @@
 //   y = real_div(x, reduce_l2_norm(x))   ->   y = real_div(xs, reduce_l2_norm(xs))
 //   y = sqrt(reduce_sum_square(x))       ->   y = mul(sqrt(reduce_sum_square(xs)), m)
 //
-// In fp16 squares are infinite once |x| > 255, and vanish below 2^-12. With v' of xs in place of v,
-// v = v' m^2; what follows keeps a power of m apart, which goes where it can do no harm:
-//   - the square may be mul, pow 2, square or abs; the sum reduce_mean, reduce_sum,
+// In fp16 squares overflow for |x| > 255 and underflow below 2^-12. With v' of xs instead of v, v =
+// v' m^2. The following operations keep a power of m as a separate factor, which is applied where
+// it is safe:
+//   - the square may be mul, pow 2, square or abs; the sum may be reduce_mean, reduce_sum,
 //     reduce_sum_square, reduce_l2_norm or reduce_l1_norm, with or without keep_dims;
-//   - between the sum and its use: numbers that are added (eps / m^2), bounds (maximum, clip),
-//     numbers that multiply or divide, other norms that multiply, roots, powers, inverses, moves, a
-//     choice of a number where the sum is 0;
-//   - what is divided by the norm, or multiplied with its inverse, is divided by m first; x is so
-//     already, and its product with another row has xs instead. For any other use the norm is
-//     multiplied with m.
-// Sums of more than 2^14 elements become means, of which fp16 keeps all digits when xs is up to
-// 2^7 instead of 1, and their number is a factor of the result.
+//   - between the sum and its use there may be added numbers (eps / m^2), bounds (maximum, clip),
+//     numbers that multiply or divide, other norms that multiply, roots, powers, inverses, data
+//     movement, and the selection of a number if the sum is 0;
+//   - a value that is divided by the norm, or multiplied by its inverse, is divided by m first; x
+//     is divided already, and a product of x with another row uses xs instead. For any other use
+//     the norm is multiplied by m.
+// Sums of more than 2^14 elements become means, which fp16 represents without loss if xs is at most
+// 2^7 instead of 1; the number of elements becomes a factor of the result.
 //
-// The rows are scaled rather than kept in fp32: abs, a maximum and a division are three passes over
-// x that all units have, two casts and fp32 arithmetic leave the Neural Engine for as many.
+// Scaling is preferred to fp32: abs, a maximum and a division are three passes over x that all
+// compute units support, whereas two casts and fp32 arithmetic leave the Neural Engine for as many
+// passes.
 //
-// Must not fire where intervals prove that no square leaves fp16 and that those that vanish count
-// for nothing, on a sum of squares of which no root is taken, on the norm operators where nothing
-// is divided by their result, nor with --precision fp32. Numeric effect: last bits.
+// Must not fire if intervals prove that no square overflows and that underflow does not matter, on
+// a sum of squares without a root, on a norm operator without a division by its result, or with
+// --precision fp32. Numeric effect: the last bits.
 //
-// Operators by name: what it matches and what it makes.
+// Operators by name: the parts of norms that it matches, and the operations that it creates.
 #include "lib/ir/arithmetic.h"
 #include "lib/ops/intervals.h"
 #include "lib/passes/match.h"
@@ -35,8 +37,8 @@
 namespace mlc {
 namespace {
 
-constexpr double kNormal = 0x1p-14;                // the smallest fp16 number with all digits
-constexpr int64_t kMostSummed = int64_t{1} << 14;  // 1 / n is a normal number, and n none too large
+constexpr double kNormal = 0x1p-14;                // the smallest normal fp16 number
+constexpr int64_t kMostSummed = int64_t{1} << 14;  // 1 / n is normal, and n is not too large
 
 // A sum of |x|^degree, or its root, over axes.
 struct Sum {
@@ -44,8 +46,8 @@ struct Sum {
   int degree = 2;
   bool mean = false, keep = false;
   std::vector<int64_t> axes;
-  int64_t most = 1;      // elements
-  bool counted = false;  // there are just so many
+  int64_t most = 1;      // maximum number of elements
+  bool counted = false;  // whether `most` is exact
 };
 
 std::optional<Sum> AsSum(const Operation& op) {
@@ -81,12 +83,12 @@ std::optional<Sum> AsSum(const Operation& op) {
   return sum;
 }
 
-// What an operation does to v = v' s^degree, so that its result is such a product too.
+// The effect of an operation on v = v' s^degree, if its result is again such a product.
 struct Step {
   enum Kind { kNone, kSum, kBound, kFactor, kDividend, kPower, kMove, kChoice } kind = kNone;
-  double number = 0;   // that is added, bounds, multiplies, is divided; the exponent; the choice
-  double epsilon = 0;  // that the operator adds to its operand before
-  Value* other = nullptr;  // in place of the number: computed at run time
+  double number = 0;       // the addend, bound, factor, dividend, exponent or selected number
+  double epsilon = 0;      // added by the operator to its operand first
+  Value* other = nullptr;  // replaces `number` if it is computed at run time
 };
 
 Step StepOf(const Operation& op, const Value* v) {
@@ -142,8 +144,8 @@ bool IsZeroTest(const Operation& op, const Value* v) {
   return other == v && IsUniform(constant, 0);
 }
 
-// z when the operation is z / norm or z * (1 / norm), given v of the degree that norms, or their
-// inverses, have.
+// Returns z if the operation is z / norm or z * (1 / norm), where v is the norm (degree 1) or its
+// inverse (degree -1).
 Value* DividedBy(const Operation& op, const Value* v, int degree) {
   if (op.is("real_div") && degree == 1 && op.value("y") == v && op.value("x") != v)
     return op.value("x");
@@ -151,7 +153,7 @@ Value* DividedBy(const Operation& op, const Value* v, int degree) {
   return other != v ? other : nullptr;
 }
 
-// How the degree goes on; nothing where the operation is no step for it.
+// Returns the degree after the step; nothing if the step does not apply to this degree.
 std::optional<int> DegreeAfter(const Step& step, int degree) {
   switch (step.kind) {
     case Step::kNone:
@@ -175,11 +177,11 @@ std::optional<int> DegreeAfter(const Step& step, int degree) {
   }
 }
 
-// What becomes of a sum, looked at before anything is made.
+// The uses of a sum, collected before any change.
 struct Prospect {
-  bool root = false;     // a norm, or its inverse
-  bool divides = false;  // something is divided by it
-  double epsilon = 0;    // the largest number that is added to the norm, or bounds it
+  bool root = false;     // the value is a norm or the inverse of one
+  bool divides = false;  // a value is divided by it
+  double epsilon = 0;    // the largest number that is added to the norm or bounds it
 };
 
 void Look(const Value* v, int degree, Prospect& prospect) {
@@ -198,8 +200,8 @@ void Look(const Value* v, int degree, Prospect& prospect) {
   }
 }
 
-// Whether fp16 holds the squares: none is infinite, nor their sum, and those that vanish are small
-// beside the least one, or beside epsilon.
+// Whether fp16 can represent the squares: neither they nor their sum overflow, and those that
+// underflow are small compared to the smallest one or to epsilon.
 bool IsSafe(const Sum& sum, double epsilon) {
   Interval size = Magnitude(FindInterval(*sum.x));
   double count = sum.mean ? 1 : static_cast<double>(sum.most);
@@ -233,8 +235,8 @@ class Scaling {
            {b.Make(as_mean ? "reduce_mean" : op->def->name, std::move(args)), scale, sum.degree});
     context.diagnostics.Decide(
         "safe-form", op->name,
-        fmt::format("{}: rows are divided by their largest magnitude, since fp16 squares are "
-                    "infinite above 255 and vanish below 2^-12",
+        fmt::format("{}: rows are divided by their largest magnitude, because fp16 squares "
+                    "overflow above 255 and underflow below 2^-12",
                     op->def->name));
     for (auto scale = scales_.rbegin(); scale != scales_.rend(); ++scale)
       if (!(*scale)->has_uses()) (*scale)->def->block->Erase((*scale)->def);
@@ -252,8 +254,8 @@ class Scaling {
     return std::fabs(number - 1) < 1e-9 ? value : Binary(b, "mul", value, number);
   }
 
-  // The number beside v.value; the degree is 1 or 2. At least kNormal where v.value may be 0: what
-  // keeps a division from 0 must not vanish.
+  // Returns the number to combine with v.value, whose degree is 1 or 2. It is at least kNormal if
+  // v.value may be 0, because a number that prevents a division by 0 must not underflow.
   Value* Beside(Builder& b, double number, const Scaled& v) {
     Value* part = Binary(b, "real_div", least_, v.scale);
     if (v.degree == 2) part = b.Make("square", {{"x", part}});
@@ -261,14 +263,14 @@ class Scaling {
     return Times(b, part, std::max(share, kNormal));
   }
 
-  // What is beside v.value at run time.
+  // Returns the run-time value to combine with v.value.
   Value* Divided(Builder& b, Value* other, const Scaled& v) {
     for (int i = 0; i < v.degree; ++i) other = Binary(b, "real_div", other, v.scale);
     return Times(b, other, std::pow(root_, -v.degree));
   }
 
-  // z / v.scale: of x, and of products with x that are summed as its squares are, without
-  // the numbers that leave fp16.
+  // Returns z / v.scale. If z is x, or a sum of products with x over the same axes, uses the scaled
+  // row instead, so that no intermediate result overflows.
   Value* Reduced(Builder& b, Value* z, const Scaled& v) {
     if (z == x_) return scaled_;
     const Operation* sum = DefinedBy(z, "reduce_sum");
@@ -336,7 +338,7 @@ class Scaling {
     return next;
   }
 
-  // What stands for `old` and its users, given v of the same number.
+  // Creates the replacement of `old` and its users from v, which represents the same value.
   void Follow(Value* old, const Scaled& v) {
     bool whole = old->is_output();
     for (const Use& use : old->users.All()) {
@@ -363,11 +365,11 @@ class Scaling {
   PassContext& context_;
   Value *x_, *scaled_;
   std::vector<int64_t> axes_;
-  double root_ = 1;  // of the number of elements, where a mean stands for their sum
-  double least_;     // that scales may be
-  // Made in the end, since that erases.
+  double root_ = 1;  // square root of the number of elements, if a mean replaces their sum
+  double least_;     // minimum scale
+  // Applied at the end, because replacing erases operations.
   std::vector<std::pair<Operation*, Value*>> replaced_;
-  std::vector<Value*> scales_;  // behind moves, perhaps unused
+  std::vector<Value*> scales_;  // results of data movement, possibly unused
 };
 
 bool Scale(Operation* op, PassContext& context) {
@@ -398,6 +400,6 @@ bool Run(Program& program, PassContext& context) {
 }  // namespace
 
 extern const PassDef kSafeNorms = {
-    "safe-norms", "divide rows by their largest element before squaring, for fp16", Run};
+    "safe-norms", "divide rows by their largest magnitude before squaring, for fp16", Run};
 
 }  // namespace mlc

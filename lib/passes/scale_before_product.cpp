@@ -1,23 +1,22 @@
-// Scales an operand of a product of two run-time values instead of the product, so that fp16 holds
-// what comes between.
+// Scales an operand of a product of two run-time values instead of the product, so that fp16 can
+// represent the intermediate result.
 //
 //   y = mul(matmul(q, k), 0.125)       ->   y = matmul(mul(q, 0.125), k)
 //   y = mul(matmul(q, k), 2^-20 / 3)   ->   y = matmul(mul(q, 2^-10 / 3), mul(k, 2^-10))
 //
-// Queries and keys of 20 heads of 64 numbers around 30 make scores of 60000 before attention
-// divides them by 8. The scale goes to the operand with fewer elements, q of attention; what is
-// below 2^-8 goes to both as its square root, of which one is rounded to a power of two: that is
-// exact, and numbers of fp16 that are scaled down by all of it would lose digits. A greater scale
-// that is no power of two goes to one operand too: each element of a product is off by 2^-12 of
-// itself, as it is where the product is scaled.
+// Queries and keys of 20 heads with 64 values around 30 give scores of 60000 before attention
+// divides them by 8. The scale is applied to the operand with fewer elements, q in attention. A
+// scale below 2^-8 is split between both operands: one factor is its square root rounded to a power
+// of two, which is exact, because fp16 values that are scaled down by all of it would lose digits.
+// A larger scale that is not a power of two is also applied to one operand: each element of the
+// product has a relative error of 2^-12, as if the product were scaled.
 //
-// The scale may be a real_div, and stand behind moves and choices of a number (of a mask, which is
-// scaled too). Must not fire on scales of 1 and more, with
-// a constant operand (whose product is a linear layer), where the unscaled product is used
-// elsewhere or intervals prove that it fits, nor with --precision fp32. Numeric effect: last bits;
-// none for powers of two.
+// The scale may be a real_div, and may follow data movement and a select with a number (from a
+// mask), which is scaled too. Must not fire on scales of 1 and above, with a constant operand
+// (whose product is a linear layer), if the unscaled product has other users or is proved to fit,
+// or with --precision fp32. Numeric effect: the last bits; none for powers of two.
 //
-// Operators by name: what it matches and what it makes.
+// Operators by name: products and scales that it matches, and those that it creates.
 #include "lib/ir/arithmetic.h"
 #include "lib/ops/intervals.h"
 #include "lib/passes/match.h"
@@ -27,15 +26,16 @@ namespace {
 
 constexpr double kLeastOfOne = 0x1p-8;
 
-// Whether the value is computed from others at run time.
+// Whether the value is computed at run time.
 bool IsComputed(const Value* value) {
   return value && !value->is_constant() && !(value->def && value->def->def->is_constexpr());
 }
 
-// What stands between a product and its scale: a move, or the choice of a number in its place.
+// An operation between a product and its scale: data movement, or a select with a number.
 struct Between {
   const Operation* op;
-  std::string_view param, other = {};  // of what is scaled; of the number, which is scaled too
+  std::string_view param,
+      other = {};  // the parameters of the scaled value and of the number, which is scaled too
   double number = 0;
 };
 std::optional<Between> StepTo(const Value* value) {
@@ -89,10 +89,10 @@ bool Move(Operation* op, PassContext& context) {
     if (!step->other.empty()) args.emplace_back(step->other, step->number * *scale);
     scaled = b.Make(step->op->def->name, std::move(args));
   }
-  context.diagnostics.Decide(
-      "safe-form", matmul->name,
-      fmt::format("matmul: scaled by {:g} before instead of after, where fp16 holds 65504 at most",
-                  *scale));
+  context.diagnostics.Decide("safe-form", matmul->name,
+                             fmt::format("matmul: operands instead of the result scaled by {:g}, "
+                                         "because fp16 overflows above 65504",
+                                         *scale));
   Replace(op, scaled);
   return true;
 }
@@ -105,6 +105,6 @@ bool Run(Program& program, PassContext& context) {
 }  // namespace
 
 extern const PassDef kScaleBeforeProduct = {
-    "scale-before-product", "scale an operand of a product instead of the product, for fp16", Run};
+    "scale-before-product", "scale an operand instead of the product, for fp16", Run};
 
 }  // namespace mlc

@@ -1,20 +1,20 @@
-// Scales weights that are so small that fp16 keeps few of their digits, and takes the scale back
-// behind the product.
+// Scales weights that are subnormal in fp16, and scales the product back.
 //
 //   y = conv(x, w, b)   ->   y = mul(conv(x, w * 2^k, b * 2^k), 2^-k)      max |w| < 2^-14
 //
-// 2^k brings the greatest weight to 2^-10: what is a sixteenth of it keeps all digits then. conv,
-// conv_transpose and linear. Must not fire on weights of which one is 2^-14 or more, that are all 0 or
-// not constant, or with --precision fp32. Numeric effect: none but that of fp16 on other weights.
+// The factor 2^k scales the largest weight to about 2^-10, so that weights down to a sixteenth of
+// it are normal numbers. Applies to conv, conv_transpose and linear. Must not fire if any weight is
+// 2^-14 or more, on weights that are all 0 or not constant, or with --precision fp32. Numeric
+// effect: only the usual fp16 rounding of weights.
 #include "lib/ir/encoding.h"
 #include "lib/passes/match.h"
 
 namespace mlc {
 namespace {
 
-constexpr int kScaledTo = -10;  // exponent of the greatest weight
+constexpr int kScaledTo = -10;  // exponent of the largest weight
 
-// Each number times `factor`, in the encoding that the constant has.
+// Returns the constant multiplied by `factor`, in the same encoding.
 Tensor Scaled(const Tensor& constant, double factor) {
   if (constant.encoding()) {
     Encoding encoding = *constant.encoding();
@@ -56,10 +56,10 @@ bool Scale(Operation* op, PassContext& context) {
   if (bias) args.emplace_back("bias", scaled(bias, "bias"));
   context.diagnostics.Decide(
       "safe-form", op->name,
-      fmt::format(
-          "{}: constant weight, {}, is at most {:g}, of which fp16 keeps few digits, and is "
-          "scaled by 2^{}",
-          op->def->name, op->value("weight")->name, largest, kScaledTo - std::ilogb(largest)));
+      fmt::format("{}: constant weight, {}, is at most {:g}, which is subnormal in fp16, and is "
+                  "scaled by 2^{}",
+                  op->def->name, op->value("weight")->name, largest,
+                  kScaledTo - std::ilogb(largest)));
   Value* product = builder.Make(op->def->name, std::move(args));
   Replace(op, builder.Make("mul", {{"x", product}, {"y", 1 / scale}}));
   return true;
@@ -73,6 +73,6 @@ bool Run(Program& program, PassContext& context) {
 }  // namespace
 
 extern const PassDef kScaleSmallWeights = {
-    "scale-small-weights", "scale weights of which fp16 keeps few digits by a power of two", Run};
+    "scale-small-weights", "scale weights that are subnormal in fp16 by a power of two", Run};
 
 }  // namespace mlc

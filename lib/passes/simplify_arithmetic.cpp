@@ -1,21 +1,21 @@
-// Writes arithmetic with constants in fewer or cheaper operations.
+// Simplifies arithmetic with constants.
 //
 //   real_div(x, 4.0)                 ->   mul(x, 0.25)
 //   mul(mul(x, 2.0), 3.0)            ->   mul(x, 6.0)             likewise sums
 //   add(a, mul(b, -1.0))             ->   sub(a, b)
-//   pow(x, 2.0)                      ->   square(x)               0.5: sqrt, where x is a magnitude
+//   pow(x, 2.0)                      ->   square(x)               0.5: sqrt, if x is non-negative
 //   mul(reduce_sum(x, axes), 1 / n)  ->   reduce_mean(x, axes)
 //   minimum(maximum(x, 0.0), 6.0)    ->   relu6(x)                any chain of relu, relu6, clip,
 //                                                                 maximum, minimum with numbers
 //   select(true, a, b)               ->   a
 //
-// Must not fire on integers, where a reciprocal is no normal number of fp16 or of the type itself
-// (the division is the better-conditioned form there), on single numbers and what is rounded next
-// (a scale that is off shifts the steps of a quantised tensor), where the inner result of a chain
-// is used elsewhere, where merged constants would become larger, or where summed constants cancel
-// (x + 2^23 - 2^23 rounds on purpose). Numeric effect: last bits; none for clamps and select.
+// Must not fire on integers, if a reciprocal is not a normal number in fp16 or in the type itself
+// (the division is better conditioned), on scalars and values that are rounded next (an inexact
+// scale shifts the steps of a quantised tensor), if an intermediate result has other users, if
+// merged constants would become larger, or if added constants cancel (x + 2^23 - 2^23 rounds on
+// purpose). Numeric effect: the last bits; none for clamps and select.
 //
-// Operators by name: what it matches and what it makes.
+// Operators by name: the arithmetic that it matches and the arithmetic that it creates.
 #include <limits>
 
 #include "lib/ops/intervals.h"
@@ -26,8 +26,9 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Whether fp16 holds the number to within 2^-15: a factor that is off shifts every product the same
-// way, where a division rounds each result by itself (1/6 as fp16 is off by 2^-12.4).
+// Whether the fp16 form of the number has a relative error of at most 2^-15. An inexact factor
+// shifts all products in the same direction, whereas a division rounds each result independently
+// (1/6 in fp16 has an error of 2^-12.4).
 bool IsExactInHalf(double number) {
   double half = static_cast<double>(Half(number));
   return std::fabs(number) >= 0x1p-14 && std::fabs(half - number) <= std::fabs(number) * 0x1p-15;
@@ -70,7 +71,7 @@ double Extreme(const Tensor& tensor, bool greatest) {
   return extreme;
 }
 
-// (x op c1) op c2 -> x op (c1 op c2), op being mul or add.
+// Rewrites (x op c1) op c2 to x op (c1 op c2) for mul and add.
 bool MergeConstants(Operation* op, PassContext& context) {
   if (!op->is("mul") && !op->is("add")) return false;
   auto [outer, middle] = SplitConstant(op);
@@ -78,7 +79,7 @@ bool MergeConstants(Operation* op, PassContext& context) {
   if (!first || SoleUser(middle) != op || DecidesSteps(op->result())) return false;
   auto [inner, x] = SplitConstant(first);
   if (!inner || inner->constant().size() > 65536 || outer->constant().size() > 65536) return false;
-  // One of the two must have the shape of both together.
+  // One of the two constants must have the shape of the combined one.
   const Dims &a = inner->constant().dims(), &b = outer->constant().dims();
   bool outer_is_one = outer->constant().size() == 1 && b.size() <= a.size();
   bool inner_is_one = inner->constant().size() == 1 && a.size() <= b.size();
@@ -98,7 +99,7 @@ bool MergeConstants(Operation* op, PassContext& context) {
   return true;
 }
 
-// b when value = -b and nothing else uses it.
+// Returns b if value = -b and it has no other user.
 Value* Negated(Value* value) {
   Operation* mul = DefinedBy(value, "mul");
   if (!mul || !SoleUser(value)) return nullptr;
@@ -157,7 +158,7 @@ bool MeanOfSum(Operation* op, PassContext& context) {
   return true;
 }
 
-// min(max(x, low), high).
+// Represents min(max(x, low), high).
 struct Clamp {
   Value* x = nullptr;
   double low = -kInfinity, high = kInfinity;
@@ -250,7 +251,7 @@ bool Run(Program& program, PassContext& context) {
 
 }  // namespace
 
-extern const PassDef kSimplifyArithmetic = {
-    "simplify-arithmetic", "write arithmetic with constants in fewer or cheaper operations", Run};
+extern const PassDef kSimplifyArithmetic = {"simplify-arithmetic",
+                                            "simplify arithmetic with constants", Run};
 
 }  // namespace mlc

@@ -1,4 +1,4 @@
-// Writes operations that only move elements in fewer or cheaper operations.
+// Simplifies operations that only move elements.
 //
 //   gather(x, [2, 3, 4], axis = 1)                 ->   slice_by_index(x, 2 to 5 of dimension 1)
 //   gather(x, 2, axis = 1)                         ->   the same with squeeze_mask
@@ -6,18 +6,18 @@
 //   concat(concat(a, b), c)                        ->   concat(a, b, c)
 //   slice_by_index(concat(a, b)), inside b         ->   slice_by_index(b)
 //   slice_by_index(concat(a, b, c)), b and c       ->   concat(b, c)
-//   slice_by_index(x), slice_by_index(x) ...       ->   split(x)       when they make up x
+//   slice_by_index(x), slice_by_index(x) ...       ->   split(x)       if they cover x
 //
-// Must not fire where indices are computed, where an inner concat is used elsewhere or interleaves,
-// where a slice touches two values and not all of both, or has a stride. No numeric effect.
+// Must not fire if indices are computed, if an inner concat has other users or interleaves, or if a
+// slice has a stride or covers parts of two values. No numeric effect.
 //
-// Operators by name: what it matches and what it makes.
+// Operators by name: the data movement that it matches and the data movement that it creates.
 #include "lib/passes/match.h"
 
 namespace mlc {
 namespace {
 
-// begin, end of one dimension; the others whole.
+// Slices [begin, end) of one dimension, and all of the others.
 Value* Slice(Builder& builder, Value* x, int64_t axis, int64_t begin, int64_t end, bool squeeze) {
   size_t rank = x->type.shape.size();
   std::vector<int64_t> begins(rank), ends(rank);
@@ -53,7 +53,7 @@ bool GatherOfRun(Operation* op, PassContext& context) {
     if (run[i] < 0 || run[i] != run[0] + static_cast<int64_t>(i)) return false;
   }
   if (size.is_constant() && run.back() >= size.constant()) return false;
-  if (!size.is_constant() && indices.rank() == 1) return false;  // a slice would be cut short
+  if (!size.is_constant() && indices.rank() == 1) return false;  // a slice would be truncated
   Builder builder = BuilderBefore(op, context);
   Value* slice = Slice(builder, x, axis, run[0], run.back() + 1, indices.rank() == 0);
   Replace(op, slice);
@@ -93,7 +93,7 @@ bool ConcatOfSplit(Operation* op) {
 bool ConcatOfConcat(Operation* op, PassContext& context) {
   std::optional<Concat> outer = op->is("concat") ? PlainConcat(op->result()) : std::nullopt;
   if (!outer) return false;
-  // The last of a chain takes all of it at once.
+  // The last concat of a chain absorbs the whole chain at once.
   auto takes = [&](const Operation* user, const Value* value) -> std::optional<Concat> {
     std::optional<Concat> inner = PlainConcat(value);
     bool merges = inner && inner->axis == outer->axis && SoleUser(value) == user;
@@ -107,7 +107,7 @@ bool ConcatOfConcat(Operation* op, PassContext& context) {
     const Operation* user;
     Operand operand;
   };
-  std::vector<Part> open;  // last first
+  std::vector<Part> open;  // in reverse order
   auto push = [&](const Operation* concat) {
     const Operands& values = concat->arg("values");
     for (auto it = values.rbegin(); it != values.rend(); ++it) open.push_back({concat, *it});
@@ -132,7 +132,7 @@ bool ConcatOfConcat(Operation* op, PassContext& context) {
   return true;
 }
 
-// {begin, end} of every dimension of a slice with stride 1 of a static value.
+// Returns {begin, end} of every dimension for a slice with stride 1 of a value with static shape.
 std::optional<std::vector<std::pair<int64_t, int64_t>>> Bounds(const Operation& op) {
   Value* x = op.value("x");
   Tensor begin = op.constant("begin"), end = op.constant("end");
@@ -195,11 +195,11 @@ bool SliceOfConcat(Operation* op, PassContext& context) {
   Value* joined = BuilderBefore(op, context).Make("concat", std::move(args));
   Function& function = *op->block->function;
   Replace(op, joined);
-  InferUsers(joined, function);  // parts of a concat of sizes may be known
+  InferUsers(joined, function);  // elements of a concat of sizes may be known now
   return true;
 }
 
-// The dimension that a slice cuts, with its bounds there; nothing when it cuts none or several.
+// The only dimension in which a slice is not complete, with its bounds.
 struct Cut {
   int64_t axis, begin, end;
 };
@@ -216,7 +216,7 @@ std::optional<Cut> OnlyCut(const Operation& op) {
   return cut;
 }
 
-// The first slice makes the split, the others find it.
+// The first slice creates the split, and the others use it.
 bool SlicesToSplit(Operation* op, PassContext& context) {
   std::optional<Cut> own = OnlyCut(*op);
   if (!own) return false;
@@ -269,8 +269,7 @@ bool Run(Program& program, PassContext& context) {
 
 }  // namespace
 
-extern const PassDef kSimplifyMoves = {
-    "simplify-moves", "write gathers, slices, splits and concats in fewer or cheaper operations",
-    Run};
+extern const PassDef kSimplifyMoves = {"simplify-moves",
+                                       "simplify gathers, slices, splits and concats", Run};
 
 }  // namespace mlc

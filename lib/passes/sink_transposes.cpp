@@ -1,20 +1,20 @@
-// Lets element-wise operations, and others that work in any order of dimensions, work in the order
-// that leaves fewest transposes.
+// Propagates transposes through elementwise and other layout-independent operations, so that as few
+// as possible remain.
 //
 //   a = transpose(conv, [0, 2, 3, 1]); b = relu(a); c = concat(b, b, axis = 3)
 //   d = transpose(c, [0, 3, 1, 2])
 //     ->   b = relu(conv); d = concat(b, b, axis = 1)
 //
-// Every such operation has a layout: the permutation in which its operands and results are held.
-// Connected operations of one rank share theirs; a group takes the layout, out of those that its
-// neighbours ask for, that needs fewest transposes at its border; of two that need as many, the one
-// that has them behind the group, where they may meet others. Axes, padding, slices and constants
-// are permuted at compile time. All other operations, inputs, outputs and what nested blocks use
-// keep the order that they have.
+// Every such operation has a layout: the permutation of its operands and results in memory.
+// Connected operations of one rank form a group with a common layout. A group takes the layout,
+// among those that its neighbours require, that needs the fewest transposes at its border; of two
+// with the same number, the one with the transposes after the group, where they may meet others.
+// Axes, padding, slices and constants are permuted at compile time. All other operations, inputs,
+// outputs and values used by nested blocks keep their order of dimensions.
 //
-// Must not fire where as many transposes would remain in front of the same operations or behind a
-// cast, in front of a conversion to fp16, nor on operations whose axes are computed, nor where a run-time operand of lower rank is
-// broadcast. No numeric effect beyond the order of summation.
+// Must not fire if the same number of transposes would remain before the same operations, after a
+// cast or before a conversion to fp16, on operations with computed axes, or if a run-time operand
+// of lower rank is broadcast. No numeric effect, except for the order of summation.
 #include <map>
 #include <unordered_map>
 #include <unordered_set>
@@ -32,7 +32,7 @@ Perm Identity(size_t rank) {
   return perm;
 }
 bool IsIdentity(const Perm& perm) { return std::is_sorted(perm.begin(), perm.end()); }
-// transpose(transpose(x, first), second).
+// Returns the permutation of transpose(transpose(x, first), second).
 Perm Compose(const Perm& first, const Perm& second) {
   Perm perm(second.size());
   for (size_t i = 0; i < second.size(); ++i) perm[i] = first[second[i]];
@@ -44,19 +44,19 @@ Perm Inverse(const Perm& perm) {
   return inverse;
 }
 
-// An operation whose operator works in any layout: lib/ops says so in its rows.
+// An operation whose operator works in any layout, according to its row in lib/ops.
 struct Node {
   Operation* op = nullptr;
   const Layout* row = nullptr;
   size_t rank = 0;
-  std::vector<int64_t> axes;            // what the row's axes say
+  std::vector<int64_t> axes;            // the values of the row's axes parameter
   std::unordered_set<int64_t> dropped;  // dimensions that the results lack
-  std::unordered_set<int64_t> added;    // dimensions of 1 of the result that the operand lacks
+  std::unordered_set<int64_t> added;    // dimensions of 1 that the result has and the operand lacks
   Perm layout;
   int group = 0;
 };
 
-// The dimensions of 1 without which `from` is `to`; nothing when there are none.
+// Returns the dimensions of 1 whose removal turns `from` into `to`; empty if there are none.
 std::unordered_set<int64_t> DroppedOnes(const Shape& from, const Shape& to) {
   std::unordered_set<int64_t> dropped;
   size_t at = 0;
@@ -71,11 +71,11 @@ std::unordered_set<int64_t> DroppedOnes(const Shape& from, const Shape& to) {
   return at == to.size() ? dropped : std::unordered_set<int64_t>();
 }
 
-// The operation as a node, unless something about it is tied to the order of its dimensions.
+// Returns the operation as a node, unless it depends on the order of its dimensions.
 std::optional<Node> AsNode(Operation* op) {
   const Layout* row = &op->def->layout;
   if (row->data[0].empty() || op->results.empty()) return std::nullopt;
-  // Behind a conversion to fp16 a transpose moves half as many bytes.
+  // After a conversion to fp16, a transpose moves half as many bytes.
   if (IsCast(*op) && op->result()->type.dtype == DType::kFp16) return std::nullopt;
   Node node;
   node.op = op;
@@ -135,10 +135,11 @@ std::optional<Node> AsNode(Operation* op) {
 
 bool KeepsRank(const Node& node) { return node.dropped.empty() && node.added.empty(); }
 
-// The layout of a node's results when its operands have `layout`. What is added stays in its place.
+// Returns the layout of a node's results for operands in `layout`. Added dimensions keep their
+// positions.
 Perm ResultLayout(const Node& node, const Perm& layout) {
   if (KeepsRank(node)) return layout;
-  std::vector<int64_t> place(node.rank);  // of an operand's dimension in the result
+  std::vector<int64_t> place(node.rank);  // positions of operand dimensions in the result
   int64_t at = 0;
   for (size_t i = 0; i < node.rank; ++i) {
     while (node.added.contains(at)) ++at;
@@ -159,7 +160,7 @@ Perm ResultLayout(const Node& node, const Perm& layout) {
   return result;
 }
 
-// (before, after) of every dimension.
+// Returns (before, after) for every dimension.
 std::vector<int64_t> PadAmounts(const Node& node) {
   std::vector<int64_t> amounts = node.op->constant("pad").Ints();
   amounts.insert(amounts.begin(), 2 * node.rank - amounts.size(), 0);
@@ -172,7 +173,7 @@ std::vector<int64_t> PermutedPad(const Node& node, const Perm& layout) {
   return permuted;
 }
 
-// Mirrored and repeated borders exist on the last two dimensions only.
+// Reflection and replication padding supports the last two dimensions only.
 bool WorksIn(const Node& node, const Perm& layout) {
   if (!node.op->is("pad")) return true;
   Tensor mode = node.op->constant_or_default("mode");
@@ -200,7 +201,8 @@ class Layouts {
     if (nodes_.empty()) return false;
     CollectUses();
     bool changed = Improve(Groups());
-    // Single nodes, but for those at values that so many use that one move changes nothing.
+    // Then nodes one by one, except at values with so many users that moving one of them changes
+    // nothing.
     constexpr size_t kManyUses = 64;
     std::vector<std::vector<int>> singles;
     for (int i = 0; i < static_cast<int>(nodes_.size()); ++i) {
@@ -223,13 +225,13 @@ class Layouts {
     Perm perm;
   };
   struct Use {
-    int node;  // -1: something that keeps its order
+    int node;  // -1: an operation that keeps its order
     Perm perm;
   };
-  // What reads a root.
+  // The users of a root.
   struct Uses {
     std::vector<Use> all;
-    std::map<Perm, int64_t> wanted;  // in these orders of its dimensions, by so many of them
+    std::map<Perm, int64_t> wanted;  // the number of users per required layout
   };
 
   bool UsedInside(const Operation& op) const {
@@ -270,7 +272,7 @@ class Layouts {
     return view;
   }
 
-  // Run-time operands that are held in the node's layout.
+  // Visits run-time operands that have the node's layout.
   template <class F>
   void ForEachOperand(const Node& node, F&& f) const {
     for (std::string_view param : node.row->data)
@@ -305,7 +307,7 @@ class Layouts {
       if (output->type.is_tensor()) AddUse(output, -1);
   }
 
-  // Nodes of one rank that hand values to each other.
+  // Returns groups of connected nodes of one rank.
   std::vector<std::vector<int>> Groups() {
     std::vector<int> parent(nodes_.size());
     for (size_t i = 0; i < parent.size(); ++i) parent[i] = static_cast<int>(i);
@@ -335,7 +337,7 @@ class Layouts {
                         : ResultLayout(nodes_[producer], nodes_[producer].layout);
   }
 
-  // What the node reads, and its results.
+  // Returns the values that the node reads and its results.
   std::vector<Value*> RootsOf(int node) const {
     std::vector<Value*> roots;
     for (const View& operand : operands_[node]) roots.push_back(operand.root);
@@ -354,12 +356,13 @@ class Layouts {
     nodes_[node].layout = layout;
   }
 
-  // Nodes that move together, and the values that they read and make.
+  // Nodes that change their layout together, and the values that they read and produce.
   struct Group {
     const std::vector<int>& nodes;
     std::unordered_set<int> members;
     std::vector<Value*> roots;
-    std::unordered_map<const Value*, std::vector<const Perm*>> reads;  // how they see each root
+    std::unordered_map<const Value*, std::vector<const Perm*>>
+        reads;  // the permutations in which they read each root
   };
   Group Around(const std::vector<int>& nodes) const {
     Group group{nodes, {nodes.begin(), nodes.end()}, {}, {}};
@@ -373,7 +376,7 @@ class Layouts {
     return group;
   }
 
-  // Transposes that are needed: all, and those of values that the group does not make.
+  // The number of required transposes: all, and those of values from outside the group.
   struct Price {
     int64_t all = 0, before = 0;
     friend auto operator<=>(const Price&, const Price&) = default;
@@ -391,7 +394,7 @@ class Layouts {
     return price;
   }
 
-  // Layouts in which one edge at the group's border needs no transpose.
+  // Returns layouts in which at least one edge at the group's border needs no transpose.
   std::vector<Perm> Candidates(const Group& group) const {
     constexpr size_t kMost = 8;
     const size_t rank = nodes_[group.nodes[0]].rank;
@@ -416,8 +419,8 @@ class Layouts {
     return candidates;
   }
 
-  // Moves groups to better layouts until none moves. Every move lowers the number of transposes, or
-  // brings one nearer to the end.
+  // Changes the layouts of groups until none improves. Every change lowers the number of
+  // transposes, or moves one towards the end.
   bool Improve(const std::vector<std::vector<int>>& groups) {
     bool changed = false;
     for (bool again = true; again;) {
@@ -428,7 +431,7 @@ class Layouts {
         if (candidates.size() < 2) continue;
         std::vector<Perm> before;
         for (int node : nodes) before.push_back(nodes_[node].layout);
-        // fp16-precision puts casts where they are; behind them a transpose would be wider.
+        // Casts of fp16-precision are already in place; after them a transpose would be wider.
         bool casts = std::any_of(nodes.begin(), nodes.end(),
                                  [&](int node) { return nodes_[node].op->is("cast"); });
         Price best = Cost(group);
@@ -451,7 +454,7 @@ class Layouts {
     return changed;
   }
 
-  // `value` in a layout, for what stands at `before`.
+  // Returns `value` in a layout, for use by `before`.
   Value* Get(Value* value, const Perm& layout, Operation* before) {
     View view = Resolve(value);
     auto it = held_.find(view.root);
@@ -515,7 +518,7 @@ class Layouts {
     Perm result_layout = ResultLayout(node, layout);
     for (size_t i = 0; i < made.size(); ++i) {
       Value* old = op->result(static_cast<int>(i));
-      // Dimensions that inference leaves open keep their symbols.
+      // Dimensions that type inference could not determine keep their symbols.
       for (size_t d = 0; d < result_layout.size(); ++d)
         made[i]->type.shape[d] = old->type.shape[result_layout[d]];
       held_[old] = made[i];
@@ -583,7 +586,7 @@ class Layouts {
   std::vector<Node> nodes_;
   std::unordered_map<const Operation*, int> index_;
   std::unordered_map<Value*, Uses> uses_;
-  std::vector<std::vector<View>> operands_;  // of a node
+  std::vector<std::vector<View>> operands_;  // operands of each node
   std::unordered_map<Value*, Value*> held_;
   std::map<std::pair<Value*, Perm>, Value*> made_;
   std::vector<std::pair<Value*, std::string>> names_;
@@ -607,7 +610,6 @@ bool Run(Program& program, PassContext& context) {
 }  // namespace
 
 extern const PassDef kSinkTransposes = {
-    "sink-transposes", "let operations work in the order of dimensions that needs few transposes",
-    Run};
+    "sink-transposes", "propagate transposes through operations so that fewer remain", Run};
 
 }  // namespace mlc

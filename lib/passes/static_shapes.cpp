@@ -1,5 +1,5 @@
-// Writes shapes and slice bounds as constants where inference knows enough, so that the arithmetic
-// that computes them at run time can go.
+// Replaces computed shapes and slice bounds by constants if type inference determines them, so that
+// the arithmetic that computes them at run time becomes dead code.
 //
 //   s = shape(x); n = gather(s, 0); t = concat(n, 64); y = reshape(x, t)     x: [n, 8, 8]
 //     ->   y = reshape(x, [-1, 64])
@@ -8,12 +8,12 @@
 //   y = slice_by_index(x, begin = [0, 0], end = [m, 4])                      x: [n, 4]
 //     ->   y = slice_by_index(x, begin, end, begin_mask = end_mask = [false, true])
 //
-// Masks say of which dimensions all is taken: who infers shapes from constants alone, as coremltools does, sees it.
-// A reshape may keep one unknown dimension (-1) beside those that stay where they were (0, equal
-// ranks only). Must not fire where more is unknown, where a dimension is 0, or where a begin is not
-// a number. No numeric effect.
+// Masks mark the dimensions of which all elements are used, so that tools that infer shapes from
+// constants alone, such as coremltools, can infer them. A reshape may have one dynamic dimension
+// (-1) besides unchanged ones (0, for equal ranks only). Must not fire if more is unknown, if a
+// dimension is 0, or if a begin is not a number. No numeric effect.
 //
-// Operators by name: what it matches and what it makes.
+// Operators by name: the operations with shape operands that it matches, and those that it creates.
 #include "lib/passes/match.h"
 
 namespace mlc {
@@ -25,7 +25,7 @@ bool Reshape(Operation* op, PassContext& context) {
   const Shape &to = op->result()->type.shape, &from = op->value("x")->type.shape;
   Tensor target = ShapeOperand(to);
   if (!target && to.size() == from.size()) {
-    // Dimensions that stay where they were are 0, one other may be -1.
+    // Unchanged dimensions are 0; one other may be -1.
     Shape rest = to;
     bool zero = false;
     for (size_t i = 0; i < to.size(); ++i) {
@@ -45,7 +45,7 @@ bool Reshape(Operation* op, PassContext& context) {
   return true;
 }
 
-// The operand's elements; nothing when they are not all known.
+// Returns the operand's elements; nothing if not all are known.
 std::optional<std::vector<Dim>> Elements(const Operation& op, std::string_view param) {
   if (Tensor constant = op.constant(param)) {
     std::vector<int64_t> numbers = constant.Ints();
@@ -71,7 +71,7 @@ std::vector<bool> Mask(const Operation& op, std::string_view param, size_t rank)
   return mask;
 }
 
-// The bounds as constants: a `begin` and an `end` for each dimension.
+// Returns the bounds as constants: a `begin` and an `end` for each dimension.
 std::optional<std::pair<std::vector<int64_t>, std::vector<int64_t>>> ConstantBounds(
     const Shape& shape, std::vector<Dim> begin, std::vector<Dim> end,
     const std::vector<bool>& squeeze_mask, const std::vector<bool>& begin_mask,
@@ -80,7 +80,7 @@ std::optional<std::pair<std::vector<int64_t>, std::vector<int64_t>>> ConstantBou
     if (begin_mask[i]) begin[i] = 0;
     if (squeeze_mask[i] || end_mask[i]) end[i] = 0;
     if (end[i].is_constant()) continue;
-    // Backwards from the end of the dimension: 0 there is the end itself.
+    // Count from the end of the dimension; the end itself is expressed by end_mask.
     Dim rest = end[i] - shape[i];
     if (!rest.is_constant() || rest.constant() > 0) return std::nullopt;
     end[i] = rest;
@@ -156,7 +156,7 @@ bool Run(Program& program, PassContext& context) {
 
 }  // namespace
 
-extern const PassDef kStaticShapes = {
-    "static-shapes", "write shapes and slice bounds as constants where they are known", Run};
+extern const PassDef kStaticShapes = {"static-shapes",
+                                      "replace computed shapes and slice bounds by constants", Run};
 
 }  // namespace mlc

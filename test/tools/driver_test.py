@@ -437,7 +437,7 @@ def test_the_target_is_known_before_the_passes(folder):
     for options, target, half in (([], "iOS16", 0), (["--target", "iOS16"], "iOS16", 0), (["--target", "iOS17"], "iOS17", 1)):
         package = compiled(folder, lstm, *options, "--force")
         manifest = counted(package)
-        decisions = [d for d in manifest.get("decisions", []) if d["reason"].startswith("lstm: Core ML has this operator in fp32 only before")]
+        decisions = [d for d in manifest.get("decisions", []) if d["reason"].startswith("lstm: Core ML supports this operator in fp32 only before")]
         assert manifest["package"]["target"] == target and not manifest.get("notes") and len(decisions) == 1 - half, manifest
     # Numbers beside fp16 are fp16 in the end: they raise nothing.
     leaky = folder.model("leaky.onnx", [wire.node("LeakyRelu", ["x"], ["y"], alpha=0.1)],

@@ -101,7 +101,7 @@ def test_run_says_what_it_made_up_and_takes_ranges(folder):
                folder / "out"), 0)
     assert np.load(folder / "out" / "seen.npy").tolist() == [[1]]
     # Other values than the package was wrong for.
-    expect(run("verify", folder.model, overwritten(folder, 50, 99), "--input-range", "ids=0..49"), 0, "as asked for")
+    expect(run("verify", folder.model, overwritten(folder, 50, 99), "--input-range", "ids=0..49"), 0, "as requested")
 
 
 def test_ranges_that_make_no_sense_are_usage_errors(folder):

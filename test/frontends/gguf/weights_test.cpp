@@ -137,8 +137,8 @@ TEST_CASE("gguf: a package holds the source's integers, each once") {
     REQUIRE(!packaged.encodings.empty());
     const std::string& reason = packaged.encodings[0];
     INFO(reason);
-    REQUIRE(reason.find("off by ") != std::string::npos);
-    CHECK(std::stod(reason.substr(reason.find("off by ") + 7)) ==
+    REQUIRE(reason.find("an error of ") != std::string::npos);
+    CHECK(std::stod(reason.substr(reason.find("an error of ") + 12)) ==
           Approx(std::sqrt(error / size)).epsilon(0.06).margin(1e-9));
 
     // Once: the twin is at the same place. Records are aligned to 64 bytes, behind 64 of their own.

@@ -33,7 +33,7 @@ std::set<double> Values(const Tensor& tensor) {
   return {values.begin(), values.end()};
 }
 
-// Runs on 16 samples, and says how many elements of the first output are not finite.
+// Runs 16 samples and returns the number of elements of the first output that are not finite.
 int64_t NotFinite(const Program& program) {
   int64_t count = 0;
   for (int sample = 0; sample < 16; ++sample) {
@@ -48,7 +48,7 @@ const std::string kTable = "tensor<fp32, [100, 4]> t";
 
 }  // namespace
 
-TEST_CASE("made-up inputs: what the program says nothing of") {
+TEST_CASE("generated inputs: default ranges") {
   Program p = Parse("tensor<fp32, [4]> x, tensor<int32, [4]> n, tensor<uint8, [4]> u",
                     "y = relu(x = x); m = add(x = n, y = n); v = cast(x = u, dtype = \"fp32\");",
                     "y, m, v");
@@ -58,20 +58,20 @@ TEST_CASE("made-up inputs: what the program says nothing of") {
   CHECK(RangeOf(p, "x").why.empty());
 }
 
-TEST_CASE("made-up inputs: what no input moves is known through every operator") {
+TEST_CASE("generated inputs: values that do not depend on inputs are known") {
   Program p = Parse("tensor<bool, [4]> m, tensor<fp32, [4]> x",
                     "f = real_div(x = [-1.0], y = [0.0]); y = select(cond = m, a = x, b = f);");
   CHECK(RangeOf(p, "m").valid == 1);
 }
 
-TEST_CASE("made-up inputs: rows of a table") {
+TEST_CASE("generated inputs: indices of a table") {
   Program p = Parse(kTable + ", tensor<int32, [8]> i", "y = gather(x = t, indices = i, axis = 0);");
   CHECK(Text(p, "i") == "0..99");
   CHECK(RangeOf(p, "i").why == "rows selected by gather \"y\"");
   // Another axis has another size.
   CHECK(Text(Parse(kTable + ", tensor<int32, [8]> i", "y = gather(x = t, indices = i, axis = -1);"),
              "i") == "0..3");
-  // 16 samples of 8 reach every row.
+  // 16 samples of 8 cover every row.
   std::set<double> rows;
   for (int sample = 0; sample < 16; ++sample)
     for (double row : Values(Made(p, "i", sample))) rows.insert(row);
@@ -80,7 +80,7 @@ TEST_CASE("made-up inputs: rows of a table") {
   CHECK(*rows.rbegin() == 99);
 }
 
-TEST_CASE("made-up inputs: bounds are followed through moves, casts and arithmetic") {
+TEST_CASE("generated inputs: bounds are propagated through data movement, casts and arithmetic") {
   auto index = [](const std::string& body) {
     return Text(Parse(kTable + ", tensor<int32, [8]> i",
                       body + " y = gather(x = t, indices = j, axis = 0);"),
@@ -96,19 +96,19 @@ TEST_CASE("made-up inputs: bounds are followed through moves, casts and arithmet
   CHECK(index("j = mul(x = i, y = 3);") == "0..33");
   CHECK(index("j = floor_div(x = i, y = 2);") == "0..199");
   CHECK(index("j = add(x = i, y = [0, 0, 0, 0, 0, 0, 0, 20]);") == "0..79");
-  // What is clamped may lie outside, and does.
+  // Clamped values may lie outside, and do.
   CHECK(index("a = maximum(x = i, y = 0); j = minimum(x = a, y = 99);") == "-1..100");
-  // The usual way to let indices count from the end.
+  // The common form of negative indices.
   CHECK(index("n = less(x = i, y = 0); a = add(x = i, y = 100); "
               "j = select(cond = n, a = a, b = i);") == "-100..99");
-  // Two tables: the smaller counts.
+  // With two tables, the smaller one counts.
   CHECK(Text(Parse(kTable + ", tensor<fp32, [7, 4]> s, tensor<int32, [8]> i",
                    "a = gather(x = t, indices = i, axis = 0); b = gather(x = s, indices = i, axis "
                    "= 0); y = add(x = a, y = b);"),
              "i") == "0..6");
 }
 
-TEST_CASE("made-up inputs: index vectors by place") {
+TEST_CASE("generated inputs: index vectors have a range per position") {
   Program p = Parse("tensor<fp32, [3, 50, 2]> t, tensor<int32, [40, 2]> i",
                     "y = gather_nd(x = t, indices = i);");
   InputRange range = RangeOf(p, "i");
@@ -127,7 +127,7 @@ TEST_CASE("made-up inputs: index vectors by place") {
   CHECK(Text(joined, "b") == "0..49");
 }
 
-TEST_CASE("made-up inputs: classes, lengths, positions, thresholds, divisors") {
+TEST_CASE("generated inputs: classes, lengths, positions, thresholds, divisors") {
   CHECK(Text(Parse("tensor<int32, [4]> i", "y = one_hot(indices = i, one_hot_vector_size = 12);"),
              "i") == "0..11");
   // Lengths of a sequence of 6 steps: n > step.
@@ -141,7 +141,7 @@ TEST_CASE("made-up inputs: classes, lengths, positions, thresholds, divisors") {
   CHECK(Text(Parse("tensor<int32, [4]> n", "y = floor_div(x = 7, y = n);"), "n") == "1..9");
 }
 
-TEST_CASE("made-up inputs: slices are never empty") {
+TEST_CASE("generated inputs: slices are never empty") {
   Program p = Parse("tensor<fp32, [9, 5]> x, tensor<int32, [2]> b, tensor<int32, [2]> e",
                     "y = slice_by_index(x = x, begin = b, end = e);");
   for (int sample = 0; sample < 16; ++sample) {
@@ -164,7 +164,7 @@ TEST_CASE("made-up inputs: slices are never empty") {
               "y = slice_update(x = x, update = u, begin = n, end = m);") == "0..5");
 }
 
-TEST_CASE("made-up inputs: images and other scales") {
+TEST_CASE("generated inputs: images and other scales") {
   auto range = [](const std::string& body) {
     return Text(Parse("tensor<fp32, [1, 3, 8, 8]> x", body), "x");
   };
@@ -178,7 +178,7 @@ TEST_CASE("made-up inputs: images and other scales") {
   CHECK(range("y = clip(x = x, alpha = 0.0, beta = 96.0);") == "-6..102");
 }
 
-TEST_CASE("made-up inputs: eight bits take all their values, unless a scale says which") {
+TEST_CASE("generated inputs: 8-bit types take all values unless a scale restricts them") {
   auto range = [](const std::string& type, const std::string& scaled) {
     return Text(Parse("tensor<" + type + ", [1, 3, 8, 8]> x",
                       "f = cast(x = x, dtype = \"fp32\"); s = sub(x = f, y = 119.0); " + scaled),
@@ -189,24 +189,24 @@ TEST_CASE("made-up inputs: eight bits take all their values, unless a scale says
   CHECK(range("int32", "y = relu(x = s);") == "117..121");
 }
 
-TEST_CASE("made-up inputs: functions that are not defined everywhere") {
+TEST_CASE("generated inputs: functions with a restricted domain") {
   CHECK(Text(Parse("tensor<fp32, [8]> x", "y = sqrt(x = x);"), "x") == "0 + |N(0, 1)|");
   CHECK(NotFinite(Parse("tensor<fp32, [8]> x", "y = sqrt(x = x);")) == 0);
   CHECK(NotFinite(Parse("tensor<fp32, [8]> x", "y = log(x = x, epsilon = 0.0);")) == 0);
   CHECK(NotFinite(Parse("tensor<fp32, [8]> x", "a = sub(x = 1.0, y = x); y = acos(x = a);")) == 0);
   CHECK(NotFinite(Parse("tensor<fp32, [8]> x", "y = pow(x = x, y = 0.5);")) == 0);
-  // Integer exponents are defined everywhere.
+  // Powers with integer exponents are defined everywhere.
   CHECK(Text(Parse("tensor<fp32, [8]> x", "y = pow(x = x, y = 2.0);"), "x") == "N(0, 1)");
 }
 
-TEST_CASE("made-up inputs: masks of attention leave something in every row, either way") {
-  // 1 takes part.
+TEST_CASE("generated inputs: attention masks leave a valid position in every row") {
+  // 1 marks valid positions.
   std::string scores = "tensor<fp32, [2, 6]> s, tensor<int32, [2, 6]> m";
   Program one = Parse(scores,
                       "f = cast(x = m, dtype = \"fp32\"); a = sub(x = 1.0, y = f); "
                       "b = mul(x = a, y = -10000.0); c = add(x = s, y = b); "
                       "y = softmax(x = c, axis = -1);");
-  // 1 is left out.
+  // 1 marks masked positions.
   Program zero = Parse("tensor<fp32, [2, 6]> s, tensor<bool, [2, 6]> m",
                        "c = select(cond = m, a = -3e38, b = s); y = softmax(x = c, axis = -1);");
   CHECK(RangeOf(one, "m").valid == 1);
@@ -227,14 +227,14 @@ TEST_CASE("made-up inputs: masks of attention leave something in every row, eith
              "i") == "0..99");
 }
 
-TEST_CASE("made-up inputs: one truth takes both values") {
+TEST_CASE("generated inputs: a single boolean takes both values") {
   Program p = Parse("tensor<bool, []> b", "y = logical_not(x = b);");
   std::set<double> seen = Values(Made(p, "b", 0));
   for (double value : Values(Made(p, "b", 1))) seen.insert(value);
   CHECK(seen.size() == 2);
 }
 
-TEST_CASE("made-up inputs: loops run a few times") {
+TEST_CASE("generated inputs: loops run a few iterations") {
   Program p = Parse("tensor<int32, []> n, tensor<fp32, [2]> x",
                     "i, y = while_loop(loop_vars = (0, x))\n"
                     "  (int32 c, tensor<fp32, [2]> a) {\n"
@@ -244,13 +244,13 @@ TEST_CASE("made-up inputs: loops run a few times") {
   CHECK(Text(p, "n") == "0..4");
 }
 
-TEST_CASE("made-up inputs: sizes, from the lower bound to what work allows") {
+TEST_CASE("generated inputs: sizes range from the lower bound to the work limit") {
   Program p =
       Parse("tensor<fp32, [n, 1000]> x, tensor<fp32, [1000, 1000]> w", "y = matmul(x = x, y = w);");
   p.main()->symbols["n"].low = 2;
   p.main()->symbols["n"].high = 4096;
   CHECK(Made(p, "x", 0).dims() == Dims{2, 1000});
-  // A row takes a million: 999 stay below 1e9.
+  // A row costs a million multiply-adds: 999 rows stay below 1e9.
   int64_t most = Made(p, "x", 1).dims()[0];
   CHECK(most > 900);
   CHECK(most < 1000);
@@ -262,18 +262,18 @@ TEST_CASE("made-up inputs: sizes, from the lower bound to what work allows") {
   CHECK(Made(p, "x", 1).dims()[0] == 8);
   p.main()->symbols["n"].enumerated = {2, 4, 8};
   CHECK(std::set<int64_t>{2, 4, 8}.contains(Made(p, "x", 5).dims()[0]));
-  // What is given says the size of the rest.
+  // The given input determines the remaining sizes.
   Program two = Parse("tensor<fp32, [n]> x, tensor<fp32, [n]> z", "y = add(x = x, y = z);");
   two.main()->symbols["n"].high = 64;
   CHECK(Made(two, "z", 1, {{"x", Tensor::Full(DType::kFp32, {5}, 1)}}).dims() == Dims{5});
-  // A sum over an open dimension counts with its size.
+  // A sum over a dynamic dimension counts with its size.
   Program square = Parse("tensor<fp32, [n, n]> x", "y = matmul(x = x, y = x);");
   square.main()->symbols["n"].high = 100000;
   CHECK(Made(square, "x", 1).dims()[0] <= 1000);
 }
 
-TEST_CASE("made-up inputs: sizes that the operations can have") {
-  // Halves and doubles: only even sizes meet again.
+TEST_CASE("generated inputs: sizes are valid") {
+  // After down- and upsampling only even sizes fit again.
   Program p = Parse("tensor<fp32, [1, 1, n, 8]> x",
                     "a = avg_pool(x = x, kernel_sizes = [2, 2], strides = [2, 2], pad_type = "
                     "\"valid\", pad = [0, 0, 0, 0]);"
@@ -293,14 +293,14 @@ TEST_CASE("made-up inputs: sizes that the operations can have") {
   CHECK(seen.size() > 3);
 }
 
-TEST_CASE("made-up inputs: sizes that only go together, where the lower bounds cannot be had") {
+TEST_CASE("generated inputs: sizes are valid in combination if the lower bounds are not") {
   const std::string pooled =
       "p = max_pool(x = x, kernel_sizes = [5, 9], strides = [1, 1], pad_type = \"valid\", "
       "pad = [0, 0, 0, 0]);";
   Program pool = Parse("tensor<fp32, [1, 1, n, m]> x", pooled + " y = relu(x = p);");
   const std::string reflected = "p = pad(x = x, pad = [0, 0, 4, 8], mode = \"reflect\");";
   Program pad = Parse("tensor<fp32, [1, 1, n, m]> x", reflected + " y = relu(x = p);");
-  // Of two branches one must do, whichever data chooses.
+  // One of two branches must be valid if data decides between them.
   Program either = Parse("bool c, tensor<fp32, [1, 1, n, m]> x",
                          "y = cond(pred = c) () { " + reflected +
                              " } -> (p) () { r = " + reflected.substr(4) + " } -> (r);");
@@ -313,7 +313,7 @@ TEST_CASE("made-up inputs: sizes that only go together, where the lower bounds c
   }
 }
 
-TEST_CASE("made-up inputs: the same for a seed, others for another sample, ranges of the caller") {
+TEST_CASE("generated inputs: seeds, samples and the caller's ranges") {
   Program p = Parse(kTable + ", tensor<int32, [8]> i", "y = gather(x = t, indices = i, axis = 0);");
   CHECK(Made(p, "t", 3).SameBytes(Made(p, "t", 3)));
   CHECK_FALSE(Made(p, "t", 3).SameBytes(Made(p, "t", 4)));
@@ -326,7 +326,7 @@ TEST_CASE("made-up inputs: the same for a seed, others for another sample, range
   CHECK(Describe(made.ranges.at("t")) == "10..11.5");
 }
 
-TEST_CASE("made-up inputs: how many samples are worth it") {
+TEST_CASE("generated inputs: default number of samples") {
   CHECK(UsualSamples(*Parse("tensor<fp32, [4]> x", "y = relu(x = x);").main()) == 16);
   CHECK(UsualSamples(*Parse("tensor<fp32, [1000, 1000]> x, tensor<fp32, [1000, 1000]> w",
                             "y = matmul(x = x, y = w);")

@@ -1,4 +1,4 @@
-// Nested blocks, lists and states, executed.
+// Tests the execution of nested blocks, lists and states.
 #include "lib/engine/engine.h"
 #include "lib/ir/text.h"
 #include "lib/ops/row.h"
@@ -20,8 +20,8 @@ std::vector<double> Run(const Program& program, Tensor x) {
   return Execute(program, {{"x", std::move(x)}}).at("y").Doubles();
 }
 
-// Hand calculations.
-TEST_CASE("cond runs the block that pred names; blocks read values around them") {
+// Calculated by hand.
+TEST_CASE("cond runs the selected block, which may use outer values") {
   Program program = Parse(R"(
     s = reduce_sum(x = x, keep_dims = false);
     p = greater(x = s, y = 0.0);
@@ -32,7 +32,7 @@ TEST_CASE("cond runs the block that pred names; blocks read values around them")
   CHECK(Run(program, Pair(1, -2)) == std::vector<double>{1, -2});
 }
 
-TEST_CASE("while_loop runs while its condition holds, perhaps never") {
+TEST_CASE("while_loop runs while its condition holds, possibly never") {
   Program program = Parse(R"(
     n, y = while_loop(loop_vars = (const int32(0), x))
       (int32 i, tensor<fp32, [2]> a) {
@@ -47,7 +47,7 @@ TEST_CASE("while_loop runs while its condition holds, perhaps never") {
   CHECK(Run(program, Pair(10, 20)) == std::vector<double>{10, 20});
 }
 
-TEST_CASE("a variable may grow in a loop; blocks nest") {
+TEST_CASE("loop variables may grow, and blocks may be nested") {
   Program program = Parse(R"(
     n, y = while_loop(loop_vars = (const int32(0), x))
       (int32 i, tensor<fp32, [m]> a) { c = less(x = i, y = 3); } -> (c)
@@ -62,7 +62,7 @@ TEST_CASE("a variable may grow in a loop; blocks nest") {
   CHECK(Run(program, Pair(1, 2)) == std::vector<double>{1, 2, 1, 2, 10, 20, 1, 2});
 }
 
-TEST_CASE("a list goes through a loop") {
+TEST_CASE("a list can be a loop variable") {
   Program program = Parse(R"(
     l0 = make_list(elem_shape = (const int32(2)));
     n, l = while_loop(loop_vars = (const int32(0), l0))
@@ -77,7 +77,7 @@ TEST_CASE("a list goes through a loop") {
   CHECK(Run(program, Pair(1, 2)) == std::vector<double>{3, 6, 1, 2});
 }
 
-TEST_CASE("states are zero at first, and the caller's between runs") {
+TEST_CASE("states start as zero and belong to the caller between runs") {
   Program program = Parse(R"(
     a = read_state(input = s);
     b = add(x = a, y = x);
@@ -94,21 +94,21 @@ TEST_CASE("states are zero at first, and the caller's between runs") {
   CHECK(engine.Run({{"x", x}}).at("y").Doubles() == std::vector<double>{2, 4});
   states["s"] = Pair(10, 20).Cast(DType::kFp16);
   CHECK(engine.Run({{"x", x}}, states).at("y").Doubles() == std::vector<double>{22, 44});
-  // A run that fails leaves them alone.
+  // A failed run does not change them.
   CHECK_THROWS_WITH(engine.Run({}, states), ContainsSubstring("\"x\" is missing"));
   CHECK(states.at("s").Doubles() == std::vector<double>{11, 22});
   for (auto& [state, text] : std::vector<std::pair<States, std::string>>{
-           {{{"t", x}}, "there is no state \"t\""},
-           {{{"s", Pair(1, 2)}}, "state \"s\" is given as fp32 [2]"},
-           {{{"s", Tensor::Full(DType::kFp16, {3}, 0)}}, "state \"s\" is given as fp16 [3]"}})
+           {{{"t", x}}, "unknown state \"t\""},
+           {{{"s", Pair(1, 2)}}, "state \"s\" has type fp32 [2]"},
+           {{{"s", Tensor::Full(DType::kFp16, {3}, 0)}}, "state \"s\" has type fp16 [3]"}})
     CHECK_THROWS_WITH(engine.Run({{"x", x}}, state), ContainsSubstring(text));
   Engine other(*program.main(), {.arithmetic = EngineOptions::Arithmetic::kExact});
   CHECK(other.Run({{"x", x}}, states).at("y").Doubles() == std::vector<double>{24, 48});
   CHECK(states.at("s").dtype() == DType::kFp32);
-  CHECK_THROWS_WITH(engine.Run({{"x", x}, {"s", x}}), ContainsSubstring("no input \"s\""));
+  CHECK_THROWS_WITH(engine.Run({{"x", x}, {"s", x}}), ContainsSubstring("unknown input \"s\""));
 }
 
-TEST_CASE("a loop without end runs out of time") {
+TEST_CASE("an endless loop is stopped by the timeout") {
   Program program = Parse(R"(
     y = while_loop(loop_vars = x)
       (tensor<fp32, [2]> a) { t = reduce_sum(x = a, keep_dims = false); c = equal(x = t, y = t); } -> (c)
@@ -118,7 +118,7 @@ TEST_CASE("a loop without end runs out of time") {
   CHECK_THROWS_WITH(Execute(program, {{"x", Pair(1, 2)}}, options), ContainsSubstring("timeout"));
 }
 
-TEST_CASE("blocks that do not fit are refused") {
+TEST_CASE("invalid blocks are rejected") {
   auto refused = [](const std::string& body, const std::string& text) {
     CHECK_THROWS_WITH(Parse("p = const()[val = true]; " + body), ContainsSubstring(text));
   };

@@ -1,4 +1,4 @@
-// Loops of every instruction set of this processor give the bits of scalar code.
+// Tests that the loops for every supported instruction set are bit-identical to scalar code.
 #include "lib/engine/decoding.h"
 
 #include <cmath>
@@ -12,7 +12,7 @@
 namespace mlc::test {
 namespace {
 
-TEST_CASE("a block's levels are those of its elements") {
+TEST_CASE("scale_levels is equal to scaling the elements") {
   std::mt19937 random(7);
   constexpr int64_t kElements = 600;
   std::vector<uint8_t> bytes(kElements / 2);
@@ -47,7 +47,7 @@ TEST_CASE("a block's levels are those of its elements") {
                                      scaled.data());
                 else
                   loops.scale_unsigned(small.data(), how, count, scaled.data());
-                expected.push_back(-1.0f);  // nothing is written behind
+                expected.push_back(-1.0f);  // the end of the output is not overwritten
                 CHECK(scaled == expected);
                 if (!loops.scale_levels) continue;
                 loops.scale_levels(bytes.data(), first, has_sign ? kSignedLevels : kUnsignedLevels,
@@ -56,7 +56,7 @@ TEST_CASE("a block's levels are those of its elements") {
               }
 }
 
-TEST_CASE("blocks are multiplied without being stored") {
+TEST_CASE("dot_blocks is equal to a dot product of decoded elements") {
   std::mt19937 random(11);
   constexpr int64_t kElements = 384, kMost = 192;
   std::vector<uint8_t> bytes(kElements / 2);
@@ -67,7 +67,7 @@ TEST_CASE("blocks are multiplied without being stored") {
   std::vector<Half> usual, unusual;
   for (int i = 0; i < kElements / kInBlock; ++i) {
     usual.push_back(Half(static_cast<float>(random() % 4001) / 77.0f - 25));
-    // Subnormal ones, and those whose levels are, or reach the largest number.
+    // Subnormal scales, scales with subnormal levels, and levels that reach the largest number.
     for (float scale : {6e-8f, -3e-6f, 5e-5f, 0.0f, -8188.0f, 4000.0f})
       unusual.push_back(Half(scale));
   }
@@ -91,7 +91,7 @@ TEST_CASE("blocks are multiplied without being stored") {
                   expected += static_cast<double>(weight) * x[i - first];
                   size += std::fabs(static_cast<double>(weight) * x[i - first]);
                 }
-                if (std::isinf(size)) continue;  // which of the infinities meet is no matter
+                if (std::isinf(size)) continue;  // the order of infinities is unspecified
                 const PackedBlocks blocks{bytes.data(), scales.data(), block, has_sign, rounds};
                 CHECK(std::fabs(loops.dot_blocks(blocks, first, split.data(), count) - expected) <=
                       1e-6 * size);

@@ -36,11 +36,11 @@ struct Fixture {
   }
 };
 
-TEST_CASE("operations run in order and literals are operands") {
+TEST_CASE("operations run in order and accept literals") {
   Fixture f(Type::Tensor(DType::kFp32, {2, 3}));
   Value* y = f.b.Make("mul", {{"x", f.x}, {"y", 2.0}});
   f.main->body.SetOutputs({f.b.Make("relu", {{"x", f.b.Make("add", {{"x", y}, {"y", -4.0}})}})});
-  // Hand calculation.
+  // Calculated by hand.
   CHECK(f.Run(F32({2, 3}, {0, 1, 2, 3, 4, 5})).Doubles() == std::vector<double>{0, 0, 0, 2, 4, 6});
   EngineOptions plain;
   plain.kernels = EngineOptions::Kernels::kEval;
@@ -48,9 +48,9 @@ TEST_CASE("operations run in order and literals are operands") {
         std::vector<double>{0, 0, 0, 2, 4, 6});
 }
 
-// Convolutions leave images whose channels lie last; who takes no such image, who looks on and who
-// gets the outputs see them in order.
-TEST_CASE("layouts of images stay inside a run") {
+// Convolutions return channels-last images; other operations, observers and callers see them in
+// row-major order.
+TEST_CASE("image layouts are not visible outside a run") {
   Fixture f(Type::Tensor(DType::kFp32, {1, 3, 40, 50}));
   auto weight = [](Dims dims) { return RandomTensor(DType::kFp32, std::move(dims), 0, 1); };
   Value* y =
@@ -75,8 +75,8 @@ TEST_CASE("layouts of images stay inside a run") {
   CHECK(seen.size() == 5);
 }
 
-// Between kernels that compute in fp32 results of fp16 stay fp32: no byte changes, whoever reads them.
-TEST_CASE("results of fp16 are rounded however they are held") {
+// Between fp32 kernels, fp16 results are stored as fp32. This does not change a byte for any user.
+TEST_CASE("fp16 results are rounded in any storage type") {
   using Follow = std::function<std::vector<Value*>(Builder&, Value * x)>;
   auto weight = [](Dims dims) { return RandomTensor(DType::kFp16, std::move(dims), 0, 1); };
   auto conv = [&](Builder& b, Value* x) {
@@ -89,7 +89,7 @@ TEST_CASE("results of fp16 are rounded however they are held") {
       [&](Builder& b, Value* x) {
         return std::vector<Value*>{b.Make("mul", {{"x", x}, {"y", mean(b, x, {2, 3})}})};
       },
-      // Without a kernel.
+      // An operation without a kernel.
       [&](Builder& b, Value* x) {
         return std::vector<Value*>{mean(b, x, {1, 3})};
       },
@@ -130,9 +130,9 @@ TEST_CASE("results of fp16 are rounded however they are held") {
     }
 }
 
-// Each chain of operations that runs as one kernel, on both sides of the sizes from which on it takes
-// several threads, gives the bytes that its operations give one by one.
-TEST_CASE("chains give the bytes of their operations") {
+// Each chain of operations that one kernel computes gives the same bytes as its operations one by
+// one, below and above the size for several threads.
+TEST_CASE("chains are bit-identical to their operations") {
   using Follow = std::function<Value*(Builder&, Value * x, Value * own)>;
   auto make = [](Builder& b, const char* op, Value* x) { return b.Make(op, {{"x", x}}); };
   auto two = [](Builder& b, const char* op, Value* x, Builder::Arg y) {
@@ -158,12 +158,12 @@ TEST_CASE("chains give the bytes of their operations") {
         Value* gate = make(b, "relu6", two(b, "add", x, {"y", 3.0}));
         return two(b, "real_div", two(b, "mul", x, {"y", gate}), {"y", own});
       },
-      // Longer than a chain may be.
+      // Longer than the maximum length of a chain.
       [&](Builder& b, Value* x, Value*) {
         for (int i = 0; i < 9; ++i) x = two(b, i % 2 ? "add" : "mul", x, {"y", 0.7});
         return x;
       },
-      // What others use too ends a chain.
+      // A result with other users ends a chain.
       [&](Builder& b, Value* x, Value*) {
         Value* y = make(b, "square", make(b, "tanh", x));
         return two(b, "add", y, {"y", b.Make("softmax", {{"x", y}, {"axis", -1}})});
@@ -204,7 +204,7 @@ TEST_CASE("chains give the bytes of their operations") {
         }
 }
 
-TEST_CASE("reproducible kernels give the bytes of eval on any number of threads") {
+TEST_CASE("reproducible kernels are bit-identical to eval with any number of threads") {
   Fixture f(Type::Tensor(DType::kFp16, {1, 8, Dim::Symbol("h") + 3, 40}));
   f.main->symbols["h"] = {1, 50};
   Value* y = f.b.Make("conv", {{"x", f.x},
@@ -225,11 +225,11 @@ TEST_CASE("reproducible kernels give the bytes of eval on any number of threads"
   }
 }
 
-TEST_CASE("faithful arithmetic rounds and overflows as fp16, exact does not") {
+TEST_CASE("faithful arithmetic rounds and overflows in fp16, exact arithmetic does not") {
   Fixture f(Type::Tensor(DType::kFp16, {2}));
   Value* y = f.b.Make("mul", {{"x", f.x}, {"y", 512.0}});
   f.main->body.SetOutputs({f.b.Make("mul", {{"x", y}, {"y", 1.0 / 512}})});
-  // 2049 rounds to 2048 as an fp16 input; 200 * 512 is above 65504.
+  // 2049 rounds to 2048 as an fp16 input; 200 * 512 exceeds 65504.
   Tensor faithful = f.Run(F16({2}, {1, 200}));
   CHECK(faithful.dtype() == DType::kFp16);
   CHECK(faithful.Doubles() == std::vector<double>{1, INFINITY});
@@ -241,7 +241,7 @@ TEST_CASE("faithful arithmetic rounds and overflows as fp16, exact does not") {
   CHECK(f.Run(F16({2}, {1, 200}), options).Doubles() == std::vector<double>{1, 200});
 }
 
-TEST_CASE("casts to fp16 stay fp32 in exact arithmetic where an operation reads the result") {
+TEST_CASE("exact arithmetic ignores casts to fp16 whose result an operation uses") {
   Fixture f(Type::Tensor(DType::kFp32, {1}));
   Value* y = f.b.Make("relu", {{"x", f.b.Cast(f.x, DType::kFp16)}});
   f.main->body.SetOutputs({f.b.Cast(y, DType::kFp32)});
@@ -251,7 +251,7 @@ TEST_CASE("casts to fp16 stay fp32 in exact arithmetic where an operation reads 
   CHECK(f.Run(F32({1}, {1e5f})).Double(0) == INFINITY);
 }
 
-TEST_CASE("a cast to fp16 and back rounds in exact arithmetic, too") {
+TEST_CASE("exact arithmetic rounds in a cast to fp16 and back") {
   Fixture f(Type::Tensor(DType::kFp32, {2}));
   f.main->body.SetOutputs({f.b.Cast(f.b.Cast(f.x, DType::kFp16), DType::kFp32)});
   EngineOptions options;
@@ -259,7 +259,7 @@ TEST_CASE("a cast to fp16 and back rounds in exact arithmetic, too") {
   CHECK(f.Run(F32({2}, {1e5f, 2049}), options).Doubles() == std::vector<double>{INFINITY, 2048});
 }
 
-TEST_CASE("one engine runs on several sizes of a symbol") {
+TEST_CASE("an engine runs with several sizes of a symbol") {
   Dim n = Dim::Symbol("n");
   Fixture f(Type::Tensor(DType::kFp32, {n, 2}));
   f.main->symbols["n"] = {1, 8, {}};
@@ -277,7 +277,7 @@ TEST_CASE("one engine runs on several sizes of a symbol") {
                     ContainsSubstring("n from 1 to 8"));
 }
 
-TEST_CASE("an input that may be empty") {
+TEST_CASE("an input may be empty") {
   Dim n = Dim::Symbol("n");
   Fixture f(Type::Tensor(DType::kFp32, {n - 1, n}));
   f.main->symbols["n"] = {1, 4, {1, 2, 4}};
@@ -302,10 +302,11 @@ TEST_CASE("inputs are checked") {
   fails({{"x", F32({2, 2}, {1, 2, 3, 4})}}, "dimension 1 is 2");
   fails({{"x", F32({2}, {1, 2})}}, "expected: fp32 [2, 3]");
   fails({{"x", Tensor::Full(DType::kInt32, {2, 3}, 0)}}, "int32 [2, 3]");
-  fails({{"x", Tensor::Full(DType::kFp32, {2, 3}, 0)}, {"z", F32({1}, {0})}}, "no input \"z\"");
+  fails({{"x", Tensor::Full(DType::kFp32, {2, 3}, 0)}, {"z", F32({1}, {0})}},
+        "unknown input \"z\"");
 }
 
-TEST_CASE("observers see results, replace them and may stop a run; time runs out") {
+TEST_CASE("observers see and replace results and stop a run; timeout") {
   Fixture f(Type::Tensor(DType::kFp32, {2}));
   Value* y = f.b.Make("relu", {{"x", f.x}});
   f.main->body.SetOutputs({f.b.Make("abs", {{"x", y}})});
@@ -329,13 +330,13 @@ TEST_CASE("observers see results, replace them and may stop a run; time runs out
 
 TEST_CASE("errors name the operation") {
   Fixture f(Type::Tensor(DType::kInt32, {1}));
-  // The shape comes at run time; a hostile one must not be allocated.
+  // The shape is computed at run time; an excessive one must not be allocated.
   f.main->body.SetOutputs({f.b.Make("fill", {{"shape", f.x}, {"value", 1.0}})});
   CHECK(f.Run(Tensor::Vector<int32_t>({3})).Doubles() == std::vector<double>{1, 1, 1});
   CHECK_THROWS_WITH(f.Run(Tensor::Vector<int32_t>({-1})), ContainsSubstring("fill"));
 }
 
-TEST_CASE("running leaves the caller's OpenMP threads as they are") {
+TEST_CASE("a run preserves the caller's number of OpenMP threads") {
   auto set = reinterpret_cast<void (*)(int)>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
   auto get = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "omp_get_max_threads"));
   if (!set || !get) {
@@ -352,7 +353,7 @@ TEST_CASE("running leaves the caller's OpenMP threads as they are") {
   set(before);
 }
 
-TEST_CASE("MLC_THREADS is the engine's too") {
+TEST_CASE("the engine uses MLC_THREADS") {
   const char* before = getenv("MLC_THREADS");
   std::string saved = before ? before : "";
   Fixture f(Type::Tensor(DType::kFp32, {2}));

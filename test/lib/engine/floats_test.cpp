@@ -8,8 +8,8 @@
 namespace mlc::test {
 namespace {
 
-// With what is left of a vector, and in place.
-TEST_CASE("arrays are converted as single elements are") {
+// Includes the remainder of a vector, and conversions in place.
+TEST_CASE("array conversions are equal to element conversions") {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   std::vector<float> values = {0,     -0.0f,     1,          65504, 65520, 1e9f,
                                -1e9f, kInfinity, -kInfinity, 6e-8f, 1e-9f, 0.1f};
@@ -34,8 +34,8 @@ TEST_CASE("arrays are converted as single elements are") {
   }
 }
 
-// A wide result of fp16 holds the values that a narrow one has, put in parts or taken as a whole.
-TEST_CASE("a wide result is rounded") {
+// A wide fp16 result has the same values as a narrow one, whether stored in parts or as a whole.
+TEST_CASE("a wide result is rounded to fp16") {
   for (int64_t size : {5, 40000})
     for (int threads : {1, 2})
       for (bool put : {false, true}) {

@@ -1,5 +1,6 @@
-// Products in double against plain loops that add in the order that gemm.h states: every bit, with each
-// instruction set of this processor and several numbers of threads. Those in float within rounding.
+// Compares products in double with plain loops in the order that gemm.h defines: bit for bit, for
+// each supported instruction set and several numbers of threads. Products in float are compared
+// within rounding.
 #include "lib/engine/gemm.h"
 
 #include <random>
@@ -17,7 +18,7 @@ std::vector<float> Normal(int64_t count, uint32_t seed) {
   return values;
 }
 
-// volatile: rounded at each step, whatever the compiler would make of the expression.
+// volatile: rounds at each step, however the compiler evaluates the expression.
 double SumInOrder(double c, const std::vector<float>& a, const std::vector<float>& b, int64_t i,
                   int64_t j, int64_t k, int64_t n) {
   volatile double sum = c;
@@ -37,7 +38,7 @@ std::vector<float> Transposed(const std::vector<float>& x, int64_t rows, int64_t
 
 }  // namespace
 
-TEST_CASE("products in double are sums in order") {
+TEST_CASE("products in double are ordered sums") {
   struct Case {
     int64_t m, k, n;
   };
@@ -74,7 +75,7 @@ TEST_CASE("products in double are sums in order") {
   }
 }
 
-TEST_CASE("products in float sum the same products") {
+TEST_CASE("products in float agree within rounding") {
   for (auto [m, k, n] : {std::array<int64_t, 3>{1, 1, 1}, {7, 255, 15}, {13, 513, 31}}) {
     std::vector<float> a = Normal(m * k, 1), b = Normal(k * n, 2);
     for (const ProductLoops& loops : AvailableLoops()) {
@@ -95,7 +96,7 @@ TEST_CASE("products in float sum the same products") {
   }
 }
 
-TEST_CASE("dots in double are sums in order") {
+TEST_CASE("dot products in double are ordered sums") {
   for (int64_t count : {0, 1, 3, 4, 11, 64}) {
     constexpr int64_t kRows = 16;
     std::vector<float> a = Normal(kRows * (count + 1), 1), b = Normal(count, 2);
@@ -111,10 +112,10 @@ TEST_CASE("dots in double are sums in order") {
   }
 }
 
-TEST_CASE("special values go through products") {
+TEST_CASE("products propagate special values") {
   const float inf = INFINITY, max = std::numeric_limits<float>::max(),
               tiny = std::numeric_limits<float>::denorm_min();
-  // Hand calculation; the second row overflows in the sum, the last stays subnormal.
+  // Calculated by hand; the second row overflows in the sum, the last one stays subnormal.
   std::vector<float> a = {inf, 1, max, max, tiny, 0}, b = {1, 1};
   for (const ProductLoops& loops : AvailableLoops()) {
     std::vector<float> c(3, 0.0f);

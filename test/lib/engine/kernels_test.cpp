@@ -1,5 +1,5 @@
-// Every kernel against the row's eval, on generated operands: odd sizes, groups, dilations, uneven
-// paddings, broadcasts.
+// Compares every kernel with the row's eval, on generated operands: odd sizes, groups, dilations,
+// asymmetric padding, broadcasting.
 #include "lib/engine/kernels.h"
 
 #include <fmt/ranges.h>
@@ -26,7 +26,7 @@ Tensor Ints(const std::vector<int32_t>& v) { return Tensor::Vector(v); }
 // fp32 rounding, or one unit in the last place of fp16.
 constexpr Budget kFp32Rounding{2e-6, 2e-6}, kFp16Rounding{1e-3, 1e-3};
 
-// Every image, so that its channels lie last.
+// Converts every image to channels-last.
 void LayChannelsLast(std::vector<In>& operands) {
   ImageLayout last(true);
   for (In& in : operands)
@@ -35,7 +35,7 @@ void LayChannelsLast(std::vector<In>& operands) {
       in.value = last.Shown(last.Laid(in.value));
 }
 
-// With operands of fp16 held as fp32.
+// Stores fp16 operands as fp32.
 std::vector<In> Widened(std::vector<In> operands) {
   for (In& in : operands)
     if (in.value.dtype() == DType::kFp16 && !in.value.is_lazy())
@@ -48,10 +48,10 @@ bool Has(std::span<const std::string_view> names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// Runs the kernels on several numbers of threads, twice, the second time on other values of x, and
-// where they take any layout a third time, on images whose channels lie last. What is reproducible
-// gives the bytes of eval. Kernels that take fp16 held as fp32 give the same bytes then. False
-// when there is none for these types.
+// Runs the kernels with several numbers of threads, first on the given operands, then on other
+// values of x, then on channels-last images if they accept any layout. Reproducible kernels must be
+// bit-identical to eval, and kernels that accept fp16 stored as fp32 must give the same bytes for
+// it. Returns false if there is no kernel for these types.
 [[nodiscard]] bool CheckOnce(std::string_view op, std::vector<In> operands, const Names& varying) {
   const OpDef& def = Ops().At(op);
   INFO(op);
@@ -59,9 +59,9 @@ bool Has(std::span<const std::string_view> names, std::string_view name) {
   for (const In& in : operands) constant[def.Find(in.param)] = !Has(varying, in.param);
   InferContext inferred = Infer(op, operands);
   REQUIRE_FALSE(FindKernels(op).empty());
-  std::vector<std::pair<Kernel, bool>> kernels;  // with whether it is reproducible
+  std::vector<std::pair<Kernel, bool>> kernels;  // and whether it is reproducible
   PreparedWeights prepared;
-  // OpenMP makes and ends threads whenever their number changes.
+  // OpenMP creates and destroys threads whenever their number changes.
   for (int threads : {1, 2, 5})
     for (bool reproducible : {false, true})
       if (Kernel kernel = MakeKernel(FindKernels(op, reproducible),
@@ -100,7 +100,7 @@ bool Has(std::span<const std::string_view> names, std::string_view name) {
   return true;
 }
 
-// Also with weights that are held in less than fp32 and stay so.
+// Also runs with weights that are stored in fewer bits than fp32.
 [[nodiscard]] bool Check(std::string_view op, std::vector<In> operands,
                          const Names& varying = {"x"}) {
   const bool checked = CheckOnce(op, operands, varying);
@@ -120,7 +120,7 @@ bool Has(std::span<const std::string_view> names, std::string_view name) {
   return checked;
 }
 
-// Cases of one test, with numbers from a fixed seed.
+// The cases of one test, with random numbers from a fixed seed.
 struct Generator {
   std::mt19937 random{7};
   int64_t stream = 0;
@@ -166,7 +166,7 @@ TEST_CASE("convolution kernels agree with eval") {
   CHECK(ran == 60);
 }
 
-TEST_CASE("kernels take images whose channels lie last") {
+TEST_CASE("kernels accept channels-last images") {
   Generator g;
   ImageLayout last(true);
   for (int i = 0; i < 18; ++i) {
@@ -223,9 +223,9 @@ TEST_CASE("kernels take images whose channels lie last") {
   }
 }
 
-TEST_CASE("convolutions of single channels agree with eval") {
+TEST_CASE("depthwise convolution kernels agree with eval") {
   Generator g;
-  for (int64_t outs : {1, 2, 5, 6, 7})  // of each group; from 6 on as a product
+  for (int64_t outs : {1, 2, 5, 6, 7})  // per group; from 6 on computed as a product
     for (int i = 0; i < 6; ++i) {
       size_t spatial = 1 + i % 3;
       int64_t groups = g.Int(1, 19);
@@ -244,7 +244,7 @@ TEST_CASE("convolutions of single channels agree with eval") {
     }
 }
 
-TEST_CASE("products without elements or without summands agree with eval") {
+TEST_CASE("products without elements or terms agree with eval") {
   Generator g;
   CHECK(Check("conv", {{"x", g.Floats({0, 2, 5, 5})}, {"weight", g.Floats({3, 2, 3, 3})}}));
   CHECK(Check("linear", {{"x", g.Floats({0, 4})}, {"weight", g.Floats({3, 4})}}));
@@ -273,7 +273,7 @@ TEST_CASE("recurrent kernels agree with eval") {
                                                              : i % 2 ? "reverse"
                                                                      : "forward")},
                                 {"output_sequence", Flag(g.Int(0, 1))}};
-    // Small weights, or linear and relu would grow beyond fp16.
+    // Small weights, since linear and relu would otherwise exceed fp16.
     auto constant = [&](const char* name, Dims dims) {
       Tensor values = g.Floats(std::move(dims));
       std::vector<float> small;
@@ -306,8 +306,8 @@ TEST_CASE("recurrent kernels agree with eval") {
   }
 }
 
-// Also further than by a stride, which oneDNN does not do.
-TEST_CASE("a transposed convolution may be extended by output_shape") {
+// Also by more than a stride, which oneDNN does not support.
+TEST_CASE("output_shape may extend a transposed convolution") {
   Generator g;
   CHECK(Check("conv_transpose", {{"x", g.Floats({1, 2, 4, 4})},
                                  {"weight", g.Floats({2, 3, 3, 3})},
@@ -321,9 +321,9 @@ TEST_CASE("a transposed convolution may be extended by output_shape") {
                                  {"output_shape", Ints({1, 3, 12, 13})}}));
 }
 
-TEST_CASE("kernels that are large enough for several threads agree with eval") {
+TEST_CASE("kernels with several threads agree with eval") {
   Generator g;
-  for (int64_t size : {32, 48, 648}) {  // to both sides of 2^16 multiplications
+  for (int64_t size : {32, 48, 648}) {  // below and above 2^16 multiplications
     CHECK(Check("linear", {{"x", g.Floats({size, size})}, {"weight", g.Floats({size, size})}}));
     CHECK(Check("conv", {{"x", g.Floats({1, 64, size / 16, size / 16})},
                          {"weight", g.Floats({168, 64, 1, 1})}}));
@@ -331,9 +331,8 @@ TEST_CASE("kernels that are large enough for several threads agree with eval") {
   }
 }
 
-// To both sides of 2^15 elements; a slice of a dimension, and what is left of a block of columns.
-TEST_CASE(
-    "elementwise kernels and sums that are large enough for several threads agree with eval") {
+// Below and above 2^15 elements; a slice of a dimension, and the remainder of a block of columns.
+TEST_CASE("elementwise and sum kernels with several threads agree with eval") {
   Generator g;
   for (DType dtype : {DType::kFp32, DType::kFp16})
     for (int64_t size : {31, 33}) {
@@ -344,7 +343,7 @@ TEST_CASE(
                   {"x", "y"}));
       CHECK(Check("add", {{"x", g.Floats({size * 1021}, dtype)}, {"y", g.Floats({1}, dtype)}}));
       CHECK(Check("sub", {{"x", g.Floats({1021, 1}, dtype)}, {"y", g.Floats({1, size}, dtype)}}));
-      // Of each element two of those are counted.
+      // Two of these per element are counted.
       CHECK(Check("softmax", {{"x", g.Floats({size, 509}, dtype)}, {"axis", Num(-1)}}));
       CHECK(Check("layer_norm", {{"x", g.Floats({size, 509}, dtype)}, {"axes", Ints({1})}}));
       for (std::string_view op : {"reduce_mean", "reduce_sum", "reduce_max"})
@@ -355,14 +354,14 @@ TEST_CASE(
     }
 }
 
-// More products of taps and positions than are kept at once.
+// More products of taps and positions than are stored at once.
 TEST_CASE("a large transposed convolution agrees with eval") {
   Generator g;
   CHECK(
       Check("conv_transpose", {{"x", g.Floats({1, 1, 2000})}, {"weight", g.Floats({1, 3, 1000})}}));
 }
 
-TEST_CASE("weights that come at run time") {
+TEST_CASE("kernels accept run-time weights") {
   Generator g;
   CHECK(Check("conv", {{"x", g.Floats({1, 4, 6, 6})}, {"weight", g.Floats({8, 4, 3, 3})}},
               {"x", "weight"}));
@@ -400,9 +399,9 @@ TEST_CASE("matrix products agree with eval") {
   CHECK_FALSE(Check("matmul", {{"x", I32({1, 2}, {1, 2})}, {"y", I32({2, 1}, {3, 4})}}));
 }
 
-// Of weights that stay as they are so many are laid out at a time that parts of the outputs, and a last
-// part that is smaller, come to be; few vectors, long rows and groups are on the other side of rules.
-TEST_CASE("products of large weights that stay as they are agree with eval") {
+// Encoded weights are expanded in several parts of the outputs, the last of which is smaller; few
+// vectors, long rows and groups take other code paths.
+TEST_CASE("products of large encoded weights agree with eval") {
   FixedDraw draw;
   Generator g;
   auto halves = [&](Dims dims) { return draw.Floats(std::move(dims), DType::kFp16).InMemory(); };
@@ -472,7 +471,7 @@ TEST_CASE("products of encoded weights agree with eval") {
     }
 }
 
-TEST_CASE("few vectors times blocks of four bits agree with eval") {
+TEST_CASE("products of few vectors and 4-bit blocks agree with eval") {
   Generator g;
   constexpr int64_t kRows = 45, kColumns = 192;
   std::vector<std::byte> bytes(kRows * kColumns / 2);
@@ -507,14 +506,14 @@ TEST_CASE("attention agrees with eval") {
                                 {"key", g.Floats(dims(keys, width), dtype)},
                                 {"value", g.Floats(dims(keys, g.Int(1, 20)), dtype)}};
     if (i % 3 == 1) operands.push_back({"attn_mask", g.Floats({rows, keys}, dtype)});
-    if (i % 3 == 2) {  // the first key is seen by all
+    if (i % 3 == 2) {  // the first key is visible to all rows
       std::vector<int32_t> seen = g.List(keys, 0, 1);
       seen[0] = 1;
       operands.push_back({"attn_mask", Tensor::Of(Dims{1, keys}, seen).Cast(DType::kBool)});
     }
     CHECK(Check("scaled_dot_product_attention", operands, {"query", "key", "value"}));
   }
-  // Nothing is seen: NaN, in eval too; many keys on several threads.
+  // All keys are masked: NaN, in eval too; many keys on several threads.
   CHECK(Check("scaled_dot_product_attention",
               {{"query", g.Floats({1, 2, 3})},
                {"key", g.Floats({1, 4, 3})},
@@ -526,7 +525,7 @@ TEST_CASE("attention agrees with eval") {
                {"key", g.Floats({6, 300, 16})},
                {"value", g.Floats({6, 300, 16})}},
               {}));
-  // More rows than are done at a time, each with numbers of its own added.
+  // More rows than are computed at a time, each with its own additive mask.
   CHECK(Check("scaled_dot_product_attention",
               {{"query", g.Floats({2, 130, 8})},
                {"key", g.Floats({2, 70, 8})},
@@ -608,7 +607,7 @@ TEST_CASE("elementwise kernels agree with eval") {
   CHECK(Check("cast", {{"x", positive}, {"dtype", Tensor::String("fp16")}}, {}));
 }
 
-TEST_CASE("binary kernels broadcast as eval does") {
+TEST_CASE("binary kernels broadcast like eval") {
   Generator g;
   for (const char* op : {"add", "sub", "mul", "real_div", "maximum", "minimum"}) {
     for (int i = 0; i < 12; ++i) {

@@ -9,7 +9,8 @@
 namespace mlc::test {
 namespace {
 
-// Lays `height` rows of `width` weights, `more` apart, and looks at each place.
+// Lays out `height` rows of `width` weights with a row distance of width + `more`, and checks each
+// position.
 void CheckLaying(int64_t height, int64_t width, int64_t more, const Placement& placement) {
   FixedDraw draw;
   const int64_t row = width + more, first = 3;
@@ -33,13 +34,13 @@ std::vector<int32_t> Places(int64_t count, auto&& place) {
   return places;
 }
 
-// To both sides of what is read and turned at once, and of what is worth threads.
-TEST_CASE("weights are laid where they belong") {
+// Below and above the block sizes for reading and transposing, and the size for several threads.
+TEST_CASE("Lay writes weights to their positions") {
   for (int64_t height : {1, 7, 8, 9, 16, 41})
     for (int64_t width : {1, 7, 8, 40, 511, 512, 513, 1100})
       for (int64_t more : {0, 5}) {
         const int64_t padded = (height + 15) / 16 * 16;
-        // Columns of 16 rows; the columns in another order; what stays row by row; single elements.
+        // Columns of 16 rows; permuted columns; contiguous rows; single elements.
         CheckLaying(height, width, more,
                     {Places(height, [&](int64_t i) { return i / 16 * 16 * width + i % 16; }),
                      Places(width, [](int64_t j) { return j * 16; }), padded * width});

@@ -1,4 +1,4 @@
-"""What a loop carries is changed where it lies: twice the iterations take about twice the time, whatever is joined."""
+"""Tests that loop-carried values are updated in place: twice the iterations take about twice the time, whatever is joined."""
 import pathlib
 import sys
 
@@ -12,7 +12,7 @@ WIDTH = 2000
 
 
 def loop(folder):
-    """Joins WIDTH numbers each time."""
+    """Joins WIDTH numbers in each iteration."""
     nodes = [wire.node("Neg", ["a"], ["b"]), wire.node("Identity", ["go"], ["on"]), wire.node("Identity", ["b"], ["s"])]
     vector = [wire.value_info(name, 1, [WIDTH]) for name in ("a", "b", "s")]
     body = wire.graph(nodes, [wire.value_info("i", 7, []), wire.value_info("go", 9, []), vector[0]], [wire.value_info("on", 9, []), *vector[1:]])
@@ -36,7 +36,7 @@ def seconds(folder, trips):
 
 
 def test_time_is_linear_in_iterations(folder):
-    """2,000 copies of the 16 MB that are joined would take 64 times as long as 250 of 2 MB."""
+    """Copies would take 64 times as long: 2,000 of 16 MB instead of 250 of 2 MB."""
     loop(folder)
     few, many = (min(seconds(folder, trips) for _ in range(2)) for trips in (250, 2000))
     assert many < 24 * few + 0.1, f"{few:.3f} s for 250 iterations, {many:.3f} s for 2000"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The engine's loops run on the threads of the OpenMP library that oneDNN has, not on those of what else the process holds: a
-library that is loaded before all others has GOMP_parallel too, and notes who calls it."""
+"""Tests that the engine uses the threads of oneDNN's OpenMP library, not those of another one in the same process: a preloaded
+library also defines GOMP_parallel and records its callers."""
 import pathlib
 import shutil
 import subprocess

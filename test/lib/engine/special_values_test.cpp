@@ -1,5 +1,5 @@
-// Kernels on special values, element by element against the row's eval: NaN where it has NaN, its
-// infinities, its zeros with their signs.
+// Compares kernels with the row's eval on special values, element by element: NaN, infinities, and
+// zeros with their signs.
 #include "lib/engine/kernels.h"
 #include "test/catch.h"
 #include "test/lib/ops/evaluate.h"
@@ -14,7 +14,7 @@ const std::vector<float> kSpecial = {
     1.0f,  -1.0f,    0.5f,      -0.5f,  1e-4f, -1e-4f, 1e-8f, -1e-8f, 10.0f,  -10.0f, 50.0f,
     89.0f, -89.0f,   -104.0f,   104.0f, 1e20f, -1e20f, 2.0f,  0.625f, 0.4f,   -0.4f,  3e38f};
 
-// What of the kernel's result is not eval's; a zero's sign matters where `zeros`.
+// Returns the elements that differ from eval; the sign of a zero matters if `zeros` is set.
 std::string Differences(std::string_view op, const std::vector<In>& operands, bool zeros) {
   const OpDef& def = Ops().At(op);
   std::vector<bool> constant(def.canonical().params.size(), true);
@@ -32,7 +32,8 @@ std::string Differences(std::string_view op, const std::vector<In>& operands, bo
                       expected = Evaluate(op, operands).Doubles();
   for (size_t i = 0; i < expected.size(); ++i) {
     double a = got[i], b = expected[i];
-    // Subnormal results may be flushed, that of silu's sigmoid too, which x up to 104 multiplies.
+    // Subnormal results may be flushed, including that of silu's sigmoid, which is multiplied by up
+    // to 104.
     bool same = a == b || (std::isnan(a) && std::isnan(b)) ||
                 (std::isfinite(a) && std::isfinite(b) &&
                  std::fabs(a - b) <= 3e-6 * std::fabs(b) + (op == "silu" ? 104 : 1) * 3e-38);
@@ -44,7 +45,7 @@ std::string Differences(std::string_view op, const std::vector<In>& operands, bo
 
 }  // namespace
 
-TEST_CASE("elementwise kernels on special values") {
+TEST_CASE("elementwise kernels preserve special values") {
   Tensor x = Tensor::Vector(kSpecial);
   auto number = [](float v) { return Tensor::Scalar<float>(v); };
   std::string wrong;
@@ -70,7 +71,7 @@ TEST_CASE("elementwise kernels on special values") {
   CHECK(wrong == "");
 }
 
-TEST_CASE("binary kernels on special values") {
+TEST_CASE("binary kernels preserve special values") {
   int64_t n = static_cast<int64_t>(kSpecial.size());
   Tensor x = Tensor::Of<float>({n, 1}, kSpecial), y = Tensor::Of<float>({1, n}, kSpecial);
   std::string wrong;
@@ -83,7 +84,7 @@ TEST_CASE("binary kernels on special values") {
   CHECK(wrong == "");
 }
 
-TEST_CASE("reduction kernels on special values") {
+TEST_CASE("reduction kernels preserve special values") {
   const float inf = INFINITY;
   Tensor x = Tensor::Of<float>(
       {10, 3}, {1,   NAN, 2,   NAN,  1,    2,    inf,  1, 2,  -inf,   1,     2, inf, -inf, 1,

@@ -1,4 +1,4 @@
-// States that change where they lie, and those that must not. Hand calculations.
+// Tests which states are updated in place. Calculated by hand.
 #include "lib/engine/engine.h"
 #include "lib/ir/text.h"
 #include "lib/ops/row.h"
@@ -9,7 +9,7 @@ namespace {
 
 using Arithmetic = EngineOptions::Arithmetic;
 
-// A state s of four elements, of which b has x in the place of those from i on.
+// A state s of four elements; b is s with x instead of the elements from i on.
 Program Parse(const std::string& body, const std::string& outputs = "y") {
   Program program = ParseText(
       "func main<ios18>(tensor<fp16, [2]> x, tensor<int32, [1]> i, state<tensor<fp16, [4]>> s) {\n"
@@ -30,11 +30,11 @@ const std::byte* Place(const States& states) { return states.at("s").InPlace(0, 
 
 struct Case {
   std::string after;
-  std::vector<double> y, state;  // of a second run
-  bool moves = true;             // what the state holds lies elsewhere after it
+  std::vector<double> y, state;  // results of a second run
+  bool moves = true;             // whether the content of the state was copied
 };
 
-TEST_CASE("a state is changed where it lies if nobody wants what it held") {
+TEST_CASE("a state is updated in place if its old content has no other use") {
   const auto arithmetic = GENERATE(Arithmetic::kFaithful, Arithmetic::kExact);
   const std::vector<double> before{1, 2, 0, 0}, after{1, 3, 4, 0};
   const auto [body, y, state, moves] = GENERATE_REF(values<Case>({
@@ -67,7 +67,7 @@ TEST_CASE("a state is changed where it lies if nobody wants what it held") {
   if (state == after) CHECK(states.at("s").range().high > range.high);
 }
 
-TEST_CASE("what others hold of a state stays") {
+TEST_CASE("an in-place update preserves other references to a state") {
   Program program = Parse("write_state(input = s, data = b); y = read_state(input = s);");
   Engine engine(*program.main());
   States states;
@@ -87,7 +87,7 @@ TEST_CASE("what others hold of a state stays") {
   CHECK(mine == std::vector<std::byte>(8));
 }
 
-TEST_CASE("observers keep what they saw") {
+TEST_CASE("an in-place update preserves results held by observers") {
   Program program = Parse("write_state(input = s, data = b); y = read_state(input = s);");
   std::vector<Tensor> seen;
   EngineOptions options;
@@ -104,8 +104,8 @@ TEST_CASE("observers keep what they saw") {
   CHECK(seen[3].Doubles() == std::vector<double>{1, 3, 4, 0});
 }
 
-TEST_CASE("a run that fails puts states back that it changed") {
-  // The second change overlaps the first; there is no element 6 of four.
+TEST_CASE("a failed run restores changed states") {
+  // The second change overlaps the first; element 6 of four does not exist.
   Program program = Parse(R"(
     write_state(input = s, data = b);
     c = read_state(input = s);

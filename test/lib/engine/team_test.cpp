@@ -13,7 +13,7 @@
 namespace mlc::test {
 namespace {
 
-TEST_CASE("a team does each item once") {
+TEST_CASE("OnTeam calls the function once per item") {
   for (int threads : {1, 2, 5})
     for (int64_t count : {0, 1, 2, 7, 100}) {
       std::vector<std::atomic<int>> done(static_cast<size_t>(count));
@@ -22,7 +22,7 @@ TEST_CASE("a team does each item once") {
     }
 }
 
-TEST_CASE("what an item of a team throws is thrown when all are done") {
+TEST_CASE("OnTeam rethrows an exception at the end") {
   for (int threads : {1, 2, 5}) {
     std::atomic<int> done = 0;
     CHECK_THROWS_AS(OnTeam(20, threads,
@@ -35,7 +35,7 @@ TEST_CASE("what an item of a team throws is thrown when all are done") {
   }
 }
 
-TEST_CASE("parts hold each element once, and are one where the work is small") {
+TEST_CASE("OnTeamInParts covers each element once, and uses one part for little work") {
   for (int threads : {1, 2, 5})
     for (int64_t cost : {1, 1000})
       for (int64_t count : {0, 1, 3, 32, 33, 32767, 32768, 50001}) {
@@ -56,8 +56,9 @@ TEST_CASE("parts hold each element once, and are one where the work is small") {
 }
 
 #if defined(__linux__) && defined(__x86_64__)
-// A thread that waits in a busy loop is never seen giving its processor away; one that sleeps is, each time.
-TEST_CASE("threads of a team sleep while the team has nothing to do") {
+// Spinning threads never cause voluntary context switches, and sleeping threads cause one each
+// time.
+TEST_CASE("idle threads of a team sleep") {
   if (std::thread::hardware_concurrency() < 2 || getenv("OMP_WAIT_POLICY") ||
       getenv("GOMP_SPINCOUNT")) {
     WARN("skipped: there is one processor, or the environment says how threads wait");

@@ -1,4 +1,4 @@
-// Engines on several threads at once, and weights that stay as they are.
+// Tests engines that run on several threads at the same time, and encoded weights.
 #include <atomic>
 #include <thread>
 
@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kWidth = 96, kRows = 8;
 
-// y = conv(linear(x)) and the sum of all y so far, with weights of int8 and of fp32, or of fp32 alone.
+// y = conv(linear(x)) and the sum of all y so far, with int8 and fp32 weights, or with fp32 only.
 struct Accumulating {
   Diagnostics diagnostics;
   Program program{&Ops()};
@@ -49,7 +49,7 @@ struct Accumulating {
     main->body.SetOutputs({y});
   }
 
-  // What several runs in a row give, the last output and the state.
+  // Returns the last output and the state of several consecutive runs.
   std::pair<Tensor, Tensor> Run(const Engine& engine, int64_t seed) const {
     States states;
     std::map<std::string, Tensor> outputs;
@@ -59,7 +59,7 @@ struct Accumulating {
   }
 };
 
-TEST_CASE("engines of one program and states of one engine run at once") {
+TEST_CASE("several threads can run engines of one program, and one engine with several states") {
   Accumulating f;
   EngineOptions options{.threads = 2, .weights = std::make_shared<PreparedWeights>()};
   Engine first(*f.main, options), second(*f.main, options);
@@ -77,7 +77,7 @@ TEST_CASE("engines of one program and states of one engine run at once") {
   }
 }
 
-TEST_CASE("weights that stay as they are give what expanded ones give") {
+TEST_CASE("encoded weights give the same results as expanded ones") {
   Accumulating held, expanded(true);
   for (auto kernels : {EngineOptions::Kernels::kFast, EngineOptions::Kernels::kReproducible}) {
     Tensor result = held.Run(Engine(*held.main, {.kernels = kernels}), 1).first,

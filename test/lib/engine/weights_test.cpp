@@ -1,4 +1,4 @@
-// Weights as fp32, bit for bit what the tensor's own decoding gives.
+// Tests that weights read as fp32 are bit-identical to the tensor's own decoding.
 #include "lib/engine/weights.h"
 
 #include <array>
@@ -31,7 +31,7 @@ void CheckAllWays(const Tensor& tensor) {
   CHECK(Weights::Expanded(tensor).data() != nullptr);
 }
 
-TEST_CASE("encoded weights are read as they are decoded") {
+TEST_CASE("Weights reads encoded weights like the tensor") {
   int encoded = 0;
   for (DType dtype : {DType::kFp32, DType::kFp16})
     for (const EncodingSample& sample : EncodingSamples(dtype)) {
@@ -49,8 +49,8 @@ TEST_CASE("encoded weights are read as they are decoded") {
   CHECK(encoded >= 30);
 }
 
-// Of multiples of sixteen the levels are scaled, of others the elements.
-TEST_CASE("blocks of any length are read as they are decoded") {
+// For multiples of 16 the levels are scaled, otherwise the elements.
+TEST_CASE("Weights reads blocks of any length like the tensor") {
   FixedDraw draw;
   for (DType dtype : {DType::kInt4, DType::kUint4})
     for (int64_t block : {1, 8, 15, 16, 24, 32, 240, 480}) {
@@ -62,7 +62,7 @@ TEST_CASE("blocks of any length are read as they are decoded") {
     }
 }
 
-TEST_CASE("fp16 stays fp16 when it is seen as fp32") {
+TEST_CASE("Weights keeps fp16 tensors that were converted to fp32") {
   FixedDraw draw;
   Tensor half = draw.Floats({96, 64}, DType::kFp16).InMemory();
   for (const Tensor& tensor : {half, half.Cast(DType::kFp32), half.Transposed({1, 0}),
@@ -78,7 +78,7 @@ TEST_CASE("fp16 stays fp16 when it is seen as fp32") {
   CheckAllWays(single.Transposed({1, 0}));
 }
 
-TEST_CASE("what is made of a constant is made once") {
+TEST_CASE("PreparedWeights prepares a constant once") {
   FixedDraw draw;
   Tensor tensor = Tensor::Encoded({.dtype = DType::kFp16,
                                    .data = draw.Integers(DType::kInt8, {64, 128}),
@@ -97,8 +97,8 @@ TEST_CASE("what is made of a constant is made once") {
   CHECK(*get(tensor, "a") == 1);
 }
 
-TEST_CASE("the same bytes of two types are two constants", "[prepared]") {
-  constexpr int64_t kSize = 1 << 16;  // whose cast is lazy
+TEST_CASE("PreparedWeights distinguishes types of the same bytes", "[prepared]") {
+  constexpr int64_t kSize = 1 << 16;  // large enough for a lazy cast
   const std::vector<std::byte> bytes(kSize, std::byte{255});
   PreparedWeights prepared;
   auto first = [&](DType dtype) {
@@ -111,7 +111,7 @@ TEST_CASE("the same bytes of two types are two constants", "[prepared]") {
   CHECK(first(DType::kUint8) == 255);
 }
 
-TEST_CASE("two constants are prepared at the same time, each once", "[prepared]") {
+TEST_CASE("PreparedWeights prepares different constants in parallel", "[prepared]") {
   FixedDraw draw;
   const std::array<Tensor, 2> tensors{draw.Floats({4}).InMemory(), draw.Floats({4}).InMemory()};
   PreparedWeights prepared;
@@ -119,7 +119,7 @@ TEST_CASE("two constants are prepared at the same time, each once", "[prepared]"
   auto get = [&](const Tensor& tensor) {
     prepared.Get<int>(tensor, "form", [&] {
       ++making;
-      while (making < 2) std::this_thread::yield();  // for the other one
+      while (making < 2) std::this_thread::yield();  // wait for the other thread
       return std::make_shared<const int>(++made);
     });
   };
@@ -131,7 +131,7 @@ TEST_CASE("two constants are prepared at the same time, each once", "[prepared]"
     prepared.Get<int>(tensors[0], "other",
                       []() -> std::shared_ptr<const int> { throw std::bad_alloc(); });
   };
-  for (int i = 0; i < 2; ++i) CHECK_THROWS_AS(fails(), std::bad_alloc);  // each tries
+  for (int i = 0; i < 2; ++i) CHECK_THROWS_AS(fails(), std::bad_alloc);  // every call tries again
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Every form of encoding in the operations of each target, evaluated by the engine; the guards of
-// scale data + bias. The texts are in test/golden/passes/encoded-constants.mil.
+// Tests each encoding in the operations of each target, evaluated by the engine, and the limits for
+// scale data + bias. The text form is tested in test/golden/passes/encoded-constants.mil.
 #include "lib/passes/encoded_constants.h"
 
 #include <cmath>
@@ -21,7 +21,7 @@ constexpr std::string_view kAffine = "constexpr_affine_dequantize",
                            kSparseScale = "constexpr_sparse_blockwise_shift_scale";
 using Names = std::vector<std::string_view>;
 
-// The constexpr operations of each form: iOS16, iOS18, iOS26. None: dense.
+// The constexpr operations of each encoding for iOS16, iOS18 and iOS26; empty means dense.
 struct Lowered {
   std::string_view name;
   Names ios16, ios18, ios26;
@@ -83,7 +83,7 @@ Tensor Computed(const Program& program, const Tensor& constant) {
       .at(program.main()->body.outputs()[0]->name);
 }
 
-// Of differences by that of the values.
+// Returns the relative root mean square error.
 double ErrorOf(const Tensor& computed, const Tensor& expected) {
   std::vector<double> a = computed.Doubles(), b = expected.Doubles();
   double errors = 0, squares = 0;
@@ -94,7 +94,7 @@ double ErrorOf(const Tensor& computed, const Tensor& expected) {
   return std::sqrt(errors / squares);
 }
 
-TEST_CASE("encoded constants: each form in the operations of each target") {
+TEST_CASE("encoded-constants supports each encoding on each target") {
   auto dtype = GENERATE(DType::kFp32, DType::kFp16);
   std::vector<EncodingSample> samples = EncodingSamples(dtype);
   REQUIRE(samples.size() == std::size(kLowered));
@@ -111,7 +111,7 @@ TEST_CASE("encoded constants: each form in the operations of each target") {
                                                         : kLowered[i].ios26;
       CHECK(Lower(program, diagnostics, target) == !expected.empty());
       CHECK(ConstexprOps(program) == expected);
-      // What is dense though it is encoded, or not as it was, is a decision; once.
+      // A constant that becomes dense, or changes its values, is reported as a decision once.
       bool bias = static_cast<bool>(sample.encoding.bias);
       CHECK(diagnostics.decisions().size() == (expected.empty() || bias ? 1 : 0));
       CHECK(!Lower(program, diagnostics, target));
@@ -125,7 +125,7 @@ TEST_CASE("encoded constants: each form in the operations of each target") {
   }
 }
 
-TEST_CASE("encoded constants: the target that a form needs") {
+TEST_CASE("EncodedSince returns the first target of an encoding") {
   auto since = [](Encoding encoding) {
     Program program = AddsConstant(Tensor::Encoded(std::move(encoding)));
     const Operation& constant = *program.main()->body.operations().front();
@@ -144,7 +144,7 @@ TEST_CASE("encoded constants: the target that a form needs") {
   }
 }
 
-TEST_CASE("encoded constants: scale data + bias without the bias") {
+TEST_CASE("WithoutBias converts scale data + bias") {
   FixedDraw draw;
   Encoding e{.data = draw.Integers(DType::kUint4, {64, 64}),
              .scale = draw.Scales({64, 2}),
@@ -152,7 +152,7 @@ TEST_CASE("encoded constants: scale data + bias without the bias") {
   for (DType dtype : {DType::kFp32, DType::kFp16}) {
     INFO(Name(dtype));
     Unbiased unbiased = WithoutBias(e, dtype);
-    // The definition: scale (data - offset) with offset = -bias / scale, each rounded.
+    // By definition: scale (data - offset) with offset = -bias / scale, each rounded.
     for (int64_t cell : {0, 5, 127}) {
       double scale = Tensor::Scalar(e.scale.Double(cell)).Cast(dtype).Double(0);
       double offset = Tensor::Scalar(-e.bias.Double(cell) / scale).Cast(dtype).Double(0);
@@ -165,7 +165,8 @@ TEST_CASE("encoded constants: scale data + bias without the bias") {
   }
 }
 
-// A program in fp16 whose constant has 64 blocks with this scale and bias, and a last one.
+// An fp16 program whose constant has 64 blocks with this scale and bias, and another one at the
+// end.
 struct Guarded {
   Names ops;
   std::string decision;
@@ -173,7 +174,7 @@ struct Guarded {
 };
 struct Block {
   double scale, bias;
-  int64_t q = -1;  // of all its elements; -1: any
+  int64_t q = -1;  // for all elements; -1: any
 };
 Guarded Guard(Block block, Block last) {
   std::vector<double> scales(64, block.scale), biases(64, block.bias);
@@ -196,9 +197,9 @@ Guarded Guard(Block block, Block last) {
 }
 Guarded Guard(Block block) { return Guard(block, block); }
 
-TEST_CASE("encoded constants: guards of a bias") {
+TEST_CASE("encoded-constants limits the error of a bias") {
   const Names blockwise = {kBlockwise};
-  // A block of scale 0 is its bias, whatever its data.
+  // A block with scale 0 equals its bias, whatever its data.
   for (Block last :
        {Block{0, 3}, Block{0, 3, 7}, Block{0, 3, 0}, Block{0, 0, 7}, Block{0, -3, 15}}) {
     Guarded zero = Guard({0.25, -1}, last);
@@ -206,33 +207,33 @@ TEST_CASE("encoded constants: guards of a bias") {
     CHECK(zero.error == 0);
     CHECK_THAT(zero.decision, ContainsSubstring("scale data + bias as scale (data - offset)"));
   }
-  // fp16 counts to 2048: this offset and what is left are exact.
+  // fp16 represents integers up to 2048: this offset and the differences are exact.
   CHECK(Guard({0.25, -250}).ops == blockwise);
-  // What is left of q - offset where both are almost equal has few digits.
+  // q - offset has few digits if both are almost equal.
   CHECK(Guard({0.003, -0.005, 15}).ops == blockwise);
   Guarded cancelled = Guard({0.003, -0.0449, 15});
   CHECK(cancelled.ops.empty());
-  CHECK_THAT(cancelled.decision, ContainsSubstring("dense: scale (data - offset) is off by"));
+  CHECK_THAT(cancelled.decision, ContainsSubstring("dense: scale (data - offset) has an error of"));
   CHECK(cancelled.error == 0);
-  // An offset that fp16 has, and ones that it has not: the block is its bias, where fp16 multiplies
-  // that with 15 and more.
+  // The first offset fits into fp16. The others do not, so that the block equals its bias, which
+  // fp16 multiplies by 15 and more.
   CHECK(Guard({0.25, -1}, {0.25, 16000}).ops == blockwise);
   CHECK(Guard({0.25, -1}, {0.25, 17000}).ops.empty());
   Guarded large = Guard({0.25, -1}, {0x1p-13, 16});
   CHECK(large.ops == blockwise);
   CHECK(large.error < 5e-4);
-  // Scales that are normal numbers of fp16, and just not.
+  // Scales that are just normal in fp16, and just subnormal.
   CHECK(Guard({0x1p-14, -0x1p-12}).ops == blockwise);
   Guarded small = Guard({0x1p-15, -0x1p-12});
   CHECK(small.ops.empty());
-  CHECK_THAT(small.decision, ContainsSubstring("dense: fp16 has too few digits"));
-  // A few of those beside large ones are not missed.
+  CHECK_THAT(small.decision, ContainsSubstring("dense: fp16 cannot represent the"));
+  // Losing a few of these next to large ones is negligible.
   Guarded mixed = Guard({0.25, -1}, {0x1p-15, -0x1p-12});
   CHECK(mixed.ops == blockwise);
   CHECK(mixed.error < 5e-4);
 }
 
-TEST_CASE("encoded constants: must not fire") {
+TEST_CASE("encoded-constants must not fire") {
   FixedDraw draw;
   Diagnostics diagnostics;
   auto fires = [&](Tensor constant) {
@@ -243,7 +244,7 @@ TEST_CASE("encoded constants: must not fire") {
       {.data = draw.Integers(DType::kInt8, {64, 32}), .scale = draw.Scales({64, 1})})));
   CHECK(!fires(Tensor::Encoded(
       {.data = draw.Integers(DType::kInt8, {63, 32}), .scale = draw.Scales({63, 1})})));
-  // A scale for each two elements saves nothing.
+  // One scale per two elements saves nothing.
   CHECK(!fires(Tensor::Encoded({.dtype = DType::kFp16,
                                 .data = draw.Integers(DType::kInt8, {64, 64}),
                                 .scale = draw.Scales({64, 32}, DType::kFp16)})));

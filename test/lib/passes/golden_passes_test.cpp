@@ -1,6 +1,6 @@
-// Every case of test/golden/passes: the passes keep results and form, say truthfully whether they
-// changed something, and change nothing the second time. The golden files themselves are compared
-// by golden_test.py.
+// Runs every case of test/golden/passes: passes must preserve results and be valid, report changes
+// correctly, and change nothing the second time. golden_test.py compares the golden files
+// themselves.
 #include <fstream>
 #include <iostream>
 #include <set>
@@ -17,7 +17,7 @@
 namespace mlc::test {
 namespace {
 
-// A row that is masked everywhere gets equal shares once it is rounded to fp16, not before.
+// A row that is entirely masked has equal probabilities only after rounding to fp16.
 constexpr std::string_view kOnlyInFp16 = "safe-masks.mil, case 2";
 
 struct Case {
@@ -71,8 +71,8 @@ std::vector<Case> Cases() {
   return cases;
 }
 
-// Moves the operations from `first` on into a branch that is taken; the other gives zeros. False
-// where the outputs are not of the branch or have no static type.
+// Moves the operations from `first` on into a branch that is taken; the other returns zeros.
+// Returns false if the outputs are not computed there or have no static type.
 bool MoveIntoBranch(Program& program, Operation* first) {
   Function& main = *program.main();
   Diagnostics diagnostics;
@@ -114,7 +114,7 @@ bool MoveIntoBranch(Program& program, Operation* first) {
 
 }  // namespace
 
-TEST_CASE("passes keep what a program computes and are done after one run", "[passes]") {
+TEST_CASE("passes preserve results and are idempotent", "[passes]") {
   int compared = 0;
   for (const Case& c : Cases()) {
     INFO(c.where << "\n" << c.text);
@@ -143,11 +143,11 @@ TEST_CASE("passes keep what a program computes and are done after one run", "[pa
   std::cout << "# passes: " << compared << " programs compute the same before and after\n";
 }
 
-TEST_CASE("passes keep form and results where values cross into a branch", "[passes]") {
+TEST_CASE("passes preserve results across block boundaries", "[passes]") {
   int split = 0;
   for (const Case& c : Cases()) {
     size_t count = ParseText(c.text, c.where, Ops()).main()->body.operations().size();
-    // Half of the operations in the branch, then all but the last outside.
+    // Half of the operations in the branch, then all except the last outside.
     for (size_t at : std::set<size_t>{count / 2, count - 1}) {
       Program program = ParseText(c.text, c.where, Ops());
       const Block::Operations& operations = program.main()->body.operations();
@@ -175,13 +175,13 @@ TEST_CASE("passes keep form and results where values cross into a branch", "[pas
   std::cout << "# passes: " << split << " programs with a branch compute the same after each\n";
 }
 
-TEST_CASE("every golden folder case names a pass, and every pass has one", "[passes]") {
+TEST_CASE("every pass has golden cases, and every golden file is named after a pass", "[passes]") {
   std::string all;
   for (const Case& c : Cases()) all += c.passes + ',';
   for (const PassDef* pass : AllPasses()) {
     INFO("no case of test/golden/passes runs " << pass->name);
     CHECK(all.find(std::string(pass->name) + ',') != std::string::npos);
-    CHECK(!pass->summary.empty());  // mlc opt --help is the list of them
+    CHECK(!pass->summary.empty());  // shown by mlc opt --help
   }
 }
 

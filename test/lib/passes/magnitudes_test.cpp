@@ -1,4 +1,4 @@
-// How large constants are, by their elements or by what encodes them.
+// Tests magnitudes of constants, from their elements or from their encodings.
 #include "lib/passes/magnitudes.h"
 
 #include <cstring>
@@ -12,7 +12,8 @@ namespace {
 
 constexpr double kLow = 0x1p-14, kHigh = 65520;
 
-// 4 bits with a scale for each 32, of which the last one is `last`; `read` counts reads of the integers.
+// 4-bit integers with one scale per 32, of which the last is `last`; `read` counts reads of the
+// integers.
 Tensor Scaled(float scale, float last, std::optional<float> bias, int64_t* read) {
   constexpr int64_t kRows = 64, kColumns = 2048, kCells = kRows * kColumns / 32;
   std::vector<float> scales(kCells, scale);
@@ -28,7 +29,7 @@ Tensor Scaled(float scale, float last, std::optional<float> bias, int64_t* read)
   return Tensor::Encoded(e);
 }
 
-TEST_CASE("magnitudes: scales prove what they can") {
+TEST_CASE("MaxMagnitudes uses the scales of an encoding") {
   int64_t read = 0;
   auto largest = [&](float scale, float last, std::optional<float> bias = {}) {
     read = 0;
@@ -43,7 +44,7 @@ TEST_CASE("magnitudes: scales prove what they can") {
   CHECK(between >= 96.5);
   CHECK(between < kHigh);
   CHECK(read < kFew);
-  // What they do not prove is read: a large scale, a large bias, small ones, none that is a number.
+  // Otherwise elements are read: for a large scale, a large bias, small scales and NaN.
   CHECK(largest(0.5f, 10000) == 70000);
   CHECK(largest(0.5f, 1, 65530.0f) == 65537);
   CHECK(read >= kFew);
@@ -53,7 +54,7 @@ TEST_CASE("magnitudes: scales prove what they can") {
   CHECK(largest(0.5f, std::numeric_limits<float>::quiet_NaN()) == 3.5);
 }
 
-TEST_CASE("magnitudes: what was fp16 is below its overflow") {
+TEST_CASE("MaxMagnitudes knows that converted fp16 values are finite") {
   int64_t read = 0;
   auto largest = [&](float first_ones, float others) {
     read = 0;
@@ -71,12 +72,12 @@ TEST_CASE("magnitudes: what was fp16 is below its overflow") {
   CHECK(kLow <= between);
   CHECK(between < kHigh);
   CHECK(read < 50000);
-  // Small ones at the begin prove nothing.
+  // Small elements at the beginning prove nothing.
   CHECK(largest(0x1p-20f, 2) == 2);
   CHECK(largest(0x1p-20f, 0x1p-18f) == 0x1p-18);
 }
 
-TEST_CASE("magnitudes: elements are read where nothing encodes them") {
+TEST_CASE("MaxMagnitudes reads the elements of plain constants") {
   std::vector<float> values(100000, 0.5f);
   values[77777] = -70000;
   values[5] = std::numeric_limits<float>::infinity();

@@ -1,5 +1,5 @@
-// The default pipeline on real models: every program is valid after every pass, a second run
-// changes nothing, and channels-last exports keep only the transposes that their borders need.
+// Runs the default pipeline on real models: every program is valid after every pass, a second run
+// changes nothing, and channels-last exports keep only the transposes that their borders require.
 #include <iostream>
 #include <map>
 
@@ -12,7 +12,7 @@
 namespace mlc::test {
 namespace {
 
-// Most transposes that may remain: between layouts that reshapes and detection heads fix.
+// Maximum number of remaining transposes, which are required by reshapes and detection heads.
 const std::map<std::string, int64_t> kMostTransposes = {{"basic_pitch_nmp", 2},
                                                         {"deeplab_v3_mnv2", 2},
                                                         {"oww_embedding", 0},
@@ -23,7 +23,7 @@ const std::map<std::string, int64_t> kMostTransposes = {{"basic_pitch_nmp", 2},
 
 }  // namespace
 
-TEST_CASE("the pipeline leaves real models valid and as they are the second time", "[corpus]") {
+TEST_CASE("the pipeline is valid and idempotent on real models", "[corpus]") {
   std::optional<std::filesystem::path> folder = Corpus("onnx-models", "pipeline");
   if (!folder) return;
   int models = 0, refused = 0;
@@ -35,7 +35,7 @@ TEST_CASE("the pipeline leaves real models valid and as they are the second time
     try {
       program = ImportOnnx(entry.path(), {}, diagnostics);
     } catch (const std::exception&) {
-      ++refused;  // other tests ask why
+      ++refused;  // other tests check the reasons
       continue;
     }
     for (auto precision : {PassContext::Precision::kFp32, PassContext::Precision::kFp16}) {

@@ -1,4 +1,4 @@
-// What RunPasses says of passes that do not come to an end or break a promise.
+// Tests how RunPasses reports passes that never become stable or break an invariant.
 #include "lib/ir/text.h"
 #include "lib/ops/row.h"
 #include "lib/passes/pass.h"
@@ -23,7 +23,7 @@ constexpr PassDef kCounted = {"counted", "", [](Program&, PassContext&) {
 constexpr PassDef kChanges = {"changes", "",
                               [](Program&, PassContext&) { return --changes_left >= 0; }};
 
-// The passes as a group that is repeated.
+// Returns the passes as a repeated group.
 std::vector<const PassDef*> Repeated(std::vector<const PassDef*> passes) {
   std::vector<const PassDef*> pipeline = DefaultPipeline();
   auto mark = [&](std::string_view name) {
@@ -35,7 +35,7 @@ std::vector<const PassDef*> Repeated(std::vector<const PassDef*> passes) {
   return passes;
 }
 
-// Lost by iOS17: a threshold, rows of corners.
+// Parameters that iOS17 removed: a score threshold, and a roi.
 constexpr const char* kLost[] = {
     "func main<ios17>(tensor<fp32, [1, 4, 6]> b, tensor<fp32, [1, 2, 6]> s) {"
     "  c = mul(x = b, y = 2.0); d = transpose(x = c, perm = [0, 2, 1]);"
@@ -53,7 +53,7 @@ constexpr const char* kLost[] = {
 
 }  // namespace
 
-TEST_CASE("what the target lost is written otherwise, once and for all", "[passes]") {
+TEST_CASE("newer-forms replaces removed parameters once", "[passes]") {
   for (const char* text : kLost)
     for (auto precision : {PassContext::Precision::kFp32, PassContext::Precision::kFp16}) {
       INFO(text);
@@ -78,7 +78,7 @@ TEST_CASE("what the target lost is written otherwise, once and for all", "[passe
     }
 }
 
-TEST_CASE("a group of passes that does not become stable is a warning", "[passes]") {
+TEST_CASE("RunPasses warns about an unstable group", "[passes]") {
   for (bool restless : {true, false}) {
     Program program = ParseText(kText, "text", Ops());
     Diagnostics diagnostics;
@@ -92,8 +92,7 @@ TEST_CASE("a group of passes that does not become stable is a warning", "[passes
   }
 }
 
-TEST_CASE("a pass that had nothing to do runs again only when the program has changed",
-          "[passes]") {
+TEST_CASE("RunPasses skips a pass if nothing changed since its last run", "[passes]") {
   Program program = ParseText(kText, "text", Ops());
   Diagnostics diagnostics;
   PassContext context{diagnostics};
@@ -104,13 +103,13 @@ TEST_CASE("a pass that had nothing to do runs again only when the program has ch
     for (const PassDef* pass : Repeated({&kCounted})) passes.push_back(pass);
     std::vector<PassRun> runs = RunPasses(program, passes, context);
     CHECK(runs_of_counted == 1 + changes);
-    // The first round of each group, and what changed the program in later ones.
+    // The first round of each group, and passes that changed the program in later rounds.
     CHECK(std::ssize(runs) == 4 + std::max(changes - 1, 0));
     CHECK(runs.back().name == "counted");
   }
 }
 
-TEST_CASE("a broken promise says in which pass, and how many ran before", "[passes]") {
+TEST_CASE("PassFailure names the pass and counts the passes before it", "[passes]") {
   Program program = ParseText(kText, "text", Ops());
   Diagnostics diagnostics;
   PassContext context{diagnostics};

@@ -1,4 +1,5 @@
-// Which operations stay fp32, and why: what the user asks, what measuring says, the rules.
+// Tests which operations stay in fp32, and why: by the user's choice, by measuring and by the
+// rules.
 #include "lib/passes/precision_plan.h"
 
 #include <map>
@@ -11,7 +12,7 @@
 namespace mlc::test {
 namespace {
 
-// The names of the operations by what becomes of them.
+// The names of the operations, by precision.
 struct Plan {
   std::map<std::string, std::string> wide;
   std::set<std::string> narrow;
@@ -51,7 +52,7 @@ constexpr const char* kThree =
 
 }  // namespace
 
-TEST_CASE("who names operations overrules the rules", "[precision]") {
+TEST_CASE("named operations take precedence over the rules", "[precision]") {
   CHECK(PlanOf(kThree).narrow == Names{"a", "b", "c"});
   CHECK(PlanOf(kThree, {.fp32_ops = {"a"}}).narrow == Names{"b", "c"});
   CHECK(PlanOf(kThree, {.fp32_ops = {"a"}}).wide.at("a") == "--fp32-ops");
@@ -61,7 +62,7 @@ TEST_CASE("who names operations overrules the rules", "[precision]") {
   CHECK(PlanOf(kThree, {.fp32_ops = {"mul"}, .fp16_ops = {"mul"}}).narrow == Names{"c"});
 }
 
-TEST_CASE("a name that no operation has is an error with near names", "[precision]") {
+TEST_CASE("an unknown name is an error that suggests similar names", "[precision]") {
   for (Asked asked : {Asked{.fp32_ops = {"muk"}}, Asked{.fp16_ops = {"muk"}}}) {
     std::string text;
     try {
@@ -75,14 +76,14 @@ TEST_CASE("a name that no operation has is an error with near names", "[precisio
   }
 }
 
-TEST_CASE("an operation that measuring accuses stays fp32 and says why", "[precision]") {
+TEST_CASE("an operation that measuring selects stays in fp32 with its reason", "[precision]") {
   std::map<std::string, std::string> measured = {{"b", "a value of 7e4"}};
   CHECK(PlanOf(kThree, {.measured = measured}).wide ==
         std::map<std::string, std::string>{{"b", "a value of 7e4"}});
   CHECK(PlanOf(kThree, {.fp16_ops = {"b"}, .measured = measured}).wide.empty());
 }
 
-TEST_CASE("fp16 can be asked for where a constant becomes infinite, not where Core ML lacks it",
+TEST_CASE("--fp16-ops applies to overflowing constants, but not to unsupported operators",
           "[precision]") {
   const char* text =
       "func main<ios16>(tensor<fp32, [1, 2, 128, 128]> x) {"
@@ -101,7 +102,7 @@ TEST_CASE("fp16 can be asked for where a constant becomes infinite, not where Co
   CHECK(plan.wide.begin()->second.find("fp32 only") != std::string::npos);
 }
 
-TEST_CASE("what decides a step stays fp32 back to the nearest product", "[precision]") {
+TEST_CASE("discontinuous operations stay in fp32 back to the nearest product", "[precision]") {
   for (int size : {64, 256})
     for (const char* steps :
          {"f = floor(x = m); r = cast(x = f, dtype = \"int32\");",
@@ -125,9 +126,8 @@ TEST_CASE("what decides a step stays fp32 back to the nearest product", "[precis
     }
 }
 
-TEST_CASE("what decides no step is narrowed", "[precision]") {
-  // A comparison of numbers that are not scaled, and the steps of quantised numbers, whose product
-  // may be fp16.
+TEST_CASE("comparisons without a scale and quantisation are narrowed", "[precision]") {
+  // A comparison of unscaled values, and rounding in a quantisation, whose product may be fp16.
   for (const char* steps :
        {"f = greater(x = s, y = 0.5); r = logical_not(x = f);",
         "m = mul(x = s, y = 0.5); f = greater(x = m, y = 0.25); r = logical_not(x = f);",
@@ -145,7 +145,7 @@ TEST_CASE("what decides no step is narrowed", "[precision]") {
   }
 }
 
-TEST_CASE("quantised numbers and their scales are fp16", "[precision]") {
+TEST_CASE("quantised values and their scales are narrowed", "[precision]") {
   for (const char* scale :
        {"m = squeeze(x = s, axes = [0]);", "m = reshape(x = s, shape = [1, 1]);"})
     CHECK(
@@ -158,7 +158,7 @@ TEST_CASE("quantised numbers and their scales are fp16", "[precision]") {
             .wide.empty());
 }
 
-TEST_CASE("whole numbers are whole where they move, but not with parts of one", "[precision]") {
+TEST_CASE("data movement preserves integral values, and fractions do not", "[precision]") {
   auto plan = [](const std::string& weights) {
     return PlanOf(
         "func main<ios16>(tensor<int32, [1, 256, 16, 16]> a, tensor<int32, [256, 512]> b) {"
@@ -175,8 +175,7 @@ TEST_CASE("whole numbers are whole where they move, but not with parts of one", 
             .narrow.contains("r"));
 }
 
-TEST_CASE("what rows prove to leave fp16 stays fp32, what they prove nothing of does not",
-          "[precision]") {
+TEST_CASE("operations whose rows prove an overflow stay in fp32, others do not", "[precision]") {
   for (int size : {64, 256}) {
     auto plan = [&](const std::string& body) {
       return PlanOf(
@@ -188,11 +187,11 @@ TEST_CASE("what rows prove to leave fp16 stays fp32, what they prove nothing of 
         "s = sigmoid(x = x); m = mul(x = s, y = 60000.0); a = add(x = m, y = 10000.0);"
         "h = mul(x = a, y = 0.5); r = tanh(x = h);");
     CHECK(sum.narrow == Names{"s", "m", "r"});
-    CHECK(sum.wide.at("a") == "its numbers reach 70000, which fp16 cannot");
+    CHECK(sum.wide.at("a") == "its values reach 70000, which exceeds the range of fp16");
     Plan square =
         plan("c = clip(x = x, alpha = 0.0, beta = 300.0); q = square(x = c); r = exp(x = x);");
     CHECK(square.narrow == Names{"c", "r"});
-    // 255 squared fits; a product has a bound that it hardly ever reaches; nothing is known of x.
+    // 255 squared fits; a product rarely reaches its bound; x is unbounded.
     CHECK(plan("c = clip(x = x, alpha = 0.0, beta = 255.0); r = square(x = c);").wide.empty());
     CHECK(
         plan("c = clip(x = x, alpha = 0.0, beta = 6.0); d = clip(x = w, alpha = 0.0, beta = 200.0);"
@@ -202,7 +201,7 @@ TEST_CASE("what rows prove to leave fp16 stays fp32, what they prove nothing of 
   }
 }
 
-TEST_CASE("a mean of squares minus the square of the mean keeps the digits of what they are of",
+TEST_CASE("a mean of squares minus the squared mean stays in fp32 with its operands",
           "[precision]") {
   for (const char* variance :
        {"m = reduce_mean(x = p, axes = [1], keep_dims = true); q = mul(x = p, y = p);"
@@ -230,7 +229,7 @@ TEST_CASE("a mean of squares minus the square of the mean keeps the digits of wh
       CHECK(plan.wide.contains(wide));
     CHECK(plan.narrow == Names{"o", "d"});
   }
-  // The squares of one thing and the mean of another.
+  // The mean of squares of one value and the mean of another.
   Plan plan = PlanOf(
       "func main<ios16>(tensor<fp32, [256, 256]> x) {"
       "  y = tanh(x = x); q = square(x = y); s = reduce_mean(x = q, axes = [1]);"
@@ -239,8 +238,7 @@ TEST_CASE("a mean of squares minus the square of the mean keeps the digits of wh
   CHECK(plan.wide.empty());
 }
 
-TEST_CASE("squares and a product of what they are of keep the digits of a distance",
-          "[precision]") {
+TEST_CASE("sums of squares and a product of the same values stay in fp32", "[precision]") {
   auto plan = [](const std::string& body) {
     return PlanOf(
         "func main<ios16>(tensor<fp32, [256, 64]> x, tensor<fp32, [256, 64]> z) {"
@@ -262,13 +260,13 @@ TEST_CASE("squares and a product of what they are of keep the digits of a distan
     for (const char* wide : {"n", "p", "d", "r"}) CHECK(of.wide.contains(wide));
     CHECK(of.narrow.empty());
   }
-  // A product of other numbers is as large as it is.
+  // A product of other values does not cancel.
   CHECK(
       plan("y = tanh(x = x); p = matmul(x = y, y = z, transpose_y = true); d = add(x = n, y = p);")
           .narrow.contains("p"));
 }
 
-TEST_CASE("sums of squares and of many magnitudes stay fp32 unless they are proven small",
+TEST_CASE("sums of squares and of many magnitudes stay in fp32 unless they are proved small",
           "[precision]") {
   auto plan = [](const std::string& body) {
     return PlanOf("func main<ios16>(tensor<fp32, [256, 1024]> x) {" + body + "} -> (r);");
@@ -278,7 +276,7 @@ TEST_CASE("sums of squares and of many magnitudes stay fp32 unless they are prov
             .wide.size() == 4);
   CHECK(plan("s = reduce_sum_square(x = x, axes = [1]); r = tanh(x = s);").narrow.empty());
   CHECK(plan("s = reduce_l1_norm(x = x, axes = [1]); r = tanh(x = s);").narrow.empty());
-  // Pooling by a mean of powers: 41 cubed is infinite.
+  // Pooling by a mean of powers: 41 cubed is infinite in fp16.
   CHECK(plan("c = clip(x = x, alpha = 1e-6, beta = 1e4); p = pow(x = c, y = 3.0);"
              "m = reduce_mean(x = p, axes = [1]); r = pow(x = m, y = 0.33333);")
             .narrow == Names{"c"});
@@ -289,7 +287,7 @@ TEST_CASE("sums of squares and of many magnitudes stay fp32 unless they are prov
             "  q = square(x = x); r = avg_pool(x = q, kernel_sizes = [2, 2], pad_type = \"valid\");"
             "} -> (r);")
             .narrow.empty());
-  // Unless they were measured behind a product, and are far from what fp16 holds.
+  // Narrowed if they depend on a product and the measured values are far below the limit of fp16.
   auto measured = [](const std::string& product, std::map<std::string, double> reached) {
     reached.insert({{"x", 3}, {"p", 40}, {"r", 1}});
     return PlanOf("func main<ios16>(tensor<fp32, [256, 256]> x) {p = " + product +
@@ -315,7 +313,7 @@ TEST_CASE("sums of squares and of many magnitudes stay fp32 unless they are prov
     CHECK(plan(safe).wide.empty());
 }
 
-TEST_CASE("what is divided by a product of norms stays fp32 with it", "[precision]") {
+TEST_CASE("a division by a product of norms stays in fp32 with the product", "[precision]") {
   for (const char* product : {"matmul(x = n, y = m)", "mul(x = n, y = m)"}) {
     Plan plan = PlanOf(
         fmt::format("func main<ios16>(tensor<fp32, [256, 64]> x, tensor<fp32, [64, 256]> z) {{"
@@ -335,9 +333,9 @@ TEST_CASE("what is divided by a product of norms stays fp32 with it", "[precisio
   CHECK(plan.wide.empty());
 }
 
-TEST_CASE("what a large mean is subtracted from keeps its digits unless a product made it",
+TEST_CASE("subtraction of a large mean stays in fp32 unless a product comes before it",
           "[precision]") {
-  // Beside a product, since it may be 5 % of the work at most.
+  // Next to a product, since the work is limited to 5 %.
   auto plan = [](const std::string& body) {
     return PlanOf("func main<ios16>(tensor<fp32, [1, 2, 128, 128]> x) {" + body +
                   "other = matmul(x = x, y = x, transpose_x = true); } -> (r, other);");
@@ -353,8 +351,7 @@ TEST_CASE("what a large mean is subtracted from keeps its digits unless a produc
       plan("h = mul(x = x, y = 2.0);" + fmt::format(fmt::runtime(norm), "h", 100.0, 1.0)).narrow ==
       narrow);
   CHECK(plan(fmt::format(fmt::runtime(norm), "x", 30.0, 1.0)).wide.empty());
-  CHECK(
-      plan(fmt::format(fmt::runtime(norm), "x", 100.0, 0.001)).wide.empty());  // counts for little
+  CHECK(plan(fmt::format(fmt::runtime(norm), "x", 100.0, 0.001)).wide.empty());  // negligible
   CHECK(plan("h = matmul(x = x, y = x);" + fmt::format(fmt::runtime(norm), "h", 100.0, 1.0))
             .wide.empty());
   CHECK(plan("d = sub(x = x, y = 500.0); r = real_div(x = d, y = 2.0);").narrow == narrow);
@@ -364,7 +361,7 @@ TEST_CASE("what a large mean is subtracted from keeps its digits unless a produc
   CHECK(plan("d = sub(x = x, y = 127.5); r = mul(x = d, y = 0.0078125);").wide.empty());
 }
 
-// A loop that carries b and steps; `body` computes g of d, which is b there.
+// A loop that carries b and steps; `body` computes g from d, which is the parameter of b.
 std::string Loop(std::string_view body, std::string_view after) {
   return fmt::format(
       "func main<ios16>(tensor<fp32, [256, 256]> x, bool p) {{"
@@ -377,22 +374,22 @@ std::string Loop(std::string_view body, std::string_view after) {
       body, after);
 }
 
-TEST_CASE("demands for digits cross the borders of blocks", "[precision]") {
-  // Nothing: all are narrowed.
+TEST_CASE("precision requirements cross block boundaries", "[precision]") {
+  // All operations are narrowed.
   Plan plan = PlanOf(Loop("e = matmul(x = d, y = x); g = add(x = e, y = x);", "z = relu(x = y);"));
   CHECK(plan.narrow == Names{"a", "h", "e", "g", "z"});
-  // Out of the loop, back through what it carries, to the product before it.
+  // From outside a loop, through its loop-carried values, back to the product before it.
   plan = PlanOf(Loop("e = tanh(x = d); g = add(x = e, y = x);", "z = floor(x = y);"));
   CHECK(plan.narrow.empty());
   CHECK(plan.wide.size() == 5);
   plan = PlanOf(Loop("e = matmul(x = d, y = d); g = tanh(x = e);", "z = floor(x = y);"));
-  CHECK(plan.wide.size() == 5);  // a is carried too, where the loop does not run
-  // Into the loop.
+  CHECK(plan.wide.size() == 5);  // a is carried too, since the loop may not run
+  // From outside into a loop.
   plan = PlanOf(Loop("e = sin(x = d); g = matmul(x = e, y = x);", "z = relu(x = y);"));
   CHECK(plan.narrow == Names{"a", "h", "g", "z"});
 }
 
-TEST_CASE("what a loop adds to keeps its digits, what it makes anew does not", "[precision]") {
+TEST_CASE("accumulators of a loop stay in fp32, values that it recomputes do not", "[precision]") {
   Plan plan = PlanOf(Loop("e = tanh(x = x); g = add(x = d, y = e);", "z = relu(x = y);"));
   CHECK(plan.narrow == Names{"a", "h", "e", "z"});
   plan = PlanOf(Loop("e = mul(x = d, y = 0.9); g = add(x = e, y = x);", "z = relu(x = y);"));
@@ -401,14 +398,14 @@ TEST_CASE("what a loop adds to keeps its digits, what it makes anew does not", "
   CHECK(plan.wide.empty());
 }
 
-TEST_CASE("a factor by which what a loop carries fades keeps its digits", "[precision]") {
+TEST_CASE("the factor of a loop-carried value stays in fp32", "[precision]") {
   Plan plan = PlanOf(Loop(
       "e = mul(x = x, y = -0.5); f = exp(x = e); m = mul(x = d, y = f); g = add(x = m, y = x);",
       "z = relu(x = y);"));
   CHECK(plan.narrow == Names{"a", "h", "z"});
   CHECK(plan.wide.contains("e"));
   CHECK(plan.wide.contains("f"));
-  // Not what is no function that fp16 makes rough, nor what is added.
+  // Neither a function without a rounding error in fp16 nor an addend stays in fp32.
   plan = PlanOf(
       Loop("f = sigmoid(x = x); m = mul(x = d, y = f); e = exp(x = x); g = add(x = m, y = e);",
            "z = relu(x = y);"));
@@ -416,7 +413,7 @@ TEST_CASE("a factor by which what a loop carries fades keeps its digits", "[prec
   CHECK(!plan.wide.contains("e"));
 }
 
-TEST_CASE("what a loop writes into is not cast in each step", "[precision]") {
+TEST_CASE("a loop-carried buffer is not cast in each iteration", "[precision]") {
   Plan plan =
       PlanOf(Loop("e = slice_by_index(x = x, begin = [0, 0], end = [1, 256]);"
                   "g = scatter(data = d, indices = [0], updates = e, axis = 0, mode = \"update\");",
@@ -425,7 +422,7 @@ TEST_CASE("what a loop writes into is not cast in each step", "[precision]") {
   CHECK(plan.wide.contains("g"));
 }
 
-TEST_CASE("counts and whole sums go through blocks", "[precision]") {
+TEST_CASE("integral values are tracked through blocks", "[precision]") {
   std::string text = Loop(
       "l = cast(x = j, dtype = \"fp32\"); m = mul(x = l, y = 0.5); o = floor(x = m);"
       "q = equal(x = o, y = 1.0); g = select(cond = q, a = d, b = x);",
