@@ -1,6 +1,8 @@
-// backends/apple/arrays.h - tensors as MLMultiArrays and back, and the pool that those for inputs come from.
+// backends/apple/arrays.h - converts tensors to MLMultiArrays and back, and pools the arrays for
+// inputs.
 //
-// Every array owns its memory: none is made over a tensor's, as Core ML may write or read late.
+// Every array owns its memory. None wraps the memory of a tensor, because Core ML may access it
+// late.
 #pragma once
 
 #import <CoreML/CoreML.h>
@@ -16,22 +18,23 @@
 
 namespace mlc::apple {
 
-// Error "schema-mismatch" for a type that this code does not know.
+// Error "schema-mismatch" for an unknown type.
 DType ToDType(MLMultiArrayDataType type);
-MLMultiArrayDataType FromDType(DType dtype);  // fp16, fp32, fp64, int32; else MLC_CHECK
+MLMultiArrayDataType FromDType(DType dtype);  // fp16, fp32, fp64, int32; MLC_CHECK fails for others
 NSArray<NSNumber*>* FromDims(const Dims& dims);
 Dims ToDims(NSArray<NSNumber*>* numbers);
 
-// The elements of `array`, which has the tensor's shape and type, become the tensor's.
+// Copies the tensor to `array`, which must have the same shape and type.
 void Fill(MLMultiArray* array, const Tensor& tensor);
-// A copy, row-major, whatever the array's strides. Error "schema-mismatch" where its bytes are too few for them.
+// Returns a row-major copy of an array with any strides. Error "schema-mismatch" if its buffer is
+// too small.
 Tensor ToTensor(MLMultiArray* array);
 
-// Arrays that were used before, by type and shape. Thread-safe. They are given back when the prediction that reads them
-// has come back: one that hangs keeps its own.
+// Caches unused arrays by type and shape. Thread-safe. A lease returns its array after the
+// prediction that reads it; a hanging prediction keeps its arrays.
 class ArrayPool : public std::enable_shared_from_this<ArrayPool> {
  public:
-  // So many arrays of a kind wait at most, and of so many kinds: open sizes make many.
+  // The limits on idle arrays of one kind and on kinds, because open sizes create many kinds.
   static constexpr size_t kIdle = 4, kKinds = 32;
 
   class Lease {
@@ -50,7 +53,7 @@ class ArrayPool : public std::enable_shared_from_this<ArrayPool> {
     Retained<MLMultiArray*> array_;
   };
 
-  // With whatever elements. Error "resource-limit" where Core ML has no memory for it.
+  // The elements are uninitialized. Error "resource-limit" if Core ML has no memory.
   Lease Take(DType dtype, const Dims& dims);
   ~ArrayPool() { Empty(); }
 

@@ -20,7 +20,7 @@ constexpr TypeRow kTypes[] = {
     {MLMultiArrayDataTypeFloat32, DType::kFp32},
     {MLMultiArrayDataTypeFloat16, DType::kFp16},
     {MLMultiArrayDataTypeInt32, DType::kInt32},
-    // MLMultiArrayDataTypeInt8, which older SDKs do not declare: Model.proto's INT8.
+    // MLMultiArrayDataTypeInt8 (INT8 in Model.proto), which older SDKs do not declare.
     {static_cast<MLMultiArrayDataType>(0x20000 | 8), DType::kInt8},
 };
 
@@ -78,8 +78,8 @@ Dims ToDims(NSArray<NSNumber*>* numbers) {
 void Fill(MLMultiArray* array, const Tensor& tensor) {
   const Dims& dims = tensor.dims();
   const Pin<std::byte> elements = tensor.bytes();
-  const Pin<std::byte>* from = &elements;  // a block copies what it captures
-  // An exception does not cross Core ML's frames.
+  const Pin<std::byte>* from = &elements;  // blocks copy what they capture
+  // Exceptions must not cross frames of Core ML.
   __block std::exception_ptr failure;
   [array getMutableBytesWithHandler:^(void* bytes, NSInteger size, NSArray<NSNumber*>* given) {
     failure = Caught("writing an array", [&] {

@@ -1,4 +1,4 @@
-// backends/apple/awaited.h - what an asynchronous call gives its handler.
+// backends/apple/awaited.h - waits for the result of an asynchronous call.
 #pragma once
 
 #include <condition_variable>
@@ -9,12 +9,13 @@
 
 namespace mlc::apple {
 
-// Shared by who waits and by the handler, which may be called on any thread, before the call itself returns, or when nobody
-// waits any more.
+// Shared between the waiting thread and the completion handler. The handler may run on any thread,
+// before the call returns, or after the wait has ended.
 template <class T>
 class Awaited {
  public:
-  // In the handler: what `work` makes, or throws, is the result. The first counts.
+  // Called by the handler: the value or exception of `work` becomes the result. Only the first call
+  // counts.
   void Finish(std::string_view doing, const std::function<T()>& work) {
     std::optional<T> value;
     std::exception_ptr failure = Caught(doing, [&] { value.emplace(Enter(doing, work)); });

@@ -1,7 +1,8 @@
 // backends/apple/coreml_runtime.h - Core ML as a runtime (lib/runtime/runtime.h).
 //
-// Plain C++: neither Objective-C's types nor its exceptions cross this border. What Core ML refuses or throws is Error
-// "runtime-failed" in its own words; what this system is too old for, "needs-system". Thread-safe.
+// The interface is plain C++, without Objective-C types or exceptions. Failures of Core ML become
+// Error "runtime-failed" with Core ML's message; features that this system is too old for,
+// "needs-system". Thread-safe.
 #pragma once
 
 #include <memory>
@@ -12,10 +13,10 @@ namespace mlc {
 
 std::unique_ptr<Runtime> MakeCoreMlRuntime();
 
-// The arrays that inputs are copied into, of all models of this process.
+// Statistics of the input arrays of all models in this process.
 struct ArrayStatistics {
-  int64_t made = 0, reused = 0;      // since the process began
-  int64_t idle = 0, idle_bytes = 0;  // that wait now
+  int64_t made = 0, reused = 0;      // since the process started
+  int64_t idle = 0, idle_bytes = 0;  // at present
 };
 ArrayStatistics CoreMlArrays();
 

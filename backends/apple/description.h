@@ -1,4 +1,5 @@
-// backends/apple/description.h - what a loaded model takes and gives, as Core ML describes it.
+// backends/apple/description.h - the inputs, outputs and states of a loaded model, as described by
+// Core ML.
 #pragma once
 
 #import <CoreML/CoreML.h>
@@ -12,30 +13,30 @@
 
 namespace mlc::apple {
 
-// A Feature, and what an interface of runtimes has no need to know.
+// A Feature with the details that the runtime interface does not expose.
 struct Described {
   Feature feature;
   MLFeatureType type = MLFeatureTypeInvalid;
   bool optional = false;
-  bool stated = false;  // dims are: of outputs they need not be
-  bool bgr = false;     // the order of an image's channels
-  OSType format = 0;    // of its pixels
+  bool stated = false;  // whether the dims are declared; those of outputs may not be
+  bool bgr = false;     // channel order of an image
+  OSType format = 0;    // pixel format of an image
 };
 
-// In the order of the bundle's metadata.json, where that lists them; then by name.
+// Features are in the order of the bundle's metadata.json if it lists them, then by name.
 struct Description {
   std::vector<Described> inputs, outputs;
   Schema schema;
 };
 
-// `bundle` is where the model was loaded from. Error "schema-mismatch" for kinds of features that this code does not
-// know.
+// `bundle` is the path that the model was loaded from. Error "schema-mismatch" for unknown kinds of
+// features.
 std::shared_ptr<const Description> Describe(MLModelDescription* description,
                                             const std::filesystem::path& bundle,
                                             const std::string& function);
 // "fp32 [1, 3, ?, ?]"
 std::string TypeText(DType dtype, const Dims& dims);
-// Whether they are sizes that `dims`, where -1 is open, allow.
+// Returns whether `sizes` match `dims`, in which -1 is an open dimension.
 bool Fits(const Dims& dims, const Dims& sizes);
 
 }  // namespace mlc::apple

@@ -15,9 +15,9 @@ namespace fs = std::filesystem;
 namespace mlc::apple {
 namespace {
 
-// What metadata.json tells and MLModelDescription does not.
+// Information from metadata.json that MLModelDescription lacks.
 struct Listed {
-  std::map<std::string, size_t> order;  // by name; of inputs, outputs and states
+  std::map<std::string, size_t> order;  // index by name, for inputs, outputs and states
   std::set<std::string> bgr;
 };
 
@@ -26,7 +26,7 @@ T* As(id object, Class type) {
   return [object isKindOfClass:type] ? static_cast<T*>(object) : nil;
 }
 
-// Nothing where the file is missing or of another make: no model depends on it.
+// Returns nothing if the file is missing or has another format; models work without it.
 Listed ReadListed(const fs::path& bundle, const std::string& function) {
   Listed listed;
   NSString* path = [NSString stringWithUTF8String:(bundle / "metadata.json").c_str()];
@@ -53,7 +53,7 @@ Listed ReadListed(const fs::path& bundle, const std::string& function) {
   return listed;
 }
 
-// Sizes that differ among the shapes, or have a range, are open.
+// Sizes that differ among the allowed shapes, or have a range, are open.
 void ReadShape(MLMultiArrayConstraint* constraint, Described& described) {
   Dims& dims = described.feature.dims;
   dims = ToDims([constraint shape]);
@@ -69,7 +69,7 @@ void ReadShape(MLMultiArrayConstraint* constraint, Described& described) {
     for (size_t i = 0; i < std::min<size_t>(dims.size(), [ranges count]); ++i)
       if ([[ranges objectAtIndex:i] rangeValue].length > 1) dims[i] = -1;
   }
-  // Descriptions of outputs may have no shape, or zeros.
+  // Core ML may describe outputs with no shape or with zeros.
   described.stated = !dims.empty() && std::find(dims.begin(), dims.end(), 0) == dims.end();
   if (!described.stated) dims.assign(dims.size(), -1);
 }
@@ -109,7 +109,7 @@ Described DescribeOne(MLFeatureDescription* description) {
     case MLFeatureTypeDouble:
       feature.dtype = DType::kFp64;
       break;
-    case MLFeatureTypeDictionary:  // numbers by class label, in the order of the labels
+    case MLFeatureTypeDictionary:  // a map from class label to number, in label order
       feature.dtype = DType::kFp64;
       feature.dims = {-1};
       break;

@@ -1,4 +1,4 @@
-// backends/apple/errors.h - the border: what comes out of Core ML, and what may cross.
+// backends/apple/errors.h - converts the exceptions and errors of Core ML to ours.
 #pragma once
 
 #include <exception>
@@ -16,15 +16,16 @@
 
 namespace mlc::apple {
 
-// What work() throws, as Error, Errors or InternalError; null when it does not. `doing` says what Core ML was at:
-// "predicting". Written in plain C++: gcc's Objective-C runtime catches no C++ exceptions in an .mm file.
+// Runs work() and returns its exception as Error, Errors or InternalError; null if it succeeds.
+// `doing` describes the activity of Core ML, for example "predicting". Plain C++, because gcc's
+// Objective-C runtime does not catch C++ exceptions in .mm files.
 std::exception_ptr Caught(std::string_view doing, const std::function<void()>& work) noexcept;
 
-// Calls work() in an autorelease pool of its own. An NSException, and whatever else Core ML throws, leaves as Error
-// "runtime-failed"; where memory ran out, "resource-limit".
+// Calls work() in its own autorelease pool. NSExceptions and other exceptions from Core ML become
+// Error "runtime-failed", or "resource-limit" if memory is exhausted.
 void EnterPool(std::string_view doing, const std::function<void()>& work);
 
-// The same with a result. It is made within the pool: objects that it holds are retained.
+// The same with a result, which is created within the pool; the objects that it holds are retained.
 template <class F>
 auto Enter(std::string_view doing, F&& work) {
   using Result = std::invoke_result_t<F>;
@@ -38,10 +39,11 @@ auto Enter(std::string_view doing, F&& work) {
 }
 
 #ifdef __OBJC__
-std::string ToText(NSString* text);  // nil: empty
-// "com.apple.CoreML 3: DESCRIPTION", and behind it what lies under it. Nil: that nothing was said.
+std::string ToText(NSString* text);  // "" for nil
+// "com.apple.CoreML 3: DESCRIPTION", followed by the underlying errors. For nil, says that Core ML
+// gave no reason.
 std::string Words(NSError* error);
-// Error "runtime-failed".
+// Throws Error "runtime-failed".
 [[noreturn]] void Fail(std::string_view doing, NSError* error);
 #endif
 

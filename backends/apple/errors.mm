@@ -3,7 +3,7 @@
 namespace mlc::apple {
 namespace {
 
-// In a function of its own: the handlers of one function are of one language.
+// A separate function, because the handlers of one function must be of one language.
 void WithoutNSException(std::string_view doing, const std::function<void()>& work) {
   std::string words;
   @try {
@@ -19,7 +19,7 @@ void WithoutNSException(std::string_view doing, const std::function<void()>& wor
 
 void EnterPool(std::string_view doing, const std::function<void()>& work) {
   std::exception_ptr failure;
-  @autoreleasepool {  // which an exception would leave undrained
+  @autoreleasepool {  // an exception would skip draining it
     failure = Caught(doing, [&] { WithoutNSException(doing, work); });
   }
   if (failure) std::rethrow_exception(failure);

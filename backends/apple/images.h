@@ -1,7 +1,8 @@
-// backends/apple/images.h - tensors [1, channels, height, width] of numbers from 0 to 255 as CVPixelBuffers and back.
+// backends/apple/images.h - converts tensors [1, channels, height, width] with values from 0 to 255
+// to CVPixelBuffers and back.
 //
-// A pixel buffer of colours is BGRA, whatever the order of the model's channels, into which Core ML brings it; of the
-// tensor, the order is the model's.
+// Colour buffers are always BGRA; Core ML converts them to the channel order of the model, which
+// tensors have too.
 #pragma once
 
 #import <CoreML/CoreML.h>
@@ -19,14 +20,14 @@ struct ReleaseBuffer {
 };
 using PixelBuffer = std::unique_ptr<std::remove_pointer_t<CVPixelBufferRef>, ReleaseBuffer>;
 
-// 1 (gray) or 3. Error "schema-mismatch" for a format that this code does not know.
+// 1 (gray) or 3. Error "schema-mismatch" for an unknown format.
 int64_t Channels(OSType format);
-// fp16, or uint8.
+// fp16 or uint8.
 DType ChannelType(OSType format);
-// Of any type of numbers; where channels are bytes they are rounded, and cut off at 0 and 255. `bgr`: the order of the tensor's channels. Error
-// "runtime-failed" where there is no buffer.
+// Accepts any numeric type; for byte channels, values are rounded and clamped to 0 and 255. `bgr`
+// is the channel order of the tensor. Error "runtime-failed" if the buffer cannot be created.
 PixelBuffer ToPixels(const Tensor& tensor, OSType format, bool bgr);
-// Of ChannelType.
+// The result has the type ChannelType.
 Tensor ToTensor(CVPixelBufferRef buffer, bool bgr);
 
 }  // namespace mlc::apple

@@ -9,7 +9,7 @@
 namespace mlc::apple {
 namespace {
 
-// Where a pixel has its channels, in bytes: red, green, blue, or gray alone.
+// The byte offsets of the channels in a pixel: red, green, blue, or only gray.
 struct FormatRow {
   OSType format;
   int channels, bytes;
@@ -32,7 +32,7 @@ const FormatRow& RowOf(OSType format) {
       .Expected("BGRA, ARGB, 8 bits or 16 of gray");
 }
 
-// The pixels' memory, while it lives.
+// Locks the memory of the pixels during its lifetime.
 class Locked {
  public:
   Locked(CVPixelBufferRef buffer, CVPixelBufferLockFlags flags) : buffer_(buffer), flags_(flags) {
@@ -53,7 +53,7 @@ class Locked {
   size_t row_bytes_;  // rows may be padded
 };
 
-// Calls fn(place in the buffer, element of the tensor) for each.
+// Calls fn(offset in the buffer, element of the tensor) for each channel of each pixel.
 template <class F>
 void ForEach(const FormatRow& row, const Locked& pixels, int64_t height, int64_t width, bool bgr,
              F fn) {
@@ -74,7 +74,7 @@ DType ChannelType(OSType format) { return RowOf(format).dtype; }
 PixelBuffer ToPixels(const Tensor& tensor, OSType format, bool bgr) {
   const FormatRow& row = RowOf(format);
   const int64_t height = tensor.dims()[2], width = tensor.dims()[3];
-  // Core ML asks for memory that graphics processors share.
+  // Core ML expects buffers that can be shared with the GPU.
   NSDictionary* attributes =
       [NSDictionary dictionaryWithObject:[NSDictionary dictionary]
                                   forKey:(__bridge NSString*)kCVPixelBufferIOSurfacePropertiesKey];
@@ -99,7 +99,7 @@ PixelBuffer ToPixels(const Tensor& tensor, OSType format, bool bgr) {
     for (int64_t y = 0; y < height; ++y) std::fill_n(pixels.row(y), width * 4, std::byte{255});
   ForEach(row, pixels, height, width, bgr, [&](std::byte* byte, int64_t element) {
     const float value = std::nearbyint(values[element]);
-    *byte = std::byte(value > 0 ? std::min(value, 255.0f) : 0.0f);  // NaN: 0
+    *byte = std::byte(value > 0 ? std::min(value, 255.0f) : 0.0f);  // NaN becomes 0
   });
   return buffer;
 }

@@ -1,4 +1,4 @@
-// backends/apple/model.h - a loaded model: its predictions, its states and its compute plan.
+// backends/apple/model.h - a loaded model: its predictions, states and compute plan.
 #pragma once
 
 #import <CoreML/CoreML.h>
@@ -13,9 +13,9 @@
 
 namespace mlc::apple {
 
-// Core ML wants a model to be used by one thread at a time: predictions of several wait for each other, but for copying.
-// One that hangs keeps all others of this instance waiting; it holds what it uses, and another instance has nothing to do
-// with it.
+// Core ML requires that only one thread uses a model at a time. Concurrent predictions therefore
+// wait for each other, except while copying. A hanging prediction blocks this instance, keeps
+// everything it uses alive, and does not affect other instances.
 class CoreMlModel : public LoadedModel {
  public:
   CoreMlModel(Retained<MLModel*> model, Retained<MLModelConfiguration*> configuration,

@@ -25,7 +25,7 @@ NSString* ToString(const std::string& text) {
 
 void CheckInput(const Described& input, const Tensor& tensor) {
   const Feature& feature = input.feature;
-  // Pixels are numbers of any type.
+  // Pixels may be of any numeric type.
   const bool right = input.type == MLFeatureTypeImage ? tensor.dtype() != DType::kString
                                                       : tensor.dtype() == feature.dtype;
   if (!right || !Fits(feature.dims, tensor.dims()))
@@ -58,7 +58,8 @@ MLFeatureValue* ToValue(const Described& input, const Tensor& tensor, ArrayPool&
               fmt::format("input \"{}\" is of a kind that mlc does not give", input.feature.name));
 }
 
-// Numbers by label, in the order of the labels where the model lists them, else of the keys.
+// The numbers of a map from labels, in the label order of the model if it lists the labels, else
+// sorted by key.
 Tensor Numbers(NSDictionary* dictionary, MLModelDescription* description) {
   NSArray* labels = [description classLabels];
   if ([labels count] != [dictionary count])
@@ -105,7 +106,7 @@ CoreMlModel::CoreMlModel(Retained<MLModel*> model, Retained<MLModelConfiguration
       pool_(std::make_shared<ArrayPool>()) {}
 
 CoreMlModel::~CoreMlModel() {
-  // Releasing a model calls much of Core ML.
+  // Releasing a model runs much code of Core ML.
   @autoreleasepool {
     pool_.reset();
     model_ = {};
@@ -185,7 +186,7 @@ std::map<std::string, Tensor> CoreMlModel::Tensors(id<MLFeatureProvider> feature
 std::map<std::string, Tensor> CoreMlModel::Predict(const std::map<std::string, Tensor>& inputs,
                                                    ModelState* state, PredictTimings* timings) {
   return Enter("predicting", [&] {
-    std::vector<ArrayPool::Lease> leases;  // until Core ML has come back
+    std::vector<ArrayPool::Lease> leases;  // held until Core ML returns
     const Clock::time_point begin = Clock::now();
     id<MLFeatureProvider> features = Features(inputs, leases);
     const Clock::time_point given = Clock::now();
@@ -206,10 +207,10 @@ std::unique_ptr<ModelState> CoreMlModel::NewState() {
       MLState* state = [model_.get() newState];
       if (!state) Fail("making a state", nil);
       auto made = std::make_unique<CoreMlState>(state, description_);
-      [state release];  // `new` gives a reference
+      [state release];  // `new` returned a reference
       return made;
     }
-    return nullptr;  // a system without states loads no model that has any
+    return nullptr;  // systems without states cannot load models with states
   });
 }
 

@@ -1,4 +1,5 @@
-// backends/apple/plan.h - where Core ML means to compute each operation: its compute plan (macOS 14.4).
+// backends/apple/plan.h - the compute plan of Core ML (macOS 14.4): the device planned for each
+// operation.
 #pragma once
 
 #import <CoreML/CoreML.h>
@@ -11,8 +12,9 @@
 
 namespace mlc::apple {
 
-// Of the configuration's function, operations of nested blocks behind the one that has them; constants, which nothing
-// computes, are left out. Empty, and `reason` says why, where Core ML makes no plan.
+// Returns the placements for the configured function. Operations in nested blocks follow the one
+// that contains them; constants are omitted. If Core ML provides no plan, returns nothing and sets
+// `reason`.
 API_AVAILABLE(macos(14.4))
 std::vector<OperationPlacement> PlacementsOf(const std::filesystem::path& bundle,
                                              MLModelConfiguration* configuration,

@@ -11,30 +11,30 @@
 namespace mlc::apple {
 namespace {
 
-// "ios16.conv" is conv of the opset ios16.
+// "ios16.conv" is conv in the opset ios16.
 std::string WithoutOpset(const std::string& name) { return name.substr(name.rfind('.') + 1); }
 
 API_AVAILABLE(macos(14.4))
 OperationPlacement PlacementOf(MLComputePlan* plan, MLModelStructureProgramOperation* operation) {
   OperationPlacement placement;
   placement.op = WithoutOpset(ToText([operation operatorName]));
-  // Core ML gives operations no names; those that write a state have no results either.
+  // Core ML does not name operations; those that write a state have no results either.
   MLModelStructureProgramNamedValueType* first = [[operation outputs] firstObject];
   placement.name = first ? ToText([first name]) : placement.op;
-  // Either may be nil: of what Core ML computes itself, and of what it does not tell.
+  // Nil for operations that Core ML evaluates itself or does not report.
   MLComputePlanDeviceUsage* usage = [plan computeDeviceUsageForMLProgramOperation:operation];
   if (id<MLComputeDeviceProtocol> preferred = [usage preferredComputeDevice])
     placement.preferred = ToDevice(preferred);
   for (id<MLComputeDeviceProtocol> device in [usage supportedComputeDevices])
     placement.supported.push_back(ToDevice(device));
   std::sort(placement.supported.begin(), placement.supported.end());
-  // Its weight may be no number (executorch guards against that, too).
+  // The weight may be NaN (executorch also guards against that).
   if (MLComputePlanCost* cost = [plan estimatedCostOfMLProgramOperation:operation])
     if (!std::isnan([cost weight])) placement.cost = [cost weight];
   return placement;
 }
 
-// Constants, encoded ones too, and what Core ML folds away: it has no device for that, and no cost.
+// Constants, including encoded ones, and folded operations have no device and no cost.
 bool IsNotComputed(const OperationPlacement& placement) {
   const OpDef* def = Ops().Find(placement.op);
   return (def && (def->is_const() || def->is_constexpr())) ||
@@ -53,7 +53,8 @@ void AddBlock(MLComputePlan* plan, MLModelStructureProgramBlock* block,
   }
 }
 
-// The one asked for; else "main", which is the default function's name but where a package says otherwise; else the only one.
+// The requested function; else "main", the usual name of the default function; else the only
+// function.
 API_AVAILABLE(macos(14.4))
 MLModelStructureProgramFunction* FunctionOf(MLModelStructureProgram* program,
                                             MLModelConfiguration* configuration) {
@@ -71,7 +72,7 @@ std::vector<OperationPlacement> PlacementsOf(const std::filesystem::path& bundle
                                              MLModelConfiguration* configuration,
                                              std::string& reason) {
   auto awaited = std::make_shared<Awaited<Retained<MLComputePlan*>>>();
-  auto words = std::make_shared<std::string>();  // set before awaited is
+  auto words = std::make_shared<std::string>();  // written before awaited is finished
   NSURL* url = [NSURL fileURLWithPath:[NSString stringWithUTF8String:bundle.c_str()]];
   [MLComputePlan loadContentsOfURL:url
                      configuration:configuration

@@ -1,5 +1,6 @@
-// backends/apple/retained.h - the one holder of objects. Without ARC (Linux has none), what an object's method gives is
-// autoreleased, and whoever keeps it past the pool of the entry (errors.h) keeps it in a Retained.
+// backends/apple/retained.h - owns a reference to an Objective-C object. Without ARC (not available
+// on Linux), methods return autoreleased objects; a Retained keeps them beyond the pool of the
+// entry (errors.h).
 #pragma once
 
 #import <Foundation/Foundation.h>
@@ -14,7 +15,7 @@ class Retained {
  public:
   Retained() = default;
   explicit Retained(T object) : object_([object retain]) {}
-  // Takes over the reference that alloc, new and copy give.
+  // Takes over a reference returned by alloc, new or copy.
   static Retained Adopt(T object) {
     Retained adopted;
     adopted.object_ = object;

@@ -59,7 +59,8 @@ void SetHints(MLModelConfiguration* configuration, const LoadOptions& options) {
   }
 }
 
-// Whether it has to be named: the only function of a model is not. Error "bad-name".
+// Returns whether the function must be named in the configuration; a single function need not be.
+// Error "bad-name".
 API_AVAILABLE(macos(15.0))
 bool IsOneOfSeveral(const fs::path& model, const std::string& function) {
   NSError* error = nil;
@@ -94,7 +95,7 @@ Retained<MLModelConfiguration*> Configure(const fs::path& model, const LoadOptio
     if (IsOneOfSeveral(model, options.function))
       [configuration.get()
           setFunctionName:[NSString stringWithUTF8String:options.function.c_str()]];
-  } else if (options.function != "main") {  // the only one that older systems know
+  } else if (options.function != "main") {  // older systems only support "main"
     throw NeedsSystem("the choice of a function", "15");
   }
   return configuration;
@@ -113,7 +114,7 @@ class CoreMlRuntime : public Runtime {
       Retained<NSURL*> target(ToUrl(bundle));
       [MLModel compileModelAtURL:ToUrl(package)
                completionHandler:^(NSURL* made, NSError* error) {
-                 // What was made may be gone when this has returned.
+                 // Core ML may delete the compiled model once this handler returns.
                  awaited->Finish("compiling", [&] {
                    if (!made) Fail("compiling", error);
                    NSError* refused = nil;

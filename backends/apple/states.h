@@ -1,4 +1,4 @@
-// backends/apple/states.h - what a model remembers: an MLState (macOS 15), which Core ML sets to zero.
+// backends/apple/states.h - the state of a model: an MLState (macOS 15), initially zero.
 #pragma once
 
 #import <CoreML/CoreML.h>
@@ -18,8 +18,8 @@ class API_AVAILABLE(macos(15.0)) CoreMlState : public ModelState {
   void Write(const std::map<std::string, Tensor>& values) override;
 
   MLState* get() const { return state_.get(); }
-  const Description* description() const { return description_.get(); }  // its model's
-  // Core ML wants a state to be used by one prediction at a time. Error "bad-input" where one has it.
+  const Description* description() const { return description_.get(); }  // description of its model
+  // Core ML allows one prediction at a time to use a state. Error "bad-input" if it is in use.
   std::unique_lock<std::mutex> Use() const;
 
  private:

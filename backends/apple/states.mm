@@ -8,7 +8,7 @@
 namespace mlc::apple {
 namespace {
 
-// Calls fn(array) with the state's own array.
+// Calls fn(array) with the array of the state itself, not a copy.
 API_AVAILABLE(macos(15.0))
 void WithArray(MLState* state, const std::string& name,
                const std::function<void(MLMultiArray*)>& fn) {

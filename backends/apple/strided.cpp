@@ -29,7 +29,7 @@ int64_t Extent(const Dims& dims, const Dims& strides) {
 void CopyStrided(const Dims& dims, size_t element, const std::byte* from, const Dims& from_strides,
                  std::byte* to, const Dims& to_strides) {
   if (Extent(dims, from_strides) == 0 || Extent(dims, to_strides) == 0) return;
-  // The inner dimensions that lie close together on both sides are copied as one.
+  // Inner dimensions that are contiguous on both sides are copied as one block.
   size_t outer = dims.size();
   int64_t run = 1;
   for (; outer > 0; --outer) {

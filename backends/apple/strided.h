@@ -1,4 +1,4 @@
-// backends/apple/strided.h - copies between arrays whose rows do not lie close together.
+// backends/apple/strided.h - copies between arrays with strides.
 #pragma once
 
 #include <cstddef>
@@ -7,11 +7,12 @@
 
 namespace mlc::apple {
 
-// How many elements lie between the first and the end of the last; 0 when there are none. Strides are in elements. Error
-// "schema-mismatch" for negative ones, and where one is missing.
+// Returns the number of elements spanned by the array, gaps included; 0 if it is empty. Strides are
+// in elements. Error "schema-mismatch" for negative or missing strides.
 int64_t Extent(const Dims& dims, const Dims& strides);
 
-// Copies the elements, of `element` bytes each; nothing between them is read or written. No address need be aligned.
+// Copies elements of `element` bytes each and does not touch the gaps between them. Addresses need
+// not be aligned.
 void CopyStrided(const Dims& dims, size_t element, const std::byte* from, const Dims& from_strides,
                  std::byte* to, const Dims& to_strides);
 

@@ -1,4 +1,5 @@
-// backends/apple/system.h - this machine: versions, devices, and what of Core ML it is too old for.
+// backends/apple/system.h - the versions and devices of this machine, and the features of Core ML
+// that it lacks.
 #pragma once
 
 #import <CoreML/CoreML.h>
@@ -13,10 +14,10 @@ namespace mlc::apple {
 
 // Error "needs-system": "states need macOS 15, this is macOS 14.4".
 Error NeedsSystem(std::string_view feature, std::string_view version);
-// Error "needs-system" for units that this machine has not, as far as it tells.
+// Error "needs-system" for units that this machine is known to lack.
 void CheckUnits(Units units);
 Capabilities SystemCapabilities();
-// Nil, and what this code does not know: kUnknown.
+// Nil and unknown devices give kUnknown.
 API_AVAILABLE(macos(14.0))
 Device ToDevice(id<MLComputeDeviceProtocol> device);
 

@@ -9,7 +9,7 @@
 namespace mlc::apple {
 namespace {
 
-// Empty where the system has no such text.
+// Returns "" if the system has no such value.
 std::string Ask(const char* name) {
   size_t size = 0;
   if (sysctlbyname(name, nullptr, &size, nullptr, 0) != 0 || size == 0) return "";
@@ -22,7 +22,7 @@ std::string Ask(const char* name) {
 
 std::string SystemName() { return "macOS " + Ask("kern.osproductversion"); }
 
-// Empty where the system does not tell.
+// Empty if the system does not report its devices.
 std::vector<Device> Devices() {
   std::vector<Device> devices;
   if (@available(macOS 14.0, *)) {

@@ -1,10 +1,10 @@
-// backends/coreml/arena.h - messages on an arena, in whichever version of protobuf.
+// backends/coreml/arena.h - creates messages on an arena with any version of protobuf.
 #pragma once
 
 namespace mlc {
 
-// `Arena`: google::protobuf::Arena. What CreateMessage did, Create does from version 30 on, which has no other; in older ones
-// Create leaves the arena out of the message.
+// `Arena` is google::protobuf::Arena. Since version 30, Create replaces CreateMessage; in older
+// versions, Create does not pass the arena to the message.
 template <class Message, class Arena>
 Message* MakeOn(Arena& arena) {
   if constexpr (requires { Arena::template CreateMessage<Message>(&arena); })

@@ -23,7 +23,7 @@ Opset SpecificationOf(const Program& program) {
 
 namespace {
 
-// A bundle of a model whose weights are elsewhere would not load.
+// A bundle of a model with external weights would fail to load.
 void CheckWeights(const Program& program) {
   for (const auto& function : program.functions)
     ForEachOperation(*function, [](Operation* op) {
@@ -43,7 +43,8 @@ void Put(const fs::path& path, std::string_view bytes) {
 
 fs::path WeightsFolder() { return fs::path(kBundleWeights).parent_path(); }
 
-// What Xcode shows of a model; its second section, a hash of a rule that is not known, is left out.
+// The analytics of the model that Xcode shows, without the second section: a hash of unknown
+// origin.
 std::string Analytics() {
   auto number = [](uint64_t value) {
     std::string bytes(8, '\0');
@@ -55,8 +56,8 @@ std::string Analytics() {
          text("modelDimension") + text("0");
 }
 
-// Whether mlc wrote a bundle and it holds nothing else: Analytics() as it is, no other compiler
-// writes.
+// Returns whether the bundle was written by mlc and holds nothing else. No other compiler writes
+// exactly these analytics.
 bool IsOwnBundle(const fs::path& bundle) {
   Sources::Unnoted look;
   try {
@@ -98,7 +99,7 @@ std::string BundleDataOf(const Program& program, Diagnostics& diagnostics) {
   Opset version = SpecificationOf(program);
   mlc::schema::ModelDescription description;
   EmitDescription(program, version, outputs, description, diagnostics);
-  description.mutable_metadata();  // is there, if empty, in every bundle
+  description.mutable_metadata();  // present in every bundle, even if empty
   BundleData data;
   data.specification_version = static_cast<uint64_t>(version);
   data.version = BundleVersion(static_cast<int>(version));

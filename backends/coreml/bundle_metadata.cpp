@@ -14,7 +14,7 @@ using Json = nlohmann::ordered_json;
 
 struct SystemRow {
   Opset opset;
-  const char *macos, *ios, *watchos, *visionos;  // tvOS and macCatalyst count as iOS does
+  const char *macos, *ios, *watchos, *visionos;  // tvOS and macCatalyst have the versions of iOS
 };
 constexpr SystemRow kSystems[] = {
     {Opset::kIos15, "12.0", "15.0", "8.0", "1.0"},   {Opset::kIos16, "13.0", "16.0", "9.0", "1.0"},
@@ -22,8 +22,8 @@ constexpr SystemRow kSystems[] = {
     {Opset::kIos26, "26.0", "26.0", "26.0", "26.0"},
 };
 
-// Operators to which Core ML's compiler gives versions that the operators' signatures do not have,
-// as seen in its bundles: what it says for iOS16 and iOS17; from iOS18 on it is "Ios18".
+// Operators whose versions in Core ML's bundles differ from the operator signatures: the names for
+// iOS16 and iOS17. From iOS18 on it is "Ios18".
 struct VersionRow {
   std::string_view op, ios16, ios17;
 };
@@ -51,7 +51,7 @@ constexpr VersionRow kVersions[] = {
     {"tile", "", ""},
 };
 
-// "Float16", as Core ML writes element types.
+// Core ML's name of an element type: "Float16".
 std::string TypeName(DType dtype) {
   std::string name(Name(dtype));
   if (name.starts_with("fp")) return "Float" + name.substr(2);
@@ -60,7 +60,7 @@ std::string TypeName(DType dtype) {
   return name;
 }
 
-// "Ios17.sliceByIndex", "SliceByIndex".
+// "Ios17.sliceByIndex" or "SliceByIndex".
 std::string OperationKey(const Operation& op, Opset opset) {
   const Form* form = op.form ? op.form : op.def->FormFor(opset);
   std::string version;
@@ -171,7 +171,7 @@ Json PortSchema(const Port& port, const Value& value) {
   return ArraySchema(port, value.type, "MultiArray");
 }
 
-// What differs between functions.
+// The fields that differ between functions.
 void DescribeFunction(Function& function, Json& json) {
   Json inputs = Json::array(), outputs = inputs, states = inputs;
   size_t i = 0, s = 0;

@@ -50,7 +50,7 @@ std::vector<std::string> ReadLabels(const std::filesystem::path& path) {
 
 namespace {
 
-// The value behind reshapes and casts.
+// Looks through reshapes and casts.
 const Value* Source(const Value* value) {
   while (value->def && (value->def->def->view || value->def->is("cast")) && value->def->has("x") &&
          value->def->value("x"))
@@ -58,7 +58,7 @@ const Value* Source(const Value* value) {
   return value;
 }
 
-// e / reduce_sum(e): a softmax that was written out, or counts as parts of all.
+// e / reduce_sum(e): a decomposed softmax, or counts normalized by their sum.
 bool IsShare(const Operation& op) {
   if (!op.is("real_div") || !op.value("x") || !op.value("y")) return false;
   const Value* sum = Source(op.value("y"));
@@ -78,7 +78,7 @@ const Operation* FindLogits(const Value* value, int depth) {
     return nullptr;
   auto are_shares = [&](Interval found) { return Join(found, kShares) == kShares; };
   if (are_shares(FindInterval(*value))) return nullptr;
-  bool has_own = IntervalWhen(*value, {}) != Interval();  // relu, tanh: whatever the operands are
+  bool has_own = IntervalWhen(*value, {}) != Interval();  // relu, tanh: bounded for all operands
   if (has_own || !are_shares(IntervalWhen(*value, kShares))) return op;
   for (const auto& operands : op->args())
     for (const Operand& operand : operands)

@@ -1,8 +1,8 @@
-// backends/coreml/classifier.h - models that name a class.
+// backends/coreml/classifier.h - models that predict a class label.
 //
-// Core ML marks them by an operation `classify` at the end of the program: of a tensor of
-// probabilities and the class labels it makes the label of the greatest, and a dictionary from
-// labels to probabilities. Both are outputs of the model in place of the tensor.
+// Core ML represents a classifier by an operation `classify` at the end of the program. From a
+// tensor of probabilities and the class labels, it computes the most likely label and a dictionary
+// from labels to probabilities. Both replace the tensor as outputs of the model.
 #pragma once
 
 #include <filesystem>
@@ -13,25 +13,26 @@
 
 namespace mlc {
 
-// One label a line, in the order of the classes; surrounding blanks and empty lines at the end are
-// not part of it, nor is a byte order mark. Error "bad-file": none, a label twice, an empty one
-// between others, or text that is not UTF-8.
+// Reads one label per line, in class order. Surrounding blanks, trailing empty lines and a byte
+// order mark are ignored. Error "bad-file" for no labels, a duplicate label, an empty label between
+// others, or text that is not UTF-8.
 std::vector<std::string> ReadLabels(const std::filesystem::path& path);
 
-// Replaces the only float output of as many elements as there are labels. The new outputs are the
-// function's first, "classLabel" and "classLabel_probs"; the port of the second has the source name
-// of the tensor. A note where its elements are no probabilities. Error "bad-operand" where no
-// output or more than one fits.
+// Replaces the only float output with as many elements as there are labels. The new outputs,
+// "classLabel" and "classLabel_probs", come first; the port of the second has the source name of
+// the tensor. Adds a note if the elements are not probabilities. Error "bad-operand" if no output
+// fits, or several do.
 void MakeClassifier(Program& program, const std::vector<std::string>& labels,
                     Diagnostics& diagnostics);
 
-// What shows that the elements are no probabilities: the operation that makes them is none that
-// gives numbers from 0 to 1, nor one that keeps those. Null where it may be that they are.
+// Returns the operation that shows that the elements are not probabilities, because it does not
+// produce or preserve numbers from 0 to 1; null if they may be probabilities.
 const Operation* MakesLogits(const Value* value);
-// Whether it is certain that all elements are from 0 to 1.
+// Returns whether all elements are certain to be from 0 to 1.
 bool AreShares(const Value& value);
 
-// The operation `classify` whose results are outputs of the function; null when there is none.
+// Returns the operation `classify` whose results are outputs of the function; null if there is
+// none.
 const Operation* FindClassifier(const Function& function);
 
 }  // namespace mlc

@@ -1,4 +1,4 @@
-// backends/coreml/emit.h - a Program as the protobuf message that model.mlmodel holds.
+// backends/coreml/emit.h - converts a Program to the protobuf message of model.mlmodel.
 #pragma once
 
 #include <map>
@@ -15,19 +15,19 @@ class ModelDescription;
 
 namespace mlc {
 
-// Names under which values leave a function, where they differ from the values' own.
+// The names under which a function returns its outputs, where they differ from those of the values.
 using OutputNames = std::vector<std::vector<std::string>>;  // by function, by output
 
-// Fills the program of `model`: every operation in the target's form, every default spelled out as
-// a const operation. Constants for the weight file are added to `weights`, which sets their offsets
-// in `model` when it is laid out: keep `model` until then. `operators` counts what was written but
-// constants: the program's operations, and identities where Core ML wants them before an output.
-// Error "too-large" when the constants that must stand in the program pass 2 GiB, "bad-file" for
-// strings that are not UTF-8.
+// Fills in the program of `model`: every operation in the form of the target, with all defaults as
+// explicit const operations. Constants for the weight file are added to `weights`, which writes
+// their offsets into `model` at layout; keep `model` until then. `operators` counts the written
+// operations except constants, including identities that Core ML requires before outputs. Error
+// "too-large" if the constants inside the program exceed 2 GiB, "bad-file" for strings that are not
+// UTF-8.
 OutputNames EmitProgram(const Program& program, Opset target, WeightPlan& weights,
                         std::map<std::string, int64_t>& operators, mlc::schema::Model& model);
 
-// Fills inputs, outputs, states and metadata.
+// Fills in inputs, outputs, states and metadata.
 void EmitDescription(const Program& program, Opset target, const OutputNames& outputs,
                      mlc::schema::ModelDescription& description, Diagnostics& diagnostics);
 

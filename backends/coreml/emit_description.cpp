@@ -20,7 +20,7 @@ namespace spec = mlc::schema;
 
 constexpr size_t kMaxEnumeratedShapes = 128;
 
-// The port of a value; one made from the value alone when the function has none.
+// Returns the port of a value, or a port made from the value if the function has none.
 Port PortOf(const std::vector<Port>& ports, size_t index, const Value& value) {
   if (index < ports.size()) return ports[index];
   Port port;
@@ -28,8 +28,8 @@ Port PortOf(const std::vector<Port>& ports, size_t index, const Value& value) {
   return port;
 }
 
-// A shape for every choice of the listed sizes of its symbols, smallest first; nothing when a
-// symbol has no list.
+// Returns one shape for each combination of the listed sizes of its symbols, smallest first;
+// nothing if a symbol has no list.
 std::vector<Dims> EnumeratedShapes(const Shape& shape, const Symbols& known) {
   std::vector<std::string> symbols;
   for (const Dim& dim : shape) dim.CollectSymbols(symbols);
@@ -60,7 +60,7 @@ class Describer {
  public:
   Describer(Opset target, Diagnostics& diagnostics) : target_(target), diagnostics_(diagnostics) {}
 
-  // Out is a FunctionDescription or a ModelDescription: both have the same three lists.
+  // Out is FunctionDescription or ModelDescription, which have the same three lists.
   template <class Out>
   void Describe(const Function& function, const std::vector<std::string>& outputs, Out* out) {
     symbols_ = &function.symbols;
@@ -117,11 +117,11 @@ class Describer {
     out->set_upperbound(range.second);
   }
 
-  // Sizes that a description states (as read), or that the symbols of a shape have.
+  // Flexible sizes, from the description that was read or from the symbols of a shape.
   struct Flexible {
     Dims by_default;
-    std::vector<Dims> enumerated;                     // or
-    std::vector<std::pair<int64_t, int64_t>> ranges;  // high -1: any
+    std::vector<Dims> enumerated;                     // alternative to `ranges`
+    std::vector<std::pair<int64_t, int64_t>> ranges;  // an upper bound of -1 means unbounded
   };
 
   Flexible SizesOf(const Port& port, const Shape& shape, bool may_enumerate) {
@@ -198,7 +198,7 @@ class Describer {
     SetType(value.type.dtype, array);
     if (port.default_value) SetDefault(*port.default_value, value.type.dtype, array);
     const Shape& shape = value.type.shape;
-    if (shape.empty()) return array->add_shape(1);  // Core ML has no inputs of rank 0
+    if (shape.empty()) return array->add_shape(1);  // Core ML does not support inputs of rank 0
     DescribeSizes(SizesOf(port, shape, may_enumerate), array);
   }
 
@@ -246,7 +246,7 @@ class Describer {
     SetType(value.type.dtype, array);
     if (port.default_shape.size() == value.type.shape.size() && !port.default_shape.empty())
       return DescribeSizes({port.default_shape, port.enumerated_shapes, port.shape_range}, array);
-    // A flexible output is described without a shape.
+    // Flexible outputs have no shape in the description.
     Dims dims;
     for (const Dim& dim : value.type.shape) {
       std::optional<int64_t> size = FixedSize(dim, *symbols_);
@@ -256,7 +256,7 @@ class Describer {
     for (int64_t dim : dims) array->add_shape(dim);
   }
 
-  const Symbols* symbols_ = nullptr;  // of the function that is being described
+  const Symbols* symbols_ = nullptr;  // of the current function
   Opset target_;
   Diagnostics& diagnostics_;
 };
@@ -280,7 +280,7 @@ void DescribeMetadata(const Program& program, spec::Metadata* out) {
   }
 }
 
-// Places of the program's functions, in the order of the description that was read.
+// The indices of the program's functions, in the order of the description that was read.
 std::vector<size_t> DescribedOrder(const Program& program) {
   std::vector<size_t> places(program.functions.size());
   std::iota(places.begin(), places.end(), size_t{0});
@@ -311,7 +311,7 @@ void EmitDescription(const Program& program, Opset target, const OutputNames& ou
   }
   DescribeMetadata(program, description.mutable_metadata());
   if (description.metadata().ByteSizeLong() == 0) description.clear_metadata();
-  CheckSchema(description);  // texts are the user's
+  CheckSchema(description);  // for the user's texts
 }
 
 }  // namespace mlc

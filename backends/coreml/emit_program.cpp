@@ -22,7 +22,7 @@ void SetType(DType dtype, mil::TensorType* type) {
   type->set_datatype(static_cast<mil::DataType>(MilDataType(dtype)));
 }
 
-// A protobuf with any other string is one that nobody reads.
+// No reader accepts a protobuf with an invalid string.
 const std::string& Text(const std::string& text) {
   RequireUtf8(text, "bad-file", "a string in the program");
   return text;
@@ -33,21 +33,21 @@ void SetString(std::string_view text, mil::Value* value) {
   *value->mutable_immediatevalue()->mutable_tensor()->mutable_strings()->add_values() = text;
 }
 
-// An operation of a function's body as its bytes, in the place that is theirs among the operations of the
-// message: a message for each of many would be most of the memory of compiling. What refers to the weight
-// file stays a message until all its places there are known.
+// An operation of a function's body, serialized in its place in the message, because one message
+// object for each operation would dominate the memory of compiling. Operations that refer to the
+// weight file remain messages until all their offsets are known.
 class OutgoingOperation {
  public:
   mil::Operation* Begin() {
     message_ = MakeOn<mil::Operation>(arena_);
     return message_;
   }
-  // A weight whose place is not known yet.
+  // Registers a weight whose offset is not known yet.
   void Await() { ++awaited_; }
   void Placed() {
     if (--awaited_ == 0 && fields_) Serialize();
   }
-  // The operation is whole. Whether it went, and the next may begin here.
+  // Completes the operation. Returns true if it was serialized, so that this object can be reused.
   bool End(mil::Block* body) {
     fields_ = body->GetReflection()->MutableUnknownFields(body);
     place_ = fields_->field_count();
@@ -67,13 +67,14 @@ class OutgoingOperation {
   }
   google::protobuf::Arena arena_;
   mil::Operation* message_ = nullptr;
-  google::protobuf::UnknownFieldSet* fields_ = nullptr;  // the body's, once this has a place there
+  google::protobuf::UnknownFieldSet* fields_ =
+      nullptr;  // of the body, once this operation has a place in it
   int place_ = 0;
   int awaited_ = 0;
 };
 
-// One function's operations. Names are those of the Program, but for results that Core ML does not
-// let be outputs.
+// Emits the operations of one function. Names are those of the Program, except for results that
+// Core ML does not accept as outputs.
 class FunctionEmitter {
  public:
   FunctionEmitter(const Program& program, const Function& function, Opset target,
@@ -121,8 +122,8 @@ class FunctionEmitter {
     return name;
   }
 
-  // An output is the result of an operation that computes, and is so only once; the others go
-  // through an identity, but for those that were so in the file that the program was read from.
+  // Each output must be the result of a computing operation, and appear only once. Other outputs
+  // get an identity, except those that the file the program was read from already had in this form.
   std::vector<std::string> ChooseOutputNames() {
     std::unordered_set<const Value*> seen;
     std::vector<std::string> outputs;
@@ -228,7 +229,7 @@ class FunctionEmitter {
     }
   }
 
-  // A vector as a list of scalars.
+  // Emits a vector as a list of scalars.
   void EmitList(const Tensor& values, mil::Value* out) {
     Type element = Type::Tensor(values.dtype(), {});
     EmitType(Type::List(element, Dim(values.size())), out->mutable_type());
@@ -255,7 +256,7 @@ class FunctionEmitter {
         outgoing->Placed();
       });
     } else {
-      // One number alone is no weight: a window's padding is -inf.
+      // A single number is not a weight; for example, padding for a window may be -inf.
       if (may_be_weight && tensor.size() > 1) weights_.CheckSmall(tensor, operation_);
       EmitImmediate(tensor, out->mutable_immediatevalue()->mutable_tensor());
     }
@@ -273,7 +274,7 @@ class FunctionEmitter {
     return entry->mutable_value();
   }
 
-  // Ends the operation of the body that was begun last: one is whole before the next begins.
+  // Completes the last operation of the body; this must happen before the next one begins.
   void End() {
     if (outgoing_ && !outgoing_->End(body_)) outgoing_ = nullptr;
   }
@@ -301,7 +302,7 @@ class FunctionEmitter {
     *out->mutable_outputs(0)->mutable_type() = out->attributes(1).value().type();
   }
 
-  // A const that only constexpr operations or a classifier read stands in them.
+  // Returns whether only constexpr operations or a classifier read the const, which then embed it.
   static bool StandsInUsers(const Value& value) {
     if (value.users.empty() || value.is_output()) return false;
     for (const Operation* user : value.users)
@@ -353,7 +354,7 @@ class FunctionEmitter {
 
   void EmitOperation(const Operation& op, mil::Block* block) {
     LoweredOp lowered = Lower(op, target_);
-    // Defaults come first: a const stands before its use.
+    // Emits defaults first, because a const must precede its use.
     std::vector<std::string> defaults(lowered.args.size());
     for (size_t i = 0; i < lowered.args.size(); ++i) {
       const LoweredArg& arg = lowered.args[i];
@@ -384,7 +385,8 @@ class FunctionEmitter {
     }
   }
 
-  // As of a function, each output is the result of an operation of the block and is so only once.
+  // As in functions, each output must be the result of an operation of the block, and appear only
+  // once.
   void EmitNestedOutputs(const Block& nested, mil::Block* inner) {
     std::unordered_set<const Value*> seen;
     for (const Value* value : nested.outputs()) {
@@ -411,7 +413,7 @@ class FunctionEmitter {
   Opset target_;
   bool as_read_;
   WeightPlan& weights_;
-  std::string operation_;  // that was begun last
+  std::string operation_;  // the last one begun
   std::map<std::string, int64_t>& operators_;
   size_t& immediate_bytes_;
   mil::Block* body_ = nullptr;
@@ -448,7 +450,7 @@ OutputNames EmitProgram(const Program& program, Opset target, WeightPlan& weight
   size_t immediate_bytes = 0;
   for (const auto& function : program.functions) {
     mil::FunctionEntry* entry = out->add_functions();
-    // A single function is `main`, whatever it was called.
+    // A single function is always called `main`.
     entry->set_key(program.functions.size() == 1 ? "main" : function->name);
     FunctionEmitter emitter(program, *function, FunctionOpset(*function, target), weights,
                             operators, immediate_bytes);

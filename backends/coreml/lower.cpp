@@ -39,7 +39,8 @@ void CheckTypes(const Operation& op, const Form& form, Opset target) {
               fmt::format("{}: Core ML does not take {}", op.def->name, complaint));
 }
 
-// Core ML computes with at most five dimensions; constants that only decompress may have more.
+// Core ML computes with at most five dimensions. Constants that are only decompressed may have
+// more.
 constexpr int kMaxRank = 5;
 
 bool HasRank(const Type& type) { return !type.is_tensor() || type.rank() <= kMaxRank; }
@@ -49,7 +50,7 @@ Error RankError(const Type& type, std::string_view what) {
       .Expected(fmt::format("at most {} dimensions", kMaxRank));
 }
 
-// Element types and ranks of run-time values; constants may have others.
+// Checks element types and ranks of run-time values; constants may have others.
 void CheckResults(const Operation& op, Opset target) {
   if (op.def->is_const() || op.def->is_constexpr()) return;
   for (const Operands& operands : op.args())
@@ -74,11 +75,11 @@ void CheckResults(const Operation& op, Opset target) {
   }
 }
 
-// Element type of a default that the operation leaves out.
+// The element type of a default that the operation omits.
 DType DefaultType(const Operation& op, const Param& param, const Domains& domains, DType natural) {
   if (DType domain = domains.of(param.domain); domain != DType::kNone) return domain;
   if (!param.types || (natural != DType::kFp32 && Contains(param.types, natural))) return natural;
-  // A domain of which no operand was given follows the operation's first operand.
+  // A domain without any given operand follows the first operand of the operation.
   for (const Operands& operands : op.args())
     for (const Operand& operand : operands)
       if (Contains(param.types, OperandType(operand))) return OperandType(operand);
@@ -105,13 +106,13 @@ LoweredOp LowerTo(const Operation& op, const Form& form, Opset target) {
       continue;
     }
     if (param.default_kind == Param::Default::kRequired) {
-      // An older form may want what a newer one lost.
+      // An older form may require a parameter that newer forms dropped.
       MLC_CHECK(&form != &op.def->canonical(), "{} lacks \"{}\"", op.Describe(), param.name);
       throw TooOld(fmt::format("{} without \"{}\"", op.def->name, param.name),
                    op.def->canonical().since, target);
     }
     if (param.default_kind == Param::Default::kOptional) continue;
-    // Core ML refuses it where there are no indices, the default too.
+    // Core ML rejects this parameter, even with its default value, if topk has no indices.
     if (op.is("topk") && param.name == "output_indices_dtype" && op.results.size() == 1) continue;
     Tensor value = context.value(param.name);
     if (!value) continue;
@@ -120,7 +121,7 @@ LoweredOp LowerTo(const Operation& op, const Form& form, Opset target) {
     lowered.args.push_back({param.name, nullptr, std::move(value)});
   }
 
-  // What the form lacks may be given only if it changes nothing.
+  // A parameter that the form lacks may only be given if it has no effect.
   for (size_t i = 0; i < op.args().size(); ++i) {
     const Param& param = op.def->canonical().params[i];
     if (op.args()[i].empty() || HasParam(*op.def, form, param.name)) continue;
@@ -151,7 +152,7 @@ LoweredOp LowerTo(const Operation& op, const Form& form, Opset target) {
   return lowered;
 }
 
-// A constant without elements cannot be in a file of weights, nor computed with.
+// A constant without elements can neither be stored in a weight file nor be an operand.
 void CheckElements(const Operation& op) {
   for (size_t i = 0; i < op.args().size(); ++i)
     for (const Operand& operand : op.args()[i])
@@ -160,8 +161,7 @@ void CheckElements(const Operation& op) {
                                                 op.def->canonical().params[i].name));
 }
 
-// Hears what stops a program from being written, with the operation if it is one; false: that is
-// enough.
+// Receives each error, and the operation it concerns, if any. Returns false to stop.
 using Complain = std::function<bool(const Operation*, Error)>;
 
 void CheckPorts(const Function& function, Opset target, const Complain& complain) {
@@ -228,14 +228,14 @@ void CheckProgram(const Program& program, Opset target, const Complain& complain
   }
 }
 
-// Whether fp16-precision, which stays out of control flow, makes the operation fit.
+// Returns whether the operation would fit after fp16-precision, which skips control flow.
 bool FitsNarrowed(const Operation& op, Opset target) {
   const Form* form = op.def->FormFor(target);
   return form && op.block == &op.block->function->body && !OperandComplaint(op, *form).empty() &&
          OperandComplaint(op, *form, true).empty();
 }
 
-// What in the program is newer than the target: the first thing, or nothing.
+// Returns the first part of the program that is newer than the target, if any.
 std::optional<Error> FirstTooNew(const Program& program, const std::vector<const PassDef*>& passes,
                                  PassContext::Precision precision, Opset target) {
   std::optional<Error> first;
@@ -248,7 +248,7 @@ std::optional<Error> FirstTooNew(const Program& program, const std::vector<const
     if (!first && too_new) first = std::move(error);
     return !first;
   });
-  // iOS18 has every form of encoding.
+  // iOS18 supports every encoding.
   if (first || target >= Opset::kIos18 || !runs(kEncodedConstants)) return first;
   for (const auto& function : program.functions)
     ForEachOperation(*function, [&](Operation* op) {

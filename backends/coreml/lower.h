@@ -1,8 +1,8 @@
-// backends/coreml/lower.h - what an operation looks like in the operator form that a target has.
+// backends/coreml/lower.h - converts operations to the form that a target supports.
 //
-// A Program holds canonical operations with defaults left out. Lowering picks the newest form that
-// the target knows, drops parameters that the form lacks and that say nothing, and adds the
-// defaults that Core ML wants spelled out.
+// A Program holds canonical operations without defaults. Lowering selects the newest form available
+// on the target, drops parameters that the form lacks if they have no effect, and adds the defaults
+// that Core ML requires explicitly.
 #pragma once
 
 #include <optional>
@@ -17,37 +17,37 @@ namespace mlc {
 
 struct LoweredArg {
   std::string_view param;
-  const Operands* operands = nullptr;  // of the operation; null: left out there
-  Tensor value;                        // the default, when operands is null
+  const Operands* operands = nullptr;  // of the operation; null if omitted there
+  Tensor value;                        // the default, if operands is null
 };
 
 struct LoweredOp {
   ParamPlacement placement = ParamPlacement::kInputs;
   std::vector<LoweredArg> args;
-  // Results that the form has and the operation does not (topk without indices, before iOS16).
+  // Results that the form has and the operation lacks (topk without indices, before iOS16).
   std::vector<Type> extra_results;
 };
 
-// Error "target-too-old" when the target's form cannot express the operation, "unsupported-dtype"
-// when no form can; both name the operation and its location.
+// Error "target-too-old" if the target's form cannot express the operation, "unsupported-dtype" if
+// no form can; both name the operation and its location.
 LoweredOp Lower(const Operation& op, Opset target);
 
-// Everything that stops the program from being written for this target: operations, input and
-// output types, states.
+// Returns everything that prevents the program from being written for this target: operations,
+// input and output types, states.
 std::vector<Error> TargetErrors(const Program& program, Opset target);
-// Whether nothing but operations can, of which emission finds the first by itself.
+// Returns whether inputs, outputs and states fit the target; emission itself reports operations.
 bool InterfaceFits(const Program& program, Opset target);
 
-// The lowest target that has everything in the program, from the specification of the file on that
-// it was read from, or from iOS16 and the functions' own opsets on. A note says what needs more than
-// that. Of the passes that are to come, encoded-constants wants what constants need in the form in
-// which they came, and fp16-precision makes numbers beside fp16 values fit. What no target has is
-// left to TargetErrors: passes may yet change it.
+// Returns the lowest target that supports everything in the program. The minimum is the
+// specification of the file that it was read from, or iOS16 and the opsets of its functions. A note
+// names what needs a newer one. Among the passes to come, encoded-constants may need the target of
+// the constants' original encoding, and fp16-precision makes numbers next to fp16 values fit. What
+// no target supports is left to TargetErrors, because passes may still change it.
 Opset LowestTarget(const Program& program, const std::vector<const PassDef*>& passes,
                    PassContext::Precision precision, Diagnostics& diagnostics);
 
-// The operator set of a function in a file for `target`: that, or its own where it was read from a
-// file whose specification is newer and everything in it still fits.
+// Returns the opset of a function in a file for `target`: the target's, or the function's own if it
+// was read from a file with a newer specification and everything in it still fits.
 Opset FunctionOpset(Function& function, Opset target);
 
 }  // namespace mlc

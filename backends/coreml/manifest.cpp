@@ -23,7 +23,7 @@ void Put(Json& json, const char* key, Json value) {
   if (!value.empty()) json[key] = std::move(value);
 }
 
-// Three digits, rounded up.
+// Rounds up to three digits.
 double Digits(double value) {
   if (!(value > 0)) return 0;
   const double unit = std::pow(10.0, std::floor(std::log10(value)) - 2);
@@ -72,7 +72,7 @@ const Port* At(const std::vector<Port>& ports, size_t i) {
   return i < ports.size() ? &ports[i] : nullptr;
 }
 
-// Sizes of the symbols with which the shapes of the inputs are written.
+// The sizes of the symbols in the shapes of inputs.
 Json InputSymbols(const Function& function) {
   std::vector<std::string> names;
   for (const auto& input : function.body.inputs)
@@ -189,7 +189,7 @@ std::string ManifestJson(const Manifest& manifest, const Program& program,
                       {"rmse_budget", result.rmse_budget},
                       {"passed", result.passed}});
   Put(json, "parity", std::move(parity));
-  // Names of a source need not be UTF-8.
+  // Names in a source may be invalid UTF-8.
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -207,17 +207,17 @@ std::optional<Stated> StatedOf(const std::filesystem::path& package) {
   try {
     if (json.at("package").at("xxh3_128") != PackageHash(package)) return std::nullopt;
     Stated stated{json.at("precision"), json.at("source").at("format"), {}, {}};
-    const Json rounding = json.value("rounding", Json::object());  // absent where nothing was
+    const Json rounding = json.value("rounding", Json::object());  // absent if nothing was measured
     for (const Json& output : rounding.value("exceeded", Json::array()))
       if (output.at("error").is_number())
         stated.exceeded[output.at("output")] = output.at("error").get<double>();
-    const Json options = json.value("options", Json::object());  // absent where none was given
+    const Json options = json.value("options", Json::object());  // absent if no options were given
     for (const auto& [name, values] : options.items())
-      // A switch is true.
+      // A switch has the value true.
       stated.options[name] =
           values.is_array() ? values.get<std::vector<std::string>>() : std::vector<std::string>();
     return stated;
-  } catch (const Json::exception&) {  // no manifest of mlc's
+  } catch (const Json::exception&) {  // not a manifest of mlc
     return std::nullopt;
   }
 }

@@ -1,8 +1,8 @@
-// backends/coreml/manifest.h - OUT.manifest.json: what was compiled from what, how, and what came
-// out.
+// backends/coreml/manifest.h - OUT.manifest.json, which records the source, the options and the
+// result of a compilation.
 //
-// The format is manifests/manifest.schema.json. What nobody measured is absent from the file: empty
-// texts and lists, zero sizes. The same compilation has the same bytes: nothing in it depends on
+// The format is manifests/manifest.schema.json. Unknown and unmeasured values (empty texts and
+// lists, zero sizes) are omitted. Equal compilations give equal bytes: the file does not depend on
 // times, threads, folders or the machine.
 #pragma once
 
@@ -24,73 +24,75 @@ struct Manifest {
   struct Source {
     std::string name;      // of the file or folder
     std::string format;    // "onnx", "gguf", ...
-    std::string xxh3_128;  // hex, of all files
-    std::string sha256;    // hex, when asked for
+    std::string xxh3_128;  // hex, over all files
+    std::string sha256;    // hex, on request
     struct File {
-      std::string name;  // in the folder of the source
+      std::string name;  // relative to the folder of the source
       uint64_t bytes;
       std::string xxh3_128, sha256;
     };
-    std::vector<File> files;  // where there are several
+    std::vector<File> files;  // if there are several
     std::vector<std::pair<std::string, std::string>>
-        facts;  // what the frontend knows: opset, producer, ...
+        facts;  // from the frontend: opset, producer, ...
   } source;
 
   std::string precision;  // "fp16", "fp32", "mixed"
-  // The error of outputs that are beyond the budget of fp16, on these inputs, in the measure of
-  // `mlc verify`; and the share of the work in fp32 with which --precision mixed meets it, 0: not known.
+  // Outputs that exceed the fp16 budget, with their errors on these inputs as measured by `mlc
+  // verify`, and the share of the work in fp32 with which --precision mixed meets the budget; 0 if
+  // unknown.
   struct Exceeded {
     std::string output;
     double error, allowed;
   };
   std::vector<Exceeded> exceeded = {};
-  std::string measured_on;  // "made-up inputs: pictures in -1..1"; empty: nothing was run
+  std::string measured_on;  // "generated inputs: pictures in -1..1"; empty if nothing was run
   double mixed_share = 0;
-  double fp16_share = 0;          // of the work on floats
-  int fp16_segments = 0;          // lib/analysis/fp16_share.h
-  double no_fp16_form_share = 0;  // of the work, in operations that the target has in fp32 only
-  // Every option that was given, with its values; a switch has none.
+  double fp16_share = 0;  // share of the floating-point work
+  int fp16_segments = 0;  // lib/analysis/fp16_share.h
+  double no_fp16_form_share =
+      0;  // share of the work in operations that the target only has in fp32
+  // Every given option with its values; a switch has none.
   std::vector<std::pair<std::string, std::vector<std::string>>> options;
   PackageResult package;
   struct Tokenizer {
-    std::string format;  // "gguf", "json"; empty: none lies beside the package
+    std::string format;  // "gguf", "json"; empty if there is none beside the package
     uint64_t bytes = 0;
     std::string xxh3_128;
   } tokenizer = {};
-  std::vector<PassRun> passes;  // without their times
+  std::vector<PassRun> passes;  // without durations
 
   struct Parity {
     std::string output;
-    double max_error, rmse;  // see lib/verify; infinite and NaN become null
+    double max_error, rmse;  // see lib/verify; infinity and NaN are written as null
     double max_error_budget, rmse_budget;
     bool passed;
   };
   std::vector<Parity> parity;
 };
 
-// The JSON text. Ports and operators come from the program as it was written; decisions, warnings
-// and notes from diagnostics.
+// Returns the JSON text. Ports and operators come from the written program; decisions, warnings and
+// notes from the diagnostics.
 std::string ManifestJson(const Manifest& manifest, const Program& program,
                          const Diagnostics& diagnostics);
 
 // "out/model.mlpackage" -> "out/model.manifest.json".
 std::filesystem::path ManifestPath(const std::filesystem::path& package);
 
-// What the manifest beside a package states. Nothing where there is none, or it is of another package.
+// Reads the manifest beside a package; returns nothing if there is none or it belongs to another
+// package.
 struct Stated {
   std::string precision, source_format;
   std::map<std::string, double> exceeded;                   // Manifest::Exceeded: errors by output
-  std::map<std::string, std::vector<std::string>> options;  // as given, by name
+  std::map<std::string, std::vector<std::string>> options;  // given options, by name
 };
 std::optional<Stated> StatedOf(const std::filesystem::path& package);
 std::optional<std::string> StatedPrecision(const std::filesystem::path& package);
 
-// What WriteManifest will find in its way: Error "overwrites-input", "file-io", or "file-exists"
-// for anything but a manifest of mlc's, unless `force`.
+// Checks for obstacles to WriteManifest: Error "overwrites-input", "file-io", or "file-exists" if
+// the path holds anything except a manifest of mlc, unless `force`.
 void CheckManifestTarget(const std::filesystem::path& package, bool force);
 
-// Writes the text beside the package, atomically; an existing manifest is replaced. Error
-// "file-io".
+// Writes the manifest beside the package atomically, and replaces an existing one. Error "file-io".
 void WriteManifest(const std::filesystem::path& package, const Manifest& manifest,
                    const Program& program, const Diagnostics& diagnostics);
 

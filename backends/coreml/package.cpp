@@ -25,7 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 using Bytes = std::span<const std::byte>;
 
-// A UUID of version 8 (of one's own making) from a hash of what it names.
+// Returns a UUID of version 8 (custom) derived from a hash.
 std::string Uuid(const Xxh3& hash) {
   std::string hex = hash.Hex();
   hex[12] = '8';
@@ -43,7 +43,7 @@ std::string Item(std::string_view uuid, std::string_view path, std::string_view 
       uuid, description, name, path);
 }
 
-// Items in order of their identifiers.
+// Items are sorted by identifier.
 std::string ManifestText(const std::string& model_uuid, const std::string& weights_uuid) {
   std::string items = Item(model_uuid, kModelItem, "CoreML Model Specification");
   if (!weights_uuid.empty()) {
@@ -80,7 +80,8 @@ void ThrowTargetErrors(const Program& program, Opset target) {
   if (!errors.empty()) throw Errors(std::move(errors));
 }
 
-// Whether mlc wrote the model: its identifier is made of its content, or it says so itself.
+// Returns whether mlc wrote the model: its identifier is derived from its content, or its metadata
+// names mlc.
 bool IsOwnModel(const PackageItems& items) {
   std::shared_ptr<const MappedFile> file = MappedFile::Open(items.model);
   Xxh3 hash;
@@ -98,7 +99,7 @@ bool IsOwnModel(const PackageItems& items) {
   return false;
 }
 
-// Whether mlc wrote a package and it holds nothing else.
+// Returns whether mlc wrote the package and it holds nothing else.
 bool IsOwnPackage(const fs::path& package) {
   Sources::Unnoted look;
   try {
@@ -141,13 +142,13 @@ PackageResult WritePackage(const Program& program, const fs::path& path,
 
   WeightPlan weights;
   std::string model_bytes = [&] {
-    google::protobuf::Arena arena;  // a message for every part of a type, which go at once
+    google::protobuf::Arena arena;  // type messages are small and numerous, and are freed together
     auto& model = *MakeOn<schema::Model>(arena);
     OutputNames outputs;
     try {
       outputs = EmitProgram(program, result.target, weights, result.operators, model);
     } catch (const Error&) {
-      ThrowTargetErrors(program, result.target);  // this one and others
+      ThrowTargetErrors(program, result.target);  // throws this error and all others
       throw;
     }
     EmitDescription(program, result.target, outputs, *model.mutable_description(), diagnostics);
@@ -157,7 +158,7 @@ PackageResult WritePackage(const Program& program, const fs::path& path,
   result.program_bytes = model_bytes.size();
   result.weight_bytes = weights.empty() ? 0 : weights.file_bytes();
 
-  // Files are written in the order of their paths, so that the package's hash is taken on the way.
+  // Files are written in path order, so that the hash of the package can be computed along the way.
   CheckPackageTarget(path, options.force);
   Staging staging(path, Staging::kFolder, options.force);
   fs::path data = staging.path() / kPackageData;
@@ -167,7 +168,7 @@ PackageResult WritePackage(const Program& program, const fs::path& path,
   package.Update(fmt::format("{}/{}", kPackageData, kModelItem));
   package.Update(model_bytes);
   WriteWhole(data / kModelItem, model_bytes);
-  // What has been hashed so far makes the identifiers.
+  // The identifiers are derived from the hash so far.
   std::string model_uuid = Uuid(package);
 
   std::string weights_uuid;

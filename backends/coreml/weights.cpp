@@ -33,10 +33,11 @@ constexpr int64_t kBlockBytes = 1 << 20;
 constexpr int64_t kSampleBytes = 4096;
 constexpr size_t kMostAside = size_t{48} << 20;
 
-// Elements that fill `bytes`: a multiple of 8, so that blocks of sub-byte types begin at a byte.
+// The number of elements in `bytes`: a multiple of 8, so that blocks of sub-byte types are
+// byte-aligned.
 int64_t ElementsIn(int64_t bytes, DType dtype) { return bytes * 8 / Bits(dtype) / 8 * 8; }
 
-// Elements [first, first + count) as bytes: where they lie, else read into `buffer`.
+// Returns elements [first, first + count) as bytes, without a copy if possible, else in `buffer`.
 std::span<const std::byte> Fetch(const Tensor& tensor, int64_t first, int64_t count,
                                  std::vector<std::byte>& buffer) {
   tensor.MapIn(first, count);
@@ -61,8 +62,7 @@ std::string HashOf(const Tensor& tensor,
   return hasher.Hex();
 }
 
-// A hash of the beginning, the middle and the end of what is held; of everything when the tensor is
-// small.
+// Hashes the beginning, the middle and the end of the tensor, or all of it if it is small.
 std::string Sample(const Tensor& lazy, bool& whole) {
   auto [tensor, plan] = lazy.origin();
   int64_t part = ElementsIn(kSampleBytes, tensor.dtype()), size = tensor.size();
@@ -70,16 +70,17 @@ std::string Sample(const Tensor& lazy, bool& whole) {
   if (size <= 3 * part) return HashOf(tensor, {{0, size}}) + plan;
   int64_t middle = size / 2 / 8 * 8, end = (size - part) / 8 * 8;
   std::string hash = HashOf(tensor, {{0, part}, {middle, middle + part}, {end, size}});
-  tensor.Release(0, size);  // the system maps much around what was asked for
+  tensor.Release(0, size);  // the kernel maps more pages than requested
   return hash + plan;
 }
 
-// What is known of a constant's content. Only those that share type and size with another are read.
+// The known identity of a constant's contents. Contents are read only if another constant has the
+// same type and size.
 struct Identity {
   DType dtype;
   size_t bytes;
-  std::string content;         // hash of a sample, then of everything
-  const void* file = nullptr;  // slices of a file need no reading to be equal
+  std::string content;         // hash of a sample, later of everything
+  const void* file = nullptr;  // equal slices of a file are equal without reading
   uint64_t offset = 0;
   auto Size() const { return std::tuple(dtype, bytes); }
   auto Place() const { return std::tuple(dtype, bytes, file, offset); }
@@ -103,8 +104,7 @@ void WriteAll(int descriptor, std::span<const std::byte> head, std::span<const s
   }
 }
 
-// Up to where the file behind a tensor has been read once the elements before `end` are, by the share
-// of them.
+// Reports the progress of reading the file behind a tensor, in proportion to the elements read.
 void Pass(const Tensor& tensor, int64_t end, const WeightPlan::PassedFn& passed) {
   Tensor::FileView view = tensor.Behind(0, tensor.size());
   if (!view.file) return;
@@ -112,16 +112,16 @@ void Pass(const Tensor& tensor, int64_t end, const WeightPlan::PassedFn& passed)
   passed(*view.file, view.offset + static_cast<uint64_t>(share * static_cast<double>(view.size)));
 }
 
-// A record whose elements are computed from the same slice of a file as another one's (the scales of
-// what stands in blocks): in memory while that one is written, block for block, so that the slice is
-// read once.
+// A record computed from the same slice of a file as another one, such as the scales of
+// block-quantised weights. It is built in memory while the other record is written, block by block,
+// so that the slice is read only once.
 struct Aside {
   const Tensor* tensor;
-  int64_t ratio;  // elements of the other one beside one of these
+  int64_t ratio;  // elements of the leader per element of this record
   std::once_flag made = {};
   std::unique_ptr<std::byte[]> bytes = {};
 
-  // What is beside elements [first, first + count) of the other.
+  // Reads the elements that correspond to elements [first, first + count) of the leader.
   void Read(int64_t first, int64_t count) {
     std::call_once(made, [&] { bytes.reset(new std::byte[tensor->byte_size()]); });
     const int64_t begin = first / ratio, end = (first + count) / ratio;
@@ -129,7 +129,8 @@ struct Aside {
   }
 };
 
-// Whether `other`, in so large blocks of `leader`, can be one: both end at whole bytes of each block.
+// Returns whether `other` can accompany `leader` in blocks of `step` elements: both must be
+// byte-aligned at every block boundary.
 bool FitsAside(const Tensor& leader, const Tensor& other, int64_t step) {
   if (other.size() == 0 || leader.size() % other.size() != 0) return false;
   if (step % (leader.size() / other.size() * 8) != 0) return false;
@@ -138,7 +139,7 @@ bool FitsAside(const Tensor& leader, const Tensor& other, int64_t step) {
   return mine.file && mine.file == its.file && mine.offset == its.offset && mine.size == its.size;
 }
 
-// Whether no element is NaN or infinite: such have all bits of the exponent set.
+// Returns whether all elements are finite; NaN and infinity have all bits of the exponent set.
 template <class Word>
 bool AllBelow(std::span<const std::byte> bytes, Word infinity) {
   constexpr auto kMagnitude = static_cast<Word>(std::numeric_limits<Word>::max() >> 1);
@@ -155,8 +156,8 @@ bool AllFinite(DType dtype, std::span<const std::byte> bytes) {
   return dtype != DType::kFp32 || AllBelow<uint32_t>(bytes, 0x7F800000);
 }
 
-// Does work in the blocks' order, whichever thread finishes a block: a thread that comes early
-// leaves the work, with the buffer that it needs, to the one that comes in turn.
+// Runs work in block order, although threads finish blocks in any order: a thread that is early
+// leaves its work, with the buffer, to the thread whose turn it is.
 class Queue {
  public:
   using Buffer = std::vector<std::byte>;
@@ -164,7 +165,7 @@ class Queue {
 
   explicit Queue(size_t most) : most_(most) {}
 
-  // An unused buffer, perhaps of an earlier block.
+  // Returns an unused buffer, possibly that of an earlier block.
   Buffer Take() {
     std::lock_guard lock(mutex_);
     if (free_.empty()) return {};
@@ -173,7 +174,7 @@ class Queue {
     return buffer;
   }
 
-  // Waits while too much is left. False when some thread gave up.
+  // Waits while too much work is queued. Returns false if some thread failed.
   bool Do(size_t index, Buffer buffer, Work work) {
     std::unique_lock lock(mutex_);
     left_.emplace(index, Left{std::move(buffer), std::move(work)});
@@ -182,7 +183,7 @@ class Queue {
       Left turn = std::move(left_.begin()->second);
       left_.erase(left_.begin());
       lock.unlock();
-      turn.work();  // what throws stops everything
+      turn.work();  // an exception stops all threads
       lock.lock();
       free_.push_back(std::move(turn.buffer));
       busy_ = false;
@@ -239,7 +240,7 @@ void WeightPlan::Layout(int threads) {
     identities.push_back(
         {entry.tensor.dtype(), entry.tensor.byte_size(), {}, view.file, view.offset});
   }
-  // One entry per slice of a file stands for the others.
+  // The first entry for a slice of a file represents all others.
   std::map<decltype(identities[0].Place()), size_t> first_slice;
   std::vector<size_t> leader(entries_.size());
   for (size_t i = 0; i < entries_.size(); ++i) {
@@ -291,11 +292,10 @@ void WeightPlan::Write(int descriptor, int threads,
   struct Block {
     Record* record;
     int64_t first, count;
-    std::vector<std::byte> head =
-        {};                // what stands in the file between the block before and this one
-    uint64_t offset = 0;   // of the head
-    Aside* own = nullptr;  // has the elements, when this block's turn comes
-    std::span<Aside* const> asides = {};  // to be read with it
+    std::vector<std::byte> head = {};  // bytes in the file between the previous block and this one
+    uint64_t offset = 0;               // of the head
+    Aside* own = nullptr;              // holds the elements when it is this block's turn
+    std::span<Aside* const> asides = {};  // read together with this block
   };
   std::vector<Block> blocks;
   std::deque<Aside> all_asides;
@@ -339,7 +339,7 @@ void WeightPlan::Write(int descriptor, int threads,
   MLC_CHECK(end == file_bytes_, "weight layout of {} bytes, blocks of {}", file_bytes_, end);
 
 #ifdef __linux__
-  // Finds out about a full disk first; file systems without it just write.
+  // Detects a full disk early. File systems without fallocate skip the check.
   if (fallocate(descriptor, 0, 0, static_cast<off_t>(end)) != 0 && errno == ENOSPC)
     throw Error("file-io", fmt::format("no room for {} bytes of weights", end));
 #endif
@@ -347,7 +347,7 @@ void WeightPlan::Write(int descriptor, int threads,
                  uint64_t offset) {
     WriteAll(descriptor, head, body, offset);
 #ifdef __linux__
-    // The disk starts now rather than at the final fsync.
+    // Starts writing to disk now instead of at the final fsync.
     sync_file_range(descriptor, static_cast<off_t>(offset),
                     static_cast<off_t>(head.size() + body.size()), SYNC_FILE_RANGE_WRITE);
 #endif
@@ -369,9 +369,9 @@ void WeightPlan::Write(int descriptor, int threads,
           put(block.head, bytes, block.offset);
         }
         const bool finite = AllFinite(tensor.dtype(), bytes);
-        // `bytes` are in the buffer, whose elements do not move with it, or where they lie.
+        // `bytes` points into the source, or into the buffer, whose storage does not move with it.
         bool go_on = queue.Do(i, std::move(buffer), [&, bytes, finite] {
-          if (block.own) {  // now all of it is there
+          if (block.own) {  // complete at this point
             const std::byte* begin =
                 block.own->bytes.get() + ByteCount(tensor.dtype(), block.first);
             std::span<const std::byte> its(begin, ByteCount(tensor.dtype(), block.count));

@@ -1,11 +1,11 @@
-// backends/coreml/weights.h - the weight file: collects constants, finds equal ones, lays them out
+// backends/coreml/weights.h - the weight file: collects constants, deduplicates them, lays them out
 // and streams them to disk.
 //
-// Constants are not held in memory: equality is decided by samples and, where those agree, by a hash
-// of the content; the bytes are read, converted and written in blocks by several threads. Only what is
-// computed from the same bytes of a file as the constant before it, such as the scales beside the
-// integers of quantised weights, waits for its turn in memory, so that nothing is read twice: 48 MB at
-// most beside each constant. The file is the same whatever the thread count.
+// Constants are not held in memory. Equality is decided by samples and, if these agree, by a hash
+// of the contents. The bytes are read, converted and written in blocks by several threads. Only
+// constants that are computed from the same bytes of a file as their predecessor, such as the
+// scales of quantised weights, wait in memory, at most 48 MB for each leading constant, so that
+// nothing is read twice. The file does not depend on the number of threads.
 #pragma once
 
 #include <cstdint>
@@ -21,31 +21,31 @@ namespace mlc {
 
 class WeightPlan {
  public:
-  // A constant of a type that BlobDataType knows, and its name for people. `place` is called by Layout with the offset of
-  // its record.
+  // Adds a constant of a type that BlobDataType supports; `name` is for messages. Layout calls
+  // `place` with the offset of its record.
   void Add(Tensor tensor, std::string_view name, std::function<void(uint64_t)> place);
 
-  // Decides which constants share a record and where each stands, in order of Add.
+  // Decides which constants share a record, and the offsets of records, in the order of Add.
   void Layout(int threads);
 
   bool empty() const { return entries_.empty(); }
-  uint64_t file_bytes() const { return file_bytes_; }  // after Layout
-  size_t records() const { return records_.size(); }   // after Layout
+  uint64_t file_bytes() const { return file_bytes_; }  // valid after Layout
+  size_t records() const { return records_.size(); }   // valid after Layout
 
-  // Writes the whole file through the open descriptor. `in_order` sees every byte of it once, from
-  // the first to the last, in pieces, one call at a time. Throws Error "file-io".
+  // Writes the whole file through the open descriptor. `in_order` receives every byte exactly once,
+  // in order, in pieces, one call at a time. Error "file-io".
   //
-  // `passed`, if any, hears of source bytes that have just been read and are in the cache: those of
-  // a file up to `end`, or a little less where they were read in another order. One call at a time,
-  // in the file's order only if the constants are.
+  // `passed`, if set, is told about source bytes that were just read and are in the page cache:
+  // those of a file up to `end`, or slightly fewer if they were read out of order. Calls do not
+  // overlap, and follow the order of the file if the constants do.
   using PassedFn = std::function<void(const MappedFile& file, uint64_t end)>;
   void Write(int descriptor, int threads,
              const std::function<void(std::span<const std::byte>)>& in_order,
              const PassedFn& passed = {});
-  // A constant that stands in the program itself, where NotFinite is to name it, too.
+  // Checks a constant that is stored in the program, so that NotFinite includes it.
   void CheckSmall(const Tensor& tensor, std::string_view name);
-  // After Write: the names of fp16 and fp32 constants that hold NaN or infinity, in the order of Add;
-  // small ones come first.
+  // After Write: the names of fp16 and fp32 constants that hold NaN or infinity, in the order of
+  // Add, after those of constants in the program.
   std::vector<std::string> NotFinite() const;
 
  private:
@@ -62,7 +62,7 @@ class WeightPlan {
   };
   std::vector<Entry> entries_;
   std::vector<Record> records_;
-  std::vector<std::string> not_finite_;  // of small ones
+  std::vector<std::string> not_finite_;  // of constants stored in the program
   uint64_t file_bytes_ = 0;
 };
 

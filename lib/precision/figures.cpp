@@ -8,14 +8,14 @@ namespace mlc {
 
 namespace {
 
-// The part of what is allowed that is left alone, as other kernels round otherwise; of floors, how
-// many are.
+// Safety margins, because other kernels round differently: the usable part of a budget, and the
+// allowed multiple of a floor.
 constexpr double kSureOfFew = 0.85, kSureFloors = 1.25;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 double PartOf(double value, double allowed) { return value / std::max(allowed, 1e-30); }
 
-// Whether an element is NaN or infinite where its reference is a number that the type holds.
+// Returns whether an element is NaN or infinite where its reference is finite in the output type.
 bool Breaks(const Tensor& value, const Tensor& reference) {
   if (!IsFloat(value.dtype()) || !IsFloat(reference.dtype())) return false;
   const std::vector<double> values = value.Doubles(),
@@ -122,8 +122,8 @@ bool Figures::Safe() const {
                      [](const auto& entry) { return entry.second.safe; });
 }
 
-// The worst of other orders is above the worst by half as much again, as factors, as that is above
-// the usual.
+// With W the worst and M the median part over the orders run, W * sqrt(W / M) estimates the worst
+// over all orders; it must not exceed 1, which is W^3 <= M.
 bool Figures::Steady() const {
   return std::all_of(by_order_.begin(), by_order_.end(), [](const auto& entry) {
     const std::vector<double>& parts = entry.second;

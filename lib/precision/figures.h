@@ -1,5 +1,5 @@
-// lib/precision/figures.h - how far from its references a candidate of measuring (measure.h) is, over
-// samples and orders of sums, and whether that may be trusted.
+// lib/precision/figures.h - the errors of a candidate (measure.h) over all samples and orders of
+// sums, and whether they are reliable.
 #pragma once
 
 #include <map>
@@ -17,35 +17,36 @@ double Median(std::vector<double> values);
 
 class Figures {
  public:
-  using Place = std::pair<size_t, size_t>;  // a job and a step of it
+  using Place = std::pair<size_t, size_t>;  // index of a job, index of its step
 
-  // Adds what a step computed, once for each order of sums.
+  // Adds the results of one step; called once for each order of sums.
   void Take(Place place, const StepResults& values, const StepResults& references,
             const Budgets& budgets);
 
-  // For what is allowed of it; without a name where nothing could be compared.
+  // The figure that uses the largest part of its limit. Its `output` is empty if nothing was
+  // comparable.
   Measurement::Figure worst() const;
-  // Of each output that is beyond what is allowed of it, the worst figure.
+  // For each output outside its limits, the worst figure.
   std::vector<Measurement::Figure> Beyond() const;
-  // Whether all leave something for other kernels,
+  // Returns whether all figures leave a margin for other kernels.
   bool Safe() const;
-  // and for orders of sums beside those that were taken, if several were.
+  // Returns whether they leave a margin for further orders of sums; true if only one order was run.
   bool Steady() const;
-  // Steps of a job that are not safe.
+  // The steps of a job that are not safe.
   std::set<size_t> Outside(size_t job) const;
-  // Whether constants in fp16 give an output that does not fit another size.
+  // Whether some output has a data-dependent size that changes when constants are rounded to fp16.
   bool resized() const { return resized_; }
-  // An output that is NaN or infinite where its reference is a number that its type holds; empty:
-  // none is.
+  // The name of an output that is NaN or infinite where its reference is finite in the output type;
+  // empty if there is none.
   const std::string& broken() const { return broken_; }
-  // Of outputs that say nothing why, after "each output".
+  // Reasons why outputs were not comparable, phrased to follow "each output".
   const std::set<std::string_view>& untold() const { return untold_; }
 
  private:
-  // What samples made of one figure of an output.
+  // One figure of one output over all samples.
   struct Series {
-    double value = 0, allowed = 0;  // of the worst
-    bool safe = true;               // all are, or within what floors leave alone
+    double value = 0, allowed = 0;  // from the worst sample
+    bool safe = true;               // every sample has the safety margin
     double Part() const;
   };
   void TakeAll(const NamedTensors& values, const NamedTensors& references, const Budgets& budgets);
@@ -53,12 +54,13 @@ class Figures {
                   double allowed, double floor);
 
   std::map<std::pair<std::string, Measurement::Figure::Kind>, Series> series_;
-  std::map<Place, std::vector<double>> by_order_;  // the worst part of the step
+  std::map<Place, std::vector<double>>
+      by_order_;  // by order of sums, the worst part of a limit in that step
   std::set<Place> outside_;
   std::set<std::string_view> untold_;
   std::string broken_;
   bool resized_ = false;
-  // Of the step that is taken.
+  // For the step being added.
   double worst_part_ = 0;
   bool within_ = true;
 };

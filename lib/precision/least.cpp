@@ -11,14 +11,14 @@ namespace mlc {
 
 namespace {
 
-// How often inputs that disprove what was chosen are taken in, before all are.
+// Rounds that add only the failing inputs; after these, all confirming inputs are added.
 constexpr int kCounterexamples = 3;
-// Orders of sums beside the kernels' own: so many confirm, the work of all such runs is at most so
-// much unless it is one, and so many choose where those disproved what was chosen. One does for
-// what takes less than this of its budget.
+// Orders of sums beyond that of the kernels. kOrders of them confirm a choice, fewer if their runs
+// would exceed kWorkOfOrders multiply-adds, but at least one; one suffices for a candidate below
+// kCalm of its budget. After a failure, candidates run in kOrders more orders, up to kMostOrders.
 constexpr int kOrders = 4, kMostOrders = 8;
 constexpr double kWorkOfOrders = 4e9, kCalm = 0.5;
-// Work of all runs together after which the least is not looked for in more detail.
+// The multiply-adds of all runs after which the search is no longer refined.
 constexpr double kWorkOfLeast = 1e11;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
@@ -69,7 +69,7 @@ class Search {
            (orders_ > 0 || candidate.figures.Safe());
   }
 
-  // Takes the steps, or all, in that disprove what was chosen; false where none does.
+  // Adds the steps (or all steps) on which the current choice fails; returns false if it passes.
   bool TakeCounterexamples(bool all) {
     if (confirming_.empty()) return false;
     const Candidate candidate = trials_.Try(trials_.context.measured, confirming_);
@@ -78,9 +78,9 @@ class Search {
     return true;
   }
 
-  // Where something that a program makes great is rounded otherwise, sums in another order give
-  // another result. What disproves what was chosen so, of which the steps are taken in and from
-  // then on run in several orders.
+  // Amplified rounding errors make the result depend on the order of sums. Runs the choice in
+  // further orders; returns the failing candidate, if any, after adding its failing steps, which
+  // from then on run in several orders.
   std::optional<Candidate> TakeOrders(const Candidate& chosen) {
     Jobs& jobs = trials_.jobs;
     Jobs ordered = jobs;
@@ -109,11 +109,11 @@ class Search {
     return candidate;
   }
 
-  // To what is measured, of what confirms: the steps that disprove the candidate, which had these
-  // jobs from `first` on, or all.
+  // Moves steps from the confirming jobs to the measured ones: those on which the candidate fails,
+  // or all. `first` is the index of the first confirming job among the jobs of the candidate.
   void Take(const Candidate& candidate, size_t first, bool all, bool sensitive) {
     Jobs& jobs = trials_.jobs;
-    // An infinite number is somewhere.
+    // The step with the non-finite value is unknown.
     all = all || !candidate.lost.empty();
     for (size_t i = 0; i < confirming_.size(); ++i) {
       Job& from = confirming_[i];
@@ -136,14 +136,15 @@ class Search {
     std::erase_if(confirming_, [](const Job& job) { return job.steps.empty(); });
   }
 
-  // Whether boxes may be other ones, or in another order, than in fp32.
+  // Returns whether the candidate may select other boxes than fp32, or the same in another order.
   bool SelectsOthers(const Candidate& candidate) const {
     if (candidate.worst().output.empty()) return candidate.figures.resized();
     return !Does(candidate) && candidate.lost.empty();
   }
 
-  // Which boxes are selected, and in which order, hangs on the last digits of all that makes them:
-  // what fits on some inputs does not on others. Whether there is something to keep.
+  // The selection and the order of boxes depend on the low-order bits of all values that they are
+  // computed from, so a candidate that fits on some inputs fails on others. Keeps those operations
+  // in fp32; returns whether any were added.
   bool KeepSelections() {
     Fp32Operations& measured = trials_.context.measured;
     const size_t before = measured.size();
@@ -176,7 +177,7 @@ class Search {
     return measured.size() > before;
   }
 
-  // What stays fp32, for the steps that are known.
+  // Chooses what stays in fp32 for the known steps.
   Candidate Choose() {
     const Fp32Operations before = trials_.context.measured;
     Candidate candidate = Try(before);
@@ -192,8 +193,8 @@ class Search {
     return candidate;
   }
 
-  // Segments of the program by how much each alone does harm in fp16; the worst that must stay, and
-  // of them what need not.
+  // Splits the program into segments and ranks them by the error that each causes alone in fp16.
+  // Keeps as few of the worst segments as possible in fp32, then shrinks these from both ends.
   Candidate Segments(const Candidate& plain) {
     const std::vector<std::string> names = trials_.Narrowed(plain);
     const WhyFp32 why{plain.lost.empty() ? Fp32Reason::kRounding : Fp32Reason::kOverflow,
@@ -227,14 +228,14 @@ class Search {
       if (fit) best = std::move(candidate);
       return fit;
     };
-    size_t low = 0, high = count;  // keeping `low` of them does not do, `high` does
+    size_t low = 0, high = count;  // too few segments: `low`; enough: `high`
     while (high - low > 1) {
       size_t middle = low + (high - low) / 2;
       auto end = segments.begin() + static_cast<std::ptrdiff_t>(middle);
       (fits({segments.begin(), end}) ? high : low) = middle;
     }
     segments.resize(high);
-    // The least harmful first: of each, as much from either end as need not stay.
+    // Shrinks the least harmful segments first, from the end and then from the beginning.
     for (size_t i = segments.size(); i-- > 0 && trials_.work < kWorkOfLeast;)
       for (bool from_end : {true, false})
         for (size_t step = (segments[i].end - segments[i].begin + 1) / 2; step > 0; step /= 2) {
@@ -249,8 +250,8 @@ class Search {
 
   Trials& trials_;
   Jobs confirming_;
-  int orders_ = 0;                    // of sums beside the kernels' own, by which is chosen
-  int next_order_ = kMostOrders + 1;  // that nothing is chosen by
+  int orders_ = 0;                    // further orders of sums that candidates must pass
+  int next_order_ = kMostOrders + 1;  // reserved for confirmation
 };
 
 }  // namespace

@@ -1,17 +1,17 @@
-// lib/precision/least.h - --precision mixed: the least in fp32 that meets a budget.
+// lib/precision/least.h - --precision mixed: a minimal set of fp32 operations that meets a budget.
 //
-// Wanted is less than the budget, as other kernels round otherwise: 15 % below it, or within 1.25
-// floors. What was chosen is then run on the inputs that confirm; those that disprove it are taken
-// in, and it is chosen anew. Then it is run with sums in other orders (other_sums.h), of which
-// others' kernels have one: a gate can make a last digit great, and what fits in one order alone
-// fits by chance. Where that disproves it, candidates are run in several orders from then on.
+// The limits are 15 % below the budget, or 1.25 times the floor, because other kernels round
+// differently. The choice is confirmed on further inputs; those on which it fails are added, and
+// the search runs again. The choice is then confirmed with sums in other orders (other_sums.h), as
+// in the kernels of other implementations: if a gate amplifies low-order bits, fitting in one order
+// may be chance. After a failure, candidates are run in several orders.
 #pragma once
 
 #include "lib/precision/trials.h"
 
 namespace mlc {
 
-// `confirming`: more inputs than are affordable in each run.
+// `confirming` holds further inputs, too many to run for every candidate.
 Candidate SearchLeast(Trials& trials, Jobs confirming);
 
 }  // namespace mlc

@@ -12,7 +12,7 @@ namespace mlc {
 
 namespace {
 
-// Not all that fp16 holds: other inputs make other numbers. More than the bounds of masks
+// Below the range of fp16, because other inputs give larger numbers, but above the bounds of masks
 // (safe-masks).
 constexpr double kLargest = 0.75 * 65504;
 
@@ -20,8 +20,8 @@ constexpr std::string_view kHolds = "fp16 holds 65504";
 
 bool IsLarge(const Seen& seen) { return Reach(seen) > kLargest; }
 
-// What pictures in another usual range would make infinite: kept in fp32 where that is little of the
-// work, else what to say of it.
+// Keeps operations in fp32 that overflow for images in another common range, if these are a small
+// part of the work; otherwise returns a sentence about them.
 std::string KeepOtherRange(Trials& trials, const MeasureInputs& inputs) {
   Jobs jobs = trials.JobsOf(inputs.other_range);
   if (jobs.empty()) return "";
@@ -81,7 +81,7 @@ Measurement Measure(const Program& program, PassContext& context, const MeasureO
       measurement.not_measured =
           fmt::format("each output {}", fmt::join(candidate.figures.untold(), ", or "));
     const bool fitted = candidate.fits();
-    // What the user names is no reason to keep anything else.
+    // Operations named by the user are not a reason to keep others in fp32.
     trials.overruled = !context.fp16_ops.empty();
     if (trials.overruled) candidate = trials.Try(context.measured, trials.jobs);
     measurement.chosen = candidate.worst();
@@ -111,7 +111,7 @@ Measurement Measure(const Program& program, PassContext& context, const MeasureO
   return measurement;
 }
 
-// By Kind.
+// Indexed by Kind.
 constexpr struct {
   std::string_view word, phrase;
 } kKinds[] = {{"error", "an error"},
@@ -132,7 +132,7 @@ Measurement MeasureFp16(const Program& program, PassContext& context,
                         const MeasureOptions& options) {
   Measurement measurement = Measure(program, context, options);
   context.judged = measurement.not_measured.empty();
-  // Of what was tried, what nothing with as much in fp16 betters.
+  // Keeps the Pareto front: the points that no point with at least as much fp16 work improves on.
   auto badness = [](const Measurement::Point& point) { return point.worst.Part(); };
   std::vector<Measurement::Point> tried = std::move(measurement.curve);
   std::stable_sort(tried.begin(), tried.end(), [&](const auto& a, const auto& b) {

@@ -13,33 +13,33 @@ namespace mlc {
 
 namespace {
 
-// What measuring may take beside compiling without it: so many multiply-adds, and for each byte of
-// constants, which takes time to compile anyway, so many. About 0.2 s and eight times the
-// compilation on one processor of 2024.
+// The limit on measuring relative to compiling: this many multiply-adds, plus this many for each
+// byte of constants, since those take time to compile anyway. About 0.2 s plus eight times the
+// compile time on a processor of 2024.
 constexpr double kAffordable = 1.2e9, kAffordableOfByte = 100;
-// Runs of the default: two samples, in fp32 and as candidate.
+// The samples of the default precision, each run in fp32 and as a candidate.
 constexpr int kSamples = 2, kSamplesOfMore = 4;
-// Multiply-adds of the largest run that is made for ranges alone.
+// The largest run, in multiply-adds, for determining ranges only.
 constexpr double kMostOfRanges = 1e10;
-// Bytes of constants that a run may hold: what executes a program has all of its weights in memory.
+// The maximum size of constants, in bytes, because the engine holds all weights in memory.
 constexpr uint64_t kMostWeights = 1'000'000'000;
-// How many multiply-adds an open dimension's size may add.
+// The multiply-adds by which the size of an open dimension may increase a run.
 constexpr double kWorkOfOpenSizes = 2e7;
-// Multiply-adds of all samples of --precision mixed together, unless one takes more.
+// The multiply-adds of all samples of --precision mixed together, unless a single run exceeds it.
 constexpr double kWorkOfSamples = 2e8;
-// An element that is drawn, which is also held, takes as long as so many elements.
+// Generating and storing an input element costs as much time as computing this many elements.
 constexpr double kElementsOfInput = 4;
-// Elements of a run and of its inputs of --precision mixed; and of the inputs of all that confirm,
-// which are held together.
+// For --precision mixed: elements of one run including its inputs, and input elements of all
+// confirming samples, which are held in memory together.
 constexpr double kMostElements = 1.25e8, kMostInputs = 2.5e7;
-// Elements of further inputs that the default makes.
+// Input elements of the further samples of the default precision.
 constexpr double kMostInputsOfMore = 5e5;
 constexpr int64_t kMostOperations = 10'000;
-// An operation takes some time of its own, whatever it computes: that of so many multiply-adds.
+// The fixed cost of an operation, in multiply-adds.
 constexpr double kWorkOfOperation = 5e4;
 
-// Operations of the program, those in blocks too; of thousands of dimensions each takes as much
-// time as many.
+// Counts the operations of the program, including those in nested blocks. An operation counts once
+// for every eight dimensions of its results, because its cost grows with the rank.
 int64_t CountOperations(const Program& program) {
   int64_t count = 0;
   for (const auto& function : program.functions)
@@ -59,7 +59,7 @@ uint64_t WeightBytes(const Program& program) {
   return bytes;
 }
 
-// Why a program of so many operations and bytes of constants is not run; empty: it may be.
+// Returns why a program of this size is not run; empty if it may be run.
 std::string TooLarge(int64_t operations, uint64_t weights, uint64_t most_weights) {
   if (operations > kMostOperations)
     return fmt::format("it has more than {} operations", kMostOperations);
@@ -68,13 +68,13 @@ std::string TooLarge(int64_t operations, uint64_t weights, uint64_t most_weights
   return "";
 }
 
-// A run and its inputs.
+// The elements of a run, including its inputs.
 double ElementsOf(const Cost& cost) { return cost.elements + kElementsOfInput * cost.inputs; }
 double WorkOf(const Cost& cost) {
   return std::max(cost.multiply_adds, kWorkOfElement * ElementsOf(cost));
 }
 
-// Names of the float pictures among the inputs that are not in the widest of the usual ranges.
+// Returns the names of float image inputs that are not in the widest common range.
 std::map<std::string, std::pair<double, double>> WidestPictures(const MadeUpInputs& made) {
   constexpr std::pair<double, double> kWidest = {0, 255};
   std::map<std::string, std::pair<double, double>> ranges;
@@ -93,7 +93,7 @@ MeasureInputs MakeUpMeasureInputs(const Program& program) {
   inputs.affordable = kAffordable + kAffordableOfByte * static_cast<double>(weights);
   inputs.too_large = TooLarge(operations, weights, kMostWeights);
   if (!inputs.too_large.empty()) return inputs;
-  double once = 0;  // a run of all functions
+  double once = 0;  // one run of all functions
   for (const auto& function : program.functions) {
     const MadeUpOptions first{.most_work = kWorkOfOpenSizes, .smallest = SmallestSizes(*function)};
     const double own = WorkOf(CostOf(*function, MadeUpSizes(*function, {}, first)));
@@ -104,7 +104,7 @@ MeasureInputs MakeUpMeasureInputs(const Program& program) {
     inputs.too_large = fmt::format("a run takes more than {:g} multiply-adds", kMostOfRanges);
     return inputs;
   }
-  // A run in fp32 and one of the candidate, at the least.
+  // Measuring takes at least one run in fp32 and one of the candidate.
   if (2 * once > inputs.affordable)
     inputs.too_large = fmt::format("a run takes {:.2g} multiply-adds, much for its weights", once);
   const bool ranges = !inputs.too_large.empty();

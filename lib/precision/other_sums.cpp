@@ -11,11 +11,11 @@ namespace mlc {
 namespace {
 
 constexpr double kMoved = 0x1p-22;
-// Whole numbers below these are hardly so by chance.
+// Values that are whole numbers below these bounds are probably exact.
 template <class T>
 constexpr float kWhole = std::is_same_v<T, Half> ? 0x1p8f : 0x1p20f;
 
-// A fast sequence of numbers from -1 to 1: there are as many as a run has elements.
+// A fast generator of numbers from -1 to 1; it is called once for each element of a run.
 class Draws {
  public:
   explicit Draws(uint64_t seed) {
@@ -31,7 +31,7 @@ class Draws {
   uint64_t state_;
 };
 
-// The distance of neighbours in fp16.
+// The distance between adjacent fp16 numbers.
 float StepOfHalf(float value) {
   const float power = std::bit_cast<float>(std::bit_cast<uint32_t>(value) & 0x7F800000);
   return std::max(power * 0x1p-10f, 0x1p-24f);
@@ -54,7 +54,7 @@ Tensor Moved(const Tensor& tensor, uint64_t seed) {
   for (T& value : moved) {
     const auto before = static_cast<float>(value);
     double by = most * draws.Next();
-    // What was rounded to it lay anywhere around it.
+    // An fp16 value stands for any number within half a step, so the noise covers that interval.
     if constexpr (std::is_same_v<T, Half>) by += 0.5 * StepOfHalf(before) * draws.Next();
     if (!std::isfinite(before)) continue;
     if (std::fabs(before) < kWhole<T> && before == std::nearbyint(before)) continue;

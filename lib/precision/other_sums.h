@@ -1,5 +1,5 @@
-// lib/precision/other_sums.h - what sums of products become when they are taken in another order, as
-// other kernels, processors and numbers of threads take them.
+// lib/precision/other_sums.h - simulates sums of products in other orders of summation, as in other
+// kernels, on other processors or with other numbers of threads.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 
 namespace mlc {
 
-// Moves the last digits of an operation's results, drawn from `seed`, where they are such sums: by
-// up to 2^-22 of their usual size, rounded as they are; of fp16 numbers that is the neighbour of
-// few. Zeros and small whole numbers stay, which are most often exact in any order.
+// Perturbs the results of operations that sum products, with noise drawn from `seed`: up to 2^-22
+// of their RMS, then rounded to their type; in fp16 few elements change by one step. Zeros and
+// small whole numbers stay, because they are usually exact in any order.
 void TakeSumsOtherwise(const Operation& op, std::span<Tensor> results, uint64_t seed);
 
 }  // namespace mlc

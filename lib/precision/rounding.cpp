@@ -13,13 +13,14 @@ namespace mlc {
 
 namespace {
 
-// Between these parts of a budget a few samples do not tell which side of it others are on.
+// If the error is between these multiples of a budget, a few samples do not show whether other
+// inputs stay within it.
 constexpr double kSurelyWithin = 1.0 / 3, kSurelyBeyond = 3;
-// What a candidate takes besides its runs, for each operation of the program: multiply-adds.
+// The fixed cost of a candidate for each operation of the program, in multiply-adds.
 constexpr double kWorkOfOperation = 1e5;
-// How often a value that leaves fp16 may be kept from it, with more of what makes it each time.
+// The attempts to keep a value within fp16; each keeps more of the preceding operations in fp32.
 constexpr int kMostMended = 12;
-// From here on rounding makes a difference that is worth looking for: 8 units in the last place.
+// Rounding errors below kDistance, 8 units in the last place, are not attributed to an operation.
 constexpr double kDistance = 0x1p-8, kLeastDistance = 0x1p-12;
 
 class Search {
@@ -65,9 +66,9 @@ class Search {
   }
   bool CanTry() const { return !trials_.made_up || spent_ + WorkOfTry() <= affordable_; }
 
-  // With whatever keeps it from being infinite or NaN in fp32.
+  // Keeps operations in fp32 until no value is infinite or NaN that is finite in fp32.
   Candidate Mended(Candidate candidate) {
-    std::map<std::string, size_t> kept;  // operations around a value
+    std::map<std::string, size_t> kept;  // number of operations kept because of a value
     for (int i = 0; i < kMostMended && !candidate.lost.empty(); ++i) {
       const WhyFp32 why{Fp32Reason::kOverflow, trials_.Evidence(candidate)};
       size_t& count = kept[candidate.lost];
@@ -85,7 +86,7 @@ class Search {
     return candidate;
   }
 
-  // Calls visit(op) with the operations that make the operands of `op`.
+  // Calls visit(op) for the operations that produce the operands of `op`.
   template <class F>
   void ForEachMaker(const Operation& op, F&& visit) const {
     for (const Operands& operands : op.args())
@@ -95,8 +96,8 @@ class Search {
           visit(*operand.value->def);
   }
 
-  // The operation that makes the value and those before it, the nearest first, which the candidate
-  // has in fp16.
+  // Returns the producer of `value` and the operations before it that the candidate computes in
+  // fp16, nearest first.
   std::vector<std::string> Before(const std::string& value, size_t most,
                                   const Candidate& candidate) const {
     std::vector<std::string> names;
@@ -116,7 +117,7 @@ class Search {
     return names;
   }
 
-  // The same choice on more inputs, which the first say too little of.
+  // Repeats the choice on more inputs after an inconclusive result.
   Candidate LookCloser(Candidate candidate, Jobs more) {
     try {
       trials_.RunReferences(more, trials_.seen);
@@ -138,8 +139,8 @@ class Search {
     return Mended(Try(trials_.context.measured));
   }
 
-  // Those of which all readers are in the set too, or that are outputs, from the last on, as long as
-  // they are at most `share` of the work. Of what is before outputs that are beyond alone.
+  // Walks back from the outputs that exceed their budgets and collects operations that are outputs
+  // or whose users are all collected, up to `share` of the work.
   std::vector<std::string> Tail(const Candidate& candidate, double share) const {
     const std::unordered_set<const Operation*> wanted = BeforeOutputs(candidate);
     std::unordered_set<const Operation*> tail;
@@ -162,7 +163,8 @@ class Search {
     return names;
   }
 
-  // Those of which all makers are in the set, too, from the inputs on.
+  // Walks forward from the inputs and collects operations whose producers are all collected, up to
+  // `share` of the work.
   std::vector<std::string> Head(const Candidate& candidate, double share) const {
     std::unordered_set<const Operation*> head;
     std::vector<std::string> names;
@@ -178,7 +180,7 @@ class Search {
     return names;
   }
 
-  // The operation that makes the error greatest, and what is before it.
+  // Collects the operation that amplifies the error most, and the operations before it.
   std::vector<std::string> Amplifier(const Candidate& candidate, double share) const {
     const std::unordered_set<const Operation*> wanted = BeforeOutputs(candidate);
     const Operation* worst = nullptr;
@@ -213,7 +215,8 @@ class Search {
     return names;
   }
 
-  // Adds the operation, if its work is left; true for what is fp32 already, too.
+  // Adds the operation if its work fits in what is left; returns true also for operations already
+  // in fp32.
   bool Take(const Operation& op, const Candidate& candidate, double& left,
             std::vector<std::string>& names) const {
     if (candidate.fp32.contains(NameOf(op))) return true;
@@ -225,7 +228,7 @@ class Search {
     return true;
   }
 
-  // All that the outputs which are beyond their budgets are made of.
+  // Returns all operations that outputs outside their budgets depend on.
   std::unordered_set<const Operation*> BeforeOutputs(const Candidate& candidate) const {
     std::set<std::string> names;
     for (const Measurement::Figure& figure : candidate.figures.Beyond())
@@ -247,7 +250,8 @@ class Search {
     return before;
   }
 
-  // What brings the outputs into their budgets for kRoundingShare of the work, if anything does.
+  // Tries to bring the outputs within their budgets with at most kRoundingShare of the work in
+  // fp32.
   Candidate Spend(Candidate candidate) {
     const WhyFp32 why{Fp32Reason::kRounding, trials_.Evidence(candidate)};
     using Choose = std::vector<std::string> (Search::*)(const Candidate&, double) const;
@@ -258,7 +262,7 @@ class Search {
       Fp32Operations fp32 = trials_.Keeping(names, why);
       Candidate other = Try(fp32);
       if (!other.fits()) continue;
-      // As much less as is cheap to find out.
+      // Reduces the share as far as the remaining work allows.
       for (double share = kRoundingShare / 4; CanTry(); share = 0) {
         names = (this->*choose)(candidate, share);
         if (names.empty()) break;
@@ -275,8 +279,8 @@ class Search {
     return candidate;
   }
 
-  // A share of the work in fp32, from the outputs on, with which all of them are within their
-  // budgets; nothing where that is too dear to find out, or none was found.
+  // Returns a share of the work in fp32, counted from the outputs, that brings all outputs within
+  // their budgets; nothing if that is too expensive to find out or none was found.
   std::optional<double> ShareThatFits(const Candidate& candidate) {
     const WhyFp32 why{Fp32Reason::kRounding, trials_.Evidence(candidate)};
     double misses = kRoundingShare, fits = 1;
@@ -296,7 +300,7 @@ class Search {
   std::vector<const Operation*> operations_;  // of all functions, in order
   std::map<const Operation*, double> work_;
   double all_work_ = 0;
-  std::map<std::string, const Operation*> makers_;  // by result
+  std::map<std::string, const Operation*> makers_;  // by the name of the result
 };
 
 }  // namespace

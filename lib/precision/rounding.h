@@ -1,11 +1,13 @@
-// lib/precision/rounding.h - the default precision: fp16, but for what would be infinite or NaN, and
-// for a little of the work where rounding takes an output out of its budget.
+// lib/precision/rounding.h - the default precision: fp16, except for values that would become
+// infinite or NaN, and for a small part of the work where rounding takes an output out of its
+// budget.
 //
-// A value that leaves fp16 and is a number in fp32 keeps the operations that make it in fp32, as few
-// as do. For rounding at most kRoundingShare of the work stays fp32, in one segment, and only where
-// that brings every output within its budget: the operations before the outputs that are beyond,
-// those behind the inputs, or those before the operation that makes the error greatest, whatever
-// does it alone. What is beyond its budget after that stays fp16 and is said.
+// For a value that leaves the range of fp16 but is finite in fp32, as few of the preceding
+// operations as possible stay in fp32. Against rounding errors, at most kRoundingShare of the work
+// stays in fp32, in one segment, and only if that brings every output within its budget: the
+// operations before the failing outputs, those after the inputs, or those before the operation that
+// amplifies the error most, whichever suffices alone. Outputs that still exceed their budgets are
+// computed in fp16 and reported.
 #pragma once
 
 #include "lib/precision/trials.h"
@@ -14,9 +16,10 @@ namespace mlc {
 
 inline constexpr double kRoundingShare = 0.05;
 
-// `more`: inputs that are run where the first leave open whether an output is within its budget,
-// between a third of it and three times as much. `affordable` work of all runs (MeasureInputs). Fills
-// in what the choice misses of the budgets and what --precision mixed would cost.
+// `more` holds inputs that are run if the first ones are inconclusive, with an error between a
+// third of the budget and three times the budget. `affordable` limits the work of all runs
+// (MeasureInputs). Fills in which outputs exceed their budgets and what share --precision mixed
+// would need.
 Candidate SearchDefault(Trials& trials, Jobs more, double affordable, Measurement& measurement);
 
 }  // namespace mlc

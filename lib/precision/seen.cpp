@@ -10,10 +10,11 @@ namespace mlc {
 
 namespace {
 
-constexpr double kWild = 65504 / 16;  // below it no sample is taken for a warning
+constexpr double kWild = 65504 / 16;  // smaller values are not treated as outliers
 constexpr size_t kFewLooks = 4;
 
-// Magnitudes of floats are in the order of their bits, infinity's first among what is not finite.
+// The bit patterns of magnitudes have the order of the numbers; infinity is the smallest non-finite
+// one.
 template <class Bits>
 void Look(const Pin<Bits>& values, Bits infinity, const auto& number_of, Seen& seen) {
   Bits most = 0, largest = 0;

@@ -1,4 +1,4 @@
-// lib/precision/seen.h - how great the numbers of a value were in all runs.
+// lib/precision/seen.h - the magnitudes of a value in all runs.
 #pragma once
 
 #include <vector>
@@ -8,13 +8,13 @@
 namespace mlc {
 
 struct Seen {
-  double largest = 0;                // magnitude of a finite element
-  bool finite = true;                // were all
-  std::vector<double> of_each = {};  // the largest of each look
+  double largest = 0;                // largest finite magnitude
+  bool finite = true;                // all elements were finite
+  std::vector<double> of_each = {};  // largest magnitude in each call of Look
 };
 void Look(const Tensor& tensor, Seen& seen);
-// How great other inputs may make them: quotients by numbers near zero are once as great again as
-// this time above the usual.
+// Estimates the magnitude for other inputs. If one sample is much larger than the median, as for
+// quotients by numbers near zero, another sample may be larger by that factor again.
 double Reach(const Seen& seen);
 
 }  // namespace mlc

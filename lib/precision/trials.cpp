@@ -15,20 +15,20 @@ namespace mlc {
 
 namespace {
 
-// Elements that the runs of the fp32 program may make of made-up inputs, or twice what its sizes
-// say: some are known at run time alone, as is how often a loop runs. An operation takes as long as
-// so many.
+// The elements that runs of the fp32 program on generated inputs may compute, unless twice the
+// static estimate is larger: some sizes and loop counts are only known at run time. An operation
+// costs as much as kElementsOfOperation elements.
 constexpr double kElementsOfReferences = 5e7, kElementsOfOperation = 500;
-// As verify has it: more samples would have the floor of the worst of all.
+// As in `mlc verify`: with more samples, the floor of the worst one would apply to all.
 constexpr size_t kSamplesOfOneFloor = 16;
-// Elements of a value by which distances are estimated.
+// The elements of a value that are kept to estimate distances.
 constexpr int64_t kKeptElements = 256;
 
 bool IsOf(const Value& value, DType dtype) {
   return value.type.is_tensor() && value.type.dtype == dtype;
 }
 
-// Whether it takes or makes such numbers at run time.
+// Returns whether the operation reads or writes values of `dtype` at run time.
 bool ComputesIn(DType dtype, const Operation& op) {
   for (const Operands& operands : op.args())
     for (const Operand& operand : operands)
@@ -38,14 +38,14 @@ bool ComputesIn(DType dtype, const Operation& op) {
                      [&](const auto& result) { return IsOf(*result, dtype); });
 }
 
-// fp16-precision gives a narrowed output's name to the cast behind it.
+// fp16-precision moves the name of a narrowed output to the cast that follows it.
 std::string NameBefore(const std::string& narrowed) {
   constexpr std::string_view kNarrowed = "_fp16";
   return narrowed.ends_with(kNarrowed) ? narrowed.substr(0, narrowed.size() - kNarrowed.size())
                                        : narrowed;
 }
 
-// Evenly spaced elements.
+// Returns evenly spaced elements.
 std::vector<float> SomeElements(const Tensor& tensor) {
   std::vector<float> some;
   if (!IsFloat(tensor.dtype()) || tensor.size() == 0) return some;
@@ -72,7 +72,7 @@ Error TakesTooLong() {
 
 }  // namespace
 
-// Results of steps of a job in an order of sums.
+// The results of the steps of a job in one order of sums.
 struct Trials::Ran {
   size_t job;
   int order;
@@ -201,7 +201,7 @@ void Trials::CompareWithSource(Jobs& which) {
   }
 }
 
-// As it was imported; null where nobody has it.
+// The imported program; null if it is not available.
 const Program* Trials::Source() {
   if (!source_ && options.source) source_ = options.source();
   return source_ ? &*source_ : nullptr;
@@ -256,7 +256,7 @@ Candidate Trials::Try(const Fp32Operations& fp32, Jobs& which, const std::vector
   own.measured = fp32;
   own.reached = context.reached;
   own.judged = true;
-  // To be looked at and thrown away: what is written is rewritten once, by the pass itself.
+  // A temporary clone; the final program is rewritten once, by the pass itself.
   Program made = Clone(program);
   RunPasses(made, options.passes, own);
   Candidate candidate;
@@ -303,7 +303,7 @@ Trials::Ran Trials::RunCandidate(const Program& made, const Jobs& which, size_t 
   double elements = 0;
   uint64_t seed = static_cast<uint64_t>(order) << 40;
   faithful.observe = [&](const Operation& op, std::span<Tensor> results) {
-    // A loop may have no end where it had one.
+    // Narrowing may turn a terminating loop into an endless one.
     elements += kElementsOfOperation;
     if (made_up && elements > most) throw TakesTooLong();
     if (order > 0) TakeSumsOtherwise(op, results, seed += results.size());

@@ -48,7 +48,7 @@ CircuitBreaker::Ticket CircuitBreaker::Admit(Time now) {
   return {.admitted = true, .serial = ++serial_, .epoch = epoch_};
 }
 
-// What is above its mark whatever others were; empty: nothing.
+// Returns why this outcome alone opens the breaker (memory above its mark); empty if it does not.
 std::string CircuitBreaker::TooMuch(const Outcome& outcome) const {
   if (!options_.memory_mark || outcome.resident_bytes <= *options_.memory_mark) return "";
   return fmt::format("{:.6g} MB of memory are in use (the mark is {:.6g} MB)",

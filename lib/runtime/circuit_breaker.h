@@ -1,12 +1,13 @@
-// lib/runtime/circuit_breaker.h - when to stop asking a model that fails, and when to try it again.
+// lib/runtime/circuit_breaker.h - decides when to stop calling a failing model and when to retry
+// it.
 //
-//             too many fail, too slow, too much memory             cool-down is over
+//              failures, latency or memory exceed a limit         cool-down is over
 //   closed  --------------------------------------------> open  ---------------------> half-open
 //     ^                                                    ^                            |     |
 //     |                                                    +------- a probe fails ------+     |
 //     +--------------------------- `probes` in a row succeed --------------------------------+
 //
-// Reads no clock and no environment: it is handed both.
+// Does not read the clock or the environment; the caller passes both.
 #pragma once
 
 #include <chrono>
@@ -21,20 +22,22 @@
 namespace mlc {
 
 struct BreakerOptions {
-  // Judged are the last `window` predictions since it was closed, once there are `least` of them.
+  // The last `window` predictions since the breaker closed are judged, once there are `least` of
+  // them.
   int window = 100, least = 10;
-  double success = 0.95;  // it opens below
-  // A p99 budget lets one prediction of a hundred be slower: `slow` of the window open it.
+  double success = 0.95;  // the success rate below which the breaker opens
+  // Since a p99 budget allows one slow prediction in a hundred, the breaker opens at `slow` of them
+  // within the window.
   std::optional<double> p99_budget_ms = {};
   int slow = 3;
-  std::optional<int64_t> memory_mark = {};  // resident bytes; above it opens at once
+  std::optional<int64_t> memory_mark = {};  // resident bytes above which the breaker opens at once
   std::chrono::milliseconds cool_down{5000},
-      longest_cool_down{300'000};  // doubled by each failed probe
-  int probes = 3;                  // that succeed one after the other close it
+      longest_cool_down{300'000};  // limit; each failed probe doubles cool_down
+  int probes = 3;                  // consecutive successes that close the breaker
   enum class Override { kAuto, kOpen, kClosed } override = Override::kAuto;
 };
-// Of the environment variable MLC_CIRCUIT_BREAKER, which tools read: "open" (nothing passes),
-// "closed" (all does), "auto". Error "usage" for other words.
+// Parses the value of the environment variable MLC_CIRCUIT_BREAKER, which tools read: "open"
+// (rejects everything), "closed" (admits everything) or "auto". Error "usage" for any other value.
 BreakerOptions::Override ParseBreakerOverride(std::string_view text);
 
 // Thread-safe.
@@ -45,29 +48,30 @@ class CircuitBreaker {
 
   explicit CircuitBreaker(const BreakerOptions& options) : options_(options) {}
 
-  // Who was admitted records how it went, once; while half-open, one is admitted at a time.
+  // The caller of an admitted ticket records its outcome exactly once. While half-open, the breaker
+  // admits one prediction at a time.
   struct Ticket {
     bool admitted = false, probe = false;
-    // Of a refusal: "open: 3 of 12 predictions failed ...; tried again in 3.2 s".
+    // Why it was refused: "open: 3 of 12 predictions failed ...; tried again in 3.2 s".
     std::string reason = {};
     int64_t serial = 0;
-    int64_t epoch = 0;  // what comes back after the state changed says nothing of the new one
+    int64_t epoch = 0;  // outcomes from before a change of state are ignored
   };
   Ticket Admit(Time now);
 
   struct Outcome {
-    // kNeither: says nothing of the model (bad inputs).
+    // kNeither: the outcome does not reflect on the model (bad inputs).
     enum Kind { kSucceeded, kFailed, kNeither } kind = kSucceeded;
     double ms = 0;
     int64_t resident_bytes = 0;
-    int64_t serial = 0;  // the ticket's
+    int64_t serial = 0;  // number of the ticket
   };
   void Record(const Ticket& ticket, Outcome outcome, Time now);
-  // What was recorded as a success was none: its results turned out wrong.
+  // Turns a recorded success into a failure, because the results were found to be wrong.
   void Revoke(const Ticket& ticket, Time now);
 
   State state() const;
-  // Changes of state, oldest first: the last kDecisions of them.
+  // The last kDecisions changes of state, oldest first.
   struct Change {
     Time time;
     State from, to;
@@ -75,21 +79,21 @@ class CircuitBreaker {
   };
   static constexpr size_t kDecisions = 100;
   std::vector<Change> changes() const;
-  int64_t opened() const;  // how often
+  int64_t opened() const;  // how often it opened
 
  private:
   void Move(State to, std::string reason, Time now);
   void Open(std::string why, Time now);
-  void Judge(Time now);  // the window
+  void Judge(Time now);  // judges the window
   void FailProbe(std::string why, Time now);
-  std::string WhyOpen() const;  // of the window; empty: it stays closed
+  std::string WhyOpen() const;  // why the window opens the breaker; empty if it does not
   std::string TooMuch(const Outcome& outcome) const;
   bool IsSlow(const Outcome& outcome) const;
   const BreakerOptions options_;
   mutable std::mutex mutex_;
   State state_ = State::kClosed;
   std::deque<Outcome> window_;
-  std::string why_;  // it is open
+  std::string why_;  // why it is open
   Time until_{};
   std::chrono::milliseconds cool_down_{0};
   int good_probes_ = 0;

@@ -28,8 +28,8 @@ int64_t Nanoseconds(std::chrono::system_clock::time_point time) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
 }
 
-// How far apart two writes must be for their times to differ: a tick of the kernel, or two seconds on file systems that
-// know whole ones only.
+// The time that must pass between two writes for their timestamps to differ: a tick of the kernel,
+// or two seconds on file systems that store whole seconds.
 int64_t Granularity(int64_t time) { return time % kSecond == 0 ? 2 * kSecond : kSecond / 10; }
 
 std::string RecordText(const FileIdentity& identity, const std::string& sha256) {
@@ -63,7 +63,7 @@ std::optional<std::string> FileDigests::Remembered(const fs::path& record,
   constexpr size_t kMost = 512, kDigits = 64;
   std::optional<std::string> text = TextOf(record, kMost);
   if (!text) return std::nullopt;
-  // The text that this identity would have, but for the digest.
+  // The record of this file with an empty digest.
   const std::string empty = RecordText(identity, "");
   const size_t begin = empty.rfind(' ');
   if (text->size() < begin + kDigits) return std::nullopt;
@@ -85,7 +85,7 @@ FileDigests::Digest FileDigests::Of(const fs::path& path) {
       return {*known, *identity};
     std::string sha256 = Sha256OfFile(path);
     hashed_ += identity->size;
-    // Who makes or removes another link to it changes one of its times, and no byte.
+    // Creating or removing a hard link changes a timestamp of the inode but not the contents.
     std::optional<FileIdentity> after = IdentityOf(path);
     const bool same = after == identity;
     if (after) after->changed = identity->changed;
@@ -95,7 +95,7 @@ FileDigests::Digest FileDigests::Of(const fs::path& path) {
                          identity->changed + Granularity(identity->changed)) < begin;
     try {
       if (settled) PutFile(work_, record, RecordText(*identity, sha256), false);
-    } catch (const Error&) {  // no room: it is read again the next time
+    } catch (const Error&) {  // disk full: the file is hashed again next time
     }
     return {std::move(sha256), *identity};
   }

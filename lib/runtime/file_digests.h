@@ -1,9 +1,9 @@
-// lib/runtime/file_digests.h - SHA-256 of files, remembered by what the file system says of them, so that what has not
-// been written to is not read again.
+// lib/runtime/file_digests.h - a persistent cache of the SHA-256 of files, keyed by file system
+// metadata, so that unmodified files are not read again.
 //
-// One small file for each: FOLDER/DEVICE-INODE, which holds size, times of content and of inode (nanoseconds) and the
-// digest. A file is remembered only once its times lie back far enough that a later write must change them. Many
-// processes at once; what is damaged counts as absent.
+// Each file has a record FOLDER/DEVICE-INODE with its size, its modification and inode change times
+// (nanoseconds) and its digest. A file is recorded only when these times are old enough that any
+// later write must change them. Safe for concurrent processes; a damaged record counts as absent.
 #pragma once
 
 #include <sys/types.h>
@@ -20,30 +20,31 @@ namespace mlc {
 
 struct FileIdentity {
   uint64_t device = 0, inode = 0, size = 0;
-  int64_t modified = 0, changed = 0;  // of the content, of the inode: nanoseconds since 1970
+  int64_t modified = 0, changed = 0;  // mtime and ctime, in nanoseconds since 1970
   friend bool operator==(const FileIdentity&, const FileIdentity&) = default;
 };
-// Links are followed. Nothing where there is no regular file.
+// Follows links. Returns nothing if there is no regular file.
 std::optional<FileIdentity> IdentityOf(const std::filesystem::path& path);
 
 using WallClock = std::function<std::chrono::system_clock::time_point()>;
 
 class FileDigests {
  public:
-  // Both folders are there; `work` is of the same file system and belongs to this object's owner.
+  // Both folders must exist and be on the same file system; `work` is private to the owner of this
+  // object.
   FileDigests(std::filesystem::path folder, std::filesystem::path work, WallClock now);
 
   struct Digest {
     std::string sha256;
     FileIdentity identity;
   };
-  // Error "file-io", also for what is written to all the time.
+  // Error "file-io", also if the file keeps changing.
   Digest Of(const std::filesystem::path& path);
-  // Bytes that had to be read.
+  // The number of bytes read for hashing.
   uint64_t hashed_bytes() const { return hashed_; }
-  // Forgets all, so that every file is read again.
+  // Removes all records, so that every file is read again.
   void Forget();
-  // Forgets what was remembered before `time`.
+  // Removes the records written before `time`.
   void ForgetBefore(std::chrono::system_clock::time_point time);
 
  private:
@@ -54,11 +55,11 @@ class FileDigests {
   uint64_t hashed_ = 0;
 };
 
-// Puts a file with this text in the place of `path`, in one step, by way of a file in `work`. `durable`: it is on the
-// disk before it is seen. Error "file-io".
+// Atomically replaces `path` by a file with this text, using a temporary file in `work`. With
+// `durable`, the contents are synced to disk before the file becomes visible. Error "file-io".
 void PutFile(const std::filesystem::path& work, const std::filesystem::path& path,
              const std::string& text, bool durable);
-// The text of a file of at most `most` bytes; nothing where there is none.
+// Returns the text of a file of at most `most` bytes; nothing if there is no such file.
 std::optional<std::string> TextOf(const std::filesystem::path& path, size_t most);
 
 }  // namespace mlc

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// What was locked may have been removed before.
+// Returns whether `path` is still the locked file; it may have been removed before it was locked.
 bool IsSame(int file, const fs::path& path) {
   struct stat held, named;
   return fstat(file, &held) == 0 && lstat(path.c_str(), &named) == 0 &&
@@ -37,7 +37,7 @@ constexpr int kFile = O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC;
 std::optional<FileLock> FileLock::Take(const fs::path& path, int flags, int operation) {
   while (true) {
     int file = open(path.c_str(), flags, 0666);
-    // Of another user, who lets others read it: that is enough to lock it.
+    // A file of another user that is only readable can still be locked.
     if (file < 0 && (flags & O_CREAT) && (errno == EACCES || errno == EROFS))
       file = open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (file < 0) {

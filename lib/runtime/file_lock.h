@@ -1,5 +1,5 @@
-// lib/runtime/file_lock.h - locks between processes, by flock(2): the kernel ends them with the process that has them,
-// however it ends.
+// lib/runtime/file_lock.h - locks between processes, based on flock(2): the kernel releases a lock
+// when its process ends, even by a crash.
 #pragma once
 
 #include <filesystem>
@@ -7,24 +7,25 @@
 
 namespace mlc {
 
-// Move-only. Two of one process keep each other out as those of two processes do.
+// Move-only. Two locks of the same process exclude each other like those of two processes.
 class FileLock {
  public:
   enum Kind { kShared, kExclusive };
-  // Makes the file where it is absent, and waits. Error "file-io".
+  // Creates the file if necessary and blocks until it is locked. Error "file-io".
   static FileLock Wait(const std::filesystem::path& path, Kind kind);
-  // Nothing where somebody else has it.
+  // Returns nothing if the lock is held elsewhere.
   static std::optional<FileLock> Try(const std::filesystem::path& path, Kind kind);
-  // Of a folder that is there; nothing, too, where it is not.
+  // Locks a folder. Returns nothing if the lock is held elsewhere or the folder does not exist.
   static std::optional<FileLock> TryFolder(const std::filesystem::path& path);
 
   FileLock(FileLock&& other) noexcept;
   FileLock& operator=(FileLock&& other) noexcept;
   ~FileLock();
 
-  // From exclusive to shared. False where somebody was quicker; then there is no lock any more.
+  // Downgrades from exclusive to shared. Returns false, without any lock, if another process got
+  // the lock in between.
   bool Share();
-  // Removes the file; the lock must be exclusive. Who waits for it makes another.
+  // Removes the file; the lock must be exclusive. Processes waiting for the lock create a new file.
   void RemoveFile();
 
  private:

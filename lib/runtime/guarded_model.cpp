@@ -10,7 +10,7 @@ namespace mlc {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-// A tensor may lie in memory that its maker takes back (Tensor::Borrowed).
+// Copies the inputs, because the owner of borrowed memory (Tensor::Borrowed) may reclaim it.
 std::map<std::string, Tensor> Copies(const std::map<std::string, Tensor>& inputs) {
   std::map<std::string, Tensor> copies;
   for (const auto& [name, tensor] : inputs) {
@@ -26,7 +26,7 @@ std::map<std::string, Tensor> Copies(const std::map<std::string, Tensor>& inputs
   return copies;
 }
 
-// Of an error that a prediction, or the load that it needed, ended with.
+// Classifies the exception of a prediction or of the load that it needed.
 Failure KindOf(const std::exception_ptr& exception) {
   try {
     std::rethrow_exception(exception);
@@ -41,7 +41,7 @@ Failure KindOf(const std::exception_ptr& exception) {
 
 }  // namespace
 
-// A state with the model that made it, which it may refer to.
+// A state together with the model that created it, which it may refer to.
 class GuardedModel::State : public ModelState {
  public:
   State(const GuardedModel* guard, std::shared_ptr<LoadedModel> model)
@@ -54,7 +54,7 @@ class GuardedModel::State : public ModelState {
     RequireSound();
     inner->Write(values);
   }
-  // `given` (may be null) as what it is. Error "bad-input".
+  // Returns `given`, which may be null, as a State. Error "bad-input".
   static State* Of(const GuardedModel& guard, ModelState* given) {
     if (!given) return nullptr;
     auto* state = dynamic_cast<State*>(given);
@@ -69,7 +69,7 @@ class GuardedModel::State : public ModelState {
                 "a prediction with this state did not end well: nobody knows what is in it")
         .Help("begin anew with a new state");
   }
-  // What `model` goes on with: this, or a copy of its own making.
+  // Returns the state for `model` to use: this one, or a copy created by `model`.
   static std::shared_ptr<ModelState> For(LoadedModel& model,
                                          const std::shared_ptr<LoadedModel>& owner,
                                          const std::shared_ptr<ModelState>& inner) {
@@ -86,7 +86,7 @@ class GuardedModel::State : public ModelState {
   bool sound = true;
 };
 
-// A worker that nobody else has.
+// Exclusive use of a worker.
 class GuardedModel::Lease {
  public:
   explicit Lease(GuardedModel& model) : model_(model) {
@@ -109,15 +109,17 @@ class GuardedModel::Lease {
   std::unique_ptr<Worker> worker_;
 };
 
-// An instance from when its load begins; who began it may be gone when it is done.
+// An instance of the model, from the start of its load. It may outlive the caller that started the
+// load.
 struct GuardedModel::Instance {
   explicit Instance(Worker::Timeout load_timeout) : limit(load_timeout) {}
   const std::shared_ptr<LoadedModel>& model() const { return loaded.get(); }
 
-  const TimeLimit limit;                               // of the load
-  std::promise<std::shared_ptr<LoadedModel>> promise;  // null: it was not begun, who waits may
+  const TimeLimit limit;  // time limit of the load
+  std::promise<std::shared_ptr<LoadedModel>>
+      promise;  // null means that the load was not started and a waiting caller may start it
   const std::shared_future<std::shared_ptr<LoadedModel>> loaded = promise.get_future().share();
-  bool taken = false;  // by a prediction, where there may be one at a time
+  bool taken = false;  // in use by a prediction, if predictions are serialized
 };
 
 GuardedModel::GuardedModel(GuardOptions options) : options_(std::move(options)) {
@@ -129,8 +131,8 @@ GuardedModel::GuardedModel(GuardOptions options) : options_(std::move(options)) 
 
 GuardedModel::~GuardedModel() = default;
 
-// The instance that is there, or will be: who comes first loads it, and others wait. Errors are those
-// of the load; NotBegun "timeout" when one of the two limits is over.
+// Returns the current instance. The first caller loads it and the others wait. Throws the errors of
+// the load, and NotBegun "timeout" if a time limit expires.
 std::shared_ptr<GuardedModel::Instance> GuardedModel::Find(const TimeLimit& limit) {
   while (true) {
     std::shared_ptr<Instance> instance;
@@ -177,7 +179,7 @@ void GuardedModel::Load(const std::shared_ptr<Instance>& instance, const TimeLim
   }
 }
 
-// An instance that this caller may use now.
+// Returns an instance that this caller may use now.
 std::shared_ptr<GuardedModel::Instance> GuardedModel::Take(const TimeLimit& limit) {
   while (true) {
     std::shared_ptr<Instance> instance = Find(limit);
@@ -186,7 +188,7 @@ std::shared_ptr<GuardedModel::Instance> GuardedModel::Take(const TimeLimit& limi
     if (!changed_.wait_until(lock, limit.end,
                              [&] { return !instance->taken || instance_ != instance; }))
       throw NotBegun(Error("timeout", "the time was up before another prediction was done"));
-    if (instance_ != instance) continue;  // the other one hung
+    if (instance_ != instance) continue;  // the previous instance hung
     instance->taken = true;
     return instance;
   }
@@ -204,7 +206,7 @@ void GuardedModel::GiveUp(const std::shared_ptr<Instance>& instance) {
   changed_.notify_all();
 }
 
-// Two may load it at once: the first to be done is kept.
+// Two threads may load the fallback at the same time; the first result is kept.
 std::shared_ptr<LoadedModel> GuardedModel::Fallback() {
   {
     std::lock_guard lock(mutex_);
@@ -229,7 +231,7 @@ Prediction GuardedModel::FallBack(const std::map<std::string, Tensor>& inputs, S
     std::shared_ptr<ModelState> inner;
     if (state) {
       inner = State::For(*model, state->owner, state->inner);
-      state->sound = false;  // until it ended well
+      state->sound = false;  // set again when the prediction succeeds
     }
     const Clock::time_point begin = Clock::now();
     prediction.outputs = model->Predict(inputs, inner.get(), &prediction.timings);
@@ -277,7 +279,7 @@ Prediction GuardedModel::Run(const std::map<std::string, Tensor>& inputs, ModelS
     throw;
   }
 
-  // All that the worker's thread touches.
+  // Everything that the thread of the worker accesses.
   struct Made {
     Prediction prediction;
     std::shared_ptr<ModelState> inner;

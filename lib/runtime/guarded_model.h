@@ -1,12 +1,14 @@
-// lib/runtime/guarded_model.h - a model that may throw, hang and write late, and whose caller need not care.
+// lib/runtime/guarded_model.h - makes a model that may throw, hang or write late safe to call.
 //
-// Predictions run on a worker with a deadline (worker.h), are counted (telemetry.h) and admitted by a
-// circuit breaker. An instance that hung or threw is given up with its worker, and the next
-// prediction loads another. While the breaker is open the fallback answers, and its results say so.
+// Predictions run on a worker with a deadline (worker.h), are counted (telemetry.h) and are
+// admitted by a circuit breaker. An instance that hung or threw is discarded together with its
+// worker, and the next prediction loads a new one. While the breaker is open, the fallback answers
+// and its results are marked.
 //
-// The deadline of a prediction covers the load that it needs and the wait for others. A load goes on
-// without the caller whose time is up, and who comes later finds what it made: a model that takes
-// longer to load than to be waited for is there in the end, and what hangs takes one place.
+// The deadline of a prediction includes loading the model and waiting for other predictions. If it
+// expires during a load, the load continues and later callers use its result. A model that takes
+// longer to load than callers wait therefore becomes available eventually, and a hanging load uses
+// one thread.
 #pragma once
 
 #include <condition_variable>
@@ -26,21 +28,22 @@
 namespace mlc {
 
 struct GuardOptions {
-  // Makes an instance. It is called again after a hang, and on another thread where somebody has a
-  // deadline: what it refers to must be its own, as LoadOptions::observe's must be.
+  // Creates an instance. It is called again after a hang, and on another thread if there is a
+  // deadline. It must own everything it refers to; the same applies to LoadOptions::observe.
   std::function<std::unique_ptr<LoadedModel>()> load = {};
-  // The engine that answers while the breaker is open; empty: nobody does. Loaded when first needed.
-  // It runs on the caller's thread, so that no hang of another takes it away, and has to end by
-  // itself, as mlc's engine does.
+  // Creates the engine that answers while the breaker is open; optional. It is loaded on first use
+  // and runs on the caller's thread, so that hanging threads cannot exhaust it. Its predictions
+  // must terminate without a deadline, as those of the reference engine do.
   std::function<std::unique_ptr<LoadedModel>()> fallback = {};
-  Worker::Timeout timeout = {}, load_timeout = {};  // of one prediction; of one load, state or plan
-  // Null: made anew. Instances of one model share them.
+  Worker::Timeout timeout = {}, load_timeout = {};  // for a prediction; for a load, state or plan
+  // null creates one; instances of a model share it
   std::shared_ptr<Telemetry> telemetry = {};
   std::shared_ptr<CircuitBreaker> breaker = {};
   std::shared_ptr<Abandoned> abandoned = Abandoned::OfProcess();
   std::function<std::chrono::steady_clock::time_point()> now =
-      {};  // of the breaker; empty: the clock's
-  // Called on the thread of Run when the model's own prediction is over, however it ended; may be empty.
+      {};  // clock of the breaker; defaults to the steady clock
+  // Called on the thread of Run after each prediction of the model itself, successful or not;
+  // optional.
   std::function<void(std::chrono::steady_clock::time_point begin,
                      std::chrono::steady_clock::time_point end)>
       observe = {};
@@ -49,26 +52,27 @@ struct GuardOptions {
 struct Prediction {
   std::map<std::string, Tensor> outputs = {};
   PredictTimings timings = {};
-  bool fallback = false;  // another engine made it
-  std::string why = {};   // of a fallback: what the breaker says
-  // For who finds the outputs wrong: CircuitBreaker::Revoke, Telemetry::Revoked.
+  bool fallback = false;  // the fallback computed the outputs
+  std::string why = {};   // reason given by the breaker, for a fallback
+  // For callers that find the outputs wrong: CircuitBreaker::Revoke, Telemetry::Revoked.
   CircuitBreaker::Ticket ticket = {};
 };
 
-// Several threads may predict at once, each with a state of its own.
+// Several threads may predict at the same time, each with its own state.
 class GuardedModel : public LoadedModel {
  public:
-  // Loads; errors are those of `load`.
+  // Loads the model and throws the errors of `load`.
   explicit GuardedModel(GuardOptions options);
-  ~GuardedModel() override;  // waits for no abandoned prediction
+  ~GuardedModel() override;  // does not wait for abandoned predictions
 
-  // As LoadedModel::Predict, with copies of the inputs where there is a timeout; besides, Error "timeout", "workers-hang",
-  // "circuit-open" when the breaker is open and there is no fallback, and "bad-input" for a state
-  // that another model made, or that a prediction was using which did not end well: what is in it
-  // nobody knows. States survive the instance that they were made by, and fallbacks.
+  // Like LoadedModel::Predict, with copies of the inputs if there is a timeout. Further errors:
+  // "timeout"; "workers-hang"; "circuit-open" if the breaker is open and there is no fallback;
+  // "bad-input" for a state created by another model, or used by a prediction that failed, because
+  // its contents are then undefined. States stay valid when instances are replaced, and with
+  // fallbacks.
   Prediction Run(const std::map<std::string, Tensor>& inputs, ModelState* state = nullptr);
   Prediction Run(const std::map<std::string, Tensor>& inputs, ModelState* state,
-                 Worker::Timeout timeout);  // in the place of the options'
+                 Worker::Timeout timeout);  // overrides the one in the options
 
   const Schema& schema() const override { return schema_; }
   std::map<std::string, Tensor> Predict(const std::map<std::string, Tensor>& inputs,
@@ -93,9 +97,9 @@ class GuardedModel : public LoadedModel {
 
   GuardOptions options_;
   Schema schema_;
-  std::mutex mutex_;  // of all below; nothing is loaded or run under it
+  std::mutex mutex_;  // guards the members below; not held while loading or predicting
   std::condition_variable changed_;
-  std::shared_ptr<Instance> instance_;  // none, being loaded, or there
+  std::shared_ptr<Instance> instance_;  // null, being loaded, or loaded
   std::shared_ptr<LoadedModel> fallback_;
   std::vector<std::unique_ptr<Worker>> idle_;
 };

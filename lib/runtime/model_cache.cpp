@@ -26,8 +26,8 @@ using SystemTime = std::chrono::system_clock::time_point;
 
 namespace {
 
-constexpr int kVersion = 1;                  // of what ac/ holds
-constexpr size_t kMostOfRecord = 64u << 20;  // bytes of ac/KEY
+constexpr int kVersion = 1;                  // version of the records in ac/
+constexpr size_t kMostOfRecord = 64u << 20;  // maximum size of ac/KEY in bytes
 constexpr uintmax_t kMostOfLog = 1u << 20;
 constexpr auto kDigestsKept = std::chrono::hours(24 * 30);
 constexpr std::string_view kFolders[] = {"ac", "cas", "tree", "index", "lock", "work"};
@@ -44,7 +44,7 @@ bool IsKey(std::string_view text) {
   return text.size() == kDigits && text.find_first_not_of("0123456789abcdef") == text.npos;
 }
 
-// Texts of any bytes, so that no two lists of them look alike.
+// Hashes the length too, so that different lists of strings have different hashes.
 void Update(Sha256& hash, std::string_view text) {
   hash.Update(fmt::format("{}:", text.size()));
   hash.Update(text);
@@ -62,7 +62,7 @@ void SetTime(const fs::path& path, SystemTime time) {
   spec.tv_nsec = static_cast<long>(
       std::chrono::duration_cast<std::chrono::nanoseconds>(since - seconds).count());
   const timespec both[2] = {spec, spec};
-  utimensat(AT_FDCWD, path.c_str(), both, 0);  // the order of eviction alone is at stake
+  utimensat(AT_FDCWD, path.c_str(), both, 0);  // a failure only affects the order of eviction
 }
 
 SystemTime FromNanoseconds(int64_t nanoseconds) {
@@ -74,7 +74,8 @@ struct NoRegularFile : Error {
   explicit NoRegularFile(std::string text) : Error("file-io", std::move(text)) {}
 };
 
-// The regular files below a folder by their path in it, sorted. What is neither file nor folder has no place here.
+// Returns the regular files below a folder, sorted by relative path. Throws for symlinks, sockets
+// and devices.
 std::map<std::string, fs::path> FilesBelow(const fs::path& folder) {
   std::map<std::string, fs::path> files;
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
@@ -122,7 +123,7 @@ struct ModelCache::Record {
   }
 };
 
-// A folder in work/ that goes with this.
+// A folder in work/, removed with this object.
 struct ModelCache::Work {
   Work(fs::path place, FileLock held) : path(std::move(place)), lock(std::move(held)) {}
   ~Work() {
@@ -177,7 +178,7 @@ bool ModelCache::Exists(const fs::path& folder) {
   const fs::file_status status = fs::status(folder, error);
   if (!fs::exists(status) && (!error || error == std::errc::no_such_file_or_directory))
     return false;
-  // The marker is sought after the rest: who makes a cache writes it first.
+  // Checked after the other entries, because the marker is the first file of a new cache.
   const bool empty =
       fs::is_directory(status) && fs::directory_iterator(folder, error) == fs::directory_iterator();
   if (error || !fs::is_directory(status))
@@ -191,7 +192,7 @@ bool ModelCache::Exists(const fs::path& folder) {
                 fmt::format("\"{}\" holds other things than a cache", folder.string()))
         .Expected(fmt::format("an empty folder, or one with a file \"{}\"", kMarker))
         .Help(kHelp);
-  // Empty: somebody is just writing it.
+  // An empty marker is being written by another process.
   if (!text->empty() && *text != kMarkerText)
     throw Error("file-exists",
                 fmt::format("\"{}\" is a cache of another version of mlc", folder.string()))
@@ -237,10 +238,11 @@ std::shared_ptr<const ModelCache::Work> ModelCache::MakeWork() const {
   while (true) {
     const fs::path path = Place("work", fmt::format("{}-{}", getpid(), ++counter));
     if (mkdir(path.c_str(), 0700) != 0) {
-      if (errno == EEXIST) continue;  // of a process that is dead, or lives in another container
+      if (errno == EEXIST)
+        continue;  // left by a process that ended, or owned by one in another container
       throw IoError("make a folder in", folder_ / "work");
     }
-    // Or somebody took it for a dead one's.
+    // Another process may have removed the folder as a leftover before it was locked.
     if (std::optional<FileLock> lock = FileLock::TryFolder(path))
       return std::make_shared<const Work>(path, std::move(*lock));
   }
@@ -252,7 +254,7 @@ void ModelCache::AddFile(CacheKey& key, std::string_view name, const fs::path& p
   key.files_[path] = digest.identity;
 }
 
-// Nothing for what is absent or no record.
+// Returns nothing if the record is absent or invalid.
 std::optional<ModelCache::Record> ModelCache::Read(const std::string& key) const {
   std::optional<std::string> text = TextOf(Place("ac", key), kMostOfRecord);
   if (!text) return std::nullopt;
@@ -276,9 +278,10 @@ std::optional<ModelCache::Record> ModelCache::Read(const std::string& key) const
   }
 }
 
-// What is wrong with an entry, "" where nothing is. Its lock is held. Error "file-io" where that cannot be found out.
+// Describes the damage to an entry; empty if it is intact. The caller holds its lock. Error
+// "file-io" if the check fails.
 std::string ModelCache::Damage(const std::string& key, const Record& record) {
-  Sources::Unnoted unnoted;  // what is damaged is going to be replaced
+  Sources::Unnoted unnoted;  // damaged files will be replaced
   try {
     const std::map<std::string, fs::path> files = FilesBelow(Place("tree", key));
     if (files.size() != record.files.size())
@@ -309,10 +312,10 @@ std::string ModelCache::Damage(const std::string& key, const Record& record) {
 ModelCache::Entry ModelCache::FindOrMake(const CacheKey& parts, std::string_view name,
                                          const std::function<void(const fs::path&)>& make) {
   MLC_CHECK(!name.empty() && name.find('/') == name.npos, "\"{}\" names no file", name);
-  constexpr int kTries = 8;  // a quarter of a second altogether
+  constexpr int kTries = 8;  // a quarter of a second in total
   const std::string key = parts.Hex();
   const fs::path place = Place("tree", key) / name;
-  // Of an entry that is whole, under the lock.
+  // Returns the entry if it is intact; called under the lock.
   auto found = [&](std::optional<Record>& record) {
     record = Read(key);
     return record && record->name == name && Damage(key, *record).empty();
@@ -330,7 +333,8 @@ ModelCache::Entry ModelCache::FindOrMake(const CacheKey& parts, std::string_view
     }
     std::optional<FileLock> lock = FileLock::Try(Place("lock", key), FileLock::kExclusive);
     if (!lock && i < kTries) {
-      // Others look at it, which is soon done, or make it: then the lock above waits for them.
+      // Another process either checks the entry, which takes little time, or creates it, and then
+      // LockAll waits for it.
       std::this_thread::sleep_for(std::chrono::milliseconds((1 << i) + getpid() % kTries));
       continue;
     }
@@ -340,7 +344,7 @@ ModelCache::Entry ModelCache::FindOrMake(const CacheKey& parts, std::string_view
       Count([&](Counters& all) { ++all.misses, all.made_seconds += seconds; });
       return {key, work->path / name, false, seconds, false, work};
     }
-    if (found(record)) continue;  // somebody made it meanwhile
+    if (found(record)) continue;  // another process created it
     RemoveRest(key, record ? "damaged: " + Damage(key, *record) : "half-written", evictions_);
 
     const fs::path made = work_ / fmt::format("made-{}", ++made_);
@@ -361,7 +365,8 @@ ModelCache::Entry ModelCache::FindOrMake(const CacheKey& parts, std::string_view
     Count([&](Counters& all) { ++all.misses, all.made_seconds += seconds; });
     bool shared;
     {
-      // Changing the kind of a lock gives it up for a moment, in which nobody may remove the entry.
+      // Downgrading the lock of the entry releases it for a moment; this lock prevents a removal
+      // meanwhile.
       FileLock all = LockAll(FileLock::kShared);
       shared = lock->Share();
     }
@@ -373,7 +378,7 @@ ModelCache::Entry ModelCache::FindOrMake(const CacheKey& parts, std::string_view
   }
 }
 
-// The seconds that it took.
+// Returns elapsed seconds.
 double ModelCache::Make(const CacheKey& parts, const fs::path& into,
                         const std::function<void(const fs::path&)>& make) {
   const auto begin = std::chrono::steady_clock::now();
@@ -410,7 +415,8 @@ void ModelCache::Install(const std::string& key, const CacheKey& parts, std::str
       if (errno != EEXIST)
         throw IoError("link into the cache", own)
             .Help("the cache needs a file system with hard links: set MLC_CACHE_DIR to one");
-      // Of one content one file; but not of a damaged one, and not beyond what the file system can link.
+      // Links to an existing file with the same contents, unless that file is damaged or has the
+      // maximum number of links.
       bool whole = false;
       try {
         whole = digests_->Of(blob).sha256 == file.sha256;
@@ -444,7 +450,7 @@ void ModelCache::Install(const std::string& key, const CacheKey& parts, std::str
   SetTime(Place("ac", key), now_());
 }
 
-// The bytes that it took, when no tree has it any more.
+// Removes a file that no tree refers to any more. Returns the bytes freed.
 uint64_t ModelCache::RemoveBlob(const std::string& sha256) {
   const fs::path blob = Place("cas", sha256);
   struct stat info;
@@ -452,7 +458,7 @@ uint64_t ModelCache::RemoveBlob(const std::string& sha256) {
   return static_cast<uint64_t>(info.st_size);
 }
 
-// The caller holds the lock of all and that of the entry exclusively.
+// The caller holds lock/all and, exclusively, the lock of the entry.
 void ModelCache::Remove(const std::string& key, const std::string& reason,
                         std::vector<Eviction>& into) {
   Eviction eviction{.key = key, .reason = reason};
@@ -461,7 +467,7 @@ void ModelCache::Remove(const std::string& key, const std::string& reason,
     eviction.model = record->model();
     for (const Record::File& file : record->files) blobs.insert(file.sha256);
   } else {
-    // Nobody knows what it had: all that no tree has then.
+    // The contents of the entry are unknown, so all files are checked.
     for (std::string& sha256 : Keys("cas")) blobs.insert(std::move(sha256));
   }
   std::error_code error;
@@ -477,8 +483,8 @@ void ModelCache::Remove(const std::string& key, const std::string& reason,
   into.push_back(std::move(eviction));
 }
 
-// What is there of an entry that is not whole; the caller holds its lock exclusively. Nobody waits for a lock of an
-// entry who has that of all.
+// Removes the remains of an incomplete entry; the caller holds its lock exclusively. No deadlock:
+// holders of lock/all never wait for the lock of an entry.
 void ModelCache::RemoveRest(const std::string& key, const std::string& reason,
                             std::vector<Eviction>& into) {
   if (!fs::exists(fs::symlink_status(Place("ac", key))) &&
@@ -540,7 +546,7 @@ void ModelCache::RemoveWork() {
 
 void ModelCache::RemoveHalfWritten() {
   RemoveWork();
-  // Whoever cleans at the same time does it for all.
+  // If another process is cleaning up, it does so for all.
   std::optional<FileLock> all = FileLock::Try(Place("lock", "all"), FileLock::kExclusive);
   if (!all) return;
   const std::vector<std::string> entries = Keys("ac"), trees = Keys("tree");
@@ -548,7 +554,7 @@ void ModelCache::RemoveHalfWritten() {
   std::set_symmetric_difference(entries.begin(), entries.end(), trees.begin(), trees.end(),
                                 std::back_inserter(halves));
   for (const std::string& key : halves) {
-    // Who makes it has the lock.
+    // A process that is creating the entry holds this lock.
     std::optional<FileLock> lock = FileLock::Try(Place("lock", key), FileLock::kExclusive);
     if (!lock || (fs::exists(Place("ac", key)) && fs::exists(Place("tree", key)))) continue;
     Remove(key, "half-written", evictions_);
@@ -623,7 +629,7 @@ std::vector<Eviction> ModelCache::Verify(std::vector<Eviction>* in_use) {
   return removed;
 }
 
-// On a full disk nothing is written down: removing helps there.
+// Skips the log if the disk is full, because removing entries must still work then.
 void ModelCache::Log(const Eviction& eviction) {
   const fs::path log = folder_ / "log";
   std::error_code ignored;
@@ -636,7 +642,7 @@ void ModelCache::Log(const Eviction& eviction) {
                                 {"model", eviction.model}}
                                .dump(-1, ' ', false, Json::error_handler_t::replace) +
                            "\n";
-  // In one piece, behind what others write.
+  // A single append, so that lines of different processes do not mix.
   const int file = open(log.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
   if (file < 0) return;
   [[maybe_unused]] const ssize_t written = write(file, line.data(), line.size());
@@ -659,7 +665,7 @@ void ForEachCounter(Counters& all, Fn&& fn) {
 ModelCache::Counters ModelCache::ReadCounters() const {
   constexpr size_t kMost = 1 << 16;
   Counters all;
-  // What cannot be read begins anew.
+  // Unreadable counters start at zero.
   const Json json = Json::parse(TextOf(folder_ / "stats", kMost).value_or(""), nullptr, false);
   if (json.is_object())
     ForEachCounter(all, [&](const char* name, auto& counter) {
@@ -668,7 +674,7 @@ ModelCache::Counters ModelCache::ReadCounters() const {
   return all;
 }
 
-// As far as it can be written down.
+// Failures to write are ignored.
 void ModelCache::Count(const std::function<void(Counters&)>& change) {
   try {
     FileLock lock = FileLock::Wait(Place("lock", "stats"), FileLock::kExclusive);

@@ -1,24 +1,24 @@
-// lib/runtime/model_cache.h - compiled models by what they were made of. Content-addressed, shared by many processes.
+// lib/runtime/model_cache.h - a content-addressed cache of compiled models that many processes
+// share.
 //
-// In the cache's folder:
-//   ac/KEY      what went into an entry, in plain text, and what came out: its files with SHA-256 and size (JSON).
-//               KEY is the SHA-256 over all parts of a CacheKey. Its time is when the entry was last used. An entry is
-//               there when this is there: it is written last and removed first.
-//   cas/SHA256  the files of all entries by content.
-//   tree/KEY/   the files of an entry as they are loaded, without copying: hard links to those of cas/. All are
-//               read-only.
+// Layout of the cache folder:
+//   ac/KEY      the record of an entry (JSON): its key in plain text, and its files with SHA-256 and size. KEY is the
+//               SHA-256 of all parts of a CacheKey. The modification time is the time of last use. The record is written
+//               last and removed first: an entry exists if its record does.
+//   cas/SHA256  the files of all entries, named by content.
+//   tree/KEY/   the files of an entry in loadable form, without copies: hard links to those of cas/. All are read-only.
 //   index/      digests of files by inode, size and times (file_digests.h)
-//   lock/KEY    locked shared by who uses an entry, exclusively by who makes or removes it; lock/all keeps those who
-//               remove from those who link. The kernel ends locks with the process that has them.
-//   work/       what is being made, in a locked folder for each ModelCache: PID-N
-//   log         every removal: a line of JSON with time, key, model, bytes and reason (log.1: the one before)
+//   lock/KEY    locked shared by users of an entry, exclusively while it is created or removed; lock/all separates
+//               removing from linking. The kernel releases the locks of a process when it ends.
+//   work/       files under construction, in one locked folder for each ModelCache: PID-N
+//   log         one line of JSON for each removal: time, key, model, bytes and reason (log.1: the previous log)
 //   stats       counters of all processes
-//   mlc-cache   says that all this is a cache, and of which version; it is made first. A folder without it is somebody
-//               else's.
+//   mlc-cache   marks the folder as a cache and holds its version; created first. A folder without it is never modified.
 //
-// What the cache gives out was checked: every file has the digest that it was made with, as far as its size and times
-// were not those under which it was found so before. A damaged entry is removed and made anew. A process that is killed
-// at any moment leaves entries that are whole, and pieces that the next ModelCache removes.
+// Every file returned by the cache has been verified: it has the digest recorded at its creation,
+// unless its size and times are unchanged since an earlier verification. A damaged entry is removed
+// and created again. A process that is killed at any time leaves only complete entries and
+// leftovers that the next ModelCache removes.
 #pragma once
 
 #include <chrono>
@@ -39,14 +39,14 @@
 
 namespace mlc {
 
-// What a compiled model depends on, by name, in the order in which it was added.
+// Everything that a compiled model depends on: named parts in the order in which they were added.
 class CacheKey {
  public:
   void Add(std::string_view name, std::string_view value);
-  // 64 digits.
+  // 64 hexadecimal digits.
   std::string Hex() const;
   const std::vector<std::pair<std::string, std::string>>& parts() const { return parts_; }
-  // Of files that were added: they must be the same still when what is made of them is done.
+  // The files that were added. They must still be unchanged when the entry is complete.
   const std::map<std::filesystem::path, FileIdentity>& files() const { return files_; }
 
  private:
@@ -55,82 +55,86 @@ class CacheKey {
   std::map<std::filesystem::path, FileIdentity> files_;
 };
 
-// What was removed.
+// A removed entry.
 struct Eviction {
   std::string key, model;
-  uint64_t bytes = 0;  // that the disk got back
+  uint64_t bytes = 0;  // bytes freed on disk
   std::string reason;  // "limit", "cleared", "half-written", "damaged: ..."
 };
 
 struct CacheStatistics {
   uint64_t hits = 0, misses = 0, evictions = 0, evicted_bytes = 0, damaged = 0;
-  double made_seconds = 0, saved_seconds = 0;  // what hits would have taken
-  // Now.
+  double made_seconds = 0, saved_seconds = 0;  // saved_seconds: the creation time of all hits
+  // The current state.
   uint64_t entries = 0, bytes = 0, limit = 0;
 };
 
 struct CachedModel {
   std::string key, name;
   std::vector<std::pair<std::string, std::string>> parts;
-  uint64_t bytes = 0;  // of its files; other entries may share them
-  double seconds = 0;  // that making it took
+  uint64_t bytes = 0;  // size of its files, which may be shared with other entries
+  double seconds = 0;  // time to create it
   std::chrono::system_clock::time_point made, used;
   bool in_use = false;
-  // The value of a part, "" without one.
+  // Returns the value of a part; "" if there is no such part.
   std::string part(std::string_view part_name) const;
 };
 
-// One thread at a time.
+// Not thread-safe.
 class ModelCache {
  public:
   static constexpr uint64_t kDefaultLimit = 10'000'000'000;
-  // Makes the folder where it is absent or empty, and removes what processes left half-written. `limit`: bytes of cas/.
-  // Error "file-io", "file-exists" as Exists says, "overwrites-input" for a new one within what is read.
+  // Creates the folder if it is absent or empty, and removes leftovers of ended processes. `limit`
+  // is the maximum size of cas/ in bytes. Error "file-io"; "file-exists" as for Exists;
+  // "overwrites-input" for a new cache inside an input.
   explicit ModelCache(std::filesystem::path folder, uint64_t limit = kDefaultLimit,
                       WallClock now = std::chrono::system_clock::now);
   ~ModelCache();
   ModelCache(const ModelCache&) = delete;
   ModelCache& operator=(const ModelCache&) = delete;
 
-  // Whether `folder` is a cache; false where nothing is, or an empty folder. Makes nothing. Error "file-exists" for a
-  // folder of other things and a cache of another version, "file-io" for what is no folder.
+  // Returns whether `folder` is a cache; false if it is absent or empty. Creates nothing. Error
+  // "file-exists" for a folder with other contents or a cache of another version, "file-io" if it
+  // is not a folder.
   static bool Exists(const std::filesystem::path& folder);
-  // Of any version.
+  // Returns whether the folder is a cache of any version.
   static bool HasMarker(const std::filesystem::path& folder);
 
   const std::filesystem::path& folder() const { return folder_; }
 
-  // Adds the digest of a file, which is what counts of it, under this name.
+  // Adds the digest of the file under this name; the path does not become part of the key.
   void AddFile(CacheKey& key, std::string_view name, const std::filesystem::path& path);
 
-  // An entry that nobody removes as long as this lives; it may outlive the ModelCache.
+  // An entry that is protected from removal while this object exists; it may outlive the
+  // ModelCache.
   struct Entry {
     std::string key;
     std::filesystem::path path;  // tree/KEY/NAME
     bool hit = false;
-    double seconds = 0;  // that making it took, whenever that was
-    bool cached = true;  // else it is in nobody's way, and goes with `held`
+    double seconds = 0;  // time that its creation took
+    bool cached = true;  // false: a private copy that is removed with `held`
     std::shared_ptr<const void> held;
   };
-  // What `key` stands for, made by `make` at the path that it is given, where nothing is yet, unless it is there
-  // already. Of several processes that want the same at a time one makes it, and the others wait. Where it is damaged
-  // and in use, it is made beside the cache's entries for this caller alone. What `make` throws is passed on, and
-  // nothing stays. Error "file-io", also where a file of the key was written to meanwhile.
-  // A thread that wants a key which it makes just then waits for ever.
+  // Returns the entry for `key`. If there is none, `make` creates it at a path that does not exist
+  // yet. If several processes request the same key, one creates the entry and the others wait. If
+  // the entry is damaged and in use, a private one is created outside the cache. Exceptions of
+  // `make` are passed on and leave nothing behind. Error "file-io", also if a file of the key was
+  // modified meanwhile. Requesting a key from within its own `make` deadlocks.
   Entry FindOrMake(const CacheKey& key, std::string_view name,
                    const std::function<void(const std::filesystem::path& into)>& make);
 
-  // In the order of last use, the latest first.
+  // Most recently used first.
   std::vector<CachedModel> List();
-  // Removes entries, those first that were not used for longest, until all takes at most `limit` bytes; none in use.
-  // Returns what was removed.
+  // Evicts the least recently used entries that are not in use, until the cache takes at most
+  // `limit` bytes. Returns the removed entries.
   std::vector<Eviction> Collect(uint64_t limit);
   // Removes every entry that is not in use.
   std::vector<Eviction> Clear();
-  // Reads every file of every entry, and removes the damaged, but for those in use.
+  // Reads every file of every entry and removes damaged entries; those in use are returned through
+  // `in_use`.
   std::vector<Eviction> Verify(std::vector<Eviction>* in_use = nullptr);
   CacheStatistics Statistics();
-  // What this object removed besides: the half-written at its start, and what FindOrMake did.
+  // The removals by the constructor and by FindOrMake.
   const std::vector<Eviction>& evictions() const { return evictions_; }
 
  private:
@@ -165,7 +169,7 @@ class ModelCache {
   std::filesystem::path work_;
   std::optional<FileDigests> digests_;
   std::vector<Eviction> evictions_;
-  int made_ = 0;  // number of things made in work_
+  int made_ = 0;  // number of paths used in work_
 };
 
 }  // namespace mlc

@@ -1,4 +1,4 @@
-// lib/runtime/pool.h - several instances of a model that work off one queue.
+// lib/runtime/pool.h - several instances of a model that serve one queue.
 #pragma once
 
 #include <condition_variable>
@@ -20,29 +20,29 @@ namespace mlc {
 
 struct PoolTask {
   std::map<std::string, Tensor> inputs;
-  Worker::Timeout timeout;  // from when it begins; absent: as the instance has it
+  Worker::Timeout timeout;  // starts with the prediction; defaults to that of the instance
 };
 
 struct PoolStatistics {
   int64_t submitted = 0, rejected = 0, finished = 0;
   int64_t queue_high_water = 0;
-  int64_t blocked = 0;    // submissions that had to wait for room
-  LatencySummary waited;  // of each task, in the queue
+  int64_t blocked = 0;    // submissions that waited for room in the queue
+  LatencySummary waited;  // time of tasks in the queue
 };
 
-// Thread-safe. Each instance has a thread; tasks are begun in order of submission.
+// Thread-safe. Each instance has its own thread; tasks start in order of submission.
 class Pool {
  public:
   enum class WhenFull { kBlock, kRefuse };
-  // At least one instance; `queue`: how many tasks may wait, at least 1. Error "resource-limit" where
-  // there are not so many threads.
+  // Requires at least one instance. `queue` is the number of tasks that may wait, at least 1. Error
+  // "resource-limit" if the threads cannot be created.
   Pool(std::vector<std::unique_ptr<GuardedModel>> instances, size_t queue);
-  ~Pool();  // when all that was submitted is done
+  ~Pool();  // waits until all submitted tasks are finished
 
-  // Error "resource-limit" with kRefuse when the queue is full. What the prediction throws comes by
-  // the future.
+  // Error "resource-limit" if the queue is full, with kRefuse. The future carries exceptions of the
+  // prediction.
   std::future<Prediction> Submit(PoolTask task, WhenFull when_full);
-  // `done` is called on a thread of the pool, must not throw, and may submit with kRefuse only.
+  // `done` is called on a thread of the pool. It must not throw, and may only submit with kRefuse.
   using Done = std::function<void(Prediction prediction, std::exception_ptr failure)>;
   void Submit(PoolTask task, WhenFull when_full, Done done);
 

@@ -8,8 +8,8 @@
 namespace mlc {
 namespace {
 
-// All that lies in a bucket is within kRelativeError of the number that stands for it when bounds
-// are this ratio apart (DDSketch, Masson and others, 2019, section 2).
+// With this ratio between the bounds of a bucket, every sample is within kRelativeError of the
+// representative of its bucket (DDSketch, Masson and others, 2019, section 2).
 constexpr double kRatio =
     (1 + LatencyHistogram::kRelativeError) / (1 - LatencyHistogram::kRelativeError);
 constexpr double kLeast = 1e-3, kGreatest = 1.08e7;  // ms: 1 us, 3 h
@@ -31,7 +31,7 @@ void LatencyHistogram::Add(double ms) {
   ++buckets_[BucketOf(ms)];
   min_ = count_ == 0 ? ms : std::min(min_, ms);
   max_ = count_ == 0 ? ms : std::max(max_, ms);
-  // Welford.
+  // Welford's algorithm.
   ++count_;
   const double off = ms - mean_;
   mean_ += off / static_cast<double>(count_);

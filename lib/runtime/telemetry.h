@@ -1,5 +1,5 @@
-// lib/runtime/telemetry.h - what happened to the predictions of a model: how many, how fast, how they
-// failed, and what memory did meanwhile.
+// lib/runtime/telemetry.h - statistics about the predictions of a model: counts, latencies,
+// failures and memory.
 #pragma once
 
 #include <array>
@@ -15,39 +15,40 @@
 
 namespace mlc {
 
-// Of durations in milliseconds. Minimum, maximum, mean and deviation are exact, percentiles
-// (nearest-rank) are within `relative_error` of the sample that they stand for, between 1 us and 3 h.
+// Durations in milliseconds. Minimum, maximum, mean and deviation are exact; percentiles
+// (nearest-rank) are within `relative_error` of the true sample, for durations from 1 us to 3 h.
 struct LatencySummary {
   int64_t count = 0;
-  double min = 0, max = 0, mean = 0, stddev = 0;  // stddev: of the sample, n - 1
+  double min = 0, max = 0, mean = 0, stddev = 0;  // stddev: sample standard deviation (n - 1)
   double p50 = 0, p90 = 0, p95 = 0, p99 = 0;
   double relative_error = 0;
 };
 
-// Buckets whose bounds are a constant ratio apart. Not thread-safe.
+// Buckets with a constant ratio between their bounds. Not thread-safe.
 class LatencyHistogram {
  public:
   static constexpr double kRelativeError = 0.01;
   void Add(double ms);
-  double Percentile(double percent) const;  // 0 where there is no sample
+  double Percentile(double percent) const;  // 0 if there are no samples
   LatencySummary Summary() const;
 
  private:
-  std::vector<int64_t> buckets_;  // none before the first sample
+  std::vector<int64_t> buckets_;  // empty before the first sample
   int64_t count_ = 0;
   double min_ = 0, max_ = 0, mean_ = 0, squares_ = 0;
 };
 
-// How fast memory grows with a count (of predictions, of cycles): the samples in their order are cut
-// into ten windows of equal length, of each the least counts, since what comes back is no growth;
-// the slope is the median of those of all pairs of windows (Theil, Sen), which a few odd ones do not
-// move. Holds at most kMost samples, every second of them when there were more.
+// Estimates the growth of memory over a count (of predictions or cycles). The samples are cut into
+// ten windows of equal length, in order. The minimum of each window counts, since memory that is
+// released again is not growth. The slope is the median over all pairs of windows (Theil, Sen),
+// which is robust against outliers. Holds at most kMost samples; when it is full, every second one
+// is dropped.
 class MemoryGrowth {
  public:
   static constexpr size_t kMost = 2000;
   static constexpr int kWindows = 10;
-  void Add(int64_t count, int64_t bytes);  // counts ascend
-  // Bytes per unit of the count. Nothing where there are fewer than two samples in each window.
+  void Add(int64_t count, int64_t bytes);  // counts must ascend
+  // Bytes per unit of the count; nothing with fewer than two samples in each window.
   std::optional<double> Slope() const;
   int64_t high_water() const { return high_water_; }
 
@@ -60,33 +61,34 @@ class MemoryGrowth {
 };
 
 struct Snapshot {
-  // predictions = succeeded + fallbacks + failed + refused; a fallback gave the caller a result,
-  // made by another engine.
+  // predictions = succeeded + fallbacks + failed + refused. A fallback is a result computed by
+  // another engine.
   int64_t predictions = 0, succeeded = 0, fallbacks = 0, failed = 0, refused = 0;
-  int64_t loads = 0;                                // the first of each model among them
-  std::array<int64_t, kFailures> failures = {};     // by Failure; of loads and comparisons too
-  std::optional<double> success_rate;               // succeeded / (succeeded + failed), 0..1
-  LatencySummary predict, marshal_in, marshal_out;  // of those that succeeded
+  int64_t loads = 0;  // includes the first load of each model
+  std::array<int64_t, kFailures> failures =
+      {};                              // indexed by Failure; includes loads and comparisons
+  std::optional<double> success_rate;  // succeeded / (succeeded + failed), 0 to 1
+  LatencySummary predict, marshal_in, marshal_out;  // of successful predictions
   LatencySummary fallback, load;
   int64_t resident_bytes = 0, resident_high_water = 0;
-  std::optional<double> growth_per_100;  // bytes; nothing before there are enough samples
+  std::optional<double> growth_per_100;  // bytes; nothing without enough samples
 };
 
 // Thread-safe.
 class Telemetry {
  public:
-  // `resident` reads the memory; by default ResidentBytes.
+  // `resident` returns the resident memory; defaults to ResidentBytes.
   explicit Telemetry(std::function<int64_t()> resident = {});
 
   void Succeeded(const PredictTimings& timings);
-  void FellBack(double ms);  // counts as Failure::kFallback, too
+  void FellBack(double ms);  // also counts as Failure::kFallback
   void Failed(Failure failure);
-  void Revoked(Failure failure);  // what succeeded did not; its times stay
-  void Refused();  // not begun: the breaker is open and nothing takes the model's place
+  void Revoked(Failure failure);  // turns a success into a failure; its latency stays
+  void Refused();                 // not started: the breaker is open and there is no fallback
   void Loaded(double ms);
-  void Count(Failure failure);  // what no prediction was: of a load, a comparison
+  void Count(Failure failure);  // a failure outside predictions: a load, a comparison
 
-  int64_t resident_bytes() const;  // when the last prediction was over
+  int64_t resident_bytes() const;  // at the end of the last prediction
   Snapshot snapshot() const;
 
  private:

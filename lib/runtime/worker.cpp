@@ -20,14 +20,14 @@
 namespace mlc {
 namespace {
 
-// Of the whole process, whoever bounds them. Nothing here has a destructor: abandoned threads
-// outlive those of statics.
-std::atomic<int> hanging{0};   // threads that are abandoned and not back
-std::atomic<int> dropping{0};  // that are back and destroy what they held
+// Counters of the whole process. They have trivial destructors because abandoned threads outlive
+// the destruction of statics.
+std::atomic<int> hanging{0};   // abandoned threads that are still running
+std::atomic<int> dropping{0};  // finished abandoned threads that are destroying their data
 std::atomic<bool> ending{false};
 
-// exit() destroys statics, while threads go on. What comes back then must not destroy anything any
-// more; what is at it has a moment to be done.
+// exit() destroys statics while threads are running. From then on, finishing threads must not
+// destroy anything; threads already doing so get a moment to finish.
 void End() {
   ending = true;
   for (int i = 0; i < 1000 && dropping > 0; ++i) usleep(1000);
@@ -81,7 +81,7 @@ void Abandoned::ComeBack() {
   changed_.notify_all();
 }
 
-// What a thread and its worker share; an abandoned thread is the last that holds it.
+// The state shared by a thread and its worker; an abandoned thread owns it last.
 struct Worker::Thread {
   std::mutex mutex;
   std::condition_variable changed;
@@ -111,7 +111,7 @@ struct Worker::Thread {
         --dropping;
         while (true) pause();
       }
-      // Before anybody is told: who has the result is the only one who has it.
+      // Cleared before the caller is notified, so that the caller owns the result exclusively.
       task = nullptr;
       std::unique_lock lock(self->mutex);
       if (!self->abandoned) {
@@ -177,7 +177,7 @@ void Worker::RunOnThread(const TimeLimit& limit, std::function<void()> task) {
     thread_->task = std::move(task);
     thread_->state = Thread::kGiven;
     thread_->changed.notify_all();
-    // Without time nobody looks whether it is done: it cannot have been taken yet.
+    // With a timeout of zero, the result is not checked: the task cannot have been taken yet.
     if (*limit.timeout <= limit.timeout->zero() ||
         !thread_->changed.wait_until(lock, limit.end,
                                      [&] { return thread_->state == Thread::kDone; })) {

@@ -1,9 +1,10 @@
-// lib/runtime/worker.h - a thread that is left behind when what it does takes too long.
+// lib/runtime/worker.h - runs tasks on a thread that is abandoned when its deadline expires.
 //
-// No thread can be ended from outside without taking the process along. One whose time is up is
-// *abandoned*: its caller goes on at once, the next task has a new thread, and when the old one
-// comes back, if ever, what it made is dropped and it ends. So a task owns all that it reads and
-// writes: values, shared tensors, shared models; no pointer or reference to what its caller owns.
+// A thread cannot be terminated from outside without ending the process. Therefore a thread whose
+// time is up is *abandoned*: the caller continues immediately, the next task gets a new thread, and
+// when the old thread finishes, if ever, its result is dropped. A task must own all that it reads
+// and writes (values, shared tensors, shared models), and must not hold pointers or references to
+// data of its caller.
 #pragma once
 
 #include <chrono>
@@ -19,15 +20,15 @@
 
 namespace mlc {
 
-// A task that was refused before it began: what it would have used is as it was.
+// The error of a task that was rejected before it started. Its arguments are unmodified.
 class NotBegun : public Error {
  public:
   explicit NotBegun(Error error) : Error(std::move(error)) {}
 };
 
-// Bounds the threads that are abandoned and still alive. There is one bound of the process, since
-// memory, threads and a device that hangs are the process's, whichever model was asked. Who works
-// with more than four at once makes one that is larger: each task needs a place in which to hang.
+// Limits the number of abandoned threads that are still alive. The limit is shared by the process,
+// because memory, threads and devices are. A user with more than four concurrent tasks creates a
+// larger one, since every running task needs a slot.
 class Abandoned {
  public:
   static constexpr int kMost = 4;
@@ -39,46 +40,46 @@ class Abandoned {
 
  private:
   friend class Worker;
-  // Takes a place; waits while all are taken by tasks whose time is not up yet, until the deadline
-  // at most. NotBegun: "workers-hang" when there is a hanging task in each, "timeout".
+  // Takes a slot; blocks until `deadline` while every slot is taken by a task that is not overdue.
+  // NotBegun: "workers-hang" if every slot holds a hanging task, "timeout".
   void Take(std::chrono::steady_clock::time_point deadline);
   void Return();
-  void Hang();      // a task in a place is abandoned
-  void ComeBack();  // it ended, and with it its place is free
+  void Hang();      // the task in a slot was abandoned
+  void ComeBack();  // it finished and frees its slot
   const int most_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  int alive_ = 0, taken_ = 0;  // taken: by tasks that run, abandoned or not
+  int alive_ = 0, taken_ = 0;  // taken_: slots of running tasks, abandoned or not
 };
 
-// How long a caller waits, from when this is made; several waits share one.
+// How long a caller waits, measured from construction; several waits may share one limit.
 struct TimeLimit {
   using Timeout = std::optional<std::chrono::nanoseconds>;
   explicit TimeLimit(Timeout asked);
   bool over() const { return std::chrono::steady_clock::now() >= end; }
-  // A year from now where there is none, or one beyond that: no sum overflows.
+  // At most one year from now, also without a timeout, so that additions do not overflow.
   std::chrono::steady_clock::time_point end;
-  Timeout timeout;  // as it was asked for
+  Timeout timeout;  // the requested timeout
 };
 
-// Runs one task at a time; not for several callers at once. Its thread is made by the first task.
+// Runs one task at a time, for one caller at a time. The first task creates the thread.
 class Worker {
  public:
   explicit Worker(std::shared_ptr<Abandoned> abandoned = Abandoned::OfProcess());
-  ~Worker();  // waits for the thread that it has, which is idle, and for no abandoned one
+  ~Worker();  // joins its idle thread, but no abandoned ones
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
   using Timeout = TimeLimit::Timeout;
-  // What `task` returns or throws. Error "timeout" when it takes longer. NotBegun: "timeout" when
-  // all places are taken for so long; "workers-hang" when as many threads as may be are abandoned;
-  // "resource-limit" when there is no thread to be had. Without a timeout it runs on the caller's
-  // thread.
+  // Returns the result of `task` or throws its exception. Error "timeout" if it takes longer.
+  // NotBegun: "timeout" if no slot becomes free in time; "workers-hang" if the maximum number of
+  // threads is abandoned; "resource-limit" if no thread can be created. Without a timeout, the task
+  // runs on the caller's thread.
   template <class Task>
   auto Run(Task task, Timeout timeout) -> decltype(task()) {
     return RunWithin(TimeLimit(timeout), std::move(task));
   }
-  // The same within a limit that has begun.
+  // The same, with a limit that is already running.
   template <class Task>
   auto RunWithin(const TimeLimit& limit, Task task) -> decltype(task()) {
     using Result = decltype(task());
@@ -100,8 +101,8 @@ class Worker {
   std::shared_ptr<Thread> thread_;
 };
 
-// For the end of main, in the place of `return code`: where abandoned threads are alive, no
-// destructor may run under them, and the process ends without (what C's streams hold is written).
+// Use at the end of main instead of `return code`. If abandoned threads are alive, destructors must
+// not run, so the process ends without them; the streams of C are flushed.
 int ExitCodePastAbandoned(int code);
 
 }  // namespace mlc

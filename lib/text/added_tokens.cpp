@@ -8,12 +8,12 @@
 namespace mlc {
 namespace {
 
-constexpr size_t kLongest = 1024;  // bytes; models have some of a hundred
+constexpr size_t kLongest = 1024;  // bytes; real models have tokens of up to about a hundred
 
-// isspace() of C, which is what llama.cpp and its files mean.
+// isspace() of C, the definition that llama.cpp uses.
 bool Blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
-// \w of Rust's expressions: a letter, a digit, a mark, what connects or joins them.
+// \w of Rust's regex crate: letters, digits, marks, connectors and joiners.
 bool IsWord(std::string_view character) {
   static const Pattern kWord(R"([\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\x{200c}\x{200d}])",
                              Syntax::kOniguruma);
@@ -22,14 +22,14 @@ bool IsWord(std::string_view character) {
   return !found.empty();
 }
 
-// The character that ends at `end`, which is not 0. `text` is UTF-8.
+// Returns the start of the character that ends at `end` > 0. `text` is UTF-8.
 size_t CharacterBefore(std::string_view text, size_t end) {
   size_t at = end - 1;
   while (at > 0 && (text[at] & 0xc0) == 0x80) --at;
   return at;
 }
 
-// A letter or digit beside [begin, end).
+// Returns whether a word character precedes or follows [begin, end).
 bool TouchesWord(std::string_view text, size_t begin, size_t end) {
   if (end < text.size() && IsWord(text.substr(end, CharacterBytes(text[end])))) return true;
   if (begin == 0) return false;
@@ -67,8 +67,8 @@ AddedTokens::AddedTokens(const TokenizerSpec& spec, const Vocabulary& vocabulary
 AddedTokens::AddedTokens(const TokenizerSpec& spec, const Vocabulary& vocabulary,
                          const TextSteps& normalizers)
     : leftmost_(spec.hugging_face) {
-  // Special tokens come first: where two are equal when normalised, the first is found
-  // (refresh_added_tokens in Hugging Face's src/tokenizer/added_vocabulary.rs).
+  // Special tokens come first, because the first of several tokens with the same normalized text
+  // wins (refresh_added_tokens in src/tokenizer/added_vocabulary.rs of Hugging Face tokenizers).
   std::vector<AddedToken> tokens = spec.added;
   std::stable_partition(tokens.begin(), tokens.end(), [&](const AddedToken& token) {
     return vocabulary.type(token.id) == TokenType::kControl;
@@ -92,7 +92,7 @@ void AddedTokens::Add(const AddedToken& how, const Vocabulary& vocabulary, std::
                             "bytes",
                             how.id, text.size()))
         .Expected(fmt::format("at most {}", kLongest));
-  // Of equal texts the first is found.
+  // The first of several tokens with the same text wins.
   if (trie_.Find(text) >= 0) return;
   trie_.Add(text, static_cast<int32_t>(tokens_.size()));
   TokenType type = vocabulary.type(how.id);
@@ -104,8 +104,8 @@ std::vector<TextFragment> AddedTokens::Split(std::string_view text, bool parse_s
   return leftmost_ ? SplitLeftmost(text, parse_special) : SplitLongest(text, parse_special);
 }
 
-// As find_matches of Hugging Face's src/tokenizer/added_vocabulary.rs: the search goes on behind a
-// token whether it counts or not.
+// Follows find_matches in src/tokenizer/added_vocabulary.rs of Hugging Face tokenizers: the search
+// continues after a match even if the match is rejected.
 std::vector<TextFragment> AddedTokens::SplitLeftmost(std::string_view text,
                                                      bool parse_special) const {
   std::vector<TextFragment> fragments;
@@ -143,7 +143,7 @@ std::vector<TextFragment> AddedTokens::SplitLeftmost(std::string_view text,
 
 std::vector<TextFragment> AddedTokens::SplitLongest(std::string_view text,
                                                     bool parse_special) const {
-  // One look at the text says which of them occur at all.
+  // A single pass finds the tokens that occur at all.
   std::vector<int32_t> present;
   if (!tokens_.empty()) {
     std::vector<bool> seen(tokens_.size());

@@ -1,4 +1,5 @@
-// lib/text/added_tokens.h - tokens that are found in text before the model gets it.
+// lib/text/added_tokens.h - added tokens, which are extracted from the text before it reaches the
+// model.
 #pragma once
 
 #include <string>
@@ -11,26 +12,27 @@
 
 namespace mlc {
 
-// A token, or the text between two of them.
+// A token, or the text between two tokens.
 struct TextFragment {
   TextRange range;
-  int32_t id = -1;  // -1: text
+  int32_t id = -1;  // -1 for text
 };
 
 class AddedTokens {
  public:
-  // The tokens that are found in the text as it is. Both must stay. Error "resource-limit" for a token
-  // that is too long to be one.
+  // Added tokens that match the raw text. The arguments must outlive the object. Error
+  // "resource-limit" if a token is too long.
   AddedTokens(const TokenizerSpec& spec, const Vocabulary& vocabulary);
-  // Those that are found in what `normalizers` made of the text: their own texts are normalised, too.
-  // Error "bad-file" where nothing is left of one.
+  // Added tokens that match the normalized text; their own texts are normalized too. Error
+  // "bad-file" if the normalized text of a token is empty.
   AddedTokens(const TokenizerSpec& spec, const Vocabulary& vocabulary,
               const TextSteps& normalizers);
 
   bool empty() const { return tokens_.empty(); }
-  // From left to right, without empty ones. `parse_special`: control tokens are looked for, too.
-  // llama.cpp's rules: where tokens overlap the longest is found, and of equal ones the first in the
-  // text. Hugging Face's: the one that begins first, and of those the longest. `text` is UTF-8 then.
+  // Splits the text into fragments, from left to right, without empty ones. With `parse_special`,
+  // control tokens are matched too. Under llama.cpp's rules, the longest of overlapping tokens
+  // wins, and of equally long ones the leftmost. Under Hugging Face's rules, the leftmost wins,
+  // then the longest; `text` must then be UTF-8.
   std::vector<TextFragment> Split(std::string_view text, bool parse_special) const;
 
  private:
@@ -45,7 +47,7 @@ class AddedTokens {
 
   bool leftmost_ = false;
   std::vector<Token> tokens_;
-  Trie trie_;  // their places in that list
+  Trie trie_;  // indices into that list
 };
 
 }  // namespace mlc

@@ -1,4 +1,4 @@
-// BPE by a list of merges, over the bytes of a word (GPT-2) or over its characters.
+// BPE with a list of merges, over the bytes of a word (GPT-2) or over its characters.
 #include <algorithm>
 
 #include "lib/text/merging.h"
@@ -54,8 +54,8 @@ class ByteBpe : public PieceModel {
           symbol = found == symbols_.end() ? -1 : found->second;
         }
       }
-      // Hugging Face's library leaves out what is no token before it merges, so that what is on both
-      // sides of it may become one.
+      // Hugging Face tokenizers drops unknown symbols before merging, so the symbols around them
+      // may merge.
       bool left_out = spec_.hugging_face && spec_.unk < 0 && !IsToken(symbol) &&
                       !HasBytes(piece.substr(at, end - at));
       if (!left_out) AddNode(nodes, at, end, symbol);
@@ -92,7 +92,7 @@ class ByteBpe : public PieceModel {
     }
   };
 
-  // A token as text has it; false where text never has it so.
+  // Converts a token to its form in text; returns false if it cannot occur in text.
   bool InText(const std::string& token, std::string& text) const {
     if (spec_.byte_encoded) return BytesOfGpt2(token, text);
     text = token;
@@ -112,8 +112,8 @@ class ByteBpe : public PieceModel {
     return std::all_of(text.begin(), text.end(), [&](char c) { return ByteId(c) >= 0; });
   }
 
-  // What is no token is written in bytes. Bytes for which there is no token either are left out of
-  // byte-level vocabularies, as llama.cpp does, and unknown in others.
+  // Encodes text that is not in the vocabulary as bytes. Bytes without a token are dropped in
+  // byte-level vocabularies, as in llama.cpp, and unknown in others.
   void EncodeBytes(std::string_view text, bool& after_unknown, std::vector<int32_t>& ids) const {
     if (!HasBytes(text) && (!spec_.byte_encoded || spec_.hugging_face) && spec_.unk >= 0) {
       if (!(after_unknown && spec_.fuse_unknown)) ids.push_back(spec_.unk);
@@ -126,9 +126,9 @@ class ByteBpe : public PieceModel {
   }
 
   const TokenizerSpec& spec_;
-  // Tokens and what merges name are numbered; whether a number is a token is another matter.
+  // Numbers all tokens and all symbols in merges; not every symbol is a token.
   std::unordered_map<std::string, int32_t> symbols_;
-  std::vector<int32_t> tokens_;                                              // by symbol, -1: none
+  std::vector<int32_t> tokens_;  // by symbol; -1 if it is not a token
   std::unordered_map<uint64_t, std::pair<int32_t, int32_t>, Mixed> merges_;  // rank, symbol
   std::array<int32_t, 256> bytes_, byte_ids_;
 };

@@ -24,13 +24,13 @@ struct Charsmap {
     replacements = bytes.substr(4 + size);
   }
 
-  // A unit outside the array is one that no label leads to.
+  // Reading beyond the array gives a unit that no label matches.
   uint32_t Unit(size_t index) const {
     return index < units.size() / 4 ? Word(units, index * 4) : uint32_t{1} << 31;
   }
   static uint32_t Offset(uint32_t unit) { return (unit >> 10) << ((unit & (1u << 9)) >> 6); }
 
-  // Bytes of the longest prefix of `text` that is in the table, and its replacement.
+  // Returns the length in bytes of the longest prefix of `text` in the table, and its replacement.
   size_t Longest(std::string_view text, std::string_view& replacement) const {
     size_t longest = 0;
     size_t node = Offset(Unit(0));

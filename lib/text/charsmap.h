@@ -1,9 +1,9 @@
-// lib/text/charsmap.h - SentencePiece's precompiled normalisation: what the longest prefix of a text
-// that its table knows becomes.
+// lib/text/charsmap.h - SentencePiece's precompiled normalization, which replaces the longest
+// matching prefix of the remaining text.
 //
-// The format is SentencePiece's (src/normalizer.cc, src/builder.cc) over Darts-clone's double array:
-// four bytes that say how large the array is, the array (32-bit units, little-endian), and the
-// replacements, each with a zero behind it.
+// The format is that of SentencePiece (src/normalizer.cc, src/builder.cc) with a double array of
+// Darts-clone: the size of the array (four bytes), the array (32-bit units, little-endian), and the
+// null-terminated replacements.
 #pragma once
 
 #include <string>
@@ -11,9 +11,10 @@
 
 namespace mlc {
 
-// Error "bad-file" unless `charsmap` is such a table.
+// Error "bad-file" unless `charsmap` is a valid table.
 void RequireCharsmap(std::string_view charsmap);
-// The text normalised, or what of it has more than `most` bytes. What is no UTF-8 becomes U+FFFD.
+// Returns the normalized text, or a prefix of it as soon as it exceeds `most` bytes. Invalid UTF-8
+// is replaced by U+FFFD.
 std::string ApplyCharsmap(std::string_view charsmap, std::string_view text, size_t most);
 
 }  // namespace mlc

@@ -6,7 +6,8 @@ namespace mlc {
 
 namespace {
 
-// Name | has | trims | alone | with a system message. The order tells near ones apart.
+// Name | has | trims | alone | with a system message. The order matters, because similar templates
+// contain the same markers.
 // clang-format off
 constexpr ChatTemplate kTemplates[] = {
     {"phi-4", {"<|im_start|>", "<|im_sep|>"}, false,

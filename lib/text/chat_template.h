@@ -1,10 +1,10 @@
-// lib/text/chat_template.h - what a user says to a chat model, as the model was taught to see it.
+// lib/text/chat_template.h - formats the prompt of a chat model as in its training data.
 //
-// Models come with a template in Jinja. It is not interpreted: rows know the families of templates by
-// what only they contain, and write one exchange (perhaps a system message, a user message, and the
-// beginning of the answer) as they do. Which texts tell a family from another, and what it writes, are
-// facts of llama.cpp's src/llama-chat.cpp; the beginning-of-sequence token is left to the tokenizer,
-// as there.
+// Models come with a Jinja template, which is not interpreted. Instead, each row of a table
+// identifies a family of templates by characteristic substrings and formats one exchange like that
+// family: an optional system message, a user message and the beginning of the answer. The
+// substrings and formats are facts from src/llama-chat.cpp of llama.cpp; as there, the tokenizer
+// adds the beginning-of-sequence token.
 #pragma once
 
 #include <optional>
@@ -16,15 +16,15 @@ namespace mlc {
 
 struct ChatTemplate {
   std::string_view name;
-  std::string_view has[3];  // what a template of this family contains; "" are no condition
-  bool trims;               // white space around messages is taken away
-  // The prompt without a system message and with one: %u is the user's, %s the system's.
+  std::string_view has[3];  // substrings of the templates of this family; "" matches everything
+  bool trims;               // strips white space around messages
+  // The prompt without and with a system message: %u is the user's message, %s the system message.
   std::string_view alone, with_system;
 };
 
-// A template is of the first row whose texts it contains.
+// The first row whose substrings all occur in a template determines its family.
 std::span<const ChatTemplate> ChatTemplates();
-// Null: a template of no known family, or none.
+// Returns null for an empty template or an unknown family.
 const ChatTemplate* FindChatTemplate(std::string_view jinja);
 
 std::string RenderChat(const ChatTemplate& row, const std::optional<std::string>& system,

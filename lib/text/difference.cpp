@@ -37,7 +37,7 @@ std::string Shown(TokenizerKind kind) {
   constexpr std::string_view kNames[] = {"SentencePiece BPE", "unigram", "BPE", "WordPiece"};
   return std::string(kNames[static_cast<size_t>(kind)]);
 }
-// Of long texts the beginning.
+// Truncates long texts.
 std::string Shown(const std::string& text) {
   constexpr size_t kShown = 40;
   return nlohmann::json(text.substr(0, kShown))

@@ -1,4 +1,4 @@
-// lib/text/difference.h - where two tokenizers differ.
+// lib/text/difference.h - compares two tokenizers.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace mlc {
 
-// The first thing that `found` has otherwise than `expected`, of all that decides about ids, texts and chats:
-// "token 17 is \"a\" where the source has \"b\"". Empty: nothing.
+// Describes the first difference between `found` and `expected` that affects ids, texts or chats:
+// "token 17 is \"a\" where the source has \"b\"". Empty if there is none.
 std::string Difference(const TokenizerSpec& found, const TokenizerSpec& expected);
 
 }  // namespace mlc

@@ -1,4 +1,4 @@
-// lib/text/merging.h - the loop of BPE: the best pair of neighbours becomes one, until none is left.
+// lib/text/merging.h - the merge loop of BPE: repeatedly merges the best pair of adjacent symbols.
 #pragma once
 
 #include <cstddef>
@@ -10,31 +10,32 @@
 
 namespace mlc {
 
-// A stretch of the piece, and its neighbours.
+// A range of the piece, linked with its neighbours.
 struct MergeNode {
-  uint32_t begin = 0, end = 0;  // bytes of the piece; end is 0 when it was merged into another
-  int32_t symbol = -1;          // what the caller calls it
+  uint32_t begin = 0, end = 0;  // bytes of the piece; end is 0 if it was merged into another node
+  int32_t symbol = -1;          // defined by the caller
   int32_t previous = -1, next = -1;
 };
 
-// Rank is what pairs are compared by, the smallest first, and of equal ones the leftmost.
+// A possible merge. Pairs with the smallest rank are merged first; among equal ranks, the leftmost.
 template <class Rank>
 struct MergeChoice {
   Rank rank;
-  int32_t symbol = -1;  // of the two together
+  int32_t symbol = -1;  // of the merged pair
 };
 
-// Merges neighbours of `nodes`, which are linked in their order. choose(left, right, choice) says
-// whether two nodes may become one, as what, and how soon. The nodes that remain are linked from 0.
+// Merges adjacent `nodes`, which are linked in order. choose(left, right, choice) returns whether
+// two nodes can be merged, and sets the rank and the resulting symbol. The remaining nodes are
+// linked from node 0.
 template <class Rank, class Choose>
 void Merge(std::vector<MergeNode>& nodes, const Choose& choose) {
   struct Candidate {
     Rank rank;
     int32_t left;
-    uint32_t begin, end;  // of the two, to know whether they are still what they were
+    uint32_t begin, end;  // of the pair, to detect outdated candidates
     int32_t symbol;
     int32_t right;
-    bool operator<(const Candidate& other) const {  // later than
+    bool operator<(const Candidate& other) const {  // true if it is merged later
       return rank > other.rank || (!(other.rank > rank) && left > other.left);
     }
   };
@@ -55,7 +56,7 @@ void Merge(std::vector<MergeNode>& nodes, const Choose& choose) {
     queue.pop();
     MergeNode& left = nodes[static_cast<size_t>(best.left)];
     MergeNode& right = nodes[static_cast<size_t>(best.right)];
-    // A node only grows to its right, so that a pair is as it was when both ends are.
+    // Nodes only grow to the right, so a pair is unchanged if both of its ends are.
     if (left.end == 0 || right.end != best.end || left.next != best.right) continue;
     left.end = right.end;
     left.symbol = best.symbol;
@@ -67,7 +68,7 @@ void Merge(std::vector<MergeNode>& nodes, const Choose& choose) {
   }
 }
 
-// Appends a node behind those that are there.
+// Appends a node at the end of the list.
 inline void AddNode(std::vector<MergeNode>& nodes, size_t begin, size_t end, int32_t symbol) {
   int32_t index = static_cast<int32_t>(nodes.size());
   if (index > 0) nodes.back().next = index;

@@ -9,7 +9,8 @@
 namespace mlc {
 namespace {
 
-// In all searches of one text. Expressions of published tokenizers take a few for each byte.
+// The limits on all searches of one text. Patterns of published tokenizers take a few steps per
+// byte.
 constexpr uint64_t kMostSteps = 100'000'000, kMostStepsPerByte = 1000;
 
 }  // namespace
@@ -39,11 +40,11 @@ void Pattern::FindAll(std::string_view text, std::vector<TextRange>& found) cons
   }
   if (text.empty()) return;
   uint64_t steps = kMostSteps + kMostStepsPerByte * text.size();
-  size_t last = std::string_view::npos;  // where the match before this one ended
+  size_t last = std::string_view::npos;  // end of the previous match
   for (size_t at = 0; at <= text.size();) {
     TextRange match;
     if (!engine_->Find(text, at, match, steps)) return;
-    // \K can put the beginning behind the end, or before where the search began.
+    // \K can place the start after the end, or before the start of the search.
     match.end = std::max(at, match.end);
     match.begin = std::clamp(match.begin, at, match.end);
     if (match.begin == match.end && match.end == last) {

@@ -1,4 +1,4 @@
-// lib/text/pattern.h - regular expressions of tokenizers, and text that is looked for as it is.
+// lib/text/pattern.h - the regular expressions and literal patterns of tokenizers.
 #pragma once
 
 #include <memory>
@@ -12,31 +12,32 @@ struct TextRange {
   size_t begin = 0, end = 0;
 };
 
-// Who wrote a pattern, which decides how it is read.
+// The dialect of a pattern.
 enum class Syntax {
-  // mlc's own tables: PCRE2, whose compiled code is two to eight times as fast as Oniguruma. Unicode's
-  // categories, look-around, possessive repetition; \s is Unicode's White_Space.
+  // Patterns of our own tables, run by PCRE2, whose compiled code is two to eight times as fast as
+  // Oniguruma. Unicode categories, look-around, possessive quantifiers; \s is White_Space of
+  // Unicode.
   kPcre,
-  // A tokenizer.json: Oniguruma with its default syntax and options, as Hugging Face's tokenizers has
-  // it (src/utils/onig.rs). ^ and $ are the ends of lines, \h a hexadecimal digit.
+  // Patterns of a tokenizer.json, run by Oniguruma with default syntax and options, as in Hugging
+  // Face tokenizers (src/utils/onig.rs). ^ and $ match at line ends; \h is a hexadecimal digit.
   kOniguruma,
-  kLiteral,  // no expression
+  kLiteral,  // not a regular expression
 };
 
 class Pattern {
  public:
-  // Error "unsupported-tokenizer", which shows the expression and the place, where it is none.
+  // Error "unsupported-tokenizer", with the pattern and the position, if it is invalid.
   Pattern(const std::string& text, Syntax syntax);
 
-  // All matches from the left, none overlapping another, appended to `found`. Empty ones are among
-  // them, except directly behind another match. `text` is UTF-8 unless the pattern is literal. Error
-  // "resource-limit" where an expression takes too many steps.
+  // Appends all matches from left to right, without overlaps, to `found`. Empty matches are
+  // included, except immediately after another match. `text` must be UTF-8 unless the pattern is
+  // literal. Error "resource-limit" if the search takes too many steps.
   void FindAll(std::string_view text, std::vector<TextRange>& found) const;
 
   class Engine;  // regex_engines.h
 
  private:
-  std::shared_ptr<const Engine> engine_;  // null: literal
+  std::shared_ptr<const Engine> engine_;  // null for a literal
   std::string text_;
 };
 

@@ -1,4 +1,4 @@
-// lib/text/piece_models.h - the four ways in which a piece of text becomes tokens.
+// lib/text/piece_models.h - the four algorithms that convert a piece of text into tokens.
 #pragma once
 
 #include <memory>
@@ -12,15 +12,14 @@ namespace mlc {
 class PieceModel {
  public:
   virtual ~PieceModel() = default;
-  // Appends the tokens of a piece that TextSteps left. Time grows with the piece's length and a
-  // little faster (n log n), but for unigram models and WordPiece, which also multiply it with the
-  // length of the longest token.
+  // Appends the tokens of a piece produced by TextSteps. Takes O(n log n) time for a piece of
+  // length n; for unigram models and WordPiece, multiplied by the length of the longest token.
   virtual void Encode(std::string_view piece, std::vector<int32_t>& ids) const = 0;
-  // Pieces are often the same words: what is short enough is looked up before it is encoded.
+  // Whether pieces tend to repeat (words), so that caching the tokens of short pieces pays off.
   virtual bool repeats() const { return true; }
 };
 
-// Each refers to `spec` and `vocabulary`, which must stay.
+// The models keep references to `spec` and `vocabulary`, which must outlive them.
 std::unique_ptr<PieceModel> MakeSpmBpe(const TokenizerSpec& spec, const Vocabulary& vocabulary);
 std::unique_ptr<PieceModel> MakeUnigram(const TokenizerSpec& spec, const Vocabulary& vocabulary);
 std::unique_ptr<PieceModel> MakeByteBpe(const TokenizerSpec& spec, const Vocabulary& vocabulary);

@@ -5,7 +5,7 @@
 namespace mlc {
 namespace {
 
-// What several patterns have in common.
+// Common parts of several patterns.
 const std::string kContractions = "(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])";
 const std::string kWhiteSpace = R"(\s*[\r\n]+|\s+(?!\S)|\s+)";
 const std::string kWords = R"([^\r\n\p{L}\p{N}]?\p{L}+)";
@@ -24,7 +24,8 @@ const std::string kQwen2 =
 const std::string kDigit = R"(\p{N})";
 const std::string kUpTo3Digits = R"(\p{N}{1,3})";
 const std::string kLines = R"([^\n]+|\n+)";
-// Words by case, where llama.cpp knows that of ASCII alone: any other letter is of both.
+// Letters by case. llama.cpp distinguishes case in ASCII only; other letters belong to both
+// classes.
 const std::string kUpper = R"([^\P{L}a-z])";
 const std::string kLower = R"([^\P{L}A-Z])";
 const std::string kTekken = R"([^\r\n\p{L}\p{N}]?)" + kUpper + "*" + kLower +
@@ -33,19 +34,19 @@ const std::string kTekken = R"([^\r\n\p{L}\p{N}]?)" + kUpper + "*" + kLower +
 const std::string kGpt4o = R"([^\r\n\p{L}\p{N}]?)" + kUpper + "*" + kLower + "+" + kContractions +
                            R"(?|[^\r\n\p{L}\p{N}]?)" + kUpper + "+" + kLower + "*" + kContractions +
                            R"(?|\p{N}{1,3}|)" + kSigns + R"([\r\n/]*|)" + kWhiteSpace;
-// The same, marks being letters: (?=[\p{L}\p{M}])[^a-z].
+// The same, including marks: (?=[\p{L}\p{M}])[^a-z].
 const std::string kUpperOrMark = R"((?:(?![a-z])[\p{L}\p{M}]))";
 const std::string kLowerOrMark = R"((?:(?![A-Z])[\p{L}\p{M}]))";
 const std::string kGraniteEmbedding = R"([^\r\n\p{L}\p{N}]?)" + kUpperOrMark + "*" + kLowerOrMark +
                                       "+" + kContractions + R"(?|[^\r\n\p{L}\p{N}]?)" +
                                       kUpperOrMark + "+" + kLowerOrMark + "*" + kContractions +
                                       R"(?|\p{N}{1,3}|)" + kSigns + R"([\r\n/]*|)" + kWhiteSpace;
-// Words of letters and marks, which llama.cpp does not tell apart by case.
+// Words of letters and marks, without distinction of case in llama.cpp.
 const std::string kWordsWithMarks = R"([^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+)";
 const std::string kTinyAya =
     kWordsWithMarks + kContractions + R"(?|\p{N}{1,3}|)" + kSigns + R"([\r\n/]*|)" + kWhiteSpace;
-// Groups of three digits, counted from the last; the first takes with it what is before it, as in
-// llama.cpp (unicode_regex_split_custom_afmoe).
+// Groups of three digits, counted from the end of a number; the first group includes the preceding
+// character, as in llama.cpp (unicode_regex_split_custom_afmoe).
 const std::string kGroupedDigits =
     R"(\P{N}*+(?:(?<!\p{N})\p{N}{1,2}(?=(?:\p{N}{3})++(?!\p{N}))|\p{N}{3}|\p{N}{1,2}|\z))";
 const std::string kDeepSeek3 =
@@ -53,12 +54,12 @@ const std::string kDeepSeek3 =
     R"(| ?[\p{P}\p{S}]+[\r\n]*|)" +
     kWhiteSpace;
 const std::string kChineseJapanese = R"([\x{4e00}-\x{9fa5}\x{3040}-\x{30ff}]+)";
-// From U+0800: DeepSeek's own pattern says so. White space is in no class of llama.cpp's but \s
-// (unicode_regex_split).
+// Starts at U+0800, as in DeepSeek's own pattern. White space is excluded, because llama.cpp
+// matches it only by \s (unicode_regex_split).
 const std::string kDeepSeekAsian =
     R"([\x{800}-\x{167f}\x{1681}-\x{1fff}\x{200b}-\x{2027}\x{202a}-\x{202e}\x{2030}-\x{205e})"
     R"(\x{2060}-\x{2fff}\x{3001}-\x{9fa5}\x{ac00}-\x{d7ff}]+)";
-// Letters with case, as of Unicode 11.
+// Cased letters as of Unicode 11.
 const std::string kDeepSeekLetters =
     R"(\s?[A-Za-z\x{b5}\x{c0}-\x{d6}\x{d8}-\x{f6}\x{f8}-\x{1ba}\x{1bc}-\x{1bf}\x{1c4}-\x{293})"
     R"(\x{295}-\x{2af}\x{370}-\x{373}\x{376}\x{377}\x{37b}-\x{37d}\x{37f}\x{386}\x{388}-\x{38a})"
@@ -75,7 +76,7 @@ const std::string kDeepSeekLetters =
     R"(\x{fb00}-\x{fb06}\x{fb13}-\x{fb17}\x{ff21}-\x{ff3a}\x{ff41}-\x{ff5a}\x{10400}-\x{1044f})"
     R"(\x{104b0}-\x{104d3}\x{104d8}-\x{104fb}\x{10c80}-\x{10cb2}\x{10cc0}-\x{10cf2})"
     R"(\x{118a0}-\x{118df}\x{1e900}-\x{1e943}]+)";
-// White space and what ends a sentence, in several scripts.
+// White space and sentence-final punctuation of several scripts.
 const std::string kBloom =
     R"( ?[^(\s|.,!?\x{2026}\x{3002}\x{ff0c}\x{3001}\x{964}\x{6d4}\x{60c})]+)";
 

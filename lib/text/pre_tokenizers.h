@@ -1,8 +1,7 @@
-// lib/text/pre_tokenizers.h - how text is cut into words before byte-level BPE, by the name that a
-// file has for it.
+// lib/text/pre_tokenizers.h - the pre-tokenizers of byte-level BPE, by the names that files use.
 //
-// The names are those of GGUF's tokenizer.ggml.pre, and what they stand for is what llama.cpp makes of
-// them (src/llama-vocab.cpp), where that is not what the model was trained with, too.
+// The names are the values of tokenizer.ggml.pre in GGUF. Each splits like llama.cpp
+// (src/llama-vocab.cpp), even where that differs from the tokenizer used in training.
 #pragma once
 
 #include <string>
@@ -15,17 +14,19 @@ namespace mlc {
 
 struct PreTokenizer {
   std::vector<std::string_view> names;
-  // Each cuts what those before it left: matches, and what is between them, are pieces.
+  // Each pattern splits the pieces left by the previous one: both matches and the text between them
+  // become pieces.
   std::vector<std::string> patterns;
-  bool ignore_merges = false;   // a piece that is a token is not merged
-  bool add_bos = false;         // where the file does not say
-  bool spaces_escaped = false;  // tokens are characters, with U+2581 for spaces, not bytes
-  bool has_bos = true;          // the kind's default holds where the file names none
+  bool ignore_merges = false;  // pieces in the vocabulary are not merged
+  bool add_bos = false;        // default if the file does not specify it
+  bool spaces_escaped =
+      false;            // tokens are characters rather than bytes, and U+2581 stands for a space
+  bool has_bos = true;  // use the default token of the kind if the file names none
 };
 
-// Error "unsupported-tokenizer", with the names that are known, where there is no such row.
+// Error "unsupported-tokenizer", with the known names, if there is no such row.
 const PreTokenizer& FindPreTokenizer(std::string_view name);
-// The steps that a row stands for.
+// The steps of a row.
 std::vector<TextStep> Steps(const PreTokenizer& row);
 // All rows, for tests.
 const std::vector<PreTokenizer>& PreTokenizers();

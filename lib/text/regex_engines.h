@@ -1,4 +1,4 @@
-// lib/text/regex_engines.h - what pattern.h compiles expressions with.
+// lib/text/regex_engines.h - the regular expression engines behind pattern.h.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,9 @@ namespace mlc {
 class Pattern::Engine {
  public:
   virtual ~Engine() = default;
-  // Searches from `from` on, and sees what is before it. False: there is no match. `steps` are those
-  // that are left for all searches in the text, where an expression is a stranger's.
+  // Searches from `from`, with look-behind into the text before it. Returns false if there is no
+  // match. `steps` is the remaining budget for all searches in this text; only untrusted patterns
+  // use it.
   virtual bool Find(std::string_view text, size_t from, TextRange& match,
                     uint64_t& steps) const = 0;
 };

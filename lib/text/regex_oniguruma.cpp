@@ -1,4 +1,4 @@
-// Oniguruma, for the expressions of a tokenizer.json.
+// Oniguruma, for the patterns of a tokenizer.json.
 #include <oniguruma.h>
 
 #include <algorithm>
@@ -9,12 +9,12 @@
 namespace mlc {
 namespace {
 
-// Groups in groups; the parser calls itself.
+// The nesting depth of groups; the parser is recursive.
 constexpr unsigned kMostDepth = 250;
-// Returns to an earlier place of the expression. The library does not say how many a search took, so
-// that one that is not done with a few is repeated with more, which all count then.
+// The limit on backtracking. The library does not report the steps of a search, so a search that
+// fails with a small limit is repeated with a larger one, which is then charged in full.
 constexpr uint64_t kFewRetries = 1000, kTimesMore = 16;
-// What a match may keep to return to.
+// The maximum size of the backtracking stack of a match.
 constexpr unsigned kMostStack = 4'000'000;
 
 std::string Message(int code, OnigErrorInfo* info = nullptr) {
@@ -35,7 +35,7 @@ struct Freed {
 
 void FreeRegion(OnigRegion* region) { onig_region_free(region, 1); }
 
-// What a match is worked out in: one for each thread.
+// Working memory of a match, one per thread.
 struct Room {
   std::unique_ptr<OnigRegion, Freed<FreeRegion>> region{onig_region_new()};
   std::unique_ptr<OnigMatchParam, Freed<onig_free_match_param>> limits{onig_new_match_param()};

@@ -1,4 +1,4 @@
-// PCRE2, for the expressions of mlc's own tables.
+// PCRE2, for the patterns of our own tables.
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
@@ -10,20 +10,20 @@
 namespace mlc {
 namespace {
 
-// PCRE's \s has U+180E, which is no white space since Unicode 6.3.
+// \s of PCRE includes U+180E, which is not white space since Unicode 6.3.
 constexpr char kSpaces[] = "\\t-\\r\\x20\\x{85}\\p{Z}";
 
-// What the stack of a match may take, and its steps: no more than a few for each byte, so that an
-// expression that takes exponential or cubic time is an error before it is a nuisance.
+// Limits on the stack and the steps of a match: a few steps per byte, so that a pattern with
+// exponential or cubic running time fails early.
 constexpr size_t kMostStack = size_t{64} << 20;
 uint32_t MostSteps(size_t bytes) {
   return static_cast<uint32_t>(std::min<size_t>(100'000 + 32 * bytes, UINT32_MAX));
 }
 
-// The expression with \s and \S written out.
+// Expands \s and \S in the expression.
 std::string WithSpaces(const std::string& expression) {
   std::string result;
-  bool inside = false;  // a class
+  bool inside = false;  // in a character class
   for (size_t i = 0; i < expression.size(); ++i) {
     char c = expression[i];
     if (c == '\\' && i + 1 < expression.size()) {
@@ -59,7 +59,7 @@ struct Freed {
   }
 };
 
-// What a match is worked out in: one for each thread.
+// Working memory of a match, one per thread.
 struct Room {
   std::unique_ptr<pcre2_match_data, Freed<pcre2_match_data_free>> data{
       pcre2_match_data_create(1, nullptr)};
@@ -88,7 +88,8 @@ class Pcre : public Pattern::Engine {
                               PCRE2_UTF | PCRE2_UCP | PCRE2_DOLLAR_ENDONLY, &error, &offset,
                               context.get()));
     if (!code_) RefuseExpression(expression, Message(error));
-    // Where there is no such compiler, or no memory that may be executed, the interpreter is used.
+    // Without a JIT compiler for this machine, or without executable memory, PCRE2 falls back to
+    // its interpreter.
     pcre2_jit_compile(code_.get(), PCRE2_JIT_COMPLETE);
   }
 

@@ -9,8 +9,8 @@ namespace {
 
 struct Row {
   std::string_view text;
-  bool turn;  // ends a turn of a conversation, and is taken as eot where the file names none
-  bool answer = true;  // ends what a model says
+  bool turn;           // ends a turn; used as eot if the file names none
+  bool answer = true;  // ends an answer
 };
 constexpr Row kRows[] = {
     {"<|eot_id|>", true},
@@ -35,7 +35,7 @@ constexpr Row kRows[] = {
     {"<turn|>", false},
     {"<|tool_response>", false},
     {"[e~[", false},
-    // What fills a file in, or begins the next one.
+    // Tokens for infilling.
     {"<|fim_pad|>", false},
     {"<fim-pad>", false},
     {"<fim_pad>", false},
@@ -72,7 +72,7 @@ constexpr Row kRows[] = {
     {"<|code_middle|>", false, false},
     {"<|middle|>", false, false},
 };
-// gpt-oss: its channels are part of what is shown.
+// gpt-oss: the markers of its channels are part of the visible text.
 constexpr std::string_view kShown[] = {"<|channel|>", "<|message|>", "<|start|>", "<|constrain|>"};
 
 }  // namespace
@@ -86,7 +86,7 @@ void MarkSpecialTokens(TokenizerSpec& spec) {
   std::unordered_map<std::string_view, int32_t> ids;
   for (size_t id = 0; id < spec.tokens.size(); ++id) {
     const std::string& text = spec.tokens[id];
-    // All begin with one of these.
+    // All known texts begin with one of these bytes.
     if (!text.empty() && std::string_view("<[_\xe2").find(text[0]) != std::string_view::npos &&
         wanted(text))
       ids[text] = static_cast<int32_t>(id);
@@ -113,7 +113,8 @@ void MarkSpecialTokens(TokenizerSpec& spec) {
     if (spec.eot == id) spec.eot = -1;
     mark(id, type);
   };
-  // Where there are these, "<|end|>" ends a part of an answer, and "</s>" nothing.
+  // In vocabularies with these tokens, "<|end|>" only ends a part of an answer, and "</s>" ends
+  // nothing.
   bool parts = (find("<|return|>") >= 0 && (find("<|call|>") >= 0 || find("<|calls|>") >= 0)) ||
                (find("<|flush|>") >= 0 && (find("<|call|>") >= 0 || find("<|calls|>") >= 0));
   if (parts && find("<|end|>") >= 0) not_an_end(find("<|end|>"), TokenType::kUserDefined);

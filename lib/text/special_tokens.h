@@ -1,12 +1,13 @@
-// lib/text/special_tokens.h - tokens that files do not mark as what they are, known by their texts.
+// lib/text/special_tokens.h - recognizes special tokens that files do not mark as such, by their
+// texts.
 #pragma once
 
 #include "lib/text/tokenizer.h"
 
 namespace mlc {
 
-// Adds to `spec` what is known of tokens by their texts: which end an answer (eot, ends), and that
-// these are control tokens. The texts are those of llama.cpp's src/llama-vocab.cpp.
+// Adds to `spec` what the texts of tokens imply: the tokens that end an answer (eot, ends), as
+// control tokens. The texts are those of src/llama-vocab.cpp in llama.cpp.
 void MarkSpecialTokens(TokenizerSpec& spec);
 
 }  // namespace mlc

@@ -1,5 +1,5 @@
-// SentencePiece's BPE: a pair of neighbours may become one where the vocabulary has the two together,
-// the one with the highest score first. What is no token then is written in bytes.
+// SentencePiece's BPE: merges adjacent symbols whose concatenation is in the vocabulary, highest
+// score first. Remaining symbols without a token are encoded as bytes.
 #include <algorithm>
 
 #include "lib/text/merging.h"
@@ -15,7 +15,7 @@ class SpmBpe : public PieceModel {
  public:
   SpmBpe(const TokenizerSpec& spec, const Vocabulary& vocabulary)
       : spec_(spec), vocabulary_(vocabulary) {
-    // Where no token has a space behind something else, words can be looked at one by one.
+    // If no token contains a space after another character, words can be encoded independently.
     words_apart_ = std::none_of(spec.tokens.begin(), spec.tokens.end(), [](std::string_view text) {
       for (size_t at = 1; (at = text.find(kSpace, at)) != std::string_view::npos; ++at)
         if (!text.substr(0, at).ends_with(kSpace)) return true;
@@ -49,7 +49,7 @@ class SpmBpe : public PieceModel {
  private:
   static constexpr size_t kWorthIt = 256, kShortWord = 64;
 
-  // A word ends where spaces begin behind something else.
+  // A word ends where a space follows another character.
   static size_t WordEnd(std::string_view piece, size_t begin) {
     size_t at = begin;
     while (piece.substr(at).starts_with(kSpace)) at += kSpace.size();

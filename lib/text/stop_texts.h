@@ -1,4 +1,4 @@
-// lib/text/stop_texts.h - ends text that comes piece by piece where one of some texts comes up.
+// lib/text/stop_texts.h - detects stop strings in streamed text.
 #pragma once
 
 #include <string>
@@ -7,16 +7,18 @@
 
 namespace mlc {
 
-// The text ends before the stop text that is complete first, the longest of those that are complete
-// at once, wherever its pieces are cut.
+// The output ends before the stop string that is completed first; if several are completed by the
+// same character, before the longest. The result does not depend on how the text is split into
+// pieces.
 class StopTexts {
  public:
-  // Empty ones count for nothing.
+  // Empty strings are ignored.
   explicit StopTexts(std::vector<std::string> stops);
-  // What may be shown by now: no part of what may become a stop text. Nothing once it stopped.
+  // Returns the text that is safe to show: it excludes any possible beginning of a stop string.
+  // Returns nothing after a stop.
   std::string Add(std::string_view piece);
   bool stopped() const { return stopped_; }
-  // The text is over: what was held back.
+  // Returns the withheld text at the end of the stream.
   std::string End();
 
  private:

@@ -13,7 +13,7 @@ namespace {
 using Kind = TextStep::Kind;
 using Cut = TextStep::Cut;
 
-// As Hugging Face's BertNormalizer lists them; BERT itself has U+2B820 for U+2B920.
+// The ranges of Hugging Face's BertNormalizer; BERT itself has U+2B820 instead of U+2B920.
 bool IsIdeograph(char32_t c) {
   return (c >= 0x4e00 && c <= 0x9fff) || (c >= 0x3400 && c <= 0x4dbf) ||
          (c >= 0x20000 && c <= 0x2a6df) || (c >= 0x2a700 && c <= 0x2b73f) ||
@@ -46,7 +46,7 @@ std::string WithSpacedIdeographs(std::string_view text) {
   return result;
 }
 
-// At most a replacement more than `most` bytes.
+// The result may exceed `most` bytes by at most one replacement.
 std::string Replaced(std::string_view text, const Pattern& pattern, const std::string& content,
                      size_t most) {
   std::vector<TextRange> found;
@@ -80,8 +80,8 @@ bool IsSpaceAt(std::string_view text) {
   return !text.empty() && IsSpace(NextCharacter(text, at));
 }
 
-// As SentencePiece writes spaces, in llama.cpp's reading of it: a prefix goes before the first
-// character that is no space, not before the spaces ahead of it.
+// SentencePiece's treatment of spaces as implemented by llama.cpp: the prefix is added before the
+// first non-space character, not before leading spaces.
 std::string Spaced(std::string_view text, const TextStep& step) {
   std::string result;
   result.reserve(text.size() * 3 / 2);
@@ -143,11 +143,11 @@ std::string Mapped(std::string_view text, const TextStep& step, const Pattern& p
   return std::string(text);
 }
 
-// Cuts [0, size) at `matches`, and appends the parts, moved by `base`.
+// Splits [0, size) at `matches` and appends the ranges, shifted by `base`.
 void CutAt(const std::vector<TextRange>& matches, size_t size, const TextStep& step, size_t base,
            std::vector<TextRange>& parts) {
   const size_t first = parts.size();
-  TextRange held;  // of kWithNext, what the next part begins with
+  TextRange held;  // kWithNext: the match that starts the next piece
   bool holds = false, match_before = false, any = false;
   auto push = [&](TextRange part) { parts.push_back({base + part.begin, base + part.end}); };
   auto take = [&](TextRange part, bool match) {
@@ -167,7 +167,7 @@ void CutAt(const std::vector<TextRange>& matches, size_t size, const TextStep& s
         }
         break;
       case Cut::kWithNext:
-        // Of several matches in a row the last goes with what follows.
+        // Of consecutive matches, only the last one joins the text that follows.
         if (match) {
           if (holds) push(held);
           held = part;
@@ -216,11 +216,11 @@ TextSteps::TextSteps(const std::vector<TextStep>& steps) {
 
 void TextSteps::Apply(TextPieces& pieces) const {
   if (needs_utf8_ && FirstBadUtf8(pieces.text) != std::string::npos) {
-    // Nothing is cut yet.
+    // The text is still one piece.
     pieces.text = ValidUtf8(pieces.text);
     pieces.ranges = {{0, pieces.text.size()}};
   }
-  // The longest decomposition of a character has eleven times its bytes.
+  // Decomposition makes a character at most eleven times as long in bytes.
   const size_t most = std::min(64 * pieces.text.size() + (size_t{64} << 10), size_t{1} << 30);
   std::vector<TextRange> matches, ranges;
   for (const Step& step : steps_) {

@@ -1,7 +1,8 @@
-// lib/text/text_steps.h - what becomes of text before a model gets its pieces: normalisation and
-// splitting, in the order of the file.
+// lib/text/text_steps.h - the steps before the tokenization model: normalizers and pre-tokenizers,
+// in the order of the file.
 //
-// Text is a list of pieces, at first one. A step changes each of them, or cuts each into several.
+// The text is a list of pieces, initially one. Each step either rewrites every piece or splits
+// pieces.
 #pragma once
 
 #include <string>
@@ -19,49 +20,50 @@ struct TextStep {
     kNfkc,
     kNfkd,
     kLowercase,
-    kStripAccents,     // BERT's: marks that take no space (Mn) go; behind kNfd
-    kBaseCharacters,   // llama.cpp's way to take accents away: BaseCharacters of unicode.h
-    kClean,            // llama.cpp's for BERT: white space becomes a space, control characters go
-    kSpaceIdeographs,  // BERT's: a space on both sides of each Chinese character
-    kReplace,          // matches of `pattern` become `content`
-    kPrepend,          // `content` before the piece, unless that is empty
-    kStrip,            // white space at the beginning (`left`) and the end (`right`) goes
-    kCharsmap,         // SentencePiece's precompiled table, which is `content`
-    kSpaces,           // SentencePiece's white space: a space becomes `content`, many one (`merge`)
-    kSplit,            // cut at matches of `pattern`
+    kStripAccents,    // BERT: removes nonspacing marks (Mn); follows kNfd
+    kBaseCharacters,  // llama.cpp's removal of accents: BaseCharacters of unicode.h
+    kClean,  // llama.cpp's cleaning for BERT: white space becomes a space, control characters are removed
+    kSpaceIdeographs,  // BERT: puts spaces around each Chinese character
+    kReplace,          // replaces matches of `pattern` by `content`
+    kPrepend,          // puts `content` before the piece unless the piece is empty
+    kStrip,            // strips white space at the start (`left`) and the end (`right`)
+    kCharsmap,         // applies SentencePiece's precompiled table `content`
+    kSpaces,  // SentencePiece: replaces a space by `content`, or a run of spaces by one (`merge`)
+    kSplit,   // splits at matches of `pattern`
   };
-  // What becomes of a match of kSplit.
+  // How kSplit treats a match.
   enum class Cut {
     kIsolated,      // a piece of its own
-    kRemoved,       // gone
-    kWithPrevious,  // the end of the piece before it
-    kWithNext,      // the beginning of the piece behind it
-    kContiguous,    // as kIsolated, but matches in a row are one piece
+    kRemoved,       // removed
+    kWithPrevious,  // joined to the preceding piece
+    kWithNext,      // joined to the following piece
+    kContiguous,    // like kIsolated, but consecutive matches form one piece
   };
 
   Kind kind;
   std::string pattern = {};
-  Syntax syntax = Syntax::kPcre;   // of `pattern`
-  std::string content = {};        // of kReplace, kPrepend, kSpaces, kCharsmap
-  Cut cut = Cut::kIsolated;        // of kSplit
-  bool invert = false;             // kSplit: what does not match is the match
-  bool left = true, right = true;  // kStrip; kSpaces: `content` (a space) before, behind the text
-  bool first_only = false;         // kPrepend: only to what the text begins with
-  bool unless_there = false;       // kPrepend: not to what begins with it
-  bool merge = false;              // kSpaces: several spaces are one
+  Syntax syntax = Syntax::kPcre;  // of `pattern`
+  std::string content = {};       // for kReplace, kPrepend, kSpaces, kCharsmap
+  Cut cut = Cut::kIsolated;       // for kSplit
+  bool invert = false;            // kSplit: the text between matches is treated as the match
+  bool left = true,
+       right = true;          // kStrip; kSpaces: add `content` (a space) before and after the text
+  bool first_only = false;    // kPrepend: only at the start of the text
+  bool unless_there = false;  // kPrepend: skip pieces that already begin with it
+  bool merge = false;         // kSpaces: merge runs of spaces
 };
 
-// A text, and what of it are pieces, from left to right.
+// A text and the ranges of its pieces, from left to right.
 struct TextPieces {
   std::string text;
   std::vector<TextRange> ranges;
   bool begins_text =
-      true;  // nothing of the text is before the first range, nor was taken away there
+      true;  // the first range is the start of the text; nothing was removed before it
 };
 
 class TextSteps {
  public:
-  // Errors of Pattern; "bad-file" for a damaged charsmap.
+  // Errors of Pattern; "bad-file" for an invalid charsmap.
   explicit TextSteps(const std::vector<TextStep>& steps);
   // Errors of Pattern::FindAll.
   void Apply(TextPieces& pieces) const;

@@ -16,7 +16,8 @@
 namespace mlc {
 namespace {
 
-// A token that the models below walk through letter by letter at each place of a text.
+// The maximum length of a token, because some models walk through a token at every position of a
+// text.
 constexpr size_t kLongestToken = 1024;
 constexpr size_t kMostTokens = size_t{1} << 23;
 
@@ -52,7 +53,7 @@ std::unique_ptr<PieceModel> MakeModel(const TokenizerSpec& spec, const Vocabular
   return nullptr;
 }
 
-// Remembers the tokens of words, for one text.
+// Caches the tokens of words while encoding one text.
 class Words {
  public:
   explicit Words(const PieceModel& model) : model_(model) {}
@@ -73,7 +74,8 @@ class Words {
   std::vector<int32_t> store_;
 };
 
-// "Hello , world ." as people write it: transformers' clean_up_tokenization.
+// Removes spaces before punctuation, as clean_up_tokenization of transformers does: "Hello , world
+// ."
 std::string CleanedSpaces(std::string text) {
   constexpr std::pair<std::string_view, std::string_view> kChanges[] = {
       {" .", "."},     {" ?", "?"},   {" !", "!"},   {" ,", ","},     {" ' ", "'"},
@@ -117,7 +119,7 @@ Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
 std::vector<int32_t> Tokenizer::Encode(std::string_view text, bool add_special,
                                        bool parse_special) const {
   const TokenizerSpec& spec = state_->spec;
-  // Places in a text are 32 bits wide, and normalisation may make it longer.
+  // Positions are 32 bits wide, and normalization may lengthen the text.
   if (text.size() > size_t{1} << 28)
     throw Error("resource-limit", fmt::format("the text has {} bytes", text.size()))
         .Expected("at most 256 MiB")
@@ -140,7 +142,8 @@ std::vector<int32_t> Tokenizer::Encode(std::string_view text, bool add_special,
         words.Encode(std::string_view(pieces.text).substr(range.begin, range.end - range.begin),
                      ids);
   };
-  // Models that do not know bytes get characters alone; Hugging Face's library has no other text.
+  // Models without byte tokens need valid characters; Hugging Face tokenizers only accepts valid
+  // text.
   bool valid = spec.kind == TokenizerKind::kByteBpe || spec.kind == TokenizerKind::kWordPiece;
   std::string repaired;
   if (spec.hugging_face && FirstBadUtf8(text) != std::string_view::npos)
@@ -201,7 +204,7 @@ std::string Tokenizer::PieceBehind(int32_t id, bool special, bool& first) const 
   std::string piece = Piece(id, special);
   TokenType type = state_->vocabulary.type(id);
   bool added = type == TokenType::kControl || type == TokenType::kUserDefined;
-  // Encode puts its space behind each of these again.
+  // Encode adds the space prefix again after each of these tokens.
   if (first && !added && state_->spec.add_space_prefix && piece.starts_with(' ')) piece.erase(0, 1);
   first = added || (first && piece.empty() && type != TokenType::kNormal);
   return piece;
@@ -224,7 +227,7 @@ StreamDecoder::StreamDecoder(const Tokenizer& tokenizer, bool special)
 
 std::string StreamDecoder::Add(int32_t id) {
   held_ += tokenizer_->PieceBehind(id, special_, first_);
-  // All but what may be the beginning of a character.
+  // Returns everything except a possible incomplete character at the end.
   size_t keep = 0;
   for (size_t back = 1; back <= std::min<size_t>(3, held_.size()); ++back) {
     char c = held_[held_.size() - back];

@@ -1,15 +1,15 @@
-// lib/text/tokenizer.h - text to the token ids that a language model was trained with, and back.
+// lib/text/tokenizer.h - converts text to the token ids of a language model, and back.
 //
-// A frontend reads a TokenizerSpec from its file; a Tokenizer is made of it and does not change:
-// any number of threads may use it. Ids are those of llama.cpp for the same file and text (of Hugging
-// Face's tokenizers for a tokenizer.json).
+// A frontend reads a TokenizerSpec from its file. The Tokenizer constructed from it is immutable,
+// so any number of threads may use it. The ids are those of llama.cpp for the same file and text
+// (for a tokenizer.json, those of Hugging Face tokenizers).
 //
 //   Tokenizer tokenizer = LoadTokenizer("model.gguf");               // tools/driver/tokenizer.h
 //   std::vector<int32_t> ids = tokenizer.Encode("Hello", true, false);
 //   std::string text = tokenizer.Decode(ids, false);
 //
-// Text is bytes: what is no UTF-8 is taken as the kind of tokenizer takes it (as bytes, or as
-// U+FFFD), and never an error.
+// Text is a sequence of bytes. Invalid UTF-8 is never an error: depending on the kind of tokenizer,
+// it is encoded as bytes or replaced by U+FFFD.
 #pragma once
 
 #include <cstdint>
@@ -25,98 +25,100 @@
 namespace mlc {
 
 enum class TokenizerKind {
-  kSpmBpe,     // SentencePiece's BPE: the pair whose piece has the highest score is merged first
-  kUnigram,    // SentencePiece's unigram model: the segmentation with the highest sum of scores
-  kByteBpe,    // BPE by a list of merges, over bytes as GPT-2 writes them or over characters
-  kWordPiece,  // the longest piece first, word by word
+  kSpmBpe,     // SentencePiece BPE: merges the pair with the highest score first
+  kUnigram,    // SentencePiece unigram: the segmentation with the highest sum of scores
+  kByteBpe,    // BPE with a list of merges, over GPT-2's bytes or over characters
+  kWordPiece,  // greedy longest match, word by word
 };
 
-// The values are those of GGUF's tokenizer.ggml.token_type.
+// The values of tokenizer.ggml.token_type in GGUF.
 enum class TokenType : uint8_t {
   kNormal = 1,
   kUnknown = 2,
-  kControl = 3,      // special: found in text, and shown, only on request
-  kUserDefined = 4,  // found in text before anything else is done
+  kControl = 3,      // special: matched in text, and included in output, only on request
+  kUserDefined = 4,  // matched before any other step
   kUnused = 5,
   kByte = 6,  // "<0x0A>"
 };
 
-// What a token that is found in text before anything else takes with it.
+// How a token that is matched before tokenization treats its surroundings.
 struct AddedToken {
   int32_t id = 0;
-  bool left_strip = false, right_strip = false;  // the white space beside it
-  bool single_word = false;                      // only where no letter or digit is beside it
-  bool normalized = false;  // found in what the normalizers made of the text, as they write it
+  bool left_strip = false, right_strip = false;  // absorbs white space on that side
+  bool single_word = false;                      // matches only without an adjacent letter or digit
+  bool normalized = false;                       // matches the normalized text
 };
 
-// What a file says of its tokenizer. Ids that it has not are -1.
+// The tokenizer as described by its file. Missing ids are -1.
 struct TokenizerSpec {
   TokenizerKind kind = TokenizerKind::kSpmBpe;
-  std::vector<std::string> tokens;  // by id, as the file writes them
-  std::vector<float> scores;        // by id, or none
-  std::vector<TokenType> types;     // by id, or none: all are normal
-  // Of BPE: pairs of pieces, the first to be merged first.
+  std::vector<std::string> tokens;  // by id, as spelled in the file
+  std::vector<float> scores;        // by id; may be empty
+  std::vector<TokenType> types;     // by id; if empty, all tokens are normal
+  // For BPE: pairs of symbols in order of priority.
   std::vector<std::pair<std::string, std::string>> merges;
-  std::vector<AddedToken> added;  // beside those that are control, unknown or user-defined
+  std::vector<AddedToken> added;  // in addition to control, unknown and user-defined tokens
 
-  // Where the two libraries differ, the rules are Hugging Face's, not llama.cpp's: `added` are all
-  // tokens that are looked for, the leftmost of them first, and scores are added as doubles.
+  // Follow Hugging Face tokenizers where it differs from llama.cpp: `added` lists all tokens to
+  // match, the leftmost match wins, and scores are summed as doubles.
   bool hugging_face = false;
-  // By id, or none: all are. Other tokens are found as added ones, or never (holes between ids).
+  // By id; if empty, all tokens are produced by the model. Other tokens are matched as added
+  // tokens, or unused (gaps between ids).
   std::vector<bool> in_model;
 
-  std::string pre_tokenizer;          // its name in the file, or "": what people are told
-  std::vector<TextStep> normalizers;  // what becomes of text before `normalized` tokens are found
-  std::vector<TextStep> steps;        // and then before the model gets its pieces
-  bool byte_encoded = true;     // kByteBpe: tokens are bytes as GPT-2 writes them ("\u0120the")
-  bool ignore_merges = false;   // kByteBpe: a piece that is a token needs no merging
-  bool byte_fallback = true;    // a character that is no token becomes <0x..>, where there are such
-  bool fuse_unknown = true;     // one unk for several characters in a row; kUnigram
-  int max_word_characters = 0;  // kWordPiece: a longer word is unk; 0: any length
-  std::string continuing;       // kWordPiece: before pieces inside a word ("##"); "": none, and
-                                // U+2581 before those that begin one, as GGUF has it
+  std::string pre_tokenizer;          // its name in the file, or "", for messages
+  std::vector<TextStep> normalizers;  // applied before `normalized` tokens are matched
+  std::vector<TextStep> steps;        // applied afterwards, before the model
+  bool byte_encoded = true;     // kByteBpe: tokens use GPT-2's spelling of bytes ("\u0120the")
+  bool ignore_merges = false;   // kByteBpe: pieces in the vocabulary are not merged
+  bool byte_fallback = true;    // encode unknown characters as <0x..> tokens, if there are any
+  bool fuse_unknown = true;     // kUnigram: one unk for consecutive unknown characters
+  int max_word_characters = 0;  // kWordPiece: longer words become unk; 0 for no limit
+  std::string
+      continuing;  // kWordPiece: prefix of pieces inside a word ("##"); if empty, U+2581 marks the pieces that begin one, as in GGUF
 
-  bool add_space_prefix = false;          // a space before the text, which Decode takes away
-  bool add_bos = false, add_eos = false;  // kWordPiece: sep is its eos
-  bool clean_spaces =
-      false;  // Decode takes away spaces before punctuation, as older models want it
+  bool add_space_prefix = false;          // put a space before the text; Decode removes it
+  bool add_bos = false, add_eos = false;  // kWordPiece uses sep as eos
+  bool clean_spaces = false;  // Decode removes spaces before punctuation, for older models
   int32_t bos = -1, eos = -1, eot = -1, unk = -1, sep = -1, cls = -1, pad = -1, mask = -1;
-  std::vector<int32_t> before, after;  // what Encode adds instead, where the file has a template
+  std::vector<int32_t> before, after;  // added by Encode instead, if the file has a template
   bool has_template = false;
 
-  std::vector<int32_t> ends;  // further tokens that end an answer, beside eos and eot
-  std::string chat_template;  // Jinja, "": none
+  std::vector<int32_t> ends;  // further tokens that end an answer, besides eos and eot
+  std::string chat_template;  // Jinja; "" if there is none
 };
 
 class Tokenizer {
  public:
-  // Error "bad-file" where the parts contradict one another (an id outside the vocabulary, fewer
-  // scores than tokens), "resource-limit" where a token is longer than any model has one.
+  // Error "bad-file" for inconsistent fields (an id outside the vocabulary, fewer scores than
+  // tokens), "resource-limit" for a token that is longer than in any real model.
   explicit Tokenizer(TokenizerSpec spec);
   ~Tokenizer();
   Tokenizer(Tokenizer&&) noexcept;
   Tokenizer& operator=(Tokenizer&&) noexcept;
 
-  // `add_special`: with what the model wants around a text (bos, eos; cls, sep). `parse_special`:
-  // control tokens written in the text ("<|im_end|>") are those tokens, otherwise plain text.
-  // Error "resource-limit" where a pattern of the file takes too long on this text.
+  // With `add_special`, adds the tokens that the model expects around a text (bos, eos; cls, sep).
+  // With `parse_special`, control tokens spelled out in the text ("<|im_end|>") are recognized;
+  // otherwise they are plain text. Error "resource-limit" if a pattern of the file takes too long
+  // on this text.
   std::vector<int32_t> Encode(std::string_view text, bool add_special, bool parse_special) const;
 
-  // The bytes of one token, which may be part of a character. `special`: control tokens as the file
-  // writes them, otherwise "". Error "bad-input" outside the vocabulary.
+  // Returns the bytes of one token, possibly a partial character. Control tokens are spelled out if
+  // `special`, else "". Error "bad-input" for an id outside the vocabulary.
   std::string Piece(int32_t id, bool special) const;
-  // The text: pieces joined, without the space that Encode put first.
+  // Joins the pieces and removes the space that Encode added at the start.
   std::string Decode(std::span<const int32_t> ids, bool special) const;
 
-  int32_t vocabulary() const;  // ids are 0 .. vocabulary() - 1
+  int32_t vocabulary() const;  // ids are 0 to vocabulary() - 1
   bool EndsGeneration(int32_t id) const;
-  // The token that Encode puts first with `add_special`, -1: none.
+  // Returns the token that Encode puts first with `add_special`; -1 if there is none.
   int32_t BeginOfText() const;
-  // The token that is written so, -1: none.
+  // Returns the token with this spelling; -1 if there is none.
   int32_t Find(std::string_view token) const;
   const TokenizerSpec& spec() const;
 
-  // One piece of Decode: `first`, true at the beginning, says where the next one must lose its space.
+  // Returns one piece of Decode. `first` must initially be true; it tracks whether the next piece
+  // loses its leading space.
   std::string PieceBehind(int32_t id, bool special, bool& first) const;
 
  private:
@@ -124,14 +126,14 @@ class Tokenizer {
   std::unique_ptr<const State> state_;
 };
 
-// Text of tokens that come one by one. The results joined are what Decode says (but for
-// clean_spaces, which needs to know what follows); each of them is whole characters, and what is
-// none is U+FFFD.
+// Decodes tokens one at a time. The concatenated results equal those of Decode, except for
+// clean_spaces, which would need look-ahead. Each result consists of complete characters; invalid
+// bytes become U+FFFD.
 class StreamDecoder {
  public:
   explicit StreamDecoder(const Tokenizer& tokenizer, bool special = false);
   std::string Add(int32_t id);
-  // What is left: the beginning of a character is U+FFFD.
+  // Returns the rest; an incomplete character becomes U+FFFD.
   std::string End();
 
  private:

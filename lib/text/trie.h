@@ -1,4 +1,4 @@
-// lib/text/trie.h - byte strings by their prefixes, each with a number.
+// lib/text/trie.h - a prefix tree that maps byte strings to numbers.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@ namespace mlc {
 class Trie {
  public:
   Trie();
-  // The string's number from now on; that of an equal one before it is replaced. Not the empty one.
+  // Adds a non-empty string, or replaces the value of an existing one.
   void Add(std::string_view text, int32_t value);
 
-  // The string's number, -1: none.
+  // Returns the value of the string; -1 if there is none.
   int32_t Find(std::string_view text) const {
     int32_t number = -1;
     Prefixes(text, [&](size_t bytes, int32_t value) {
@@ -23,7 +23,7 @@ class Trie {
     return number;
   }
 
-  // Calls found(bytes, value) for each string that `text` begins with, shortest first, until it
+  // Calls found(bytes, value) for each prefix of `text` in the trie, shortest first, until it
   // returns false.
   template <class Found>
   void Prefixes(std::string_view text, Found found) const {
@@ -42,7 +42,7 @@ class Trie {
   };
   static uint64_t Key(uint32_t node, unsigned char byte) { return uint64_t{node} << 8 | byte; }
   size_t Slot(uint64_t key) const { return (key * 0x9e3779b97f4a7c15u) >> shift_; }
-  // The child, 0: none.
+  // Returns the child; 0 if there is none.
   uint32_t Next(uint32_t node, unsigned char byte) const {
     if (node == 0) return roots_[byte];
     uint64_t key = Key(node, byte);
@@ -53,9 +53,9 @@ class Trie {
   }
   void Grow();
 
-  std::vector<uint32_t> roots_;  // the first byte's nodes
+  std::vector<uint32_t> roots_;  // nodes by first byte
   std::vector<Edge> edges_;      // open addressing
-  std::vector<int32_t> values_;  // by node, -1: no string ends here
+  std::vector<int32_t> values_;  // by node; -1 if no string ends there
   size_t used_ = 0;
   int shift_ = 54;
 };

@@ -13,7 +13,7 @@ namespace {
 
 constexpr char kReplacement[] = "\xEF\xBF\xBD";
 
-// The text with each character replaced by what `change` appends for it.
+// Returns the text with each character replaced by what `change` appends for it.
 template <class Change>
 std::string Changed(std::string_view text, Change change) {
   std::string result;
@@ -96,7 +96,8 @@ std::string Normalized(std::string_view text, NormalForm form) {
 
 std::string Lowercase(std::string_view text) {
   return Changed(text, [](char32_t character, std::string& result) {
-    // The one character whose lower case is two (SpecialCasing.txt, where no language is named).
+    // The only character whose lower case has two characters (SpecialCasing.txt,
+    // language-independent).
     if (character == 0x130) {
       result += "i\u0307";
       return;
@@ -115,7 +116,7 @@ std::string WithoutAccents(std::string_view text) {
 std::string BaseCharacters(std::string_view text) {
   return Changed(text, [](char32_t character, std::string& result) {
     if (character >= 0x80) {
-      // The longest decompositions have four characters; a buffer that is too small is filled.
+      // The longest decomposition has four characters; if the buffer is too small, it is filled.
       utf8proc_int32_t parts[8];
       int boundary = 0;
       auto count = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(character), parts, 8,

@@ -1,5 +1,5 @@
-// SentencePiece's unigram model: of all ways to write a piece with tokens, that with the highest sum
-// of scores (Viterbi).
+// SentencePiece's unigram model: the segmentation into tokens with the highest sum of scores
+// (Viterbi).
 #include <algorithm>
 #include <cfloat>
 
@@ -11,7 +11,7 @@
 namespace mlc {
 namespace {
 
-// How much worse than the worst token a character is that no token has (SentencePiece's kUnkPenalty).
+// The penalty for an unknown character, relative to the worst token (kUnkPenalty of SentencePiece).
 constexpr float kUnknownPenalty = 10;
 
 class Unigram : public PieceModel {
@@ -40,8 +40,8 @@ class Unigram : public PieceModel {
   }
 
  private:
-  // Sums of equal tokens in another order differ in their last bits, which decides where nothing else
-  // does: SentencePiece keeps sums as floats, and compares them with candidates that are doubles
+  // Sums of the same scores in different order differ in the low-order bits, which break ties.
+  // SentencePiece stores sums as floats and compares them with candidates in double
   // (Model::EncodeOptimized).
   template <class Score>
   void EncodeIn(std::string_view piece, std::vector<int32_t>& ids) const {
@@ -55,7 +55,7 @@ class Unigram : public PieceModel {
     for (size_t at = 0; at < piece.size();) {
       size_t bytes = std::min(CharacterBytes(piece[at]), piece.size() - at);
       Score so_far = best[at].score;
-      bool whole = false;  // there is a token for the character alone
+      bool whole = false;  // the character has a token of its own
       auto offer = [&](size_t length, double sum, int32_t id) {
         Best& there = best[at + length];
         if (there.begin == kNowhere || sum > there.score)
@@ -72,7 +72,7 @@ class Unigram : public PieceModel {
       at += bytes;
     }
     size_t first = ids.size();
-    // From the end to the beginning, bytes in their order reversed.
+    // Walks from the end to the beginning, so bytes are appended in reverse order.
     auto unknown = [&](size_t end) {
       return best[end].id < 0 || (spec_.hugging_face && best[end].id == spec_.unk);
     };
@@ -89,9 +89,9 @@ class Unigram : public PieceModel {
     std::reverse(ids.begin() + static_cast<std::ptrdiff_t>(first), ids.end());
   }
 
-  // Appends what stands for characters without a token, from the last byte to the first.
+  // Appends the tokens for characters without a token, from the last byte to the first.
   void PushUnknown(std::string_view text, std::vector<int32_t>& ids) const {
-    // Characters that are unknown one by one may be a token together, if an unlikely one.
+    // Consecutive unknown characters may form a token together, although an unlikely one.
     int32_t whole = spec_.hugging_face ? trie_.Find(text) : -1;
     if (whole >= 0) {
       ids.push_back(whole);

@@ -12,7 +12,8 @@ namespace {
 
 constexpr std::string_view kSpace = "\u2581";
 
-// GPT-2's bytes_to_unicode(): printable bytes of Latin-1 are themselves, the others follow at U+0100.
+// bytes_to_unicode() of GPT-2: printable bytes of Latin-1 map to themselves, the others from U+0100
+// on.
 constexpr size_t kGpt2Characters = 0x144;
 std::array<int16_t, kGpt2Characters> MakeGpt2Bytes() {
   std::array<int16_t, kGpt2Characters> bytes;

@@ -1,5 +1,5 @@
-// lib/text/vocabulary.h - the tokens of a TokenizerSpec by their texts, and the bytes that each stands
-// for.
+// lib/text/vocabulary.h - looks up the tokens of a TokenizerSpec by text, and the bytes of each
+// token.
 #pragma once
 
 #include <array>
@@ -14,16 +14,16 @@
 
 namespace mlc {
 
-// The bytes that GPT-2's vocabularies write as `text` ("\u0120the" is " the"); false where a
-// character of it stands for none.
+// Converts `text` from GPT-2's spelling to bytes ("\u0120the" is " the"); returns false if a
+// character does not stand for a byte.
 bool BytesOfGpt2(std::string_view text, std::string& bytes);
 
-// And back: how they write one byte.
+// Returns the spelling of one byte.
 std::string Gpt2OfByte(unsigned char byte);
 
 class Vocabulary {
  public:
-  // Reads `spec`, which must stay. Errors of Tokenizer.
+  // Keeps a reference to `spec`, which must outlive it. Errors of Tokenizer.
   explicit Vocabulary(const TokenizerSpec& spec);
 
   int32_t size() const { return static_cast<int32_t>(spec_->tokens.size()); }
@@ -36,16 +36,16 @@ class Vocabulary {
   bool in_model(int32_t id) const {
     return spec_->in_model.empty() || spec_->in_model[static_cast<size_t>(id)];
   }
-  // The token that is written so; the last of several. -1: none.
+  // Returns the token with this spelling, the last one if there are several; -1 if there is none.
   int32_t Find(std::string_view text) const {
     auto found = ids_.find(text);
     return found == ids_.end() ? -1 : found->second;
   }
-  // "<0x0A>", or where there is none the byte itself; -1: neither.
+  // Returns the token "<0x0A>" or else the token of the byte itself; -1 if there is neither.
   int32_t Byte(unsigned char byte) const { return bytes_[byte]; }
-  bool has_bytes() const { return has_bytes_; }  // all 256 of them
-  size_t longest() const { return longest_; }    // bytes of a token
-  // What a token stands for in text. `special`: control tokens as they are written.
+  bool has_bytes() const { return has_bytes_; }  // whether all 256 bytes have tokens
+  size_t longest() const { return longest_; }    // length of the longest token in bytes
+  // Returns the text of a token. `special`: include control tokens, as they are spelled.
   std::string Piece(int32_t id, bool special) const;
 
  private:

@@ -1,5 +1,5 @@
-// WordPiece: of each word the longest token that it begins with, and so on with what is left; where
-// there is none the word is unknown.
+// WordPiece: repeatedly takes the longest token that matches the start of the remaining word; if
+// none matches, the whole word is unknown.
 #include <algorithm>
 
 #include "lib/text/piece_models.h"
@@ -14,7 +14,8 @@ constexpr std::string_view kSpace = "\u2581";
 class WordPiece : public PieceModel {
  public:
   WordPiece(const TokenizerSpec& spec, const Vocabulary& vocabulary) : spec_(spec) {
-    // Both ways of writing tokens as GGUF has them: U+2581 before what begins a word.
+    // Supports both spellings: "##" before pieces inside a word, and U+2581 before those that begin
+    // one, as in GGUF.
     const std::string& inside = spec.continuing;
     for (int32_t id = 0; id < vocabulary.size(); ++id) {
       if (!vocabulary.in_model(id)) continue;

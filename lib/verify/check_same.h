@@ -1,4 +1,4 @@
-// lib/verify/check_same.h - whether a pass kept what a program computes.
+// lib/verify/check_same.h - checks that a pass preserves the results of a program.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@
 
 namespace mlc {
 
-// Runs every function of both programs on the same made-up inputs (open dimensions at their lower
-// bounds), three steps where there are states, and throws Error "check-failed" that names `pass`,
-// the function and the first output or state that differs: by more than the fp32 budget, or fp16's
-// where `after` computes in fp16 and `before` does not. A function whose results are random is not
-// comparable and passes.
+// Runs every function of both programs on the same generated inputs, with open dimensions at their
+// lower bounds; functions with states run three steps. Throws Error "check-failed" at the first
+// output or state that differs by more than the budget; the message names `pass`, the function and
+// the value. The budget is fp32's, or fp16's where `after` computes in fp16 and `before` does not.
+// Functions with random results are not compared and pass.
 void CheckSame(const Program& before, const Program& after, uint64_t seed, std::string_view pass);
 
 }  // namespace mlc

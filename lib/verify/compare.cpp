@@ -21,7 +21,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kShareDigits = 1e-12;  // 1.5 x 20 % allow 30 %, whatever double makes of these
+constexpr double kShareDigits = 1e-12;  // absorbs the rounding of 1.5 * 0.2 in double
 constexpr std::string_view kBudgetNames = "fp32, fp16, int8";
 
 std::optional<Budget> NamedBudget(std::string_view name) {
@@ -31,7 +31,7 @@ std::optional<Budget> NamedBudget(std::string_view name) {
   return std::nullopt;
 }
 
-// JSON has no infinity.
+// JSON cannot represent infinity.
 Json FigureJson(double value) { return std::isfinite(value) ? Json(value) : Json("inf"); }
 
 double Limit(const Json& json, const std::string& field) {
@@ -42,7 +42,7 @@ double Limit(const Json& json, const std::string& field) {
   return value.get<double>();
 }
 
-// The fields of `json`, over those of `base`. `outer`: which may have outputs.
+// Reads the fields of `json` on top of `base`. Only an `outer` object may have "outputs".
 Budget BudgetFrom(const Json& json, std::optional<Budget> base, bool outer) {
   if (!json.is_object())
     throw Error("bad-file", fmt::format("{} is no object", json.dump())).Expected("{...}");
@@ -177,7 +177,7 @@ std::string Describe(const Budget& budget) {
 
 namespace {
 
-// Elements that are judged together: all, or a slice.
+// The statistics of a set of elements that are judged together: the tensor, or one slice.
 struct Group {
   double low = kInfinity, high = -kInfinity, max_abs = 0, max_difference = 0, sum_squares = 0;
   double first = 0;
@@ -207,11 +207,12 @@ struct Group {
   bool discriminating() const { return count == 1 || distinct; }
 };
 
-// Values and differences of two tensors of equal shape, as numbers.
+// The elements of two tensors of equal shape, converted to numbers.
 struct Elements {
   const Dims& dims;
   std::vector<double> values, references;
-  std::vector<int64_t> value_integers, reference_integers;  // where both are such
+  std::vector<int64_t> value_integers,
+      reference_integers;  // filled when neither tensor holds floats
 
   Elements(const Tensor& value, const Tensor& reference)
       : dims(reference.dims()), values(value.Doubles()), references(reference.Doubles()) {
@@ -228,7 +229,7 @@ struct Elements {
     if (Same(i)) return 0;
     double r = references[i], v = values[i];
     if (!std::isfinite(r) || !std::isfinite(v)) return kInfinity;
-    // Large integers that no double tells apart differ all the same.
+    // Two large integers can differ although they convert to the same double.
     return std::max(std::fabs(v - r), std::numeric_limits<double>::min());
   }
 };
@@ -243,8 +244,8 @@ std::vector<Group> Slices(const Elements& elements, size_t axis) {
   return slices;
 }
 
-// The index of the slice with the largest error of its own size, of those that tell anything; -1
-// when none does.
+// Returns the index of the slice with the largest error relative to its own range, among the slices
+// that discriminate; -1 if none does.
 int64_t Worst(const std::vector<Group>& slices) {
   int64_t worst = -1;
   for (size_t i = 0; i < slices.size(); ++i)
@@ -275,7 +276,7 @@ std::optional<HiddenSlice> FindHidden(const Tensor& value, const Tensor& referen
       }
     if (most <= kUnlike * least) continue;
     int64_t worst = Worst(slices);
-    // Where several dimensions are so, the one that tells most.
+    // If several dimensions qualify, the one with the largest error is reported.
     if (!hidden || slices[worst].max_error() > hidden->max_error)
       hidden = {static_cast<int64_t>(axis), worst, most / least, slices[worst].max_error(),
                 slices[worst].rmse()};
@@ -318,7 +319,7 @@ Comparison Compare(const Tensor& value, const Tensor& reference, const Budget& b
   const Elements elements(value, reference);
   Group whole;
   int64_t equal = 0;
-  double farthest = 0;  // beyond atol + rtol |reference|
+  double farthest = 0;  // largest excess over atol + rtol |reference|
   int64_t farthest_index = -1;
   for (int64_t i = 0; i < n; ++i) {
     double r = elements.references[i], difference = elements.Difference(i);
@@ -370,7 +371,7 @@ std::vector<int64_t> Comparison::worst_position() const {
 
 std::string Describe(const Comparison& c) {
   if (!c.mismatch.empty()) return c.mismatch;
-  // Rounded down: 100 % is all.
+  // Rounds down, so that 100 % means that every element is equal.
   std::string text = c.exact
                          ? fmt::format("{:.2f} % equal", std::floor(c.equal_fraction * 1e4) / 100)
                          : fmt::format("max error {:.2e}, RMSE {:.2e}", c.max_error, c.rmse);

@@ -17,12 +17,12 @@ namespace mlc {
 namespace {
 
 constexpr int64_t kLeastWeight = 10;  // elements
-constexpr int kRadius = 8;            // steps from an operation that its widest neighbourhood has
+constexpr int kRadius = 8;            // of the widest neighbourhood, in steps
 
 using Hash = uint64_t;
 
 Hash Mix(Hash a, Hash b) {
-  // The finaliser of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number
+  // The finalizer of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number
   // generators).
   uint64_t x = a * 0x9E3779B97F4A7C15u + b;
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -52,7 +52,8 @@ bool IsStrings(const Tensor& tensor) {
   return tensor && tensor.dtype() == DType::kString && tensor.rank() > 0;
 }
 
-// Lists of strings, as the labels of a classifier, element by element: "classes[3]: "a" -> "b"".
+// Compares lists of strings, such as the labels of a classifier, element by element: "classes[3]:
+// "a" -> "b"".
 void CompareStrings(const std::string& name, const std::vector<std::string>& a,
                     const std::vector<std::string>& b, std::vector<std::string>& changes) {
   auto quoted = [](const std::vector<std::string>& list, size_t i) {
@@ -63,8 +64,9 @@ void CompareStrings(const std::string& name, const std::vector<std::string>& a,
       changes.push_back(fmt::format("{}[{}]: {} -> {}", name, i, x, y));
 }
 
-// What an operation is by itself: its type, the types of its results, and its constants but for
-// what is in weights; loosely: its type, and which of its parameters are constant.
+// The hash of an operation without its neighbours. kStrict covers the operator, the result types
+// and the constants except the contents of weights; kLoose covers the operator and which of its
+// parameters are constant.
 enum Strictness { kStrict, kLoose };
 Hash Own(const Operation& op, Strictness strictness) {
   Hash hash = HashOf(op.def->name);
@@ -116,7 +118,7 @@ class Side {
     match.assign(operations.size(), nullptr);
   }
 
-  // The block that an input is of, and its number there.
+  // Returns the block that owns a block input, and the index of the input.
   std::pair<const Block*, size_t> OwnerOf(const Value* input) const { return owners_.at(input); }
   bool HasInput(const std::string& name) const {
     return std::any_of(inputs_.begin(), inputs_.end(),
@@ -129,7 +131,8 @@ class Side {
 
   std::vector<const Operation*> operations;  // in execution order
   std::vector<std::vector<Hash>> hashes[2];  // by strictness and radius
-  std::vector<const Operation*> match;       // of the other side
+  std::vector<const Operation*>
+      match;  // the matched operations of the other side; null if unmatched
 
  private:
   void OwnInputs(const Block& block) {
@@ -148,7 +151,7 @@ class Side {
               Mix(level[index_.at(operand.value->def)], static_cast<Hash>(operand.value->index));
         hash = Mix(hash, Mix(HashOf(params[p].name), source));
       }
-    Hash users = 0;  // in any order
+    Hash users = 0;  // a sum, so that the order of users does not matter
     for (const auto& result : op.results) {
       for (const Operation* user : result->users) users += Mix(level[index_.at(user)], 7);
       if (auto it = outputs_.find(result.get()); it != outputs_.end()) users += it->second;
@@ -158,7 +161,7 @@ class Side {
 
   std::unordered_map<const Operation*, size_t> index_;
   std::unordered_map<const Value*, Hash> inputs_, outputs_;
-  std::unordered_map<const Value*, std::pair<const Block*, size_t>> owners_;  // of all inputs
+  std::unordered_map<const Value*, std::pair<const Block*, size_t>> owners_;  // by block input
 };
 
 void Pair(Side& a, size_t i, Side& b, size_t j) {
@@ -166,7 +169,8 @@ void Pair(Side& a, size_t i, Side& b, size_t j) {
   b.match[j] = a.operations[i];
 }
 
-// Those whose neighbourhoods of this radius are equal, in order, where there are equally many.
+// Matches operations whose neighbourhoods of this radius are equal, in order, if both sides have
+// equally many of them.
 void PairEqual(Side& a, Side& b, Strictness strictness, int radius) {
   std::map<Hash, std::pair<std::vector<size_t>, std::vector<size_t>>> groups;
   for (size_t i = 0; i < a.operations.size(); ++i)
@@ -180,7 +184,7 @@ void PairEqual(Side& a, Side& b, Strictness strictness, int radius) {
   }
 }
 
-// Operations of one type that make or read the same values of matched ones.
+// Matches operations of the same type that produce operands or use results of matched operations.
 bool PairNeighbours(Side& a, Side& b) {
   bool paired = false;
   auto pair = [&](const Operation* x, const Operation* y) {
@@ -240,13 +244,14 @@ size_t IndexOf(const Block* block) {
   return static_cast<size_t>(it - blocks.begin());
 }
 
-// Two blocks of matched operations, or of two functions.
+// Returns whether two blocks belong to matched operations, or to the two functions.
 bool SameBlock(const Side& a, const Block* x, const Block* y) {
   if (!x->parent || !y->parent) return x->parent == y->parent;
   return a.match[a.Find(x->parent)] == y->parent && IndexOf(x) == IndexOf(y);
 }
 
-// Inputs of functions are the same by name, or where each has a name that the other program lacks.
+// Function inputs are the same if their names are equal, or if neither name exists in the other
+// program.
 bool SameInput(const Side& a, const Value* x, const Side& b, const Value* y) {
   auto [outer, i] = a.OwnerOf(x);
   auto [other, j] = b.OwnerOf(y);
@@ -254,8 +259,8 @@ bool SameInput(const Side& a, const Value* x, const Side& b, const Value* y) {
   return x->name == y->name || (!b.HasInput(x->name) && !a.HasInput(y->name));
 }
 
-// Whether two values are the same, once operations are matched. What was removed or inserted is a
-// difference of its own: its results pass for the same as any.
+// Returns whether two values are the same once operations are matched. Removed and inserted
+// operations are reported separately, so their results equal any value.
 bool SameValue(const Side& a, const Value* x, const Side& b, const Value* y) {
   if (x->is_constant() && y->is_constant()) return x->constant().SameBytes(y->constant());
   if (x->is_constant() || y->is_constant()) return false;
@@ -266,7 +271,7 @@ bool SameValue(const Side& a, const Value* x, const Side& b, const Value* y) {
   return to == y->def && x->index == y->index;
 }
 
-// The blocks that two matched operations hold, and the one that they are in.
+// Compares the blocks nested in two matched operations, and the blocks that contain them.
 void CompareBlocks(const Side& a, const Operation& x, const Side& b, const Operation& y,
                    std::vector<std::string>& changes) {
   if (!SameBlock(a, x.block, y.block)) changes.push_back("in another block");
@@ -279,15 +284,16 @@ void CompareBlocks(const Side& a, const Operation& x, const Side& b, const Opera
   }
 }
 
-// Operations of `a` that read or write a state on the other side of a write than in `b`, the read
-// of two: nothing else says in which order they run.
+// Returns the operations of `a` that access a state on the other side of a write than in `b`; of a
+// read and a write that swapped places, the read. The order of these accesses does not follow from
+// data dependencies.
 std::set<const Operation*> MovedAcrossWrites(const Function& function, const Side& a,
                                              const Side& b) {
   std::set<const Operation*> moved;
   for (const auto& state : function.body.inputs) {
     if (state->type.kind != Type::Kind::kState) continue;
     const Operation* last_write = nullptr;
-    std::vector<const Operation*> since;  // reads behind it
+    std::vector<const Operation*> since;  // reads after the last write
     auto check = [&](const Operation* first, const Operation* second) {
       const Operation* other = a.match[a.Find(first)];
       if (other && b.Find(other) > b.Find(a.match[a.Find(second)]))
@@ -363,13 +369,13 @@ void ComparePair(const Side& side_a, const Operation& a, const Side& side_b, con
     diff.operations.push_back(std::move(pair));
 }
 
-// What is said of a function, whose name matters where there are several.
+// Adds a line about a function, with its name if the program has several functions.
 void Say(const Function& function, const std::string& text, ProgramDiff& diff) {
   bool several = function.program->functions.size() > 1;
   diff.interface.push_back(several ? fmt::format("function {}: {}", function.name, text) : text);
 }
 
-// Names in order, of ports that both have.
+// Returns the names, in order, of the ports that both programs have.
 std::string Order(const std::vector<Port>& ports,
                   const PortsByName<const std::vector<Port>>& others) {
   std::vector<std::string> names;
@@ -406,7 +412,8 @@ std::string SizesText(std::pair<int64_t, int64_t> range) {
       range.second < 0 || range.second >= INT32_MAX ? "" : std::to_string(range.second));
 }
 
-// A type with its flexible sizes: of the description, else of the program's symbols.
+// Returns the type with its flexible sizes, taken from the description or else from the symbols of
+// the program.
 std::string Described(const Type& type, const Port& port, const Symbols& symbols) {
   const Type& tensor = type.kind == Type::Kind::kState ? type.elements[0] : type;
   if (!tensor.is_tensor()) return type.ToString();
@@ -537,7 +544,7 @@ ProgramDiff Diff(const Program& a, const Program& b) {
   auto find = [&](const Program& program, const std::string& name) -> const Function* {
     for (const auto& function : program.functions)
       if (function->name == name) return function.get();
-    // An only function may have another name.
+    // Single functions correspond even if their names differ.
     return a.functions.size() == 1 && b.functions.size() == 1 ? program.functions[0].get()
                                                               : nullptr;
   };

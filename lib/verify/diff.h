@@ -1,4 +1,4 @@
-// lib/verify/diff.h - what differs between two programs, whatever their values are called.
+// lib/verify/diff.h - the differences between two programs, independent of value names.
 #pragma once
 
 #include <string>
@@ -10,36 +10,36 @@
 namespace mlc {
 
 struct OperationPair {
-  const Operation *a, *b;            // null: only the other program has it
-  std::vector<std::string> changes;  // of parameters and results: "axis: 1 -> 2"
+  const Operation *a, *b;            // null if only the other program has it
+  std::vector<std::string> changes;  // in parameters and results: "axis: 1 -> 2"
 };
 
-// A constant of ten elements or more that an operation of both programs reads.
+// A constant of at least ten elements that is read by an operation of both programs.
 struct WeightPair {
-  const Operation *a, *b;  // the readers
+  const Operation *a, *b;  // the operations that read it
   std::string param;
   enum class State {
     kEqual,
     kClose,
     kChanged
-  } state;                        // equal in every bit; within 1e-3 of the
-                                  // greatest magnitude; further apart
-  double largest_difference = 0;  // infinite: other shapes, NaN on one side
+  } state;  // bitwise equal; within 1e-3 of the largest magnitude; further apart
+  double largest_difference = 0;  // infinite for different shapes or a NaN on one side
   size_t bytes_a = 0, bytes_b = 0;
 };
 
 struct ProgramDiff {
-  std::vector<std::string> interface;  // inputs, outputs, states, functions, metadata: what differs
-  int64_t matched = 0;                 // operations that both have, unchanged
-  std::vector<OperationPair> operations;  // the others
-  std::vector<WeightPair> weights;        // all, by order in `a`
+  std::vector<std::string>
+      interface;        // differences in inputs, outputs, states, functions and metadata
+  int64_t matched = 0;  // unchanged operations that both programs have
+  std::vector<OperationPair> operations;  // changed, removed and inserted operations
+  std::vector<WeightPair> weights;        // all weight pairs, in the order of `a`
 
   bool same() const;
 };
 
-// Operations are matched by what they compute from what for whom: type, parameters, and the
-// neighbourhoods of inputs and users, widest first; those left over next to matched ones pair up as
-// changed where their types are equal. Constants are no operations here.
+// Operations are matched by type, parameters, and neighbourhoods of inputs and users, starting with
+// the widest neighbourhoods. Unmatched operations of equal type next to matched ones are paired as
+// changed. Constants do not count as operations.
 ProgramDiff Diff(const Program& a, const Program& b);
 
 }  // namespace mlc

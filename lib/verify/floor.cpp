@@ -15,7 +15,7 @@ constexpr uint16_t kInfinite = 0x7C00, kSign = 0x8000;
 constexpr double kSmallest = 0x1p-24;
 constexpr int64_t kBlock = 4096;
 
-// A finite number beyond fp16 stays: no package holds it in fp16.
+// Finite numbers outside the range of fp16 are kept, because no package stores them in fp16.
 void Round(DType dtype, std::byte* elements, int64_t count) {
   std::vector<uint16_t> halves(static_cast<size_t>(count));
   auto* bytes = reinterpret_cast<std::byte*>(halves.data());
@@ -47,7 +47,7 @@ Tensor Rounded(const Tensor& constant) {
       });
 }
 
-// Whether the operand can be fp16. What decodes a constant takes it as it is.
+// Returns whether the operand may be fp16. Operations that decode constants keep their operands.
 bool Rounds(const Operation& op, int parameter) {
   return !op.def->is_constexpr() &&
          Contains(op.def->canonical().params[parameter].types, DType::kFp16);
@@ -66,7 +66,7 @@ void RoundLiterals(Operation& op) {
   }
 }
 
-// Who uses `value`, which is `constant`, gets it as a literal.
+// Replaces all uses of `value` by the literal `constant`, rounded where the operand may be fp16.
 void RoundUses(const Value& value, const Tensor& constant) {
   Tensor rounded = Rounded(constant);
   for (const Use& use : value.users.All()) {

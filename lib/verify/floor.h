@@ -1,13 +1,13 @@
-// lib/verify/floor.h - what fp16 costs at the least: a program in which nothing is rounded but its
-// constants, and the budgets that follow from that.
+// lib/verify/floor.h - the unavoidable cost of fp16: a program in which only the constants are
+// rounded, and the budgets that follow from it.
 //
 //   Program rounded = RoundConstants(source);
-//   references = RunSteps(*source.main(), steps, exact);  // Arithmetic::kExact, both
+//   references = RunSteps(*source.main(), steps, exact);  // Arithmetic::kExact for both
 //   Budgets budgets = Fp16Budgets(base, references, RunSteps(*rounded.main(), steps, exact));
 //
-// The floor of an output is the error (compare.h) that the rounded program has, beside the program
-// itself on the same inputs. A package whose weights are fp16 cannot be asked for less; kFloors
-// times as much is for its arithmetic.
+// The floor of an output is the error (compare.h) of the rounded program against the original
+// program on the same inputs. No package with fp16 weights can do better; the factor kFloors leaves
+// room for the error of its arithmetic.
 #pragma once
 
 #include <string_view>
@@ -18,21 +18,22 @@
 
 namespace mlc {
 
-// The definition below in one line, for reports and help.
+// The definition above in one line, for reports and help texts.
 inline constexpr std::string_view kFloorFigure =
     "the error of the source with each float constant rounded to fp16, in exact arithmetic";
 
-// A clone whose float constants are what fp16 makes of them: each element of const operations and
-// literals is rounded to the nearest fp16 number and keeps its type; finite ones that fp16 cannot hold
-// stay what they are, as do infinities and NaN. Lazily: constants of many elements are rounded when they are
-// read. An encoded constant (constexpr operations) is its decoded value, rounded. What MIL has in
-// fp32 only (a scale factor) stays. A lone number that would vanish becomes the smallest of fp16,
-// 2^-24, as the compiler has it: an epsilon of 0 makes 0 / 0, which is no matter of precision.
+// Returns a clone in which each element of float constants and literals is rounded to the nearest
+// fp16 number and keeps its type. NaN, infinities and finite numbers outside the range of fp16 stay
+// unchanged. Large constants are rounded lazily, when they are read. An encoded constant (constexpr
+// operations) becomes its decoded value, rounded. Operands that MIL only allows in fp32, such as
+// scale factors, are not rounded. A scalar that would underflow to zero becomes 2^-24, the smallest
+// fp16 number, as in the compiler: an epsilon of 0 could give 0 / 0, which is not a question of
+// precision.
 Program RoundConstants(const Program& program);
 
-// `base` with the floor of each output and state, by name: the worst of all steps. `references` and
-// `rounded` are steps of one function, the program's own and those of RoundConstants'. Steps whose
-// reference discriminates nothing have no floor.
+// Returns `base` with the floor of each output and state, by name: the worst over all steps.
+// `references` and `rounded` are the steps of one function in the original program and in the
+// result of RoundConstants. Steps whose reference does not discriminate have no floor.
 Budgets Fp16Budgets(Budgets base, const std::vector<StepResults>& references,
                     const std::vector<StepResults>& rounded);
 

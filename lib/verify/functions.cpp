@@ -111,7 +111,7 @@ std::vector<Compared> CompareSteps(const std::string& function,
 }
 
 Verdict Judge(const std::vector<Compared>& list) {
-  // States alone do not tell of a function that has outputs.
+  // In a function with outputs, comparisons of states alone are not conclusive.
   std::set<std::string> silent, telling, with_outputs;
   for (const Compared& compared : list)
     if (!compared.state) with_outputs.insert(compared.function);

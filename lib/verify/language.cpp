@@ -7,7 +7,7 @@ namespace mlc {
 
 namespace {
 
-// log of the sum of e^x.
+// log(sum(exp(x)))
 double LogSum(const std::vector<double>& x) {
   double most = *std::max_element(x.begin(), x.end()), sum = 0;
   for (double each : x) sum += std::exp(each - most);

@@ -1,5 +1,5 @@
-// lib/verify/language.h - what two language models make of the same tokens: the token that each thinks
-// most likely to follow, and how far their predictions are apart.
+// lib/verify/language.h - compares the predictions of two language models for the same tokens: the
+// most likely next token, and the distance between the distributions.
 #pragma once
 
 #include <cstdint>
@@ -9,27 +9,29 @@
 
 namespace mlc {
 
-// Rounding moves two logits apart by more than that only once in hundreds of times.
+// Rounding changes the difference of two logits by more than this multiple of the RMS error only
+// once in hundreds of cases.
 inline constexpr double kErrors = 4;
 
 struct LanguageFigures {
-  int64_t tokens = 0;  // of the prompt
-  int64_t equal = 0;   // for so many of them the most likely next one is the same
-  // Another token is most likely. `gap`: how much likelier the reference has its own, in logits.
+  int64_t tokens = 0;  // length of the prompt
+  int64_t equal = 0;   // positions with the same most likely next token
+  // A position with a different most likely token. `gap` is the margin, in logits, by which the
+  // reference prefers its own token.
   struct Other {
     int64_t position, token, reference;
     double gap;
   };
-  std::vector<Other> close;  // gaps below kErrors times the error: neither is wrong
+  std::vector<Other> close;  // gap below kErrors times the error, so that neither is wrong
   std::vector<Other> wrong;
-  // Root mean square of the differences of logits. (No other token is likelier by more than twice the
-  // largest of them, so that one would excuse all.)
+  // The root mean square of the differences of logits. (The largest difference is no useful bound:
+  // no gap can exceed twice its value, so it would excuse every mismatch.)
   double error = 0;
-  // Kullback-Leibler divergence of the reference's distribution from the value's, in nats.
+  // The Kullback-Leibler divergence KL(reference || value), in nats.
   double mean_divergence = 0, max_divergence = 0;
 };
 
-// Logits [tokens, vocabulary] of one shape.
+// Both tensors are logits of the same shape [tokens, vocabulary].
 LanguageFigures CompareLogits(const Tensor& value, const Tensor& reference);
 
 }  // namespace mlc

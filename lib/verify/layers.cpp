@@ -18,7 +18,7 @@ Dims WithoutOnes(Dims dims) {
   return dims;
 }
 
-// Whether `value` is `reference` with its dimensions in another order.
+// Returns whether `value` equals `reference` with its dimensions permuted.
 bool IsReordered(const Tensor& value, const Tensor& reference, const Budget& budget) {
   std::vector<int> order(reference.rank());
   std::iota(order.begin(), order.end(), 0);
@@ -31,14 +31,14 @@ bool IsReordered(const Tensor& value, const Tensor& reference, const Budget& bud
   return false;
 }
 
-// Adds the operations of the block, and of those that it holds, before whose results softmax stands.
+// Adds the operations of the block, and of its nested blocks, whose results only feed a softmax.
 void AddMasked(const Block& block, std::unordered_set<const Operation*>& masked) {
   masked.merge(EndInSoftmax(block));
   for (const auto& op : block.operations())
     for (const auto& nested : op->blocks) AddMasked(*nested, masked);
 }
 
-// Without the elements that mask in both, of which softmax makes 0: they are 0 in both.
+// Zeroes the elements that are masked out on both sides, because softmax maps them to 0 anyway.
 void TakeOutMasked(Tensor& value, Tensor& reference) {
   std::vector<double> values = value.Doubles(), references = reference.Doubles();
   bool any = false;
@@ -70,7 +70,7 @@ Layers CompareLayers(const Function& source, const std::vector<StepInputs>& sour
                      const Budget& budget) {
   MLC_CHECK(source_steps.size() == package_steps.size(), "{} and {} steps", source_steps.size(),
             package_steps.size());
-  // Of one step; what a loop computes has as many as the loop has iterations.
+  // The values of one step; a value in a loop has one tensor for each iteration.
   std::unordered_map<std::string, std::vector<Tensor>> reference;
   std::unordered_map<std::string, size_t> seen;
   std::vector<Layer> layers;
@@ -126,7 +126,7 @@ Layers CompareLayers(const Function& source, const std::vector<StepInputs>& sour
     source_engine.Run(source_steps[step], source_states);
     package_engine.Run(package_steps[step], package_states);
   }
-  // What one step shows to be in another order is so in all.
+  // A value that is permuted in one step is permuted in all of them.
   std::erase_if(layers, [&](const Layer& layer) { return others.contains(layer.compared.name); });
   return {std::move(layers), static_cast<int64_t>(others.size())};
 }

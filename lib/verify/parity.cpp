@@ -25,7 +25,7 @@ constexpr int kVersion = 3;
 constexpr int64_t kMostSteps = 1 << 16;
 constexpr std::string_view kCopyAgain = "copy the whole folder again";
 
-// Both files carry the XXH3-128 of their text, computed with zeros in its place.
+// Both files contain the XXH3-128 of their text, computed with zeros in place of the checksum.
 const std::string kChecksum = "\"checksum\": \"", kNoChecksum(32, '0');
 
 std::string Checksum(std::string_view text) {
@@ -45,7 +45,7 @@ std::string WriteJson(const fs::path& path, Json json) {
   return checksum;
 }
 
-// Checks the checksum and gives `read` the document.
+// Verifies the checksum, then passes the document to `read`.
 template <class Read>
 auto ReadJson(const fs::path& path, std::string_view what, std::string_view way_to_one,
               Read&& read) {
@@ -112,9 +112,9 @@ std::vector<ParityFile> FilesFrom(const Json& json) {
   return files;
 }
 
-// Which folders the files of a bundle are in.
+// The layout of the folders of a bundle.
 struct Folders {
-  bool functions, steps;  // has several
+  bool functions, steps;  // whether there are several of them
   fs::path Of(const ParityFile& file) const {
     fs::path path;
     if (functions) path /= file.function;
@@ -124,7 +124,7 @@ struct Folders {
   }
 };
 
-// Writes `tensor` below folder/kind, and fills in the file.
+// Writes `tensor` below folder/kind and fills in the path and the hash.
 ParityFile WriteTensor(const fs::path& folder, const fs::path& kind, const Folders& folders,
                        ParityFile file, const Tensor& tensor) {
   fs::path path = kind / folders.Of(file);
@@ -150,7 +150,7 @@ void CheckFiles(const fs::path& folder, const std::vector<ParityFile>& files) {
   }
 }
 
-// Whether mlc wrote a parity bundle, or its result, and the folder holds nothing else.
+// Returns whether the folder holds a parity bundle, with or without a result, and nothing else.
 bool IsOwnParity(const fs::path& folder) {
   Sources::Unnoted look;
   try {
@@ -254,7 +254,7 @@ ParityResult WriteResult(const fs::path& folder, const fs::path& result_file, co
     const ParityFile& reference = parity.outputs[i];
     result.outputs.push_back(CompareWith(folder, parity, reference, outputs[i]));
     ParityFile file = reference;
-    // As the reference lies in reference/.
+    // Mirrors the layout of reference/.
     file.file = (fs::path(beside) / fs::path(reference.file).lexically_relative("reference"))
                     .generic_string();
     file.hash.clear();

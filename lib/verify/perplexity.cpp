@@ -14,7 +14,7 @@ namespace mlc {
 
 namespace {
 
-// Name | mean divergence | perplexity may be off by this share.
+// Name | mean divergence | allowed relative deviation of the perplexity.
 constexpr AgreementLimit kLimits[] = {
     {"fp32", 1e-4, 1e-3},
     {"fp16", 5e-3, 1e-2},
@@ -23,7 +23,7 @@ constexpr AgreementLimit kLimits[] = {
 
 constexpr size_t kTop = 5;
 
-// The likeliest, by lower tokens where they are equal.
+// The most likely tokens; equal logits are ordered by token.
 using Top = std::array<int64_t, kTop>;
 
 double LogSum(std::span<const float> logits) {
@@ -48,7 +48,7 @@ Top TopOf(std::span<const float> logits) {
   return top;
 }
 
-// What one token adds to the figures.
+// The contribution of one token to the figures.
 struct Pair {
   double reference, value, divergence, top1, top5;
 };
@@ -58,7 +58,7 @@ Pair Score(std::span<const float> p, std::span<const float> q, int32_t next) {
   double divergence = 0;
   for (size_t i = 0; i < p.size(); ++i) {
     const double likely = p[i] - from;
-    // What has no chance adds nothing, whatever the other says of it.
+    // Tokens of probability zero in the reference contribute nothing to the divergence.
     if (const double chance = std::exp(likely); chance > 0)
       divergence += chance * (likely - (q[i] - to));
   }
@@ -72,8 +72,8 @@ Pair Score(std::span<const float> p, std::span<const float> q, int32_t next) {
           static_cast<double>(shared) / static_cast<double>(most)};
 }
 
-// Calls score(row, next token) for the rows of a chunk that count, in parallel, and take(its result) in
-// their order.
+// Calls score(row, next token) in parallel for the scored rows of a chunk, and take(result) in the
+// order of the rows.
 template <class Result, class Score, class Take>
 void EachRow(const Tensor& logits, std::span<const int32_t> next, Score score, Take take) {
   const ScoredRows rows = RowsToScore(logits.dims()[0]);
@@ -142,7 +142,7 @@ void Agreement::AddChunk(const Tensor& reference, const Tensor& value,
         value_.Add(pair.value);
         difference_.Add(pair.value - pair.reference);
         divergence_.Add(pair.divergence);
-        // NaN stays.
+        // The negated comparison keeps NaN.
         if (!(pair.divergence <= most_)) most_ = pair.divergence;
         top1_.Add(pair.top1);
         top5_.Add(pair.top5);

@@ -1,9 +1,10 @@
-// lib/verify/perplexity.h - how well a language model expects a text, and how far another that should be
-// the same is from it.
+// lib/verify/perplexity.h - the perplexity of a language model on a text, and the divergence of a
+// second model that is expected to agree with it.
 //
-// The definitions are those of llama.cpp's tools/perplexity: the text is cut into chunks of C tokens, of
-// which each is a prompt of its own, and what follows its tokens C/2 to C-2 is scored. Perplexity is e to
-// the mean of -log p(token); its error is one standard error of that mean, times the perplexity.
+// The definitions follow tools/perplexity of llama.cpp: the text is cut into chunks of C tokens,
+// each of which is an independent prompt, and the successors of its tokens C/2 to C-2 are scored.
+// The perplexity is exp(mean of -log p(token)); its error is one standard error of that mean, times
+// the perplexity.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +16,13 @@
 
 namespace mlc {
 
-// A mean of what is added, and its standard error.
+// A running mean and its standard error.
 class MeanOf {
  public:
   void Add(double value) { ++count_, sum_ += value, squares_ += value * value; }
   int64_t count() const { return count_; }
   double mean() const;
-  double error() const;  // 0 of fewer than two
+  double error() const;  // 0 for fewer than two samples
 
  private:
   int64_t count_ = 0;
@@ -32,26 +33,26 @@ struct PerplexityFigures {
   int64_t scored = 0;
   double perplexity = 0, error = 0;
 };
-PerplexityFigures PerplexityOf(const MeanOf& surprises);  // of -log p, in nats
+PerplexityFigures PerplexityOf(const MeanOf& surprises);  // mean of -log p, in nats
 
-// The rows of a chunk that are scored: of `tokens`, from half of them to the last but one.
+// The scored rows of a chunk of `tokens` tokens: the second half without the last row.
 struct ScoredRows {
   int64_t begin, end;
 };
 ScoredRows RowsToScore(int64_t tokens);
 
-// Adds the scored rows of `logits` [tokens, vocabulary]. `next` has what follows each token but the last:
-// tokens - 1 of them.
+// Adds the scored rows of `logits` [tokens, vocabulary]. `next` holds the successor of each token
+// except the last: tokens - 1 elements.
 void ScoreChunk(const Tensor& logits, std::span<const int32_t> next, MeanOf& surprises);
 
-// Of a reference P and a model Q that should be the same.
+// The agreement of a model Q with a reference P.
 struct AgreementFigures {
   PerplexityFigures reference, value;
-  double ratio = 1, ratio_error = 0;            // Q's perplexity / P's
+  double ratio = 1, ratio_error = 0;            // perplexity of Q / perplexity of P
   double divergence = 0, divergence_error = 0;  // mean of KL(P || Q) over the tokens, in nats
   double most_divergence = 0;
-  double top1 = 0, top1_error = 0;  // share of tokens for which both have the same likeliest one
-  double top5 = 0, top5_error = 0;  // share of P's five likeliest that are among Q's
+  double top1 = 0, top1_error = 0;  // share of tokens with the same most likely successor
+  double top5 = 0, top5_error = 0;  // share of P's five most likely tokens that are among Q's
 };
 class Agreement {
  public:
@@ -63,13 +64,13 @@ class Agreement {
   double most_ = 0;
 };
 
-// What is allowed of a model by the kind of its numbers.
+// The limits for one kind of weights.
 struct AgreementLimit {
-  std::string_view name;  // of the budget: "fp32", "fp16", "int8"
+  std::string_view name;  // budget name: "fp32", "fp16", "int8"
   double divergence;      // mean, in nats
   double ratio;           // |ratio - 1|
 };
-// Error "bad-name" for no such name.
+// Error "bad-name" for an unknown name.
 const AgreementLimit& AgreementLimitOf(std::string_view name);
 std::string Describe(const AgreementLimit& limit);
 bool Within(const AgreementFigures& figures, const AgreementLimit& limit);

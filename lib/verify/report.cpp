@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// JSON has no infinity and no NaN.
+// JSON cannot represent infinity or NaN.
 Json Number(double value) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
@@ -29,7 +29,7 @@ double NumberFrom(const Json& json) {
                          : -infinity;
 }
 
-// Failures before what passes, what tells nothing last; then by error.
+// Orders failures first and inconclusive comparisons last, then by error.
 bool Worse(const Compared& a, const Compared& b) {
   auto rank = [](const Compared& c) { return !c.tells ? 0 : c.within ? 1 : 2; };
   if (rank(a) != rank(b)) return rank(a) > rank(b);
@@ -38,7 +38,7 @@ bool Worse(const Compared& a, const Compared& b) {
   return a.ties > b.ties;
 }
 
-// What is allowed, whatever that follows from.
+// The effective limits.
 Json ToJson(const Budget& budget) {
   if (budget.elementwise())
     return {{"atol", budget.atol.value_or(0)}, {"rtol", budget.rtol.value_or(0)}};
@@ -91,13 +91,13 @@ Json ToJson(const Compared& compared) {
   return json;
 }
 
-// Of an output or state, over all steps.
+// The worst comparison of an output or state, and the number of its steps.
 struct Steps {
   const Compared* worst;
   int64_t count;
 };
 
-// In the order in which they come first.
+// In the order of first occurrence.
 std::vector<Steps> WorstSteps(const std::vector<Compared>& list) {
   std::vector<Steps> all;
   std::map<std::tuple<std::string_view, std::string_view, bool>, size_t> places;

@@ -9,12 +9,12 @@ namespace mlc {
 
 namespace {
 
-// Operators by name: what routers are made of (lib/networks/feed_forward.cpp).
+// Operators by name: the topk operations that select experts (lib/networks/feed_forward.cpp).
 bool IsRouter(const Operation& op) {
   return op.is("topk") && op.results.size() == 2 && op.value("x") && op.value("x")->def;
 }
 
-// Puts `wanted` in the place of the experts of one token, where the scores allow it.
+// Returns whether the scores of one token are close enough to replace its experts by `wanted`.
 bool Follow(std::span<const double> scores, const std::vector<int64_t>& own,
             const std::vector<int64_t>& wanted, double& widest) {
   double lowest = INFINITY, highest = -INFINITY, size = 0;
@@ -48,7 +48,7 @@ Observer RecordChoices(RouterChoices& into) {
 
 Observer FollowChoices(const Function& function, const RouterChoices& chosen,
                        FollowedChoices& followed) {
-  // By the operation that makes the scores, which come before they are used.
+  // Keyed by the operation that computes the scores; it runs before the router.
   auto scores = std::make_shared<std::map<const Operation*, Tensor>>();
   for (const auto& op : function.body.operations())
     if (IsRouter(*op)) scores->emplace(op->value("x")->def, Tensor());

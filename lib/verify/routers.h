@@ -1,12 +1,13 @@
-// lib/verify/routers.h - the experts that the routers of a language model choose (topk), and a source that
-// chooses as its package does where neither is wrong.
+// lib/verify/routers.h - the experts that the routers of a language model select (topk), and a
+// source that adopts the selection of its package where both selections are valid.
 //
-// Where a router's scores of the k-th and the next expert are closer than fp16 resolves, rounding decides
-// which of them a token gets, and all that follows is another number. So the package runs first, what it
-// chose is put down, and the source takes the package's experts where its own scores are that close:
+// If a router's scores for the k-th and the next expert are closer than fp16 can resolve, rounding
+// decides which expert a token gets, and all later values differ. Therefore the package runs first,
+// its selections are recorded, and the source uses the experts of the package where its own scores
+// are that close:
 //
 //   RouterChoices chosen;
-//   options.observe = RecordChoices(package, chosen);
+//   options.observe = RecordChoices(chosen);
 //   ... run the package ...
 //   FollowedChoices followed;
 //   source_options.observe = FollowChoices(source, chosen, followed);
@@ -21,29 +22,28 @@
 
 namespace mlc {
 
-// Two scores are close when they are less than this share of the largest score of the token apart: by so much
-// the budget of fp16 lets any number differ (max error 0.01).
+// Two scores are close if they differ by less than this share of the token's largest score. It
+// equals the maximum error that the fp16 budget allows (0.01).
 inline constexpr double kRouterResolution = 1e-2;
 
-using RouterChoices = std::vector<Tensor>;  // indices of each topk that ran, in order
+using RouterChoices = std::vector<Tensor>;  // the indices of each topk that ran, in order
 
 struct FollowedChoices {
-  int64_t tokens = 0;    // a token in each layer with a router
-  int64_t followed = 0;  // of them, those that took the other's experts
-  double widest =
-      0;  // the largest distance of two scores among these, as a share of the largest score
-  RouterChoices made;  // by the run
+  int64_t tokens = 0;    // tokens times layers with a router
+  int64_t followed = 0;  // how many of them took the experts of the package
+  double widest = 0;     // largest accepted distance of two scores, as a share of the largest score
+  RouterChoices made;    // the selections of this run
 };
 
 bool HasRouters(const Function& function);
-// What EngineOptions::observe takes; both outlive the run.
+// For EngineOptions::observe. The arguments must outlive the run.
 using Observer = std::function<void(const Operation&, std::span<Tensor>)>;
 Observer RecordChoices(RouterChoices& into);
-// Where `chosen` are not the choices of as many routers for as many tokens, nothing is followed.
+// Follows nothing if `chosen` has a different number of routers or tokens.
 Observer FollowChoices(const Function& function, const RouterChoices& chosen,
                        FollowedChoices& followed);
 
-// Choices of tokens that ran one after the other, as if they had run at once.
+// Merges the selections of tokens that ran one at a time into those of a single run.
 RouterChoices AtOnce(const RouterChoices& chosen, int64_t tokens);
 
 }  // namespace mlc

@@ -11,9 +11,10 @@ namespace mlc {
 
 namespace {
 
-// Operators by name: what rounds to the steps of quantised numbers, and what takes them back.
+// Operators by name: operations that round to quantisation steps, and operations that undo the
+// scaling.
 
-// The operand whose elements go through the operation one by one, each to one place; null: none does.
+// Returns the operand that the operation moves or scales element by element; null if there is none.
 const Value* Through(const Operation& op) {
   if (op.is("dequantize")) return op.value("input");
   const Value* from = nullptr;
@@ -24,7 +25,7 @@ const Value* Rounded(const Operation& op) {
   return op.is("round") ? op.value("x") : op.is("quantize") ? op.value("input") : nullptr;
 }
 
-// The last roundings before outputs.
+// Returns the last rounding before each output.
 std::set<const Operation*> LastRoundings(const Function& function) {
   std::set<const Operation*> roundings;
   for (const Value* value : function.body.outputs())
@@ -35,7 +36,7 @@ std::set<const Operation*> LastRoundings(const Function& function) {
   return roundings;
 }
 
-// In steps, before rounding.
+// Returns the numbers before rounding, in units of quantisation steps.
 std::vector<double> InSteps(const Operation& op, const Tensor& x) {
   std::vector<double> numbers = x.Doubles();
   if (!op.is("quantize")) return numbers;
@@ -67,7 +68,7 @@ void ToOtherSides(const std::vector<double>& numbers, double rmse, Tensor& resul
     const bool down = std::nearbyint(numbers[i]) == below;
     steps[i] += down ? 1 : -1;
   }
-  // Casting clamps no integers: steps beyond the type stay where they are.
+  // Casts do not clamp integers, so steps outside the range of the type are clamped here.
   if (result.dtype() == DType::kInt8 || result.dtype() == DType::kUint8) {
     const double least = result.dtype() == DType::kInt8 ? -128 : 0;
     for (double& step : steps) step = std::clamp(step, least, least + 255);

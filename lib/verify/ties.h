@@ -1,14 +1,15 @@
-// lib/verify/ties.h - ties of quantisation: numbers so close to the middle of two steps that the precision
-// decides to which of them they are rounded.
+// lib/verify/ties.h - ties of quantisation: numbers so close to the midpoint between two steps that
+// arithmetic precision decides the direction of rounding.
 //
 //   if (HasSteps(source)) {
-//     others = RunSteps(source, steps, other side of ties);  // OtherSides
+//     others = OtherSides(source, steps, options, rmse);
 //     ties = TakeTies(values, source results, others, references);
 //   }
 //
-// The source runs again, and each tie of the roundings that make its outputs goes to the other side. An
-// element that is what the one run computes where its reference is what the other does is one step apart:
-// a tie. All else is compared with the reference as it is.
+// The source runs a second time, with each tie of the last roundings before the outputs resolved in
+// the other direction. If an element of the package equals the result of one run and its reference
+// equals the result of the other, the element is a tie, one step apart. All other elements are
+// compared with the reference unchanged.
 #pragma once
 
 #include <vector>
@@ -17,17 +18,19 @@
 
 namespace mlc {
 
-// Near the middle is what the allowed RMSE moves there, of the size of the numbers that are rounded
-// (compare.h), and never more than a quarter of a step.
+// A number counts as near the midpoint if the allowed RMSE, relative to the range of the rounded
+// numbers (compare.h), can move it across; the distance is at most a quarter of a step.
 inline constexpr double kWidestTie = 0.25;
 
-// Whether an output is made of a rounding: round or quantize, and behind it what moves or scales elements.
+// Returns whether an output is the result of a rounding (round or quantize), possibly followed by
+// operations that move or scale elements.
 bool HasSteps(const Function& function);
-// What the function computes where every tie goes to the other side.
+// Returns the results of the function with every tie resolved in the other direction.
 std::vector<StepResults> OtherSides(const Function& function, const std::vector<StepInputs>& steps,
                                     EngineOptions options, double rmse);
-// Puts the side that the value took in the place of a reference that took the other; how many elements of
-// each output of each step that are. `own` and `other`: the two runs.
+// Replaces each tied reference element by the side that the value took. Returns the number of
+// replaced elements for each output of each step. `own` and `other` are the results of the two
+// runs.
 std::vector<std::vector<int64_t>> TakeTies(const std::vector<StepResults>& values,
                                            const std::vector<StepResults>& own,
                                            const std::vector<StepResults>& other,

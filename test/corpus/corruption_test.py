@@ -1,10 +1,10 @@
-"""`mlc verify` alone, on inputs that it makes up, notices a package that computes something else.
+"""`mlc verify`, on generated inputs, detects packages that compute something else.
 
-Of small real models, each constant of the weight file with 64 elements or more is corrupted in turn: a tenth of its values, times
-2. Where that moves an output, on the model's own inputs, by more than twice what the budget allows, verify has to fail, with 16
-samples. 98 % of such corruptions have to be noticed; the others are listed.
+In small real models, each constant of the weight file with at least 64 elements is corrupted in turn: a tenth of its values is
+doubled. If this moves an output by more than twice the budget on the model's own inputs, verify with 16 samples has to fail. At
+least 98 % of these corruptions have to be detected; the others are listed.
 
-MLC_CORRUPT is the number of models (default 5, all: 10). With an argument, only models whose name contains it.
+MLC_CORRUPT is the number of models (default 5, all: 10). With an argument, only models whose name contains it run.
 """
 import os
 import pathlib
@@ -24,12 +24,12 @@ MODELS = ["zoo_bert_small_dyn", "zoo_gpt_kv_dyn", "zoo_gru_seq_dyn", "zoo_vit_ti
           "zoo_lstm_bi2", "zoo_cnn_qdq_perchannel", "zoo_unet_dyn", "ten_vad", "stm_yamnet256"]
 SAMPLES, SHARE, LEAST = 16, 0.98, 64
 SECONDS = 300
-# BlobDataType of a record: NumPy's type. Others (int4 ...) are left alone.
+# BlobDataType of a record: NumPy's type. Other types (int4 ...) are not corrupted.
 TYPES = {1: np.float16, 2: np.float32, 3: np.uint8, 4: np.int8}
 
 
 def records(weights):
-    """(offset of the metadata, offset of the data, NumPy's type, elements) of each record of a weight file."""
+    """Returns (offset of the metadata, offset of the data, NumPy type, elements) for each record of a weight file."""
     at = 64
     for _ in range(struct.unpack_from("<I", weights)[0]):
         sentinel, kind, size, data = struct.unpack_from("<IIQQ", weights, at)
@@ -40,7 +40,7 @@ def records(weights):
 
 
 def corrupted(values, seed):
-    """A tenth of the values, times 2; integers stay in their type."""
+    """Doubles a tenth of the values; integers keep their type."""
     values = values.copy()
     chosen = np.random.default_rng(seed).choice(values.size, values.size // 10, replace=False)
     twice = values[chosen].astype("f8") * 2
@@ -52,7 +52,7 @@ def corrupted(values, seed):
 
 
 def outputs(package, model, facts, folder):
-    """What a package computes of the model's own inputs: [array], or why there is nothing."""
+    """Returns the package's outputs for the model's own inputs, [array], or the reason why there are none."""
     given = [f"--input={n}={file}" for n, file in models.input_files(model, facts.inputs).items()]
     result = driver.run("run", package, *given, "--output-dir", folder, "--json", timeout=SECONDS)
     if driver.verdict(result) != "ok":
@@ -61,7 +61,7 @@ def outputs(package, model, facts, folder):
 
 
 def moved(values, before, budget):
-    """How far outputs moved, in budgets; 0 where nothing tells."""
+    """Returns the largest change of an output in multiples of the budget; 0 if no output is conclusive."""
     errors = [models.error(value, reference) for value, reference in zip(values, before)]
     return max((max(e[0] / budget[0], e[1] / budget[1]) for e in errors if e), default=0)
 
@@ -73,7 +73,7 @@ def verify(model, package):
 
 
 def corrupt_one(job):
-    """(description, how far outputs moved in budgets, whether verify noticed)"""
+    """Returns (description, change of the outputs in multiples of the budget, whether verify detected it)."""
     model, facts, package, before, precision, number, (at, data, kind, count) = job
     with tempfile.TemporaryDirectory(prefix="mlc-") as scratch:
         copy = pathlib.Path(scratch) / "corrupted.mlpackage"
@@ -95,7 +95,8 @@ def jobs(model, folder):
         package = folder / f"{model.name}-{precision}.mlpackage"
         driver.expect(driver.run("compile", model.file, "-o", package, "--precision", precision, "--no-manifest",
                                  *models.options(model, facts), timeout=SECONDS), 0)
-        # Some random weights take fp16 itself over the budget (fp16 is checked elsewhere); fp32 never.
+        # Some random weights exceed the fp16 budget by themselves (fp16 is checked elsewhere), but
+        # never that of fp32.
         if verify(model, package).code != 0:
             assert precision == "fp16", f"{model.name}: the fp32 package is outside its budget"
             print(f"# corrupted constants: {model.name} in fp16 is left out, the whole package is outside the budget")

@@ -1,6 +1,6 @@
-"""Every real model with flexible dimensions keeps them in its package and computes what onnxruntime computes at two sizes of
-each of them, in fp32 within 1e-3. So it does where --dim bounds the dimensions, and where --dim lists both sizes; and a
-size that was not declared is refused with the option that would allow it.
+"""Every real model with flexible dimensions keeps them in its package and matches onnxruntime at two sizes of each, in fp32 within
+1e-3. The same holds if --dim bounds the dimensions or lists both sizes. A size that was not declared is rejected with the option
+that would allow it.
 
 ORT_DIR names the folder in which onnxruntime-node is installed. With an argument, only models whose name contains it run.
 """
@@ -24,19 +24,20 @@ ORT_RUN = driver.CORPUS.parent / "tools" / "ort_run.mjs"
 CHECK = driver.CORPUS.parent / "tools" / "check_mlpackage.py"
 MAX_ERROR = 1e-3
 SECONDS = 300
-# Second sizes that are tried, as functions of the first; the first that onnxruntime accepts is taken.
+# Candidates for the second size, as functions of the first; the first one that onnxruntime accepts
+# is used.
 SECOND = [lambda n: n + 1, lambda n: n + 32, lambda n: n + 64, lambda n: n * 2, lambda n: n // 2]
 
 
 @dataclasses.dataclass
 class Case:
-    sizes: dict       # {(input, axis): size} of the dimensions that differ from the model's own references
-    inputs: dict      # {input: file}
+    sizes: dict  # {(input, axis): size} of the dimensions that differ from the model's references
+    inputs: dict  # {input: file}
     references: list  # by output
 
 
 def onnxruntime(model, inputs, folder):
-    """Reference outputs in the model's order, or None where onnxruntime refuses the inputs."""
+    """Returns reference outputs in the model's order, or None if onnxruntime rejects the inputs."""
     result = subprocess.run(["node", ORT_RUN, model.file, *(f"{n}={f}" for n, f in inputs.items()), "--out", folder, "--quiet"],
                             capture_output=True, text=True, timeout=SECONDS)
     if result.returncode:
@@ -46,7 +47,7 @@ def onnxruntime(model, inputs, folder):
 
 
 def resized(array, shape, seed):
-    """The array's elements repeated or cut to a shape, floats with some noise, so that no two parts are equal."""
+    """Repeats or cuts the elements of the array to fill a shape; adds noise to floats, so that no two parts are equal."""
     result = np.resize(array, shape)
     if result.dtype.kind == "f":
         noise = np.random.default_rng(seed).standard_normal(shape)
@@ -55,8 +56,8 @@ def resized(array, shape, seed):
 
 
 def cases(model, facts, folder):
-    """The model's own inputs, and for each flexible dimension one case in which it has another size; besides, the dimensions
-    of which onnxruntime takes one size only, whatever the model declares."""
+    """Returns the model's own inputs and, for each flexible dimension, a case in which it has another size; also returns the dimensions
+    for which onnxruntime only accepts one size although the model declares more."""
     files = models.input_files(model, facts.inputs)
     arrays = {name: np.load(f) for name, f in files.items()}
     dims = {}  # symbol: [(input, axis)]; a dimension without a name stands alone
@@ -105,7 +106,7 @@ def compare(model, facts, package, case, folder):
     written = {entry["name"]: entry["file"] for entry in result.answer["outputs"]}
     for name, reference in zip(facts.outputs, case.references):
         value = np.load(written[name])
-        if (model.name, name) in models.COARSE:  # the reference cannot tell
+        if (model.name, name) in models.COARSE:  # the reference is too coarse
             continue
         error = models.error(value, reference)
         if error and error[0] > MAX_ERROR:
@@ -114,7 +115,7 @@ def compare(model, facts, package, case, folder):
 
 
 def measure(model):
-    """(problems, dimensions, sizes compared, packages, dimensions left out, folder)"""
+    """Returns (problems, dimensions, sizes compared, packages, skipped dimensions, folder)."""
     facts = onnx_wire.read_facts(model.file.read_bytes())
     problems, compared, packages = [], 0, []
     scratch = pathlib.Path(tempfile.mkdtemp(prefix="mlc-"))

@@ -1,14 +1,14 @@
-"""How much of real models is in fp16 with default options, and what that costs their outputs.
+"""The share of real models that is in fp16 with default options, and the resulting errors of their outputs.
 
-The share of the work and the segments are those of lib/analysis/fp16_share.h, at target iOS18, which has fp16 forms of all
-operators, and at the default target, where the limits are for the operations that the target has in fp16. Outputs are compared
-with the stored references by the figures of models.py; what is allowed is DESIGN's: 1e-2, or 1.5 times the floor that `mlc
-verify` prints. Limits over all models: the mean share, how many have 95 % of it, how many are one segment, how many are within
-what is allowed; every operation that stays fp32 has a reason of the list, and every output that the compiler saw beyond its
-budget is in the headline.
+The share of the work and the number of segments are those of lib/analysis/fp16_share.h. They are measured at target iOS18, which has
+fp16 forms of all operators, and at the default target, where the limits apply to operations that the target supports in fp16.
+Outputs are compared with the stored references by the figures of models.py; the limit is 1e-2, or 1.5 times the floor that `mlc
+verify` prints. Limits over all models: the mean share, the number of models with at least 95 %, with one segment, and within the
+error limit. Every operation in fp32 needs a reason from the list, and every output that the compiler found outside its budget must
+be in the headline.
 
-Models are those of the corpus and, where MLC_ZOO names it, of the zoo, each once; limits over all models are looked at where both are
-there. With an argument, only models whose name contains it run.
+Models are those of the corpus and, if MLC_ZOO is set, of the zoo, without duplicates; limits over all models are only checked with
+both. With an argument, only models whose name contains it run.
 """
 import collections
 import pathlib
@@ -28,7 +28,7 @@ MEAN_SHARE, LEAST_SHARE, OF_MODELS, IN_ONE_SEGMENT, WITHIN = 0.96, 0.95, 0.93, 0
 
 
 def measure(model):
-    """{"failure"} or the figures of a model."""
+    """Returns {"failure"} or the figures of a model."""
     facts = onnx_wire.read_facts(model.file.read_bytes())
     found = {"name": model.name, "failure": "", "error": 0.0, "outside": [], "broken": False, "reasons": collections.Counter()}
     options = models.options(model, facts)

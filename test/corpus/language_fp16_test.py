@@ -1,5 +1,5 @@
-"""Text models of the corpus, GGUF files and Hugging Face folders, are in fp16 with default options as a whole, at target iOS18 and at
-the default one, but for what has a permitted reason: rounding is none. Prints the share of each that is not.
+"""Text models of the corpus, GGUF files and Hugging Face folders, are entirely in fp16 with default options, at target iOS18 and at
+the default one, except for permitted reasons; rounding is not one of them. Prints the share of each model that is not.
 """
 import collections
 import pathlib
@@ -13,7 +13,7 @@ PERMITTED = {"overflow", "index", "angle", "logarithm", "loop", "no-fp16-form"}
 
 
 def measure(model):
-    """A line about the model, or None for what is no text model; failures raise."""
+    """Returns a line about the model, or None if it is not a text model; raises on failures."""
     lines = []
     with tempfile.TemporaryDirectory(prefix="mlc-") as scratch:
         for target in (["--target", "iOS18"], []):

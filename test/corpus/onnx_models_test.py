@@ -1,7 +1,7 @@
-"""Every real model with references compiles in fp32 and in fp16, and its package, run from its bytes, computes what
-onnxruntime or PyTorch computed: fp32 within 1e-3, fp16 within 1e-2 or 1.5 times what rounding the constants alone costs (the
-floor of `mlc verify`, which judges fp16), but for the models that OUTSIDE names. Models that must be refused are, by a message
-that names the operator. The figures are computed here, not by mlc.
+"""Every real model with references compiles in fp32 and in fp16, and its package, executed from its bytes, matches onnxruntime or
+PyTorch: fp32 within 1e-3, fp16 within 1e-2 or 1.5 times the error of rounded constants (the floor of `mlc verify`, which judges
+fp16), except for the models in OUTSIDE. Unsupported models are rejected by a message that names the operator. The figures are
+computed here, not by mlc.
 
 With an argument, only models whose name contains it run.
 """
@@ -17,7 +17,7 @@ import driver  # noqa: E402
 import models  # noqa: E402
 import onnx_wire  # noqa: E402
 
-# Models that miss a budget.
+# Models that exceed a budget.
 OUTSIDE = {"fp32": set(), "fp16": set()}
 SECONDS = 600
 
@@ -26,15 +26,15 @@ SECONDS = 600
 class Measured:
     model: str
     precision: str
-    failure: str = ""      # why there is no number
-    max_error: float = 0   # of the worst output that says anything
+    failure: str = ""  # why there is no figure
+    max_error: float = 0  # of the worst conclusive output
     rmse: float = 0
-    silent: int = 0        # outputs with a reference that says nothing
-    coarse: int = 0        # outputs that agree with a reference that lacks the digits (fp32)
+    silent: int = 0  # outputs whose reference does not discriminate
+    coarse: int = 0  # outputs that agree within the precision of a coarse reference (fp32)
     compared: int = 0
     note: str = ""
     verdict: models.Verdict = None  # of fp16
-    floor: str = ""                 # likewise
+    floor: str = ""  # of fp16
 
     @property
     def within(self):
@@ -87,7 +87,7 @@ def measure(job):
 
 
 def first_layer_outside(model, package, precision):
-    """The first operation whose result is outside the budget, by mlc's own comparison of inner values."""
+    """Returns the first operation whose result is outside the budget, according to mlc's comparison of layers."""
     result = driver.run("verify", model.file, package, "--inputs", model.folder, "--budget", precision, "--layers", "--json",
                         timeout=SECONDS)
     layers = result.answer.get("layers")
@@ -98,7 +98,7 @@ def first_layer_outside(model, package, precision):
 
 
 def check_refusal(name):
-    """Why the refusal of a model is not as it should be, or ""."""
+    """Returns what is wrong with the rejection of a model, or ""."""
     file = next((models.FOLDER / name).glob("*.onnx"))
     with tempfile.TemporaryDirectory(prefix="mlc-") as scratch:
         result = driver.run("compile", file, "-o", f"{scratch}/model.mlpackage", "--json", timeout=SECONDS)

@@ -1,5 +1,5 @@
-"""Networks of the corpus that see pictures, on a smooth picture in each of the ranges that are usual: nothing in their default
-packages is infinite or NaN where the source computes numbers, unless the compiler said so (the warning fp16-range).
+"""Image networks of the corpus, on a smooth image in each of the common ranges: no output of their default packages is infinite or
+NaN where the source is finite, unless the compiler warned about it (fp16-range).
 
 With an argument, only models whose name contains it run.
 """
@@ -21,7 +21,7 @@ SECONDS = 300
 
 
 def picture(shape, low, high):
-    """Waves along the two dimensions that are largest."""
+    """Returns waves along the two largest dimensions."""
     sides = sorted(np.argsort(shape)[-2:])
     waves = np.zeros(shape)
     for number, side in enumerate(sides):

@@ -1,6 +1,6 @@
 """Networks of torch and torchvision with random weights, exported to ONNX: each compiles in fp32 and in fp16, and its package,
-run from its bytes, computes what PyTorch computed, in fp32 within 1e-3, by figures computed here. In fp16 `mlc verify` judges, by
-what rounding the constants alone costs (the floor), and the figures are printed beside it; OUTSIDE names those that miss it.
+executed from its bytes, matches PyTorch in fp32 within 1e-3, by figures computed here. In fp16, `mlc verify` judges by the error of
+rounded constants (the floor), and the figures are printed beside it; OUTSIDE names the models that exceed it.
 
 MLC_ZOO names a folder of NAME/model.onnx, input_K.npy, output_K.npy. With an argument, only models whose name contains it run.
 """
@@ -16,9 +16,9 @@ import driver  # noqa: E402
 import models  # noqa: E402
 import onnx_wire  # noqa: E402
 
-# Fp16 packages beyond 1.5 x the floor: one selects other boxes, by scores of random weights.
+# fp16 packages beyond 1.5 times the floor: one selects other boxes by the scores of random weights.
 OUTSIDE = {"fasterrcnn_mobilenet"}
-SECONDS = 120  # for a compilation or a run: more would be a defect of the passes or the engine
+SECONDS = 120  # limit for one compilation or run; exceeding it indicates a defect of the passes or the engine
 
 
 def position(file):
@@ -26,7 +26,7 @@ def position(file):
 
 
 def measure(job):
-    """(why there is no number or "", max error, RMSE, seconds to compile and to run, `mlc verify`'s verdict in fp16)"""
+    """Returns (reason for a missing figure or "", max error, RMSE, seconds to compile and to run, verdict of `mlc verify` in fp16)."""
     folder, precision, package = job
     figures = of_run(folder, precision, package)
     verdict = models.Verdict()

@@ -1,6 +1,6 @@
-// The Core ML reader of compiled bundles: any bytes give a well-formed Program or an Error, and
-// what is read of coremldata.bin is written back as it was. Parts: coremldata.bin, or just the
-// description that it holds; model.mil; weights/weight.bin.
+// Compiled Core ML bundles: any bytes give a well-formed Program or an Error, and coremldata.bin is
+// written back unchanged. Parts: coremldata.bin, or just the description that it holds; model.mil;
+// weights/weight.bin.
 #include "frontends/coreml/import.h"
 #include "lib/coreml/bundle.h"
 #include "lib/ir/text.h"

@@ -1,4 +1,4 @@
-// GGUF files: any bytes give metadata and tensors that can all be read, or an Error.
+// GGUF files: any bytes give metadata and tensors that can be read completely, or an Error.
 #include "frontends/gguf/file.h"
 #include "lib/support/error.h"
 #include "test/fuzz/parts.h"
@@ -26,7 +26,7 @@ void Try(Get&& get) {
   }
 }
 
-// All elements, block by block, and the integers of an encoding.
+// Reads all elements block by block, and the integers of an encoding.
 void ReadTensor(const Tensor& tensor) {
   const int64_t block = tensor.BlockElements(1 << 12);
   for (int64_t first = 0; first < tensor.size(); first += block) {

@@ -1,5 +1,5 @@
-// MIL text: what parses is valid; the form for people parses back and prints the same, Apple's form
-// (which drops symbols) does where it parses.
+// MIL text: programs that parse are valid. Our text form parses back and prints the same; so does
+// Apple's form (which drops symbols), if it parses.
 #include <cstdint>
 #include <optional>
 #include <string_view>

@@ -1,5 +1,5 @@
-// test/fuzz/parts.h - harnesses of readers of several files: an input that is a list of parts, a
-// mutator that knows them, and a folder to write them to.
+// test/fuzz/parts.h - support for fuzzing readers of several files: an input that is a list of
+// parts, a mutator for such inputs, and a scratch folder.
 #pragma once
 
 #include <unistd.h>
@@ -12,12 +12,13 @@
 #include <string_view>
 #include <vector>
 
-// libFuzzer's own mutation of bytes in place.
+// libFuzzer's in-place mutation of bytes.
 extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);
 
 namespace mlc {
 
-// Every part but the last begins with its size (4 bytes, little endian); what is missing is empty.
+// Every part except the last begins with its size (4 bytes, little-endian); missing parts are
+// empty.
 inline std::vector<std::string> SplitParts(const uint8_t* data, size_t size, size_t count) {
   std::string_view rest(reinterpret_cast<const char*>(data), size);
   std::vector<std::string> parts;
@@ -33,7 +34,7 @@ inline std::vector<std::string> SplitParts(const uint8_t* data, size_t size, siz
   return parts;
 }
 
-// Changes one part, so that the others stay whole. For LLVMFuzzerCustomMutator.
+// Mutates one part and keeps the others. For LLVMFuzzerCustomMutator.
 inline size_t MutateParts(uint8_t* data, size_t size, size_t max_size, unsigned seed,
                           size_t count) {
   std::vector<std::string> parts = SplitParts(data, size, count);
@@ -56,7 +57,8 @@ inline size_t MutateParts(uint8_t* data, size_t size, size_t max_size, unsigned 
   return written;
 }
 
-// A folder of this process, in memory where the system has such a folder; removed at the end.
+// A scratch folder of this process, in memory if the system has such a file system; removed at the
+// end.
 class ScratchFolder {
  public:
   explicit ScratchFolder(std::string_view name) {

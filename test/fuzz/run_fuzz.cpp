@@ -1,4 +1,4 @@
-// Execution: a small program that parses runs to its end, or an Error ends it.
+// Execution: a small program that parses runs to completion or ends with an Error.
 #include <chrono>
 
 #include "lib/engine/engine.h"

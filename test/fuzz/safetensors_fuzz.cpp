@@ -1,5 +1,5 @@
-// Hugging Face folders: any config.json and any file of weights give tensors whose elements can all be
-// read, or an Error. Parts: config.json, the index or nothing, the weights.
+// Hugging Face folders: any config.json and any weight file give tensors whose elements can all be
+// read, or an Error. Parts: config.json, the index (may be empty), the weights.
 #include "frontends/safetensors/folder.h"
 #include "test/fuzz/parts.h"
 

@@ -1,6 +1,6 @@
 // Tokenizers: any tokenizer.json, any metadata of a GGUF file and any small vocabulary give ids for
-// any text, and texts for any ids, or an Error. Parts: which of the three (the first byte), the file
-// or what makes a vocabulary, the text.
+// any text and text for any ids, or an Error. Parts: the kind of source (the first byte), the file
+// or the vocabulary, the text.
 #include "frontends/gguf/tokenizer.h"
 #include "frontends/safetensors/tokenizer.h"
 #include "lib/support/error.h"
@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kParts = 3, kLongestText = 512;
 
-// Tokens of one to four bytes each, with types, scores and merges drawn from the same bytes.
+// Tokens of one to four bytes each, with types, scores and merges derived from the same bytes.
 TokenizerSpec Small(std::string_view bytes) {
   size_t at = 0;
   auto next = [&]() -> uint8_t {

@@ -1,5 +1,6 @@
-// Weight files: any record that a program may name gives a tensor whose elements can all be read,
-// or an Error. Parts: what the program says (offset, element type, dimensions); the file.
+// Weight files: any record that a program may refer to gives a tensor whose elements can all be
+// read, or an Error. Parts: the reference in the program (offset, element type, dimensions); the
+// file.
 #include "lib/coreml/weight_blob.h"
 #include "lib/support/error.h"
 #include "lib/support/mapped_file.h"

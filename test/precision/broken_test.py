@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A package whose outputs are NaN or infinite where the source computes numbers is not written: x * 1e5 / (|x * 1e5| + 1), which --fp16-ops
-forces into fp16, where it is infinity by infinity. Weights that hold NaN or infinity are said by name, whatever their size and type."""
+"""No package is written if outputs are NaN or infinite where the source is finite: x * 1e5 / (|x * 1e5| + 1), forced into fp16 by
+--fp16-ops, gives infinity / infinity. Weights with NaN or infinity are reported by name, for any size and type."""
 import pathlib
 import sys
 import tempfile
@@ -25,7 +25,7 @@ def model(path):
 
 
 def not_finite(folder):
-    """Faults of weights that a file holds, and of small ones that the program itself does."""
+    """Non-finite weights in a weight file, and small ones in the program itself."""
     faults = []
     for size in (2, 64):
         for kind, dtype in ((wire.FLOAT, np.float32), (wire.FLOAT16, np.float16)):

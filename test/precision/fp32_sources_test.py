@@ -1,4 +1,4 @@
-"""--precision fp32 of sources that hold fp16 computes in fp32: packages agree with float64 up to the rounding of fp16 outputs."""
+"""--precision fp32 computes in fp32 even if the source holds fp16: packages agree with float64 up to the rounding of fp16 outputs."""
 import pathlib
 import sys
 
@@ -61,7 +61,7 @@ def test_loop(folder):
 
 
 def test_rounding(folder):
-    """A Cast to fp16 and back is a rounding that the source asks for: what it changes is computed from the package and from the source."""
+    """A Cast to fp16 and back is a rounding requested by the source; the package applies it like the source."""
     nodes = [wire.node("Cast", ["x"], ["h"], to=HALF), wire.node("Cast", ["h"], ["f"], to=FLOAT), wire.node("Sub", ["f", "x"], ["y"])]
     matrix = [wire.value_info(name, FLOAT, [4, 64]) for name in "xy"]
     x = rng.standard_normal((4, 64)).astype("f4")
@@ -74,7 +74,7 @@ def test_rounding(folder):
 
 
 def test_fp16_inside(folder):
-    """Inputs and outputs in fp32 around a network in fp16, as onnxconverter-common's keep_io_types leaves it."""
+    """Inputs and outputs in fp32 around an fp16 network, as produced by keep_io_types of onnxconverter-common."""
     nodes = [wire.node("Cast", ["x"], ["h"], to=HALF), wire.node("MatMul", ["h", "w"], ["a"]), wire.node("Tanh", ["a"], ["b"]),
              wire.node("Cast", ["b"], ["y"], to=FLOAT)]
     matrix = [wire.value_info(name, FLOAT, [4, 64]) for name in "xy"]

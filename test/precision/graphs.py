@@ -1,12 +1,12 @@
-"""ONNX graphs that are evaluated while they are made, in three ways, with NumPy alone.
+"""ONNX graphs that are evaluated during construction, in three ways, with NumPy alone.
 
     g = Graph()
     x = g.input("x", array)
     y = g.op("Mul", x, g.constant(3.0))
     g.write(path, y)
 
-Each value has `exact`, what it is in float64; `floor`, the same where weights were rounded to fp16 first; and `half`, what a
-plain cast makes of it: every result of an operation rounded to fp16, with exact arithmetic inside.
+Each value has `exact`, its result in float64; `floor`, the same with weights rounded to fp16; and `half`, the result of a plain
+cast: every operation computes exactly and rounds its result to fp16.
 """
 import dataclasses
 import pathlib
@@ -19,13 +19,13 @@ import onnx_wire as wire  # noqa: E402
 
 
 def half(array):
-    """Rounded to fp16; what is no float stays."""
+    """Rounds floats to fp16; other types stay."""
     with np.errstate(over="ignore"):
         return array.astype(np.float16).astype(np.float64) if array.dtype.kind == "f" else array
 
 
 def rounded(constant):
-    """As weights are; a number alone, an epsilon perhaps, is as it is."""
+    """Rounds weights to fp16; scalars, such as an epsilon, stay."""
     weights = constant.dtype.kind == "f" and constant.size > 1
     return np.where(np.isinf(constant), constant, half(np.clip(constant, -65504, 65504))) if weights else constant
 
@@ -89,7 +89,7 @@ def layer_norm(x, scale, bias, epsilon=1e-5, axis=-1):
 
 
 def batch_norm(x, scale, bias, mean, variance, epsilon=1e-5):
-    """Of [N, C, L]."""
+    """Inputs of shape [N, C, L]."""
     scale, bias, mean, variance = (v[:, None] for v in (scale, bias, mean, variance))
     return (x - mean) / np.sqrt(variance + epsilon) * scale + bias
 
@@ -99,7 +99,8 @@ def plain_rms_norm(x, scale, epsilon=1e-5, axis=-1):
     return half(x / half(np.sqrt(half(mean + half(np.asarray(epsilon)))))) * scale
 
 
-# What a plain cast computes these of, as the formula of the operator's documentation has it: each part is rounded.
+# The naive decomposition of these operators, following the formula in the documentation: each part
+# is rounded.
 SPELLED = {
     "RMSNormalization": plain_rms_norm,
     "SimplifiedLayerNormalization": plain_rms_norm,
@@ -170,11 +171,11 @@ class Value:
 
 
 class Graph:
-    """Opset 17, or 23 where it holds an RMSNormalization. Axes of reductions are attributes here, whatever the opset has."""
+    """Opset 17, or 23 if the graph holds an RMSNormalization. Axes of reductions are attributes here in any opset."""
 
     def __init__(self):
         self.nodes, self.inputs, self.initializers, self.feeds = [], [], [], {}
-        self.opset, self.domains = 17, set()  # and those beside ONNX's own
+        self.opset, self.domains = 17, set()  # opset 17 of ONNX, and other domains
 
     def fresh(self, hint):
         return f"{hint.lower()}_{len(self.nodes) + len(self.initializers)}"
@@ -210,7 +211,7 @@ class Graph:
         if domain:
             self.domains.add(domain)
         inputs, given = [v.name for v in values], dict(attributes)
-        # Since opset 13 (ReduceSum) or 18 these axes are an input.
+        # Since opset 13 (ReduceSum) or 18, these axes are an input.
         if kind in ("ReduceSum", "Unsqueeze"):
             inputs.append(self.constant(np.atleast_1d(given.pop("axes" if kind == "ReduceSum" else "axis")), np.int64).name)
         self.nodes.append(wire.node(kind, inputs, [name], domain=domain, **given))

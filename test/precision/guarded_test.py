@@ -1,5 +1,5 @@
-"""Models of plain operators that a plain cast to fp16 breaks and of which no form is safe: they are run while they are
-compiled, and what does harm stays fp32. The same models without the trouble have nothing in fp32 for its sake.
+"""Models of plain operators that fail after a plain cast to fp16 and have no safe form: they are run during compilation, and the
+operations that cause the failure stay in fp32. Equivalent harmless models keep nothing in fp32 for this reason.
 
 Expected values and bounds are those of safe_forms_test.py.
 """
@@ -39,7 +39,7 @@ def long_sum(g, rows, size):
 
 
 def pixels(g, rows, size):
-    """A picture of 8-bit numbers, whose squares are summed up by a convolution."""
+    """An image of 8-bit values, whose squares are summed by a convolution."""
     x = g.op("Cast", g.input("x", np.random.default_rng(1).integers(0, 256, (1, 3, 4 * rows, WIDTH)).astype(np.uint8)), to=1)
     x = g.op("Mul", x, g.constant(size))
     w = g.constant(np.abs(noise(3, 8, 3, 1, 1)))

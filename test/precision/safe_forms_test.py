@@ -1,10 +1,9 @@
-"""Models that a plain cast to fp16 breaks and whose default packages are right all the same, by the forms in which they are
-written; and the same models without the trouble, in which nothing is kept in fp32 for its sake.
+"""Models that fail after a plain cast to fp16, and whose default packages are correct because they are rewritten to safe forms.
+Equivalent harmless models keep nothing in fp32 for this reason.
 
-Expected values are NumPy's, in float64. The plain cast is NumPy's too: every result of an operation rounded to fp16, as Core
-ML rounds them, with exact arithmetic inside. The bound is max(1e-2, 1.5 times what rounding the constants costs). Each model
-comes with few elements, which stay fp32 before an output, and with more than 16,384, which do not, these with --precision
-mixed, too.
+Expected values are computed by NumPy in float64. NumPy also computes the plain cast: every operation computes exactly and rounds its
+result to fp16, as in Core ML. The bound is max(1e-2, 1.5 times the error of rounded constants). Each model exists with few elements,
+which stay in fp32 before an output, and with more than 16,384, which do not; the latter also with --precision mixed.
 """
 import concurrent.futures
 import json
@@ -25,7 +24,7 @@ WIDTH = 128
 
 
 def error(value, exact):
-    """Largest difference relative to the size of the exact result; infinite for what is no number where that is one."""
+    """Returns the largest difference relative to the range of the exact result; infinite if a result is not finite where the exact one is."""
     if not np.isfinite(value[np.isfinite(exact)]).all():
         return np.inf
     difference = np.abs(np.where(value == exact, 0, value - exact)).max()
@@ -37,7 +36,7 @@ def noise(seed, *shape):
 
 
 def activations(g, rows, size, width=WIDTH):
-    """A product with a matrix, scaled to numbers of about `size`, which is a number or one for each row."""
+    """Returns a product with a matrix, scaled to magnitude `size`, which is a number or one for each row."""
     product = g.op("MatMul", g.input("x", noise(1, 1, rows, width)), g.constant(noise(2, width, width) / np.sqrt(width)))
     return g.op("Mul", product, g.constant(size))
 
@@ -109,7 +108,7 @@ def normalize(g, x):
 
 def norm_alone(g, x):
     squares = g.op("ReduceSumSquare", x, axes=[-1], keepdims=1)
-    # Of the size of x, so that it has more elements than rows.
+    # Scaled by x, so that it has more elements than rows.
     return g.op("Mul", g.op("Sqrt", squares), g.op("Sigmoid", g.op("Mul", x, g.constant(1e-3))))
 
 
@@ -118,14 +117,14 @@ def mean_variance(g, x):
 
 
 def variance(g, x):
-    """Both the deviation and what it divides are used."""
+    """Uses both the deviation and the value that it divides."""
     d = g.op("Sub", x, g.op("ReduceMean", x, axes=[2], keepdims=1))
     root = g.op("Sqrt", g.op("Add", g.op("ReduceMean", g.op("Mul", d, d), axes=[2], keepdims=1), g.constant(1e-5)))
     return g.op("Add", g.op("Div", d, root), g.op("Sigmoid", root))
 
 
 def of_all(g, x):
-    """One norm of all elements, which are more than fp16 counts."""
+    """One norm over all elements, which are more than fp16 can count."""
     return g.op("Div", x, g.op("Sqrt", g.op("ReduceSumSquare", x, axes=[0, 1, 2], keepdims=1)))
 
 
@@ -206,7 +205,7 @@ LOGARITHMS = {"Exp, ReduceSum, Log": log_of_sum, "Softmax, Log": log_of_softmax,
               "LogSoftmax": lambda g, x: g.op("LogSoftmax", x, axis=-1)}
 
 
-# ---- attention: queries and keys of some size, scores scaled behind their product
+# ---- attention: queries and keys of different magnitudes, scores scaled after their product
 
 def attention(scale, divide=False, shares=True, mask=False):
     def build(g, rows, size):
@@ -225,12 +224,12 @@ def attention(scale, divide=False, shares=True, mask=False):
 # ---- others
 
 def spread(g, column, rows):
-    """Numbers [1, rows, 1], one for each row, as a result of more elements than there are rows."""
+    """Returns [1, rows, 1], one number for each row, computed from more elements than there are rows."""
     return g.op("Mul", column, g.op("Sigmoid", g.input("other", noise(9, 1, rows, WIDTH))))
 
 
 def raw(g, rows, mean=0.0, size=1.0):
-    """An input as it comes, which no product has made."""
+    """An unprocessed input, not the result of a product."""
     return g.input("x", mean + size * noise(1, 1, rows, WIDTH))
 
 
@@ -251,7 +250,7 @@ def difference_of_squares(form):
 def squares_alone(form):
     def build(g, rows, size):
         x = raw(g, rows, 0.0, size)
-        if size < 2:  # and proven small
+        if size < 2:  # small, with a proof
             x = g.op("Sigmoid", x)
         y = (mean_of_square(g, x, "Mul") if form == "ReduceMean"
              else g.op("ReduceSum", g.op("Pow", x, g.constant(2.0)), axes=[2], keepdims=1) if form == "Pow"
@@ -271,7 +270,7 @@ def cosine_of_pairs(outer):
 
 
 def standardised(form):
-    """Raw numbers around means of `size`, which constants take away."""
+    """Raw inputs around means of `size`, which constants subtract."""
     def build(g, rows, size):
         means = size * (1 + np.arange(WIDTH) / WIDTH)
         x = raw(g, rows, means)
@@ -286,7 +285,7 @@ def standardised(form):
 
 
 def lowest_mask(g, rows, size):
-    """Of scores [1, rows, WIDTH], of which the first `size` rows are hidden as a whole."""
+    """Masks scores [1, rows, WIDTH], with the first `size` rows masked completely."""
     seen = noise(7, 1, rows, WIDTH) > 0
     seen[:, :size] = False
     mask = g.op("Where", g.input("seen", seen), g.constant(0.0), g.constant(np.finfo(np.float32).min))
@@ -294,7 +293,7 @@ def lowest_mask(g, rows, size):
 
 
 def two_depths(g, rows, size):
-    """The first `size` columns are padding, of -1e9; row i sees nothing but the columns up to i, the others are at -inf."""
+    """The first `size` columns are padding with -1e9; row i attends to the columns up to i, and the others are at -inf."""
     seen = np.ones((1, 1, WIDTH))
     seen[..., :size] = 0
     hidden = np.where(np.arange(WIDTH) > np.arange(rows)[:, None], -np.inf, 0.0)
@@ -318,7 +317,7 @@ def of_activations(function):
 
 
 def distances(g, rows, size):
-    """|x|^2 - 2 x c + |c|^2 of rows that are `size` times as far from zero as from each other."""
+    """|x|^2 - 2 x c + |c|^2 for rows whose distance from zero is `size` times their mutual distance."""
     x, c = (g.op("Add", g.input(name, noise(i, 1, rows, WIDTH)), g.constant(size)) for i, name in enumerate("xc"))
     squares = [g.op("ReduceSum", g.op("Mul", v, v), axes=[2], keepdims=1) for v in (x, c)]
     product = g.op("Mul", g.op("MatMul", x, g.op("Transpose", c, perm=[0, 2, 1])), g.constant(2.0))
@@ -332,16 +331,16 @@ def mean_of_powers(g, rows, size):
     return g.op("Mul", g.op("Pow", mean, g.constant(1 / 3)), g.op("Sigmoid", g.op("Mul", x, g.constant(1e-3))))
 
 
-# Title, f(graph, rows, size) -> the result, a size that breaks the plain cast, a size that does not (None: the form is what is
-# kept fp32, whatever its numbers are)
+# Title, f(graph, rows, size) -> the result, a size at which the plain cast fails, a size at which
+# it does not (None: the form itself is kept in fp32, for any values)
 CASES = [(name, of_activations(norm), 1e3, 1.0) for name, norm in NORMS.items()]
 CASES += [("epsilon 1e-12", of_activations(by_root("Mul", 1e-12)), 1e-4, 1.0),
           ("rows of all sizes", of_activations(by_root("Pow", 1e-12)), rows_of_all_sizes, 1.0)]
 CASES += [("mask of -3.4e38", lowest_mask, 1, 0), ("masks of two depths", two_depths, 1, 0),
           ("LayerNormalization, epsilon 1e-12", of_activations(epsilon_of_layer_norm), some_rows, 1.0)]
-# In fp32, where small results stay, the bounded mask of a whole row leaves its scores as they are.
+# In fp32, where small results are kept, the bounded mask of a whole row does not change its scores.
 ONLY_LARGE = ("mask of -3.4e38",)
-# fp16 has logits around 100 to within 0.03 only, so much is what makes shares of them off.
+# fp16 resolves logits around 100 only to 0.03, which causes errors of this size in probabilities.
 LESS = {"p log p": 5.0, "Exp / ReduceSum": 5.0, "1 - Sigmoid, Log": 6.0}
 CASES += [(name, of_activations(function), LESS.get(name, 30.0), 1.0) for name, function in LOGARITHMS.items()]
 CASES += [("attention / 8", attention(1 / 8, divide=True, shares=False), 90.0, 1.0),
@@ -357,7 +356,7 @@ CASES += [("distances by squares and a product", distances, 10.0, None), ("mean 
 
 
 def measured(folder, name, build, rows, size, precision):
-    """(error of the plain cast, error of the package, its bound, decisions for fp32 but the tail's)."""
+    """Returns (error of the plain cast, error of the package, its bound, fp32 decisions except those for final operations)."""
     g = Graph()
     y = build(g, rows, size)
     model, package = folder / f"{name}.onnx", folder / f"{name}.mlpackage"

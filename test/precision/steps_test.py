@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Numbers that become indices: a plain cast to fp16 picks other rows of a table, default packages pick the same ones.
+"""Values that become indices: a plain cast to fp16 selects other rows of a table, default packages select the same ones.
 
-Expected values are NumPy's, in float64; fp32 itself is next to a step now and then. The plain cast is NumPy's too: every result
-of an operation rounded to fp16. Each model comes with few elements, which stay fp32 before an output, and with more than
-16,384, which do not.
+Expected values are computed by NumPy in float64; even fp32 occasionally differs by one step. NumPy also computes the plain cast:
+every result of an operation is rounded to fp16. Each model exists with few elements, which stay in fp32 before an output, and with
+more than 16,384, which do not.
 """
 import pathlib
 import sys
@@ -16,13 +16,13 @@ import driver  # noqa: E402
 from precision.graphs import Graph  # noqa: E402
 
 ROWS = 4096
-BY_PLAIN_CAST, BY_FP32 = 0.15, 2e-3  # shares of results that are others: at least, at most
+BY_PLAIN_CAST, BY_FP32 = 0.15, 2e-3  # share of changed results: minimum for the plain cast, maximum for fp32
 WIDTH = 128
 INT64 = 7
 
 
 def places(g, rows):
-    """Numbers from 0 to 4095, behind two products."""
+    """Numbers from 0 to 4095, after two products."""
     def noise(seed, *shape):
         return np.random.default_rng(seed).standard_normal(shape)
 

@@ -1,9 +1,9 @@
-"""Processes that share a cache of compiled models and are killed at random: no damaged bundle is ever given out, no lock
-outlives its process, and nothing half-written stays.
+"""Processes that share a cache of compiled models and are killed at random: the cache never returns a damaged bundle, no lock
+outlives its process, and no incomplete entry remains.
 
-8 at a time run `mlc precompile --cache` on 50 generated packages, and three in five are killed (SIGKILL) at a random moment.
-The limit is half of what all take, so that entries are evicted all the time. Every bundle that is given out is compared
-with what was made without a cache. 10 seconds, or as many as MLC_CACHE_SECONDS says.
+Eight concurrent processes run `mlc precompile --cache` on 50 generated packages, and three in five are killed (SIGKILL) at a random
+time. The limit is half of the total size, so that entries are evicted all the time. Every returned bundle is compared with one
+compiled without a cache. Runs for 10 seconds, or MLC_CACHE_SECONDS.
 """
 import fcntl
 import os
@@ -61,7 +61,7 @@ class Trial:
         self.environment = {**os.environ, "MLC_CACHE_LIMIT": str(bytes_of_all // 2)}
 
     def work(self, worker, seed, until):
-        """Compiles random packages until then; what goes wrong is a failure."""
+        """Compiles random packages until the given time; records failures."""
         choice = random.Random(seed)
         output = self.folder / f"out{worker}"
         output.mkdir()
@@ -100,7 +100,7 @@ class Trial:
             self.failures.append(text)
 
     def after(self):
-        """What must hold when nobody works any more."""
+        """Checks the cache when all processes have ended."""
         for lock in (self.cache / "lock").iterdir():
             with open(lock) as file:
                 try:
@@ -124,7 +124,7 @@ class Trial:
 def main():
     seconds = float(os.environ.get("MLC_CACHE_SECONDS", "10"))
     seed = int.from_bytes(os.urandom(4), "little")
-    # On the disk of the build: /tmp may be memory.
+    # On the disk of the build folder, because /tmp may be in memory.
     with tempfile.TemporaryDirectory(prefix="cache-", dir=driver.BUILD) as scratch:
         trial = Trial(pathlib.Path(scratch))
         until = time.monotonic() + seconds

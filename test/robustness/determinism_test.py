@@ -1,4 +1,4 @@
-"""One and two threads, and a second run, write the same bytes; so does the mlc that MLC_OTHER names, of another compiler."""
+"""One thread, two threads and a second run write the same bytes; so does the mlc in MLC_OTHER, built by another compiler."""
 import concurrent.futures
 import hashlib
 import os
@@ -17,20 +17,20 @@ CHOSEN = ("nanodet_m_320", "zoo_bert_small_dyn", "zoo_vit_tiny", "zoo_unet_dyn",
 
 
 def digest(package):
-    """{relative path: SHA-256} of every file."""
+    """Returns {relative path: SHA-256} of every file."""
     return {str(f.relative_to(package)): hashlib.sha256(f.read_bytes()).hexdigest()
             for f in sorted(package.rglob("*")) if f.is_file()}
 
 
 def packed(program, file, folder):
-    """The digest of the package that a program makes of a model, or how that ended."""
+    """Returns the digest of the package that a program creates from a model, or its failure."""
     package = folder / "out.mlpackage"
     result = driver.run("compile", file, "-o", package, "--no-manifest", "--force", "--json", timeout=300, program=program)
     return digest(package) if driver.verdict(result) == "ok" else driver.verdict(result)
 
 
 def differences(other):
-    """Models of which this mlc and another one make different packages; and how many were compared."""
+    """Returns the models for which this mlc and another one create different packages, and the number of compared models."""
     files = sorted({m.file for m in models.models()} | set(NODE_MODELS.rglob("*.onnx")))
 
     def differs(file):

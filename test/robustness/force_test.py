@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""`--force` where the file system cannot exchange two folders: a library that is loaded before the C library refuses to exchange,
-and kills the process, or fails, at a renaming. No package is ever lost, and nobody else's folder is removed."""
+"""`--force` on a file system that cannot exchange two folders: a preloaded library rejects the exchange and kills the process, or
+fails, during a rename. No package is ever lost, and no other folder is removed."""
 import os
 import pathlib
 import shutil
@@ -49,7 +49,7 @@ def shim(folder):
 
 
 def compile_over(folder, name, *options, **environment):
-    """Compiles a model that adds 1 or 2 to one output path."""
+    """Compiles a model that adds 1 or 2, always to the same output path."""
     weight = np.array([1 if name == "one" else 2], "f4")
     (folder / f"{name}.onnx").write_bytes(wire.model(wire.graph(
         [wire.node("Add", ["x", "w"], ["y"])], [wire.value_info("x", wire.FLOAT, [4])], [wire.value_info("y", wire.FLOAT, [4])],
@@ -70,7 +70,7 @@ def test_what_a_kill_between_two_renamings_leaves_is_put_back(folder):
     for at in (1, 2):
         assert compile_over(folder, "two", "--force", LD_PRELOAD=library, KILL_AT=str(at)).code == -9
         assert target.exists() == (at == 1) and len(hidden(folder)) == 1, (at, hidden(folder))
-        # The next run finds the package again, and is refused as if nothing had happened.
+        # The next run finds the package again and is rejected as before.
         expect(compile_over(folder, "two", LD_PRELOAD=library), 1, "file-exists")
         assert tree(target) == before and not hidden(folder), (at, hidden(folder))
     expect(compile_over(folder, "two", "--force", LD_PRELOAD=library), 0)
@@ -87,7 +87,7 @@ def test_a_renaming_that_fails_loses_nothing(folder):
 
 
 def test_other_hidden_folders_stay(folder):
-    """Those of another name, of our name without our marker, and what stands in the place of the marker."""
+    """Keeps folders with another name, folders with our name without our marker, and other files in place of the marker."""
     expect(compile_over(folder, "one"), 0)
     out = folder / "out"
     names = [".m.mlpackage.mlc-backup", ".m.mlpackage.mlc-12-7", ".m.mlpackage.mlc-12-7x", ".m.mlpackage.mlc-12-8"]
@@ -95,7 +95,7 @@ def test_other_hidden_folders_stay(folder):
         (out / name).mkdir()
         (out / name / "precious").write_text("text")
     (out / names[3] / "mlc-staging").mkdir()
-    (out / ".m.mlpackage.mlc-12-9").mkdir()  # of a process that was killed before it made more
+    (out / ".m.mlpackage.mlc-12-9").mkdir()  # left by a process that was killed
     expect(compile_over(folder, "two"), 0)
     assert hidden(folder) == sorted(names), hidden(folder)
     assert all((out / name / "precious").read_text() == "text" for name in names)

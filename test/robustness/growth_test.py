@@ -1,6 +1,6 @@
-"""What is done with a model takes time in proportion to its size: four times of it take at most GROWTH times the time.
+"""Commands take time in proportion to the size of a model: for four times the size, at most GROWTH times the time.
 
-Each model has one value of a great many uses, or a chain of a great many operations that become one.
+Each model has one value with a great many uses, or a chain of a great many operations that are merged.
 """
 import pathlib
 import struct
@@ -11,7 +11,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import driver  # noqa: E402
 import onnx_wire as wire  # noqa: E402
 
-GROWTH = 8  # 4 is in proportion, 16 is quadratic
+GROWTH = 8  # 4 is linear, 16 is quadratic
 
 
 def write(file, nodes, outputs, dims, constants=()):
@@ -25,7 +25,7 @@ def concat(parts):
 
 
 def users(file, count):
-    """One value with `count` users, all of which one operation takes."""
+    """One value with `count` users, whose results are all operands of one operation."""
     nodes, constants = added(count)
     write(file, [*nodes, concat([f"b{i}" for i in range(count)])], ["y"], [4], constants)
 
@@ -37,20 +37,20 @@ def equal_users(file, count):
 
 
 def wide_users(file, count):
-    """The users stay in fp32, in turn with others that do not."""
+    """Users that stay in fp32 alternate with others that do not."""
     nodes = [wire.node("Sin" if i % 2 else "Sigmoid", ["a"] if i < 2 else [f"b{i - 2}"], [f"b{i}"]) for i in range(count // 2)]
     sums = [wire.node("Add", ["a", f"b{i}"], [f"s{i}"]) for i in range(count // 2)]
     write(file, [*nodes, *sums, concat([f"s{i}" for i in range(count // 2)])], ["y"], [4])
 
 
 def chained_concats(file, count):
-    """Each operand but the first is one more use of the input."""
+    """Each operand except the first is another use of the input."""
     nodes = [wire.node("Concat", [f"b{i - 1}" if i else "a", "x"], [f"b{i}"], axis=0) for i in range(count)]
     write(file, nodes, [f"b{count - 1}"], ["n", 4])
 
 
 def dynamic_operations(file, count):
-    """A chain over open sizes, which every other pair of operations makes larger and smaller."""
+    """A chain over open sizes, alternately enlarged and reduced by pairs of operations."""
     one = [wire.tensor(name, wire.INT64, [1], struct.pack("<q", value)) for name, value in (("one", 1), ("end", 2**62))]
     one += [wire.tensor("pads", wire.INT64, [4], struct.pack("<4q", 0, 0, 1, 0))]
     kinds = [("Sin", []), ("Pad", ["pads"]), ("Tanh", []), ("Slice", ["one", "end"])]
@@ -62,30 +62,30 @@ def dynamic_operations(file, count):
 
 
 def added(count):
-    """Nodes that make b0, b1, ... of a, each with a constant of its own, and the constants."""
+    """Returns nodes that compute b0, b1, ... from a, each with its own constant, and the constants."""
     nodes = [wire.node("Add", ["a", f"c{i}"], [f"b{i}"]) for i in range(count)]
     return nodes, [wire.tensor(f"c{i}", wire.FLOAT, [4], struct.pack("<4f", i, i + 1, i + 2, i + 3)) for i in range(count)]
 
 
 def unmoved(count):
-    """Nodes that make d0, d1, ... of b0, b1, ..., and go."""
+    """Returns nodes that compute d0, d1, ... from b0, b1, ... and are removed again."""
     return [wire.node("Transpose", [f"b{i}"], [f"d{i}"], perm=[0]) for i in range(count)]
 
 
 def outputs(file, count):
-    """As many outputs, each replaced by another value."""
+    """Many outputs, each replaced by another value."""
     nodes, constants = added(count)
     write(file, nodes + unmoved(count), [f"d{i}" for i in range(count)], [4], constants)
 
 
 def wide_concat(file, count):
-    """One operation of as many operands, each replaced by another value."""
+    """One operation with many operands, each replaced by another value."""
     nodes, constants = added(count)
     write(file, [*nodes, *unmoved(count), concat([f"d{i}" for i in range(count)])], ["y"], [4], constants)
 
 
 def results_of_if(file, count):
-    """One If of as many results."""
+    """One If with many results."""
     def branch(kind):
         names = [f"{kind}{i}" for i in range(count)]
         made = [wire.node(kind, ["x", f"c{i}"], [name]) for i, name in enumerate(names)]
@@ -98,7 +98,7 @@ def results_of_if(file, count):
 
 
 def inserted(file, count):
-    """A sequence of as many elements, each added to one that has those before it."""
+    """A sequence with many elements, each inserted after the previous ones."""
     nodes, constants = added(count)
     nodes += [wire.node("SequenceEmpty", [], ["empty"])]
     nodes += [wire.node("SequenceInsert", [f"s{i - 1}" if i else "empty", f"b{i}"], [f"s{i}"]) for i in range(count)]
@@ -106,7 +106,7 @@ def inserted(file, count):
 
 
 def ports(file, count):
-    """As many inputs, and as many outputs."""
+    """Many inputs and many outputs."""
     names = [[f"{side}{i}" for i in range(count)] for side in "xy"]
     graph = wire.graph([wire.node("Sin", [x], [y]) for x, y in zip(*names)],
                        *([wire.value_info(name, wire.FLOAT, [4]) for name in side] for side in names))
@@ -114,20 +114,20 @@ def ports(file, count):
 
 
 def split(file, count):
-    """One operation of as many results."""
+    """One operation with many results."""
     nodes = [wire.node("Split", ["a"], [f"b{i}" for i in range(count)], axis=0)]
     nodes += [wire.node("Exp", [f"b{i}"], [f"d{i}"]) for i in range(count)]
     write(file, [*nodes, concat([f"d{i}" for i in range(count)])], ["y"], [count, 4])
 
 
 def split_and_joined(file, count):
-    """The same, and they go again."""
+    """The same, followed by a concatenation, both of which are removed."""
     parts = [f"b{i}" for i in range(count)]
     write(file, [wire.node("Split", ["a"], parts, axis=0), concat(parts)], ["y"], [count, 4])
 
 
 def transposed_users(file, count):
-    """Users of one value, each of which may work in another order of its dimensions."""
+    """Many users of one value, each of which accepts another order of its dimensions."""
     nodes = [wire.node("Transpose", ["a"], ["t"], perm=[1, 0])]
     for i in range(count):
         nodes.append(wire.node("Add", ["t", f"c{i}"], [f"b{i}"]))
@@ -136,7 +136,7 @@ def transposed_users(file, count):
 
 
 def loops(file, count):
-    """Each goes on with what the one before it made."""
+    """Each loop continues with the result of the previous one."""
     body = wire.graph([wire.node("Identity", ["go"], ["on"]), wire.node("Sin", ["v"], ["w"])],
                       [wire.value_info("i", wire.INT64, []), wire.value_info("go", wire.BOOL, []), wire.value_info("v", wire.FLOAT, [4])],
                       [wire.value_info("on", wire.BOOL, []), wire.value_info("w", wire.FLOAT, [4])], name="body")
@@ -146,7 +146,7 @@ def loops(file, count):
 
 
 def open_sizes(file, count):
-    """As many sizes that are not known, five of an input."""
+    """Many unknown sizes, five in each input."""
     inputs = range(count // 5)
     graph = wire.graph([wire.node("Sin", [f"x{i}"], [f"y{i}"]) for i in inputs],
                        [wire.value_info(f"x{i}", wire.FLOAT, [f"n{i}_{d}" for d in range(5)]) for i in inputs],
@@ -155,7 +155,7 @@ def open_sizes(file, count):
 
 
 def computed_shapes(file, count):
-    """As many sizes that only a run knows."""
+    """Many sizes that are only known at run time."""
     nodes = [wire.node("Cast", ["a"], ["s"], to=wire.INT64)]
     nodes += [wire.node("Add", ["a", f"c{i}"], [f"b{i}"]) for i in range(count)]
     nodes += [wire.node("Reshape", [f"b{i}", "s"], [f"d{i}"]) for i in range(count)]
@@ -164,12 +164,13 @@ def computed_shapes(file, count):
     write(file, nodes, ["y"], [4], added(count)[1])
 
 
-# From these sizes on a model does not fit the caches of a processor: below them time grows by a step that is no square.
+# Models of these sizes exceed the processor caches; below them, time increases in steps that are
+# not quadratic.
 MODELS = {users: 5000, equal_users: 10000, wide_users: 10000, chained_concats: 4000, dynamic_operations: 4000, outputs: 4000,
           wide_concat: 8000, results_of_if: 5000, inserted: 2000, ports: 2000, split: 1000, transposed_users: 1000, loops: 400,
           open_sizes: 2000, computed_shapes: 2000, split_and_joined: 4000}
 
-ALSO = {ports: ["run", "inspect", "verify", "diff"]}  # what is timed beside compiling
+ALSO = {ports: ["run", "inspect", "verify", "diff"]}  # commands timed in addition to compile
 
 
 def seconds(command, file, package):

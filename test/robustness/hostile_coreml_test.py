@@ -1,9 +1,9 @@
-"""Core ML files that nobody should trust: packages, compiled bundles, bare models and weight files that are damaged,
-contradictory, greedy or of another kind.
+"""Untrusted Core ML files: packages, compiled bundles, bare models and weight files that are damaged, contradictory, excessively
+large or of another kind.
 
-Each one goes through every command that reads it, and ends with exit code 1 and an error that has a place and a way on,
-within a second of computing, with bounded memory, and without any output. With an argument, only cases whose name
-contains it run, and each is printed.
+Each one goes through every command that reads it. The command ends with exit code 1 and an error with a location and a remedy, within
+a second of CPU time, with bounded memory, and without any output. With an argument, only cases whose name contains it run, and
+each is printed.
 """
 import io
 import os
@@ -39,13 +39,13 @@ def relu(x, y, value_type=Y):
 
 
 def of(*operations, outputs=("y",), about=ABOUT, inputs=(("x", X),), **options):
-    """A model of these operations, with the weight "w" before them."""
+    """Returns a model of these operations, preceded by the weight "w"."""
     body = block([const("w", W, blob(W)), *operations], outputs)
     return model(about, program({"main": function(body, inputs, **options)}))
 
 
 def weighing(value_type, value):
-    """A model whose weight is declared so."""
+    """Returns a model whose weight has this declaration."""
     return model(ABOUT, program({"main": function(block([const("w", value_type, value), matmul()], ["y"]), [("x", X)])}))
 
 
@@ -74,7 +74,7 @@ def nested_values(depth):
 
 
 def weights():
-    """{name: what weights/weight.bin holds}, None: there is none."""
+    """Returns {name: contents of weights/weight.bin}; None if the file is absent."""
     at = lambda **options: weight_file(record(DATA, **options))  # noqa: E731
     return {
         "no weight file": None, "empty weight file": b"", "weight file of a header": weight_file(b""),
@@ -92,7 +92,7 @@ def weights():
 
 
 def models():
-    """{name: bytes of model.mlmodel}, with a good weight file beside it."""
+    """Returns {name: bytes of model.mlmodel}, with a valid weight file beside it."""
     unknown = {
         "Model": HEALTHY + field(99, 1), "ModelDescription": model(ABOUT + field(99, "new"), b""),
         "Metadata": model(ABOUT + field(100, field(99, 1)), b""),
@@ -244,7 +244,7 @@ def manifests():
 
 
 def bundles(whole):
-    """{name: {file: bytes or None}} of what differs from the healthy bundle."""
+    """Returns {name: {file: bytes or None}} with the differences from the valid bundle."""
     data, text = (whole / "coremldata.bin").read_bytes(), (whole / "model.mil").read_text()
     line = next(t for t in text.splitlines() if "matmul" in t)
     cases = {f"coremldata.bin cut to {n}": {"coremldata.bin": data[:n]} for n in range(len(data))
@@ -304,7 +304,7 @@ def archive(*names):
 
 
 def others():
-    """{file name: (bytes, what the error says)} of other tools' models, which are recognised."""
+    """Returns {file name: (bytes, expected error)} for models of other tools, which are recognised."""
     return {
         "script.pt": (archive("m/data.pkl", "m/code/m.py", "m/constants.pkl"), "torch.jit.load"),
         "weights.pth": (archive("m/data.pkl", "m/data/0"), "a PyTorch checkpoint"),
@@ -327,7 +327,7 @@ def others():
 
 
 def surroundings(folder, path):
-    """What hostile names lead to: a file outside, links to it, a loop, a pipe, a device."""
+    """Creates the targets of hostile names: a file outside, links to it, a loop, a pipe, a device."""
     (path / "up").symlink_to(folder)
     (path / "loop").symlink_to(path / "loop")
     os.mkfifo(path / "pipe")
@@ -337,7 +337,7 @@ def surroundings(folder, path):
 
 
 def folders():
-    """{name: function(path)} of folders in which something else stands where a file should."""
+    """Returns {name: function(path)} for folders with something else in place of a file."""
     def package(path, part, make):
         coreml.write_package(path, HEALTHY, WEIGHTS)
         (path / part).unlink()
@@ -357,7 +357,7 @@ def folders():
 
 
 def prepare(folder):
-    """[(name, path of the hostile file)], and paths of a healthy package and bundle."""
+    """Returns [(name, path of the hostile file)], and paths of a valid package and bundle."""
     (folder / "outside.bin").write_bytes(WEIGHTS)
     healthy = coreml.write_package(folder / "healthy.mlpackage", HEALTHY, WEIGHTS)
     bundle = folder / "healthy.mlmodelc"
@@ -395,8 +395,9 @@ def prepare(folder):
 
 
 COMMANDS = ("inspect", "run", "precompile", "diff", "opt", "verify", "compile")
-# Cases that a command may take: links are the business of who made them (caches of downloads consist of links), a size
-# that nobody can compute is still a valid program, and text is inspected without its weights.
+# Cases that a command may accept: links are the responsibility of their creator (download caches
+# consist of links), a program with a size that cannot be computed is still valid, and text is
+# inspected without its weights.
 ACCEPTED = {"weights in a link out": None, "weights through a link out": None, "path through a link": None, "huge fill": None,
             "blocks 20 deep": None, "no weights": "inspect"}
 

@@ -1,5 +1,5 @@
-"""Programs that ask operators for what they cannot do: indices outside, sizes that overflow or that no memory holds, parameters
-that do not fit. Each is refused, when it is read or when it runs; what is only odd may run, but must not crash.
+"""Programs with invalid operands: indices out of range, sizes that overflow or exceed memory, inconsistent parameters. Each is
+rejected when it is read or when it runs; merely unusual programs may run, but must not crash.
 """
 import pathlib
 import sys
@@ -9,7 +9,7 @@ import numpy as np
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import hostile_test  # noqa: E402
 
-# Bodies in MIL text. The integers are given: made-up ones would be what the operators can take.
+# Bodies in MIL text. The integers are given, because generated integers would be valid operands.
 HEAD = "func main<%s>(tensor<fp32, [2, 4]> x, tensor<int32, [3]> i, tensor<int32, [1]> n) {\n%s;\n} -> (y);\n"
 
 REFUSED = [

@@ -1,8 +1,8 @@
-"""Safetensors files and Hugging Face folders that nobody should trust: damaged, contradictory, greedy.
+"""Untrusted safetensors files and Hugging Face folders: damaged, contradictory or excessively large.
 
-Each one goes through every command that reads it, and ends with exit code 1 and an error that has a place and a way on,
-within a second of computing, with bounded memory, and without any output. With an argument, only cases whose name
-contains it run, and each is printed.
+Each one goes through every command that reads it. The command ends with exit code 1 and an error with a location and a remedy, within
+a second of CPU time, with bounded memory, and without any output. With an argument, only cases whose name contains it run, and
+each is printed.
 """
 import json
 import os
@@ -21,7 +21,7 @@ import safetensors_file as safetensors  # noqa: E402
 CONFIG = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "quantization": {"group_size": 32, "bits": 4}}
 MLX = {"m.weight": np.zeros((2, 4), "<u4"), "m.scales": np.ones((2, 1), "<f2"), "m.biases": np.ones((2, 1), "<f2")}
 HEALTHY = safetensors.of({"a": np.arange(6, dtype="<f4").reshape(2, 3), "b": np.ones(5, "<f2"), **MLX}, {"format": "pt"})
-HUGE = 15 << 20  # just what is read at all
+HUGE = 15 << 20  # the size limit of the reader
 
 
 def header(text, data=b"", **options):
@@ -37,12 +37,12 @@ def tensor(data=8, **parts):
 
 
 def filled(begin, piece, end):
-    """Header text of as many pieces as there is room for."""
+    """Returns header text of as many pieces as fit."""
     return begin + piece * ((HUGE - len(begin) - len(end)) // len(piece)) + end
 
 
 def weights():
-    """{name: bytes of model.safetensors}, with a good config.json beside it."""
+    """Returns {name: bytes of model.safetensors}, with a valid config.json beside it."""
     many = b",".join(b'"%d":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}' % i for i in range(250_000))
     texts = b",".join(b'"%d":""' % i for i in range(1_000_000))
     return {
@@ -85,7 +85,7 @@ def weights():
 
 
 def configs():
-    """{name: text of config.json}, with good weights beside it."""
+    """Returns {name: text of config.json}, with valid weights beside it."""
     return {
         "no JSON": "{", "no text": "", "a list": "[]", "not UTF-8": b"\xff\xfe{}", "cut": '{"a": "b',
         "deep": "[" * 20_000_000, "deep objects": '{"a":' * 4_000_000, "a name twice": '{"a": 1, "a": 2}',
@@ -96,7 +96,7 @@ def configs():
 
 
 def indices():
-    """{name: text of model.safetensors.index.json}; a.safetensors has a tensor a."""
+    """Returns {name: text of model.safetensors.index.json}; a.safetensors has a tensor a."""
     maps = {"a folder above": {"a": "../a.safetensors"}, "the root": {"a": "/etc/passwd"}, "no file": {"a": "b.safetensors"},
             "a number": {"a": 1}, "a folder": {"a": ".."}, "no name": {"a": ""}, "another tensor": {"b": "a.safetensors"},
             "a pipe": {"a": "pipe"}, "a device": {"a": "zero"}, "a loop": {"a": "loop"}, "a folder of that name": {"a": "sub"}}
@@ -137,7 +137,7 @@ def commands(folder):
             output += 1
             more = ["-o", folder / f"out{output}.mlpackage"] if command == "compile" else []
             yield f"{name}: {command}", True, [command, path, *more, "--json"]
-    for name, path in found:  # the same bytes as a file of their own, if they are what they should be
+    for name, path in found:  # the same bytes as a separate file, where applicable
         if name.startswith("weights") and (path / "model.safetensors").read_bytes()[8:9] == b"{":
             yield f"{name}: a file", True, ["inspect", path / "model.safetensors", "--json"]
 

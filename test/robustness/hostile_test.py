@@ -1,7 +1,8 @@
-"""Files that nobody should trust: damaged, contradictory or greedy models, external data, tensors and packages.
+"""Untrusted files: damaged, contradictory or excessively large models, external data, tensors and packages.
 
-Each one ends with exit code 1 and a known error (random damage may also go unnoticed), with bounded memory
-and work: CPU_SECONDS is what no file here comes near, whatever the machine. With an argument, only cases whose name contains it run, and each is printed.
+Each one ends with exit code 1 and a known error (random damage may also go undetected), with bounded memory and work: CPU_SECONDS is
+far above the time that any file here takes on any machine. With an argument, only cases whose name contains it run, and each is
+printed.
 """
 import os
 import pathlib
@@ -29,14 +30,14 @@ def ints(name, values):
 
 
 def one(nodes, initializers=(), shape=(1, 4, 8, 8), outputs=("y",), **options):
-    """A model of input x, float[shape], and float outputs of any shape."""
+    """Returns a model with input x, float[shape], and float outputs of any shape."""
     nodes = nodes if isinstance(nodes, list) else [nodes]
     return model(graph(nodes, [value_info("x", FLOAT, shape)], [value_info(n, FLOAT, None) for n in outputs],
                        initializers), **options)
 
 
 def healthy():
-    """What the damaged ones were: weights above and below the size from which they stay in the file."""
+    """The valid originals of the damaged models: weights above and below the size from which they stay in the file."""
     w = tensor("w", FLOAT, [64, 4, 3, 3], struct.pack("<2304f", *[i / 2304 for i in range(2304)]))
     b = tensor("b", FLOAT, [64], struct.pack("<64f", *range(64)))
     return one([node("Conv", ["x", "w", "b"], ["c"], pads=[1, 1, 1, 1]), node("Relu", ["c"], ["r"]),
@@ -44,7 +45,7 @@ def healthy():
 
 
 def nested_if(depth, wide):
-    """If inside If, in one branch, or in both: then its size grows with 2^depth."""
+    """If nested in If, in one branch or in both; then its size grows with 2^depth."""
     leaf = body = graph([node("Relu", ["x"], ["t"])], [], [value_info("t", FLOAT, None)])
     for _ in range(depth):
         body = graph([node("If", ["c"], ["t"], then_branch=(body,), else_branch=(body if wide else leaf,))], [],
@@ -81,14 +82,14 @@ def initializer(dtype, dims, raw=None, extra=b""):
 
 
 def operator(op, *constants, shape=(1, 4, 8, 8), opset=13, outputs=("y",), **attributes):
-    """x and constants c0, c1 ... (lists of int64, or bytes of a whole tensor named so) into one operator."""
+    """Passes x and constants c0, c1 ... (lists of int64, or bytes of a whole tensor with that name) to one operator."""
     made = [c if isinstance(c, bytes) else ints(f"c{i}", c) for i, c in enumerate(constants)]
     return one(node(op, ["x", *[f"c{i}" for i in range(len(made))]], list(outputs), **attributes), made, shape, outputs,
                opset=opset)
 
 
 def hostile_models():
-    """{name: bytes}; every one must be refused."""
+    """Returns {name: bytes}; every model must be rejected."""
     w = tensor("c0", FLOAT, [4, 4, 3, 3], bytes(4 * 144))
     relu = node("Relu", ["x"], ["y"])
     x, y = value_info("x", FLOAT, [1, 4]), value_info("y", FLOAT, None)
@@ -225,7 +226,7 @@ def hostile_models():
 
 
 def odd_models():
-    """{name: bytes} of models that may compile, but must not crash, hang or grow."""
+    """Returns {name: bytes} of models that may compile, but must not crash, hang or grow."""
     name = "n/\n\t\x01\u2028" + "x" * 100000
     data = healthy()
     cases = {
@@ -251,7 +252,7 @@ def odd_models():
     generator = random.Random(7)
     for i in range(FLIPS):
         damaged = bytearray(data)
-        # The weights are most of the bytes: half of the flips go to the structure around them.
+        # Weights make up most of the bytes, so half of the flips target the structure around them.
         at = generator.randrange(len(data)) if i % 2 else generator.choice(
             [generator.randrange(200), len(data) - 1 - generator.randrange(500)])
         damaged[at] ^= 1 << generator.randrange(8)
@@ -263,7 +264,7 @@ def odd_models():
 
 
 def prepare_folder(folder):
-    """The surroundings of external data: a file outside, links to it, a pipe, one that is too short."""
+    """Creates the surroundings of external data: a file outside, links to it, a pipe, a file that is too short."""
     models = folder / "models"
     (models / "inside").mkdir(parents=True)
     (folder / "outside.bin").write_bytes(bytes(1 << 16))
@@ -297,7 +298,7 @@ def damaged_tensors():
 
 
 def commands(folder):
-    """[(name, must it be refused, arguments)]."""
+    """Returns [(name, whether it must be rejected, arguments)]."""
     models = prepare_folder(folder)
     found = []
     for strict, cases in ((True, hostile_models()), (False, odd_models())):
@@ -338,7 +339,7 @@ def commands(folder):
 
 
 def without_way_on(result):
-    """The first error that has no place, or neither an expectation nor help."""
+    """Returns the first error without a location, or with neither an expectation nor help."""
     for error in result.errors:
         if not error["location"] or not any(note.startswith(("expected: ", "help: ")) for note in error["notes"]):
             return error
@@ -346,8 +347,8 @@ def without_way_on(result):
 
 
 def main(title, make_commands, helpful=False):
-    """Runs [(name, must it be refused, arguments[, text of the error])] of a folder. `helpful`: every error must have a
-    place and a way on."""
+    """Runs [(name, whether it must be rejected, arguments[, text of the error])] of a folder. `helpful`: every error must have a
+    location and a remedy."""
     wanted = sys.argv[1] if len(sys.argv) > 1 else ""
     with tempfile.TemporaryDirectory(prefix="mlc-") as scratch:
         cases = [case for case in make_commands(pathlib.Path(scratch)) if wanted in case[0]]
@@ -362,7 +363,7 @@ def main(title, make_commands, helpful=False):
             verdict = driver.verdict(result)
             refused += verdict == "refused"
             wrong = []
-            different = not strict and result.code == 3  # what diff and verify say of an accepted one
+            different = not strict and result.code == 3  # differences reported by diff and verify for an accepted file
             if verdict not in (("refused",) if strict else ("refused", "ok")) and not different:
                 wrong.append("was accepted" if verdict == "ok" else driver.ending(result))
             elif helpful and without_way_on(result):

@@ -1,7 +1,8 @@
-"""Signals, a full disk, a file-size limit and sources that are cut short, at many moments of writing: what is at the output is
-the old one or the new one, whole, and nothing hidden stays beside it, at once and not only after the next run.
+"""Signals, a full disk, a file-size limit and truncated sources, at many points during writing: the output is either the complete
+old one or the complete new one, and no hidden files remain beside it, even before the next run.
 
-Each case waits until so many bytes are staged and acts then. MLC_INTERRUPTS moments for each command and signal (default 3).
+Each case waits until a number of bytes is staged and then acts. MLC_INTERRUPTS is the number of points for each command and signal
+(default 3).
 """
 import contextlib
 import os
@@ -30,9 +31,9 @@ skipped = []
 
 
 def staged(folder):
-    """Bytes in the hidden folders of the tool; None where there is none."""
+    """Returns the number of bytes in the tool's hidden folders; None if there are no folders."""
     size = None
-    with contextlib.suppress(OSError):  # they come and go
+    with contextlib.suppress(OSError):  # files may appear and disappear
         for hidden in [path for path in folder.iterdir() if path.name.startswith(".") and ".mlc-" in path.name]:
             size = size or 0
             for path in hidden.rglob("*"):
@@ -50,7 +51,7 @@ def big_output(path):
 
 
 class Folder(type(pathlib.Path())):
-    """The commands that write much, each with what it writes. `out` holds nothing else."""
+    """Commands with large outputs, each with its output path. `out` holds nothing else."""
 
     def prepare(self):
         (self / "out").mkdir()
@@ -74,7 +75,7 @@ def start(folder, command, **options):
 
 
 def act_while_writing(folder, command, least, action, **options):
-    """Calls action(process) as soon as `least` bytes are staged. (exit code, what it said, whether it was in time)"""
+    """Calls action(process) as soon as `least` bytes are staged. Returns (exit code, output, whether it was in time)."""
     process = start(folder, command, **options)
     late = time.monotonic() + SECONDS
     while process.poll() is None and time.monotonic() < late:
@@ -93,7 +94,7 @@ def act_while_writing(folder, command, least, action, **options):
 
 
 def whole(folder, command, before, expected):
-    """What is wrong with what is in `out` now; whether it is the new one."""
+    """Returns what is wrong with the contents of `out`, and whether they are the new ones."""
     after = tree(folder / "out")
     if after == before:
         return "", False
@@ -108,13 +109,13 @@ def test_signals_while_writing(folder):
     commands, generator = folder.prepare(), random.Random(7)
     hits = {}
     for name, command in commands.items():
-        subprocess.run(["rm", "-rf", folder / "out"], check=True)  # what the command before may have left
+        subprocess.run(["rm", "-rf", folder / "out"], check=True)  # leftovers of the previous command
         (folder / "out").mkdir()
         expect(run(*command, folder=folder, timeout=SECONDS), 0)
         expected = {k: v for k, v in tree(folder / "out").items() if not k.endswith("manifest.json")}
         for number in range(len(SIGNALS) * MOMENTS):
             sent = SIGNALS[number % len(SIGNALS)]
-            if number % 2:  # sometimes over an old one
+            if number % 2:  # sometimes over an existing output
                 before = tree(folder / "out")
             else:
                 subprocess.run(["rm", "-rf", folder / "out"], check=True)
@@ -132,7 +133,7 @@ def test_signals_while_writing(folder):
 
 
 def test_signals_before_and_after_writing(folder):
-    """At any time at all, also before the handlers are there."""
+    """Signals at any time, including before the handlers are installed."""
     (folder / "m.mil").write_text("func main<ios16>(tensor<fp32, [4]> x) {\n  y = relu(x = x);\n} -> (y);\n")
     generator = random.Random(8)
     (folder / "out").mkdir()
@@ -160,7 +161,7 @@ def test_a_file_size_limit(folder):
 
     for name, command in folder.prepare().items():
         if name == "opt to text":
-            command = [*command[:-2]]  # all passes print as much
+            command = [*command[:-2]]  # all passes print equally much
         process = start(folder, command, preexec_fn=limit)
         said, code = "".join(process.communicate(timeout=SECONDS)), process.returncode
         left = tree(folder / "out")
@@ -200,7 +201,7 @@ def test_a_full_disk(folder):
 
 
 def read_in_parts():
-    """Where so few addresses are left, the sources are not mapped."""
+    """With so little address space, the sources are not mapped."""
     resource.setrlimit(resource.RLIMIT_AS, (3 * MEGABYTES * 1000000,) * 2)
 
 
@@ -221,7 +222,7 @@ def test_a_source_that_is_cut_short(folder):
 
 
 def test_a_source_that_is_written_to(folder):
-    """The same size, other bytes: mapped pages change under us."""
+    """The same size with other bytes: mapped pages change during the run."""
     command = folder.prepare()["compile"]
     path = folder / "m.onnx.data"
 
@@ -235,7 +236,7 @@ def test_a_source_that_is_written_to(folder):
 
 
 def test_cut_short_while_it_is_run(folder):
-    """No staging to wait for: at random times."""
+    """There is no staging to wait for, so the times are random."""
     folder.prepare()
     path, generator, hits = folder / "m.onnx.data", random.Random(9), 0
     kept = path.read_bytes()

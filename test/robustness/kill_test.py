@@ -1,9 +1,8 @@
-"""kill -9 at random moments of compiling: what is at the output path is always a whole package, a previous one is never
-lost, and staging folders of killed processes disappear at the next compile.
+"""kill -9 at random times during compilation: the output path always holds a complete package, a previous package is never lost,
+and staging folders of killed processes disappear at the next compile.
 
-Compiles two generated models of 200 MB alternately to one path, every fourth time with nothing there before. A kill
-counts as "while writing" when the output path still was as before and the staging folder held bytes. 20 kills, or as
-many as MLC_KILLS says.
+Compiles two generated models of 200 MB alternately to one path, every fourth time without an existing package. A kill counts as "while
+writing" if the output path is unchanged and the staging folder holds bytes. Kills 20 times, or MLC_KILLS.
 """
 import os
 import pathlib
@@ -27,7 +26,7 @@ def arguments(model, package):
 
 
 def same(a, b):
-    """Whether two folders hold the same files with the same bytes."""
+    """Returns whether two folders hold the same files with the same bytes."""
     return subprocess.run(["diff", "-rq", a, b], capture_output=True).returncode == 0
 
 
@@ -45,7 +44,7 @@ class Trial:
         self.output = folder / "out" / "model.mlpackage"
         self.output.parent.mkdir()
         self.models = [folder / "a.onnx", folder / "b.onnx"]
-        self.whole = [folder / "a.mlpackage", folder / "b.mlpackage"]  # what each model becomes, made in peace
+        self.whole = [folder / "a.mlpackage", folder / "b.mlpackage"]  # packages compiled without interruption
         self.slowest = 0
         for seed, (model, package) in enumerate(zip(self.models, self.whole)):
             big_model.write(model, MEGABYTES, seed=seed)
@@ -75,18 +74,19 @@ class Trial:
             return "writing", f"stale folders stay: {left}"
         if after == fresh and before != fresh:
             return "after", ""
-        # The same model twice in a row at the output cannot be told apart by its bytes: not counted as writing.
+        # If the output holds the same model twice in a row, its bytes do not show whether it was
+        # written, so this does not count.
         written = before != fresh and any(bytes_in(folder) for folder in left)
         return ("writing" if written else "before"), ""
 
     def there(self):
-        """0 or 1: the package of that model; None: nothing; "broken"."""
+        """Returns 0 or 1 for the package of that model, None for nothing, or "broken"."""
         if not self.output.exists():
             return None
         return next((i for i, package in enumerate(self.whole) if same(package, self.output)), "broken")
 
     def stale_disappear(self):
-        """A compile that ends in peace leaves nothing but its package."""
+        """An uninterrupted compile leaves nothing but its package."""
         result = driver.run(*arguments(self.models[0], self.output), timeout=300)
         if result.code != 0 or self.there() != 0:
             return f"the compile after the kills: {driver.ending(result)}, output {self.there()}"
@@ -98,7 +98,7 @@ def main():
     kills = int(os.environ.get("MLC_KILLS", "20"))
     seed = int.from_bytes(os.urandom(4), "little")
     counts, failures = {"before": 0, "writing": 0, "after": 0}, []
-    # On the disk of the build: /tmp may be memory.
+    # On the disk of the build folder, because /tmp may be in memory.
     with tempfile.TemporaryDirectory(prefix="kill-", dir=driver.BUILD) as scratch:
         trial = Trial(pathlib.Path(scratch), seed)
         for number in range(kills):

@@ -1,9 +1,9 @@
-"""Compiling holds no weights: the peak memory of 200 MB of weights is little more than that of 20 MB; measuring in fp16 runs the
-model, and holds them once. Running holds them as they
-are: fp16 or blocks of int4, for one vector and for many, take no more than 1.2 times their bytes above what a run of one layer
-takes. A model of twice the memory, or of twice the addresses, that there may be compiles, to the same bytes.
+"""Compiling does not hold weights: the peak memory for 200 MB of weights is little more than for 20 MB; measuring in fp16 runs the
+model and holds its weights once. Running holds weights in their stored form: fp16 or blocks of int4 take at most 1.2 times their
+bytes, for one vector and for many, in addition to a run of one layer. A model of twice the available memory or address space
+compiles to the same bytes.
 
-MLC_LIMITED_MEGABYTES: the size of the models that are compiled under a limit of addresses (default 300).
+MLC_LIMITED_MEGABYTES: the size of the models that are compiled with limited address space (default 300).
 """
 import json
 import os
@@ -38,13 +38,13 @@ def compiles_within(folder, megabytes, data):
 
 
 def few_addresses(folder):
-    """Half as many (ulimit -v) as the model has bytes: what compiles, reads and writes packages does the same as without a limit,
-    but for measuring, which runs the model and says so where it could not. Then ever fewer."""
+    """With an address space (ulimit -v) of half the size of the model, commands that compile, read and write packages behave as
+    without a limit, except for measuring, which runs the model and reports if it could not. Then with ever smaller limits."""
     limit = LIMITED * 500_000
     (folder / "out").mkdir()
 
     def both(*command, outputs=(), code=0):
-        """Without a limit and with it: the same answer and the same files."""
+        """Runs without a limit and with it: the same answer and the same files."""
         seen = []
         for addresses in (None, limit):
             result = driver.run(*command, folder=folder, address_space=addresses, timeout=300)
@@ -66,7 +66,7 @@ def few_addresses(folder):
     both("opt", "m.mlpackage", "-o", "out/o.mlpackage", outputs=["out/o.mlpackage"])
     both("precompile", "m.mlpackage", "-o", "out/p.mlmodelc", outputs=["out/p.mlmodelc"])
 
-    # What executes it needs all of its weights.
+    # The engine needs all weights in memory.
     driver.expect(driver.run("run", "m.mlpackage", folder=folder, address_space=limit, timeout=300), 1, "error[resource-limit]", "ulimit -v")
 
     shutil.rmtree(folder / "m.mlpackage")
@@ -75,7 +75,7 @@ def few_addresses(folder):
 
 
 def not_measured(folder, model, limit):
-    """The default and mixed precision run the model. Where there is no memory for it, the default leaves it as it is and says so."""
+    """The default and mixed precision run the model. Without enough memory, the default skips that and reports it."""
     for precision in ("fp16", "mixed"):
         result = driver.run("compile", model, "-o", "out/m.mlpackage", "--precision", precision, folder=folder, address_space=limit,
                             timeout=300)
@@ -86,12 +86,12 @@ def not_measured(folder, model, limit):
 
 
 def ever_fewer(folder, command, kind, sizes):
-    """Under limits of so many MB: it works, or is refused by an error that names the limit, and leaves nothing."""
+    """Under limits of so many MB, a command succeeds, or fails with an error that names the limit and leaves nothing behind."""
     first = {}
     for megabytes in sizes:
         limit = {kind: megabytes * 1_000_000}
         if driver.run("--version", **limit).code != 0:
-            continue  # not even its libraries are loaded
+            continue  # even its libraries cannot be loaded
         result = driver.run(*command, "--json", folder=folder, timeout=300, **limit)
         ended = driver.verdict(result)
         assert ended in ("ok", "refused"), f"{command} in {megabytes} MB, {kind}: {driver.ending(result)}"
@@ -105,7 +105,7 @@ def ever_fewer(folder, command, kind, sizes):
 
 
 def runs_or_says_so(folder):
-    """Libraries that it runs on do not survive it where there is no memory: that is found out before."""
+    """The libraries cannot recover from a lack of memory, so it is detected in advance."""
     (folder / "out").mkdir()
     big_model.write(folder / "m.onnx", 40)
     for kind, sizes in (("address_space", range(80, 260, 6)), ("data", range(16, 136, 6))):
@@ -141,7 +141,7 @@ def main():
         for kind, megabytes in (("fp16", 200), ("int4", 80)):
             for batch in (1, 16):
                 failed |= not runs_as_it_is(pathlib.Path(path), kind, batch, megabytes)
-    # What these hold themselves would hide the peaks of others (driver.Result).
+    # Memory held by this process would hide the peaks of its children (driver.Result).
     with tempfile.TemporaryDirectory(prefix="mlc-") as path:
         few_addresses(pathlib.Path(path))
     with tempfile.TemporaryDirectory(prefix="mlc-") as path:

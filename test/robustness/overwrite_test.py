@@ -1,5 +1,5 @@
-"""What a run reads it does not write, and what mlc did not make it replaces with --force only: refused before anything is
-written, by an error that names what is in the way.
+"""A command never overwrites its inputs, and overwrites files of other tools only with --force: otherwise it is rejected before
+anything is written, by an error that names the obstacle.
 """
 import hashlib
 import json
@@ -53,7 +53,7 @@ def samples(folder, **arrays):
 
 
 def tree(folder):
-    """Everything below a folder: names, kinds and bytes."""
+    """Returns everything below a folder: names, kinds and bytes."""
     found = {}
     for path in sorted(folder.rglob("*")):
         name = str(path.relative_to(folder))
@@ -145,9 +145,9 @@ def test_outputs_over_inputs(folder):
     (folder / "E" / "y.npy").symlink_to("../D/y.npy")
     refused(folder, "run", "a.onnx", "--input", "x=D/y.npy", "--output-dir", "E", says=['"E/y.npy" cannot', 'it is the input "D/y.npy"'])
     np.save(folder / "x.npy", np.ones((1, 8), "f4"))
-    expect(run("run", "a.onnx", "--input", "x=x.npy", "--output-dir", "E", folder=folder), 0)  # the link leads to it
+    expect(run("run", "a.onnx", "--input", "x=x.npy", "--output-dir", "E", folder=folder), 0)  # the link points to it
     assert (folder / "E" / "y.npy").is_symlink() and np.load(inputs / "y.npy").shape == (1, 4)
-    expect(run("run", "a.onnx", "--input", "x=x.npy", "--output-dir", ".", folder=folder), 0)  # beside it, as always
+    expect(run("run", "a.onnx", "--input", "x=x.npy", "--output-dir", ".", folder=folder), 0)  # beside it, as usual
 
 
 def test_a_parity_bundle_over_its_source(folder):
@@ -190,7 +190,7 @@ def test_build_in_the_folder_of_its_source(folder):
 
 
 def foreign(folder, name="foreign.mlpackage"):
-    """A package that says nothing of mlc."""
+    """Returns a package without any sign of mlc."""
     path = package(folder / name, "--no-manifest")
     model = path / "Data" / "com.apple.CoreML" / "model.mlmodel"
     assert b"mlc-version" in model.read_bytes()
@@ -204,7 +204,7 @@ def test_packages_of_others(folder):
     for command in (["compile", "a.onnx", "-o", path], ["opt", ours, "-o", path]):
         refused(folder, *command, id="file-exists", says=["foreign.mlpackage", "no package that mlc made", "--force"])
     expect(run("compile", "a.onnx", "-o", path, "--force", "--precision", "fp32", folder=folder), 0)
-    expect(run("compile", "a.onnx", "-o", path, "--precision", "fp32", folder=folder), 0)  # now it is ours
+    expect(run("compile", "a.onnx", "-o", path, "--precision", "fp32", folder=folder), 0)  # now it was written by mlc
 
 
 def test_packages_of_ours(folder):
@@ -242,10 +242,10 @@ def test_folders_that_are_no_packages(folder):
 def test_bundles_of_others(folder):
     a = package(folder / "a.mlpackage", "--no-manifest")
     expect(run("precompile", a, "-o", "own.mlmodelc", folder=folder), 0)
-    expect(run("compile", "a.onnx", "-o", "own.mlmodelc", folder=folder), 0)  # its own is replaced
+    expect(run("compile", "a.onnx", "-o", "own.mlmodelc", folder=folder), 0)  # its own output is replaced
     shutil.copytree(folder / "own.mlmodelc", folder / "theirs.mlmodelc")
     with open(folder / "theirs.mlmodelc" / "analytics" / "coremldata.bin", "ab") as file:
-        file.write(bytes(8))  # the section that only Core ML's compiler knows to write
+        file.write(bytes(8))  # a section that only Core ML's compiler writes
     shutil.copytree(folder / "own.mlmodelc", folder / "more.mlmodelc")
     (folder / "more.mlmodelc" / "precious.txt").write_text("keep")
     (folder / "none.mlmodelc").mkdir()
@@ -320,12 +320,12 @@ def test_dangling_links_are_followed(folder):
 
 
 def special_files(folder):
-    """Everything that is no file to read from."""
+    """Everything that is not a readable file."""
     os.mkfifo(folder / "pipe")
     (folder / "link").symlink_to("pipe")
     (folder / "folder").mkdir()
     here = os.getcwd()
-    os.chdir(folder)  # names of sockets are short
+    os.chdir(folder)  # socket paths must be short
     socket.socket(socket.AF_UNIX).bind("socket")
     os.chdir(here)
     return ["pipe", "link", "folder", "socket", "/dev/zero", "/dev/null"]
@@ -344,7 +344,7 @@ def test_what_is_no_file_is_not_read(folder):
         commands = [["compile", "m.onnx", "-o", "p.mlpackage", "--labels", name], ["build", name],
                     ["verify", "m.onnx", "a.mlpackage", "--budget", name], ["verify", "m.onnx", "a.mlpackage", "--result", name],
                     ["run", "m.onnx", "--input", f"x={name}"], ["compile", "m.onnx", "-o", "p.mlpackage", "--const", f"x={name}"]]
-        if name != "folder":  # a model can be one
+        if name != "folder":  # a model may be a folder
             commands += [["build", "source.json"], ["run", name], ["compile", name, "-o", "p.mlpackage"], ["inspect", name], ["opt", name],
                          ["verify", "m.onnx", "a.mlpackage", "--reference", name], ["diff", "a.mlpackage", name]]
         for command in commands:

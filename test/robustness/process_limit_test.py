@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""As many predictions at once as there are no threads for: an error says so, and no crash."""
+"""More concurrent predictions than available threads: an error reports it, without a crash."""
 import os
 import pathlib
 import resource
@@ -11,8 +11,8 @@ import driver
 import onnx_wire as wire
 from driver import MLC, SKIPPED, run_tests
 
-ROOM = 100  # threads beside those that the user has already
-NOBODY = 54321  # who has no processes yet; limits do not hold root
+ROOM = 100  # threads in addition to those of the user
+NOBODY = 54321  # a user without processes; limits do not apply to root
 
 
 def limited():

@@ -1,4 +1,5 @@
-// test/backends/apple/models.h - small packages, compiled and loaded by way of Core ML's runtime over the stub.
+// test/backends/apple/models.h - small packages, compiled and loaded by the Core ML runtime over
+// the stub.
 #pragma once
 
 #include <filesystem>
@@ -19,7 +20,7 @@ namespace mlc::test {
 
 using Tensors = std::map<std::string, Tensor>;
 
-// The stub's switches of one test; at its end nothing of Core ML's may be alive.
+// The switches of the stub for one test; at its end, no object of Core ML may be alive.
 class Stub {
  public:
   explicit Stub(const std::string& words = "") { stub::Set(words); }
@@ -34,7 +35,7 @@ class Stub {
   }
 };
 
-// One of each type, and more dimensions than one.
+// One input of each type, with several dimensions.
 inline constexpr char kTypes[] = R"(
   func main<ios17>(tensor<fp32, [2, 3, 5]> x, tensor<fp16, [3]> h, tensor<int32, [4]> i) {
     y = add(x = x, y = 1.0);
@@ -44,7 +45,7 @@ inline constexpr char kTypes[] = R"(
 
 class Compiled {
  public:
-  // `edit` changes the program before it is written.
+  // `edit` modifies the program before it is written.
   explicit Compiled(const std::string& text, const std::function<void(Program&)>& edit = {})
       : runtime(MakeCoreMlRuntime()) {
     Program program = ParseText(text, "test", Ops());

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""`mlc run` on Core ML that misbehaves: the stub of stub/README.md, told how by MLC_STUB. A run ends with right numbers for the
-predictions that could be made, says of each other one what became of it, and what it decided."""
+"""`mlc run` on a faulty Core ML: the stub of stub/README.md, configured by MLC_STUB. A run completes, gives correct results for the
+predictions that succeeded, and reports the failure of each other prediction and every decision."""
 import json
 import os
 import pathlib
@@ -45,7 +45,7 @@ def test_twenty_predictions(folder):
                         "--output-dir", folder / system,
                         stub=f"{UNKIND},no-ane,missing-function,throw-at=3,hang-at=8,late-write-ms=5000,macos={system}", code=4)
         telemetry = found["telemetry"]
-        # The tenth prediction is the first at which the breaker judges: 8 of 10 succeeded.
+        # The breaker judges from the tenth prediction on: 8 of 10 succeeded.
         assert telemetry["predictions"] == 20 and telemetry["succeeded"] == 8 and telemetry["failed"] == 2, telemetry
         assert telemetry["failures"] == {"exception": 1, "timeout": 1, "fallback": 10}, telemetry
         assert telemetry["fallbacks"] == 10 and telemetry["loads"] >= 3, telemetry
@@ -117,7 +117,7 @@ def test_bundles_and_the_cache(folder):
     expect(run("verify", folder / "m.onnx", m, "--bundle", folder / "b"), 0)
     found = core_ml(folder, "--bundle", folder / "b", stub=UNKIND)
     assert found["ok"] and found["units"] == "all", found
-    assert "compile_ms" not in core_ml(folder, m)  # the bundle's package is the same
+    assert "compile_ms" not in core_ml(folder, m)  # the package in the bundle is the same
     assert "compile_ms" in core_ml(folder, m, environment={"MLC_CACHE_DIR": str(folder / "another")})
     assert "compile_ms" not in core_ml(folder, m, environment={"MLC_CACHE_DIR": str(folder / "another")})
     found = core_ml(folder, "--bundle", folder / "b", stub="throw-at=1", code=1)
@@ -126,7 +126,7 @@ def test_bundles_and_the_cache(folder):
     found = core_ml(folder, "--bundle", folder / "b", "--load-timeout", 300, stub="compile-hangs",
                     environment={"MLC_CACHE_DIR": str(folder / "a third")}, code=4)
     assert found["errors"][0]["id"] == "timeout", found
-    # Made elsewhere, and compiled by the runtime: one report.
+    # Compiled by mlc and compiled by the runtime: the same report.
     expect(run("precompile", m, "-o", folder / "m.mlmodelc"), 0)
     assert core_ml(folder, m, "--compare", folder / "m.mlmodelc")["compared"]["verdict"] == "PASSED"
 
@@ -143,7 +143,7 @@ def test_the_breaker_is_told(folder):
 
 
 def test_what_hung_writes_late(folder):
-    """While others run, which are right."""
+    """Late writes of a hanging prediction do not affect later predictions."""
     found = core_ml(folder, package(folder), "--soak", "3s", "--timeout", 1000, "--compare", "reference",
                     stub="pad-outputs,hang-at=20,late-write-ms=1500", code=4)
     assert found["telemetry"]["failures"] == {"timeout": 1}, found["telemetry"]
@@ -200,7 +200,8 @@ def test_gates(folder):
     assert "300 ms" in json.dumps(checks), checks
     checks = gate("d", "--duration", "1s", "--timeout", 300, stub="hang-at=5", code=3)
     assert checks["hangs"]["verdict"] == "fail" and "prediction 5" in checks["hangs"]["text"], checks
-    # How long a prediction takes is the stub's to say, not the machine's. What cannot be judged does not pass (exit code 1).
+    # The stub, not the machine, determines the duration of a prediction. A check that cannot be
+    # judged does not pass (exit code 1).
     checks = gate("c", "--iterations", 20, stub="nil-devices,device-ms=50", code=3)
     assert verdicts(checks) == {"speed": "fail", "coverage": "not-applicable"}, checks
     checks = gate("c", "--iterations", 20, stub="nil-devices,cpu-ms=50", code=1)
@@ -246,7 +247,7 @@ def test_a_trace_of_jobs(folder):
 
 
 def test_text_comes_from_it(folder):
-    """Token by token with its states; a source model needs it not; a token that takes too long ends the answer."""
+    """Generates token by token with states; a source model does not need Core ML; a token that times out ends the answer."""
     model, m = Chain(ids_of("Ahelo, wrd!") + [EOS]).gguf(folder / "t.gguf"), folder / "t.mlpackage"
     expect(run("compile", model, "-o", m), 0)
     expect(run("compile", Speaker().gguf(folder / "s.gguf"), "-o", folder / "s.mlpackage"), 0)

@@ -1,5 +1,5 @@
-"""Core ML's runtime compiles for Apple's Objective-C runtime too, against the declarations of the stub: nothing in it depends
-on gcc's runtime, or on GNUstep's."""
+"""The Core ML runtime also compiles for Apple's Objective-C runtime, against the declarations of the stub: it does not depend on
+gcc's runtime or on GNUstep."""
 import json
 import os
 import pathlib
@@ -12,7 +12,7 @@ FOR_APPLE = ["-fobjc-runtime=macosx-13", "-fsyntax-only", "-Wall", "-Wextra", "-
 
 
 def commands():
-    """{source: how this build compiles it} of the Objective-C++ sources of backends/apple."""
+    """{source: compile command of this build} for the Objective-C++ sources of backends/apple."""
     entries = json.loads((pathlib.Path(os.environ["MLC_BUILD_DIR"]) / "compile_commands.json").read_text())
     return {pathlib.Path(e["file"]).resolve(): e for e in entries
             if pathlib.Path(e["file"]).resolve().parent == ROOT / "backends/apple" and e["file"].endswith(".mm")
@@ -20,7 +20,7 @@ def commands():
 
 
 def compile_for_apple(entry, source, text=None):
-    """The compiler's exit code and what it says; of `text` in the source's place."""
+    """Returns the compiler's exit code and output; `text`, if given, replaces the source."""
     words = shlex.split(entry["command"])
     words = words[words.index(next(w for w in words if "clang" in w)):]  # without the launcher
     output = words.index("-o")
@@ -43,7 +43,7 @@ def main():
         if status:
             failed += 1
             print(f"{source}: {said}")
-    # That the check sees what it is for: a method that no declaration has, and a warning.
+    # Verifies that the check detects an undeclared method and a warning.
     for text in ("#import <CoreML/CoreML.h>\nvoid F(MLModel* model) { [model notThere]; }\n",
                  "#import <CoreML/CoreML.h>\nvoid F() { int unused = 1; }\n"):
         if compile_for_apple(found[sources[0]], sources[0], text)[0] == 0:

@@ -1,6 +1,6 @@
-"""Every form of encoding: NumPy decodes its parts by the definition of lib/ir/encoding.h; the library's values, transposed, cut
-and joined too, are the same bits, and so is what the packages of each generation of operators compute, in mlc and, where CT_DIR
-names coremltools, in coremltools' own evaluation.
+"""Every form of encoding: NumPy decodes its parts by the definition in lib/ir/encoding.h. The library's values must be bitwise
+equal, also transposed, sliced and concatenated, and so must the results of the packages for each generation of operators, in mlc
+and, if CT_DIR names coremltools, in coremltools' own evaluation.
 """
 import json
 import os
@@ -20,7 +20,7 @@ BIAS_ERROR = 1e-6
 
 
 def expanded(grid, dims):
-    """Each cell as often as its block has elements."""
+    """Repeats each cell for all elements of its block."""
     for axis, size in enumerate(dims):
         grid = np.repeat(grid, size // grid.shape[axis], axis)
     return grid

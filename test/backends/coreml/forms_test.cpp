@@ -1,5 +1,5 @@
-// Every operator in every one of its forms: written for the form's target, read back, and the
-// operation is the same; written again, the bytes are.
+// Every operator in each of its forms survives a round trip: written for the target of the form and
+// read back, the operation is the same; written again, the bytes are.
 #include "lib/coreml/forms.h"
 
 #include <set>
@@ -22,9 +22,9 @@
 namespace mlc::test {
 namespace {
 
-// An operation that the targets from `since` to `until` can express. The operation's results are
-// the program's outputs unless `outputs` says otherwise. Inputs: "x[2,3] i:int32[4] s:state[2]";
-// fp32 where no type is given, states of fp16.
+// An operation that the targets from `since` to `until` can express. Its results are the outputs of
+// the program unless `outputs` names others. Inputs: "x[2,3] i:int32[4] s:state[2]"; the default
+// type is fp32, and fp16 for states.
 struct Case {
   std::string_view op;
   Opset since, until;
@@ -32,7 +32,8 @@ struct Case {
 };
 constexpr Opset kLast = kIos26;
 
-// Operators of one or two operands and nothing else, each with x [2, 3] (and y of the same shape).
+// Operators with one or two operands and no other parameters, each with x [2, 3] (and y of the same
+// shape).
 constexpr std::string_view kUnary =
     "abs acos argsort asin atan atanh ceil cos cosh cumsum erf exp exp2 floor gelu identity "
     "inverse log reduce_argmax reduce_argmin reduce_l1_norm reduce_l2_norm reduce_log_sum "
@@ -45,17 +46,18 @@ constexpr std::string_view kLogic = "logical_and logical_or logical_xor";
 
 // clang-format off
 constexpr Case kCases[] = {
-    // The constant is an output through an identity; `const` is what is looked at.
+    // The constant becomes an output through an identity; `const` is the tested operation.
     {"const", kIos15, kLast, "x[2]", "c = const()[val = tensor<fp32, [2]>([1.0, 2.0])]; y = add(x = x, y = c);"},
     {"identity", kIos15, kLast, "x:int32[2]", "y = identity(x = x);"},
     {"logical_not", kIos15, kLast, "x[2]", "b = cast(x = x, dtype = \"bool\"); n = logical_not(x = b); y = cast(x = n, dtype = \"fp32\");"},
     {"select", kIos15, kLast, "x[2,3]", "b = cast(x = x, dtype = \"bool\"); y = select(cond = b, a = x, b = 0.0);"},
 
-    // Element types and parameters of cast grew with iOS17.
+    // iOS17 added element types and parameters to cast.
     {"cast", kIos15, kLast, "x[2]", "y = cast(x = x, dtype = \"int32\");"},
     {"cast", kIos17, kLast, "x[2]", "i = cast(x = x, dtype = \"uint8\"); y = cast(x = i, dtype = \"fp32\");"},
 
-    // Activations. The second of a pair needs the parameters' own domain of iOS17.
+    // Activations. The second of each pair needs the separate type domain of the parameters in
+    // iOS17.
     {"clamped_relu", kIos15, kLast, "x[2]", "y = clamped_relu(x = x, alpha = 0.5, beta = 2.0);"},
     {"clamped_relu", kIos17, kLast, "x[2]", "y = clamped_relu(x = x, alpha = const fp16(0.5), beta = const fp16(2.0));"},
     {"clip", kIos15, kLast, "x[2]", "y = clip(x = x, alpha = -1.0, beta = 2.0);"},
@@ -85,7 +87,8 @@ constexpr Case kCases[] = {
     {"rsqrt", kIos15, kLast, "x[2]", "y = rsqrt(x = x, epsilon = 0.125);"},
     {"rsqrt", kIos17, kLast, "x[2]", "y = rsqrt(x = x, epsilon = const fp16(0.125));"},
 
-    // Constants: up to iOS17 all operands are attributes, from iOS18 literals or other constants.
+    // Constants: up to iOS17 all operands are attributes; from iOS18 they are literals or other
+    // constants.
     {"constexpr_affine_dequantize", kIos16, kLast, "x[2,3]",
      "w = constexpr_affine_dequantize()[axis = int32(0), name = string(\"w\"), quantized_data = tensor<int8, [2, 3]>([[-128, 0, 127], [1, 2, 3]]), scale = tensor<fp32, [2]>([0.5, 2.0]), zero_point = tensor<int8, [2]>([-1, 1])]; y = add(x = x, y = w);"},
     {"constexpr_blockwise_shift_scale", kIos18, kLast, "x[1,2,4]",
@@ -108,7 +111,7 @@ constexpr Case kCases[] = {
     {"constexpr_sparse_to_dense", kIos18, kLast, "x[2,2]",
      "w = constexpr_sparse_to_dense(nonzero_data = tensor<fp32, [2]>([0.5, 1.0]), mask = tensor<uint1, [2, 2]>([[0, 1], [1, 0]])); y = add(x = x, y = w);"},
 
-    // Up to iOS16 weight and bias have x's type and are constant.
+    // Up to iOS16, weight and bias have the type of x and are constant.
     {"conv", kIos15, kLast, "x[1,2,6,6]", "y = conv(x = x, weight = const tensor<fp32, [2, 2, 1, 1]>(fill(0.5)), bias = [1.0, 2.0], strides = [2, 2], pad_type = \"same\");"},
     {"conv", kIos17, kLast, "x[1,2,6,6]", "y = conv(x = x, weight = const tensor<fp16, [2, 2, 1, 1]>(fill(0.5)), bias = const tensor<fp16, [2]>([1.0, 2.0]));"},
     {"conv", kIos15, kLast, "x[1,2,6,6] w[2,2,1,1]", "y = conv(x = x, weight = w);"},
@@ -117,7 +120,7 @@ constexpr Case kCases[] = {
     {"conv_transpose", kIos17, kLast, "x[1,2,6,6] b[2]", "y = conv_transpose(x = x, weight = const tensor<fp32, [2, 2, 2, 2]>(fill(0.5)), bias = b);"},
     {"conv_transpose", kIos17, kLast, "x[1,2,6,6]", "y = conv_transpose(x = x, weight = const tensor<fp16, [2, 2, 2, 2]>(fill(0.5)));"},
 
-    // crop_resize takes boxes by another name and shape from iOS17 on; pad_value came with iOS16.
+    // From iOS17, the boxes of crop_resize have another name and shape; iOS16 added pad_value.
     {"crop_resize", kIos15, kIos16, "x[1,1,4,4] r[2,1,4,1,1]", "y = crop_resize(x = x, roi = r, target_height = 2, target_width = 2, sampling_mode = \"ALIGN_CORNERS\");"},
     {"crop_resize", kIos16, kIos16, "x[1,1,4,4] r[2,1,4,1,1]", "y = crop_resize(x = x, roi = r, target_height = 2, target_width = 2, pad_value = 1.0);"},
     {"crop_resize", kIos15, kIos16, "x[2,1,4,4] r[2,1,4,1,1]", "y = crop_resize(x = x, roi = r, target_height = 2, target_width = 2);"},
@@ -165,7 +168,7 @@ constexpr Case kCases[] = {
     {"reduce_argmax", kIos17, kLast, "x[2,3]", "i = reduce_argmax(x = x, output_dtype = \"uint16\"); y = cast(x = i, dtype = \"int32\");"},
     {"reduce_argmin", kIos17, kLast, "x[2,3]", "i = reduce_argmin(x = x, output_dtype = \"uint16\"); y = cast(x = i, dtype = \"int32\");"},
 
-    // batch_dims came with iOS16, validate_indices with iOS17.
+    // iOS16 added batch_dims, iOS17 validate_indices.
     {"gather", kIos15, kLast, "x[4,3] i:int32[2]", "y = gather(x = x, indices = i, axis = 1);"},
     {"gather", kIos15, kLast, "x[4,3] i:int32[2]", "y = gather(x = x, indices = i, axis = 1, batch_dims = 0, validate_indices = false);"},
     {"gather", kIos16, kLast, "x[4,3] i:int32[4,2]", "y = gather(x = x, indices = i, axis = 1, batch_dims = 1);"},
@@ -189,8 +192,8 @@ constexpr Case kCases[] = {
     {"non_maximum_suppression", kIos15, kIos16, "b[1,6,4] s[1,6,2]", "p, q, r, t = non_maximum_suppression(boxes = b, scores = s, iou_threshold = 0.5, score_threshold = 0.25, max_boxes = 3, per_class_suppression = true);", "p, q, r, t"},
     {"non_maximum_suppression", kIos15, kIos16, "b[1,6,4] s[1,6,2]", "p, q, r, t = non_maximum_suppression(boxes = b, scores = s, iou_threshold = 0.5, score_threshold = 100.0, max_boxes = 8);", "q, t"},
     {"non_maximum_suppression", kIos17, kLast, "b[1,4,6] s[1,2,6]", "p, q, r = non_maximum_suppression(boxes = b, scores = s, iou_threshold = 0.5, max_boxes = 3);", "p, q, r"},
-    // sort and return_indices came with iOS16; iOS15 always has two results.
-    // Recurrent layers compute in fp16 from iOS17.
+    // iOS16 added sort and return_indices; iOS15 always has two results. From iOS17, recurrent
+    // layers also compute in fp16.
     {"gru", kIos15, kLast, "x[4,1,2] h[1,3]", "y, z = gru(x = x, initial_h = h, weight_ih = const tensor<fp32, [9, 2]>(fill(0.5)), weight_hh = const tensor<fp32, [9, 3]>(fill(0.25)), bias = const tensor<fp32, [9]>(fill(0.125)), direction = \"reverse\", output_sequence = true, recurrent_activation = \"hard_sigmoid\", activation = \"relu\");", "y, z"},
     {"gru", kIos17, kLast, "x:fp16[4,1,2] h:fp16[1,3]", "y, z = gru(x = x, initial_h = h, weight_ih = const tensor<fp16, [9, 2]>(fill(0.5)), weight_hh = const tensor<fp16, [9, 3]>(fill(0.25)));", "y, z"},
     {"gru", kIos18, kLast, "x[4,1,2] h[1,3]", "y, z = gru(x = x, initial_h = h, weight_ih = const tensor<fp32, [9, 2]>(fill(0.5)), weight_hh = const tensor<fp32, [9, 3]>(fill(0.25)), reset_after = true, input_bias = const tensor<fp32, [9]>(fill(0.125)));", "y, z"},
@@ -286,7 +289,7 @@ std::string ProgramText(const Case& c) {
     if (state) type = fmt::format("state<{}>", type);
     inputs += fmt::format("{}{} {}", inputs.empty() ? "" : ", ", type, name);
   }
-  // The parser takes the newest form that has the parameters, so iOS18 will do for all.
+  // The parser selects the newest form with these parameters, so iOS18 suits all cases.
   return fmt::format("func main<ios18>({}) {{ {} }} -> ({});", inputs, c.body, c.outputs);
 }
 
@@ -333,8 +336,8 @@ std::string TextOf(const Operands& operands) {
   return text;
 }
 
-// Each argument that the operation gives is the same in `back`, or is the default that `back`'s
-// form does not have; each that it leaves out is the default there.
+// Each argument of the operation must be the same in `back`, or the default if the form of `back`
+// lacks it; each omitted argument must have its default there.
 void CheckSame(const Operation& op, const Operation& back) {
   REQUIRE(op.args().size() <= back.def->canonical().params.size());
   OpContext given(*op.def, op.args(), &op);
@@ -384,7 +387,7 @@ void CheckRoundTrip(const Program& program, const Sample& sample, Opset target) 
   for (const Operation* op : read) by_name[name_of(op)] = op;
   for (const Operation* op : operations) {
     std::string name = name_of(op);
-    // Constants of constexpr operations stand in those.
+    // Constants of constexpr operations are embedded in those.
     if (op->is("const") && name != "c") continue;
     REQUIRE(by_name.contains(name));
     CHECK(by_name[name]->form == op->def->FormFor(target));
@@ -394,7 +397,7 @@ void CheckRoundTrip(const Program& program, const Sample& sample, Opset target) 
   CHECK(FilesOf(folder / "a.mlpackage") == FilesOf(folder / "b.mlpackage"));
 }
 
-// A target that lost the form gets other operations, which compute the same.
+// For a target that lost the form, other operations must compute the same.
 void CheckNewerForm(const Program& program, Opset target) {
   ScratchFolder folder;
   Diagnostics diagnostics;
@@ -413,10 +416,10 @@ void CheckNewerForm(const Program& program, Opset target) {
   for (const auto& input : program.main()->body.inputs)
     inputs[input->name] =
         RandomTensor(input->type.dtype, StaticDims(input->type.shape), 1, stream++);
-  if (inputs.contains("b"))  // boxes (x, y, width, height) that overlap
+  if (inputs.contains("b"))  // overlapping boxes (x, y, width, height)
     inputs["b"] = Tensor::Of<float>(
         {1, 6, 4}, {0, 0, 4, 4, 1, 0, 4, 4, 9, 9, 2, 2, 0, 1, 4, 3, 9, 9, 3, 2, 5, 5, 1, 1});
-  if (inputs.contains("r"))  // corners; of 5 numbers the first is the image
+  if (inputs.contains("r"))  // corners; the first of 5 numbers is the image
     inputs["r"] = inputs["r"].dims()[2] == 4
                       ? Tensor::Of<float>({2, 1, 4, 1, 1}, {0, 1, 2, 3, 1, 1, 3, 2})
                       : Tensor::Of<float>({2, 1, 5, 1, 1}, {1, 0, 1, 2, 3, 0, 1, 1, 3, 2});
@@ -430,7 +433,7 @@ void CheckNewerForm(const Program& program, Opset target) {
 
 }  // namespace
 
-TEST_CASE("every operator in every form survives being written and read") {
+TEST_CASE("every operator survives a round trip in every form") {
   std::map<std::string_view, std::set<const Form*>> written;
   for (const Sample& sample : Samples()) {
     INFO(sample.text);
@@ -471,7 +474,7 @@ TEST_CASE("every operator in every form survives being written and read") {
   }
   for (const OpDef& def : Ops().all())
     for (const Form& form : def.forms) {
-      if (def.name == "classify") continue;  // its label and dictionary are no tensors
+      if (def.name == "classify") continue;  // its label and dictionary are not tensors
       INFO(def.name << " has no case for its form of " << TargetName(form.since));
       CHECK(written[def.name].contains(&form));
     }

@@ -1,4 +1,4 @@
-// test/backends/coreml/package_files.h - a scratch folder, and all bytes of a package for
+// test/backends/coreml/package_files.h - a scratch folder, and the bytes of a package for
 // comparisons.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace mlc::test {
 
-// A folder that is removed with its contents.
+// A temporary folder, removed with its contents.
 class ScratchFolder {
  public:
   ScratchFolder() {
@@ -34,7 +34,7 @@ inline std::string ContentsOf(const std::filesystem::path& path) {
   return out.str();
 }
 
-// Relative path and bytes of every file below `folder`.
+// Returns the relative path and the bytes of every file below `folder`.
 inline std::map<std::string, std::string> FilesOf(const std::filesystem::path& folder) {
   std::map<std::string, std::string> files;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder))

@@ -6,7 +6,7 @@
 
 namespace mlc::test {
 
-// A conv with a bias, a linear, and a reshape: weights in the file, immediate constants and
+// A conv with a bias, a linear and a reshape: weights in the file, immediate constants and
 // defaults.
 inline Program SmallNetwork(DType dtype = DType::kFp32) {
   Program program(&Ops());
@@ -44,7 +44,7 @@ inline Program TopK(bool indices) {
   return program;
 }
 
-// add of two inputs [n, 4], where n is between 2 and 16, or one of `sizes`.
+// add of two inputs [n, 4], where n is from 2 to 16 or one of `sizes`.
 inline Program Flexible(std::vector<int64_t> sizes = {}) {
   Program program(&Ops());
   Function* main = program.Add("main");
@@ -59,7 +59,7 @@ inline Program Flexible(std::vector<int64_t> sizes = {}) {
   return program;
 }
 
-// Outputs that Core ML does not let be outputs: an input, a value given twice, a constant.
+// Outputs that Core ML does not support: an input, a duplicate, a constant.
 inline Program OddOutputs() {
   Program program(&Ops());
   Function* main = program.Add("main");

@@ -27,7 +27,7 @@ def main():
             manifest = json.loads((folder / name).read_text())
             found = json_schema.errors(manifest, schema)
             assert not found, (name, found)
-        # What devices measured comes later, by `mlc manifest` (test/tools/run_test.py).
+        # Device measurements are added later by `mlc manifest` (test/tools/run_test.py).
         assert set(schema["properties"]) - {"measured"} == set(manifest), "a section that the full manifest lacks"
 
         packages = sorted(folder.glob("*.mlpackage"))

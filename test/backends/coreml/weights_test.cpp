@@ -21,8 +21,8 @@ namespace fs = std::filesystem;
 namespace mlc::test {
 namespace {
 
-// Blocks of two bytes and 16 in a file, as quantised weights have them, and what is made of them: the
-// 16 bytes of each as 32 elements of 4 bits, and the two as one of fp16.
+// Blocks of two bytes and 16 bytes in a file, as in quantised weights, and the constants computed
+// from them: the 16 bytes as 32 elements of 4 bits, and the two bytes as one fp16 number.
 class InBlocks {
  public:
   explicit InBlocks(int64_t blocks)
@@ -38,13 +38,13 @@ class InBlocks {
   }
   ~InBlocks() { fs::remove_all(folder_); }
 
-  // Bytes [at, at + size) of every block.
+  // Returns bytes [at, at + size) of every block.
   std::string Part(size_t at, size_t size) const {
     std::string part;
     for (size_t i = 0; i < source_.size(); i += 18) part += source_.substr(i + at, size);
     return part;
   }
-  // The weight file of `tensors`, which `in_order` must have seen.
+  // Returns the weight file of `tensors` and checks that `in_order` received the same bytes.
   std::string Written(const std::vector<Tensor>& tensors, int threads) {
     WeightPlan plan;
     for (const Tensor& tensor : tensors) plan.Add(tensor, "w", [](uint64_t) {});
@@ -65,8 +65,8 @@ class InBlocks {
   }
 
   Tensor integers, scales;
-  std::vector<int64_t> read;     // the blocks where each reading began
-  std::vector<uint64_t> passed;  // ends in the source
+  std::vector<int64_t> read;     // the block at which each read began
+  std::vector<uint64_t> passed;  // reported ends in the source
 
  private:
   Tensor Made(DType dtype, int64_t count, int64_t each, size_t at, size_t size) {
@@ -89,7 +89,7 @@ class InBlocks {
 
 }  // namespace
 
-TEST_CASE("weights: what is computed from the same bytes is written as if it were not") {
+TEST_CASE("weights: constants computed from the same bytes are written correctly") {
   InBlocks made(300'001);
   const std::string integers = made.Part(2, 16), scales = made.Part(0, 2);
   for (int threads : {1, 2, 5}) {
@@ -103,18 +103,18 @@ TEST_CASE("weights: what is computed from the same bytes is written as if it wer
   }
 }
 
-TEST_CASE("weights: bytes of which several constants are computed are read once") {
+TEST_CASE("weights: bytes shared by several computed constants are read once") {
   InBlocks made(300'001);
   made.Written({made.integers, made.scales}, 1);
   CHECK(made.read.size() > 6);
-  CHECK(std::ranges::is_sorted(made.read));  // scales are not read from the beginning again
+  CHECK(std::ranges::is_sorted(made.read));  // scales are not read a second time
 }
 
-TEST_CASE("weight files: which constants hold NaN or infinity") {
+TEST_CASE("weights: NotFinite lists constants with NaN or infinity") {
   const fs::path path = fs::temp_directory_path() / fmt::format("mlc-not-finite-{}", getpid());
   WeightPlan plan;
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  constexpr int64_t kMany = 3 << 20;  // several blocks, the number in the last
+  constexpr int64_t kMany = 3 << 20;  // several blocks, a partial last one
   auto add = [&](const char* name, DType dtype, double last) {
     std::vector<double> values(kMany, -1);
     values.back() = last;
@@ -136,7 +136,7 @@ TEST_CASE("weight files: which constants hold NaN or infinity") {
         std::vector<std::string>{"beyond fp16", "infinity", "NaN in fp16", "NaN in fp32"});
 }
 
-TEST_CASE("weights: one hears how far the bytes behind what is computed have been read") {
+TEST_CASE("weights: progress of reading the source of computed constants is reported") {
   InBlocks made(300'001);
   made.Written({made.integers, made.scales}, 2);
   CHECK(made.passed.size() > 3);

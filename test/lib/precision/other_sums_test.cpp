@@ -8,7 +8,7 @@
 namespace mlc::test {
 namespace {
 
-// What the operation's result becomes.
+// Returns the perturbed result of the operation.
 template <class T>
 std::vector<T> Moved(std::string_view operation, std::vector<T> values, uint64_t seed = 1) {
   Program program =
@@ -25,7 +25,7 @@ constexpr std::string_view kSums = "matmul(x = x, y = x)";
 
 }  // namespace
 
-TEST_CASE("other sums: the last digits of sums of products move, by little") {
+TEST_CASE("other sums: low-order bits of sums of products change") {
   const std::vector<float> values(4096, 0.7f);
   const std::vector<float> moved = Moved(kSums, values);
   CHECK(std::count(moved.begin(), moved.end(), 0.7f) < 3000);
@@ -35,7 +35,7 @@ TEST_CASE("other sums: the last digits of sums of products move, by little") {
   CHECK(Moved("add(x = x, y = x)", values) == values);
 }
 
-TEST_CASE("other sums: numbers of fp16 become the neighbours of few") {
+TEST_CASE("other sums: few fp16 numbers change, by one step") {
   const Half value(0.7f);
   int others = 0;
   for (Half moved : Moved(kSums, std::vector<Half>(65536, value))) {
@@ -46,7 +46,7 @@ TEST_CASE("other sums: numbers of fp16 become the neighbours of few") {
   CHECK(others < 64);
 }
 
-TEST_CASE("other sums: zeros, small whole numbers and what is infinite stay") {
+TEST_CASE("other sums: zeros, small whole numbers and infinities stay") {
   std::vector<float> values;
   for (int i = 0; i < 64; ++i)
     values.insert(values.end(), {0, 1, -3, 70000, std::numeric_limits<float>::infinity()});

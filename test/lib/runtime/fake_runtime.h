@@ -1,4 +1,4 @@
-// test/lib/runtime/fake_runtime.h - a runtime that misbehaves as it is told.
+// test/lib/runtime/fake_runtime.h - a runtime with configurable faults.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@
 
 namespace mlc {
 
-// Where what hangs waits, until it is opened.
+// Blocks hanging calls until it is opened.
 class Latch {
  public:
   void Wait() {
@@ -34,20 +34,23 @@ class Latch {
   bool open_ = false;
 };
 
-// What a runtime's models have in common, and what they were asked; shared, as late ones use it.
+// Configuration and statistics of all models of a runtime; shared, because abandoned threads use it
+// too.
 struct FakePlan {
-  // What prediction `n` (from 0, over all instances) does before it computes: nothing, throw, wait.
+  // Called by prediction `n`, counted over all instances from 0, before it computes; may return,
+  // throw or block.
   std::function<void(int n)> before = [](int) {};
-  // What load `n` does before it gives a model.
+  // Called by load `n` before it returns a model.
   std::function<void(int n)> loading = [](int) {};
-  // The same by the first element of x: who is given up may be counted later than the next.
+  // The same, selected by the first element of x, because abandoned predictions may be counted out
+  // of order.
   std::function<void(float x)> given = [](float) {};
-  // What prediction `n` multiplies with.
+  // The factor that prediction `n` multiplies by.
   std::function<float(int n)> factor = [](int) { return 2.f; };
   bool has_state = false;
-  bool one_at_a_time = false;     // predictions of an instance wait for each other
-  double ms = 1;                  // what predictions say that they took
-  std::map<Units, double> units;  // the same by units, where it differs
+  bool one_at_a_time = false;     // predictions of an instance are serialized
+  double ms = 1;                  // reported duration of predictions
+  std::map<Units, double> units;  // overrides `ms` for these units
   std::vector<OperationPlacement> placements;
   std::atomic<int> predictions{0}, loads{0}, alive{0}, late_results{0};
 };
@@ -74,13 +77,13 @@ class FakeModel : public LoadedModel {
     if (plan_->one_at_a_time) turn.lock();
     if (!inputs.contains("x")) throw Error("bad-input", "there is no input \"x\"");
     auto* state = static_cast<State*>(given);
-    // A half-written state is what an end in the middle leaves.
+    // Leaves the state half written if the prediction aborts here.
     if (state) state->sum[0] += inputs.at("x").data<float>()[0];
     const int n = plan_->predictions++;
     plan_->before(n);
     plan_->given(inputs.at("x").data<float>()[0]);
     const float factor = plan_->factor(n);
-    // As late as it may be: the inputs are read, and the output written, only now.
+    // Reads the inputs and writes the output as late as possible.
     const auto x = inputs.at("x").data<float>();
     if (state) state->sum[1] += x[1];
     std::vector<float> y = state ? state->sum : std::vector<float>{factor * x[0], factor * x[1]};
@@ -125,7 +128,7 @@ class FakeRuntime : public Runtime {
     return std::make_unique<FakeModel>(plan_, options.units);
   }
   std::function<void()> compiling = [] {};
-  std::filesystem::path bundle;  // that was compiled last
+  std::filesystem::path bundle;  // last compiled bundle
 
  private:
   std::shared_ptr<FakePlan> plan_;
@@ -135,7 +138,8 @@ inline std::function<std::unique_ptr<LoadedModel>()> FakeLoad(std::shared_ptr<Fa
   return [plan] { return std::make_unique<FakeModel>(plan); };
 }
 
-// The id of the error that work() throws, "" of none: on threads of a test, where Catch must not be used.
+// Returns the id of the error thrown by work(), "" for none. For threads of a test, where Catch
+// must not be used.
 template <class F>
 std::string ErrorId(F&& work) {
   try {
@@ -146,7 +150,7 @@ std::string ErrorId(F&& work) {
   return "";
 }
 
-// Waits, without an assertion of speed, for what another thread does.
+// Waits for another thread to reach `condition`, without asserting on speed.
 template <class Condition>
 void Await(Condition condition) {
   while (!condition()) std::this_thread::yield();

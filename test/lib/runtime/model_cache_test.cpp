@@ -39,7 +39,7 @@ std::string ReadAll(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
 }
-// Writes to a file of the cache, which is read-only.
+// Overwrites a read-only file of the cache.
 void Spoil(const fs::path& path, const std::string& text) {
   fs::permissions(path, fs::perms::owner_write, fs::perm_options::add);
   Write(path, text);
@@ -55,7 +55,7 @@ CacheKey KeyOf(const std::string& model, const std::string& units = "cpu") {
   return key;
 }
 
-// Makes a bundle of two files, and counts how often.
+// Creates a bundle of two files and counts the calls.
 struct Maker {
   std::string text = "weights";
   int made = 0;
@@ -77,7 +77,7 @@ std::string Blob(const ModelCache& cache, const std::string& text) {
   return (cache.folder() / "cas" / hash.Hex()).string();
 }
 
-// Runs in a process of its own; its exit code, or minus the signal that ended it.
+// Runs `fn` in a child process; returns its exit code, or minus the signal that ended it.
 template <class Fn>
 pid_t Fork(Fn&& fn) {
   const pid_t child = fork();
@@ -95,7 +95,7 @@ int Wait(pid_t child) {
   return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-TEST_CASE("cache keys: no two lists of parts are one") {
+TEST_CASE("cache keys of different lists of parts differ") {
   CacheKey a, b, c;
   a.Add("x", "1"), a.Add("y", "");
   b.Add("x", "1y"), b.Add("", "");
@@ -105,7 +105,7 @@ TEST_CASE("cache keys: no two lists of parts are one") {
   CHECK(a.Hex() != c.Hex());
 }
 
-TEST_CASE("cache: made once, then found, by another object too") {
+TEST_CASE("cache: an entry is created once and then found, also by another ModelCache") {
   TempFolder temp;
   Maker maker;
   {
@@ -131,7 +131,7 @@ TEST_CASE("cache: made once, then found, by another object too") {
   CHECK(cache.evictions().empty());
 }
 
-TEST_CASE("cache: an entry is read in its place, and its files are those of cas") {
+TEST_CASE("cache: entries are loaded in place, as hard links to cas") {
   TempFolder temp;
   ModelCache cache(temp.path / "c");
   Maker maker;
@@ -145,7 +145,7 @@ TEST_CASE("cache: an entry is read in its place, and its files are those of cas"
   CHECK(ReadAll(cache.folder() / "ac" / entry.key).find("\"model\"") != std::string::npos);
 }
 
-TEST_CASE("cache: a copy of a file is the same, a changed one of the same size is not") {
+TEST_CASE("cache: a copied file hits, a modified file of the same size misses") {
   TempFolder temp;
   ModelCache cache(temp.path / "c");
   Maker maker;
@@ -162,13 +162,13 @@ TEST_CASE("cache: a copy of a file is the same, a changed one of the same size i
   CHECK(Get(cache, key(model), maker).hit);
   fs::copy_file(model, temp.path / "copy");
   CHECK(Get(cache, key(temp.path / "copy"), maker).hit);
-  // Of the same size, at the same place, and with the time that it had.
+  // The same size, path and modification time.
   Write(model, "abce");
   fs::last_write_time(model, time);
   CHECK_FALSE(Get(cache, key(model), maker).hit);
 }
 
-TEST_CASE("file digests: what was not written to is not read again") {
+TEST_CASE("file digests: unmodified files are not read again") {
   TempFolder temp;
   fs::create_directories(temp.path / "index");
   fs::create_directories(temp.path / "work");
@@ -181,13 +181,13 @@ TEST_CASE("file digests: what was not written to is not read again") {
   CHECK(digests.hashed_bytes() == 3);
   CHECK(digests.Of(temp.path / "f").sha256 == abc);
   CHECK(digests.hashed_bytes() == 3);
-  // By its inode, whatever its name.
+  // Found by inode, independent of the name.
   fs::create_hard_link(temp.path / "f", temp.path / "g");
-  digests.Of(temp.path / "g");  // its times are new
+  digests.Of(temp.path / "g");  // its times have changed
   const uint64_t before = digests.hashed_bytes();
   CHECK(digests.Of(temp.path / "f").sha256 == abc);
   CHECK(digests.hashed_bytes() == before);
-  SECTION("a damaged record counts as none") {
+  SECTION("a damaged record counts as absent") {
     for (const auto& record : fs::directory_iterator(temp.path / "index")) {
       std::string text = ReadAll(record.path());
       text[text.size() / 2] ^= 1;
@@ -196,7 +196,7 @@ TEST_CASE("file digests: what was not written to is not read again") {
     CHECK(digests.Of(temp.path / "f").sha256 == abc);
     CHECK(digests.hashed_bytes() > before);
   }
-  SECTION("written in place, with the old time of the content") {
+  SECTION("modified in place with the old modification time") {
     const fs::file_time_type time = fs::last_write_time(temp.path / "f");
     Write(temp.path / "f", "abd");
     fs::last_write_time(temp.path / "f", time);
@@ -208,12 +208,12 @@ TEST_CASE("file digests: what was not written to is not read again") {
   }
 }
 
-TEST_CASE("file digests: what was written just now is not remembered") {
+TEST_CASE("file digests: recently modified files are not cached") {
   TempFolder temp;
   fs::create_directories(temp.path / "index");
   fs::create_directories(temp.path / "work");
   Write(temp.path / "f", "abc");
-  // The clock says that the file was written at this very moment.
+  // The clock is at the time of the last write.
   const auto written = std::chrono::system_clock::time_point(
       std::chrono::duration_cast<std::chrono::system_clock::duration>(
           std::chrono::nanoseconds(IdentityOf(temp.path / "f")->changed)));
@@ -222,7 +222,7 @@ TEST_CASE("file digests: what was written just now is not remembered") {
   CHECK(FilesIn(temp.path / "index") == 0);
 }
 
-TEST_CASE("file digests: who links to a file meanwhile does not write to it") {
+TEST_CASE("file digests: creating a hard link does not count as modification") {
   TempFolder temp;
   fs::create_directory(temp.path / "index");
   Write(temp.path / "f", std::string(1 << 20, 'x'));
@@ -242,7 +242,7 @@ TEST_CASE("file digests: who links to a file meanwhile does not write to it") {
   CHECK(failed == 0);
 }
 
-TEST_CASE("cache: what a file of the key became meanwhile is never stored") {
+TEST_CASE("cache: an entry is not stored if a file of its key was modified meanwhile") {
   TempFolder temp;
   ModelCache cache(temp.path / "c");
   Write(temp.path / "model", "abcd");
@@ -258,7 +258,7 @@ TEST_CASE("cache: what a file of the key became meanwhile is never stored") {
   CHECK(cache.List().empty());
 }
 
-TEST_CASE("cache: what making throws is passed on, and nothing stays") {
+TEST_CASE("cache: an exception during creation is passed on and leaves nothing behind") {
   TempFolder temp;
   ModelCache cache(temp.path / "c");
   CHECK_THROWS_AS(cache.FindOrMake(KeyOf("a"), "m.mlmodelc",
@@ -274,9 +274,9 @@ TEST_CASE("cache: what making throws is passed on, and nothing stays") {
   CHECK_FALSE(Get(cache, KeyOf("a"), maker).hit);
 }
 
-TEST_CASE("cache: what is damaged is made anew, whatever it is") {
+TEST_CASE("cache: damaged entries are recreated") {
   TempFolder temp;
-  // Times lie back far enough for the index to trust them.
+  // The times of files are old enough for the index to trust them.
   ModelCache cache(temp.path / "c", ModelCache::kDefaultLimit,
                    [] { return std::chrono::system_clock::now() + 1h; });
   Maker maker;
@@ -286,29 +286,29 @@ TEST_CASE("cache: what is damaged is made anew, whatever it is") {
     path = entry.path;
     record = cache.folder() / "ac" / entry.key;
   }
-  Get(cache, KeyOf("a"), maker);  // the digests are remembered now
+  Get(cache, KeyOf("a"), maker);  // the digests are cached now
   const fs::path weights = path / "weights" / "weight.bin";
-  SECTION("a blob with other bytes") { Spoil(weights, "weightz"); }
-  SECTION("a blob cut short") { Spoil(weights, "weig"); }
-  SECTION("a file is missing") { fs::remove(weights); }
-  SECTION("a file too many") { Write(path / "more", ""); }
-  SECTION("a link in a file's place") {
+  SECTION("a blob with different contents") { Spoil(weights, "weightz"); }
+  SECTION("a truncated blob") { Spoil(weights, "weig"); }
+  SECTION("a missing file") { fs::remove(weights); }
+  SECTION("an extra file") { Write(path / "more", ""); }
+  SECTION("a link instead of a file") {
     fs::remove(weights);
     fs::create_symlink(Blob(cache, "weights"), weights);
   }
-  SECTION("its blob is missing") { fs::remove(Blob(cache, "weights")); }
-  SECTION("the tree is missing") { fs::remove_all(path.parent_path()); }
-  SECTION("the record is cut short") {
+  SECTION("a missing blob") { fs::remove(Blob(cache, "weights")); }
+  SECTION("a missing tree") { fs::remove_all(path.parent_path()); }
+  SECTION("a truncated record") {
     const std::string text = ReadAll(record);
     Write(record, text.substr(0, text.size() / 2));
   }
-  SECTION("the record says another digest") {
+  SECTION("a record with another digest") {
     std::string text = ReadAll(record);
     const size_t at = text.find("\"sha256\": \"") + 11;
     text[at] = text[at] == '0' ? '1' : '0';
     Write(record, text);
   }
-  SECTION("the record says another part") {
+  SECTION("a record with another part") {
     std::string text = ReadAll(record);
     text.replace(text.find("\"cpu\""), 5, "\"gpu\"");
     Write(record, text);
@@ -323,7 +323,7 @@ TEST_CASE("cache: what is damaged is made anew, whatever it is") {
   CHECK(FilesIn(path) == 2);
 }
 
-TEST_CASE("cache: a damaged file that two entries share is replaced in both") {
+TEST_CASE("cache: a damaged file shared by two entries is replaced in both") {
   TempFolder temp;
   ModelCache cache(temp.path / "c");
   Maker maker;
@@ -337,7 +337,7 @@ TEST_CASE("cache: a damaged file that two entries share is replaced in both") {
   CHECK(cache.Statistics().damaged == 2);
 }
 
-TEST_CASE("cache: a damaged entry that is in use keeps nobody waiting") {
+TEST_CASE("cache: a damaged entry in use does not block others") {
   TempFolder temp;
   ModelCache cache(temp.path / "c");
   Maker maker;
@@ -345,7 +345,7 @@ TEST_CASE("cache: a damaged entry that is in use keeps nobody waiting") {
   Spoil(used->path / "weights" / "weight.bin", "weightz");
   fs::path own;
   {
-    // By the thread that uses it, even.
+    // Even by the thread that uses it.
     const ModelCache::Entry second = Get(cache, KeyOf("a"), maker);
     own = second.path;
     CHECK_FALSE(second.hit);
@@ -364,7 +364,7 @@ TEST_CASE("cache: a damaged entry that is in use keeps nobody waiting") {
   CHECK(cache.Verify().empty());
 }
 
-TEST_CASE("cache: verify reads all, and removes what is damaged") {
+TEST_CASE("cache: Verify reads all entries and removes damaged ones") {
   TempFolder temp;
   ModelCache cache(temp.path / "c");
   Maker good{"good"}, bad{"bad"};
@@ -379,10 +379,10 @@ TEST_CASE("cache: verify reads all, and removes what is damaged") {
   CHECK(cache.List().size() == 1);
 }
 
-TEST_CASE("cache: beyond the limit those go that were not used for longest, and none in use") {
+TEST_CASE("cache evicts least recently used entries, but none in use") {
   TempFolder temp;
   auto now = std::chrono::system_clock::now();
-  // Three entries of a thousand bytes and a few; a fourth is too many.
+  // Three entries of slightly more than a thousand bytes; a fourth exceeds the limit.
   ModelCache cache(temp.path / "c", 3100, [&] { return now += 1s; });
   auto get = [&](const std::string& model) {
     return cache.FindOrMake(KeyOf(model), "m.mlmodelc", [&](const fs::path& into) {
@@ -409,7 +409,7 @@ TEST_CASE("cache: beyond the limit those go that were not used for longest, and 
   {
     ModelCache::Entry used = get("c"), kept = get("a"), fourth = get("d");
     CHECK(cache.List()[0].in_use);
-    get("e");  // all the others are in use
+    get("e");  // all other entries are in use
     CHECK(models() == "edac");
     CHECK(cache.Clear().size() == 1);
     CHECK(ReadAll(used.path / "w").starts_with("c."));
@@ -422,7 +422,8 @@ TEST_CASE("cache: beyond the limit those go that were not used for longest, and 
   CHECK(cache.Statistics().evicted_bytes == 5 * 1001);
 }
 
-TEST_CASE("cache: an entry whose record cannot be read goes with all that it had, and alone") {
+TEST_CASE(
+    "cache: an entry with an unreadable record is removed with its files, and no other entry is") {
   TempFolder temp;
   auto now = std::chrono::system_clock::now();
   ModelCache cache(temp.path / "c", 1'000'000, [&] { return now += 1s; });
@@ -445,7 +446,7 @@ TEST_CASE("cache: an entry whose record cannot be read goes with all that it had
   CHECK(cache.List().size() == 2);
 }
 
-TEST_CASE("cache: an entry outlives what gave it out") {
+TEST_CASE("cache: an entry may outlive its ModelCache") {
   TempFolder temp;
   Maker maker;
   std::optional<ModelCache::Entry> entry;
@@ -459,7 +460,7 @@ TEST_CASE("cache: an entry outlives what gave it out") {
   CHECK(other.Clear().size() == 1);
 }
 
-TEST_CASE("cache: two processes that want the same make it once") {
+TEST_CASE("cache: two processes with the same key create the entry once") {
   TempFolder temp;
   const fs::path count = temp.path / "made";
   std::vector<pid_t> children;
@@ -483,7 +484,7 @@ TEST_CASE("cache: two processes that want the same make it once") {
   CHECK(FilesIn(cache.folder() / "work") == 1);  // its own
 }
 
-TEST_CASE("cache: a process killed while it makes leaves nothing, and keeps nobody waiting") {
+TEST_CASE("cache: a process killed during creation leaves nothing behind and blocks nobody") {
   TempFolder temp;
   int ready[2];
   REQUIRE(pipe(ready) == 0);
@@ -499,7 +500,7 @@ TEST_CASE("cache: a process killed while it makes leaves nothing, and keeps nobo
   char byte;
   REQUIRE(read(ready[0], &byte, 1) == 1);
   {
-    // Alive, it is left alone.
+    // It is not removed while its owner is alive.
     ModelCache other(temp.path / "c");
     CHECK(FilesIn(other.folder() / "work") == 2);
   }
@@ -512,7 +513,7 @@ TEST_CASE("cache: a process killed while it makes leaves nothing, and keeps nobo
   close(ready[0]), close(ready[1]);
 }
 
-TEST_CASE("cache: halves of entries are removed at the start") {
+TEST_CASE("cache: the constructor removes incomplete entries") {
   TempFolder temp;
   Maker maker;
   std::string key;
@@ -523,7 +524,7 @@ TEST_CASE("cache: halves of entries are removed at the start") {
   const fs::path folder = temp.path / "c";
   SECTION("a tree without its record") { fs::remove(folder / "ac" / key); }
   SECTION("a record without its tree") { fs::remove_all(folder / "tree" / key); }
-  SECTION("a tree that somebody is making is left alone") {
+  SECTION("a tree that another process is creating is kept") {
     fs::remove(folder / "ac" / key);
     FileLock maker_lock = FileLock::Wait(folder / "lock" / key, FileLock::kExclusive);
     ModelCache other(folder);
@@ -545,7 +546,7 @@ TEST_CASE("cache: halves of entries are removed at the start") {
                      .size());
 }
 
-TEST_CASE("cache: in a run that notes what it reads, a damaged entry is made anew") {
+TEST_CASE("cache: a damaged entry is recreated in a run that records its sources") {
   TempFolder temp;
   Sources sources;
   ModelCache cache(temp.path / "c");
@@ -556,14 +557,14 @@ TEST_CASE("cache: in a run that notes what it reads, a damaged entry is made ane
   CHECK_FALSE(Get(cache, KeyOf("a"), maker).hit);
 }
 
-TEST_CASE("cache: where there is none") {
+TEST_CASE("cache: Exists for absent, empty and foreign folders") {
   TempFolder temp;
   Write(temp.path / "file", "");
   CHECK(test::Refusal([&] { ModelCache cache(temp.path / "file"); }).find("MLC_CACHE_DIR") !=
         std::string::npos);
 }
 
-TEST_CASE("cache: a folder of other things is refused, and of a cache only its own goes") {
+TEST_CASE("cache: other folders are rejected, and foreign files in a cache are kept") {
   TempFolder temp;
   const fs::path folder = temp.path / "c", index = folder / "index" / "notes",
                  work = folder / "work" / "thesis";
@@ -588,7 +589,7 @@ TEST_CASE("cache: a folder of other things is refused, and of a cache only its o
   CHECK_FALSE(fs::exists(folder / "work" / "1-1"));
 }
 
-TEST_CASE("cache: what it remembers for speed alone may fail; a hit stays one") {
+TEST_CASE("cache: a hit succeeds even if digests and counters cannot be written") {
   TempFolder temp;
   ModelCache cache(temp.path / "c", ModelCache::kDefaultLimit,
                    [] { return std::chrono::system_clock::now() + 1h; });
@@ -606,7 +607,7 @@ TEST_CASE("cache: what it remembers for speed alone may fail; a hit stays one") 
   CHECK(cache.Clear().size() == 1);
 }
 
-TEST_CASE("build id: the linker's") {
+TEST_CASE("build id matches the one written by the linker") {
   CHECK(BuildId().size() >= 16);
   CHECK(BuildId() == BuildId());
 }

@@ -11,7 +11,7 @@
 namespace mlc {
 namespace {
 
-TEST_CASE("telemetry: a histogram's figures", "[telemetry]") {
+TEST_CASE("telemetry: figures of a histogram", "[telemetry]") {
   LatencyHistogram histogram;
   CHECK(histogram.Summary().count == 0);
   CHECK(histogram.Percentile(99) == 0);
@@ -21,7 +21,8 @@ TEST_CASE("telemetry: a histogram's figures", "[telemetry]") {
   CHECK(summary.min == 1);
   CHECK(summary.max == 1000);
   CHECK(summary.mean == Approx(500.5));
-  CHECK(summary.stddev == Approx(std::sqrt(1000.0 * 1001 / 12)));  // of 1..n: n (n + 1) / 12
+  CHECK(summary.stddev ==
+        Approx(std::sqrt(1000.0 * 1001 / 12)));  // variance of 1..n: n (n + 1) / 12
   CHECK(summary.relative_error == 0.01);
   CHECK(summary.p50 == Approx(500).epsilon(0.01));
   CHECK(summary.p90 == Approx(900).epsilon(0.01));
@@ -31,7 +32,7 @@ TEST_CASE("telemetry: a histogram's figures", "[telemetry]") {
   CHECK(histogram.Percentile(0) == 1);
 }
 
-TEST_CASE("telemetry: every percentile is within the stated error of its sample", "[telemetry]") {
+TEST_CASE("telemetry: percentiles are within the stated relative error", "[telemetry]") {
   LatencyHistogram histogram;
   std::vector<double> samples;
   for (int i = 0; i < 3000; ++i) samples.push_back(0.0011 * std::pow(1.0076, i));  // to 8e6 ms
@@ -42,7 +43,7 @@ TEST_CASE("telemetry: every percentile is within the stated error of its sample"
   }
 }
 
-TEST_CASE("telemetry: durations that are none, and beyond the buckets", "[telemetry]") {
+TEST_CASE("telemetry: invalid durations and durations outside the buckets", "[telemetry]") {
   LatencyHistogram histogram;
   histogram.Add(std::nan(""));
   CHECK(histogram.Summary().count == 0);
@@ -52,7 +53,7 @@ TEST_CASE("telemetry: durations that are none, and beyond the buckets", "[teleme
   CHECK(histogram.Summary().p50 <= 1e-3);
 }
 
-TEST_CASE("telemetry: memory that grows, that comes back, that jumps once", "[telemetry]") {
+TEST_CASE("telemetry: memory that grows, is released, or jumps once", "[telemetry]") {
   struct Row {
     const char* title;
     std::function<int64_t(int64_t)> bytes;
@@ -77,7 +78,7 @@ TEST_CASE("telemetry: memory that grows, that comes back, that jumps once", "[te
   }
 }
 
-TEST_CASE("telemetry: no slope of too few samples", "[telemetry]") {
+TEST_CASE("telemetry: no growth rate from too few samples", "[telemetry]") {
   MemoryGrowth growth;
   for (int64_t i = 0; i < 19; ++i) growth.Add(i, i);
   CHECK(!growth.Slope());
@@ -86,7 +87,7 @@ TEST_CASE("telemetry: no slope of too few samples", "[telemetry]") {
   CHECK(growth.high_water() == 19);
 }
 
-TEST_CASE("telemetry: counts, taxonomy, rate and memory", "[telemetry]") {
+TEST_CASE("telemetry: counts, kinds of failures, success rate and memory", "[telemetry]") {
   int64_t resident = 1000;
   Telemetry telemetry([&] { return resident += 10; });
   CHECK(!telemetry.snapshot().success_rate);
@@ -116,7 +117,7 @@ TEST_CASE("telemetry: counts, taxonomy, rate and memory", "[telemetry]") {
   CHECK(snapshot.growth_per_100 == Approx(1000));
 }
 
-TEST_CASE("telemetry: from several threads", "[telemetry]") {
+TEST_CASE("telemetry: use from several threads", "[telemetry]") {
   Telemetry telemetry;
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t)
@@ -128,10 +129,10 @@ TEST_CASE("telemetry: from several threads", "[telemetry]") {
   CHECK(telemetry.snapshot().predict.count == 2000);
 }
 
-TEST_CASE("telemetry: the memory that a process takes", "[telemetry]") {
+TEST_CASE("telemetry: resident memory of the process", "[telemetry]") {
   const int64_t before = ResidentBytes();
   CHECK(before > 1'000'000);
-  std::vector<char> block(64 << 20, 1);  // 64 MiB, written
+  std::vector<char> block(64 << 20, 1);  // 64 MiB, touched
   CHECK(ResidentBytes() - before > 32 << 20);
   CHECK(PeakMemoryBytes() >= static_cast<int64_t>(block.size()));
 }

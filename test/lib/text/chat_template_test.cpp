@@ -1,5 +1,5 @@
-// Chat templates: every row is reached by what it is recognised by, and writes what the makers of such models
-// document.
+// Chat templates: every row is found by its substrings, and its prompts match the documentation of
+// the models.
 #include "lib/text/chat_template.h"
 
 #include "test/catch.h"
@@ -19,7 +19,7 @@ std::string Rendered(std::string_view name, const std::optional<std::string>& sy
 
 }  // namespace
 
-TEST_CASE("chat templates: a row is found by its own marks", "[chat_template]") {
+TEST_CASE("chat templates: each row is found by its substrings", "[chat_template]") {
   for (const ChatTemplate& row : ChatTemplates()) {
     std::string jinja = "{{ '";
     for (std::string_view mark : row.has) jinja.append(mark).append("' }}{{ '");
@@ -29,7 +29,7 @@ TEST_CASE("chat templates: a row is found by its own marks", "[chat_template]") 
   }
 }
 
-TEST_CASE("chat templates: a row has both messages once, and the system's first",
+TEST_CASE("chat templates: each row contains both messages once, the system message first",
           "[chat_template]") {
   for (const ChatTemplate& row : ChatTemplates()) {
     INFO(row.name);
@@ -43,12 +43,12 @@ TEST_CASE("chat templates: a row has both messages once, and the system's first"
   }
 }
 
-TEST_CASE("chat templates: no template, or one of another family, is none", "[chat_template]") {
+TEST_CASE("chat templates: empty and unknown templates give null", "[chat_template]") {
   CHECK(!FindChatTemplate(""));
   CHECK(!FindChatTemplate("{% for m in messages %}{{ m.role }}: {{ m.content }}{% endfor %}"));
 }
 
-TEST_CASE("chat templates: what is written is what the makers document", "[chat_template]") {
+TEST_CASE("chat templates: prompts match the documentation of the models", "[chat_template]") {
   // github.com/openai/openai-python, chatml.md; the model cards of Qwen2.5 and SmolLM2.
   CHECK(Rendered("chatml", "Be brief.") ==
         "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHi <|im_end|>\n"

@@ -18,7 +18,7 @@ TokenizerSpec Small() {
   return spec;
 }
 
-TEST_CASE("the first difference of two tokenizers", "[text]") {
+TEST_CASE("Difference describes the first difference between two tokenizers", "[text]") {
   CHECK(Difference(Small(), Small()).empty());
   struct Case {
     void (*change)(TokenizerSpec& spec);

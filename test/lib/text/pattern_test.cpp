@@ -9,7 +9,7 @@ namespace {
 
 using test::RefusalId;
 
-// The matches, with "|" between them.
+// Returns the matches, separated by "|".
 std::string Matches(const Pattern& pattern, std::string_view text) {
   std::vector<TextRange> found;
   pattern.FindAll(text, found);
@@ -20,10 +20,10 @@ std::string Matches(const Pattern& pattern, std::string_view text) {
   return joined;
 }
 
-// Expected: what Oniguruma 6.9.8 says, which Hugging Face's tokenizers has inside; its doc/RE.
-TEST_CASE("pattern: what is Oniguruma's own", "[text]") {
+// Expected values: Oniguruma 6.9.8 (doc/RE), which Hugging Face tokenizers uses.
+TEST_CASE("pattern: Oniguruma syntax", "[text]") {
   const std::tuple<const char*, const char*, const char*> rows[] = {
-      {"^a", "a\na ba", "a|a"},  // lines, whatever the options
+      {"^a", "a\na ba", "a|a"},  // line start, independent of options
       {"a$", "a\nba", "a|a"},
       {R"(\Aa)", "a\na", "a"},
       {R"(\h+)", "fF0 gh", "fF0"},  // hexadecimal digits
@@ -32,14 +32,14 @@ TEST_CASE("pattern: what is Oniguruma's own", "[text]") {
       {"(?m)a.b", "a\nb", "a\nb"},  // the dot matches a newline
       {"(?i)a.b", "A\nb Axb", "Axb"},
       {"a{,2}b", "aaab", "aab"},
-      {"a{2}+", "aaaaa", "aaaa"},  // a{2} once or more, not possessive
+      {"a{2}+", "aaaaa", "aaaa"},  // a{2} repeated, not possessive
       {"[a-z&&[^aeiou]]+", "strength", "str|ngth"},
       {"[a[xy]]+", "bxay", "xay"},
       {R"([\S]+)", "ab c", "ab|c"},
       {R"(\R)", "a\r\nb\n", "\r\n|\n"},
       {R"(a\Kb)", "ab", "b"},
       {"(?~ab)", "xxaby", "xx|by"},
-      {R"(\w+)", "½²e", "½²e"},  // and in a class, which are two tables
+      {R"(\w+)", "½²e", "½²e"},  // the tables differ inside a class
       {R"([\w]+)", "½²e", "e"},
   };
   for (const auto& [expression, text, matches] : rows) {
@@ -48,7 +48,7 @@ TEST_CASE("pattern: what is Oniguruma's own", "[text]") {
   }
 }
 
-TEST_CASE("pattern: mlc's own expressions", "[text]") {
+TEST_CASE("pattern: PCRE syntax", "[text]") {
   auto matches = [](const char* expression, std::string_view text) {
     return Matches(Pattern(expression, Syntax::kPcre), text);
   };
@@ -59,13 +59,13 @@ TEST_CASE("pattern: mlc's own expressions", "[text]") {
   CHECK(RefusalId([] { Pattern(R"([\S])", Syntax::kPcre); }) == "unsupported-tokenizer");
 }
 
-TEST_CASE("pattern: classes are Unicode's", "[text]") {
+TEST_CASE("pattern: Unicode character classes", "[text]") {
   struct Row {
     const char *expression, *text, *matches;
   };
   const Row rows[] = {
       {R"(\p{L}+)", "a1Ж2中é", "a|Ж|中é"},
-      {R"(\s)", "a\u180e\u0085b\u00a0\u3000", "\u0085|\u00a0|\u3000"},  // U+180E is none any more
+      {R"(\s)", "a\u180e\u0085b\u00a0\u3000", "\u0085|\u00a0|\u3000"},  // no longer includes U+180E
       {R"([^\s]+)", "a\u180eb c", "a\u180eb|c"},
       {R"(\S+)", "ab  cd\u2028e", "ab|cd|e"},
       {R"(\d+)", "12٣a½", "12٣"},
@@ -83,30 +83,31 @@ TEST_CASE("pattern: classes are Unicode's", "[text]") {
   }
 }
 
-TEST_CASE("pattern: empty matches cut without taking anything", "[text]") {
+TEST_CASE("pattern: empty matches split the text", "[text]") {
   std::vector<TextRange> found;
   Pattern(R"((?=(?:\d{3})+$))", Syntax::kOniguruma).FindAll("1234567", found);
   REQUIRE(found.size() == 2);
   CHECK(found[0].begin == 1);
   CHECK(found[1].begin == 4);
   found.clear();
-  Pattern("x*", Syntax::kOniguruma).FindAll("é", found);  // before and behind it, not in it
+  Pattern("x*", Syntax::kOniguruma)
+      .FindAll("é", found);  // before and after the character, not inside it
   REQUIRE(found.size() == 2);
   CHECK(found[1].begin == 2);
   found.clear();
   Pattern("x*", Syntax::kOniguruma)
-      .FindAll("xa", found);  // none behind the x, as in Rust's find_iter
+      .FindAll("xa", found);  // none after the x, as in Rust's find_iter
   REQUIRE(found.size() == 2);
   CHECK(found[1].begin == 2);
 }
 
-TEST_CASE("pattern: literals are found as they are", "[text]") {
+TEST_CASE("pattern: literal patterns", "[text]") {
   CHECK(Matches(Pattern("a.c", Syntax::kLiteral), "abc a.c a.ca.c") == "a.c|a.c|a.c");
   CHECK(Matches(Pattern("", Syntax::kLiteral), "abc").empty());
   CHECK(Matches(Pattern("\xff", Syntax::kLiteral), "a\xff") == "\xff");
 }
 
-TEST_CASE("pattern: what is no expression is refused", "[text]") {
+TEST_CASE("pattern: invalid expressions are rejected", "[text]") {
   for (const std::string& expression :
        {std::string("(a"), std::string("[a"), std::string(R"(\p{Nope})"), std::string("[b-a]"),
         std::string(5000, '('), std::string(70000, 'a')}) {
@@ -115,7 +116,7 @@ TEST_CASE("pattern: what is no expression is refused", "[text]") {
   }
 }
 
-TEST_CASE("pattern: an expression that takes exponential time is an error", "[text]") {
+TEST_CASE("pattern: exponential running time is an error", "[text]") {
   for (Syntax syntax : {Syntax::kPcre, Syntax::kOniguruma}) {
     std::vector<TextRange> found;
     std::string text(200, 'a');
@@ -125,14 +126,14 @@ TEST_CASE("pattern: an expression that takes exponential time is an error", "[te
   }
 }
 
-TEST_CASE("pattern: an expression that takes quadratic time is an error", "[text]") {
+TEST_CASE("pattern: quadratic running time is an error", "[text]") {
   std::vector<TextRange> found;
-  // Each match looks at the whole text, and comes back.
+  // Each match scans the whole text by look-ahead.
   Pattern pattern("(?=(?:a|x)*b|a)a", Syntax::kOniguruma);
   CHECK(RefusalId([&] { pattern.FindAll(std::string(50'000, 'a'), found); }) == "resource-limit");
 }
 
-TEST_CASE("pattern: a megabyte that is one match needs no deep stack", "[text]") {
+TEST_CASE("pattern: a match of one megabyte does not overflow the stack", "[text]") {
   for (Syntax syntax : {Syntax::kPcre, Syntax::kOniguruma}) {
     std::vector<TextRange> found;
     Pattern("(?:(?![A-Z])[a-z])+", syntax).FindAll(std::string(1 << 20, 'a'), found);

@@ -1,4 +1,4 @@
-// Stop texts: where they are found does not depend on how the text is cut.
+// Stop texts: the result does not depend on how the text is split.
 #include "lib/text/stop_texts.h"
 
 #include "test/catch.h"
@@ -23,7 +23,7 @@ Shown InPieces(const std::vector<std::string>& stops, const std::vector<std::str
 
 }  // namespace
 
-TEST_CASE("stop texts: every way to cut the text ends it in the same place", "[stop_texts]") {
+TEST_CASE("stop texts: the result does not depend on how the text is split", "[stop_texts]") {
   struct {
     std::vector<std::string> stops;
     std::string text;
@@ -32,8 +32,8 @@ TEST_CASE("stop texts: every way to cut the text ends it in the same place", "[s
       {{"###"}, "one ## two ### three", {"one ## two ", true}},
       {{"###"}, "one ## two ##", {"one ## two ##", false}},
       {{"ab", "abc"}, "xxabc", {"xx", true}},
-      {{"abc", "b"}, "xxabc", {"xxa", true}},     // "b" is complete first
-      {{"bcd", "abcd"}, "xxabcd", {"xx", true}},  // complete at once: the longest
+      {{"abc", "b"}, "xxabc", {"xxa", true}},     // "b" is completed first
+      {{"bcd", "abcd"}, "xxabcd", {"xx", true}},  // completed together: the longest wins
       {{"aab"}, "aaab", {"a", true}},
       {{""}, "text", {"text", false}},
       {{}, "text", {"text", false}},
@@ -49,7 +49,7 @@ TEST_CASE("stop texts: every way to cut the text ends it in the same place", "[s
   }
 }
 
-TEST_CASE("stop texts: no more is held back than may become one", "[stop_texts]") {
+TEST_CASE("stop texts: only possible beginnings of a stop text are withheld", "[stop_texts]") {
   StopTexts texts({"\n\nUser:"});
   CHECK(texts.Add("Hello.") == "Hello.");
   CHECK(texts.Add("\n\nU") == "");

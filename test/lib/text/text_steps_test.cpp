@@ -16,7 +16,7 @@ using test::RefusalId;
 using Kind = TextStep::Kind;
 using Cut = TextStep::Cut;
 
-// The pieces, with "|" between them.
+// Returns the pieces, separated by "|".
 std::string Applied(const std::vector<TextStep>& steps, std::string text, bool begins_text = true) {
   TextPieces pieces{std::move(text), {}, begins_text};
   pieces.ranges.push_back({0, pieces.text.size()});
@@ -28,29 +28,29 @@ std::string Applied(const std::vector<TextStep>& steps, std::string text, bool b
   return joined;
 }
 
-TEST_CASE("text steps: normal forms, case, accents", "[text]") {
+TEST_CASE("text steps: normalization forms, lower case, accents", "[text]") {
   CHECK(Applied({{.kind = Kind::kNfc}}, "e\u0301") == "é");
   CHECK(Applied({{.kind = Kind::kNfd}}, "é\uac01") == "e\u0301\u1100\u1161\u11a8");
   CHECK(Applied({{.kind = Kind::kNfkc}}, "\ufb01\u00bd\u3000") == "fi1\u20442 ");
   CHECK(Applied({{.kind = Kind::kNfkd}}, "\ufb01é") == "fie\u0301");
   CHECK(Applied({{.kind = Kind::kLowercase}}, "AÉЖ") == "aéж");
-  // SpecialCasing.txt: one character becomes two; a sigma at an end stays what it is elsewhere.
+  // SpecialCasing.txt: one character becomes two; a final sigma gets no special form.
   CHECK(Applied({{.kind = Kind::kLowercase}}, "İΣ") == "i\u0307σ");
   CHECK(Applied({{.kind = Kind::kNfd}, {.kind = Kind::kStripAccents}}, "éàx") == "eax");
-  // llama.cpp leaves of a syllable its first consonant, and takes marks of all kinds away.
+  // llama.cpp keeps only the first consonant of a syllable and removes marks of all kinds.
   CHECK(Applied({{.kind = Kind::kBaseCharacters}}, "é\uac01\u093f") == "e\u1100");
   CHECK(Applied({{.kind = Kind::kClean}}, std::string("a\tb\0\x01\ufffd\u00adc", 11)) == "a bc");
   CHECK(Applied({{.kind = Kind::kSpaceIdeographs}}, "a中b") == "a 中 b");
 }
 
-TEST_CASE("text steps: what is no UTF-8 becomes U+FFFD where characters matter", "[text]") {
+TEST_CASE("text steps: invalid UTF-8 becomes U+FFFD if the model needs characters", "[text]") {
   CHECK(Applied({{.kind = Kind::kNfc}}, "a\xff\xe4") == "a\ufffd\ufffd");
   CHECK(Applied(
             {{.kind = Kind::kReplace, .pattern = " ", .syntax = Syntax::kLiteral, .content = "_"}},
             "\xff ") == "\xff_");
 }
 
-TEST_CASE("text steps: replacing, prepending, stripping", "[text]") {
+TEST_CASE("text steps: replace, prepend, strip", "[text]") {
   CHECK(Applied({{.kind = Kind::kReplace, .pattern = " {2,}", .content = " "}}, "a   b") == "a b");
   TextStep prepend{.kind = Kind::kPrepend, .content = "_", .unless_there = true};
   CHECK(Applied({prepend}, "a") == "_a");
@@ -66,10 +66,10 @@ TEST_CASE("text steps: replacing, prepending, stripping", "[text]") {
   CHECK(Applied({{.kind = Kind::kStrip, .left = false}}, " a ") == " a");
 }
 
-TEST_CASE("text steps: SentencePiece's spaces", "[text]") {
+TEST_CASE("text steps: spaces of SentencePiece", "[text]") {
   TextStep spaces{.kind = Kind::kSpaces, .content = "_", .right = false};
   CHECK(Applied({spaces}, "a b") == "_a_b");
-  CHECK(Applied({spaces}, "  a") == "___a");  // before the first that is no space
+  CHECK(Applied({spaces}, "  a") == "___a");  // before the first non-space character
   spaces.merge = true;
   CHECK(Applied({spaces}, "  a   b ") == "_a_b");
   spaces.left = false;
@@ -77,8 +77,8 @@ TEST_CASE("text steps: SentencePiece's spaces", "[text]") {
   CHECK(Applied({spaces}, "a  b ") == "a__b_");
 }
 
-// Expected: the documentation of Hugging Face's tokenizers (SplitDelimiterBehavior).
-TEST_CASE("text steps: what becomes of a match", "[text]") {
+// Expected values: the documentation of Hugging Face tokenizers (SplitDelimiterBehavior).
+TEST_CASE("text steps: split behaviours", "[text]") {
   const std::pair<Cut, const char*> rows[] = {{Cut::kRemoved, "the|final|countdown"},
                                               {Cut::kIsolated, "the|-|final|-|-|countdown"},
                                               {Cut::kWithPrevious, "the-|final-|-|countdown"},
@@ -94,7 +94,7 @@ TEST_CASE("text steps: what becomes of a match", "[text]") {
                 "Hi, you!?") == "Hi|,|you|!?");
 }
 
-TEST_CASE("text steps: text that grows beyond sense is an error", "[text]") {
+TEST_CASE("text steps: excessive growth of the text is an error", "[text]") {
   std::vector<TextStep> steps(12, {.kind = Kind::kReplace, .pattern = "a", .content = "aaaa"});
   CHECK(RefusalId([&] { Applied(steps, "aaaa"); }) == "resource-limit");
   CHECK(RefusalId([&] {
@@ -107,7 +107,7 @@ TEST_CASE("text steps: text that grows beyond sense is an error", "[text]") {
         }) == "resource-limit");
 }
 
-TEST_CASE("charsmap: what is none is refused", "[text]") {
+TEST_CASE("charsmap: invalid tables are rejected", "[text]") {
   using namespace std::string_literals;
   for (const std::string& bytes :
        {"abc"s, "\4\0\0\0abcd"s, "\4\0\0\0abcdx"s, "\3\0\0\0abcx\0"s, "\xff\xff\xff\xff\0\0"s})
@@ -117,8 +117,8 @@ TEST_CASE("charsmap: what is none is refused", "[text]") {
   CHECK(ApplyCharsmap(hostile, "aé", 100) == "aé");
 }
 
-// How Hugging Face's tokenizers cuts these, which is what the models' authors mean.
-TEST_CASE("pre-tokenizers: rows cut words, numbers and signs", "[text]") {
+// Expected values: the splits of Hugging Face tokenizers, the authors' reference.
+TEST_CASE("pre-tokenizers: splitting words, numbers and punctuation", "[text]") {
   struct Row {
     const char *name, *text, *pieces;
   };
@@ -131,7 +131,7 @@ TEST_CASE("pre-tokenizers: rows cut words, numbers and signs", "[text]") {
       {"gpt-4o", "HelloWORLD's", "Hello|WORLD's"},
       {"tekken", "aB 12", "a|B| |1|2"},
       {"deepseek-coder", "a1\n中文 b.", "a|1|\n|中文| b|."},
-      // llama.cpp's ids: white space is in none of its classes but \s.
+      // Ids of llama.cpp, where white space is only in the class \s.
       {"deepseek-coder", " \u2003 ", " \u2003 "},
       {"deepseek-llm", "\u3000\u2008\u3000", "\u3000\u2008\u3000"},
       {"deepseek-llm", "\U0001d400a\U0001d7d7 1", "\U0001d400|a|\U0001d7d7| |1"},
@@ -147,7 +147,7 @@ TEST_CASE("pre-tokenizers: rows cut words, numbers and signs", "[text]") {
   }
 }
 
-TEST_CASE("pre-tokenizers: every row compiles, and no name stands twice", "[text]") {
+TEST_CASE("pre-tokenizers: all patterns compile and names are unique", "[text]") {
   std::vector<std::string_view> names;
   for (const PreTokenizer& row : PreTokenizers()) {
     CHECK(Applied(Steps(row), "a").size() == 1);

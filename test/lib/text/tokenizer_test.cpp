@@ -22,7 +22,7 @@ TokenizerSpec Words(std::vector<std::string> tokens, TokenizerKind kind) {
   return spec;
 }
 
-TEST_CASE("trie: prefixes, the shortest first", "[text]") {
+TEST_CASE("trie: prefixes are found shortest first", "[text]") {
   Trie trie;
   trie.Add("a", 1);
   trie.Add("abc", 2);
@@ -44,8 +44,8 @@ TEST_CASE("trie: prefixes, the shortest first", "[text]") {
   CHECK(found.empty());
 }
 
-// Each a merge by hand: the lowest rank first, of equal ones the leftmost.
-TEST_CASE("BPE: merges in the order of their ranks", "[text]") {
+// Merges derived by hand: lowest rank first, then leftmost.
+TEST_CASE("BPE applies merges in order of rank", "[text]") {
   TokenizerSpec spec = Words({"a", "b", "aa", "aaa", "ab", "aab"}, TokenizerKind::kByteBpe);
   spec.merges = {{"a", "b"}, {"a", "a"}, {"aa", "ab"}, {"aa", "a"}, {"a", "ab"}};
   Tokenizer tokenizer(spec);
@@ -54,7 +54,7 @@ TEST_CASE("BPE: merges in the order of their ranks", "[text]") {
       {"aaa", {3}},       // aa a, then aaa
       {"aaaa", {2, 2}},   // aa aa
       {"aaaab", {3, 4}},  // aaa ab: "aa" of the first two, "ab", then "aa" + "a"
-      {"c", {}},          // in no vocabulary of bytes: left out
+      {"c", {}},          // not in the byte vocabulary: dropped
   };
   for (const auto& [text, ids] : rows) {
     INFO(text);
@@ -66,7 +66,7 @@ TEST_CASE("BPE: merges in the order of their ranks", "[text]") {
   CHECK(Tokenizer(spec).Encode("abb", false, false) == Ids{0, 1, 1});
 }
 
-TEST_CASE("BPE over characters: what is no token is bytes, or unknown", "[text]") {
+TEST_CASE("BPE over characters encodes unknown characters as bytes or unk", "[text]") {
   std::vector<std::string> tokens = {"<unk>", "é", "éé"};
   TokenizerSpec spec = Words(tokens, TokenizerKind::kByteBpe);
   spec.byte_encoded = false;
@@ -82,15 +82,15 @@ TEST_CASE("BPE over characters: what is no token is bytes, or unknown", "[text]"
   CHECK(tokenizer.Decode(Ids{3 + 'x', 1, 3 + 0xff}, false) == "xé\xff");
 }
 
-TEST_CASE("added tokens: the longest first, and white space that belongs to them", "[text]") {
+TEST_CASE("added tokens: longest match first, stripped white space", "[text]") {
   TokenizerSpec spec = Words({"a", "<x>", "<x><x>", "b", " ", "<c>"}, TokenizerKind::kSpmBpe);
   spec.types = {TokenType::kNormal,      TokenType::kUserDefined, TokenType::kUserDefined,
                 TokenType::kUserDefined, TokenType::kNormal,      TokenType::kControl};
   spec.added = {{1, true, false}, {2, false, true}, {3, true, false}};
   Tokenizer tokenizer(spec);
   const std::pair<const char*, Ids> rows[] = {
-      {"a <x> a", {0, 1, 4, 0}},  // what is left of it goes
-      {"a<x><x>  a", {0, 2, 0}},  // what is right of it goes
+      {"a <x> a", {0, 1, 4, 0}},  // strips white space on the left
+      {"a<x><x>  a", {0, 2, 0}},  // strips white space on the right
       {"<x><x><x>", {2, 1}},     {"a b a", {0, 3, 4, 0}}, {"<x>", {1}},
   };
   for (const auto& [text, ids] : rows) {
@@ -98,26 +98,27 @@ TEST_CASE("added tokens: the longest first, and white space that belongs to them
     CHECK(tokenizer.Encode(text, false, false) == ids);
   }
   CHECK(tokenizer.Encode("a<c>", false, true) == Ids{0, 5});
-  CHECK(tokenizer.Encode("a<c>", false, false) == Ids{0});  // "<c>" has no bytes here, nor unk
+  CHECK(tokenizer.Encode("a<c>", false, false) == Ids{0});  // neither bytes nor unk for "<c>"
 }
 
-// Expected: find_matches and extract_and_normalize of Hugging Face's added_vocabulary.rs.
-TEST_CASE("added tokens: Hugging Face's rules", "[text]") {
+// Expected values: find_matches and extract_and_normalize in added_vocabulary.rs of Hugging Face
+// tokenizers.
+TEST_CASE("added tokens: matching rules of Hugging Face tokenizers", "[text]") {
   TokenizerSpec spec =
       Words({"a", "b", "c", "d", " ", "ab", "bcd", "Day", "é", "x", "½"}, TokenizerKind::kByteBpe);
   spec.hugging_face = true;
   spec.byte_encoded = false;
   spec.byte_fallback = false;
   spec.added = {{5}, {6}};
-  CHECK(Tokenizer(spec).Encode("abcd", false, true) == Ids{5, 2, 3});  // the leftmost first
+  CHECK(Tokenizer(spec).Encode("abcd", false, true) == Ids{5, 2, 3});  // leftmost first
   spec.hugging_face = false;
-  CHECK(Tokenizer(spec).Encode("abcd", false, true) == Ids{0, 6});  // llama.cpp: the longest
+  CHECK(Tokenizer(spec).Encode("abcd", false, true) == Ids{0, 6});  // llama.cpp: longest first
   spec.hugging_face = true;
-  // In the normalised text, as the normalizer writes the token.
+  // Matches in the normalized text, with the normalized token.
   spec.normalizers = {{.kind = TextStep::Kind::kLowercase}};
   spec.added = {{.id = 7, .normalized = true}};
   CHECK(Tokenizer(spec).Encode("aDAYaday", false, true) == Ids{0, 7, 0, 7});
-  // Of two that are the same then, the special one.
+  // Of two tokens with the same normalized text, the special one wins.
   spec.tokens[9] = "DAY";
   spec.types[9] = TokenType::kControl;
   spec.added = {{.id = 7, .normalized = true}, {.id = 9, .normalized = true}};
@@ -126,15 +127,15 @@ TEST_CASE("added tokens: Hugging Face's rules", "[text]") {
   CHECK(Tokenizer(spec).Encode("aday", false, true) == Ids{0, 7});
   spec.added = {{.id = 7}};
   CHECK(Tokenizer(spec).Encode("aDayaday", false, true) == Ids{0, 7, 0, 3, 0});
-  // A token that does not count is skipped as a whole; "½" is no letter, U+24B6 is one.
+  // A rejected match is skipped as a whole; "½" is not a letter, U+24B6 is one.
   spec.added = {{.id = 5, .single_word = true}, {.id = 1}};
   CHECK(Tokenizer(spec).Encode("aab", false, true) == Ids{0, 0, 1});
   CHECK(Tokenizer(spec).Encode("½ab", false, true) == Ids{10, 5});
   CHECK(Tokenizer(spec).Encode("\u24b6ab", false, true) == Ids{0, 1});
-  // White space is Unicode's, and belongs to one token only.
+  // White space as defined by Unicode; it is absorbed by only one token.
   spec.added = {{.id = 8, .left_strip = true, .right_strip = true}};
   CHECK(Tokenizer(spec).Encode("a\u3000é\u00a0 éa", false, true) == Ids{0, 8, 8, 0});
-  // What is not listed is not looked for, whatever its type.
+  // Tokens that are not listed are not matched, regardless of their type.
   spec.added.clear();
   spec.types[5] = TokenType::kControl;
   CHECK(Tokenizer(spec).Encode("ab", false, true) == Ids{0, 1});
@@ -143,8 +144,9 @@ TEST_CASE("added tokens: Hugging Face's rules", "[text]") {
   CHECK(RefusalId([&] { Tokenizer{spec}; }) == "bad-file");
 }
 
-// Expected: Hugging Face's models/bpe/model.rs (merge_word) and models/wordpiece.
-TEST_CASE("tokens that the model does not have are found as added ones only", "[text]") {
+// Expected values: models/bpe/model.rs (merge_word) and models/wordpiece of Hugging Face
+// tokenizers.
+TEST_CASE("tokens that are not in the model are only matched as added tokens", "[text]") {
   TokenizerSpec spec = Words({"[UNK]", "a", "##b", "cab"}, TokenizerKind::kWordPiece);
   spec.hugging_face = true;
   spec.continuing = "##";
@@ -153,7 +155,7 @@ TEST_CASE("tokens that the model does not have are found as added ones only", "[
   spec.added = {{.id = 3, .single_word = true}};
   CHECK(Tokenizer(spec).Encode("cab", false, true) == Ids{3});
   CHECK(Tokenizer(spec).Encode("cabb", false, true) == Ids{0});
-  // Without an unknown token what is on both sides of an unknown character is merged.
+  // Without an unknown token, the symbols around an unknown character are merged.
   TokenizerSpec bpe = Words({"a", "b", "ab"}, TokenizerKind::kByteBpe);
   bpe.hugging_face = true;
   bpe.byte_encoded = false;
@@ -161,7 +163,7 @@ TEST_CASE("tokens that the model does not have are found as added ones only", "[
   CHECK(Tokenizer(bpe).Encode("axb", false, true) == Ids{2});
 }
 
-TEST_CASE("unigram: the highest sum; bytes where there are such", "[text]") {
+TEST_CASE("unigram: highest sum of scores, byte fallback", "[text]") {
   TokenizerSpec spec = Words({"<unk>", "a", "b", "ab", "abc"}, TokenizerKind::kUnigram);
   spec.types[0] = TokenType::kUnknown;
   spec.unk = 0;
@@ -174,7 +176,7 @@ TEST_CASE("unigram: the highest sum; bytes where there are such", "[text]") {
   CHECK(Tokenizer(spec).Encode("axyb", false, false) == Ids{1, 0, 0, 2});
 }
 
-TEST_CASE("WordPiece: a word that has no pieces is unknown as a whole", "[text]") {
+TEST_CASE("WordPiece maps a word without matching pieces to a single unk", "[text]") {
   TokenizerSpec spec = Words({"[UNK]", "un", "##able", "##a", "able"}, TokenizerKind::kWordPiece);
   spec.continuing = "##";
   spec.unk = 0;
@@ -187,7 +189,7 @@ TEST_CASE("WordPiece: a word that has no pieces is unknown as a whole", "[text]"
   CHECK(tokenizer.Decode(Ids{4, 1, 2}, false) == " able unable");
 }
 
-TEST_CASE("tokenizer: what ends an answer", "[text]") {
+TEST_CASE("tokenizer: tokens that end an answer", "[text]") {
   TokenizerSpec spec =
       Words({"a", "</s>", "<|im_end|>", "<|eot_id|>", "b"}, TokenizerKind::kByteBpe);
   spec.eos = 4;
@@ -198,13 +200,13 @@ TEST_CASE("tokenizer: what ends an answer", "[text]") {
   CHECK(tokenizer.spec().types[2] == TokenType::kControl);
   CHECK(tokenizer.Piece(2, false).empty());
   CHECK(tokenizer.Piece(2, true) == "<|im_end|>");
-  // A part of an answer, where other tokens end the whole.
+  // Ends a part of an answer if other tokens end the whole.
   TokenizerSpec parts = Words({"<|end|>", "<|return|>", "<|call|>"}, TokenizerKind::kByteBpe);
   CHECK(!Tokenizer(parts).EndsGeneration(0));
   CHECK(Tokenizer(parts).EndsGeneration(1));
 }
 
-TEST_CASE("tokenizer: parts that contradict one another, ids that are none", "[text]") {
+TEST_CASE("tokenizer: inconsistent specifications and invalid ids are rejected", "[text]") {
   auto refused = [](auto change) {
     TokenizerSpec spec = Words({"a", "b"}, TokenizerKind::kUnigram);
     spec.scores = {0, 0};
@@ -225,8 +227,8 @@ TEST_CASE("tokenizer: parts that contradict one another, ids that are none", "[t
   CHECK(RefusalId([&] { tokenizer.Decode(Ids{-1}, false); }) == "bad-input");
 }
 
-// Bytes as GPT-2 writes them: "ð" is 0xF0, "Ł" 0x9F ...
-TEST_CASE("stream decoder: no half characters", "[text]") {
+// Bytes in GPT-2's spelling: "ð" is 0xF0, "Ł" 0x9F ...
+TEST_CASE("stream decoder: results contain only complete characters", "[text]") {
   TokenizerSpec spec = Words({"ðŁ", "ĻĤ", "a", "Ã", "©", "Ġ"}, TokenizerKind::kByteBpe);
   Tokenizer tokenizer(spec);
   auto streamed = [&](const Ids& ids) {
@@ -237,12 +239,12 @@ TEST_CASE("stream decoder: no half characters", "[text]") {
   };
   CHECK(streamed({0, 1, 2}) == "|🙂|a|");
   CHECK(streamed({2, 3, 4}) == "a||é|");
-  CHECK(streamed({3, 2}) == "|\ufffda|");   // it never became one
-  CHECK(streamed({0}) == "|\ufffd\ufffd");  // nor here
+  CHECK(streamed({3, 2}) == "|\ufffda|");   // the character stays incomplete
+  CHECK(streamed({0}) == "|\ufffd\ufffd");  // also here
   CHECK(streamed({4, 5}) == "\ufffd| |");
 }
 
-TEST_CASE("stream decoder: the space before a text goes, as in Decode", "[text]") {
+TEST_CASE("stream decoder: removes the leading space like Decode", "[text]") {
   TokenizerSpec spec = Words({"\u2581a", "\u2581b", "<s>", "c"}, TokenizerKind::kSpmBpe);
   spec.types[2] = TokenType::kControl;
   spec.add_space_prefix = true;
@@ -257,7 +259,7 @@ TEST_CASE("stream decoder: the space before a text goes, as in Decode", "[text]"
   }
 }
 
-TEST_CASE("unicode: bytes that are no characters", "[text]") {
+TEST_CASE("unicode: invalid bytes", "[text]") {
   CHECK(ValidUtf8("a\xff"
                   "b\xe4\xbd") ==
         "a\ufffd"

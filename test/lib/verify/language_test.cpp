@@ -9,9 +9,9 @@ namespace {
 
 Tensor Logits(Dims dims, std::vector<float> values) { return Tensor::Of<float>(dims, values); }
 
-// By hand: predictions 1/4 and 3/4 where the reference has 1/2 and 1/2, ln(2) / 2 + ln(2 / 3) / 2;
-// and two that are equal, whatever is added to all logits.
-TEST_CASE("the divergence of predictions", "[verify]") {
+// By hand: predictions 1/4 and 3/4 where the reference has 1/2 and 1/2 give ln(2) / 2 + ln(2 / 3) /
+// 2; two other predictions are equal, because a constant added to all logits has no effect.
+TEST_CASE("CompareLogits: Kullback-Leibler divergence", "[verify]") {
   float ln3 = std::log(3.0f);
   LanguageFigures figures =
       CompareLogits(Logits({2, 2}, {0, ln3, 5, 5}), Logits({2, 2}, {0, 0, 0, 0}));
@@ -21,9 +21,9 @@ TEST_CASE("the divergence of predictions", "[verify]") {
   CHECK(figures.mean_divergence == Approx(first / 2).margin(1e-6));
 }
 
-TEST_CASE("another token is right where it is as likely, but for the error", "[verify]") {
-  // The last of eight tokens is likelier in the last two of four rows; there the reference's own is
-  // 0.1 and 3 ahead. RMSE: sqrt((0.2^2 + 3.5^2) / 32).
+TEST_CASE("a different token is accepted if the gap is within the error", "[verify]") {
+  // The last of eight tokens is most likely in the last two of four rows, where the reference
+  // prefers its own by 0.1 and 3. RMSE: sqrt((0.2^2 + 3.5^2) / 32).
   std::vector<float> value(32, 0.0f), reference(32, 0.0f);
   for (size_t row = 0; row < 4; ++row) value[row * 8] = reference[row * 8] = row < 3 ? 1 : 3;
   value[23] = 1.1f;

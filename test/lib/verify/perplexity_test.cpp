@@ -1,4 +1,4 @@
-// Perplexity and agreement: figures by hand calculation.
+// Perplexity and agreement: expected figures calculated by hand.
 #include "lib/verify/perplexity.h"
 
 #include <cmath>
@@ -10,7 +10,7 @@
 namespace mlc::test {
 namespace {
 
-// Logits of these probabilities, one row each; any constant may be added.
+// Returns logits of these probabilities, one row each, shifted by `add`.
 Tensor Logits(const std::vector<std::vector<double>>& rows, double add = 0) {
   std::vector<float> values;
   for (const std::vector<double>& row : rows)
@@ -22,30 +22,32 @@ constexpr double kEnough = 1e-6;
 
 }  // namespace
 
-TEST_CASE("perplexity: of a chunk the rows from half to the last but one count", "[perplexity]") {
+TEST_CASE("perplexity: the second half of a chunk is scored, without the last row",
+          "[perplexity]") {
   CHECK(RowsToScore(8).begin == 4);
   CHECK(RowsToScore(8).end == 7);
   CHECK(RowsToScore(5).begin == 2);
-  // Rows 2 and 3 are scored, by what follows them: 1/2 and 1/8.
+  // Rows 2 and 3 are scored by the tokens that follow: 1/2 and 1/8.
   const Tensor logits =
       Logits({{0.9, 0.1}, {0.9, 0.1}, {0.5, 0.5}, {0.875, 0.125}, {0.9, 0.1}}, 3.25);
   MeanOf surprises;
   ScoreChunk(logits, std::vector<int32_t>{0, 0, 0, 1}, surprises);
   const PerplexityFigures figures = PerplexityOf(surprises);
   CHECK(figures.scored == 2);
-  // sqrt(2 * 8); the surprises log 2 and log 8 have mean log 4 and deviation log 2, over sqrt(2 - 1).
+  // sqrt(2 * 8); the surprisals log 2 and log 8 have mean log 4 and deviation log 2, over sqrt(2 -
+  // 1).
   CHECK(std::fabs(figures.perplexity - 4) < kEnough);
   CHECK(std::fabs(figures.error - 4 * std::log(2)) < kEnough);
 }
 
-TEST_CASE("perplexity: two models on the same tokens", "[perplexity]") {
+TEST_CASE("perplexity: agreement of two models", "[perplexity]") {
   const std::vector<double> p = {0.5, 0.25, 0.125, 0.0625, 0.03125, 0.03125},
                             q = {0.25, 0.5, 0.125, 0.03125, 0.0625, 0.03125};
   Agreement agreement;
   agreement.AddChunk(Logits({p, p, p, p}), Logits({p, p, q, p}, 1),
                      std::vector<int32_t>{0, 0, 1, 0});
   const AgreementFigures figures = agreement.figures();
-  // Of the only row, 2, the next token is 1.
+  // The only scored row is 2, and its next token is 1.
   CHECK(std::fabs(figures.reference.perplexity - 4) < kEnough);
   CHECK(std::fabs(figures.value.perplexity - 2) < kEnough);
   CHECK(std::fabs(figures.ratio - 0.5) < kEnough);
@@ -57,7 +59,7 @@ TEST_CASE("perplexity: two models on the same tokens", "[perplexity]") {
   CHECK(!Within(figures, AgreementLimitOf("int8")));
 }
 
-TEST_CASE("perplexity: a model agrees with itself, shifted", "[perplexity]") {
+TEST_CASE("perplexity: a constant added to the logits has no effect", "[perplexity]") {
   const std::vector<double> p = {0.5, 0.3, 0.2}, q = {0.2, 0.3, 0.5};
   Agreement agreement;
   agreement.AddChunk(Logits({p, q, p, q, p, q}), Logits({p, q, p, q, p, q}, -4),
@@ -70,7 +72,7 @@ TEST_CASE("perplexity: a model agrees with itself, shifted", "[perplexity]") {
   CHECK(Within(figures, AgreementLimitOf("fp32")));
 }
 
-TEST_CASE("perplexity: of five likeliest four are the same", "[perplexity]") {
+TEST_CASE("perplexity: four of five most likely tokens agree", "[perplexity]") {
   std::vector<double> p = {0.3, 0.2, 0.15, 0.1, 0.09, 0.08, 0.08}, q = p;
   std::swap(q[4], q[6]);
   Agreement agreement;
@@ -79,7 +81,7 @@ TEST_CASE("perplexity: of five likeliest four are the same", "[perplexity]") {
   CHECK(agreement.figures().top1 == 1);
 }
 
-TEST_CASE("perplexity: NaN passes nothing", "[perplexity]") {
+TEST_CASE("perplexity: NaN fails", "[perplexity]") {
   const Tensor good = Logits({{0.5, 0.5}, {0.5, 0.5}, {0.5, 0.5}, {0.5, 0.5}});
   const Tensor bad = Tensor::Full(DType::kFp32, {4, 2}, NAN).InMemory();
   Agreement agreement;
@@ -87,7 +89,7 @@ TEST_CASE("perplexity: NaN passes nothing", "[perplexity]") {
   CHECK(!Within(agreement.figures(), AgreementLimitOf("int8")));
 }
 
-TEST_CASE("perplexity: logits and tokens that do not go together are refused", "[perplexity]") {
+TEST_CASE("perplexity: logits and tokens that do not match are rejected", "[perplexity]") {
   const Tensor two = Logits({{0.5, 0.5}, {0.5, 0.5}, {0.5, 0.5}, {0.5, 0.5}});
   const Tensor three = Logits({{0.5, 0.3, 0.2}, {0.5, 0.3, 0.2}, {0.5, 0.3, 0.2}, {0.5, 0.3, 0.2}});
   Agreement agreement;

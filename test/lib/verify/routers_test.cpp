@@ -8,7 +8,8 @@
 namespace mlc {
 namespace {
 
-// The second of three tokens cannot tell 1 from 2, as fp16 has them; the third prefers 3 by far.
+// For the second of three tokens, the scores of 1 and 2 are equal in fp16; the third clearly
+// prefers 3.
 constexpr char kRouter[] = R"(func main<ios16>(tensor<fp32, [3, 4]> x) {
   s = mul(x = x, y = 1.0);
   v, i = topk(x = s, k = 2, axis = -1);
@@ -22,7 +23,7 @@ std::map<std::string, Tensor> Run(const Function& function, Observer observe) {
   return Engine(function, options).Run({{"x", kScores}});
 }
 
-TEST_CASE("a source follows choices that fp16 cannot tell from its own", "[verify]") {
+TEST_CASE("FollowChoices adopts experts whose scores fp16 cannot distinguish", "[verify]") {
   const Program program = ParseText(kRouter, "test.mil", Ops());
   const Function& function = *program.main();
   REQUIRE(HasRouters(function));
@@ -35,7 +36,7 @@ TEST_CASE("a source follows choices that fp16 cannot tell from its own", "[verif
   const RouterChoices other{Tensor::Of<int32_t>({3, 2}, {1, 0, 0, 2, 3, 0})};
   const auto outputs = Run(function, FollowChoices(function, other, followed));
   CHECK(followed.tokens == 3);
-  CHECK(followed.followed == 1);  // another order is the same choice; the third is another one
+  CHECK(followed.followed == 1);  // another order is the same selection; the third token differs
   CHECK(followed.widest == Approx(0.0001 / 2).epsilon(1e-2));
   CHECK(outputs.at("i").Ints() == std::vector<int64_t>{0, 1, 0, 2, 3, 2});
   CHECK(outputs.at("v").Double(3) == 1);
@@ -43,7 +44,7 @@ TEST_CASE("a source follows choices that fp16 cannot tell from its own", "[verif
   CHECK(followed.made[0].Ints() == outputs.at("i").Ints());
 }
 
-TEST_CASE("choices that are none are not followed", "[verify]") {
+TEST_CASE("FollowChoices ignores invalid choices", "[verify]") {
   const Program program = ParseText(kRouter, "test.mil", Ops());
   const Function& function = *program.main();
   for (const Tensor& other :
@@ -58,8 +59,8 @@ TEST_CASE("choices that are none are not followed", "[verify]") {
   }
 }
 
-TEST_CASE("choices of tokens one by one are those of all at once", "[verify]") {
-  std::vector<Tensor> steps;  // two tokens of two routers
+TEST_CASE("AtOnce merges the selections of single tokens", "[verify]") {
+  std::vector<Tensor> steps;  // two tokens and two routers
   for (int32_t i = 0; i < 4; ++i) steps.push_back(Tensor::Of<int32_t>({1, 2}, {i, i + 10}));
   const RouterChoices joined = AtOnce(steps, 2);
   REQUIRE(joined.size() == 2);

@@ -1,4 +1,4 @@
-// What a model takes and gives.
+// The inputs and outputs of a model.
 #include "test/backends/apple/stub/objects.h"
 
 using mlc::Dims;
@@ -22,7 +22,7 @@ using mlc::stub::Is;
 
 namespace {
 
-// A size that stands for an open one.
+// A default for an open size.
 Dims DefaultShape(const MLStubFeature& feature) {
   Dims dims =
       feature.port.default_shape.empty() ? feature.feature.dims : feature.port.default_shape;
@@ -63,7 +63,7 @@ bool IsOpen(const MLStubFeature& feature) {
 @end
 
 @implementation MLMultiArrayConstraint
-// Of outputs whose sizes are open Core ML has none: converters write none.
+// Core ML has no shape for outputs with open sizes, because converters write none.
 - (NSArray<NSNumber*>*)shape {
   if (_feature->output && IsOpen(*_feature)) return [NSArray array];
   return mlc::stub::Numbers(DefaultShape(*_feature));

@@ -52,7 +52,7 @@ void Describe(MLStubModel& model) {
 }
 
 std::shared_ptr<Program> Read(const fs::path& bundle) {
-  // As Core ML, which loads what was compiled and nothing else.
+  // Like Core ML, loads only compiled models.
   if (!fs::exists(bundle / "coremldata.bin"))
     throw Error("bad-file", bundle.string() + " is no compiled model");
   Diagnostics diagnostics;
@@ -100,7 +100,8 @@ bool Compute(MLStubModel& model, const std::map<std::string, Tensor>& inputs, Mo
              std::map<std::string, Tensor>& outputs, std::string& words) {
   return Try(words, [&] {
     outputs = model.loaded->Predict(inputs, state, nullptr);
-    // The package's types: the engine computes an fp16 model's outputs as the program has them.
+    // The types of the package: for an fp16 model, the engine returns outputs in the types of the
+    // program.
     for (const MLStubFeature& output : model.outputs) {
       Tensor& tensor = outputs.at(output.feature.name);
       if (output.feature.kind == Feature::Kind::kTensor && !output.dictionary &&

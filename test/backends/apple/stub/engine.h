@@ -1,4 +1,5 @@
-// engine.h - mlc's engine in the place of Core ML's, as plain C++: gcc's Objective-C runtime catches no C++ exceptions.
+// engine.h - the reference engine as a substitute for Core ML's, in plain C++, because gcc's
+// Objective-C runtime does not catch C++ exceptions.
 #pragma once
 
 #include <atomic>
@@ -13,7 +14,7 @@
 
 // One input, output or state of a function.
 struct MLStubFeature {
-  mlc::Feature feature;  // of an image, the dtype in which the engine wants it
+  mlc::Feature feature;  // for an image, the dtype that the engine expects
   mlc::Port port;
   bool dictionary = false, output = false;
 };
@@ -25,10 +26,10 @@ struct MLStubModel {
   const mlc::Function* function = nullptr;
   std::unique_ptr<mlc::LoadedModel> loaded;
   std::vector<MLStubFeature> inputs, outputs, states;
-  std::vector<std::string> labels;  // of classes, as text
-  bool numbered_labels = false;     // they are integers
-  std::atomic<int> predictions{0};  // that run
-  bool cpu_only = false;            // loaded for the CPU alone
+  std::vector<std::string> labels;  // class labels as text
+  bool numbered_labels = false;     // the labels are integers
+  std::atomic<int> predictions{0};  // running predictions
+  bool cpu_only = false;            // loaded for the CPU only
 };
 
 struct MLStubState {
@@ -39,17 +40,17 @@ struct MLStubState {
 
 namespace mlc::stub {
 
-// All of these say in `words` what went wrong, and return nothing.
+// On failure, these functions store a message in `words` and return nothing.
 bool MakeCompiled(const std::filesystem::path& package, const std::filesystem::path& bundle,
                   std::string& words);
 std::vector<std::string> FunctionNames(const std::filesystem::path& bundle, std::string& words);
 std::shared_ptr<MLStubModel> Open(const std::filesystem::path& bundle, const std::string& function,
                                   std::string& words);
-// Null without a word for a model without states.
+// Returns null without a message for a model without states.
 std::unique_ptr<ModelState> MakeState(MLStubModel& model, std::string& words);
 bool Compute(MLStubModel& model, const std::map<std::string, Tensor>& inputs, ModelState* state,
              std::map<std::string, Tensor>& outputs, std::string& words);
-// A new folder; and all that is in it removed.
+// Creates a new folder; removes a folder with its contents.
 std::filesystem::path TemporaryFolder();
 void RemoveFolder(const std::filesystem::path& folder);
 

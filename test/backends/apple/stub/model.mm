@@ -1,4 +1,4 @@
-// Compiling, loading, predicting, states.
+// Compiling, loading, predictions and states.
 #include <stdexcept>
 
 #include "test/backends/apple/stub/objects.h"
@@ -9,13 +9,13 @@ using mlc::Tensor;
 
 namespace {
 
-// What does not exist on the system that the stub plays is not called.
+// Fails if code calls a method that the simulated system does not have.
 void Since(const char* version, const char* what) {
   if (!MLStubAvailable(version))
     [NSException raise:NSInvalidArgumentException format:@"unrecognized selector %s", what];
 }
 
-// Core ML's rule for models and for states.
+// Enforces Core ML's rule that models and states are used by one thread at a time.
 struct Used {
   explicit Used(std::atomic<int>& users) : users(users) {
     if (++users == 1) return;
@@ -172,7 +172,7 @@ id<MLFeatureProvider> Predict(MLStubModel& model, id<MLFeatureProvider> features
 + (void)compileModelAtURL:(NSURL*)modelURL
         completionHandler:(void (^)(NSURL* compiledModelURL, NSError* error))handler {
   if (Is("compile-throws")) [NSException raise:@"StubException" format:@"compiling"];
-  if (Is("compile-hangs")) return;  // nobody ever calls
+  if (Is("compile-hangs")) return;  // never called
   auto copied = (void (^)(NSURL*, NSError*))Block_copy(handler);
   Answer([copied, package = fs::path([[modelURL path] UTF8String])] {
     const fs::path folder = TemporaryFolder(),
@@ -290,7 +290,7 @@ id<MLFeatureProvider> Predict(MLStubModel& model, id<MLFeatureProvider> features
     std::string words;
     const std::vector<std::string> found = FunctionNames(bundle, words);
     NSMutableArray<NSString*>* names = [NSMutableArray array];
-    // As Core ML: none of a model that does not use several.
+    // Like Core ML, returns none for a model without several functions.
     if (found.size() > 1 || (found.size() == 1 && found[0] != "main"))
       for (const std::string& name : found) [names addObject:ToString(name)];
     if (!words.empty())

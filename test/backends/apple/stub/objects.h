@@ -1,4 +1,4 @@
-// objects.h - what the stub's Objective-C++ sources share.
+// objects.h - declarations shared by the stub's Objective-C++ sources.
 #pragma once
 
 #import <CoreML/CoreML.h>
@@ -9,11 +9,11 @@
 #include "test/backends/apple/stub/engine.h"
 #include "test/backends/apple/stub/switches.h"
 
-// Memory with gaps, which hold what no model computes.
+// An array with gaps, filled with values that no model computes.
 struct MLStubArray {
   mlc::DType dtype = mlc::DType::kNone;
   mlc::Dims dims, strides;
-  size_t offset = 0;  // bytes, before the first element
+  size_t offset = 0;  // bytes before the first element
   std::vector<std::byte> storage;
   size_t element() const { return mlc::ByteCount(dtype, 1); }
   std::byte* first() { return storage.data() + offset; }
@@ -24,7 +24,7 @@ struct MLStubOwner {
 };
 
 @interface MLMultiArray (Stub)
-// With gaps, or an offset, in `storage`.
+// Stored with gaps, or with an offset in `storage`.
 + (MLMultiArray*)arrayOf:(mlc::DType)dtype
                     dims:(const mlc::Dims&)dims
                   padded:(bool)padded
@@ -43,15 +43,16 @@ namespace mlc::stub {
 
 OSType PixelFormat(const MLStubFeature& feature);
 CVPixelBufferRef NewPixels(const Tensor& tensor, const MLStubFeature& feature);  // +1
-Tensor FromPixels(CVPixelBufferRef buffer, bool bgr);  // uint8; fp16 of halves
+Tensor FromPixels(CVPixelBufferRef buffer, bool bgr);  // uint8, or fp16 for half-precision formats
 
 NSArray<id<MLComputeDeviceProtocol>>* AllDevices();
 NSString* ToString(const std::string& text);
 MLMultiArrayDataType DataType(DType dtype);
 NSArray<NSNumber*>* Numbers(const Dims& dims);
-// Of the domain com.apple.CoreML, with another error under it.
+// An error of the domain com.apple.CoreML with an underlying error.
 NSError* MakeError(const std::string& words);
-// Calls the handler here, or on another thread (switch handler-thread). The work owns what it needs.
+// Calls the handler on this thread or on another one (switch handler-thread). The work must own its
+// data.
 void Answer(std::function<void()> work);
 
 }  // namespace mlc::stub

@@ -106,7 +106,7 @@ void Release() {
 }
 
 Counts& Counted() {
-  static auto* counts = new Counts;  // threads that hang outlive main()
+  static auto* counts = new Counts;  // hanging threads outlive main()
   return *counts;
 }
 

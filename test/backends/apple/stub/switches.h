@@ -1,5 +1,5 @@
-// switches.h - how the stub misbehaves: words of MLC_STUB, separated by commas, each SWITCH or SWITCH=VALUE. README.md lists
-// them. A word that is unknown ends the process.
+// switches.h - the faults of the stub: words in MLC_STUB, separated by commas, each SWITCH or
+// SWITCH=VALUE. README.md lists them. An unknown word ends the process.
 #pragma once
 
 #include <atomic>
@@ -9,29 +9,29 @@
 
 namespace mlc::stub {
 
-// In the place of MLC_STUB; predictions are counted from 1 again.
+// Replaces MLC_STUB and restarts the count of predictions at 1.
 void Set(const std::string& words);
 
 bool Is(std::string_view name);
-// The value of the switch, or `otherwise`.
+// Returns the value of the switch, or `otherwise`.
 std::string Text(std::string_view name, std::string_view otherwise);
-// Whether the switch is given with this number; it may be given several times.
+// Returns whether the switch is set with this number; a switch may be set several times.
 bool At(std::string_view name, int64_t number);
 
-// Sleeps for as many milliseconds as the switch says; returns at once where it is not given.
+// Sleeps for the number of milliseconds given by the switch; returns at once if it is not set.
 void Linger(std::string_view name);
 
 int64_t NextPrediction();
-// Waits for as long as late-write-ms says, or for Release(); without late-write-ms for Release() alone.
+// Blocks for late-write-ms milliseconds or until Release(); without late-write-ms, only until
+// Release().
 void Hang();
-// Lets everything that hangs go on.
+// Resumes all hanging calls.
 void Release();
 
-// Objects that are alive, and what should not have been seen.
+// Counts of live objects and of violations.
 struct Counts {
   std::atomic<int64_t> arrays{0}, models{0}, states{0}, values{0}, buffers{0};
-  std::atomic<int64_t> hanging{0},
-      disturbed{0};  // inputs of a prediction that changed while it hung
+  std::atomic<int64_t> hanging{0}, disturbed{0};  // inputs of a hanging prediction that changed
 };
 Counts& Counted();
 

@@ -248,7 +248,7 @@ mlc::Units UnitsOf(MLModelConfiguration* configuration) {
 - (MLModelStructure*)modelStructure {
   return _modelStructure;
 }
-// Nothing is known of constants. The last device, which is the fastest, is preferred.
+// Constants have no device usage. The last device, which is the fastest, is preferred.
 - (MLComputePlanDeviceUsage*)computeDeviceUsageForMLProgramOperation:
     (MLModelStructureProgramOperation*)operation {
   NSString* name = [operation operatorName];

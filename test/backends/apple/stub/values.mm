@@ -61,7 +61,7 @@ DType FromDataType(MLMultiArrayDataType type) {
                                                : DType::kInt32;
 }
 
-// Rows that are three elements longer; a single row has gaps between its elements.
+// Strides with rows padded by three elements; a single row has gaps between its elements.
 Dims PaddedStrides(const Dims& dims) {
   if (dims.empty()) return {};
   if (dims.size() == 1) return {2};
@@ -79,7 +79,7 @@ void Allocate(MLStubArray& array, DType dtype, const Dims& dims, bool padded, bo
   array.dims = dims;
   array.strides = padded ? PaddedStrides(dims) : StridesOf(dims);
   array.offset = offset ? 5 * array.element() : 0;
-  // 0xff are NaNs, and -1.
+  // The bytes 0xff are NaN or -1.
   array.storage.assign(array.offset + Room(dims, array.strides) * array.element(), std::byte{0xff});
 }
 
@@ -115,7 +115,7 @@ void Allocate(MLStubArray& array, DType dtype, const Dims& dims, bool padded, bo
 }
 - (void)dealloc {
   if (_array) {
-    // Whoever still reads it reads what no model computes.
+    // Later reads see values that no model computes.
     std::fill(_array->storage.begin(), _array->storage.end(), std::byte{0xee});
     delete _array;
     --Counted().arrays;
@@ -152,7 +152,7 @@ void Allocate(MLStubArray& array, DType dtype, const Dims& dims, bool padded, bo
                                              NSArray<NSNumber*>* strides))handler {
   if (!Is("mutable-strides"))
     return handler(_array->first(), _array->storage.size() - _array->offset, [self strides]);
-  // Other memory than strides and dataPointer speak of.
+  // Memory other than that described by strides and dataPointer.
   MLStubArray other;
   mlc::stub::Allocate(other, _array->dtype, _array->dims, true, true);
   CopyStrided(_array->dims, other.element(), _array->first(), _array->strides, other.first(),
@@ -211,7 +211,7 @@ CVReturn CVPixelBufferCreate(CFAllocatorRef, size_t width, size_t height, OSType
   buffer->width = width;
   buffer->height = height;
   buffer->format = format;
-  buffer->row_bytes = (width * pixel + 63) / 64 * 64;  // as hardware likes it
+  buffer->row_bytes = (width * pixel + 63) / 64 * 64;  // row alignment as in hardware
   buffer->bytes.assign(buffer->row_bytes * height, 0xee);
   *made = buffer;
   return kCVReturnSuccess;
@@ -232,7 +232,7 @@ CVReturn CVPixelBufferLockBaseAddress(CVPixelBufferRef buffer, CVPixelBufferLock
 CVReturn CVPixelBufferUnlockBaseAddress(CVPixelBufferRef buffer, CVPixelBufferLockFlags) {
   return --buffer->locks < 0 ? kCVReturnInvalidArgument : kCVReturnSuccess;
 }
-// Null while nobody locks it.
+// Null unless it is locked.
 void* CVPixelBufferGetBaseAddress(CVPixelBufferRef buffer) {
   return buffer->locks > 0 ? buffer->bytes.data() : nullptr;
 }

@@ -1,11 +1,12 @@
-// CoreML/CoreML.h - of Core ML's public interface, what backends/apple calls (test only): names, types, values and the
-// versions of macOS that brought them, as Apple's documentation has them. stub/README.md says what stands behind it.
+// CoreML/CoreML.h - the part of Core ML's public interface that backends/apple uses (test only):
+// names, types, values and introducing versions of macOS as in Apple's documentation.
+// stub/README.md describes the implementation.
 #pragma once
 
 #import <CoreVideo/CoreVideo.h>
 #import <Foundation/Foundation.h>
 
-// What the compiler would refuse to see unguarded on a Mac.
+// On a Mac, the compiler rejects unguarded uses of these.
 #ifndef API_AVAILABLE
 #define MLC_STUB_macos(version) macos, introduced = version
 #define MLC_STUB_AVAILABLE(...) __attribute__((availability(__VA_ARGS__)))
@@ -13,7 +14,8 @@
 #endif
 
 #ifndef __APPLE__
-// `@available(macOS 15.0, *)` asks the stub (switch macos=VERSION): elsewhere than on a Mac the compiler takes it for true.
+// `@available(macOS 15.0, *)` asks the stub (switch macos=VERSION), because compilers on other
+// systems treat it as true.
 #ifdef __cplusplus
 extern "C"
 #endif
@@ -120,7 +122,7 @@ typedef NS_ENUM(NSInteger, MLImageSizeConstraintType) {
   MLImageSizeConstraintTypeRange = 3,
 };
 
-// All descriptions of the stub are records over one feature of a model, which they keep alive.
+// All descriptions of the stub are views of one feature of a model, which they keep alive.
 @interface MLStubRecord : NSObject {
  @public
   struct MLStubOwner* _owner;

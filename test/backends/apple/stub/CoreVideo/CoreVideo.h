@@ -1,4 +1,4 @@
-// CoreVideo/CoreVideo.h - of Core Video, what backends/apple calls (test only).
+// CoreVideo/CoreVideo.h - the part of Core Video that backends/apple uses (test only).
 #pragma once
 
 #import <Foundation/Foundation.h>

@@ -1,4 +1,5 @@
-// mlc-stub is mlc with this file: before main() begins it has Core ML's runtime, over the stub.
+// mlc-stub is mlc linked with this file, which installs the Core ML runtime over the stub before
+// main() begins.
 #include "backends/apple/coreml_runtime.h"
 #include "tools/driver/runtimes.h"
 

@@ -1,2 +1,2 @@
-// The place where clang looks for the declarations of blocks over gcc's Objective-C runtime.
+// The header in which clang expects the declarations of blocks for gcc's Objective-C runtime.
 #include <Block.h>

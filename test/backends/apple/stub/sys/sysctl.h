@@ -1,4 +1,4 @@
-// sys/sysctl.h - as on Apple's systems; Linux has none.
+// sys/sysctl.h - Apple's interface, which Linux lacks.
 #pragma once
 
 #include <stddef.h>
