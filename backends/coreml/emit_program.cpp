@@ -109,7 +109,7 @@ class FunctionEmitter {
  private:
   void CollectNames(const Block& block) {
     for (const auto& input : block.inputs) names_.insert(input->name);
-    for (const auto& op : block.operations()) {
+    for (Operation* op : block.operations()) {
       for (const auto& result : op->results) names_.insert(result->name);
       for (const auto& nested : op->blocks) CollectNames(*nested);
     }
@@ -311,7 +311,7 @@ class FunctionEmitter {
   }
 
   void EmitOperations(const Block& from, mil::Block* block) {
-    for (const auto& op : from.operations()) {
+    for (Operation* op : from.operations()) {
       try {
         if (!op->def->is_const())
           EmitOperation(*op, block);

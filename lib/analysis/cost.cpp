@@ -27,7 +27,7 @@ double ElementsOf(const Type& type, const SymbolSizes& sizes) {
 
 Cost CostOf(const Block& block, const SymbolSizes& sizes) {
   Cost sum;
-  for (const auto& op : block.operations()) {
+  for (Operation* op : block.operations()) {
     if (op->def->is_const()) continue;
     if (op->def->effect == Effect::kLoop) {
       double trips = Trips(*op, sizes);
@@ -49,7 +49,7 @@ Cost CostOf(const Block& block, const SymbolSizes& sizes) {
 }  // namespace
 
 double Trips(const Operation& loop, const SymbolSizes& sizes) {
-  for (const auto& op : loop.blocks[0]->operations()) {
+  for (Operation* op : loop.blocks[0]->operations()) {
     if (!op->is("less")) continue;
     const Operand& limit = op->arg("y")[0];
     if (Tensor constant = limit.constant(); constant && constant.size() == 1)

@@ -14,7 +14,7 @@ bool IsFloatTensor(const Type& type) { return type.is_tensor() && IsFloat(type.d
 // Calls visit(op, number of executions) for each operation of the block, inner operations first.
 void Visit(const Block& block, double times, const SymbolSizes& sizes,
            const std::function<void(const Operation&, double)>& visit) {
-  for (const auto& op : block.operations()) {
+  for (Operation* op : block.operations()) {
     const double inner = op->def->effect == Effect::kLoop ? times * Trips(*op, sizes) : times;
     for (const auto& nested : op->blocks) Visit(*nested, inner, sizes, visit);
     visit(*op, times);
@@ -34,7 +34,7 @@ void ForEachWork(const Function& function,
 FloatWork TypeOfStep(const Operation& op) {
   FloatWork type = FloatWorkOf(op);
   for (const auto& nested : op.blocks)
-    for (const auto& inner : nested->operations()) type = std::max(type, TypeOfStep(*inner));
+    for (Operation* inner : nested->operations()) type = std::max(type, TypeOfStep(*inner));
   return type;
 }
 
@@ -50,19 +50,19 @@ int CountSegments(const Block& block) {
   std::vector<Step> left;
   std::unordered_map<const Operation*, const Operation*>
       outer;  // maps each operation to the operation of this block that contains it
-  for (const auto& op : block.operations()) {
-    Step step{op.get(), TypeOfStep(*op), {}};
+  for (Operation* op : block.operations()) {
+    Step step{op, TypeOfStep(*op), {}};
     const std::function<void(const Operation&)> look = [&](const Operation& at) {
-      outer[&at] = op.get();
+      outer[&at] = op;
       auto read = [&](const Value* value) {
         if (!value || !value->def) return;
-        if (auto from = outer.find(value->def); from != outer.end() && from->second != op.get())
+        if (auto from = outer.find(value->def); from != outer.end() && from->second != op)
           step.waits_for.insert(from->second);
       };
       for (const Operands& operands : at.args())
         for (const Operand& operand : operands) read(operand.value);
       for (const auto& nested : at.blocks) {
-        for (const auto& inner : nested->operations()) look(*inner);
+        for (Operation* inner : nested->operations()) look(*inner);
         for (const Value* output : nested->outputs()) read(output);
       }
     };

@@ -61,7 +61,7 @@ class Trial {
   }
 
   void Walk(const Block& block) {
-    for (const auto& op : block.operations()) {
+    for (Operation* op : block.operations()) {
       if (op->def->is_const()) continue;
       try {
         Infer(*op);

@@ -137,7 +137,7 @@ struct Engine::Plan {
   BlockPlan PlanOf(const Block& block) {
     BlockPlan plan;
     for (const auto& input : block.inputs) plan.inputs.push_back(NewSlot(input.get(), input->type));
-    for (const auto& op : block.operations()) {
+    for (Operation* op : block.operations()) {
       try {
         AddStep(*op, plan);
       } catch (const Error& error) {

@@ -14,13 +14,13 @@ bool IsFloat(const Type& type) {
 class Finder {
  public:
   explicit Finder(const Block& block) : block_(block) {
-    for (const auto& op : block.operations()) inside_.insert(op.get());
+    for (Operation* op : block.operations()) inside_.insert(op);
   }
 
   std::vector<Fusion> Find() {
     std::vector<Fusion> fusions;
-    for (const auto& op : block_.operations()) {
-      if (taken_.contains(op.get()) || FindChainKernels(op->def->name).empty()) continue;
+    for (Operation* op : block_.operations()) {
+      if (taken_.contains(op) || FindChainKernels(op->def->name).empty()) continue;
       if (op->results.size() != 1 || !IsFloat(op->result()->type)) continue;
       Fusion fusion = From(*op);
       if (fusion.operations.size() == 1) continue;

@@ -138,6 +138,24 @@ void Block::SetOutput(int i, Value* value) {
   places_[i] = value->outputs.Add({nullptr, this, -1, i});
 }
 
+Block::Operations::~Operations() {
+  for (Operation* op = first_; op;) delete std::exchange(op, op->next_);
+}
+
+void Block::Operations::Link(Operation* op, Operation* before) {
+  op->next_ = before;
+  op->previous_ = before ? before->previous_ : last_;
+  (op->previous_ ? op->previous_->next_ : first_) = op;
+  (before ? before->previous_ : last_) = op;
+  ++size_;
+}
+
+void Block::Operations::Unlink(Operation* op) {
+  (op->previous_ ? op->previous_->next_ : first_) = op->next_;
+  (op->next_ ? op->next_->previous_ : last_) = op->previous_;
+  --size_;
+}
+
 Operation* Block::Insert(std::unique_ptr<Operation> op, Operation* before) {
   MLC_CHECK(!before || before->block == this, "insertion point is in another block");
   Operation* raw = op.get();
@@ -148,8 +166,7 @@ Operation* Block::Insert(std::unique_ptr<Operation> op, Operation* before) {
     nested->parent = raw;
     TakeSymbols(*nested);
   }
-  auto& list = operations_.list_;
-  raw->position_ = list.insert(before ? before->position_ : list.end(), std::move(op));
+  operations_.Link(op.release(), before);
   for (size_t i = 0; i < raw->args_.size(); ++i) raw->AddUses(static_cast<int>(i));
   return raw;
 }
@@ -162,12 +179,13 @@ void Block::Erase(Operation* op) {
   }
   for (std::unique_ptr<Block>& nested : op->blocks) nested->Clear();
   for (size_t i = 0; i < op->args_.size(); ++i) op->DropUses(static_cast<int>(i));
-  operations_.list_.erase(op->position_);
+  operations_.Unlink(op);
+  delete op;
 }
 
 void Block::Clear() {
   SetOutputs({});
-  while (!operations_.empty()) Erase(operations_.back().get());
+  while (!operations_.empty()) Erase(operations_.back());
   for (std::unique_ptr<Value>& input : inputs) function->ReleaseName(input->name);
   inputs.clear();
   Widen();
@@ -181,7 +199,7 @@ void Block::Clear() {
 
 void Block::Append(Block& alone) {
   alone.SetOutputs({});
-  while (!alone.operations_.empty()) MoveBefore(alone.operations_.front().get(), nullptr);
+  while (!alone.operations_.empty()) MoveBefore(alone.operations_.front(), nullptr);
   TakeSymbols(alone);
 }
 
@@ -235,20 +253,18 @@ void Block::MoveBefore(Operation* op, Operation* before) {
   if (op->block != this)
     for (std::unique_ptr<Value>& result : op->results)
       if (function->IsShared(result->name)) function->Rename(result.get(), result->name);
-  auto& list = operations_.list_;
-  list.splice(before ? before->position_ : list.end(), op->block->operations_.list_, op->position_);
+  if (op == before) return;
+  op->block->operations_.Unlink(op);
+  operations_.Link(op, before);
   op->block = this;
 }
 
-Operation* Block::Next(const Operation* op) const {
-  auto it = std::next(op->position_);
-  return it == operations_.list_.end() ? nullptr : it->get();
-}
+Operation* Block::Next(const Operation* op) const { return op->next_; }
 
 bool Block::Precedes(const Operation* a, const Operation* b) const {
-  for (const std::unique_ptr<Operation>& op : operations_) {
-    if (op.get() == b) return false;
-    if (op.get() == a) return true;
+  for (const Operation* op : operations_) {
+    if (op == b) return false;
+    if (op == a) return true;
   }
   return false;
 }
@@ -390,7 +406,7 @@ void Function::SimplifySizes() {
   };
   std::function<void(Block&)> visit = [&](Block& block) {
     for (const std::unique_ptr<Value>& input : block.inputs) simplify(*input);
-    for (const std::unique_ptr<Operation>& op : block.operations()) {
+    for (Operation* op : block.operations()) {
       for (const std::unique_ptr<Block>& nested : op->blocks) visit(*nested);
       if (!op->def->is_const()) InferTypes(*op);
     }
@@ -448,7 +464,7 @@ void ReplaceAllUses(Value* from, Value* to) {
 void ForEachOperation(Block& block, const std::function<void(Operation*)>& visit) {
   auto it = block.operations().begin(), end = block.operations().end();
   while (it != end) {
-    Operation* op = (it++)->get();
+    Operation* op = *it++;
     for (std::unique_ptr<Block>& nested : op->blocks) ForEachOperation(*nested, visit);
     visit(op);
   }
@@ -476,7 +492,7 @@ std::unique_ptr<Value> CloneValue(const Value& value, Operation* def, ValueMap& 
 
 void CloneBlock(const Block& from, Block& to, ValueMap& map) {
   for (const auto& input : from.inputs) to.inputs.push_back(CloneValue(*input, nullptr, map));
-  for (const auto& op : from.operations()) {
+  for (Operation* op : from.operations()) {
     auto copy = std::make_unique<Operation>();
     copy->def = op->def;
     copy->name = op->name;

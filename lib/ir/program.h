@@ -13,7 +13,6 @@
 
 #include <cstdint>
 #include <iterator>
-#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -23,7 +22,6 @@
 #include <vector>
 
 #include "lib/ir/names.h"
-#include "lib/ir/node_pool.h"
 #include "lib/ir/op_def.h"
 #include "lib/ir/tensor.h"
 #include "lib/ir/type.h"
@@ -164,11 +162,11 @@ class Operation {
   std::string Describe() const;                   // `conv "x_3"` and the location, for messages
 
  private:
-  friend class Block;
+  friend class Block;  // with its list
   friend class Uses;
   void AddUses(int parameter);
   void DropUses(int parameter);
-  std::list<std::unique_ptr<Operation>, NodePool<std::unique_ptr<Operation>>>::iterator position_;
+  Operation *previous_ = nullptr, *next_ = nullptr;  // in the block's list
 };
 
 inline const Tensor& Value::constant() const { return def ? def->val : kNoTensor; }
@@ -181,63 +179,58 @@ inline const Tensor& Operand::constant() const {
 // everything that it owns.
 class Block {
  public:
-  // The operations in execution order. They are scattered in memory: a forward traversal prefetches
-  // the next ones, and the list nodes that point to them are allocated close together.
+  // The operations in execution order: an intrusive doubly linked list.
+  // An iterator stays valid while its operation stays in the block.
   class Operations {
-    using List = std::list<std::unique_ptr<Operation>, NodePool<std::unique_ptr<Operation>>>;
-
    public:
-    class Iterator {
+    template <bool kReversed>
+    class IteratorOf {
      public:
       using difference_type = std::ptrdiff_t;
-      using value_type = std::unique_ptr<Operation>;
-      using pointer = const value_type*;
-      using reference = const value_type&;
-      using iterator_category = std::forward_iterator_tag;
+      using value_type = Operation*;
+      using pointer = Operation* const*;
+      using reference = Operation*;
+      using iterator_category = std::input_iterator_tag;
 
-      Iterator() = default;
-      Iterator(List::const_iterator at, List::const_iterator end) : at_(at), end_(end) {
-        Fetch(at_, 2 * kTogether);
-      }
-      reference operator*() const { return *at_; }
-      pointer operator->() const { return &*at_; }
-      Iterator& operator++() {
-        ++at_;
-        if (--left_ > 0) return *this;
-        auto soon = at_;
-        for (int i = 0; i < kTogether && soon != end_; ++i) ++soon;
-        Fetch(soon, kTogether);
-        left_ = kTogether;
+      explicit IteratorOf(Operation* at = nullptr) : at_(at) {}
+      Operation* operator*() const { return at_; }
+      IteratorOf& operator++() {
+        at_ = kReversed ? at_->previous_ : at_->next_;
         return *this;
       }
-      Iterator operator++(int) {
-        Iterator before = *this;
+      IteratorOf operator++(int) {
+        IteratorOf before = *this;
         ++*this;
         return before;
       }
-      bool operator==(const Iterator& other) const { return at_ == other.at_; }
+      bool operator==(const IteratorOf& other) const { return at_ == other.at_; }
 
      private:
-      static constexpr int kTogether = 8;
-      void Fetch(List::const_iterator from, int count) const {
-        for (; count > 0 && from != end_; --count, ++from) __builtin_prefetch(from->get());
-      }
-      List::const_iterator at_, end_;
-      int left_ = kTogether;
+      Operation* at_;
     };
+    using Iterator = IteratorOf<false>;
+    using ReverseIterator = IteratorOf<true>;
 
-    Iterator begin() const { return {list_.begin(), list_.end()}; }
-    Iterator end() const { return {list_.end(), list_.end()}; }
-    auto rbegin() const { return list_.rbegin(); }
-    auto rend() const { return list_.rend(); }
-    size_t size() const { return list_.size(); }
-    bool empty() const { return list_.empty(); }
-    const std::unique_ptr<Operation>& front() const { return list_.front(); }
-    const std::unique_ptr<Operation>& back() const { return list_.back(); }
+    Iterator begin() const { return Iterator(first_); }
+    Iterator end() const { return Iterator(); }
+    ReverseIterator rbegin() const { return ReverseIterator(last_); }
+    ReverseIterator rend() const { return ReverseIterator(); }
+    size_t size() const { return size_; }
+    bool empty() const { return size_ == 0; }
+    Operation* front() const { return first_; }
+    Operation* back() const { return last_; }
+
+    Operations() = default;
+    ~Operations();
+    Operations(const Operations&) = delete;
+    Operations& operator=(const Operations&) = delete;
 
    private:
     friend class Block;
-    List list_;
+    void Link(Operation* op, Operation* before);  // null: behind the last one
+    void Unlink(Operation* op);
+    Operation *first_ = nullptr, *last_ = nullptr;
+    size_t size_ = 0;
   };
 
   Block() = default;

@@ -332,7 +332,7 @@ void Printer::PrintFlexibleShapes(const Function& function) {
 void Printer::PrintBody(const Block& block, size_t indent) {
   size_t step = people_ ? 2 : 8;
   out_ += "{\n";
-  for (const auto& op : block.operations()) PrintOperation(*op, indent + step);
+  for (Operation* op : block.operations()) PrintOperation(*op, indent + step);
   out_.append(people_ ? indent : indent + 4, ' ');
   out_ += "} -> (";
   for (size_t i = 0; i < block.outputs().size(); ++i)

@@ -127,7 +127,7 @@ class Verifier {
       Define(*input, nullptr, input->index);
       own.push_back(input.get());
     }
-    for (const auto& op : block.operations()) {
+    for (Operation* op : block.operations()) {
       CheckOperation(*op, block);
       for (const auto& result : op->results) own.push_back(result.get());
     }

@@ -102,8 +102,7 @@ bool RunOnBlock(Block& block, const Seen* outer, Kept& kept) {
   Seen seen{outer};
   bool changed = false;
   std::vector<Operation*> unused;
-  for (const std::unique_ptr<Operation>& each : block.operations()) {
-    Operation* op = each.get();
+  for (Operation* op : block.operations()) {
     UseKept(*op, kept);
     for (std::unique_ptr<Block>& nested : op->blocks) changed |= RunOnBlock(*nested, &seen, kept);
     if (op->def->is_const() || !op->def->pure || !op->blocks.empty() || op->results.empty())

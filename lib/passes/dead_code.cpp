@@ -12,7 +12,7 @@ namespace {
 
 bool RunOnBlock(Block& block) {
   std::vector<Operation*> operations;
-  for (const std::unique_ptr<Operation>& op : block.operations()) operations.push_back(op.get());
+  for (Operation* op : block.operations()) operations.push_back(op);
   bool changed = false;
   for (auto it = operations.rbegin(); it != operations.rend(); ++it) {
     Operation* op = *it;

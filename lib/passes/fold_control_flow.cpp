@@ -29,7 +29,7 @@ bool TakeBranch(Operation* op, PassContext& context) {
   Block& branch = *op->blocks[pred.Bool(0) ? 0 : 1];
   std::vector<Value*> outputs = branch.outputs();
   branch.SetOutputs({});
-  while (!branch.operations().empty()) op->block->MoveBefore(branch.operations().front().get(), op);
+  while (!branch.operations().empty()) op->block->MoveBefore(branch.operations().front(), op);
   for (size_t i = 0; i < outputs.size(); ++i)
     Stand(op, op->result(static_cast<int>(i)), outputs[i], context);
   EraseUnused(op);

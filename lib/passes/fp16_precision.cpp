@@ -73,7 +73,7 @@ class Narrowing {
       Block& block = value->def ? *value->def->block : *inputs_.at(value);
       Operation* place = value->def                   ? block.Next(value->def)
                          : block.operations().empty() ? nullptr
-                                                      : block.operations().front().get();
+                                                      : block.operations().front();
       Builder builder(block, context_.diagnostics, place);
       builder.SetName(value->name + "_to_fp16");
       half = builder.Make("cast", {{"x", source}, {"dtype", "fp16"}});

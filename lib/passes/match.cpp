@@ -146,7 +146,7 @@ Tensor ScaledRows(const Tensor& constant, const std::vector<double>& scale) {
 bool HasEffects(const Operation& op) {
   if (op.def->effect == Effect::kWritesState) return true;
   for (const std::unique_ptr<Block>& nested : op.blocks)
-    for (const std::unique_ptr<Operation>& inner : nested->operations())
+    for (Operation* inner : nested->operations())
       if (HasEffects(*inner)) return true;
   return false;
 }

@@ -104,7 +104,7 @@ std::vector<std::string_view> Parameters(const Operation& op) {
 class Masks {
  public:
   Masks(Block& block, PassContext& context) : context_(context) {
-    for (const std::unique_ptr<Operation>& op : block.operations()) operations_.push_back(op.get());
+    for (Operation* op : block.operations()) operations_.push_back(op);
     const std::unordered_set<const Operation*> ending = EndInSoftmax(block);
     for (auto it = operations_.rbegin(); it != operations_.rend(); ++it)
       if (ending.contains(*it)) Join(*it);
@@ -198,7 +198,7 @@ class Masks {
 bool RunOnBlock(Block& block, PassContext& context) {
   bool changed = false;
   // Nested blocks come first, because they may erase constants of this block.
-  for (const std::unique_ptr<Operation>& op : block.operations())
+  for (Operation* op : block.operations())
     for (const std::unique_ptr<Block>& nested : op->blocks) changed |= RunOnBlock(*nested, context);
   return changed | Masks(block, context).Bound();
 }
@@ -231,7 +231,7 @@ bool EndsInSoftmax(const Operation& reader, const std::unordered_set<const Opera
 
 std::unordered_set<const Operation*> EndInSoftmax(const Block& block) {
   std::vector<const Operation*> operations;
-  for (const std::unique_ptr<Operation>& op : block.operations()) operations.push_back(op.get());
+  for (Operation* op : block.operations()) operations.push_back(op);
   std::unordered_set<const Operation*> ending;
   auto ends = [&](const Operation& op) {
     if (Parameters(op).empty() && !IsMove(op)) return false;

@@ -247,11 +247,11 @@ class Layouts {
   }
 
   void CollectNodes() {
-    for (const std::unique_ptr<Operation>& op : block_.operations()) {
-      operations_.push_back(op.get());
+    for (Operation* op : block_.operations()) {
+      operations_.push_back(op);
       if (UsedInside(*op)) continue;
-      if (std::optional<Node> node = AsNode(op.get())) {
-        index_[op.get()] = static_cast<int>(nodes_.size());
+      if (std::optional<Node> node = AsNode(op)) {
+        index_[op] = static_cast<int>(nodes_.size());
         nodes_.push_back(std::move(*node));
       }
     }
@@ -594,7 +594,7 @@ class Layouts {
 
 bool RunOnBlock(Block& block, PassContext& context) {
   bool changed = false;
-  for (const std::unique_ptr<Operation>& op : block.operations())
+  for (Operation* op : block.operations())
     for (const std::unique_ptr<Block>& nested : op->blocks) changed |= RunOnBlock(*nested, context);
   while (Layouts(block, context).Run()) changed = true;
   return changed;

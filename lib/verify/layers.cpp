@@ -34,7 +34,7 @@ bool IsReordered(const Tensor& value, const Tensor& reference, const Budget& bud
 // Adds the operations of the block, and of its nested blocks, whose results only feed a softmax.
 void AddMasked(const Block& block, std::unordered_set<const Operation*>& masked) {
   masked.merge(EndInSoftmax(block));
-  for (const auto& op : block.operations())
+  for (Operation* op : block.operations())
     for (const auto& nested : op->blocks) AddMasked(*nested, masked);
 }
 

@@ -35,7 +35,7 @@ bool Follow(std::span<const double> scores, const std::vector<int64_t>& own,
 }  // namespace
 
 bool HasRouters(const Function& function) {
-  for (const auto& op : function.body.operations())
+  for (Operation* op : function.body.operations())
     if (IsRouter(*op)) return true;
   return false;
 }
@@ -50,7 +50,7 @@ Observer FollowChoices(const Function& function, const RouterChoices& chosen,
                        FollowedChoices& followed) {
   // Keyed by the operation that computes the scores; it runs before the router.
   auto scores = std::make_shared<std::map<const Operation*, Tensor>>();
-  for (const auto& op : function.body.operations())
+  for (Operation* op : function.body.operations())
     if (IsRouter(*op)) scores->emplace(op->value("x")->def, Tensor());
   return [scores, &chosen, &followed, next = size_t{0}](const Operation& op,
                                                         std::span<Tensor> results) mutable {

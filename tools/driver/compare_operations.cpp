@@ -20,7 +20,7 @@ bool MayBeOutput(const Value& value) {
 std::map<std::string, std::string> ShowResults(Function& function) {
   std::map<std::string, std::string> operators;
   std::vector<Value*> outputs = function.body.outputs();
-  for (const auto& op : function.body.operations()) {
+  for (Operation* op : function.body.operations()) {
     for (const auto& result : op->results) {
       if (op->val || !MayBeOutput(*result)) continue;
       operators[result->name] = op->def->name;

@@ -139,7 +139,7 @@ class ReferenceModel : public LoadedModel {
 
   std::vector<OperationPlacement> Placements(std::string*) override {
     std::vector<OperationPlacement> placements;
-    for (const auto& op : function_.body.operations())
+    for (Operation* op : function_.body.operations())
       if (!op->val)
         placements.push_back({NameOf(*op),
                               std::string(op->def->name),

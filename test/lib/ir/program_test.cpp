@@ -148,7 +148,7 @@ func main<ios17>(tensor<fp32, [4]> x, bool p) {
                               "test.mil", SmallOps());
   Operation* cond = Find(program, "y")->def;
   Block& first = *cond->blocks[0];
-  Operation* relu = first.operations().front().get();
+  Operation* relu = first.operations().front();
   program.main()->body.MoveBefore(relu, cond);
   Verify(program);
   CHECK(relu->result()->name == "a_2");
