@@ -289,6 +289,15 @@ bool InferContext::HasPlaceholder(const Dim& dim) {
   return dim.HasSymbol([](const std::string& name) { return name[0] == '?'; });
 }
 
+OpDef::OpDef(const OpRow& row, std::vector<Form> parsed)
+    : OpRow(row),
+      forms(std::move(parsed)),
+      pure(effect == Effect::kNone),
+      view(moves == Moves::kShape || moves == Moves::kView) {
+  // Moving elements preserves integers and sums of them.
+  if (moves != Moves::kNone) fp16.kind |= Fp16::kKeepsWhole | Fp16::kKeepsSums;
+}
+
 const Form* OpDef::FormFor(Opset target) const {
   const Form* best = nullptr;
   for (const Form& form : forms)

@@ -334,29 +334,44 @@ struct WantRule {
   Want (*want)(const WantContext&) = nullptr;
 };
 
-// A parsed row of the operator table.
-class OpDef {
- public:
+// The text of one form (lib/ops/row.h describes signatures).
+struct FormRow {
+  Opset since = Opset::kIos15;
+  std::string_view signature;
+};
+
+// What is known of an operator: a row of the operator table, as the family files of lib/ops write
+// it.
+struct OpRow {
   std::string_view name;
-  std::string_view doc;     // one line, for `mlc ops`
-  std::vector<Form> forms;  // oldest first; the last is canonical
+  std::string_view doc;               // one line, for `mlc ops`
+  std::array<FormRow, 4> signatures;  // oldest first; unused entries have an empty signature
   InferFn infer = nullptr;
-  EvalFn eval = nullptr;     // null only with no_eval
-  std::string_view no_eval;  // reason why there is no evaluation
+  EvalFn eval = nullptr;  // null only with no_eval
   DefaultFn default_value = nullptr;
+  std::string_view no_eval = {};  // reason why there is no evaluation
   Effect effect = Effect::kNone;
   ConstantKind constant = ConstantKind::kNone;
   Moves moves = Moves::kNone;
-  Layout layout;
-  Sums sums;
+  Layout layout = {};
+  Sums sums = {};
   std::array<Neutral, 2> neutral = {};
-  Fp16 fp16;
-  WorkFn work = nullptr;      // null: reads each element once
-  RangeFn range = nullptr;    // null only with no_range
-  std::string_view no_range;  // reason why no interval is known
+  Fp16 fp16 = {};
+  WorkFn work = nullptr;           // null: reads each element once
+  RangeFn range = nullptr;         // null only with no_range
+  std::string_view no_range = {};  // reason why no interval is known
   std::array<WantRule, 3> wants = {};
-  bool pure = true;   // no side effects
-  bool view = false;  // moves each element at most once: folded lazily at any size
+};
+
+// A row with its signatures parsed, and what follows from its fields.
+class OpDef : public OpRow {
+ public:
+  OpDef() = default;
+  OpDef(const OpRow& row, std::vector<Form> parsed);
+
+  std::vector<Form> forms;  // oldest first; the last is canonical
+  bool pure = true;         // no side effects
+  bool view = false;        // moves each element at most once: folded lazily at any size
 
   bool runs_blocks() const { return effect == Effect::kBranch || effect == Effect::kLoop; }
   bool is_const() const { return constant == ConstantKind::kDense; }

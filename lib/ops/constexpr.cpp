@@ -280,29 +280,29 @@ Interval RangeSparse(const RangeContext& context, int) {
   return Join(context.in("nonzero_data"), {0, 0});
 }
 
-constexpr Row kRows[] = {
+constexpr OpRow kRows[] = {
     {.name = "constexpr_affine_dequantize",
      .doc = "scale * (quantized_data - zero_point), both per tensor or per channel of an axis",
-     .forms = {{{kIos16,
-                 "quantized_data:S! zero_point:Z! scale:D! axis:int32! | S=uint8/int8 "
-                 "Z=uint8/int8/fp32 D=fp16/fp32"}}},
+     .signatures = {{{kIos16,
+                      "quantized_data:S! zero_point:Z! scale:D! axis:int32! | S=uint8/int8 "
+                      "Z=uint8/int8/fp32 D=fp16/fp32"}}},
      .infer = InferAffine,
      .eval = EvalAffine,
      .constant = ConstantKind::kEncoded,
      .range = RangeAffine},
     {.name = "constexpr_blockwise_shift_scale",
      .doc = "scale * (data - offset), with one scale and offset per block of data",
-     .forms = {{{kIos18,
-                 "data:S! scale:D! offset:O!? | S=int4/uint4/int8/uint8/fp16/fp32 D=fp16/fp32 "
-                 "O=int4/uint4/int8/uint8/fp16/fp32"}}},
+     .signatures = {{{kIos18,
+                      "data:S! scale:D! offset:O!? | S=int4/uint4/int8/uint8/fp16/fp32 D=fp16/fp32 "
+                      "O=int4/uint4/int8/uint8/fp16/fp32"}}},
      .infer = InferBlockwise,
      .eval = EvalBlockwise,
      .constant = ConstantKind::kEncoded,
      .range = RangeBlockwise},
     {.name = "constexpr_cast",
      .doc = "a constant stored in fp16, converted to fp32",
-     .forms = {{{kIos16, "source_val:fp16! output_dtype:string!"},
-                {kIos18, "source_val:fp16! output_dtype:string!"}}},
+     .signatures = {{{kIos16, "source_val:fp16! output_dtype:string!"},
+                     {kIos18, "source_val:fp16! output_dtype:string!"}}},
      .infer = InferCast,
      .eval = EvalCast,
      .constant = ConstantKind::kEncoded,
@@ -311,11 +311,11 @@ constexpr Row kRows[] = {
      .doc = "elements, or vectors along an axis, looked up in tables; in iOS16, indices are packed "
             "into "
             "bytes and shape is an operand",
-     .forms = {{{kIos16, "indices:uint8! lut:T! shape:uint32! | T=int8/uint8/fp16/fp32"},
-                {kIos18,
-                 "indices:I! lut:T! vector_axis:int32!? shape:uint32!? | "
-                 "I=uint1/uint2/uint3/uint4/uint6/uint8 "
-                 "T=int8/uint8/fp16/fp32"}}},
+     .signatures = {{{kIos16, "indices:uint8! lut:T! shape:uint32! | T=int8/uint8/fp16/fp32"},
+                     {kIos18,
+                      "indices:I! lut:T! vector_axis:int32!? shape:uint32!? | "
+                      "I=uint1/uint2/uint3/uint4/uint6/uint8 "
+                      "T=int8/uint8/fp16/fp32"}}},
      .infer = InferLut,
      .eval = EvalLut,
      .constant = ConstantKind::kEncoded,
@@ -323,9 +323,9 @@ constexpr Row kRows[] = {
     {.name = "constexpr_lut_to_sparse",
      .doc =
          "nonzero values of a sparse tensor, looked up in tables; returns the mask and the values",
-     .forms = {{{kIos18,
-                 "indices_mask:uint1! indices_nonzero_data:I! lut:T! vector_axis:int32!? | "
-                 "I=uint1/uint2/uint3/uint4/uint6/uint8 T=int8/uint8/fp16/fp32"}}},
+     .signatures = {{{kIos18,
+                      "indices_mask:uint1! indices_nonzero_data:I! lut:T! vector_axis:int32!? | "
+                      "I=uint1/uint2/uint3/uint4/uint6/uint8 T=int8/uint8/fp16/fp32"}}},
      .infer = InferLutToSparse,
      .eval = EvalLutToSparse,
      .constant = ConstantKind::kEncoded,
@@ -334,10 +334,10 @@ constexpr Row kRows[] = {
      .doc =
          "scale * (value - offset) for the nonzero values of a sparse tensor; returns the mask and "
          "the values",
-     .forms = {{{kIos18,
-                 "data_mask:uint1! nonzero_data:S! scale:D! offset:O!? | "
-                 "S=int4/uint4/int8/uint8/fp16/fp32 "
-                 "D=fp16/fp32 O=int4/uint4/int8/uint8/fp16/fp32"}}},
+     .signatures = {{{kIos18,
+                      "data_mask:uint1! nonzero_data:S! scale:D! offset:O!? | "
+                      "S=int4/uint4/int8/uint8/fp16/fp32 "
+                      "D=fp16/fp32 O=int4/uint4/int8/uint8/fp16/fp32"}}},
      .infer = InferSparseBlockwise,
      .eval = EvalSparseBlockwise,
      .constant = ConstantKind::kEncoded,
@@ -346,10 +346,10 @@ constexpr Row kRows[] = {
      .doc = "nonzero values where the mask is set, 0 elsewhere; in iOS16, the mask is packed into "
             "bytes "
             "and shape is an operand",
-     .forms = {{{kIos16, "nonzero_data:T! mask:uint8! shape:uint32! | T=int8/uint8/fp16/fp32"},
-                {kIos18,
-                 "nonzero_data:T! mask:M! shape:uint32!? | T=int4/uint4/int8/uint8/fp16/fp32 "
-                 "M=uint1/uint8"}}},
+     .signatures = {{{kIos16, "nonzero_data:T! mask:uint8! shape:uint32! | T=int8/uint8/fp16/fp32"},
+                     {kIos18,
+                      "nonzero_data:T! mask:M! shape:uint32!? | T=int4/uint4/int8/uint8/fp16/fp32 "
+                      "M=uint1/uint8"}}},
      .infer = InferSparse,
      .eval = EvalSparse,
      .constant = ConstantKind::kEncoded,
@@ -358,6 +358,6 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> ConstexprRows() { return kRows; }
+std::span<const OpRow> ConstexprRows() { return kRows; }
 
 }  // namespace mlc

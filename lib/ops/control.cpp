@@ -176,26 +176,26 @@ Want WantOfLoop(const WantContext& context) {
   return want;
 }
 
-constexpr Row kRows[] = {
+constexpr OpRow kRows[] = {
     {.name = "cond",
      .doc = "the results of the first block if pred, else of the second",
-     .forms = {{{kIos15, "pred:bool"}}},
+     .signatures = {{{kIos15, "pred:bool"}}},
      .infer = InferCond,
      .no_eval = "blocks are executed by the engine",
      .effect = Effect::kBranch,
      .no_range = "depends on the executed block"},
     {.name = "const",
      .doc = "a constant",
-     .forms = {{{kIos15, ""}}},
+     .signatures = {{{kIos15, ""}}},
      .infer = InferConst,
      .eval = EvalConst,
      .constant = ConstantKind::kDense,
      .range = RangeConst},
     {.name = "identity",
      .doc = "x, unchanged",
-     .forms = {{{kIos15,
-                 "x:T | T=fp16/fp32/int4/int8/int16/int32/uint1/uint2/uint3/uint4/uint6/uint8/"
-                 "uint16/uint32/bool/string"}}},
+     .signatures = {{{kIos15,
+                      "x:T | T=fp16/fp32/int4/int8/int16/int32/uint1/uint2/uint3/uint4/uint6/uint8/"
+                      "uint16/uint32/bool/string"}}},
      .infer = InferIdentity,
      .eval = EvalIdentity,
      .moves = Moves::kView,
@@ -203,14 +203,14 @@ constexpr Row kRows[] = {
      .range = RangeOfX},
     {.name = "read_state",
      .doc = "the current value of a state",
-     .forms = {{{kIos18, "input:state"}}},
+     .signatures = {{{kIos18, "input:state"}}},
      .infer = InferReadState,
      .eval = EvalReadState,
      .effect = Effect::kReadsState,
      .no_range = "depends on the values written"},
     {.name = "select",
      .doc = "elementwise: a if cond, else b",
-     .forms = {{{kIos15, "cond:bool a:T b:T | T=fp16/fp32/bool/int32"}}},
+     .signatures = {{{kIos15, "cond:bool a:T b:T | T=fp16/fp32/bool/int32"}}},
      .infer = InferSelect,
      .eval = EvalSelect,
      .layout = {.data = {"cond", "a", "b"}},
@@ -219,7 +219,7 @@ constexpr Row kRows[] = {
      .wants = {{{"", WantOfSelect}}}},
     {.name = "while_loop",
      .doc = "loop_vars, updated by the second block while the first returns true",
-     .forms = {{{kIos15, "loop_vars:any..."}}},
+     .signatures = {{{kIos15, "loop_vars:any..."}}},
      .infer = InferWhileLoop,
      .no_eval = "blocks are executed by the engine",
      .effect = Effect::kLoop,
@@ -227,7 +227,8 @@ constexpr Row kRows[] = {
      .wants = {{{"", WantOfLoop}}}},
     {.name = "write_state",
      .doc = "stores data in a state",
-     .forms = {{{kIos18, "input:state data:T | T=fp16/fp32/int8/int16/int32/uint8/uint16/bool"}}},
+     .signatures = {{{kIos18,
+                      "input:state data:T | T=fp16/fp32/int8/int16/int32/uint8/uint16/bool"}}},
      .infer = InferWriteState,
      .no_eval = "states are stored by the engine",
      .effect = Effect::kWritesState,
@@ -236,6 +237,6 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> ControlRows() { return kRows; }
+std::span<const OpRow> ControlRows() { return kRows; }
 
 }  // namespace mlc

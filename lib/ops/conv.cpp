@@ -182,18 +182,18 @@ Interval RangeConvTranspose(const RangeContext& context, int) {
   return context.has("bias") ? RoundedSum(sum, context.in("bias")) : sum;
 }
 
-constexpr Row kRows[] = {
+constexpr OpRow kRows[] = {
     {.name = "conv",
      .doc = "convolution of [n, channels, 1 to 3 spatial dimensions] with weight [out, channels / "
             "groups, kernel]",
-     .forms = {{{kIos15,
-                 "x:T weight:T bias:T!? strides:int32!=* pad_type:string!=valid pad:int32!=* "
-                 "dilations:int32!=* "
-                 "groups:int32!=1 | T=fp16/fp32"},
-                {kIos17,
-                 "x:T weight:U bias:U? strides:int32!=* pad_type:string!=valid pad:int32!=* "
-                 "dilations:int32!=* "
-                 "groups:int32!=1 | T=fp16/fp32 U=fp16/fp32"}}},
+     .signatures = {{{kIos15,
+                      "x:T weight:T bias:T!? strides:int32!=* pad_type:string!=valid pad:int32!=* "
+                      "dilations:int32!=* "
+                      "groups:int32!=1 | T=fp16/fp32"},
+                     {kIos17,
+                      "x:T weight:U bias:U? strides:int32!=* pad_type:string!=valid pad:int32!=* "
+                      "dilations:int32!=* "
+                      "groups:int32!=1 | T=fp16/fp32 U=fp16/fp32"}}},
      .infer = InferConv,
      .eval = EvalConv,
      .default_value = WindowDefault,
@@ -203,14 +203,15 @@ constexpr Row kRows[] = {
     {.name = "conv_transpose",
      .doc = "transposed convolution with weight [channels, out / groups, kernel], cropped or "
             "padded to output_shape",
-     .forms = {{{kIos15,
-                 "x:T weight:T! bias:T!? pad:int32!=* output_shape:int32!? pad_type:string!=valid "
-                 "strides:int32!=* "
-                 "dilations:int32!=* groups:int32!=1 | T=fp16/fp32"},
-                {kIos17,
-                 "x:T weight:U bias:U? pad:int32!=* output_shape:int32!? pad_type:string!=valid "
-                 "strides:int32!=* "
-                 "dilations:int32!=* groups:int32!=1 | T=fp16/fp32 U=fp16/fp32"}}},
+     .signatures =
+         {{{kIos15,
+            "x:T weight:T! bias:T!? pad:int32!=* output_shape:int32!? pad_type:string!=valid "
+            "strides:int32!=* "
+            "dilations:int32!=* groups:int32!=1 | T=fp16/fp32"},
+           {kIos17,
+            "x:T weight:U bias:U? pad:int32!=* output_shape:int32!? pad_type:string!=valid "
+            "strides:int32!=* "
+            "dilations:int32!=* groups:int32!=1 | T=fp16/fp32 U=fp16/fp32"}}},
      .infer = InferConvTranspose,
      .eval = EvalConvTranspose,
      .default_value = WindowDefault,
@@ -221,6 +222,6 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> ConvRows() { return kRows; }
+std::span<const OpRow> ConvRows() { return kRows; }
 
 }  // namespace mlc

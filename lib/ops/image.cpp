@@ -547,7 +547,7 @@ Interval RangeWithOutside(const RangeContext& context, int) {
 }
 constexpr std::string_view kPadValue = "pad_value", kPaddingValue = "padding_value";
 
-constexpr Row kRows[] = {
+constexpr OpRow kRows[] = {
     {.name = "affine",
      .doc = "bilinear samples of x [b, c, h, w] at output positions mapped by transform_matrix [b "
             "or 1, 6]",
@@ -561,29 +561,30 @@ constexpr Row kRows[] = {
      .range = RangeWithOutside<kPaddingValue>},
     {.name = "crop",
      .doc = "x with rows and columns cropped from the last two dimensions",
-     .forms = {{{kIos15, "x:T crop_height:int32! crop_width:int32! | T=fp16/fp32"}}},
+     .signatures = {{{kIos15, "x:T crop_height:int32! crop_width:int32! | T=fp16/fp32"}}},
      .infer = InferCrop,
      .eval = EvalCrop,
      .moves = Moves::kView,
      .range = RangeOfX},
     {.name = "crop_resize",
      .doc = "boxes cropped from x [b, c, h, w], each resized bilinearly",
-     .forms = {{{kIos15,
-                 "x:T roi:T target_height:int32!=1 target_width:int32!=1 "
-                 "normalized_coordinates:bool!=false "
-                 "spatial_scale:fp32!=1.0 box_coordinate_mode:string!=CORNERS_HEIGHT_FIRST "
-                 "sampling_mode:string!=DEFAULT | T=fp16/fp32"},
-                {kIos16,
-                 "x:T roi:T target_height:int32!=1 target_width:int32!=1 "
-                 "normalized_coordinates:bool!=false "
-                 "spatial_scale:fp32!=1.0 box_coordinate_mode:string!=CORNERS_HEIGHT_FIRST "
-                 "sampling_mode:string!=DEFAULT pad_value:T!=0.0 | T=fp16/fp32"},
-                {kIos17,
-                 "x:T boxes:B? box_indices:I=* target_height:int32!=1 target_width:int32!=1 "
-                 "normalized_coordinates:bool!=false spatial_scale:fp32!=1.0 "
-                 "box_coordinate_mode:string!=CORNERS_HEIGHT_FIRST sampling_mode:string!=DEFAULT "
-                 "pad_value:T!=0.0 "
-                 "roi:T? | T=fp16/fp32 B=fp16/fp32/uint16 I=uint16/int32"}}},
+     .signatures =
+         {{{kIos15,
+            "x:T roi:T target_height:int32!=1 target_width:int32!=1 "
+            "normalized_coordinates:bool!=false "
+            "spatial_scale:fp32!=1.0 box_coordinate_mode:string!=CORNERS_HEIGHT_FIRST "
+            "sampling_mode:string!=DEFAULT | T=fp16/fp32"},
+           {kIos16,
+            "x:T roi:T target_height:int32!=1 target_width:int32!=1 "
+            "normalized_coordinates:bool!=false "
+            "spatial_scale:fp32!=1.0 box_coordinate_mode:string!=CORNERS_HEIGHT_FIRST "
+            "sampling_mode:string!=DEFAULT pad_value:T!=0.0 | T=fp16/fp32"},
+           {kIos17,
+            "x:T boxes:B? box_indices:I=* target_height:int32!=1 target_width:int32!=1 "
+            "normalized_coordinates:bool!=false spatial_scale:fp32!=1.0 "
+            "box_coordinate_mode:string!=CORNERS_HEIGHT_FIRST sampling_mode:string!=DEFAULT "
+            "pad_value:T!=0.0 "
+            "roi:T? | T=fp16/fp32 B=fp16/fp32/uint16 I=uint16/int32"}}},
      .infer = InferCropResize,
      .eval = EvalCropResize,
      .default_value = CropResizeDefault,
@@ -591,16 +592,17 @@ constexpr Row kRows[] = {
      .range = RangeWithOutside<kPadValue>},
     {.name = "resample",
      .doc = "samples of x [b, c, h, w] at coordinates [b, h2, w2, 2], given as (x, y)",
-     .forms = {{{kIos15,
-                 "x:T coordinates:U sampling_mode:string! padding_mode:string! padding_value:T! "
-                 "coordinates_mode:string! align_corners:bool! | T=fp16/fp32 U=int32/fp32"},
-                {kIos16,
-                 "x:T coordinates:U sampling_mode:string! padding_mode:string! padding_value:T! "
-                 "coordinates_mode:string! align_corners:bool! | T=fp16/fp32 U=int32/fp16/fp32"},
-                {kIos17,
-                 "x:T coordinates:U sampling_mode:string! padding_mode:string! padding_value:T! "
-                 "coordinates_mode:string! align_corners:bool! | T=fp16/fp32 "
-                 "U=int8/uint8/int16/uint16/int32/fp16/fp32"}}},
+     .signatures =
+         {{{kIos15,
+            "x:T coordinates:U sampling_mode:string! padding_mode:string! padding_value:T! "
+            "coordinates_mode:string! align_corners:bool! | T=fp16/fp32 U=int32/fp32"},
+           {kIos16,
+            "x:T coordinates:U sampling_mode:string! padding_mode:string! padding_value:T! "
+            "coordinates_mode:string! align_corners:bool! | T=fp16/fp32 U=int32/fp16/fp32"},
+           {kIos17,
+            "x:T coordinates:U sampling_mode:string! padding_mode:string! padding_value:T! "
+            "coordinates_mode:string! align_corners:bool! | T=fp16/fp32 "
+            "U=int8/uint8/int16/uint16/int32/fp16/fp32"}}},
      .infer = InferResample,
      .eval = EvalResample,
      .fp16 = {.wide = {"coordinates"}},
@@ -609,37 +611,39 @@ constexpr Row kRows[] = {
      .doc =
          "x with its last resized_dims dimensions resized to the last elements of shape; 0 keeps "
          "the size",
-     .forms = {{{kIos17,
-                 "x:T shape:U resized_dims:uint32! interpolation_mode:string!=LINEAR "
-                 "sampling_mode:string!=DEFAULT | "
-                 "T=fp16/fp32/int32 U=int32/int16/uint16/uint32"}}},
+     .signatures = {{{kIos17,
+                      "x:T shape:U resized_dims:uint32! interpolation_mode:string!=LINEAR "
+                      "sampling_mode:string!=DEFAULT | "
+                      "T=fp16/fp32/int32 U=int32/int16/uint16/uint32"}}},
      .infer = InferResize,
      .eval = EvalResize,
      .range = RangeOfX},
     {.name = "resize_bilinear",
      .doc = "x with its last two dimensions resized bilinearly to a given size",
-     .forms = {{{kIos15,
-                 "x:T target_size_height:int32!=1 target_size_width:int32!=1 "
-                 "sampling_mode:string!=DEFAULT | "
-                 "T=fp16/fp32"}}},
+     .signatures = {{{kIos15,
+                      "x:T target_size_height:int32!=1 target_size_width:int32!=1 "
+                      "sampling_mode:string!=DEFAULT | "
+                      "T=fp16/fp32"}}},
      .infer = InferResizeBilinear,
      .eval = EvalResizeBilinear,
      .range = RangeOfX},
     {.name = "resize_nearest_neighbor",
      .doc = "x with its last two dimensions resized to a given size by nearest-neighbour sampling",
-     .forms = {{{kIos15, "x:T target_size_height:int32! target_size_width:int32! | T=fp16/fp32"}}},
+     .signatures = {{{kIos15,
+                      "x:T target_size_height:int32! target_size_width:int32! | T=fp16/fp32"}}},
      .infer = InferResizeTarget,
      .eval = EvalResizeNearest,
      .range = RangeOfX},
     {.name = "upsample_bilinear",
      .doc = "x with its last two dimensions scaled bilinearly",
-     .forms = {{{kIos15,
-                 "x:T scale_factor_height:U!=1 scale_factor_width:U!=1 align_corners:bool!=true | "
-                 "T=fp16/fp32 "
-                 "U=int32/fp32"},
-                {kIos16,
-                 "x:T scale_factor_height:U!=1 scale_factor_width:U!=1 align_corners:bool!=true "
-                 "half_pixel_centers:bool!? | T=fp16/fp32 U=int32/fp32"}}},
+     .signatures =
+         {{{kIos15,
+            "x:T scale_factor_height:U!=1 scale_factor_width:U!=1 align_corners:bool!=true | "
+            "T=fp16/fp32 "
+            "U=int32/fp32"},
+           {kIos16,
+            "x:T scale_factor_height:U!=1 scale_factor_width:U!=1 align_corners:bool!=true "
+            "half_pixel_centers:bool!? | T=fp16/fp32 U=int32/fp32"}}},
      .infer = InferUpsample,
      .eval = EvalUpsampleBilinear,
      .range = RangeOfX},
@@ -655,6 +659,6 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> ImageRows() { return kRows; }
+std::span<const OpRow> ImageRows() { return kRows; }
 
 }  // namespace mlc

@@ -365,10 +365,10 @@ Want WantOfMask(const WantContext& context) {
   return want;
 }
 
-constexpr Row kRows[] = {
+constexpr OpRow kRows[] = {
     {.name = "einsum",
      .doc = "Einstein summation; Core ML supports nchw,nwhu->nchu and chw,whr->chr",
-     .forms = {{{kIos15, "values:T... equation:string! | T=fp16/fp32"}}},
+     .signatures = {{{kIos15, "values:T... equation:string! | T=fp16/fp32"}}},
      .infer = InferEinsum,
      .eval = EvalEinsum,
      .fp16 = {.carries = kAngles | kLogarithms | kCounts, .kind = kProduct},
@@ -376,8 +376,8 @@ constexpr Row kRows[] = {
      .range = RangeEinsum},
     {.name = "linear",
      .doc = "x times the transposed weight [out, in], plus bias",
-     .forms = {{{kIos15, "x:T weight:T! bias:T!=* | T=fp16/fp32/int32"},
-                {kIos17, "x:T weight:U! bias:U!=* | T=fp16/fp32/int32 U=fp16/fp32/int32"}}},
+     .signatures = {{{kIos15, "x:T weight:T! bias:T!=* | T=fp16/fp32/int32"},
+                     {kIos17, "x:T weight:U! bias:U!=* | T=fp16/fp32/int32 U=fp16/fp32/int32"}}},
      .infer = InferLinear,
      .eval = EvalLinear,
      .default_value = LinearDefault,
@@ -386,11 +386,11 @@ constexpr Row kRows[] = {
      .range = RangeOfProducts},
     {.name = "matmul",
      .doc = "matrix product over the last two dimensions; the others broadcast as in NumPy",
-     .forms = {{{kIos15,
-                 "x:T y:T transpose_x:bool!=false transpose_y:bool!=false | T=fp16/fp32/int32"},
-                {kIos17,
-                 "x:T y:U transpose_x:bool!=false transpose_y:bool!=false | T=fp16/fp32/int32 "
-                 "U=fp16/fp32/int32"}}},
+     .signatures =
+         {{{kIos15, "x:T y:T transpose_x:bool!=false transpose_y:bool!=false | T=fp16/fp32/int32"},
+           {kIos17,
+            "x:T y:U transpose_x:bool!=false transpose_y:bool!=false | T=fp16/fp32/int32 "
+            "U=fp16/fp32/int32"}}},
      .infer = InferMatmul,
      .eval = EvalMatmul,
      .fp16 = {.needs = kWholeSums, .carries = kAngles | kLogarithms | kCounts, .kind = kProduct},
@@ -398,7 +398,8 @@ constexpr Row kRows[] = {
      .range = RangeMatmul},
     {.name = "scaled_dot_product_attention",
      .doc = "softmax(query * key^T / sqrt(width) + mask) * value",
-     .forms = {{{kIos18, "query:T key:T value:T attn_mask:M? | T=fp16/fp32 M=bool/fp16/fp32"}}},
+     .signatures = {{{kIos18,
+                      "query:T key:T value:T attn_mask:M? | T=fp16/fp32 M=bool/fp16/fp32"}}},
      .infer = InferAttention,
      .eval = EvalAttention,
      .range = RangeAttention,
@@ -407,6 +408,6 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> LinearRows() { return kRows; }
+std::span<const OpRow> LinearRows() { return kRows; }
 
 }  // namespace mlc

@@ -203,47 +203,47 @@ void EvalListScatter(EvalContext& context) {
 
 Interval RangeLength(const RangeContext&, int) { return {0, static_cast<double>(kMostElements)}; }
 
-constexpr Row kRows[] = {
+constexpr OpRow kRows[] = {
     {.name = "list_gather",
      .doc = "the list elements at indices, stacked into one tensor",
-     .forms = {{{kIos15, "ls:list indices:int32"}}},
+     .signatures = {{{kIos15, "ls:list indices:int32"}}},
      .infer = InferListGather,
      .eval = EvalListGather,
      .effect = Effect::kList,
      .no_range = "list contents are not analysed"},
     {.name = "list_length",
      .doc = "the number of elements of a list",
-     .forms = {{{kIos15, "ls:list"}}},
+     .signatures = {{{kIos15, "ls:list"}}},
      .infer = InferListLength,
      .eval = EvalListLength,
      .effect = Effect::kList,
      .range = RangeLength},
     {.name = "list_read",
      .doc = "the list element at index",
-     .forms = {{{kIos15, "ls:list index:int32"}}},
+     .signatures = {{{kIos15, "ls:list index:int32"}}},
      .infer = InferListRead,
      .eval = EvalListRead,
      .effect = Effect::kList,
      .no_range = "list contents are not analysed"},
     {.name = "list_scatter",
      .doc = "the list with the rows of value stored at indices",
-     .forms = {{{kIos15, "ls:list indices:int32 value:T | T=fp16/fp32/bool/int32"}}},
+     .signatures = {{{kIos15, "ls:list indices:int32 value:T | T=fp16/fp32/bool/int32"}}},
      .infer = InferListScatter,
      .eval = EvalListScatter,
      .effect = Effect::kList,
      .no_range = "a list"},
     {.name = "list_write",
      .doc = "the list with value stored at index",
-     .forms = {{{kIos15, "ls:list index:int32 value:T | T=fp16/fp32/bool/int32"}}},
+     .signatures = {{{kIos15, "ls:list index:int32 value:T | T=fp16/fp32/bool/int32"}}},
      .infer = InferListWrite,
      .eval = EvalListWrite,
      .effect = Effect::kList,
      .no_range = "a list"},
     {.name = "make_list",
      .doc = "a new list of tensors; elem_shape may contain symbol names",
-     .forms = {{{kIos15,
-                 "init_length:int32=1 dynamic_length:bool!=true elem_shape:int32/string... "
-                 "dtype:string!=fp32"}}},
+     .signatures = {{{kIos15,
+                      "init_length:int32=1 dynamic_length:bool!=true elem_shape:int32/string... "
+                      "dtype:string!=fp32"}}},
      .infer = InferMakeList,
      .eval = EvalMakeList,
      .effect = Effect::kList,
@@ -252,6 +252,6 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> ListRows() { return kRows; }
+std::span<const OpRow> ListRows() { return kRows; }
 
 }  // namespace mlc

@@ -283,15 +283,15 @@ Want WantOfBatchNorm(const WantContext& context) {
   return want;
 }
 
-constexpr Row kRows[] = {
+constexpr OpRow kRows[] = {
     {.name = "batch_norm",
      .doc = "gamma * (x - mean) / sqrt(variance + epsilon) + beta, with one element of each per "
             "channel",
-     .forms = {{{kIos15,
-                 "x:T mean:T! variance:T! gamma:T!? beta:T!? epsilon:T!=1e-05 | T=fp16/fp32"},
-                {kIos17,
-                 "x:T mean:U! variance:U! gamma:U!? beta:U!? epsilon:U!=1e-05 | T=fp16/fp32 "
-                 "U=fp16/fp32"}}},
+     .signatures = {{{kIos15,
+                      "x:T mean:T! variance:T! gamma:T!? beta:T!? epsilon:T!=1e-05 | T=fp16/fp32"},
+                     {kIos17,
+                      "x:T mean:U! variance:U! gamma:U!? beta:U!? epsilon:U!=1e-05 | T=fp16/fp32 "
+                      "U=fp16/fp32"}}},
      .infer = InferBatchNorm,
      .eval = EvalBatchNorm,
      .fp16 = {.kind = kRough},
@@ -300,16 +300,17 @@ constexpr Row kRows[] = {
     {.name = "instance_norm",
      .doc = "x normalised over its spatial dimensions, then scaled by gamma and shifted by beta "
             "per channel",
-     .forms = {{{kIos15, "x:T gamma:T!? beta:T!? epsilon:T!=1e-05 | T=fp16/fp32"},
-                {kIos17, "x:T gamma:U!? beta:U!? epsilon:U!=1e-05 | T=fp16/fp32 U=fp16/fp32"}}},
+     .signatures = {{{kIos15, "x:T gamma:T!? beta:T!? epsilon:T!=1e-05 | T=fp16/fp32"},
+                     {kIos17,
+                      "x:T gamma:U!? beta:U!? epsilon:U!=1e-05 | T=fp16/fp32 U=fp16/fp32"}}},
      .infer = InferInstanceNorm,
      .eval = EvalInstanceNorm,
      .fp16 = {.kind = kRough},
      .range = RangeInstanceNorm},
     {.name = "l2_norm",
      .doc = "x / sqrt(sum of x * x over the last three dimensions + epsilon)",
-     .forms = {{{kIos15, "x:T epsilon:T!=1e-06 | T=fp16/fp32"},
-                {kIos17, "x:T epsilon:U!=1e-06 | T=fp16/fp32 U=fp16/fp32"}}},
+     .signatures = {{{kIos15, "x:T epsilon:T!=1e-06 | T=fp16/fp32"},
+                     {kIos17, "x:T epsilon:U!=1e-06 | T=fp16/fp32 U=fp16/fp32"}}},
      .infer = InferL2Norm,
      .eval = EvalL2Norm,
      .fp16 = {.kind = kRough},
@@ -339,6 +340,6 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> NormalizationRows() { return kRows; }
+std::span<const OpRow> NormalizationRows() { return kRows; }
 
 }  // namespace mlc

@@ -90,54 +90,32 @@ Form ParseForm(const FormRow& row) {
 const OpSet& Ops() {
   static const OpSet set = [] {
     std::vector<OpDef> defs;
-    for (std::span<const Row> rows : {ActivationRows(),
-                                      ConstexprRows(),
-                                      ControlRows(),
-                                      ConvRows(),
-                                      ElementwiseBinaryRows(),
-                                      ElementwiseUnaryRows(),
-                                      ImageRows(),
-                                      LinearRows(),
-                                      ListRows(),
-                                      NormalizationRows(),
-                                      PoolRows(),
-                                      QuantizationRows(),
-                                      RandomRows(),
-                                      RecurrentRows(),
-                                      ReductionRows(),
-                                      ScatterGatherRows(),
-                                      SelectionRows(),
-                                      ShapeRows(),
-                                      SliceRows(),
-                                      SpaceRows(),
-                                      TensorRows()}) {
-      for (const Row& row : rows) {
-        OpDef def;
-        def.name = row.name;
-        def.doc = row.doc;
-        for (const FormRow& form : row.forms)
-          if (!form.signature.empty() || &form == &row.forms[0])
-            def.forms.push_back(ParseForm(form));
-        def.infer = row.infer;
-        def.eval = row.eval;
-        def.no_eval = row.no_eval;
-        def.default_value = row.default_value;
-        def.effect = row.effect;
-        def.constant = row.constant;
-        def.moves = row.moves;
-        def.layout = row.layout;
-        def.sums = row.sums;
-        def.neutral = row.neutral;
-        def.fp16 = row.fp16;
-        // Moving elements preserves integers and sums of them.
-        if (row.moves != Moves::kNone) def.fp16.kind |= Fp16::kKeepsWhole | Fp16::kKeepsSums;
-        def.work = row.work;
-        def.range = row.range;
-        def.no_range = row.no_range;
-        def.wants = row.wants;
-        def.pure = row.effect == Effect::kNone;
-        def.view = row.moves == Moves::kShape || row.moves == Moves::kView;
-        defs.push_back(std::move(def));
+    for (std::span<const OpRow> rows : {ActivationRows(),
+                                        ConstexprRows(),
+                                        ControlRows(),
+                                        ConvRows(),
+                                        ElementwiseBinaryRows(),
+                                        ElementwiseUnaryRows(),
+                                        ImageRows(),
+                                        LinearRows(),
+                                        ListRows(),
+                                        NormalizationRows(),
+                                        PoolRows(),
+                                        QuantizationRows(),
+                                        RandomRows(),
+                                        RecurrentRows(),
+                                        ReductionRows(),
+                                        ScatterGatherRows(),
+                                        SelectionRows(),
+                                        ShapeRows(),
+                                        SliceRows(),
+                                        SpaceRows(),
+                                        TensorRows()}) {
+      for (const OpRow& row : rows) {
+        std::vector<Form> forms;
+        for (const FormRow& form : row.signatures)
+          if (!form.signature.empty() || forms.empty()) forms.push_back(ParseForm(form));
+        defs.emplace_back(row, std::move(forms));
       }
     }
     return OpSet(std::move(defs));

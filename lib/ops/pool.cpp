@@ -94,13 +94,13 @@ Interval RangeL2Pool(const RangeContext& context, int) {
   return {0, std::sqrt(Sum(Square(context.in("x")), 0, count).high)};
 }
 
-constexpr Row kRows[] = {
+constexpr OpRow kRows[] = {
     {.name = "avg_pool",
      .doc = "average over windows of the spatial dimensions; padding counts unless excluded",
-     .forms = {{{kIos15,
-                 "exclude_padding_from_average:bool!=false x:T kernel_sizes:int32! "
-                 "strides:int32!=* pad_type:string! "
-                 "pad:int32!=* ceil_mode:bool!=false | T=fp16/fp32"}}},
+     .signatures = {{{kIos15,
+                      "exclude_padding_from_average:bool!=false x:T kernel_sizes:int32! "
+                      "strides:int32!=* pad_type:string! "
+                      "pad:int32!=* ceil_mode:bool!=false | T=fp16/fp32"}}},
      .infer = InferPool,
      .eval = EvalAvgPool,
      .default_value = WindowDefault,
@@ -108,10 +108,10 @@ constexpr Row kRows[] = {
      .range = RangeOfXOrZero},
     {.name = "l2_pool",
      .doc = "square root of the sum of squares over windows of the spatial dimensions",
-     .forms = {{{kIos15,
-                 "x:T kernel_sizes:int32! strides:int32!=* pad_type:string! pad:int32!=* "
-                 "ceil_mode:bool!=false | "
-                 "T=fp16/fp32"}}},
+     .signatures = {{{kIos15,
+                      "x:T kernel_sizes:int32! strides:int32!=* pad_type:string! pad:int32!=* "
+                      "ceil_mode:bool!=false | "
+                      "T=fp16/fp32"}}},
      .infer = InferL2Pool,
      .eval = EvalL2Pool,
      .default_value = WindowDefault,
@@ -119,10 +119,10 @@ constexpr Row kRows[] = {
      .range = RangeL2Pool},
     {.name = "max_pool",
      .doc = "maximum over windows of the spatial dimensions; padding is ignored",
-     .forms = {{{kIos15,
-                 "x:T kernel_sizes:int32! strides:int32!=* pad_type:string! pad:int32!=* "
-                 "ceil_mode:bool!=false | "
-                 "T=fp16/fp32"}}},
+     .signatures = {{{kIos15,
+                      "x:T kernel_sizes:int32! strides:int32!=* pad_type:string! pad:int32!=* "
+                      "ceil_mode:bool!=false | "
+                      "T=fp16/fp32"}}},
      .infer = InferPool,
      .eval = EvalMaxPool,
      .default_value = WindowDefault,
@@ -131,6 +131,6 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> PoolRows() { return kRows; }
+std::span<const OpRow> PoolRows() { return kRows; }
 
 }  // namespace mlc

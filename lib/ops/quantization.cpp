@@ -119,20 +119,21 @@ Want WantOfQuantize(const WantContext& context) {
                     fmt::format("quantisation levels of {}", Quoted(context.op)));
 }
 
-constexpr Row kRows[] = {
+constexpr OpRow kRows[] = {
     {.name = "dequantize",
      .doc = "scale * (input - zero_point)",
-     .forms = {{{kIos17,
-                 "input:S zero_point:S!? scale:D! axis:int32!? | D=fp16/fp32 S=uint8/int8"}}},
+     .signatures = {{{kIos17,
+                      "input:S zero_point:S!? scale:D! axis:int32!? | D=fp16/fp32 S=uint8/int8"}}},
      .infer = InferDequantize,
      .eval = EvalDequantize,
      .range = RangeDequantize},
     {.name = "quantize",
      .doc = "input / scale in fp32, rounded (ties to even), plus zero_point, saturated to "
             "output_dtype",
-     .forms = {{{kIos17,
-                 "input:S zero_point:D!? scale:S! axis:int32!? output_dtype:string! | S=fp16/fp32 "
-                 "D=uint8/int8"}}},
+     .signatures =
+         {{{kIos17,
+            "input:S zero_point:D!? scale:S! axis:int32!? output_dtype:string! | S=fp16/fp32 "
+            "D=uint8/int8"}}},
      .infer = InferQuantize,
      .eval = EvalQuantize,
      .range = RangeOfType,
@@ -141,6 +142,6 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> QuantizationRows() { return kRows; }
+std::span<const OpRow> QuantizationRows() { return kRows; }
 
 }  // namespace mlc

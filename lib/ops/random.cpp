@@ -154,31 +154,33 @@ Interval RangeUniform(const RangeContext& context, int) {
   return Join(context.in("low"), context.in("high"));
 }
 
-constexpr Row kRows[] = {
+constexpr OpRow kRows[] = {
     {.name = "random_bernoulli",
      .doc = "Bernoulli samples: 1 with probability prob, else 0",
-     .forms = {{{kIos15, "shape:int32 prob:T!=0.5 seed:int32!=-1 | T=fp16/fp32"}}},
+     .signatures = {{{kIos15, "shape:int32 prob:T!=0.5 seed:int32!=-1 | T=fp16/fp32"}}},
      .infer = InferBernoulli,
      .eval = EvalBernoulli,
      .effect = Effect::kRandom,
      .range = RangeBernoulli},
     {.name = "random_categorical",
      .doc = "indices sampled with replacement from the distribution along the last dimension",
-     .forms = {{{kIos15, "x:T mode:string!=logits size:int32!=1 seed:int32!=-1 | T=fp16/fp32"}}},
+     .signatures = {{{kIos15,
+                      "x:T mode:string!=logits size:int32!=1 seed:int32!=-1 | T=fp16/fp32"}}},
      .infer = InferCategorical,
      .eval = EvalCategorical,
      .effect = Effect::kRandom,
      .range = RangeCategorical},
     {.name = "random_normal",
      .doc = "samples of the normal distribution",
-     .forms = {{{kIos15, "shape:int32 mean:T!=0.0 stddev:T!=1.0 seed:int32!=-1 | T=fp16/fp32"}}},
+     .signatures = {{{kIos15,
+                      "shape:int32 mean:T!=0.0 stddev:T!=1.0 seed:int32!=-1 | T=fp16/fp32"}}},
      .infer = InferNormal,
      .eval = EvalNormal,
      .effect = Effect::kRandom,
      .no_range = "the normal distribution is unbounded"},
     {.name = "random_uniform",
      .doc = "samples of the uniform distribution over [low, high)",
-     .forms = {{{kIos15, "shape:int32 low:T!=0.0 high:T!=1.0 seed:int32!=-1 | T=fp16/fp32"}}},
+     .signatures = {{{kIos15, "shape:int32 low:T!=0.0 high:T!=1.0 seed:int32!=-1 | T=fp16/fp32"}}},
      .infer = InferUniform,
      .eval = EvalUniform,
      .effect = Effect::kRandom,
@@ -187,6 +189,6 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> RandomRows() { return kRows; }
+std::span<const OpRow> RandomRows() { return kRows; }
 
 }  // namespace mlc

@@ -320,52 +320,54 @@ Interval RangeRnn(const RangeContext& context, int) {
   return RangeActivated(context, "activation");
 }
 
-constexpr Row kRows[] = {
+constexpr OpRow kRows[] = {
     {.name = "gru",
      .doc = "gated recurrent units; with reset_after, the reset gate scales the product, not the "
             "state",
-     .forms = {{{kIos15,
-                 "x:T initial_h:T weight_ih:T! weight_hh:T! bias:T!? direction:string!=forward "
-                 "output_sequence:bool!=false recurrent_activation:string!=sigmoid "
-                 "activation:string!=tanh | T=fp32"},
-                {kIos17,
-                 "x:T initial_h:T weight_ih:T! weight_hh:T! bias:T!? direction:string!=forward "
-                 "output_sequence:bool!=false recurrent_activation:string!=sigmoid "
-                 "activation:string!=tanh | T=fp16/fp32"},
-                {kIos18,
-                 "x:T initial_h:T weight_ih:T! weight_hh:T! bias:T!? direction:string!=forward "
-                 "output_sequence:bool!=false recurrent_activation:string!=sigmoid "
-                 "activation:string!=tanh reset_after:bool!? input_bias:T!? | T=fp16/fp32"}}},
+     .signatures =
+         {{{kIos15,
+            "x:T initial_h:T weight_ih:T! weight_hh:T! bias:T!? direction:string!=forward "
+            "output_sequence:bool!=false recurrent_activation:string!=sigmoid "
+            "activation:string!=tanh | T=fp32"},
+           {kIos17,
+            "x:T initial_h:T weight_ih:T! weight_hh:T! bias:T!? direction:string!=forward "
+            "output_sequence:bool!=false recurrent_activation:string!=sigmoid "
+            "activation:string!=tanh | T=fp16/fp32"},
+           {kIos18,
+            "x:T initial_h:T weight_ih:T! weight_hh:T! bias:T!? direction:string!=forward "
+            "output_sequence:bool!=false recurrent_activation:string!=sigmoid "
+            "activation:string!=tanh reset_after:bool!? input_bias:T!? | T=fp16/fp32"}}},
      .infer = InferGru,
      .eval = EvalGru,
      .work = WorkOfSteps,
      .range = RangeGru},
     {.name = "lstm",
      .doc = "long short-term memory, in one or both directions",
-     .forms = {{{kIos15,
-                 "x:T initial_h:T initial_c:T weight_ih:T! weight_hh:T! bias:T!? peephole:T!? "
-                 "weight_ih_back:T!? weight_hh_back:T!? bias_back:T!? peephole_back:T!? "
-                 "direction:string!=forward output_sequence:bool!=false "
-                 "recurrent_activation:string!=sigmoid cell_activation:string!=tanh "
-                 "activation:string!=tanh clip:T!? | T=fp32"},
-                {kIos17,
-                 "x:T initial_h:T initial_c:T weight_ih:T! weight_hh:T! bias:T!? peephole:T!? "
-                 "weight_ih_back:T!? weight_hh_back:T!? bias_back:T!? peephole_back:T!? "
-                 "direction:string!=forward output_sequence:bool!=false "
-                 "recurrent_activation:string!=sigmoid cell_activation:string!=tanh "
-                 "activation:string!=tanh clip:T!? | T=fp16/fp32"}}},
+     .signatures = {{{kIos15,
+                      "x:T initial_h:T initial_c:T weight_ih:T! weight_hh:T! bias:T!? peephole:T!? "
+                      "weight_ih_back:T!? weight_hh_back:T!? bias_back:T!? peephole_back:T!? "
+                      "direction:string!=forward output_sequence:bool!=false "
+                      "recurrent_activation:string!=sigmoid cell_activation:string!=tanh "
+                      "activation:string!=tanh clip:T!? | T=fp32"},
+                     {kIos17,
+                      "x:T initial_h:T initial_c:T weight_ih:T! weight_hh:T! bias:T!? peephole:T!? "
+                      "weight_ih_back:T!? weight_hh_back:T!? bias_back:T!? peephole_back:T!? "
+                      "direction:string!=forward output_sequence:bool!=false "
+                      "recurrent_activation:string!=sigmoid cell_activation:string!=tanh "
+                      "activation:string!=tanh clip:T!? | T=fp16/fp32"}}},
      .infer = InferLstm,
      .eval = EvalLstm,
      .work = WorkOfSteps,
      .range = RangeLstm},
     {.name = "rnn",
      .doc = "simple recurrent units: activation(weight_ih * x + weight_hh * h + bias)",
-     .forms = {{{kIos15,
-                 "x:T initial_h:T weight_ih:T! weight_hh:T! bias:T!? direction:string!=forward "
-                 "output_sequence:bool!=false activation:string!=tanh | T=fp32"},
-                {kIos17,
-                 "x:T initial_h:T weight_ih:T! weight_hh:T! bias:T!? direction:string!=forward "
-                 "output_sequence:bool!=false activation:string!=tanh | T=fp16/fp32"}}},
+     .signatures =
+         {{{kIos15,
+            "x:T initial_h:T weight_ih:T! weight_hh:T! bias:T!? direction:string!=forward "
+            "output_sequence:bool!=false activation:string!=tanh | T=fp32"},
+           {kIos17,
+            "x:T initial_h:T weight_ih:T! weight_hh:T! bias:T!? direction:string!=forward "
+            "output_sequence:bool!=false activation:string!=tanh | T=fp16/fp32"}}},
      .infer = InferRnn,
      .eval = EvalRnn,
      .work = WorkOfSteps,
@@ -374,6 +376,6 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> RecurrentRows() { return kRows; }
+std::span<const OpRow> RecurrentRows() { return kRows; }
 
 }  // namespace mlc

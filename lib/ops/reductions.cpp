@@ -306,10 +306,10 @@ Interval RangeProd(const RangeContext& context, int) {
   return {-most, most};
 }
 
-constexpr Row kRows[] = {
+constexpr OpRow kRows[] = {
     {.name = "reduce_argmax",
      .doc = "index of the largest element along axis; the first if several are equal",
-     .forms = kAxis,
+     .signatures = kAxis,
      .infer = InferArg,
      .eval = EvalArg<true>,
      .layout = {.data = {"x"}, .axes = "axis"},
@@ -317,7 +317,7 @@ constexpr Row kRows[] = {
      .range = RangeOfPlaces},
     {.name = "reduce_argmin",
      .doc = "index of the smallest element along axis; the first if several are equal",
-     .forms = kAxis,
+     .signatures = kAxis,
      .infer = InferArg,
      .eval = EvalArg<false>,
      .layout = {.data = {"x"}, .axes = "axis"},
@@ -325,7 +325,7 @@ constexpr Row kRows[] = {
      .range = RangeOfPlaces},
     {.name = "reduce_l1_norm",
      .doc = "sum of |x| over axes",
-     .forms = kAxes,
+     .signatures = kAxes,
      .infer = InferReduction<>,
      .eval = EvalReduction<L1Of>,
      .layout = {.data = {"x"}, .axes = "axes"},
@@ -334,7 +334,7 @@ constexpr Row kRows[] = {
      .range = RangeL1},
     {.name = "reduce_l2_norm",
      .doc = "square root of the sum of x * x over axes",
-     .forms = kAxes,
+     .signatures = kAxes,
      .infer = InferReduction<>,
      .eval = EvalReduction<L2Of>,
      .layout = {.data = {"x"}, .axes = "axes"},
@@ -343,7 +343,7 @@ constexpr Row kRows[] = {
      .range = RangeL2},
     {.name = "reduce_log_sum",
      .doc = "logarithm of the sum of x over axes",
-     .forms = kAxes,
+     .signatures = kAxes,
      .infer = InferReduction<>,
      .eval = EvalReduction<LogSumOf>,
      .layout = {.data = {"x"}, .axes = "axes"},
@@ -351,7 +351,7 @@ constexpr Row kRows[] = {
      .range = RangeLogSum},
     {.name = "reduce_log_sum_exp",
      .doc = "logarithm of the sum of e^x over axes",
-     .forms = kAxes,
+     .signatures = kAxes,
      .infer = InferReduction<>,
      .eval = EvalLogSumExp,
      .layout = {.data = {"x"}, .axes = "axes"},
@@ -359,7 +359,7 @@ constexpr Row kRows[] = {
      .range = RangeLogSumExp},
     {.name = "reduce_max",
      .doc = "maximum over axes; NaN if any element is NaN",
-     .forms = kAxes,
+     .signatures = kAxes,
      .infer = InferReduction<MaximumDims>,
      .eval = EvalExtreme<true>,
      .layout = {.data = {"x"}, .axes = "axes"},
@@ -368,7 +368,7 @@ constexpr Row kRows[] = {
      .wants = {{{"x", WantSame}}}},
     {.name = "reduce_mean",
      .doc = "mean of x over axes",
-     .forms = kAxes,
+     .signatures = kAxes,
      .infer = InferReduction<>,
      .eval = EvalReduction<MeanOf>,
      .layout = {.data = {"x"}, .axes = "axes"},
@@ -377,7 +377,7 @@ constexpr Row kRows[] = {
      .range = RangeMean},
     {.name = "reduce_min",
      .doc = "minimum over axes; NaN if any element is NaN",
-     .forms = kAxes,
+     .signatures = kAxes,
      .infer = InferReduction<MinimumDims>,
      .eval = EvalExtreme<false>,
      .layout = {.data = {"x"}, .axes = "axes"},
@@ -386,7 +386,7 @@ constexpr Row kRows[] = {
      .wants = {{{"x", WantSame}}}},
     {.name = "reduce_prod",
      .doc = "product of x over axes",
-     .forms = kAxes,
+     .signatures = kAxes,
      .infer = InferReduction<MulDims>,
      .eval = EvalReduction<ProdOf>,
      .layout = {.data = {"x"}, .axes = "axes"},
@@ -394,7 +394,7 @@ constexpr Row kRows[] = {
      .range = RangeProd},
     {.name = "reduce_sum",
      .doc = "sum of x over axes",
-     .forms = kAxes,
+     .signatures = kAxes,
      .infer = InferReduction<AddDims>,
      .eval = EvalReduction<SumOf>,
      .layout = {.data = {"x"}, .axes = "axes"},
@@ -404,7 +404,7 @@ constexpr Row kRows[] = {
      .wants = {{{"x", WantOfSums}}}},
     {.name = "reduce_sum_square",
      .doc = "sum of x * x over axes",
-     .forms = kAxes,
+     .signatures = kAxes,
      .infer = InferReduction<>,
      .eval = EvalReduction<SumSquareOf>,
      .layout = {.data = {"x"}, .axes = "axes"},
@@ -415,6 +415,6 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> ReductionRows() { return kRows; }
+std::span<const OpRow> ReductionRows() { return kRows; }
 
 }  // namespace mlc

@@ -405,16 +405,17 @@ Want WantOfIndexVectors(const WantContext& context) {
   return want;
 }
 
-constexpr Row kRows[] = {
+constexpr OpRow kRows[] = {
     {.name = "gather",
      .doc = "slices of x along axis, selected by indices",
-     .forms = {{{kIos15, "x:T indices:int32 axis:int32!=0 | T=fp16/fp32/int32"},
-                {kIos16,
-                 "x:T indices:I axis:int32!=0 batch_dims:int32!=0 | T=fp16/fp32/int32 "
-                 "I=int32/uint16/int16"},
-                {kIos17,
-                 "x:T indices:I axis:int32!=0 batch_dims:int32!=0 validate_indices:bool!=false | "
-                 "T=fp16/fp32/int32/int16/uint16/int8/uint8 I=int32/int16/uint16/int8/uint8"}}},
+     .signatures =
+         {{{kIos15, "x:T indices:int32 axis:int32!=0 | T=fp16/fp32/int32"},
+           {kIos16,
+            "x:T indices:I axis:int32!=0 batch_dims:int32!=0 | T=fp16/fp32/int32 "
+            "I=int32/uint16/int16"},
+           {kIos17,
+            "x:T indices:I axis:int32!=0 batch_dims:int32!=0 validate_indices:bool!=false | "
+            "T=fp16/fp32/int32/int16/uint16/int8/uint8 I=int32/int16/uint16/int8/uint8"}}},
      .infer = InferGather,
      .eval = EvalGather,
      .moves = Moves::kCopies,
@@ -423,11 +424,12 @@ constexpr Row kRows[] = {
      .wants = {{{"indices", WantOfIndices}}}},
     {.name = "gather_along_axis",
      .doc = "elements of x selected along axis by the elements of indices",
-     .forms = {{{kIos15, "x:T indices:int32 axis:int32!=0 | T=fp16/fp32/int32"},
-                {kIos16, "x:T indices:I axis:int32!=0 | T=fp16/fp32/int32 I=int32/uint16/int16"},
-                {kIos17,
-                 "x:T indices:I axis:int32!=0 validate_indices:bool!=false | "
-                 "T=fp16/fp32/int32/int16/uint16/int8/uint8 I=int32/int16/uint16/int8/uint8"}}},
+     .signatures =
+         {{{kIos15, "x:T indices:int32 axis:int32!=0 | T=fp16/fp32/int32"},
+           {kIos16, "x:T indices:I axis:int32!=0 | T=fp16/fp32/int32 I=int32/uint16/int16"},
+           {kIos17,
+            "x:T indices:I axis:int32!=0 validate_indices:bool!=false | "
+            "T=fp16/fp32/int32/int16/uint16/int8/uint8 I=int32/int16/uint16/int8/uint8"}}},
      .infer = InferGatherAlongAxis,
      .eval = EvalGatherAlongAxis,
      .moves = Moves::kCopies,
@@ -436,12 +438,12 @@ constexpr Row kRows[] = {
      .wants = {{{"indices", WantOfIndices}}}},
     {.name = "gather_nd",
      .doc = "slices of x selected by the index vectors in the last dimension of indices",
-     .forms = {{{kIos15, "x:T indices:int32 | T=fp16/fp32/int32"},
-                {kIos16,
-                 "x:T indices:I batch_dims:int32!=0 | T=fp16/fp32/int32 I=int32/uint16/int16"},
-                {kIos17,
-                 "x:T indices:I batch_dims:int32!=0 validate_indices:bool!=false | "
-                 "T=fp16/fp32/int32/int16/uint16/int8/uint8 I=int32/int16/uint16/int8/uint8"}}},
+     .signatures =
+         {{{kIos15, "x:T indices:int32 | T=fp16/fp32/int32"},
+           {kIos16, "x:T indices:I batch_dims:int32!=0 | T=fp16/fp32/int32 I=int32/uint16/int16"},
+           {kIos17,
+            "x:T indices:I batch_dims:int32!=0 validate_indices:bool!=false | "
+            "T=fp16/fp32/int32/int16/uint16/int8/uint8 I=int32/int16/uint16/int8/uint8"}}},
      .infer = InferGatherNd,
      .eval = EvalGatherNd,
      .moves = Moves::kCopies,
@@ -450,12 +452,12 @@ constexpr Row kRows[] = {
      .wants = {{{"indices", WantOfIndexVectors}}}},
     {.name = "scatter",
      .doc = "data with the slices at indices along axis combined with updates",
-     .forms = {{{kIos15,
-                 "data:T indices:int32 updates:T axis:int32!=0 mode:string!=add | "
-                 "T=fp16/fp32/int32"},
-                {kIos17,
-                 "data:T indices:int32 updates:T axis:int32!=0 mode:string!=add "
-                 "validate_indices:bool!=false | T=fp16/fp32/int32"}}},
+     .signatures = {{{kIos15,
+                      "data:T indices:int32 updates:T axis:int32!=0 mode:string!=add | "
+                      "T=fp16/fp32/int32"},
+                     {kIos17,
+                      "data:T indices:int32 updates:T axis:int32!=0 mode:string!=add "
+                      "validate_indices:bool!=false | T=fp16/fp32/int32"}}},
      .infer = InferScatter,
      .eval = EvalScatter,
      .range = RangeScatter,
@@ -463,22 +465,23 @@ constexpr Row kRows[] = {
     {.name = "scatter_along_axis",
      .doc = "data with the elements selected along axis by the elements of indices combined with "
             "updates",
-     .forms = {{{kIos15,
-                 "data:T indices:int32 updates:T axis:int32!=0 mode:string!=add | "
-                 "T=fp16/fp32/int32"},
-                {kIos17,
-                 "data:T indices:int32 updates:T axis:int32!=0 mode:string!=add "
-                 "validate_indices:bool!=false | T=fp16/fp32/int32"}}},
+     .signatures = {{{kIos15,
+                      "data:T indices:int32 updates:T axis:int32!=0 mode:string!=add | "
+                      "T=fp16/fp32/int32"},
+                     {kIos17,
+                      "data:T indices:int32 updates:T axis:int32!=0 mode:string!=add "
+                      "validate_indices:bool!=false | T=fp16/fp32/int32"}}},
      .infer = InferScatterAlongAxis,
      .eval = EvalScatterAlongAxis,
      .range = RangeScatter,
      .wants = {{{"indices", WantOfIndices}}}},
     {.name = "scatter_nd",
      .doc = "data with the slices selected by the index vectors of indices combined with updates",
-     .forms = {{{kIos15, "data:T indices:int32 updates:T mode:string!=add | T=fp16/fp32/int32"},
-                {kIos17,
-                 "data:T indices:int32 updates:T mode:string!=add validate_indices:bool!=false | "
-                 "T=fp16/fp32/int32"}}},
+     .signatures =
+         {{{kIos15, "data:T indices:int32 updates:T mode:string!=add | T=fp16/fp32/int32"},
+           {kIos17,
+            "data:T indices:int32 updates:T mode:string!=add validate_indices:bool!=false | "
+            "T=fp16/fp32/int32"}}},
      .infer = InferScatterNd,
      .eval = EvalScatterNd,
      .range = RangeScatter,
@@ -487,6 +490,6 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> ScatterGatherRows() { return kRows; }
+std::span<const OpRow> ScatterGatherRows() { return kRows; }
 
 }  // namespace mlc

@@ -265,41 +265,42 @@ Interval RangeTopk(const RangeContext& context, int result) {
   return result == 0 ? context.in("x") : RangeOfPlaces(context, result);
 }
 
-constexpr Row kRows[] = {
+constexpr OpRow kRows[] = {
     {.name = "argsort",
      .doc = "indices that sort x along axis; the sort is stable",
-     .forms = {{{kIos15, "x:T axis:int32!=-1 ascending:bool!=false | T=fp16/fp32/int32"}}},
+     .signatures = {{{kIos15, "x:T axis:int32!=-1 ascending:bool!=false | T=fp16/fp32/int32"}}},
      .infer = InferArgsort,
      .eval = EvalArgsort,
      .range = RangeOfPlaces},
     {.name = "classify",
      .doc = "the label with the highest probability, and a dictionary of probabilities by label",
-     .forms = {{{kIos15, "probabilities:fp32 classes:list!"}}},
+     .signatures = {{{kIos15, "probabilities:fp32 classes:list!"}}},
      .infer = InferClassify,
      .eval = EvalClassify,
      .no_range = "a label and a dictionary"},
     {.name = "non_maximum_suppression",
      .doc = "the highest-scoring boxes of each batch without overlap with a better one",
-     .forms = {{{kIos15,
-                 "boxes:T scores:T iou_threshold:T! score_threshold:T! max_boxes:int32! "
-                 "per_class_suppression:bool!=false | T=fp16/fp32"},
-                {kIos17,
-                 "boxes:T scores:T iou_threshold:T! score_threshold:T!? max_boxes:int32! "
-                 "per_class_suppression:bool!=false | T=fp16/fp32"}}},
+     .signatures = {{{kIos15,
+                      "boxes:T scores:T iou_threshold:T! score_threshold:T! max_boxes:int32! "
+                      "per_class_suppression:bool!=false | T=fp16/fp32"},
+                     {kIos17,
+                      "boxes:T scores:T iou_threshold:T! score_threshold:T!? max_boxes:int32! "
+                      "per_class_suppression:bool!=false | T=fp16/fp32"}}},
      .infer = InferSuppression,
      .eval = EvalSuppression,
      .fp16 = {.needs = kSelections},
      .range = RangeSuppression},
     {.name = "topk",
      .doc = "the k largest (ascending: smallest) elements along axis, and their indices",
-     .forms = {{{kIos15, "x:T k:int32!=1 axis:int32!=-1 ascending:bool!=false | T=fp16/fp32/int32"},
-                {kIos16,
-                 "x:T k:int32!=1 axis:int32!=-1 ascending:bool!=false sort:bool!=true "
-                 "return_indices:bool!=true | T=fp16/fp32/int32"},
-                {kIos17,
-                 "x:T k:K!=1 axis:int32!=-1 ascending:bool!=false sort:bool!=true "
-                 "return_indices:bool!=true output_indices_dtype:string!=int32 | "
-                 "T=fp16/fp32/int8/int16/int32/uint8/uint16 K=int8/int16/int32"}}},
+     .signatures = {{{kIos15,
+                      "x:T k:int32!=1 axis:int32!=-1 ascending:bool!=false | T=fp16/fp32/int32"},
+                     {kIos16,
+                      "x:T k:int32!=1 axis:int32!=-1 ascending:bool!=false sort:bool!=true "
+                      "return_indices:bool!=true | T=fp16/fp32/int32"},
+                     {kIos17,
+                      "x:T k:K!=1 axis:int32!=-1 ascending:bool!=false sort:bool!=true "
+                      "return_indices:bool!=true output_indices_dtype:string!=int32 | "
+                      "T=fp16/fp32/int8/int16/int32/uint8/uint16 K=int8/int16/int32"}}},
      .infer = InferTopk,
      .eval = EvalTopk,
      .fp16 = {.carries = kSelections},
@@ -308,6 +309,6 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> SelectionRows() { return kRows; }
+std::span<const OpRow> SelectionRows() { return kRows; }
 
 }  // namespace mlc

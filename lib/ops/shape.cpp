@@ -569,12 +569,12 @@ Want WantOfConcat(const WantContext& context) {
   return want;
 }
 
-constexpr Row kRows[] = {
+constexpr OpRow kRows[] = {
     {.name = "concat",
      .doc = "values concatenated along axis; interleaved: with alternating slices",
-     .forms = {{{kIos15,
-                 "values:T... axis:int32! interleave:bool!=false | "
-                 "T=fp16/fp32/int8/int16/int32/uint8/uint16/bool"}}},
+     .signatures = {{{kIos15,
+                      "values:T... axis:int32! interleave:bool!=false | "
+                      "T=fp16/fp32/int8/int16/int32/uint8/uint16/bool"}}},
      .infer = InferConcat,
      .eval = EvalConcat,
      .moves = Moves::kView,
@@ -584,12 +584,12 @@ constexpr Row kRows[] = {
      .wants = {{{"values", WantOfConcat}}}},
     {.name = "expand_dims",
      .doc = "x with dimensions of size 1 inserted at axes",
-     .forms = {{{kIos15,
-                 "x:T axes:int32! | "
-                 "T=fp16/fp32/int32/bool"},
-                {kIos17,
-                 "x:T axes:int32! | "
-                 "T=fp16/fp32/int8/int16/int32/uint8/uint16/bool"}}},
+     .signatures = {{{kIos15,
+                      "x:T axes:int32! | "
+                      "T=fp16/fp32/int32/bool"},
+                     {kIos17,
+                      "x:T axes:int32! | "
+                      "T=fp16/fp32/int8/int16/int32/uint8/uint16/bool"}}},
      .infer = InferExpandDims,
      .eval = EvalReshaped,
      .moves = Moves::kShape,
@@ -598,16 +598,17 @@ constexpr Row kRows[] = {
      .range = RangeOfX},
     {.name = "flatten2d",
      .doc = "x as a matrix: dimensions before axis by dimensions from axis",
-     .forms = {{{kIos15,
-                 "x:T axis:int32!=1 | "
-                 "T=fp16/fp32/int32/bool"}}},
+     .signatures = {{{kIos15,
+                      "x:T axis:int32!=1 | "
+                      "T=fp16/fp32/int32/bool"}}},
      .infer = InferFlatten2d,
      .eval = EvalReshaped,
      .moves = Moves::kShape,
      .range = RangeOfX},
     {.name = "pad",
      .doc = "x with its last dimensions padded by a constant, by reflection or by replication",
-     .forms = {{{kIos15, "x:T pad:int32 mode:string!=constant constant_val:T!=0.0 | T=fp16/fp32"}}},
+     .signatures = {{{kIos15,
+                      "x:T pad:int32 mode:string!=constant constant_val:T!=0.0 | T=fp16/fp32"}}},
      .infer = InferPad,
      .eval = EvalPad,
      .layout = {.data = {"x"}, .per_dimension = {"pad"}},
@@ -616,13 +617,13 @@ constexpr Row kRows[] = {
      .range = RangePad},
     {.name = "reshape",
      .doc = "x in another shape; -1 is inferred, 0 copies the dimension of x",
-     .forms = {{{kIos15,
-                 "x:T shape:int32 | "
-                 "T=fp16/fp32/int32/bool"},
-                {kIos17,
-                 "x:T shape:U | "
-                 "T=fp16/fp32/int8/int16/int32/uint8/uint16/bool"
-                 " U=int8/int16/int32"}}},
+     .signatures = {{{kIos15,
+                      "x:T shape:int32 | "
+                      "T=fp16/fp32/int32/bool"},
+                     {kIos17,
+                      "x:T shape:U | "
+                      "T=fp16/fp32/int8/int16/int32/uint8/uint16/bool"
+                      " U=int8/int16/int32"}}},
      .infer = InferReshape,
      .eval = EvalReshaped,
      .moves = Moves::kShape,
@@ -631,26 +632,26 @@ constexpr Row kRows[] = {
      .range = RangeOfX},
     {.name = "reshape_like",
      .doc = "x in a shape composed of dimensions of reference tensors",
-     .forms = {{{kIos16,
-                 "x:T ref_tensors:fp16/fp32/int32/bool... begins:int32... ends:int32... "
-                 "end_masks:bool... | "
-                 "T=fp16/fp32/int32/bool"},
-                {kIos17,
-                 "x:T ref_tensors:fp16/fp32/int8/int16/int32/uint8/uint16/bool... "
-                 "begins:int32... ends:int32... end_masks:bool... | "
-                 "T=fp16/fp32/int8/int16/int32/uint8/uint16/bool"}}},
+     .signatures = {{{kIos16,
+                      "x:T ref_tensors:fp16/fp32/int32/bool... begins:int32... ends:int32... "
+                      "end_masks:bool... | "
+                      "T=fp16/fp32/int32/bool"},
+                     {kIos17,
+                      "x:T ref_tensors:fp16/fp32/int8/int16/int32/uint8/uint16/bool... "
+                      "begins:int32... ends:int32... end_masks:bool... | "
+                      "T=fp16/fp32/int8/int16/int32/uint8/uint16/bool"}}},
      .infer = InferReshapeLike,
      .eval = EvalReshaped,
      .moves = Moves::kShape,
      .range = RangeOfX},
     {.name = "reverse",
      .doc = "x reversed along axes (default: all)",
-     .forms = {{{kIos15,
-                 "x:T axes:int32!? | "
-                 "T=fp16/fp32/int32/bool"},
-                {kIos17,
-                 "x:T axes:int32!? | "
-                 "T=fp16/fp32/int8/int16/int32/uint8/uint16/bool"}}},
+     .signatures = {{{kIos15,
+                      "x:T axes:int32!? | "
+                      "T=fp16/fp32/int32/bool"},
+                     {kIos17,
+                      "x:T axes:int32!? | "
+                      "T=fp16/fp32/int8/int16/int32/uint8/uint16/bool"}}},
      .infer = InferReverse,
      .eval = EvalReverse,
      .moves = Moves::kView,
@@ -659,22 +660,22 @@ constexpr Row kRows[] = {
      .range = RangeOfX},
     {.name = "reverse_sequence",
      .doc = "x with the first lengths[b] elements along seq_axis reversed for each b of batch_axis",
-     .forms = {{{kIos15,
-                 "x:T lengths:int32 seq_axis:int32!=0 batch_axis:int32!=0 | "
-                 "T=fp16/fp32/int32/bool"},
-                {kIos17,
-                 "x:T lengths:U seq_axis:int32!=0 batch_axis:int32!=0 | "
-                 "T=fp16/fp32/int8/int16/int32/uint8/uint16/bool"
-                 " U=int8/int16/int32"}}},
+     .signatures = {{{kIos15,
+                      "x:T lengths:int32 seq_axis:int32!=0 batch_axis:int32!=0 | "
+                      "T=fp16/fp32/int32/bool"},
+                     {kIos17,
+                      "x:T lengths:U seq_axis:int32!=0 batch_axis:int32!=0 | "
+                      "T=fp16/fp32/int8/int16/int32/uint8/uint16/bool"
+                      " U=int8/int16/int32"}}},
      .infer = InferReverseSequence,
      .eval = EvalReverseSequence,
      .moves = Moves::kCopies,
      .range = RangeOfX},
     {.name = "split",
      .doc = "x split along axis into equal parts or parts of given sizes",
-     .forms = {{{kIos15,
-                 "x:T num_splits:int32!? split_sizes:int32!? axis:int32! | "
-                 "T=fp16/fp32/int32/bool"}}},
+     .signatures = {{{kIos15,
+                      "x:T num_splits:int32!? split_sizes:int32!? axis:int32! | "
+                      "T=fp16/fp32/int32/bool"}}},
      .infer = InferSplit,
      .eval = EvalSplit,
      .moves = Moves::kView,
@@ -683,12 +684,12 @@ constexpr Row kRows[] = {
      .range = RangeOfX},
     {.name = "squeeze",
      .doc = "x without dimensions of size 1 (those in axes, or all)",
-     .forms = {{{kIos15,
-                 "x:T axes:int32!? | "
-                 "T=fp16/fp32/int32/bool"},
-                {kIos17,
-                 "x:T axes:int32!? | "
-                 "T=fp16/fp32/int8/int16/int32/uint8/uint16/bool"}}},
+     .signatures = {{{kIos15,
+                      "x:T axes:int32!? | "
+                      "T=fp16/fp32/int32/bool"},
+                     {kIos17,
+                      "x:T axes:int32!? | "
+                      "T=fp16/fp32/int8/int16/int32/uint8/uint16/bool"}}},
      .infer = InferSqueeze,
      .eval = EvalReshaped,
      .moves = Moves::kShape,
@@ -697,9 +698,9 @@ constexpr Row kRows[] = {
      .range = RangeOfX},
     {.name = "stack",
      .doc = "values stacked along a new dimension",
-     .forms = {{{kIos15,
-                 "values:T... axis:int32! | "
-                 "T=fp16/fp32/int8/int16/int32/uint8/uint16/bool"}}},
+     .signatures = {{{kIos15,
+                      "values:T... axis:int32! | "
+                      "T=fp16/fp32/int8/int16/int32/uint8/uint16/bool"}}},
      .infer = InferStack,
      .eval = EvalStack,
      .moves = Moves::kView,
@@ -708,9 +709,9 @@ constexpr Row kRows[] = {
      .wants = {{{"values", WantSame}}}},
     {.name = "tile",
      .doc = "x repeated reps[i] times along dimension i",
-     .forms = {{{kIos15,
-                 "x:T reps:int32 | "
-                 "T=fp16/fp32/int32/bool"}}},
+     .signatures = {{{kIos15,
+                      "x:T reps:int32 | "
+                      "T=fp16/fp32/int32/bool"}}},
      .infer = InferTile,
      .eval = EvalTile,
      .moves = Moves::kCopies,
@@ -721,12 +722,12 @@ constexpr Row kRows[] = {
      .wants = {{{"reps", WantFew}}}},
     {.name = "transpose",
      .doc = "x with its dimensions permuted by perm",
-     .forms = {{{kIos15,
-                 "x:T perm:int32! | "
-                 "T=fp16/fp32/int32/bool"},
-                {kIos17,
-                 "x:T perm:int32! | "
-                 "T=fp16/fp32/int8/int16/int32/uint8/uint16/bool"}}},
+     .signatures = {{{kIos15,
+                      "x:T perm:int32! | "
+                      "T=fp16/fp32/int32/bool"},
+                     {kIos17,
+                      "x:T perm:int32! | "
+                      "T=fp16/fp32/int8/int16/int32/uint8/uint16/bool"}}},
      .infer = InferTranspose,
      .eval = EvalTranspose,
      .moves = Moves::kView,
@@ -736,6 +737,6 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> ShapeRows() { return kRows; }
+std::span<const OpRow> ShapeRows() { return kRows; }
 
 }  // namespace mlc

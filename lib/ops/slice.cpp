@@ -384,16 +384,16 @@ Want WantOfSliceBound(const WantContext& context) {
   return want;
 }
 
-constexpr Row kRows[] = {
+constexpr OpRow kRows[] = {
     {.name = "slice_by_index",
      .doc = "x[begin:end:stride] as in NumPy; squeeze_mask selects the single index begin",
-     .forms = {{{kIos15,
-                 "x:T begin:int32 end:int32 stride:int32!? begin_mask:bool!? end_mask:bool!? "
-                 "squeeze_mask:bool!? | T=fp16/fp32/int32/bool"},
-                {kIos17,
-                 "x:T begin:U end:U stride:U!? begin_mask:bool!? end_mask:bool!? "
-                 "squeeze_mask:bool!? | T=fp16/fp32/int8/int16/int32/uint8/uint16/bool "
-                 "U=int8/int16/int32"}}},
+     .signatures = {{{kIos15,
+                      "x:T begin:int32 end:int32 stride:int32!? begin_mask:bool!? end_mask:bool!? "
+                      "squeeze_mask:bool!? | T=fp16/fp32/int32/bool"},
+                     {kIos17,
+                      "x:T begin:U end:U stride:U!? begin_mask:bool!? end_mask:bool!? "
+                      "squeeze_mask:bool!? | T=fp16/fp32/int8/int16/int32/uint8/uint16/bool "
+                      "U=int8/int16/int32"}}},
      .infer = InferSliceByIndex,
      .eval = EvalSliceByIndex,
      .moves = Moves::kView,
@@ -405,10 +405,10 @@ constexpr Row kRows[] = {
      .wants = {{{"begin", WantOfSliceBound}, {"end", WantOfSliceBound}}}},
     {.name = "slice_by_size",
      .doc = "size elements of x starting at begin in each dimension; -1: up to the end",
-     .forms = {{{kIos15, "x:T begin:int32 size:int32 | T=fp16/fp32/int32/bool"},
-                {kIos17,
-                 "x:T begin:U size:U | T=fp16/fp32/int8/int16/int32/uint8/uint16/bool "
-                 "U=int8/int16/int32"}}},
+     .signatures = {{{kIos15, "x:T begin:int32 size:int32 | T=fp16/fp32/int32/bool"},
+                     {kIos17,
+                      "x:T begin:U size:U | T=fp16/fp32/int8/int16/int32/uint8/uint16/bool "
+                      "U=int8/int16/int32"}}},
      .infer = InferSliceBySize,
      .eval = EvalSliceBySize,
      .moves = Moves::kView,
@@ -418,20 +418,20 @@ constexpr Row kRows[] = {
      .wants = {{{"begin", WantOfSliceBound}, {"size", WantOfSliceBound}}}},
     {.name = "slice_update",
      .doc = "x with x[begin:end:stride] replaced by update",
-     .forms = {{{kIos18,
-                 "x:T update:T begin:U end:U stride:U!? begin_mask:bool!? end_mask:bool!? "
-                 "squeeze_mask:bool!? | T=fp16/fp32/int8/int16/int32/uint8/uint16/bool "
-                 "U=int8/int16/int32"}}},
+     .signatures = {{{kIos18,
+                      "x:T update:T begin:U end:U stride:U!? begin_mask:bool!? end_mask:bool!? "
+                      "squeeze_mask:bool!? | T=fp16/fp32/int8/int16/int32/uint8/uint16/bool "
+                      "U=int8/int16/int32"}}},
      .infer = InferSliceUpdate,
      .eval = EvalSliceUpdate,
      .range = RangeUpdate,
      .wants = {{{"begin", WantOfSliceBound}, {"end", WantOfSliceBound}}}},
     {.name = "sliding_windows",
      .doc = "windows of the given size and stride along axis, in a new dimension after axis",
-     .forms = {{{kIos15, "x:T axis:int32! size:int32! stride:int32!=1 | T=fp16/fp32/int32"},
-                {kIos17,
-                 "x:T axis:int32! size:int32! stride:int32!=1 | "
-                 "T=fp16/fp32/int8/int16/int32/uint8/uint16/bool"}}},
+     .signatures = {{{kIos15, "x:T axis:int32! size:int32! stride:int32!=1 | T=fp16/fp32/int32"},
+                     {kIos17,
+                      "x:T axis:int32! size:int32! stride:int32!=1 | "
+                      "T=fp16/fp32/int8/int16/int32/uint8/uint16/bool"}}},
      .infer = InferSlidingWindows,
      .eval = EvalSlidingWindows,
      .moves = Moves::kCopies,
@@ -440,6 +440,6 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> SliceRows() { return kRows; }
+std::span<const OpRow> SliceRows() { return kRows; }
 
 }  // namespace mlc

@@ -175,44 +175,44 @@ void EvalBatchToSpace(EvalContext& context) {
                           blocks.margin[0][0] * strides[2] + blocks.margin[1][0] * strides[3]));
 }
 
-constexpr Row kRows[] = {
+constexpr OpRow kRows[] = {
     {.name = "batch_to_space",
      .doc = "batch elements rearranged into blocks of height and width, then cropped",
-     .forms = {{{kIos15, "x:T block_shape:int32! crops:int32! | T=fp16/fp32"}}},
+     .signatures = {{{kIos15, "x:T block_shape:int32! crops:int32! | T=fp16/fp32"}}},
      .infer = InferBatchToSpace,
      .eval = EvalBatchToSpace,
      .moves = Moves::kView,
      .range = RangeOfX},
     {.name = "depth_to_space",
      .doc = "channels rearranged into blocks of height and width, block index outermost (DCR)",
-     .forms = {{{kIos15, "x:T block_size:int32! | T=fp16/fp32"}}},
+     .signatures = {{{kIos15, "x:T block_size:int32! | T=fp16/fp32"}}},
      .infer = [](InferContext& context) { InferToSpace(context, "block_size"); },
      .eval = EvalDepthToSpace,
      .moves = Moves::kView,
      .range = RangeOfX},
     {.name = "pixel_shuffle",
      .doc = "channels rearranged into blocks of height and width, block index innermost (CRD)",
-     .forms = {{{kIos15, "x:T upscale_factor:int32! | T=fp16/fp32"}}},
+     .signatures = {{{kIos15, "x:T upscale_factor:int32! | T=fp16/fp32"}}},
      .infer = [](InferContext& context) { InferToSpace(context, "upscale_factor"); },
      .eval = EvalPixelShuffle,
      .moves = Moves::kView,
      .range = RangeOfX},
     {.name = "pixel_unshuffle",
      .doc = "the inverse of pixel_shuffle",
-     .forms = {{{kIos16, "x:T downscale_factor:uint32! | T=fp16/fp32"}}},
+     .signatures = {{{kIos16, "x:T downscale_factor:uint32! | T=fp16/fp32"}}},
      .infer = [](InferContext& context) { InferToDepth(context, "downscale_factor"); },
      .eval = EvalPixelUnshuffle,
      .moves = Moves::kView,
      .range = RangeOfX},
     {.name = "space_to_batch",
      .doc = "x padded with zeros, with blocks of height and width rearranged into the batch",
-     .forms = {{{kIos15, "x:T block_shape:int32! paddings:int32! | T=fp16/fp32"}}},
+     .signatures = {{{kIos15, "x:T block_shape:int32! paddings:int32! | T=fp16/fp32"}}},
      .infer = InferSpaceToBatch,
      .eval = EvalSpaceToBatch,
      .range = RangeOfXOrZero},
     {.name = "space_to_depth",
      .doc = "the inverse of depth_to_space",
-     .forms = {{{kIos15, "x:T block_size:int32! | T=fp16/fp32"}}},
+     .signatures = {{{kIos15, "x:T block_size:int32! | T=fp16/fp32"}}},
      .infer = [](InferContext& context) { InferToDepth(context, "block_size"); },
      .eval = EvalSpaceToDepth,
      .moves = Moves::kView,
@@ -221,6 +221,6 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> SpaceRows() { return kRows; }
+std::span<const OpRow> SpaceRows() { return kRows; }
 
 }  // namespace mlc

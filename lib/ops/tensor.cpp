@@ -309,19 +309,19 @@ Want WantOfClasses(const WantContext& context) {
   return Want::Bounded(0, depth->low - 1, fmt::format("classes of {}", Quoted(context.op)));
 }
 
-constexpr Row kRows[] = {
+constexpr OpRow kRows[] = {
     {.name = "band_part",
      .doc = "x with zeros outside a band of `lower` sub- and `upper` superdiagonals; negative: "
             "keep all",
-     .forms = {{{kIos15, "x:T lower:int32!=-1 upper:int32!=-1 | T=fp16/fp32/int32/bool"}}},
+     .signatures = {{{kIos15, "x:T lower:int32!=-1 upper:int32!=-1 | T=fp16/fp32/int32/bool"}}},
      .infer = InferBandPart,
      .eval = EvalBandPart,
      .range = RangeOfXOrZero},
     {.name = "cumsum",
      .doc = "cumulative sum along axis; exclusive: without the element itself",
-     .forms = {{{kIos15,
-                 "x:T axis:int32!=0 exclusive:bool!=false reverse:bool!=false | "
-                 "T=fp16/fp32/int32"}}},
+     .signatures = {{{kIos15,
+                      "x:T axis:int32!=0 exclusive:bool!=false reverse:bool!=false | "
+                      "T=fp16/fp32/int32"}}},
      .infer = InferCumsum,
      .eval = EvalCumsum,
      .layout = {.data = {"x"}, .axes = "axis"},
@@ -330,36 +330,36 @@ constexpr Row kRows[] = {
      .wants = {{{"x", WantOfSums}}}},
     {.name = "fill",
      .doc = "a tensor of the given shape filled with value",
-     .forms = {{{kIos15, "shape:int32 value:T!=0.0 | T=fp16/fp32/int32/bool"}}},
+     .signatures = {{{kIos15, "shape:int32 value:T!=0.0 | T=fp16/fp32/int32/bool"}}},
      .infer = InferFill,
      .eval = EvalFill,
      .range = RangeFill,
      .wants = {{{"shape", WantFew}}}},
     {.name = "fill_like",
      .doc = "a tensor of the shape of ref_tensor filled with value",
-     .forms = {{{kIos16,
-                 "ref_tensor:T value:U!=0.0 | T=fp16/fp32/int32/bool U=fp16/fp32/int32/bool"}}},
+     .signatures =
+         {{{kIos16, "ref_tensor:T value:U!=0.0 | T=fp16/fp32/int32/bool U=fp16/fp32/int32/bool"}}},
      .infer = InferFillLike,
      .eval = EvalFill,
      .range = RangeFill},
     {.name = "non_zero",
      .doc = "indices of the nonzero elements, one row per element",
-     .forms = {{{kIos15, "x:T | T=fp16/fp32/int32/bool"}}},
+     .signatures = {{{kIos15, "x:T | T=fp16/fp32/int32/bool"}}},
      .infer = InferNonZero,
      .eval = EvalNonZero,
      .range = RangeNonZero},
     {.name = "one_hot",
      .doc = "vectors with on_value at the index and off_value elsewhere",
-     .forms = {{{kIos15,
-                 "indices:int32 one_hot_vector_size:int32 axis:int32!=-1 on_value:T!=1 "
-                 "off_value:T!=0 | T=fp16/fp32/int32/bool"}}},
+     .signatures = {{{kIos15,
+                      "indices:int32 one_hot_vector_size:int32 axis:int32!=-1 on_value:T!=1 "
+                      "off_value:T!=0 | T=fp16/fp32/int32/bool"}}},
      .infer = InferOneHot,
      .eval = EvalOneHot,
      .range = RangeOneHot,
      .wants = {{{"indices", WantOfClasses}, {"one_hot_vector_size", WantFew}}}},
     {.name = "range_1d",
      .doc = "start, start + step, ..., excluding end",
-     .forms = {{{kIos15, "end:T start:T step:T | T=fp16/fp32/int32"}}},
+     .signatures = {{{kIos15, "end:T start:T step:T | T=fp16/fp32/int32"}}},
      .infer = InferRange,
      .eval = EvalRange,
      .fp16 = {.carries = kPlaces},
@@ -367,7 +367,7 @@ constexpr Row kRows[] = {
      .wants = {{{"", WantFew}}}},
     {.name = "shape",
      .doc = "the shape of x",
-     .forms = {{{kIos15, "x:T | T=fp16/fp32/int32/bool"}}},
+     .signatures = {{{kIos15, "x:T | T=fp16/fp32/int32/bool"}}},
      .infer = InferShape,
      .eval = EvalShape,
      .range = RangeShape},
@@ -375,6 +375,6 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> TensorRows() { return kRows; }
+std::span<const OpRow> TensorRows() { return kRows; }
 
 }  // namespace mlc
