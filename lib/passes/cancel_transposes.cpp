@@ -73,6 +73,6 @@ bool Run(Program& program, PassContext& context) {
 }  // namespace
 
 extern const PassDef kCancelTransposes = {
-    "cancel-transposes", "merge chains of transposes and remove those that undo each other", Run};
+    "cancel-transposes", "merge chains of transposes and remove those that cancel", Run};
 
 }  // namespace mlc

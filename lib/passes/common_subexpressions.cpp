@@ -138,8 +138,7 @@ bool Run(Program& program, PassContext&) {
 
 }  // namespace
 
-extern const PassDef kCommonSubexpressions = {
-    "common-subexpressions", "replace operations that compute the same values by the first of them",
-    Run};
+extern const PassDef kCommonSubexpressions = {"common-subexpressions",
+                                              "merge operations that compute the same values", Run};
 
 }  // namespace mlc

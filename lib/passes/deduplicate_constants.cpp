@@ -87,7 +87,7 @@ bool Run(Program& program, PassContext&) {
 
 }  // namespace
 
-extern const PassDef kDeduplicateConstants = {"deduplicate-constants",
-                                              "replace equal constants by the first of them", Run};
+extern const PassDef kDeduplicateConstants = {"deduplicate-constants", "merge equal constants",
+                                              Run};
 
 }  // namespace mlc

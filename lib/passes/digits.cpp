@@ -121,7 +121,8 @@ class Finder {
            .joins = Any,
            .floats = true});
     };
-    Say(Fp32Reason::kIndex, "its low-order bits decide, and no product has rounded them",
+    Say(Fp32Reason::kIndex,
+        "its low-order bits decide a selection, and no product has rounded them",
         untouched([&](const Operation& op) { return Chooses(op) && !IsQuantisation(op); }));
     Say(Fp32Reason::kRounding, "subtracting a large mean leaves only low-order bits",
         untouched(SubtractsLargeMean));

@@ -667,7 +667,7 @@ bool NeedsFp32(const Operation& op, const Tensor& values, Opset target) {
   return plan && plan->dense.empty();
 }
 
-extern const PassDef kEncodedConstants = {"encoded-constants",
-                                          "store constants that came encoded in that form", Run};
+extern const PassDef kEncodedConstants = {
+    "encoded-constants", "store encoded constants in the encodings of Core ML", Run};
 
 }  // namespace mlc

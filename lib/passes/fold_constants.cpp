@@ -82,6 +82,6 @@ bool Run(Program& program, PassContext& context) {
 }  // namespace
 
 extern const PassDef kFoldConstants = {
-    "fold-constants", "evaluate what depends on constants and static shapes only", Run};
+    "fold-constants", "evaluate operations with constant operands or static shapes", Run};
 
 }  // namespace mlc
