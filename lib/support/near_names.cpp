@@ -37,6 +37,12 @@ std::vector<std::string> NearNames(const std::set<std::string>& names, const std
   return nearest;
 }
 
+std::string MeantName(const std::set<std::string>& names, const std::string& wanted) {
+  const std::vector<std::string> nearest = NearNames(names, wanted);
+  const bool near = !nearest.empty() && 3 * EditDistance(nearest[0], wanted) <= nearest[0].size();
+  return near ? nearest[0] : "";
+}
+
 std::string Quoted(const std::vector<std::string>& names) {
   std::string text;
   for (size_t i = 0; i < names.size() && i < 20; ++i)

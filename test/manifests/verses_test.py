@@ -90,8 +90,8 @@ def test_speech(folder):
 
 
 def test_perplexity(folder):
-    """PyTorch's, llama.cpp's where that is installed, and what README.md says."""
-    rows = re.findall(r"`(verses-\w+\.gguf)`[^|]*\| ([\d.]+) \| [\d.]+ \| ([\d.]+) \|", (ROOT / "README.md").read_text())
+    """PyTorch's, llama.cpp's where that is installed, and what manifests/README.md says."""
+    rows = re.findall(r"`(verses-\w+\.gguf)`[^|]*\| ([\d.]+) \| [\d.]+ \| ([\d.]+) \|", (ROOT / "manifests" / "README.md").read_text())
     said = {model: figures for model, *figures in rows}
     ids = tokens(F16, "--file", SAMPLE)
     for model in F16, Q8_0, FOLDER:
@@ -101,7 +101,7 @@ def test_perplexity(folder):
         theirs = theirs["perplexity"] if theirs else float(said[file.name][1])
         assert file != F16 or abs(found / PERPLEXITY - 1) < 1e-4, found
         assert abs(found / theirs - 1) < 1e-3, f"{found}, llama.cpp {theirs}"
-        assert said[file.name] == [f"{found:.2f}", f"{theirs:.2f}"], f"{model.name}: {found}, {theirs}; README.md {said}"
+        assert said[file.name] == [f"{found:.2f}", f"{theirs:.2f}"], f"{model.name}: {found}, {theirs}; manifests/README.md {said}"
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
-"""The commands of README.md work, in order, and print what it says.
+"""The commands of README.md, and of the README.md of each folder, work in order and print what the file says.
 
-In a ```console block, lines that begin with "$ " are commands; lines after one are its output: all of it, in order, but for
-times, for errors, which differ between processors, and for what a line "..." stands for. A command without such lines may print anything. A
-command must succeed; one that need not says so itself (`; echo "exit code $?"`).
+Each file's commands run in a folder of their own, with the files of the sample models. In a ```console block, lines that begin
+with "$ " are commands; lines after one are its output: all of it, in order, except for times, for errors, which differ between
+processors, and for what a line "..." stands for. A command without such lines may print anything. A command must succeed; one
+that need not says so itself (`; echo "exit code $?"`).
 """
 import json
 import os
@@ -36,8 +37,8 @@ def matches(expected, printed):
     return re.fullmatch(pattern, printed)
 
 
-def main():
-    text = (ROOT / "README.md").read_text()
+def run(readme):
+    """(number of commands, failed ones) of a file."""
     failed = count = 0
     with tempfile.TemporaryDirectory(prefix="mlc-") as scratch:
         folder = pathlib.Path(scratch)
@@ -46,13 +47,26 @@ def main():
         recipe = (ROOT / "manifests" / "digits.json").read_text()
         (folder / "digits.json").write_text(recipe.replace('"digits/', '"'))
         environment = {**os.environ, "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}"}
-        for command, expected in commands(text):
+        for command, expected in commands(readme.read_text()):
             result = subprocess.run(["bash", "-c", command], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
                                     stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
             count += 1
             if result.returncode != 0 or (expected and not matches(expected, result.stdout)):
                 failed += 1
-                print(f"$ {command}\nexit code {result.returncode}; printed:\n{result.stdout}expected:\n" + "\n".join(expected))
+                print(f"{readme.relative_to(ROOT)}\n$ {command}\nexit code {result.returncode}; printed:\n{result.stdout}"
+                      "expected:\n" + "\n".join(expected))
+    return count, failed
+
+
+def main():
+    text = (ROOT / "README.md").read_text()
+    count = failed = files = 0
+    listed = subprocess.run(["git", "ls-files", "README.md", "*/README.md"], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+    for readme in (ROOT / name for name in listed.stdout.split()):
+        if not any(commands(readme.read_text())):
+            continue
+        more, bad = run(readme)
+        count, failed, files = count + more, failed + bad, files + 1
     listed = {tuple(c): len(json.loads(subprocess.run([BIN / "mlc", *c, "--json"], capture_output=True).stdout))
               for c in (["ops"], ["ops", "--frontend", "onnx"])}
     counts = re.findall(r"`mlc ([a-z -]+)` lists more than (\d+)", text)
@@ -63,7 +77,7 @@ def main():
     if len(counts) != len(listed):
         failed += 1
         print(f"README.md says of {len(counts)} lists how long they are, expected {len(listed)}")
-    print(f"# README: {count} commands ran, {failed} failed; mlc lists {listed[('ops',)]} operators of Core ML, "
+    print(f"# README: {count} commands of {files} files ran, {failed} failed; mlc lists {listed[('ops',)]} operators of Core ML, "
           f"{listed[('ops', '--frontend', 'onnx')]} of ONNX")
     return 1 if failed or count == 0 else 0
 

@@ -40,7 +40,7 @@ def diff(a, b, code, *texts):
     assert answer["same"] == (code == 0), answer
     back = expect(run("diff", b, a, "--json"), code).answer
     assert back["matched_operations"] == answer["matched_operations"], (answer, back)
-    assert shown.splitlines()[-1] == ("different" if code else "the same"), shown
+    assert shown.splitlines()[-1] == ("different" if code else "identical"), shown
     return answer
 
 

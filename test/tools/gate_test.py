@@ -77,7 +77,7 @@ def test_the_document_says_what_was_asked(folder):
     answer = expect(run("gate", "c", a, "--coverage", 99.5, "--json"), 1).answer
     assert answer["options"]["coverage_percent"] == 99.5, answer
     assert "function main" in expect(run("gate", "c", a, "--function", "main"), 1).stdout
-    assert "says why.\n" in expect(run("gate", "--help"), 0).stdout
+    assert "says why).\n" in expect(run("gate", "--help"), 0).stdout
 
 
 def test_one_bad_model_of_two(folder):
@@ -114,7 +114,7 @@ def test_several_models_and_the_table(folder):
 
 def test_usage(folder):
     a = package(folder)
-    expect(run("gate", "e", a), 2, 'there is no gate "e"')
+    expect(run("gate", "e", a), 2, 'unknown gate "e"')
     expect(run("gate", "b", a), 2, "--p99-ms")
     expect(run("gate", "c", folder / "a.onnx"), 2, "source model")
     expect(run("gate", "c", a, "--units", "ane"), 1, "Core ML")

@@ -40,7 +40,7 @@ def test_llama(folder):
         assert tokens == {"type": "string", "count": 512, "first": ["<unk>", "<s>", "</s>"]}, tokens
         assert facts["metadata"]["llama.block_count"] == {"type": "uint32", "value": 2}
     expect(run("inspect", folder / "Q4_K.gguf"), 0, "gguf version 3, llama", "llama.block_count", "uint32          2",
-           'string[512]     "<unk>", "<s>", "</s>", ...', "Q4_K     16 tensors", "4.50 bits a weight")
+           'string[512]     "<unk>", "<s>", "</s>", ...', "Q4_K     16 tensors", "4.50 bits per weight")
     text = expect(run("inspect", folder / "Q4_K.gguf", "--weights"), 0).stdout
     assert "  blk.1.ffn_down.weight                    Q4_K     [256,512]            73728\n" in text, text
 
@@ -66,14 +66,14 @@ def test_values(folder):
     assert facts["metadata"]["a.list"] == {"type": "float32", "count": 4, "first": [1.5, 2.5, 3.5]}
     assert facts["metadata"]["a.lists"]["first"] == ["2 of uint32", "1 of uint32"], facts["metadata"]["a.lists"]
     assert facts["architecture"] == "" and len(facts["problems"]) == 1
-    text = expect(run("inspect", folder / "x.gguf"), 0, "float32         1e-05", "bool            false", "not built",
+    text = expect(run("inspect", folder / "x.gguf"), 0, "float32         1e-05", "bool            false", "problem",
                   "no key \"general.architecture\"").stdout
     assert "\x1b" not in text and " [2Jred" in text, text
 
 
 def test_unknown_architecture(folder):
     (folder / "x.gguf").write_bytes(wire.model({"general.architecture": "marvin"}, {"w": np.ones((2, 3), "f4")}))
-    expect(run("inspect", folder / "x.gguf"), 0, "gguf version 3, marvin", "not built", '"marvin"')
+    expect(run("inspect", folder / "x.gguf"), 0, "gguf version 3, marvin", "problem", '"marvin"')
     assert answer(folder / "x.gguf")["problems"][0]["id"] == "unsupported-architecture"
 
 

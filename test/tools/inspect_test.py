@@ -66,7 +66,7 @@ def test_encoded_weights_count(folder):
             tensor, = found["tensors"]
             assert tensor["shape"] == [16, 32] and tensor["dtype"] == "fp16" and tensor["bytes"] == total, (name, tensor)
             assert tensor["encoding"].startswith("constexpr_"), (name, tensor)
-        expect(run("inspect", package, "--weights"), 0, f"{total / 64:.2f} bits a weight", "constexpr_")
+        expect(run("inspect", package, "--weights"), 0, f"{total / 64:.2f} bits per weight", "constexpr_")
 
 
 def test_of_all_functions_those_that_are_shared_count_once(folder):

@@ -71,7 +71,7 @@ def test_sizes_are_those_at_which_the_source_is_measured(folder):
 
 
 def test_verify_says_what_was_made_up(folder):
-    result = expect(run("verify", folder.model, folder.package, "--seed", 5), 0, "inputs made up from seed 5, 16 samples",
+    result = expect(run("verify", folder.model, folder.package, "--seed", 5), 0, "inputs generated from seed 5, 16 samples",
                     "ids: 0..99 (rows selected by gather", "s: N(0, 1)")
     assert "--input-range" not in result.stdout
     made, = run("verify", folder.model, folder.package, "--samples", 3, "--json").answer["made_up"]
@@ -87,7 +87,7 @@ def test_verify_says_what_was_made_up(folder):
 
 
 def test_run_says_what_it_made_up_and_takes_ranges(folder):
-    expect(run("run", folder.model), 0, "inputs made up from seed 0, 1 sample:", "ids: 0..99")
+    expect(run("run", folder.model), 0, "inputs generated from seed 0, 1 sample:", "ids: 0..99")
     seen = set()
     for seed in range(8):
         result = expect(run("run", folder.model, "--seed", seed, "--input-range", "ids=5..7", "--output-dir", folder / "out",
@@ -105,9 +105,9 @@ def test_run_says_what_it_made_up_and_takes_ranges(folder):
 
 
 def test_ranges_that_make_no_sense_are_usage_errors(folder):
-    for text, said in [("ids", "no NAME=LO..HI form"), ("ids=5", "no NAME=LO..HI form"), ("ids=..5", "no NAME=LO..HI form"),
-                       ("ids=1..x", "no NAME=LO..HI form"), ("ids=nan..5", "no NAME=LO..HI form"),
-                       ("ids=7..5", "not in order"), ("ids=0.5..5", "whole numbers"), ("ids=0..1e12", "no values of int64"),
+    for text, said in [("ids", "not of the form NAME=LO..HI"), ("ids=5", "not of the form NAME=LO..HI"), ("ids=..5", "not of the form NAME=LO..HI"),
+                       ("ids=1..x", "not of the form NAME=LO..HI"), ("ids=nan..5", "not of the form NAME=LO..HI"),
+                       ("ids=7..5", "lower bound is above"), ("ids=0.5..5", "whole numbers"), ("ids=0..1e12", "no values of int64"),
                        ("s=0..1e39", "no values of fp32"), ("other=0..1", 'no input "other"')]:
         for command in (["run", folder.model], ["verify", folder.model, folder.package]):
             expect(run(*command, "--input-range", text), 2, said)

@@ -54,7 +54,7 @@ def test_runs_that_failed_are_no_measurements(folder):
     late = [line | {"time": "2999-01-01T00:00:00Z"} for line in failed(m.line)]
     m.merge(*late, code=3)
     assert m.merge(*late, m.line) == {"replaced": 1, "failed": 4}
-    expect(run("manifest", m.package, "--merge", m.history), 0, "1 replaced", ", 4 of runs that failed")
+    expect(run("manifest", m.package, "--merge", m.history), 0, "1 replaced", ", 4 of failed runs")
     assert m.entries() == clean
 
 

@@ -100,7 +100,7 @@ def round_trip(folder, home):
     shown = expect(run("verify", "--result", result), 0, "PASSED")
     assert "compared again" not in shown.stdout, "there are no outputs to compare"
     assert shown.stdout.splitlines() == [line for line in ran.stdout.splitlines() if "result.json" not in line]
-    assert f"{copy}/result.json: `mlc verify --result`" in ran.stdout, ran.stdout
+    assert f"written to {copy}/result.json; `mlc verify --result`" in ran.stdout, ran.stdout
     return copy
 
 
@@ -308,7 +308,7 @@ def test_folders_that_are_in_the_way(folder):
     (folder / "file").write_text("keep")
     expect(run("verify", model, package, "--bundle", folder / "file"), 1, "error[file-exists]", "file")
     assert (folder / "file").read_text() == "keep"
-    expect(run("--bundle", home, package, program=RUN), 2, "--bundle brings model and inputs")
+    expect(run("--bundle", home, package, program=RUN), 2, "--bundle already supplies the model and inputs")
 
 
 if __name__ == "__main__":

@@ -110,7 +110,7 @@ def test_a_package_against_its_source(folder):
     assert answer["ok"] and answer["budget"]["name"] == "fp16" and answer["text"]["scored"] == len(following), answer
     alone = measured(package, text, "--context", 32, "--units", "reference")
     near(alone["perplexity"], answer["package"]["perplexity"], "the package alone")
-    expect(run("verify", model, package, "--text", text, "--context", 64), 0, "perplexity, source", "KL divergence", "PASSED", "same likeliest token")
+    expect(run("verify", model, package, "--text", text, "--context", 64), 0, "perplexity, source", "KL divergence", "PASSED", "same top token")
 
 
 def test_what_does_not_agree_fails(folder):
@@ -154,13 +154,13 @@ def test_what_is_refused(folder):
     refused(run("run", model, "--perplexity", text), "usage", "5 tokens, less than one chunk", "--context")
     refused(run("run", model, "--perplexity", text, "--context", 3), "usage", "4 to 3")
     refused(run("run", package, "--perplexity", text, "--context", 300, "--units", "reference"), "usage", "4 to 256")
-    refused(run("run", model, "--perplexity", text, "--prompt", "x"), "usage", "one of them")
+    refused(run("run", model, "--perplexity", text, "--prompt", "x"), "usage", "cannot be combined")
     refused(run("run", model, "--perplexity", folder / "none.txt"), "file-io")
-    refused(run("run", model, "--perplexity", text, "--top-k", 3), "usage", "--top-k goes with --prompt")
+    refused(run("run", model, "--perplexity", text, "--top-k", 3), "usage", "--top-k requires --prompt")
     text.write_text(TEXT)
     refused(run("verify", model, model, "--text", text), "usage", "source model")
     refused(run("verify", package, package, "--text", text), "usage", "the same")
-    refused(run("verify", model, package, "--text", text, "--tokens", "5"), "usage", "--tokens is too much")
+    refused(run("verify", model, package, "--text", text, "--tokens", "5"), "usage", "remove --tokens")
     refused(run("verify", model, package, "--text", text, "--budget", "tight"), "bad-name", "fp32, fp16 or int8")
     refused(run("verify", model, package, "--tokenizer", model), "usage", "--text")
     silent = Llama().gguf(folder / "silent.gguf")

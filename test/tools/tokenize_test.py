@@ -240,10 +240,10 @@ def test_refusals(folder):
     model = write(folder, "good.gguf", good)
     for number in (-1, len(tokens), 1 << 30):
         expect(run("tokenize", model, f"--decode={number}"), 1, f"there is no token {number}", f"0 to {len(tokens) - 1}")
-    expect(run("tokenize", model, "--decode", "1,x"), 2, '"x" is no token')
-    expect(run("tokenize", model, "--decode", str(1 << 40)), 2, "is no token")
-    expect(run("tokenize", model), 2, "none of --text")
-    expect(run("tokenize", model, "--text", "a", "--decode", "1"), 2, "several of --text")
+    expect(run("tokenize", model, "--decode", "1,x"), 2, '"x" is not a token id')
+    expect(run("tokenize", model, "--decode", str(1 << 40)), 2, "is not a token id")
+    expect(run("tokenize", model), 2, "one of --text")
+    expect(run("tokenize", model, "--text", "a", "--decode", "1"), 2, "several texts or tokens given")
     (folder / "empty").mkdir()
     expect(run("tokenize", folder / "empty", "--text", "a"), 1)
 

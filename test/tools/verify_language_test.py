@@ -59,7 +59,7 @@ def test_the_tokenizer_of_a_gguf_file(folder):
     text.write_text("What is said here is of no matter. " * 4)
     on_text = ["--text", text, "--context", 32]
     right = beside.read_bytes()
-    expect(run("verify", model, package), 0, "PASSED", "p.tokenizer.gguf is as the source's")
+    expect(run("verify", model, package), 0, "PASSED", "p.tokenizer.gguf matches the source's")
     assert expect(run("verify", model, package, "--json"), 0).answer["tokenizer"] == str(beside)
     expect(run("verify", model, package, *on_text), 0, "PASSED")
     for change, said in OTHERS:
@@ -73,7 +73,7 @@ def test_the_tokenizer_of_a_gguf_file(folder):
     metadata, _ = gguf_wire.read(beside)
     beside.write_bytes(gguf_wire.model(dict(reversed(metadata.items())) | {"general.architecture": "llama"}, {}))
     assert beside.read_bytes() != right
-    expect(run("verify", model, package), 0, "PASSED", "is as the source's")
+    expect(run("verify", model, package), 0, "PASSED", "matches the source's")
     for damaged in (right[:100], b"", b"{}"):
         beside.write_bytes(damaged)
         expect(run("verify", model, package, *QUICK), 3, "FAIL tokenizer", "is not the source's")
@@ -90,7 +90,7 @@ def test_the_tokenizer_of_a_folder(folder):
     compiled(model, package)
     beside = folder / "p.tokenizer.json"
     right = json.loads(beside.read_text())
-    expect(run("verify", model, package), 0, "PASSED", "p.tokenizer.json is as the source's")
+    expect(run("verify", model, package), 0, "PASSED", "p.tokenizer.json matches the source's")
     vocabulary = right["model"]["vocab"]
     swapped = vocabulary | {"<0x41>": vocabulary["<0x42>"], "<0x42>": vocabulary["<0x41>"]}
     for change, said in (({"model": right["model"] | {"vocab": swapped}}, 'token 68 is "<0x42>" where the source has "<0x41>"'),
@@ -171,7 +171,7 @@ def test_packages_of_slightly_other_models(folder):
     assert right == [0] * len(SEEDS), right
     missed = {name: codes for name, change in MUTANTS.items() if (codes := judged(folder, model, change, range(2))) != [3] * 2}
     assert not missed, missed
-    shown = expect(run("verify", model, compiled(model, folder / "r.mlpackage")), 0, "own floor: RMSE", "is allowed").stdout
+    shown = expect(run("verify", model, compiled(model, folder / "r.mlpackage")), 0, "own floor (rounded constants and fp16 arithmetic): RMSE", "; allowed ").stdout
     assert "PASSED" in shown
     own = expect(run("verify", model, folder / "r.mlpackage", "--json"), 0).answer["language"][0]["own_floor"]
     assert own["allowed"] == max(3e-4, 3 * own["rmse"]), own
@@ -202,7 +202,7 @@ def test_routers_that_cannot_decide(folder):
         assert routers["followed"] * 20 < routers["tokens"] and routers["widest"] < 1e-2, routers
         followed = seed if routers["followed"] else followed
     assert followed is not None
-    expect(run("verify", model, package, "--seed", followed, timeout=120), 0, "routers, samples: the source takes the package's experts")
+    expect(run("verify", model, package, "--seed", followed, timeout=120), 0, "routers, samples: the source follows the package's choice of experts")
 
     def wrong(_, tensors):
         name = next(name for name in tensors if "ffn_gate_inp.weight" in name)

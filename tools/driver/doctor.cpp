@@ -498,23 +498,25 @@ struct Row {
 };
 constexpr Severity kNote = Severity::kNote, kWarning = Severity::kWarning;
 constexpr std::array kRows = {
-    Row{{"name-changed", kNote, "a name is another than in the source"}, ChangedNames},
-    Row{{"name-reserved", kWarning, "a name is a keyword of Swift"}, ReservedNames},
-    Row{{"no-labels", kNote, "probabilities of classes that have no labels"}, Unlabelled},
+    Row{{"name-changed", kNote, "a name differs from the source's"}, ChangedNames},
+    Row{{"name-reserved", kWarning, "a name is a Swift keyword"}, ReservedNames},
+    Row{{"no-labels", kNote, "class probabilities without labels"}, Unlabelled},
     Row{{"logits-as-probabilities", kWarning, "a classifier without softmax or sigmoid"}, Logits},
-    Row{{"open-size", kNote, "an input's size is open"}, OpenDimensions},
-    Row{{"unbounded-size", kWarning, "an open size has no upper bound"}, Unbounded},
-    Row{{"small-default", kNote, "the default shape has the smallest sizes"}, DefaultShapes},
-    Row{{"data-dependent-size", kWarning, "an output's size depends on data"}, DataDependent},
+    Row{{"open-size", kNote, "an input has a dynamic size"}, OpenDimensions},
+    Row{{"unbounded-size", kWarning, "a dynamic size has no upper bound"}, Unbounded},
+    Row{{"small-default", kNote, "the default shape uses the smallest sizes"}, DefaultShapes},
+    Row{{"data-dependent-size", kWarning, "an output's size depends on the data"}, DataDependent},
     Row{{"large-input", kWarning, "an input of 16 MB or more"}, LargeInputs},
-    Row{{"picture-as-array", kNote, "an input that looks like a picture is none"}, Pictures},
-    Row{{"widened-output", kNote, "an output is widened from fp16 to fp32"}, WideOutputs},
+    Row{{"picture-as-array", kNote, "an input looks like an image but is an array"}, Pictures},
+    Row{{"widened-output", kNote, "an output is converted from fp16 to fp32"}, WideOutputs},
     Row{{"little-fp16", kWarning, "most of the work is not in fp16"}, nullptr, LittleFp16},
-    Row{{"states", kNote, "states need iOS18"}, States},
+    Row{{"states", kNote, "states require iOS18"}, States},
     Row{{"state-type", kWarning, "a state is not fp16"}, WideStates},
-    Row{{"metadata", kNote, "author, license or description is missing"}, nullptr, Metadata},
-    Row{{"target", kNote, "a newer system is declared than needed"}, nullptr, NewerThanNeeded},
-    Row{{"duplicate-weights", kWarning, "weights are there twice"}, nullptr, Duplicates},
+    Row{{"metadata", kNote, "author, licence or description is missing"}, nullptr, Metadata},
+    Row{{"target", kNote, "a newer system is declared than the model needs"},
+        nullptr,
+        NewerThanNeeded},
+    Row{{"duplicate-weights", kWarning, "duplicate weights"}, nullptr, Duplicates},
 };
 constexpr auto kRules = [] {
   std::array<DoctorRule, kRows.size()> rules{};

@@ -50,7 +50,7 @@ void CheckOptions(const GenerateOptions& options) {
   CheckSampling(options.sampling);
   if (options.most && *options.most < 1)
     throw Error("usage", "--generate: expected at least one token");
-  if (options.system && !options.chat) throw Error("usage", "--system goes with --chat");
+  if (options.system && !options.chat) throw Error("usage", "--system requires --chat");
 }
 
 }  // namespace

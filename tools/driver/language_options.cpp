@@ -14,7 +14,7 @@ Field Number(std::string_view option, double& field) {
     double number = 0;
     const auto [end, error] = FloatFromChars(text.data(), text.data() + text.size(), number);
     if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(number))
-      throw Error("usage", fmt::format("{}: \"{}\" is no number", option, text));
+      throw Error("usage", fmt::format("{}: \"{}\" is not a number", option, text));
     field = number;
   };
 }
@@ -25,40 +25,35 @@ std::vector<Option> GenerateTable(GenerateOptions& into) {
   SamplingOptions& sampling = into.sampling;
   return {
       {"--generate", "N",
-       "of a prompt: so many tokens at most (default: until the model ends the text, or the "
-       "context "
-       "is full)",
+       "maximum number of tokens to generate (default: until the model ends the text or "
+       "the context is full)",
        [&into](const std::string& text) { into.most = ParseInt("--generate", text); }},
       {"--chat", "",
-       "the prompt is what a user says: it is written as the model's chat template does, where "
-       "that "
-       "is of a known family",
+       "treat the prompt as a user message and apply the model's chat template, which "
+       "must be one of those below",
        Switch(into.chat)},
-      {"--system", "TEXT", "with --chat: what the model is told first",
+      {"--system", "TEXT", "system message for --chat",
        [&into](const std::string& text) { into.system = text; }},
-      {"--stop", "TEXT", "end where this text comes up, and do not print it",
+      {"--stop", "TEXT", "stop at this text, without printing it",
        [&into](const std::string& text) {
-         if (text.empty()) throw Error("usage", "--stop: there is no text");
+         if (text.empty()) throw Error("usage", "--stop requires a non-empty string");
          into.stops.push_back(text);
        },
        false, true},
-      {"--temperature", "X",
-       "draw the next token from the logits divided by X, by the numbers that --seed gives "
-       "(default: "
-       "the likeliest)",
+      {"--temperature", "X", "sampling temperature, with --seed as the seed (default: greedy)",
        Number("--temperature", sampling.temperature)},
-      {"--top-k", "N", "draw from the N likeliest", Whole("--top-k", sampling.top_k)},
-      {"--top-p", "X", "draw from the likeliest that have the share X of 1 together",
+      {"--top-k", "N", "sample from the N most likely tokens", Whole("--top-k", sampling.top_k)},
+      {"--top-p", "X",
+       "nucleus sampling: sample from the smallest set of tokens with total probability X",
        Number("--top-p", sampling.top_p)},
-      {"--min-p", "X", "draw from those that have at least X times the likeliest's probability",
+      {"--min-p", "X", "sample from tokens at least X times as likely as the most likely one",
        Number("--min-p", sampling.min_p)},
       {"--repetition-penalty", "X",
-       "logits above 0 of the last 64 tokens are divided by X, others multiplied",
+       "divide positive logits of the last 64 tokens by X and multiply the others by X",
        Number("--repetition-penalty", sampling.repetition_penalty)},
       {"--tokenizer", "PATH",
-       "the tokenizer of this GGUF file, folder or tokenizer.json (default: the model's, or the "
-       "file "
-       "beside the package)",
+       "tokenizer of this GGUF file, folder or tokenizer.json (default: the model's, or "
+       "the file beside the package)",
        Into(into.tokenizer)},
   };
 }

@@ -89,8 +89,8 @@ std::chrono::milliseconds ParseDuration(std::string_view option, std::string_vie
     if (error == std::errc() && end == last && count > 0 && count <= kMost / unit.milliseconds)
       return std::chrono::milliseconds(count * unit.milliseconds);
   }
-  throw Error("usage", fmt::format("{}: \"{}\" is no duration", option, text))
-      .Expected("a whole number with its unit: 250ms, 90s, 30m or 1h");
+  throw Error("usage", fmt::format("{}: \"{}\" is not a duration", option, text))
+      .Expected("a whole number with a unit: 250ms, 90s, 30m or 1h");
 }
 
 namespace {
@@ -109,7 +109,7 @@ std::optional<Values> Each(const List& list, ToText&& to_text) {
 std::pair<std::string, std::string> KeyValue(std::string_view option, const std::string& text) {
   size_t equals = text.rfind('=');
   if (equals == std::string::npos || equals == 0)
-    throw Error("usage", fmt::format("{}: \"{}\" has no NAME=VALUE form", option, text));
+    throw Error("usage", fmt::format("{}: \"{}\" is not of the form NAME=VALUE", option, text));
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
@@ -124,7 +124,7 @@ std::vector<int64_t> IntList(std::string_view option, const std::string& text) {
 }
 
 std::vector<int64_t> ParseTokens(const std::string& text) {
-  if (text.empty()) throw Error("usage", "--tokens: there is none");
+  if (text.empty()) throw Error("usage", "--tokens requires at least one token");
   return IntList("--tokens", text);
 }
 
@@ -170,7 +170,7 @@ Symbol ParseSizes(const std::string& value, const std::string& text) {
     if (symbol.enumerated.size() == 1) symbol.enumerated.clear();
   }
   if (symbol.low < 1 || symbol.high < symbol.low || symbol.high > INT32_MAX)
-    throw Error("usage", fmt::format("--dim: \"{}\" is no range of sizes", text))
+    throw Error("usage", fmt::format("--dim: \"{}\" is not a range of sizes", text))
         .Expected(fmt::format("sizes from 1 to {}, in order", INT32_MAX));
   return symbol;
 }
@@ -197,7 +197,7 @@ ImportOptions::Replacement ParseReplacement(const std::string& text) {
   auto [key, value] = KeyValue("--replace", text);
   size_t dot = key.rfind('.');
   if (dot == std::string::npos)
-    throw Error("usage", fmt::format("--replace: \"{}\" has no OP.ATTR form", text));
+    throw Error("usage", fmt::format("--replace: \"{}\" is not of the form OP.ATTR=V", text));
   return {key.substr(0, dot), key.substr(dot + 1), value};
 }
 
@@ -211,19 +211,18 @@ std::vector<Option> ImportTable(ImportOptions& into) {
            [](const std::string& dims, const std::string&) { return IntList("--shape", dims); },
            [](const Dims& dims) { return fmt::format("{}", fmt::join(dims, ",")); }),
        false, true},
-      {"--dim", "SYMBOL=4|1..8|1,2,4",
-       "fix, bound or enumerate a dimension that the model leaves open",
+      {"--dim", "SYMBOL=4|1..8|1,2,4", "fix, bound or enumerate a dynamic dimension",
        Named("--dim", into.dims, ParseSizes, SizesText), false, true},
-      {"--const", "INPUT=FILE", "bind an input to the constant in a .npy or .pb file",
+      {"--const", "INPUT=FILE", "replace an input with the constant in a .npy or .pb file",
        Named(
            "--const", into.constants,
            [](const std::string& file, const std::string&) { return ReadTensor(file); },
            [](const Tensor& tensor) { return "xxh3:" + tensor.hash(); }),
        false, true},
-      {"--outputs", "A,B", "compile only what these values need", NamesInto(into.outputs)},
+      {"--outputs", "A,B", "compile only what these values depend on", NamesInto(into.outputs)},
       {"--replace",
        "OP.ATTR=V",
-       "change an attribute of every operator of this kind (changes results)",
+       "override an attribute on every node with this operator (changes results)",
        {[&into](const std::string& text) { into.replacements.push_back(ParseReplacement(text)); },
         [&into] {
           return Each(into.replacements, [](const ImportOptions::Replacement& replacement) {
@@ -235,11 +234,10 @@ std::vector<Option> ImportTable(ImportOptions& into) {
        true},
       {"--image",
        "INPUT=rgb,SCALE,BIAS",
-       "an input is an image (rgb, bgr or gray) and the model gets pixel * SCALE + BIAS; one "
-       "number "
-       "for all channels or one for each, 1/255 too; or INPUT=rgb,mean=M,std=S for (pixel / 255 - "
-       "M) "
-       "/ S, without the 255 where M or S are above 1",
+       "take an input as an image (rgb, bgr or gray): the model receives pixel * SCALE + "
+       "BIAS, one number for all channels or one per channel (1/255 is allowed); or "
+       "INPUT=rgb,mean=M,std=S for (pixel / 255 - M) / S, without the 255 if M or S is "
+       "above 1",
        {[&into](const std::string& text) {
           auto [name, image] = ParseImageOption(text);
           AddOnce("--image", into.images, name, std::move(image));
@@ -252,7 +250,7 @@ std::vector<Option> ImportTable(ImportOptions& into) {
        true},
       {"--runtime",
        "swift",
-       "of a language model, what the package is for: swift-transformers (default)",
+       "target runtime of a language model (default: swift, for swift-transformers)",
        {[&into](const std::string& text) {
           if (text != "swift")
             throw Error("usage", fmt::format("--runtime: \"{}\" is unknown", text))
@@ -262,28 +260,28 @@ std::vector<Option> ImportTable(ImportOptions& into) {
         [] { return std::nullopt; }}},
       {"--context",
        "N",
-       "of a language model, the most tokens (default: 2048, or what it was made for)",
+       "maximum context length of a language model, in tokens (default: 2048, or the "
+       "model's own limit if lower)",
        {[&into](const std::string& text) { into.context = ParseInt("--context", text); },
         [&into] { return into.context ? ValuesOf(std::to_string(*into.context)) : std::nullopt; }}},
       {"--requant",
        "int8|int4|lut4|fp16",
-       "of a language model or encoder, matrices quantised anew: int8 with a scale for each row, "
-       "int4 with "
-       "one for "
-       "32 elements, lut4 with 16 values for 32 rows, fp16 decoded (default: as the source has "
-       "them)",
+       "requantise the matrices of a language model or encoder: int8 (one scale per row), "
+       "int4 (one per 32 elements), lut4 (16 values per 32 rows) or fp16 (dequantised) "
+       "(default: keep the source's encoding)",
        {[&into](const std::string& text) {
-          if (text.empty()) throw Error("usage", "--requant: there is no scheme");
+          if (text.empty()) throw Error("usage", "--requant requires a scheme");
           into.requant = text;
         },
         [&into] { return ValuesOf(into.requant); }}},
       {"--data-root",
        "DIR",
-       "where external data is that is not in the model's folder, or that links lead to",
+       "additional folder for external data, or for what its symbolic links point to "
+       "(default: only the model's folder)",
        {[&into](const std::string& text) {
           into.data_root = text;
           if (!fs::is_directory(into.data_root))
-            throw Error("usage", fmt::format("--data-root: \"{}\" is no folder", text));
+            throw Error("usage", fmt::format("--data-root: \"{}\" is not a folder", text));
         },
         [&into] { return ValuesOf(into.data_root); }}},
   };
@@ -293,23 +291,25 @@ std::vector<Option> PassTable(PassOptions& into) {
   return {
       {"--print-after",
        "PASS|all",
-       "print the program after a pass, to stderr",
+       "print the program to stderr after this pass, or after every pass",
        {[&into](const std::string& text) {
           into.print_after = text;
           if (text != "all") ParsePasses(text);
         },
         [&into] { return ValuesOf(into.print_after); }}},
-      {"--verify-each", "", "check the program after every pass", Switch(into.verify_each)},
+      {"--verify-each", "", "verify the program after every pass", Switch(into.verify_each)},
       {"--check-each",
        "SEED",
-       "run the program before and after every pass on made-up inputs",
+       "run the program on generated inputs before and after every pass and compare the "
+       "results",
        {[&into](const std::string& text) {
           uint64_t seed = static_cast<uint64_t>(ParseInt("--check-each", text));
           into.check_each = [seed](const Program& before, const Program& after,
                                    std::string_view pass) { CheckSame(before, after, seed, pass); };
         },
         [&into] { return into.check_each ? std::optional(Values{}) : std::nullopt; }}},
-      {"--time-passes", "", "print how long each pass took, to stderr", Switch(into.time_passes)},
+      {"--time-passes", "", "print the time that each pass took to stderr",
+       Switch(into.time_passes)},
   };
 }
 
@@ -317,7 +317,7 @@ namespace {
 Field Version(std::string_view option, std::string& field) {
   auto set = [option, &field](const std::string& text) {
     if (text.empty() || text.find_first_not_of("0123456789.") != std::string::npos)
-      throw Error("usage", fmt::format("{}: \"{}\" is no version", option, text))
+      throw Error("usage", fmt::format("{}: \"{}\" is not a version", option, text))
           .Expected("numbers and dots, e.g. 3500.32.1");
     field = text;
   };
@@ -327,9 +327,9 @@ Field Version(std::string_view option, std::string& field) {
 
 std::vector<Option> BundleTable(BundleVersions& into) {
   return {
-      {"--compiler-version", "V", "version of Core ML's compiler that the text names",
+      {"--compiler-version", "V", "version of Core ML's compiler stated in the text",
        Version("--compiler-version", into.compiler)},
-      {"--mil-version", "V", "version of its MIL component that the text names",
+      {"--mil-version", "V", "version of its MIL component stated in the text",
        Version("--mil-version", into.mil)},
   };
 }
@@ -386,7 +386,7 @@ std::vector<Option> CompileTable(CompileOptions& into) {
   std::vector<Option> table = {
       {"--target",
        "iOS17|macOS14|...",
-       "oldest system that must load it (default: iOS16, raised when an operation needs more)",
+       "minimum deployment target (default: iOS16, or later if an operator requires it)",
        {[&into](const std::string& text) {
           into.target = ParseTarget(text);
           if (!into.target)
@@ -396,23 +396,26 @@ std::vector<Option> CompileTable(CompileOptions& into) {
         [&into] {
           return into.target ? ValuesOf(std::string(TargetName(*into.target))) : std::nullopt;
         }}},
-      PrecisionOption(into.precision,
-                      "fp16 (default), fp32, or mixed: the least in fp32 that meets --budget"),
+      PrecisionOption(
+          into.precision,
+          "compute precision: fp16 (default), fp32, or mixed (as little fp32 as meets --budget)"),
       {"--budget", "fp16|FILE",
-       "what --precision mixed must meet, as mlc verify takes it (default: fp16, without the "
+       "error budget for --precision mixed, as in mlc verify (default: fp16, without the "
        "floor)",
        Into(into.budget)},
       {"--calibrate", "DIR",
-       "measure what fp16 does on inputs of yours (NAME.npy, in DIR/0, DIR/1, ... for several)",
+       "measure fp16 accuracy on your own inputs (DIR/NAME.npy; several samples in DIR/0, "
+       "DIR/1, ...)",
        Into(into.calibrate)},
-      {"--fp16-strict", "", "fail where an operation would stay fp32, instead of keeping it there",
+      {"--fp16-strict", "", "fail if any operation would stay in fp32",
        Switch(into.fp16_strict, true)},
-      {"--no-measure", "", "do not run the program on made-up inputs to see what fp16 does",
+      {"--no-measure", "", "do not measure fp16 accuracy on generated inputs",
        Switch(into.measure, false)},
       {"--fp32-ops", "A,B",
-       "operations, by name or operator, that stay fp32 whatever the rules say",
+       "operations (by name or operator) to keep in fp32, overriding the rules",
        NamesInto(into.fp32_ops), false, true},
-      {"--fp16-ops", "A,B", "operations, by name or operator, that compute in fp16 likewise",
+      {"--fp16-ops", "A,B",
+       "operations (by name or operator) to compute in fp16, overriding the rules",
        NamesInto(into.fp16_ops), false, true},
   };
   auto append = [&](std::vector<Option> rows) {
@@ -422,7 +425,8 @@ std::vector<Option> CompileTable(CompileOptions& into) {
   append({
       {"--io",
        "source|fp16",
-       "type of float inputs and outputs: the source's (default), or fp16, which needs iOS16",
+       "type of float inputs and outputs: as in the source (default), or fp16 (requires "
+       "iOS16)",
        {[&into](const std::string& text) {
           if (text != "fp16" && text != "source")
             throw Error("usage", fmt::format("--io: \"{}\" is unknown", text))
@@ -433,23 +437,24 @@ std::vector<Option> CompileTable(CompileOptions& into) {
           return into.import.io == DType::kFp16 ? ValuesOf(std::string("fp16")) : std::nullopt;
         }}},
       {"--labels", "FILE",
-       "make a classifier: one label a line for each element of the output that has as many",
+       "make a classifier, with one label per line for each element of the output of that "
+       "size",
        Into(into.labels)},
-      {"--author", "S", "author in the package's metadata", Metadata("--author", into.author)},
-      {"--license", "S", "licence in the package's metadata", Metadata("--license", into.license)},
-      {"--description", "S", "description in the package's metadata",
+      {"--author", "S", "author in the package metadata", Metadata("--author", into.author)},
+      {"--license", "S", "licence in the package metadata", Metadata("--license", into.license)},
+      {"--description", "S", "description in the package metadata",
        Metadata("--description", into.description)},
       {"--no-manifest", "", "do not write OUT.manifest.json", Switch(into.manifest, false)},
-      {"--sha256", "", "SHA-256 of the source in the manifest", Switch(into.sha256)},
-      {"--stats", "FILE", "write times and memory, which the manifest does not have, as JSON",
+      {"--sha256", "", "record the SHA-256 of the source in the manifest", Switch(into.sha256)},
+      {"--stats", "FILE", "write times and peak memory as JSON (the manifest has neither)",
        Destination(into.stats)},
-      {"--force", "", "replace what is at -o, whatever it is and on any file system",
+      {"--force", "", "overwrite whatever is at -o, also on file systems without atomic exchange",
        Switch(into.force)},
-      {"--compiler-version", "V", "version of Core ML's compiler that a .mlmodelc names",
+      {"--compiler-version", "V", "version of Core ML's compiler stated in a .mlmodelc",
        Version("--compiler-version", into.versions.compiler)},
-      {"--mil-version", "V", "version of its MIL component that a .mlmodelc names",
+      {"--mil-version", "V", "version of its MIL component stated in a .mlmodelc",
        Version("--mil-version", into.versions.mil)},
-      {"--save-ir", "FILE", "write the optimised program as MIL text, large constants shortened",
+      {"--save-ir", "FILE", "write the optimised program as MIL text, large constants abbreviated",
        Destination(into.save_ir)},
   });
   append(PassTable(into.passes));
@@ -484,19 +489,20 @@ std::pair<std::string, std::pair<double, double>> ParseRange(const std::string& 
   };
   if (equals == std::string::npos || dots == std::string::npos || dots < equals ||
       !number(equals + 1, dots, low) || !number(dots + 2, text.size(), high))
-    throw Error("usage", fmt::format("--input-range: \"{}\" has no NAME=LO..HI form", text));
+    throw Error("usage", fmt::format("--input-range: \"{}\" is not of the form NAME=LO..HI", text));
   if (low > high)
-    throw Error("usage", fmt::format("--input-range: \"{}\": the bounds are not in order", text));
+    throw Error(
+        "usage",
+        fmt::format("--input-range: \"{}\": the lower bound is above the upper bound", text));
   return {text.substr(0, equals), {low, high}};
 }
 }  // namespace
 
 std::vector<Option> MadeUpTable(MadeUpOptions& into) {
   return {
-      {"--seed", "N", "of inputs that are made up, where none are given (default 0)",
-       Whole("--seed", into.seed)},
+      {"--seed", "N", "seed for generated inputs (default 0)", Whole("--seed", into.seed)},
       {"--input-range", "NAME=LO..HI",
-       "the values of a made-up input (default: what the program does with it tells)",
+       "value range of a generated input (default: inferred from its use)",
        [&into](const std::string& text) {
          auto [name, range] = ParseRange(text);
          AddOnce("--input-range", into.ranges, name, range);
@@ -544,8 +550,8 @@ std::vector<Option> GateTable(GateOptions& into) {
   };
   std::vector<Option> table = {
       {"--units", "all|cpu|gpu|ane|reference",
-       "what computes: all, or some, of Core ML's units (default where Core ML is), or reference, "
-       "mlc's engine",
+       "compute units: Core ML's all (default where Core ML is available), cpu, gpu or "
+       "ane; or reference, mlc's own CPU engine",
        [&into](const std::string& text) {
          const std::optional<Units> units = ParseUnits(text);
          if (!units)
@@ -553,38 +559,38 @@ std::vector<Option> GateTable(GateOptions& into) {
                .Expected("all, cpu, gpu, ane or reference");
          into.units = *units;
        }},
-      {"--function", "NAME", "judge this function (default: the model's default function)",
+      {"--function", "NAME", "function to judge (default: the model's default function)",
        Into(into.function)},
-      {"--timeout", "MS", "a prediction that takes longer hangs, which fails (default 60000)",
+      {"--timeout", "MS",
+       "fail a prediction that takes longer than MS milliseconds (default 60000)",
        [&into, at_least_one](const std::string& text) {
          int64_t ms = 0;
          at_least_one("--timeout", ms).set(text);
          into.timeout = std::chrono::milliseconds(ms);
        }},
       {"--load-timeout", "MS",
-       "a load or a compilation that takes longer hangs, which fails (default 600000)",
+       "fail a compilation or load that takes longer than MS milliseconds (default 600000)",
        [&into, at_least_one](const std::string& text) {
          int64_t ms = 0;
          at_least_one("--load-timeout", ms).set(text);
          into.load_timeout = std::chrono::milliseconds(ms);
        }},
-      {"--cycles", "N", "a: compile and load so many times (default 10000)",
+      {"--cycles", "N", "a: number of compile/load cycles (default 10000)",
        at_least_one("--cycles", into.cycles)},
-      {"--iterations", "N", "b, c: time so many predictions (default 100)",
+      {"--iterations", "N", "b, c: number of timed predictions (default 100)",
        at_least_one("--iterations", into.iterations)},
-      {"--p99-ms", "MS", "b: the p99 budget of a prediction, which it needs",
+      {"--p99-ms", "MS", "b: budget for the p99 latency (required)",
        [&into, number](const std::string& text) {
          into.p99_ms =
              number("--p99-ms", text, std::numeric_limits<double>::min(),
                     std::numeric_limits<double>::max(), "a number of milliseconds above 0");
        }},
-      {"--source", "MODEL", "b: what the package was compiled from, to compare with",
-       Into(into.source)},
-      {"--coverage", "PCT", "c: the share of operations that the asked units take (default 90)",
+      {"--source", "MODEL", "b: source model of the package, to compare with", Into(into.source)},
+      {"--coverage", "PCT", "c: minimum share of operations on the requested units (default 90)",
        [&into, number](const std::string& text) {
          into.coverage_percent = number("--coverage", text, 0, 100, "0 to 100");
        }},
-      {"--duration", "DURATION", "d: predict for so long: 90s, 30m (default 1h)",
+      {"--duration", "DURATION", "d: length of the soak, e.g. 90s or 30m (default 1h)",
        [&into](const std::string& text) { into.duration = ParseDuration("--duration", text); }},
   };
   for (Option& option : ImportTable(into.import)) table.push_back(std::move(option));
@@ -594,24 +600,25 @@ std::vector<Option> GateTable(GateOptions& into) {
 std::vector<Option> RunTable(RunOptions& into) {
   std::vector<Option> table = {
       {"--input", "NAME=FILE",
-       "an input from .npy or .pb, an image from .ppm or .pgm too; inputs that are not given are "
-       "made up",
+       "input tensor from .npy or .pb, or image from .ppm or .pgm; inputs not given are "
+       "generated",
        Into(into.input_files), false, true},
-      {"--function", "NAME", "run this function (default: the program's default function)",
+      {"--function", "NAME", "function to run (default: the model's default function)",
        Into(into.function)},
       {"--tokens", "5,17,100",
-       "these tokens in place of inputs; the output of a language model is logits [tokens, "
-       "vocabulary], an encoder's are hidden [tokens, width], pooled [width], or those of its head",
+       "token ids instead of inputs; outputs of a language model: logits [tokens, "
+       "vocabulary]; of an encoder: hidden [tokens, width], pooled [width], or those of "
+       "its head",
        [&into](const std::string& text) { into.tokens = ParseTokens(text); }},
       {"--step", "",
-       "--tokens one after the other, through the states of the model; says what each takes",
+       "feed --tokens one at a time, through the states of the model, and report the time "
+       "of each",
        Switch(into.step)},
-      {"--output-dir", "DIR",
-       "write every output as DIR/NAME.npy, of a package by the names that it has itself",
+      {"--output-dir", "DIR", "write each output to DIR/NAME.npy, under the package's own names",
        Into(into.output_folder)},
       {"--units", "all|cpu|gpu|ane|reference|sweep",
-       "what computes: all, or some, of Core ML's units (default where Core ML is), or reference, "
-       "mlc's engine; sweep measures each that is there and recommends one",
+       "compute units: Core ML's all (default where Core ML is available), cpu, gpu or "
+       "ane; reference, mlc's own CPU engine; or sweep, which measures each and recommends one",
        [&into](const std::string& text) {
          into.sweep = text == "sweep";
          into.units = ParseUnits(text);
@@ -620,12 +627,13 @@ std::vector<Option> RunTable(RunOptions& into) {
                .Expected("all, cpu, gpu, ane, reference or sweep");
        }},
       {"--require-units", "",
-       "fail (exit code 3) when an operation is meant for another unit than was asked for, or "
-       "nobody knows for which",
+       "fail (exit code 3) if an operation is planned for another unit than requested, or "
+       "its unit is unknown",
        Switch(into.require_units)},
-      {"--low-precision", "", "let the GPU add up in fp16 (Core ML's low precision accumulation)",
+      {"--low-precision", "",
+       "allow the GPU to accumulate in fp16 (Core ML's low precision accumulation)",
        Switch(into.hints.low_precision_accumulation)},
-      {"--reshapes", "frequent|infrequent", "Core ML's hint: how often shapes of inputs change",
+      {"--reshapes", "frequent|infrequent", "Core ML hint: how often input shapes change",
        [&into](const std::string& text) {
          into.hints.reshapes =
              OneOf<LoadOptions::Reshapes>("--reshapes", text,
@@ -633,7 +641,7 @@ std::vector<Option> RunTable(RunOptions& into) {
                                            {"infrequent", LoadOptions::Reshapes::kInfrequent}});
        }},
       {"--specialization", "default|fast-prediction",
-       "Core ML's hint: load longer to predict faster",
+       "Core ML hint: fast-prediction accepts a longer load for faster predictions",
        [&into](const std::string& text) {
          into.hints.specialization = OneOf<LoadOptions::Specialization>(
              "--specialization", text,
@@ -641,51 +649,57 @@ std::vector<Option> RunTable(RunOptions& into) {
               {"fast-prediction", LoadOptions::Specialization::kFastPrediction}});
        }},
       {"--arithmetic", "faithful|exact",
-       "round fp16 results to fp16 as Core ML does (default for packages), or compute everything "
-       "in "
-       "fp32 (default for source models)",
+       "faithful: round fp16 results to fp16, as Core ML does (default for packages); "
+       "exact: compute in fp32 (default for source models)",
        [&into](const std::string& text) { into.arithmetic = ParseArithmetic(text); }},
-      {"--iterations", "N", "measure N runs (default 1)", Whole("--iterations", into.iterations)},
-      {"--warmup", "N", "runs before the measured ones (default 0)",
+      {"--iterations", "N", "number of measured runs (default 1)",
+       Whole("--iterations", into.iterations)},
+      {"--warmup", "N", "number of runs before the measured ones (default 0)",
        Whole("--warmup", into.warmup)},
       {"--timeout", "MS",
-       "end a prediction that takes longer, whatever it does, and go on with the model loaded anew "
-       "(exit code 4)",
+       "abort a prediction after MS milliseconds and reload the model (exit code 4)",
        [&into](const std::string& text) {
          into.timeout = std::chrono::milliseconds(ParseInt("--timeout", text));
        }},
       {"--load-timeout", "MS",
-       "the same of what Core ML takes to compile, and to load (default: ten minutes)",
+       "abort a compilation or load by Core ML after MS milliseconds (default 600000)",
        [&into](const std::string& text) {
          into.load_timeout = std::chrono::milliseconds(ParseInt("--load-timeout", text));
        }},
-      {"--jobs", "N", "so many predictions at a time, each on an instance of the model (default 1)",
+      {"--jobs", "N",
+       "number of concurrent predictions, each on its own instance of the model (default "
+       "1)",
        Whole("--jobs", into.jobs)},
       {"--soak", "DURATION",
-       "in place of iterations: predict for so long (90s, 30m, 1h) and say how memory grows",
+       "predict for this long (90s, 30m, 1h) instead of --iterations, and report memory "
+       "growth",
        [&into](const std::string& text) { into.soak = ParseDuration("--soak", text); }},
-      {"--warm-load", "", "load a second time and say how long that takes", Switch(into.warm_load)},
+      {"--warm-load", "", "load a second time and report how long that takes",
+       Switch(into.warm_load)},
       {"--p99-budget", "MS",
-       "the circuit breaker opens when three of a hundred predictions are slower",
+       "open the circuit breaker when three of a hundred predictions take longer than MS "
+       "milliseconds",
        [&into](const std::string& text) {
          into.breaker.p99_budget_ms = static_cast<double>(ParseInt("--p99-budget", text));
        }},
-      {"--memory-mark", "MB", "the circuit breaker opens when the process takes more",
+      {"--memory-mark", "MB",
+       "open the circuit breaker when the process uses more than MB megabytes",
        [&into](const std::string& text) {
          constexpr int64_t kMegabyte = 1'000'000;
          const int64_t mark = ParseInt("--memory-mark", text);
          into.breaker.memory_mark = mark > INT64_MAX / kMegabyte ? INT64_MAX : mark * kMegabyte;
        }},
       {"--compare", "reference|MODEL",
-       "compare the outputs with those of mlc's engine, or of another model on the same units "
-       "(exit code 3 outside the budget)",
+       "compare outputs with the reference engine, or with another model on the same "
+       "units (exit code 3 outside the budget)",
        Into(into.compare)},
       {"--operations", "",
-       "with --compare reference: the results of operations too, by a package that gives them out",
+       "with --compare reference: also compare intermediate results, from a copy of the "
+       "package that outputs them",
        Switch(into.operations)},
       {"--budget", "fp32|fp16|int8|FILE",
-       "of --compare (default: of the precision that the model computes in)", Into(into.budget)},
-      {"--profile", "", "what operations take, where the runtime tells: mlc's engine",
+       "error budget for --compare (default: that of the model's precision)", Into(into.budget)},
+      {"--profile", "", "report the time of each operator (reference engine only)",
        Switch(into.profile)},
   };
   std::vector<Option> made_up = MadeUpTable(into.make_up);
@@ -700,7 +714,7 @@ Field NotNegative(std::string_view option, std::optional<double>& field) {
     auto [end, error] = FloatFromChars(text.data(), text.data() + text.size(), number);
     if (error != std::errc() || end != text.data() + text.size() || !(number >= 0) ||
         number > std::numeric_limits<double>::max())
-      throw Error("usage", fmt::format("{}: \"{}\" is no number of at least 0", option, text));
+      throw Error("usage", fmt::format("{}: \"{}\" is not a number of at least 0", option, text));
     field = number;
   };
 }
@@ -708,34 +722,36 @@ Field NotNegative(std::string_view option, std::optional<double>& field) {
 
 std::vector<Option> VerifyTable(VerifyOptions& into) {
   std::vector<Option> table = {
-      {"--function", "NAME", "compare this function alone (default: all, which both must have)",
+      {"--function", "NAME", "compare only this function (default: all, which both must have)",
        Into(into.function)},
       {"--inputs", "DIR",
-       "tensors to run both on: NAME.npy, in_NAME.npy or input_<k>.pb; in DIR/FUNCTION where there "
-       "are several functions, and in folders 0, 1, ... of those for several steps",
+       "input tensors: NAME.npy, in_NAME.npy or input_<k>.pb; in DIR/FUNCTION for several "
+       "functions, in subfolders 0, 1, ... for several samples",
        Into(into.inputs)},
       {"--tokens", "5,17,100",
-       "the prompt that both language models continue, at once and step by step, or that both "
-       "encoders read (default: made up)",
+       "prompt for language models, run at once and step by step, or input of encoders "
+       "(default: generated)",
        [&into](const std::string& text) { into.tokens = ParseTokens(text); }},
       {"--samples", "N",
-       "runs of each function, each with the states that the one before left and with made-up "
-       "inputs of its own: the first has open dimensions at their lower bounds, the second at the "
-       "largest that run soon, the others between (default: as many as are given; 3 where there "
-       "are states; where inputs are made up 16, less for large models)",
+       "number of runs of each function; states carry over from one to the next. "
+       "Generated inputs differ from run to run: the first has dynamic dimensions at "
+       "their lower bounds, the second at the largest sizes that run quickly, the others "
+       "between (default: as many as are given; 3 with states; 16 with generated inputs, "
+       "fewer for large models)",
        Whole("--samples", into.samples)},
       {"--reference", "DIR|NPZ",
-       "outputs computed elsewhere, and states in a folder states, in folders as for --inputs "
-       "(default: mlc's own reading of the source)",
+       "outputs computed elsewhere, laid out like --inputs, with states in a subfolder "
+       "states (default: mlc's own import of the source)",
        Into(into.reference)},
       {"--budget", "fp32|fp16|int8|FILE",
-       "error that is allowed (default: by the package's precision); below", Into(into.budget)},
-      {"--per-axis", "N", "judge each slice of this axis by its own size",
+       "error budget (default: that of the package's precision); see below", Into(into.budget)},
+      {"--per-axis", "N", "judge each slice along this axis on its own scale",
        Whole("--per-axis", into.per_axis)},
-      {"--atol", "X", "judge each element: |difference| <= atol + rtol |reference|",
+      {"--atol", "X", "judge each element: |difference| <= atol + rtol * |reference|",
        NotNegative("--atol", into.atol)},
-      {"--rtol", "X", "as --atol; one that is not given is 0", NotNegative("--rtol", into.rtol)},
-      {"--layers", "", "compare inner values too and name the first that is outside the budget",
+      {"--rtol", "X", "see --atol; if only one of the two is given, the other is 0",
+       NotNegative("--rtol", into.rtol)},
+      {"--layers", "", "also compare intermediate values and name the first outside the budget",
        Switch(into.layers)},
   };
   std::vector<Option> made_up = MadeUpTable(into.make_up);

@@ -159,21 +159,21 @@ void CheckOptions(const RunOptions& options) {
   if (const auto& mark = options.breaker.memory_mark; mark && (*mark < 1 || *mark > kMostMemory))
     throw Error("usage", "--memory-mark: expected megabytes, at least 1");
   if (options.budget && options.compare.empty())
-    throw Error("usage", "--budget goes with --compare");
+    throw Error("usage", "--budget requires --compare");
   if (options.soak && (options.iterations != 1 || options.jobs != 1))
     throw Error("usage", "--soak goes with neither --iterations nor --jobs");
   constexpr int64_t kMostJobs = 256;
   if (options.jobs < 1 || options.jobs > kMostJobs)
     throw Error("usage", fmt::format("--jobs must be from 1 to {}", kMostJobs));
   const bool by_tokens = !options.tokens.empty();
-  if (options.step && !by_tokens) throw Error("usage", "--step goes with --tokens");
+  if (options.step && !by_tokens) throw Error("usage", "--step requires --tokens");
   if (by_tokens && options.jobs > 1)
-    throw Error("usage", "--jobs goes with --input, not with --tokens");
+    throw Error("usage", "--jobs cannot be combined with --tokens");
   if (by_tokens && !options.compare.empty())
-    throw Error("usage", "--compare goes with --input, not with --tokens")
+    throw Error("usage", "--compare cannot be combined with --tokens")
         .Help("mlc verify --tokens compares logits");
   if (options.operations && options.compare != "reference")
-    throw Error("usage", "--operations goes with --compare reference");
+    throw Error("usage", "--operations requires --compare reference");
 }
 
 class Runner {

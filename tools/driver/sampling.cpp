@@ -69,9 +69,8 @@ void CheckSampling(const SamplingOptions& options) {
                              {"--top-p", options.top_p != 1},
                              {"--min-p", options.min_p != 0}})
     if (given)
-      throw Error(
-          "usage",
-          fmt::format("{} goes with --temperature: without it the likeliest is taken", name))
+      throw Error("usage",
+                  fmt::format("{} requires --temperature; without it, decoding is greedy", name))
           .Help("--temperature 1 draws from what the model says");
 }
 

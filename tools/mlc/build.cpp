@@ -137,16 +137,16 @@ int Build(const BuildArguments& given, Session& session) {
 Command BuildCommand() {
   auto given = std::make_shared<BuildArguments>();
   ShowPasses(given->base.passes);
-  return {
-      "build",
-      "Compile and check what a recipe describes",
-      "mlc build manifests/digits.json",
-      {{"RECIPE...", "", "recipes, JSON as in manifests/recipe.schema.json", Into(given->recipes),
-        true},
-       {"--force", "", "replace what is where packages go, whatever it is and on any file system",
-        Switch(given->base.force)},
-       JsonOption()},
-      [given](Session& session) { return Build(*given, session); }};
+  return {"build",
+          "Compile and check the packages of a recipe",
+          "mlc build manifests/digits.json",
+          {{"RECIPE...", "", "JSON recipes (manifests/README.md)", Into(given->recipes), true},
+           {"--force", "",
+            "overwrite whatever is where packages go, also on file systems without atomic "
+            "exchange",
+            Switch(given->base.force)},
+           JsonOption()},
+          [given](Session& session) { return Build(*given, session); }};
 }
 
 }  // namespace mlc

@@ -52,7 +52,7 @@ int List(ModelCache* cache, const std::filesystem::path& folder, bool json) {
                           fmt::format("{:.2f} s", model.seconds), TimeText(model.used),
                           model.in_use ? "in use" : ""});
   if (models.empty())
-    fmt::print("{} in {}\n", cache ? "no entries" : "there is no cache", folder.string());
+    fmt::print("{} in {}\n", cache ? "no entries" : "no cache", folder.string());
   else
     Print(table, false);
   return 0;
@@ -79,14 +79,15 @@ int Stats(ModelCache* cache, const std::filesystem::path& folder, bool json) {
     PrintDocument(document);
     return 0;
   }
-  fmt::print("folder     {}{}\n", folder.string(), cache ? "" : " (there is no cache)");
+  fmt::print("folder     {}{}\n", folder.string(), cache ? "" : " (does not exist)");
   fmt::print("entries    {}, {} of {}\n", found.entries, BytesText(found.bytes),
              BytesText(found.limit));
   fmt::print("hits       {} of {}{}\n", found.hits, asked,
              asked > 0 ? fmt::format(" ({:.1f} %)", 100.0 * static_cast<double>(found.hits) /
                                                         static_cast<double>(asked))
                        : "");
-  fmt::print("saved      {:.1f} s; {:.1f} s were spent\n", found.saved_seconds, found.made_seconds);
+  fmt::print("saved      {:.1f} s of compilation; {:.1f} s spent on it\n", found.saved_seconds,
+             found.made_seconds);
   fmt::print("removed    {}, {}; {} of them damaged\n", found.evictions,
              BytesText(found.evicted_bytes), found.damaged);
   return 0;
@@ -115,10 +116,10 @@ int Removed(const std::filesystem::path& folder, const std::vector<Eviction>& re
 int RunCache(const CacheArguments& given, Session& session) {
   const std::string& action = given.action;
   if (action != "ls" && action != "gc" && action != "clear" && action != "stats")
-    throw Error("usage", fmt::format("cache: \"{}\" is no action", action))
+    throw Error("usage", fmt::format("cache: unknown action \"{}\"", action))
         .Expected("ls, gc, clear or stats");
   if (action != "gc" && (given.verify || !given.limit.empty()))
-    throw Error("usage", "--limit and --verify are for mlc cache gc");
+    throw Error("usage", "--limit and --verify require mlc cache gc");
   const uint64_t limit = given.limit.empty() ? CacheLimit() : ParseBytes("--limit", given.limit);
   const std::filesystem::path folder =
       std::filesystem::absolute(given.folder.empty() ? DefaultCacheFolder() : given.folder);
@@ -126,7 +127,7 @@ int RunCache(const CacheArguments& given, Session& session) {
   if (action == "ls") return List(cache.get(), folder, session.json);
   if (action == "stats") return Stats(cache.get(), folder, session.json);
   if (!cache) {
-    session.diagnostics.Note(fmt::format("there is no cache in \"{}\"", folder.string()));
+    session.diagnostics.Note(fmt::format("no cache in \"{}\"", folder.string()));
     return Removed(folder, {}, session.json);
   }
   // What opening it removed is removed by this command, too.
@@ -139,12 +140,12 @@ int RunCache(const CacheArguments& given, Session& session) {
     add(cache->Verify(&in_use));
     for (const Eviction& entry : in_use)
       session.diagnostics.Note(
-          fmt::format("{} is in use and stays, though {}", entry.model, entry.reason));
+          fmt::format("{} is in use and was kept, although {}", entry.model, entry.reason));
   }
   if (action == "clear") {
     add(cache->Clear());
     for (const CachedModel& model : cache->List())
-      session.diagnostics.Note(fmt::format("{} is in use and stays", model.part("model")));
+      session.diagnostics.Note(fmt::format("{} is in use and was kept", model.part("model")));
   } else {
     add(cache->Collect(limit));
   }
@@ -157,19 +158,18 @@ Command CacheCommand() {
   auto given = std::make_shared<CacheArguments>();
   return {
       "cache",
-      "Look after the cache of compiled models",
+      "Manage the cache of compiled models",
       "mlc cache gc --limit 5GB",
-      {{"ACTION", "", "ls (entries), stats, gc (down to the limit) or clear (all)",
+      {{"ACTION", "", "ls (list entries), stats, gc (shrink to the limit) or clear (remove all)",
         Into(given->action), true},
-       {"--cache", "DIR", "the cache's folder (default: MLC_CACHE_DIR, or the user's caches)",
+       {"--cache", "DIR", "cache folder (default: MLC_CACHE_DIR, or the user's cache folder)",
         Into(given->folder)},
-       {"--limit", "BYTES", "gc: keep at most this, e.g. 500MB (default: MLC_CACHE_LIMIT, or 10GB)",
+       {"--limit", "BYTES", "gc: maximum size, e.g. 500MB (default: MLC_CACHE_LIMIT, or 10GB)",
         Into(given->limit)},
-       {"--verify", "", "gc: read every file, and remove entries that are damaged",
-        Switch(given->verify)},
+       {"--verify", "", "gc: read every file and remove damaged entries", Switch(given->verify)},
        JsonOption()},
       [given](Session& session) { return RunCache(*given, session); },
-      "Entries in use are never removed. DIR/log says what was removed when and why.\n"};
+      "Entries in use are never removed. DIR/log records removals and their reasons.\n\n"};
 }
 
 }  // namespace mlc

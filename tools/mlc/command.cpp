@@ -8,13 +8,14 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/support/interrupt.h"
+#include "lib/support/near_names.h"
 #include "lib/support/sources.h"
 #include "tools/driver/errors.h"
 #include "tools/driver/version.h"
 
 namespace mlc {
 
-Option JsonOption() { return {"--json", "", "one JSON document on stdout"}; }
+Option JsonOption() { return {"--json", "", "print one JSON document to stdout"}; }
 
 void PrintDocument(const nlohmann::ordered_json& json) {
   fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
@@ -34,13 +35,13 @@ void Append(std::vector<Option> rows, std::vector<Option>& table) {
 void Refuse(OptionNames options, std::string_view why, const Session& session) {
   for (const std::string_view option : options)
     if (session.given.contains(std::string(option)))
-      throw Error("usage", fmt::format("{}: {} is too much", why, option));
+      throw Error("usage", fmt::format("{}; remove {}", why, option));
 }
 
 void RefuseAllBut(OptionNames options, std::string_view why, const Session& session) {
   for (const auto& [option, values] : session.given)
     if (std::find(options.begin(), options.end(), option) == options.end())
-      throw Error("usage", fmt::format("{}: {} is too much", why, option));
+      throw Error("usage", fmt::format("{}; remove {}", why, option));
 }
 
 namespace {
@@ -159,7 +160,10 @@ int RunCommandLine(std::string_view program, std::string_view summary,
     if (!single && name == program && argc > 1 && argv[1][0] != '-') {
       std::vector<std::string> names;
       for (CLI::App* sub : apps) names.push_back(sub->get_name());
-      usage = Error("usage", fmt::format("\"{}\" is no command", argv[1]))
+      const std::string meant = MeantName({names.begin(), names.end()}, argv[1]);
+      usage = Error("usage",
+                    fmt::format("unknown command \"{}\"{}", argv[1],
+                                meant.empty() ? "" : fmt::format("; did you mean \"{}\"?", meant)))
                   .Expected(fmt::format("{}", fmt::join(names, ", ")));
     }
     PrintErrors({usage.Help(fmt::format("{} --help", name))}, json);

@@ -41,7 +41,7 @@ struct CompileArguments {
 int RunCompile(const CompileArguments& given, Session& session) {
   const CompileOptions& options = given.options;
   if (!options.manifest)
-    Refuse({"--sha256"}, "--no-manifest writes no file that could hold it", session);
+    Refuse({"--sha256"}, "--no-manifest writes no manifest to record it in", session);
   fs::path output = given.output.empty() ? DefaultOutput(given.model) : given.output;
   // The process ends with the command: nobody needs the program's memory back, piece by piece.
   static const CompileResult& result =
@@ -89,9 +89,10 @@ int RunCompile(const CompileArguments& given, Session& session) {
   if (output.extension() == ".mlmodelc") fmt::print("  {}\n", kExperimental);
   fmt::print("{}", MeasurementText(result));
   if (wide > 0)
-    fmt::print("  {} fp32{}\n",
-               wide == 1 ? "1 operation stays" : fmt::format("{} operations stay", wide),
-               result.manifest.empty() ? "" : ", the manifest says why");
+    fmt::print(
+        "  {} in fp32{}\n",
+        wide == 1 ? "1 operation stays" : fmt::format("{} operations stay", wide),
+        result.manifest.empty() ? "" : "; reasons in " + result.manifest.filename().string());
   return 0;
 }
 
@@ -101,10 +102,9 @@ Command CompileCommand() {
   auto given = std::make_shared<CompileArguments>();
   ShowPasses(given->options.passes);
   std::vector<Option> table = {
-      {"MODEL", "", "an ONNX or GGUF model, or a Hugging Face folder", Into(given->model), true},
+      {"MODEL", "", "ONNX or GGUF model, or Hugging Face folder", Into(given->model), true},
       {"-o", "OUT.mlpackage|OUT.mlmodelc",
-       "where to write (default: the model's name); a .mlmodelc is "
-       "experimental",
+       "output (default: the model's name with .mlpackage); .mlmodelc is experimental",
        [given = given.get()](const std::string& text) { given->output = WithoutSlash(text); }}};
   Append(CompileTable(given->options), table);
   table.push_back(JsonOption());

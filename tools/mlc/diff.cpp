@@ -130,7 +130,7 @@ int RunDiff(const DiffArguments& given, Session& session) {
   for (const WeightPair& weight : diff.weights)
     if (weight.state != WeightPair::State::kEqual) line(WeightText(weight));
   rest();
-  fmt::print("{}\n", diff.same() ? "the same" : "different");
+  fmt::print("{}\n", diff.same() ? "identical" : "different");
   return code;
 }
 
@@ -139,11 +139,11 @@ int RunDiff(const DiffArguments& given, Session& session) {
 Command DiffCommand() {
   auto given = std::make_shared<DiffArguments>();
   return {"diff",
-          "Compare two programs: interface, operations, weights; exit code 3 when they differ",
+          "Compare the interface, operations and weights of two models",
           "mlc diff old.mlpackage new.mlpackage",
-          {{"A", "", "a package, bundle, MIL text or source model", Into(given->a), true},
-           {"B", "", "another", Into(given->b), true},
-           {"--all", "", "every difference (default: 20 of a kind)", Switch(given->all)},
+          {{"A", "", "package, compiled bundle, MIL text or source model", Into(given->a), true},
+           {"B", "", "model to compare it with", Into(given->b), true},
+           {"--all", "", "show all differences (default: 20 of each kind)", Switch(given->all)},
            JsonOption()},
           [given](Session& session) { return RunDiff(*given, session); }};
 }

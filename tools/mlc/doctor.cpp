@@ -30,10 +30,10 @@ bool Has(const Capabilities& found, Device device) {
 // What can be asked for with --units, and why not.
 std::string WhyNot(const Capabilities& found, Units units) {
   if (units == Units::kReference) return "";
-  if (!make_core_ml) return "needs Core ML, which runs on Apple's systems only";
+  if (!make_core_ml) return "requires Core ML, which runs on Apple's systems only";
   for (Device device : {Device::kGpu, Device::kAne})
     if (Name(device) == Name(units) && !Has(found, device))
-      return fmt::format("this machine has none that Core ML uses");
+      return "Core ML finds none on this machine";
   return "";
 }
 
@@ -113,7 +113,7 @@ void PrintSystem(const SystemReport& report) {
                differ ? fmt::format(" (running with {})", library.running) : "");
     title = "";
   }
-  std::string cache = "not there yet";
+  std::string cache = "not created yet";
   if (!report.cache_fault.empty())
     cache = report.cache_fault;
   else if (report.cache)
@@ -155,7 +155,8 @@ int ExamineModel(const DoctorArguments& given, Session& session) {
   if (session.json)
     PrintDocument({{"model", *given.model}, {"findings", list}, {"warnings", warnings}});
   else
-    fmt::print("{} findings, {} of them warnings\n", findings.size(), warnings);
+    fmt::print("{} finding{}, {} warning{}\n", findings.size(), findings.size() == 1 ? "" : "s",
+               warnings, warnings == 1 ? "" : "s");
   return given.strict && !findings.empty() ? ExitCode("check-failed") : 0;
 }
 
@@ -172,18 +173,18 @@ std::string RuleList() {
 Command DoctorCommand() {
   auto given = std::make_shared<DoctorArguments>();
   std::vector<Option> table = {
-      {"MODEL", "", "a package or any other model; without one, this machine and build are shown",
+      {"MODEL", "", "package or other model to examine (default: this machine and build)",
        Into(given->model)},
-      {"--strict", "", "exit code 3 where there is a finding", Switch(given->strict)},
+      {"--strict", "", "fail (exit code 3) if there is any finding", Switch(given->strict)},
       JsonOption()};
   Append(ImportTable(given->import), table);
   return {"doctor",
-          "Show what runs here; find what of a model fails or is slow in apps",
+          "Describe this machine, or find problems that a model has in apps",
           "mlc doctor model.mlpackage --strict",
           std::move(table),
           [given](Session& session) {
             if (given->model) return ExamineModel(*given, session);
-            if (given->strict) throw Error("usage", "--strict is for a model");
+            if (given->strict) throw Error("usage", "--strict requires a model");
             return DescribeSystem(session);
           },
           RuleList()};

@@ -119,8 +119,7 @@ void Print(char gate, const std::vector<GateResult>& results) {
 int Gate(const GateArguments& given, Session& session) {
   const char gate = given.gate.size() == 1 ? given.gate[0] : '?';
   if (gate < 'a' || gate > 'd')
-    throw Error("usage", fmt::format("there is no gate \"{}\"", given.gate))
-        .Expected("a, b, c or d");
+    throw Error("usage", fmt::format("unknown gate \"{}\"", given.gate)).Expected("a, b, c or d");
   CheckUses(gate, session);
   const std::vector<std::filesystem::path> models(given.models.begin(), given.models.end());
   const std::vector<GateResult> results = RunGate(gate, models, given.options, session.diagnostics);
@@ -136,17 +135,18 @@ Command GateCommand() {
   options.units = DefaultUnits();
   std::vector<Option> table = GateTable(options);
   table.insert(table.begin(),
-               {{"GATE", "", "a (compiling and loading), b (one model), c (units), d (soak)",
+               {{"GATE", "", "a (compile and load), b (one model), c (compute units) or d (soak)",
                  Into(given->gate), true},
                 {"MODEL...", "", "packages or compiled bundles", Into(given->models), true, true}});
   table.push_back(JsonOption());
-  return {"gate",
-          "Hold models and what runs them against fixed limits: pass, fail, not-applicable",
-          "mlc gate b model.mlpackage --p99-ms 50 --source model.onnx",
-          std::move(table),
-          [given](Session& session) { return Gate(*given, session); },
-          "Exit code 0: all checks pass; 3: one fails; 1: none fails, but one could not be made "
-          "here, and says why.\n"};
+  return {
+      "gate",
+      "Check models against pass/fail limits",
+      "mlc gate b model.mlpackage --p99-ms 50 --source model.onnx",
+      std::move(table),
+      [given](Session& session) { return Gate(*given, session); },
+      "Exit codes: 0, all checks pass; 3, a check fails; 1, none fails, but one is not applicable "
+      "here (the report says why).\n\n"};
 }
 
 }  // namespace mlc

@@ -103,7 +103,7 @@ void Print(const InspectResult& result, const InspectArguments& given) {
     while (end < value.size() && (value[end] & 0xC0) == 0x80) --end;  // within a UTF-8 sequence
     fmt::print("{:<10} {}{}\n", key, value.substr(0, end), end < value.size() ? "..." : "");
   }
-  fmt::print("{:<11}{} tensors, {} elements, {:.2f} MB, {:.2f} bits a weight\n", "weights",
+  fmt::print("{:<11}{} tensors, {} elements, {:.2f} MB, {:.2f} bits per weight\n", "weights",
              result.weights.size(), result.weight_elements,
              static_cast<double>(result.weight_bytes) / 1e6,
              BitsOf(result.weight_bytes, result.weight_elements));
@@ -121,8 +121,8 @@ int RunInspect(const InspectArguments& given, Session& session) {
   const Format format = DetectFormat(given.model);
   if (!given.options.text || IsSource(format))
     Refuse({"--compiler-version", "--mil-version"},
-           given.options.text ? "the text of a source model names no versions"
-                              : "versions stand in the text that --mil prints",
+           given.options.text ? "--mil of a source model states no versions"
+                              : "only --mil prints versions",
            session);
   if (files && format == Format::kGguf) {
     PrintGguf(given.model, given.weights, session);
@@ -148,20 +148,21 @@ int RunInspect(const InspectArguments& given, Session& session) {
 Command InspectCommand() {
   auto given = std::make_shared<InspectArguments>();
   std::vector<Option> table = {
-      {"ANY", "", "a source model, weights, package or MIL text", Into(given->model), true},
-      {"--ops", "", "every kind of operator", Switch(given->ops)},
+      {"ANY", "", "source model, weights, package, compiled bundle or MIL text", Into(given->model),
+       true},
+      {"--ops", "", "list every operator", Switch(given->ops)},
       {"--weights", "",
-       "every constant of ten elements or more, with the bytes that hold it; every tensor of a "
-       "GGUF or safetensors file",
+       "list every constant of ten elements or more with its size in bytes, or every "
+       "tensor of a GGUF or safetensors file",
        Switch(given->weights)},
       {"--mil", "",
-       "the program as MIL text: of Core ML's formats the model.mil that its "
-       "compiler writes, of a source model a short form for people",
+       "print the program as MIL text: for Core ML formats as in model.mil, for source "
+       "models in a short readable form",
        Switch(given->options.text)},
       JsonOption()};
   Append(BundleTable(given->options.versions), table);
   Append(ImportTable(given->options.import), table);
-  return {"inspect", "Show inputs, outputs, operators and weights of any model",
+  return {"inspect", "Show the inputs, outputs, operators and weights of a model",
           "mlc inspect model.onnx --ops", std::move(table),
           [given](Session& session) { return RunInspect(*given, session); }};
 }

@@ -79,8 +79,9 @@ void PrintJson(const FolderFacts& facts, bool weights) {
 }
 
 std::string Line(const Total& total) {
-  return fmt::format("{} tensors, {:.0f} elements, {:.2f} MB, {:.2f} bits a weight", total.tensors,
-                     total.elements, static_cast<double>(total.bytes) / 1e6, total.bits());
+  return fmt::format("{} tensors, {:.0f} elements, {:.2f} MB, {:.2f} bits per weight",
+                     total.tensors, total.elements, static_cast<double>(total.bytes) / 1e6,
+                     total.bits());
 }
 
 void PrintText(const FolderFacts& facts, const std::filesystem::path& path, bool weights) {
@@ -90,7 +91,7 @@ void PrintText(const FolderFacts& facts, const std::filesystem::path& path, bool
   fmt::print("\n");
   if (facts.program) fmt::print("{}", InterfaceText(*facts.program->main()));
   for (const Error& problem : facts.problems) {
-    fmt::print("{:<11}{}\n", "not built", problem.text());
+    fmt::print("{:<11}{}\n", "problem", problem.text());
     for (const std::string& note : problem.notes()) fmt::print("  {}\n", note);
   }
   for (std::string_view shown : kShown)

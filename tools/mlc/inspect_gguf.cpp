@@ -81,8 +81,9 @@ void PrintJson(const GgufFacts& facts, bool weights) {
 }
 
 std::string Line(const Total& total) {
-  return fmt::format("{} tensors, {:.0f} elements, {:.2f} MB, {:.2f} bits a weight", total.tensors,
-                     total.elements, static_cast<double>(total.bytes) / 1e6, total.bits());
+  return fmt::format("{} tensors, {:.0f} elements, {:.2f} MB, {:.2f} bits per weight",
+                     total.tensors, total.elements, static_cast<double>(total.bytes) / 1e6,
+                     total.bits());
 }
 
 void PrintText(const GgufFacts& facts, const std::filesystem::path& path, bool weights) {
@@ -91,7 +92,7 @@ void PrintText(const GgufFacts& facts, const std::filesystem::path& path, bool w
              facts.files.size() > 1 ? fmt::format(", {} files", facts.files.size()) : "");
   if (facts.program) fmt::print("{}", InterfaceText(*facts.program->main()));
   for (const Error& problem : facts.problems) {
-    fmt::print("{:<11}{}\n", "not built", problem.text());
+    fmt::print("{:<11}{}\n", "problem", problem.text());
     for (const std::string& note : problem.notes()) fmt::print("  {}\n", note);
   }
   fmt::print("{:<11}{} keys\n", "metadata", facts.metadata.size());

@@ -167,16 +167,14 @@ int RunPerplexity(const fs::path& model, const RunOptions& run, const TextArgume
 std::vector<Option> TextTable(TextArguments& into) {
   std::vector<Option> table = {
       {"--prompt", "TEXT",
-       "of a language model, in place of inputs: go on with this text and print what comes; "
-       "special "
-       "tokens written in it count",
+       "prompt to continue with a language model; special tokens in it are recognised",
        [&into](const std::string& text) { into.prompt = text; }},
-      {"--prompt-file", "FILE", "the prompt from a file, without the newline at its end",
+      {"--prompt-file", "FILE", "read the prompt from a file, without the newline at its end",
        Into(into.prompt_file)}};
   Append(GenerateTable(into.generate), table);
   Append({{"--perplexity", "FILE",
-           "of a language model, in place of inputs: how well it expects this text, in chunks of "
-           "--context tokens (default 512), of which the second half counts",
+           "measure the perplexity of a language model on this text, in chunks of --context "
+           "tokens (default 512), of which the second half is scored",
            Into(into.perplexity)}},
          table);
   return table;
@@ -188,21 +186,21 @@ std::string TextNotes() {
     if (!families.ends_with(row.name))
       families += fmt::format("{}{}", families.empty() ? "" : ", ", row.name);
   return fmt::format(
-      "Sampling, in this order, as llama.cpp has it: repetition penalty, top-k, top-p, min-p, "
-      "temperature, and a draw.\nChat templates: {}.\n\n",
+      "Sampling order, as in llama.cpp: repetition penalty, top-k, top-p, min-p, temperature.\n"
+      "Chat templates: {}.\n\n",
       families);
 }
 
 void CheckText(const TextArguments& text, const Session& session) {
   if (int64_t{text.prompt.has_value()} + !text.prompt_file.empty() + !text.perplexity.empty() > 1)
-    throw Error("usage", "--prompt, --prompt-file and --perplexity: one of them");
+    throw Error("usage", "--prompt, --prompt-file and --perplexity cannot be combined");
   if (!text.prompt && text.prompt_file.empty())
     for (const char* option : {"--generate", "--chat", "--system", "--stop", "--temperature",
                                "--top-k", "--top-p", "--min-p", "--repetition-penalty"})
       if (session.given.contains(option))
-        throw Error("usage", fmt::format("{} goes with --prompt", option));
+        throw Error("usage", fmt::format("{} requires --prompt or --prompt-file", option));
   if (!text.generate.tokenizer.empty() && !text.given())
-    throw Error("usage", "--tokenizer goes with --prompt or --perplexity");
+    throw Error("usage", "--tokenizer requires --prompt or --perplexity");
 }
 
 int RunText(const fs::path& model, const RunOptions& run, const TextArguments& text,
@@ -210,14 +208,13 @@ int RunText(const fs::path& model, const RunOptions& run, const TextArguments& t
   const bool perplexity = !text.perplexity.empty();
   for (const char* option : {"--trace", "--baseline", "--history"})
     if (session.given.contains(option))
-      throw Error("usage", fmt::format("{} goes with inputs or --tokens", option));
+      throw Error("usage", fmt::format("{} requires inputs or --tokens", option));
   Refuse({"--input", "--input-range", "--tokens", "--step", "--output-dir", "--require-units",
           "--iterations", "--warmup", "--jobs", "--soak", "--warm-load", "--p99-budget",
           "--memory-mark", "--compare", "--operations", "--budget", "--profile"},
-         fmt::format("{} takes the place of inputs", perplexity ? "--perplexity" : "--prompt"),
-         session);
-  if (run.sweep) throw Error("usage", "--units sweep goes with inputs or --tokens");
-  if (perplexity) Refuse({"--seed"}, "--perplexity draws nothing", session);
+         fmt::format("{} replaces inputs", perplexity ? "--perplexity" : "--prompt"), session);
+  if (run.sweep) throw Error("usage", "--units sweep requires inputs or --tokens");
+  if (perplexity) Refuse({"--seed"}, "--perplexity does not sample", session);
   return perplexity ? RunPerplexity(model, run, text, session)
                     : RunPrompt(model, run, text, session);
 }
@@ -226,7 +223,7 @@ int VerifyText(const fs::path& source, const fs::path& package, const VerifyOpti
                const fs::path& text, const fs::path& tokenizer, Session& session) {
   Refuse({"--inputs", "--input-range", "--seed", "--function", "--tokens", "--samples",
           "--reference", "--per-axis", "--atol", "--rtol", "--layers", "--bundle"},
-         "--text takes the place of inputs", session);
+         "--text replaces inputs", session);
   AgreementResult result;
   {
     ProgressLine line;
@@ -267,12 +264,12 @@ int VerifyText(const fs::path& source, const fs::path& package, const VerifyOpti
            WithError(fmt::format("{:.4f}", figures.value.perplexity), figures.value.error)},
           {"package / source",
            WithError(fmt::format("{:.5f}", figures.ratio), figures.ratio_error)},
-          {"KL divergence, mean", fmt::format("{}, most {:.2e}",
+          {"KL divergence, mean", fmt::format("{}, max {:.2e}",
                                               WithError(fmt::format("{:.2e}", figures.divergence),
                                                         figures.divergence_error),
                                               figures.most_divergence)},
-          {"same likeliest token", percent(figures.top1, figures.top1_error)},
-          {"same five likeliest", percent(figures.top5, figures.top5_error)}})
+          {"same top token", percent(figures.top1, figures.top1_error)},
+          {"same top five tokens", percent(figures.top5, figures.top5_error)}})
       fmt::print("  {:<22} {}\n", name, value);
     if (!result.tokenizer.value_or("").empty())
       fmt::print("FAIL tokenizer: {}\n", *result.tokenizer);

@@ -20,7 +20,7 @@ std::string MadeUpText(const Function& function, const std::map<std::string, Inp
                        const MadeUpOptions& options, int samples) {
   constexpr size_t kShown = 12;
   if (made.empty()) return "";
-  std::string text = fmt::format("inputs made up from seed {}, {} sample{}:\n", options.seed,
+  std::string text = fmt::format("inputs generated from seed {}, {} sample{}:\n", options.seed,
                                  samples, samples == 1 ? "" : "s");
   const Ports ports(function.inputs);
   size_t shown = 0;

@@ -9,7 +9,7 @@ std::vector<Command> Commands();
 Command CompletionsCommand() {
   auto shell = std::make_shared<std::string>();
   return {"completions",
-          "Print a completion script for a shell",
+          "Print a shell completion script",
           "mlc completions bash > mlc.bash && . ./mlc.bash",
           {{"SHELL", "SHELL", "bash, zsh or fish", Into(*shell), true}},
           [shell](Session&) {
@@ -34,7 +34,8 @@ extern "C" __attribute__((visibility("default"))) const char* malloc_conf;
 const char* malloc_conf = "thp:always";
 
 int main(int argc, char** argv) {
-  return mlc::ExitCodePastAbandoned(
-      mlc::RunCommandLine("mlc", "Compiles trained networks into Core ML packages, on any machine.",
-                          mlc::Commands(), argc, argv));
+  return mlc::ExitCodePastAbandoned(mlc::RunCommandLine(
+      "mlc",
+      "mlc compiles ONNX, GGUF and Hugging Face models into Core ML packages, ahead of time.",
+      mlc::Commands(), argc, argv));
 }

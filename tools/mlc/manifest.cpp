@@ -15,12 +15,12 @@ Command ManifestCommand() {
   auto given = std::make_shared<Arguments>();
   return {
       "manifest",
-      "Put what runs on devices measured into the manifest of a package",
+      "Merge device measurements into the manifest of a package",
       "mlc manifest model.mlpackage --merge runs.jsonl",
-      {{"PACKAGE", "", "the package, with its manifest beside it", Into(given->package), true},
+      {{"PACKAGE", "", "package with its manifest beside it", Into(given->package), true},
        {"--merge", "RESULT",
-        "a file that `mlc run PACKAGE --history FILE` wrote: of each machine, function and "
-        "units the newest line",
+        "measurements from `mlc run PACKAGE --history FILE`; the newest of each machine, "
+        "function and units counts",
         Into(given->results), true, true},
        JsonOption()},
       [given](Session& session) {
@@ -34,10 +34,12 @@ Command ManifestCommand() {
                          {"of_others", merged.skipped},
                          {"failed", merged.failed}});
         else
-          fmt::print("{}: {} results added, {} replaced, {} are of other packages{}{}\n",
-                     merged.manifest.string(), merged.added, merged.replaced, merged.skipped,
+          fmt::print("{}: {} result{} added{}{}{}{}\n", merged.manifest.string(), merged.added,
+                     merged.added == 1 ? "" : "s",
+                     merged.replaced ? fmt::format(", {} replaced", merged.replaced) : "",
+                     merged.skipped ? fmt::format(", {} of other packages", merged.skipped) : "",
                      merged.older ? fmt::format(", {} older", merged.older) : "",
-                     merged.failed ? fmt::format(", {} of runs that failed", merged.failed) : "");
+                     merged.failed ? fmt::format(", {} of failed runs", merged.failed) : "");
         return 0;
       }};
 }

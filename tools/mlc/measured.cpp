@@ -27,7 +27,7 @@ std::string MoreText(double bytes) {
 std::string PlacedText(const RunResult& result) {
   if (result.units == Units::kReference) return "";
   if (result.placements.empty())
-    return fmt::format("asked for {}, met: unknown ({})\n", Name(result.units),
+    return fmt::format("requested {}, planned for: unknown ({})\n", Name(result.units),
                        result.no_placements);
   std::map<Device, std::pair<int64_t, double>> met;
   for (const OperationPlacement& placement : result.placements) {
@@ -35,7 +35,7 @@ std::string PlacedText(const RunResult& result) {
     ++count;
     cost += placement.cost.value_or(0);
   }
-  std::string text = fmt::format("asked for {}, meant for:", Name(result.units));
+  std::string text = fmt::format("requested {}, planned for:", Name(result.units));
   for (const auto& [device, found] : met) {
     text += fmt::format(" {} {} of {}", Name(device), found.first, result.placements.size());
     if (found.second > 0) text += fmt::format(" ({:.0f} % of the cost)", 100 * found.second);
@@ -106,7 +106,7 @@ std::string MeasuredText(const RunResult& result, const RunOptions& options) {
   if (result.queue) text += fmt::format(", {} at a time", options.jobs);
   text += "\n";
   if (options.soak) {
-    text += fmt::format("memory: {} at most",
+    text += fmt::format("memory: peak {}",
                         BytesText(static_cast<uint64_t>(result.telemetry.resident_high_water)));
     if (result.telemetry.growth_per_100)
       text += fmt::format(", {} per 100 predictions", MoreText(*result.telemetry.growth_per_100));
@@ -114,8 +114,8 @@ std::string MeasuredText(const RunResult& result, const RunOptions& options) {
   }
   text += PlacedText(result) + FailuresText(result);
   if (!options.compare.empty() && result.compared.empty())
-    text +=
-        fmt::format("compared with {}: no prediction was the model's own\n", result.compared_with);
+    text += fmt::format("compared with {}: the model made no prediction itself\n",
+                        result.compared_with);
   if (!result.compared.empty())
     text += fmt::format("compared with {}:\n{}{}\n", result.compared_with,
                         ReportText(result.compared), VerdictText(result.compared));
@@ -138,7 +138,7 @@ std::string ProfileText(const Trace& trace, int64_t predictions) {
     ++totals[event.op].count;
     all += ms;
   }
-  if (totals.empty()) return "operations: the runtime does not tell\n";
+  if (totals.empty()) return "operations: this runtime does not report their times\n";
   std::vector<std::pair<std::string, Total>> sorted(totals.begin(), totals.end());
   std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
     return a.second.ms != b.second.ms ? a.second.ms > b.second.ms : a.first < b.first;
@@ -155,7 +155,7 @@ std::string ProfileText(const Trace& trace, int64_t predictions) {
 }
 
 std::string BaselineText(const BaselineCheck& check, double tolerance) {
-  std::string text = "  against the baseline, ms\n";
+  std::string text = "  compared with the baseline, in ms\n";
   for (const BaselineCheck::Row& row : check.rows)
     text += fmt::format("  {:<12} {:>9.3f} was {:>9.3f}  {:+6.1f} %{}\n", row.name, row.now,
                         row.before, row.before > 0 ? 100 * (row.now / row.before - 1) : 0,
@@ -168,7 +168,7 @@ std::string BaselineText(const BaselineCheck& check, double tolerance) {
 
 std::string SweepText(const SweepResult& sweep) {
   std::string text = fmt::format("  {:<10} {:>9} {:>9} {:>9} {:>10}  {}\n", "units", "p50 ms",
-                                 "p95 ms", "load ms", "per second", "operations meant for");
+                                 "p95 ms", "load ms", "per second", "operations planned for");
   for (const SweepRow& row : sweep.rows) {
     if (row.error) {
       text += fmt::format("  {:<10} {}[{}]: {}\n", Name(row.units), "error", row.error->id(),
@@ -189,7 +189,7 @@ std::string SweepText(const SweepResult& sweep) {
   }
   return text + (sweep.recommended ? fmt::format("recommended: --units {} ({})\n",
                                                  Name(*sweep.recommended), sweep.why)
-                                   : fmt::format("none is recommended: {}\n", sweep.why));
+                                   : fmt::format("no recommendation: {}\n", sweep.why));
 }
 
 }  // namespace mlc

@@ -26,9 +26,9 @@ std::string PrecisionText(const CompileResult& result) {
   std::vector<std::string> more;
   double percent = 100 * (1 - result.fp16_share);
   if (percent >= 0.5)
-    more.push_back(fmt::format("{:.0f} % of the work fp32", percent));
+    more.push_back(fmt::format("{:.0f} % of the work in fp32", percent));
   else if (percent > 0)
-    more.push_back("below 1 % of the work fp32");
+    more.push_back("below 1 % of the work in fp32");
   if (!result.fp16_target.empty() && percent >= 0.5)
     more.push_back(fmt::format("less with --target {}", result.fp16_target));
   if (result.measurement && !result.measurement->beyond.empty()) {
@@ -40,7 +40,7 @@ std::string PrecisionText(const CompileResult& result) {
         worst.kind == Measurement::Figure::Kind::kError ? "error" : "of elements differ"));
   }
   if (!result.measurement || !result.measurement->not_measured.empty())
-    more.push_back(result.measurement && result.measurement->ranges ? "not measured but for ranges"
+    more.push_back(result.measurement && result.measurement->ranges ? "only ranges measured"
                                                                     : "not measured");
   return result.precision + (more.empty() ? "" : fmt::format(" ({})", fmt::join(more, ", ")));
 }
@@ -49,15 +49,15 @@ std::string MeasurementText(const CompileResult& result) {
   if (!result.measurement) return "";
   const Measurement& measurement = *result.measurement;
   if (!measurement.not_measured.empty())
-    return fmt::format("  {} not measured in fp16: {}{}\n",
-                       measurement.ranges ? "errors were" : "it was", measurement.not_measured,
-                       measurement.made_up ? "; --calibrate DIR measures on inputs of yours" : "");
+    return fmt::format("  fp16 {} not measured: {}{}\n", measurement.ranges ? "errors" : "accuracy",
+                       measurement.not_measured,
+                       measurement.made_up ? "; --calibrate DIR measures on your own inputs" : "");
   if (measurement.curve.size() < 2) return "";
-  std::string text = "  work in fp16   worst      allowed    of         output\n";
+  std::string text = "  work in fp16   worst      allowed    metric     output\n";
   for (const auto& [share, worst] : measurement.curve)
     text += fmt::format("  {:>10.1f} %   {:<8.2g}   {:<8.2g}   {:<8}   {}{}\n", 100 * share,
                         worst.value, worst.allowed, Word(worst.kind), worst.output,
-                        worst.fits ? "" : "  beyond");
+                        worst.fits ? "" : "  over budget");
   return text;
 }
 

@@ -28,15 +28,15 @@ Table MilTable() {
 
 constexpr std::string_view kLegend = R"(# ONNX operators
 
-What `mlc` compiles, and from which opset version on. Written by `mlc ops --frontend onnx --markdown`.
+Operators that `mlc` compiles, and from which opset version on. Written by `mlc ops --frontend onnx --markdown`.
 
 | class | meaning |
 |---|---|
 | direct | one MIL operation |
 | decomposed | several MIL operations |
-| folded | nothing is left of it at run time |
-| conditional | works under the condition given; otherwise an error says why not |
-| impossible | Core ML lacks what it takes; it works on constants where the condition says so |
+| folded | evaluated while compiling |
+| conditional | supported under the given condition; otherwise an error says why not |
+| impossible | Core ML cannot express it; constant operands work where the condition says so |
 
 )";
 
@@ -116,23 +116,21 @@ int ListOps(const OpsArguments& given, Session& session) {
 Command OpsCommand() {
   auto given = std::make_shared<OpsArguments>();
   std::vector<Option> table = {
-      {"MODEL", "", "an ONNX model: its operators, and what of it is not supported",
+      {"MODEL", "", "ONNX model: list its operators and report those not supported",
        Into(given->model)},
-      {"--frontend", "onnx", "list what this frontend lowers",
+      {"--frontend", "onnx", "list the operators that this frontend supports",
        [&onnx = given->onnx](const std::string& frontend) {
          onnx = frontend == "onnx";
          if (!onnx && !frontend.empty())
-           throw Error("usage", fmt::format("--frontend: \"{}\" is not there", frontend))
+           throw Error("usage", fmt::format("--frontend: \"{}\" is unknown", frontend))
                .Expected("onnx");
        }},
-      {"--markdown", "", "as a Markdown table", Switch(given->markdown)},
+      {"--markdown", "", "print a Markdown table", Switch(given->markdown)},
       JsonOption()};
   Append(ImportTable(given->import), table);
-  return {
-      "ops",
-      "List operators: MIL's, a frontend's, or those of a model and what of it is not supported",
-      "mlc ops --frontend onnx --markdown", std::move(table),
-      [given](Session& session) { return ListOps(*given, session); }};
+  return {"ops", "List the supported operators, or those of a model",
+          "mlc ops --frontend onnx --markdown", std::move(table),
+          [given](Session& session) { return ListOps(*given, session); }};
 }
 
 }  // namespace mlc

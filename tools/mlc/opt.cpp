@@ -52,21 +52,23 @@ Command OptCommand() {
   OptimizeOptions& options = given->options;
   ShowPasses(options.pipeline);
   std::vector<Option> table = {
-      {"IN", "", "MIL text, a package or a source model", Into(given->in), true},
-      {"-o", "FILE.mil|OUT.mlpackage", "where to write (default: MIL text on stdout)",
+      {"IN", "", "MIL text, package or source model", Into(given->in), true},
+      {"-o", "FILE.mil|OUT.mlpackage", "output (default: MIL text on stdout)",
        [&options](const std::string& text) { options.output = WithoutSlash(text); }},
-      {"--passes", "LIST", "comma-separated passes; \"\" for none (default: the whole pipeline)",
+      {"--passes", "LIST", "comma-separated passes, \"\" for none (default: the whole pipeline)",
        [&options](const std::string& text) { options.passes = ParsePasses(text); }},
-      PrecisionOption(options.precision, "what the default pipeline aims at (default fp32)"),
-      {"--inline", "", "write small constants where they are used",
+      PrecisionOption(options.precision,
+                      "compute precision of the default pipeline (default fp32)"),
+      {"--inline", "", "print small constants where they are used",
        Switch(options.inline_constants)},
-      {"--force", "", "replace what is at -o, whatever it is and on any file system",
+      {"--force", "", "overwrite whatever is at -o, also on file systems without atomic exchange",
        Switch(options.force)},
   };
   Append(PassTable(options.pipeline), table);
-  table.push_back({"--json", "", "one JSON document on stdout; with the text, if there is no -o"});
+  table.push_back(
+      {"--json", "", "print one JSON document to stdout, with the text if there is no -o"});
   return {"opt",
-          "Run passes on a program and print it as MIL text",
+          "Run passes on a model and print it as MIL text",
           "mlc opt model.mil --passes fold-constants,dead-code",
           std::move(table),
           [given](Session& session) { return Opt(*given, session); },

@@ -27,15 +27,17 @@ int ShowParity(const ParityResult& result, const Session& session, const fs::pat
   if (session.json)
     PrintDocument(Json::parse(ParityJson(result)));
   else
-    fmt::print("on {} by mlc {}, units {}, {:.2f} ms{}\nerror: {}\n{}{}{}\n", result.machine,
-               result.version, result.units, result.milliseconds,
-               result.compared_again ? ", compared again here" : "", kErrorFigure,
-               ReportText(result.outputs),
-               written.empty()
-                   ? ""
-                   : fmt::format("{}: `mlc verify --result` checks it where the bundle was made\n",
-                                 written.string()),
-               VerdictText(result.outputs));
+    fmt::print(
+        "on {} by mlc {}, units {}, {:.2f} ms{}\nerror: {}\n{}{}{}\n", result.machine,
+        result.version, result.units, result.milliseconds,
+        result.compared_again ? ", compared again here" : "", kErrorFigure,
+        ReportText(result.outputs),
+        written.empty()
+            ? ""
+            : fmt::format(
+                  "written to {}; `mlc verify --result` checks it where the bundle was made\n",
+                  written.string()),
+        VerdictText(result.outputs));
   return ok ? 0 : ExitCode("check-failed");
 }
 

@@ -35,23 +35,23 @@ int PrecompileRun(const PrecompileArguments& given, Session& session) {
 Command PrecompileCommand() {
   auto given = std::make_shared<PrecompileArguments>();
   std::vector<Option> table = {
-      {"PACKAGE", "", "a .mlpackage", Into(given->package), true},
-      {"-o", "OUT.mlmodelc", "where to write (default: the package's name)",
+      {"PACKAGE", "", ".mlpackage to compile", Into(given->package), true},
+      {"-o", "OUT.mlmodelc", "output (default: the package's name)",
        [given = given.get()](const std::string& text) { given->output = WithoutSlash(text); }},
-      {"--check", "", "compare with what Core ML's own compiler makes (on a Mac)",
+      {"--check", "", "compare with the output of Core ML's own compiler (requires a Mac)",
        [](const std::string&) {
          throw Error("no-coreml",
                      "--check compares with Core ML's own compiler, which this system does not "
                      "have")
              .Help("run it on a Mac");
        }},
-      {"--force", "", "replace what is at -o, whatever it is and on any file system",
+      {"--force", "", "overwrite whatever is at -o, also on file systems without atomic exchange",
        Switch(given->options.force)},
-      {"--cache", "DIR", "take it from this cache of compiled models, or put it there",
+      {"--cache", "DIR", "cache of compiled models to read from and add to",
        Into(given->options.cache)},
       JsonOption()};
   Append(BundleTable(given->options.versions), table);
-  return {"precompile", "Make the compiled bundle of a package (experimental)",
+  return {"precompile", "Compile a package to a .mlmodelc bundle without Core ML (experimental)",
           "mlc precompile model.mlpackage -o model.mlmodelc", std::move(table),
           [given](Session& session) { return PrecompileRun(*given, session); }};
 }

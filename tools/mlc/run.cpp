@@ -83,9 +83,9 @@ void Print(const RunResult& result, const MadeUpOptions& make_up) {
       result.units == Units::kReference
           ? fmt::format("mlc's engine ({})", Describe(result.arithmetic))
           : fmt::format("{}, --units {}", result.machine.runtime, Name(result.units));
-  if (result.of_fallback) fmt::print("these are of mlc's engine, in the model's place\n");
-  fmt::print("{}: predict p50 {:.2f} ms, p95 {:.2f} ms over {} runs\n", what, predict.p50,
-             predict.p95, predict.count);
+  if (result.of_fallback) fmt::print("the outputs are those of mlc's engine, as a fallback\n");
+  fmt::print("{}: predict p50 {:.2f} ms, p95 {:.2f} ms over {} run{}\n", what, predict.p50,
+             predict.p95, predict.count, predict.count == 1 ? "" : "s");
 }
 
 // Of what failed, what the caller should see first: time, then what could not be run, then checks.
@@ -119,8 +119,8 @@ Json BaselineJson(const BaselineCheck& check) {
 int RunSweep(const RunArguments& given, const RunOptions& options, Session& session) {
   for (const char* option : {"--trace", "--baseline", "--history", "--profile"})
     if (session.given.contains(option))
-      throw Error("usage", fmt::format("--units sweep does not go with {}", option))
-          .Help("run once more with the units that it recommends");
+      throw Error("usage", fmt::format("--units sweep cannot be combined with {}", option))
+          .Help("run again with the units that it recommends");
   const SweepResult sweep = Sweep(given.model, options, session.diagnostics);
   if (session.json) {
     Json rows = Json::array();
@@ -146,12 +146,12 @@ int RunBundles(const RunArguments& given, Session& session) {
   const RunOptions& options = given.options;
   RefuseAllBut(
       {"--bundle", "--result", "--units", "--timeout", "--load-timeout", "--no-compile", "--json"},
-      "--bundle brings model and inputs", session);
-  if (options.sweep) throw Error("usage", "--bundle is of one kind of units: no sweep");
+      "--bundle already supplies the model and inputs", session);
+  if (options.sweep) throw Error("usage", "--bundle cannot be combined with --units sweep");
   const bool several = given.bundles.size() > 1;
   if (several && given.result)
-    throw Error("usage", "--result is of one bundle")
-        .Help("leave it out: each has its result.json");
+    throw Error("usage", "--result requires a single bundle")
+        .Help("leave it out: each bundle gets its own result.json");
   const ParityOptions parity{.units = options.units,
                              .timeout = options.timeout,
                              .load_timeout = options.load_timeout,
@@ -194,17 +194,17 @@ int RunModel(RunArguments& given, Session& session) {
   if (const char* text = std::getenv("MLC_CIRCUIT_BREAKER"))
     given.options.breaker.override = ParseBreakerOverride(text);
   if (!given.bundles.empty()) return RunBundles(given, session);
-  if (given.result) throw Error("usage", "--result is of a parity bundle: it needs --bundle DIR");
+  if (given.result) throw Error("usage", "--result requires --bundle");
   if (given.model.empty())
     throw Error("usage", "MODEL is required").Help("--help shows an example");
   RunOptions options = given.options;
   for (const char* option : {"--tolerance", "--force-baseline"})
     if (given.baseline.empty() && session.given.contains(option))
-      throw Error("usage", fmt::format("{} goes with --baseline", option));
+      throw Error("usage", fmt::format("{} requires --baseline", option));
   if (!options.tokens.empty())
-    Refuse({"--seed", "--input-range"}, "--tokens takes the place of inputs", session);
+    Refuse({"--seed", "--input-range"}, "--tokens replaces inputs", session);
   if (given.tolerance < 0 || given.tolerance > 1000)
-    throw Error("usage", "--tolerance: expected percent from 0 to 1000");
+    throw Error("usage", "--tolerance: expected a percentage from 0 to 1000");
   if (given.text.given()) return RunText(given.model, options, given.text, session);
   if (options.sweep) return RunSweep(given, options, session);
   options.trace = std::make_shared<Trace>(ProcessTime());
@@ -260,37 +260,37 @@ Command RunCommand() {
   auto given = std::make_shared<RunArguments>();
   RunOptions& options = given->options;
   std::vector<Option> table = {
-      {"MODEL", "", "a source model, package, bundle or MIL text", Into(given->model)}};
+      {"MODEL", "", "source model, package, compiled bundle or MIL text", Into(given->model)}};
   Append(RunTable(options), table);
   Append(TextTable(given->text), table);
-  Append(
-      {{"--bundle", "DIR",
-        "instead: check a parity bundle of `mlc verify --bundle` and write its result.json; of "
-        "several a line each",
-        Into(given->bundles), false, true},
-       {"--result", "FILE",
-        "where the bundle's result goes, with its outputs beside it; nothing is "
-        "written into the bundle",
-        Into(given->result)},
-       {"--trace", "FILE",
-        "write phases, predictions and, with --profile, operations as Chrome trace events",
-        Into(given->trace)},
-       {"--baseline", "FILE",
-        "what --json printed or --history wrote before: fail (exit code 3) when the median is "
-        "slower, or when it is of another package or machine",
-        Into(given->baseline)},
-       {"--tolerance", "PCT", "slower than the baseline by more than so much (default 5)",
-        Whole("--tolerance", given->tolerance)},
-       {"--force-baseline", "", "compare with a baseline of another package or machine too",
-        Switch(given->force_baseline)},
-       {"--history", "FILE", "append a line of JSON with what was measured", Into(given->history)},
-       {"--no-compile", "", "refuse anything but a compiled bundle (.mlmodelc)",
-        Switch(options.bundles_only)}},
-      table);
+  Append({{"--bundle", "DIR",
+           "check a parity bundle of `mlc verify --bundle` in place of MODEL and write its "
+           "result.json; several bundles get a line each",
+           Into(given->bundles), false, true},
+          {"--result", "FILE",
+           "write the result of the bundle here, with its outputs beside it, and nothing into "
+           "the bundle",
+           Into(given->result)},
+          {"--trace", "FILE",
+           "write phases, predictions and, with --profile, operations as Chrome trace events",
+           Into(given->trace)},
+          {"--baseline", "FILE",
+           "fail (exit code 3) if the median is slower than in this output of --json or "
+           "--history, or if that is of another package or machine",
+           Into(given->baseline)},
+          {"--tolerance", "PCT", "slowdown that --baseline allows, in percent (default 5)",
+           Whole("--tolerance", given->tolerance)},
+          {"--force-baseline", "", "compare even with a baseline of another package or machine",
+           Switch(given->force_baseline)},
+          {"--history", "FILE", "append the measurements to a file, as one line of JSON",
+           Into(given->history)},
+          {"--no-compile", "", "accept only compiled bundles (.mlmodelc)",
+           Switch(options.bundles_only)}},
+         table);
   Append(ImportTable(options.import), table);
   table.push_back(JsonOption());
   return {"run",
-          "Execute a model or package and print or save its outputs",
+          "Run a model or package and print, save or measure its outputs",
           "mlc run model.mlpackage --input image=digit.npy --output-dir out",
           std::move(table),
           [given](Session& session) { return RunModel(*given, session); },

@@ -38,9 +38,9 @@ std::vector<int32_t> ParseIds(const std::string& list) {
       const char* last = list.data() + end;
       auto [stop, error] = std::from_chars(list.data() + at, last, id);
       if (error != std::errc() || stop != last)
-        throw Error("usage", fmt::format("--decode: \"{}\" is no token",
+        throw Error("usage", fmt::format("--decode: \"{}\" is not a token id",
                                          std::string_view(list).substr(at, end - at)))
-            .Expected("numbers with commas between them, e.g. 1,2,3");
+            .Expected("comma-separated numbers, e.g. 1,2,3");
       ids.push_back(id);
     }
     at = end + 1;
@@ -56,9 +56,9 @@ std::vector<std::string> ReadTexts(const fs::path& path) {
   bool texts = json.is_array();
   for (const auto& each : json) texts = texts && each.is_string();
   if (!texts)
-    throw Error("bad-file", "this is no list of texts")
+    throw Error("bad-file", "not a JSON list of strings")
         .At({path.string(), ""})
-        .Expected("JSON such as [\"Hello\", \"world\"]");
+        .Expected("e.g. [\"Hello\", \"world\"]");
   return json.get<std::vector<std::string>>();
 }
 
@@ -76,9 +76,8 @@ int TokenizeRun(const TokenizeArguments& given, Session& session) {
   int sources = given.text.has_value() + given.decode.has_value() + !given.file.empty() +
                 !given.texts.empty();
   if (sources != 1)
-    throw Error("usage", fmt::format("{} of --text, --file, --texts and --decode",
-                                     sources == 0 ? "none" : "several"))
-        .Expected("one of them");
+    throw Error("usage", sources == 0 ? "no text or tokens given" : "several texts or tokens given")
+        .Expected("one of --text, --file, --texts and --decode");
   Tokenizer tokenizer = LoadTokenizer(given.model);
   if (given.decode) {
     std::string text = tokenizer.Decode(ParseIds(*given.decode), given.special);
@@ -113,21 +112,25 @@ int TokenizeRun(const TokenizeArguments& given, Session& session) {
 Command TokenizeCommand() {
   auto given = std::make_shared<TokenizeArguments>();
   std::vector<Option> table = {
-      {"MODEL", "", "a GGUF, a Hugging Face folder, a tokenizer.json, or a package with one beside",
+      {"MODEL", "",
+       "GGUF file, Hugging Face folder, tokenizer.json, or package with a tokenizer "
+       "beside it",
        Into(given->model), true},
-      {"--text", "TEXT", "the text", [given](const std::string& text) { given->text = text; }},
-      {"--file", "FILE", "a file with the text, every byte of it", Into(given->file)},
-      {"--texts", "FILE.json", "several texts, a list as JSON; the ids are lists, too",
+      {"--text", "TEXT", "text to tokenize",
+       [given](const std::string& text) { given->text = text; }},
+      {"--file", "FILE", "file to tokenize, byte for byte", Into(given->file)},
+      {"--texts", "FILE.json", "several texts, as a JSON list; prints a list of ids for each",
        Into(given->texts)},
-      {"--decode", "IDS", "the text of these tokens, e.g. 1,2,3",
+      {"--decode", "IDS", "token ids to decode, e.g. 1,2,3",
        [given](const std::string& ids) { given->decode = ids; }},
       {"--special", "",
-       "control tokens in the text (\"<|im_end|>\") are those tokens; --decode shows them",
+       "recognise control tokens (\"<|im_end|>\") in the text; with --decode, print them",
        Switch(given->special)},
-      {"--add-special", "", "with what the model wants around a text (bos, eos; cls, sep)",
+      {"--add-special", "",
+       "add the tokens that the model expects around a text (BOS, EOS; CLS, SEP)",
        Switch(given->add_special)},
       JsonOption()};
-  return {"tokenize", "Show the tokens of a text, or the text of tokens",
+  return {"tokenize", "Encode text as tokens, or decode tokens",
           "mlc tokenize model.gguf --text \"Hello world\" --json", std::move(table),
           [given](Session& session) { return TokenizeRun(*given, session); }};
 }

@@ -25,24 +25,23 @@ struct VerifyArguments {
 // Of the prompt that both continued.
 std::string LanguageText(const LanguageResult& language) {
   std::string text = fmt::format("prompt of {} tokens{}:\n", language.tokens.size(),
-                                 language.made_up ? ", made up" : "");
+                                 language.made_up ? ", generated" : "");
   for (auto [name, figures] :
        {std::pair{"at once", &language.at_once}, {"step by step", &language.step_by_step}}) {
     text += fmt::format(
-        "  {:<13} the most likely next token is the same for {} of {}; KL divergence mean {:.2e}, "
-        "most {:.2e}\n",
-        name, figures->equal, figures->tokens, figures->mean_divergence, figures->max_divergence);
+        "  {:<13} same top token for {} of {}; KL divergence mean {:.2e}, max {:.2e}\n", name,
+        figures->equal, figures->tokens, figures->mean_divergence, figures->max_divergence);
     auto list = [&](const std::vector<LanguageFigures::Other>& others, const std::string& what) {
       for (const LanguageFigures::Other& other : others)
         text += fmt::format("    position {}: {}, reference {}, {:.3g} apart, {}\n", other.position,
                             other.token, other.reference, other.gap, what);
     };
-    list(figures->wrong, fmt::format("not less than {} x the RMSE", kErrors));
+    list(figures->wrong, fmt::format("at least {} x the RMSE", kErrors));
     list(figures->close, fmt::format("less than {} x the RMSE", kErrors));
   }
   if (language.own)
     text += fmt::format(
-        "own floor: RMSE {:.1e}, of rounded constants and fp16 arithmetic; {:.1e} is allowed\n",
+        "own floor (rounded constants and fp16 arithmetic): RMSE {:.1e}; allowed {:.1e}\n",
         language.own->floor, language.own->limit);
   return text;
 }
@@ -51,9 +50,8 @@ std::string LanguageText(const LanguageResult& language) {
 std::string RoutersText(std::string_view what, const FollowedChoices& routers) {
   if (routers.followed == 0) return "";
   return fmt::format(
-      "routers, {}: the source takes the package's experts for {} of {} tokens, whose scores are "
-      "at "
-      "most {:.1e} of the largest apart, which fp16 does not resolve\n",
+      "routers, {}: the source follows the package's choice of experts for {} of {} tokens; their "
+      "scores differ by at most {:.1e} of the largest, which fp16 does not resolve\n",
       what, routers.followed, routers.tokens, routers.widest);
 }
 
@@ -122,7 +120,7 @@ void Print(const VerifyResult& result, const VerifyOptions& options, size_t wors
     made_up += MadeUpText(*function.source, function.made_up, options.make_up, function.samples);
     for (const std::string& name : function.not_compared)
       not_compared +=
-          fmt::format("-    {:<32} not compared: {} does not have it\n", name, result.reference);
+          fmt::format("-    {:<32} not compared: missing from {}\n", name, result.reference);
     language += RoutersText("samples", function.followed);
     if (function.language)
       language +=
@@ -132,14 +130,14 @@ void Print(const VerifyResult& result, const VerifyOptions& options, size_t wors
     layers += LayersText(function.layers, worst);
   }
   if (!options.bundle.empty())
-    bundle = fmt::format("bundle: {0}, to be checked on another machine: mlc-run --bundle {0}\n",
+    bundle = fmt::format("bundle: {0}; to check it on another machine: mlc-run --bundle {0}\n",
                          options.bundle.string());
   if (!result.tokenizer.empty())
-    language += fmt::format("tokenizer: {} is as the source's\n", result.tokenizer);
+    language += fmt::format("tokenizer: {} matches the source's\n", result.tokenizer);
   std::string floors;
   if (result.floors)
     floors =
-        fmt::format("floor: {}; {} x that is allowed where it is more\n", kFloorFigure, kFloors);
+        fmt::format("floor: {}; errors up to {} x the floor are allowed\n", kFloorFigure, kFloors);
   fmt::print("reference: {}{}\nbudget: {} ({})\nerror: {}\n{}{}{}{}{}{}{}{}\n", result.reference,
              result.exact ? fmt::format(" ({})", Describe(EngineOptions::Arithmetic::kExact)) : "",
              result.budgets.name, Describe(result.budgets.all), kErrorFigure, floors, made_up,
@@ -150,7 +148,7 @@ void Print(const VerifyResult& result, const VerifyOptions& options, size_t wors
 int RunVerify(const VerifyArguments& given, Session& session) {
   if (!given.result.empty()) {
     RefuseAllBut({"SOURCE", "PACKAGE", "--result", "--bundle", "--json"},
-                 "--result is of a comparison that was made", session);
+                 "--result shows a comparison made before", session);
     // One argument is taken as SOURCE.
     return ShowParity(CheckResult(given.result, given.options.bundle,
                                   given.package.empty() ? given.source : given.package),
@@ -160,16 +158,16 @@ int RunVerify(const VerifyArguments& given, Session& session) {
     if (path->empty())
       throw Error("usage", fmt::format("{} is required", name)).Help("mlc verify --help");
   if (session.given.contains("--inputs"))
-    Refuse({"--seed", "--input-range"}, "--inputs takes the place of generated ones", session);
+    Refuse({"--seed", "--input-range"}, "--inputs replaces generated inputs", session);
   if (!given.options.layers && session.given.contains("--worst"))
-    throw Error("usage", "--worst goes with --layers");
+    throw Error("usage", "--worst requires --layers");
   if (given.options.atol || given.options.rtol)
     Refuse({"--per-axis"}, "--atol and --rtol judge each element", session);
   if (given.worst < 1) throw Error("usage", "--worst must be at least 1");
   if (!given.text.empty())
     return VerifyText(given.source, given.package, given.options, given.text, given.tokenizer,
                       session);
-  if (!given.tokenizer.empty()) throw Error("usage", "--tokenizer goes with --text");
+  if (!given.tokenizer.empty()) throw Error("usage", "--tokenizer requires --text");
   VerifyResult result = Verify(given.source, given.package, given.options, session.diagnostics);
   session.json ? PrintJson(result, given.options)
                : Print(result, given.options, static_cast<size_t>(given.worst));
@@ -181,30 +179,29 @@ int RunVerify(const VerifyArguments& given, Session& session) {
 Command VerifyCommand() {
   auto given = std::make_shared<VerifyArguments>();
   std::vector<Option> table = {
-      {"SOURCE", "", "the source model", Into(given->source)},
-      {"PACKAGE", "", "what was made of it", Into(given->package)},
+      {"SOURCE", "", "source model", Into(given->source)},
+      {"PACKAGE", "", "package or compiled bundle made from it", Into(given->package)},
   };
   Append(VerifyTable(given->options), table);
   Append({{"--text", "FILE",
-           "of language models, in place of inputs: the perplexity of both on this text, in chunks "
-           "of --context tokens (default 512), of which the second half counts, and how far their "
-           "predictions are apart; limits below",
+           "compare two language models on this text: perplexity, and divergence of the "
+           "predictions, in chunks of --context tokens (default 512), of which the second "
+           "half is scored; limits below",
            Into(given->text)},
           {"--tokenizer", "PATH",
-           "of --text: the tokenizer of this GGUF file, folder or tokenizer.json (default: "
+           "tokenizer for --text: that of a GGUF file, folder or tokenizer.json (default: "
            "SOURCE's)",
            Into(given->tokenizer)},
-          {"--worst", "N", "how many of them --layers shows (default 10)",
+          {"--worst", "N", "number of operations that --layers lists (default 10)",
            Whole("--worst", given->worst)},
           {"--bundle", "DIR",
-           "write package, inputs and reference outputs into a folder that `mlc-run --bundle DIR` "
-           "checks "
-           "on another machine",
+           "write package, inputs and reference outputs into a folder, to be checked on "
+           "another machine by `mlc-run --bundle DIR`",
            Into(given->options.bundle)},
           {"--result", "FILE",
-           "instead: check and show the result.json that such a run wrote; it must be of PACKAGE, "
-           "if one is given as the only argument, and of the bundle in its folder or in --bundle "
-           "DIR",
+           "check and show a result.json that `mlc-run --bundle` wrote; it must belong to "
+           "PACKAGE, if given as the only argument, and to the bundle in its folder or in "
+           "--bundle DIR",
            Into(given->result)}},
          table);
   Append(ImportTable(given->options.import), table);
@@ -215,24 +212,23 @@ Command VerifyCommand() {
                            Describe(ParseBudgets(name).all));
   return {
       "verify",
-      "Compare what a package computes with its source or with given outputs",
+      "Compare a package with its source model, or with reference outputs",
       "mlc verify model.onnx model.mlpackage --inputs samples --reference samples",
       std::move(table),
       [given](Session& session) { return RunVerify(*given, session); },
       fmt::format(
-          "Error of an output: {}. RMSE by the same measure. Integers and booleans must be "
-          "equal. An output whose reference is constant counts for nothing, and where no other "
-          "was compared nothing passes.\nBudgets: {}. A package of precision fp16 may have, where "
-          "no budget is given, {} x the floor if that is more, of unequal integers too; the floor "
-          "is {}. "
-          "A FILE is JSON: base (one of these), max_error, rmse, unequal (share of integers), "
-          "per_axis, atol, rtol, and outputs: the same for outputs by name.\nWhat a language model "
-          "makes of a prompt may besides be {} x its own floor from the source, which comprises "
-          "fp16 "
-          "arithmetic, and always an RMSE of {}; where a router's scores of two experts are closer "
-          "than fp16 resolves, the source takes the one that the package takes. The tokenizer "
-          "beside "
-          "a package must be the source's.\nLimits of --text: {}.\n\n",
+          "Error of an output: {}. The RMSE has the same denominator. Integers and booleans must "
+          "be equal. An output whose reference is constant proves nothing; without any other "
+          "output, verification fails.\n"
+          "Budgets: {}. Without --budget, an fp16 package may reach {} x the floor if that is more "
+          "(unequal integers likewise); the floor is {}. A budget FILE is JSON: base (a budget "
+          "above), max_error, rmse, unequal (share of integers), per_axis, atol, rtol, and outputs "
+          "(the same, by output name).\n"
+          "Language models on a prompt: {} x their own floor, which includes fp16 arithmetic, is "
+          "allowed if that is more, and an RMSE of {} always. Where fp16 does not resolve a "
+          "router's choice between two experts, the source follows the package. The tokenizer "
+          "beside a package must match the source's.\n"
+          "Limits of --text: {}.\n\n",
           kErrorFigure, budgets, kFloors, kFloorFigure, kOwnFloors, kLeastLimit, TextLimits())};
 }
 
