@@ -1,7 +1,7 @@
 #include "frontends/gguf/encoders.h"
 
-#include "frontends/gguf/keys.h"
 #include "frontends/gguf/model.h"
+#include "frontends/gguf/requirements.h"
 #include "lib/compress/requant.h"
 #include "lib/networks/encoder_architectures.h"
 
@@ -13,11 +13,31 @@ using Head = EncoderConfig::Head;
 using Positions = EncoderConfig::Positions;
 using Relative = EncoderConfig::Relative;
 
-// gguf-py's TENSOR_NAMES (ggml-org/llama.cpp, gguf-py/gguf/constants.py); {} is the layer. The first row
-// that fits counts.
+struct ArchitectureRow {
+  std::string_view name;          // general.architecture
+  std::string_view architecture;  // the row of lib/networks/encoder_architectures.h
+  Activation activation =
+      Activation::kGeluTanh;  // of feed-forward layers, unless a key says otherwise
+};
+constexpr ArchitectureRow kRows[] = {
+    {"bert", "bert"},
+    {"gemma-embedding", "gemma-embedding"},
+    {"modern-bert", "modernbert"},
+    {"nomic-bert", "nomic-bert", Activation::kSilu},
+    {"t5encoder", "t5"},
+};
+
+const ArchitectureRow* FindRow(std::string_view name) {
+  for (const ArchitectureRow& row : kRows)
+    if (row.name == name) return &row;
+  return nullptr;
+}
+
+// gguf-py's TENSOR_NAMES (ggml-org/llama.cpp, gguf-py/gguf/constants.py); {} is the layer. The
+// first matching row counts.
 struct NameRow {
   std::string_view ours, theirs;
-  std::string_view architecture = {};  // alone; empty: all that have no row of their own
+  std::string_view architecture = {};  // empty: all that have no row of their own
 };
 constexpr NameRow kNames[] = {
     {"layer.{}.gate_up", "blk.{}.ffn_up", "modern-bert"},
@@ -29,7 +49,7 @@ constexpr NameRow kNames[] = {
     {"layer.{}.attention_branch_norm", "blk.{}.post_attention_norm", "gemma-embedding"},
     {"layer.{}.branch_norm", "blk.{}.post_ffw_norm", "gemma-embedding"},
 
-    {"distances", "enc.blk.0.attn_rel_b", "t5encoder"},
+    {"relative_positions", "enc.blk.0.attn_rel_b", "t5encoder"},
     {"layer.{}.query", "enc.blk.{}.attn_q", "t5encoder"},
     {"layer.{}.key", "enc.blk.{}.attn_k", "t5encoder"},
     {"layer.{}.value", "enc.blk.{}.attn_v", "t5encoder"},
@@ -74,7 +94,7 @@ class Importer : GgufModel {
       : GgufModel(file), options_(options), diagnostics_(diagnostics) {}
 
   Program Run() {
-    const EncoderArchitecture* row = FindGgufEncoder(architecture());
+    const ArchitectureRow* row = FindRow(architecture());
     MLC_CHECK(row, "no row for {}", architecture());
     ReadConfig(*row);
     EncoderWeights weights{.find = [this](const std::string& name) { return Take(Name(name)); },
@@ -89,7 +109,8 @@ class Importer : GgufModel {
   }
 
  private:
-  // Ours with .weight or .bias behind it, as theirs is; ours, where GGUF has no such tensor.
+  // Returns GGUF's name for one of our names, which end in .weight or .bias; ours where GGUF has no
+  // such tensor.
   std::string Name(const std::string& ours) const {
     const auto [stem, number] = SplitLayer(ours.substr(0, ours.rfind('.')));
     for (const NameRow& row : kNames)
@@ -99,15 +120,15 @@ class Importer : GgufModel {
   }
   bool Stored(const std::string& ours) const { return file().FindTensor(Name(ours)); }
 
-  void ReadConfig(const EncoderArchitecture& row) {
-    config_ = row.flags;
+  void ReadConfig(const ArchitectureRow& row) {
+    config_ = EncoderFlags(row.architecture);
     config_.layers = Int("block_count");
     config_.width = Int("embedding_length");
     config_.embedding = config_.width;
     config_.position_count = Int("context_length");
     config_.heads = OfAllLayers("attention.head_count", 0);
-    config_.key_heads = OfAllLayers("attention.head_count_kv", config_.heads);
-    config_.head = Int("attention.key_length", 0);
+    config_.kv_heads = OfAllLayers("attention.head_count_kv", config_.heads);
+    config_.head_dim = Int("attention.key_length", 0);
     config_.feed_forward = OfAllLayers("feed_forward_length", 0);
     config_.vocabulary = RowsOf(Name("embeddings.tokens.weight"), 0);
     if (config_.vocabulary == 0) config_.vocabulary = Int("vocab_size");
@@ -117,23 +138,24 @@ class Importer : GgufModel {
     config_.type_count = file().Int("tokenizer.ggml.token_type_count", 0);
     config_.types = config_.type_count > 0 && Stored("embeddings.types.weight");
     config_.pooler = false;
-    config_.bend = row.gguf_bend;
+    config_.activation = row.activation;
     if (config_.relative == Relative::kBias) {
       config_.buckets = Int("attention.relative_buckets_count");
       config_.gated = Stored("layer.0.gate.weight");
-      if (!config_.gated) config_.bend = Bend::kRelu;
+      if (!config_.gated) config_.activation = Activation::kRelu;
     }
-    ReadBend();
+    ReadActivation();
     ReadRotary();
     ReadPooling();
     CheckOthers();
   }
 
-  // By names that transformers has (llama.cpp's src/llama-model.cpp, LLM_FFN_OP_TYPES_FROM_STRING).
-  void ReadBend() {
+  // The names are those of transformers (llama.cpp's src/llama-model.cpp,
+  // LLM_FFN_OP_TYPES_FROM_STRING).
+  void ReadActivation() {
     const std::string name = Text("hidden_activation", "");
     if (name == "silu" || name == "swish" || name == "swiglu")
-      config_.bend = Bend::kSilu;
+      config_.activation = Activation::kSilu;
     else if (!name.empty() && name != "gelu" && name != "geglu")
       Refuse("hidden_activation", fmt::format("the activation \"{}\"", name));
   }
@@ -145,28 +167,28 @@ class Importer : GgufModel {
     rotary.base = Float("rope.freq_base", rotary.base);
     // The default is llama.cpp's (src/llama-hparams.h, rope_freq_base_train_swa).
     if (config_.global_every > 0) rotary.local_base = Float("rope.freq_base_swa", 10000);
-    int64_t head = config_.head;
-    if (head == 0 && config_.heads > 0) head = config_.width / config_.heads;
-    if (Int("rope.dimension_count", head) != head)
-      Refuse("rope.dimension_count", "heads of which a part turns");
+    int64_t head_dim = config_.head_dim;
+    if (head_dim == 0 && config_.heads > 0) head_dim = config_.width / config_.heads;
+    if (Int("rope.dimension_count", head_dim) != head_dim)
+      Refuse("rope.dimension_count", "partial rotary embedding");
     const std::string scaling = Text("rope.scaling.type", "linear");
     const double factor = Float("rope.scaling.factor", Float("rope.scale_linear", 0));
-    if (scaling != "none" && scaling != "linear")
-      Refuse("rope.scaling.type", "rotary embedding that is scaled");
+    if (scaling != "none" && scaling != "linear") Refuse("rope.scaling.type", "RoPE scaling");
     if (scaling == "linear" && factor != 0 && factor != 1)
-      Refuse("rope.scaling.factor", "rotary embedding that is scaled");
+      Refuse("rope.scaling.factor", "RoPE scaling");
     if (Float("rope.scaling.attn_factor", 1) != 1)
-      Refuse("rope.scaling.attn_factor", "rotary embedding that is scaled");
+      Refuse("rope.scaling.attn_factor", "RoPE scaling");
   }
 
-  // Half of the window is on either side. Where a file may leave it out, 0 is none.
+  // Half of the window is on either side. 0 means no window.
   void ReadWindow() {
     constexpr std::string_view kWindow = "attention.sliding_window",
                                kPattern = "attention.sliding_window_pattern";
-    const KeyUse use = UseOfKey(architecture(), kWindow);
+    const Requirement use = RequirementOfKey(architecture(), kWindow);
     int64_t window = 0;
-    if (use != KeyUse::kIgnored) window = use == KeyUse::kRequired ? Int(kWindow) : Int(kWindow, 0);
-    config_.reach = window / 2;
+    if (use != Requirement::kForeign)
+      window = use == Requirement::kRequired ? Int(kWindow) : Int(kWindow, 0);
+    config_.half_window = window / 2;
     if (window == 0)
       config_.global_every = 0;
     else if (Has(kPattern))
@@ -186,7 +208,7 @@ class Importer : GgufModel {
       case Pooling::kRank:
         // llama.cpp's src/llama-graph.cpp, build_pooling.
         config_.output = Head::kSequence;
-        config_.pooling = config_.normed_pooling ? Bend::kGeluTanh : Bend::kTanh;
+        config_.pooling = config_.normed_pooling ? Activation::kGeluTanh : Activation::kTanh;
         config_.mean_pooling = config_.normed_pooling;
         break;
       default:
@@ -194,14 +216,13 @@ class Importer : GgufModel {
     }
     while (config_.output == Head::kSentence &&
            Stored(fmt::format("sentence.{}.weight", config_.dense.size())))
-      config_.dense.push_back(Bend::kNone);
+      config_.dense.push_back(Activation::kNone);
   }
 
   void CheckOthers() const {
-    if (Bool("attention.causal", false))
-      Refuse("attention.causal", "tokens that do not see what comes later");
-    if (Int("attention.value_length", config_.head) != config_.head)
-      Refuse("attention.value_length", "values of another size than keys");
+    if (Bool("attention.causal", false)) Refuse("attention.causal", "causal attention");
+    if (Int("attention.value_length", config_.head_dim) != config_.head_dim)
+      Refuse("attention.value_length", "values and keys of different head dimensions");
     if (Int("expert_count", 0) > 0) Refuse("expert_count", "experts");
   }
 
@@ -211,6 +232,14 @@ class Importer : GgufModel {
 };
 
 }  // namespace
+
+bool IsGgufEncoder(std::string_view architecture) { return FindRow(architecture) != nullptr; }
+
+std::set<std::string> GgufEncoderNames() {
+  std::set<std::string> names;
+  for (const ArchitectureRow& row : kRows) names.emplace(row.name);
+  return names;
+}
 
 Program ImportGgufEncoder(const GgufFile& file, const ImportOptions& options,
                           Diagnostics& diagnostics) {

@@ -1,5 +1,10 @@
-// frontends/gguf/encoders.h - .gguf files of encoders to Programs, as lib/networks/encoder.h has them.
+// frontends/gguf/encoders.h - .gguf files of encoders to Programs, as lib/networks/encoder.h has
+// them.
 #pragma once
+
+#include <set>
+#include <string>
+#include <string_view>
 
 #include "frontends/gguf/file.h"
 #include "lib/ir/import_options.h"
@@ -8,8 +13,11 @@
 
 namespace mlc {
 
-// Of a file whose architecture is one of lib/networks/encoder_architectures.h, with the pooling that its
-// `pooling_type` says; embeddings are not normalised, as llama.cpp leaves them. Errors as ImportGguf's.
+bool IsGgufEncoder(std::string_view architecture);  // whether there is a row for it
+std::set<std::string> GgufEncoderNames();
+
+// Imports a file whose architecture IsGgufEncoder, with the pooling of its `pooling_type`.
+// Embeddings are not normalised, as in llama.cpp. The errors are those of ImportGguf.
 Program ImportGgufEncoder(const GgufFile& file, const ImportOptions& options,
                           Diagnostics& diagnostics);
 

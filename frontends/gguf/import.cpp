@@ -5,16 +5,17 @@
 #include <cmath>
 #include <set>
 
+#include "frontends/gguf/decoder_rows.h"
 #include "frontends/gguf/encoders.h"
 #include "frontends/gguf/file.h"
 #include "frontends/gguf/gguf.h"
-#include "frontends/gguf/keys.h"
 #include "frontends/gguf/model.h"
 #include "frontends/gguf/names.h"
+#include "frontends/gguf/requirements.h"
 #include "lib/compress/requant.h"
 #include "lib/networks/architectures.h"
 #include "lib/networks/decoder.h"
-#include "lib/networks/encoder_architectures.h"
+#include "lib/support/near_names.h"
 
 namespace fs = std::filesystem;
 
@@ -28,10 +29,10 @@ class Importer : GgufModel {
       : GgufModel(file), options_(options), diagnostics_(diagnostics) {}
 
   Program Run() {
-    row_ = FindGgufArchitecture(architecture());
+    row_ = FindGgufDecoder(architecture());
     if (!row_) throw Unknown();
     if (options_.target && *options_.target < Opset::kIos18)
-      throw Error("target-too-old", "a language model keeps what it has seen in states")
+      throw Error("target-too-old", "language models keep their cache in states")
           .Expected("iOS18 or later");
     Program program = Build();
     Describe(program, "text-generation");
@@ -41,62 +42,62 @@ class Importer : GgufModel {
  private:
   Program Build() {
     CheckOthers();
-    DecoderConfig config = ReadConfig(*row_);
+    DecoderConfig config = ReadConfig();
     DecoderWeights weights{
         .find = [this](Role role, Part part, int64_t layer) { return Find(role, part, layer); },
         .name = [this](Role role, Part part,
-                       int64_t layer) { return GgufName(row_->gguf, role, part, layer); }};
+                       int64_t layer) { return GgufName(row_->name, role, part, layer); }};
     weights.stored = Requantising(options_, diagnostics_);
     const int64_t context = PackagedContext(options_, config.context);
     Program program = BuildDecoder(config, weights, context, diagnostics_);
     for (const GgufTensor& tensor : file().tensors())
-      if (GuessesAhead(tensor.name)) Take(tensor.name);
+      if (IsInPredictionLayer(tensor.name)) Take(tensor.name);
     CheckAllTaken(diagnostics_);
     if (!ignored_.empty())
       diagnostics_.Warn(
           Error("unused-tensor", fmt::format("{} tensors are not used: \"{}\"", ignored_.size(),
                                              fmt::join(ignored_, "\", \"")))
-              .Note(fmt::format("llama.cpp loads them for \"{}\", and computes nothing with them",
-                                row_->gguf)));
+              .Note(fmt::format("llama.cpp loads them for \"{}\" but computes nothing with them",
+                                row_->name)));
     return program;
   }
 
-  // With what keeps the file from being one of a row that its architecture is near to.
+  // Tries the file as each architecture with a similar name, and says what came of it.
   Error Unknown() const {
-    Error unknown = UnknownArchitecture(architecture(), &Architecture::gguf);
+    Error unknown = UnsupportedArchitecture(architecture(), GgufDecoderNames(), GgufEncoderNames());
     std::string why;
-    for (const Architecture* near : NearArchitectures(architecture(), &Architecture::gguf)) {
-      Diagnostics unheard;
-      Importer trial(file(), options_, unheard);
-      trial.row_ = near;
+    for (const std::string& near : NearNames(GgufDecoderNames(), architecture())) {
+      Diagnostics discarded;
+      Importer trial(file(), options_, discarded);
+      trial.row_ = FindGgufDecoder(near);
       try {
         trial.Build();
         return unknown.Note(fmt::format(
-            "the file has the numbers and tensors of \"{}\"; whether it means the same by "
-            "them is not known",
-            near->gguf));
+            "the file has the keys and tensors of \"{}\", but may compute something else with them",
+            near));
       } catch (const Error& error) {
-        if (why.empty()) why = fmt::format("read as \"{}\": {}", near->gguf, error.text());
+        if (why.empty()) why = fmt::format("read as \"{}\": {}", near, error.text());
       }
     }
     return unknown.Note(why);
   }
 
-  // Keys by which a model computes something that no row has.
+  // Refuses keys that change the network in ways that are not supported.
   void CheckOthers() const {
-    const bool attends = row_->flags.mixer != Mixer::kMamba && row_->flags.mixer != Mixer::kMamba2;
-    if (attends && !Bool("attention.causal", true))
-      Refuse("attention.causal", "tokens that see what comes later");
+    const TokenMixer mixer = DecoderFlags(row_->architecture).token_mixer;
+    if (mixer != TokenMixer::kMamba && mixer != TokenMixer::kMamba2 &&
+        !Bool("attention.causal", true))
+      Refuse("attention.causal", "bidirectional attention");
     if (Has("pooling_type") && Int("pooling_type") > 0)
-      Refuse("pooling_type", "one embedding for a text, and no logits");
+      Refuse("pooling_type", "pooled embeddings instead of logits");
     if (Int("expert_group_count", 0) > 1)
       Refuse("expert_group_count", "experts that are chosen within groups");
     CheckVocabulary();
-    if (row_->gguf == "olmo2" && Int("attention.sliding_window", 0) > 0)
-      Refuse("attention.sliding_window", "windows, as OLMo 3 has them");
+    if (row_->name == "olmo2" && Int("attention.sliding_window", 0) > 0)
+      Refuse("attention.sliding_window", "sliding windows, as OLMo 3 has them");
   }
 
-  // llama.cpp refuses a table of tokens of another size, too.
+  // llama.cpp also requires one embedding for each token.
   void CheckVocabulary() const {
     constexpr std::string_view kTokens = "tokenizer.ggml.tokens";
     const int64_t rows = RowsOf(Role::kTokens, 0);
@@ -104,25 +105,30 @@ class Importer : GgufModel {
     if (rows == 0 || (!list && !Has("vocab_size"))) return;
     const int64_t words = list ? static_cast<int64_t>(list->count) : Int("vocab_size");
     if (words != rows)
-      throw Error("bad-file", fmt::format("{} tokens, and {} embeddings of them", words, rows))
+      throw Error("bad-file", fmt::format("{} tokens, but {} token embeddings", words, rows))
           .At({"", fmt::format("key \"{}\"", list ? std::string(kTokens) : Key("vocab_size"))})
           .Expected("one embedding for each token");
   }
 
-  DecoderConfig ReadConfig(const Architecture& row) const {
-    DecoderConfig config = row.flags;
-    // Layers behind those of the model guess tokens ahead, and change no logits.
-    const int64_t blocks = Int("block_count"), ahead = Int("nextn_predict_layers", 0);
-    if (ahead < 0 || ahead > std::max<int64_t>(blocks, 0))
-      throw Error("bad-file", fmt::format("{} of {} layers guess tokens ahead", ahead, blocks))
+  DecoderConfig ReadConfig() const {
+    DecoderConfig config = DecoderFlags(row_->architecture);
+    config.activation = row_->activation.value_or(config.activation);
+    config.parallel_without_norm = row_->parallel_without_norm;
+    config.rotary.interleaved = row_->interleaved;
+    // The last layers are for multi-token prediction and do not change the logits.
+    const int64_t blocks = Int("block_count"), prediction = Int("nextn_predict_layers", 0);
+    if (prediction < 0 || prediction > std::max<int64_t>(blocks, 0))
+      throw Error("bad-file",
+                  fmt::format("{} of {} layers are for multi-token prediction", prediction, blocks))
           .At({"", fmt::format("key \"{}\"", Key("nextn_predict_layers"))});
-    config.layers = blocks - ahead;
+    config.layers = blocks - prediction;
     config.width = Int("embedding_length");
     config.context = Int("context_length");
     config.heads = OfAllLayers("attention.head_count", 0);
-    config.key_heads = ReadKeyHeads(config);
-    config.head = Int("attention.key_length", config.heads > 0 ? config.width / config.heads : 0);
-    config.value_head = Int("attention.value_length", config.head);
+    config.kv_heads = ReadKvHeads(config);
+    config.head_dim =
+        Int("attention.key_length", config.heads > 0 ? config.width / config.heads : 0);
+    config.value_head_dim = Int("attention.value_length", config.head_dim);
     config.feed_forward = OfAllLayers("feed_forward_length", 0);
     config.vocabulary = RowsOf(Role::kTokens, 0);
     if (config.vocabulary == 0) config.vocabulary = Int("vocab_size");
@@ -136,26 +142,30 @@ class Importer : GgufModel {
     config.shared_feed_forward =
         OwnInt("expert_shared_feed_forward_length", RowsOf(Role::kSharedUp, 0));
     ReadWindow(config);
-    config.attention_cap = Cap("attn_logit_softcapping", config.attention_cap);
-    config.logit_cap = Cap("final_logit_softcapping", config.logit_cap);
+    config.attention_cap = Cap("attn_logit_softcapping", row_->attention_cap);
+    config.logit_cap = Cap("final_logit_softcapping", row_->logit_cap);
     config.attention_scale = OwnFloat("attention.scale", 0);
-    if (row.even_scale_layers > 0 && row.even_scale_layers == config.layers && config.heads > 0)
+    if (row_->scaled_by_width_layers > 0 && row_->scaled_by_width_layers == config.layers &&
+        config.heads > 0)
       config.attention_scale = 1 / std::sqrt(static_cast<double>(config.width / config.heads));
     config.embedding_scale = Scale("embedding_scale");
     config.residual_scale = Scale("residual_scale");
     config.logit_scale = config.divided_logits ? OwnFloat("logit_scale", 1) : Scale("logit_scale");
     config.parallel = OwnBool("use_parallel_residual", config.parallel);
-    if (config.mixer != Mixer::kAttention) ReadMixer(config);
+    if (config.token_mixer != TokenMixer::kAttention) ReadTokenMixer(config);
     ReadRotary(config);
     CheckWindowed(config);
     return config;
   }
 
-  // What a key says that architectures may ignore; `otherwise` where this one does, or the key is
-  // missing. Error "bad-file" where llama.cpp requires it.
-  KeyUse Use(std::string_view key) const { return UseOfKey(row_->gguf, key); }
+  // The value of a key that not all architectures read; `otherwise` where this one does not, or the
+  // key is missing. Error "bad-file" where llama.cpp requires it.
+  Requirement RequirementOf(std::string_view key) const {
+    return RequirementOfKey(row_->name, key);
+  }
   bool Reads(std::string_view key) const {
-    return Use(key) == KeyUse::kRequired || (Use(key) == KeyUse::kOptional && Has(key));
+    return RequirementOf(key) == Requirement::kRequired ||
+           (RequirementOf(key) == Requirement::kOptional && Has(key));
   }
   int64_t OwnInt(std::string_view key, int64_t otherwise) const {
     return Reads(key) ? Int(key) : otherwise;
@@ -166,12 +176,12 @@ class Importer : GgufModel {
   bool OwnBool(std::string_view key, bool otherwise) const {
     return Reads(key) ? file().Bool(Key(key)) : otherwise;
   }
-  // 0 means that there is none.
+  // 0 means 1, as in llama.cpp.
   double Scale(std::string_view key) const {
     const double scale = OwnFloat(key, 1);
     return scale == 0 ? 1 : scale;
   }
-  // Architectures that always have a cap divide by it.
+  // Architectures whose scores are always capped divide by the cap.
   double Cap(std::string_view key, double otherwise) const {
     const double cap = OwnFloat(key, otherwise);
     if (otherwise > 0 && cap == 0) NotPositive(key);
@@ -181,16 +191,17 @@ class Importer : GgufModel {
     throw Error("bad-file", fmt::format("key \"{}\" is 0", Key(key))).Expected("a positive number");
   }
 
-  // What a tensor of the first layer says, where no key does; `otherwise` where it is not there.
+  // The number of rows of a tensor of the first layer; `otherwise` where there is none.
   int64_t RowsOf(Role role, int64_t otherwise) const {
-    if (UseOfTensor(row_->gguf, role, Part::kWeight) == TensorUse::kUnknown) return otherwise;
-    return GgufModel::RowsOf(GgufName(row_->gguf, role, Part::kWeight, 0), otherwise);
+    if (RequirementOfTensor(row_->name, role, Part::kWeight) == Requirement::kForeign)
+      return otherwise;
+    return GgufModel::RowsOf(GgufName(row_->name, role, Part::kWeight, 0), otherwise);
   }
 
-  // LFM2's layers without attention are those that have no heads of keys.
-  int64_t ReadKeyHeads(DecoderConfig& config) const {
+  // The layers of LFM2 that have no key/value heads have no attention.
+  int64_t ReadKvHeads(DecoderConfig& config) const {
     constexpr std::string_view kKey = "attention.head_count_kv";
-    if (config.mixer != Mixer::kShortConvolution) return OfAllLayers(kKey, config.heads);
+    if (config.token_mixer != TokenMixer::kShortConvolution) return OfAllLayers(kKey, config.heads);
     std::vector<int64_t> each = file().Ints(Key(kKey)), some;
     for (int64_t one : each)
       if (one != 0) some.push_back(one);
@@ -204,18 +215,17 @@ class Importer : GgufModel {
   void ReadWindow(DecoderConfig& config) const {
     constexpr std::string_view kWindow = "attention.sliding_window",
                                kKey = "attention.sliding_window_pattern";
-    const int64_t usual = config.window;
-    config.window = 0;
-    if (Use(kWindow) == KeyUse::kIgnored) return;
+    if (RequirementOf(kWindow) == Requirement::kForeign) return;
     if (row_->windowed_layers > 0 && row_->windowed_layers != config.layers) return;
-    config.window = OwnInt(kWindow, usual);
-    // Where there is always a window, one of 0 keys makes all scores NaN.
-    if (config.window == 0 && (usual > 0 || Use(kWindow) == KeyUse::kRequired))
+    config.window = OwnInt(kWindow, row_->window);
+    // Where all models have windows, a window of 0 keys makes all scores NaN.
+    if (config.window == 0 &&
+        (row_->window > 0 || RequirementOf(kWindow) == Requirement::kRequired))
       NotPositive(kWindow);
     if (!Reads(kKey)) return;
     if (file().Find(Key(kKey))->type != GgufType::kArray) {
       config.global_every = Int(kKey);
-      // In a row with both, layers turn that have a window.
+      // Where an architecture has both, layers with a window have rotary embedding.
       if (config.no_rotary_every > 0) config.no_rotary_every = config.global_every;
       return;
     }
@@ -223,31 +233,30 @@ class Importer : GgufModel {
     for (size_t layer = 0; layer < windowed.size(); ++layer)
       if (config.window > 0 && windowed[layer] != config.windowed(static_cast<int64_t>(layer)))
         throw Error("unsupported-architecture",
-                    fmt::format("layer {} has {} window, which the pattern of the architecture "
-                                "does not say",
+                    fmt::format("layer {} has {} window, unlike the pattern of the architecture",
                                 layer, windowed[layer] ? "a" : "no"))
             .At({"", fmt::format("key \"{}\"", Key(kKey))});
   }
 
-  // Layers with windows have heads of the same size as others.
+  // Refuses head dimensions that differ between layers with and without windows.
   void CheckWindowed(const DecoderConfig& config) const {
     if (config.window == 0) return;
-    for (auto [key, size] : {std::pair{"attention.key_length_swa", config.head},
-                             {"attention.value_length_swa", config.value_head},
+    for (auto [key, size] : {std::pair{"attention.key_length_swa", config.head_dim},
+                             {"attention.value_length_swa", config.value_head_dim},
                              {"rope.dimension_count_swa", config.rotary.size}})
-      if (Int(key, size) != size) Refuse(key, "other heads in layers with windows");
+      if (Int(key, size) != size) Refuse(key, "another head dimension in layers with windows");
   }
 
-  void ReadMixer(DecoderConfig& config) const {
-    MixerSizes& sizes = config.recurrent;
-    if (config.mixer == Mixer::kShortConvolution) {
+  void ReadTokenMixer(DecoderConfig& config) const {
+    TokenMixerSizes& sizes = config.recurrent;
+    if (config.token_mixer == TokenMixer::kShortConvolution) {
       sizes.taps = Int("shortconv.l_cache");
       return;
     }
     sizes.taps = Int("ssm.conv_kernel");
     sizes.inner = Int("ssm.inner_size");
     sizes.state = Int("ssm.state_size");
-    if (config.mixer == Mixer::kMamba) {
+    if (config.token_mixer == TokenMixer::kMamba) {
       sizes.rank = Int("ssm.time_step_rank");
       sizes.normalised_selection = Bool("ssm.dt_b_c_rms", false);
       return;
@@ -269,19 +278,19 @@ class Importer : GgufModel {
   void ReadRotary(DecoderConfig& config) const {
     Rotary& rotary = config.rotary;
     constexpr std::string_view kSize = "rope.dimension_count";
-    rotary.size = Int(kSize, config.head);
+    rotary.size = Int(kSize, config.head_dim);
     // llama.cpp, src/llama-model.cpp: "invalid n_rot".
-    if ((row_->gguf == "llama" || row_->gguf == "falcon") && rotary.size != config.head)
-      throw Error("bad-file",
-                  fmt::format("{} of {} elements of a head are rotated", rotary.size, config.head))
+    if ((row_->name == "llama" || row_->name == "falcon") && rotary.size != config.head_dim)
+      throw Error("bad-file", fmt::format("{} of {} dimensions of a head are rotated", rotary.size,
+                                          config.head_dim))
           .At({"", fmt::format("key \"{}\"", Key(kSize))})
-          .Expected(fmt::format("all of them: \"{}\" has no others", row_->gguf));
+          .Expected(fmt::format("all of them in the architecture \"{}\"", row_->name));
     rotary.base = Float("rope.freq_base", rotary.base);
     rotary.used = rotary.used && OwnBool("rope.scaling.finetuned", true);
-    if (config.mixer == Mixer::kDeltaNet) CheckSections(rotary.size / 2);
+    if (config.token_mixer == TokenMixer::kDeltaNet) CheckSections(rotary.size / 2);
     rotary.original_context = Int("rope.scaling.original_context_length", config.context);
-    // As llama.cpp has it, a factor without a type is linear, 0 is none, and that of longrope divides
-    // all frequencies beside the factors of the tensors.
+    // As in llama.cpp, a factor without a type is linear, a factor of 0 means 1, and the factor of
+    // longrope divides all frequencies in addition to the factors of the tensors.
     const std::string scaling = Text("rope.scaling.type", "linear");
     rotary.factor = Float("rope.scaling.factor", Float("rope.scale_linear", 0));
     if (rotary.factor == 0) rotary.factor = 1;
@@ -289,7 +298,7 @@ class Importer : GgufModel {
       throw Error("bad-file",
                   fmt::format("key \"{}\" is {}", Key("rope.scaling.factor"), rotary.factor));
     rotary.magnitude = Float("rope.scaling.attn_factor", 1);
-    double yarn = 1;  // the part of the magnitude that layers which are not scaled do not have
+    double yarn = 1;  // the part of the magnitude that only scaled layers have
     if (scaling == "linear" || scaling == "longrope") {
       rotary.scaling = RotaryScaling::kLinear;
     } else if (scaling == "yarn") {
@@ -300,18 +309,19 @@ class Importer : GgufModel {
       if (rotary.factor > 1) rotary.magnitude *= yarn;
     } else if (scaling != "none") {
       throw Error("unsupported-architecture",
-                  fmt::format("rotary embedding is scaled by \"{}\"", scaling))
+                  fmt::format("unsupported RoPE scaling \"{}\"", scaling))
           .At({"", fmt::format("key \"{}\"", Key("rope.scaling.type"))})
           .Expected("none, linear, yarn or longrope");
     }
     ReadLocalRotary(rotary, yarn);
   }
 
-  // Of layers with windows. They are not scaled in rows with a base of their own; in others they are,
-  // even where the type is "none" (llama.cpp, src/llama-model.cpp, get_rope_freq_scale).
+  // Reads the rotary embedding of layers with windows. It is not scaled where the architecture has
+  // a local base; elsewhere it is, even where the type is "none" (llama.cpp, src/llama-model.cpp,
+  // get_rope_freq_scale).
   void ReadLocalRotary(Rotary& rotary, double yarn) const {
     constexpr std::string_view kKey = "rope.freq_base_swa";
-    if (Use(kKey) == KeyUse::kIgnored) return;
+    if (RequirementOf(kKey) == Requirement::kForeign) return;
     if (rotary.local_base > 0) {
       rotary.local_magnitude = rotary.magnitude / yarn;
     } else {
@@ -323,8 +333,9 @@ class Importer : GgufModel {
     rotary.local_base = OwnFloat(kKey, rotary.local_base);
   }
 
-  // In a text, the places of a token in time, height and width are the same, so that sections for
-  // these do not differ; pairs in none of them have a fourth place, which it has not.
+  // The positions of a text token in time, height and width are equal, so that the sections for
+  // them make no difference. A pair outside of these sections would use a fourth position, which is
+  // refused.
   void CheckSections(int64_t pairs) const {
     constexpr std::string_view kKey = "rope.dimension_sections";
     const std::vector<int64_t> sections = file().Ints(Key(kKey));
@@ -333,21 +344,21 @@ class Importer : GgufModel {
     for (int64_t pair = 0; pair < std::min(pairs, size == 0 ? 1 : size); ++pair)
       if (sections.size() != 4 || pair / 3 >= sections[pair % 3])
         throw Error("unsupported-architecture",
-                    fmt::format("pair {} of rotary embedding is in no section of {}", pair,
+                    fmt::format("pair {} of rotary embedding is in none of the sections {}", pair,
                                 fmt::join(sections, ", ")))
             .At({"", fmt::format("key \"{}\"", Key(kKey))})
-            .Expected("time, height and width by turns, for all pairs");
+            .Expected("sections that interleave time, height and width and cover all pairs");
   }
 
   Tensor Find(Role role, Part part, int64_t layer) {
-    const TensorUse use = UseOfTensor(row_->gguf, role, part);
-    if (use == TensorUse::kUnknown || (IsOfLongRope(role) && !HasLongRope())) return {};
-    const std::string name = GgufName(row_->gguf, role, part, layer);
+    const Requirement use = RequirementOfTensor(row_->name, role, part);
+    if (use == Requirement::kForeign || (IsOfLongRope(role) && !HasLongRope())) return {};
+    const std::string name = GgufName(row_->name, role, part, layer);
     Tensor tensor = Take(name);
-    if (!tensor && use == TensorUse::kRequired)
+    if (!tensor && use == Requirement::kRequired)
       throw Error("missing-tensor", fmt::format("there is no tensor \"{}\"", name))
-          .Expected(fmt::format("it, as llama.cpp requires it of \"{}\"", row_->gguf));
-    if (use != TensorUse::kIgnored) return tensor;
+          .Expected(fmt::format("a tensor of this name in all models of \"{}\"", row_->name));
+    if (use != Requirement::kIgnored) return tensor;
     if (tensor) ignored_.insert(name);
     return {};
   }
@@ -355,24 +366,24 @@ class Importer : GgufModel {
   static bool IsOfLongRope(Role role) {
     return role == Role::kRotaryLongFactors || role == Role::kRotaryShortFactors;
   }
-  // Phi-3 needs no key to have them.
+  // Phi-3 has them without a key.
   bool HasLongRope() const {
-    return row_->gguf == "phi3" || Text("rope.scaling.type", "") == "longrope";
+    return row_->name == "phi3" || Text("rope.scaling.type", "") == "longrope";
   }
 
-  // Whether the tensor is of a layer behind those of the model.
-  bool GuessesAhead(std::string_view name) const {
+  // Returns whether a tensor belongs to a layer for multi-token prediction.
+  bool IsInPredictionLayer(std::string_view name) const {
     constexpr std::string_view kLayer = "blk.";
-    const int64_t blocks = Int("block_count"), ahead = Int("nextn_predict_layers", 0);
+    const int64_t blocks = Int("block_count"), prediction = Int("nextn_predict_layers", 0);
     int64_t layer = -1;
     if (name.starts_with(kLayer))
       std::from_chars(name.data() + kLayer.size(), name.data() + name.size(), layer);
-    return layer >= blocks - ahead && layer < blocks;
+    return layer >= blocks - prediction && layer < blocks;
   }
 
   const ImportOptions& options_;
   Diagnostics& diagnostics_;
-  const Architecture* row_ = nullptr;
+  const GgufDecoderRow* row_ = nullptr;
   std::set<std::string> ignored_;  // tensors that were found and have no effect
 };
 
@@ -384,7 +395,7 @@ Program ImportGguf(const fs::path& path, const ImportOptions& options, Diagnosti
     GgufFile file = GgufFile::Open(path);
     if (parts)
       for (const auto& part : file.files()) parts->push_back(part->path());
-    if (FindGgufEncoder(file.String("general.architecture")))
+    if (IsGgufEncoder(file.String("general.architecture")))
       return ImportGgufEncoder(file, options, diagnostics);
     return Importer(file, options, diagnostics).Run();
   } catch (Error& error) {

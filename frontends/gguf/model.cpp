@@ -10,10 +10,12 @@ namespace mlc {
 
 namespace {
 
-// Keys of gguf-py (gguf/constants.py, class Keys.LLM and others) by which nothing is computed.
-constexpr std::string_view kIdle[] = {"vocab_size", "tensor_data_layout", "rope.scaling.finetuned"};
+// Keys of gguf-py (gguf/constants.py, class Keys.LLM and others) that do not change what is
+// computed.
+constexpr std::string_view kNoEffect[] = {"vocab_size", "tensor_data_layout",
+                                          "rope.scaling.finetuned"};
 
-// "owner/name" of a page of the hub; empty: it is none.
+// Returns the "owner/name" of a page of the hub, or an empty string for another URL.
 std::string Repository(std::string_view url) {
   constexpr std::string_view kHub = "https://huggingface.co/";
   return std::string(url.starts_with(kHub) ? url.substr(kHub.size()) : "");
@@ -67,11 +69,12 @@ void GgufModel::CheckAllTaken(Diagnostics& diagnostics) const {
   for (const GgufEntry& entry : file_.metadata()) {
     if (!entry.key.starts_with(architecture_ + ".") || asked_.contains(entry.key)) continue;
     const std::string_view key = std::string_view(entry.key).substr(architecture_.size() + 1);
-    if (std::find(std::begin(kIdle), std::end(kIdle), key) != std::end(kIdle)) continue;
+    if (std::find(std::begin(kNoEffect), std::end(kNoEffect), key) != std::end(kNoEffect)) continue;
     diagnostics.Warn(
         Error("unread-key", fmt::format("key \"{}\" is not read", entry.key))
-            .Help("where it changes what the model computes, the package computes another: hold it "
-                  "against logits of the program that made the file (verify --reference)"));
+            .Help(
+                "if the key changes what the model computes, the package is wrong; compare it with "
+                "logits of the program that made the file (verify --reference)"));
   }
 }
 

@@ -1,5 +1,5 @@
-// frontends/gguf/model.h - a file as the importers ask for it: numbers by the keys of its architecture,
-// tensors by name, of which it knows which ones somebody took.
+// frontends/gguf/model.h - what both importers read from a file: values by the keys of its
+// architecture, and tensors by name, with a record of what was read.
 #pragma once
 
 #include <set>
@@ -20,8 +20,8 @@ class GgufModel {
   const GgufFile& file() const { return file_; }
   const std::string& architecture() const { return architecture_; }
 
-  // Keys without the architecture before them: "block_count". Getters as those of GgufFile. Whoever
-  // asks for the whole key reads it.
+  // Keys are without the architecture in front ("block_count"). The getters are those of GgufFile.
+  // Asking for the whole key counts as reading it.
   std::string Key(std::string_view key) const;
   bool Has(std::string_view key) const { return file_.Has(Key(key)); }
   int64_t Int(std::string_view key) const { return file_.Int(Key(key)); }
@@ -35,23 +35,26 @@ class GgufModel {
   std::string Text(std::string_view key, std::string_view otherwise) const {
     return file_.String(Key(key), otherwise);
   }
-  // A number that may be given for each layer, where it is the same for all.
+  // A number that a file may give once or once per layer; it must be the same for all layers.
   int64_t OfAllLayers(std::string_view key, int64_t otherwise) const;
-  // What these, which the key gave, all are. Error "unsupported-architecture" where they differ.
+  // The number that all elements of `each`, the value of the key, equal. Error
+  // "unsupported-architecture" where they differ.
   int64_t OneOf(std::string_view key, const std::vector<int64_t>& each) const;
-  // Error "unsupported-architecture": by this key the model has what no row has.
+  // Throws the error "unsupported-architecture": the key says that the model has something
+  // unsupported.
   [[noreturn]] void Refuse(std::string_view key, std::string_view has) const;
 
-  // How many rows a matrix has, each one where it is several; `otherwise` where it is not there.
+  // The number of rows of a matrix, or of each of several matrices; `otherwise` where there is
+  // none.
   int64_t RowsOf(const std::string& name, int64_t otherwise) const;
-  // Empty where there is none of this name.
+  // Empty where there is no tensor of this name.
   Tensor Take(const std::string& name);
-  // Error "unused-tensor" for those that nobody took; a warning "unread-key" for each key of the
-  // architecture that nobody asked for, but those that change nothing that a network computes.
+  // Error "unused-tensor" for tensors that were not taken; a warning "unread-key" for each key of
+  // the architecture that was not read and could change what the network computes.
   void CheckAllTaken(Diagnostics& diagnostics) const;
 
-  // Name, author, licence, and whence swift-transformers takes the tokenizer; `task` as Hugging Face
-  // calls it.
+  // Sets name, author, licence, and the repository from which swift-transformers takes the
+  // tokenizer; `task` is Hugging Face's name for it.
   void Describe(Program& program, std::string_view task) const;
 
  private:

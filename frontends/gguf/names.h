@@ -1,4 +1,4 @@
-// frontends/gguf/names.h - what GGUF calls the tensors of a decoder, and which of them an architecture has.
+// frontends/gguf/names.h - what GGUF calls the tensors of a decoder.
 #pragma once
 
 #include <string>
@@ -8,16 +8,7 @@
 
 namespace mlc {
 
-// "blk.0.attn_q.weight". Empty: GGUF has no such tensor.
+// Returns a name like "blk.0.attn_q.weight"; empty where GGUF has no such tensor.
 std::string GgufName(std::string_view architecture, Role role, Part part, int64_t layer);
-
-enum class TensorUse : uint8_t {
-  kUnknown,   // a file that has it is not of this architecture: llama.cpp refuses it
-  kIgnored,   // loaded, and nothing is computed with it
-  kOptional,  // the network itself may need it
-  kRequired,
-};
-// Returns what llama.cpp does with a tensor of the architecture.
-TensorUse UseOfTensor(std::string_view architecture, Role role, Part part);
 
 }  // namespace mlc

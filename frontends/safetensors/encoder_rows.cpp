@@ -11,9 +11,9 @@ constexpr EncoderName kBertNames[] = {
     {"embeddings.positions", "embeddings.position_embeddings"},
     {"embeddings.types", "embeddings.token_type_embeddings"},
     {"embeddings.norm", "embeddings.LayerNorm"},
-    {"embeddings.projection", "embeddings_project"},  // ELECTRA's
-    {"distances", "encoder.rel_embeddings"},          // DeBERTa's
-    {"distances.norm", "encoder.LayerNorm"},
+    {"embeddings.projection", "embeddings_project"},   // ELECTRA's
+    {"relative_positions", "encoder.rel_embeddings"},  // DeBERTa's
+    {"relative_positions.norm", "encoder.LayerNorm"},
     {"layer.{}.query", "encoder.layer.{}.attention.self.query"},
     {"layer.{}.key", "encoder.layer.{}.attention.self.key"},
     {"layer.{}.value", "encoder.layer.{}.attention.self.value"},
@@ -35,7 +35,7 @@ constexpr EncoderName kDistilbertNames[] = {
     {"layer.{}.norm", "transformer.layer.{}.output_layer_norm"},
 };
 constexpr EncoderName kMpnetNames[] = {
-    {"distances", "encoder.relative_attention_bias"},
+    {"relative_positions", "encoder.relative_attention_bias"},
     {"layer.{}.query", "encoder.layer.{}.attention.attn.q"},
     {"layer.{}.key", "encoder.layer.{}.attention.attn.k"},
     {"layer.{}.value", "encoder.layer.{}.attention.attn.v"},
@@ -104,7 +104,7 @@ constexpr EncoderName kModernbertNames[] = {
 constexpr EncoderName kT5Names[] = {
     {"embeddings.tokens", "encoder.embed_tokens"},
     {"embeddings.tokens", "shared"},
-    {"distances", "encoder.block.0.layer.0.SelfAttention.relative_attention_bias"},
+    {"relative_positions", "encoder.block.0.layer.0.SelfAttention.relative_attention_bias"},
     {"layer.{}.query", "encoder.block.{}.layer.0.SelfAttention.q"},
     {"layer.{}.key", "encoder.block.{}.layer.0.SelfAttention.k"},
     {"layer.{}.value", "encoder.block.{}.layer.0.SelfAttention.v"},
@@ -169,39 +169,57 @@ constexpr EncoderName kDebertaHeads[] = {
 
 constexpr EncoderRow kRows[] = {
     {.model_type = "albert",
+     .architecture = "albert",
      .prefix = "albert.",
      .names = kAlbertNames,
      .heads = kAlbertHeads,
      .shared_layers = true},
-    {.model_type = "bert", .prefix = "bert."},
+    {.model_type = "bert", .architecture = "bert", .prefix = "bert."},
     {.model_type = "deberta-v2",
+     .architecture = "deberta-v2",
      .prefix = "deberta.",
      .names = kDebertaNames,
      .heads = kDebertaHeads},
     {.model_type = "distilbert",
+     .architecture = "distilbert",
      .prefix = "distilbert.",
      .names = kDistilbertNames,
      .heads = kDistilbertHeads},
-    {.model_type = "electra", .prefix = "electra.", .heads = kElectraHeads, .gelu_before_lm = true},
+    {.model_type = "electra",
+     .architecture = "electra",
+     .prefix = "electra.",
+     .heads = kElectraHeads,
+     .gelu_before_lm = true},
     {.model_type = "gemma3_text",
+     .architecture = "gemma-embedding",
      .prefix = "model.",
      .names = kGemmaNames,
      .where = "use_bidirectional_attention",
      .only = "Gemma3TextModel",
      .norm_adds_one = true},
     {.model_type = "modernbert",
+     .architecture = "modernbert",
      .prefix = "model.",
      .names = kModernbertNames,
      .heads = kModernbertHeads},
     {.model_type = "mpnet",
+     .architecture = "mpnet",
      .prefix = "mpnet.",
      .names = kMpnetNames,
      .heads = kRobertaHeads,
      .gelu_before_lm = true},
-    {.model_type = "nomic_bert", .prefix = "bert.", .names = kNomicNames},
-    {.model_type = "roberta", .prefix = "roberta.", .heads = kRobertaHeads, .gelu_before_lm = true},
-    {.model_type = "t5", .names = kT5Names, .only = "T5EncoderModel"},
+    {.model_type = "nomic_bert",
+     .architecture = "nomic-bert",
+     .prefix = "bert.",
+     .names = kNomicNames},
+    {.model_type = "roberta",
+     .architecture = "roberta",
+     .prefix = "roberta.",
+     .heads = kRobertaHeads,
+     .gelu_before_lm = true},
+    {.model_type = "t5", .architecture = "t5", .names = kT5Names, .only = "T5EncoderModel"},
     {.model_type = "xlm-roberta",
+     .architecture = "roberta",
      .prefix = "roberta.",
      .heads = kRobertaHeads,
      .gelu_before_lm = true},
@@ -215,6 +233,12 @@ const EncoderRow* FindEncoderRow(const Config& config) {
         (row.where.empty() || config.Bool(std::string(row.where), false)))
       return &row;
   return nullptr;
+}
+
+std::set<std::string> EncoderModelTypes() {
+  std::set<std::string> types;
+  for (const EncoderRow& row : kRows) types.emplace(row.model_type);
+  return types;
 }
 
 std::vector<std::string> EncoderTensorNames(const EncoderRow& row, const std::string& ours,

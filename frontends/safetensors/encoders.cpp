@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "frontends/safetensors/bends.h"
+#include "frontends/safetensors/activation_names.h"
 #include "frontends/safetensors/encoder_rows.h"
 #include "frontends/safetensors/families.h"
 #include "frontends/safetensors/tied.h"
@@ -92,17 +92,15 @@ class Importer {
   }
 
   void ReadConfig() {
-    const EncoderArchitecture* architecture = FindHuggingFaceEncoder(row_.model_type);
-    MLC_CHECK(architecture, "no row for {}", row_.model_type);
-    const EncoderConfig& flags = architecture->flags;
+    const EncoderConfig& flags = EncoderFlags(row_.architecture);
     config_ = flags;
     config_.norm_adds_one = row_.norm_adds_one;
     config_.output = HeadOf();
     config_.layers = json_.Int(Key({"num_hidden_layers", "n_layers", "n_layer", "num_layers"}));
     config_.width = json_.Int(Key({"hidden_size", "dim", "n_embd", "d_model"}));
     config_.heads = json_.Int(Key({"num_attention_heads", "n_heads", "n_head", "num_heads"}));
-    config_.key_heads = json_.Int("num_key_value_heads", 0);
-    config_.head = json_.Int(Key({"head_dim", "d_kv"}), 0);
+    config_.kv_heads = json_.Int("num_key_value_heads", 0);
+    config_.head_dim = json_.Int(Key({"head_dim", "d_kv"}), 0);
     config_.feed_forward = json_.Int(Key({"intermediate_size", "hidden_dim", "n_inner", "d_ff"}));
     config_.vocabulary = json_.Int("vocab_size");
     config_.position_count = json_.Int(Key({"max_position_embeddings", "n_positions"}));
@@ -112,31 +110,31 @@ class Importer {
     config_.embedding = config_.width;
     if (flags.projected_tokens) config_.embedding = json_.Int("embedding_size", config_.width);
     config_.projected_tokens = Has("embeddings.projection.weight");
-    // Pruned of its pooler, a folder has none.
+    // Some folders are stored without the pooler.
     config_.pooler = flags.pooler && Has("pooler.weight");
     config_.type_count = json_.Int("type_vocab_size", 0);
     config_.types = config_.type_count > 0 && Has("embeddings.types.weight");
-    ReadBend();
-    config_.lm_bend = row_.gelu_before_lm ? Bend::kGelu : config_.bend;
+    ReadActivation();
+    config_.lm_activation = row_.gelu_before_lm ? Activation::kGelu : config_.activation;
     if (row_.shared_layers) groups_ = json_.Int("num_hidden_groups", 1);
     if (groups_ < 1 || groups_ > std::max<int64_t>(config_.layers, 1))
       Refuse("num_hidden_groups", "1 to all layers");
     if (flags.relative == Relative::kBias) {
       config_.buckets = json_.Int("relative_attention_num_buckets");
-      config_.farthest = json_.Int("relative_attention_max_distance", config_.farthest);
+      config_.max_distance = json_.Int("relative_attention_max_distance", config_.max_distance);
     }
     if (flags.relative == Relative::kDisentangled) ReadDisentangled();
     if (flags.rotary.used) ReadRotary();
     RefuseOthers();
   }
-  void ReadBend() {
+  void ReadActivation() {
     const std::string key =
         Key({"hidden_act", "hidden_activation", "activation", "activation_function"});
     if (key == "activation_function" && config_.gated) {
       // GPT-2's configuration names gate and activation together.
       const std::string kind = json_.Text(key);
       if (kind != "swiglu" && kind != "geglu") Refuse(key, "swiglu, geglu");
-      config_.bend = kind == "swiglu" ? Bend::kSilu : Bend::kGelu;
+      config_.activation = kind == "swiglu" ? Activation::kSilu : Activation::kGelu;
       return;
     }
     if (json_.has("feed_forward_proj")) {
@@ -144,10 +142,10 @@ class Importer {
       const std::string kind = json_.Text("feed_forward_proj");
       config_.gated = kind.starts_with("gated-");
       if (kind != "relu" && kind != "gated-gelu") Refuse("feed_forward_proj", "relu, gated-gelu");
-      config_.bend = config_.gated ? Bend::kGeluTanh : Bend::kRelu;
+      config_.activation = config_.gated ? Activation::kGeluTanh : Activation::kRelu;
       return;
     }
-    config_.bend = BendOf(json_, key);
+    config_.activation = ActivationOf(json_, key);
   }
 
   void ReadRotary() {
@@ -170,13 +168,13 @@ class Importer {
         Key({"global_attn_every_n_layers", "sliding_window_pattern", "_sliding_window_pattern"}),
         config_.global_every);
     // Half of the window on either side.
-    config_.reach = json_.Int(Key({"local_attention", "sliding_window"}), 0) / 2;
+    config_.half_window = json_.Int(Key({"local_attention", "sliding_window"}), 0) / 2;
     if (double scalar = json_.Number("query_pre_attn_scalar", 0); scalar > 0)
       config_.attention_scale = 1 / std::sqrt(scalar);
     if (json_.has("layer_types")) CheckLayers(json_.Texts("layer_types"));
     if (json_.Text("classifier_pooling", "cls") == "mean") config_.mean_pooling = true;
     if (json_.has("classifier_activation"))
-      config_.pooling = config_.lm_bend = BendOf(json_, "classifier_activation");
+      config_.pooling = config_.lm_activation = ActivationOf(json_, "classifier_activation");
   }
 
   void CheckLayers(const std::vector<std::string>& types) const {
@@ -185,7 +183,7 @@ class Importer {
         Refuse("layer_types", "the pattern of the architecture");
   }
 
-  // What would be another network.
+  // Refuses keys that change the network in ways that are not supported.
   void RefuseOthers() const {
     if (json_.Text("position_embedding_type", "absolute") != "absolute")
       Refuse("position_embedding_type", "absolute");
@@ -200,7 +198,8 @@ class Importer {
       if (json_.Number(key, 1) != 1) Refuse(key, "1");
   }
 
-  // What sentence-transformers does behind a model (its models/Pooling.py and models/Normalize.py).
+  // Reads the modules that sentence-transformers runs after the model (its models/Pooling.py and
+  // models/Normalize.py).
   void ReadModules() {
     const fs::path modules = folder_.path() / "modules.json";
     std::error_code nowhere;
@@ -216,31 +215,34 @@ class Importer {
       else if (type.ends_with(".Normalize") && config_.output == Head::kSentence)
         config_.unit_length = true;
       else if (!type.ends_with(".Transformer") || !path.empty())
-        throw Error("unsupported-architecture", fmt::format("the module {} in \"{}\"", type, path))
+        throw Error("unsupported-architecture",
+                    fmt::format("unsupported module {} in \"{}\"", type, path))
             .At({modules.string(), ""})
             .Expected(
-                "Transformer in the folder itself, then Pooling, then perhaps Dense and Normalize");
+                "Transformer in the folder itself, then Pooling, then optionally Dense and "
+                "Normalize");
     }
   }
   fs::path ModuleFolder(const std::string& path) const {
     if (path.empty() || path == "." || path == ".." || fs::path(path).filename() != path)
       throw Error("bad-file", fmt::format("the module's path is \"{}\"", path))
           .At({(folder_.path() / "modules.json").string(), ""})
-          .Expected("a folder in this one");
+          .Expected("a subfolder");
     return folder_.path() / path;
   }
-  // A linear layer, with its own weights (models/Dense.py).
+  // Reads a linear layer with weights of its own (models/Dense.py).
   void ReadDense(const std::string& path) {
     const Folder folder = Folder::Open(ModuleFolder(path));
     for (const fs::path& file : folder.paths()) read_.push_back(file);
     const std::string ours = fmt::format("sentence.{}", config_.dense.size()),
-                      bend = folder.config().Text("activation_function");
-    const bool tanh = bend.ends_with(".Tanh");
-    if (!tanh && !bend.ends_with(".Identity"))
-      throw Error("unsupported-architecture", fmt::format("there is no activation \"{}\"", bend))
+                      activation = folder.config().Text("activation_function");
+    const bool tanh = activation.ends_with(".Tanh");
+    if (!tanh && !activation.ends_with(".Identity"))
+      throw Error("unsupported-architecture",
+                  fmt::format("unsupported activation \"{}\"", activation))
           .At({folder.config().file(), "key \"activation_function\""})
           .Expected("Identity or Tanh, of torch.nn.modules");
-    config_.dense.push_back(tanh ? Bend::kTanh : Bend::kNone);
+    config_.dense.push_back(tanh ? Activation::kTanh : Activation::kNone);
     for (const std::string part : {".weight", ".bias"})
       if (part == ".weight" || folder.config().Bool("bias", true))
         dense_[ours + part] = {path + "/linear" + part, folder.tensor("linear" + part)};
@@ -257,7 +259,7 @@ class Importer {
         throw Error("unsupported-architecture", fmt::format("\"{}\" is {}", key, config.Json(key)))
             .At({config.file(), ""})
             .Expected(fmt::format("{} or {}, alone", kFirst, kMean));
-    config.Bool(wanted);  // which must be there
+    config.Bool(wanted);  // it must exist
   }
 
   void ReadDisentangled() {
@@ -265,24 +267,24 @@ class Importer {
       config_.positions = EncoderConfig::Positions::kNone;
     if (json_.Int("embedding_size", config_.width) != config_.width)
       Refuse("embedding_size", std::to_string(config_.width));
-    if (json_.has("pooler_hidden_act")) config_.pooling = BendOf(json_, "pooler_hidden_act");
+    if (json_.has("pooler_hidden_act")) config_.pooling = ActivationOf(json_, "pooler_hidden_act");
     if (!json_.Bool("relative_attention", false)) {
       config_.relative = Relative::kNone;
       return;
     }
     config_.buckets = std::max<int64_t>(json_.Int("position_buckets", 0), 0);
-    config_.farthest = json_.Int("max_relative_positions", -1);
-    if (config_.farthest < 1) config_.farthest = config_.position_count;
+    config_.max_distance = json_.Int("max_relative_positions", -1);
+    if (config_.max_distance < 1) config_.max_distance = config_.position_count;
     config_.shares_projections = json_.Bool("share_att_key", false);
     for (const std::string& kind : Kinds()) {
       config_.position_keys |= kind == "c2p";
       config_.position_queries |= kind == "p2c";
       if (kind != "c2p" && kind != "p2c") Refuse("pos_att_type", "c2p, p2c");
     }
-    config_.normed_distances =
+    config_.relative_norm =
         json_.Text("norm_rel_ebd", "none").find("layer_norm") != std::string::npos;
   }
-  // A list, or a text with bars.
+  // The value is a list, or a text separated by bars.
   std::vector<std::string> Kinds() const {
     if (!json_.has("pos_att_type")) return {};
     if (json_.kind("pos_att_type") == Config::Kind::kList) return json_.Texts("pos_att_type");
@@ -296,7 +298,8 @@ class Importer {
   std::vector<std::string> Names(const std::string& ours) const {
     return EncoderTensorNames(row_, ours, groups_, config_.layers);
   }
-  // As the folder has it, perhaps without the prefix, which base models leave out; empty: it has not.
+  // Returns the name in the folder, without the prefix where it is that of a base model; empty if
+  // there is none.
   std::string Stored(const std::string& name) const {
     if (folder_.has(name)) return name;
     if (!name.starts_with(row_.prefix)) return "";
@@ -316,7 +319,7 @@ class Importer {
     if (ours == kTokens && stored.empty() && tied()) stored = AllStored(kOutput);
     return stored.empty() ? Names(ours).front() : stored.front();
   }
-  // Under several names a folder has tensors that are tied: the first counts.
+  // A folder may store tied tensors under several names; the first counts.
   Tensor Find(const std::string& ours) {
     if (auto it = dense_.find(ours); it != dense_.end()) return it->second.tensor;
     std::vector<std::string> stored = AllStored(ours);
@@ -328,7 +331,7 @@ class Importer {
   }
 
   bool tied() const { return json_.Bool("tie_word_embeddings", true); }
-  // Whether logits of tokens have a matrix of their own, which is called so.
+  // Whether the logits of kMaskedLm have a matrix of their own.
   bool HasOutput(const std::vector<std::string>& stored) {
     const std::vector<std::string> tokens = AllStored(kTokens);
     if (tied()) return !stored.empty() && !tokens.empty() && tied_.Differ(stored[0], tokens[0]);
@@ -339,8 +342,7 @@ class Importer {
     return true;
   }
 
-  // A head's tensors that nobody reads are another model's; but checkpoints keep the heads that a
-  // model was trained with beforehand.
+  // Checkpoints keep the heads of earlier training, which are not part of the network.
   static bool IsLeftOver(const std::string& name) {
     if (name.ends_with("position_ids") || name.find("pooler") != std::string::npos) return true;
     for (std::string_view head :
@@ -356,12 +358,12 @@ class Importer {
   Diagnostics& diagnostics_;
   std::vector<fs::path> read_;
   EncoderConfig config_;
-  int64_t groups_ = 1;  // of layers that share tensors
+  int64_t groups_ = 1;  // groups of layers that share tensors
   struct Held {
     std::string name;
     Tensor tensor;
   };
-  std::map<std::string, Held> dense_;  // of layers behind the pooling, under our names
+  std::map<std::string, Held> dense_;  // layers after the pooling, by our names
   std::set<std::string> used_;
   TiedTensors tied_;
 };

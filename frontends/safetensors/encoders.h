@@ -11,11 +11,11 @@ namespace mlc {
 
 bool IsEncoder(const Config& config);  // whether there is a row for it
 
-// As lib/networks/encoder.h has it, with the head of config.json's `architectures` or, where the folder
-// is one of sentence-transformers (modules.json), its pooling. --dim tokens says how many there may be.
-// `read`, if any, gets the files that were read beside those of the folder. Errors of BuildEncoder;
-// "unsupported-architecture" for what the row's network is not, "unused-tensor", "usage", "bad-name";
-// with the place.
+// Imports a folder as lib/networks/encoder.h describes, with the head of config.json's
+// `architectures` or, for sentence-transformers (modules.json), its pooling. --dim tokens limits
+// the number of tokens. `read`, if any, gets the files that were read besides those of the folder.
+// Errors, with the place: those of BuildEncoder, "unsupported-architecture", "unused-tensor",
+// "usage", "bad-name".
 Program ImportEncoder(const Folder& folder, const ImportOptions& options, Diagnostics& diagnostics,
                       std::vector<std::filesystem::path>* read = nullptr);
 

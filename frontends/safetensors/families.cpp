@@ -46,8 +46,8 @@ constexpr BiasRule kStarcoder2Biases[] = {
     {"norm.", "", true}, {".self_attn.", "use_bias", true}, {".mlp.", "use_bias", true}, {""}};
 
 // huggingface/transformers, src/transformers/models/*/configuration_*.py: where something else than
-// "llama's" holds that mlc reads, and what a file may leave out that changes results. Activations are
-// those of the architectures' rows.
+// "llama's" holds that mlc reads, and what a file may leave out that changes results. Activations
+// are those of the architectures' rows.
 constexpr Family kFamilies[] = {
     {"albert", {}, R"({"hidden_act": "gelu_new", "embedding_size": 128, "layer_norm_eps": 1e-12,
       "max_position_embeddings": 512, "type_vocab_size": 2, "pad_token_id": 0})"},

@@ -1,5 +1,5 @@
-// frontends/safetensors/families.h - what transformers' configuration class of each family says where
-// config.json is silent.
+// frontends/safetensors/families.h - what transformers' configuration class of each family says
+// where config.json is silent.
 #pragma once
 
 #include <cstdint>
@@ -38,8 +38,8 @@ struct Family {
 const Family* FindFamily(std::string_view model_type);
 // The same, with the defaults of its model_type for members that it lacks; null is not lacking.
 Config WithFamilyDefaults(const Config& config);
-// The names of biases that the network of the config's family does not have: transformers calls them
-// unexpected and leaves them out.
+// The names of biases that the network of the config's family does not have: transformers calls
+// them unexpected and leaves them out.
 std::vector<std::string> UnexpectedBiases(const Config& config,
                                           const std::vector<std::string>& names);
 // The keys of config.json that are true although no tensor is such a bias: transformers calls these

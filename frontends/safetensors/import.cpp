@@ -2,7 +2,9 @@
 #include <cmath>
 #include <set>
 
-#include "frontends/safetensors/bends.h"
+#include "frontends/safetensors/activation_names.h"
+#include "frontends/safetensors/decoder_rows.h"
+#include "frontends/safetensors/encoder_rows.h"
 #include "frontends/safetensors/encoders.h"
 #include "frontends/safetensors/families.h"
 #include "frontends/safetensors/folder.h"
@@ -32,10 +34,10 @@ class Importer {
 
   Program Run() {
     const std::string type = folder_.model_type();
-    row_ = FindHuggingFaceArchitecture(type);
-    if (!row_) throw UnknownArchitecture(type, &Architecture::hugging_face);
+    row_ = FindDecoderRow(type);
+    if (!row_) throw UnsupportedArchitecture(type, DecoderModelTypes(), EncoderModelTypes());
     if (options_.target && *options_.target < Opset::kIos18)
-      throw Error("target-too-old", "a language model keeps what it has seen in states")
+      throw Error("target-too-old", "language models keep their cache in states")
           .Expected("iOS18 or later");
     ReadConfig();
     DecoderWeights weights{
@@ -46,7 +48,7 @@ class Importer {
     Program program = BuildDecoder(config_, weights, context, diagnostics_);
     for (const std::string& name : folder_.names())
       if (IsLeftOver(name)) used_.insert(name);
-    CheckAllUsed(fmt::format("architecture \"{}\"", row_->hugging_face), folder_.names(), used_);
+    CheckAllUsed(fmt::format("architecture \"{}\"", row_->model_type), folder_.names(), used_);
     Describe(program);
     return program;
   }
@@ -71,15 +73,14 @@ class Importer {
   }
 
   void ReadConfig() {
-    config_ = row_->flags;
-    config_.bend = row_->bend_there;
-    config_.norm_adds_one = row_->adds_one_there;
+    config_ = DecoderFlags(row_->architecture);
+    config_.norm_adds_one = row_->norm_adds_one;
     config_.layers = Int({"num_hidden_layers", "n_layer"});
     config_.width = Int({"hidden_size", "n_embd"});
     config_.heads = Int({"num_attention_heads", "n_head"});
-    config_.key_heads = KeyHeads();
-    config_.head = Int({"head_dim"}, config_.heads > 0 ? config_.width / config_.heads : 0);
-    config_.value_head = config_.head;
+    config_.kv_heads = KvHeads();
+    config_.head_dim = Int({"head_dim"}, config_.heads > 0 ? config_.width / config_.heads : 0);
+    config_.value_head_dim = config_.head_dim;
     config_.feed_forward =
         Int({"intermediate_size", "ffn_hidden_size", "ffn_dim", "n_inner"}, 4 * config_.width);
     config_.vocabulary = Int({"vocab_size"});
@@ -88,31 +89,29 @@ class Importer {
         {"rms_norm_eps", "layer_norm_epsilon", "layer_norm_eps", "norm_epsilon"}, config_.epsilon);
     config_.parallel =
         json_.Bool(Key({"parallel_attn", "use_parallel_residual"}), config_.parallel);
-    config_.norm_or_parallel = false;
-    if (!json_.Bool(Key({"use_bias", "enable_bias"}), true)) config_.biases = kNoBias;
-    ReadBend();
+    ReadActivation();
     ReadAttention();
     ReadExperts();
     Rotary& rotary = config_.rotary;
-    rotary.interleaved = row_->neighbours_there;
-    rotary.size = TurnedElements(json_, Key({"partial_rotary_factor", "rotary_pct"}), config_.head);
+    rotary.interleaved = row_->interleaved;
+    rotary.size = RotaryDims(json_, Key({"partial_rotary_factor", "rotary_pct"}), config_.head_dim);
     rotary.base = Number({"rope_theta", "rotary_emb_base"}, rotary.base);
     rotary.local_base = Number({"rope_local_base_freq"}, rotary.local_base);
-    CheckNumbers(config_);  // before anything is made of so many elements
+    CheckNumbers(config_);  // before tables of these sizes are made
     if (rotary.used) factors_ = ReadRotaryScaling(json_, config_);
   }
 
-  int64_t KeyHeads() const {
+  int64_t KvHeads() const {
     if (json_.Bool("multi_query", false) && !json_.Bool("new_decoder_architecture", false))
       return 1;
     return Int({"num_key_value_heads", "num_kv_heads"}, config_.heads);
   }
 
-  void ReadBend() {
+  void ReadActivation() {
     std::string key = Key({"hidden_activation", "hidden_act", "activation_function", "activation"});
-    // Older files of Gemma say "gelu" and mean the approximation.
-    if (row_->fixed_bend_there || !json_.has(key)) return;
-    config_.bend = BendOf(json_, key);
+    // Older files of Gemma say "gelu" but mean the approximation by tanh.
+    if (row_->fixed_activation || !json_.has(key)) return;
+    config_.activation = ActivationOf(json_, key);
   }
 
   void ReadAttention() {
@@ -126,27 +125,27 @@ class Importer {
     config_.logit_cap = Number({"final_logit_softcapping"}, 0);
     ReadWindow();
     ReadPattern(Key({"sliding_window_pattern", "_sliding_window_pattern"}));
-    // In a row with both, layers turn that have a window.
+    // Where an architecture has both, layers with a window have rotary embedding.
     if (config_.global_every > 0 && config_.no_rotary_every > 0)
       config_.no_rotary_every = config_.global_every;
     config_.no_rotary_every = Int({"no_rope_layer_interval"}, config_.no_rotary_every);
-    if (json_.has("no_rope_layers")) CheckTurned(json_.Ints("no_rope_layers"));
+    if (json_.has("no_rope_layers")) CheckRotaryLayers(json_.Ints("no_rope_layers"));
     if (json_.has("layer_types")) CheckLayers(json_.Texts("layer_types"));
     if (!json_.Bool("do_layer_norm_before", true))
-      Refuse("do_layer_norm_before", "norms behind attention are not supported");
+      Refuse("do_layer_norm_before", "norms after attention are not supported");
     if (Int({"word_embed_proj_dim"}, config_.width) != config_.width)
-      Refuse("word_embed_proj_dim", "embeddings of another size are not supported");
-    // By head where there is more than one of keys (falcon's older form).
+      Refuse("word_embed_proj_dim", "embeddings of another width are not supported");
+    // Falcon's older form has the query, key and value of each head together.
     if (json_.has("multi_query") && !json_.Bool("multi_query", true))
-      Refuse("multi_query", "queries, keys and values of one head side by side are not supported");
+      Refuse("multi_query", "queries, keys and values grouped by head are not supported");
     if (!json_.Bool("scale_attn_weights", true))
-      Refuse("scale_attn_weights", "scores that are not scaled are not supported");
+      Refuse("scale_attn_weights", "unscaled attention scores are not supported");
     for (const char* key : {"alibi", "new_decoder_architecture", "scale_attn_by_inverse_layer_idx",
                             "use_bidirectional_attention"})
       if (json_.Bool(key, false)) Refuse(key, fmt::format("{} is not supported", key));
   }
 
-  // A number, or "LLLG" (EXAONE 4): layers with windows and the one that has none.
+  // Reads a number, or a text like "LLLG" (EXAONE 4): local layers, and the global one.
   void ReadPattern(const std::string& key) {
     if (!json_.has(key)) return;
     if (json_.kind(key) != Config::Kind::kText) {
@@ -156,15 +155,14 @@ class Importer {
     const std::string pattern = json_.Text(key);
     if (pattern.empty() || pattern.find_first_not_of('L') != pattern.size() - 1 ||
         pattern.back() != 'G')
-      Refuse(key.c_str(),
-             "one layer without window, the last, is expected in a pattern of L and G");
+      Refuse(key.c_str(), "only patterns of L with one G at the end are supported");
     config_.global_every = static_cast<int64_t>(pattern.size());
   }
 
   void ReadWindow() {
-    const Family* family = FindFamily(row_->hugging_face);
+    const Family* family = FindFamily(row_->model_type);
     const Windows windows = family ? family->windows : Windows::kAll;
-    // Families with windows in all models ignore the key.
+    // Families that always have windows ignore the key.
     const bool wanted = windows == Windows::kAll || json_.Bool("use_sliding_window", false);
     if (windows == Windows::kNone || !wanted) return;
     if (windows == Windows::kNotWanted)
@@ -173,7 +171,7 @@ class Importer {
       const int64_t first = Int({"max_window_layers"});
       if (first >= config_.layers) return;
       if (first > 0)
-        Refuse("max_window_layers", "the first layers have no window, those behind them have one");
+        Refuse("max_window_layers", "windows only from some layer on are not supported");
     }
     config_.window = Int({"sliding_window"}, 0);
   }
@@ -182,18 +180,17 @@ class Importer {
     for (size_t layer = 0; layer < types.size(); ++layer) {
       bool windowed = config_.windowed(static_cast<int64_t>(layer));
       if (types[layer] != (windowed ? "sliding_attention" : "full_attention"))
-        Refuse("layer_types", fmt::format("layer {} has {}, which the pattern of the architecture "
-                                          "does not",
+        Refuse("layer_types", fmt::format("layer {} has {}, unlike the pattern of the architecture",
                                           layer, types[layer]));
     }
   }
 
-  // 1 for layers that turn.
-  void CheckTurned(const std::vector<int64_t>& layers) const {
+  // 1 for layers with rotary embedding.
+  void CheckRotaryLayers(const std::vector<int64_t>& layers) const {
     for (size_t layer = 0; layer < layers.size(); ++layer)
-      if (config_.turned(static_cast<int64_t>(layer)) != (layers[layer] != 0))
+      if (config_.has_rotary(static_cast<int64_t>(layer)) != (layers[layer] != 0))
         Refuse("no_rope_layers",
-               fmt::format("layer {} is {}, which the pattern of the architecture is not", layer,
+               fmt::format("layer {} is {}, unlike the pattern of the architecture", layer,
                            layers[layer]));
   }
 
@@ -206,15 +203,16 @@ class Importer {
     config_.normalised_gates = json_.Bool("norm_topk_prob", config_.normalised_gates);
     if (Int({"decoder_sparse_step"}, 1) != 1 ||
         (json_.has("mlp_only_layers") && !json_.Ints("mlp_only_layers").empty()))
-      Refuse("decoder_sparse_step", "some layers have no experts");
+      Refuse("decoder_sparse_step", "layers without experts are not supported");
   }
 
   std::string Name(Role role, Part part, int64_t layer) const {
-    const HuggingFaceName* row = FindHuggingFaceName(row_->hugging_face, role);
+    const HuggingFaceName* row = FindHuggingFaceName(row_->model_type, role);
     return row ? NameOf(*row, part, layer) : "";
   }
 
-  // As the folder has it: some leave out the name of the module around all.
+  // Returns the name in the folder, which may lack the name of the outermost module; empty if there
+  // is none.
   std::string Stored(const std::string& name) const {
     if (name.empty() || folder_.has(name)) return name;
     std::string inner = name.substr(name.find('.') + 1);
@@ -229,13 +227,17 @@ class Importer {
     if (role == Role::kRotaryFactors) return Numbers(factors_.factors);
     if (role == Role::kRotaryLongFactors) return Numbers(factors_.long_factors);
     if (role == Role::kRotaryShortFactors) return Numbers(factors_.short_factors);
-    const HuggingFaceName* row = FindHuggingFaceName(row_->hugging_face, role);
+    const HuggingFaceName* row = FindHuggingFaceName(row_->model_type, role);
     if (!row) return {};
     if (row->arrangement == Arrangement::kSeveral) return Together(*row, part, layer);
     std::string name = Stored(NameOf(*row, part, layer));
     if (part == Part::kWeight && role == Role::kOutput && !HasOutput(name)) return {};
     if (part == Part::kWeight && role == Role::kTokens && name.empty() && tied())
       name = Stored(Name(Role::kOutput, Part::kWeight, 0));
+    if (name.empty() && part == Part::kBias && NeedsBias(role))
+      throw Error("missing-tensor",
+                  fmt::format("there is no tensor \"{}\"", NameOf(*row, part, layer)))
+          .Expected(fmt::format("a tensor of this name in all models of \"{}\"", row_->model_type));
     if (name.empty()) return {};
     Use(name);
     Tensor tensor = folder_.tensor(name);
@@ -247,14 +249,19 @@ class Importer {
     return tensor;
   }
 
+  bool NeedsBias(Role role) const {
+    return RequiresBias(*row_, role) && json_.Bool(Key({"use_bias", "enable_bias"}), true);
+  }
+
   void Use(const std::string& name) { used_.insert(folder_.stored_name(name)); }
 
-  // Whether logits share the matrix of the tokens. Who says nothing and stores one has one of its own.
+  // Whether logits use the token embeddings. A folder that does not say so and stores a matrix of
+  // its own for logits does not tie them.
   bool tied() const {
     return json_.Bool("tie_word_embeddings", Stored(Name(Role::kOutput, Part::kWeight, 0)).empty());
   }
 
-  // Whether logits have a matrix of their own, which is called `name`.
+  // Whether logits have a matrix of their own, `name`.
   bool HasOutput(const std::string& name) {
     if (tied()) {
       if (!name.empty()) Use(name);
@@ -267,12 +274,12 @@ class Importer {
     return true;
   }
 
-  // Rows of each head's query, key and value as those of all queries, all keys, all values.
+  // Reorders rows from the query, key and value of each head to all queries, all keys, all values.
   Tensor ByPart(const Tensor& tensor) const {
-    Dims split = {config_.heads, 3, config_.head}, dims = tensor.dims();
+    Dims split = {config_.heads, 3, config_.head_dim}, dims = tensor.dims();
     std::vector<int> perm = {1, 0, 2};
-    if (dims.empty() || ElementCount(split) != dims[0] || config_.heads != config_.key_heads)
-      return tensor;  // whose shape will be refused
+    if (dims.empty() || ElementCount(split) != dims[0] || config_.heads != config_.kv_heads)
+      return tensor;  // the shape is refused later
     if (dims.size() > 1) {
       split.push_back(dims[1]);
       perm.push_back(3);
@@ -280,7 +287,7 @@ class Importer {
     return tensor.Reshaped(split).Transposed(perm).Reshaped(dims);
   }
 
-  // The tensors of all experts, one after the other.
+  // Concatenates the tensors of all experts.
   Tensor Together(const HuggingFaceName& row, Part part, int64_t layer) {
     std::vector<Tensor> each;
     for (int64_t expert = 0; expert < config_.experts; ++expert) {
@@ -292,16 +299,18 @@ class Importer {
       dims.insert(dims.begin(), 1);
       each.push_back(one.Reshaped(dims));
       if (each.back().dims() != each.front().dims() || one.dtype() != each.front().dtype())
-        throw Error("bad-tensor",
-                    fmt::format("tensor \"{}\" is not like those of other experts", name));
+        throw Error(
+            "bad-tensor",
+            fmt::format("tensor \"{}\" differs in shape or type from those of other experts",
+                        name));
     }
     return each.empty() ? Tensor() : Join(each, 0);
   }
 
   void Describe(Program& program) const {
     program.interface.metadata = {{"co.huggingface.exporters.task", "text-generation"}};
-    // The hub's "owner/name", from which swift-transformers takes the tokenizer; where a model was
-    // saved, which may stand there too, is nobody's business.
+    // swift-transformers takes the tokenizer from the hub's "owner/name". The member may also hold
+    // the path to which a model was saved, which stays private.
     const std::string name = json_.Text("_name_or_path", "");
     if (IsRepository(name))
       program.interface.metadata.emplace_back("co.huggingface.exporters.name", name);
@@ -319,7 +328,7 @@ class Importer {
   const Config json_;
   const ImportOptions& options_;
   Diagnostics& diagnostics_;
-  const Architecture* row_ = nullptr;
+  const DecoderRow* row_ = nullptr;
   DecoderConfig config_;
   RotaryFactors factors_;
   std::set<std::string> used_;
@@ -350,7 +359,7 @@ Folder WithoutUnexpectedBiases(const Folder& folder, Diagnostics& diagnostics) {
   return folder.Without(unexpected);
 }
 
-// Where nothing says that FP8 weights have scales, they are a cast.
+// FP8 weights without scales are plain casts where the folder has no scales at all.
 void NoteUnscaled(const Folder& folder, Diagnostics& diagnostics) {
   int64_t count = 0;
   for (const std::string& name : folder.names())
@@ -360,7 +369,7 @@ void NoteUnscaled(const Folder& folder, Diagnostics& diagnostics) {
     diagnostics.Note(fmt::format("{} FP8 tensors have no scales and are read as they are", count));
 }
 
-// As config.json says; empty: it does not.
+// Returns the method that config.json names, or an empty string.
 std::string QuantisedBy(const fs::path& folder) {
   const Config config = Config::Read(folder / "config.json");
   if (config.kind("quantization_config") != Config::Kind::kObject) return "";
@@ -383,8 +392,8 @@ Program ImportHuggingFace(const fs::path& path, const ImportOptions& options,
     if (error.id() == "missing-tensor" || error.id() == "bad-tensor")
       if (const std::string method = QuantisedBy(path); !method.empty())
         error.Help(
-            fmt::format("the weights are quantised by {}, which is not read; use the model "
-                        "that was quantised",
+            fmt::format("the weights are quantised by {}, which is not supported; use the original "
+                        "model",
                         method));
     if (!error.location().file.empty()) throw;
     throw error.At({path.string(), error.location().where});

@@ -7,14 +7,16 @@ namespace mlc {
 
 namespace {
 
-// Llama 3.1: slow frequencies are divided by the factor, fast ones stay, those between are mixed.
+// Llama 3.1: low frequencies are divided by the factor, high ones are kept, those between are
+// interpolated.
 std::vector<double> Llama3Factors(const Config& scaling, const Rotary& rotary) {
   double factor = scaling.Number("factor"), low = scaling.Number("low_freq_factor"),
          high = scaling.Number("high_freq_factor"),
          length = scaling.Number("original_max_position_embeddings");
   if (!(factor > 0 && length > 0 && low < high))
-    throw Error("bad-file", fmt::format("rotary embedding is scaled by {} between {} and {} turns",
-                                        factor, low, high))
+    throw Error("bad-file",
+                fmt::format("RoPE scaling by {} between the frequency factors {} and {}", factor,
+                            low, high))
         .At({scaling.file(), scaling.KeyPath("factor")})
         .Expected("a positive factor, and low_freq_factor below high_freq_factor");
   std::vector<double> factors;
@@ -38,7 +40,7 @@ void ReadYarn(const Config& scaling, Rotary& rotary) {
       throw Error("unsupported-architecture", fmt::format("{} is not supported", key))
           .At({scaling.file(), scaling.KeyPath(key)});
   if (!scaling.Bool("truncate", true))
-    throw Error("unsupported-architecture", "frequencies that are not truncated are not supported")
+    throw Error("unsupported-architecture", "RoPE scaling without truncation is not supported")
         .At({scaling.file(), scaling.KeyPath("truncate")});
   rotary.fast = scaling.Number("beta_fast", rotary.fast);
   rotary.slow = scaling.Number("beta_slow", rotary.slow);
@@ -48,10 +50,10 @@ void ReadYarn(const Config& scaling, Rotary& rotary) {
 
 }  // namespace
 
-int64_t TurnedElements(const Config& json, const std::string& key, int64_t head) {
+int64_t RotaryDims(const Config& json, const std::string& key, int64_t head) {
   const double share = json.Number(key, 1);
   if (!(share >= 0 && share <= 1))
-    throw Error("unsupported-architecture", fmt::format("{} of a head is to turn", share))
+    throw Error("unsupported-architecture", fmt::format("{} of a head is rotated", share))
         .At({json.file(), json.KeyPath(key)});
   return static_cast<int64_t>(static_cast<double>(head) * share);
 }
@@ -62,13 +64,13 @@ RotaryFactors ReadRotaryScaling(const Config& json, DecoderConfig& config) {
   const char* key = json.has("rope_parameters") ? "rope_parameters" : "rope_scaling";
   if (!json.has(key)) return {};
   Config scaling = json.Object(key);
-  // Of two kinds of layers where they turn by different angles.
+  // Layers with and without windows may have parameters of their own.
   if (scaling.has("sliding_attention"))
     rotary.local_base = scaling.Object("sliding_attention").Number("rope_theta", rotary.local_base);
   if (scaling.has("full_attention")) scaling = scaling.Object("full_attention");
   rotary.base = scaling.Number("rope_theta", rotary.base);
   if (scaling.has("partial_rotary_factor"))
-    rotary.size = TurnedElements(scaling, "partial_rotary_factor", config.head);
+    rotary.size = RotaryDims(scaling, "partial_rotary_factor", config.head_dim);
   const std::string way = scaling.Text("rope_type", scaling.Text("type", "default"));
   RotaryFactors factors;
   if (way == "linear") {
@@ -84,12 +86,12 @@ RotaryFactors ReadRotaryScaling(const Config& json, DecoderConfig& config) {
     factors.long_factors = scaling.Numbers("long_factor");
     factors.short_factors = scaling.Numbers("short_factor");
     double original = static_cast<double>(rotary.original_context);
-    double reach = scaling.Number("factor", static_cast<double>(config.context) / original);
-    double magnitude = reach > 1 ? std::sqrt(1 + std::log(reach) / std::log(original)) : 1;
+    double half_window = scaling.Number("factor", static_cast<double>(config.context) / original);
+    double magnitude =
+        half_window > 1 ? std::sqrt(1 + std::log(half_window) / std::log(original)) : 1;
     rotary.magnitude = scaling.Number("attention_factor", magnitude);
   } else if (way != "default") {
-    throw Error("unsupported-architecture",
-                fmt::format("rotary embedding is scaled by \"{}\"", way))
+    throw Error("unsupported-architecture", fmt::format("unsupported RoPE scaling \"{}\"", way))
         .At({json.file(), json.KeyPath(key)})
         .Expected("default, linear, llama3, yarn or longrope");
   }

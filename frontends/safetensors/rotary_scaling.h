@@ -1,4 +1,4 @@
-// frontends/safetensors/rotary_scaling.h - how config.json scales rotary embedding for long contexts.
+// frontends/safetensors/rotary_scaling.h - RoPE scaling of config.json.
 #pragma once
 
 #include "frontends/safetensors/config.h"
@@ -6,16 +6,17 @@
 
 namespace mlc {
 
-// What frequencies are divided by, one for each pair; empty: nothing. Of long contexts and of those
-// that the model was trained for where these differ.
+// The divisors of frequencies, one for each pair; empty: none. Some models have different ones for
+// long contexts and for those of the training.
 struct RotaryFactors {
   std::vector<double> factors, long_factors, short_factors;
 };
-// How many elements of a head turn, of which `key` says the share; without it all. Error
-// "unsupported-architecture" where that is none.
-int64_t TurnedElements(const Config& json, const std::string& key, int64_t head);
-// Reads "rope_scaling", or "rope_parameters", which newer versions write, into `config`, whose base,
-// size and context are there (transformers, modeling_rope_utils.py). Error "unsupported-architecture" for a way that it does not know.
+// The number of rotated dimensions of a head, a fraction of which `key` gives; without the key all.
+// Error "unsupported-architecture" for an invalid fraction.
+int64_t RotaryDims(const Config& json, const std::string& key, int64_t head);
+// Reads "rope_scaling", or "rope_parameters", which newer versions write, into `config`, whose
+// base, size and context are already set (transformers, modeling_rope_utils.py). Error
+// "unsupported-architecture" for an unknown type.
 RotaryFactors ReadRotaryScaling(const Config& json, DecoderConfig& config);
 
 }  // namespace mlc

@@ -7,8 +7,8 @@
 #include <set>
 
 #include "lib/analysis/open_sizes.h"
-#include "lib/engine/random.h"
 #include "lib/ir/ports.h"
+#include "lib/ir/random_tensor.h"
 #include "lib/support/error.h"
 #include "lib/support/philox.h"
 

@@ -1,5 +1,5 @@
-// lib/networks/attention.h - attention by scaled dot products. Letters of shapes: B batch, S queries, T
-// keys (the past included), N heads, H elements of a head of queries and keys, V of values.
+// lib/networks/attention.h - attention by scaled dot products. Letters of shapes: B batch, S
+// queries, T keys (the past included), N heads, H head dimension of queries and keys, V of values.
 #pragma once
 
 #include <functional>

@@ -11,20 +11,20 @@
 #include "lib/networks/feed_forward.h"
 #include "lib/networks/heads.h"
 #include "lib/networks/masks.h"
-#include "lib/networks/mixers.h"
 #include "lib/networks/norms.h"
 #include "lib/networks/rotary.h"
+#include "lib/networks/token_mixer_table.h"
 #include "lib/ops/row.h"
 
 namespace mlc {
 
 namespace {
 
-// The score of a key that is hidden: fp16 holds it beside any other score.
+// The score of a masked key: fp16 can represent it next to any other score.
 constexpr double kHidden = -4e4;
 constexpr int64_t kUsualContext = 2048;
-// Elements: what is turned has a table of its angles at each position, which has to be bounded.
-constexpr int64_t kMostHead = 1 << 14;
+// Bounds the table of rotary angles.
+constexpr int64_t kMaxHeadDim = 1 << 14;
 
 class Decoder {
  public:
@@ -39,7 +39,7 @@ class Decoder {
 
   Program Build() {
     MakePorts();
-    Place();
+    MakePositions();
     Value* x =
         Rows(b_, tensors_.Weight(Role::kTokens, 0, {config_.vocabulary, config_.width}), ids_);
     x = Scaled(x, config_.embedding_scale);
@@ -51,10 +51,10 @@ class Decoder {
   }
 
  private:
-  // Of what is turned and of what is hidden there are two kinds, one for layers with a window.
-  struct Surroundings {
-    Value *cosine = nullptr, *sine = nullptr;  // [1, S, half of what is turned]
-    Value* bias = nullptr;                     // of scores: [1, 1, S, T]
+  // What follows from the positions: one for layers with a window, one for the others.
+  struct PositionInputs {
+    Value *cosine = nullptr, *sine = nullptr;  // [1, S, half of the rotary dimensions]
+    Value* bias = nullptr;                     // the mask, which is added to scores: [1, 1, S, T]
   };
 
   void MakePorts() {
@@ -77,31 +77,32 @@ class Decoder {
       return value;
     };
     if (const int64_t layers = config_.AttentionLayers()) {
-      keys_ = state("keyCache", {layers, 1, config_.key_heads, context_, config_.head});
-      values_ = state("valueCache", {layers, 1, config_.key_heads, context_, config_.value_head});
+      key_cache_ = state("keyCache", {layers, 1, config_.kv_heads, context_, config_.head_dim});
+      value_cache_ =
+          state("valueCache", {layers, 1, config_.kv_heads, context_, config_.value_head_dim});
     }
     if (const int64_t layers = config_.layers - config_.AttentionLayers()) {
-      const MixerRow& row = RowOf(config_.mixer);
-      convolved_ = state("convCache", {layers, config_.recurrent.taps - 1, row.channels(config_)});
+      const TokenMixerRow& row = RowOf(config_.token_mixer);
+      conv_cache_ = state("convCache", {layers, config_.recurrent.taps - 1, row.channels(config_)});
       Dims dims = row.state(config_.recurrent);
       dims.insert(dims.begin(), layers);
-      if (dims.size() > 1) recurrent_ = state("recurrentCache", dims);
+      if (dims.size() > 1) recurrent_cache_ = state("recurrentCache", dims);
     }
   }
 
-  // Where the tokens stand, and what follows from that alone.
-  void Place() {
+  // Computes the positions of the tokens and what follows from them.
+  void MakePositions() {
     b_.SetName("positions");
     Value* past = Binary(b_, "sub", DimOf(b_, mask_, 3), DimOf(b_, ids_, 1));
     positions_ = Binary(b_, "add", IndicesOf(b_, ids_, 1), past);
     past_ = AsVector(b_, past);
     if (config_.AttentionLayers() == 0) return;
-    Surround(false);
-    if (config_.window > 0) Surround(true);
+    MakePositionInputs(false);
+    if (config_.window > 0) MakePositionInputs(true);
   }
 
-  void Surround(bool local) {
-    Surroundings& around = around_[local ? 1 : 0];
+  void MakePositionInputs(bool local) {
+    PositionInputs& around = position_inputs_[local ? 1 : 0];
     b_.SetName("mask");
     Value* hidden = Hidden(b_, Expanded(b_, positions_, {1}), IndicesOf(b_, mask_, 3),
                            local && config_.window < context_ ? config_.window : 0);
@@ -119,7 +120,7 @@ class Decoder {
     around.sine = rows(table.sine);
   }
 
-  // Those for a long context are for all of it, its begin included.
+  // The factors for long contexts apply to all positions.
   std::optional<Role> FactorsRole() const {
     if (tensors_.Has(Role::kRotaryFactors)) return Role::kRotaryFactors;
     const bool has_long = tensors_.Has(Role::kRotaryLongFactors),
@@ -153,13 +154,13 @@ class Decoder {
       return Binary(b_, "add", to, Scaled(y, config_.residual_scale));
     };
     Value* into = config_.pre_norms ? Norm(Role::kAttentionNorm, layer, x) : x;
-    Value* y = Mixed(layer, tensors_.Has(Role::kSecondAttentionNorm, layer)
-                                ? Norm(Role::kSecondAttentionNorm, layer, x)
-                                : into);
+    Value* y = MixTokens(layer, tensors_.Has(Role::kSecondAttentionNorm, layer)
+                                    ? Norm(Role::kSecondAttentionNorm, layer, x)
+                                    : into);
     if (config_.post_norms) y = Norm(Role::kPostAttentionNorm, layer, y);
     if (!config_.feed_forwards) return added(x, y);
     auto normed = [&] { return tensors_.Has(Role::kFeedForwardNorm, layer); };
-    if (config_.parallel || (config_.norm_or_parallel && !normed())) {
+    if (config_.parallel || (config_.parallel_without_norm && !normed())) {
       if (normed()) into = Norm(Role::kFeedForwardNorm, layer, x);
       return added(added(x, y), FeedForward(b_, tensors_, config_, layer, into));
     }
@@ -170,43 +171,48 @@ class Decoder {
     return added(x, y);
   }
 
-  Value* Mixed(int64_t layer, Value* x) {
-    const Mixer mixer = config_.MixerOf(layer);
-    if (mixer == Mixer::kAttention) return Attention(layer, x);
-    Mixing with{b_, tensors_, config_, layer, {convolved_, mixed_}, {recurrent_, mixed_}};
-    ++mixed_;
-    return RowOf(mixer).mix(with, x);
+  Value* MixTokens(int64_t layer, Value* x) {
+    const TokenMixer token_mixer = config_.TokenMixerOf(layer);
+    if (token_mixer == TokenMixer::kAttention) return Attention(layer, x);
+    TokenMixerContext context{b_,
+                              tensors_,
+                              config_,
+                              layer,
+                              {conv_cache_, other_layers_},
+                              {recurrent_cache_, other_layers_}};
+    ++other_layers_;
+    return RowOf(token_mixer).mix(context, x);
   }
 
   struct Projections {
-    Value *q, *k, *v;  // [1, S, heads * elements]
-    Value* gate;       // of the attended values, likewise; null: none
+    Value *q, *k, *v;  // [1, S, heads * head dimension]
+    Value* gate;       // of the attention output, likewise; null: none
   };
 
   Projections Project(int64_t layer, Value* x) {
-    const int64_t q = config_.heads * config_.head * (config_.gated_attention ? 2 : 1),
-                  k = config_.key_heads * config_.head, v = config_.key_heads * config_.value_head;
-    bool biased = (config_.biases & kQkvBias) != 0;
+    const int64_t q = config_.heads * config_.head_dim * (config_.gated_attention ? 2 : 1),
+                  k = config_.kv_heads * config_.head_dim,
+                  v = config_.kv_heads * config_.value_head_dim;
     if (tensors_.Has(Role::kQkv, layer)) {
-      Value* all = Projected(b_, tensors_, Role::kQkv, layer, x, q + k + v, biased);
+      Value* all = Projected(b_, tensors_, Role::kQkv, layer, x, q + k + v);
       std::vector<Value*> parts = Parts(b_, all, {q, k, v}, 2);
       return Gated({parts[0], parts[1], parts[2], nullptr});
     }
-    auto turned = [&](Role role, int64_t size, int64_t heads) {
-      if (!InHalves(layer)) return Projected(b_, tensors_, role, layer, x, size, biased);
+    auto project = [&](Role role, int64_t size, int64_t heads) {
+      if (!InHalves(layer)) return Projected(b_, tensors_, role, layer, x, size);
       Value* weight = tensors_.InHalves(role, Part::kWeight, layer, {size, config_.width}, heads);
       Builder::Args args = {{"x", x}, {"weight", weight}};
       if (Value* bias = tensors_.InHalves(role, Part::kBias, layer, {size}, heads))
         args.emplace_back("bias", bias);
       return b_.Make("linear", std::move(args));
     };
-    return Gated({turned(Role::kQuery, q, config_.heads), turned(Role::kKey, k, config_.key_heads),
-                  Projected(b_, tensors_, Role::kValue, layer, x, v, biased), nullptr});
+    return Gated({project(Role::kQuery, q, config_.heads), project(Role::kKey, k, config_.kv_heads),
+                  Projected(b_, tensors_, Role::kValue, layer, x, v), nullptr});
   }
 
   Projections Gated(Projections made) {
     if (!config_.gated_attention) return made;
-    const int64_t heads = config_.heads, head = config_.head;
+    const int64_t heads = config_.heads, head = config_.head_dim;
     Value* both = Reshaped(b_, made.q, {1, {made.q, 1}, heads, 2 * head});
     std::vector<Value*> parts = Parts(b_, both, {head, head}, 3);
     for (Value*& part : parts) part = Reshaped(b_, part, {1, {part, 1}, heads * head});
@@ -215,43 +221,43 @@ class Decoder {
     return made;
   }
 
-  // Pairs of neighbours in whole heads become pairs of halves: queries and keys are permuted alike,
-  // which no product of theirs sees, and halves are cheaper to turn. The rows of one tensor for
-  // queries, keys and values stay where they are.
+  // Interleaved pairs become pairs of the two halves of a head, which are cheaper to rotate:
+  // queries and keys are permuted alike, which leaves their products unchanged. A fused tensor of
+  // queries, keys and values is not permuted.
   bool InHalves(int64_t layer) const {
     return config_.rotary.used && config_.rotary.interleaved && !tensors_.Has(Role::kQkv, layer) &&
-           config_.rotary.size == config_.head && config_.norm_of_heads == NormOfHeads::kNone &&
+           config_.rotary.size == config_.head_dim && config_.qk_norm == QkNorm::kNone &&
            !config_.gated_attention;
   }
 
-  // Queries or keys as [1, heads, S, elements], normalised and turned.
-  Value* Prepared(Role norm, int64_t layer, Value* x, int64_t heads) {
-    if (config_.norm_of_heads == NormOfHeads::kWhole) x = Norm(norm, layer, x);
+  // Queries or keys as [1, heads, S, head dimension], normalised and rotated.
+  Value* NormAndRotate(Role norm, int64_t layer, Value* x, int64_t heads) {
+    if (config_.qk_norm == QkNorm::kWhole) x = Norm(norm, layer, x);
     x = Heads(b_, x, heads);
-    if (config_.norm_of_heads == NormOfHeads::kEach) x = Norm(norm, layer, x);
-    if (config_.norm_of_heads == NormOfHeads::kEachOwn && tensors_.Has(norm, layer)) {
-      Value* scale = tensors_.Weight(norm, layer, {heads, config_.head});
-      x = LayerNorm(b_, x, {-1}, Reshaped(b_, scale, {heads, int64_t{1}, config_.head}), nullptr,
-                    config_.epsilon);
+    if (config_.qk_norm == QkNorm::kPerHead) x = Norm(norm, layer, x);
+    if (config_.qk_norm == QkNorm::kPerHeadOwnScale && tensors_.Has(norm, layer)) {
+      Value* scale = tensors_.Weight(norm, layer, {heads, config_.head_dim});
+      x = LayerNorm(b_, x, {-1}, Reshaped(b_, scale, {heads, int64_t{1}, config_.head_dim}),
+                    nullptr, config_.epsilon);
     }
-    if (!config_.turned(layer)) return x;
-    const Surroundings& around = Around(layer);
+    if (!config_.has_rotary(layer)) return x;
+    const PositionInputs& around = PositionInputsOf(layer);
     return Rotated(b_, x, around.cosine, around.sine,
                    config_.rotary.interleaved && !InHalves(layer));
   }
 
-  const Surroundings& Around(int64_t layer) const {
-    return around_[config_.windowed(layer) ? 1 : 0];
+  const PositionInputs& PositionInputsOf(int64_t layer) const {
+    return position_inputs_[config_.windowed(layer) ? 1 : 0];
   }
 
-  // Writes `fresh` [1, heads, S, elements] into a layer of a state, and gives what the layer has of
-  // all tokens up to now: [heads, 1, T, elements].
-  Value* Remembered(Value* state, int64_t layer, Value* fresh) {
+  // Writes `fresh` [1, heads, S, head dimension] into a layer of a cache and returns the layer's
+  // keys or values of all tokens so far: [heads, 1, T, head dimension].
+  Value* UpdateCache(Value* state, int64_t layer, Value* fresh) {
     Sizes begin(b_), end(b_);
     begin.Add({layer, 0, 0});
     begin.Add(past_, 0);
     begin.Add(0);
-    end.Add({layer + 1, 1, config_.key_heads});
+    end.Add({layer + 1, 1, config_.kv_heads});
     end.AddDim(mask_, 3);
     end.Add(fresh->type.shape[3].constant());
     Value* ends = end.Make();
@@ -272,31 +278,29 @@ class Decoder {
     return Expanded(b_, b_.Cast(mine, DType::kFp32), {1});
   }
 
-  // Heads that share keys are one dimension, the keys' heads another: [key heads, group, S, .]. So
-  // keys need no repetition.
+  // Queries are [key/value heads, group, S, .], so that keys and values need not be repeated.
   Value* Attention(int64_t layer, Value* x) {
     Projections made = Project(layer, x);
-    const int64_t group = config_.heads / config_.key_heads;
-    Value* q = Prepared(Role::kQueryNorm, layer, made.q, config_.heads);
+    const int64_t group = config_.heads / config_.kv_heads;
+    Value* q = NormAndRotate(Role::kQueryNorm, layer, made.q, config_.heads);
     double scale = config_.attention_scale;
-    if (scale == 0) scale = 1 / std::sqrt(static_cast<double>(config_.head));
-    q = Reshaped(b_, Scaled(q, scale), {config_.key_heads, group, {q, 2}, config_.head});
-    Value* k = Prepared(Role::kKeyNorm, layer, made.k, config_.key_heads);
-    Value* v = Heads(b_, made.v, config_.key_heads);
+    if (scale == 0) scale = 1 / std::sqrt(static_cast<double>(config_.head_dim));
+    q = Reshaped(b_, Scaled(q, scale), {config_.kv_heads, group, {q, 2}, config_.head_dim});
+    Value* k = NormAndRotate(Role::kKeyNorm, layer, made.k, config_.kv_heads);
+    Value* v = Heads(b_, made.v, config_.kv_heads);
     AttentionParts parts{.q = q,
-                         .k = Remembered(keys_, attended_, k),
-                         .v = Remembered(values_, attended_, v),
+                         .k = UpdateCache(key_cache_, attention_layers_, k),
+                         .v = UpdateCache(value_cache_, attention_layers_, v),
                          .softcap = config_.attention_cap,
-                         .biases = {Around(layer).bias}};
+                         .biases = {PositionInputsOf(layer).bias}};
     if (config_.sinks)
       parts.sink = Reshaped(b_, tensors_.Weight(Role::kSinks, layer, {config_.heads}),
-                            {config_.key_heads, group, 1, 1});
-    ++attended_;
+                            {config_.kv_heads, group, 1, 1});
+    ++attention_layers_;
     Value* y = Attend(b_, parts).y;
-    y = Joined(b_, Reshaped(b_, y, {1, config_.heads, {y, 2}, config_.value_head}));
+    y = Joined(b_, Reshaped(b_, y, {1, config_.heads, {y, 2}, config_.value_head_dim}));
     if (made.gate) y = Binary(b_, "mul", y, made.gate);
-    return Projected(b_, tensors_, Role::kAttentionOutput, layer, y, config_.width,
-                     (config_.biases & kAttentionOutputBias) != 0);
+    return Projected(b_, tensors_, Role::kAttentionOutput, layer, y, config_.width);
   }
 
   Value* Logits(Value* x) {
@@ -324,53 +328,54 @@ class Decoder {
   Builder b_;
   DecoderTensors tensors_;
   Value *ids_ = nullptr, *mask_ = nullptr;
-  Value *keys_ = nullptr, *values_ = nullptr, *convolved_ = nullptr, *recurrent_ = nullptr;
-  int64_t attended_ = 0, mixed_ = 0;  // layers up to now with attention, and without
-  Value* positions_ = nullptr;        // int32 [S]
-  Value* past_ = nullptr;             // int32 [1]: how many tokens were before
-  Surroundings around_[2];
+  Value *key_cache_ = nullptr, *value_cache_ = nullptr, *conv_cache_ = nullptr,
+        *recurrent_cache_ = nullptr;
+  int64_t attention_layers_ = 0, other_layers_ = 0;  // layers so far with attention, and without
+  Value* positions_ = nullptr;                       // int32 [S]
+  Value* past_ = nullptr;                            // int32 [1]: the number of past tokens
+  PositionInputs position_inputs_[2];
 };
 
 [[noreturn]] void Fail(const std::string& text) { throw Error("bad-file", text); }
 
 void CheckAttention(const DecoderConfig& config) {
   for (auto [name, number] : {std::pair{"heads", config.heads},
-                              {"heads of keys", config.key_heads},
-                              {"elements of a head", config.head},
-                              {"elements of a head of values", config.value_head}})
+                              {"key/value heads", config.kv_heads},
+                              {"dimensions of a head", config.head_dim},
+                              {"dimensions of a value head", config.value_head_dim}})
     if (number < 1 || number > INT32_MAX) Fail(fmt::format("the model has {} {}", number, name));
-  if (std::max(config.head, config.value_head) > kMostHead)
-    Fail(fmt::format("a head has {} elements, at most {} are supported",
-                     std::max(config.head, config.value_head), kMostHead));
-  for (int64_t elements : {config.head, config.value_head})
+  if (std::max(config.head_dim, config.value_head_dim) > kMaxHeadDim)
+    Fail(fmt::format("a head has {} dimensions, at most {} are supported",
+                     std::max(config.head_dim, config.value_head_dim), kMaxHeadDim));
+  for (int64_t elements : {config.head_dim, config.value_head_dim})
     if (config.heads * elements > INT32_MAX)
-      Fail(fmt::format("the model has {} heads of {} elements", config.heads, elements));
-  if (config.heads % config.key_heads != 0)
-    Fail(fmt::format("{} heads cannot share {} heads of keys", config.heads, config.key_heads));
-  if (config.gated_attention && config.head != config.value_head)
-    Fail(fmt::format("a gate of {} elements a head for values of {}", config.head,
-                     config.value_head));
+      Fail(fmt::format("the model has {} heads of {} dimensions", config.heads, elements));
+  if (config.heads % config.kv_heads != 0)
+    Fail(fmt::format("{} heads cannot share {} key/value heads", config.heads, config.kv_heads));
+  if (config.gated_attention && config.head_dim != config.value_head_dim)
+    Fail(fmt::format("a gate of {} dimensions per head for values of {}", config.head_dim,
+                     config.value_head_dim));
 }
 
 }  // namespace
 
 int64_t DecoderConfig::AttentionLayers() const {
-  if (mixer == Mixer::kAttention) return layers;
+  if (token_mixer == TokenMixer::kAttention) return layers;
   if (!attends.empty()) return std::count(attends.begin(), attends.end(), true);
   return attention_every > 0 ? layers / attention_every : 0;
 }
 
 void CheckNumbers(const DecoderConfig& config) {
   for (auto [name, number] : {std::pair{"layers", config.layers},
-                              {"elements of an embedding", config.width},
+                              {"dimensions of an embedding", config.width},
                               {"tokens in the vocabulary", config.vocabulary},
                               {"tokens of context", config.context}})
     if (number < 1 || number > INT32_MAX) Fail(fmt::format("the model has {} {}", number, name));
   if (!config.attends.empty() && std::ssize(config.attends) != config.layers)
-    Fail(fmt::format("the model says of {} layers whether they have attention, and has {}",
+    Fail(fmt::format("the model says which of {} layers have attention, but has {}",
                      config.attends.size(), config.layers));
   if (config.AttentionLayers() > 0) CheckAttention(config);
-  if (config.AttentionLayers() < config.layers) CheckMixer(config);
+  if (config.AttentionLayers() < config.layers) CheckTokenMixer(config);
   if (config.window < 0 || config.window > INT32_MAX)
     Fail(fmt::format("a window has {} keys", config.window));
   for (auto [name, number] : {std::pair{"epsilon of norms", config.epsilon},
@@ -388,25 +393,25 @@ void CheckNumbers(const DecoderConfig& config) {
     if (size < 0 || size > INT32_MAX)
       Fail(fmt::format("a feed-forward layer has {} elements", size));
   const Rotary& rotary = config.rotary;
-  if (rotary.used && (rotary.size < 2 || rotary.size % 2 != 0 || rotary.size > config.head))
-    Fail(fmt::format("{} of {} elements of a head are to turn", rotary.size, config.head));
+  if (rotary.used && (rotary.size < 2 || rotary.size % 2 != 0 || rotary.size > config.head_dim))
+    Fail(fmt::format("{} of {} dimensions of a head are rotated", rotary.size, config.head_dim));
   for (double number : {rotary.base, rotary.factor, rotary.magnitude, rotary.fast, rotary.slow,
                         rotary.local_magnitude})
     if (rotary.used && !(number > 0 && number < 1e30))
       Fail(fmt::format("rotary embedding has base {}, factor {}, magnitude {} and betas {} and {}",
                        rotary.base, rotary.factor, rotary.magnitude, rotary.fast, rotary.slow));
   if (config.experts > 0 && (config.experts_used < 1 || config.experts_used > config.experts))
-    Fail(fmt::format("a token takes {} of {} experts", config.experts_used, config.experts));
+    Fail(fmt::format("a token uses {} of {} experts", config.experts_used, config.experts));
 }
 
 int64_t PackagedContext(const ImportOptions& options, int64_t own) {
   if (!options.dims.empty())
-    throw Error("usage", "--dim: a language model has no dimension that is open")
-        .Help("--context says how many tokens it is for");
+    throw Error("usage", "--dim: language models have no flexible dimensions")
+        .Help("--context sets the maximum number of tokens");
   const std::optional<int64_t> asked = options.context;
   if (!asked) return std::min(kUsualContext, own);
   if (*asked < 1 || *asked > own)
-    throw Error("usage", fmt::format("--context {}: the model was made for {}", *asked, own))
+    throw Error("usage", fmt::format("--context {}: the model was trained for {}", *asked, own))
         .Expected(fmt::format("1 to {}", own));
   return *asked;
 }
@@ -414,13 +419,13 @@ int64_t PackagedContext(const ImportOptions& options, int64_t own) {
 Program BuildDecoder(const DecoderConfig& config, const DecoderWeights& weights, int64_t context,
                      Diagnostics& diagnostics) {
   CheckNumbers(config);
-  // Angles are constants: a million tokens of heads of 256 elements.
+  // Angles are constants: a million tokens of heads of 256 dimensions.
   constexpr int64_t kMostAngles = int64_t{1} << 27;
   if (const int64_t angles = config.rotary.used ? config.rotary.size / 2 : 1;
       context > kMostAngles / angles)
     throw Error("resource-limit", fmt::format("tables for {} tokens would be too large", context))
         .Expected(fmt::format("at most {}", kMostAngles / angles))
-        .Help("--context says for how many tokens the package shall be");
+        .Help("--context sets the maximum number of tokens");
   return Decoder(config, weights, context, diagnostics).Build();
 }
 

@@ -1,17 +1,16 @@
-// lib/networks/decoder.h - language models that predict the next token: one builder, which a record of
-// flags and sizes and a source of weights drive.
+// lib/networks/decoder.h - language models that predict the next token: a builder that takes flags,
+// sizes and weights.
 //
-// The function `main` is the one that swift-transformers runs (its LanguageModel.swift names the
-// ports): letters of shapes are S tokens of this call, T those up to the last of them, the past
-// included, and C the context.
+// swift-transformers runs the function `main` (its LanguageModel.swift names the ports). Letters of
+// shapes: S tokens of this call, T all tokens so far, including the past, C the context.
 //   inputs   inputIds int32 [1, S], causalMask fp16 [1, 1, S, T], which is added to scores
-//   states   keyCache fp16 [layers, 1, heads of keys, C, elements of a head], valueCache likewise, of
-//            layers with attention; of those that remember in other ways convCache fp16 [layers, taps - 1,
-//            channels] and, but for short convolutions, recurrentCache fp16 [layers, batch, heads, rows,
-//            columns]. A state begins with zeros.
+//   states   keyCache fp16 [layers, 1, key/value heads, C, head dimension] and valueCache of layers
+//            with attention; convCache fp16 [layers, taps - 1, channels] of layers with another
+//            token mixer, and recurrentCache fp16 [layers, batch, heads, rows, columns] unless that
+//            is a short convolution. A state begins with zeros.
 //   outputs  logits fp16 [1, S, vocabulary]
-// The tokens stand at positions T - S to T - 1. What comes later than a token is hidden from it
-// whatever the mask says, so that one of zeros will do.
+// The tokens have the positions T - S to T - 1. Attention is causal whatever the mask holds, so
+// that a mask of zeros will do.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +20,7 @@
 
 #include "lib/ir/import_options.h"
 #include "lib/ir/program.h"
-#include "lib/networks/bends.h"
+#include "lib/networks/activation.h"
 #include "lib/networks/norms.h"
 #include "lib/networks/rotary_table.h"
 #include "lib/support/error.h"
@@ -29,109 +28,106 @@
 namespace mlc {
 
 // How queries and keys are normalised before rotary embedding.
-enum class NormOfHeads : uint8_t {
+enum class QkNorm : uint8_t {
   kNone,
-  kEach,     // each head alone, all with one scale
-  kEachOwn,  // each head alone, with a scale of its own [heads, head]; optional
-  kWhole,    // all heads together
+  kPerHead,          // each head, with one scale for all
+  kPerHeadOwnScale,  // each head, with a scale of its own [heads, head dimension]; optional
+  kWhole,            // all heads together
 };
 enum class Gating : uint8_t {
-  kSoftmax,          // shares of all experts, of which the largest count
-  kSoftmaxOfChosen,  // shares of those with the largest scores
+  kSoftmax,          // over all experts, of which the largest count
+  kSoftmaxOfChosen,  // over the experts with the largest scores
 };
-// Where a bias must be; elsewhere there may be one.
-enum Biases : uint8_t { kNoBias = 0, kQkvBias = 1, kAttentionOutputBias = 2, kFeedForwardBias = 4 };
 
 // What mixes the tokens of a layer.
-enum class Mixer : uint8_t { kAttention, kShortConvolution, kMamba, kMamba2, kDeltaNet };
+enum class TokenMixer : uint8_t { kAttention, kShortConvolution, kMamba, kMamba2, kDeltaNet };
 
-// Of mixers that are no attention.
-struct MixerSizes {
-  int64_t taps = 0;                   // tokens that a convolution sees, the last one included
-  int64_t inner = 0;                  // channels of what is remembered, not for kShortConvolution
-  int64_t state = 0;                  // numbers that each of them remembers
-  int64_t heads = 0;                  // into which kMamba2 and kDeltaNet divide the channels,
-  int64_t groups = 0;                 // and with so many keys: heads of a group share one
-  int64_t rank = 0;                   // of the projection to the time steps of kMamba
-  bool normalised_selection = false;  // kMamba: time steps, B and C, as FalconMamba has it
+// The sizes of token mixers other than attention.
+struct TokenMixerSizes {
+  int64_t taps = 0;    // tokens that a convolution sees, including the current one
+  int64_t inner = 0;   // channels of the recurrent state; not kShortConvolution
+  int64_t state = 0;   // size of the state of a channel
+  int64_t heads = 0;   // kMamba2, kDeltaNet: heads that the channels are divided into
+  int64_t groups = 0;  // kMamba2, kDeltaNet: groups of heads that share a key
+  int64_t rank = 0;    // kMamba: of the projection to time steps
+  bool normalised_selection = false;  // kMamba: norms of time steps, B and C (FalconMamba)
 };
 
-// What one family of models has (architectures.h), and the numbers of one model.
+// The flags of an architecture (architectures.h) and the numbers of one model.
 struct DecoderConfig {
   // Flags.
   NormKind norm = NormKind::kRms;
-  bool norm_adds_one = false;     // scales are stored less 1
-  bool pre_norms = true;          // of what goes into attention and feed-forward
-  bool post_norms = false;        // of what they give
-  bool parallel = false;          // both read the same x, under one norm or two
-  bool norm_or_parallel = false;  // a layer without a norm of its feed-forward is parallel
-  NormOfHeads norm_of_heads = NormOfHeads::kNone;
-  Bend bend = Bend::kSilu;  // of feed-forward layers
+  bool norm_adds_one = false;  // scales are stored less 1
+  bool pre_norms = true;       // of the inputs of attention and feed-forward
+  bool post_norms = false;     // of their outputs
+  bool parallel = false;       // attention and feed-forward read the same x, with one norm or two
+  bool parallel_without_norm = false;  // a layer without a feed-forward norm is parallel
+  QkNorm qk_norm = QkNorm::kNone;
+  Activation activation = Activation::kSilu;  // of feed-forward layers
   bool gated = true;
-  bool gate_in_up = false;  // one matrix, the gate's rows first
-  uint8_t biases = kNoBias;
+  bool gate_in_up = false;  // gate and up projection are one matrix, the gate's rows first
   bool sinks = false;
   bool learned_positions = false;
-  bool divided_logits = false;      // by logit_scale
-  bool root_width_scale = false;    // embeddings are times the square root of the width
-  bool gated_attention = false;     // rows of each head's query are followed by those of its gate
-  bool feed_forwards = true;        // layers have a feed-forward part
-  Mixer mixer = Mixer::kAttention;  // of layers that have no attention
-  int64_t attention_every = 0;      // the last of so many layers has attention; 0: none has
+  bool divided_logits = false;    // logits are divided by logit_scale
+  bool root_width_scale = false;  // embeddings are multiplied by the square root of the width
+  bool gated_attention = false;   // the query rows of each head are followed by those of its gate
+  bool feed_forwards = true;      // layers have a feed-forward part
+  TokenMixer token_mixer = TokenMixer::kAttention;  // of layers without attention
+  int64_t attention_every = 0;                      // every n-th layer has attention; 0: none
   Rotary rotary = {};
-  int64_t no_rotary_every = 0;     // the last of so many layers does not turn; 0: all do
-  bool turned_in_windows = false;  // where there are windows, layers without one do not turn
-  int64_t global_every = 0;        // the last of so many layers has no window; 0: all have
+  int64_t no_rotary_every = 0;          // every n-th layer has no rotary embedding; 0: all have
+  bool rotary_in_windows_only = false;  // in models with windows, only those layers rotate
+  int64_t global_every = 0;             // every n-th layer has no window; 0: all have
   Gating gating = Gating::kSoftmax;
-  bool normalised_gates = true;  // the shares of the chosen experts add up to 1
+  bool normalised_gates = true;  // the weights of the chosen experts add up to 1
   // Numbers.
-  int64_t layers = 0, width = 0, heads = 0, key_heads = 0, vocabulary = 0;
-  int64_t head = 0, value_head = 0;  // elements
+  int64_t layers = 0, width = 0, heads = 0, kv_heads = 0, vocabulary = 0;
+  int64_t head_dim = 0, value_head_dim = 0;
   int64_t feed_forward = 0;
-  int64_t context = 0;  // the most that the model was made for
+  int64_t context = 0;  // the longest that the model was trained for
   int64_t experts = 0, experts_used = 0, expert_feed_forward = 0;
-  int64_t shared_feed_forward = 0;  // of an expert that all tokens take; 0: there is none
-  int64_t window = 0;               // keys that a query sees, itself included; 0: all
-  MixerSizes recurrent = {};
-  // Whether each layer has attention, where attention_every does not say it.
+  int64_t shared_feed_forward = 0;  // of the expert that all tokens use; 0: none
+  int64_t window = 0;               // keys that a query sees, including its own; 0: all
+  TokenMixerSizes recurrent = {};
+  // Whether each layer has attention; empty: attention_every says it.
   std::vector<bool> attends = {};
   double epsilon = 1e-5;
-  double attention_scale = 0;               // 0: 1 / sqrt(head)
+  double attention_scale = 0;               // 0: 1 / sqrt(head_dim)
   double attention_cap = 0, logit_cap = 0;  // 0: none
   double embedding_scale = 1, residual_scale = 1, logit_scale = 1;
 
   bool windowed(int64_t layer) const {
     return window > 0 && (global_every == 0 || (layer + 1) % global_every != 0);
   }
-  Mixer MixerOf(int64_t layer) const {
+  TokenMixer TokenMixerOf(int64_t layer) const {
     bool has = attends.empty() ? attention_every > 0 && (layer + 1) % attention_every == 0
                                : attends.at(layer);
-    return has ? Mixer::kAttention : mixer;
+    return has ? TokenMixer::kAttention : token_mixer;
   }
   int64_t AttentionLayers() const;
-  bool turned(int64_t layer) const {
+  bool has_rotary(int64_t layer) const {
     return rotary.used && (no_rotary_every == 0 || (layer + 1) % no_rotary_every != 0) &&
-           (!turned_in_windows || window == 0 || windowed(layer));
+           (!rotary_in_windows_only || window == 0 || windowed(layer));
   }
 };
 
-// What a tensor is for. Matrices are [out, in], as `linear` has them; those of experts have them in
-// front.
+// The role of a tensor. Matrices are [out, in], as for `linear`; those of experts are
+// [experts, out, in].
 enum class Role : uint8_t {
   kTokens,     // [vocabulary, width]
   kPositions,  // [positions, width]
   kRotaryFactors,
   kRotaryLongFactors,
-  kRotaryShortFactors,  // [half of what is turned]
+  kRotaryShortFactors,  // [half of the rotary dimensions]
   kOutputNorm,
   kOutput,
-  // Of a layer.
+  // One per layer.
   kAttentionNorm,
-  kSecondAttentionNorm,  // attention's own, where kAttentionNorm is for the feed-forward part alone
+  kSecondAttentionNorm,  // of attention, where kAttentionNorm is of the feed-forward part alone
   kQuery,
   kKey,
   kValue,
-  kQkv,  // queries, keys and values, one below the other
+  kQkv,  // the rows of queries, keys and values, in this order
   kQueryNorm,
   kKeyNorm,
   kSinks,  // [heads]
@@ -150,14 +146,14 @@ enum class Role : uint8_t {
   kSharedGate,
   kSharedUp,
   kSharedDown,
-  // Of a layer's mixer that is no attention.
+  // Of token mixers other than attention.
   kMixerInput,
   kConvolution,  // [channels, taps]
   kSelection,    // to time step, B and C
   kTimeStep,     // its bias is that of all time steps
   kAlpha,
   kBeta,
-  kDecay,  // by which a state decays; below 0
+  kDecay,  // negative
   kSkip,
   kMixerGate,
   kMixerNorm,
@@ -165,26 +161,25 @@ enum class Role : uint8_t {
 };
 enum class Part : uint8_t { kWeight, kBias };
 
-// Tensors of one model under whatever names its source has for them.
+// The tensors of one model.
 struct DecoderWeights {
-  // `layer` is 0 for what is of none. An empty Tensor: the source has none.
+  // `layer` is 0 for tensors outside of layers. Empty where the source has none.
   std::function<Tensor(Role, Part, int64_t layer)> find;
-  std::function<std::string(Role, Part, int64_t layer)> name;  // which it has, or would have
-  // What becomes of a weight in the order in which the network has it, of the source's name; empty:
-  // itself.
+  std::function<std::string(Role, Part, int64_t layer)> name;  // in the source
+  // Converts a weight that is ready for the network, given its name in the source; empty: no
+  // conversion.
   std::function<Tensor(const Tensor&, const std::string& name)> stored = {};
 };
 
-// The context of a package: what was asked for, else 2048, at most the model's own. Error "usage",
-// for --dim too, as there is no dimension that is open.
+// The context of a package: the requested one, else 2048, at most the model's own. Error "usage",
+// for --dim too, as there are no flexible dimensions.
 int64_t PackagedContext(const ImportOptions& options, int64_t own);
 
-// Error "bad-file" where numbers of the model cannot be: sizes that are none, or that do not go
-// together, factors that are no positive numbers. BuildDecoder asks, too.
+// Error "bad-file" for invalid or inconsistent numbers. BuildDecoder calls it, too.
 void CheckNumbers(const DecoderConfig& config);
 
-// A program for `context` tokens. Errors "missing-tensor" and "bad-tensor" name what the source
-// calls it; "unsupported-architecture" where numbers do not go together.
+// A program for `context` tokens. The errors "missing-tensor" and "bad-tensor" name the tensor of
+// the source; "unsupported-architecture" where numbers do not fit together.
 Program BuildDecoder(const DecoderConfig& config, const DecoderWeights& weights, int64_t context,
                      Diagnostics& diagnostics);
 

@@ -11,7 +11,7 @@
 
 namespace mlc {
 
-// A tensor that was asked for twice is one constant. Values are fp32; a tensor stays encoded.
+// A tensor that is requested twice is one constant. Values are fp32; a tensor keeps its encoding.
 class DecoderTensors {
  public:
   DecoderTensors(Builder& b, const DecoderWeights& weights) : builder_(b), weights_(weights) {}
@@ -21,12 +21,12 @@ class DecoderTensors {
   }
   // Errors "missing-tensor", "bad-tensor".
   Value* Weight(Role role, int64_t layer, const Dims& dims);
-  // Null where there is none and none is `needed`.
+  // Null where there is none and it is not `needed`.
   Value* Bias(Role role, int64_t layer, const Dims& dims, bool needed = false);
-  // The rows of `heads` heads, of which pairs of neighbours turn together, in the order in which
-  // those of a pair are in different halves: whole rows move, so that an encoding stays.
+  // Permutes the rows of each of `heads` heads from interleaved pairs to pairs of the two halves.
+  // Whole rows move, so that an encoding is kept.
   Value* InHalves(Role role, Part part, int64_t layer, const Dims& dims, int64_t heads);
-  // What frequencies are divided by. Error "bad-tensor" where one is no positive number.
+  // The divisors of rotary frequencies. Error "bad-tensor" where one is not positive.
   std::vector<double> Factors(Role role, int64_t size);
 
  private:

@@ -7,10 +7,10 @@
 #include "lib/ir/arithmetic.h"
 #include "lib/ir/sizes.h"
 #include "lib/networks/attention.h"
-#include "lib/networks/distances.h"
 #include "lib/networks/heads.h"
 #include "lib/networks/masks.h"
 #include "lib/networks/norms.h"
+#include "lib/networks/relative_position_buckets.h"
 #include "lib/networks/rotary.h"
 #include "lib/networks/weights.h"
 #include "lib/ops/row.h"
@@ -37,7 +37,7 @@ class Encoder {
   Program Build() {
     MakePorts();
     Value* x = Embedded();
-    Measure();
+    MakeRelativePositions();
     for (int64_t layer = 0; layer < config_.layers; ++layer)
       x = config_.pre_norms ? PreNormLayer(layer, x) : Layer(layer, x);
     if (config_.pre_norms) x = Norm("norm", x);
@@ -71,7 +71,7 @@ class Encoder {
     if (config_.types) types_ = input("token_type_ids");
   }
 
-  // A tensor; one that may be missing is null then. The source's number of rows goes for -1.
+  // Null where the source has none. -1 in front stands for any number of rows.
   Value* Optional(const std::string& name, Dims dims) {
     Tensor tensor = weights_.find(name);
     if (!tensor) return nullptr;
@@ -90,7 +90,7 @@ class Encoder {
       made = b_.Const(weights_.stored ? weights_.stored(checked, source) : checked, source);
     return made;
   }
-  // x times a matrix, plus its bias if it has one. `out` -1: as many as there are.
+  // x times a matrix, plus the bias if there is one. `out` -1: any number of rows.
   Value* Linear(const std::string& name, Value* x, int64_t out) {
     Value* weight = Needed(name + ".weight", {out, x->type.shape.back().constant()});
     Builder::Args args = {{"x", x}, {"weight", weight}};
@@ -136,30 +136,32 @@ class Encoder {
   }
 
   // What follows from distances alone.
-  void Measure() {
+  void MakeRelativePositions() {
     b_.SetName("distances");
     if (config_.relative == Relative::kNone) return;
-    const int64_t most = MostTokens(config_);
+    const int64_t most = MaxTokens(config_);
     Value* at = IndicesOf(b_, ids_, 1);
     // Of query i and key j: i - j, from 0 on.
     Value* apart = Binary(b_, "sub", Expanded(b_, at, {1}), Expanded(b_, at, {0}));
     apart = Binary(b_, "add", apart, most - 1);
     if (config_.relative == Relative::kBias) {
-      Value* bias = Needed("distances.weight", {config_.buckets, config_.heads});
-      Value* rows = Rows(b_, bias, b_.Const(BiasBuckets(most, config_.buckets, config_.farthest)));
+      Value* bias = Needed("relative_positions.weight", {config_.buckets, config_.heads});
+      Value* rows =
+          Rows(b_, bias, b_.Const(BiasBuckets(most, config_.buckets, config_.max_distance)));
       bias_ = Expanded(b_, Transposed(b_, Rows(b_, rows, apart), {2, 0, 1}), {0});
       return;
     }
     const int64_t span = Span();
-    Tensor buckets = DisentangledBuckets(most, config_.buckets, config_.farthest, span);
+    Tensor buckets = DisentangledBuckets(most, config_.buckets, config_.max_distance, span);
     Value* bucket = Rows(b_, b_.Const(buckets), apart);
     buckets_ = b_.Make(
         "tile", {{"x", Expanded(b_, bucket, {0, 1})}, {"reps", Ints({1, config_.heads, 1, 1})}});
-    distances_ = Needed("distances.weight", {2 * span, config_.width});
-    if (config_.normed_distances) distances_ = Norm("distances.norm", distances_);
-    distances_ = Expanded(b_, distances_, {0});
+    relative_positions_ = Needed("relative_positions.weight", {2 * span, config_.width});
+    if (config_.relative_norm)
+      relative_positions_ = Norm("relative_positions.norm", relative_positions_);
+    relative_positions_ = Expanded(b_, relative_positions_, {0});
   }
-  int64_t Span() const { return config_.buckets > 0 ? config_.buckets : config_.farthest; }
+  int64_t Span() const { return config_.buckets > 0 ? config_.buckets : config_.max_distance; }
 
   std::string Own(int64_t layer) {
     b_.SetName(fmt::format("layer_{}", layer));
@@ -194,7 +196,7 @@ class Encoder {
     } else {
       gate = Linear(own + "up", x, size);
     }
-    Value* y = Bent(b_, config_.bend, gate);
+    Value* y = Activate(b_, config_.activation, gate);
     if (up) y = Binary(b_, "mul", y, up);
     return Linear(own + "down", y, config_.width);
   }
@@ -203,10 +205,11 @@ class Encoder {
     Value *q, *k, *v;  // [1, heads, S, elements]
   };
   Projections Projected(const std::string& own, Value* x) {
-    const int64_t queries = config_.heads * config_.head, keys = config_.key_heads * config_.head;
+    const int64_t queries = config_.heads * config_.head_dim,
+                  keys = config_.kv_heads * config_.head_dim;
     auto split = [&](Value* q, Value* k, Value* v) {
-      return Projections{Heads(b_, q, config_.heads), Heads(b_, k, config_.key_heads),
-                         Heads(b_, v, config_.key_heads)};
+      return Projections{Heads(b_, q, config_.heads), Heads(b_, k, config_.kv_heads),
+                         Heads(b_, v, config_.kv_heads)};
     };
     if (Has(own + "qkv.weight")) {
       std::vector<Value*> all =
@@ -217,16 +220,16 @@ class Encoder {
                  Linear(own + "value", x, keys));
   }
 
-  // Queries or keys [1, heads, S, elements], normalised and turned.
-  Value* Prepared(const std::string& norm, Value* x, bool local) {
-    if (config_.norm_of_heads) x = Norm(norm, x);
+  // Queries or keys [1, heads, S, head dimension], normalised and rotated.
+  Value* NormAndRotate(const std::string& norm, Value* x, bool local) {
+    if (config_.qk_norm) x = Norm(norm, x);
     if (!config_.rotary.used) return x;
     Angles& angles = angles_[local ? 1 : 0];
     if (!angles.cosine) angles = AnglesOf(local);
     return Rotated(b_, x, angles.cosine, angles.sine, config_.rotary.interleaved);
   }
   Angles AnglesOf(bool local) {
-    RotaryTable table = MakeRotaryTable(config_.rotary, MostTokens(config_), {}, local);
+    RotaryTable table = MakeRotaryTable(config_.rotary, MaxTokens(config_), {}, local);
     auto rows = [&](const Tensor& angles) {
       return Expanded(b_, Rows(b_, b_.Const(angles, "angles"), IndicesOf(b_, ids_, 1)), {0});
     };
@@ -239,21 +242,21 @@ class Encoder {
     };
     const bool local = config_.local(layer);
     Projections made = Projected(own, x);
-    made.q = Prepared(own + "query_norm", made.q, local);
-    made.k = Prepared(own + "key_norm", made.k, local);
+    made.q = NormAndRotate(own + "query_norm", made.q, local);
+    made.k = NormAndRotate(own + "key_norm", made.k, local);
     const int kinds = 1 + config_.position_keys + config_.position_queries;
     double scale = config_.attention_scale;
-    if (scale == 0) scale = 1 / std::sqrt(static_cast<double>(kinds * config_.head));
+    if (scale == 0) scale = 1 / std::sqrt(static_cast<double>(kinds * config_.head_dim));
     Value* q = scale == 1 ? made.q : Binary(b_, "mul", made.q, scale);
-    if (const int64_t group = config_.heads / config_.key_heads; group > 1)
+    if (const int64_t group = config_.heads / config_.kv_heads; group > 1)
       made.k = Repeated(b_, made.k, group), made.v = Repeated(b_, made.v, group);
     AttentionParts parts{.q = q, .k = made.k, .v = made.v, .seen = {seen_}};
     if (local)
-      if (Value* near = InReach(b_, q, made.k, nullptr, config_.reach, config_.reach))
+      if (Value* near = InReach(b_, q, made.k, nullptr, config_.half_window, config_.half_window))
         parts.seen.push_back(near);
     if (bias_) parts.biases.push_back(bias_);
-    // What a query says to a distance, or a key hears of it: [1, N, S, buckets], of which each pair
-    // takes one.
+    // Picks, from the products of queries or keys with the buckets [1, N, S, buckets], the one of
+    // each pair.
     auto of_pairs = [&](Value* products) {
       return b_.Make("gather_along_axis", {{"x", products}, {"indices", buckets_}, {"axis", 3}});
     };
@@ -263,12 +266,12 @@ class Encoder {
     const bool shared = config_.shares_projections;
     if (config_.position_keys)
       parts.biases.push_back(
-          of_pairs(product(q, heads(shared ? "key" : "position_key", distances_))));
+          of_pairs(product(q, heads(shared ? "key" : "position_key", relative_positions_))));
     if (config_.position_queries) {
-      // Of keys: the distance from key to query is that of the pair with its sign turned, and the
-      // transposition turns it back.
+      // A key sees the relative position with the opposite sign, which transposing the buckets
+      // gives; the result is transposed back.
       Value* queries =
-          Binary(b_, "mul", heads(shared ? "query" : "position_query", distances_), scale);
+          Binary(b_, "mul", heads(shared ? "query" : "position_query", relative_positions_), scale);
       Value* heard =
           b_.Make("gather_along_axis", {{"x", product(parts.k, queries)},
                                         {"indices", Transposed(b_, buckets_, {0, 1, 3, 2})},
@@ -287,10 +290,10 @@ class Encoder {
     outputs_.push_back(y);
   }
   Value* Pooled(const std::string& name, Value* x) {
-    return Bent(b_, config_.pooling, Linear(name, x, config_.width));
+    return Activate(b_, config_.pooling, Linear(name, x, config_.width));
   }
-  // What some have before a classifier of each token.
-  Value* BeforeEach(Value* x) {
+  // The dense layer that some models have before a classifier of each token.
+  Value* TokenDense(Value* x) {
     if (!Has("tokens.dense.weight")) return x;
     return Norm("tokens.norm", Pooled("tokens.dense", x));
   }
@@ -301,13 +304,13 @@ class Encoder {
     auto sum = [&](Value* of) {
       return b_.Make("reduce_sum", {{"x", of}, {"axes", Ints({1})}, {"keep_dims", false}});
     };
-    // Of none that is seen the mean is 0 (sentence-transformers' models/Pooling.py, clamp); a count is 1
-    // at least, which fp16 holds.
+    // Without any tokens the mean is 0 (sentence-transformers' models/Pooling.py, clamp). The count
+    // is at least 1, which fp16 can represent.
     Value* count = Binary(b_, "maximum", sum(seen), 1.0);
     return Binary(b_, "real_div", sum(Binary(b_, "mul", x, seen)), count);
   }
 
-  // As torch.nn.functional.normalize has it.
+  // As torch.nn.functional.normalize.
   Value* OfUnitLength(Value* x) {
     constexpr double kLeast = 1e-12;
     Value* length =
@@ -323,7 +326,7 @@ class Encoder {
         if (config_.pooler) Finish(Pooled("pooler", Whole(x)), "pooler_output");
         return;
       case Head::kQuestions: {
-        Value* both = Linear("questions", BeforeEach(x), 2);
+        Value* both = Linear("questions", TokenDense(x), 2);
         Finish(Element(b_, both, 0, 2), "start_logits");
         return Finish(Element(b_, both, 1, 2), "end_logits");
       }
@@ -333,16 +336,16 @@ class Encoder {
         return Finish(Linear("sequence.classifier", y, -1), "logits");
       }
       case Head::kTokens:
-        return Finish(Linear("tokens.classifier", BeforeEach(x), -1), "logits");
+        return Finish(Linear("tokens.classifier", TokenDense(x), -1), "logits");
       case Head::kSentence: {
         Value* y = Whole(x);
         for (size_t i = 0; i < config_.dense.size(); ++i)
-          y = Bent(b_, config_.dense[i], Linear(fmt::format("sentence.{}", i), y, -1));
+          y = Activate(b_, config_.dense[i], Linear(fmt::format("sentence.{}", i), y, -1));
         Finish(config_.unit_length ? OfUnitLength(y) : y, "sentence_embedding");
         return Finish(x, "last_hidden_state");
       }
       case Head::kMaskedLm: {
-        Value* y = Bent(b_, config_.lm_bend, Linear("lm.dense", x, config_.embedding));
+        Value* y = Activate(b_, config_.lm_activation, Linear("lm.dense", x, config_.embedding));
         y = Norm("lm.norm", y);
         Value* weight = Optional("lm.output.weight", {config_.vocabulary, config_.embedding});
         Builder::Args args = {{"x", y}, {"weight", weight ? weight : tokens_}};
@@ -360,54 +363,55 @@ class Encoder {
   Function* main_;
   Builder b_;
   Value *ids_ = nullptr, *types_ = nullptr, *tokens_ = nullptr;
-  Angles angles_[2];                    // of global and local layers
-  Value* seen_ = nullptr;               // bool [1, 1, 1, S]
-  Value* bias_ = nullptr;               // of scores: [1, heads, S, S]
-  Value* buckets_ = nullptr;            // int32 [1, heads, S, S]
-  Value* distances_ = nullptr;          // [1, buckets, width]
-  std::map<std::string, Value*> made_;  // constants by the source's names: layers may share them
+  Angles angles_[2];                     // of global and local layers
+  Value* seen_ = nullptr;                // bool [1, 1, 1, S]
+  Value* bias_ = nullptr;                // of scores: [1, heads, S, S]
+  Value* buckets_ = nullptr;             // int32 [1, heads, S, S]
+  Value* relative_positions_ = nullptr;  // [1, buckets, width]
+  std::map<std::string, Value*> made_;   // constants by names in the source: layers may share them
   std::vector<Value*> outputs_;
 };
 
 void CheckNumbers(const EncoderConfig& config) {
   for (auto [name, number] : {std::pair{"layers", config.layers},
-                              {"elements of a hidden state", config.width},
-                              {"elements of an embedding", config.embedding},
+                              {"dimensions of a hidden state", config.width},
+                              {"dimensions of an embedding", config.embedding},
                               {"heads", config.heads},
-                              {"elements of a feed-forward layer", config.feed_forward},
+                              {"dimensions of a feed-forward layer", config.feed_forward},
                               {"tokens in the vocabulary", config.vocabulary},
-                              {"tokens that fit", MostTokens(config)}})
+                              {"positions", MaxTokens(config)}})
     if (number < 1 || number > INT32_MAX)
       throw Error("bad-file", fmt::format("the model has {} {}", number, name));
   if (!(config.epsilon >= 0) || !std::isfinite(config.epsilon))
     throw Error("bad-file", fmt::format("the epsilon of norms is {}", config.epsilon));
-  // There are tables for each distance and angle.
-  constexpr int64_t kMostTokens = 1 << 17;
-  if (MostTokens(config) > kMostTokens)
-    throw Error("resource-limit", fmt::format("the model is for {} tokens", MostTokens(config)))
-        .Expected(fmt::format("at most {}", kMostTokens));
-  if (config.head == 0 && config.width % config.heads != 0)
+  // Tables of relative positions and angles grow with the number of tokens.
+  constexpr int64_t kMaxTokens = 1 << 17;
+  if (MaxTokens(config) > kMaxTokens)
+    throw Error("resource-limit", fmt::format("the model takes {} tokens", MaxTokens(config)))
+        .Expected(fmt::format("at most {}", kMaxTokens));
+  if (config.head_dim == 0 && config.width % config.heads != 0)
     throw Error("bad-file",
-                fmt::format("{} heads do not divide {} elements", config.heads, config.width));
+                fmt::format("{} heads do not divide {} dimensions", config.heads, config.width));
   for (auto [name, number] :
-       {std::pair{"heads of keys", config.key_heads}, {"elements of a head", config.head}})
+       {std::pair{"key/value heads", config.kv_heads}, {"dimensions of a head", config.head_dim}})
     if (number < 0 || number > INT32_MAX)
       throw Error("bad-file", fmt::format("the model has {} {}", number, name));
-  if (config.key_heads > 0 && config.heads % config.key_heads != 0)
-    throw Error("bad-file", fmt::format("{} heads of keys are shared by {} of queries",
-                                        config.key_heads, config.heads));
+  if (config.kv_heads > 0 && config.heads % config.kv_heads != 0)
+    throw Error("bad-file", fmt::format("{} heads cannot share {} key/value heads", config.heads,
+                                        config.kv_heads));
   if (config.relative == Relative::kBias && config.buckets < 4)
-    throw Error("bad-file", fmt::format("distances in {} buckets", config.buckets));
+    throw Error("bad-file", fmt::format("relative positions in {} buckets", config.buckets));
 }
 
-// With what follows from other numbers.
+// Fills in the numbers that follow from others.
 EncoderConfig Completed(EncoderConfig config) {
-  if (config.head == 0) config.head = config.width / config.heads;
-  if (config.key_heads == 0) config.key_heads = config.heads;
-  config.rotary.size = config.head;
-  config.reach = std::clamp<int64_t>(config.reach, 0, MostTokens(config));
-  if (config.rotary.used && config.head % 2 != 0)
-    throw Error("bad-file", fmt::format("{} elements of a head are to turn in pairs", config.head));
+  if (config.head_dim == 0) config.head_dim = config.width / config.heads;
+  if (config.kv_heads == 0) config.kv_heads = config.heads;
+  config.rotary.size = config.head_dim;
+  config.half_window = std::clamp<int64_t>(config.half_window, 0, MaxTokens(config));
+  if (config.rotary.used && config.head_dim % 2 != 0)
+    throw Error("bad-file",
+                fmt::format("{} dimensions of a head cannot be rotated in pairs", config.head_dim));
   for (double base : {config.rotary.base, config.rotary.local_base})
     if (!(base >= 0 && std::isfinite(base)) || config.rotary.base == 0)
       throw Error("bad-file", fmt::format("rotary embedding has the base {}", base));
@@ -416,7 +420,7 @@ EncoderConfig Completed(EncoderConfig config) {
 
 }  // namespace
 
-int64_t MostTokens(const EncoderConfig& config) {
+int64_t MaxTokens(const EncoderConfig& config) {
   const bool past = config.positions == PositionKind::kPastPadding;
   return config.position_count - (past ? config.padding + 1 : 0);
 }
@@ -432,17 +436,16 @@ std::pair<std::string, std::string> SplitLayer(const std::string& name) {
 Symbol PackagedTokens(const ImportOptions& options, const EncoderConfig& config) {
   constexpr const char* kTokens = "tokens";
   if (options.context)
-    throw Error("usage", "--context is for language models, this is an encoder")
-        .Help("--dim tokens=... says how many tokens it is for");
-  const int64_t most = MostTokens(config);
+    throw Error("usage", "--context is for language models; this is an encoder")
+        .Help("--dim tokens=... sets the number of tokens");
+  const int64_t most = MaxTokens(config);
   Symbol sizes{1, most, {}};
   for (const auto& [name, wanted] : options.dims) {
     if (name != kTokens)
-      throw Error("bad-name", fmt::format("--dim {}: there is no such dimension", name))
-          .Expected(kTokens);
+      throw Error("bad-name", fmt::format("--dim {}: unknown dimension", name)).Expected(kTokens);
     if (wanted.high > most)
       throw Error("usage",
-                  fmt::format("--dim {}={}: the model was made for {}", name, wanted.high, most))
+                  fmt::format("--dim {}={}: the model takes at most {}", name, wanted.high, most))
           .Expected(fmt::format("1 to {}", most));
     sizes = wanted;
   }

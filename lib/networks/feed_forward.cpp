@@ -6,28 +6,29 @@ namespace mlc {
 
 namespace {
 
-// gpt-oss (openai/gpt-oss, gpt_oss/torch/model.py, swiglu): what the gate lets through is between -7 and
-// 7, and it lets one more through.
-Value* Gated(Builder& b, Bend bend, Value* gate, Value* up) {
-  if (bend == Bend::kClampedSilu)
-    up = Binary(b, "add", b.Make("clip", {{"x", up}, {"alpha", -kBendClamp}, {"beta", kBendClamp}}),
-                1.0);
-  return Binary(b, "mul", Bent(b, bend, gate), up);
+// gpt-oss (openai/gpt-oss, gpt_oss/torch/model.py, swiglu) clamps the up projection to [-7, 7] and
+// adds 1.
+Value* Gated(Builder& b, Activation activation, Value* gate, Value* up) {
+  if (activation == Activation::kClampedSilu)
+    up = Binary(
+        b, "add",
+        b.Make("clip", {{"x", up}, {"alpha", -kActivationClamp}, {"beta", kActivationClamp}}), 1.0);
+  return Binary(b, "mul", Activate(b, activation, gate), up);
 }
 
-// What each expert makes of x [1 or experts, S, in]: [experts, S, out].
-Value* OfEach(Builder& b, DecoderTensors& tensors, Role role, int64_t layer, Value* x,
-              int64_t experts, int64_t out, bool needs_bias) {
+// Applies the matrix of each expert to x [1 or experts, S, in]: [experts, S, out].
+Value* EachExpert(Builder& b, DecoderTensors& tensors, Role role, int64_t layer, Value* x,
+                  int64_t experts, int64_t out) {
   const int64_t in = x->type.shape.back().constant();
   Value* weight = tensors.Weight(role, layer, {experts, out, in});
   Value* y = b.Make("matmul", {{"x", x}, {"y", weight}, {"transpose_y", true}});
-  Value* bias = tensors.Bias(role, layer, {experts, out}, needs_bias);
+  Value* bias = tensors.Bias(role, layer, {experts, out});
   return bias ? Binary(b, "add", y, Expanded(b, bias, {1})) : y;
 }
 
-// The share of each expert in the result for each token, 0 for most: [1, S, experts].
-Value* Gates(Builder& b, DecoderTensors& tensors, const DecoderConfig& config, int64_t layer,
-             Value* x) {
+// The routing weight of each expert for each token, 0 for experts not chosen: [1, S, experts].
+Value* RoutingWeights(Builder& b, DecoderTensors& tensors, const DecoderConfig& config,
+                      int64_t layer, Value* x) {
   Value* scores = Projected(b, tensors, Role::kRouter, layer, x, config.experts);
   auto softmax = [&](Value* of) { return b.Make("softmax", {{"x", of}, {"axis", -1}}); };
   if (config.gating == Gating::kSoftmax) scores = softmax(scores);
@@ -48,27 +49,26 @@ Value* Gates(Builder& b, DecoderTensors& tensors, const DecoderConfig& config, i
   return b.Make("reduce_sum", {{"x", spread}, {"axes", Ints({2})}, {"keep_dims", false}});
 }
 
-// All experts see all tokens: MIL has no product that leaves some out.
-Value* OfExperts(Builder& b, DecoderTensors& tensors, const DecoderConfig& config, int64_t layer,
-                 Value* x) {
-  bool biased = (config.biases & kFeedForwardBias) != 0;
-  auto of_each = [&](Role role, Value* in, int64_t out) {
-    return OfEach(b, tensors, role, layer, in, config.experts, out, biased);
+// Every expert computes every token: MIL has no sparse product.
+Value* Experts(Builder& b, DecoderTensors& tensors, const DecoderConfig& config, int64_t layer,
+               Value* x) {
+  auto each = [&](Role role, Value* in, int64_t out) {
+    return EachExpert(b, tensors, role, layer, in, config.experts, out);
   };
-  Value* gates = Transposed(b, Gates(b, tensors, config, layer, x), {2, 1, 0});
-  Value* up = of_each(Role::kExpertUps, x, config.expert_feed_forward);
-  Value* gate = of_each(Role::kExpertGates, x, config.expert_feed_forward);
-  Value* y = of_each(Role::kExpertDowns, Gated(b, config.bend, gate, up), config.width);
+  Value* gates = Transposed(b, RoutingWeights(b, tensors, config, layer, x), {2, 1, 0});
+  Value* up = each(Role::kExpertUps, x, config.expert_feed_forward);
+  Value* gate = each(Role::kExpertGates, x, config.expert_feed_forward);
+  Value* y = each(Role::kExpertDowns, Gated(b, config.activation, gate, up), config.width);
   y = Binary(b, "mul", y, gates);
   return b.Make("reduce_sum", {{"x", y}, {"axes", Ints({0})}, {"keep_dims", true}});
 }
 
-// The expert that every token takes, as much as its own gate says.
-Value* OfShared(Builder& b, DecoderTensors& tensors, const DecoderConfig& config, int64_t layer,
-                Value* x) {
+// The expert that every token uses, weighted by a gate of its own.
+Value* SharedExpert(Builder& b, DecoderTensors& tensors, const DecoderConfig& config, int64_t layer,
+                    Value* x) {
   Value* gate = Projected(b, tensors, Role::kSharedGate, layer, x, config.shared_feed_forward);
   Value* up = Projected(b, tensors, Role::kSharedUp, layer, x, config.shared_feed_forward);
-  Value* y = Projected(b, tensors, Role::kSharedDown, layer, Gated(b, config.bend, gate, up),
+  Value* y = Projected(b, tensors, Role::kSharedDown, layer, Gated(b, config.activation, gate, up),
                        config.width);
   if (!tensors.Has(Role::kSharedRouter, layer)) return y;
   Value* share = Projected(b, tensors, Role::kSharedRouter, layer, x, 1);
@@ -89,24 +89,23 @@ Value* Projected(Builder& b, DecoderTensors& tensors, Role role, int64_t layer, 
 Value* FeedForward(Builder& b, DecoderTensors& tensors, const DecoderConfig& config, int64_t layer,
                    Value* x) {
   if (config.experts > 0) {
-    Value* y = OfExperts(b, tensors, config, layer, x);
+    Value* y = Experts(b, tensors, config, layer, x);
     if (config.shared_feed_forward == 0) return y;
-    return Binary(b, "add", y, OfShared(b, tensors, config, layer, x));
+    return Binary(b, "add", y, SharedExpert(b, tensors, config, layer, x));
   }
-  bool biased = (config.biases & kFeedForwardBias) != 0;
   const int64_t size = config.feed_forward;
   Value* y = nullptr;
   if (!config.gated) {
-    y = Bent(b, config.bend, Projected(b, tensors, Role::kUp, layer, x, size, biased));
+    y = Activate(b, config.activation, Projected(b, tensors, Role::kUp, layer, x, size));
   } else if (config.gate_in_up) {
-    Value* both = Projected(b, tensors, Role::kUp, layer, x, 2 * size, biased);
+    Value* both = Projected(b, tensors, Role::kUp, layer, x, 2 * size);
     std::vector<Value*> parts = Parts(b, both, {size, size}, 2);
-    y = Gated(b, config.bend, parts[0], parts[1]);
+    y = Gated(b, config.activation, parts[0], parts[1]);
   } else {
-    Value* gate = Projected(b, tensors, Role::kGate, layer, x, size, biased);
-    y = Gated(b, config.bend, gate, Projected(b, tensors, Role::kUp, layer, x, size, biased));
+    Value* gate = Projected(b, tensors, Role::kGate, layer, x, size);
+    y = Gated(b, config.activation, gate, Projected(b, tensors, Role::kUp, layer, x, size));
   }
-  return Projected(b, tensors, Role::kDown, layer, y, config.width, biased);
+  return Projected(b, tensors, Role::kDown, layer, y, config.width);
 }
 
 }  // namespace mlc

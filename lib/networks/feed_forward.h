@@ -1,5 +1,4 @@
-// lib/networks/feed_forward.h - feed-forward layers of a decoder: one, or many experts of which each token
-// takes some.
+// lib/networks/feed_forward.h - feed-forward layers of a decoder, dense or a mixture of experts.
 #pragma once
 
 #include "lib/networks/decoder_weights.h"

@@ -1,5 +1,5 @@
-// lib/networks/heads.h - heads of attention. Letters of shapes: B batch, S queries, T keys, N heads, H
-// elements of a head.
+// lib/networks/heads.h - attention heads. Letters of shapes: B batch, S queries, T keys, N heads, H
+// head dimension.
 #pragma once
 
 #include "lib/ir/builder.h"
@@ -11,7 +11,7 @@ namespace mlc {
 Value* Heads(Builder& b, Value* x, int64_t heads);
 // [B, N, S, H] -> [B, S, N * H], N and H known.
 Value* Joined(Builder& b, Value* x);
-// [B, N, T, H] with every head `times` times, one after another: keys that groups of queries share.
+// [B, N, T, H] with every head repeated `times` times: keys that groups of queries share.
 // N is known.
 Value* Repeated(Builder& b, Value* x, int64_t times);
 

@@ -1,5 +1,5 @@
-// MIL's gru has reset_after from iOS18 on, but coremltools marks its test against torch as failing on
-// devices and makes a loop itself: so do we.
+// MIL's gru has reset_after from iOS18 on, but coremltools marks its test against torch as failing
+// on devices and makes a loop itself: so do we.
 #include "lib/networks/recurrent.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ constexpr int64_t kUnrolledSteps = 64;
 
 // Defaults are those of the operators of the same name. MIL's scaled_tanh has no documented
 // factors.
-constexpr ActivationRow kActivations[] = {
+constexpr CellActivationRow kActivations[] = {
     {"affine", 2, 1, 0, "linear"},
     {"elu", 1, 1, 0, ""},
     {"hardsigmoid", 2, 0.2, 0.5, "hard_sigmoid"},
@@ -32,14 +32,14 @@ constexpr ActivationRow kActivations[] = {
 };
 
 // MIL's name of it inside a recurrent operator, or nothing.
-std::string_view MilName(const Activation& activation) {
-  const ActivationRow& row = *activation.row;
+std::string_view MilName(const CellActivation& activation) {
+  const CellActivationRow& row = *activation.row;
   bool usual = static_cast<float>(row.alpha) == static_cast<float>(activation.alpha) &&
                static_cast<float>(row.beta) == static_cast<float>(activation.beta);
   return usual ? row.mil : std::string_view();
 }
 
-Value* Apply(Builder& b, const Activation& activation, Value* x) {
+Value* Apply(Builder& b, const CellActivation& activation, Value* x) {
   std::string_view name = activation.row->name;
   double alpha = activation.alpha, beta = activation.beta;
   auto scaled = [&](std::string_view op) {
@@ -166,8 +166,8 @@ const CellRow& RowOf(Cell cell) {
   return kRows[static_cast<int>(cell)];
 }
 
-// What a layer step by step begins with: the sums of all steps [steps, batch, gates * H], the states
-// [1, batch, H], and the lengths [1, batch, 1].
+// What a layer step by step begins with: the sums of all steps [steps, batch, gates * H], the
+// states [1, batch, H], and the lengths [1, batch, 1].
 struct Start {
   Start(Builder& b, const Layer& layer, const Direction& d) {
     // A GRU that resets after its product keeps the state's bias apart.
@@ -234,7 +234,7 @@ std::string_view WhyNotDirect(const Layer& layer, const std::vector<Direction>& 
   if (layer.input_forget) return "input_forget";
   if (layer.reset_after) return "linear_before_reset";
   for (const Direction& d : directions)
-    for (const Activation& activation : d.activations)
+    for (const CellActivation& activation : d.activations)
       if (MilName(activation).empty()) return "activations";
   for (const Direction& d : directions)
     for (const Value* value : {d.weight, d.recurrence, d.bias, d.recurrence_bias, d.peephole})
@@ -242,7 +242,7 @@ std::string_view WhyNotDirect(const Layer& layer, const std::vector<Direction>& 
   return {};
 }
 
-Builder::Args ActivationArgs(const CellRow& row, const std::vector<Activation>& activations) {
+Builder::Args ActivationArgs(const CellRow& row, const std::vector<CellActivation>& activations) {
   Builder::Args args;
   for (size_t i = 0; i < row.activations.size(); ++i)
     args.push_back({row.activations[i], std::string(MilName(activations[i]))});
@@ -300,8 +300,8 @@ std::vector<Result> BothWays(Builder& b, const Layer& layer, const Direction& fo
 
 }  // namespace
 
-const ActivationRow* FindActivation(std::string_view name) {
-  for (const ActivationRow& row : kActivations)
+const CellActivationRow* FindCellActivation(std::string_view name) {
+  for (const CellActivationRow& row : kActivations)
     if (row.name == name) return &row;
   return nullptr;
 }

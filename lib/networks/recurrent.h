@@ -1,5 +1,5 @@
-// lib/networks/recurrent.h - layers of LSTM, GRU and plain recurrent cells, with what MIL's operators
-// lack too: lengths of rows, clips, any activation, weights of the run time.
+// lib/networks/recurrent.h - layers of LSTM, GRU and plain recurrent cells, with what MIL's
+// operators lack too: lengths of rows, clips, any activation, weights of the run time.
 //
 // H is the size of a state. Gates, and the parts of weights and biases, stand in this order: LSTM
 // input, output, forget, cell; GRU update, reset, hidden.
@@ -13,19 +13,19 @@
 
 namespace mlc {
 
-struct ActivationRow {
+struct CellActivationRow {
   std::string_view name;
   int parameters;        // how many of alpha and beta it takes
   double alpha, beta;    // their defaults
   std::string_view mil;  // inside MIL's recurrent operators, with the defaults; empty: not there
 };
 // The row of this name, in lower case ("hardsigmoid"); null: there is none.
-const ActivationRow* FindActivation(std::string_view name);
+const CellActivationRow* FindCellActivation(std::string_view name);
 
-struct Activation {
-  const ActivationRow* row;
+struct CellActivation {
+  const CellActivationRow* row;
   double alpha, beta;
-  friend bool operator==(const Activation&, const Activation&) = default;
+  friend bool operator==(const CellActivation&, const CellActivation&) = default;
 };
 
 enum class Cell { kLstm, kGru, kRnn };
@@ -47,7 +47,7 @@ struct LayerDirection {
   Value* peephole = nullptr;      // LSTM: [3 * H] for input, output and forget; null: none
   Value *h, *c = nullptr;         // first states [batch, H]; c of an LSTM alone
   // LSTM: of the gates, of the cell, of the state; GRU: of the gates, of hidden; RNN: one.
-  std::vector<Activation> activations;
+  std::vector<CellActivation> activations;
   bool reverse = false;  // from the last step to the first
 };
 

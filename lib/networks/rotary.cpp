@@ -8,7 +8,7 @@ namespace mlc {
 Value* Rotated(Builder& b, Value* x, Value* cosine, Value* sine, bool interleaved) {
   int64_t half = cosine->type.shape.back().constant(), size = x->type.shape[3].constant();
   if (half * 2 > size)
-    throw Error("bad-operand", fmt::format("{} angles for heads of {} elements", half, size));
+    throw Error("bad-operand", fmt::format("{} angles for heads of {} dimensions", half, size));
   cosine = Expanded(b, cosine, {1});
   sine = Expanded(b, sine, {1});
   Value* rest = nullptr;
@@ -34,11 +34,11 @@ Value* Rotated(Builder& b, Value* x, Value* cosine, Value* sine, bool interleave
     p = parts[0];
     r = parts[1];
   }
-  auto turned = [&](std::string_view op, Value* with_p, Value* with_r) {
+  auto rotated = [&](std::string_view op, Value* with_p, Value* with_r) {
     Value* of_r = Binary(b, "mul", r, with_r);
     return Binary(b, op, Binary(b, "mul", p, with_p), of_r);
   };
-  Value *first = turned("sub", cosine, sine), *second = turned("add", sine, cosine);
+  Value *first = rotated("sub", cosine, sine), *second = rotated("add", sine, cosine);
   Value* y = nullptr;
   if (interleaved) {
     first = Expanded(b, first, {4});

@@ -8,8 +8,8 @@ namespace mlc {
 
 namespace {
 
-// YaRN (Peng et al. 2023, section 3.2): frequencies that turn often in the original context stay,
-// those that turn hardly at all are divided by the factor, those between are mixed.
+// YaRN (Peng et al. 2023, section 3.2): high frequencies are kept, low ones are divided by the
+// factor, and those between are interpolated.
 class Yarn {
  public:
   Yarn(const Rotary& rotary, double base) : factor_(rotary.factor) {

@@ -1,11 +1,11 @@
 // lib/networks/short_convolution.h - the gated short convolution of LFM2.
 #pragma once
 
-#include "lib/networks/mixing.h"
+#include "lib/networks/token_mixer.h"
 
 namespace mlc {
 
 // x [1, S, width] and the result likewise.
-Value* ShortConvolution(const Mixing& with, Value* x);
+Value* ShortConvolution(const TokenMixerContext& context, Value* x);
 
 }  // namespace mlc

@@ -24,7 +24,7 @@ Tensor CheckedWeight(const Tensor& tensor, const std::string& name, const Dims& 
   if (WithoutFirstOnes(tensor.dims()) != WithoutFirstOnes(dims) || !IsFloat(tensor.dtype()))
     throw Error("bad-tensor", fmt::format("tensor \"{}\" is {} [{}]", name, Name(tensor.dtype()),
                                           fmt::join(tensor.dims(), ", ")))
-        .Expected(fmt::format("floats [{}], as the sizes in the model's metadata say",
+        .Expected(fmt::format("floats [{}], from the sizes in the model's metadata",
                               fmt::join(dims, ", ")));
   return tensor.Reshaped(dims).Cast(DType::kFp32);
 }
@@ -35,9 +35,9 @@ void CheckAllUsed(const std::string& model, const std::vector<std::string>& name
   for (const std::string& name : names)
     if (!used.contains(name)) unused.push_back(name);
   if (unused.empty()) return;
-  throw Error("unused-tensor", fmt::format("{} has no use for {} of {} tensors: {}", model,
+  throw Error("unused-tensor", fmt::format("{} does not use {} of {} tensors: {}", model,
                                            unused.size(), names.size(), Quoted(unused)))
-      .Help("the model has parts that mlc does not know; what it computes would be another model");
+      .Help("the model has parts that mlc does not support");
 }
 
 }  // namespace mlc

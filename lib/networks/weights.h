@@ -1,4 +1,4 @@
-// lib/networks/weights.h - what every network asks of the tensors that a source has for it.
+// lib/networks/weights.h - checks of the tensors that a source has for a network.
 #pragma once
 
 #include <set>
@@ -9,13 +9,14 @@
 
 namespace mlc {
 
-// The tensor in fp32 with these dims, which keeps its encoding. It may have more or fewer dimensions of 1
-// in front: ggml does not tell [1, n] from [n]. `name` is what the source calls it, or would. Errors
-// "missing-tensor" where it is empty, "bad-tensor" for other dims or elements that are no floats.
+// Returns the tensor in fp32 with these dims; it keeps its encoding. It may have more or fewer
+// leading dimensions of 1: ggml does not distinguish [1, n] from [n]. `name` is its name in the
+// source. Errors "missing-tensor" where it is empty, "bad-tensor" for other dims or types than
+// floats.
 Tensor CheckedWeight(const Tensor& tensor, const std::string& name, const Dims& dims);
 
-// What nobody read is a part of the model that the network does not have: Error "unused-tensor".
-// `model` is whose tensors these are.
+// Error "unused-tensor" where some of the names were not used: they belong to a part of the model
+// that the network does not have. `model` is the owner of the tensors.
 void CheckAllUsed(const std::string& model, const std::vector<std::string>& names,
                   const std::set<std::string>& used);
 

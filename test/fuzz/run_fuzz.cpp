@@ -2,7 +2,7 @@
 #include <chrono>
 
 #include "lib/engine/engine.h"
-#include "lib/engine/random.h"
+#include "lib/ir/random_tensor.h"
 #include "lib/ir/text.h"
 #include "lib/ops/row.h"
 

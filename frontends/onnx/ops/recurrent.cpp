@@ -20,7 +20,7 @@ struct Layer {
   RecurrentLayer parts;
   int64_t gates = 0, hidden = 0;
   std::vector<std::string> directions;  // "forward", "reverse"
-  std::vector<std::vector<Activation>> activations;
+  std::vector<std::vector<CellActivation>> activations;
   bool batch_first = false;
 };
 
@@ -37,8 +37,8 @@ Value* Part(Builder& b, Value* x, int64_t d) {
   return b.Make("squeeze", {{"x", Slice(b, x, d, 1)}, {"axes", Ints({0})}});
 }
 
-std::vector<std::vector<Activation>> ReadActivations(Node& node, size_t directions,
-                                                     std::vector<std::string> usual) {
+std::vector<std::vector<CellActivation>> ReadActivations(Node& node, size_t directions,
+                                                         std::vector<std::string> usual) {
   size_t each = usual.size();
   std::vector<std::string> names = node.Strings("activations", std::vector<std::string>{});
   if (names.empty())
@@ -50,13 +50,13 @@ std::vector<std::vector<Activation>> ReadActivations(Node& node, size_t directio
                       betas = node.Floats("activation_beta", std::vector<double>{});
   // The values belong, in order, to the activations that take one.
   size_t alpha = 0, beta = 0;
-  std::vector<std::vector<Activation>> result(directions);
+  std::vector<std::vector<CellActivation>> result(directions);
   for (size_t i = 0; i < names.size(); ++i) {
     std::string name = names[i];
     for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    const ActivationRow* row = FindActivation(name);
+    const CellActivationRow* row = FindCellActivation(name);
     if (!row) node.Unsupported("activations", fmt::format("activation \"{}\"", names[i]));
-    Activation activation{row, row->alpha, row->beta};
+    CellActivation activation{row, row->alpha, row->beta};
     if (row->parameters > 0 && alpha < alphas.size()) activation.alpha = alphas[alpha++];
     if (row->parameters > 1 && beta < betas.size()) activation.beta = betas[beta++];
     result[i / each].push_back(activation);

@@ -223,7 +223,7 @@ def test_keys(folder):
     assert np.array_equal(everywhere, states(*modern, {"attention.sliding_window": 0})) and not np.array_equal(everywhere, whole)
     for key, number in (("rope.scaling.factor", 4.0), ("rope.scale_linear", 4.0), ("rope.scaling.attn_factor", 2.0)):
         write(model, *modern, NONE, numbers={"rope.scaling.type": None, key: number})
-        refused(run("inspect", "--ops", model), "unsupported-architecture", "scaled")
+        refused(run("inspect", "--ops", model), "unsupported-architecture", "RoPE scaling")
     for architecture, transformers, key in (
             ("bert", "BertModel", "attention.layer_norm_epsilon"), ("modern-bert", "ModernBertModel", "attention.layer_norm_epsilon"),
             ("nomic-bert", "NomicBertModel", "attention.layer_norm_epsilon"), ("t5encoder", "T5EncoderModel", "attention.layer_norm_rms_epsilon"),
@@ -253,7 +253,7 @@ def test_refusals(folder):
     refused(inspect(more={"blk.1.ffn_down.weight": np.zeros((2, 2))}), "bad-tensor", "[2, 2]", "[32, 48]")
     write(model, "bert", "BertModel", MEAN)
     model.write_bytes(model.read_bytes().replace(b"\4\0\0\0\0\0\0\0bert", b"\4\0\0\0\0\0\0\0berd"))
-    refused(run("inspect", "--ops", model), "unsupported-architecture", '"berd"', 'nearest: "bert"', "encoders: bert, gemma-embedding")
+    refused(run("inspect", "--ops", model), "unsupported-architecture", '"berd"', 'most similar: "bert"', "encoders: bert, gemma-embedding")
     expect(inspect(numbers={"attention.sliding_window": 2**32 - 1}), 0)
     gemma = ("gemma-embedding", "Gemma3TextModel")
     refused(inspect(NONE, *gemma, more={"dense_2.weight": np.zeros((8, 32))}), "unused-tensor", "dense_2.weight")

@@ -150,7 +150,7 @@ def test_refusals(folder):
     refused(inspect(tensors | {"blk.1.ffn_up.weight": np.zeros((48, 31))}), "bad-tensor", "blk.1.ffn_up.weight", "[48, 31]",
             "[48, 32]")
     refused(run("inspect", "--ops", llama.gguf(folder / "unknown.gguf", "lama")), "unsupported-architecture", '"lama"',
-            'nearest: "llama"', '"qwen3"', 'the numbers and tensors of "llama"')
+            'most similar: "llama"', '"qwen3"', 'the keys and tensors of "llama"')
     del tensors["blk.0.ffn_down.weight"]
     path = llama.gguf(folder / "unknown.gguf", "lama", tensors=tensors | {"blk.0.ffn_norm.weight": np.ones(32)})
     refused(run("inspect", "--ops", path), "unsupported-architecture", 'read as "llama": there is no tensor "blk.0.ffn_down.weight"')

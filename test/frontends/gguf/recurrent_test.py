@@ -100,8 +100,8 @@ def test_blocks_stay(folder):
         assert sum(count for name, count in operators.items() if name.startswith("constexpr_")) == len(encoded), operators
 
 
-def test_layers_that_guess_ahead(folder):
-    """They stand behind the others, and change no logits."""
+def test_multi_token_prediction(folder):
+    """The last layers do not change the logits."""
     model = Qwen35()
     more = {"blk.4.attn_norm.weight": np.ones(32), "blk.4.nextn.eh_proj.weight": np.zeros((32, 64))}
     path = model.gguf(folder / "model.gguf", {"block_count": 5, "nextn_predict_layers": 1}, model.gguf_tensors() | more)
@@ -119,7 +119,7 @@ def test_refusals(folder):
 
     for family, key, number, word in (
             (Mamba, "ssm.inner_size", 0, "0 channels"), (Mamba, "ssm.state_size", 0, "0 numbers"),
-            (Mamba, "ssm.state_size", 2**32 - 1, "4294967295 numbers"), (Mamba, "ssm.time_step_rank", 0, "0 elements"),
+            (Mamba, "ssm.state_size", 2**32 - 1, "4294967295 numbers"), (Mamba, "ssm.time_step_rank", 0, "0 dimensions"),
             (Mamba, "ssm.conv_kernel", 1, "expected 2"), (Mamba2, "ssm.conv_kernel", 0, "0 tokens"),
             (Mamba2, "ssm.group_count", 0, "0 groups"), (Mamba2, "ssm.group_count", 4, "6 heads"),
             (Mamba2, "ssm.time_step_rank", 0, "0 heads"), (Mamba2, "ssm.time_step_rank", 10, "48 channels"),
@@ -143,9 +143,9 @@ def test_refusals(folder):
 
 
 def test_unknown_names(folder):
-    """The row that a file is most like is named, and what keeps it from being that one."""
-    for family, words in ((Mamba, ('nearest: "mamba"', 'the numbers and tensors of "mamba"')),
-                          (Mamba2, ('nearest: "mamba"', 'the numbers and tensors of "mamba2"'))):
+    """The error names the most similar architecture and why the file is not of that one."""
+    for family, words in ((Mamba, ('most similar: "mamba"', 'the keys and tensors of "mamba"')),
+                          (Mamba2, ('most similar: "mamba"', 'the keys and tensors of "mamba2"'))):
         class Unknown(family):
             architecture = "mamba3"
 

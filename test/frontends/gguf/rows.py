@@ -1,4 +1,4 @@
-"""A tiny GGUF file of each row of lib/networks/architectures.cpp that has a GGUF name, with the tensors that llama.cpp asks for
+"""A tiny GGUF file of each row of frontends/gguf/decoder_rows.cpp, with the tensors that llama.cpp asks for
 (src/models/NAME.cpp, load_arch_tensors), random weights and no words: tokens are ids."""
 import numpy as np
 

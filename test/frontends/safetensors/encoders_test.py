@@ -308,7 +308,7 @@ def test_refusals(folder):
     t5 = dict(architecture="T5EncoderModel")
     refused("unsupported-architecture", "T5EncoderModel saves it", config={"architectures": ["T5ForConditionalGeneration"]}, **t5)
     refused("unsupported-architecture", "feed_forward_proj", config={"feed_forward_proj": "gated-swish"}, **t5)
-    refused("bad-file", "5 of queries", architecture="Gemma3TextModel", config={"num_attention_heads": 5})
+    refused("bad-file", "5 heads cannot share", architecture="Gemma3TextModel", config={"num_attention_heads": 5})
     refused("unsupported-architecture", "layer_types", architecture="Gemma3TextModel", config={"layer_types": ["full_attention"]})
     refused("unsupported-architecture", "num_hidden_groups", architecture="AlbertModel", config={"num_hidden_groups": 9})
 

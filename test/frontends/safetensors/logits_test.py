@@ -394,17 +394,17 @@ def test_refusals(folder):
     refused(inspect(without="model.layers.1.mlp.up_proj.weight"), "missing-tensor", "model.layers.1.mlp.up_proj.weight", "[48, 32]")
     refused(inspect(without="lm_head.weight"), "missing-tensor", "lm_head.weight", "tie_word_embeddings")
     refused(inspect({"intermediate_size": 47}), "bad-tensor", "[48, 32]", "[47, 32]")
-    refused(inspect({"model_type": "lama"}), "unsupported-architecture", 'nearest: "llama"', '"mistral"')
+    refused(inspect({"model_type": "lama"}), "unsupported-architecture", 'most similar: "llama"', '"mistral"')
     refused(inspect({"hidden_act": "wave"}), "unsupported-architecture", '"wave"', "hidden_act")
     refused(inspect({"rope_scaling": {"type": "dynamic", "factor": 2.0}}), "unsupported-architecture", '"dynamic"', "rope_scaling")
     refused(inspect({"rope_theta": 0.0}), "bad-file", "base 0")
     refused(inspect({"partial_rotary_factor": 1.5}), "unsupported-architecture", "partial_rotary_factor")
-    refused(inspect({"head_dim": 10**15}), "bad-file", "elements of a head")
+    refused(inspect({"head_dim": 10**15}), "bad-file", "dimensions of a head")
     refused(inspect({"head_dim": 2**30}), "bad-file", "at most 16384")
     llama3 = {"rope_type": "llama3", "factor": 0, "low_freq_factor": 1, "high_freq_factor": 4, "original_max_position_embeddings": 64}
     refused(inspect({"rope_scaling": llama3}), "bad-file", "rope_scaling.factor")
     refused(inspect({"rope_scaling": {"type": "yarn", "factor": 4.0, "mscale": 1.0}}), "unsupported-architecture", "mscale")
-    refused(inspect({"num_key_value_heads": 3}), "bad-file", "4 heads", "3 heads")
+    refused(inspect({"num_key_value_heads": 3}), "bad-file", "4 heads", "3 key/value heads")
     for key in ("rope_theta", "rms_norm_eps"):  # as Python writes what is no number
         refused(inspect({key: float("nan")}), "bad-file", key, "NaN")
     quantised = {"quantization_config": {"quant_method": "gptq", "bits": 4}}

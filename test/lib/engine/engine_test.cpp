@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <thread>
 
-#include "lib/engine/random.h"
 #include "lib/ir/builder.h"
+#include "lib/ir/random_tensor.h"
 #include "lib/ops/row.h"
 #include "lib/verify/compare.h"
 #include "test/catch.h"

@@ -8,8 +8,8 @@
 #include <random>
 
 #include "lib/engine/layout.h"
-#include "lib/engine/random.h"
 #include "lib/ir/pieces.h"
+#include "lib/ir/random_tensor.h"
 #include "lib/verify/compare.h"
 #include "test/catch.h"
 #include "test/lib/ir/encodings.h"

@@ -3,8 +3,8 @@
 #include <thread>
 
 #include "lib/engine/engine.h"
-#include "lib/engine/random.h"
 #include "lib/ir/builder.h"
+#include "lib/ir/random_tensor.h"
 #include "lib/ops/row.h"
 #include "lib/verify/compare.h"
 #include "test/catch.h"

@@ -143,7 +143,7 @@ std::vector<Tensor> Ran(RecurrentLayer layer, const Run& run, const std::vector<
     d.h = b.Const(F32({1, 1}, {0.5}));
     if (layer.cell == Cell::kLstm) d.c = b.Const(F32({1, 1}, {-0.25}));
     for (std::string_view name : activations) {
-      const ActivationRow* row = FindActivation(name);
+      const CellActivationRow* row = FindCellActivation(name);
       d.activations.push_back({row, row->alpha, row->beta});
     }
     d.reverse = run.reverse;
@@ -233,14 +233,14 @@ TEST_CASE("networks: what MIL's operator says is that operator") {
                          .x = main->AddInput("x", Type::Tensor(DType::kFp32, {2, 1, 1}))};
     if (!plain) layer.clip = 1;
     Value* one = b.Const(F32({1, 1}, {1}));
-    const ActivationRow* tanh = FindActivation("tanh");
+    const CellActivationRow* tanh = FindCellActivation("tanh");
     Recurrent(b, layer, {{one, one, nullptr, nullptr, nullptr, one, nullptr, {{tanh, 0, 0}}}});
     int found = 0;
     ForEachOperation(main->body, [&](const Operation* op) { found += op->is("rnn"); });
     CHECK(found == plain);
     CHECK(diagnostics.decisions().empty() == plain);
   }
-  CHECK(FindActivation("nothing") == nullptr);
+  CHECK(FindCellActivation("nothing") == nullptr);
 }
 
 }  // namespace

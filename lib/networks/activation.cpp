@@ -1,4 +1,4 @@
-#include "lib/networks/bends.h"
+#include "lib/networks/activation.h"
 
 #include "lib/ir/arithmetic.h"
 
@@ -8,22 +8,22 @@ namespace {
 constexpr double kSteepness = 1.702;  // openai/gpt-oss, gpt_oss/torch/model.py, swiglu
 }  // namespace
 
-Value* Bent(Builder& b, Bend bend, Value* x) {
-  switch (bend) {
-    case Bend::kNone:
+Value* Activate(Builder& b, Activation activation, Value* x) {
+  switch (activation) {
+    case Activation::kNone:
       return x;
-    case Bend::kSilu:
+    case Activation::kSilu:
       return b.Make("silu", {{"x", x}});
-    case Bend::kGelu:
+    case Activation::kGelu:
       return b.Make("gelu", {{"x", x}, {"mode", "EXACT"}});
-    case Bend::kGeluTanh:
+    case Activation::kGeluTanh:
       return b.Make("gelu", {{"x", x}, {"mode", "TANH_APPROXIMATION"}});
-    case Bend::kRelu:
+    case Activation::kRelu:
       return b.Make("relu", {{"x", x}});
-    case Bend::kTanh:
+    case Activation::kTanh:
       return b.Make("tanh", {{"x", x}});
-    case Bend::kClampedSilu:
-      x = Binary(b, "minimum", x, kBendClamp);
+    case Activation::kClampedSilu:
+      x = Binary(b, "minimum", x, kActivationClamp);
       return Binary(b, "mul", x, b.Make("sigmoid", {{"x", Binary(b, "mul", x, kSteepness)}}));
   }
   return x;

@@ -1,6 +1,6 @@
 // Decoders whose layers remember in different ways: whatever calls a prompt is divided into, the logits are the
 // same. (What they are: test/frontends/gguf/recurrent_test.py.)
-#include "lib/networks/mixers.h"
+#include "lib/networks/token_mixer_table.h"
 
 #include <cmath>
 
@@ -10,15 +10,15 @@ namespace mlc::test {
 namespace {
 
 // Every third layer has attention.
-DecoderConfig ConfigOf(Mixer mixer) {
+DecoderConfig ConfigOf(TokenMixer token_mixer) {
   DecoderConfig config;
-  config.mixer = mixer;
+  config.token_mixer = token_mixer;
   config.attention_every = 3;
   config.layers = 5;
   config.width = 8;
   config.heads = 2;
-  config.key_heads = 1;
-  config.head = config.value_head = config.rotary.size = 4;
+  config.kv_heads = 1;
+  config.head_dim = config.value_head_dim = config.rotary.size = 4;
   config.feed_forward = 12;
   config.vocabulary = 11;
   config.context = 16;
@@ -27,11 +27,11 @@ DecoderConfig ConfigOf(Mixer mixer) {
 }
 
 Dims DimsOf(const DecoderConfig& config, Role role, Part part) {
-  const MixerSizes& sizes = config.recurrent;
-  const Mixer mixer = config.mixer;
-  const int64_t width = config.width, queries = config.heads * config.head, inner = sizes.inner,
-                keys = sizes.groups * sizes.state, channels = RowOf(mixer).channels(config);
-  const bool has_heads = mixer == Mixer::kMamba2 || mixer == Mixer::kDeltaNet;
+  const TokenMixerSizes& sizes = config.recurrent;
+  const TokenMixer token_mixer = config.token_mixer;
+  const int64_t width = config.width, queries = config.heads * config.head_dim, inner = sizes.inner,
+                keys = sizes.groups * sizes.state, channels = RowOf(token_mixer).channels(config);
+  const bool has_heads = token_mixer == TokenMixer::kMamba2 || token_mixer == TokenMixer::kDeltaNet;
   if (part == Part::kBias)
     return role == Role::kTimeStep      ? Dims{has_heads ? sizes.heads : inner}
            : role == Role::kConvolution ? Dims{channels}
@@ -47,7 +47,7 @@ Dims DimsOf(const DecoderConfig& config, Role role, Part part) {
       return {queries, width};
     case Role::kKey:
     case Role::kValue:
-      return {config.key_heads * config.head, width};
+      return {config.kv_heads * config.head_dim, width};
     case Role::kAttentionOutput:
       return {width, queries};
     case Role::kGate:
@@ -58,9 +58,9 @@ Dims DimsOf(const DecoderConfig& config, Role role, Part part) {
     case Role::kQkv:
       return {inner + 2 * keys, width};
     case Role::kMixerInput:
-      return {mixer == Mixer::kShortConvolution ? 3 * width
-              : mixer == Mixer::kMamba          ? 2 * inner
-                                                : 2 * inner + 2 * keys + sizes.heads,
+      return {token_mixer == TokenMixer::kShortConvolution ? 3 * width
+              : token_mixer == TokenMixer::kMamba          ? 2 * inner
+                                                           : 2 * inner + 2 * keys + sizes.heads,
               width};
     case Role::kConvolution:
       return {channels, sizes.taps};
@@ -72,17 +72,17 @@ Dims DimsOf(const DecoderConfig& config, Role role, Part part) {
     case Role::kBeta:
       return {sizes.heads, width};
     case Role::kDecay:
-      if (mixer == Mixer::kMamba) return {inner, sizes.state};
-      return mixer == Mixer::kMamba2 ? Dims{sizes.heads, 1} : Dims{sizes.heads};
+      if (token_mixer == TokenMixer::kMamba) return {inner, sizes.state};
+      return token_mixer == TokenMixer::kMamba2 ? Dims{sizes.heads, 1} : Dims{sizes.heads};
     case Role::kSkip:
-      return mixer == Mixer::kMamba ? Dims{inner} : Dims{sizes.heads, 1};
+      return token_mixer == TokenMixer::kMamba ? Dims{inner} : Dims{sizes.heads, 1};
     case Role::kMixerGate:
       return {inner, width};
     case Role::kMixerNorm:
-      if (mixer == Mixer::kDeltaNet) return {inner / sizes.heads};
+      if (token_mixer == TokenMixer::kDeltaNet) return {inner / sizes.heads};
       return {sizes.groups, inner / sizes.groups};
     case Role::kMixerOutput:
-      return {width, mixer == Mixer::kShortConvolution ? width : inner};
+      return {width, token_mixer == TokenMixer::kShortConvolution ? width : inner};
     default:
       return {};
   }
@@ -91,8 +91,8 @@ Dims DimsOf(const DecoderConfig& config, Role role, Part part) {
 // Numbers between -1 and 1 that differ from tensor to tensor; rates of decay are below 0.
 Tensor Made(const DecoderConfig& config, Role role, Part part, int64_t layer) {
   // The layers of a delta net have the projection that layers with attention have, too.
-  const bool attends = config.MixerOf(layer) == Mixer::kAttention;
-  if (role == Role::kQkv && (attends || config.mixer != Mixer::kDeltaNet)) return {};
+  const bool attends = config.TokenMixerOf(layer) == TokenMixer::kAttention;
+  if (role == Role::kQkv && (attends || config.token_mixer != TokenMixer::kDeltaNet)) return {};
   const Dims dims = DimsOf(config, role, part);
   if (dims.empty()) return {};
   std::vector<float> numbers;
@@ -105,8 +105,9 @@ Tensor Made(const DecoderConfig& config, Role role, Part part, int64_t layer) {
 }
 
 TEST_CASE("networks: a prompt may come in any number of calls", "[mixers]") {
-  for (Mixer mixer : {Mixer::kShortConvolution, Mixer::kMamba, Mixer::kMamba2, Mixer::kDeltaNet}) {
-    const DecoderConfig config = ConfigOf(mixer);
+  for (TokenMixer token_mixer : {TokenMixer::kShortConvolution, TokenMixer::kMamba,
+                                 TokenMixer::kMamba2, TokenMixer::kDeltaNet}) {
+    const DecoderConfig config = ConfigOf(token_mixer);
     const DecoderWeights weights{
         .find = [&](Role role, Part part,
                     int64_t layer) { return Made(config, role, part, layer); },

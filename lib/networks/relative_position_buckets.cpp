@@ -1,4 +1,4 @@
-#include "lib/networks/distances.h"
+#include "lib/networks/relative_position_buckets.h"
 
 #include <algorithm>
 #include <cmath>
@@ -17,20 +17,20 @@ Tensor ForDistances(int64_t most, F&& bucket) {
 
 }  // namespace
 
-Tensor BiasBuckets(int64_t most, int64_t buckets, int64_t farthest) {
+Tensor BiasBuckets(int64_t most, int64_t buckets, int64_t max_distance) {
   const int64_t half = buckets / 2, exact = half / 2;
   return ForDistances(most, [&](int64_t distance) {
     const int64_t side = distance < 0 ? half : 0, far = std::abs(distance);
     if (far < exact) return side + far;
     float part = std::log(static_cast<float>(far) / static_cast<float>(exact));
-    part /=
-        static_cast<float>(std::log(static_cast<double>(farthest) / static_cast<double>(exact)));
+    part /= static_cast<float>(
+        std::log(static_cast<double>(max_distance) / static_cast<double>(exact)));
     auto step = static_cast<int64_t>(part * static_cast<float>(half - exact));
     return side + std::min(exact + step, half - 1);
   });
 }
 
-Tensor DisentangledBuckets(int64_t most, int64_t buckets, int64_t farthest, int64_t span) {
+Tensor DisentangledBuckets(int64_t most, int64_t buckets, int64_t max_distance, int64_t span) {
   const int64_t middle = buckets / 2;
   return ForDistances(most, [&](int64_t distance) {
     int64_t bucket = distance;
@@ -38,7 +38,7 @@ Tensor DisentangledBuckets(int64_t most, int64_t buckets, int64_t farthest, int6
       const auto mid = static_cast<float>(middle);
       float part = std::log(static_cast<float>(std::abs(distance)) / mid);
       part /= std::log(
-          static_cast<float>(static_cast<double>(farthest - 1) / static_cast<double>(middle)));
+          static_cast<float>(static_cast<double>(max_distance - 1) / static_cast<double>(middle)));
       bucket = static_cast<int64_t>(std::ceil(part * (mid - 1))) + middle;
       if (distance < 0) bucket = -bucket;
     }

@@ -1,4 +1,4 @@
-// lib/engine/random.h - random tensors: the same on every machine for a seed.
+// lib/ir/random_tensor.h - random tensors: the same on every machine for a seed.
 #pragma once
 
 #include "lib/ir/tensor.h"

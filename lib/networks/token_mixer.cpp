@@ -1,4 +1,4 @@
-#include "lib/networks/mixing.h"
+#include "lib/networks/token_mixer.h"
 
 #include "lib/ir/arithmetic.h"
 #include "lib/ir/sizes.h"
@@ -6,7 +6,7 @@
 
 namespace mlc {
 
-LayerMemory::Place LayerMemory::In(Builder& b) const {
+LayerState::Place LayerState::In(Builder& b) const {
   Value* all = b.Make("read_state", {{"input", state_}});
   Dims end = StaticDims(all->type.shape), begin(end.size(), 0);
   const bool whole = end[0] == 1;
@@ -15,13 +15,13 @@ LayerMemory::Place LayerMemory::In(Builder& b) const {
   return {all, Ints(begin), Ints(end), whole};
 }
 
-Value* LayerMemory::Read(Builder& b) const {
+Value* LayerState::Read(Builder& b) const {
   auto [all, begin, end, whole] = In(b);
   if (!whole) all = b.Make("slice_by_index", {{"x", all}, {"begin", begin}, {"end", end}});
   return b.Cast(all, DType::kFp32);
 }
 
-void LayerMemory::Write(Builder& b, Value* data) const {
+void LayerState::Write(Builder& b, Value* data) const {
   auto [all, begin, end, whole] = In(b);
   data = b.Cast(data, DType::kFp16);
   if (!whole)
@@ -29,26 +29,26 @@ void LayerMemory::Write(Builder& b, Value* data) const {
   b.MakeAll("write_state", {{"input", state_}, {"data", data}});
 }
 
-Value* Mixing::Projected(Role role, Value* x, int64_t out, bool needs_bias) const {
+Value* TokenMixerContext::Projected(Role role, Value* x, int64_t out, bool needs_bias) const {
   return mlc::Projected(b, tensors, role, layer, x, out, needs_bias);
 }
 
-Value* Convolved(const Mixing& with, Value* x, bool needs_bias) {
-  Builder& b = with.b;
-  const int64_t channels = x->type.shape[2].constant(), taps = with.config.recurrent.taps;
-  // The rows behind as many as there are tokens now.
+Value* Convolved(const TokenMixerContext& context, Value* x, bool needs_bias) {
+  Builder& b = context.b;
+  const int64_t channels = x->type.shape[2].constant(), taps = context.config.recurrent.taps;
+  // Keeps the last rows of past and current inputs.
   Sizes begin(b);
   begin.Add(0);
   begin.AddDim(x, 1);
   begin.Add(0);
-  x = Concat(b, {with.before.Read(b), x}, 1);
-  with.before.Write(
+  x = Concat(b, {context.conv.Read(b), x}, 1);
+  context.conv.Write(
       b, b.Make("slice_by_size",
                 {{"x", x}, {"begin", begin.Make()}, {"size", Ints({1, taps - 1, channels})}}));
-  Value* weight = Expanded(b, with.Weight(Role::kConvolution, {channels, taps}), {1});
+  Value* weight = Expanded(b, context.Weight(Role::kConvolution, {channels, taps}), {1});
   Builder::Args args = {
       {"x", Transposed(b, x, {0, 2, 1})}, {"weight", weight}, {"groups", channels}};
-  if (Value* bias = with.tensors.Bias(Role::kConvolution, with.layer, {channels}, needs_bias))
+  if (Value* bias = context.tensors.Bias(Role::kConvolution, context.layer, {channels}, needs_bias))
     args.emplace_back("bias", bias);
   return Transposed(b, b.Make("conv", std::move(args)), {0, 2, 1});
 }

@@ -1,4 +1,4 @@
-#include "lib/networks/distances.h"
+#include "lib/networks/relative_position_buckets.h"
 
 #include "test/catch.h"
 

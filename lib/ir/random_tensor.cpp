@@ -1,4 +1,4 @@
-#include "lib/engine/random.h"
+#include "lib/ir/random_tensor.h"
 
 #include <cmath>
 #include <numbers>

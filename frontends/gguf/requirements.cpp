@@ -1,0 +1,133 @@
+#include "frontends/gguf/requirements.h"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace mlc {
+
+namespace {
+
+constexpr Requirement kForeign = Requirement::kForeign, kIgnored = Requirement::kIgnored,
+                      kOptional = Requirement::kOptional, kRequired = Requirement::kRequired;
+constexpr Part kWeight = Part::kWeight, kBias = Part::kBias;
+
+// The first row of an item that names the architecture, or none, counts. What only rows of other
+// architectures have is foreign.
+template <class Item>
+struct RequirementRow {
+  Item item;
+  Requirement use;
+  std::string_view architectures = {};  // separated by blanks; empty: all
+};
+
+// ggml-org/llama.cpp, src/models/NAME.cpp: load_arch_hparams, where a key without `false` behind it
+// is required, and the graph, which does not use all that was loaded.
+constexpr RequirementRow<std::string_view> kKeys[] = {
+    {"attention.scale", kOptional, "granite"},
+    {"attention.sliding_window", kRequired, "cohere2 gemma-embedding gpt-oss"},
+    {"attention.sliding_window", kOptional, "exaone4 gemma2 gemma3 lfm2 modern-bert"},
+    {"attention.sliding_window_pattern", kOptional, "cohere2 exaone4 gemma2 gemma3 gpt-oss"},
+    {"attn_logit_softcapping", kOptional, "gemma2"},
+    {"embedding_scale", kOptional, "granite"},
+    {"expert_feed_forward_length", kRequired, "gpt-oss"},
+    {"expert_feed_forward_length", kOptional, "qwen2moe qwen3moe"},
+    {"expert_shared_feed_forward_length", kOptional, "qwen2moe"},
+    {"final_logit_softcapping", kOptional, "gemma2 gemma3"},
+    {"logit_scale", kRequired, "cohere2 granite"},
+    {"residual_scale", kOptional, "granite"},
+    {"rope.dimension_sections", kRequired, "qwen35"},
+    {"rope.freq_base_swa", kOptional, "gemma2 gemma3 gpt-oss"},
+    {"rope.scaling.finetuned", kOptional, "granite"},
+    {"use_parallel_residual", kRequired, "gptneox"},
+};
+
+struct TensorPart {
+  Role role;
+  Part part;
+  friend bool operator==(const TensorPart&, const TensorPart&) = default;
+};
+// LayerNorm with a shift.
+constexpr std::string_view kShifted = "falcon gpt2 gptneox phi2 stablelm starcoder2";
+// Here a file without these biases is incomplete; llama.cpp reads it as one whose biases are 0.
+constexpr std::string_view kQkvBiases = "gpt-oss gpt2 phi2 starcoder2";
+// load_arch_tensors: what is loaded there without TENSOR_NOT_REQUIRED is required, and a file with
+// more tensors than were asked for is refused.
+constexpr RequirementRow<TensorPart> kTensors[] = {
+    {{Role::kRotaryFactors, kWeight}, kOptional, "exaone4 granite llama"},
+    {{Role::kRotaryLongFactors, kWeight}, kOptional, "granite llama phi3"},
+    {{Role::kRotaryShortFactors, kWeight}, kOptional, "granite llama phi3"},
+    {{Role::kOutput, kWeight}, kForeign, "cohere2 gemma gemma2"},
+    {{Role::kOutput, kWeight}, kRequired, "gpt-oss gptneox olmo2 qwen2moe stablelm"},
+    {{Role::kOutput, kWeight}, kOptional},
+    {{Role::kFeedForwardNorm, kWeight}, kForeign, "cohere2 falcon phi2"},
+    {{Role::kFeedForwardNorm, kWeight}, kOptional},
+    {{Role::kSecondAttentionNorm, kWeight}, kOptional, "falcon"},
+    {{Role::kSharedRouter, kWeight}, kRequired, "qwen2moe"},
+    {{Role::kSharedGate, kWeight}, kRequired, "qwen2moe"},
+    {{Role::kSharedUp, kWeight}, kRequired, "qwen2moe"},
+    {{Role::kSharedDown, kWeight}, kRequired, "qwen2moe"},
+    {{Role::kOutputNorm, kBias}, kRequired, kShifted},
+    {{Role::kOutput, kBias}, kRequired, "phi2"},
+    {{Role::kOutput, kBias}, kOptional, "qwen2"},
+    {{Role::kAttentionNorm, kBias}, kRequired, kShifted},
+    {{Role::kSecondAttentionNorm, kBias}, kOptional, "falcon"},
+    {{Role::kQuery, kBias}, kRequired, kQkvBiases},
+    {{Role::kQuery, kBias}, kOptional},
+    {{Role::kKey, kBias}, kRequired, kQkvBiases},
+    {{Role::kKey, kBias}, kOptional},
+    {{Role::kValue, kBias}, kRequired, kQkvBiases},
+    {{Role::kValue, kBias}, kOptional},
+    {{Role::kQkv, kBias}, kRequired, kQkvBiases},
+    {{Role::kQkv, kBias}, kRequired, "gptneox"},
+    {{Role::kQkv, kBias}, kForeign, "falcon qwen35"},
+    {{Role::kQkv, kBias}, kOptional},
+    {{Role::kAttentionOutput, kBias}, kRequired, "gpt-oss gpt2 gptneox phi2 starcoder2"},
+    {{Role::kAttentionOutput, kBias}, kOptional, "granite llama"},
+    {{Role::kAttentionOutput, kBias}, kIgnored, "ernie4_5"},
+    {{Role::kFeedForwardNorm, kBias}, kRequired, "gpt2 gptneox starcoder2"},
+    {{Role::kFeedForwardNorm, kBias}, kOptional, "stablelm"},
+    {{Role::kGate, kBias}, kOptional, "granite llama"},
+    {{Role::kUp, kBias}, kRequired, "gpt2 gptneox phi2 starcoder2"},
+    {{Role::kUp, kBias}, kOptional, "granite llama"},
+    {{Role::kDown, kBias}, kRequired, "gpt2 gptneox phi2 starcoder2"},
+    {{Role::kDown, kBias}, kOptional, "granite llama"},
+    {{Role::kRouter, kBias}, kRequired, "gpt-oss"},
+    {{Role::kExpertGates, kBias}, kRequired, "gpt-oss"},
+    {{Role::kExpertUps, kBias}, kRequired, "gpt-oss"},
+    {{Role::kExpertDowns, kBias}, kRequired, "gpt-oss"},
+    {{Role::kConvolution, kBias}, kRequired, "mamba mamba2"},
+    {{Role::kTimeStep, kBias}, kOptional},
+};
+
+// Returns whether `words`, which blanks separate, contain the word.
+bool HasWord(std::string_view words, std::string_view word) {
+  for (size_t at = 0; at <= words.size();) {
+    const size_t end = std::min(words.find(' ', at), words.size());
+    if (words.substr(at, end - at) == word) return true;
+    at = end + 1;
+  }
+  return false;
+}
+
+template <class Item, size_t count>
+Requirement RequirementOf(const RequirementRow<Item> (&rows)[count], const Item& item,
+                          std::string_view architecture, Requirement otherwise) {
+  for (const RequirementRow<Item>& row : rows) {
+    if (row.item != item) continue;
+    if (row.architectures.empty() || HasWord(row.architectures, architecture)) return row.use;
+    otherwise = kForeign;
+  }
+  return otherwise;
+}
+
+}  // namespace
+
+Requirement RequirementOfKey(std::string_view architecture, std::string_view key) {
+  return RequirementOf(kKeys, key, architecture, kOptional);
+}
+
+Requirement RequirementOfTensor(std::string_view architecture, Role role, Part part) {
+  return RequirementOf(kTensors, {role, part}, architecture, part == kBias ? kForeign : kOptional);
+}
+
+}  // namespace mlc

@@ -1,0 +1,23 @@
+// lib/networks/activation.h - activation functions.
+#pragma once
+
+#include <cstdint>
+
+#include "lib/ir/builder.h"
+
+namespace mlc {
+
+enum class Activation : uint8_t {
+  kNone,  // x itself
+  kSilu,
+  kGelu,
+  kGeluTanh,  // the approximation of gelu by tanh
+  kRelu,
+  kTanh,
+  kClampedSilu,  // of gpt-oss: min(x, kActivationClamp) sigmoid(1.702 x)
+};
+inline constexpr double kActivationClamp = 7;
+
+Value* Activate(Builder& b, Activation activation, Value* x);
+
+}  // namespace mlc

@@ -1,0 +1,45 @@
+// lib/networks/token_mixer.h - what token mixers other than attention have: a state of fixed size
+// for the past, in place of the keys and values of all tokens.
+#pragma once
+
+#include "lib/networks/decoder_weights.h"
+
+namespace mlc {
+
+// The part of a state [layers, ...] that belongs to one layer.
+class LayerState {
+ public:
+  LayerState() = default;
+  LayerState(Value* state, int64_t layer) : state_(state), layer_(layer) {}
+  // [1, ...] in fp32.
+  Value* Read(Builder& b) const;
+  void Write(Builder& b, Value* data) const;
+
+ private:
+  struct Place {
+    Value* all;
+    Tensor begin, end;
+    bool whole;  // the state has one layer
+  };
+  Place In(Builder& b) const;
+  Value* state_ = nullptr;
+  int64_t layer_ = 0;
+};
+
+struct TokenMixerContext {
+  Builder& b;
+  DecoderTensors& tensors;
+  const DecoderConfig& config;
+  int64_t layer;
+  LayerState conv;       // [1, taps - 1, channels]: the last inputs of the convolution
+  LayerState recurrent;  // [1, batch, heads, rows, columns]: the state of linear_attention.h
+
+  Value* Projected(Role role, Value* x, int64_t out, bool needs_bias = false) const;
+  Value* Weight(Role role, const Dims& dims) const { return tensors.Weight(role, layer, dims); }
+};
+
+// Causal convolution of each channel of x [1, S, channels] with taps of its own, the last one for
+// the current token. Continues where earlier calls ended.
+Value* Convolved(const TokenMixerContext& context, Value* x, bool needs_bias);
+
+}  // namespace mlc

@@ -1,0 +1,20 @@
+// The architectures that GGUF and Hugging Face rows name are rows of lib/networks/architectures.cpp.
+#include "frontends/gguf/decoder_rows.h"
+
+#include "frontends/safetensors/decoder_rows.h"
+#include "lib/networks/architectures.h"
+#include "test/catch.h"
+
+namespace mlc::test {
+namespace {
+
+TEST_CASE("every decoder of a frontend has flags", "[networks]") {
+  for (const std::string& name : GgufDecoderNames())
+    CHECK_NOTHROW(DecoderFlags(FindGgufDecoder(name)->architecture));
+  for (const std::string& type : DecoderModelTypes())
+    CHECK_NOTHROW(DecoderFlags(FindDecoderRow(type)->architecture));
+  CHECK_THROWS(DecoderFlags("no such architecture"));
+}
+
+}  // namespace
+}  // namespace mlc::test
