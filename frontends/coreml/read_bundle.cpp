@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// The text names inputs in order of their names; the description has the order of the model.
+// The text lists inputs in order of their names, the description in the order of the model.
 void OrderInputs(Function& function) {
   auto place = [&](const std::unique_ptr<Value>& input) {
     const std::vector<Port>& ports =
@@ -27,7 +27,7 @@ void OrderInputs(Function& function) {
                    [&](const auto& a, const auto& b) { return place(a) < place(b); });
 }
 
-// What the description's metadata call the open dimensions of inputs.
+// Reads the names of flexible input dimensions from the metadata of the description.
 InputDims NamesOfDims(const mlc::schema::ModelDescription& description) {
   Program described(&Ops());
   if (description.functions_size() == 0) described.Add(std::string(kMainFunction));

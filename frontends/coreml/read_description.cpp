@@ -25,7 +25,7 @@ Dims ReadDims(const Values& values, const std::string& name) {
   return dims;
 }
 
-// One range of sizes; Error "bad-file" where it is none.
+// Adds one range of sizes. Throws "bad-file" for an invalid range.
 void AddRange(const spec::SizeRange& range, Port& port) {
   auto low = static_cast<int64_t>(range.lowerbound());
   if (low < 0 || range.upperbound() < -1 || (range.upperbound() >= 0 && low > range.upperbound()))
@@ -56,7 +56,7 @@ void ReadArray(const spec::ArrayFeatureType& array, bool is_output, Port& port) 
     port.default_shape = std::move(shape);
 }
 
-// Flexible sizes are kept as those of arrays of shape [1, channels, height, width].
+// Flexible image sizes are stored as sizes of arrays of shape [1, channels, height, width].
 void ReadImageSizes(const spec::ImageFeatureType& image, Port& port) {
   if (image.SizeFlexibility_case() == spec::ImageFeatureType::SIZEFLEXIBILITY_NOT_SET) return;
   int64_t channels = port.feature == Port::Feature::kImageGray ? 1 : 3;
@@ -134,7 +134,7 @@ std::vector<Port> ReadPorts(const Features& features, bool is_output = false) {
   return ports;
 }
 
-// Description is a FunctionDescription or a ModelDescription.
+// `Description` is FunctionDescription or ModelDescription.
 template <class Description>
 void ReadFunction(const Description& description, Function* function) {
   function->inputs = ReadPorts(description.input());
@@ -142,7 +142,8 @@ void ReadFunction(const Description& description, Function* function) {
   function->states = ReadPorts(description.state());
 }
 
-// A classifier's description names the results of its operation `classify`, and no others.
+// The description of a classifier names the results of its `classify` operation and no other
+// outputs.
 template <class Description>
 void CheckClassifier(const Description& description, const Function& function) {
   std::string label, probabilities;
@@ -158,7 +159,7 @@ void CheckClassifier(const Description& description, const Function& function) {
                             description.predictedprobabilitiesname(), label, probabilities));
 }
 
-// Sizes that the program fixes are those of the description, where it has any.
+// Dimensions that are fixed in the program must have the size given in the description, if any.
 void CheckShapes(const Features& features,
                  const std::unordered_map<std::string_view, const Value*>& values) {
   for (const spec::FeatureDescription& feature : features) {
@@ -176,7 +177,7 @@ void CheckShapes(const Features& features,
     const Value& value = *found->second;
     bool is_state = value.type.kind == Type::Kind::kState;
     Shape shape = (is_state ? value.type.elements[0] : value.type).shape;
-    if (shape.empty()) shape = {1};  // Core ML has no scalars at its border
+    if (shape.empty()) shape = {1};  // Core ML has no scalar inputs or outputs
     bool fits = shape.size() == described.size();
     for (size_t d = 0; fits && d < shape.size(); ++d)
       fits = !shape[d].is_constant() || shape[d] == Dim(described[d]);
@@ -204,7 +205,7 @@ void CheckAllThere(const std::vector<Port>& described, const std::vector<Port>& 
                                           what, port.name));
 }
 
-// Ports in the order of the inputs that they describe.
+// Reorders ports to match the inputs that they describe.
 void OrderPorts(const Block& body, bool states, std::vector<Port>& ports) {
   std::vector<Port> ordered;
   const PortsByName by_name(ports);

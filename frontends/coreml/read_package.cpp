@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 namespace spec = mlc::schema;
 
-// Where the first word of a text stands, at the latest.
+// The number of leading bytes within which the first word of MIL text is sought.
 constexpr size_t kMostComment = 1 << 20;
 
 void Parse(const MappedFile& file, spec::Model& model) {
@@ -128,7 +128,7 @@ Program ImportModelFile(const fs::path& path, bool may_lack_weights, Diagnostics
   return program;
 }
 
-// What helps with a file that other tools wrote and that is not as it should be, by the error's id.
+// Help texts, by error id, for damaged or unsupported files that other tools wrote.
 struct WayOnRow {
   std::string_view id, help;
 };

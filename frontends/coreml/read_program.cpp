@@ -16,7 +16,7 @@ namespace mil = mlc::schema::mil;
 
 bool IsOpen(const Dim& dim) { return dim.symbol() == kOpenDim; }
 
-// A map of the file, checked for duplicates.
+// Copies a protobuf map and checks that its keys are unique.
 template <class Entries>
 void CheckKeys(const Entries& entries, const char* what) {
   std::set<std::string> keys;
@@ -61,7 +61,7 @@ class FunctionReader {
     defined_.push_back(value->name);
   }
 
-  // --- inputs and ports
+  // --- Inputs and ports.
 
   using Ports = PortsByName<const std::vector<Port>>;
 
@@ -89,7 +89,7 @@ class FunctionReader {
     Define(function_.body.inputs.emplace_back(std::move(value)).get());
   }
 
-  // Gives every open dimension of an input a symbol with the sizes that the description allows.
+  // Gives every open dimension of an input a symbol with the range from the description.
   void OpenDims(const Port& port, Type& type) {
     const Shape* named = nullptr;
     if (auto it = input_dims_.find({function_.name, port.name}); it != input_dims_.end())
@@ -115,7 +115,7 @@ class FunctionReader {
     return OpenDimName(input, d);
   }
 
-  // --- blocks and operations
+  // --- Blocks and operations.
 
   void ReadBlock(const mil::Block& source, Block& block) {
     size_t outer = defined_.size();
@@ -147,7 +147,7 @@ class FunctionReader {
     std::vector<Value*> outputs;
     for (const std::string& name : source.outputs()) outputs.push_back(Find(name));
     block.SetOutputs(std::move(outputs));
-    // Names of a nested block end with it.
+    // The names of a nested block go out of scope at its end.
     if (!block.parent && &block == &function_.body) return;
     while (defined_.size() > outer) {
       scope_.erase(defined_.back());
@@ -155,7 +155,7 @@ class FunctionReader {
     }
   }
 
-  // Sibling blocks may share names.
+  // Sibling blocks may use the same names.
   std::string ClaimName(const std::string& name) {
     CheckIdentifier(name);
     if (scope_.contains(name))
@@ -213,7 +213,7 @@ class FunctionReader {
     }
     if (source.blocks_size() && !op->def->runs_blocks())
       Fail("bad-file", fmt::format("{} has blocks, which it cannot have", def->name));
-    op->block = &block;  // where sizes of nested blocks get their symbols
+    op->block = &block;  // sizes in nested blocks get their symbols through this block
     for (const mil::Block& nested : source.blocks()) {
       auto inner = std::make_unique<Block>();
       inner->function = &function_;
@@ -257,8 +257,8 @@ class FunctionReader {
       Fail("bad-operand", fmt::format("{} has an {}", op.def->name, complaint));
   }
 
-  // Types as inference gives them; the file's must agree. Where inference cannot say, the file's
-  // numbers stand.
+  // Infers the result types, with which the types in the file must agree. Where inference cannot
+  // determine a dimension, the size in the file is kept.
   void Infer(Operation& op) {
     std::vector<Type> declared;
     for (const auto& result : op.results) {
@@ -283,7 +283,7 @@ class FunctionReader {
     }
   }
 
-  // Files state the length with which a list begins also where it grows.
+  // Files declare the initial length of a list even if the list grows.
   static void OpenLength(Type& type) {
     if (type.kind == Type::Kind::kList) type.length = Dim::Symbol(kOpenDim);
   }
@@ -299,8 +299,9 @@ class FunctionReader {
   WeightFiles& weights_;
   const std::string& file_;
   std::string where_;
-  std::unordered_map<std::string, Value*> scope_;  // by the file's names
-  std::vector<std::string> defined_;               // in order, to leave a block's scope
+  std::unordered_map<std::string, Value*> scope_;  // by their names in the file
+  std::vector<std::string>
+      defined_;  // in order of definition, so that a block's names can be removed at its end
 };
 
 void ReadBuildInfo(const mil::Value& value, Program& program) {

@@ -135,7 +135,7 @@ Type ReadType(const mil::ValueType& source) {
   throw Error("bad-file", "a value without a type");
 }
 
-// A list of scalars as a vector: class labels, strings or int64.
+// Reads a list of scalars (class labels, strings or int64) as a vector.
 Tensor ReadList(const Type& type, const mil::ListValue& list) {
   DType dtype = type.elements[0].dtype;
   if (!type.elements[0].is_tensor() || type.elements[0].rank() != 0 ||
