@@ -10,7 +10,7 @@ namespace mlc::onnx {
 
 namespace {
 
-// What two integers, each of one known element, differ by; nothing for other operands.
+// The difference of two integer operands with one known element each; nothing for other operands.
 std::optional<Dim> Difference(const Operation& op) {
   const Value *x = op.value("x"), *y = op.value("y");
   auto a = x ? ElementsOf(x) : std::nullopt, b = y ? ElementsOf(y) : std::nullopt;

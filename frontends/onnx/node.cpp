@@ -23,8 +23,8 @@ std::string_view KindName(Attribute::Kind kind) {
   return index < std::size(kNames) ? kNames[index] : "of an unknown type";
 }
 
-// Where run-time values come from: names of the model's inputs, whether through a shape, and
-// whether from what a loop carries.
+// The origin of a run-time value: the model inputs on which it depends, whether it depends on their
+// shapes, and whether it depends on a loop-carried value.
 struct Origin {
   std::set<std::string> inputs;
   bool shape = false, loop = false;
@@ -68,7 +68,7 @@ void AddHelp(Error& error, const Origin& origin) {
   if (origin.loop) error.Note("it may change each time the body of a loop runs");
 }
 
-// Whether one of the inputs is computed at run time, or failed.
+// Whether an input is computed at run time or its node failed.
 bool RunsLater(const Node& node) {
   for (int i = 0; i < node.inputs(); ++i) try {
       Bound bound = node.Input(i);
@@ -203,7 +203,7 @@ Value* Node::In(int i) const {
   if (!bound.value)
     Fail("bad-graph", fmt::format("input {} (\"{}\") is {} where a tensor is expected", i,
                                   def_.inputs[i], bound.kind()));
-  // A constant of a type that MIL has beside run-time values, which are never of that type.
+  // Run-time values are never fp16, so an fp16 constant beside them is converted.
   if (bound.value->type.dtype == DType::kFp16 && bound.value->is_constant() && RunsLater(*this))
     return Const(bound.value->constant().Cast(RuntimeType(DType::kFp16)));
   return bound.value;
@@ -244,7 +244,7 @@ void Node::WantConstants(const std::vector<Wanted>& wanted, std::string_view bec
     const Value* value = nullptr;
     try {
       if (!Known(want.input)) value = In(want.input);
-    } catch (const Skipped&) {  // has an error of its own
+    } catch (const Skipped&) {  // its own error has been reported
     }
     if (!value) continue;
     operands.push_back(fmt::format("\"{}\" (\"{}\")", want.operand, name));
@@ -314,11 +314,11 @@ void Node::Set(int output, Value* value, DType dtype) {
     DType own = value->type.dtype;
     dtype = RuntimeType(first) == own && !value->is_constant() ? first : own;
   }
-  // Shape arithmetic makes int32 constants where ONNX has int64: constants have ONNX's type.
+  // Shape arithmetic produces int32 constants where ONNX has int64; constants have the ONNX type.
   if (value->is_constant() && value->type.dtype != dtype && RuntimeType(dtype) == value->type.dtype)
     value = builder_.Const(value->constant().Cast(dtype));
-  // Shape arithmetic folds run-time integers to int32 constants, and an operation may give a
-  // narrow integer back.
+  // Shape arithmetic may have folded run-time integers to int32 constants, and some operations
+  // return narrow integers.
   DType want = value->is_constant() ? dtype : RuntimeType(dtype);
   bool alike = (IsInteger(dtype) && IsInteger(value->type.dtype)) ||
                (IsFloat(dtype) && IsFloat(value->type.dtype) && !value->is_constant());

@@ -1,9 +1,9 @@
-// A body that runs again and again: unrolled, or a while_loop with the variables
+// Lowers loops, either unrolled or as a while_loop with the variables
 //
-//   index, go (unless always true), what is carried ..., what is joined ...
+//   index, go (unless always true), loop-carried values ..., scan outputs ...
 //
-// Where the number of times is known before the loop, what is joined is a tensor of that size that
-// each time fills in part; else a list.
+// If the number of iterations is known before the loop, a scan output is a preallocated tensor that
+// each iteration writes a part of; otherwise it is a list.
 #include "frontends/onnx/repeat.h"
 
 #include <algorithm>
@@ -21,9 +21,9 @@ namespace mlc::onnx {
 namespace {
 
 constexpr int64_t kUnrolledTrips = 64, kUnrolledNodes = 4096;
-// Where a body wants constants that a while_loop does not have.
+// Limits for unrolling a body that requires constants, which a while_loop cannot provide.
 constexpr int64_t kMostTrips = 1024, kMostNodes = 1 << 16;
-// Tensors that are filled in part, where fewer times than possible are likely.
+// The largest preallocated tensor for scan outputs if the loop may end early.
 constexpr int64_t kFilledElements = int64_t{1} << 22;
 
 int64_t CountNodes(const Graph& graph) {
@@ -34,14 +34,14 @@ int64_t CountNodes(const Graph& graph) {
   return count;
 }
 
-// What the body gives, checked and taken apart.
+// The outputs of the body, checked and grouped.
 struct Given {
-  Value* go = nullptr;  // scalar
+  Value* go = nullptr;  // the condition, a scalar
   std::vector<Bound> carried, joined;
-  std::vector<int> axes;  // of what is joined, counted from the front
+  std::vector<int> axes;  // concatenation axes of the scan outputs, nonnegative
 };
 
-// A tensor of sizes that inference does not know, in those that the body declares.
+// Gives a tensor of unknown sizes the shape that the body declares.
 Bound AsDeclared(Builder& b, const Bound& bound, const ValueInfo& declared) {
   if (!bound.value || IsStatic(bound.value->type.shape) || !declared.shape) return bound;
   const Shape& shape = bound.value->type.shape;
@@ -81,7 +81,8 @@ Given TakeApart(Node& node, const Repetition& what, Builder& builder,
   return given;
 }
 
-// What is joined of no times at all: tensors as the body would make them.
+// The scan outputs of a loop that never runs: empty tensors with the shapes that the body would
+// produce.
 std::vector<Bound> Nothing(Node& node, const Repetition& what) {
   std::vector<Bound> joined;
   if (what.joined.empty()) return joined;
@@ -110,8 +111,8 @@ Value* Stacked(Builder& b, const std::vector<Bound>& elements, int axis) {
   return b.Make("stack", {{"values", values}, {"axis", axis}});
 }
 
-// One time after another, at most `limit`; nothing when the condition is not known on the way or
-// there are more.
+// Unrolls the loop. Returns nothing if the condition is not constant or there are more than `limit`
+// iterations.
 std::optional<Repeated> Unrolled(Node& node, const Repetition& what, int64_t limit) {
   if (what.go && !what.go->is_constant()) return std::nullopt;
   bool runs = !what.go || what.go->constant().Bool(0);
@@ -141,7 +142,8 @@ std::optional<Repeated> Unrolled(Node& node, const Repetition& what, int64_t lim
   return done;
 }
 
-// An integer vector of these dimensions, made of the sizes of `around`; null when it cannot be.
+// Returns `shape` as an integer vector, taking unknown dimensions from the values in `around`; null
+// if one is not found.
 Value* ShapeVector(Builder& b, const Shape& shape, const std::vector<Value*>& around) {
   Sizes sizes(b);
   for (const Dim& dim : shape) {
@@ -158,7 +160,7 @@ Value* ShapeVector(Builder& b, const Shape& shape, const std::vector<Value*>& ar
   return sizes.known() ? b.Const(Ints(sizes.numbers())) : sizes.Make();
 }
 
-// A while_loop in the making.
+// Builds a while_loop.
 class Loop {
  public:
   Loop(Node& node, const Repetition& what, Builder& b) : node_(node), what_(what), b_(b) {
@@ -180,17 +182,19 @@ class Loop {
   }
 
  private:
-  // One that is filled in part each time, or a list.
+  // The accumulator of a scan output: a preallocated tensor or a list.
   struct Join {
     Value* initial;
-    DType dtype;  // of the body's tensors in ONNX
+    DType dtype;  // ONNX type of the body's tensors
     int axis;
     bool reverse, is_list;
-    bool cut = false;     // only as many as there were times are wanted
-    bool scalar = false;  // the list holds vectors of one: make_list wants an elem_shape
+    bool cut = false;  // is sliced to the actual number of iterations
+    bool scalar =
+        false;  // the list holds vectors of one element, because make_list requires an elem_shape
   };
 
-  // False when what is carried has other types than expected; then those have become wider.
+  // Returns false when loop-carried types have to change; they have then been generalized for the
+  // next attempt.
   bool Attempt() {
     NodeDraft body(node_, b_);
     Builder& in = body.builder();
@@ -240,12 +244,12 @@ class Loop {
     return carried;
   }
 
-  size_t first() const { return 1 + carries_go_; }  // variable that is carried
+  size_t first() const { return 1 + carries_go_; }  // index of the first loop-carried variable
 
   static bool OneElement(const Shape& shape) { return Product(shape) == Dim(1); }
 
-  // Leaves sizes open in which what the body gives differs from what it takes. One element that
-  // the body gives with other dimensions is carried with those.
+  // Replaces dimensions in which the body's outputs differ from its inputs by unknown ones. A
+  // tensor of one element takes the rank that the body gives it.
   bool Widen(const std::vector<Value*>& outputs) {
     bool widened = false;
     for (size_t i = 0; i < types_.size(); ++i) {
@@ -277,7 +281,7 @@ class Loop {
     return widened;
   }
 
-  // The number of times is `trips`, known before the first.
+  // The number of iterations is `trips`, known before the loop.
   bool counted() const { return !carries_go_; }
 
   std::vector<Join> AddJoins(NodeDraft& body, Value* index, const Given& given,
@@ -314,7 +318,7 @@ class Loop {
     return joins;
   }
 
-  // scatter has no bool.
+  // MIL's scatter does not support bool.
   static DType Held(DType dtype) {
     return dtype == DType::kBool ? DType::kInt32 : RuntimeType(dtype);
   }
@@ -329,7 +333,7 @@ class Loop {
                  *what_.known <= kFilledElements / std::max<int64_t>(size.constant(), 1);
     if ((counted() || (small && !reverse)) && what_.trips) {
       if (Value* shape = ShapeVector(b_, element.shape, around)) {
-        // The number of times stands among the dimensions.
+        // The trip count is an element of the shape.
         int rank = element.rank();
         std::vector<Value*> parts;
         auto add = [&](int begin, int end) {
@@ -368,8 +372,8 @@ class Loop {
             scalar};
   }
 
-  // The number of times as a vector of one; where it is computed, as the size of a range, from
-  // which other sizes are inferred.
+  // The trip count as a vector of one element. A computed count is expressed as the size of a
+  // range, from which type inference derives other sizes.
   Value* Trips() {
     if (what_.known) return b_.Const(Ints({*what_.known}));
     Value* trips = b_.Make("maximum", {{"x", what_.trips}, {"y", 0}});
@@ -454,15 +458,15 @@ class Loop {
   Node& node_;
   const Repetition& what_;
   Builder& b_;
-  std::vector<Bound> initial_;  // tensors of what is carried
-  std::vector<Type> types_;     // of the variables for them
-  std::set<std::string> open_;  // sizes that may change each time
-  std::set<size_t> reshaped_;   // leaves that were given other dimensions, once
+  std::vector<Bound> initial_;  // initial values of loop-carried tensors
+  std::vector<Type> types_;     // types of their loop variables
+  std::set<std::string> open_;  // sizes that may change in each iteration
+  std::set<size_t> reshaped_;   // tensors whose rank has changed; each may change once
   bool carries_go_ = false;
   Repeated repeated_;
 };
 
-// Nothing where the body cannot be that of a while_loop.
+// Returns nothing if the body cannot be lowered to a while_loop.
 std::optional<Repeated> TriedLoop(Node& node, const Repetition& what) {
   bool& trial = node.scope().import().trial;
   bool before = std::exchange(trial, true);
@@ -489,7 +493,8 @@ Repeated Repeat(Node& node, const Repetition& what) {
   bool stays = what.go && what.go->is_constant() && !what.go->constant().Bool(0);
   if (stays || (what.known && *what.known <= limit) || (!what.trips && what.conditional))
     if (std::optional<Repeated> done = Unrolled(node, what, limit)) return std::move(*done);
-  // A body may want constants that change each time, which only unrolling gives it.
+  // A body may require constants that depend on the iteration, which is possible only when
+  // unrolled.
   bool can_unroll = what.known && *what.known <= kMostTrips && *what.known <= kMostNodes / nodes;
   std::optional<Repeated> done;
   if (can_unroll) {

@@ -10,7 +10,7 @@ namespace mlc::onnx {
 
 namespace {
 
-// A model that calls functions from functions can grow without bound.
+// Nested function calls can expand exponentially.
 constexpr size_t kMaxNodes = 100'000;
 constexpr int kMaxDepth = 64;
 
@@ -36,8 +36,8 @@ bool ParseAll(const std::vector<std::string>& parts, std::vector<T>& values) {
   return true;
 }
 
-// The text of --replace as an attribute: integers, else floats, else text; in the type that the
-// attribute has already.
+// Parses the value of --replace as integers, else floats, else text, and converts it to the type of
+// the existing attribute.
 Attribute ParseAttribute(const std::string& name, const std::string& text, Attribute::Kind old) {
   using Kind = Attribute::Kind;
   Attribute attribute;
@@ -58,8 +58,8 @@ Attribute ParseAttribute(const std::string& name, const std::string& text, Attri
   return attribute;
 }
 
-// A node of a function body with the call's attributes in place of references, and without the
-// inputs that the call leaves out.
+// Copies a node of a function body, with attribute references replaced by the call's attributes and
+// without inputs that the call omits.
 NodeDef Substitute(const NodeDef& node,
                    const std::unordered_map<std::string, const Attribute*>& actual,
                    const std::unordered_set<std::string>& absent) {
@@ -70,7 +70,7 @@ NodeDef Substitute(const NodeDef& node,
   for (const Attribute& attribute : node.attributes) {
     if (!attribute.reference.empty()) {
       auto it = actual.find(attribute.reference);
-      if (it == actual.end()) continue;  // the operator's own default
+      if (it == actual.end()) continue;  // uses the operator's default
       copy.attributes.push_back(*it->second);
       copy.attributes.back().name = attribute.name;
       continue;
@@ -182,7 +182,7 @@ NodeDef Scope::WithReplacements(const NodeDef& def) {
 
 void Scope::LowerNode(const NodeDef& def) {
   ++import_.lowered;
-  if (import_.lowered > kMaxNodes + 1) {  // said already
+  if (import_.lowered > kMaxNodes + 1) {  // already reported
     for (const std::string& output : def.outputs) Bind(output, Bound());
     return;
   }
@@ -261,7 +261,8 @@ std::vector<Bound> Scope::Handle(const NodeDef& def, int opset) {
   if (!row->handler && row->same.empty())
     throw Error("unsupported-operator", fmt::format("{}: {}", FullName(def), row->condition));
 
-  // A handler may still say which constants it wants where another input failed.
+  // When another input has failed, the handler still runs so that it can report the constants that
+  // it requires.
   for (const std::string& input : def.inputs) {
     try {
       if (!input.empty()) Find(input);
@@ -278,9 +279,9 @@ std::vector<Bound> Scope::Handle(const NodeDef& def, int opset) {
 
   std::vector<Bound> results = Invoke(def, *row, opset);
 
-  // Results take the names of the ONNX values. What was made on the way may sit on one: it moves
-  // away.
-  std::unordered_map<std::string, Value*> made;  // by name, as soon as one is asked for
+  // Results take the names of the ONNX values. An intermediate value that already has such a name
+  // is renamed.
+  std::unordered_map<std::string, Value*> made;  // by name, filled on first use
   auto rename = [&](Value* value, const std::string& name) {
     if (auto it = made.find(value->name); it != made.end() && it->second == value) made.erase(it);
     function.Rename(value, name);

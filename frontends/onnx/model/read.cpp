@@ -1,4 +1,4 @@
-// From the ONNX classes to plain structs. The only file that includes them.
+// Converts the protobuf classes of ONNX to plain structs. No other file includes these classes.
 #include <onnx/onnx_pb.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace mlc::onnx {
 
 namespace {
 
-// Data of this size and more stays in the file.
+// Data of at least this size stays in the file.
 constexpr uint64_t kSliceBytes = 4096;
 
 struct DataTypeRow {
@@ -28,7 +28,7 @@ struct DataTypeRow {
   std::string_view name;
   DType dtype;
 };
-// TensorProto::DataType, newer ones than Debian's library knows included.
+// Values of TensorProto::DataType, including some that are newer than Debian's ONNX library.
 constexpr DataTypeRow kDataTypes[] = {
     {0, "undefined", DType::kNone},       {1, "float", DType::kFp32},
     {2, "uint8", DType::kUint8},          {3, "int8", DType::kInt8},
@@ -46,14 +46,16 @@ constexpr DataTypeRow kDataTypes[] = {
     {26, "int2", DType::kNone},
 };
 
-// Types that no tensor of ours has; constants of theirs become what holds all their values.
+// Element types without an equivalent here. Their constants are converted to a type that represents
+// all their values.
 struct WidenedRow {
   int number, bits;
   DType to;
   double (*value)(int bits);
 };
 
-// A float of `exponent` and `mantissa` bits without infinities, whose only NaN is minus zero.
+// Decodes a float with the given exponent and mantissa bits, without infinities, whose only NaN is
+// minus zero.
 double Finite(int bits, int exponent, int mantissa, int bias) {
   int sign = bits >> (exponent + mantissa), power = bits >> mantissa & ((1 << exponent) - 1);
   int fraction = bits & ((1 << mantissa) - 1);
@@ -84,8 +86,8 @@ std::vector<std::byte> BytesOf(const T& values) {
   return bytes;
 }
 
-// int32_data and uint64_data hold narrower elements one by one: integers, or the bits of `dtype`,
-// whose sign some writers extend.
+// Narrows the elements of int32_data or uint64_data, each of which holds one integer or the bits of
+// one `dtype`; some writers sign-extend the bits.
 template <class To, class From>
 std::vector<std::byte> Narrowed(const From& values, DType dtype) {
   const bool bits = !IsInteger(dtype) || Bits(dtype) < 8;
@@ -153,11 +155,11 @@ class Reader {
   }
 
  private:
-  // A file of external data, or what is wrong with it.
+  // An external data file, or the error that opening it gave.
   struct ExternalFile {
     std::shared_ptr<const MappedFile> file;
     std::shared_ptr<const Error> error;
-    std::string sha1;  // once someone asked for it
+    std::string sha1;  // computed on first use
   };
   struct BadFile {
     std::shared_ptr<const Error> error;
@@ -193,7 +195,7 @@ class Reader {
     function.attributes.assign(proto.attribute().begin(), proto.attribute().end());
     function.opsets = ReadOpsets(proto.opset_import());
     for (const ::onnx::NodeProto& node : proto.node()) function.nodes.push_back(ReadNode(node));
-    // Fields of IR versions 9 and 10, which the classes may or may not know.
+    // FunctionProto fields of IR versions 9 and 10, which older ONNX libraries lack.
     std::string bytes = proto.SerializeAsString();
     for (std::string_view field : FieldBytes(bytes, 11)) {  // attribute_proto
       ::onnx::AttributeProto attribute;
@@ -206,7 +208,7 @@ class Reader {
     return function;
   }
 
-  // A field of text that the classes may or may not know.
+  // Reads a string field that older ONNX libraries lack.
   static std::string TextField(const google::protobuf::Message& message, int number) {
     const google::protobuf::Reflection& reflection = *message.GetReflection();
     if (const auto* field = message.GetDescriptor()->FindFieldByNumber(number))
@@ -240,7 +242,7 @@ class Reader {
     attribute.name = proto.name();
     attribute.reference = proto.ref_attr_name();
     attribute.kind = static_cast<Kind>(proto.type());
-    if (attribute.kind == Kind::kNone) {  // IR version 1 has no type
+    if (attribute.kind == Kind::kNone) {  // IR version 1 has no attribute type
       attribute.kind = proto.has_f()          ? Kind::kFloat
                        : proto.has_i()        ? Kind::kInt
                        : proto.has_s()        ? Kind::kString
@@ -329,7 +331,7 @@ class Reader {
     return info;
   }
 
-  // Names at the border go into packages.
+  // Names of inputs, outputs and their dimensions are written to packages and must be valid text.
   static void RequireText(const ValueInfo& info) {
     RequireUtf8(info.name, "bad-file", "the name of an input or output");
     if (info.shape)
@@ -358,7 +360,7 @@ class Reader {
     } catch (const BadFile& bad) {
       constant.error = bad.error;
     } catch (const Error& error) {
-      Error named(error.id(), constant.name.empty()  // of an attribute
+      Error named(error.id(), constant.name.empty()  // unnamed: the tensor of an attribute
                                   ? error.text()
                                   : fmt::format("tensor \"{}\": {}", constant.name, error.text()));
       for (const std::string& note : error.notes()) named.Note(note);
@@ -381,7 +383,7 @@ class Reader {
     return Elements(proto, dtype, std::move(dims));
   }
 
-  // Packed, low bits first.
+  // Elements are packed starting at the low bits.
   Tensor Widened(const ::onnx::TensorProto& proto, const WidenedRow& row, const Dims& dims) {
     int64_t count = ElementCount(dims), each = 8 / row.bits;
     Tensor packed = Elements(proto, DType::kUint8, {count / each + (count % each != 0)});
@@ -416,7 +418,7 @@ class Reader {
     return Tensor::Owned(dtype, std::move(dims), std::move(data));
   }
 
-  // What float_data, int32_data ... hold for each element type (onnx.proto, TensorProto).
+  // The elements in float_data, int32_data ... of each element type (onnx.proto, TensorProto).
   static std::vector<std::byte> TypedData(const ::onnx::TensorProto& proto, DType dtype) {
     switch (dtype) {
       case DType::kFp32:
@@ -439,7 +441,8 @@ class Reader {
       default:
         return Bits(dtype) == 16
                    ? Narrowed<uint16_t>(proto.int32_data(), dtype)
-                   : Narrowed<uint8_t>(proto.int32_data(), dtype);  // 8 bits, or two nibbles
+                   : Narrowed<uint8_t>(proto.int32_data(),
+                                       dtype);  // 8-bit elements, or two 4-bit elements each
     }
   }
 
@@ -454,10 +457,10 @@ class Reader {
           fmt::format("its shape and type ask for {} bytes, the file has {}", expected, found));
   }
 
-  // bytes[offset, ...) as a tensor; the range was checked.
+  // Returns bytes[offset, ...) as a tensor. The caller has checked the range.
   static Tensor Slice(ByteWindow& bytes, const std::shared_ptr<const MappedFile>& file,
                       uint64_t offset, DType dtype, Dims dims) {
-    bool is_bool = dtype == DType::kBool;  // any byte but 0 is true
+    bool is_bool = dtype == DType::kBool;  // every nonzero byte is true
     if (is_bool) dtype = DType::kUint8;
     uint64_t size = ByteCount(dtype, ElementCount(dims));
     Tensor tensor;
@@ -521,9 +524,10 @@ class Reader {
     return external.file;
   }
 
-  // The file without links. What is in the model names files of its folder, `folder / location`; a
-  // link among them may be one of somebody's own, so that it leads where the user expects only:
-  // where the model is, or where --data-root says.
+  // Returns the path of an external data file with symbolic links resolved. A location names a file
+  // in the model's folder. Because a malicious model could come with a link to a private file, the
+  // target must be in the model's folder, in --data-root, or in the folder of the model's own link
+  // target.
   std::filesystem::path FindExternal(const std::string& location) const {
     namespace fs = std::filesystem;
     std::error_code ignored;
@@ -553,7 +557,7 @@ class Reader {
     roots.push_back(fs::canonical(model, ignored).parent_path());
     for (const fs::path& root : roots) {
       fs::path folder = fs::weakly_canonical(root, ignored);
-      if (folder.filename().empty()) folder = folder.parent_path();  // written with a slash behind
+      if (folder.filename().empty()) folder = folder.parent_path();  // the path ends in a slash
       auto [end, unused] = std::mismatch(folder.begin(), folder.end(), path.begin(), path.end());
       if (!folder.empty() && end == folder.end()) return path;
     }

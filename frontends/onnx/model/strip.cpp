@@ -1,5 +1,5 @@
-// The wire format of protobuf as far as it is needed to walk an ONNX file without reading its
-// tensors. https://protobuf.dev/programming-guides/encoding/; field numbers from onnx.proto.
+// Walks the protobuf wire format of an ONNX file without reading its tensor data. See
+// https://protobuf.dev/programming-guides/encoding/; the field numbers are those of onnx.proto.
 #include <fmt/format.h>
 
 #include "frontends/onnx/model/model.h"
@@ -25,8 +25,8 @@ enum Message : int8_t {
   kCopy
 };
 
-// What to do with a length-delimited field: descend into a message, lift the bytes out, drop or
-// copy them.
+// What to do with a length-delimited field: descend into the message, replace the bytes by their
+// position (lift), drop the field, or copy it.
 struct Rule {
   Message in;
   uint32_t field;
@@ -69,7 +69,7 @@ Message ActionFor(Message in, uint32_t field) {
   return kCopy;
 }
 
-// protobuf's own parser stops at 100 nested messages.
+// The protobuf parser accepts 100 nested messages.
 constexpr int kMaxDepth = 90;
 
 enum WireType : uint32_t { kVarint = 0, kFixed64 = 1, kLengthDelimited = 2, kFixed32 = 5 };
@@ -77,8 +77,9 @@ enum WireType : uint32_t { kVarint = 0, kFixed64 = 1, kLengthDelimited = 2, kFix
 struct Field {
   uint32_t number = 0;
   uint32_t type = 0;
-  uint64_t begin = 0;             // of the tag
-  uint64_t payload = 0, end = 0;  // of a length-delimited field's bytes; `end` of any field
+  uint64_t begin = 0;  // offset of the tag
+  uint64_t payload = 0,
+           end = 0;  // range of a length-delimited field's bytes; `end` is valid for all fields
 };
 
 // Walks the fields of bytes[position, end).
@@ -192,7 +193,7 @@ std::vector<std::string_view> FieldBytes(std::string_view message, uint32_t numb
 }  // namespace onnx
 
 bool LooksLikeOnnx(ByteWindow& bytes) {
-  // The fields of ModelProto and their wire types; newer ones have higher numbers.
+  // The known fields of ModelProto and their wire types; newer fields have higher numbers.
   bool graph = false;
   onnx::Field field;
   try {
@@ -205,7 +206,7 @@ bool LooksLikeOnnx(ByteWindow& bytes) {
     }
     return graph;
   } catch (const Error&) {
-    // A truncated model is still one: its reader says what is wrong.
+    // A truncated model still counts as ONNX; the reader reports the truncation.
     return graph || field.number == 7;
   }
 }

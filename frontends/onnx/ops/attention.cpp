@@ -1,5 +1,5 @@
-// Attention, rotary embeddings, and what else serves a cache of keys and values. Letters of shapes:
-// B batch, S queries, P past tokens, T keys (the past included), N heads, H elements of a head.
+// Attention, rotary embeddings and operators on key-value caches. Dimensions in shapes: B batch, S
+// queries, P past tokens, T keys (including the past), N heads, H elements per head.
 #include "lib/networks/attention.h"
 
 #include <algorithm>
@@ -19,15 +19,15 @@ namespace mlc::onnx {
 
 namespace {
 
-// Where queries may look: bool values that broadcast to [B, N, S, T]; null: everywhere.
+// The keys that each query may attend to: bool values that broadcast to [B, N, S, T]; null: all.
 struct Seen {
-  Value* places = nullptr;  // by their positions
-  Value* given = nullptr;   // by attn_mask
-  Value* added = nullptr;   // to the scores, by attn_mask
-  bool empty_rows = false;  // a query may see nothing
+  Value* places = nullptr;  // positional mask (causal, window)
+  Value* given = nullptr;   // bool attn_mask
+  Value* added = nullptr;   // float attn_mask, added to the scores
+  bool empty_rows = false;  // a query may have no visible key
 };
 
-// The mask with columns up to T; those that it lacks are seen by nobody.
+// Extends a mask to T columns; missing columns are masked out.
 Value* Widened(Node& node, Value* mask, Value* keys, Seen& seen) {
   const Dim &width = mask->type.shape.back(), &wanted = keys->type.shape[2];
   if (width == wanted) return mask;
@@ -42,7 +42,7 @@ Value* Widened(Node& node, Value* mask, Value* keys, Seen& seen) {
       "gather", {{"x", mask}, {"indices", Binary(node, "minimum", columns, last)}, {"axis", -1}});
 }
 
-// Queries q [B, N, S, H] and keys k [B, N, T, H], the past included, with the node's masks.
+// Reads the node's masks for queries q [B, N, S, H] and keys k [B, N, T, H], including the past.
 Seen ReadMasks(Node& node, Value* q, Value* k) {
   bool causal = node.Int("is_causal", 0) != 0;
   int64_t left = -1, right = -1;
@@ -64,7 +64,7 @@ Seen ReadMasks(Node& node, Value* q, Value* k) {
   }
   if (left >= 0 || right >= 0)
     seen.places = And(node, seen.places, InReach(node, q, k, offset, left, right));
-  // More queries than keys: the last rows of a window lie behind all keys.
+  // With more queries than keys, the windows of the last queries begin after the last key.
   if (left >= 0) seen.empty_rows = true;
 
   Value* mask = node.Optional(3);
@@ -74,7 +74,7 @@ Seen ReadMasks(Node& node, Value* q, Value* k) {
     seen.empty_rows = true;
   } else if (mask) {
     seen.added = mask;
-    // The lowest number of the source's type hides, too, as in onnxruntime.
+    // The lowest number of the input type also masks a key, as in onnxruntime.
     const double lowest = node.dtype(3) == DType::kFp16
                               ? -65504.0
                               : static_cast<double>(std::numeric_limits<float>::lowest());
@@ -91,7 +91,7 @@ Seen ReadMasks(Node& node, Value* q, Value* k) {
   return seen;
 }
 
-// Q, K, V, attn_mask, past_key, past_value, nonpad_kv_seqlen
+// Inputs: Q, K, V, attn_mask, past_key, past_value, nonpad_kv_seqlen.
 void Attention(Node& node) {
   Value *q = node.In(0), *k = node.In(1), *v = node.In(2);
   bool flat = q->type.rank() == 3;
@@ -154,8 +154,8 @@ void Attention(Node& node) {
   node.Set(0, flat ? Joined(node, y) : y, node.dtype());
 }
 
-// X [B, S, N * H] or [B, N, S, H], cos_cache and sin_cache [B, S, angles], or tables of rows
-// [angles] that position_ids [B, S] picks.
+// X is [B, S, N * H] or [B, N, S, H]. cos_cache and sin_cache are [B, S, angles], or tables with
+// rows of [angles] that position_ids [B, S] selects.
 void RotaryEmbedding(Node& node) {
   Value *x = node.In(0), *cosine = node.In(1), *sine = node.In(2);
   bool flat = x->type.rank() == 3;
@@ -184,7 +184,7 @@ void RotaryEmbedding(Node& node) {
   node.Set(flat ? Joined(node, y) : y, node.dtype());
 }
 
-// x with dimension `axis` from `begin` on; a negative one counts from the end.
+// Returns x with dimension `axis` starting at `begin`; negative values count from the end.
 Value* From(Node& node, Value* x, int axis, Value* begin) {
   int rank = x->type.rank();
   std::vector<bool> masks(rank, true);
@@ -200,7 +200,7 @@ Value* From(Node& node, Value* x, int axis, Value* begin) {
                                       {"end_mask", Tensor::Vector<bool>(masks)}});
 }
 
-// past_cache [B, ..., T, ...], update [B, ..., S, ...]: update written from write_indices [B] on.
+// Writes update [B, ..., S, ...] to past_cache [B, ..., T, ...], starting at write_indices [B].
 void TensorScatter(Node& node) {
   Value *cache = node.In(0), *update = node.In(1), *starts = node.Optional(2);
   DType dtype = node.dtype();
@@ -243,7 +243,7 @@ void TensorScatter(Node& node) {
            dtype);
 }
 
-// input [B, C, L], weight [C, 1, K], bias [C], past_state [B, C, K - 1]
+// Inputs: input [B, C, L], weight [C, 1, K], bias [C], past_state [B, C, K - 1].
 void CausalConvWithState(Node& node) {
   Value *x = node.In(0), *past = node.Optional(3);
   DType dtype = node.dtype();

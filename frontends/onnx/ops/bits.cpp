@@ -1,4 +1,4 @@
-// BitShift and the operators on the bits of two integers.
+// BitShift and the bitwise operators with two operands.
 #include "lib/lower/bits.h"
 
 #include "frontends/onnx/row.h"

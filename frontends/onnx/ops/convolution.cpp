@@ -11,7 +11,7 @@
 namespace mlc::onnx {
 namespace {
 
-// The weight's spatial sizes, after checking its rank.
+// Returns the weight's spatial sizes after checking its rank.
 std::vector<int64_t> KernelOf(Node& node, const Type& x, const Type& weight) {
   const Shape& shape = weight.shape;
   if (x.rank() < 3 || x.rank() > 5)
@@ -31,7 +31,7 @@ int64_t Groups(Node& node) {
   return groups;
 }
 
-// y plus a bias of one number per channel, where the bias cannot be an operand of the convolution.
+// Adds a bias per channel where it cannot be an operand of the convolution.
 Value* AddBias(Node& node, Value* y, Value* bias) {
   Agree(node, y, 1, bias, 0, "the channels of the result and the length of the bias");
   std::vector<int64_t> shape(y->type.shape.size(), 1);
@@ -40,7 +40,7 @@ Value* AddBias(Node& node, Value* y, Value* bias) {
                    {{"x", y}, {"y", node.Make("reshape", {{"x", bias}, {"shape", Ints(shape)}})}});
 }
 
-// A negative pad crops the input first.
+// Crops the input by its negative pads.
 Value* Crop(Node& node, Value* x, Window& window) {
   bool crops = false;
   std::vector<int64_t> begin(2, 0), end(2, 0);
@@ -62,8 +62,8 @@ Value* Crop(Node& node, Value* x, Window& window) {
                                       {"end_mask", Tensor::Vector<bool>(end_mask)}});
 }
 
-// Core ML takes dilation with constant weights only: other weights get zeros between their
-// elements, and the dilations go.
+// Core ML supports dilation only with constant weights. Other weights are dilated explicitly by
+// inserting zeros between their elements.
 Value* Spread(Node& node, Value* weight, std::vector<int64_t>& dilations) {
   Dims dims = StaticDims(weight->type.shape);
   for (size_t i = 0; i < dilations.size(); ++i) {
@@ -128,7 +128,7 @@ void ConvTranspose(Node& node) {
   int64_t groups = Groups(node);
   Value *x = node.In(0), *weight = node.In(1), *bias = node.Optional(2);
 
-  // SAME: the output has input * stride elements; the pads follow from that.
+  // auto_pad SAME: the output has input * stride elements, which determines the pads.
   Window window;
   bool same = auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER";
   window.kernel = node.Ints("kernel_shape", kernel);
@@ -161,7 +161,7 @@ void ConvTranspose(Node& node) {
         total =
             window.strides[i] * (shape[i + 2].constant() - 1) + extra[i] + reach - output_shape[i];
       }
-      int64_t half = total >> 1;  // rounded down: what is missing is added at the end
+      int64_t half = total >> 1;  // rounded down; the remaining element is added at the end
       window.before[i] = auto_pad == "SAME_UPPER" ? half : total - half;
       window.after[i] = total - window.before[i];
     }
@@ -172,8 +172,8 @@ void ConvTranspose(Node& node) {
     node.Unsupported("auto_pad", fmt::format("\"{}\" is unknown", auto_pad));
   }
 
-  // output_padding makes the result longer at its end, that is, crops less of the full result
-  // there. What lies beyond the full result is bias alone.
+  // output_padding extends the result at its end, which means cropping less of the full result.
+  // Elements beyond the full result consist of the bias only.
   std::vector<int64_t> beyond, late(2, 0);
   bool extends = false, crops = false;
   for (size_t i = 0; i < spatial; ++i) {
@@ -182,7 +182,7 @@ void ConvTranspose(Node& node) {
             back = std::max<int64_t>(-window.after[i], 0);
     extends = extends || front || back;
     beyond.insert(beyond.end(), {front, back});
-    // Where nothing would be left without what lies beyond, the front is cropped after that.
+    // If cropping the front would leave nothing, the result is extended at its end first.
     Dim left = (x->type.shape[i + 2] - 1) * window.strides[i] +
                (kernel[i] - 1) * window.dilations[i] + 1 - window.before[i];
     bool empty = back > 0 && window.before[i] > 0 && left.Bounds(node.builder().symbols()).low < 1;

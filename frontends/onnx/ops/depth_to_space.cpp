@@ -1,4 +1,4 @@
-// Elements moved between channels and places.
+// DepthToSpace, SpaceToDepth and Col2Im.
 #include <array>
 
 #include "frontends/onnx/row.h"
@@ -32,9 +32,9 @@ void SpaceToDepth(Node& node) {
   node.Set(node.Make("space_to_depth", {{"x", node.In(0)}, {"block_size", size}}), node.dtype());
 }
 
-// Sums overlapping blocks [n, c * block, positions] into images [n, c, image...]: the positions of
-// all elements in the flat image are constant, so it is one scatter; what falls on the pads goes
-// to one more element, which is cut off.
+// Sums overlapping blocks [n, c * block, positions] into images [n, c, image...]. The positions of
+// all elements in the flat image are constant, so this is one scatter. Elements in the padding go
+// to an additional last element, which is cut off.
 void Col2Im(Node& node) {
   node.WantConstants({{1, "image_shape"}, {2, "block_shape"}});
   std::vector<int64_t> image = node.ConstantInts(1, "image_shape");

@@ -1,4 +1,4 @@
-// Arithmetic, comparison, logic, type conversion and selection, element by element.
+// Elementwise arithmetic, comparison, logic, type conversion and selection.
 #include <cmath>
 #include <numbers>
 
@@ -16,8 +16,8 @@ struct Pair {
   Value *x, *y;
 };
 
-// Inputs 0 and 1, which must have one type. Before opset 7, y broadcasts only with attribute
-// `broadcast`, and its dimensions may stand for those of x from `axis` on.
+// Inputs 0 and 1, which must have the same type. Before opset 7, y broadcasts only with attribute
+// `broadcast`, and its dimensions may be aligned with those of x from `axis` on.
 Pair Operands(Node& node) {
   Pair pair{node.In(0), node.In(1)};
   if (node.dtype(0) != node.dtype(1))
@@ -37,8 +37,8 @@ Pair Operands(Node& node) {
   return pair;
 }
 
-// Results of 32- and 64-bit unsigned arithmetic leave the range of int32, in which they would be
-// held.
+// 32- and 64-bit unsigned values are held as int32 at run time; results of arithmetic on them may
+// be out of that range.
 void CheckArithmetic(Node& node, DType dtype, std::initializer_list<Value*> operands) {
   bool constant = true;
   for (Value* operand : operands) constant = constant && operand->is_constant();
@@ -61,8 +61,8 @@ void Compare(Node& node) {
   node.Set(node.Make(kMil, {{"x", x}, {"y", y}}), DType::kBool);
 }
 
-// Whether floor_div gives one less than the quotient that is truncated toward zero. Of signed
-// integers, with no magnitudes: that of -2^31 is none.
+// Whether floor_div is one less than the quotient truncated toward zero. Signed operands are
+// compared without abs, because abs(-2^31) overflows.
 Value* IsRoundedDown(Node& node, Value* x, Value* y) {
   auto negative = [&](Value* value) { return node.Make("less", {{"x", value}, {"y", 0}}); };
   Value* rest = node.Make("mod", {{"x", x}, {"y", y}});
@@ -71,7 +71,7 @@ Value* IsRoundedDown(Node& node, Value* x, Value* y) {
                     {"y", node.Make("logical_xor", {{"x", negative(x)}, {"y", negative(y)}})}});
 }
 
-// Integers: ONNX truncates toward zero, floor_div rounds down.
+// Integer division truncates toward zero in ONNX, whereas floor_div rounds down.
 void Div(Node& node) {
   auto [x, y] = Operands(node);
   DType dtype = node.dtype();
@@ -85,7 +85,7 @@ void Div(Node& node) {
   node.Set(Wrap(node, node.Make("add", {{"x", quotient}, {"y", up}}), dtype), dtype);
 }
 
-// MIL's remainder has the divisor's sign; with fmod=1 ONNX's has the dividend's.
+// The remainder has the divisor's sign in MIL, and the dividend's in ONNX with fmod=1.
 void Mod(Node& node) {
   auto [x, y] = Operands(node);
   DType dtype = node.dtype();
@@ -106,7 +106,7 @@ void Mod(Node& node) {
   node.Set(node.Make("mul", {{"x", rest}, {"y", node.Make("sign", {{"x", x}})}}), dtype);
 }
 
-// The exponent may have another type than the base; the result has the base's.
+// The exponent may have another type than the base; the result has the type of the base.
 void Pow(Node& node) {
   Value *x = node.In(0), *y = node.In(1);
   if (node.opset() < 7) y = Operands(node).y;
@@ -134,13 +134,13 @@ void Reciprocal(Node& node) {
   node.Set(node.Make("real_div", {{"x", 1.0}, {"y", node.In(0)}}), node.dtype());
 }
 
-// MIL's log adds 1e-45 unless told otherwise.
+// MIL's log adds epsilon = 1e-45 by default.
 void Log(Node& node) {
   node.Set(node.Make("log", {{"x", node.In(0)}, {"epsilon", 0.0}}), node.dtype());
 }
 
-// Of |x| < 1 it is 2 atanh(x / (1 + sqrt(1 + x^2))), which does not cancel near zero, else sign(x)
-// (log|x| + log(1 + sqrt(1 + 1 / x^2))), which does not overflow.
+// For |x| < 1 this is 2 atanh(x / (1 + sqrt(1 + x^2))), which does not cancel near zero; otherwise
+// sign(x) (log|x| + log(1 + sqrt(1 + 1 / x^2))), which does not overflow.
 Value* InverseSinh(Node& node, Value* x) {
   auto one_plus = [&](Value* value) { return node.Make("add", {{"x", value}, {"y", 1.0}}); };
   auto one_plus_root = [&](Value* value) {  // 1 + sqrt(1 + value^2)
@@ -183,14 +183,14 @@ void IsInf(Node& node) {
     return node.Set(node.Make("equal", {{"x", x}, {"y", positive ? kInfinity : -kInfinity}}),
                     DType::kBool);
   }
-  // Beyond the largest number, since packages hold no infinite constants.
+  // Compares with the largest finite number, because packages hold no infinite constants.
   double largest = node.dtype(0) == DType::kFp16 ? 65504 : std::numeric_limits<float>::max();
   node.Set(
       node.Make(positive ? "greater" : "less", {{"x", x}, {"y", positive ? largest : -largest}}),
       DType::kBool);
 }
 
-// Sum, Max, Min, Mean: any number of inputs.
+// Sum, Max, Min and Mean, which take any number of inputs.
 Value* Chain(Node& node, std::string_view op) {
   if (node.inputs() == 0) node.Fail("bad-graph", "has no inputs");
   Value* result = node.In(0);
@@ -213,8 +213,8 @@ void Mean(Node& node) {
       node.dtype());
 }
 
-// min(max(x, low), high) with the bounds that are there. The bound that MIL's clip takes must be
-// constant and x a float.
+// min(max(x, low), high), where either bound may be missing. MIL's clip requires constant bounds
+// and a float x.
 Value* Clamped(Node& node, Value* x, Value* low, Value* high) {
   if (low && high && low->is_constant() && high->is_constant() && IsFloat(node.dtype()))
     return node.Make("clip", {{"x", x},
@@ -238,7 +238,8 @@ void Clip(Node& node) {
 void ClipAttributes(Node& node) {
   Value* x = node.In(0);
   auto bound = [&](std::string_view name) -> Value* {
-    constexpr double kLimit = std::numeric_limits<float>::max();  // the default, that of no bound
+    constexpr double kLimit =
+        std::numeric_limits<float>::max();  // the default, which means no bound
     double value = node.Float(name, name == "min" ? -kLimit : kLimit);
     if (std::fabs(value) >= kLimit) return nullptr;
     return node.Const(Tensor::Full(node.dtype(), {}, value));
@@ -254,7 +255,7 @@ DType Target(Node& node, int number) {
   return dtype;
 }
 
-// Older names in text form (opset < 6).
+// Types are given by name before opset 6.
 void CastNamed(Node& node) {
   static constexpr std::string_view kNames[] = {"UNDEFINED", "FLOAT",  "UINT8",  "INT8",   "UINT16",
                                                 "INT16",     "INT32",  "INT64",  "STRING", "BOOL",
@@ -269,13 +270,13 @@ void CastNamed(Node& node) {
 }
 
 void CastTo(Node& node, DType to) {
-  node.Ignore({"saturate", "round_mode"});  // about 8-bit floats only
+  node.Ignore({"saturate", "round_mode"});  // these apply to 8-bit floats only
   DType from = node.dtype();
   for (DType dtype : {from, to})
     if (Bits(dtype) < 8)
       node.Fail("unsupported-dtype", fmt::format("conversion from {} to {}", Name(from), Name(to)));
   Value* x = node.In(0);
-  // Cast-13 does not say how it rounds to bfloat16, and ONNX's tests of that time cut it off;
+  // Cast-13 does not specify the rounding to bfloat16, and ONNX's test data of that time truncate;
   // Cast-19 rounds to nearest, ties to even.
   if (to == DType::kBf16 && from == DType::kFp32 && node.opset() < 19)
     return node.Set(CutToBf16(node, x), to);
@@ -297,7 +298,7 @@ void Where(Node& node) {
            node.dtype(1));
 }
 
-// -x - 1 in two's complement; unsigned types count from the other end.
+// -x - 1 in two's complement; max - x for unsigned types.
 void BitwiseNot(Node& node) {
   DType dtype = node.dtype();
   Value* x = node.In(0);

@@ -1,7 +1,7 @@
-// Samples of images at places that the run time computes.
-//
-// MIL's resample does the plain cases. Else the image is laid out as rows, one of all channels for
-// each pixel, and each tap of the kernel is a gather of rows: any rank, kernel and padding.
+// GridSample, AffineGrid, RoiAlign, MaxRoiPool and DeformConv.
+// // MIL's resample covers the simple cases. Otherwise the image is laid out as rows, one row of
+// all channels per pixel, and each tap of the interpolation kernel gathers rows. This supports any
+// rank, kernel and padding mode.
 #include <fmt/ranges.h>
 
 #include <array>
@@ -22,14 +22,14 @@ namespace {
 enum class Kernel { kNearest, kLinear, kCubic };
 enum class Outside { kZeros, kBorder, kReflection };
 
-// Where the pixels of one axis lie, and what is seen beyond them.
+// The pixel coordinates along one axis and the padding mode beyond them.
 struct Axis {
   int64_t size;
   Outside outside = Outside::kZeros;
-  double low = 0, high = 0;  // where reflections turn
+  double low = 0, high = 0;  // bounds of reflection
 };
 
-// The pixel at `index`, an int32 value in [0, size), weighs `weight`; null is 1.
+// A tap: the pixel at `index`, an int32 value in [0, size), with `weight`; null means 1.
 struct Tap {
   Value *index, *weight;
 };
@@ -41,7 +41,7 @@ class Maker {
     return Binary(node_, "minimum", Binary(node_, "maximum", x, low), high);
   }
 
-  // x reflected at low and high until it lies between them.
+  // Reflects x at low and high until it lies between them.
   Value* Fold(Value* x, const Axis& axis) const {
     double range = axis.high - axis.low;
     if (range == 0) return Binary(node_, "mul", x, 0.0);
@@ -50,14 +50,15 @@ class Maker {
     return Binary(node_, "sub", axis.low + range, back);
   }
 
-  // c[3] x^3 + c[2] x^2 + c[1] x + c[0]
+  // Evaluates c[3] x^3 + c[2] x^2 + c[1] x + c[0].
   Value* Polynomial(Value* x, const std::array<double, 4>& c) const {
     Value* y = Binary(node_, "add", Binary(node_, "mul", x, c[3]), c[2]);
     y = Binary(node_, "add", Binary(node_, "mul", y, x), c[1]);
     return Binary(node_, "add", Binary(node_, "mul", y, x), c[0]);
   }
 
-  // Weights of the pixels around a place that lies t in [0, 1) behind pixel 0, from `first` on.
+  // Weights of the pixels around a location at distance t in [0, 1) from pixel 0, starting with
+  // pixel `first`.
   std::vector<Value*> Weights(Kernel kernel, Value* t, int64_t& first) const {
     first = 0;
     if (kernel == Kernel::kNearest) return {nullptr};
@@ -70,7 +71,7 @@ class Maker {
             Polynomial(Binary(node_, "sub", 2.0, t), far)};
   }
 
-  // Places outside are moved pixel by pixel, as torch and onnxruntime do it.
+  // Out-of-range pixel indices are padded one by one, as in PyTorch and onnxruntime.
   std::vector<Tap> Taps(Value* at, const Axis& axis, Kernel kernel) const {
     double last = static_cast<double>(axis.size - 1);
     if (kernel == Kernel::kNearest) at = node_.Make("round", {{"x", at}});
@@ -96,9 +97,9 @@ class Maker {
     return taps;
   }
 
-  // Elements of `rows` [pixels, channels]: the weighted taps of all axes, added or otherwise put
-  // together. Places broadcast to the result's leading dimensions; `first` are the rows of their
-  // images' first pixels, or null.
+  // Combines the weighted taps of all axes over `rows` [pixels, channels], by addition by default.
+  // The sample locations broadcast to the leading dimensions of the result. `first` holds the row
+  // of each image's first pixel, or is null.
   Value* Sample(Value* rows, const std::vector<std::vector<Tap>>& axes,
                 const std::vector<int64_t>& sizes, Value* first,
                 std::string_view together = "add") const {
@@ -128,7 +129,7 @@ class Maker {
     return sum;
   }
 
-  // [n, c, spatial...] as rows [n * spatial, c].
+  // Reshapes [n, c, spatial...] to rows [n * spatial, c].
   Value* Rows(Value* x) const {
     Dims dims = StaticDims(x->type.shape);
     int64_t pixels = ElementCount(dims) / (dims[0] * dims[1]);
@@ -137,7 +138,7 @@ class Maker {
     return node_.Make("reshape", {{"x", last}, {"shape", Ints({dims[0] * pixels, dims[1]})}});
   }
 
-  // The row at which each of n images begins, [n, 1]; null for one image.
+  // The first row of each of n images, [n, 1]; null for a single image.
   Value* FirstRows(int64_t n, int64_t pixels) const {
     if (n == 1) return nullptr;
     std::vector<int64_t> first;
@@ -145,7 +146,7 @@ class Maker {
     return node_.Const(Tensor::Of({n, 1}, first).Cast(DType::kInt32));
   }
 
-  // Element i of the last dimension, which goes.
+  // Selects element i of the last dimension and removes that dimension.
   Value* Last(Value* x, int64_t i) const {
     size_t rank = x->type.shape.size();
     std::vector<int64_t> begin(rank, 0), end(rank, 0);
@@ -174,7 +175,8 @@ void NeedsKnownSizes(Node& node, const Shape& shape, std::string_view what) {
     if (dim == Dim(0)) node.Fail("empty-tensor", fmt::format("{} is {}", what, ToString(shape)));
 }
 
-// Grid [n, places..., k] holds places in x [n, c, k sizes], from -1 to 1, the last axis first.
+// The grid [n, locations..., k] holds coordinates in x [n, c, k sizes] from -1 to 1, last axis
+// first.
 void GridSample(Node& node) {
   std::string mode = node.String("mode", node.opset() < 20 ? "bilinear" : "linear");
   std::string padding = node.String("padding_mode", "zeros");
@@ -237,8 +239,8 @@ void GridSample(Node& node) {
   node.Set(node.Make("reshape", {{"x", samples}, {"shape", Ints(shape)}}), node.dtype());
 }
 
-// Regions [r, 4] (x1, y1, x2, y2) of x [n, c, h, w], each cut into bins; a bin is the mean, or the
-// greatest, of samples on a grid in it.
+// Divides each region [r, 4] (x1, y1, x2, y2) of x [n, c, h, w] into bins. Each bin is the mean or
+// maximum of samples on a grid inside it.
 void RoiAlign(Node& node) {
   bool half = node.String("coordinate_transformation_mode",
                           node.opset() < 16 ? "output_half_pixel" : "half_pixel") == "half_pixel";
@@ -266,7 +268,7 @@ void RoiAlign(Node& node) {
     if (!known.Bool(i))
       node.Fail("bad-operand", fmt::format("batch_indices hold what is no image of {}", dims[0]));
   if (!known) rois = Guarded(node, rois, in_batch);
-  // The samples along one axis, shaped [r, samples, 1] or [r, 1, samples].
+  // The samples along one axis, of shape [r, samples, 1] or [r, 1, samples].
   auto taps = [&](int64_t low, int64_t bins, int64_t size, int64_t other) {
     auto edge = [&](int64_t i) {
       Value* at = Binary(node, "mul", make.Last(rois, i), scale);
@@ -285,7 +287,7 @@ void RoiAlign(Node& node) {
     Value* along = Binary(node, "mul", column(length), step);
     Value* at = Binary(node, "add", column(start), along);
     at = node.Make("expand_dims", {{"x", at}, {"axes", Ints({other})}});
-    // A pixel beyond the edge is a sample of the edge, more is nothing.
+    // Samples up to one pixel beyond the edge take the edge's value; samples farther out are zero.
     Value* before = Binary(node, "less_equal", at, static_cast<double>(size));
     Value* inside = Binary(node, "logical_and", Binary(node, "greater_equal", at, -1.0), before);
     inside = node.builder().Cast(inside, at->type.dtype);
@@ -302,7 +304,7 @@ void RoiAlign(Node& node) {
     first = node.Make("expand_dims", {{"x", first}, {"axes", Ints({1, 2})}});
   }
   std::vector<std::vector<Tap>> axes = {taps(1, height, dims[2], 2), taps(0, width, dims[3], 1)};
-  // ONNX's maximum is that of the weighted pixels (test_roialign_mode_max).
+  // In ONNX, the maximum is taken over weighted pixels (test_roialign_mode_max).
   Value* samples = make.Sample(make.Rows(node.In(0)), axes, {dims[2], dims[3]}, first,
                                mode == "avg" ? "add" : "maximum");
   samples = node.Make("transpose", {{"x", samples}, {"perm", Ints({0, 3, 1, 2})}});
@@ -313,9 +315,9 @@ void RoiAlign(Node& node) {
   node.Set(node.Make(mode == "avg" ? "avg_pool" : "max_pool", std::move(pool)), node.dtype());
 }
 
-// The greatest pixel of x [n, c, h, w] in each bin of regions [r, 5] (image, x1, y1, x2, y2, whole
-// pixels). Bins overlap where they do not divide the region; one outside the image is 0. Along
-// either axis a bin is a mask.
+// The maximum of x [n, c, h, w] in each bin of the regions [r, 5] (image, x1, y1, x2, y2; integer
+// pixel coordinates). Bins overlap where they do not divide the region evenly; an empty bin is 0.
+// Each bin is expressed as a mask along either axis.
 void MaxRoiPool(Node& node) {
   std::vector<int64_t> bins = node.Ints("pooled_shape");
   double scale = node.Float("spatial_scale", 1.0);
@@ -337,7 +339,7 @@ void MaxRoiPool(Node& node) {
   auto expand = [&](Value* x, const std::vector<int64_t>& axes) {
     return node.Make("expand_dims", {{"x", x}, {"axes", Ints(axes)}});
   };
-  auto pixel = [&](int64_t i) {  // halves are rounded away from 0
+  auto pixel = [&](int64_t i) {  // rounds halves away from 0
     Value* at = Binary(node, "mul", make.Last(rois, i), scale);
     Value* size =
         node.Make("floor", {{"x", Binary(node, "add", node.Make("abs", {{"x", at}}), 0.5)}});
@@ -350,7 +352,7 @@ void MaxRoiPool(Node& node) {
     return Tensor::Vector(values);
   };
   struct Masks {
-    Value *inside, *any;  // [r, bins, pixels], [r, bins]
+    Value *inside, *any;  // shapes [r, bins, pixels] and [r, bins]
   };
   auto masks = [&](int64_t low, int64_t count, int64_t size) {
     Value *start = pixel(low), *end = pixel(low + 2);
@@ -389,8 +391,8 @@ void MaxRoiPool(Node& node) {
       node.dtype());
 }
 
-// A convolution whose taps lie beside their usual places, by `offset` [n, groups * taps * 2, h, w],
-// and count by `mask` [n, groups * taps, h, w].
+// A convolution whose sampling locations are shifted by `offset` [n, groups * taps * 2, h, w] and
+// weighted by `mask` [n, groups * taps, h, w].
 void DeformConv(Node& node) {
   Value *x = node.In(0), *weight = node.In(1), *offset = node.In(2);
   if (node.rank(0) != 4 || node.rank(1) != 4 || node.rank(2) != 4)
@@ -412,7 +414,7 @@ void DeformConv(Node& node) {
               shape == std::vector<int64_t>(kernel.begin() + 2, kernel.end());
   if (!fits) node.Fail("bad-operand", "the operands and attributes do not fit each other");
   Maker make(node);
-  // [n, sets, taps * places] of each coordinate.
+  // Each coordinate as [n, sets, taps * locations].
   Value* all =
       node.Make("reshape", {{"x", offset}, {"shape", Ints({in[0], sets * taps, 2, places})}});
   auto coordinate = [&](int axis) {
@@ -432,7 +434,7 @@ void DeformConv(Node& node) {
   };
   std::vector<std::vector<Tap>> axes = {make.Taps(coordinate(0), {in[2]}, Kernel::kLinear),
                                         make.Taps(coordinate(1), {in[3]}, Kernel::kLinear)};
-  // Rows of one set's channels: image by image, set by set.
+  // Rows with the channels of one set, ordered by image and then by set.
   int64_t channels = in[1] / sets, pixels = in[2] * in[3];
   Value* images =
       node.Make("reshape", {{"x", x}, {"shape", Ints({in[0] * sets, channels, pixels})}});
@@ -445,7 +447,7 @@ void DeformConv(Node& node) {
     mask = node.Make("reshape", {{"x", mask}, {"shape", Ints({in[0], sets, taps * places, 1})}});
     samples = Binary(node, "mul", samples, mask);
   }
-  // [n, sets, taps * places, channels] to [n, groups, channels of a group * taps, places].
+  // [n, sets, taps * locations, channels] -> [n, groups, channels per group * taps, locations].
   samples = node.Make("transpose", {{"x", samples}, {"perm", Ints({0, 1, 3, 2})}});
   samples = node.Make("reshape",
                       {{"x", samples}, {"shape", Ints({in[0], groups, kernel[1] * taps, places})}});
@@ -461,7 +463,8 @@ void DeformConv(Node& node) {
   node.Set(y, node.dtype());
 }
 
-// The places of all pixels of size [n, c, sizes], from -1 to 1, moved by theta [n, k, k + 1].
+// The normalized coordinates (from -1 to 1) of all pixels of size [n, c, sizes], transformed by
+// theta [n, k, k + 1].
 void AffineGrid(Node& node) {
   std::vector<int64_t> size = node.ConstantInts(1, "size");
   bool align = node.Int("align_corners", 0) != 0;
@@ -475,7 +478,7 @@ void AffineGrid(Node& node) {
     pixels *= size[i];
     if (pixels > 1 << 26) node.Fail("resource-limit", "a grid of more than 64 Mi pixels");
   }
-  std::vector<double> grid;  // [pixels, k + 1]: the last axis first, then 1
+  std::vector<double> grid;  // [pixels, k + 1]: coordinates with the last axis first, then 1
   for (int64_t pixel = 0; pixel < pixels; ++pixel) {
     int64_t rest = pixel;
     for (int64_t i = k + 1; i >= 2; rest /= size[i], --i) {

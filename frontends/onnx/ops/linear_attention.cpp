@@ -1,4 +1,4 @@
-// LinearAttention (lib/networks/linear_attention.h has the letters of shapes).
+// LinearAttention. lib/networks/linear_attention.h defines the letters in shapes.
 #include "lib/networks/linear_attention.h"
 
 #include <cmath>
@@ -23,8 +23,8 @@ Value* TokensFirst(Node& node, int input, int64_t heads, int64_t rows, int64_t c
   return Reshaped(node, x, {{x, 0}, {x, 1}, heads, rows, columns});
 }
 
-// query [B, T, N * G * K], key [B, T, N * K], value [B, T, N * V], past_state [B, N, K, V], decay
-// [B, T, N * K or N], the logarithm of a factor, beta [B, T, N or 1]
+// Inputs: query [B, T, N * G * K], key [B, T, N * K], value [B, T, N * V], past_state [B, N, K, V],
+// decay [B, T, N * K or N] (the logarithm of a factor), beta [B, T, N or 1].
 void LinearAttention(Node& node) {
   node.Ignore({"chunk_size"});
   std::string rule = node.String("update_rule", "gated_delta");
@@ -51,7 +51,7 @@ void LinearAttention(Node& node) {
                       TokensFirst(node, 1, heads, rows, 1), TokensFirst(node, 2, heads, 1, columns),
                       nullptr, nullptr};
   if (gated) {
-    bool whole = node.shape(4).back() == Dim(heads);  // one factor for all rows
+    bool whole = node.shape(4).back() == Dim(heads);  // one factor for all rows of a head
     tokens.decay = node.Make("exp", {{"x", TokensFirst(node, 4, heads, whole ? 1 : rows, 1)}});
   }
   if (delta) tokens.beta = TokensFirst(node, 5, node.shape(5).back() == Dim(1) ? 1 : heads, 1, 1);

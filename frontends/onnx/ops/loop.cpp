@@ -42,7 +42,8 @@ void Loop(Node& node) {
   int joined = static_cast<int>(what.body->outputs.size()) - 1 - carried;
   what.joined.resize(std::max(joined, 0));
   what.inputs = [&](Builder& b, Value* index, Value* go, const std::vector<Bound>& values) {
-    // A body may declare them as vectors of one, and gets them so from onnxruntime.
+    // A body may declare its scalars as vectors of one element; onnxruntime passes them in that
+    // shape.
     auto declared = [&](int input, Value* scalar) {
       const auto& shape = what.body->inputs[input].shape;
       return shape && shape->size() == 1 ? Expanded(b, scalar, {0}) : scalar;
@@ -58,7 +59,7 @@ void Loop(Node& node) {
   for (const Bound& bound : done.joined) node.Set(output++, bound);
 }
 
-// x without its dimension `axis`, at `index`.
+// Returns x at `index` along dimension `axis`, without that dimension.
 Value* At(Builder& b, Value* x, Value* index, int axis) {
   if (!index->is_constant())
     return b.Make("gather", {{"x", x}, {"indices", index}, {"axis", axis}});
@@ -77,10 +78,10 @@ Value* At(Builder& b, Value* x, Value* index, int axis) {
                                    {"squeeze_mask", Tensor::Vector(squeezed)}});
 }
 
-// The sequences of a Scan.
+// The scan inputs and outputs of a Scan.
 struct Sequences {
   std::vector<Bound> x;
-  std::vector<Repetition::Joined> given, made;  // `given`: axis and direction of each x
+  std::vector<Repetition::Joined> given, made;  // `given`: axis and direction of each element of x
 };
 
 Repeated ScanOver(Node& node, const Graph& body, const std::vector<Bound>& states,
@@ -119,7 +120,7 @@ Repeated ScanOver(Node& node, const Graph& body, const std::vector<Bound>& state
   return Repeat(node, what);
 }
 
-// Attribute `name`: a number for each of `count` sequences; 0 where it is absent.
+// Reads attribute `name`, which has one number per sequence; 0 by default.
 std::vector<int64_t> ForEach(Node& node, std::string_view name, size_t count) {
   std::vector<int64_t> values = node.Ints(name, std::vector<int64_t>(count));
   if (values.size() != count)
@@ -128,7 +129,7 @@ std::vector<int64_t> ForEach(Node& node, std::string_view name, size_t count) {
   return values;
 }
 
-// Takes inputs from `first` on apart: states and sequences.
+// Splits the inputs from `first` on into states and scan inputs.
 std::vector<Bound> ReadInputs(Node& node, const Graph& body, int first, Sequences& sequences) {
   int64_t count = node.Int("num_scan_inputs"), inputs = node.inputs() - first;
   if (count < 1 || count > inputs || inputs != static_cast<int64_t>(body.inputs.size()))
@@ -136,7 +137,7 @@ std::vector<Bound> ReadInputs(Node& node, const Graph& body, int first, Sequence
                                        inputs, count, body.inputs.size()));
   std::vector<Bound> states;
   for (int i = first; i < node.inputs(); ++i) {
-    node.In(i);  // a tensor
+    node.In(i);  // throws if it is not a tensor
     (i < node.inputs() - count ? states : sequences.x).push_back(node.Input(i));
   }
   if (body.outputs.size() < states.size())
@@ -164,8 +165,8 @@ void Scan(Node& node) {
   for (const Bound& bound : done.joined) node.Set(output++, bound);
 }
 
-// Before opset 9: dimension 0 of everything is a batch, whose members are scanned one by one, each
-// up to its own length.
+// Before opset 9, dimension 0 of every tensor is the batch. The batch entries are scanned one by
+// one, each up to its own length.
 void BatchScan(Node& node) {
   const Graph& body = node.Subgraph("body");
   Builder& b = node.builder();

@@ -1,5 +1,5 @@
-// Pad and CenterCropPad. What is cut off is sliced; what is added takes MIL's pad where that is
-// exact and can, else indices or blocks of the constant.
+// Pad and CenterCropPad. Negative pads become slices. Positive pads become MIL's pad where that is
+// exact and supported, else a gather or a concatenation with the constant.
 #include <algorithm>
 #include <numeric>
 
@@ -16,7 +16,7 @@ namespace {
 
 enum class Mode { kConstant, kReflect, kEdge, kWrap };
 
-// Elements added before and after each dimension; negative ones are cut off.
+// Elements added before and after each dimension; negative amounts crop.
 struct Amounts {
   std::vector<int64_t> before, after;
 };
@@ -25,7 +25,7 @@ bool IsZero(const Amounts& amounts, int axis) {
   return amounts.before[axis] == 0 && amounts.after[axis] == 0;
 }
 
-// Cuts what is negative, and makes it zero.
+// Crops by the negative amounts and sets them to zero.
 Value* Crop(Node& node, Value* x, Amounts& amounts) {
   size_t rank = amounts.before.size();
   std::vector<int64_t> begin(rank), end(rank);
@@ -54,7 +54,7 @@ Value* Crop(Node& node, Value* x, Amounts& amounts) {
                                       {"end_mask", Tensor::Vector<bool>(end_mask)}});
 }
 
-// MIL's pad computes in floats: blocks of wide integers are put beside x instead.
+// MIL's pad computes in floats, so wide integers are padded by concatenation instead.
 Value* Surround(Node& node, Value* x, const Amounts& amounts, Value* constant) {
   Value* one = nullptr;
   if (!constant->is_constant())
@@ -84,16 +84,16 @@ Value* Surround(Node& node, Value* x, const Amounts& amounts, Value* constant) {
   return x;
 }
 
-// The places in dimension `axis` of what is there after adding `before` and `after` elements to it;
-// negative amounts cut off. They are int32 scalars that the run time may compute, as the size.
+// The indices along dimension `axis` after padding by `before` and `after`, which are int32 scalars
+// and may be negative; all of this may be computed at run time.
 Value* PlacesAfter(Node& node, Value* x, int axis, Value* before, Value* after) {
   return node.Make("range_1d", {{"start", Binary(node, "mul", before, -1)},
                                 {"end", Binary(node, "add", DimOf(node, x, axis), after)},
                                 {"step", Tensor::Scalar<int32_t>(1)}});
 }
 
-// Elements at these places of dimension `axis`; those that are beside it come from where `mode`
-// says, or are `constant`.
+// Gathers the elements at indices `place` of dimension `axis`. Out-of-range indices are handled by
+// `mode`; in constant mode they select `constant`.
 Value* PadByIndices(Node& node, Value* x, int axis, Value* place, Mode mode,
                     Value* constant = nullptr) {
   Value* size = DimOf(node, x, axis);
@@ -121,7 +121,8 @@ Value* Scalar(Node& node, int64_t number) {
   return node.Const(Tensor::Scalar<int32_t>(static_cast<int32_t>(number)));
 }
 
-// MIL's reflect and replicate reach the last two dimensions: others change places with them.
+// MIL's reflect and replicate apply to the last two dimensions, so other dimensions are transposed
+// there.
 Value* PadByImages(Node& node, Value* x, Amounts amounts, Mode mode) {
   int rank = x->type.rank();
   const char* name = mode == Mode::kReflect ? "reflect" : "replicate";
@@ -164,14 +165,14 @@ Value* PadByImages(Node& node, Value* x, Amounts amounts, Mode mode) {
   return x;
 }
 
-// `constant` has the ONNX type of x; null is zero.
+// `constant` has the ONNX type of x; null means zero.
 Value* PadByConstant(Node& node, Value* x, const Amounts& amounts, Value* constant, DType dtype) {
   if (!constant)
     constant = node.Const(Tensor::Full(x->is_constant() ? dtype : RuntimeType(dtype), {}, 0));
   if (!x->is_constant()) constant = AtRunTime(node, constant, dtype);
   bool exact = IsFloat(dtype) && constant->is_constant();
   if (!exact) return Surround(node, x, amounts, constant);
-  // Leading dimensions without pads are left out.
+  // Leading dimensions without pads are omitted.
   int rank = x->type.rank(), first = 0;
   while (first < rank && IsZero(amounts, first)) ++first;
   std::vector<int64_t> pad;
@@ -211,7 +212,7 @@ Mode ModeOf(Node& node) {
   node.Unsupported("mode", fmt::format("mode \"{}\" is unknown", name));
 }
 
-// All dimensions, first the pads before them, then those after them.
+// `pads` lists the pads before all `axes`, then those after.
 Amounts Halves(Node& node, const std::vector<int64_t>& pads, const std::vector<int64_t>& axes) {
   if (pads.size() != 2 * axes.size())
     node.Fail("bad-operand", fmt::format("{} pads for {} dimensions", pads.size(), axes.size()));
@@ -240,7 +241,7 @@ void PadAttributes(Node& node) {
            node.dtype());
 }
 
-// Without what negative pads cut off, which become zero.
+// Crops x by the negative pads and sets them to zero.
 Value* CropAtRunTime(Node& node, Value* x, Value*& before, Value*& after) {
   auto split = [&](Value*& amounts) {
     Value* cut =
@@ -257,7 +258,7 @@ Value* CropAtRunTime(Node& node, Value* x, Value*& before, Value*& after) {
   return node.Make("slice_by_index", {{"x", x}, {"begin", begin}, {"end", end}});
 }
 
-// Pads that the run time knows, of these axes.
+// Pads the given axes by amounts that are computed at run time.
 void PadAtRunTime(Node& node, Value* pads, const std::vector<int64_t>& axes, Mode mode,
                   Value* constant) {
   Value* x = AtRunTime(node, node.In(0), node.dtype());
@@ -278,7 +279,7 @@ void PadAtRunTime(Node& node, Value* pads, const std::vector<int64_t>& axes, Mod
     }
     return node.Set(x, node.dtype());
   }
-  // MIL wants both pads of each dimension together.
+  // MIL takes the two pads of each dimension next to each other.
   std::vector<int> which(node.rank(), -1);
   for (int i = 0; i < count; ++i) which[node.Axis(axes[i], node.rank())] = i;
   Sizes before(node), after(node), interleaved(node);
@@ -325,7 +326,7 @@ void Pad(Node& node) {
 Value* CenteredAtRunTime(Node& node, Value* x, int axis, int64_t size) {
   Value* present = DimOf(node, x, axis);
   Value* missing = Binary(node, "sub", Scalar(node, size), present);
-  auto half = [&](Value* of) {  // of what is positive
+  auto half = [&](Value* of) {  // clamps negative pads to zero
     return Binary(node, "floor_div", Binary(node, "maximum", of, 0), 2);
   };
   Value* cut = half(Binary(node, "mul", missing, -1));
@@ -339,7 +340,8 @@ Value* CenteredAtRunTime(Node& node, Value* x, int axis, int64_t size) {
                       node.Const(Tensor::Full(x->type.dtype, {}, 0)));
 }
 
-// The middle of what is too long, zeros around what is too short; the odd one is at the end.
+// Crops dimensions that are too long and zero-pads those that are too short, both centered; an odd
+// element is at the end.
 void CenterCropPad(Node& node) {
   std::vector<int64_t> shape = node.ConstantInts(1, "shape");
   std::vector<int64_t> axes = node.Ints("axes", AllAxes(node));
@@ -357,15 +359,15 @@ void CenterCropPad(Node& node) {
       continue;
     }
     int64_t missing = shape[i] - have.constant();
-    pads[i] = missing / 2;  // toward zero in both directions
+    pads[i] = missing / 2;  // rounds toward zero for cropping and padding
     pads[axes.size() + i] = missing - missing / 2;
   }
   node.Set(Padded(node, x, Halves(node, pads, axes), Mode::kConstant, nullptr, node.dtype()),
            node.dtype());
 }
 
-// An image without its borders [left, top, right, bottom]; with `scale`, what has that height and
-// width behind those at the left and the top. Experimental, until opset 10 took it away.
+// Crops the borders [left, top, right, bottom] of an image; with `scale`, takes the given height
+// and width after the left and top borders. Experimental operator, removed in opset 10.
 void CropBorders(Node& node) {
   std::vector<int64_t> border = node.Ints("border");
   std::vector<int64_t> size = node.Ints("scale", std::vector<int64_t>());

@@ -9,8 +9,7 @@ namespace mlc::onnx {
 
 namespace {
 
-// A scale or zero point that has as many numbers along an axis, or as many blocks of the others'
-// sizes, as x.
+// Requires a scale or zero point to match x along the axis, or to have one element per block.
 void AgreeWith(Node& node, Value*& x, Value*& value, const Scheme& scheme) {
   int rank = x->type.rank();
   if (!value || rank == 0 || Product(value->type.shape) == Dim(1)) return;
@@ -75,7 +74,7 @@ void ReadAxis(Node& node, Scheme& scheme) {
 }
 
 void QuantizeLinear(Node& node) {
-  node.Ignore({"saturate"});  // of 8-bit floats
+  node.Ignore({"saturate"});  // applies to 8-bit floats only
   DType integers = node.HasInput(2) ? node.dtype(2) : DType::kUint8;
   integers = TypeAttribute(node, "output_dtype", integers);
   if (node.HasInput(2) && node.dtype(2) != integers)
@@ -83,7 +82,7 @@ void QuantizeLinear(Node& node) {
                                          Name(node.dtype(2)), Name(integers)));
   Scheme scheme = SchemeOf(node, 1, 2, integers);
   ReadAxis(node, scheme);
-  // The division is done in the type of the scale unless `precision` says otherwise.
+  // The division uses the type of the scale unless `precision` is given.
   DType precision = TypeAttribute(node, "precision", node.dtype(1));
   Value* x = Convert(node, node.In(0), node.dtype(0), FloatType(precision));
   if (x->is_constant()) x = node.Const(x->constant().Cast(FloatType(precision)));

@@ -1,5 +1,5 @@
-// LSTM, GRU and RNN. Gates are in the order of lib/networks/recurrent.h; weights are [directions,
-// gates * hidden, width], the bias holds those of input and state one after the other.
+// LSTM, GRU and RNN. lib/networks/recurrent.h defines the order of the gates. Weights are
+// [directions, gates * hidden, width]; the bias concatenates the input bias and the recurrent bias.
 #include "lib/networks/recurrent.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace mlc::onnx {
 
 namespace {
 
-// A layer, and how the node lays it out.
+// The attributes of a recurrent layer and the layout of its tensors.
 struct Layer {
   RecurrentLayer parts;
   int64_t gates = 0, hidden = 0;
@@ -24,14 +24,14 @@ struct Layer {
   bool batch_first = false;
 };
 
-Value* Slice(Builder& b, Value* x, int64_t begin, int64_t size) {  // of dimension 0
+Value* Slice(Builder& b, Value* x, int64_t begin, int64_t size) {  // slices dimension 0
   std::vector<int64_t> first(x->type.rank(), 0), count(x->type.rank(), -1);
   first[0] = begin;
   count[0] = size;
   return b.Make("slice_by_size", {{"x", x}, {"begin", Ints(first)}, {"size", Ints(count)}});
 }
 
-// Row `d` of dimension 0, without that dimension.
+// Returns row `d` of dimension 0, without that dimension.
 Value* Part(Builder& b, Value* x, int64_t d) {
   if (!x) return nullptr;
   return b.Make("squeeze", {{"x", Slice(b, x, d, 1)}, {"axes", Ints({0})}});
@@ -48,7 +48,7 @@ std::vector<std::vector<Activation>> ReadActivations(Node& node, size_t directio
               fmt::format("{} activations, expected {}", names.size(), each * directions));
   std::vector<double> alphas = node.Floats("activation_alpha", std::vector<double>{}),
                       betas = node.Floats("activation_beta", std::vector<double>{});
-  // The values belong, in order, to the activations that take one.
+  // alpha and beta values are assigned, in order, to the activations that have such a parameter.
   size_t alpha = 0, beta = 0;
   std::vector<std::vector<Activation>> result(directions);
   for (size_t i = 0; i < names.size(); ++i) {
@@ -73,7 +73,7 @@ void CheckShape(Node& node, int input, std::string_view name, const Shape& expec
   for (size_t i = 0; i < shape.size(); ++i) Need(node, shape[i] - expected[i], 0, 0, text);
 }
 
-// Lengths are from 0 to the number of steps; null where all are that number.
+// Reads the sequence lengths, from 0 to the number of steps; null if all equal the number of steps.
 Value* ReadLengths(Node& node, Value*& x) {
   Value* lengths = node.Optional(4);
   if (!lengths) return nullptr;
@@ -98,7 +98,7 @@ Value* ReadLengths(Node& node, Value*& x) {
 
 Layer ReadLayer(Node& node, Cell cell, int64_t gates, const std::vector<std::string>& usual) {
   Layer layer{.parts = {.cell = cell, .x = node.In(0)}, .gates = gates};
-  node.Ignore({"output_sequence"});  // before opset 7; an output that is there is wanted
+  node.Ignore({"output_sequence"});  // before opset 7; here an output is computed if it has a name
   std::string direction = node.String("direction", "forward");
   if (direction == "bidirectional")
     layer.directions = {"forward", "reverse"};
@@ -136,7 +136,7 @@ Layer ReadLayer(Node& node, Cell cell, int64_t gates, const std::vector<std::str
   return layer;
 }
 
-// State `d` of input `input`, zeros where there is none: [batch, hidden].
+// The initial state for direction `d`, from input `input` or zeros: [batch, hidden].
 Value* InitialState(Node& node, const Layer& layer, int input, int64_t d) {
   if (Value* given = node.Optional(input)) {
     if (layer.batch_first) given = Transposed(node, given, {1, 0, 2});
@@ -168,8 +168,8 @@ LayerDirection ReadDirection(Node& node, const Layer& layer, size_t d) {
   return direction;
 }
 
-// Sets Y [steps, directions, batch, hidden], Y_h and Y_c [directions, batch, hidden]; with layout 1
-// the batch comes first.
+// Sets Y [steps, directions, batch, hidden], Y_h and Y_c [directions, batch, hidden]. With layout 1
+// the batch dimension comes first.
 void Lower(Node& node, const Layer& layer) {
   std::vector<LayerDirection> directions;
   for (size_t d = 0; d < layer.directions.size(); ++d)

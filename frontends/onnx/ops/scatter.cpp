@@ -1,4 +1,4 @@
-// Elements replaced or combined at indices.
+// Scatter, ScatterElements and ScatterND.
 #include "lib/lower/scatter.h"
 
 #include "frontends/onnx/row.h"
@@ -8,7 +8,7 @@ namespace mlc::onnx {
 
 namespace {
 
-// What MIL calls a reduction.
+// MIL's name for the reduction attribute.
 std::string ModeOf(Node& node, int max_since) {
   std::string name = node.opset() >= 16 ? node.String("reduction", "none") : "none";
   if (name == "none") return "update";

@@ -1,5 +1,5 @@
-// Sequences and optionals, of which nothing is left at run time: a sequence is known element by
-// element, an optional is what it holds. Positions that are computed at run time choose between
+// Sequences and optionals, which do not exist at run time: a sequence is represented by its
+// elements and an optional by its contents. A position that is computed at run time selects among
 // elements of one type.
 #include <algorithm>
 
@@ -25,7 +25,7 @@ Sequence Elements(Node& node, int input) {
   return bound.sequence;
 }
 
-// A known position among `count`, counted from the front.
+// Normalizes a constant position in a sequence of `count` elements.
 int64_t Position(Node& node, const Tensor& position, size_t count) {
   int64_t at = position.Int(0), length = static_cast<int64_t>(count);
   if (at < -length || at >= length)
@@ -33,7 +33,8 @@ int64_t Position(Node& node, const Tensor& position, size_t count) {
   return at < 0 ? at + length : at;
 }
 
-// All elements as run-time tensors of one type, for a position that is computed at run time.
+// Returns all elements as run-time tensors of one type, so that a position computed at run time can
+// select among them.
 std::vector<Value*> Alike(Node& node, const std::vector<Bound>& elements, const Value* position) {
   std::vector<Value*> values;
   for (const Bound& element : elements) {
@@ -57,7 +58,7 @@ void SequenceEmpty(Node& node) {
 void SequenceConstruct(Node& node) {
   std::vector<Bound> elements;
   for (int i = 0; i < node.inputs(); ++i) {
-    node.In(i);  // a tensor
+    node.In(i);  // throws if it is not a tensor
     elements.push_back(node.Input(i));
   }
   node.SetSequence(std::move(elements));
@@ -79,7 +80,8 @@ void SequenceAt(Node& node) {
   node.Set(node.Make("squeeze", {{"x", chosen}, {"axes", Ints({0})}}), elements[0].dtype);
 }
 
-// A position of the run time as a scalar, negative ones counted from the end of `length`.
+// Returns a position that is computed at run time as a scalar; negative positions count from the
+// end of `length`.
 Value* RuntimePosition(Node& node, int input, int64_t length) {
   Value* at = node.Make("reshape", {{"x", node.In(input)}, {"shape", Ints({1})}});
   Value* from_end = node.Make("add", {{"x", at}, {"y", length}});
@@ -94,7 +96,7 @@ Value* Chosen(Node& node, Value* condition, Value* a, Value* b) {
 
 void SequenceInsert(Node& node) {
   const Sequence sequence = Elements(node, 0);
-  node.In(1);  // a tensor
+  node.In(1);  // throws if it is not a tensor
   Bound added = node.Input(1);
   int64_t count = static_cast<int64_t>(sequence.size());
   Tensor known = node.HasInput(2) ? node.Known(2) : Tensor::Scalar(count);
@@ -109,14 +111,15 @@ void SequenceInsert(Node& node) {
   }
   std::vector<Bound> elements = sequence.All();
   elements.insert(elements.begin(), added);
-  std::vector<Value*> values = Alike(node, elements, node.In(2));  // the new one, then the old ones
+  std::vector<Value*> values =
+      Alike(node, elements, node.In(2));  // the new element, then the old ones
   Value* at = RuntimePosition(node, 2, count);
   std::vector<Bound> result;
   for (int64_t i = 0; i <= count; ++i) {
     Value* value = values[0];
-    if (i < count)  // in front of the new one
+    if (i < count)  // before the new element
       value = Chosen(node, node.Make("greater", {{"x", at}, {"y", i}}), values[i + 1], value);
-    if (i > 0)  // behind it
+    if (i > 0)  // after the new element
       value = Chosen(node, node.Make("less", {{"x", at}, {"y", i}}), values[i], value);
     result.push_back({value, added.dtype});
   }
@@ -147,7 +150,8 @@ void SequenceLength(Node& node) {
   node.Set(node.Const(Tensor::Scalar(length)), DType::kInt64);
 }
 
-// x[begin, begin + size) of dimension `axis`, constants or vectors of one element.
+// Returns x[begin, begin + size) along dimension `axis`; the bounds are constants or vectors of one
+// element.
 Value* Part(Node& node, Value* x, int axis, Value* begin, Value* size) {
   int rank = x->type.rank();
   auto among = [&](Value* own, int64_t others) {
@@ -173,7 +177,7 @@ void SplitToSequence(Node& node) {
   bool keep = node.Int("keepdims", 1) != 0 || node.HasInput(1);
   const Dim length = x->type.shape[axis];
   std::vector<int64_t> sizes;
-  Value* computed = nullptr;  // sizes of the run time
+  Value* computed = nullptr;  // sizes that are computed at run time
   Tensor split = node.HasInput(1) ? node.Known(1) : Tensor::Scalar<int64_t>(1);
   bool several = node.HasInput(1) && node.rank(1) == 1;
   if (split && several) {

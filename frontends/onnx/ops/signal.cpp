@@ -1,4 +1,4 @@
-// Fourier transforms, and the windows that go with them.
+// Fourier transforms and window functions.
 #include "lib/lower/signal.h"
 
 #include "frontends/onnx/row.h"
@@ -42,7 +42,7 @@ void Dft(Node& node) {
   t.length = shape[axis].constant();
   t.in = shape[rank - 1].constant();
   t.inverse = inverse;
-  bool to_real = inverse && onesided;  // the half that is given stands for a real signal's spectrum
+  bool to_real = inverse && onesided;  // a onesided inverse transform gives a real signal
   t.size = node.HasInput(1) ? OneInteger(node, 1, "dft_length", 1, kGreatestTable)
            : to_real        ? 2 * (t.length - 1)
                             : t.length;

@@ -1,4 +1,4 @@
-// Parts of tensors cut out, put together and padded.
+// Slice, Split and Concat.
 #include <algorithm>
 #include <numeric>
 
@@ -12,11 +12,11 @@ namespace mlc::onnx {
 
 namespace {
 
-// Arguments of slice_by_index, by dimension; all of x at first.
+// Arguments of slice_by_index by dimension; initially they select all of x.
 struct Cut {
   explicit Cut(int rank)
       : begin(rank), end(rank), stride(rank, 1), begin_mask(rank, true), end_mask(rank, true) {}
-  // Where a bound is not a number: an element of a run-time vector.
+  // A bound that is not constant: an element of a run-time vector.
   struct Bound {
     int64_t number = 0;
     Value* vector = nullptr;
@@ -63,8 +63,9 @@ Value* Apply(Node& node, Value* x, const Cut& cut) {
   return node.Make("slice_by_index", std::move(args));
 }
 
-// All numbers known. ONNX clamps a start to [0, size] or, going backwards, to [0, size - 1], and an
-// end to [0, size] or [-1, size - 1]; an end before index 0 is a mask in MIL.
+// Handles known bounds. ONNX clamps the start to [0, size] or, for negative steps, to [0, size -
+// 1], and the end to [0, size] or [-1, size - 1]. In MIL, an end before index 0 is expressed by a
+// mask.
 void SetKnown(Cut& cut, int axis, int64_t size, int64_t start, int64_t end, int64_t step) {
   if (start < 0) start = start < -size ? -1 : start + size;
   if (end < 0) end = end < -size ? -1 : end + size;
@@ -75,9 +76,9 @@ void SetKnown(Cut& cut, int axis, int64_t size, int64_t start, int64_t end, int6
   if (end != (forward ? size : -1)) cut.SetEnd(axis, {end});
 }
 
-// A bound of a dimension of which not all is known: a number when it is one or lies at a fixed
-// distance from the end, else an element of `bounds`; nothing (that is a mask) when it is at or
-// beyond `edge`, above or below.
+// Handles a bound that is not completely known: a number if it is constant or at a constant
+// distance from the end, otherwise an element of `bounds`. Returns nothing (that is, a mask) if the
+// bound is at or beyond `edge`, above or below.
 std::optional<Cut::Bound> BoundOf(Node& node, Value* bounds, int index,
                                   const std::optional<std::vector<Dim>>& elements, const Dim& size,
                                   bool above, int64_t edge) {
@@ -86,7 +87,7 @@ std::optional<Cut::Bound> BoundOf(Node& node, Value* bounds, int index,
   Dim from_end = bound.is_constant() ? bound : bound - size;
   if (!from_end.is_constant()) return Cut::Bound{0, bounds, index};
   int64_t number = from_end.constant();
-  if (!bound.is_constant() && number >= 0) {  // size + number, beyond the last index
+  if (!bound.is_constant() && number >= 0) {  // size + number, past the last index
     if (above) return std::nullopt;
     return Cut::Bound{Greatest(node, size)};
   }
@@ -114,11 +115,11 @@ Value* Sliced(Node& node, Value* x, Value* starts, Value* ends, const std::vecto
       SetKnown(cut, axis, size.constant(), (*from)[i].constant(), (*to)[i].constant(), step);
       continue;
     }
-    // A slice starts at one end and goes beyond the other.
+    // A slice starts at one end and stops at the other.
     bool forward = step > 0;
     int64_t greatest = Greatest(node, size);
     auto start = BoundOf(node, starts, i, from, size, !forward, forward ? -greatest : greatest - 1);
-    // A start before index 0 is index 0 in ONNX; going backwards, MIL would find nothing there.
+    // ONNX clamps a start before index 0 to index 0; MIL would select nothing for a negative step.
     if (start && !forward && !start->vector && start->number < -1 && !size.is_constant()) {
       if (start->number <= -greatest) {
         start->number = 0;
@@ -173,7 +174,7 @@ void Slice(Node& node) {
 void Concat(Node& node) {
   int64_t axis = node.opset() < 4 ? node.Int("axis", 1) : node.Int("axis");
   axis = node.Axis(axis, node.rank());
-  // Empty operands are left out: Core ML has no empty tensors.
+  // Empty operands are omitted because Core ML has no empty tensors.
   std::vector<Value*> values;
   for (int i = 0; i < node.inputs(); ++i) {
     if (node.dtype(i) != node.dtype(0) || node.rank(i) != node.rank(0))
@@ -188,7 +189,8 @@ void Concat(Node& node) {
       node.dtype());
 }
 
-// Parts of sizes that only the run time knows: slices between their running sums.
+// Splits into parts whose sizes are computed at run time: slices between the prefix sums of the
+// sizes.
 void SplitAtRunTime(Node& node, int axis, Value* sizes) {
   Value* ends = node.Make("cumsum", {{"x", sizes}, {"axis", 0}});
   Value* begins = node.Make("sub", {{"x", ends}, {"y", sizes}});
@@ -201,7 +203,7 @@ void SplitAtRunTime(Node& node, int axis, Value* sizes) {
   }
 }
 
-// The sizes of `count` parts of dimension `axis`, equal but for the last that has any.
+// The sizes of `count` equal parts of dimension `axis`; the last non-empty part may be smaller.
 Value* RunTimeParts(Node& node, int axis, int count) {
   Sizes sizes(node);
   sizes.AddDim(node.In(0), axis);
@@ -213,8 +215,8 @@ Value* RunTimeParts(Node& node, int axis, int count) {
   return Binary(node, "minimum", Binary(node, "maximum", left, 0), part);
 }
 
-// Sizes are an attribute before opset 13, since then input 1; in opset 1 either. Equal parts when
-// there are none; since opset 18 the last one may be smaller.
+// The sizes are an attribute before opset 13 and input 1 since then; opset 1 allows either. Without
+// sizes, the parts are equal; since opset 18 the last one may be smaller.
 void Split(Node& node) {
   int count = node.outputs(), axis = node.Axis(node.Int("axis", 0), node.rank());
   const Dim& size = node.shape()[axis];
@@ -269,7 +271,7 @@ void Split(Node& node) {
 
 constexpr NodeRow kRows[] = {
     NodeRow("Concat", Concat).Direct(),
-    {"DynamicSlice", Slice, 1, 9},  // experimental: Slice of opset 10 without steps
+    {"DynamicSlice", Slice, 1, 9},  // experimental; equals Slice of opset 10 without steps
     NodeRow("Slice", SliceAttributes, 1, 9).Direct(),
     NodeRow("Slice", Slice, 10).Direct(),
     NodeRow("Split", Split).Direct(),

@@ -1,4 +1,4 @@
-// What is the host's work: strings and image files.
+// Operators that the host must run: strings and image files.
 #include "frontends/onnx/row.h"
 
 namespace mlc::onnx {

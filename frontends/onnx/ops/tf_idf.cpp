@@ -1,4 +1,4 @@
-// How often n-grams of a fixed pool occur in sequences of integers.
+// TfIdfVectorizer: counts how often the n-grams of a constant pool occur in sequences of integers.
 #include <algorithm>
 
 #include "frontends/onnx/row.h"
@@ -9,14 +9,14 @@ namespace mlc::onnx {
 namespace {
 
 struct Pool {
-  int64_t length = 0;          // of each n-gram
-  std::vector<int64_t> items;  // one n-gram after another
-  int64_t first = 0;           // the number of its first n-gram among all
+  int64_t length = 0;          // number of items in each n-gram
+  std::vector<int64_t> items;  // the n-grams, concatenated
+  int64_t first = 0;           // index of the first n-gram in the whole pool
   int64_t count() const { return static_cast<int64_t>(items.size()) / length; }
 };
 
-// The pool holds all unigrams, then all bigrams and so on; ngram_counts says where each kind
-// begins.
+// The pool lists all unigrams, then all bigrams and so on; ngram_counts gives the start of each
+// group.
 std::vector<Pool> Pools(Node& node) {
   std::vector<int64_t> items = node.Ints("pool_int64s"), starts = node.Ints("ngram_counts");
   std::vector<Pool> pools;
@@ -34,8 +34,8 @@ std::vector<Pool> Pools(Node& node) {
   return pools;
 }
 
-// The occurrences of each n-gram whose items stand `step` places apart: [b, n-grams], int32. Null
-// when the sequences x [b, n] are too short.
+// Counts the occurrences of each n-gram whose items are `step` positions apart: [b, n-grams],
+// int32. Null if the sequences x [b, n] are too short.
 Value* Occurrences(Node& node, Value* x, int64_t n, const Pool& pool, int64_t step) {
   int64_t places = n - (pool.length - 1) * step;
   if (places < 1) return nullptr;
@@ -84,7 +84,8 @@ void TfIdfVectorizer(Node& node) {
     node.Fail("dynamic-shape", "the length of the sequences must be known");
   int64_t n = x->type.shape[1].constant();
 
-  // Counts of the n-grams that are looked for, a 0 behind them, and which of these is a column.
+  // The counts of the selected n-grams followed by a 0, and for each output column its index in
+  // them.
   std::vector<Value*> counts;
   std::vector<int64_t> source(width, -1);
   std::vector<double> weight(width, 1.0);
@@ -92,7 +93,7 @@ void TfIdfVectorizer(Node& node) {
   for (const Pool& pool : pools) {
     if (pool.length < shortest || pool.length > longest) continue;
     Value* sum = nullptr;
-    // A unigram has no items to stand apart.
+    // Skips do not apply to unigrams, which have a single item.
     for (int64_t skip = 0; skip <= (pool.length == 1 ? 0 : std::min(skips, n)); ++skip)
       if (Value* one = Occurrences(node, x, n, pool, skip + 1))
         sum = sum ? node.Make("add", {{"x", sum}, {"y", one}}) : one;

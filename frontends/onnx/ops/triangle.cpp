@@ -1,4 +1,4 @@
-// Triangles and diagonals.
+// Trilu and EyeLike.
 #include <algorithm>
 
 #include "frontends/onnx/row.h"
@@ -9,7 +9,7 @@ namespace mlc::onnx {
 
 namespace {
 
-// Column - row in matrices of the last two dimensions of x.
+// Column minus row for each element of the matrices in the last two dimensions of x.
 Value* Offsets(Node& node, Value* x) {
   int rank = x->type.rank();
   auto places = [&](int axis, int64_t behind) {
@@ -23,8 +23,8 @@ Value* Offsets(Node& node, Value* x) {
   return node.Make("sub", {{"x", places(rank - 1, 0)}, {"y", places(rank - 2, 1)}});
 }
 
-// Where column - row lies in [low, high] (nothing: no limit) in matrices of the last two dimensions
-// of x, as a bool value that broadcasts to x.
+// Where column minus row lies in [low, high] (nothing: unbounded), as a bool value that broadcasts
+// to x.
 Value* Band(Node& node, Value* x, std::optional<int64_t> low, std::optional<int64_t> high) {
   int rank = x->type.rank();
   const Dim &rows = x->type.shape[rank - 2], &columns = x->type.shape[rank - 1];
@@ -50,7 +50,7 @@ Value* Band(Node& node, Value* x, std::optional<int64_t> low, std::optional<int6
   return mask;
 }
 
-// MIL's band_part keeps the main diagonal; other triangles take a mask.
+// MIL's band_part always keeps the main diagonal; other triangles are selected with a mask.
 void Trilu(Node& node) {
   Value* x = node.In(0);
   if (node.rank() < 2)

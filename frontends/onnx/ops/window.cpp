@@ -7,7 +7,7 @@
 namespace mlc::onnx {
 
 namespace {
-// Larger kernels, strides and pads come from damaged files only.
+// Larger kernels, strides and pads occur only in damaged files.
 constexpr int64_t kSane = 1 << 20;
 
 void Check(Node& node, std::string_view attribute, const std::vector<int64_t>& values, size_t count,
@@ -67,7 +67,7 @@ Window ReadWindow(Node& node, const Shape& input, std::vector<int64_t> kernel) {
   }
   for (size_t i = 0; i < spatial; ++i) {
     int64_t stride = window.strides[i];
-    int64_t size = steps ? input[i + 2].constant() : 1;  // any, without strides
+    int64_t size = steps ? input[i + 2].constant() : 1;  // with stride 1 the size does not matter
     int64_t reach = (window.kernel[i] - 1) * window.dilations[i] + 1;
     int64_t total =
         std::max<int64_t>(((size + stride - 1) / stride - 1) * stride + reach - size, 0);

@@ -1,5 +1,5 @@
-// com.microsoft: attention and rotary embeddings. Letters of shapes: B batch, S queries, P past
-// tokens, T = P + S keys, N heads, H elements of a head.
+// com.microsoft: attention and rotary embeddings. Dimensions in shapes: B batch, S queries, P past
+// tokens, T = P + S keys, N heads, H elements per head.
 #include "lib/networks/attention.h"
 
 #include <fmt/ranges.h>
@@ -24,12 +24,12 @@ namespace {
 constexpr char kMicrosoft[] = "com.microsoft";
 constexpr double kLowest = std::numeric_limits<float>::lowest();
 
-// The key mask of Attention and MultiHeadAttention in the form that broadcasts against
-// [B, N, S, T].
+// Converts the key mask of Attention and MultiHeadAttention to a bias that broadcasts against [B,
+// N, S, T].
 Value* MaskBias(Node& node, Value* mask, Value* queries, Value* keys, double fill, DType dtype) {
   switch (mask->type.rank()) {
     case 1: {
-      // Ends [B], or ends and starts [2 B].
+      // The mask holds end positions [B], or end and start positions [2 B].
       const Dim &count = mask->type.shape[0], &batch = keys->type.shape[0];
       Value* columns = Expanded(node, IndicesOf(node, keys, 2), {0});
       auto limit = [&](Value* vector) { return Expanded(node, vector, {1}); };
@@ -50,7 +50,7 @@ Value* MaskBias(Node& node, Value* mask, Value* queries, Value* keys, double fil
     case 3:
       return Expanded(node, BiasOf(node, mask, fill, dtype), {1});
     case 4: {
-      // [B, 1, most, most]: rows from P on.
+      // For a mask [B, 1, max, max], uses the rows from P on.
       const Dim &s = queries->type.shape[2], &t = keys->type.shape[2];
       if (!s.is_constant() || !t.is_constant())
         node.Fail("dynamic-shape", "a mask of four dimensions needs known lengths");
@@ -83,7 +83,7 @@ double Scale(Node& node, Value* q) {
   return scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(size.constant()));
 }
 
-// An input that has one of these numbers of dimensions; null where it is absent.
+// Returns an input whose rank must be one of `ranks`; null if omitted.
 Value* Ranked(Node& node, int input, std::initializer_list<int> ranks, std::string_view what) {
   Value* value = node.Optional(input);
   if (!value || std::find(ranks.begin(), ranks.end(), value->type.rank()) != ranks.end())
@@ -96,7 +96,7 @@ Value* Needed(Node& node, int input, std::initializer_list<int> ranks, std::stri
   return Ranked(node, input, ranks, what);
 }
 
-// Keys or values of earlier tokens; null where there are none: it is absent or of length 0.
+// Returns the past keys or values; null if the input is omitted or has length 0.
 Value* Past(Node& node, int input, int rank, std::string_view what) {
   Value* past = Ranked(node, input, {rank}, what);
   return past && past->type.shape[rank - 2] == Dim(0) ? nullptr : past;
@@ -107,8 +107,8 @@ void RefuseInputs(Node& node, std::initializer_list<int> inputs, std::string_vie
     if (node.HasInput(i)) node.Unsupported("", what);
 }
 
-// input [B, S, width], weights [width, q + k + v], bias, mask, past [2, B, N, P, H],
-// attention_bias
+// Inputs: input [B, S, width], weights [width, q + k + v], bias, mask, past [2, B, N, P, H],
+// attention_bias.
 void Attention(Node& node) {
   int64_t heads = node.Int("num_heads");
   if (node.Int("past_present_share_buffer", 0) != 0)
@@ -150,7 +150,7 @@ void Attention(Node& node) {
   node.Set(0, Joined(node, Attend(node, parts).y), dtype);
 }
 
-// query, key, value, bias, key_padding_mask, attention_bias, past_key, past_value
+// Inputs: query, key, value, bias, key_padding_mask, attention_bias, past_key, past_value.
 void MultiHeadAttention(Node& node) {
   int64_t heads = node.Int("num_heads");
   RefuseInputs(node, {8, 9}, "a past that is only partly filled");
@@ -179,7 +179,7 @@ void MultiHeadAttention(Node& node) {
                                              all.constant(), 2 * width));
       biases = Parts(node, bias, {width, width, rest}, 0);
     }
-    // To what has a dimension of heads already, onnxruntime adds nothing.
+    // As in onnxruntime, the bias is not added to inputs that already have a dimension of heads.
     auto heads_of = [&](Value* x, Value* added) {
       if (x->type.rank() == 4) return x;
       return Heads(node, added ? Binary(node, "add", x, added) : x, heads);
@@ -217,7 +217,8 @@ void MultiHeadAttention(Node& node) {
   node.Set(3, attended.scores, dtype);
 }
 
-// input [B, S, N * H] or [B, N, S, H], position_ids [1] (the first) or [B, S], cos_cache, sin_cache
+// Inputs: input [B, S, N * H] or [B, N, S, H], position_ids [1] (the first position) or [B, S],
+// cos_cache, sin_cache.
 void RotaryEmbedding(Node& node) {
   Value *x = Needed(node, 0, {3, 4}, "its input"),
         *ids = Needed(node, 1, {0, 1, 2}, "position_ids"),
@@ -233,7 +234,7 @@ void RotaryEmbedding(Node& node) {
     node.Fail("dynamic-shape", "the width of cos_cache is not known");
   if (flat) {
     const Dim& width = x->type.shape[2];
-    if (part == 0) heads = 0;  // the cache says how large a head is
+    if (part == 0) heads = 0;  // the head size follows from the cache
     if (heads == 0 && width.is_constant())
       heads = width.constant() / (2 * cosine->type.shape.back().constant());
     x = Heads(node, x, heads);
@@ -253,7 +254,8 @@ void RotaryEmbedding(Node& node) {
   node.Set(flat ? Joined(node, y) : y, node.dtype());
 }
 
-// The place of the last key of each row of GroupQueryAttention [B]; null: all rows have P + S keys.
+// The index of the last key of each row, [B], in GroupQueryAttention; null if every row has P + S
+// keys.
 Value* LastKeys(Node& node, Value* k, Value* past) {
   Dim keys = k->type.shape[2];
   if (past) keys = keys + past->type.shape[2];
@@ -265,8 +267,9 @@ Value* LastKeys(Node& node, Value* k, Value* past) {
   return Reshaped(node, AtRunTime(node, node.In(5), node.dtype(5)), {-1});
 }
 
-// What each row [B] of a past has that counts, then what is new, then zeros: [B, N, T, H]. T is P +
-// S, or less where total_sequence_length says so: then past and present are one buffer of P.
+// Concatenates the valid part of the past (`counts` [B] tokens per row) and the new tokens, and
+// pads with zeros to [B, N, T, H]. T is P + S, or less if total_sequence_length says so; past and
+// present then share one buffer of length P.
 Value* Appended(Node& node, Value* past, Value* added, Value* counts) {
   Value* all = Concat(node, {past, added}, 2);
   Tensor total = node.Known(6);
@@ -280,7 +283,7 @@ Value* Appended(Node& node, Value* past, Value* added, Value* counts) {
   }
   Value* begin = Expanded(node, counts, {1});
   Value* place = Binary(node, "sub", Expanded(node, IndicesOf(node, all, 2), {0}),
-                        begin);  // [B, T], in what is new
+                        begin);  // [B, T]: index into the new tokens
   Value* old = node.Make("less", {{"x", place}, {"y", 0}});
   Value* kept = node.Make("select", {{"cond", Expanded(node, old, {1, 3})},
                                      {"a", all},
@@ -291,8 +294,8 @@ Value* Appended(Node& node, Value* past, Value* added, Value* counts) {
   return Binary(node, "add", kept, Binary(node, "matmul", taken, added));
 }
 
-// query, key, value, past_key, past_value, seqlens_k, total_sequence_length, cos_cache, sin_cache,
-// position_ids, attention_bias, head_sink
+// Inputs: query, key, value, past_key, past_value, seqlens_k, total_sequence_length, cos_cache,
+// sin_cache, position_ids, attention_bias, head_sink.
 void GroupQueryAttention(Node& node) {
   int64_t heads = node.Int("num_heads"), key_heads = node.Int("kv_num_heads");
   if (heads < 1 || key_heads < 1 || heads % key_heads != 0)
@@ -327,7 +330,8 @@ void GroupQueryAttention(Node& node) {
     node.Fail("bad-operand", fmt::format("past_key is {}, past_value {}",
                                          node.In(3)->type.ToString(), node.In(4)->type.ToString()));
   Value* last = LastKeys(node, parts.k, past);
-  Value *positions = nullptr, *counts = nullptr;  // of queries [S] or [B, S]; of the past [B]
+  Value *positions = nullptr,
+        *counts = nullptr;  // positions of queries [S] or [B, S]; lengths of the past [B]
   if (!last || !past) {
     Value* all = past ? Concat(node, {past, parts.k}, 2) : parts.k;
     positions = Positions(node, parts.q, all);
@@ -341,7 +345,7 @@ void GroupQueryAttention(Node& node) {
   if (node.Int("do_rotary", 0) != 0) {
     Value* ids = node.HasInput(9) ? AtRunTime(node, node.In(9), node.dtype(9)) : positions;
     if (ids->type.rank() == 1) ids = Expanded(node, ids, {0});
-    if (node.HasInput(9) && !past) {  // of a first prompt, the first one counts
+    if (node.HasInput(9) && !past) {  // for a first prompt, only its first position is used
       ids = Element(node, Element(node, ids, 0, 0), 0, 0);
       ids = Binary(node, "add", Expanded(node, IndicesOf(node, parts.q, 2), {0}), ids);
     }
@@ -372,7 +376,7 @@ void GroupQueryAttention(Node& node) {
   bool causal = node.Int("causal", 1) != 0;
   if (causal) parts.biases.push_back(CausalBias(node, positions, parts.k, window, kLowest, type));
   if (last && !(causal && parts.q->type.shape[2] == Dim(1))) {
-    // Queries behind a row's last key see none of the keys there.
+    // Masks out the keys after the last key of each row.
     Value* behind = Expanded(node, last, {1});
     behind = Binary(node, "greater", Expanded(node, IndicesOf(node, parts.k, 2), {0}), behind);
     parts.biases.push_back(Expanded(node, Filled(node, behind, kLowest / 2, type), {1, 2}));

@@ -1,5 +1,5 @@
-// com.microsoft: activations, normalisations, products with something fused, and what ai.onnx has
-// by now.
+// com.microsoft: activations, normalizations, fused products, and operators that ai.onnx has
+// adopted since.
 #include <algorithm>
 
 #include "frontends/onnx/need.h"
@@ -21,7 +21,7 @@ Value* GeluOf(Node& node, Value* x, bool tanh) {
   return node.Make("gelu", {{"x", x}, {"mode", tanh ? "TANH_APPROXIMATION" : "EXACT"}});
 }
 
-// x plus input i, where that is there: a vector as long as its last dimension.
+// Adds input i, a vector over the last dimension of x, if present.
 Value* PlusBias(Node& node, Value* x, int i) {
   return node.HasInput(i) ? PlusLast(node, x, node.In(i)) : x;
 }
@@ -52,7 +52,7 @@ void BiasSplitGelu(Node& node) {
   node.Set(Binary(node, "mul", halves[0], GeluOf(node, halves[1], false)), node.dtype());
 }
 
-// The activation that attribute `activation` names.
+// Applies the activation named by attribute `activation`.
 Value* Activated(Node& node, Value* x, const std::vector<double>& params) {
   std::string name = node.String("activation", "");
   auto param = [&](size_t i, double fallback) { return i < params.size() ? params[i] : fallback; };
@@ -77,7 +77,7 @@ Value* Permuted(Node& node, Value* x, const std::vector<int64_t>& perm) {
   return node.Make("transpose", {{"x", x}, {"perm", Ints(perm)}});
 }
 
-// y plus input 3, which is shaped alike.
+// Adds input 3, which must have the shape of y.
 Value* PlusAlike(Node& node, Value* y) {
   if (!node.HasInput(3)) return y;
   Value* z = node.In(3);
@@ -85,14 +85,14 @@ Value* PlusAlike(Node& node, Value* y) {
   return Binary(node, "add", y, z);
 }
 
-// X, W, B, Z: Z is added before the activation.
+// Inputs: X, W, B, Z. Z is added before the activation.
 void FusedConv(Node& node) {
   Value* y = PlusAlike(node, Convolve(node, node.In(0), node.In(1), node.Optional(2)));
   node.Set(Activated(node, y, node.Floats("activation_params", std::vector<double>{})),
            node.dtype());
 }
 
-// The same with channels last; the weight is [M, C / group, kH, kW] nevertheless.
+// Like FusedConv, but channels last; the weight is still [M, C / group, kH, kW].
 void NhwcConv(Node& node) {
   if (node.rank() != 4) node.Fail("bad-operand", "its input has not four dimensions");
   Value* x = Permuted(node, node.In(0), {0, 3, 1, 2});
@@ -119,7 +119,8 @@ void FusedGemm(Node& node) {
   node.Set(Activated(node, y, params), node.dtype());
 }
 
-// The operand of a product: the first dimension moved behind the batch, then the last two swapped.
+// Transposes an operand of a product: moves the first dimension after the batch dimensions if
+// `batch`, then swaps the last two if `matrix`.
 Value* Turned(Node& node, Value* x, bool batch, bool matrix) {
   int rank = x->type.rank();
   if (rank < 2) return x;
@@ -146,8 +147,8 @@ void FusedMatMulActivation(Node& node) {
   node.Set(Activated(node, ScaledProduct(node), params), node.dtype());
 }
 
-// The last dimension normalised, without a mean where `simple`. Sets outputs `mean` and `inverse`
-// where there are such.
+// Normalizes the last dimension, without subtracting the mean if `simple`. Sets outputs `mean` and
+// `inverse` if the node has them.
 Value* LastNormalized(Node& node, Value* x, Value* scale, Value* shift, bool simple, double epsilon,
                       int mean_output, int inverse_output) {
   if (!simple && !node.Wants(mean_output) && !node.Wants(inverse_output))
@@ -167,17 +168,18 @@ void CheckLastAxis(Node& node) {
     node.Unsupported("axis", "another axis than the last");
 }
 
-// X, scale
+// Inputs: X, scale.
 void SimplifiedLayerNormalization(Node& node) {
   CheckLastAxis(node);
-  node.Ignore({"stash_type"});  // a wish about intermediate precision
+  node.Ignore({"stash_type"});  // intermediate results are fp32 in any case
   Value* x = Convert(node, node.In(0), node.dtype(0), node.dtype(1));
   node.Set(0,
            LastNormalized(node, x, node.In(1), nullptr, true, node.Float("epsilon", 1e-5f), -1, 1),
            node.dtype(1));
 }
 
-// input, skip, gamma, (beta,) bias; outputs: normalised, mean, inverse deviation, sum of inputs
+// Inputs: input, skip, gamma, (beta,) bias. Outputs: normalized tensor, mean, inverse standard
+// deviation, sum of the inputs.
 template <bool kSimple>
 void SkipNormalization(Node& node) {
   int bias = kSimple ? 3 : 4;
@@ -194,15 +196,16 @@ Value* Rows(Node& node, Value* table, Value* indices) {
                    {{"x", table}, {"indices", FromFront(node, indices, table, 0)}, {"axis", 0}});
 }
 
-// input_ids, segment_ids, word, position and segment embeddings, gamma, beta, mask, position_ids;
-// outputs: normalised, number of unmasked tokens of each row, sum of embeddings
+// Inputs: input_ids, segment_ids, word, position and segment embeddings, gamma, beta, mask,
+// position_ids. Outputs: normalized tensor, number of unmasked tokens per row, sum of the
+// embeddings.
 void EmbedLayerNormalization(Node& node) {
   Value *ids = node.In(0), *positions = node.In(3);
   if (ids->type.rank() != 2) node.Fail("bad-operand", "input_ids is no matrix");
   Value* sum = Rows(node, node.In(2), ids);
   auto with = [&](Value* table, int input) {
     Value* places = node.In(input);
-    // One row of positions may serve all.
+    // A single row of position_ids may apply to the whole batch.
     bool row = input == 8 && places->type.rank() == 2 && places->type.shape[0] == Dim(1);
     if (row)
       Agree(node, ids, 1, places, 1, "the lengths of input_ids and position_ids");
@@ -245,7 +248,7 @@ void EmbedLayerNormalization(Node& node) {
   node.Set(2, sum, dtype);
 }
 
-// X [N, H, W, C] or [N, C, H, W] in groups of channels.
+// X is [N, H, W, C] or [N, C, H, W]; the channels are normalized in groups.
 void GroupNorm(Node& node) {
   bool last = node.Int("channels_last", 1) != 0;
   int64_t activation = node.Int("activation");

@@ -1,4 +1,4 @@
-// com.microsoft: weights in blocks of a few bits.
+// com.microsoft: block-quantized weights of 2 to 8 bits.
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ DType Unsigned(Node& node, int64_t bits) {
   }
 }
 
-// Bytes as elements of fewer bits, low ones first: the last dimension grows.
+// Splits bytes into elements of fewer bits, low bits first, which makes the last dimension longer.
 Tensor Unpacked(const Tensor& bytes, DType dtype) {
   Dims dims = bytes.dims();
   dims.back() *= 8 / Bits(dtype);
@@ -44,8 +44,8 @@ void CheckSize(Node& node, const Tensor& tensor, std::string_view name, int64_t 
               fmt::format("{} has {} elements, expected {}", name, tensor.size(), size));
 }
 
-// group[k] is the block whose scale column k of the data [N, K] has. Where the columns are not in
-// the order of their blocks, they are put into it, and so are the elements of x.
+// group[k] is the block whose scale applies to column k of the data [N, K]. Sorts the columns and
+// the elements of x by block if they are not sorted already.
 Value* InOrder(Node& node, Value* x, const std::vector<int64_t>& group, int64_t block,
                Tensor& data) {
   auto k = static_cast<int64_t>(group.size());
@@ -66,7 +66,7 @@ Value* InOrder(Node& node, Value* x, const std::vector<int64_t>& group, int64_t 
   return node.Make("gather", {{"x", x}, {"indices", Ints(order)}, {"axis", -1}});
 }
 
-// A [..., K], B [N, blocks, bytes], scales, zero_points, g_idx, bias
+// Inputs: A [..., K], B [N, blocks, bytes], scales, zero_points, g_idx, bias.
 void MatMulNBits(Node& node) {
   int64_t k = node.Int("K"), n = node.Int("N"), block = node.Int("block_size");
   DType dtype = Unsigned(node, node.Int("bits", 4));
@@ -108,7 +108,7 @@ void MatMulNBits(Node& node) {
   node.Set(y, node.dtype(0));
 }
 
-// data, indices, scales, zero_points
+// Inputs: data, indices, scales, zero_points.
 void GatherBlockQuantized(Node& node) {
   node.WantConstants({{0, "data"}, {2, "scales"}, {3, "zero_points"}});
   Tensor data = node.Constant(0, "data"), scale = node.Constant(2, "scales");
@@ -134,7 +134,7 @@ void GatherBlockQuantized(Node& node) {
   if (node.HasInput(3)) {
     Tensor zero = node.Constant(3, "zero_points");
     if (bytes) zero = Unpacked(zero, data.dtype());
-    // Rows end in a whole byte.
+    // Each row is padded to a whole byte.
     if (zero.rank() == rank && zero.dims().back() > scale.dims().back())
       zero = Slice(zero, rank - 1, 0, scale.dims().back());
     if (zero.dims() != scale.dims())
