@@ -64,7 +64,7 @@ Program ImportBundle(const fs::path& path, Diagnostics& diagnostics) {
   try {
     data = ReadBundleData(MappedFile::Open(data_path)->bytes());
     if (!description.ParseFromString(data.description))
-      throw Error("bad-file", "the description in it is no Core ML description, or damaged");
+      throw Error("bad-file", "the file does not contain a valid Core ML model description");
     CheckSchema(description);
     CheckVersion(static_cast<int>(std::min<uint64_t>(data.specification_version, INT32_MAX)));
     input_dims = NamesOfDims(description);
@@ -77,8 +77,8 @@ Program ImportBundle(const fs::path& path, Diagnostics& diagnostics) {
     program.interface.specification_version = static_cast<int>(data.specification_version);
     ReadDescription(description, program);
     if (data.functions != program.functions.size())
-      throw Error("bad-file", fmt::format("{} functions, {} has {}", data.functions, kBundleText,
-                                          program.functions.size()));
+      throw Error("bad-file", fmt::format("coremldata.bin declares {} functions, but {} has {}",
+                                          data.functions, kBundleText, program.functions.size()));
     for (const auto& function : program.functions) {
       OrderInputs(*function);
       MatchInputs(*function);

@@ -21,7 +21,8 @@ Dims ReadDims(const Values& values, const std::string& name) {
   Dims dims(values.begin(), values.end());
   for (int64_t dim : dims)
     if (dim < 0)
-      throw Error("bad-file", fmt::format("\"{}\" is described with the dimension {}", name, dim));
+      throw Error("bad-file",
+                  fmt::format("the description gives \"{}\" an invalid dimension: {}", name, dim));
   return dims;
 }
 
@@ -29,15 +30,17 @@ Dims ReadDims(const Values& values, const std::string& name) {
 void AddRange(const spec::SizeRange& range, Port& port) {
   auto low = static_cast<int64_t>(range.lowerbound());
   if (low < 0 || range.upperbound() < -1 || (range.upperbound() >= 0 && low > range.upperbound()))
-    throw Error("bad-file", fmt::format("\"{}\" is described with sizes from {} to {}", port.name,
-                                        range.lowerbound(), range.upperbound()));
+    throw Error("bad-file",
+                fmt::format("the description gives \"{}\" an invalid size range: {} to {}",
+                            port.name, range.lowerbound(), range.upperbound()));
   port.shape_range.emplace_back(low, range.upperbound());
 }
 
 void ReadArray(const spec::ArrayFeatureType& array, bool is_output, Port& port) {
   std::optional<DType> dtype = FromArrayDataType(array.datatype());
   if (!dtype)
-    throw Error("bad-file", fmt::format("\"{}\" is described without an element type", port.name));
+    throw Error("bad-file",
+                fmt::format("the description gives no element type for \"{}\"", port.name));
   port.dtype = *dtype;
   Dims shape = ReadDims(array.shape(), port.name);
   for (const auto& one : array.enumeratedshapes().shapes())
@@ -51,7 +54,7 @@ void ReadArray(const spec::ArrayFeatureType& array, bool is_output, Port& port) 
   for (const Dims& dims : port.enumerated_shapes) fits = fits && dims.size() == rank;
   if (!fits)
     throw Error("bad-file",
-                fmt::format("\"{}\" is described with shapes of several ranks", port.name));
+                fmt::format("the description gives \"{}\" shapes of different ranks", port.name));
   if (is_output || array.has_enumeratedshapes() || array.has_shaperange())
     port.default_shape = std::move(shape);
 }
@@ -63,7 +66,8 @@ void ReadImageSizes(const spec::ImageFeatureType& image, Port& port) {
   auto shape = [&](uint64_t height, uint64_t width) {
     if (height > INT32_MAX || width > INT32_MAX)
       throw Error("bad-file",
-                  fmt::format("image \"{}\" is described as {} x {}", port.name, width, height));
+                  fmt::format("the description gives image \"{}\" an invalid size: {} x {}",
+                              port.name, width, height));
     return Dims{1, channels, static_cast<int64_t>(height), static_cast<int64_t>(width)};
   };
   port.default_shape =
@@ -92,7 +96,7 @@ void ReadImageColors(const spec::ImageFeatureType& image, Port& port) {
       return;
     default:
       throw Error("bad-file",
-                  fmt::format("image \"{}\" is described without a color space", port.name));
+                  fmt::format("the description gives no color space for image \"{}\"", port.name));
   }
 }
 
@@ -121,14 +125,15 @@ std::vector<Port> ReadPorts(const Features& features, bool is_output = false) {
       case spec::FeatureType::kDictionaryType:
         if (!is_output)
           throw Error("unsupported-field",
-                      fmt::format("\"{}\" is no array, image or state", port.name));
+                      fmt::format("\"{}\" is not an array, image or state", port.name));
         break;
       default:
         throw Error("unsupported-field",
-                    fmt::format("\"{}\" is of a type that mlc does not know", port.name));
+                    fmt::format("the type of \"{}\" is not supported", port.name));
     }
     if (!names.insert(feature.name()).second)
-      throw Error("bad-file", fmt::format("\"{}\" is described twice", port.name));
+      throw Error("bad-file",
+                  fmt::format("the description contains \"{}\" more than once", port.name));
     ports.push_back(std::move(port));
   }
   return ports;
@@ -153,8 +158,8 @@ void CheckClassifier(const Description& description, const Function& function) {
   if (description.predictedfeaturename() != label ||
       description.predictedprobabilitiesname() != probabilities)
     throw Error("bad-file",
-                fmt::format("the model is described as a classifier with the outputs \"{}\" and "
-                            "\"{}\", its program computes \"{}\" and \"{}\" so",
+                fmt::format("the description names \"{}\" and \"{}\" as classifier outputs, but "
+                            "the program has \"{}\" and \"{}\"",
                             description.predictedfeaturename(),
                             description.predictedprobabilitiesname(), label, probabilities));
 }
@@ -182,9 +187,11 @@ void CheckShapes(const Features& features,
     for (size_t d = 0; fits && d < shape.size(); ++d)
       fits = !shape[d].is_constant() || shape[d] == Dim(described[d]);
     if (!fits)
-      throw Error("bad-file",
-                  fmt::format("\"{}\" is described with the shape [{}], but is {}", value.name,
-                              fmt::join(described, ", "), value.type.ToString()));
+      throw Error(
+          "bad-file",
+          fmt::format(
+              "the description gives \"{}\" the shape [{}], but its type in the program is {}",
+              value.name, fmt::join(described, ", "), value.type.ToString()));
   }
 }
 
@@ -192,8 +199,11 @@ void CheckElementType(const Port& port, std::string_view what, const Type& type)
   if (port.feature != Port::Feature::kMultiArray || port.dtype == DType::kNone ||
       !type.is_tensor() || port.dtype == type.dtype)
     return;
-  throw Error("bad-file", fmt::format("{} \"{}\" is described as {}, but is {}", what, port.name,
-                                      Name(port.dtype), type.ToString()));
+  throw Error(
+      "bad-file",
+      fmt::format(
+          "the description gives {} \"{}\" the element type {}, but its type in the program is {}",
+          what, port.name, Name(port.dtype), type.ToString()));
 }
 
 void CheckAllThere(const std::vector<Port>& described, const std::vector<Port>& found,
@@ -201,8 +211,9 @@ void CheckAllThere(const std::vector<Port>& described, const std::vector<Port>& 
   const PortsByName by_name(found);
   for (const Port& port : described)
     if (!by_name.Find(port.name))
-      throw Error("bad-file", fmt::format("the description has the {} \"{}\", the program has not",
-                                          what, port.name));
+      throw Error(
+          "bad-file",
+          fmt::format("{} \"{}\" of the description is missing from the program", what, port.name));
 }
 
 // Reorders ports to match the inputs that they describe.
@@ -214,7 +225,7 @@ void OrderPorts(const Block& body, bool states, std::vector<Port>& ports) {
     if (is_state != states) continue;
     const Port* port = by_name.Find(input->name);
     if (!port)
-      throw Error("bad-file", "an input of the program that the description does not have")
+      throw Error("bad-file", "the input is missing from the description")
           .At({"", fmt::format("input \"{}\"", input->name)});
     CheckElementType(*port, states ? "state" : "input",
                      is_state ? input->type.elements[0] : input->type);
@@ -236,7 +247,9 @@ void MatchOutputs(Function& function) {
   const PortsByName by_name(function.outputs);
   for (const Value* output : function.body.outputs()) {
     const Port* port = by_name.Find(output->name);
-    if (!port) throw Error("bad-file", fmt::format("output \"{}\" is not described", output->name));
+    if (!port)
+      throw Error("bad-file",
+                  fmt::format("output \"{}\" is missing from the description", output->name));
     CheckElementType(*port, "output", output->type);
     ordered.push_back(*port);
   }
@@ -264,10 +277,11 @@ InputDims ReadDescription(const spec::ModelDescription& description, Program& pr
   if (program.functions.empty()) throw Error("bad-file", "the program has no functions");
   if (description.functions_size() == 0) {
     if (program.functions.size() != 1)
-      throw Error("bad-file", "several functions that the description does not list");
+      throw Error("bad-file", "the program has several functions, but the description lists none");
     if (program.functions[0]->name != kMainFunction)
       throw Error("bad-file",
-                  fmt::format("the program's only function is \"{}\"", program.functions[0]->name))
+                  fmt::format("the program's only function has the unexpected name \"{}\"",
+                              program.functions[0]->name))
           .Expected(std::string(kMainFunction));
     ReadFunction(description, program.functions[0].get());
     program.interface.default_function = program.functions[0]->name;
@@ -278,7 +292,8 @@ InputDims ReadDescription(const spec::ModelDescription& description, Program& pr
         return candidate.name() == function->name;
       });
       if (it == described.end())
-        throw Error("bad-file", fmt::format("function \"{}\" is not described", function->name));
+        throw Error("bad-file",
+                    fmt::format("function \"{}\" is missing from the description", function->name));
       ReadFunction(*it, function.get());
     }
     for (const auto& function : description.functions())
@@ -287,7 +302,7 @@ InputDims ReadDescription(const spec::ModelDescription& description, Program& pr
     if (std::none_of(program.functions.begin(), program.functions.end(), [&](const auto& function) {
           return function->name == program.interface.default_function;
         }))
-      throw Error("bad-file", fmt::format("the default function \"{}\" is not there",
+      throw Error("bad-file", fmt::format("the default function \"{}\" is missing from the program",
                                           description.defaultfunctionname()));
   }
 

@@ -22,7 +22,7 @@ void CheckKeys(const Entries& entries, const char* what) {
   std::set<std::string> keys;
   for (const auto& entry : entries)
     if (!keys.insert(entry.key()).second)
-      throw Error("bad-file", fmt::format("{} \"{}\" stands twice", what, entry.key()));
+      throw Error("bad-file", fmt::format("duplicate {} \"{}\"", what, entry.key()));
 }
 
 class FunctionReader {
@@ -32,16 +32,19 @@ class FunctionReader {
       : function_(function), input_dims_(input_dims), weights_(weights), file_(file) {}
 
   void Read(const mil::Function& source) {
-    if (source.attributes_size()) throw Error("unsupported-field", "a function with attributes");
+    if (source.attributes_size())
+      throw Error("unsupported-field", "attributes of functions are not supported");
     std::optional<Opset> opset = ParseOpsetName(source.opset());
     if (!opset)
-      throw Error("unsupported-field", fmt::format("operator set \"{}\"", source.opset()))
+      throw Error("unsupported-field",
+                  fmt::format("unsupported operator set \"{}\"", source.opset()))
           .Expected(fmt::format("{} to {}", OpsetName(Opset::kIos15), OpsetName(Opset::kIos26)));
     function_.opset = *opset;
     if (source.block_specializations_size() != 1 ||
         source.block_specializations(0).key() != source.opset())
       throw Error("unsupported-field",
-                  fmt::format("a function must have one block, for {}", source.opset()));
+                  fmt::format("expected a function with a single block, specialized for {}",
+                              source.opset()));
     const Ports inputs(function_.inputs), states(function_.states);
     for (const mil::NamedValueType& input : source.inputs()) ReadInput(input, inputs, states);
     where_.clear();
@@ -57,7 +60,7 @@ class FunctionReader {
 
   void Define(Value* value) {
     if (!scope_.emplace(value->name, value).second)
-      Fail("bad-graph", fmt::format("the name \"{}\" is given twice", value->name));
+      Fail("bad-graph", fmt::format("duplicate name \"{}\"", value->name));
     defined_.push_back(value->name);
   }
 
@@ -70,19 +73,23 @@ class FunctionReader {
     Type type = ReadType(source.type());
     bool is_state = type.kind == Type::Kind::kState;
     const Port* port = (is_state ? states : inputs).Find(source.name());
-    if (!port) Fail("bad-file", "an input of the program that the description does not have");
+    if (!port) Fail("bad-file", "the input is missing from the description");
     if (is_state) {
-      if (!IsStatic(type.elements[0].shape)) Fail("unsupported-field", "a state of open shape");
+      if (!IsStatic(type.elements[0].shape))
+        Fail("unsupported-field", "states of flexible shape are not supported");
     } else if (!type.is_tensor()) {
-      Fail("unsupported-field", fmt::format("an input of type {}", type.ToString()));
+      Fail("unsupported-field",
+           fmt::format("inputs of type {} are not supported", type.ToString()));
     }
     if (port->feature == Port::Feature::kMultiArray && port->dtype != DType::kNone &&
         port->dtype != (is_state ? type.elements[0] : type).dtype)
-      Fail("bad-file", fmt::format("the description says {}, the program {}", Name(port->dtype),
-                                   type.ToString()));
+      Fail("bad-file",
+           fmt::format(
+               "the description gives the element type {}, but the type in the program is {}",
+               Name(port->dtype), type.ToString()));
     if (!is_state) OpenDims(*port, type);
     CheckIdentifier(source.name());
-    if (!function_.Claim(source.name())) Fail("bad-graph", "two inputs of this name");
+    if (!function_.Claim(source.name())) Fail("bad-graph", "duplicate input name");
     auto value = std::make_unique<Value>();
     value->name = source.name();
     value->type = std::move(type);
@@ -96,14 +103,18 @@ class FunctionReader {
       named = &it->second;
     bool described = !port.default_shape.empty();
     if (described && port.default_shape.size() != std::max<size_t>(type.shape.size(), 1))
-      Fail("bad-file", "the description gives it another number of dimensions than the program");
+      Fail("bad-file",
+           "the description and the program give the input different numbers of dimensions");
     for (size_t d = 0; d < type.shape.size(); ++d) {
       if (!IsOpen(type.shape[d])) continue;
       if (!described)
-        Fail("bad-file", "an input of open shape without a range of sizes in the description");
+        Fail("bad-file",
+             "the input has a flexible shape, but the description gives no range of sizes");
       std::string name = SymbolName(named, d, port.name);
       std::optional<Dim> size = function_.OpenSize(name, port.DescribedSizes(d));
-      if (!size) Fail("bad-file", fmt::format("no size fits the symbol {}", name));
+      if (!size)
+        Fail("bad-file",
+             fmt::format("no size is valid for all uses of the symbolic dimension {}", name));
       type.shape[d] = *size;
     }
   }
@@ -119,7 +130,8 @@ class FunctionReader {
 
   void ReadBlock(const mil::Block& source, Block& block) {
     size_t outer = defined_.size();
-    if (source.attributes_size()) Fail("unsupported-field", "a block with attributes");
+    if (source.attributes_size())
+      Fail("unsupported-field", "attributes of blocks are not supported");
     for (const mil::NamedValueType& input : source.inputs()) {
       auto value = std::make_unique<Value>();
       value->name = ClaimName(input.name());
@@ -158,8 +170,7 @@ class FunctionReader {
   // Sibling blocks may use the same names.
   std::string ClaimName(const std::string& name) {
     CheckIdentifier(name);
-    if (scope_.contains(name))
-      Fail("bad-graph", fmt::format("the name \"{}\" is given twice", name));
+    if (scope_.contains(name)) Fail("bad-graph", fmt::format("duplicate name \"{}\"", name));
     function_.ClaimShared(name);
     return name;
   }
@@ -174,11 +185,10 @@ class FunctionReader {
   void ReadOperation(const mil::Operation& source, Block& block,
                      std::shared_ptr<const Location> location) {
     const OpDef* def = function_.program->ops->Find(source.type());
-    if (!def)
-      Fail("unsupported-operator", fmt::format("the operator \"{}\" is not known", source.type()));
+    if (!def) Fail("unsupported-operator", fmt::format("unknown operator \"{}\"", source.type()));
     const Form* form = def->FormFor(function_.opset);
     if (!form)
-      Fail("unsupported-operator", fmt::format("the operator {} is newer than {}", source.type(),
+      Fail("unsupported-operator", fmt::format("operator {} is not available in {}", source.type(),
                                                OpsetName(function_.opset)));
     CheckKeys(source.inputs(), "input");
     CheckKeys(source.attributes(), "attribute");
@@ -201,7 +211,7 @@ class FunctionReader {
              fmt::format("{} has no attribute \"{}\"", def->name, attribute.key()));
       }
     }
-    if (op->is("const") && !op->val) Fail("bad-constant", "a const without a value");
+    if (op->is("const") && !op->val) Fail("bad-constant", "const has no value");
     for (const mil::ArgumentEntry& input : source.inputs()) ReadArgument(input, *form, *op);
     for (const mil::NamedValueType& output : source.outputs()) {
       auto value = std::make_unique<Value>();
@@ -212,7 +222,7 @@ class FunctionReader {
       op->results.push_back(std::move(value));
     }
     if (source.blocks_size() && !op->def->runs_blocks())
-      Fail("bad-file", fmt::format("{} has blocks, which it cannot have", def->name));
+      Fail("bad-file", fmt::format("{} cannot have nested blocks", def->name));
     op->block = &block;  // sizes in nested blocks get their symbols through this block
     for (const mil::Block& nested : source.blocks()) {
       auto inner = std::make_unique<Block>();
@@ -240,11 +250,11 @@ class FunctionReader {
       else if (binding.has_value())
         operands.emplace_back(ReadValue(binding.value(), weights_));
       else
-        Fail("bad-file", fmt::format("input \"{}\" is bound to nothing", source.key()));
+        Fail("bad-file", fmt::format("input \"{}\" has an empty binding", source.key()));
     }
     if (operands.size() != 1 && !param.variadic)
-      Fail("bad-file",
-           fmt::format("input \"{}\" is bound to {} values", source.key(), operands.size()));
+      Fail("bad-file", fmt::format("input \"{}\" is bound to {} values instead of one",
+                                   source.key(), operands.size()));
     op.SetArg(source.key(), std::move(operands));
   }
 
@@ -252,7 +262,8 @@ class FunctionReader {
     for (const Param& param : form.params)
       if (param.default_kind == Param::Default::kRequired && !param.variadic &&
           HasParam(*op.def, form, param.name) && !op.has(param.name))
-        Fail("bad-operand", fmt::format("{} lacks its input \"{}\"", op.def->name, param.name));
+        Fail("bad-operand",
+             fmt::format("{}: required input \"{}\" is missing", op.def->name, param.name));
     if (std::string complaint = OperandComplaint(op, form); !complaint.empty())
       Fail("bad-operand", fmt::format("{} has an {}", op.def->name, complaint));
   }
@@ -278,8 +289,8 @@ class FunctionReader {
       NameOpenDims(type, op.results[i]->name);
       op.results[i]->State(declared[i]);
       if (!MayAgree(declared[i], type))
-        Fail("bad-file", fmt::format("a result is declared {}, but is {}", declared[i].ToString(),
-                                     type.ToString()));
+        Fail("bad-file", fmt::format("a result is declared as {}, but the inferred type is {}",
+                                     declared[i].ToString(), type.ToString()));
     }
   }
 
@@ -314,12 +325,15 @@ void ReadBuildInfo(const mil::Value& value, Program& program) {
 void ReadProgram(const mil::Program& source, const InputDims& input_dims, WeightFiles& weights,
                  const std::string& file, Program& program) {
   if (source.version() != 1)
-    throw Error("unsupported-field", fmt::format("program version {}", source.version()))
+    throw Error("unsupported-field",
+                fmt::format("unsupported program version {}", source.version()))
         .Expected("1");
-  if (!source.docstring().empty()) throw Error("unsupported-field", "a program with a docString");
+  if (!source.docstring().empty())
+    throw Error("unsupported-field", "docString of a program is not supported");
   for (const mil::ValueEntry& attribute : source.attributes()) {
     if (attribute.key() != "buildInfo")
-      throw Error("unsupported-field", fmt::format("program attribute \"{}\"", attribute.key()));
+      throw Error("unsupported-field",
+                  fmt::format("unsupported program attribute \"{}\"", attribute.key()));
     ReadBuildInfo(attribute.value(), program);
   }
   for (int i = 0; i < source.functions_size(); ++i)
