@@ -37,7 +37,7 @@ std::optional<bool> AssumeSize(Node& node, const Value* condition) {
   if (!difference || node.scope().import().trial) return std::nullopt;
   std::optional<Narrowed> narrowed = Narrow(
       node, *difference, [](int64_t value) { return value == 0; },
-      "the branches agree with what follows for these sizes alone");
+      "only for these sizes do the branches produce shapes that later nodes accept");
   if (!narrowed || !narrowed->all) return std::nullopt;
   return when_equal;
 }

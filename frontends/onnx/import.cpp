@@ -40,8 +40,7 @@ class Importer {
       overriding_[name] = {name, tensor, nullptr};
     for (const Constant& constant : graph_.initializers)
       if (!overriding_.contains(constant.name) && !initializers_.insert(constant.name).second)
-        throw Error("bad-graph",
-                    fmt::format("two initializers have the name \"{}\"", constant.name));
+        throw Error("bad-graph", fmt::format("duplicate initializer name \"{}\"", constant.name));
     for (const Constant& constant : graph_.initializers)
       if (!overriding_.contains(constant.name)) scope_.Declare(constant);
     CollectFixedSymbols();
@@ -61,7 +60,7 @@ class Importer {
     std::set<std::string_view> names;
     for (const std::string& output : outputs)
       if (!names.insert(output).second)
-        throw Error("bad-graph", fmt::format("two outputs have the name \"{}\"", output));
+        throw Error("bad-graph", fmt::format("duplicate output name \"{}\"", output));
     const Symbols open = main_->symbols;  // lowering may narrow these and create others
     scope_.Lower(graph_.nodes, outputs);
     builder_.SetLocation(nullptr);
@@ -71,7 +70,7 @@ class Importer {
     for (size_t i = 0; i < options_.replacements.size(); ++i)
       if (!import_.replaced[i])
         throw Error("bad-name",
-                    fmt::format("--replace {}.{}: the model has no {} that is needed",
+                    fmt::format("--replace {}.{}: no {} node is needed for the outputs",
                                 options_.replacements[i].op, options_.replacements[i].attribute,
                                 options_.replacements[i].op));
     import_.diagnostics.ThrowIfErrors();
@@ -166,26 +165,30 @@ class Importer {
     };
     for (const auto& [name, dims] : options_.shapes)
       if (!known(inputs, name))
-        throw Error("bad-name", fmt::format("--shape {}: the model has no such input", name))
+        throw Error("bad-name",
+                    fmt::format("--shape {}: the model has no input with this name", name))
             .Expected(Quoted(inputs));
     for (const auto& [name, symbol] : options_.dims)
       if (!known(all_symbols, name))
         throw Error("bad-name",
-                    fmt::format("--dim {}: no input has a dimension of that name", name))
-            .Expected(symbols.empty() ? "the model leaves no dimension open; use --shape"
+                    fmt::format("--dim {}: no input has a dimension with this name", name))
+            .Expected(symbols.empty() ? "the model has no flexible dimensions; use --shape"
                                       : Quoted(symbols));
     for (const auto& [name, tensor] : options_.constants)
       if (!known(inputs, name) && !initializers.contains(name))
-        throw Error("bad-name", fmt::format("--const {}: the model has no such input", name))
+        throw Error("bad-name",
+                    fmt::format("--const {}: the model has no input with this name", name))
             .Expected(Quoted(inputs));
     for (const std::string& name : options_.outputs)
       if (!values.contains(name) && !initializers.contains(name))
-        throw Error("bad-name", fmt::format("--outputs {}: the graph has no such value", name))
-            .Expected(fmt::format("one of {} names; the nearest: {}", values.size(),
+        throw Error("bad-name",
+                    fmt::format("--outputs {}: the graph has no value with this name", name))
+            .Expected(fmt::format("one of {} names; similar ones: {}", values.size(),
                                   Quoted(NearNames(values, name))));
     for (const auto& [name, image] : options_.images)
       if (!known(inputs, name))
-        throw Error("bad-name", fmt::format("--image {}: the model has no such input", name))
+        throw Error("bad-name",
+                    fmt::format("--image {}: the model has no input with this name", name))
             .Expected(Quoted(inputs));
   }
 
@@ -208,11 +211,10 @@ class Importer {
                               ? fmt::format("{}", fmt::join(given.enumerated, ","))
                           : given.low == given.high ? fmt::format("{}", given.low)
                                                     : fmt::format("{}..{}", given.low, given.high);
-      throw Error("usage",
-                  fmt::format("{} {} and --dim {}={} both decide dimension {} of the input, "
-                              "which the first makes {}",
-                              flag, input.name, option->first, sizes, i, dims[i]))
-          .Help("give one of them");
+      throw Error("usage", fmt::format("{} {} and --dim {}={} disagree on dimension {} of the "
+                                       "input, which the first sets to {}",
+                                       flag, input.name, option->first, sizes, i, dims[i]))
+          .Help("remove one of the two options");
     }
   }
 
@@ -268,22 +270,24 @@ class Importer {
   Shape ShapeOf(const ValueInfo& input) {
     if (auto it = options_.shapes.find(input.name); it != options_.shapes.end()) {
       if (input.shape && input.shape->size() != it->second.size())
-        throw Error("input-shape",
-                    fmt::format("--shape gives input \"{}\" {} dimensions, the model {}",
-                                input.name, it->second.size(), input.shape->size()));
+        throw Error(
+            "input-shape",
+            fmt::format("--shape gives input \"{}\" {} dimensions, but it has {} in the model",
+                        input.name, it->second.size(), input.shape->size()));
       for (int64_t dim : it->second)
         if (dim < 1 || dim > INT32_MAX)
-          throw Error("input-shape", fmt::format("--shape {}: {} is no size", input.name, dim))
+          throw Error("input-shape",
+                      fmt::format("--shape {}: {} is not a valid dimension", input.name, dim))
               .Expected(fmt::format("1 to {}", INT32_MAX));
       return ToShape(it->second);
     }
-    if (!input.shape) BadShape(input, "has no shape in the model, not even a rank");
+    if (!input.shape) BadShape(input, "has neither a shape nor a rank in the model");
     Shape shape;
     for (size_t i = 0; i < input.shape->size(); ++i) {
       const Dimension& dim = (*input.shape)[i];
       int64_t value = dim.value.value_or(-1);
       if (value < -1 || value > INT32_MAX)
-        BadShape(input, fmt::format("has a dimension {}", value));
+        BadShape(input, fmt::format("has an invalid dimension {}", value));
       if (value >= 0) {
         shape.emplace_back(value);
       } else if (!dim.symbol.empty()) {
@@ -309,7 +313,7 @@ class Importer {
     }
     if (!fits)
       throw Error("bad-constant",
-                  fmt::format("--const {}: the file has shape {}, which is not the input's",
+                  fmt::format("--const {}: the shape {} of the file is not the shape of the input",
                               input.name, ToString(ToShape(dims))));
     CheckDimOptions("--const", input, dims);
     scope_.Declare(constant);
@@ -360,7 +364,7 @@ class Importer {
 
   static void CheckTensor(std::string_view which, const ValueInfo& info) {
     if (info.kind != "a tensor")
-      throw Error("unsupported-dtype", fmt::format("{} \"{}\" is {}; Core ML takes tensors only",
+      throw Error("unsupported-dtype", fmt::format("{} \"{}\" is {}; Core ML supports only tensors",
                                                    which, info.name, info.kind));
   }
 
@@ -373,19 +377,20 @@ class Importer {
     CheckTensor("input", input);
     DType dtype = ToDType(input.data_type), inside = RuntimeType(dtype);
     if (inside == DType::kNone)
-      throw Error("unsupported-dtype", fmt::format("input \"{}\" has elements of type {}",
-                                                   input.name, DataTypeName(input.data_type)));
+      throw Error("unsupported-dtype",
+                  fmt::format("input \"{}\" has the unsupported element type {}", input.name,
+                              DataTypeName(input.data_type)));
     Shape shape = ShapeOf(input);
     if (std::find(shape.begin(), shape.end(), Dim(0)) != shape.end() && IsStatic(shape)) {
       // An empty input has only one possible value.
-      import_.diagnostics.Note(
-          fmt::format("input \"{}\" has no elements and is left out", input.name));
+      import_.diagnostics.Note(fmt::format("input \"{}\" is empty and was removed", input.name));
       Tensor empty = Tensor::Full(dtype, StaticDims(shape), 0);
       SetAbsent(input.name, empty);
       return scope_.Bind(input.name, {builder_.Const(empty, input.name), dtype});
     }
     if (std::find(shape.begin(), shape.end(), Dim(0)) != shape.end())
-      throw Error("empty-tensor", fmt::format("input \"{}\" has a dimension 0", input.name));
+      throw Error("empty-tensor",
+                  fmt::format("input \"{}\" has a dimension of size 0", input.name));
     Value* value = nullptr;
     if (auto image = options_.images.find(input.name); image != options_.images.end()) {
       value = BindImage(input, image->second, shape, dtype);
@@ -418,17 +423,17 @@ class Importer {
     if (!bound.value)
       throw Error(
           "unsupported-dtype",
-          fmt::format("output \"{}\" is {}; Core ML takes tensors only", name, bound.kind()));
+          fmt::format("output \"{}\" is {}; Core ML supports only tensors", name, bound.kind()));
     DType inside = RuntimeType(bound.dtype);
     bool below_a_byte =
         IsInteger(bound.dtype) && Bits(bound.dtype) < 8;  // not storable in files of arrays
     if (inside == DType::kNone || below_a_byte)
       throw Error("unsupported-dtype",
-                  fmt::format("output \"{}\" has elements of type {}", name, Name(bound.dtype)));
+                  fmt::format("output \"{}\" has the unsupported element type {}", name,
+                              Name(bound.dtype)));
     Value* value = bound.value;
     for (const Dim& dim : value->type.shape)
-      if (dim == Dim(0))
-        throw Error("empty-tensor", fmt::format("output \"{}\" has no elements", name));
+      if (dim == Dim(0)) throw Error("empty-tensor", fmt::format("output \"{}\" is empty", name));
     Port port;
     port.source_name = name;
     port.source_dtype = bound.dtype;
@@ -517,15 +522,15 @@ Program Import(const Model& model, const ImportOptions& options, Diagnostics& di
       28;  // the newest version of the ai.onnx operator set that the table of operators covers
   if (auto onnx = model.opsets.find(""); onnx != model.opsets.end() && onnx->second > kNewestOpset)
     diagnostics.Note(
-        fmt::format("opset {} is newer than {}, the newest that mlc knows: operators "
-                    "are read as they were then",
+        fmt::format("opset {} is newer than {}, the newest supported opset; operators are imported "
+                    "with their semantics in the latter",
                     onnx->second, kNewestOpset));
   NarrowedSizes narrowed;
   while (true) {
     Diagnostics attempt;
     auto report = [&] {
       for (const NarrowedSizes::Note& note : narrowed.notes) {
-        diagnostics.Note(fmt::format("only for {}: {}", note.what, note.why));
+        diagnostics.Note(fmt::format("valid only for {}: {}", note.what, note.why));
         diagnostics.Decide("shape", note.what, note.why);
       }
       diagnostics.Append(std::move(attempt));

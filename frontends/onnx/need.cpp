@@ -99,7 +99,7 @@ bool Unify(Node& node, const Dim& difference, const std::string& text) {
   both.high =
       listed && !both.enumerated.empty() ? both.enumerated.back() : std::min(both.high, more.high);
   if (both.low > both.high || (listed && both.enumerated.empty()))
-    node.Fail("bad-operand", fmt::format("{}, and they have no size in common", text));
+    node.Fail("bad-operand", fmt::format("{}, but no size is valid for both", text));
   auto [kept, same] = std::minmax(one->second, other->second);
   import.narrowed.sizes[kept] = first = second = both;
   import.narrowed.same[same] = kept;
@@ -184,8 +184,8 @@ void Agree(Node& node, Value*& a, int i, Value*& b, int j, const std::string& wh
 
 Value* OfShape(Node& node, Value* y, Value* x, const std::string& what) {
   const Shape from = y->type.shape, to = x->type.shape;
-  std::string text =
-      fmt::format("{} of shape {} would have shape {}", what, ToString(to), ToString(from));
+  std::string text = fmt::format("{} must keep the shape {}, but broadcasting changes it to {}",
+                                 what, ToString(to), ToString(from));
   if (from.size() != to.size()) node.Fail("bad-operand", text);
   bool known = true;
   for (size_t d = 0; d < to.size(); ++d) known = Need(node, from[d] - to[d], 0, 0, text) && known;
@@ -203,7 +203,7 @@ void AgreeAll(Node& node, Value*& a, Value*& b, const std::string& what, int but
 
 Value* PlusLast(Node& node, Value* x, Value* bias) {
   if (bias->type.rank() == 1 && x->type.rank() > 0)
-    Agree(node, x, x->type.rank() - 1, bias, 0, "the last dimension and the length of the bias");
+    Agree(node, x, x->type.rank() - 1, bias, 0, "last dimension and length of the bias");
   return node.Make("add", {{"x", x}, {"y", bias}});
 }
 
@@ -225,10 +225,11 @@ Value* AllParts(Node& node, Value* x, int axis, Value* sizes) {
     bool natural = true;
     for (const Dim& part : *parts) {
       sum = sum + part;
-      natural = Need(node, part, 0, INT32_MAX, "no part may have less than no elements") && natural;
+      natural =
+          Need(node, part, 0, INT32_MAX, "the size of a part must not be negative") && natural;
     }
     if (natural && Need(node, sum - size, 0, 0,
-                        fmt::format("parts of {} elements together of a dimension of {}",
+                        fmt::format("the sum of the sizes, {}, must equal the dimension, {}",
                                     sum.ToString(), size.ToString())))
       return sizes;
   }
@@ -243,9 +244,9 @@ Value* AllParts(Node& node, Value* x, int axis, Value* sizes) {
 
 Value* Single(Node& node, Value* value, const std::string& what) {
   if (value->type.rank() == 0) return value;
-  bool known =
-      Need(node, Product(value->type.shape), 1, 1,
-           fmt::format("{} is {}, expected one element", what, ToString(value->type.shape)));
+  bool known = Need(
+      node, Product(value->type.shape), 1, 1,
+      fmt::format("{} has shape {}, expected a single element", what, ToString(value->type.shape)));
   if (!known || !IsStatic(value->type.shape))
     value = node.Make("reshape", {{"x", value}, {"shape", Ints({1})}});
   return AsScalar(node.builder(), value);

@@ -16,11 +16,11 @@ namespace {
 
 std::string_view KindName(Attribute::Kind kind) {
   constexpr std::string_view kNames[] = {
-      "of no type", "a float",         "an integer",     "a string", "a tensor",
-      "a graph",    "floats",          "integers",       "strings",  "tensors",
-      "graphs",     "a sparse tensor", "sparse tensors", "a type",   "types"};
+      "undefined", "a float",         "an integer",     "a string", "a tensor",
+      "a graph",   "floats",          "integers",       "strings",  "tensors",
+      "graphs",    "a sparse tensor", "sparse tensors", "a type",   "types"};
   size_t index = static_cast<size_t>(kind);
-  return index < std::size(kNames) ? kNames[index] : "of an unknown type";
+  return index < std::size(kNames) ? kNames[index] : "of unknown type";
 }
 
 // The origin of a run-time value: the model inputs on which it depends, whether it depends on their
@@ -64,8 +64,9 @@ void AddHelp(Error& error, const Origin& origin) {
   std::string help;
   for (const std::string& input : origin.inputs) help += fmt::format(" --const {}=FILE", input);
   if (!help.empty()) error.Help("pass" + help);
-  if (origin.shape) error.Help("it depends on an input's shape: fix that with --shape or --dim");
-  if (origin.loop) error.Note("it may change each time the body of a loop runs");
+  if (origin.shape)
+    error.Help("it depends on the shape of an input: fix that shape with --shape or --dim");
+  if (origin.loop) error.Note("it may change in each iteration of a loop");
 }
 
 // Whether an input is computed at run time or its node failed.
@@ -120,7 +121,7 @@ const Attribute* Node::Find(std::string_view name, Attribute::Kind kind, Attribu
     return nullptr;
   }
   if (attribute->kind != kind && attribute->kind != list)
-    Fail("bad-attribute", fmt::format("attribute \"{}\" is {} where {} is expected", name,
+    Fail("bad-attribute", fmt::format("attribute \"{}\" is {}, expected {}", name,
                                       KindName(attribute->kind), KindName(kind)));
   return attribute;
 }
@@ -201,8 +202,8 @@ Value* Node::In(int i) const {
   if (!HasInput(i)) Fail("bad-graph", fmt::format("input {} is missing", i));
   Bound bound = Input(i);
   if (!bound.value)
-    Fail("bad-graph", fmt::format("input {} (\"{}\") is {} where a tensor is expected", i,
-                                  def_.inputs[i], bound.kind()));
+    Fail("bad-graph", fmt::format("input {} (\"{}\") is {}, expected a tensor", i, def_.inputs[i],
+                                  bound.kind()));
   // Run-time values are never fp16, so an fp16 constant beside them is converted.
   if (bound.value->type.dtype == DType::kFp16 && bound.value->is_constant() && RunsLater(*this))
     return Const(bound.value->constant().Cast(RuntimeType(DType::kFp16)));
@@ -262,7 +263,7 @@ void Node::WantConstants(const std::vector<Wanted>& wanted, std::string_view bec
   std::string what = fmt::format("input{} {} {} computed at run time", one ? "" : "s",
                                  fmt::join(operands, ", "), one ? "is" : "are");
   Error error("needs-constant", because.empty()
-                                    ? fmt::format("{}: {}, but Core ML wants {}", op(), what,
+                                    ? fmt::format("{}: {}, but Core ML requires {}", op(), what,
                                                   one ? "a constant" : "constants")
                                     : fmt::format("{}: {}: {}", op(), because, what));
   for (const std::string& note : notes) error.Note(note);
@@ -280,14 +281,14 @@ std::optional<std::vector<Dim>> Node::Elements(int i) const { return ElementsOf(
 
 int Node::Axis(int64_t axis, int rank) const {
   if (axis < -rank || axis >= rank)
-    Fail("bad-attribute", fmt::format("axis {} of a tensor of rank {}", axis, rank));
+    Fail("bad-attribute",
+         fmt::format("axis {} is out of range for a tensor of rank {}", axis, rank));
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
 
 Value* Node::Make(std::string_view op_name, Builder::Args args) const {
   if (!builder_.program().ops->Find(op_name))
-    Fail("unsupported-operator",
-         fmt::format("needs the MIL operator \"{}\", which mlc does not have", op_name));
+    Fail("unsupported-operator", fmt::format("the MIL operator \"{}\" is not supported", op_name));
   return SelectInFull(builder_, builder_.Make(op_name, std::move(args)));
 }
 
@@ -347,8 +348,9 @@ void Node::Unsupported(std::string_view attribute, std::string_view text) const 
   Error error("unsupported-attribute", named ? fmt::format("{}: {}", full, text)
                                              : fmt::format("{}: {}: {}", full, attribute, text));
   if (Has(attribute) && def_.domain.empty())
-    error.Help(fmt::format("--replace {}.{}=VALUE compiles with another value (changes results)",
-                           op(), attribute));
+    error.Help(fmt::format(
+        "--replace {}.{}=VALUE compiles with a different value, which changes the results", op(),
+        attribute));
   throw error;
 }
 

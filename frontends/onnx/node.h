@@ -60,7 +60,7 @@ struct Bound {
   // True when the node that produces this value failed.
   bool failed() const { return !value && !sequence && !nothing; }
   std::string_view kind() const {
-    return value ? "a tensor" : sequence ? "a sequence" : "an optional that holds nothing";
+    return value ? "a tensor" : sequence ? "a sequence" : "an empty optional";
   }
 };
 

@@ -59,21 +59,21 @@ Given TakeApart(Node& node, const Repetition& what, Builder& builder,
   size_t expected = what.conditional + what.carried.size() + what.joined.size();
   if (results.size() != expected)
     node.Fail("bad-graph",
-              fmt::format("its body has {} outputs, expected {}", results.size(), expected));
+              fmt::format("the body has {} outputs, expected {}", results.size(), expected));
   Given given;
   size_t i = 0;
   if (what.conditional) {
     const Bound& go = results[i++];
     if (!go.value || go.dtype != DType::kBool || Product(go.value->type.shape) != Dim(1))
-      node.Fail("bad-graph", "the body's condition must be one bool");
+      node.Fail("bad-graph", "the condition output of the body must be a single bool");
     given.go = AsScalar(builder, go.value);
   }
   for (; i < what.conditional + what.carried.size(); ++i)
     given.carried.push_back(AsDeclared(builder, results[i], what.body->outputs[i]));
   for (; i < expected; ++i) {
     if (!results[i].value)
-      node.Fail("bad-graph",
-                fmt::format("its body's output {} is {}, expected a tensor", i, results[i].kind()));
+      node.Fail("bad-graph", fmt::format("output {} of the body is {}, expected a tensor", i,
+                                         results[i].kind()));
     int axis = what.joined[given.joined.size()].axis;
     given.axes.push_back(node.Axis(axis, results[i].value->type.rank() + 1));
     given.joined.push_back(AsDeclared(builder, results[i], what.body->outputs[i]));
@@ -96,8 +96,9 @@ std::vector<Bound> Nothing(Node& node, const Repetition& what) {
     Shape shape = given.joined[i].value->type.shape;
     shape.insert(shape.begin() + given.axes[i], Dim(0));
     if (!IsStatic(shape))
-      throw Error("empty-tensor", fmt::format("{}: never runs, and output {} of shape {} is empty",
-                                              node.op(), what.carried.size() + i, ToString(shape)));
+      throw Error("empty-tensor",
+                  fmt::format("{}: the loop has no iterations, so output {} of shape {} is empty",
+                              node.op(), what.carried.size() + i, ToString(shape)));
     DType dtype = given.joined[i].dtype;
     joined.push_back({node.Const(Tensor::Full(dtype, StaticDims(shape), 0)), dtype});
   }
@@ -168,7 +169,8 @@ class Loop {
     for (Bound& leaf : initial_) {
       if (RuntimeType(leaf.dtype) == DType::kNone)
         node.Fail("unsupported-dtype",
-                  fmt::format("carries elements of type {} at run time", Name(leaf.dtype)));
+                  fmt::format("loop-carried values of type {} are not supported at run time",
+                              Name(leaf.dtype)));
       leaf.value = AtRunTime(b_, leaf.value, leaf.dtype);
       types_.push_back(leaf.value->type);
     }
@@ -212,7 +214,8 @@ class Loop {
       carries_go_ = true;
       return false;
     }
-    if (!what_.trips && !carries_go_) node_.Fail("bad-graph", "never ends");
+    if (!what_.trips && !carries_go_)
+      node_.Fail("bad-graph", "the loop has neither a trip count nor a condition");
     if (carries_go_) outputs.push_back(given.go);
 
     std::vector<Bound> next;
@@ -220,14 +223,16 @@ class Loop {
       if (!SameStructure(given.carried[i], what_.carried[i]))
         throw Error("needs-constant",
                     fmt::format("{}: the shape depends on data: a sequence or an optional changes "
-                                "each time, and the number of times is computed at run time",
+                                "in each iteration, and the trip count is computed at run time",
                                 node_.op()));
       AddLeaves(given.carried[i], next);
     }
     for (size_t i = 0; i < next.size(); ++i)
       if (next[i].dtype != initial_[i].dtype)
-        node_.Fail("bad-graph", fmt::format("a value that is {} before is {} after its body",
-                                            Name(initial_[i].dtype), Name(next[i].dtype)));
+        node_.Fail(
+            "bad-graph",
+            fmt::format("a loop-carried value has type {} before the body and type {} after it",
+                        Name(initial_[i].dtype), Name(next[i].dtype)));
       else
         outputs.push_back(AtRunTime(in, next[i].value, next[i].dtype));
     if (Widen(outputs)) return false;
@@ -266,11 +271,9 @@ class Loop {
         continue;
       }
       if (made.size() != taken.size())
-        throw Error(
-            "dynamic-shape",
-            fmt::format("{}: the shape depends on data: a value of shape {} becomes {} each "
-                        "time",
-                        node_.op(), ToString(taken), ToString(made)));
+        throw Error("dynamic-shape", fmt::format("{}: the shape depends on data: a loop-carried "
+                                                 "value of shape {} becomes {} in each iteration",
+                                                 node_.op(), ToString(taken), ToString(made)));
       for (size_t d = 0; d < taken.size(); ++d) {
         if (made[d] == taken[d] || open_.contains(taken[d].ToString())) continue;
         taken[d] = b_.block().FreshSize(b_.name());
@@ -291,8 +294,9 @@ class Loop {
     for (size_t k = 0; k < given.joined.size(); ++k) {
       DType dtype = given.joined[k].dtype;
       if (RuntimeType(dtype) == DType::kNone)
-        node_.Fail("unsupported-dtype",
-                   fmt::format("joins elements of type {} at run time", Name(dtype)));
+        node_.Fail(
+            "unsupported-dtype",
+            fmt::format("scan outputs of type {} are not supported at run time", Name(dtype)));
       Value* element = AtRunTime(in, given.joined[k].value, dtype);
       element = in.Cast(element, Held(dtype));
       Join join = MakeJoin(element->type, dtype, given.axes[k], what_.joined[k].reverse);
@@ -408,9 +412,9 @@ class Loop {
         b_.MakeNested("while_loop", {{"loop_vars", variables}}, std::move(blocks));
     b_.diagnostics().Decide(
         "decomposition", b_.name(),
-        fmt::format("{}: a loop: {}", node_.op(),
-                    what_.known ? fmt::format("up to {} times", *what_.known)
-                                : "the number of times is computed at run time"));
+        fmt::format("{}: lowered to a while_loop; {}", node_.op(),
+                    what_.known ? fmt::format("at most {} iterations", *what_.known)
+                                : "the trip count is computed at run time"));
 
     std::vector<Bound> leaves = initial_;
     for (size_t i = 0; i < leaves.size(); ++i) leaves[i].value = results[first() + i];

@@ -101,7 +101,7 @@ std::vector<Bound> Same(Node& node, std::string_view same) {
   }
   if (node.inputs() > static_cast<int>(args.size()))
     node.Fail("bad-graph",
-              fmt::format("has {} inputs where {} are expected", node.inputs(), args.size()));
+              fmt::format("the node has {} inputs, expected {}", node.inputs(), args.size()));
   node.Set(node.Make(same.substr(0, open), std::move(args)));
   return node.results();
 }
@@ -118,7 +118,7 @@ void Scope::Declare(const Constant& constant) { constants_.emplace(constant.name
 void Scope::Bind(const std::string& name, Bound bound) {
   if (name.empty()) return;
   if (constants_.contains(name) || !bound_.emplace(name, bound).second)
-    throw Error("bad-graph", fmt::format("the name \"{}\" is given twice", name));
+    throw Error("bad-graph", fmt::format("duplicate value name \"{}\"", name));
 }
 
 Bound Scope::Find(const std::string& name) {
@@ -136,7 +136,7 @@ Bound Scope::Find(const std::string& name) {
   if (outer_) return outer_->Find(name);
   throw Error(
       "bad-graph",
-      fmt::format("\"{}\" is made by no node and is neither an input nor an initializer", name));
+      fmt::format("\"{}\" is neither an input, an initializer nor the output of a node", name));
 }
 
 int Scope::OpsetOf(const std::string& domain) const {
@@ -209,7 +209,7 @@ void Scope::LowerNode(const NodeDef& def) {
     Report(std::move(error), def, opset);
   } catch (const std::bad_alloc&) {
     results.clear();
-    Report(OutOfMemory("needs more memory than there is"), def, opset);
+    Report(OutOfMemory("out of memory"), def, opset);
   }
   for (size_t i = 0; i < def.outputs.size(); ++i)
     Bind(def.outputs[i], i < results.size() ? results[i] : Bound());
@@ -226,7 +226,7 @@ std::vector<Bound> Scope::Invoke(const NodeDef& def, const NodeRow& row, int ops
   for (int i = 0; i < node.outputs(); ++i)
     if (node.Wants(i) && node.results()[i].failed())
       node.Fail("unsupported-operator",
-                fmt::format("output {} (\"{}\") cannot be computed", i, def.outputs[i]));
+                fmt::format("output {} (\"{}\") is not supported", i, def.outputs[i]));
   return node.results();
 }
 
@@ -247,15 +247,14 @@ Value* Scope::Apply(NodeDef def, int opset, const std::vector<Bound>& inputs) {
 std::vector<Bound> Scope::Handle(const NodeDef& def, int opset) {
   const NodeRow* row = FindRow(def.domain, def.op, opset);
   if (!row) {
-    std::string text = fmt::format("{}: mlc has no lowering for this operator", FullName(def));
+    std::string text = fmt::format("{}: operator not supported", FullName(def));
     for (const NodeRow* other : AllRows())
       if (other->domain == def.domain && other->name == def.op) {
-        text = fmt::format("{}: mlc has no lowering for this operator in opset {}", FullName(def),
-                           opset);
+        text = fmt::format("{}: operator not supported in opset {}", FullName(def), opset);
         break;
       }
     throw Error("unsupported-operator", text)
-        .Help("`mlc ops --frontend onnx` lists the operators that are lowered");
+        .Help("`mlc ops --frontend onnx` lists the supported operators");
   }
 
   if (!row->handler && row->same.empty())
@@ -308,11 +307,12 @@ std::vector<Bound> Scope::Handle(const NodeDef& def, int opset) {
 
 std::vector<Bound> Scope::Call(const FunctionDef& function, const NodeDef& call) {
   if (depth_ >= kMaxDepth)
-    throw Error("resource-limit", fmt::format("{}: functions call each other deeper than {}",
-                                              FullName(call), kMaxDepth));
+    throw Error("resource-limit",
+                fmt::format("{}: function calls are nested more than {} levels deep",
+                            FullName(call), kMaxDepth));
   if (call.inputs.size() > function.inputs.size())
     throw Error("bad-graph",
-                fmt::format("{}: has {} inputs where the function takes {}", FullName(call),
+                fmt::format("{}: the node has {} inputs, but the function takes {}", FullName(call),
                             call.inputs.size(), function.inputs.size()));
   Scope scope(import_, nullptr, builder_, function.opsets,
               prefix_ + (call.name.empty() ? call.op : call.name) + "/", depth_ + 1);
@@ -346,9 +346,10 @@ std::vector<Bound> Scope::Call(const FunctionDef& function, const NodeDef& call)
 std::vector<Bound> Scope::Inline(const Graph& graph, const std::vector<Bound>& inputs,
                                  Builder& into) {
   if (depth_ >= kMaxDepth)
-    throw Error("resource-limit", fmt::format("subgraphs are nested deeper than {}", kMaxDepth));
+    throw Error("resource-limit",
+                fmt::format("subgraphs are nested more than {} levels deep", kMaxDepth));
   if (inputs.size() != graph.inputs.size())
-    throw Error("bad-graph", fmt::format("a subgraph has {} inputs where {} are expected",
+    throw Error("bad-graph", fmt::format("a subgraph has {} inputs, expected {}",
                                          graph.inputs.size(), inputs.size()));
   Scope scope(import_, this, into, opsets_, prefix_, depth_ + 1);
   for (const Constant& constant : graph.initializers) scope.Declare(constant);

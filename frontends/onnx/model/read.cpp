@@ -97,8 +97,9 @@ std::vector<std::byte> Narrowed(const From& values, DType dtype) {
   std::vector<To> narrow;
   for (auto value : values) {
     if (std::cmp_less(value, low) || std::cmp_greater(value, high))
-      throw Error("bad-constant", fmt::format("element {} is {}, which {} cannot hold",
-                                              narrow.size(), value, Name(dtype)));
+      throw Error("bad-constant",
+                  fmt::format("element {} has the value {}, which is out of range for type {}",
+                              narrow.size(), value, Name(dtype)));
     narrow.push_back(static_cast<To>(value));
   }
   return BytesOf(narrow);
@@ -117,12 +118,12 @@ class Reader {
   Model Read() {
     std::string stripped = StripRawData(bytes_);
     if (stripped.size() > INT_MAX)
-      throw Error("too-large", "the model holds 2 GiB or more beside raw tensor data")
-          .Help("save its tensors as raw data or as external data");
+      throw Error("too-large", "the model has 2 GiB or more besides raw tensor data")
+          .Help("store its tensors in raw_data fields or as external data");
     ::onnx::ModelProto proto;
     if (!proto.ParseFromArray(stripped.data(), static_cast<int>(stripped.size())))
       throw Error("bad-file",
-                  "not a valid ONNX file: its fields do not have the types of a ModelProto");
+                  "not a valid ONNX file: its protobuf fields do not match a ModelProto");
     stripped = {};
     if (!proto.has_graph()) throw Error("bad-file", "not a valid ONNX file: it has no graph");
     Model model;
@@ -200,8 +201,8 @@ class Reader {
     for (std::string_view field : FieldBytes(bytes, 11)) {  // attribute_proto
       ::onnx::AttributeProto attribute;
       if (!attribute.ParseFromArray(field.data(), static_cast<int>(field.size())))
-        throw Error("bad-file",
-                    fmt::format("function \"{}\" has a damaged default attribute", function.name));
+        throw Error("bad-file", fmt::format("function \"{}\" has a malformed default attribute",
+                                            function.name));
       function.defaults.push_back(ReadAttribute(attribute));
     }
     function.overload = TextField(proto, 13);
@@ -346,9 +347,9 @@ class Reader {
     constant.error = std::make_shared<Error>(
         Error("unsupported-field",
               constant.name.empty()
-                  ? "a tensor is stored in sparse form"
-                  : fmt::format("tensor \"{}\" is stored in sparse form", constant.name))
-            .Help("store it densely"));
+                  ? "sparse tensors are not supported"
+                  : fmt::format("tensor \"{}\" is sparse, which is not supported", constant.name))
+            .Help("store it as a dense tensor"));
     return constant;
   }
 
@@ -371,7 +372,8 @@ class Reader {
 
   Tensor ToTensor(const ::onnx::TensorProto& proto) {
     DType dtype = ToDType(proto.data_type());
-    if (proto.has_segment()) throw Error("unsupported-field", "segmented tensors");
+    if (proto.has_segment())
+      throw Error("unsupported-field", "segmented tensors are not supported");
     Dims dims(proto.dims().begin(), proto.dims().end());
     for (int64_t dim : dims)
       if (dim < 0) throw Error("bad-constant", fmt::format("dimension {} is negative", dim));
@@ -379,7 +381,7 @@ class Reader {
       if (row.number == proto.data_type()) return Widened(proto, row, dims);
     if (dtype == DType::kNone)
       throw Error("unsupported-dtype",
-                  fmt::format("element type {}", DataTypeName(proto.data_type())));
+                  fmt::format("unsupported element type {}", DataTypeName(proto.data_type())));
     return Elements(proto, dtype, std::move(dims));
   }
 
@@ -408,7 +410,7 @@ class Reader {
     if (proto.has_raw_data()) {
       uint64_t slice[2];
       if (proto.raw_data().size() != sizeof slice)
-        throw Error("bad-file", "raw data that is not in the file");
+        throw Error("bad-file", "malformed raw_data field");
       std::memcpy(slice, proto.raw_data().data(), sizeof slice);
       CheckBytes(ByteCount(dtype, count), slice[1]);
       return Slice(bytes_, file_, slice[0], dtype, std::move(dims));
@@ -447,14 +449,14 @@ class Reader {
   }
 
   static void Mismatch(int64_t expected, int64_t found) {
-    throw Error("bad-constant",
-                fmt::format("its shape asks for {} elements, the file has {}", expected, found));
+    throw Error("bad-constant", fmt::format("its shape requires {} elements, but the file has {}",
+                                            expected, found));
   }
   static void CheckBytes(uint64_t expected, uint64_t found) {
     if (expected != found)
       throw Error(
           "bad-constant",
-          fmt::format("its shape and type ask for {} bytes, the file has {}", expected, found));
+          fmt::format("its shape and type require {} bytes, but the file has {}", expected, found));
   }
 
   // Returns bytes[offset, ...) as a tensor. The caller has checked the range.
@@ -481,17 +483,21 @@ class Reader {
       if (entry.key() == "checksum") checksum = entry.value();
       if (entry.key() == "offset") offset = Number(entry.value());
       if (entry.key() == "length" && Number(entry.value()) != size)
-        throw Error("external-data",
-                    fmt::format("its shape and type ask for {} bytes, external_data says {}", size,
-                                entry.value()));
+        throw Error(
+            "external-data",
+            fmt::format("its shape and type require {} bytes, but external_data declares {}", size,
+                        entry.value()));
     }
     std::shared_ptr<const MappedFile> file = OpenExternal(location, checksum);
     if (offset > file->size() || size > file->size() - offset) {
       external_[location].error = std::make_shared<Error>(
-          Error("external-data",
-                fmt::format("external data file \"{}\" has {} bytes, but bytes {} to {} are needed",
-                            location, file->size(), offset, offset + size))
-              .Help("it is cut short, or of another model: fetch model and data again, together"));
+          Error(
+              "external-data",
+              fmt::format(
+                  "external data file \"{}\" has {} bytes, but the model refers to bytes {} to {}",
+                  location, file->size(), offset, offset + size))
+              .Help("the file is truncated or belongs to another model: download the model and its "
+                    "data again, together"));
       throw BadFile{external_[location].error};
     }
     ByteWindow bytes(*file);
@@ -502,13 +508,13 @@ class Reader {
     if (text.empty() || text.size() > 18 ||
         !std::all_of(text.begin(), text.end(),
                      [](unsigned char c) { return c >= '0' && c <= '9'; }))
-      throw Error("external-data", fmt::format("\"{}\" is no offset or length", text));
+      throw Error("external-data", fmt::format("\"{}\" is not a valid offset or length", text));
     return std::stoull(text);
   }
 
   std::shared_ptr<const MappedFile> OpenExternal(const std::string& location,
                                                  const std::string& checksum) {
-    if (!file_) throw Error("external-data", "a model in memory has no folder for external data");
+    if (!file_) throw Error("external-data", "a model in memory cannot have external data");
     auto [it, is_new] = external_.try_emplace(location);
     ExternalFile& external = it->second;
     try {
@@ -533,12 +539,14 @@ class Reader {
     std::error_code ignored;
     fs::path model = fs::absolute(file_->path()), name = fs::path(location).lexically_normal();
     auto refuse = [&](const fs::path& found) {
-      Error error("external-data",
-                  fmt::format("external data in \"{}\", outside the model's folder", location));
-      if (!found.empty()) error.Note(fmt::format("it is a link to \"{}\"", found.string()));
+      Error error(
+          "external-data",
+          fmt::format("external data location \"{}\" is outside the model's folder", location));
+      if (!found.empty())
+        error.Note(fmt::format("it is a symbolic link to \"{}\"", found.string()));
       return error.Help(
-          "if these are your files, pass --data-root with the folder that they are in, or copy "
-          "them beside the model");
+          "if you trust these files, pass their folder with --data-root, or copy them into the "
+          "model's folder");
     };
     if (location.empty() || location.find('\0') != std::string::npos || name.is_absolute() ||
         *name.begin() == "..")
@@ -552,7 +560,7 @@ class Reader {
     if (path.empty() || !fs::is_regular_file(path, ignored)) {
       Error error("external-data", fmt::format("external data file \"{}\" is missing", location));
       for (const fs::path& root : roots) error.Expected((root / name).string());
-      throw error.Help("copy it there, or pass --data-root with the folder that it is in");
+      throw error.Help("copy the file there, or pass its folder with --data-root");
     }
     roots.push_back(fs::canonical(model, ignored).parent_path());
     for (const fs::path& root : roots) {
@@ -567,12 +575,13 @@ class Reader {
   static void CheckSum(const std::string& location, std::string wanted, const std::string& found) {
     for (char& c : wanted) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     if (wanted == found) return;
-    throw Error("external-data",
-                fmt::format("external data file \"{}\" is not the one that was saved with the "
-                            "model: its SHA-1 is {}",
-                            location, found))
+    throw Error(
+        "external-data",
+        fmt::format(
+            "external data file \"{}\" does not match the checksum in the model: its SHA-1 is {}",
+            location, found))
         .Expected(fmt::format("{}, the checksum in the model", wanted))
-        .Help("fetch model and data again, together");
+        .Help("download the model and its data again, together");
   }
 
   ByteWindow bytes_;

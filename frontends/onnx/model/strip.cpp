@@ -93,7 +93,7 @@ class Fields {
     field.begin = position_;
     uint64_t tag = Varint();
     field.type = tag & 7;
-    if (tag >> 3 == 0 || tag >> 3 >= 1u << 29) Bad("a field number that protobuf does not allow");
+    if (tag >> 3 == 0 || tag >> 3 >= 1u << 29) Bad("invalid protobuf field number");
     field.number = static_cast<uint32_t>(tag >> 3);
     uint64_t size = 0;
     switch (field.type) {
@@ -110,11 +110,11 @@ class Fields {
         size = Varint();
         break;
       default:
-        Bad("a wire type that protobuf does not allow");
+        Bad("invalid protobuf wire type");
     }
     field.payload = position_;
     if (size > end_ - position_)
-      Bad("a field that ends behind its message: the file is truncated or damaged");
+      Bad("a field extends past the end of its message: the file is truncated or damaged");
     position_ += size;
     field.end = position_;
     return true;
@@ -124,12 +124,12 @@ class Fields {
   uint64_t Varint() {
     uint64_t value = 0;
     for (int shift = 0; shift < 70; shift += 7) {
-      if (position_ == end_) Bad("a number that is cut off: the file is truncated or damaged");
+      if (position_ == end_) Bad("a number is incomplete: the file is truncated or damaged");
       uint64_t byte = std::to_integer<uint64_t>(bytes_[position_++]);
       if (shift < 64) value |= (byte & 127) << shift;
       if (byte < 128) return value;
     }
-    Bad("a number of more than ten bytes");
+    Bad("a number has more than ten bytes");
   }
   [[noreturn]] void Bad(std::string_view text) const {
     throw Error("bad-file", fmt::format("not a valid ONNX file: {}", text))
@@ -153,7 +153,7 @@ void AppendField(std::string& out, uint32_t number, std::string_view bytes) {
 std::string Strip(ByteWindow& bytes, uint64_t begin, uint64_t end, Message message, int depth) {
   if (depth > kMaxDepth)
     throw Error("resource-limit",
-                fmt::format("subgraphs are nested deeper than {} messages", kMaxDepth))
+                fmt::format("messages are nested more than {} levels deep", kMaxDepth))
         .At({"", fmt::format("offset {}", begin)});
   std::string out;
   Fields fields(bytes, begin, end);

@@ -107,7 +107,8 @@ void Shrink(Node& node) {
   double lambd = node.Float("lambd", 0.5), bias = node.Float("bias", 0.0);
   Value* x = node.In(0);
   if (!IsFloat(node.dtype()))
-    node.Fail("unsupported-dtype", fmt::format("{} operands", Name(node.dtype())));
+    node.Fail("unsupported-dtype",
+              fmt::format("operands of type {} are not supported", Name(node.dtype())));
   Value* raised = node.Make("add", {{"x", x}, {"y", bias}});
   Value* lowered = node.Make("sub", {{"x", x}, {"y", bias}});
   Value* below = node.Make("less", {{"x", x}, {"y", -lambd}});
@@ -171,7 +172,7 @@ Value* SumOfExp(Node& node, Value* exp, const std::vector<int64_t>& axes) {
 }
 
 void Softmax(Node& node) {
-  if (node.rank() == 0) node.Fail("bad-operand", "a scalar has no axis");
+  if (node.rank() == 0) node.Fail("bad-operand", "the input is a scalar, which has no axis");
   std::vector<int64_t> axes = SoftmaxAxes(node);
   if (axes.size() == 1)
     return node.Set(node.Make("softmax", {{"x", node.In(0)}, {"axis", axes[0]}}), node.dtype());
@@ -180,7 +181,7 @@ void Softmax(Node& node) {
 }
 
 void LogSoftmax(Node& node) {
-  if (node.rank() == 0) node.Fail("bad-operand", "a scalar has no axis");
+  if (node.rank() == 0) node.Fail("bad-operand", "the input is a scalar, which has no axis");
   std::vector<int64_t> axes = SoftmaxAxes(node);
   Value* shifted = LessMaximum(node, axes);
   Value* sum = SumOfExp(node, node.Make("exp", {{"x", shifted}}), axes);
@@ -190,7 +191,7 @@ void LogSoftmax(Node& node) {
 
 // 1 at the first maximum, else 0: compares the positions along the axis with argmax.
 void Hardmax(Node& node) {
-  if (node.rank() == 0) node.Fail("bad-operand", "a scalar has no axis");
+  if (node.rank() == 0) node.Fail("bad-operand", "the input is a scalar, which has no axis");
   std::vector<int64_t> axes = SoftmaxAxes(node);
   Value* x = node.In(0);
   if (axes.size() > 1) {

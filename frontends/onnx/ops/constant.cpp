@@ -23,7 +23,7 @@ void Constant(Node& node) {
     return node.Set(node.Const(Tensor::Strings({count}, std::move(values))));
   }
   if (node.Has("sparse_value")) node.TensorAttribute("sparse_value");  // throws the reason
-  node.Fail("bad-attribute", "has no value");
+  node.Fail("bad-attribute", "no value attribute is given");
 }
 
 void Identity(Node& node) {

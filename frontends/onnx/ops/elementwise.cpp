@@ -21,8 +21,8 @@ struct Pair {
 Pair Operands(Node& node) {
   Pair pair{node.In(0), node.In(1)};
   if (node.dtype(0) != node.dtype(1))
-    node.Fail("bad-operand",
-              fmt::format("its operands are {} and {}", Name(node.dtype(0)), Name(node.dtype(1))));
+    node.Fail("bad-operand", fmt::format("the inputs have different types, {} and {}",
+                                         Name(node.dtype(0)), Name(node.dtype(1))));
   if (node.opset() >= 7) return pair;
   bool broadcast = node.Int("broadcast", 0) != 0;
   int64_t axis = node.Int("axis", -1);
@@ -30,7 +30,8 @@ Pair Operands(Node& node) {
   if (!broadcast || axis < 0 || missing <= 0) return pair;
   int trailing = missing - node.Axis(axis, pair.x->type.rank());
   if (trailing < 0)
-    node.Fail("bad-attribute", fmt::format("axis {} leaves no room for the second operand", axis));
+    node.Fail("bad-attribute",
+              fmt::format("axis {} is too large for the rank of the second input", axis));
   std::vector<int64_t> axes;
   for (int i = 0; i < trailing; ++i) axes.push_back(pair.y->type.rank() + i);
   if (!axes.empty()) pair.y = node.Make("expand_dims", {{"x", pair.y}, {"axes", Ints(axes)}});
@@ -43,9 +44,9 @@ void CheckArithmetic(Node& node, DType dtype, std::initializer_list<Value*> oper
   bool constant = true;
   for (Value* operand : operands) constant = constant && operand->is_constant();
   if (!constant && (dtype == DType::kUint32 || dtype == DType::kUint64))
-    node.Fail("unsupported-dtype",
-              fmt::format("arithmetic on {} at run time; Core ML has 32-bit signed integers",
-                          Name(dtype)));
+    node.Fail("unsupported-dtype", fmt::format("arithmetic on {} at run time is not supported; "
+                                               "Core ML has only 32-bit signed integers",
+                                               Name(dtype)));
 }
 
 template <const char* kMil>
@@ -91,7 +92,8 @@ void Mod(Node& node) {
   DType dtype = node.dtype();
   CheckArithmetic(node, dtype, {x, y});
   bool fmod = node.Int("fmod", 0) != 0;
-  if (!fmod && IsFloat(dtype)) node.Unsupported("fmod", "fmod=0 with floating-point operands");
+  if (!fmod && IsFloat(dtype))
+    node.Unsupported("fmod", "fmod=0 is not allowed for floating-point inputs");
   if (!fmod || (IsInteger(dtype) && !IsSigned(dtype)))
     return node.Set(node.Make("mod", {{"x", x}, {"y", y}}), dtype);
   if (IsInteger(dtype)) {
@@ -192,12 +194,12 @@ void IsInf(Node& node) {
 
 // Sum, Max, Min and Mean, which take any number of inputs.
 Value* Chain(Node& node, std::string_view op) {
-  if (node.inputs() == 0) node.Fail("bad-graph", "has no inputs");
+  if (node.inputs() == 0) node.Fail("bad-graph", "no inputs are given");
   Value* result = node.In(0);
   for (int i = 1; i < node.inputs(); ++i) {
     if (node.dtype(i) != node.dtype(0))
-      node.Fail("bad-operand",
-                fmt::format("its inputs are {} and {}", Name(node.dtype(0)), Name(node.dtype(i))));
+      node.Fail("bad-operand", fmt::format("the inputs have different types, {} and {}",
+                                           Name(node.dtype(0)), Name(node.dtype(i))));
     CheckArithmetic(node, op == "add" ? node.dtype(i) : DType::kNone, {result, node.In(i)});
     result = node.Make(op, {{"x", result}, {"y", node.In(i)}});
   }
@@ -228,10 +230,10 @@ Value* Clamped(Node& node, Value* x, Value* low, Value* high) {
 void Clip(Node& node) {
   Value* bounds[2] = {node.Optional(1), node.Optional(2)};
   for (Value*& bound : bounds)
-    if (bound && !bound->is_constant()) bound = Single(node, bound, "a bound");
+    if (bound && !bound->is_constant()) bound = Single(node, bound, "the bound");
   for (Value* bound : bounds)
     if (bound && Product(bound->type.shape) != Dim(1))
-      node.Fail("bad-operand", "a bound is no scalar");
+      node.Fail("bad-operand", "min and max must be scalars");
   node.Set(Clamped(node, node.In(0), bounds[0], bounds[1]), node.dtype());
 }
 
@@ -251,7 +253,8 @@ void ClipAttributes(Node& node) {
 DType Target(Node& node, int number) {
   DType dtype = ToDType(number);
   if (RuntimeType(dtype) == DType::kNone)
-    node.Fail("unsupported-dtype", fmt::format("conversion to {}", DataTypeName(number)));
+    node.Fail("unsupported-dtype",
+              fmt::format("conversion to {} is not supported", DataTypeName(number)));
   return dtype;
 }
 
@@ -266,7 +269,7 @@ void CastNamed(Node& node) {
       DType to = Target(node, static_cast<int>(i));
       return node.Set(Convert(node, node.In(0), node.dtype(), to), to);
     }
-  node.Fail("bad-attribute", fmt::format("to is \"{}\"", name));
+  node.Fail("bad-attribute", fmt::format("unknown type \"{}\" in attribute to", name));
 }
 
 void CastTo(Node& node, DType to) {
@@ -274,7 +277,8 @@ void CastTo(Node& node, DType to) {
   DType from = node.dtype();
   for (DType dtype : {from, to})
     if (Bits(dtype) < 8)
-      node.Fail("unsupported-dtype", fmt::format("conversion from {} to {}", Name(from), Name(to)));
+      node.Fail("unsupported-dtype",
+                fmt::format("conversion from {} to {} is not supported", Name(from), Name(to)));
   Value* x = node.In(0);
   // Cast-13 does not specify the rounding to bfloat16, and ONNX's test data of that time truncate;
   // Cast-19 rounds to nearest, ties to even.
@@ -286,14 +290,15 @@ void Cast(Node& node) { CastTo(node, Target(node, static_cast<int>(node.Int("to"
 void CastLike(Node& node) {
   node.In(1);
   if (RuntimeType(node.dtype(1)) == DType::kNone)
-    node.Fail("unsupported-dtype", fmt::format("conversion to {}", Name(node.dtype(1))));
+    node.Fail("unsupported-dtype",
+              fmt::format("conversion to {} is not supported", Name(node.dtype(1))));
   CastTo(node, node.dtype(1));
 }
 
 void Where(Node& node) {
   if (node.dtype(1) != node.dtype(2))
-    node.Fail("bad-operand",
-              fmt::format("its values are {} and {}", Name(node.dtype(1)), Name(node.dtype(2))));
+    node.Fail("bad-operand", fmt::format("X and Y have different types, {} and {}",
+                                         Name(node.dtype(1)), Name(node.dtype(2))));
   node.Set(node.Make("select", {{"cond", node.In(0)}, {"a", node.In(1)}, {"b", node.In(2)}}),
            node.dtype(1));
 }

@@ -22,12 +22,12 @@ Value* AsSlice(Node& node, Value* x, Value* indices, int axis) {
     bool inside = place >= -greatest && place < greatest;
     if (inside && size.is_constant() && place < 0) place += greatest;
     if (!inside)
-      node.Fail("bad-operand", fmt::format("an index is outside dimension {} of {}", axis,
+      node.Fail("bad-operand", fmt::format("an index is out of range for dimension {} of {}", axis,
                                            ToString(x->type.shape)));
   }
   auto [least, most] = std::minmax_element(places.begin(), places.end());
   bool inside = Need(node, size, std::max(*most + 1, -*least), INT32_MAX,
-                     fmt::format("dimension {} of {} must have the indices {} to {}", axis,
+                     fmt::format("dimension {} of {} must contain the indices {} to {}", axis,
                                  ToString(x->type.shape), *least, *most));
   if (!inside && indices->type.rank() == 1) return nullptr;  // the slice would be clamped
   int64_t step = places.size() > 1 ? places[1] - places[0] : 1;
@@ -68,8 +68,8 @@ void GatherElements(Node& node) {
   Value *x = node.In(0), *indices = node.In(1);
   int rank = node.rank(), axis = node.Axis(node.Int("axis", 0), rank);
   if (node.rank(1) != rank)
-    node.Fail("bad-operand", fmt::format("data is {} and indices {}", ToString(node.shape(0)),
-                                         ToString(node.shape(1))));
+    node.Fail("bad-operand", fmt::format("data is {} and indices is {}, expected equal ranks",
+                                         ToString(node.shape(0)), ToString(node.shape(1))));
   if (!indices->is_constant()) x = AtRunTime(node, x, node.dtype());
   indices = FromFront(node, indices, x, axis);
   bool cut = false;

@@ -170,9 +170,10 @@ class Maker {
 void NeedsKnownSizes(Node& node, const Shape& shape, std::string_view what) {
   if (!IsStatic(shape))
     node.Fail("dynamic-shape",
-              fmt::format("{} is {}; its sizes must be known", what, ToString(shape)));
+              fmt::format("{} is {}, but its dimensions must be constant", what, ToString(shape)));
   for (const Dim& dim : shape)
-    if (dim == Dim(0)) node.Fail("empty-tensor", fmt::format("{} is {}", what, ToString(shape)));
+    if (dim == Dim(0))
+      node.Fail("empty-tensor", fmt::format("{} is empty: {}", what, ToString(shape)));
 }
 
 // The grid [n, locations..., k] holds coordinates in x [n, c, k sizes] from -1 to 1, last axis
@@ -183,19 +184,20 @@ void GridSample(Node& node) {
   bool align = node.Int("align_corners", 0) != 0;
   int rank = node.rank(0), k = rank - 2;
   if (k < 1 || node.rank(1) != rank || node.shape(1).back() != Dim(k))
-    node.Fail("bad-operand",
-              fmt::format("X is {}, grid {}", ToString(node.shape(0)), ToString(node.shape(1))));
+    node.Fail("bad-operand", fmt::format("the shapes of X, {}, and grid, {}, do not match",
+                                         ToString(node.shape(0)), ToString(node.shape(1))));
   Kernel kernel = Kernel::kLinear;
   if (mode == "nearest")
     kernel = Kernel::kNearest;
   else if (mode == "bicubic" || mode == "cubic")
     kernel = Kernel::kCubic;
   else if (mode != "bilinear" && mode != "linear")
-    node.Unsupported("mode", fmt::format("mode \"{}\"", mode));
+    node.Unsupported("mode", fmt::format("unknown mode \"{}\"", mode));
   if (padding != "zeros" && padding != "border" && padding != "reflection")
-    node.Unsupported("padding_mode", fmt::format("padding_mode \"{}\"", padding));
+    node.Unsupported("padding_mode", fmt::format("unknown padding_mode \"{}\"", padding));
   if (kernel != Kernel::kNearest && !IsFloat(node.dtype()))
-    node.Fail("unsupported-dtype", fmt::format("interpolates {}", Name(node.dtype())));
+    node.Fail("unsupported-dtype",
+              fmt::format("interpolation of {} is not supported", Name(node.dtype())));
 
   Value *x = node.In(0), *grid = node.In(1);
   bool rounds_first = kernel == Kernel::kNearest && padding == "reflection";
@@ -248,25 +250,30 @@ void RoiAlign(Node& node) {
   int64_t height = node.Int("output_height", 1), width = node.Int("output_width", 1);
   int64_t ratio = node.Int("sampling_ratio", 0);
   double scale = node.Float("spatial_scale", 1.0);
-  if (mode != "avg" && mode != "max") node.Unsupported("mode", fmt::format("mode \"{}\"", mode));
+  if (mode != "avg" && mode != "max")
+    node.Unsupported("mode", fmt::format("unknown mode \"{}\"", mode));
   if (ratio < 1)
-    node.Unsupported("sampling_ratio",
-                     "sampling_ratio 0, as many samples as a region is large at run time");
+    node.Unsupported(
+        "sampling_ratio",
+        "sampling_ratio=0, for which the number of samples depends on data, is not supported");
   if (height < 1 || width < 1 || height * ratio > 1 << 15 || width * ratio > 1 << 15)
-    node.Fail("bad-attribute", fmt::format("bins {} x {} of {} samples", height, width, ratio));
+    node.Fail("bad-attribute", fmt::format("invalid size: {} x {} bins with sampling_ratio {}",
+                                           height, width, ratio));
   if (node.rank(0) != 4 || node.rank(1) != 2 || node.rank(2) != 1)
     node.Fail("bad-operand", "expected X [n, c, h, w], rois [r, 4] and batch_indices [r]");
   NeedsKnownSizes(node, node.shape(0), "X");
   Dims dims = StaticDims(node.shape(0));
   Maker make(node);
   Value *rois = node.In(1), *places = node.In(2);
-  Agree(node, rois, 0, places, 0, "the numbers of rois and batch_indices");
+  Agree(node, rois, 0, places, 0, "numbers of rois and batch_indices");
   Value* below = Binary(node, "less", places, dims[0]);
   Value* in_batch = Binary(node, "logical_and", Binary(node, "greater_equal", places, 0), below);
   Tensor known = in_batch->constant();
   for (int64_t i = 0; known && i < known.size(); ++i)
     if (!known.Bool(i))
-      node.Fail("bad-operand", fmt::format("batch_indices hold what is no image of {}", dims[0]));
+      node.Fail("bad-operand",
+                fmt::format("an element of batch_indices is out of range; the batch size is {}",
+                            dims[0]));
   if (!known) rois = Guarded(node, rois, in_batch);
   // The samples along one axis, of shape [r, samples, 1] or [r, 1, samples].
   auto taps = [&](int64_t low, int64_t bins, int64_t size, int64_t other) {
@@ -322,10 +329,11 @@ void MaxRoiPool(Node& node) {
   std::vector<int64_t> bins = node.Ints("pooled_shape");
   double scale = node.Float("spatial_scale", 1.0);
   if (node.rank(0) != 4 || node.rank(1) != 2 || node.shape(1)[1] != Dim(5))
-    node.Fail("bad-operand", fmt::format("X is {}, rois {}; expected [n, c, h, w] and [r, 5]",
+    node.Fail("bad-operand", fmt::format("X is {} and rois is {}, expected [n, c, h, w] and [r, 5]",
                                          ToString(node.shape(0)), ToString(node.shape(1))));
   if (bins.size() != 2 || bins[0] < 1 || bins[1] < 1)
-    node.Fail("bad-attribute", fmt::format("pooled_shape is [{}]", fmt::join(bins, ", ")));
+    node.Fail("bad-attribute", fmt::format("pooled_shape is [{}], expected two positive sizes",
+                                           fmt::join(bins, ", ")));
   NeedsKnownSizes(node, node.shape(0), "X");
   Dims dims = StaticDims(node.shape(0));
   constexpr double kMostElements = 1 << 28;
@@ -333,7 +341,7 @@ void MaxRoiPool(Node& node) {
                     static_cast<double>(dims[1] * dims[3]) *
                     static_cast<double>(std::max(bins[0] * dims[2], bins[0] * bins[1]));
   if (elements > kMostElements)
-    node.Fail("resource-limit", fmt::format("{} intermediate elements", elements));
+    node.Fail("resource-limit", fmt::format("too many intermediate elements: {}", elements));
   Maker make(node);
   Value* rois = node.builder().Cast(node.In(1), DType::kFp32);
   auto expand = [&](Value* x, const std::vector<int64_t>& axes) {
@@ -396,8 +404,8 @@ void MaxRoiPool(Node& node) {
 void DeformConv(Node& node) {
   Value *x = node.In(0), *weight = node.In(1), *offset = node.In(2);
   if (node.rank(0) != 4 || node.rank(1) != 4 || node.rank(2) != 4)
-    node.Fail("rank-limit", "deforms images [n, c, h, w] only");
-  for (int i : {0, 1, 2}) NeedsKnownSizes(node, node.shape(i), i ? "an operand" : "X");
+    node.Fail("rank-limit", "only images [n, c, h, w] are supported");
+  for (int i : {0, 1, 2}) NeedsKnownSizes(node, node.shape(i), i ? "a weight or offset" : "X");
   Dims in = StaticDims(node.shape(0)), kernel = StaticDims(node.shape(1)),
        out = StaticDims(node.shape(2));
   int64_t groups = node.Int("group", 1), sets = node.Int("offset_group", 1);
@@ -412,7 +420,7 @@ void DeformConv(Node& node) {
               dilations.size() == 2 && pads.size() == 4 && out[0] == in[0] &&
               out[1] == sets * taps * 2 &&
               shape == std::vector<int64_t>(kernel.begin() + 2, kernel.end());
-  if (!fits) node.Fail("bad-operand", "the operands and attributes do not fit each other");
+  if (!fits) node.Fail("bad-operand", "the shapes of the inputs and the attributes do not match");
   Maker make(node);
   // Each coordinate as [n, sets, taps * locations].
   Value* all =
@@ -457,7 +465,7 @@ void DeformConv(Node& node) {
   Value* y = node.Make("matmul", {{"x", weight}, {"y", samples}});
   y = node.Make("reshape", {{"x", y}, {"shape", Ints({in[0], kernel[0], out[2], out[3]})}});
   if (Value* bias = node.Optional(3)) {
-    Agree(node, y, 1, bias, 0, "the channels of the result and the length of the bias");
+    Agree(node, y, 1, bias, 0, "number of output channels and length of the bias");
     y = Binary(node, "add", y, node.Make("reshape", {{"x", bias}, {"shape", Ints({1, -1, 1, 1})}}));
   }
   node.Set(y, node.dtype());
@@ -470,13 +478,16 @@ void AffineGrid(Node& node) {
   bool align = node.Int("align_corners", 0) != 0;
   int64_t k = static_cast<int64_t>(size.size()) - 2;
   if ((k != 2 && k != 3) || node.rank(0) != 3 || node.shape(0)[1] != Dim(k))
-    node.Fail("bad-operand", fmt::format("theta is {} for a size of {} dimensions",
-                                         ToString(node.shape(0)), size.size()));
+    node.Fail("bad-operand",
+              fmt::format("theta is {}, which does not match a size of {} dimensions",
+                          ToString(node.shape(0)), size.size()));
   int64_t pixels = 1;
   for (int64_t i = 2; i < k + 2; ++i) {
-    if (size[i] < 1 || size[i] > 1 << 24) node.Fail("bad-operand", fmt::format("size {}", size[i]));
+    if (size[i] < 1 || size[i] > 1 << 24)
+      node.Fail("bad-operand", fmt::format("invalid size {}", size[i]));
     pixels *= size[i];
-    if (pixels > 1 << 26) node.Fail("resource-limit", "a grid of more than 64 Mi pixels");
+    if (pixels > 1 << 26)
+      node.Fail("resource-limit", "a grid of more than 64 Mi pixels is not supported");
   }
   std::vector<double> grid;  // [pixels, k + 1]: coordinates with the last axis first, then 1
   for (int64_t pixel = 0; pixel < pixels; ++pixel) {
@@ -498,10 +509,10 @@ void AffineGrid(Node& node) {
 
 constexpr NodeRow kRows[] = {
     NodeRow("AffineGrid", AffineGrid, 20).When("size is constant"),
-    NodeRow("DeformConv", DeformConv, 19).When("images of known sizes"),
+    NodeRow("DeformConv", DeformConv, 19).When("the sizes of all inputs are constant"),
     NodeRow("GridSample", GridSample, 16).Direct(),
-    NodeRow("MaxRoiPool", MaxRoiPool).When("X has known sizes"),
-    NodeRow("RoiAlign", RoiAlign, 10).When("sampling_ratio is at least 1; X has known sizes"),
+    NodeRow("MaxRoiPool", MaxRoiPool).When("X has a constant shape"),
+    NodeRow("RoiAlign", RoiAlign, 10).When("sampling_ratio is at least 1; X has a constant shape"),
 };
 
 }  // namespace

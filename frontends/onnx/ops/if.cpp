@@ -15,25 +15,27 @@ namespace {
 // Checks that both branches give an output the same type; sizes may differ.
 void CheckAlike(Node& node, int output, const Bound& yes, const Bound& no) {
   auto differ = [&](std::string_view what, const std::string& a, const std::string& b) {
-    node.FailUnknown(
-        node.In(0), fmt::format("the shape depends on data: the condition is computed at run time, "
-                                "and the branches give output {} {} {} and {}",
-                                output, what, a, b));
+    node.FailUnknown(node.In(0),
+                     fmt::format("the shape depends on data: the condition is computed at run "
+                                 "time, and the branches return output {} {} {} and {}",
+                                 output, what, a, b));
   };
   if (!SameStructure(yes, no))
-    differ("as", std::string(yes.kind()), std::string(no.kind()) + " of another length");
+    differ("with different structures:", std::string(yes.kind()),
+           std::string(no.kind()) + " of another length");
   std::vector<Bound> a, b;
   AddLeaves(yes, a);
   AddLeaves(no, b);
   for (size_t i = 0; i < a.size(); ++i) {
     if (a[i].dtype != b[i].dtype)
-      node.Fail("bad-graph", fmt::format("the branches give output {} of types {} and {}", output,
-                                         Name(a[i].dtype), Name(b[i].dtype)));
+      node.Fail("bad-graph",
+                fmt::format("the branches return output {} with different types, {} and {}", output,
+                            Name(a[i].dtype), Name(b[i].dtype)));
     if (a[i].value->type.rank() != b[i].value->type.rank())
-      differ("of shapes", ToString(a[i].value->type.shape), ToString(b[i].value->type.shape));
+      differ("with the shapes", ToString(a[i].value->type.shape), ToString(b[i].value->type.shape));
     if (RuntimeType(a[i].dtype) == DType::kNone)
       node.Fail("unsupported-dtype",
-                fmt::format("chooses elements of type {} at run time", Name(a[i].dtype)));
+                fmt::format("elements of type {} are not supported at run time", Name(a[i].dtype)));
   }
 }
 
@@ -109,9 +111,9 @@ void Branch(Node& node, Value* condition) {
     try {
       results[i] = node.Inline(node.Subgraph(branch), {}, drafts[i].builder());
     } catch (const Skipped&) {  // its nodes have reported errors
-      node.FailUnknown(node.In(0), fmt::format("its {} cannot be compiled, and only the run time "
-                                               "knows whether it is taken",
-                                               branch));
+      node.FailUnknown(
+          node.In(0),
+          fmt::format("{} cannot be compiled, and the condition is computed at run time", branch));
     }
   }
   if (GiveAllOrNone(node, condition, drafts, results)) return;
@@ -119,7 +121,7 @@ void Branch(Node& node, Value* condition) {
   for (int i = 0; i < node.outputs(); ++i) {
     if (!node.Wants(i)) continue;
     if (i >= static_cast<int>(std::min(results[0].size(), results[1].size())))
-      node.Fail("bad-graph", fmt::format("its branches give no output {}", i));
+      node.Fail("bad-graph", fmt::format("the branches do not return output {}", i));
     if (!SameRanks(results[0][i], results[1][i])) {
       if (std::optional<bool> known = AssumeSize(node, condition)) {
         int chosen = *known ? 0 : 1;

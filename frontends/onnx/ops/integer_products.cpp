@@ -75,7 +75,7 @@ void QLinearConv(Node& node) {
                                 node.Optional(5), node.dtype(3));
   int rank = x->type.rank();
   if (Value* bias = node.Optional(8)) {
-    Agree(node, sum.value, 1, bias, 0, "the channels of the result and the length of the bias");
+    Agree(node, sum.value, 1, bias, 0, "number of output channels and length of the bias");
     sum = PlusInteger(node, sum, Along(node, bias, 1, rank));
   }
   Value* w_scale = Float(node, 4);

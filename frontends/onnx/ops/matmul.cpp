@@ -20,14 +20,14 @@ Value* Scale(Node& node, Value* value, double factor) {
 
 void Gemm(Node& node) {
   if (node.rank(0) != 2 || node.rank(1) != 2)
-    node.Fail("bad-operand", fmt::format("operands have {} and {} dimensions, expected 2",
+    node.Fail("bad-operand", fmt::format("the inputs have {} and {} dimensions, expected 2",
                                          node.rank(0), node.rank(1)));
   bool transpose_a = node.Int("transA", 0) != 0, transpose_b = node.Int("transB", 0) != 0;
   double alpha = node.Float("alpha", 1.0), beta = node.Float("beta", 1.0);
   node.Ignore({"broadcast"});  // exists before opset 7; later opsets always broadcast C
   Value *a = node.In(0), *b = node.In(1), *c = node.Optional(2);
   if (!IsFloat(a->type.dtype) && (alpha != std::floor(alpha) || beta != std::floor(beta)))
-    node.Unsupported("alpha", "or beta is a fraction where the operands are integers");
+    node.Unsupported("alpha", "alpha or beta is not an integer, but the inputs are");
   // A constant factor is folded into a constant operand.
   if (b->is_constant()) b = Scale(node, b, alpha);
   Value* product = node.Make(
@@ -80,11 +80,11 @@ Labelled Diagonal(Node& node, Labelled operand) {
     if (j == operand.labels.npos) continue;
     Value *rows = operand.value, *columns = operand.value;
     Agree(node, rows, static_cast<int>(i), columns, static_cast<int>(j),
-          fmt::format("the sizes of label '{}'", operand.labels[i]));
+          fmt::format("sizes of label '{}'", operand.labels[i]));
     operand.value = rows == operand.value ? columns : rows;
     const Shape shape = operand.value->type.shape;
     if (shape[i].is_constant() && shape[i].constant() > 4096)
-      node.Unsupported("equation", "takes a diagonal of more than 4096 elements");
+      node.Unsupported("equation", "a diagonal of more than 4096 elements is not supported");
     auto along = [&](size_t axis) {
       Dims dims(shape.size(), 1);
       dims[axis] = -1;
@@ -161,8 +161,8 @@ Labelled Contract(Node& node, Labelled a, Labelled b, const std::string& keep) {
       Labelled& one = x == Dim(1) ? a : b;
       one = Without(node, one, label);
     } else if (x.is_constant() && y.is_constant()) {
-      node.Fail("bad-operand",
-                fmt::format("label '{}' is {} and {}", label, x.ToString(), y.ToString()));
+      node.Fail("bad-operand", fmt::format("label '{}' has different sizes, {} and {}", label,
+                                           x.ToString(), y.ToString()));
     }
   }
   a = SumOver(node, a, b.labels + keep);
@@ -196,7 +196,7 @@ void Einsum(Node& node) {
   std::string equation = node.String("equation");
   equation.erase(std::remove(equation.begin(), equation.end(), ' '), equation.end());
   auto bad = [&] {
-    node.Fail("bad-attribute", fmt::format("equation \"{}\" does not fit the inputs", equation));
+    node.Fail("bad-attribute", fmt::format("equation \"{}\" does not match the inputs", equation));
   };
   size_t arrow = equation.find("->");
   std::string inputs = equation.substr(0, arrow);

@@ -14,7 +14,8 @@ namespace {
 double Single(Node& node, int i, std::string_view operand, double fallback) {
   if (!node.HasInput(i)) return fallback;
   Tensor value = node.Constant(i, operand);
-  if (value.size() != 1) node.Fail("bad-operand", fmt::format("{} is no single number", operand));
+  if (value.size() != 1)
+    node.Fail("bad-operand", fmt::format("{} must be a single number", operand));
   return value.Double(0);
 }
 
@@ -54,12 +55,13 @@ void NonMaxSuppression(Node& node) {
       {{2, "max_output_boxes_per_class"}, {3, "iou_threshold"}, {4, "score_threshold"}});
   const Shape boxes_shape = node.shape(0), scores_shape = node.shape(1);
   auto shapes = [&] {
-    return fmt::format("boxes are {}, scores {}", ToString(boxes_shape), ToString(scores_shape));
+    return fmt::format("the shape of boxes is {} and that of scores is {}", ToString(boxes_shape),
+                       ToString(scores_shape));
   };
   if (node.rank(0) != 3 || node.rank(1) != 3 || boxes_shape[2] != Dim(4))
     node.Fail("bad-operand", shapes());
   if (!scores_shape[0].is_constant() || !scores_shape[1].is_constant())
-    node.Fail("dynamic-shape", shapes() + "; the numbers of batches and classes must be known");
+    node.Fail("dynamic-shape", shapes() + "; the numbers of batches and classes must be constant");
   int64_t batches = scores_shape[0].constant(), classes = scores_shape[1].constant();
   Dim::Range count = scores_shape[2].Bounds(node.builder().symbols());
   bool centred = node.Int("center_point_box", 0) != 0;
@@ -69,10 +71,11 @@ void NonMaxSuppression(Node& node) {
   double threshold = Single(node, 4, "score_threshold", kLowest);
   int64_t kept = static_cast<int64_t>(std::clamp(most, 0.0, static_cast<double>(count.high)));
   if (kept < 1 || batches < 1 || classes < 1)
-    node.Fail("empty-tensor", "selects no boxes: max_output_boxes_per_class or a size is 0");
+    node.Fail("empty-tensor",
+              "the output is empty: max_output_boxes_per_class or a dimension is 0");
   constexpr int64_t kMostBoxes = 1 << 24;
   if (kept > kMostBoxes)
-    node.Fail("dynamic-shape", shapes() + "; how many boxes there can be must be known");
+    node.Fail("dynamic-shape", shapes() + "; the number of boxes must have a known upper bound");
 
   Value* boxes = centred ? node.In(0) : CentreSize(node, node.In(0));
   int64_t groups = batches * classes;
@@ -119,7 +122,8 @@ void NonMaxSuppression(Node& node) {
 
 constexpr NodeRow kRows[] = {
     NodeRow("NonMaxSuppression", NonMaxSuppression, 10)
-        .When("count and thresholds are constant; the numbers of batches and classes are known"),
+        .When("max_output_boxes_per_class, the thresholds and the numbers of batches and classes "
+              "are constant"),
 };
 
 }  // namespace

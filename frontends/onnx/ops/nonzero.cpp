@@ -10,7 +10,7 @@ namespace {
 // Selects the slices along an axis, or the elements, for which the condition is true.
 void Compress(Node& node) {
   Value *x = node.In(0), *condition = node.In(1);
-  if (node.rank(1) != 1) node.Fail("bad-operand", "the condition is no vector");
+  if (node.rank(1) != 1) node.Fail("bad-operand", "the condition must be a vector");
   int64_t axis = 0;
   if (node.Has("axis"))
     axis = node.Axis(node.Int("axis"), node.rank());

@@ -24,7 +24,7 @@ Value* ChannelsAs(Node& node, int i, Value*& x) {
     node.Fail("bad-operand",
               fmt::format("input {} is {}, expected a vector", i, ToString(vector->type.shape)));
   Agree(node, x, 1, vector, 0,
-        fmt::format("the channels of {} and the length of input {}", ToString(x->type.shape), i));
+        fmt::format("number of channels of {} and length of input {}", ToString(x->type.shape), i));
   return vector;
 }
 
@@ -35,7 +35,7 @@ void TrainingNormalization(Node& node, double epsilon) {
   DType dtype = node.dtype();
   Value* x = node.In(0);
   int rank = x->type.rank();
-  if (rank < 2) node.Fail("bad-operand", "its input has no channels");
+  if (rank < 2) node.Fail("bad-operand", "the input has no channel dimension");
   Value *scale = ChannelsAs(node, 1, x), *bias = ChannelsAs(node, 2, x);
   std::vector<int64_t> axes = {0};
   for (int i = 2; i < rank; ++i) axes.push_back(i);
@@ -64,15 +64,16 @@ void BatchNormalization(Node& node) {
   if (node.Int("training_mode", 0) != 0) return TrainingNormalization(node, epsilon);
   node.Ignore({"momentum"});
   if (node.opset() < 7 && node.Int("is_test", 0) == 0)
-    node.builder().diagnostics().Warn(Error("unsupported-attribute",
-                                            "BatchNormalization: is_test is 0, as if training; "
-                                            "compiled with the stored mean and variance")
-                                          .At(*node.builder().location()));
+    node.builder().diagnostics().Warn(
+        Error("unsupported-attribute",
+              "BatchNormalization: is_test is 0 (training mode); compiled for inference with the "
+              "stored mean and variance")
+            .At(*node.builder().location()));
   bool spatial = node.Int("spatial", 1) != 0;  // 0: mean and variance also differ by position
   DType dtype = node.dtype();
   Value* x = node.In(0);
   int rank = x->type.rank();
-  if (rank < 2 && spatial) node.Fail("bad-operand", "its input has no channels");
+  if (rank < 2 && spatial) node.Fail("bad-operand", "the input has no channel dimension");
   auto parameter = [&](int i) { return spatial ? ChannelsAs(node, i, x) : As(node, i, dtype); };
   Value *scale = parameter(1), *bias = parameter(2), *mean = parameter(3), *variance = parameter(4);
   bool constant =
@@ -100,9 +101,10 @@ void InstanceNormalization(Node& node) {
   DType dtype = node.dtype();
   Value* x = node.In(0);
   int rank = x->type.rank();
-  if (rank < 3) node.Fail("bad-operand", "its input has no spatial dimensions");
+  if (rank < 3) node.Fail("bad-operand", "the input has no spatial dimensions");
   Value *scale = ChannelsAs(node, 1, x), *bias = ChannelsAs(node, 2, x);
-  if (rank > 5) node.Fail("rank-limit", fmt::format("an input of rank {}", rank));
+  if (rank > 5)
+    node.Fail("rank-limit", fmt::format("the input has rank {}, which is not supported", rank));
   if (scale->is_constant() && bias->is_constant())
     return node.Set(node.Make("instance_norm",
                               {{"x", x}, {"gamma", scale}, {"beta", bias}, {"epsilon", epsilon}}),
@@ -162,7 +164,7 @@ void GroupNormalization(Node& node) {
   Value* x = node.In(0);
   Shape shape = x->type.shape;
   int rank = x->type.rank();
-  if (rank < 3) node.Fail("bad-operand", "its input has no spatial dimensions");
+  if (rank < 3) node.Fail("bad-operand", "the input has no spatial dimensions");
   bool per_channel = node.opset() >= 21;  // in opset 18 there is one scale per group
   Value *scale = per_channel ? ChannelsAs(node, 1, x) : As(node, 1, dtype),
         *bias = per_channel ? ChannelsAs(node, 2, x) : As(node, 2, dtype);
@@ -172,8 +174,7 @@ void GroupNormalization(Node& node) {
   if (!per_channel)
     for (Value** vector : {&scale, &bias})
       if ((*vector)->type.rank() == 1)
-        *vector =
-            Sized(node, *vector, 0, groups, "scale and bias must have one number for each group");
+        *vector = Sized(node, *vector, 0, groups, "scale and bias must have one element per group");
   auto spread = [&](Value* vector) {
     if (vector->type.rank() != 1) node.Fail("bad-operand", "scale and bias must be vectors");
     if (!per_channel && groups != channels) {
@@ -191,9 +192,10 @@ void Lrn(Node& node) {
   int64_t size = node.Int("size");
   double alpha = node.Float("alpha", 1e-4f), beta = node.Float("beta", 0.75),
          bias = node.Float("bias", 1.0);
-  if (size < 1) node.Fail("bad-attribute", fmt::format("size is {}", size));
+  if (size < 1)
+    node.Fail("bad-attribute", fmt::format("size is {}, expected a positive number", size));
   if (node.rank() < 2)
-    node.Fail("bad-operand", fmt::format("an input of rank {}, expected 2 or more", node.rank()));
+    node.Fail("bad-operand", fmt::format("the input has rank {}, expected 2 or more", node.rank()));
   // Core ML documents ranks 3 and 4; at rank 3 it was observed to normalize over the wrong
   // channels.
   Value* x = node.In(0);
@@ -230,11 +232,11 @@ void LpNormalization(Node& node) {
 
 // scale * x + bias, with a bias per channel. Experimental operator, removed in opset 10.
 void ImageScaler(Node& node) {
-  if (node.rank() != 4) node.Fail("bad-operand", "its input has not four dimensions");
+  if (node.rank() != 4) node.Fail("bad-operand", "the input must have four dimensions");
   std::vector<double> numbers = node.Floats("bias");
   std::vector<float> bias(numbers.begin(), numbers.end());
   Value* x = Sized(node, node.In(0), 1, static_cast<int64_t>(bias.size()),
-                   "the bias must have one number for each channel");
+                   "bias must have one element per channel");
   Value* vector = Convert(node, node.Const(Tensor::Vector(bias)), DType::kFp32, node.dtype());
   Value* y = node.Make("mul", {{"x", x}, {"y", node.Float("scale", 1.0)}});
   node.Set(Binary(node, "add", y, PerChannel(node, vector, 4)), node.dtype());

@@ -41,8 +41,8 @@ Value* Crop(Node& node, Value* x, Amounts& amounts) {
     int64_t left =
         -std::min<int64_t>(amounts.before[i], 0) - std::min<int64_t>(amounts.after[i], 0);
     if (left > 0 && size.is_constant() && left >= size.constant())
-      node.Fail("bad-operand", fmt::format("pads cut {} from dimension {} of {}", left, i,
-                                           ToString(x->type.shape)));
+      node.Fail("bad-operand", fmt::format("negative pads crop {} elements from dimension {} of {}",
+                                           left, i, ToString(x->type.shape)));
     cut = cut || left > 0;
     amounts.before[i] = std::max<int64_t>(amounts.before[i], 0);
     amounts.after[i] = std::max<int64_t>(amounts.after[i], 0);
@@ -131,7 +131,8 @@ Value* PadByImages(Node& node, Value* x, Amounts amounts, Mode mode) {
   for (int axis = 0; axis < rank; ++axis) {
     if (IsZero(amounts, axis)) continue;
     const Dim& size = x->type.shape[axis];
-    if (size == Dim(0)) node.Fail("bad-operand", "there is nothing to pad with");
+    if (size == Dim(0))
+      node.Fail("bad-operand", "an empty dimension cannot be padded by reflection or replication");
     bool far = mode == Mode::kReflect && size.is_constant() &&
                std::max(amounts.before[axis], amounts.after[axis]) >= size.constant();
     if (exact && !far) {
@@ -187,14 +188,15 @@ Value* Padded(Node& node, Value* x, Amounts amounts, Mode mode, Value* constant,
   for (const std::vector<int64_t>* side : {&amounts.before, &amounts.after})
     for (int64_t amount : *side)
       if (amount <= -kSane || amount >= kSane)
-        node.Fail("bad-operand", fmt::format("pads hold {}", amount));
+        node.Fail("bad-operand", fmt::format("pads contain an invalid value {}", amount));
   if (RuntimeType(dtype) == DType::kNone)
-    node.Fail("unsupported-dtype", fmt::format("{} elements", Name(dtype)));
+    node.Fail("unsupported-dtype",
+              fmt::format("elements of type {} are not supported", Name(dtype)));
   for (int i = 0; i < x->type.rank(); ++i)
     if (amounts.before[i] < 0 || amounts.after[i] < 0)
       Need(node, x->type.shape[i] + amounts.before[i] + amounts.after[i], 0, INT32_MAX,
-           fmt::format("dimension {} of {} with pads {} and {}", i, ToString(x->type.shape),
-                       amounts.before[i], amounts.after[i]));
+           fmt::format("dimension {} of {} has an invalid size after padding by {} and {}", i,
+                       ToString(x->type.shape), amounts.before[i], amounts.after[i]));
   x = Crop(node, x, amounts);
   bool nothing = true;
   for (int i = 0; i < x->type.rank(); ++i) nothing = nothing && IsZero(amounts, i);
@@ -209,13 +211,14 @@ Mode ModeOf(Node& node) {
   if (name == "reflect") return Mode::kReflect;
   if (name == "edge") return Mode::kEdge;
   if (name == "wrap" && node.opset() >= 19) return Mode::kWrap;
-  node.Unsupported("mode", fmt::format("mode \"{}\" is unknown", name));
+  node.Unsupported("mode", fmt::format("unknown mode \"{}\"", name));
 }
 
 // `pads` lists the pads before all `axes`, then those after.
 Amounts Halves(Node& node, const std::vector<int64_t>& pads, const std::vector<int64_t>& axes) {
   if (pads.size() != 2 * axes.size())
-    node.Fail("bad-operand", fmt::format("{} pads for {} dimensions", pads.size(), axes.size()));
+    node.Fail("bad-operand", fmt::format("{} pads are given for {} axes, expected two per axis",
+                                         pads.size(), axes.size()));
   Amounts amounts{std::vector<int64_t>(node.rank(), 0), std::vector<int64_t>(node.rank(), 0)};
   for (size_t i = 0; i < axes.size(); ++i) {
     int axis = node.Axis(axes[i], node.rank());
@@ -235,7 +238,8 @@ void PadAttributes(Node& node) {
   std::vector<int64_t> pads = node.Ints(node.opset() == 1 ? "paddings" : "pads");
   Value* x = node.In(0);
   if (RuntimeType(node.dtype()) == DType::kNone)
-    node.Fail("unsupported-dtype", fmt::format("{} elements", Name(node.dtype())));
+    node.Fail("unsupported-dtype",
+              fmt::format("elements of type {} are not supported", Name(node.dtype())));
   Value* constant = node.Const(Tensor::Full(node.dtype(), {}, node.Float("value", 0.0)));
   node.Set(Padded(node, x, Halves(node, pads, AllAxes(node)), ModeOf(node), constant, node.dtype()),
            node.dtype());
@@ -263,7 +267,8 @@ void PadAtRunTime(Node& node, Value* pads, const std::vector<int64_t>& axes, Mod
                   Value* constant) {
   Value* x = AtRunTime(node, node.In(0), node.dtype());
   if (RuntimeType(node.dtype()) == DType::kNone)
-    node.Fail("unsupported-dtype", fmt::format("{} elements", Name(node.dtype())));
+    node.Fail("unsupported-dtype",
+              fmt::format("elements of type {} are not supported", Name(node.dtype())));
   int count = static_cast<int>(axes.size());
   pads = AtRunTime(node, pads, DType::kInt64);
   bool exact = IsFloat(node.dtype()) && (!constant || constant->is_constant());
@@ -319,7 +324,8 @@ void Pad(Node& node) {
   Value* pads = AsVector(node, node.In(1));
   int64_t length = VectorLength(node, pads, "pads");
   if (length != 2 * std::ssize(axes))
-    node.Fail("bad-operand", fmt::format("{} pads for {} dimensions", length, axes.size()));
+    node.Fail("bad-operand", fmt::format("{} pads are given for {} axes, expected two per axis",
+                                         length, axes.size()));
   PadAtRunTime(node, pads, axes, mode, constant);
 }
 
@@ -332,7 +338,8 @@ Value* CenteredAtRunTime(Node& node, Value* x, int axis, int64_t size) {
   Value* cut = half(Binary(node, "mul", missing, -1));
   Value* before = Binary(node, "sub", half(missing), cut);
   constexpr int64_t kMostPlaces = int64_t{1} << 24;
-  if (size > kMostPlaces) node.Fail("resource-limit", fmt::format("a dimension of {}", size));
+  if (size > kMostPlaces)
+    node.Fail("resource-limit", fmt::format("a dimension of size {} is too large", size));
   std::vector<int32_t> count(size);
   std::iota(count.begin(), count.end(), 0);
   Value* places = Binary(node, "sub", Tensor::Vector(count), before);
@@ -346,14 +353,15 @@ void CenterCropPad(Node& node) {
   std::vector<int64_t> shape = node.ConstantInts(1, "shape");
   std::vector<int64_t> axes = node.Ints("axes", AllAxes(node));
   if (shape.size() != axes.size())
-    node.Fail("bad-operand", fmt::format("{} sizes for {} dimensions", shape.size(), axes.size()));
+    node.Fail("bad-operand",
+              fmt::format("{} sizes are given for {} axes", shape.size(), axes.size()));
   Value* x = node.In(0);
   std::vector<int64_t> pads(2 * axes.size());
   for (size_t i = 0; i < axes.size(); ++i) {
     int axis = node.Axis(axes[i], node.rank());
     const Dim& have = node.shape()[axis];
     if (shape[i] < 1 || shape[i] > INT32_MAX)
-      node.Fail("bad-operand", fmt::format("the shape holds {}", shape[i]));
+      node.Fail("bad-operand", fmt::format("shape contains an invalid value {}", shape[i]));
     if (!have.is_constant()) {
       x = CenteredAtRunTime(node, AtRunTime(node, x, node.dtype()), axis, shape[i]);
       continue;
@@ -371,7 +379,7 @@ void CenterCropPad(Node& node) {
 void CropBorders(Node& node) {
   std::vector<int64_t> border = node.Ints("border");
   std::vector<int64_t> size = node.Ints("scale", std::vector<int64_t>());
-  if (node.rank() != 4) node.Fail("bad-operand", "its input has not four dimensions");
+  if (node.rank() != 4) node.Fail("bad-operand", "the input must have four dimensions");
   if (border.size() != 4 || std::ranges::any_of(border, [](int64_t b) { return b < 0; }))
     node.Fail("bad-attribute",
               fmt::format("border is [{}], expected four widths", fmt::join(border, ", ")));
@@ -383,8 +391,8 @@ void CropBorders(Node& node) {
     ends.push_back(size.empty() && end == 0 ? INT32_MAX : end);
     const Dim& whole = node.shape()[2 + d];
     if (whole.is_constant() && (size.empty() ? starts[d] - end : end) > whole.constant())
-      node.Fail("bad-operand",
-                fmt::format("crops more than the input {} has", ToString(node.shape())));
+      node.Fail("bad-operand", fmt::format("border and scale exceed the input of shape {}",
+                                           ToString(node.shape())));
   }
   node.Set(node.Apply("Slice", 10,
                       {node.Input(0),

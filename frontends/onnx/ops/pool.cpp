@@ -54,7 +54,8 @@ Value* Padded(Node& node, Value* x, const Window& window, double pad_value) {
 constexpr int64_t kMostTaps = 4096;
 
 void CheckTaps(Node& node, std::string_view attribute, int64_t taps) {
-  if (taps > kMostTaps) node.Unsupported(attribute, fmt::format("a window of {} elements", taps));
+  if (taps > kMostTaps)
+    node.Unsupported(attribute, fmt::format("a window of {} elements is too large", taps));
 }
 
 // Element tap[i] of every window along each spatial dimension i; -1 keeps the dimension.
@@ -84,7 +85,8 @@ Value* Together(Node& node, Value* x, const Window& window, std::string_view op,
   size_t spatial = window.kernel.size();
   CheckTaps(node, "dilations", *std::max_element(window.kernel.begin(), window.kernel.end()));
   if (window.same_upper || window.same_lower)
-    node.Unsupported("auto_pad", "SAME with strides and dilations needs an input of known size");
+    node.Unsupported("auto_pad",
+                     "auto_pad SAME with strides and dilations requires an input of constant size");
   x = Padded(node, x, window, pad_value);
   for (size_t i = 0; i < spatial; ++i) {
     Value* sum = nullptr;
@@ -101,8 +103,9 @@ Value* Together(Node& node, Value* x, const Window& window, std::string_view op,
 
 void CheckRank(Node& node) {
   if (node.rank(0) < 3 || node.rank(0) > 5)
-    node.Fail("rank-limit",
-              fmt::format("input has {} dimensions, Core ML pools 3 to 5", node.rank(0)));
+    node.Fail(
+        "rank-limit",
+        fmt::format("input has {} dimensions; Core ML supports pooling with 3 to 5", node.rank(0)));
 }
 
 Builder::Args PoolArgs(Value* x, const Window& window) {
@@ -119,7 +122,9 @@ Value* Places(Node& node, Value* x, const Window& window) {
   int64_t taps = ElementCount(window.kernel);
   CheckTaps(node, "storage_order", taps);
   if (window.same_upper || window.same_lower)
-    node.Unsupported("auto_pad", "SAME with strides and Indices needs an input of known size");
+    node.Unsupported(
+        "auto_pad",
+        "auto_pad SAME with strides and output Indices requires an input of constant size");
   bool columns = node.Int("storage_order", 0) != 0;
   auto product = [&](Value* a, Value* b) { return Binary(node, "mul", a, b); };
   auto number = [&](int64_t n) {
@@ -188,7 +193,7 @@ void MaxPool(Node& node) {
 void MaxUnpool(Node& node) {
   CheckRank(node);
   if (!IsStatic(node.shape(0)) || node.shape(0) != node.shape(1))
-    node.Fail("bad-operand", fmt::format("X is {}, I {}; they must have one known shape",
+    node.Fail("bad-operand", fmt::format("X is {} and I is {}, expected equal constant shapes",
                                          ToString(node.shape(0)), ToString(node.shape(1))));
   std::vector<int64_t> kernel = node.Ints("kernel_shape");
   size_t spatial = kernel.size();
@@ -196,13 +201,14 @@ void MaxUnpool(Node& node) {
                        pads = node.Ints("pads", std::vector<int64_t>(2 * spatial, 0));
   Dims pooled = StaticDims(node.shape(0)), dims = {pooled[0], pooled[1]};
   if (spatial + 2 != pooled.size() || strides.size() != spatial || pads.size() != 2 * spatial)
-    node.Fail("bad-attribute", "the window does not fit the input");
+    node.Fail("bad-attribute", "the attributes do not match the rank of the input");
   constexpr int64_t kSane = int64_t{1} << 28;
   int64_t count = dims[0] * dims[1];
   for (size_t i = 0; i < spatial; ++i) {
     int64_t size = (pooled[i + 2] - 1) * strides[i] + kernel[i] - pads[i] - pads[spatial + i];
     if (size < 1 || size > kSane || (count *= size) > kSane)
-      node.Fail("bad-attribute", fmt::format("dimension {} becomes {}", i + 2, size));
+      node.Fail("bad-attribute",
+                fmt::format("dimension {} of the output would be {}", i + 2, size));
     dims.push_back(size);
   }
   Value* x = node.Make("reshape", {{"x", node.In(0)}, {"shape", Ints({-1})}});
@@ -218,7 +224,7 @@ void MaxUnpool(Node& node) {
     for (size_t i = 0; i < dims.size(); ++i) {
       int64_t more = i < shape.size() ? shape[i] - dims[i] : -1;
       if (shape.size() != dims.size() || more < 0 || more > kSane)
-        node.Fail("bad-operand", "output_shape is smaller than what the window covers");
+        node.Fail("bad-operand", "output_shape is smaller than the inferred shape");
       beyond.insert(beyond.end(), {0, more});
     }
     if (shape != dims)
@@ -280,7 +286,7 @@ Value* LpNorm(Node& node, Value* x, int64_t p, double count,
 
 int64_t NormOrder(Node& node) {
   int64_t p = node.opset() == 1 ? static_cast<int64_t>(node.Float("p", 2.0)) : node.Int("p", 2);
-  if (p < 1) node.Unsupported("p", fmt::format("is {}", p));
+  if (p < 1) node.Unsupported("p", fmt::format("p is {}, expected a positive number", p));
   return p;
 }
 
@@ -303,7 +309,7 @@ void LpPool(Node& node) {
 std::vector<int64_t> SpatialAxes(Node& node) {
   std::vector<int64_t> axes;
   for (int64_t i = 2; i < node.rank(0); ++i) axes.push_back(i);
-  if (axes.empty()) node.Fail("bad-operand", "input has no spatial dimensions");
+  if (axes.empty()) node.Fail("bad-operand", "the input has no spatial dimensions");
   return axes;
 }
 

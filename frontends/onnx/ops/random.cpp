@@ -22,7 +22,8 @@ int64_t Seed(Node& node) {
 DType ResultType(Node& node, DType otherwise) {
   DType dtype = node.Has("dtype") ? ToDType(static_cast<int>(node.Int("dtype"))) : otherwise;
   if (!IsFloat(dtype) || RuntimeType(dtype) == DType::kNone)
-    node.Fail("unsupported-dtype", fmt::format("random numbers of type {}", Name(dtype)));
+    node.Fail("unsupported-dtype",
+              fmt::format("random numbers of type {} are not supported", Name(dtype)));
   return dtype;
 }
 
@@ -56,7 +57,8 @@ void Bernoulli(Node& node) {
   Value* x = node.In(0);
   DType dtype = node.Has("dtype") ? ToDType(static_cast<int>(node.Int("dtype"))) : node.dtype();
   if (RuntimeType(dtype) == DType::kNone)
-    node.Fail("unsupported-dtype", fmt::format("a result of {}", Name(dtype)));
+    node.Fail("unsupported-dtype",
+              fmt::format("results of type {} are not supported", Name(dtype)));
   Value* drawn = node.Make("random_uniform", {{"shape", ShapeOf(node, x)},
                                               {"low", Parameter(0, node.dtype())},
                                               {"high", Parameter(1, node.dtype())},
@@ -68,7 +70,9 @@ void Bernoulli(Node& node) {
 // Each row of the input holds the unnormalized log-probabilities of one distribution.
 void Multinomial(Node& node) {
   DType dtype = ToDType(static_cast<int>(node.Int("dtype", 6)));
-  if (!IsInteger(dtype)) node.Fail("unsupported-dtype", fmt::format("a result of {}", Name(dtype)));
+  if (!IsInteger(dtype))
+    node.Fail("unsupported-dtype",
+              fmt::format("results of type {} are not supported", Name(dtype)));
   Value* drawn = node.Make("random_categorical", {{"x", node.In(0)},
                                                   {"mode", "logits"},
                                                   {"size", node.Int("sample_size", 1)},
@@ -101,13 +105,13 @@ void Dropout(Node& node) {
   if (node.opset() >= 12 && node.HasInput(2)) {
     Tensor training = node.Constant(2, "training_mode");
     if (training.dtype() != DType::kBool || training.size() != 1)
-      node.Fail("bad-operand", "training_mode must be one bool");
+      node.Fail("bad-operand", "training_mode must be a single bool");
     if (training.Bool(0)) {
       Value* ratio = node.HasInput(1) ? node.In(1) : node.Const(Tensor::Scalar(0.5f));
       Tensor known = ratio->constant();
-      if (known && known.size() != 1) node.Fail("bad-operand", "ratio must be one number");
+      if (known && known.size() != 1) node.Fail("bad-operand", "ratio must be a single number");
       if (known && !(known.Double(0) >= 0 && known.Double(0) < 1))
-        node.Fail("bad-operand", fmt::format("ratio is {}", known.Double(0)));
+        node.Fail("bad-operand", fmt::format("ratio is {}, expected 0 to 1", known.Double(0)));
       if (!known || known.Double(0) != 0) return Drop(node, ratio, mask_type);
     }
   }

@@ -44,8 +44,8 @@ std::vector<std::vector<Activation>> ReadActivations(Node& node, size_t directio
   if (names.empty())
     for (size_t d = 0; d < directions; ++d) names.insert(names.end(), usual.begin(), usual.end());
   if (names.size() != each * directions)
-    node.Fail("bad-attribute",
-              fmt::format("{} activations, expected {}", names.size(), each * directions));
+    node.Fail("bad-attribute", fmt::format("activations has {} elements, expected {}", names.size(),
+                                           each * directions));
   std::vector<double> alphas = node.Floats("activation_alpha", std::vector<double>{}),
                       betas = node.Floats("activation_beta", std::vector<double>{});
   // alpha and beta values are assigned, in order, to the activations that have such a parameter.
@@ -55,7 +55,8 @@ std::vector<std::vector<Activation>> ReadActivations(Node& node, size_t directio
     std::string name = names[i];
     for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     const ActivationRow* row = FindActivation(name);
-    if (!row) node.Unsupported("activations", fmt::format("activation \"{}\"", names[i]));
+    if (!row)
+      node.Unsupported("activations", fmt::format("unsupported activation \"{}\"", names[i]));
     Activation activation{row, row->alpha, row->beta};
     if (row->parameters > 0 && alpha < alphas.size()) activation.alpha = alphas[alpha++];
     if (row->parameters > 1 && beta < betas.size()) activation.beta = betas[beta++];
@@ -77,16 +78,18 @@ void CheckShape(Node& node, int input, std::string_view name, const Shape& expec
 Value* ReadLengths(Node& node, Value*& x) {
   Value* lengths = node.Optional(4);
   if (!lengths) return nullptr;
-  Agree(node, x, 1, lengths, 0, "the batch of X and the length of sequence_lens");
+  Agree(node, x, 1, lengths, 0, "batch size of X and length of sequence_lens");
   const Dim steps = x->type.shape[0];
   if (Tensor known = node.ConstantOrNone(4)) {
     std::vector<int64_t> values = known.Ints();
     auto [least, most] = std::minmax_element(values.begin(), values.end());
     if (values.empty() || *least < 0)
-      node.Fail("bad-operand", fmt::format("sequence_lens holds {}", values.empty() ? 0 : *least));
+      node.Fail("bad-operand",
+                fmt::format("invalid length {} in sequence_lens", values.empty() ? 0 : *least));
     bool whole = steps.is_constant() && *least == steps.constant();
     if (Need(node, steps, *most, INT32_MAX,
-             fmt::format("a length of {} in a sequence of {} steps", *most, steps.ToString())))
+             fmt::format("length {} in sequence_lens must not exceed the sequence length {}", *most,
+                         steps.ToString())))
       return whole ? nullptr : lengths;
   }
   Sizes whole(node);
@@ -105,7 +108,7 @@ Layer ReadLayer(Node& node, Cell cell, int64_t gates, const std::vector<std::str
   else if (direction == "forward" || direction == "reverse")
     layer.directions = {direction};
   else
-    node.Unsupported("direction", fmt::format("direction \"{}\"", direction));
+    node.Unsupported("direction", fmt::format("unknown direction \"{}\"", direction));
   layer.activations = ReadActivations(node, layer.directions.size(), usual);
   if (double clip = node.Has("clip") ? node.Float("clip") : 0; clip > 0) layer.parts.clip = clip;
   layer.batch_first = node.Int("layout", 0) != 0;
@@ -113,13 +116,14 @@ Layer ReadLayer(Node& node, Cell cell, int64_t gates, const std::vector<std::str
   int64_t count = std::ssize(layer.directions);
 
   if (node.rank(0) != 3 || node.rank(2) != 3)
-    node.Fail("bad-operand", fmt::format("X is {} and R {}, expected three dimensions",
+    node.Fail("bad-operand", fmt::format("X is {} and R is {}, expected three dimensions",
                                          ToString(node.shape(0)), ToString(node.shape(2))));
   Dim hidden = node.shape(2)[2];
-  if (!hidden.is_constant()) node.Fail("dynamic-shape", "R has no known size");
+  if (!hidden.is_constant()) node.Fail("dynamic-shape", "the shape of R must be constant");
   layer.hidden = hidden.constant();
   if (node.Int("hidden_size", layer.hidden) != layer.hidden || layer.hidden < 1)
-    node.Fail("bad-attribute", fmt::format("hidden_size where R is {}", ToString(node.shape(2))));
+    node.Fail("bad-attribute",
+              fmt::format("hidden_size does not match R, which is {}", ToString(node.shape(2))));
   if (layer.batch_first) layer.parts.x = Transposed(node, layer.parts.x, {1, 0, 2});
   const Shape x = layer.parts.x->type.shape;
   Dim rows = gates * layer.hidden;
@@ -131,7 +135,7 @@ Layer ReadLayer(Node& node, Cell cell, int64_t gates, const std::vector<std::str
     CheckShape(node, input, input == 5 ? "initial_h" : "initial_c",
                layer.batch_first ? Shape{x[1], count, hidden} : Shape{count, x[1], hidden});
   CheckShape(node, 7, "P", {count, hidden * 3});
-  if (x[0] == Dim(0)) node.Fail("empty-tensor", "X has no steps");
+  if (x[0] == Dim(0)) node.Fail("empty-tensor", "the sequence length of X is 0");
   layer.parts.lengths = ReadLengths(node, layer.parts.x);
   return layer;
 }

@@ -138,9 +138,11 @@ Value* AlongAxis(Node& node, Value* x, const Mode& mode, const Axis& a) {
     for (const std::vector<Tap>& row : rows) indices.push_back(row[0].index);
     return node.Make("gather", {{"x", x}, {"indices", Ints(indices)}, {"axis", a.axis}});
   }
-  if (!IsFloat(x->type.dtype)) node.Unsupported("mode", "interpolates integers");
+  if (!IsFloat(x->type.dtype))
+    node.Unsupported("mode", "interpolation of integers is not supported");
   if (a.in * a.out > (int64_t{1} << 26))
-    node.Fail("resource-limit", "an interpolation matrix of more than 64 Mi elements");
+    node.Fail("resource-limit",
+              "an interpolation matrix of more than 64 Mi elements is not supported");
   // [in, out], so that the axis can be the last dimension.
   std::vector<double> matrix(static_cast<size_t>(a.in * a.out), 0.0);
   bool outside = false;
@@ -330,8 +332,9 @@ Value* AlongOpenAxis(Node& node, Value* x, const Mode& mode, const OpenAxis& a) 
     place = Binary(node, "maximum", Binary(node, "minimum", place, last), 0);
     y = node.Make("gather", {{"x", x}, {"indices", place}, {"axis", axis}});
   } else {
-    if (!IsFloat(x->type.dtype)) node.Unsupported("mode", "interpolates integers");
-    if (mode.antialias) node.Unsupported("antialias", "needs an input of known size");
+    if (!IsFloat(x->type.dtype))
+      node.Unsupported("mode", "interpolation of integers is not supported");
+    if (mode.antialias) node.Unsupported("antialias", "an input of constant size is required");
     std::vector<int64_t> perm;
     for (int i = 0; i < rank; ++i) perm.push_back(i);
     std::swap(perm[axis], perm[rank - 1]);
@@ -395,17 +398,19 @@ Value* Apply(Node& node, const Mode& mode, const std::vector<double>& scales,
       a.end = roi[rank + i];
     }
     if (!scales.empty() && !(scales[i] > 0 && scales[i] < 1e6))
-      node.Fail("bad-attribute", fmt::format("scale {} of axis {}", scales[i], i));
+      node.Fail("bad-attribute", fmt::format("invalid scale {} for axis {}", scales[i], i));
     if (shape[i].is_constant() && (sizes.empty() || sizes[i].is_constant())) {
       a.in = shape[i].constant();
       a.out = sizes.empty()
                   ? static_cast<int64_t>(std::floor(static_cast<double>(a.in) * scales[i]))
                   : sizes[i].constant();
       if (a.in < 1 || a.out < 1)
-        node.Fail("empty-tensor",
-                  fmt::format("axis {} has {} elements and becomes {}", i, a.in, a.out));
+        node.Fail(
+            "empty-tensor",
+            fmt::format("axis {} is empty: its size is {} and would become {}", i, a.in, a.out));
       if (a.out != a.in && a.out > (int64_t{1} << 20))
-        node.Fail("resource-limit", fmt::format("axis {} becomes {} elements", i, a.out));
+        node.Fail("resource-limit",
+                  fmt::format("axis {} would become too large: {} elements", i, a.out));
       if (scales.empty()) a.scale = static_cast<double>(a.out) / static_cast<double>(a.in);
       factors[i] = a.scale;
       axes.push_back(a);
@@ -442,7 +447,7 @@ Mode ReadMode(Node& node) {
   mode.kind = node.String("mode", "nearest");
   if (mode.kind == "bilinear") mode.kind = "linear";
   if (mode.kind != "nearest" && mode.kind != "linear" && mode.kind != "cubic")
-    node.Unsupported("mode", fmt::format("\"{}\" is unknown", mode.kind));
+    node.Unsupported("mode", fmt::format("unknown value \"{}\"", mode.kind));
   return mode;
 }
 
@@ -466,7 +471,7 @@ void Upsample(Node& node) {
     scales = {1, 1, node.Float("height_scale"), node.Float("width_scale")};
   }
   if (static_cast<int>(scales.size()) != node.rank(0))
-    node.Fail("bad-attribute", "scales do not fit the input");
+    node.Fail("bad-attribute", "the number of scales is not the rank of the input");
   node.Set(Apply(node, mode, scales, {}, {}));
 }
 
@@ -474,7 +479,7 @@ void Resize10(Node& node) {
   Mode mode = OldMode(node);
   std::vector<double> scales = node.Constant(1, "scales").Doubles();
   if (static_cast<int>(scales.size()) != node.rank(0))
-    node.Fail("bad-attribute", "scales do not fit the input");
+    node.Fail("bad-attribute", "the number of scales is not the rank of the input");
   node.Set(Apply(node, mode, scales, {}, {}));
 }
 
@@ -485,7 +490,7 @@ void Resize(Node& node) {
   static constexpr std::array kNearest = {"round_prefer_floor", "round_prefer_ceil", "floor",
                                           "ceil"};
   if (std::find(kNearest.begin(), kNearest.end(), mode.nearest) == kNearest.end())
-    node.Unsupported("nearest_mode", fmt::format("\"{}\" is unknown", mode.nearest));
+    node.Unsupported("nearest_mode", fmt::format("unknown value \"{}\"", mode.nearest));
   mode.cubic_a = node.Float("cubic_coeff_a", -0.75);
   mode.exclude_outside = node.Int("exclude_outside", 0) != 0;
   mode.extrapolation = node.Float("extrapolation_value", 0.0);
@@ -495,7 +500,7 @@ void Resize(Node& node) {
       "asymmetric", "tf_crop_and_resize",   "tf_half_pixel_for_nn"};
   if (std::find(kCoordinates.begin(), kCoordinates.end(), mode.coordinates) == kCoordinates.end())
     node.Unsupported("coordinate_transformation_mode",
-                     fmt::format("\"{}\" is not expressible", mode.coordinates));
+                     fmt::format("unknown value \"{}\"", mode.coordinates));
   int rank = node.rank(0);
   std::vector<int64_t> axes;
   for (int64_t i = 0; i < rank; ++i) axes.push_back(i);
@@ -507,8 +512,8 @@ void Resize(Node& node) {
   auto spread = [&](const auto& values, auto fill) {
     std::vector<std::decay_t<decltype(values[0])>> all(rank, fill);
     if (values.size() != axes.size())
-      node.Fail("bad-operand",
-                fmt::format("{} scales or sizes for {} axes", values.size(), axes.size()));
+      node.Fail("bad-operand", fmt::format("{} scales or sizes are given for {} axes",
+                                           values.size(), axes.size()));
     for (size_t i = 0; i < axes.size(); ++i) all[axes[i]] = values[i];
     return all;
   };
@@ -528,7 +533,8 @@ void Resize(Node& node) {
   std::vector<double> roi;
   if (mode.coordinates == "tf_crop_and_resize") {
     std::vector<double> given = node.Constant(1, "roi").Doubles();
-    if (given.size() != 2 * axes.size()) node.Fail("bad-operand", "roi does not fit the axes");
+    if (given.size() != 2 * axes.size())
+      node.Fail("bad-operand", "the length of roi does not match the number of axes");
     roi.assign(2 * rank, 0.0);
     for (int i = 0; i < rank; ++i) roi[rank + i] = 1.0;
     for (size_t i = 0; i < axes.size(); ++i) {
@@ -546,13 +552,14 @@ void Resize(Node& node) {
   if (policy != "stretch") {
     // The smaller (or larger) factor applies to all axes; sizes are rounded half up (Resize-18).
     if (policy != "not_larger" && policy != "not_smaller")
-      node.Unsupported("keep_aspect_ratio_policy", fmt::format("\"{}\" is unknown", policy));
+      node.Unsupported("keep_aspect_ratio_policy", fmt::format("unknown value \"{}\"", policy));
     double factor = policy == "not_larger" ? INFINITY : 0;
-    if (sizes->size() != axes.size()) node.Fail("bad-operand", "sizes do not fit the axes");
+    if (sizes->size() != axes.size())
+      node.Fail("bad-operand", "the number of sizes does not match the number of axes");
     for (size_t i = 0; i < axes.size(); ++i) {
       const Dim& in = node.shape(0)[axes[i]];
       if (!in.is_constant() || !(*sizes)[i].is_constant())
-        node.Unsupported("keep_aspect_ratio_policy", "needs known sizes");
+        node.Unsupported("keep_aspect_ratio_policy", "constant sizes are required");
       double f = static_cast<double>((*sizes)[i].constant()) / static_cast<double>(in.constant());
       factor = policy == "not_larger" ? std::min(factor, f) : std::max(factor, f);
     }
@@ -566,7 +573,8 @@ void Resize(Node& node) {
     return;
   }
   std::vector<Dim> all(node.shape(0));
-  if (sizes->size() != axes.size()) node.Fail("bad-operand", "sizes do not fit the axes");
+  if (sizes->size() != axes.size())
+    node.Fail("bad-operand", "the number of sizes does not match the number of axes");
   for (size_t i = 0; i < axes.size(); ++i) all[axes[i]] = (*sizes)[i];
   node.Set(Apply(node, mode, {}, all, roi, [&](int axis) {
     if (all[axis].is_constant())

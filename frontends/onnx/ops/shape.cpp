@@ -30,7 +30,7 @@ Value* ReshapeTo(Node& node, Value* x, const Shape& target, Sizes& sizes, int op
   if (x->is_constant() && IsStatic(target))
     return node.Const(x->constant().Reshaped(StaticDims(target)));
   // MIL's reshape cannot produce scalars.
-  if (target.empty()) return Single(node, x, "what becomes a scalar");
+  if (target.empty()) return Single(node, x, "the input");
   auto unknown = [](const Dim& dim) { return !dim.is_constant(); };
   auto first = std::find_if(target.begin(), target.end(), unknown);
   if (open < 0 && std::count_if(target.begin(), target.end(), unknown) == 1 &&
@@ -81,7 +81,7 @@ Value* Reshaped(Node& node, Value* x, Value* shape, bool allow_zero) {
   for (int i = 0; i < length; ++i) {
     const Dim& element = (*elements)[i];
     if (element == Dim(-1)) {
-      if (open >= 0) node.Fail("bad-operand", "the shape has more than one -1");
+      if (open >= 0) node.Fail("bad-operand", "shape contains more than one -1");
       open = i;
       target.emplace_back(1);
       sizes.Add(-1);
@@ -89,21 +89,22 @@ Value* Reshaped(Node& node, Value* x, Value* shape, bool allow_zero) {
     }
     if (element == Dim(0) && !allow_zero) {
       if (i >= static_cast<int>(from.size()))
-        node.Fail("bad-operand", fmt::format("entry {} of the shape is 0, but the input is {}", i,
-                                             ToString(from)));
+        node.Fail("bad-operand",
+                  fmt::format("element {} of shape is 0, but the input is {}", i, ToString(from)));
       target.push_back(from[i]);
       sizes.AddDim(x, i);
     } else {
       if (element.is_constant() && element.constant() < 0)
-        node.Fail("bad-operand", fmt::format("the shape holds {}", element.constant()));
+        node.Fail("bad-operand",
+                  fmt::format("shape contains an invalid value {}", element.constant()));
       target.push_back(element);
       sizes.Add(shape, i);
     }
     others = others * target.back();
   }
   auto mismatch = [&] {
-    node.Fail("bad-operand",
-              fmt::format("{} does not reshape to {}", ToString(from), ToString(*elements)));
+    node.Fail("bad-operand", fmt::format("a tensor of shape {} cannot be reshaped to {}",
+                                         ToString(from), ToString(*elements)));
   };
   Dim total = Product(from);
   if (open >= 0) {
@@ -154,7 +155,7 @@ void Transpose(Node& node) {
   for (int i = rank; i-- > 0;) reversed.push_back(i);
   std::vector<int64_t> perm = node.Ints("perm", reversed);
   if (static_cast<int>(perm.size()) != rank)
-    node.Fail("bad-attribute", fmt::format("perm has {} entries, the input is {}", perm.size(),
+    node.Fail("bad-attribute", fmt::format("perm has {} elements, but the input is {}", perm.size(),
                                            ToString(node.shape())));
   bool same = true;
   for (int i = 0; i < rank; ++i) {
@@ -280,7 +281,7 @@ void Tile(Node& node) {
   Value *x = node.In(0), *reps = node.In(1);
   if (VectorLength(node, reps, "repeats") != node.rank())
     node.Fail("bad-operand",
-              fmt::format("repeats has {} entries, the input is {}",
+              fmt::format("repeats has {} elements, but the input is {}",
                           VectorLength(node, reps, "repeats"), ToString(node.shape())));
   if (!reps->is_constant()) x = AtRunTime(node, x, node.dtype());
   auto elements = ElementsOf(reps);
@@ -319,7 +320,7 @@ void Size(Node& node) {
 void ConstantOfShape(Node& node) {
   Tensor value = Tensor::Scalar(0.0f);
   if (node.Has("value")) value = node.TensorAttribute("value");
-  if (value.size() != 1) node.Fail("bad-attribute", "value must have one element");
+  if (value.size() != 1) node.Fail("bad-attribute", "value must have a single element");
   Value* shape = node.In(0);
   VectorLength(node, shape, "shape");
   Value* element = node.Const(value.Reshaped({}));
@@ -331,8 +332,8 @@ void Range(Node& node) {
   Value* bounds[3];
   for (int i = 0; i < 3; ++i) {
     if (node.dtype(i) != node.dtype(0))
-      node.Fail("bad-operand",
-                fmt::format("its bounds are {} and {}", Name(node.dtype(0)), Name(node.dtype(i))));
+      node.Fail("bad-operand", fmt::format("the inputs have different types, {} and {}",
+                                           Name(node.dtype(0)), Name(node.dtype(i))));
     bounds[i] = Single(node, node.In(i), "a bound");
   }
   node.Set(node.Make("range_1d", {{"start", bounds[0]}, {"end", bounds[1]}, {"step", bounds[2]}}),

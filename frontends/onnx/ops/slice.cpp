@@ -103,11 +103,11 @@ Value* Sliced(Node& node, Value* x, Value* starts, Value* ends, const std::vecto
   std::vector<bool> seen(shape.size());
   for (int i = 0; i < static_cast<int>(axes.size()); ++i) {
     int axis = node.Axis(axes[i], x->type.rank());
-    if (seen[axis]) node.Fail("bad-operand", fmt::format("axis {} is given twice", axis));
+    if (seen[axis]) node.Fail("bad-operand", fmt::format("duplicate axis {}", axis));
     seen[axis] = true;
     const Dim& size = shape[axis];
     int64_t step = steps[i];
-    if (step == 0) node.Fail("bad-operand", "a step is 0");
+    if (step == 0) node.Fail("bad-operand", "steps must not be 0");
     cut.stride[axis] = step;
     bool known =
         size.is_constant() && from && (*from)[i].is_constant() && to && (*to)[i].is_constant();
@@ -149,8 +149,9 @@ void SliceAttributes(Node& node) {
   std::vector<int64_t> starts = node.Ints("starts"), ends = node.Ints("ends");
   std::vector<int64_t> axes = node.Ints("axes", FirstAxes(static_cast<int64_t>(starts.size())));
   if (starts.size() != ends.size() || starts.size() != axes.size())
-    node.Fail("bad-attribute", fmt::format("{} starts, {} ends and {} axes", starts.size(),
-                                           ends.size(), axes.size()));
+    node.Fail("bad-attribute",
+              fmt::format("starts, ends and axes have different lengths: {}, {} and {}",
+                          starts.size(), ends.size(), axes.size()));
   Value *end = node.Const(Tensor::Vector(ends)), *begin = node.Const(Tensor::Vector(starts));
   std::vector<int64_t> steps(axes.size(), 1);
   node.Set(Sliced(node, node.In(0), begin, end, axes, steps), node.dtype());
@@ -166,8 +167,8 @@ void Slice(Node& node) {
   if (VectorLength(node, ends, "ends") != count || static_cast<int64_t>(axes.size()) != count ||
       static_cast<int64_t>(steps.size()) != count)
     node.Fail("bad-operand",
-              fmt::format("{} starts, {} ends, {} axes and {} steps", count,
-                          VectorLength(node, ends, "ends"), axes.size(), steps.size()));
+              fmt::format("starts, ends, axes and steps have different lengths: {}, {}, {} and {}",
+                          count, VectorLength(node, ends, "ends"), axes.size(), steps.size()));
   node.Set(Sliced(node, node.In(0), starts, ends, axes, steps), node.dtype());
 }
 
@@ -179,7 +180,7 @@ void Concat(Node& node) {
   for (int i = 0; i < node.inputs(); ++i) {
     if (node.dtype(i) != node.dtype(0) || node.rank(i) != node.rank(0))
       node.Fail("bad-operand",
-                fmt::format("its operands are {} {} and {} {}", Name(node.dtype(0)),
+                fmt::format("the inputs do not match: {} {} and {} {}", Name(node.dtype(0)),
                             ToString(node.shape(0)), Name(node.dtype(i)), ToString(node.shape(i))));
     if (node.shape(i)[axis] != Dim(0)) values.push_back(node.In(i));
   }
@@ -227,8 +228,8 @@ void Split(Node& node) {
     if (parts->is_constant())
       parts = node.builder().Cast(parts, DType::kInt64);  // floats in opset 1
     if (VectorLength(node, parts, "split") != count)
-      node.Fail("bad-operand",
-                fmt::format("{} sizes for {} outputs", VectorLength(node, parts, "split"), count));
+      node.Fail("bad-operand", fmt::format("{} sizes are given for {} outputs",
+                                           VectorLength(node, parts, "split"), count));
     auto elements = ElementsOf(parts);
     if (!elements || !IsStatic(*elements))
       return SplitAtRunTime(node, axis, AllParts(node, node.In(0), axis, parts));
@@ -239,14 +240,16 @@ void Split(Node& node) {
     given = true;
   }
   if (node.opset() >= 18 && !given && node.Int("num_outputs", count) != count)
-    node.Fail("bad-attribute", fmt::format("num_outputs is {}, there are {}",
+    node.Fail("bad-attribute", fmt::format("num_outputs is {}, but the node has {} outputs",
                                            node.Int("num_outputs", count), count));
   if (given && static_cast<int>(sizes.size()) != count)
-    node.Fail("bad-attribute", fmt::format("{} sizes for {} outputs", sizes.size(), count));
+    node.Fail("bad-attribute",
+              fmt::format("{} sizes are given for {} outputs", sizes.size(), count));
   if (given) {
     int64_t sum = std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
     Need(node, size, sum, sum,
-         fmt::format("the parts have {} elements of {}", sum, size.ToString()));
+         fmt::format("the sum of the sizes, {}, must equal the dimension, {}", sum,
+                     size.ToString()));
   }
   if (count == 1) return node.Set(node.In(0), node.dtype());
   if (!given && size.is_constant() && size.constant() % count != 0) {

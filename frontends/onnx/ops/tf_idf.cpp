@@ -26,7 +26,7 @@ std::vector<Pool> Pools(Node& node) {
     int64_t end = i + 1 < starts.size() ? starts[i + 1] : size;
     int64_t length = static_cast<int64_t>(i) + 1;
     if (begin < 0 || end < begin || end > size || (end - begin) % length != 0)
-      node.Fail("bad-attribute", "ngram_counts does not fit the pool");
+      node.Fail("bad-attribute", "ngram_counts does not match the pool");
     if (begin == end) continue;
     pools.push_back({length, {items.begin() + begin, items.begin() + end}, first});
     first += pools.back().count();
@@ -61,27 +61,30 @@ void TfIdfVectorizer(Node& node) {
   std::string mode = node.String("mode");
   std::vector<int64_t> columns = node.Ints("ngram_indexes");
   if (node.Has("pool_strings") || node.dtype() == DType::kString)
-    node.Fail("unsupported-dtype", "n-grams of strings");
+    node.Fail("unsupported-dtype", "n-grams of strings are not supported");
   if (mode != "TF" && mode != "IDF" && mode != "TFIDF")
-    node.Unsupported("mode", fmt::format("mode \"{}\"", mode));
+    node.Unsupported("mode", fmt::format("unknown mode \"{}\"", mode));
   std::vector<Pool> pools = Pools(node);
   int64_t grams = pools.empty() ? 0 : pools.back().first + pools.back().count();
   if (columns.empty() || grams != static_cast<int64_t>(columns.size()))
-    node.Fail("bad-attribute", fmt::format("{} columns for {} n-grams", columns.size(), grams));
+    node.Fail("bad-attribute",
+              fmt::format("ngram_indexes has {} elements for {} n-grams", columns.size(), grams));
   std::vector<double> weights = node.Floats("weights", std::vector<double>(grams, 1.0));
   if (static_cast<int64_t>(weights.size()) != grams)
-    node.Fail("bad-attribute", fmt::format("{} weights for {} n-grams", weights.size(), grams));
+    node.Fail("bad-attribute",
+              fmt::format("weights has {} elements for {} n-grams", weights.size(), grams));
   constexpr int64_t kSane = 1 << 24;
   int64_t width = *std::max_element(columns.begin(), columns.end()) + 1;
   if (*std::min_element(columns.begin(), columns.end()) < 0 || width > kSane)
-    node.Fail("bad-attribute", "ngram_indexes are out of range");
+    node.Fail("bad-attribute", "an element of ngram_indexes is out of range");
 
   bool alone = node.rank() == 1;
-  if (!alone && node.rank() != 2) node.Fail("bad-operand", "expected sequences [n] or [b, n]");
+  if (!alone && node.rank() != 2)
+    node.Fail("bad-operand", "expected an input of shape [n] or [b, n]");
   Value* x = AtRunTime(node, node.In(0), node.dtype());
   if (alone) x = node.Make("expand_dims", {{"x", x}, {"axes", Ints({0})}});
   if (!x->type.shape[1].is_constant())
-    node.Fail("dynamic-shape", "the length of the sequences must be known");
+    node.Fail("dynamic-shape", "the length of the sequences must be constant");
   int64_t n = x->type.shape[1].constant();
 
   // The counts of the selected n-grams followed by a 0, and for each output column its index in
@@ -104,7 +107,7 @@ void TfIdfVectorizer(Node& node) {
       weight[columns[pool.first + gram]] = weights[pool.first + gram];
     }
   }
-  if (counts.empty()) node.Fail("bad-attribute", "no n-gram can occur");
+  if (counts.empty()) node.Fail("bad-attribute", "the sequences are too short for any n-gram");
   Value* none = node.Make(
       "reduce_sum",
       {{"x", node.Make("mul", {{"x", x}, {"y", 0}})}, {"axes", Ints({1})}, {"keep_dims", true}});
@@ -122,7 +125,8 @@ void TfIdfVectorizer(Node& node) {
 }
 
 constexpr NodeRow kRows[] = {
-    NodeRow("TfIdfVectorizer", TfIdfVectorizer, 9).When("integers, in sequences of known length"),
+    NodeRow("TfIdfVectorizer", TfIdfVectorizer, 9)
+        .When("X is an integer tensor with a constant last dimension"),
 };
 
 }  // namespace

@@ -42,14 +42,15 @@ void TopK(Node& node) {
   if (node.opset() < 10) {
     k = node.Int("k");
   } else {
-    if (Product(node.shape(1)) != Dim(1)) node.Fail("bad-operand", "K is no single number");
+    if (Product(node.shape(1)) != Dim(1)) node.Fail("bad-operand", "K must be a single number");
     std::optional<std::vector<Dim>> known = node.Elements(1);
     if (!known || !known->front().is_constant()) return TopOpenK(node, axis, largest);
     k = known->front().constant();
   }
-  if (k < 1) node.Fail("bad-operand", fmt::format("K is {}", k));
+  if (k < 1) node.Fail("bad-operand", fmt::format("K is {}, expected a positive number", k));
   const Dim& size = node.shape()[axis];
-  Need(node, size, k, INT32_MAX, fmt::format("K is {} of {} elements", k, size.ToString()));
+  Need(node, size, k, INT32_MAX,
+       fmt::format("K is {} and must not exceed the number of elements, {}", k, size.ToString()));
   std::vector<Value*> results = node.builder().MakeAll(
       "topk", {{"x", node.In(0)}, {"k", k}, {"axis", axis}, {"ascending", !largest}});
   node.Set(0, results[0], node.dtype());

@@ -54,9 +54,11 @@ Value* Band(Node& node, Value* x, std::optional<int64_t> low, std::optional<int6
 void Trilu(Node& node) {
   Value* x = node.In(0);
   if (node.rank() < 2)
-    node.Fail("bad-operand", fmt::format("the input is {}", ToString(node.shape())));
+    node.Fail("bad-operand", fmt::format("the input is {}, expected at least two dimensions",
+                                         ToString(node.shape())));
   if (RuntimeType(node.dtype()) == DType::kNone)
-    node.Fail("unsupported-dtype", fmt::format("{} elements", Name(node.dtype())));
+    node.Fail("unsupported-dtype",
+              fmt::format("elements of type {} are not supported", Name(node.dtype())));
   bool upper = node.Int("upper", 1) != 0;
   if (node.HasInput(1) && !node.In(1)->is_constant()) {
     Value* mask = node.Make(upper ? "greater_equal" : "less_equal",
@@ -68,7 +70,7 @@ void Trilu(Node& node) {
   int64_t k = 0;
   if (node.HasInput(1)) {
     std::vector<int64_t> values = node.ConstantInts(1, "k");
-    if (values.size() != 1) node.Fail("bad-operand", "k is no single number");
+    if (values.size() != 1) node.Fail("bad-operand", "k must be a single number");
     k = values[0];
   }
   constexpr int64_t kFar = int64_t{1} << 30;
@@ -91,7 +93,8 @@ void EyeLike(Node& node) {
   int64_t k = node.Int("k", 0);
   DType dtype = node.Has("dtype") ? ToDType(static_cast<int>(node.Int("dtype"))) : node.dtype();
   if (RuntimeType(dtype) == DType::kNone)
-    node.Fail("unsupported-dtype", fmt::format("a result of {}", Name(dtype)));
+    node.Fail("unsupported-dtype",
+              fmt::format("results of type {} are not supported", Name(dtype)));
   node.Set(Convert(node, Band(node, node.In(0), k, k), DType::kBool, dtype), dtype);
 }
 

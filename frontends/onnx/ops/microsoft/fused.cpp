@@ -81,7 +81,7 @@ Value* Permuted(Node& node, Value* x, const std::vector<int64_t>& perm) {
 Value* PlusAlike(Node& node, Value* y) {
   if (!node.HasInput(3)) return y;
   Value* z = node.In(3);
-  AgreeAll(node, y, z, "the shapes of the result and of what is added");
+  AgreeAll(node, y, z, "shapes of the result and of the addend");
   return Binary(node, "add", y, z);
 }
 
@@ -94,7 +94,7 @@ void FusedConv(Node& node) {
 
 // Like FusedConv, but channels last; the weight is still [M, C / group, kH, kW].
 void NhwcConv(Node& node) {
-  if (node.rank() != 4) node.Fail("bad-operand", "its input has not four dimensions");
+  if (node.rank() != 4) node.Fail("bad-operand", "the input must have four dimensions");
   Value* x = Permuted(node, node.In(0), {0, 3, 1, 2});
   Value* y = Convolve(node, x, node.In(1), node.Optional(2));
   y = PlusAlike(node, Permuted(node, y, {0, 2, 3, 1}));
@@ -103,7 +103,7 @@ void NhwcConv(Node& node) {
 }
 
 void NhwcMaxPool(Node& node) {
-  if (node.rank() != 4) node.Fail("bad-operand", "its input has not four dimensions");
+  if (node.rank() != 4) node.Fail("bad-operand", "the input must have four dimensions");
   Value* x = Permuted(node, node.In(0), {0, 3, 1, 2});
   Value* y = node.Apply("MaxPool", 12, {{x, node.dtype()}},
                         {"auto_pad", "ceil_mode", "dilations", "kernel_shape", "pads", "strides"});
@@ -152,7 +152,8 @@ void FusedMatMulActivation(Node& node) {
 Value* LastNormalized(Node& node, Value* x, Value* scale, Value* shift, bool simple, double epsilon,
                       int mean_output, int inverse_output) {
   if (!simple && !node.Wants(mean_output) && !node.Wants(inverse_output))
-    return OfShape(node, LayerNorm(node, x, {-1}, scale, shift, epsilon), x, "what is normalised");
+    return OfShape(node, LayerNorm(node, x, {-1}, scale, shift, epsilon), x,
+                   "the normalized tensor");
   if (!simple) {
     Value* mean = Mean(node, x, {-1});
     if (node.Wants(mean_output)) node.Set(mean_output, mean, DType::kFp32);
@@ -160,12 +161,12 @@ Value* LastNormalized(Node& node, Value* x, Value* scale, Value* shift, bool sim
   }
   Normalized normal = RmsNorm(node, x, {-1}, scale, shift, epsilon);
   if (node.Wants(inverse_output)) node.Set(inverse_output, normal.inverse, DType::kFp32);
-  return OfShape(node, normal.y, x, "what is normalised");
+  return OfShape(node, normal.y, x, "the normalized tensor");
 }
 
 void CheckLastAxis(Node& node) {
   if (node.Axis(node.Int("axis", -1), node.rank()) != node.rank() - 1)
-    node.Unsupported("axis", "another axis than the last");
+    node.Unsupported("axis", "only the last axis is supported");
 }
 
 // Inputs: X, scale.
@@ -201,16 +202,16 @@ Value* Rows(Node& node, Value* table, Value* indices) {
 // embeddings.
 void EmbedLayerNormalization(Node& node) {
   Value *ids = node.In(0), *positions = node.In(3);
-  if (ids->type.rank() != 2) node.Fail("bad-operand", "input_ids is no matrix");
+  if (ids->type.rank() != 2) node.Fail("bad-operand", "input_ids must be a matrix");
   Value* sum = Rows(node, node.In(2), ids);
   auto with = [&](Value* table, int input) {
     Value* places = node.In(input);
     // A single row of position_ids may apply to the whole batch.
     bool row = input == 8 && places->type.rank() == 2 && places->type.shape[0] == Dim(1);
     if (row)
-      Agree(node, ids, 1, places, 1, "the lengths of input_ids and position_ids");
+      Agree(node, ids, 1, places, 1, "lengths of input_ids and position_ids");
     else
-      AgreeAll(node, ids, places, fmt::format("the shapes of input_ids and input {}", input));
+      AgreeAll(node, ids, places, fmt::format("shapes of input_ids and input {}", input));
     return Binary(node, "add", sum, Rows(node, table, places));
   };
   if (node.HasInput(8)) {
@@ -218,7 +219,7 @@ void EmbedLayerNormalization(Node& node) {
   } else {
     const Dim& length = ids->type.shape[1];
     if (!length.is_constant())
-      node.Fail("dynamic-shape", "without position_ids, the sequence length must be known");
+      node.Fail("dynamic-shape", "without position_ids, the sequence length must be constant");
     sum = Binary(node, "add", sum,
                  node.Make("slice_by_index", {{"x", positions},
                                               {"begin", Ints({0, 0})},
@@ -252,7 +253,7 @@ void EmbedLayerNormalization(Node& node) {
 void GroupNorm(Node& node) {
   bool last = node.Int("channels_last", 1) != 0;
   int64_t activation = node.Int("activation");
-  if (node.rank() != 4) node.Fail("bad-operand", "its input has not four dimensions");
+  if (node.rank() != 4) node.Fail("bad-operand", "the input must have four dimensions");
   Value* x = node.In(0);
   if (last) x = Permuted(node, x, {0, 3, 1, 2});
   Attribute groups{"num_groups", "", Attribute::Kind::kInt, {}, {node.Int("groups")}, {}, {}, {}};

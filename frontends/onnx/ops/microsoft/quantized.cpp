@@ -82,7 +82,7 @@ void Concat(Node& node) {
   std::vector<Value*> parts;
   DType integers = node.dtype(1);
   for (int i = 2; i < node.inputs(); i += 3) parts.push_back(Requantized(node, i, 0, 1).value);
-  if (parts.empty()) node.Fail("bad-graph", "has nothing to concatenate");
+  if (parts.empty()) node.Fail("bad-graph", "no inputs to concatenate are given");
   int64_t axis = node.Axis(node.Int("axis"), parts[0]->type.rank());
   node.Set(node.Make("concat", {{"values", parts}, {"axis", axis}}), integers);
 }
