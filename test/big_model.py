@@ -1,5 +1,5 @@
-"""Generates an ONNX model of any size: a chain of matrix products, then a chain of convolutions, half of the weights each.
-Nothing is held in memory but one tensor.
+"""Generates an ONNX model of any size: a chain of matrix products followed by a chain of convolutions, each with half of the
+weights. At most one tensor is held in memory.
 """
 import contextlib
 import pathlib
@@ -18,7 +18,7 @@ def weights(seed, index, dims):
 
 
 def write(path, megabytes, external=False, seed=0):
-    """Writes `path`, and with `external` its weights to a file beside it. Returns the bytes of weights."""
+    """Writes `path` and, with `external`, its weights to a separate file. Returns the size of the weights in bytes."""
     path = pathlib.Path(path)
     each = [(dims, 4 * int(np.prod(dims))) for dims in (PRODUCT, CONVOLUTION)]
     tensors = [(dims, size) for dims, size in each for _ in range(max(1, round(megabytes * 5e5 / size)))]
@@ -40,7 +40,7 @@ def write(path, megabytes, external=False, seed=0):
     head = onnx.graph(nodes, [onnx.value_info("x", onnx.FLOAT, [1, WIDTH])],
                       [onnx.value_info(last, onnx.FLOAT, [1, CHANNELS, 2, 2])], [shape])
 
-    # Each weight is an initializer field of the graph: everything but its bytes, then, when inline, its bytes.
+    # Each weight is an initializer field of the graph; its header is written first, then, when stored inline, its data.
     location = path.name + ".data"
     prefixes, offset = [], 0
     for index, (dims, size) in enumerate(tensors):

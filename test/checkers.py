@@ -1,4 +1,4 @@
-"""Two programs that are not ours judge packages: check_mlpackage.py holds them against coremltools' operator definitions,
+"""Runs two independent checkers on packages: check_mlpackage.py compares them with the operator definitions of coremltools, and
 run_mlpackage.py evaluates them with coremltools' value inference and torch. CT_DIR names an importable coremltools; the
 programs are in ../shared/tools.
 """
@@ -21,7 +21,7 @@ def python(*arguments):
 
 
 def missing():
-    """What they lack to run here, or ""."""
+    """Names the missing requirements of the checkers; "" if there are none."""
     for tool in ("check_mlpackage.py", "run_mlpackage.py"):
         if not (TOOLS / tool).exists():
             return f"no {tool} in {TOOLS}"
@@ -32,7 +32,7 @@ def missing():
 
 
 def check(packages, strict=True):
-    """{package: what is wrong with it} of those that are not accepted; strict: warnings count."""
+    """Returns {package: errors} for the packages that are not accepted; with `strict`, warnings count as errors."""
     packages = [str(package) for package in packages]
 
     def part(start):
@@ -51,8 +51,8 @@ def check(packages, strict=True):
 
 
 def compute(jobs):
-    """jobs: [{"package", "inputs" (npz by MIL names), "outputs" (npz to write)}]; per job "", or what stopped it, the
-    operator first."""
+    """Evaluates jobs [{"package", "inputs" (npz by MIL names), "outputs" (npz to write)}]. Returns, for each job, "" or the
+    error that stopped it, beginning with the operator."""
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         json.dump([{key: str(job[key]) for key in ("package", "inputs", "outputs")} for job in jobs], file)
         file.flush()

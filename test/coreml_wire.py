@@ -1,5 +1,5 @@
-"""Core ML files on the level of protobuf's wire format, for tests: a writer for packages and bundles of any shape, hostile
-ones too. Every function returns the bytes of one message. Field numbers: proto/*.proto.
+"""Writes Core ML files at the level of the protobuf wire format: packages and bundles with any contents, including malformed
+ones. Every function returns the bytes of one message. Field numbers are those of proto/*.proto.
 """
 import json
 import struct
@@ -11,7 +11,7 @@ ML_PROGRAM, NEURAL_NETWORK = 502, 500
 
 
 def tensor_type(dtype, dims, rank=None):
-    """A dimension None is unknown."""
+    """A tensor type; None is an unknown dimension."""
     sizes = b"".join(field(3, field(2, b"") if d is None else field(1, field(1, d))) for d in dims)
     return field(1, field(1, dtype) + field(2, len(dims) if rank is None else rank) + sizes)
 
@@ -25,7 +25,7 @@ def named(name, value_type):
 
 
 def immediate(value_type, number, payload):
-    """`number` of the kind in TensorValue (1 floats, 2 ints, 3 bools, 4 strings, 7 bytes), `payload` its message."""
+    """An immediate value. `number`: field of TensorValue (1 floats, 2 ints, 3 bools, 4 strings, 7 bytes); `payload`: its message."""
     return field(2, value_type) + field(3, field(1, field(number, payload)))
 
 
@@ -51,7 +51,7 @@ def entry(key, value):
 
 
 def operation(kind, inputs, outputs, blocks=(), **attributes):
-    """`inputs` {key: name of a value, Value bytes, or a list of them}, `outputs` [(name, type)]."""
+    """An operation. `inputs`: {key: name of a value, Value bytes, or a list of them}; `outputs`: [(name, type)]."""
     out = field(1, kind)
     for key, values in inputs.items():
         values = values if isinstance(values, list) else [values]
@@ -93,7 +93,7 @@ def model(about, kind, version=7, number=ML_PROGRAM):
 
 
 def record(data, dtype=2, offset=64, sentinel=0xDEADBEEF, size=None, data_offset=None, padding=0):
-    """Metadata and data of a weight that stands at `offset`; dtype 1 fp16, 2 fp32, 8 int4."""
+    """Metadata and data of a weight at `offset`; dtype 1 is fp16, 2 fp32, 8 int4."""
     size = len(data) if size is None else size
     data_offset = offset + 64 if data_offset is None else data_offset
     return struct.pack("<IIQQQ", sentinel, dtype, size, data_offset, padding) + bytes(32) + data
@@ -118,7 +118,7 @@ def write_package(path, model_bytes, weights=None, manifest_text=None):
 
 
 def bundle_data(about, version=7, kind=ML_PROGRAM, name=b"generic", functions=1, reserved=bytes(24), length=None):
-    """coremldata.bin; lib/coreml/bundle.h."""
+    """A coremldata.bin file (lib/coreml/bundle.h)."""
     length = len(about) if length is None else length
     return (struct.pack("<I3QQ", kind, 5, 0, 0, len(name)) + name + struct.pack("<Q", version) + reserved
             + struct.pack("<Q", length) + about + (struct.pack("<I", kind) + bytes(12)) * functions)

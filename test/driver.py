@@ -1,4 +1,4 @@
-"""Runs the built tool for tests written in Python: `mlc` with limits, its JSON answer, time and peak memory."""
+"""Runs the built `mlc` for tests in Python, with resource limits, and returns its JSON answer, time and peak memory."""
 import concurrent.futures
 import dataclasses
 import json
@@ -19,23 +19,23 @@ BUILD = pathlib.Path(os.environ.get("MLC_BUILD_DIR", ROOT / "build"))
 MLC = BUILD / "bin" / "mlc"
 CORPUS = pathlib.Path(os.environ.get("MLC_CORPUS", ROOT.parent / "shared" / "corpus"))
 SKIPPED = 77
-# Sanitizers reserve address space that no limit would leave them.
+# Sanitizers reserve more address space than any limit allows.
 SANITIZED = "MLC_SANITIZE:STRING=\n" not in (BUILD / "CMakeCache.txt").read_text() if (
     BUILD / "CMakeCache.txt").exists() else False
 
 
 @dataclasses.dataclass
 class Result:
-    code: int          # exit code; minus the signal that ended it; None: it did not end in time
+    code: int  # exit code; negative: number of the signal that ended the process; None: timeout
     stdout: str
     stderr: str
-    seconds: float     # wall time
+    seconds: float  # wall-clock time
     cpu_seconds: float
-    peak_bytes: int    # resident; never below that of this process when it started the other
+    peak_bytes: int  # resident set; at least that of this process when it started the other
 
     @property
     def answer(self):
-        """The JSON document on stdout; {} when there is none."""
+        """Returns the JSON document on stdout, or {}."""
         try:
             return json.loads(self.stdout)
         except ValueError:
@@ -48,8 +48,8 @@ class Result:
 
 
 def run(*arguments, timeout=60, environment=None, address_space=None, data=None, program=MLC, folder=None, watch=None):
-    """Runs `mlc ARGUMENTS`. Limits in bytes, not set under a sanitizer: `address_space`, of which files take as much as they have,
-    and `data`, which is memory alone. `watch` is called with the process's number, on a thread of its own."""
+    """Runs `mlc ARGUMENTS`. Limits in bytes, not set under a sanitizer: `address_space`, which includes mapped files, and
+    `data`, which does not. `watch` is called with the process id on a separate thread."""
     limits = {kind: most for kind, most in ((resource.RLIMIT_AS, address_space), (resource.RLIMIT_DATA, data)) if most}
     limit = None
     if limits and not SANITIZED:
@@ -71,7 +71,7 @@ def run(*arguments, timeout=60, environment=None, address_space=None, data=None,
         timer = threading.Timer(timeout, stop)
         timer.start()
         _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)  # Popen must not wait again
+        process.returncode = os.waitstatus_to_exitcode(status)  # Popen must not wait for the process again
         seconds = time.monotonic() - start
         timer.cancel()
         texts = []
@@ -84,7 +84,7 @@ def run(*arguments, timeout=60, environment=None, address_space=None, data=None,
 
 
 def verdict(result):
-    """What the end of a run means: "ok", "refused" (exit code 1 and known errors), "timeout", or "crash"."""
+    """Classifies the end of a run: "ok", "refused" (exit code 1 with known error ids), "timeout" or "crash"."""
     if result.code is None:
         return "timeout"
     if result.code == 0:
@@ -94,7 +94,7 @@ def verdict(result):
 
 
 def ending(result):
-    """One line on how a run ended, for messages."""
+    """Summarizes in one line how a run ended, for messages."""
     if result.code is None:
         return f"no end after {result.seconds:.0f} s"
     if result.code < 0:
@@ -110,7 +110,7 @@ def last_line(text):
 
 
 def input_errors():
-    """The ids that stand for exit code 1, from the table of the source."""
+    """Returns the error ids with exit code 1, from the table in the source."""
     global _input_errors
     if _input_errors is None:
         table = (ROOT / "lib" / "support" / "error.cpp").read_text()
@@ -122,14 +122,14 @@ _input_errors = None
 
 
 def parallel(function, items, workers=None):
-    """Results of function(item) in the order of the items; the work is in the processes that they start."""
+    """Returns function(item) for all items, in order. Threads suffice because the work is done in child processes."""
     workers = workers or int(os.environ.get("MLC_JOBS", os.cpu_count() or 1))
     with concurrent.futures.ThreadPoolExecutor(workers) as pool:
         return list(pool.map(function, items))
 
 
 def expect(result, code, *texts):
-    """The result, when the run ended with this exit code and said these texts."""
+    """Asserts that the run ended with this exit code and printed these texts; returns the result."""
     shown = result.stdout + result.stderr
     assert result.code == code, f"exit code {result.code}, not {code}: {shown}"
     for text in texts:
@@ -138,8 +138,8 @@ def expect(result, code, *texts):
 
 
 def run_tests(functions, title, in_folder=pathlib.Path):
-    """Calls the functions test_* of {name: value} (those that contain an argument of the command line), each with a folder
-    of its own as in_folder makes it of a path. Shows every failure; 1 if there was one."""
+    """Calls the functions test_* of {name: value}, or those whose name contains a command-line argument. Each gets its own
+    folder, which in_folder makes from a path. Prints every failure and returns 1 if there was one, else 0."""
     wanted = sys.argv[1] if len(sys.argv) > 1 else ""
     tests = {name: test for name, test in functions.items() if name.startswith("test_") and wanted in name}
     failed = 0

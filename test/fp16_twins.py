@@ -1,20 +1,20 @@
-"""fp16 twins of ONNX models: every float32 value is float16, of inputs and outputs, initializers, attributes and the targets of
-Cast, where the operator's type constraints allow it; where they do not, a Cast to float32 and back stands around the node.
+"""Makes fp16 twins of ONNX models: every float32 input, output, initializer, attribute and Cast target becomes float16 where
+the type constraints of the operator allow it; otherwise the node is enclosed by Casts to float32 and back.
 """
 import numpy as np
 
 import onnx_wire as wire
 
-# Attributes that name the element type of a result, as TensorProto.DataType; stash_type, softmax_precision and the like, the type
-# in which a node computes, stay.
+# Attributes that give the element type of a result, as TensorProto.DataType. stash_type, softmax_precision and similar
+# attributes, which give the type of intermediate results, are not changed.
 TYPE_ATTRIBUTES = {"to", "dtype", "output_datatype", "output_dtype"}
-# {operator: (inputs, outputs)} that are float32 in all versions, as the specification (or onnxruntime's registration) has it.
+# {operator: (inputs, outputs)} that are float32 in all versions, according to the specification or onnxruntime's registration.
 FLOAT_ONLY = {"Resize": {10: ((1,), ()), 11: ((2,), ())}, "Upsample": {9: ((1,), ())},
               "NonMaxSuppression": {10: ((0, 1, 3, 4), ())}, "TfIdfVectorizer": {9: ((), (0,))},
               "LayerNormalization": {17: ((), (1, 2))}, "SimplifiedLayerNormalization": {1: ((), (1,))}}
-# Operators whose scales are float32 in most versions: a twin of the numbers would be another quantisation.
+# Operators whose scales are float32 in most versions; rounding them would change the quantization.
 QUANTISED = ("Quantize", "Dequantize", "QLinear", "DynamicQuantize", "NBits", "Quantized", "Quant", "QGemm", "BitCast")
-# The attribute that says float32 where it is absent.
+# The attribute whose default is float32.
 DEFAULTS = {"ConstantOfShape": wire.attribute("value", wire.tensor("", wire.FLOAT16, (1,), b"\0\0")),
             **{op: wire.attribute("dtype", wire.FLOAT16) for op in ("RandomNormal", "RandomUniform")},
             **{op: wire.attribute("output_datatype", wire.FLOAT16)
@@ -23,14 +23,15 @@ LARGEST = 65504.0
 
 
 def narrowed(array):
-    """Finite numbers stay finite, as tools that convert models have it; those near zero may vanish."""
+    """Rounds to float16. Finite numbers stay finite, as in model conversion tools; numbers near zero may become zero."""
     array = np.asarray(array)
     limits = np.where(np.isfinite(array), LARGEST, np.inf)
     return np.clip(array, -limits, limits).astype("<f2")
 
 
 def rewritten(data, change):
-    """A message whose fields `change(number, wire type, value)` gives as bytes of whole fields; None: as it was."""
+    """Returns a message with each field replaced by the encoded fields that `change(number, wire type, value)` returns; None
+    keeps the field."""
     out = b""
     for number, kind, value in wire.typed_fields(data):
         new = change(number, kind, value)
@@ -44,7 +45,7 @@ def rewritten(data, change):
 
 
 def tensor(data):
-    """A TensorProto of float32 as one of float16; others as they are."""
+    """Converts a float32 TensorProto to float16; other types are unchanged."""
     found = {}
     for number, value in wire.fields(data):
         found[number] = value
@@ -55,7 +56,7 @@ def tensor(data):
 
 
 def type_proto(data):
-    """TypeProto: tensors, and what sequences (4) and optionals (9) hold."""
+    """Converts a TypeProto, including the element types of sequences (4) and optionals (9)."""
     def change(number, kind, value):
         if number in (1, 8):
             return wire.field(number, rewritten(value, lambda n, _, v: wire.field(1, wire.FLOAT16) if n == 1 and v == wire.FLOAT
@@ -77,7 +78,7 @@ class Twin:
 
     def attribute(self, data):
         name = wire.text(data, 1)
-        if name in ("value_float", "value_floats"):  # of Constant
+        if name in ("value_float", "value_floats"):  # attributes of Constant
             number = 2 if name == "value_float" else 7
             values = np.frombuffer(b"".join(bytes(v) for n, v in wire.fields(data) if n == number), "<f4")
             dims = () if name == "value_float" else values.shape
@@ -92,7 +93,7 @@ class Twin:
         return rewritten(data, change)
 
     def nodes(self, data):
-        """A NodeProto as one or more, each in field 1 of a graph."""
+        """Converts a NodeProto to one or more nodes, each encoded as field 1 of a graph."""
         operator, standard = wire.text(data, 4), wire.normal(wire.text(data, 7)) == ""
         inputs, outputs = ([bytes(v).decode() for n, v in wire.fields(data) if n == number] for number in (1, 2))
         before, after = [], []
@@ -131,7 +132,7 @@ class Twin:
 
 
 def twin(model):
-    """The bytes of the model's twin; None: it has none, since it has no float32, is quantised, or defines functions."""
+    """Returns the bytes of the twin; None if the model has no float32, is quantized, or defines functions."""
     facts = wire.read_facts(model)
     if any(part in operator for _, operator, _ in facts.operators for part in QUANTISED):
         return None

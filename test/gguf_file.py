@@ -1,7 +1,8 @@
-"""GGUF files of any size for tests and benchmarks: a llama whose matrices are of one of ggml's types, in one file or in parts.
-Nothing is held in memory but a few megabytes. The format: ggml's docs/gguf.md; the blocks: its src/ggml-common.h.
+"""Writes GGUF files of any size for tests and benchmarks: a llama model with matrices of one ggml type, in one file or several
+parts. Only a few megabytes are held in memory. The format is defined in ggml's docs/gguf.md, the blocks in its
+src/ggml-common.h.
 
-As a script: gguf_file.py FILE (--megabytes N | --like 8b) [--type Q4_0] [--parts N]
+Usage: gguf_file.py FILE (--megabytes N | --like 8b) [--type Q4_0] [--parts N]
 """
 import argparse
 import pathlib
@@ -11,12 +12,12 @@ import numpy as np
 
 import gguf_wire as wire
 
-# Id in files, elements and bytes of a block, where fp16 numbers stand in it and how large they are beside those of the first;
-# the first is so many times what makes elements of size 1.
+# Type id in files, elements and bytes per block, and the positions of fp16 numbers with their size relative to the first; the
+# first is multiplied by this factor to give elements of size 1.
 TYPES = {"F32": (0, 1, 4, {}, 0), "F16": (1, 1, 2, {}, 0), "Q4_0": (2, 32, 18, {0: 1}, 1 / 4.6),
          "Q4_1": (3, 32, 20, {0: 1, 2: -7.5}, 1 / 4.6), "Q8_0": (8, 32, 34, {0: 1}, 1 / 74),
          "Q4_K": (12, 256, 144, {0: 1, 2: 7.5}, 1 / 240), "Q6_K": (14, 256, 210, {208: 1}, 1 / 1350)}
-POOL = 1 << 22  # bytes of made-up blocks that tensors are cut from
+POOL = 1 << 22  # size of the random data from which tensors are cut
 LIKE = {"8b": (4096, 14336, 32, 8, 128256, 32), "1b": (2048, 8192, 32, 8, 128256, 16), "tiny": (256, 512, 8, 2, 512, 2)}
 
 
@@ -27,13 +28,13 @@ def size_of(kind, shape):
 
 
 def pool(rng, kind, width):
-    """Blocks of elements that keep the size of what a matrix of this width multiplies."""
+    """Random blocks scaled so that a product with a matrix of this width preserves the size of its input."""
     _, _, size, halves, unit = TYPES[kind]
     values = rng.standard_normal(POOL // 4, np.float32) * np.float32(width ** -0.5)
     if not halves:
         return values.astype("<f4" if kind == "F32" else "<f2").tobytes()
     blocks = rng.integers(0, 256, (POOL // size, size), np.uint8)
-    if kind == "Q4_K":  # minima like their scales, as real ones are: six bits each
+    if kind == "Q4_K":  # minima have six bits, like the scales, as in real files
         blocks[:, 8:12] = blocks[:, 4:8]
         blocks[:, 12:16] = (blocks[:, 12:16] & 15) * 17
     scale = unit * width ** -0.5 * rng.uniform(0.5, 1.5, len(blocks))
@@ -43,7 +44,7 @@ def pool(rng, kind, width):
 
 
 def pieces(rng, pools, kind, shape):
-    """The bytes of a tensor. Vectors are the scales of norms: around 1."""
+    """Yields the bytes of a tensor. Vectors are scales of normalizations, near 1."""
     if len(shape) == 1:
         yield (1 + rng.standard_normal(shape[0], np.float32) / 16).astype("<f4").tobytes()
         return
@@ -60,7 +61,8 @@ def pieces(rng, pools, kind, shape):
 
 
 def llama(like, kind):
-    """(metadata, {name: (type, shape)}) of a llama of width, inner width, heads, key heads, vocabulary, layers."""
+    """Returns (metadata, {name: (type, shape)}) of a llama model with the given width, inner width, heads, key heads,
+    vocabulary and layers."""
     width, inner, heads, key_heads, vocabulary, layers = like
     kv = width // heads * key_heads
     metadata = {
@@ -84,7 +86,7 @@ def llama(like, kind):
 
 
 def of_size(megabytes, kind):
-    """The measures of a llama that takes about so much."""
+    """Returns the dimensions of a llama model of about the given size."""
     width, vocabulary = (4096, 32000) if megabytes >= 2000 else (2048, 32000) if megabytes >= 200 else (256, 4096)
     shape = width, 3 * width, width // 64, width // 256, vocabulary
     rest, one = (sum(size_of(*entry) for entry in llama((*shape, layers), kind)[1].values()) for layers in (0, 1))
@@ -92,7 +94,7 @@ def of_size(megabytes, kind):
 
 
 def head(metadata, tensors):
-    """Everything before the data, padded."""
+    """Returns everything before the data, padded."""
     text = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(metadata))
     for key, item in metadata.items():
         kind, data = wire.value(item)
@@ -107,7 +109,7 @@ def head(metadata, tensors):
 
 
 def split(metadata, tensors, parts):
-    """[(metadata, tensors)] of the parts as llama.cpp's gguf-split makes them: the first one has the metadata."""
+    """Returns [(metadata, tensors)] of the parts, split like llama.cpp's gguf-split: the first part has the metadata."""
     names, each = list(tensors), -(-len(tensors) // parts)
     made = []
     for i in range(parts):
@@ -117,7 +119,7 @@ def split(metadata, tensors, parts):
 
 
 def write_llama(path, like, kind="Q4_0", parts=1, seed=0):
-    """Writes `path`, or its parts NAME-00001-of-0000N.gguf. Returns the files and the bytes of weights."""
+    """Writes `path`, or its parts NAME-00001-of-0000N.gguf. Returns the files and the size of the weights in bytes."""
     path, metadata, tensors = pathlib.Path(path), *llama(like, kind)
     files, total = [path], 0
     if parts > 1:

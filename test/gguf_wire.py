@@ -1,4 +1,4 @@
-"""Writes GGUF files (ggml's docs/gguf.md, version 3) and reads those of fp32 and fp16."""
+"""Writes GGUF files (ggml's docs/gguf.md, version 3) and reads files with fp32 and fp16 tensors."""
 import struct
 
 import numpy as np
@@ -13,7 +13,7 @@ def string(text):
 
 
 def value(item):
-    """(type, bytes) of a Python value, or of one of NumPy's that says its width; lists have one type."""
+    """Returns (type, bytes) of a Python value, or of a NumPy value of explicit width; the elements of a list have one type."""
     for kind, width in ((UINT8, np.uint8), (INT32, np.int32)):
         if isinstance(item, width):
             return kind, item.tobytes()
@@ -38,7 +38,7 @@ def inverse(scale):
 
 
 def q8_0(array):
-    """(blocks, what they say): of 32 elements a scale in fp16 and integers, rounded as ggml's quantize_row_q8_0_ref does."""
+    """Returns (blocks, decoded values) of Q8_0: 32 elements with an fp16 scale, rounded like ggml's quantize_row_q8_0_ref."""
     rows = in_blocks(array)
     scale = np.abs(rows).max(1, keepdims=True) / np.float32(127)
     codes = (rows * inverse(scale)).astype("f8")
@@ -48,7 +48,8 @@ def q8_0(array):
 
 
 def q4_0(array):
-    """The same of codes in 0..15, the element that is furthest from 0 at code 0: as quantize_row_q4_0_ref."""
+    """Returns (blocks, decoded values) of Q4_0: codes 0 to 15, with code 0 for the element of largest magnitude, like
+    quantize_row_q4_0_ref."""
     rows = in_blocks(array)
     scale = np.take_along_axis(rows, np.abs(rows).argmax(1)[:, None], 1) / np.float32(-8)
     codes = np.minimum(rows * inverse(scale) + np.float32(8.5), 15).astype("u1")
@@ -61,12 +62,13 @@ def plain(kind):
     return lambda array: (np.ascontiguousarray(array, kind).tobytes(), np.asarray(array, kind))
 
 
-# Number in files and encoder.
+# Type id in files, and encoder.
 TYPES = {"F32": (0, plain("<f4")), "F16": (1, plain("<f2")), "Q4_0": (2, q4_0), "Q8_0": (8, q8_0)}
 
 
 def model(metadata, tensors, types={}):
-    """metadata: {key: value}; tensors: {name: array}, rows last as NumPy has them; types: {name: one of TYPES}, F32 for others."""
+    """Returns a file. metadata: {key: value}; tensors: {name: array}, in NumPy's dimension order; types: {name: one of TYPES},
+    F32 by default."""
     head = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(metadata))
     for key, item in metadata.items():
         kind, data = value(item)
@@ -82,7 +84,7 @@ def model(metadata, tensors, types={}):
 
 
 def read(path):
-    """(metadata, tensors) of a file, as model() takes them."""
+    """Returns (metadata, tensors) of a file, in the form that model() takes."""
     data, at = path.read_bytes(), 24
     plain = {0: "B", 1: "b", 2: "H", 3: "h", UINT32: "I", 5: "i", FLOAT32: "f", BOOL: "?", 10: "Q", 11: "q", 12: "d"}
 

@@ -1,4 +1,4 @@
-"""Checks a JSON value against the part of JSON Schema that the schemas in manifests/ use."""
+"""Validates a JSON value against the subset of JSON Schema used by the schemas in manifests/."""
 import re
 
 TYPES = {"object": dict, "array": list, "string": str, "number": (int, float), "integer": int, "boolean": bool,
@@ -12,7 +12,7 @@ def is_type(value, name):
 
 
 def errors(value, schema, root=None, at="$"):
-    """Returns the violations, each as "PATH: TEXT"; raises KeyError for a keyword that this file does not know."""
+    """Returns the violations, each as "PATH: TEXT". Raises KeyError for an unsupported keyword."""
     root = root if root is not None else schema
     if schema is True or schema is False:
         return [] if schema else [f"{at}: not allowed"]

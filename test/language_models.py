@@ -1,4 +1,4 @@
-"""What tests of language models share: logits and how far they are off, and a small model with its own reading in NumPy."""
+"""Shared by tests of language models: logits and their errors, and a small model with a reference implementation in NumPy."""
 import json
 
 import numpy as np
@@ -7,7 +7,7 @@ import gguf_wire
 import safetensors_file
 from driver import expect, run
 
-# Of the source, in exact arithmetic; of a package, which is fp16. Relative root mean square.
+# Limits for the relative root mean square error: of the source, in exact arithmetic, and of an fp16 package.
 EXACT, PACKAGE = 1e-4, 1e-2
 
 
@@ -24,13 +24,13 @@ def logits(model, tokens, folder, *options):
 
 
 def errors(model, tokens, reference, folder, *options):
-    """At once, and step by step."""
+    """Returns the errors for all tokens at once and step by step."""
     return [error(logits(model, tokens, folder / name, *options, *step), reference)
             for name, step in (("whole", ()), ("steps", ("--step",)))]
 
 
 def check(model, tokens, reference, folder, *options):
-    """Four errors: of the source and of its package, each at once and step by step."""
+    """Returns four errors: of the source and of its package, each for all tokens at once and step by step."""
     folder.mkdir(exist_ok=True)
     source = errors(model, tokens, reference, folder, *options)
     package = folder / "x.mlpackage"
@@ -41,7 +41,7 @@ def check(model, tokens, reference, folder, *options):
 
 
 def summary(found):
-    """The worst of each of the figures of check()."""
+    """Returns the maximum of each error of check()."""
     worst = [max(column) for column in zip(*found)]
     return "at once {:.1e}, step by step {:.1e}, package {:.1e} and {:.1e}".format(*worst)
 
@@ -53,26 +53,28 @@ def refused(result, error_id, *words):
 
 
 class Llama:
-    """Llama 2 (Touvron et al. 2023, section 2.2) with grouped queries (Ainslie et al. 2023); rotary embedding as RoFormer (Su et
-    al. 2021, section 3.2.2) has it, of pairs in halves. `frequencies`, angles from one position to the next, and `magnitude` of what
-    turns may be others; `window` is how many keys a query sees. What other families do otherwise are the attributes below them."""
+    """Llama 2 (Touvron et al. 2023, section 2.2) with grouped queries (Ainslie et al. 2023). Rotary embedding follows RoFormer
+    (Su et al. 2021, section 3.2.2), with pairs split into halves. `frequencies` (angle per position) and `magnitude` (of the
+    rotated vectors) can be overridden; `window` is the number of keys that a query attends to. The attributes below select the
+    variants of other model families.
+    """
     layers, width, heads, key_heads, head, inner, vocabulary, context = 2, 32, 4, 2, 8, 48, 50, 96
     epsilon, base = 1e-5, 5000.0
     model_type = "llama"
-    layer_norm = False         # LayerNorm without bias, in place of RMSNorm
-    norms = "before"           # attention and feed-forward; or "behind" them
-    parallel = False           # both read the same normalised x
-    head_norm = ""             # of queries and keys: "each" head, or the "whole"
-    unturned_every = 0         # the last of so many layers has no rotary embedding,
-    global_every = 0           # and no window
-    neighbours_there = False   # Hugging Face too has the rows of a pair next to each other
+    layer_norm = False  # LayerNorm without bias instead of RMSNorm
+    norms = "before"  # normalization before attention and feed-forward; or "behind"
+    parallel = False  # attention and feed-forward read the same normalized x
+    head_norm = ""  # normalization of queries and keys: "each" head, or the "whole" vector
+    unturned_every = 0  # the last of every n layers has no rotary embedding
+    global_every = 0  # the last of every n layers has no window
+    neighbours_there = False  # in Hugging Face files too, the rows of a pair are adjacent
     neighbours_in_gguf = True
-    biased = ()                # matrices with a bias
+    biased = ()  # matrices that have a bias
     embedding_scale = residual_scale = logit_scale = 1.0
     attention_scale = None
-    experts = used = 0         # of which a token takes some; shares are not normalised; one is shared
+    experts = used = 0  # number of experts, and how many a token uses; weights are not normalized, and one expert is shared
     tied = False
-    NAMES = {  # by GGUF's names
+    NAMES = {  # by their names in GGUF
         "token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head", "attn_norm": "input_layernorm",
         "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj", "attn_v": "self_attn.v_proj",
         "attn_output": "self_attn.o_proj", "ffn_norm": "post_attention_layernorm", "ffn_gate": "mlp.gate_proj",
@@ -113,7 +115,7 @@ class Llama:
                 block[f"{name}.bias"] = random.standard_normal(len(block[name])).astype("f4") / 4
 
     def neighbours(self, name, rows):
-        """Rows of queries or keys as GGUF has them for llama: those of a pair next to each other."""
+        """Reorders the rows of queries or keys as in GGUF files of llama, where the rows of a pair are adjacent."""
         if name.split(".")[0] not in ("attn_q", "attn_k"):
             return rows
         return rows.reshape(-1, 2, self.head // 2, *rows.shape[1:]).swapaxes(1, 2).reshape(rows.shape)
@@ -123,8 +125,8 @@ class Llama:
         return name if name.endswith(".bias") else f"{name}.weight"
 
     def gguf(self, path, architecture="llama", numbers={}, tensors=None, encoded=(), whole_keys={}):
-        """Writes the file; `tensors` in place of its own, those named in `encoded` as Q8_0. `numbers` have the architecture before
-        their keys, `whole_keys` not."""
+        """Writes the GGUF file. `tensors` replace the model's own; those named in `encoded` are stored as Q8_0. Keys of
+        `numbers` are prefixed with the architecture, keys of `whole_keys` are not."""
         own = {"context_length": self.context, "embedding_length": self.width, "block_count": self.layers,
                "vocab_size": self.vocabulary, "feed_forward_length": self.inner, "attention.head_count": self.heads,
                "attention.head_count_kv": self.key_heads,
@@ -183,7 +185,7 @@ class Llama:
             x = x - x.mean(-1, keepdims=True)
         return x / np.sqrt(np.square(x).mean(-1, keepdims=True) + self.epsilon) * scale
 
-    def turned(self, x):  # [heads, tokens, head]
+    def turned(self, x):  # [heads, tokens, head size]
         angles = np.arange(x.shape[1])[:, None] * self.frequencies
         half = self.head // 2
         turned = (x[..., :half] + 1j * x[..., half:]) * np.exp(1j * angles) * self.magnitude
@@ -233,7 +235,7 @@ class Llama:
         return y
 
     def logits(self, tokens):
-        self.margin = np.inf  # by which experts that were chosen are ahead of others
+        self.margin = np.inf  # smallest margin by which the selected experts lead
         x = self.whole["token_embd"].astype("f8")[tokens] * self.embedding_scale
         for layer, block in enumerate(self.blocks):
             block = {name: tensor.astype("f8") for name, tensor in block.items()}
@@ -249,14 +251,14 @@ class Llama:
         return self.norm(x, self.whole["output_norm"]) @ head.T * self.logit_scale
 
     def prompt(self, count=80):
-        """Where experts are chosen, one in which no choice is so narrow that fp16 may choose another."""
+        """Returns a prompt. For models with experts, no selection is so close that fp16 could change it."""
         for seed in range(3, 1000):
             tokens = [int(token) for token in np.random.default_rng(seed).integers(0, self.vocabulary, count)]
             if not self.experts or (self.logits(tokens) is not None and self.margin > 0.005):
                 return tokens
         raise RuntimeError("every prompt has a narrow choice")
 
-    # What YaRN (Peng et al. 2023, sections 3.2 and 3.4) makes of the frequencies, as in the authors' code (jquesnelle/yarn,
+    # Frequencies modified by YaRN (Peng et al. 2023, sections 3.2 and 3.4), as in the authors' code (jquesnelle/yarn,
     # LlamaYaRNScaledRotaryEmbedding.py).
     def yarn(self, factor, original):
         find = lambda turns: self.head * np.log(original / (turns * 2 * np.pi)) / (2 * np.log(self.base))

@@ -1,16 +1,16 @@
-"""llama.cpp through its C interface (include/llama.h, ggml/include/ggml-backend.h), as npm's @node-llama-cpp/linux-x64 has it:
-what a prompt and the tokens after it cost. As a script, so that what it holds ends with it:
+"""Calls llama.cpp through its C interface (include/llama.h, ggml/include/ggml-backend.h), from npm's @node-llama-cpp/linux-x64.
+Used as a script, it runs in a separate process that frees all memory at its end:
 
     llama_cpp.py LIBRARIES MODEL.gguf PROMPT TOKENS [--threads N] [--backend haswell]
 
-prints {"prefill_ms": ..., "decode_ms": [...]}; LIBRARIES is the folder of libllama. Questions as one JSON object have answers in one,
-by ask() or from stdin, where MODEL.gguf is -:
+measures a prompt and the tokens after it and prints {"prefill_ms": ..., "decode_ms": [...]}. LIBRARIES is the folder of
+libllama. If MODEL.gguf is -, a JSON request is read from stdin and answered with a JSON object; ask() does the same:
 
-    {"model": FILE, "greedy": [5, 17], "count": N}             {"tokens": the N likeliest after those, one after the other}
-    {"model": FILE, "encode": TEXT}                            {"tokens": with special ones}
-    {"model": FILE, "perplexity": [5, 17, ...], "context": C}  {"perplexity": as tools/perplexity computes it}
-    {"models": [FILE, ...], "logits": [5, 17, ...]}            {"logits": of each file [tokens, vocabulary], or null: not loaded}
-    {"model": FILE, "quantize": TYPE, "out": FILE}             {}: as tools/quantize does it, to Q8_0 or Q4_0
+    {"model": FILE, "greedy": [5, 17], "count": N}             {"tokens": the next N tokens of greedy decoding}
+    {"model": FILE, "encode": TEXT}                            {"tokens": ids, including special tokens}
+    {"model": FILE, "perplexity": [5, 17, ...], "context": C}  {"perplexity": as computed by tools/perplexity}
+    {"models": [FILE, ...], "logits": [5, 17, ...]}            {"logits": [tokens, vocabulary] per file, or null if not loaded}
+    {"model": FILE, "quantize": TYPE, "out": FILE}             {}: quantizes like tools/quantize, to Q8_0 or Q4_0
     {"chat": [[JINJA, SYSTEM or null, USER], ...]}             {"prompts": [text or null]}
 """
 import argparse
@@ -26,13 +26,13 @@ import numpy as np
 
 
 def libraries(folder):
-    """Where npm put them under `folder`; None where it did not."""
+    """Returns the folder of the libraries that npm installed under `folder`, or None."""
     found = pathlib.Path(folder) / "node_modules" / "@node-llama-cpp" / "linux-x64" / "bins" / "linux-x64"
     return found if found.is_dir() else None
 
 
 def ask(question):
-    """The answer; None where LLAMA_DIR names no llama.cpp."""
+    """Returns the answer to a request; None if LLAMA_DIR does not contain llama.cpp."""
     folder = libraries(os.environ.get("LLAMA_DIR", "/none"))
     if not folder:
         return None
@@ -42,12 +42,12 @@ def ask(question):
 
 
 class Record(ctypes.Structure):
-    """Any of its structs by value, which all go through memory: the library makes them, and reads only as much as they have."""
+    """A llama.cpp struct passed by value. It is passed in memory, the library initializes it, and only as much as it needs is read."""
     _fields_ = [("words", ctypes.c_uint32 * 256)]
 
 
 class Batch(ctypes.Structure):
-    """llama_batch; what is null follows from what the context has seen, `logits` says of which tokens they are wanted."""
+    """llama_batch. Null fields default to values that follow from the context; `logits` marks the tokens whose logits are returned."""
     _fields_ = [("n_tokens", ctypes.c_int32), ("token", ctypes.POINTER(ctypes.c_int32)), ("embd", ctypes.c_void_p),
                 ("pos", ctypes.c_void_p), ("n_seq_id", ctypes.c_void_p), ("seq_id", ctypes.c_void_p),
                 ("logits", ctypes.POINTER(ctypes.c_int8))]
@@ -58,7 +58,7 @@ class Message(ctypes.Structure):
 
 
 def load(folder, backend):
-    """libllama with one of the processor's backends."""
+    """Loads libllama with one of its CPU backends."""
     def library(pattern):
         return ctypes.CDLL(str(sorted(pathlib.Path(folder).glob(pattern))[0]), mode=ctypes.RTLD_GLOBAL)
 
@@ -110,7 +110,7 @@ def loaded(llama, model):
 
 
 class Model:
-    """A model and a context of so many tokens, of which a batch may have all."""
+    """A model and a context for a number of tokens, all of which may be in one batch."""
 
     def __init__(self, llama, path, context):
         self.llama, self.model = llama, opened(llama, path)
@@ -122,15 +122,15 @@ class Model:
         parameters = self.llama.llama_context_default_params()
         parameters.words[:3] = [self.context] * 3  # n_ctx, n_batch, n_ubatch: the first fields
         assert list(parameters.words[26:28]) == [1, 1], "another llama.cpp: its parameters lie elsewhere"
-        parameters.words[26:28] = [0, 0]  # type_k, type_v: F32 in place of F16, as models say
+        parameters.words[26:28] = [0, 0]  # type_k, type_v: F32 instead of F16, as in the model
         assert parameters.words[13] == 0xFFFFFFFF, "another llama.cpp: its parameters lie elsewhere"
-        parameters.words[13] = 0  # flash_attn_type: without, as it rounds to F16
+        parameters.words[13] = 0  # flash_attn_type: disabled, because it rounds to F16
         self.running = ctypes.c_void_p(self.llama.llama_init_from_model(self.model, parameters))
         assert self.running, "llama.cpp makes no context"
-        self.llama.llama_set_n_threads(self.running, 1, 1)  # those that wait spin
+        self.llama.llama_set_n_threads(self.running, 1, 1)  # waiting threads spin
 
     def logits(self, ids, first):
-        """[tokens, vocabulary] of those from `first` on, which follow what the context has seen."""
+        """Returns logits [tokens, vocabulary] of the tokens from `first` on, which continue the context."""
         count = len(ids)
         wanted = (ctypes.c_int8 * count)(*(i >= first for i in range(count)))
         batch = Batch(count, (ctypes.c_int32 * count)(*ids), logits=wanted)
@@ -148,13 +148,13 @@ class Model:
 
     def encode(self, text, special):
         data = text.encode()
-        array = (ctypes.c_int32 * (4 * len(data) + 8))()  # a space may be three
+        array = (ctypes.c_int32 * (4 * len(data) + 8))()  # a space may become three bytes
         count = self.llama.llama_tokenize(self.vocabulary, data, len(data), array, len(array), True, special)
         return list(array[:count])
 
     def perplexity(self, ids):
-        """Its tools/perplexity: chunks of the context, the first token replaced by bos where the vocabulary adds it; of each the
-        tokens behind the first half are scored."""
+        """Perplexity as in tools/perplexity: chunks have the length of the context, their first token is replaced by bos if the
+        vocabulary adds one, and the tokens of the second half of each chunk are scored."""
         bos = self.llama.llama_vocab_bos(self.vocabulary) if self.llama.llama_vocab_get_add_bos(self.vocabulary) else None
         surprises, first = [], self.context // 2
         for begin in range(0, len(ids) // self.context * self.context, self.context):
@@ -213,7 +213,7 @@ def answer(llama, question):
 
 
 def measure(folder, model, prompt, tokens, threads, backend):
-    """Milliseconds of the prompt and of each token after it. All of it runs twice, the first time for what is made once."""
+    """Measures the milliseconds for the prompt and for each following token. Everything runs twice; the first run warms up."""
     llama = quiet(load(folder, backend))
     held = opened(llama, model)
     for _ in range(2):
@@ -227,7 +227,7 @@ def measure(folder, model, prompt, tokens, threads, backend):
             start = time.perf_counter()
             if llama.llama_decode(context, llama.llama_batch_get_one(ids, count)) != 0:
                 raise SystemExit("llama.cpp cannot decode")
-            llama.llama_get_logits_ith(context, -1)[0]  # which waits
+            llama.llama_get_logits_ith(context, -1)[0]  # waits for the result
             times.append(1e3 * (time.perf_counter() - start))
         llama.llama_free(ctypes.c_void_p(context))
     return {"prefill_ms": times[0], "decode_ms": times[1:]}

@@ -1,4 +1,4 @@
-"""The real models of the corpus with outputs that other programs computed, and DESIGN's error measure."""
+"""The real models of the corpus with reference outputs from other programs, and the error measure of DESIGN."""
 import dataclasses
 import os
 import pathlib
@@ -9,14 +9,14 @@ import numpy as np
 import driver
 
 FOLDER = driver.CORPUS / "onnx-models"
-# Model: the operator that its refusal names.
+# Model: the operator named in its refusal.
 REFUSED = {"microllama_fp32": "RMSNorm", "sr_prepost_op18": "com.microsoft.extensions", "qonnx_kwsmlp": "onnx.brevitas"}
-# Outputs whose reference lacks the digits that the fp32 budget asks for. onnxruntime computes Sigmoid as a fraction plus
-# 0.5, so near 0 it knows multiples of 2^-25 only, and these are of the order of 1e-5.
+# Outputs whose reference is less precise than the fp32 budget. onnxruntime computes Sigmoid as a fraction plus 0.5, so near 0
+# its results are multiples of 2^-25, and these outputs are of the order of 1e-5.
 COARSE = {("yunet_n_dynamic", "obj_8"), ("yunet_n_dynamic", "obj_16"), ("yunet_n_dynamic", "obj_32")}
 COARSE_STEP, COARSE_ERROR = 2**-25, 2**-23
-LARGEST_BY_DEFAULT = 4096  # of a dimension that the model leaves open
-# max |difference| and RMSE, relative to the reference's range; of fp16 the error alone is judged.
+LARGEST_BY_DEFAULT = 4096  # default upper bound of a symbolic dimension
+# Limits for the maximum error and the RMSE, relative to the range of the reference; for fp16 only the maximum error is limited.
 BUDGETS = {"fp32": (1e-3, 1e-4), "fp16": (1e-2, float("inf"))}
 
 
@@ -24,23 +24,23 @@ BUDGETS = {"fp32": (1e-3, 1e-4), "fp16": (1e-2, float("inf"))}
 class Model:
     name: str
     file: pathlib.Path
-    folder: pathlib.Path  # of the inputs and references
-    inputs: list          # files, in the order of their names
-    references: list      # (output's position, file)
+    folder: pathlib.Path  # folder of the inputs and references
+    inputs: list  # files, sorted by name
+    references: list  # (output index, file)
 
 
 def models():
-    """Those with references that have to compile."""
+    """Returns the models that have references and must compile."""
     return [model for model in in_folder(FOLDER) if model.name not in REFUSED]
 
 
 def torch_zoo():
-    """What PyTorch exported to the folder that MLC_ZOO names: NAME/model.onnx, input_K.npy, output_K.npy."""
+    """Returns the models exported by PyTorch to the folder MLC_ZOO: NAME/model.onnx, input_K.npy, output_K.npy."""
     return in_folder(pathlib.Path(os.environ["MLC_ZOO"])) if "MLC_ZOO" in os.environ else []
 
 
 def in_folder(parent):
-    """Models with references, one in each folder."""
+    """Returns the models with references, one per folder."""
     found = []
     for folder in sorted(parent.glob("*")):
         files = sorted(folder.glob("*.onnx"))
@@ -54,8 +54,8 @@ def in_folder(parent):
 
 
 def input_files(model, names):
-    """{input's name: file} for the names that a package or model declares, in their order. Files are in_NAME.npy with every
-    unusual character replaced by '_', or input_K.npy."""
+    """Returns {input name: file} for the names that a package or model declares, in order. Files are named in_NAME.npy, with
+    special characters replaced by '_', or input_K.npy."""
     by_position = {int(f.stem.rpartition("_")[2]): f for f in model.inputs if re.fullmatch(r"input_\d+", f.stem)}
     by_name = {f.stem.removeprefix("in_"): f for f in model.inputs}
     files = {}
@@ -68,13 +68,13 @@ def input_files(model, names):
 
 
 def is_coarse(value, reference):
-    """Whether a reference is as COARSE says, and the value as near as such a reference can tell."""
+    """Whether a reference is listed in COARSE and the value agrees with it within its precision."""
     steps = reference.astype("f8") / COARSE_STEP
     return bool((steps == np.floor(steps)).all() and np.abs(value.astype("f8") - reference).max() <= COARSE_ERROR)
 
 
 def options(model, facts):
-    """What to add to compile: --shape for inputs that are larger than a flexible dimension is by default."""
+    """Returns compile options: --shape for inputs that exceed the default bound of a symbolic dimension."""
     shapes = {name: np.load(file, mmap_mode="r").shape for name, file in input_files(model, facts.inputs).items()}
     return [f"--shape={name}={','.join(map(str, shape))}" for name, shape in shapes.items()
             if any(d is None and n > LARGEST_BY_DEFAULT for d, n in zip(facts.shapes.get(name, []), shape))]
@@ -82,18 +82,18 @@ def options(model, facts):
 
 @dataclasses.dataclass
 class Verdict:
-    """What `mlc verify` says of a package beside the references of its model: the tool's own figures and budgets."""
-    failure: str = ""      # why there is none
-    max_error: float = 0   # of the worst output that says anything
+    """The result of `mlc verify` for a package and the references of its model, with the tool's own errors and budgets."""
+    failure: str = ""  # why there is no result
+    max_error: float = 0  # of the worst output that is judged
     rmse: float = 0
-    floor: float = 0       # of that output; none for packages that have no floor
-    outside: tuple = ()    # names of outputs
-    silent: int = 0        # outputs that say nothing
+    floor: float = 0  # floor of that output; none for packages without one
+    outside: tuple = ()  # names of outputs outside the budget
+    silent: int = 0  # number of outputs that cannot be judged
     compared: int = 0
 
 
 def verify(model, package, options, timeout):
-    """The verdict of the budget that the package's precision has by default, which for fp16 is the floor's where that is more."""
+    """Verifies a package with the default budget of its precision; for fp16 this may be raised by the floor."""
     result = driver.run("verify", model.file, package, "--inputs", model.folder, "--reference", model.folder, *options, "--json",
                         timeout=timeout)
     outputs = result.answer.get("outputs")
@@ -107,8 +107,7 @@ def verify(model, package, options, timeout):
 
 
 def error(value, reference):
-    """(max error, RMSE) as measured() has them; None when the reference says nothing: it is constant, and the value finite where
-    it is."""
+    """Returns (max error, RMSE) as in measured(); None if the reference is constant and the value finite where it is."""
     value, reference = np.asarray(value), np.asarray(reference)
     silent = reference.size > 1 and np.unique(reference).size < 2
     if silent and (value.shape != reference.shape or np.array_equal(np.isfinite(value), np.isfinite(reference))):
@@ -117,7 +116,7 @@ def error(value, reference):
 
 
 def measured(value, reference):
-    """(max error, RMSE), relative to the reference's size; infinite for what must be equal and is not."""
+    """Returns (max error, RMSE), relative to the magnitude of the reference; infinite if values that must be equal are not."""
     value, reference = np.asarray(value), np.asarray(reference)
     if value.shape != reference.shape:
         return float("inf"), float("inf")

@@ -1,18 +1,18 @@
-"""ONNX files on the level of protobuf's wire format, for tests: a writer for models of any shape, hostile ones too, and a
-reader for tensors and for the facts of a model. Field numbers: onnx.proto3.
+"""Writes and reads ONNX files at the level of the protobuf wire format: models with any contents, including malformed ones,
+tensors, and facts about a model. Field numbers are those of onnx.proto3.
 """
 import dataclasses
 import struct
 
 FLOAT, UINT8, INT32, INT64, STRING, BOOL, FLOAT16 = 1, 2, 6, 7, 8, 9, 10
-# TensorProto.DataType: NumPy's type, and the field that holds elements which are not in raw_data.
+# TensorProto.DataType: the NumPy type, and the field that holds elements not stored in raw_data.
 DTYPES = {1: ("<f4", 4), 2: ("u1", 5), 3: ("i1", 5), 4: ("<u2", 5), 5: ("<i2", 5), 6: ("<i4", 5), 7: ("<i8", 7),
           9: ("?", 5), 10: ("<f2", 5), 11: ("<f8", 10), 12: ("<u4", 11), 13: ("<u8", 11), 14: ("<c8", 4),
           15: ("<c16", 10)}
 BFLOAT16 = 16
 
 
-# ---- writing: every function returns the bytes of one message; field() puts it into another
+# ---- writing: every function returns the bytes of one message; field() embeds it in another
 
 def varint(number):
     number &= (1 << 64) - 1
@@ -25,7 +25,7 @@ def varint(number):
 
 
 def field(number, value):
-    """One field: int is a varint, float fixed32, str and bytes a length and the bytes, a list a repeated field."""
+    """Encodes one field: an int as a varint, a float as fixed32, str and bytes length-delimited, a list as a repeated field."""
     if isinstance(value, (list, tuple)):
         return b"".join(field(number, v) for v in value)
     if isinstance(value, int):
@@ -37,7 +37,7 @@ def field(number, value):
 
 
 def tensor(name, dtype, dims, raw=None, external=None):
-    """`raw`: little-endian elements; `external`: {"location": ..., "offset": ..., "length": ...}."""
+    """A TensorProto. `raw`: little-endian elements; `external`: {"location": ..., "offset": ..., "length": ...}."""
     out = field(1, list(dims)) + field(2, dtype) + field(8, name)
     if raw is not None:
         out += field(9, raw)
@@ -47,7 +47,7 @@ def tensor(name, dtype, dims, raw=None, external=None):
 
 
 def attribute(name, value):
-    """int, float, str and lists of one of them as they are; bytes: a tensor; a tuple (GraphProto bytes,): a graph."""
+    """An AttributeProto: int, float, str and lists of these directly; bytes are a tensor; a tuple (GraphProto bytes,) is a graph."""
     out = field(1, name)
     if isinstance(value, tuple):
         return out + field(6, value[0]) + field(20, 5)
@@ -69,7 +69,7 @@ def node(op, inputs, outputs, domain="", **attributes):
 
 
 def value_info(name, dtype, dims):
-    """Dimensions: int, or str for a symbol; None: the rank is not known."""
+    """A ValueInfoProto. Dimensions: int, or str for a symbol; None: unknown rank."""
     shape = b"" if dims is None else field(2, b"".join(
         field(1, field(2, d) if isinstance(d, str) else field(1, d)) for d in dims))
     return field(1, name) + field(2, field(1, field(1, dtype) + shape))
@@ -81,7 +81,7 @@ def graph(nodes, inputs, outputs, initializers=(), name="main"):
 
 
 def model(graph_bytes, opset=13, ir_version=8, functions=()):
-    """None for the graph leaves its field out."""
+    """A ModelProto; with None as the graph, it has no graph field."""
     return (field(1, ir_version) + field(8, field(2, opset)) + (b"" if graph_bytes is None else field(7, graph_bytes))
             + field(25, list(functions)))
 
@@ -94,12 +94,12 @@ def function(name, domain, inputs, outputs, nodes, opset=13):
 # ---- reading
 
 def fields(data):
-    """Yields (number, value): int for a varint, memoryview for everything else."""
+    """Yields (number, value): int for a varint, memoryview for other wire types."""
     return ((number, value) for number, _, value in typed_fields(data))
 
 
 def typed_fields(data):
-    """The same with the wire type, which says how a field is written: (number, wire type, value)."""
+    """Like fields(), with the wire type: yields (number, wire type, value)."""
     data = memoryview(data)
     at = 0
 
@@ -134,7 +134,7 @@ def signed(value):
 
 
 def unpack(values):
-    """The varints of a repeated field, packed or not."""
+    """Returns the varints of a repeated field, packed or not."""
     for value in values:
         if isinstance(value, int):
             yield value
@@ -149,7 +149,7 @@ def unpack(values):
 
 
 def read_tensor(data):
-    """NumPy array of a TensorProto; bfloat16 becomes float32. None: not a dense tensor of numbers."""
+    """Returns a TensorProto as a NumPy array; bfloat16 becomes float32. None if it is not a dense numeric tensor."""
     import numpy as np
 
     found = {}
@@ -178,13 +178,13 @@ def read_tensor(data):
 
 @dataclasses.dataclass
 class Facts:
-    inputs: list      # names of the inputs without an initialiser
+    inputs: list  # names of the inputs without an initializer
     outputs: list
-    types: dict       # element type of every input and output that is a tensor
-    shapes: dict      # their dimensions, None where they are not numbers; inputs without a shape are absent
-    symbols: dict     # names of those dimensions, "" where they have none
-    operators: set    # (domain, operator, opset version), subgraphs and functions included
-    dense: bool       # every input and output is a tensor
+    types: dict  # element types of the inputs and outputs that are tensors
+    shapes: dict  # dimensions, None where symbolic; inputs without a shape are absent
+    symbols: dict  # symbols of the dimensions, "" where unnamed
+    operators: set  # (domain, operator, opset version), including subgraphs and functions
+    dense: bool  # every input and output is a tensor
 
 
 def read_facts(data):

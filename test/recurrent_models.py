@@ -1,4 +1,4 @@
-"""Small language models that remember by states, and their own reading in NumPy: token by token, in float64."""
+"""Small recurrent language models with reference implementations in NumPy, which run token by token in float64."""
 import numpy as np
 
 from language_models import Llama
@@ -9,14 +9,14 @@ softplus = lambda x: np.logaddexp(x, 0)
 
 
 def convolved(x, taps, bias=0):
-    """Each channel of x [tokens, channels] with its own taps [channels, .], the last of which is for the token itself."""
+    """Causal depthwise convolution of x [tokens, channels] with taps [channels, .]; the last tap applies to the token itself."""
     past = np.zeros((taps.shape[1] - 1, x.shape[1]))
     padded = np.concatenate([past, x])
     return sum(padded[i:i + len(x)] * taps[:, i] for i in range(taps.shape[1])) + bias
 
 
 class Recurrent(Llama):
-    """A llama some of whose layers mix tokens in another way. `attends`: whether a layer is as it was."""
+    """A llama model in which some layers mix tokens with a recurrent block. `attends`: whether a layer keeps attention."""
     gguf_numbers = {}
     names_in_gguf = {}
     neighbours_in_gguf = False
@@ -37,7 +37,7 @@ class Recurrent(Llama):
         return (self.random.standard_normal(shape) / np.sqrt(shape[-1])).astype("f4")
 
     def time_steps(self, count):
-        """Biases that make time steps between 0.001 and 0.1, as models begin with (Gu and Dao 2023, section 3.6)."""
+        """Biases that give time steps between 0.001 and 0.1, the usual initialization (Gu and Dao 2023, section 3.6)."""
         steps = np.exp(self.random.uniform(np.log(0.001), np.log(0.1), count))
         return np.log(np.expm1(steps)).astype("f4")
 
@@ -59,7 +59,7 @@ class Recurrent(Llama):
 
 
 class Bare(Recurrent):
-    """Layers have no feed-forward part."""
+    """Recurrent layers without a feed-forward part."""
 
     def __init__(self):
         super().__init__()
@@ -101,7 +101,7 @@ class Mamba(Bare):
 
 
 class FalconMamba(Mamba):
-    """The same with time steps, B and C of mean square 1 (Zuo et al. 2024, Falcon Mamba, section 2.1)."""
+    """Mamba with time steps, B and C normalized to mean square 1 (Zuo et al. 2024, Falcon Mamba, section 2.1)."""
     gguf_numbers = Mamba.gguf_numbers | {"ssm.dt_b_c_rms": True}
 
     def selected(self, x):
@@ -158,8 +158,8 @@ class Lfm2(Recurrent):
 
 
 class Qwen35(Recurrent):
-    """Gated delta nets (Yang et al. 2024, section 3), and in the last of four layers attention with a gate behind it (Qiu et al.
-    2025), where half of a head turns. Heads of values v, v + keys, ... share a head of keys, as GGUF has them."""
+    """Gated delta nets (Yang et al. 2024, section 3); every fourth layer has gated attention (Qiu et al. 2025) with rotary
+    embedding on half of each head. Value heads v, v + keys, ... share a key head, as in GGUF files."""
     architecture, layers, head_norm = "qwen35", 4, "each"
     keys, ssm_heads, state, taps = 2, 4, 32, 4
     gguf_numbers = {"ssm.conv_kernel": 4, "ssm.inner_size": 128, "ssm.state_size": 32, "ssm.time_step_rank": 4,
@@ -208,7 +208,7 @@ class Qwen35(Recurrent):
         q = q / np.sqrt(size)
         alpha = np.exp(block["ssm_a"] * softplus(h @ block["ssm_alpha"].T + block["ssm_dt.bias"]))
         beta = sigmoid(h @ block["ssm_beta"].T)
-        state, y = np.zeros((heads, size, size)), []  # rows of values, columns of keys
+        state, y = np.zeros((heads, size, size)), []  # value rows, key columns
         for t in range(len(h)):
             state = alpha[t][:, None, None] * state
             error = v[t] - np.einsum("hvk,hk->hv", state, k[t])

@@ -1,8 +1,8 @@
-"""Safetensors files for tests: a writer for files of any content, hostile ones too, a reader that knows nothing of mlc, and
-folders of a llama of any size, in one file or in shards. Nothing is held in memory but a few megabytes. The format:
+"""Safetensors files for tests: a writer for files with any contents, including malformed ones, an independent reader, and
+folders of llama models of any size, in one file or in shards. Only a few megabytes are held in memory. The format is defined in
 github.com/huggingface/safetensors, README.md.
 
-As a script: safetensors_file.py FOLDER MEGABYTES [--dtype F16] [--shard-megabytes N]
+Usage: safetensors_file.py FOLDER MEGABYTES [--dtype F16] [--shard-megabytes N]
 """
 import argparse
 import json
@@ -11,7 +11,7 @@ import struct
 
 import numpy as np
 
-# NumPy's type of each that it has. BF16 is read as the upper halves of float32.
+# NumPy types of element types. BF16 is read as the upper halves of float32.
 DTYPES = {"BOOL": "?", "U8": "u1", "I8": "i1", "I16": "<i2", "U16": "<u2", "F16": "<f2", "I32": "<i4", "U32": "<u4",
           "F32": "<f4", "F64": "<f8", "I64": "<i8", "U64": "<u8"}
 SIZES = {"F64": 8, "I64": 8, "U64": 8, "C64": 8, "F32": 4, "I32": 4, "U32": 4, "F16": 2, "BF16": 2, "I16": 2, "U16": 2}
@@ -20,13 +20,13 @@ SIZES = {"F64": 8, "I64": 8, "U64": 8, "C64": 8, "F32": 4, "I32": 4, "U32": 4, "
 # ---- writing
 
 def pack(header, data=b"", length=None):
-    """A file of this header (JSON text, or what becomes it); `length`: what the file says of it."""
+    """Returns a file with this header (JSON text or an object); `length` overrides the header length in the file."""
     text = header if isinstance(header, bytes) else json.dumps(header).encode()
     return struct.pack("<Q", len(text) if length is None else length) + text + data
 
 
 def describe(tensors, metadata=None):
-    """The header of {name: (dtype, shape)}, one after the other, and the bytes of their data."""
+    """Returns the header of consecutive tensors {name: (dtype, shape)}, and the size of their data in bytes."""
     header, end = {"__metadata__": metadata} if metadata else {}, 0
     for name, (dtype, shape) in tensors.items():
         begin, end = end, end + SIZES.get(dtype, 1) * int(np.prod(shape, dtype=np.int64))
@@ -35,7 +35,7 @@ def describe(tensors, metadata=None):
 
 
 def of(tensors, metadata=None):
-    """A file of {name: NumPy array or (dtype, shape, bytes)}."""
+    """Returns a file with {name: NumPy array or (dtype, shape, bytes)}."""
     names = {np.dtype(numpy).str: name for name, numpy in DTYPES.items()}
     held = {name: value if isinstance(value, tuple) else (names[value.dtype.str], value.shape, value.tobytes())
             for name, value in tensors.items()}
@@ -46,7 +46,7 @@ def of(tensors, metadata=None):
 # ---- reading
 
 def read(path):
-    """{name: (dtype, shape, array)} of a file; the array is of bytes where NumPy lacks the type."""
+    """Reads a file as {name: (dtype, shape, array)}; the array has raw bytes if NumPy lacks the type."""
     data = np.memmap(path, "u1", "r") if pathlib.Path(path).stat().st_size else b""
     (length,) = struct.unpack("<Q", bytes(data[:8]))
     found = {}
@@ -63,10 +63,10 @@ def read(path):
     return found
 
 
-# ---- a llama
+# ---- a llama model
 
 def llama_config(megabytes, dtype):
-    """Of a llama whose weights take about so much, as wide as published ones of that size."""
+    """Returns the config of a llama model of about this size, with the width of published models of that size."""
     width, vocabulary = (2048, 32000) if megabytes >= 400 else (512, 4096) if megabytes >= 30 else (64, 272)
     if megabytes >= 8000:
         width, vocabulary = 4096, 128256
@@ -83,7 +83,7 @@ def llama_config(megabytes, dtype):
 
 
 def llama_tensors(config):
-    """{name: shape} in the order of transformers."""
+    """Returns {name: shape} in the order used by transformers."""
     width, inner = config["hidden_size"], config["intermediate_size"]
     kv = width // config["num_attention_heads"] * config["num_key_value_heads"]
     tensors = {"model.embed_tokens.weight": (config["vocab_size"], width)}
@@ -98,7 +98,7 @@ def llama_tensors(config):
 
 
 def elements(rng, noise, shape, dtype, most=1 << 20):
-    """The bytes of a tensor in pieces of the noise: norms around 1, matrices that keep the size of what they multiply."""
+    """Yields the bytes of a tensor, cut from random data: vectors near 1, and matrices that preserve the size of their input."""
     left = int(np.prod(shape))
     while left:
         count = min(left, most)
@@ -113,7 +113,7 @@ def elements(rng, noise, shape, dtype, most=1 << 20):
 
 
 def write_llama(folder, megabytes, dtype="F16", shard_megabytes=None, seed=0):
-    """Writes config.json and the weights; returns their bytes."""
+    """Writes config.json and the weights; returns the size of the weights in bytes."""
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     config = llama_config(megabytes, dtype)

@@ -1,11 +1,11 @@
-"""Tiny language models with a vocabulary of bytes: what tests of text need. Tokens are those of SentencePiece's byte fallback."""
+"""Tiny language models with a byte vocabulary, for tests that need text. Tokens are those of SentencePiece's byte fallback."""
 import json
 
 import numpy as np
 
 from language_models import Llama
 
-UNK, BOS, EOS, BYTES = 0, 1, 2, 3  # ids; byte b is BYTES + b
+UNK, BOS, EOS, BYTES = 0, 1, 2, 3  # token ids; byte b has the id BYTES + b
 TOKENS = ["<unk>", "<s>", "</s>"] + [f"<0x{byte:02X}>" for byte in range(256)]
 NORMAL, CONTROL = 1, 3
 TYPES = [2, CONTROL, CONTROL] + [6] * 256
@@ -16,12 +16,12 @@ def ids_of(text):
 
 
 def prompt_of(text):
-    """The ids of a text in which spaces are what SentencePiece makes of them."""
+    """Returns the ids of a text after SentencePiece's space substitution."""
     return ids_of(text.replace(" ", "▁"))
 
 
 class Speaker(Llama):
-    """Random weights. `further`: tokens behind the bytes, {text: type}."""
+    """A model with random weights. `further`: tokens after the bytes, {text: type}."""
     width, heads, key_heads, head, inner = 64, 4, 2, 16, 96
 
     def __init__(self, further={}, add_bos=False, chat_template=None, context=256):
@@ -39,7 +39,7 @@ class Speaker(Llama):
         return super().gguf(path, whole_keys=self.keys, **more)
 
     def hugging_face(self, folder, config={}, chat_template=None, around=None):
-        """`around`: tokens that a template puts before a text and behind it."""
+        """Writes a Hugging Face folder. `around`: tokens that the template adds before and after a text."""
         super().hugging_face(folder, config)
         special = [{"id": i, "content": self.tokens[i], "single_word": False, "lstrip": False, "rstrip": False, "normalized": False,
                     "special": True} for i, kind in enumerate(self.types) if kind in (2, CONTROL)]
@@ -66,8 +66,8 @@ class Speaker(Llama):
 
 
 class Chain(Speaker):
-    """After the token steps[i] comes steps[i + 1], whatever was before: nothing is mixed, and a row of the output is the embedding
-    of the token before it. A token is in `steps` once, or twice where the chain is a ring."""
+    """A model in which token steps[i] is always followed by steps[i + 1]: tokens are not mixed, and each row of the output
+    matrix is the embedding of the preceding token. A token occurs once in `steps`, or twice if the chain is a ring."""
     layers = 1
 
     def __init__(self, steps, **more):

@@ -1,4 +1,4 @@
-"""Small vocabularies for tests of tokenizers, as the metadata of GGUF files and as tokenizer.json, and texts that are hard on them."""
+"""Small vocabularies for tokenizer tests, as GGUF metadata and as tokenizer.json, and difficult texts."""
 import collections
 import itertools
 import random
@@ -16,13 +16,13 @@ noisiest authorities insisted on its being received, for good or for evil, in th
 SCRIPTS = """Größenmaß über Äpfel. Привет, как дела? Γειά σου Κόσμε. 你好,世界!今天天气。 こんにちは世界、カタカナ。 한국어 문장. שלום עולם.
 مرحبا بالعالم. नमस्ते दुनिया। สวัสดีชาวโลก. Xin chào thế giới. é vs e\u0301. 🙂👩\u200d👩\u200d👧 ½ ² Ⅷ ﬁ ™. I'm you're we'll they've he'd IT'S DON'T.
 x = [[1,2],[3,4]]; for (int i = 0; i < 1234567; ++i) { a[i] += 3.14159; }  // ok\n\n\t\tif x:\r\n        return None\n"""
-# Where classes of characters meet: letters of each kind, digits, marks, signs, white space of all sorts, what controls.
+# Samples of character classes: letters of each kind, digits, marks, symbols, all sorts of white space, control characters.
 LETTERS = list("aZé ñ\n\t'’sSTlLrReEvVmMdDn.,!?0123456789½²Ⅷ٣中文字㐀かなカナｶ한국어ᄒ हिन्दी ไทย العربية עברית🙂👩\r\f\v\x00\x01\x1c\x7f$+<=>^`|~#%&*@\\/-_"
                "()[]{}\"\u200d\u00a0\u3000\u2028\u0085\u0301\u093eſKıİßẞﬁ①\u180e\ufeff\u00ad\u00b5ǅʰªⓐ€¢§。、，！：；…—“”‘")
 
 
 def texts(seed, count):
-    """Words, scripts, runs of what repeats, and letters of any kind side by side."""
+    """Returns texts: words, scripts, repeated characters, and adjacent letters of any kinds."""
     dice = random.Random(seed)
     assigned = [chr(code) for code in range(0x20, 0x30000) if unicodedata.category(chr(code)) not in ("Cn", "Cs", "Co")]
     words = (ENGLISH + " " + SCRIPTS).split(" ")
@@ -44,7 +44,7 @@ def texts(seed, count):
 
 
 def gpt2_characters():
-    """What GPT-2 writes each byte as (its encoder.py, bytes_to_unicode)."""
+    """Returns the characters to which GPT-2 maps bytes (its encoder.py, bytes_to_unicode)."""
     printable = [*range(0x21, 0x7f), *range(0xa1, 0xad), *range(0xae, 0x100)]
     table, extra = {}, itertools.count(0x100)
     for byte in range(256):
@@ -53,7 +53,7 @@ def gpt2_characters():
 
 
 def learn_merges(symbols, count):
-    """Byte-pair encoding of a list of symbols as one word: merges that go over every border."""
+    """Learns byte-pair merges from a list of symbols treated as one word, so that merges cross all boundaries."""
     merges = []
     for _ in range(count):
         (left, right), often = collections.Counter(zip(symbols, symbols[1:])).most_common(1)[0]
@@ -70,7 +70,8 @@ def learn_merges(symbols, count):
 
 
 def byte_bpe(merges=400, special=("<|endoftext|>", "<|im_start|>", "<|im_end|>")):
-    """(tokens, merges, types) of a byte-level vocabulary whose merges know no words, so that how text is cut shows."""
+    """Returns (tokens, merges, types) of a byte-level vocabulary whose merges ignore word boundaries, so that they reveal how
+    text is split."""
     table = gpt2_characters()
     dice = random.Random(1)
     mixed = ENGLISH + SCRIPTS + "".join(dice.choice(LETTERS) * dice.randint(1, 4) for _ in range(3000))
@@ -80,7 +81,7 @@ def byte_bpe(merges=400, special=("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 
 
 def byte_pairs():
-    """(tokens, merges, types) of a byte-level vocabulary that merges any two bytes of what is not ASCII, so that every cut shows."""
+    """Returns (tokens, merges, types) of a byte-level vocabulary that merges any two non-ASCII bytes, so that every split is visible."""
     table = gpt2_characters()
     symbols = [table[byte] for byte in [*range(0x80, 0xf5), *b" ab12x!.\r\n"]]
     pairs = list(itertools.product(symbols, symbols))
@@ -90,12 +91,13 @@ def byte_pairs():
 
 
 def categories(seed, count):
-    """Texts in which characters of each general category, within the BMP and outside it, stand beside what pre-tokenizers know."""
+    """Returns texts in which characters of every general category, inside and outside the BMP, are adjacent to characters that
+    pre-tokenizers treat specially."""
     dice = random.Random(seed)
     pools = collections.defaultdict(list)
     for code in range(0x110000):
         category = unicodedata.category(chr(code))
-        if category not in ("Cn", "Cs"):  # whether a code point is assigned the tables of different libraries do not agree on
+        if category not in ("Cn", "Cs"):  # libraries disagree on which code points are assigned
             pools[category, code > 0xffff].append(chr(code))
     pools = list(pools.values()) + [[chr(code) for code in range(0x1d400, 0x1d800)], list(" \u2003\u3000\u2028\r\n")]
     drawn = []
@@ -108,7 +110,7 @@ def categories(seed, count):
 
 
 def gguf(model, tokens, types=None, scores=None, merges=None, **keys):
-    """Metadata of a GGUF file that llama.cpp reads the vocabulary of, too. Keys are those behind "tokenizer.ggml."."""
+    """Returns metadata of a GGUF file whose vocabulary llama.cpp can read as well. Keys are given without "tokenizer.ggml."."""
     metadata = {"general.architecture": "llama", "llama.context_length": 64, "llama.embedding_length": 8,
                 "llama.feed_forward_length": 8, "llama.block_count": 1, "llama.attention.head_count": 1,
                 "llama.attention.layer_norm_rms_epsilon": 1e-5, "tokenizer.ggml.model": model,
@@ -123,7 +125,7 @@ def gguf(model, tokens, types=None, scores=None, merges=None, **keys):
 
 
 def word_piece():
-    """(tokens, types) of a vocabulary of BERT's kind, as GGUF writes it."""
+    """Returns (tokens, types) of a BERT vocabulary in the form used by GGUF."""
     words = collections.Counter(word.strip(",.!?") for word in (ENGLISH + " " + SCRIPTS).lower().split())
     base = sorted({c for c in unicodedata.normalize("NFD", (ENGLISH + SCRIPTS + "".join(LETTERS)).lower())
                    if not c.isspace() and unicodedata.category(c)[0] != "M" and unicodedata.category(c) != "Cc"})
@@ -135,7 +137,7 @@ def word_piece():
 
 
 def sentencepiece_model(folder, kind, vocabulary=400, **options):
-    """A SentencePiece model trained on the texts above; its path. Needs Debian's python3-sentencepiece."""
+    """Trains a SentencePiece model on the texts above and returns its path. Requires Debian's python3-sentencepiece."""
     import sentencepiece
     text = folder / "text.txt"
     dice = random.Random(2)
@@ -148,7 +150,7 @@ def sentencepiece_model(folder, kind, vocabulary=400, **options):
 
 
 def sentencepiece_gguf(path, charsmap=True, **keys):
-    """Its metadata, as llama.cpp's converter writes it: the pieces, and the normaliser's table and rules."""
+    """Returns the model's GGUF metadata as written by llama.cpp's converter: pieces, and the normalizer's table and rules."""
     import sentencepiece
     from sentencepiece import sentencepiece_model_pb2 as schema
     processor = sentencepiece.SentencePieceProcessor(model_file=str(path))

@@ -1,5 +1,5 @@
-"""Writes a package of any size: a chain of square linear layers whose weights are fp16 or blocks of int4. Nothing is held in
-memory but a few megabytes.
+"""Writes a package of any size: a chain of square linear layers with fp16 weights or int4 blocks. Only a few megabytes are held
+in memory.
 """
 import pathlib
 import random
@@ -8,26 +8,26 @@ import struct
 import coreml_wire as wire
 
 WIDTH, BLOCK = 4096, 32
-PART_OF_FP16 = (BLOCK / 2 + 2) / (2 * BLOCK)  # what int4 takes for the same weights
+PART_OF_FP16 = (BLOCK / 2 + 2) / (2 * BLOCK)  # size of int4 weights relative to fp16
 FP16_ARRAY = 0x10010
-SCALE = struct.pack("<H", 0x1BA7)  # 1 / sqrt(WIDTH) by the root mean square of -7 to 7 with two zeros: a layer keeps x's size
+SCALE = struct.pack("<H", 0x1BA7)  # 1 / sqrt(WIDTH) divided by the root mean square of -7 to 7 with two zeros, so that a layer preserves the size of x
 
 
 def halves(count, random_bytes):
-    """fp16 of both signs whose root mean square is 1 / sqrt(WIDTH)."""
+    """fp16 numbers of both signs with root mean square 1 / sqrt(WIDTH)."""
     out = bytearray(random_bytes(2 * count))
     out[1::2] = bytes((b & 0x80) | 0x20 + (b & 0x7F) % 6 for b in out[1::2])
     return bytes(out)
 
 
 def nibbles(count, random_bytes):
-    """int4 from -7 to 7, whose mean is zero."""
+    """int4 numbers from -7 to 7 with mean zero."""
     drop = bytes(b & (0x0F if b >> 4 == 8 else 0xFF) & (0xF0 if b & 15 == 8 else 0xFF) for b in range(256))
     return random_bytes(count // 2).translate(drop)
 
 
 def write(path, megabytes, kind, batch):
-    """`kind`: fp16 or int4. Returns the number of layers and the bytes of weights."""
+    """Writes the package. `kind`: fp16 or int4. Returns the number of layers and the size of the weights in bytes."""
     path = pathlib.Path(path)
     random_bytes = random.Random(0).randbytes
     piece = halves(1 << 19, random_bytes) if kind == "fp16" else nibbles(1 << 21, random_bytes)

@@ -1,5 +1,5 @@
-// frontends/coreml/import.h - reads what Core ML stores, whoever wrote it: packages, compiled
-// bundles, bare model files and MIL text.
+// frontends/coreml/import.h - imports Core ML packages, compiled bundles, bare model files and MIL
+// text.
 #pragma once
 
 #include <filesystem>
@@ -15,18 +15,19 @@ enum class CoremlFormat {
   kModel,    // .mlmodel: the protobuf alone
   kText,     // MIL text
 };
-// By content; kNone for all else, and where nothing is.
+// Detects the format by content. Returns kNone for any other file and for a missing path.
 CoremlFormat DetectCoreml(const std::filesystem::path& path);
 
-// The model file of a package. Error "file-io", "bad-file".
+// Returns the path of the model file in a package. Throws "file-io" or "bad-file".
 std::filesystem::path CoremlModelPath(const std::filesystem::path& package);
 
-// The program of any of them. Operations remember the form they were read in; weights stay slices
-// of the mapped file; everything the file says about inputs, outputs, states and metadata is in
-// ports and interface. A bare model or text may lack its weights, which are sought beside it:
-// constants are Tensor::Absent then. Errors, located: "file-io", "bad-file" for damage of any kind,
-// "bad-graph", "bad-text", "unsupported-field" for what is newer or no ML Program,
-// "unsupported-operator", "unsupported-attribute", and what inference throws.
+// Imports a model in any of these formats. Each operation keeps the form in which it was read,
+// weights are slices of the mapped file, and the ports and the interface hold everything that the
+// file says about inputs, outputs, states and metadata. The weights of a bare model file or a MIL
+// text are looked up in its folder; constants whose weights are missing become Tensor::Absent.
+// Throws located Errors: "file-io", "bad-file" for any kind of damage, "bad-graph", "bad-text",
+// "unsupported-field" for newer formats and for models that are not ML Programs,
+// "unsupported-operator", "unsupported-attribute", and the errors of type inference.
 Program ImportCoreml(const std::filesystem::path& path, Diagnostics& diagnostics);
 
 }  // namespace mlc

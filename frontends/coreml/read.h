@@ -1,4 +1,4 @@
-// frontends/coreml/read.h - the steps of ImportCoreml, one file each.
+// frontends/coreml/read.h - the steps of ImportCoreml; each has its own file.
 #pragma once
 
 #include <filesystem>
@@ -20,13 +20,13 @@ class ValueType;
 
 namespace mlc {
 
-// Weight files of one model, mapped when first used.
+// The weight files of one model. Each file is mapped on first use.
 class WeightFiles {
  public:
-  // `may_lack`: constants of a file that is not there are Tensor::Absent.
+  // With `may_lack`, constants of a missing weight file become Tensor::Absent.
   explicit WeightFiles(std::filesystem::path model_folder, bool may_lack = false)
       : folder_(std::move(model_folder)), may_lack_(may_lack) {}
-  // The record at `offset` of a file named "@model_path/...". Error "bad-file".
+  // Reads the record at `offset` of a file named "@model_path/...". Throws "bad-file".
   Tensor Read(const std::string& file_name, uint64_t offset, DType dtype, const Dims& dims);
 
  private:
@@ -35,43 +35,45 @@ class WeightFiles {
   std::map<std::string, std::shared_ptr<const MappedFile>> files_;
 };
 
-// The program of MIL text; weights are sought beside it, and absent where they are not.
+// Imports MIL text. Weights are looked up in the folder of the text and are Tensor::Absent when
+// missing.
 Program ImportText(const std::filesystem::path& path);
-// The program of a .mlmodelc.
+// Imports a .mlmodelc.
 Program ImportBundle(const std::filesystem::path& path, Diagnostics& diagnostics);
 
-// Gives an error without a file this one.
+// Sets the file of an error that has none.
 void LocateIn(const std::filesystem::path& file, Error& error);
-// Error "unsupported-field" for a specification version that mlc does not know.
+// Throws "unsupported-field" for a specification version that mlc does not support.
 void CheckVersion(int specification_version);
-// Warns of functions without outputs.
+// Warns about functions that have no outputs.
 void WarnOfNothing(const Program& program, Diagnostics& diagnostics);
 
-// A type as a file declares it; dimensions that it leaves open become the symbol kOpenDim.
+// The symbol that ReadType gives to dimensions without a size.
 inline constexpr const char* kOpenDim = "?open";
 
-// The only function where a description lists none.
+// The name of the only function of a description that lists no functions.
 inline constexpr std::string_view kMainFunction = "main";
 Type ReadType(const mlc::schema::mil::ValueType& type);
-// A constant: immediate or in a weight file. Counts and sizes are checked against its type.
+// Reads a constant, either immediate or from a weight file. Throws when counts or sizes contradict
+// its type.
 Tensor ReadValue(const mlc::schema::mil::Value& value, WeightFiles& weights);
-// Error "bad-file" for a name that MIL does not allow: letters, digits, '_' and '@', the first no
-// digit and no '@'.
+// Throws "bad-file" unless the name is a MIL identifier: letters, digits, '_' and '@', not
+// beginning with a digit or '@'.
 void CheckIdentifier(const std::string& name);
-// The one string of a scalar string constant. Error "bad-file" for anything else.
+// Reads a scalar string constant. Throws "bad-file" for any other value.
 std::string ReadString(const mlc::schema::mil::Value& value);
 
-// The ports of the functions, which are there, and the interface. Returns the symbols that the
-// interface entry names for inputs.
+// Reads the interface and the ports of functions that already exist. Returns the symbols that the
+// interface entry names for input dimensions.
 InputDims ReadDescription(const mlc::schema::ModelDescription& description, Program& program);
-// Put the ports into the order of the values that they describe. Error "bad-file" when the two do
-// not fit together.
+// Reorder the ports to match the function's inputs and outputs. Throw "bad-file" when a port or a
+// value has no counterpart.
 void MatchInputs(Function& function);
 void MatchOutputs(Function& function);
-// Whether the rest of the description says what the program is: shapes, classifiers.
+// Checks the shapes and the classifier outputs of the description against the program.
 void CheckDescription(const mlc::schema::ModelDescription& description, const Program& program);
 
-// Functions with all their operations; their ports are there. `file` is for locations.
+// Reads the operations of functions whose ports already exist. `file` is used for error locations.
 void ReadProgram(const mlc::schema::mil::Program& source, const InputDims& input_dims,
                  WeightFiles& weights, const std::string& file, Program& program);
 

@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// The text names inputs in order of their names; the description has the order of the model.
+// The text lists inputs in order of their names, the description in the order of the model.
 void OrderInputs(Function& function) {
   auto place = [&](const std::unique_ptr<Value>& input) {
     const std::vector<Port>& ports =
@@ -27,7 +27,7 @@ void OrderInputs(Function& function) {
                    [&](const auto& a, const auto& b) { return place(a) < place(b); });
 }
 
-// What the description's metadata call the open dimensions of inputs.
+// Reads the names of flexible input dimensions from the metadata of the description.
 InputDims NamesOfDims(const mlc::schema::ModelDescription& description) {
   Program described(&Ops());
   if (description.functions_size() == 0) described.Add(std::string(kMainFunction));
@@ -64,7 +64,7 @@ Program ImportBundle(const fs::path& path, Diagnostics& diagnostics) {
   try {
     data = ReadBundleData(MappedFile::Open(data_path)->bytes());
     if (!description.ParseFromString(data.description))
-      throw Error("bad-file", "the description in it is no Core ML description, or damaged");
+      throw Error("bad-file", "the file does not contain a valid Core ML model description");
     CheckSchema(description);
     CheckVersion(static_cast<int>(std::min<uint64_t>(data.specification_version, INT32_MAX)));
     input_dims = NamesOfDims(description);
@@ -77,8 +77,8 @@ Program ImportBundle(const fs::path& path, Diagnostics& diagnostics) {
     program.interface.specification_version = static_cast<int>(data.specification_version);
     ReadDescription(description, program);
     if (data.functions != program.functions.size())
-      throw Error("bad-file", fmt::format("{} functions, {} has {}", data.functions, kBundleText,
-                                          program.functions.size()));
+      throw Error("bad-file", fmt::format("coremldata.bin declares {} functions, but {} has {}",
+                                          data.functions, kBundleText, program.functions.size()));
     for (const auto& function : program.functions) {
       OrderInputs(*function);
       MatchInputs(*function);

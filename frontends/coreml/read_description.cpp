@@ -21,23 +21,26 @@ Dims ReadDims(const Values& values, const std::string& name) {
   Dims dims(values.begin(), values.end());
   for (int64_t dim : dims)
     if (dim < 0)
-      throw Error("bad-file", fmt::format("\"{}\" is described with the dimension {}", name, dim));
+      throw Error("bad-file",
+                  fmt::format("the description gives \"{}\" an invalid dimension: {}", name, dim));
   return dims;
 }
 
-// One range of sizes; Error "bad-file" where it is none.
+// Adds one range of sizes. Throws "bad-file" for an invalid range.
 void AddRange(const spec::SizeRange& range, Port& port) {
   auto low = static_cast<int64_t>(range.lowerbound());
   if (low < 0 || range.upperbound() < -1 || (range.upperbound() >= 0 && low > range.upperbound()))
-    throw Error("bad-file", fmt::format("\"{}\" is described with sizes from {} to {}", port.name,
-                                        range.lowerbound(), range.upperbound()));
+    throw Error("bad-file",
+                fmt::format("the description gives \"{}\" an invalid size range: {} to {}",
+                            port.name, range.lowerbound(), range.upperbound()));
   port.shape_range.emplace_back(low, range.upperbound());
 }
 
 void ReadArray(const spec::ArrayFeatureType& array, bool is_output, Port& port) {
   std::optional<DType> dtype = FromArrayDataType(array.datatype());
   if (!dtype)
-    throw Error("bad-file", fmt::format("\"{}\" is described without an element type", port.name));
+    throw Error("bad-file",
+                fmt::format("the description gives no element type for \"{}\"", port.name));
   port.dtype = *dtype;
   Dims shape = ReadDims(array.shape(), port.name);
   for (const auto& one : array.enumeratedshapes().shapes())
@@ -51,19 +54,20 @@ void ReadArray(const spec::ArrayFeatureType& array, bool is_output, Port& port) 
   for (const Dims& dims : port.enumerated_shapes) fits = fits && dims.size() == rank;
   if (!fits)
     throw Error("bad-file",
-                fmt::format("\"{}\" is described with shapes of several ranks", port.name));
+                fmt::format("the description gives \"{}\" shapes of different ranks", port.name));
   if (is_output || array.has_enumeratedshapes() || array.has_shaperange())
     port.default_shape = std::move(shape);
 }
 
-// Flexible sizes are kept as those of arrays of shape [1, channels, height, width].
+// Flexible image sizes are stored as sizes of arrays of shape [1, channels, height, width].
 void ReadImageSizes(const spec::ImageFeatureType& image, Port& port) {
   if (image.SizeFlexibility_case() == spec::ImageFeatureType::SIZEFLEXIBILITY_NOT_SET) return;
   int64_t channels = port.feature == Port::Feature::kImageGray ? 1 : 3;
   auto shape = [&](uint64_t height, uint64_t width) {
     if (height > INT32_MAX || width > INT32_MAX)
       throw Error("bad-file",
-                  fmt::format("image \"{}\" is described as {} x {}", port.name, width, height));
+                  fmt::format("the description gives image \"{}\" an invalid size: {} x {}",
+                              port.name, width, height));
     return Dims{1, channels, static_cast<int64_t>(height), static_cast<int64_t>(width)};
   };
   port.default_shape =
@@ -92,7 +96,7 @@ void ReadImageColors(const spec::ImageFeatureType& image, Port& port) {
       return;
     default:
       throw Error("bad-file",
-                  fmt::format("image \"{}\" is described without a color space", port.name));
+                  fmt::format("the description gives no color space for image \"{}\"", port.name));
   }
 }
 
@@ -121,20 +125,21 @@ std::vector<Port> ReadPorts(const Features& features, bool is_output = false) {
       case spec::FeatureType::kDictionaryType:
         if (!is_output)
           throw Error("unsupported-field",
-                      fmt::format("\"{}\" is no array, image or state", port.name));
+                      fmt::format("\"{}\" is not an array, image or state", port.name));
         break;
       default:
         throw Error("unsupported-field",
-                    fmt::format("\"{}\" is of a type that mlc does not know", port.name));
+                    fmt::format("the type of \"{}\" is not supported", port.name));
     }
     if (!names.insert(feature.name()).second)
-      throw Error("bad-file", fmt::format("\"{}\" is described twice", port.name));
+      throw Error("bad-file",
+                  fmt::format("the description contains \"{}\" more than once", port.name));
     ports.push_back(std::move(port));
   }
   return ports;
 }
 
-// Description is a FunctionDescription or a ModelDescription.
+// `Description` is FunctionDescription or ModelDescription.
 template <class Description>
 void ReadFunction(const Description& description, Function* function) {
   function->inputs = ReadPorts(description.input());
@@ -142,7 +147,8 @@ void ReadFunction(const Description& description, Function* function) {
   function->states = ReadPorts(description.state());
 }
 
-// A classifier's description names the results of its operation `classify`, and no others.
+// The description of a classifier names the results of its `classify` operation and no other
+// outputs.
 template <class Description>
 void CheckClassifier(const Description& description, const Function& function) {
   std::string label, probabilities;
@@ -152,13 +158,13 @@ void CheckClassifier(const Description& description, const Function& function) {
   if (description.predictedfeaturename() != label ||
       description.predictedprobabilitiesname() != probabilities)
     throw Error("bad-file",
-                fmt::format("the model is described as a classifier with the outputs \"{}\" and "
-                            "\"{}\", its program computes \"{}\" and \"{}\" so",
+                fmt::format("the description names \"{}\" and \"{}\" as classifier outputs, but "
+                            "the program has \"{}\" and \"{}\"",
                             description.predictedfeaturename(),
                             description.predictedprobabilitiesname(), label, probabilities));
 }
 
-// Sizes that the program fixes are those of the description, where it has any.
+// Dimensions that are fixed in the program must have the size given in the description, if any.
 void CheckShapes(const Features& features,
                  const std::unordered_map<std::string_view, const Value*>& values) {
   for (const spec::FeatureDescription& feature : features) {
@@ -176,14 +182,16 @@ void CheckShapes(const Features& features,
     const Value& value = *found->second;
     bool is_state = value.type.kind == Type::Kind::kState;
     Shape shape = (is_state ? value.type.elements[0] : value.type).shape;
-    if (shape.empty()) shape = {1};  // Core ML has no scalars at its border
+    if (shape.empty()) shape = {1};  // Core ML has no scalar inputs or outputs
     bool fits = shape.size() == described.size();
     for (size_t d = 0; fits && d < shape.size(); ++d)
       fits = !shape[d].is_constant() || shape[d] == Dim(described[d]);
     if (!fits)
-      throw Error("bad-file",
-                  fmt::format("\"{}\" is described with the shape [{}], but is {}", value.name,
-                              fmt::join(described, ", "), value.type.ToString()));
+      throw Error(
+          "bad-file",
+          fmt::format(
+              "the description gives \"{}\" the shape [{}], but its type in the program is {}",
+              value.name, fmt::join(described, ", "), value.type.ToString()));
   }
 }
 
@@ -191,8 +199,11 @@ void CheckElementType(const Port& port, std::string_view what, const Type& type)
   if (port.feature != Port::Feature::kMultiArray || port.dtype == DType::kNone ||
       !type.is_tensor() || port.dtype == type.dtype)
     return;
-  throw Error("bad-file", fmt::format("{} \"{}\" is described as {}, but is {}", what, port.name,
-                                      Name(port.dtype), type.ToString()));
+  throw Error(
+      "bad-file",
+      fmt::format(
+          "the description gives {} \"{}\" the element type {}, but its type in the program is {}",
+          what, port.name, Name(port.dtype), type.ToString()));
 }
 
 void CheckAllThere(const std::vector<Port>& described, const std::vector<Port>& found,
@@ -200,11 +211,12 @@ void CheckAllThere(const std::vector<Port>& described, const std::vector<Port>& 
   const PortsByName by_name(found);
   for (const Port& port : described)
     if (!by_name.Find(port.name))
-      throw Error("bad-file", fmt::format("the description has the {} \"{}\", the program has not",
-                                          what, port.name));
+      throw Error(
+          "bad-file",
+          fmt::format("{} \"{}\" of the description is missing from the program", what, port.name));
 }
 
-// Ports in the order of the inputs that they describe.
+// Reorders ports to match the inputs that they describe.
 void OrderPorts(const Block& body, bool states, std::vector<Port>& ports) {
   std::vector<Port> ordered;
   const PortsByName by_name(ports);
@@ -213,7 +225,7 @@ void OrderPorts(const Block& body, bool states, std::vector<Port>& ports) {
     if (is_state != states) continue;
     const Port* port = by_name.Find(input->name);
     if (!port)
-      throw Error("bad-file", "an input of the program that the description does not have")
+      throw Error("bad-file", "the input is missing from the description")
           .At({"", fmt::format("input \"{}\"", input->name)});
     CheckElementType(*port, states ? "state" : "input",
                      is_state ? input->type.elements[0] : input->type);
@@ -235,7 +247,9 @@ void MatchOutputs(Function& function) {
   const PortsByName by_name(function.outputs);
   for (const Value* output : function.body.outputs()) {
     const Port* port = by_name.Find(output->name);
-    if (!port) throw Error("bad-file", fmt::format("output \"{}\" is not described", output->name));
+    if (!port)
+      throw Error("bad-file",
+                  fmt::format("output \"{}\" is missing from the description", output->name));
     CheckElementType(*port, "output", output->type);
     ordered.push_back(*port);
   }
@@ -263,10 +277,11 @@ InputDims ReadDescription(const spec::ModelDescription& description, Program& pr
   if (program.functions.empty()) throw Error("bad-file", "the program has no functions");
   if (description.functions_size() == 0) {
     if (program.functions.size() != 1)
-      throw Error("bad-file", "several functions that the description does not list");
+      throw Error("bad-file", "the program has several functions, but the description lists none");
     if (program.functions[0]->name != kMainFunction)
       throw Error("bad-file",
-                  fmt::format("the program's only function is \"{}\"", program.functions[0]->name))
+                  fmt::format("the program's only function has the unexpected name \"{}\"",
+                              program.functions[0]->name))
           .Expected(std::string(kMainFunction));
     ReadFunction(description, program.functions[0].get());
     program.interface.default_function = program.functions[0]->name;
@@ -277,7 +292,8 @@ InputDims ReadDescription(const spec::ModelDescription& description, Program& pr
         return candidate.name() == function->name;
       });
       if (it == described.end())
-        throw Error("bad-file", fmt::format("function \"{}\" is not described", function->name));
+        throw Error("bad-file",
+                    fmt::format("function \"{}\" is missing from the description", function->name));
       ReadFunction(*it, function.get());
     }
     for (const auto& function : description.functions())
@@ -286,7 +302,7 @@ InputDims ReadDescription(const spec::ModelDescription& description, Program& pr
     if (std::none_of(program.functions.begin(), program.functions.end(), [&](const auto& function) {
           return function->name == program.interface.default_function;
         }))
-      throw Error("bad-file", fmt::format("the default function \"{}\" is not there",
+      throw Error("bad-file", fmt::format("the default function \"{}\" is missing from the program",
                                           description.defaultfunctionname()));
   }
 

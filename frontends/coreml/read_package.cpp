@@ -20,15 +20,15 @@ namespace {
 namespace fs = std::filesystem;
 namespace spec = mlc::schema;
 
-// Where the first word of a text stands, at the latest.
+// The number of leading bytes within which the first word of MIL text is sought.
 constexpr size_t kMostComment = 1 << 20;
 
 void Parse(const MappedFile& file, spec::Model& model) {
   if (file.size() > INT_MAX)
-    throw Error("too-large", "a model of more than 2 GiB is no protobuf")
+    throw Error("too-large", "the model file is larger than 2 GiB, the limit of protobuf")
         .At({file.path().string(), ""});
   if (!model.ParseFromArray(file.bytes().data(), static_cast<int>(file.size())))
-    throw Error("bad-file", "not a Core ML model, or damaged").At({file.path().string(), ""});
+    throw Error("bad-file", "not a valid Core ML model").At({file.path().string(), ""});
   file.Release(0, file.size());
 }
 
@@ -43,7 +43,7 @@ void LocateIn(const fs::path& file, Error& error) {
 
 void CheckVersion(int version) {
   if (version < static_cast<int>(Opset::kIos15) || version > static_cast<int>(Opset::kIos26))
-    throw Error("unsupported-field", fmt::format("specification version {}", version))
+    throw Error("unsupported-field", fmt::format("unsupported specification version {}", version))
         .Expected(fmt::format("{} to {}", static_cast<int>(Opset::kIos15),
                               static_cast<int>(Opset::kIos26)));
 }
@@ -60,7 +60,7 @@ Tensor WeightFiles::Read(const std::string& file_name, uint64_t offset, DType dt
   std::shared_ptr<const MappedFile>& file = files_[file_name];
   if (!file) {
     if (!file_name.starts_with(kModelPath) || !StaysInside(file_name.substr(kModelPath.size())))
-      throw Error("bad-file", fmt::format("a constant lies in \"{}\"", file_name))
+      throw Error("bad-file", fmt::format("invalid path of a weight file: \"{}\"", file_name))
           .Expected(std::string(kWeightReference));
     fs::path path = folder_ / file_name.substr(kModelPath.size());
     std::error_code error;
@@ -99,10 +99,10 @@ Program ImportModelFile(const fs::path& path, bool may_lack_weights, Diagnostics
       throw Error("unsupported-field",
                   fmt::format("the model is a {}, not an ML Program", ModelKindName(kind)))
           .Help(ModelKindName(kind) == "pipeline"
-                    ? "take it apart with coremltools (spec.pipeline.models) and give mlc those of "
-                      "its models that are ML Programs"
-                    : "convert its source again, with minimum_deployment_target=iOS15 or newer, "
-                      "or export it to ONNX");
+                    ? "extract its models with coremltools (spec.pipeline.models) and compile "
+                      "those that are ML Programs"
+                    : "convert the original model again with minimum_deployment_target=iOS15 or "
+                      "newer, or export it to ONNX");
     Parse(*file, model);
     CheckSchema(model);
     if (!model.has_mlprogram()) throw Error("unsupported-field", "the model is not an ML Program");
@@ -112,7 +112,8 @@ Program ImportModelFile(const fs::path& path, bool may_lack_weights, Diagnostics
     for (const spec::mil::FunctionEntry& entry : model.mlprogram().functions()) {
       for (const auto& other : program.functions)
         if (other->name == entry.key())
-          throw Error("bad-file", fmt::format("two functions \"{}\"", entry.key()));
+          throw Error("bad-file",
+                      fmt::format("more than one function is named \"{}\"", entry.key()));
       CheckIdentifier(entry.key());
       program.Add(entry.key());
     }
@@ -128,20 +129,20 @@ Program ImportModelFile(const fs::path& path, bool may_lack_weights, Diagnostics
   return program;
 }
 
-// What helps with a file that other tools wrote and that is not as it should be, by the error's id.
+// Help texts, by error id, for damaged or unsupported files that other tools wrote.
 struct WayOnRow {
   std::string_view id, help;
 };
 constexpr std::string_view kNewer =
-    "a newer mlc may know it; or convert the model's source again for an older deployment target";
+    "use a newer version of mlc, or convert the original model for an older deployment target";
 constexpr std::string_view kDamaged =
-    "the model is damaged, or no tool of Core ML made it: copy the whole folder again, or convert "
-    "its source again";
+    "the model is damaged or was not written by a Core ML tool: copy the whole folder again, or "
+    "convert the original model again";
 constexpr WayOnRow kWaysOn[] = {
     {"unsupported-field", kNewer},
     {"unsupported-operator", kNewer},
     {"unsupported-attribute", kNewer},
-    {"file-io", "a model is a whole folder: copy all of it"},
+    {"file-io", "the model is a folder: copy all of its files"},
 };
 
 void AddWayOn(Error& error) {

@@ -16,13 +16,13 @@ namespace mil = mlc::schema::mil;
 
 bool IsOpen(const Dim& dim) { return dim.symbol() == kOpenDim; }
 
-// A map of the file, checked for duplicates.
+// Copies a protobuf map and checks that its keys are unique.
 template <class Entries>
 void CheckKeys(const Entries& entries, const char* what) {
   std::set<std::string> keys;
   for (const auto& entry : entries)
     if (!keys.insert(entry.key()).second)
-      throw Error("bad-file", fmt::format("{} \"{}\" stands twice", what, entry.key()));
+      throw Error("bad-file", fmt::format("duplicate {} \"{}\"", what, entry.key()));
 }
 
 class FunctionReader {
@@ -32,16 +32,19 @@ class FunctionReader {
       : function_(function), input_dims_(input_dims), weights_(weights), file_(file) {}
 
   void Read(const mil::Function& source) {
-    if (source.attributes_size()) throw Error("unsupported-field", "a function with attributes");
+    if (source.attributes_size())
+      throw Error("unsupported-field", "attributes of functions are not supported");
     std::optional<Opset> opset = ParseOpsetName(source.opset());
     if (!opset)
-      throw Error("unsupported-field", fmt::format("operator set \"{}\"", source.opset()))
+      throw Error("unsupported-field",
+                  fmt::format("unsupported operator set \"{}\"", source.opset()))
           .Expected(fmt::format("{} to {}", OpsetName(Opset::kIos15), OpsetName(Opset::kIos26)));
     function_.opset = *opset;
     if (source.block_specializations_size() != 1 ||
         source.block_specializations(0).key() != source.opset())
       throw Error("unsupported-field",
-                  fmt::format("a function must have one block, for {}", source.opset()));
+                  fmt::format("expected a function with a single block, specialized for {}",
+                              source.opset()));
     const Ports inputs(function_.inputs), states(function_.states);
     for (const mil::NamedValueType& input : source.inputs()) ReadInput(input, inputs, states);
     where_.clear();
@@ -57,11 +60,11 @@ class FunctionReader {
 
   void Define(Value* value) {
     if (!scope_.emplace(value->name, value).second)
-      Fail("bad-graph", fmt::format("the name \"{}\" is given twice", value->name));
+      Fail("bad-graph", fmt::format("duplicate name \"{}\"", value->name));
     defined_.push_back(value->name);
   }
 
-  // --- inputs and ports
+  // --- Inputs and ports.
 
   using Ports = PortsByName<const std::vector<Port>>;
 
@@ -70,40 +73,48 @@ class FunctionReader {
     Type type = ReadType(source.type());
     bool is_state = type.kind == Type::Kind::kState;
     const Port* port = (is_state ? states : inputs).Find(source.name());
-    if (!port) Fail("bad-file", "an input of the program that the description does not have");
+    if (!port) Fail("bad-file", "the input is missing from the description");
     if (is_state) {
-      if (!IsStatic(type.elements[0].shape)) Fail("unsupported-field", "a state of open shape");
+      if (!IsStatic(type.elements[0].shape))
+        Fail("unsupported-field", "states of flexible shape are not supported");
     } else if (!type.is_tensor()) {
-      Fail("unsupported-field", fmt::format("an input of type {}", type.ToString()));
+      Fail("unsupported-field",
+           fmt::format("inputs of type {} are not supported", type.ToString()));
     }
     if (port->feature == Port::Feature::kMultiArray && port->dtype != DType::kNone &&
         port->dtype != (is_state ? type.elements[0] : type).dtype)
-      Fail("bad-file", fmt::format("the description says {}, the program {}", Name(port->dtype),
-                                   type.ToString()));
+      Fail("bad-file",
+           fmt::format(
+               "the description gives the element type {}, but the type in the program is {}",
+               Name(port->dtype), type.ToString()));
     if (!is_state) OpenDims(*port, type);
     CheckIdentifier(source.name());
-    if (!function_.Claim(source.name())) Fail("bad-graph", "two inputs of this name");
+    if (!function_.Claim(source.name())) Fail("bad-graph", "duplicate input name");
     auto value = std::make_unique<Value>();
     value->name = source.name();
     value->type = std::move(type);
     Define(function_.body.inputs.emplace_back(std::move(value)).get());
   }
 
-  // Gives every open dimension of an input a symbol with the sizes that the description allows.
+  // Gives every open dimension of an input a symbol with the range from the description.
   void OpenDims(const Port& port, Type& type) {
     const Shape* named = nullptr;
     if (auto it = input_dims_.find({function_.name, port.name}); it != input_dims_.end())
       named = &it->second;
     bool described = !port.default_shape.empty();
     if (described && port.default_shape.size() != std::max<size_t>(type.shape.size(), 1))
-      Fail("bad-file", "the description gives it another number of dimensions than the program");
+      Fail("bad-file",
+           "the description and the program give the input different numbers of dimensions");
     for (size_t d = 0; d < type.shape.size(); ++d) {
       if (!IsOpen(type.shape[d])) continue;
       if (!described)
-        Fail("bad-file", "an input of open shape without a range of sizes in the description");
+        Fail("bad-file",
+             "the input has a flexible shape, but the description gives no range of sizes");
       std::string name = SymbolName(named, d, port.name);
       std::optional<Dim> size = function_.OpenSize(name, port.DescribedSizes(d));
-      if (!size) Fail("bad-file", fmt::format("no size fits the symbol {}", name));
+      if (!size)
+        Fail("bad-file",
+             fmt::format("no size is valid for all uses of the symbolic dimension {}", name));
       type.shape[d] = *size;
     }
   }
@@ -115,11 +126,12 @@ class FunctionReader {
     return OpenDimName(input, d);
   }
 
-  // --- blocks and operations
+  // --- Blocks and operations.
 
   void ReadBlock(const mil::Block& source, Block& block) {
     size_t outer = defined_.size();
-    if (source.attributes_size()) Fail("unsupported-field", "a block with attributes");
+    if (source.attributes_size())
+      Fail("unsupported-field", "attributes of blocks are not supported");
     for (const mil::NamedValueType& input : source.inputs()) {
       auto value = std::make_unique<Value>();
       value->name = ClaimName(input.name());
@@ -147,7 +159,7 @@ class FunctionReader {
     std::vector<Value*> outputs;
     for (const std::string& name : source.outputs()) outputs.push_back(Find(name));
     block.SetOutputs(std::move(outputs));
-    // Names of a nested block end with it.
+    // The names of a nested block go out of scope at its end.
     if (!block.parent && &block == &function_.body) return;
     while (defined_.size() > outer) {
       scope_.erase(defined_.back());
@@ -155,11 +167,10 @@ class FunctionReader {
     }
   }
 
-  // Sibling blocks may share names.
+  // Sibling blocks may use the same names.
   std::string ClaimName(const std::string& name) {
     CheckIdentifier(name);
-    if (scope_.contains(name))
-      Fail("bad-graph", fmt::format("the name \"{}\" is given twice", name));
+    if (scope_.contains(name)) Fail("bad-graph", fmt::format("duplicate name \"{}\"", name));
     function_.ClaimShared(name);
     return name;
   }
@@ -174,11 +185,10 @@ class FunctionReader {
   void ReadOperation(const mil::Operation& source, Block& block,
                      std::shared_ptr<const Location> location) {
     const OpDef* def = function_.program->ops->Find(source.type());
-    if (!def)
-      Fail("unsupported-operator", fmt::format("the operator \"{}\" is not known", source.type()));
+    if (!def) Fail("unsupported-operator", fmt::format("unknown operator \"{}\"", source.type()));
     const Form* form = def->FormFor(function_.opset);
     if (!form)
-      Fail("unsupported-operator", fmt::format("the operator {} is newer than {}", source.type(),
+      Fail("unsupported-operator", fmt::format("operator {} is not available in {}", source.type(),
                                                OpsetName(function_.opset)));
     CheckKeys(source.inputs(), "input");
     CheckKeys(source.attributes(), "attribute");
@@ -201,7 +211,7 @@ class FunctionReader {
              fmt::format("{} has no attribute \"{}\"", def->name, attribute.key()));
       }
     }
-    if (op->is("const") && !op->val) Fail("bad-constant", "a const without a value");
+    if (op->is("const") && !op->val) Fail("bad-constant", "const has no value");
     for (const mil::ArgumentEntry& input : source.inputs()) ReadArgument(input, *form, *op);
     for (const mil::NamedValueType& output : source.outputs()) {
       auto value = std::make_unique<Value>();
@@ -212,8 +222,8 @@ class FunctionReader {
       op->results.push_back(std::move(value));
     }
     if (source.blocks_size() && !op->def->runs_blocks())
-      Fail("bad-file", fmt::format("{} has blocks, which it cannot have", def->name));
-    op->block = &block;  // where sizes of nested blocks get their symbols
+      Fail("bad-file", fmt::format("{} cannot have nested blocks", def->name));
+    op->block = &block;  // sizes in nested blocks get their symbols through this block
     for (const mil::Block& nested : source.blocks()) {
       auto inner = std::make_unique<Block>();
       inner->function = &function_;
@@ -240,11 +250,11 @@ class FunctionReader {
       else if (binding.has_value())
         operands.emplace_back(ReadValue(binding.value(), weights_));
       else
-        Fail("bad-file", fmt::format("input \"{}\" is bound to nothing", source.key()));
+        Fail("bad-file", fmt::format("input \"{}\" has an empty binding", source.key()));
     }
     if (operands.size() != 1 && !param.variadic)
-      Fail("bad-file",
-           fmt::format("input \"{}\" is bound to {} values", source.key(), operands.size()));
+      Fail("bad-file", fmt::format("input \"{}\" is bound to {} values instead of one",
+                                   source.key(), operands.size()));
     op.SetArg(source.key(), std::move(operands));
   }
 
@@ -252,13 +262,14 @@ class FunctionReader {
     for (const Param& param : form.params)
       if (param.default_kind == Param::Default::kRequired && !param.variadic &&
           HasParam(*op.def, form, param.name) && !op.has(param.name))
-        Fail("bad-operand", fmt::format("{} lacks its input \"{}\"", op.def->name, param.name));
+        Fail("bad-operand",
+             fmt::format("{}: required input \"{}\" is missing", op.def->name, param.name));
     if (std::string complaint = OperandComplaint(op, form); !complaint.empty())
       Fail("bad-operand", fmt::format("{} has an {}", op.def->name, complaint));
   }
 
-  // Types as inference gives them; the file's must agree. Where inference cannot say, the file's
-  // numbers stand.
+  // Infers the result types, with which the types in the file must agree. Where inference cannot
+  // determine a dimension, the size in the file is kept.
   void Infer(Operation& op) {
     std::vector<Type> declared;
     for (const auto& result : op.results) {
@@ -278,12 +289,12 @@ class FunctionReader {
       NameOpenDims(type, op.results[i]->name);
       op.results[i]->State(declared[i]);
       if (!MayAgree(declared[i], type))
-        Fail("bad-file", fmt::format("a result is declared {}, but is {}", declared[i].ToString(),
-                                     type.ToString()));
+        Fail("bad-file", fmt::format("a result is declared as {}, but the inferred type is {}",
+                                     declared[i].ToString(), type.ToString()));
     }
   }
 
-  // Files state the length with which a list begins also where it grows.
+  // Files declare the initial length of a list even if the list grows.
   static void OpenLength(Type& type) {
     if (type.kind == Type::Kind::kList) type.length = Dim::Symbol(kOpenDim);
   }
@@ -299,8 +310,9 @@ class FunctionReader {
   WeightFiles& weights_;
   const std::string& file_;
   std::string where_;
-  std::unordered_map<std::string, Value*> scope_;  // by the file's names
-  std::vector<std::string> defined_;               // in order, to leave a block's scope
+  std::unordered_map<std::string, Value*> scope_;  // by their names in the file
+  std::vector<std::string>
+      defined_;  // in order of definition, so that a block's names can be removed at its end
 };
 
 void ReadBuildInfo(const mil::Value& value, Program& program) {
@@ -313,12 +325,15 @@ void ReadBuildInfo(const mil::Value& value, Program& program) {
 void ReadProgram(const mil::Program& source, const InputDims& input_dims, WeightFiles& weights,
                  const std::string& file, Program& program) {
   if (source.version() != 1)
-    throw Error("unsupported-field", fmt::format("program version {}", source.version()))
+    throw Error("unsupported-field",
+                fmt::format("unsupported program version {}", source.version()))
         .Expected("1");
-  if (!source.docstring().empty()) throw Error("unsupported-field", "a program with a docString");
+  if (!source.docstring().empty())
+    throw Error("unsupported-field", "docString of a program is not supported");
   for (const mil::ValueEntry& attribute : source.attributes()) {
     if (attribute.key() != "buildInfo")
-      throw Error("unsupported-field", fmt::format("program attribute \"{}\"", attribute.key()));
+      throw Error("unsupported-field",
+                  fmt::format("unsupported program attribute \"{}\"", attribute.key()));
     ReadBuildInfo(attribute.value(), program);
   }
   for (int i = 0; i < source.functions_size(); ++i)

@@ -16,24 +16,26 @@ constexpr int kMaxRank = 32;
 DType ReadDType(int number) {
   std::optional<DType> dtype = FromMilDataType(number);
   if (!dtype)
-    throw Error("bad-file", fmt::format("a tensor has no element type (number {})", number));
+    throw Error("bad-file", fmt::format("invalid element type of a tensor (number {})", number));
   return *dtype;
 }
 
 Dim ReadDim(const mil::Dimension& dim) {
   if (dim.has_constant()) {
     if (dim.constant().size() > INT64_MAX)
-      throw Error("bad-file", fmt::format("a dimension of {}", dim.constant().size()));
+      throw Error("bad-file", fmt::format("invalid dimension {}", dim.constant().size()));
     return static_cast<int64_t>(dim.constant().size());
   }
-  if (!dim.has_unknown()) throw Error("bad-file", "a dimension without a size");
-  if (dim.unknown().variadic()) throw Error("unsupported-field", "a tensor of variable rank");
+  if (!dim.has_unknown()) throw Error("bad-file", "a dimension has no size");
+  if (dim.unknown().variadic())
+    throw Error("unsupported-field", "tensors of variable rank are not supported");
   return Dim::Symbol(kOpenDim);
 }
 
 [[noreturn]] void WrongCount(int64_t have, const Type& type) {
   throw Error("bad-constant",
-              fmt::format("a constant of type {} has {} values", type.ToString(), have));
+              fmt::format("a constant of type {} has the wrong number of values: {}",
+                          type.ToString(), have));
 }
 
 template <class T, class Values>
@@ -81,16 +83,18 @@ Tensor ReadImmediate(const mil::TensorValue& value, const Type& type, Dims dims)
       if (dtype == DType::kString || dtype == DType::kBool) break;
       const std::string& bytes = value.bytes().values();
       if (bytes.size() != ByteCount(dtype, ElementCount(dims)))
-        throw Error("bad-constant", fmt::format("a constant of type {} has {} bytes",
-                                                type.ToString(), bytes.size()));
+        throw Error("bad-constant",
+                    fmt::format("a constant of type {} has the wrong number of bytes: {}",
+                                type.ToString(), bytes.size()));
       const auto* data = reinterpret_cast<const std::byte*>(bytes.data());
       return Tensor::Owned(dtype, std::move(dims), {data, data + bytes.size()});
     }
     case mil::TensorValue::VALUE_NOT_SET:
       break;
   }
-  throw Error("bad-constant",
-              fmt::format("a constant of type {} in the field of another type", type.ToString()));
+  throw Error(
+      "bad-constant",
+      fmt::format("a constant of type {} is stored in a field for another type", type.ToString()));
 }
 
 }  // namespace
@@ -100,10 +104,10 @@ Type ReadType(const mil::ValueType& source) {
     case mil::ValueType::kTensorType: {
       const mil::TensorType& tensor = source.tensortype();
       if (tensor.rank() != tensor.dimensions_size() || tensor.rank() > kMaxRank)
-        throw Error("bad-file", fmt::format("a tensor of rank {} with {} dimensions", tensor.rank(),
-                                            tensor.dimensions_size()));
+        throw Error("bad-file", fmt::format("invalid tensor type: rank {} with {} dimensions",
+                                            tensor.rank(), tensor.dimensions_size()));
       if (tensor.attributes_size())
-        throw Error("unsupported-field", "a tensor type with attributes");
+        throw Error("unsupported-field", "attributes of tensor types are not supported");
       Shape shape;
       for (const mil::Dimension& dim : tensor.dimensions()) shape.push_back(ReadDim(dim));
       return Type::Tensor(ReadDType(tensor.datatype()), std::move(shape));
@@ -112,7 +116,7 @@ Type ReadType(const mil::ValueType& source) {
       return Type::List(ReadType(source.listtype().type()), ReadDim(source.listtype().length()));
     case mil::ValueType::kStateType: {
       Type wrapped = ReadType(source.statetype().wrappedtype());
-      if (!wrapped.is_tensor()) throw Error("bad-file", "a state that does not hold a tensor");
+      if (!wrapped.is_tensor()) throw Error("bad-file", "a state does not hold a tensor");
       return Type::State(std::move(wrapped));
     }
     case mil::ValueType::kTupleType: {
@@ -132,15 +136,16 @@ Type ReadType(const mil::ValueType& source) {
     case mil::ValueType::TYPE_NOT_SET:
       break;
   }
-  throw Error("bad-file", "a value without a type");
+  throw Error("bad-file", "a value has no type");
 }
 
-// A list of scalars as a vector: class labels, strings or int64.
+// Reads a list of scalars (class labels, strings or int64) as a vector.
 Tensor ReadList(const Type& type, const mil::ListValue& list) {
   DType dtype = type.elements[0].dtype;
   if (!type.elements[0].is_tensor() || type.elements[0].rank() != 0 ||
       (dtype != DType::kString && dtype != DType::kInt64))
-    throw Error("unsupported-field", fmt::format("a constant of type {}", type.ToString()));
+    throw Error("unsupported-field",
+                fmt::format("constants of type {} are not supported", type.ToString()));
   std::vector<std::string> strings;
   std::vector<int64_t> ints;
   for (const mil::Value& value : list.values()) {
@@ -153,29 +158,30 @@ Tensor ReadList(const Type& type, const mil::ListValue& list) {
   size_t found = dtype == DType::kString ? strings.size() : ints.size();
   if (found != static_cast<size_t>(list.values_size()) ||
       type.length != Dim(static_cast<int64_t>(found)))
-    throw Error("bad-constant", fmt::format("a constant of type {} with {} elements of that type",
+    throw Error("bad-constant", fmt::format("a constant of type {} has {} elements of that type",
                                             type.ToString(), found));
   if (dtype == DType::kInt64) return Tensor::Vector(ints);
   return Tensor::Strings({static_cast<int64_t>(found)}, std::move(strings));
 }
 
 Tensor ReadValue(const mil::Value& value, WeightFiles& weights) {
-  if (!value.docstring().empty()) throw Error("unsupported-field", "a constant with a docString");
+  if (!value.docstring().empty())
+    throw Error("unsupported-field", "docString of a constant is not supported");
   Type type = ReadType(value.type());
   if (type.kind == Type::Kind::kList && value.has_immediatevalue())
     return ReadList(type, value.immediatevalue().list());
   if (!type.is_tensor())
-    throw Error("unsupported-field", fmt::format("a constant of type {}", type.ToString()));
+    throw Error("unsupported-field",
+                fmt::format("constants of type {} are not supported", type.ToString()));
   if (!IsStatic(type.shape))
-    throw Error("bad-constant",
-                fmt::format("a constant of type {} with an open dimension", type.ToString()));
+    throw Error("bad-constant", fmt::format("a constant of type {} has a dimension of unknown size",
+                                            type.ToString()));
   Dims dims = StaticDims(type.shape);
   if (value.has_blobfilevalue())
     return weights.Read(value.blobfilevalue().filename(), value.blobfilevalue().offset(),
                         type.dtype, dims);
   if (!value.has_immediatevalue() || !value.immediatevalue().has_tensor())
-    throw Error("bad-constant",
-                fmt::format("a constant of type {} without a value", type.ToString()));
+    throw Error("bad-constant", fmt::format("a constant of type {} has no value", type.ToString()));
   return ReadImmediate(value.immediatevalue().tensor(), type, std::move(dims));
 }
 
@@ -183,12 +189,12 @@ void CheckIdentifier(const std::string& name) {
   auto legal = [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '@'; };
   if (name.empty() || !std::all_of(name.begin(), name.end(), legal) || name[0] == '@' ||
       std::isdigit(name[0]))
-    throw Error("bad-file", fmt::format("\"{}\" is not a name that MIL allows", name));
+    throw Error("bad-file", fmt::format("\"{}\" is not a valid MIL identifier", name));
 }
 
 std::string ReadString(const mil::Value& value) {
   const auto& strings = value.immediatevalue().tensor().strings().values();
-  if (strings.size() != 1) throw Error("bad-file", "a name that is not one string");
+  if (strings.size() != 1) throw Error("bad-file", "expected a scalar string");
   return strings.Get(0);
 }
 

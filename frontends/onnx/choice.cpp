@@ -10,7 +10,7 @@ namespace mlc::onnx {
 
 namespace {
 
-// What two integers, each of one known element, differ by; nothing for other operands.
+// The difference of two integer operands with one known element each; nothing for other operands.
 std::optional<Dim> Difference(const Operation& op) {
   const Value *x = op.value("x"), *y = op.value("y");
   auto a = x ? ElementsOf(x) : std::nullopt, b = y ? ElementsOf(y) : std::nullopt;
@@ -37,7 +37,7 @@ std::optional<bool> AssumeSize(Node& node, const Value* condition) {
   if (!difference || node.scope().import().trial) return std::nullopt;
   std::optional<Narrowed> narrowed = Narrow(
       node, *difference, [](int64_t value) { return value == 0; },
-      "the branches agree with what follows for these sizes alone");
+      "only for these sizes do the branches produce shapes that later nodes accept");
   if (!narrowed || !narrowed->all) return std::nullopt;
   return when_equal;
 }

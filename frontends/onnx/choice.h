@@ -1,4 +1,4 @@
-// frontends/onnx/choice.h - branches between which the run time need not choose.
+// frontends/onnx/choice.h - conditionals that can be resolved at compile time.
 #pragma once
 
 #include <optional>
@@ -7,12 +7,13 @@
 
 namespace mlc::onnx {
 
-// A condition that asks whether a flexible dimension has one size: the dimension's symbol is
-// narrowed to the sizes with which it has, a decision says so, and the result is what the condition
-// is then. Nothing for other conditions, and where no size would do or not all in a row.
+// Handles a condition that compares a flexible dimension with one size. Narrows the dimension's
+// symbol to the sizes for which the comparison has one known result, records the decision, and
+// returns that result. Returns nothing for other conditions, and when the remaining sizes are empty
+// or not contiguous.
 std::optional<bool> AssumeSize(Node& node, const Value* condition);
 
-// x where `keep`, a scalar, is true; else nothing of dimension `axis`.
+// Returns x if the scalar `keep` is true, else x with zero elements along dimension `axis`.
 Value* AllOrNone(Builder& builder, Value* x, int axis, Value* keep);
 
 }  // namespace mlc::onnx

@@ -8,7 +8,7 @@ NodeDraft::NodeDraft(Node& node, Builder& around) : Draft(around), scope_(node.s
 
 NodeDraft::~NodeDraft() {
   if (!block()) return;
-  // Other values may get the addresses of those that go.
+  // New values may be allocated at the addresses of the deleted ones.
   auto forget = [&](const auto& values) {
     for (const std::unique_ptr<Value>& value : values) scope_.import().named.erase(value.get());
   };

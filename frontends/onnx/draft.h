@@ -1,4 +1,4 @@
-// frontends/onnx/draft.h - a draft (lib/ir) in which nodes are lowered, and what its values are.
+// frontends/onnx/draft.h - a Draft (lib/ir) for lowering nodes, and the tensors inside a Bound.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,8 @@
 
 namespace mlc::onnx {
 
-// Where `around` is, or the node. Values that go with it have no ONNX names any more.
+// A draft at the position of `around`, or of the node's builder. When the draft is discarded, its
+// values are removed from the table of named ONNX values.
 class NodeDraft : public Draft {
  public:
   explicit NodeDraft(Node& node) : NodeDraft(node, node.builder()) {}
@@ -19,12 +20,13 @@ class NodeDraft : public Draft {
   Scope& scope_;
 };
 
-// Tensors inside a value, one after another: itself, the elements of a sequence, nothing of
-// nothing.
+// Appends the tensors inside a value in order: the tensor itself or the elements of a sequence. An
+// empty optional has none.
 void AddLeaves(const Bound& bound, std::vector<Bound>& leaves);
-// A value like `bound`, with leaves taken from `next` on.
+// Returns a value with the structure of `bound` whose tensors are taken from `next` on.
 Bound WithLeaves(const Bound& bound, std::vector<Bound>::const_iterator& next);
-// Whether both are tensors, or sequences of the same length of such, or nothing.
+// Whether both are tensors, both are empty optionals, or both are sequences of equal length whose
+// elements have the same structure.
 bool SameStructure(const Bound& a, const Bound& b);
 
 }  // namespace mlc::onnx

@@ -15,7 +15,7 @@ namespace mlc {
 namespace onnx {
 namespace {
 
-// The graph's border: its inputs with their shapes, its outputs, and the options that name them.
+// Imports the graph's inputs with their shapes, its outputs, and the options that name them.
 class Importer {
  public:
   Importer(const Model& model, const ImportOptions& options, Diagnostics& diagnostics,
@@ -40,8 +40,7 @@ class Importer {
       overriding_[name] = {name, tensor, nullptr};
     for (const Constant& constant : graph_.initializers)
       if (!overriding_.contains(constant.name) && !initializers_.insert(constant.name).second)
-        throw Error("bad-graph",
-                    fmt::format("two initializers have the name \"{}\"", constant.name));
+        throw Error("bad-graph", fmt::format("duplicate initializer name \"{}\"", constant.name));
     for (const Constant& constant : graph_.initializers)
       if (!overriding_.contains(constant.name)) scope_.Declare(constant);
     CollectFixedSymbols();
@@ -61,8 +60,8 @@ class Importer {
     std::set<std::string_view> names;
     for (const std::string& output : outputs)
       if (!names.insert(output).second)
-        throw Error("bad-graph", fmt::format("two outputs have the name \"{}\"", output));
-    const Symbols open = main_->symbols;  // lowering may narrow them, and make others
+        throw Error("bad-graph", fmt::format("duplicate output name \"{}\"", output));
+    const Symbols open = main_->symbols;  // lowering may narrow these and create others
     scope_.Lower(graph_.nodes, outputs);
     builder_.SetLocation(nullptr);
     for (const std::string& output : outputs) Collect([&] { BindOutput(output); });
@@ -71,7 +70,7 @@ class Importer {
     for (size_t i = 0; i < options_.replacements.size(); ++i)
       if (!import_.replaced[i])
         throw Error("bad-name",
-                    fmt::format("--replace {}.{}: the model has no {} that is needed",
+                    fmt::format("--replace {}.{}: no {} node is needed for the outputs",
                                 options_.replacements[i].op, options_.replacements[i].attribute,
                                 options_.replacements[i].op));
     import_.diagnostics.ThrowIfErrors();
@@ -86,7 +85,8 @@ class Importer {
   }
 
  private:
-  // Whether f succeeds; its error is reported at the end with those of nodes.
+  // Runs f and returns whether it succeeds. Errors are reported at the end, together with those of
+  // nodes.
   template <class F>
   bool Collect(F&& f) {
     try {
@@ -98,7 +98,7 @@ class Importer {
     }
   }
 
-  // Inputs that only matter for outputs that nobody asked for, with the operations at the border.
+  // Erases inputs that are not needed for the requested outputs, including their conversions.
   void DropUnusedInputs() {
     for (size_t i = main_->body.inputs.size(); i-- > 0;) {
       Value* input = main_->body.inputs[i].get();
@@ -116,8 +116,8 @@ class Importer {
     }
   }
 
-  // Records what becomes of an input of the model that the function will not have: without a value,
-  // nothing needs it. Defaults of the model are no inputs.
+  // Records a model input that the function does not have, either because it is constant (`value`)
+  // or because nothing depends on it. Inputs with a default value in the model are not counted.
   void SetAbsent(const std::string& name, const Tensor& value) {
     AbsentInput input{.source_name = name};
     for (const ValueInfo& other : graph_.inputs) {
@@ -134,12 +134,12 @@ class Importer {
     main_->absent_inputs.insert(after, std::move(input));
   }
 
-  // The name under which --dim finds a dimension that has none in the model.
+  // The name for --dim of a dimension that is unnamed in the model.
   static std::string NameOf(const ValueInfo& input, size_t axis) {
     return LegalName(fmt::format("{}_dim{}", input.name, axis));
   }
 
-  // Options must name something.
+  // Checks that every name in the options exists in the model.
   void CheckNames() const {
     std::vector<std::string> inputs, symbols;
     std::set<std::string> initializers, values;
@@ -165,36 +165,40 @@ class Importer {
     };
     for (const auto& [name, dims] : options_.shapes)
       if (!known(inputs, name))
-        throw Error("bad-name", fmt::format("--shape {}: the model has no such input", name))
+        throw Error("bad-name",
+                    fmt::format("--shape {}: the model has no input with this name", name))
             .Expected(Quoted(inputs));
     for (const auto& [name, symbol] : options_.dims)
       if (!known(all_symbols, name))
         throw Error("bad-name",
-                    fmt::format("--dim {}: no input has a dimension of that name", name))
-            .Expected(symbols.empty() ? "the model leaves no dimension open; use --shape"
+                    fmt::format("--dim {}: no input has a dimension with this name", name))
+            .Expected(symbols.empty() ? "the model has no flexible dimensions; use --shape"
                                       : Quoted(symbols));
     for (const auto& [name, tensor] : options_.constants)
       if (!known(inputs, name) && !initializers.contains(name))
-        throw Error("bad-name", fmt::format("--const {}: the model has no such input", name))
+        throw Error("bad-name",
+                    fmt::format("--const {}: the model has no input with this name", name))
             .Expected(Quoted(inputs));
     for (const std::string& name : options_.outputs)
       if (!values.contains(name) && !initializers.contains(name))
-        throw Error("bad-name", fmt::format("--outputs {}: the graph has no such value", name))
-            .Expected(fmt::format("one of {} names; the nearest: {}", values.size(),
+        throw Error("bad-name",
+                    fmt::format("--outputs {}: the graph has no value with this name", name))
+            .Expected(fmt::format("one of {} names; similar ones: {}", values.size(),
                                   Quoted(NearNames(values, name))));
     for (const auto& [name, image] : options_.images)
       if (!known(inputs, name))
-        throw Error("bad-name", fmt::format("--image {}: the model has no such input", name))
+        throw Error("bad-name",
+                    fmt::format("--image {}: the model has no input with this name", name))
             .Expected(Quoted(inputs));
   }
 
-  // The --dim of a dimension under its own name or the one that the program has for it.
+  // Finds the --dim option of a dimension, by its name in the model or its name in the program.
   auto DimOption(const std::string& name) const {
     auto option = options_.dims.find(name);
     return option != options_.dims.end() ? option : options_.dims.find(LegalName(name));
   }
 
-  // What `flag` says of an input's dimensions may not be something else than what --dim says.
+  // Throws if `flag` gives a dimension of an input another size than --dim does.
   void CheckDimOptions(std::string_view flag, const ValueInfo& input, const Dims& dims) const {
     for (size_t i = 0; input.shape && i < input.shape->size() && i < dims.size(); ++i) {
       const Dimension& dim = (*input.shape)[i];
@@ -207,16 +211,15 @@ class Importer {
                               ? fmt::format("{}", fmt::join(given.enumerated, ","))
                           : given.low == given.high ? fmt::format("{}", given.low)
                                                     : fmt::format("{}..{}", given.low, given.high);
-      throw Error("usage",
-                  fmt::format("{} {} and --dim {}={} both decide dimension {} of the input, "
-                              "which the first makes {}",
-                              flag, input.name, option->first, sizes, i, dims[i]))
-          .Help("give one of them");
+      throw Error("usage", fmt::format("{} {} and --dim {}={} disagree on dimension {} of the "
+                                       "input, which the first sets to {}",
+                                       flag, input.name, option->first, sizes, i, dims[i]))
+          .Help("remove one of the two options");
     }
   }
 
-  // A --shape decides the named dimensions of its input for the other inputs too, unless two
-  // disagree.
+  // A --shape option also fixes the named dimensions of its input for all other inputs, unless two
+  // options disagree.
   void CollectFixedSymbols() {
     std::set<std::string> disputed;
     for (const ValueInfo& input : graph_.inputs) {
@@ -234,8 +237,8 @@ class Importer {
     for (const std::string& symbol : disputed) fixed_.erase(symbol);
   }
 
-  // A dimension that the model leaves open, as --dim says: under its own name or the one that the
-  // program has for it.
+  // Returns a symbolic dimension, with the range from --dim if given. --dim accepts its name in the
+  // model and its name in the program.
   Dim OpenDim(std::string name) {
     const auto& same = import_.narrowed.same;
     for (auto it = same.find(name); it != same.end(); it = same.find(name)) name = it->second;
@@ -267,22 +270,24 @@ class Importer {
   Shape ShapeOf(const ValueInfo& input) {
     if (auto it = options_.shapes.find(input.name); it != options_.shapes.end()) {
       if (input.shape && input.shape->size() != it->second.size())
-        throw Error("input-shape",
-                    fmt::format("--shape gives input \"{}\" {} dimensions, the model {}",
-                                input.name, it->second.size(), input.shape->size()));
+        throw Error(
+            "input-shape",
+            fmt::format("--shape gives input \"{}\" {} dimensions, but it has {} in the model",
+                        input.name, it->second.size(), input.shape->size()));
       for (int64_t dim : it->second)
         if (dim < 1 || dim > INT32_MAX)
-          throw Error("input-shape", fmt::format("--shape {}: {} is no size", input.name, dim))
+          throw Error("input-shape",
+                      fmt::format("--shape {}: {} is not a valid dimension", input.name, dim))
               .Expected(fmt::format("1 to {}", INT32_MAX));
       return ToShape(it->second);
     }
-    if (!input.shape) BadShape(input, "has no shape in the model, not even a rank");
+    if (!input.shape) BadShape(input, "has neither a shape nor a rank in the model");
     Shape shape;
     for (size_t i = 0; i < input.shape->size(); ++i) {
       const Dimension& dim = (*input.shape)[i];
       int64_t value = dim.value.value_or(-1);
       if (value < -1 || value > INT32_MAX)
-        BadShape(input, fmt::format("has a dimension {}", value));
+        BadShape(input, fmt::format("has an invalid dimension {}", value));
       if (value >= 0) {
         shape.emplace_back(value);
       } else if (!dim.symbol.empty()) {
@@ -294,7 +299,7 @@ class Importer {
     return shape;
   }
 
-  // --const: the tensor in the type that the model declares.
+  // Applies --const: binds the tensor in the type that the model declares.
   void BindConstant(const ValueInfo& input, DType declared) {
     Constant& constant = overriding_.at(input.name);
     if (declared != DType::kNone)
@@ -308,14 +313,15 @@ class Importer {
     }
     if (!fits)
       throw Error("bad-constant",
-                  fmt::format("--const {}: the file has shape {}, which is not the input's",
+                  fmt::format("--const {}: the shape {} of the file is not the shape of the input",
                               input.name, ToString(ToShape(dims))));
     CheckDimOptions("--const", input, dims);
     scope_.Declare(constant);
     constant_inputs_.insert(input.name);
   }
 
-  // The type with which a value of this source type crosses the border. Core ML has no bool there.
+  // The type of a program input or output whose ONNX type is `dtype`. Core ML has no bool inputs or
+  // outputs.
   DType BorderType(DType dtype) const {
     DType inside = RuntimeType(dtype);
     if (inside == DType::kBool) return DType::kInt32;
@@ -324,7 +330,7 @@ class Importer {
   }
 
   // An image is fp32 [1, channels, height, width] with pixels from 0 to 255; height and width may
-  // be open. Returns the value that the model declares: `shape`, of type `dtype`.
+  // be flexible. Returns the value that the model declares, of shape `shape` and type `dtype`.
   Value* BindImage(const ValueInfo& input, const ImportOptions::Image& image, const Shape& shape,
                    DType dtype) {
     int64_t channels = image.feature == Port::Feature::kImageGray ? 1 : 3;
@@ -358,7 +364,7 @@ class Importer {
 
   static void CheckTensor(std::string_view which, const ValueInfo& info) {
     if (info.kind != "a tensor")
-      throw Error("unsupported-dtype", fmt::format("{} \"{}\" is {}; Core ML takes tensors only",
+      throw Error("unsupported-dtype", fmt::format("{} \"{}\" is {}; Core ML supports only tensors",
                                                    which, info.name, info.kind));
   }
 
@@ -367,23 +373,24 @@ class Importer {
       BindConstant(input, ToDType(input.data_type));
       return SetAbsent(input.name, overriding_.at(input.name).tensor);
     }
-    if (initializers_.contains(input.name)) return;  // a default that we make fixed
+    if (initializers_.contains(input.name)) return;  // a default value, which becomes a constant
     CheckTensor("input", input);
     DType dtype = ToDType(input.data_type), inside = RuntimeType(dtype);
     if (inside == DType::kNone)
-      throw Error("unsupported-dtype", fmt::format("input \"{}\" has elements of type {}",
-                                                   input.name, DataTypeName(input.data_type)));
+      throw Error("unsupported-dtype",
+                  fmt::format("input \"{}\" has the unsupported element type {}", input.name,
+                              DataTypeName(input.data_type)));
     Shape shape = ShapeOf(input);
     if (std::find(shape.begin(), shape.end(), Dim(0)) != shape.end() && IsStatic(shape)) {
-      // Without elements, it has one possible value.
-      import_.diagnostics.Note(
-          fmt::format("input \"{}\" has no elements and is left out", input.name));
+      // An empty input has only one possible value.
+      import_.diagnostics.Note(fmt::format("input \"{}\" is empty and was removed", input.name));
       Tensor empty = Tensor::Full(dtype, StaticDims(shape), 0);
       SetAbsent(input.name, empty);
       return scope_.Bind(input.name, {builder_.Const(empty, input.name), dtype});
     }
     if (std::find(shape.begin(), shape.end(), Dim(0)) != shape.end())
-      throw Error("empty-tensor", fmt::format("input \"{}\" has a dimension 0", input.name));
+      throw Error("empty-tensor",
+                  fmt::format("input \"{}\" has a dimension of size 0", input.name));
     Value* value = nullptr;
     if (auto image = options_.images.find(input.name); image != options_.images.end()) {
       value = BindImage(input, image->second, shape, dtype);
@@ -416,16 +423,17 @@ class Importer {
     if (!bound.value)
       throw Error(
           "unsupported-dtype",
-          fmt::format("output \"{}\" is {}; Core ML takes tensors only", name, bound.kind()));
+          fmt::format("output \"{}\" is {}; Core ML supports only tensors", name, bound.kind()));
     DType inside = RuntimeType(bound.dtype);
-    bool below_a_byte = IsInteger(bound.dtype) && Bits(bound.dtype) < 8;  // in no file of arrays
+    bool below_a_byte =
+        IsInteger(bound.dtype) && Bits(bound.dtype) < 8;  // not storable in files of arrays
     if (inside == DType::kNone || below_a_byte)
       throw Error("unsupported-dtype",
-                  fmt::format("output \"{}\" has elements of type {}", name, Name(bound.dtype)));
+                  fmt::format("output \"{}\" has the unsupported element type {}", name,
+                              Name(bound.dtype)));
     Value* value = bound.value;
     for (const Dim& dim : value->type.shape)
-      if (dim == Dim(0))
-        throw Error("empty-tensor", fmt::format("output \"{}\" has no elements", name));
+      if (dim == Dim(0)) throw Error("empty-tensor", fmt::format("output \"{}\" is empty", name));
     Port port;
     port.source_name = name;
     port.source_dtype = bound.dtype;
@@ -435,7 +443,7 @@ class Importer {
     builder_.SetName(name);
     std::string legal = LegalName(name);
     auto is_output = [&] { return is_result_.contains(value); };
-    auto make = [&](auto&& f) {  // the last value made takes the output's name
+    auto make = [&](auto&& f) {  // the last operation takes the output's name
       if (value->def && value->name == legal && !is_output())
         main_->Rename(value, legal + "_" + std::string(Name(value->type.dtype)));
       value = f();
@@ -447,7 +455,7 @@ class Importer {
     }
     if (value->type.shape.empty())
       make([&] { return builder_.Make("expand_dims", {{"x", value}, {"axes", Ints({0})}}); });
-    // An output is its own operation: neither an input, nor a constant, nor another output.
+    // An output needs an operation of its own: it cannot be an input, a constant or another output.
     if (!value->def || value->is_constant() || is_output()) make([&] { return Copy(value, name); });
     if (value->name != legal) TakeName(value, name);
     port.name = value->name;
@@ -456,10 +464,10 @@ class Importer {
     is_result_.insert(value);
   }
 
-  // Gives an output its name in the source, which what was made on the way may have.
+  // Gives an output its ONNX name. An intermediate value that holds this name is renamed.
   void TakeName(Value* output, const std::string& name) {
     std::string legal = LegalName(name);
-    if (main_->Claim(legal)) {  // nobody has it
+    if (main_->Claim(legal)) {  // the name is free
       main_->ReleaseName(legal);
       return main_->Rename(output, legal);
     }
@@ -478,7 +486,7 @@ class Importer {
     main_->Rename(output, legal);
   }
 
-  // An `identity` that is not folded.
+  // Makes an `identity` that is not folded.
   Value* Copy(Value* value, const std::string& name) {
     auto op = std::make_unique<Operation>();
     op->def = &program_.ops->At("identity");
@@ -500,28 +508,29 @@ class Importer {
   ImportState import_;
   const Graph& graph_;
   Scope scope_;
-  std::map<std::string, Constant> overriding_;  // --const
+  std::map<std::string, Constant> overriding_;  // values of --const
   std::set<std::string> initializers_, constant_inputs_;
-  std::map<std::string, int64_t> fixed_;  // symbols that a --shape decides
-  std::map<std::string, Dim> dims_;       // that the model leaves open, by their names
+  std::map<std::string, int64_t> fixed_;  // symbols that a --shape option fixes
+  std::map<std::string, Dim> dims_;       // symbolic dimensions of the model, by name
   std::vector<Value*> results_;
   std::unordered_set<const Value*> is_result_;
 };
 
 Program Import(const Model& model, const ImportOptions& options, Diagnostics& diagnostics,
                const std::string& file) {
-  constexpr int64_t kNewestOpset = 28;  // of the operator sets that the rows were written from
+  constexpr int64_t kNewestOpset =
+      28;  // the newest version of the ai.onnx operator set that the table of operators covers
   if (auto onnx = model.opsets.find(""); onnx != model.opsets.end() && onnx->second > kNewestOpset)
     diagnostics.Note(
-        fmt::format("opset {} is newer than {}, the newest that mlc knows: operators "
-                    "are read as they were then",
+        fmt::format("opset {} is newer than {}, the newest supported opset; operators are imported "
+                    "with their semantics in the latter",
                     onnx->second, kNewestOpset));
   NarrowedSizes narrowed;
   while (true) {
     Diagnostics attempt;
     auto report = [&] {
       for (const NarrowedSizes::Note& note : narrowed.notes) {
-        diagnostics.Note(fmt::format("only for {}: {}", note.what, note.why));
+        diagnostics.Note(fmt::format("valid only for {}: {}", note.what, note.why));
         diagnostics.Decide("shape", note.what, note.why);
       }
       diagnostics.Append(std::move(attempt));

@@ -7,7 +7,8 @@
 namespace mlc {
 
 std::vector<LibraryVersion> OnnxLibraries() {
-  // 3021012 is 3.21.12. What is loaded compares itself with the headers when the process starts.
+  // 3021012 means 3.21.12. Protobuf checks at process start that the loaded library matches these
+  // headers.
   constexpr int kPart = 1000, kVersion = GOOGLE_PROTOBUF_VERSION;
   return {{"protobuf",
            fmt::format("{}.{}.{}", kVersion / kPart / kPart, kVersion / kPart % kPart,

@@ -1,4 +1,4 @@
-// frontends/onnx/libraries.h - what reads ONNX's messages.
+// frontends/onnx/libraries.h - versions of the libraries that parse ONNX files.
 #pragma once
 
 #include <vector>

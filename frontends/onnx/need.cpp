@@ -22,8 +22,8 @@ std::string RangeText(const Symbol& symbol) {
   return fmt::format("{} to {}", symbol.low, symbol.high);
 }
 
-// Sizes of `name` from `symbol` for which dim fits, sorted. Nothing where there are too many to
-// try.
+// The sizes of `name`, within `symbol`, for which `dim` fits, in ascending order. Nothing if there
+// are too many sizes to try.
 std::optional<std::vector<int64_t>> Fitting(const Dim& dim, const std::string& name,
                                             const Symbol& symbol,
                                             const std::function<bool(int64_t)>& fits) {
@@ -38,7 +38,7 @@ std::optional<std::vector<int64_t>> Fitting(const Dim& dim, const std::string& n
   return fit;
 }
 
-// The symbol of an input's open size that alone is in `dim`.
+// The name of the flexible input size on which alone `dim` depends.
 std::optional<std::string> OpenSymbol(Node& node, const Dim& dim) {
   std::vector<std::string> names;
   dim.CollectSymbols(names);
@@ -46,7 +46,7 @@ std::optional<std::string> OpenSymbol(Node& node, const Dim& dim) {
   return names[0];
 }
 
-// In what runs for certain.
+// Whether the node runs unconditionally.
 bool Certain(Node& node) {
   const Block& block = node.builder().block();
   return &block == &block.function->body && !node.scope().import().trial;
@@ -64,7 +64,8 @@ bool Certain(Node& node) {
   throw error;
 }
 
-// The vector of x's dimensions with another at `axis`, as reshape takes it: 0 is x's own.
+// Returns x reshaped to its own dimensions with `size` at `axis`; 0 in the shape operand keeps the
+// dimension of x.
 Value* Reshaped(Node& node, Value* x, int axis, int64_t size) {
   std::vector<int64_t> numbers;
   for (const Dim& dim : x->type.shape) numbers.push_back(dim.is_constant() ? dim.constant() : 0);
@@ -72,7 +73,7 @@ Value* Reshaped(Node& node, Value* x, int axis, int64_t size) {
   return node.Make("reshape", {{"x", x}, {"shape", Ints(numbers)}});
 }
 
-// Two open sizes of inputs become one where `difference` is theirs.
+// Makes two flexible input sizes equal if `difference` is their difference.
 bool Unify(Node& node, const Dim& difference, const std::string& text) {
   ImportState& import = node.scope().import();
   std::vector<std::string> names;
@@ -98,7 +99,7 @@ bool Unify(Node& node, const Dim& difference, const std::string& text) {
   both.high =
       listed && !both.enumerated.empty() ? both.enumerated.back() : std::min(both.high, more.high);
   if (both.low > both.high || (listed && both.enumerated.empty()))
-    node.Fail("bad-operand", fmt::format("{}, and they have no size in common", text));
+    node.Fail("bad-operand", fmt::format("{}, but no size is valid for both", text));
   auto [kept, same] = std::minmax(one->second, other->second);
   import.narrowed.sizes[kept] = first = second = both;
   import.narrowed.same[same] = kept;
@@ -137,7 +138,8 @@ bool Need(Node& node, const Dim& dim, int64_t low, int64_t high, const std::stri
   auto fits = [&](int64_t value) { return low <= value && value <= high; };
   const Symbols& symbols = node.builder().symbols();
   Dim::Range range = dim.Bounds(symbols);
-  // Bounds know nothing of what a size and a part of it have in common, as n - max(n - 300, 0).
+  // Interval bounds ignore the correlation between a size and an expression of it, such as n -
+  // max(n - 300, 0).
   auto at_most = [&](const Dim& a, const Dim& b) {
     return Max(a, b).Within(symbols) == b.Within(symbols);
   };
@@ -147,7 +149,7 @@ bool Need(Node& node, const Dim& dim, int64_t low, int64_t high, const std::stri
   if (low == 0 && high == 0 && Unify(node, dim, text)) return true;
   std::optional<std::string> name = OpenSymbol(node, dim);
   if (!name || !Certain(node)) return false;
-  // Where both ends fit, no size at an end can go.
+  // If both ends of the range fit, narrowing cannot remove a size at either end.
   const Symbol& symbol = node.builder().symbols().at(*name);
   auto fits_at = [&](int64_t size) {
     std::optional<int64_t> value = dim.Evaluate({{*name, size}});
@@ -182,8 +184,8 @@ void Agree(Node& node, Value*& a, int i, Value*& b, int j, const std::string& wh
 
 Value* OfShape(Node& node, Value* y, Value* x, const std::string& what) {
   const Shape from = y->type.shape, to = x->type.shape;
-  std::string text =
-      fmt::format("{} of shape {} would have shape {}", what, ToString(to), ToString(from));
+  std::string text = fmt::format("{} must keep the shape {}, but broadcasting changes it to {}",
+                                 what, ToString(to), ToString(from));
   if (from.size() != to.size()) node.Fail("bad-operand", text);
   bool known = true;
   for (size_t d = 0; d < to.size(); ++d) known = Need(node, from[d] - to[d], 0, 0, text) && known;
@@ -201,7 +203,7 @@ void AgreeAll(Node& node, Value*& a, Value*& b, const std::string& what, int but
 
 Value* PlusLast(Node& node, Value* x, Value* bias) {
   if (bias->type.rank() == 1 && x->type.rank() > 0)
-    Agree(node, x, x->type.rank() - 1, bias, 0, "the last dimension and the length of the bias");
+    Agree(node, x, x->type.rank() - 1, bias, 0, "last dimension and length of the bias");
   return node.Make("add", {{"x", x}, {"y", bias}});
 }
 
@@ -223,10 +225,11 @@ Value* AllParts(Node& node, Value* x, int axis, Value* sizes) {
     bool natural = true;
     for (const Dim& part : *parts) {
       sum = sum + part;
-      natural = Need(node, part, 0, INT32_MAX, "no part may have less than no elements") && natural;
+      natural =
+          Need(node, part, 0, INT32_MAX, "the size of a part must not be negative") && natural;
     }
     if (natural && Need(node, sum - size, 0, 0,
-                        fmt::format("parts of {} elements together of a dimension of {}",
+                        fmt::format("the sum of the sizes, {}, must equal the dimension, {}",
                                     sum.ToString(), size.ToString())))
       return sizes;
   }
@@ -241,23 +244,23 @@ Value* AllParts(Node& node, Value* x, int axis, Value* sizes) {
 
 Value* Single(Node& node, Value* value, const std::string& what) {
   if (value->type.rank() == 0) return value;
-  bool known =
-      Need(node, Product(value->type.shape), 1, 1,
-           fmt::format("{} is {}, expected one element", what, ToString(value->type.shape)));
+  bool known = Need(
+      node, Product(value->type.shape), 1, 1,
+      fmt::format("{} has shape {}, expected a single element", what, ToString(value->type.shape)));
   if (!known || !IsStatic(value->type.shape))
     value = node.Make("reshape", {{"x", value}, {"shape", Ints({1})}});
   return AsScalar(node.builder(), value);
 }
 
 Value* Guarded(Node& node, Value* value, Value* ok) {
-  // Index 1 of the only slice is what nobody can give.
+  // The gather below has a single slice, so index 1 fails at run time.
   Value* wrong = node.builder().Cast(node.Make("logical_not", {{"x", ok}}), DType::kInt32);
   if (wrong->type.rank() > 0) {
     bool empty =
         std::any_of(wrong->type.shape.begin(), wrong->type.shape.end(),
                     [&](const Dim& dim) { return dim.Bounds(node.builder().symbols()).low < 1; });
     wrong = node.Make("reduce_max", {{"x", wrong}, {"keep_dims", false}});
-    // Of nothing the greatest is the least number there is, and nothing is wrong.
+    // The maximum of an empty tensor is the lowest integer; an empty tensor must pass.
     if (empty) wrong = Binary(node, "maximum", wrong, 0);
   }
   Value* only = node.Make("expand_dims", {{"x", value}, {"axes", Ints({0})}});

@@ -1,9 +1,9 @@
-// frontends/onnx/need.h - sizes that must agree for an operator to compute anything.
-//
-// What the model leaves open is narrowed to the sizes with which they do, and a note says why;
-// where one size alone is left, or two are one, the import begins anew with that, as if the model
-// had said so. What the data decide is checked at run time, by operations that cannot be computed
-// else. In a branch or a loop's body, which may never run, nothing is narrowed.
+// frontends/onnx/need.h - requirements of operators on sizes, such as equal dimensions.
+// // A requirement on a flexible dimension of a model input narrows its range to the valid sizes,
+// and a note gives the reason. When only one size is left, or two dimensions must be equal, the
+// import restarts as if the model had declared that. Sizes that depend on data are checked at run
+// time by operations that fail on invalid values. Nothing is narrowed inside a branch or a loop
+// body, because it may never run.
 #pragma once
 
 #include <functional>
@@ -13,48 +13,48 @@
 
 namespace mlc::onnx {
 
-// Whether `low` <= dim <= `high` for all sizes that inputs may have, once they are narrowed. Error
-// "bad-operand" where no size is left; `text` says what is needed ("dimension 0 of [n, 3] must be
-// 1"). False: the run time must look.
+// Requires `low` <= dim <= `high` and narrows input sizes accordingly. Returns whether this then
+// holds for all of them; if not, the caller must add a run-time check. Throws "bad-operand" when no
+// size is left; `text` states the requirement ("dimension 0 of [n, 3] must be 1").
 bool Need(Node& node, const Dim& dim, int64_t low, int64_t high, const std::string& text);
 
-// x, whose dimension `axis` is `size`.
+// Returns x with dimension `axis` required to be `size`.
 Value* Sized(Node& node, Value* x, int axis, int64_t size, const std::string& text);
 
-// Dimension `i` of a and `j` of b are equal, those of `what`; what the run time must look at
-// replaces one of them.
+// Requires dimension `i` of a to equal dimension `j` of b; `what` names them in messages. If a
+// run-time check is needed, a or b is replaced by the checked value.
 void Agree(Node& node, Value*& a, int i, Value*& b, int j, const std::string& what);
 
-// y in the shape of x, which broadcasting has not enlarged.
+// Returns y, required to have the shape of x, so that a broadcast has not enlarged it.
 Value* OfShape(Node& node, Value* y, Value* x, const std::string& what);
 
-// All dimensions of a and b are equal, beside `but`.
+// Requires all dimensions of a and b except `but` to be equal.
 void AgreeAll(Node& node, Value*& a, Value*& b, const std::string& what, int but = -1);
 
-// x plus a vector as long as its last dimension.
+// Returns x plus a vector whose length is the last dimension of x.
 Value* PlusLast(Node& node, Value* x, Value* bias);
 
-// The length of an integer vector; Error "needs-constant" when only the run time knows it.
+// Returns the length of an integer vector. Throws "needs-constant" when it is computed at run time.
 int64_t VectorLength(Node& node, const Value* vector, std::string_view operand);
 
-// Sizes of parts, a vector of the run time, that must be all of dimension `axis` of x together.
+// Returns `sizes`, a run-time vector, required to add up to dimension `axis` of x.
 Value* AllParts(Node& node, Value* x, int axis, Value* sizes);
 
-// A value that must have one element, as a scalar.
+// Returns a value, required to have one element, as a scalar.
 Value* Single(Node& node, Value* value, const std::string& what);
 
-// value, which the run time refuses to give where an element of `ok` is false.
+// Returns `value`; fails at run time if an element of `ok` is false.
 Value* Guarded(Node& node, Value* value, Value* ok);
-// Integers that must lie within [low, high]; null: no such bound.
+// Returns integers, required to lie within [low, high]; null means no bound.
 Value* Within(Node& node, Value* value, Value* low, Value* high);
 
-// Leaves the one symbol of `dim`, an open size of an input, the sizes for which `fits`, or the
-// whole range between them where they are not all in a row. Nothing when there is no such symbol,
-// and when no size would be left, which changes nothing.
+// Narrows the only symbol of `dim`, a flexible input dimension, to the sizes for which `fits`
+// holds, or to the range that spans them if they are not contiguous. Returns nothing and changes
+// nothing when there is no such symbol or no size would be left.
 struct Narrowed {
-  std::string name;  // as --dim knows it
+  std::string name;  // the name that --dim accepts
   Symbol left;
-  bool all;  // each size that is left fits
+  bool all;  // every remaining size satisfies `fits`
 };
 std::optional<Narrowed> Narrow(Node& node, const Dim& dim, const std::function<bool(int64_t)>& fits,
                                const std::string& why);

@@ -16,15 +16,15 @@ namespace {
 
 std::string_view KindName(Attribute::Kind kind) {
   constexpr std::string_view kNames[] = {
-      "of no type", "a float",         "an integer",     "a string", "a tensor",
-      "a graph",    "floats",          "integers",       "strings",  "tensors",
-      "graphs",     "a sparse tensor", "sparse tensors", "a type",   "types"};
+      "undefined", "a float",         "an integer",     "a string", "a tensor",
+      "a graph",   "floats",          "integers",       "strings",  "tensors",
+      "graphs",    "a sparse tensor", "sparse tensors", "a type",   "types"};
   size_t index = static_cast<size_t>(kind);
-  return index < std::size(kNames) ? kNames[index] : "of an unknown type";
+  return index < std::size(kNames) ? kNames[index] : "of unknown type";
 }
 
-// Where run-time values come from: names of the model's inputs, whether through a shape, and
-// whether from what a loop carries.
+// The origin of a run-time value: the model inputs on which it depends, whether it depends on their
+// shapes, and whether it depends on a loop-carried value.
 struct Origin {
   std::set<std::string> inputs;
   bool shape = false, loop = false;
@@ -64,11 +64,12 @@ void AddHelp(Error& error, const Origin& origin) {
   std::string help;
   for (const std::string& input : origin.inputs) help += fmt::format(" --const {}=FILE", input);
   if (!help.empty()) error.Help("pass" + help);
-  if (origin.shape) error.Help("it depends on an input's shape: fix that with --shape or --dim");
-  if (origin.loop) error.Note("it may change each time the body of a loop runs");
+  if (origin.shape)
+    error.Help("it depends on the shape of an input: fix that shape with --shape or --dim");
+  if (origin.loop) error.Note("it may change in each iteration of a loop");
 }
 
-// Whether one of the inputs is computed at run time, or failed.
+// Whether an input is computed at run time or its node failed.
 bool RunsLater(const Node& node) {
   for (int i = 0; i < node.inputs(); ++i) try {
       Bound bound = node.Input(i);
@@ -120,7 +121,7 @@ const Attribute* Node::Find(std::string_view name, Attribute::Kind kind, Attribu
     return nullptr;
   }
   if (attribute->kind != kind && attribute->kind != list)
-    Fail("bad-attribute", fmt::format("attribute \"{}\" is {} where {} is expected", name,
+    Fail("bad-attribute", fmt::format("attribute \"{}\" is {}, expected {}", name,
                                       KindName(attribute->kind), KindName(kind)));
   return attribute;
 }
@@ -201,9 +202,9 @@ Value* Node::In(int i) const {
   if (!HasInput(i)) Fail("bad-graph", fmt::format("input {} is missing", i));
   Bound bound = Input(i);
   if (!bound.value)
-    Fail("bad-graph", fmt::format("input {} (\"{}\") is {} where a tensor is expected", i,
-                                  def_.inputs[i], bound.kind()));
-  // A constant of a type that MIL has beside run-time values, which are never of that type.
+    Fail("bad-graph", fmt::format("input {} (\"{}\") is {}, expected a tensor", i, def_.inputs[i],
+                                  bound.kind()));
+  // Run-time values are never fp16, so an fp16 constant beside them is converted.
   if (bound.value->type.dtype == DType::kFp16 && bound.value->is_constant() && RunsLater(*this))
     return Const(bound.value->constant().Cast(RuntimeType(DType::kFp16)));
   return bound.value;
@@ -244,7 +245,7 @@ void Node::WantConstants(const std::vector<Wanted>& wanted, std::string_view bec
     const Value* value = nullptr;
     try {
       if (!Known(want.input)) value = In(want.input);
-    } catch (const Skipped&) {  // has an error of its own
+    } catch (const Skipped&) {  // its own error has been reported
     }
     if (!value) continue;
     operands.push_back(fmt::format("\"{}\" (\"{}\")", want.operand, name));
@@ -262,7 +263,7 @@ void Node::WantConstants(const std::vector<Wanted>& wanted, std::string_view bec
   std::string what = fmt::format("input{} {} {} computed at run time", one ? "" : "s",
                                  fmt::join(operands, ", "), one ? "is" : "are");
   Error error("needs-constant", because.empty()
-                                    ? fmt::format("{}: {}, but Core ML wants {}", op(), what,
+                                    ? fmt::format("{}: {}, but Core ML requires {}", op(), what,
                                                   one ? "a constant" : "constants")
                                     : fmt::format("{}: {}: {}", op(), because, what));
   for (const std::string& note : notes) error.Note(note);
@@ -280,14 +281,14 @@ std::optional<std::vector<Dim>> Node::Elements(int i) const { return ElementsOf(
 
 int Node::Axis(int64_t axis, int rank) const {
   if (axis < -rank || axis >= rank)
-    Fail("bad-attribute", fmt::format("axis {} of a tensor of rank {}", axis, rank));
+    Fail("bad-attribute",
+         fmt::format("axis {} is out of range for a tensor of rank {}", axis, rank));
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
 
 Value* Node::Make(std::string_view op_name, Builder::Args args) const {
   if (!builder_.program().ops->Find(op_name))
-    Fail("unsupported-operator",
-         fmt::format("needs the MIL operator \"{}\", which mlc does not have", op_name));
+    Fail("unsupported-operator", fmt::format("the MIL operator \"{}\" is not supported", op_name));
   return SelectInFull(builder_, builder_.Make(op_name, std::move(args)));
 }
 
@@ -314,11 +315,11 @@ void Node::Set(int output, Value* value, DType dtype) {
     DType own = value->type.dtype;
     dtype = RuntimeType(first) == own && !value->is_constant() ? first : own;
   }
-  // Shape arithmetic makes int32 constants where ONNX has int64: constants have ONNX's type.
+  // Shape arithmetic produces int32 constants where ONNX has int64; constants have the ONNX type.
   if (value->is_constant() && value->type.dtype != dtype && RuntimeType(dtype) == value->type.dtype)
     value = builder_.Const(value->constant().Cast(dtype));
-  // Shape arithmetic folds run-time integers to int32 constants, and an operation may give a
-  // narrow integer back.
+  // Shape arithmetic may have folded run-time integers to int32 constants, and some operations
+  // return narrow integers.
   DType want = value->is_constant() ? dtype : RuntimeType(dtype);
   bool alike = (IsInteger(dtype) && IsInteger(value->type.dtype)) ||
                (IsFloat(dtype) && IsFloat(value->type.dtype) && !value->is_constant());
@@ -347,8 +348,9 @@ void Node::Unsupported(std::string_view attribute, std::string_view text) const 
   Error error("unsupported-attribute", named ? fmt::format("{}: {}", full, text)
                                              : fmt::format("{}: {}: {}", full, attribute, text));
   if (Has(attribute) && def_.domain.empty())
-    error.Help(fmt::format("--replace {}.{}=VALUE compiles with another value (changes results)",
-                           op(), attribute));
+    error.Help(fmt::format(
+        "--replace {}.{}=VALUE compiles with a different value, which changes the results", op(),
+        attribute));
   throw error;
 }
 

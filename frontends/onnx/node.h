@@ -1,12 +1,11 @@
-// frontends/onnx/node.h - a node as the handler of its operator sees it.
+// frontends/onnx/node.h - the interface between a node and the handler of its operator.
 //
-// A handler reads attributes and inputs, makes operations and sets every output that the node
-// wants:
+// A handler reads attributes and inputs, makes operations and sets every output that has a name:
 //
 //   void Softplus(Node& node) { node.Set(node.Make("softplus", {{"x", node.In(0)}})); }
 //
-// What goes wrong is thrown as Error; the importer adds the node's location and goes on with the
-// next node. An attribute that the handler never looked at is an error after it, so that nothing is
+// A handler throws Error; the importer adds the node's location and continues with the next node.
+// An attribute that the handler did not read is reported as an error, so that no attribute is
 // ignored silently.
 #pragma once
 
@@ -27,8 +26,9 @@ namespace mlc::onnx {
 class Scope;
 struct Bound;
 
-// Elements in their order, or no sequence. One and that with another element behind share what they
-// have in common: a chain of n has n elements, not n squared.
+// The elements of a sequence, in order; a default-constructed object is no sequence. A sequence and
+// a copy extended by With share their common elements, so a chain of n insertions stores n elements
+// rather than n squared.
 class Sequence {
  public:
   Sequence() = default;
@@ -41,26 +41,26 @@ class Sequence {
   Sequence With(Bound last) const;
 
  private:
-  std::shared_ptr<std::deque<Bound>> elements_;  // more than `size_` where others added some
+  std::shared_ptr<std::deque<Bound>>
+      elements_;  // may hold more than `size_` elements, added through other copies
   size_t size_ = 0;
 };
 
-// What an ONNX value is in the Program. A run-time value is fp32 (a float of any width, fp16 too),
-// int32 (an integer of any width, in the range of its ONNX type) or bool: lib/lower/convert.h.
-// Constants have the ONNX type itself.
-//
-// Core ML has no sequences and optionals: a sequence is known element by element, an optional is
-// what it holds, or nothing.
+// The value in the Program of an ONNX value. Run-time values are fp32 (for floats of any width,
+// including fp16), int32 (for integers of any width, within the range of their ONNX type) or bool;
+// see lib/lower/convert.h. Constants keep their ONNX type.
+// // Core ML has neither sequences nor optionals. A sequence is represented by its elements, and an
+// optional by its contents or as empty.
 struct Bound {
   Value* value = nullptr;
-  DType dtype = DType::kNone;  // in ONNX; of a tensor
-  Sequence sequence = {};      // instead of a value
-  bool nothing = false;        // an optional that holds nothing
+  DType dtype = DType::kNone;  // the ONNX type of a tensor
+  Sequence sequence = {};      // set instead of `value`
+  bool nothing = false;        // an empty optional
 
-  // The node that makes it failed.
+  // True when the node that produces this value failed.
   bool failed() const { return !value && !sequence && !nothing; }
   std::string_view kind() const {
-    return value ? "a tensor" : sequence ? "a sequence" : "an optional that holds nothing";
+    return value ? "a tensor" : sequence ? "a sequence" : "an empty optional";
   }
 };
 
@@ -70,12 +70,12 @@ class Node {
 
   const std::string& op() const { return def_.op; }
   const std::string& name() const { return def_.name; }
-  int opset() const { return opset_; }  // of the operator's domain
-  // The system that the program must run on, where the user named one.
+  int opset() const { return opset_; }  // opset version of the operator's domain
+  // The deployment target, if the user gave one.
   std::optional<Opset> target() const;
 
-  // Attributes. Without a fallback, an absent one is Error "bad-attribute"; so is one of another
-  // type.
+  // Attributes. A missing attribute without a fallback, and one of the wrong type, throw
+  // "bad-attribute".
   bool Has(std::string_view name) const;
   int64_t Int(std::string_view name, std::optional<int64_t> fallback = {}) const;
   double Float(std::string_view name, std::optional<double> fallback = {}) const;
@@ -88,84 +88,85 @@ class Node {
                                    std::optional<std::vector<std::string>> fallback = {}) const;
   Tensor TensorAttribute(std::string_view name) const;
   const Graph& Subgraph(std::string_view name) const;
-  // Attributes that have no effect here.
+  // Marks attributes that have no effect here as read.
   void Ignore(std::initializer_list<std::string_view> names) const;
 
-  // Inputs. `inputs()` counts trailing absent ones out.
+  // Inputs. `inputs()` does not count trailing omitted inputs.
   int inputs() const;
   bool HasInput(int i) const;
-  Value* In(int i) const;        // Error "bad-graph" when absent or no tensor
-  Value* Optional(int i) const;  // null when absent
-  DType dtype(int i = 0) const;  // in ONNX; kNone when absent
+  Value* In(int i) const;        // throws "bad-graph" when omitted or not a tensor
+  Value* Optional(int i) const;  // null when omitted
+  DType dtype(int i = 0) const;  // ONNX type; kNone when omitted
   const Shape& shape(int i = 0) const { return In(i)->type.shape; }
   int rank(int i = 0) const { return In(i)->type.rank(); }
-  // An empty Tensor when absent or computed at run time.
+  // Returns an empty Tensor for an input that is omitted or computed at run time.
   Tensor ConstantOrNone(int i) const;
-  // The same, where shape arithmetic knows the elements, too.
+  // Like ConstantOrNone, but also uses elements known from shape inference.
   Tensor Known(int i) const;
-  // Error "needs-constant" when computed at run time; it names the operand and the --const that
-  // would help.
+  // Throws "needs-constant" for an input computed at run time; the error names the operand and the
+  // --const option that would help.
   Tensor Constant(int i, std::string_view operand) const;
-  // One such error for all of these that are computed at run time; absent ones count for nothing.
-  // A handler that wants several constants asks for them first, before the inputs that may fail.
+  // Throws a single "needs-constant" error for all listed inputs that are computed at run time;
+  // omitted inputs are skipped. A handler that requires several constants calls this first, before
+  // it reads inputs that may have failed.
   struct Wanted {
     int input;
     std::string_view operand;
   };
   void WantConstants(const std::vector<Wanted>& wanted, std::string_view because = {}) const;
-  // One for a value, with the --const that would make it known.
+  // Throws "needs-constant" for `value` and names the --const option that would make it constant.
   [[noreturn]] void FailUnknown(const Value* value, std::string_view text) const;
   std::vector<int64_t> ConstantInts(int i, std::string_view operand) const {
     return Constant(i, operand).Ints();
   }
-  // Elements of an integer input of rank 0 or 1 where shape arithmetic knows them, constants
-  // included.
+  // Returns the elements of an integer input of rank 0 or 1 if they are constant or known from
+  // shape inference.
   std::optional<std::vector<Dim>> Elements(int i) const;
-  // Counted from the front; Error "bad-attribute" outside [-rank, rank).
+  // Normalizes a possibly negative axis. Throws "bad-attribute" outside [-rank, rank).
   int Axis(int64_t axis, int rank) const;
 
-  // Making.
+  // Building operations.
   Builder& builder() const { return builder_; }
-  // A node is where its operations go: it stands where functions of lib/lower and the like take a
-  // Builder.
+  // A Node converts to its Builder, so that it can be passed to functions of lib/lower and
+  // lib/networks.
   operator Builder&() const { return builder_; }  // NOLINT
-  // Error "unsupported-operator" when there is no such MIL operator.
+  // Throws "unsupported-operator" when MIL has no such operator.
   Value* Make(std::string_view op, Builder::Args args) const;
   Value* Const(Tensor value) const { return builder_.Const(std::move(value)); }
 
-  // The first result of the ai.onnx operator `op` of that opset on these inputs, with this node's
-  // attributes of these names (where it has them) and others.
+  // Lowers the ai.onnx operator `op` of the given opset on these inputs and returns its first
+  // result. It gets the listed attributes of this node (if present) and `others`.
   Value* Apply(std::string_view op, int opset, const std::vector<Bound>& inputs,
                std::initializer_list<std::string_view> attributes = {},
                std::vector<Attribute> others = {}) const;
-  // An input with its type; Bound() when absent.
+  // Returns an input with its type; Bound() when omitted.
   Bound Input(int i) const;
 
   // Outputs.
   int outputs() const { return static_cast<int>(def_.outputs.size()); }
-  bool Wants(int output) const;  // has a name
-  // `dtype` in ONNX. Without it: input 0's when that is a type that `value` can hold, else the
-  // value's own. So it must be given where an integer result is not of input 0's type (Shape,
-  // ArgMax, Cast).
+  bool Wants(int output) const;  // whether the output has a name
+  // Sets an output of ONNX type `dtype`. By default this is the type of input 0 if `value` can hold
+  // it, else the type of `value`. It must be given where an integer result does not have the type
+  // of input 0 (Shape, ArgMax, Cast).
   void Set(int output, Value* value, DType dtype = DType::kNone);
   void Set(Value* value, DType dtype = DType::kNone) { Set(0, value, dtype); }
   void Set(int output, Bound bound);
-  void SetSequence(Sequence sequence);  // output 0
+  void SetSequence(Sequence sequence);  // sets output 0
   void SetSequence(std::vector<Bound> elements) { SetSequence(Sequence(std::move(elements))); }
 
-  // Lowers a subgraph with these inputs, in place or where `into` is; its nodes see the values
-  // around this one. One Bound per subgraph output.
+  // Lowers a subgraph with these inputs, in place or at `into`. Its nodes can read the values of
+  // the enclosing scopes. Returns one Bound per subgraph output.
   std::vector<Bound> Inline(const Graph& graph, const std::vector<Bound>& inputs) const {
     return Inline(graph, inputs, builder_);
   }
   std::vector<Bound> Inline(const Graph& graph, const std::vector<Bound>& inputs,
                             Builder& into) const;
 
-  // error[unsupported-attribute]: OP: text.
+  // Throws error[unsupported-attribute]: OP: text.
   [[noreturn]] void Unsupported(std::string_view attribute, std::string_view text) const;
   [[noreturn]] void Fail(std::string_view id, std::string_view text) const;
 
-  // For the importer.
+  // Used by the importer.
   Scope& scope() const { return scope_; }
   std::vector<std::string> UnreadAttributes() const;
   const std::vector<Bound>& results() const { return results_; }

@@ -1,9 +1,9 @@
-// frontends/onnx/onnx.h - .onnx files to Programs.
+// frontends/onnx/onnx.h - imports .onnx files as Programs.
 //
-// Float inputs and outputs keep their type (double and bfloat16 become fp32); integers and bool
-// become int32 at the border and rank 0 becomes [1]. Port::source_name, source_dtype and
-// source_shape hold what the model declared. Inside, run-time integers of every width are int32
-// values; constants keep their exact type.
+// Float inputs and outputs keep their type, except that double and bfloat16 become fp32. Integer
+// and bool ones become int32, and scalars become vectors of one element. Port::source_name,
+// source_dtype and source_shape record the model's declarations. Inside the program, run-time
+// integers of every width are int32 values; constants keep their exact type.
 #pragma once
 
 #include <cstddef>
@@ -22,45 +22,48 @@ namespace mlc {
 
 class ByteWindow;
 
-// Facts of the file for manifest and reports.
+// Facts about the file for the manifest and reports.
 struct OnnxFacts {
   int64_t ir_version = 0;
-  std::string producer;                      // "pytorch 2.1"
-  std::map<std::string, int64_t> opsets;     // by domain; ai.onnx is ""
-  std::map<std::string, int64_t> operators;  // nodes by operator, "domain::Name" outside ai.onnx;
-                                             // subgraphs and functions included
+  std::string producer;                   // "pytorch 2.1"
+  std::map<std::string, int64_t> opsets;  // version by domain; "" is ai.onnx
+  std::map<std::string, int64_t>
+      operators;  // node counts by operator ("domain::Name" outside ai.onnx),
+                  // including subgraphs and functions
   struct File {
-    std::string name;  // as the model names it
+    std::string name;  // the name used in the model
     std::filesystem::path path;
   };
-  std::vector<File> data;  // files of external data that were found, by name
+  std::vector<File> data;  // external data files that were found, by name
 };
 
-// Every bad node is reported, every bad file of external data once: throws Errors at the end when
-// there is at least one, else Error at the first fatal problem. External data lies in the model's
-// folder; links may lead out of it into the folder in which the model itself is, if that is a link
-// too, and into `data_root`. A `checksum` of it is checked. `facts`, if any, are filled in.
+// Imports a model. All bad nodes, and each bad external data file once, are collected and thrown
+// together as Errors; other fatal problems are thrown immediately as Error. External data must lie
+// in the model's folder. A symbolic link there may also lead into `data_root` or, if the model is
+// itself a link, into the folder of its target. Checksums of external data are verified. `facts` is
+// filled in unless null.
 Program ImportOnnx(const std::filesystem::path& path, const ImportOptions& options,
                    Diagnostics& diagnostics, OnnxFacts* facts = nullptr);
-// From memory; external data is refused.
+// Imports a model from memory; external data is refused.
 Program ImportOnnx(std::span<const std::byte> bytes, const ImportOptions& options,
                    Diagnostics& diagnostics);
 
-// External data is found as above, and not read.
+// Finds external data like ImportOnnx, but does not read it.
 OnnxFacts ReadOnnxFacts(const std::filesystem::path& path,
                         const std::filesystem::path& data_root = {});
-// A TensorProto in a file of its own, as ONNX's test data has them (input_0.pb).
+// Reads a file that contains a single TensorProto, such as input_0.pb in ONNX's test data.
 Tensor ReadOnnxTensor(const std::filesystem::path& path);
-// By content: protobuf fields as a ModelProto has them, with a graph. Never throws for damaged
-// files.
+// Whether the content has the protobuf fields of a ModelProto with a graph. Never throws for
+// damaged files.
 bool LooksLikeOnnx(ByteWindow& bytes);
 
-// A row of the table of operators that are lowered.
+// A row of the table of supported operators.
 struct OnnxOperator {
   std::string_view domain, name;
-  int since, until;            // opset versions of the domain, inclusive; until 0: still valid
-  std::string_view kind;       // "direct", "decomposed", "folded", "conditional" or "impossible"
-  std::string_view condition;  // what a conditional one takes, why one is impossible
+  int since, until;       // opset versions, inclusive; `until` is 0 for the current version
+  std::string_view kind;  // "direct", "decomposed", "folded", "conditional" or "impossible"
+  std::string_view
+      condition;  // the condition of a conditional operator, or why an operator is impossible
 };
 std::vector<OnnxOperator> OnnxOperators();  // sorted by domain, name, since
 

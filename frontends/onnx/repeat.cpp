@@ -1,9 +1,9 @@
-// A body that runs again and again: unrolled, or a while_loop with the variables
+// Lowers loops, either unrolled or as a while_loop with the variables
 //
-//   index, go (unless always true), what is carried ..., what is joined ...
+//   index, go (unless always true), loop-carried values ..., scan outputs ...
 //
-// Where the number of times is known before the loop, what is joined is a tensor of that size that
-// each time fills in part; else a list.
+// If the number of iterations is known before the loop, a scan output is a preallocated tensor that
+// each iteration writes a part of; otherwise it is a list.
 #include "frontends/onnx/repeat.h"
 
 #include <algorithm>
@@ -21,9 +21,9 @@ namespace mlc::onnx {
 namespace {
 
 constexpr int64_t kUnrolledTrips = 64, kUnrolledNodes = 4096;
-// Where a body wants constants that a while_loop does not have.
+// Limits for unrolling a body that requires constants, which a while_loop cannot provide.
 constexpr int64_t kMostTrips = 1024, kMostNodes = 1 << 16;
-// Tensors that are filled in part, where fewer times than possible are likely.
+// The largest preallocated tensor for scan outputs if the loop may end early.
 constexpr int64_t kFilledElements = int64_t{1} << 22;
 
 int64_t CountNodes(const Graph& graph) {
@@ -34,14 +34,14 @@ int64_t CountNodes(const Graph& graph) {
   return count;
 }
 
-// What the body gives, checked and taken apart.
+// The outputs of the body, checked and grouped.
 struct Given {
-  Value* go = nullptr;  // scalar
+  Value* go = nullptr;  // the condition, a scalar
   std::vector<Bound> carried, joined;
-  std::vector<int> axes;  // of what is joined, counted from the front
+  std::vector<int> axes;  // concatenation axes of the scan outputs, nonnegative
 };
 
-// A tensor of sizes that inference does not know, in those that the body declares.
+// Gives a tensor of unknown sizes the shape that the body declares.
 Bound AsDeclared(Builder& b, const Bound& bound, const ValueInfo& declared) {
   if (!bound.value || IsStatic(bound.value->type.shape) || !declared.shape) return bound;
   const Shape& shape = bound.value->type.shape;
@@ -59,21 +59,21 @@ Given TakeApart(Node& node, const Repetition& what, Builder& builder,
   size_t expected = what.conditional + what.carried.size() + what.joined.size();
   if (results.size() != expected)
     node.Fail("bad-graph",
-              fmt::format("its body has {} outputs, expected {}", results.size(), expected));
+              fmt::format("the body has {} outputs, expected {}", results.size(), expected));
   Given given;
   size_t i = 0;
   if (what.conditional) {
     const Bound& go = results[i++];
     if (!go.value || go.dtype != DType::kBool || Product(go.value->type.shape) != Dim(1))
-      node.Fail("bad-graph", "the body's condition must be one bool");
+      node.Fail("bad-graph", "the condition output of the body must be a single bool");
     given.go = AsScalar(builder, go.value);
   }
   for (; i < what.conditional + what.carried.size(); ++i)
     given.carried.push_back(AsDeclared(builder, results[i], what.body->outputs[i]));
   for (; i < expected; ++i) {
     if (!results[i].value)
-      node.Fail("bad-graph",
-                fmt::format("its body's output {} is {}, expected a tensor", i, results[i].kind()));
+      node.Fail("bad-graph", fmt::format("output {} of the body is {}, expected a tensor", i,
+                                         results[i].kind()));
     int axis = what.joined[given.joined.size()].axis;
     given.axes.push_back(node.Axis(axis, results[i].value->type.rank() + 1));
     given.joined.push_back(AsDeclared(builder, results[i], what.body->outputs[i]));
@@ -81,7 +81,8 @@ Given TakeApart(Node& node, const Repetition& what, Builder& builder,
   return given;
 }
 
-// What is joined of no times at all: tensors as the body would make them.
+// The scan outputs of a loop that never runs: empty tensors with the shapes that the body would
+// produce.
 std::vector<Bound> Nothing(Node& node, const Repetition& what) {
   std::vector<Bound> joined;
   if (what.joined.empty()) return joined;
@@ -95,8 +96,9 @@ std::vector<Bound> Nothing(Node& node, const Repetition& what) {
     Shape shape = given.joined[i].value->type.shape;
     shape.insert(shape.begin() + given.axes[i], Dim(0));
     if (!IsStatic(shape))
-      throw Error("empty-tensor", fmt::format("{}: never runs, and output {} of shape {} is empty",
-                                              node.op(), what.carried.size() + i, ToString(shape)));
+      throw Error("empty-tensor",
+                  fmt::format("{}: the loop has no iterations, so output {} of shape {} is empty",
+                              node.op(), what.carried.size() + i, ToString(shape)));
     DType dtype = given.joined[i].dtype;
     joined.push_back({node.Const(Tensor::Full(dtype, StaticDims(shape), 0)), dtype});
   }
@@ -110,8 +112,8 @@ Value* Stacked(Builder& b, const std::vector<Bound>& elements, int axis) {
   return b.Make("stack", {{"values", values}, {"axis", axis}});
 }
 
-// One time after another, at most `limit`; nothing when the condition is not known on the way or
-// there are more.
+// Unrolls the loop. Returns nothing if the condition is not constant or there are more than `limit`
+// iterations.
 std::optional<Repeated> Unrolled(Node& node, const Repetition& what, int64_t limit) {
   if (what.go && !what.go->is_constant()) return std::nullopt;
   bool runs = !what.go || what.go->constant().Bool(0);
@@ -141,7 +143,8 @@ std::optional<Repeated> Unrolled(Node& node, const Repetition& what, int64_t lim
   return done;
 }
 
-// An integer vector of these dimensions, made of the sizes of `around`; null when it cannot be.
+// Returns `shape` as an integer vector, taking unknown dimensions from the values in `around`; null
+// if one is not found.
 Value* ShapeVector(Builder& b, const Shape& shape, const std::vector<Value*>& around) {
   Sizes sizes(b);
   for (const Dim& dim : shape) {
@@ -158,7 +161,7 @@ Value* ShapeVector(Builder& b, const Shape& shape, const std::vector<Value*>& ar
   return sizes.known() ? b.Const(Ints(sizes.numbers())) : sizes.Make();
 }
 
-// A while_loop in the making.
+// Builds a while_loop.
 class Loop {
  public:
   Loop(Node& node, const Repetition& what, Builder& b) : node_(node), what_(what), b_(b) {
@@ -166,7 +169,8 @@ class Loop {
     for (Bound& leaf : initial_) {
       if (RuntimeType(leaf.dtype) == DType::kNone)
         node.Fail("unsupported-dtype",
-                  fmt::format("carries elements of type {} at run time", Name(leaf.dtype)));
+                  fmt::format("loop-carried values of type {} are not supported at run time",
+                              Name(leaf.dtype)));
       leaf.value = AtRunTime(b_, leaf.value, leaf.dtype);
       types_.push_back(leaf.value->type);
     }
@@ -180,17 +184,19 @@ class Loop {
   }
 
  private:
-  // One that is filled in part each time, or a list.
+  // The accumulator of a scan output: a preallocated tensor or a list.
   struct Join {
     Value* initial;
-    DType dtype;  // of the body's tensors in ONNX
+    DType dtype;  // ONNX type of the body's tensors
     int axis;
     bool reverse, is_list;
-    bool cut = false;     // only as many as there were times are wanted
-    bool scalar = false;  // the list holds vectors of one: make_list wants an elem_shape
+    bool cut = false;  // is sliced to the actual number of iterations
+    bool scalar =
+        false;  // the list holds vectors of one element, because make_list requires an elem_shape
   };
 
-  // False when what is carried has other types than expected; then those have become wider.
+  // Returns false when loop-carried types have to change; they have then been generalized for the
+  // next attempt.
   bool Attempt() {
     NodeDraft body(node_, b_);
     Builder& in = body.builder();
@@ -208,7 +214,8 @@ class Loop {
       carries_go_ = true;
       return false;
     }
-    if (!what_.trips && !carries_go_) node_.Fail("bad-graph", "never ends");
+    if (!what_.trips && !carries_go_)
+      node_.Fail("bad-graph", "the loop has neither a trip count nor a condition");
     if (carries_go_) outputs.push_back(given.go);
 
     std::vector<Bound> next;
@@ -216,14 +223,16 @@ class Loop {
       if (!SameStructure(given.carried[i], what_.carried[i]))
         throw Error("needs-constant",
                     fmt::format("{}: the shape depends on data: a sequence or an optional changes "
-                                "each time, and the number of times is computed at run time",
+                                "in each iteration, and the trip count is computed at run time",
                                 node_.op()));
       AddLeaves(given.carried[i], next);
     }
     for (size_t i = 0; i < next.size(); ++i)
       if (next[i].dtype != initial_[i].dtype)
-        node_.Fail("bad-graph", fmt::format("a value that is {} before is {} after its body",
-                                            Name(initial_[i].dtype), Name(next[i].dtype)));
+        node_.Fail(
+            "bad-graph",
+            fmt::format("a loop-carried value has type {} before the body and type {} after it",
+                        Name(initial_[i].dtype), Name(next[i].dtype)));
       else
         outputs.push_back(AtRunTime(in, next[i].value, next[i].dtype));
     if (Widen(outputs)) return false;
@@ -240,12 +249,12 @@ class Loop {
     return carried;
   }
 
-  size_t first() const { return 1 + carries_go_; }  // variable that is carried
+  size_t first() const { return 1 + carries_go_; }  // index of the first loop-carried variable
 
   static bool OneElement(const Shape& shape) { return Product(shape) == Dim(1); }
 
-  // Leaves sizes open in which what the body gives differs from what it takes. One element that
-  // the body gives with other dimensions is carried with those.
+  // Replaces dimensions in which the body's outputs differ from its inputs by unknown ones. A
+  // tensor of one element takes the rank that the body gives it.
   bool Widen(const std::vector<Value*>& outputs) {
     bool widened = false;
     for (size_t i = 0; i < types_.size(); ++i) {
@@ -262,11 +271,9 @@ class Loop {
         continue;
       }
       if (made.size() != taken.size())
-        throw Error(
-            "dynamic-shape",
-            fmt::format("{}: the shape depends on data: a value of shape {} becomes {} each "
-                        "time",
-                        node_.op(), ToString(taken), ToString(made)));
+        throw Error("dynamic-shape", fmt::format("{}: the shape depends on data: a loop-carried "
+                                                 "value of shape {} becomes {} in each iteration",
+                                                 node_.op(), ToString(taken), ToString(made)));
       for (size_t d = 0; d < taken.size(); ++d) {
         if (made[d] == taken[d] || open_.contains(taken[d].ToString())) continue;
         taken[d] = b_.block().FreshSize(b_.name());
@@ -277,7 +284,7 @@ class Loop {
     return widened;
   }
 
-  // The number of times is `trips`, known before the first.
+  // The number of iterations is `trips`, known before the loop.
   bool counted() const { return !carries_go_; }
 
   std::vector<Join> AddJoins(NodeDraft& body, Value* index, const Given& given,
@@ -287,8 +294,9 @@ class Loop {
     for (size_t k = 0; k < given.joined.size(); ++k) {
       DType dtype = given.joined[k].dtype;
       if (RuntimeType(dtype) == DType::kNone)
-        node_.Fail("unsupported-dtype",
-                   fmt::format("joins elements of type {} at run time", Name(dtype)));
+        node_.Fail(
+            "unsupported-dtype",
+            fmt::format("scan outputs of type {} are not supported at run time", Name(dtype)));
       Value* element = AtRunTime(in, given.joined[k].value, dtype);
       element = in.Cast(element, Held(dtype));
       Join join = MakeJoin(element->type, dtype, given.axes[k], what_.joined[k].reverse);
@@ -314,7 +322,7 @@ class Loop {
     return joins;
   }
 
-  // scatter has no bool.
+  // MIL's scatter does not support bool.
   static DType Held(DType dtype) {
     return dtype == DType::kBool ? DType::kInt32 : RuntimeType(dtype);
   }
@@ -329,7 +337,7 @@ class Loop {
                  *what_.known <= kFilledElements / std::max<int64_t>(size.constant(), 1);
     if ((counted() || (small && !reverse)) && what_.trips) {
       if (Value* shape = ShapeVector(b_, element.shape, around)) {
-        // The number of times stands among the dimensions.
+        // The trip count is an element of the shape.
         int rank = element.rank();
         std::vector<Value*> parts;
         auto add = [&](int begin, int end) {
@@ -368,8 +376,8 @@ class Loop {
             scalar};
   }
 
-  // The number of times as a vector of one; where it is computed, as the size of a range, from
-  // which other sizes are inferred.
+  // The trip count as a vector of one element. A computed count is expressed as the size of a
+  // range, from which type inference derives other sizes.
   Value* Trips() {
     if (what_.known) return b_.Const(Ints({*what_.known}));
     Value* trips = b_.Make("maximum", {{"x", what_.trips}, {"y", 0}});
@@ -404,9 +412,9 @@ class Loop {
         b_.MakeNested("while_loop", {{"loop_vars", variables}}, std::move(blocks));
     b_.diagnostics().Decide(
         "decomposition", b_.name(),
-        fmt::format("{}: a loop: {}", node_.op(),
-                    what_.known ? fmt::format("up to {} times", *what_.known)
-                                : "the number of times is computed at run time"));
+        fmt::format("{}: lowered to a while_loop; {}", node_.op(),
+                    what_.known ? fmt::format("at most {} iterations", *what_.known)
+                                : "the trip count is computed at run time"));
 
     std::vector<Bound> leaves = initial_;
     for (size_t i = 0; i < leaves.size(); ++i) leaves[i].value = results[first() + i];
@@ -454,15 +462,15 @@ class Loop {
   Node& node_;
   const Repetition& what_;
   Builder& b_;
-  std::vector<Bound> initial_;  // tensors of what is carried
-  std::vector<Type> types_;     // of the variables for them
-  std::set<std::string> open_;  // sizes that may change each time
-  std::set<size_t> reshaped_;   // leaves that were given other dimensions, once
+  std::vector<Bound> initial_;  // initial values of loop-carried tensors
+  std::vector<Type> types_;     // types of their loop variables
+  std::set<std::string> open_;  // sizes that may change in each iteration
+  std::set<size_t> reshaped_;   // tensors whose rank has changed; each may change once
   bool carries_go_ = false;
   Repeated repeated_;
 };
 
-// Nothing where the body cannot be that of a while_loop.
+// Returns nothing if the body cannot be lowered to a while_loop.
 std::optional<Repeated> TriedLoop(Node& node, const Repetition& what) {
   bool& trial = node.scope().import().trial;
   bool before = std::exchange(trial, true);
@@ -489,7 +497,8 @@ Repeated Repeat(Node& node, const Repetition& what) {
   bool stays = what.go && what.go->is_constant() && !what.go->constant().Bool(0);
   if (stays || (what.known && *what.known <= limit) || (!what.trips && what.conditional))
     if (std::optional<Repeated> done = Unrolled(node, what, limit)) return std::move(*done);
-  // A body may want constants that change each time, which only unrolling gives it.
+  // A body may require constants that depend on the iteration, which is possible only when
+  // unrolled.
   bool can_unroll = what.known && *what.known <= kMostTrips && *what.known <= kMostNodes / nodes;
   std::optional<Repeated> done;
   if (can_unroll) {

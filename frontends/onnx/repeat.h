@@ -1,4 +1,4 @@
-// frontends/onnx/repeat.h - what Loop and Scan share: a body that runs again and again.
+// frontends/onnx/repeat.h - lowering of a loop body, shared by Loop and Scan.
 #pragma once
 
 #include <functional>
@@ -11,23 +11,25 @@ namespace mlc::onnx {
 
 struct Repetition {
   const Graph* body = nullptr;
-  std::vector<Bound> carried;    // before the first time
-  Value* trips = nullptr;        // scalar; null: no bound
-  std::optional<int64_t> known;  // `trips` where it is known
-  // Scalar bool: whether there is a first time; null: there is. The body's first output then says
-  // whether there is another.
+  std::vector<Bound> carried;    // initial values of loop-carried dependencies
+  Value* trips = nullptr;        // maximum trip count, a scalar; null: unbounded
+  std::optional<int64_t> known;  // the value of `trips` if constant
+  // Initial condition, a scalar bool; null: true. If `conditional`, the body's first output is the
+  // condition for the next iteration.
   Value* go = nullptr;
-  bool conditional = false;  // the body has that output
-  // Where the elements of each sequence that the body gives are joined, and whether from the back.
+  bool conditional = false;  // the body has a condition output
+  // The axis along which each scan output is concatenated, and whether iterations are in reverse
+  // order.
   struct Joined {
     int axis = 0;
     bool reverse = false;
   };
   std::vector<Joined> joined;
-  // The body's inputs, made by this builder: number `index` (scalar), `go`, and what is carried.
+  // Returns the body's inputs, made with this builder from the iteration number `index` (a scalar),
+  // the condition `go`, and the loop-carried values.
   std::function<std::vector<Bound>(Builder&, Value* index, Value* go, const std::vector<Bound>&)>
       inputs;
-  // Values whose dimensions those of the body's tensors may be.
+  // Values whose sizes may occur as dimensions of the body's tensors.
   std::vector<Value*> around;
 };
 
@@ -35,7 +37,7 @@ struct Repeated {
   std::vector<Bound> carried, joined;
 };
 
-// Unrolled where the number of times is known and small, else a while_loop.
+// Unrolls the loop when the trip count is known and small; otherwise makes a while_loop.
 Repeated Repeat(Node& node, const Repetition& what);
 
 }  // namespace mlc::onnx

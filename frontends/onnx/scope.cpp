@@ -10,7 +10,7 @@ namespace mlc::onnx {
 
 namespace {
 
-// A model that calls functions from functions can grow without bound.
+// Nested function calls can expand exponentially.
 constexpr size_t kMaxNodes = 100'000;
 constexpr int kMaxDepth = 64;
 
@@ -36,8 +36,8 @@ bool ParseAll(const std::vector<std::string>& parts, std::vector<T>& values) {
   return true;
 }
 
-// The text of --replace as an attribute: integers, else floats, else text; in the type that the
-// attribute has already.
+// Parses the value of --replace as integers, else floats, else text, and converts it to the type of
+// the existing attribute.
 Attribute ParseAttribute(const std::string& name, const std::string& text, Attribute::Kind old) {
   using Kind = Attribute::Kind;
   Attribute attribute;
@@ -58,8 +58,8 @@ Attribute ParseAttribute(const std::string& name, const std::string& text, Attri
   return attribute;
 }
 
-// A node of a function body with the call's attributes in place of references, and without the
-// inputs that the call leaves out.
+// Copies a node of a function body, with attribute references replaced by the call's attributes and
+// without inputs that the call omits.
 NodeDef Substitute(const NodeDef& node,
                    const std::unordered_map<std::string, const Attribute*>& actual,
                    const std::unordered_set<std::string>& absent) {
@@ -70,7 +70,7 @@ NodeDef Substitute(const NodeDef& node,
   for (const Attribute& attribute : node.attributes) {
     if (!attribute.reference.empty()) {
       auto it = actual.find(attribute.reference);
-      if (it == actual.end()) continue;  // the operator's own default
+      if (it == actual.end()) continue;  // uses the operator's default
       copy.attributes.push_back(*it->second);
       copy.attributes.back().name = attribute.name;
       continue;
@@ -101,7 +101,7 @@ std::vector<Bound> Same(Node& node, std::string_view same) {
   }
   if (node.inputs() > static_cast<int>(args.size()))
     node.Fail("bad-graph",
-              fmt::format("has {} inputs where {} are expected", node.inputs(), args.size()));
+              fmt::format("the node has {} inputs, expected {}", node.inputs(), args.size()));
   node.Set(node.Make(same.substr(0, open), std::move(args)));
   return node.results();
 }
@@ -118,7 +118,7 @@ void Scope::Declare(const Constant& constant) { constants_.emplace(constant.name
 void Scope::Bind(const std::string& name, Bound bound) {
   if (name.empty()) return;
   if (constants_.contains(name) || !bound_.emplace(name, bound).second)
-    throw Error("bad-graph", fmt::format("the name \"{}\" is given twice", name));
+    throw Error("bad-graph", fmt::format("duplicate value name \"{}\"", name));
 }
 
 Bound Scope::Find(const std::string& name) {
@@ -136,7 +136,7 @@ Bound Scope::Find(const std::string& name) {
   if (outer_) return outer_->Find(name);
   throw Error(
       "bad-graph",
-      fmt::format("\"{}\" is made by no node and is neither an input nor an initializer", name));
+      fmt::format("\"{}\" is neither an input, an initializer nor the output of a node", name));
 }
 
 int Scope::OpsetOf(const std::string& domain) const {
@@ -182,7 +182,7 @@ NodeDef Scope::WithReplacements(const NodeDef& def) {
 
 void Scope::LowerNode(const NodeDef& def) {
   ++import_.lowered;
-  if (import_.lowered > kMaxNodes + 1) {  // said already
+  if (import_.lowered > kMaxNodes + 1) {  // already reported
     for (const std::string& output : def.outputs) Bind(output, Bound());
     return;
   }
@@ -209,7 +209,7 @@ void Scope::LowerNode(const NodeDef& def) {
     Report(std::move(error), def, opset);
   } catch (const std::bad_alloc&) {
     results.clear();
-    Report(OutOfMemory("needs more memory than there is"), def, opset);
+    Report(OutOfMemory("out of memory"), def, opset);
   }
   for (size_t i = 0; i < def.outputs.size(); ++i)
     Bind(def.outputs[i], i < results.size() ? results[i] : Bound());
@@ -226,7 +226,7 @@ std::vector<Bound> Scope::Invoke(const NodeDef& def, const NodeRow& row, int ops
   for (int i = 0; i < node.outputs(); ++i)
     if (node.Wants(i) && node.results()[i].failed())
       node.Fail("unsupported-operator",
-                fmt::format("output {} (\"{}\") cannot be computed", i, def.outputs[i]));
+                fmt::format("output {} (\"{}\") is not supported", i, def.outputs[i]));
   return node.results();
 }
 
@@ -247,21 +247,21 @@ Value* Scope::Apply(NodeDef def, int opset, const std::vector<Bound>& inputs) {
 std::vector<Bound> Scope::Handle(const NodeDef& def, int opset) {
   const NodeRow* row = FindRow(def.domain, def.op, opset);
   if (!row) {
-    std::string text = fmt::format("{}: mlc has no lowering for this operator", FullName(def));
+    std::string text = fmt::format("{}: operator not supported", FullName(def));
     for (const NodeRow* other : AllRows())
       if (other->domain == def.domain && other->name == def.op) {
-        text = fmt::format("{}: mlc has no lowering for this operator in opset {}", FullName(def),
-                           opset);
+        text = fmt::format("{}: operator not supported in opset {}", FullName(def), opset);
         break;
       }
     throw Error("unsupported-operator", text)
-        .Help("`mlc ops --frontend onnx` lists the operators that are lowered");
+        .Help("`mlc ops --frontend onnx` lists the supported operators");
   }
 
   if (!row->handler && row->same.empty())
     throw Error("unsupported-operator", fmt::format("{}: {}", FullName(def), row->condition));
 
-  // A handler may still say which constants it wants where another input failed.
+  // When another input has failed, the handler still runs so that it can report the constants that
+  // it requires.
   for (const std::string& input : def.inputs) {
     try {
       if (!input.empty()) Find(input);
@@ -278,9 +278,9 @@ std::vector<Bound> Scope::Handle(const NodeDef& def, int opset) {
 
   std::vector<Bound> results = Invoke(def, *row, opset);
 
-  // Results take the names of the ONNX values. What was made on the way may sit on one: it moves
-  // away.
-  std::unordered_map<std::string, Value*> made;  // by name, as soon as one is asked for
+  // Results take the names of the ONNX values. An intermediate value that already has such a name
+  // is renamed.
+  std::unordered_map<std::string, Value*> made;  // by name, filled on first use
   auto rename = [&](Value* value, const std::string& name) {
     if (auto it = made.find(value->name); it != made.end() && it->second == value) made.erase(it);
     function.Rename(value, name);
@@ -307,11 +307,12 @@ std::vector<Bound> Scope::Handle(const NodeDef& def, int opset) {
 
 std::vector<Bound> Scope::Call(const FunctionDef& function, const NodeDef& call) {
   if (depth_ >= kMaxDepth)
-    throw Error("resource-limit", fmt::format("{}: functions call each other deeper than {}",
-                                              FullName(call), kMaxDepth));
+    throw Error("resource-limit",
+                fmt::format("{}: function calls are nested more than {} levels deep",
+                            FullName(call), kMaxDepth));
   if (call.inputs.size() > function.inputs.size())
     throw Error("bad-graph",
-                fmt::format("{}: has {} inputs where the function takes {}", FullName(call),
+                fmt::format("{}: the node has {} inputs, but the function takes {}", FullName(call),
                             call.inputs.size(), function.inputs.size()));
   Scope scope(import_, nullptr, builder_, function.opsets,
               prefix_ + (call.name.empty() ? call.op : call.name) + "/", depth_ + 1);
@@ -345,9 +346,10 @@ std::vector<Bound> Scope::Call(const FunctionDef& function, const NodeDef& call)
 std::vector<Bound> Scope::Inline(const Graph& graph, const std::vector<Bound>& inputs,
                                  Builder& into) {
   if (depth_ >= kMaxDepth)
-    throw Error("resource-limit", fmt::format("subgraphs are nested deeper than {}", kMaxDepth));
+    throw Error("resource-limit",
+                fmt::format("subgraphs are nested more than {} levels deep", kMaxDepth));
   if (inputs.size() != graph.inputs.size())
-    throw Error("bad-graph", fmt::format("a subgraph has {} inputs where {} are expected",
+    throw Error("bad-graph", fmt::format("a subgraph has {} inputs, expected {}",
                                          graph.inputs.size(), inputs.size()));
   Scope scope(import_, this, into, opsets_, prefix_, depth_ + 1);
   for (const Constant& constant : graph.initializers) scope.Declare(constant);

@@ -1,4 +1,5 @@
-// frontends/onnx/scope.h - the names of one graph (or function call) and the lowering of its nodes.
+// frontends/onnx/scope.h - the value names of one graph (or function call), and the lowering of its
+// nodes.
 #pragma once
 
 #include <map>
@@ -16,18 +17,18 @@ namespace mlc::onnx {
 
 struct NodeRow;
 
-// Open sizes of inputs that needs of operators narrowed (need.h).
+// Flexible input sizes that were narrowed by requirements of operators (need.h).
 struct NarrowedSizes {
   struct Note {
     std::string what, why;
   };
-  std::map<std::string, Symbol> sizes;      // by the name that --dim knows
-  std::map<std::string, std::string> same;  // names of sizes that must be those of others
+  std::map<std::string, Symbol> sizes;      // by the name that --dim accepts
+  std::map<std::string, std::string> same;  // sizes that must equal another size, by name
   std::vector<Note> notes;
-  bool again = false;  // one is a number or another one now: the import should begin anew
+  bool again = false;  // a size became constant or equal to another: the import must restart
 };
 
-// What all scopes of one import share.
+// State shared by all scopes of one import.
 struct ImportState {
   const Model& model;
   const ImportOptions& options;
@@ -35,24 +36,26 @@ struct ImportState {
   Program& program;
   std::string file;
   NarrowedSizes& narrowed;
-  std::map<std::string, std::string> open = {};  // symbols of inputs' open sizes, and their names
-  size_t lowered = 0;                            // nodes so far, those of function bodies included
-  std::unordered_set<const Value*> named;        // values that have the name of an ONNX value
-  std::vector<bool> replaced;                    // which of options.replacements applied somewhere
-  bool trial = false;                // errors are not reported: there is another way to try
-  std::set<const Error*> said = {};  // errors of constants that were thrown outside of trials
+  std::map<std::string, std::string> open =
+      {};              // symbols of flexible input dimensions and their names
+  size_t lowered = 0;  // number of nodes lowered so far, including those of function bodies
+  std::unordered_set<const Value*> named;  // values that carry the name of an ONNX value
+  std::vector<bool> replaced;              // whether each of options.replacements was applied
+  bool trial = false;  // errors are not reported because an alternative lowering follows
+  std::set<const Error*> said =
+      {};  // errors of constants that have been reported (outside of trials)
 
-  // The constant's tensor; its error once, then Skipped.
+  // Returns the constant's tensor. Throws its error the first time, and Skipped after that.
   const Tensor& Get(const Constant& constant);
 };
 
-// Thrown where a value is missing whose own error has been reported.
+// Thrown when a value is unavailable and the error behind it has already been reported.
 struct Skipped {};
 
 class Scope {
  public:
-  // `outer` is where names are looked up that this graph lacks; null for the main graph and for
-  // functions.
+  // `outer` is the enclosing scope, in which names missing from this graph are looked up; null for
+  // the main graph and for functions.
   Scope(ImportState& import, Scope* outer, Builder& builder, const Opsets& opsets,
         std::string prefix = "", int depth = 0)
       : import_(import),
@@ -62,21 +65,22 @@ class Scope {
         prefix_(std::move(prefix)),
         depth_(depth) {}
 
-  // Constants become operations when a node first reads them. `constant` must live as long as the
-  // scope.
+  // Declares a constant, which becomes an operation when a node first reads it. `constant` must
+  // outlive the scope.
   void Declare(const Constant& constant);
-  void Bind(const std::string& name, Bound bound);  // Error "bad-graph" when the name is taken
-  // Error "bad-graph" when there is no such value; Skipped when the node that makes it failed.
+  void Bind(const std::string& name, Bound bound);  // throws "bad-graph" when the name is taken
+  // Throws "bad-graph" when there is no such value, and Skipped when the node that produces it
+  // failed.
   Bound Find(const std::string& name);
   bool Uses(const std::string& name) const { return used_.contains(name); }
   std::optional<Opset> target() const { return import_.options.target; }
 
-  // Lowers the nodes on which `wanted` depends and binds their outputs. Errors go to the
-  // diagnostics; what depends on a failed node is skipped.
+  // Lowers the nodes on which `wanted` depends and binds their outputs. Errors are added to the
+  // diagnostics; nodes that depend on a failed node are skipped.
   void Lower(const std::vector<NodeDef>& nodes, const std::vector<std::string>& wanted);
-  // See Node::Inline.
+  // Implements Node::Inline.
   std::vector<Bound> Inline(const Graph& graph, const std::vector<Bound>& inputs, Builder& into);
-  // See Node::Apply. `def` has one output; its inputs are set here.
+  // Implements Node::Apply. `def` has one output; its inputs are set here.
   Value* Apply(NodeDef def, int opset, const std::vector<Bound>& inputs);
 
   ImportState& import() { return import_; }
@@ -85,7 +89,7 @@ class Scope {
   void LowerNode(const NodeDef& def);
   std::vector<Bound> Call(const FunctionDef& function, const NodeDef& call);
   std::vector<Bound> Handle(const NodeDef& def, int opset);
-  // What the row's handler sets, after checking that it read all attributes.
+  // Runs the row's handler, checks that it read all attributes, and returns its results.
   std::vector<Bound> Invoke(const NodeDef& def, const NodeRow& row, int opset);
   int OpsetOf(const std::string& domain) const;
   void Report(Error error, const NodeDef& def, int opset);
@@ -95,8 +99,8 @@ class Scope {
   Scope* outer_;
   Builder& builder_;
   const Opsets& opsets_;
-  std::string prefix_;  // of node names inside a function: "call/"
-  int depth_;           // of function calls and subgraphs
+  std::string prefix_;  // prefix of node names inside a function: "call/"
+  int depth_;           // nesting depth of function calls and subgraphs
   std::unordered_map<std::string, Bound> bound_;
   std::unordered_map<std::string, const Constant*> constants_;
   std::unordered_set<std::string> used_;

@@ -1,10 +1,10 @@
-"""Models that are fp16 throughout: the fp16 twins (../fp16_twins.py) of node tests of ONNX and of onnxruntime_cases_test.py, and of random
-graphs, compiled with default options and with --precision fp32, must compute what the fp32 model computes.
+"""Tests fp16 models: the fp16 twins (../fp16_twins.py) of ONNX's node tests, of the cases of onnxruntime_cases_test.py and of
+random graphs. Compiled with default options and with --precision fp32, a twin must compute what its fp32 model computes.
 
-The judge is what ONNX, onnxruntime or NumPy expects of the fp32 model. Inputs of the twin are rounded to fp16; where a result differs
-for that (a floor, a tie, a sum that cancels), the fp32 model decides, run on the same rounded inputs. No result may be infinite or
-NaN where that is finite and fp16 holds it. MLC_FP16_TWINS is how many node tests run, spread over all of them (0: every one); with an
-argument, those whose name contains it, and each is printed.
+Expected values are those of the fp32 model, from ONNX, onnxruntime or NumPy. The inputs of a twin are rounded to fp16. Where
+this rounding changes a result (a floor, a tie, a cancelling sum), the fp32 model is run on the rounded inputs instead. A result
+must not be infinite or NaN if the expected value is finite and representable in fp16. MLC_FP16_TWINS is the number of node
+tests, sampled evenly (0: all). An argument selects the tests whose name contains it and prints each.
 """
 import collections
 import os
@@ -26,7 +26,7 @@ from nodes import CASES  # noqa: E402
 from onnx_nodes import references  # noqa: E402
 
 COUNT, GRAPHS = int(os.environ.get("MLC_FP16_TWINS", 130)), 24
-TOLERANCE = 1e-2  # of the greatest magnitude of an output, as `mlc verify` allows of fp16
+TOLERANCE = 1e-2  # relative to the largest magnitude in an output, as `mlc verify` allows for fp16
 
 
 def rounded(array):
@@ -34,7 +34,7 @@ def rounded(array):
 
 
 def difference(value, expected):
-    """What is wrong with an output of the twin, or ""."""
+    """Describes the error in an output of the twin; "" if there is none."""
     if value.shape != expected.shape:
         return f"shape {value.shape}, expected {expected.shape}"
     wanted = np.float16 if expected.dtype == np.float32 else expected.dtype
@@ -59,7 +59,7 @@ class Refused(Exception):
 
 
 def computed(model, inputs, bound, folder, *options):
-    """{name: array} of a package, or of the model itself where there are no options."""
+    """Returns {name: array}, the outputs of a package, or of the model itself without options."""
     folder.mkdir(parents=True)
     (folder / "m.onnx").write_bytes(model)
     for name, array in inputs.items():
@@ -87,7 +87,7 @@ def file_of(name):
 
 
 def compare(model, inputs, expected, folder):
-    """Texts on what is wrong with the twin of a model; None: there is no twin."""
+    """Returns descriptions of the errors of a model's twin; None if there is no twin."""
     made = fp16_twins.twin(model)
     if made is None:
         return None
@@ -102,7 +102,7 @@ def compare(model, inputs, expected, folder):
         try:
             written = computed(made, inputs, [], folder / str(i), *options)
         except Refused as refusal:
-            in_fp32()  # is refused, too
+            in_fp32()  # the fp32 model is refused too
             return [f"refused, but not in fp32: {refusal}"]
         for name, reference in expected.items():
             text = difference(written[name], reference)
@@ -135,7 +135,7 @@ def case_test(name, scratch):
 
 
 def graph_test(made, scratch):
-    """The fp32 package is the judge, which differential_test.py compares with onnxruntime."""
+    """Compares the twin of a random graph with the fp32 package, which differential_test.py compares with onnxruntime."""
     inputs = {value.name: rounded(array) for value, array in made.feeds()}
     full = {name: a.astype("f4") if a.dtype == np.float16 else a for name, a in inputs.items()}
     expected = computed(made.model(), full, [], scratch / "expected", "--precision", "fp32")
@@ -143,7 +143,7 @@ def graph_test(made, scratch):
 
 
 def random_graphs(count):
-    """The first of differential_test.py that have a twin and no open size."""
+    """Returns the first random graphs of differential_test.py that have a twin and no symbolic dimension."""
     since, planned, seed = differential_test.supported(), collections.Counter(), 0
     while count:
         made = differential_test.generate(seed, planned, since)
@@ -156,7 +156,7 @@ def random_graphs(count):
 
 
 def outcome(job):
-    """(kind, name, texts)"""
+    """Returns (kind, name, descriptions)."""
     name, test = job
     with tempfile.TemporaryDirectory(prefix="mlc-") as scratch:
         try:
@@ -177,7 +177,7 @@ def main():
         folders = [folders[i * len(folders) // COUNT] for i in range(COUNT)]
     jobs = [(f"{f.parent.name}/{f.name}", lambda scratch, f=f: node_test(f, scratch)) for f in folders]
     every = [name for name in CASES if wanted in name]
-    if not wanted and COUNT:  # those of attention, whose masks are constants, and a part of the rest
+    if not wanted and COUNT:  # attention tests, whose masks are constants, and a sample of the others
         every = [name for i, name in enumerate(every) if "ttention" in CASES[name].operator or i % 4 == 0]
     jobs += [(name, lambda scratch, name=name: case_test(name, scratch)) for name in every]
     if not wanted:

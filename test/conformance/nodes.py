@@ -1,4 +1,4 @@
-"""CASES of all nodes_*.py files."""
+"""CASES, the cases of all nodes_*.py files."""
 import importlib
 import pathlib
 

@@ -1,4 +1,4 @@
-"""com.microsoft: attention, fused operators, normalisations."""
+"""Cases for com.microsoft: attention, fused operators, normalizations."""
 import math
 
 import numpy as np
@@ -17,7 +17,7 @@ def erf_gelu(x):
 
 
 def attend(q, k, v):
-    """[batch, tokens, heads, size] each; gives [batch, tokens, heads * size]."""
+    """NumPy reference for attention: inputs [batch, tokens, heads, size], result [batch, tokens, heads * size]."""
     scores = np.einsum("bsnh,btnh->bnst", q.astype("f8"), k) / math.sqrt(q.shape[3])
     shares = np.exp(scores - scores.max(-1, keepdims=True))
     y = np.einsum("bnst,btnh->bsnh", shares / shares.sum(-1, keepdims=True), v)
@@ -25,7 +25,7 @@ def attend(q, k, v):
 
 
 def convolve(x, w):
-    """[batch, height, width, channels] and [count, channels, rows, columns], without padding."""
+    """NumPy reference for a convolution without padding: x [batch, height, width, channels], w [count, channels, rows, columns]."""
     rows, columns = x.shape[1] - w.shape[2] + 1, x.shape[2] - w.shape[3] + 1
     return sum(np.einsum("bhwc,mc->bhwm", x[:, i:i + rows, j:j + columns], w[:, :, i, j]) for i in range(w.shape[2])
                for j in range(w.shape[3]))
@@ -42,15 +42,15 @@ SUM = X + values(8)
 ms("BiasSplitGelu", "BiasSplitGelu", {"x": X, "B": values(8)}, expected=[SUM[..., :4] * erf_gelu(SUM[..., 4:])])
 ms("BiasAdd", "BiasAdd", {"x": X, "B": values(8), "z": values(2, 3, 8, seed=4)}, expected=[SUM + values(2, 3, 8, seed=4)])
 
-# ---- normalisations
+# ---- normalizations
 case("SimplifiedLayerNormalization", "SimplifiedLayerNormalization", {"x": X, "S": values(8, seed=2)}, ["y"], epsilon=1e-3)
-case("SimplifiedLayerNormalization with the inverse deviation", "SimplifiedLayerNormalization", {"x": X, "S": values(8, seed=2)}, ["y", "inv"])
+case("SimplifiedLayerNormalization, output inv_std_var", "SimplifiedLayerNormalization", {"x": X, "S": values(8, seed=2)}, ["y", "inv"])
 case("SimplifiedLayerNormalization stash_type", "SimplifiedLayerNormalization", {"x": X, "S": values(8, seed=2)}, ["y"], axis=-1, stash_type=1)
 SKIP = {"x": X, "s": values(2, 3, 8, seed=6), "G": values(8, seed=2), "B": values(8, seed=3)}
 ms("SkipLayerNormalization", "SkipLayerNormalization", SKIP, epsilon=1e-3)
 ms("SkipLayerNormalization bias, sum", "SkipLayerNormalization", SKIP | {"Bias": values(8, seed=5)}, ["y", "", "", "sum"])
 ms("SkipLayerNormalization without beta", "SkipLayerNormalization", SKIP | {"B": None})
-ms("SkipLayerNormalization, one skip for all rows", "SkipLayerNormalization", SKIP | {"s": values(3, 8, seed=6)})
+ms("SkipLayerNormalization, skip broadcasts over the batch", "SkipLayerNormalization", SKIP | {"s": values(3, 8, seed=6)})
 SIMPLE = {k: SKIP[k] for k in ("x", "s", "G")}
 ms("SkipSimplifiedLayerNormalization", "SkipSimplifiedLayerNormalization", SIMPLE, epsilon=1e-3)
 ms("SkipSimplifiedLayerNormalization bias, sum", "SkipSimplifiedLayerNormalization", SIMPLE | {"Bias": values(8, seed=5)},
@@ -58,9 +58,9 @@ ms("SkipSimplifiedLayerNormalization bias, sum", "SkipSimplifiedLayerNormalizati
 EMBED = {"i": np.array([[1, 4, 2], [3, 0, 0]], "i4"), "t": np.array([[0, 1, 1], [0, 0, 1]], "i4"), "W": values(5, 8), "P": values(6, 8, seed=1),
          "T": values(2, 8, seed=2), "G": values(8, seed=3), "B": values(8, seed=4)}
 ms("EmbedLayerNormalization", "EmbedLayerNormalization", EMBED | {"m": np.array([[1, 1, 1], [1, 0, 0]], "i4")}, ["y", "mask:i4"])
-ms("EmbedLayerNormalization, no mask, positions, sum", "EmbedLayerNormalization",
+ms("EmbedLayerNormalization, position_ids and embedding_sum without mask", "EmbedLayerNormalization",
    EMBED | {"m": None, "p": np.array([[2, 1, 0], [5, 4, 3]], "i4")}, ["y", "mask:i4", "sum"])
-ms("EmbedLayerNormalization, no segments", "EmbedLayerNormalization", EMBED | {"t": None, "T": None}, ["y", "mask:i4"], epsilon=1e-3)
+ms("EmbedLayerNormalization without segment_ids", "EmbedLayerNormalization", EMBED | {"t": None, "T": None}, ["y", "mask:i4"], epsilon=1e-3)
 
 # ---- products
 for name, attributes in (("Relu", {"activation": "Relu"}), ("LeakyRelu", {"activation": "LeakyRelu", "activation_params": [0.3]}),
@@ -68,7 +68,7 @@ for name, attributes in (("Relu", {"activation": "Relu"}), ("LeakyRelu", {"activ
                          ("Tanh", {"activation": "Tanh"}), ("HardSigmoid", {"activation": "HardSigmoid", "activation_params": [0.3, 0.4]})):
     ms(f"FusedConv {name}", "FusedConv", {"x": values(1, 4, 6, 5), "W": values(6, 2, 3, 3, seed=1), "B": values(6)}, group=2,
        pads=[1, 1, 1, 1], strides=[2, 1], **attributes)
-ms("FusedConv, a sum before the activation", "FusedConv",
+ms("FusedConv, addend Z before the activation", "FusedConv",
    {"x": values(1, 4, 6, 5), "W": values(6, 4, 3, 3, seed=1), "B": values(6), "z": values(1, 6, 4, 3, seed=8)}, activation="Relu")
 IMAGE, KERNEL = values(1, 6, 5, 4), values(6, 4, 3, 2, seed=1)
 CONVOLVED = convolve(IMAGE, KERNEL) + values(6)
@@ -103,7 +103,7 @@ for name, attributes in (("Relu", {}), ("LeakyRelu", {"activation_alpha": 0.3}),
     ms(f"FusedGemm {name}", "FusedGemm", {"a": values(4, 3), "b": values(4, 5, seed=1), "c": values(5)}, alpha=0.5, beta=2.0, transA=1,
        activation=name, **attributes)
 
-# ---- what ai.onnx has by now
+# ---- operators adopted by ai.onnx
 ms("GridSample", "GridSample", {"x": values(1, 2, 4, 4), "g": values(1, 3, 3, 2, step=0.2)}, align_corners=1)
 ms("GridSample border nearest", "GridSample", {"x": values(1, 2, 4, 4), "g": values(1, 3, 3, 2, step=0.23)}, mode="nearest",
    padding_mode="border")
@@ -111,8 +111,8 @@ ms("GridSample bicubic reflection", "GridSample", {"x": values(1, 2, 5, 5), "g":
    padding_mode="reflection")
 MATRIX = values(2, 3, 3, seed=2, step=0.1) + 3 * np.eye(3, dtype="f4")
 ms("Inverse", "Inverse", {"x": MATRIX})
-ms("Inverse of one matrix", "Inverse", {"x": MATRIX[0]})
-ms("Inverse, pivoting", "Inverse", {"x": np.array([[0, 2, 1], [1, 0, 0], [3, 0, 1]], "f4")})
+ms("Inverse of a single matrix", "Inverse", {"x": MATRIX[0]})
+ms("Inverse that requires pivoting", "Inverse", {"x": np.array([[0, 2, 1], [1, 0, 0], [3, 0, 1]], "f4")})
 ms("Inverse 5", "Inverse", {"x": values(2, 1, 5, 5, seed=3) + 4 * np.eye(5, dtype="f4")})
 ms("Trilu", "Trilu", {"x": values(3, 4)}, upper=0)
 ms("Pad", "Pad", {"x": values(2, 3), "P": np.array([0, 1, 2, 0], "i8"), "V": np.array([0.5], "f4")})
@@ -128,21 +128,21 @@ for name, x in (("three dimensions", FLAT), ("four dimensions", FOUR)):
         for interleaved in (0, 1):
             ms(f"RotaryEmbedding {name} {'offset' if ids is OFFSET else 'positions'} interleaved={interleaved}", "RotaryEmbedding",
                {"x": x, "p": ids} | CACHE, interleaved=interleaved)
-ms("RotaryEmbedding of a part", "RotaryEmbedding", {"x": FLAT, "p": IDS, "C": CACHE["C"][:, :2], "S": CACHE["S"][:, :2]}, num_heads=2,
+ms("RotaryEmbedding rotary_embedding_dim", "RotaryEmbedding", {"x": FLAT, "p": IDS, "C": CACHE["C"][:, :2], "S": CACHE["S"][:, :2]}, num_heads=2,
    rotary_embedding_dim=4)
 ms("RotaryEmbedding num_heads", "RotaryEmbedding", {"x": FLAT, "p": IDS} | CACHE, num_heads=2)
 
 # ---- Attention
 ATTENTION = {"x": values(2, 3, 8, seed=1), "W": values(8, 24, seed=2, step=0.125), "B": values(24, seed=3)}
-MASKS = {"none": None, "ends": np.array([2, 3], "i4"), "ends and starts": np.array([2, 3, 1, 0], "i4"),
-         "rows": np.array([[1, 1, 0], [0, 1, 1]], "i4"),
+MASKS = {"none": None, "end positions": np.array([2, 3], "i4"), "end and start positions": np.array([2, 3, 1, 0], "i4"),
+         "of two dimensions": np.array([[1, 1, 0], [0, 1, 1]], "i4"),
          "of three dimensions": np.array([[[1, 0, 0], [1, 1, 0], [1, 1, 1]], [[1, 1, 0], [0, 1, 1], [1, 0, 1]]], "i4")}
 for name, mask in MASKS.items():
     for unidirectional in (0, 1):
         ms(f"Attention mask {name}, unidirectional={unidirectional}", "Attention", ATTENTION | {"m": mask}, num_heads=2,
            unidirectional=unidirectional)
-ms("Attention scale, mask_filter_value", "Attention", ATTENTION | {"m": MASKS["rows"]}, num_heads=2, scale=0.3, mask_filter_value=-5.0)
-for unidirectional in (0, 1):  # of which the last hides each key twice, but never all
+ms("Attention scale, mask_filter_value", "Attention", ATTENTION | {"m": MASKS["of two dimensions"]}, num_heads=2, scale=0.3, mask_filter_value=-5.0)
+for unidirectional in (0, 1):  # the last mask excludes each key twice, but never all keys
     ms(f"Attention mask_filter_value=-3.4e38, unidirectional={unidirectional}", "Attention",
        ATTENTION | {"m": np.array([[1, 1, 0], [1, 0, 1]], "i4")}, num_heads=2, unidirectional=unidirectional, mask_filter_value=-3.4e38)
 ms("Attention qkv_hidden_sizes", "Attention", {"x": ATTENTION["x"], "W": values(8, 20, seed=2), "B": values(20, seed=3)}, num_heads=2,
@@ -158,12 +158,12 @@ ms("Attention past, mask", "Attention", ATTENTION | {"m": np.array([[1, 1, 0, 1,
 
 # ---- MultiHeadAttention
 MHA = {"q": values(2, 3, 8, seed=1), "k": values(2, 4, 8, seed=2), "v": values(2, 4, 8, seed=3)}
-KEYS = {"none": None, "ends": np.array([2, 4], "i4"), "rows": np.array([[1, 1, 0, 0], [1, 1, 1, 1]], "i4"),
+KEYS = {"none": None, "end positions": np.array([2, 4], "i4"), "of two dimensions": np.array([[1, 1, 0, 0], [1, 1, 1, 1]], "i4"),
         "of three dimensions": np.stack([np.tril(np.ones((3, 4), "i4")), np.triu(np.ones((3, 4), "i4"))])}
 for name, mask in KEYS.items():
     ms(f"MultiHeadAttention mask {name}", "MultiHeadAttention", MHA | {"B": None, "m": mask}, num_heads=2)
 ms("MultiHeadAttention bias", "MultiHeadAttention", MHA | {"B": values(24, seed=4)}, num_heads=2, scale=0.25)
-ms("MultiHeadAttention values of another size", "MultiHeadAttention", MHA | {"v": values(2, 4, 12, seed=3), "B": values(28, seed=4)}, num_heads=2)
+ms("MultiHeadAttention, head size of values differs", "MultiHeadAttention", MHA | {"v": values(2, 4, 12, seed=3), "B": values(28, seed=4)}, num_heads=2)
 ms("MultiHeadAttention attention_bias", "MultiHeadAttention", MHA | {"B": None, "m": None, "bias": values(2, 2, 3, 4, seed=5)}, num_heads=2)
 ms("MultiHeadAttention attention_bias broadcast", "MultiHeadAttention", MHA | {"B": None, "m": None, "bias": values(1, 1, 3, 4, seed=5)},
    num_heads=2)
@@ -173,15 +173,15 @@ QKV, KV = values(2, 3, 2, 3, 4, seed=1), values(2, 4, 2, 2, 4, seed=2)
 ms("MultiHeadAttention packed", "MultiHeadAttention", {"q": QKV}, num_heads=2, expected=[attend(*np.moveaxis(QKV, 3, 0))])
 ms("MultiHeadAttention packed keys and values", "MultiHeadAttention", {"q": MHA["q"], "k": KV}, num_heads=2,
    expected=[attend(MHA["q"].reshape(2, 3, 2, 4), *np.moveaxis(KV, 3, 0))])
-ms("MultiHeadAttention keys in heads", "MultiHeadAttention", {"q": MHA["q"], "k": values(2, 2, 4, 4, seed=2), "v": values(2, 2, 4, 4, seed=3)},
+ms("MultiHeadAttention, keys of shape [B, N, T, H]", "MultiHeadAttention", {"q": MHA["q"], "k": values(2, 2, 4, 4, seed=2), "v": values(2, 2, 4, 4, seed=3)},
    num_heads=2)
-for keys in ("k", "K"):  # onnxruntime adds the part for queries only
-    ms(f"MultiHeadAttention keys in heads and a bias{', constant' * (keys == 'K')}", "MultiHeadAttention",
+for keys in ("k", "K"):  # onnxruntime adds only the part of the bias for queries
+    ms(f"MultiHeadAttention, keys of shape [B, N, T, H] and a bias{', constant' * (keys == 'K')}", "MultiHeadAttention",
        {"q": MHA["q"], keys: values(2, 2, 4, 4, seed=2), keys.replace("k", "v").replace("K", "V"): values(2, 2, 4, 4, seed=3), "B": values(24, seed=4)},
        num_heads=2)
 NO_PAST = {"PK": np.zeros((2, 2, 0, 4), "f4"), "PV": np.zeros((2, 2, 0, 4), "f4")}
-ms("MultiHeadAttention past of no tokens", "MultiHeadAttention", MHA | {"B": None, "m": None, "bias": None} | NO_PAST, ["y", "key", "value"], num_heads=2)
-ms("Attention past of no tokens", "Attention", ATTENTION | {"m": None, "Past": np.zeros((2, 2, 2, 0, 4), "f4")}, ["y", "present"], num_heads=2)
+ms("MultiHeadAttention past of length 0", "MultiHeadAttention", MHA | {"B": None, "m": None, "bias": None} | NO_PAST, ["y", "key", "value"], num_heads=2)
+ms("Attention past of length 0", "Attention", ATTENTION | {"m": None, "Past": np.zeros((2, 2, 2, 0, 4), "f4")}, ["y", "present"], num_heads=2)
 PASTS = {"pk": values(2, 2, 5, 4, seed=6), "pv": values(2, 2, 5, 4, seed=7)}
 NEW = {"q": MHA["q"], "k": values(2, 3, 8, seed=2), "v": values(2, 3, 8, seed=3)}
 for unidirectional in (0, 1):
@@ -222,7 +222,7 @@ gqa("rotary", rotary=True, do_rotary=1)
 gqa("rotary interleaved", rotary=True, do_rotary=1, rotary_interleaved=1)
 gqa("rotary, packed, past", rotary=True, do_rotary=1, packed=True, past=4, queries=1)
 gqa("scale and softcap", scale=0.7, softcap=2.0)
-gqa("window of one", local_window_size=1, queries=6)
+gqa("local_window_size=1", local_window_size=1, queries=6)
 gqa("window", local_window_size=3, queries=6)
 gqa("window and past", local_window_size=3, queries=1, past=6)
 gqa("smooth softmax", smooth_softmax=1)
@@ -230,39 +230,39 @@ gqa("attention bias", more={"bias": values(2, 4, 3, 3, seed=8)})
 gqa("attention bias broadcast", more={"bias": values(1, 1, 3, 3, seed=8)})
 gqa("positions", rotary=True, do_rotary=1, more={"p": np.array([[0, 1, 2], [3, 4, 5]], "i8")})
 gqa("positions and past", past=4, queries=1, rotary=True, do_rotary=1, more={"p": np.array([[4], [2]], "i8")})
-gqa("positions from 5 on", rotary=True, do_rotary=1, more={"p": np.array([[5, 6, 7], [5, 6, 7]], "i8")})
+gqa("position_ids starting at 5", rotary=True, do_rotary=1, more={"p": np.array([[5, 6, 7], [5, 6, 7]], "i8")})
 gqa("sink", more={"sink": values(4, seed=9)})
 gqa("not causal", causal=0)
-gqa("rows of several lengths", lengths=[1, 2])
-gqa("pasts of several lengths", past=5, queries=1, lengths=[3, 5])
-gqa("pasts of several lengths, rotary, window", past=5, queries=1, lengths=[3, 5], rotary=True, do_rotary=1, local_window_size=2)
-gqa("full past, told at run time", past=5, batch=1, lengths=[7])
-gqa("past and present in one buffer", past=6, queries=1, lengths=[3, 4], tokens=5)
-gqa("first tokens into a buffer", past=6, lengths=[2, 2], tokens=3)
-ms("GroupQueryAttention past of no tokens", "GroupQueryAttention",
+gqa("rows of different lengths", lengths=[1, 2])
+gqa("pasts of different lengths", past=5, queries=1, lengths=[3, 5])
+gqa("pasts of different lengths, rotary, window", past=5, queries=1, lengths=[3, 5], rotary=True, do_rotary=1, local_window_size=2)
+gqa("full past, seqlens_k at run time", past=5, batch=1, lengths=[7])
+gqa("past and present share a buffer", past=6, queries=1, lengths=[3, 4], tokens=5)
+gqa("first tokens written to a buffer", past=6, lengths=[2, 2], tokens=3)
+ms("GroupQueryAttention past of length 0", "GroupQueryAttention",
    {"q": values(2, 3, 64, seed=1), "k": values(2, 3, 32, seed=2), "v": values(2, 3, 32, seed=3), "PK": np.zeros((2, 2, 0, 16), "f4"),
     "PV": np.zeros((2, 2, 0, 16), "f4"), "L": np.array([2, 2], "i4"), "T": np.array(3, "i4")}, ["y", "key", "value"], num_heads=4, kv_num_heads=2)
 
 # ---- refused
-# Placeholders for what is absent, as onnxruntime refuses them: an input is there or has no name.
+# As in onnxruntime, an omitted input must have an empty name; tensors of size 0 or 1 are not accepted as placeholders.
 for size in (0, 1):
     for key, value, packed in (("k", "v", 128), ("K", "V", 128), ("k", "v", 64)):
-        refused(f"GroupQueryAttention keys {key} of shape [{size}] beside queries of {packed}", f"its key is fp32 [{size}], expected 3 dimensions",
+        refused(f"GroupQueryAttention keys {key} of shape [{size}], query width {packed}", f"key is fp32 [{size}], expected 3 dimensions",
                 "GroupQueryAttention", {"q": values(2, 3, packed), key: np.zeros(size, "f4"), value: np.zeros(size, "f4"), "pk": None, "pv": None,
                                         "L": np.array([2, 2], "i4"), "T": np.array(3, "i4")}, ["y"], domain=MS, num_heads=4, kv_num_heads=2)
     for past in ("p", "P"):
         refused(f"GroupQueryAttention past {past} of shape [{size}]", f"past_key is fp32 [{size}], expected 4 dimensions", "GroupQueryAttention",
                 {"q": values(2, 3, 64), "k": values(2, 3, 32), "v": values(2, 3, 32), f"{past}k": np.zeros(size, "f4"), f"{past}v": np.zeros(size, "f4"),
                  "L": np.array([2, 2], "i4"), "T": np.array(3, "i4")}, ["y", "key", "value"], domain=MS, num_heads=4, kv_num_heads=2)
-    refused(f"MultiHeadAttention keys of shape [{size}]", f"its key is fp32 [{size}]", "MultiHeadAttention",
+    refused(f"MultiHeadAttention keys of shape [{size}]", f"key is fp32 [{size}]", "MultiHeadAttention",
             {"q": MHA["q"], "k": np.zeros(size, "f4"), "v": np.zeros(size, "f4")}, ["y"], domain=MS, num_heads=2)
-    refused(f"MultiHeadAttention bias of shape [{size}]", f"its bias has {size} elements", "MultiHeadAttention", MHA | {"B": np.zeros(size, "f4")}, ["y"],
+    refused(f"MultiHeadAttention bias of shape [{size}]", f"bias has {size} elements", "MultiHeadAttention", MHA | {"B": np.zeros(size, "f4")}, ["y"],
             domain=MS, num_heads=2)
-    refused(f"Attention past of shape [{size}]", f"its past is fp32 [{size}], expected 5 dimensions", "Attention",
+    refused(f"Attention past of shape [{size}]", f"past is fp32 [{size}], expected 5 dimensions", "Attention",
             ATTENTION | {"m": None, "past": np.zeros(size, "f4")}, ["y", "present"], domain=MS, num_heads=2)
-refused("MultiHeadAttention queries of two dimensions", "its query is fp32 [3, 8]", "MultiHeadAttention", MHA | {"q": values(3, 8)}, ["y"], domain=MS,
+refused("MultiHeadAttention queries of two dimensions", "query is fp32 [3, 8]", "MultiHeadAttention", MHA | {"q": values(3, 8)}, ["y"], domain=MS,
         num_heads=2)
-refused("GroupQueryAttention keys without values", "without values", "GroupQueryAttention",
+refused("GroupQueryAttention keys without values", "key and value must be given together", "GroupQueryAttention",
         {"q": values(2, 3, 64), "k": values(2, 3, 32), "v": None, "pk": None, "pv": None, "L": np.array([2, 2], "i4"), "T": np.array(3, "i4")}, ["y"],
         domain=MS, num_heads=4, kv_num_heads=2)
 refused("GroupQueryAttention local_window_size", "local_window_size=0", "GroupQueryAttention",

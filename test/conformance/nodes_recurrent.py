@@ -1,4 +1,4 @@
-"""LSTM, GRU and RNN with the attributes that ONNX's own tests leave out."""
+"""Cases for LSTM, GRU and RNN with attributes that ONNX's own tests do not cover."""
 import numpy as np
 
 from onnx_nodes import case, values

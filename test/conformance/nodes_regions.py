@@ -1,4 +1,6 @@
-"""MaxRoiPool, which ONNX's own tests leave out: regions beyond the image, turned around, and smaller than their bins."""
+"""Cases for MaxRoiPool, which ONNX's own tests do not cover: regions outside the image, with swapped corners, and smaller than
+their bins.
+"""
 import numpy as np
 
 from onnx_nodes import case, values

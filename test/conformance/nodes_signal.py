@@ -1,4 +1,4 @@
-"""Fourier transforms of lengths and axes that ONNX's own tests leave out."""
+"""Cases for Fourier transforms with lengths and axes that ONNX's own tests do not cover."""
 import numpy as np
 
 from onnx_nodes import case, values

@@ -1,7 +1,7 @@
-"""Nodes that ONNX's own tests leave out, compared with NumPy: operators as old opset versions define them (broadcasts with
-an axis, attributes that became inputs, the types of masks), and what of the newest onnxruntime lacks. Expected values
-follow the changelog of the specification. An argument runs only the cases whose name contains it; each case runs with
-known dimensions and with symbols for those of x.
+"""Compares nodes that ONNX's own tests do not cover with NumPy: operators of old opsets (broadcasting with an axis, attributes
+that later became inputs, mask types), and operators of the newest opsets that onnxruntime lacks. Expected values follow the
+changelog of the specification. Every case runs with constant and with symbolic dimensions of x. An argument selects the cases
+whose name contains it.
 """
 import pathlib
 import sys
@@ -24,7 +24,7 @@ def floats(*dims):
 
 
 def case(op, opsets, inputs, expected, **attributes):
-    """`inputs`: {name: array}; a capital letter is a constant, blanks leave an input out."""
+    """Adds a case. `inputs`: {name: array}; a name that begins with a capital letter is a constant, and None omits an optional input."""
     expected = expected if isinstance(expected, list) else [expected]
     for opset in opsets:
         CASES.append((f"{op}-{opset} {attributes or ''}".strip(), op, opset, inputs, expected, attributes))
@@ -57,7 +57,7 @@ case("Selu", [1], {"x": X}, (1.0507 * np.where(X <= 0, 1.6732 * (np.exp(X) - 1),
 case("Clip", [1, 6], {"x": X}, np.clip(X, -.5, .75).astype("f4"), min=-.5, max=.75)
 case("Clip", [6], {"x": X}, np.maximum(X, np.float32(-.5)), min=-.5)
 
-# Pads of the run time, all modes; negative ones cut off.
+# Pads computed at run time, in all modes; negative pads crop.
 for mode in ("constant", "edge", "reflect", "wrap"):
     opsets, how = [19], {} if mode == "constant" else {"mode": mode}
     for x in (X, WHOLE):
@@ -68,24 +68,24 @@ case("Pad", [13], {"x": X, "p": np.array([0, 1, -1, 0, 0, 0, 1, -2]), "v": np.ar
      np.pad(X[:, :, 1:, :-2], [(0, 0), (1, 0), (0, 1), (0, 0)], constant_values=.5))
 case("Pad", [13], {"x": X, "p": np.array([0, 1, -1, 0, 0, 0, 1, -2])}, np.pad(X[:, :, 1:, :-2], [(0, 0), (1, 0), (0, 1), (0, 0)]))
 case("CenterCropPad", [18], {"x": X, "S": np.array([2, 8])}, np.pad(X[:, :, 1:3], [(0, 0), (0, 0), (0, 0), (1, 2)]), axes=[2, 3])
-# Pools with gaps, and where their greatest elements are.
+# Dilated pools, and the indices of their maxima.
 PAIRS = np.stack([X[:, :, :-2], X[:, :, 2:]])
 NUMBERS = np.arange(X.size).reshape(X.shape)
 case("MaxPool", [12], {"x": X}, [PAIRS.max(0), np.where(PAIRS.argmax(0), NUMBERS[:, :, 2:], NUMBERS[:, :, :-2])],
      kernel_shape=[2, 1], dilations=[2, 1])
 case("AveragePool", [19], {"x": X}, PAIRS.mean(0), kernel_shape=[2, 1], dilations=[2, 1])
 case("MaxPool", [12], {"x": X}, [X[:, :, ::3, ::2], NUMBERS[:, :, ::3, ::2]], kernel_shape=[1, 1], strides=[3, 2], ceil_mode=1)
-# Sizes that Core ML's own resizes do not reach: the ends of lines and cubic curves.
+# Resizes that Core ML's own operators do not support: linear and cubic interpolation at the edges.
 LINE = np.arange(6, dtype="f4").reshape(1, 1, 1, 6)
 case("Resize", [13], {"x": LINE, "": None, "S": np.array([1, 1, 1, .5], "f4")}, LINE[..., ::2] + .5, mode="linear")
 case("Resize", [13], {"x": LINE, "": None, "S": np.array([1, 1, 1, .5], "f4")}, LINE[..., ::2], nearest_mode="floor",
      mode="nearest", coordinate_transformation_mode="asymmetric")
-# Half way between two elements, Keys' curve with a = -3/4 takes -3/32, 19/32, 19/32 and -3/32 of the nearest four.
+# Halfway between two elements, Keys' cubic kernel with a = -3/4 has the weights -3/32, 19/32, 19/32 and -3/32.
 AROUND = LINE.reshape(6)[np.clip(np.arange(0, 6, 2)[:, None] + [-1, 0, 1, 2], 0, 5)]
 case("Resize", [13], {"x": LINE, "": None, "S": np.array([1, 1, 1, .5], "f4")},
      (AROUND @ np.array([-3, 19, 19, -3], "f4") / 32).reshape(1, 1, 1, 3), mode="cubic")
 case("Resize", [10], {"x": X, "S": np.array([1, 1, .5, .5], "f4")}, X[:, :, ::2, :4:2])
-# Weights of the run time with gaps, which Core ML's conv does not take.
+# Dilated convolutions with weights computed at run time, which Core ML's conv does not support.
 IMAGE, KERNEL = floats(1, 2, 6, 7), floats(3, 2, 2, 2)
 GAPS = np.zeros((3, 2, 3, 4), "f4")
 GAPS[:, :, ::2, ::3] = KERNEL
@@ -122,7 +122,7 @@ case("Concat", [1], {"x": X, "y": X}, np.concatenate([X, X], 1))
 case("Cast", [1], {"x": X * 5}, (X * 5).astype("i4"), to="INT32")
 A, B, C = floats(4, 5), floats(5, 3), floats(3)
 case("Gemm", [1, 6], {"A": A, "b": B, "c": C}, A @ B / 2 + 2 * C, alpha=.5, beta=2., broadcast=1)
-# Labels of several unknown sizes, of one operand only, of size 1 in one, and twice in one.
+# Labels with several symbolic sizes, labels of a single operand, labels of size 1 in one operand, and repeated labels.
 for equation, operands in (("abcd,edc->abe", (X, floats(2, 5, 4))), ("abcd,abcd->ab", (X, X)), ("abcd,adec->be", (X, floats(2, 5, 2, 1))),
                            ("...ij,...jk->...ik", (X, floats(3, 5, 2))), ("ijkj->ki", (floats(2, 3, 4, 3),)), ("iji,ik", (floats(3, 2, 3), floats(3, 2)))):
     case("Einsum", [12], dict(zip("xy", operands)), np.einsum(equation, *operands, optimize=False).astype("f4"), equation=equation)
@@ -140,7 +140,7 @@ case("Split", [18], {"x": X[:, :, :, 0]}, [X[:, :, :2, 0], X[:, :, 2:, 0]], axis
 case("Split", [18], {"x": X}, [X[..., :2], X[..., 2:4], X[..., 4:]], axis=3, num_outputs=3)
 case("LpPool", [1], {"x": X}, (abs(X[:, :, :, :-1]) ** 3 + abs(X[:, :, :, 1:]) ** 3) ** np.float32(1 / 3), kernel_shape=[1, 2], p=3.)
 case("GlobalLpPool", [1], {"x": X}, (abs(X) ** 3).sum((2, 3), keepdims=True) ** np.float32(1 / 3), p=3.)
-# Windows of three every two places, the last one cut off.
+# Windows of size 3 with stride 2; the last one extends past the input.
 LONG = floats(1, 2, 8)
 case("MaxPool", [10], {"x": LONG}, np.stack([LONG[:, :, i:i + 3].max(2) for i in (0, 2, 4, 6)], 2), kernel_shape=[3],
      strides=[2], ceil_mode=1)
@@ -156,7 +156,7 @@ for axis in (1, 2):
 
 
 def attention(q, k, v, offset, left, right, causal, lengths=None, mask=0.0):
-    """Heads of keys serve several queries; a query's position is its row plus the offset of its batch."""
+    """NumPy reference for attention with grouped queries. The position of a query is its row plus the offset of its batch entry."""
     times = q.shape[1] // k.shape[1]
     scores = q @ k.repeat(times, 1).swapaxes(2, 3) / np.sqrt(q.shape[3]) + mask
     position = np.arange(q.shape[2])[:, None] + np.reshape(offset, (-1, 1, 1, 1))
@@ -198,7 +198,7 @@ for dtype in ("i8", "f2", "f4"):
 
 
 def linear_attention(q, k, v, state, decay, beta):
-    """Two heads of keys [4] and values [3], two queries of each."""
+    """NumPy reference for linear attention with two heads of keys [4] and values [3], and two queries per key head."""
     outputs = []
     for t in range(q.shape[1]):
         keys = k[:, t].reshape(2, 2, 4, 1)
@@ -209,7 +209,7 @@ def linear_attention(q, k, v, state, decay, beta):
     return [np.stack(outputs, 1).astype("f4"), state.astype("f4")]
 
 
-for length in (5, 70):  # unrolled, a loop
+for length in (5, 70):  # unrolled, and lowered to a while_loop
     TOKENS = [floats(2, length, width) * np.float32(.25) for width in (16, 8, 6)]
     STATE, DECAY, BETA = floats(2, 2, 4, 3), -abs(floats(2, length, 8)), abs(floats(2, length, 1))
     case("LinearAttention", [27], dict(zip("xkvsdb", (*TOKENS, STATE, DECAY, BETA))),

@@ -1,14 +1,14 @@
-"""ONNX's backend tests through the whole path: compile to a package (fp32), run the package's bytes, compare with ONNX's
-own outputs as its runner does (rtol 1e-3, atol 1e-7, equal NaN, same type and shape).
+"""Runs ONNX's backend tests end to end: compiles each model to an fp32 package, runs the package, and compares with ONNX's
+expected outputs as ONNX's own runner does (rtol 1e-3, atol 1e-7, equal NaN, same type and shape).
 
-Every test passes or is refused for a reason of REASONS, which the errors themselves must say; refused.txt lists the
-refused tests, --update rewrites it. None is wrong, crashes or hangs. Where Core ML wants constants, the operands that
-the error names are bound and the test is tried again; the first input stays one of the run time. A package in which
-nothing is left to compute counts only where the model has no run-time input. A test whose output is random is compiled
-and run, and type and shape are compared. With an argument, only tests whose name contains it run, and each is printed.
+Every test must pass or be refused for one of REASONS, which must be recognizable from the errors; refused.txt lists the refused
+tests, and --update rewrites it. No test may give wrong results, crash or hang. Where Core ML requires constants, the operands
+named in the error are bound and the test is repeated; the first input always stays a run-time input. A package without
+operations counts as passed only if the model has no run-time inputs. Tests with random outputs are compiled and run, and only
+type and shape are compared. An argument selects the tests whose name contains it and prints each.
 
-Where coremltools is importable (CT_DIR), its definitions accept every package, and what its value inference and torch can
-compute of them agrees (test/checkers.py).
+If coremltools is importable (CT_DIR), its operator definitions must accept every package, and the values that it can compute by
+value inference and torch must agree (test/checkers.py).
 """
 import collections
 import dataclasses
@@ -26,18 +26,18 @@ import onnx_wire  # noqa: E402
 
 DATA = pathlib.Path("/usr/share/libonnx-testdata/data")
 SUITES = ("node", "pytorch-converted", "pytorch-operator", "simple")
-NEWER = driver.CORPUS / "onnx-node"  # tests of newer releases of ONNX than the system's
+NEWER = driver.CORPUS / "onnx-node"  # tests of newer ONNX releases than the system's
 REFUSED = pathlib.Path(__file__).with_name("refused.txt")
 RTOL, ATOL = 1e-3, 1e-7
-# Tests whose data are disputed, and why: they are run and named, and count neither as passed nor as wrong.
+# Tests with disputed expected values, and why. They are run and listed, but count neither as passed nor as wrong.
 GARBAGE = "its data are uninitialised memory, with doubles beyond the range of fp32"
 DISPUTED = {"test_operator_addconstant": GARBAGE, "test_operator_add_broadcast": GARBAGE,
             "test_operator_add_size1_right_broadcast": GARBAGE, "test_operator_add_size1_singleton_broadcast": GARBAGE,
             "test_dft_inverse_opset19": "expects the rounding errors of a transform in fp32 where 0 is exact"}
-# Tests that the evaluator of packages cannot judge: it has scatter_along_axis keep one of the updates at equal indices.
+# Tests that the package evaluator cannot judge, because its scatter_along_axis keeps only one update per index.
 EQUAL_INDICES = {"test_scatter_elements_with_duplicate_indices", "test_scatter_elements_with_reduction_min"}
 SECONDS = 60
-# Why a test may be refused: the ids and the texts of errors that say so.
+# Accepted reasons for refusing a test, recognized by the id and text of an error.
 REASONS = [(reason, re.compile(f"(?:{pattern})")) for reason, pattern in (
     ("strings", r"unsupported-(dtype|operator): .*\bstrings?\b"),
     ("sequence or optional as model input or output", r'unsupported-dtype: (in|out)put "[^"]*" is an? (sequence|optional)\b'),
@@ -51,22 +51,22 @@ REASONS = [(reason, re.compile(f"(?:{pattern})")) for reason, pattern in (
     ("empty tensor", r"empty-tensor: "),
     ("rank above 5", r"rank-limit: "))]
 RANDOM = "output is random"
-NARROW = {17, 18, 19, 20, 21, 22, 23, 24, 25, 26}  # element types of the sub-byte or fp8 reason
+NARROW = {17, 18, 19, 20, 21, 22, 23, 24, 25, 26}  # element types for the reason "sub-byte or fp8"
 
 
 @dataclasses.dataclass
 class Outcome:
     name: str
-    kind: str    # passed, bound (passed with some inputs bound), folded (passed, nothing is left at run time), refused,
+    kind: str  # passed, bound (passed with some inputs bound), folded (passed, no operations at run time), refused,
                  # unfounded (refused for no reason of REASONS), wrong, crash, timeout, disputed
     reason: str = ""
     detail: str = ""
-    package: str = ""  # where it is kept for the checkers
+    package: str = ""  # path of the package that is kept for the checkers
     expected: dict = dataclasses.field(default_factory=dict)  # {MIL name of an output: (value, whether it is bfloat16)}
 
 
 def difference(value, expected):
-    """What is wrong with `value`, or ""."""
+    """Describes how `value` differs from the expected one; "" if it does not."""
     if expected.dtype != value.dtype:
         return f"type {value.dtype}, expected {expected.dtype}"
     if expected.shape != value.shape:
@@ -81,12 +81,12 @@ def difference(value, expected):
 
 
 def data_set_files(folder, kind, names, facts, scratch):
-    """Files in the order of `names`. Where the model says bfloat16 and the file uint16, a copy that says bfloat16, too."""
+    """Returns the files in the order of `names`. If the model declares bfloat16 and a file has uint16, a copy with bfloat16 is added."""
     files = sorted(folder.glob(f"{kind}_*.pb"), key=lambda f: int(f.stem.rpartition("_")[2]))
     for i, (name, file) in enumerate(zip(names, files)):
         if facts.types.get(name) == onnx_wire.BFLOAT16:
             files[i] = pathlib.Path(scratch) / file.name
-            # The last value of a field that does not repeat counts.
+            # If a non-repeated field occurs several times, the last value counts.
             files[i].write_bytes(file.read_bytes() + onnx_wire.field(2, onnx_wire.BFLOAT16))
     return files
 
@@ -97,7 +97,7 @@ def is_empty(file):
 
 
 def reason_of(error, facts):
-    """The reason of REASONS that an error states, or ""."""
+    """Returns the reason of REASONS that an error matches, or ""."""
     said = f"{error['id']}: {error['text']}"
     for reason, pattern in REASONS:
         if pattern.match(said) and (not reason.startswith("sub-byte") or NARROW & set(facts.types.values())):
@@ -106,7 +106,7 @@ def reason_of(error, facts):
 
 
 def refusal(name, facts, result):
-    """Refused for the reason that its errors state; unfounded when one of them states none."""
+    """Classifies a refusal as refused, with its reason, or as unfounded if an error matches no reason."""
     reasons = [reason_of(error, facts) for error in result.errors]
     if not all(reasons):
         error = result.errors[reasons.index("")]
@@ -115,13 +115,13 @@ def refusal(name, facts, result):
 
 
 def run_package(package, facts, files, outputs, bound, scratch):
-    """Returns (kind, detail) of one data set."""
-    # Packages have no inputs without elements, mlc leaves them out and says so.
+    """Runs one data set and returns (kind, detail)."""
+    # mlc removes empty inputs from packages and reports them.
     empty = {name for name, file in zip(facts.inputs, files) if is_empty(file)}
     given = [f"--input={n}={file}" for n, file in zip(facts.inputs, files) if n not in bound and n not in empty]
     result = driver.run("run", package, *given, "--output-dir", scratch, "--json", timeout=SECONDS)
     kind = driver.verdict(result)
-    if kind == "refused":  # what was compiled must run
+    if kind == "refused":  # a compiled test must also run
         return "wrong", driver.ending(result)
     if kind != "ok":
         return kind, driver.ending(result)
@@ -140,13 +140,13 @@ def run_package(package, facts, files, outputs, bound, scratch):
 
 
 def operators(package):
-    """{MIL operator: number}, constants left out."""
+    """Returns {MIL operator: count}, without constants."""
     counts = driver.run("inspect", package, "--json").answer["operators"]
     return {op: n for op, n in counts.items() if op != "const"}
 
 
 def keep(package, facts, files, outputs, bound):
-    """Writes a package's inputs beside it, by their MIL names; returns what it should compute, by MIL names."""
+    """Writes a package's inputs, under their MIL names, into its folder; returns the expected outputs under their MIL names."""
     about = driver.run("inspect", package, "--json").answer
     names = {entry["name"]: entry["mil_name"] for entry in about["inputs"]}
     given = {n: onnx_wire.read_tensor(f.read_bytes()) for n, f in zip(facts.inputs, files) if n in names and n not in bound}
@@ -157,17 +157,17 @@ def keep(package, facts, files, outputs, bound):
 
 
 def computed_difference(value, expected, is_bfloat16):
-    """difference() of what another evaluator computed, which has the types and the rank of the package."""
+    """Applies difference() to values from another evaluator, which have the types and rank of the package."""
     if value.size == expected.size:
         value = value.reshape(expected.shape)
-    if is_bfloat16:  # the package computes in fp32, the border rounds
+    if is_bfloat16:  # the package computes in fp32 and rounds at its outputs
         bits = np.ascontiguousarray(value, np.float32).view(np.uint32)
         value = ((bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000).view(np.float32)
     return difference(value.astype(expected.dtype), expected)
 
 
 def run_test(folder, kept=None):
-    """`kept`: a folder for the package and its inputs, or None."""
+    """Runs one test. `kept` is a folder in which to keep the package and its inputs, or None."""
     name = f"{folder.parent.name}/{folder.name}"
     facts = onnx_wire.read_facts((folder / "model.onnx").read_bytes())
     data_sets = sorted(folder.glob("test_data_set_*"))
@@ -181,7 +181,7 @@ def run_test(folder, kept=None):
         for data_set in data_sets:
             files = data_set_files(data_set, "input", facts.inputs, facts, scratch)
             outputs = data_set_files(data_set, "output", facts.outputs, facts, scratch)
-            for _ in range(3):  # an operand that a constant reveals may want to be one, too
+            for _ in range(3):  # binding one operand may reveal another that must be constant
                 missing = [n for e in result.errors if e["id"] == "needs-constant"
                            for n in re.findall(r"--const (\S+)=FILE", " ".join(e["notes"])) if n not in bound]
                 if not missing or not set(missing) <= set(facts.inputs[1:]) or len(data_sets) > 1:
@@ -213,7 +213,7 @@ def run_test(folder, kept=None):
 
 
 def judge(title, outcomes):
-    """Has the packages of passed tests checked and computed by coremltools; whether that failed."""
+    """Has coremltools check and evaluate the packages of passed tests; returns whether that failed."""
     outcomes = [o for o in outcomes if o.package]
     refused = checkers.check(o.package for o in outcomes)
     for package, texts in refused.items():
@@ -259,7 +259,7 @@ def run_suite(title, folders, kept):
 
 
 def compare_refused(outcomes, update):
-    """Whether refused.txt is true of these outcomes."""
+    """Returns whether refused.txt matches these outcomes."""
     suites = {o.name.split("/")[0] for o in outcomes}
     listed = [line.split("\t") for line in REFUSED.read_text().splitlines()] if REFUSED.exists() else []
     others = [(name, reason) for name, reason in listed if name.split("/")[0] not in suites]

@@ -1,4 +1,4 @@
-"""How the nodes of onnxruntime_cases_test.py are written down: case() for one that computes, refused() for one that mlc refuses."""
+"""Defines the cases of onnxruntime_cases_test.py: case() for a node that must compute, refused() for one that mlc must refuse."""
 import dataclasses
 import functools
 import json
@@ -24,23 +24,23 @@ class Packed:
 
 @dataclasses.dataclass
 class Case:
-    operator: str  # of ai.onnx, or with its domain: "com.microsoft.BiasAdd"
+    operator: str  # "Relu", or with its domain: "com.microsoft.BiasAdd"
     model: bytes
-    inputs: dict   # {name: array} of those at run time
+    inputs: dict  # {name: array} of the run-time inputs
     outputs: list  # names
-    refused: str   # what the error names; empty: computes
-    steps: int     # by so many units integers may differ; see case()
-    expected: list  # arrays, where onnxruntime does not compute the node
+    refused: str  # required text of the error; "" if the node must compute
+    steps: int  # tolerance for integers, in units; see case()
+    expected: list  # expected arrays if onnxruntime cannot compute the node
 
 
 def values(*dims, seed=0, step=0.25, dtype="f4"):
-    """Multiples of `step` between -5 and 5 of them, all of which floats hold exactly."""
+    """Returns multiples of `step` between -5 and 5 steps, which are exact in floating point."""
     n = int(np.prod(dims))
     return (((np.arange(n) * 7 + seed * 3 + np.arange(n) // 11) % 11 - 5) * step).reshape(dims).astype(dtype)
 
 
 def integers(*dims, seed=0, dtype="u1"):
-    """Of all the range of an integer type."""
+    """Returns integers from the full range of the type."""
     info, n = np.iinfo(dtype), int(np.prod(dims))
     span = int(info.max) - int(info.min)
     return ((np.arange(n, dtype="i8") * 7919 + seed * 104729) * 31 % (span + 1) + info.min).reshape(dims).astype(dtype)
@@ -53,9 +53,11 @@ def constant(name, value):
 
 
 def case(name, op, inputs, outputs, opset=17, domain="", refused="", steps=0, others=None, expected=(), **attributes):
-    """`inputs`: {name: array}; a name that begins with a capital letter is a constant, None is left out. `outputs`: names, of which
-    empty ones are left out; "y:u1" has elements of that type, others are floats. `others`: attributes with names of parameters. `steps` above 0 stands where two orders of
-    rounding are both right, and says by how many units the results may differ."""
+    """Adds a case. `inputs`: {name: array}; a name that begins with a capital letter is a constant, and None omits an optional
+    input. `outputs`: names; an empty name omits an output, and "y:u1" gives its element type (float by default). `others`:
+    attributes whose names are parameters of this function. `steps` is the allowed difference, in units, where two orders of
+    rounding are both valid.
+    """
     assert name not in CASES, name
     names = [o.partition(":")[0] for o in outputs]
     types = [TYPES[np.dtype(o.partition(":")[2] or "f4")] for o in outputs]
@@ -70,16 +72,16 @@ def case(name, op, inputs, outputs, opset=17, domain="", refused="", steps=0, ot
 
 
 def refused(name, says, op, inputs, outputs, **rest):
-    """mlc's error must contain `says`."""
+    """Adds a case that mlc must refuse with an error containing `says`."""
     case(f"refused: {name}", op, inputs, outputs, refused=says, **rest)
 
 
 @functools.cache
 def expectations():
-    """{name: what onnxruntime computes}, as onnxruntime_cases_test.py --update wrote it."""
+    """Returns {name: outputs of onnxruntime}, as written by onnxruntime_cases_test.py --update."""
     return json.loads(EXPECTED.read_text())
 
 
 def references(name):
-    """The arrays that a case computes: NumPy's, or onnxruntime's."""
+    """Returns the expected arrays of a case, from NumPy or onnxruntime."""
     return CASES[name].expected or [np.array(e["values"], e.get("dtype", "f4")).reshape(e["shape"]) for e in expectations()[name]]

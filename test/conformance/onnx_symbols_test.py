@@ -1,8 +1,8 @@
-"""ONNX's backend tests with symbols for the dimensions of their inputs: what compiles computes the same at run time.
+"""Runs ONNX's backend tests with symbolic input dimensions: every model that compiles must compute the expected outputs.
 
-Dimensions of one size share a symbol; those of 1, and those beyond the range that a symbol has, stay. Many of these models
-are refused, since ONNX's weights and axes are inputs, too: that is counted, no failure. With an argument, only tests
-whose name contains it run, and each is printed.
+Dimensions of equal size share a symbol; dimensions of size 1, and sizes beyond the default range of a symbol, stay constant.
+Many of these models are refused, because ONNX's tests pass weights and axes as inputs; refusals are counted but are not
+failures. An argument selects the tests whose name contains it and prints each.
 """
 import collections
 import pathlib
@@ -13,17 +13,17 @@ import onnx_backend_test as backend
 from onnx_backend_test import driver
 from onnx_backend_test import onnx_wire as wire
 
-LARGEST = 4096  # of a symbol without --dim
+LARGEST = 4096  # the default upper bound of a symbol
 
 
 def rebuilt(data, change):
-    """A message whose fields `change(number, value)` gives: bytes or int; None leaves one out."""
+    """Returns a message with each field replaced by `change(number, value)`: bytes or int; None removes the field."""
     changed = ((number, change(number, value)) for number, value in wire.fields(data))
     return b"".join(wire.field(number, value) for number, value in changed if value is not None)
 
 
 def inside(path, data, change):
-    """`change` applied to what lies at this path of field numbers."""
+    """Applies `change` to the message at this path of field numbers."""
     if not path:
         return change(data)
     return rebuilt(data, lambda n, v: inside(path[1:], v, change) if n == path[0] else v)
@@ -40,7 +40,7 @@ def with_symbols(model):
     def changed(number, value):
         if number == 11 and wire.text(value, 1) in inputs:
             return inside([2, 1, 2, 1], value, symbol)
-        if number == 12:  # an output's shape follows
+        if number == 12:  # output shapes are inferred
             return inside([2, 1], value, lambda dense: rebuilt(dense, lambda n, v: None if n == 2 else v))
         return value
 

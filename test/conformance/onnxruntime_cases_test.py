@@ -1,9 +1,9 @@
-"""Single nodes with attributes that ONNX's own tests leave out, compared with what onnxruntime computes (where its CPU
-provider lacks a node, NumPy). The nodes_*.py files list them.
+"""Compares single nodes, with attributes that ONNX's own tests do not cover, with onnxruntime, or with NumPy where
+onnxruntime's CPU provider lacks the operator. The cases are in nodes_*.py.
 
-The expected outputs stand in onnxruntime_cases.json; `--update TOOL` writes them anew, where TOOL is a command that runs
-`TOOL MODEL INPUT.npy... --out DIR` with onnxruntime and leaves DIR/out_<k>_*.npy (written with version 1.30).
-An argument runs only the cases whose name contains it; with `--update TOOL`, too.
+Expected outputs are stored in onnxruntime_cases.json. `--update TOOL` regenerates them, where the command `TOOL MODEL
+INPUT.npy... --out DIR` runs onnxruntime and writes DIR/out_<k>_*.npy (version 1.30 was used). An argument selects the cases
+whose name contains it, also with `--update TOOL`.
 """
 import json
 import pathlib
@@ -19,11 +19,11 @@ import driver  # noqa: E402
 from nodes import CASES  # noqa: E402
 from onnx_nodes import EXPECTED, expectations, references  # noqa: E402
 
-TOLERANCE = 1e-5  # of the greatest value of an output
+TOLERANCE = 1e-5  # relative to the largest value of an output
 
 
 def compare(output, written, reference, steps):
-    """What is wrong, or ""."""
+    """Describes the error; "" if there is none."""
     if written.shape != reference.shape or written.dtype != reference.dtype:
         return f"{output} is {written.dtype} {written.shape}, expected {reference.dtype} {reference.shape}"
     error = np.abs(written.astype("f8") - reference.astype("f8")).max()

@@ -1,8 +1,8 @@
-"""Sizes that a model leaves open, and values that only the run time knows: where onnxruntime refuses to compute, so does mlc,
-either when it compiles (a size was narrowed, or none is valid) or when the package runs; and what onnxruntime computes is computed.
+"""Tests symbolic dimensions and run-time values. Where onnxruntime rejects an input, mlc must too, either at compile time (a
+dimension was narrowed, or no size is valid) or when the package runs. Where onnxruntime computes, so must mlc.
 
-A case of sizes.py has feeds that onnxruntime computes and feeds that it refuses. With ORT_DIR, which names the folder of
-onnxruntime-node, that is checked, and the computed outputs are compared. An argument runs only the cases whose name contains it.
+A case of open_sizes.py has inputs that onnxruntime accepts and inputs that it rejects. With ORT_DIR, the folder of
+onnxruntime-node, this is verified and the outputs are compared. An argument selects the cases whose name contains it.
 """
 import json
 import os
@@ -40,7 +40,7 @@ def same(value, reference):
 
 
 def run_case(job):
-    """What is wrong with a case, one text each."""
+    """Runs a case and returns the list of its errors."""
     name, folder = job
     case, wrong = CASES[name], []
     package = folder / "m.mlpackage"

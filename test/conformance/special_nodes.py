@@ -1,4 +1,6 @@
-"""Nodes on special values: NaN, infinities, both zeros, the greatest and the least numbers, subnormals, the ends of integer types."""
+"""Cases of special_values_test.py: nodes on NaN, infinities, signed zeros, the largest and smallest numbers, subnormals and the
+extremes of integer types.
+"""
 import math
 
 import numpy as np
@@ -14,23 +16,23 @@ def f(*numbers):
     return np.array(numbers, "f4")
 
 
-# One by one.
+# Single values.
 ALL = f(NAN, INF, -INF, 0.0, -0.0, MAX, -MAX, TINY, -TINY, LEAST, -LEAST, 1, -1, 0.5, -0.5, 1.5, -1.5, 2.5, 1e-4, -1e-4, 1e-8, -1e-8, 10, -10,
         50, -50, 89, -89, 104, -104, 1e10, -1e10, 1e20, -1e20, 3e38, -3e38)
 FINITE = ALL[~np.isinf(ALL)]
-# In pairs.
+# Pairs of values.
 PAIRS = f(NAN, INF, -INF, 0.0, -0.0, MAX, -MAX, TINY, -LEAST, 1, -1, 0.5, -0.5, 2, -3)
 LEFT, RIGHT = PAIRS[:, None], PAIRS[None]
-# Lines along which operators reduce, sort or normalise.
+# Rows along which operators reduce, sort or normalize.
 LINES = f([1, 2, 3, 0], [NAN, 1, 2, 0], [1, 2, 3, NAN], [0, NAN, 1, NAN], [NAN] * 4, [INF, 1, 2, 0], [1, INF, INF, 2], [INF] * 4,
           [-INF, 1, 2, 0], [0, -INF, -INF, 2], [-INF] * 4, [INF, -INF, 1, 2], [INF, NAN, -INF, 0], [-INF, -INF, NAN, 1], [-INF, NAN, NAN, NAN],
           [0.0, -0.0, 0.0, -0.0], [-0.0, 0.0, -0.0, 0.0], [-0.0] * 4, [MAX, 1, 0, -1], [MAX] * 4, [-MAX] * 4, [MAX, -MAX, 0, 0],
           [LEAST] * 4, [TINY, -TINY, LEAST, 0], [100, 100, 100, 100], [-200, -200, -199, -200], [1e20, -1e20, 1e20, 1], [INF, MAX, 0, 0],
           [-INF, -MAX, -MAX, -INF])
-# Without those whose squares or products fp32 cannot hold, which is a matter of the order of operations.
+# Rows without values whose squares or products overflow in fp32, where the result depends on the order of operations.
 SIZES = np.where(np.isfinite(LINES) & (LINES != 0), np.abs(LINES), 1)
 MODERATE = LINES[((SIZES > 1e-15) & (SIZES < 150)).all(1)]
-# At run time integers have 32 bits: results of int64 arithmetic stay within.
+# Run-time integers have 32 bits, so the results of int64 arithmetic must stay within that range.
 INTEGERS = {"i4": (-2**31, 2**31 - 1), "i8": (1 - 2**30, 2**30 - 1), "i1": (-128, 127), "u1": (0, 255), "i2": (-2**15, 2**15 - 1),
             "u2": (0, 2**16 - 1)}
 
@@ -40,7 +42,8 @@ def ends(dtype):
     return np.array([v for v in (low, low + 1, -3, -2, -1, 0, 1, 2, 3, high - 1, high) if v >= low], dtype)
 
 
-# Where onnxruntime is imprecise, or orders NaN by where it stands: what ONNX's reference implementation computes, which is NumPy.
+# Expected values for operators in which onnxruntime is imprecise or treats NaN by position: those of ONNX's reference
+# implementation, which uses NumPy.
 def exactly(function, *arrays, dtype="f4"):
     with np.errstate(all="ignore"):
         return [np.asarray(function(*[a.astype("f8") for a in arrays])).astype(dtype)]
@@ -63,7 +66,7 @@ def quick_gelu(x):
 
 
 def order(x, k, largest, axis=1):
-    """NaN counts as the greatest number; of equal ones the first comes first."""
+    """Sort order in which NaN is the largest number and equal numbers keep their order."""
     x = np.moveaxis(x, axis, 1)
     places = np.array([sorted(range(len(line)), key=lambda i: (np.isnan(line[i]) ^ largest, 0 if np.isnan(line[i]) else
                                                                (-line[i] if largest else line[i]), i))[:k] for line in x])
@@ -71,7 +74,7 @@ def order(x, k, largest, axis=1):
 
 
 def extreme(function, x, axis, last):
-    """numpy.argmax or argmin; of equal ones the last."""
+    """numpy.argmax or argmin that returns the last of equal elements."""
     if not last:
         return [function(x, axis, keepdims=True)]
     return [x.shape[axis] - 1 - function(np.flip(x, axis), axis, keepdims=True)]
@@ -94,7 +97,7 @@ for op, opset in (("Abs", 13), ("Acos", 7), ("Acosh", 9), ("Asin", 7), ("Asinh",
                   ("Sigmoid", 13), ("Sign", 13), ("Sin", 7), ("Sinh", 9), ("Softplus", 1), ("Softsign", 1), ("Sqrt", 13), ("Tan", 7),
                   ("Tanh", 13), ("ThresholdedRelu", 10), ("Celu", 12), ("Shrink", 9), ("Gelu", 20)):
     x = ALL
-    if op in ("Sin", "Cos", "Tan"):  # reducing a great argument is a matter of its last bit
+    if op in ("Sin", "Cos", "Tan"):  # the result for a large argument depends on its last bit
         x = ALL[~(np.abs(ALL) > 200) | np.isinf(ALL)]
     case(op, op, {"x": x}, ["y"], opset, expected=exactly(EXACT[op], x) if op in EXACT else ())
 for alpha in (0.0, -1.0, 0.5):
@@ -121,7 +124,7 @@ for dtype in INTEGERS:
     case(f"BitwiseNot {dtype}", "BitwiseNot", {"x": ends(dtype)}, [f"y:{dtype}"], 18)
 case("Relu i4", "Relu", {"x": ends("i4")}, ["y:i4"], 14)
 
-# ---- two operands; the second one a constant too
+# ---- two operands, with the second also as a constant
 for constant in (False, True):
     for op, opset, dtype in (("Add", 14, "f4"), ("Sub", 14, "f4"), ("Mul", 14, "f4"), ("Div", 14, "f4"), ("Pow", 15, "f4"), ("Max", 13, "f4"),
                              ("Min", 13, "f4"), ("Sum", 13, "f4"), ("Mean", 13, "f4"), ("Mod", 13, "f4"), ("Equal", 13, "?"),
@@ -143,7 +146,7 @@ for constant in (False, True):
             if dtype not in types or constant and op in ("Max", "Min", "Less", "Equal"):
                 continue
             result = "?" if op in ("Less", "Equal") else dtype
-            # onnxruntime divides -2^31 by -1 with the processor's instruction, which traps.
+            # onnxruntime divides -2^31 by -1 with a machine instruction that traps.
             expected = [np.mod(x, second)] if op == "Mod" and not attributes else ()
             case(f"{op} {dtype}{' fmod' if attributes else ''}{', constant' * constant}", op, {"x": x, "Y" if constant else "y": second},
                  [f"z:{result}"], opset, expected=expected, **attributes)
@@ -151,7 +154,7 @@ for exponent in (0.0, 0.5, -0.5, 1.0, 2.0, 3.0, -1.0, INF, NAN):
     case(f"Pow {exponent}", "Pow", {"x": ALL, "Y": np.array(exponent, "f4")}, ["z"], 15)
     case(f"Pow of {exponent}", "Pow", {"X": np.array(exponent, "f4"), "y": ALL}, ["z"], 15)
 for name, factor in (("0", 0.0), ("-0", -0.0), ("1", 1.0), ("-1", -1.0), ("inf", INF), ("NaN", NAN), ("2", 2.0), ("1e-45", LEAST), ("max", MAX)):
-    for op in ("Add", "Sub", "Mul", "Div"):  # what passes simplify
+    for op in ("Add", "Sub", "Mul", "Div"):  # operations that passes simplify
         case(f"{op} {name}", op, {"x": ALL, "Y": np.array(factor, "f4")}, ["z"], 14)
         case(f"{name} {op}", op, {"X": np.array(factor, "f4"), "y": ALL}, ["z"], 14)
 SLOPES = f(NAN, INF, -INF, 0.0, -0.0, MAX, -1, 0.5).reshape(8, 1, 1)
@@ -160,9 +163,9 @@ for names in ("s", "S"):
     for slope in (INF, 0.0, NAN):
         case(f"PRelu one slope {slope} {names}", "PRelu", {"x": ALL, names: f(slope)}, ["y"], 16)
 for low, high in ((NAN, 1), (-1, NAN), (NAN, NAN), (-INF, INF), (2, 1), (0, MAX), (-MAX, 0), (0.0, INF), (-INF, -0.0), (0.0, 6.0)):
-    # A bound that is NaN or infinite: min(max(x, low), high) with NumPy's maximum. onnxruntime takes no notice of a NaN.
+    # NaN or infinite bounds: min(max(x, low), high) with NumPy's maximum. onnxruntime ignores a NaN bound.
     clipped = [np.minimum(np.maximum(x, np.float32(low)), np.float32(high)) for x in (ALL, FINITE)]
-    # The greatest number as a bound is none: infinities pass (as with the default of Clip, so that Clip(0, max) is Relu).
+    # The largest number as a bound means no bound, so infinities pass, as with the default of Clip; Clip(0, max) is Relu.
     x, want = (FINITE, clipped[1]) if MAX in (-low, high) else (ALL, clipped[0])
     case(f"Clip {low} {high}", "Clip", {"x": x, "L": np.array(low, "f4"), "H": np.array(high, "f4")}, ["y"], 13, expected=[want])
     case(f"Clip {low} {high}, run time", "Clip", {"x": x, "l": np.array(low, "f4"), "h": np.array(high, "f4")}, ["y"], 13, expected=[want])
@@ -173,7 +176,7 @@ for dtype in ("i4", "i8", "i1", "u1"):
         case(f"Clip {dtype} {low} {high}", "Clip", {"x": ends(dtype), "L": np.array(low, dtype), "H": np.array(high, dtype)}, [f"y:{dtype}"], 13)
 case("Where", "Where", {"c": PAIRS > 0, "x": PAIRS, "y": PAIRS[::-1].copy()}, ["z"], 16)
 
-# ---- along lines
+# ---- along rows
 for keep in (1, 0):
     for op in ("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum",
                "ReduceSumSquare"):
@@ -225,14 +228,14 @@ PLANES = LINES.reshape(1, 29, 1, 4)
 
 
 def pooled(function, size, pad=0, fill=0.0):
-    """Of windows along the last dimension."""
+    """Windows along the last dimension."""
     padded = np.pad(PLANES.astype("f8"), [(0, 0)] * 3 + [(pad, pad)], constant_values=fill)
     with np.errstate(all="ignore"):
         return [function(np.lib.stride_tricks.sliding_window_view(padded, size, 3), -1).astype("f4")]
 
 
-# The greatest of a window or plane: NaN where one is, as ReduceMax; onnxruntime drops those behind the first element, and gives the
-# least number where all are -inf.
+# The maximum of a window or plane is NaN if it contains NaN, as in ReduceMax; onnxruntime ignores NaN after the first element
+# and returns the lowest number if all elements are -inf.
 case("MaxPool 2", "MaxPool", {"x": PLANES}, ["y"], 12, kernel_shape=[1, 2], expected=pooled(np.max, 2))
 case("MaxPool 3", "MaxPool", {"x": PLANES}, ["y"], 12, kernel_shape=[1, 3], pads=[0, 1, 0, 1], expected=pooled(np.max, 3, 1, -INF))
 case("GlobalMaxPool", "GlobalMaxPool", {"x": PLANES}, ["y"], 1, expected=[PLANES.max(3, keepdims=True)])
@@ -265,6 +268,7 @@ case("QuantizeLinear", "QuantizeLinear", {"x": ALL, "S": np.array(0.5, "f4"), "Z
 case("Resize", "Resize", {"x": PLANES, "": None, "S": f(1, 1, 1, 2)}, ["y"], 13, mode="nearest")
 case("Einsum", "Einsum", {"x": LINES, "y": f([0, 1], [1, INF], [0, 0], [NAN, 1])}, ["z"], 12, equation="ij,jk->ik")
 
-# Operators whose zeros have a sign that IEEE 754 settles. It does not for the greater of two zeros, nor do sums say from which they start.
+# Operators for which IEEE 754 defines the sign of a zero result. It does not define the sign of the maximum of two zeros, and a
+# sum may start from either zero.
 SIGNED_ZEROS = {"Abs", "Add", "Asin", "Asinh", "Atan", "Atanh", "Cast", "Ceil", "Celu", "Div", "Elu", "Erf", "Floor", "Identity", "LeakyRelu", "Mul",
                 "Neg", "PRelu", "Pow", "Reciprocal", "Round", "Selu", "Sin", "Sinh", "Softsign", "Sqrt", "Sub", "Tan", "Tanh", "Where"}

@@ -1,8 +1,9 @@
-"""Nodes on special values (special_nodes.py), element by element: NaN where NaN is expected, infinities and zeros with their sign.
+"""Tests nodes on special values (special_nodes.py) element by element: NaN where NaN is expected, and infinities and zeros with
+the correct sign.
 
-Every case runs three ways: the model, its fp32 package, and the model with its inputs as constants, which folds it. The expected
-values are what onnxruntime computed (1.30; `--update TOOL`, as onnxruntime_cases_test.py), unless the case says otherwise and why.
-An argument runs only the cases whose name contains it.
+Every case runs three ways: the model, its fp32 package, and the model with constant inputs, which is folded. Expected values
+are those of onnxruntime 1.30 (`--update TOOL`, as in onnxruntime_cases_test.py), unless a case overrides them and says why. An
+argument selects the cases whose name contains it.
 """
 import json
 import pathlib
@@ -25,7 +26,7 @@ RTOL, ATOL = 1e-5, 1e-37  # subnormal results may be flushed to zero
 
 
 def compare(written, reference, zeros):
-    """What is wrong, or "". `zeros`: their sign matters."""
+    """Describes the error; "" if there is none. With `zeros`, the sign of zeros is compared."""
     if written.shape != reference.shape or written.dtype != reference.dtype:
         return f"is {written.dtype} {written.shape}, expected {reference.dtype} {reference.shape}"
     if reference.dtype.kind != "f":
@@ -44,7 +45,7 @@ def compare(written, reference, zeros):
 
 
 def folded(case):
-    """The model with its inputs as constants."""
+    """Returns the model with its inputs as constants."""
     model = []
     for number, value in wire.fields(case.model):
         if number == 7:

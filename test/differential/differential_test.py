@@ -1,18 +1,23 @@
 #!/usr/bin/env python3
-"""Random graphs: mlc's package against onnxruntime. differential_test.py [--graphs N] [--seed S] [--operator OP] [--keep DIR]
-[--precision fp16]
+"""Compares mlc's packages with onnxruntime on random graphs.
 
-Each graph has 3 to 12 nodes. It is compiled in fp32, the package runs on the engine, and every output is compared with
-onnxruntime's: error at most 1e-3, integers and booleans equal. A graph that does not agree is cut down to the operator that does
-not, and is a failure, or a row of one of these tables:
-  known_differences.txt  mlc is right, or the specification is silent
-  known_refusals.txt     what mlc refuses for a good reason
-With --precision fp16 (fp16_test.py) each package is one of default precision and `mlc verify` judges: within max(1e-2, 1.5 x floor),
-or what the manifest states, on the graph's own inputs, beside onnxruntime's outputs where they are to be had; and nothing is infinite or
-NaN, nor of another size, on made-up inputs that are not those of the compiler. Every third graph is large.
-Needs ORT_DIR, the folder of onnxruntime-node, but for fp16. Everywhere it looks whether each operator is generated (ROWS of operators_*.py),
-is computed with NumPy because onnxruntime cannot be asked for it (all its cases of ../conformance have expected=), or has a reason
-in ROWS.
+differential_test.py [--graphs N] [--seed S] [--operator OP] [--keep DIR] [--precision fp16]
+
+Each graph has 3 to 12 nodes. It is compiled in fp32, the package runs on the reference engine, and every output is compared
+with onnxruntime's: the error must be at most 1e-3, and integers and booleans must be equal. A graph that disagrees is reduced
+to the operator that causes it. This is a failure unless the operator is in one of these tables:
+
+    known_differences.txt  mlc is right, or the specification is silent
+    known_refusals.txt     operators that mlc refuses for a good reason
+
+With --precision fp16 (fp16_test.py), packages have default precision and are judged by `mlc verify`: within max(1e-2, 1.5 x
+floor), or the error stated in the manifest, on the graph's own inputs and, if available, against onnxruntime's outputs. On
+generated inputs other than those used by the compiler, no output may be infinite or NaN or have another size. Every third graph
+is large.
+
+Requires ORT_DIR, the folder of onnxruntime-node, except for fp16. In any case, the test checks that every operator is generated
+(ROWS of operators_*.py), is compared with NumPy because onnxruntime lacks it (all its cases in ../conformance have expected=),
+or has a reason in ROWS.
 """
 import argparse
 import collections
@@ -53,15 +58,15 @@ REASONS = {op: row for family in FAMILIES for op, row in family.ROWS.items() if 
 BY_NUMPY = {c.operator for c in nodes.CASES.values() if c.expected} - {
     c.operator for c in nodes.CASES.values() if not c.expected and not c.refused}
 OPSETS = (7, 8, 9, 10, 11, 11, 12, 12, 13, 13, 14, 15, 16, 17, 17, 18, 18, 19, 20, 20, 21, 21, 22, 23, 23, 24, 24, 26, 26)
-# The last opset version in which onnxruntime computes an operator, or the standard has it.
+# The last opset version for which onnxruntime implements an operator, or in which the standard defines it.
 UNTIL = {"Upsample": 9, "Scatter": 10, "RoiAlign": 21, "GlobalLpPool": 21, "MaxRoiPool": 21}
 GRAPHS = {"fp32": int(os.environ.get("MLC_GRAPHS", 1500)), "fp16": int(os.environ.get("MLC_FP16_GRAPHS", 200))}
 SLICE = 250
-LEAST = 20 / 5000  # part of the graphs that each operator is in
+LEAST = 20 / 5000  # minimum fraction of the graphs that contain each operator
 
 
 def supported():
-    """{operator: its first opset version} of mlc's own table, but for the impossible ones."""
+    """Returns {operator: first opset version} of mlc's operator table, without impossible operators."""
     first = {}
     for row in driver.run("ops", "--frontend", "onnx", "--json").answer:
         if row["class"] != "impossible":
@@ -72,13 +77,13 @@ def supported():
 
 
 def table(name):
-    """Rows of a text file: the three parts between colons, of which the last may hold more colons."""
+    """Returns the rows of a text file: three parts separated by colons, of which the last may contain colons."""
     lines = (HERE / name).read_text().splitlines()
     return [tuple(part.strip() for part in line.split(": ", 2)) for line in lines if line and not line.startswith("#")]
 
 
 def generate(seed, counts, since, only=None, large=False):
-    """A graph of 3 to 12 nodes; operators that few graphs have come first."""
+    """Generates a graph of 3 to 12 nodes; rare operators are preferred."""
     chooser = random.Random(seed)
     rarest = sorted((op for op in ROWS if op in since), key=lambda op: (counts[op], chooser.random()))
     first = only or chooser.choice(rarest[:12])
@@ -106,11 +111,11 @@ def generate(seed, counts, since, only=None, large=False):
         if len(made.inputs) > 1 and chooser.random() < 0.15:
             made.freeze(value)
     sizes = sorted({d for v, _ in made.inputs for d in v.shape if d > 1})
-    if chooser.random() < 0.08:  # all constants arrive at run time
+    if chooser.random() < 0.08:  # all constants become run-time inputs
         for value in [v for v in made.initializers if v.kind not in "4u" and v.size]:
             made.thaw(value)
     elif sizes and not large and chooser.random() < 0.2 and "com.microsoft.GroupQueryAttention" not in made.operators:
-        made.symbols = {chooser.choice(sizes): "N"}  # its total_sequence_length would contradict another size
+        made.symbols = {chooser.choice(sizes): "N"}  # total_sequence_length would contradict a different size
     if large and not is_large(made):
         return None
     return made if 3 <= len(made.nodes) <= 14 and made.feeds() else None
@@ -132,7 +137,7 @@ def has_onnxruntime():
 
 
 def ask_onnxruntime(folders):
-    """Writes K.npy for each output, or error.txt, into each folder, where there is an onnxruntime."""
+    """Has onnxruntime write K.npy for each output, or error.txt, into each folder, if it is available."""
     jobs = min(int(os.environ.get("MLC_JOBS", os.cpu_count() or 1)), len(folders))
     if not jobs or not has_onnxruntime():
         return
@@ -149,17 +154,18 @@ def ask_onnxruntime(folders):
 
 
 def compiled(folder, symbols, *options):
-    """(outcome, detail, names of inputs that are bound, options that name what is set) of mlc for the graph in a folder. Where symbols
-    cannot stay open, they are set; what errors say that Core ML wants constant is bound, and all constants of the graph where a size
-    hangs on one."""
+    """Compiles the graph in a folder. Returns (outcome, detail, names of bound inputs, options that fix dimensions). Dimensions
+    that cannot stay symbolic are fixed. Operands that must be constant according to the errors are bound, and all constants of
+    the graph if a size depends on one.
+    """
     package = folder / "m.mlpackage"
     command = ("compile", folder / "m.onnx", "-o", package, *options, "--no-manifest", "--json", "--verify-each")
     result, bound, settings = driver.run(*command), set(), []
-    for _ in range(4):  # sequences of another length want other positions
+    for _ in range(4):  # sequences of other lengths may require other constant positions
         missing = {name for e in result.errors if e["id"] == "needs-constant"
                    for name in re.findall(r"--const (\S+)=FILE", " ".join(e["notes"]))} - bound
         if any(e["id"] == "dynamic-shape" for e in result.errors):
-            missing |= {f.stem[3:] for f in folder.glob("in_c*.npy")} - bound  # named so in graph.py
+            missing |= {f.stem[3:] for f in folder.glob("in_c*.npy")} - bound  # named by graph.py
         if not missing:
             break
         bound |= missing
@@ -179,7 +185,7 @@ def execute(package, folder, bound=()):
 
 
 def judge(folder, outputs, made):
-    """(outcome, detail): agrees, differs, refused, crash, timeout, no reference."""
+    """Returns (outcome, detail): agrees, differs, refused, crash, timeout, no reference."""
     outcome, detail, bound, _ = compiled(folder, made.symbols, "--precision", "fp32")
     if outcome == "ok":
         outcome, detail = execute(folder / "m.mlpackage", folder, bound)
@@ -187,7 +193,7 @@ def judge(folder, outputs, made):
 
 
 def judge_fp16(folder, outputs, made):
-    """The same of a package of default precision, as `mlc verify` says; "says nothing" where it could compare nothing."""
+    """Like judge(), for a package of default precision, according to `mlc verify`; "says nothing" if no output could be compared."""
     outcome, detail, _, settings = compiled(folder, made.symbols)
     if outcome != "ok":
         return outcome, detail
@@ -195,7 +201,8 @@ def judge_fp16(folder, outputs, made):
     if references := {f"output_{i}.npy": folder / f"{i}.npy" for i, value in enumerate(outputs) if is_reference(folder, i, value, made)}:
         own += ["--reference", links(folder / "references", references)]
     told = False
-    # The compiler measures on seed 0. A large sample says much; open sizes, which may be great, are the graph's own.
+    # The compiler measures on inputs of seed 0. Large inputs exercise more; flexible dimensions keep the graph's sizes, which
+    # may be large.
     other = ["--seed", "1", *(["--samples", "4"] if made.large else []),
              *(f"--dim={name}={size}" for size, name in made.symbols.items() if not (folder / "set").exists())]
     for inputs in (own, other):
@@ -206,20 +213,21 @@ def judge_fp16(folder, outputs, made):
         if answer is None and inputs is own:
             return driver.verdict(result), driver.ending(result)
         outside = [o for o in answer or [] if o["tells"] and not o["within"]]
-        # Rounding on inputs that the compiler did not see is neither taken out nor stated: what is infinite or NaN is a fault.
+        # Rounding errors on inputs that the compiler did not see are neither avoided nor stated, but infinite and NaN results
+        # are failures.
         if inputs is other:
             outside = [o for o in outside if "mismatch" in o or ("equal_fraction" not in o and not np.isfinite(float(o["max_error"])))]
-            # Of many random matrices some are singular in fp16, whose inverse is infinite.
+            # Among many random matrices, some are singular in fp16, and their inverse is infinite.
             if (not outside and result.code == 3) or "com.microsoft.Inverse" in made.operators:
                 continue
-        if outside or result.code not in (0, 1, 3):  # there may be no made-up inputs that the graph can be run on
+        if outside or result.code not in (0, 1, 3):  # inputs that the graph accepts may be impossible to generate
             return "differs", f"{' '.join(map(str, inputs[:1]))}: {', '.join(map(figures, outside[:3])) or driver.ending(result)}"
         told = told or result.code == 0
     return ("agrees", "") if told else ("says nothing", "")
 
 
 def is_reference(folder, i, value, made):
-    """Whether onnxruntime's output number i is what a package shall compute."""
+    """Whether onnxruntime's output number i must be reproduced by a package."""
     file = folder / f"{i}.npy"
     if made.known or value.slack or not file.exists():
         return False
@@ -228,12 +236,12 @@ def is_reference(folder, i, value, made):
 
 
 def is_rounding(array, value):
-    """What is left of numbers that cancel."""
+    """Whether a difference is the rounding error of a cancellation."""
     return array.dtype.kind == "f" and array.size and np.abs(array).max() < 1e-5 * value.bound
 
 
 def figures(output):
-    """What `mlc verify --json` says of one output, and what it allows."""
+    """Formats the error that `mlc verify --json` reports for an output, and its limit."""
     allowed = output["budget"]
     if "mismatch" in output:
         return f"{output['name']}: {output['mismatch']}"
@@ -244,7 +252,7 @@ def figures(output):
 
 
 def links(folder, files):
-    """A folder with {name: file}."""
+    """Makes a folder of links {name: file}."""
     folder.mkdir()
     for name, file in files.items():
         (folder / name).symlink_to(file)
@@ -274,7 +282,7 @@ def compare(folder, outputs):
 
 
 def larger(folder, made):
-    """A folder with inputs in which the symbol is one greater, for a package that is already made."""
+    """Makes a folder with inputs in which the symbolic dimension is larger by one, for an existing package."""
     (size, _), = made.symbols.items()
     write(folder / "larger", made.model(), [
         (v, np.resize(a, [d + (d == size) for d in a.shape]) if v.rank else a) for v, a in made.feeds()])
@@ -282,14 +290,14 @@ def larger(folder, made):
 
 
 def judge_larger(folder, made):
-    if (folder / "error.txt").exists():  # the graph holds for one size only
+    if (folder / "error.txt").exists():  # the graph is valid for one size only
         return "for one size only", ""
     outcome, detail = execute(folder.parent / "m.mlpackage", folder)
     return (outcome, detail) if outcome != "ok" else compare(folder, made.outputs())
 
 
 def reduced(folder, made, outcome, detail, judge):
-    """(operator that does not agree, detail, folder with the part of the graph), as far as one can be found."""
+    """Reduces a failure to (operator, detail, folder of the reduced graph) as far as possible."""
     folder, numbers = folder / "part", iter(range(10 ** 6))
 
     def ask(parts):
@@ -341,7 +349,7 @@ def main(given=None):
     large = 0
 
     def settle(folder, made, outcome, detail):
-        """The outcome that is counted, after the tables; the failure is noted."""
+        """Returns the outcome after consulting the tables, and records a failure."""
         operator, part, where = reduced(folder, made, outcome, detail, judge_one)
         if outcome == "differs" and not half and operator in made.known and any(op == operator for op, _, _ in differences):
             return "known difference"
@@ -378,7 +386,7 @@ def main(given=None):
             ask_onnxruntime([folder for folder, _ in sized])
             for (folder, made), (outcome, detail) in zip(sized, driver.parallel(lambda g: judge_larger(*g), sized)):
                 flexible[outcome] += 1
-                if outcome not in ("agrees", "for one size only", "refused"):  # onnxruntime does not check all that it is given
+                if outcome not in ("agrees", "for one size only", "refused"):  # onnxruntime does not validate all inputs
                     failures.append(f"{outcome} at another size: seed {folder.parent.name}, opset {made.opset}: {detail} (of "
                                     f"{' '.join(made.operators)})")
                     if arguments.keep:

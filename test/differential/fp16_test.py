@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""differential_test.py with --precision fp16 (MLC_FP16_GRAPHS graphs, default 200); more arguments as there."""
+"""Runs differential_test.py with --precision fp16 (MLC_FP16_GRAPHS graphs, default 200). It accepts the same arguments."""
 import sys
 
 import differential_test

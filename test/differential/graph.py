@@ -1,8 +1,8 @@
-"""A random ONNX graph while it is made: values with type, shape and range, and nodes.
+"""Builds a random ONNX graph: values with type, shape and range, and nodes.
 
-Ranges keep operators inside their domains. A value is `exact` when every engine computes the same bits for it (inputs are
-multiples of 1/8, and moves, comparisons and small sums keep that): only such values go where a rounding would be seen,
-into comparisons, roundings and choices.
+Ranges keep values inside the domain of operators. A value is `exact` if every implementation computes the same bits for it:
+inputs are multiples of 1/8, and data movement, comparisons and small sums are exact. Only exact values are used where a
+rounding error would change the result, as in comparisons, roundings and selections.
 """
 import dataclasses
 import pathlib
@@ -13,15 +13,15 @@ import numpy as np
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import onnx_wire as wire  # noqa: E402
 
-# Kind of a value: its ONNX type and NumPy's.
+# Kind of a value: its ONNX type and its NumPy type.
 TYPES = {"f": (wire.FLOAT, "<f4"), "d": (11, "<f8"), "l": (wire.INT64, "<i8"), "i": (wire.INT32, "<i4"), "b": (wire.BOOL, "?"),
          "B": (wire.UINT8, "u1"), "c": (3, "i1"), "H": (4, "<u2"), "h": (5, "<i2"), "I": (12, "<u4"),
-         "4": (22, "i1"), "u": (21, "u1")}  # int4, uint4: constants only, two in a byte of the file
+         "4": (22, "i1"), "u": (21, "u1")}  # int4 and uint4: constants only, two elements per byte in the file
 UNSIGNED = "BHI"
 MOST_ELEMENTS = 4000
-# A large graph has tensors of more elements than those, at most, that stay fp32 as the tail of an fp16 package.
+# Tensors of large graphs have more elements than the limit for operations at the end of an fp16 package that stay in fp32.
 LARGE, MOST_OF_LARGE = 16384, 150000
-# Opset versions in which operators appeared, after 7, as Operators.md of ONNX has them.
+# Opset versions after 7 in which operators were added, according to ONNX's Operators.md.
 APPEARED = {
     8: "Expand", 9: "Scan Acosh Asinh Atanh BatchNormalization Compress ConstantOfShape Cosh Erf EyeLike IsNaN "
     "MeanVarianceNormalization NonZero OneHot Scatter Shrink Sign Sinh TfIdfVectorizer Where MaxUnpool",
@@ -39,20 +39,20 @@ FIRST = {op: version for version, ops in APPEARED.items() for op in ops.split()}
 
 
 class Unfit(Exception):
-    """The operator does not fit the graph so far; another is tried."""
+    """Raised by a generator whose operator does not fit the graph; another operator is tried."""
 
 
 @dataclasses.dataclass(eq=False)
 class Value:
     name: str
-    kind: str            # a key of TYPES
+    kind: str  # key of TYPES
     shape: tuple
     low: float
     high: float
     exact: bool = False
     used: bool = False
-    constant: object = None  # NumPy array of an initialiser
-    slack: float = 0.0   # by how much an element may be off: known_differences.txt says why
+    constant: object = None  # NumPy array of an initializer
+    slack: float = 0.0  # allowed error of an element; known_differences.txt gives the reason
 
     @property
     def rank(self):
@@ -73,17 +73,17 @@ class Graph:
         self.opset, self.large = opset, large
         self.values, self.inputs, self.initializers, self.nodes = [], [], [], []
         self.operators, self.domains = [], set()
-        self.symbols = {}  # size: the name of a dimension that inputs declare instead of it
-        self.known = set()  # operators under a condition of known_differences.txt
+        self.symbols = {}  # {size: name of a symbolic dimension that inputs declare instead}
+        self.known = set()  # operators used under a condition listed in known_differences.txt
         self.count = 0
 
-    # ---- chance
+    # ---- randomness
 
     def chance(self, probability):
         return self.rng.rand() < probability
 
     def integer(self, low, high):
-        """Both ends included."""
+        """A random integer; both bounds are inclusive."""
         return int(self.rng.randint(low, high + 1))
 
     def one_of(self, *choices):
@@ -93,7 +93,7 @@ class Graph:
         return tuple(self.integer(low, high) for _ in range(rank))
 
     def sizes(self, rank, low=1, high=5):
-        """dims() of a new tensor: of a large graph, mostly, one of them is as great as it takes to be LARGE."""
+        """Dimensions of a new tensor; in a large graph, usually one dimension is large enough to make it LARGE."""
         sizes = list(self.dims(rank, low, high))
         if self.large and rank and self.chance(0.85):
             i = self.integer(0, rank - 1)
@@ -101,12 +101,12 @@ class Graph:
         return tuple(sizes)
 
     def axis(self, rank, beyond=0):
-        """One of `rank` axes, or `beyond` more; counted from the end now and then, which all operators take from opset 11."""
+        """A random axis of `rank` axes, or `beyond` more; sometimes negative, which all operators support since opset 11."""
         axis = self.integer(0, rank - 1 + beyond)
         return axis - rank if axis < rank and self.opset >= 11 and self.chance(0.4) else axis
 
     def some(self, probability=0.5, **attributes):
-        """Some of the attributes; the others keep their defaults, which are the same as the ones that are given."""
+        """A random subset of the attributes, whose values are the defaults, so that the others have the same values."""
         return {k: v for k, v in attributes.items() if self.chance(probability)}
 
     # ---- values
@@ -123,7 +123,7 @@ class Graph:
         return np.asarray(self.rng.randint(int(low), int(high) + 1, shape), TYPES[kind][1])
 
     def input(self, kind="f", shape=None, low=-2, high=2):
-        """A run-time input."""
+        """Adds a run-time input."""
         shape = self.sizes(self.integer(1, 4)) if shape is None else tuple(shape)
         value = Value(self.name("x"), kind, shape, float(low), float(high), True)
         self.inputs.append((value, self.array(kind, shape, low, high)))
@@ -131,7 +131,7 @@ class Graph:
         return value
 
     def given(self, kind, array):
-        """A run-time input with these elements."""
+        """Adds a run-time input with these elements."""
         array = np.asarray(array, TYPES[kind][1])
         value = Value(self.name("x"), kind, array.shape, float(array.min()), float(array.max()), True)
         self.inputs.append((value, array))
@@ -139,18 +139,18 @@ class Graph:
         return value
 
     def unknown(self, values):
-        """No other node takes these: what is known about them at run time only would spoil it."""
+        """Excludes values from other nodes, because their range is unknown at generation time."""
         for value in values if isinstance(values, list) else [values]:
             value.low, value.high = -np.inf, np.inf
 
     def freeze(self, value):
-        """An input becomes a constant, so that what depends on it alone is folded."""
+        """Turns an input into a constant, so that everything that depends only on it is folded."""
         value.constant = next(a for v, a in self.inputs if v is value)
         self.inputs = [(v, a) for v, a in self.inputs if v is not value]
         self.initializers.append(value)
 
     def thaw(self, value):
-        """A constant arrives at run time."""
+        """Turns a constant into a run-time input."""
         self.initializers = [v for v in self.initializers if v is not value]
         self.inputs.append((value, value.constant))
         if not any(v is value for v in self.values):
@@ -175,17 +175,17 @@ class Graph:
         return self.constant(np.array(value, TYPES[kind][1]))
 
     def either(self, kind, shape, low=-1, high=1, constant=0.6):
-        """A constant, or an input at run time."""
+        """Adds either a constant or a run-time input."""
         return self.constant(self.array(kind, shape, low, high)) if self.chance(constant) else self.input(kind, shape, low, high)
 
     def ends(self, kind, low, high):
-        """The usual range of new values of a kind, inside the one that is wanted."""
+        """The usual range of new values of a kind, within the requested range."""
         least, most = {"f": (-2, 2), "d": (-2, 2), "b": (0, 1)}.get(kind, (0 if kind in UNSIGNED else -4, 4))
         least, most = max(low, least), min(high, most)
         return (least, most) if least <= most else (low, high)
 
     def pick(self, kind="f", rank=None, low=-50, high=50, exact=False, where=lambda v: True, shape=None, fresh=0.15):
-        """A value that fits, now and then a new input. `rank`: a number or (least, most)."""
+        """Picks an existing value that fits, or sometimes adds an input. `rank`: a number or (min, max)."""
         least, most = (rank, rank) if isinstance(rank, int) else rank or (1, 5)
         fits = [v for v in self.values if v.kind == kind and least <= v.rank <= most and v.low >= low and v.high <= high
                 and (v.exact or not exact) and (shape is None or v.shape == tuple(shape)) and where(v)]
@@ -203,9 +203,10 @@ class Graph:
     # ---- nodes
 
     def node(self, op, inputs, *outputs, domain="", **attributes):
-        """`outputs`: (kind, shape, low, high, exact) each; None is left out; none at all: a sequence. Returns their Values."""
+        """Adds a node. `outputs`: one (kind, shape, low, high, exact) per output; None omits an output; an empty list means a
+        sequence. Returns the output Values."""
         made = []
-        if not outputs:  # a sequence: only operators that know of it take it
+        if not outputs:  # a sequence, which only sequence operators may use
             made.append(Value(self.name("s"), "", (), 0.0, 0.0))
         for output in outputs:
             if output is None:
@@ -229,7 +230,7 @@ class Graph:
         return kept[0] if len(kept) == 1 else kept
 
     def same(self, op, x, low, high, exact=False, extra=(), **attributes):
-        """A node whose result has the type and shape of its first input."""
+        """Adds a node whose result has the type and shape of its first input."""
         return self.node(op, [x, *extra], (x.kind, x.shape, low, high, exact), **attributes)
 
     def outputs(self):
@@ -238,7 +239,7 @@ class Graph:
         return ends or produced[-1:]
 
     def model(self, outputs=None, fed=()):
-        """The model that computes `outputs`, or all that nothing uses. `fed`: values that become inputs."""
+        """Returns the model that computes `outputs`, by default all values without users. `fed`: values that become inputs."""
         outputs = outputs or self.outputs()
         fed = {v.name for v in fed}
         nodes, needed = self.part({v.name for v in outputs}, fed)
@@ -251,7 +252,7 @@ class Graph:
         return wire.model(wire.graph(nodes, inputs, outputs, constants), opset=self.opset, ir_version=8) + extra
 
     def part(self, ends, fed=()):
-        """(nodes, all names in them) that are needed for some values, down to those that are fed."""
+        """Returns (nodes, all their value names) that some values depend on, up to the values in `fed`."""
         nodes, needed = [], set(ends)
         for node in reversed(self.nodes):
             _, inputs, produced = names(node)
@@ -261,7 +262,7 @@ class Graph:
         return nodes, needed
 
     def feeds(self, outputs=None, fed=None):
-        """(value, elements) of the inputs that the model of the same arguments has; `fed`: {value: elements}."""
+        """Returns (value, elements) for the inputs of the model with the same arguments; `fed`: {value: elements}."""
         fed = fed or {}
         _, needed = self.part({v.name for v in outputs or self.outputs()}, {v.name for v in fed})
         return [(v, a) for v, a in [*self.inputs, *fed.items()] if v.name in needed]
@@ -279,7 +280,7 @@ def content(value):
 
 
 def names(node):
-    """(operator, names that it reads, in its bodies too, names that it makes) of a node's bytes."""
+    """Parses a node: (operator, names that it reads, including in its subgraphs, names that it produces)."""
     op, domain, inputs, outputs = "", "", set(), set()
     for number, part in wire.fields(node):
         if number == 1:

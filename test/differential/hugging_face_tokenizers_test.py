@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Models, normalizers and pre-tokenizers of tokenizer.json against Hugging Face's own library.
+"""Compares models, normalizers and pre-tokenizers of tokenizer.json with Hugging Face's library.
 
-TOKENIZERS_DIR names the folder in which `npm install @anush008/tokenizers` put it. Where there is none, nothing is compared.
+TOKENIZERS_DIR is the folder in which `npm install @anush008/tokenizers` was run. Without it, nothing is compared.
 """
 import json
 import os
@@ -47,7 +47,7 @@ def document(model, normalizer, pre_tokenizer, added=()):
 
 
 def level():
-    """(the number of its tokens, a model of bytes as GPT-2 writes them)."""
+    """Returns (number of tokens, a byte-level model in GPT-2's representation)."""
     tokens, merges, _ = made.byte_bpe(400, ())
     return len(tokens), {"type": "BPE", "vocab": {token: i for i, token in enumerate(tokens)}, "merges": [" ".join(pair) for pair in merges]}
 
@@ -99,7 +99,7 @@ def cases():
 
 
 def ours(folder, name, texts, *flags):
-    """mlc's ids, or the error that it gave."""
+    """Returns mlc's ids, or its error."""
     given = folder / "texts.json"
     given.write_text(json.dumps(texts))
     done = run("tokenize", folder / f"{name}.json", "--texts", given, "--special", *flags, timeout=300)
@@ -107,7 +107,7 @@ def ours(folder, name, texts, *flags):
 
 
 def theirs_of(paths, texts, *flags):
-    """The library's ids for each file, its error, or None where it dies: then nothing says what is right."""
+    """Returns the library's ids for each file, its error, or None if it crashes, in which case the file is not compared."""
     asked = json.dumps([[str(path), texts] for path in paths])
     done = subprocess.run(["node", pathlib.Path(__file__).with_name("tokenizers_batch.mjs"), FOLDER, *flags], input=asked,
                           capture_output=True, text=True, timeout=600)
@@ -119,7 +119,8 @@ def theirs_of(paths, texts, *flags):
 
 
 def compare(folder, listed, texts, *flags):
-    """How many of the (name, document) pairs the library refuses. Asserts that mlc refuses these, and has the same ids of all others."""
+    """Compares (name, document) pairs and returns how many the library refuses. mlc must refuse the same documents and give the
+    same ids for all others."""
     for name, content in listed:
         (folder / f"{name}.json").write_text(json.dumps(content))
     wrong, refused = [], 0
@@ -141,13 +142,14 @@ def compare(folder, listed, texts, *flags):
 
 
 def known(texts):
-    """Those whose characters are what they were in Unicode 3.2: the library's tables are of several versions."""
+    """Keeps texts whose characters have not changed since Unicode 3.2, because the library uses tables of several versions."""
     old = unicodedata.ucd_3_2_0.category
     return [text for text in texts if all(old(c) == unicodedata.category(c) != "Cn" for c in text)]
 
 
 def test_added(folder):
-    """Tokens that are looked for in the text, and in what the normalizer makes of it: their flags, drawn, and texts of their pieces."""
+    """Tests added tokens, which are matched in the text or in the normalized text, with random flags, on texts made of their
+    parts. Hugging Face's library is the reference."""
     dice = random.Random(12)
     pieces = ["ab", "bcd", "bc", "a", "Day", "DAY", "é", "e\u0301", "İ", " x", "x ", "<s>", "<S>", "½", "\u24b6", "Ä", "the", "</s>", "ﬁ",
               made.SPACE + "ab"]
@@ -173,7 +175,7 @@ def test_added(folder):
     print(f"# added tokens against Hugging Face's tokenizers: {len(listed)} lists, {refused} of them refused, {len(listed) * len(texts)} texts")
 
 
-# What Oniguruma reads otherwise than other engines do, or alone.
+# Expressions that Oniguruma interprets differently from other engines, or that only it supports.
 EXPRESSIONS = [
     "^a", "a$", "^", "$", r"^\s+", r"\s+$", r"\Aa", r"a\z", r"a\Z", r"\h+", r"\H+", r"[\h]+", r"[^\h]", r"\v", r"[\v]", "(?m).+", "(?s).+",
     ".+", "(?m:a.b)", "(?i)the|é", "(?i:ß|ss)", "(?x) a b # c", "a{,2}", "a{2}", "a{,}", "a{2}+", "a{1,3}+", "a{1,2}?", "a++b", "a?+a",
@@ -191,7 +193,8 @@ EXPRESSIONS = [
 
 
 def test_patterns(folder):
-    """Every expression as a Split, inverted, and as a Replace, on texts in which each of them finds something."""
+    """Tests every expression as a Split, as an inverted Split and as a Replace, on texts in which each has matches. Hugging
+    Face's library is the reference."""
     count, model = level()
     listed = []
     behaviors = ["Isolated", "Removed", "MergedWithPrevious", "MergedWithNext", "Contiguous"]
@@ -211,8 +214,8 @@ def test_patterns(folder):
 
 
 def damaged():
-    """(name, document): what is wrong, and what looks as if it were. What mlc refuses though the library takes it is in
-    test/tools/tokenize_test.py: numbers that it changes, templates that repeat the text, two templates."""
+    """Returns (name, document) pairs: invalid documents, and unusual valid ones. Documents that only mlc refuses are in
+    test/tools/tokenize_test.py: numbers that the library changes, templates that repeat the text, two templates."""
     count, model = level()
     good = document(model, None, LEVEL, [(count, "<s>", {})])
     vocabulary = model["vocab"]
@@ -220,7 +223,7 @@ def damaged():
     def bpe(added=(), **changes):
         return document(model | changes, None, LEVEL, added)
 
-    def few(added=(), **changes):  # no bytes: what is unknown shows
+    def few(added=(), **changes):  # no byte tokens, so that unknown characters are visible
         return document({"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2, "?": 3}, "merges": ["a b"]} | changes, None, None, added)
 
     yield "repeated_merge", few(vocab={"a": 0, "b": 1, "ab": 2, "bb": 3}, merges=["a b", "b b", "a b"])

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""llama_tokens.py LIBRARIES MODEL.gguf [--special] <TEXTS.json - what llama.cpp makes of texts, a list as JSON: lists of ids.
+"""llama_tokens.py LIBRARIES MODEL.gguf [--special] <TEXTS.json - prints llama.cpp's ids for a JSON list of texts, as a list of
+lists.
 
 Only the vocabulary is loaded. LIBRARIES is the folder of libllama.
 """
@@ -14,7 +15,7 @@ import llama_cpp
 
 
 def vocabulary_only(parameters):
-    """Sets the field, the first of the booleans, of which the third alone is true: where it lies depends on the version."""
+    """Sets vocab_only, the first of several booleans, of which only the third is true by default; its offset depends on the version."""
     data = bytearray(parameters)
     place = next(i for i in range(56, 128, 8) if bytes(data[i:i + 4]) == b"\0\0\1\0")
     ctypes.memset(ctypes.addressof(parameters) + place, 1, 1)

@@ -1,5 +1,4 @@
-"""Random nodes with graphs inside: If, Loop, Scan. A body is written with names of the whole graph, so that it sees the values
-outside."""
+"""Random nodes with subgraphs: If, Loop, Scan. Subgraphs use names of the whole graph, so that they can capture outer values."""
 import numpy as np
 
 from graph import Unfit, wire
@@ -8,7 +7,7 @@ GENTLE = ("Tanh", "Sigmoid", "Sin", "Neg", "Abs", "Relu", "Softsign", "Identity"
 
 
 class Body:
-    """Nodes inside a graph, with inputs and outputs in order."""
+    """The nodes of a subgraph, with its inputs and outputs in order."""
 
     def __init__(self, g):
         self.g, self.nodes, self.inputs, self.outputs = g, [], [], []
@@ -24,13 +23,13 @@ class Body:
         return name
 
     def chain(self, name, most=3):
-        """Some operations on a value that keep its shape and its range within 1 or its own."""
+        """A chain of operations on a value that keep its shape and a range within 1 or its own."""
         for _ in range(self.g.integer(0, most)):
             name = self.make(self.g.one_of(*GENTLE), name)
         return name
 
     def output(self, name, kind, shape):
-        name = self.make("Identity", name)  # an output of the body is no input of it, nor of the graph outside
+        name = self.make("Identity", name)  # an output of a subgraph must be neither one of its inputs nor an outer value
         self.outputs.append(wire.value_info(name, {"f": wire.FLOAT, "l": wire.INT64, "b": wire.BOOL}[kind], shape))
 
     def graph(self):
@@ -64,7 +63,7 @@ def loop(g, op):
     body = Body(g)
     i, going = body.input("l", ()), body.input("b", ())
     states = [body.input("f", x.shape) for _ in range(g.integer(1, 2))]
-    early = g.chance(0.4)  # the condition of the next turn depends on the count
+    early = g.chance(0.4)  # the condition for the next iteration depends on the iteration number
     until = g.scalar("l", stop).name
     body.output(body.make("Less", i, until) if early else going, "b", ())
     runs = min(trips, stop + 1) if early else trips

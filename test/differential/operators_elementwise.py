@@ -1,4 +1,4 @@
-"""Random nodes of elementwise operators and reductions. One function per shape of operator; a table names who has which."""
+"""Random nodes of elementwise operators and reductions. There is one function per operator signature; tables list the operators of each."""
 import numpy as np
 
 from graph import TYPES, UNSIGNED, Unfit
@@ -25,12 +25,12 @@ def _alpha(*values):
 
 
 # ---- one input
-#   takes       the range of its input, if not -50..50
-#   to          the range of the result, of that of the input
-#   exact       its input has to be exact (Graph)
-#   keeps       an exact input makes an exact result
-#   attributes  some of these
-#   kinds       more types of elements: (kind, first opset version with it)
+#   takes       range of the input, by default -50..50
+#   to          range of the result, as a function of the input's
+#   exact       the input must be exact (Graph)
+#   keeps       an exact input gives an exact result
+#   attributes  random subset of these
+#   kinds       further element types: (kind, first opset version)
 UNARY = {
     "Abs": dict(to=lambda l, h: (0, max(abs(l), abs(h))), keeps=True, kinds=(("l", 7), ("i", 7), ("c", 7), ("B", 7), ("h", 7), ("d", 7))),
     "Acos": dict(takes=(-0.9, 0.9), to=_ends(0, 3.2)),
@@ -94,7 +94,7 @@ def unary(g, op):
 # ---- two inputs, with broadcasting
 
 def partner(g, x, low=-50, high=50, exact=False, kind=None):
-    """A value or constant that broadcasts with x, and the shape of the result."""
+    """Returns a value or constant that broadcasts with x, and the shape of the result."""
     kind = kind or x.kind
     if g.chance(0.3):
         y = g.pick(kind, rank=(0, 5), low=low, high=high, exact=exact, fresh=0,
@@ -123,7 +123,7 @@ def _corners(f, x, y):
 
 
 def fits(kind, low, high):
-    """Whether a range lies in the type of a kind."""
+    """Whether a range lies within the type of a kind."""
     if kind not in "fdb":
         limits = np.iinfo(np.dtype(TYPES[kind][1]))
         if low < max(limits.min, -2 ** 31) or high > min(limits.max, 2 ** 31 - 1):
@@ -147,7 +147,7 @@ def arithmetic(g, op):
 
 
 def power(g, op):
-    if g.chance(0.4):  # a small whole exponent takes any base
+    if g.chance(0.4):  # a small integer exponent is valid for any base
         x = g.pick(g.one_of("f", "f", *("il" if g.opset >= 12 else "")), rank=(0, 5), low=-6, high=6)
         n = g.integer(0, 3)
         kind = x.kind if g.opset < 12 or g.chance(0.4) else g.one_of(*"fil")
@@ -273,7 +273,7 @@ def is_special(g, op):
     x = g.pick(rank=(0, 5), fresh=0.8)
     if any(x is v for v, _ in g.inputs) and x.size > 1 and not x.used:
         g.inputs = [(v, _with_specials(g, a) if v is x else a) for v, a in g.inputs]
-        x.low, x.high = -np.inf, np.inf  # nothing else shall meet what it holds
+        x.low, x.high = -np.inf, np.inf  # no other node may use its elements
     attributes = {}
     if op == "IsInf":
         attributes = g.some(detect_negative=g.integer(0, 1), detect_positive=g.integer(0, 1))
@@ -318,7 +318,7 @@ def reduction(g, op):
             inputs.append(g.ints([]))
         keep, n, shape = 1, 1, x.shape
         if op not in ("ReduceSum", "ReduceMax", "ReduceMin", "ReduceMean", "ReduceProd"):
-            raise Unfit  # whether the rest of the operator is applied was not said before
+            raise Unfit  # other opsets do not specify whether the rest of the operator is applied
     else:
         shape, n = reduced(x, axes, attributes.get("keepdims", 1))
     if op == "ReduceProd" and n > 12:

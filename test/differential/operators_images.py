@@ -1,4 +1,4 @@
-"""Random nodes that sample images, and that choose boxes and regions in them."""
+"""Random nodes that sample images or select boxes and regions."""
 import numpy as np
 
 from graph import Unfit
@@ -55,7 +55,7 @@ def resize(g, op):
         g.known.add("Resize")
     if min(size) < 1:
         raise Unfit
-    if g.opset < 13:  # roi and scales were not optional
+    if g.opset < 13:  # roi and scales were required inputs
         inputs[1] = g.constant(np.zeros(0, "<f4"))
         inputs[2] = inputs[2] or g.constant(np.zeros(0, "<f4"))
     if len(axes) == x.rank and "antialias" not in attributes and "keep_aspect_ratio_policy" not in attributes and g.chance(0.08):
@@ -83,7 +83,7 @@ def upsample(g, op):
 
 
 def off_ties(g, x, bound):
-    """Where x is no multiple of anything."""
+    """Makes values that are not close to ties."""
     return g.node("Mul", [x, g.constant(np.array(0.93, "<f4"))], ("f", x.shape, -bound, bound, False))
 
 
@@ -173,7 +173,7 @@ def non_max_suppression(g, op):
 
 
 def suppressed(boxes, scores, centers, most, threshold, least):
-    """How many boxes are left."""
+    """Returns the number of boxes that are kept."""
     total = 0
     for b, per_class in enumerate(scores):
         for row in per_class:

@@ -1,4 +1,4 @@
-"""Random nodes of com.microsoft's operators that onnxruntime has a kernel for."""
+"""Random nodes of com.microsoft operators that onnxruntime implements."""
 import numpy as np
 
 from graph import TYPES
@@ -201,11 +201,11 @@ def trilu(g, op):
 def inverse(g, op):
     n = g.integer(1, 4)
     batch = g.sizes(g.integer(0, 2), 1, 3)
-    x = g.given("f", g.array("f", (*batch, n, n), -1, 1) + 4 * np.eye(n))  # far from singular
+    x = g.given("f", g.array("f", (*batch, n, n), -1, 1) + 4 * np.eye(n))  # well-conditioned matrices
     make(g, op, [x], ("f", x.shape, -2, 2, False))
 
 
-# ---- quantised
+# ---- quantized
 
 def quantize(g, op):
     kind = g.one_of("B", "c")
@@ -223,7 +223,7 @@ def quantized(g, kind, shape):
 
 
 def qlinear(g, op):
-    """Around an operator on floats."""
+    """Adds a quantized operator that corresponds to a float operator."""
     name = op.split(".QLinear")[-1]
     kind = g.one_of("B", "c")
     images = name in ("AveragePool", "GlobalAveragePool")
@@ -251,7 +251,7 @@ def qlinear(g, op):
     real = comparable(g, q, ys, yz)
     if name == "Softmax":
         q.slack, real.slack = 1, float(ys.constant)
-        g.unknown([q, real])  # other integer operators would make more of a difference of one
+        g.unknown([q, real])  # an off-by-one error would grow in other integer operators
 
 
 def qlinear_concat(g, op):

@@ -1,11 +1,11 @@
-"""Random nodes of operators that move, choose and make elements."""
+"""Random nodes of operators that move, select and generate elements."""
 import numpy as np
 
 from graph import TYPES, Unfit, wire
 
 
 def like(x, shape):
-    """The output description of a result that holds elements of x."""
+    """Returns the output description of a result that contains elements of x."""
     return (x.kind, shape, x.low, x.high, x.exact)
 
 
@@ -105,7 +105,7 @@ def split(g, op):
         attributes = {}
     parts = g.integer(2, min(n, 4))
     inputs, how = [x], g.integer(0, 2)
-    if how == 0 and g.opset >= 18:  # the last one is smaller
+    if how == 0 and g.opset >= 18:  # the last part is smaller
         size = -(-n // parts)
         if size * (parts - 1) >= n:
             raise Unfit
@@ -203,7 +203,7 @@ def expand(g, op):
 
 
 def indices(g, shape, limit, run_time=0.3):
-    """Of elements in 0..limit-1, some of them counted from the end."""
+    """Returns indices of elements in 0..limit-1, some of them negative."""
     kind = g.one_of("l", "l", "i")
     low = -limit if g.opset >= 11 and g.chance(0.5) else 0
     return g.either(kind, shape, low, limit - 1, constant=1 - run_time)
@@ -263,7 +263,7 @@ def scatter_elements(g, op):
     reduction = g.one_of("none", "add", "mul", *(["max", "min"] if g.opset >= 18 else [])) \
         if g.opset >= 16 and op == "ScatterElements" else "none"
     if reduction in ("add", "max", "min") and g.chance(0.4):
-        order = g.rng.randint(0, n, order.shape)  # an index more than once
+        order = g.rng.randint(0, n, order.shape)  # repeated indices
     index = g.constant(np.broadcast_to(order, shape).astype(g.one_of("<i8", "<i4")))
     bound = max(x.bound * 2, x.bound + 2 * n, 2)
     g.node(op, [x, index, g.either(x.kind, shape, -2, 2, constant=0.2)], (x.kind, x.shape, -bound, bound, x.kind != "f"),
@@ -325,7 +325,7 @@ def shape_of(g, op):
     if shape.size == 0:
         raise Unfit
     made = g.node(op, [x], ("l", shape.shape, shape.min(), shape.max(), True), **attributes)
-    if g.chance(0.5):  # as models use it: to make a shape
+    if g.chance(0.5):  # as models use it, to compute a shape
         y = g.input("f", (int(np.prod(shape)),)) if np.prod(shape) < 500 and len(shape) < 5 else None
         if y is not None:
             g.node("Reshape", [y, made], ("f", shape, -2, 2, True))

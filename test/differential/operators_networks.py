@@ -1,4 +1,4 @@
-"""Random nodes of the operators that networks are made of: products, convolutions, pools, norms."""
+"""Random nodes of typical network operators: matrix products, convolutions, pools, normalizations."""
 import numpy as np
 
 from graph import Unfit
@@ -16,7 +16,7 @@ def matmul(g, op):
     else:
         shape = (k,) if g.chance(0.2) else (k, n)
     y = g.either(x.kind, shape, -1, 1, constant=0.5)
-    if g.chance(0.15) and x.rank > 1 and x.kind == "f":  # the constant on the left
+    if g.chance(0.15) and x.rank > 1 and x.kind == "f":  # the constant is the left operand
         m = g.integer(1, 4)
         a = g.weights(m, x.shape[-2])
         bound = x.shape[-2] * x.bound
@@ -61,13 +61,13 @@ def einsum(g, op):
 
 
 def windows(g, spatial, kernel, strides, dilations, auto_pad, ceil=False, least=1):
-    """(attributes, output size), for a convolution or a pool."""
+    """Returns (attributes, output size) of a convolution or pool."""
     attributes, out = {}, []
     if auto_pad:
         attributes["auto_pad"] = auto_pad
         for n, k, s, d in zip(spatial, kernel, strides, dilations):
             if auto_pad.startswith("SAME") and ((-(-n // s) - 1) * s + (k - 1) * d + 1 < n):
-                raise Unfit  # onnxruntime takes the padding that is less than nothing for an error
+                raise Unfit  # onnxruntime rejects negative padding
             out.append(-(-n // s) if auto_pad.startswith("SAME") else (n - (k - 1) * d - 1) // s + 1)
     else:
         begin, end = [g.integer(0, k - 1) for k in kernel], [g.integer(0, k - 1) for k in kernel]
@@ -79,7 +79,7 @@ def windows(g, spatial, kernel, strides, dilations, auto_pad, ceil=False, least=
             free = n + a + b - (k - 1) * d - 1
             out.append((-(-free // s) if ceil else free // s) + 1)
             if ceil and (out[-1] - 1) * s >= n + a:
-                out[-1] -= 1  # a window that begins in the padding behind is left out
+                out[-1] -= 1  # a window that starts in the padding at the end is omitted
     if min(out) < least:
         raise Unfit
     return attributes, out

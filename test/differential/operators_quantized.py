@@ -1,11 +1,11 @@
-"""Random nodes of quantised operators. Scales are no simple fractions of one another, so that few values lie halfway."""
+"""Random nodes of quantized operators. Scales are not simple fractions of each other, so that few values are ties."""
 import numpy as np
 
 from graph import TYPES
 
 
 def parameters(g, kind, count=None, scale=None):
-    """Constants: scale and zero point of a tensor, or of each of `count` slices."""
+    """Adds constants: the scale and zero point of a tensor, or of each of `count` slices."""
     shape = () if count is None else (count,)
     low, high = (100, 150) if kind == "B" else (-20, 20)
     scales = np.full(shape, scale, "<f4") if scale and count is None else (2.0 ** g.rng.randint(-6, -1, shape)).astype("<f4")
@@ -71,7 +71,7 @@ def dequantize(g, op):
 
 
 def dequantize_blocks(g, op):
-    """Constants of 4 or 8 bits, with a scale for each slice or block, beside a value of the run time."""
+    """Adds 4- or 8-bit constants with a scale per slice or block, and a run-time value."""
     kind, block = g.one_of("4", "u", "c", "B"), g.one_of(0, 2, 4)
     low, high = {"4": (-8, 7), "u": (0, 15), "c": (-128, 127), "B": (0, 255)}[kind]
     shape = [g.integer(1, 4) for _ in range(g.integer(1, 3))]
@@ -114,7 +114,7 @@ def matmul_integer(g, op):
 
 
 def convolution(g, kind="B"):
-    """(x, w, sizes, attributes) of a random quantised convolution."""
+    """Returns (x, w, sizes, attributes) of a random quantized convolution."""
     group = g.one_of(1, 1, 2)
     c, out = group * g.integer(1, 2), group * g.integer(1, 2)
     kernel, strides, dilations = [list(g.dims(2, 1, high)) for high in (3, 2, 2)]
@@ -136,7 +136,7 @@ def conv_integer(g, op):
 
 
 def comparable(g, q, scale, zero):
-    """q goes on as reals."""
+    """Dequantizes q, so that it can be compared with a tolerance."""
     domain = "com.microsoft" if g.opset < 10 else ""
     return g.node("DequantizeLinear", [q, scale, zero], ("f", q.shape, -256, 256, False), domain=domain)
 

@@ -1,4 +1,4 @@
-"""Random nodes of sequences, which only work together: one is made, changed, and taken apart again."""
+"""Random nodes on sequences, which only make sense together: a sequence is constructed, modified and converted back to tensors."""
 import numpy as np
 
 from graph import TYPES
@@ -58,7 +58,7 @@ def program(g, op):
 
 
 def split(g, x, axis):
-    """(sequence, shapes of its parts)"""
+    """Returns (sequence, shapes of its parts)."""
     n = x.shape[axis]
     shape = lambda size: tuple(size if i == axis % x.rank else d for i, d in enumerate(x.shape))  # noqa: E731
     how = g.integer(0, 2)

@@ -1,4 +1,4 @@
-"""Random nodes of recurrences, transforms, losses, attention and counted words."""
+"""Random nodes of recurrent layers, transforms, losses, attention and TfIdfVectorizer."""
 import numpy as np
 
 from graph import Unfit
@@ -30,14 +30,14 @@ def recurrent(g, op):
         attributes.update(g.some(linear_before_reset=g.integer(0, 1)))
     if g.chance(0.3):
         each = {"LSTM": 3, "GRU": 2, "RNN": 1}[op]
-        # beyond its first gates a state must stay where it is
+        # the state must keep its position after the first gates
         names = [g.one_of("Sigmoid", "HardSigmoid") if i == 0 and each > 1 else g.one_of("Tanh", "Softsign", "Sigmoid")
                  if each > 1 else g.one_of(*ACTIVATIONS) for _ in range(ways) for i in range(each)]
         attributes["activations"] = names
         parameters = [ACTIVATIONS[n] for n in names]
         if any(parameters):
             if not all("alpha" in p and "beta" in p for p in parameters if p) or len({len(p) for p in parameters}) > 1:
-                raise Unfit  # only with the same number of parameters is it clear which belongs to whom
+                raise Unfit  # the assignment of parameters to activations is unambiguous only if all have the same number
             attributes["activation_alpha"] = [p["alpha"] for p in parameters]
             attributes["activation_beta"] = [p["beta"] for p in parameters]
     if g.chance(0.15):
@@ -153,7 +153,7 @@ def attention(g, op):
     if g.chance(0.4):
         shape = g.one_of((q, total), (b, 1, q, total), (b, heads, q, total), (1, heads, q, total))
         mask = g.either(g.one_of("f", "f", "b"), shape, 0, 1, constant=0.5)
-        if mask.kind == "b":  # each row sees something
+        if mask.kind == "b":  # each row has an unmasked element
             array = mask.constant if mask.constant is not None else next(a for v, a in g.inputs if v is mask)
             array[..., 0] = True
     elif g.chance(0.4):

@@ -1,7 +1,7 @@
-"""The smallest part of a random graph on which mlc and onnxruntime still disagree in the same way.
+"""Reduces a random graph to the smallest part on which mlc and onnxruntime still disagree in the same way.
 
-First the earliest value that shows it; then as many as possible of the values before it become inputs, with onnxruntime's numbers.
-Where nothing is computed by onnxruntime only the first step is done.
+First, the earliest value that shows the difference is found; then as many as possible of the values before it become inputs,
+with onnxruntime's elements. Without onnxruntime's results, only the first step is done.
 """
 import dataclasses
 
@@ -12,7 +12,7 @@ import graph
 
 @dataclasses.dataclass
 class Part:
-    """A graph cut to some outputs and inputs; what onnxruntime and mlc are asked for it as for a whole one."""
+    """A graph cut to some outputs and inputs; it is given to onnxruntime and mlc like a whole graph."""
     made: graph.Graph
     ends: list
     fed: dict  # Value: array
@@ -24,7 +24,7 @@ class Part:
         return self.ends
 
     def operators(self):
-        """Of the nodes that are left, the last one last."""
+        """Operators of the remaining nodes, in order."""
         nodes, _ = self.made.part({v.name for v in self.ends}, {v.name for v in self.fed})
         return [graph.names(node)[0] for node in nodes]
 
@@ -33,8 +33,8 @@ class Part:
 
 
 def reduce(made, compute, same):
-    """`compute`: parts to [(outcome, detail, arrays of onnxruntime or None)]; `same`: whether an (outcome, detail) is the one that
-    is looked for. Returns (Part, outcome, detail), or None when no single value shows it."""
+    """Reduces a graph. `compute` maps parts to [(outcome, detail, onnxruntime's arrays or None)]; `same` tells whether an
+    (outcome, detail) is the one to reproduce. Returns (Part, outcome, detail), or None if no single value shows the difference."""
     produced = [v for v in made.values if v.constant is None and not any(v is i for i, _ in made.inputs)]
     parts = [Part(made, [v], {}) for v in produced]
     results = compute(parts)

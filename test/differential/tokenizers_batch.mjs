@@ -1,6 +1,6 @@
-// tokenizers_batch.mjs DIR <CASES.json - what Hugging Face's tokenizers makes of texts: [[tokenizer.json's path, [text ...]] ...]
-// on stdin, lists of lists of ids on stdout, or a text for what cannot be read or used. --add-special: with what the template puts
-// around a text. DIR is where npm put @anush008/tokenizers, which is that library for Node.
+// tokenizers_batch.mjs DIR [--add-special] <CASES.json - tokenizes texts with Hugging Face's tokenizers library. stdin holds
+// [[path of tokenizer.json, [text ...]] ...]; stdout gets a list of lists of ids per file, or an error text. With --add-special,
+// the special tokens of the template are added. DIR is the folder in which npm installed @anush008/tokenizers, its Node binding.
 import { createRequire } from 'module';
 import fs from 'fs';
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Every pre-tokenizer and kind of tokenizer against llama.cpp itself, on texts of all of Unicode.
+"""Compares every pre-tokenizer and kind of tokenizer with llama.cpp, on texts that cover all of Unicode.
 
-LLAMA_DIR names the folder in which node-llama-cpp is installed. Where there is none, nothing is compared.
+LLAMA_DIR is the folder in which node-llama-cpp is installed. Without it, nothing is compared.
 """
 import json
 import os
@@ -18,12 +18,12 @@ from driver import CORPUS, ROOT, SKIPPED, expect, parallel, run, run_tests
 
 LIBRARIES = llama_cpp.libraries(os.environ.get("LLAMA_DIR", "/none"))
 TEXTS = int(os.environ.get("MLC_TOKENIZER_TEXTS", "400"))
-# Names that llama.cpp takes with another tokenizer.ggml.model alone, or not with a vocabulary of bytes.
+# Names that llama.cpp accepts only with another tokenizer.ggml.model, or not with a byte-level vocabulary.
 NOT_BYTES = {"gemma4", "granite-embed-multi-311m", "sarvam-moe"}
 
 
 def rows():
-    """The names of each row of lib/text/pre_tokenizers.cpp."""
+    """Returns the names in each row of lib/text/pre_tokenizers.cpp."""
     source = (ROOT / "lib/text/pre_tokenizers.cpp").read_text()
     lists = re.findall(r"^    \{\{((?:\"[^\"]*\",?\s*)+)\}", source[source.index("kRows = {"):], re.M)
     return [[name for name in re.findall(r'"([^"]*)"', row) if name] for row in lists]
@@ -37,7 +37,8 @@ def theirs(model, texts, *flags):
 
 
 def compare(model, texts, *flags, scores=None):
-    """How many texts; asserts that all have the same ids, or those of `scores` with the same sum: a tie, which rounding breaks."""
+    """Compares the ids of all texts and returns the number of texts. Ids may differ if their `scores` have the same sum,
+    because rounding breaks such ties."""
     given = model.with_suffix(".json")
     given.write_text(json.dumps(texts))
     ours = json.loads(expect(run("tokenize", model, "--texts", given, *flags, timeout=300), 0).stdout)["ids"]
@@ -65,7 +66,8 @@ def test_pre_tokenizers(folder):
 
 
 def test_categories(folder):
-    """Every pre-tokenizer on characters of every general category, with a vocabulary in which each cut shows."""
+    """Tests every pre-tokenizer on characters of every general category, with a vocabulary that makes each split visible.
+    llama.cpp is the reference."""
     tokens, merges, types = made.byte_pairs()
     listed = [row[0] for row in rows() if row[0] not in NOT_BYTES]
     texts = made.categories(5, 5 * TEXTS)
@@ -80,7 +82,7 @@ def test_categories(folder):
 
 
 def test_corpus(folder):
-    """The vocabularies of the corpus, with special tokens and without."""
+    """Tests the vocabularies of the corpus, with and without special tokens. llama.cpp is the reference."""
     places = sorted((CORPUS / "tokenizers").glob("*.gguf"))
     if not places:
         print("# real vocabularies against llama.cpp: skipped, there is no corpus")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`mlc build`: what it refuses is what the schema refuses; one bad variant leaves the others; nothing is written elsewhere."""
+"""Tests `mlc build`: it refuses what the schema refuses, a failing variant does not affect the others, and nothing is written elsewhere."""
 import copy
 import hashlib
 import json
@@ -22,14 +22,14 @@ X = RNG.standard_normal((6, 16)).astype("<f4")
 
 
 def sha256(*files):
-    """Of one file; of several what sha256sum prints for them."""
+    """SHA-256 of one file, or of the output of sha256sum for several."""
     hashes = [hashlib.sha256(f.read_bytes()).hexdigest() for f in files]
     lines = "".join(f"{h}  {f.name}\n" for h, f in zip(hashes, files))
     return hashes[0] if len(files) == 1 else hashlib.sha256(lines.encode()).hexdigest()
 
 
 def prepare(folder, external=None, data_root=None):
-    """A model y = x @ w in folder/models, samples and references; returns a good recipe."""
+    """Makes a model y = x @ w in folder/models, samples and references; returns a valid recipe."""
     models = folder / "models"
     models.mkdir()
     weight = wire.tensor("w", wire.FLOAT, W.shape, None if external else W.tobytes(),
@@ -51,7 +51,7 @@ def prepare(folder, external=None, data_root=None):
 
 
 def changed(recipe, path, value):
-    """A copy with another value at the path; without that member where the value is `...`."""
+    """Returns a copy with another value at the path, or without that member if the value is `...`."""
     recipe = copy.deepcopy(recipe)
     inner = recipe
     for key in path[:-1]:
@@ -76,7 +76,7 @@ def build(folder, recipe, *options, **more):
 
 
 def made(folder):
-    """Everything below the folder but what `prepare` and `write` put there."""
+    """Lists everything below the folder except the files of `prepare` and `write`."""
     return sorted(str(f.relative_to(folder)) for f in folder.rglob("*")
                   if f.parent != folder / "models" and f.name != "models")
 
@@ -85,7 +85,7 @@ def test_a_good_recipe(folder):
     expect(build(folder, prepare(folder)), 0, "r-a.mlpackage", "r-b.mlpackage", "accuracy 100.00 %", "PASSED")
 
 
-# What no recipe may say: where, the value, what the error says. Those of a variant leave the other variant.
+# Invalid recipes: path, value, text of the error. An error in a variant does not affect the other variant.
 BAD = [
     (["name"], "../outside", "name"), (["name"], "/abs", "name"), (["name"], "A b", "name"), (["name"], 3, "name"),
     (["name"], "a\n", "name"), (["name"], "a" * 10000, "name"), (["surprise"], 1, "surprise"), (["variants"], [], "variants"),
@@ -132,7 +132,7 @@ def test_a_bad_variant_is_named_and_the_others_are_built(folder):
 
 
 def test_options_of_a_variant(folder):
-    """What is no option of a variant, and what cannot be compiled."""
+    """Options that a variant does not have, and a variant that cannot be compiled."""
     good = prepare(folder)
     for options, text, code in (
             (["-o", "../elsewhere.mlpackage"], "-o", 2), (["--help"], "--help", 2), (["--json"], "--json", 2),
@@ -181,7 +181,7 @@ def test_the_exit_code_is_the_worst(folder):
     expect(build(folder, tight, "--force"), 3, "FAIL operations", "FAILED")
     both = changed(tight, ["variants", 0, "options"], ["--dim", "nosuch=3"])
     expect(build(folder, both, "--force"), 3, "r-a  not built", "FAIL operations")
-    # Recipes too: a bad one leaves the others.
+    # An invalid recipe does not affect the others either.
     bad = write(folder, changed(good, ["check"], {}), "bad.json")
     missing = folder / "models" / "missing.json"
     fine = write(folder, changed(good, ["name"], "fine"), "fine.json")
@@ -237,9 +237,9 @@ def test_what_is_not_built_leaves_nothing_and_what_was_there(folder):
     options = ["--precision", "fp32", "--author", "another"]
     expect(build(folder, changed(bundles, ["variants", 0, "options"], options), "--force"), 1, "r-a  not built")
     assert files() == before
-    # One that fails its checks was built.
+    # A variant that fails its checks has been built.
     expect(build(folder, changed(good, ["variants", 0, "limits"], {"operations": 0}), "--force"), 3, "FAIL operations")
-    # A package whose check needs what is no output, too.
+    # So has a package whose check needs an output that does not exist.
     expect(build(folder, changed(good, ["check", "reference"], {"z": "y.npy"}), "--force"), 1, '"z"', "r-a  not built")
 
 
@@ -256,7 +256,7 @@ def test_budgets_of_single_outputs(folder):
 
 
 def test_fp16_is_judged_by_what_its_constants_cost(folder):
-    """Weights that nearly cancel, which fp16 does not hold; more results than stay fp32 at the end of a model."""
+    """Weights that nearly cancel and are not representable in fp16; there are more results than stay fp32 at the end of a model."""
     models = folder / "models"
     models.mkdir()
     w = np.repeat(np.array([[1000.3], [-1000.1], [10]], "<f4"), 512, 1)
@@ -306,7 +306,7 @@ def test_the_hash_covers_external_data(folder):
     assert found in result.stderr
     manifest = json.loads((folder / "work" / "r-a.manifest.json").read_text())
     assert manifest["source"]["sha256"] == recipe["source"]["sha256"]
-    # A download that was cut short is another hash too, rather than a damaged file.
+    # A truncated download is reported as a hash mismatch rather than as a damaged file.
     (folder / "models" / "m.onnx").write_bytes(b"\x08")
     expect(build(folder, recipe, "--force"), 3, "another hash")
     (folder / "models" / "m.onnx").unlink()
@@ -314,7 +314,7 @@ def test_the_hash_covers_external_data(folder):
 
 
 def test_the_hash_covers_what_is_read_of_a_folder(folder):
-    """README, images and weights in other formats are nobody's input."""
+    """README, images and weights in other formats are not hashed, because they are not read."""
     models, model = folder / "models", Llama()
     models.mkdir()
     model.hugging_face(models / "hf")
@@ -333,7 +333,7 @@ def test_the_hash_covers_what_is_read_of_a_folder(folder):
     assert "another hash" not in build(folder, recipe, "--force").stderr
     (models / "hf" / "config.json").write_text((models / "hf" / "config.json").read_text() + " ")
     expect(build(folder, recipe, "--force"), 3, "another hash", "config.json")
-    # The manifest of a compilation has the same files.
+    # The manifest of a compilation lists the same files.
     expect(run("compile", models / "hf", "-o", folder / "m.mlpackage", "--sha256"), 0)
     assert [f["name"] for f in json.loads((folder / "m.manifest.json").read_text())["source"]["files"]] == [f.name for f in read]
 
@@ -347,7 +347,7 @@ def test_data_root(folder):
 
 
 def test_results_are_there_when_they_are_ready(folder):
-    """Both streams in one file: what the second variant says on stderr stands behind the first's result."""
+    """Both streams go to one file, in which the stderr output for the second variant follows the result of the first."""
     recipe = changed(prepare(folder), ["variants", 1, "options"], ["--time-passes"])
     with open(folder / "log", "wb") as log:
         subprocess.run([MLC, "build", write(folder, recipe)], cwd=folder, stdout=log, stderr=log, check=True)

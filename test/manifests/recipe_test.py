@@ -1,4 +1,4 @@
-"""Every recipe in manifests/ follows the schema, and the files that it names are there and fit together."""
+"""Checks that every recipe in manifests/ follows the schema, and that the files it names exist and are consistent."""
 import copy
 import hashlib
 import json

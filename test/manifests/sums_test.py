@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""The sample language model adds: its answers, from the file of blocks and from the folder, are the sums, and its logits PyTorch's."""
+"""Tests the sample language model that adds: its answers, from the quantized file and from the folder, must be the sums; its
+logits are compared with PyTorch's.
+"""
 import pathlib
 import sys
 
@@ -19,7 +21,7 @@ def digits(number):
 
 
 def answer(model, a, b):
-    """What the most likely tokens say, until one ends the answer."""
+    """Decodes greedily until a token ends the answer."""
     tokens, said = [*digits(a), PLUS, *digits(b), EQUALS], []
     while len(said) < 4:
         listed = expect(run("run", model, "--tokens", ",".join(map(str, tokens + said)), "--json"), 0).answer["next"]
@@ -43,7 +45,7 @@ def test_logits(folder):
     prompt, expected = np.load(SUMS / "prompt.npy").tolist(), np.load(SUMS / "logits.npy")
     package = folder / "sums.mlpackage"
     expect(run("compile", SUMS / "sums", "-o", package), 0)
-    for model, most in ((SUMS / "sums", EXACT), (package, PACKAGE), (SUMS / "sums.gguf", 3e-2)):  # those are Q8_0
+    for model, most in ((SUMS / "sums", EXACT), (package, PACKAGE), (SUMS / "sums.gguf", 3e-2)):  # quantized to Q8_0
         for options in ((), ("--step",)):
             off = error(logits(model, prompt, folder / "out", *options), expected)
             assert off <= most, f"{model.name} {options}: {off:.1e}"

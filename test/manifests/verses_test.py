@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The sample language model that speaks: its files are small and say the same."""
+"""Tests the sample language model that generates verses: all of its files are small and give the same text."""
 import pathlib
 import re
 import sys
@@ -16,7 +16,7 @@ VERSES = ROOT / "manifests" / "verses"
 F16, Q8_0, Q4_0, FOLDER, SAMPLE = (VERSES / name for name in (
     "verses-f16.gguf", "verses-q8_0.gguf", "verses-q4_0.gguf", "verses", "sample.txt"))
 CONTEXT, PROMPT = 256, "And it came to pass"
-PERPLEXITY = 19.8686  # of sample.txt, by scripts/models/verses.py
+PERPLEXITY = 19.8686  # of sample.txt, computed by scripts/models/verses.py
 
 
 def test_sizes(folder):
@@ -25,13 +25,13 @@ def test_sizes(folder):
 
 
 def blocks_of(kind):
-    """{name: (bytes, what they say)} of the matrices of F16 in a file of this kind."""
+    """Returns {name: (bytes, decoded values)} of the F16 matrices in a file of this type."""
     encode = lambda name: gguf_wire.q4_0 if kind == "Q4_0" and name != "token_embd.weight" else gguf_wire.q8_0
     return {name: encode(name)(array) for name, array in gguf_wire.read(F16)[1].items() if array.ndim == 2}
 
 
 def test_logits(folder):
-    """PyTorch's; those of blocks are what the numbers say that the blocks stand for."""
+    """Compares logits with PyTorch's; for quantized files, with those of the dequantized weights."""
     prompt, expected = np.load(VERSES / "ids.npy")[0].tolist(), np.load(VERSES / "expected.npy")[0]
     package = folder / "verses.mlpackage"
     expect(run("compile", F16, "-o", package), 0)
@@ -52,7 +52,7 @@ def tokens(model, *options):
 
 
 def test_tokens(folder):
-    """SentencePiece's, and for the text that it has not read llama.cpp's, too, where that is installed."""
+    """Compares token ids with SentencePiece's and, for an unseen text, with llama.cpp's if it is installed."""
     for model in F16, Q8_0, Q4_0, FOLDER:
         assert tokens(model, "--text", "In the beginning God") == np.load(VERSES / "ids.npy")[0].tolist(), model.name
     ids = tokens(F16, "--file", SAMPLE)
@@ -64,7 +64,7 @@ def test_tokens(folder):
 
 
 def test_blocks(folder):
-    """Those of llama.cpp's quantiser, where it is installed."""
+    """Compares quantized blocks with those of llama.cpp's quantizer, if it is installed."""
     for model, kind in (Q8_0, "Q8_0"), (Q4_0, "Q4_0"):
         there = [model.read_bytes()]
         if llama_cpp.ask({"model": str(F16), "quantize": kind, "out": str(folder / kind)}) is not None:
@@ -74,7 +74,7 @@ def test_blocks(folder):
 
 
 def test_speech(folder):
-    """The likeliest text is the same from every form of the same weights, and from llama.cpp where that is installed."""
+    """The greedy text is the same for all formats of the same weights, and equals llama.cpp's if it is installed."""
     package, whole = folder / "verses.mlpackage", folder / "f32.gguf"
     expect(run("compile", F16, "-o", package), 0)
     whole.write_bytes(gguf_wire.model(*gguf_wire.read(F16)))
@@ -90,13 +90,13 @@ def test_speech(folder):
 
 
 def test_perplexity(folder):
-    """PyTorch's, llama.cpp's where that is installed, and what manifests/README.md says."""
+    """Compares perplexity with PyTorch's, with llama.cpp's if it is installed, and with manifests/README.md."""
     rows = re.findall(r"`(verses-\w+\.gguf)`[^|]*\| ([\d.]+) \| [\d.]+ \| ([\d.]+) \|", (ROOT / "manifests" / "README.md").read_text())
     said = {model: figures for model, *figures in rows}
     ids = tokens(F16, "--file", SAMPLE)
     for model in F16, Q8_0, FOLDER:
         found = expect(run("run", model, "--perplexity", SAMPLE, "--json", timeout=300), 0).answer["perplexity"]
-        file = F16 if model == FOLDER else model  # the folder's weights are the same
+        file = F16 if model == FOLDER else model  # the folder has the same weights
         theirs = llama_cpp.ask({"model": str(file), "perplexity": ids, "context": CONTEXT})
         theirs = theirs["perplexity"] if theirs else float(said[file.name][1])
         assert file != F16 or abs(found / PERPLEXITY - 1) < 1e-4, found

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Inputs of the source that its package has not, for they have no elements, were bound by --const or are not needed by --outputs:
-whoever gives them all the same is not refused, unless the value is another than the package was compiled for.
+"""Tests inputs of the source that are missing in its package because they are empty, bound by --const, or not needed with
+--outputs. A user may still pass them, but not with a value other than the compiled one.
 """
 import hashlib
 import json
@@ -18,7 +18,7 @@ VALUES = {"e": np.zeros((0, 3), "f4"), "x": np.array([[1, 2, 3]], "f4"), "axes":
 
 
 def prepare(folder, precision="fp32"):
-    """y = sum of rows of (e and x) + w over the axes; v = x + z is not asked for."""
+    """y = sum of rows of (e and x) + w over the axes; v = x + z is not requested."""
     model, package = folder / "m.onnx", folder / "m.mlpackage"
     nodes = [wire.node("Concat", ["e", "x"], ["c"], axis=0), wire.node("Add", ["c", "w"], ["s"]),
              wire.node("ReduceSum", ["s", "axes"], ["y"], keepdims=0), wire.node("Add", ["x", "z"], ["v"])]
@@ -55,7 +55,7 @@ def test_another_value_is_refused(folder):
         np.save(folder / "other.npy", value)
         expect(run("run", package, *given(folder, "x", "w"), "--input", f"{name}={folder / 'other.npy'}"), 1, f'input "{name}"', says,
                f"--const {name}=FILE" if name == "axes" else "expected: ")
-    # The same in another type is the same; what nothing needs may be anything.
+    # The same value in another type is accepted; unneeded inputs may have any value.
     np.save(folder / "other.npy", np.array([1], "i4"))
     expect(run("run", package, *given(folder, "x", "w"), "--input", f"axes={folder / 'other.npy'}"), 0)
     expect(run("run", package, *given(folder, "x", "w"), "--input", f"z={folder / 'other.npy'}"), 0)
@@ -77,7 +77,7 @@ def test_folders_by_name_and_by_number(folder):
     np.save(folder / "reference" / "y.npy", np.array([12], "f4"))
     for inputs in (names, numbers, package_numbers):
         report = run("verify", model, package, *options[:4], "--inputs", inputs, "--reference", folder / "reference", "--json")
-        # Twelve is one element: compared, and not discriminating.
+        # Input twelve has a single element: it is compared but not discriminating.
         assert "bad-input" not in report.stdout + report.stderr, report
         parity = report.answer["outputs"][0]
         assert parity["max_error"] == 0, parity

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The cache of compiled models on the command line: `mlc precompile --cache` and `mlc cache`."""
+"""Tests the cache of compiled models: `mlc precompile --cache` and `mlc cache`."""
 import os
 import pathlib
 import shutil
@@ -38,7 +38,7 @@ def test_found_again_after_touching_and_copying(folder):
     (folder / "copy").mkdir()
     shutil.copytree(a, folder / "copy" / a.name)
     precompile(folder, folder / "copy" / a.name, True)
-    # The name is in the bundle.
+    # The name is written in the bundle.
     shutil.copytree(a, folder / "copy" / "other.mlpackage")
     precompile(folder, folder / "copy" / "other.mlpackage", False)
     text = expect(run("precompile", a, "-o", folder / "out.mlmodelc", "--cache", folder / "cache"), 0).stdout
@@ -50,7 +50,7 @@ def test_options_and_other_bytes_make_it_anew(folder):
     precompile(folder, a, False)
     precompile(folder, a, False, "--mil-version", "3500.14.2")
     precompile(folder, a, True, "--mil-version", "3500.14.2")
-    # A weight in its place, of the same size, and with the time that it had.
+    # Replaces a weight in place, with the same size and the same modification time.
     weights = next(a.rglob("weight.bin"))
     data, time = bytearray(weights.read_bytes()), weights.stat()
     data[-1] ^= 1

@@ -24,14 +24,14 @@ struct TempFolder {
   ~TempFolder() { fs::remove_all(path); }
 };
 
-// A runtime that compiles, and counts.
+// A runtime that counts its compilations.
 class Compiler : public Runtime {
  public:
   Capabilities found{.runtime = "a compiler", .runtime_version = "1", .os_build = "24B83"};
   int compiled = 0;
   bool fails = false;
-  fs::path full;           // a folder in which there is no room
-  Latch* latch = nullptr;  // that it waits for
+  fs::path full;           // compilations into this folder fail because its disk is full
+  Latch* latch = nullptr;  // blocks the compilation until it opens
 
   Capabilities capabilities() const override { return found; }
   bool loads_packages() const override { return false; }
@@ -49,7 +49,8 @@ class Compiler : public Runtime {
   }
 };
 
-// In fp32: nothing is measured, and no thread of OpenMP runs, which the thread sanitizer does not see.
+// fp32, so that nothing is measured and no OpenMP threads run, which the thread sanitizer does not
+// support.
 fs::path MakePackage(const fs::path& folder) {
   Diagnostics diagnostics;
   const CompileOptions options{.precision = PassContext::Precision::kFp32};
@@ -58,7 +59,7 @@ fs::path MakePackage(const fs::path& folder) {
       .package;
 }
 
-TEST_CASE("compiled: from the cache, for one runtime, system and kind of units") {
+TEST_CASE("compiled: cache entries are specific to runtime, system and compute units") {
   TempFolder temp;
   const fs::path package = MakePackage(temp.path);
   ModelCache cache(temp.path / "cache");
@@ -80,12 +81,12 @@ TEST_CASE("compiled: from the cache, for one runtime, system and kind of units")
   CHECK(entry.part("model") == "digits.mlpackage");
   CHECK(entry.part("units") == "all");
   CHECK(entry.part("os build") == "24B83");
-  // As long as the first lives, nobody removes it.
+  // While the first copy exists, the entry is not evicted.
   for (const Eviction& eviction : cache.Clear()) CHECK(eviction.key != entry.key);
   CHECK(fs::exists(first.path / "model.mil"));
 }
 
-TEST_CASE("compiled: without a cache, for as long as a copy lives") {
+TEST_CASE("compiled: without a cache, the folder exists as long as a copy of the object") {
   TempFolder temp;
   const fs::path package = MakePackage(temp.path);
   Compiler compiler;
@@ -103,7 +104,7 @@ TEST_CASE("compiled: without a cache, for as long as a copy lives") {
   CHECK_FALSE(fs::exists(path.parent_path()));
 }
 
-TEST_CASE("compiled: what is compiled already stays where it is; other formats are refused") {
+TEST_CASE("compiled: compiled bundles are used in place; other formats are refused") {
   TempFolder temp;
   Compiler compiler;
   const fs::path bundle = temp.path / "m.mlmodelc";
@@ -117,7 +118,7 @@ TEST_CASE("compiled: what is compiled already stays where it is; other formats a
         }) == "usage");
 }
 
-TEST_CASE("compiled: what the compiler says is passed on, and the next one tries again") {
+TEST_CASE("compiled: compiler errors are passed on, and the next attempt compiles again") {
   TempFolder temp;
   const fs::path package = MakePackage(temp.path);
   ModelCache cache(temp.path / "cache");
@@ -129,12 +130,12 @@ TEST_CASE("compiled: what the compiler says is passed on, and the next one tries
   CHECK(CompiledFor(compiler, package, Units::kAll, &cache).made);
 }
 
-TEST_CASE("compiled: a fault of a cache that one can do without is a note") {
+TEST_CASE("compiled: failures of an optional cache are notes") {
   TempFolder temp;
   const fs::path package = MakePackage(temp.path);
   ModelCache cache(temp.path / "cache");
   Compiler compiler;
-  // Nothing can be linked into it.
+  // Without this folder, nothing can be linked into the cache.
   fs::remove_all(temp.path / "cache" / "cas");
   std::ofstream(temp.path / "cache" / "cas") << "";
   CHECK(RefusalId([&] { CompiledFor(compiler, package, Units::kAll, &cache); }) == "file-io");
@@ -148,7 +149,7 @@ TEST_CASE("compiled: a fault of a cache that one can do without is a note") {
   CHECK(faults.size() == 1);
 }
 
-TEST_CASE("compiled: where the cache's disk is full, somewhere else") {
+TEST_CASE("compiled: when the disk of the cache is full, another folder is used") {
   TempFolder temp;
   const fs::path package = MakePackage(temp.path);
   ModelCache cache(temp.path / "cache");
@@ -162,7 +163,7 @@ TEST_CASE("compiled: where the cache's disk is full, somewhere else") {
   CHECK(cache.List().empty());
 }
 
-TEST_CASE("compiled: a fault of the cache is noted, but not after the time is up", "[guarded]") {
+TEST_CASE("compiled: cache failures are noted, but not after a timeout", "[guarded]") {
   using namespace std::chrono_literals;
   TempFolder temp;
   const fs::path package = MakePackage(temp.path);
@@ -179,12 +180,12 @@ TEST_CASE("compiled: a fault of the cache is noted, but not after the time is up
         "timeout");
   latch.Open();
   Await([] { return Abandoned::OfProcess()->alive() == 0; });
-  CHECK(compiler->compiled == 4);  // it went on without the cache
+  CHECK(compiler->compiled == 4);  // compiled without the cache
   CHECK(diagnostics.notes().size() == 1);
   unsetenv("MLC_CACHE_DIR");
 }
 
-TEST_CASE("bytes as users write them") {
+TEST_CASE("compiled: sizes in bytes as users write them") {
   struct Row {
     const char* text;
     uint64_t bytes;

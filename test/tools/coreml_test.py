@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Core ML files on the command line: what `diff` says of two of them, and how compiled bundles are made, read and insisted on."""
+"""Tests commands on Core ML files: `mlc diff`, and making, reading and validating compiled bundles."""
 import json
 import pathlib
 import shutil
@@ -19,7 +19,7 @@ WEIGHT = np.arange(32).reshape(8, 4) / 32
 
 
 def package(folder, name="a", *options, weight=WEIGHT, middle="Relu", axis=1, batch=2, x="x", inner="h", more=()):
-    """softmax(middle(x @ w)) as a package in fp32."""
+    """Compiles softmax(middle(x @ w)) to an fp32 package."""
     nodes = [wire.node("MatMul", [x, "w"], [inner]), wire.node(middle, [inner], ["r"]),
              *[wire.node(op, ["r"], ["m"]) for op in more], wire.node("Softmax", ["m" if more else "r"], ["y"], axis=axis)]
     model = folder.model(f"{name}.onnx", nodes, [(x, FLOAT, [batch, 8])], [("y", FLOAT, [batch, np.shape(weight)[1]])],
@@ -79,7 +79,7 @@ def test_diff_of_operations(folder):
 
 
 def test_diff_of_who_reads_what(folder):
-    """Same operations, other operands: a - b is not b - a."""
+    """The same operations with other operands: a - b differs from b - a."""
     one = """func main<ios16>(tensor<fp32, [2]> a, tensor<fp32, [2]> b) {
   p = sub(x = a, y = b);
   q = exp(x = p);
@@ -104,7 +104,7 @@ def test_diff_of_weights(folder):
                                   "bytes": [128, 128]}], answer
     diff(a, package(folder, "nan", weight=changed(1, 2, np.nan)), 3, "changed, largest difference inf")
     diff(a, package(folder, "wide", weight=np.ones((8, 6))), 3, "weight: changed, fp32 [4, 8] -> fp32 [6, 8]")
-    # One bit of one weight is enough.
+    # A single flipped bit in a weight is reported.
     copy = folder / "bit.mlpackage"
     shutil.copytree(a, copy)
     file = copy / "Data" / "com.apple.CoreML" / "weights" / "weight.bin"
@@ -132,7 +132,7 @@ def test_diff_of_every_function_and_state(folder):
             ("input", "tensor<fp16, [3, 2]> x", "tensor<fp16, [3, 4]> x", 'function h: input "x": fp16 [3, 2] -> fp16 [3, 4]'),
             ("one lost", "  write_state(input = s, data = y);\n", "", '- write_state "s" of function f'),
             ("other lost", "  write_state(input = u, data = z);\n", "", '- write_state "u" of function f'),
-            # Which read sees the write only their order says.
+            # Only the order of the operations determines which read sees the write.
             ("late", "  write_state(input = s, data = y);\n  v = read_state(input = u);",
              "  v = read_state(input = u);\n  write_state(input = s, data = y);", None),
             ("early", "  t = read_state(input = s);\n  y = add(x = t, y = x);\n  write_state(input = s, data = y);",
@@ -187,7 +187,7 @@ def test_diff_wants_two_models(folder):
 def test_precompile(folder):
     a = package(folder)
     expect(run("precompile", a, folder=folder.path), 0, "a.mlmodelc", "experimental")
-    expect(run("precompile", f"{a}/", folder=folder.path), 0, "a.mlmodelc")  # its own is replaced
+    expect(run("precompile", f"{a}/", folder=folder.path), 0, "a.mlmodelc")  # the tool's own output is replaced
     assert sorted(p.relative_to(folder / "a.mlmodelc").as_posix() for p in (folder / "a.mlmodelc").rglob("*")
                   if p.is_file()) == ["analytics/coremldata.bin", "coremldata.bin", "metadata.json", "model.mil",
                                       "weights/weight.bin"]
@@ -263,7 +263,7 @@ def test_only_compiled_bundles(folder):
         expect(run("run", "--no-compile", model), 2, "--no-compile")
     expect(run("--no-compile", folder / "nowhere", program=RUN), 1, "error[file-io]")
     expect(run("--no-compile", program=RUN), 2, "MODEL is required", "--help")
-    # In a parity bundle too.
+    # The same holds in a parity bundle.
     for made, code in ((a, 2), (folder / "a.mlmodelc", 0)):
         expect(run("verify", folder / "a.onnx", made, "--bundle", folder / "bundle"), 0)
         expect(run("--no-compile", "--bundle", folder / "bundle", program=RUN), code, "--no-compile" if code else "PASSED")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`mlc doctor`: what it says of this machine, and every finding of a model, where it must be told and where not."""
+"""Tests `mlc doctor`: its report on this machine, and for every finding a model that triggers it and one that does not."""
 import os
 import pathlib
 import re
@@ -19,7 +19,7 @@ DESCRIBED = ["--author", "A", "--license", "MIT", "--description", "D"]
 
 
 def findings(model, *options):
-    """{id: [finding]}"""
+    """Returns {id: [finding]}."""
     answer = expect(run("doctor", model, "--json", *options), 0).answer
     found = {}
     for finding in answer["findings"]:
@@ -30,7 +30,7 @@ def findings(model, *options):
 
 
 def only(found, name, *texts, place=""):
-    """The one finding of this id, which says these texts."""
+    """Asserts that exactly one finding has this id and contains these texts; returns it."""
     assert len(found.get(name, [])) == 1, (name, found)
     for text in texts:
         assert text in found[name][0]["text"] + found[name][0]["help"], (text, found[name])
@@ -116,7 +116,7 @@ def test_sizes_that_depend_on_data(folder):
 def test_large_inputs(folder):
     only(findings(unary(folder, dims=(1024, 8192))), "large-input", "MB", place='input "x"')
     none(findings(unary(folder, dims=(256, 8192))), "large-input")
-    # What bounds the size of a source is mlc's own bound.
+    # The bound on the size of a source is mlc's own.
     source = folder.model("open.onnx", [wire.node("Relu", ["x"], ["y"])], [("x", FLOAT, ["a", "b"])], [("y", FLOAT, ["a", "b"])])
     found = findings(source)
     only(found, "unbounded-size", "4096", "--dim", place='input "x"')
@@ -172,7 +172,8 @@ def test_duplicate_weights(folder):
     package = compiled(folder, nodes, [("x", FLOAT, [1, 64])], [("y", FLOAT, [1, 64])], "--precision", "fp32",
                        initializers=[floats("a", weight), floats("b", weight)])
     none(findings(package), "duplicate-weights")
-    # Where they differ in the last number, they are two; made equal in the file, as tools write it that keep both.
+    # If the tables differ in their last element, they are two; they are then made equal in the file, as some tools write two
+    # equal copies.
     other = weight.copy()
     other[-1, -1] += 1
     package = compiled(folder, nodes, [("x", FLOAT, [1, 64])], [("y", FLOAT, [1, 64])], "--precision", "fp32",
@@ -181,7 +182,7 @@ def test_duplicate_weights(folder):
     file = next(package.rglob("weight.bin"))
     data = file.read_bytes()
     raw, changed = (bytes(np.ascontiguousarray(m).astype("<f4").tobytes()) for m in (weight, other))
-    if changed not in data:  # kept transposed
+    if changed not in data:  # stored transposed
         raw, changed = (np.ascontiguousarray(m.T).astype("<f4").tobytes() for m in (weight, other))
     assert data.count(changed) == 1 and data.count(raw) == 1, len(data)
     file.write_bytes(data.replace(changed, raw))
@@ -201,14 +202,14 @@ ADVICE = r"--(?:dim|image|io|precision|target|author|license|description|labels|
 
 
 def typed(folder, source, package, expected, *given):
-    """Every piece of advice on both, as it stands there: `mlc compile` takes it, and the finding is gone. `given`: what the package was
-    compiled with."""
+    """Runs the advice of a finding, as printed: `mlc compile` accepts it, and the finding disappears. `given`: options with
+    which the package was compiled."""
     (folder / "FILE").write_text("".join(f"label {i}\n" for i in range(8)))
     told = set()
     for model in (source, package):
         for name, several in findings(model).items():
             for finding in several:
-                # What is an alternative stands in brackets of its own.
+                # Alternatives are in separate brackets.
                 groups = re.findall(r"\(([^()]*--[^()]*)\)", finding["help"]) or [finding["help"]]
                 for group in groups:
                     options = [word for option in re.findall(ADVICE, group) for word in option.rstrip(",;").split(" ", 1)]
@@ -259,13 +260,13 @@ def test_what_is_no_picture_and_no_lack_of_fp16(folder):
     scores = [1, 2, 64, 64]
     found = findings(compiled(folder, softmax, [("s", FLOAT, scores), ("mask", FLOAT, [1, 1, 64, 64])], [("y", FLOAT, scores)]))
     none(found, "picture-as-array")
-    # fp16 cannot hold what is added up here: nearly all of the work stays in fp32, by itself.
+    # The sum exceeds the range of fp16, so nearly all of the work stays in fp32 automatically.
     nodes = [wire.node("Mul", ["x", "c"], ["h"]), wire.node("Mul", ["h", "c"], ["g"]), wire.node("Div", ["g", "d"], ["y"])]
     package = compiled(folder, nodes, [("x", FLOAT, [2, 8])], [("y", FLOAT, [2, 8])],
                        initializers=[floats("c", np.full((2, 8), 3e6)), floats("d", np.full((2, 8), 1e12))])
     for finding in findings(package).get("little-fp16", []):
         assert "--precision fp16" not in finding["help"] and "manifest.json" in finding["help"], finding
-    # What others converted is not compiled by mlc.
+    # Packages from other converters cannot be recompiled by mlc.
     text = "func main<ios16>(tensor<fp32, [n, 8]> x) {\n  y = relu(x = x);\n} -> (y);\n"
     for found in findings(text_package(folder, text)).values():
         for finding in found:

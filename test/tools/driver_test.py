@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The command line as its users meet it: exit codes, messages, JSON, options; on small models made here."""
+"""Tests the command line: exit codes, messages, JSON and options, on small models made here."""
 import json
 import pathlib
 import shutil
@@ -19,7 +19,7 @@ SCHEMA = json.loads((ROOT / "manifests" / "manifest.schema.json").read_text())
 COMMANDS = ["compile", "run", "verify", "inspect", "opt", "ops", "build", "completions"]
 FLOAT, INT64 = wire.FLOAT, wire.INT64
 
-# First bytes of what is not ONNX, and a word of the way out.
+# First bytes of files that are not ONNX models, and a word of the help text.
 FOREIGN = {
     "a.pt": (b"PK\3\4" + bytes(16) + b"constants.pkl", "torch.onnx.export"),
     "a.h5": (b"\x89HDF\r\n\x1a\n" + bytes(8), "tf2onnx"),
@@ -72,12 +72,12 @@ def compiled(folder, model, *options, name="out.mlpackage"):
     return folder / name
 
 
-PACKAGES = []  # (name, copy) of those that coremltools' operator definitions must accept
+PACKAGES = []  # (name, copy) of packages that coremltools' operator definitions must accept
 KEPT = tempfile.TemporaryDirectory(prefix="mlc-")
 
 
 def accepted(package):
-    """Keeps a copy of the package for coremltools to judge at the end."""
+    """Keeps a copy of the package for coremltools to check at the end."""
     copy = pathlib.Path(KEPT.name) / f"{len(PACKAGES)}.mlpackage"
     shutil.copytree(package, copy)
     PACKAGES.append(copy)
@@ -281,7 +281,7 @@ def test_labels_make_a_classifier(folder):
     description = dict(wire.fields(dict(wire.fields(next(package.rglob("*.mlmodel")).read_bytes()))[2]))
     assert (description[11], description[12]) == (b"classLabel", b"classLabel_probs"), description
     expect(run("opt", package, "--passes", "", "-o", folder / "again.mlpackage"), 0)
-    for file in ("model.mlmodel",):  # nothing is lost on the way in and out
+    for file in ("model.mlmodel",):  # the model survives import and export unchanged
         assert next(package.rglob(file)).read_bytes() == next((folder / "again.mlpackage").rglob(file)).read_bytes()
     o = folder / "o.mlpackage"
     expect(run("compile", model, "-o", o, *options), 1, "several outputs", "--outputs")
@@ -314,7 +314,7 @@ def test_outputs_and_replace(folder):
                          [("x", FLOAT, [2])], [("a", FLOAT, [2]), ("b", FLOAT, [2])])
     answer = expect(run("inspect", compiled(folder, model, "--outputs", "a"), "--json"), 0).answer
     assert [o["name"] for o in answer["outputs"]] == ["a"], answer["outputs"]
-    expect(run("compile", model, "-o", folder / "o.mlpackage", "--outputs", "aa"), 1, "--outputs aa", '3 names; the nearest: "a", "b"')
+    expect(run("compile", model, "-o", folder / "o.mlpackage", "--outputs", "aa"), 1, "--outputs aa", '3 names; similar ones: "a", "b"')
     accepted(folder / "out.mlpackage")
     expect(run("compile", model, "-o", folder / "o.mlpackage", "--replace", "Elu.alpha=1"), 1, "--replace Elu.alpha")
     np.save(folder / "x.npy", np.array([-2, 4], "f4"))
@@ -324,7 +324,7 @@ def test_outputs_and_replace(folder):
 
 
 def test_a_large_weight_that_fp16_cannot_hold_stays_fp32(folder):
-    # Weights of this size are looked at only while they are written. Small ones are scaled by a power of two.
+    # Weights of this size are compared only while they are written. Small weights are scaled by a power of two.
     for scale, kept, budget in ((1e6, True, "fp32"), (1e-7, True, "fp16"), (1, False, "fp16")):
         weight = (np.random.RandomState(0).rand(256, 512) * scale).astype("<f4")
         model = folder.model("m.onnx", [wire.node("MatMul", ["x", "w"], ["y"])], [("x", FLOAT, [1, 256])],
@@ -399,7 +399,7 @@ def test_opt_reads_text_and_packages(folder):
 
 
 def counted(package):
-    """The manifest, which counts what is in the package."""
+    """The manifest counts the contents of the package."""
     manifest = json.loads(package.with_suffix(".manifest.json").read_text())
     inspected = expect(run("inspect", package, "--json"), 0).answer
     assert manifest["operators"] == inspected["operators"], manifest["operators"]
@@ -412,14 +412,14 @@ def test_the_manifest_counts_what_was_written(folder):
                          [("b", FLOAT, [1, 6, 4]), ("s", FLOAT, [1, 1, 6])], [("y", INT64, ["n", 3])],
                          [ints("most", [3]), floats("overlap", [0.5]), floats("least", [0.25])])
     lost = {}
-    for target in ("iOS16", "iOS17"):  # which lost the threshold
+    for target in ("iOS16", "iOS17"):  # nms has lost the threshold there
         package = compiled(folder, boxes, "--target", target, "--verify-each", "--check-each", "1", "--force")
         manifest = counted(accepted(package))
         lost[target] = [run for run in manifest["passes"] if run["name"] == "newer-forms" and run["changed"]]
         assert manifest["package"]["target"] == target and not manifest.get("notes"), manifest
     assert not lost["iOS16"] and len(lost["iOS17"]) == 1, lost
     assert lost["iOS17"][0]["operators_after"]["reduce_max"] == 1, lost
-    # An input that is an output, and a value that is two of them, leave through identities.
+    # An input that is also an output, and a value that is two outputs, are written with identity operations.
     same = folder.model("same.onnx", [wire.node("Exp", ["x"], ["y"]), wire.node("Identity", ["y"], ["z"]),
                                       wire.node("Identity", ["x"], ["w"])],
                         [("x", FLOAT, [2])], [("y", FLOAT, [2]), ("z", FLOAT, [2]), ("w", FLOAT, [2])])
@@ -428,7 +428,7 @@ def test_the_manifest_counts_what_was_written(folder):
 
 
 def test_the_target_is_known_before_the_passes(folder):
-    """What the imported model needs raises it, with a note; an LSTM in fp16 would need iOS17 and stays fp32."""
+    """Requirements of the imported model raise the target, with a note; an LSTM in fp16 would require iOS17 and stays in fp32."""
     lstm = folder.model("lstm.onnx", [wire.node("Exp", ["x"], ["e"]), wire.node("LSTM", ["e", "w", "r"], ["h"], hidden_size=32),
                                       wire.node("Squeeze", ["h", "one"], ["s"]), wire.node("MatMul", ["s", "m"], ["y"])],
                         [("x", FLOAT, [4, 64, 32])], [("y", FLOAT, [4, 64, 600])],
@@ -439,12 +439,12 @@ def test_the_target_is_known_before_the_passes(folder):
         manifest = counted(package)
         decisions = [d for d in manifest.get("decisions", []) if d["reason"].startswith("lstm: Core ML supports this operator in fp32 only before")]
         assert manifest["package"]["target"] == target and not manifest.get("notes") and len(decisions) == 1 - half, manifest
-    # Numbers beside fp16 are fp16 in the end: they raise nothing.
+    # Integers beside fp16 values become fp16 and do not raise the target.
     leaky = folder.model("leaky.onnx", [wire.node("LeakyRelu", ["x"], ["y"], alpha=0.1)],
                          [("x", wire.FLOAT16, [2])], [("y", wire.FLOAT16, [2])], opset=16)
     package = compiled(folder, leaky, "--force")
     assert counted(package)["package"]["target"] == "iOS16"
-    # Four bits in blocks need iOS18; an explicit target is never raised, and stores them as it can.
+    # Block-wise 4-bit weights require iOS18. An explicit target is never raised; weights are then stored in a supported form.
     blocks = folder.model("blocks.onnx", [wire.node("DequantizeLinear", ["q", "s"], ["w"], axis=0, block_size=32),
                                           wire.node("MatMul", ["x", "w"], ["y"])],
                           [("x", FLOAT, [2, 64])], [("y", FLOAT, [2, 64])],
@@ -502,7 +502,7 @@ def test_bytes_do_not_depend_on_where_one_works(folder):
 
 
 def test_references_by_number(folder):
-    # As ONNX's test of Split: the outputs are called output_1 and output_2, the files are numbered from 0.
+    # As in ONNX's test of Split, the outputs are called output_1 and output_2, but the files are numbered from 0.
     model = folder.model("split.onnx", [wire.node("Split", ["x"], ["output_1", "output_2"], axis=0)], [("x", FLOAT, [4])],
                          [("output_1", FLOAT, [2]), ("output_2", FLOAT, [2])])
     package = compiled(folder, model, "--precision", "fp32")
@@ -512,7 +512,7 @@ def test_references_by_number(folder):
     for name, value in (("input_0", x), ("output_0", x[:2]), ("output_1", x[2:])):
         np.save(data / f"{name}.npy", value)
     expect(run("verify", model, package, "--inputs", data, "--reference", data), 0, "ok   output_1", "ok   output_2")
-    (data / "output_0.npy").unlink()  # now it is a name, and the other output has no reference
+    (data / "output_0.npy").unlink()  # output_1 is now matched by name, and the other output has no reference
     expect(run("verify", model, package, "--inputs", data, "--reference", data), 3, "FAIL output_1", "output_2", "not compared")
 
 
@@ -533,7 +533,7 @@ def test_a_constant_reference_that_is_missed_is_said(folder):
 
 
 def test_bits_of_bfloat16(folder):
-    # NumPy has no bfloat16; ONNX's own data hold the bits as uint16.
+    # NumPy lacks bfloat16; ONNX's test data store its bits as uint16.
     model = folder.model("b.onnx", [wire.node("Cast", ["x"], ["y"], to=FLOAT)], [("x", wire.BFLOAT16, [2])],
                          [("y", FLOAT, [2])], opset=19)
     np.save(folder / "x.npy", np.array([0x3F80, 0xC040], "u2"))

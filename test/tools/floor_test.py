@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""`mlc verify` of fp16 packages: what rounding the constants alone costs (the floor) is allowed one and a half times, no more,
-and only of packages that are fp16 by default. Expected figures are NumPy's."""
+"""Tests `mlc verify` of fp16 packages. The floor is the error of rounding the constants only; 1.5 times the floor is allowed,
+and only for packages of default precision. Expected errors are computed with NumPy.
+"""
 import json
 import pathlib
 import sys
@@ -13,11 +14,11 @@ from driver import MLC, expect, run, run_tests
 from verify_test import mil, package, save
 
 RUN = MLC.with_name("mlc-run")
-WEIGHTS = [1000.3, -1000.1, 10.0]  # which are 1000.5, -1000 and 10 in fp16
+WEIGHTS = [1000.3, -1000.1, 10.0]  # 1000.5, -1000 and 10 in fp16
 
 
 def linear(last=10.0):
-    """A product in fp32, and the same in fp16 with `last` in the place of its last weight."""
+    """A product in fp32, and the same in fp16 with `last` as its last weight."""
     source = f"""func main<ios16>(tensor<fp32, [64, 3]> x) {{
   y = linear(x = x, weight = [{WEIGHTS}], bias = [0.0]);
 }} -> (y);
@@ -32,7 +33,7 @@ def linear(last=10.0):
 
 
 def product():
-    """Inputs that fp16 has exactly, the product, and the floor."""
+    """Returns inputs that are exact in fp16, the product, and the floor."""
     rng = np.random.default_rng(0)
     x = np.concatenate([np.repeat(rng.integers(0, 2, (64, 1)), 2, 1), rng.integers(-16, 17, (64, 1)) / 16], 1).astype("f4")
     y = x.astype("f8") @ np.array(WEIGHTS)
@@ -66,7 +67,7 @@ def test_what_constants_cost_is_allowed(folder):
     assert 1e-2 < output["max_error"] < 1.5 * error, output
     _, bad = half_and_source(folder, last=10.5)
     expect(run("verify", source, bad, *given), 3, "FAIL y", f"floor {error:.1e}", "FAILED")
-    # With references from elsewhere the floor is that of mlc's own reading.
+    # With external references, the floor is computed with the imported source.
     known = ["--reference", save(folder / "known", y=y.astype("f4"))]
     output = figures(expect(run("verify", source, good, *given, *known, "--json"), 0).answer)
     np.testing.assert_allclose(output["floor"]["max_error"], error, rtol=1e-4)
@@ -107,13 +108,13 @@ def test_only_packages_of_precision_fp16_have_floors(folder):
         expect(run("compile", source, "-o", made, "--precision", precision), 0)
         answer = run("verify", source, made, *given, "--json").answer
         assert answer["floors"] is floors, (precision, answer)
-    # The manifest of another package says nothing; nor does one that is damaged.
+    # The manifest of another package, or a damaged one, is ignored.
     _, half = half_and_source(folder)
     manifest = folder / "mixed.manifest.json"
     for text in (manifest.read_text(), "{", "[]", "{}"):
         half.with_suffix(".manifest.json").write_text(text)
         assert expect(run("verify", source, half, *given, "--json"), 0).answer["floors"] is True
-    # That of the same one, whatever folder it is in.
+    # The manifest of the same package is used, regardless of the folder.
     hashed = json.loads(expect(run("inspect", half, "--json"), 0).stdout)
     stated = json.loads(manifest.read_text())
     stated["package"]["xxh3_128"] = package_hash(half)
@@ -122,7 +123,7 @@ def test_only_packages_of_precision_fp16_have_floors(folder):
 
 
 def package_hash(path):
-    """As a parity bundle has it."""
+    """The package hash that parity bundles use."""
     source = path.with_name("source.mil")
     bundle = path.with_name("for-its-hash")
     run("verify", source, path, "--bundle", bundle)
@@ -143,7 +144,7 @@ PLACES = '  i = non_zero(x = f);\n} -> (y, i);\n'
 
 
 def numbers(between):
-    """20, of which `between` lie between 1000.3 and what fp16 makes of it, 1000.5; the others apart by far."""
+    """Returns 20 numbers, of which `between` lie between 1000.3 and its fp16 value 1000.5; the others are far from both."""
     x = np.where(np.arange(20) % 2, 900, 1100).astype("f4")
     x[:between] = 1000.4
     return x
@@ -156,15 +157,15 @@ def test_a_share_of_integers_may_differ(folder):
     expect(run("verify", source, half, *given), 0, "ok   i", "90.00 % equal", "floor 10.00 % unequal (budget 15.00 %)", "PASSED")
     output = figures(expect(run("verify", source, half, *given, "--json"), 0).answer, "i")
     assert output["equal_fraction"] == 0.9 and abs(output["floor"]["unequal"] - 0.1) < 1e-9, output
-    # 2 of 20 that constants make, and every one above the limit.
+    # 2 of 20 elements differ because of the constants, and so does every element above the limit.
     wrong = package(folder, "wrong", compare(1200, inner="h", dtype="fp16") + BOOLS)
     expect(run("verify", source, wrong, *given), 3, "FAIL i", "floor 10.00 % unequal")
-    # Where constants make none.
+    # Here none differ because of the constants.
     (folder / "in" / "x.npy").unlink()
     save(folder / "in", x=numbers(0))
     expect(run("verify", source, half, *given), 0, "ok   i", "100.00 % equal", "floor 0.00 % unequal")
     expect(run("verify", source, wrong, *given), 3, "FAIL i")
-    # One of 20 is allowed to those who say so.
+    # One of 20 elements is allowed with an explicit option.
     (folder / "budget.json").write_text('{"base": "fp16", "unequal": 0.1}')
     save(folder / "in", x=numbers(2))
     expect(run("verify", source, half, *given, "--budget", folder / "budget.json"), 0, "ok   i")
@@ -177,7 +178,7 @@ def test_sizes_that_depend_on_data(folder):
     source = mil(folder, "source", compare() + cast + PLACES)
     given = ["--inputs", save(folder / "in", x=numbers(2))]
     half = package(folder, "half", compare(inner="h", dtype="fp16") + cast + PLACES)
-    # 1000.4 twice and nine of the others are above.
+    # 1000.4 occurs twice, and nine of the others are larger.
     expect(run("verify", source, half, *given), 0, "-    i", "shape [9, 1] where the reference has [11, 1]", "not comparable",
            'the size of output "i" depends on data', "ok   y", "PASSED")
     assert not figures(expect(run("verify", source, half, *given, "--json"), 0).answer, "i")["tells"]
@@ -197,14 +198,14 @@ def quotient(dtype, body):
 
 
 def test_nan(folder):
-    """x w / w, where fp16 has no w[0]."""
+    """x w / w, where w[0] underflows in fp16."""
     source = mil(folder, "source", quotient("fp32", "  a = mul(x = x, y = w); y = real_div(x = a, y = w);"))
     x = np.random.default_rng(0).standard_normal((8, 2)).astype("f4")
     given = ["--inputs", save(folder / "in", x=x)]
     back = '\n  y = cast(x = q, dtype = "fp32");'
     half = package(folder, "half", quotient("fp16", "  a = mul(x = h, y = w); q = real_div(x = a, y = w);" + back))
     expect(run("verify", source, half, *given), 3, "-    y", "floor inf", "not comparable", "nothing was compared")
-    # A package that is right all the same passes; one that has more NaN than the constants make does not.
+    # A package without NaN passes; one with more NaN than the constants cause does not.
     right = package(folder, "right", quotient("fp16", "  q = relu(x = h); r = sub(x = q, y = h); s = sub(x = q, y = r);" +
                                               back.replace("= q", "= s")))
     expect(run("verify", source, right, *given), 0, "ok   y", "floor inf", "PASSED")

@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 constexpr GateVerdict kPass = GateVerdict::kPass, kFail = GateVerdict::kFail,
                       kNeither = GateVerdict::kNotApplicable;
 
-// A model that passes every gate, and what may be changed of it.
+// A model that passes every check, and the parameters that tests change.
 struct Fixture {
   std::shared_ptr<FakePlan> plan = std::make_shared<FakePlan>();
   std::shared_ptr<FakePlan> engine = std::make_shared<FakePlan>();
@@ -26,7 +26,7 @@ struct Fixture {
   Diagnostics diagnostics;
   std::chrono::steady_clock::time_point now{1h};
   int64_t resident = 50'000'000;
-  int64_t asked = 0;  // times that the cache was
+  int64_t asked = 0;  // number of calls
 
   Fixture() {
     plan->units = {{Units::kCpu, 10}, {Units::kAll, 5}};
@@ -58,7 +58,7 @@ struct Fixture {
   }
 };
 
-// Gives what it is told to.
+// A model that returns fixed outputs.
 class Saying : public LoadedModel {
  public:
   using Say = std::function<std::map<std::string, Tensor>()>;
@@ -90,9 +90,9 @@ struct Row {
   const char* title;
   char gate;
   std::function<void(Fixture&)> change;
-  const char* check;  // the one that is not as all others, which pass
+  const char* check;  // the only check with another verdict than pass
   GateVerdict verdict;
-  const char* text = "";  // that its own says
+  const char* text = "";  // part of the text of this check
 };
 
 const Row kRows[] = {
@@ -294,7 +294,7 @@ TEST_CASE("gate: verdicts on both sides of each limit", "[gate]") {
   }
 }
 
-TEST_CASE("gate: c needs Core ML's units", "[gate]") {
+TEST_CASE("gate: check c requires Core ML's compute units", "[gate]") {
   for (bool cpu : {false, true}) {
     Fixture fixture;
     fixture.subject.is_reference = !cpu;
@@ -303,7 +303,7 @@ TEST_CASE("gate: c needs Core ML's units", "[gate]") {
   }
 }
 
-TEST_CASE("gate: what throws at once is a check that fails", "[gate]") {
+TEST_CASE("gate: an exception fails the check", "[gate]") {
   for (char gate : {'a', 'b', 'c', 'd'}) {
     Fixture fixture;
     fixture.plan->loading = [](int) { throw Error("runtime-failed", "it would not"); };
@@ -313,7 +313,7 @@ TEST_CASE("gate: what throws at once is a check that fails", "[gate]") {
   }
 }
 
-TEST_CASE("gate: a prediction that hangs is a check that fails", "[gate]") {
+TEST_CASE("gate: a prediction that hangs fails the check", "[gate]") {
   for (char gate : {'b', 'c', 'd'}) {
     INFO("gate " << gate);
     auto latch = std::make_shared<Latch>();
@@ -333,7 +333,8 @@ TEST_CASE("gate: a prediction that hangs is a check that fails", "[gate]") {
   }
 }
 
-TEST_CASE("gate: what compiles too long has its folder until it ends", "[gate][guarded]") {
+TEST_CASE("gate: a compilation that exceeds its time limit keeps its folder until it ends",
+          "[gate][guarded]") {
   Fixture fixture;
   auto begun = std::make_shared<Latch>(), latch = std::make_shared<Latch>();
   fixture.options.load_timeout = 1ms;
@@ -346,7 +347,7 @@ TEST_CASE("gate: what compiles too long has its folder until it ends", "[gate][g
   Await([&] { return !std::filesystem::exists(folder); });
 }
 
-TEST_CASE("gate: mlc's engine is the reference itself", "[gate]") {
+TEST_CASE("gate: the reference engine is not compared with itself", "[gate]") {
   Fixture fixture;
   fixture.subject.is_reference = true;
   for (const GateCheck& check : fixture.Run('b')) {
@@ -357,13 +358,13 @@ TEST_CASE("gate: mlc's engine is the reference itself", "[gate]") {
   }
 }
 
-TEST_CASE("gate: b without a budget is no gate", "[gate]") {
+TEST_CASE("gate: check b requires the latency limit --p99-ms", "[gate]") {
   Fixture fixture;
   fixture.options.p99_ms = {};
   CHECK_THROWS_WITH(fixture.Run('b'), ContainsSubstring("--p99-ms"));
 }
 
-TEST_CASE("gate: what several checks, and models, say together", "[gate]") {
+TEST_CASE("gate: overall verdicts of several checks and models", "[gate]") {
   auto check = [](const char* name, GateVerdict verdict) {
     return GateCheck{.name = name, .verdict = verdict};
   };
@@ -371,7 +372,7 @@ TEST_CASE("gate: what several checks, and models, say together", "[gate]") {
   CHECK(Together({check("a", kPass), check("b", kPass)}) == kPass);
   CHECK(Together({check("a", kPass), check("b", kNeither)}) == kNeither);
   CHECK(Together({check("a", kNeither), check("b", kFail), check("c", kPass)}) == kFail);
-  // One model that is fast is enough for c; all must be covered.
+  // For check c, one fast model suffices; coverage is required of all.
   const GateResult fast{"x", "main", "", {check("speed", kPass), check("coverage", kPass)}};
   const GateResult slow{"y", "main", "", {check("speed", kFail), check("coverage", kPass)}};
   const GateResult left{"z", "main", "", {check("speed", kPass), check("coverage", kFail)}};

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`mlc gate`: verdicts and exit codes on mlc's engine. The limits themselves are in gate_test.cpp, on a fake runtime."""
+"""Tests verdicts and exit codes of `mlc gate` on the reference engine. The limits are tested in gate_test.cpp with a fake runtime."""
 import json
 import pathlib
 import shutil
@@ -14,7 +14,7 @@ from interface_test import functions
 
 
 def gate(code, *words):
-    """Verdicts by check, of the first model."""
+    """Returns the verdicts of the first model by check."""
     answer = expect(run("gate", *words, "--json", timeout=120), code).answer
     assert {"pass": 0, "fail": 3, "not-applicable": 1}[answer["verdict"]] == code, answer
     assert answer["models"][0]["runtime"] == "mlc's engine" and answer["units"] == "reference", answer
@@ -28,13 +28,13 @@ def verdicts(checks):
 def test_a(folder):
     a = package(folder)
     before = sorted(pathlib.Path(folder.path).rglob("*"))
-    # `scripts/nightly` has 10,000.
+    # `scripts/nightly` runs 10,000.
     checks = gate(0, "a", a, "--cycles", 500)
     assert set(verdicts(checks)) == {"cycles", "memory growth", "cache hits", "compile p99"}, checks
     assert abs(checks["cache hits"]["value"] - 100 * 499 / 500) < 1e-9, checks
     assert checks["memory growth"]["limit"] == 100 and checks["compile p99"]["limit"] == 5, checks
     assert before == sorted(pathlib.Path(folder.path).rglob("*"))
-    # Too few to see anything, and a model of which there is nothing to compile.
+    # Too few predictions for a verdict, and a model that has nothing to compile.
     assert verdicts(gate(1, "a", a, "--cycles", 20))["memory growth"] == "not-applicable"
     few = gate(1, "a", a, "--cycles", 5)
     assert few["cache hits"]["verdict"] == "not-applicable" and few["cycles"]["count"] == 5, few
@@ -56,7 +56,7 @@ def test_b(folder):
     text = checks["parity"]["text"]
     assert verdicts(checks)["parity"] == "fail" and "FAILED" in text, checks
     assert 'output "y": max error' in text and "budget max error" in text, text
-    # Options of the source are not the package's.
+    # Import options apply to the source, not to the package.
     checks = gate(0, "b", a, "--p99-ms", 10000, "--source", folder / "a.onnx", "--data-root", folder.path, "--outputs", "y")
     assert verdicts(checks)["parity"] == "pass", checks
 
@@ -123,7 +123,7 @@ def test_usage(folder):
         expect(run("gate", "a" if option == "--cycles" else "b", a, option, "0"), 2, option)
     for value in ("0", "-1", "soon", "nan", "inf"):
         expect(run("gate", "b", a, "--p99-ms", value), 2, "--p99-ms")
-    # Options that a gate does not look at, and those of a source that it does not have.
+    # Options that do not apply to a check, and import options without a source.
     values = {"--timeout": 100, "--cycles": 10000, "--iterations": 100, "--p99-ms": 5, "--source": folder / "a.onnx",
               "--coverage": 90, "--duration": "1h", "--outputs": "y", "--context": 4, "--data-root": folder.path}
     gates = dict.fromkeys(values, "b") | {"--timeout": "bcd", "--cycles": "a", "--iterations": "bc", "--coverage": "c", "--duration": "d"}

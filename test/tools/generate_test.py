@@ -1,4 +1,4 @@
-"""`mlc run --prompt`: the same text from every form of a model, where it ends, how it is streamed, what is refused."""
+"""Tests `mlc run --prompt`: every format of a model gives the same text, stop conditions, streaming, errors."""
 import os
 import pathlib
 import signal
@@ -22,7 +22,8 @@ def generated(model, prompt, *options, count=None):
 
 
 def test_every_form_says_the_same(folder):
-    """GGUF, folder, package and bundle, and what the logits of all tokens at once, and step by step, say is likeliest."""
+    """GGUF, folder, package and bundle give the same text, which is that of greedy decoding from the logits of all tokens at
+    once and step by step."""
     speaker = Speaker()
     model = speaker.gguf(folder / "m.gguf")
     answer = generated(model, "Once upon", count=64)
@@ -56,7 +57,7 @@ def test_llama_cpp_says_the_same(folder):
         assert count == 64 or answer["finish"] == "stop", (model.name, answer)
         if answer["tokens"] == theirs:
             continue
-        # Its GELU is a table of fp16: of two tokens that are nearly as likely it may take the other one.
+        # llama.cpp computes GELU with an fp16 table, so it may choose the other of two tokens with nearly equal logits.
         same = next(i for i, (a, b) in enumerate(zip(answer["tokens"], theirs)) if a != b)
         row = logits(model, answer["prompt_tokens"] + theirs[:same], folder / "logits")[-1]
         gap = (row[answer["tokens"][same]] - row[theirs[same]]) / row.std()
@@ -67,7 +68,7 @@ def test_llama_cpp_says_the_same(folder):
 
 
 def test_ends(folder):
-    """By the model's own token, by a stop text over the borders of tokens, by the count, by the context."""
+    """Generation ends with the model's end token, a stop text that spans tokens, the token limit, or the context length."""
     chain = Chain(ids_of("Ahelo, wrd!") + [EOS], context=16)
     model = chain.gguf(folder / "m.gguf")
     answer = generated(model, "A")
@@ -75,19 +76,19 @@ def test_ends(folder):
     assert answer["tokens"] == ids_of("helo, wrd!") and "</s>" in answer["why"], answer
     answer = generated(model, "A", "--stop", "nothing", "--stop", ", w")
     assert (answer["text"], answer["finish"]) == ("helo", "stop"), answer
-    answer = generated(model, "A", "--stop", "!?")  # what was held back for it comes in the end
+    answer = generated(model, "A", "--stop", "!?")  # text held back for a possible stop text is written at the end
     assert answer["text"] == "helo, wrd!", answer
     answer = generated(model, "A", count=3)
     assert (answer["text"], answer["finish"], answer["why"]) == ("hel", "length", "--generate"), answer
     ring = Chain(ids_of("Ahelo, wrd!A"), context=16).gguf(folder / "ring.gguf")
     result = expect(run("run", ring, "--prompt", "A"), 0, "note: the context of 16 tokens is full", "ended by context")
-    assert result.stdout == "helo, wrd!Ahelo,\n", result  # 15 behind the prompt, and the one that they lead to
+    assert result.stdout == "helo, wrd!Ahelo,\n", result  # 15 tokens after the prompt, and the one that follows them
     assert "tokens/s" in result.stderr
     assert generated(ring, "A", "--context", 8)["text"] == "helo, wr"
 
 
 def test_prompts(folder):
-    """From a file, with what stands in it; special tokens that are written in a prompt count; bos is added, and no eos."""
+    """A prompt file is used literally; special tokens written in a prompt are recognized; bos is added, eos is not."""
     chain = Chain([BYTES + 256, *ids_of("xyz"), EOS], further={"<|go|>": CONTROL}, add_bos=True)
     chain.keys["tokenizer.ggml.add_eos_token"] = True
     model = chain.gguf(folder / "m.gguf")
@@ -99,7 +100,7 @@ def test_prompts(folder):
 
 
 def writes_of(*arguments):
-    """What a run writes, one by one: a socket keeps writes apart."""
+    """Returns the individual writes of a run; a datagram socket keeps them separate."""
     own, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with subprocess.Popen([str(MLC), *map(str, arguments)], stdout=other, stderr=subprocess.PIPE) as process:
         other.close()
@@ -115,7 +116,7 @@ def test_text_is_streamed_in_whole_characters(folder):
     model = Chain(ids_of("A" + text) + [EOS]).gguf(folder / "m.gguf")
     writes = writes_of("run", model, "--prompt", "A")
     assert [w.decode() for w in writes] == [*text, "\n"], writes
-    # Bytes that never become a character.
+    # Bytes that never form a complete character.
     model = Chain(ids_of(b"A\xf0\x9fx\xe2\x82") + [EOS]).gguf(folder / "torn.gguf")
     writes = writes_of("run", model, "--prompt", "A")
     shown = b"".join(writes).decode()
@@ -155,7 +156,7 @@ def test_chat(folder):
         refused(run("run", model, "--prompt", "Hi", "--chat"), "usage", words, "llama-3", "leave --chat out")
 
 
-# A mark of each family that llama.cpp tells by, as far as it is one that we know.
+# A marker of each template family that llama.cpp detects and mlc supports.
 SHAPES = ["<|im_start|> <|im_sep|>", "<|im_start|> <end_of_utterance>", "<|im_start|>", "[INST] [SYSTEM_PROMPT]",
           "' [INST] ' + system_message", " [INST] [AVAILABLE_TOOLS]", '"[INST]" [AVAILABLE_TOOLS]', "[INST][AVAILABLE_TOOLS]",
           "[INST] content.strip()", "bos_token + '[INST] '", "[INST] <<SYS>>", "[INST]", "<|assistant|> <|end|>", "[gMASK]<sop>",
@@ -171,7 +172,8 @@ SHAPES = ["<|im_start|> <|im_sep|>", "<|im_start|> <end_of_utterance>", "<|im_st
 
 
 def test_llama_cpp_writes_the_same_chats(folder):
-    """Of the marks above, and of the templates of real models in llama.cpp's models/templates where LLAMA_DIR has its source."""
+    """Compares chat prompts with llama.cpp's: for the markers above, and for the templates of real models in llama.cpp's
+    models/templates if LLAMA_DIR contains its source."""
     templates = SHAPES + [file.read_text() for file in sorted(
         (pathlib.Path(os.environ.get("LLAMA_DIR", "/none")) / "src" / "models" / "templates").glob("*.jinja"))]
     system, user = " Be brief. ", " What is it? "
@@ -185,7 +187,7 @@ def test_llama_cpp_writes_the_same_chats(folder):
         for told in ((), ("--system", system)):
             result = run("run", model, "--prompt", user, "--chat", *told, "--generate", 1, "--json")
             expected, prompt = next(theirs), result.answer.get("prompt")
-            # Of families that are no row there is nothing; what there is is the same.
+            # Unsupported families give no prompt; all prompts that are given agree.
             assert prompt is None or prompt == expected, (template[:200], prompt, expected)
             assert prompt is not None or template not in SHAPES[:-1], (template, result)
             known += prompt is not None
@@ -197,7 +199,7 @@ def test_an_interrupt_ends_it_with_what_was_said(folder):
     with subprocess.Popen([str(MLC), "run", str(ring), "--prompt", "A", "--context", str(1 << 16)], stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE) as process:
         first = b""
-        while len(first) < 20:  # from the second token on it is awaited
+        while len(first) < 20:  # from the second token on, writes are awaited
             first += os.read(process.stdout.fileno(), 20)
         process.send_signal(signal.SIGINT)
         rest, error = process.communicate(timeout=120)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Values that a user gives are taken if the type that the model declares holds them exactly, by every way in: --const, --input,
-a folder for verify, a recipe. Otherwise the error names the element.
+"""Tests that a user's value is accepted if it is exactly representable in the type that the model declares, for all ways to
+pass it: --const, --input, a folder for verify, a recipe. Otherwise the error names the element.
 """
 import hashlib
 import json
@@ -19,8 +19,8 @@ INF, NAN = float("inf"), float("nan")
 WAYS = ("const", "input", "package", "folder", "recipe")
 RUN_TIME = WAYS[1:]
 
-# Declared type, type of the file, a value that stands in place [0, 1] behind a 1, what the error says ("": taken), and the ways in
-# for which it holds (Core ML's inputs have at most 32 bits; packages hold no infinite constants).
+# Declared type, type of the file, a value that is written to element [0, 1] after a 1, text of the error ("": accepted), and
+# the ways to pass it for which this holds (Core ML inputs have at most 32 bits; packages hold no infinite constants).
 CASES = [
     ("i8", "f8", 1.7, "[0, 1] is 1.7, which int64 cannot represent exactly"), ("i8", "f8", 3.0, ""), ("i8", "f4", -0.0, ""),
     ("i8", "f4", NAN, "[0, 1] is nan, which int64 cannot represent"), ("i8", "f8", -INF, "[0, 1] is -inf"),
@@ -87,7 +87,7 @@ def check_case(folder, number, declared, of_file, value, says, ways=WAYS):
         what = (declared, of_file, value, way, result.stdout + result.stderr)
         if says:
             assert result.code == 1 and says in result.stderr and "c" in result.stderr, what
-        elif way == "folder" or way == "recipe":  # not judged: one element may be no discriminating reference
+        elif way == "folder" or way == "recipe":  # not judged: a single element may not be a discriminating reference
             assert result.code in (0, 3) and "error[" not in result.stderr, what
         else:
             assert result.code == 0 and np.array_equal(np.load(out / "y.npy"), expected, equal_nan=True), what
@@ -118,13 +118,13 @@ def test_an_initializer_keeps_its_type(folder):
 
 
 def test_elements_that_a_tensor_file_holds_one_by_one(folder):
-    # int32_data serves narrower types too (onnx.proto, TensorProto).
+    # int32_data also stores narrower types (onnx.proto, TensorProto).
     model = write_model(folder, "u1")
     for value, says in ((300, "element 1 is 300, which uint8 cannot hold"), (-1, "element 1 is -1, which uint8"), (255, "")):
         (folder / "c.pb").write_bytes(wire.tensor("c", wire.UINT8, [1, 2]) + wire.field(5, [1, value]))
         expect(run("run", model, "--input", f"c={folder / 'c.pb'}"), 1 if says else 0, says)
     half = write_model(folder, "f2")
-    for code in (0xC000, 0xC000 - (1 << 16)):  # -2; some writers extend the sign of the bits
+    for code in (0xC000, 0xC000 - (1 << 16)):  # -2; some writers sign-extend the bits
         (folder / "c.pb").write_bytes(wire.tensor("c", wire.FLOAT16, [1, 2]) + wire.field(5, [code, code]))
         expect(run("run", half, "--const", f"c={folder / 'c.pb'}", "--output-dir", folder / "o"), 0)
 
@@ -150,7 +150,7 @@ def test_labels_of_a_recipe_are_whole_numbers(folder):
 
 
 def test_a_package_of_others_takes_what_the_source_declares(folder):
-    # It does not say what its source declared: for verify, the source does.
+    # The package does not record the declared type of the source; for verify, the source does.
     (folder / "m.mil").write_text("func main<ios16>(tensor<fp16, [4]> x) { y = relu(x = x); } -> (y);\n")
     expect(run("opt", folder / "m.mil", "-o", folder / "m.mlpackage"), 0)
     (folder / "m.onnx").write_bytes(wire.model(wire.graph([wire.node("Relu", ["x"], ["y"])], [wire.value_info("x", FLOAT, [4])],

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`mlc inspect` of Hugging Face folders and safetensors files: what it lists is what test/safetensors_file.py reads."""
+"""Tests `mlc inspect` of Hugging Face folders and safetensors files against the contents read by test/safetensors_file.py."""
 import json
 import pathlib
 import sys
@@ -11,7 +11,7 @@ import safetensors_file as safetensors
 from driver import CORPUS, ROOT, expect, run, run_tests
 
 
-# Folders of networks that have no row.
+# Folders of unsupported architectures.
 NOT_BUILT = {"hf_clip", "hf_dinov2", "hf_dpt", "hf_mobilenet_v2", "hf_resnet", "hf_t5", "hf_vit_cls", "hf_wav2vec2_ctc", "hf_whisper",
              "hf_yolos"}
 
@@ -21,7 +21,7 @@ def answer(path, *options):
 
 
 def agrees(path, files):
-    """The number of tensors, which are listed as they lie in the files."""
+    """Asserts that the tensors are listed in file order; returns their number."""
     listed = {t["name"]: t for t in answer(path, "--weights")["weights"]["tensors"]}
     stored = {}
     for file in files:
@@ -35,7 +35,7 @@ def agrees(path, files):
 
 
 def test_corpus(folder):
-    """Folders, and their files by themselves."""
+    """Tests the folders of the corpus and each of their files."""
     places = sorted((CORPUS / "huggingface").glob("*/")) + sorted((CORPUS / "safetensors").glob("*.safetensors"))
     if not places:
         print("# inspect: the corpus's folders skipped, there is no corpus")
@@ -65,7 +65,7 @@ def test_shards(folder):
 
 
 def test_quantised(folder):
-    """Parts are one tensor; the bits of a weight count its scales."""
+    """The parts of a quantized weight are listed as one tensor; its bits per weight include the scales."""
     facts = answer(ROOT / "test/frontends/safetensors/quantised/mlx", "--weights")
     tensors = {t["name"]: t for t in facts["weights"]["tensors"]}
     assert tensors["layers.4.weight"] == {"name": "layers.4.weight", "dtype": "4 bits in groups of 64", "shape": [3, 128],
@@ -77,7 +77,7 @@ def test_quantised(folder):
 
 
 def test_what_is_not_read(folder):
-    """A type that mlc lacks does not hide the others."""
+    """A tensor of an unsupported type does not hide the others."""
     (folder / "x.safetensors").write_bytes(safetensors.of({"odd": ("F8_E8M0", (3,), bytes(3)), "even": np.ones(2, "<f4")}))
     expect(run("inspect", folder / "x.safetensors"), 0, "not read: odd: elements of type F8_E8M0", "2 tensors")
     tensors = answer(folder / "x.safetensors", "--weights")["weights"]["tensors"]
@@ -85,7 +85,7 @@ def test_what_is_not_read(folder):
 
 
 def test_size(folder):
-    """Headers alone are read."""
+    """Only the headers are read."""
     safetensors.write_llama(folder / "llama", 300)
     result = expect(run("inspect", folder / "llama"), 0)
     assert result.seconds < 1 and result.peak_bytes < 100 << 20, (result.seconds, result.peak_bytes)

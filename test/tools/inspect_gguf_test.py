@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""`mlc inspect` of GGUF files: what it lists is what test/gguf_file.py and test/gguf_wire.py wrote; the corpus; damage."""
+"""Tests `mlc inspect` of GGUF files against the contents written by test/gguf_file.py and test/gguf_wire.py, and on the corpus
+and damaged files.
+"""
 import json
 import pathlib
 import struct
@@ -18,7 +20,7 @@ def answer(path, *options):
 
 
 def agrees(facts, tensors, total):
-    """The facts list the tensors in their order, with what they take."""
+    """Asserts that the tensors are listed in order with their sizes."""
     listed = [(t["name"], t["type"], tuple(t["shape"]), t["bytes"]) for t in facts["weights"]["tensors"]]
     assert listed == [(name, kind, shape, gguf.size_of(kind, shape)) for name, (kind, shape) in tensors.items()]
     assert facts["weights"]["bytes"] == total and facts["weights"]["count"] == len(tensors)
@@ -56,7 +58,7 @@ def test_parts(folder):
 
 
 def test_values(folder):
-    """Long texts are cut between characters, and what steers a terminal is not shown."""
+    """Long texts are truncated between characters, and terminal control characters are not printed."""
     (folder / "x.gguf").write_bytes(wire.model(
         {"a.text": "\N{GREEK SMALL LETTER ALPHA}" * 100, "a.escape": "\x1b[2Jred", "a.float": 1e-5, "a.list": [1.5, 2.5, 3.5, 4.5],
          "a.flag": False, "a.lists": [[1, 2], [3]]}, {"w": np.ones((2, 3), "f4")}))
@@ -93,7 +95,7 @@ def test_damage(folder):
 
 
 def test_size(folder):
-    """Tables and headers alone are read: of 128256 tokens three."""
+    """Only metadata and headers are read, and only three of 128256 tokens."""
     like = (2048, 3 * 2048, 32, 8, 128256, 2)
     files, total = gguf.write_llama(folder / "m.gguf", like)
     result = expect(run("inspect", files[0]), 0, "string[128256]")
@@ -102,7 +104,7 @@ def test_size(folder):
 
 
 def test_hostile(folder):
-    """Millions of values that mean nothing take neither time nor memory."""
+    """Millions of meaningless values take neither much time nor much memory."""
     strings, arrays = 5_000_000, 3_000_000
     wide = wire.string("a") + struct.pack("<IIQ", wire.ARRAY, wire.STRING, strings) + bytes(8 * strings)
     deep = wire.string("b") + struct.pack("<IIQ", wire.ARRAY, wire.ARRAY, arrays) + struct.pack("<IQ", 0, 0) * arrays

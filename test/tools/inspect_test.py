@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""`mlc inspect` of a program: its weights are all that holds them, encoded or not, in every function, one that is shared once."""
+"""Tests `mlc inspect` of a program: weights include everything that stores them, encoded or not, in every function; shared
+weights count once.
+"""
 import pathlib
 import sys
 
@@ -25,7 +27,8 @@ def grid(rows, columns, most=100):
 
 SCALES = "[" + ", ".join(f"[{1 + i}.5]" for i in range(16)) + "]"
 
-# Programs with one weight [16, 32]: what decodes it, its bytes by type. By the definitions of the operators.
+# Programs with one weight [16, 32]: the operation that decodes it, and its bytes by type, according to the operator
+# definitions.
 ENCODED = {
     "affine": ("ios16", f"w = constexpr_affine_dequantize(quantized_data = tensor<int8, [16, 32]>({grid(16, 32)}), zero_point = int8(0), "
                f"scale = tensor<fp16, [16]>({numbers(16)}), axis = 0);", {"int8": 513, "fp16": 32}),
@@ -75,8 +78,8 @@ def test_of_all_functions_those_that_are_shared_count_once(folder):
     package = text_package(folder, "two", function.replace("NAME", "main") + function.replace("NAME", "other"))
     found = weights(package)
     assert found["by_dtype"]["int4"] == 256 and [t["name"] for t in found["tensors"]].count("w") == 1, found
-    assert found["elements"] in (528, 544), found  # small ones may stand in the program of each
-    # One that another function alone has counts, too.
+    assert found["elements"] in (528, 544), found  # small constants may be repeated in each program
+    # A weight that only another function has is counted too.
     package = text_package(folder, "other", f"func main<ios18>(tensor<fp16, [1, 32]> x) {{\n  y = relu(x = x);\n}} -> (y);\n"
                            + function.replace("NAME", "other"))
     assert weights(package)["by_dtype"]["int4"] == 256
@@ -97,7 +100,7 @@ class Wide(Llama):
 
 
 def test_a_requantised_language_model(folder):
-    """Nothing but the records of the weight file and small constants in the program is beside what is counted."""
+    """The counted bytes are the whole weight file, except for record headers and small constants in the program."""
     model = Wide()
     model.gguf(folder / "m.gguf")
     for scheme in ("int8", "int4", "lut4", None):

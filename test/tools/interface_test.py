@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What an app meets of a package: its names, labels, sizes, images, and the systems that load it; and how the tools say so."""
+"""Tests the interface of a package as an app sees it (names, labels, sizes, images, supported systems), and how the tools report it."""
 import sys
 import pathlib
 
@@ -62,7 +62,8 @@ def test_a_classifier_shows_its_labels_and_the_name_of_its_probabilities(folder)
 
 
 def test_outputs_are_saved_under_the_names_of_what_was_run(folder):
-    """Of a package those that an app uses; either are found as a reference, in a folder, an .npz and a bundle."""
+    """For a package these are the names that an app uses. References are found under either name, in a folder, an .npz file and
+    a bundle."""
     model = folder.model("names.onnx", [wire.node("Softmax", ["input.1"], ["out/y:0"], axis=1)], [("input.1", FLOAT, [1, 4])],
                          [("out/y:0", FLOAT, [1, 4])])
     (folder / "labels.txt").write_text("a\nb\nc\nd\n")
@@ -184,7 +185,7 @@ def test_inspect_shows_every_function(folder):
 
 
 def unet(folder, name="unet.onnx", dims=("h", "w"), levels=2):
-    """x is halved and doubled again `levels` times, and added to what it was: sizes are multiples of 2^levels."""
+    """x is halved and doubled `levels` times and added to the original, so sizes must be multiples of 2^levels."""
     nodes, x = [], "x"
     for i in range(levels):
         nodes.append(wire.node("MaxPool", [x], [f"d{i}"], kernel_shape=[2, 2], strides=[2, 2]))
@@ -210,7 +211,7 @@ def test_the_lower_bound_is_the_smallest_size_that_can_be_computed(folder):
         shown = expect(run("run", file, "--json"), 0).answer
         assert shown["outputs"][0]["shape"] == [1, 1, 4, 4], shown
     expect(run("verify", model, package), 0, "PASSED")
-    # One symbol for both, bounds that were given, sizes that were listed.
+    # One symbol for both sizes, given bounds, and enumerated sizes.
     same = unet(folder, "same.onnx", dims=("s", "s"), levels=3)
     assert about(compiled(folder, same))["inputs"][0]["shape_range"][2:] == [[8, 4096]] * 2
     assert about(compiled(folder, same, "--dim", "s=9..40"))["inputs"][0]["shape_range"][2:] == [[16, 40]] * 2
@@ -220,10 +221,10 @@ def test_the_lower_bound_is_the_smallest_size_that_can_be_computed(folder):
     o = folder / "o.mlpackage"
     expect(run("compile", same, "-o", o, "--dim", "s=8,12,24"), 1, "input-shape", "12", "--dim s=8,24")
     expect(run("compile", same, "-o", o, "--dim", "s=9..15"), 1, "input-shape", "--dim s=SIZE")
-    # Must not fire: every size can be computed, and a size of 1 stays.
+    # Must not fire: all sizes are valid, and a dimension of size 1 stays.
     plain = folder.linear("plain.onnx", batch="n")
     assert "note:" not in expect(run("compile", plain, "-o", o), 0, "n in 1..4096").stderr
-    # The batch stays 1 where height and width are not.
+    # The batch size stays 1 while height and width are symbolic.
     batched = folder.model("batched.onnx", [wire.node("MaxPool", ["x"], ["d"], kernel_shape=[3, 3], strides=[1, 1])],
                            [("x", FLOAT, ["n", 1, "h", "w"])], [("d", FLOAT, ["n", 1, "a", "b"])])
     shape_range = about(compiled(folder, batched))["inputs"][0]["shape_range"]
@@ -251,7 +252,7 @@ def test_sizes_of_packages_are_chosen(folder):
     expect(run("verify", model, package, "--dim", "n=7"), 0, "PASSED")
     expect(run("verify", model, package, "--shape", "x=7,3"), 0, "PASSED")
     expect(run("verify", model, package, "--dim", "n=11"), 1, "2..9")
-    # Whole shapes are listed: the sizes of one come together.
+    # Enumerated shapes are listed as a whole: the sizes of each belong together.
     square = folder.model("square.onnx", [wire.node("Neg", ["x"], ["y"])], [("x", FLOAT, ["h", "w"])], [("y", FLOAT, ["h", "w"])])
     square = compiled(folder, square, "--dim", "h=2,4", "--dim", "w=3,5", name="square.mlpackage")
     assert shape("--dim", "w=5", file=square) == [2, 5] and shape("--dim", "h=4", "--dim", "w=5", file=square) == [4, 5]
@@ -297,7 +298,7 @@ def test_means_and_deviations_of_images(folder):
     def each(*values):
         return np.array(values).reshape(1, -1, 1, 1)
 
-    mean, deviation = each(0.485, 0.456, 0.406), each(0.229, 0.224, 0.225)  # those of ImageNet
+    mean, deviation = each(0.485, 0.456, 0.406), each(0.229, 0.224, 0.225)  # of ImageNet
     for option, want in (("rgb,mean=0.485,0.456,0.406,std=0.229,0.224,0.225", (planes / 255 - mean) / deviation),
                          ("bgr,mean=0.485,0.456,0.406,std=0.229,0.224,0.225", (planes[:, ::-1] / 255 - mean) / deviation),
                          ("rgb,mean=0.5,std=0.5", planes / 127.5 - 1), ("rgb,std=0.25", planes / 255 / 0.25),

@@ -1,4 +1,4 @@
-"""The C++ of tools/driver/README.md compiles, links with mlc_driver alone, and does what it says."""
+"""Tests that the C++ example of tools/driver/README.md compiles, links with mlc_driver only, and works."""
 import pathlib
 import re
 import subprocess
@@ -21,7 +21,7 @@ int main(int, char** argv) {
 
 
 def link_command(program):
-    """What the build links `mlc` with, but for the command line; None where ninja does not say."""
+    """Returns the link command of `mlc`, without the command-line sources; None if ninja does not print it."""
     if not (driver.BUILD / "build.ninja").exists():
         return None
     last = subprocess.run(["ninja", "-t", "commands", "bin/mlc"], cwd=driver.BUILD, check=True, capture_output=True,

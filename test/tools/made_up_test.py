@@ -1,4 +1,4 @@
-"""Inputs that are made up, as run and verify use and report them."""
+"""Tests generated inputs, as `mlc run` and `mlc verify` use and report them."""
 import pathlib
 import shutil
 import struct
@@ -15,7 +15,7 @@ ROWS, WIDTH = 100, 8
 
 
 class Folder:
-    """A scratch folder with a model: y = table[ids] scaled by s, and the ids as they came."""
+    """A scratch folder with a model: y = table[ids] scaled by s, and the unchanged ids."""
 
     def __init__(self, path):
         self.path = pathlib.Path(path)
@@ -36,7 +36,7 @@ class Folder:
 
 
 def overwritten(folder, first, last):
-    """A copy of the package with these rows of the table set to 7."""
+    """Returns a copy of the package in which these rows of the table are 7."""
     copy = folder / f"rows{first}_{last}.mlpackage"
     shutil.copytree(folder.package, copy)
     file = next(copy.glob("**/weight.bin"))
@@ -51,13 +51,13 @@ def overwritten(folder, first, last):
 def test_all_rows_of_a_table_are_read(folder):
     expect(run("verify", folder.model, folder.package), 0, "PASSED")
     expect(run("verify", folder.model, overwritten(folder, 2, 99)), 3, "FAILED")
-    # Single rows too, the first and the last among them.
+    # Single rows are found too, including the first and the last.
     for row in (0, 41, 99):
         expect(run("verify", folder.model, overwritten(folder, row, row)), 3, "FAILED")
 
 
 def test_sizes_are_those_at_which_the_source_is_measured(folder):
-    """Of two equal products a package keeps one, for which a larger input would do."""
+    """A package keeps only one of two equal products, so its own sizes would allow a larger input."""
     width = 512
     graph = wire.graph(
         [wire.node("MatMul", ["x", "w"], ["a"]), wire.node("MatMul", ["x", "w"], ["b"]), wire.node("Add", ["a", "b"], ["y"])],
@@ -78,7 +78,7 @@ def test_verify_says_what_was_made_up(folder):
     assert made["seed"] == 0 and made["samples"] == 3, made
     ids, = [entry for entry in made["inputs"] if entry["name"] == "ids"]
     assert (ids["low"], ids["high"]) == (0, 99) and "rows" in ids["because"], ids
-    # Nothing is said where nothing was made up.
+    # Nothing is reported if no input was generated.
     (folder / "given").mkdir()
     np.save(folder / "given" / "ids.npy", np.array([[3, 4]]))
     np.save(folder / "given" / "s.npy", np.ones(WIDTH, "f4"))
@@ -96,11 +96,11 @@ def test_run_says_what_it_made_up_and_takes_ranges(folder):
         assert (ids["low"], ids["high"]) == (5, 7), ids
         seen |= set(np.load(folder / "out" / "seen.npy").ravel().tolist())
     assert seen <= {5, 6, 7} and len(seen) > 1, seen
-    # Floats in a range are no whole numbers.
+    # Integers are not drawn for a float range.
     expect(run("run", folder.package, "--input-range", "s=2.5..2.75", "--input-range", "ids=1..1", "--output-dir",
                folder / "out"), 0)
     assert np.load(folder / "out" / "seen.npy").tolist() == [[1]]
-    # Other values than the package was wrong for.
+    # The package was wrong for values other than these.
     expect(run("verify", folder.model, overwritten(folder, 50, 99), "--input-range", "ids=0..49"), 0, "as requested")
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`mlc manifest --merge`: which lines of histories are measurements, what is no manifest, and several merges at once."""
+"""Tests `mlc manifest --merge`: which lines of a history are measurements, files that are not manifests, and concurrent merges."""
 import json
 import pathlib
 import sys
@@ -27,7 +27,7 @@ class Measured:
         self.line = json.loads(self.history.read_text())
 
     def merge(self, *lines, code=0, texts=(), end="\n"):
-        """Counts that are not 0, or what an error says."""
+        """Returns the nonzero counts, or the text of an error."""
         self.history.write_text("\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines) + end)
         result = expect(run("manifest", self.package, "--merge", self.history, "--json"), code, *texts)
         assert sorted(p.name for p in self.manifest.parent.glob(".a.*")) == [], "a lock stays"
@@ -69,7 +69,7 @@ def test_older_ones_and_those_of_other_models(folder):
 
 
 def test_a_time_that_is_none_or_has_not_come(folder):
-    """Such a line would be the newest for ever."""
+    """A line with an invalid or future time would always be the newest."""
     m = Measured(folder)
     assert m.merge(m.line) == {"added": 1}
     clean = m.entries()

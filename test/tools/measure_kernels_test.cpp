@@ -1,4 +1,5 @@
-// What measuring chooses hangs on no kernel: each number that it sees is that of the rows' `eval`.
+// The choices made by measuring do not depend on kernels: every value it uses equals that of the
+// `eval` of the operator rows.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -39,7 +40,7 @@ void CheckKernels(const std::function<Program()>& read) {
         Chosen(read, EngineOptions::Kernels::kEval));
 }
 
-// What each operation gave that ran, in order.
+// Returns the results of every executed operation, in order.
 std::vector<std::string> Seen(const Function& function, const std::vector<StepInputs>& steps,
                               EngineOptions::Kernels kernels) {
   std::vector<std::string> seen;
@@ -55,7 +56,7 @@ std::vector<std::string> Seen(const Function& function, const std::vector<StepIn
   return seen;
 }
 
-// The program as it is before measuring, in fp32 and in fp16.
+// The program before measuring, in fp32 and in fp16.
 Program BeforeMeasuring(const std::filesystem::path& model, PassContext::Precision precision) {
   Diagnostics ignored;
   Program program = Import(model, {}, ignored, nullptr);
@@ -67,8 +68,8 @@ Program BeforeMeasuring(const std::filesystem::path& model, PassContext::Precisi
 
 }  // namespace
 
-// MLC_EVAL_WORK: the most multiply-adds of a run, of what is run at all.
-TEST_CASE("what measuring runs gives the bits of eval", "[corpus]") {
+// MLC_EVAL_WORK sets the maximum number of multiply-adds of the programs that are run.
+TEST_CASE("kernels used for measuring give the same bits as eval", "[corpus]") {
   const auto models = Corpus("onnx-models", "bits of eval");
   if (!models) return;
   const char* most = std::getenv("MLC_EVAL_WORK");
@@ -81,7 +82,7 @@ TEST_CASE("what measuring runs gives the bits of eval", "[corpus]") {
       Diagnostics ignored;
       Import(model, {}, ignored, nullptr);
     } catch (const Errors&) {
-      continue;  // of what mlc refuses
+      continue;  // mlc refuses this model
     }
     for (auto precision : {PassContext::Precision::kFp32, PassContext::Precision::kFp16}) {
       const Program program = BeforeMeasuring(model, precision);
@@ -107,8 +108,8 @@ TEST_CASE("what measuring runs gives the bits of eval", "[corpus]") {
   CHECK(ran > 0);
 }
 
-// MLC_EVAL_MODELS: folders of the corpus, in place of those that take little time.
-TEST_CASE("measuring with eval alone chooses the same for models", "[corpus]") {
+// MLC_EVAL_MODELS names folders of the corpus to use instead of the fast default ones.
+TEST_CASE("measuring with eval only chooses the same operations for models", "[corpus]") {
   const auto models = Corpus("onnx-models", "measuring with eval alone");
   if (!models) return;
   const char* given = std::getenv("MLC_EVAL_MODELS");
@@ -122,7 +123,7 @@ TEST_CASE("measuring with eval alone chooses the same for models", "[corpus]") {
   }
 }
 
-TEST_CASE("measuring with eval alone chooses the same for what does harm") {
+TEST_CASE("measuring with eval only chooses the same operations for graphs harmed by fp16") {
   for (const std::string harm :
        {"harm = mul(x = most, y = 2e4);\nback = mul(x = harm, y = 5e-5);",
         "harm = add(x = most, y = 3000.0);\nback = sub(x = harm, y = 3000.0);",

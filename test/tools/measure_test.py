@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What `mlc compile` says and refuses about measuring: inputs that cannot be run, options that contradict each other."""
+"""Tests messages and errors of `mlc compile` about measuring: inputs that cannot be run, contradictory options."""
 import json
 import pathlib
 import sys
@@ -12,7 +12,7 @@ from driver import expect, run, run_tests
 
 
 def model(folder, nodes, inputs, output):
-    """An ONNX file of these nodes; inputs and output: (name, shape) of floats."""
+    """Writes an ONNX file with these nodes; inputs and outputs are (name, shape) of floats."""
     values = [[wire.value_info(name, wire.FLOAT, shape) for name, shape in some] for some in (inputs, [output])]
     (folder / "m.onnx").write_bytes(wire.model(wire.graph(nodes, *values, [])))
     return folder / "m.onnx"
@@ -88,7 +88,7 @@ def test_a_wrong_budget_is_told_before_the_model_is_read(folder):
 
 
 def near_one(folder):
-    """exp(tanh(x) / 1000) - 1, of which fp16 loses most digits; nothing of it is 5 % of the work."""
+    """exp(tanh(x) / 1000) - 1, of which fp16 loses most digits; its operations are less than 5 % of the work."""
     scalars = [wire.tensor(name, wire.FLOAT, (), np.float32(value).tobytes()) for name, value in (("c", 1e-3), ("one", 1))]
     nodes = [wire.node("Tanh", ["x"], ["t"]), wire.node("Mul", ["t", "c"], ["m"]), wire.node("Exp", ["m"], ["e"]), wire.node("Sub", ["e", "one"], ["y"])]
     values = [[wire.value_info(name, wire.FLOAT, [2, 512])] for name in "xy"]
@@ -104,13 +104,13 @@ def test_what_exceeds_its_budget_is_said_and_passes_as_stated(folder):
     stated, = manifest["rounding"]["exceeded"]
     assert stated["output"] == "y" and stated["error"] > stated["allowed"] >= 1e-2 and manifest["fp16_share"] == 1, manifest
     expect(run("verify", m, package), 0, "over y", "PASSED, exceeds the fp16 budget as the manifest states")
-    # Without the manifest nobody has said so; more than 1.5 times as much passes nowhere.
+    # Without the manifest no error is stated; more than 1.5 times the stated error never passes.
     (folder / "a.manifest.json").rename(folder / "kept")
     expect(run("verify", m, package), 3, "FAILED")
     manifest["rounding"]["exceeded"][0]["error"] /= 3
     (folder / "a.manifest.json").write_text(json.dumps(manifest))
     expect(run("verify", m, package), 3, "FAILED")
-    # What the budget allows is not stated.
+    # Errors within the budget are not stated.
     expect(run("compile", product(folder), "-o", folder / "b.mlpackage"), 0)
     assert "exceeded" not in json.loads((folder / "b.manifest.json").read_text())["rounding"]
     expect(run("compile", m, "-o", folder / "c.mlpackage", "--precision", "mixed"), 0)
@@ -142,7 +142,7 @@ def test_a_newer_target_that_has_fp16_is_named(folder):
 
 
 def test_large_inputs_cost_little(folder):
-    """Of which 256 samples of an output of 3 elements, or sizes that outputs allow, would be gigabytes."""
+    """256 samples of an output of 3 elements, or the allowed output sizes, would take gigabytes."""
     for shape in ([10, 1000, 1000], ["n", 3, "h", "w"], [64, 3, 1080, 1920]):
         m = model(folder, [wire.node("ReduceMax", ["x"], ["y"], keepdims=0)], [("x", shape)], ("y", []))
         stats = expect(run("compile", m, "-o", folder / "a.mlpackage", "--force", "--json"), 0).answer

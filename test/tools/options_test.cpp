@@ -1,4 +1,4 @@
-// The tables of options: what they make of words, and what they say was asked for.
+// Option tables: parsing of arguments, and the canonical form of a request.
 #include "tools/driver/options.h"
 
 #include "test/catch.h"
@@ -15,7 +15,7 @@ CompileOptions Parsed(const std::vector<std::string>& words) {
 
 }  // namespace
 
-TEST_CASE("options: what was asked for is read from the record, however it was filled",
+TEST_CASE("options: the request is read from the record, regardless of how it was filled",
           "[options]") {
   CompileOptions options;
   CHECK(AskedFor(options).empty());
@@ -43,9 +43,9 @@ TEST_CASE("options: what was asked for is read from the record, however it was f
   CHECK(AskedFor(options) == expected);
 }
 
-TEST_CASE("options: what was asked for is written in one way, and means the same", "[options]") {
+TEST_CASE("options: requests are written in a canonical form with the same meaning", "[options]") {
   const std::vector<std::pair<std::vector<std::string>, GivenOptions>> cases = {
-      {{"--precision", "fp16"}, {}},  // as without it
+      {{"--precision", "fp16"}, {}},  // same as without the option
       {{"--target", "macos14"}, {{"--target", {"iOS17"}}}},
       {{"--dim=b=4,2,1", "--dim", "a=1..8"}, {{"--dim", {"a=1..8", "b=1,2,4"}}}},
       {{"--fp32-ops", "softmax,exp", "--fp32-ops=log"}, {{"--fp32-ops", {"softmax,exp,log"}}}},
@@ -60,7 +60,8 @@ TEST_CASE("options: what was asked for is written in one way, and means the same
   for (const auto& [words, expected] : cases) {
     INFO(words[0] << " " << words.back());
     CHECK(AskedFor(Parsed(words)) == expected);
-    // Given again, it asks for the same; --calibrate and files that are elsewhere need not be there.
+    // Parsing the canonical form again gives the same request; --calibrate and files in other
+    // folders need not exist.
     std::vector<std::string> again;
     for (const auto& [name, values] : expected) {
       if (values.empty() && name != "--stats") again.push_back(name);

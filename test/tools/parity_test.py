@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Parity bundles as two people use them: one makes a bundle, the other runs a copy of it elsewhere and sends the result back.
-Whatever is changed on the way, even one byte, is noticed.
+"""Tests parity bundles as two users use them: one makes a bundle, the other runs a copy of it elsewhere and returns the result.
+Every change on the way, even of a single byte, must be detected.
 """
 import json
 import pathlib
@@ -15,7 +15,7 @@ from driver import MLC, expect, run, run_tests
 
 RUN = MLC.with_name("mlc-run")
 FLOAT, INT64, BOOL = wire.FLOAT, wire.INT64, wire.BOOL
-STEP = 13  # of the bytes of small files that are changed one at a time
+STEP = 13  # distance between the bytes of small files that are changed
 
 STATE = """func main<ios18>(state<tensor<fp16, [4]>> s, tensor<fp16, [4]> x) {
   t = read_state(input = s);
@@ -42,7 +42,7 @@ def linear(folder):
 
 
 def many(folder):
-    """Outputs of several types, with names that no file has; one of them tells nothing."""
+    """Outputs of several types, with names that are not valid file names; one of them is not discriminating."""
     return graph(folder / "many.onnx",
                  [wire.node("MatMul", ["x/in:0", "w"], ["a/b c:0"]), wire.node("TopK", ["a/b c:0", "k"], ["best", "which"]),
                   wire.node("Greater", ["a/b c:0", "zero"], ["positive"]), wire.node("Mul", ["best", "zero"], ["nothing"])],
@@ -65,7 +65,7 @@ def bundle(folder, model, *options, name="bundle", verify=()):
 
 
 def elsewhere(folder, source, name="elsewhere"):
-    """A copy in another place; what it was made from is gone."""
+    """Returns a copy in another folder; the original files are deleted."""
     copy = folder / name / "copied"
     shutil.copytree(source, copy)
     return copy
@@ -83,7 +83,7 @@ def flip(file, at):
 
 
 def each_flip(file, step=STEP):
-    """Changes one byte after the other, the last one too; the file is as it was in the end."""
+    """Changes one byte at a time, including the last; the file is restored at the end."""
     data = file.read_bytes()
     for at in [*range(0, len(data), step), len(data) - 1]:
         flip(file, at)
@@ -207,7 +207,7 @@ def test_outputs_computed_elsewhere_are_the_reference(folder):
     expect(run("compile", model, "-o", package, "--precision", "fp32"), 0)
     (folder / "in").mkdir(), (folder / "out").mkdir()
     np.save(folder / "in" / "x.npy", np.ones((2, 8), np.float32))
-    np.save(folder / "out" / "y.npy", np.arange(8, dtype=np.float32).reshape(2, 4))  # another model's
+    np.save(folder / "out" / "y.npy", np.arange(8, dtype=np.float32).reshape(2, 4))  # of another model
     expect(run("verify", model, package, "--inputs", folder / "in", "--reference", folder / "out", "--bundle",
                folder / "bundle"), 3, "FAILED")
     copy = elsewhere(folder, folder / "bundle")
@@ -286,7 +286,7 @@ def test_the_result_of_another_bundle_is_refused(folder):
     copy, second = elsewhere(folder, home), elsewhere(folder, other, "second")
     for one in (copy, second):
         expect(run("--bundle", one, program=RUN), 0)
-    # The package is the same, the inputs are not.
+    # The package is the same, but the inputs are not.
     expect(run("verify", "--result", sent_back(second, home)), 3, "of another parity bundle", "help: ")
     expect(run("verify", "--result", second / "result.json", "--bundle", home), 3, "of another parity bundle")
     expect(run("verify", "--result", second / "result.json", "--bundle", other), 0, "PASSED")
@@ -299,7 +299,7 @@ def test_the_result_of_another_bundle_is_refused(folder):
 def test_folders_that_are_in_the_way(folder):
     model = linear(folder)
     home, package = bundle(folder, model)
-    expect(run("verify", model, package, "--bundle", home, "--seed", "3"), 0)  # its own is replaced
+    expect(run("verify", model, package, "--bundle", home, "--seed", "3"), 0)  # the tool's own output is replaced
     (folder / "mine").mkdir()
     (folder / "mine" / "precious.txt").write_text("keep")
     expect(run("verify", model, package, "--bundle", folder / "mine"), 1, "error[file-exists]", "mine")

@@ -1,4 +1,4 @@
-"""`mlc run --perplexity` and `mlc verify --text`: against NumPy's sums over the logits of `mlc run --tokens`, and against llama.cpp."""
+"""Tests `mlc run --perplexity` and `mlc verify --text` against NumPy, using the logits of `mlc run --tokens`, and against llama.cpp."""
 import pathlib
 import sys
 
@@ -14,7 +14,7 @@ TEXT = "It was the best of times, it was the worst of times, it was the age of w
 
 
 def rows_of(model, ids, context, bos, folder, *options):
-    """(logits, what follows) of all scored rows: from the middle of a chunk to the last but one."""
+    """Returns (logits, next token) of all scored rows: from the middle of a chunk to the last but one."""
     rows, following = [], []
     for begin in range(0, len(ids) // context * context, context):
         chunk = ids[begin:begin + context]
@@ -32,7 +32,7 @@ def log_softmax(rows):
 
 
 def mean(values):
-    """With its standard error."""
+    """Returns the mean and its standard error."""
     return values.mean(), np.sqrt(max((values ** 2).mean() - values.mean() ** 2, 0) / (len(values) - 1))
 
 
@@ -58,7 +58,7 @@ def test_perplexity_is_what_the_logits_say(folder):
             near(answer["error"], np.exp(surprise) * error, (name, context))
             assert answer["scored"] == len(following) and answer["context"] == context, answer
             assert answer["chunks"] == len(ids) // context and answer["tokens"] == len(ids), answer
-    # The default: what the model takes, at most 512.
+    # By default, the context length of the model, but at most 512.
     assert measured(Speaker(context=100).gguf(folder / "short.gguf"), text)["context"] == 100
     (folder / "long.txt").write_text(TEXT * 5)
     long = Speaker(context=700).gguf(folder / "long.gguf")
@@ -66,7 +66,7 @@ def test_perplexity_is_what_the_logits_say(folder):
 
 
 def test_folders_begin_chunks_as_files_do(folder):
-    """By the template of tokenizer.json, which puts tokens before a text or not."""
+    """The template of tokenizer.json determines whether tokens are added before a text."""
     text, context = folder / "text.txt", 31
     text.write_text(TEXT)
     model = Speaker()

@@ -1,4 +1,4 @@
-// A pass that breaks a promise: the program before it is saved and can be run again.
+// When a pass breaks an invariant, the program before it is saved and can be run again.
 #include "tools/driver/pipeline.h"
 
 #include <filesystem>
@@ -22,7 +22,7 @@ constexpr PassDef kBroken = {"broken", "", [](Program& program, PassContext&) ->
 
 }  // namespace
 
-TEST_CASE("the program before a pass that failed is saved as text that parses") {
+TEST_CASE("the program before a failing pass is saved as valid MIL text") {
   Program program = ParseText(kText, "text", Ops());
   Diagnostics diagnostics;
   PassContext context{diagnostics, PassContext::Precision::kFp32};

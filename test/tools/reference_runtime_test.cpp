@@ -8,7 +8,7 @@
 namespace mlc::test {
 namespace {
 
-// s += x, y = s.
+// A model with state s: s += x, y = s.
 std::unique_ptr<LoadedModel> Adder() {
   auto program = std::make_shared<Program>(ParseText(
       "func main<ios18>(tensor<fp16, [2]> x, state<tensor<fp16, [2]>> s) {\n"
@@ -25,7 +25,7 @@ std::vector<double> Step(LoadedModel& model, ModelState* state) {
   return model.Predict({{"x", Halves(1, 2)}}, state, nullptr).at("y").Doubles();
 }
 
-TEST_CASE("reference: a state of another model is refused", "[runtime]") {
+TEST_CASE("reference runtime: a state of another model is refused", "[runtime]") {
   struct Foreign : ModelState {
     std::map<std::string, Tensor> Read() const override { return {}; }
     void Write(const std::map<std::string, Tensor>&) override {}
@@ -39,7 +39,8 @@ TEST_CASE("reference: a state of another model is refused", "[runtime]") {
   CHECK(Step(*model, nullptr) == std::vector<double>{1, 2});
 }
 
-TEST_CASE("reference: a state outlives its model, and takes its own type alone", "[runtime]") {
+TEST_CASE("reference runtime: a state outlives its model and accepts only its own type",
+          "[runtime]") {
   std::unique_ptr<LoadedModel> model = Adder();
   const std::unique_ptr<ModelState> state = model->NewState();
   Step(*model, state.get());

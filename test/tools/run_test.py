@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What `mlc run` measures and says of it: parts and the whole, baselines, histories, comparison, jobs, soaks, time limits."""
+"""Tests the measurements of `mlc run`: parts and totals, baselines, histories, comparison, jobs, soak tests, time limits."""
 import json
 import os
 import pathlib
@@ -38,7 +38,7 @@ def package(folder, name="m", **how):
 
 
 def loop(folder, times):
-    """A model that counts to `times`, and so takes as long as one likes."""
+    """A model that counts to `times`, so that its duration can be chosen."""
     body = wire.graph([wire.node("Identity", ["go"], ["again"]), wire.node("Add", ["v", "one"], ["w"])],
                       [wire.value_info("i", wire.INT64, []), wire.value_info("go", wire.BOOL, []),
                        wire.value_info("v", wire.FLOAT, [1])],
@@ -105,7 +105,7 @@ def test_a_baseline_says_slower(folder):
     for _ in range(2):
         answer(m, "--iterations", 20, "--history", history)
     lines = [json.loads(line) for line in history.read_text().splitlines()]
-    # A line that was cut off with its writer goes, one that only lacks its end stays.
+    # An incomplete line of an interrupted writer is removed; a line that only lacks its newline stays.
     whole = history.read_text()
     history.write_text(whole + whole[:100])
     answer(m, "--iterations", 20, "--history", history)
@@ -122,7 +122,7 @@ def test_a_baseline_says_slower(folder):
         before = json.loads(json.dumps(lines[-1]))
         for name in before["timings_ms"]["predict"]:
             before["timings_ms"]["predict"][name] *= 1 if name == "count" else factor
-        # A document, and a history whose last line counts.
+        # A JSON document, and a history whose last line is used.
         (folder / "one.json").write_text(json.dumps(before, indent=2))
         (folder / "many.jsonl").write_text(json.dumps(lines[0] | {"units": "cpu"}) + "\n" + json.dumps(lines[0]) + "\n" +
                                            json.dumps(before) + "\n")
@@ -133,7 +133,7 @@ def test_a_baseline_says_slower(folder):
     expect(run("run", m, "--iterations", 20, "--baseline", folder / "one.json", "--tolerance", 1000), 3)
     other = package(folder, "other", scale=2.0)
     expect(run("run", other, "--iterations", 20, "--baseline", folder / "one.json"), 3, "another package")
-    # What is of something else says nothing, however slow it was.
+    # Records of something else are ignored, however slow it was.
     slow = before | {"timings_ms": {"predict": {name: value * (1 if name == "count" else 1e10)
                                                 for name, value in before["timings_ms"]["predict"].items()}}}
     moved = slow | {"machine": slow["machine"] | {"chip": "Apple M9"}}
@@ -145,10 +145,10 @@ def test_a_baseline_says_slower(folder):
             assert not answer(*words, code=3)["baseline"]["within"]
         expect(run("run", *words, "--force-baseline"), 0, why or "no slower", "no slower")
     expect(run("run", m, "--iterations", 20, "--baseline", folder / "slow.json"), 0, "no slower")
-    # Of this machine and package, whatever comes behind.
+    # The last line for this machine and package, regardless of later lines for others.
     (folder / "many.jsonl").write_text("".join(json.dumps(line) + "\n" for line in (slow, moved, slow | {"model_hash": "0" * 32})))
     answer(m, "--iterations", 20, "--baseline", folder / "many.jsonl")
-    # What --json prints says which package it is of.
+    # The output of --json names its package.
     (folder / "printed.json").write_text(json.dumps(answer(m, "--iterations", 20)))
     expect(run("run", other, "--iterations", 20, "--tolerance", 1000, "--baseline", folder / "printed.json"), 3, "another package")
     for time in ("zzz", "2999-01-01T00:00:00Z"):
@@ -226,7 +226,7 @@ def test_what_was_measured_goes_into_the_manifest(folder):
     assert mine["units"] == "reference" and its["units"] == "cpu"
     assert abs(mine["speedup_vs_cpu"] - 3) < 1e-9 and "speedup_vs_cpu" not in its, manifest["measured"]
     assert mine["deltas"] == [{"output": "y", "max_error": 0.0, "rmse": 0.0}], mine
-    # The same again replaces; an older one does not.
+    # Merging the same line again replaces it; an older one does not.
     found = expect(run("manifest", m, "--merge", history, "--json"), 0).answer
     assert (found["added"], found["replaced"]) == (0, 2), found
     assert {k: v for k, v in manifest.items() if k != "measured"} == json.loads(before)
@@ -284,7 +284,7 @@ def test_a_soak_watches_memory(folder):
     assert 0.9 < found["phases_ms"]["predict"] / 1000 < 5, found["phases_ms"]
     assert found["iterations"] == found["telemetry"]["succeeded"] > 50, found["iterations"]
     assert found["timings_ms"]["predict"]["count"] == found["iterations"]
-    # What is put down of each prediction would be 10 kB in a hundred, every time; what allocators take comes by chance.
+    # A record kept per prediction would take 10 kB per hundred predictions every time; growth caused by allocators varies.
     growth = min(soak["telemetry"]["growth_per_100_predictions"] for soak in soaks)
     assert growth < 8e3, [soak["telemetry"] for soak in soaks]
     for bad in ("1", "0s", "s", "1d", "-1s", "99999999999h"):
@@ -296,7 +296,7 @@ def test_a_time_limit_ends_what_takes_long(folder):
     result = run("run", long, "--timeout", 200, timeout=30)
     expect(result, 4, "error[timeout]")
     assert result.seconds < 10, result.seconds
-    # The first ten fail; then the breaker lets nothing through.
+    # The first ten fail; after that the circuit breaker rejects all.
     found = answer(long, "--timeout", 50, "--iterations", 20, timeout=60, code=4)
     telemetry = found["telemetry"]
     assert telemetry["succeeded"] == 0 and telemetry["failed"] == 10 and telemetry["refused"] == 10, telemetry
@@ -328,7 +328,7 @@ def test_many_bundles_in_one_call(folder):
     assert (folder / "a.bundle" / "result.json").exists() and (folder / "b.bundle" / "result.json").exists()
     expect(run(*bundles, program=MLC_RUN), 0, "a.bundle", "b.bundle", "PASSED")
     expect(run(*bundles, "--result", folder / "r.json", program=MLC_RUN), 2, "--result requires a single bundle")
-    # One that fails does not keep the others from being run.
+    # A failing job does not prevent the others from running.
     shutil.rmtree(folder / "a.bundle" / "a.mlpackage")
     result = run(*bundles, "--json", program=MLC_RUN)
     expect(result, 1)

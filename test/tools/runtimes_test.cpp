@@ -6,7 +6,8 @@
 namespace mlc::test {
 namespace {
 
-TEST_CASE("runtimes: mlc's engine for reference, Core ML for all others", "[runtime]") {
+TEST_CASE("runtimes: the reference engine for unit \"reference\", Core ML for all others",
+          "[runtime]") {
   CHECK(MakeRuntime(Units::kReference, {})->capabilities().devices ==
         std::vector{Device::kReference});
 #ifndef __APPLE__

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What is read of a source and what is said of it: external data, hashes, text, manifests; file names of outputs."""
+"""Tests what is read from a source and reported about it: external data, hashes, text, manifests, file names of outputs."""
 import hashlib
 import json
 import pathlib
@@ -16,7 +16,7 @@ from driver import MLC, ROOT, expect, run, run_tests
 
 SCHEMA = json.loads((ROOT / "manifests" / "manifest.schema.json").read_text())
 FLOAT = wire.FLOAT
-ROWS, COLUMNS = 64, 32  # 8 kB: a slice of the file, as large weights are
+ROWS, COLUMNS = 64, 32  # 8 kB, which is kept as a slice of the file like large weights
 WEIGHT = (np.arange(ROWS * COLUMNS).reshape(ROWS, COLUMNS) / 7 % 1 - 0.5).astype("<f4")
 
 
@@ -25,7 +25,7 @@ def sha256(*files):
 
 
 def external(folder, checksum=None, location="model.data", name="model.onnx", weights=1, data=WEIGHT, length=None):
-    """x @ w_1 + x @ w_2 ..., all weights in one file beside the model."""
+    """x @ w_1 + x @ w_2 ..., with all weights in one external data file."""
     folder.mkdir(parents=True, exist_ok=True)
     if (folder / location).parent.exists():
         (folder / location).write_bytes(data.tobytes())
@@ -47,7 +47,7 @@ def linear(file, names=("x", "y"), metadata=b""):
 
 
 def compiled(model, package, *options):
-    """The manifest."""
+    """Compiles and returns the manifest."""
     expect(run("compile", model, "-o", package, *options), 0)
     manifest = json.loads(package.with_suffix(".manifest.json").read_text())
     assert not (problems := json_schema.errors(manifest, SCHEMA)), problems
@@ -69,7 +69,7 @@ def test_models_with_other_data_have_other_hashes(folder):
     assert sha256(first) == sha256(second)
     one, two = (compiled(m, m.parent / "out.mlpackage", "--sha256")["source"] for m in (first, second))
     assert one["xxh3_128"] != two["xxh3_128"] and one["sha256"] != two["sha256"], (one, two)
-    # As sha256sum says it.
+    # Computed with sha256sum.
     files = [(f, h) for f, h in zip(("model.onnx", "model.data"), sha256(first, first.with_name("model.data")))]
     assert [(f["name"], f["sha256"]) for f in one["files"]] == files
     assert [f["bytes"] for f in one["files"]] == [first.stat().st_size, WEIGHT.nbytes]
@@ -104,7 +104,7 @@ def test_checksum_of_external_data(folder):
 
 
 def test_links_into_one_folder(folder):
-    """As a cache of downloads has them: model and data are links to files beside each other, with other names."""
+    """As in a download cache, the model and its data are links to adjacent files with other names."""
     blobs, snapshot = folder / "blobs", folder / "snapshots" / "rev"
     model = external(folder / "made")
     blobs.mkdir()
@@ -114,7 +114,7 @@ def test_links_into_one_folder(folder):
     (snapshot / "model.onnx").symlink_to("../../blobs/aaaa")
     (snapshot / "model.data").symlink_to("../../blobs/bbbb")
     works(folder, snapshot / "model.onnx")
-    # The model itself is no link: its data may be anybody's file.
+    # The model itself is not a link, so a link to its data may lead to a private file.
     plain = folder / "plain"
     plain.mkdir()
     shutil.copy(blobs / "aaaa", plain / "model.onnx")
@@ -137,7 +137,7 @@ def test_data_root_is_where_data_is_looked_up(folder):
     expect(run("run", model, "--data-root", folder / "nowhere"), 2, "--data-root")
     manifest = json.loads((folder / "works.manifest.json").read_text())
     assert manifest["options"]["--data-root"] == ["store"], manifest["options"]
-    # What the model names stays below the folder all the same.
+    # Names in the model must still stay inside the folder.
     (folder / "secret").write_bytes(WEIGHT.tobytes())
     outside = external(folder / "b", location="../secret")
     expect(run("compile", outside, "-o", folder / "no.mlpackage", "--data-root", folder / "store"), 1, "outside")
@@ -221,7 +221,7 @@ def test_outputs_of_any_name_are_saved_and_found(folder):
     assert len(set(files)) == len(names) and max(len(f.name.encode()) for f in files) <= 220
     for i, file in enumerate(files):
         np.testing.assert_array_equal(np.load(file), np.array([[1, -2, 3]], "<f4") * (i + 1))
-    # Read back as references, and as files of a bundle.
+    # The files can be read back as references, also from a bundle.
     expect(run("compile", folder / "m.onnx", "-o", folder / "m.mlpackage", "--precision", "fp32"), 0)
     expect(run("verify", folder / "m.onnx", folder / "m.mlpackage", "--samples", "1", "--bundle", folder / "bundle"), 0)
     expect(run("run", "--bundle", folder / "bundle"), 0, "PASSED")
@@ -249,25 +249,25 @@ def test_the_hash_of_a_package_does_not_resolve_links(folder):
     expect(run("verify", folder / "m.onnx", linked, "--bundle", folder / "bundle"), 0)
     bundle = json.loads((folder / "bundle" / "parity.json").read_text())
     assert bundle["package_hash"] == content, (bundle["package_hash"], content)
-    # Its copy in a bundle has no links, and runs elsewhere.
+    # The copy in a bundle has no links and can be run elsewhere.
     shutil.copytree(folder / "bundle", folder / "elsewhere")
     shutil.rmtree(folder / "store")
     expect(run("run", "--bundle", folder / "elsewhere"), 0, "PASSED")
-    # A folder of it that is a link.
+    # A folder in it that is a link.
     shutil.rmtree(linked)
     linked.mkdir()
     shutil.copy(package / "Manifest.json", linked)
     (linked / "Data").symlink_to(package / "Data")
     expect(run("verify", folder / "m.onnx", linked, "--bundle", folder / "bundle2"), 0)
     assert json.loads((folder / "bundle2" / "parity.json").read_text())["package_hash"] == content
-    # Folders in a circle end.
+    # Circular links end with an error.
     (linked / "circle").symlink_to(linked)
     (linked / "again").symlink_to(linked)
     expect(run("verify", folder / "m.onnx", linked, "--bundle", folder / "bundle3", timeout=30), 1, "error[resource-limit]")
 
 
 def test_manifests_are_equal_bytes(folder):
-    """Over runs, threads, folders, and however a path is written."""
+    """Manifests are equal for repeated runs, different thread counts and folders, and different spellings of a path."""
     texts = set()
     for name, threads in (("a", 1), ("b", 2), ("c", 8)):
         model = external(folder / name)
@@ -321,7 +321,7 @@ def test_a_result_elsewhere_leaves_the_bundle_alone(folder):
     assert before == after
     expect(run("verify", "--result", result, "--bundle", folder / "bundle"), 0, "PASSED", "compared again")
     expect(run("run", model, "--result", result), 2, "--result", "--bundle")
-    # Nothing that is read is where a result goes.
+    # No result may overwrite a file that is read.
     parity = folder / "bundle" / "parity.json"
     assert run("run", "--bundle", folder / "bundle", "--result", parity).code == 1
     assert parity.read_bytes() == before[parity][1]

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""`mlc verify` of quantised outputs: a tie is one step and said as such; a step that is no tie, and two steps, are errors."""
+"""Tests `mlc verify` of quantized outputs: a difference of one step at a tie is reported as such; a step without a tie, and two
+steps, are errors.
+"""
 import pathlib
 import sys
 
@@ -15,7 +17,7 @@ SCALE = 0.5
 
 
 def numbers(ties):
-    """From -40 to 40 steps; each number is near the middle of two steps, or far from it."""
+    """Numbers from -40 to 40 steps; each is near the middle between two steps, or far from it."""
     steps = np.random.default_rng(3).integers(-40, 40, (ROWS, 4)) + 0.2
     steps[:ties, 0] = np.floor(steps[:ties, 0]) + 0.4999
     return (steps * SCALE).astype("f4")
@@ -32,7 +34,7 @@ def source(folder, dequantised):
 
 
 def moved(folder, dequantised, by, name):
-    """The same with the numbers that are rounded moved by so many steps."""
+    """The same program, with the rounded numbers moved by some steps."""
     tail = f"y = mul(x = r, y = {SCALE});" if dequantised else 'q = cast(x = r, dtype = "int32");'
     return package(folder, name, f"""func main<ios17>(tensor<fp32, [{ROWS}, 4]> x) {{
   d = real_div(x = x, y = {SCALE});
@@ -51,7 +53,7 @@ def test_ties_pass_and_are_said(folder):
         expect(run("verify", model, made, *given), 0, "PASSED", said)
         answer = expect(run("verify", model, made, *given, "--json"), 0).answer
         assert answer["outputs"][0]["ties"] == 5, answer
-        # References of others may have taken either side.
+        # External references may have rounded to either side.
         steps = np.rint(numbers(5) / np.float32(SCALE))
         known = save(folder / f"known{dequantised}",
                      **{"y": (steps * SCALE).astype("f4")} if dequantised else {"q": steps.astype("i1")})
@@ -67,7 +69,7 @@ def test_a_step_that_is_no_tie_fails(folder):
 
 
 def test_one_wrong_step_beside_ties_fails(folder):
-    """Five ties go to the other side, and one element that is none does, too."""
+    """Five ties round to the other side, and so does one element that is not a tie."""
     x = numbers(5)
     x[9, 1] = (7 + 0.2) * SCALE
     mask = np.zeros((ROWS, 4), "f4")

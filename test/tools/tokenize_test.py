@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""mlc tokenize: ids of GGUF vocabularies and of tokenizer.json, and the texts of ids.
+"""Tests `mlc tokenize`: ids for GGUF vocabularies and tokenizer.json, and texts for ids.
 
-Expected are llama.cpp's ids, which stand beside the vocabularies of the corpus; SentencePiece's own for models that are trained
-here; for the small vocabularies below what their comments count out.
+Expected ids are llama.cpp's, which are stored with the vocabularies of the corpus; SentencePiece's for models that are trained
+here; and for the small vocabularies below, those derived in the comments.
 """
 import json
 import pathlib
@@ -38,7 +38,7 @@ def text_of(model, ids, *flags):
 
 
 def spm(**keys):
-    """Pieces of "▁ab" by their scores: "ab" (-1) is merged before "▁a" (-2)."""
+    """Merges "▁ab" by scores: "ab" (-1) is merged before "▁a" (-2)."""
     bytes_ = [f"<0x{byte:02X}>" for byte in range(256)]
     tokens = ["<unk>", "<s>", "</s>", *bytes_, SPACE, "a", "b", "ab", SPACE + "a", SPACE + "ab", "<|x|>"]
     types = [2, 3, 3, *[6] * 256, 1, 1, 1, 1, 1, 1, 4]
@@ -50,7 +50,7 @@ def test_spm(folder):
     model = write(folder, "spm.gguf", spm())
     space, a, b, ab, space_a, space_ab, added = range(259, 266)
     cases = {"ab": [space_ab], "a": [space_a], "b": [space, b], "": [], "aab": [space_a, ab],
-             "a<|x|>b": [space_a, added, space, b],  # what is user-defined is found first; a space before what follows
+             "a<|x|>b": [space_a, added, space, b],  # user-defined tokens are matched first; a space is added to the text after one
              "\n": [space, 3 + 10], "é": [space, 3 + 0xc3, 3 + 0xa9], " a": [space, space_a]}
     for text, expected in cases.items():
         assert ids_of(model, text) == expected, (text, ids_of(model, text), expected)
@@ -64,7 +64,7 @@ def test_spm(folder):
 
 
 def test_byte_bpe(folder):
-    """Merges in their order: "l l" before "e l", so that "hell" is h e ll."""
+    """Merges are applied in order: "l l" before "e l", so "hell" becomes h e ll."""
     table = list(made.gpt2_characters().values())
     tokens = [*table, "ll", "el", "he", "hell", "Ġa", "<|end|>"]
     merges = [("l", "l"), ("e", "l"), ("h", "e"), ("he", "ll"), ("Ġ", "a")]
@@ -81,12 +81,13 @@ def test_byte_bpe(folder):
 
 
 def test_unigram(folder):
-    """The highest sum: "ab" + "c" (-3) is better than "a" + "bc" (-5); what is unknown costs ten more than the worst."""
+    """Maximizes the sum of scores: "ab" + "c" (-3) is better than "a" + "bc" (-5); an unknown character costs ten more than the
+    worst token."""
     tokens = ["<pad>", "</s>", "<unk>", SPACE, "a", "ab", "bc", "c", SPACE + "a"]
     model = write(folder, "t5.gguf", made.gguf("t5", tokens, [3, 3, 2, 1, 1, 1, 1, 1, 1], [0, 0, 0, -2, -2, -1, -3, -2, -9],
                                                remove_extra_whitespaces=True))
     assert ids_of(model, "abc") == [3, 5, 7] and ids_of(model, "  abc  a ") == [3, 5, 7, 3, 4]
-    assert ids_of(model, "axya") == [3, 4, 2, 4]  # unknown letters in a row are one
+    assert ids_of(model, "axya") == [3, 4, 2, 4]  # consecutive unknown characters become one token
     assert ids_of(model, "a", "--add-special") == [3, 4, 1]
     assert text_of(model, [3, 5, 7, 3, 4]) == "abc a"
 
@@ -117,7 +118,7 @@ def bpe_json(**parts):
 
 
 def test_hugging_face(folder):
-    """The same vocabulary and the same cuts as in a GGUF are the same ids; templates, special tokens and a chat template."""
+    """The same vocabulary and splits give the same ids as in GGUF; also templates, special tokens and a chat template."""
     tokens, document = bpe_json()
     template = {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<s>"}}, {"Sequence": {"id": "A"}},
                                                          {"SpecialToken": {"id": "</s>"}}],
@@ -140,7 +141,7 @@ def test_hugging_face(folder):
 
 
 def few(added=(), **model):
-    """A vocabulary of three, in which everything shows."""
+    """A vocabulary of three tokens, in which every step is visible."""
     return tokenizer_json(model={"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": ["a b"]} | model, added_tokens=list(added))
 
 
@@ -151,7 +152,7 @@ def templated(*parts):
 
 
 def test_odd(folder):
-    """What Hugging Face's library takes, with its ids: the last of equal merges, lines of a version, holes."""
+    """Unusual documents accepted by Hugging Face's library, with its ids: the last of equal merges, version lines, gaps in the ids."""
     cases = {
         "repeated": (few(vocab={"a": 0, "b": 1, "ab": 2, "bb": 3}, merges=["a b", "b b", "a b"]), {"abb": [0, 3]}),
         "version": (few(merges=["#version: 0.2", "a b"]), {"ab": [2]}),
@@ -168,7 +169,7 @@ def test_odd(folder):
 
 
 def test_switches(folder):
-    """Classes of transformers that write their template anew from add_bos_token and add_eos_token; others have the file's."""
+    """Some classes of transformers rebuild their template from add_bos_token and add_eos_token; others use the one in the file."""
     document = few([{"id": 3, "content": "<s>"}, {"id": 4, "content": "</s>"}])
     template = templated("<s>", "A")["post_processor"]
     template["special_tokens"]["<s>"]["ids"] = [3]
@@ -187,7 +188,7 @@ def test_switches(folder):
 
 
 def test_refusals(folder):
-    """What is not known is named; what is damaged is an error."""
+    """Errors name unsupported features; damaged files are errors."""
     tokens, merges, types = made.byte_bpe(5)
     good = made.gguf("gpt2", tokens, types, merges=merges, pre="gpt-2")
     space = {"type": "Metaspace", "replacement": SPACE}
@@ -249,7 +250,7 @@ def test_refusals(folder):
 
 
 def test_bytes(folder):
-    """A file is taken byte by byte; what is no UTF-8 is no error."""
+    """A file is read as bytes; invalid UTF-8 is not an error."""
     tokens, merges, types = made.byte_bpe()
     models = [write(folder, "bpe.gguf", made.gguf("gpt2", tokens, types, merges=merges, pre="gpt-2")), write(folder, "spm.gguf", spm())]
     dice = random.Random(3)
@@ -266,7 +267,7 @@ def test_bytes(folder):
 
 
 def test_hostile(folder):
-    """A megabyte of one letter, of spaces, of digits: no quadratic time, whatever the kind."""
+    """A megabyte of one letter, of spaces or of digits does not take quadratic time with any kind of tokenizer."""
     tokens, merges, types = made.byte_bpe()
     models = [write(folder, f"{pre}.gguf", made.gguf("gpt2", tokens, types, merges=merges, pre=pre))
               for pre in ("gpt-2", "deepseek-llm", "tekken", "tiny_aya", "superbpe", "exaone-moe", "jais-2", "bloom",
@@ -289,7 +290,7 @@ def test_hostile(folder):
 
 
 def test_sentencepiece(folder):
-    """The ids of SentencePiece for models that it trained itself."""
+    """Compares ids with SentencePiece's, for models that it trained."""
     try:
         import sentencepiece
     except ImportError:
@@ -303,7 +304,7 @@ def test_sentencepiece(folder):
         path = made.sentencepiece_model(folder, kind, **options)
         processor = sentencepiece.SentencePieceProcessor(model_file=str(path))
         model = write(folder, f"{kind}{count}.gguf", made.sentencepiece_gguf(path))
-        # What GGUF's "llama" has no rules for (llama.cpp normalises nothing there): texts that need none.
+        # GGUF's "llama" vocabulary lacks normalization rules (llama.cpp does not normalize it), so these texts need none.
         texts = [text for text in made.texts(6, 400) if text.isprintable() and "\u180e" not in text and SPACE not in text]
         if kind == "bpe" and "byte_fallback" not in options:
             words = set(made.ENGLISH + made.SCRIPTS)
@@ -317,7 +318,7 @@ def test_sentencepiece(folder):
 
 
 def test_corpus(folder):
-    """llama.cpp's ids, of all strings at once and of some one by one, and the way back."""
+    """Compares ids with llama.cpp's, for all strings at once and for some individually, and decodes them."""
     places = sorted((CORPUS / "tokenizers").glob("*.gguf"))
     if not places:
         print("# llama.cpp's ids: skipped, there is no corpus")
@@ -338,7 +339,7 @@ def test_corpus(folder):
             assert expect(run("tokenize", place, "--file", name, "--json"), 0).answer["ids"] == case["ids"], case["text"]
             if "\0" not in case["text"]:
                 assert ids_of(place, case["text"]) == case["ids"], case["text"]
-            if place.stem != "bert-bge":  # which says nothing of case and spaces
+            if place.stem != "bert-bge":  # bert-bge does not preserve case and spaces
                 assert text_of(place, case["ids"]) == case["text"], (place.name, case["text"])
                 assert text_of(place, case.get("special", case["ids"]), "--special") == case["text"] or "special" in case
             return 1

@@ -1,4 +1,4 @@
-"""The tokenizer that lies beside a package: what it has, whom it goes with, what it takes the place of."""
+"""Tests the tokenizer file beside a package: its contents, its package, and what it replaces."""
 import json
 import pathlib
 import shutil
@@ -17,7 +17,7 @@ def beside(folder):
 
 
 def says(package, model):
-    """Whether both make the same of a text."""
+    """Asserts that both give the same ids for a text."""
     answers = [expect(run("run", path, "--prompt", "Hello", "--generate", 3, "--units", "reference", "--json"), 0).answer["prompt_tokens"]
                for path in (package, model)]
     return answers[0] == answers[1] == ids_of("Hello")
@@ -58,7 +58,7 @@ def test_of_a_folder(folder):
 
 
 def test_it_goes_with_its_package(folder):
-    """It is replaced by another, and removed by a model that has none; what mlc did not write stays, or needs --force."""
+    """Compiling again replaces it, or removes it if the new model has none; a file that mlc did not write is kept, or requires --force."""
     model, package = Speaker().gguf(folder / "m.gguf"), folder / "p.mlpackage"
     silent = Llama().gguf(folder / "silent.gguf")
     hugging_face = Speaker().hugging_face(folder / "hf")
@@ -74,7 +74,7 @@ def test_it_goes_with_its_package(folder):
         (folder / name).write_bytes(data)
         refused(run("compile", model, "-o", package), "file-exists", name, "--force")
         assert (folder / name).read_bytes() == data and not package.exists()
-        expect(run("compile", silent, "-o", package), 0)  # which needs nothing there
+        expect(run("compile", silent, "-o", package), 0)  # this model needs no tokenizer
         assert (folder / name).read_bytes() == data
         expect(run("compile", model, "-o", package, "--force"), 0)
         assert beside(folder) == ["p.tokenizer.gguf"] and says(package, model)
@@ -87,7 +87,7 @@ def test_it_goes_with_its_package(folder):
 def test_bundles_have_it_too(folder):
     model, package = Speaker().gguf(folder / "m.gguf"), folder / "p.mlpackage"
     expect(run("compile", model, "-o", package), 0)
-    # Of the same name: the same file. Elsewhere: a copy.
+    # With the same name it is the same file; in another folder it is a copy.
     expect(run("precompile", package, "-o", folder / "p.mlmodelc"), 0)
     assert beside(folder) == ["p.tokenizer.gguf"] and says(folder / "p.mlmodelc", model)
     other = folder / "other"

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""`mlc verify` of language models: the tokenizer beside the package, packages of slightly other models, routers that cannot decide."""
+"""Tests `mlc verify` of language models: the tokenizer beside the package, packages of slightly different models, close routing
+decisions.
+"""
 import json
 import pathlib
 import shutil
@@ -23,7 +25,7 @@ def compiled(model, package, *options):
 
 
 def rewritten(path, change):
-    """The GGUF file with its metadata and tensors as `change` leaves them."""
+    """Returns the GGUF file with its metadata and tensors modified by `change`."""
     metadata, tensors = gguf_wire.read(path)
     change(metadata, tensors)
     path.write_bytes(gguf_wire.model(metadata, tensors))
@@ -40,7 +42,7 @@ def other(key, value):
     return lambda metadata, _: metadata.update({key: value})
 
 
-OTHERS = [  # change, and what is said of it
+OTHERS = [  # change, and the text of the report
     (other_element("tokenizer.ggml.tokens", 70, "é"), 'token 70 is "é" where the source has "<0x43>"'),
     (other_element("tokenizer.ggml.scores", 5, 2.0), "score 5 is 2 where the source has 0"),
     (other_element("tokenizer.ggml.token_type", 40, 1), "type 40 is 1 where the source has 6"),
@@ -68,7 +70,7 @@ def test_the_tokenizer_of_a_gguf_file(folder):
         expect(run("verify", model, package, *QUICK), 3, "FAIL tokenizer", said, "FAILED")
         expect(run("verify", model, package, *on_text), 3, "FAIL tokenizer", said, "FAILED")
     expect(run("verify", model, package, "--budget", "int8", "--json"), 3)
-    # Other bytes that say the same.
+    # Other bytes with the same meaning.
     beside.write_bytes(right)
     metadata, _ = gguf_wire.read(beside)
     beside.write_bytes(gguf_wire.model(dict(reversed(metadata.items())) | {"general.architecture": "llama"}, {}))
@@ -80,7 +82,7 @@ def test_the_tokenizer_of_a_gguf_file(folder):
     beside.unlink()
     for options in ([], on_text, ["--samples", 1]):
         expect(run("verify", model, package, *options), 3, "FAIL tokenizer", "there is no tokenizer beside the package")
-    # A source without one needs none.
+    # A source without a tokenizer needs none.
     silent = Llama().gguf(folder / "silent.gguf")
     assert "tokenizer" not in expect(run("verify", silent, compiled(silent, folder / "s.mlpackage")), 0).stdout
 
@@ -104,7 +106,7 @@ def test_the_tokenizer_of_a_folder(folder):
         expect(run("verify", model, package), 3, "FAIL tokenizer", said)
     beside.write_text(json.dumps(right))
     expect(run("verify", model, package), 0, "PASSED")
-    # That of another kind of source says it in another way, and is another.
+    # A tokenizer from a source of another format is written differently and counts as another one.
     beside.unlink()
     compiled(Speaker(chat_template="x").gguf(folder / "g.gguf"), folder / "g.mlpackage")
     shutil.copy(folder / "g.tokenizer.gguf", folder / "p.tokenizer.gguf")
@@ -130,7 +132,7 @@ def epsilon(metadata, _):
 
 
 def exchanged(part, heads):
-    """The first two heads."""
+    """Swaps the first two heads."""
     def change(_, tensors):
         name = next(name for name in tensors if part in name)
         rows = tensors[name].reshape(heads, -1, *tensors[name].shape[1:]).copy()
@@ -146,7 +148,7 @@ MUTANTS = {"query x 1.02": scaled("attn_q.weight", 1.02), "value x 1.02": scaled
 
 
 class Sharp(Llama):
-    """Attention that sees what is turned, and numbers that an epsilon matters to."""
+    """A model in which rotary embedding matters for attention, and whose values are small enough for epsilon to matter."""
     width, head, heads, key_heads, inner, biased = 64, 16, 4, 2, 96, ("attn_q", "attn_k", "attn_v")
 
     def __init__(self):
@@ -157,7 +159,7 @@ class Sharp(Llama):
 
 
 def judged(folder, model, change, seeds):
-    """Exit codes of verifying what a changed model became against the model itself."""
+    """Returns the exit codes of verifying a changed model's package against the original model."""
     changed = folder / "changed.gguf"
     shutil.copyfile(model, changed)
     rewritten(changed, change)
@@ -175,7 +177,7 @@ def test_packages_of_slightly_other_models(folder):
     assert "PASSED" in shown
     own = expect(run("verify", model, folder / "r.mlpackage", "--json"), 0).answer["language"][0]["own_floor"]
     assert own["allowed"] == max(3e-4, 3 * own["rmse"]), own
-    # Who names a budget gets that.
+    # An explicit budget is used as given.
     assert "own floor" not in expect(run("verify", model, folder / "r.mlpackage", "--budget", "fp16"), 0).stdout
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`mlc verify`: it looks at every function, every state and every step, and it passes nothing in which nothing was compared."""
+"""Tests `mlc verify`: it compares every function, state and step, and never passes if nothing was compared."""
 import json
 import pathlib
 import shutil
@@ -79,7 +79,7 @@ def test_a_lost_write_to_a_state_fails(folder):
         expect(run("verify", source, bad, "--bundle", folder / "bundle"), 3)
         expect(run("--bundle", folder / "bundle", program=RUN), 3, "FAIL y", "FAIL state s")
         expect(run("verify", "--result", folder / "bundle" / "result.json"), 3, "FAIL state s", "compared again")
-    # After one step only the state tells, and by a step more the output too.
+    # After one step only the state differs; after another step the output does too.
     expect(run("verify", source, folder / "lost.mlpackage", "--samples", "1"), 3, "ok   y", "FAIL state s")
     answer = expect(run("verify", source, good, "--json", "--samples", "2"), 0).answer
     assert [(o["name"], o["kind"], o["step"]) for o in answer["outputs"]] == [
@@ -130,10 +130,10 @@ def test_functions_and_steps_in_folders(folder):
         save(folder / "out" / str(step) / "states", s=total)
     both = ["--inputs", folder / "in", "--reference", folder / "out"]
     expect(run("verify", source, good, *both), 0, "ok   y", "ok   state s", "of 4)")
-    save(folder / "out" / "2" / "states", s=total)  # that is what it is after the fourth
+    save(folder / "out" / "2" / "states", s=total)  # the value after the fourth step
     expect(run("verify", source, good, *both), 3, "ok   y", "FAIL state s", "(step 3 of 4)")
     expect(run("verify", source, good, *both, "--samples", "2"), 2, "--reference has 4 steps")
-    # A bundle's folders can be given again.
+    # The folders of a bundle can be passed again.
     expect(run("verify", source, good, "--bundle", folder / "bundle"), 0)
     expect(run("verify", source, good, "--inputs", folder / "bundle" / "inputs", "--reference",
                folder / "bundle" / "reference"), 0, "ok   state s", "of 3)")
@@ -192,7 +192,7 @@ def test_outputs_that_tell_nothing_do_not_pass(folder):
     expect(run("--bundle", folder / "bundle", program=RUN), 3, nothing)
     assert json.loads((folder / "bundle" / "result.json").read_text())["ok"] is False
     expect(run("verify", "--result", folder / "bundle" / "result.json"), 3, nothing)
-    # A package that gives something else where the reference is constant.
+    # A package that returns something else where the reference is constant.
     other = linear(folder)
     made = compiled(folder, other)
     known = save(folder / "known", y=np.zeros((2, 4), np.float32))
@@ -213,7 +213,7 @@ def test_an_integer_reference_of_a_float_output_is_a_number(folder):
 
 
 def detector(folder):
-    """Boxes of thousands of pixels beside scores below 1: [1, 4 + 80, 50]."""
+    """Boxes with coordinates in thousands of pixels and scores below 1: [1, 4 + 80, 50]."""
     scale = np.ones((1, 84, 1), np.float32)
     scale[:, :4] = 6400
     model = graph(folder / "detector.onnx", [wire.node("Mul", ["x", "scale"], ["rows"]), wire.node("Relu", ["x"], ["z"])],
@@ -305,7 +305,7 @@ def test_layers_compares_what_is_the_same_tensor(folder):
 
 
 def test_what_the_manifest_says_of_the_compilation(folder):
-    """The source is read as it was compiled, where nobody says otherwise, and that is said."""
+    """By default the source is imported with the options of the compilation, and this is reported."""
     graph = wire.graph([wire.node("Relu", ["x"], ["y"])], [wire.value_info("x", wire.FLOAT, ["b", 3, 16, 16])],
                        [wire.value_info("y", wire.FLOAT, ["b", 3, 16, 16])], [])
     (folder / "picture.onnx").write_bytes(wire.model(graph))
@@ -330,7 +330,8 @@ class Wide(Llama):
 
 
 def test_layers_do_not_judge_what_both_mask(folder):
-    """What a mask is bounded to makes no difference: it is neither the worst layer, nor does its size hide what is added to it."""
+    """Differences in masked values are ignored: they are never the worst layer, and their size does not hide errors in values
+    that are added to them."""
     text = """func main<ios16>(tensor<fp32, [2, 4]> x, tensor<int32, [4]> p) {
   c = cast(x = p, dtype = "bool");
   m = select(cond = c, a = 0.0, b = MASK);
@@ -348,7 +349,7 @@ def test_layers_do_not_judge_what_both_mask(folder):
         layers = {l["name"]: l for l in expect(run("verify", source, package, *options, "--json"), 0).answer["layers"]}
         assert layers["s"]["within"] and layers["s"]["max_error"] < 1e-3, (mask, layers)
         expect(run("verify", source, package, *options), 0, "every one of them is within")
-        # Of what is not masked in both, all counts.
+        # Where only one side is masked, all values count.
         wrong = mil(folder, f"wrong{number}", text.replace("MASK", mask).replace("add(x = x,", "add(x = z,").replace("  s =", "  z = mul(x = x, y = 1.5);\n  s ="))
         expect(run("opt", wrong, "--precision", "fp16", "-o", package, "--force"), 0)
         layers = {l["name"]: l for l in expect(run("verify", source, package, *options, "--json"), 3).answer["layers"]}

@@ -21,19 +21,19 @@ class ByteWindow;
 
 namespace mlc::onnx {
 
-// TensorProto::DataType as mlc's element type; kNone where it has none (complex, fp8 FNUZ, fp4, 2
-// bits ...).
+// Maps a TensorProto::DataType to mlc's element type; kNone if there is none (complex, fp8 FNUZ,
+// fp4, 2-bit types ...).
 DType ToDType(int data_type);
-// "float8e5m2fnuz", for messages about types that mlc cannot hold.
+// The ONNX name of a type, such as "float8e5m2fnuz", for messages about unsupported types.
 std::string DataTypeName(int data_type);
 
-// A tensor of the file. What is wrong with it is said when someone uses it; tensors of one file of
-// external data that cannot be used share one Error.
+// A tensor of the file. An error in it is thrown on first use. Tensors in the same unusable
+// external data file share one Error.
 struct Constant {
   std::string name;
   Tensor tensor;
   std::shared_ptr<const Error> error;
-  const Tensor& Get() const;  // throws `error` when there is one
+  const Tensor& Get() const;  // throws `error` if set
 };
 
 struct Graph;
@@ -58,9 +58,10 @@ struct Attribute {
     kTypes
   };
   std::string name;
-  std::string reference;  // inside a function: the attribute of the call that stands here
+  std::string
+      reference;  // inside a function: the name of the call's attribute that replaces this one
   Kind kind = Kind::kNone;
-  // Those of `kind`; a single one is a vector of one.
+  // The values for `kind`; a single value is a vector of one element.
   std::vector<double> floats;
   std::vector<int64_t> ints;
   std::vector<std::string> strings;
@@ -69,10 +70,10 @@ struct Attribute {
 };
 
 struct NodeDef {
-  std::string name, op, domain;              // domain "ai.onnx" is ""
-  std::vector<std::string> inputs, outputs;  // "" where an optional one is left out
+  std::string name, op, domain;              // "ai.onnx" is stored as ""
+  std::vector<std::string> inputs, outputs;  // "" for an omitted optional input or output
   std::vector<Attribute> attributes;
-  std::string overload = {};  // which of the functions of one name
+  std::string overload = {};  // selects among functions of the same name
 };
 
 struct Dimension {
@@ -82,8 +83,8 @@ struct Dimension {
 
 struct ValueInfo {
   std::string name;
-  std::string_view kind = "a tensor";  // or "a sequence", "a map", "an optional", ...
-  int data_type = 0;                   // of a tensor; 0: not declared
+  std::string_view kind = "a tensor";  // or "a sequence", "a map", "an optional" ...
+  int data_type = 0;                   // element type of a tensor; 0: not declared
   std::optional<std::vector<Dimension>> shape;
 };
 
@@ -111,22 +112,23 @@ struct Model {
   Opsets opsets;
   Graph graph;
   std::vector<FunctionDef> functions;
-  std::map<std::string, std::filesystem::path> data;  // external, by its name in the model
+  std::map<std::string, std::filesystem::path>
+      data;  // external data files by the names used in the model
 };
 
-// Throws Error "bad-file", "resource-limit" or "unsupported-field". `data_root` as in ImportOptions;
-// without `check_data` external data is mapped, and not read for its checksum.
+// Throws "bad-file", "resource-limit" or "unsupported-field". `data_root` has the same meaning as
+// in ImportOptions. Without `check_data`, external data is mapped but its checksums are not
+// verified.
 Model ReadModel(const std::filesystem::path& path, const std::filesystem::path& data_root = {},
                 bool check_data = true);
-Model ReadModel(std::span<const std::byte> bytes);  // copies what it needs
+Model ReadModel(std::span<const std::byte> bytes);  // copies the data it needs
 
-// A ModelProto (or TensorProto) without raw tensor data: each raw_data field is replaced by 16
-// bytes, the offset and the size (little-endian uint64) of the data in `bytes`. Training
-// information, value_info and documentation are left out. Reads only the fields around the data, so
-// that a file stays on disk. Throws Error "bad-file" with an offset, or "resource-limit" for
-// deep nesting.
+// Returns a ModelProto (or TensorProto) in which each raw_data field is replaced by 16 bytes: the
+// offset and the size (little-endian uint64) of the data in `bytes`. Training information,
+// value_info and documentation are omitted. Only the fields around the data are read, so the data
+// itself stays on disk. Throws "bad-file" with an offset, or "resource-limit" for deep nesting.
 std::string StripRawData(ByteWindow& bytes, bool is_tensor = false);
-// The contents of every occurrence of a length-delimited field in a message.
+// Returns the contents of every occurrence of a length-delimited field in a message.
 std::vector<std::string_view> FieldBytes(std::string_view message, uint32_t number);
 
 }  // namespace mlc::onnx

@@ -9,7 +9,7 @@ namespace mlc::onnx {
 
 namespace {
 
-// Names that a subgraph takes from around it.
+// Appends the names that a subgraph captures from enclosing scopes.
 void AddCaptured(const Graph& graph, std::vector<std::string>& names) {
   std::unordered_set<std::string> own;
   for (const ValueInfo& input : graph.inputs) own.insert(input.name);
@@ -52,7 +52,7 @@ NodeOrder OrderNodes(const std::vector<NodeDef>& nodes, const std::vector<std::s
   for (size_t i = 0; i < nodes.size(); ++i)
     for (const std::string& output : nodes[i].outputs)
       if (!output.empty() && !maker.emplace(output, i).second)
-        throw Error("bad-graph", fmt::format("two nodes make a value of the name \"{}\"", output))
+        throw Error("bad-graph", fmt::format("two nodes produce a value named \"{}\"", output))
             .At({"", Describe(nodes[i])});
 
   NodeOrder order;
@@ -76,7 +76,7 @@ NodeOrder OrderNodes(const std::vector<NodeDef>& nodes, const std::vector<std::s
     }
   }
 
-  // Of the nodes whose sources are done, always the first in the file.
+  // Of all nodes whose inputs are ready, the first in the file is taken next.
   std::vector<std::vector<size_t>> users(nodes.size());
   std::vector<size_t> missing(nodes.size());
   std::priority_queue<size_t, std::vector<size_t>, std::greater<>> ready;

@@ -1,4 +1,4 @@
-// frontends/onnx/model/order.h - which nodes are needed, and in which order.
+// frontends/onnx/model/order.h - selects the nodes that are needed and sorts them topologically.
 #pragma once
 
 #include <string>
@@ -11,14 +11,14 @@ namespace mlc::onnx {
 
 struct NodeOrder {
   std::vector<size_t>
-      nodes;  // indices of those on which `wanted` depends; the file's order where that is valid
-  std::unordered_set<std::string> used;  // names that they read, and `wanted`
+      nodes;  // indices of the nodes on which `wanted` depends, in file order if that is valid
+  std::unordered_set<std::string> used;  // the names that these nodes read, and `wanted`
 };
-// Names that no node makes belong to the caller. Throws Error "bad-graph" for a cycle and for a
-// name that two nodes make.
+// Names that no node produces must come from the enclosing scope. Throws "bad-graph" for a cycle
+// and for a name that two nodes produce.
 NodeOrder OrderNodes(const std::vector<NodeDef>& nodes, const std::vector<std::string>& wanted);
 
-// `node "up2/Resize_47" (output "up2_out")`
+// Describes a node in messages: `node "up2/Resize_47" (output "up2_out")`.
 std::string Describe(const NodeDef& node);
 
 }  // namespace mlc::onnx

@@ -1,4 +1,4 @@
-// From the ONNX classes to plain structs. The only file that includes them.
+// Converts the protobuf classes of ONNX to plain structs. No other file includes these classes.
 #include <onnx/onnx_pb.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace mlc::onnx {
 
 namespace {
 
-// Data of this size and more stays in the file.
+// Data of at least this size stays in the file.
 constexpr uint64_t kSliceBytes = 4096;
 
 struct DataTypeRow {
@@ -28,7 +28,7 @@ struct DataTypeRow {
   std::string_view name;
   DType dtype;
 };
-// TensorProto::DataType, newer ones than Debian's library knows included.
+// Values of TensorProto::DataType, including some that are newer than Debian's ONNX library.
 constexpr DataTypeRow kDataTypes[] = {
     {0, "undefined", DType::kNone},       {1, "float", DType::kFp32},
     {2, "uint8", DType::kUint8},          {3, "int8", DType::kInt8},
@@ -46,14 +46,16 @@ constexpr DataTypeRow kDataTypes[] = {
     {26, "int2", DType::kNone},
 };
 
-// Types that no tensor of ours has; constants of theirs become what holds all their values.
+// Element types without an equivalent here. Their constants are converted to a type that represents
+// all their values.
 struct WidenedRow {
   int number, bits;
   DType to;
   double (*value)(int bits);
 };
 
-// A float of `exponent` and `mantissa` bits without infinities, whose only NaN is minus zero.
+// Decodes a float with the given exponent and mantissa bits, without infinities, whose only NaN is
+// minus zero.
 double Finite(int bits, int exponent, int mantissa, int bias) {
   int sign = bits >> (exponent + mantissa), power = bits >> mantissa & ((1 << exponent) - 1);
   int fraction = bits & ((1 << mantissa) - 1);
@@ -84,8 +86,8 @@ std::vector<std::byte> BytesOf(const T& values) {
   return bytes;
 }
 
-// int32_data and uint64_data hold narrower elements one by one: integers, or the bits of `dtype`,
-// whose sign some writers extend.
+// Narrows the elements of int32_data or uint64_data, each of which holds one integer or the bits of
+// one `dtype`; some writers sign-extend the bits.
 template <class To, class From>
 std::vector<std::byte> Narrowed(const From& values, DType dtype) {
   const bool bits = !IsInteger(dtype) || Bits(dtype) < 8;
@@ -95,8 +97,9 @@ std::vector<std::byte> Narrowed(const From& values, DType dtype) {
   std::vector<To> narrow;
   for (auto value : values) {
     if (std::cmp_less(value, low) || std::cmp_greater(value, high))
-      throw Error("bad-constant", fmt::format("element {} is {}, which {} cannot hold",
-                                              narrow.size(), value, Name(dtype)));
+      throw Error("bad-constant",
+                  fmt::format("element {} has the value {}, which is out of range for type {}",
+                              narrow.size(), value, Name(dtype)));
     narrow.push_back(static_cast<To>(value));
   }
   return BytesOf(narrow);
@@ -115,12 +118,12 @@ class Reader {
   Model Read() {
     std::string stripped = StripRawData(bytes_);
     if (stripped.size() > INT_MAX)
-      throw Error("too-large", "the model holds 2 GiB or more beside raw tensor data")
-          .Help("save its tensors as raw data or as external data");
+      throw Error("too-large", "the model has 2 GiB or more besides raw tensor data")
+          .Help("store its tensors in raw_data fields or as external data");
     ::onnx::ModelProto proto;
     if (!proto.ParseFromArray(stripped.data(), static_cast<int>(stripped.size())))
       throw Error("bad-file",
-                  "not a valid ONNX file: its fields do not have the types of a ModelProto");
+                  "not a valid ONNX file: its protobuf fields do not match a ModelProto");
     stripped = {};
     if (!proto.has_graph()) throw Error("bad-file", "not a valid ONNX file: it has no graph");
     Model model;
@@ -153,11 +156,11 @@ class Reader {
   }
 
  private:
-  // A file of external data, or what is wrong with it.
+  // An external data file, or the error that opening it gave.
   struct ExternalFile {
     std::shared_ptr<const MappedFile> file;
     std::shared_ptr<const Error> error;
-    std::string sha1;  // once someone asked for it
+    std::string sha1;  // computed on first use
   };
   struct BadFile {
     std::shared_ptr<const Error> error;
@@ -193,20 +196,20 @@ class Reader {
     function.attributes.assign(proto.attribute().begin(), proto.attribute().end());
     function.opsets = ReadOpsets(proto.opset_import());
     for (const ::onnx::NodeProto& node : proto.node()) function.nodes.push_back(ReadNode(node));
-    // Fields of IR versions 9 and 10, which the classes may or may not know.
+    // FunctionProto fields of IR versions 9 and 10, which older ONNX libraries lack.
     std::string bytes = proto.SerializeAsString();
     for (std::string_view field : FieldBytes(bytes, 11)) {  // attribute_proto
       ::onnx::AttributeProto attribute;
       if (!attribute.ParseFromArray(field.data(), static_cast<int>(field.size())))
-        throw Error("bad-file",
-                    fmt::format("function \"{}\" has a damaged default attribute", function.name));
+        throw Error("bad-file", fmt::format("function \"{}\" has a malformed default attribute",
+                                            function.name));
       function.defaults.push_back(ReadAttribute(attribute));
     }
     function.overload = TextField(proto, 13);
     return function;
   }
 
-  // A field of text that the classes may or may not know.
+  // Reads a string field that older ONNX libraries lack.
   static std::string TextField(const google::protobuf::Message& message, int number) {
     const google::protobuf::Reflection& reflection = *message.GetReflection();
     if (const auto* field = message.GetDescriptor()->FindFieldByNumber(number))
@@ -240,7 +243,7 @@ class Reader {
     attribute.name = proto.name();
     attribute.reference = proto.ref_attr_name();
     attribute.kind = static_cast<Kind>(proto.type());
-    if (attribute.kind == Kind::kNone) {  // IR version 1 has no type
+    if (attribute.kind == Kind::kNone) {  // IR version 1 has no attribute type
       attribute.kind = proto.has_f()          ? Kind::kFloat
                        : proto.has_i()        ? Kind::kInt
                        : proto.has_s()        ? Kind::kString
@@ -329,7 +332,7 @@ class Reader {
     return info;
   }
 
-  // Names at the border go into packages.
+  // Names of inputs, outputs and their dimensions are written to packages and must be valid text.
   static void RequireText(const ValueInfo& info) {
     RequireUtf8(info.name, "bad-file", "the name of an input or output");
     if (info.shape)
@@ -344,9 +347,9 @@ class Reader {
     constant.error = std::make_shared<Error>(
         Error("unsupported-field",
               constant.name.empty()
-                  ? "a tensor is stored in sparse form"
-                  : fmt::format("tensor \"{}\" is stored in sparse form", constant.name))
-            .Help("store it densely"));
+                  ? "sparse tensors are not supported"
+                  : fmt::format("tensor \"{}\" is sparse, which is not supported", constant.name))
+            .Help("store it as a dense tensor"));
     return constant;
   }
 
@@ -358,7 +361,7 @@ class Reader {
     } catch (const BadFile& bad) {
       constant.error = bad.error;
     } catch (const Error& error) {
-      Error named(error.id(), constant.name.empty()  // of an attribute
+      Error named(error.id(), constant.name.empty()  // unnamed: the tensor of an attribute
                                   ? error.text()
                                   : fmt::format("tensor \"{}\": {}", constant.name, error.text()));
       for (const std::string& note : error.notes()) named.Note(note);
@@ -369,7 +372,8 @@ class Reader {
 
   Tensor ToTensor(const ::onnx::TensorProto& proto) {
     DType dtype = ToDType(proto.data_type());
-    if (proto.has_segment()) throw Error("unsupported-field", "segmented tensors");
+    if (proto.has_segment())
+      throw Error("unsupported-field", "segmented tensors are not supported");
     Dims dims(proto.dims().begin(), proto.dims().end());
     for (int64_t dim : dims)
       if (dim < 0) throw Error("bad-constant", fmt::format("dimension {} is negative", dim));
@@ -377,11 +381,11 @@ class Reader {
       if (row.number == proto.data_type()) return Widened(proto, row, dims);
     if (dtype == DType::kNone)
       throw Error("unsupported-dtype",
-                  fmt::format("element type {}", DataTypeName(proto.data_type())));
+                  fmt::format("unsupported element type {}", DataTypeName(proto.data_type())));
     return Elements(proto, dtype, std::move(dims));
   }
 
-  // Packed, low bits first.
+  // Elements are packed starting at the low bits.
   Tensor Widened(const ::onnx::TensorProto& proto, const WidenedRow& row, const Dims& dims) {
     int64_t count = ElementCount(dims), each = 8 / row.bits;
     Tensor packed = Elements(proto, DType::kUint8, {count / each + (count % each != 0)});
@@ -406,7 +410,7 @@ class Reader {
     if (proto.has_raw_data()) {
       uint64_t slice[2];
       if (proto.raw_data().size() != sizeof slice)
-        throw Error("bad-file", "raw data that is not in the file");
+        throw Error("bad-file", "malformed raw_data field");
       std::memcpy(slice, proto.raw_data().data(), sizeof slice);
       CheckBytes(ByteCount(dtype, count), slice[1]);
       return Slice(bytes_, file_, slice[0], dtype, std::move(dims));
@@ -416,7 +420,7 @@ class Reader {
     return Tensor::Owned(dtype, std::move(dims), std::move(data));
   }
 
-  // What float_data, int32_data ... hold for each element type (onnx.proto, TensorProto).
+  // The elements in float_data, int32_data ... of each element type (onnx.proto, TensorProto).
   static std::vector<std::byte> TypedData(const ::onnx::TensorProto& proto, DType dtype) {
     switch (dtype) {
       case DType::kFp32:
@@ -439,25 +443,26 @@ class Reader {
       default:
         return Bits(dtype) == 16
                    ? Narrowed<uint16_t>(proto.int32_data(), dtype)
-                   : Narrowed<uint8_t>(proto.int32_data(), dtype);  // 8 bits, or two nibbles
+                   : Narrowed<uint8_t>(proto.int32_data(),
+                                       dtype);  // 8-bit elements, or two 4-bit elements each
     }
   }
 
   static void Mismatch(int64_t expected, int64_t found) {
-    throw Error("bad-constant",
-                fmt::format("its shape asks for {} elements, the file has {}", expected, found));
+    throw Error("bad-constant", fmt::format("its shape requires {} elements, but the file has {}",
+                                            expected, found));
   }
   static void CheckBytes(uint64_t expected, uint64_t found) {
     if (expected != found)
       throw Error(
           "bad-constant",
-          fmt::format("its shape and type ask for {} bytes, the file has {}", expected, found));
+          fmt::format("its shape and type require {} bytes, but the file has {}", expected, found));
   }
 
-  // bytes[offset, ...) as a tensor; the range was checked.
+  // Returns bytes[offset, ...) as a tensor. The caller has checked the range.
   static Tensor Slice(ByteWindow& bytes, const std::shared_ptr<const MappedFile>& file,
                       uint64_t offset, DType dtype, Dims dims) {
-    bool is_bool = dtype == DType::kBool;  // any byte but 0 is true
+    bool is_bool = dtype == DType::kBool;  // every nonzero byte is true
     if (is_bool) dtype = DType::kUint8;
     uint64_t size = ByteCount(dtype, ElementCount(dims));
     Tensor tensor;
@@ -478,17 +483,21 @@ class Reader {
       if (entry.key() == "checksum") checksum = entry.value();
       if (entry.key() == "offset") offset = Number(entry.value());
       if (entry.key() == "length" && Number(entry.value()) != size)
-        throw Error("external-data",
-                    fmt::format("its shape and type ask for {} bytes, external_data says {}", size,
-                                entry.value()));
+        throw Error(
+            "external-data",
+            fmt::format("its shape and type require {} bytes, but external_data declares {}", size,
+                        entry.value()));
     }
     std::shared_ptr<const MappedFile> file = OpenExternal(location, checksum);
     if (offset > file->size() || size > file->size() - offset) {
       external_[location].error = std::make_shared<Error>(
-          Error("external-data",
-                fmt::format("external data file \"{}\" has {} bytes, but bytes {} to {} are needed",
-                            location, file->size(), offset, offset + size))
-              .Help("it is cut short, or of another model: fetch model and data again, together"));
+          Error(
+              "external-data",
+              fmt::format(
+                  "external data file \"{}\" has {} bytes, but the model refers to bytes {} to {}",
+                  location, file->size(), offset, offset + size))
+              .Help("the file is truncated or belongs to another model: download the model and its "
+                    "data again, together"));
       throw BadFile{external_[location].error};
     }
     ByteWindow bytes(*file);
@@ -499,13 +508,13 @@ class Reader {
     if (text.empty() || text.size() > 18 ||
         !std::all_of(text.begin(), text.end(),
                      [](unsigned char c) { return c >= '0' && c <= '9'; }))
-      throw Error("external-data", fmt::format("\"{}\" is no offset or length", text));
+      throw Error("external-data", fmt::format("\"{}\" is not a valid offset or length", text));
     return std::stoull(text);
   }
 
   std::shared_ptr<const MappedFile> OpenExternal(const std::string& location,
                                                  const std::string& checksum) {
-    if (!file_) throw Error("external-data", "a model in memory has no folder for external data");
+    if (!file_) throw Error("external-data", "a model in memory cannot have external data");
     auto [it, is_new] = external_.try_emplace(location);
     ExternalFile& external = it->second;
     try {
@@ -521,20 +530,23 @@ class Reader {
     return external.file;
   }
 
-  // The file without links. What is in the model names files of its folder, `folder / location`; a
-  // link among them may be one of somebody's own, so that it leads where the user expects only:
-  // where the model is, or where --data-root says.
+  // Returns the path of an external data file with symbolic links resolved. A location names a file
+  // in the model's folder. Because a malicious model could come with a link to a private file, the
+  // target must be in the model's folder, in --data-root, or in the folder of the model's own link
+  // target.
   std::filesystem::path FindExternal(const std::string& location) const {
     namespace fs = std::filesystem;
     std::error_code ignored;
     fs::path model = fs::absolute(file_->path()), name = fs::path(location).lexically_normal();
     auto refuse = [&](const fs::path& found) {
-      Error error("external-data",
-                  fmt::format("external data in \"{}\", outside the model's folder", location));
-      if (!found.empty()) error.Note(fmt::format("it is a link to \"{}\"", found.string()));
+      Error error(
+          "external-data",
+          fmt::format("external data location \"{}\" is outside the model's folder", location));
+      if (!found.empty())
+        error.Note(fmt::format("it is a symbolic link to \"{}\"", found.string()));
       return error.Help(
-          "if these are your files, pass --data-root with the folder that they are in, or copy "
-          "them beside the model");
+          "if you trust these files, pass their folder with --data-root, or copy them into the "
+          "model's folder");
     };
     if (location.empty() || location.find('\0') != std::string::npos || name.is_absolute() ||
         *name.begin() == "..")
@@ -548,12 +560,12 @@ class Reader {
     if (path.empty() || !fs::is_regular_file(path, ignored)) {
       Error error("external-data", fmt::format("external data file \"{}\" is missing", location));
       for (const fs::path& root : roots) error.Expected((root / name).string());
-      throw error.Help("copy it there, or pass --data-root with the folder that it is in");
+      throw error.Help("copy the file there, or pass its folder with --data-root");
     }
     roots.push_back(fs::canonical(model, ignored).parent_path());
     for (const fs::path& root : roots) {
       fs::path folder = fs::weakly_canonical(root, ignored);
-      if (folder.filename().empty()) folder = folder.parent_path();  // written with a slash behind
+      if (folder.filename().empty()) folder = folder.parent_path();  // the path ends in a slash
       auto [end, unused] = std::mismatch(folder.begin(), folder.end(), path.begin(), path.end());
       if (!folder.empty() && end == folder.end()) return path;
     }
@@ -563,12 +575,13 @@ class Reader {
   static void CheckSum(const std::string& location, std::string wanted, const std::string& found) {
     for (char& c : wanted) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     if (wanted == found) return;
-    throw Error("external-data",
-                fmt::format("external data file \"{}\" is not the one that was saved with the "
-                            "model: its SHA-1 is {}",
-                            location, found))
+    throw Error(
+        "external-data",
+        fmt::format(
+            "external data file \"{}\" does not match the checksum in the model: its SHA-1 is {}",
+            location, found))
         .Expected(fmt::format("{}, the checksum in the model", wanted))
-        .Help("fetch model and data again, together");
+        .Help("download the model and its data again, together");
   }
 
   ByteWindow bytes_;

@@ -1,5 +1,5 @@
-// The wire format of protobuf as far as it is needed to walk an ONNX file without reading its
-// tensors. https://protobuf.dev/programming-guides/encoding/; field numbers from onnx.proto.
+// Walks the protobuf wire format of an ONNX file without reading its tensor data. See
+// https://protobuf.dev/programming-guides/encoding/; the field numbers are those of onnx.proto.
 #include <fmt/format.h>
 
 #include "frontends/onnx/model/model.h"
@@ -25,8 +25,8 @@ enum Message : int8_t {
   kCopy
 };
 
-// What to do with a length-delimited field: descend into a message, lift the bytes out, drop or
-// copy them.
+// What to do with a length-delimited field: descend into the message, replace the bytes by their
+// position (lift), drop the field, or copy it.
 struct Rule {
   Message in;
   uint32_t field;
@@ -69,7 +69,7 @@ Message ActionFor(Message in, uint32_t field) {
   return kCopy;
 }
 
-// protobuf's own parser stops at 100 nested messages.
+// The protobuf parser accepts 100 nested messages.
 constexpr int kMaxDepth = 90;
 
 enum WireType : uint32_t { kVarint = 0, kFixed64 = 1, kLengthDelimited = 2, kFixed32 = 5 };
@@ -77,8 +77,9 @@ enum WireType : uint32_t { kVarint = 0, kFixed64 = 1, kLengthDelimited = 2, kFix
 struct Field {
   uint32_t number = 0;
   uint32_t type = 0;
-  uint64_t begin = 0;             // of the tag
-  uint64_t payload = 0, end = 0;  // of a length-delimited field's bytes; `end` of any field
+  uint64_t begin = 0;  // offset of the tag
+  uint64_t payload = 0,
+           end = 0;  // range of a length-delimited field's bytes; `end` is valid for all fields
 };
 
 // Walks the fields of bytes[position, end).
@@ -92,7 +93,7 @@ class Fields {
     field.begin = position_;
     uint64_t tag = Varint();
     field.type = tag & 7;
-    if (tag >> 3 == 0 || tag >> 3 >= 1u << 29) Bad("a field number that protobuf does not allow");
+    if (tag >> 3 == 0 || tag >> 3 >= 1u << 29) Bad("invalid protobuf field number");
     field.number = static_cast<uint32_t>(tag >> 3);
     uint64_t size = 0;
     switch (field.type) {
@@ -109,11 +110,11 @@ class Fields {
         size = Varint();
         break;
       default:
-        Bad("a wire type that protobuf does not allow");
+        Bad("invalid protobuf wire type");
     }
     field.payload = position_;
     if (size > end_ - position_)
-      Bad("a field that ends behind its message: the file is truncated or damaged");
+      Bad("a field extends past the end of its message: the file is truncated or damaged");
     position_ += size;
     field.end = position_;
     return true;
@@ -123,12 +124,12 @@ class Fields {
   uint64_t Varint() {
     uint64_t value = 0;
     for (int shift = 0; shift < 70; shift += 7) {
-      if (position_ == end_) Bad("a number that is cut off: the file is truncated or damaged");
+      if (position_ == end_) Bad("a number is incomplete: the file is truncated or damaged");
       uint64_t byte = std::to_integer<uint64_t>(bytes_[position_++]);
       if (shift < 64) value |= (byte & 127) << shift;
       if (byte < 128) return value;
     }
-    Bad("a number of more than ten bytes");
+    Bad("a number has more than ten bytes");
   }
   [[noreturn]] void Bad(std::string_view text) const {
     throw Error("bad-file", fmt::format("not a valid ONNX file: {}", text))
@@ -152,7 +153,7 @@ void AppendField(std::string& out, uint32_t number, std::string_view bytes) {
 std::string Strip(ByteWindow& bytes, uint64_t begin, uint64_t end, Message message, int depth) {
   if (depth > kMaxDepth)
     throw Error("resource-limit",
-                fmt::format("subgraphs are nested deeper than {} messages", kMaxDepth))
+                fmt::format("messages are nested more than {} levels deep", kMaxDepth))
         .At({"", fmt::format("offset {}", begin)});
   std::string out;
   Fields fields(bytes, begin, end);
@@ -192,7 +193,7 @@ std::vector<std::string_view> FieldBytes(std::string_view message, uint32_t numb
 }  // namespace onnx
 
 bool LooksLikeOnnx(ByteWindow& bytes) {
-  // The fields of ModelProto and their wire types; newer ones have higher numbers.
+  // The known fields of ModelProto and their wire types; newer fields have higher numbers.
   bool graph = false;
   onnx::Field field;
   try {
@@ -205,7 +206,7 @@ bool LooksLikeOnnx(ByteWindow& bytes) {
     }
     return graph;
   } catch (const Error&) {
-    // A truncated model is still one: its reader says what is wrong.
+    // A truncated model still counts as ONNX; the reader reports the truncation.
     return graph || field.number == 7;
   }
 }

@@ -11,7 +11,7 @@ namespace {
 
 Value* Activation(Node& node, std::string_view op) { return node.Make(op, {{"x", node.In(0)}}); }
 
-// Integers stay exact: MIL's relu is one of floats.
+// MIL's relu takes floats only; integers must stay exact.
 void Relu(Node& node) {
   if (IsInteger(node.dtype()))
     return node.Set(node.Make("maximum", {{"x", node.In(0)}, {"y", 0}}), node.dtype());
@@ -29,7 +29,7 @@ void Elu(Node& node) {
 }
 
 void Selu(Node& node) {
-  // Defaults as in ONNX; those of opset 1 had fewer digits.
+  // Opset 1 declares these defaults with fewer digits.
   bool old = node.opset() < 6;
   double alpha = node.Float("alpha", old ? 1.6732f : 1.67326319217681884765625f);
   double gamma = node.Float("gamma", old ? 1.0507f : 1.05070102214813232421875f);
@@ -37,8 +37,8 @@ void Selu(Node& node) {
   node.Set(node.Make("mul", {{"x", elu}, {"y", gamma}}), node.dtype());
 }
 
-// max(0, x) + min(0, alpha * (e^(x / alpha) - 1)): elu with its argument and its result scaled; an
-// alpha below 1 would make infinities of great numbers.
+// max(0, x) + min(0, alpha * (e^(x / alpha) - 1)) is elu with a scaled argument and result. For
+// alpha < 1 a large argument could overflow.
 void Celu(Node& node) {
   double alpha = node.Float("alpha", 1.0);
   if (!(alpha > 0)) node.Unsupported("alpha", fmt::format("alpha={}", alpha));
@@ -90,8 +90,7 @@ void SwiGlu(Node& node) {
   node.Set(node.Make("mul", {{"x", Swished(node)}, {"y", node.In(1)}}), node.dtype());
 }
 
-// ONNX keeps x > alpha, MIL x >= alpha: the next number above alpha is the bound that does the
-// same.
+// ONNX keeps x > alpha, MIL x >= alpha. The next representable number above alpha makes them equal.
 void ThresholdedRelu(Node& node) {
   float alpha = static_cast<float>(node.Float("alpha", 1.0));
   Value* x = node.In(0);
@@ -103,12 +102,13 @@ void ThresholdedRelu(Node& node) {
   node.Set(node.Make("thresholded_relu", {{"x", x}, {"alpha", bound}}), node.dtype());
 }
 
-// x + bias below -lambd, x - bias above lambd, else 0.
+// x + bias if x < -lambd, x - bias if x > lambd, else 0.
 void Shrink(Node& node) {
   double lambd = node.Float("lambd", 0.5), bias = node.Float("bias", 0.0);
   Value* x = node.In(0);
   if (!IsFloat(node.dtype()))
-    node.Fail("unsupported-dtype", fmt::format("{} operands", Name(node.dtype())));
+    node.Fail("unsupported-dtype",
+              fmt::format("operands of type {} are not supported", Name(node.dtype())));
   Value* raised = node.Make("add", {{"x", x}, {"y", bias}});
   Value* lowered = node.Make("sub", {{"x", x}, {"y", bias}});
   Value* below = node.Make("less", {{"x", x}, {"y", -lambd}});
@@ -117,8 +117,9 @@ void Shrink(Node& node) {
   node.Set(node.Make("select", {{"cond", below}, {"a", raised}, {"b", upper}}), node.dtype());
 }
 
-// A slope per channel is MIL's prelu (rank 4), a single one leaky_relu, any other a choice: a slope
-// may be infinite, so that no product with it may count where x is not below zero.
+// A slope per channel becomes MIL's prelu (rank 4), a scalar slope leaky_relu, and any other slope
+// a select: because a slope may be infinite, its product must not affect elements that are not
+// negative.
 void PRelu(Node& node) {
   Value *x = node.In(0), *slope = node.In(1);
   Tensor constant = node.ConstantOrNone(1);
@@ -126,7 +127,7 @@ void PRelu(Node& node) {
   if (constant && constant.size() == 1 && IsFloat(node.dtype()))
     return node.Set(node.Make("leaky_relu", {{"x", x}, {"alpha", constant.Reshaped({})}}),
                     node.dtype());
-  // Before opset 7 a vector was one slope per channel; it is written as [C, 1, 1] since.
+  // Before opset 7 a vector held one slope per channel; later opsets write it as [C, 1, 1].
   if (node.opset() < 7 && slope->type.rank() == 1 && rank > 2) {
     std::vector<int64_t> dims(rank - 1, 1);
     dims[0] = -1;
@@ -134,7 +135,8 @@ void PRelu(Node& node) {
     if (constant) constant = slope->constant();
   }
   bool channels = constant && rank >= 2 && x->type.shape[1] == Dim(constant.size());
-  int position = constant ? constant.rank() - (rank - 1) : -1;  // of the channels in slope
+  int position =
+      constant ? constant.rank() - (rank - 1) : -1;  // position of the channel dimension in slope
   if (channels && rank == 4 && position >= 0 && constant.dims()[position] == constant.size())
     return node.Set(node.Make("prelu", {{"x", x}, {"alpha", constant.Reshaped({constant.size()})}}),
                     node.dtype());
@@ -144,12 +146,15 @@ void PRelu(Node& node) {
   node.Set(node.Make("select", {{"cond", below}, {"a", scaled}, {"b", x}}), node.dtype());
 }
 
-// The axes that Softmax and its relatives normalise together: before opset 13 all from `axis` on.
+// The axes that Softmax, LogSoftmax and Hardmax normalize together: before opset 13, all from
+// `axis` on.
 std::vector<int64_t> SoftmaxAxes(Node& node) {
   int rank = node.rank();
   if (node.opset() >= 13) return {node.Axis(node.Int("axis", -1), rank)};
   int64_t axis = node.Int("axis", 1);
-  int first = axis == rank ? rank : node.Axis(axis, rank);  // rank: nothing but 1 element
+  int first = axis == rank
+                  ? rank
+                  : node.Axis(axis, rank);  // axis == rank: each element is normalized alone
   std::vector<int64_t> axes;
   for (int i = first; i < rank; ++i)
     if (node.shape()[i] != Dim(1)) axes.push_back(i);
@@ -167,7 +172,7 @@ Value* SumOfExp(Node& node, Value* exp, const std::vector<int64_t>& axes) {
 }
 
 void Softmax(Node& node) {
-  if (node.rank() == 0) node.Fail("bad-operand", "a scalar has no axis");
+  if (node.rank() == 0) node.Fail("bad-operand", "the input is a scalar, which has no axis");
   std::vector<int64_t> axes = SoftmaxAxes(node);
   if (axes.size() == 1)
     return node.Set(node.Make("softmax", {{"x", node.In(0)}, {"axis", axes[0]}}), node.dtype());
@@ -176,7 +181,7 @@ void Softmax(Node& node) {
 }
 
 void LogSoftmax(Node& node) {
-  if (node.rank() == 0) node.Fail("bad-operand", "a scalar has no axis");
+  if (node.rank() == 0) node.Fail("bad-operand", "the input is a scalar, which has no axis");
   std::vector<int64_t> axes = SoftmaxAxes(node);
   Value* shifted = LessMaximum(node, axes);
   Value* sum = SumOfExp(node, node.Make("exp", {{"x", shifted}}), axes);
@@ -184,9 +189,9 @@ void LogSoftmax(Node& node) {
   node.Set(node.Make("sub", {{"x", shifted}, {"y", log}}), node.dtype());
 }
 
-// 1 at the first maximum, else 0: the positions along the axis against argmax.
+// 1 at the first maximum, else 0: compares the positions along the axis with argmax.
 void Hardmax(Node& node) {
-  if (node.rank() == 0) node.Fail("bad-operand", "a scalar has no axis");
+  if (node.rank() == 0) node.Fail("bad-operand", "the input is a scalar, which has no axis");
   std::vector<int64_t> axes = SoftmaxAxes(node);
   Value* x = node.In(0);
   if (axes.size() > 1) {
@@ -207,7 +212,7 @@ void Hardmax(Node& node) {
   node.Set(result, node.dtype());
 }
 
-// Experimental operators, which opset 10 took away: they scale an argument or a result.
+// Experimental operators, removed in opset 10, that scale an argument or a result.
 Value* Scaled(Node& node, Value* x, double factor) {
   return factor == 1 ? x : node.Make("mul", {{"x", x}, {"y", factor}});
 }

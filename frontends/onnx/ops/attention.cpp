@@ -1,5 +1,5 @@
-// Attention, rotary embeddings, and what else serves a cache of keys and values. Letters of shapes:
-// B batch, S queries, P past tokens, T keys (the past included), N heads, H elements of a head.
+// Attention, rotary embeddings and operators on key-value caches. Dimensions in shapes: B batch, S
+// queries, P past tokens, T keys (including the past), N heads, H elements per head.
 #include "lib/networks/attention.h"
 
 #include <algorithm>
@@ -19,21 +19,21 @@ namespace mlc::onnx {
 
 namespace {
 
-// Where queries may look: bool values that broadcast to [B, N, S, T]; null: everywhere.
+// The keys that each query may attend to: bool values that broadcast to [B, N, S, T]; null: all.
 struct Seen {
-  Value* places = nullptr;  // by their positions
-  Value* given = nullptr;   // by attn_mask
-  Value* added = nullptr;   // to the scores, by attn_mask
-  bool empty_rows = false;  // a query may see nothing
+  Value* places = nullptr;  // positional mask (causal, window)
+  Value* given = nullptr;   // bool attn_mask
+  Value* added = nullptr;   // float attn_mask, added to the scores
+  bool empty_rows = false;  // a query may have no visible key
 };
 
-// The mask with columns up to T; those that it lacks are seen by nobody.
+// Extends a mask to T columns; missing columns are masked out.
 Value* Widened(Node& node, Value* mask, Value* keys, Seen& seen) {
   const Dim &width = mask->type.shape.back(), &wanted = keys->type.shape[2];
   if (width == wanted) return mask;
   if (width.is_constant() && wanted.is_constant() && width.constant() > wanted.constant())
-    node.Fail("bad-operand",
-              fmt::format("a mask of {} columns for {} keys", width.ToString(), wanted.ToString()));
+    node.Fail("bad-operand", fmt::format("attn_mask has {} columns, but there are {} keys",
+                                         width.ToString(), wanted.ToString()));
   Value *columns = IndicesOf(node, keys, 2), *count = DimOf(node, mask, mask->type.rank() - 1);
   seen.places = And(node, seen.places, Binary(node, "less", columns, count));
   seen.empty_rows = true;
@@ -42,7 +42,7 @@ Value* Widened(Node& node, Value* mask, Value* keys, Seen& seen) {
       "gather", {{"x", mask}, {"indices", Binary(node, "minimum", columns, last)}, {"axis", -1}});
 }
 
-// Queries q [B, N, S, H] and keys k [B, N, T, H], the past included, with the node's masks.
+// Reads the node's masks for queries q [B, N, S, H] and keys k [B, N, T, H], including the past.
 Seen ReadMasks(Node& node, Value* q, Value* k) {
   bool causal = node.Int("is_causal", 0) != 0;
   int64_t left = -1, right = -1;
@@ -64,7 +64,7 @@ Seen ReadMasks(Node& node, Value* q, Value* k) {
   }
   if (left >= 0 || right >= 0)
     seen.places = And(node, seen.places, InReach(node, q, k, offset, left, right));
-  // More queries than keys: the last rows of a window lie behind all keys.
+  // With more queries than keys, the windows of the last queries begin after the last key.
   if (left >= 0) seen.empty_rows = true;
 
   Value* mask = node.Optional(3);
@@ -74,7 +74,7 @@ Seen ReadMasks(Node& node, Value* q, Value* k) {
     seen.empty_rows = true;
   } else if (mask) {
     seen.added = mask;
-    // The lowest number of the source's type hides, too, as in onnxruntime.
+    // The lowest number of the input type also masks a key, as in onnxruntime.
     const double lowest = node.dtype(3) == DType::kFp16
                               ? -65504.0
                               : static_cast<double>(std::numeric_limits<float>::lowest());
@@ -91,7 +91,7 @@ Seen ReadMasks(Node& node, Value* q, Value* k) {
   return seen;
 }
 
-// Q, K, V, attn_mask, past_key, past_value, nonpad_kv_seqlen
+// Inputs: Q, K, V, attn_mask, past_key, past_value, nonpad_kv_seqlen.
 void Attention(Node& node) {
   Value *q = node.In(0), *k = node.In(1), *v = node.In(2);
   bool flat = q->type.rank() == 3;
@@ -104,26 +104,27 @@ void Attention(Node& node) {
   }
   for (Value* x : {q, k, v})
     if (x->type.rank() != 4)
-      node.Fail("bad-operand", fmt::format("an operand is {}", x->type.ToString()));
+      node.Fail("bad-operand",
+                fmt::format("an input is {}, expected 3 or 4 dimensions", x->type.ToString()));
   if (Value* past = node.Optional(4)) {
     k = Concat(node, {past, k}, 2);
     v = Concat(node, {node.In(5), v}, 2);
   }
-  Agree(node, q, 0, k, 0, "the batches of queries and keys");
-  Agree(node, k, 0, v, 0, "the batches of keys and values");
+  Agree(node, q, 0, k, 0, "batch sizes of queries and keys");
+  Agree(node, k, 0, v, 0, "batch sizes of keys and values");
   node.Set(1, k, node.dtype(1));
   node.Set(2, v, node.dtype(2));
 
   const Dim &size = q->type.shape[3], &heads = q->type.shape[1], &key_heads = k->type.shape[1];
-  if (!size.is_constant()) node.Fail("dynamic-shape", "the size of a head is not known");
+  if (!size.is_constant()) node.Fail("dynamic-shape", "the head size must be constant");
   int64_t group = 1;
   if (heads != key_heads) {
     if (!heads.is_constant() || !key_heads.is_constant())
-      node.Fail("dynamic-shape", "the number of heads is not known");
+      node.Fail("dynamic-shape", "the numbers of heads must be constant");
     group = key_heads.constant() > 0 ? heads.constant() / key_heads.constant() : 0;
     if (group * key_heads.constant() != heads.constant())
-      node.Fail("bad-operand",
-                fmt::format("{} heads of {} keys", heads.constant(), key_heads.constant()));
+      node.Fail("bad-operand", fmt::format("{} query heads are not divisible by {} key heads",
+                                           heads.constant(), key_heads.constant()));
   }
   Value *all_k = Repeated(node, k, group), *all_v = Repeated(node, v, group);
 
@@ -145,7 +146,7 @@ void Attention(Node& node) {
       node.Unsupported("softmax_precision", fmt::format("softmax_precision={}", precision));
   }
   parts.fits = [&](Value* changed, Value* before) {
-    return OfShape(node, changed, before, "the scores");
+    return OfShape(node, changed, before, "the attention scores");
   };
   Attended attended = Attend(node, parts);
   Value* const outputs[] = {attended.products, attended.capped, attended.masked, attended.shares};
@@ -154,8 +155,8 @@ void Attention(Node& node) {
   node.Set(0, flat ? Joined(node, y) : y, node.dtype());
 }
 
-// X [B, S, N * H] or [B, N, S, H], cos_cache and sin_cache [B, S, angles], or tables of rows
-// [angles] that position_ids [B, S] picks.
+// X is [B, S, N * H] or [B, N, S, H]. cos_cache and sin_cache are [B, S, angles], or tables with
+// rows of [angles] that position_ids [B, S] selects.
 void RotaryEmbedding(Node& node) {
   Value *x = node.In(0), *cosine = node.In(1), *sine = node.In(2);
   bool flat = x->type.rank() == 3;
@@ -163,28 +164,29 @@ void RotaryEmbedding(Node& node) {
   if (!flat) node.Ignore({"num_heads"});
   if (Value* ids = node.Optional(3)) {
     if (cosine->type.rank() == 2 && sine->type.rank() == 2)
-      Agree(node, cosine, 0, sine, 0, "the rows of cos_cache and sin_cache");
+      Agree(node, cosine, 0, sine, 0, "numbers of rows of cos_cache and sin_cache");
     cosine = Rows(node, cosine, ids);
     sine = Rows(node, sine, ids);
   }
   const Dim &size = x->type.shape[3], &angles = cosine->type.shape.back();
   int64_t turned = node.Int("rotary_embedding_dim", 0);
   if (!size.is_constant() || !angles.is_constant())
-    node.Fail("dynamic-shape", "the size of a head is not known");
+    node.Fail("dynamic-shape", "the head size must be constant");
   if (turned == 0) turned = size.constant();
   if (cosine->type.rank() != 3 || angles.constant() * 2 != turned)
     node.Fail("bad-operand",
-              fmt::format("angles {} for {} elements of a head", cosine->type.ToString(), turned));
+              fmt::format("cos_cache is {}, which does not match {} rotated elements per head",
+                          cosine->type.ToString(), turned));
   for (Value** angle : {&cosine, &sine})
     if ((*angle)->type.rank() == 3) {
-      Agree(node, x, 0, *angle, 0, "the batches of the input and of its angles");
-      Agree(node, x, 2, *angle, 1, "the lengths of the input and of its angles");
+      Agree(node, x, 0, *angle, 0, "batch sizes of the input and of the caches");
+      Agree(node, x, 2, *angle, 1, "sequence lengths of the input and of the caches");
     }
   Value* y = Rotated(node, x, cosine, sine, node.Int("interleaved", 0) != 0);
   node.Set(flat ? Joined(node, y) : y, node.dtype());
 }
 
-// x with dimension `axis` from `begin` on; a negative one counts from the end.
+// Returns x with dimension `axis` starting at `begin`; negative values count from the end.
 Value* From(Node& node, Value* x, int axis, Value* begin) {
   int rank = x->type.rank();
   std::vector<bool> masks(rank, true);
@@ -200,24 +202,25 @@ Value* From(Node& node, Value* x, int axis, Value* begin) {
                                       {"end_mask", Tensor::Vector<bool>(masks)}});
 }
 
-// past_cache [B, ..., T, ...], update [B, ..., S, ...]: update written from write_indices [B] on.
+// Writes update [B, ..., S, ...] to past_cache [B, ..., T, ...], starting at write_indices [B].
 void TensorScatter(Node& node) {
   Value *cache = node.In(0), *update = node.In(1), *starts = node.Optional(2);
   DType dtype = node.dtype();
   if (RuntimeType(dtype) == DType::kNone)
-    node.Fail("unsupported-dtype", fmt::format("{} elements", Name(dtype)));
+    node.Fail("unsupported-dtype",
+              fmt::format("elements of type {} are not supported", Name(dtype)));
   std::string mode = node.String("mode", "linear");
   if (mode != "linear" && mode != "circular")
-    node.Unsupported("mode", fmt::format("mode \"{}\"", mode));
+    node.Unsupported("mode", fmt::format("unknown mode \"{}\"", mode));
   int rank = node.rank(), axis = node.Axis(node.Int("axis", -2), rank);
   if (axis == 0 || node.rank(1) != rank)
-    node.Fail("bad-operand", fmt::format("past_cache is {}, update {}, axis {}",
+    node.Fail("bad-operand", fmt::format("past_cache {} and update {} do not match for axis {}",
                                          ToString(node.shape(0)), ToString(node.shape(1)), axis));
   cache = AtRunTime(node, cache, dtype);
   update = AtRunTime(node, update, dtype);
-  AgreeAll(node, cache, update, "the shapes of past_cache and update", axis);
+  AgreeAll(node, cache, update, "shapes of past_cache and update", axis);
   if (starts)
-    Agree(node, cache, 0, starts, 0, "the batch of past_cache and the length of write_indices");
+    Agree(node, cache, 0, starts, 0, "batch size of past_cache and length of write_indices");
   if (!starts) {
     if (node.shape(0)[axis] == node.shape(1)[axis]) return node.Set(update, dtype);
     Value* rest = From(node, cache, axis, DimOf(node, update, axis));
@@ -243,19 +246,19 @@ void TensorScatter(Node& node) {
            dtype);
 }
 
-// input [B, C, L], weight [C, 1, K], bias [C], past_state [B, C, K - 1]
+// Inputs: input [B, C, L], weight [C, 1, K], bias [C], past_state [B, C, K - 1].
 void CausalConvWithState(Node& node) {
   Value *x = node.In(0), *past = node.Optional(3);
   DType dtype = node.dtype();
   const Shape& kernel = node.shape(1);
   if (node.rank() != 3 || kernel.size() != 3)
-    node.Fail("bad-operand",
-              fmt::format("input is {}, weight {}", ToString(node.shape(0)), ToString(kernel)));
+    node.Fail("bad-operand", fmt::format("input {} and weight {} do not match",
+                                         ToString(node.shape(0)), ToString(kernel)));
   if (!kernel[0].is_constant() || !kernel[2].is_constant())
-    node.Fail("dynamic-shape", "the sizes of weight are not known");
+    node.Fail("dynamic-shape", "the shape of weight must be constant");
   std::string activation = node.String("activation", "none");
   if (activation != "none" && activation != "silu" && activation != "swish")
-    node.Unsupported("activation", fmt::format("activation \"{}\"", activation));
+    node.Unsupported("activation", fmt::format("unsupported activation \"{}\"", activation));
   int64_t before = kernel[2].constant() - 1;
   if (past && before > 0) {
     x = Concat(node, {past, x}, 2);
@@ -270,7 +273,7 @@ void CausalConvWithState(Node& node) {
   if (activation != "none") y = node.Make("silu", {{"x", y}});
   node.Set(0, y, dtype);
   if (!node.Wants(1)) return;
-  if (before == 0) node.Fail("empty-tensor", "a kernel of one place has no state");
+  if (before == 0) node.Fail("empty-tensor", "a kernel of size 1 has an empty state");
   node.Set(1, From(node, x, 2, node.Const(Tensor::Scalar<int32_t>(static_cast<int32_t>(-before)))),
            dtype);
 }

@@ -13,8 +13,8 @@ void BitCast(Node& node) {
 
 constexpr NodeRow kRows[] = {
     NodeRow("BitCast", BitCast, 26)
-        .When(
-            "at run time: integers of 8 and 16 bits, fp32 and int32; a NaN becomes the usual one"),
+        .When("at run time only 8- and 16-bit integers, fp32 and int32; NaN payloads are not "
+              "preserved"),
 };
 
 }  // namespace

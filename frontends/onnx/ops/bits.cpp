@@ -1,4 +1,4 @@
-// BitShift and the operators on the bits of two integers.
+// BitShift and the bitwise operators with two operands.
 #include "lib/lower/bits.h"
 
 #include "frontends/onnx/row.h"
@@ -9,7 +9,7 @@ namespace {
 
 void CheckOperands(Node& node) {
   if (!IsInteger(node.dtype(0)) || node.dtype(0) != node.dtype(1))
-    node.Fail("bad-operand", fmt::format("its operands are {} and {}, expected equal integer types",
+    node.Fail("bad-operand", fmt::format("the inputs are {} and {}, expected the same integer type",
                                          Name(node.dtype(0)), Name(node.dtype(1))));
 }
 
@@ -23,15 +23,18 @@ void BitShift(Node& node) {
   CheckOperands(node);
   std::string direction = node.String("direction");
   if (direction != "LEFT" && direction != "RIGHT")
-    node.Fail("bad-attribute", fmt::format("direction is \"{}\"", direction));
+    node.Fail("bad-attribute",
+              fmt::format("direction is \"{}\", expected \"LEFT\" or \"RIGHT\"", direction));
   node.Set(BitsShifted(node, node.In(0), node.In(1), direction == "LEFT", node.dtype()),
            node.dtype());
 }
 
-constexpr char kWithin[] = "integers of 32 and 64 bits: values within int32";
+constexpr char kWithin[] = "32- and 64-bit integers must be in the range of int32";
 
 constexpr NodeRow kRows[] = {
-    NodeRow("BitShift", BitShift, 11).When("to the left: uint8, uint16; else values within int32"),
+    NodeRow("BitShift", BitShift, 11)
+        .When("shifts to the left: uint8 and uint16; shifts to the right: values in the range of "
+              "int32"),
     NodeRow("BitwiseAnd", Bitwise<BitsAnd>, 18).When(kWithin),
     NodeRow("BitwiseOr", Bitwise<BitsOr>, 18).When(kWithin),
     NodeRow("BitwiseXor", Bitwise<BitsXor>, 18).When(kWithin),

@@ -1,4 +1,4 @@
-// Constant and Identity, of which nothing is left at run time.
+// Constant and Identity, which leave no operation at run time.
 #include "frontends/onnx/row.h"
 
 namespace mlc::onnx {
@@ -22,8 +22,8 @@ void Constant(Node& node) {
     int64_t count = static_cast<int64_t>(values.size());
     return node.Set(node.Const(Tensor::Strings({count}, std::move(values))));
   }
-  if (node.Has("sparse_value")) node.TensorAttribute("sparse_value");  // says why not
-  node.Fail("bad-attribute", "has no value");
+  if (node.Has("sparse_value")) node.TensorAttribute("sparse_value");  // throws the reason
+  node.Fail("bad-attribute", "no value attribute is given");
 }
 
 void Identity(Node& node) {

@@ -11,36 +11,38 @@
 namespace mlc::onnx {
 namespace {
 
-// The weight's spatial sizes, after checking its rank.
+// Returns the weight's spatial sizes after checking its rank.
 std::vector<int64_t> KernelOf(Node& node, const Type& x, const Type& weight) {
   const Shape& shape = weight.shape;
   if (x.rank() < 3 || x.rank() > 5)
     node.Fail("rank-limit",
-              fmt::format("input has {} dimensions, Core ML convolves 3 to 5", x.rank()));
+              fmt::format("input has {} dimensions; Core ML supports convolutions with 3 to 5",
+                          x.rank()));
   if (weight.rank() != x.rank())
-    node.Fail("bad-operand", fmt::format("weight has {} dimensions where the input has {}",
+    node.Fail("bad-operand", fmt::format("weight has {} dimensions, but the input has {}",
                                          weight.rank(), x.rank()));
-  if (!IsStatic(shape)) node.Fail("dynamic-shape", "the weight's shape is not known");
+  if (!IsStatic(shape)) node.Fail("dynamic-shape", "the shape of the weight must be constant");
   std::vector<int64_t> dims = StaticDims(shape);
   return {dims.begin() + 2, dims.end()};
 }
 
 int64_t Groups(Node& node) {
   int64_t groups = node.Int("group", 1);
-  if (groups < 1) node.Fail("bad-attribute", fmt::format("group is {}", groups));
+  if (groups < 1)
+    node.Fail("bad-attribute", fmt::format("group is {}, expected a positive number", groups));
   return groups;
 }
 
-// y plus a bias of one number per channel, where the bias cannot be an operand of the convolution.
+// Adds a bias per channel where it cannot be an operand of the convolution.
 Value* AddBias(Node& node, Value* y, Value* bias) {
-  Agree(node, y, 1, bias, 0, "the channels of the result and the length of the bias");
+  Agree(node, y, 1, bias, 0, "number of output channels and length of the bias");
   std::vector<int64_t> shape(y->type.shape.size(), 1);
   shape[1] = -1;
   return node.Make("add",
                    {{"x", y}, {"y", node.Make("reshape", {{"x", bias}, {"shape", Ints(shape)}})}});
 }
 
-// A negative pad crops the input first.
+// Crops the input by its negative pads.
 Value* Crop(Node& node, Value* x, Window& window) {
   bool crops = false;
   std::vector<int64_t> begin(2, 0), end(2, 0);
@@ -62,8 +64,8 @@ Value* Crop(Node& node, Value* x, Window& window) {
                                       {"end_mask", Tensor::Vector<bool>(end_mask)}});
 }
 
-// Core ML takes dilation with constant weights only: other weights get zeros between their
-// elements, and the dilations go.
+// Core ML supports dilation only with constant weights. Other weights are dilated explicitly by
+// inserting zeros between their elements.
 Value* Spread(Node& node, Value* weight, std::vector<int64_t>& dilations) {
   Dims dims = StaticDims(weight->type.shape);
   for (size_t i = 0; i < dilations.size(); ++i) {
@@ -96,8 +98,9 @@ Value* Convolve(Node& node, Value* x, Value* weight, Value* bias) {
   const Dim& channels = x->type.shape[1];
   int64_t per_group = StaticDims(weight->type.shape)[1], out = StaticDims(weight->type.shape)[0];
   if (out % groups != 0 || (channels.is_constant() && channels.constant() != per_group * groups))
-    node.Fail("bad-operand", fmt::format("input has {} channels, weight {} in each of {} groups",
-                                         channels.ToString(), per_group, groups));
+    node.Fail("bad-operand",
+              fmt::format("input has {} channels, but the weight has {} in each of {} groups",
+                          channels.ToString(), per_group, groups));
   if (!weight->is_constant()) weight = Spread(node, weight, window.dilations);
   x = Crop(node, x, window);
   Builder::Args args = PadArgs(window);
@@ -124,11 +127,13 @@ void ConvTranspose(Node& node) {
   std::vector<int64_t> extra = node.Ints("output_padding", std::vector<int64_t>(spatial, 0));
   std::string auto_pad = node.String("auto_pad", "NOTSET");
   if (extra.size() != spatial)
-    node.Fail("bad-attribute", fmt::format("output_padding has {} values", extra.size()));
+    node.Fail("bad-attribute",
+              fmt::format("output_padding has {} values, expected one per spatial dimension",
+                          extra.size()));
   int64_t groups = Groups(node);
   Value *x = node.In(0), *weight = node.In(1), *bias = node.Optional(2);
 
-  // SAME: the output has input * stride elements; the pads follow from that.
+  // auto_pad SAME: the output has input * stride elements, which determines the pads.
   Window window;
   bool same = auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER";
   window.kernel = node.Ints("kernel_shape", kernel);
@@ -137,7 +142,8 @@ void ConvTranspose(Node& node) {
   std::vector<int64_t> pads = node.Ints("pads", std::vector<int64_t>(2 * spatial, 0));
   if (window.kernel != kernel || window.strides.size() != spatial ||
       window.dilations.size() != spatial || pads.size() != 2 * spatial)
-    node.Fail("bad-attribute", "kernel_shape, strides, dilations or pads do not fit the weight");
+    node.Fail("bad-attribute",
+              "kernel_shape, strides, dilations or pads do not match the rank of the weight");
   for (size_t i = 0; i < spatial; ++i)
     if (window.strides[i] < 1 || window.dilations[i] < 1 || extra[i] < 0)
       node.Fail("bad-attribute",
@@ -155,13 +161,13 @@ void ConvTranspose(Node& node) {
         total = extra[i] + reach - window.strides[i];
       } else {
         if (!shape[i + 2].is_constant())
-          node.Fail("dynamic-shape", "output_shape needs an input of known size");
+          node.Fail("dynamic-shape", "output_shape requires an input of constant size");
         if (output_shape.size() != spatial)
-          node.Fail("bad-attribute", "output_shape does not fit the input");
+          node.Fail("bad-attribute", "output_shape does not match the input");
         total =
             window.strides[i] * (shape[i + 2].constant() - 1) + extra[i] + reach - output_shape[i];
       }
-      int64_t half = total >> 1;  // rounded down: what is missing is added at the end
+      int64_t half = total >> 1;  // rounded down; the remaining element is added at the end
       window.before[i] = auto_pad == "SAME_UPPER" ? half : total - half;
       window.after[i] = total - window.before[i];
     }
@@ -169,11 +175,11 @@ void ConvTranspose(Node& node) {
     std::fill(window.before.begin(), window.before.end(), 0);
     std::fill(window.after.begin(), window.after.end(), 0);
   } else if (auto_pad != "NOTSET" && !auto_pad.empty()) {
-    node.Unsupported("auto_pad", fmt::format("\"{}\" is unknown", auto_pad));
+    node.Unsupported("auto_pad", fmt::format("unknown value \"{}\"", auto_pad));
   }
 
-  // output_padding makes the result longer at its end, that is, crops less of the full result
-  // there. What lies beyond the full result is bias alone.
+  // output_padding extends the result at its end, which means cropping less of the full result.
+  // Elements beyond the full result consist of the bias only.
   std::vector<int64_t> beyond, late(2, 0);
   bool extends = false, crops = false;
   for (size_t i = 0; i < spatial; ++i) {
@@ -182,7 +188,7 @@ void ConvTranspose(Node& node) {
             back = std::max<int64_t>(-window.after[i], 0);
     extends = extends || front || back;
     beyond.insert(beyond.end(), {front, back});
-    // Where nothing would be left without what lies beyond, the front is cropped after that.
+    // If cropping the front would leave nothing, the result is extended at its end first.
     Dim left = (x->type.shape[i + 2] - 1) * window.strides[i] +
                (kernel[i] - 1) * window.dilations[i] + 1 - window.before[i];
     bool empty = back > 0 && window.before[i] > 0 && left.Bounds(node.builder().symbols()).low < 1;

@@ -1,12 +1,12 @@
-// frontends/onnx/ops/convolve.h - convolutions, for the operators that have one inside.
+// frontends/onnx/ops/convolve.h - convolution for operators that contain one.
 #pragma once
 
 #include "frontends/onnx/node.h"
 
 namespace mlc::onnx {
 
-// x [N, C, ...] convolved with weight [M, C / group, ...] plus bias [M] (or null), with the node's
-// attributes auto_pad, dilations, group, kernel_shape, pads and strides.
+// Convolves x [N, C, ...] with weight [M, C / group, ...] and adds bias [M] (or null). Reads the
+// node's attributes auto_pad, dilations, group, kernel_shape, pads and strides.
 Value* Convolve(Node& node, Value* x, Value* weight, Value* bias);
 
 }  // namespace mlc::onnx

@@ -1,4 +1,4 @@
-// Running sums and products.
+// CumSum and CumProd.
 #include "frontends/onnx/need.h"
 #include "frontends/onnx/row.h"
 #include "lib/ir/sizes.h"
@@ -8,7 +8,7 @@ namespace mlc::onnx {
 
 namespace {
 
-// The operands and attributes that running sums and products have.
+// The operands and attributes of a cumulative operator.
 struct Running {
   Value* x;
   int axis;
@@ -19,7 +19,7 @@ Running ReadRunning(Node& node) {
   std::vector<int64_t> axis = {0};
   if (node.rank() != 1 || node.Known(1)) {
     axis = node.ConstantInts(1, "axis");
-  } else {  // a vector has but one
+  } else {  // a vector has only one axis
     auto bound = [&](int32_t number) { return node.Const(Tensor::Scalar(number)); };
     Value* given = Single(node, node.In(1), "axis");
     Value* ok = node.Make("logical_and",
@@ -27,12 +27,12 @@ Running ReadRunning(Node& node) {
                            {"y", node.Make("less_equal", {{"x", given}, {"y", bound(0)}})}});
     x = Guarded(node, AtRunTime(node, x, node.dtype()), ok);
   }
-  if (axis.size() != 1) node.Fail("bad-operand", "axis is no single number");
+  if (axis.size() != 1) node.Fail("bad-operand", "axis must be a single number");
   DType dtype = node.dtype();
   if (!node.In(0)->is_constant() && (dtype == DType::kUint32 || dtype == DType::kUint64))
-    node.Fail("unsupported-dtype",
-              fmt::format("arithmetic on {} at run time; Core ML has 32-bit signed integers",
-                          Name(dtype)));
+    node.Fail("unsupported-dtype", fmt::format("arithmetic on {} at run time is not supported; "
+                                               "Core ML has only 32-bit signed integers",
+                                               Name(dtype)));
   return {x, node.Axis(axis[0], node.rank()), node.Int("exclusive", 0) != 0,
           node.Int("reverse", 0) != 0};
 }
@@ -46,8 +46,8 @@ void CumSum(Node& node) {
            node.dtype());
 }
 
-// Elements are multiplied by those 1, 2, 4, ... places before: then each holds the product of as
-// many.
+// Prefix product by doubling: in each step, every element is multiplied by the one 1, 2, 4, ...
+// positions before it.
 void CumProd(Node& node) {
   Running running = ReadRunning(node);
   DType dtype = node.dtype();
@@ -56,8 +56,8 @@ void CumProd(Node& node) {
   constexpr int64_t kLongest = int64_t{1} << 20;
   int64_t length = Greatest(node, node.shape()[running.axis]);
   if (length > kLongest)
-    node.Fail("resource-limit", fmt::format("the product of up to {} elements", length));
-  // Places that come from nowhere hold ones.
+    node.Fail("resource-limit", fmt::format("a product of up to {} elements is too large", length));
+  // Positions without a source element hold ones.
   auto shifted = [&](Value* value, int64_t by) {
     std::vector<int64_t> pad(2 * rank, 0), begin(rank, 0), end(rank, 0);
     std::vector<bool> first(rank, true), last(rank, true);

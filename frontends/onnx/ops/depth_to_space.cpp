@@ -1,4 +1,4 @@
-// Elements moved between channels and places.
+// DepthToSpace, SpaceToDepth and Col2Im.
 #include <array>
 
 #include "frontends/onnx/row.h"
@@ -13,14 +13,16 @@ int64_t BlockSize(Node& node) {
   if (node.rank() != 4)
     node.Fail("bad-operand",
               fmt::format("the input is {}, expected 4 dimensions", ToString(node.shape())));
-  if (size < 1 || size > kSane) node.Fail("bad-attribute", fmt::format("blocksize is {}", size));
+  if (size < 1 || size > kSane)
+    node.Fail("bad-attribute", fmt::format("invalid blocksize {}", size));
   return size;
 }
 
 void DepthToSpace(Node& node) {
   int64_t size = BlockSize(node);
   std::string mode = node.opset() >= 11 ? node.String("mode", "DCR") : "DCR";
-  if (mode != "DCR" && mode != "CRD") node.Unsupported("mode", fmt::format("mode \"{}\"", mode));
+  if (mode != "DCR" && mode != "CRD")
+    node.Unsupported("mode", fmt::format("unknown mode \"{}\"", mode));
   node.Set(mode == "DCR"
                ? node.Make("depth_to_space", {{"x", node.In(0)}, {"block_size", size}})
                : node.Make("pixel_shuffle", {{"x", node.In(0)}, {"upscale_factor", size}}),
@@ -32,9 +34,9 @@ void SpaceToDepth(Node& node) {
   node.Set(node.Make("space_to_depth", {{"x", node.In(0)}, {"block_size", size}}), node.dtype());
 }
 
-// Sums overlapping blocks [n, c * block, positions] into images [n, c, image...]: the positions of
-// all elements in the flat image are constant, so it is one scatter; what falls on the pads goes
-// to one more element, which is cut off.
+// Sums overlapping blocks [n, c * block, positions] into images [n, c, image...]. The positions of
+// all elements in the flat image are constant, so this is one scatter. Elements in the padding go
+// to an additional last element, which is cut off.
 void Col2Im(Node& node) {
   node.WantConstants({{1, "image_shape"}, {2, "block_shape"}});
   std::vector<int64_t> image = node.ConstantInts(1, "image_shape");
@@ -46,23 +48,28 @@ void Col2Im(Node& node) {
   const Shape& shape = node.shape(0);
   if (shape.size() != 3 || !IsStatic(shape))
     node.Fail("bad-operand",
-              fmt::format("the input is {}, expected three known dimensions", ToString(shape)));
+              fmt::format("the input is {}, expected three constant dimensions", ToString(shape)));
   if (spatial == 0 || block.size() != spatial || strides.size() != spatial ||
       dilations.size() != spatial || pads.size() != 2 * spatial)
-    node.Fail("bad-operand", "the image, the block and the attributes differ in dimensions");
+    node.Fail("bad-operand",
+              "image_shape, block_shape and the attributes have different numbers of dimensions");
   Dims counts, columns = StaticDims(shape);
   constexpr int64_t kSane = 1 << 24;
   for (size_t i = 0; i < spatial; ++i) {
     for (int64_t value : {image[i], block[i], strides[i], dilations[i]})
-      if (value < 1 || value > kSane) node.Fail("bad-operand", fmt::format("a size is {}", value));
+      if (value < 1 || value > kSane)
+        node.Fail(
+            "bad-operand",
+            fmt::format("invalid size {} in image_shape, block_shape or the attributes", value));
     int64_t room = image[i] + pads[i] + pads[spatial + i] - dilations[i] * (block[i] - 1) - 1;
     if (room < 0) node.Fail("bad-operand", "the block is larger than the padded image");
     counts.push_back(room / strides[i] + 1);
   }
   int64_t pixels = ElementCount(image), taps = ElementCount(block);
   if (columns[1] % taps != 0 || columns[2] != ElementCount(counts))
-    node.Fail("bad-operand", fmt::format("{} does not hold blocks of {} elements at {} positions",
-                                         ToString(shape), taps, ElementCount(counts)));
+    node.Fail("bad-operand",
+              fmt::format("the input is {}, expected blocks of {} elements at {} positions",
+                          ToString(shape), taps, ElementCount(counts)));
   std::vector<int64_t> places;
   for (int64_t tap = 0; tap < taps; ++tap)
     for (int64_t position = 0; position < columns[2]; ++position) {

@@ -11,7 +11,7 @@ void OfSquare(Node& node) {
   node.Set(kOf(node, node.In(0)), node.dtype());
 }
 
-constexpr char kSquare[] = "square matrices of known size, up to 64";
+constexpr char kSquare[] = "square matrices of constant size, up to 64";
 
 constexpr NodeRow kRows[] = {
     NodeRow("Det", OfSquare<Determinant>, 11).When(kSquare),

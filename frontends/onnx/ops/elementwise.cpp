@@ -1,4 +1,4 @@
-// Arithmetic, comparison, logic, type conversion and selection, element by element.
+// Elementwise arithmetic, comparison, logic, type conversion and selection.
 #include <cmath>
 #include <numbers>
 
@@ -16,13 +16,13 @@ struct Pair {
   Value *x, *y;
 };
 
-// Inputs 0 and 1, which must have one type. Before opset 7, y broadcasts only with attribute
-// `broadcast`, and its dimensions may stand for those of x from `axis` on.
+// Inputs 0 and 1, which must have the same type. Before opset 7, y broadcasts only with attribute
+// `broadcast`, and its dimensions may be aligned with those of x from `axis` on.
 Pair Operands(Node& node) {
   Pair pair{node.In(0), node.In(1)};
   if (node.dtype(0) != node.dtype(1))
-    node.Fail("bad-operand",
-              fmt::format("its operands are {} and {}", Name(node.dtype(0)), Name(node.dtype(1))));
+    node.Fail("bad-operand", fmt::format("the inputs have different types, {} and {}",
+                                         Name(node.dtype(0)), Name(node.dtype(1))));
   if (node.opset() >= 7) return pair;
   bool broadcast = node.Int("broadcast", 0) != 0;
   int64_t axis = node.Int("axis", -1);
@@ -30,22 +30,23 @@ Pair Operands(Node& node) {
   if (!broadcast || axis < 0 || missing <= 0) return pair;
   int trailing = missing - node.Axis(axis, pair.x->type.rank());
   if (trailing < 0)
-    node.Fail("bad-attribute", fmt::format("axis {} leaves no room for the second operand", axis));
+    node.Fail("bad-attribute",
+              fmt::format("axis {} is too large for the rank of the second input", axis));
   std::vector<int64_t> axes;
   for (int i = 0; i < trailing; ++i) axes.push_back(pair.y->type.rank() + i);
   if (!axes.empty()) pair.y = node.Make("expand_dims", {{"x", pair.y}, {"axes", Ints(axes)}});
   return pair;
 }
 
-// Results of 32- and 64-bit unsigned arithmetic leave the range of int32, in which they would be
-// held.
+// 32- and 64-bit unsigned values are held as int32 at run time; results of arithmetic on them may
+// be out of that range.
 void CheckArithmetic(Node& node, DType dtype, std::initializer_list<Value*> operands) {
   bool constant = true;
   for (Value* operand : operands) constant = constant && operand->is_constant();
   if (!constant && (dtype == DType::kUint32 || dtype == DType::kUint64))
-    node.Fail("unsupported-dtype",
-              fmt::format("arithmetic on {} at run time; Core ML has 32-bit signed integers",
-                          Name(dtype)));
+    node.Fail("unsupported-dtype", fmt::format("arithmetic on {} at run time is not supported; "
+                                               "Core ML has only 32-bit signed integers",
+                                               Name(dtype)));
 }
 
 template <const char* kMil>
@@ -61,8 +62,8 @@ void Compare(Node& node) {
   node.Set(node.Make(kMil, {{"x", x}, {"y", y}}), DType::kBool);
 }
 
-// Whether floor_div gives one less than the quotient that is truncated toward zero. Of signed
-// integers, with no magnitudes: that of -2^31 is none.
+// Whether floor_div is one less than the quotient truncated toward zero. Signed operands are
+// compared without abs, because abs(-2^31) overflows.
 Value* IsRoundedDown(Node& node, Value* x, Value* y) {
   auto negative = [&](Value* value) { return node.Make("less", {{"x", value}, {"y", 0}}); };
   Value* rest = node.Make("mod", {{"x", x}, {"y", y}});
@@ -71,7 +72,7 @@ Value* IsRoundedDown(Node& node, Value* x, Value* y) {
                     {"y", node.Make("logical_xor", {{"x", negative(x)}, {"y", negative(y)}})}});
 }
 
-// Integers: ONNX truncates toward zero, floor_div rounds down.
+// Integer division truncates toward zero in ONNX, whereas floor_div rounds down.
 void Div(Node& node) {
   auto [x, y] = Operands(node);
   DType dtype = node.dtype();
@@ -85,13 +86,14 @@ void Div(Node& node) {
   node.Set(Wrap(node, node.Make("add", {{"x", quotient}, {"y", up}}), dtype), dtype);
 }
 
-// MIL's remainder has the divisor's sign; with fmod=1 ONNX's has the dividend's.
+// The remainder has the divisor's sign in MIL, and the dividend's in ONNX with fmod=1.
 void Mod(Node& node) {
   auto [x, y] = Operands(node);
   DType dtype = node.dtype();
   CheckArithmetic(node, dtype, {x, y});
   bool fmod = node.Int("fmod", 0) != 0;
-  if (!fmod && IsFloat(dtype)) node.Unsupported("fmod", "fmod=0 with floating-point operands");
+  if (!fmod && IsFloat(dtype))
+    node.Unsupported("fmod", "fmod=0 is not allowed for floating-point inputs");
   if (!fmod || (IsInteger(dtype) && !IsSigned(dtype)))
     return node.Set(node.Make("mod", {{"x", x}, {"y", y}}), dtype);
   if (IsInteger(dtype)) {
@@ -106,7 +108,7 @@ void Mod(Node& node) {
   node.Set(node.Make("mul", {{"x", rest}, {"y", node.Make("sign", {{"x", x}})}}), dtype);
 }
 
-// The exponent may have another type than the base; the result has the base's.
+// The exponent may have another type than the base; the result has the type of the base.
 void Pow(Node& node) {
   Value *x = node.In(0), *y = node.In(1);
   if (node.opset() < 7) y = Operands(node).y;
@@ -134,13 +136,13 @@ void Reciprocal(Node& node) {
   node.Set(node.Make("real_div", {{"x", 1.0}, {"y", node.In(0)}}), node.dtype());
 }
 
-// MIL's log adds 1e-45 unless told otherwise.
+// MIL's log adds epsilon = 1e-45 by default.
 void Log(Node& node) {
   node.Set(node.Make("log", {{"x", node.In(0)}, {"epsilon", 0.0}}), node.dtype());
 }
 
-// Of |x| < 1 it is 2 atanh(x / (1 + sqrt(1 + x^2))), which does not cancel near zero, else sign(x)
-// (log|x| + log(1 + sqrt(1 + 1 / x^2))), which does not overflow.
+// For |x| < 1 this is 2 atanh(x / (1 + sqrt(1 + x^2))), which does not cancel near zero; otherwise
+// sign(x) (log|x| + log(1 + sqrt(1 + 1 / x^2))), which does not overflow.
 Value* InverseSinh(Node& node, Value* x) {
   auto one_plus = [&](Value* value) { return node.Make("add", {{"x", value}, {"y", 1.0}}); };
   auto one_plus_root = [&](Value* value) {  // 1 + sqrt(1 + value^2)
@@ -183,21 +185,21 @@ void IsInf(Node& node) {
     return node.Set(node.Make("equal", {{"x", x}, {"y", positive ? kInfinity : -kInfinity}}),
                     DType::kBool);
   }
-  // Beyond the largest number, since packages hold no infinite constants.
+  // Compares with the largest finite number, because packages hold no infinite constants.
   double largest = node.dtype(0) == DType::kFp16 ? 65504 : std::numeric_limits<float>::max();
   node.Set(
       node.Make(positive ? "greater" : "less", {{"x", x}, {"y", positive ? largest : -largest}}),
       DType::kBool);
 }
 
-// Sum, Max, Min, Mean: any number of inputs.
+// Sum, Max, Min and Mean, which take any number of inputs.
 Value* Chain(Node& node, std::string_view op) {
-  if (node.inputs() == 0) node.Fail("bad-graph", "has no inputs");
+  if (node.inputs() == 0) node.Fail("bad-graph", "no inputs are given");
   Value* result = node.In(0);
   for (int i = 1; i < node.inputs(); ++i) {
     if (node.dtype(i) != node.dtype(0))
-      node.Fail("bad-operand",
-                fmt::format("its inputs are {} and {}", Name(node.dtype(0)), Name(node.dtype(i))));
+      node.Fail("bad-operand", fmt::format("the inputs have different types, {} and {}",
+                                           Name(node.dtype(0)), Name(node.dtype(i))));
     CheckArithmetic(node, op == "add" ? node.dtype(i) : DType::kNone, {result, node.In(i)});
     result = node.Make(op, {{"x", result}, {"y", node.In(i)}});
   }
@@ -213,8 +215,8 @@ void Mean(Node& node) {
       node.dtype());
 }
 
-// min(max(x, low), high) with the bounds that are there. The bound that MIL's clip takes must be
-// constant and x a float.
+// min(max(x, low), high), where either bound may be missing. MIL's clip requires constant bounds
+// and a float x.
 Value* Clamped(Node& node, Value* x, Value* low, Value* high) {
   if (low && high && low->is_constant() && high->is_constant() && IsFloat(node.dtype()))
     return node.Make("clip", {{"x", x},
@@ -228,17 +230,18 @@ Value* Clamped(Node& node, Value* x, Value* low, Value* high) {
 void Clip(Node& node) {
   Value* bounds[2] = {node.Optional(1), node.Optional(2)};
   for (Value*& bound : bounds)
-    if (bound && !bound->is_constant()) bound = Single(node, bound, "a bound");
+    if (bound && !bound->is_constant()) bound = Single(node, bound, "the bound");
   for (Value* bound : bounds)
     if (bound && Product(bound->type.shape) != Dim(1))
-      node.Fail("bad-operand", "a bound is no scalar");
+      node.Fail("bad-operand", "min and max must be scalars");
   node.Set(Clamped(node, node.In(0), bounds[0], bounds[1]), node.dtype());
 }
 
 void ClipAttributes(Node& node) {
   Value* x = node.In(0);
   auto bound = [&](std::string_view name) -> Value* {
-    constexpr double kLimit = std::numeric_limits<float>::max();  // the default, that of no bound
+    constexpr double kLimit =
+        std::numeric_limits<float>::max();  // the default, which means no bound
     double value = node.Float(name, name == "min" ? -kLimit : kLimit);
     if (std::fabs(value) >= kLimit) return nullptr;
     return node.Const(Tensor::Full(node.dtype(), {}, value));
@@ -250,11 +253,12 @@ void ClipAttributes(Node& node) {
 DType Target(Node& node, int number) {
   DType dtype = ToDType(number);
   if (RuntimeType(dtype) == DType::kNone)
-    node.Fail("unsupported-dtype", fmt::format("conversion to {}", DataTypeName(number)));
+    node.Fail("unsupported-dtype",
+              fmt::format("conversion to {} is not supported", DataTypeName(number)));
   return dtype;
 }
 
-// Older names in text form (opset < 6).
+// Types are given by name before opset 6.
 void CastNamed(Node& node) {
   static constexpr std::string_view kNames[] = {"UNDEFINED", "FLOAT",  "UINT8",  "INT8",   "UINT16",
                                                 "INT16",     "INT32",  "INT64",  "STRING", "BOOL",
@@ -265,17 +269,18 @@ void CastNamed(Node& node) {
       DType to = Target(node, static_cast<int>(i));
       return node.Set(Convert(node, node.In(0), node.dtype(), to), to);
     }
-  node.Fail("bad-attribute", fmt::format("to is \"{}\"", name));
+  node.Fail("bad-attribute", fmt::format("unknown type \"{}\" in attribute to", name));
 }
 
 void CastTo(Node& node, DType to) {
-  node.Ignore({"saturate", "round_mode"});  // about 8-bit floats only
+  node.Ignore({"saturate", "round_mode"});  // these apply to 8-bit floats only
   DType from = node.dtype();
   for (DType dtype : {from, to})
     if (Bits(dtype) < 8)
-      node.Fail("unsupported-dtype", fmt::format("conversion from {} to {}", Name(from), Name(to)));
+      node.Fail("unsupported-dtype",
+                fmt::format("conversion from {} to {} is not supported", Name(from), Name(to)));
   Value* x = node.In(0);
-  // Cast-13 does not say how it rounds to bfloat16, and ONNX's tests of that time cut it off;
+  // Cast-13 does not specify the rounding to bfloat16, and ONNX's test data of that time truncate;
   // Cast-19 rounds to nearest, ties to even.
   if (to == DType::kBf16 && from == DType::kFp32 && node.opset() < 19)
     return node.Set(CutToBf16(node, x), to);
@@ -285,19 +290,20 @@ void Cast(Node& node) { CastTo(node, Target(node, static_cast<int>(node.Int("to"
 void CastLike(Node& node) {
   node.In(1);
   if (RuntimeType(node.dtype(1)) == DType::kNone)
-    node.Fail("unsupported-dtype", fmt::format("conversion to {}", Name(node.dtype(1))));
+    node.Fail("unsupported-dtype",
+              fmt::format("conversion to {} is not supported", Name(node.dtype(1))));
   CastTo(node, node.dtype(1));
 }
 
 void Where(Node& node) {
   if (node.dtype(1) != node.dtype(2))
-    node.Fail("bad-operand",
-              fmt::format("its values are {} and {}", Name(node.dtype(1)), Name(node.dtype(2))));
+    node.Fail("bad-operand", fmt::format("X and Y have different types, {} and {}",
+                                         Name(node.dtype(1)), Name(node.dtype(2))));
   node.Set(node.Make("select", {{"cond", node.In(0)}, {"a", node.In(1)}, {"b", node.In(2)}}),
            node.dtype(1));
 }
 
-// -x - 1 in two's complement; unsigned types count from the other end.
+// -x - 1 in two's complement; max - x for unsigned types.
 void BitwiseNot(Node& node) {
   DType dtype = node.dtype();
   Value* x = node.In(0);

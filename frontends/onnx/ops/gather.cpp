@@ -1,4 +1,4 @@
-// Elements picked by indices.
+// Gather, GatherElements and GatherND.
 #include <algorithm>
 
 #include "frontends/onnx/need.h"
@@ -11,7 +11,7 @@ namespace mlc::onnx {
 
 namespace {
 
-// Constant indices that are one place, or places at one distance, as a slice; null otherwise.
+// Expresses constant indices that form an arithmetic progression as a slice; null if they do not.
 Value* AsSlice(Node& node, Value* x, Value* indices, int axis) {
   const Dim& size = x->type.shape[axis];
   if (!indices->is_constant() || indices->type.rank() > 1) return nullptr;
@@ -22,14 +22,14 @@ Value* AsSlice(Node& node, Value* x, Value* indices, int axis) {
     bool inside = place >= -greatest && place < greatest;
     if (inside && size.is_constant() && place < 0) place += greatest;
     if (!inside)
-      node.Fail("bad-operand", fmt::format("an index is outside dimension {} of {}", axis,
+      node.Fail("bad-operand", fmt::format("an index is out of range for dimension {} of {}", axis,
                                            ToString(x->type.shape)));
   }
   auto [least, most] = std::minmax_element(places.begin(), places.end());
   bool inside = Need(node, size, std::max(*most + 1, -*least), INT32_MAX,
-                     fmt::format("dimension {} of {} must have the indices {} to {}", axis,
+                     fmt::format("dimension {} of {} must contain the indices {} to {}", axis,
                                  ToString(x->type.shape), *least, *most));
-  if (!inside && indices->type.rank() == 1) return nullptr;  // a slice would be cut short
+  if (!inside && indices->type.rank() == 1) return nullptr;  // the slice would be clamped
   int64_t step = places.size() > 1 ? places[1] - places[0] : 1;
   if (step < 1 || (places.size() > 1 && places[0] < 0)) return nullptr;
   for (size_t i = 1; i < places.size(); ++i)
@@ -41,7 +41,7 @@ Value* AsSlice(Node& node, Value* x, Value* indices, int axis) {
   end[axis] = places.back() + 1;
   stride[axis] = step;
   mask[axis] = false;
-  end_mask[axis] = end[axis] == 0 || size == Dim(end[axis]);  // behind the last index
+  end_mask[axis] = end[axis] == 0 || size == Dim(end[axis]);  // the slice ends at the last index
   squeeze[axis] = indices->type.rank() == 0;
   Builder::Args args = {{"x", x},
                         {"begin", Tensor::Vector(begin)},
@@ -62,13 +62,14 @@ void Gather(Node& node) {
   node.Set(node.Make("gather", {{"x", x}, {"indices", indices}, {"axis", axis}}), node.dtype());
 }
 
-// MIL's indices have the data's dimensions beside the axis, ONNX's may have less.
+// In MIL, the indices must match the data in all dimensions except the axis; in ONNX they may be
+// smaller.
 void GatherElements(Node& node) {
   Value *x = node.In(0), *indices = node.In(1);
   int rank = node.rank(), axis = node.Axis(node.Int("axis", 0), rank);
   if (node.rank(1) != rank)
-    node.Fail("bad-operand", fmt::format("data is {} and indices {}", ToString(node.shape(0)),
-                                         ToString(node.shape(1))));
+    node.Fail("bad-operand", fmt::format("data is {} and indices is {}, expected equal ranks",
+                                         ToString(node.shape(0)), ToString(node.shape(1))));
   if (!indices->is_constant()) x = AtRunTime(node, x, node.dtype());
   indices = FromFront(node, indices, x, axis);
   bool cut = false;

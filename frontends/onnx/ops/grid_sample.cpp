@@ -1,7 +1,7 @@
-// Samples of images at places that the run time computes.
-//
-// MIL's resample does the plain cases. Else the image is laid out as rows, one of all channels for
-// each pixel, and each tap of the kernel is a gather of rows: any rank, kernel and padding.
+// GridSample, AffineGrid, RoiAlign, MaxRoiPool and DeformConv.
+// // MIL's resample covers the simple cases. Otherwise the image is laid out as rows, one row of
+// all channels per pixel, and each tap of the interpolation kernel gathers rows. This supports any
+// rank, kernel and padding mode.
 #include <fmt/ranges.h>
 
 #include <array>
@@ -22,14 +22,14 @@ namespace {
 enum class Kernel { kNearest, kLinear, kCubic };
 enum class Outside { kZeros, kBorder, kReflection };
 
-// Where the pixels of one axis lie, and what is seen beyond them.
+// The pixel coordinates along one axis and the padding mode beyond them.
 struct Axis {
   int64_t size;
   Outside outside = Outside::kZeros;
-  double low = 0, high = 0;  // where reflections turn
+  double low = 0, high = 0;  // bounds of reflection
 };
 
-// The pixel at `index`, an int32 value in [0, size), weighs `weight`; null is 1.
+// A tap: the pixel at `index`, an int32 value in [0, size), with `weight`; null means 1.
 struct Tap {
   Value *index, *weight;
 };
@@ -41,7 +41,7 @@ class Maker {
     return Binary(node_, "minimum", Binary(node_, "maximum", x, low), high);
   }
 
-  // x reflected at low and high until it lies between them.
+  // Reflects x at low and high until it lies between them.
   Value* Fold(Value* x, const Axis& axis) const {
     double range = axis.high - axis.low;
     if (range == 0) return Binary(node_, "mul", x, 0.0);
@@ -50,14 +50,15 @@ class Maker {
     return Binary(node_, "sub", axis.low + range, back);
   }
 
-  // c[3] x^3 + c[2] x^2 + c[1] x + c[0]
+  // Evaluates c[3] x^3 + c[2] x^2 + c[1] x + c[0].
   Value* Polynomial(Value* x, const std::array<double, 4>& c) const {
     Value* y = Binary(node_, "add", Binary(node_, "mul", x, c[3]), c[2]);
     y = Binary(node_, "add", Binary(node_, "mul", y, x), c[1]);
     return Binary(node_, "add", Binary(node_, "mul", y, x), c[0]);
   }
 
-  // Weights of the pixels around a place that lies t in [0, 1) behind pixel 0, from `first` on.
+  // Weights of the pixels around a location at distance t in [0, 1) from pixel 0, starting with
+  // pixel `first`.
   std::vector<Value*> Weights(Kernel kernel, Value* t, int64_t& first) const {
     first = 0;
     if (kernel == Kernel::kNearest) return {nullptr};
@@ -70,7 +71,7 @@ class Maker {
             Polynomial(Binary(node_, "sub", 2.0, t), far)};
   }
 
-  // Places outside are moved pixel by pixel, as torch and onnxruntime do it.
+  // Out-of-range pixel indices are padded one by one, as in PyTorch and onnxruntime.
   std::vector<Tap> Taps(Value* at, const Axis& axis, Kernel kernel) const {
     double last = static_cast<double>(axis.size - 1);
     if (kernel == Kernel::kNearest) at = node_.Make("round", {{"x", at}});
@@ -96,9 +97,9 @@ class Maker {
     return taps;
   }
 
-  // Elements of `rows` [pixels, channels]: the weighted taps of all axes, added or otherwise put
-  // together. Places broadcast to the result's leading dimensions; `first` are the rows of their
-  // images' first pixels, or null.
+  // Combines the weighted taps of all axes over `rows` [pixels, channels], by addition by default.
+  // The sample locations broadcast to the leading dimensions of the result. `first` holds the row
+  // of each image's first pixel, or is null.
   Value* Sample(Value* rows, const std::vector<std::vector<Tap>>& axes,
                 const std::vector<int64_t>& sizes, Value* first,
                 std::string_view together = "add") const {
@@ -128,7 +129,7 @@ class Maker {
     return sum;
   }
 
-  // [n, c, spatial...] as rows [n * spatial, c].
+  // Reshapes [n, c, spatial...] to rows [n * spatial, c].
   Value* Rows(Value* x) const {
     Dims dims = StaticDims(x->type.shape);
     int64_t pixels = ElementCount(dims) / (dims[0] * dims[1]);
@@ -137,7 +138,7 @@ class Maker {
     return node_.Make("reshape", {{"x", last}, {"shape", Ints({dims[0] * pixels, dims[1]})}});
   }
 
-  // The row at which each of n images begins, [n, 1]; null for one image.
+  // The first row of each of n images, [n, 1]; null for a single image.
   Value* FirstRows(int64_t n, int64_t pixels) const {
     if (n == 1) return nullptr;
     std::vector<int64_t> first;
@@ -145,7 +146,7 @@ class Maker {
     return node_.Const(Tensor::Of({n, 1}, first).Cast(DType::kInt32));
   }
 
-  // Element i of the last dimension, which goes.
+  // Selects element i of the last dimension and removes that dimension.
   Value* Last(Value* x, int64_t i) const {
     size_t rank = x->type.shape.size();
     std::vector<int64_t> begin(rank, 0), end(rank, 0);
@@ -169,31 +170,34 @@ class Maker {
 void NeedsKnownSizes(Node& node, const Shape& shape, std::string_view what) {
   if (!IsStatic(shape))
     node.Fail("dynamic-shape",
-              fmt::format("{} is {}; its sizes must be known", what, ToString(shape)));
+              fmt::format("{} is {}, but its dimensions must be constant", what, ToString(shape)));
   for (const Dim& dim : shape)
-    if (dim == Dim(0)) node.Fail("empty-tensor", fmt::format("{} is {}", what, ToString(shape)));
+    if (dim == Dim(0))
+      node.Fail("empty-tensor", fmt::format("{} is empty: {}", what, ToString(shape)));
 }
 
-// Grid [n, places..., k] holds places in x [n, c, k sizes], from -1 to 1, the last axis first.
+// The grid [n, locations..., k] holds coordinates in x [n, c, k sizes] from -1 to 1, last axis
+// first.
 void GridSample(Node& node) {
   std::string mode = node.String("mode", node.opset() < 20 ? "bilinear" : "linear");
   std::string padding = node.String("padding_mode", "zeros");
   bool align = node.Int("align_corners", 0) != 0;
   int rank = node.rank(0), k = rank - 2;
   if (k < 1 || node.rank(1) != rank || node.shape(1).back() != Dim(k))
-    node.Fail("bad-operand",
-              fmt::format("X is {}, grid {}", ToString(node.shape(0)), ToString(node.shape(1))));
+    node.Fail("bad-operand", fmt::format("the shapes of X, {}, and grid, {}, do not match",
+                                         ToString(node.shape(0)), ToString(node.shape(1))));
   Kernel kernel = Kernel::kLinear;
   if (mode == "nearest")
     kernel = Kernel::kNearest;
   else if (mode == "bicubic" || mode == "cubic")
     kernel = Kernel::kCubic;
   else if (mode != "bilinear" && mode != "linear")
-    node.Unsupported("mode", fmt::format("mode \"{}\"", mode));
+    node.Unsupported("mode", fmt::format("unknown mode \"{}\"", mode));
   if (padding != "zeros" && padding != "border" && padding != "reflection")
-    node.Unsupported("padding_mode", fmt::format("padding_mode \"{}\"", padding));
+    node.Unsupported("padding_mode", fmt::format("unknown padding_mode \"{}\"", padding));
   if (kernel != Kernel::kNearest && !IsFloat(node.dtype()))
-    node.Fail("unsupported-dtype", fmt::format("interpolates {}", Name(node.dtype())));
+    node.Fail("unsupported-dtype",
+              fmt::format("interpolation of {} is not supported", Name(node.dtype())));
 
   Value *x = node.In(0), *grid = node.In(1);
   bool rounds_first = kernel == Kernel::kNearest && padding == "reflection";
@@ -237,8 +241,8 @@ void GridSample(Node& node) {
   node.Set(node.Make("reshape", {{"x", samples}, {"shape", Ints(shape)}}), node.dtype());
 }
 
-// Regions [r, 4] (x1, y1, x2, y2) of x [n, c, h, w], each cut into bins; a bin is the mean, or the
-// greatest, of samples on a grid in it.
+// Divides each region [r, 4] (x1, y1, x2, y2) of x [n, c, h, w] into bins. Each bin is the mean or
+// maximum of samples on a grid inside it.
 void RoiAlign(Node& node) {
   bool half = node.String("coordinate_transformation_mode",
                           node.opset() < 16 ? "output_half_pixel" : "half_pixel") == "half_pixel";
@@ -246,27 +250,32 @@ void RoiAlign(Node& node) {
   int64_t height = node.Int("output_height", 1), width = node.Int("output_width", 1);
   int64_t ratio = node.Int("sampling_ratio", 0);
   double scale = node.Float("spatial_scale", 1.0);
-  if (mode != "avg" && mode != "max") node.Unsupported("mode", fmt::format("mode \"{}\"", mode));
+  if (mode != "avg" && mode != "max")
+    node.Unsupported("mode", fmt::format("unknown mode \"{}\"", mode));
   if (ratio < 1)
-    node.Unsupported("sampling_ratio",
-                     "sampling_ratio 0, as many samples as a region is large at run time");
+    node.Unsupported(
+        "sampling_ratio",
+        "sampling_ratio=0, for which the number of samples depends on data, is not supported");
   if (height < 1 || width < 1 || height * ratio > 1 << 15 || width * ratio > 1 << 15)
-    node.Fail("bad-attribute", fmt::format("bins {} x {} of {} samples", height, width, ratio));
+    node.Fail("bad-attribute", fmt::format("invalid size: {} x {} bins with sampling_ratio {}",
+                                           height, width, ratio));
   if (node.rank(0) != 4 || node.rank(1) != 2 || node.rank(2) != 1)
     node.Fail("bad-operand", "expected X [n, c, h, w], rois [r, 4] and batch_indices [r]");
   NeedsKnownSizes(node, node.shape(0), "X");
   Dims dims = StaticDims(node.shape(0));
   Maker make(node);
   Value *rois = node.In(1), *places = node.In(2);
-  Agree(node, rois, 0, places, 0, "the numbers of rois and batch_indices");
+  Agree(node, rois, 0, places, 0, "numbers of rois and batch_indices");
   Value* below = Binary(node, "less", places, dims[0]);
   Value* in_batch = Binary(node, "logical_and", Binary(node, "greater_equal", places, 0), below);
   Tensor known = in_batch->constant();
   for (int64_t i = 0; known && i < known.size(); ++i)
     if (!known.Bool(i))
-      node.Fail("bad-operand", fmt::format("batch_indices hold what is no image of {}", dims[0]));
+      node.Fail("bad-operand",
+                fmt::format("an element of batch_indices is out of range; the batch size is {}",
+                            dims[0]));
   if (!known) rois = Guarded(node, rois, in_batch);
-  // The samples along one axis, shaped [r, samples, 1] or [r, 1, samples].
+  // The samples along one axis, of shape [r, samples, 1] or [r, 1, samples].
   auto taps = [&](int64_t low, int64_t bins, int64_t size, int64_t other) {
     auto edge = [&](int64_t i) {
       Value* at = Binary(node, "mul", make.Last(rois, i), scale);
@@ -285,7 +294,7 @@ void RoiAlign(Node& node) {
     Value* along = Binary(node, "mul", column(length), step);
     Value* at = Binary(node, "add", column(start), along);
     at = node.Make("expand_dims", {{"x", at}, {"axes", Ints({other})}});
-    // A pixel beyond the edge is a sample of the edge, more is nothing.
+    // Samples up to one pixel beyond the edge take the edge's value; samples farther out are zero.
     Value* before = Binary(node, "less_equal", at, static_cast<double>(size));
     Value* inside = Binary(node, "logical_and", Binary(node, "greater_equal", at, -1.0), before);
     inside = node.builder().Cast(inside, at->type.dtype);
@@ -302,7 +311,7 @@ void RoiAlign(Node& node) {
     first = node.Make("expand_dims", {{"x", first}, {"axes", Ints({1, 2})}});
   }
   std::vector<std::vector<Tap>> axes = {taps(1, height, dims[2], 2), taps(0, width, dims[3], 1)};
-  // ONNX's maximum is that of the weighted pixels (test_roialign_mode_max).
+  // In ONNX, the maximum is taken over weighted pixels (test_roialign_mode_max).
   Value* samples = make.Sample(make.Rows(node.In(0)), axes, {dims[2], dims[3]}, first,
                                mode == "avg" ? "add" : "maximum");
   samples = node.Make("transpose", {{"x", samples}, {"perm", Ints({0, 3, 1, 2})}});
@@ -313,17 +322,18 @@ void RoiAlign(Node& node) {
   node.Set(node.Make(mode == "avg" ? "avg_pool" : "max_pool", std::move(pool)), node.dtype());
 }
 
-// The greatest pixel of x [n, c, h, w] in each bin of regions [r, 5] (image, x1, y1, x2, y2, whole
-// pixels). Bins overlap where they do not divide the region; one outside the image is 0. Along
-// either axis a bin is a mask.
+// The maximum of x [n, c, h, w] in each bin of the regions [r, 5] (image, x1, y1, x2, y2; integer
+// pixel coordinates). Bins overlap where they do not divide the region evenly; an empty bin is 0.
+// Each bin is expressed as a mask along either axis.
 void MaxRoiPool(Node& node) {
   std::vector<int64_t> bins = node.Ints("pooled_shape");
   double scale = node.Float("spatial_scale", 1.0);
   if (node.rank(0) != 4 || node.rank(1) != 2 || node.shape(1)[1] != Dim(5))
-    node.Fail("bad-operand", fmt::format("X is {}, rois {}; expected [n, c, h, w] and [r, 5]",
+    node.Fail("bad-operand", fmt::format("X is {} and rois is {}, expected [n, c, h, w] and [r, 5]",
                                          ToString(node.shape(0)), ToString(node.shape(1))));
   if (bins.size() != 2 || bins[0] < 1 || bins[1] < 1)
-    node.Fail("bad-attribute", fmt::format("pooled_shape is [{}]", fmt::join(bins, ", ")));
+    node.Fail("bad-attribute", fmt::format("pooled_shape is [{}], expected two positive sizes",
+                                           fmt::join(bins, ", ")));
   NeedsKnownSizes(node, node.shape(0), "X");
   Dims dims = StaticDims(node.shape(0));
   constexpr double kMostElements = 1 << 28;
@@ -331,13 +341,13 @@ void MaxRoiPool(Node& node) {
                     static_cast<double>(dims[1] * dims[3]) *
                     static_cast<double>(std::max(bins[0] * dims[2], bins[0] * bins[1]));
   if (elements > kMostElements)
-    node.Fail("resource-limit", fmt::format("{} intermediate elements", elements));
+    node.Fail("resource-limit", fmt::format("too many intermediate elements: {}", elements));
   Maker make(node);
   Value* rois = node.builder().Cast(node.In(1), DType::kFp32);
   auto expand = [&](Value* x, const std::vector<int64_t>& axes) {
     return node.Make("expand_dims", {{"x", x}, {"axes", Ints(axes)}});
   };
-  auto pixel = [&](int64_t i) {  // halves are rounded away from 0
+  auto pixel = [&](int64_t i) {  // rounds halves away from 0
     Value* at = Binary(node, "mul", make.Last(rois, i), scale);
     Value* size =
         node.Make("floor", {{"x", Binary(node, "add", node.Make("abs", {{"x", at}}), 0.5)}});
@@ -350,7 +360,7 @@ void MaxRoiPool(Node& node) {
     return Tensor::Vector(values);
   };
   struct Masks {
-    Value *inside, *any;  // [r, bins, pixels], [r, bins]
+    Value *inside, *any;  // shapes [r, bins, pixels] and [r, bins]
   };
   auto masks = [&](int64_t low, int64_t count, int64_t size) {
     Value *start = pixel(low), *end = pixel(low + 2);
@@ -389,13 +399,13 @@ void MaxRoiPool(Node& node) {
       node.dtype());
 }
 
-// A convolution whose taps lie beside their usual places, by `offset` [n, groups * taps * 2, h, w],
-// and count by `mask` [n, groups * taps, h, w].
+// A convolution whose sampling locations are shifted by `offset` [n, groups * taps * 2, h, w] and
+// weighted by `mask` [n, groups * taps, h, w].
 void DeformConv(Node& node) {
   Value *x = node.In(0), *weight = node.In(1), *offset = node.In(2);
   if (node.rank(0) != 4 || node.rank(1) != 4 || node.rank(2) != 4)
-    node.Fail("rank-limit", "deforms images [n, c, h, w] only");
-  for (int i : {0, 1, 2}) NeedsKnownSizes(node, node.shape(i), i ? "an operand" : "X");
+    node.Fail("rank-limit", "only images [n, c, h, w] are supported");
+  for (int i : {0, 1, 2}) NeedsKnownSizes(node, node.shape(i), i ? "a weight or offset" : "X");
   Dims in = StaticDims(node.shape(0)), kernel = StaticDims(node.shape(1)),
        out = StaticDims(node.shape(2));
   int64_t groups = node.Int("group", 1), sets = node.Int("offset_group", 1);
@@ -410,9 +420,9 @@ void DeformConv(Node& node) {
               dilations.size() == 2 && pads.size() == 4 && out[0] == in[0] &&
               out[1] == sets * taps * 2 &&
               shape == std::vector<int64_t>(kernel.begin() + 2, kernel.end());
-  if (!fits) node.Fail("bad-operand", "the operands and attributes do not fit each other");
+  if (!fits) node.Fail("bad-operand", "the shapes of the inputs and the attributes do not match");
   Maker make(node);
-  // [n, sets, taps * places] of each coordinate.
+  // Each coordinate as [n, sets, taps * locations].
   Value* all =
       node.Make("reshape", {{"x", offset}, {"shape", Ints({in[0], sets * taps, 2, places})}});
   auto coordinate = [&](int axis) {
@@ -432,7 +442,7 @@ void DeformConv(Node& node) {
   };
   std::vector<std::vector<Tap>> axes = {make.Taps(coordinate(0), {in[2]}, Kernel::kLinear),
                                         make.Taps(coordinate(1), {in[3]}, Kernel::kLinear)};
-  // Rows of one set's channels: image by image, set by set.
+  // Rows with the channels of one set, ordered by image and then by set.
   int64_t channels = in[1] / sets, pixels = in[2] * in[3];
   Value* images =
       node.Make("reshape", {{"x", x}, {"shape", Ints({in[0] * sets, channels, pixels})}});
@@ -445,7 +455,7 @@ void DeformConv(Node& node) {
     mask = node.Make("reshape", {{"x", mask}, {"shape", Ints({in[0], sets, taps * places, 1})}});
     samples = Binary(node, "mul", samples, mask);
   }
-  // [n, sets, taps * places, channels] to [n, groups, channels of a group * taps, places].
+  // [n, sets, taps * locations, channels] -> [n, groups, channels per group * taps, locations].
   samples = node.Make("transpose", {{"x", samples}, {"perm", Ints({0, 1, 3, 2})}});
   samples = node.Make("reshape",
                       {{"x", samples}, {"shape", Ints({in[0], groups, kernel[1] * taps, places})}});
@@ -455,27 +465,31 @@ void DeformConv(Node& node) {
   Value* y = node.Make("matmul", {{"x", weight}, {"y", samples}});
   y = node.Make("reshape", {{"x", y}, {"shape", Ints({in[0], kernel[0], out[2], out[3]})}});
   if (Value* bias = node.Optional(3)) {
-    Agree(node, y, 1, bias, 0, "the channels of the result and the length of the bias");
+    Agree(node, y, 1, bias, 0, "number of output channels and length of the bias");
     y = Binary(node, "add", y, node.Make("reshape", {{"x", bias}, {"shape", Ints({1, -1, 1, 1})}}));
   }
   node.Set(y, node.dtype());
 }
 
-// The places of all pixels of size [n, c, sizes], from -1 to 1, moved by theta [n, k, k + 1].
+// The normalized coordinates (from -1 to 1) of all pixels of size [n, c, sizes], transformed by
+// theta [n, k, k + 1].
 void AffineGrid(Node& node) {
   std::vector<int64_t> size = node.ConstantInts(1, "size");
   bool align = node.Int("align_corners", 0) != 0;
   int64_t k = static_cast<int64_t>(size.size()) - 2;
   if ((k != 2 && k != 3) || node.rank(0) != 3 || node.shape(0)[1] != Dim(k))
-    node.Fail("bad-operand", fmt::format("theta is {} for a size of {} dimensions",
-                                         ToString(node.shape(0)), size.size()));
+    node.Fail("bad-operand",
+              fmt::format("theta is {}, which does not match a size of {} dimensions",
+                          ToString(node.shape(0)), size.size()));
   int64_t pixels = 1;
   for (int64_t i = 2; i < k + 2; ++i) {
-    if (size[i] < 1 || size[i] > 1 << 24) node.Fail("bad-operand", fmt::format("size {}", size[i]));
+    if (size[i] < 1 || size[i] > 1 << 24)
+      node.Fail("bad-operand", fmt::format("invalid size {}", size[i]));
     pixels *= size[i];
-    if (pixels > 1 << 26) node.Fail("resource-limit", "a grid of more than 64 Mi pixels");
+    if (pixels > 1 << 26)
+      node.Fail("resource-limit", "a grid of more than 64 Mi pixels is not supported");
   }
-  std::vector<double> grid;  // [pixels, k + 1]: the last axis first, then 1
+  std::vector<double> grid;  // [pixels, k + 1]: coordinates with the last axis first, then 1
   for (int64_t pixel = 0; pixel < pixels; ++pixel) {
     int64_t rest = pixel;
     for (int64_t i = k + 1; i >= 2; rest /= size[i], --i) {
@@ -495,10 +509,10 @@ void AffineGrid(Node& node) {
 
 constexpr NodeRow kRows[] = {
     NodeRow("AffineGrid", AffineGrid, 20).When("size is constant"),
-    NodeRow("DeformConv", DeformConv, 19).When("images of known sizes"),
+    NodeRow("DeformConv", DeformConv, 19).When("the sizes of all inputs are constant"),
     NodeRow("GridSample", GridSample, 16).Direct(),
-    NodeRow("MaxRoiPool", MaxRoiPool).When("X has known sizes"),
-    NodeRow("RoiAlign", RoiAlign, 10).When("sampling_ratio is at least 1; X has known sizes"),
+    NodeRow("MaxRoiPool", MaxRoiPool).When("X has a constant shape"),
+    NodeRow("RoiAlign", RoiAlign, 10).When("sampling_ratio is at least 1; X has a constant shape"),
 };
 
 }  // namespace

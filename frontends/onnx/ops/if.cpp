@@ -1,4 +1,4 @@
-// If: the branch that is taken while compiling, or a cond.
+// If: the branch is selected at compile time, or becomes a cond.
 #include <algorithm>
 
 #include "frontends/onnx/choice.h"
@@ -12,33 +12,35 @@ namespace mlc::onnx {
 
 namespace {
 
-// What both branches give must have one type; sizes may differ.
+// Checks that both branches give an output the same type; sizes may differ.
 void CheckAlike(Node& node, int output, const Bound& yes, const Bound& no) {
   auto differ = [&](std::string_view what, const std::string& a, const std::string& b) {
-    node.FailUnknown(
-        node.In(0), fmt::format("the shape depends on data: the condition is computed at run time, "
-                                "and the branches give output {} {} {} and {}",
-                                output, what, a, b));
+    node.FailUnknown(node.In(0),
+                     fmt::format("the shape depends on data: the condition is computed at run "
+                                 "time, and the branches return output {} {} {} and {}",
+                                 output, what, a, b));
   };
   if (!SameStructure(yes, no))
-    differ("as", std::string(yes.kind()), std::string(no.kind()) + " of another length");
+    differ("with different structures:", std::string(yes.kind()),
+           std::string(no.kind()) + " of another length");
   std::vector<Bound> a, b;
   AddLeaves(yes, a);
   AddLeaves(no, b);
   for (size_t i = 0; i < a.size(); ++i) {
     if (a[i].dtype != b[i].dtype)
-      node.Fail("bad-graph", fmt::format("the branches give output {} of types {} and {}", output,
-                                         Name(a[i].dtype), Name(b[i].dtype)));
+      node.Fail("bad-graph",
+                fmt::format("the branches return output {} with different types, {} and {}", output,
+                            Name(a[i].dtype), Name(b[i].dtype)));
     if (a[i].value->type.rank() != b[i].value->type.rank())
-      differ("of shapes", ToString(a[i].value->type.shape), ToString(b[i].value->type.shape));
+      differ("with the shapes", ToString(a[i].value->type.shape), ToString(b[i].value->type.shape));
     if (RuntimeType(a[i].dtype) == DType::kNone)
       node.Fail("unsupported-dtype",
-                fmt::format("chooses elements of type {} at run time", Name(a[i].dtype)));
+                fmt::format("elements of type {} are not supported at run time", Name(a[i].dtype)));
   }
 }
 
-// x with sizes that only the run time knows where `other` has other sizes: the loader of
-// coremltools compares the branches. `condition` is true here.
+// Returns x with dimensions unknown to type inference where `other` has another size, because the
+// loader of coremltools compares the types of both branches. `condition` is true here.
 Value* WithOpenSizes(Builder& b, Value* x, const Shape& other, Value* condition) {
   const Shape& shape = x->type.shape;
   std::vector<int64_t> sizes(shape.size());
@@ -65,8 +67,8 @@ bool SameRanks(const Bound& yes, const Bound& no) {
   });
 }
 
-// The dimension of which a constant has nothing, where the other branch gives a tensor that may
-// have something in it; -1: it is no such constant, which Core ML cannot hold.
+// The empty dimension of a constant whose counterpart in the other branch may be non-empty; -1 if
+// there is none. Core ML cannot hold empty constants.
 int EmptyAxis(const Bound& bound, const Bound& other) {
   if (!bound.value || !other.value || !bound.value->is_constant()) return -1;
   const Shape &shape = bound.value->type.shape, &full = other.value->type.shape;
@@ -78,8 +80,8 @@ int EmptyAxis(const Bound& bound, const Bound& other) {
   return static_cast<int>(axis - shape.begin());
 }
 
-// Where one branch gives nothing but tensors without elements, the other's results or none of
-// them. They are computed in any case.
+// If one branch returns only empty tensors, the other branch is computed unconditionally, and its
+// results are sliced to zero elements when the condition selects the empty branch.
 bool GiveAllOrNone(Node& node, Value* condition, NodeDraft (&drafts)[2],
                    const std::vector<Bound> (&results)[2]) {
   for (int empty : {0, 1}) {
@@ -108,10 +110,10 @@ void Branch(Node& node, Value* condition) {
     const char* branch = i == 0 ? "then_branch" : "else_branch";
     try {
       results[i] = node.Inline(node.Subgraph(branch), {}, drafts[i].builder());
-    } catch (const Skipped&) {  // its nodes have errors of their own
-      node.FailUnknown(node.In(0), fmt::format("its {} cannot be compiled, and only the run time "
-                                               "knows whether it is taken",
-                                               branch));
+    } catch (const Skipped&) {  // its nodes have reported errors
+      node.FailUnknown(
+          node.In(0),
+          fmt::format("{} cannot be compiled, and the condition is computed at run time", branch));
     }
   }
   if (GiveAllOrNone(node, condition, drafts, results)) return;
@@ -119,7 +121,7 @@ void Branch(Node& node, Value* condition) {
   for (int i = 0; i < node.outputs(); ++i) {
     if (!node.Wants(i)) continue;
     if (i >= static_cast<int>(std::min(results[0].size(), results[1].size())))
-      node.Fail("bad-graph", fmt::format("its branches give no output {}", i));
+      node.Fail("bad-graph", fmt::format("the branches do not return output {}", i));
     if (!SameRanks(results[0][i], results[1][i])) {
       if (std::optional<bool> known = AssumeSize(node, condition)) {
         int chosen = *known ? 0 : 1;

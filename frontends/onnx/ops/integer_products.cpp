@@ -1,5 +1,5 @@
-// Products of integers: ConvInteger, MatMulInteger, QLinearConv, QLinearMatMul, and those of
-// com.microsoft.
+// Products of integers: ConvInteger, MatMulInteger, QLinearConv, QLinearMatMul and com.microsoft
+// operators.
 #include <algorithm>
 #include <cmath>
 
@@ -16,13 +16,13 @@ namespace {
 
 constexpr char kMicrosoft[] = "com.microsoft";
 
-// An input of floats as fp32.
+// Returns a float input as fp32.
 Value* Float(Node& node, int input) {
   return Convert(node, node.In(input), node.dtype(input), DType::kFp32);
 }
 
-// x [N, C, ...] and weight [M, C / group, ...] convolved. The weight's zero point is a scalar or
-// has one element for each M.
+// Convolves x [N, C, ...] with weight [M, C / group, ...]. The zero point of the weight is a scalar
+// or has M elements.
 Factor ConvolveIntegers(Node& node, Value* x, Value* x_zero, DType x_type, Value* weight,
                         Value* weight_zero, DType weight_type) {
   int rank = weight->type.rank();
@@ -56,8 +56,8 @@ Value* Permuted(Node& node, Value* x, bool to_last) {
   return node.Make("transpose", {{"x", x}, {"perm", Ints(perm)}});
 }
 
-// Scales and zero points of matrices: scalars, a vector for rows or columns, or shaped as the
-// result of a reduction.
+// Reshapes a scale or zero point of a matrix, which may be a scalar, a vector over rows or columns,
+// or already shaped like a reduction result.
 Value* OfRows(Node& node, Value* value) {
   if (!value || value->type.rank() != 1) return value;
   if (Product(value->type.shape) == Dim(1)) return Along(node, value, 0, 1);
@@ -65,7 +65,8 @@ Value* OfRows(Node& node, Value* value) {
 }
 Value* OfColumns(Node& node, Value* value) { return value ? Along(node, value, 0, 1) : nullptr; }
 
-// x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, B (int32 in units of both scales).
+// Inputs: x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, B (int32 with scale x_scale *
+// w_scale).
 void QLinearConv(Node& node) {
   bool channels_last = node.Int("channels_last", 0) != 0;
   Value* x = node.In(0);
@@ -74,7 +75,7 @@ void QLinearConv(Node& node) {
                                 node.Optional(5), node.dtype(3));
   int rank = x->type.rank();
   if (Value* bias = node.Optional(8)) {
-    Agree(node, sum.value, 1, bias, 0, "the channels of the result and the length of the bias");
+    Agree(node, sum.value, 1, bias, 0, "number of output channels and length of the bias");
     sum = PlusInteger(node, sum, Along(node, bias, 1, rank));
   }
   Value* w_scale = Float(node, 4);
@@ -95,7 +96,7 @@ void MatMulInteger(Node& node) {
   node.Set(node.builder().Cast(sum.value, DType::kInt32), DType::kInt32);
 }
 
-// a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero
+// Inputs: a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero.
 void QLinearMatMul(Node& node) {
   Factor b = Centered(node, node.In(3), OfColumns(node, node.Optional(5)), node.dtype(3));
   Factor a = Centered(node, node.In(0), OfRows(node, node.Optional(2)), node.dtype(0));
@@ -107,14 +108,14 @@ void QLinearMatMul(Node& node) {
            node.dtype(7));
 }
 
-// sum * scale + bias in fp32, where bias may be null.
+// sum * scale + bias in fp32; bias may be null.
 Value* Scaled(Node& node, const Factor& sum, Value* scale, Value* bias) {
   Value* y = Binary(node, "mul", node.builder().Cast(sum.value, DType::kFp32), scale);
   y = OfShape(node, y, sum.value, "the product");
   return bias ? PlusLast(node, y, bias) : y;
 }
 
-// A, B, a_scale, b_scale, a_zero, b_zero, bias
+// Inputs: A, B, a_scale, b_scale, a_zero, b_zero, bias.
 void MatMulIntegerToFloat(Node& node) {
   Factor b = Centered(node, node.In(1), OfColumns(node, node.Optional(5)), node.dtype(1));
   Factor a = Centered(node, node.In(0), OfRows(node, node.Optional(4)), node.dtype(0));
@@ -126,7 +127,7 @@ void MatMulIntegerToFloat(Node& node) {
   node.Set(Convert(node, y, DType::kFp32, node.dtype(2)), node.dtype(2));
 }
 
-// A (floats), B, b_scale, b_zero, bias
+// Inputs: A (floats), B, b_scale, b_zero, bias.
 void DynamicQuantizeMatMul(Node& node) {
   DynamicallyQuantized a = QuantizeDynamically(node, node.In(0));
   Factor left{Binary(node, "sub", a.steps, a.zero), 255, 0};
@@ -142,8 +143,8 @@ Factor Transposed(Node& node, Factor factor, bool transposed) {
   return factor;
 }
 
-// A, a_scale, a_zero, B, b_scale, b_zero, C (int32), y_scale, y_zero: the result is integers when
-// y_scale is given.
+// Inputs: A, a_scale, a_zero, B, b_scale, b_zero, C (int32), y_scale, y_zero. The result is integer
+// if y_scale is given, else float.
 void QGemm(Node& node) {
   double alpha = node.Float("alpha", 1.0);
   Factor a =

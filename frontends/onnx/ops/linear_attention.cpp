@@ -1,4 +1,4 @@
-// LinearAttention (lib/networks/linear_attention.h has the letters of shapes).
+// LinearAttention. lib/networks/linear_attention.h defines the letters in shapes.
 #include "lib/networks/linear_attention.h"
 
 #include <cmath>
@@ -17,33 +17,35 @@ Value* TokensFirst(Node& node, int input, int64_t heads, int64_t rows, int64_t c
   Value* x = node.builder().Cast(node.In(input), DType::kFp32);
   const Shape& shape = node.shape(input);
   if (shape.size() != 3 || shape[2] != Dim(heads * rows * columns))
-    node.Fail("bad-operand", fmt::format("input {} is {}, expected {} elements of each token",
-                                         input, ToString(shape), heads * rows * columns));
+    node.Fail("bad-operand", fmt::format("input {} is {}, expected {} elements per token", input,
+                                         ToString(shape), heads * rows * columns));
   x = Transposed(node, x, {1, 0, 2});
   return Reshaped(node, x, {{x, 0}, {x, 1}, heads, rows, columns});
 }
 
-// query [B, T, N * G * K], key [B, T, N * K], value [B, T, N * V], past_state [B, N, K, V], decay
-// [B, T, N * K or N], the logarithm of a factor, beta [B, T, N or 1]
+// Inputs: query [B, T, N * G * K], key [B, T, N * K], value [B, T, N * V], past_state [B, N, K, V],
+// decay [B, T, N * K or N] (the logarithm of a factor), beta [B, T, N or 1].
 void LinearAttention(Node& node) {
   node.Ignore({"chunk_size"});
   std::string rule = node.String("update_rule", "gated_delta");
   bool gated = rule == "gated" || rule == "gated_delta";
   bool delta = rule == "delta" || rule == "gated_delta";
   if (!gated && !delta && rule != "linear")
-    node.Unsupported("update_rule", fmt::format("update_rule \"{}\"", rule));
+    node.Unsupported("update_rule", fmt::format("unknown update_rule \"{}\"", rule));
   if (node.HasInput(4) != gated || node.HasInput(5) != delta)
     node.Fail("bad-operand",
-              fmt::format("update_rule \"{}\" with{} decay and with{} beta", rule,
+              fmt::format("update_rule \"{}\" cannot be used with{} decay and with{} beta", rule,
                           node.HasInput(4) ? "" : "out", node.HasInput(5) ? "" : "out"));
   int64_t queries = node.Int("q_num_heads"), heads = node.Int("kv_num_heads");
   if (heads < 1 || queries < 1 || queries % heads != 0)
-    node.Fail("bad-attribute", fmt::format("{} heads of {} keys", queries, heads));
+    node.Fail("bad-attribute",
+              fmt::format("{} query heads are not divisible by {} key heads", queries, heads));
   for (int i : {0, 1, 2}) {
     if (node.rank(i) != 3)
-      node.Fail("bad-operand", fmt::format("input {} is {}", i, ToString(node.shape(i))));
+      node.Fail("bad-operand", fmt::format("input {} is {}, expected three dimensions", i,
+                                           ToString(node.shape(i))));
     if (!node.shape(i)[2].is_constant())
-      node.Fail("dynamic-shape", fmt::format("the width of input {} is not known", i));
+      node.Fail("dynamic-shape", fmt::format("the last dimension of input {} must be constant", i));
   }
   int64_t rows = node.shape(1)[2].constant() / heads, columns = node.shape(2)[2].constant() / heads;
 
@@ -51,7 +53,7 @@ void LinearAttention(Node& node) {
                       TokensFirst(node, 1, heads, rows, 1), TokensFirst(node, 2, heads, 1, columns),
                       nullptr, nullptr};
   if (gated) {
-    bool whole = node.shape(4).back() == Dim(heads);  // one factor for all rows
+    bool whole = node.shape(4).back() == Dim(heads);  // one factor for all rows of a head
     tokens.decay = node.Make("exp", {{"x", TokensFirst(node, 4, heads, whole ? 1 : rows, 1)}});
   }
   if (delta) tokens.beta = TokensFirst(node, 5, node.shape(5).back() == Dim(1) ? 1 : heads, 1, 1);

@@ -33,8 +33,8 @@ void Loop(Node& node) {
     what.go = given[1];
   int carried = static_cast<int>(what.body->inputs.size()) - 2;
   if (carried < 0 || node.inputs() > carried + 2)
-    node.Fail("bad-graph",
-              fmt::format("its body takes {} values, it gives it {}", carried, node.inputs() - 2));
+    node.Fail("bad-graph", fmt::format("the body has {} loop-carried inputs, but the node has {}",
+                                       carried, node.inputs() - 2));
   for (int i = 0; i < carried; ++i) {
     if (!node.HasInput(i + 2)) node.Fail("bad-graph", fmt::format("input {} is missing", i + 2));
     what.carried.push_back(node.Input(i + 2));
@@ -42,7 +42,8 @@ void Loop(Node& node) {
   int joined = static_cast<int>(what.body->outputs.size()) - 1 - carried;
   what.joined.resize(std::max(joined, 0));
   what.inputs = [&](Builder& b, Value* index, Value* go, const std::vector<Bound>& values) {
-    // A body may declare them as vectors of one, and gets them so from onnxruntime.
+    // A body may declare its scalars as vectors of one element; onnxruntime passes them in that
+    // shape.
     auto declared = [&](int input, Value* scalar) {
       const auto& shape = what.body->inputs[input].shape;
       return shape && shape->size() == 1 ? Expanded(b, scalar, {0}) : scalar;
@@ -58,7 +59,7 @@ void Loop(Node& node) {
   for (const Bound& bound : done.joined) node.Set(output++, bound);
 }
 
-// x without its dimension `axis`, at `index`.
+// Returns x at `index` along dimension `axis`, without that dimension.
 Value* At(Builder& b, Value* x, Value* index, int axis) {
   if (!index->is_constant())
     return b.Make("gather", {{"x", x}, {"indices", index}, {"axis", axis}});
@@ -77,10 +78,10 @@ Value* At(Builder& b, Value* x, Value* index, int axis) {
                                    {"squeeze_mask", Tensor::Vector(squeezed)}});
 }
 
-// The sequences of a Scan.
+// The scan inputs and outputs of a Scan.
 struct Sequences {
   std::vector<Bound> x;
-  std::vector<Repetition::Joined> given, made;  // `given`: axis and direction of each x
+  std::vector<Repetition::Joined> given, made;  // `given`: axis and direction of each element of x
 };
 
 Repeated ScanOver(Node& node, const Graph& body, const std::vector<Bound>& states,
@@ -91,7 +92,7 @@ Repeated ScanOver(Node& node, const Graph& body, const std::vector<Bound>& state
   what.joined = sequences.made;
   for (size_t i = 1; i < sequences.x.size(); ++i)
     Agree(node, sequences.x[0].value, sequences.given[0].axis, sequences.x[i].value,
-          sequences.given[i].axis, "the lengths of its sequences");
+          sequences.given[i].axis, "lengths of the scan inputs");
   for (const Bound& x : sequences.x) what.around.push_back(x.value);
   const Dim length = sequences.x[0].value->type.shape[sequences.given[0].axis];
   if (length.is_constant()) {
@@ -119,28 +120,29 @@ Repeated ScanOver(Node& node, const Graph& body, const std::vector<Bound>& state
   return Repeat(node, what);
 }
 
-// Attribute `name`: a number for each of `count` sequences; 0 where it is absent.
+// Reads attribute `name`, which has one number per sequence; 0 by default.
 std::vector<int64_t> ForEach(Node& node, std::string_view name, size_t count) {
   std::vector<int64_t> values = node.Ints(name, std::vector<int64_t>(count));
   if (values.size() != count)
     node.Fail("bad-attribute",
-              fmt::format("{} has {} elements where {} are expected", name, values.size(), count));
+              fmt::format("{} has {} elements, expected {}", name, values.size(), count));
   return values;
 }
 
-// Takes inputs from `first` on apart: states and sequences.
+// Splits the inputs from `first` on into states and scan inputs.
 std::vector<Bound> ReadInputs(Node& node, const Graph& body, int first, Sequences& sequences) {
   int64_t count = node.Int("num_scan_inputs"), inputs = node.inputs() - first;
   if (count < 1 || count > inputs || inputs != static_cast<int64_t>(body.inputs.size()))
-    node.Fail("bad-graph", fmt::format("has {} inputs, {} of them sequences; its body has {}",
-                                       inputs, count, body.inputs.size()));
+    node.Fail("bad-graph",
+              fmt::format("the node has {} inputs ({} of them scan inputs), but the body has {}",
+                          inputs, count, body.inputs.size()));
   std::vector<Bound> states;
   for (int i = first; i < node.inputs(); ++i) {
-    node.In(i);  // a tensor
+    node.In(i);  // throws if it is not a tensor
     (i < node.inputs() - count ? states : sequences.x).push_back(node.Input(i));
   }
   if (body.outputs.size() < states.size())
-    node.Fail("bad-graph", "its body does not give all states");
+    node.Fail("bad-graph", "the body has fewer outputs than there are state variables");
   sequences.given.resize(sequences.x.size());
   sequences.made.resize(body.outputs.size() - states.size());
   return states;
@@ -164,8 +166,8 @@ void Scan(Node& node) {
   for (const Bound& bound : done.joined) node.Set(output++, bound);
 }
 
-// Before opset 9: dimension 0 of everything is a batch, whose members are scanned one by one, each
-// up to its own length.
+// Before opset 9, dimension 0 of every tensor is the batch. The batch entries are scanned one by
+// one, each up to its own length.
 void BatchScan(Node& node) {
   const Graph& body = node.Subgraph("body");
   Builder& b = node.builder();
@@ -175,19 +177,20 @@ void BatchScan(Node& node) {
   for (size_t i = 0; i < s.given.size(); ++i) {
     s.given[i].reverse = directions[i] != 0;
     if (s.x[i].value->type.rank() < 2)
-      node.Fail("bad-operand", "a sequence has less than two dimensions");
+      node.Fail("bad-operand", "a scan input has fewer than two dimensions");
   }
   const Shape& shape = s.x[0].value->type.shape;
   if (!shape[0].is_constant())
-    throw Error("dynamic-shape", "Scan: the size of the batch is not known")
+    throw Error("dynamic-shape", "Scan: the batch size must be constant")
         .Help("fix it with --shape or --dim");
   int64_t batch = shape[0].constant();
   std::vector<int64_t> lengths;
   if (node.HasInput(0)) lengths = node.ConstantInts(0, "sequence_lens");
   if (!lengths.empty() &&
       (static_cast<int64_t>(lengths.size()) != batch || !shape[1].is_constant()))
-    node.Fail("bad-operand", fmt::format("{} lengths for a sequence of shape {}", lengths.size(),
-                                         ToString(shape)));
+    node.Fail("bad-operand",
+              fmt::format("{} sequence lengths do not match a scan input of shape {}",
+                          lengths.size(), ToString(shape)));
   std::vector<std::vector<Value*>> members(states.size() + s.made.size());
   std::vector<DType> dtypes(members.size());
   for (int64_t i = 0; i < batch; ++i) {
@@ -202,7 +205,8 @@ void BatchScan(Node& node) {
       left = shape[1].constant() - lengths[i];
       if (lengths[i] < 1 || left < 0)
         node.Fail("bad-operand",
-                  fmt::format("length {} of a sequence of {}", lengths[i], shape[1].ToString()));
+                  fmt::format("sequence length {} is out of range; the scan input has length {}",
+                              lengths[i], shape[1].ToString()));
       std::vector<int64_t> size = StaticDims(x.value->type.shape);
       size[0] = lengths[i];
       x.value = b.Make("slice_by_size", {{"x", x.value},
@@ -235,7 +239,7 @@ void BatchScan(Node& node) {
 
 constexpr NodeRow kRows[] = {
     NodeRow("Loop", Loop),
-    NodeRow("Scan", BatchScan, 8, 8).When("the size of the batch and the lengths are known"),
+    NodeRow("Scan", BatchScan, 8, 8).When("the batch size and the sequence lengths are constant"),
     NodeRow("Scan", Scan, 9),
 };
 

@@ -9,18 +9,18 @@ Value* Sum(Node& node, Value* x) {
   return node.Make("reduce_sum", {{"x", x}, {"keep_dims", false}});
 }
 
-// The mean is weighted: the sum of the weighted losses over the sum of the weights. An element
-// whose target is ignore_index has the weight 0.
+// The mean is weighted: the sum of the weighted losses divided by the sum of the weights. Elements
+// whose target is ignore_index have weight 0.
 Value* Loss(Node& node, Value* log_probabilities) {
   std::string reduction = node.String("reduction", "mean");
   if (reduction != "mean" && reduction != "sum" && reduction != "none")
-    node.Unsupported("reduction", fmt::format("reduction \"{}\"", reduction));
+    node.Unsupported("reduction", fmt::format("unknown reduction \"{}\"", reduction));
   Value* target = node.In(1);
   if (target->type.rank() + 1 != log_probabilities->type.rank())
-    node.Fail("bad-operand", fmt::format("input is {}, target {}", ToString(node.shape(0)),
-                                         ToString(node.shape(1))));
+    node.Fail("bad-operand", fmt::format("the shapes of input, {}, and target, {}, do not match",
+                                         ToString(node.shape(0)), ToString(node.shape(1))));
   DType type = log_probabilities->type.dtype;
-  Value* weights = nullptr;  // of each element; null: 1
+  Value* weights = nullptr;  // one per element; null: 1
   if (node.Has("ignore_index")) {
     Value* counts = node.Make("not_equal", {{"x", target}, {"y", node.Int("ignore_index")}});
     target = node.Make("select", {{"cond", counts}, {"a", target}, {"b", 0}});

@@ -20,15 +20,15 @@ Value* Scale(Node& node, Value* value, double factor) {
 
 void Gemm(Node& node) {
   if (node.rank(0) != 2 || node.rank(1) != 2)
-    node.Fail("bad-operand", fmt::format("operands have {} and {} dimensions, expected 2",
+    node.Fail("bad-operand", fmt::format("the inputs have {} and {} dimensions, expected 2",
                                          node.rank(0), node.rank(1)));
   bool transpose_a = node.Int("transA", 0) != 0, transpose_b = node.Int("transB", 0) != 0;
   double alpha = node.Float("alpha", 1.0), beta = node.Float("beta", 1.0);
-  node.Ignore({"broadcast"});  // before opset 7; C broadcasts the same way since
+  node.Ignore({"broadcast"});  // exists before opset 7; later opsets always broadcast C
   Value *a = node.In(0), *b = node.In(1), *c = node.Optional(2);
   if (!IsFloat(a->type.dtype) && (alpha != std::floor(alpha) || beta != std::floor(beta)))
-    node.Unsupported("alpha", "or beta is a fraction where the operands are integers");
-  // A constant factor folds into a constant operand.
+    node.Unsupported("alpha", "alpha or beta is not an integer, but the inputs are");
+  // A constant factor is folded into a constant operand.
   if (b->is_constant()) b = Scale(node, b, alpha);
   Value* product = node.Make(
       "matmul", {{"x", a}, {"y", b}, {"transpose_x", transpose_a}, {"transpose_y", transpose_b}});
@@ -42,7 +42,7 @@ void Gemm(Node& node) {
 
 void MatMul(Node& node) { node.Set(MatrixProduct(node, node.In(0), node.In(1))); }
 
-// A tensor whose dimensions have letters.
+// A tensor with a label (letter) for each dimension.
 struct Labelled {
   Value* value;
   std::string labels;
@@ -56,7 +56,7 @@ Labelled Permute(Node& node, Labelled operand, const std::string& order) {
   return {operand.value, order};
 }
 
-// Sums over the labels that nobody needs any more.
+// Sums over the labels that are not in `keep`.
 Labelled SumOver(Node& node, Labelled operand, const std::string& keep) {
   std::vector<int64_t> axes;
   std::string left;
@@ -72,18 +72,19 @@ Labelled SumOver(Node& node, Labelled operand, const std::string& keep) {
       left};
 }
 
-// The diagonal of repeated labels: the product with an identity mask, summed over the repetition.
+// Takes the diagonal of repeated labels: multiplies by an identity mask and sums over the
+// duplicate.
 Labelled Diagonal(Node& node, Labelled operand) {
   for (size_t i = 0; i < operand.labels.size(); ++i) {
     size_t j = operand.labels.find(operand.labels[i], i + 1);
     if (j == operand.labels.npos) continue;
     Value *rows = operand.value, *columns = operand.value;
     Agree(node, rows, static_cast<int>(i), columns, static_cast<int>(j),
-          fmt::format("the sizes of label '{}'", operand.labels[i]));
+          fmt::format("sizes of label '{}'", operand.labels[i]));
     operand.value = rows == operand.value ? columns : rows;
     const Shape shape = operand.value->type.shape;
     if (shape[i].is_constant() && shape[i].constant() > 4096)
-      node.Unsupported("equation", "takes a diagonal of more than 4096 elements");
+      node.Unsupported("equation", "a diagonal of more than 4096 elements is not supported");
     auto along = [&](size_t axis) {
       Dims dims(shape.size(), 1);
       dims[axis] = -1;
@@ -103,7 +104,7 @@ Labelled Diagonal(Node& node, Labelled operand) {
   return operand;
 }
 
-// A reshape to dimensions that are products of those of `sizes`.
+// Reshapes a tensor to dimensions that are products of dimensions of other tensors.
 using DimensionsOf = std::vector<std::pair<Value*, int>>;
 Value* Grouped(Node& node, Value* x, const std::vector<DimensionsOf>& groups) {
   Sizes shape(node);
@@ -127,7 +128,7 @@ Value* Grouped(Node& node, Value* x, const std::vector<DimensionsOf>& groups) {
   return node.Make("reshape", {{"x", x}, {"shape", shape.Make()}});
 }
 
-// With each group of labels as one dimension.
+// Merges each group of labels into one dimension.
 Value* Group(Node& node, const Labelled& operand, const std::vector<std::string>& groups) {
   std::vector<DimensionsOf> sizes;
   int at = 0;
@@ -142,7 +143,7 @@ const Dim& SizeOf(const Labelled& operand, char label) {
   return operand.value->type.shape[operand.labels.find(label)];
 }
 
-// `operand` without a label of size 1, which broadcasts.
+// Removes a label of size 1, which broadcasts.
 Labelled Without(Node& node, Labelled operand, char label) {
   auto at = static_cast<int64_t>(operand.labels.find(label));
   operand.value = node.Make("squeeze", {{"x", operand.value}, {"axes", Ints({at})}});
@@ -150,7 +151,7 @@ Labelled Without(Node& node, Labelled operand, char label) {
   return operand;
 }
 
-// Sizes of one label that are not known to be equal are so where the model says so.
+// Sizes of one label that may differ at run time are required to be equal.
 Labelled Contract(Node& node, Labelled a, Labelled b, const std::string& keep) {
   for (char label : std::string(a.labels)) {
     if (b.labels.find(label) == b.labels.npos) continue;
@@ -160,8 +161,8 @@ Labelled Contract(Node& node, Labelled a, Labelled b, const std::string& keep) {
       Labelled& one = x == Dim(1) ? a : b;
       one = Without(node, one, label);
     } else if (x.is_constant() && y.is_constant()) {
-      node.Fail("bad-operand",
-                fmt::format("label '{}' is {} and {}", label, x.ToString(), y.ToString()));
+      node.Fail("bad-operand", fmt::format("label '{}' has different sizes, {} and {}", label,
+                                           x.ToString(), y.ToString()));
     }
   }
   a = SumOver(node, a, b.labels + keep);
@@ -195,7 +196,7 @@ void Einsum(Node& node) {
   std::string equation = node.String("equation");
   equation.erase(std::remove(equation.begin(), equation.end(), ' '), equation.end());
   auto bad = [&] {
-    node.Fail("bad-attribute", fmt::format("equation \"{}\" does not fit the inputs", equation));
+    node.Fail("bad-attribute", fmt::format("equation \"{}\" does not match the inputs", equation));
   };
   size_t arrow = equation.find("->");
   std::string inputs = equation.substr(0, arrow);
@@ -208,7 +209,7 @@ void Einsum(Node& node) {
   }
   if (static_cast<int>(terms.size()) != node.inputs()) bad();
 
-  // An ellipsis stands for digits as labels, aligned at its end.
+  // The dimensions of an ellipsis are labelled with digits, aligned at its end.
   std::vector<Labelled> operands;
   std::string ellipsis;
   std::map<char, int> count;

@@ -10,15 +10,17 @@ namespace mlc::onnx {
 
 namespace {
 
-// A threshold or count that MIL wants constant; `fallback` where the node has none.
+// Reads a threshold or count that MIL requires to be constant; `fallback` if the input is omitted.
 double Single(Node& node, int i, std::string_view operand, double fallback) {
   if (!node.HasInput(i)) return fallback;
   Tensor value = node.Constant(i, operand);
-  if (value.size() != 1) node.Fail("bad-operand", fmt::format("{} is no single number", operand));
+  if (value.size() != 1)
+    node.Fail("bad-operand", fmt::format("{} must be a single number", operand));
   return value.Double(0);
 }
 
-// Corners (y1, x1, y2, x2), either diagonal, as centre and size (x, y, width, height): [b, n, 4].
+// Converts corners (y1, x1, y2, x2) of either diagonal to center and size (x, y, width, height):
+// [b, n, 4].
 Value* CentreSize(Node& node, Value* boxes) {
   auto corner = [&](int64_t i) {
     return node.Make("slice_by_size",
@@ -32,11 +34,11 @@ Value* CentreSize(Node& node, Value* boxes) {
                    {{"values", std::vector<Value*>{swapped(centre), swapped(size)}}, {"axis", 2}});
 }
 
-// Below every score; fp16 holds it.
+// Lower than every score, and representable in fp16.
 constexpr double kLowest = -65504;
 
-// One more box of no size behind those of each group, with a score below all others: Core ML
-// selects from at least one box.
+// Appends a box of size zero with the lowest score to each group, because Core ML always selects at
+// least one box.
 void AddLast(Node& node, Value*& boxes, Value*& scores, int64_t groups) {
   auto behind = [&](Value* x, int64_t width, float fill) {
     Value* one = node.Const(Tensor::Full(x->type.dtype, {groups, 1, width}, fill));
@@ -46,19 +48,20 @@ void AddLast(Node& node, Value*& boxes, Value*& scores, int64_t groups) {
   scores = behind(scores, 1, kLowest);
 }
 
-// Each class of each batch is a batch of MIL's operator; rows (batch, class, box) of what it
-// selects. Unused places hold -1.
+// Each class of each batch entry becomes a batch entry of MIL's operator; its results become rows
+// (batch, class, box). Unused entries are -1.
 void NonMaxSuppression(Node& node) {
   node.WantConstants(
       {{2, "max_output_boxes_per_class"}, {3, "iou_threshold"}, {4, "score_threshold"}});
   const Shape boxes_shape = node.shape(0), scores_shape = node.shape(1);
   auto shapes = [&] {
-    return fmt::format("boxes are {}, scores {}", ToString(boxes_shape), ToString(scores_shape));
+    return fmt::format("the shape of boxes is {} and that of scores is {}", ToString(boxes_shape),
+                       ToString(scores_shape));
   };
   if (node.rank(0) != 3 || node.rank(1) != 3 || boxes_shape[2] != Dim(4))
     node.Fail("bad-operand", shapes());
   if (!scores_shape[0].is_constant() || !scores_shape[1].is_constant())
-    node.Fail("dynamic-shape", shapes() + "; the numbers of batches and classes must be known");
+    node.Fail("dynamic-shape", shapes() + "; the numbers of batches and classes must be constant");
   int64_t batches = scores_shape[0].constant(), classes = scores_shape[1].constant();
   Dim::Range count = scores_shape[2].Bounds(node.builder().symbols());
   bool centred = node.Int("center_point_box", 0) != 0;
@@ -68,10 +71,11 @@ void NonMaxSuppression(Node& node) {
   double threshold = Single(node, 4, "score_threshold", kLowest);
   int64_t kept = static_cast<int64_t>(std::clamp(most, 0.0, static_cast<double>(count.high)));
   if (kept < 1 || batches < 1 || classes < 1)
-    node.Fail("empty-tensor", "selects no boxes: max_output_boxes_per_class or a size is 0");
+    node.Fail("empty-tensor",
+              "the output is empty: max_output_boxes_per_class or a dimension is 0");
   constexpr int64_t kMostBoxes = 1 << 24;
   if (kept > kMostBoxes)
-    node.Fail("dynamic-shape", shapes() + "; how many boxes there can be must be known");
+    node.Fail("dynamic-shape", shapes() + "; the number of boxes must have a known upper bound");
 
   Value* boxes = centred ? node.In(0) : CentreSize(node, node.In(0));
   int64_t groups = batches * classes;
@@ -82,8 +86,8 @@ void NonMaxSuppression(Node& node) {
   }
   Value* scores = node.Make("reshape", {{"x", node.In(1)}, {"shape", Ints({groups, -1, 1})}});
   if (count.low < 1) AddLast(node, boxes, scores, groups);
-  // The form of every system; for those that lost it, the writer has another way. Core ML selects
-  // the best box even where its score is too low.
+  // This form exists for all deployment targets; the writer replaces it where it was removed. Core
+  // ML selects the best box even if its score is below the threshold.
   Value* selected =
       node.builder().MakeAll("non_maximum_suppression", {{"boxes", boxes},
                                                          {"scores", scores},
@@ -98,7 +102,7 @@ void NonMaxSuppression(Node& node) {
     Value* high = node.Make("greater", {{"x", score}, {"y", threshold}});
     used = node.Make("logical_and", {{"x", used}, {"y", high}});
   }
-  Value* places = Places(node, node.builder().Cast(used, DType::kInt32));  // (group, place)
+  Value* places = Places(node, node.builder().Cast(used, DType::kInt32));  // (group, index)
   std::vector<int64_t> labels;
   for (int64_t group = 0; group < groups; ++group)
     labels.insert(labels.end(), {group / classes, group % classes});
@@ -118,7 +122,8 @@ void NonMaxSuppression(Node& node) {
 
 constexpr NodeRow kRows[] = {
     NodeRow("NonMaxSuppression", NonMaxSuppression, 10)
-        .When("count and thresholds are constant; the numbers of batches and classes are known"),
+        .When("max_output_boxes_per_class, the thresholds and the numbers of batches and classes "
+              "are constant"),
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The places at which a condition holds, and the elements there.
+// NonZero and Compress.
 #include "frontends/onnx/row.h"
 #include "lib/ir/sizes.h"
 #include "lib/lower/convert.h"
@@ -7,10 +7,10 @@ namespace mlc::onnx {
 
 namespace {
 
-// The slices along an axis, or the elements, at which the condition is true.
+// Selects the slices along an axis, or the elements, for which the condition is true.
 void Compress(Node& node) {
   Value *x = node.In(0), *condition = node.In(1);
-  if (node.rank(1) != 1) node.Fail("bad-operand", "the condition is no vector");
+  if (node.rank(1) != 1) node.Fail("bad-operand", "the condition must be a vector");
   int64_t axis = 0;
   if (node.Has("axis"))
     axis = node.Axis(node.Int("axis"), node.rank());
@@ -22,7 +22,8 @@ void Compress(Node& node) {
   node.Set(node.Make("gather", {{"x", x}, {"indices", indices}, {"axis", axis}}), node.dtype());
 }
 
-// MIL's result has a row for each element, ONNX's a column; a scalar counts as a vector.
+// MIL's result has one row per nonzero element, ONNX's has one column; a scalar is treated as a
+// vector.
 void NonZero(Node& node) {
   Value* x = node.rank() ? node.In(0) : AsVector(node, node.In(0));
   Value* places = Places(node, x);

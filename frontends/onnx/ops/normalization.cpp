@@ -11,30 +11,31 @@ namespace mlc::onnx {
 
 namespace {
 
-// Constants of a normalisation are held in its input's type; a lower-precision input may have fp32
-// ones.
+// Constants of a normalization are stored in the type of its input; inputs of lower precision may
+// come with fp32 constants.
 Value* As(Node& node, int input, DType dtype) {
   return Convert(node, node.In(input), node.dtype(input), dtype);
 }
 
-// Input `i`, a vector with one number for each channel (dimension 1) of x, in x's type.
+// Returns input `i`, a vector with one element per channel (dimension 1) of x, in the type of x.
 Value* ChannelsAs(Node& node, int i, Value*& x) {
   Value* vector = As(node, i, node.dtype());
   if (vector->type.rank() != 1)
     node.Fail("bad-operand",
               fmt::format("input {} is {}, expected a vector", i, ToString(vector->type.shape)));
   Agree(node, x, 1, vector, 0,
-        fmt::format("the channels of {} and the length of input {}", ToString(x->type.shape), i));
+        fmt::format("number of channels of {} and length of input {}", ToString(x->type.shape), i));
   return vector;
 }
 
-// With the mean and variance of this batch; those that run along follow as outputs.
+// Normalizes with the mean and variance of the batch; the running mean and variance are further
+// outputs.
 void TrainingNormalization(Node& node, double epsilon) {
   double momentum = node.Float("momentum", 0.9f);
   DType dtype = node.dtype();
   Value* x = node.In(0);
   int rank = x->type.rank();
-  if (rank < 2) node.Fail("bad-operand", "its input has no channels");
+  if (rank < 2) node.Fail("bad-operand", "the input has no channel dimension");
   Value *scale = ChannelsAs(node, 1, x), *bias = ChannelsAs(node, 2, x);
   std::vector<int64_t> axes = {0};
   for (int i = 2; i < rank; ++i) axes.push_back(i);
@@ -63,15 +64,16 @@ void BatchNormalization(Node& node) {
   if (node.Int("training_mode", 0) != 0) return TrainingNormalization(node, epsilon);
   node.Ignore({"momentum"});
   if (node.opset() < 7 && node.Int("is_test", 0) == 0)
-    node.builder().diagnostics().Warn(Error("unsupported-attribute",
-                                            "BatchNormalization: is_test is 0, as if training; "
-                                            "compiled with the stored mean and variance")
-                                          .At(*node.builder().location()));
-  bool spatial = node.Int("spatial", 1) != 0;  // 0: a mean and a variance for each position too
+    node.builder().diagnostics().Warn(
+        Error("unsupported-attribute",
+              "BatchNormalization: is_test is 0 (training mode); compiled for inference with the "
+              "stored mean and variance")
+            .At(*node.builder().location()));
+  bool spatial = node.Int("spatial", 1) != 0;  // 0: mean and variance also differ by position
   DType dtype = node.dtype();
   Value* x = node.In(0);
   int rank = x->type.rank();
-  if (rank < 2 && spatial) node.Fail("bad-operand", "its input has no channels");
+  if (rank < 2 && spatial) node.Fail("bad-operand", "the input has no channel dimension");
   auto parameter = [&](int i) { return spatial ? ChannelsAs(node, i, x) : As(node, i, dtype); };
   Value *scale = parameter(1), *bias = parameter(2), *mean = parameter(3), *variance = parameter(4);
   bool constant =
@@ -87,7 +89,7 @@ void BatchNormalization(Node& node) {
   if (spatial)
     for (Value** vector : {&scale, &bias, &mean, &variance})
       *vector = PerChannel(node, *vector, rank);
-  // Scale and offset of x fold when the parameters are constants.
+  // The scale and offset applied to x are folded if the parameters are constants.
   Value* factor = Binary(node, "mul", scale, InverseRoot(node, variance, epsilon));
   Value* offset = Binary(node, "sub", bias, Binary(node, "mul", mean, factor));
   node.Set(Binary(node, "add", Binary(node, "mul", x, factor), offset), dtype);
@@ -99,9 +101,10 @@ void InstanceNormalization(Node& node) {
   DType dtype = node.dtype();
   Value* x = node.In(0);
   int rank = x->type.rank();
-  if (rank < 3) node.Fail("bad-operand", "its input has no spatial dimensions");
+  if (rank < 3) node.Fail("bad-operand", "the input has no spatial dimensions");
   Value *scale = ChannelsAs(node, 1, x), *bias = ChannelsAs(node, 2, x);
-  if (rank > 5) node.Fail("rank-limit", fmt::format("an input of rank {}", rank));
+  if (rank > 5)
+    node.Fail("rank-limit", fmt::format("the input has rank {}, which is not supported", rank));
   if (scale->is_constant() && bias->is_constant())
     return node.Set(node.Make("instance_norm",
                               {{"x", x}, {"gamma", scale}, {"beta", bias}, {"epsilon", epsilon}}),
@@ -119,7 +122,7 @@ std::vector<int64_t> AxesFrom(int axis, int rank) {
 
 void LayerNormalization(Node& node) {
   double epsilon = node.Float("epsilon", 1e-5f);
-  node.Ignore({"stash_type"});  // a wish about intermediate precision
+  node.Ignore({"stash_type"});  // intermediate results are fp32 in any case
   DType dtype = node.dtype();
   Value* x = node.In(0);
   int rank = x->type.rank();
@@ -132,7 +135,7 @@ void LayerNormalization(Node& node) {
     Normalized normal =
         RmsNorm(node, centred, axes, scale, bias, epsilon, Binary(node, "mul", centred, centred));
     result = normal.y;
-    // Of the stash type, which is fp32 (or bfloat16) for an fp16 input, too.
+    // The ONNX type is the stash type, which is fp32 (or bfloat16) even for an fp16 input.
     node.Set(1, mean, DType::kFp32);
     node.Set(2, normal.inverse, DType::kFp32);
   } else {
@@ -161,8 +164,8 @@ void GroupNormalization(Node& node) {
   Value* x = node.In(0);
   Shape shape = x->type.shape;
   int rank = x->type.rank();
-  if (rank < 3) node.Fail("bad-operand", "its input has no spatial dimensions");
-  bool per_channel = node.opset() >= 21;  // opset 18 has one scale per group
+  if (rank < 3) node.Fail("bad-operand", "the input has no spatial dimensions");
+  bool per_channel = node.opset() >= 21;  // in opset 18 there is one scale per group
   Value *scale = per_channel ? ChannelsAs(node, 1, x) : As(node, 1, dtype),
         *bias = per_channel ? ChannelsAs(node, 2, x) : As(node, 2, dtype);
   shape = x->type.shape;
@@ -171,8 +174,7 @@ void GroupNormalization(Node& node) {
   if (!per_channel)
     for (Value** vector : {&scale, &bias})
       if ((*vector)->type.rank() == 1)
-        *vector =
-            Sized(node, *vector, 0, groups, "scale and bias must have one number for each group");
+        *vector = Sized(node, *vector, 0, groups, "scale and bias must have one element per group");
   auto spread = [&](Value* vector) {
     if (vector->type.rank() != 1) node.Fail("bad-operand", "scale and bias must be vectors");
     if (!per_channel && groups != channels) {
@@ -190,10 +192,12 @@ void Lrn(Node& node) {
   int64_t size = node.Int("size");
   double alpha = node.Float("alpha", 1e-4f), beta = node.Float("beta", 0.75),
          bias = node.Float("bias", 1.0);
-  if (size < 1) node.Fail("bad-attribute", fmt::format("size is {}", size));
+  if (size < 1)
+    node.Fail("bad-attribute", fmt::format("size is {}, expected a positive number", size));
   if (node.rank() < 2)
-    node.Fail("bad-operand", fmt::format("an input of rank {}, expected 2 or more", node.rank()));
-  // Core ML documents ranks 3 and 4 and is seen to take other channels where the rank is 3.
+    node.Fail("bad-operand", fmt::format("the input has rank {}, expected 2 or more", node.rank()));
+  // Core ML documents ranks 3 and 4; at rank 3 it was observed to normalize over the wrong
+  // channels.
   Value* x = node.In(0);
   if (node.rank() != 4) {
     Sizes flat(node);
@@ -203,7 +207,7 @@ void Lrn(Node& node) {
     flat.Add(1);
     x = node.Make("reshape", {{"x", x}, {"shape", flat.Make()}});
   }
-  // An even window has its greater half before the channel in MIL and after it in ONNX.
+  // For an even window size, the larger half is before the channel in MIL and after it in ONNX.
   auto turned = [&](Value* value) {
     return size % 2 ? value : node.Make("reverse", {{"x", value}, {"axes", Ints({1})}});
   };
@@ -220,26 +224,26 @@ void LpNormalization(Node& node) {
   int64_t axis = node.Axis(node.Int("axis", -1), node.rank());
   Value* norm = node.Make(p == 1 ? "reduce_l1_norm" : "reduce_l2_norm",
                           {{"x", node.In(0)}, {"axes", Ints({axis})}, {"keep_dims", true}});
-  // Where the norm is 0, so is the result.
+  // Where the norm is 0, the result is 0.
   Value* zero = node.Make("equal", {{"x", norm}, {"y", 0.0}});
   norm = node.Make("select", {{"cond", zero}, {"a", 1.0}, {"b", norm}});
   node.Set(node.Make("real_div", {{"x", node.In(0)}, {"y", norm}}), node.dtype());
 }
 
-// scale x + bias, with a bias for each channel: experimental, until opset 10 took it away.
+// scale * x + bias, with a bias per channel. Experimental operator, removed in opset 10.
 void ImageScaler(Node& node) {
-  if (node.rank() != 4) node.Fail("bad-operand", "its input has not four dimensions");
+  if (node.rank() != 4) node.Fail("bad-operand", "the input must have four dimensions");
   std::vector<double> numbers = node.Floats("bias");
   std::vector<float> bias(numbers.begin(), numbers.end());
   Value* x = Sized(node, node.In(0), 1, static_cast<int64_t>(bias.size()),
-                   "the bias must have one number for each channel");
+                   "bias must have one element per channel");
   Value* vector = Convert(node, node.Const(Tensor::Vector(bias)), DType::kFp32, node.dtype());
   Value* y = node.Make("mul", {{"x", x}, {"y", node.Float("scale", 1.0)}});
   node.Set(Binary(node, "add", y, PerChannel(node, vector, 4)), node.dtype());
 }
 
-// (x - mean) / (deviation + 1e-9), as the function body in ONNX's specification has it. Before
-// opset 9 the operator was experimental and had other attributes.
+// (x - mean) / (deviation + 1e-9), like the function body in the ONNX specification. Before opset 9
+// the operator was experimental and had other attributes.
 void MeanVarianceNormalization(Node& node) {
   Value* x = node.In(0);
   std::vector<int64_t> wanted = {0, 2, 3}, axes;
@@ -263,7 +267,7 @@ constexpr NodeRow kRows[] = {
     {"ImageScaler", ImageScaler, 1, 9},
     NodeRow("InstanceNormalization", InstanceNormalization).Direct(),
     NodeRow("LRN", Lrn).Direct(),
-    // ONNX has it from opset 17 on; onnxruntime's optimiser writes it into files of any.
+    // In ONNX since opset 17, but onnxruntime's optimizer writes it to models of any opset.
     NodeRow("LayerNormalization", LayerNormalization).Direct(),
     {"LpNormalization", LpNormalization},
     {"MeanVarianceNormalization", MeanVarianceNormalization},

@@ -9,7 +9,7 @@ namespace mlc::onnx {
 
 namespace {
 
-// Since opset 11 negative indices count from the end; indices outside select nothing.
+// Since opset 11, negative indices count from the end; out-of-range indices select nothing.
 void OneHot(Node& node) {
   Value* indices = Convert(node, node.In(0), node.dtype(0), DType::kInt64);
   Value* depth = Convert(node, node.In(1), node.dtype(1), DType::kInt64);
@@ -32,7 +32,8 @@ void OneHot(Node& node) {
     args.emplace_back("off_value", pair.Rows(0, 1).Reshaped({}));
     return node.Set(node.Make("one_hot", std::move(args)), dtype);
   }
-  // Core ML sizes a selection by the values alone: zeros of the full shape carry one of them.
+  // Core ML derives the shape of a select from its value operands alone, so one of them is
+  // broadcast by adding zeros of the full shape.
   DType type = values->type.dtype == DType::kBool ? DType::kInt32 : values->type.dtype;
   values = node.builder().Cast(values, type);
   auto one_hot = [&](bool on) {

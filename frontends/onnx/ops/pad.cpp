@@ -1,5 +1,5 @@
-// Pad and CenterCropPad. What is cut off is sliced; what is added takes MIL's pad where that is
-// exact and can, else indices or blocks of the constant.
+// Pad and CenterCropPad. Negative pads become slices. Positive pads become MIL's pad where that is
+// exact and supported, else a gather or a concatenation with the constant.
 #include <algorithm>
 #include <numeric>
 
@@ -16,7 +16,7 @@ namespace {
 
 enum class Mode { kConstant, kReflect, kEdge, kWrap };
 
-// Elements added before and after each dimension; negative ones are cut off.
+// Elements added before and after each dimension; negative amounts crop.
 struct Amounts {
   std::vector<int64_t> before, after;
 };
@@ -25,7 +25,7 @@ bool IsZero(const Amounts& amounts, int axis) {
   return amounts.before[axis] == 0 && amounts.after[axis] == 0;
 }
 
-// Cuts what is negative, and makes it zero.
+// Crops by the negative amounts and sets them to zero.
 Value* Crop(Node& node, Value* x, Amounts& amounts) {
   size_t rank = amounts.before.size();
   std::vector<int64_t> begin(rank), end(rank);
@@ -41,8 +41,8 @@ Value* Crop(Node& node, Value* x, Amounts& amounts) {
     int64_t left =
         -std::min<int64_t>(amounts.before[i], 0) - std::min<int64_t>(amounts.after[i], 0);
     if (left > 0 && size.is_constant() && left >= size.constant())
-      node.Fail("bad-operand", fmt::format("pads cut {} from dimension {} of {}", left, i,
-                                           ToString(x->type.shape)));
+      node.Fail("bad-operand", fmt::format("negative pads crop {} elements from dimension {} of {}",
+                                           left, i, ToString(x->type.shape)));
     cut = cut || left > 0;
     amounts.before[i] = std::max<int64_t>(amounts.before[i], 0);
     amounts.after[i] = std::max<int64_t>(amounts.after[i], 0);
@@ -54,7 +54,7 @@ Value* Crop(Node& node, Value* x, Amounts& amounts) {
                                       {"end_mask", Tensor::Vector<bool>(end_mask)}});
 }
 
-// MIL's pad computes in floats: blocks of wide integers are put beside x instead.
+// MIL's pad computes in floats, so wide integers are padded by concatenation instead.
 Value* Surround(Node& node, Value* x, const Amounts& amounts, Value* constant) {
   Value* one = nullptr;
   if (!constant->is_constant())
@@ -84,16 +84,16 @@ Value* Surround(Node& node, Value* x, const Amounts& amounts, Value* constant) {
   return x;
 }
 
-// The places in dimension `axis` of what is there after adding `before` and `after` elements to it;
-// negative amounts cut off. They are int32 scalars that the run time may compute, as the size.
+// The indices along dimension `axis` after padding by `before` and `after`, which are int32 scalars
+// and may be negative; all of this may be computed at run time.
 Value* PlacesAfter(Node& node, Value* x, int axis, Value* before, Value* after) {
   return node.Make("range_1d", {{"start", Binary(node, "mul", before, -1)},
                                 {"end", Binary(node, "add", DimOf(node, x, axis), after)},
                                 {"step", Tensor::Scalar<int32_t>(1)}});
 }
 
-// Elements at these places of dimension `axis`; those that are beside it come from where `mode`
-// says, or are `constant`.
+// Gathers the elements at indices `place` of dimension `axis`. Out-of-range indices are handled by
+// `mode`; in constant mode they select `constant`.
 Value* PadByIndices(Node& node, Value* x, int axis, Value* place, Mode mode,
                     Value* constant = nullptr) {
   Value* size = DimOf(node, x, axis);
@@ -121,7 +121,8 @@ Value* Scalar(Node& node, int64_t number) {
   return node.Const(Tensor::Scalar<int32_t>(static_cast<int32_t>(number)));
 }
 
-// MIL's reflect and replicate reach the last two dimensions: others change places with them.
+// MIL's reflect and replicate apply to the last two dimensions, so other dimensions are transposed
+// there.
 Value* PadByImages(Node& node, Value* x, Amounts amounts, Mode mode) {
   int rank = x->type.rank();
   const char* name = mode == Mode::kReflect ? "reflect" : "replicate";
@@ -130,7 +131,8 @@ Value* PadByImages(Node& node, Value* x, Amounts amounts, Mode mode) {
   for (int axis = 0; axis < rank; ++axis) {
     if (IsZero(amounts, axis)) continue;
     const Dim& size = x->type.shape[axis];
-    if (size == Dim(0)) node.Fail("bad-operand", "there is nothing to pad with");
+    if (size == Dim(0))
+      node.Fail("bad-operand", "an empty dimension cannot be padded by reflection or replication");
     bool far = mode == Mode::kReflect && size.is_constant() &&
                std::max(amounts.before[axis], amounts.after[axis]) >= size.constant();
     if (exact && !far) {
@@ -164,14 +166,14 @@ Value* PadByImages(Node& node, Value* x, Amounts amounts, Mode mode) {
   return x;
 }
 
-// `constant` has the ONNX type of x; null is zero.
+// `constant` has the ONNX type of x; null means zero.
 Value* PadByConstant(Node& node, Value* x, const Amounts& amounts, Value* constant, DType dtype) {
   if (!constant)
     constant = node.Const(Tensor::Full(x->is_constant() ? dtype : RuntimeType(dtype), {}, 0));
   if (!x->is_constant()) constant = AtRunTime(node, constant, dtype);
   bool exact = IsFloat(dtype) && constant->is_constant();
   if (!exact) return Surround(node, x, amounts, constant);
-  // Leading dimensions without pads are left out.
+  // Leading dimensions without pads are omitted.
   int rank = x->type.rank(), first = 0;
   while (first < rank && IsZero(amounts, first)) ++first;
   std::vector<int64_t> pad;
@@ -186,14 +188,15 @@ Value* Padded(Node& node, Value* x, Amounts amounts, Mode mode, Value* constant,
   for (const std::vector<int64_t>* side : {&amounts.before, &amounts.after})
     for (int64_t amount : *side)
       if (amount <= -kSane || amount >= kSane)
-        node.Fail("bad-operand", fmt::format("pads hold {}", amount));
+        node.Fail("bad-operand", fmt::format("pads contain an invalid value {}", amount));
   if (RuntimeType(dtype) == DType::kNone)
-    node.Fail("unsupported-dtype", fmt::format("{} elements", Name(dtype)));
+    node.Fail("unsupported-dtype",
+              fmt::format("elements of type {} are not supported", Name(dtype)));
   for (int i = 0; i < x->type.rank(); ++i)
     if (amounts.before[i] < 0 || amounts.after[i] < 0)
       Need(node, x->type.shape[i] + amounts.before[i] + amounts.after[i], 0, INT32_MAX,
-           fmt::format("dimension {} of {} with pads {} and {}", i, ToString(x->type.shape),
-                       amounts.before[i], amounts.after[i]));
+           fmt::format("dimension {} of {} has an invalid size after padding by {} and {}", i,
+                       ToString(x->type.shape), amounts.before[i], amounts.after[i]));
   x = Crop(node, x, amounts);
   bool nothing = true;
   for (int i = 0; i < x->type.rank(); ++i) nothing = nothing && IsZero(amounts, i);
@@ -208,13 +211,14 @@ Mode ModeOf(Node& node) {
   if (name == "reflect") return Mode::kReflect;
   if (name == "edge") return Mode::kEdge;
   if (name == "wrap" && node.opset() >= 19) return Mode::kWrap;
-  node.Unsupported("mode", fmt::format("mode \"{}\" is unknown", name));
+  node.Unsupported("mode", fmt::format("unknown mode \"{}\"", name));
 }
 
-// All dimensions, first the pads before them, then those after them.
+// `pads` lists the pads before all `axes`, then those after.
 Amounts Halves(Node& node, const std::vector<int64_t>& pads, const std::vector<int64_t>& axes) {
   if (pads.size() != 2 * axes.size())
-    node.Fail("bad-operand", fmt::format("{} pads for {} dimensions", pads.size(), axes.size()));
+    node.Fail("bad-operand", fmt::format("{} pads are given for {} axes, expected two per axis",
+                                         pads.size(), axes.size()));
   Amounts amounts{std::vector<int64_t>(node.rank(), 0), std::vector<int64_t>(node.rank(), 0)};
   for (size_t i = 0; i < axes.size(); ++i) {
     int axis = node.Axis(axes[i], node.rank());
@@ -234,13 +238,14 @@ void PadAttributes(Node& node) {
   std::vector<int64_t> pads = node.Ints(node.opset() == 1 ? "paddings" : "pads");
   Value* x = node.In(0);
   if (RuntimeType(node.dtype()) == DType::kNone)
-    node.Fail("unsupported-dtype", fmt::format("{} elements", Name(node.dtype())));
+    node.Fail("unsupported-dtype",
+              fmt::format("elements of type {} are not supported", Name(node.dtype())));
   Value* constant = node.Const(Tensor::Full(node.dtype(), {}, node.Float("value", 0.0)));
   node.Set(Padded(node, x, Halves(node, pads, AllAxes(node)), ModeOf(node), constant, node.dtype()),
            node.dtype());
 }
 
-// Without what negative pads cut off, which become zero.
+// Crops x by the negative pads and sets them to zero.
 Value* CropAtRunTime(Node& node, Value* x, Value*& before, Value*& after) {
   auto split = [&](Value*& amounts) {
     Value* cut =
@@ -257,12 +262,13 @@ Value* CropAtRunTime(Node& node, Value* x, Value*& before, Value*& after) {
   return node.Make("slice_by_index", {{"x", x}, {"begin", begin}, {"end", end}});
 }
 
-// Pads that the run time knows, of these axes.
+// Pads the given axes by amounts that are computed at run time.
 void PadAtRunTime(Node& node, Value* pads, const std::vector<int64_t>& axes, Mode mode,
                   Value* constant) {
   Value* x = AtRunTime(node, node.In(0), node.dtype());
   if (RuntimeType(node.dtype()) == DType::kNone)
-    node.Fail("unsupported-dtype", fmt::format("{} elements", Name(node.dtype())));
+    node.Fail("unsupported-dtype",
+              fmt::format("elements of type {} are not supported", Name(node.dtype())));
   int count = static_cast<int>(axes.size());
   pads = AtRunTime(node, pads, DType::kInt64);
   bool exact = IsFloat(node.dtype()) && (!constant || constant->is_constant());
@@ -278,7 +284,7 @@ void PadAtRunTime(Node& node, Value* pads, const std::vector<int64_t>& axes, Mod
     }
     return node.Set(x, node.dtype());
   }
-  // MIL wants both pads of each dimension together.
+  // MIL takes the two pads of each dimension next to each other.
   std::vector<int> which(node.rank(), -1);
   for (int i = 0; i < count; ++i) which[node.Axis(axes[i], node.rank())] = i;
   Sizes before(node), after(node), interleaved(node);
@@ -318,20 +324,22 @@ void Pad(Node& node) {
   Value* pads = AsVector(node, node.In(1));
   int64_t length = VectorLength(node, pads, "pads");
   if (length != 2 * std::ssize(axes))
-    node.Fail("bad-operand", fmt::format("{} pads for {} dimensions", length, axes.size()));
+    node.Fail("bad-operand", fmt::format("{} pads are given for {} axes, expected two per axis",
+                                         length, axes.size()));
   PadAtRunTime(node, pads, axes, mode, constant);
 }
 
 Value* CenteredAtRunTime(Node& node, Value* x, int axis, int64_t size) {
   Value* present = DimOf(node, x, axis);
   Value* missing = Binary(node, "sub", Scalar(node, size), present);
-  auto half = [&](Value* of) {  // of what is positive
+  auto half = [&](Value* of) {  // clamps negative pads to zero
     return Binary(node, "floor_div", Binary(node, "maximum", of, 0), 2);
   };
   Value* cut = half(Binary(node, "mul", missing, -1));
   Value* before = Binary(node, "sub", half(missing), cut);
   constexpr int64_t kMostPlaces = int64_t{1} << 24;
-  if (size > kMostPlaces) node.Fail("resource-limit", fmt::format("a dimension of {}", size));
+  if (size > kMostPlaces)
+    node.Fail("resource-limit", fmt::format("a dimension of size {} is too large", size));
   std::vector<int32_t> count(size);
   std::iota(count.begin(), count.end(), 0);
   Value* places = Binary(node, "sub", Tensor::Vector(count), before);
@@ -339,37 +347,39 @@ Value* CenteredAtRunTime(Node& node, Value* x, int axis, int64_t size) {
                       node.Const(Tensor::Full(x->type.dtype, {}, 0)));
 }
 
-// The middle of what is too long, zeros around what is too short; the odd one is at the end.
+// Crops dimensions that are too long and zero-pads those that are too short, both centered; an odd
+// element is at the end.
 void CenterCropPad(Node& node) {
   std::vector<int64_t> shape = node.ConstantInts(1, "shape");
   std::vector<int64_t> axes = node.Ints("axes", AllAxes(node));
   if (shape.size() != axes.size())
-    node.Fail("bad-operand", fmt::format("{} sizes for {} dimensions", shape.size(), axes.size()));
+    node.Fail("bad-operand",
+              fmt::format("{} sizes are given for {} axes", shape.size(), axes.size()));
   Value* x = node.In(0);
   std::vector<int64_t> pads(2 * axes.size());
   for (size_t i = 0; i < axes.size(); ++i) {
     int axis = node.Axis(axes[i], node.rank());
     const Dim& have = node.shape()[axis];
     if (shape[i] < 1 || shape[i] > INT32_MAX)
-      node.Fail("bad-operand", fmt::format("the shape holds {}", shape[i]));
+      node.Fail("bad-operand", fmt::format("shape contains an invalid value {}", shape[i]));
     if (!have.is_constant()) {
       x = CenteredAtRunTime(node, AtRunTime(node, x, node.dtype()), axis, shape[i]);
       continue;
     }
     int64_t missing = shape[i] - have.constant();
-    pads[i] = missing / 2;  // toward zero in both directions
+    pads[i] = missing / 2;  // rounds toward zero for cropping and padding
     pads[axes.size() + i] = missing - missing / 2;
   }
   node.Set(Padded(node, x, Halves(node, pads, axes), Mode::kConstant, nullptr, node.dtype()),
            node.dtype());
 }
 
-// An image without its borders [left, top, right, bottom]; with `scale`, what has that height and
-// width behind those at the left and the top. Experimental, until opset 10 took it away.
+// Crops the borders [left, top, right, bottom] of an image; with `scale`, takes the given height
+// and width after the left and top borders. Experimental operator, removed in opset 10.
 void CropBorders(Node& node) {
   std::vector<int64_t> border = node.Ints("border");
   std::vector<int64_t> size = node.Ints("scale", std::vector<int64_t>());
-  if (node.rank() != 4) node.Fail("bad-operand", "its input has not four dimensions");
+  if (node.rank() != 4) node.Fail("bad-operand", "the input must have four dimensions");
   if (border.size() != 4 || std::ranges::any_of(border, [](int64_t b) { return b < 0; }))
     node.Fail("bad-attribute",
               fmt::format("border is [{}], expected four widths", fmt::join(border, ", ")));
@@ -381,8 +391,8 @@ void CropBorders(Node& node) {
     ends.push_back(size.empty() && end == 0 ? INT32_MAX : end);
     const Dim& whole = node.shape()[2 + d];
     if (whole.is_constant() && (size.empty() ? starts[d] - end : end) > whole.constant())
-      node.Fail("bad-operand",
-                fmt::format("crops more than the input {} has", ToString(node.shape())));
+      node.Fail("bad-operand", fmt::format("border and scale exceed the input of shape {}",
+                                           ToString(node.shape())));
   }
   node.Set(node.Apply("Slice", 10,
                       {node.Input(0),

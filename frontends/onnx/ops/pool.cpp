@@ -1,5 +1,5 @@
-// Pools. What Core ML's pools cannot say is spelled out: ceil_mode by longer pads, dilation by
-// strided slices.
+// Pooling. Core ML's pools lack ceil_mode, which is expressed by larger pads, and dilation, which
+// is expressed by strided slices.
 #include <algorithm>
 #include <array>
 
@@ -16,16 +16,16 @@ int64_t Reach(const Window& window, size_t i) {
   return (window.kernel[i] - 1) * window.dilations[i] + 1;
 }
 
-// Makes the pads at the end so long that the rounded-down size is what ceil_mode asks for; a last
-// window that would start beyond the padded input is left out (ONNX, AveragePool-19: "if starting
-// position is off the image").
+// Enlarges the pads at the end so that the rounded-down output size equals that of ceil_mode. A
+// last window that would start beyond the padded input is omitted (ONNX, AveragePool-19: "if
+// starting position is off the image").
 std::vector<int64_t> CeilPads(const Window& window, const Shape& input) {
   std::vector<int64_t> after = window.after;
   for (size_t i = 0; i < after.size(); ++i) {
     if (window.strides[i] == 1) continue;
     int64_t stride = window.strides[i];
     if (!input[i + 2].is_constant()) {
-      // As many as the stride asks for, but no window that starts beyond.
+      // The largest extension for this stride such that no window starts beyond the input.
       after[i] = std::min(after[i] + stride - 1, std::max(Reach(window, i) - 1, after[i]));
       continue;
     }
@@ -38,7 +38,8 @@ std::vector<int64_t> CeilPads(const Window& window, const Shape& input) {
   return after;
 }
 
-// Less than every element; finite, since Core ML has no infinite constants everywhere.
+// Lower than or equal to every element. Finite, because Core ML does not support infinite constants
+// everywhere.
 constexpr double kLowest = std::numeric_limits<float>::lowest();
 
 Value* Padded(Node& node, Value* x, const Window& window, double pad_value) {
@@ -53,10 +54,11 @@ Value* Padded(Node& node, Value* x, const Window& window, double pad_value) {
 constexpr int64_t kMostTaps = 4096;
 
 void CheckTaps(Node& node, std::string_view attribute, int64_t taps) {
-  if (taps > kMostTaps) node.Unsupported(attribute, fmt::format("a window of {} elements", taps));
+  if (taps > kMostTaps)
+    node.Unsupported(attribute, fmt::format("a window of {} elements is too large", taps));
 }
 
-// Element tap[i] of every window along each spatial dimension i; -1 leaves a dimension whole.
+// Element tap[i] of every window along each spatial dimension i; -1 keeps the dimension.
 Value* TapOf(Node& node, Value* padded, const Window& window, const std::vector<int64_t>& tap) {
   size_t spatial = tap.size();
   std::vector<int64_t> begin(spatial + 2, 0), end(spatial + 2, 0), stride(spatial + 2, 1);
@@ -67,7 +69,7 @@ Value* TapOf(Node& node, Value* padded, const Window& window, const std::vector<
     if (size.is_constant() && size.constant() < Reach(window, i))
       node.Fail("bad-operand", "the window is larger than the padded input");
     begin[i + 2] = tap[i] * window.dilations[i];
-    end[i + 2] = begin[i + 2] + 1 - Reach(window, i);  // behind it the last window has others
+    end[i + 2] = begin[i + 2] + 1 - Reach(window, i);  // excludes elements past the last window
     stride[i + 2] = window.strides[i];
     end_mask[i + 2] = end[i + 2] == 0;
   }
@@ -78,12 +80,13 @@ Value* TapOf(Node& node, Value* padded, const Window& window, const std::vector<
                                       {"end_mask", Tensor::Vector<bool>(end_mask)}});
 }
 
-// The elements of every window put together by `op`, one dimension after the other.
+// Combines the elements of every window with `op`, one dimension at a time.
 Value* Together(Node& node, Value* x, const Window& window, std::string_view op, double pad_value) {
   size_t spatial = window.kernel.size();
   CheckTaps(node, "dilations", *std::max_element(window.kernel.begin(), window.kernel.end()));
   if (window.same_upper || window.same_lower)
-    node.Unsupported("auto_pad", "SAME with strides and dilations needs an input of known size");
+    node.Unsupported("auto_pad",
+                     "auto_pad SAME with strides and dilations requires an input of constant size");
   x = Padded(node, x, window, pad_value);
   for (size_t i = 0; i < spatial; ++i) {
     Value* sum = nullptr;
@@ -100,8 +103,9 @@ Value* Together(Node& node, Value* x, const Window& window, std::string_view op,
 
 void CheckRank(Node& node) {
   if (node.rank(0) < 3 || node.rank(0) > 5)
-    node.Fail("rank-limit",
-              fmt::format("input has {} dimensions, Core ML pools 3 to 5", node.rank(0)));
+    node.Fail(
+        "rank-limit",
+        fmt::format("input has {} dimensions; Core ML supports pooling with 3 to 5", node.rank(0)));
 }
 
 Builder::Args PoolArgs(Value* x, const Window& window) {
@@ -111,14 +115,16 @@ Builder::Args PoolArgs(Value* x, const Window& window) {
   return args;
 }
 
-// The places of the greatest elements in the whole input, counted row by row, or column by column
-// (the first spatial dimension fastest) with storage_order; the first of equal ones.
+// The indices of the maximum elements in the flattened input, in row-major order, or column-major
+// order (first spatial dimension fastest) with storage_order; the first of equal elements.
 Value* Places(Node& node, Value* x, const Window& window) {
   size_t spatial = window.kernel.size();
   int64_t taps = ElementCount(window.kernel);
   CheckTaps(node, "storage_order", taps);
   if (window.same_upper || window.same_lower)
-    node.Unsupported("auto_pad", "SAME with strides and Indices needs an input of known size");
+    node.Unsupported(
+        "auto_pad",
+        "auto_pad SAME with strides and output Indices requires an input of constant size");
   bool columns = node.Int("storage_order", 0) != 0;
   auto product = [&](Value* a, Value* b) { return Binary(node, "mul", a, b); };
   auto number = [&](int64_t n) {
@@ -137,7 +143,7 @@ Value* Places(Node& node, Value* x, const Window& window) {
     for (size_t i = spatial; i-- > 0; flat /= window.kernel[i]) tap[i] = flat % window.kernel[i];
     return tap;
   };
-  // Where windows start: [n, c, windows ...].
+  // The start of each window, [n, c, windows ...].
   Value* greatest = TapOf(node, padded, window, tap_at(0));
   Value* start = nullptr;
   auto add = [&](Value* vector, Value* step, size_t dimension) {
@@ -180,14 +186,14 @@ void MaxPool(Node& node) {
                               : node.Make("max_pool", PoolArgs(x, window));
   node.Set(0, node.builder().Cast(y, dtype), node.dtype());
   if (node.Wants(1)) node.Set(1, Places(node, x, window), DType::kInt64);
-  node.Ignore({"storage_order"});  // of Indices
+  node.Ignore({"storage_order"});  // applies to output Indices only
 }
 
-// Elements back at the places that MaxPool's Indices name, zeros beside them.
+// Scatters elements to the positions given by MaxPool's Indices; other elements are zero.
 void MaxUnpool(Node& node) {
   CheckRank(node);
   if (!IsStatic(node.shape(0)) || node.shape(0) != node.shape(1))
-    node.Fail("bad-operand", fmt::format("X is {}, I {}; they must have one known shape",
+    node.Fail("bad-operand", fmt::format("X is {} and I is {}, expected equal constant shapes",
                                          ToString(node.shape(0)), ToString(node.shape(1))));
   std::vector<int64_t> kernel = node.Ints("kernel_shape");
   size_t spatial = kernel.size();
@@ -195,13 +201,14 @@ void MaxUnpool(Node& node) {
                        pads = node.Ints("pads", std::vector<int64_t>(2 * spatial, 0));
   Dims pooled = StaticDims(node.shape(0)), dims = {pooled[0], pooled[1]};
   if (spatial + 2 != pooled.size() || strides.size() != spatial || pads.size() != 2 * spatial)
-    node.Fail("bad-attribute", "the window does not fit the input");
+    node.Fail("bad-attribute", "the attributes do not match the rank of the input");
   constexpr int64_t kSane = int64_t{1} << 28;
   int64_t count = dims[0] * dims[1];
   for (size_t i = 0; i < spatial; ++i) {
     int64_t size = (pooled[i + 2] - 1) * strides[i] + kernel[i] - pads[i] - pads[spatial + i];
     if (size < 1 || size > kSane || (count *= size) > kSane)
-      node.Fail("bad-attribute", fmt::format("dimension {} becomes {}", i + 2, size));
+      node.Fail("bad-attribute",
+                fmt::format("dimension {} of the output would be {}", i + 2, size));
     dims.push_back(size);
   }
   Value* x = node.Make("reshape", {{"x", node.In(0)}, {"shape", Ints({-1})}});
@@ -211,13 +218,13 @@ void MaxUnpool(Node& node) {
       "scatter",
       {{"data", zeros}, {"indices", places}, {"updates", x}, {"axis", 0}, {"mode", "update"}});
   y = node.Make("reshape", {{"x", y}, {"shape", Ints(dims)}});
-  // Places count in the size above; what output_shape has more is behind.
+  // The indices refer to the size computed above; output_shape extends it at the end.
   if (node.HasInput(2)) {
     std::vector<int64_t> shape = node.ConstantInts(2, "output_shape"), beyond;
     for (size_t i = 0; i < dims.size(); ++i) {
       int64_t more = i < shape.size() ? shape[i] - dims[i] : -1;
       if (shape.size() != dims.size() || more < 0 || more > kSane)
-        node.Fail("bad-operand", "output_shape is smaller than what the window covers");
+        node.Fail("bad-operand", "output_shape is smaller than the inferred shape");
       beyond.insert(beyond.end(), {0, more});
     }
     if (shape != dims)
@@ -236,7 +243,7 @@ void AveragePool(Node& node) {
   std::vector<int64_t> after = ceil ? CeilPads(window, node.shape(0)) : window.after;
   bool longer = after != window.after;
   if (include && longer) {
-    // The declared pads count, what ceil_mode adds does not.
+    // The mean includes the declared pads but not the extension for ceil_mode.
     x = Padded(node, x, window, 0);
     for (size_t i = 0; i < after.size(); ++i) {
       after[i] -= window.after[i];
@@ -247,7 +254,7 @@ void AveragePool(Node& node) {
   window.after = after;
   if (window.dilated()) {
     if (window.has_pads() && !include) {
-      // The mean over what lies inside: sums of values over sums of ones.
+      // The mean of the elements inside the input: the sum of the values divided by a sum of ones.
       Sizes sizes(node);
       sizes.Add({1, 1});
       for (int i = 2; i < x->type.rank(); ++i) sizes.AddDim(x, i);
@@ -266,8 +273,8 @@ void AveragePool(Node& node) {
   node.Set(node.Make("avg_pool", std::move(args)));
 }
 
-// (sum |x|^p)^(1/p) over the last dimensions or windows; `mean` makes the mean of its operand,
-// `count` elements each.
+// (sum |x|^p)^(1/p) over the last dimensions or over windows. `mean` averages its operand over
+// `count` elements.
 Value* LpNorm(Node& node, Value* x, int64_t p, double count,
               const std::function<Value*(Value*)>& mean) {
   Value* magnitude = node.Make("abs", {{"x", x}});
@@ -279,7 +286,7 @@ Value* LpNorm(Node& node, Value* x, int64_t p, double count,
 
 int64_t NormOrder(Node& node) {
   int64_t p = node.opset() == 1 ? static_cast<int64_t>(node.Float("p", 2.0)) : node.Int("p", 2);
-  if (p < 1) node.Unsupported("p", fmt::format("is {}", p));
+  if (p < 1) node.Unsupported("p", fmt::format("p is {}, expected a positive number", p));
   return p;
 }
 
@@ -302,7 +309,7 @@ void LpPool(Node& node) {
 std::vector<int64_t> SpatialAxes(Node& node) {
   std::vector<int64_t> axes;
   for (int64_t i = 2; i < node.rank(0); ++i) axes.push_back(i);
-  if (axes.empty()) node.Fail("bad-operand", "input has no spatial dimensions");
+  if (axes.empty()) node.Fail("bad-operand", "the input has no spatial dimensions");
   return axes;
 }
 

@@ -9,17 +9,17 @@ namespace mlc::onnx {
 
 namespace {
 
-// A scale or zero point that has as many numbers along an axis, or as many blocks of the others'
-// sizes, as x.
+// Requires a scale or zero point to match x along the axis, or to have one element per block.
 void AgreeWith(Node& node, Value*& x, Value*& value, const Scheme& scheme) {
   int rank = x->type.rank();
   if (!value || rank == 0 || Product(value->type.shape) == Dim(1)) return;
   int axis = node.Axis(scheme.axis, rank);
   if (scheme.block == 0 && value->type.rank() == 1)
-    Agree(node, x, axis, value, 0, fmt::format("dimension {} and its scales or zero points", axis));
+    Agree(node, x, axis, value, 0,
+          fmt::format("dimension {} and length of the scale or zero point", axis));
   if (scheme.block > 0 && value->type.rank() == rank)
     for (int i = 0; i < rank; ++i)
-      if (i != axis) Agree(node, x, i, value, i, "the sizes beside blocks");
+      if (i != axis) Agree(node, x, i, value, i, "dimensions of x and of the scale or zero point");
 }
 
 }  // namespace
@@ -46,13 +46,13 @@ Value* Dequantize(Node& node, Value* x, Scheme scheme, DType to) {
 
 Factor Centered(Node& node, Value* value, Value* zero, DType integers) {
   return mlc::Centered(node, value, zero, integers, [&](Value* changed, Value* before) {
-    return OfShape(node, changed, before, "what has a zero point");
+    return OfShape(node, changed, before, "the tensor minus its zero point");
   });
 }
 
 Value* Requantize(Node& node, Value* sum, Value* scale, Value* zero, DType integers) {
   return mlc::Requantize(node, sum, scale, zero, integers, [&](Value* changed, Value* before) {
-    return OfShape(node, changed, before, "what is quantised");
+    return OfShape(node, changed, before, "the quantized tensor");
   });
 }
 
@@ -63,27 +63,28 @@ DType TypeAttribute(Node& node, std::string_view name, DType fallback) {
   if (number == 0) return fallback;
   DType dtype = ToDType(static_cast<int>(number));
   if (dtype == DType::kNone)
-    node.Fail("unsupported-dtype",
-              fmt::format("{} is {}", name, DataTypeName(static_cast<int>(number))));
+    node.Fail("unsupported-dtype", fmt::format("{} is the unsupported type {}", name,
+                                               DataTypeName(static_cast<int>(number))));
   return dtype;
 }
 
 void ReadAxis(Node& node, Scheme& scheme) {
   scheme.axis = node.Int("axis", 1);
   scheme.block = node.Int("block_size", 0);
-  if (scheme.block < 0) node.Fail("bad-attribute", fmt::format("block_size is {}", scheme.block));
+  if (scheme.block < 0)
+    node.Fail("bad-attribute", fmt::format("block_size is {}, expected at least 0", scheme.block));
 }
 
 void QuantizeLinear(Node& node) {
-  node.Ignore({"saturate"});  // of 8-bit floats
+  node.Ignore({"saturate"});  // applies to 8-bit floats only
   DType integers = node.HasInput(2) ? node.dtype(2) : DType::kUint8;
   integers = TypeAttribute(node, "output_dtype", integers);
   if (node.HasInput(2) && node.dtype(2) != integers)
-    node.Fail("bad-operand", fmt::format("the zero point is {}, output_dtype {}",
+    node.Fail("bad-operand", fmt::format("the zero point has type {}, but output_dtype is {}",
                                          Name(node.dtype(2)), Name(integers)));
   Scheme scheme = SchemeOf(node, 1, 2, integers);
   ReadAxis(node, scheme);
-  // The division is done in the type of the scale unless `precision` says otherwise.
+  // The division uses the type of the scale unless `precision` is given.
   DType precision = TypeAttribute(node, "precision", node.dtype(1));
   Value* x = Convert(node, node.In(0), node.dtype(0), FloatType(precision));
   if (x->is_constant()) x = node.Const(x->constant().Cast(FloatType(precision)));
@@ -95,8 +96,8 @@ void DequantizeLinear(Node& node) {
   ReadAxis(node, scheme);
   DType to = TypeAttribute(node, "output_dtype", node.dtype(1));
   if (scheme.zero && node.dtype(2) != node.dtype(0))
-    node.Fail("bad-operand", fmt::format("the zero point is {}, the tensor {}", Name(node.dtype(2)),
-                                         Name(node.dtype(0))));
+    node.Fail("bad-operand", fmt::format("the zero point has type {}, but x has type {}",
+                                         Name(node.dtype(2)), Name(node.dtype(0))));
   node.Set(Dequantize(node, node.In(0), scheme, to), to);
 }
 

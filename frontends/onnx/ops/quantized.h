@@ -1,5 +1,5 @@
-// frontends/onnx/ops/quantized.h - the functions of lib/lower/quantized.h on a node's values, whose open
-// sizes are narrowed to those with which scales and zero points fit (need.h).
+// frontends/onnx/ops/quantized.h - the functions of lib/lower/quantized.h for inputs of a node.
+// Flexible sizes are narrowed to those that match scales and zero points (need.h).
 #pragma once
 
 #include "frontends/onnx/node.h"
@@ -7,7 +7,7 @@
 
 namespace mlc::onnx {
 
-// The scheme whose scale and zero point are these inputs of the node.
+// Returns the scheme given by the node's inputs `scale` and `zero`.
 Scheme SchemeOf(Node& node, int scale, int zero, DType integers);
 
 Value* Quantize(Node& node, Value* x, Scheme scheme);

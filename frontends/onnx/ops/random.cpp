@@ -1,4 +1,4 @@
-// Operators that draw random numbers. Without a seed, Core ML draws others in each run.
+// Random number generators. Without a seed, Core ML draws different numbers in each run.
 #include <bit>
 #include <cmath>
 
@@ -10,7 +10,7 @@ namespace mlc::onnx {
 
 namespace {
 
-// ONNX's seed is a float, MIL's an integer, in which -1 stands for none.
+// ONNX's seed is a float. MIL's is an integer, where -1 means no seed.
 int64_t Seed(Node& node) {
   if (!node.Has("seed")) return -1;
   float seed = static_cast<float>(node.Float("seed"));
@@ -18,17 +18,18 @@ int64_t Seed(Node& node) {
   return std::bit_cast<uint32_t>(seed) & 0x7fffffff;
 }
 
-// The type of the result: attribute `dtype`, else `otherwise`.
+// The result type: attribute `dtype`, by default `otherwise`.
 DType ResultType(Node& node, DType otherwise) {
   DType dtype = node.Has("dtype") ? ToDType(static_cast<int>(node.Int("dtype"))) : otherwise;
   if (!IsFloat(dtype) || RuntimeType(dtype) == DType::kNone)
-    node.Fail("unsupported-dtype", fmt::format("random numbers of type {}", Name(dtype)));
+    node.Fail("unsupported-dtype",
+              fmt::format("random numbers of type {} are not supported", Name(dtype)));
   return dtype;
 }
 
 Tensor Parameter(double value, DType dtype) { return Tensor::Full(RuntimeType(dtype), {}, value); }
 
-// Distribution `op` with parameters `first` and `second`, of a shape.
+// A distribution `op` with parameters `first` and `second`, sampled to a given shape.
 struct Distribution {
   const char *op, *first, *second;
   const char *first_attribute, *second_attribute;
@@ -51,12 +52,13 @@ void Random(Node& node) {
            dtype);
 }
 
-// True with the probability that each element of the input is.
+// Each element is true with the probability given by the input.
 void Bernoulli(Node& node) {
   Value* x = node.In(0);
   DType dtype = node.Has("dtype") ? ToDType(static_cast<int>(node.Int("dtype"))) : node.dtype();
   if (RuntimeType(dtype) == DType::kNone)
-    node.Fail("unsupported-dtype", fmt::format("a result of {}", Name(dtype)));
+    node.Fail("unsupported-dtype",
+              fmt::format("results of type {} are not supported", Name(dtype)));
   Value* drawn = node.Make("random_uniform", {{"shape", ShapeOf(node, x)},
                                               {"low", Parameter(0, node.dtype())},
                                               {"high", Parameter(1, node.dtype())},
@@ -65,10 +67,12 @@ void Bernoulli(Node& node) {
   node.Set(Convert(node, hit, DType::kBool, dtype), dtype);
 }
 
-// The input holds logarithms of weights, not scaled, one distribution in a row.
+// Each row of the input holds the unnormalized log-probabilities of one distribution.
 void Multinomial(Node& node) {
   DType dtype = ToDType(static_cast<int>(node.Int("dtype", 6)));
-  if (!IsInteger(dtype)) node.Fail("unsupported-dtype", fmt::format("a result of {}", Name(dtype)));
+  if (!IsInteger(dtype))
+    node.Fail("unsupported-dtype",
+              fmt::format("results of type {} are not supported", Name(dtype)));
   Value* drawn = node.Make("random_categorical", {{"x", node.In(0)},
                                                   {"mode", "logits"},
                                                   {"size", node.Int("sample_size", 1)},
@@ -76,8 +80,7 @@ void Multinomial(Node& node) {
   node.Set(Convert(node, drawn, node.dtype(), dtype), dtype);
 }
 
-// The input with each element dropped with probability `ratio`, the others made greater to keep the
-// mean.
+// Zeroes each element with probability `ratio` and scales the others to preserve the mean.
 void Drop(Node& node, Value* ratio, DType mask_type) {
   Builder& b = node.builder();
   Value* x = node.In(0);
@@ -94,8 +97,7 @@ void Drop(Node& node, Value* ratio, DType mask_type) {
   if (node.Wants(1)) node.Set(1, Convert(b, kept, DType::kBool, mask_type), mask_type);
 }
 
-// At inference the input itself; nothing is dropped. The mask is of the data's type before
-// opset 10.
+// At inference, Dropout is the identity. The mask has the type of the data before opset 10.
 void Dropout(Node& node) {
   node.Ignore({"seed", "is_test", "consumed_inputs"});
   if (node.opset() < 12) node.Ignore({"ratio"});
@@ -103,13 +105,13 @@ void Dropout(Node& node) {
   if (node.opset() >= 12 && node.HasInput(2)) {
     Tensor training = node.Constant(2, "training_mode");
     if (training.dtype() != DType::kBool || training.size() != 1)
-      node.Fail("bad-operand", "training_mode must be one bool");
+      node.Fail("bad-operand", "training_mode must be a single bool");
     if (training.Bool(0)) {
       Value* ratio = node.HasInput(1) ? node.In(1) : node.Const(Tensor::Scalar(0.5f));
       Tensor known = ratio->constant();
-      if (known && known.size() != 1) node.Fail("bad-operand", "ratio must be one number");
+      if (known && known.size() != 1) node.Fail("bad-operand", "ratio must be a single number");
       if (known && !(known.Double(0) >= 0 && known.Double(0) < 1))
-        node.Fail("bad-operand", fmt::format("ratio is {}", known.Double(0)));
+        node.Fail("bad-operand", fmt::format("ratio is {}, expected 0 to 1", known.Double(0)));
       if (!known || known.Double(0) != 0) return Drop(node, ratio, mask_type);
     }
   }

@@ -1,5 +1,5 @@
-// LSTM, GRU and RNN. Gates are in the order of lib/networks/recurrent.h; weights are [directions,
-// gates * hidden, width], the bias holds those of input and state one after the other.
+// LSTM, GRU and RNN. lib/networks/recurrent.h defines the order of the gates. Weights are
+// [directions, gates * hidden, width]; the bias concatenates the input bias and the recurrent bias.
 #include "lib/networks/recurrent.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace mlc::onnx {
 
 namespace {
 
-// A layer, and how the node lays it out.
+// The attributes of a recurrent layer and the layout of its tensors.
 struct Layer {
   RecurrentLayer parts;
   int64_t gates = 0, hidden = 0;
@@ -24,14 +24,14 @@ struct Layer {
   bool batch_first = false;
 };
 
-Value* Slice(Builder& b, Value* x, int64_t begin, int64_t size) {  // of dimension 0
+Value* Slice(Builder& b, Value* x, int64_t begin, int64_t size) {  // slices dimension 0
   std::vector<int64_t> first(x->type.rank(), 0), count(x->type.rank(), -1);
   first[0] = begin;
   count[0] = size;
   return b.Make("slice_by_size", {{"x", x}, {"begin", Ints(first)}, {"size", Ints(count)}});
 }
 
-// Row `d` of dimension 0, without that dimension.
+// Returns row `d` of dimension 0, without that dimension.
 Value* Part(Builder& b, Value* x, int64_t d) {
   if (!x) return nullptr;
   return b.Make("squeeze", {{"x", Slice(b, x, d, 1)}, {"axes", Ints({0})}});
@@ -44,18 +44,19 @@ std::vector<std::vector<CellActivation>> ReadActivations(Node& node, size_t dire
   if (names.empty())
     for (size_t d = 0; d < directions; ++d) names.insert(names.end(), usual.begin(), usual.end());
   if (names.size() != each * directions)
-    node.Fail("bad-attribute",
-              fmt::format("{} activations, expected {}", names.size(), each * directions));
+    node.Fail("bad-attribute", fmt::format("activations has {} elements, expected {}", names.size(),
+                                           each * directions));
   std::vector<double> alphas = node.Floats("activation_alpha", std::vector<double>{}),
                       betas = node.Floats("activation_beta", std::vector<double>{});
-  // The values belong, in order, to the activations that take one.
+  // alpha and beta values are assigned, in order, to the activations that have such a parameter.
   size_t alpha = 0, beta = 0;
   std::vector<std::vector<CellActivation>> result(directions);
   for (size_t i = 0; i < names.size(); ++i) {
     std::string name = names[i];
     for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     const CellActivationRow* row = FindCellActivation(name);
-    if (!row) node.Unsupported("activations", fmt::format("activation \"{}\"", names[i]));
+    if (!row)
+      node.Unsupported("activations", fmt::format("unsupported activation \"{}\"", names[i]));
     CellActivation activation{row, row->alpha, row->beta};
     if (row->parameters > 0 && alpha < alphas.size()) activation.alpha = alphas[alpha++];
     if (row->parameters > 1 && beta < betas.size()) activation.beta = betas[beta++];
@@ -73,20 +74,22 @@ void CheckShape(Node& node, int input, std::string_view name, const Shape& expec
   for (size_t i = 0; i < shape.size(); ++i) Need(node, shape[i] - expected[i], 0, 0, text);
 }
 
-// Lengths are from 0 to the number of steps; null where all are that number.
+// Reads the sequence lengths, from 0 to the number of steps; null if all equal the number of steps.
 Value* ReadLengths(Node& node, Value*& x) {
   Value* lengths = node.Optional(4);
   if (!lengths) return nullptr;
-  Agree(node, x, 1, lengths, 0, "the batch of X and the length of sequence_lens");
+  Agree(node, x, 1, lengths, 0, "batch size of X and length of sequence_lens");
   const Dim steps = x->type.shape[0];
   if (Tensor known = node.ConstantOrNone(4)) {
     std::vector<int64_t> values = known.Ints();
     auto [least, most] = std::minmax_element(values.begin(), values.end());
     if (values.empty() || *least < 0)
-      node.Fail("bad-operand", fmt::format("sequence_lens holds {}", values.empty() ? 0 : *least));
+      node.Fail("bad-operand",
+                fmt::format("invalid length {} in sequence_lens", values.empty() ? 0 : *least));
     bool whole = steps.is_constant() && *least == steps.constant();
     if (Need(node, steps, *most, INT32_MAX,
-             fmt::format("a length of {} in a sequence of {} steps", *most, steps.ToString())))
+             fmt::format("length {} in sequence_lens must not exceed the sequence length {}", *most,
+                         steps.ToString())))
       return whole ? nullptr : lengths;
   }
   Sizes whole(node);
@@ -98,14 +101,14 @@ Value* ReadLengths(Node& node, Value*& x) {
 
 Layer ReadLayer(Node& node, Cell cell, int64_t gates, const std::vector<std::string>& usual) {
   Layer layer{.parts = {.cell = cell, .x = node.In(0)}, .gates = gates};
-  node.Ignore({"output_sequence"});  // before opset 7; an output that is there is wanted
+  node.Ignore({"output_sequence"});  // before opset 7; here an output is computed if it has a name
   std::string direction = node.String("direction", "forward");
   if (direction == "bidirectional")
     layer.directions = {"forward", "reverse"};
   else if (direction == "forward" || direction == "reverse")
     layer.directions = {direction};
   else
-    node.Unsupported("direction", fmt::format("direction \"{}\"", direction));
+    node.Unsupported("direction", fmt::format("unknown direction \"{}\"", direction));
   layer.activations = ReadActivations(node, layer.directions.size(), usual);
   if (double clip = node.Has("clip") ? node.Float("clip") : 0; clip > 0) layer.parts.clip = clip;
   layer.batch_first = node.Int("layout", 0) != 0;
@@ -113,13 +116,14 @@ Layer ReadLayer(Node& node, Cell cell, int64_t gates, const std::vector<std::str
   int64_t count = std::ssize(layer.directions);
 
   if (node.rank(0) != 3 || node.rank(2) != 3)
-    node.Fail("bad-operand", fmt::format("X is {} and R {}, expected three dimensions",
+    node.Fail("bad-operand", fmt::format("X is {} and R is {}, expected three dimensions",
                                          ToString(node.shape(0)), ToString(node.shape(2))));
   Dim hidden = node.shape(2)[2];
-  if (!hidden.is_constant()) node.Fail("dynamic-shape", "R has no known size");
+  if (!hidden.is_constant()) node.Fail("dynamic-shape", "the shape of R must be constant");
   layer.hidden = hidden.constant();
   if (node.Int("hidden_size", layer.hidden) != layer.hidden || layer.hidden < 1)
-    node.Fail("bad-attribute", fmt::format("hidden_size where R is {}", ToString(node.shape(2))));
+    node.Fail("bad-attribute",
+              fmt::format("hidden_size does not match R, which is {}", ToString(node.shape(2))));
   if (layer.batch_first) layer.parts.x = Transposed(node, layer.parts.x, {1, 0, 2});
   const Shape x = layer.parts.x->type.shape;
   Dim rows = gates * layer.hidden;
@@ -131,12 +135,12 @@ Layer ReadLayer(Node& node, Cell cell, int64_t gates, const std::vector<std::str
     CheckShape(node, input, input == 5 ? "initial_h" : "initial_c",
                layer.batch_first ? Shape{x[1], count, hidden} : Shape{count, x[1], hidden});
   CheckShape(node, 7, "P", {count, hidden * 3});
-  if (x[0] == Dim(0)) node.Fail("empty-tensor", "X has no steps");
+  if (x[0] == Dim(0)) node.Fail("empty-tensor", "the sequence length of X is 0");
   layer.parts.lengths = ReadLengths(node, layer.parts.x);
   return layer;
 }
 
-// State `d` of input `input`, zeros where there is none: [batch, hidden].
+// The initial state for direction `d`, from input `input` or zeros: [batch, hidden].
 Value* InitialState(Node& node, const Layer& layer, int input, int64_t d) {
   if (Value* given = node.Optional(input)) {
     if (layer.batch_first) given = Transposed(node, given, {1, 0, 2});
@@ -168,8 +172,8 @@ LayerDirection ReadDirection(Node& node, const Layer& layer, size_t d) {
   return direction;
 }
 
-// Sets Y [steps, directions, batch, hidden], Y_h and Y_c [directions, batch, hidden]; with layout 1
-// the batch comes first.
+// Sets Y [steps, directions, batch, hidden], Y_h and Y_c [directions, batch, hidden]. With layout 1
+// the batch dimension comes first.
 void Lower(Node& node, const Layer& layer) {
   std::vector<LayerDirection> directions;
   for (size_t d = 0; d < layer.directions.size(); ++d)

@@ -10,8 +10,8 @@ struct Reduction {
   bool keep = true;
 };
 
-// Axes are an attribute, or input 1 since opset `kInput`. None is all, or with noop_with_empty_axes
-// none at all.
+// Axes are an attribute, or input 1 since opset `axes_input_since`. Without axes, all dimensions
+// are reduced, or none with noop_with_empty_axes.
 Reduction AxesOf(Node& node, int axes_input_since) {
   Reduction reduction;
   reduction.keep = node.Int("keepdims", 1) != 0;
@@ -35,18 +35,19 @@ Value* Reduced(Node& node, std::string_view op, Value* x, const Reduction& reduc
   return node.Make(op, {{"x", x}, {"axes", Ints(reduction.axes)}, {"keep_dims", keep}});
 }
 
-// `alone` is what becomes of an element that is not reduced with others; "" is itself.
+// `alone` is the operation that a reduction over a single element amounts to; "" is the identity.
 void Reduce(Node& node, std::string_view op, std::string_view alone, int axes_input_since) {
   Reduction reduction = AxesOf(node, axes_input_since);
   DType dtype = node.dtype();
   Value* x = node.In(0);
   bool sums = op != "reduce_max" && op != "reduce_min";
   if (sums && !x->is_constant() && (dtype == DType::kUint32 || dtype == DType::kUint64))
-    node.Fail("unsupported-dtype",
-              fmt::format("arithmetic on {} at run time; Core ML has 32-bit signed integers",
-                          Name(dtype)));
+    node.Fail("unsupported-dtype", fmt::format("arithmetic on {} at run time is not supported; "
+                                               "Core ML has only 32-bit signed integers",
+                                               Name(dtype)));
   if (sums && !x->is_constant() && IsInteger(dtype) && Bits(dtype) < 32)
-    node.Fail("unsupported-dtype", fmt::format("sums of {}", Name(dtype)));
+    node.Fail("unsupported-dtype",
+              fmt::format("sums and products of {} are not supported", Name(dtype)));
   if (reduction.axes.empty()) {
     if (alone == "log") return node.Set(node.Make("log", {{"x", x}, {"epsilon", 0.0}}), dtype);
     return node.Set(alone.empty() ? x : node.Make(alone, {{"x", x}}), dtype);
@@ -66,8 +67,8 @@ void ReduceL2(Node& node) { Reduce(node, "reduce_l2_norm", "abs", 18); }
 void ReduceLogSum(Node& node) { Reduce(node, "reduce_log_sum", "log", 18); }
 void ReduceSumSquare(Node& node) { Reduce(node, "reduce_sum_square", "square", 18); }
 
-// In the form that does not overflow: max + log(sum(e^(x - max))); 0 instead of a maximum that is
-// infinite, since inf - inf is no number.
+// max + log(sum(e^(x - max))), which does not overflow. An infinite maximum is replaced by 0,
+// because inf - inf is NaN.
 void ReduceLogSumExp(Node& node) {
   Reduction reduction = AxesOf(node, 18);
   DType dtype = node.dtype();

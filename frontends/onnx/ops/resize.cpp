@@ -1,9 +1,9 @@
 // Resize and Upsample.
 //
-// Along one axis a resize is a small matrix: row i holds the weights of the input elements that
-// output element i is made of (onnx operators.md, Resize-19, and its reference implementation).
-// Where MIL has the same thing as one operation, that is used; else a gather (one weight of 1 per
-// row) or a product with the matrix. So every mode, antialias included, is exact.
+// Resizing along one axis is a product with a small matrix: row i holds the weights of the input
+// elements for output element i (ONNX Operators.md, Resize-19, and its reference implementation).
+// If a MIL operation computes the same values, it is used; otherwise a gather (if each row has a
+// single weight of 1) or the matrix product. So every mode, including antialias, is exact.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -18,7 +18,7 @@ namespace mlc::onnx {
 namespace {
 
 struct Mode {
-  std::string kind = "nearest";  // nearest, linear, cubic
+  std::string kind = "nearest";  // nearest, linear or cubic
   std::string coordinates = "half_pixel", nearest = "round_prefer_floor";
   bool antialias = false, exclude_outside = false;
   double cubic_a = -0.75, extrapolation = 0;
@@ -27,18 +27,18 @@ struct Mode {
 struct Axis {
   int axis;
   int64_t in, out;
-  double scale;               // as given, else out / in
-  double start = 0, end = 1;  // tf_crop_and_resize
+  double scale;               // the given scale, else out / in
+  double start = 0, end = 1;  // for tf_crop_and_resize
 };
 
-// ONNX aligns corners with the length before it is rounded down; a scale is a float, so that a
-// whole length is not always met exactly.
+// ONNX aligns corners using the output length before rounding down. A scale is a float, so it may
+// miss an integer length slightly.
 double Length(const Axis& a) {
   double length = a.scale * static_cast<double>(a.in), out = static_cast<double>(a.out);
   return std::fabs(length - out) < 1e-5 * out ? out : length;
 }
 
-// In floats, as ONNX holds scales and regions: 1.5 / 0.6 - 0.5 is 2 in them.
+// Computed in fp32, in which ONNX holds scales and regions: there, 1.5 / 0.6 - 0.5 is exactly 2.
 double Source(const Mode& mode, const Axis& a, int64_t i) {
   float x = static_cast<float>(i), in = static_cast<float>(a.in), out = static_cast<float>(a.out);
   float scale = static_cast<float>(a.scale), half = (x + 0.5f) / scale;
@@ -46,7 +46,7 @@ double Source(const Mode& mode, const Axis& a, int64_t i) {
   const std::string& c = mode.coordinates;
   if (c == "align_corners") return a.out == 1 ? 0 : x * (in - 1) / (Length(a) - 1);
   if (c == "asymmetric") return x / scale;
-  if (c == "tf_half_pixel_for_nn") return half;  // of opset 11 only
+  if (c == "tf_half_pixel_for_nn") return half;  // in opset 11 only
   if (c == "pytorch_half_pixel") return a.out > 1 ? half - 0.5f : 0;
   if (c == "tf_crop_and_resize")
     return a.out > 1 ? start * (in - 1) + x * (end - start) * (in - 1) / (out - 1)
@@ -70,7 +70,7 @@ struct Tap {
   double weight;
 };
 
-// The weights of output element i; none where it lies outside and is extrapolated.
+// The weights of output element i; empty if it lies outside and is extrapolated.
 std::vector<Tap> Taps(const Mode& mode, const Axis& a, int64_t i) {
   double x = Source(mode, a, i);
   if (mode.coordinates == "tf_crop_and_resize" && (x < 0 || x > static_cast<double>(a.in - 1)))
@@ -109,8 +109,8 @@ std::vector<Tap> Taps(const Mode& mode, const Axis& a, int64_t i) {
   return taps;
 }
 
-// MIL's name for these coordinates where it has them; empty otherwise. MIL knows sizes, not scales,
-// so the scale must be theirs.
+// MIL's name for this coordinate transformation, or an empty string. MIL derives the scale from the
+// sizes, so the scale must equal theirs.
 std::string SamplingMode(const Mode& mode, const std::vector<Axis>& axes) {
   for (const Axis& a : axes) {
     double length =
@@ -138,10 +138,12 @@ Value* AlongAxis(Node& node, Value* x, const Mode& mode, const Axis& a) {
     for (const std::vector<Tap>& row : rows) indices.push_back(row[0].index);
     return node.Make("gather", {{"x", x}, {"indices", Ints(indices)}, {"axis", a.axis}});
   }
-  if (!IsFloat(x->type.dtype)) node.Unsupported("mode", "interpolates integers");
+  if (!IsFloat(x->type.dtype))
+    node.Unsupported("mode", "interpolation of integers is not supported");
   if (a.in * a.out > (int64_t{1} << 26))
-    node.Fail("resource-limit", "an interpolation matrix of more than 64 Mi elements");
-  // [in, out], so that the axis can stand last.
+    node.Fail("resource-limit",
+              "an interpolation matrix of more than 64 Mi elements is not supported");
+  // [in, out], so that the axis can be the last dimension.
   std::vector<double> matrix(static_cast<size_t>(a.in * a.out), 0.0);
   bool outside = false;
   std::vector<double> added(a.out, 0.0);
@@ -165,7 +167,7 @@ Value* AlongAxis(Node& node, Value* x, const Mode& mode, const Axis& a) {
   return last ? x : node.Make("transpose", {{"x", x}, {"perm", Ints(perm)}});
 }
 
-// The last two of four dimensions, or one of them.
+// Whether x has rank 4 and the axes are among its last two dimensions.
 bool IsImage(const Value* x, const std::vector<Axis>& axes) {
   return x->type.rank() == 4 &&
          std::all_of(axes.begin(), axes.end(), [](const Axis& a) { return a.axis >= 2; });
@@ -181,7 +183,7 @@ bool Replicates(const Mode& mode, const Axis& a) {
 }
 
 Value* ResizeStatic(Node& node, Value* x, const Mode& mode, std::vector<Axis> axes) {
-  // Growing axes last: less to compute.
+  // Axes that grow come last, which reduces the amount of computation.
   std::stable_sort(axes.begin(), axes.end(), [](const Axis& a, const Axis& b) {
     return static_cast<double>(a.out) / static_cast<double>(a.in) <
            static_cast<double>(b.out) / static_cast<double>(b.in);
@@ -201,7 +203,7 @@ Value* ResizeStatic(Node& node, Value* x, const Mode& mode, std::vector<Axis> ax
     return node.Make(
         "upsample_nearest_neighbor",
         {{"x", x}, {"scale_factor_height", factor(2)}, {"scale_factor_width", factor(3)}});
-  // One native resize serves both axes, so a third size that stays must be known.
+  // One native resize handles both axes, so the third dimension, which stays, must be constant.
   if (native && mode.kind == "linear" && !mode.antialias && x->type.shape[2].is_constant() &&
       x->type.shape[3].is_constant()) {
     std::string sampling = SamplingMode(mode, axes);
@@ -220,20 +222,20 @@ Value* ResizeStatic(Node& node, Value* x, const Mode& mode, std::vector<Axis> ax
   return x;
 }
 
-// An axis whose sizes only the run time knows.
+// An axis whose sizes are computed at run time.
 struct OpenAxis {
-  Axis known;       // `scale`, `start` and `end` of it; scale 0: that of the sizes
+  Axis known;       // only `scale`, `start` and `end` are valid; scale 0 means out / in
   Value *in, *out;  // int32 scalars
   Value* scale;     // fp32 scalar
 };
 
 Value* Float(Node& node, Value* x) { return node.builder().Cast(x, DType::kFp32); }
-// `yes` where the integer x is greater than one, else `no`.
+// `yes` if the integer x is greater than one, else `no`.
 Value* Several(Node& node, Value* x, Value* yes, Value* no) {
   return Select(node, Binary(node, "greater", x, 1), yes, no);
 }
 
-// Source() of all elements.
+// The run-time counterpart of Source(), for all output elements.
 Value* Sources(Node& node, const Mode& mode, const OpenAxis& a) {
   Value* i = Float(node, node.Make("range_1d", {{"start", Tensor::Scalar<int32_t>(0)},
                                                 {"end", a.out},
@@ -266,7 +268,7 @@ Value* Sources(Node& node, const Mode& mode, const OpenAxis& a) {
   return Binary(node, "add", half, offset);
 }
 
-// Cubic() of all elements.
+// The run-time counterpart of Cubic(), for all output elements.
 Value* Cubic(Node& node, Value* t, double a) {
   t = Binary(node, "minimum", node.Make("abs", {{"x", t}}), 2.0);
   auto polynomial = [&](double c3, double c2, double c1, double c0) {
@@ -281,7 +283,7 @@ Value* Cubic(Node& node, Value* t, double a) {
   return Binary(node, "add", near, far);
 }
 
-// The weights [in, out] of elements, columns of which are what an element is made of.
+// The weight matrix [in, out]; each column holds the weights of one output element.
 Value* Weights(Node& node, const Mode& mode, const OpenAxis& a, Value* x) {
   Value *in = Float(node, a.in), *last = Binary(node, "sub", in, 1.0);
   Value* j = Float(node, node.Make("range_1d", {{"start", Tensor::Scalar<int32_t>(0)},
@@ -299,7 +301,7 @@ Value* Weights(Node& node, const Mode& mode, const OpenAxis& a, Value* x) {
         node.Make("reduce_sum", {{"x", weights}, {"axes", Ints({0})}, {"keep_dims", true}});
     return Binary(node, "real_div", weights, sum);
   }
-  // Two elements beyond each end are like those at the ends.
+  // Two elements beyond each end replicate the elements at the ends.
   auto beyond = [&](Value* end, double step) {
     Value* sum = nullptr;
     for (double k : {step, 2 * step}) {
@@ -330,8 +332,9 @@ Value* AlongOpenAxis(Node& node, Value* x, const Mode& mode, const OpenAxis& a) 
     place = Binary(node, "maximum", Binary(node, "minimum", place, last), 0);
     y = node.Make("gather", {{"x", x}, {"indices", place}, {"axis", axis}});
   } else {
-    if (!IsFloat(x->type.dtype)) node.Unsupported("mode", "interpolates integers");
-    if (mode.antialias) node.Unsupported("antialias", "needs an input of known size");
+    if (!IsFloat(x->type.dtype))
+      node.Unsupported("mode", "interpolation of integers is not supported");
+    if (mode.antialias) node.Unsupported("antialias", "an input of constant size is required");
     std::vector<int64_t> perm;
     for (int i = 0; i < rank; ++i) perm.push_back(i);
     std::swap(perm[axis], perm[rank - 1]);
@@ -352,14 +355,15 @@ Value* AlongOpenAxis(Node& node, Value* x, const Mode& mode, const OpenAxis& a) 
       {{"cond", inside}, {"a", y}, {"b", Tensor::Full(y->type.dtype, {}, mode.extrapolation)}});
 }
 
-// Height and width of images that grow by whole factors: null where MIL has no operation for it.
+// Upsamples the height and width of images by integer factors; null if MIL has no operation for it.
 Value* UpsampledImages(Node& node, Value* x, const Mode& mode, const std::vector<double>& scales) {
   int rank = x->type.rank();
   if (rank != 4 || scales[0] != 1 || scales[1] != 1) return nullptr;
   double height = scales[2], width = scales[3];
   if (height < 1 || width < 1 || height != std::floor(height) || width != std::floor(width))
     return nullptr;
-  // Whole factors replicate in these combinations (tried on every residue: i / factor).
+  // Integer factors replicate elements for these combinations of modes (checked for every remainder
+  // of i / factor).
   Axis probe_h{2, 5, static_cast<int64_t>(5 * height), height},
       probe_w{3, 5, static_cast<int64_t>(5 * width), width};
   if (mode.kind == "nearest" && Replicates(mode, probe_h) && Replicates(mode, probe_w))
@@ -378,7 +382,7 @@ Value* UpsampledImages(Node& node, Value* x, const Mode& mode, const std::vector
                                          {"half_pixel_centers", half}});
 }
 
-// `sizes`: of all axes; those that are no numbers are elements of `size_of`.
+// `sizes` are the output sizes of all axes; those that are not constant are elements of `size_of`.
 Value* Apply(Node& node, const Mode& mode, const std::vector<double>& scales,
              const std::vector<Dim>& sizes, const std::vector<double>& roi,
              const std::function<Value*(int axis)>& size_of = {}) {
@@ -386,7 +390,7 @@ Value* Apply(Node& node, const Mode& mode, const std::vector<double>& scales,
   int rank = x->type.rank();
   const Shape shape = x->type.shape;
   std::vector<Axis> axes, open;
-  std::vector<double> factors(rank, 1.0);  // 0: not known
+  std::vector<double> factors(rank, 1.0);  // 0: unknown
   for (int i = 0; i < rank; ++i) {
     Axis a{i, 0, 0, scales.empty() ? 0 : scales[i]};
     if (!roi.empty()) {
@@ -394,17 +398,19 @@ Value* Apply(Node& node, const Mode& mode, const std::vector<double>& scales,
       a.end = roi[rank + i];
     }
     if (!scales.empty() && !(scales[i] > 0 && scales[i] < 1e6))
-      node.Fail("bad-attribute", fmt::format("scale {} of axis {}", scales[i], i));
+      node.Fail("bad-attribute", fmt::format("invalid scale {} for axis {}", scales[i], i));
     if (shape[i].is_constant() && (sizes.empty() || sizes[i].is_constant())) {
       a.in = shape[i].constant();
       a.out = sizes.empty()
                   ? static_cast<int64_t>(std::floor(static_cast<double>(a.in) * scales[i]))
                   : sizes[i].constant();
       if (a.in < 1 || a.out < 1)
-        node.Fail("empty-tensor",
-                  fmt::format("axis {} has {} elements and becomes {}", i, a.in, a.out));
+        node.Fail(
+            "empty-tensor",
+            fmt::format("axis {} is empty: its size is {} and would become {}", i, a.in, a.out));
       if (a.out != a.in && a.out > (int64_t{1} << 20))
-        node.Fail("resource-limit", fmt::format("axis {} becomes {} elements", i, a.out));
+        node.Fail("resource-limit",
+                  fmt::format("axis {} would become too large: {} elements", i, a.out));
       if (scales.empty()) a.scale = static_cast<double>(a.out) / static_cast<double>(a.in);
       factors[i] = a.scale;
       axes.push_back(a);
@@ -441,13 +447,12 @@ Mode ReadMode(Node& node) {
   mode.kind = node.String("mode", "nearest");
   if (mode.kind == "bilinear") mode.kind = "linear";
   if (mode.kind != "nearest" && mode.kind != "linear" && mode.kind != "cubic")
-    node.Unsupported("mode", fmt::format("\"{}\" is unknown", mode.kind));
+    node.Unsupported("mode", fmt::format("unknown value \"{}\"", mode.kind));
   return mode;
 }
 
-// Upsample and Resize-10: element i of the result comes from i / scale, rounded down; rounded up
-// where the result is smaller, as in the data of test_resize_downsample_scales_nearest of that
-// time.
+// Upsample and Resize-10 take element i of the result from i / scale, rounded down; rounded up when
+// downsampling, as in the data of test_resize_downsample_scales_nearest of that opset.
 Mode OldMode(Node& node) {
   Mode mode = ReadMode(node);
   mode.coordinates = "asymmetric";
@@ -466,7 +471,7 @@ void Upsample(Node& node) {
     scales = {1, 1, node.Float("height_scale"), node.Float("width_scale")};
   }
   if (static_cast<int>(scales.size()) != node.rank(0))
-    node.Fail("bad-attribute", "scales do not fit the input");
+    node.Fail("bad-attribute", "the number of scales is not the rank of the input");
   node.Set(Apply(node, mode, scales, {}, {}));
 }
 
@@ -474,7 +479,7 @@ void Resize10(Node& node) {
   Mode mode = OldMode(node);
   std::vector<double> scales = node.Constant(1, "scales").Doubles();
   if (static_cast<int>(scales.size()) != node.rank(0))
-    node.Fail("bad-attribute", "scales do not fit the input");
+    node.Fail("bad-attribute", "the number of scales is not the rank of the input");
   node.Set(Apply(node, mode, scales, {}, {}));
 }
 
@@ -485,7 +490,7 @@ void Resize(Node& node) {
   static constexpr std::array kNearest = {"round_prefer_floor", "round_prefer_ceil", "floor",
                                           "ceil"};
   if (std::find(kNearest.begin(), kNearest.end(), mode.nearest) == kNearest.end())
-    node.Unsupported("nearest_mode", fmt::format("\"{}\" is unknown", mode.nearest));
+    node.Unsupported("nearest_mode", fmt::format("unknown value \"{}\"", mode.nearest));
   mode.cubic_a = node.Float("cubic_coeff_a", -0.75);
   mode.exclude_outside = node.Int("exclude_outside", 0) != 0;
   mode.extrapolation = node.Float("extrapolation_value", 0.0);
@@ -495,7 +500,7 @@ void Resize(Node& node) {
       "asymmetric", "tf_crop_and_resize",   "tf_half_pixel_for_nn"};
   if (std::find(kCoordinates.begin(), kCoordinates.end(), mode.coordinates) == kCoordinates.end())
     node.Unsupported("coordinate_transformation_mode",
-                     fmt::format("\"{}\" is not expressible", mode.coordinates));
+                     fmt::format("unknown value \"{}\"", mode.coordinates));
   int rank = node.rank(0);
   std::vector<int64_t> axes;
   for (int64_t i = 0; i < rank; ++i) axes.push_back(i);
@@ -503,19 +508,20 @@ void Resize(Node& node) {
     axes = node.Ints("axes");
     for (int64_t& axis : axes) axis = node.Axis(axis, rank);
   }
-  // Lists over `axes` spread over all axes.
+  // Expands lists over `axes` to all axes.
   auto spread = [&](const auto& values, auto fill) {
     std::vector<std::decay_t<decltype(values[0])>> all(rank, fill);
     if (values.size() != axes.size())
-      node.Fail("bad-operand",
-                fmt::format("{} scales or sizes for {} axes", values.size(), axes.size()));
+      node.Fail("bad-operand", fmt::format("{} scales or sizes are given for {} axes",
+                                           values.size(), axes.size()));
     for (size_t i = 0; i < axes.size(); ++i) all[axes[i]] = values[i];
     return all;
   };
   bool has_scales = node.HasInput(2);
   if (has_scales) {
     Tensor scales = node.ConstantOrNone(2);
-    if (scales && scales.size() == 0) has_scales = false;  // opset 11 and 12: empty means absent
+    if (scales && scales.size() == 0)
+      has_scales = false;  // in opsets 11 and 12, empty means omitted
   }
   std::vector<Node::Wanted> wanted;
   if (mode.coordinates == "tf_crop_and_resize") wanted.push_back({1, "roi"});
@@ -527,7 +533,8 @@ void Resize(Node& node) {
   std::vector<double> roi;
   if (mode.coordinates == "tf_crop_and_resize") {
     std::vector<double> given = node.Constant(1, "roi").Doubles();
-    if (given.size() != 2 * axes.size()) node.Fail("bad-operand", "roi does not fit the axes");
+    if (given.size() != 2 * axes.size())
+      node.Fail("bad-operand", "the length of roi does not match the number of axes");
     roi.assign(2 * rank, 0.0);
     for (int i = 0; i < rank; ++i) roi[rank + i] = 1.0;
     for (size_t i = 0; i < axes.size(); ++i) {
@@ -543,16 +550,16 @@ void Resize(Node& node) {
   std::optional<std::vector<Dim>> sizes = node.Elements(3);
   if (!sizes) sizes.emplace(ToShape(node.ConstantInts(3, "sizes")));
   if (policy != "stretch") {
-    // The smaller (or larger) of the factors holds for all axes; sizes are rounded half up
-    // (Resize-18).
+    // The smaller (or larger) factor applies to all axes; sizes are rounded half up (Resize-18).
     if (policy != "not_larger" && policy != "not_smaller")
-      node.Unsupported("keep_aspect_ratio_policy", fmt::format("\"{}\" is unknown", policy));
+      node.Unsupported("keep_aspect_ratio_policy", fmt::format("unknown value \"{}\"", policy));
     double factor = policy == "not_larger" ? INFINITY : 0;
-    if (sizes->size() != axes.size()) node.Fail("bad-operand", "sizes do not fit the axes");
+    if (sizes->size() != axes.size())
+      node.Fail("bad-operand", "the number of sizes does not match the number of axes");
     for (size_t i = 0; i < axes.size(); ++i) {
       const Dim& in = node.shape(0)[axes[i]];
       if (!in.is_constant() || !(*sizes)[i].is_constant())
-        node.Unsupported("keep_aspect_ratio_policy", "needs known sizes");
+        node.Unsupported("keep_aspect_ratio_policy", "constant sizes are required");
       double f = static_cast<double>((*sizes)[i].constant()) / static_cast<double>(in.constant());
       factor = policy == "not_larger" ? std::min(factor, f) : std::max(factor, f);
     }
@@ -566,7 +573,8 @@ void Resize(Node& node) {
     return;
   }
   std::vector<Dim> all(node.shape(0));
-  if (sizes->size() != axes.size()) node.Fail("bad-operand", "sizes do not fit the axes");
+  if (sizes->size() != axes.size())
+    node.Fail("bad-operand", "the number of sizes does not match the number of axes");
   for (size_t i = 0; i < axes.size(); ++i) all[axes[i]] = (*sizes)[i];
   node.Set(Apply(node, mode, {}, all, roi, [&](int axis) {
     if (all[axis].is_constant())

@@ -1,5 +1,5 @@
-// Sequences and optionals, of which nothing is left at run time: a sequence is known element by
-// element, an optional is what it holds. Positions that are computed at run time choose between
+// Sequences and optionals, which do not exist at run time: a sequence is represented by its
+// elements and an optional by its contents. A position that is computed at run time selects among
 // elements of one type.
 #include <algorithm>
 
@@ -20,20 +20,21 @@ Sequence Elements(Node& node, int input) {
   if (!node.HasInput(input)) node.Fail("bad-graph", fmt::format("input {} is missing", input));
   Bound bound = node.Input(input);
   if (!bound.sequence)
-    node.Fail("bad-graph",
-              fmt::format("input {} is {} where a sequence is expected", input, bound.kind()));
+    node.Fail("bad-graph", fmt::format("input {} is {}, expected a sequence", input, bound.kind()));
   return bound.sequence;
 }
 
-// A known position among `count`, counted from the front.
+// Normalizes a constant position in a sequence of `count` elements.
 int64_t Position(Node& node, const Tensor& position, size_t count) {
   int64_t at = position.Int(0), length = static_cast<int64_t>(count);
   if (at < -length || at >= length)
-    node.Fail("bad-operand", fmt::format("position {} in a sequence of {}", at, count));
+    node.Fail("bad-operand",
+              fmt::format("position {} is out of range for a sequence of {} elements", at, count));
   return at < 0 ? at + length : at;
 }
 
-// All elements as run-time tensors of one type, for a position that is computed at run time.
+// Returns all elements as run-time tensors of one type, so that a position computed at run time can
+// select among them.
 std::vector<Value*> Alike(Node& node, const std::vector<Bound>& elements, const Value* position) {
   std::vector<Value*> values;
   for (const Bound& element : elements) {
@@ -43,7 +44,7 @@ std::vector<Value*> Alike(Node& node, const std::vector<Bound>& elements, const 
     if (!fits || !(values.back()->type == values[0]->type))
       node.FailUnknown(position,
                        "the shape depends on data: the position is computed at run time, and the "
-                       "elements have several types");
+                       "elements have different types");
   }
   if (values.empty()) node.Fail("bad-operand", "the sequence is empty");
   return values;
@@ -57,7 +58,7 @@ void SequenceEmpty(Node& node) {
 void SequenceConstruct(Node& node) {
   std::vector<Bound> elements;
   for (int i = 0; i < node.inputs(); ++i) {
-    node.In(i);  // a tensor
+    node.In(i);  // throws if it is not a tensor
     elements.push_back(node.Input(i));
   }
   node.SetSequence(std::move(elements));
@@ -79,7 +80,8 @@ void SequenceAt(Node& node) {
   node.Set(node.Make("squeeze", {{"x", chosen}, {"axes", Ints({0})}}), elements[0].dtype);
 }
 
-// A position of the run time as a scalar, negative ones counted from the end of `length`.
+// Returns a position that is computed at run time as a scalar; negative positions count from the
+// end of `length`.
 Value* RuntimePosition(Node& node, int input, int64_t length) {
   Value* at = node.Make("reshape", {{"x", node.In(input)}, {"shape", Ints({1})}});
   Value* from_end = node.Make("add", {{"x", at}, {"y", length}});
@@ -94,14 +96,16 @@ Value* Chosen(Node& node, Value* condition, Value* a, Value* b) {
 
 void SequenceInsert(Node& node) {
   const Sequence sequence = Elements(node, 0);
-  node.In(1);  // a tensor
+  node.In(1);  // throws if it is not a tensor
   Bound added = node.Input(1);
   int64_t count = static_cast<int64_t>(sequence.size());
   Tensor known = node.HasInput(2) ? node.Known(2) : Tensor::Scalar(count);
   if (known) {
     int64_t at = known.Int(0);
     if (at < -count || at > count)
-      node.Fail("bad-operand", fmt::format("position {} in a sequence of {}", at, count));
+      node.Fail(
+          "bad-operand",
+          fmt::format("position {} is out of range for a sequence of {} elements", at, count));
     if (at == count) return node.SetSequence(sequence.With(added));
     std::vector<Bound> elements = sequence.All();
     elements.insert(elements.begin() + (at < 0 ? at + count : at), added);
@@ -109,14 +113,15 @@ void SequenceInsert(Node& node) {
   }
   std::vector<Bound> elements = sequence.All();
   elements.insert(elements.begin(), added);
-  std::vector<Value*> values = Alike(node, elements, node.In(2));  // the new one, then the old ones
+  std::vector<Value*> values =
+      Alike(node, elements, node.In(2));  // the new element, then the old ones
   Value* at = RuntimePosition(node, 2, count);
   std::vector<Bound> result;
   for (int64_t i = 0; i <= count; ++i) {
     Value* value = values[0];
-    if (i < count)  // in front of the new one
+    if (i < count)  // before the new element
       value = Chosen(node, node.Make("greater", {{"x", at}, {"y", i}}), values[i + 1], value);
-    if (i > 0)  // behind it
+    if (i > 0)  // after the new element
       value = Chosen(node, node.Make("less", {{"x", at}, {"y", i}}), values[i], value);
     result.push_back({value, added.dtype});
   }
@@ -147,7 +152,8 @@ void SequenceLength(Node& node) {
   node.Set(node.Const(Tensor::Scalar(length)), DType::kInt64);
 }
 
-// x[begin, begin + size) of dimension `axis`, constants or vectors of one element.
+// Returns x[begin, begin + size) along dimension `axis`; the bounds are constants or vectors of one
+// element.
 Value* Part(Node& node, Value* x, int axis, Value* begin, Value* size) {
   int rank = x->type.rank();
   auto among = [&](Value* own, int64_t others) {
@@ -173,7 +179,7 @@ void SplitToSequence(Node& node) {
   bool keep = node.Int("keepdims", 1) != 0 || node.HasInput(1);
   const Dim length = x->type.shape[axis];
   std::vector<int64_t> sizes;
-  Value* computed = nullptr;  // sizes of the run time
+  Value* computed = nullptr;  // sizes that are computed at run time
   Tensor split = node.HasInput(1) ? node.Known(1) : Tensor::Scalar<int64_t>(1);
   bool several = node.HasInput(1) && node.rank(1) == 1;
   if (split && several) {
@@ -184,24 +190,26 @@ void SplitToSequence(Node& node) {
   } else {
     if (!split) split = node.Constant(1, "split");
     if (!length.is_constant())
-      throw Error("dynamic-shape", "SplitToSequence: the number of parts is not known")
-          .Help("fix the size of its input with --shape or --dim");
+      throw Error("dynamic-shape", "SplitToSequence: the number of parts must be constant")
+          .Help("fix the size of the input with --shape or --dim");
     int64_t size = split.Int(0);
-    if (size < 1) node.Fail("bad-operand", fmt::format("parts of size {}", size));
+    if (size < 1)
+      node.Fail("bad-operand", fmt::format("split is {}, expected a positive number", size));
     for (int64_t at = 0; at < length.constant() && sizes.size() <= kMostElements; at += size)
       sizes.push_back(std::min(size, length.constant() - at));
   }
   if (static_cast<int64_t>(sizes.size()) > kMostElements)
-    node.Fail("resource-limit", fmt::format("makes more than {} tensors", kMostElements));
+    node.Fail("resource-limit",
+              fmt::format("more than {} output tensors are not supported", kMostElements));
   int64_t sum = 0;
   for (int64_t size : sizes) {
-    if (size < 0) node.Fail("bad-operand", fmt::format("a part of size {}", size));
+    if (size < 0) node.Fail("bad-operand", fmt::format("invalid size {} in split", size));
     sum += size;
   }
   if (!computed)
-    x = Sized(
-        node, x, axis, sum,
-        fmt::format("parts of {} elements together of a dimension of {}", sum, length.ToString()));
+    x = Sized(node, x, axis, sum,
+              fmt::format("the sum of the sizes, {}, must equal the dimension, {}", sum,
+                          length.ToString()));
   std::vector<Bound> elements;
   Value* begin = node.Const(Ints({0}));
   for (size_t i = 0; i < sizes.size(); ++i) {
@@ -223,7 +231,7 @@ void ConcatFromSequence(Node& node) {
   bool fresh = node.Int("new_axis", 0) != 0;
   int64_t axis = node.Int("axis");
   if (elements.empty()) node.Fail("bad-operand", "the sequence is empty");
-  if (!elements[0].value) node.Fail("bad-graph", "an element of the sequence is no tensor");
+  if (!elements[0].value) node.Fail("bad-graph", "an element of the sequence is not a tensor");
   int at = node.Axis(axis, elements[0].value->type.rank() + fresh);
   if (fresh)
     for (Bound& element : elements)
@@ -244,12 +252,13 @@ void SequenceMap(Node& node) {
     for (int k = 0; k < node.inputs(); ++k) {
       Bound input = node.Input(k);
       if (input.sequence && input.sequence.size() != first.size())
-        node.Fail("bad-operand", fmt::format("sequences of {} and {} elements", first.size(),
-                                             input.sequence.size()));
+        node.Fail("bad-operand",
+                  fmt::format("the input sequences have different lengths, {} and {}", first.size(),
+                              input.sequence.size()));
       inputs.push_back(input.sequence ? input.sequence[i] : input);
     }
     std::vector<Bound> made = node.Inline(body, inputs);
-    if (made.size() < results.size()) node.Fail("bad-graph", "its body gives too few outputs");
+    if (made.size() < results.size()) node.Fail("bad-graph", "the body has too few outputs");
     for (size_t k = 0; k < results.size(); ++k) results[k].push_back(made[k]);
   }
   for (size_t k = 0; k < results.size(); ++k) {
@@ -270,7 +279,7 @@ void Optional(Node& node) {
 void OptionalGetElement(Node& node) {
   if (!node.HasInput(0)) node.Fail("bad-graph", "input 0 is missing");
   Bound bound = node.Input(0);
-  if (bound.nothing) node.Fail("bad-operand", "the optional holds nothing");
+  if (bound.nothing) node.Fail("bad-operand", "the optional is empty");
   node.Set(0, bound);
 }
 
@@ -279,7 +288,8 @@ void OptionalHasElement(Node& node) {
   node.Set(node.Const(Tensor::Scalar<bool>(has)), DType::kBool);
 }
 
-constexpr std::string_view kPosition = "the position is constant, or all elements have one shape";
+constexpr std::string_view kPosition =
+    "the position is constant, or all elements have the same shape";
 
 constexpr NodeRow kRows[] = {
     NodeRow("ConcatFromSequence", ConcatFromSequence, 11),
@@ -293,7 +303,7 @@ constexpr NodeRow kRows[] = {
     NodeRow("SequenceInsert", SequenceInsert, 11).When(kPosition),
     NodeRow("SequenceLength", SequenceLength, 11).Folded(),
     NodeRow("SequenceMap", SequenceMap, 17),
-    NodeRow("SplitToSequence", SplitToSequence, 11).When("the number of parts is known"),
+    NodeRow("SplitToSequence", SplitToSequence, 11).When("the number of parts is constant"),
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Shapes and what changes a tensor's shape without computing with its elements.
+// Shape and operators that change a tensor's shape but not its elements.
 #include <algorithm>
 
 #include "frontends/onnx/draft.h"
@@ -11,7 +11,7 @@ namespace mlc::onnx {
 
 namespace {
 
-// What is left of `shape` when all dimensions of `target` but one are taken out, if that is it.
+// Whether target[place] equals the size of `shape` divided by all other dimensions of `target`.
 bool IsWhatIsLeft(const Shape& shape, const Shape& target, size_t place) {
   Dim others = 1;
   for (size_t i = 0; i < target.size(); ++i)
@@ -21,16 +21,16 @@ bool IsWhatIsLeft(const Shape& shape, const Shape& target, size_t place) {
   return left && *left == target[place];
 }
 
-// x with the dimensions `target`, in which the values that only the run time knows are entries of
-// `sizes`; `open` is the one that stands for what is left, or -1. Numbers are best, with -1 or 0
-// (the dimension of x at that place) for what is not known; else it is a run-time vector.
+// Reshapes x to `target`; its non-constant dimensions are entries of `sizes`. `open` is the
+// dimension inferred from the others, or -1. A constant shape operand is preferred, with -1 for the
+// inferred dimension and 0 for those copied from x; otherwise the shape is a run-time vector.
 Value* ReshapeTo(Node& node, Value* x, const Shape& target, Sizes& sizes, int open) {
   const Shape& shape = x->type.shape;
   if (target == shape) return x;
   if (x->is_constant() && IsStatic(target))
     return node.Const(x->constant().Reshaped(StaticDims(target)));
-  // MIL's reshape makes no scalars.
-  if (target.empty()) return Single(node, x, "what becomes a scalar");
+  // MIL's reshape cannot produce scalars.
+  if (target.empty()) return Single(node, x, "the input");
   auto unknown = [](const Dim& dim) { return !dim.is_constant(); };
   auto first = std::find_if(target.begin(), target.end(), unknown);
   if (open < 0 && std::count_if(target.begin(), target.end(), unknown) == 1 &&
@@ -48,27 +48,26 @@ Value* ReshapeTo(Node& node, Value* x, const Shape& target, Sizes& sizes, int op
       return node.Make("reshape", {{"x", x}, {"shape", sizes.Make()}});
     numbers.push_back(open == static_cast<int>(i) ? -1 : 0);
   }
-  // A 0 beside a dimension that is 0 itself would be ambiguous.
+  // If a dimension is itself 0, zeros in the shape operand would be ambiguous.
   if (!IsStatic(target) && std::find(target.begin(), target.end(), Dim(0)) != target.end())
     return node.Make("reshape", {{"x", x}, {"shape", sizes.Make()}});
   return node.Make("reshape", {{"x", x}, {"shape", Ints(numbers)}});
 }
 
-// `shape` in ONNX's notation: 0 is the dimension of x at that place (with `allow_zero` a size), -1
-// what is left.
+// Reshapes to an ONNX shape: 0 copies the dimension of x (unless `allow_zero`), and -1 is inferred.
 Value* Reshaped(Node& node, Value* x, Value* shape, bool allow_zero) {
   int64_t length = VectorLength(node, shape, "shape");
   if (!shape->is_constant()) x = AtRunTime(node, x, node.dtype());
   const Shape& from = x->type.shape;
   auto elements = ElementsOf(shape);
-  if (!elements) {  // MIL counts the place of a 0 from the end
+  if (!elements) {  // MIL aligns zeros in the shape with dimensions counted from the end
     if (length != x->type.rank() && !allow_zero) {
       Sizes sizes(node);
       for (int i = 0; i < length; ++i) {
         if (i < x->type.rank())
           sizes.AddDim(x, i);
         else
-          sizes.Add(-2);  // there is no such dimension: the run time refuses
+          sizes.Add(-2);  // no such dimension exists: fails at run time
       }
       Value* zero = node.Make("equal", {{"x", shape}, {"y", 0}});
       shape = node.Make("select", {{"cond", zero}, {"a", sizes.Make()}, {"b", shape}});
@@ -82,7 +81,7 @@ Value* Reshaped(Node& node, Value* x, Value* shape, bool allow_zero) {
   for (int i = 0; i < length; ++i) {
     const Dim& element = (*elements)[i];
     if (element == Dim(-1)) {
-      if (open >= 0) node.Fail("bad-operand", "the shape has more than one -1");
+      if (open >= 0) node.Fail("bad-operand", "shape contains more than one -1");
       open = i;
       target.emplace_back(1);
       sizes.Add(-1);
@@ -90,21 +89,22 @@ Value* Reshaped(Node& node, Value* x, Value* shape, bool allow_zero) {
     }
     if (element == Dim(0) && !allow_zero) {
       if (i >= static_cast<int>(from.size()))
-        node.Fail("bad-operand", fmt::format("entry {} of the shape is 0, but the input is {}", i,
-                                             ToString(from)));
+        node.Fail("bad-operand",
+                  fmt::format("element {} of shape is 0, but the input is {}", i, ToString(from)));
       target.push_back(from[i]);
       sizes.AddDim(x, i);
     } else {
       if (element.is_constant() && element.constant() < 0)
-        node.Fail("bad-operand", fmt::format("the shape holds {}", element.constant()));
+        node.Fail("bad-operand",
+                  fmt::format("shape contains an invalid value {}", element.constant()));
       target.push_back(element);
       sizes.Add(shape, i);
     }
     others = others * target.back();
   }
   auto mismatch = [&] {
-    node.Fail("bad-operand",
-              fmt::format("{} does not reshape to {}", ToString(from), ToString(*elements)));
+    node.Fail("bad-operand", fmt::format("a tensor of shape {} cannot be reshaped to {}",
+                                         ToString(from), ToString(*elements)));
   };
   Dim total = Product(from);
   if (open >= 0) {
@@ -155,7 +155,7 @@ void Transpose(Node& node) {
   for (int i = rank; i-- > 0;) reversed.push_back(i);
   std::vector<int64_t> perm = node.Ints("perm", reversed);
   if (static_cast<int>(perm.size()) != rank)
-    node.Fail("bad-attribute", fmt::format("perm has {} entries, the input is {}", perm.size(),
+    node.Fail("bad-attribute", fmt::format("perm has {} elements, but the input is {}", perm.size(),
                                            ToString(node.shape())));
   bool same = true;
   for (int i = 0; i < rank; ++i) {
@@ -166,7 +166,7 @@ void Transpose(Node& node) {
            node.dtype());
 }
 
-// Axes of Squeeze and Unsqueeze: an attribute before opset 13.
+// Axes of Squeeze and Unsqueeze, which are an attribute before opset 13.
 std::vector<int64_t> AxesOf(Node& node) {
   if (node.opset() >= 13) return node.ConstantInts(1, "axes");
   return node.Ints("axes");
@@ -188,7 +188,7 @@ void Squeeze(Node& node) {
   bool known = true;
   for (size_t i = 0; i < shape.size(); ++i) {
     std::string what = fmt::format("dimension {} of {}", i, ToString(shape));
-    // Without axes, a size of 1 would change the rank.
+    // Without axes, a dimension that is 1 only at run time would change the rank.
     if (!given && !shape[i].is_constant())
       Need(node, shape[i], 2, INT32_MAX, what + " must not be 1");
     if (!drop[i]) continue;
@@ -214,15 +214,15 @@ void Unsqueeze(Node& node) {
   node.Set(node.Make("expand_dims", {{"x", node.In(0)}, {"axes", Ints(axes)}}), node.dtype());
 }
 
-// x times ones of a shape: numpy's broadcasting, with its refusals.
+// Multiplies x by ones of the given shape, which broadcasts and rejects incompatible shapes.
 Value* TimesOnes(Node& node, Value* x, Value* shape) {
   DType dtype = x->type.dtype;
   Value* ones = node.Make("fill", {{"shape", shape}, {"value", Tensor::Full(dtype, {}, 1)}});
   return node.Make(dtype == DType::kBool ? "logical_and" : "mul", {{"x", x}, {"y", ones}});
 }
 
-// Numpy's broadcasting to a shape that may itself have dimensions of 1. MIL has no such operator:
-// dimensions of 1 are repeated.
+// Broadcasts to a shape that may itself contain ones. MIL has no such operator, so dimensions of
+// size 1 are tiled.
 void Expand(Node& node) {
   Value *x = node.In(0), *shape = node.In(1);
   int length = static_cast<int>(VectorLength(node, shape, "shape"));
@@ -248,7 +248,7 @@ void Expand(Node& node) {
       reps.Add(1);
     } else if (from[i] == Dim(1)) {
       reps.Add(shape, i - lead);
-    } else {  // either may be 1
+    } else {  // either size may be 1 at run time
       certain = false;
       if (from[i].is_constant() && want.is_constant() && want != Dim(-1))
         node.Fail("bad-operand", fmt::format("dimension {} of {} does not broadcast to {}", i,
@@ -263,7 +263,8 @@ void Expand(Node& node) {
   if (!certain)
     return node.Set(TimesOnes(node, AtRunTime(node, x, node.dtype()), shape), node.dtype());
   x = node.Make("tile", {{"x", x}, {"reps", reps.Make()}});
-  // Inference knows all repetitions or none: a single unknown one does not hide the others.
+  // Type inference knows either all repetitions or none; the shape is declared so that one unknown
+  // repetition does not hide the others.
   std::vector<int64_t> known;
   for (int i = 0; i < rank; ++i) {
     Dim size = i < lead ? from[i] : ElementOf(shape, i - lead).value_or(Dim(-1));
@@ -280,7 +281,7 @@ void Tile(Node& node) {
   Value *x = node.In(0), *reps = node.In(1);
   if (VectorLength(node, reps, "repeats") != node.rank())
     node.Fail("bad-operand",
-              fmt::format("repeats has {} entries, the input is {}",
+              fmt::format("repeats has {} elements, but the input is {}",
                           VectorLength(node, reps, "repeats"), ToString(node.shape())));
   if (!reps->is_constant()) x = AtRunTime(node, x, node.dtype());
   auto elements = ElementsOf(reps);
@@ -289,7 +290,7 @@ void Tile(Node& node) {
   node.Set(once ? x : node.Make("tile", {{"x", x}, {"reps", reps}}), node.dtype());
 }
 
-// Opset 1: repeated along one axis.
+// Opset 1 tiles along a single axis.
 void TileAxis(Node& node) {
   std::vector<int64_t> reps(node.rank(), 1);
   node.WantConstants({{1, "tiles"}, {2, "axis"}});
@@ -319,7 +320,7 @@ void Size(Node& node) {
 void ConstantOfShape(Node& node) {
   Tensor value = Tensor::Scalar(0.0f);
   if (node.Has("value")) value = node.TensorAttribute("value");
-  if (value.size() != 1) node.Fail("bad-attribute", "value must have one element");
+  if (value.size() != 1) node.Fail("bad-attribute", "value must have a single element");
   Value* shape = node.In(0);
   VectorLength(node, shape, "shape");
   Value* element = node.Const(value.Reshaped({}));
@@ -331,8 +332,8 @@ void Range(Node& node) {
   Value* bounds[3];
   for (int i = 0; i < 3; ++i) {
     if (node.dtype(i) != node.dtype(0))
-      node.Fail("bad-operand",
-                fmt::format("its bounds are {} and {}", Name(node.dtype(0)), Name(node.dtype(i))));
+      node.Fail("bad-operand", fmt::format("the inputs have different types, {} and {}",
+                                           Name(node.dtype(0)), Name(node.dtype(i))));
     bounds[i] = Single(node, node.In(i), "a bound");
   }
   node.Set(node.Make("range_1d", {{"start", bounds[0]}, {"end", bounds[1]}, {"step", bounds[2]}}),

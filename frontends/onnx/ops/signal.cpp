@@ -1,4 +1,4 @@
-// Fourier transforms, and the windows that go with them.
+// Fourier transforms and window functions.
 #include "lib/lower/signal.h"
 
 #include "frontends/onnx/row.h"
@@ -11,7 +11,7 @@ namespace {
 int64_t OneInteger(Node& node, int input, std::string_view name, int64_t low, int64_t high) {
   Tensor tensor = node.Constant(input, name);
   if (tensor.size() != 1 || !IsInteger(tensor.dtype()))
-    node.Fail("bad-operand", fmt::format("{} must be one integer", name));
+    node.Fail("bad-operand", fmt::format("{} must be a single integer", name));
   int64_t value = tensor.Int(0);
   if (value < low || value > high)
     node.Fail("bad-operand", fmt::format("{} is {}, expected {} to {}", name, value, low, high));
@@ -26,27 +26,30 @@ void Dft(Node& node) {
   Value* x = node.In(0);
   int rank = x->type.rank();
   bool inverse = node.Int("inverse", 0) != 0, onesided = node.Int("onesided", 0) != 0;
-  if (rank < 2) node.Fail("bad-operand", "its input has no dimension for the transform");
+  if (rank < 2) node.Fail("bad-operand", "the input has no dimension to transform");
   int64_t at = node.opset() < 20  ? node.Int("axis", 1)
                : node.HasInput(2) ? OneInteger(node, 2, "axis", -rank, rank - 1)
                                   : -2;
   int axis = node.Axis(at, rank);
   const Shape shape = x->type.shape;
-  if (axis == rank - 1) node.Fail("bad-attribute", "axis is that of the real and imaginary parts");
+  if (axis == rank - 1)
+    node.Fail("bad-attribute",
+              "axis must not be the last dimension, which holds real and imaginary parts");
   if (shape[rank - 1] != Dim(1) && shape[rank - 1] != Dim(2))
-    node.Fail("bad-operand", fmt::format("its input is {}, expected 1 or 2 parts of a number last",
-                                         ToString(shape)));
+    node.Fail("bad-operand",
+              fmt::format("the input is {}, expected a last dimension of 1 (real) or 2 (complex)",
+                          ToString(shape)));
   if (!shape[axis].is_constant())
-    node.Fail("dynamic-shape", "the length of the transformed dimension is not known");
+    node.Fail("dynamic-shape", "the transformed dimension must be constant");
   Transform t;
   t.length = shape[axis].constant();
   t.in = shape[rank - 1].constant();
   t.inverse = inverse;
-  bool to_real = inverse && onesided;  // the half that is given stands for a real signal's spectrum
+  bool to_real = inverse && onesided;  // a onesided inverse transform gives a real signal
   t.size = node.HasInput(1) ? OneInteger(node, 1, "dft_length", 1, kGreatestTable)
            : to_real        ? 2 * (t.length - 1)
                             : t.length;
-  if (t.size < 1 || t.length < 1) node.Fail("empty-tensor", "a transform of nothing");
+  if (t.size < 1 || t.length < 1) node.Fail("empty-tensor", "the transformed dimension is empty");
   t.bins = onesided && !inverse ? t.size / 2 + 1 : t.size;
   t.half = to_real;
   t.out = to_real ? 1 : 2;
@@ -64,20 +67,21 @@ void Stft(Node& node) {
     node.Fail("bad-operand", fmt::format("signal is {}, expected [batch, length, 1 or 2]",
                                          ToString(x->type.shape)));
   Value* window = node.Optional(2);
-  if (!window && !node.HasInput(3)) node.Fail("bad-graph", "has no window and no frame_length");
+  if (!window && !node.HasInput(3)) node.Fail("bad-graph", "window or frame_length must be given");
   if (window && (window->type.rank() != 1 || !window->type.shape[0].is_constant()))
-    node.Fail("bad-operand", fmt::format("window is {}, expected a vector of known length",
+    node.Fail("bad-operand", fmt::format("window is {}, expected a vector of constant length",
                                          ToString(window->type.shape)));
   Transform t;
   t.size = node.HasInput(3) ? OneInteger(node, 3, "frame_length", 1, kGreatestTable)
                             : window->type.shape[0].constant();
   if (window && window->type.shape[0] != Dim(t.size))
-    node.Fail("bad-operand", fmt::format("window has {} elements, a frame {}",
+    node.Fail("bad-operand", fmt::format("window has {} elements, but frame_length is {}",
                                          window->type.shape[0].ToString(), t.size));
   t.length = t.size;
   t.bins = onesided ? t.size / 2 + 1 : t.size;
   t.in = parts;
-  if (parts == 2 && onesided) node.Unsupported("onesided", "onesided=1 with complex numbers");
+  if (parts == 2 && onesided)
+    node.Unsupported("onesided", "onesided=1 is not allowed for complex signals");
   int64_t step = OneInteger(node, 1, "frame_step", 1, kGreatestTable);
 
   if (window) window = AtRunTime(node, window, node.dtype(2));
@@ -87,7 +91,8 @@ void Stft(Node& node) {
 DType ResultType(Node& node) {
   DType dtype = ToDType(static_cast<int>(node.Int("output_datatype", 1)));
   if (RuntimeType(dtype) == DType::kNone)
-    node.Fail("unsupported-dtype", fmt::format("a result of {}", Name(dtype)));
+    node.Fail("unsupported-dtype",
+              fmt::format("results of type {} are not supported", Name(dtype)));
   return dtype;
 }
 
@@ -96,7 +101,7 @@ void Window(Node& node) {
   DType dtype = ResultType(node);
   bool periodic = node.Int("periodic", 1) != 0;
   if (!node.ConstantOrNone(0) && !node.Elements(0)) {
-    if (Product(node.shape(0)) != Dim(1)) node.Fail("bad-operand", "size must be one integer");
+    if (Product(node.shape(0)) != Dim(1)) node.Fail("bad-operand", "size must be a single integer");
     Value* window = WindowAtRunTime(node, kCosines, node.In(0), periodic);
     return node.Set(Convert(node, window, DType::kFp32, dtype), dtype);
   }
@@ -111,7 +116,7 @@ void MelWeightMatrix(Node& node) {
                       {2, "sample_rate"},
                       {3, "lower_edge_hertz"},
                       {4, "upper_edge_hertz"}},
-                     "the result's shape depends on data");
+                     "the output shape depends on data");
   int64_t bands = OneInteger(node, 0, "num_mel_bins", 1, 1 << 16),
           length = OneInteger(node, 1, "dft_length", 1, 1 << 24),
           rate = OneInteger(node, 2, "sample_rate", 1, 1 << 30);
@@ -119,7 +124,8 @@ void MelWeightMatrix(Node& node) {
   for (int i = 0; i < 2; ++i) {
     Tensor tensor = node.Constant(3 + i, i ? "upper_edge_hertz" : "lower_edge_hertz");
     if (tensor.size() != 1 || !IsFloat(tensor.dtype()))
-      node.Fail("bad-operand", "an edge must be one floating-point number");
+      node.Fail("bad-operand",
+                "lower_edge_hertz and upper_edge_hertz must be single floating-point numbers");
     edges[i] = tensor.Double(0);
   }
   Tensor weights = MelWeights(bands, length, rate, edges[0], edges[1]);

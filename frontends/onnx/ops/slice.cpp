@@ -1,4 +1,4 @@
-// Parts of tensors cut out, put together and padded.
+// Slice, Split and Concat.
 #include <algorithm>
 #include <numeric>
 
@@ -12,11 +12,11 @@ namespace mlc::onnx {
 
 namespace {
 
-// Arguments of slice_by_index, by dimension; all of x at first.
+// Arguments of slice_by_index by dimension; initially they select all of x.
 struct Cut {
   explicit Cut(int rank)
       : begin(rank), end(rank), stride(rank, 1), begin_mask(rank, true), end_mask(rank, true) {}
-  // Where a bound is not a number: an element of a run-time vector.
+  // A bound that is not constant: an element of a run-time vector.
   struct Bound {
     int64_t number = 0;
     Value* vector = nullptr;
@@ -63,8 +63,9 @@ Value* Apply(Node& node, Value* x, const Cut& cut) {
   return node.Make("slice_by_index", std::move(args));
 }
 
-// All numbers known. ONNX clamps a start to [0, size] or, going backwards, to [0, size - 1], and an
-// end to [0, size] or [-1, size - 1]; an end before index 0 is a mask in MIL.
+// Handles known bounds. ONNX clamps the start to [0, size] or, for negative steps, to [0, size -
+// 1], and the end to [0, size] or [-1, size - 1]. In MIL, an end before index 0 is expressed by a
+// mask.
 void SetKnown(Cut& cut, int axis, int64_t size, int64_t start, int64_t end, int64_t step) {
   if (start < 0) start = start < -size ? -1 : start + size;
   if (end < 0) end = end < -size ? -1 : end + size;
@@ -75,9 +76,9 @@ void SetKnown(Cut& cut, int axis, int64_t size, int64_t start, int64_t end, int6
   if (end != (forward ? size : -1)) cut.SetEnd(axis, {end});
 }
 
-// A bound of a dimension of which not all is known: a number when it is one or lies at a fixed
-// distance from the end, else an element of `bounds`; nothing (that is a mask) when it is at or
-// beyond `edge`, above or below.
+// Handles a bound that is not completely known: a number if it is constant or at a constant
+// distance from the end, otherwise an element of `bounds`. Returns nothing (that is, a mask) if the
+// bound is at or beyond `edge`, above or below.
 std::optional<Cut::Bound> BoundOf(Node& node, Value* bounds, int index,
                                   const std::optional<std::vector<Dim>>& elements, const Dim& size,
                                   bool above, int64_t edge) {
@@ -86,7 +87,7 @@ std::optional<Cut::Bound> BoundOf(Node& node, Value* bounds, int index,
   Dim from_end = bound.is_constant() ? bound : bound - size;
   if (!from_end.is_constant()) return Cut::Bound{0, bounds, index};
   int64_t number = from_end.constant();
-  if (!bound.is_constant() && number >= 0) {  // size + number, beyond the last index
+  if (!bound.is_constant() && number >= 0) {  // size + number, past the last index
     if (above) return std::nullopt;
     return Cut::Bound{Greatest(node, size)};
   }
@@ -102,11 +103,11 @@ Value* Sliced(Node& node, Value* x, Value* starts, Value* ends, const std::vecto
   std::vector<bool> seen(shape.size());
   for (int i = 0; i < static_cast<int>(axes.size()); ++i) {
     int axis = node.Axis(axes[i], x->type.rank());
-    if (seen[axis]) node.Fail("bad-operand", fmt::format("axis {} is given twice", axis));
+    if (seen[axis]) node.Fail("bad-operand", fmt::format("duplicate axis {}", axis));
     seen[axis] = true;
     const Dim& size = shape[axis];
     int64_t step = steps[i];
-    if (step == 0) node.Fail("bad-operand", "a step is 0");
+    if (step == 0) node.Fail("bad-operand", "steps must not be 0");
     cut.stride[axis] = step;
     bool known =
         size.is_constant() && from && (*from)[i].is_constant() && to && (*to)[i].is_constant();
@@ -114,11 +115,11 @@ Value* Sliced(Node& node, Value* x, Value* starts, Value* ends, const std::vecto
       SetKnown(cut, axis, size.constant(), (*from)[i].constant(), (*to)[i].constant(), step);
       continue;
     }
-    // A slice starts at one end and goes beyond the other.
+    // A slice starts at one end and stops at the other.
     bool forward = step > 0;
     int64_t greatest = Greatest(node, size);
     auto start = BoundOf(node, starts, i, from, size, !forward, forward ? -greatest : greatest - 1);
-    // A start before index 0 is index 0 in ONNX; going backwards, MIL would find nothing there.
+    // ONNX clamps a start before index 0 to index 0; MIL would select nothing for a negative step.
     if (start && !forward && !start->vector && start->number < -1 && !size.is_constant()) {
       if (start->number <= -greatest) {
         start->number = 0;
@@ -148,8 +149,9 @@ void SliceAttributes(Node& node) {
   std::vector<int64_t> starts = node.Ints("starts"), ends = node.Ints("ends");
   std::vector<int64_t> axes = node.Ints("axes", FirstAxes(static_cast<int64_t>(starts.size())));
   if (starts.size() != ends.size() || starts.size() != axes.size())
-    node.Fail("bad-attribute", fmt::format("{} starts, {} ends and {} axes", starts.size(),
-                                           ends.size(), axes.size()));
+    node.Fail("bad-attribute",
+              fmt::format("starts, ends and axes have different lengths: {}, {} and {}",
+                          starts.size(), ends.size(), axes.size()));
   Value *end = node.Const(Tensor::Vector(ends)), *begin = node.Const(Tensor::Vector(starts));
   std::vector<int64_t> steps(axes.size(), 1);
   node.Set(Sliced(node, node.In(0), begin, end, axes, steps), node.dtype());
@@ -165,20 +167,20 @@ void Slice(Node& node) {
   if (VectorLength(node, ends, "ends") != count || static_cast<int64_t>(axes.size()) != count ||
       static_cast<int64_t>(steps.size()) != count)
     node.Fail("bad-operand",
-              fmt::format("{} starts, {} ends, {} axes and {} steps", count,
-                          VectorLength(node, ends, "ends"), axes.size(), steps.size()));
+              fmt::format("starts, ends, axes and steps have different lengths: {}, {}, {} and {}",
+                          count, VectorLength(node, ends, "ends"), axes.size(), steps.size()));
   node.Set(Sliced(node, node.In(0), starts, ends, axes, steps), node.dtype());
 }
 
 void Concat(Node& node) {
   int64_t axis = node.opset() < 4 ? node.Int("axis", 1) : node.Int("axis");
   axis = node.Axis(axis, node.rank());
-  // Empty operands are left out: Core ML has no empty tensors.
+  // Empty operands are omitted because Core ML has no empty tensors.
   std::vector<Value*> values;
   for (int i = 0; i < node.inputs(); ++i) {
     if (node.dtype(i) != node.dtype(0) || node.rank(i) != node.rank(0))
       node.Fail("bad-operand",
-                fmt::format("its operands are {} {} and {} {}", Name(node.dtype(0)),
+                fmt::format("the inputs do not match: {} {} and {} {}", Name(node.dtype(0)),
                             ToString(node.shape(0)), Name(node.dtype(i)), ToString(node.shape(i))));
     if (node.shape(i)[axis] != Dim(0)) values.push_back(node.In(i));
   }
@@ -188,7 +190,8 @@ void Concat(Node& node) {
       node.dtype());
 }
 
-// Parts of sizes that only the run time knows: slices between their running sums.
+// Splits into parts whose sizes are computed at run time: slices between the prefix sums of the
+// sizes.
 void SplitAtRunTime(Node& node, int axis, Value* sizes) {
   Value* ends = node.Make("cumsum", {{"x", sizes}, {"axis", 0}});
   Value* begins = node.Make("sub", {{"x", ends}, {"y", sizes}});
@@ -201,7 +204,7 @@ void SplitAtRunTime(Node& node, int axis, Value* sizes) {
   }
 }
 
-// The sizes of `count` parts of dimension `axis`, equal but for the last that has any.
+// The sizes of `count` equal parts of dimension `axis`; the last non-empty part may be smaller.
 Value* RunTimeParts(Node& node, int axis, int count) {
   Sizes sizes(node);
   sizes.AddDim(node.In(0), axis);
@@ -213,8 +216,8 @@ Value* RunTimeParts(Node& node, int axis, int count) {
   return Binary(node, "minimum", Binary(node, "maximum", left, 0), part);
 }
 
-// Sizes are an attribute before opset 13, since then input 1; in opset 1 either. Equal parts when
-// there are none; since opset 18 the last one may be smaller.
+// The sizes are an attribute before opset 13 and input 1 since then; opset 1 allows either. Without
+// sizes, the parts are equal; since opset 18 the last one may be smaller.
 void Split(Node& node) {
   int count = node.outputs(), axis = node.Axis(node.Int("axis", 0), node.rank());
   const Dim& size = node.shape()[axis];
@@ -225,8 +228,8 @@ void Split(Node& node) {
     if (parts->is_constant())
       parts = node.builder().Cast(parts, DType::kInt64);  // floats in opset 1
     if (VectorLength(node, parts, "split") != count)
-      node.Fail("bad-operand",
-                fmt::format("{} sizes for {} outputs", VectorLength(node, parts, "split"), count));
+      node.Fail("bad-operand", fmt::format("{} sizes are given for {} outputs",
+                                           VectorLength(node, parts, "split"), count));
     auto elements = ElementsOf(parts);
     if (!elements || !IsStatic(*elements))
       return SplitAtRunTime(node, axis, AllParts(node, node.In(0), axis, parts));
@@ -237,14 +240,16 @@ void Split(Node& node) {
     given = true;
   }
   if (node.opset() >= 18 && !given && node.Int("num_outputs", count) != count)
-    node.Fail("bad-attribute", fmt::format("num_outputs is {}, there are {}",
+    node.Fail("bad-attribute", fmt::format("num_outputs is {}, but the node has {} outputs",
                                            node.Int("num_outputs", count), count));
   if (given && static_cast<int>(sizes.size()) != count)
-    node.Fail("bad-attribute", fmt::format("{} sizes for {} outputs", sizes.size(), count));
+    node.Fail("bad-attribute",
+              fmt::format("{} sizes are given for {} outputs", sizes.size(), count));
   if (given) {
     int64_t sum = std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
     Need(node, size, sum, sum,
-         fmt::format("the parts have {} elements of {}", sum, size.ToString()));
+         fmt::format("the sum of the sizes, {}, must equal the dimension, {}", sum,
+                     size.ToString()));
   }
   if (count == 1) return node.Set(node.In(0), node.dtype());
   if (!given && size.is_constant() && size.constant() % count != 0) {
@@ -269,7 +274,7 @@ void Split(Node& node) {
 
 constexpr NodeRow kRows[] = {
     NodeRow("Concat", Concat).Direct(),
-    {"DynamicSlice", Slice, 1, 9},  // experimental: Slice of opset 10 without steps
+    {"DynamicSlice", Slice, 1, 9},  // experimental; equals Slice of opset 10 without steps
     NodeRow("Slice", SliceAttributes, 1, 9).Direct(),
     NodeRow("Slice", Slice, 10).Direct(),
     NodeRow("Split", Split).Direct(),

@@ -1,14 +1,15 @@
-// What is the host's work: strings and image files.
+// Operators that the host must run: strings and image files.
 #include "frontends/onnx/row.h"
 
 namespace mlc::onnx {
 
 namespace {
 
-constexpr std::string_view kStrings = "Core ML has no strings";
+constexpr std::string_view kStrings = "Core ML does not support strings";
 
 constexpr NodeRow kRows[] = {
-    NodeRow("ImageDecoder", 20).Never("decoding an image file is the host's work"),
+    NodeRow("ImageDecoder", 20)
+        .Never("Core ML cannot decode an image file; the application must do so"),
     NodeRow("RegexFullMatch", 20).Never(kStrings),
     NodeRow("StringConcat", 20).Never(kStrings),
     NodeRow("StringNormalizer", 10).Never(kStrings),

@@ -1,4 +1,4 @@
-// How often n-grams of a fixed pool occur in sequences of integers.
+// TfIdfVectorizer: counts how often the n-grams of a constant pool occur in sequences of integers.
 #include <algorithm>
 
 #include "frontends/onnx/row.h"
@@ -9,14 +9,14 @@ namespace mlc::onnx {
 namespace {
 
 struct Pool {
-  int64_t length = 0;          // of each n-gram
-  std::vector<int64_t> items;  // one n-gram after another
-  int64_t first = 0;           // the number of its first n-gram among all
+  int64_t length = 0;          // number of items in each n-gram
+  std::vector<int64_t> items;  // the n-grams, concatenated
+  int64_t first = 0;           // index of the first n-gram in the whole pool
   int64_t count() const { return static_cast<int64_t>(items.size()) / length; }
 };
 
-// The pool holds all unigrams, then all bigrams and so on; ngram_counts says where each kind
-// begins.
+// The pool lists all unigrams, then all bigrams and so on; ngram_counts gives the start of each
+// group.
 std::vector<Pool> Pools(Node& node) {
   std::vector<int64_t> items = node.Ints("pool_int64s"), starts = node.Ints("ngram_counts");
   std::vector<Pool> pools;
@@ -26,7 +26,7 @@ std::vector<Pool> Pools(Node& node) {
     int64_t end = i + 1 < starts.size() ? starts[i + 1] : size;
     int64_t length = static_cast<int64_t>(i) + 1;
     if (begin < 0 || end < begin || end > size || (end - begin) % length != 0)
-      node.Fail("bad-attribute", "ngram_counts does not fit the pool");
+      node.Fail("bad-attribute", "ngram_counts does not match the pool");
     if (begin == end) continue;
     pools.push_back({length, {items.begin() + begin, items.begin() + end}, first});
     first += pools.back().count();
@@ -34,8 +34,8 @@ std::vector<Pool> Pools(Node& node) {
   return pools;
 }
 
-// The occurrences of each n-gram whose items stand `step` places apart: [b, n-grams], int32. Null
-// when the sequences x [b, n] are too short.
+// Counts the occurrences of each n-gram whose items are `step` positions apart: [b, n-grams],
+// int32. Null if the sequences x [b, n] are too short.
 Value* Occurrences(Node& node, Value* x, int64_t n, const Pool& pool, int64_t step) {
   int64_t places = n - (pool.length - 1) * step;
   if (places < 1) return nullptr;
@@ -61,30 +61,34 @@ void TfIdfVectorizer(Node& node) {
   std::string mode = node.String("mode");
   std::vector<int64_t> columns = node.Ints("ngram_indexes");
   if (node.Has("pool_strings") || node.dtype() == DType::kString)
-    node.Fail("unsupported-dtype", "n-grams of strings");
+    node.Fail("unsupported-dtype", "n-grams of strings are not supported");
   if (mode != "TF" && mode != "IDF" && mode != "TFIDF")
-    node.Unsupported("mode", fmt::format("mode \"{}\"", mode));
+    node.Unsupported("mode", fmt::format("unknown mode \"{}\"", mode));
   std::vector<Pool> pools = Pools(node);
   int64_t grams = pools.empty() ? 0 : pools.back().first + pools.back().count();
   if (columns.empty() || grams != static_cast<int64_t>(columns.size()))
-    node.Fail("bad-attribute", fmt::format("{} columns for {} n-grams", columns.size(), grams));
+    node.Fail("bad-attribute",
+              fmt::format("ngram_indexes has {} elements for {} n-grams", columns.size(), grams));
   std::vector<double> weights = node.Floats("weights", std::vector<double>(grams, 1.0));
   if (static_cast<int64_t>(weights.size()) != grams)
-    node.Fail("bad-attribute", fmt::format("{} weights for {} n-grams", weights.size(), grams));
+    node.Fail("bad-attribute",
+              fmt::format("weights has {} elements for {} n-grams", weights.size(), grams));
   constexpr int64_t kSane = 1 << 24;
   int64_t width = *std::max_element(columns.begin(), columns.end()) + 1;
   if (*std::min_element(columns.begin(), columns.end()) < 0 || width > kSane)
-    node.Fail("bad-attribute", "ngram_indexes are out of range");
+    node.Fail("bad-attribute", "an element of ngram_indexes is out of range");
 
   bool alone = node.rank() == 1;
-  if (!alone && node.rank() != 2) node.Fail("bad-operand", "expected sequences [n] or [b, n]");
+  if (!alone && node.rank() != 2)
+    node.Fail("bad-operand", "expected an input of shape [n] or [b, n]");
   Value* x = AtRunTime(node, node.In(0), node.dtype());
   if (alone) x = node.Make("expand_dims", {{"x", x}, {"axes", Ints({0})}});
   if (!x->type.shape[1].is_constant())
-    node.Fail("dynamic-shape", "the length of the sequences must be known");
+    node.Fail("dynamic-shape", "the length of the sequences must be constant");
   int64_t n = x->type.shape[1].constant();
 
-  // Counts of the n-grams that are looked for, a 0 behind them, and which of these is a column.
+  // The counts of the selected n-grams followed by a 0, and for each output column its index in
+  // them.
   std::vector<Value*> counts;
   std::vector<int64_t> source(width, -1);
   std::vector<double> weight(width, 1.0);
@@ -92,7 +96,7 @@ void TfIdfVectorizer(Node& node) {
   for (const Pool& pool : pools) {
     if (pool.length < shortest || pool.length > longest) continue;
     Value* sum = nullptr;
-    // A unigram has no items to stand apart.
+    // Skips do not apply to unigrams, which have a single item.
     for (int64_t skip = 0; skip <= (pool.length == 1 ? 0 : std::min(skips, n)); ++skip)
       if (Value* one = Occurrences(node, x, n, pool, skip + 1))
         sum = sum ? node.Make("add", {{"x", sum}, {"y", one}}) : one;
@@ -103,7 +107,7 @@ void TfIdfVectorizer(Node& node) {
       weight[columns[pool.first + gram]] = weights[pool.first + gram];
     }
   }
-  if (counts.empty()) node.Fail("bad-attribute", "no n-gram can occur");
+  if (counts.empty()) node.Fail("bad-attribute", "the sequences are too short for any n-gram");
   Value* none = node.Make(
       "reduce_sum",
       {{"x", node.Make("mul", {{"x", x}, {"y", 0}})}, {"axes", Ints({1})}, {"keep_dims", true}});
@@ -121,7 +125,8 @@ void TfIdfVectorizer(Node& node) {
 }
 
 constexpr NodeRow kRows[] = {
-    NodeRow("TfIdfVectorizer", TfIdfVectorizer, 9).When("integers, in sequences of known length"),
+    NodeRow("TfIdfVectorizer", TfIdfVectorizer, 9)
+        .When("X is an integer tensor with a constant last dimension"),
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Greatest and least elements and where they are.
+// TopK, ArgMax and ArgMin.
 #include "frontends/onnx/need.h"
 #include "frontends/onnx/row.h"
 #include "lib/ir/sizes.h"
@@ -9,7 +9,7 @@ namespace mlc::onnx {
 
 namespace {
 
-// K that the run time computes: the first places of the whole order.
+// Handles K computed at run time: takes the first K entries of the fully sorted order.
 void TopOpenK(Node& node, int axis, bool largest) {
   Value* k = AsVector(node, node.In(1));
   std::optional<Dim> known = ElementOf(k, 0);
@@ -24,7 +24,7 @@ void TopOpenK(Node& node, int axis, bool largest) {
     k = Within(node, k, node.Const(Tensor::Scalar<int32_t>(0)), high);
   }
   Value* places = FirstOfOrder(node, node.In(0), axis, k, largest);
-  // The order has no more places, and K may be known better.
+  // Requires K to be at most the number of entries, and uses a tighter bound if K has one.
   const Dim count = places->type.shape[axis];
   Bounded(node, count, size);
   if (known) Bounded(node, count, *known);
@@ -37,26 +37,28 @@ void TopOpenK(Node& node, int axis, bool largest) {
 void TopK(Node& node) {
   int axis = node.Axis(node.Int("axis", -1), node.rank());
   bool largest = node.opset() < 11 || node.Int("largest", 1) != 0;
-  node.Ignore({"sorted"});  // what promises no order may be sorted
+  node.Ignore({"sorted"});  // sorting is allowed where no order is required
   int64_t k;
   if (node.opset() < 10) {
     k = node.Int("k");
   } else {
-    if (Product(node.shape(1)) != Dim(1)) node.Fail("bad-operand", "K is no single number");
+    if (Product(node.shape(1)) != Dim(1)) node.Fail("bad-operand", "K must be a single number");
     std::optional<std::vector<Dim>> known = node.Elements(1);
     if (!known || !known->front().is_constant()) return TopOpenK(node, axis, largest);
     k = known->front().constant();
   }
-  if (k < 1) node.Fail("bad-operand", fmt::format("K is {}", k));
+  if (k < 1) node.Fail("bad-operand", fmt::format("K is {}, expected a positive number", k));
   const Dim& size = node.shape()[axis];
-  Need(node, size, k, INT32_MAX, fmt::format("K is {} of {} elements", k, size.ToString()));
+  Need(node, size, k, INT32_MAX,
+       fmt::format("K is {} and must not exceed the number of elements, {}", k, size.ToString()));
   std::vector<Value*> results = node.builder().MakeAll(
       "topk", {{"x", node.In(0)}, {"k", k}, {"axis", axis}, {"ascending", !largest}});
   node.Set(0, results[0], node.dtype());
   node.Set(1, results[1], DType::kInt64);
 }
 
-// The first of equal elements; with select_last_index the last, found from behind.
+// Returns the index of the first of equal elements. With select_last_index it returns the last, by
+// searching the reversed tensor.
 void Arg(Node& node, std::string_view op) {
   int axis = node.Axis(node.Int("axis", 0), node.rank());
   bool keep = node.Int("keepdims", 1) != 0;

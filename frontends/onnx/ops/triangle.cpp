@@ -1,4 +1,4 @@
-// Triangles and diagonals.
+// Trilu and EyeLike.
 #include <algorithm>
 
 #include "frontends/onnx/row.h"
@@ -9,7 +9,7 @@ namespace mlc::onnx {
 
 namespace {
 
-// Column - row in matrices of the last two dimensions of x.
+// Column minus row for each element of the matrices in the last two dimensions of x.
 Value* Offsets(Node& node, Value* x) {
   int rank = x->type.rank();
   auto places = [&](int axis, int64_t behind) {
@@ -23,8 +23,8 @@ Value* Offsets(Node& node, Value* x) {
   return node.Make("sub", {{"x", places(rank - 1, 0)}, {"y", places(rank - 2, 1)}});
 }
 
-// Where column - row lies in [low, high] (nothing: no limit) in matrices of the last two dimensions
-// of x, as a bool value that broadcasts to x.
+// Where column minus row lies in [low, high] (nothing: unbounded), as a bool value that broadcasts
+// to x.
 Value* Band(Node& node, Value* x, std::optional<int64_t> low, std::optional<int64_t> high) {
   int rank = x->type.rank();
   const Dim &rows = x->type.shape[rank - 2], &columns = x->type.shape[rank - 1];
@@ -50,13 +50,15 @@ Value* Band(Node& node, Value* x, std::optional<int64_t> low, std::optional<int6
   return mask;
 }
 
-// MIL's band_part keeps the main diagonal; other triangles take a mask.
+// MIL's band_part always keeps the main diagonal; other triangles are selected with a mask.
 void Trilu(Node& node) {
   Value* x = node.In(0);
   if (node.rank() < 2)
-    node.Fail("bad-operand", fmt::format("the input is {}", ToString(node.shape())));
+    node.Fail("bad-operand", fmt::format("the input is {}, expected at least two dimensions",
+                                         ToString(node.shape())));
   if (RuntimeType(node.dtype()) == DType::kNone)
-    node.Fail("unsupported-dtype", fmt::format("{} elements", Name(node.dtype())));
+    node.Fail("unsupported-dtype",
+              fmt::format("elements of type {} are not supported", Name(node.dtype())));
   bool upper = node.Int("upper", 1) != 0;
   if (node.HasInput(1) && !node.In(1)->is_constant()) {
     Value* mask = node.Make(upper ? "greater_equal" : "less_equal",
@@ -68,7 +70,7 @@ void Trilu(Node& node) {
   int64_t k = 0;
   if (node.HasInput(1)) {
     std::vector<int64_t> values = node.ConstantInts(1, "k");
-    if (values.size() != 1) node.Fail("bad-operand", "k is no single number");
+    if (values.size() != 1) node.Fail("bad-operand", "k must be a single number");
     k = values[0];
   }
   constexpr int64_t kFar = int64_t{1} << 30;
@@ -91,7 +93,8 @@ void EyeLike(Node& node) {
   int64_t k = node.Int("k", 0);
   DType dtype = node.Has("dtype") ? ToDType(static_cast<int>(node.Int("dtype"))) : node.dtype();
   if (RuntimeType(dtype) == DType::kNone)
-    node.Fail("unsupported-dtype", fmt::format("a result of {}", Name(dtype)));
+    node.Fail("unsupported-dtype",
+              fmt::format("results of type {} are not supported", Name(dtype)));
   node.Set(Convert(node, Band(node, node.In(0), k, k), DType::kBool, dtype), dtype);
 }
 

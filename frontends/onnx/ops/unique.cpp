@@ -18,7 +18,7 @@ void Unique(Node& node) {
 
 constexpr NodeRow kRows[] = {
     NodeRow("Unique", Unique, 11)
-        .When("at run time: known sizes, as many comparisons as fit memory"),
+        .When("at run time: constant sizes, and all pairwise comparisons fit into memory"),
 };
 
 }  // namespace

@@ -7,7 +7,7 @@
 namespace mlc::onnx {
 
 namespace {
-// Larger kernels, strides and pads come from damaged files only.
+// Larger kernels, strides and pads occur only in damaged files.
 constexpr int64_t kSane = 1 << 20;
 
 void Check(Node& node, std::string_view attribute, const std::vector<int64_t>& values, size_t count,
@@ -17,7 +17,7 @@ void Check(Node& node, std::string_view attribute, const std::vector<int64_t>& v
               fmt::format("{} has {} values, expected {}", attribute, values.size(), count));
   for (int64_t value : values)
     if (value < low || value > kSane)
-      node.Fail("bad-attribute", fmt::format("{} holds {}", attribute, value));
+      node.Fail("bad-attribute", fmt::format("{} contains an invalid value {}", attribute, value));
 }
 }  // namespace
 
@@ -40,7 +40,7 @@ Window ReadWindow(Node& node, const Shape& input, std::vector<int64_t> kernel) {
   Check(node, "kernel_shape", window.kernel, spatial, 1);
   if (!kernel.empty() && window.kernel != kernel)
     node.Fail("bad-attribute",
-              fmt::format("kernel_shape [{}] where the weight has [{}]",
+              fmt::format("kernel_shape is [{}], but the weight has [{}]",
                           fmt::join(window.kernel, ", "), fmt::join(kernel, ", ")));
   window.strides = node.Ints("strides", std::vector<int64_t>(spatial, 1));
   Check(node, "strides", window.strides, spatial, 1);
@@ -57,7 +57,7 @@ Window ReadWindow(Node& node, const Shape& input, std::vector<int64_t> kernel) {
   std::fill(window.after.begin(), window.after.end(), 0);
   if (auto_pad == "VALID") return window;
   if (auto_pad != "SAME_UPPER" && auto_pad != "SAME_LOWER")
-    node.Unsupported("auto_pad", fmt::format("\"{}\" is unknown", auto_pad));
+    node.Unsupported("auto_pad", fmt::format("unknown value \"{}\"", auto_pad));
   bool upper = auto_pad == "SAME_UPPER";
   bool steps =
       std::any_of(window.strides.begin(), window.strides.end(), [](int64_t s) { return s != 1; });
@@ -67,7 +67,7 @@ Window ReadWindow(Node& node, const Shape& input, std::vector<int64_t> kernel) {
   }
   for (size_t i = 0; i < spatial; ++i) {
     int64_t stride = window.strides[i];
-    int64_t size = steps ? input[i + 2].constant() : 1;  // any, without strides
+    int64_t size = steps ? input[i + 2].constant() : 1;  // with stride 1 the size does not matter
     int64_t reach = (window.kernel[i] - 1) * window.dilations[i] + 1;
     int64_t total =
         std::max<int64_t>(((size + stride - 1) / stride - 1) * stride + reach - size, 0);

@@ -1,5 +1,5 @@
-// frontends/onnx/ops/window.h - kernels, strides, dilations and pads of convolutions and pools, as ONNX
-// gives them.
+// frontends/onnx/ops/window.h - kernel, strides, dilations and pads of convolutions and pools in
+// ONNX terms.
 #pragma once
 
 #include <string>
@@ -9,19 +9,20 @@
 
 namespace mlc::onnx {
 
-// One entry per spatial dimension.
+// The attributes of a sliding window, with one entry per spatial dimension.
 struct Window {
-  std::vector<int64_t> kernel, strides, dilations, before, after;  // pads before and after
-  bool same_upper = false, same_lower = false;  // auto_pad of an input whose size is not known
+  std::vector<int64_t> kernel, strides, dilations, before,
+      after;                                    // `before` and `after` are the pads
+  bool same_upper = false, same_lower = false;  // auto_pad for an input of unknown size
   bool has_pads() const;
   bool dilated() const;
 };
 
-// Reads kernel_shape (or takes `kernel`), strides, dilations, pads and auto_pad. auto_pad becomes
-// pads where the spatial sizes of `input` are known. Error "bad-attribute" on wrong lengths, zero
-// strides or huge values.
+// Reads kernel_shape (or takes `kernel`), strides, dilations, pads and auto_pad. auto_pad is
+// resolved to pads where the spatial sizes of `input` are known. Throws "bad-attribute" for wrong
+// lengths, zero strides or excessive values.
 Window ReadWindow(Node& node, const Shape& input, std::vector<int64_t> kernel = {});
-// The arguments pad_type and pad of a MIL operator.
+// Returns the arguments pad_type and pad of a MIL operator.
 Builder::Args PadArgs(const Window& window);
 
 }  // namespace mlc::onnx

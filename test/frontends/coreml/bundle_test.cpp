@@ -1,4 +1,5 @@
-// Compiled bundles: Apple's are read and reproduced, ours are written and read back.
+// Compiled bundles: those of Apple's compiler are read and reproduced, those of mlc are written and
+// read back.
 #include "lib/coreml/bundle.h"
 
 #include <algorithm>
@@ -52,11 +53,12 @@ struct Bundle {
 
 }  // namespace
 
-TEST_CASE("bundle: what is written reads back as the package was") {
+TEST_CASE("bundle: written bundles read back as the same program") {
   Bundle bundle;
   Program from_package = Import(bundle.package), from_bundle = Import(bundle.path);
   Verify(from_bundle);
-  CHECK(from_bundle.build_info.size() == from_package.build_info.size() + 2);  // the compiler's
+  CHECK(from_bundle.build_info.size() ==
+        from_package.build_info.size() + 2);  // two entries of the compiler
   from_package.build_info = from_bundle.build_info;
   CHECK(PrintText(from_bundle) == PrintText(from_package));
   CHECK(from_bundle.interface.metadata == from_package.interface.metadata);
@@ -71,7 +73,7 @@ TEST_CASE("bundle: what is written reads back as the package was") {
   CHECK(BundleText(from_bundle, bundle.path, "", "") == ContentsOf(bundle.path / kBundleText));
 }
 
-TEST_CASE("bundle: metadata.json says what Apple's compiler says") {
+TEST_CASE("bundle: metadata.json has the contents that Apple's compiler writes") {
   std::optional<fs::path> corpus = Corpus("mlmodelc", "metadata of bundles");
   if (!corpus) return;
   std::vector<std::pair<fs::path, fs::path>> pairs = {
@@ -112,7 +114,7 @@ TEST_CASE("bundle: a bare model file needs no weights to be printed") {
   CHECK(asked);
 }
 
-TEST_CASE("bundle: damage is an error that says where") {
+TEST_CASE("bundle: damaged files are located errors") {
   Bundle bundle;
   std::string data = ContentsOf(bundle.path / kBundleData);
   auto refuse = [&](const std::string& bytes) {
@@ -153,7 +155,7 @@ TEST_CASE("bundle: damage is an error that says where") {
   CHECK_THAT(Refusal([&] { Import(bundle.path); }), ContainsSubstring("model.mil"));
 }
 
-TEST_CASE("bundle: Apple's coremldata.bin comes back byte for byte", "[corpus]") {
+TEST_CASE("bundle: Apple's coremldata.bin is reproduced byte for byte", "[corpus]") {
   int bundles = 0;
   std::optional<fs::path> corpus = Corpus("mlmodelc", "bundles");
   if (!corpus) return;
@@ -179,7 +181,8 @@ TEST_CASE("bundle: Apple's coremldata.bin comes back byte for byte", "[corpus]")
   CHECK(bundles >= 8);
 }
 
-TEST_CASE("bundle: of a model alone, what Apple's compiler made of it", "[corpus]") {
+TEST_CASE("bundle: a bare model file is compiled to the files that Apple's compiler wrote",
+          "[corpus]") {
   std::optional<fs::path> corpus = Corpus("mlmodelc/pair/160ms", "a model and its bundle");
   if (!corpus) return;
   const fs::path& pair = *corpus;
@@ -188,7 +191,8 @@ TEST_CASE("bundle: of a model alone, what Apple's compiler made of it", "[corpus
   std::string apple = ContentsOf(pair / kBundleText);
   CHECK((BundleText(program, pair, "3500.32.1", "3500.14.1") == apple));
 
-  // The order of the metadata's entries is not specified: one of all gives Apple's bytes.
+  // The order of the metadata entries is not specified; exactly one permutation gives Apple's
+  // bytes.
   auto entries = program.interface.metadata;
   std::sort(entries.begin(), entries.end());
   int found = 0, orders = 0;
@@ -204,7 +208,8 @@ TEST_CASE("bundle: of a model alone, what Apple's compiler made of it", "[corpus
   CHECK(orders == 6);
   CHECK(found == 1);
 
-  // Print of parse of print, also with an operation that a pass inserted.
+  // Printing, parsing and printing again gives the same text, also with an operation inserted by a
+  // pass.
   for (bool insert : {false, true}) {
     Diagnostics diagnostics;
     if (insert) {

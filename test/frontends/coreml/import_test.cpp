@@ -27,7 +27,7 @@ Program Import(const fs::path& path) {
 }
 
 void Put(const fs::path& path, const std::string& bytes) {
-  fs::remove(path);  // rewriting in place would wait for the disk on some file systems
+  fs::remove(path);  // some file systems sync to disk when a file is rewritten in place
   std::ofstream(path, std::ios::binary) << bytes;
 }
 
@@ -83,7 +83,7 @@ mil::Argument& Input(mil::Operation& op, const std::string& key) {
 
 }  // namespace
 
-TEST_CASE("damaged programs are refused by name and place") {
+TEST_CASE("damaged programs are refused with an error id and a location") {
   Damaged damaged;
   auto check = [&](const std::string& refusal, const char* id, const char* text) {
     CHECK_THAT(refusal, ContainsSubstring(id));
@@ -96,15 +96,15 @@ TEST_CASE("damaged programs are refused by name and place") {
         "unsupported-attribute", "no input \"strange\"");
   check(damaged.RefusalOf(
             "conv", [](mil::Operation& op) { op.mutable_inputs(0)->set_key(op.inputs(1).key()); }),
-        "bad-file", "duplicate key");
+        "bad-file", "duplicate");
   check(damaged.RefusalOf("conv",
                           [](mil::Operation& op) { op.mutable_inputs()->DeleteSubrange(0, 1); }),
-        "bad-operand", "lacks its input");
+        "bad-operand", "required input");
   check(damaged.RefusalOf(
             "conv",
             [](mil::Operation& op) { Input(op, "x").mutable_arguments(0)->set_name("later"); }),
         "bad-graph", "\"later\" is used before it is defined");
-  // A cycle is a use before the definition.
+  // A cycle appears as a use before the definition.
   check(damaged.RefusalOf(
             "conv",
             [](mil::Operation& op) { Input(op, "x").mutable_arguments(0)->set_name("relu"); }),
@@ -116,7 +116,7 @@ TEST_CASE("damaged programs are refused by name and place") {
         "bad-file", "bound to 2 values");
   check(damaged.RefusalOf("conv",
                           [](mil::Operation& op) { Input(op, "x").mutable_arguments(0)->Clear(); }),
-        "bad-file", "bound to nothing");
+        "bad-file", "empty binding");
   check(damaged.RefusalOf("conv", [](mil::Operation& op) { op.mutable_outputs(0)->set_name("x"); }),
         "bad-graph", "duplicate");
   check(damaged.RefusalOf("conv", [](mil::Operation& op) { *op.add_outputs() = op.outputs(0); }),
@@ -130,10 +130,10 @@ TEST_CASE("damaged programs are refused by name and place") {
                                 ->mutable_constant()
                                 ->set_size(5);
                           }),
-        "bad-file", "is declared fp32 [1, 5, 6, 6], but is fp32 [1, 4, 6, 6]");
+        "bad-file", "is declared as fp32 [1, 5, 6, 6], but the inferred type is fp32 [1, 4, 6, 6]");
   check(
       damaged.RefusalOf("const", [](mil::Operation& op) { op.mutable_attributes()->RemoveLast(); }),
-      "bad-constant", "without a value");
+      "bad-constant", "has no value");
   check(damaged.RefusalOf("const",
                           [](mil::Operation& op) {
                             Attribute(op, "val").mutable_blobfilevalue()->set_offset(96);
@@ -154,7 +154,7 @@ TEST_CASE("damaged programs are refused by name and place") {
                                 ->mutable_constant()
                                 ->set_size(UINT64_MAX);
                           }),
-        "bad-file", "a tensor dimension is");
+        "bad-file", "invalid dimension");
   check(damaged.RefusalOf("const",
                           [](mil::Operation& op) {
                             Attribute(op, "val")
@@ -191,12 +191,12 @@ TEST_CASE("wrong descriptions and versions are refused") {
       [](Model& model) {
         *model.mutable_mlprogram()->add_functions() = model.mlprogram().functions(0);
       },
-      "two functions");
-  check([](Model& model) { model.mutable_description()->clear_input(); },
-        "an input of the program that");
+      "more than one function");
+  check([](Model& model) { model.mutable_description()->clear_input(); }, "the input is missing");
   check([](Model& model) { model.mutable_description()->mutable_input(0)->set_name("other"); },
         "the description");
-  check([](Model& model) { model.mutable_description()->clear_output(); }, "is not described");
+  check([](Model& model) { model.mutable_description()->clear_output(); },
+        "is missing from the description");
   check([](Model& model) { model.mutable_description()->set_predictedfeaturename("label"); },
         "classifier");
   check([](Model& model) { Damaged::BlockOf(model).set_outputs(0, "nowhere"); }, "\"nowhere\"");
@@ -208,7 +208,7 @@ TEST_CASE("wrong descriptions and versions are refused") {
             ->mutable_multiarraytype()
             ->set_datatype(mlc::schema::ArrayFeatureType::INT32);
       },
-      "the description says int32");
+      "element type int32");
   check(
       [](Model& model) {
         auto* entry = model.mutable_description()->mutable_metadata()->add_userdefined();
@@ -218,7 +218,7 @@ TEST_CASE("wrong descriptions and versions are refused") {
       "mlc.interface is damaged");
 }
 
-TEST_CASE("a field that the schema does not have is named") {
+TEST_CASE("unknown protobuf fields are named in the error") {
   Damaged damaged;
   std::string refusal = damaged.Refusal([](mlc::schema::Model& model) {
     auto* image =
@@ -234,7 +234,7 @@ TEST_CASE("a field that the schema does not have is named") {
   CHECK_THAT(refusal, ContainsSubstring("unknown DataType 99"));
 }
 
-TEST_CASE("nesting that is too deep is refused") {
+TEST_CASE("too deeply nested messages are refused") {
   Damaged damaged;
   CHECK_THAT(damaged.RefusalOf("conv",
                                [](mil::Operation& op) {
@@ -282,7 +282,7 @@ TEST_CASE("damaged package manifests are refused") {
   CHECK_THAT(Refusal([&] { Import(damaged.path); }), ContainsSubstring("file-io"));
 }
 
-TEST_CASE("no flipped byte and no missing tail of a model does more than an error") {
+TEST_CASE("models with flipped bytes or a missing tail cause at most an error") {
   Damaged damaged;
   for (size_t i = 0; i < damaged.model.size(); ++i) {
     for (int bit : {0, 3, 6, 7}) {
@@ -298,7 +298,7 @@ TEST_CASE("no flipped byte and no missing tail of a model does more than an erro
   }
 }
 
-TEST_CASE("packages of coremltools read, verify, and write back as what they were") {
+TEST_CASE("packages of coremltools are read, verified and written back unchanged") {
   std::optional<fs::path> corpus = Corpus("coremltools-packages", "packages of coremltools");
   if (!corpus) return;
   int read = 0, refused = 0;

@@ -1,4 +1,4 @@
-// Cast to bfloat16 and back. Expected values: the upper halves of the bits of floats.
+// Cast to bfloat16 and back. Expected values are the upper 16 bits of fp32 values.
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -20,7 +20,8 @@ std::vector<float> ThroughBfloat16(const std::vector<float>& x, int opset) {
   return {y.begin(), y.end()};
 }
 
-TEST_CASE("onnx Cast: to bfloat16 at run time, to nearest, or cut off before opset 19") {
+TEST_CASE(
+    "onnx Cast: run-time conversion to bfloat16 rounds to nearest, and truncates before opset 19") {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   std::vector<float> x = {0,        1.00390625f, 1.01171875f, -1.0039064f, 0.48033667f, 1.9999999f,
                           65504.0f, 1e-30f,      -1e30f,      kInfinity,   -kInfinity};

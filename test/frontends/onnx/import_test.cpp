@@ -32,7 +32,7 @@ std::string Unary(const std::string& op, int type = kFloat,
   return Model({Node(op, {"x"}, {"y"})}, {Info("x", type, dims)}, {Info("y")});
 }
 
-TEST_CASE("onnx: a node becomes an operation under the name of its output") {
+TEST_CASE("onnx: an operation takes the name of the node's output") {
   Program program = Import(Unary("Relu"));
   CHECK(Operators(program) == Names{"relu"});
   const Function& main = *program.main();
@@ -41,7 +41,7 @@ TEST_CASE("onnx: a node becomes an operation under the name of its output") {
   CHECK(main.body.outputs()[0]->type.ToString() == "fp32 [2, 3]");
 }
 
-TEST_CASE("onnx: names become legal, what is made on the way gives way") {
+TEST_CASE("onnx: names become MIL identifiers, and intermediate values are renamed on conflicts") {
   Program program = Import(Model({Node("HardSwish", {"in.0"}, {"out/1"})},
                                  {Info("in.0", kFloat, {2})}, {Info("out/1")}));
   const Function& main = *program.main();
@@ -51,7 +51,7 @@ TEST_CASE("onnx: names become legal, what is made on the way gives way") {
   CHECK(main.body.outputs()[0]->def->is("mul"));
 }
 
-TEST_CASE("onnx: the border's types") {
+TEST_CASE("onnx: types of inputs and outputs") {
   struct Case {
     Kind type;
     DType source, border;
@@ -74,7 +74,7 @@ TEST_CASE("onnx: the border's types") {
              ContainsSubstring("error[unsupported-dtype]: input \"x\""));
 }
 
-TEST_CASE("onnx: scalars are vectors of one at the border") {
+TEST_CASE("onnx: scalar inputs and outputs become vectors of one element") {
   Program program = Import(Unary("Relu", kFloat, {}));
   CHECK(Operators(program) == Names{"squeeze", "relu", "expand_dims"});
   const Function& main = *program.main();
@@ -84,7 +84,7 @@ TEST_CASE("onnx: scalars are vectors of one at the border") {
   CHECK(main.outputs[0].name == "y");
 }
 
-TEST_CASE("onnx: outputs are operations of their own") {
+TEST_CASE("onnx: every output is a separate operation") {
   std::vector<std::string> infos = {Info("x"), Info("w"), Info("y"), Info("z")};
   Program program = Import(Model({Node("Relu", {"x"}, {"y"}), Node("Identity", {"y"}, {"z"})},
                                  {Info("x", kFloat, {2})}, infos, {Proto<int64_t>("w", {1}, {7})}));
@@ -96,24 +96,24 @@ TEST_CASE("onnx: outputs are operations of their own") {
   CHECK(main.outputs.at(3).name == "z");
 }
 
-TEST_CASE("onnx: outputs whose names become the same, and one that is listed twice") {
+TEST_CASE("onnx: output names that collide as MIL identifiers, and a duplicate output") {
   Program program = Import(Model({Node("Relu", {"x"}, {"a.b"}), Node("Identity", {"a.b"}, {"a_b"})},
                                  {Info("x", kFloat, {2})}, {Info("a.b"), Info("a_b")}));
   CHECK(program.main()->outputs.at(0).name == "a_b");
   CHECK(program.main()->outputs.at(1).name == "a_b_2");
   CHECK_THAT(ErrorsOf(Model({Node("Relu", {"x"}, {"y"})}, {Info("x", kFloat, {2})},
                             {Info("y"), Info("y")})),
-             ContainsSubstring("error[bad-graph]: two outputs have the name \"y\""));
+             ContainsSubstring("error[bad-graph]: duplicate output name \"y\""));
 }
 
-TEST_CASE("onnx: an initializer that is an input too is a constant") {
+TEST_CASE("onnx: an input with an initializer is a constant") {
   Program program = Import(Model({Node("Add", {"x", "w"}, {"y"})},
                                  {Info("x", kFloat, {2}), Info("w", kFloat, {2})}, {Info("y")},
                                  {Proto<float>("w", {2}, {1, 2})}));
   CHECK(program.main()->inputs.size() == 1);
 }
 
-TEST_CASE("onnx: constants fold in their own type") {
+TEST_CASE("onnx: constants are folded in their ONNX type") {
   int64_t big = int64_t{1} << 40;
   std::string model = Model(
       {Node("Div", {"a", "b"}, {"q"}), Node("Add", {"x", "q"}, {"y"})}, {Info("x", kInt64, {1})},
@@ -123,13 +123,13 @@ TEST_CASE("onnx: constants fold in their own type") {
   CHECK(program.main()->body.outputs()[0]->def->constant("y").Ints() == std::vector<int64_t>{-3});
 }
 
-TEST_CASE("onnx: a constant that int32 cannot hold") {
+TEST_CASE("onnx: a constant out of the range of int32 is refused") {
   std::string model = Model({Node("Add", {"x", "w"}, {"y"})}, {Info("x", kInt64, {1})}, {Info("y")},
                             {Proto<int64_t>("w", {1}, {int64_t{1} << 40})});
   CHECK_THAT(ErrorsOf(model), ContainsSubstring("error[constant-range]: Add"));
 }
 
-TEST_CASE("onnx: narrow integers wrap, wide unsigned ones are refused") {
+TEST_CASE("onnx: arithmetic on narrow integers wraps, on uint32 and uint64 it is refused") {
   auto add = [](Kind type) {
     return Model({Node("Add", {"a", "b"}, {"y"})}, {Info("a", type, {2}), Info("b", type, {2})},
                  {Info("y")});
@@ -141,7 +141,7 @@ TEST_CASE("onnx: narrow integers wrap, wide unsigned ones are refused") {
              ContainsSubstring("error[unsupported-dtype]: Add: arithmetic on uint32"));
 }
 
-TEST_CASE("onnx: named dimensions are symbols, unnamed ones new symbols") {
+TEST_CASE("onnx: named dimensions keep their symbols, unnamed ones get new symbols") {
   std::string model = Unary("Relu", kFloat, {"n", "", "n", 4});
   Program program = Import(model);
   Shape shape = program.main()->body.inputs[0]->type.shape;
@@ -156,7 +156,7 @@ TEST_CASE("onnx: named dimensions are symbols, unnamed ones new symbols") {
   CHECK(ToString(Import(model, shapes).main()->body.inputs[0]->type.shape) == "[1, 2, 3, 4]");
 }
 
-TEST_CASE("onnx: --shape decides a named dimension for every input") {
+TEST_CASE("onnx: --shape fixes a named dimension of all inputs") {
   std::string model =
       Model({Node("Add", {"a", "b"}, {"y"})},
             {Info("a", kFloat, {"n", 3}), Info("b", kFloat, {"n", 3})}, {Info("y")});
@@ -164,7 +164,7 @@ TEST_CASE("onnx: --shape decides a named dimension for every input") {
   CHECK(ToString(Import(model, options).main()->body.inputs[1]->type.shape) == "[7, 3]");
 }
 
-TEST_CASE("onnx: options that name nothing") {
+TEST_CASE("onnx: options with unknown names are refused") {
   CHECK_THAT(ErrorsOf(Unary("Relu"), {.shapes = {{"z", {1}}}}),
              ContainsSubstring("error[bad-name]: --shape z"));
   CHECK_THAT(ErrorsOf(Unary("Relu"), {.shapes = {{"z", {1}}}}),
@@ -180,13 +180,13 @@ TEST_CASE("onnx: options that name nothing") {
              ContainsSubstring("--replace Elu.alpha"));
 }
 
-TEST_CASE("onnx: --const binds an input, needs-constant says which") {
+TEST_CASE("onnx: --const binds an input, and needs-constant names the inputs to bind") {
   std::string model = Model({Node("ReduceSum", {"x", "axes"}, {"y"})},
                             {Info("x", kFloat, {2, 3}), Info("axes", kInt64, {1})}, {Info("y")});
   CHECK(ErrorsOf(model) ==
         "error[needs-constant]: ReduceSum: input \"axes\" (\"axes\") is computed at run time, but "
         "Core "
-        "ML wants a constant\n"
+        "ML requires a constant\n"
         "  at node of output \"y\", opset 17\n"
         "  help: pass --const axes=FILE");
   Program program = Import(model, {.constants = {{"axes", Tensor::Vector<int32_t>({1})}}});
@@ -196,7 +196,8 @@ TEST_CASE("onnx: --const binds an input, needs-constant says which") {
              ContainsSubstring("bad-constant"));
 }
 
-TEST_CASE("onnx: needs-constant names all operands of all nodes, and the inputs they come from") {
+TEST_CASE(
+    "onnx: needs-constant names the operands of all nodes and the inputs they are computed from") {
   std::string model = Model(
       {Node("Add", {"p", "q"}, {"axes"}), Node("Slice", {"x", "s", "s", "axes", "steps"}, {"a"}),
        Node("ReduceSum", {"a", "r"}, {"y"})},
@@ -206,17 +207,17 @@ TEST_CASE("onnx: needs-constant names all operands of all nodes, and the inputs 
   CHECK(
       ErrorsOf(model) ==
       "error[needs-constant]: Slice: inputs \"axes\" (\"axes\"), \"steps\" (\"steps\") are "
-      "computed at run time, but Core ML wants constants\n"
+      "computed at run time, but Core ML requires constants\n"
       "  at node of output \"a\", opset 17\n"
       "  \"axes\" is computed from the model's inputs \"p\", \"q\"\n"
       "  help: pass --const p=FILE --const q=FILE --const steps=FILE\n"
       "error[needs-constant]: ReduceSum: input \"axes\" (\"r\") is computed at run time, but Core "
-      "ML wants a constant\n"
+      "ML requires a constant\n"
       "  at node of output \"y\", opset 17\n"
       "  help: pass --const r=FILE");
 }
 
-TEST_CASE("onnx: --outputs cuts the graph and drops inputs that it no longer needs") {
+TEST_CASE("onnx: --outputs selects a subgraph and drops unused inputs") {
   std::string model = Model({Node("Relu", {"x"}, {"a"}), Node("NoSuch", {"a", "z"}, {"y"})},
                             {Info("x", kFloat, {2}), Info("z", kBool, {})}, {Info("y")});
   Program program = Import(model, {.outputs = {"a"}});
@@ -225,40 +226,43 @@ TEST_CASE("onnx: --outputs cuts the graph and drops inputs that it no longer nee
   CHECK(program.main()->body.inputs.size() == 1);
 }
 
-TEST_CASE("onnx: --replace overrides an attribute, or adds one") {
+TEST_CASE("onnx: --replace overrides or adds an attribute") {
   std::string model = Model({Node("Elu", {"x"}, {"y"}, {Float("alpha", 0.5f)})},
                             {Info("x", kFloat, {2})}, {Info("y")});
   Program program = Import(model, {.replacements = {{"Elu", "alpha", "2"}}});
   CHECK(program.main()->body.outputs()[0]->def->constant("alpha").Double(0) == 2);
 }
 
-TEST_CASE("onnx: every bad node is reported, what depends on one is not") {
+TEST_CASE("onnx: all invalid nodes are reported, but not the nodes that depend on them") {
   std::string model = Model(
       {Node("NoSuch", {"x"}, {"a"}, {}, "", "first"), Node("Relu", {"a"}, {"b"}),
        Node("Elu", {"x"}, {"c"}, {Int("beta", 1)}, "", "second"), Node("Add", {"b", "c"}, {"y"})},
       {Info("x", kFloat, {2})}, {Info("y")});
   CHECK(ErrorsOf(model) ==
-        "error[unsupported-operator]: NoSuch: mlc has no lowering for this operator\n"
+        "error[unsupported-operator]: NoSuch: operator not supported\n"
         "  at node \"first\" (output \"a\"), opset 17\n"
-        "  help: `mlc ops --frontend onnx` lists the operators that are lowered\n"
+        "  help: `mlc ops --frontend onnx` lists the supported operators\n"
         "error[unsupported-attribute]: Elu: attribute \"beta\" is not supported\n"
         "  at node \"second\" (output \"c\"), opset 17\n"
-        "  help: --replace Elu.beta=VALUE compiles with another value (changes results)");
+        "  help: --replace Elu.beta=VALUE compiles with a different value, which changes the "
+        "results");
 }
 
-TEST_CASE("onnx: graphs that are not well formed") {
+TEST_CASE("onnx: malformed graphs are refused") {
   auto error = [](const std::vector<std::string>& nodes, const std::string& id) {
     return ErrorsOf(Model(nodes, {Info("x", kFloat, {2})}, {Info("y")}))
         .starts_with("error[" + id + "]");
   };
-  CHECK(error({Node("Relu", {"z"}, {"y"})}, "bad-graph"));  // nobody makes z
-  CHECK(error({}, "bad-graph"));                            // nobody makes y
-  CHECK(error({Node("Relu", {"x"}, {"x"}), Node("Relu", {"x"}, {"y"})}, "bad-graph"));  // x twice
-  CHECK(error({Node("Relu", {"x"}, {"y"}), Node("Elu", {"x"}, {"y"})}, "bad-graph"));   // y twice
-  CHECK(error({Node("Add", {"x", "y"}, {"y"})}, "bad-graph"));                          // cycle
-  CHECK(error({Node("Relu", {}, {"y"})}, "bad-graph"));                                 // no input
+  CHECK(error({Node("Relu", {"z"}, {"y"})}, "bad-graph"));  // z is undefined
+  CHECK(error({}, "bad-graph"));                            // y is undefined
+  CHECK(error({Node("Relu", {"x"}, {"x"}), Node("Relu", {"x"}, {"y"})},
+              "bad-graph"));  // x is produced twice
+  CHECK(error({Node("Relu", {"x"}, {"y"}), Node("Elu", {"x"}, {"y"})},
+              "bad-graph"));                                    // y is produced twice
+  CHECK(error({Node("Add", {"x", "y"}, {"y"})}, "bad-graph"));  // a cycle
+  CHECK(error({Node("Relu", {}, {"y"})}, "bad-graph"));         // a missing input
   CHECK(error({Node("Add", {"x", ""}, {"y"})}, "bad-graph"));
-  CHECK(error({Node("Sigmoid", {"x", "x"}, {"y"})}, "bad-graph"));  // too many
+  CHECK(error({Node("Sigmoid", {"x", "x"}, {"y"})}, "bad-graph"));  // too many inputs
   CHECK(error({Node("Softmax", {"x"}, {"y"}, {Int("axis", 7)})}, "bad-attribute"));
   CHECK(error({Node("Softmax", {"x"}, {"y"}, {Text("axis", "1")})}, "bad-attribute"));
   CHECK(ErrorsOf(Model({}, {}, {})).starts_with("error[bad-graph]"));
@@ -268,7 +272,7 @@ TEST_CASE("onnx: graphs that are not well formed") {
             .starts_with("error[bad-operand]"));
 }
 
-TEST_CASE("onnx: subgraphs of an If with a known condition are inlined") {
+TEST_CASE("onnx: the selected branch of an If with a constant condition is inlined") {
   std::string then_graph = Graph({Node("Relu", {"x"}, {"r"})}, {}, {Info("r")});
   std::string else_graph = Graph({Node("NoSuch", {"x"}, {"s"})}, {}, {Info("s")});
   std::string model = Model(
@@ -279,7 +283,7 @@ TEST_CASE("onnx: subgraphs of an If with a known condition are inlined") {
   CHECK(Operators(Import(model)) == Names{"relu"});
 }
 
-TEST_CASE("onnx: functions are inlined with their attributes") {
+TEST_CASE("onnx: function bodies are inlined with the call's attributes") {
   std::string body = Bytes(7, Node("Elu", {"a"}, {"e"}, {Reference("alpha", "slope", 1)})) +
                      Bytes(7, Node("Relu", {"e"}, {"b"}));
   std::string function = Bytes(1, "F") + Bytes(10, "my") + Bytes(4, "a") + Bytes(5, "b") +
@@ -293,7 +297,7 @@ TEST_CASE("onnx: functions are inlined with their attributes") {
         0.25);
 }
 
-TEST_CASE("onnx: functions that call themselves, or grow without bound") {
+TEST_CASE("onnx: recursive functions and functions that expand without bound are refused") {
   auto function = [](const std::string& name, const std::string& body) {
     return Bytes(25, Bytes(1, name) + Bytes(10, "my") + Bytes(4, "a") + Bytes(5, "b") + body +
                          Bytes(9, Number(2, 17)) + Bytes(9, Bytes(1, "my") + Number(2, 1)));
@@ -315,7 +319,7 @@ TEST_CASE("onnx: functions that call themselves, or grow without bound") {
   CHECK_THAT(ErrorsOf(model("F1")), ContainsSubstring("error[resource-limit]"));
 }
 
-TEST_CASE("onnx: inputs without a shape or without elements") {
+TEST_CASE("onnx: inputs without a shape and empty inputs") {
   std::string unknown = Model({Node("Relu", {"x"}, {"y"})},
                               {Bytes(1, "x") + Bytes(2, Bytes(1, Number(1, kFloat)))}, {Info("y")});
   CHECK_THAT(ErrorsOf(unknown), ContainsSubstring("help: pass --shape x=DIMS"));
@@ -326,13 +330,13 @@ TEST_CASE("onnx: inputs without a shape or without elements") {
   CHECK(Import(empty).main()->inputs.size() == 1);
 }
 
-TEST_CASE("onnx: old nodes without inputs") {
+TEST_CASE("onnx: nodes of old opsets without inputs are refused") {
   for (const char* op : {"Clip", "Dropout"})
     CHECK_THAT(ErrorsOf(Model({Node(op, {}, {"y"}, {Float("max", 6)})}, {}, {Info("y")}, {}, 6)),
                ContainsSubstring("input 0 is missing"));
 }
 
-TEST_CASE("onnx: an old model's broadcasting by attributes") {
+TEST_CASE("onnx: broadcasting by attributes before opset 7") {
   std::string model =
       Model({Node("Add", {"x", "w"}, {"y"}, {Int("broadcast", 1), Int("axis", 1)})},
             {Info("x", kFloat, {2, 3, 4})}, {Info("y")}, {Proto<float>("w", {3}, {1, 2, 3})}, 6);

@@ -1,4 +1,4 @@
-"""frontends/onnx/OPERATORS.md is what `mlc ops --frontend onnx --markdown` prints; --update writes it."""
+"""Checks that frontends/onnx/OPERATORS.md equals the output of `mlc ops --frontend onnx --markdown`; --update rewrites it."""
 import difflib
 import pathlib
 import sys

@@ -6,7 +6,7 @@
 namespace mlc::onnx {
 namespace {
 
-TEST_CASE("onnx rows: versions of one operator do not overlap") {
+TEST_CASE("onnx rows: version ranges of an operator do not overlap") {
   const NodeRow* last = nullptr;
   for (const NodeRow* row : AllRows()) {
     CAPTURE(row->name);
@@ -18,7 +18,7 @@ TEST_CASE("onnx rows: versions of one operator do not overlap") {
   }
 }
 
-TEST_CASE("onnx rows: rows without a handler name a MIL operator and its parameters") {
+TEST_CASE("onnx rows: rows without a handler name an existing MIL operator and its parameters") {
   for (const NodeRow* row : AllRows()) {
     if (row->handler || row->kind == Class::kImpossible) continue;
     CAPTURE(row->name);
@@ -36,7 +36,7 @@ TEST_CASE("onnx rows: rows without a handler name a MIL operator and its paramet
   }
 }
 
-TEST_CASE("onnx rows: a condition says what it takes, and only there") {
+TEST_CASE("onnx rows: exactly the conditional and impossible rows have a condition") {
   for (const NodeRow* row : AllRows()) {
     CAPTURE(row->name);
     bool expects = row->kind == Class::kConditional || row->kind == Class::kImpossible;
@@ -44,7 +44,7 @@ TEST_CASE("onnx rows: a condition says what it takes, and only there") {
   }
 }
 
-TEST_CASE("onnx rows: the row of a version") {
+TEST_CASE("onnx rows: lookup by opset version") {
   CHECK(FindRow("", "Clip", 6) != FindRow("", "Clip", 11));
   CHECK(FindRow("", "Clip", 28) == FindRow("", "Clip", 11));
   CHECK(FindRow("", "Gelu", 19) == nullptr);

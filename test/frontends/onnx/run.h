@@ -1,4 +1,4 @@
-// test/frontends/onnx/run.h - one-node models imported and executed.
+// test/frontends/onnx/run.h - imports and executes one-node models.
 #pragma once
 
 #include <map>
@@ -16,7 +16,7 @@ namespace mlc::test {
 
 inline constexpr int kFloat = 1, kInt32 = 6, kInt64 = 7, kBool = 9;
 
-// 0, 1, 2, ... in the given shape.
+// Returns 0, 1, 2, ... in the given shape.
 inline Tensor Count(const Dims& dims) {
   std::vector<float> values(ElementCount(dims));
   std::iota(values.begin(), values.end(), 0.0f);
@@ -30,7 +30,7 @@ inline Program ImportBytes(const std::string& bytes) {
   return program;
 }
 
-// Names of the operations that the outputs need, without constants.
+// Returns the names of the operations that the outputs depend on, without constants.
 inline std::vector<std::string> OperatorsOf(const Program& program) {
   const Block& body = program.main()->body;
   std::set<const Value*> needed(body.outputs().begin(), body.outputs().end());
@@ -47,13 +47,13 @@ inline std::vector<std::string> OperatorsOf(const Program& program) {
   return names;
 }
 
-// The output "y".
+// Returns the output "y".
 inline Tensor RunOnnx(const std::string& bytes, const std::map<std::string, Tensor>& inputs) {
   Program program = ImportBytes(bytes);
   return Execute(program, inputs, {.arithmetic = EngineOptions::Arithmetic::kExact}).at("y");
 }
 
-// The id of the first error of an import; "" when there is none.
+// Returns the id of the first error of an import, or "".
 inline std::string ErrorId(const std::string& bytes) {
   return RefusalId([&] { ImportBytes(bytes); });
 }

@@ -1,5 +1,5 @@
-// test/frontends/onnx/wire.h - ONNX files written field by field, so that tests may also write what
-// no library would.
+// test/frontends/onnx/wire.h - writes ONNX files field by field, including malformed ones that no
+// library would write.
 //
 //   std::string model = Model({Node("Relu", {"x"}, {"y"})}, {Info("x", 1, {"n", 3})}, {Info("y")});
 //
@@ -33,7 +33,8 @@ std::string Raw(const std::vector<T>& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
 }
 
-// TensorProto with raw data. `type` is TensorProto::DataType: 1 float, 6 int32, 7 int64, 9 bool ...
+// A TensorProto with raw data. `type` is a TensorProto::DataType: 1 float, 6 int32, 7 int64, 9 bool
+// ...
 inline std::string Proto(const std::string& name, int type, const Dims& dims,
                          std::string_view raw) {
   std::string out;
@@ -46,7 +47,7 @@ std::string Proto(const std::string& name, const Dims& dims, const std::vector<T
   return Proto(name, type, dims, Raw(values));
 }
 
-// AttributeProto
+// AttributeProto messages.
 inline std::string Int(const std::string& name, int64_t value) {
   return Bytes(1, name) + Number(3, value) + Number(20, 2);
 }
@@ -73,7 +74,7 @@ inline std::string Reference(const std::string& name, const std::string& of, int
   return Bytes(1, name) + Bytes(21, of) + Number(20, kind);
 }
 
-// NodeProto
+// A NodeProto message.
 inline std::string Node(const std::string& op, const std::vector<std::string>& inputs,
                         const std::vector<std::string>& outputs,
                         const std::vector<std::string>& attributes = {},
@@ -88,7 +89,7 @@ inline std::string Node(const std::string& op, const std::vector<std::string>& i
   return out;
 }
 
-// A dimension of ValueInfoProto: a number, a name, or neither ("").
+// A dimension of a ValueInfoProto: a number, a symbol, or unknown ("").
 struct Dimension {
   std::string proto;
   Dimension(int value) : proto(Number(1, value)) {}                    // NOLINT

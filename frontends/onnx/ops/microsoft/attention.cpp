@@ -1,5 +1,5 @@
-// com.microsoft: attention and rotary embeddings. Letters of shapes: B batch, S queries, P past
-// tokens, T = P + S keys, N heads, H elements of a head.
+// com.microsoft: attention and rotary embeddings. Dimensions in shapes: B batch, S queries, P past
+// tokens, T = P + S keys, N heads, H elements per head.
 #include "lib/networks/attention.h"
 
 #include <fmt/ranges.h>
@@ -24,12 +24,12 @@ namespace {
 constexpr char kMicrosoft[] = "com.microsoft";
 constexpr double kLowest = std::numeric_limits<float>::lowest();
 
-// The key mask of Attention and MultiHeadAttention in the form that broadcasts against
-// [B, N, S, T].
+// Converts the key mask of Attention and MultiHeadAttention to a bias that broadcasts against [B,
+// N, S, T].
 Value* MaskBias(Node& node, Value* mask, Value* queries, Value* keys, double fill, DType dtype) {
   switch (mask->type.rank()) {
     case 1: {
-      // Ends [B], or ends and starts [2 B].
+      // The mask holds end positions [B], or end and start positions [2 B].
       const Dim &count = mask->type.shape[0], &batch = keys->type.shape[0];
       Value* columns = Expanded(node, IndicesOf(node, keys, 2), {0});
       auto limit = [&](Value* vector) { return Expanded(node, vector, {1}); };
@@ -37,8 +37,8 @@ Value* MaskBias(Node& node, Value* mask, Value* queries, Value* keys, double fil
         return Expanded(node, BiasOf(node, Binary(node, "less", columns, limit(mask)), fill, dtype),
                         {1, 2});
       if (!(count == batch * Dim(2)) || !batch.is_constant())
-        node.Unsupported("", fmt::format("a mask of shape [{}] for a batch of {}", count.ToString(),
-                                         batch.ToString()));
+        node.Unsupported("", fmt::format("a mask of shape [{}] for batch size {} is not supported",
+                                         count.ToString(), batch.ToString()));
       std::vector<Value*> ends = Parts(node, mask, {batch.constant(), batch.constant()}, 0);
       Value* started = Binary(node, "greater_equal", columns, limit(ends[1]));
       Value* going = Binary(node, "less", columns, limit(ends[0]));
@@ -50,10 +50,10 @@ Value* MaskBias(Node& node, Value* mask, Value* queries, Value* keys, double fil
     case 3:
       return Expanded(node, BiasOf(node, mask, fill, dtype), {1});
     case 4: {
-      // [B, 1, most, most]: rows from P on.
+      // For a mask [B, 1, max, max], uses the rows from P on.
       const Dim &s = queries->type.shape[2], &t = keys->type.shape[2];
       if (!s.is_constant() || !t.is_constant())
-        node.Fail("dynamic-shape", "a mask of four dimensions needs known lengths");
+        node.Fail("dynamic-shape", "a mask of four dimensions requires constant sequence lengths");
       int64_t past = t.constant() - s.constant();
       mask = node.Make("slice_by_index",
                        {{"x", mask},
@@ -63,27 +63,28 @@ Value* MaskBias(Node& node, Value* mask, Value* queries, Value* keys, double fil
       return BiasOf(node, mask, fill, dtype);
     }
     default:
-      node.Fail("bad-operand", fmt::format("its mask is {}", mask->type.ToString()));
+      node.Fail("bad-operand",
+                fmt::format("mask is {}, expected 1 to 4 dimensions", mask->type.ToString()));
   }
 }
 
 Attended Attend(Node& node, AttentionParts parts) {
-  Agree(node, parts.q, 0, parts.k, 0, "the batches of queries and keys");
-  Agree(node, parts.k, 0, parts.v, 0, "the batches of keys and values");
+  Agree(node, parts.q, 0, parts.k, 0, "batch sizes of queries and keys");
+  Agree(node, parts.k, 0, parts.v, 0, "batch sizes of keys and values");
   parts.fits = [&](Value* changed, Value* before) {
-    return OfShape(node, changed, before, "the scores");
+    return OfShape(node, changed, before, "the attention scores");
   };
   return mlc::Attend(node, parts);
 }
 
 double Scale(Node& node, Value* q) {
   const Dim& size = q->type.shape[3];
-  if (!size.is_constant()) node.Fail("dynamic-shape", "the size of a head is not known");
+  if (!size.is_constant()) node.Fail("dynamic-shape", "the head size must be constant");
   double scale = node.Float("scale", 0.0);
   return scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(size.constant()));
 }
 
-// An input that has one of these numbers of dimensions; null where it is absent.
+// Returns an input whose rank must be one of `ranks`; null if omitted.
 Value* Ranked(Node& node, int input, std::initializer_list<int> ranks, std::string_view what) {
   Value* value = node.Optional(input);
   if (!value || std::find(ranks.begin(), ranks.end(), value->type.rank()) != ranks.end())
@@ -96,7 +97,7 @@ Value* Needed(Node& node, int input, std::initializer_list<int> ranks, std::stri
   return Ranked(node, input, ranks, what);
 }
 
-// Keys or values of earlier tokens; null where there are none: it is absent or of length 0.
+// Returns the past keys or values; null if the input is omitted or has length 0.
 Value* Past(Node& node, int input, int rank, std::string_view what) {
   Value* past = Ranked(node, input, {rank}, what);
   return past && past->type.shape[rank - 2] == Dim(0) ? nullptr : past;
@@ -107,30 +108,32 @@ void RefuseInputs(Node& node, std::initializer_list<int> inputs, std::string_vie
     if (node.HasInput(i)) node.Unsupported("", what);
 }
 
-// input [B, S, width], weights [width, q + k + v], bias, mask, past [2, B, N, P, H],
-// attention_bias
+// Inputs: input [B, S, width], weights [width, q + k + v], bias, mask, past [2, B, N, P, H],
+// attention_bias.
 void Attention(Node& node) {
   int64_t heads = node.Int("num_heads");
   if (node.Int("past_present_share_buffer", 0) != 0)
-    node.Unsupported("past_present_share_buffer", "past and present in one buffer");
-  RefuseInputs(node, {6}, "a past that is only partly filled");
+    node.Unsupported("past_present_share_buffer",
+                     "a buffer shared by past and present is not supported");
+  RefuseInputs(node, {6}, "a partially filled past is not supported");
   if (node.Int("do_rotary", 0) != 0) node.Unsupported("do_rotary", "do_rotary=1");
   node.Ignore({"rotary_embedding_dim"});
   DType dtype = node.dtype();
   Value* all =
-      Binary(node, "matmul", Needed(node, 0, {3}, "its input"), Needed(node, 1, {2}, "its weight"));
-  if (Ranked(node, 2, {1}, "its bias")) all = PlusLast(node, all, node.In(2));
+      Binary(node, "matmul", Needed(node, 0, {3}, "input"), Needed(node, 1, {2}, "weights"));
+  if (Ranked(node, 2, {1}, "bias")) all = PlusLast(node, all, node.In(2));
   const Dim& width = all->type.shape.back();
-  if (!width.is_constant()) node.Fail("dynamic-shape", "the width of its weight is not known");
+  if (!width.is_constant()) node.Fail("dynamic-shape", "the width of weights must be constant");
   std::vector<int64_t> sizes =
       node.Ints("qkv_hidden_sizes", std::vector<int64_t>(3, width.constant() / 3));
   if (sizes.size() != 3 || sizes[0] + sizes[1] + sizes[2] != width.constant())
-    node.Fail("bad-attribute", fmt::format("qkv_hidden_sizes are [{}], the weight has {}",
-                                           fmt::join(sizes, ", "), width.constant()));
+    node.Fail("bad-attribute",
+              fmt::format("qkv_hidden_sizes [{}] do not add up to {}, the width of weights",
+                          fmt::join(sizes, ", "), width.constant()));
   std::vector<Value*> qkv = Parts(node, all, sizes, 2);
   AttentionParts parts{Heads(node, qkv[0], heads), Heads(node, qkv[1], heads),
                        Heads(node, qkv[2], heads)};
-  if (Value* past = Past(node, 4, 5, "its past")) {
+  if (Value* past = Past(node, 4, 5, "past")) {
     parts.k = Concat(node, {Element(node, past, 0, 0), parts.k}, 2);
     parts.v = Concat(node, {Element(node, past, 1, 0), parts.v}, 2);
   }
@@ -146,40 +149,41 @@ void Attention(Node& node) {
   if (node.Int("unidirectional", 0) != 0)
     parts.biases.push_back(
         CausalBias(node, Positions(node, parts.q, parts.k), parts.k, -1, kLowest, type));
-  if (Value* bias = Ranked(node, 5, {4}, "its attention_bias")) parts.biases.push_back(bias);
+  if (Value* bias = Ranked(node, 5, {4}, "attention_bias")) parts.biases.push_back(bias);
   node.Set(0, Joined(node, Attend(node, parts).y), dtype);
 }
 
-// query, key, value, bias, key_padding_mask, attention_bias, past_key, past_value
+// Inputs: query, key, value, bias, key_padding_mask, attention_bias, past_key, past_value.
 void MultiHeadAttention(Node& node) {
   int64_t heads = node.Int("num_heads");
-  RefuseInputs(node, {8, 9}, "a past that is only partly filled");
+  RefuseInputs(node, {8, 9}, "a partially filled past is not supported");
   DType dtype = node.dtype();
-  Value *q = Needed(node, 0, {3, 4, 5}, "its query"), *k = Ranked(node, 1, {3, 4, 5}, "its key"),
-        *v = Ranked(node, 2, {3, 4}, "its value"), *bias = Ranked(node, 3, {1}, "its bias");
+  Value *q = Needed(node, 0, {3, 4, 5}, "query"), *k = Ranked(node, 1, {3, 4, 5}, "key"),
+        *v = Ranked(node, 2, {3, 4}, "value"), *bias = Ranked(node, 3, {1}, "bias");
   AttentionParts parts{};
   if (q->type.rank() == 5) {  // [B, S, N, 3, H]
     auto part = [&](int64_t i) { return Transposed(node, Element(node, q, i, 3), {0, 2, 1, 3}); };
     parts.q = part(0);
     parts.k = part(1);
     parts.v = part(2);
-    if (bias) node.Unsupported("", "a bias of packed queries, keys and values");
+    if (bias) node.Unsupported("", "a bias of packed queries, keys and values is not supported");
   } else {
-    if (!k) node.Fail("bad-graph", "has no keys");
+    if (!k) node.Fail("bad-graph", "key is missing");
     std::vector<Value*> biases(3, nullptr);
     if (bias) {
-      if (k->type.rank() == 5) node.Unsupported("", "a bias of packed keys and values");
+      if (k->type.rank() == 5)
+        node.Unsupported("", "a bias of packed keys and values is not supported");
       const Dim &hidden = q->type.shape[q->type.rank() == 3 ? 2 : 3], &all = bias->type.shape[0];
       if (!hidden.is_constant() || !all.is_constant())
-        node.Fail("dynamic-shape", "the width of its query or the length of its bias is not known");
+        node.Fail("dynamic-shape", "the width of query and the length of bias must be constant");
       int64_t width = q->type.rank() == 3 ? hidden.constant() : hidden.constant() * heads;
       int64_t rest = all.constant() - 2 * width;
       if (rest < 1)
-        node.Fail("bad-operand", fmt::format("its bias has {} elements, expected more than {}",
+        node.Fail("bad-operand", fmt::format("bias has {} elements, expected more than {}",
                                              all.constant(), 2 * width));
       biases = Parts(node, bias, {width, width, rest}, 0);
     }
-    // To what has a dimension of heads already, onnxruntime adds nothing.
+    // As in onnxruntime, the bias is not added to inputs that already have a dimension of heads.
     auto heads_of = [&](Value* x, Value* added) {
       if (x->type.rank() == 4) return x;
       return Heads(node, added ? Binary(node, "add", x, added) : x, heads);
@@ -189,13 +193,13 @@ void MultiHeadAttention(Node& node) {
       parts.k = Transposed(node, Element(node, k, 0, 3), {0, 2, 1, 3});
       parts.v = Transposed(node, Element(node, k, 1, 3), {0, 2, 1, 3});
     } else {
-      if (!v) node.Fail("bad-graph", "has no values");
+      if (!v) node.Fail("bad-graph", "value is missing");
       parts.k = heads_of(k, biases[1]);
       parts.v = heads_of(v, biases[2]);
     }
   }
   if (node.HasInput(6) != node.HasInput(7))
-    node.Fail("bad-graph", "has past keys without past values, or the other way round");
+    node.Fail("bad-graph", "past_key and past_value must be given together");
   if (Value* key = Past(node, 6, 4, "past_key"), *value = Past(node, 7, 4, "past_value");
       key && value) {
     parts.k = Concat(node, {key, parts.k}, 2);
@@ -211,16 +215,16 @@ void MultiHeadAttention(Node& node) {
   if (node.Int("unidirectional", 0) != 0)
     parts.biases.push_back(
         CausalBias(node, Positions(node, parts.q, parts.k), parts.k, -1, kLowest, type));
-  if (Value* added = Ranked(node, 5, {4}, "its attention_bias")) parts.biases.push_back(added);
+  if (Value* added = Ranked(node, 5, {4}, "attention_bias")) parts.biases.push_back(added);
   Attended attended = Attend(node, parts);
   node.Set(0, Joined(node, attended.y), dtype);
   node.Set(3, attended.scores, dtype);
 }
 
-// input [B, S, N * H] or [B, N, S, H], position_ids [1] (the first) or [B, S], cos_cache, sin_cache
+// Inputs: input [B, S, N * H] or [B, N, S, H], position_ids [1] (the first position) or [B, S],
+// cos_cache, sin_cache.
 void RotaryEmbedding(Node& node) {
-  Value *x = Needed(node, 0, {3, 4}, "its input"),
-        *ids = Needed(node, 1, {0, 1, 2}, "position_ids"),
+  Value *x = Needed(node, 0, {3, 4}, "input"), *ids = Needed(node, 1, {0, 1, 2}, "position_ids"),
         *cosine = Needed(node, 2, {2}, "cos_cache");
   Needed(node, 3, {2}, "sin_cache");
   if (node.Int("is_packed_batching", 0) != 0)
@@ -230,10 +234,10 @@ void RotaryEmbedding(Node& node) {
   int64_t heads = node.Int("num_heads", 0), part = node.Int("rotary_embedding_dim", 0);
   bool flat = x->type.rank() == 3;
   if (!cosine->type.shape.back().is_constant())
-    node.Fail("dynamic-shape", "the width of cos_cache is not known");
+    node.Fail("dynamic-shape", "the width of cos_cache must be constant");
   if (flat) {
     const Dim& width = x->type.shape[2];
-    if (part == 0) heads = 0;  // the cache says how large a head is
+    if (part == 0) heads = 0;  // the head size follows from the cache
     if (heads == 0 && width.is_constant())
       heads = width.constant() / (2 * cosine->type.shape.back().constant());
     x = Heads(node, x, heads);
@@ -244,8 +248,8 @@ void RotaryEmbedding(Node& node) {
     ids = Binary(node, "add", IndicesOf(node, x, 2), ids);
     ids = Expanded(node, ids, {0});
   } else {
-    Agree(node, x, 0, ids, 0, "the batches of the input and of position_ids");
-    Agree(node, x, 2, ids, 1, "the lengths of the input and of position_ids");
+    Agree(node, x, 0, ids, 0, "batch sizes of input and position_ids");
+    Agree(node, x, 2, ids, 1, "sequence lengths of input and position_ids");
   }
   Value* sine = Rows(node, node.In(3), ids);
   cosine = Rows(node, cosine, ids);
@@ -253,7 +257,8 @@ void RotaryEmbedding(Node& node) {
   node.Set(flat ? Joined(node, y) : y, node.dtype());
 }
 
-// The place of the last key of each row of GroupQueryAttention [B]; null: all rows have P + S keys.
+// The index of the last key of each row, [B], in GroupQueryAttention; null if every row has P + S
+// keys.
 Value* LastKeys(Node& node, Value* k, Value* past) {
   Dim keys = k->type.shape[2];
   if (past) keys = keys + past->type.shape[2];
@@ -265,8 +270,9 @@ Value* LastKeys(Node& node, Value* k, Value* past) {
   return Reshaped(node, AtRunTime(node, node.In(5), node.dtype(5)), {-1});
 }
 
-// What each row [B] of a past has that counts, then what is new, then zeros: [B, N, T, H]. T is P +
-// S, or less where total_sequence_length says so: then past and present are one buffer of P.
+// Concatenates the valid part of the past (`counts` [B] tokens per row) and the new tokens, and
+// pads with zeros to [B, N, T, H]. T is P + S, or less if total_sequence_length says so; past and
+// present then share one buffer of length P.
 Value* Appended(Node& node, Value* past, Value* added, Value* counts) {
   Value* all = Concat(node, {past, added}, 2);
   Tensor total = node.Known(6);
@@ -280,7 +286,7 @@ Value* Appended(Node& node, Value* past, Value* added, Value* counts) {
   }
   Value* begin = Expanded(node, counts, {1});
   Value* place = Binary(node, "sub", Expanded(node, IndicesOf(node, all, 2), {0}),
-                        begin);  // [B, T], in what is new
+                        begin);  // [B, T]: index into the new tokens
   Value* old = node.Make("less", {{"x", place}, {"y", 0}});
   Value* kept = node.Make("select", {{"cond", Expanded(node, old, {1, 3})},
                                      {"a", all},
@@ -291,27 +297,31 @@ Value* Appended(Node& node, Value* past, Value* added, Value* counts) {
   return Binary(node, "add", kept, Binary(node, "matmul", taken, added));
 }
 
-// query, key, value, past_key, past_value, seqlens_k, total_sequence_length, cos_cache, sin_cache,
-// position_ids, attention_bias, head_sink
+// Inputs: query, key, value, past_key, past_value, seqlens_k, total_sequence_length, cos_cache,
+// sin_cache, position_ids, attention_bias, head_sink.
 void GroupQueryAttention(Node& node) {
   int64_t heads = node.Int("num_heads"), key_heads = node.Int("kv_num_heads");
   if (heads < 1 || key_heads < 1 || heads % key_heads != 0)
-    node.Fail("bad-attribute", fmt::format("{} heads of {} keys", heads, key_heads));
-  RefuseInputs(node, {12, 13}, "a quantised past");
-  RefuseInputs(node, {14, 15}, "normalised queries and keys");
+    node.Fail("bad-attribute",
+              fmt::format("{} query heads are not divisible by {} key heads", heads, key_heads));
+  RefuseInputs(node, {12, 13}, "a quantized past is not supported");
+  RefuseInputs(node, {14, 15}, "normalization of queries and keys is not supported");
   for (std::string_view name : {"k_quant_type", "v_quant_type"})
-    if (node.String(name, "NONE") != "NONE") node.Unsupported(name, "a quantised past");
+    if (node.String(name, "NONE") != "NONE")
+      node.Unsupported(name, "a quantized past is not supported");
   node.Ignore({"kv_cache_bit_width", "qk_norm_epsilon"});
   if (node.Int("sliding_window_cache", 0) != 0)
-    node.Unsupported("sliding_window_cache", "a past that moves");
+    node.Unsupported("sliding_window_cache", "a sliding window cache is not supported");
   DType dtype = node.dtype();
-  Value *q = Needed(node, 0, {3}, "its query"), *k = Ranked(node, 1, {3}, "its key"),
-        *v = Ranked(node, 2, {3}, "its value");
-  if (!k != !v) node.Fail("bad-graph", "has keys without values, or the other way round");
+  Value *q = Needed(node, 0, {3}, "query"), *k = Ranked(node, 1, {3}, "key"),
+        *v = Ranked(node, 2, {3}, "value");
+  if (!k != !v) node.Fail("bad-graph", "key and value must be given together");
   if (!k) {
     const Dim& width = q->type.shape[2];
     if (!width.is_constant() || width.constant() % (heads + 2 * key_heads) != 0)
-      node.Fail("bad-operand", fmt::format("its packed query is {}", q->type.ToString()));
+      node.Fail("bad-operand",
+                fmt::format("packed query is {}, whose width does not match the numbers of heads",
+                            q->type.ToString()));
     int64_t size = width.constant() / (heads + 2 * key_heads);
     std::vector<Value*> parts =
         Parts(node, q, {heads * size, key_heads * size, key_heads * size}, 2);
@@ -321,13 +331,14 @@ void GroupQueryAttention(Node& node) {
   }
   AttentionParts parts{Heads(node, q, heads), Heads(node, k, key_heads), Heads(node, v, key_heads)};
   if (node.HasInput(3) != node.HasInput(4))
-    node.Fail("bad-graph", "has past keys without past values, or the other way round");
+    node.Fail("bad-graph", "past_key and past_value must be given together");
   Value *past = Past(node, 3, 4, "past_key"), *past_values = Past(node, 4, 4, "past_value");
   if (!past != !past_values)
-    node.Fail("bad-operand", fmt::format("past_key is {}, past_value {}",
+    node.Fail("bad-operand", fmt::format("past_key is {}, but past_value is {}",
                                          node.In(3)->type.ToString(), node.In(4)->type.ToString()));
   Value* last = LastKeys(node, parts.k, past);
-  Value *positions = nullptr, *counts = nullptr;  // of queries [S] or [B, S]; of the past [B]
+  Value *positions = nullptr,
+        *counts = nullptr;  // positions of queries [S] or [B, S]; lengths of the past [B]
   if (!last || !past) {
     Value* all = past ? Concat(node, {past, parts.k}, 2) : parts.k;
     positions = Positions(node, parts.q, all);
@@ -341,7 +352,7 @@ void GroupQueryAttention(Node& node) {
   if (node.Int("do_rotary", 0) != 0) {
     Value* ids = node.HasInput(9) ? AtRunTime(node, node.In(9), node.dtype(9)) : positions;
     if (ids->type.rank() == 1) ids = Expanded(node, ids, {0});
-    if (node.HasInput(9) && !past) {  // of a first prompt, the first one counts
+    if (node.HasInput(9) && !past) {  // for a first prompt, only its first position is used
       ids = Element(node, Element(node, ids, 0, 0), 0, 0);
       ids = Binary(node, "add", Expanded(node, IndicesOf(node, parts.q, 2), {0}), ids);
     }
@@ -368,16 +379,17 @@ void GroupQueryAttention(Node& node) {
   parts.softcap = node.Float("softcap", 0.0);
   DType type = parts.q->type.dtype;
   int64_t window = node.Int("local_window_size", -1);
-  if (window == 0) node.Unsupported("local_window_size", "local_window_size=0, no key at all");
+  if (window == 0)
+    node.Unsupported("local_window_size", "local_window_size=0 leaves no keys to attend to");
   bool causal = node.Int("causal", 1) != 0;
   if (causal) parts.biases.push_back(CausalBias(node, positions, parts.k, window, kLowest, type));
   if (last && !(causal && parts.q->type.shape[2] == Dim(1))) {
-    // Queries behind a row's last key see none of the keys there.
+    // Masks out the keys after the last key of each row.
     Value* behind = Expanded(node, last, {1});
     behind = Binary(node, "greater", Expanded(node, IndicesOf(node, parts.k, 2), {0}), behind);
     parts.biases.push_back(Expanded(node, Filled(node, behind, kLowest / 2, type), {1, 2}));
   }
-  if (Value* bias = Ranked(node, 10, {4}, "its attention_bias")) parts.biases.push_back(bias);
+  if (Value* bias = Ranked(node, 10, {4}, "attention_bias")) parts.biases.push_back(bias);
   if (Value* sink = node.Optional(11))
     parts.sink = Reshaped(node, sink, {1, heads, 1, 1});
   else if (node.Int("smooth_softmax", 0) == 1)
@@ -389,12 +401,12 @@ void GroupQueryAttention(Node& node) {
 }
 
 constexpr char kFull[] =
-    "the past is full: rows of equal length, and no buffer shared with the present";
+    "all rows of the past have the same length, and past and present do not share a buffer";
 
 constexpr NodeRow kRows[] = {
     NodeRow("Attention", Attention, 1, 0, kMicrosoft).When(kFull),
     NodeRow("GroupQueryAttention", GroupQueryAttention, 1, 0, kMicrosoft)
-        .When("past and present share a buffer only where total_sequence_length is known"),
+        .When("if past and present share a buffer, total_sequence_length is constant"),
     NodeRow("MultiHeadAttention", MultiHeadAttention, 1, 0, kMicrosoft).When(kFull),
     {"RotaryEmbedding", RotaryEmbedding, 1, 0, kMicrosoft},
 };

@@ -1,5 +1,5 @@
-// com.microsoft: activations, normalisations, products with something fused, and what ai.onnx has
-// by now.
+// com.microsoft: activations, normalizations, fused products, and operators that ai.onnx has
+// adopted since.
 #include <algorithm>
 
 #include "frontends/onnx/need.h"
@@ -21,7 +21,7 @@ Value* GeluOf(Node& node, Value* x, bool tanh) {
   return node.Make("gelu", {{"x", x}, {"mode", tanh ? "TANH_APPROXIMATION" : "EXACT"}});
 }
 
-// x plus input i, where that is there: a vector as long as its last dimension.
+// Adds input i, a vector over the last dimension of x, if present.
 Value* PlusBias(Node& node, Value* x, int i) {
   return node.HasInput(i) ? PlusLast(node, x, node.In(i)) : x;
 }
@@ -52,7 +52,7 @@ void BiasSplitGelu(Node& node) {
   node.Set(Binary(node, "mul", halves[0], GeluOf(node, halves[1], false)), node.dtype());
 }
 
-// The activation that attribute `activation` names.
+// Applies the activation named by attribute `activation`.
 Value* Activated(Node& node, Value* x, const std::vector<double>& params) {
   std::string name = node.String("activation", "");
   auto param = [&](size_t i, double fallback) { return i < params.size() ? params[i] : fallback; };
@@ -77,24 +77,24 @@ Value* Permuted(Node& node, Value* x, const std::vector<int64_t>& perm) {
   return node.Make("transpose", {{"x", x}, {"perm", Ints(perm)}});
 }
 
-// y plus input 3, which is shaped alike.
+// Adds input 3, which must have the shape of y.
 Value* PlusAlike(Node& node, Value* y) {
   if (!node.HasInput(3)) return y;
   Value* z = node.In(3);
-  AgreeAll(node, y, z, "the shapes of the result and of what is added");
+  AgreeAll(node, y, z, "shapes of the result and of the addend");
   return Binary(node, "add", y, z);
 }
 
-// X, W, B, Z: Z is added before the activation.
+// Inputs: X, W, B, Z. Z is added before the activation.
 void FusedConv(Node& node) {
   Value* y = PlusAlike(node, Convolve(node, node.In(0), node.In(1), node.Optional(2)));
   node.Set(Activated(node, y, node.Floats("activation_params", std::vector<double>{})),
            node.dtype());
 }
 
-// The same with channels last; the weight is [M, C / group, kH, kW] nevertheless.
+// Like FusedConv, but channels last; the weight is still [M, C / group, kH, kW].
 void NhwcConv(Node& node) {
-  if (node.rank() != 4) node.Fail("bad-operand", "its input has not four dimensions");
+  if (node.rank() != 4) node.Fail("bad-operand", "the input must have four dimensions");
   Value* x = Permuted(node, node.In(0), {0, 3, 1, 2});
   Value* y = Convolve(node, x, node.In(1), node.Optional(2));
   y = PlusAlike(node, Permuted(node, y, {0, 2, 3, 1}));
@@ -103,7 +103,7 @@ void NhwcConv(Node& node) {
 }
 
 void NhwcMaxPool(Node& node) {
-  if (node.rank() != 4) node.Fail("bad-operand", "its input has not four dimensions");
+  if (node.rank() != 4) node.Fail("bad-operand", "the input must have four dimensions");
   Value* x = Permuted(node, node.In(0), {0, 3, 1, 2});
   Value* y = node.Apply("MaxPool", 12, {{x, node.dtype()}},
                         {"auto_pad", "ceil_mode", "dilations", "kernel_shape", "pads", "strides"});
@@ -119,7 +119,8 @@ void FusedGemm(Node& node) {
   node.Set(Activated(node, y, params), node.dtype());
 }
 
-// The operand of a product: the first dimension moved behind the batch, then the last two swapped.
+// Transposes an operand of a product: moves the first dimension after the batch dimensions if
+// `batch`, then swaps the last two if `matrix`.
 Value* Turned(Node& node, Value* x, bool batch, bool matrix) {
   int rank = x->type.rank();
   if (rank < 2) return x;
@@ -146,12 +147,13 @@ void FusedMatMulActivation(Node& node) {
   node.Set(Activated(node, ScaledProduct(node), params), node.dtype());
 }
 
-// The last dimension normalised, without a mean where `simple`. Sets outputs `mean` and `inverse`
-// where there are such.
+// Normalizes the last dimension, without subtracting the mean if `simple`. Sets outputs `mean` and
+// `inverse` if the node has them.
 Value* LastNormalized(Node& node, Value* x, Value* scale, Value* shift, bool simple, double epsilon,
                       int mean_output, int inverse_output) {
   if (!simple && !node.Wants(mean_output) && !node.Wants(inverse_output))
-    return OfShape(node, LayerNorm(node, x, {-1}, scale, shift, epsilon), x, "what is normalised");
+    return OfShape(node, LayerNorm(node, x, {-1}, scale, shift, epsilon), x,
+                   "the normalized tensor");
   if (!simple) {
     Value* mean = Mean(node, x, {-1});
     if (node.Wants(mean_output)) node.Set(mean_output, mean, DType::kFp32);
@@ -159,25 +161,26 @@ Value* LastNormalized(Node& node, Value* x, Value* scale, Value* shift, bool sim
   }
   Normalized normal = RmsNorm(node, x, {-1}, scale, shift, epsilon);
   if (node.Wants(inverse_output)) node.Set(inverse_output, normal.inverse, DType::kFp32);
-  return OfShape(node, normal.y, x, "what is normalised");
+  return OfShape(node, normal.y, x, "the normalized tensor");
 }
 
 void CheckLastAxis(Node& node) {
   if (node.Axis(node.Int("axis", -1), node.rank()) != node.rank() - 1)
-    node.Unsupported("axis", "another axis than the last");
+    node.Unsupported("axis", "only the last axis is supported");
 }
 
-// X, scale
+// Inputs: X, scale.
 void SimplifiedLayerNormalization(Node& node) {
   CheckLastAxis(node);
-  node.Ignore({"stash_type"});  // a wish about intermediate precision
+  node.Ignore({"stash_type"});  // intermediate results are fp32 in any case
   Value* x = Convert(node, node.In(0), node.dtype(0), node.dtype(1));
   node.Set(0,
            LastNormalized(node, x, node.In(1), nullptr, true, node.Float("epsilon", 1e-5f), -1, 1),
            node.dtype(1));
 }
 
-// input, skip, gamma, (beta,) bias; outputs: normalised, mean, inverse deviation, sum of inputs
+// Inputs: input, skip, gamma, (beta,) bias. Outputs: normalized tensor, mean, inverse standard
+// deviation, sum of the inputs.
 template <bool kSimple>
 void SkipNormalization(Node& node) {
   int bias = kSimple ? 3 : 4;
@@ -194,20 +197,21 @@ Value* Rows(Node& node, Value* table, Value* indices) {
                    {{"x", table}, {"indices", FromFront(node, indices, table, 0)}, {"axis", 0}});
 }
 
-// input_ids, segment_ids, word, position and segment embeddings, gamma, beta, mask, position_ids;
-// outputs: normalised, number of unmasked tokens of each row, sum of embeddings
+// Inputs: input_ids, segment_ids, word, position and segment embeddings, gamma, beta, mask,
+// position_ids. Outputs: normalized tensor, number of unmasked tokens per row, sum of the
+// embeddings.
 void EmbedLayerNormalization(Node& node) {
   Value *ids = node.In(0), *positions = node.In(3);
-  if (ids->type.rank() != 2) node.Fail("bad-operand", "input_ids is no matrix");
+  if (ids->type.rank() != 2) node.Fail("bad-operand", "input_ids must be a matrix");
   Value* sum = Rows(node, node.In(2), ids);
   auto with = [&](Value* table, int input) {
     Value* places = node.In(input);
-    // One row of positions may serve all.
+    // A single row of position_ids may apply to the whole batch.
     bool row = input == 8 && places->type.rank() == 2 && places->type.shape[0] == Dim(1);
     if (row)
-      Agree(node, ids, 1, places, 1, "the lengths of input_ids and position_ids");
+      Agree(node, ids, 1, places, 1, "lengths of input_ids and position_ids");
     else
-      AgreeAll(node, ids, places, fmt::format("the shapes of input_ids and input {}", input));
+      AgreeAll(node, ids, places, fmt::format("shapes of input_ids and input {}", input));
     return Binary(node, "add", sum, Rows(node, table, places));
   };
   if (node.HasInput(8)) {
@@ -215,7 +219,7 @@ void EmbedLayerNormalization(Node& node) {
   } else {
     const Dim& length = ids->type.shape[1];
     if (!length.is_constant())
-      node.Fail("dynamic-shape", "without position_ids, the sequence length must be known");
+      node.Fail("dynamic-shape", "without position_ids, the sequence length must be constant");
     sum = Binary(node, "add", sum,
                  node.Make("slice_by_index", {{"x", positions},
                                               {"begin", Ints({0, 0})},
@@ -245,11 +249,11 @@ void EmbedLayerNormalization(Node& node) {
   node.Set(2, sum, dtype);
 }
 
-// X [N, H, W, C] or [N, C, H, W] in groups of channels.
+// X is [N, H, W, C] or [N, C, H, W]; the channels are normalized in groups.
 void GroupNorm(Node& node) {
   bool last = node.Int("channels_last", 1) != 0;
   int64_t activation = node.Int("activation");
-  if (node.rank() != 4) node.Fail("bad-operand", "its input has not four dimensions");
+  if (node.rank() != 4) node.Fail("bad-operand", "the input must have four dimensions");
   Value* x = node.In(0);
   if (last) x = Permuted(node, x, {0, 3, 1, 2});
   Attribute groups{"num_groups", "", Attribute::Kind::kInt, {}, {node.Int("groups")}, {}, {}, {}};

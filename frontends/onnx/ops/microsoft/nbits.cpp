@@ -1,4 +1,4 @@
-// com.microsoft: weights in blocks of a few bits.
+// com.microsoft: block-quantized weights of 2 to 8 bits.
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ DType Unsigned(Node& node, int64_t bits) {
   }
 }
 
-// Bytes as elements of fewer bits, low ones first: the last dimension grows.
+// Splits bytes into elements of fewer bits, low bits first, which makes the last dimension longer.
 Tensor Unpacked(const Tensor& bytes, DType dtype) {
   Dims dims = bytes.dims();
   dims.back() *= 8 / Bits(dtype);
@@ -44,8 +44,8 @@ void CheckSize(Node& node, const Tensor& tensor, std::string_view name, int64_t 
               fmt::format("{} has {} elements, expected {}", name, tensor.size(), size));
 }
 
-// group[k] is the block whose scale column k of the data [N, K] has. Where the columns are not in
-// the order of their blocks, they are put into it, and so are the elements of x.
+// group[k] is the block whose scale applies to column k of the data [N, K]. Sorts the columns and
+// the elements of x by block if they are not sorted already.
 Value* InOrder(Node& node, Value* x, const std::vector<int64_t>& group, int64_t block,
                Tensor& data) {
   auto k = static_cast<int64_t>(group.size());
@@ -53,29 +53,32 @@ Value* InOrder(Node& node, Value* x, const std::vector<int64_t>& group, int64_t 
   for (int64_t i = 0; i < k; ++i) ordered = ordered && group[i] == i / block;
   if (ordered) return x;
   if (k != data.dims()[1])
-    node.Unsupported("", fmt::format("g_idx has {} elements for {} columns", k, data.dims()[1]));
+    node.Unsupported("",
+                     fmt::format("g_idx has {} elements, but B has {} columns", k, data.dims()[1]));
   std::vector<int64_t> order(group.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(),
                    [&](int64_t i, int64_t j) { return group[i] < group[j]; });
   for (int64_t i = 0; i < k; ++i)
-    if (group[order[i]] != i / block) node.Unsupported("", "g_idx has blocks of different lengths");
+    if (group[order[i]] != i / block)
+      node.Unsupported("", "g_idx with blocks of different lengths is not supported");
   std::vector<int64_t> all = data.Ints(), moved(all.size());
   for (int64_t i = 0; i < data.size(); ++i) moved[i] = all[i / k * k + order[i % k]];
   data = Tensor::Of<int64_t>(data.dims(), moved).Cast(data.dtype());
   return node.Make("gather", {{"x", x}, {"indices", Ints(order)}, {"axis", -1}});
 }
 
-// A [..., K], B [N, blocks, bytes], scales, zero_points, g_idx, bias
+// Inputs: A [..., K], B [N, blocks, bytes], scales, zero_points, g_idx, bias.
 void MatMulNBits(Node& node) {
   int64_t k = node.Int("K"), n = node.Int("N"), block = node.Int("block_size");
   DType dtype = Unsigned(node, node.Int("bits", 4));
   node.Ignore({"accuracy_level"});
   if (node.Int("weight_prepacked", 0) != 0)
-    node.Unsupported("weight_prepacked", "the weight is in the layout of another device");
+    node.Unsupported("weight_prepacked", "weights prepacked for another device are not supported");
   constexpr int64_t kSane = int64_t{1} << 24;
   if (k < 1 || n < 1 || block < 1 || k > kSane || n > kSane || block > kSane || block % 8 != 0)
-    node.Fail("bad-attribute", fmt::format("K={}, N={}, block_size={}", k, n, block));
+    node.Fail("bad-attribute",
+              fmt::format("invalid sizes: K={}, N={}, block_size={}", k, n, block));
   int64_t blocks = (k + block - 1) / block, width = blocks * block;
   node.WantConstants({{1, "B"}, {2, "scales"}, {3, "zero_points"}, {4, "g_idx"}});
   Tensor packed = node.Constant(1, "B"), scale = node.Constant(2, "scales");
@@ -108,7 +111,7 @@ void MatMulNBits(Node& node) {
   node.Set(y, node.dtype(0));
 }
 
-// data, indices, scales, zero_points
+// Inputs: data, indices, scales, zero_points.
 void GatherBlockQuantized(Node& node) {
   node.WantConstants({{0, "data"}, {2, "scales"}, {3, "zero_points"}});
   Tensor data = node.Constant(0, "data"), scale = node.Constant(2, "scales");
@@ -117,28 +120,30 @@ void GatherBlockQuantized(Node& node) {
   if (bytes) data = Unpacked(data, Unsigned(node, bits));
   int rank = data.rank();
   if (rank < 1 || scale.rank() != rank)
-    node.Fail("bad-operand", fmt::format("data has {} dimensions, scales {}", rank, scale.rank()));
+    node.Fail("bad-operand",
+              fmt::format("data has {} dimensions, but scales has {}", rank, scale.rank()));
   int axis = node.Axis(node.Int("gather_axis", 0), rank),
       blocks = node.Axis(node.Int("quantize_axis", 1), rank);
   Dims dims = data.dims();
   for (int i = 0; i < rank; ++i) {
     int64_t expected = i == blocks && block > 0 ? (dims[i] + block - 1) / block : dims[i];
     if (scale.dims()[i] != expected && scale.dims()[i] != 1)
-      node.Fail("bad-operand", fmt::format("scales are [{}], data [{}]",
-                                           fmt::join(scale.dims(), ", "), fmt::join(dims, ", ")));
+      node.Fail("bad-operand",
+                fmt::format("the shapes of scales, [{}], and data, [{}], do not match",
+                            fmt::join(scale.dims(), ", "), fmt::join(dims, ", ")));
     if (dims[i] % scale.dims()[i] != 0)
-      node.Unsupported("block_size", "the last block is shorter than the others");
+      node.Unsupported("block_size", "a last block shorter than the others is not supported");
   }
   DType dtype = node.dtype(2);
   Encoding encoding{.dtype = RuntimeType(dtype), .data = data, .scale = scale};
   if (node.HasInput(3)) {
     Tensor zero = node.Constant(3, "zero_points");
     if (bytes) zero = Unpacked(zero, data.dtype());
-    // Rows end in a whole byte.
+    // Each row is padded to a whole byte.
     if (zero.rank() == rank && zero.dims().back() > scale.dims().back())
       zero = Slice(zero, rank - 1, 0, scale.dims().back());
     if (zero.dims() != scale.dims())
-      node.Fail("bad-operand", "zero_points have another shape than scales");
+      node.Fail("bad-operand", "zero_points and scales must have the same shape");
     encoding.offset = std::move(zero);
   } else if (bytes) {
     encoding.offset = Tensor::Full(data.dtype(), scale.dims(), 1 << (Bits(data.dtype()) - 1));
@@ -154,7 +159,7 @@ constexpr NodeRow kRows[] = {
     NodeRow("GatherBlockQuantized", GatherBlockQuantized, 1, 0, kMicrosoft)
         .When("data, scales and zero points are constant"),
     NodeRow("MatMulNBits", MatMulNBits, 1, 0, kMicrosoft)
-        .When("the weight is constant; g_idx makes equal blocks"),
+        .When("the weight is constant; all blocks of g_idx have the same length"),
 };
 
 }  // namespace

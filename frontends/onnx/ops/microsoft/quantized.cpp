@@ -1,4 +1,4 @@
-// com.microsoft: operators on quantised tensors, computed on the reals that they stand for.
+// com.microsoft: operators on quantized tensors, computed on dequantized values.
 #include "frontends/onnx/ops/quantized.h"
 
 #include "frontends/onnx/row.h"
@@ -10,14 +10,14 @@ namespace {
 
 constexpr char kMicrosoft[] = "com.microsoft";
 
-// The reals of inputs x, scale and zero point that stand at `first` and after it.
+// Returns the dequantized tensor whose x, scale and zero point are the inputs from `first` on.
 Value* Real(Node& node, int first) {
   return Dequantize(node, node.In(first), SchemeOf(node, first + 1, first + 2, node.dtype(first)),
                     DType::kFp32);
 }
 
-// Sets output 0 to `real`, quantised with inputs scale and zero point (or without one to
-// `integers`).
+// Sets output 0 to `real`, quantized with the inputs `scale` and `zero` (or to type `integers` if
+// there is no zero point).
 void SetQuantized(Node& node, Value* real, int scale, int zero, DType integers) {
   if (node.HasInput(zero)) integers = node.dtype(zero);
   node.Set(Quantize(node, real, SchemeOf(node, scale, zero, integers)), integers);
@@ -25,7 +25,7 @@ void SetQuantized(Node& node, Value* real, int scale, int zero, DType integers) 
 
 constexpr char kAdd[] = "add", kMul[] = "mul";
 
-// A, A_scale, A_zero, B, B_scale, B_zero, C_scale, C_zero
+// Inputs: A, A_scale, A_zero, B, B_scale, B_zero, C_scale, C_zero.
 template <const char* kMil>
 void Binary(Node& node) {
   Value* real = node.Make(kMil, {{"x", Real(node, 0)}, {"y", Real(node, 3)}});
@@ -42,7 +42,8 @@ Value* Permuted(Node& node, Value* x, bool to_last) {
   return node.Make("transpose", {{"x", x}, {"perm", Ints(perm)}});
 }
 
-// X, X_scale, X_zero, Y_scale, Y_zero around an operator of ai.onnx.
+// Inputs: X, X_scale, X_zero, Y_scale, Y_zero. Dequantizes X, applies an ai.onnx operator and
+// quantizes the result.
 void Around(Node& node, std::string_view op, int opset,
             std::initializer_list<std::string_view> attributes,
             const std::vector<Attribute>& others = {}) {
@@ -63,7 +64,7 @@ void LeakyRelu(Node& node) { Around(node, "LeakyRelu", 6, {"alpha"}); }
 void Sigmoid(Node& node) { Around(node, "Sigmoid", 6, {}); }
 void ReduceMean(Node& node) { Around(node, "ReduceMean", 13, {"axes", "keepdims"}); }
 
-// Before opset 13 of ai.onnx, `axis` divides the dimensions in two groups.
+// Before opset 13 of ai.onnx, `axis` splits the dimensions into two groups.
 void Softmax(Node& node) {
   int64_t opset = node.Int("opset", 13);
   Around(node, "Softmax", opset < 13 ? 11 : 13, {"axis"});
@@ -76,23 +77,23 @@ Bound Requantized(Node& node, int first, int scale, int zero) {
   return {value, integers};
 }
 
-// Y_scale, Y_zero, and x, scale, zero of each part
+// Inputs: Y_scale, Y_zero, and x, scale and zero point of each operand.
 void Concat(Node& node) {
   std::vector<Value*> parts;
   DType integers = node.dtype(1);
   for (int i = 2; i < node.inputs(); i += 3) parts.push_back(Requantized(node, i, 0, 1).value);
-  if (parts.empty()) node.Fail("bad-graph", "has nothing to concatenate");
+  if (parts.empty()) node.Fail("bad-graph", "no inputs to concatenate are given");
   int64_t axis = node.Axis(node.Int("axis"), parts[0]->type.rank());
   node.Set(node.Make("concat", {{"values", parts}, {"axis", axis}}), integers);
 }
 
-// condition, X, x_scale, x_zero, Y, y_scale, y_zero, z_scale, z_zero
+// Inputs: condition, X, x_scale, x_zero, Y, y_scale, y_zero, z_scale, z_zero.
 void Where(Node& node) {
   Bound a = Requantized(node, 1, 7, 8), b = Requantized(node, 4, 7, 8);
   node.Set(node.Make("select", {{"cond", node.In(0)}, {"a", a.value}, {"b", b.value}}), a.dtype);
 }
 
-// (A - A_zero) * (B - B_zero) in int32
+// (A - A_zero) * (B - B_zero) in int32.
 void MulInteger(Node& node) {
   auto factor = [&](int value, int zero) {
     Value* x = Convert(node, node.In(value), node.dtype(value), DType::kInt32);

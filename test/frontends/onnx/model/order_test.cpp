@@ -10,7 +10,7 @@ NodeDef Make(std::vector<std::string> inputs, std::vector<std::string> outputs) 
 }
 using Indices = std::vector<size_t>;
 
-TEST_CASE("onnx order: the file's order where it is valid, without what is not needed") {
+TEST_CASE("onnx order: a valid file order is kept, without nodes that are not needed") {
   std::vector<NodeDef> nodes = {Make({"x"}, {"a"}), Make({"x"}, {"unused"}), Make({"x"}, {"b"}),
                                 Make({"b", "a"}, {"y"})};
   CHECK(OrderNodes(nodes, {"y"}).nodes == Indices{0, 2, 3});
@@ -20,12 +20,12 @@ TEST_CASE("onnx order: the file's order where it is valid, without what is not n
   CHECK_FALSE(OrderNodes(nodes, {"y"}).used.contains("unused"));
 }
 
-TEST_CASE("onnx order: nodes that stand before their sources are sorted") {
+TEST_CASE("onnx order: nodes are sorted topologically") {
   std::vector<NodeDef> nodes = {Make({"b", ""}, {"y"}), Make({"a"}, {"b"}), Make({"x"}, {"a"})};
   CHECK(OrderNodes(nodes, {"y"}).nodes == Indices{2, 1, 0});
 }
 
-TEST_CASE("onnx order: names that subgraphs take from around them are sources, their own are not") {
+TEST_CASE("onnx order: values captured by subgraphs are dependencies, their local values are not") {
   auto graph = std::make_shared<Graph>();
   graph->nodes = {Make({"outer"}, {"inner"}), Make({"inner"}, {"result"})};
   graph->outputs = {{"result", "a tensor", 0, {}}};
@@ -36,9 +36,9 @@ TEST_CASE("onnx order: names that subgraphs take from around them are sources, t
   CHECK(OrderNodes(nodes, {"y"}).nodes == Indices{2, 0});
 }
 
-TEST_CASE("onnx order: cycles and double names are errors") {
+TEST_CASE("onnx order: cycles and duplicate names are errors") {
   std::vector<NodeDef> cycle = {Make({"b"}, {"a"}), Make({"a"}, {"b"}), Make({"x"}, {"y"})};
-  CHECK_NOTHROW(OrderNodes(cycle, {"y"}));  // beside what is needed
+  CHECK_NOTHROW(OrderNodes(cycle, {"y"}));  // the cycle is not needed
   CHECK_THROWS_WITH(OrderNodes(cycle, {"a"}), ContainsSubstring("cycle"));
   CHECK_THROWS_WITH(OrderNodes({Make({"y"}, {"y"})}, {"y"}), ContainsSubstring("cycle"));
   CHECK_THROWS_WITH(OrderNodes({Make({"x"}, {"y"}), Make({"x"}, {"y"})}, {"y"}),

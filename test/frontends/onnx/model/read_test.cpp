@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 onnx::Model Read(const std::string& bytes) { return onnx::ReadModel(AsBytes(bytes)); }
 
-// The only initializer of a model, by its TensorProto.
+// Reads a model whose only initializer is this TensorProto.
 const onnx::Constant Initializer(const std::string& proto) {
   return Read(Model({}, {}, {}, {proto})).graph.initializers.at(0);
 }
@@ -35,7 +35,7 @@ struct Folder {
   }
 };
 
-TEST_CASE("onnx: raw data of any size is left in the file") {
+TEST_CASE("onnx: raw_data of any size stays in the file") {
   std::vector<float> values(20'000);
   for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
   std::string proto = Proto("w", {20'000}, values);
@@ -77,12 +77,12 @@ TEST_CASE("onnx: typed data fields") {
         std::vector<std::string>{"text"});
 }
 
-TEST_CASE("onnx: any byte but 0 is true") {
+TEST_CASE("onnx: any nonzero byte of a bool tensor is true") {
   CHECK(Initializer(Proto("w", 9, {3}, std::string("\x02\x00\xFF", 3))).Get().Ints() ==
         std::vector<int64_t>{1, 0, 1});
 }
 
-TEST_CASE("onnx: what is wrong with a tensor is said when it is used") {
+TEST_CASE("onnx: errors in a tensor are reported on its first use") {
   CHECK(InitializerError(Proto("w", 1, {3}, "short")) == "bad-constant");
   CHECK(InitializerError(Proto("w", 1, {-3}, "")) == "bad-constant");
   CHECK(InitializerError(Proto("w", 1, {int64_t{1} << 40, int64_t{1} << 40}, "")) ==
@@ -92,7 +92,7 @@ TEST_CASE("onnx: what is wrong with a tensor is said when it is used") {
   CHECK(InitializerError(Proto("w", 99, {1}, "1")) == "unsupported-dtype");
 }
 
-TEST_CASE("onnx: fields and types that the ONNX library does not know are read over") {
+TEST_CASE("onnx: fields and types unknown to the ONNX library are skipped") {
   std::string node =
       Node("Relu", {"x"}, {"y"}) + Bytes(8, "overload") + Bytes(9, "metadata") + Number(1000, 5);
   std::string more = Bytes(26, "configuration") + Bytes(2000, "later");
@@ -138,7 +138,7 @@ TEST_CASE("onnx: external data") {
   CHECK(InitializerError(proto("data.bin", "0", 1)) == "external-data");  // a model in memory
 }
 
-TEST_CASE("onnx: damaged files") {
+TEST_CASE("onnx: damaged files are refused or read in part") {
   std::string good = Model({Node("Relu", {"x"}, {"y"})}, {Info("x", 1, {1})}, {Info("y")},
                            {Proto<float>("w", {2}, {1, 2})});
   auto looks_like_onnx = [](const std::string& text) {
@@ -147,7 +147,7 @@ TEST_CASE("onnx: damaged files") {
   };
   CHECK(looks_like_onnx(good));
   for (size_t size = 0; size < good.size();
-       ++size)  // cut anywhere: an error, or a model with less in it
+       ++size)  // a truncated file is an error or a smaller model
     CHECK_NOTHROW([&] {
       try {
         Read(good.substr(0, size));
@@ -162,14 +162,14 @@ TEST_CASE("onnx: damaged files") {
   CHECK_FALSE(looks_like_onnx(""));
 }
 
-TEST_CASE("onnx: subgraphs nested too deep") {
+TEST_CASE("onnx: too deeply nested subgraphs are refused") {
   std::string graph = Graph({}, {}, {});
   for (int i = 0; i < 200; ++i)
     graph = Graph({Node("If", {"c"}, {"y"}, {GraphAttribute("then_branch", graph)})}, {}, {});
   CHECK(RefusalId([&] { Read(ModelOf(graph)); }) == "resource-limit");
 }
 
-TEST_CASE("onnx: a single tensor in a file") {
+TEST_CASE("onnx: a file with a single TensorProto") {
   Folder folder;
   folder.Write("input_0.pb", Proto<int64_t>("x", {2}, {5, 6}));
   CHECK(ReadOnnxTensor(folder.path / "input_0.pb").Ints() == std::vector<int64_t>{5, 6});

@@ -1,5 +1,5 @@
-// Expected values: NumPy's take, take_along_axis, tril and the texts of ONNX's operators; ONNX's
-// own tests run in test/conformance.
+// Expected values come from NumPy's take, take_along_axis and tril and from the operator
+// specifications. ONNX's own tests run in test/conformance.
 #include "backends/coreml/lower.h"
 #include "lib/passes/pass.h"
 #include "test/catch.h"
@@ -12,7 +12,7 @@ using Names = std::vector<std::string>;
 using Floats = std::vector<double>;
 using Ints64 = std::vector<int64_t>;
 
-// x and integer inputs i; one node makes y.
+// A model with one node, float input x and integer input i.
 std::string Indexed(const std::string& node, const std::vector<Dimension>& x,
                     const std::vector<Dimension>& i, int opset = 17,
                     const std::vector<std::string>& constants = {}) {
@@ -22,8 +22,7 @@ Tensor Indices(const Dims& dims, const std::vector<int32_t>& values) {
   return Tensor::Of(dims, values);
 }
 
-TEST_CASE(
-    "onnx Gather: run-time indices count from the front; those that cannot be negative stay") {
+TEST_CASE("onnx Gather: run-time indices are normalized unless they cannot be negative") {
   std::string model = Indexed(Node("Gather", {"x", "i"}, {"y"}, {Int("axis", 1)}), {2, 3}, {2});
   CHECK(OperatorsOf(ImportBytes(model)) == Names{"add", "floor_div", "equal", "select", "gather"});
   CHECK(RunOnnx(model, {{"x", Count({2, 3})}, {"i", Indices({2}, {-1, 0})}}).Doubles() ==
@@ -34,7 +33,7 @@ TEST_CASE(
   CHECK(OperatorsOf(ImportBytes(natural)) == Names{"reduce_argmax", "gather"});
 }
 
-TEST_CASE("onnx Gather: constant indices at one distance are a slice") {
+TEST_CASE("onnx Gather: constant indices in arithmetic progression become a slice") {
   auto gather = [](const Dims& dims, const Ints64& indices) {
     return Model({Node("Gather", {"x", "i"}, {"y"}, {Int("axis", 1)})},
                  {Info("x", kFloat, {2, "n"})}, {Info("y")}, {Proto<int64_t>("i", dims, indices)});
@@ -50,7 +49,7 @@ TEST_CASE("onnx Gather: constant indices at one distance are a slice") {
   CHECK(run(gather({2}, {3, 1})) == Floats{3, 1, 8, 6});
 }
 
-TEST_CASE("onnx TfIdfVectorizer: a constant text") {
+TEST_CASE("onnx TfIdfVectorizer: a constant input") {
   std::string model =
       Model({Node("TfIdfVectorizer", {"i"}, {"c"},
                   {Text("mode", "TF"), Int("min_gram_length", 1), Int("max_gram_length", 1),
@@ -61,7 +60,7 @@ TEST_CASE("onnx TfIdfVectorizer: a constant text") {
   CHECK(RunOnnx(model, {{"x", Count({2})}}).Doubles() == Floats{2, 2});
 }
 
-TEST_CASE("onnx ScatterElements: smaller indices for data of five dimensions") {
+TEST_CASE("onnx ScatterElements: indices smaller than data of rank 5") {
   std::string scatter =
       Indexed(Node("ScatterElements", {"x", "i", "u"}, {"y"}, {Int("axis", 4)}), {1, 1, 2, 1, 3},
               {1, 1, 1, 1, 2}, 17, {Proto<float>("u", {1, 1, 1, 1, 2}, {8, 9})});
@@ -80,7 +79,7 @@ TEST_CASE("onnx GatherElements, ScatterElements: indices smaller than the data")
         Floats{0, 9, 8, 3, 4, 5});
 }
 
-TEST_CASE("onnx ScatterND: reductions by version") {
+TEST_CASE("onnx ScatterND: supported reductions by opset") {
   auto scatter = [](const std::string& reduction, int opset) {
     return Indexed(Node("ScatterND", {"x", "i", "u"}, {"y"}, {Text("reduction", reduction)}), {4},
                    {2, 1}, opset, {Proto<float>("u", {2}, {10, 1})});
@@ -97,7 +96,7 @@ TEST_CASE("onnx ScatterND: reductions by version") {
   CHECK(ErrorId(scatter("sub", 18)) == "unsupported-attribute");
 }
 
-TEST_CASE("onnx OneHot: negative indices since opset 11, values at run time") {
+TEST_CASE("onnx OneHot: negative indices since opset 11, and values computed at run time") {
   auto hot = [](int opset) {
     return Model({Node("OneHot", {"i", "d", "v"}, {"y"})},
                  {Info("i", kInt64, {2}), Info("v", kFloat, {2})}, {Info("y")},
@@ -109,7 +108,7 @@ TEST_CASE("onnx OneHot: negative indices since opset 11, values at run time") {
   CHECK(RunOnnx(hot(9), inputs).Doubles() == Floats{5, 5, 5, 6, 5, 5});
 }
 
-TEST_CASE("onnx TopK: K is an attribute before opset 10, then constant or not") {
+TEST_CASE("onnx TopK: K as an attribute before opset 10, as a constant and computed at run time") {
   std::string first = Model({Node("TopK", {"x"}, {"y", "places"}, {Int("k", 2)})},
                             {Info("x", kFloat, {4})}, {Info("y")}, {}, 9);
   CHECK(RunOnnx(first, {{"x", Count({4})}}).Doubles() == Floats{3, 2});
@@ -122,14 +121,14 @@ TEST_CASE("onnx TopK: K is an attribute before opset 10, then constant or not") 
             .Doubles() == Floats{3, 2, 1});
 }
 
-TEST_CASE("onnx ArgMax: the last of equal elements") {
+TEST_CASE("onnx ArgMax: select_last_index returns the last of equal elements") {
   std::string model =
       Model({Node("ArgMax", {"x"}, {"y"}, {Int("select_last_index", 1), Int("keepdims", 0)})},
             {Info("x", kFloat, {"n"})}, {Info("y")});
   CHECK(RunOnnx(model, {{"x", Tensor::Vector<float>({1, 4, 4, 2})}}).Ints() == Ints64{2});
 }
 
-TEST_CASE("onnx Trilu: diagonals above and below, unknown sizes") {
+TEST_CASE("onnx Trilu: positive and negative diagonals, symbolic dimensions") {
   auto trilu = [](int64_t upper, int64_t k, const std::vector<Dimension>& x) {
     return Model({Node("Trilu", {"x", "k"}, {"y"}, {Int("upper", upper)})}, {Info("x", kFloat, x)},
                  {Info("y")}, {Proto<int64_t>("k", {}, {k})});
@@ -148,7 +147,7 @@ TEST_CASE("onnx Trilu: diagonals above and below, unknown sizes") {
   }
 }
 
-TEST_CASE("onnx Compress, NonZero, Unique: sizes that depend on data") {
+TEST_CASE("onnx Compress, NonZero, Unique: data-dependent sizes") {
   std::string compress = Model({Node("Compress", {"x", "c"}, {"y"})},
                                {Info("x", kFloat, {2, 2}), Info("c", kBool, {3})}, {Info("y")});
   CHECK(RunOnnx(compress, {{"x", Count({2, 2})}, {"c", Indices({3}, {0, 1, 1})}}).Doubles() ==
@@ -165,7 +164,7 @@ TEST_CASE("onnx Compress, NonZero, Unique: sizes that depend on data") {
   CHECK(RunOnnx(unique, {{"x", Indices({1}, {1})}}).Ints() == Ints64{2, 2});
 }
 
-TEST_CASE("onnx NonZero: that there may be no places is remembered") {
+TEST_CASE("onnx NonZero: the inferred shape allows an empty result") {
   std::string model = Model(
       {Node("NonZero", {"x"}, {"p"}), Node("Size", {"p"}, {"n"}),
        Node("Equal", {"n", "zero"}, {"none"}), Node("Where", {"none", "a", "b"}, {"y"})},
@@ -175,8 +174,8 @@ TEST_CASE("onnx NonZero: that there may be no places is remembered") {
   CHECK(RunOnnx(model, {{"x", Tensor::Vector<float>({0, 1})}}).Doubles() == Floats{8});
 }
 
-// Of boxes that score enough; what torchvision.ops.nms keeps of them.
-TEST_CASE("onnx NonMaxSuppression: the number of boxes depends on data, and may be 0") {
+// Counts boxes with a sufficient score. Expected values are those of torchvision.ops.nms.
+TEST_CASE("onnx NonMaxSuppression: a data-dependent number of boxes, including 0") {
   std::string boxes = Proto<float>(
       "boxes", {6, 4},
       {0, 0, 10, 10, 1, 1, 11, 11, 0, 0, 9, 10, 20, 20, 30, 30, 21, 20, 31, 31, 50, 50, 60, 60});
@@ -205,7 +204,8 @@ TEST_CASE("onnx NonMaxSuppression: the number of boxes depends on data, and may 
   }
 }
 
-TEST_CASE("onnx Dropout: passes on; the mask is of the data's type before opset 10") {
+TEST_CASE(
+    "onnx Dropout: identity at inference; the mask has the type of the data before opset 10") {
   std::string model =
       Model({Node("Dropout", {"x"}, {"z", "y"})}, {Info("x", kFloat, {2})}, {Info("y")}, {}, 7);
   CHECK(ImportBytes(model).main()->outputs[0].source_dtype == DType::kFp32);
@@ -221,7 +221,7 @@ TEST_CASE("onnx Dropout: passes on; the mask is of the data's type before opset 
   std::map<double, int> count;
   for (double y : RunOnnx(training(0.75), {{"x", Tensor::Full(DType::kFp32, {1000}, 2)}}).Doubles())
     ++count[y];
-  CHECK(count.size() == 2);  // 2 / (1 - 0.75), or nothing
+  CHECK(count.size() == 2);  // 2 / (1 - 0.75), or 0
   CHECK(std::abs(count[0] - 750) < 5 * 14);
   CHECK(count[8] == 1000 - count[0]);
 }

@@ -1,5 +1,5 @@
-// If, Loop, Scan, sequences and optionals. Expected values: the specification's sentences, worked
-// by hand.
+// If, Loop, Scan, sequences and optionals. Expected values are computed by hand from the operator
+// specifications.
 #include <algorithm>
 #include <cmath>
 
@@ -31,7 +31,7 @@ std::string Branches(const std::string& other) {
       {Proto<int64_t>("zero", {1}, {0}), Proto<int64_t>("one", {1}, {1})});
 }
 
-TEST_CASE("onnx If: a condition of the run time chooses a branch") {
+TEST_CASE("onnx If: a condition computed at run time becomes a cond") {
   std::string model = Branches(Node("Add", {"x", "x"}, {"b"}));
   CHECK(Has(OperatorsOf(ImportBytes(model)), "cond"));
   Tensor x = Count({2, 3});
@@ -39,7 +39,7 @@ TEST_CASE("onnx If: a condition of the run time chooses a branch") {
   CHECK(RunOnnx(model, {{"c", Scalar(0)}, {"x", x}}).Doubles() == Floats{0, 2, 4, 6, 8, 10});
 }
 
-TEST_CASE("onnx If: sizes may differ, ranks may not") {
+TEST_CASE("onnx If: branches may return different sizes but not different ranks") {
   std::string slice = Branches(Node("Slice", {"x", "zero", "one"}, {"b"}));
   CHECK(RunOnnx(slice, {{"c", Scalar(0)}, {"x", Count({2, 3})}}).dims() == Dims{1, 3});
   CHECK(RunOnnx(slice, {{"c", Scalar(1)}, {"x", Count({2, 3})}}).dims() == Dims{2, 3});
@@ -47,7 +47,7 @@ TEST_CASE("onnx If: sizes may differ, ranks may not") {
   CHECK(ErrorId(Branches(Node("Cast", {"x"}, {"b"}, {Int("to", kInt32)}))) == "bad-graph");
 }
 
-TEST_CASE("onnx If: a branch without elements needs no cond, which could not hold it") {
+TEST_CASE("onnx If: a branch that returns an empty tensor needs no cond") {
   std::string nothing =
       Node("Constant", {}, {"a"}, {TensorAttribute("value", Proto<float>("", {0, 3}, {}))});
   std::string model = Model(
@@ -61,8 +61,8 @@ TEST_CASE("onnx If: a branch without elements needs no cond, which could not hol
         Floats{0, -1, -2, -3, -4, -5});
 }
 
-// As PyTorch writes squeeze: what follows has one rank.
-TEST_CASE("onnx If: ranks that differ by a size narrow the size") {
+// The pattern that PyTorch exports for squeeze; later nodes require one rank.
+TEST_CASE("onnx If: branches of different ranks narrow the dimension that the condition tests") {
   std::string model = Model(
       {Node("Shape", {"x"}, {"s"}), Node("Gather", {"s", "first"}, {"n"}),
        Node("Div", {"n", "three"}, {"thirds"}), Node("Equal", {"thirds", "two"}, {"c"}),
@@ -78,7 +78,7 @@ TEST_CASE("onnx If: ranks that differ by a size narrow the size") {
   CHECK(RunOnnx(model, {{"x", Count({7, 2, 1})}}).dims() == Dims{7, 2});
 }
 
-// v = x; for i: v = v + i, and s takes each v.
+// v = x; for each i: v = v + i, and v is appended to the scan output s.
 std::string Sums(const std::string& trips, const std::vector<std::string>& inputs,
                  const std::vector<std::string>& constants, const std::string& output) {
   std::string body =
@@ -95,7 +95,7 @@ std::string Sums(const std::string& trips, const std::vector<std::string>& input
                all, {Info("y")}, given);
 }
 
-TEST_CASE("onnx Loop: unrolled, or a while_loop where there are many times or nobody knows") {
+TEST_CASE("onnx Loop: unrolled for a small trip count, a while_loop for a large or unknown one") {
   Tensor x = Tensor::Vector(std::vector<float>{1, 2});
   std::string few = Sums("n", {}, {Int64("n", 3)}, "all");
   CHECK_FALSE(Has(OperatorsOf(ImportBytes(few)), "while_loop"));
@@ -113,10 +113,10 @@ TEST_CASE("onnx Loop: unrolled, or a while_loop where there are many times or no
   CHECK(RunOnnx(open, {{"n", Scalar(1)}, {"x", x}}).Doubles() == Floats{1, 2});
   CHECK(RunOnnx(Sums("n", {}, {Int64("n", 0)}, "last"), {{"x", x}}).Doubles() == Floats{1, 2});
   CHECK(ErrorId(Sums("n", {}, {Int64("n", 0)}, "all")) == "empty-tensor");
-  CHECK(ErrorId(Sums("", {}, {}, "last")) == "bad-graph");  // never ends
+  CHECK(ErrorId(Sums("", {}, {}, "last")) == "bad-graph");  // the loop never ends
 }
 
-TEST_CASE("onnx Loop: many times are unrolled when the body wants another constant each time") {
+TEST_CASE("onnx Loop: a body that requires constants is unrolled even for a large trip count") {
   std::string body =
       Graph({Node("Identity", {"go"}, {"stays"}), Node("Mod", {"i", "two"}, {"axis"}),
              Node("CumSum", {"v", "axis"}, {"sums"}),
@@ -135,7 +135,8 @@ TEST_CASE("onnx Loop: many times are unrolled when the body wants another consta
       for (int column = 0; column < 3; ++column) {
         double before =
             i % 2 == 0 ? (row > 0 ? v[row - 1][column] : 0) : (column > 0 ? v[row][column - 1] : 0);
-        // Elements before this one are sums modulo 7 already, which does not matter.
+        // The preceding elements have already been reduced modulo 7, which does not change the
+        // result.
         v[row][column] = std::fmod(before + v[row][column], 7);
       }
   Tensor y = RunOnnx(model(70), {{"x", Count({2, 3})}});
@@ -143,8 +144,8 @@ TEST_CASE("onnx Loop: many times are unrolled when the body wants another consta
   CHECK(ErrorId(model(5000)) == "needs-constant");
 }
 
-TEST_CASE("onnx Loop: what was tried as a loop and is unrolled leaves nothing of the loop") {
-  // v grows, so that the loop opens its size, with which the axis is no constant any more.
+TEST_CASE("onnx Loop: a failed while_loop leaves no operations behind when the loop is unrolled") {
+  // v grows, so its dimension becomes symbolic and the axis is no longer constant.
   std::string body =
       Graph({Node("Identity", {"go"}, {"stays"}), Node("Shape", {"v"}, {"s"}),
              Node("Gather", {"s", "first"}, {"n"}), Node("Mod", {"n", "two"}, {"axis"}),
@@ -163,8 +164,8 @@ TEST_CASE("onnx Loop: what was tried as a loop and is unrolled leaves nothing of
   CHECK(program.main()->body.outputs()[0]->type.shape == Shape{71, 1});
 }
 
-TEST_CASE("onnx Loop: as long as the body says") {
-  // Doubles until the sum is 100 or more; what it grows by is a tensor of as many rows as times.
+TEST_CASE("onnx Loop: the condition output of the body ends the loop") {
+  // Doubles v until its sum is at least 100. The increment is a tensor with one row per iteration.
   std::string body = Graph(
       {Node("Add", {"v", "v"}, {"w"}), Node("ReduceSum", {"w"}, {"sum"}, {Int("keepdims", 0)}),
        Node("Less", {"sum", "limit"}, {"more"}), Node("Identity", {"v"}, {"e"})},
@@ -181,7 +182,7 @@ TEST_CASE("onnx Loop: as long as the body says") {
   }
 }
 
-TEST_CASE("onnx Loop: what is carried may grow") {
+TEST_CASE("onnx Loop: loop-carried values may grow") {
   std::string body = Graph(
       {Node("Identity", {"go"}, {"stays"}), Node("Concat", {"v", "x"}, {"w"}, {Int("axis", 0)})},
       {Info("i", kInt64, {}), Info("go", kBool, {}), Info("v", kFloat, {"k"})},
@@ -194,7 +195,7 @@ TEST_CASE("onnx Loop: what is carried may grow") {
       Floats{5, 5, 5, 5});
 }
 
-// h = h * 2 + x, and y takes each h.
+// h = h * 2 + x, and h is appended to the scan output y.
 std::string Scanned(const test::Dimension& steps, const std::vector<std::string>& attributes,
                     int opset = 17) {
   std::string body =
@@ -208,7 +209,7 @@ std::string Scanned(const test::Dimension& steps, const std::vector<std::string>
                {Info("y")}, {Proto<float>("zero", {1}, {0})}, opset);
 }
 
-TEST_CASE("onnx Scan: directions and axes, of known and unknown length") {
+TEST_CASE("onnx Scan: directions and axes, constant and symbolic length") {
   for (const test::Dimension& steps : {test::Dimension(3), test::Dimension("t")}) {
     Tensor x = Tensor::Of<float>({3, 1}, std::vector<float>{1, 2, 3});
     CHECK(RunOnnx(Scanned(steps, {}), {{"x", x}}).Doubles() == Floats{1, 4, 11});
@@ -221,7 +222,7 @@ TEST_CASE("onnx Scan: directions and axes, of known and unknown length") {
   CHECK(ErrorId(Scanned(3, {IntList("scan_output_axes", {2})})) == "bad-attribute");
 }
 
-TEST_CASE("onnx Scan before opset 9: each member of the batch up to its own length") {
+TEST_CASE("onnx Scan before opset 9: sequence lengths per batch entry") {
   std::string body =
       Graph({Node("Add", {"h", "e"}, {"next"}), Node("Identity", {"next"}, {"out"})},
             {Info("h", kFloat, {1}), Info("e", kFloat, {1})}, {Info("next"), Info("out")});
@@ -233,7 +234,7 @@ TEST_CASE("onnx Scan before opset 9: each member of the batch up to its own leng
   CHECK(RunOnnx(model, {{"x", Count({2, 3, 1})}}).Doubles() == Floats{0, 1, 3, 13, 0, 0});
 }
 
-TEST_CASE("onnx sequences are known element by element") {
+TEST_CASE("onnx sequences are represented by their elements") {
   auto run = [](const std::vector<std::string>& nodes, const std::vector<std::string>& inputs = {},
                 const std::map<std::string, Tensor>& more = {}) {
     std::vector<std::string> all = {Info("x", kFloat, {3, 2})};
@@ -252,7 +253,7 @@ TEST_CASE("onnx sequences are known element by element") {
   CHECK(run({first, Node("SequenceInsert", {"s", "e", "last"}, {"t"}), joined}).Doubles() ==
         Floats{0, 1, 2, 3, 2, 3, 4, 5});
   CHECK(run({Node("SequenceLength", {"s"}, {"y"})}).Int(0) == 3);
-  // Two that grow from one: neither has what the other got.
+  // Two sequences are extended from the same one; neither contains the other's element.
   CHECK(run({first, Node("SequenceAt", {"s", "last"}, {"f"}),
              Node("SequenceInsert", {"s", "e"}, {"t"}), Node("SequenceInsert", {"s", "f"}, {"u"}),
              Node("SequenceAt", {"t", "last"}, {"a"}), Node("SequenceAt", {"u", "last"}, {"b"}),
@@ -261,7 +262,7 @@ TEST_CASE("onnx sequences are known element by element") {
              Node("Add", {"c", "d"}, {"y"})})
             .Doubles() == Floats{5, 6, 7, 8});
 
-  // Positions of the run time.
+  // Positions computed at run time.
   std::string p = Info("p", kInt64, {});
   for (int32_t at : {0, -3})
     CHECK(run({Node("SequenceAt", {"s", "p"}, {"y"})}, {p}, {{"p", Scalar(at)}}).Doubles() ==
@@ -276,7 +277,8 @@ TEST_CASE("onnx sequences are known element by element") {
   }
 }
 
-TEST_CASE("onnx sequences and optionals do not cross the border, nor where tensors are wanted") {
+TEST_CASE(
+    "onnx sequences and optionals are refused as inputs, as outputs and in place of tensors") {
   auto id = [](const std::vector<std::string>& nodes) {
     return ErrorId(Model(nodes, {Info("x", kFloat, {2})}, {Info("y")}));
   };
@@ -288,7 +290,7 @@ TEST_CASE("onnx sequences and optionals do not cross the border, nor where tenso
         "bad-operand");
 }
 
-TEST_CASE("onnx Optional: what it holds, or nothing") {
+TEST_CASE("onnx Optional: its element, or an empty optional") {
   auto run = [](const std::vector<std::string>& nodes) {
     return RunOnnx(Model(nodes, {Info("x", kFloat, {2})}, {Info("y")}, {}, 18),
                    {{"x", Count({2})}});
@@ -300,7 +302,7 @@ TEST_CASE("onnx Optional: what it holds, or nothing") {
   CHECK(run({Node("OptionalHasElement", {}, {"y"})}).Int(0) == 0);
 }
 
-TEST_CASE("onnx SequenceMap: the body for each element") {
+TEST_CASE("onnx SequenceMap: the body is applied to each element") {
   std::string body = Graph({Node("Add", {"e", "x"}, {"o"})}, {Info("e")}, {Info("o")});
   std::string model =
       Model({Node("SequenceConstruct", {"x", "z"}, {"s"}),
@@ -312,7 +314,7 @@ TEST_CASE("onnx SequenceMap: the body for each element") {
   CHECK(y.Doubles() == Floats{0, 2, 5, 8});
 }
 
-TEST_CASE("onnx: functions of one name are told apart by their overload") {
+TEST_CASE("onnx: functions of the same name are distinguished by their overload") {
   auto function = [](const std::string& overload, const std::string& op) {
     return Bytes(25, Bytes(1, "F") + Bytes(10, "my") + Bytes(4, "a") + Bytes(5, "b") +
                          Bytes(7, Node(op, {"a"}, {"b"})) + Bytes(9, Number(2, 17)) +

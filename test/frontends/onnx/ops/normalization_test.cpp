@@ -1,4 +1,4 @@
-// Expected values: calculated by hand from the texts of ONNX's operators.
+// Expected values are computed by hand from the operator specifications.
 #include <cmath>
 
 #include "test/catch.h"
@@ -13,7 +13,7 @@ void CheckValues(const Tensor& tensor, const std::vector<double>& expected) {
   for (size_t i = 0; i < values.size(); ++i) CHECK(values[i] == Approx(expected[i]).margin(1e-5));
 }
 
-TEST_CASE("onnx LRN: the greater half of an even window is after the channel") {
+TEST_CASE("onnx LRN: the larger half of an even window is after the channel") {
   std::string model =
       Model({Node("LRN", {"x"}, {"y"},
                   {Int("size", 2), Float("alpha", 2), Float("beta", 1), Float("bias", 1)})},
@@ -23,7 +23,7 @@ TEST_CASE("onnx LRN: the greater half of an even window is after the channel") {
               {1.0 / 6, 2.0 / 14, 3.0 / 10});
 }
 
-TEST_CASE("onnx BatchNormalization: in training, of this batch") {
+TEST_CASE("onnx BatchNormalization: training_mode uses the statistics of the batch") {
   std::string model =
       Model({Node("BatchNormalization", {"x", "s", "b", "m", "v"}, {"n", "y", "w"},
                   {Int("training_mode", 1), Float("momentum", 0.75), Float("epsilon", 0)})},
@@ -49,7 +49,7 @@ TEST_CASE("onnx com.microsoft: EmbedLayerNormalization without a second output")
   CheckValues(RunOnnx(model, {{"x", Tensor::Of<int32_t>({1, 1}, {1})}}), {-1, 3});
 }
 
-TEST_CASE("onnx com.microsoft: FusedGemm's activations") {
+TEST_CASE("onnx com.microsoft: activations of FusedGemm") {
   std::string model =
       Model({Node("FusedGemm", {"x", "w"}, {"y"},
                   {Text("activation", "Elu"), Float("activation_alpha", 0.5)}, "com.microsoft")},

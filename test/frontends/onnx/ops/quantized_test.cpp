@@ -1,4 +1,4 @@
-// Quantised weights: what stands in the package is what stands in the model.
+// Quantized weights are written to the package unchanged.
 #include "backends/coreml/package.h"
 #include "frontends/coreml/import.h"
 #include "lib/passes/pass.h"
@@ -22,7 +22,7 @@ std::vector<float> Scales(int64_t count) {
   return scales;
 }
 
-// The program that a package of the compiled model holds.
+// Compiles a model and reads its package back.
 Program Packaged(const std::string& bytes, PassContext::Precision precision, mlc::Opset target) {
   Program program = ImportBytes(bytes);
   Diagnostics diagnostics;
@@ -64,7 +64,7 @@ std::string MatMulNBits(int bits, const std::vector<uint8_t>& weight,
                Opset(1, "com.microsoft"));
 }
 
-// Elements of `bits`, low ones first; rows of `row` elements begin at bytes.
+// Unpacks elements of `bits` bits, low bits first; every row of `row` elements begins at a byte.
 std::vector<int64_t> Unpacked(const std::vector<uint8_t>& bytes, int bits, int64_t row) {
   std::vector<int64_t> values;
   int64_t per_row = (row * bits + 7) / 8;
@@ -76,7 +76,7 @@ std::vector<int64_t> Unpacked(const std::vector<uint8_t>& bytes, int bits, int64
 
 }  // namespace
 
-TEST_CASE("MatMulNBits: the package holds the model's integers, scales and zero points") {
+TEST_CASE("MatMulNBits: integers, scales and zero points are written to the package unchanged") {
   for (int bits : {4, 8})
     for (bool zero : {false, true})
       for (auto precision : {PassContext::Precision::kFp32, PassContext::Precision::kFp16}) {
@@ -93,7 +93,7 @@ TEST_CASE("MatMulNBits: the package holds the model's integers, scales and zero 
         CHECK(op->constant("data").dims() == Dims{kN, kK});
         CHECK(op->constant("data").Ints() == Unpacked(weight, bits, kK));
         CHECK(op->constant("scale").dims() == Dims{kN, kBlocks});
-        // These scales are fp16 numbers, too.
+        // These scales are representable in fp16.
         CHECK(op->constant("scale").Doubles() == std::vector<double>(scales.begin(), scales.end()));
         CHECK(op->constant("offset").dtype() == stored);
         CHECK(op->constant("offset").Ints() ==
@@ -102,7 +102,8 @@ TEST_CASE("MatMulNBits: the package holds the model's integers, scales and zero 
       }
 }
 
-TEST_CASE("DequantizeLinear of a weight: the package holds the model's integers and scales") {
+TEST_CASE(
+    "DequantizeLinear of a weight: integers and scales are written to the package unchanged") {
   std::vector<uint8_t> weight = Pattern(64 * 48);
   std::vector<float> scales = Scales(48);
   std::string model = Model({Node("DequantizeLinear", {"w", "s", "z"}, {"d"}, {Int("axis", 1)}),
@@ -114,7 +115,7 @@ TEST_CASE("DequantizeLinear of a weight: the package holds the model's integers 
   const Operation* op = Only(program, "constexpr_affine_dequantize");
   REQUIRE(op);
   Tensor data = op->constant("quantized_data");
-  // The product is a linear operation, whose weight is transposed.
+  // The product becomes a linear operation, whose weight is transposed.
   bool turned = data.dims() == Dims{48, 64};
   std::vector<int64_t> expected;
   for (int64_t i = 0; i < 64 * 48; ++i)
@@ -125,8 +126,8 @@ TEST_CASE("DequantizeLinear of a weight: the package holds the model's integers 
   CHECK(op->constant("zero_point").Ints() == std::vector<int64_t>(48, 3));
 }
 
-// Values by the definitions of the types in the specification.
-TEST_CASE("constants of types below a byte and of odd floats keep their values") {
+// Expected values follow the definitions of the element types in the specification.
+TEST_CASE("constants of sub-byte and 8-bit float types keep their values") {
   auto dequantized = [](int type, const Dims& dims, const std::string& raw) {
     std::string model =
         Model({Node("DequantizeLinear", {"w", "s"}, {"d"}), Node("Add", {"x", "d"}, {"y"})},

@@ -1,4 +1,4 @@
-// Expected values: the same expressions in NumPy on numpy.arange; ONNX's own tests run in
+// Expected values come from the same expressions in NumPy on numpy.arange. ONNX's own tests run in
 // test/conformance.
 #include "test/catch.h"
 #include "test/frontends/onnx/run.h"
@@ -13,7 +13,7 @@ using Ints64 = std::vector<int64_t>;
 std::string Vector(const std::string& name, const Ints64& values) {
   return Proto<int64_t>(name, {static_cast<int64_t>(values.size())}, values);
 }
-// x of the given dimensions, one node, y.
+// A model with one node and an input x of the given dimensions.
 std::string OneNode(const std::string& node, const std::vector<Dimension>& x,
                     const std::vector<std::string>& constants = {}, int opset = 17) {
   return Model({node}, {Info("x", kFloat, x)}, {Info("y")}, constants, opset);
@@ -22,7 +22,7 @@ Dims ShapeAfter(const std::string& model, const Dims& x) {
   return RunOnnx(model, {{"x", Count(x)}}).dims();
 }
 
-TEST_CASE("onnx Reshape: the shape is an attribute before opset 5; 0 keeps, -1 is what is left") {
+TEST_CASE("onnx Reshape: shape attribute before opset 5; 0 copies a dimension, -1 infers it") {
   CHECK(ShapeAfter(OneNode(Node("Reshape", {"x"}, {"y"}, {IntList("shape", {0, -1, 2})}), {2, 6, 4},
                            {}, 1),
                    {2, 6, 4}) == Dims{2, 12, 2});
@@ -35,7 +35,8 @@ TEST_CASE("onnx Reshape: the shape is an attribute before opset 5; 0 keeps, -1 i
   CHECK(ErrorId(reshape({-1, -1}, {2, 6, 4})) == "bad-operand");
 }
 
-TEST_CASE("onnx Reshape: one unknown dimension is what is left, several are a run-time vector") {
+TEST_CASE(
+    "onnx Reshape: a single unknown dimension is inferred, several require a run-time shape") {
   auto operators = [](const std::vector<Dimension>& x, const Ints64& shape) {
     return OperatorsOf(
         ImportBytes(OneNode(Node("Reshape", {"x", "s"}, {"y"}), x, {Vector("s", shape)})));
@@ -47,7 +48,7 @@ TEST_CASE("onnx Reshape: one unknown dimension is what is left, several are a ru
   CHECK(operators({"n", "m", 4}, {0, 0, 4}) == Names{"identity"});
 }
 
-// The way exporters write it: Shape, Gather, Unsqueeze, Concat, Reshape.
+// The pattern that exporters emit: Shape, Gather, Unsqueeze, Concat, Reshape.
 std::string SplitHeads(const std::vector<Dimension>& x) {
   return Model({Node("Shape", {"x"}, {"shape"}), Node("Gather", {"shape", "zero"}, {"n"}),
                 Node("Gather", {"shape", "one"}, {"t"}), Node("Unsqueeze", {"n", "axes"}, {"n1"}),
@@ -59,21 +60,21 @@ std::string SplitHeads(const std::vector<Dimension>& x) {
                 Vector("axes", {0}), Vector("heads", {2, 2})});
 }
 
-TEST_CASE("onnx: shape arithmetic of known dimensions folds") {
+TEST_CASE("onnx: shape arithmetic on constant dimensions is folded") {
   Names names = OperatorsOf(ImportBytes(SplitHeads({1, 6, 4})));
   CHECK(names == Names{"reshape"});
   CHECK(ImportBytes(SplitHeads({"n", 6, 4})).main()->body.outputs()[0]->type.shape ==
         Shape{Dim::Symbol("n"), 6, 2, 2});
 }
 
-TEST_CASE("onnx: shape arithmetic of unknown dimensions is computed, its symbols are kept") {
+TEST_CASE("onnx: shape arithmetic on symbolic dimensions is computed and keeps the symbols") {
   std::string model = SplitHeads({"n", "t", 4});
   CHECK(ImportBytes(model).main()->body.outputs()[0]->type.shape ==
         Shape{Dim::Symbol("n"), Dim::Symbol("t"), 2, 2});
   CHECK(ShapeAfter(model, {3, 5, 4}) == Dims{3, 5, 2, 2});
 }
 
-TEST_CASE("onnx Flatten: negative axes, unknown dimensions") {
+TEST_CASE("onnx Flatten: negative axes, symbolic dimensions") {
   auto flatten = [](int64_t axis, const std::vector<Dimension>& x) {
     return OneNode(Node("Flatten", {"x"}, {"y"}, {Int("axis", axis)}), x);
   };
@@ -84,7 +85,7 @@ TEST_CASE("onnx Flatten: negative axes, unknown dimensions") {
   CHECK(ErrorId(flatten(4, {2, 6, 4})) == "bad-attribute");
 }
 
-TEST_CASE("onnx Squeeze, Unsqueeze: axes are an attribute before opset 13") {
+TEST_CASE("onnx Squeeze, Unsqueeze: axes attribute before opset 13") {
   std::vector<Dimension> x = {2, 1, 4, 1};
   CHECK(ShapeAfter(OneNode(Node("Squeeze", {"x"}, {"y"}, {IntList("axes", {-1})}), x, {}, 11),
                    {2, 1, 4, 1}) == Dims{2, 1, 4});
@@ -102,19 +103,19 @@ TEST_CASE("onnx Squeeze, Unsqueeze: axes are an attribute before opset 13") {
                    {2, 3}) == Dims{2, 3, 1});
 }
 
-TEST_CASE("onnx Expand: repeats dimensions of 1, those of the target too") {
+TEST_CASE("onnx Expand: dimensions of size 1 of the input or of the target") {
   auto expand = [](const std::vector<Dimension>& x, const Ints64& shape) {
     return OneNode(Node("Expand", {"x", "s"}, {"y"}), x, {Vector("s", shape)});
   };
   CHECK(RunOnnx(expand({2, 1}, {2, 1, 3}), {{"x", Count({2, 1})}}).Doubles() ==
         Floats{0, 0, 0, 1, 1, 1, 0, 0, 0, 1, 1, 1});
   CHECK(OperatorsOf(ImportBytes(expand({2, 3}, {1, 3}))) == Names{"identity"});
-  CHECK(ShapeAfter(expand({"n", 3}, {4, 3}), {1, 3}) == Dims{4, 3});  // n may be 1 or 4
+  CHECK(ShapeAfter(expand({"n", 3}, {4, 3}), {1, 3}) == Dims{4, 3});  // n is 1 or 4
   CHECK(ShapeAfter(expand({"n", 3}, {4, 3}), {4, 3}) == Dims{4, 3});
   CHECK(ErrorId(expand({2, 3}, {5, 3})) == "bad-operand");
 }
 
-TEST_CASE("onnx Expand, ConstantOfShape: to the shape of another value") {
+TEST_CASE("onnx Expand, ConstantOfShape: to a shape computed at run time") {
   auto like = [](const std::string& node, const std::string& constant) {
     return Model({Node("Shape", {"x"}, {"s"}), node}, {Info("x", kFloat, {"n", 3})}, {Info("y")},
                  {constant});
@@ -129,7 +130,7 @@ TEST_CASE("onnx Expand, ConstantOfShape: to the shape of another value") {
   CHECK(RunOnnx(fill, {{"x", Count({2, 3})}}).Ints() == Ints64{5, 5, 5, 5, 5, 5});
 }
 
-TEST_CASE("onnx Tile: along one axis in opset 1") {
+TEST_CASE("onnx Tile: a single axis in opset 1") {
   CHECK(RunOnnx(OneNode(Node("Tile", {"x", "t", "a"}, {"y"}), {1, 2},
                         {Proto<float>("t", {1}, {2}), Proto<float>("a", {1}, {1})}, 1),
                 {{"x", Count({1, 2})}})
@@ -139,7 +140,7 @@ TEST_CASE("onnx Tile: along one axis in opset 1") {
             .Doubles() == Floats{0, 1, 0, 1});
 }
 
-TEST_CASE("onnx Shape, Size: parts of a shape, numbers where they are known") {
+TEST_CASE("onnx Shape, Size: start and end; constants for constant dimensions") {
   auto shape = [](const std::vector<std::string>& range) {
     return OneNode(Node("Shape", {"x"}, {"y"}, range), {"n", 3, 4});
   };
@@ -151,7 +152,7 @@ TEST_CASE("onnx Shape, Size: parts of a shape, numbers where they are known") {
       Ints64{24});
 }
 
-TEST_CASE("onnx Range: to a size that the run time knows") {
+TEST_CASE("onnx Range: a limit computed at run time") {
   std::string model =
       Model({Node("Shape", {"x"}, {"s"}, {Int("end", 1)}), Node("Squeeze", {"s"}, {"n"}),
              Node("Range", {"zero", "n", "two"}, {"y"})},

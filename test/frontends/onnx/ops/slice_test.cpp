@@ -1,4 +1,4 @@
-// Expected values: the same expressions in NumPy on numpy.arange; ONNX's own tests run in
+// Expected values come from the same expressions in NumPy on numpy.arange. ONNX's own tests run in
 // test/conformance.
 #include "test/catch.h"
 #include "test/frontends/onnx/run.h"
@@ -17,7 +17,7 @@ std::string OneNode(const std::string& node, const std::vector<Dimension>& x,
                     const std::vector<std::string>& constants = {}, int opset = 17) {
   return Model({node}, {Info("x", kFloat, x)}, {Info("y")}, constants, opset);
 }
-// The elements of arange(size)[start:end:step], with a size known or not.
+// Returns arange(size)[start:end:step], for a constant or a symbolic size.
 Floats Sliced(int64_t start, int64_t end, int64_t step, bool known, int size = 6) {
   std::string model = OneNode(
       Node("Slice", {"x", "s", "e", "a", "k"}, {"y"}), {known ? Dimension(size) : Dimension("n")},
@@ -25,7 +25,8 @@ Floats Sliced(int64_t start, int64_t end, int64_t step, bool known, int size = 6
   return RunOnnx(model, {{"x", Count({size})}}).Doubles();
 }
 
-TEST_CASE("onnx Slice: bounds and steps of both signs, sentinels, bounds beyond the ends") {
+TEST_CASE(
+    "onnx Slice: bounds and steps of both signs, INT64_MIN and INT64_MAX, out-of-range bounds") {
   bool known = GENERATE(true, false);
   CAPTURE(known);
   CHECK(Sliced(1, 4, 1, known) == Floats{1, 2, 3});
@@ -35,7 +36,7 @@ TEST_CASE("onnx Slice: bounds and steps of both signs, sentinels, bounds beyond 
   CHECK(Sliced(INT64_MAX, INT64_MIN, -2, known) == Floats{5, 3, 1});
   CHECK(Sliced(3, -100, -1, known) == Floats{3, 2, 1, 0});
   CHECK(Sliced(3, 0, -1, known) == Floats{3, 2, 1});
-  // A start before index 0 is index 0, also going backwards.
+  // A start before index 0 is clamped to index 0, also for a negative step.
   CHECK(Sliced(INT64_MIN, INT64_MIN, -1, known) == Floats{0});
   CHECK(Sliced(-5, INT64_MIN, -1, known, 3) == Floats{0});
 }
@@ -63,7 +64,7 @@ TEST_CASE("onnx Slice: bounds from shape arithmetic") {
   CHECK(run("one", "last") == Floats{1, 2, 3});
   Program program = ImportBytes(sliced("half", "n"));
   CHECK(program.main()->body.outputs()[0]->type.shape[0].Evaluate({{"n", 7}}) == 4);
-  // At a fixed distance from the end it is a number; all of x is x.
+  // A bound at a constant distance from the end is constant; a slice of all elements is removed.
   CHECK(OperatorsOf(ImportBytes(sliced("one", "last"))) == Names{"slice_by_index"});
   CHECK(OperatorsOf(ImportBytes(sliced("zero", "n"))) == Names{"identity"});
 }
@@ -75,7 +76,7 @@ TEST_CASE("onnx Slice: axes and steps must be constant") {
   CHECK(ErrorId(model) == "needs-constant");
 }
 
-TEST_CASE("onnx Concat: axis 1 by default in opset 1; empty operands are left out") {
+TEST_CASE("onnx Concat: default axis 1 in opset 1; empty operands are omitted") {
   CHECK(RunOnnx(OneNode(Node("Concat", {"x", "x"}, {"y"}), {2, 1}, {}, 1), {{"x", Count({2, 1})}})
             .Doubles() == Floats{0, 0, 1, 1});
   std::string model = OneNode(Node("Concat", {"x", "nothing"}, {"y"}, {Int("axis", -1)}), {2, 3},
@@ -90,7 +91,7 @@ std::string Split(const std::vector<std::string>& inputs,
   return OneNode(Node("Split", inputs, {"first", "y"}, attributes), x, constants, opset);
 }
 
-TEST_CASE("onnx Split: sizes are an attribute or input 1; since opset 18 the last may be smaller") {
+TEST_CASE("onnx Split: sizes as an attribute or as input 1; a smaller last part since opset 18") {
   auto last = [](const std::string& model) {
     return RunOnnx(model, {{"x", Count({5})}}).Doubles();
   };
@@ -101,7 +102,7 @@ TEST_CASE("onnx Split: sizes are an attribute or input 1; since opset 18 the las
   CHECK(ErrorId(Split({"x"}, {}, 13)) == "bad-operand");
 }
 
-TEST_CASE("onnx Split: into sizes that the run time knows") {
+TEST_CASE("onnx Split: sizes computed at run time") {
   std::string model = Model({Node("Split", {"x", "s"}, {"first", "y"})},
                             {Info("x", kFloat, {5}), Info("s", kInt64, {2})}, {Info("y")});
   CHECK(RunOnnx(model, {{"x", Count({5})}, {"s", Tensor::Vector<int32_t>({4, 1})}}).Doubles() ==
@@ -122,7 +123,7 @@ TEST_CASE("onnx Pad: attributes in opsets 1 and 2") {
   }
 }
 
-TEST_CASE("onnx Pad: modes, negative pads, images longer than the input") {
+TEST_CASE("onnx Pad: modes, negative pads, reflections longer than the input") {
   auto run = [](const Ints64& pads, const std::string& mode, int size) {
     return RunOnnx(Pad(pads, mode, {size}), {{"x", Count({size})}}).Doubles();
   };
@@ -135,14 +136,14 @@ TEST_CASE("onnx Pad: modes, negative pads, images longer than the input") {
   CHECK(ErrorId(Pad({0, 1}, "mirror", {4})) == "unsupported-attribute");
 }
 
-TEST_CASE("onnx Pad: images of leading dimensions take a transposition") {
+TEST_CASE("onnx Pad: reflection of leading dimensions requires a transpose") {
   std::string model = Pad({1, 0, 0, 0, 0, 0}, "reflect", {2, 1, 2});
   CHECK(OperatorsOf(ImportBytes(model)) == Names{"transpose", "pad", "transpose"});
   CHECK(RunOnnx(model, {{"x", Count({2, 1, 2})}}).Doubles() == Floats{2, 3, 0, 1, 2, 3});
   CHECK(OperatorsOf(ImportBytes(Pad({0, 0, 1, 0, 0, 1}, "edge", {2, 1, 2}))) == Names{"pad"});
 }
 
-TEST_CASE("onnx Pad: wide integers do not pass through floats") {
+TEST_CASE("onnx Pad: wide integers are not converted to floats") {
   std::string model = Model({Node("Pad", {"x", "p"}, {"y"})}, {Info("x", kInt64, {"n"})},
                             {Info("y")}, {Vector("p", {1, 0})});
   int32_t wide = (1 << 24) + 1;
