@@ -126,7 +126,8 @@ TEST_CASE("npy: malformed headers are rejected with a reason") {
            {Npy("{'descr': '<f4', 'descr': '<f4'}"), "repeated"},
            {Npy("{'descr': '<f4"), "unterminated string"},
            {Npy("{'descr': '|O', 'fortran_order': False, 'shape': (2,), }"), "unsupported-dtype"},
-           {Npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2,), }"), "structured dtype"},
+           {Npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2,), }"),
+            "structured dtype"},
            {Npy("{'descr': '', 'fortran_order': False, 'shape': (2,), }"), "unsupported-dtype"},
            {Npy("{'descr': '<f4', 'fortran_order': 0, 'shape': (2,), }"), "False"}}) {
     CAPTURE(row.bytes);

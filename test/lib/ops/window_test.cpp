@@ -69,7 +69,8 @@ TEST_CASE("windows that do not fit are rejected") {
   fails("conv", {x, w, {"strides", I32({2}, {0, 1})}}, "strides contains 0");
   fails("conv", {x, w, {"strides", I32({1}, {1})}}, "strides has 1 elements, expected 2");
   fails("conv", {x, w, {"dilations", I32({2}, {-1, 1})}}, "dilations contains -1");
-  fails("conv", {x, w, custom, {"pad", I32({4}, {2147483647, 0, 0, 0})}}, "pad contains 2147483647");
+  fails("conv", {x, w, custom, {"pad", I32({4}, {2147483647, 0, 0, 0})}},
+        "pad contains 2147483647");
   fails("conv", {x, w, custom, {"pad", I32({4}, {-1, 0, 0, 0})}}, "pad contains -1");
   fails("conv", {x, w, {"pad_type", Str("full")}}, "pad_type is \"full\"");
   fails("conv", {x, w, {"bias", F({5})}}, "bias");
