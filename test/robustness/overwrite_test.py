@@ -316,7 +316,7 @@ def test_dangling_links_are_followed(folder):
         refused(folder, "compile", "m.onnx", "-o", f"{name}.mlpackage", id="file-io", says=[""])
     package(folder / "a.mlpackage", "--no-manifest")
     (folder / "in.mlpackage").symlink_to("a.mlpackage/in.mlpackage")
-    refused(folder, "compile", "a.mlpackage", "-o", "in.mlpackage", says=['lies in "a.mlpackage"'])
+    refused(folder, "compile", "a.mlpackage", "-o", "in.mlpackage", says=['it is inside the input "a.mlpackage"'])
 
 
 def special_files(folder):

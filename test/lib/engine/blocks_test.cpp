@@ -125,7 +125,7 @@ TEST_CASE("invalid blocks are rejected") {
   refused("y = cond(pred = p) () { } -> (x);", "two blocks");
   refused("y = cond(pred = x) () { } -> (x) () { } -> (x);", "expected a single bool");
   refused("y = cond(pred = p) () { } -> (x) () { } -> (x, x);", "1 and 2 outputs");
-  refused("y = cond(pred = p) () { } -> (x) () { } -> (p);", "do not go together");
+  refused("y = cond(pred = p) () { } -> (x) () { } -> (p);", "are incompatible");
   refused(
       "y = while_loop(loop_vars = x) (tensor<fp32, [2]> a) { } -> (a) (tensor<fp32, [2]> b) { } -> "
       "(b);",

@@ -116,9 +116,9 @@ TEST_CASE("npy: malformed headers are rejected with a reason") {
            {"\x93NUMPY\1", "start"},
            {std::string("\x93NUMPY\4\0\1\0{", 11), "version 4"},
            {std::string("\x93NUMPY\2\0\xff\xff\xff\xff", 12), "inside its header"},
-           {Npy(good, "1234567"), "cut off"},
+           {Npy(good, "1234567"), "truncated"},
            {Npy("{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296, 4), }"),
-            "cut off"},
+            "truncated"},
            {Npy("{'descr': '<f4', 'fortran_order': False, 'shape': (-1,), }"), "tuple of sizes"},
            {Npy("{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,), }"),
             "tuple of sizes"},
@@ -126,7 +126,8 @@ TEST_CASE("npy: malformed headers are rejected with a reason") {
            {Npy("{'descr': '<f4', 'descr': '<f4'}"), "repeated"},
            {Npy("{'descr': '<f4"), "unterminated string"},
            {Npy("{'descr': '|O', 'fortran_order': False, 'shape': (2,), }"), "unsupported-dtype"},
-           {Npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2,), }"), "records"},
+           {Npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2,), }"),
+            "structured dtype"},
            {Npy("{'descr': '', 'fortran_order': False, 'shape': (2,), }"), "unsupported-dtype"},
            {Npy("{'descr': '<f4', 'fortran_order': 0, 'shape': (2,), }"), "False"}}) {
     CAPTURE(row.bytes);

@@ -105,7 +105,7 @@ TEST_CASE("elementwise_binary: broadcasting") {
   CHECK_THROWS_WITH(Evaluate("add", {{"x", row}, {"y", I32({2}, {1, 2})}}),
                     ContainsSubstring("do not broadcast"));
   CHECK_THROWS_WITH(Evaluate("add", {{"x", row}, {"y", F32({3}, {1, 2, 3})}}),
-                    ContainsSubstring("one element type"));
+                    ContainsSubstring("the same element type"));
 }
 
 TEST_CASE("elementwise_binary: symbolic shapes") {

@@ -80,11 +80,11 @@ TEST_CASE("lists: types") {
         Type::Tensor(DType::kFp32, {4, 2}));
   CHECK_THROWS_WITH(
       Infer("list_write", {{"ls", kOpen}, {"index", I32({}, {0})}, {"value", F32({3}, {1, 2, 3})}}),
-      ContainsSubstring("the list holds fp32 [2]"));
+      ContainsSubstring("the list elements are fp32 [2]"));
   CHECK_THROWS_WITH(
       Infer("list_scatter",
             {{"ls", kOpen}, {"indices", I32({1}, {0})}, {"value", F32({2, 2}, {1, 2, 3, 4})}}),
-      ContainsSubstring("1 indices for 2 elements"));
+      ContainsSubstring("1 indices do not match 2 elements"));
   CHECK_THROWS_WITH(Infer("list_length", {{"ls", F32({1}, {0})}}),
                     ContainsSubstring("expected a list"));
   CHECK_THROWS_WITH(Infer("make_list", {{"init_length", Tensor::String("fp32")}}),

@@ -64,13 +64,14 @@ TEST_CASE("windows that do not fit are rejected") {
   fails("conv", {x, {"weight", F({6, 4, 9, 3})}}, "the window does not fit");
   fails("conv", {x, {"weight", F({6, 3, 3, 3})}}, "times groups");
   fails("conv", {x, {"weight", F({6, 1, 3, 3})}, {"groups", Tensor::Scalar<int32_t>(4)}},
-        "do not divide");
+        "not divisible");
   fails("conv", {x, w, {"groups", Tensor::Scalar<int32_t>(0)}}, "groups is 0");
-  fails("conv", {x, w, {"strides", I32({2}, {0, 1})}}, "strides holds 0");
+  fails("conv", {x, w, {"strides", I32({2}, {0, 1})}}, "strides contains 0");
   fails("conv", {x, w, {"strides", I32({1}, {1})}}, "strides has 1 elements, expected 2");
-  fails("conv", {x, w, {"dilations", I32({2}, {-1, 1})}}, "dilations holds -1");
-  fails("conv", {x, w, custom, {"pad", I32({4}, {2147483647, 0, 0, 0})}}, "pad holds 2147483647");
-  fails("conv", {x, w, custom, {"pad", I32({4}, {-1, 0, 0, 0})}}, "pad holds -1");
+  fails("conv", {x, w, {"dilations", I32({2}, {-1, 1})}}, "dilations contains -1");
+  fails("conv", {x, w, custom, {"pad", I32({4}, {2147483647, 0, 0, 0})}},
+        "pad contains 2147483647");
+  fails("conv", {x, w, custom, {"pad", I32({4}, {-1, 0, 0, 0})}}, "pad contains -1");
   fails("conv", {x, w, {"pad_type", Str("full")}}, "pad_type is \"full\"");
   fails("conv", {x, w, {"bias", F({5})}}, "bias");
   fails("conv", {{"x", F({1, 4})}, w}, "expected 3 to 5");
