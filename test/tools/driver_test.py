@@ -468,7 +468,7 @@ def test_opt_writes_a_package_in_the_forms_of_its_target(folder):
     (folder / "roi.mil").write_text("func main<ios17>(tensor<fp32, [1, 1, 4, 4]> x, tensor<fp32, [n, 1, 4, 1, 1]> roi) {\n"
                                     "  y = crop_resize(x = x, roi = roi, target_height = 2, target_width = 2);\n} -> (y);\n")
     expect(run("opt", folder / "roi.mil", "-o", folder / "roi.mlpackage"), 1, "unsupported-attribute",
-           'parameter "roi" does not exist any more in iOS17, and the indices that it takes instead need known numbers')
+           'parameter "roi" was removed in iOS17, and the indices that it takes instead need known numbers')
     assert not (folder / "roi.mlpackage").exists()
 
 
