@@ -452,7 +452,7 @@ def test_the_target_is_known_before_the_passes(folder):
     manifest = counted(compiled(folder, blocks, "--force"))
     assert manifest["operators"]["constexpr_blockwise_shift_scale"] == 1 and manifest["package"]["target"] == "iOS18", manifest
     assert [d["subject"] for d in manifest["decisions"] if d["kind"] == "target"] == ["iOS18"], manifest["decisions"]
-    assert manifest["notes"][0].startswith('target raised to iOS18: quantised constant "w" (int8 [64, 64], scales [2, 64]) needs'), manifest["notes"]
+    assert manifest["notes"][0].startswith('target raised to iOS18: quantised constant "w" (int8 [64, 64], scales [2, 64]) requires'), manifest["notes"]
     manifest = counted(compiled(folder, blocks, "--target", "iOS17", "--force"))
     assert "constexpr_blockwise_shift_scale" not in manifest["operators"] and not manifest.get("notes"), manifest
 
