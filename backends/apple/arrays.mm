@@ -52,15 +52,14 @@ void CheckSize(const Dims& dims, const Dims& strides, size_t element, NSInteger 
 DType ToDType(MLMultiArrayDataType type) {
   for (const TypeRow& row : kTypes)
     if (row.type == type) return row.dtype;
-  throw Error("schema-mismatch",
-              fmt::format("Core ML has an array of type {:#x}, which mlc does not know",
-                          static_cast<int64_t>(type)));
+  throw Error("schema-mismatch", fmt::format("Core ML returned an array of unknown type {:#x}",
+                                             static_cast<int64_t>(type)));
 }
 
 MLMultiArrayDataType FromDType(DType dtype) {
   for (const TypeRow& row : kTypes)
     if (row.dtype == dtype) return row.type;
-  MLC_CHECK(false, "no array of {}", Name(dtype));
+  MLC_CHECK(false, "no array type for {}", Name(dtype));
 }
 
 NSArray<NSNumber*>* FromDims(const Dims& dims) {
@@ -133,8 +132,8 @@ ArrayPool::Lease ArrayPool::Take(DType dtype, const Dims& dims) {
                                                                          dataType:FromDType(dtype)
                                                                             error:&error]);
   if (!array)
-    throw Error("resource-limit", fmt::format("Core ML makes no array of {} [{}]: {}", Name(dtype),
-                                              fmt::join(dims, ", "), Words(error)));
+    throw Error("resource-limit", fmt::format("Core ML cannot create an array of {} [{}]: {}",
+                                              Name(dtype), fmt::join(dims, ", "), Words(error)));
   ++Counted().made;
   return {shared_from_this(), kind, std::move(array)};
 }

@@ -115,8 +115,8 @@ Described DescribeOne(MLFeatureDescription* description) {
       break;
     default:
       throw Error("schema-mismatch",
-                  fmt::format("Core ML's feature \"{}\" is of kind {}, which mlc does not know",
-                              feature.name, static_cast<int64_t>(described.type)));
+                  fmt::format("feature \"{}\" has the unsupported kind {}", feature.name,
+                              static_cast<int64_t>(described.type)));
   }
   return described;
 }

@@ -41,7 +41,7 @@ std::string Words(NSError* error) {
   id several = [info objectForKey:@"NSMultipleUnderlyingErrorsKey"];  // macOS 11.3
   if ([several isKindOfClass:[NSArray class]]) [below addObjectsFromArray:several];
   for (id cause in below)
-    if ([cause isKindOfClass:[NSError class]]) words += "; under it: " + Words(cause);
+    if ([cause isKindOfClass:[NSError class]]) words += "; underlying error: " + Words(cause);
   return words;
 }
 

@@ -26,10 +26,8 @@ constexpr FormatRow kFormats[] = {
 const FormatRow& RowOf(OSType format) {
   for (const FormatRow& row : kFormats)
     if (row.format == format) return row;
-  throw Error(
-      "schema-mismatch",
-      fmt::format("Core ML has an image of pixel format {:#x}, which mlc does not know", format))
-      .Expected("BGRA, ARGB, 8 bits or 16 of gray");
+  throw Error("schema-mismatch", fmt::format("unsupported pixel format {:#x}", format))
+      .Expected("BGRA, ARGB, 8-bit or 16-bit gray");
 }
 
 // Locks the memory of the pixels during its lifetime.
@@ -38,7 +36,8 @@ class Locked {
   Locked(CVPixelBufferRef buffer, CVPixelBufferLockFlags flags) : buffer_(buffer), flags_(flags) {
     CVReturn status = CVPixelBufferLockBaseAddress(buffer, flags);
     if (status != kCVReturnSuccess)
-      throw Error("runtime-failed", fmt::format("Core Video locks no pixels: status {}", status));
+      throw Error("runtime-failed",
+                  fmt::format("Core Video cannot lock the pixels: status {}", status));
     base_ = static_cast<std::byte*>(CVPixelBufferGetBaseAddress(buffer));
     row_bytes_ = CVPixelBufferGetBytesPerRow(buffer);
   }
@@ -83,7 +82,7 @@ PixelBuffer ToPixels(const Tensor& tensor, OSType format, bool bgr) {
                                         (__bridge CFDictionaryRef)attributes, &made);
   if (status != kCVReturnSuccess || !made)
     throw Error("runtime-failed",
-                fmt::format("Core Video makes no buffer of {} x {} pixels: status {}", width,
+                fmt::format("Core Video cannot create a buffer of {} x {} pixels: status {}", width,
                             height, status));
   PixelBuffer buffer(made);
   Locked pixels(made, 0);

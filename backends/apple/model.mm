@@ -19,7 +19,7 @@ double Milliseconds(Clock::time_point from, Clock::time_point to) {
 
 NSString* ToString(const std::string& text) {
   NSString* string = [NSString stringWithUTF8String:text.c_str()];
-  if (!string) throw Error("bad-input", "a text is not UTF-8");
+  if (!string) throw Error("bad-input", "a string is not UTF-8");
   return string;
 }
 
@@ -29,7 +29,7 @@ void CheckInput(const Described& input, const Tensor& tensor) {
   const bool right = input.type == MLFeatureTypeImage ? tensor.dtype() != DType::kString
                                                       : tensor.dtype() == feature.dtype;
   if (!right || !Fits(feature.dims, tensor.dims()))
-    throw Error("bad-input", fmt::format("input \"{}\" is given as {}", feature.name,
+    throw Error("bad-input", fmt::format("input \"{}\" has type {}", feature.name,
                                          TypeText(tensor.dtype(), tensor.dims())))
         .Expected(TypeText(feature.dtype, feature.dims));
 }
@@ -54,8 +54,7 @@ MLFeatureValue* ToValue(const Described& input, const Tensor& tensor, ArrayPool&
     default:
       break;
   }
-  throw Error("bad-input",
-              fmt::format("input \"{}\" is of a kind that mlc does not give", input.feature.name));
+  throw Error("bad-input", fmt::format("input \"{}\" has an unsupported kind", input.feature.name));
 }
 
 // The numbers of a map from labels, in the label order of the model if it lists the labels, else
@@ -67,7 +66,8 @@ Tensor Numbers(NSDictionary* dictionary, MLModelDescription* description) {
   std::vector<double> numbers;
   for (id label in labels) {
     NSNumber* number = [dictionary objectForKey:label];
-    if (!number) throw Error("schema-mismatch", "Core ML gives no number for a label of the model");
+    if (!number)
+      throw Error("schema-mismatch", "Core ML returned no number for a label of the model");
     numbers.push_back([number doubleValue]);
   }
   return Tensor::Vector(numbers);
@@ -91,8 +91,7 @@ Tensor FromValue(const Described& output, MLFeatureValue* value, MLModelDescript
       break;
   }
   throw Error("schema-mismatch",
-              fmt::format("Core ML's output \"{}\" is of a kind that mlc does not know",
-                          output.feature.name));
+              fmt::format("output \"{}\" has an unsupported kind", output.feature.name));
 }
 
 }  // namespace
@@ -127,12 +126,12 @@ id<MLFeatureProvider> CoreMlModel::Features(const std::map<std::string, Tensor>&
   }
   for (const Described& input : description_->inputs)
     if (!input.optional && !inputs.contains(input.feature.name))
-      throw Error("bad-input", fmt::format("input \"{}\" is not given", input.feature.name))
+      throw Error("bad-input", fmt::format("input \"{}\" is missing", input.feature.name))
           .Expected(TypeText(input.feature.dtype, input.feature.dims));
   NSError* error = nil;
   MLDictionaryFeatureProvider* features =
       [[[MLDictionaryFeatureProvider alloc] initWithDictionary:values error:&error] autorelease];
-  if (!features) Fail("taking the inputs", error);
+  if (!features) Fail("accepting the inputs", error);
   return features;
 }
 
@@ -151,7 +150,7 @@ id<MLFeatureProvider> CoreMlModel::Run(id<MLFeatureProvider> features, ModelStat
     }
     auto* own = dynamic_cast<CoreMlState*>(state);
     if (!own || own->description() != description_.get())
-      throw Error("bad-input", "the state is of another model, or of another instance of it");
+      throw Error("bad-input", "the state belongs to another model or another instance");
     auto use = own->Use();
     std::lock_guard lock(predicting_);
     results = [model_.get() predictionFromFeatures:features
@@ -159,7 +158,7 @@ id<MLFeatureProvider> CoreMlModel::Run(id<MLFeatureProvider> features, ModelStat
                                            options:options
                                              error:&error];
   } else {
-    throw NeedsSystem("states", "15");
+    throw NeedsSystem("the use of states", "15");
   }
   if (!results) Fail("predicting", error);
   return results;
@@ -171,12 +170,13 @@ std::map<std::string, Tensor> CoreMlModel::Tensors(id<MLFeatureProvider> feature
     const Feature& feature = output.feature;
     MLFeatureValue* value = [features featureValueForName:ToString(feature.name)];
     if (!value || [value type] != output.type)
-      throw Error("schema-mismatch", fmt::format("Core ML gives {} output \"{}\"",
+      throw Error("schema-mismatch", fmt::format("Core ML returned {} output \"{}\"",
                                                  value ? "another kind of" : "no", feature.name));
     Tensor tensor = FromValue(output, value, [model_.get() modelDescription]);
     if (tensor.dtype() != feature.dtype || (output.stated && !Fits(feature.dims, tensor.dims())))
-      throw Error("schema-mismatch", fmt::format("Core ML gives output \"{}\" as {}", feature.name,
-                                                 TypeText(tensor.dtype(), tensor.dims())))
+      throw Error("schema-mismatch",
+                  fmt::format("Core ML returned output \"{}\" as {}", feature.name,
+                              TypeText(tensor.dtype(), tensor.dims())))
           .Expected(TypeText(feature.dtype, feature.dims));
     tensors[feature.name] = std::move(tensor);
   }
@@ -201,11 +201,11 @@ std::map<std::string, Tensor> CoreMlModel::Predict(const std::map<std::string, T
 }
 
 std::unique_ptr<ModelState> CoreMlModel::NewState() {
-  return Enter("making a state", [&]() -> std::unique_ptr<ModelState> {
+  return Enter("creating a state", [&]() -> std::unique_ptr<ModelState> {
     if (@available(macOS 15.0, *)) {
       if (description_->schema.states.empty()) return nullptr;
       MLState* state = [model_.get() newState];
-      if (!state) Fail("making a state", nil);
+      if (!state) Fail("creating a state", nil);
       auto made = std::make_unique<CoreMlState>(state, description_);
       [state release];  // `new` returned a reference
       return made;

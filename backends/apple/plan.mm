@@ -85,13 +85,14 @@ std::vector<OperationPlacement> PlacementsOf(const std::filesystem::path& bundle
   Retained<MLComputePlan*> plan = awaited->Wait();
   std::vector<OperationPlacement> placements;
   if (!plan) {
-    reason = "Core ML makes no compute plan: " + *words;
+    reason = "Core ML cannot create a compute plan: " + *words;
     return placements;
   }
   MLModelStructureProgram* program = [[plan.get() modelStructure] program];
   MLModelStructureProgramFunction* function = FunctionOf(program, configuration);
   if (!function) {
-    reason = program ? "Core ML's compute plan lacks the function" : "the model is no ML Program";
+    reason =
+        program ? "Core ML's compute plan lacks the function" : "the model is not an ML Program";
     return placements;
   }
   AddBlock(plan.get(), [function block], placements);

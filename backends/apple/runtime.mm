@@ -33,7 +33,7 @@ MLComputeUnits ToComputeUnits(Units units) {
     case Units::kReference:
       break;
   }
-  throw Error("bad-name", "units reference are mlc's engine, not Core ML's");
+  throw Error("bad-name", "units \"reference\" select the reference engine, not Core ML");
 }
 
 void SetHints(MLModelConfiguration* configuration, const LoadOptions& options) {
@@ -121,9 +121,8 @@ class CoreMlRuntime : public Runtime {
                    if (![[NSFileManager defaultManager] moveItemAtURL:made
                                                                 toURL:target.get()
                                                                 error:&refused])
-                     throw Error("file-io", fmt::format("the compiled model is not moved to its "
-                                                        "place: {}",
-                                                        Words(refused)))
+                     throw Error("file-io",
+                                 fmt::format("cannot move the compiled model: {}", Words(refused)))
                          .At({ToText([target.get() path]), ""});
                    return true;
                  });

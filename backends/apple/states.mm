@@ -18,11 +18,11 @@ void WithArray(MLState* state, const std::string& name,
   [state getMultiArrayForStateNamed:[NSString stringWithUTF8String:name.c_str()]
                             handler:^(MLMultiArray* array) {
                               called = true;
-                              failure = Caught("reaching a state", [&] { (*work)(array); });
+                              failure = Caught("accessing a state", [&] { (*work)(array); });
                             }];
   if (failure) std::rethrow_exception(failure);
   if (!called)
-    throw Error("schema-mismatch", fmt::format("Core ML has no array of state \"{}\"", name));
+    throw Error("schema-mismatch", fmt::format("Core ML returned no array for state \"{}\"", name));
 }
 
 }  // namespace
@@ -34,7 +34,7 @@ std::unique_lock<std::mutex> CoreMlState::Use() const {
   std::unique_lock lock(in_use_, std::try_to_lock);
   if (!lock)
     throw Error("bad-input", "the state is in use by another prediction")
-        .Help("give each prediction that runs at the same time a state of its own");
+        .Help("use a separate state for each concurrent prediction");
   return lock;
 }
 
@@ -58,7 +58,7 @@ void CoreMlState::Write(const std::map<std::string, Tensor>& values) {
       if (it == states.end())
         throw Error("bad-input", fmt::format("the model has no state \"{}\"", name));
       if (tensor.dtype() != it->dtype || tensor.dims() != it->dims)
-        throw Error("bad-input", fmt::format("state \"{}\" is given as {}", name,
+        throw Error("bad-input", fmt::format("state \"{}\" has type {}", name,
                                              TypeText(tensor.dtype(), tensor.dims())))
             .Expected(TypeText(it->dtype, it->dims));
     }
@@ -67,7 +67,7 @@ void CoreMlState::Write(const std::map<std::string, Tensor>& values) {
       WithArray(get(), name, [&](MLMultiArray* array) {
         if (ToDims([array shape]) != tensor.dims() || ToDType([array dataType]) != tensor.dtype())
           throw Error("schema-mismatch",
-                      fmt::format("Core ML's state \"{}\" is not as it is described", name));
+                      fmt::format("state \"{}\" does not match its description", name));
         Fill(array, tensor);
       });
   });

@@ -12,7 +12,7 @@
 
 namespace mlc::apple {
 
-// Error "needs-system": "states need macOS 15, this is macOS 14.4".
+// Error "needs-system": "a compute plan requires macOS 14.4, this is macOS 14.0".
 Error NeedsSystem(std::string_view feature, std::string_view version);
 // Error "needs-system" for units that this machine is known to lack.
 void CheckUnits(Units units);

@@ -37,7 +37,7 @@ std::vector<Device> Devices() {
 void Lacks(std::vector<Capabilities::Missing>& missing, std::string feature,
            std::string_view version) {
   missing.push_back(
-      {std::move(feature), fmt::format("needs macOS {}, this is {}", version, SystemName())});
+      {std::move(feature), fmt::format("requires macOS {}, this is {}", version, SystemName())});
 }
 
 }  // namespace
@@ -51,7 +51,7 @@ Device ToDevice(id<MLComputeDeviceProtocol> device) {
 
 Error NeedsSystem(std::string_view feature, std::string_view version) {
   return Error("needs-system",
-               fmt::format("{} needs macOS {}, this is {}", feature, version, SystemName()));
+               fmt::format("{} requires macOS {}, this is {}", feature, version, SystemName()));
 }
 
 void CheckUnits(Units units) {
@@ -61,7 +61,7 @@ void CheckUnits(Units units) {
   if (devices.empty() || std::find(devices.begin(), devices.end(), wanted) != devices.end()) return;
   throw Error("needs-system",
               fmt::format("units {}: this machine has no {}", Name(units),
-                          units == Units::kGpu ? "GPU that Core ML uses" : "Neural Engine"))
+                          units == Units::kGpu ? "GPU that Core ML can use" : "Neural Engine"))
       .Help("use --units all or --units cpu");
 }
 

@@ -28,8 +28,7 @@ void CheckWeights(const Program& program) {
   for (const auto& function : program.functions)
     ForEachOperation(*function, [](Operation* op) {
       if (op->val && !op->val.absent_file().empty())
-        throw Error("bad-file",
-                    fmt::format("the weights in {} are not there", op->val.absent_file()))
+        throw Error("bad-file", fmt::format("the weight file {} is missing", op->val.absent_file()))
             .Help("put the weight file beside the model, or precompile the package");
     });
 }
@@ -84,10 +83,11 @@ void CheckBundleTarget(const fs::path& path, bool force) {
   if (force || !fs::exists(path, error) || IsOwnBundle(path) ||
       (fs::is_directory(path, error) && fs::is_empty(path, error)))
     return;
-  throw Error("file-exists",
-              fmt::format("\"{}\" exists and is no bundle that mlc made, or holds more than one",
-                          path.string()))
-      .Help("choose another name with -o, remove it first, or pass --force");
+  throw Error(
+      "file-exists",
+      fmt::format("\"{}\" exists and is not a bundle written by mlc, or contains other files",
+                  path.string()))
+      .Help("choose another name with -o, remove the existing one first, or pass --force");
 }
 
 std::string BundleDataOf(const Program& program, Diagnostics& diagnostics) {
@@ -104,7 +104,8 @@ std::string BundleDataOf(const Program& program, Diagnostics& diagnostics) {
   data.specification_version = static_cast<uint64_t>(version);
   data.version = BundleVersion(static_cast<int>(version));
   data.functions = program.functions.size();
-  MLC_CHECK(description.SerializeToString(&data.description), "a description without bytes");
+  MLC_CHECK(description.SerializeToString(&data.description),
+            "a description that cannot be serialized");
   return WriteBundleData(data);
 }
 

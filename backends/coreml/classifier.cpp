@@ -18,7 +18,7 @@ std::vector<std::string> ReadLabels(const std::filesystem::path& path) {
   std::string_view bytes = AsText(file->bytes());
   constexpr size_t kMostBytes = 64 << 20;
   if (bytes.size() > kMostBytes)
-    throw Error("resource-limit", fmt::format("{} bytes of labels", bytes.size()))
+    throw Error("resource-limit", fmt::format("the label file has {} bytes", bytes.size()))
         .At({path.string(), ""})
         .Expected(fmt::format("at most {}", kMostBytes));
   RequireUtf8(bytes, "bad-file", fmt::format("\"{}\"", path.string()));
@@ -38,13 +38,13 @@ std::vector<std::string> ReadLabels(const std::filesystem::path& path) {
       ++empty;
       continue;
     }
-    if (empty > 0) throw fail("a label is empty", labels.size() + 1);
+    if (empty > 0) throw fail("empty label", labels.size() + 1);
     if (labels.size() >= kMaxLabels) throw fail("too many labels", labels.size() + 1);
     if (!seen.insert(line).second)
-      throw fail(fmt::format("the label \"{}\" is there twice", line), labels.size() + 1);
+      throw fail(fmt::format("duplicate label \"{}\"", line), labels.size() + 1);
     labels.push_back(std::move(line));
   }
-  if (labels.empty()) throw fail("there are no labels", 1);
+  if (labels.empty()) throw fail("the file contains no labels", 1);
   return labels;
 }
 
@@ -108,10 +108,12 @@ void MakeClassifier(Program& program, const std::vector<std::string>& labels,
     if (Product(type.shape) == count) fitting.push_back(i);
   }
   if (fitting.size() != 1)
-    throw Error("bad-operand", fmt::format("{} outputs have {} elements, one for each label",
-                                           fitting.empty() ? "no" : "several", labels.size()))
-        .Expected("one such output of floats among " + (shapes.empty() ? "the outputs" : shapes))
-        .Help("choose outputs with --outputs; fix open dimensions with --dim, e.g. the batch to 1");
+    throw Error("bad-operand",
+                fmt::format("{} have {} elements, one for each label",
+                            fitting.empty() ? "no outputs" : "several outputs", labels.size()))
+        .Expected("exactly one float output with that many elements among " +
+                  (shapes.empty() ? "the outputs" : shapes))
+        .Help("select outputs with --outputs; fix open dimensions with --dim, e.g. the batch to 1");
   size_t chosen = fitting[0];
   Builder builder(function.body, diagnostics);
   builder.SetName("classLabel");
@@ -127,8 +129,8 @@ void MakeClassifier(Program& program, const std::vector<std::string>& labels,
   results[0]->def->name = results[0]->name;
   if (logits)
     diagnostics.Note(fmt::format(
-        "output \"{}\" comes out of {}, not of a softmax or sigmoid: {} are logits, not "
-        "probabilities",
+        "output \"{}\" is the result of {}, not of a softmax or sigmoid, so {} holds logits, "
+        "not probabilities",
         function.outputs[chosen].source_name, logits->def->name, results[1]->name));
   Port label{.name = results[0]->name, .source_name = results[0]->name};
   Port values = function.outputs[chosen];

@@ -72,7 +72,7 @@ class Describer {
     bool may_enumerate = enumerated < 2 || target_ >= Opset::kIos18;
     if (!may_enumerate)
       diagnostics_.Note(
-          fmt::format("{} takes a list of sizes for one input only; ranges are described instead",
+          fmt::format("{} allows enumerated sizes for only one input; described as ranges instead",
                       TargetName(target_)));
     size_t i = 0, s = 0;
     for (const auto& input : function.body.inputs) {
@@ -151,8 +151,8 @@ class Describer {
       if (auto it = symbols_->find(dim.symbol().value_or(""));
           it != symbols_->end() && it->second.enumerated.size() > 1)
         diagnostics_.Note(fmt::format(
-            "input \"{}\": Core ML lists whole shapes of one input; the sizes {} of {} are "
-            "described as the range {}..{}",
+            "input \"{}\": Core ML enumerates whole shapes, not dimensions; the sizes {} of {} "
+            "are described as the range {}..{}",
             port.source_name, fmt::join(it->second.enumerated, ", "), it->first, it->second.low,
             it->second.high));
     return sizes;
@@ -217,8 +217,8 @@ class Describer {
     const Type& tensor = value.type.elements[0];
     if (!IsStatic(tensor.shape) || tensor.dtype != DType::kFp16)
       throw Error("unsupported-dtype",
-                  fmt::format("state \"{}\" is {}", value.name, tensor.ToString()))
-          .Expected("fp16 of a fixed shape");
+                  fmt::format("state \"{}\" has type {}", value.name, tensor.ToString()))
+          .Expected("fp16 with a fixed shape");
     spec::ArrayFeatureType* array = out->mutable_type()->mutable_statetype()->mutable_arraytype();
     SetType(tensor.dtype, array);
     for (int64_t dim : StaticDims(tensor.shape)) array->add_shape(dim);

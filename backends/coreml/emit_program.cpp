@@ -59,7 +59,7 @@ class OutgoingOperation {
  private:
   void Serialize() {
     std::string bytes;
-    MLC_CHECK(message_->SerializeToString(&bytes), "an operation that cannot be serialised");
+    MLC_CHECK(message_->SerializeToString(&bytes), "an operation that cannot be serialized");
     fields_->mutable_field(place_)->set_length_delimited(bytes);
     arena_.Reset();
     message_ = nullptr;
@@ -199,7 +199,7 @@ class FunctionEmitter {
   void EmitImmediate(const Tensor& tensor, mil::TensorValue* out) {
     immediate_bytes_ += tensor.dtype() == DType::kString ? 0 : tensor.byte_size();
     if (immediate_bytes_ > INT_MAX)
-      throw Error("too-large", "constants of types that the weight file does not hold pass 2 GiB");
+      throw Error("too-large", "constants of types that the weight file cannot hold exceed 2 GiB");
     switch (tensor.dtype()) {
       case DType::kBool:
         out->mutable_bools();

@@ -24,7 +24,7 @@ Error Located(Error error, const Operation& op) {
 }
 
 Error TooOld(const std::string& what, Opset needs, Opset target) {
-  return Error("target-too-old", fmt::format("{} needs {}, the target is {}", what,
+  return Error("target-too-old", fmt::format("{} requires {}, but the target is {}", what,
                                              TargetName(needs), TargetName(target)))
       .Help(fmt::format("--target {}", TargetName(needs)));
 }
@@ -36,7 +36,7 @@ void CheckTypes(const Operation& op, const Form& form, Opset target) {
     if (newer.since > target && OperandComplaint(op, newer).empty())
       throw TooOld(fmt::format("{}: {}", op.def->name, complaint), newer.since, target);
   throw Error("unsupported-dtype",
-              fmt::format("{}: Core ML does not take {}", op.def->name, complaint));
+              fmt::format("{}: Core ML does not support {}", op.def->name, complaint));
 }
 
 // Core ML computes with at most five dimensions. Constants that are only decompressed may have
@@ -70,7 +70,7 @@ void CheckResults(const Operation& op, Opset target) {
     std::string what =
         fmt::format("{}: a result of type {}", op.def->name, Name(result->type.dtype));
     if (!Contains(kNewer, result->type.dtype))
-      throw Error("unsupported-dtype", fmt::format("{} is not possible in Core ML", what));
+      throw Error("unsupported-dtype", fmt::format("{} is not supported by Core ML", what));
     if (target < Opset::kIos17) throw TooOld(what, Opset::kIos17, target);
   }
 }
@@ -146,7 +146,7 @@ LoweredOp LowerTo(const Operation& op, const Form& form, Opset target) {
     const LostParam* lost = FindLost(*op.def, param.name);
     bool why = lost && !lost->otherwise.empty();
     throw Error("unsupported-attribute",
-                fmt::format("{} does not exist any more in {}{}{}", what, TargetName(target),
+                fmt::format("{} was removed in {}{}{}", what, TargetName(target),
                             why ? ", and " : "", why ? lost->otherwise : ""));
   }
   return lowered;
@@ -174,7 +174,7 @@ void CheckPorts(const Function& function, Opset target, const Complain& complain
         fmt::format("{} \"{}\" of type {}", what, value.name, Name(value.type.dtype));
     if (!since)
       complain(nullptr,
-               Error("unsupported-dtype", fmt::format("{}: Core ML models cannot have it", text))
+               Error("unsupported-dtype", fmt::format("{} is not supported by Core ML", text))
                    .Expected("fp32, int32, fp16 (from iOS16) or int8 (from iOS26)"));
     else if (*since > target)
       complain(nullptr, TooOld(text, *since, target));
@@ -217,7 +217,7 @@ void CheckOperations(Function& function, Opset target, const Complain& complain)
 
 void CheckSeveral(const Program& program, Opset target, const Complain& complain) {
   if (program.functions.size() > 1 && target < Opset::kIos18)
-    complain(nullptr, TooOld("a model of several functions", Opset::kIos18, target));
+    complain(nullptr, TooOld("a model with several functions", Opset::kIos18, target));
 }
 
 void CheckProgram(const Program& program, Opset target, const Complain& complain) {

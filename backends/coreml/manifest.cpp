@@ -236,8 +236,10 @@ void CheckManifestTarget(const std::filesystem::path& package, bool force) {
   Json json = Json::parse(AsText(MappedFile::Open(path)->bytes()), nullptr, false);
   if (!json.is_object() || !json.contains("mlc"))
     throw Error("file-exists",
-                fmt::format("\"{}\" exists and is no manifest of mlc's", path.string()))
-        .Help("choose another name with -o, remove it first, or pass --force or --no-manifest");
+                fmt::format("\"{}\" exists and is not a manifest written by mlc", path.string()))
+        .Help(
+            "choose another name with -o, remove the existing one first, or pass --force or "
+            "--no-manifest");
 }
 
 void WriteManifest(const std::filesystem::path& package, const Manifest& manifest,

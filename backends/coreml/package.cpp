@@ -60,11 +60,11 @@ std::string Serialized(const mlc::schema::Model& model) {
   size_t size = model.ByteSizeLong();
   if (size > INT_MAX)
     throw Error("too-large",
-                fmt::format("the program has {} bytes, a protobuf holds at most 2 GiB", size));
+                fmt::format("the program has {} bytes, but a protobuf holds at most 2 GiB", size));
   std::string bytes(size, '\0');
   auto* begin = reinterpret_cast<uint8_t*>(bytes.data());
   MLC_CHECK(model.SerializeWithCachedSizesToArray(begin) == begin + size,
-            "a model that is not as long as it says");
+            "the serialized size of the model is wrong");
   return bytes;
 }
 
@@ -127,10 +127,11 @@ void CheckPackageTarget(const fs::path& path, bool force) {
   if (force || !fs::exists(path, error) || IsOwnPackage(path) ||
       (fs::is_directory(path, error) && fs::is_empty(path, error)))
     return;
-  throw Error("file-exists",
-              fmt::format("\"{}\" exists and is no package that mlc made, or holds more than one",
-                          path.string()))
-      .Help("choose another name with -o, remove it first, or pass --force");
+  throw Error(
+      "file-exists",
+      fmt::format("\"{}\" exists and is not a package written by mlc, or contains other files",
+                  path.string()))
+      .Help("choose another name with -o, remove the existing one first, or pass --force");
 }
 
 PackageResult WritePackage(const Program& program, const fs::path& path,

@@ -217,7 +217,7 @@ class Queue {
 }  // namespace
 
 void WeightPlan::Add(Tensor tensor, std::string_view name, std::function<void(uint64_t)> place) {
-  MLC_CHECK(BlobDataType(tensor.dtype()), "no weight record holds {}", Name(tensor.dtype()));
+  MLC_CHECK(BlobDataType(tensor.dtype()), "weight records cannot hold {}", Name(tensor.dtype()));
   entries_.push_back({std::move(tensor), std::string(name), std::move(place)});
 }
 
@@ -341,7 +341,7 @@ void WeightPlan::Write(int descriptor, int threads,
 #ifdef __linux__
   // Detects a full disk early. File systems without fallocate skip the check.
   if (fallocate(descriptor, 0, 0, static_cast<off_t>(end)) != 0 && errno == ENOSPC)
-    throw Error("file-io", fmt::format("no room for {} bytes of weights", end));
+    throw Error("file-io", fmt::format("not enough disk space for {} bytes of weights", end));
 #endif
   auto put = [&](std::span<const std::byte> head, std::span<const std::byte> body,
                  uint64_t offset) {

@@ -27,9 +27,9 @@ bool Breaks(const Tensor& value, const Tensor& reference) {
 
 std::string_view WhyNothing(const Comparison& comparison) {
   if (ElementCount(comparison.dims) == 0) return "is empty";
-  if (!comparison.discriminating) return "is the same everywhere, or no number";
-  return comparison.resized ? "gets another size from constants in fp16 alone"
-                            : "is another from constants in fp16 alone";
+  if (!comparison.discriminating) return "is constant or not finite";
+  return comparison.resized ? "changes size with fp16 constants alone"
+                            : "changes completely with fp16 constants alone";
 }
 
 }  // namespace

@@ -170,8 +170,8 @@ class Search {
           measured.emplace(
               NameOf(*op),
               WhyFp32{Fp32Reason::kIndex,
-                      fmt::format("boxes are selected by what it makes, and on {} inputs other "
-                                  "ones are when it is in fp16",
+                      fmt::format("NMS decisions depend on its low-order bits; on {} inputs, fp16 "
+                                  "selects other boxes",
                                   trials_.Inputs())});
     }
     return measured.size() > before;

@@ -16,7 +16,7 @@ namespace {
 // (safe-masks).
 constexpr double kLargest = 0.75 * 65504;
 
-constexpr std::string_view kHolds = "fp16 holds 65504";
+constexpr std::string_view kHolds = "the maximum of fp16 is 65504";
 
 bool IsLarge(const Seen& seen) { return Reach(seen) > kLargest; }
 
@@ -33,7 +33,7 @@ std::string KeepOtherRange(Trials& trials, const MeasureInputs& inputs) {
   }
   const Fp32Operations before = trials.context.measured;
   trials.Mark(seen, IsLarge, Fp32Reason::kOverflow,
-              fmt::format("pictures in {}; {}", inputs.other_range_name, kHolds));
+              fmt::format("images with values in {}; {}", inputs.other_range_name, kHolds));
   double more = 0, all = 0, most = 0;
   for (const Job& job : trials.jobs)
     for (const auto& [op, work] : WorkOfOperations(*job.function)) {
@@ -45,8 +45,8 @@ std::string KeepOtherRange(Trials& trials, const MeasureInputs& inputs) {
   for (const auto& [name, value] : seen) most = std::max(most, value.largest);
   trials.context.measured = before;
   return fmt::format(
-      "of pictures in {}, numbers reach {:.3g}, and {}; {:.0f} % of the work would "
-      "have to be in fp32",
+      "for images with values in {}, values reach {:.3g}, but {}; {:.0f} % of the work would "
+      "have to stay in fp32",
       inputs.other_range_name, most, kHolds, 100 * more / all);
 }
 
@@ -61,7 +61,7 @@ Measurement Measure(const Program& program, PassContext& context, const MeasureO
   };
   if (std::any_of(program.functions.begin(), program.functions.end(),
                   [](const auto& function) { return IsRandom(*function); }))
-    return not_measured("its results are random");
+    return not_measured("the results are random");
   Trials trials(program, context, options);
   trials.look_at_values = !options.least && inputs.too_large.empty();
   try {
@@ -96,16 +96,17 @@ Measurement Measure(const Program& program, PassContext& context, const MeasureO
     const bool named = trials.overruled && fitted;
     if (named || options.least)
       context.diagnostics.Warn(
-          Error("check-failed", trials.Evidence(candidate) +
-                                    (named ? ", as --fp16-ops asks" : ", whatever else stays fp32"))
-              .Help(named ? "mlc verify shows by how much; without --fp16-ops it fits"
-                          : "mlc verify shows by how much; --precision fp32 keeps all of it"));
+          Error("check-failed",
+                trials.Evidence(candidate) +
+                    (named ? ", because of --fp16-ops" : ", even with more operations in fp32"))
+              .Help(named ? "mlc verify shows the errors; without --fp16-ops the budget is met"
+                          : "mlc verify shows the errors; --precision fp32 avoids them"));
   } catch (const Error& error) {
     if (!measurement.made_up) throw;
     context.measured.clear();
     context.reached.clear();
     if (inputs.too_large.empty())
-      return not_measured(fmt::format("it could not be run: {}", error.text()));
+      return not_measured(fmt::format("the program cannot be run: {}", error.text()));
     return not_measured(inputs.too_large);
   }
   return measurement;
@@ -117,7 +118,7 @@ constexpr struct {
 } kKinds[] = {{"error", "an error"},
               {"RMSE", "an RMSE"},
               {"unequal", "a share of unequal elements"},
-              {"elements", "a share of elements beyond atol and rtol"}};
+              {"elements", "a share of elements outside atol and rtol"}};
 
 }  // namespace
 

@@ -61,10 +61,8 @@ uint64_t WeightBytes(const Program& program) {
 
 // Returns why a program of this size is not run; empty if it may be run.
 std::string TooLarge(int64_t operations, uint64_t weights, uint64_t most_weights) {
-  if (operations > kMostOperations)
-    return fmt::format("it has more than {} operations", kMostOperations);
-  if (weights > most_weights)
-    return fmt::format("it has more than {} MB of weights", most_weights / 1'000'000);
+  if (operations > kMostOperations) return fmt::format("more than {} operations", kMostOperations);
+  if (weights > most_weights) return fmt::format("weights over {} MB", most_weights / 1'000'000);
   return "";
 }
 
@@ -106,7 +104,8 @@ MeasureInputs MakeUpMeasureInputs(const Program& program) {
   }
   // Measuring takes at least one run in fp32 and one of the candidate.
   if (2 * once > inputs.affordable)
-    inputs.too_large = fmt::format("a run takes {:.2g} multiply-adds, much for its weights", once);
+    inputs.too_large =
+        fmt::format("a run takes {:.2g} multiply-adds, too many for the size of the weights", once);
   const bool ranges = !inputs.too_large.empty();
   const int samples = ranges || 2 * kSamples * once > inputs.affordable ? 1 : kSamples;
   const bool more =
@@ -141,7 +140,7 @@ MeasureInputs MakeUpMeasureInputs(const Program& program) {
          ++i, ++make_up.sample)
       inputs.more[function->name].push_back(MakeUpInputs(*function, {}, make_up).tensors);
   }
-  inputs.description = fmt::format("made-up inputs: {}", fmt::join(described, ", "));
+  inputs.description = fmt::format("generated inputs: {}", fmt::join(described, ", "));
   return inputs;
 }
 
@@ -155,9 +154,9 @@ MeasureInputs MakeUpLeastInputs(const Program& program, double most_work, uint64
     MadeUpOptions make_up{.most_work = kWorkOfOpenSizes, .smallest = SmallestSizes(*function)};
     const Cost first = CostOf(*function, MadeUpSizes(*function, {}, make_up));
     if (first.multiply_adds > most_work)
-      inputs.too_large = fmt::format("it takes more than {:g} multiply-adds", most_work);
+      inputs.too_large = fmt::format("a run takes more than {:g} multiply-adds", most_work);
     if (ElementsOf(first) > kMostElements)
-      inputs.too_large = fmt::format("it computes more than {:g} elements", kMostElements);
+      inputs.too_large = fmt::format("a run computes more than {:g} elements", kMostElements);
     if (!inputs.too_large.empty()) {
       inputs.steps.clear();
       return inputs;
@@ -184,7 +183,7 @@ MeasureInputs MakeUpLeastInputs(const Program& program, double most_work, uint64
       add(inputs.more[function->name]);
     }
   }
-  inputs.description = "made-up inputs";
+  inputs.description = "generated inputs";
   return inputs;
 }
 

@@ -67,7 +67,9 @@ double Distance(const std::vector<float>& value, const std::vector<float>& refer
 }
 
 Error TakesTooLong() {
-  return Error("resource-limit", "on made-up inputs it computes much more than its sizes say");
+  return Error(
+      "resource-limit",
+      "on generated inputs, the program computes far more elements than its static sizes indicate");
 }
 
 }  // namespace
@@ -193,11 +195,12 @@ void Trials::CompareWithSource(Jobs& which) {
     job.references = std::move(known);
     Prepare(job);
     context.diagnostics.Warn(
-        Error("check-failed",
-              fmt::format("output \"{}\" has {} of {:.2g} on {} inputs before anything is in "
-                          "fp16, {:.2g} is allowed: it is written in another form",
-                          worst.output, Name(worst.kind), worst.value, Inputs(), worst.allowed))
-            .Help("mlc verify shows where; --precision fp32 writes it as it is"));
+        Error(
+            "check-failed",
+            fmt::format("output \"{}\" has {} of {:.2g} on {} inputs even in fp32 (limit {:.2g}), "
+                        "because passes rewrote the program",
+                        worst.output, Name(worst.kind), worst.value, Inputs(), worst.allowed))
+            .Help("mlc verify shows where; --precision fp32 avoids these rewrites"));
   }
 }
 
@@ -369,8 +372,7 @@ void Trials::Mark(const SeenByName& by, const std::function<bool(const Seen&)>& 
         for (const Operand& operand : operands) look(operand.value);
       if (worst >= 0)
         context.measured[NameOf(*op)] = {
-            reason,
-            fmt::format("its numbers reach {:.3g} on {} inputs, {}", worst, Inputs(), text)};
+            reason, fmt::format("values reach {:.3g} on {} inputs, {}", worst, Inputs(), text)};
     });
 }
 
@@ -378,9 +380,9 @@ std::string Trials::Evidence(const Candidate& without) const {
   if (!without.lost.empty())
     return fmt::format("in fp16, {} becomes infinite or NaN on {} inputs", without.lost, Inputs());
   const Measurement::Figure worst = without.worst();
-  return fmt::format("in fp16, output \"{}\" has {} of {:.2g} on {} inputs, {:.2g} is allowed{}",
+  return fmt::format("in fp16, output \"{}\" has {} of {:.2g} on {} inputs (limit {:.2g}){}",
                      worst.output, Name(worst.kind), worst.value, Inputs(), worst.allowed,
-                     worst.fits ? ", which leaves others too little" : "");
+                     worst.fits ? ", too close to the limit for other kernels" : "");
 }
 
 }  // namespace mlc

@@ -85,8 +85,8 @@ class Trials {
   void Prepare(Job& job) const;
   // Describes in a sentence why the candidate does not fit.
   std::string Evidence(const Candidate& without) const;
-  // Describes the inputs in a sentence: "made-up", "the given".
-  std::string_view Inputs() const { return made_up ? "made-up" : "the given"; }
+  // Describes the inputs in a sentence: "generated", "the given".
+  std::string_view Inputs() const { return made_up ? "generated" : "the given"; }
 
   const Program& program;
   PassContext& context;

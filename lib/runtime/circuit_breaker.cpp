@@ -33,15 +33,15 @@ CircuitBreaker::Ticket CircuitBreaker::Admit(Time now) {
     return {.reason = fmt::format("open: {}=open", kVariable)};
   if (state_ == State::kOpen) {
     if (now < until_)
-      return {.reason = fmt::format("open: {}; tried again in {:.3g} s", why_,
+      return {.reason = fmt::format("open: {}; next attempt in {:.3g} s", why_,
                                     std::chrono::duration<double>(until_ - now).count())};
     Move(State::kHalfOpen,
-         fmt::format("half-open: {:.3g} s are over",
+         fmt::format("half-open: cool-down of {:.3g} s is over",
                      std::chrono::duration<double>(cool_down_).count()),
          now);
   }
   if (state_ == State::kHalfOpen) {
-    if (probing_) return {.reason = "half-open: another prediction is trying the model"};
+    if (probing_) return {.reason = "half-open: another prediction is probing the model"};
     probing_ = true;
     return {.admitted = true, .probe = true, .serial = ++serial_, .epoch = epoch_};
   }
@@ -51,7 +51,7 @@ CircuitBreaker::Ticket CircuitBreaker::Admit(Time now) {
 // Returns why this outcome alone opens the breaker (memory above its mark); empty if it does not.
 std::string CircuitBreaker::TooMuch(const Outcome& outcome) const {
   if (!options_.memory_mark || outcome.resident_bytes <= *options_.memory_mark) return "";
-  return fmt::format("{:.6g} MB of memory are in use (the mark is {:.6g} MB)",
+  return fmt::format("{:.6g} MB of memory in use (limit {:.6g} MB)",
                      Megabytes(outcome.resident_bytes), Megabytes(*options_.memory_mark));
 }
 
@@ -71,7 +71,7 @@ std::string CircuitBreaker::WhyOpen() const {
   }
   const double success = static_cast<double>(all - failed) / all;
   if (success < options_.success)
-    return fmt::format("{} of {} predictions failed ({:.3g} % success, needs {:.3g} %)", failed,
+    return fmt::format("{} of {} predictions failed ({:.3g} % success, minimum {:.3g} %)", failed,
                        all, 100 * success, 100 * options_.success);
   if (slow >= options_.slow)
     return fmt::format("{} of {} predictions took longer than the p99 budget of {:.6g} ms", slow,
@@ -110,10 +110,10 @@ void CircuitBreaker::Record(const Ticket& ticket, Outcome outcome, Time now) {
   }
   std::string why = TooMuch(outcome);
   if (outcome.kind == Outcome::kFailed)
-    why = "it was tried again and failed";
+    why = "the probe failed";
   else if (IsSlow(outcome))
-    why = fmt::format("it was tried again and took {:.6g} ms (the p99 budget is {:.6g} ms)",
-                      outcome.ms, *options_.p99_budget_ms);
+    why = fmt::format("the probe took {:.6g} ms (p99 budget {:.6g} ms)", outcome.ms,
+                      *options_.p99_budget_ms);
   if (!why.empty()) return FailProbe(std::move(why), now);
   if (++good_probes_ == options_.probes)
     Move(State::kClosed, fmt::format("closed: {} predictions in a row succeeded", good_probes_),
@@ -123,8 +123,7 @@ void CircuitBreaker::Record(const Ticket& ticket, Outcome outcome, Time now) {
 void CircuitBreaker::Revoke(const Ticket& ticket, Time now) {
   std::lock_guard lock(mutex_);
   if (!ticket.admitted || ticket.epoch != epoch_) return;
-  if (state_ == State::kHalfOpen)
-    return FailProbe("it was tried again and its results were wrong", now);
+  if (state_ == State::kHalfOpen) return FailProbe("the results of the probe were wrong", now);
   const auto it = std::find_if(window_.begin(), window_.end(), [&](const Outcome& outcome) {
     return outcome.serial == ticket.serial;
   });

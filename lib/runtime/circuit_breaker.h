@@ -52,7 +52,7 @@ class CircuitBreaker {
   // admits one prediction at a time.
   struct Ticket {
     bool admitted = false, probe = false;
-    // Why it was refused: "open: 3 of 12 predictions failed ...; tried again in 3.2 s".
+    // Why it was refused: "open: 3 of 12 predictions failed ...; next attempt in 3.2 s".
     std::string reason = {};
     int64_t serial = 0;
     int64_t epoch = 0;  // outcomes from before a change of state are ignored
@@ -75,7 +75,7 @@ class CircuitBreaker {
   struct Change {
     Time time;
     State from, to;
-    std::string reason;  // "opened: 3 of 12 predictions failed (75 % success, needs 95 %)"
+    std::string reason;  // "opened: 3 of 12 predictions failed (75 % success, minimum 95 %)"
   };
   static constexpr size_t kDecisions = 100;
   std::vector<Change> changes() const;

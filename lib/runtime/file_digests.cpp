@@ -78,8 +78,7 @@ FileDigests::Digest FileDigests::Of(const fs::path& path) {
     const int64_t begin = Nanoseconds(now_());
     const std::optional<FileIdentity> identity = IdentityOf(path);
     if (!identity)
-      throw Error("file-io",
-                  fmt::format("cannot read \"{}\": no such regular file", path.string()));
+      throw Error("file-io", fmt::format("cannot read \"{}\": not a regular file", path.string()));
     const fs::path record = folder_ / fmt::format("{}-{}", identity->device, identity->inode);
     if (std::optional<std::string> known = Remembered(record, *identity))
       return {*known, *identity};
@@ -99,9 +98,9 @@ FileDigests::Digest FileDigests::Of(const fs::path& path) {
     }
     return {std::move(sha256), *identity};
   }
-  throw Error("file-io", "the file was written to while it was read")
+  throw Error("file-io", "the file was modified while it was being read")
       .At({path.string(), ""})
-      .Help("run again when nobody writes to it");
+      .Help("run again when no process writes to the file");
 }
 
 void FileDigests::Forget() { ForgetBefore(std::chrono::system_clock::time_point::max()); }

@@ -59,15 +59,15 @@ class GuardedModel::State : public ModelState {
     if (!given) return nullptr;
     auto* state = dynamic_cast<State*>(given);
     if (!state || state->guard != &guard)
-      throw Error("bad-input", "the state is of another model").Help("NewState makes one of this");
+      throw Error("bad-input", "the state belongs to another model")
+          .Help("create the state with NewState of this model");
     state->RequireSound();
     return state;
   }
   void RequireSound() const {
     if (sound) return;
-    throw Error("bad-input",
-                "a prediction with this state did not end well: nobody knows what is in it")
-        .Help("begin anew with a new state");
+    throw Error("bad-input", "the state is undefined because a prediction that used it failed")
+        .Help("start over with a new state");
   }
   // Returns the state for `model` to use: this one, or a copy created by `model`.
   static std::shared_ptr<ModelState> For(LoadedModel& model,
@@ -75,7 +75,7 @@ class GuardedModel::State : public ModelState {
                                          const std::shared_ptr<ModelState>& inner) {
     if (!inner || owner.get() == &model) return inner;
     std::shared_ptr<ModelState> moved = model.NewState();
-    if (!moved) throw Error("schema-mismatch", "the model that was loaded anew has no states");
+    if (!moved) throw Error("schema-mismatch", "the reloaded model has no states");
     moved->Write(inner->Read());
     return moved;
   }
@@ -147,7 +147,7 @@ std::shared_ptr<GuardedModel::Instance> GuardedModel::Find(const TimeLimit& limi
       if (mine) Load(instance, limit);
       const Clock::time_point end = std::min(limit.end, instance->limit.end);
       if (instance->loaded.wait_until(end) != std::future_status::ready)
-        throw NotBegun(Error("timeout", "the time was up before the model was loaded"));
+        throw NotBegun(Error("timeout", "the deadline expired before the model was loaded"));
       if (instance->model()) return instance;
     } catch (...) {
       const bool failed =
@@ -187,7 +187,7 @@ std::shared_ptr<GuardedModel::Instance> GuardedModel::Take(const TimeLimit& limi
     std::unique_lock lock(mutex_);
     if (!changed_.wait_until(lock, limit.end,
                              [&] { return !instance->taken || instance_ != instance; }))
-      throw NotBegun(Error("timeout", "the time was up before another prediction was done"));
+      throw NotBegun(Error("timeout", "the deadline expired while waiting for another prediction"));
     if (instance_ != instance) continue;  // the previous instance hung
     instance->taken = true;
     return instance;
@@ -223,7 +223,7 @@ Prediction GuardedModel::FallBack(const std::map<std::string, Tensor>& inputs, S
   if (!options_.fallback) {
     options_.telemetry->Refused();
     throw Error("circuit-open", fmt::format("the circuit breaker is {}", why))
-        .Help("MLC_CIRCUIT_BREAKER=closed lets every prediction through");
+        .Help("MLC_CIRCUIT_BREAKER=closed admits every prediction");
   }
   Prediction prediction{.fallback = true, .why = std::move(why)};
   try {

@@ -83,7 +83,7 @@ std::map<std::string, fs::path> FilesBelow(const fs::path& folder) {
     if (fs::is_directory(status)) continue;
     if (!fs::is_regular_file(status))
       throw NoRegularFile(
-          fmt::format("\"{}\" is no regular file and cannot be cached", entry.path().string()));
+          fmt::format("\"{}\" is not a regular file and cannot be cached", entry.path().string()));
     files[entry.path().lexically_relative(folder).generic_string()] = entry.path();
   }
   return files;
@@ -172,8 +172,7 @@ bool ModelCache::HasMarker(const fs::path& folder) {
 
 bool ModelCache::Exists(const fs::path& folder) {
   constexpr size_t kMost = 256;
-  constexpr const char* kHelp =
-      "set MLC_CACHE_DIR, or --cache, to a folder that is empty or not there yet";
+  constexpr const char* kHelp = "set MLC_CACHE_DIR or --cache to an empty or new folder";
   std::error_code error;
   const fs::file_status status = fs::status(folder, error);
   if (!fs::exists(status) && (!error || error == std::errc::no_such_file_or_directory))
@@ -182,21 +181,22 @@ bool ModelCache::Exists(const fs::path& folder) {
   const bool empty =
       fs::is_directory(status) && fs::directory_iterator(folder, error) == fs::directory_iterator();
   if (error || !fs::is_directory(status))
-    throw Error("file-io", fmt::format("\"{}\" cannot be the cache's folder: {}", folder.string(),
-                                       error ? error.message() : "it is no folder"))
+    throw Error("file-io", fmt::format("\"{}\" cannot be used as cache folder: {}", folder.string(),
+                                       error ? error.message() : "not a folder"))
         .Help(kHelp);
   if (empty) return false;
   const std::optional<std::string> text = TextOf(folder / kMarker, kMost);
   if (!text)
     throw Error("file-exists",
-                fmt::format("\"{}\" holds other things than a cache", folder.string()))
-        .Expected(fmt::format("an empty folder, or one with a file \"{}\"", kMarker))
+                fmt::format("\"{}\" contains files that do not belong to a cache", folder.string()))
+        .Expected(fmt::format("an empty folder, or a cache (with a file \"{}\")", kMarker))
         .Help(kHelp);
   // An empty marker is being written by another process.
   if (!text->empty() && *text != kMarkerText)
-    throw Error("file-exists",
-                fmt::format("\"{}\" is a cache of another version of mlc", folder.string()))
-        .Help("remove it, or set MLC_CACHE_DIR, or --cache, to another folder");
+    throw Error(
+        "file-exists",
+        fmt::format("\"{}\" is a cache with the format of another mlc version", folder.string()))
+        .Help("remove it, or set MLC_CACHE_DIR or --cache to another folder");
   return true;
 }
 
@@ -214,16 +214,16 @@ ModelCache::ModelCache(fs::path folder, uint64_t limit, WallClock now)
     const int why = errno;
     if (file >= 0) close(file);
     if (!written)
-      throw Error("file-io", fmt::format("cannot make the cache's folder \"{}\": {}",
+      throw Error("file-io", fmt::format("cannot create the cache folder \"{}\": {}",
                                          folder_.string(), error ? error.message() : strerror(why)))
-          .Help("set MLC_CACHE_DIR to a folder that can be written");
+          .Help("set MLC_CACHE_DIR to a writable folder");
   }
   for (std::string_view kind : kFolders) {
     fs::create_directories(folder_ / kind, error);
     if (error)
-      throw Error("file-io", fmt::format("cannot make the cache's folder \"{}\": {}",
+      throw Error("file-io", fmt::format("cannot create the cache folder \"{}\": {}",
                                          (folder_ / kind).string(), error.message()))
-          .Help("set MLC_CACHE_DIR to a folder that can be written");
+          .Help("set MLC_CACHE_DIR to a writable folder");
   }
   work_folder_ = MakeWork();
   work_ = work_folder_->path;
@@ -240,7 +240,7 @@ std::shared_ptr<const ModelCache::Work> ModelCache::MakeWork() const {
     if (mkdir(path.c_str(), 0700) != 0) {
       if (errno == EEXIST)
         continue;  // left by a process that ended, or owned by one in another container
-      throw IoError("make a folder in", folder_ / "work");
+      throw IoError("create a folder in", folder_ / "work");
     }
     // Another process may have removed the folder as a leftover before it was locked.
     if (std::optional<FileLock> lock = FileLock::TryFolder(path))
@@ -285,18 +285,18 @@ std::string ModelCache::Damage(const std::string& key, const Record& record) {
   try {
     const std::map<std::string, fs::path> files = FilesBelow(Place("tree", key));
     if (files.size() != record.files.size())
-      return fmt::format("{} files, not {}", files.size(), record.files.size());
+      return fmt::format("{} files instead of {}", files.size(), record.files.size());
     for (const Record::File& file : record.files) {
       auto it = files.find(file.path);
       if (it == files.end()) return fmt::format("\"{}\" is missing", file.path);
       const FileDigests::Digest found = digests_->Of(it->second);
       if (found.identity.size != file.size)
-        return fmt::format("\"{}\" has {} bytes, not {}", file.path, found.identity.size,
+        return fmt::format("\"{}\" has {} bytes instead of {}", file.path, found.identity.size,
                            file.size);
-      if (found.sha256 != file.sha256) return fmt::format("\"{}\" has another digest", file.path);
+      if (found.sha256 != file.sha256) return fmt::format("\"{}\" has a hash mismatch", file.path);
       const std::optional<FileIdentity> blob = IdentityOf(Place("cas", file.sha256));
       if (!blob || blob->size != file.size)
-        return fmt::format("cas/{} is missing or has another size", file.sha256);
+        return fmt::format("cas/{} is missing or has the wrong size", file.sha256);
     }
   } catch (const NoRegularFile& error) {
     return error.text();
@@ -311,7 +311,7 @@ std::string ModelCache::Damage(const std::string& key, const Record& record) {
 
 ModelCache::Entry ModelCache::FindOrMake(const CacheKey& parts, std::string_view name,
                                          const std::function<void(const fs::path&)>& make) {
-  MLC_CHECK(!name.empty() && name.find('/') == name.npos, "\"{}\" names no file", name);
+  MLC_CHECK(!name.empty() && name.find('/') == name.npos, "\"{}\" is not a file name", name);
   constexpr int kTries = 8;  // a quarter of a second in total
   const std::string key = parts.Hex();
   const fs::path place = Place("tree", key) / name;
@@ -387,9 +387,9 @@ double ModelCache::Make(const CacheKey& parts, const fs::path& into,
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   for (const auto& [path, identity] : parts.files())
     if (IdentityOf(path) != identity)
-      throw Error("file-io", "the file was written to while it was compiled")
+      throw Error("file-io", "the file was modified while it was being compiled")
           .At({path.string(), ""})
-          .Help("run again when nobody writes to it");
+          .Help("run again when no process writes to the file");
   return seconds;
 }
 
@@ -399,7 +399,8 @@ void ModelCache::Install(const std::string& key, const CacheKey& parts, std::str
   Record record{.name = std::string(name), .parts = parts.parts()};
   const std::map<std::string, fs::path> files = FilesBelow(made);
   if (!fs::exists(made / name))
-    throw Error("file-io", fmt::format("nothing was made at \"{}\"", (made / name).string()));
+    throw Error("file-io",
+                fmt::format("the compiler created nothing at \"{}\"", (made / name).string()));
   for (const auto& [path, file] : files) {
     if (chmod(file.c_str(), 0444) != 0) throw IoError("change", file);
     SyncToDisk(file);
@@ -414,7 +415,9 @@ void ModelCache::Install(const std::string& key, const CacheKey& parts, std::str
       if (::link(own.c_str(), blob.c_str()) == 0) continue;
       if (errno != EEXIST)
         throw IoError("link into the cache", own)
-            .Help("the cache needs a file system with hard links: set MLC_CACHE_DIR to one");
+            .Help(
+                "the cache needs a file system with hard links; set MLC_CACHE_DIR to a folder on "
+                "one");
       // Links to an existing file with the same contents, unless that file is damaged or has the
       // maximum number of links.
       bool whole = false;
@@ -614,7 +617,7 @@ std::vector<Eviction> ModelCache::Verify(std::vector<Eviction>* in_use) {
       FileLock lock = FileLock::Wait(Place("lock", key), FileLock::kShared);
       std::optional<Record> record = Read(key);
       if (!record && !fs::exists(Place("ac", key))) continue;
-      damage = record ? Damage(key, *record) : "its record cannot be read";
+      damage = record ? Damage(key, *record) : "unreadable record";
     }
     if (damage.empty()) continue;
     std::optional<FileLock> lock = FileLock::Try(Place("lock", key), FileLock::kExclusive);

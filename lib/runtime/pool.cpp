@@ -23,14 +23,14 @@ Pool::Pool(std::vector<std::unique_ptr<GuardedModel>> instances, size_t queue)
     }
   } catch (const std::bad_alloc&) {
     Close();
-    throw OutOfMemory(fmt::format("there is no room for the threads of {} predictions at once",
+    throw OutOfMemory(fmt::format("not enough memory for the threads of {} concurrent predictions",
                                   instances_.size()));
   } catch (const std::system_error&) {
     Close();
     throw Error("resource-limit",
-                fmt::format("the system has {} threads for {} predictions at once", threads_.size(),
-                            instances_.size()))
-        .Help("ask for fewer at once, or raise the limit of processes (ulimit -u)");
+                fmt::format("the system provides only {} threads for {} concurrent predictions",
+                            threads_.size(), instances_.size()))
+        .Help("use fewer concurrent predictions, or raise the process limit (ulimit -u)");
   }
 }
 
@@ -61,8 +61,9 @@ void Pool::Submit(PoolTask task, WhenFull when_full, Done done) {
   std::unique_lock lock(mutex_);
   if (waiting_.size() >= queue_ && when_full == WhenFull::kRefuse) {
     ++statistics_.rejected;
-    throw Error("resource-limit", fmt::format("{} predictions wait already", waiting_.size()))
-        .Help("submit fewer at a time, or wait for room");
+    throw Error("resource-limit",
+                fmt::format("the queue is full: {} predictions are waiting", waiting_.size()))
+        .Help("submit fewer predictions at a time, or wait until some are finished");
   }
   if (waiting_.size() >= queue_) {
     ++statistics_.blocked;

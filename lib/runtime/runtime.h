@@ -40,7 +40,7 @@ struct Capabilities {
   std::string os, os_build;     // "macOS 15.1", "24B83"
   std::string chip;             // "Apple M2"
   std::vector<Device> devices;  // available devices, in enum order
-  // A missing feature, such as "states", and the reason: "needs macOS 15, this is macOS 14.4".
+  // A missing feature, such as "states", and the reason: "requires macOS 15, this is macOS 14.4".
   struct Missing {
     std::string feature, why;
   };

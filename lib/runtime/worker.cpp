@@ -50,13 +50,14 @@ void Abandoned::Take(std::chrono::steady_clock::time_point deadline) {
   const bool in_time =
       changed_.wait_until(lock, deadline, [this] { return taken_ < most_ || alive_ >= most_; });
   if (alive_ >= most_)
-    throw NotBegun(Error("workers-hang",
-                         fmt::format("{} predictions that were given up are still running", most_))
-                       .Expected("fewer, before another is begun that may hang as well")
-                       .Help("end the process: no thread can be ended from outside"));
+    throw NotBegun(
+        Error("workers-hang", fmt::format("{} abandoned predictions are still running", most_))
+            .Expected("fewer, before another prediction starts that may hang too")
+            .Help("restart the process; hanging threads cannot be terminated"));
   if (!in_time)
-    throw NotBegun(Error("timeout", "the time was up before the prediction could begin")
-                       .Note(fmt::format("as many as may run at once were running: {}", most_)));
+    throw NotBegun(Error("timeout", "the deadline expired before the prediction could start")
+                       .Note(fmt::format(
+                           "the maximum number of concurrent predictions was running: {}", most_)));
   ++taken_;
 }
 
@@ -157,9 +158,9 @@ void Worker::RequireThread() {
     thread->handle = std::thread(Thread::Main, thread, abandoned_);
     thread_ = std::move(thread);
   } catch (const std::bad_alloc&) {
-    throw NotBegun(OutOfMemory("there is no room for the thread of a prediction"));
+    throw NotBegun(OutOfMemory("not enough memory for the thread of a prediction"));
   } catch (const std::system_error&) {
-    throw NotBegun(Error("resource-limit", "the system has no thread for a prediction"));
+    throw NotBegun(Error("resource-limit", "the system cannot create a thread for a prediction"));
   }
 }
 
@@ -189,7 +190,7 @@ void Worker::RunOnThread(const TimeLimit& limit, std::function<void()> task) {
       lock.unlock();
       thread_ = nullptr;
       throw Error("timeout",
-                  fmt::format("no answer within {:.6g} ms", Milliseconds(*limit.timeout)));
+                  fmt::format("no result within {:.6g} ms", Milliseconds(*limit.timeout)));
     }
     failure = std::exchange(thread_->failure, nullptr);
     thread_->state = Thread::kIdle;

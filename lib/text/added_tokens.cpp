@@ -79,7 +79,7 @@ AddedTokens::AddedTokens(const TokenizerSpec& spec, const Vocabulary& vocabulary
     pieces.ranges.push_back({0, pieces.text.size()});
     normalizers.Apply(pieces);
     if (pieces.text.empty())
-      throw Error("bad-file", fmt::format("the normalizer leaves nothing of the added token \"{}\"",
+      throw Error("bad-file", fmt::format("the normalized text of the added token \"{}\" is empty",
                                           spec.tokens[static_cast<size_t>(token.id)]));
     Add(token, vocabulary, std::move(pieces.text));
   }
@@ -87,10 +87,9 @@ AddedTokens::AddedTokens(const TokenizerSpec& spec, const Vocabulary& vocabulary
 
 void AddedTokens::Add(const AddedToken& how, const Vocabulary& vocabulary, std::string text) {
   if (text.size() > kLongest)
-    throw Error("resource-limit",
-                fmt::format("token {} of the tokenizer, which is looked for in every text, has {} "
-                            "bytes",
-                            how.id, text.size()))
+    throw Error("resource-limit", fmt::format("added token {} of the tokenizer has {} "
+                                              "bytes",
+                                              how.id, text.size()))
         .Expected(fmt::format("at most {}", kLongest));
   // The first of several tokens with the same text wins.
   if (trie_.Find(text) >= 0) return;

@@ -58,9 +58,9 @@ void RequireCharsmap(std::string_view charsmap) {
   if (charsmap.size() < 4 || Word(charsmap, 0) % 4 != 0 ||
       Word(charsmap, 0) >= charsmap.size() - 4 || charsmap.back() != '\0')
     throw Error("bad-file",
-                fmt::format("the precompiled normalisation of the tokenizer ({} bytes) is damaged",
+                fmt::format("the precompiled normalizer of the tokenizer ({} bytes) is invalid",
                             charsmap.size()))
-        .Expected("a size, an array of that size, and texts that end in a zero byte");
+        .Expected("a size, an array of that size, and null-terminated strings");
 }
 
 std::string ApplyCharsmap(std::string_view charsmap, std::string_view text, size_t most) {

@@ -98,9 +98,8 @@ std::string Difference(const TokenizerSpec& found, const TokenizerSpec& expected
   each("type", "types", &Spec::types);
   each("merge", "merges", &Spec::merges);
   each("added token", "added tokens", &Spec::added);
-  one("the library whose rules hold", &Spec::hugging_face);
-  each("membership in the model of token", "tokens with a membership in the model",
-       &Spec::in_model);
+  one("the library whose rules apply", &Spec::hugging_face);
+  each("whether the model has token", "tokens with a membership flag", &Spec::in_model);
   one("the pre-tokenizer", &Spec::pre_tokenizer);
   each("normalizer", "normalizers", &Spec::normalizers);
   each("text step", "text steps", &Spec::steps);

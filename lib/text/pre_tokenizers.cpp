@@ -174,11 +174,10 @@ const PreTokenizer& FindPreTokenizer(std::string_view name) {
       if (other == name) return row;
       if (!other.empty()) known += fmt::format("{}{}", known.empty() ? "" : ", ", other);
     }
-  throw Error("unsupported-tokenizer",
-              fmt::format("mlc does not know the pre-tokenizer \"{}\"", name))
+  throw Error("unsupported-tokenizer", fmt::format("unsupported pre-tokenizer \"{}\"", name))
       .Expected("one of " + known)
       .Help(
-          "a row of lib/text/pre_tokenizers.cpp for it, with the expressions of its "
+          "add a row for it to lib/text/pre_tokenizers.cpp, with the regular expressions of its "
           "tokenizer.json");
 }
 

@@ -242,7 +242,7 @@ void TextSteps::Apply(TextPieces& pieces) const {
                        step.step, step.pattern, first, most);
         if (text.size() > most)
           throw Error("resource-limit",
-                      fmt::format("normalisation makes more than {} bytes of a text", most));
+                      fmt::format("normalization expands the text to more than {} bytes", most));
         if (first && step.step.kind == Kind::kStrip && step.step.left)
           pieces.begins_text = !IsSpaceAt(
               std::string_view(pieces.text).substr(range.begin, range.end - range.begin));

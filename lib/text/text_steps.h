@@ -20,9 +20,9 @@ struct TextStep {
     kNfkc,
     kNfkd,
     kLowercase,
-    kStripAccents,    // BERT: removes nonspacing marks (Mn); follows kNfd
-    kBaseCharacters,  // llama.cpp's removal of accents: BaseCharacters of unicode.h
-    kClean,  // llama.cpp's cleaning for BERT: white space becomes a space, control characters are removed
+    kStripAccents,     // BERT: removes nonspacing marks (Mn); follows kNfd
+    kBaseCharacters,   // llama.cpp's removal of accents: BaseCharacters of unicode.h
+    kClean,            // llama.cpp for BERT: maps white space to spaces, removes control characters
     kSpaceIdeographs,  // BERT: puts spaces around each Chinese character
     kReplace,          // replaces matches of `pattern` by `content`
     kPrepend,          // puts `content` before the piece unless the piece is empty

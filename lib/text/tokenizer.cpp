@@ -34,7 +34,7 @@ TokenizerSpec Checked(TokenizerSpec spec) {
           .Expected(fmt::format("at most {}", kLongestToken));
   }
   if (std::any_of(spec.scores.begin(), spec.scores.end(), [](float s) { return std::isnan(s); }))
-    throw Error("bad-file", "a score of the tokenizer is no number");
+    throw Error("bad-file", "a score of the tokenizer is NaN");
   MarkSpecialTokens(spec);
   return spec;
 }
@@ -188,7 +188,7 @@ int32_t Tokenizer::BeginOfText() const {
 
 std::string Tokenizer::Piece(int32_t id, bool special) const {
   if (id < 0 || id >= vocabulary())
-    throw Error("bad-input", fmt::format("there is no token {}", id))
+    throw Error("bad-input", fmt::format("token {} is not in the vocabulary", id))
         .Expected(fmt::format("a number from 0 to {}", vocabulary() - 1));
   return state_->vocabulary.Piece(id, special);
 }

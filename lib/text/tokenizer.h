@@ -74,8 +74,9 @@ struct TokenizerSpec {
   bool byte_fallback = true;    // encode unknown characters as <0x..> tokens, if there are any
   bool fuse_unknown = true;     // kUnigram: one unk for consecutive unknown characters
   int max_word_characters = 0;  // kWordPiece: longer words become unk; 0 for no limit
-  std::string
-      continuing;  // kWordPiece: prefix of pieces inside a word ("##"); if empty, U+2581 marks the pieces that begin one, as in GGUF
+  // kWordPiece: the prefix of pieces inside a word ("##"). If empty, U+2581 marks the pieces that
+  // begin a word, as in GGUF.
+  std::string continuing;
 
   bool add_space_prefix = false;          // put a space before the text; Decode removes it
   bool add_bos = false, add_eos = false;  // kWordPiece uses sep as eos

@@ -103,7 +103,7 @@ class Unigram : public PieceModel {
     } else if (spec_.hugging_face) {
       throw Error("bad-file",
                   fmt::format("the tokenizer has no token for \"{}\", and no \"unk_id\" "
-                              "that says which one stands for it",
+                              "for unknown characters",
                               text));
     }
   }

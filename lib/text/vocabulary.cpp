@@ -56,7 +56,7 @@ const std::array<int16_t, kGpt2Characters>& Gpt2Bytes() {
 }
 
 [[noreturn]] void Bad(std::string text) {
-  throw Error("bad-file", "the tokenizer contradicts itself: " + std::move(text));
+  throw Error("bad-file", "inconsistent tokenizer: " + std::move(text));
 }
 
 }  // namespace
@@ -88,21 +88,20 @@ Vocabulary::Vocabulary(const TokenizerSpec& spec) : spec_(&spec) {
   if (!spec.types.empty() && spec.types.size() != count)
     Bad(fmt::format("it has {} tokens and {} types", count, spec.types.size()));
   if (!spec.in_model.empty() && spec.in_model.size() != count)
-    Bad(fmt::format("it has {} tokens, and says of {} whether the model has them", count,
-                    spec.in_model.size()));
+    Bad(fmt::format("it has {} tokens and {} membership flags", count, spec.in_model.size()));
   const std::pair<const char*, int32_t> ids[] = {
       {"bos", spec.bos}, {"eos", spec.eos}, {"eot", spec.eot}, {"unk", spec.unk},
       {"sep", spec.sep}, {"cls", spec.cls}, {"pad", spec.pad}, {"mask", spec.mask}};
   auto check = [&](const char* name, int32_t id) {
     if (id < -1 || id >= static_cast<int64_t>(count))
-      Bad(fmt::format("its {} is token {}, and it has {} tokens", name, id, count));
+      Bad(fmt::format("its {} is token {}, but it has {} tokens", name, id, count));
   };
   for (const auto& [name, id] : ids) check(name, id);
   for (int32_t id : spec.before) check("template", id);
   for (int32_t id : spec.after) check("template", id);
   for (int32_t id : spec.ends) check("end of an answer", id);
   for (const AddedToken& token : spec.added) {
-    if (token.id < 0) Bad("an added token has no number");
+    if (token.id < 0) Bad("an added token has no id");
     check("added token", token.id);
   }
 

@@ -38,8 +38,8 @@ void CheckFunction(const Function& before, const Function& after, uint64_t seed,
     throw Error(
         "check-failed",
         fmt::format(
-            "pass {} changes {} \"{}\"{}{}: {}", pass, compared.state ? "state" : "output",
-            compared.name,
+            "pass {} changes the results: {} \"{}\"{}{}: {}", pass,
+            compared.state ? "state" : "output", compared.name,
             before.program->functions.size() > 1 ? fmt::format(" of function {}", before.name) : "",
             steps.size() > 1 ? fmt::format(" in step {}", compared.step + 1) : "",
             Describe(compared.comparison)))
@@ -53,13 +53,13 @@ void CheckSame(const Program& before, const Program& after, uint64_t seed, std::
   for (const FunctionPair& pair : MatchFunctions(before, after)) {
     if (!pair.a || !pair.b)
       throw Error("check-failed",
-                  fmt::format("pass {} {} function {}", pass, pair.a ? "loses" : "adds",
+                  fmt::format("pass {} {} function {}", pass, pair.a ? "removes" : "adds",
                               (pair.a ? pair.a : pair.b)->name));
     if (pair.a->outputs.size() != pair.b->outputs.size() ||
         pair.a->states.size() != pair.b->states.size())
       throw Error("check-failed",
-                  fmt::format("pass {} changes how many outputs or states function {} has", pass,
-                              pair.a->name));
+                  fmt::format("pass {} changes the number of outputs or states of function {}",
+                              pass, pair.a->name));
     CheckFunction(*pair.a, *pair.b, seed, pass);
   }
 }

@@ -45,7 +45,7 @@ double Limit(const Json& json, const std::string& field) {
 // Reads the fields of `json` on top of `base`. Only an `outer` object may have "outputs".
 Budget BudgetFrom(const Json& json, std::optional<Budget> base, bool outer) {
   if (!json.is_object())
-    throw Error("bad-file", fmt::format("{} is no object", json.dump())).Expected("{...}");
+    throw Error("bad-file", fmt::format("{} is not an object", json.dump())).Expected("{...}");
   static const std::set<std::string> known = {"base", "max_error", "rmse",  "unequal", "per_axis",
                                               "atol", "rtol",      "floor", "stated"};
   for (const auto& [key, value] : json.items())
@@ -74,7 +74,7 @@ Budget BudgetFrom(const Json& json, std::optional<Budget> base, bool outer) {
   if (json.contains("per_axis")) {
     if (!json.at("per_axis").is_number_integer())
       throw Error("bad-file", fmt::format("\"per_axis\" is {}", json.at("per_axis").dump()))
-          .Expected("the number of a dimension");
+          .Expected("the index of a dimension");
     budget.per_axis = json.at("per_axis").get<int64_t>();
   }
   if (json.contains("stated")) budget.stated = Limit(json, "stated");
@@ -135,7 +135,7 @@ Budgets BudgetsFromJson(std::string_view text, std::string_view where) {
     Budgets budgets{std::string(where), BudgetFrom(json, std::nullopt, true), {}};
     if (!json.contains("outputs")) return budgets;
     if (!json.at("outputs").is_object())
-      throw Error("bad-file", "\"outputs\" is no object").Expected("{NAME: {...}}");
+      throw Error("bad-file", "\"outputs\" is not an object").Expected("{NAME: {...}}");
     for (const auto& [name, fields] : json.at("outputs").items())
       budgets.outputs[name] = BudgetFrom(fields, budgets.all, false);
     return budgets;
@@ -158,7 +158,7 @@ Budgets ParseBudgets(std::string_view name) {
   if (std::optional<Budget> budget = NamedBudget(name)) return {std::string(name), *budget, {}};
   std::error_code ignored;
   if (!std::filesystem::exists(name, ignored))
-    throw Error("bad-name", fmt::format("budget \"{}\" is no known budget and no file", name))
+    throw Error("bad-name", fmt::format("unknown budget \"{}\", and there is no such file", name))
         .Expected(fmt::format("{} or a JSON file with max_error and rmse", kBudgetNames));
   return BudgetsFromJson(AsText(MappedFile::Open(name)->bytes()), name);
 }
@@ -289,8 +289,8 @@ Comparison Compare(const Tensor& value, const Tensor& reference, const Budget& b
   result.dims = reference.dims();
   if (value.size() != reference.size() ||
       (value.dims() != reference.dims() && reference.rank() + value.rank() > 1)) {
-    result.mismatch = fmt::format("shape [{}] where the reference has [{}]",
-                                  fmt::join(value.dims(), ", "), fmt::join(reference.dims(), ", "));
+    result.mismatch = fmt::format("shape [{}], reference has [{}]", fmt::join(value.dims(), ", "),
+                                  fmt::join(reference.dims(), ", "));
     result.max_error = result.rmse = kInfinity;
     result.equal_fraction = 0;
     result.resized = true;
@@ -306,7 +306,7 @@ Comparison Compare(const Tensor& value, const Tensor& reference, const Budget& b
     result.equal_fraction = 0;
     if (value.dtype() != reference.dtype()) {
       result.mismatch =
-          fmt::format("{} where the reference is {}", Name(value.dtype()), Name(reference.dtype()));
+          fmt::format("type {}, reference has {}", Name(value.dtype()), Name(reference.dtype()));
     } else {
       for (int64_t i = 0; i < n; ++i)
         result.equal_fraction += value.strings()[i] == reference.strings()[i] ? 1 : 0;
@@ -384,15 +384,15 @@ std::string Describe(const Comparison& c) {
 
 std::string Describe(const HiddenSlice& hidden) {
   return fmt::format(
-      "slices of axis {} differ {:.0f} times in size, so that the figure hides the small ones: "
-      "slice {} has max error {:.2e}, RMSE {:.2e} of its own size; --per-axis {} judges by that",
+      "slices along axis {} differ in scale by a factor of {:.0f}; relative to its own scale, "
+      "slice {} has max error {:.2e}, RMSE {:.2e}; judge each slice with --per-axis {}",
       hidden.axis, hidden.ratio, hidden.slice, hidden.max_error, hidden.rmse, hidden.axis);
 }
 
 std::string DescribeFloor(const Budget& budget, const Comparison& comparison) {
   if (!budget.floor || budget.elementwise()) return "";
   const Floor& floor = *budget.floor;
-  if (floor.resized) return "floor of another size";
+  if (floor.resized) return "floor has a different size";
   auto decides = [](double most, double without) { return most > 0 && most >= without; };
   double unequal = kFloors * floor.unequal, max_error = kFloors * floor.max_error,
          rmse = kFloors * floor.rmse;

@@ -274,7 +274,7 @@ bool SameValue(const Side& a, const Value* x, const Side& b, const Value* y) {
 // Compares the blocks nested in two matched operations, and the blocks that contain them.
 void CompareBlocks(const Side& a, const Operation& x, const Side& b, const Operation& y,
                    std::vector<std::string>& changes) {
-  if (!SameBlock(a, x.block, y.block)) changes.push_back("in another block");
+  if (!SameBlock(a, x.block, y.block)) changes.push_back("moved to another block");
   for (size_t k = 0; k < std::min(x.blocks.size(), y.blocks.size()); ++k) {
     std::vector<Value*> left = x.blocks[k]->outputs(), right = y.blocks[k]->outputs();
     for (size_t i = 0; i < std::min(left.size(), right.size()); ++i)
@@ -321,7 +321,7 @@ std::set<const Operation*> MovedAcrossWrites(const Function& function, const Sid
 void ComparePair(const Side& side_a, const Operation& a, const Side& side_b, const Operation& b,
                  bool moved, ProgramDiff& diff) {
   OperationPair pair{&a, &b, {}};
-  if (moved) pair.changes.push_back("on the other side of a write to the state");
+  if (moved) pair.changes.push_back("moved across a write to the state");
   const std::vector<Param>& params = a.def->canonical().params;
   for (size_t p = 0; p < a.args().size(); ++p) {
     const Operands &left = a.args()[p], &right = b.args()[p];
@@ -391,7 +391,7 @@ void ComparePorts(std::string_view kind, const Function& function, const std::ve
   for (size_t i = 0; i < a.size(); ++i) {
     const Port* other = in_b.Find(a[i].name);
     if (!other) {
-      Say(function, fmt::format("{} \"{}\": only in the first", kind, a[i].name), diff);
+      Say(function, fmt::format("{} \"{}\": only in the first program", kind, a[i].name), diff);
     } else if (std::string x = type(i, false),
                y = type(static_cast<size_t>(other - b.data()), true);
                x != y) {
@@ -400,7 +400,7 @@ void ComparePorts(std::string_view kind, const Function& function, const std::ve
   }
   for (const Port& port : b)
     if (!in_a.Find(port.name))
-      Say(function, fmt::format("{} \"{}\": only in the second", kind, port.name), diff);
+      Say(function, fmt::format("{} \"{}\": only in the second program", kind, port.name), diff);
   if (std::string x = Order(a, in_b), y = Order(b, in_a); x != y)
     Say(function, fmt::format("order of {}s: {} -> {}", kind, x, y), diff);
 }
@@ -534,13 +534,13 @@ ProgramDiff Diff(const Program& a, const Program& b) {
   for (const auto& [key, value] : metadata_a) {
     auto it = metadata_b.find(key);
     if (it == metadata_b.end())
-      diff.interface.push_back(fmt::format("metadata \"{}\": only in the first", key));
+      diff.interface.push_back(fmt::format("metadata \"{}\": only in the first program", key));
     else
       CompareTexts(fmt::format("metadata \"{}\"", key), value, it->second, diff);
   }
   for (const auto& [key, value] : metadata_b)
     if (!metadata_a.contains(key))
-      diff.interface.push_back(fmt::format("metadata \"{}\": only in the second", key));
+      diff.interface.push_back(fmt::format("metadata \"{}\": only in the second program", key));
   auto find = [&](const Program& program, const std::string& name) -> const Function* {
     for (const auto& function : program.functions)
       if (function->name == name) return function.get();
@@ -552,11 +552,13 @@ ProgramDiff Diff(const Program& a, const Program& b) {
     if (const Function* other = find(b, function->name))
       CompareFunctions(*function, *other, diff);
     else
-      diff.interface.push_back(fmt::format("function {}: only in the first", function->name));
+      diff.interface.push_back(
+          fmt::format("function {}: only in the first program", function->name));
   }
   for (const auto& function : b.functions)
     if (!find(a, function->name))
-      diff.interface.push_back(fmt::format("function {}: only in the second", function->name));
+      diff.interface.push_back(
+          fmt::format("function {}: only in the second program", function->name));
   return diff;
 }
 

@@ -66,7 +66,7 @@ Compared CompareTensor(std::string function, std::string name, bool state, int64
   compared.budget = budget;
   Comparison& c = compared.comparison;
   if (!value) {
-    c.mismatch = state ? "there is no such state" : "there is no such output";
+    c.mismatch = state ? "no such state" : "no such output";
     c.max_error = c.rmse = std::numeric_limits<double>::infinity();
     c.equal_fraction = 0;
     return compared;
@@ -88,7 +88,7 @@ std::vector<Compared> CompareSteps(const std::string& function,
                                    const std::vector<StepResults>& values,
                                    const std::vector<StepResults>& references, Match match,
                                    const Budgets& budgets) {
-  MLC_CHECK(references.size() <= values.size(), "{} steps were run, {} are known", values.size(),
+  MLC_CHECK(references.size() <= values.size(), "{} steps, {} references", values.size(),
             references.size());
   std::vector<Compared> list;
   for (size_t step = 0; step < references.size(); ++step)

@@ -132,24 +132,23 @@ Layers CompareLayers(const Function& source, const std::vector<StepInputs>& sour
 }
 
 std::string LayersText(const Layers& all, size_t most) {
-  std::string text =
-      fmt::format("layers: {} values are the same tensor in both", all.layers.size());
+  std::string text = fmt::format("layers: {} values exist in both programs", all.layers.size());
   if (all.others)
-    text += fmt::format("; {} have a name of the source, but other dimensions or another order",
+    text += fmt::format("; {} more share a name, but have different dimensions or another order",
                         all.others);
   text += "\n";
   auto first = std::find_if(all.layers.begin(), all.layers.end(),
                             [](const Layer& layer) { return !layer.compared.within; });
   if (first != all.layers.end())
-    text += fmt::format("first outside the budget: {}\n", Text(*first));
+    text += fmt::format("first value outside the budget: {}\n", Text(*first));
   else if (!all.layers.empty())
-    text += "every one of them is within the budget\n";
+    text += "all values are within the budget\n";
   std::vector<const Layer*> worst;
   for (const Layer& layer : all.layers) worst.push_back(&layer);
   std::stable_sort(worst.begin(), worst.end(),
                    [](const Layer* a, const Layer* b) { return IsWorse(*a, *b); });
   worst.resize(std::min(worst.size(), most));
-  if (!worst.empty()) text += fmt::format("worst {}:\n", worst.size());
+  if (!worst.empty()) text += fmt::format("worst {} values:\n", worst.size());
   for (const Layer* layer : worst)
     text += fmt::format("{:<4} {}\n", layer->compared.within ? "ok" : "FAIL", Text(*layer));
   return text;

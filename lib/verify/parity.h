@@ -64,8 +64,8 @@ struct ParityResult {
   std::string units, machine, version;  // compute units, machine, and version of mlc
   double milliseconds = 0;
   std::vector<Compared> outputs;
-  bool compared_again =
-      false;  // the reader compared the outputs again; else the figures are those of the run
+  // Whether the reader compared the outputs again; otherwise the figures are those of the run.
+  bool compared_again = false;
 };
 
 // Compares the outputs, which are in the order of Parity::outputs, and writes `file` and a folder

@@ -118,8 +118,8 @@ std::string WhyItTellsNothing(const Compared& compared) {
   if (!c.discriminating)
     return c.dims.empty() || ElementCount(c.dims)
                ? "  (not discriminating: the reference is constant)"
-               : "  (not discriminating: there are no elements)";
-  return "  (not comparable: fp16 constants alone change it as much)";
+               : "  (not discriminating: the reference is empty)";
+  return "  (not comparable: fp16 constants alone cause errors of this size)";
 }
 
 }  // namespace
@@ -144,7 +144,7 @@ std::string ReportText(const std::vector<Compared>& list) {
                         steps > 1 ? fmt::format(" (step {} of {})", worst->step + 1, steps) : "",
                         floor.empty() ? "" : "; " + floor, WhyItTellsNothing(*worst));
     if (worst->ties > 0)
-      text += fmt::format("     {} of {} elements are one quantisation step apart (ties)\n",
+      text += fmt::format("     {} of {} elements differ by one quantisation step (ties)\n",
                           worst->ties, ElementCount(c.dims));
     if (worst->hidden) text += fmt::format("     {}\n", Describe(*worst->hidden));
   }
@@ -156,7 +156,7 @@ std::string VerdictText(const std::vector<Compared>& list) {
     case Verdict::kPassed:
       return std::any_of(list.begin(), list.end(),
                          [](const Compared& compared) { return compared.exceeds; })
-                 ? "PASSED, exceeds the fp16 budget as the manifest states"
+                 ? "PASSED, exceeds the fp16 budget as stated in the manifest"
                  : "PASSED";
     case Verdict::kFailed:
       return "FAILED";
@@ -171,9 +171,8 @@ std::string VerdictText(const std::vector<Compared>& list) {
   std::string silent;
   for (const std::string& function : functions)
     if (!telling.contains(function)) silent += (silent.empty() ? "" : ", ") + function;
-  return fmt::format(
-      "FAILED: no output{} tells anything, so nothing was compared: try other inputs",
-      functions.size() > 1 ? " of " + silent : "");
+  return fmt::format("FAILED: nothing compared, no output{} is conclusive; try other inputs",
+                     functions.size() > 1 ? " of " + silent : "");
 }
 
 std::string ReportJson(const std::vector<Compared>& list) {

@@ -99,7 +99,7 @@ def jobs(model, folder):
         # never that of fp32.
         if verify(model, package).code != 0:
             assert precision == "fp16", f"{model.name}: the fp32 package is outside its budget"
-            print(f"# corrupted constants: {model.name} in fp16 is left out, the whole package is outside the budget")
+            print(f"# corrupted constants: {model.name} in fp16 is skipped, the whole package is outside the budget")
             continue
         before = outputs(package, model, facts, folder)
         weights = next(package.glob("**/weight.bin")).read_bytes()
@@ -121,10 +121,10 @@ def main():
     telling = [(text, distance, noticed) for text, distance, noticed in results if distance > 2]
     missed = [(text, distance) for text, distance, noticed in telling if not noticed]
     for text, distance in missed:
-        print(f"not noticed: {text}, moves an output by {distance:.1f} budgets")
+        print(f"not detected: {text}, moves an output by {distance:.1f} budgets")
     share = 1 - len(missed) / max(len(telling), 1)
     print(f"# corrupted constants: {len(found)} models, {len(results)} constants, {len(telling)} move an output by more than "
-          f"two budgets, verify with {SAMPLES} made-up samples notices {len(telling) - len(missed)} ({share:.1%})")
+          f"two budgets, verify with {SAMPLES} generated samples detects {len(telling) - len(missed)} ({share:.1%})")
     return 0 if telling and share >= SHARE else 1
 
 

@@ -195,7 +195,7 @@ def main():
     if "CT_DIR" in os.environ and CHECK.exists() and packages:
         result = subprocess.run([sys.executable, CHECK, "--strict", *packages], capture_output=True, text=True)
         print("\n".join(line for line in result.stdout.splitlines() if not line.startswith("OK")))
-        print(f"# flexible shapes: check_mlpackage --strict {'accepts' if not result.returncode else 'refuses some of'} the "
+        print(f"# flexible shapes: check_mlpackage --strict {'accepts' if not result.returncode else 'rejects some of'} the "
               f"{len(packages)} packages")
         failed += bool(result.returncode)
     for *_, scratch in results:

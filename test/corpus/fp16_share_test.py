@@ -104,7 +104,7 @@ def main():
         for text, figure, limit in figures:
             print(f"# {text}: {figure:.1%} of {count} models")
             if figure < limit and models.torch_zoo():
-                failures.append(f"{text}: {figure:.1%}, {limit:.0%} is asked for")
+                failures.append(f"{text}: {figure:.1%}, minimum {limit:.0%}")
     for failure in failures:
         print(f"FAILED: {failure}")
     print(f"# shares of fp16: {len(results)} models, {len(failures)} failures")

@@ -37,7 +37,7 @@ def main():
         return driver.SKIPPED
     found = [lines for lines in driver.parallel(measure, models) if lines is not None]
     print(*(line for lines in found for line in lines), sep="\n")
-    print(f"# fp16 of text models: {len(found)} of {len(models)} models, the others are no text models of mlc's")
+    print(f"# fp16 of text models: {len(found)} of {len(models)} models, the others are not supported text models")
     return 0 if found else 1
 
 

@@ -140,13 +140,13 @@ def main():
             print(f"# real models, {precision}: {m.model} is outside: {m.max_error:.2e}, RMSE {m.rmse:.2e}; {m.note}")
         missed = {m.model for m in outside}
         failures += [f"{name} is outside the {precision} budget" for name in sorted(missed - OUTSIDE[precision])]
-        failures += [f"{m.model} is within the {precision} budget now: take it out of OUTSIDE" for m in ran
+        failures += [f"{m.model} is within the {precision} budget now: remove it from OUTSIDE" for m in ran
                      if m.model in OUTSIDE[precision] - missed]
     refused = [name for name in models.REFUSED if wanted in name and (models.FOLDER / name).is_dir()]
     for name, text in zip(refused, driver.parallel(check_refusal, refused)):
         if text:
-            failures.append(f"{name} must be refused: {text}")
-    print(f"# real models: {len(refused)} that must be refused were tried")
+            failures.append(f"{name} must be rejected: {text}")
+    print(f"# real models: {len(refused)} unsupported models checked")
     for failure in failures:
         print(f"FAILED: {failure}")
     return 1 if failures else 0

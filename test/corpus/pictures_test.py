@@ -72,7 +72,7 @@ def main():
     for faults, _ in results:
         print("\n".join(faults), end="\n" if faults else "")
     failed = sum(len(faults) for faults, _ in results)
-    print(f"# pictures: {len(found)} networks in {len(RANGES)} ranges, {failed} overflows that nobody mended or said, "
+    print(f"# pictures: {len(found)} networks in {len(RANGES)} ranges, {failed} overflows neither repaired nor reported, "
           f"{sum(said for _, said in results)} that were said")
     return 1 if failed else 0
 

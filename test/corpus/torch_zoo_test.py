@@ -53,7 +53,7 @@ def of_run(folder, precision, package):
             error = models.error(np.load(written[facts.outputs[position(file)]]), np.load(file))
             if error:
                 worst, rmse, compared = max(worst, error[0]), max(rmse, error[1]), compared + 1
-    return "" if compared else "no output tells anything", worst, rmse, compiled.seconds, ran.seconds
+    return "" if compared else "no output is conclusive", worst, rmse, compiled.seconds, ran.seconds
 
 
 def main():

@@ -407,7 +407,7 @@ def main(cases):
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         wrong = [line for lines in pool.map(failures, chosen) for line in lines]
     print("\n".join(wrong))
-    print(f"# models that a plain cast breaks: {len(chosen)} kinds in 2 sizes, {len(wrong)} failures")
+    print(f"# models that fail after a plain cast: {len(chosen)} kinds in 2 sizes, {len(wrong)} failures")
     return bool(wrong)
 
 

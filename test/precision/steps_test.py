@@ -71,7 +71,7 @@ def main():
         wrong = [line for name, build in CASES.items() for rows in (4, 160)
                  for line in failure(pathlib.Path(scratch), name, build, rows)]
     print("\n".join(wrong))
-    print(f"# numbers that become indices: {len(CASES)} kinds in 2 sizes, {len(wrong)} failures")
+    print(f"# values that become indices: {len(CASES)} kinds in 2 sizes, {len(wrong)} failures")
     sys.exit(bool(wrong))
 
 

@@ -70,7 +70,7 @@ def main():
         unlike, count = differences(os.environ["MLC_OTHER"])
         print(f"# determinism: {count} models, fp16, {len(unlike)} differ from those of {os.environ['MLC_OTHER']}")
         for file in unlike:
-            print(f"{file}: the package is not that of the other compiler's mlc")
+            print(f"{file}: the package differs from that of the mlc built by another compiler")
         failed = failed or bool(unlike) or count == 0
     return 1 if failed else 0
 

@@ -128,7 +128,7 @@ def test_signals_while_writing(folder):
             assert code in (0, -sent), f"{name}, {sent.name}: exit code {code}: {said}"
             assert code != 0 or new or before, f"{name}: exit code 0 without an output"
             hits[name] = hits.get(name, 0) + (code == -sent and not new)
-    print(f"# interrupts: {len(SIGNALS) * MOMENTS} each, so many before the output was there: {hits}")
+    print(f"# interrupts: {len(SIGNALS) * MOMENTS} each; signals before the output was complete: {hits}")
     assert all(hits.get(name) for name in commands), hits
 
 
@@ -252,7 +252,7 @@ def test_cut_short_while_it_is_run(folder):
             errors = driver.Result(1, out, err, 0, 0, 0).errors
             assert len(errors) == 1 and path.name in str(errors), (out, err)
             hits += "was truncated" in str(errors)
-    print(f"# cut short while it is run: {hits} of {4 * MOMENTS} while it was mapped")
+    print(f"# truncated during a run: {hits} of {4 * MOMENTS} while it was mapped")
 
 
 if __name__ == "__main__":

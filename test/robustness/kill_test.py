@@ -67,11 +67,11 @@ class Trial:
         after = self.there()
         left = staging(self.output)
         if after == "broken":
-            return "writing", "the output is not whole"
+            return "writing", "the output is incomplete"
         if after not in (before, fresh):
             return "writing", f"the output was {before}, is {after}, and {fresh} was being written"
         if len(left) > 1:
-            return "writing", f"stale folders stay: {left}"
+            return "writing", f"stale folders remain: {left}"
         if after == fresh and before != fresh:
             return "after", ""
         # If the output holds the same model twice in a row, its bytes do not show whether it was

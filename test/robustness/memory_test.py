@@ -52,7 +52,7 @@ def few_addresses(folder):
             seen.append((result.stdout if "--json" in command else "", tree(folder / "out")))
             for output in outputs:
                 (shutil.rmtree if (folder / output).is_dir() else os.remove)(folder / output)
-        assert seen[0] == seen[1], f"{command}: not the same in {limit / 1e6:.0f} MB of addresses"
+        assert seen[0] == seen[1], f"{command}: different result in {limit / 1e6:.0f} MB of address space"
 
     for model in ("inline.onnx", "external.onnx"):
         big_model.write(folder / model, LIMITED, model == "external.onnx")
@@ -71,7 +71,7 @@ def few_addresses(folder):
 
     shutil.rmtree(folder / "m.mlpackage")
     first = ever_fewer(folder, ["compile", model, "-o", "out/m.mlpackage"], "address_space", range(80, LIMITED // 2, LIMITED // 30))
-    print(f"# memory: {LIMITED} MB compile in {limit / 1e6:.0f} MB of addresses; from so many MB on they {first}")
+    print(f"# memory: {LIMITED} MB compile in {limit / 1e6:.0f} MB of address space; minimum limits in MB: {first}")
 
 
 def not_measured(folder, model, limit):
@@ -80,7 +80,7 @@ def not_measured(folder, model, limit):
         result = driver.run("compile", model, "-o", "out/m.mlpackage", "--precision", precision, folder=folder, address_space=limit,
                             timeout=300)
         driver.expect(result, 0, "not measured", "ran out of memory")
-        assert "rounding" not in json.loads((folder / "out/m.manifest.json").read_text()), "errors that nobody measured"
+        assert "rounding" not in json.loads((folder / "out/m.manifest.json").read_text()), "errors reported without measuring"
         shutil.rmtree(folder / "out/m.mlpackage")
         os.remove(folder / "out/m.manifest.json")
 
@@ -110,7 +110,7 @@ def runs_or_says_so(folder):
     big_model.write(folder / "m.onnx", 40)
     for kind, sizes in (("address_space", range(80, 260, 6)), ("data", range(16, 136, 6))):
         first = ever_fewer(folder, ["run", "m.onnx", "--output-dir", "out"], kind, sizes)
-        print(f"# memory: 40 MB run under limits of {kind}, from so many MB on: {first}")
+        print(f"# memory: 40 MB run under limits of {kind}; minimum in MB: {first}")
 
 
 def runs_as_it_is(folder, kind, batch, megabytes):

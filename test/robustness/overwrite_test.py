@@ -202,7 +202,7 @@ def test_packages_of_others(folder):
     path = foreign(folder)
     ours = package(folder / "a.mlpackage")
     for command in (["compile", "a.onnx", "-o", path], ["opt", ours, "-o", path]):
-        refused(folder, *command, id="file-exists", says=["foreign.mlpackage", "no package that mlc made", "--force"])
+        refused(folder, *command, id="file-exists", says=["foreign.mlpackage", "not a package written by mlc", "--force"])
     expect(run("compile", "a.onnx", "-o", path, "--force", "--precision", "fp32", folder=folder), 0)
     expect(run("compile", "a.onnx", "-o", path, "--precision", "fp32", folder=folder), 0)  # now it was written by mlc
 
@@ -232,7 +232,7 @@ def test_folders_that_are_no_packages(folder):
         refused(folder, "compile", "m.onnx", "-o", path, id="file-exists", says=[f"{name}.mlpackage"])
     path = package(folder / "more.mlpackage", "--no-manifest")
     (path / "Data" / "precious.txt").write_text("keep")
-    refused(folder, "compile", "m.onnx", "-o", path, id="file-exists", says=["more.mlpackage", "holds more"])
+    refused(folder, "compile", "m.onnx", "-o", path, id="file-exists", says=["more.mlpackage", "contains other files"])
     (folder / "file.mlpackage").write_text("keep")
     refused(folder, "compile", "m.onnx", "-o", "file.mlpackage", id="file-exists", says=["file.mlpackage"])
     expect(run("compile", "m.onnx", "-o", path, "--force", folder=folder), 0)
@@ -262,12 +262,12 @@ def test_folders_that_are_no_parity_bundles(folder):
     (folder / "notes").mkdir()
     (folder / "notes" / "parity.json").write_text('{"version": 1, "checksum": "' + "0" * 32 + '"}\n')
     (folder / "notes" / "precious.txt").write_text("keep")
-    refused(folder, *verify, "notes", id="file-exists", says=["notes", "no parity bundle"])
+    refused(folder, *verify, "notes", id="file-exists", says=["notes", "not a parity bundle"])
     expect(run(*verify, "own", folder=folder), 0)
     expect(run("--bundle", "own", program=RUN, folder=folder), 0)
     expect(run(*verify, "own", "--seed", "1", folder=folder), 0)
     (folder / "own" / "precious.txt").write_text("keep")
-    refused(folder, *verify, "own", id="file-exists", says=["own", "holds more"])
+    refused(folder, *verify, "own", id="file-exists", says=["own", "contains other files"])
 
 
 def test_manifests_of_others(folder):

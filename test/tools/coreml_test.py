@@ -137,7 +137,7 @@ def test_diff_of_every_function_and_state(folder):
              "  v = read_state(input = u);\n  write_state(input = s, data = y);", None),
             ("early", "  t = read_state(input = s);\n  y = add(x = t, y = x);\n  write_state(input = s, data = y);",
              "  write_state(input = s, data = x);\n  t = read_state(input = s);\n  y = add(x = t, y = x);",
-             "on the other side of a write to the state")):
+             "moved across a write to the state")):
         assert old in FUNCTIONS, name
         package = functions(folder, name, FUNCTIONS.replace(old, new))
         diff(a, package, 3 if message else 0, *([message] if message else []))

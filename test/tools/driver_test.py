@@ -452,7 +452,7 @@ def test_the_target_is_known_before_the_passes(folder):
     manifest = counted(compiled(folder, blocks, "--force"))
     assert manifest["operators"]["constexpr_blockwise_shift_scale"] == 1 and manifest["package"]["target"] == "iOS18", manifest
     assert [d["subject"] for d in manifest["decisions"] if d["kind"] == "target"] == ["iOS18"], manifest["decisions"]
-    assert manifest["notes"][0].startswith('target raised to iOS18: quantised constant "w" (int8 [64, 64], scales [2, 64]) needs'), manifest["notes"]
+    assert manifest["notes"][0].startswith('target raised to iOS18: quantised constant "w" (int8 [64, 64], scales [2, 64]) requires'), manifest["notes"]
     manifest = counted(compiled(folder, blocks, "--target", "iOS17", "--force"))
     assert "constexpr_blockwise_shift_scale" not in manifest["operators"] and not manifest.get("notes"), manifest
 
@@ -468,7 +468,7 @@ def test_opt_writes_a_package_in_the_forms_of_its_target(folder):
     (folder / "roi.mil").write_text("func main<ios17>(tensor<fp32, [1, 1, 4, 4]> x, tensor<fp32, [n, 1, 4, 1, 1]> roi) {\n"
                                     "  y = crop_resize(x = x, roi = roi, target_height = 2, target_width = 2);\n} -> (y);\n")
     expect(run("opt", folder / "roi.mil", "-o", folder / "roi.mlpackage"), 1, "unsupported-attribute",
-           'parameter "roi" does not exist any more in iOS17, and the indices that it takes instead need known numbers')
+           'parameter "roi" was removed in iOS17, and the indices that it takes instead need known numbers')
     assert not (folder / "roi.mlpackage").exists()
 
 

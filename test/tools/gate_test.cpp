@@ -141,7 +141,7 @@ const Row kRows[] = {
          if (n == 700) std::this_thread::sleep_for(500ms);
        };
      },
-     "cycles", kFail, "cycle 701: no answer within 50 ms"},
+     "cycles", kFail, "cycle 701: no result within 50 ms"},
     {"does not load once", 'a',
      [](Fixture& f) {
        f.plan->loading = [](int n) {

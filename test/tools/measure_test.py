@@ -35,7 +35,7 @@ def test_inputs_that_cannot_be_run_are_errors(folder):
     expect(run("compile", m, "-o", folder / "a.mlpackage", "--calibrate", wrong), 1, 'input "x"', "2")
     assert not (folder / "a.mlpackage").exists()
     nothing = given(folder / "nan", x=np.full((2, 16), np.nan, "f4"))
-    shown = expect(run("compile", m, "-o", folder / "a.mlpackage", "--calibrate", nothing), 0, "or no number").stdout
+    shown = expect(run("compile", m, "-o", folder / "a.mlpackage", "--calibrate", nothing), 0, "or not finite").stdout
     assert "--calibrate" not in shown, shown
     shown = expect(run("compile", m, "-o", folder / "b.mlpackage", "--calibrate", nothing, "--precision", "mixed", "--budget",
                        "fp16"), 0)
@@ -103,7 +103,7 @@ def test_what_exceeds_its_budget_is_said_and_passes_as_stated(folder):
     manifest = json.loads((folder / "a.manifest.json").read_text())
     stated, = manifest["rounding"]["exceeded"]
     assert stated["output"] == "y" and stated["error"] > stated["allowed"] >= 1e-2 and manifest["fp16_share"] == 1, manifest
-    expect(run("verify", m, package), 0, "over y", "PASSED, exceeds the fp16 budget as the manifest states")
+    expect(run("verify", m, package), 0, "over y", "PASSED, exceeds the fp16 budget as stated in the manifest")
     # Without the manifest no error is stated; more than 1.5 times the stated error never passes.
     (folder / "a.manifest.json").rename(folder / "kept")
     expect(run("verify", m, package), 3, "FAILED")
@@ -122,7 +122,7 @@ def test_strict_fp16_fails_where_something_stays_fp32(folder):
     values = [[wire.value_info(name, wire.FLOAT, [2, 512])] for name in "xy"]
     large = wire.tensor("c", wire.FLOAT, (), np.float32(1e6).tobytes())
     m.write_bytes(wire.model(wire.graph([wire.node("Mul", ["x", "c"], ["z"]), wire.node("Tanh", ["z"], ["y"])], *values, [large])))
-    expect(run("compile", m, "-o", folder / "a.mlpackage", "--fp16-strict"), 3, "--fp16-strict", "2 operations", "fp16 holds 65504", "--fp16-ops")
+    expect(run("compile", m, "-o", folder / "a.mlpackage", "--fp16-strict"), 3, "--fp16-strict", "2 operations", "the maximum of fp16 is 65504", "--fp16-ops")
     assert not (folder / "a.mlpackage").exists()
     made = expect(run("compile", m, "-o", folder / "a.mlpackage", "--json"), 0).answer
     assert {d["id"] for d in made["decisions"] if d["kind"] == "fp32"} == {"overflow"}, made["decisions"]

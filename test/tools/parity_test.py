@@ -249,10 +249,10 @@ def test_one_changed_byte_of_the_result_fails(folder):
 
 def test_what_is_missing_is_named(folder):
     home, _ = bundle(folder, linear(folder))
-    expect(run("--bundle", folder / "nowhere", program=RUN), 1, "there is no parity bundle", "mlc verify")
-    expect(run("--bundle", folder, program=RUN), 1, "there is no parity bundle", "parity.json")
-    expect(run("verify", "--result", home / "result.json"), 1, "there is no result", "mlc-run --bundle")
-    expect(run("verify", "--result", home), 1, "there is no result")
+    expect(run("--bundle", folder / "nowhere", program=RUN), 1, "no parity bundle", "mlc verify")
+    expect(run("--bundle", folder, program=RUN), 1, "no parity bundle", "parity.json")
+    expect(run("verify", "--result", home / "result.json"), 1, "no result", "mlc-run --bundle")
+    expect(run("verify", "--result", home), 1, "no result")
     for name in ("inputs/x.npy", "reference/y.npy", "linear.mlpackage", "linear.mlpackage/Data", "parity.json"):
         copy = elsewhere(folder, home, name.replace("/", "-"))
         path = copy / name
@@ -286,11 +286,11 @@ def test_the_result_of_another_bundle_is_refused(folder):
     copy, second = elsewhere(folder, home), elsewhere(folder, other, "second")
     for one in (copy, second):
         expect(run("--bundle", one, program=RUN), 0)
-    # The package is the same, but the inputs are not.
-    expect(run("verify", "--result", sent_back(second, home)), 3, "of another parity bundle", "help: ")
-    expect(run("verify", "--result", second / "result.json", "--bundle", home), 3, "of another parity bundle")
+    # The package is the same, the inputs are not.
+    expect(run("verify", "--result", sent_back(second, home)), 3, "belongs to another parity bundle", "help: ")
+    expect(run("verify", "--result", second / "result.json", "--bundle", home), 3, "belongs to another parity bundle")
     expect(run("verify", "--result", second / "result.json", "--bundle", other), 0, "PASSED")
-    expect(run("verify", "--result", second / "result.json", "--bundle", folder), 1, "there is no parity bundle")
+    expect(run("verify", "--result", second / "result.json", "--bundle", folder), 1, "no parity bundle")
     expect(run("compile", model, "-o", folder / "new.mlpackage", "--author", "another"), 0)
     expect(run("verify", folder / "new.mlpackage", "--result", copy / "result.json"), 3, "of another package", "help: ")
     expect(run("verify", package, "--result", copy / "result.json"), 0)

@@ -49,7 +49,7 @@ def test_ties_pass_and_are_said(folder):
     given = ["--inputs", save(folder / "in", x=numbers(5))]
     for dequantised in (False, True):
         model, made = source(folder, dequantised), moved(folder, dequantised, 0.0005, f"tie{dequantised}")
-        said = f"5 of {4 * ROWS} elements are one quantisation step apart (ties)"
+        said = f"5 of {4 * ROWS} elements differ by one quantisation step (ties)"
         expect(run("verify", model, made, *given), 0, "PASSED", said)
         answer = expect(run("verify", model, made, *given, "--json"), 0).answer
         assert answer["outputs"][0]["ties"] == 5, answer
@@ -84,7 +84,7 @@ def test_one_wrong_step_beside_ties_fails(folder):
 }} -> (q);
 """)
         shown = expect(run("verify", source(folder, False), made, "--inputs", save(folder / "in", x=x)), 3, "FAIL q")
-        assert "5 of 256 elements are one quantisation step apart (ties)" in shown.stdout, shown.stdout
+        assert "5 of 256 elements differ by one quantisation step (ties)" in shown.stdout, shown.stdout
 
 
 def test_nothing_is_said_where_all_are_equal(folder):

@@ -216,7 +216,7 @@ def test_refusals(folder):
         "added.json": (few([{"id": 9, "content": "x"}]), "bad-file", 'the added token "x" has the number 9', "expected: 3"),
         "known.json": (few([{"id": 3, "content": "ab"}]), "bad-file", 'the added token "ab" has the number 3', "expected: 2"),
         "gone.json": (few([{"id": 3, "content": " ", "normalized": True}]) | {
-            "normalizer": {"type": "Strip", "strip_left": True, "strip_right": True}}, "bad-file", 'leaves nothing of the added token " "'),
+            "normalizer": {"type": "Strip", "strip_left": True, "strip_right": True}}, "bad-file", 'added token " " is empty'),
         "words.json": (document | {"pre_tokenizer": None, "added_tokens": [], "decoder": None, "model": {
             "type": "WordPiece", "unk_token": "[UNK]", "vocab": {"a": 0}}}, "bad-file", '"model.unk_token" is "[UNK]"'),
         "unk_id.json": (document | {"pre_tokenizer": None, "added_tokens": [], "decoder": None, "model": {
@@ -240,7 +240,7 @@ def test_refusals(folder):
         expect(run("tokenize", path, "--text", "a"), 1, *([f"error[{error}]"] if name != "array.json" else []), *texts)
     model = write(folder, "good.gguf", good)
     for number in (-1, len(tokens), 1 << 30):
-        expect(run("tokenize", model, f"--decode={number}"), 1, f"there is no token {number}", f"0 to {len(tokens) - 1}")
+        expect(run("tokenize", model, f"--decode={number}"), 1, f"token {number} is not in the vocabulary", f"0 to {len(tokens) - 1}")
     expect(run("tokenize", model, "--decode", "1,x"), 2, '"x" is not a token id')
     expect(run("tokenize", model, "--decode", str(1 << 40)), 2, "is not a token id")
     expect(run("tokenize", model), 2, "one of --text")

@@ -228,12 +228,12 @@ def detector(folder):
 
 def test_slices_that_the_figure_hides(folder):
     model, made, both = detector(folder)
-    shown = expect(run("verify", model, made, *both), 0, "PASSED", "slices of axis 1 differ", "--per-axis 1").stdout
-    assert shown.count("slices of axis") == 1, shown
+    shown = expect(run("verify", model, made, *both), 0, "PASSED", "slices along axis 1 differ", "--per-axis 1").stdout
+    assert shown.count("slices along axis") == 1, shown
     hidden = expect(run("verify", model, made, *both, "--json"), 0).answer["outputs"][0]["hidden"]
     assert hidden["axis"] == 1 and 64 <= hidden["slice"] < 84 and hidden["max_error"] > 0.5 and hidden["ratio"] > 5000, hidden
     shown = expect(run("verify", model, made, *both, "--per-axis", "1"), 3, "FAIL rows", "ok   z", "by slices of axis 1").stdout
-    assert "slices of axis 1 differ" not in shown, shown
+    assert "slices along axis 1 differ" not in shown, shown
     expect(run("verify", model, made, *both, "--per-axis", "-2"), 3, "FAIL rows", "ok   z")
     expect(run("verify", model, made, *both, "--per-axis", "3"), 2, "no output has an axis 3")
     expect(run("verify", model, made, *both, "--per-axis", "one"), 2, "--per-axis")
@@ -295,10 +295,10 @@ def test_layers_compares_what_is_the_same_tensor(folder):
   c = exp(x = v);
 } -> (b, c);
 """
-    shown = expect(run("verify", source, package(folder, "turned", text), "--layers"), 0, "every one of them is within").stdout
-    assert "2 values are the same tensor in both; 1 have a name of the source" in shown, shown
+    shown = expect(run("verify", source, package(folder, "turned", text), "--layers"), 0, "all values are within").stdout
+    assert "2 values exist in both programs; 1 more share a name" in shown, shown
     wrong = package(folder, "wrong", text.replace("exp(x = v)", "exp2(x = v)"))
-    shown = expect(run("verify", source, wrong, "--layers", "--worst", "1"), 3, 'first outside the budget: exp2 "c"').stdout
+    shown = expect(run("verify", source, wrong, "--layers", "--worst", "1"), 3, 'first value outside the budget: exp2 "c"').stdout
     assert 'worst 1:\nFAIL exp2 "c": max error' in shown and 'transpose "b"' not in shown, shown
     layers = expect(run("verify", source, wrong, "--layers", "--json"), 3).answer["layers"]
     assert [(layer["name"], layer["within"]) for layer in layers] == [("b", True), ("c", False)], layers
@@ -348,7 +348,7 @@ def test_layers_do_not_judge_what_both_mask(folder):
         options = ("--inputs", folder, "--layers")
         layers = {l["name"]: l for l in expect(run("verify", source, package, *options, "--json"), 0).answer["layers"]}
         assert layers["s"]["within"] and layers["s"]["max_error"] < 1e-3, (mask, layers)
-        expect(run("verify", source, package, *options), 0, "every one of them is within")
+        expect(run("verify", source, package, *options), 0, "all values are within")
         # Where only one side is masked, all values count.
         wrong = mil(folder, f"wrong{number}", text.replace("MASK", mask).replace("add(x = x,", "add(x = z,").replace("  s =", "  z = mul(x = x, y = 1.5);\n  s ="))
         expect(run("opt", wrong, "--precision", "fp16", "-o", package, "--force"), 0)

@@ -1,4 +1,5 @@
-// Schema, states, functions, units, hints, images, classes, the compute plan: what a system may lack.
+// Schema, states, functions, units, hints, images, classes and the compute plan, including features
+// that a system may lack.
 #include <fstream>
 #include <thread>
 
@@ -8,7 +9,7 @@
 namespace mlc::test {
 namespace {
 
-// Adds what it is given to its state, and gives the sum.
+// Adds its input to its state and returns the sum.
 constexpr char kSums[] = R"(
   func main<ios18>(state<tensor<fp16, [2, 3]>> sum, tensor<fp16, [2, 3]> x) {
     before = read_state(input = sum);
@@ -26,7 +27,7 @@ std::string TextOf(const std::function<void()>& work) {
   return errors.empty() ? "" : errors[0].id() + ": " + errors[0].text();
 }
 
-TEST_CASE("the schema is in the package's order, with its types and sizes") {
+TEST_CASE("the schema has the order, types and sizes of the package") {
   Stub stub;
   Compiled model(kTypes);
   auto loaded = model.Load();
@@ -42,7 +43,7 @@ TEST_CASE("the schema is in the package's order, with its types and sizes") {
   CHECK(schema.outputs[1].name == "g");
   CHECK(schema.states.empty());
   CHECK(loaded->NewState() == nullptr);
-  // Without the order, or with nonsense in its place, by name.
+  // Without a valid list, features are sorted by name.
   for (const char* text : {"[]", "{", R"([{"inputSchema": 7, "functions": [3]}])"}) {
     std::ofstream(model.bundle() / "metadata.json") << text;
     auto again = model.Load();
@@ -50,7 +51,7 @@ TEST_CASE("the schema is in the package's order, with its types and sizes") {
   }
 }
 
-TEST_CASE("states begin at zero, are kept apart, and are read and written, with gaps or without") {
+TEST_CASE("states: initially zero, independent, readable and writable with any strides") {
   for (const char* words : {"", "pad-arrays,mutable-strides,moved-bytes"}) {
     CAPTURE(words);
     Stub stub(words);
@@ -79,7 +80,7 @@ TEST_CASE("states begin at zero, are kept apart, and are read and written, with 
   }
 }
 
-TEST_CASE("a state that a hung prediction has is refused to others") {
+TEST_CASE("a state in use by a hanging prediction is rejected") {
   Stub stub("hang-at=1");
   Compiled model(kSums);
   auto loaded = model.Load();
@@ -97,7 +98,7 @@ constexpr char kFunctions[] = R"(
   func main<ios18>(tensor<fp32, [2]> x) { y = add(x = x, y = 1.0); } -> (y);
   func twice<ios18>(tensor<fp32, [2]> x) { y = mul(x = x, y = 2.0); } -> (y);)";
 
-TEST_CASE("functions: the default one, the one that is asked for, and none that there is not") {
+TEST_CASE("functions: default, requested and unknown function") {
   for (const char* words : {"", "handler-thread"}) {
     Stub stub(words);
     Compiled model(kFunctions);
@@ -119,7 +120,7 @@ TEST_CASE("functions: the default one, the one that is asked for, and none that 
   CHECK(RefusalId([&] { model.Load({.function = "twice"}); }) == "bad-name");
 }
 
-TEST_CASE("what needs a newer system says which, and which this is") {
+TEST_CASE("errors for missing features name the required and the present system") {
   using Reshapes = LoadOptions::Reshapes;
   using Specialization = LoadOptions::Specialization;
   struct Case {
@@ -130,28 +131,28 @@ TEST_CASE("what needs a newer system says which, and which this is") {
   const Case cases[] = {
       {"macos=14.7",
        {.function = "twice"},
-       "needs-system: the choice of a function needs macOS 15, this is macOS 14.7"},
+       "needs-system: the choice of a function requires macOS 15, this is macOS 14.7"},
       {"macos=14.7", {.function = "main"}, ""},
       {"macos=14.3",
        {.reshapes = Reshapes::kFrequent},
-       "needs-system: a hint about reshapes or specialization needs macOS 14.4, this is macOS "
+       "needs-system: a hint about reshapes or specialization requires macOS 14.4, this is macOS "
        "14.3"},
       {"macos=14.4", {.reshapes = Reshapes::kFrequent}, ""},
       {"macos=14.4",
        {.specialization = Specialization::kFastPrediction},
-       "needs-system: a hint about specialization needs macOS 15, this is macOS 14.4"},
+       "needs-system: a hint about specialization requires macOS 15, this is macOS 14.4"},
       {"macos=15.0", {.specialization = Specialization::kFastPrediction}, ""},
       {"macos=13.0", {}, ""},
-      {"macos=13.0", {.units = Units::kAne}, ""},  // which devices there are is not told
+      {"macos=13.0", {.units = Units::kAne}, ""},  // the devices are not reported
       {"macos=12.6",
        {.units = Units::kAne},
-       "needs-system: units ane needs macOS 13, this is macOS 12.6"},
+       "needs-system: units ane requires macOS 13, this is macOS 12.6"},
       {"no-ane",
        {.units = Units::kAne},
        "needs-system: units ane: this machine has no Neural Engine"},
       {"no-gpu",
        {.units = Units::kGpu},
-       "needs-system: units gpu: this machine has no GPU that Core ML uses"},
+       "needs-system: units gpu: this machine has no GPU that Core ML can use"},
       {"no-ane,no-gpu", {.units = Units::kAll}, ""},
   };
   for (const Case& each : cases) {
@@ -164,7 +165,7 @@ TEST_CASE("what needs a newer system says which, and which this is") {
   }
 }
 
-TEST_CASE("on older systems models without states run, and the plan says what it lacks") {
+TEST_CASE("older systems run models without states; the compute plan gives a reason") {
   for (const char* words : {"macos=13.0", "macos=14.0", "macos=14.4", "macos=15.0"}) {
     CAPTURE(words);
     Stub stub(words);
@@ -175,16 +176,16 @@ TEST_CASE("on older systems models without states run, and the plan says what it
     std::string why;
     loaded->Placements(&why);
     const bool planned = std::string(words) > "macos=14.3";
-    CHECK(why ==
-          (planned ? ""
-                   : std::string("a compute plan needs macOS 14.4, this is macOS ") + (words + 6)));
+    CHECK(why == (planned ? ""
+                          : std::string("a compute plan requires macOS 14.4, this is macOS ") +
+                                (words + 6)));
   }
   Stub stub("macos=14.7");
   Compiled model(kSums);
   CHECK(RefusalId([&] { model.Load(); }) == "runtime-failed");
 }
 
-TEST_CASE("the machine: what it has, and what it is too old for") {
+TEST_CASE("capabilities of the machine, and features it lacks") {
   Stub stub;
   auto runtime = MakeCoreMlRuntime();
   Capabilities found = runtime->capabilities();
@@ -200,7 +201,7 @@ TEST_CASE("the machine: what it has, and what it is too old for") {
   CHECK(found.devices.empty());
   REQUIRE(found.missing.size() == 6);
   CHECK(found.missing[3].feature == "states");
-  CHECK(found.missing[3].why == "needs macOS 15, this is macOS 13.0");
+  CHECK(found.missing[3].why == "requires macOS 15, this is macOS 13.0");
   stub::Set("no-ane");
   found = runtime->capabilities();
   CHECK(found.devices == std::vector{Device::kCpu, Device::kGpu});
@@ -248,7 +249,7 @@ TEST_CASE(
   REQUIRE(plan.size() == 6);
   CHECK_FALSE(plan[3].cost);
   CHECK(plan[3].preferred == Device::kAne);
-  // What has no device and costs nothing is computed nowhere.
+  // Operations without a device and a cost are reported as not computed.
   stub::Set("folded-op=relu,nan-cost");
   plan = loaded->Placements(&why);
   REQUIRE(plan.size() == 5);
@@ -257,12 +258,13 @@ TEST_CASE(
   stub::Set("no-plan,handler-thread");
   CHECK(loaded->Placements(&why).empty());
   CHECK(why ==
-        "Core ML makes no compute plan: com.apple.CoreML 3: no plan; under it: NSPOSIXErrorDomain "
+        "Core ML cannot create a compute plan: com.apple.CoreML 3: no plan; underlying error: "
+        "NSPOSIXErrorDomain "
         "5: the "
         "deeper cause");
 }
 
-TEST_CASE("images: channels in the model's order, rounded and cut off, rows padded") {
+TEST_CASE("images: channel order of the model, rounding, clamping, padded rows") {
   for (Port::Feature feature :
        {Port::Feature::kImageRgb, Port::Feature::kImageBgr, Port::Feature::kImageGray}) {
     const int64_t channels = feature == Port::Feature::kImageGray ? 1 : 3;
@@ -294,7 +296,7 @@ TEST_CASE("images: channels in the model's order, rounded and cut off, rows padd
   }
 }
 
-TEST_CASE("images: gray in halves is not rounded") {
+TEST_CASE("images: fp16 gray is not rounded") {
   Stub stub;
   Compiled model(
       "func main<ios17>(tensor<fp16, [1, 1, 2, 5]> picture) { y = mul(x = picture, y = fp16(2.0)); "
@@ -315,7 +317,7 @@ TEST_CASE("images: gray in halves is not rounded") {
   CHECK(found.Doubles() == std::vector<double>{0.5, -6, 2e4, 8, 10, 12, 15, 16, 18, 20});
 }
 
-TEST_CASE("a classifier's label, and its probabilities in the order of the labels") {
+TEST_CASE("classifier outputs: label, and probabilities in label order") {
   Stub stub;
   Diagnostics diagnostics;
   Compiled model(

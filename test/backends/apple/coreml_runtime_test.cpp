@@ -1,4 +1,4 @@
-// Compiling, loading, arrays, and how Core ML may fail.
+// Compiling, loading and arrays, and the failures of Core ML.
 #include <atomic>
 #include <thread>
 
@@ -8,7 +8,7 @@
 namespace mlc::test {
 namespace {
 
-TEST_CASE("arrays of all types go in and come out, whatever lies between their elements") {
+TEST_CASE("arrays of all types are converted, with any strides") {
   for (const char* words :
        {"", "pad-outputs", "offset-outputs", "pad-arrays", "mutable-strides", "moved-bytes",
         "pad-outputs,offset-outputs,pad-arrays,mutable-strides,moved-bytes"}) {
@@ -24,7 +24,7 @@ TEST_CASE("arrays of all types go in and come out, whatever lies between their e
   }
 }
 
-TEST_CASE("strided copies: extent, gaps, sizes of one and of none") {
+TEST_CASE("strided copies: extent, gaps, dimensions of size 1 and 0") {
   CHECK(apple::Extent({2, 3}, {8, 2}) == 13);
   CHECK(apple::Extent({2, 0}, {8, 2}) == 0);
   CHECK(apple::Extent({}, {}) == 1);
@@ -38,7 +38,7 @@ TEST_CASE("strided copies: extent, gaps, sizes of one and of none") {
   CHECK(to == "abcdef..");
 }
 
-TEST_CASE("arrays of inputs are used again, and there are not more of them than are used at once") {
+TEST_CASE("input arrays are reused, and no more are created than are in use concurrently") {
   Stub stub;
   Compiled model(kTypes);
   auto loaded = model.Load();
@@ -54,7 +54,7 @@ TEST_CASE("arrays of inputs are used again, and there are not more of them than 
   CHECK(CoreMlArrays().idle_bytes == 0);
 }
 
-TEST_CASE("open sizes: as described, and not without end in the pool") {
+TEST_CASE("open sizes: described as flexible, with a bounded pool of arrays") {
   Stub stub("pad-outputs");
   Compiled model(
       R"(func main<ios17>(tensor<fp32, [n, 2]> x) { y = add(x = x, y = 1.0); } -> (y);)");
@@ -71,7 +71,7 @@ TEST_CASE("open sizes: as described, and not without end in the pool") {
         }) == "bad-input");
 }
 
-TEST_CASE("inputs that the schema does not have so are refused, and say what it has") {
+TEST_CASE("inputs that do not match the schema are rejected, with the expected type") {
   Stub stub;
   Compiled model(kTypes);
   auto loaded = model.Load();
@@ -85,13 +85,13 @@ TEST_CASE("inputs that the schema does not have so are refused, and say what it 
     return errors.empty() ? "" : errors[0].id() + ": " + errors[0].text();
   };
   CHECK(refusal("x", Count(DType::kFp32, {2, 3, 4})) ==
-        "bad-input: input \"x\" is given as fp32 [2, 3, 4]");
-  CHECK(refusal("h", Count(DType::kFp32, {3})) == "bad-input: input \"h\" is given as fp32 [3]");
+        "bad-input: input \"x\" has type fp32 [2, 3, 4]");
+  CHECK(refusal("h", Count(DType::kFp32, {3})) == "bad-input: input \"h\" has type fp32 [3]");
   CHECK(refusal("z", Count(DType::kFp32, {3})) == "bad-input: the model has no input \"z\"");
-  CHECK(refusal("i", {}) == "bad-input: input \"i\" is not given");
+  CHECK(refusal("i", {}) == "bad-input: input \"i\" is missing");
 }
 
-TEST_CASE("outputs that are not as described are refused") {
+TEST_CASE("outputs that do not match their description are rejected") {
   for (const char* words : {"missing-output", "wrong-shape", "wrong-type", "wrong-kind"}) {
     CAPTURE(words);
     Stub stub(words);
@@ -102,7 +102,7 @@ TEST_CASE("outputs that are not as described are refused") {
   }
 }
 
-TEST_CASE("handlers on other threads, and a compiled model that is gone when they return") {
+TEST_CASE("handlers on other threads; the compiled model is deleted when they return") {
   for (const char* words :
        {"handler-thread", "delete-compiled", "handler-thread,delete-compiled"}) {
     CAPTURE(words);
@@ -135,11 +135,11 @@ TEST_CASE(
         std::vector<std::string>{
             "", "runtime-failed: Core ML, predicting, threw StubException: prediction 2",
             "runtime-failed: Core ML, predicting: com.apple.CoreML 3: prediction 3 failed; "
-            "under it: NSPOSIXErrorDomain 5: the deeper cause",
+            "underlying error: NSPOSIXErrorDomain 5: the deeper cause",
             "", "runtime-failed: Core ML, predicting: C++ in prediction", ""});
 }
 
-TEST_CASE("compiling and loading may fail and throw") {
+TEST_CASE("failures and exceptions while compiling and loading") {
   const std::pair<const char*, const char*> cases[] = {
       {"compile-fails", "Core ML, compiling: com.apple.CoreML 3: the compiler failed"},
       {"compile-throws", "Core ML, compiling, threw StubException: compiling"},
@@ -163,7 +163,7 @@ TEST_CASE("compiling and loading may fail and throw") {
   CHECK(RefusalId([&] { model.runtime->Load(model.package(), {}); }) == "runtime-failed");
 }
 
-TEST_CASE("no memory for an array") {
+TEST_CASE("running out of memory for an array") {
   Stub stub("no-memory");
   Compiled model(kTypes);
   auto loaded = model.Load();
@@ -184,7 +184,7 @@ TEST_CASE(
   while (stub::Counted().hanging == 0) std::this_thread::yield();
   auto other = model.Load();
   for (int run = 0; run < 3; ++run) CheckTypes(other->Predict(TypesInputs(), nullptr, nullptr));
-  // One that waits behind it writes its inputs into other arrays: the stub sees those that change.
+  // A waiting prediction writes its inputs to other arrays: the stub detects inputs that change.
   auto taken = [] { return CoreMlArrays().made + CoreMlArrays().reused; };
   const int64_t before = taken();
   std::thread behind([hung] {
@@ -193,7 +193,7 @@ TEST_CASE(
     hung->Predict(inputs, nullptr, nullptr);
   });
   while (taken() < before + 3) std::this_thread::yield();
-  hung.reset();  // the threads have the last of it
+  hung.reset();  // the threads hold the last reference
   other.reset();
   stub::Release();
   late.join();
@@ -201,7 +201,7 @@ TEST_CASE(
   CHECK(right);
 }
 
-TEST_CASE("several threads may use one instance") {
+TEST_CASE("concurrent predictions on one instance") {
   Stub stub;
   Compiled model(kTypes);
   auto loaded = model.Load();

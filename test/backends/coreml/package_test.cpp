@@ -26,7 +26,7 @@ PackageResult Write(const Program& program, const std::filesystem::path& path,
   Diagnostics diagnostics;
   return WritePackage(program, path, options, diagnostics);
 }
-// For the lowest target.
+// Writes for the lowest target.
 PackageResult Write(const Program& program, const std::filesystem::path& path) {
   Diagnostics diagnostics;
   Opset target = LowestTarget(program, {}, PassContext::Precision::kFp32, diagnostics);
@@ -39,7 +39,7 @@ Program Read(const std::filesystem::path& path) {
 
 }  // namespace
 
-TEST_CASE("a package reads back and writes the same bytes again") {
+TEST_CASE("a package survives a round trip byte for byte") {
   ScratchFolder folder;
   Write(SmallNetwork(), folder / "a.mlpackage");
   Program back = Read(folder / "a.mlpackage");
@@ -49,7 +49,7 @@ TEST_CASE("a package reads back and writes the same bytes again") {
   CHECK(PrintText(back) == PrintText(Read(folder / "b.mlpackage")));
 }
 
-TEST_CASE("every default is spelled out, in the element type of the operation") {
+TEST_CASE("defaults are emitted explicitly, in the element type of the operation") {
   ScratchFolder folder;
   Write(SmallNetwork(DType::kFp16), folder / "a.mlpackage");
   Program back = Read(folder / "a.mlpackage");
@@ -70,7 +70,7 @@ TEST_CASE("every default is spelled out, in the element type of the operation") 
   CHECK(seen == 2);
 }
 
-TEST_CASE("bytes do not depend on the number of threads") {
+TEST_CASE("the bytes of a package do not depend on the number of threads") {
   ScratchFolder folder;
   Program program(&Ops());
   Function* main = program.Add("main");
@@ -96,7 +96,7 @@ TEST_CASE("bytes do not depend on the number of threads") {
   CHECK(one.weight_bytes == 64 + 3 * (64 + 4 * 1024 * 1024) + (64 + 4 * 1024));
 }
 
-TEST_CASE("constants that differ in their middle only keep records of their own") {
+TEST_CASE("constants that differ only in the middle are not deduplicated") {
   ScratchFolder folder;
   Program program(&Ops());
   Function* main = program.Add("main");
@@ -137,7 +137,7 @@ TEST_CASE("constants of types that MIL lacks are narrowed exactly") {
   CHECK(y.Ints() == std::vector<int64_t>{7, INT32_MAX});
 }
 
-TEST_CASE("outputs that Core ML cannot have leave through an identity") {
+TEST_CASE("outputs that Core ML does not support get an identity") {
   ScratchFolder folder;
   Program program = OddOutputs();
   Write(program, folder / "a.mlpackage");
@@ -151,7 +151,7 @@ TEST_CASE("outputs that Core ML cannot have leave through an identity") {
   CHECK(operators == std::vector<std::string>{"identity", "relu", "identity", "identity"});
 }
 
-TEST_CASE("the interface survives") {
+TEST_CASE("the interface of a program survives a round trip") {
   ScratchFolder folder;
   Program program = SmallNetwork();
   Function* main = program.main();
@@ -193,7 +193,7 @@ TEST_CASE("flexible inputs keep their symbols and bounds") {
   CHECK(back.main()->inputs[0].default_shape == Dims{2, 4});
 }
 
-TEST_CASE("listed sizes are enumerated shapes") {
+TEST_CASE("listed sizes become enumerated shapes") {
   ScratchFolder folder;
   Program program = Flexible({2, 4, 9});
   Write(program, folder / "a.mlpackage");
@@ -202,7 +202,7 @@ TEST_CASE("listed sizes are enumerated shapes") {
   CHECK(back.main()->symbols.at("n").enumerated == std::vector<int64_t>{2, 4, 9});
 }
 
-TEST_CASE("topk is written in the form of the target and read back into the same operation") {
+TEST_CASE("topk is written in the form of the target and survives a round trip") {
   bool indices = GENERATE(true, false);
   Opset target = GENERATE(Opset::kIos15, Opset::kIos16, Opset::kIos17, Opset::kIos18);
   ScratchFolder folder;
@@ -223,7 +223,7 @@ TEST_CASE("topk is written in the form of the target and read back into the same
   CHECK(FilesOf(folder / "a.mlpackage") == FilesOf(folder / "b.mlpackage"));
 }
 
-TEST_CASE("an explicit target that lacks something is refused with the operation's name") {
+TEST_CASE("an explicit target that is too old is rejected with the name of the operation") {
   ScratchFolder folder;
   Program program(&Ops());
   Function* main = program.Add("main");
@@ -240,7 +240,8 @@ TEST_CASE("an explicit target that lacks something is refused with the operation
   } catch (const Errors& errors) {
     REQUIRE(errors.errors().size() == 2);
     CHECK(errors.errors()[0].id() == "target-too-old");
-    CHECK_THAT(errors.errors()[0].what(), ContainsSubstring("needs iOS17, the target is iOS16"));
+    CHECK_THAT(errors.errors()[0].what(),
+               ContainsSubstring("requires iOS17, but the target is iOS16"));
     CHECK_THAT(errors.errors()[0].what(), ContainsSubstring("narrow"));
   }
   CHECK(!std::filesystem::exists(folder / "a.mlpackage"));
@@ -248,12 +249,13 @@ TEST_CASE("an explicit target that lacks something is refused with the operation
   CHECK(LowestTarget(program, {}, PassContext::Precision::kFp32, diagnostics) == Opset::kIos17);
   REQUIRE(diagnostics.notes().size() == 1);
   CHECK(diagnostics.notes()[0] ==
-        "target raised to iOS17: cast: a result of type int8 needs iOS17, the target is iOS16");
+        "target raised to iOS17: cast: a result of type int8 requires iOS17, but the target is "
+        "iOS16");
   REQUIRE(diagnostics.decisions().size() == 1);
   CHECK(Write(program, folder / "a.mlpackage").target == Opset::kIos17);
 }
 
-TEST_CASE("what no target has does not raise the target: a pass may yet change it") {
+TEST_CASE("operations that no target supports do not raise the target") {
   ScratchFolder folder;
   Program program(&Ops());
   Function* main = program.Add("main");
@@ -266,7 +268,7 @@ TEST_CASE("what no target has does not raise the target: a pass may yet change i
   CHECK_THROWS_AS(Write(program, folder / "a.mlpackage"), Errors);
 }
 
-TEST_CASE("a constant that came in blocks raises the target where blocks would be stored") {
+TEST_CASE("a block-quantised constant raises the target if it is stored in blocks") {
   auto precision = GENERATE(PassContext::Precision::kFp32, PassContext::Precision::kFp16);
   struct {
     DType data;
@@ -276,8 +278,8 @@ TEST_CASE("a constant that came in blocks raises the target where blocks would b
   } cases[] = {{DType::kInt8, 64, 4, 0.5, Opset::kIos18},   // blocks
                {DType::kInt8, 64, 1, 0.5, Opset::kIos16},   // a scale for each row
                {DType::kUint4, 64, 1, 0.5, Opset::kIos18},  // four bits
-               {DType::kInt8, 2, 4, 0.5, Opset::kIos16},    // too small to be stored so
-               {DType::kInt8, 64, 4, 1e-6,                  // no fp16 numbers
+               {DType::kInt8, 2, 4, 0.5, Opset::kIos16},  // too small to be stored in encoded form
+               {DType::kInt8, 64, 4, 1e-6,                // scales outside the range of fp16
                 precision == PassContext::Precision::kFp32 ? Opset::kIos18 : Opset::kIos16}};
   for (const auto& c : cases) {
     INFO(Name(c.data) << " " << c.rows << " rows of " << c.blocks << " blocks");
@@ -294,7 +296,7 @@ TEST_CASE("a constant that came in blocks raises the target where blocks would b
     CHECK(LowestTarget(program, {}, precision, diagnostics) == Opset::kIos16);
     CHECK(LowestTarget(program, DefaultPipeline(), precision, diagnostics) == c.target);
     CHECK(diagnostics.notes().size() == (c.target == Opset::kIos18 ? 1 : 0));
-    // The pass does what the target was raised for.
+    // The pass produces the form that the target was raised for.
     PassContext context{diagnostics, precision, c.target};
     RunPasses(program, DefaultPipeline(), context);
     CHECK(Histogram(program).contains("constexpr_blockwise_shift_scale") ==
@@ -302,7 +304,7 @@ TEST_CASE("a constant that came in blocks raises the target where blocks would b
   }
 }
 
-TEST_CASE("the operators of a package are counted as they were written") {
+TEST_CASE("the operators of a package are counted as written") {
   ScratchFolder folder;
   Program program = OddOutputs();
   PackageResult result = Write(program, folder / "a.mlpackage");
@@ -310,7 +312,7 @@ TEST_CASE("the operators of a package are counted as they were written") {
   CHECK(result.operators == Histogram(Read(folder / "a.mlpackage")));
 }
 
-TEST_CASE("a name that defaults would take is kept for its owner") {
+TEST_CASE("names of emitted defaults do not collide with existing names") {
   ScratchFolder folder;
   Program program(&Ops());
   Function* main = program.Add("main");
@@ -324,7 +326,7 @@ TEST_CASE("a name that defaults would take is kept for its owner") {
   CHECK(back.main()->body.outputs()[0]->def->value("axis")->name == "y_axis_0_2");
 }
 
-TEST_CASE("more than five dimensions are refused") {
+TEST_CASE("more than five dimensions are rejected") {
   ScratchFolder folder;
   Program program(&Ops());
   Function* main = program.Add("main");

@@ -1,5 +1,5 @@
-// Writes packages and manifests for samples_test.py, which has others judge them. Hidden: runs when
-// asked for by its tag.
+// Writes packages and manifests that samples_test.py checks with other tools. Hidden: runs only
+// when selected by its tag.
 #include <cstdlib>
 #include <fstream>
 #include <limits>
@@ -18,8 +18,8 @@ using namespace mlc;
 
 namespace {
 
-// An encoding's parts as .npy files and what it is of them in JSON; tensors that are encoded are
-// objects too.
+// Writes the parts of an encoding as .npy files and describes them in JSON; encoded parts are
+// nested objects.
 class Parts {
  public:
   explicit Parts(std::filesystem::path stem) : stem_(std::move(stem)) {}
@@ -50,9 +50,9 @@ class Parts {
 
 }  // namespace
 
-// Every form of encoding: its parts, its values as they are, transposed, cut and joined, and packages
-// for each generation of operators, for encodings_test.py.
-TEST_CASE("encoding samples", "[.][encoding-samples]") {
+// Every form of encoding: its parts; its values unchanged, transposed, sliced and concatenated; and
+// packages for each generation of operators, for encodings_test.py.
+TEST_CASE("encoding samples for encodings_test.py", "[.][encoding-samples]") {
   const char* folder = std::getenv("MLC_SAMPLES");
   REQUIRE(folder);
   int number = 0;
@@ -79,7 +79,7 @@ TEST_CASE("encoding samples", "[.][encoding-samples]") {
   }
 }
 
-TEST_CASE("samples", "[.][coreml-samples]") {
+TEST_CASE("samples for samples_test.py", "[.][coreml-samples]") {
   const char* folder = std::getenv("MLC_SAMPLES");
   REQUIRE(folder);
   auto write = [&](const Program& program, const std::string& name, PackageOptions options = {}) {
@@ -118,7 +118,7 @@ TEST_CASE("samples", "[.][coreml-samples]") {
   manifest.fp16_share = 0.75;
   manifest.fp16_segments = 2;
   manifest.no_fp16_form_share = 0.25;
-  manifest.measured_on = "made-up inputs: N(0, 1)";
+  manifest.measured_on = "generated inputs: N(0, 1)";
   manifest.exceeded = {{"y", 2e-2, 1e-2}};
   manifest.mixed_share = 0.1;
   manifest.options = {{"--dim", {"batch=1", "n=1..8"}}, {"--sha256", {}}};

@@ -31,14 +31,14 @@ struct Fixture {
                        .breaker = std::make_shared<CircuitBreaker>(BreakerOptions{}),
                        .abandoned = std::make_shared<Abandoned>(),
                        .now = [this] { return now; }};
-  // Predictions of this hang; those have a limit of 1 ms.
+  // Predictions with this input hang; they have a timeout of 1 ms.
   static constexpr float kHangs = 666;
   Fixture() {
     plan->given = [latch = latch](float x) {
       if (x == kHangs) latch->Wait();
     };
   }
-  // The first prediction throws, and the load after it waits for the latch.
+  // The first prediction throws, and the load that follows waits for the latch.
   void FirstFailsAndSecondLoadWaits() {
     plan->loading = [latch = latch](int n) {
       if (n == 1) latch->Wait();
@@ -54,7 +54,7 @@ struct Fixture {
   }
 };
 
-TEST_CASE("guarded: predicts, counts, has the schema", "[guarded]") {
+TEST_CASE("guarded: prediction, telemetry and schema", "[guarded]") {
   Fixture fixture;
   GuardedModel model(fixture.options);
   CHECK(model.schema().inputs.at(0).name == "x");
@@ -67,7 +67,7 @@ TEST_CASE("guarded: predicts, counts, has the schema", "[guarded]") {
   CHECK(model.telemetry().snapshot().loads == 1);
 }
 
-TEST_CASE("guarded: after a hang and after an exception the next are right", "[guarded]") {
+TEST_CASE("guarded: predictions are correct after a hang or an exception", "[guarded]") {
   Fixture fixture;
   fixture.plan->given = [latch = fixture.latch](float x) {
     if (x == 3) throw Error("runtime-failed", "the runtime threw");
@@ -90,19 +90,20 @@ TEST_CASE("guarded: after a hang and after an exception the next are right", "[g
     ids.push_back(id);
     if (i == 8) CHECK(fixture.options.breaker->state() == CircuitBreaker::State::kClosed);
   }
-  // The tenth is the first that is judged: 3 of 10 failed.
+  // The breaker judges from the tenth prediction on: 3 of 10 failed.
   CHECK(ids == std::vector<std::string>{"", "", "", "runtime-failed", "", "", "", "timeout", "",
                                         "memory", "circuit-open", "circuit-open"});
   const Snapshot snapshot = model.telemetry().snapshot();
   CHECK(snapshot.failures == std::array<int64_t, kFailures>{0, 0, 1, 1, 1, 0, 0});
   CHECK(snapshot.refused == 2);
-  CHECK(snapshot.loads ==
-        3);  // the first, and after what threw and what hung; no prediction came after the last
+  CHECK(
+      snapshot.loads ==
+      3);  // the first, and one each after the exception and the hang; none after the last prediction
   CHECK(model.breaker().changes().back().reason ==
-        "opened: 3 of 10 predictions failed (70 % success, needs 95 %)");
+        "opened: 3 of 10 predictions failed (70 % success, minimum 95 %)");
 }
 
-TEST_CASE("guarded: bad inputs are the caller's, not the model's", "[guarded]") {
+TEST_CASE("guarded: bad inputs do not count against the model", "[guarded]") {
   Fixture fixture;
   GuardedModel model(fixture.options);
   for (int i = 0; i < 20; ++i) CHECK(RefusalId([&] { model.Run({}); }) == "bad-input");
@@ -111,7 +112,7 @@ TEST_CASE("guarded: bad inputs are the caller's, not the model's", "[guarded]") 
   CHECK(fixture.plan->loads == 1);
 }
 
-TEST_CASE("guarded: a thousand timeouts of what never returns", "[guarded]") {
+TEST_CASE("guarded: a thousand timeouts of hanging predictions", "[guarded]") {
   Fixture fixture;
   fixture.plan->before = [latch = fixture.latch](int) { latch->Wait(); };
   fixture.options.timeout = 1ms;
@@ -120,17 +121,18 @@ TEST_CASE("guarded: a thousand timeouts of what never returns", "[guarded]") {
   for (int i = 0; i < 1000; ++i) {
     ++ids[RefusalId([&] { model.Run(Input()); })];
     REQUIRE(fixture.options.abandoned->alive() <= 4);
-    fixture.now += 100ms;  // time goes on: what half-opens is tried, and refused by the worker
+    fixture.now +=
+        100ms;  // time passes: probes are admitted by the breaker and rejected by the worker
   }
-  // More than four where an instance was not loaded in time.
+  // More than four if an instance was not loaded in time.
   CHECK(ids["timeout"] >= 4);
   CHECK(ids["workers-hang"] > 0);
   CHECK(ids["circuit-open"] > 900);
   CHECK(ids["timeout"] + ids["workers-hang"] + ids["circuit-open"] == 1000);
   CHECK(fixture.options.abandoned->alive() == 4);
   CHECK(model.breaker().state() == CircuitBreaker::State::kOpen);
-  CHECK(fixture.plan->alive <= 5);  // instances: one with each that hangs, and one
-  // They come back; the breaker lets it be tried, and all is well again.
+  CHECK(fixture.plan->alive <= 5);  // one instance for each hanging prediction, and one more
+  // The hanging predictions return; the breaker admits probes and closes.
   fixture.latch->Open();
   Await([&] { return fixture.options.abandoned->alive() == 0; });
   fixture.now += 1h;
@@ -139,7 +141,7 @@ TEST_CASE("guarded: a thousand timeouts of what never returns", "[guarded]") {
   CHECK(model.breaker().state() == CircuitBreaker::State::kClosed);
 }
 
-TEST_CASE("guarded: the same from several threads", "[guarded]") {
+TEST_CASE("guarded: concurrent predictions", "[guarded]") {
   Fixture fixture;
   fixture.plan->before = [latch = fixture.latch](int) { latch->Wait(); };
   fixture.options.timeout = 1ms;
@@ -159,7 +161,7 @@ TEST_CASE("guarded: the same from several threads", "[guarded]") {
   CHECK(most <= 4);
 }
 
-// Calls on threads of their own; each has the id that its call failed with.
+// Calls on separate threads; `ids` holds the error id of each call.
 struct Callers {
   std::deque<std::pair<std::string, std::thread>> calls;
   void Add(std::function<void()> call) {
@@ -176,8 +178,7 @@ struct Callers {
   }
 };
 
-TEST_CASE("guarded: a load that hangs keeps no prediction from ending, and no fallback away",
-          "[guarded]") {
+TEST_CASE("guarded: a hanging load blocks neither predictions nor the fallback", "[guarded]") {
   Fixture fixture;
   fixture.options.load_timeout = 1h;
   fixture.options.fallback = FakeLoad(fixture.reference);
@@ -199,7 +200,7 @@ TEST_CASE("guarded: a load that hangs keeps no prediction from ending, and no fa
   Await([&] { return fixture.plan->loads == 2; });
   CHECK(RefusalId([&] { model.Run(Input(), nullptr, 1ms); }) == "timeout");
   fixture.latch->Open();
-  // What it used is given up, while another is loaded.
+  // The instance in use is abandoned while another one is loading.
   CHECK(runs.Join() == std::vector<std::string>{"runtime-failed"});
   while (fixture.options.breaker->state() != CircuitBreaker::State::kOpen)
     CHECK(RefusalId([&] { model.Run(Input(), nullptr, 1ms); }) == "timeout");
@@ -210,7 +211,7 @@ TEST_CASE("guarded: a load that hangs keeps no prediction from ending, and no fa
   CHECK(late == std::vector<double>{2, 4});
 }
 
-TEST_CASE("guarded: a load goes on without those whose time is up, in one place", "[guarded]") {
+TEST_CASE("guarded: a load continues after its callers time out, on one thread", "[guarded]") {
   Fixture fixture;
   fixture.FirstFailsAndSecondLoadWaits();
   GuardedModel model(fixture.options);
@@ -223,7 +224,7 @@ TEST_CASE("guarded: a load goes on without those whose time is up, in one place"
   CHECK(fixture.plan->loads == 2);
 }
 
-TEST_CASE("guarded: after the time limit of a load another one is tried", "[guarded]") {
+TEST_CASE("guarded: a new load starts after the time limit of the previous one", "[guarded]") {
   Fixture fixture;
   fixture.options.load_timeout = 500ms;
   fixture.FirstFailsAndSecondLoadWaits();
@@ -235,7 +236,7 @@ TEST_CASE("guarded: after the time limit of a load another one is tried", "[guar
   CHECK(fixture.options.abandoned->alive() == 1);
 }
 
-TEST_CASE("guarded: who waits for a prediction that hangs takes no place", "[guarded]") {
+TEST_CASE("guarded: waiting for a hanging prediction takes no slot", "[guarded]") {
   Fixture fixture;
   fixture.plan->one_at_a_time = true;
   GuardedModel model(fixture.options);
@@ -251,7 +252,7 @@ TEST_CASE("guarded: who waits for a prediction that hangs takes no place", "[gua
   CHECK(fixture.plan->loads == 1);
 }
 
-TEST_CASE("guarded: who waits for a prediction that is given up goes on with another instance",
+TEST_CASE("guarded: a caller waiting for an abandoned prediction continues with a new instance",
           "[guarded]") {
   Fixture fixture;
   fixture.plan->one_at_a_time = true;
@@ -271,7 +272,7 @@ TEST_CASE("guarded: who waits for a prediction that is given up goes on with ano
   CHECK(fixture.plan->loads == 2);
 }
 
-TEST_CASE("guarded: a state that another model made is refused", "[guarded]") {
+TEST_CASE("guarded: a state of another model is rejected", "[guarded]") {
   struct Foreign : ModelState {
     std::map<std::string, Tensor> Read() const override { return {}; }
     void Write(const std::map<std::string, Tensor>&) override {}
@@ -286,9 +287,9 @@ TEST_CASE("guarded: a state that another model made is refused", "[guarded]") {
   CHECK(model.telemetry().snapshot().loads == 1);
 }
 
-// What the address sanitizer sees: the late one reads its inputs and writes its outputs when
-// nothing of the caller's is there any more.
-TEST_CASE("guarded: a buffer that is freed at once is not touched by who writes late",
+// Relies on the address sanitizer: the abandoned prediction reads its inputs and writes its outputs
+// after all data of the caller is freed.
+TEST_CASE("guarded: an abandoned prediction does not access freed buffers of the caller",
           "[guarded]") {
   Fixture fixture;
   fixture.plan->has_state = true;
@@ -315,7 +316,7 @@ TEST_CASE("guarded: a buffer that is freed at once is not touched by who writes 
   CHECK(fixture.plan->late_results == 1);
 }
 
-TEST_CASE("guarded: a state lives through a rebuilt model; one of a failed prediction is dead",
+TEST_CASE("guarded: a state survives reloading; the state of a failed prediction is rejected",
           "[guarded]") {
   Fixture fixture;
   fixture.plan->has_state = true;
@@ -328,16 +329,17 @@ TEST_CASE("guarded: a state lives through a rebuilt model; one of a failed predi
   CHECK(good->Read().at("s").Doubles() == std::vector<double>{2, 2});
   for (int i = 0; i < 2; ++i) {
     CHECK(RefusalId([&] { model.Run(Input(), bad.get()); }) == "bad-input");
-    CHECK_THROWS_WITH(bad->Read(), ContainsSubstring("did not end well"));
-    CHECK_THROWS_WITH(bad->Write({}), ContainsSubstring("did not end well"));
+    CHECK_THROWS_WITH(bad->Read(), ContainsSubstring("the state is undefined"));
+    CHECK_THROWS_WITH(bad->Write({}), ContainsSubstring("the state is undefined"));
   }
   CHECK(fixture.plan->loads == 2);
-  // What was refused before it began leaves a state as it was.
+  // A rejected prediction leaves its state unmodified.
   CHECK(RefusalId([&] { model.Run({}, good.get()); }) == "bad-input");
   CHECK(Y(model.Run(Input(1, 1), good.get())) == std::vector<double>{3, 3});
 }
 
-TEST_CASE("guarded: the fallback answers while the breaker is open, and says so", "[guarded]") {
+TEST_CASE("guarded: the fallback answers while the breaker is open, with marked results",
+          "[guarded]") {
   Fixture fixture;
   fixture.plan->has_state = fixture.reference->has_state = true;
   bool broken = false;
@@ -355,14 +357,14 @@ TEST_CASE("guarded: the fallback answers while the breaker is open, and says so"
     const Prediction made = model.Run(Input(1, 1), state.get());
     CHECK(made.fallback);
     CHECK(made.why ==
-          "open: 9 of 10 predictions failed (10 % success, needs 95 %); tried again in 5 s");
-    CHECK(Y(made) == std::vector<double>{2, 2});  // the state went along
+          "open: 9 of 10 predictions failed (10 % success, minimum 95 %); next attempt in 5 s");
+    CHECK(Y(made) == std::vector<double>{2, 2});  // the fallback continued with the state
     CHECK(fixture.reference->predictions == 1);
     broken = false;
     fixture.now += 5s;
     const Prediction probe = model.Run(Input(1, 1), state.get());
     CHECK(!probe.fallback);
-    CHECK(Y(probe) == std::vector<double>{3, 3});  // and came back
+    CHECK(Y(probe) == std::vector<double>{3, 3});  // and the model does again
     const Snapshot snapshot = model.telemetry().snapshot();
     CHECK(snapshot.fallbacks == 1);
     CHECK(snapshot.failures[static_cast<size_t>(Failure::kFallback)] == 1);
@@ -371,7 +373,7 @@ TEST_CASE("guarded: the fallback answers while the breaker is open, and says so"
   Await([&] { return fixture.reference->alive == 0; });
 }
 
-TEST_CASE("guarded: a load that fails, or hangs, when a model is to be built again", "[guarded]") {
+TEST_CASE("guarded: reloading that fails or hangs", "[guarded]") {
   Fixture fixture;
   fixture.options.load_timeout = 1h;
   fixture.plan->before = [](int n) {

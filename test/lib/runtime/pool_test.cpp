@@ -32,7 +32,7 @@ PoolTask Task(float a, Worker::Timeout timeout = {}) {
   return {{{"x", Tensor::Vector<float>({a, 1})}}, timeout};
 }
 
-TEST_CASE("pool: every task has its own result", "[pool]") {
+TEST_CASE("pool: each task gets its own result", "[pool]") {
   Models models;
   Pool pool(models.Make(3), 4);
   std::vector<std::future<Prediction>> results;
@@ -48,17 +48,17 @@ TEST_CASE("pool: every task has its own result", "[pool]") {
   CHECK(models.telemetry->snapshot().succeeded == 100);
 }
 
-TEST_CASE("pool: a full queue refuses, or waits, as asked", "[pool]") {
+TEST_CASE("pool: a full queue rejects or waits, as requested", "[pool]") {
   Models models;
   auto latch = std::make_shared<Latch>();
   models.plan->before = [latch](int) { latch->Wait(); };
   Pool pool(models.Make(1), 2);
   std::vector<std::future<Prediction>> results;
   results.push_back(pool.Submit(Task(0), Pool::WhenFull::kRefuse));
-  Await([&] { return models.plan->predictions == 1; });  // it is being worked on
+  Await([&] { return models.plan->predictions == 1; });  // the prediction has started
   for (int i = 1; i <= 2; ++i) results.push_back(pool.Submit(Task(i), Pool::WhenFull::kRefuse));
   CHECK_THROWS_WITH(pool.Submit(Task(3), Pool::WhenFull::kRefuse),
-                    ContainsSubstring("2 predictions wait already"));
+                    ContainsSubstring("the queue is full: 2 predictions are waiting"));
   CHECK(pool.statistics().rejected == 1);
   CHECK(pool.statistics().queue_high_water == 2);
   std::atomic<bool> in = false;
@@ -74,7 +74,7 @@ TEST_CASE("pool: a full queue refuses, or waits, as asked", "[pool]") {
   for (int i = 0; i <= 2; ++i) CHECK(results[i].get().outputs.at("y").Double(0) == 2 * i);
 }
 
-TEST_CASE("pool: a task that hangs takes neither its instance nor the others along", "[pool]") {
+TEST_CASE("pool: a hanging task affects neither its instance nor other tasks", "[pool]") {
   Models models;
   auto latch = std::make_shared<Latch>();
   models.plan->given = [latch](float x) {
@@ -93,7 +93,7 @@ TEST_CASE("pool: a task that hangs takes neither its instance nor the others alo
   Await([&] { return models.abandoned->alive() == 0; });
 }
 
-TEST_CASE("pool: results by callback, all of them before the pool is gone", "[pool]") {
+TEST_CASE("pool: all callbacks run before the destructor returns", "[pool]") {
   Models models;
   models.plan->before = [](int n) {
     if (n == 5) throw Error("runtime-failed", "the runtime threw");
@@ -112,13 +112,13 @@ TEST_CASE("pool: results by callback, all of them before the pool is gone", "[po
 }
 
 #if defined(__linux__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-TEST_CASE("pool: where there are not so many threads, an error says so", "[pool]") {
+TEST_CASE("pool: an error if the threads cannot be created", "[pool]") {
   const pid_t child = fork();
   if (child == 0) {
     Models models;
     constexpr int kCount = 200;
     std::vector<std::unique_ptr<GuardedModel>> instances = models.Make(kCount);
-    const rlimit limit{size_t{1} << 30, size_t{1} << 30};  // stacks of 8 MB each
+    const rlimit limit{size_t{1} << 30, size_t{1} << 30};  // stacks take 8 MB each
     setrlimit(RLIMIT_AS, &limit);
     std::string id;
     try {

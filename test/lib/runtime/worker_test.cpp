@@ -18,7 +18,7 @@ using test::RefusalId;
 
 using namespace std::chrono_literals;
 
-TEST_CASE("worker: a task's result and its exception, whatever that is", "[worker]") {
+TEST_CASE("worker: results and exceptions of any type are passed on", "[worker]") {
   for (const Worker::Timeout timeout : {Worker::Timeout(), Worker::Timeout(1h)}) {
     Worker worker(std::make_shared<Abandoned>());
     CHECK(worker.Run([] { return std::string("made"); }, timeout) == "made");
@@ -31,12 +31,12 @@ TEST_CASE("worker: a task's result and its exception, whatever that is", "[worke
   }
 }
 
-TEST_CASE("worker: a limit beyond all clocks", "[worker]") {
+TEST_CASE("worker: a time limit beyond the range of the clock", "[worker]") {
   Worker worker(std::make_shared<Abandoned>());
   CHECK(worker.Run([] { return 1; }, std::chrono::nanoseconds::max()) == 1);
 }
 
-TEST_CASE("worker: what a task held is gone when its result is there", "[worker]") {
+TEST_CASE("worker: the data of a task is released before its result is available", "[worker]") {
   Worker worker(std::make_shared<Abandoned>());
   for (int i = 0; i < 100; ++i) {
     auto held = std::make_shared<int>(i);
@@ -45,7 +45,7 @@ TEST_CASE("worker: what a task held is gone when its result is there", "[worker]
   }
 }
 
-TEST_CASE("worker: one that hangs is left behind, and its late result is dropped", "[worker]") {
+TEST_CASE("worker: a hanging task is abandoned and its late result dropped", "[worker]") {
   auto places = std::make_shared<Abandoned>();
   auto latch = std::make_shared<Latch>();
   auto late = std::make_shared<std::vector<int>>();
@@ -63,14 +63,14 @@ TEST_CASE("worker: one that hangs is left behind, and its late result is dropped
     CHECK(places->alive() == 1);
     CHECK(worker.Run([] { return 3; }, 1h) == 3);
   }
-  CHECK(places->alive() == 1);  // the worker is gone, and did not wait for it
+  CHECK(places->alive() == 1);  // the worker is destroyed without waiting for it
   latch->Open();
   Await([&] { return places->alive() == 0; });
   CHECK(late.use_count() == 1);
   CHECK(late->size() == 1000);
 }
 
-TEST_CASE("worker: a late exception is dropped too", "[worker]") {
+TEST_CASE("worker: a late exception is dropped", "[worker]") {
   auto places = std::make_shared<Abandoned>();
   auto latch = std::make_shared<Latch>();
   Worker worker(places);
@@ -84,8 +84,7 @@ TEST_CASE("worker: a late exception is dropped too", "[worker]") {
   worker.Run([] {}, 1h);
 }
 
-TEST_CASE("worker: four may hang, the fifth is not begun; when one comes back, another may",
-          "[worker]") {
+TEST_CASE("worker: at most four tasks may hang; a slot is freed when one returns", "[worker]") {
   auto places = std::make_shared<Abandoned>();
   std::vector<std::shared_ptr<Latch>> latches;
   Worker worker(places);
@@ -97,10 +96,10 @@ TEST_CASE("worker: four may hang, the fifth is not begun; when one comes back, a
   CHECK(places->alive() == 4);
   bool begun = false;
   CHECK_THROWS_WITH(worker.Run([&] { begun = true; }, 1h),
-                    ContainsSubstring("4 predictions that were given up are still running"));
+                    ContainsSubstring("4 abandoned predictions are still running"));
   CHECK(RefusalId([&] { Worker(places).Run([&] { begun = true; }, 1h); }) == "workers-hang");
   CHECK(!begun);
-  CHECK(worker.Run([] { return 1; }, {}) == 1);  // without a deadline nothing is left behind
+  CHECK(worker.Run([] { return 1; }, {}) == 1);  // without a deadline, no thread is abandoned
   latches[2]->Open();
   Await([&] { return places->alive() == 3; });
   CHECK(worker.Run([] { return 1; }, 1h) == 1);
@@ -108,7 +107,7 @@ TEST_CASE("worker: four may hang, the fifth is not begun; when one comes back, a
   Await([&] { return places->alive() == 0; });
 }
 
-TEST_CASE("worker: the deadline covers waiting for a place", "[worker]") {
+TEST_CASE("worker: the deadline includes waiting for a slot", "[worker]") {
   auto places = std::make_shared<Abandoned>(2);
   auto latch = std::make_shared<Latch>();
   auto begun = std::make_shared<std::atomic<int>>(0);
@@ -128,7 +127,7 @@ TEST_CASE("worker: the deadline covers waiting for a place", "[worker]") {
   CHECK(worker.Run([] { return 1; }, 1h) == 1);
 }
 
-TEST_CASE("worker: many callers at once leave no more behind than may be", "[worker]") {
+TEST_CASE("worker: concurrent callers abandon no more threads than allowed", "[worker]") {
   auto places = std::make_shared<Abandoned>();
   auto latch = std::make_shared<Latch>();
   std::atomic<int> timeouts = 0, refused = 0, most = 0;
@@ -144,14 +143,15 @@ TEST_CASE("worker: many callers at once leave no more behind than may be", "[wor
       }
     });
   for (std::thread& caller : callers) caller.join();
-  CHECK(timeouts + refused == 36);  // who waits for a place until its time is up has not begun
+  CHECK(timeouts + refused ==
+        36);  // a task that times out while waiting for a slot has not started
   CHECK(refused > 0);
   CHECK(most == 4);
   latch->Open();
   Await([&] { return places->alive() == 0; });
 }
 
-// What a process says in which a task hangs while main returns.
+// Returns the exit status of a process whose main returns while a task hangs.
 int StatusOfLeaving(bool past) {
   const pid_t child = fork();
   if (child == 0) {
@@ -166,13 +166,14 @@ int StatusOfLeaving(bool past) {
   waitpid(child, &status, 0);
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
-TEST_CASE("worker: a process ends past those that hang", "[worker]") {
-  CHECK(ExitCodePastAbandoned(5) == 5);  // nobody hangs: main goes on
-  CHECK(StatusOfLeaving(true) == 3);     // did not go on
+TEST_CASE("worker: the process can end despite hanging threads", "[worker]") {
+  CHECK(ExitCodePastAbandoned(5) == 5);  // nothing hangs, so main continues
+  CHECK(StatusOfLeaving(true) == 3);     // main did not continue
   CHECK(StatusOfLeaving(false) == 4);
 }
 
-// Made before the first thread is abandoned, it goes after the worker's own handler ran.
+// Constructed before the first thread is abandoned, so destroyed after the worker's exit handler
+// ran.
 struct AtTheEnd {
   Latch* latch = nullptr;
   ~AtTheEnd() {
@@ -183,8 +184,9 @@ struct AtTheEnd {
   }
 } at_the_end;
 
-// exit() runs while an abandoned thread comes back: nothing that it holds is destroyed any more.
-TEST_CASE("worker: what comes back while statics go destroys nothing", "[worker]") {
+// exit() runs while an abandoned thread returns; the data of the thread must not be destroyed any
+// more.
+TEST_CASE("worker: threads that return during static destruction destroy nothing", "[worker]") {
   const pid_t child = fork();
   if (child == 0) {
     struct Held {

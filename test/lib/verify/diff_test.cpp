@@ -38,7 +38,7 @@ ProgramDiff Against(const std::string& other) {
 
 }  // namespace
 
-TEST_CASE("diff: a program is itself, whatever its values are called") {
+TEST_CASE("diff: renamed values are no difference") {
   CHECK(Against(kNetwork).same());
   CHECK(Against(kNetwork).matched == 4);
   std::string renamed =
@@ -46,7 +46,7 @@ TEST_CASE("diff: a program is itself, whatever its values are called") {
   CHECK(Against(renamed).same());
 }
 
-TEST_CASE("diff: a changed parameter, an inserted and a removed operation") {
+TEST_CASE("diff: changed parameter, inserted and removed operation") {
   ProgramDiff axis = Against(Changed(kNetwork, "axis = 1", "axis = 0"));
   REQUIRE(axis.operations.size() == 1);
   CHECK(axis.matched == 3);
@@ -68,7 +68,7 @@ TEST_CASE("diff: a changed parameter, an inserted and a removed operation") {
   CHECK(removed.operations[0].a->is("relu"));
 }
 
-TEST_CASE("diff: who reads what from whom") {
+TEST_CASE("diff: changed data flow") {
   auto changes = [](const char* first, const char* second) {
     Program a = Parse(first), b = Parse(second);
     ProgramDiff diff = Diff(a, b);
@@ -97,12 +97,12 @@ TEST_CASE("diff: who reads what from whom") {
   const char* turned = R"(func main<ios16>(fp32 x, bool c) {
   y = cond(pred = c) () { b = abs(x = x); } -> (b) () { a = exp(x = x); } -> (a);
 } -> (y);)";
-  CHECK(changes(cond, turned) == Texts{"in another block", "in another block",
+  CHECK(changes(cond, turned) == Texts{"moved to another block", "moved to another block",
                                        "output 0 of block 0: exp \"a\" -> abs \"b\"",
                                        "output 0 of block 1: abs \"b\" -> exp \"a\""});
 }
 
-TEST_CASE("diff: the default function, the specification, functions of one side") {
+TEST_CASE("diff: default function, specification version, added and removed functions") {
   Program a = Parse(
       "func f<ios18>(fp32 x) { y = relu(x = x); } -> (y);"
       "func g<ios18>(fp32 x) { y = abs(x = x); } -> (y);");
@@ -113,14 +113,14 @@ TEST_CASE("diff: the default function, the specification, functions of one side"
   CHECK(Diff(a, b).interface == std::vector<std::string>{"default function: \"f\" -> \"g\""});
   Program c = Parse("func f<ios18>(fp32 x) { y = relu(x = x); } -> (y);");
   c.interface.default_function = "f";
-  CHECK(Diff(c, a).interface == std::vector<std::string>{"function g: only in the second"});
+  CHECK(Diff(c, a).interface == std::vector<std::string>{"function g: only in the second program"});
   Program d = Clone(c);
   c.interface.specification_version = 9;
   d.interface.specification_version = 10;
   CHECK_FALSE(Diff(c, d).same());
 }
 
-TEST_CASE("diff: another size changes results, not operations") {
+TEST_CASE("diff: a changed size is reported for results, not for operations") {
   ProgramDiff diff = Against(Changed(kNetwork, "[2, 16]", "[3, 16]"));
   REQUIRE(diff.operations.size() == 4);
   for (const OperationPair& pair : diff.operations)
@@ -128,7 +128,7 @@ TEST_CASE("diff: another size changes results, not operations") {
   CHECK(diff.weights[0].state == WeightPair::State::kEqual);
 }
 
-TEST_CASE("diff: weights are equal, close, changed") {
+TEST_CASE("diff: equal, close and changed weights") {
   auto weight = [](const std::string& value) {
     ProgramDiff diff = Against(Changed(kNetwork, "fill(0.5)", "fill(" + value + ")"));
     CHECK(diff.operations.empty());
@@ -144,10 +144,10 @@ TEST_CASE("diff: weights are equal, close, changed") {
   CHECK(weight("nan").largest_difference == std::numeric_limits<double>::infinity());
 }
 
-TEST_CASE("diff: the interface") {
+TEST_CASE("diff: inputs and outputs") {
   ProgramDiff renamed = Against(Changed(Changed(kNetwork, " x)", " y)"), "x = x,", "x = y,"));
-  CHECK(renamed.interface == std::vector<std::string>{"input \"x\": only in the first",
-                                                      "input \"y\": only in the second"});
+  CHECK(renamed.interface == std::vector<std::string>{"input \"x\": only in the first program",
+                                                      "input \"y\": only in the second program"});
   ProgramDiff larger = Against(Changed(kNetwork, "[2, 16]", "[3, 16]"));
   CHECK(larger.interface == std::vector<std::string>{"input \"x\": fp32 [2, 16] -> fp32 [3, 16]",
                                                      "output \"d\": fp32 [2, 4] -> fp32 [3, 4]"});
@@ -159,7 +159,7 @@ TEST_CASE("diff: the interface") {
         std::vector<std::string>{"author: \"\" -> \"someone\"", "metadata \"k\": \"v\" -> \"w\""});
 }
 
-TEST_CASE("diff: the order of inputs and outputs") {
+TEST_CASE("diff: order of inputs and outputs") {
   const char* two =
       "func main<ios16>(fp32 a, fp32 b) { p = exp(x = a); q = abs(x = b); } -> (p, q);";
   Program a = Parse(two), b = Parse(Changed(two, "(p, q)", "(q, p)"));
@@ -167,10 +167,11 @@ TEST_CASE("diff: the order of inputs and outputs") {
   Program c = Parse(Changed(two, "(fp32 a, fp32 b)", "(fp32 b, fp32 a)"));
   CHECK(Diff(a, c).interface == std::vector<std::string>{"order of inputs: a, b -> b, a"});
   Program d = Parse(Changed(two, "(p, q)", "(q)"));
-  CHECK(Diff(a, d).interface == std::vector<std::string>{"output \"p\": only in the first"});
+  CHECK(Diff(a, d).interface ==
+        std::vector<std::string>{"output \"p\": only in the first program"});
 }
 
-TEST_CASE("diff: sizes of the description, also of what the program fixes or nobody describes") {
+TEST_CASE("diff: flexible sizes from the description or the symbols") {
   Program a = Parse(kNetwork), b = Parse(kNetwork);
   a.main()->inputs[0].shape_range = {{2, 2}, {16, 16}};
   b.main()->inputs[0].shape_range = {{2, 4}, {16, 16}};
@@ -185,7 +186,7 @@ TEST_CASE("diff: sizes of the description, also of what the program fixes or nob
   CHECK(Diff(a, b).interface.size() == 1);
 }
 
-TEST_CASE("diff: which labels changed") {
+TEST_CASE("diff: changed class labels") {
   auto labelled = [](const std::string& labels) {
     return Parse(
         "func main<ios16>(tensor<fp32, [3]> x) {\n  p = softmax(x = x, axis = 0);\n"
@@ -224,7 +225,7 @@ func g<ios18>(state<tensor<fp16, [2]>> s, tensor<fp16, [2]> x) {
   ProgramDiff lost = against("  write_state(input = s, data = y);\n", "");
   REQUIRE(lost.operations.size() == 1);
   CHECK(lost.operations[0].a->is("write_state"));
-  // Nothing but the order of operations says what the second read gives.
+  // Only the order of operations determines the result of the second read.
   ProgramDiff moved =
       against("  write_state(input = s, data = y);\n  u = read_state(input = s);\n",
               "  u = read_state(input = s);\n  write_state(input = s, data = y);\n");

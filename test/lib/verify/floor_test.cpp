@@ -16,7 +16,7 @@ using Numbers = std::vector<double>;
 
 Program Parse(const std::string& text) { return ParseText(text, "test.mil", Ops()); }
 
-// What the operation that makes `name` takes as its constant `param`.
+// Returns the constant operand `param` of the operation that computes `name`.
 Tensor Taken(const Program& program, const std::string& name, std::string_view param) {
   Tensor taken;
   for (const auto& function : program.functions)
@@ -30,7 +30,7 @@ std::vector<StepResults> Step(const std::vector<float>& y) {
   return {{{{"y", Tensor::Vector(y)}}, {}}};
 }
 
-// What an output may be whose reference and floor are so, with the budget of fp16.
+// Judges an output with this reference and this floor, under the fp16 budget.
 Compared Judged(const std::vector<StepResults>& value, const std::vector<StepResults>& reference,
                 const std::vector<StepResults>& rounded) {
   return CompareSteps("main", value, reference, Match::kByPlace,
@@ -40,7 +40,7 @@ Compared Judged(const std::vector<StepResults>& value, const std::vector<StepRes
 
 }  // namespace
 
-TEST_CASE("floor: constants are what fp16 makes of them, in their own type") {
+TEST_CASE("floor: constants are rounded to fp16 and keep their type") {
   // NumPy: x.astype(numpy.float16).astype(x.dtype), where that is finite.
   Program program = Parse(R"(
     func main<ios18>(tensor<fp32, [7]> x, tensor<int32, [2]> i) {
@@ -57,14 +57,14 @@ TEST_CASE("floor: constants are what fp16 makes of them, in their own type") {
   Tensor w = Taken(rounded, "a", "y");
   CHECK(w.dtype() == DType::kFp32);
   CHECK(w.Doubles() == Numbers{0.0999755859375, -0.333251953125, 70000, -3.4e38f, 0, 2048, 3});
-  CHECK(Taken(rounded, "b", "y").Double(0) == 0x1p-24);  // no epsilon vanishes
+  CHECK(Taken(rounded, "b", "y").Double(0) == 0x1p-24);  // the epsilon does not underflow
   CHECK(Taken(rounded, "c", "y").Double(0) == 0.0999755859375);
   CHECK(Taken(rounded, "j", "y").Doubles() == Numbers{2049, 70000});
-  // The program itself stays.
+  // The original program is unchanged.
   CHECK(Taken(program, "a", "y").Double(2) == 70000);
 }
 
-TEST_CASE("floor: infinities and NaN stay, fp64 and bf16 are rounded like fp32") {
+TEST_CASE("floor: infinities and NaN stay; fp64 and bf16 are rounded like fp32") {
   Program program = Parse(R"(
     func main<ios16>(tensor<fp32, [3]> x) {
       w = const()[val = [1.0, 2.0, 3.0]];
@@ -89,7 +89,7 @@ TEST_CASE("floor: infinities and NaN stay, fp64 and bf16 are rounded like fp32")
   CHECK(brain.Double(2) == 0);
 }
 
-TEST_CASE("floor: large constants are rounded when somebody reads them, whichever part") {
+TEST_CASE("floor: large constants are rounded lazily, for any range") {
   std::vector<float> values(20000);
   for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i) * 10;
   bool read = false;
@@ -108,7 +108,7 @@ TEST_CASE("floor: large constants are rounded when somebody reads them, whicheve
   Tensor w = Taken(rounded, "y", "y");
   float part[3];
   w.Read(6549, 3, reinterpret_cast<std::byte*>(part));
-  CHECK(part[0] == 65504);  // 65490, of 65472 and 65504
+  CHECK(part[0] == 65504);  // 65490, between 65472 and 65504
   CHECK(part[1] == 65504);
   CHECK(part[2] == 65504);
   CHECK(w.Double(205) == 2050);
@@ -116,7 +116,7 @@ TEST_CASE("floor: large constants are rounded when somebody reads them, whicheve
   CHECK(w.Double(19999) == 199990);
 }
 
-TEST_CASE("floor: constants of blocks, those that are outputs, and encoded ones") {
+TEST_CASE("floor: constants in blocks, as outputs, and encoded") {
   Program program = Parse(R"(
     func main<ios18>(tensor<fp32, [4]> x) {
       k = const()[val = [0.1, 0.2, 0.3, 0.4]];
@@ -133,11 +133,11 @@ TEST_CASE("floor: constants of blocks, those that are outputs, and encoded ones"
   Numbers k{0.0999755859375, 0.199951171875, 0.300048828125, 0.39990234375};
   CHECK(Taken(rounded, "d", "y").Doubles() == k);
   CHECK(rounded.main()->body.outputs()[1]->constant().Doubles() == k);
-  // 0.1, 0.2, -0.3 and 10 in fp16: the value is rounded, not the scale.
+  // 0.1, 0.2, -0.3 and 10 in fp16: the decoded value is rounded, not the scale.
   CHECK(Taken(rounded, "a", "y").Doubles() == Numbers{k[0], k[1], -k[2], 10});
 }
 
-TEST_CASE("floor: what MIL has in fp32 only stays") {
+TEST_CASE("floor: operands that must be fp32 are not rounded") {
   Program program = Parse(R"(
     func main<ios17>(tensor<fp32, [1, 1, 8, 8]> x, tensor<fp32, [1, 4]> b) {
       y = crop_resize(x = x, boxes = b, target_height = 2, target_width = 2, spatial_scale = 0.1);
@@ -146,7 +146,7 @@ TEST_CASE("floor: what MIL has in fp32 only stays") {
         static_cast<double>(0.1f));
 }
 
-TEST_CASE("floor: budgets are 1.5 times the worst floor of all steps, and at least the base") {
+TEST_CASE("floor: budgets are 1.5 times the worst floor of all steps, at least the base budget") {
   std::vector<StepResults> references = {Step({0, 1, 2, 4})[0], Step({0, 2, 4, 8})[0]},
                            rounded = {Step({0, 1, 2, 4.2f})[0], Step({0, 2, 4.2f, 8})[0]};
   Budgets base = ParseBudgets("fp16");
@@ -161,14 +161,14 @@ TEST_CASE("floor: budgets are 1.5 times the worst floor of all steps, and at lea
   CHECK(budgets.of("y").floor == Floor());
   CHECK(budgets.of("y").Allowed().max_error == 1e-2);
   CHECK(budgets.of("y").Allowed().rmse == 1e-3);
-  // Slices are judged by their own size: the second one loses 10 %.
+  // Slices are judged by their own range: the second one is off by 10 %.
   Budgets by_rows = ParseBudgets("fp16");
   by_rows.all.per_axis = 0;
   auto rows = [](float last) {
     return std::vector<StepResults>{{{{"y", Tensor::Of<float>({2, 2}, {0, 1000, 0, last})}}, {}}};
   };
   CHECK(Fp16Budgets(by_rows, rows(1), rows(1.1f)).of("y").floor->max_error == Approx(0.1));
-  // States have floors as well; references that tell nothing have none.
+  // States have floors too; references that do not discriminate have none.
   Tensor x = Tensor::Vector<float>({0, 1}), z = Tensor::Vector<float>({0, 1.5f}),
          flat = Tensor::Vector<float>({2, 2});
   budgets =
@@ -177,7 +177,7 @@ TEST_CASE("floor: budgets are 1.5 times the worst floor of all steps, and at lea
   CHECK_FALSE(budgets.of("f").floor);
 }
 
-TEST_CASE("floor: a share of integers and texts may differ where constants alone make them") {
+TEST_CASE("floor: share of integers and strings changed by fp16 constants") {
   auto step = [](const std::vector<int32_t>& y) {
     return std::vector<StepResults>{{{{"y", Tensor::Vector(y)}}, {}}};
   };
@@ -189,7 +189,7 @@ TEST_CASE("floor: a share of integers and texts may differ where constants alone
   CHECK_FALSE(Judged(four, known, two).within);
   CHECK(Judged(four, known, two).tells);
   CHECK_FALSE(Judged(step({1, 2, 3, 4, 5, 6, 7, 8, 9, 0}), known, known).within);
-  // Where most elements are others anyway, only one that is right says something.
+  // If most elements differ anyway, only an equal value is conclusive.
   auto none = step({0, 0, 0, 0, 0, 0, 0, 0, 0, 10});
   CHECK_FALSE(Judged(four, known, none).tells);
   CHECK(Judged(known, known, none).tells);
@@ -200,7 +200,7 @@ TEST_CASE("floor: a share of integers and texts may differ where constants alone
   CHECK_FALSE(Judged(text("e"), text("d"), text("d")).within);
 }
 
-TEST_CASE("floor: one that is NaN or infinite asks nothing, but of what is right without it") {
+TEST_CASE("floor: a non-finite floor makes the comparison inconclusive") {
   std::vector<StepResults> known = Step({0, 1, 2, 3, 4, 5, 6, 8}),
                            odd = Step({0, kNaN, 2, 3, 4, 5, 6, 8});
   Compared right = Judged(Step({0, 1, 2, 3, 4, 5, 6, 8.01f}), known, odd);
@@ -211,40 +211,41 @@ TEST_CASE("floor: one that is NaN or infinite asks nothing, but of what is right
   CHECK_THAT(ReportText({far}),
              ContainsSubstring("-    y ") && ContainsSubstring("not comparable"));
   CHECK(Judge({far}) == Verdict::kNothingCompared);
-  // NaN as the floor has it, and in more places than it excuses.
+  // NaN where the floor has it, and in more places than the floor allows.
   CHECK_FALSE(Judged(odd, known, odd).tells);
   Compared worse = Judged(Step({kNaN, kNaN, 2, 3, 4, 5, 6, 8}), known, odd);
   CHECK(worse.tells);
   CHECK_FALSE(worse.within);
   CHECK(Judge({right, worse}) == Verdict::kFailed);
-  // A constant reference tells that much.
+  // A constant reference is conclusive about NaN.
   std::vector<StepResults> flat = Step({1, 1, 1});
   CHECK(Judge({right, Judged(Step({1, kNaN, 1}), flat, flat)}) == Verdict::kFailed);
   CHECK(Judge({right, Judged(Step({1, 9, 1}), flat, flat)}) == Verdict::kPassed);
   CHECK(Judge({right, Judged(Step({1, kNaN, 1}), flat, Step({1, 1, kNaN}))}) == Verdict::kPassed);
-  // Where the floor has none, none passes.
+  // A floor without NaN allows none.
   Compared alone = Judged(odd, known, Step({0, 1.5f, 2, 3, 4, 5, 6, 8}));
   CHECK(alone.tells);
   CHECK_FALSE(alone.within);
 }
 
-TEST_CASE("floor: sizes that depend on data") {
+TEST_CASE("floor: data-dependent sizes") {
   std::vector<StepResults> known = Step({1, 2, 3}), fewer = Step({1, 2});
   Compared both = Judged(fewer, known, Step({1}));
   CHECK_FALSE(both.within);
   CHECK_FALSE(both.tells);
-  CHECK_THAT(ReportText({both}), ContainsSubstring("shape [2] where the reference has [3]") &&
+  CHECK_THAT(ReportText({both}), ContainsSubstring("shape [2], reference has [3]") &&
                                      ContainsSubstring("not comparable"));
   Compared alone = Judged(fewer, known, known);
   CHECK(alone.tells);
   CHECK_FALSE(alone.within);
-  // The same size by chance: right, or nobody knows; but no NaN.
+  // A size that equals the reference by chance: accepted if within the budget, else inconclusive;
+  // NaN fails.
   CHECK(Judged(known, known, fewer).within);
   CHECK_FALSE(Judged(Step({1, 3, 2}), known, fewer).tells);
   CHECK(Judged(Step({1, kNaN, 3}), known, fewer).tells);
 }
 
-TEST_CASE("floor: reports and budgets with floors read as they were written") {
+TEST_CASE("floor: reports and budgets with floors survive a round trip") {
   std::vector<StepResults> known = Step({0, 1, 2, 4}), rounded = Step({0, 1, 2, 4.25f});
   Compared fine = Judged(Step({0, 1, 2, 4.3125f}), known, rounded);
   CHECK(fine.within);

@@ -11,7 +11,7 @@ namespace {
 
 Program Parse(const std::string& text) { return ParseText(text, "test.mil", Ops()); }
 
-// Adds up what it is given; `write` is what the state holds afterwards.
+// Accumulates its inputs; the state then holds `write`.
 std::string Accumulator(const std::string& write) {
   return "func main<ios18>(state<tensor<fp16, [4]>> s, tensor<fp16, [4]> x) {\n"
          "  t = read_state(input = s);\n  y = add(x = t, y = x);\n" +
@@ -35,18 +35,18 @@ Compared Row(const std::string& function, const std::string& name, bool discrimi
 
 }  // namespace
 
-TEST_CASE("check-each: a lost write to a state is noticed") {
+TEST_CASE("CheckSame reports a removed write to a state") {
   CheckSame(Parse(Accumulator(kKept)), Parse(Accumulator(kKept)), 1, "p");
   CHECK_THROWS_WITH(CheckSame(Parse(Accumulator(kKept)), Parse(Accumulator("")), 1, "my-pass"),
                     ContainsSubstring("pass my-pass changes state \"s\" in step 1"));
-  // The state is right after one step only.
+  // The state is correct only after the first step.
   CHECK_THROWS_WITH(
       CheckSame(Parse(Accumulator(kKept)),
                 Parse(Accumulator("  write_state(data = x, input = s);\n")), 1, "my-pass"),
       ContainsSubstring("in step 2"));
 }
 
-TEST_CASE("check-each: every function is looked at, also those that are not the default") {
+TEST_CASE("CheckSame compares all functions, not only the default one") {
   CheckSame(Parse(TwoFunctions("exp(x = x)")), Parse(TwoFunctions("exp(x = x)")), 1, "p");
   CHECK_THROWS_WITH(
       CheckSame(Parse(TwoFunctions("exp(x = x)")), Parse(TwoFunctions("cos(x = x)")), 1, "my-pass"),
@@ -54,12 +54,12 @@ TEST_CASE("check-each: every function is looked at, also those that are not the 
   Program one = Parse(TwoFunctions("exp(x = x)"));
   one.functions.pop_back();
   CHECK_THROWS_WITH(CheckSame(Parse(TwoFunctions("exp(x = x)")), one, 1, "my-pass"),
-                    ContainsSubstring("pass my-pass loses function second"));
+                    ContainsSubstring("pass my-pass removes function second"));
   CHECK_THROWS_WITH(CheckSame(one, Parse(TwoFunctions("exp(x = x)")), 1, "my-pass"),
                     ContainsSubstring("pass my-pass adds function second"));
 }
 
-TEST_CASE("functions: a lone one may have another name") {
+TEST_CASE("functions: single functions match despite different names") {
   Program a = Parse(TwoFunctions("exp(x = x)")), b = Parse(TwoFunctions("exp(x = x)"));
   CHECK(MatchFunctions(a, b).size() == 2);
   b.functions.erase(b.functions.begin());
@@ -74,7 +74,7 @@ TEST_CASE("functions: a lone one may have another name") {
   CHECK(pairs[0].b->name == "second");
 }
 
-TEST_CASE("functions: states go from step to step") {
+TEST_CASE("functions: states are carried from step to step") {
   Program program = Parse(Accumulator(kKept));
   Tensor x = Tensor::Vector<float>({1, 2, 3, 4}).Cast(DType::kFp16);
   std::vector<StepResults> steps = RunSteps(*program.functions[0], {{{"x", x}}, {{"x", x}}}, {});
@@ -85,7 +85,7 @@ TEST_CASE("functions: states go from step to step") {
   CHECK(steps[1].states.at(0).second.Doubles() == std::vector<double>{2, 4, 6, 8});
 }
 
-TEST_CASE("functions: what lacks is a mismatch, what is not known is not compared") {
+TEST_CASE("functions: missing values are mismatches, unknown references are skipped") {
   Tensor x = Tensor::Vector<float>({1, 2});
   std::vector<StepResults> values = {{{{"b", x}, {"a", x}}, {}}};
   Budgets budgets = ParseBudgets("fp32");
@@ -97,25 +97,25 @@ TEST_CASE("functions: what lacks is a mismatch, what is not known is not compare
   CHECK(Judge(compare({{"a", x}}, {{"s", x}})) == Verdict::kFailed);
   CHECK(compare({{"a", x}, {"c", Tensor()}}, {}).size() == 1);
   CHECK(Judge(compare({{"c", Tensor()}}, {})) == Verdict::kNothingCompared);
-  // By place names do not matter.
+  // With Match::kByPlace, names are ignored.
   CHECK(Judge(CompareSteps("f", values, {{{{"c", x}, {"d", x}}, {}}}, Match::kByPlace, budgets)) ==
         Verdict::kPassed);
 }
 
-TEST_CASE("verdict: what tells nothing does not pass") {
+TEST_CASE("verdict: inconclusive comparisons do not pass") {
   CHECK(Judge({}) == Verdict::kNothingCompared);
   CHECK(Judge({Row("f", "y", false, true)}) == Verdict::kNothingCompared);
   CHECK(Judge({Row("f", "y", false, false, 1e8)}) == Verdict::kNothingCompared);
   CHECK(Judge({Row("f", "y", false, true), Row("f", "z", true, true)}) == Verdict::kPassed);
   CHECK(Judge({Row("f", "y", true, false), Row("f", "z", true, true)}) == Verdict::kFailed);
-  // Of every function something must be compared.
+  // Every function needs a conclusive comparison.
   CHECK(Judge({Row("f", "y", true, true), Row("g", "y", false, true)}) ==
         Verdict::kNothingCompared);
   CHECK(VerdictText({Row("f", "y", true, true), Row("g", "y", false, true)}) ==
-        "FAILED: no output of g tells anything, so nothing was compared: try other inputs");
+        "FAILED: nothing compared, no output of g is conclusive; try other inputs");
 }
 
-TEST_CASE("report: the worst step of each output") {
+TEST_CASE("report: shows the worst step of each output") {
   std::vector<Compared> list = {Row("f", "y", true, true, 1e-4), Row("f", "y", true, true, 3e-4),
                                 Row("f", "y", false, true)};
   for (int64_t i = 0; i < 3; ++i) list[i].step = i;
@@ -126,14 +126,14 @@ TEST_CASE("report: the worst step of each output") {
   CHECK_THAT(ReportText(list), ContainsSubstring("function g:\nFAIL y "));
 }
 
-TEST_CASE("layers: a twin holds the same tensor, not the same name alone") {
+TEST_CASE("layers: values correspond only if they hold the same tensor") {
   const std::string head = "func main<ios16>(tensor<fp32, [4, 4]> x) {\n";
   Program source = Parse(head +
                          "a = mul(x = x, y = 2.0);\n"
                          "b = slice_by_index(x = a, begin = [0, 0], end = [2, 3]);\n"
                          "c = relu(x = a);\n"
                          "y = add(x = c, y = 1.0);\n} -> (y, b);");
-  // The same, with `a` the other way round; so are the slice and what becomes of it.
+  // The same program with `a` transposed, and with it the slice and its users.
   auto turned = [&](const std::string& factor) {
     return Parse(head + "t = transpose(x = x, perm = [1, 0]);\na = mul(x = t, y = " + factor +
                  ");\nb = slice_by_index(x = a, begin = [0, 0], end = [3, 2]);\n"
@@ -151,14 +151,14 @@ TEST_CASE("layers: a twin holds the same tensor, not the same name alone") {
   CHECK(right.others == 2);           // a, b
   CHECK(right.layers[0].compared.within);
   CHECK(right.layers[1].compared.within);
-  CHECK_THAT(LayersText(right, 10), ContainsSubstring("every one of them is within the budget"));
-  // What is wrong is blamed all the same.
+  CHECK_THAT(LayersText(right, 10), ContainsSubstring("all values are within the budget"));
+  // Wrong values are still reported.
   Layers wrong = compare(turned("2.5"));
-  CHECK_THAT(LayersText(wrong, 1), ContainsSubstring("first outside the budget: mul \"a\"") &&
+  CHECK_THAT(LayersText(wrong, 1), ContainsSubstring("first value outside the budget: mul \"a\"") &&
                                        ContainsSubstring("worst 1:\nFAIL"));
 }
 
-TEST_CASE("layers: iterations of a loop are compared with those of their number") {
+TEST_CASE("layers: loop values are compared iteration by iteration") {
   const std::string text = R"(
     func main<ios16>(tensor<fp32, [2]> x) {
       y = while_loop(loop_vars = x)
