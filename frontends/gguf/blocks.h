@@ -1,11 +1,12 @@
-// frontends/gguf/blocks.h - ggml's tensor types: how many elements a block has, and which integers,
-// scales and biases it holds.
+// frontends/gguf/blocks.h - ggml's tensor types: the sizes of their blocks, and the integers,
+// scales and biases in them.
 //
-// An element of a block is scale * integer + bias, where a cell of neighbouring elements shares scale
-// and bias. That is the encoding (lib/ir/encoding.h) that the constants have: its integers are the
-// file's own, its fp32 values are bit for bit what ggml and gguf-py make of them. (A scale of fp16, its
-// factor in the block and the integer have at most 24 digits together, so that nothing is rounded but
-// the sum with a bias.) Types whose integers come from a table have a palette for data, of int8.
+// An element of a block is scale * integer + bias, where a cell of adjacent elements shares scale
+// and bias. That is the encoding (lib/ir/encoding.h) that the constants have: its integers are
+// those of the file, its fp32 values are bit for bit those of ggml and gguf-py. (A scale of fp16,
+// its factor in the block and the integer have at most 24 digits together, so that nothing is
+// rounded but the sum with a bias.) Types whose integers come from a table have a palette for data,
+// of int8.
 #pragma once
 
 #include <cstdint>
@@ -18,20 +19,20 @@ namespace mlc {
 
 struct BlockType {
   uint32_t id = 0;             // in files
-  std::string_view name;       // as gguf-py writes it: "Q4_0"
+  std::string_view name;       // in gguf-py: "Q4_0"
   int elements = 1;            // of a block; they lie in one row
   int bytes = 0;               // of a block
-  DType plain = DType::kNone;  // elements of this type lie one after another: no blocks
+  DType plain = DType::kNone;  // the type of elements that are not in blocks
 
   DType integers = DType::kNone;
-  std::span<const int8_t> palette = {};  // what the integers are indices of
+  std::span<const int8_t> palette = {};  // which the integers index
   // The integers of `count` blocks, packed, in the order of the elements.
   void (*unpack)(const uint8_t* blocks, int64_t count, std::byte* out) = nullptr;
 
   int cell = 0;  // elements that share scale and bias
   bool biased = false;
-  int scale_at = -1, bias_at = -1;  // a block of one cell has them there, in fp16
-  // Others have this: scales and biases of the block's cells, in fp32. No `bias` without biases.
+  int scale_at = -1, bias_at = -1;  // offsets of the fp16 scale and bias of a block of one cell
+  // Computes scales and biases of the cells of other blocks, in fp32; no `bias` without biases.
   void (*scales)(const uint8_t* block, float* scale, float* bias) = nullptr;
 
   double bits_per_element() const { return 8.0 * bytes / elements; }
@@ -39,10 +40,10 @@ struct BlockType {
 
 // Sorted by id.
 std::span<const BlockType> BlockTypes();
-const BlockType* FindBlockType(uint32_t id);  // null: not known
+const BlockType* FindBlockType(uint32_t id);  // null: unknown type
 
-// The constant of `dims` whose blocks are `bytes` (uint8, a vector): lazy, in fp32. The last dimension
-// is a multiple of the elements of a block.
+// The constant of `dims` whose blocks are `bytes` (uint8, a vector): lazy, in fp32. The last
+// dimension is a multiple of the elements of a block.
 Tensor FromBlocks(const BlockType& type, const Tensor& bytes, Dims dims);
 
 }  // namespace mlc

@@ -12,7 +12,8 @@ namespace mlc {
 
 namespace {
 
-// Calls f(blocks, count) for neighbouring blocks, in order: all at once where they lie in memory.
+// Calls f(blocks, count) for consecutive blocks, in order: for all at once where they are in
+// memory.
 template <class F>
 void ForBlocks(const BlockType& type, const Tensor& bytes, int64_t first, int64_t count, F&& f) {
   std::span<const std::byte> there = bytes.InPlace(first * type.bytes, count * type.bytes);

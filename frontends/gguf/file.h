@@ -1,10 +1,10 @@
 // frontends/gguf/file.h - reads GGUF files: metadata by key, tensors by name.
 //
-// The format is that of ggml's docs/gguf.md: versions 2 and 3, little-endian, in one file or in parts
-// NAME-00001-of-00003.gguf. Files are mapped, and read in parts where addresses are limited; nothing of
-// them is copied until somebody asks for it. Every count, size and offset is checked against the file
-// before it is used, when the file is opened: Error "bad-file" says where and what was found,
-// "resource-limit" what is beyond sense, "external-data" which part is not there.
+// The format is that of ggml's docs/gguf.md: versions 2 and 3, little-endian, in one file or in
+// parts NAME-00001-of-00003.gguf. Files are mapped, and read in parts where address space is
+// limited; nothing is copied until it is requested. Every count, size and offset is checked when
+// the file is opened. Errors: "bad-file" with the place and what was found, "resource-limit" for
+// unreasonable sizes, "external-data" for a missing part.
 #pragma once
 
 #include <filesystem>
@@ -38,12 +38,12 @@ enum class GgufType : uint32_t {
 };
 std::string_view Name(GgufType type);  // "uint8", "float32", "string", "array", ...
 
-// Where a value of the metadata lies; GgufFile reads it.
+// The location of a metadata value, which GgufFile reads.
 struct GgufValue {
   GgufType type = GgufType::kUint8;
   GgufType element = GgufType::kUint8;  // of an array; of an array of arrays kArray
   uint64_t count = 1;                   // elements of an array
-  uint64_t offset = 0, bytes = 0;       // in the first part, behind what says type and length
+  uint64_t offset = 0, bytes = 0;       // in the first part, after type and length
 };
 
 struct GgufEntry {
@@ -62,12 +62,12 @@ struct GgufTensor {
 
 class GgufFile {
  public:
-  // Any part of a model that is split gives all of it.
+  // Any part of a split model opens the whole.
   static GgufFile Open(const std::filesystem::path& path);
   static GgufFile Open(std::shared_ptr<const MappedFile> file);
 
   uint32_t version() const { return version_; }
-  // The first part leads.
+  // All parts, in their order.
   const std::vector<std::shared_ptr<const MappedFile>>& files() const { return files_; }
 
   // In the order of the (first) file.
@@ -75,13 +75,13 @@ class GgufFile {
   bool Has(std::string_view key) const { return Find(key) != nullptr; }
   const GgufValue* Find(std::string_view key) const;  // null: no such key
 
-  // The value of a key. Error "bad-file", which names the key, the type that was found and what was
-  // expected, where it is missing or is no such thing; those with `otherwise` give that where it is
-  // missing. Int takes every integer type, Float both float types.
+  // The value of a key. Error "bad-file" where it has another type, with the key, the type found
+  // and the type expected, or where it is missing, unless `otherwise` is given. Int reads every
+  // integer type, Float both float types.
   int64_t Int(std::string_view key) const;
   double Float(std::string_view key) const;
   bool Bool(std::string_view key) const;
-  std::string String(std::string_view key) const;  // bytes as they are: mostly UTF-8
+  std::string String(std::string_view key) const;  // unchecked bytes, mostly UTF-8
   int64_t Int(std::string_view key, int64_t otherwise) const;
   double Float(std::string_view key, double otherwise) const;
   bool Bool(std::string_view key, bool otherwise) const;
@@ -92,8 +92,8 @@ class GgufFile {
   std::vector<bool> Bools(std::string_view key) const;
   std::vector<std::string> Strings(std::string_view key) const;
 
-  // For who looks at everything: at most `most` elements of an array, each a value; at most `most`
-  // bytes of a string; the number (or boolean) that a value is.
+  // For listing a file: at most `most` elements of an array, each a value; at most `most` bytes of
+  // a string; the number (or boolean) of a value.
   std::vector<GgufValue> Elements(const GgufValue& array, uint64_t most) const;
   std::string Text(const GgufValue& string, uint64_t most = UINT64_MAX) const;
   double Number(const GgufValue& value) const;
@@ -102,9 +102,8 @@ class GgufFile {
   // In the order of the files.
   const std::vector<GgufTensor>& tensors() const { return tensors_; }
   const GgufTensor* FindTensor(std::string_view name) const;  // null: no such tensor
-  // The constant, lazy and mapped: F32, F16, BF16, I8 ... in their own type, all others (blocks) in
-  // fp32 with the encoding that the source has (blocks.h). Error "bad-file" where there is none of
-  // that name.
+  // The constant, lazy and mapped: F32, F16, BF16, I8 ... in their own type, blocks in fp32 with
+  // the encoding of the file (blocks.h). Error "bad-file" where there is no tensor of this name.
   Tensor Constant(std::string_view name) const;
   Tensor Constant(const GgufTensor& tensor) const;
 

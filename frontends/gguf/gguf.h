@@ -1,6 +1,6 @@
 // frontends/gguf/gguf.h - .gguf files to Programs.
 //
-// Language models, as lib/networks/decoder.h packages them. Metadata keys are those of ggml's
+// The Programs are those of lib/networks/decoder.h and encoder.h. Metadata keys are those of ggml's
 // docs/gguf.md and llama.cpp's src/llama-arch.cpp.
 #pragma once
 
@@ -13,9 +13,9 @@
 
 namespace mlc {
 
-// Weights are slices of the mapped file, blocks as they are. Errors of GgufFile, of BuildDecoder, and
-// "unsupported-architecture", "unused-tensor", located. `parts`, if any, gets the files, of which there
-// are several where a model is split.
+// Weights are slices of the mapped file; blocks keep their encoding. Errors, with the place: those
+// of GgufFile and BuildDecoder, "unsupported-architecture", "unused-tensor". `parts`, if any, gets
+// the files of a split model.
 Program ImportGguf(const std::filesystem::path& path, const ImportOptions& options,
                    Diagnostics& diagnostics, std::vector<std::filesystem::path>* parts = nullptr);
 

@@ -14,7 +14,8 @@ constexpr char kPrefix[] = "tokenizer.ggml.";
 
 std::string Key(std::string_view name) { return fmt::format("{}{}", kPrefix, name); }
 
-// What tokenizer.ggml.model says, and what holds where a file is silent (llama.cpp's llama-vocab.cpp).
+// What tokenizer.ggml.model says, and what holds where a file is silent (llama.cpp's
+// llama-vocab.cpp).
 struct Row {
   std::string_view model;
   TokenizerKind kind;
@@ -35,7 +36,7 @@ const Row& FindRow(const std::string& model) {
     if (row.model == model) return row;
     known += fmt::format("{}{}", known.empty() ? "" : ", ", row.model);
   }
-  throw Error("unsupported-tokenizer", fmt::format("mlc does not know the tokenizer \"{}\"", model))
+  throw Error("unsupported-tokenizer", fmt::format("unsupported tokenizer \"{}\"", model))
       .Expected("one of " + known);
 }
 
@@ -112,7 +113,7 @@ TokenizerSpec ReadGgufTokenizer(const GgufFile& file) {
   if (!file.Has(Key("model")))
     throw Error("unsupported-tokenizer", "the file has no tokenizer")
         .Expected(Key("model"))
-        .Help("a GGUF that was converted with its vocabulary");
+        .Help("convert the model with its vocabulary");
   std::string model = file.String(Key("model"));
   const Row& row = FindRow(model);
   TokenizerSpec spec;

@@ -1,4 +1,5 @@
-// frontends/gguf/tokenizer_file.h - a model's tokenizer as a file of its own: a GGUF file without tensors.
+// frontends/gguf/tokenizer_file.h - a model's tokenizer as a file of its own: a GGUF file without
+// tensors.
 #pragma once
 
 #include <string>
@@ -7,10 +8,10 @@
 
 namespace mlc {
 
-// A GGUF file (version 3) with general.architecture and the keys "tokenizer.*" of `file`, byte for byte
-// as they are there; other tools that read vocabularies read it. Empty: the file has none.
+// Returns a GGUF file (version 3) with general.architecture and the keys "tokenizer.*" of `file`,
+// byte for byte; tools that read GGUF vocabularies can read it. Empty: the file has no tokenizer.
 std::string GgufTokenizerFile(const GgufFile& file);
-// Whether it has that and nothing else.
+// Whether a file has these keys and nothing else.
 bool IsGgufTokenizerFile(const GgufFile& file);
 
 }  // namespace mlc

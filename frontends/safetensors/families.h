@@ -1,5 +1,5 @@
-// frontends/safetensors/families.h - what transformers' configuration class of each family says
-// where config.json is silent.
+// frontends/safetensors/families.h - the defaults of transformers' configuration class of each
+// family, its windows and its biases.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,9 @@
 
 namespace mlc {
 
-// Which layers see no more than `sliding_window` keys.
+// Which layers see at most `sliding_window` keys.
 enum class Windows : uint8_t {
-  kNone,       // the number may be there, and nobody reads it
+  kNone,       // the number is ignored
   kAll,        // all, or those of the architecture's pattern, where the number is not null
   kBehind,     // those from max_window_layers on, where use_sliding_window says so
   kNotWanted,  // others, where use_sliding_window says so: no row has those
@@ -30,8 +30,9 @@ struct BiasRule {
 struct Family {
   std::string_view model_type;
   Windows windows = Windows::kNone;
-  std::string_view defaults = "{}";       // as config.json would have them
-  std::span<const BiasRule> biases = {};  // the first that fits counts; none fits: there is one
+  std::string_view defaults = "{}";  // as JSON members of config.json
+  std::span<const BiasRule> biases =
+      {};  // the first matching rule counts; without one there is a bias
 };
 
 // Null: a family of which nothing is known.

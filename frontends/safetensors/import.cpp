@@ -229,7 +229,7 @@ class Importer {
     if (role == Role::kRotaryShortFactors) return Numbers(factors_.short_factors);
     const HuggingFaceName* row = FindHuggingFaceName(row_->model_type, role);
     if (!row) return {};
-    if (row->arrangement == Arrangement::kSeveral) return Together(*row, part, layer);
+    if (row->arrangement == Arrangement::kPerExpert) return Together(*row, part, layer);
     std::string name = Stored(NameOf(*row, part, layer));
     if (part == Part::kWeight && role == Role::kOutput && !HasOutput(name)) return {};
     if (part == Part::kWeight && role == Role::kTokens && name.empty() && tied())
@@ -243,7 +243,7 @@ class Importer {
     Tensor tensor = folder_.tensor(name);
     if (row->arrangement == Arrangement::kTransposed && tensor.rank() == 2)
       return tensor.Transposed({1, 0});
-    if (row->arrangement == Arrangement::kBehindTwo && tensor.rank() == 2 && tensor.dims()[0] > 2)
+    if (row->arrangement == Arrangement::kSkipTwoRows && tensor.rank() == 2 && tensor.dims()[0] > 2)
       return tensor.Rows(2, tensor.dims()[0]);
     if (row->arrangement == Arrangement::kByHead) return ByPart(tensor);
     return tensor;

@@ -7,7 +7,8 @@ namespace mlc {
 namespace {
 
 constexpr Arrangement kTransposed = Arrangement::kTransposed, kByHead = Arrangement::kByHead,
-                      kSeveral = Arrangement::kSeveral, kBehindTwo = Arrangement::kBehindTwo;
+                      kPerExpert = Arrangement::kPerExpert,
+                      kSkipTwoRows = Arrangement::kSkipTwoRows;
 
 // By the names of modules in transformers' models/MODEL_TYPE/modeling_*.py.
 constexpr HuggingFaceName kNames[] = {
@@ -52,12 +53,12 @@ constexpr HuggingFaceName kNames[] = {
     {Role::kDown, "gpt_neox.layers.{}.mlp.dense_4h_to_h", "gpt_neox"},
 
     {Role::kRouter, "model.layers.{}.block_sparse_moe.gate", "mixtral"},
-    {Role::kExpertGates, "model.layers.{}.block_sparse_moe.experts.{}.w1", "mixtral", kSeveral},
-    {Role::kExpertUps, "model.layers.{}.block_sparse_moe.experts.{}.w3", "mixtral", kSeveral},
-    {Role::kExpertDowns, "model.layers.{}.block_sparse_moe.experts.{}.w2", "mixtral", kSeveral},
+    {Role::kExpertGates, "model.layers.{}.block_sparse_moe.experts.{}.w1", "mixtral", kPerExpert},
+    {Role::kExpertUps, "model.layers.{}.block_sparse_moe.experts.{}.w3", "mixtral", kPerExpert},
+    {Role::kExpertDowns, "model.layers.{}.block_sparse_moe.experts.{}.w2", "mixtral", kPerExpert},
 
     {Role::kTokens, "model.decoder.embed_tokens", "opt"},
-    {Role::kPositions, "model.decoder.embed_positions", "opt", kBehindTwo},
+    {Role::kPositions, "model.decoder.embed_positions", "opt", kSkipTwoRows},
     {Role::kOutputNorm, "model.decoder.final_layer_norm", "opt"},
     {Role::kAttentionNorm, "model.decoder.layers.{}.self_attn_layer_norm", "opt"},
     {Role::kQuery, "model.decoder.layers.{}.self_attn.q_proj", "opt"},
@@ -101,9 +102,9 @@ constexpr HuggingFaceName kNames[] = {
     {Role::kSharedGate, "model.layers.{}.mlp.shared_expert.gate_proj"},
     {Role::kSharedUp, "model.layers.{}.mlp.shared_expert.up_proj"},
     {Role::kSharedDown, "model.layers.{}.mlp.shared_expert.down_proj"},
-    {Role::kExpertGates, "model.layers.{}.mlp.experts.{}.gate_proj", "", kSeveral},
-    {Role::kExpertUps, "model.layers.{}.mlp.experts.{}.up_proj", "", kSeveral},
-    {Role::kExpertDowns, "model.layers.{}.mlp.experts.{}.down_proj", "", kSeveral},
+    {Role::kExpertGates, "model.layers.{}.mlp.experts.{}.gate_proj", "", kPerExpert},
+    {Role::kExpertUps, "model.layers.{}.mlp.experts.{}.up_proj", "", kPerExpert},
+    {Role::kExpertDowns, "model.layers.{}.mlp.experts.{}.down_proj", "", kPerExpert},
 };
 
 constexpr std::string_view kLeftOver[] = {".rotary_emb.inv_freq", ".attn.bias", ".attn.masked_bias",

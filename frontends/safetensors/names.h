@@ -1,5 +1,5 @@
-// frontends/safetensors/names.h - what Hugging Face calls the tensors of a decoder, and how it lays
-// them out.
+// frontends/safetensors/names.h - Hugging Face's names of the tensors of a decoder, and their
+// layout.
 #pragma once
 
 #include <string>
@@ -11,23 +11,24 @@ namespace mlc {
 
 enum class Arrangement : uint8_t {
   kPlain,
-  kTransposed,  // a matrix is [in, out]
-  kByHead,      // of queries, keys and values in one: those of a head are together
-  kSeveral,     // a tensor for each expert
-  kBehindTwo,   // rows from the third on
+  kTransposed,   // a matrix is [in, out]
+  kByHead,       // fused queries, keys and values are grouped by head
+  kPerExpert,    // one tensor per expert
+  kSkipTwoRows,  // rows from the third on
 };
 
 struct HuggingFaceName {
   Role role;
   std::string_view name;             // {} is the layer, a second one the expert; without ".weight"
-  std::string_view model_type = {};  // alone; empty: all that have no row of their own
+  std::string_view model_type = {};  // empty: all that have no row of their own
   Arrangement arrangement = Arrangement::kPlain;
 };
-// Null: there is no such tensor.
+// Null: Hugging Face has no such tensor.
 const HuggingFaceName* FindHuggingFaceName(std::string_view model_type, Role role);
-// "model.layers.0.mlp.experts.7.up_proj.weight"
+// Returns a name like "model.layers.0.mlp.experts.7.up_proj.weight".
 std::string NameOf(const HuggingFaceName& row, Part part, int64_t layer, int64_t expert = 0);
-// Of no use to anybody: tables that older versions of transformers saved with the weights.
+// Whether a tensor is a table that older versions of transformers saved with the weights and that
+// is not needed.
 bool IsLeftOver(std::string_view name);
 
 }  // namespace mlc

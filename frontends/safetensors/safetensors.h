@@ -1,8 +1,8 @@
-// frontends/safetensors/safetensors.h - folders of Hugging Face to Programs: config.json and
+// frontends/safetensors/safetensors.h - Hugging Face folders to Programs: config.json and
 // .safetensors files.
 //
-// Language models, as lib/networks/decoder.h packages them, and encoders (lib/networks/encoder.h). What config.json says is read as
-// transformers does (its models/MODEL_TYPE/configuration_*.py).
+// The Programs are those of lib/networks/decoder.h and encoder.h. config.json is interpreted as by
+// transformers (its models/MODEL_TYPE/configuration_*.py).
 #pragma once
 
 #include <filesystem>
@@ -14,8 +14,8 @@
 
 namespace mlc {
 
-// Weights are slices of the mapped files. Errors of Folder, of BuildDecoder and BuildEncoder, and
-// "unsupported-architecture", "unused-tensor", located. `read`, if any, gets the files.
+// Weights are slices of the mapped files. Errors, with the place: those of Folder, BuildDecoder and
+// BuildEncoder, "unsupported-architecture", "unused-tensor". `read`, if any, gets the files.
 Program ImportHuggingFace(const std::filesystem::path& folder, const ImportOptions& options,
                           Diagnostics& diagnostics,
                           std::vector<std::filesystem::path>* read = nullptr);

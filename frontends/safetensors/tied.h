@@ -1,4 +1,4 @@
-// frontends/safetensors/tied.h - which of two tensors counts that config.json says are one.
+// frontends/safetensors/tied.h - which of two tied tensors counts.
 #pragma once
 
 #include <map>
@@ -10,17 +10,16 @@
 
 namespace mlc {
 
-// transformers 5, modeling_utils.py, tie_weights: a tensor that is tied to another is that one, and
-// either may be the one that is stored; where both are stored and differ, each is itself, with a
-// warning.
+// As transformers 5 (modeling_utils.py, tie_weights): tied tensors are one, and either may be
+// stored; where both are stored and differ, each is used as it is, with a warning.
 class TiedTensors {
  public:
   // Both must outlive it.
   TiedTensors(const Folder& folder, Diagnostics& diagnostics)
       : folder_(folder), diagnostics_(diagnostics) {}
 
-  // Whether `tied` is a tensor of its own beside `source`: names in the folder, or empty where it has
-  // none. Both are read and compared once.
+  // Whether `tied` differs from `source`; both are names in the folder, or empty. The tensors are
+  // compared once.
   bool Differ(const std::string& tied, const std::string& source);
 
  private:

@@ -8,15 +8,15 @@
 
 namespace mlc {
 
-// The folder's tokenizer.json as it is, with one member more, "tokenizer_config", which has what else the
-// folder says of it (tokenizer.h); Hugging Face's tokenizers library passes over that. Empty: there is no
-// tokenizer.json. Error "bad-file" where a file is not what it should be. `read` gets the files.
+// Returns the folder's tokenizer.json with one more member, "tokenizer_config", which holds the
+// folder's other settings (tokenizer.h); Hugging Face's tokenizers library ignores it. Empty: there
+// is no tokenizer.json. Error "bad-file" for an invalid file. `read` gets the files.
 std::string HuggingFaceTokenizerFile(const std::filesystem::path& folder,
                                      std::vector<std::filesystem::path>& read);
-// Whether a text is what that gives.
+// Whether a text is the result of HuggingFaceTokenizerFile.
 bool IsHuggingFaceTokenizerFile(std::string_view text);
-// How two such texts, whose tokenizers have the same TokenizerSpec, differ in what others read of them: the
-// decoder, truncation, padding and dropout of merges; empty: nowhere.
+// How two such texts, whose tokenizers have the same TokenizerSpec, differ in what others read of
+// them: the decoder, truncation, padding and dropout of merges; empty: nowhere.
 std::string HuggingFaceTokenizerDifference(std::string_view found, std::string_view expected);
 
 }  // namespace mlc

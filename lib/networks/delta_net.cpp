@@ -12,7 +12,7 @@ namespace mlc {
 
 namespace {
 
-// Rows of length `length`, with epsilon in the square of the length: an RMS norm with other
+// Scales rows to the length `length`, with epsilon in the squared length: an RMS norm with other
 // numbers.
 Value* OfLength(Builder& b, Value* x, double length, double epsilon) {
   const double size = static_cast<double>(x->type.shape.back().constant());
@@ -23,8 +23,8 @@ Value* OfLength(Builder& b, Value* x, double length, double epsilon) {
 }  // namespace
 
 // state = alpha state + k (beta (v - k' alpha state)), y = q state (Yang et al. 2024, sections 3.1
-// and 3.4), alpha = exp(A softplus(. + bias)) with A below 0. As GGUF has heads of values, those
-// that share a head of keys are as many apart as there are heads of keys (llama.cpp,
+// and 3.4), alpha = exp(A softplus(. + bias)) with A below 0. In GGUF's
+// order, value head i uses key head i modulo the number of key heads (llama.cpp,
 // conversion/qwen.py).
 Value* DeltaNet(const TokenMixerContext& context, Value* x) {
   Builder& b = context.b;

@@ -1,5 +1,5 @@
-// Decoders whose layers remember in different ways: whatever calls a prompt is divided into, the logits are the
-// same. (What they are: test/frontends/gguf/recurrent_test.py.)
+// Decoders with each token mixer: the logits do not depend on how a prompt is divided into calls. (Their values are
+// tested by test/frontends/gguf/recurrent_test.py.)
 #include "lib/networks/token_mixer_table.h"
 
 #include <cmath>
