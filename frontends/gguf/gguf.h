@@ -5,18 +5,18 @@
 #pragma once
 
 #include <filesystem>
-#include <vector>
 
 #include "lib/ir/import_options.h"
 #include "lib/ir/program.h"
+#include "lib/ir/source_facts.h"
 #include "lib/support/error.h"
 
 namespace mlc {
 
 // Weights are slices of the mapped file, blocks as they are. Errors of GgufFile, of BuildDecoder, and
-// "unsupported-architecture", "unused-tensor", located. `parts`, if any, gets the files, of which there
+// "unsupported-architecture", "unused-tensor", located. `facts`, if any, gets the files, of which there
 // are several where a model is split.
 Program ImportGguf(const std::filesystem::path& path, const ImportOptions& options,
-                   Diagnostics& diagnostics, std::vector<std::filesystem::path>* parts = nullptr);
+                   Diagnostics& diagnostics, SourceFacts* facts = nullptr);
 
 }  // namespace mlc

@@ -9,7 +9,7 @@
 #include "lib/runtime/guarded_model.h"
 #include "lib/support/memory_use.h"
 #include "lib/support/temporary_folder.h"
-#include "tools/driver/format.h"
+#include "tools/driver/frontends.h"
 #include "tools/driver/runtimes.h"
 #include "tools/driver/tensors.h"
 #include "tools/driver/verify.h"
@@ -269,14 +269,14 @@ GateCheck ParityCheck(const GateSubject& subject, GuardedModel& model, const Gat
 void RefuseSource(const fs::path& model) {
   std::error_code ignored;
   if (!fs::exists(model, ignored)) return;
-  Format format;
+  const Frontend* frontend = nullptr;
   try {
-    format = DetectFormat(model);
+    frontend = &FrontendOf(model);
   } catch (const Error&) {
     return;  // for the check that it loads
   }
-  if (IsSource(format))
-    throw Error("usage", fmt::format("{} is a source model ({})", model.string(), Name(format)))
+  if (frontend->IsSource())
+    throw Error("usage", fmt::format("{} is a source model ({})", model.string(), frontend->name))
         .Expected("a package or a compiled bundle: gates judge what ships")
         .Help("`mlc compile` makes a package");
 }
@@ -326,7 +326,7 @@ GateVerdict Together(char gate, const std::vector<GateResult>& results) {
 GateSubject MakeGateSubject(const fs::path& model, const GateOptions& options,
                             Diagnostics& diagnostics) {
   RefuseSource(model);
-  const Format format = DetectFormat(model);
+  const Format format = FrontendOf(model).format;
   // The rest is of --source.
   ImportOptions sizes;
   sizes.shapes = options.import.shapes;

@@ -14,7 +14,8 @@ using Json = nlohmann::ordered_json;
 struct OpsArguments {
   std::filesystem::path model;
   ImportOptions import;
-  bool onnx = false, markdown = false;
+  const Frontend* frontend = nullptr;
+  bool markdown = false;
 };
 
 Table MilTable() {
@@ -23,48 +24,6 @@ Table MilTable() {
     table.rows.push_back({std::string(def.name), std::string(TargetName(def.forms.front().since)),
                           std::to_string(def.forms.size()), def.eval ? "yes" : "no",
                           std::string(def.doc)});
-  return table;
-}
-
-constexpr std::string_view kLegend = R"(# ONNX operators
-
-What `mlc` compiles, and from which opset version on. Written by `mlc ops --frontend onnx --markdown`.
-
-| class | meaning |
-|---|---|
-| direct | one MIL operation |
-| decomposed | several MIL operations |
-| folded | nothing is left of it at run time |
-| conditional | works under the condition given; otherwise an error says why not |
-| impossible | Core ML lacks what it takes; it works on constants where the condition says so |
-
-)";
-
-std::string_view DomainName(std::string_view domain) { return domain.empty() ? "ai.onnx" : domain; }
-
-// One row per operator; its versions apart where class or condition differ.
-Table OnnxTable() {
-  Table table{{"operator", "domain", "versions", "class", "condition"}, {}};
-  const OnnxOperator* last = nullptr;
-  int begin = 0;
-  std::string done;  // its versions before the range that begins at `begin`
-  std::vector<OnnxOperator> operators = OnnxOperators();
-  for (const OnnxOperator& row : operators) {
-    bool same = last && last->name == row.name && last->domain == row.domain &&
-                last->kind == row.kind && last->condition == row.condition;
-    bool follows = same && last->until + 1 == row.since;
-    if (!follows) begin = row.since;
-    std::string versions =
-        row.until ? fmt::format("{}-{}", begin, row.until) : fmt::format("{}+", begin);
-    if (!same) {
-      table.rows.push_back({std::string(row.name), std::string(DomainName(row.domain)), "",
-                            std::string(row.kind), std::string(row.condition)});
-      done.clear();
-    }
-    if (!follows && same) done = table.rows.back()[2] + ", ";
-    table.rows.back()[2] = done + versions;
-    last = &row;
-  }
   return table;
 }
 
@@ -95,9 +54,17 @@ int ShowModel(const OpsArguments& given, Session& session) {
 
 int ListOps(const OpsArguments& given, Session& session) {
   if (!given.model.empty()) return ShowModel(given, session);
-  Table table = given.onnx ? OnnxTable() : MilTable();
+  Table table;
+  std::string_view title;
+  if (given.frontend) {
+    Listing listing = given.frontend->listing();
+    title = listing.title;
+    table = {std::move(listing.header), std::move(listing.rows)};
+  } else {
+    table = MilTable();
+  }
   if (!session.json) {
-    if (given.markdown && given.onnx) fmt::print("{}", kLegend);
+    if (given.markdown) fmt::print("{}", title);
     Print(table, given.markdown);
     return 0;
   }
@@ -111,19 +78,29 @@ int ListOps(const OpsArguments& given, Session& session) {
   return 0;
 }
 
+// "gguf|onnx"
+std::string ListingNames() {
+  std::string names;
+  for (const Frontend& row : Frontends())
+    if (row.listing) names += fmt::format("{}{}", names.empty() ? "" : "|", row.name);
+  return names;
+}
+
 }  // namespace
 
 Command OpsCommand() {
   auto given = std::make_shared<OpsArguments>();
+  static const std::string names = ListingNames();
   std::vector<Option> table = {
       {"MODEL", "", "an ONNX model: its operators, and what of it is not supported",
        Into(given->model)},
-      {"--frontend", "onnx", "list what this frontend lowers",
-       [&onnx = given->onnx](const std::string& frontend) {
-         onnx = frontend == "onnx";
-         if (!onnx && !frontend.empty())
-           throw Error("usage", fmt::format("--frontend: \"{}\" is not there", frontend))
-               .Expected("onnx");
+      {"--frontend", names, "list what this frontend lowers",
+       [given](const std::string& name) {
+         for (const Frontend& row : Frontends())
+           if (row.listing && row.name == name) given->frontend = &row;
+         if (!given->frontend)
+           throw Error("usage", fmt::format("--frontend: \"{}\" is not there", name))
+               .Expected(std::string(names));
        }},
       {"--markdown", "", "as a Markdown table", Switch(given->markdown)},
       JsonOption()};
