@@ -3,8 +3,11 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string_view>
+
+#include "lib/support/file_lock.h"
 
 namespace mlc {
 
@@ -43,16 +46,12 @@ class Staging {
   // is untouched.
   void Commit();
 
-  // For a process that is about to end: removes what every Staging of it holds. From then on
-  // making, committing and destroying one waits forever.
-  static void RemoveAll();
-
  private:
   void Install();
   std::filesystem::path target_, folder_, path_;
   Kind kind_;
   bool force_;
-  int lock_ = -1;  // the folder, opened and locked
+  std::optional<FileLock> lock_;  // of the folder
 };
 
 // "NUMBER-NUMBER", as names of what a process makes for a while end.

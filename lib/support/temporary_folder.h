@@ -13,9 +13,6 @@ struct TemporaryFolder {
   ~TemporaryFolder();
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-
-  // For a process that is about to end: removes all. From then on making and destroying one waits forever.
-  static void RemoveAll();
 };
 
 }  // namespace mlc

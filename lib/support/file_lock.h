@@ -1,4 +1,4 @@
-// lib/runtime/file_lock.h - locks between processes, by flock(2): the kernel ends them with the process that has them,
+// lib/support/file_lock.h - locks between processes, by flock(2): the kernel ends them with the process that has them,
 // however it ends.
 #pragma once
 
@@ -15,8 +15,10 @@ class FileLock {
   static FileLock Wait(const std::filesystem::path& path, Kind kind);
   // Nothing where somebody else has it.
   static std::optional<FileLock> Try(const std::filesystem::path& path, Kind kind);
-  // Of a folder that is there; nothing, too, where it is not.
+  // Of a folder that is there; nothing, too, where it is not or cannot be locked.
   static std::optional<FileLock> TryFolder(const std::filesystem::path& path);
+  // Waits; nothing where the folder is gone. On a file system without locks it is one of nothing. Error "file-io".
+  static std::optional<FileLock> WaitFolder(const std::filesystem::path& path);
 
   FileLock(FileLock&& other) noexcept;
   FileLock& operator=(FileLock&& other) noexcept;
