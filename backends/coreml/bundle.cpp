@@ -86,7 +86,7 @@ void CheckBundleTarget(const fs::path& path, bool force) {
   throw Error("file-exists",
               fmt::format("\"{}\" exists and is no bundle that mlc made, or holds more than one",
                           path.string()))
-      .Help("choose another name with -o, remove it first, or pass --force");
+      .Help("choose another name with -o, remove it first, or pass option 'force'");
 }
 
 std::string BundleDataOf(const Program& program, Diagnostics& diagnostics) {

@@ -111,7 +111,9 @@ void MakeClassifier(Program& program, const std::vector<std::string>& labels,
     throw Error("bad-operand", fmt::format("{} outputs have {} elements, one for each label",
                                            fitting.empty() ? "no" : "several", labels.size()))
         .Expected("one such output of floats among " + (shapes.empty() ? "the outputs" : shapes))
-        .Help("choose outputs with --outputs; fix open dimensions with --dim, e.g. the batch to 1");
+        .Help(
+            "choose outputs with option 'outputs'; fix open dimensions with option 'dim', e.g. the "
+            "batch to 1");
   size_t chosen = fitting[0];
   Builder builder(function.body, diagnostics);
   builder.SetName("classLabel");

@@ -58,6 +58,8 @@ struct Manifest {
     std::string xxh3_128;
   } tokenizer = {};
   std::vector<PassRun> passes;  // without their times
+  // How decisions, warnings and notes name options.
+  std::string (*text)(std::string_view) = [](std::string_view text) { return std::string(text); };
 
   struct Parity {
     std::string output;

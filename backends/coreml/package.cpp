@@ -129,7 +129,7 @@ void CheckPackageTarget(const fs::path& path, bool force) {
   throw Error("file-exists",
               fmt::format("\"{}\" exists and is no package that mlc made, or holds more than one",
                           path.string()))
-      .Help("choose another name with -o, remove it first, or pass --force");
+      .Help("choose another name with -o, remove it first, or pass option 'force'");
 }
 
 PackageResult WritePackage(const Program& program, const fs::path& path,

@@ -71,7 +71,7 @@ void GgufModel::CheckAllTaken(Diagnostics& diagnostics) const {
     diagnostics.Warn(
         Error("unread-key", fmt::format("key \"{}\" is not read", entry.key))
             .Help("where it changes what the model computes, the package computes another: hold it "
-                  "against logits of the program that made the file (verify --reference)"));
+                  "against logits of the program that made the file (verify option 'reference')"));
   }
 }
 

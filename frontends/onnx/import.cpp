@@ -71,7 +71,7 @@ class Importer {
     for (size_t i = 0; i < options_.replacements.size(); ++i)
       if (!import_.replaced[i])
         throw Error("bad-name",
-                    fmt::format("--replace {}.{}: the model has no {} that is needed",
+                    fmt::format("option 'replace' {}.{}: the model has no {} that is needed",
                                 options_.replacements[i].op, options_.replacements[i].attribute,
                                 options_.replacements[i].op));
     import_.diagnostics.ThrowIfErrors();
@@ -165,26 +165,27 @@ class Importer {
     };
     for (const auto& [name, dims] : options_.shapes)
       if (!known(inputs, name))
-        throw Error("bad-name", fmt::format("--shape {}: the model has no such input", name))
+        throw Error("bad-name", fmt::format("option 'shape' {}: the model has no such input", name))
             .Expected(Quoted(inputs));
     for (const auto& [name, symbol] : options_.dims)
       if (!known(all_symbols, name))
         throw Error("bad-name",
-                    fmt::format("--dim {}: no input has a dimension of that name", name))
-            .Expected(symbols.empty() ? "the model leaves no dimension open; use --shape"
+                    fmt::format("option 'dim' {}: no input has a dimension of that name", name))
+            .Expected(symbols.empty() ? "the model leaves no dimension open; use option 'shape'"
                                       : Quoted(symbols));
     for (const auto& [name, tensor] : options_.constants)
       if (!known(inputs, name) && !initializers.contains(name))
-        throw Error("bad-name", fmt::format("--const {}: the model has no such input", name))
+        throw Error("bad-name", fmt::format("option 'const' {}: the model has no such input", name))
             .Expected(Quoted(inputs));
     for (const std::string& name : options_.outputs)
       if (!values.contains(name) && !initializers.contains(name))
-        throw Error("bad-name", fmt::format("--outputs {}: the graph has no such value", name))
+        throw Error("bad-name",
+                    fmt::format("option 'outputs' {}: the graph has no such value", name))
             .Expected(fmt::format("one of {} names; the nearest: {}", values.size(),
                                   Quoted(NearNames(values, name))));
     for (const auto& [name, image] : options_.images)
       if (!known(inputs, name))
-        throw Error("bad-name", fmt::format("--image {}: the model has no such input", name))
+        throw Error("bad-name", fmt::format("option 'image' {}: the model has no such input", name))
             .Expected(Quoted(inputs));
   }
 
@@ -208,7 +209,7 @@ class Importer {
                           : given.low == given.high ? fmt::format("{}", given.low)
                                                     : fmt::format("{}..{}", given.low, given.high);
       throw Error("usage",
-                  fmt::format("{} {} and --dim {}={} both decide dimension {} of the input, "
+                  fmt::format("{} {} and option 'dim' {}={} both decide dimension {} of the input, "
                               "which the first makes {}",
                               flag, input.name, option->first, sizes, i, dims[i]))
           .Help("give one of them");
@@ -223,7 +224,7 @@ class Importer {
       auto it = options_.shapes.find(input.name);
       if (it == options_.shapes.end() || !input.shape || input.shape->size() != it->second.size())
         continue;
-      CheckDimOptions("--shape", input, it->second);
+      CheckDimOptions("option 'shape'", input, it->second);
       for (size_t i = 0; i < input.shape->size(); ++i) {
         const std::string& symbol = (*input.shape)[i].symbol;
         if (symbol.empty()) continue;
@@ -261,18 +262,19 @@ class Importer {
 
   [[noreturn]] static void BadShape(const ValueInfo& input, const std::string& text) {
     throw Error("input-shape", fmt::format("input \"{}\" {}", input.name, text))
-        .Help(fmt::format("pass --shape {}=DIMS", input.name));
+        .Help(fmt::format("pass option 'shape' {}=DIMS", input.name));
   }
 
   Shape ShapeOf(const ValueInfo& input) {
     if (auto it = options_.shapes.find(input.name); it != options_.shapes.end()) {
       if (input.shape && input.shape->size() != it->second.size())
         throw Error("input-shape",
-                    fmt::format("--shape gives input \"{}\" {} dimensions, the model {}",
+                    fmt::format("option 'shape' gives input \"{}\" {} dimensions, the model {}",
                                 input.name, it->second.size(), input.shape->size()));
       for (int64_t dim : it->second)
         if (dim < 1 || dim > INT32_MAX)
-          throw Error("input-shape", fmt::format("--shape {}: {} is no size", input.name, dim))
+          throw Error("input-shape",
+                      fmt::format("option 'shape' {}: {} is no size", input.name, dim))
               .Expected(fmt::format("1 to {}", INT32_MAX));
       return ToShape(it->second);
     }
@@ -299,7 +301,7 @@ class Importer {
     Constant& constant = overriding_.at(input.name);
     if (declared != DType::kNone)
       constant.tensor = TakeGiven(constant.tensor, declared,
-                                  {"bad-constant", fmt::format("--const {}", input.name)});
+                                  {"bad-constant", fmt::format("option 'const' {}", input.name)});
     const Dims& dims = constant.tensor.dims();
     bool fits = !input.shape || input.shape->size() == dims.size();
     for (size_t i = 0; fits && input.shape && i < dims.size(); ++i) {
@@ -308,9 +310,9 @@ class Importer {
     }
     if (!fits)
       throw Error("bad-constant",
-                  fmt::format("--const {}: the file has shape {}, which is not the input's",
+                  fmt::format("option 'const' {}: the file has shape {}, which is not the input's",
                               input.name, ToString(ToShape(dims))));
-    CheckDimOptions("--const", input, dims);
+    CheckDimOptions("option 'const'", input, dims);
     scope_.Declare(constant);
     constant_inputs_.insert(input.name);
   }
@@ -331,10 +333,11 @@ class Importer {
     bool first = shape.size() == 4 && shape[1] == Dim(channels);
     bool last = !first && shape.size() == 4 && shape[3] == Dim(channels);
     if ((!first && !last) || shape[0] != Dim(1))
-      throw Error("input-shape",
-                  fmt::format("--image {}: the input has shape {}", input.name, ToString(shape)))
+      throw Error("input-shape", fmt::format("option 'image' {}: the input has shape {}",
+                                             input.name, ToString(shape)))
           .Expected(fmt::format("[1, {0}, height, width] or [1, height, width, {0}]", channels))
-          .Help(fmt::format("fix open dimensions with --dim or --shape {}=DIMS", input.name));
+          .Help(fmt::format("fix open dimensions with option 'dim' or option 'shape' {}=DIMS",
+                            input.name));
     Value* value = main_->AddInput(
         input.name,
         Type::Tensor(DType::kFp32, first ? shape : Shape{1, channels, shape[1], shape[2]}));

@@ -62,9 +62,11 @@ Origin OriginOf(const Value* value, const Function& function) {
 
 void AddHelp(Error& error, const Origin& origin) {
   std::string help;
-  for (const std::string& input : origin.inputs) help += fmt::format(" --const {}=FILE", input);
+  for (const std::string& input : origin.inputs)
+    help += fmt::format(" option 'const' {}=FILE", input);
   if (!help.empty()) error.Help("pass" + help);
-  if (origin.shape) error.Help("it depends on an input's shape: fix that with --shape or --dim");
+  if (origin.shape)
+    error.Help("it depends on an input's shape: fix that with option 'shape' or option 'dim'");
   if (origin.loop) error.Note("it may change each time the body of a loop runs");
 }
 
@@ -347,8 +349,9 @@ void Node::Unsupported(std::string_view attribute, std::string_view text) const 
   Error error("unsupported-attribute", named ? fmt::format("{}: {}", full, text)
                                              : fmt::format("{}: {}: {}", full, attribute, text));
   if (Has(attribute) && def_.domain.empty())
-    error.Help(fmt::format("--replace {}.{}=VALUE compiles with another value (changes results)",
-                           op(), attribute));
+    error.Help(
+        fmt::format("option 'replace' {}.{}=VALUE compiles with another value (changes results)",
+                    op(), attribute));
   throw error;
 }
 

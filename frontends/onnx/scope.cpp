@@ -255,7 +255,7 @@ std::vector<Bound> Scope::Handle(const NodeDef& def, int opset) {
         break;
       }
     throw Error("unsupported-operator", text)
-        .Help("`mlc ops --frontend onnx` lists the operators that are lowered");
+        .Help("`mlc ops option 'frontend' onnx` lists the operators that are lowered");
   }
 
   if (!row->handler && row->same.empty())

@@ -291,7 +291,7 @@ class Search {
   void Unknown(const Error& wrong, const std::optional<Sizes>& known, Diagnostics& diagnostics) {
     std::vector<std::string> options;
     for (const auto& [name, low] : low_)
-      options.push_back(fmt::format("--dim {}={}", name,
+      options.push_back(fmt::format("option 'dim' {}={}", name,
                                     known ? std::to_string(known->at(name)) : std::string("SIZE")));
     std::string what = known ? "not all sizes of the open dimensions go together"
                              : "no sizes of the open dimensions are known that can be computed";
@@ -354,7 +354,7 @@ class Search {
       std::optional<Error> wrong = Try(With(name, others.front()));
       throw Error("input-shape", fmt::format("{} = {} cannot be computed: {}", name,
                                              fmt::join(others, ", "), wrong ? wrong->text() : ""))
-          .Help(fmt::format("--dim {}={}", name, fmt::join(sizes, ",")));
+          .Help(fmt::format("option 'dim' {}={}", name, fmt::join(sizes, ",")));
     }
     if (Computes(name, symbol.low + 1)) return;
     constexpr int64_t kLooked = 64;
@@ -363,9 +363,10 @@ class Search {
                                     sizes.size() < kShown && tries_ > 0;
          ++size)
       if (size == symbol.low || Computes(name, size)) sizes.push_back(size);
-    diagnostics.Note(fmt::format(
-        "of the sizes of {} not all can be computed, only {} ...; --dim {}={} lists those alone",
-        name, fmt::join(sizes, ", "), name, fmt::join(sizes, ",")));
+    diagnostics.Note(
+        fmt::format("of the sizes of {} not all can be computed, only {} ...; option 'dim' {}={} "
+                    "lists those alone",
+                    name, fmt::join(sizes, ", "), name, fmt::join(sizes, ",")));
   }
 
   const Function& function_;

@@ -401,12 +401,12 @@ void CheckNumbers(const DecoderConfig& config) {
 
 int64_t PackagedContext(const ImportOptions& options, int64_t own) {
   if (!options.dims.empty())
-    throw Error("usage", "--dim: a language model has no dimension that is open")
-        .Help("--context says how many tokens it is for");
+    throw Error("usage", "option 'dim': a language model has no dimension that is open")
+        .Help("option 'context' says how many tokens it is for");
   const std::optional<int64_t> asked = options.context;
   if (!asked) return std::min(kUsualContext, own);
   if (*asked < 1 || *asked > own)
-    throw Error("usage", fmt::format("--context {}: the model was made for {}", *asked, own))
+    throw Error("usage", fmt::format("option 'context' {}: the model was made for {}", *asked, own))
         .Expected(fmt::format("1 to {}", own));
   return *asked;
 }
@@ -420,7 +420,7 @@ Program BuildDecoder(const DecoderConfig& config, const DecoderWeights& weights,
       context > kMostAngles / angles)
     throw Error("resource-limit", fmt::format("tables for {} tokens would be too large", context))
         .Expected(fmt::format("at most {}", kMostAngles / angles))
-        .Help("--context says for how many tokens the package shall be");
+        .Help("option 'context' says for how many tokens the package shall be");
   return Decoder(config, weights, context, diagnostics).Build();
 }
 

@@ -96,10 +96,11 @@ Measurement Measure(const Program& program, PassContext& context, const MeasureO
     const bool named = trials.overruled && fitted;
     if (named || options.least)
       context.diagnostics.Warn(
-          Error("check-failed", trials.Evidence(candidate) +
-                                    (named ? ", as --fp16-ops asks" : ", whatever else stays fp32"))
-              .Help(named ? "mlc verify shows by how much; without --fp16-ops it fits"
-                          : "mlc verify shows by how much; --precision fp32 keeps all of it"));
+          Error("check-failed", trials.Evidence(candidate) + (named ? ", as option 'fp16-ops' asks"
+                                                                    : ", whatever else stays fp32"))
+              .Help(named
+                        ? "mlc verify shows by how much; without option 'fp16-ops' it fits"
+                        : "mlc verify shows by how much; option 'precision' fp32 keeps all of it"));
   } catch (const Error& error) {
     if (!measurement.made_up) throw;
     context.measured.clear();

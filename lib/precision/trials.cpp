@@ -197,7 +197,7 @@ void Trials::CompareWithSource(Jobs& which) {
               fmt::format("output \"{}\" has {} of {:.2g} on {} inputs before anything is in "
                           "fp16, {:.2g} is allowed: it is written in another form",
                           worst.output, Name(worst.kind), worst.value, Inputs(), worst.allowed))
-            .Help("mlc verify shows where; --precision fp32 writes it as it is"));
+            .Help("mlc verify shows where; option 'precision' fp32 writes it as it is"));
   }
 }
 

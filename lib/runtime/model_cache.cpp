@@ -172,7 +172,7 @@ bool ModelCache::HasMarker(const fs::path& folder) {
 bool ModelCache::Exists(const fs::path& folder) {
   constexpr size_t kMost = 256;
   constexpr const char* kHelp =
-      "set MLC_CACHE_DIR, or --cache, to a folder that is empty or not there yet";
+      "set MLC_CACHE_DIR, or option 'cache', to a folder that is empty or not there yet";
   std::error_code error;
   const fs::file_status status = fs::status(folder, error);
   if (!fs::exists(status) && (!error || error == std::errc::no_such_file_or_directory))
@@ -195,7 +195,7 @@ bool ModelCache::Exists(const fs::path& folder) {
   if (!text->empty() && *text != kMarkerText)
     throw Error("file-exists",
                 fmt::format("\"{}\" is a cache of another version of mlc", folder.string()))
-        .Help("remove it, or set MLC_CACHE_DIR, or --cache, to another folder");
+        .Help("remove it, or set MLC_CACHE_DIR, or option 'cache', to another folder");
   return true;
 }
 

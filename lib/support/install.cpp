@@ -186,7 +186,7 @@ void Staging::Install() {
     throw Error("file-exists",
                 fmt::format("\"{}\" exists and cannot be replaced in one step here: {}",
                             target_.string(), strerror(errno)))
-        .Help("remove it first, or pass --force");
+        .Help("remove it first, or pass option 'force'");
   const fs::path kept = folder_ / "old" / target_.filename();
   if (aside &&
       (mkdir(kept.parent_path().c_str(), 0700) != 0 || rename(target_.c_str(), kept.c_str()) != 0))

@@ -384,7 +384,8 @@ std::string Describe(const Comparison& c) {
 std::string Describe(const HiddenSlice& hidden) {
   return fmt::format(
       "slices of axis {} differ {:.0f} times in size, so that the figure hides the small ones: "
-      "slice {} has max error {:.2e}, RMSE {:.2e} of its own size; --per-axis {} judges by that",
+      "slice {} has max error {:.2e}, RMSE {:.2e} of its own size; option 'per-axis' {} judges by "
+      "that",
       hidden.axis, hidden.ratio, hidden.slice, hidden.max_error, hidden.rmse, hidden.axis);
 }
 

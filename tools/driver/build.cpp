@@ -12,6 +12,7 @@
 #include "lib/ir/given.h"
 #include "lib/support/install.h"
 #include "lib/verify/floor.h"
+#include "tools/driver/errors.h"
 #include "tools/driver/frontends.h"
 #include "tools/driver/options.h"
 #include "tools/driver/tensors.h"
@@ -206,7 +207,7 @@ BuildCheck CheckReference(const std::string& output, const Tensor& value, const 
   if (!c.discriminating) check.note = "the reference is constant: it tells nothing";
   if (std::optional<HiddenSlice> hidden = FindHidden(value, reference);
       hidden && c.mismatch.empty() && !budget.per_axis && !budget.elementwise())
-    check.note = Describe(*hidden);
+    check.note = WithFlags(Describe(*hidden));
   check.ok = c.Within(budget) && c.Tells(budget);
   return check;
 }

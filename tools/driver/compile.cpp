@@ -16,6 +16,7 @@
 #include "lib/support/hash.h"
 #include "lib/support/install.h"
 #include "lib/support/memory_use.h"
+#include "tools/driver/errors.h"
 #include "tools/driver/frontends.h"
 #include "tools/driver/options.h"
 #include "tools/driver/output_path.h"
@@ -290,6 +291,7 @@ CompileResult Compile(const fs::path& model, const fs::path& given, const Compil
     if (!tokenizer.format.empty())
       manifest.tokenizer = {tokenizer.format, tokenizer.bytes.size(), HashOf(tokenizer.bytes)};
     manifest.passes = result.passes;
+    manifest.text = WithFlags;
     WriteManifest(output, manifest, program, diagnostics);
     result.manifest = ManifestPath(output);
     phase("manifest");

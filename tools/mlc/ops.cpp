@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/ops/row.h"
+#include "tools/driver/errors.h"
 #include "tools/driver/operators.h"
 #include "tools/mlc/command.h"
 #include "tools/mlc/table.h"
@@ -44,7 +45,7 @@ int ShowModel(const OpsArguments& given, Session& session) {
   if (!session.json) {
     Print(table, given.markdown);
     std::fflush(stdout);
-    for (const Error& error : model.errors) fmt::print(stderr, "{}\n", error.Render());
+    for (const Error& error : model.errors) fmt::print(stderr, "{}\n", WithFlags(error.Render()));
     return code;
   }
   for (const Error& error : model.errors) json["errors"].push_back(ErrorJson(error));

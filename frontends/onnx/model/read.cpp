@@ -533,7 +533,8 @@ class Reader {
                   fmt::format("external data in \"{}\", outside the model's folder", location));
       if (!found.empty()) error.Note(fmt::format("it is a link to \"{}\"", found.string()));
       return error.Help(
-          "if these are your files, pass --data-root with the folder that they are in, or copy "
+          "if these are your files, pass option 'data-root' with the folder that they are in, or "
+          "copy "
           "them beside the model");
     };
     if (location.empty() || location.find('\0') != std::string::npos || name.is_absolute() ||
@@ -548,7 +549,7 @@ class Reader {
     if (path.empty() || !fs::is_regular_file(path, ignored)) {
       Error error("external-data", fmt::format("external data file \"{}\" is missing", location));
       for (const fs::path& root : roots) error.Expected((root / name).string());
-      throw error.Help("copy it there, or pass --data-root with the folder that it is in");
+      throw error.Help("copy it there, or pass option 'data-root' with the folder that it is in");
     }
     roots.push_back(fs::canonical(model, ignored).parent_path());
     for (const fs::path& root : roots) {

@@ -185,7 +185,7 @@ void SplitToSequence(Node& node) {
     if (!split) split = node.Constant(1, "split");
     if (!length.is_constant())
       throw Error("dynamic-shape", "SplitToSequence: the number of parts is not known")
-          .Help("fix the size of its input with --shape or --dim");
+          .Help("fix the size of its input with option 'shape' or option 'dim'");
     int64_t size = split.Int(0);
     if (size < 1) node.Fail("bad-operand", fmt::format("parts of size {}", size));
     for (int64_t at = 0; at < length.constant() && sizes.size() <= kMostElements; at += size)

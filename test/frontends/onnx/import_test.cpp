@@ -166,18 +166,18 @@ TEST_CASE("onnx: --shape decides a named dimension for every input") {
 
 TEST_CASE("onnx: options that name nothing") {
   CHECK_THAT(ErrorsOf(Unary("Relu"), {.shapes = {{"z", {1}}}}),
-             ContainsSubstring("error[bad-name]: --shape z"));
+             ContainsSubstring("error[bad-name]: option 'shape' z"));
   CHECK_THAT(ErrorsOf(Unary("Relu"), {.shapes = {{"z", {1}}}}),
              ContainsSubstring("expected: \"x\""));
   CHECK_THAT(ErrorsOf(Unary("Relu"), {.shapes = {{"x", {1}}}}),
              ContainsSubstring("error[input-shape]"));
   CHECK_THAT(ErrorsOf(Unary("Relu"), {.dims = {{"n", {}}}}),
-             ContainsSubstring("error[bad-name]: --dim n"));
+             ContainsSubstring("error[bad-name]: option 'dim' n"));
   CHECK_THAT(ErrorsOf(Unary("Relu"), {.constants = {{"n", Tensor::Scalar(1.0f)}}}),
-             ContainsSubstring("--const n"));
-  CHECK_THAT(ErrorsOf(Unary("Relu"), {.outputs = {"n"}}), ContainsSubstring("--outputs n"));
+             ContainsSubstring("option 'const' n"));
+  CHECK_THAT(ErrorsOf(Unary("Relu"), {.outputs = {"n"}}), ContainsSubstring("option 'outputs' n"));
   CHECK_THAT(ErrorsOf(Unary("Relu"), {.replacements = {{"Elu", "alpha", "1"}}}),
-             ContainsSubstring("--replace Elu.alpha"));
+             ContainsSubstring("option 'replace' Elu.alpha"));
 }
 
 TEST_CASE("onnx: --const binds an input, needs-constant says which") {
@@ -188,7 +188,7 @@ TEST_CASE("onnx: --const binds an input, needs-constant says which") {
         "Core "
         "ML wants a constant\n"
         "  at node of output \"y\", opset 17\n"
-        "  help: pass --const axes=FILE");
+        "  help: pass option 'const' axes=FILE");
   Program program = Import(model, {.constants = {{"axes", Tensor::Vector<int32_t>({1})}}});
   CHECK(Operators(program) == Names{"reduce_sum"});
   CHECK(program.main()->inputs.size() == 1);
@@ -209,11 +209,11 @@ TEST_CASE("onnx: needs-constant names all operands of all nodes, and the inputs 
       "computed at run time, but Core ML wants constants\n"
       "  at node of output \"a\", opset 17\n"
       "  \"axes\" is computed from the model's inputs \"p\", \"q\"\n"
-      "  help: pass --const p=FILE --const q=FILE --const steps=FILE\n"
+      "  help: pass option 'const' p=FILE option 'const' q=FILE option 'const' steps=FILE\n"
       "error[needs-constant]: ReduceSum: input \"axes\" (\"r\") is computed at run time, but Core "
       "ML wants a constant\n"
       "  at node of output \"y\", opset 17\n"
-      "  help: pass --const r=FILE");
+      "  help: pass option 'const' r=FILE");
 }
 
 TEST_CASE("onnx: --outputs cuts the graph and drops inputs that it no longer needs") {
@@ -240,10 +240,10 @@ TEST_CASE("onnx: every bad node is reported, what depends on one is not") {
   CHECK(ErrorsOf(model) ==
         "error[unsupported-operator]: NoSuch: mlc has no lowering for this operator\n"
         "  at node \"first\" (output \"a\"), opset 17\n"
-        "  help: `mlc ops --frontend onnx` lists the operators that are lowered\n"
+        "  help: `mlc ops option 'frontend' onnx` lists the operators that are lowered\n"
         "error[unsupported-attribute]: Elu: attribute \"beta\" is not supported\n"
         "  at node \"second\" (output \"c\"), opset 17\n"
-        "  help: --replace Elu.beta=VALUE compiles with another value (changes results)");
+        "  help: option 'replace' Elu.beta=VALUE compiles with another value (changes results)");
 }
 
 TEST_CASE("onnx: graphs that are not well formed") {
@@ -318,7 +318,7 @@ TEST_CASE("onnx: functions that call themselves, or grow without bound") {
 TEST_CASE("onnx: inputs without a shape or without elements") {
   std::string unknown = Model({Node("Relu", {"x"}, {"y"})},
                               {Bytes(1, "x") + Bytes(2, Bytes(1, Number(1, kFloat)))}, {Info("y")});
-  CHECK_THAT(ErrorsOf(unknown), ContainsSubstring("help: pass --shape x=DIMS"));
+  CHECK_THAT(ErrorsOf(unknown), ContainsSubstring("help: pass option 'shape' x=DIMS"));
   CHECK(ToString(Import(unknown, {.shapes = {{"x", {2, 2}}}}).main()->body.inputs[0]->type.shape) ==
         "[2, 2]");
   std::string empty = Model({Node("ReduceSum", {"x", "axes"}, {"y"})},

@@ -129,7 +129,8 @@ TEST_CASE("compare: slices of a dimension are judged by their own size") {
   CHECK(hidden->max_error == Approx(0.5));
   CHECK(Describe(*hidden) ==
         "slices of axis 0 differ 711 times in size, so that the figure hides the small ones: slice "
-        "1 has max error 5.00e-01, RMSE 1.58e-01 of its own size; --per-axis 0 judges by that");
+        "1 has max error 5.00e-01, RMSE 1.58e-01 of its own size; option 'per-axis' 0 judges by "
+        "that");
   // 99 times is not unlike, 101 times is.
   for (auto [largest, unlike] : {std::pair(99.0f, false), {101.0f, true}}) {
     std::vector<float> two(16);
