@@ -62,7 +62,7 @@ void CheckUnits(Units units) {
   throw Error("needs-system",
               fmt::format("units {}: this machine has no {}", Name(units),
                           units == Units::kGpu ? "GPU that Core ML can use" : "Neural Engine"))
-      .Help("use --units all or --units cpu");
+      .Help("use option 'units' all or option 'units' cpu");
 }
 
 Capabilities SystemCapabilities() {

@@ -113,7 +113,9 @@ void MakeClassifier(Program& program, const std::vector<std::string>& labels,
                             fitting.empty() ? "no outputs" : "several outputs", labels.size()))
         .Expected("exactly one float output with that many elements among " +
                   (shapes.empty() ? "the outputs" : shapes))
-        .Help("select outputs with --outputs; fix open dimensions with --dim, e.g. the batch to 1");
+        .Help(
+            "select outputs with option 'outputs'; fix open dimensions with option 'dim', e.g. the "
+            "batch to 1");
   size_t chosen = fitting[0];
   Builder builder(function.body, diagnostics);
   builder.SetName("classLabel");

@@ -167,18 +167,21 @@ std::string ManifestJson(const Manifest& manifest, const Program& program,
     Json& entry = decisions.emplace_back(Json::object());
     entry["kind"] = decision.kind;
     entry["subject"] = decision.subject;
-    entry["reason"] = decision.reason;
+    entry["reason"] = manifest.text(decision.reason);
     if (!decision.id.empty()) entry["id"] = decision.id;
   }
   for (const Error& warning : diagnostics.warnings()) {
     Location location = warning.location();
     location.file = std::filesystem::path(location.file).filename().string();
-    warnings.push_back(
-        {{"id", warning.id()}, {"text", warning.text()}, {"location", location.ToString()}});
+    warnings.push_back({{"id", warning.id()},
+                        {"text", manifest.text(warning.text())},
+                        {"location", location.ToString()}});
   }
   Put(json, "decisions", std::move(decisions));
   Put(json, "warnings", std::move(warnings));
-  Put(json, "notes", Json(diagnostics.notes()));
+  Json notes = Json::array();
+  for (const std::string& note : diagnostics.notes()) notes.push_back(manifest.text(note));
+  Put(json, "notes", std::move(notes));
 
   Json parity = Json::array();
   for (const Manifest::Parity& result : manifest.parity)
@@ -238,8 +241,8 @@ void CheckManifestTarget(const std::filesystem::path& package, bool force) {
     throw Error("file-exists",
                 fmt::format("\"{}\" exists and is not a manifest written by mlc", path.string()))
         .Help(
-            "choose another name with -o, remove the existing one first, or pass --force or "
-            "--no-manifest");
+            "choose another name with -o, remove the existing one first, or pass option 'force' or "
+            "option 'no-manifest'");
 }
 
 void WriteManifest(const std::filesystem::path& package, const Manifest& manifest,

@@ -60,6 +60,8 @@ struct Manifest {
     std::string xxh3_128;
   } tokenizer = {};
   std::vector<PassRun> passes;  // without durations
+  // Renders the names of options in decisions, warnings and notes.
+  std::string (*text)(std::string_view) = [](std::string_view text) { return std::string(text); };
 
   struct Parity {
     std::string output;

@@ -131,7 +131,7 @@ void CheckPackageTarget(const fs::path& path, bool force) {
       "file-exists",
       fmt::format("\"{}\" exists and is not a package written by mlc, or contains other files",
                   path.string()))
-      .Help("choose another name with -o, remove the existing one first, or pass --force");
+      .Help("choose another name with -o, remove the existing one first, or pass option 'force'");
 }
 
 PackageResult WritePackage(const Program& program, const fs::path& path,

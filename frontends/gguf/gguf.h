@@ -5,18 +5,18 @@
 #pragma once
 
 #include <filesystem>
-#include <vector>
 
 #include "lib/ir/import_options.h"
 #include "lib/ir/program.h"
+#include "lib/ir/source_facts.h"
 #include "lib/support/error.h"
 
 namespace mlc {
 
 // Weights are slices of the mapped file; blocks keep their encoding. Errors, with the place: those
-// of GgufFile and BuildDecoder, "unsupported-architecture", "unused-tensor". `parts`, if any, gets
+// of GgufFile and BuildDecoder, "unsupported-architecture", "unused-tensor". `facts`, if any, gets
 // the files of a split model.
 Program ImportGguf(const std::filesystem::path& path, const ImportOptions& options,
-                   Diagnostics& diagnostics, std::vector<std::filesystem::path>* parts = nullptr);
+                   Diagnostics& diagnostics, SourceFacts* facts = nullptr);
 
 }  // namespace mlc

@@ -390,11 +390,11 @@ class Importer : GgufModel {
 }  // namespace
 
 Program ImportGguf(const fs::path& path, const ImportOptions& options, Diagnostics& diagnostics,
-                   std::vector<fs::path>* parts) {
+                   SourceFacts* facts) {
   try {
     GgufFile file = GgufFile::Open(path);
-    if (parts)
-      for (const auto& part : file.files()) parts->push_back(part->path());
+    if (facts)
+      for (const auto& part : file.files()) facts->Add(path, part->path());
     if (IsGgufEncoder(file.String("general.architecture")))
       return ImportGgufEncoder(file, options, diagnostics);
     return Importer(file, options, diagnostics).Run();

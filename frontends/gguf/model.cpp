@@ -74,7 +74,7 @@ void GgufModel::CheckAllTaken(Diagnostics& diagnostics) const {
         Error("unread-key", fmt::format("key \"{}\" is not read", entry.key))
             .Help(
                 "if the key changes what the model computes, the package is wrong; compare it with "
-                "logits of the program that made the file (verify --reference)"));
+                "logits of the program that made the file (verify option 'reference')"));
   }
 }
 

@@ -70,7 +70,7 @@ class Importer {
     for (size_t i = 0; i < options_.replacements.size(); ++i)
       if (!import_.replaced[i])
         throw Error("bad-name",
-                    fmt::format("--replace {}.{}: no {} node is needed for the outputs",
+                    fmt::format("option 'replace' {}.{}: no {} node is needed for the outputs",
                                 options_.replacements[i].op, options_.replacements[i].attribute,
                                 options_.replacements[i].op));
     import_.diagnostics.ThrowIfErrors();
@@ -166,29 +166,29 @@ class Importer {
     for (const auto& [name, dims] : options_.shapes)
       if (!known(inputs, name))
         throw Error("bad-name",
-                    fmt::format("--shape {}: the model has no input with this name", name))
+                    fmt::format("option 'shape' {}: the model has no input with this name", name))
             .Expected(Quoted(inputs));
     for (const auto& [name, symbol] : options_.dims)
       if (!known(all_symbols, name))
         throw Error("bad-name",
-                    fmt::format("--dim {}: no input has a dimension with this name", name))
-            .Expected(symbols.empty() ? "the model has no flexible dimensions; use --shape"
+                    fmt::format("option 'dim' {}: no input has a dimension with this name", name))
+            .Expected(symbols.empty() ? "the model has no flexible dimensions; use option 'shape'"
                                       : Quoted(symbols));
     for (const auto& [name, tensor] : options_.constants)
       if (!known(inputs, name) && !initializers.contains(name))
         throw Error("bad-name",
-                    fmt::format("--const {}: the model has no input with this name", name))
+                    fmt::format("option 'const' {}: the model has no input with this name", name))
             .Expected(Quoted(inputs));
     for (const std::string& name : options_.outputs)
       if (!values.contains(name) && !initializers.contains(name))
         throw Error("bad-name",
-                    fmt::format("--outputs {}: the graph has no value with this name", name))
+                    fmt::format("option 'outputs' {}: the graph has no value with this name", name))
             .Expected(fmt::format("one of {} names; similar ones: {}", values.size(),
                                   Quoted(NearNames(values, name))));
     for (const auto& [name, image] : options_.images)
       if (!known(inputs, name))
         throw Error("bad-name",
-                    fmt::format("--image {}: the model has no input with this name", name))
+                    fmt::format("option 'image' {}: the model has no input with this name", name))
             .Expected(Quoted(inputs));
   }
 
@@ -211,9 +211,10 @@ class Importer {
                               ? fmt::format("{}", fmt::join(given.enumerated, ","))
                           : given.low == given.high ? fmt::format("{}", given.low)
                                                     : fmt::format("{}..{}", given.low, given.high);
-      throw Error("usage", fmt::format("{} {} and --dim {}={} disagree on dimension {} of the "
-                                       "input, which the first sets to {}",
-                                       flag, input.name, option->first, sizes, i, dims[i]))
+      throw Error("usage",
+                  fmt::format("{} {} and option 'dim' {}={} disagree on dimension {} of the "
+                              "input, which the first sets to {}",
+                              flag, input.name, option->first, sizes, i, dims[i]))
           .Help("remove one of the two options");
     }
   }
@@ -226,7 +227,7 @@ class Importer {
       auto it = options_.shapes.find(input.name);
       if (it == options_.shapes.end() || !input.shape || input.shape->size() != it->second.size())
         continue;
-      CheckDimOptions("--shape", input, it->second);
+      CheckDimOptions("option 'shape'", input, it->second);
       for (size_t i = 0; i < input.shape->size(); ++i) {
         const std::string& symbol = (*input.shape)[i].symbol;
         if (symbol.empty()) continue;
@@ -264,7 +265,7 @@ class Importer {
 
   [[noreturn]] static void BadShape(const ValueInfo& input, const std::string& text) {
     throw Error("input-shape", fmt::format("input \"{}\" {}", input.name, text))
-        .Help(fmt::format("pass --shape {}=DIMS", input.name));
+        .Help(fmt::format("pass option 'shape' {}=DIMS", input.name));
   }
 
   Shape ShapeOf(const ValueInfo& input) {
@@ -272,12 +273,13 @@ class Importer {
       if (input.shape && input.shape->size() != it->second.size())
         throw Error(
             "input-shape",
-            fmt::format("--shape gives input \"{}\" {} dimensions, but it has {} in the model",
-                        input.name, it->second.size(), input.shape->size()));
+            fmt::format(
+                "option 'shape' gives input \"{}\" {} dimensions, but it has {} in the model",
+                input.name, it->second.size(), input.shape->size()));
       for (int64_t dim : it->second)
         if (dim < 1 || dim > INT32_MAX)
-          throw Error("input-shape",
-                      fmt::format("--shape {}: {} is not a valid dimension", input.name, dim))
+          throw Error("input-shape", fmt::format("option 'shape' {}: {} is not a valid dimension",
+                                                 input.name, dim))
               .Expected(fmt::format("1 to {}", INT32_MAX));
       return ToShape(it->second);
     }
@@ -304,7 +306,7 @@ class Importer {
     Constant& constant = overriding_.at(input.name);
     if (declared != DType::kNone)
       constant.tensor = TakeGiven(constant.tensor, declared,
-                                  {"bad-constant", fmt::format("--const {}", input.name)});
+                                  {"bad-constant", fmt::format("option 'const' {}", input.name)});
     const Dims& dims = constant.tensor.dims();
     bool fits = !input.shape || input.shape->size() == dims.size();
     for (size_t i = 0; fits && input.shape && i < dims.size(); ++i) {
@@ -312,10 +314,11 @@ class Importer {
       fits = value < 0 || value == dims[i];
     }
     if (!fits)
-      throw Error("bad-constant",
-                  fmt::format("--const {}: the shape {} of the file is not the shape of the input",
-                              input.name, ToString(ToShape(dims))));
-    CheckDimOptions("--const", input, dims);
+      throw Error(
+          "bad-constant",
+          fmt::format("option 'const' {}: the shape {} of the file is not the shape of the input",
+                      input.name, ToString(ToShape(dims))));
+    CheckDimOptions("option 'const'", input, dims);
     scope_.Declare(constant);
     constant_inputs_.insert(input.name);
   }
@@ -337,10 +340,11 @@ class Importer {
     bool first = shape.size() == 4 && shape[1] == Dim(channels);
     bool last = !first && shape.size() == 4 && shape[3] == Dim(channels);
     if ((!first && !last) || shape[0] != Dim(1))
-      throw Error("input-shape",
-                  fmt::format("--image {}: the input has shape {}", input.name, ToString(shape)))
+      throw Error("input-shape", fmt::format("option 'image' {}: the input has shape {}",
+                                             input.name, ToString(shape)))
           .Expected(fmt::format("[1, {0}, height, width] or [1, height, width, {0}]", channels))
-          .Help(fmt::format("fix open dimensions with --dim or --shape {}=DIMS", input.name));
+          .Help(fmt::format("fix open dimensions with option 'dim' or option 'shape' {}=DIMS",
+                            input.name));
     Value* value = main_->AddInput(
         input.name,
         Type::Tensor(DType::kFp32, first ? shape : Shape{1, channels, shape[1], shape[2]}));

@@ -60,7 +60,7 @@ bool Certain(Node& node) {
   Error error("bad-operand", fmt::format("{}: {}", node.op(), text));
   error.Note(fmt::format("{} is {}", name, RangeText(node.builder().symbols().at(*symbol))));
   if (auto fit = Fitting(dim, *symbol, Symbol(), fits); fit && !fit->empty())
-    error.Help(fmt::format("pass --dim {}={}", name, fit->front()));
+    error.Help(fmt::format("pass option 'dim' {}={}", name, fit->front()));
   throw error;
 }
 

@@ -62,10 +62,12 @@ Origin OriginOf(const Value* value, const Function& function) {
 
 void AddHelp(Error& error, const Origin& origin) {
   std::string help;
-  for (const std::string& input : origin.inputs) help += fmt::format(" --const {}=FILE", input);
+  for (const std::string& input : origin.inputs)
+    help += fmt::format(" option 'const' {}=FILE", input);
   if (!help.empty()) error.Help("pass" + help);
   if (origin.shape)
-    error.Help("it depends on the shape of an input: fix that shape with --shape or --dim");
+    error.Help(
+        "it depends on the shape of an input: fix that shape with option 'shape' or option 'dim'");
   if (origin.loop) error.Note("it may change in each iteration of a loop");
 }
 
@@ -349,8 +351,8 @@ void Node::Unsupported(std::string_view attribute, std::string_view text) const 
                                              : fmt::format("{}: {}: {}", full, attribute, text));
   if (Has(attribute) && def_.domain.empty())
     error.Help(fmt::format(
-        "--replace {}.{}=VALUE compiles with a different value, which changes the results", op(),
-        attribute));
+        "option 'replace' {}.{}=VALUE compiles with a different value, which changes the results",
+        op(), attribute));
   throw error;
 }
 

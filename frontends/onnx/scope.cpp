@@ -254,7 +254,7 @@ std::vector<Bound> Scope::Handle(const NodeDef& def, int opset) {
         break;
       }
     throw Error("unsupported-operator", text)
-        .Help("`mlc ops --frontend onnx` lists the supported operators");
+        .Help("`mlc ops option 'frontend' onnx` lists the supported operators");
   }
 
   if (!row->handler && row->same.empty())

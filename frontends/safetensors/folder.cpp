@@ -334,7 +334,7 @@ void Folder::ResolveMlx(Weight& weight) const {
         data, "unsupported-dtype",
         fmt::format("MLX's mode \"{}\", {} biases", mode, weight.bias ? "with" : "without"))
         .Expected("affine, with biases")
-        .Help("convert the model with mlx_lm.convert --q-mode affine, or use it as it was");
+        .Help("convert the model with mlx_lm.convert in affine mode, or use it as it was");
   if (bits < 2 || bits > 8 || bits == 7 || group < 1)
     throw Refusal(data, "unsupported-dtype", fmt::format("{} bits in groups of {}", bits, group))
         .Expected("2, 3, 4, 5, 6 or 8 bits");

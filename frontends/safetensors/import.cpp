@@ -380,14 +380,18 @@ std::string QuantisedBy(const fs::path& folder) {
 }  // namespace
 
 Program ImportHuggingFace(const fs::path& path, const ImportOptions& options,
-                          Diagnostics& diagnostics, std::vector<fs::path>* read) {
+                          Diagnostics& diagnostics, SourceFacts* facts) {
   try {
     Folder folder = WithoutUnexpectedBiases(Folder::Open(path), diagnostics);
     WarnOfMissingBiases(folder, diagnostics);
     NoteUnscaled(folder, diagnostics);
-    if (read) *read = folder.paths();
-    if (IsEncoder(folder.config())) return ImportEncoder(folder, options, diagnostics, read);
-    return Importer(folder, options, diagnostics).Run();
+    std::vector<fs::path> read = folder.paths();
+    Program program = IsEncoder(folder.config())
+                          ? ImportEncoder(folder, options, diagnostics, &read)
+                          : Importer(folder, options, diagnostics).Run();
+    if (facts)
+      for (const fs::path& file : read) facts->Add(path, file);
+    return program;
   } catch (Error& error) {
     if (error.id() == "missing-tensor" || error.id() == "bad-tensor")
       if (const std::string method = QuantisedBy(path); !method.empty())

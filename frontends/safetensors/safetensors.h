@@ -6,18 +6,17 @@
 #pragma once
 
 #include <filesystem>
-#include <vector>
 
 #include "lib/ir/import_options.h"
 #include "lib/ir/program.h"
+#include "lib/ir/source_facts.h"
 #include "lib/support/error.h"
 
 namespace mlc {
 
 // Weights are slices of the mapped files. Errors, with the place: those of Folder, BuildDecoder and
-// BuildEncoder, "unsupported-architecture", "unused-tensor". `read`, if any, gets the files.
+// BuildEncoder, "unsupported-architecture", "unused-tensor". `facts`, if any, gets the files.
 Program ImportHuggingFace(const std::filesystem::path& folder, const ImportOptions& options,
-                          Diagnostics& diagnostics,
-                          std::vector<std::filesystem::path>* read = nullptr);
+                          Diagnostics& diagnostics, SourceFacts* facts = nullptr);
 
 }  // namespace mlc

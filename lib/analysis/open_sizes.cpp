@@ -295,7 +295,7 @@ class Search {
   void Unknown(const Error& wrong, const std::optional<Sizes>& known, Diagnostics& diagnostics) {
     std::vector<std::string> options;
     for (const auto& [name, low] : low_)
-      options.push_back(fmt::format("--dim {}={}", name,
+      options.push_back(fmt::format("option 'dim' {}={}", name,
                                     known ? std::to_string(known->at(name)) : std::string("SIZE")));
     std::string what = known ? "some combinations of sizes of the dynamic dimensions are invalid"
                              : "no valid sizes of the dynamic dimensions were found";
@@ -359,7 +359,7 @@ class Search {
       std::optional<Error> wrong = Try(With(name, others.front()));
       throw Error("input-shape", fmt::format("{} = {} is invalid: {}", name,
                                              fmt::join(others, ", "), wrong ? wrong->text() : ""))
-          .Help(fmt::format("--dim {}={}", name, fmt::join(sizes, ",")));
+          .Help(fmt::format("option 'dim' {}={}", name, fmt::join(sizes, ",")));
     }
     if (Computes(name, symbol.low + 1)) return;
     constexpr int64_t kLooked = 64;
@@ -368,9 +368,9 @@ class Search {
                                     sizes.size() < kShown && tries_ > 0;
          ++size)
       if (size == symbol.low || Computes(name, size)) sizes.push_back(size);
-    diagnostics.Note(
-        fmt::format("only some sizes of {} are valid ({}, ...); --dim {}={} allows only these",
-                    name, fmt::join(sizes, ", "), name, fmt::join(sizes, ",")));
+    diagnostics.Note(fmt::format(
+        "only some sizes of {} are valid ({}, ...); option 'dim' {}={} allows only these", name,
+        fmt::join(sizes, ", "), name, fmt::join(sizes, ",")));
   }
 
   const Function& function_;

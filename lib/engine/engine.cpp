@@ -460,17 +460,18 @@ struct Engine::Plan {
   std::string Declaration(const Value& value, const Tensor& tensor,
                           const std::string* symbol) const {
     if (!function.states.empty())
-      return tensor.dims()[0] != 1 ? "a language model takes one text at a time"
-                                   : "compile a language model with --context N for N tokens";
+      return tensor.dims()[0] != 1
+                 ? "a language model takes one text at a time"
+                 : "compile a language model with option 'context' N for N tokens";
     std::string source = value.name;
     for (const Port& port : function.inputs)
       if (port.name == value.name && !port.source_name.empty()) source = port.source_name;
-    std::string shape = fmt::format("--shape {}={}", source, fmt::join(tensor.dims(), ","));
+    std::string shape = fmt::format("option 'shape' {}={}", source, fmt::join(tensor.dims(), ","));
     // For token ids: --shape applies to ONNX models, and encoders of other formats have a symbol
     // for them.
     if (IsInteger(value.type.dtype))
-      shape +=
-          fmt::format(" (for models that are not ONNX: --dim tokens={})", tensor.dims().back());
+      shape += fmt::format(" (for models that are not ONNX: option 'dim' tokens={})",
+                           tensor.dims().back());
     if (!symbol) return fmt::format("compile with {} for inputs of this shape", shape);
     const Symbol& bounds = function.symbols.at(*symbol);
     const Shape& dims = value.type.shape;
@@ -480,8 +481,8 @@ struct Engine::Plan {
         fmt::format("{}..{}", std::min(bounds.low, size), std::max(bounds.high, size));
     if (!bounds.enumerated.empty())
       sizes = fmt::format("{},{}", fmt::join(bounds.enumerated, ","), size);
-    return fmt::format("compile with --dim {}={}, or with {} for this shape only", *symbol, sizes,
-                       shape);
+    return fmt::format("compile with option 'dim' {}={}, or with {} for this shape only", *symbol,
+                       sizes, shape);
   }
 
   void CheckSymbols(const Value& value, const Tensor& tensor,

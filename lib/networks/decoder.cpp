@@ -406,12 +406,13 @@ void CheckNumbers(const DecoderConfig& config) {
 
 int64_t PackagedContext(const ImportOptions& options, int64_t own) {
   if (!options.dims.empty())
-    throw Error("usage", "--dim: language models have no flexible dimensions")
-        .Help("--context sets the maximum number of tokens");
+    throw Error("usage", "option 'dim': language models have no flexible dimensions")
+        .Help("option 'context' sets the maximum number of tokens");
   const std::optional<int64_t> asked = options.context;
   if (!asked) return std::min(kUsualContext, own);
   if (*asked < 1 || *asked > own)
-    throw Error("usage", fmt::format("--context {}: the model was trained for {}", *asked, own))
+    throw Error("usage",
+                fmt::format("option 'context' {}: the model was trained for {}", *asked, own))
         .Expected(fmt::format("1 to {}", own));
   return *asked;
 }
@@ -425,7 +426,7 @@ Program BuildDecoder(const DecoderConfig& config, const DecoderWeights& weights,
       context > kMostAngles / angles)
     throw Error("resource-limit", fmt::format("tables for {} tokens would be too large", context))
         .Expected(fmt::format("at most {}", kMostAngles / angles))
-        .Help("--context sets the maximum number of tokens");
+        .Help("option 'context' sets the maximum number of tokens");
   return Decoder(config, weights, context, diagnostics).Build();
 }
 

@@ -436,16 +436,17 @@ std::pair<std::string, std::string> SplitLayer(const std::string& name) {
 Symbol PackagedTokens(const ImportOptions& options, const EncoderConfig& config) {
   constexpr const char* kTokens = "tokens";
   if (options.context)
-    throw Error("usage", "--context is for language models; this is an encoder")
-        .Help("--dim tokens=... sets the number of tokens");
+    throw Error("usage", "option 'context' is for language models; this is an encoder")
+        .Help("option 'dim' tokens=... sets the number of tokens");
   const int64_t most = MaxTokens(config);
   Symbol sizes{1, most, {}};
   for (const auto& [name, wanted] : options.dims) {
     if (name != kTokens)
-      throw Error("bad-name", fmt::format("--dim {}: unknown dimension", name)).Expected(kTokens);
+      throw Error("bad-name", fmt::format("option 'dim' {}: unknown dimension", name))
+          .Expected(kTokens);
     if (wanted.high > most)
-      throw Error("usage",
-                  fmt::format("--dim {}={}: the model takes at most {}", name, wanted.high, most))
+      throw Error("usage", fmt::format("option 'dim' {}={}: the model takes at most {}", name,
+                                       wanted.high, most))
           .Expected(fmt::format("1 to {}", most));
     sizes = wanted;
   }

@@ -195,7 +195,7 @@ class Planner {
   WhyFp32 Reason(const Operation& op) const {
     Asked asked = WhatIsAsked(op, context_);
     const WhyFp32 lack{Fp32Reason::kNoFp16Form, Lack(op)};
-    if (asked == Asked::kFp32) return {Fp32Reason::kOption, "--fp32-ops"};
+    if (asked == Asked::kFp32) return {Fp32Reason::kOption, "option 'fp32-ops'"};
     if (asked == Asked::kFp16) return lack.text.empty() ? WhyFp32{} : lack;
     if (WhyFp32 measured = Measured(op, context_); measured.fp32()) return measured;
     if (!lack.text.empty()) return lack;
@@ -203,7 +203,7 @@ class Planner {
       return it->second;
     if (context_.precision == PassContext::Precision::kMixed && !context_.judged &&
         Is(op, Fp16::kRough))
-      return {Fp32Reason::kOption, "--precision mixed"};
+      return {Fp32Reason::kOption, "option 'precision' mixed"};
     std::string overflow = OverflowOfConstants(op);
     if (overflow.empty()) overflow = Overflow(op);
     if (overflow.empty()) return {};
@@ -323,8 +323,8 @@ void CheckNamedOperations(const Program& program, const PassContext& context) {
                                             option, name))
             .Expected(Quoted(NearNames(known, name)));
   };
-  check("--fp32-ops", context.fp32_ops);
-  check("--fp16-ops", context.fp16_ops);
+  check("option 'fp32-ops'", context.fp32_ops);
+  check("option 'fp16-ops'", context.fp16_ops);
 }
 
 PrecisionPlan PlanPrecision(const Function& function, const PassContext& context) {

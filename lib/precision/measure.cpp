@@ -97,10 +97,11 @@ Measurement Measure(const Program& program, PassContext& context, const MeasureO
     if (named || options.least)
       context.diagnostics.Warn(
           Error("check-failed",
-                trials.Evidence(candidate) +
-                    (named ? ", because of --fp16-ops" : ", even with more operations in fp32"))
-              .Help(named ? "mlc verify shows the errors; without --fp16-ops the budget is met"
-                          : "mlc verify shows the errors; --precision fp32 avoids them"));
+                trials.Evidence(candidate) + (named ? ", because of option 'fp16-ops'"
+                                                    : ", even with more operations in fp32"))
+              .Help(named
+                        ? "mlc verify shows the errors; without option 'fp16-ops' the budget is met"
+                        : "mlc verify shows the errors; option 'precision' fp32 avoids them"));
   } catch (const Error& error) {
     if (!measurement.made_up) throw;
     context.measured.clear();

@@ -200,7 +200,7 @@ void Trials::CompareWithSource(Jobs& which) {
             fmt::format("output \"{}\" has {} of {:.2g} on {} inputs even in fp32 (limit {:.2g}), "
                         "because passes rewrote the program",
                         worst.output, Name(worst.kind), worst.value, Inputs(), worst.allowed))
-            .Help("mlc verify shows where; --precision fp32 avoids these rewrites"));
+            .Help("mlc verify shows where; option 'precision' fp32 avoids these rewrites"));
   }
 }
 

@@ -172,7 +172,7 @@ bool ModelCache::HasMarker(const fs::path& folder) {
 
 bool ModelCache::Exists(const fs::path& folder) {
   constexpr size_t kMost = 256;
-  constexpr const char* kHelp = "set MLC_CACHE_DIR or --cache to an empty or new folder";
+  constexpr const char* kHelp = "set MLC_CACHE_DIR or option 'cache' to an empty or new folder";
   std::error_code error;
   const fs::file_status status = fs::status(folder, error);
   if (!fs::exists(status) && (!error || error == std::errc::no_such_file_or_directory))
@@ -196,7 +196,7 @@ bool ModelCache::Exists(const fs::path& folder) {
     throw Error(
         "file-exists",
         fmt::format("\"{}\" is a cache with the format of another mlc version", folder.string()))
-        .Help("remove it, or set MLC_CACHE_DIR or --cache to another folder");
+        .Help("remove it, or set MLC_CACHE_DIR or option 'cache' to another folder");
   return true;
 }
 

@@ -34,8 +34,8 @@
 #include <vector>
 
 #include "lib/runtime/file_digests.h"
-#include "lib/runtime/file_lock.h"
 #include "lib/support/error.h"
+#include "lib/support/file_lock.h"
 
 namespace mlc {
 

@@ -12,10 +12,9 @@
 #include <thread>
 
 #include "lib/support/error.h"
-#include "lib/support/install.h"
 #include "lib/support/memory_limits.h"
 #include "lib/support/milliseconds.h"
-#include "lib/support/temporary_folder.h"
+#include "lib/support/scratch_folders.h"
 
 namespace mlc {
 namespace {
@@ -201,8 +200,7 @@ void Worker::RunOnThread(const TimeLimit& limit, std::function<void()> task) {
 
 int ExitCodePastAbandoned(int code) {
   if (hanging == 0) return code;
-  Staging::RemoveAll();
-  TemporaryFolder::RemoveAll();
+  ScratchFolders::RemoveAll();
   std::fflush(nullptr);
   _exit(code);
 }

@@ -1,7 +1,6 @@
 #include "lib/support/install.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,12 +9,11 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <mutex>
-#include <set>
 #include <utility>
 
 #include "lib/support/error.h"
 #include "lib/support/regular_file.h"
+#include "lib/support/scratch_folders.h"
 #include "lib/support/sources.h"
 
 namespace mlc {
@@ -32,13 +30,6 @@ Error IoError(const char* what, const fs::path& path) {
 // Truncates long names, so that the folder's name stays within the 255 bytes of file systems.
 std::string Prefix(const fs::path& target) {
   return "." + target.filename().string().substr(0, 200) + ".mlc-";
-}
-
-// Whether `fd` still refers to what `path` names.
-bool IsSame(int fd, const fs::path& path) {
-  struct stat held, named;
-  return fstat(fd, &held) == 0 && lstat(path.c_str(), &named) == 0 && held.st_dev == named.st_dev &&
-         held.st_ino == named.st_ino;
 }
 
 constexpr const char* kMarker = "mlc-staging";
@@ -77,10 +68,8 @@ void RemoveStale(const fs::path& parent, const std::string& prefix) {
        entry.increment(error)) {
     const std::string name = entry->path().filename().string();
     if (!name.starts_with(prefix) || !IsNumberPair(name.substr(prefix.size()))) continue;
-    int fd = open(entry->path().c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0) continue;
-    if (flock(fd, LOCK_EX | LOCK_NB) == 0) RemoveDead(entry->path());
-    close(fd);
+    if (std::optional<FileLock> lock = FileLock::TryFolder(entry->path()))
+      RemoveDead(entry->path());
   }
 }
 
@@ -99,17 +88,6 @@ bool Exchange(const fs::path& a, const fs::path& b) {
 #else
   return renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) == 0;
 #endif
-}
-
-// The folders of all Stagings. The mutex must be held to remove or install one.
-struct Folders {
-  std::mutex mutex;
-  std::set<fs::path> paths;
-};
-// Never destroyed: a signal may arrive after main.
-Folders& AllFolders() {
-  static auto* folders = new Folders;
-  return *folders;
 }
 
 // Resolves the symbolic links of a path to be created.
@@ -164,45 +142,27 @@ Staging::Staging(fs::path target, Kind kind, bool force)
         .Help("choose another name");
 
   static std::atomic<int> counter = 0;
-  while (lock_ < 0) {
+  while (!lock_) {
     folder_ = parent / fmt::format("{}{}-{}", prefix, getpid(), ++counter);
-    std::lock_guard lock(AllFolders().mutex);
+    ScratchFolders folders;
     if (mkdir(folder_.c_str(), 0700) != 0) {
       if (errno == EEXIST) continue;
       throw IoError("create a folder beside", target_);
     }
-    lock_ = open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (lock_ < 0 && errno != ENOENT) {
-      Error error = IoError("create a folder beside", target_);
-      rmdir(folder_.c_str());
-      throw error;
-    }
-    // On a file system without locks, stale folders are not removed either.
-    if (lock_ >= 0) flock(lock_, LOCK_EX);
-    if (lock_ >= 0 && !IsSame(lock_, folder_)) {
-      close(lock_);
-      lock_ = -1;
-    }
-    if (lock_ < 0) continue;
-    if (!Mark(folder_)) {
-      Error error = IoError("create a folder beside", target_);
+    try {
+      lock_ = FileLock::WaitFolder(folder_);
+      if (lock_ && !Mark(folder_)) throw IoError("create a folder beside", target_);
+    } catch (const Error&) {
       std::error_code ignored;
       fs::remove_all(folder_, ignored);
-      close(lock_);
-      throw error;
+      throw;
     }
-    AllFolders().paths.insert(folder_);
+    if (lock_) folders.Add(folder_);
   }
   path_ = folder_ / "new" / name;
 }
 
-Staging::~Staging() {
-  std::lock_guard lock(AllFolders().mutex);
-  std::error_code ignored;
-  fs::remove_all(folder_, ignored);
-  AllFolders().paths.erase(folder_);
-  close(lock_);
-}
+Staging::~Staging() { ScratchFolders().Remove(folder_); }
 
 void Staging::Commit() {
   try {
@@ -217,7 +177,7 @@ void Staging::Commit() {
 }
 
 void Staging::Install() {
-  std::lock_guard lock(AllFolders().mutex);
+  ScratchFolders folders;
   struct stat old, fresh;
   if (lstat(path_.c_str(), &fresh) != 0) throw IoError("find", path_);
   const bool exists = lstat(target_.c_str(), &old) == 0;
@@ -225,11 +185,10 @@ void Staging::Install() {
   // Renaming a file over a file is atomic, too.
   const bool aside = exists && (S_ISDIR(old.st_mode) || S_ISDIR(fresh.st_mode));
   if (aside && !force_)
-    throw Error(
-        "file-exists",
-        fmt::format("\"{}\" exists and cannot be replaced atomically on this file system: {}",
-                    target_.string(), strerror(errno)))
-        .Help("remove it first, or pass --force");
+    throw Error("file-exists",
+                fmt::format("\"{}\" exists and cannot be replaced in one step here: {}",
+                            target_.string(), strerror(errno)))
+        .Help("remove it first, or pass option 'force'");
   const fs::path kept = folder_ / "old" / target_.filename();
   if (aside &&
       (mkdir(kept.parent_path().c_str(), 0700) != 0 || rename(target_.c_str(), kept.c_str()) != 0))
@@ -239,15 +198,6 @@ void Staging::Install() {
     if (aside) rename(kept.c_str(), target_.c_str());
     throw error;
   }
-}
-
-void Staging::RemoveAll() {
-  AllFolders().mutex.lock();  // never unlocked
-  // Other threads may still be writing into the folders.
-  constexpr int kTries = 100;
-  std::error_code ignored;
-  for (const fs::path& folder : AllFolders().paths)
-    for (int i = 0; i < kTries && fs::exists(folder, ignored); ++i) fs::remove_all(folder, ignored);
 }
 
 OutputFile::OutputFile(fs::path path) : path_(std::move(path)) {

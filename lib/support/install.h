@@ -3,8 +3,11 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string_view>
+
+#include "lib/support/file_lock.h"
 
 namespace mlc {
 
@@ -43,16 +46,12 @@ class Staging {
   // unchanged.
   void Commit();
 
-  // Removes the folders of all live Stagings, for a process that is about to exit. Afterwards,
-  // creating, committing or destroying a Staging blocks forever.
-  static void RemoveAll();
-
  private:
   void Install();
   std::filesystem::path target_, folder_, path_;
   Kind kind_;
   bool force_;
-  int lock_ = -1;  // descriptor of the locked folder
+  std::optional<FileLock> lock_;  // of the temporary folder
 };
 
 // Whether a text is "NUMBER-NUMBER", the suffix of temporary names.

@@ -9,9 +9,8 @@
 #include <system_error>
 #include <thread>
 
-#include "lib/support/install.h"
 #include "lib/support/regular_file.h"
-#include "lib/support/temporary_folder.h"
+#include "lib/support/scratch_folders.h"
 
 namespace mlc {
 
@@ -49,8 +48,7 @@ void Handle(int number, siginfo_t* info, void*) {
 void Watch(int pipe, const std::function<void(const Error&)>& report) {
   Message message;
   while (read(pipe, &message, sizeof(message)) != sizeof(message)) continue;
-  Staging::RemoveAll();
-  TemporaryFolder::RemoveAll();
+  ScratchFolders::RemoveAll();
   if (message.signal != SIGBUS) DieOf(message.signal);
   std::filesystem::path path = MappedAt(message.address);
   if (path.empty()) DieOf(SIGBUS);
@@ -87,8 +85,7 @@ FirstInterrupt::~FirstInterrupt() { first_interrupt = First::kNotAwaited; }
 bool FirstInterrupt::came() const { return first_interrupt == First::kCame; }
 
 void DieOfInterrupt() {
-  Staging::RemoveAll();
-  TemporaryFolder::RemoveAll();
+  ScratchFolders::RemoveAll();
   DieOf(SIGINT);
 }
 

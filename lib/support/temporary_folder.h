@@ -13,10 +13,6 @@ struct TemporaryFolder {
   ~TemporaryFolder();
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-
-  // Removes all temporary folders, for a process that is about to exit. Afterwards, creating or
-  // destroying one blocks forever.
-  static void RemoveAll();
 };
 
 }  // namespace mlc

@@ -43,7 +43,9 @@ void CheckFunction(const Function& before, const Function& after, uint64_t seed,
             before.program->functions.size() > 1 ? fmt::format(" of function {}", before.name) : "",
             steps.size() > 1 ? fmt::format(" in step {}", compared.step + 1) : "",
             Describe(compared.comparison)))
-        .Help("--print-after shows the program before and after; --verify-each checks its form");
+        .Help(
+            "option 'print-after' shows the program before and after; option 'verify-each' checks "
+            "its form");
   }
 }
 

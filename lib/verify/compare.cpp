@@ -385,7 +385,7 @@ std::string Describe(const Comparison& c) {
 std::string Describe(const HiddenSlice& hidden) {
   return fmt::format(
       "slices along axis {} differ in scale by a factor of {:.0f}; relative to its own scale, "
-      "slice {} has max error {:.2e}, RMSE {:.2e}; judge each slice with --per-axis {}",
+      "slice {} has max error {:.2e}, RMSE {:.2e}; judge each slice with option 'per-axis' {}",
       hidden.axis, hidden.ratio, hidden.slice, hidden.max_error, hidden.rmse, hidden.axis);
 }
 

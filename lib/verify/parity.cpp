@@ -222,7 +222,7 @@ void WriteParity(const fs::path& folder, const fs::path& package, Parity parity,
 }
 
 Parity ReadParity(const fs::path& folder) {
-  auto way = "`mlc verify SOURCE PACKAGE --bundle DIR` creates a parity bundle";
+  auto way = "`mlc verify SOURCE PACKAGE option 'bundle' DIR` creates a parity bundle";
   Parity parity = ReadJson(folder / kParity, "parity bundle", way, [](const Json& json) {
     Parity read;
     read.checksum = json.at("checksum");
@@ -281,7 +281,7 @@ ParityResult WriteResult(const fs::path& folder, const fs::path& result_file, co
 
 ParityResult ReadResult(const fs::path& file, const fs::path& bundle) {
   fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
-  auto way = "`mlc-run --bundle DIR` writes a result into the bundle";
+  auto way = "`mlc-run option 'bundle' DIR` writes a result into the bundle";
   std::vector<ParityFile> files;
   ParityResult result = ReadJson(file, "result of a parity bundle", way, [&](const Json& json) {
     ParityResult read;
@@ -302,7 +302,7 @@ ParityResult ReadResult(const fs::path& file, const fs::path& bundle) {
     throw Error("check-failed", "the result belongs to another parity bundle")
         .At({file.string(), ""})
         .Note(fmt::format("compared with {}", home.string()))
-        .Help("run the bundle again, or pass the matching bundle with --bundle DIR");
+        .Help("run the bundle again, or pass the matching bundle with option 'bundle' DIR");
   if (files.empty() || !fs::exists(folder / *fs::path(files[0].file).begin())) return result;
   std::vector<ParityFile> written = files;
   std::erase_if(written, [](const ParityFile& output) { return output.hash.empty(); });

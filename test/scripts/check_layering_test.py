@@ -73,6 +73,18 @@ class Layering(unittest.TestCase):
             with self.subTest(path=path, include=include):
                 self.check(path, include, None)
 
+    def test_flags(self):
+        for path, line, refused in [
+                ("lib/ir/a.cpp", 'throw Error("usage", "--dim: none is open");', True),
+                ("frontends/onnx/a.cpp", 'Help("pass " "a --const X");', True),
+                ("lib/ir/a.cpp", 'throw Error("usage", "option \'dim\': none is open");  // --dim', False),
+                ("lib/ir/a.cpp", '// "--dim"', False),
+                ("lib/ir/a.cpp", 'F("a", b--c, "d");', False),
+                ("tools/driver/a.cpp", 'F("--dim");', False),
+                ("test/lib/ir/a_test.cpp", 'F("--dim");', False)]:
+            with self.subTest(path=path, line=line):
+                self.assertEqual(bool(list(module.violations(path, line))), refused)
+
     def second(self, first, second):
         """What is said of lib/ir/a.h and lib/ops/b.cpp with these texts in namespace mlc."""
         texts = {path: f"// a\nnamespace mlc {{\n\n{text}\n\n}}  // namespace mlc\n"

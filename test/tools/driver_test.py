@@ -135,6 +135,23 @@ def test_all_bad_nodes_are_listed_in_one_run(folder):
     expect(run("ops", model), 1, "Bogus", "Dubious", "Relu")
 
 
+def test_ops_lists_what_each_frontend_compiles(folder):
+    for frontend, decoder, encoder in (("gguf", "gemma3", "nomic-bert"), ("safetensors", "gemma3_text", "nomic_bert")):
+        rows = expect(run("ops", "--frontend", frontend, "--json"), 0).answer
+        networks = {row["architecture"]: row["network"] for row in rows if row["architecture"] != "gemma3_text"}
+        assert networks[encoder] == "encoder" and networks["llama"] == "decoder", rows
+        assert {"architecture": decoder, "network": "decoder"} in rows, rows
+        lines = expect(run("ops", "--frontend", frontend, "--markdown"), 0).stdout.splitlines()
+        assert lines[0].startswith("# ") and sum(line.startswith("| ") for line in lines) == len(rows) + 1, lines
+    expect(run("ops", "--frontend", "mlpackage"), 2, "gguf|safetensors|onnx")
+
+
+def test_an_option_of_another_format_is_refused(folder):
+    model = folder.linear()
+    expect(run("compile", model, "--context", "8"), 2, "--context", "a GGUF file or a Hugging Face folder")
+    expect(run("inspect", compiled(folder, model), "--shape", "x=1,2"), 2, "--shape needs an ONNX model", ".mlpackage")
+
+
 def test_an_existing_package_is_replaced_but_no_other_folder(folder):
     model = folder.linear()
     compiled(folder, model)

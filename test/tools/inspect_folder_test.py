@@ -52,6 +52,15 @@ def test_corpus(folder):
     print(f"# inspect: {count} tensors of {len(places)} folders and files")
 
 
+def test_a_header_is_no_pickle_by_its_length(folder):
+    """A length of 640 bytes is written as the beginning of a Python pickle, 80 02."""
+    header = json.dumps({"w": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}).encode()
+    path = folder / "model.safetensors"
+    path.write_bytes(safetensors.pack(header.ljust(640), bytes(4)))
+    assert path.read_bytes().startswith(b"\x80\x02")
+    agrees(path, [path])
+
+
 def test_shards(folder):
     size = safetensors.write_llama(folder / "llama", 3, "BF16", shard_megabytes=1)
     files = sorted((folder / "llama").glob("*.safetensors"))

@@ -2,6 +2,7 @@
 #include "tools/driver/options.h"
 
 #include "test/catch.h"
+#include "tools/driver/errors.h"
 
 namespace mlc::test {
 namespace {
@@ -11,6 +12,13 @@ CompileOptions Parsed(const std::vector<std::string>& words) {
   std::vector<Option> table = CompileTable(options);
   Fill(table, ParseOptions(table, words));
   return options;
+}
+
+TEST_CASE("options: the library's texts name fields, the command line flags") {
+  CHECK(WithFlags("option 'dim' n=4, or option 'data-root'") == "--dim n=4, or --data-root");
+  CHECK(WithFlags("no option of 'dim'") == "no option of 'dim'");
+  CHECK(WithFlags("option 'dim") == "--dim");
+  CHECK(WithFlags("") == "");
 }
 
 }  // namespace

@@ -12,7 +12,8 @@
 #include "lib/ir/given.h"
 #include "lib/support/install.h"
 #include "lib/verify/floor.h"
-#include "tools/driver/format.h"
+#include "tools/driver/errors.h"
+#include "tools/driver/frontends.h"
 #include "tools/driver/options.h"
 #include "tools/driver/tensors.h"
 #include "tools/driver/tokenizer_file.h"
@@ -206,7 +207,7 @@ BuildCheck CheckReference(const std::string& output, const Tensor& value, const 
   if (!c.discriminating) check.note = "the reference is constant: it tells nothing";
   if (std::optional<HiddenSlice> hidden = FindHidden(value, reference);
       hidden && c.mismatch.empty() && !budget.per_axis && !budget.elementwise())
-    check.note = Describe(*hidden);
+    check.note = WithFlags(Describe(*hidden));
   check.ok = c.Within(budget) && c.Tells(budget);
   return check;
 }
@@ -223,23 +224,18 @@ std::vector<SourceFile> CheckSource(const Recipe& recipe, Diagnostics& diagnosti
                  data_root =
                      recipe.data_root.empty() ? fs::path() : recipe.folder / recipe.data_root;
   std::optional<Error> unreadable;  // said when it is the file that the recipe means
-  OnnxFacts facts;
-  std::optional<Program> program;
+  SourceFacts facts;
   try {
-    Format format = DetectFormat(source);
-    if (format == Format::kOnnx) facts = ReadOnnxFacts(source, data_root);
-    if (format == Format::kMilText) program = Import(source, {}, diagnostics);
-    if (format == Format::kGguf || format == Format::kHuggingFace) {
-      std::vector<fs::path> parts = PartsOf(source);
-      TokenizerFileOf(source, parts, diagnostics);
-      AddParts(source, parts, &facts);
-    }
+    const Frontend& frontend = FrontendOf(source);
+    if (frontend.facts) facts = frontend.facts(source, data_root);
+    std::vector<fs::path> read;
+    TokenizerFileOf(source, read, diagnostics);
+    for (const fs::path& file : read) facts.Add(source, file);
   } catch (const Error& error) {
     if (!fs::exists(source)) throw;
     unreadable = error;
   }
-  std::vector<SourceFile> files =
-      SourceHashes(SourceFiles(source, facts, program ? &*program : nullptr), true).Finish();
+  std::vector<SourceFile> files = SourceHashes(SourceFiles(source, facts), true).Finish();
   if (std::string found = CombinedSha256(files); found != recipe.sha256) {
     Error error("check-failed", fmt::format("source \"{}\" has another hash", source.string()));
     error.Expected(recipe.sha256).Note("found: " + found);

@@ -16,7 +16,8 @@
 #include "lib/support/hash.h"
 #include "lib/support/install.h"
 #include "lib/support/memory_use.h"
-#include "tools/driver/format.h"
+#include "tools/driver/errors.h"
+#include "tools/driver/frontends.h"
 #include "tools/driver/options.h"
 #include "tools/driver/output_path.h"
 #include "tools/driver/source.h"
@@ -31,16 +32,11 @@ namespace mlc {
 namespace {
 
 // What the manifest says of the source, but for the hashes.
-Manifest::Source DescribeSource(const fs::path& model, const OnnxFacts& facts) {
+Manifest::Source DescribeSource(const fs::path& model, const SourceFacts& facts) {
   Manifest::Source source;
   source.name = (model.has_filename() ? model : model.parent_path()).filename().string();
-  source.format = std::string(Name(DetectFormat(model)));
-  if (facts.opsets.empty()) return source;
-  source.facts.emplace_back("ir_version", std::to_string(facts.ir_version));
-  if (!facts.producer.empty()) source.facts.emplace_back("producer", facts.producer);
-  for (const auto& [domain, version] : facts.opsets)
-    source.facts.emplace_back(fmt::format("opset {}", domain.empty() ? "ai.onnx" : domain),
-                              std::to_string(version));
+  source.format = std::string(FrontendOf(model).name);
+  source.facts = facts.metadata;
   return source;
 }
 
@@ -183,7 +179,7 @@ CompileResult Compile(const fs::path& model, const fs::path& given, const Compil
   // iOS15 knows no fp16 inputs and outputs.
   if (import.io == DType::kNone && options.target == Opset::kIos15) import.io = DType::kFp32;
 
-  OnnxFacts facts;
+  SourceFacts facts;
   auto make = [&](Diagnostics& into) {
     Program made = Import(model, import, into, &facts);
     if (!options.labels.empty()) MakeClassifier(made, ReadLabels(options.labels), into);
@@ -196,7 +192,7 @@ CompileResult Compile(const fs::path& model, const fs::path& given, const Compil
   Program program = make(diagnostics);
   std::vector<fs::path> tokenizer_parts;
   const TokenizerFile tokenizer = TokenizerFileOf(model, tokenizer_parts, diagnostics);
-  AddParts(model, tokenizer_parts, &facts);
+  for (const fs::path& file : tokenizer_parts) facts.Add(model, file);
   phase("import");
   bool bundle = output.extension() == ".mlmodelc";
   // Now that all is known that is read, and before anything is written.
@@ -206,7 +202,7 @@ CompileResult Compile(const fs::path& model, const fs::path& given, const Compil
   for (const fs::path* file : {&options.save_ir, &options.stats})
     if (!file->empty()) Staging(*file, Staging::kFile);
   std::vector<SourceFile> files;
-  if (options.manifest && !known) files = SourceFiles(model, facts, &program);
+  if (options.manifest && !known) files = SourceFiles(model, facts);
   SourceHashes hashes(std::move(files), options.sha256);
   Interface& interface = program.interface;
   if (options.author) interface.author = *options.author;
@@ -295,6 +291,7 @@ CompileResult Compile(const fs::path& model, const fs::path& given, const Compil
     if (!tokenizer.format.empty())
       manifest.tokenizer = {tokenizer.format, tokenizer.bytes.size(), HashOf(tokenizer.bytes)};
     manifest.passes = result.passes;
+    manifest.text = WithFlags;
     WriteManifest(output, manifest, program, diagnostics);
     result.manifest = ManifestPath(output);
     phase("manifest");

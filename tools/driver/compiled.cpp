@@ -14,7 +14,7 @@
 #include "lib/support/float_text.h"
 #include "lib/support/hash.h"
 #include "lib/support/temporary_folder.h"
-#include "tools/driver/format.h"
+#include "tools/driver/frontends.h"
 #include "tools/driver/version.h"
 
 namespace fs = std::filesystem;
@@ -135,10 +135,10 @@ CacheKey KeyOfCompiled(ModelCache& cache, const fs::path& package, std::string_v
 CompiledModel CompiledFor(Runtime& runtime, const fs::path& given, Units units, ModelCache* cache,
                           std::vector<Error>* faults) {
   const fs::path model = given.has_filename() ? given : given.parent_path();
-  const Format format = DetectFormat(model);
-  if (format == Format::kBundle) return {.path = model};
-  if (format != Format::kPackage && format != Format::kMlmodel)
-    throw Error("usage", fmt::format("\"{}\" is a .{}", model.string(), Name(format)))
+  const Frontend& frontend = FrontendOf(model);
+  if (frontend.format == Format::kBundle) return {.path = model};
+  if (frontend.format != Format::kPackage && frontend.format != Format::kMlmodel)
+    throw Error("usage", fmt::format("\"{}\" is a .{}", model.string(), frontend.name))
         .Expected("a .mlpackage")
         .Help("mlc compile makes one of a source model");
   if (cache && CanBeCached(model)) try {

@@ -13,7 +13,7 @@
 #include "lib/analysis/input_ranges.h"
 #include "lib/analysis/weights.h"
 #include "lib/passes/safe_masks.h"
-#include "tools/driver/format.h"
+#include "tools/driver/frontends.h"
 #include "tools/driver/interface.h"
 #include "tools/driver/tensors.h"
 #include "tools/driver/tokens.h"
@@ -34,7 +34,7 @@ constexpr double kLittleFp16 = 0.5;  // share of the work
 struct Examined {
   const Program& program;
   const fs::path& model;
-  Format format;
+  const Frontend& frontend;
   bool source;  // a model that is not compiled yet
   bool ours;    // that, or a package that mlc compiled: options of `mlc compile` are advice
   std::optional<Stated> stated;
@@ -42,7 +42,7 @@ struct Examined {
 
   // Whether what mlc compiles is an ONNX model, as far as anyone knows.
   bool of_onnx() const {
-    return source ? format == Format::kOnnx : ours && (!stated || stated->source_format == "onnx");
+    return source ? frontend.name == "onnx" : ours && (!stated || stated->source_format == "onnx");
   }
 };
 
@@ -536,14 +536,14 @@ std::vector<Finding> Examine(const fs::path& model, const ImportOptions& options
                              Diagnostics& diagnostics) {
   const Program program = Import(model, options, diagnostics);
   std::vector<Finding> findings;
-  const Format format = DetectFormat(model);
-  const bool source = IsSource(format);
+  const Frontend& frontend = FrontendOf(model);
+  const bool source = frontend.IsSource();
   bool ours = source;
   for (const auto& function : program.functions)
     ForEachPort(*function, [&](std::string_view, const Port& port, const Value&) {
       ours = ours || port.source_dtype != DType::kNone;  // which only mlc writes into a package
     });
-  Examined at{program, model, format, source, ours, source ? std::nullopt : StatedOf(model),
+  Examined at{program, model, frontend, source, ours, source ? std::nullopt : StatedOf(model),
               findings};
   for (size_t i = 0; i < kRows.size(); ++i) {
     if (kRows[i].program) kRows[i].program(kRules[i], program, at);

@@ -1,5 +1,6 @@
 #include "tools/driver/errors.h"
 
+#include <algorithm>
 #include <new>
 #include <system_error>
 
@@ -22,6 +23,17 @@ std::vector<Error> CurrentErrors() {
     return {Error("internal", bug.what())
                 .Help("this is a bug in mlc: please report the model and this text")};
   }
+}
+
+std::string WithFlags(std::string_view text) {
+  constexpr std::string_view kOption = "option '";
+  std::string with;
+  for (size_t at; (at = text.find(kOption)) != text.npos;) {
+    const size_t name = at + kOption.size(), end = std::min(text.find('\'', name), text.size());
+    with += fmt::format("{}--{}", text.substr(0, at), text.substr(name, end - name));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return with.append(text);
 }
 
 }  // namespace mlc

@@ -9,7 +9,8 @@
 #include "lib/runtime/guarded_model.h"
 #include "lib/support/memory_use.h"
 #include "lib/support/temporary_folder.h"
-#include "tools/driver/format.h"
+#include "tools/driver/errors.h"
+#include "tools/driver/frontends.h"
 #include "tools/driver/runtimes.h"
 #include "tools/driver/tensors.h"
 #include "tools/driver/verify.h"
@@ -218,7 +219,8 @@ GateCheck TimeoutCheck(const GateSubject& subject, const GateOptions& options) {
     return PassIf(false, name, "a prediction that had no time came back with a result");
   } catch (const Error& error) {
     if (error.id() != "timeout")
-      return PassIf(false, name, fmt::format("ended with \"{}\": {}", error.id(), error.text()));
+      return PassIf(false, name,
+                    fmt::format("ended with \"{}\": {}", error.id(), WithFlags(error.text())));
   }
   const std::string changed = Changed(guarded->Run(subject.inputs).outputs, first, budget);
   if (!changed.empty()) return PassIf(false, name, "the next prediction is wrong: " + changed);
@@ -269,14 +271,14 @@ GateCheck ParityCheck(const GateSubject& subject, GuardedModel& model, const Gat
 void RefuseSource(const fs::path& model) {
   std::error_code ignored;
   if (!fs::exists(model, ignored)) return;
-  Format format;
+  const Frontend* frontend = nullptr;
   try {
-    format = DetectFormat(model);
+    frontend = &FrontendOf(model);
   } catch (const Error&) {
     return;  // for the check that it loads
   }
-  if (IsSource(format))
-    throw Error("usage", fmt::format("{} is a source model ({})", model.string(), Name(format)))
+  if (frontend->IsSource())
+    throw Error("usage", fmt::format("{} is a source model ({})", model.string(), frontend->name))
         .Expected("a package or a compiled bundle: gates judge what ships")
         .Help("`mlc compile` makes a package");
 }
@@ -326,7 +328,7 @@ GateVerdict Together(char gate, const std::vector<GateResult>& results) {
 GateSubject MakeGateSubject(const fs::path& model, const GateOptions& options,
                             Diagnostics& diagnostics) {
   RefuseSource(model);
-  const Format format = DetectFormat(model);
+  const Format format = FrontendOf(model).format;
   // The rest is of --source.
   ImportOptions sizes;
   sizes.shapes = options.import.shapes;
@@ -390,7 +392,7 @@ std::vector<GateCheck> GateA(const GateSubject& subject, const GateOptions& opti
       if (cycle >= warmup) growth.Add(cycle, resident());
     }
   } catch (const Error& error) {
-    failure = fmt::format("cycle {}: {}", cycle + 1, error.text());
+    failure = fmt::format("cycle {}: {}", cycle + 1, WithFlags(error.text()));
   }
   std::vector<GateCheck> checks;
   checks.push_back(PassIf(failure.empty() && cycle > 0, "cycles",
@@ -435,7 +437,7 @@ std::vector<GateCheck> GateB(const GateSubject& subject, const GateOptions& opti
     try {
       checks.push_back(make());
     } catch (const Error& error) {
-      checks.push_back(PassIf(false, name, error.text()));
+      checks.push_back(PassIf(false, name, WithFlags(error.text())));
     }
   };
   std::unique_ptr<GuardedModel> model;
@@ -495,7 +497,7 @@ std::vector<GateCheck> GateC(const GateSubject& subject, const GateOptions& opti
           options.coverage_percent, "% of the operations",
           fmt::format("{} of {} on {}", on_asked, placements.size(), Name(options.units))));
   } catch (const Error& error) {
-    checks.push_back(PassIf(false, "runs", error.text()));
+    checks.push_back(PassIf(false, "runs", WithFlags(error.text())));
   }
   return checks;
 }
@@ -521,14 +523,15 @@ std::vector<GateCheck> GateD(const GateSubject& subject, const GateOptions& opti
         if (!what.empty() && ++changed == 1)
           change = fmt::format("prediction {}: {}", predictions, what);
       } catch (const Error& error) {
-        const std::string what = fmt::format("prediction {}: {}", predictions, error.text());
+        const std::string what =
+            fmt::format("prediction {}: {}", predictions, WithFlags(error.text()));
         if (failure.empty()) failure = "; " + what;
         if (error.id() == "timeout") hang = what;
       }
       if (since * 10 >= options.duration) growth.Add(predictions, resident());
     }
   } catch (const Error& error) {
-    return {PassIf(false, "runs", error.text())};
+    return {PassIf(false, "runs", WithFlags(error.text()))};
   }
   std::vector<GateCheck> checks;
   checks.push_back(GrowthCheck(growth, 100, kGrowthPer100Predictions, "predictions", predictions,
@@ -588,10 +591,11 @@ std::vector<GateResult> RunGate(char gate, const std::vector<fs::path>& models,
       }
     } catch (const Error& error) {
       const std::string place = error.location().ToString();
-      result.checks = {PassIf(false, "loads",
-                              error.text() + (place.empty() ? "" : fmt::format(" ({})", place)))};
+      result.checks = {
+          PassIf(false, "loads",
+                 WithFlags(error.text()) + (place.empty() ? "" : fmt::format(" ({})", place)))};
     } catch (const fs::filesystem_error& error) {  // a folder that may not be read
-      result.checks = {PassIf(false, "loads", error.what())};
+      result.checks = {PassIf(false, "loads", WithFlags(error.what()))};
     }
     results.push_back(std::move(result));
   }

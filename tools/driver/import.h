@@ -3,19 +3,15 @@
 
 #include <filesystem>
 
-#include "frontends/onnx/onnx.h"
 #include "lib/ir/import_options.h"
+#include "lib/ir/source_facts.h"
 
 namespace mlc {
 
-// Any format, by content; Core ML's take no options. Throws Errors. `facts`, if any, are filled in: of an ONNX model
-// all, of others further files.
+// Any format, by content. Throws Errors; Error "usage" for an option that the format does not take. `facts`, if any,
+// are filled in.
 Program Import(const std::filesystem::path& path, const ImportOptions& options,
-               Diagnostics& diagnostics, OnnxFacts* facts = nullptr);
-
-// Puts further files of a model, but for the one that the user named, into its facts, if any.
-void AddParts(const std::filesystem::path& model, const std::vector<std::filesystem::path>& parts,
-              OnnxFacts* facts);
+               Diagnostics& diagnostics, SourceFacts* facts = nullptr);
 
 // A program that is to be run. ONNX: as Import. Else `shapes` and `dims` choose among the sizes
 // that the open dimensions of inputs have, in each function that takes them. Error "bad-input"

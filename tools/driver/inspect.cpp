@@ -11,11 +11,11 @@ namespace mlc {
 
 InspectResult Inspect(const std::filesystem::path& model, const InspectOptions& options,
                       Diagnostics& diagnostics) {
-  Format format = DetectFormat(model);
+  const Frontend& frontend = FrontendOf(model);
   auto program = std::make_shared<Program>(Import(model, options.import, diagnostics));
-  InspectResult result{format, program, program->main()->opset, {}, {}, 0, 0, {}, {}, 0};
+  InspectResult result{&frontend, program, program->main()->opset, {}, {}, 0, 0, {}, {}, 0};
   if (options.text)
-    result.text = IsSource(format)
+    result.text = frontend.IsSource()
                       ? PrintText(*program, {.inline_limit = 4, .max_elements = 32}) + "\n"
                       : BundleText(*program, ModelFolder(model), options.versions.compiler,
                                    options.versions.mil);

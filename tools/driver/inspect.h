@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "lib/analysis/weights.h"
-#include "tools/driver/format.h"
+#include "tools/driver/frontends.h"
 #include "tools/driver/import.h"
 #include "tools/driver/precompile.h"
 
@@ -21,7 +21,7 @@ struct InspectOptions {
 };
 
 struct InspectResult {
-  Format format;
+  const Frontend* frontend;
   std::shared_ptr<const Program> program;
   Opset needed;      // of every function: a package is loaded as a whole
   std::string text;  // of a Core ML format what its compiler writes, of a source model a short form

@@ -2,7 +2,7 @@
 
 #include "lib/support/milliseconds.h"
 #include "tools/driver/compiled.h"
-#include "tools/driver/format.h"
+#include "tools/driver/frontends.h"
 #include "tools/driver/runtimes.h"
 #include "tools/driver/tensors.h"
 #include "tools/driver/verify.h"
@@ -41,14 +41,14 @@ std::function<std::unique_ptr<LoadedModel>()> LoaderOf(const fs::path& path,
 LanguageModel::LanguageModel(const fs::path& path, const RunOptions& options, std::string_view what,
                              Diagnostics& diagnostics) {
   const Clock::time_point begin = Clock::now();
-  const Format format = DetectFormat(path);
-  const bool source = IsSource(format);
+  const Frontend& frontend = FrontendOf(path);
+  const bool source = frontend.IsSource();
   if (options.bundles_only) RequireBundle(path);
   units_ = options.units.value_or(source ? Units::kReference : DefaultUnits());
   if (source && units_ != Units::kReference)
     throw Error("usage", fmt::format("--units {}: Core ML runs packages and bundles, \"{}\" is a "
                                      ".{}",
-                                     Name(units_), path.string(), Name(format)))
+                                     Name(units_), path.string(), frontend.name))
         .Help("mlc compile makes a package of it");
   RefuseHints(options.hints, units_);
   arithmetic_ = options.arithmetic.value_or(source ? EngineOptions::Arithmetic::kExact

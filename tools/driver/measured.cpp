@@ -6,8 +6,8 @@
 
 #include "backends/coreml/manifest.h"
 #include "lib/coreml/package.h"
-#include "lib/runtime/file_lock.h"
 #include "lib/runtime/runtime.h"
+#include "lib/support/file_lock.h"
 #include "lib/support/install.h"
 #include "tools/driver/run_report.h"
 

@@ -1,5 +1,8 @@
 #include "tools/driver/operators.h"
 
+#include <algorithm>
+#include <map>
+
 namespace mlc {
 
 ModelOperators CheckOperators(const std::filesystem::path& model, const ImportOptions& options,
@@ -28,6 +31,64 @@ ModelOperators CheckOperators(const std::filesystem::path& model, const ImportOp
     operators.errors = {error};
   }
   return operators;
+}
+
+namespace {
+
+constexpr std::string_view kOnnxTitle = R"(# ONNX operators
+
+What `mlc` compiles, and from which opset version on. Written by `mlc ops --frontend onnx --markdown`.
+
+| class | meaning |
+|---|---|
+| direct | one MIL operation |
+| decomposed | several MIL operations |
+| folded | nothing is left of it at run time |
+| conditional | works under the condition given; otherwise an error says why not |
+| impossible | Core ML lacks what it takes; it works on constants where the condition says so |
+
+)";
+
+std::string_view DomainName(std::string_view domain) { return domain.empty() ? "ai.onnx" : domain; }
+
+}  // namespace
+
+Listing ListOnnxOperators() {
+  Listing table{kOnnxTitle, {"operator", "domain", "versions", "class", "condition"}, {}};
+  const OnnxOperator* last = nullptr;
+  int begin = 0;
+  std::string done;  // its versions before the range that begins at `begin`
+  std::vector<OnnxOperator> operators = OnnxOperators();
+  for (const OnnxOperator& row : operators) {
+    bool same = last && last->name == row.name && last->domain == row.domain &&
+                last->kind == row.kind && last->condition == row.condition;
+    bool follows = same && last->until + 1 == row.since;
+    if (!follows) begin = row.since;
+    std::string versions =
+        row.until ? fmt::format("{}-{}", begin, row.until) : fmt::format("{}+", begin);
+    if (!same) {
+      table.rows.push_back({std::string(row.name), std::string(DomainName(row.domain)), "",
+                            std::string(row.kind), std::string(row.condition)});
+      done.clear();
+    }
+    if (!follows && same) done = table.rows.back()[2] + ", ";
+    table.rows.back()[2] = done + versions;
+    last = &row;
+  }
+  return table;
+}
+
+Listing ListArchitectures(std::string_view title, std::string_view Architecture::*decoders,
+                          std::string_view EncoderArchitecture::*encoders) {
+  Listing list{title, {"architecture", "network"}, {}};
+  auto add = [&](const auto& rows, auto name, const char* network) {
+    for (const auto& row : rows)
+      if (!(row.*name).empty()) list.rows.push_back({std::string(row.*name), network});
+  };
+  add(Architectures(), decoders, "decoder");
+  add(EncoderArchitectures(), encoders, "encoder");
+  std::sort(list.rows.begin(), list.rows.end());
+  return list;
 }
 
 }  // namespace mlc

@@ -1,5 +1,4 @@
-// tools/driver/operators.h - the operators of an ONNX model: which of them the frontend lowers (OnnxOperators lists all), and
-// what it refuses.
+// tools/driver/operators.h - what the frontends lower, and of an ONNX model which operators, and what is refused.
 #pragma once
 
 #include <filesystem>
@@ -7,6 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "frontends/onnx/onnx.h"
+#include "lib/networks/architectures.h"
+#include "lib/networks/encoder_architectures.h"
+#include "tools/driver/frontends.h"
 #include "tools/driver/import.h"
 
 namespace mlc {
@@ -22,5 +25,11 @@ struct ModelOperators {
 };
 ModelOperators CheckOperators(const std::filesystem::path& model, const ImportOptions& options,
                               Diagnostics& diagnostics);
+
+// Operators with their versions: one row each, or several where class or condition differ.
+Listing ListOnnxOperators();
+// The names that a frontend has for the rows of lib/networks.
+Listing ListArchitectures(std::string_view title, std::string_view Architecture::*decoders,
+                          std::string_view EncoderArchitecture::*encoders);
 
 }  // namespace mlc

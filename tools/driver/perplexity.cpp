@@ -5,7 +5,7 @@
 #include "lib/support/mapped_file.h"
 #include "lib/support/milliseconds.h"
 #include "lib/support/regular_file.h"
-#include "tools/driver/format.h"
+#include "tools/driver/frontends.h"
 #include "tools/driver/language_model.h"
 #include "tools/driver/tokenizer.h"
 #include "tools/driver/tokenizer_file.h"
@@ -76,7 +76,7 @@ Tensor LogitsOf(LanguageModel& model, std::span<const int32_t> tokens) {
 
 // What is compiled has its context.
 RunOptions ForModel(const fs::path& model, RunOptions run) {
-  if (!IsSource(DetectFormat(model))) run.import.context.reset();
+  if (!FrontendOf(model).IsSource()) run.import.context.reset();
   return run;
 }
 

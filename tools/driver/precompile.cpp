@@ -5,7 +5,7 @@
 #include "lib/support/install.h"
 #include "lib/support/sources.h"
 #include "tools/driver/compiled.h"
-#include "tools/driver/format.h"
+#include "tools/driver/frontends.h"
 #include "tools/driver/tokenizer_file.h"
 
 namespace fs = std::filesystem;
@@ -66,12 +66,12 @@ bool MakeOrCopy(const fs::path& package, const fs::path& output, const Precompil
 
 bool Precompile(const fs::path& package, const fs::path& output, const PrecompileOptions& options,
                 Diagnostics& diagnostics) {
-  Format format = DetectFormat(package);
-  if (format == Format::kBundle)
+  const Frontend& frontend = FrontendOf(package);
+  if (frontend.format == Format::kBundle)
     throw Error("usage", fmt::format("\"{}\" is a compiled bundle already", package.string()))
         .Expected("a .mlpackage");
-  if (format != Format::kPackage && format != Format::kMlmodel)
-    throw Error("usage", fmt::format("\"{}\" is a .{}", package.string(), Name(format)))
+  if (frontend.format != Format::kPackage && frontend.format != Format::kMlmodel)
+    throw Error("usage", fmt::format("\"{}\" is a .{}", package.string(), frontend.name))
         .Expected("a .mlpackage")
         .Help("mlc compile makes one of a source model");
   if (output.extension() != ".mlmodelc")

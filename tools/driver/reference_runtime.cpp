@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "lib/support/milliseconds.h"
-#include "tools/driver/format.h"
+#include "tools/driver/frontends.h"
 #include "tools/driver/precompile.h"
 #include "tools/driver/tensors.h"
 #include "tools/driver/version.h"
@@ -202,8 +202,8 @@ class ReferenceRuntime : public Runtime {
         load.function.empty() ? *program->main() : FindFunction(*program, load.function);
     ReferenceOptions options = options_;
     if (!options.arithmetic)
-      options.arithmetic = IsSource(DetectFormat(model)) ? EngineOptions::Arithmetic::kExact
-                                                         : EngineOptions::Arithmetic::kFaithful;
+      options.arithmetic = FrontendOf(model).IsSource() ? EngineOptions::Arithmetic::kExact
+                                                        : EngineOptions::Arithmetic::kFaithful;
     return MakeReferenceModel(program, function, options, load);
   }
 

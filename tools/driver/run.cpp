@@ -17,7 +17,7 @@
 #include "tools/driver/compare_operations.h"
 #include "tools/driver/compiled.h"
 #include "tools/driver/errors.h"
-#include "tools/driver/format.h"
+#include "tools/driver/frontends.h"
 #include "tools/driver/runtimes.h"
 #include "tools/driver/tensors.h"
 #include "tools/driver/tokens.h"
@@ -37,12 +37,12 @@ std::string_view Describe(EngineOptions::Arithmetic arithmetic) {
 }
 
 void RequireBundle(const fs::path& path) {
-  Format format = DetectFormat(path);
-  if (format == Format::kBundle) return;
-  throw Error("usage", fmt::format("--no-compile: \"{}\" is a .{}", path.string(), Name(format)))
+  const Frontend& frontend = FrontendOf(path);
+  if (frontend.format == Format::kBundle) return;
+  throw Error("usage", fmt::format("--no-compile: \"{}\" is a .{}", path.string(), frontend.name))
       .Expected("a compiled bundle (.mlmodelc)")
-      .Help(IsSource(format) ? "mlc compile MODEL -o MODEL.mlmodelc makes one"
-                             : "mlc precompile makes one of a package");
+      .Help(frontend.IsSource() ? "mlc compile MODEL -o MODEL.mlmodelc makes one"
+                                : "mlc precompile makes one of a package");
 }
 
 void RefuseHints(const LoadOptions& hints, Units units) {
@@ -221,7 +221,7 @@ class Runner {
   void Read() {
     const Trace::Span span(*trace_, "read", Trace::kPhase);
     const Clock::time_point begin = Clock::now();
-    const bool source = IsSource(DetectFormat(path_));
+    const bool source = FrontendOf(path_).IsSource();
     if (options_.bundles_only) RequireBundle(path_);
     if (source && options_.operations)
       throw Error("usage", fmt::format("--operations: \"{}\" is a source model", path_.string()))
@@ -230,7 +230,7 @@ class Runner {
     if (source && result_.units != Units::kReference)
       throw Error("usage",
                   fmt::format("--units {}: Core ML runs packages and bundles, \"{}\" is a .{}",
-                              Name(result_.units), path_.string(), Name(DetectFormat(path_))))
+                              Name(result_.units), path_.string(), FrontendOf(path_).name))
           .Help("mlc compile makes a package of it");
     RefuseHints(options_.hints, result_.units);
     result_.arithmetic = options_.arithmetic.value_or(
@@ -243,7 +243,7 @@ class Runner {
     const std::set<std::string> names = InputNames(function());
     for (const std::string& text : options_.input_files) AddFile(text, names, given_);
     if (!options_.output_folder.empty())
-      CheckOutputs(options_.output_folder, function(), by_tokens(), IsSource(DetectFormat(path_)));
+      CheckOutputs(options_.output_folder, function(), by_tokens(), FrontendOf(path_).IsSource());
     if (by_tokens() && !given_.empty()) throw Error("usage", "--tokens takes the place of --input");
     CheckRanges(options_.make_up, *program_);
     result_.read_ms = Milliseconds(begin, Clock::now());
@@ -351,7 +351,7 @@ class Runner {
     }
     // Another model on the same units: it has the inputs by the names that users know.
     const fs::path path = options_.compare;
-    const bool source = IsSource(DetectFormat(path));
+    const bool source = FrontendOf(path).IsSource();
     auto other = std::make_shared<Program>(ImportToRun(path, options_.import, true, diagnostics_));
     const Function& twin =
         other->functions.size() == 1 ? *other->main() : FindFunction(*other, function().name);
@@ -599,7 +599,7 @@ class Runner {
       result_.next = LikelyNext(result_.outputs[0].tensor, kMostNext);
     if (!options_.output_folder.empty()) {
       const Trace::Span span(*trace_, "write", Trace::kPhase);
-      WriteOutputs(options_.output_folder, result_.outputs, IsSource(DetectFormat(path_)));
+      WriteOutputs(options_.output_folder, result_.outputs, FrontendOf(path_).IsSource());
     }
     trace_->End();
     result_.phases = trace_->phases();

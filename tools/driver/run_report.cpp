@@ -12,7 +12,7 @@
 #include "lib/coreml/package.h"
 #include "lib/support/json_text.h"
 #include "lib/support/utc_time.h"
-#include "tools/driver/format.h"
+#include "tools/driver/frontends.h"
 #include "tools/driver/version.h"
 
 namespace fs = std::filesystem;
@@ -159,7 +159,7 @@ off_t EndOfLines(int descriptor, off_t size) {
 }  // namespace
 
 std::string HashOf(const fs::path& model) {
-  const Format format = DetectFormat(model);
+  const Format format = FrontendOf(model).format;
   return format == Format::kPackage || format == Format::kBundle ? PackageHash(model) : "";
 }
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "tools/driver/format.h"
+#include "tools/driver/frontends.h"
 #include "tools/driver/import.h"
 #include "tools/driver/interface.h"
 #include "tools/driver/tensors.h"
@@ -161,7 +161,7 @@ void ChooseSizes(Program& program, const ImportOptions& options, bool may_lack) 
 
 Program ImportToRun(const std::filesystem::path& path, const ImportOptions& options, bool may_lack,
                     Diagnostics& diagnostics) {
-  if (DetectFormat(path) == Format::kOnnx) return Import(path, options, diagnostics);
+  if (FrontendOf(path).Takes("--shape")) return Import(path, options, diagnostics);
   ImportOptions others = options;
   others.dims.clear();
   others.shapes.clear();

@@ -1,47 +1,28 @@
 #include "tools/driver/source.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 
-#include "frontends/gguf/file.h"
-#include "frontends/safetensors/folder.h"
 #include "lib/coreml/package.h"
 #include "lib/support/byte_window.h"
-#include "tools/driver/format.h"
 
 namespace fs = std::filesystem;
 
 namespace mlc {
 
-std::vector<SourceFile> SourceFiles(const fs::path& model, const OnnxFacts& facts,
-                                    const Program* program) {
+std::vector<SourceFile> SourceFiles(const fs::path& model, const SourceFacts& facts) {
   std::map<std::string, fs::path> data;
-  for (const OnnxFacts::File& file : facts.data) data[file.name] = file.path;
+  for (const SourceFacts::File& file : facts.files) data[file.name] = file.path;
   std::vector<SourceFile> files;
   if (fs::is_directory(model)) {
     if (data.empty()) data = PackageFiles(model);
   } else {
     files.push_back({.name = model.filename().string(), .path = model});
-    auto add = [&](const Tensor& tensor) {
-      if (!tensor) return;
-      if (const MappedFile* file = tensor.origin().held.file_view().file;
-          file && file->path() != model)
-        data[file->path().lexically_relative(model.parent_path()).generic_string()] = file->path();
-    };
-    if (program && DetectFormat(model) == Format::kMilText)
-      for (const auto& function : program->functions)
-        ForEachOperation(*function, [&](Operation* op) { add(op->val); });
   }
   for (const auto& [name, path] : data) files.push_back({.name = name, .path = path});
   return files;
-}
-
-std::vector<fs::path> PartsOf(const fs::path& model) {
-  if (DetectFormat(model) == Format::kHuggingFace) return Folder::Open(model).paths();
-  std::vector<fs::path> parts;
-  const GgufFile file = GgufFile::Open(model);
-  for (const auto& part : file.files()) parts.push_back(part->path());
-  return parts;
 }
 
 namespace {

@@ -5,8 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "frontends/onnx/onnx.h"
-#include "lib/ir/program.h"
+#include "lib/ir/source_facts.h"
 #include "lib/support/hash.h"
 #include "lib/support/mapped_file.h"
 
@@ -20,13 +19,9 @@ struct SourceFile {
   std::string xxh3_128, sha256;  // hex
 };
 
-// The files that importing a GGUF model or a Hugging Face folder reads, as its headers tell.
-std::vector<std::filesystem::path> PartsOf(const std::filesystem::path& model);
-
-// Every file that is read of a model: the model first and then, sorted by name, its external data; all
-// files of a Core ML folder; MIL text with the weights that `program` has from it.
-std::vector<SourceFile> SourceFiles(const std::filesystem::path& model, const OnnxFacts& facts,
-                                    const Program* program);
+// Every file that is read of a model: the model first and then, sorted by name, those of `facts`; all files of a
+// folder without such.
+std::vector<SourceFile> SourceFiles(const std::filesystem::path& model, const SourceFacts& facts);
 
 // The hash of a model: that of its file; where there are several, the hash of the lines
 // "HASH  NAME\n" of all of them in the order of SourceFiles, which is what sha256sum and xxhsum print:

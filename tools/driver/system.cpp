@@ -12,12 +12,12 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "frontends/onnx/libraries.h"
 #include "lib/engine/libraries.h"
 #include "lib/support/build_id.h"
 #include "lib/support/error.h"
 #include "lib/support/threads.h"
 #include "tools/driver/compiled.h"
+#include "tools/driver/frontends.h"
 #include "tools/driver/version.h"
 
 // jemalloc(3); null where a tool is not linked with it.
@@ -41,7 +41,10 @@ std::string Dotted(unsigned number) {
 }
 
 std::vector<LibraryVersion> Libraries() {
-  std::vector<LibraryVersion> found = OnnxLibraries();
+  std::vector<LibraryVersion> found;
+  for (const Frontend& frontend : Frontends())
+    if (frontend.libraries)
+      for (LibraryVersion& library : frontend.libraries()) found.push_back(std::move(library));
   found.push_back(EngineLibrary());
   found.push_back({"fmt", Dotted(FMT_VERSION), ""});
   found.push_back({"nlohmann/json",

@@ -6,7 +6,7 @@
 #include "frontends/safetensors/tokenizer.h"
 #include "lib/support/error.h"
 #include "lib/support/mapped_file.h"
-#include "tools/driver/format.h"
+#include "tools/driver/frontends.h"
 #include "tools/driver/tokenizer_file.h"
 
 namespace fs = std::filesystem;
@@ -18,8 +18,8 @@ TokenizerSpec ReadTokenizer(const fs::path& path) {
   std::error_code ignored;
   if (fs::is_directory(path, ignored)) {
     if (fs::exists(path / "tokenizer.json", ignored)) return ReadHuggingFaceTokenizer(path);
-    Format format = DetectFormat(path);
-    if (format == Format::kHuggingFace)
+    const Frontend& frontend = FrontendOf(path);
+    if (frontend.IsSource())
       throw Error("unsupported-tokenizer", "the folder has no tokenizer.json")
           .Help(
               "save it with transformers: AutoTokenizer.from_pretrained(FOLDER, "
@@ -27,7 +27,7 @@ TokenizerSpec ReadTokenizer(const fs::path& path) {
     fs::path beside = TokenizerBeside(path);
     if (beside.empty())
       throw Error("unsupported-tokenizer",
-                  fmt::format("there is no tokenizer beside this .{}", Name(format)))
+                  fmt::format("there is no tokenizer beside this .{}", frontend.name))
           .Expected(fmt::format("{} or {}", TokenizerPath(path, "gguf").string(),
                                 TokenizerPath(path, "json").string()))
           .Help(
@@ -42,7 +42,7 @@ TokenizerSpec ReadTokenizer(const fs::path& path) {
     return ReadGgufTokenizer(GgufFile::Open(file));
   if (magic[0] == std::byte{'{'}) return ReadHuggingFaceTokenizer(path);
   throw Error("unsupported-tokenizer",
-              fmt::format("a .{} has no tokenizer that mlc reads", Name(DetectFormat(path))))
+              fmt::format("a .{} has no tokenizer that mlc reads", FrontendOf(path).name))
       .Expected("a GGUF, a Hugging Face folder, a tokenizer.json, or a package with one beside it");
 }
 

@@ -7,7 +7,7 @@
 #include "lib/support/regular_file.h"
 #include "lib/support/sources.h"
 #include "lib/text/difference.h"
-#include "tools/driver/format.h"
+#include "tools/driver/frontends.h"
 #include "tools/driver/tokenizer.h"
 
 namespace fs = std::filesystem;
@@ -38,21 +38,14 @@ bool IsOurs(const FormatRow& row, const fs::path& path) {
   }
 }
 
-std::string BytesOf(const fs::path& model, std::vector<fs::path>& read, Format format) {
-  if (format == Format::kGguf) return GgufTokenizerFile(GgufFile::Open(model));
-  std::error_code ignored;
-  return HuggingFaceTokenizerFile(fs::is_directory(model, ignored) ? model : model.parent_path(),
-                                  read);
-}
-
 }  // namespace
 
 TokenizerFile TokenizerFileOf(const fs::path& model, std::vector<fs::path>& read,
                               Diagnostics& diagnostics) {
-  const Format format = DetectFormat(model);
-  if (format != Format::kGguf && format != Format::kHuggingFace) return {};
+  const Frontend& frontend = FrontendOf(model);
+  if (!frontend.tokenizer) return {};
   try {
-    TokenizerFile file{format == Format::kGguf ? "gguf" : "json", BytesOf(model, read, format)};
+    TokenizerFile file{std::string(frontend.tokenizer_format), frontend.tokenizer(model, read)};
     return file.bytes.empty() ? TokenizerFile() : file;
   } catch (const Error& error) {
     read.clear();
@@ -65,7 +58,7 @@ TokenizerFile TokenizerFileOf(const fs::path& model, std::vector<fs::path>& read
 
 std::optional<std::string> TokenizerDifference(const fs::path& model, const fs::path& package,
                                                Diagnostics& diagnostics) {
-  const Format format = DetectFormat(package);
+  const Format format = FrontendOf(package).format;
   if (format != Format::kPackage && format != Format::kBundle) return std::nullopt;
   std::vector<fs::path> read;
   Diagnostics of_model;

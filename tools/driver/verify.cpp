@@ -12,7 +12,7 @@
 #include "lib/verify/floor.h"
 #include "lib/verify/parity.h"
 #include "lib/verify/ties.h"
-#include "tools/driver/format.h"
+#include "tools/driver/frontends.h"
 #include "tools/driver/options.h"
 #include "tools/driver/picture.h"
 #include "tools/driver/tensors.h"
@@ -343,12 +343,12 @@ void CheckBudgets(std::optional<int64_t> per_axis, const Budgets& budgets,
 }  // namespace
 
 void RequireOrder(const fs::path& source, const fs::path& package) {
-  Format of_source = DetectFormat(source), of_package = DetectFormat(package);
-  if (IsSource(of_package))
+  const Frontend &of_source = FrontendOf(source), &of_package = FrontendOf(package);
+  if (of_package.IsSource())
     throw Error("usage", fmt::format("PACKAGE \"{}\" is a source model (.{})", package.string(),
-                                     Name(of_package)))
+                                     of_package.name))
         .Expected("mlc verify SOURCE PACKAGE")
-        .Help(IsSource(of_source)
+        .Help(of_source.IsSource()
                   ? "mlc compile makes a package of it"
                   : "the other way round: mlc verify " + package.string() + " " + source.string());
 }
@@ -399,8 +399,8 @@ std::string NameIn(const Option& option, const std::string& value) {
 ImportOptions AsCompiled(ImportOptions options, const fs::path& source, const fs::path& package,
                          Diagnostics& diagnostics) {
   const std::optional<Stated> stated = StatedOf(package);
-  const Format format = DetectFormat(source);
-  if (!stated || !IsSource(format) || stated->source_format != Name(format)) return options;
+  const Frontend& frontend = FrontendOf(source);
+  if (!stated || !frontend.IsSource() || stated->source_format != frontend.name) return options;
   std::string taken;
   const std::vector<Option> table = ImportTable(options);
   // Shapes and symbols decide the same dimensions: where one of the two is given, the other is not taken.
@@ -436,9 +436,7 @@ ImportOptions AsCompiled(ImportOptions options, const fs::path& source, const fs
 // A language model is read for as many tokens as its package has room for, where that many are possible.
 Program ImportSource(const fs::path& path, ImportOptions options, const Program& package,
                      Diagnostics& diagnostics) {
-  const Format format = DetectFormat(path);
-  if (IsSource(format) && format != Format::kOnnx && !options.context &&
-      IsLanguageModel(*package.main())) {
+  if (FrontendOf(path).Takes("--context") && !options.context && IsLanguageModel(*package.main())) {
     options.context = LanguageSizes(*package.main()).context;
     try {
       return ImportToRun(path, options, false, diagnostics);

@@ -93,7 +93,8 @@ int Build(const BuildArguments& given, Session& session) {
       errors.push_back(std::move(json));
       if (session.json) continue;
       std::fflush(stdout);
-      fmt::print(stderr, "{}{}\n", variant.empty() ? "" : variant + ": ", error.Render());
+      fmt::print(stderr, "{}{}\n", variant.empty() ? "" : variant + ": ",
+                 WithFlags(error.Render()));
     }
     return list;
   };

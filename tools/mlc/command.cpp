@@ -18,7 +18,7 @@ namespace mlc {
 Option JsonOption() { return {"--json", "", "print one JSON document to stdout"}; }
 
 void PrintDocument(const nlohmann::ordered_json& json) {
-  fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  fmt::print("{}\n", WithFlags(json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace)));
 }
 
 nlohmann::ordered_json ErrorJson(const Error& error) {
@@ -87,14 +87,14 @@ GivenOptions Collect(CLI::App& app, const Command& command,
 
 void PrintErrors(const std::vector<Error>& errors, bool json) {
   if (!json) {
-    for (const Error& error : errors) fmt::print(stderr, "{}\n", error.Render());
+    for (const Error& error : errors) fmt::print(stderr, "{}\n", WithFlags(error.Render()));
     return;
   }
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const Error& error : errors) list.push_back(ErrorJson(error));
   // Not by fmt, which throws where stdout is full.
-  std::puts(nlohmann::ordered_json{{"errors", list}}
-                .dump(2, ' ', false, nlohmann::json::error_handler_t::replace)
+  std::puts(WithFlags(nlohmann::ordered_json{{"errors", list}}.dump(
+                          2, ' ', false, nlohmann::json::error_handler_t::replace))
                 .c_str());
 }
 
@@ -114,9 +114,9 @@ int Execute(const Command& command, const GivenOptions& given) {
   }
   if (!session.json) {
     for (const Error& warning : session.diagnostics.warnings())
-      fmt::print(stderr, "{}\n", warning.Render("warning"));
+      fmt::print(stderr, "{}\n", WithFlags(warning.Render("warning")));
     for (const std::string& note : session.diagnostics.notes())
-      fmt::print(stderr, "note: {}\n", note);
+      fmt::print(stderr, "note: {}\n", WithFlags(note));
   }
   if (std::fflush(stdout) != 0 || std::ferror(stdout)) {
     PrintErrors({Error("file-io", "cannot write to standard output")}, false);

@@ -51,7 +51,7 @@ struct InspectArguments {
 
 void PrintJson(const InspectResult& result, const InspectArguments& given) {
   const Program& program = *result.program;
-  Json json{{"format", Name(result.format)}, {"target", TargetName(result.needed)}};
+  Json json{{"format", result.frontend->name}, {"target", TargetName(result.needed)}};
   json.update(ProgramJson(program));
   json["operators"] = result.operators;
   json["fp16_share"] = result.fp16_share;
@@ -80,7 +80,7 @@ void PrintJson(const InspectResult& result, const InspectArguments& given) {
 void Print(const InspectResult& result, const InspectArguments& given) {
   const Program& program = *result.program;
   const Function& main = *program.main();
-  fmt::print("{}  {}, needs {}\n", given.model.string(), Name(result.format),
+  fmt::print("{}  {}, needs {}\n", given.model.string(), result.frontend->name,
              TargetName(result.needed));
   size_t most_kinds = given.ops ? SIZE_MAX : 12;
   bool several = program.functions.size() > 1;
@@ -116,25 +116,29 @@ void Print(const InspectResult& result, const InspectArguments& given) {
   PrintOperators(result.operators, most_kinds);
 }
 
+// Formats whose files say more than the program that is made of them.
+struct FilesRow {
+  std::string_view frontend;
+  void (*print)(const std::filesystem::path& model, bool weights, Session& session);
+};
+constexpr FilesRow kPrintFiles[] = {{"gguf", PrintGguf}, {"safetensors", PrintFolder}};
+
 int RunInspect(const InspectArguments& given, Session& session) {
   const bool files = !given.options.text && !given.ops;  // rather than the program made of them
-  const Format format = DetectFormat(given.model);
-  if (!given.options.text || IsSource(format))
+  const Frontend& frontend = FrontendOf(given.model);
+  if (!given.options.text || frontend.IsSource())
     Refuse({"--compiler-version", "--mil-version"},
            given.options.text ? "--mil of a source model states no versions"
                               : "only --mil prints versions",
            session);
-  if (files && format == Format::kGguf) {
-    PrintGguf(given.model, given.weights, session);
-    return 0;
-  }
-  if (files && format == Format::kHuggingFace) {
-    PrintFolder(given.model, given.weights, session);
-    return 0;
-  }
+  for (const auto& [name, print] : kPrintFiles)
+    if (files && frontend.name == name) {
+      print(given.model, given.weights, session);
+      return 0;
+    }
   InspectResult result = Inspect(given.model, given.options, session.diagnostics);
   if (given.options.text && session.json)
-    fmt::print("{}\n", Json{{"format", Name(result.format)}, {"mil", result.text}}.dump(
+    fmt::print("{}\n", Json{{"format", result.frontend->name}, {"mil", result.text}}.dump(
                            2, ' ', false, Json::error_handler_t::replace));
   else if (given.options.text)
     fmt::print("{}", result.text);

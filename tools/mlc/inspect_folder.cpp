@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "tools/driver/errors.h"
 #include "tools/driver/inspect.h"
 #include "tools/driver/inspect_folder.h"
 #include "tools/mlc/interface.h"
@@ -91,8 +92,8 @@ void PrintText(const FolderFacts& facts, const std::filesystem::path& path, bool
   fmt::print("\n");
   if (facts.program) fmt::print("{}", InterfaceText(*facts.program->main()));
   for (const Error& problem : facts.problems) {
-    fmt::print("{:<11}{}\n", "problem", problem.text());
-    for (const std::string& note : problem.notes()) fmt::print("  {}\n", note);
+    fmt::print("{:<11}{}\n", "problem", WithFlags(problem.text()));
+    for (const std::string& note : problem.notes()) fmt::print("  {}\n", WithFlags(note));
   }
   for (std::string_view shown : kShown)
     for (const auto& [key, value] : facts.config)

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "tools/driver/errors.h"
 #include "tools/driver/inspect.h"
 #include "tools/driver/inspect_gguf.h"
 #include "tools/mlc/interface.h"
@@ -92,8 +93,8 @@ void PrintText(const GgufFacts& facts, const std::filesystem::path& path, bool w
              facts.files.size() > 1 ? fmt::format(", {} files", facts.files.size()) : "");
   if (facts.program) fmt::print("{}", InterfaceText(*facts.program->main()));
   for (const Error& problem : facts.problems) {
-    fmt::print("{:<11}{}\n", "problem", problem.text());
-    for (const std::string& note : problem.notes()) fmt::print("  {}\n", note);
+    fmt::print("{:<11}{}\n", "problem", WithFlags(problem.text()));
+    for (const std::string& note : problem.notes()) fmt::print("  {}\n", WithFlags(note));
   }
   fmt::print("{:<11}{} keys\n", "metadata", facts.metadata.size());
   for (const GgufFacts::Entry& entry : facts.metadata) {

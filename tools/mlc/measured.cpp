@@ -6,6 +6,7 @@
 
 #include "lib/support/milliseconds.h"
 #include "tools/driver/compiled.h"
+#include "tools/driver/errors.h"
 
 namespace mlc {
 
@@ -118,7 +119,7 @@ std::string MeasuredText(const RunResult& result, const RunOptions& options) {
                         result.compared_with);
   if (!result.compared.empty())
     text += fmt::format("compared with {}:\n{}{}\n", result.compared_with,
-                        ReportText(result.compared), VerdictText(result.compared));
+                        WithFlags(ReportText(result.compared)), VerdictText(result.compared));
   constexpr size_t kWorst = 10;
   if (result.operations) text += LayersText(*result.operations, kWorst);
   return text;

@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/ops/row.h"
+#include "tools/driver/errors.h"
 #include "tools/driver/operators.h"
 #include "tools/mlc/command.h"
 #include "tools/mlc/table.h"
@@ -14,7 +15,8 @@ using Json = nlohmann::ordered_json;
 struct OpsArguments {
   std::filesystem::path model;
   ImportOptions import;
-  bool onnx = false, markdown = false;
+  const Frontend* frontend = nullptr;
+  bool markdown = false;
 };
 
 Table MilTable() {
@@ -23,48 +25,6 @@ Table MilTable() {
     table.rows.push_back({std::string(def.name), std::string(TargetName(def.forms.front().since)),
                           std::to_string(def.forms.size()), def.eval ? "yes" : "no",
                           std::string(def.doc)});
-  return table;
-}
-
-constexpr std::string_view kLegend = R"(# ONNX operators
-
-Operators that `mlc` compiles, and from which opset version on. Written by `mlc ops --frontend onnx --markdown`.
-
-| class | meaning |
-|---|---|
-| direct | one MIL operation |
-| decomposed | several MIL operations |
-| folded | evaluated while compiling |
-| conditional | supported under the given condition; otherwise an error says why not |
-| impossible | Core ML cannot express it; constant operands work where the condition says so |
-
-)";
-
-std::string_view DomainName(std::string_view domain) { return domain.empty() ? "ai.onnx" : domain; }
-
-// One row per operator; its versions apart where class or condition differ.
-Table OnnxTable() {
-  Table table{{"operator", "domain", "versions", "class", "condition"}, {}};
-  const OnnxOperator* last = nullptr;
-  int begin = 0;
-  std::string done;  // its versions before the range that begins at `begin`
-  std::vector<OnnxOperator> operators = OnnxOperators();
-  for (const OnnxOperator& row : operators) {
-    bool same = last && last->name == row.name && last->domain == row.domain &&
-                last->kind == row.kind && last->condition == row.condition;
-    bool follows = same && last->until + 1 == row.since;
-    if (!follows) begin = row.since;
-    std::string versions =
-        row.until ? fmt::format("{}-{}", begin, row.until) : fmt::format("{}+", begin);
-    if (!same) {
-      table.rows.push_back({std::string(row.name), std::string(DomainName(row.domain)), "",
-                            std::string(row.kind), std::string(row.condition)});
-      done.clear();
-    }
-    if (!follows && same) done = table.rows.back()[2] + ", ";
-    table.rows.back()[2] = done + versions;
-    last = &row;
-  }
   return table;
 }
 
@@ -85,7 +45,7 @@ int ShowModel(const OpsArguments& given, Session& session) {
   if (!session.json) {
     Print(table, given.markdown);
     std::fflush(stdout);
-    for (const Error& error : model.errors) fmt::print(stderr, "{}\n", error.Render());
+    for (const Error& error : model.errors) fmt::print(stderr, "{}\n", WithFlags(error.Render()));
     return code;
   }
   for (const Error& error : model.errors) json["errors"].push_back(ErrorJson(error));
@@ -95,9 +55,17 @@ int ShowModel(const OpsArguments& given, Session& session) {
 
 int ListOps(const OpsArguments& given, Session& session) {
   if (!given.model.empty()) return ShowModel(given, session);
-  Table table = given.onnx ? OnnxTable() : MilTable();
+  Table table;
+  std::string_view title;
+  if (given.frontend) {
+    Listing listing = given.frontend->listing();
+    title = listing.title;
+    table = {std::move(listing.header), std::move(listing.rows)};
+  } else {
+    table = MilTable();
+  }
   if (!session.json) {
-    if (given.markdown && given.onnx) fmt::print("{}", kLegend);
+    if (given.markdown) fmt::print("{}", title);
     Print(table, given.markdown);
     return 0;
   }
@@ -111,19 +79,29 @@ int ListOps(const OpsArguments& given, Session& session) {
   return 0;
 }
 
+// "gguf|onnx"
+std::string ListingNames() {
+  std::string names;
+  for (const Frontend& row : Frontends())
+    if (row.listing) names += fmt::format("{}{}", names.empty() ? "" : "|", row.name);
+  return names;
+}
+
 }  // namespace
 
 Command OpsCommand() {
   auto given = std::make_shared<OpsArguments>();
+  static const std::string names = ListingNames();
   std::vector<Option> table = {
       {"MODEL", "", "ONNX model: list its operators and report those not supported",
        Into(given->model)},
-      {"--frontend", "onnx", "list the operators that this frontend supports",
-       [&onnx = given->onnx](const std::string& frontend) {
-         onnx = frontend == "onnx";
-         if (!onnx && !frontend.empty())
-           throw Error("usage", fmt::format("--frontend: \"{}\" is unknown", frontend))
-               .Expected("onnx");
+      {"--frontend", names, "list what this frontend supports",
+       [given](const std::string& name) {
+         for (const Frontend& row : Frontends())
+           if (row.listing && row.name == name) given->frontend = &row;
+         if (!given->frontend)
+           throw Error("usage", fmt::format("--frontend: \"{}\" is unknown", name))
+               .Expected(std::string(names));
        }},
       {"--markdown", "", "print a Markdown table", Switch(given->markdown)},
       JsonOption()};

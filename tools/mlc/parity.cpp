@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tools/driver/errors.h"
+
 namespace fs = std::filesystem;
 
 namespace mlc {
@@ -31,7 +33,7 @@ int ShowParity(const ParityResult& result, const Session& session, const fs::pat
         "on {} by mlc {}, units {}, {:.2f} ms{}\nerror: {}\n{}{}{}\n", result.machine,
         result.version, result.units, result.milliseconds,
         result.compared_again ? ", compared again here" : "", kErrorFigure,
-        ReportText(result.outputs),
+        WithFlags(ReportText(result.outputs)),
         written.empty()
             ? ""
             : fmt::format(

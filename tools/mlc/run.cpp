@@ -181,7 +181,7 @@ int RunBundles(const RunArguments& given, Session& session) {
         if (session.json)
           list.push_back({{"bundle", bundle}, {"error", ErrorJson(error)}});
         else
-          fmt::print("{:<40} {}\n", bundle, error.Render());
+          fmt::print("{:<40} {}\n", bundle, WithFlags(error.Render()));
       }
     }
   }

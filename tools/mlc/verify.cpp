@@ -1,6 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/verify/floor.h"
+#include "tools/driver/errors.h"
 #include "tools/driver/parity.h"
 #include "tools/mlc/command.h"
 #include "tools/mlc/language.h"
@@ -141,7 +142,7 @@ void Print(const VerifyResult& result, const VerifyOptions& options, size_t wors
   fmt::print("reference: {}{}\nbudget: {} ({})\nerror: {}\n{}{}{}{}{}{}{}{}\n", result.reference,
              result.exact ? fmt::format(" ({})", Describe(EngineOptions::Arithmetic::kExact)) : "",
              result.budgets.name, Describe(result.budgets.all), kErrorFigure, floors, made_up,
-             bundle, ReportText(result.outputs), not_compared, language, layers,
+             bundle, WithFlags(ReportText(result.outputs)), not_compared, language, layers,
              VerdictText(result.outputs));
 }
 

@@ -545,7 +545,8 @@ class Reader {
       if (!found.empty())
         error.Note(fmt::format("it is a symbolic link to \"{}\"", found.string()));
       return error.Help(
-          "if you trust these files, pass their folder with --data-root, or copy them into the "
+          "if you trust these files, pass their folder with option 'data-root', or copy them into "
+          "the "
           "model's folder");
     };
     if (location.empty() || location.find('\0') != std::string::npos || name.is_absolute() ||
@@ -560,7 +561,7 @@ class Reader {
     if (path.empty() || !fs::is_regular_file(path, ignored)) {
       Error error("external-data", fmt::format("external data file \"{}\" is missing", location));
       for (const fs::path& root : roots) error.Expected((root / name).string());
-      throw error.Help("copy the file there, or pass its folder with --data-root");
+      throw error.Help("copy the file there, or pass its folder with option 'data-root'");
     }
     roots.push_back(fs::canonical(model, ignored).parent_path());
     for (const fs::path& root : roots) {

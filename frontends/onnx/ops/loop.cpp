@@ -182,7 +182,7 @@ void BatchScan(Node& node) {
   const Shape& shape = s.x[0].value->type.shape;
   if (!shape[0].is_constant())
     throw Error("dynamic-shape", "Scan: the batch size must be constant")
-        .Help("fix it with --shape or --dim");
+        .Help("fix it with option 'shape' or option 'dim'");
   int64_t batch = shape[0].constant();
   std::vector<int64_t> lengths;
   if (node.HasInput(0)) lengths = node.ConstantInts(0, "sequence_lens");

@@ -191,7 +191,7 @@ void SplitToSequence(Node& node) {
     if (!split) split = node.Constant(1, "split");
     if (!length.is_constant())
       throw Error("dynamic-shape", "SplitToSequence: the number of parts must be constant")
-          .Help("fix the size of the input with --shape or --dim");
+          .Help("fix the size of the input with option 'shape' or option 'dim'");
     int64_t size = split.Int(0);
     if (size < 1)
       node.Fail("bad-operand", fmt::format("split is {}, expected a positive number", size));

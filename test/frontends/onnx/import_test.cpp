@@ -166,18 +166,18 @@ TEST_CASE("onnx: --shape fixes a named dimension of all inputs") {
 
 TEST_CASE("onnx: options with unknown names are refused") {
   CHECK_THAT(ErrorsOf(Unary("Relu"), {.shapes = {{"z", {1}}}}),
-             ContainsSubstring("error[bad-name]: --shape z"));
+             ContainsSubstring("error[bad-name]: option 'shape' z"));
   CHECK_THAT(ErrorsOf(Unary("Relu"), {.shapes = {{"z", {1}}}}),
              ContainsSubstring("expected: \"x\""));
   CHECK_THAT(ErrorsOf(Unary("Relu"), {.shapes = {{"x", {1}}}}),
              ContainsSubstring("error[input-shape]"));
   CHECK_THAT(ErrorsOf(Unary("Relu"), {.dims = {{"n", {}}}}),
-             ContainsSubstring("error[bad-name]: --dim n"));
+             ContainsSubstring("error[bad-name]: option 'dim' n"));
   CHECK_THAT(ErrorsOf(Unary("Relu"), {.constants = {{"n", Tensor::Scalar(1.0f)}}}),
-             ContainsSubstring("--const n"));
-  CHECK_THAT(ErrorsOf(Unary("Relu"), {.outputs = {"n"}}), ContainsSubstring("--outputs n"));
+             ContainsSubstring("option 'const' n"));
+  CHECK_THAT(ErrorsOf(Unary("Relu"), {.outputs = {"n"}}), ContainsSubstring("option 'outputs' n"));
   CHECK_THAT(ErrorsOf(Unary("Relu"), {.replacements = {{"Elu", "alpha", "1"}}}),
-             ContainsSubstring("--replace Elu.alpha"));
+             ContainsSubstring("option 'replace' Elu.alpha"));
 }
 
 TEST_CASE("onnx: --const binds an input, and needs-constant names the inputs to bind") {
@@ -188,7 +188,7 @@ TEST_CASE("onnx: --const binds an input, and needs-constant names the inputs to 
         "Core "
         "ML requires a constant\n"
         "  at node of output \"y\", opset 17\n"
-        "  help: pass --const axes=FILE");
+        "  help: pass option 'const' axes=FILE");
   Program program = Import(model, {.constants = {{"axes", Tensor::Vector<int32_t>({1})}}});
   CHECK(Operators(program) == Names{"reduce_sum"});
   CHECK(program.main()->inputs.size() == 1);
@@ -210,11 +210,11 @@ TEST_CASE(
       "computed at run time, but Core ML requires constants\n"
       "  at node of output \"a\", opset 17\n"
       "  \"axes\" is computed from the model's inputs \"p\", \"q\"\n"
-      "  help: pass --const p=FILE --const q=FILE --const steps=FILE\n"
+      "  help: pass option 'const' p=FILE option 'const' q=FILE option 'const' steps=FILE\n"
       "error[needs-constant]: ReduceSum: input \"axes\" (\"r\") is computed at run time, but Core "
       "ML requires a constant\n"
       "  at node of output \"y\", opset 17\n"
-      "  help: pass --const r=FILE");
+      "  help: pass option 'const' r=FILE");
 }
 
 TEST_CASE("onnx: --outputs selects a subgraph and drops unused inputs") {
@@ -238,14 +238,15 @@ TEST_CASE("onnx: all invalid nodes are reported, but not the nodes that depend o
       {Node("NoSuch", {"x"}, {"a"}, {}, "", "first"), Node("Relu", {"a"}, {"b"}),
        Node("Elu", {"x"}, {"c"}, {Int("beta", 1)}, "", "second"), Node("Add", {"b", "c"}, {"y"})},
       {Info("x", kFloat, {2})}, {Info("y")});
-  CHECK(ErrorsOf(model) ==
-        "error[unsupported-operator]: NoSuch: operator not supported\n"
-        "  at node \"first\" (output \"a\"), opset 17\n"
-        "  help: `mlc ops --frontend onnx` lists the supported operators\n"
-        "error[unsupported-attribute]: Elu: attribute \"beta\" is not supported\n"
-        "  at node \"second\" (output \"c\"), opset 17\n"
-        "  help: --replace Elu.beta=VALUE compiles with a different value, which changes the "
-        "results");
+  CHECK(
+      ErrorsOf(model) ==
+      "error[unsupported-operator]: NoSuch: operator not supported\n"
+      "  at node \"first\" (output \"a\"), opset 17\n"
+      "  help: `mlc ops option 'frontend' onnx` lists the supported operators\n"
+      "error[unsupported-attribute]: Elu: attribute \"beta\" is not supported\n"
+      "  at node \"second\" (output \"c\"), opset 17\n"
+      "  help: option 'replace' Elu.beta=VALUE compiles with a different value, which changes the "
+      "results");
 }
 
 TEST_CASE("onnx: malformed graphs are refused") {
@@ -322,7 +323,7 @@ TEST_CASE("onnx: recursive functions and functions that expand without bound are
 TEST_CASE("onnx: inputs without a shape and empty inputs") {
   std::string unknown = Model({Node("Relu", {"x"}, {"y"})},
                               {Bytes(1, "x") + Bytes(2, Bytes(1, Number(1, kFloat)))}, {Info("y")});
-  CHECK_THAT(ErrorsOf(unknown), ContainsSubstring("help: pass --shape x=DIMS"));
+  CHECK_THAT(ErrorsOf(unknown), ContainsSubstring("help: pass option 'shape' x=DIMS"));
   CHECK(ToString(Import(unknown, {.shapes = {{"x", {2, 2}}}}).main()->body.inputs[0]->type.shape) ==
         "[2, 2]");
   std::string empty = Model({Node("ReduceSum", {"x", "axes"}, {"y"})},

@@ -55,7 +55,7 @@ constexpr const char* kThree =
 TEST_CASE("named operations take precedence over the rules", "[precision]") {
   CHECK(PlanOf(kThree).narrow == Names{"a", "b", "c"});
   CHECK(PlanOf(kThree, {.fp32_ops = {"a"}}).narrow == Names{"b", "c"});
-  CHECK(PlanOf(kThree, {.fp32_ops = {"a"}}).wide.at("a") == "--fp32-ops");
+  CHECK(PlanOf(kThree, {.fp32_ops = {"a"}}).wide.at("a") == "option 'fp32-ops'");
   CHECK(PlanOf(kThree, {.fp32_ops = {"mul"}}).narrow == Names{"c"});
   CHECK(PlanOf(kThree, {.fp32_ops = {"mul"}, .fp16_ops = {"b"}}).narrow == Names{"b", "c"});
   CHECK(PlanOf(kThree, {.fp32_ops = {"b"}, .fp16_ops = {"mul"}}).narrow == Names{"a", "c"});

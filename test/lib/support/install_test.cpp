@@ -10,6 +10,7 @@
 
 #include "lib/support/error.h"
 #include "lib/support/regular_file.h"
+#include "lib/support/scratch_folders.h"
 #include "lib/support/sources.h"
 #include "test/catch.h"
 #include "test/refusal.h"
@@ -183,8 +184,8 @@ TEST_CASE("install: a signal removes uncommitted output and prevents later commi
       for (int i = 0; true; ++i) Write(staging.path() / "Data" / std::to_string(i % 100), "more");
     });
     usleep(20000);
-    Staging::RemoveAll();
-    std::thread([&] { other.Commit(); }).detach();  // blocks until the process ends
+    ScratchFolders::RemoveAll();
+    std::thread([&] { other.Commit(); }).detach();  // waits until the end
     usleep(100000);
     _exit(folder.count() == 0 ? 0 : 1);
   }

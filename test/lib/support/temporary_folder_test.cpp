@@ -5,6 +5,7 @@
 
 #include <fstream>
 
+#include "lib/support/scratch_folders.h"
 #include "test/catch.h"
 
 namespace mlc {
@@ -25,7 +26,7 @@ TEST_CASE("temporary folder: removed with its object or by a signal") {
   std::ofstream(folder.path / "file") << "text";
   const pid_t child = fork();
   if (child == 0) {
-    TemporaryFolder::RemoveAll();
+    ScratchFolders::RemoveAll();
     _exit(0);
   }
   int status = 0;

@@ -129,7 +129,7 @@ TEST_CASE("compare: per_axis judges each slice by its own range") {
   CHECK(hidden->max_error == Approx(0.5));
   CHECK(Describe(*hidden) ==
         "slices along axis 0 differ in scale by a factor of 711; relative to its own scale, "
-        "slice 1 has max error 5.00e-01, RMSE 1.58e-01; judge each slice with --per-axis 0");
+        "slice 1 has max error 5.00e-01, RMSE 1.58e-01; judge each slice with option 'per-axis' 0");
   // A ratio of 99 is not reported, 101 is.
   for (auto [largest, unlike] : {std::pair(99.0f, false), {101.0f, true}}) {
     std::vector<float> two(16);

@@ -1,4 +1,4 @@
-// lib/runtime/file_lock.h - locks between processes, based on flock(2): the kernel releases a lock
+// lib/support/file_lock.h - locks between processes, based on flock(2): the kernel releases a lock
 // when its process ends, even by a crash.
 #pragma once
 
@@ -15,8 +15,12 @@ class FileLock {
   static FileLock Wait(const std::filesystem::path& path, Kind kind);
   // Returns nothing if the lock is held elsewhere.
   static std::optional<FileLock> Try(const std::filesystem::path& path, Kind kind);
-  // Locks a folder. Returns nothing if the lock is held elsewhere or the folder does not exist.
+  // Locks a folder. Returns nothing if the lock is held elsewhere, or if the folder does not exist or
+  // cannot be locked.
   static std::optional<FileLock> TryFolder(const std::filesystem::path& path);
+  // Locks a folder and waits for the lock. Returns nothing if the folder does not exist. On a file
+  // system without locks, the result locks nothing. Error "file-io".
+  static std::optional<FileLock> WaitFolder(const std::filesystem::path& path);
 
   FileLock(FileLock&& other) noexcept;
   FileLock& operator=(FileLock&& other) noexcept;

@@ -1,4 +1,4 @@
-#include "lib/runtime/file_lock.h"
+#include "lib/support/file_lock.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -30,28 +30,30 @@ Error IoError(const fs::path& path) {
 
 int Operation(FileLock::Kind kind) { return kind == FileLock::kShared ? LOCK_SH : LOCK_EX; }
 
-constexpr int kFile = O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC;
+constexpr int kFile = O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC,
+              kFolder = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 
 }  // namespace
 
 std::optional<FileLock> FileLock::Take(const fs::path& path, int flags, int operation) {
+  const bool folder = flags == kFolder, waits = !(operation & LOCK_NB);
   while (true) {
     int file = open(path.c_str(), flags, 0666);
     // A file of another user that is only readable can still be locked.
-    if (file < 0 && (flags & O_CREAT) && (errno == EACCES || errno == EROFS))
+    if (file < 0 && !folder && (errno == EACCES || errno == EROFS))
       file = open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (file < 0) {
-      if (!(flags & O_CREAT)) return std::nullopt;
+      if (folder && (!waits || errno == ENOENT)) return std::nullopt;
       throw IoError(path);
     }
     FileLock lock(file, path);
     int failed;
     while ((failed = flock(file, operation)) != 0 && errno == EINTR) {
     }
-    if (failed != 0 && errno == EWOULDBLOCK) return std::nullopt;
-    if (failed != 0) throw IoError(path);
+    if (failed != 0 && (errno == EWOULDBLOCK || (folder && !waits))) return std::nullopt;
+    if (failed != 0 && !folder) throw IoError(path);
     if (IsSame(file, path)) return lock;
-    if (!(flags & O_CREAT)) return std::nullopt;
+    if (folder) return std::nullopt;
   }
 }
 
@@ -64,7 +66,11 @@ std::optional<FileLock> FileLock::Try(const fs::path& path, Kind kind) {
 }
 
 std::optional<FileLock> FileLock::TryFolder(const fs::path& path) {
-  return Take(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, LOCK_EX | LOCK_NB);
+  return Take(path, kFolder, LOCK_EX | LOCK_NB);
+}
+
+std::optional<FileLock> FileLock::WaitFolder(const fs::path& path) {
+  return Take(path, kFolder, LOCK_EX);
 }
 
 FileLock::FileLock(FileLock&& other) noexcept

@@ -1,0 +1,270 @@
+#include "tools/driver/frontends.h"
+
+#include <algorithm>
+
+#include "frontends/coreml/import.h"
+#include "frontends/gguf/file.h"
+#include "frontends/gguf/gguf.h"
+#include "frontends/gguf/tokenizer_file.h"
+#include "frontends/onnx/libraries.h"
+#include "frontends/onnx/onnx.h"
+#include "frontends/safetensors/file.h"
+#include "frontends/safetensors/folder.h"
+#include "frontends/safetensors/safetensors.h"
+#include "frontends/safetensors/tokenizer_file.h"
+#include "lib/analysis/open_sizes.h"
+#include "lib/support/byte_window.h"
+#include "lib/support/regular_file.h"
+#include "tools/driver/operators.h"
+
+namespace fs = std::filesystem;
+
+namespace mlc {
+
+namespace {
+
+constexpr std::string_view kOnnxOptions[] = {"--shape",   "--dim",   "--const",    "--outputs",
+                                             "--replace", "--image", "--data-root"};
+// The tokens of an encoder are a dimension.
+constexpr std::string_view kNetworkOptions[] = {"--dim", "--context", "--requant"};
+
+bool Contains(ByteWindow& bytes, size_t offset, std::string_view text) {
+  return bytes.size() >= offset + text.size() && AsText(bytes.At(offset, text.size())) == text;
+}
+
+template <CoremlFormat format>
+bool IsCoreml(const fs::path& path, ByteWindow*) {
+  return DetectCoreml(path) == format;
+}
+
+SourceFacts FactsOf(const OnnxFacts& onnx) {
+  SourceFacts facts;
+  facts.metadata.emplace_back("ir_version", std::to_string(onnx.ir_version));
+  if (!onnx.producer.empty()) facts.metadata.emplace_back("producer", onnx.producer);
+  for (const auto& [domain, version] : onnx.opsets)
+    facts.metadata.emplace_back(fmt::format("opset {}", domain.empty() ? "ai.onnx" : domain),
+                                std::to_string(version));
+  for (const OnnxFacts::File& file : onnx.data) facts.files.push_back({file.name, file.path});
+  return facts;
+}
+
+Program FromOnnx(const fs::path& path, const ImportOptions& options, Diagnostics& diagnostics,
+                 SourceFacts* facts) {
+  OnnxFacts onnx;
+  Program program = ImportOnnx(path, options, diagnostics, &onnx);
+  if (facts) *facts = FactsOf(onnx);
+  for (const auto& function : program.functions) NarrowOpenSizes(*function, diagnostics);
+  return program;
+}
+
+Program FromCoreml(const fs::path& path, const ImportOptions&, Diagnostics& diagnostics,
+                   SourceFacts*) {
+  return ImportCoreml(path, diagnostics);
+}
+
+// MIL text says in its constants where weights are.
+Program FromText(const fs::path& path, const ImportOptions&, Diagnostics& diagnostics,
+                 SourceFacts* facts) {
+  Program program = ImportCoreml(path, diagnostics);
+  for (const auto& function : program.functions)
+    ForEachOperation(*function, [&](Operation* op) {
+      if (!facts || !op->val) return;
+      if (const MappedFile* file = op->val.origin().held.file_view().file)
+        facts->Add(path, file->path());
+    });
+  return program;
+}
+
+constexpr std::string_view kGgufTitle =
+    "# GGUF architectures\n\nValues of general.architecture that `mlc` compiles.\n\n";
+constexpr std::string_view kHuggingFaceTitle =
+    "# Hugging Face architectures\n\nValues of model_type in config.json that `mlc` compiles.\n\n";
+
+constexpr Frontend kFrontends[] = {
+    {.name = "gguf",
+     .what = "a GGUF file",
+     .detect = [](const fs::path&, ByteWindow* file) { return file && Contains(*file, 0, "GGUF"); },
+     .import = ImportGguf,
+     .options = kNetworkOptions,
+     .facts =
+         [](const fs::path& path, const fs::path&) {
+           SourceFacts facts;
+           const GgufFile file = GgufFile::Open(path);
+           for (const auto& part : file.files()) facts.Add(path, part->path());
+           return facts;
+         },
+     .tokenizer = [](const fs::path& path,
+                     std::vector<fs::path>&) { return GgufTokenizerFile(GgufFile::Open(path)); },
+     .tokenizer_format = "gguf",
+     .listing =
+         [] {
+           return ListArchitectures(kGgufTitle, &Architecture::gguf, &EncoderArchitecture::gguf);
+         }},
+    {.name = "mlpackage",
+     .what = "a package",
+     .format = Format::kPackage,
+     .detect = IsCoreml<CoremlFormat::kPackage>,
+     .import = FromCoreml},
+    {.name = "mlmodelc",
+     .what = "a compiled bundle",
+     .format = Format::kBundle,
+     .detect = IsCoreml<CoremlFormat::kBundle>,
+     .import = FromCoreml},
+    {.name = "safetensors",
+     .what = "a Hugging Face folder",
+     .detect =
+         [](const fs::path& path, ByteWindow* file) {
+           std::error_code ignored;
+           return file ? LooksLikeSafetensors(file->Head(16))
+                       : fs::exists(path / "config.json", ignored);
+         },
+     .import = ImportHuggingFace,
+     .options = kNetworkOptions,
+     .facts =
+         [](const fs::path& path, const fs::path&) {
+           SourceFacts facts;
+           for (const fs::path& file : Folder::Open(path).paths()) facts.Add(path, file);
+           return facts;
+         },
+     .tokenizer =
+         [](const fs::path& path, std::vector<fs::path>& read) {
+           std::error_code ignored;
+           return HuggingFaceTokenizerFile(
+               fs::is_directory(path, ignored) ? path : path.parent_path(), read);
+         },
+     .tokenizer_format = "json",
+     .listing =
+         [] {
+           return ListArchitectures(kHuggingFaceTitle, &Architecture::hugging_face,
+                                    &EncoderArchitecture::hugging_face);
+         }},
+    {.name = "mil",
+     .what = "MIL text",
+     .format = Format::kMilText,
+     .detect = IsCoreml<CoremlFormat::kText>,
+     .import = FromText,
+     .facts =
+         [](const fs::path& path, const fs::path&) {
+           SourceFacts facts;
+           Diagnostics ignored;
+           FromText(path, {}, ignored, &facts);
+           return facts;
+         }},
+    {.name = "mlmodel",
+     .what = "a Core ML model file",
+     .format = Format::kMlmodel,
+     .detect = IsCoreml<CoremlFormat::kModel>,
+     .import = FromCoreml},
+    // The last: few bytes tell a message from others.
+    {.name = "onnx",
+     .what = "an ONNX model",
+     .detect = [](const fs::path&, ByteWindow* file) { return file && LooksLikeOnnx(*file); },
+     .import = FromOnnx,
+     .options = kOnnxOptions,
+     .facts = [](const fs::path& path,
+                 const fs::path& data_root) { return FactsOf(ReadOnnxFacts(path, data_root)); },
+     .listing = ListOnnxOperators,
+     .libraries = OnnxLibraries},
+};
+
+// Formats that are known but not read: what stands at their beginning, or behind the first four
+// bytes (FlatBuffers), what they are, the way out.
+struct ForeignRow {
+  std::string_view magic, what, help;
+};
+constexpr std::string_view kExportTorch =
+    "load the model in PyTorch and export it: torch.onnx.export(model, example, \"model.onnx\")";
+constexpr ForeignRow kForeign[] = {
+    {"\x89HDF", "an HDF5 file, perhaps Keras",
+     "convert it: python -m tf2onnx.convert --keras model.h5 --output model.onnx"},
+    {"\x80\x02", "a Python pickle", kExportTorch},
+    {"\x80\x03", "a Python pickle", kExportTorch},
+    {"\x80\x04", "a Python pickle", kExportTorch},
+    {"\x80\x05", "a Python pickle", kExportTorch},
+    {"TFL3", "a TensorFlow Lite model",
+     "convert it: python -m tf2onnx.convert --tflite model.tflite --output model.onnx"},
+    {"ORTM", "an ORT-format model", "use the .onnx file that it was made from"},
+};
+
+// Archives, by a name in them; the last row is any.
+constexpr std::string_view kZip = "PK\x03\x04";
+constexpr ForeignRow kArchives[] = {
+    {"constants.pkl", "a TorchScript archive",
+     "export it: torch.onnx.export(torch.jit.load(\"FILE\"), example, \"model.onnx\")"},
+    {"data.pkl", "a PyTorch checkpoint, which holds weights without a network", kExportTorch},
+    {"model.weights.h5", "a Keras archive",
+     "export it: keras.models.load_model(\"FILE\").export(\"model.onnx\", format=\"onnx\")"},
+    {"Manifest.json", "a zip archive of a .mlpackage", "unpack it"},
+    {"coremldata.bin", "a zip archive of a .mlmodelc", "unpack it"},
+    {".onnx", "a zip archive of an ONNX model", "unpack it"},
+    {".npy", "an archive of NumPy arrays", "it belongs to --reference, not where a model is"},
+    {"", "a zip archive", "unpack it"},
+};
+
+// Folders of other tools, by a file in them.
+constexpr ForeignRow kFolders[] = {
+    {"saved_model.pb", "a TensorFlow SavedModel",
+     "convert it: python -m tf2onnx.convert --saved-model FOLDER --output model.onnx"},
+    {"Data/com.apple.CoreML", "a .mlpackage without its Manifest.json", "copy the whole folder"},
+    {"model.mil", "a .mlmodelc without its coremldata.bin", "copy the whole folder"},
+};
+
+[[noreturn]] void Refuse(const fs::path& path, const ForeignRow& row) {
+  throw Error("unknown-format", fmt::format("this is {}, which mlc does not read", row.what))
+      .At({path.string(), ""})
+      .Help(std::string(row.help));
+}
+
+}  // namespace
+
+std::span<const Frontend> Frontends() { return kFrontends; }
+
+const Frontend& FrontendOf(const fs::path& path) {
+  std::error_code error;
+  fs::file_status status = fs::status(path, error);
+  if (!fs::exists(status))
+    throw Error("file-io", fmt::format("there is no file \"{}\"", path.string()))
+        .Help("check the path");
+  if (fs::is_directory(status)) {
+    for (const Frontend& row : kFrontends)
+      if (row.detect(path, nullptr)) return row;
+    for (const ForeignRow& row : kFolders)
+      if (fs::exists(path / row.magic, error)) Refuse(path, row);
+    throw Error("unknown-format", "this folder is no .mlpackage, .mlmodelc or Hugging Face folder")
+        .At({path.string(), ""})
+        .Expected(
+            "a folder with a Manifest.json, a coremldata.bin or a config.json, or a model file");
+  }
+  std::shared_ptr<const MappedFile> file = MappedFile::Open(path);
+  ByteWindow bytes(*file);
+  if (bytes.size() == 0)
+    throw Error("bad-file", "the file is empty")
+        .At({path.string(), ""})
+        .Help("download or export the model again");
+  for (const Frontend& row : kFrontends)
+    if (row.detect(path, &bytes)) return row;
+  for (const ForeignRow& row : kForeign)
+    if (Contains(bytes, 0, row.magic) || (row.magic.size() == 4 && Contains(bytes, 4, row.magic)))
+      Refuse(path, row);
+  if (Contains(bytes, 0, kZip)) {
+    // The names stand at the end, in the archive's directory.
+    uint64_t directory = std::min<uint64_t>(bytes.size(), 1 << 20);
+    std::string_view text = AsText(bytes.At(bytes.size() - directory, directory));
+    for (const ForeignRow& row : kArchives)
+      if (text.find(row.magic) != std::string_view::npos) Refuse(path, row);
+  }
+  throw Error("unknown-format", "this is no model that mlc knows")
+      .At({path.string(), ""})
+      .Expected(
+          "ONNX, GGUF, a Hugging Face folder or .safetensors, a .mlpackage or .mlmodelc folder, a "
+          ".mlmodel or MIL text");
+}
+
+fs::path ModelFolder(const fs::path& path) {
+  const Format format = FrontendOf(path).format;
+  if (format == Format::kBundle) return path;
+  if (format == Format::kPackage) return CoremlModelPath(path).parent_path();
+  return path.parent_path();
+}
+
+}  // namespace mlc
