@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "backends/apple/coreml_runtime.h"
-#include "backends/apple/retained.h"
+#include "backends/apple/objc_ptr.h"
 
 namespace mlc::apple {
 
@@ -40,7 +40,7 @@ class ArrayPool : public std::enable_shared_from_this<ArrayPool> {
   class Lease {
    public:
     Lease(std::shared_ptr<ArrayPool> pool, std::pair<DType, Dims> kind,
-          Retained<MLMultiArray*> array)
+          ObjcPtr<MLMultiArray*> array)
         : pool_(std::move(pool)), kind_(std::move(kind)), array_(std::move(array)) {}
     Lease(Lease&&) = default;
     Lease& operator=(Lease&&) = delete;
@@ -50,7 +50,7 @@ class ArrayPool : public std::enable_shared_from_this<ArrayPool> {
    private:
     std::shared_ptr<ArrayPool> pool_;
     std::pair<DType, Dims> kind_;
-    Retained<MLMultiArray*> array_;
+    ObjcPtr<MLMultiArray*> array_;
   };
 
   // The elements are uninitialized. Error "resource-limit" if Core ML has no memory.
@@ -60,7 +60,7 @@ class ArrayPool : public std::enable_shared_from_this<ArrayPool> {
  private:
   void Empty();
   std::mutex mutex_;
-  std::map<std::pair<DType, Dims>, std::vector<Retained<MLMultiArray*>>> idle_;
+  std::map<std::pair<DType, Dims>, std::vector<ObjcPtr<MLMultiArray*>>> idle_;
 };
 
 }  // namespace mlc::apple

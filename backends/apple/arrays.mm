@@ -81,7 +81,7 @@ void Fill(MLMultiArray* array, const Tensor& tensor) {
   // Exceptions must not cross frames of Core ML.
   __block std::exception_ptr failure;
   [array getMutableBytesWithHandler:^(void* bytes, NSInteger size, NSArray<NSNumber*>* given) {
-    failure = Caught("writing an array", [&] {
+    failure = CaptureException("writing an array", [&] {
       const size_t element = ByteCount(tensor.dtype(), 1);
       const Dims strides = ToDims(given);
       CheckSize(dims, strides, element, size);
@@ -103,7 +103,7 @@ Tensor ToTensor(MLMultiArray* array) {
   const Dims* steps = &strides;
   __block std::exception_ptr failure;
   [array getBytesWithHandler:^(const void* bytes, NSInteger size) {
-    failure = Caught("reading an array", [&] {
+    failure = CaptureException("reading an array", [&] {
       CheckSize(*shape, *steps, element, size);
       CopyStrided(*shape, element, static_cast<const std::byte*>(bytes), *steps, to,
                   StridesOf(*shape));
@@ -119,7 +119,7 @@ ArrayPool::Lease ArrayPool::Take(DType dtype, const Dims& dims) {
     std::lock_guard lock(mutex_);
     auto idle = idle_.find(kind);
     if (idle != idle_.end() && !idle->second.empty()) {
-      Retained<MLMultiArray*> array = std::move(idle->second.back());
+      ObjcPtr<MLMultiArray*> array = std::move(idle->second.back());
       idle->second.pop_back();
       ++Counted().reused;
       --Counted().idle;
@@ -128,9 +128,9 @@ ArrayPool::Lease ArrayPool::Take(DType dtype, const Dims& dims) {
     }
   }
   NSError* error = nil;
-  auto array = Retained<MLMultiArray*>::Adopt([[MLMultiArray alloc] initWithShape:FromDims(dims)
-                                                                         dataType:FromDType(dtype)
-                                                                            error:&error]);
+  auto array = ObjcPtr<MLMultiArray*>::Adopt([[MLMultiArray alloc] initWithShape:FromDims(dims)
+                                                                        dataType:FromDType(dtype)
+                                                                           error:&error]);
   if (!array)
     throw Error("resource-limit", fmt::format("Core ML cannot create an array of {} [{}]: {}",
                                               Name(dtype), fmt::join(dims, ", "), Words(error)));
@@ -142,7 +142,7 @@ ArrayPool::Lease::~Lease() {
   if (!array_) return;
   std::lock_guard lock(pool_->mutex_);
   if (pool_->idle_.size() >= kKinds && !pool_->idle_.contains(kind_)) pool_->Empty();
-  std::vector<Retained<MLMultiArray*>>& idle = pool_->idle_[kind_];
+  std::vector<ObjcPtr<MLMultiArray*>>& idle = pool_->idle_[kind_];
   if (idle.size() >= kIdle) return;
   idle.push_back(std::move(array_));
   ++Counted().idle;

@@ -19,7 +19,8 @@ namespace mlc::apple {
 // Runs work() and returns its exception as Error, Errors or InternalError; null if it succeeds.
 // `doing` describes the activity of Core ML, for example "predicting". Plain C++, because gcc's
 // Objective-C runtime does not catch C++ exceptions in .mm files.
-std::exception_ptr Caught(std::string_view doing, const std::function<void()>& work) noexcept;
+std::exception_ptr CaptureException(std::string_view doing,
+                                    const std::function<void()>& work) noexcept;
 
 // Calls work() in its own autorelease pool. NSExceptions and other exceptions from Core ML become
 // Error "runtime-failed", or "resource-limit" if memory is exhausted.

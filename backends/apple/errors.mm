@@ -20,7 +20,7 @@ void WithoutNSException(std::string_view doing, const std::function<void()>& wor
 void EnterPool(std::string_view doing, const std::function<void()>& work) {
   std::exception_ptr failure;
   @autoreleasepool {  // an exception would skip draining it
-    failure = Caught(doing, [&] { WithoutNSException(doing, work); });
+    failure = CaptureException(doing, [&] { WithoutNSException(doing, work); });
   }
   if (failure) std::rethrow_exception(failure);
 }

@@ -9,7 +9,7 @@
 
 #include "backends/apple/arrays.h"
 #include "backends/apple/description.h"
-#include "backends/apple/retained.h"
+#include "backends/apple/objc_ptr.h"
 
 namespace mlc::apple {
 
@@ -18,7 +18,7 @@ namespace mlc::apple {
 // everything it uses alive, and does not affect other instances.
 class CoreMlModel : public LoadedModel {
  public:
-  CoreMlModel(Retained<MLModel*> model, Retained<MLModelConfiguration*> configuration,
+  CoreMlModel(ObjcPtr<MLModel*> model, ObjcPtr<MLModelConfiguration*> configuration,
               std::filesystem::path bundle, const std::string& function);
   ~CoreMlModel() override;
 
@@ -35,8 +35,8 @@ class CoreMlModel : public LoadedModel {
   std::map<std::string, Tensor> Tensors(id<MLFeatureProvider> features);
   id<MLFeatureProvider> Run(id<MLFeatureProvider> features, ModelState* state);
 
-  Retained<MLModel*> model_;
-  Retained<MLModelConfiguration*> configuration_;
+  ObjcPtr<MLModel*> model_;
+  ObjcPtr<MLModelConfiguration*> configuration_;
   std::filesystem::path bundle_;
   std::shared_ptr<const Description> description_;
   std::shared_ptr<ArrayPool> pool_;

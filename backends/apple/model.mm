@@ -96,7 +96,7 @@ Tensor FromValue(const Described& output, MLFeatureValue* value, MLModelDescript
 
 }  // namespace
 
-CoreMlModel::CoreMlModel(Retained<MLModel*> model, Retained<MLModelConfiguration*> configuration,
+CoreMlModel::CoreMlModel(ObjcPtr<MLModel*> model, ObjcPtr<MLModelConfiguration*> configuration,
                          std::filesystem::path bundle, const std::string& function)
     : model_(std::move(model)),
       configuration_(std::move(configuration)),

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "backends/apple/awaited.h"
-#include "backends/apple/retained.h"
+#include "backends/apple/completion.h"
+#include "backends/apple/objc_ptr.h"
 #include "backends/apple/system.h"
 #include "lib/ops/row.h"
 
@@ -71,7 +71,7 @@ MLModelStructureProgramFunction* FunctionOf(MLModelStructureProgram* program,
 std::vector<OperationPlacement> PlacementsOf(const std::filesystem::path& bundle,
                                              MLModelConfiguration* configuration,
                                              std::string& reason) {
-  auto awaited = std::make_shared<Awaited<Retained<MLComputePlan*>>>();
+  auto awaited = std::make_shared<Completion<ObjcPtr<MLComputePlan*>>>();
   auto words = std::make_shared<std::string>();  // written before awaited is finished
   NSURL* url = [NSURL fileURLWithPath:[NSString stringWithUTF8String:bundle.c_str()]];
   [MLComputePlan loadContentsOfURL:url
@@ -79,10 +79,10 @@ std::vector<OperationPlacement> PlacementsOf(const std::filesystem::path& bundle
                  completionHandler:^(MLComputePlan* plan, NSError* error) {
                    awaited->Finish("planning", [&] {
                      if (!plan) *words = Words(error);
-                     return Retained<MLComputePlan*>(plan);
+                     return ObjcPtr<MLComputePlan*>(plan);
                    });
                  }];
-  Retained<MLComputePlan*> plan = awaited->Wait();
+  ObjcPtr<MLComputePlan*> plan = awaited->Wait();
   std::vector<OperationPlacement> placements;
   if (!plan) {
     reason = "Core ML cannot create a compute plan: " + *words;

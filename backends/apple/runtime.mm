@@ -2,7 +2,7 @@
 
 #include <fmt/ranges.h>
 
-#include "backends/apple/awaited.h"
+#include "backends/apple/completion.h"
 #include "backends/apple/coreml_runtime.h"
 #include "backends/apple/model.h"
 #include "backends/apple/system.h"
@@ -66,7 +66,7 @@ bool IsOneOfSeveral(const fs::path& model, const std::string& function) {
   NSError* error = nil;
   MLModelAsset* asset = [MLModelAsset modelAssetWithURL:ToUrl(model) error:&error];
   if (!asset) Fail("reading a model's functions", error);
-  auto awaited = std::make_shared<Awaited<std::vector<std::string>>>();
+  auto awaited = std::make_shared<Completion<std::vector<std::string>>>();
   [asset functionNamesWithCompletionHandler:^(NSArray<NSString*>* names, NSError* failure) {
     awaited->Finish("reading a model's functions", [&] {
       if (!names) Fail("reading a model's functions", failure);
@@ -84,8 +84,8 @@ bool IsOneOfSeveral(const fs::path& model, const std::string& function) {
       .Expected(fmt::format("{}", fmt::join(names, ", ")));
 }
 
-Retained<MLModelConfiguration*> Configure(const fs::path& model, const LoadOptions& options) {
-  auto configuration = Retained<MLModelConfiguration*>::Adopt([[MLModelConfiguration alloc] init]);
+ObjcPtr<MLModelConfiguration*> Configure(const fs::path& model, const LoadOptions& options) {
+  auto configuration = ObjcPtr<MLModelConfiguration*>::Adopt([[MLModelConfiguration alloc] init]);
   CheckUnits(options.units);
   [configuration.get() setComputeUnits:ToComputeUnits(options.units)];
   [configuration.get() setAllowLowPrecisionAccumulationOnGPU:options.low_precision_accumulation];
@@ -110,8 +110,8 @@ class CoreMlRuntime : public Runtime {
 
   void Compile(const fs::path& package, const fs::path& bundle) override {
     Enter("compiling", [&] {
-      auto awaited = std::make_shared<Awaited<bool>>();
-      Retained<NSURL*> target(ToUrl(bundle));
+      auto awaited = std::make_shared<Completion<bool>>();
+      ObjcPtr<NSURL*> target(ToUrl(bundle));
       [MLModel compileModelAtURL:ToUrl(package)
                completionHandler:^(NSURL* made, NSError* error) {
                  // Core ML may delete the compiled model once this handler returns.
@@ -133,13 +133,13 @@ class CoreMlRuntime : public Runtime {
 
   std::unique_ptr<LoadedModel> Load(const fs::path& model, const LoadOptions& options) override {
     return Enter("loading", [&]() -> std::unique_ptr<LoadedModel> {
-      Retained<MLModelConfiguration*> configuration = Configure(model, options);
+      ObjcPtr<MLModelConfiguration*> configuration = Configure(model, options);
       NSError* error = nil;
       MLModel* loaded = [MLModel modelWithContentsOfURL:ToUrl(model)
                                           configuration:configuration.get()
                                                   error:&error];
       if (!loaded) Fail("loading", error);
-      return std::make_unique<CoreMlModel>(Retained<MLModel*>(loaded), std::move(configuration),
+      return std::make_unique<CoreMlModel>(ObjcPtr<MLModel*>(loaded), std::move(configuration),
                                            fs::absolute(model), options.function);
     });
   }

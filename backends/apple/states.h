@@ -7,7 +7,7 @@
 #include <mutex>
 
 #include "backends/apple/description.h"
-#include "backends/apple/retained.h"
+#include "backends/apple/objc_ptr.h"
 
 namespace mlc::apple {
 
@@ -23,7 +23,7 @@ class API_AVAILABLE(macos(15.0)) CoreMlState : public ModelState {
   std::unique_lock<std::mutex> Use() const;
 
  private:
-  Retained<MLState*> state_;
+  ObjcPtr<MLState*> state_;
   std::shared_ptr<const Description> description_;
   mutable std::mutex in_use_;
 };

@@ -18,7 +18,8 @@ void WithArray(MLState* state, const std::string& name,
   [state getMultiArrayForStateNamed:[NSString stringWithUTF8String:name.c_str()]
                             handler:^(MLMultiArray* array) {
                               called = true;
-                              failure = Caught("accessing a state", [&] { (*work)(array); });
+                              failure =
+                                  CaptureException("accessing a state", [&] { (*work)(array); });
                             }];
   if (failure) std::rethrow_exception(failure);
   if (!called)

@@ -5,10 +5,10 @@
 #include "backends/coreml/emit.h"
 #include "lib/coreml/bundle.h"
 #include "lib/coreml/package.h"
-#include "lib/support/install.h"
+#include "lib/support/atomic_install.h"
+#include "lib/support/input_registry.h"
 #include "lib/support/mapped_file.h"
 #include "lib/support/regular_file.h"
-#include "lib/support/sources.h"
 #include "proto/model.pb.h"
 
 namespace mlc {
@@ -58,7 +58,7 @@ std::string Analytics() {
 // Returns whether the bundle was written by mlc and holds nothing else. No other compiler writes
 // exactly these analytics.
 bool IsOwnBundle(const fs::path& bundle) {
-  Sources::Unnoted look;
+  InputRegistry::Unnoted look;
   try {
     for (const fs::directory_entry& entry : fs::recursive_directory_iterator(bundle)) {
       fs::path name = entry.path().lexically_relative(bundle);

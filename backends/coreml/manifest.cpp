@@ -5,10 +5,10 @@
 
 #include "lib/coreml/interface_entry.h"
 #include "lib/coreml/package.h"
-#include "lib/support/install.h"
+#include "lib/support/atomic_install.h"
+#include "lib/support/input_registry.h"
 #include "lib/support/mapped_file.h"
 #include "lib/support/regular_file.h"
-#include "lib/support/sources.h"
 
 namespace mlc {
 
@@ -205,7 +205,7 @@ std::optional<Stated> StatedOf(const std::filesystem::path& package) {
   std::error_code ignored;
   std::filesystem::path path = ManifestPath(package);
   if (!std::filesystem::is_regular_file(path, ignored)) return std::nullopt;
-  Sources::Unnoted look;
+  InputRegistry::Unnoted look;
   Json json = Json::parse(AsText(MappedFile::Open(path)->bytes()), nullptr, false);
   try {
     if (json.at("package").at("xxh3_128") != PackageHash(package)) return std::nullopt;
@@ -235,7 +235,7 @@ void CheckManifestTarget(const std::filesystem::path& package, bool force) {
   Staging check(path, Staging::kFile);
   std::error_code error;
   if (force || !std::filesystem::exists(path, error)) return;
-  Sources::Unnoted look;
+  InputRegistry::Unnoted look;
   Json json = Json::parse(AsText(MappedFile::Open(path)->bytes()), nullptr, false);
   if (!json.is_object() || !json.contains("mlc"))
     throw Error("file-exists",

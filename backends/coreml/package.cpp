@@ -11,10 +11,10 @@
 #include "backends/coreml/weights.h"
 #include "lib/coreml/package.h"
 #include "lib/ir/tensor_range.h"
+#include "lib/support/atomic_install.h"
 #include "lib/support/hash.h"
-#include "lib/support/install.h"
+#include "lib/support/input_registry.h"
 #include "lib/support/mapped_file.h"
-#include "lib/support/sources.h"
 #include "lib/support/threads.h"
 #include "proto/model.pb.h"
 
@@ -101,7 +101,7 @@ bool IsOwnModel(const PackageItems& items) {
 
 // Returns whether mlc wrote the package and it holds nothing else.
 bool IsOwnPackage(const fs::path& package) {
-  Sources::Unnoted look;
+  InputRegistry::Unnoted look;
   try {
     PackageItems items = ReadPackageItems(package);
     items.paths.push_back(package / kPackageManifest);

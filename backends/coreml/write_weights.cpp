@@ -16,8 +16,8 @@
 
 #include "backends/coreml/weights.h"
 #include "lib/coreml/weight_blob.h"
+#include "lib/support/atomic_install.h"
 #include "lib/support/error.h"
-#include "lib/support/install.h"
 #include "lib/support/regular_file.h"
 #include "lib/support/threads.h"
 

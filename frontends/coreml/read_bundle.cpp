@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "frontends/coreml/import.h"
+#include "frontends/coreml/coreml.h"
 #include "frontends/coreml/read.h"
 #include "lib/coreml/bundle.h"
 #include "lib/coreml/schema.h"

@@ -6,7 +6,7 @@
 
 #include "frontends/coreml/read.h"
 #include "lib/coreml/dtypes.h"
-#include "lib/ir/ports.h"
+#include "lib/ir/port_index.h"
 #include "proto/model.pb.h"
 
 namespace mlc {
@@ -208,7 +208,7 @@ void CheckElementType(const Port& port, std::string_view what, const Type& type)
 
 void CheckAllThere(const std::vector<Port>& described, const std::vector<Port>& found,
                    std::string_view what) {
-  const PortsByName by_name(found);
+  const PortIndex by_name(found);
   for (const Port& port : described)
     if (!by_name.Find(port.name))
       throw Error(
@@ -219,7 +219,7 @@ void CheckAllThere(const std::vector<Port>& described, const std::vector<Port>& 
 // Reorders ports to match the inputs that they describe.
 void OrderPorts(const Block& body, bool states, std::vector<Port>& ports) {
   std::vector<Port> ordered;
-  const PortsByName by_name(ports);
+  const PortIndex by_name(ports);
   for (const auto& input : body.inputs) {
     bool is_state = input->type.kind == Type::Kind::kState;
     if (is_state != states) continue;
@@ -244,7 +244,7 @@ void MatchInputs(Function& function) {
 
 void MatchOutputs(Function& function) {
   std::vector<Port> ordered;
-  const PortsByName by_name(function.outputs);
+  const PortIndex by_name(function.outputs);
   for (const Value* output : function.body.outputs()) {
     const Port* port = by_name.Find(output->name);
     if (!port)

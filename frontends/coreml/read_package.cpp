@@ -1,6 +1,6 @@
 #include <climits>
 
-#include "frontends/coreml/import.h"
+#include "frontends/coreml/coreml.h"
 #include "frontends/coreml/read.h"
 #include "lib/coreml/bundle.h"
 #include "lib/coreml/package.h"
@@ -9,8 +9,8 @@
 #include "lib/ir/text.h"
 #include "lib/ops/row.h"
 #include "lib/support/byte_window.h"
+#include "lib/support/input_registry.h"
 #include "lib/support/regular_file.h"
-#include "lib/support/sources.h"
 #include "proto/model.pb.h"
 
 namespace mlc {
@@ -161,7 +161,8 @@ void AddWayOn(Error& error) {
 Program ImportCoreml(const fs::path& path, Diagnostics& diagnostics) {
   CoremlFormat format = DetectCoreml(path);
   if (format == CoremlFormat::kText) return ImportText(path);
-  if (format == CoremlFormat::kBundle || format == CoremlFormat::kPackage) Sources::AddFolder(path);
+  if (format == CoremlFormat::kBundle || format == CoremlFormat::kPackage)
+    InputRegistry::AddFolder(path);
   try {
     if (format == CoremlFormat::kBundle) return ImportBundle(path, diagnostics);
     if (format == CoremlFormat::kModel) return ImportModelFile(path, true, diagnostics);

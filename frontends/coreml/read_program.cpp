@@ -4,7 +4,7 @@
 #include "frontends/coreml/read.h"
 #include "lib/coreml/forms.h"
 #include "lib/ir/builder.h"
-#include "lib/ir/ports.h"
+#include "lib/ir/port_index.h"
 #include "lib/ops/forms.h"
 #include "proto/mil.pb.h"
 
@@ -66,7 +66,7 @@ class FunctionReader {
 
   // --- Inputs and ports.
 
-  using Ports = PortsByName<const std::vector<Port>>;
+  using Ports = PortIndex<const std::vector<Port>>;
 
   void ReadInput(const mil::NamedValueType& source, const Ports& inputs, const Ports& states) {
     where_ = fmt::format("input \"{}\"", source.name());

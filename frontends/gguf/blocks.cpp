@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "frontends/gguf/codebooks.h"
-#include "lib/ir/packed.h"
+#include "lib/ir/subbyte.h"
 #include "lib/support/half.h"
 
 namespace mlc {

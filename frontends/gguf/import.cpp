@@ -15,7 +15,7 @@
 #include "lib/compress/requant.h"
 #include "lib/networks/architectures.h"
 #include "lib/networks/decoder.h"
-#include "lib/support/near_names.h"
+#include "lib/support/edit_distance.h"
 
 namespace fs = std::filesystem;
 

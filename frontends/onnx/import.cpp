@@ -4,11 +4,11 @@
 
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/scope.h"
-#include "lib/ir/given.h"
+#include "lib/ir/input_conversion.h"
 #include "lib/ir/sizes.h"
 #include "lib/lower/convert.h"
 #include "lib/ops/row.h"
-#include "lib/support/near_names.h"
+#include "lib/support/edit_distance.h"
 
 namespace mlc {
 
@@ -305,8 +305,9 @@ class Importer {
   void BindConstant(const ValueInfo& input, DType declared) {
     Constant& constant = overriding_.at(input.name);
     if (declared != DType::kNone)
-      constant.tensor = TakeGiven(constant.tensor, declared,
-                                  {"bad-constant", fmt::format("option 'const' {}", input.name)});
+      constant.tensor =
+          ConvertInput(constant.tensor, declared,
+                       {"bad-constant", fmt::format("option 'const' {}", input.name)});
     const Dims& dims = constant.tensor.dims();
     bool fits = !input.shape || input.shape->size() == dims.size();
     for (size_t i = 0; fits && input.shape && i < dims.size(); ++i) {

@@ -305,7 +305,7 @@ Value* Node::Apply(std::string_view op_name, int version, const std::vector<Boun
 
 Bound Node::Input(int i) const { return HasInput(i) ? scope_.Find(def_.inputs[i]) : Bound(); }
 
-bool Node::Wants(int output) const {
+bool Node::HasOutput(int output) const {
   return output >= 0 && output < outputs() && !def_.outputs[output].empty() &&
          scope_.Uses(def_.outputs[output]);
 }

@@ -144,7 +144,7 @@ class Node {
 
   // Outputs.
   int outputs() const { return static_cast<int>(def_.outputs.size()); }
-  bool Wants(int output) const;  // whether the output has a name
+  bool HasOutput(int output) const;  // whether the output has a name
   // Sets an output of ONNX type `dtype`. By default this is the type of input 0 if `value` can hold
   // it, else the type of `value`. It must be given where an integer result does not have the type
   // of input 0 (Shape, ArgMax, Cast).

@@ -224,7 +224,7 @@ std::vector<Bound> Scope::Invoke(const NodeDef& def, const NodeRow& row, int ops
   for (const std::string& attribute : node.UnreadAttributes())
     node.Unsupported(attribute, fmt::format("attribute \"{}\" is not supported", attribute));
   for (int i = 0; i < node.outputs(); ++i)
-    if (node.Wants(i) && node.results()[i].failed())
+    if (node.HasOutput(i) && node.results()[i].failed())
       node.Fail("unsupported-operator",
                 fmt::format("output {} (\"{}\") is not supported", i, def.outputs[i]));
   return node.results();

@@ -17,7 +17,7 @@ namespace mlc::onnx {
 
 struct NodeRow;
 
-// Flexible input sizes that were narrowed by requirements of operators (need.h).
+// Flexible input sizes that were narrowed by requirements of operators (shape_guard.h).
 struct NarrowedSizes {
   struct Note {
     std::string what, why;

@@ -8,8 +8,8 @@
 #include <set>
 
 #include "lib/ir/encoding.h"
-#include "lib/ir/packed.h"
-#include "lib/support/near_names.h"
+#include "lib/ir/subbyte.h"
+#include "lib/support/edit_distance.h"
 
 namespace mlc {
 

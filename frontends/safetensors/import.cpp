@@ -13,7 +13,7 @@
 #include "frontends/safetensors/safetensors.h"
 #include "frontends/safetensors/tied.h"
 #include "lib/compress/requant.h"
-#include "lib/ir/pieces.h"
+#include "lib/ir/concat_slice.h"
 #include "lib/networks/architectures.h"
 #include "lib/networks/weights.h"
 

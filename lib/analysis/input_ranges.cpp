@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lib/analysis/wants.h"
-#include "lib/ir/ports.h"
+#include "lib/analysis/constraint_propagation.h"
+#include "lib/ir/port_index.h"
 #include "lib/support/error.h"
 
 namespace mlc {
@@ -30,28 +30,28 @@ Bounds Usual(DType dtype, bool opaque) {
   }
 }
 
-InputRange IntegerRange(const Want& want, DType dtype) {
+InputRange IntegerRange(const OperandConstraint& constraint, DType dtype) {
   InputRange range;
   range.kind = InputRange::Kind::kInteger;
-  range.why = want.why;
-  range.parts = want.parts;
+  range.why = constraint.why;
+  range.parts = constraint.parts;
   for (Bounds& part : range.parts) part = {std::ceil(part.first), std::floor(part.second)};
-  range.low = std::ceil(want.low);
-  range.high = std::floor(want.high);
+  range.low = std::ceil(constraint.low);
+  range.high = std::floor(constraint.high);
   if (std::isfinite(range.low) && std::isfinite(range.high)) {
     range.high = std::max(range.low, range.high);
     return range;
   }
-  auto [low, high] = Usual(dtype, want.opaque);
-  bool unsigned_type = low >= 0 && !want.opaque;
+  auto [low, high] = Usual(dtype, constraint.opaque);
+  bool unsigned_type = low >= 0 && !constraint.opaque;
   // For 8-bit types without a larger scale, all values are generated.
-  if (want.scale > (Bits(dtype) == 8 ? 1 : 0)) {
-    low = std::floor(want.center - 2 * want.scale);
-    high = std::ceil(want.center + 2 * want.scale);
-  } else if (want.soft_low <= want.soft_high) {
-    low = std::floor(want.soft_low);
-    high = std::ceil(want.soft_high);
-  } else if (!want.bounded()) {
+  if (constraint.scale > (Bits(dtype) == 8 ? 1 : 0)) {
+    low = std::floor(constraint.center - 2 * constraint.scale);
+    high = std::ceil(constraint.center + 2 * constraint.scale);
+  } else if (constraint.soft_low <= constraint.soft_high) {
+    low = std::floor(constraint.soft_low);
+    high = std::ceil(constraint.soft_high);
+  } else if (!constraint.bounded()) {
     range.why.clear();
   }
   if (unsigned_type) low = std::max(low, 0.0);
@@ -67,45 +67,47 @@ InputRange IntegerRange(const Want& want, DType dtype) {
 }
 
 // Whether scale and center are those of pixels: x / 255, (x - 127.5) / 128, x - 117.
-bool AreImage(const Want& want, int rank) {
-  bool large = want.scale >= 32 && want.scale <= 300 && want.center >= -300 && want.center <= 300;
-  bool mean = want.scale < 32 && want.center >= 32 && want.center <= 200;
+bool AreImage(const OperandConstraint& constraint, int rank) {
+  bool large = constraint.scale >= 32 && constraint.scale <= 300 && constraint.center >= -300 &&
+               constraint.center <= 300;
+  bool mean = constraint.scale < 32 && constraint.center >= 32 && constraint.center <= 200;
   return rank >= 3 && (large || mean);
 }
 
-InputRange FloatRange(const Want& want, int rank) {
+InputRange FloatRange(const OperandConstraint& constraint, int rank) {
   InputRange range;
-  range.why = want.why;
-  range.low = want.low;
-  range.high = want.high;
+  range.why = constraint.why;
+  range.low = constraint.low;
+  range.high = constraint.high;
   if (std::isfinite(range.low) && std::isfinite(range.high)) {
     range.kind = InputRange::Kind::kReal;
     return range;
   }
-  if (want.mask && !want.bounded()) {
+  if (constraint.mask && !constraint.bounded()) {
     range.kind = InputRange::Kind::kMask;
     range.low = 0;
     range.high = 1;
-    range.valid = want.valid;
+    range.valid = constraint.valid;
     return range;
   }
   double low = kInfinity, high = -kInfinity;
-  if (want.scale > 0) {
-    bool image = AreImage(want, rank);
-    low = image ? 0 : want.center - 2 * want.scale;
-    high = image ? 255 : want.center + 2 * want.scale;
+  if (constraint.scale > 0) {
+    bool image = AreImage(constraint, rank);
+    low = image ? 0 : constraint.center - 2 * constraint.scale;
+    high = image ? 255 : constraint.center + 2 * constraint.scale;
     if (image) range.why = "an image, according to its scale factor";
     if (range.why.empty()) range.why = "its scale factor";
-  } else if (want.soft_low <= want.soft_high && (want.soft_low < -3 || want.soft_high > 3)) {
+  } else if (constraint.soft_low <= constraint.soft_high &&
+             (constraint.soft_low < -3 || constraint.soft_high > 3)) {
     // Thresholds that N(0, 1) rarely reaches.
-    low = std::max(-1e30, std::min(want.soft_low, want.soft_high - 2));
-    high = std::min(1e30, want.soft_high);
+    low = std::max(-1e30, std::min(constraint.soft_low, constraint.soft_high - 2));
+    high = std::min(1e30, constraint.soft_high);
   }
   if (low <= high) {
     range.kind = InputRange::Kind::kReal;
     range.low = std::max(range.low, low);
     range.high = std::max(range.low, std::min(range.high, high));
-  } else if (!want.bounded()) {
+  } else if (!constraint.bounded()) {
     range.why.clear();
   }
   return range;
@@ -146,17 +148,18 @@ int OneHotAxis(const Dims& dims) {
 }
 
 // Sets the correlation of elements, and a default range if the program restricts it too little.
-void SetLook(const Dims& dims, const Want& want, InputRange& range) {
+void SetLook(const Dims& dims, const OperandConstraint& constraint, InputRange& range) {
   using Kind = InputRange::Kind;
   if (range.kind == Kind::kMask || !range.parts.empty()) return;
   if (const int axis = PictureAxis(dims); axis >= 0) {
     if (range.kind == Kind::kInteger && range.high - range.low < 200) return;
     range.look = InputRange::Look::kPicture;
     range.axis = axis;
-    if (range.kind == Kind::kInteger || AreImage(want, static_cast<int>(dims.size()))) return;
-    if (range.kind == Kind::kReal && want.bounded()) return;
+    if (range.kind == Kind::kInteger || AreImage(constraint, static_cast<int>(dims.size()))) return;
+    if (range.kind == Kind::kReal && constraint.bounded()) return;
     // Use [0, 1] for a mean and deviation such as those of ImageNet, otherwise a symmetric range.
-    const bool unit = want.scale > 0 && want.scale <= 1 && want.center > 0.2 && want.center < 0.8;
+    const bool unit = constraint.scale > 0 && constraint.scale <= 1 && constraint.center > 0.2 &&
+                      constraint.center < 0.8;
     if (range.kind == Kind::kReal && !unit) return;
     range.kind = Kind::kReal;
     range.low = unit || std::isfinite(range.low) ? std::max(0.0, range.low) : -1;
@@ -164,7 +167,7 @@ void SetLook(const Dims& dims, const Want& want, InputRange& range) {
     if (unit) range.high = 1;
     return;
   }
-  if (range.kind != Kind::kNormal || want.bounded()) return;
+  if (range.kind != Kind::kNormal || constraint.bounded()) return;
   if (const int axis = OneHotAxis(dims); axis >= 0) {
     range = {
         .kind = Kind::kReal, .low = 0, .high = 1, .look = InputRange::Look::kOneHot, .axis = axis};
@@ -190,10 +193,11 @@ std::string Describe(const InputRange& range) {
 }
 
 std::map<std::string, InputRange> InputRanges(const Function& function, const SymbolSizes& sizes) {
-  std::unordered_map<const Value*, Want> wants = FindWants(function, sizes);
-  auto want_of = [&](const Value* input) -> const Want& { return wants[input]; };
+  std::unordered_map<const Value*, OperandConstraint> constraints =
+      PropagateConstraints(function, sizes);
+  auto want_of = [&](const Value* input) -> const OperandConstraint& { return constraints[input]; };
   std::map<std::string, InputRange> ranges;
-  const PortsByName ports(function.inputs);
+  const PortIndex ports(function.inputs);
   for (const auto& input : function.body.inputs) {
     if (!input->type.is_tensor()) continue;
     InputRange& range = ranges[input->name];
@@ -203,20 +207,21 @@ std::map<std::string, InputRange> InputRanges(const Function& function, const Sy
       SetLook(StaticDims(Sized(input->type, sizes).shape), want_of(input.get()), range);
       continue;
     }
-    const Want& want = want_of(input.get());
+    const OperandConstraint& constraint = want_of(input.get());
     DType dtype =
         port && port->source_dtype != DType::kNone ? port->source_dtype : input->type.dtype;
     bool truth = dtype == DType::kBool;
-    if (truth || (want.mask && !want.bounded() && !IsFloat(dtype))) {
+    if (truth || (constraint.mask && !constraint.bounded() && !IsFloat(dtype))) {
       range = {.kind = InputRange::Kind::kMask,
                .low = 0,
                .high = 1,
-               .valid = want.valid,
-               .why = want.why};
-      if (truth && !want.mask) range.why.clear();
+               .valid = constraint.valid,
+               .why = constraint.why};
+      if (truth && !constraint.mask) range.why.clear();
     } else {
-      range = IsFloat(dtype) ? FloatRange(want, input->type.rank()) : IntegerRange(want, dtype);
-      SetLook(StaticDims(Sized(input->type, sizes).shape), want, range);
+      range = IsFloat(dtype) ? FloatRange(constraint, input->type.rank())
+                             : IntegerRange(constraint, dtype);
+      SetLook(StaticDims(Sized(input->type, sizes).shape), constraint, range);
     }
   }
   return ranges;

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "lib/ir/ports.h"
+#include "lib/ir/port_index.h"
 #include "lib/support/json_text.h"
 #include "lib/support/utf8.h"
 
@@ -68,14 +68,14 @@ Json ToJson(const std::vector<Port>& ports, const std::vector<std::unique_ptr<Va
     for (const Port& port : ports) add(port.name, &port, nullptr);
     return list;
   }
-  const PortsByName by_name(ports);
+  const PortIndex by_name(ports);
   for (const auto& value : *values) add(value->name, by_name.Find(value->name), value.get());
   return list;
 }
 
 void Apply(const Json& json, std::vector<Port>& ports, const std::string& function,
            InputDims* dims) {
-  const PortsByName by_name(ports);
+  const PortIndex by_name(ports);
   for (const Json& entry : json) {
     Port* port = by_name.Find(entry.at("name").get_ref<const std::string&>());
     if (!port) continue;

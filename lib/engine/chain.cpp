@@ -1,5 +1,5 @@
 #include "lib/engine/elementwise.h"
-#include "lib/engine/team.h"
+#include "lib/engine/omp_parallel.h"
 
 namespace mlc {
 
@@ -40,7 +40,7 @@ class Own {
 
 }  // namespace
 
-Tensor ChainContext::Follow(FloatResult first, const ImageLayout& layout, int threads) const {
+Tensor ChainContext::Follow(Fp32Result first, const ImageLayout& layout, int threads) const {
   struct Step {
     Loop loop;
     Own x, y;
@@ -85,7 +85,7 @@ Tensor ChainContext::Follow(FloatResult first, const ImageLayout& layout, int th
   // Rounding takes as long as a link.
   const int64_t passes = std::ssize(steps) + 1 +
                          std::ranges::count_if(steps, [](const Step& step) { return step.half; });
-  OnTeamInParts(
+  OmpParallelForRanges(
       first.size(), threads,
       [&](int64_t at, int64_t end) {
         for (; at < end; at += kBlock) block(at, std::min(kBlock, end - at));

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "lib/engine/floats.h"
+#include "lib/engine/fp32_view.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

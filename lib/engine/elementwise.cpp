@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "lib/engine/floats.h"
+#include "lib/engine/fp32_view.h"
 #include "lib/engine/kernels.h"
 #include "lib/engine/layout.h"
 #include "lib/engine/vector_math.h"
@@ -178,8 +178,8 @@ Loop Cast(const EvalContext&) {
 void Select(EvalContext& context) {
   Dims dims = context.out_dims();
   Tensor cond = context.in("cond");
-  Floats a(context.in("a")), b(context.in("b"));
-  FloatResult y(context.out_dtype(), dims);
+  Fp32View a(context.in("a")), b(context.in("b"));
+  Fp32Result y(context.out_dtype(), dims);
   Pin<bool> pinned = cond.data<bool>();
   const bool* flags = pinned.data();
   const float *x0 = a.data(), *x1 = b.data();
@@ -296,9 +296,9 @@ constexpr LoopRow kLoops[] = {
 void RunUnary(EvalContext& context, const Loop& loop, int threads, bool wide) {
   Tensor tensor = context.in("x");
   ImageLayout layout = ImageLayout::Of(tensor);
-  Floats x(layout.Laid(tensor), threads);
-  FloatResult y(context.out_dtype(), layout.Laid(context.out_dims()), threads, wide);
-  OnTeamInParts(y.size(), threads, [&](int64_t first, int64_t end) {
+  Fp32View x(layout.Laid(tensor), threads);
+  Fp32Result y(context.out_dtype(), layout.Laid(context.out_dims()), threads, wide);
+  OmpParallelForRanges(y.size(), threads, [&](int64_t first, int64_t end) {
     loop(x.data() + first, 1, nullptr, 0, y.data() + first, end - first);
   });
   context.Set(layout.Shown(y.Take()));
@@ -310,8 +310,8 @@ void RunBinary(EvalContext& context, const Loop& loop, int threads, bool wide) {
   Tensor x_tensor = layout.Laid(context.in("x"), out.size()),
          y_tensor = layout.Laid(context.in("y"), out.size());
   out = layout.Laid(out);
-  FloatResult result(context.out_dtype(), out, threads, wide);
-  Floats x(x_tensor, threads), y(y_tensor, threads);
+  Fp32Result result(context.out_dtype(), out, threads, wide);
+  Fp32View x(x_tensor, threads), y(y_tensor, threads);
   const Broadcast plan(out, x_tensor.dims(), y_tensor.dims());
   const int64_t x_step = plan.x_strides.back(), y_step = plan.y_strides.back();
   auto outer = [](Dims dims) {
@@ -320,7 +320,7 @@ void RunBinary(EvalContext& context, const Loop& loop, int threads, bool wide) {
   };
   if (result.size() > 0) {
     const int64_t slice = result.size() / plan.dims[0];
-    OnTeamInParts(
+    OmpParallelForRanges(
         plan.dims[0], threads,
         [&](int64_t first, int64_t end) {
           Dims part = plan.dims;

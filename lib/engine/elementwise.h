@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lib/engine/floats.h"
+#include "lib/engine/fp32_view.h"
 #include "lib/engine/kernels.h"
 #include "lib/engine/layout.h"
 
@@ -43,7 +43,7 @@ struct ChainContext : EvalContext {
 
   // Returns the result of the last link, given the unrounded result of the first operation. Each
   // result is rounded to its type.
-  Tensor Follow(FloatResult first, const ImageLayout& layout, int threads) const;
+  Tensor Follow(Fp32Result first, const ImageLayout& layout, int threads) const;
   DType last_dtype() const { return links.back().out_dtype(); }
 };
 

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "lib/engine/elementwise.h"
-#include "lib/engine/floats.h"
+#include "lib/engine/fp32_view.h"
 #include "lib/engine/fusion.h"
 #include "lib/engine/kernels.h"
 #include "lib/engine/layout.h"

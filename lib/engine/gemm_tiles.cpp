@@ -92,7 +92,7 @@ template <int kBytes>
 // registers.
 [[gnu::always_inline]] inline void AddExactDotsOf(const float* rows, int64_t stride,
                                                   const double* x, int64_t count, double* sums) {
-  using Floats = Lanes<float, 16>;
+  using Fp32View = Lanes<float, 16>;
   using Doubles = Lanes<double, 32>;
   constexpr int kGroups = kTileColumns / 4;
   Doubles::Vector all[kGroups];
@@ -103,18 +103,18 @@ template <int kBytes>
   for (; k + 4 <= count; k += 4)
 #pragma GCC unroll 4
     for (int g = 0; g < kGroups; ++g) {
-      Floats::Vector row[4];
+      Fp32View::Vector row[4];
 #pragma GCC unroll 4
       for (int r = 0; r < 4; ++r)
-        row[r] = *reinterpret_cast<const Floats::InArray*>(rows + (4 * g + r) * stride + k);
-      const Floats::Vector low = __builtin_shufflevector(row[0], row[1], 0, 4, 1, 5),
-                           high = __builtin_shufflevector(row[0], row[1], 2, 6, 3, 7),
-                           low2 = __builtin_shufflevector(row[2], row[3], 0, 4, 1, 5),
-                           high2 = __builtin_shufflevector(row[2], row[3], 2, 6, 3, 7);
-      const Floats::Vector columns[4] = {__builtin_shufflevector(low, low2, 0, 1, 4, 5),
-                                         __builtin_shufflevector(low, low2, 2, 3, 6, 7),
-                                         __builtin_shufflevector(high, high2, 0, 1, 4, 5),
-                                         __builtin_shufflevector(high, high2, 2, 3, 6, 7)};
+        row[r] = *reinterpret_cast<const Fp32View::InArray*>(rows + (4 * g + r) * stride + k);
+      const Fp32View::Vector low = __builtin_shufflevector(row[0], row[1], 0, 4, 1, 5),
+                             high = __builtin_shufflevector(row[0], row[1], 2, 6, 3, 7),
+                             low2 = __builtin_shufflevector(row[2], row[3], 0, 4, 1, 5),
+                             high2 = __builtin_shufflevector(row[2], row[3], 2, 6, 3, 7);
+      const Fp32View::Vector columns[4] = {__builtin_shufflevector(low, low2, 0, 1, 4, 5),
+                                           __builtin_shufflevector(low, low2, 2, 3, 6, 7),
+                                           __builtin_shufflevector(high, high2, 0, 1, 4, 5),
+                                           __builtin_shufflevector(high, high2, 2, 3, 6, 7)};
 #pragma GCC unroll 4
       for (int i = 0; i < 4; ++i)
         all[g] += x[k + i] * __builtin_convertvector(columns[i], Doubles::Vector);

@@ -3,7 +3,7 @@
 
 #include "lib/engine/kernels.h"
 #include "lib/engine/layout.h"
-#include "lib/ir/pieces.h"
+#include "lib/ir/concat_slice.h"
 
 namespace mlc {
 

@@ -14,13 +14,13 @@
 #include <optional>
 
 #include "lib/engine/elementwise.h"
-#include "lib/engine/floats.h"
+#include "lib/engine/fp32_view.h"
 #include "lib/engine/kernels.h"
-#include "lib/engine/laying.h"
 #include "lib/engine/layout.h"
 #include "lib/engine/libraries.h"
-#include "lib/engine/panels.h"
-#include "lib/engine/team.h"
+#include "lib/engine/omp_parallel.h"
+#include "lib/engine/packed_gemm.h"
+#include "lib/engine/weight_repack.h"
 #include "lib/ops/window.h"
 #include "lib/support/memory_limits.h"
 
@@ -50,7 +50,7 @@ class WithThreads {
  public:
   explicit WithThreads(int threads) : before_(Get() ? Get()() : 0) {
     if (!before_) return;
-    ExpectTeam(threads);
+    ExpectThreads(threads);
     Set()(threads);
   }
   ~WithThreads() {
@@ -187,7 +187,7 @@ struct Layouts {
     Laid fresh{order.from(), order.to(), {}, {}};
     if (order.same() && tensor.dtype() == DType::kFp32) {
       fresh.owner = tensor.InMemory();
-      fresh.elements = order.From(Floats(fresh.owner).data());
+      fresh.elements = order.From(Fp32View(fresh.owner).data());
     } else {
       dnnl::stream& stream = Stream();
       Weights floats = Weights::Expanded(tensor);
@@ -273,7 +273,7 @@ struct Held {
     return order;
   }
   // Returns the placement of some of the outputs.
-  Placement PlacedAs(const Blocking& blocking, int64_t count, int64_t size) const {
+  RepackPlan PlacedAs(const Blocking& blocking, int64_t count, int64_t size) const {
     Dims part = dims, order = Order();
     part[outputs] = count;
     auto offsets = [&](auto begin, auto end) {
@@ -298,7 +298,7 @@ struct Parts {
   struct Part {
     dnnl::primitive primitive;
     memory::desc weight, bias, result, scratchpad;
-    Placement placement;
+    RepackPlan placement;
   };
   std::shared_ptr<const Weights> weights;
   int64_t outputs, each;    // in total, and per part except the last
@@ -310,14 +310,14 @@ struct Parts {
       const int64_t count = std::min(each, outputs - from);
       const Part& part = count == each ? kinds.front() : kinds.back();
       float* laid = Scratch<Part>(part.placement.size);
-      Lay(*weights, from * step, row, part.placement, threads, laid);
+      RepackWeights(*weights, from * step, row, part.placement, threads, laid);
       float* results = count == outputs ? y : Scratch<Parts>(vectors * count);
       memory weight(part.weight, Cpu(), laid), result(part.result, Cpu(), results), biases, scratch;
       if (bias) biases = memory(part.bias, Cpu(), const_cast<float*>(bias + from));
       if (part.scratchpad.get_size() > 0) scratch = Scratchpad(part.scratchpad);
       Execute(part.primitive, source, weight, biases, result, scratch);
       if (results != y)
-        OnTeamInParts(
+        OmpParallelForRanges(
             vectors, threads,
             [&](int64_t first, int64_t end) {
               for (int64_t i = first; i < end; ++i)
@@ -339,10 +339,10 @@ struct Contraction {
   memory::desc scratchpad;
   bool has_scratchpad = scratchpad.get_size() > 0;
   int threads = 1;
-  bool wide = false;                               // as in KernelSite
-  bool chain = false;                              // whether it runs on a ChainContext
-  memory fixed_weight = {}, fixed_bias = {};       // for constant operands
-  std::shared_ptr<const Floats> bias_floats = {};  // keeps the data of fixed_bias alive
+  bool wide = false;                                 // as in KernelSite
+  bool chain = false;                                // whether it runs on a ChainContext
+  memory fixed_weight = {}, fixed_bias = {};         // for constant operands
+  std::shared_ptr<const Fp32View> bias_floats = {};  // keeps the data of fixed_bias alive
   std::shared_ptr<const Layouts> layouts = {};
   std::shared_ptr<const Parts> parts = {};  // for encoded weights
 
@@ -351,11 +351,11 @@ struct Contraction {
     dnnl::stream& stream = Stream();
     Tensor x_tensor = context.in(x_name);
     ImageLayout x_layout = x_last ? ImageLayout::Of(x_tensor) : ImageLayout(), y_layout(y_last);
-    Floats x_floats(x_layout.Laid(x_tensor), threads);
+    Fp32View x_floats(x_layout.Laid(x_tensor), threads);
     const auto* followed = chain ? static_cast<const ChainContext*>(&context) : nullptr;
-    FloatResult y(followed ? followed->last_dtype() : context.out_dtype(),
-                  y_layout.Laid(context.out_dims()), threads, wide);
-    std::optional<Floats> own_weight, own_bias;
+    Fp32Result y(followed ? followed->last_dtype() : context.out_dtype(),
+                 y_layout.Laid(context.out_dims()), threads, wide);
+    std::optional<Fp32View> own_weight, own_bias;
     memory source = (x_layout.channels_last() ? *x_last : x).Convert(stream, x_floats.data()),
            weights = fixed_weight, biases = fixed_bias, target = result.Before(y.data()), scratch;
     if (!weights && !parts) {
@@ -396,7 +396,7 @@ Kernel Finish(const KernelSite& site, Contraction made) {
     contraction->fixed_weight = contraction->layouts->Get(tensor, contraction->weight);
   }
   if (!contraction->bias.is_zero() && site.is_constant("bias")) {
-    contraction->bias_floats = std::make_shared<const Floats>(site.context.in("bias"));
+    contraction->bias_floats = std::make_shared<const Fp32View>(site.context.in("bias"));
     contraction->fixed_bias =
         memory(contraction->bias, Cpu(), const_cast<float*>(contraction->bias_floats->data()));
   }

@@ -4,7 +4,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "lib/engine/floats.h"
+#include "lib/engine/fp32_view.h"
 #include "lib/engine/kernels.h"
 #include "lib/engine/layout.h"
 #include "lib/ops/window.h"
@@ -66,9 +66,9 @@ template <class Step, class Divisor>
 void Pool(EvalContext& context, float start, Step step, Divisor divisor) {
   Tensor tensor = context.in("x");
   ImageLayout layout = ImageLayout::Of(tensor);
-  Floats x(layout.Laid(tensor));
+  Fp32View x(layout.Laid(tensor));
   Dims out = context.out_dims();
-  FloatResult y(context.out_dtype(), layout.Laid(out));
+  Fp32Result y(context.out_dtype(), layout.Laid(out));
   Window window = ReadWindow(context);
   Geometry g(window, StaticDims(context.shape("x")), out);
   int64_t in_plane = g.in[0] * g.in[1] * g.in[2];

@@ -5,9 +5,9 @@
 #include <optional>
 #include <type_traits>
 
-#include "lib/engine/floats.h"
+#include "lib/engine/fp32_view.h"
 #include "lib/engine/kernels.h"
-#include "lib/engine/panels.h"
+#include "lib/engine/packed_gemm.h"
 #include "lib/ops/eval.h"
 #include "lib/ops/window.h"
 #include "lib/support/threads.h"
@@ -62,7 +62,7 @@ class Sums {
       return result_->Take();
     } else {
       AddBias();
-      FloatResult result(context_.out_dtype(), dims_);
+      Fp32Result result(context_.out_dtype(), dims_);
       // Round to odd, so that rounding to fp16 gives the same result as a single rounding.
       if (context_.out_dtype() == DType::kFp16)
         std::transform(copy_.begin(), copy_.end(), result.data(), RoundToOdd);
@@ -76,7 +76,7 @@ class Sums {
   static constexpr bool kFloat = std::is_same_v<T, float>;
   void AddBias() {
     if (context_.def().Find("bias") < 0 || !context_.has("bias") || size() == 0) return;
-    Floats bias(context_.in("bias"));
+    Fp32View bias(context_.in("bias"));
     int64_t inner = 1;
     for (size_t d = static_cast<size_t>(axis_) + 1; d < dims_.size(); ++d) inner *= dims_[d];
     T* to = data_;
@@ -87,7 +87,7 @@ class Sums {
   const EvalContext& context_;
   Dims dims_;
   int axis_;
-  std::optional<FloatResult> result_;
+  std::optional<Fp32Result> result_;
   std::vector<T> copy_;
   T* data_;
 };
@@ -215,7 +215,7 @@ void AddFiltered(const Geometry& g, const PaddedImage& image, const float* x, co
 template <class T>
 void Conv(EvalContext& context, const Setting& setting) {
   const int threads = setting.method.threads;
-  Floats x(context.in("x"));
+  Fp32View x(context.in("x"));
   Weights weight = setting.Operand(context, "weight");
   Dims x_dims = StaticDims(context.shape("x")), weight_dims = StaticDims(context.shape("weight")),
        dims = context.out_dims();
@@ -292,7 +292,7 @@ void AddSpread(const Geometry& g, const Geometry::Spatial& crop, const T* produc
 template <class T>
 void ConvTranspose(EvalContext& context, const Setting& setting) {
   const int threads = setting.method.threads;
-  Floats x(context.in("x"));
+  Fp32View x(context.in("x"));
   Weights weight = setting.Operand(context, "weight");
   Dims x_dims = StaticDims(context.shape("x")), weight_dims = StaticDims(context.shape("weight")),
        dims = context.out_dims();

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "lib/engine/floats.h"
+#include "lib/engine/fp32_view.h"
 #include "lib/engine/gemm.h"
 #include "lib/engine/kernels.h"
 #include "lib/engine/vector_math.h"
@@ -41,7 +41,7 @@ using Vector = std::vector<float>;
 Vector Operand(const OpContext& context, std::string_view param, std::string_view suffix) {
   std::string name = fmt::format("{}{}", param, suffix);
   if (context.def().Find(name) < 0 || !context.has(name)) return {};
-  Floats floats(context.value(name));
+  Fp32View floats(context.value(name));
   return Vector(floats.data(), floats.data() + floats.size());
 }
 
@@ -183,10 +183,10 @@ void Run(EvalContext& context, const Family& family, const std::vector<Weights>&
   bool sequence = context.Bool("output_sequence");
   int64_t rows = family.gates * n.hidden,
           width = n.hidden * static_cast<int64_t>(directions.size());
-  Floats x(context.in("x"));
-  FloatResult y(context.out_dtype(), context.out_dims());
-  std::vector<Floats> initial;
-  std::vector<FloatResult> finals;
+  Fp32View x(context.in("x"));
+  Fp32Result y(context.out_dtype(), context.out_dims());
+  std::vector<Fp32View> initial;
+  std::vector<Fp32Result> finals;
   for (std::string_view name : {"initial_h", "initial_c"}) {
     if (context.def().Find(name) < 0) continue;
     initial.emplace_back(context.in(name));
@@ -222,7 +222,7 @@ void Run(EvalContext& context, const Family& family, const std::vector<Weights>&
     for (size_t s = 0; s < states.size(); ++s) store(states[s], finals[s].data());
   }
   context.Set(y.Take());
-  for (FloatResult& state : finals) context.Set(state.Take());
+  for (Fp32Result& state : finals) context.Set(state.Take());
 }
 
 template <int64_t kGates, bool kBiasWithInput,

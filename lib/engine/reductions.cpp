@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "lib/engine/floats.h"
+#include "lib/engine/fp32_view.h"
 #include "lib/engine/gemm.h"
 #include "lib/engine/kernels.h"
 #include "lib/engine/layout.h"
@@ -76,11 +76,11 @@ void SoftmaxRow(const float* x, float* y, int64_t n) {
 constexpr int64_t kElementCost = 2;
 
 void Softmax(EvalContext& context, int threads, bool wide) {
-  Floats x(context.in("x"), threads);
-  FloatResult y(context.out_dtype(), context.out_dims(), threads, wide);
+  Fp32View x(context.in("x"), threads);
+  Fp32Result y(context.out_dtype(), context.out_dims(), threads, wide);
   Span span(context.out_dims(), {context.Int("axis")});
   if (span.inner == 1) {
-    OnTeamInParts(
+    OmpParallelForRanges(
         span.outer, threads,
         [&](int64_t o, int64_t end) {
           for (; o < end; ++o)
@@ -129,7 +129,7 @@ struct Mask {
     if (mask.dtype() == DType::kBool) {
       for (bool kept : mask.data<bool>()) values.push_back(kept ? 0 : -kInfinity);
     } else {
-      Floats floats(mask);
+      Fp32View floats(mask);
       values.assign(floats.data(), floats.data() + floats.size());
     }
     Dims strides = BroadcastStrides(mask.dims(), scores), outer = scores;
@@ -145,7 +145,7 @@ struct Mask {
 };
 
 void Attention(EvalContext& context, int threads) {
-  Floats query(context.in("query")), key(context.in("key")), value(context.in("value"));
+  Fp32View query(context.in("query")), key(context.in("key")), value(context.in("value"));
   Dims dims = StaticDims(context.shape("query"));
   int64_t width = dims.back(), rows = dims[dims.size() - 2],
           value_width = context.out_dims().back();
@@ -153,7 +153,7 @@ void Attention(EvalContext& context, int threads) {
   int64_t keys = scores_dims.back() = StaticDims(context.shape("key"))[dims.size() - 2];
   int64_t batch = ElementCount(Dims(dims.begin(), dims.end() - 2));
   Mask mask(context, scores_dims);
-  FloatResult y(context.out_dtype(), context.out_dims());
+  Fp32Result y(context.out_dtype(), context.out_dims());
   std::fill_n(y.data(), y.size(), 0.0f);
   float scale = static_cast<float>(1 / std::sqrt(static_cast<double>(width)));
   double work = static_cast<double>(batch * rows) * static_cast<double>(keys) *
@@ -202,8 +202,8 @@ struct Affine {
 };
 
 void LayerNorm(EvalContext& context, int threads, bool wide) {
-  Floats x(context.in("x"), threads);
-  FloatResult y(context.out_dtype(), context.out_dims(), threads, wide);
+  Fp32View x(context.in("x"), threads);
+  Fp32Result y(context.out_dtype(), context.out_dims(), threads, wide);
   Span span(context.out_dims(), context.Ints("axes"));
   Affine affine(context, span.length);
   double epsilon = context.Double("epsilon");
@@ -215,7 +215,7 @@ void LayerNorm(EvalContext& context, int threads, bool wide) {
     for (int64_t i = 0; i < span.length; ++i)
       to[i] = (from[i] - center) * scale * affine.gamma[i] + affine.beta[i];
   };
-  OnTeamInParts(
+  OmpParallelForRanges(
       span.outer, threads,
       [&](int64_t o, int64_t end) {
         for (; o < end; ++o) norm(x.data() + o * span.length, y.data() + o * span.length);
@@ -240,8 +240,8 @@ void Shift(const float* from, float* to, int64_t n, float center, float scale, f
 
 void BatchNorm(EvalContext& context) {
   Dims dims = context.out_dims();
-  Floats x(context.in("x"));
-  FloatResult y(context.out_dtype(), dims);
+  Fp32View x(context.in("x"));
+  Fp32Result y(context.out_dtype(), dims);
   Affine affine(context, dims[1]);
   std::vector<double> mean = context.in("mean").Doubles(),
                       variance = context.in("variance").Doubles();
@@ -259,8 +259,8 @@ void BatchNorm(EvalContext& context) {
 
 void InstanceNorm(EvalContext& context) {
   Dims dims = context.out_dims();
-  Floats x(context.in("x"));
-  FloatResult y(context.out_dtype(), dims);
+  Fp32View x(context.in("x"));
+  Fp32Result y(context.out_dtype(), dims);
   Affine affine(context, dims[1]);
   double epsilon = context.Double("epsilon");
   int64_t planes = dims[0] * dims[1], inner = planes ? y.size() / planes : 0;
@@ -335,7 +335,7 @@ constexpr auto kAddColumns = BaselineAddColumns;
 // Computes the sum of each of `columns` columns, in order of their elements.
 void SumColumns(const float* x, int64_t rows, int64_t columns, int threads, double* sums) {
   const int64_t whole = columns / kColumns;
-  OnTeamInParts(
+  OmpParallelForRanges(
       whole, threads,
       [&](int64_t first, int64_t end) {
         for (int64_t i = first * kColumns; i < end * kColumns; i += kColumns)
@@ -353,8 +353,8 @@ template <bool kMean>
 void ReduceSum(EvalContext& context, int threads) {
   Reduced reduced(context);
   const Span& span = reduced.span;
-  Floats x(reduced.x, threads);
-  FloatResult y(context.out_dtype(), context.out_dims());
+  Fp32View x(reduced.x, threads);
+  Fp32Result y(context.out_dtype(), context.out_dims());
   double scale = kMean ? 1 / static_cast<double>(span.length) : 1;
   std::vector<double> sums(span.inner);
   for (int64_t o = 0; o < span.outer; ++o) {
@@ -374,8 +374,8 @@ template <bool kMaximum>
 void ReduceExtreme(EvalContext& context, int threads) {
   Reduced reduced(context);
   const Span& span = reduced.span;
-  Floats x(reduced.x, threads);
-  FloatResult y(context.out_dtype(), context.out_dims());
+  Fp32View x(reduced.x, threads);
+  Fp32Result y(context.out_dtype(), context.out_dims());
   for (int64_t o = 0; o < span.outer; ++o) {
     const float* from = x.data() + o * span.length * span.inner;
     float* to = y.data() + o * span.inner;

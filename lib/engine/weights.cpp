@@ -6,10 +6,10 @@
 #include <array>
 #include <bit>
 
-#include "lib/engine/floats.h"
+#include "lib/engine/fp32_view.h"
+#include "lib/ir/block_grid.h"
 #include "lib/ir/encoding.h"
-#include "lib/ir/grid.h"
-#include "lib/ir/packed.h"
+#include "lib/ir/subbyte.h"
 #include "lib/support/error.h"
 
 namespace mlc {
@@ -87,8 +87,8 @@ bool IsInDouble(const Encoding& e) {
 
 // A plain tensor, or an affine, palette or sparse encoding whose parts are sources.
 struct Weights::Source {
-  Tensor tensor;             // fp32, fp16 or integers; the mask of a sparse encoding
-  std::optional<Grid> grid;  // the blocks of an encoding
+  Tensor tensor;                  // fp32, fp16 or integers; the mask of a sparse encoding
+  std::optional<BlockGrid> grid;  // the blocks of an encoding
   std::unique_ptr<Source> data, scale, offset, bias, table;
   int64_t entries = 0;            // number of entries of a palette
   std::vector<int64_t> before;    // number of set bits before each chunk of a mask

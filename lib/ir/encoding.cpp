@@ -7,10 +7,10 @@
 #include <bit>
 #include <cstring>
 
-#include "lib/ir/grid.h"
-#include "lib/ir/packed.h"
-#include "lib/ir/pieces.h"
-#include "lib/ir/width.h"
+#include "lib/ir/block_grid.h"
+#include "lib/ir/concat_slice.h"
+#include "lib/ir/element_width.h"
+#include "lib/ir/subbyte.h"
 #include "lib/support/error.h"
 
 namespace mlc {
@@ -177,7 +177,7 @@ Tensor ChunkedData(const Shared& e, Dims dims, F decode) {
 }
 
 Tensor DecodedAffine(const Shared& e) {
-  Grid grid(e->data.dims(), e->scale.dims());
+  BlockGrid grid(e->data.dims(), e->scale.dims());
   return ChunkedData(
       e, e->dims(), [e, grid](int64_t first, int64_t count, const std::byte* data, std::byte* out) {
         std::array<double, kChunk> values;
@@ -205,7 +205,7 @@ Tensor DecodedAffine(const Shared& e) {
 
 Tensor DecodedValues(const Shared& e, MaskIndex index) {
   auto mask = std::make_shared<const MaskIndex>(std::move(index));
-  Grid grid(e->mask.dims(), e->scale.dims());
+  BlockGrid grid(e->mask.dims(), e->scale.dims());
   return Chunked(
       e->dtype, e->dims(), e->data, [e, grid, mask](int64_t first, int64_t count, std::byte* out) {
         std::array<double, kChunk> values;
@@ -229,12 +229,12 @@ Tensor DecodedValues(const Shared& e, MaskIndex index) {
 Tensor DecodedPalette(const Shared& e) {
   const int64_t vector = e->vector();
   Dims dims = e->dims(), table(e->table.dims().begin(), e->table.dims().end() - 2);
-  Grid grid(e->data.dims(), table);
+  BlockGrid grid(e->data.dims(), table);
   if (vector == 1)
     return ChunkedData(
         e, dims, [e, grid](int64_t first, int64_t count, const std::byte* indices, std::byte* out) {
           TableReader reader(*e);
-          ByWidth(e->dtype, [&](auto word) {
+          DispatchWidth(e->dtype, [&](auto word) {
             using Word = decltype(word);
             grid.Rows(first, count, [&](int64_t i, int64_t n, int64_t cell, int64_t used) {
               for (; n > 0; ++cell, used = 0) {
@@ -263,7 +263,7 @@ Tensor DecodedPalette(const Shared& e) {
     std::vector<std::byte> indices(static_cast<size_t>(high - low));
     ReadBytes(e->data, low, high - low, indices.data());
     TableReader reader(*e);
-    ByWidth(e->dtype, [&](auto word) {
+    DispatchWidth(e->dtype, [&](auto word) {
       using Word = decltype(word);
       for (int64_t i = 0; i < count; ++i) {
         const std::byte* row = reader.At(grid.CellOf(places[i].index));
@@ -277,7 +277,7 @@ Tensor DecodedPalette(const Shared& e) {
 
 Tensor DecodedEntries(const Shared& e, MaskIndex index) {
   const int64_t vector = e->vector();
-  Grid grid(e->mask.dims(), Dims(e->table.dims().begin(), e->table.dims().end() - 2));
+  BlockGrid grid(e->mask.dims(), Dims(e->table.dims().begin(), e->table.dims().end() - 2));
   // With vectors, values are ordered by the mask, in which each element stands for a whole vector.
   Tensor mask = Repeated(e->mask, e->vector_axis, vector);
   const int64_t inner = InnerOf(mask.dims(), e->vector_axis), size = mask.dims()[e->vector_axis];
@@ -285,7 +285,7 @@ Tensor DecodedEntries(const Shared& e, MaskIndex index) {
   auto own = std::make_shared<const MaskIndex>(std::move(index));
   return Chunked(e->dtype, e->dims(), {}, [=](int64_t first, int64_t count, std::byte* out) {
     TableReader reader(*e);
-    ByWidth(e->dtype, [&](auto word) {
+    DispatchWidth(e->dtype, [&](auto word) {
       using Word = decltype(word);
       int64_t number = first;
       all->Places(first, count, [&](int64_t i) {
@@ -317,7 +317,7 @@ Tensor DecodedSparse(const Shared& e, MaskIndex index) {
                    for (int64_t i = 0; i < count; ++i) {
                      if (bits[i] == std::byte{0}) continue;
                      if (IsSubByte(e->dtype))
-                       PutPacked(out, e->dtype, i, static_cast<uint8_t>(*next));
+                       SetSubByte(out, e->dtype, i, static_cast<uint8_t>(*next));
                      else
                        std::memcpy(out + i * width, next, width);
                      next += width;
@@ -369,7 +369,7 @@ Tensor Repeated(const Tensor& mask, int axis, int64_t vector) {
                         for (int64_t i = 0; i < count; ++i) {
                           std::byte bit;
                           ReadBytes(mask, PlaceOf(first + i, inner, size, vector).index, 1, &bit);
-                          PutPacked(out, mask.dtype(), i, static_cast<uint8_t>(bit));
+                          SetSubByte(out, mask.dtype(), i, static_cast<uint8_t>(bit));
                         }
                       });
 }
@@ -391,7 +391,7 @@ Tensor Taken(const Tensor& tensor, const Tensor& mask) {
       for (; i < end; ++i) {
         const std::byte* from = &block[(places[i] - begin) * width];
         if (IsSubByte(dtype))
-          PutPacked(out, dtype, i, static_cast<uint8_t>(*from));
+          SetSubByte(out, dtype, i, static_cast<uint8_t>(*from));
         else
           std::memcpy(out + i * width, from, width);
       }

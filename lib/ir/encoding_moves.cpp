@@ -3,8 +3,8 @@
 #include <array>
 #include <numeric>
 
+#include "lib/ir/concat_slice.h"
 #include "lib/ir/encoding.h"
-#include "lib/ir/pieces.h"
 #include "lib/support/error.h"
 
 namespace mlc {

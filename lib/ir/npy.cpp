@@ -11,8 +11,8 @@
 #include <optional>
 #include <string_view>
 
+#include "lib/support/atomic_install.h"
 #include "lib/support/error.h"
-#include "lib/support/install.h"
 
 namespace mlc {
 

@@ -326,12 +326,12 @@ class RangeContext;
 using RangeFn = Interval (*)(const RangeContext&, int result);
 
 // What an operation requires of the operands of a parameter, or of all operands if the name is ""
-// (lib/ops/want.h).
-struct Want;
-class WantContext;
-struct WantRule {
+// (lib/ops/operand_constraint.h).
+struct OperandConstraint;
+class ConstraintContext;
+struct ConstraintRule {
   std::string_view param;
-  Want (*want)(const WantContext&) = nullptr;
+  OperandConstraint (*want)(const ConstraintContext&) = nullptr;
 };
 
 // The text of one form (lib/ops/row.h describes signatures).
@@ -360,7 +360,7 @@ struct OpRow {
   WorkFn work = nullptr;           // null: reads each element once
   RangeFn range = nullptr;         // null only with no_range
   std::string_view no_range = {};  // reason why no interval is known
-  std::array<WantRule, 3> wants = {};
+  std::array<ConstraintRule, 3> constraints = {};
 };
 
 // A row with its signatures parsed, and what follows from its fields.

@@ -12,7 +12,7 @@
 #include <optional>
 
 #include "lib/ir/encoding.h"
-#include "lib/ir/packed.h"
+#include "lib/ir/subbyte.h"
 #include "lib/ir/tensor_range.h"
 #include "lib/ir/view_reader.h"
 #include "lib/support/error.h"
@@ -315,7 +315,7 @@ Tensor Tensor::Full(DType dtype, Dims dims, double value) {
     double clamped =
         std::isnan(value) ? 0 : std::clamp(value, IsSigned(dtype) ? -high - 1 : 0, high);
     for (int i = 0; i < 8; ++i)
-      PutPacked(pattern.data(), dtype, i, static_cast<uint8_t>(static_cast<int>(clamped)));
+      SetSubByte(pattern.data(), dtype, i, static_cast<uint8_t>(static_cast<int>(clamped)));
   } else {
     ConvertElements(DType::kFp64, reinterpret_cast<const std::byte*>(&value), dtype, element.data(),
                     1);
@@ -524,7 +524,7 @@ T Element(const Tensor& tensor, int64_t i) {
   DType dtype = tensor.dtype();
   int64_t first = IsSubByte(dtype) ? i / 8 * 8 : i;
   tensor.Read(first, std::min<int64_t>(i - first + 1, tensor.size() - first), raw);
-  if (IsSubByte(dtype)) raw[0] = static_cast<std::byte>(GetPacked(raw, dtype, i - first));
+  if (IsSubByte(dtype)) raw[0] = static_cast<std::byte>(GetSubByte(raw, dtype, i - first));
   ConvertElements(InBytes(dtype), raw, kDTypeOf<T>, reinterpret_cast<std::byte*>(&value), 1);
   return value;
 }
@@ -625,7 +625,7 @@ Tensor Tensor::Transposed(const std::vector<int>& perm) const {
     return Strings(std::move(dims), std::move(values));
   }
   if (IsSubByte(dtype_)) {
-    return TransposePacked(*this, perm);
+    return TransposeSubByte(*this, perm);
   }
 
   // Consecutive transpositions compose at the source, below any conversion.
@@ -663,7 +663,7 @@ Tensor Tensor::Cast(DType dtype) const {
     ConvertElements(dtype_, data_->Address(), dtype, out, size_);
     Release(0, size_);
   } else if (IsSubByte(dtype_) || IsSubByte(dtype)) {
-    result = CastPacked(*this, dtype);
+    result = CastSubByte(*this, dtype);
   } else {
     const Data::View* view = Data::ViewOf(*this);
     // Converting back from a wider dtype restores the source.
@@ -698,7 +698,7 @@ Tensor Tensor::Rows(int64_t begin, int64_t end) const {
     return Strings(std::move(dims), {from, from + count});
   }
   if (count == 0) return Owned(dtype_, std::move(dims), {});
-  if (IsSubByte(dtype_) && first % 8 != 0) return RowsOfPacked(*this, begin, end);
+  if (IsSubByte(dtype_) && first % 8 != 0) return RowsOfSubByte(*this, begin, end);
   if (data_->source().file)
     return FileSlice(data_->source().file, data_->source().offset + ByteCount(dtype_, first),
                      dtype_, std::move(dims));

@@ -123,7 +123,7 @@ class Tensor {
   static Tensor Lazy(DType dtype, Dims dims, ReadFn read, Tensor paced_by);
   // The constant that an encoding represents, in the encoding's dtype, decoded when read. It
   // carries the encoding; float conversions, transpositions, reshapes, row ranges, slices and
-  // concatenations (pieces.h) preserve it where the result has an encoding.
+  // concatenations (concat_slice.h) preserve it where the result has an encoding.
   static Tensor Encoded(Encoding encoding);
   // Null for most tensors. The elements are the decoded values, converted to dtype().
   const Encoding* encoding() const { return encoding_.get(); }

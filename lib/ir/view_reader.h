@@ -5,9 +5,9 @@
 #include <cstring>
 #include <vector>
 
+#include "lib/ir/element_width.h"
 #include "lib/ir/tensor.h"
 #include "lib/ir/transpose.h"
-#include "lib/ir/width.h"
 
 namespace mlc {
 
@@ -96,7 +96,7 @@ class ViewReader {
               out + i * view_.inner[axis] * size_);
       return;
     }
-    ByWidth(to_, [&](auto word) { Transpose<decltype(word)>(base, rows, row, out); });
+    DispatchWidth(to_, [&](auto word) { Transpose<decltype(word)>(base, rows, row, out); });
   }
 
   template <class T>

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "lib/support/near_names.h"
+#include "lib/support/edit_distance.h"
 
 namespace mlc {
 

@@ -1,7 +1,7 @@
 #include "lib/networks/counted_loop.h"
 
 #include "lib/ir/arithmetic.h"
-#include "lib/ir/draft.h"
+#include "lib/ir/block_transaction.h"
 #include "lib/lower/convert.h"
 
 namespace mlc {
@@ -9,7 +9,7 @@ namespace mlc {
 std::vector<Value*> CountedLoop(Builder& b, Value* steps, std::vector<Value*> variables,
                                 const LoopStep& step) {
   variables.insert(variables.begin(), b.Const(Tensor::Vector(std::vector<int32_t>{0})));
-  Draft condition(b), body(b);
+  BlockTransaction condition(b), body(b);
   std::vector<Value*> before, vars;
   for (const Value* variable : variables) {
     before.push_back(condition.Input(variable->type, variable->name));

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "lib/support/edit_distance.h"
 #include "lib/support/error.h"
-#include "lib/support/near_names.h"
 
 namespace mlc {
 

@@ -3,7 +3,7 @@
 #include <bit>
 
 #include "lib/ir/encoding.h"
-#include "lib/ir/packed.h"
+#include "lib/ir/subbyte.h"
 #include "lib/ops/range.h"
 #include "lib/ops/row.h"
 
@@ -155,7 +155,7 @@ void Unpack(const Dims& dims, Tensor& indices, Tensor& table) {
   const int bits = std::countr_zero(static_cast<uint64_t>(table.size()));
   std::vector<double> entries = table.Doubles();
   if (DType dtype = kTypes[bits]; dtype != DType::kNone) {
-    indices = ViewedPacked(indices, dtype, dims);
+    indices = ViewSubByte(indices, dtype, dims);
   } else {
     Pin<uint8_t> bytes = indices.data<uint8_t>();
     std::vector<uint8_t> values(ElementCount(dims));
@@ -186,7 +186,7 @@ void EvalLut(EvalContext& context) {
 // The mask operand as uint1; in the iOS16 form it is packed into bytes.
 Tensor MaskOperand(const OpContext& context, std::string_view name, const Dims& dims) {
   Tensor mask = context.value(name);
-  return mask.dtype() == DType::kUint1 ? mask : ViewedPacked(mask, DType::kUint1, dims);
+  return mask.dtype() == DType::kUint1 ? mask : ViewSubByte(mask, DType::kUint1, dims);
 }
 
 void CheckCount(const OpContext& context, const Tensor& mask, int64_t values) {

@@ -2,9 +2,9 @@
 
 #include "lib/ir/program.h"
 #include "lib/ops/eval.h"
+#include "lib/ops/operand_constraint.h"
 #include "lib/ops/range.h"
 #include "lib/ops/row.h"
-#include "lib/ops/want.h"
 
 namespace mlc {
 
@@ -153,27 +153,27 @@ Interval RangeSelect(const RangeContext& context, int) {
   return Join(context.in("a"), context.in("b"));
 }
 
-Want WantOfSelect(const WantContext& context) {
+OperandConstraint WantOfSelect(const ConstraintContext& context) {
   if (context.param != "cond") {
-    Want want = context.Moved();
-    want.branch = &context.op;
-    return want;
+    OperandConstraint constraint = context.Moved();
+    constraint.branch = &context.op;
+    return constraint;
   }
-  Want want;
-  want.mask = true;
+  OperandConstraint constraint;
+  constraint.mask = true;
   std::optional<Interval> a = context.Known("a"), b = context.Known("b");
-  if (a && a->high <= kMasked) want.valid = 0;
-  if (b && b->high <= kMasked) want.valid = 1;
-  want.why = fmt::format("condition of {}", Quoted(context.op));
-  return want;
+  if (a && a->high <= kMasked) constraint.valid = 0;
+  if (b && b->high <= kMasked) constraint.valid = 1;
+  constraint.why = fmt::format("condition of {}", Quoted(context.op));
+  return constraint;
 }
 
-Want WantOfLoop(const WantContext& context) {
-  Want want;
+OperandConstraint WantOfLoop(const ConstraintContext& context) {
+  OperandConstraint constraint;
   for (const auto& block : context.op.blocks)
     if (context.index < block->inputs.size())
-      want = Meet(std::move(want), context.Of(*block->inputs[context.index]));
-  return want;
+      constraint = Meet(std::move(constraint), context.Of(*block->inputs[context.index]));
+  return constraint;
 }
 
 constexpr OpRow kRows[] = {
@@ -216,7 +216,7 @@ constexpr OpRow kRows[] = {
      .layout = {.data = {"cond", "a", "b"}},
      .fp16 = {.carries = kPlaces | kSteps},
      .range = RangeSelect,
-     .wants = {{{"", WantOfSelect}}}},
+     .constraints = {{{"", WantOfSelect}}}},
     {.name = "while_loop",
      .doc = "loop_vars, updated by the second block while the first returns true",
      .signatures = {{{kIos15, "loop_vars:any..."}}},
@@ -224,7 +224,7 @@ constexpr OpRow kRows[] = {
      .no_eval = "blocks are executed by the engine",
      .effect = Effect::kLoop,
      .no_range = "depends on the executed iterations",
-     .wants = {{{"", WantOfLoop}}}},
+     .constraints = {{{"", WantOfLoop}}}},
     {.name = "write_state",
      .doc = "stores data in a state",
      .signatures = {{{kIos18,

@@ -1,9 +1,9 @@
 #include <cmath>
 
 #include "lib/ops/eval.h"
+#include "lib/ops/operand_constraint.h"
 #include "lib/ops/range.h"
 #include "lib/ops/row.h"
-#include "lib/ops/want.h"
 
 namespace mlc {
 
@@ -236,20 +236,24 @@ Interval RangeThreshold(const RangeContext& context, int) {
 }
 
 // Requires that the operand lies in the domain of the function.
-Want InDomain(const WantContext& context, double low, double high) {
-  return Want::Bounded(low, high, fmt::format("domain of {}", Quoted(context.op)));
+OperandConstraint InDomain(const ConstraintContext& context, double low, double high) {
+  return OperandConstraint::Bounded(low, high, fmt::format("domain of {}", Quoted(context.op)));
 }
-Want WantOfRoot(const WantContext& context) { return InDomain(context, 0, kInfinity); }
-Want WantOfLogarithm(const WantContext& context) {
+OperandConstraint WantOfRoot(const ConstraintContext& context) {
+  return InDomain(context, 0, kInfinity);
+}
+OperandConstraint WantOfLogarithm(const ConstraintContext& context) {
   Tensor epsilon = context.op.constant("epsilon");
   return InDomain(context, 1e-3 - (epsilon ? epsilon.Double(0) : 0), kInfinity);
 }
-Want WantOfSine(const WantContext& context) { return InDomain(context, -1, 1); }
-Want WantOfTangent(const WantContext& context) { return InDomain(context, -0.99, 0.99); }
+OperandConstraint WantOfSine(const ConstraintContext& context) { return InDomain(context, -1, 1); }
+OperandConstraint WantOfTangent(const ConstraintContext& context) {
+  return InDomain(context, -0.99, 0.99);
+}
 
 // Bounds near the limits of fp16 only guard against overflow; inputs need not be generated near
 // them.
-Want WantOfClip(const WantContext& context) {
+OperandConstraint WantOfClip(const ConstraintContext& context) {
   constexpr double kGuard = 65504;
   auto bound = [&](std::string_view param, double fallback) {
     std::optional<Interval> known = context.Known(param);
@@ -258,20 +262,20 @@ Want WantOfClip(const WantContext& context) {
   return Clamped(context, context.Asked(), bound("alpha", -kInfinity), bound("beta", kInfinity));
 }
 
-Want WantOfCast(const WantContext& context) {
-  Want want = context.Moved();
+OperandConstraint WantOfCast(const ConstraintContext& context) {
+  OperandConstraint constraint = context.Moved();
   if (context.op.result()->type.dtype == DType::kBool && context.value.type.dtype != DType::kBool) {
-    want.soft_low = std::min(want.soft_low, 0.0);
-    want.soft_high = std::max(want.soft_high, 1.0);
-    want.mask = true;
+    constraint.soft_low = std::min(constraint.soft_low, 0.0);
+    constraint.soft_high = std::max(constraint.soft_high, 1.0);
+    constraint.mask = true;
   }
-  return want;
+  return constraint;
 }
 
-Want WantOfNot(const WantContext& context) {
-  Want want = context.Asked();
-  if (want.valid >= 0) want.valid = 1 - want.valid;
-  return want;
+OperandConstraint WantOfNot(const ConstraintContext& context) {
+  OperandConstraint constraint = context.Asked();
+  if (constraint.valid >= 0) constraint.valid = 1 - constraint.valid;
+  return constraint;
 }
 
 constexpr OpRow kRows[] = {
@@ -291,7 +295,7 @@ constexpr OpRow kRows[] = {
      .layout = {.data = {"x"}},
      .fp16 = {.needs = kAngles},
      .range = RangeAcos,
-     .wants = {{{"x", WantOfSine}}}},
+     .constraints = {{{"x", WantOfSine}}}},
     {.name = "asin",
      .doc = "arc sine of x",
      .signatures = {{{kIos15, kFloatX}}},
@@ -300,7 +304,7 @@ constexpr OpRow kRows[] = {
      .layout = {.data = {"x"}},
      .fp16 = {.needs = kAngles},
      .range = RangeAsin,
-     .wants = {{{"x", WantOfSine}}}},
+     .constraints = {{{"x", WantOfSine}}}},
     {.name = "atan",
      .doc = "arc tangent of x",
      .signatures = {{{kIos15, kFloatX}}},
@@ -316,7 +320,7 @@ constexpr OpRow kRows[] = {
      .layout = {.data = {"x"}},
      .fp16 = {.needs = kAngles},
      .range = RangeAtanh,
-     .wants = {{{"x", WantOfTangent}}}},
+     .constraints = {{{"x", WantOfTangent}}}},
     {.name = "cast",
      .doc = "x converted to dtype; float to integer truncates",
      .signatures = {{{kIos15, "x:T dtype:string! | T=fp16/fp32/int32/bool"},
@@ -327,7 +331,7 @@ constexpr OpRow kRows[] = {
      .layout = {.data = {"x"}},
      .fp16 = {.carries = kPlaces | kSteps | kWholeSums, .kind = kKeepsSums},
      .range = RangeCast,
-     .wants = {{{"x", WantOfCast}}}},
+     .constraints = {{{"x", WantOfCast}}}},
     {.name = "ceil",
      .doc = "smallest integer not less than x",
      .signatures = {{{kIos15, kFloatX}}},
@@ -346,7 +350,7 @@ constexpr OpRow kRows[] = {
               .kind = kKeepsWhole,
               .bounds = {"alpha", "beta"}},
      .range = RangeClip,
-     .wants = {{{"x", WantOfClip}}}},
+     .constraints = {{{"x", WantOfClip}}}},
     {.name = "cos",
      .doc = "cosine of x",
      .signatures = {{{kIos15, kFloatX}}},
@@ -411,7 +415,7 @@ constexpr OpRow kRows[] = {
      .layout = {.data = {"x"}},
      .fp16 = {.needs = kLogarithms, .kind = kRough},
      .range = RangeLog,
-     .wants = {{{"x", WantOfLogarithm}}}},
+     .constraints = {{{"x", WantOfLogarithm}}}},
     {.name = "logical_not",
      .doc = "logical not",
      .signatures = {{{kIos15, "x:bool"}}},
@@ -419,7 +423,7 @@ constexpr OpRow kRows[] = {
      .eval = EvalLogicalNot,
      .layout = {.data = {"x"}},
      .range = RangeLogicalNot,
-     .wants = {{{"x", WantOfNot}}}},
+     .constraints = {{{"x", WantOfNot}}}},
     {.name = "round",
      .doc = "x rounded to the nearest integer, ties to even",
      .signatures = {{{kIos15, kFloatX}}},
@@ -437,7 +441,7 @@ constexpr OpRow kRows[] = {
      .layout = {.data = {"x"}},
      .fp16 = {.carries = kLogarithms, .kind = kRough},
      .range = RangeRsqrt,
-     .wants = {{{"x", WantOfLogarithm}}}},
+     .constraints = {{{"x", WantOfLogarithm}}}},
     {.name = "sign",
      .doc = "sign of x: -1, 0 or 1",
      .signatures = {{{kIos15, kNumberX}}},
@@ -469,7 +473,7 @@ constexpr OpRow kRows[] = {
      .layout = {.data = {"x"}},
      .fp16 = {.carries = kLogarithms | kSelections | kCounts, .kind = kRough},
      .range = RangeSqrt,
-     .wants = {{{"x", WantOfRoot}}}},
+     .constraints = {{{"x", WantOfRoot}}}},
     {.name = "square",
      .doc = "x * x",
      .signatures = {{{kIos15, kNumberX}}},

@@ -3,9 +3,9 @@
 #include <limits>
 #include <map>
 
+#include "lib/ops/operand_constraint.h"
 #include "lib/ops/range.h"
 #include "lib/ops/row.h"
-#include "lib/ops/want.h"
 #include "lib/ops/wide.h"
 
 namespace mlc {
@@ -357,12 +357,12 @@ Interval RangeMatmul(const RangeContext& context, int) {
 // Each result is a weighted mean of values.
 Interval RangeAttention(const RangeContext& context, int) { return context.in("value"); }
 
-Want WantOfMask(const WantContext& context) {
-  Want want;
-  want.mask = context.value.type.dtype == DType::kBool;
-  want.valid = want.mask ? 1 : -1;
-  want.why = fmt::format("mask of {}", Quoted(context.op));
-  return want;
+OperandConstraint WantOfMask(const ConstraintContext& context) {
+  OperandConstraint constraint;
+  constraint.mask = context.value.type.dtype == DType::kBool;
+  constraint.valid = constraint.mask ? 1 : -1;
+  constraint.why = fmt::format("mask of {}", Quoted(context.op));
+  return constraint;
 }
 
 constexpr OpRow kRows[] = {
@@ -403,7 +403,7 @@ constexpr OpRow kRows[] = {
      .infer = InferAttention,
      .eval = EvalAttention,
      .range = RangeAttention,
-     .wants = {{{"attn_mask", WantOfMask}}}},
+     .constraints = {{{"attn_mask", WantOfMask}}}},
 };
 
 }  // namespace

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "lib/ir/pieces.h"
+#include "lib/ir/concat_slice.h"
 #include "lib/ops/eval.h"
 
 namespace mlc {
@@ -98,7 +98,7 @@ Tensor Make(DType dtype, const Dims& dims, Reader reader) {
 
 ElementSource::ElementSource(Tensor tensor)
     : tensor_(std::move(tensor)),
-      width_(ByWidth(tensor_.dtype(), [](auto word) { return sizeof(word); })) {
+      width_(DispatchWidth(tensor_.dtype(), [](auto word) { return sizeof(word); })) {
   if (!tensor_.file_view().file) memory_ = tensor_.InPlace(0, tensor_.size()).data();
 }
 
@@ -153,7 +153,7 @@ Tensor StridedView(const Tensor& x, const Dims& dims, const Dims& strides, int64
   MLC_CHECK(low >= 0 && high < x.size(), "view [{}, {}] of {} elements", low, high, x.size());
   if (view.dims.empty() || (view.dims.size() == 1 && view.strides[0] == 1)) {
     if (count == x.size()) return x.Reshaped(dims);
-    ByWidth(x.dtype(), [](auto) {});
+    DispatchWidth(x.dtype(), [](auto) {});
     if (x.encoding())
       if (Tensor box = BoxOf(x, dims, strides, base)) return box;
     return x.Reshaped({x.size()}).Rows(base, base + count).Reshaped(dims);

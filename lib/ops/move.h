@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "lib/ir/element_width.h"
 #include "lib/ir/op_def.h"
-#include "lib/ir/width.h"
 
 namespace mlc {
 

@@ -2,9 +2,9 @@
 #include <cmath>
 
 #include "lib/ops/eval.h"
+#include "lib/ops/operand_constraint.h"
 #include "lib/ops/range.h"
 #include "lib/ops/row.h"
-#include "lib/ops/want.h"
 
 namespace mlc {
 
@@ -272,15 +272,15 @@ Interval RangeLocalResponseNorm(const RangeContext& context, int) {
   return shrinks ? Join(context.in("x"), {0, 0}) : Interval();
 }
 
-Want WantOfBatchNorm(const WantContext& context) {
+OperandConstraint WantOfBatchNorm(const ConstraintContext& context) {
   std::optional<Interval> mean = context.Known("mean"), variance = context.Known("variance");
   if (!mean || !variance || variance->high <= 0) return {};
-  Want want;
-  want.center = (mean->low + mean->high) / 2;
-  want.scale = std::sqrt(variance->high) + (mean->high - mean->low) / 2;
-  if (want.scale < 4 && std::fabs(want.center) < 4) return {};
-  want.why = fmt::format("mean and variance of {}", Quoted(context.op));
-  return want;
+  OperandConstraint constraint;
+  constraint.center = (mean->low + mean->high) / 2;
+  constraint.scale = std::sqrt(variance->high) + (mean->high - mean->low) / 2;
+  if (constraint.scale < 4 && std::fabs(constraint.center) < 4) return {};
+  constraint.why = fmt::format("mean and variance of {}", Quoted(context.op));
+  return constraint;
 }
 
 constexpr OpRow kRows[] = {
@@ -296,7 +296,7 @@ constexpr OpRow kRows[] = {
      .eval = EvalBatchNorm,
      .fp16 = {.kind = kRough},
      .range = RangeBatchNorm,
-     .wants = {{{"x", WantOfBatchNorm}}}},
+     .constraints = {{{"x", WantOfBatchNorm}}}},
     {.name = "instance_norm",
      .doc = "x normalised over its spatial dimensions, then scaled by gamma and shifted by beta "
             "per channel",

@@ -3,9 +3,9 @@
 
 #include "lib/ir/encoding.h"
 #include "lib/ops/eval.h"
+#include "lib/ops/operand_constraint.h"
 #include "lib/ops/range.h"
 #include "lib/ops/row.h"
-#include "lib/ops/want.h"
 
 namespace mlc {
 
@@ -109,14 +109,15 @@ Interval RangeDequantize(const RangeContext& context, int) {
   return number * context.in("scale");
 }
 
-Want WantOfQuantize(const WantContext& context) {
+OperandConstraint WantOfQuantize(const ConstraintContext& context) {
   std::optional<Interval> scale = context.Known("scale");
   std::optional<Interval> zero =
       context.op.has("zero_point") ? context.Known("zero_point") : Interval{0, 0};
   if (!scale || !zero || !(scale->high > 0) || !context.is_float()) return {};
   Interval levels = IntervalOf(context.op.result()->type.dtype);
-  return Want::Soft((levels.low - zero->low) * scale->high, (levels.high - zero->low) * scale->high,
-                    fmt::format("quantisation levels of {}", Quoted(context.op)));
+  return OperandConstraint::Soft((levels.low - zero->low) * scale->high,
+                                 (levels.high - zero->low) * scale->high,
+                                 fmt::format("quantisation levels of {}", Quoted(context.op)));
 }
 
 constexpr OpRow kRows[] = {
@@ -137,7 +138,7 @@ constexpr OpRow kRows[] = {
      .infer = InferQuantize,
      .eval = EvalQuantize,
      .range = RangeOfType,
-     .wants = {{{"input", WantOfQuantize}}}},
+     .constraints = {{{"input", WantOfQuantize}}}},
 };
 
 }  // namespace

@@ -3,9 +3,9 @@
 #include <numeric>
 
 #include "lib/ops/eval.h"
+#include "lib/ops/operand_constraint.h"
 #include "lib/ops/range.h"
 #include "lib/ops/row.h"
-#include "lib/ops/want.h"
 
 namespace mlc {
 
@@ -365,7 +365,7 @@ constexpr OpRow kRows[] = {
      .layout = {.data = {"x"}, .axes = "axes"},
      .fp16 = {.carries = kLogarithms | kSelections | kSteps, .kind = kRough},
      .range = RangeOfX,
-     .wants = {{{"x", WantSame}}}},
+     .constraints = {{{"x", ResultConstraint}}}},
     {.name = "reduce_mean",
      .doc = "mean of x over axes",
      .signatures = kAxes,
@@ -383,7 +383,7 @@ constexpr OpRow kRows[] = {
      .layout = {.data = {"x"}, .axes = "axes"},
      .fp16 = {.carries = kSteps, .kind = kRough},
      .range = RangeOfX,
-     .wants = {{{"x", WantSame}}}},
+     .constraints = {{{"x", ResultConstraint}}}},
     {.name = "reduce_prod",
      .doc = "product of x over axes",
      .signatures = kAxes,
@@ -401,7 +401,7 @@ constexpr OpRow kRows[] = {
      .sums = {.of = Sums::kElements},
      .fp16 = {.carries = kLogarithms, .kind = kRough},
      .range = RangeSum,
-     .wants = {{{"x", WantOfSums}}}},
+     .constraints = {{{"x", ConstraintOfSums}}}},
     {.name = "reduce_sum_square",
      .doc = "sum of x * x over axes",
      .signatures = kAxes,

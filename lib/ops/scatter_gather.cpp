@@ -2,9 +2,9 @@
 
 #include "lib/ops/eval.h"
 #include "lib/ops/move.h"
+#include "lib/ops/operand_constraint.h"
 #include "lib/ops/range.h"
 #include "lib/ops/row.h"
-#include "lib/ops/want.h"
 
 namespace mlc {
 
@@ -380,29 +380,30 @@ const Shape ShapeOfData(const Operation& op) {
   return op.arg(op.def->Find("data") >= 0 ? "data" : "x")[0].type().shape;
 }
 
-Want WantOfIndices(const WantContext& context) {
+OperandConstraint WantOfIndices(const ConstraintContext& context) {
   const Shape shape = ShapeOfData(context.op);
   if (shape.empty()) return {};
   Tensor axis = context.op.constant_or_default("axis");
   int place = axis ? OpContext::Axis(axis.Int(0), static_cast<int>(shape.size())) : 0;
-  return Want::Bounded(0, context.Size(shape[static_cast<size_t>(place)]) - 1,
-                       fmt::format("rows selected by {}", Quoted(context.op)));
+  return OperandConstraint::Bounded(0, context.Size(shape[static_cast<size_t>(place)]) - 1,
+                                    fmt::format("rows selected by {}", Quoted(context.op)));
 }
 
-Want WantOfIndexVectors(const WantContext& context) {
+OperandConstraint WantOfIndexVectors(const ConstraintContext& context) {
   const Operation& op = context.op;
   const Shape shape = ShapeOfData(op), &vectors = context.value.type.shape;
   if (vectors.empty()) return {};
   Tensor batch = op.def->Find("batch_dims") >= 0 ? op.constant_or_default("batch_dims") : Tensor();
   size_t first = batch ? static_cast<size_t>(std::max<int64_t>(batch.Int(0), 0)) : 0;
-  Want want = Want::Bounded(0, std::numeric_limits<double>::infinity(),
-                            fmt::format("positions selected by {}", Quoted(op)));
+  OperandConstraint constraint =
+      OperandConstraint::Bounded(0, std::numeric_limits<double>::infinity(),
+                                 fmt::format("positions selected by {}", Quoted(op)));
   auto depth = static_cast<size_t>(context.Size(vectors.back()));
   for (size_t d = first; d < std::min(shape.size(), first + depth); ++d) {
-    want.parts.emplace_back(0, std::max(0.0, context.Size(shape[d]) - 1));
-    want.high = std::min(want.high, want.parts.back().second);
+    constraint.parts.emplace_back(0, std::max(0.0, context.Size(shape[d]) - 1));
+    constraint.high = std::min(constraint.high, constraint.parts.back().second);
   }
-  return want;
+  return constraint;
 }
 
 constexpr OpRow kRows[] = {
@@ -421,7 +422,7 @@ constexpr OpRow kRows[] = {
      .moves = Moves::kCopies,
      .fp16 = {.carries = kPlaces},
      .range = RangeOfX,
-     .wants = {{{"indices", WantOfIndices}}}},
+     .constraints = {{{"indices", WantOfIndices}}}},
     {.name = "gather_along_axis",
      .doc = "elements of x selected along axis by the elements of indices",
      .signatures =
@@ -435,7 +436,7 @@ constexpr OpRow kRows[] = {
      .moves = Moves::kCopies,
      .fp16 = {.carries = kSelections},
      .range = RangeOfX,
-     .wants = {{{"indices", WantOfIndices}}}},
+     .constraints = {{{"indices", WantOfIndices}}}},
     {.name = "gather_nd",
      .doc = "slices of x selected by the index vectors in the last dimension of indices",
      .signatures =
@@ -449,7 +450,7 @@ constexpr OpRow kRows[] = {
      .moves = Moves::kCopies,
      .fp16 = {.carries = kSelections},
      .range = RangeOfX,
-     .wants = {{{"indices", WantOfIndexVectors}}}},
+     .constraints = {{{"indices", WantOfIndexVectors}}}},
     {.name = "scatter",
      .doc = "data with the slices at indices along axis combined with updates",
      .signatures = {{{kIos15,
@@ -461,7 +462,7 @@ constexpr OpRow kRows[] = {
      .infer = InferScatter,
      .eval = EvalScatter,
      .range = RangeScatter,
-     .wants = {{{"indices", WantOfIndices}}}},
+     .constraints = {{{"indices", WantOfIndices}}}},
     {.name = "scatter_along_axis",
      .doc = "data with the elements selected along axis by the elements of indices combined with "
             "updates",
@@ -474,7 +475,7 @@ constexpr OpRow kRows[] = {
      .infer = InferScatterAlongAxis,
      .eval = EvalScatterAlongAxis,
      .range = RangeScatter,
-     .wants = {{{"indices", WantOfIndices}}}},
+     .constraints = {{{"indices", WantOfIndices}}}},
     {.name = "scatter_nd",
      .doc = "data with the slices selected by the index vectors of indices combined with updates",
      .signatures =
@@ -485,7 +486,7 @@ constexpr OpRow kRows[] = {
      .infer = InferScatterNd,
      .eval = EvalScatterNd,
      .range = RangeScatter,
-     .wants = {{{"indices", WantOfIndexVectors}}}},
+     .constraints = {{{"indices", WantOfIndexVectors}}}},
 };
 
 }  // namespace

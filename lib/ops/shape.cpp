@@ -1,12 +1,12 @@
 #include <algorithm>
 #include <numeric>
 
-#include "lib/ir/pieces.h"
+#include "lib/ir/concat_slice.h"
 #include "lib/ops/eval.h"
 #include "lib/ops/move.h"
+#include "lib/ops/operand_constraint.h"
 #include "lib/ops/range.h"
 #include "lib/ops/row.h"
-#include "lib/ops/want.h"
 
 namespace mlc {
 
@@ -450,7 +450,7 @@ void EvalPad(EvalContext& context) {
     for (int64_t& source : sources.back())
       if (source >= 0) source *= strides[d];
   }
-  context.Set(ByWidth(x.dtype(), [&](auto word) {
+  context.Set(DispatchWidth(x.dtype(), [&](auto word) {
     using Word = decltype(word);
     std::byte* bytes = nullptr;
     Tensor out = Tensor::Allocate(x.dtype(), out_dims, &bytes);
@@ -522,7 +522,7 @@ void EvalReverseSequence(EvalContext& context) {
     if (length < 0 || length > x.dims()[sequence])
       context.Fail(fmt::format("length {} is out of range for a sequence of {}", length,
                                x.dims()[sequence]));
-  context.Set(ByWidth(x.dtype(), [&](auto word) {
+  context.Set(DispatchWidth(x.dtype(), [&](auto word) {
     using Word = decltype(word);
     std::byte* bytes = nullptr;
     Tensor out = Tensor::Allocate(x.dtype(), x.dims(), &bytes);
@@ -543,30 +543,30 @@ Interval RangePad(const RangeContext& context, int) {
   return constant ? Join(context.in("x"), context.in("constant_val")) : context.in("x");
 }
 
-Want WantOfConcat(const WantContext& context) {
-  Want want = context.Asked();
-  if (want.parts.empty()) return want;
+OperandConstraint WantOfConcat(const ConstraintContext& context) {
+  OperandConstraint constraint = context.Asked();
+  if (constraint.parts.empty()) return constraint;
   const Shape& shape = context.value.type.shape;
   Tensor axis = context.op.constant("axis");
   int rank = static_cast<int>(shape.size());
-  if (!axis || rank == 0 || OpContext::Axis(axis.Int(0), rank) != rank - 1) return want;
+  if (!axis || rank == 0 || OpContext::Axis(axis.Int(0), rank) != rank - 1) return constraint;
   // The part of the last dimension that belongs to this value.
   size_t begin = 0, count = static_cast<size_t>(context.Size(shape.back()));
   for (size_t k = 0; k < context.index; ++k)
     begin += static_cast<size_t>(context.Size(context.op.arg("values")[k].type().shape.back()));
-  if (begin + count > want.parts.size()) {
-    want.parts.clear();
-    return want;
+  if (begin + count > constraint.parts.size()) {
+    constraint.parts.clear();
+    return constraint;
   }
-  auto first = want.parts.begin() + static_cast<std::ptrdiff_t>(begin);
-  want.parts = {first, first + static_cast<std::ptrdiff_t>(count)};
-  want.low = -std::numeric_limits<double>::infinity();
-  want.high = std::numeric_limits<double>::infinity();
-  for (const auto& [low, high] : want.parts) {
-    want.low = std::max(want.low, low);
-    want.high = std::min(want.high, high);
+  auto first = constraint.parts.begin() + static_cast<std::ptrdiff_t>(begin);
+  constraint.parts = {first, first + static_cast<std::ptrdiff_t>(count)};
+  constraint.low = -std::numeric_limits<double>::infinity();
+  constraint.high = std::numeric_limits<double>::infinity();
+  for (const auto& [low, high] : constraint.parts) {
+    constraint.low = std::max(constraint.low, low);
+    constraint.high = std::min(constraint.high, high);
   }
-  return want;
+  return constraint;
 }
 
 constexpr OpRow kRows[] = {
@@ -581,7 +581,7 @@ constexpr OpRow kRows[] = {
      .layout = {.data = {"values"}, .axes = "axis"},
      .fp16 = {.carries = kPlaces},
      .range = RangeOfValues,
-     .wants = {{{"values", WantOfConcat}}}},
+     .constraints = {{{"values", WantOfConcat}}}},
     {.name = "expand_dims",
      .doc = "x with dimensions of size 1 inserted at axes",
      .signatures = {{{kIos15,
@@ -706,7 +706,7 @@ constexpr OpRow kRows[] = {
      .moves = Moves::kView,
      .fp16 = {.carries = kSelections | kCounts},
      .range = RangeOfValues,
-     .wants = {{{"values", WantSame}}}},
+     .constraints = {{{"values", ResultConstraint}}}},
     {.name = "tile",
      .doc = "x repeated reps[i] times along dimension i",
      .signatures = {{{kIos15,
@@ -719,7 +719,7 @@ constexpr OpRow kRows[] = {
      .neutral = {{{"reps", 1, "x"}}},
      .fp16 = {.carries = kPlaces},
      .range = RangeOfX,
-     .wants = {{{"reps", WantFew}}}},
+     .constraints = {{{"reps", ConstraintOfCounts}}}},
     {.name = "transpose",
      .doc = "x with its dimensions permuted by perm",
      .signatures = {{{kIos15,

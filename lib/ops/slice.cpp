@@ -2,9 +2,9 @@
 
 #include "lib/ops/eval.h"
 #include "lib/ops/move.h"
+#include "lib/ops/operand_constraint.h"
 #include "lib/ops/range.h"
 #include "lib/ops/row.h"
-#include "lib/ops/want.h"
 
 namespace mlc {
 
@@ -235,7 +235,7 @@ void EvalSliceUpdate(EvalContext& context) {
   if (ElementCount(window.dims) != update.size())
     context.Fail(fmt::format("update is {}, but the slice has {} elements",
                              context.type("update").ToString(), ElementCount(window.dims)));
-  context.Set(ByWidth(update.dtype(), [&](auto word) {
+  context.Set(DispatchWidth(update.dtype(), [&](auto word) {
     using Word = decltype(word);
     Pin<Word> pinned = update.data<Word>();
     const Word* from = pinned.data();
@@ -348,12 +348,13 @@ std::optional<double> Element(const Operation& op, std::string_view param, size_
 
 // Slices should not be empty: if both bounds are run-time values, begin is in the first half and
 // end is after it.
-Want WantOfSliceBound(const WantContext& context) {
+OperandConstraint WantOfSliceBound(const ConstraintContext& context) {
   const Operation& op = context.op;
   std::string_view param = context.param;
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const Shape shape = op.arg("x")[0].type().shape;
-  Want want = Want::Bounded(-kInfinity, kInfinity, fmt::format("{} of {}", param, Quoted(op)));
+  OperandConstraint constraint =
+      OperandConstraint::Bounded(-kInfinity, kInfinity, fmt::format("{} of {}", param, Quoted(op)));
   bool begins = param == "begin";
   for (size_t d = 0; d < shape.size(); ++d) {
     double size = context.Size(shape[d]);
@@ -374,14 +375,14 @@ Want WantOfSliceBound(const WantContext& context) {
       part = begins ? Interval{0, size - taken} : Interval{taken, size};
     }
     part.high = std::max(part.low, part.high);
-    want.parts.emplace_back(part.low, part.high);
+    constraint.parts.emplace_back(part.low, part.high);
     // Bounds that a mask disables may have any value.
     if (param != "size" && Element(op, begins ? "begin_mask" : "end_mask", d).value_or(0) != 0)
       continue;
-    want.low = std::max(want.low, part.low);
-    want.high = std::max(want.low, std::min(want.high, part.high));
+    constraint.low = std::max(constraint.low, part.low);
+    constraint.high = std::max(constraint.low, std::min(constraint.high, part.high));
   }
-  return want;
+  return constraint;
 }
 
 constexpr OpRow kRows[] = {
@@ -402,7 +403,7 @@ constexpr OpRow kRows[] = {
                                   "squeeze_mask"}},
      .fp16 = {.carries = kPlaces},
      .range = RangeOfX,
-     .wants = {{{"begin", WantOfSliceBound}, {"end", WantOfSliceBound}}}},
+     .constraints = {{{"begin", WantOfSliceBound}, {"end", WantOfSliceBound}}}},
     {.name = "slice_by_size",
      .doc = "size elements of x starting at begin in each dimension; -1: up to the end",
      .signatures = {{{kIos15, "x:T begin:int32 size:int32 | T=fp16/fp32/int32/bool"},
@@ -415,7 +416,7 @@ constexpr OpRow kRows[] = {
      .layout = {.data = {"x"}, .per_dimension = {"begin", "size"}},
      .fp16 = {.carries = kPlaces},
      .range = RangeOfX,
-     .wants = {{{"begin", WantOfSliceBound}, {"size", WantOfSliceBound}}}},
+     .constraints = {{{"begin", WantOfSliceBound}, {"size", WantOfSliceBound}}}},
     {.name = "slice_update",
      .doc = "x with x[begin:end:stride] replaced by update",
      .signatures = {{{kIos18,
@@ -425,7 +426,7 @@ constexpr OpRow kRows[] = {
      .infer = InferSliceUpdate,
      .eval = EvalSliceUpdate,
      .range = RangeUpdate,
-     .wants = {{{"begin", WantOfSliceBound}, {"end", WantOfSliceBound}}}},
+     .constraints = {{{"begin", WantOfSliceBound}, {"end", WantOfSliceBound}}}},
     {.name = "sliding_windows",
      .doc = "windows of the given size and stride along axis, in a new dimension after axis",
      .signatures = {{{kIos15, "x:T axis:int32! size:int32! stride:int32!=1 | T=fp16/fp32/int32"},

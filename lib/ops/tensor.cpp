@@ -3,9 +3,9 @@
 
 #include "lib/ops/eval.h"
 #include "lib/ops/move.h"
+#include "lib/ops/operand_constraint.h"
 #include "lib/ops/range.h"
 #include "lib/ops/row.h"
-#include "lib/ops/want.h"
 
 namespace mlc {
 
@@ -165,7 +165,7 @@ void EvalOneHot(EvalContext& context) {
   Tensor indices = context.in("indices");
   int axis = OneHotAxis(context);
   int64_t depth = dims[axis], inner = StridesOf(dims)[axis];
-  context.Set(ByWidth(dtype, [&](auto word) {
+  context.Set(DispatchWidth(dtype, [&](auto word) {
     using Word = decltype(word);
     std::byte* bytes = nullptr;
     Tensor out = Tensor::Allocate(dtype, dims, &bytes);
@@ -221,7 +221,7 @@ void EvalBandPart(EvalContext& context) {
   Tensor x = context.in("x");
   int64_t lower = context.Int("lower"), upper = context.Int("upper");
   int64_t rows = x.dims()[x.rank() - 2], columns = x.dims()[x.rank() - 1];
-  context.Set(ByWidth(x.dtype(), [&](auto word) {
+  context.Set(DispatchWidth(x.dtype(), [&](auto word) {
     using Word = decltype(word);
     std::byte* bytes = nullptr;
     Tensor out = Tensor::Allocate(x.dtype(), x.dims(), &bytes);
@@ -303,10 +303,11 @@ Interval RangeShape(const RangeContext& context, int result) {
   return sizes;
 }
 
-Want WantOfClasses(const WantContext& context) {
+OperandConstraint WantOfClasses(const ConstraintContext& context) {
   std::optional<Interval> depth = context.Known("one_hot_vector_size");
   if (!depth) return {};
-  return Want::Bounded(0, depth->low - 1, fmt::format("classes of {}", Quoted(context.op)));
+  return OperandConstraint::Bounded(0, depth->low - 1,
+                                    fmt::format("classes of {}", Quoted(context.op)));
 }
 
 constexpr OpRow kRows[] = {
@@ -327,14 +328,14 @@ constexpr OpRow kRows[] = {
      .layout = {.data = {"x"}, .axes = "axis"},
      .fp16 = {.carries = kPlaces, .kind = kRough},
      .range = RangeCumsum,
-     .wants = {{{"x", WantOfSums}}}},
+     .constraints = {{{"x", ConstraintOfSums}}}},
     {.name = "fill",
      .doc = "a tensor of the given shape filled with value",
      .signatures = {{{kIos15, "shape:int32 value:T!=0.0 | T=fp16/fp32/int32/bool"}}},
      .infer = InferFill,
      .eval = EvalFill,
      .range = RangeFill,
-     .wants = {{{"shape", WantFew}}}},
+     .constraints = {{{"shape", ConstraintOfCounts}}}},
     {.name = "fill_like",
      .doc = "a tensor of the shape of ref_tensor filled with value",
      .signatures =
@@ -356,7 +357,7 @@ constexpr OpRow kRows[] = {
      .infer = InferOneHot,
      .eval = EvalOneHot,
      .range = RangeOneHot,
-     .wants = {{{"indices", WantOfClasses}, {"one_hot_vector_size", WantFew}}}},
+     .constraints = {{{"indices", WantOfClasses}, {"one_hot_vector_size", ConstraintOfCounts}}}},
     {.name = "range_1d",
      .doc = "start, start + step, ..., excluding end",
      .signatures = {{{kIos15, "end:T start:T step:T | T=fp16/fp32/int32"}}},
@@ -364,7 +365,7 @@ constexpr OpRow kRows[] = {
      .eval = EvalRange,
      .fp16 = {.carries = kPlaces},
      .range = RangeRange,
-     .wants = {{{"", WantFew}}}},
+     .constraints = {{{"", ConstraintOfCounts}}}},
     {.name = "shape",
      .doc = "the shape of x",
      .signatures = {{{kIos15, "x:T | T=fp16/fp32/int32/bool"}}},

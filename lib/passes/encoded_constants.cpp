@@ -28,8 +28,8 @@
 #include <cmath>
 #include <variant>
 
-#include "lib/ir/grid.h"
-#include "lib/ir/packed.h"
+#include "lib/ir/block_grid.h"
+#include "lib/ir/subbyte.h"
 #include "lib/passes/match.h"
 #include "lib/support/threads.h"
 
@@ -578,7 +578,7 @@ bool AnyIsBias(const Encoding& e, DType dtype) {
 
 // Returns the integers, with 0 in blocks that equal their bias.
 Tensor WithoutIdle(const Encoding& e, DType dtype) {
-  Grid grid(e.data.dims(), e.scale.dims());
+  BlockGrid grid(e.data.dims(), e.scale.dims());
   // Blocks of whole bytes stay packed.
   const bool packed = grid.block() % 8 == 0 && e.data.dims().back() % 8 == 0;
   const DType held = packed ? e.data.dtype() : InBytes(e.data.dtype());

@@ -14,7 +14,7 @@
 #include <unordered_map>
 #include <variant>
 
-#include "lib/passes/digits.h"
+#include "lib/passes/fp16_sensitivity.h"
 #include "lib/passes/match.h"
 #include "lib/passes/precision_plan.h"
 

@@ -31,7 +31,7 @@ std::string_view Name(Fp32Reason reason);
 inline constexpr std::string_view kFp32Before =
     "Core ML supports this operator in fp32 only before ";
 
-struct WhyFp32 {
+struct Fp32Decision {
   Fp32Reason reason = Fp32Reason::kNone;
   std::string text = {};  // a sentence without a full stop
   // Whether the overflow is an estimate that measuring may disprove: the values come from a product

@@ -28,7 +28,7 @@ struct PassContext {
   // takes precedence over an operator.
   std::vector<std::string> fp32_ops = {}, fp16_ops = {};
   // The operations, by name, that measuring keeps in fp32, and why.
-  std::map<std::string, WhyFp32> measured = {};
+  std::map<std::string, Fp32Decision> measured = {};
   // The largest magnitude of each value in the measured runs, by name.
   std::map<std::string, double> reached = {};
   // Called by fp16-precision before narrowing to fill in `measured`; may be empty.

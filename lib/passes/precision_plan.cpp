@@ -9,12 +9,12 @@
 
 #include "lib/analysis/fp16_share.h"
 #include "lib/ops/intervals.h"
-#include "lib/passes/digits.h"
+#include "lib/passes/constant_ranges.h"
+#include "lib/passes/def_use_across_blocks.h"
 #include "lib/passes/encoded_constants.h"
-#include "lib/passes/flow.h"
-#include "lib/passes/magnitudes.h"
+#include "lib/passes/fp16_sensitivity.h"
 #include "lib/passes/match.h"
-#include "lib/support/near_names.h"
+#include "lib/support/edit_distance.h"
 #include "lib/support/threads.h"
 
 namespace mlc {
@@ -56,7 +56,7 @@ Asked WhatIsAsked(const Operation& op, const PassContext& context) {
 }
 
 // Returns the result of measuring for the operation.
-WhyFp32 Measured(const Operation& op, const PassContext& context) {
+Fp32Decision Measured(const Operation& op, const PassContext& context) {
   if (!context.measured.empty())
     for (const std::string& name : NamesOf(op))
       if (auto it = context.measured.find(name); it != context.measured.end()) return it->second;
@@ -71,7 +71,7 @@ class Planner {
   PrecisionPlan Run() {
     std::vector<const Operation*> operations;
     ForEachOperation(function_, [&](Operation* op) { operations.push_back(op); });
-    digits_ = FindNeededDigits(function_, flow_);
+    digits_ = FindFp16Sensitive(function_, flow_);
     MeasureConstants(operations);
     for (const Operation* op : operations) LookForSmallConstants(*op);
     LimitRounding();
@@ -158,7 +158,8 @@ class Planner {
         if (auto known = magnitudes_.find(operand.value); known != magnitudes_.end())
           if (const double magnitude = known->second; magnitude > 0 && magnitude < kNormal)
             digits_.try_emplace(
-                &op, WhyFp32{Fp32Reason::kRounding,
+                &op,
+                Fp32Decision{Fp32Reason::kRounding,
                              fmt::format("constant {} is at most {:g}, which is subnormal in fp16",
                                          param.name, magnitude)});
     }
@@ -192,12 +193,12 @@ class Planner {
   }
 
   // Returns why the operation must stay in fp32, if it must.
-  WhyFp32 Reason(const Operation& op) const {
+  Fp32Decision Reason(const Operation& op) const {
     Asked asked = WhatIsAsked(op, context_);
-    const WhyFp32 lack{Fp32Reason::kNoFp16Form, Lack(op)};
+    const Fp32Decision lack{Fp32Reason::kNoFp16Form, Lack(op)};
     if (asked == Asked::kFp32) return {Fp32Reason::kOption, "option 'fp32-ops'"};
-    if (asked == Asked::kFp16) return lack.text.empty() ? WhyFp32{} : lack;
-    if (WhyFp32 measured = Measured(op, context_); measured.fp32()) return measured;
+    if (asked == Asked::kFp16) return lack.text.empty() ? Fp32Decision{} : lack;
+    if (Fp32Decision measured = Measured(op, context_); measured.fp32()) return measured;
     if (!lack.text.empty()) return lack;
     if (auto it = digits_.find(&op); it != digits_.end() && !(it->second.estimated && IsSmall(op)))
       return it->second;
@@ -277,13 +278,13 @@ class Planner {
     if (op.def->is_const() || op.def->is_constexpr() || !op.blocks.empty() || op.is("identity") ||
         IsCast(op) || op.def->effect == Effect::kList || !HasFp32(op))
       return;
-    plan_[&op] = ComputesInFp16(op) ? WhyFp32{} : Reason(op);
+    plan_[&op] = ComputesInFp16(op) ? Fp32Decision{} : Reason(op);
   }
 
   // Encoded weights have the precision of their users.
   void FollowUsers(const Operation& op) {
     if (!op.def->is_constexpr() || !HasFp32(op)) return;
-    WhyFp32 why;
+    Fp32Decision why;
     bool all = true;
     for (const std::unique_ptr<Value>& result : op.results)
       for (const Operation* user : result->users) {
@@ -291,17 +292,17 @@ class Planner {
         all = all && planned != plan_.end() && planned->second.fp32();
         if (all) why = {planned->second.reason, "all its users stay in fp32"};
       }
-    plan_[&op] = all ? why : WhyFp32{};
+    plan_[&op] = all ? why : Fp32Decision{};
   }
 
   Function& function_;
   const PassContext& context_;
-  const Flow flow_;
+  const DefUseGraph flow_;
   PrecisionPlan plan_;
   std::unordered_map<const Value*, double> magnitudes_;  // of fp32 constants, dense or encoded
   std::unordered_set<const Value*> wide_;      // constants whose encoding fp16 cannot represent
   mutable PointerMap<Value, double> reaches_;  // filled on demand
-  std::unordered_map<const Operation*, WhyFp32> digits_;
+  std::unordered_map<const Operation*, Fp32Decision> digits_;
 };
 
 }  // namespace

@@ -7,7 +7,7 @@
 //     would become infinite); the bounds of clip, maximum, minimum and pad may become infinite;
 //   - operations with a constant stored as integers whose scales or table fp16 cannot represent;
 //   - operations that need more precision than fp16 has, because of their operands or users
-//     (digits.h); those with an estimated rounding error only if they amount to at most 5 % of the
+//     (fp16_sensitivity.h); those with an estimated rounding error only if they amount to at most 5 % of the
 //     work;
 //   - products with constants that are all below 2^-14, where fp16 has few digits; likewise only up
 //     to 5 % of the work;
@@ -27,7 +27,7 @@ namespace mlc {
 // Maps each operation that computes with fp32 numbers, in nested blocks too, to the reason why it
 // stays in fp32, if it does. Casts are not included, since they follow their users, nor are loops,
 // branches and lists, whose variables, results and elements keep their types.
-using PrecisionPlan = PointerMap<Operation, WhyFp32>;
+using PrecisionPlan = PointerMap<Operation, Fp32Decision>;
 
 PrecisionPlan PlanPrecision(const Function& function, const PassContext& context);
 

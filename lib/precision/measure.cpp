@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "lib/analysis/fp16_share.h"
-#include "lib/precision/least.h"
+#include "lib/precision/minimal_fp32_search.h"
 #include "lib/precision/rounding.h"
 
 namespace mlc {
@@ -18,14 +18,14 @@ constexpr double kLargest = 0.75 * 65504;
 
 constexpr std::string_view kHolds = "the maximum of fp16 is 65504";
 
-bool IsLarge(const Seen& seen) { return Reach(seen) > kLargest; }
+bool IsLarge(const ActivationStats& seen) { return ExtrapolatedMagnitude(seen) > kLargest; }
 
 // Keeps operations in fp32 that overflow for images in another common range, if these are a small
 // part of the work; otherwise returns a sentence about them.
-std::string KeepOtherRange(Trials& trials, const MeasureInputs& inputs) {
+std::string KeepOtherRange(PrecisionTrials& trials, const MeasureInputs& inputs) {
   Jobs jobs = trials.JobsOf(inputs.other_range);
   if (jobs.empty()) return "";
-  Trials::SeenByName seen;
+  PrecisionTrials::StatsByName seen;
   try {
     trials.RunReferences(jobs, seen);
   } catch (const Error&) {
@@ -53,7 +53,7 @@ std::string KeepOtherRange(Trials& trials, const MeasureInputs& inputs) {
 Measurement Measure(const Program& program, PassContext& context, const MeasureOptions& options) {
   Measurement measurement;
   const MeasureInputs& inputs = options.inputs;
-  measurement.made_up = inputs.made_up;
+  measurement.generated = inputs.generated;
   measurement.inputs = inputs.description;
   auto not_measured = [&](std::string why) {
     measurement.not_measured = std::move(why);
@@ -62,7 +62,7 @@ Measurement Measure(const Program& program, PassContext& context, const MeasureO
   if (std::any_of(program.functions.begin(), program.functions.end(),
                   [](const auto& function) { return IsRandom(*function); }))
     return not_measured("the results are random");
-  Trials trials(program, context, options);
+  PrecisionTrials trials(program, context, options);
   trials.look_at_values = !options.least && inputs.too_large.empty();
   try {
     trials.jobs = trials.JobsOf(inputs.steps);
@@ -74,7 +74,7 @@ Measurement Measure(const Program& program, PassContext& context, const MeasureO
     if (measurement.ranges) measurement.other_range = KeepOtherRange(trials, inputs);
     if (!inputs.too_large.empty()) return not_measured(inputs.too_large);
     if (options.least) trials.CompareWithSource(trials.jobs);
-    Candidate candidate = options.least ? SearchLeast(trials, trials.JobsOf(inputs.more))
+    Candidate candidate = options.least ? FindMinimalFp32(trials, trials.JobsOf(inputs.more))
                                         : SearchDefault(trials, trials.JobsOf(inputs.more),
                                                         inputs.affordable, measurement);
     if (candidate.worst().output.empty())
@@ -103,7 +103,7 @@ Measurement Measure(const Program& program, PassContext& context, const MeasureO
                         ? "mlc verify shows the errors; without option 'fp16-ops' the budget is met"
                         : "mlc verify shows the errors; option 'precision' fp32 avoids them"));
   } catch (const Error& error) {
-    if (!measurement.made_up) throw;
+    if (!measurement.generated) throw;
     context.measured.clear();
     context.reached.clear();
     if (inputs.too_large.empty())

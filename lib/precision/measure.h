@@ -4,8 +4,8 @@
 // A candidate is the program after fp16-precision and the passes that follow it. It runs in
 // faithful arithmetic and is compared with the fp32 program on the same inputs. It fits if no value
 // leaves the range of fp16 (is infinite or NaN only there) and every output is within its budget,
-// including the floor (lib/verify/floor.h). The default search (rounding.h) repairs overflow and
-// keeps little else in fp32; --precision mixed (least.h) looks for a minimal set that fits. All
+// including the floor (lib/verify/quantization_floor.h). The default search (rounding.h) repairs overflow and
+// keeps little else in fp32; --precision mixed (minimal_fp32_search.h) looks for a minimal set that fits. All
 // runs use reproducible kernels, so the choice does not depend on the number of threads, the
 // libraries or the processor.
 #pragma once
@@ -31,7 +31,7 @@ struct MeasureInputs {
   // use that range, and the name of the range. It is run only in fp32.
   std::map<std::string, std::vector<StepInputs>> other_range;
   std::string other_range_name;
-  bool made_up = false;
+  bool generated = false;
   std::string description;  // of generated inputs: "generated inputs: pictures in 0..1"
   // Why outputs are not compared, as part of a sentence. The steps, if any, are then only run in
   // fp32, to determine the range of values.
@@ -64,7 +64,7 @@ struct MeasureOptions {
 struct Measurement {
   std::string not_measured;  // why outputs were not compared; empty if they were
   bool ranges = false;       // whether a run checked for values outside the range of fp16
-  bool made_up = false;      // the inputs were generated
+  bool generated = false;    // the inputs were generated
   std::string inputs;        // description of the generated inputs
   int runs = 0;              // number of candidate runs
   // The figure of the worst output that uses the largest part of its limit.

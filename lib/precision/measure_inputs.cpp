@@ -5,7 +5,7 @@
 #include <set>
 
 #include "lib/analysis/cost.h"
-#include "lib/analysis/made_up_inputs.h"
+#include "lib/analysis/generated_inputs.h"
 #include "lib/analysis/open_sizes.h"
 #include "lib/precision/measure.h"
 
@@ -73,11 +73,11 @@ double WorkOf(const Cost& cost) {
 }
 
 // Returns the names of float image inputs that are not in the widest common range.
-std::map<std::string, std::pair<double, double>> WidestPictures(const MadeUpInputs& made) {
+std::map<std::string, std::pair<double, double>> WidestPictures(const GeneratedInputs& made) {
   constexpr std::pair<double, double> kWidest = {0, 255};
   std::map<std::string, std::pair<double, double>> ranges;
   for (const auto& [name, range] : made.ranges)
-    if (range.look == InputRange::Look::kPicture && range.high < kWidest.second / 2)
+    if (range.look == InputRange::UpdateStats::kPicture && range.high < kWidest.second / 2)
       ranges[name] = kWidest;
   return ranges;
 }
@@ -85,7 +85,7 @@ std::map<std::string, std::pair<double, double>> WidestPictures(const MadeUpInpu
 }  // namespace
 
 MeasureInputs MakeUpMeasureInputs(const Program& program) {
-  MeasureInputs inputs{.made_up = true};
+  MeasureInputs inputs{.generated = true};
   const int64_t operations = CountOperations(program);
   const uint64_t weights = WeightBytes(program);
   inputs.affordable = kAffordable + kAffordableOfByte * static_cast<double>(weights);
@@ -93,8 +93,9 @@ MeasureInputs MakeUpMeasureInputs(const Program& program) {
   if (!inputs.too_large.empty()) return inputs;
   double once = 0;  // one run of all functions
   for (const auto& function : program.functions) {
-    const MadeUpOptions first{.most_work = kWorkOfOpenSizes, .smallest = SmallestSizes(*function)};
-    const double own = WorkOf(CostOf(*function, MadeUpSizes(*function, {}, first)));
+    const GeneratedInputOptions first{.most_work = kWorkOfOpenSizes,
+                                      .smallest = SmallestSizes(*function)};
+    const double own = WorkOf(CostOf(*function, GeneratedSizes(*function, {}, first)));
     once += own * (HasStates(*function) ? kStatefulSteps : 1);
   }
   once += kWorkOfOperation * static_cast<double>(operations);
@@ -114,22 +115,23 @@ MeasureInputs MakeUpMeasureInputs(const Program& program) {
       ranges ? 2 * once < inputs.affordable : (2 * samples + 1) * once < inputs.affordable;
   std::set<std::string> described;
   for (const auto& function : program.functions) {
-    MadeUpOptions make_up{.most_work = kWorkOfOpenSizes, .smallest = SmallestSizes(*function)};
+    GeneratedInputOptions make_up{.most_work = kWorkOfOpenSizes,
+                                  .smallest = SmallestSizes(*function)};
     std::vector<StepInputs>& steps = inputs.steps[function->name];
     const bool stateful = HasStates(*function);
-    if (stateful) make_up.shapes = MadeUpShapes(*function, {}, make_up);
+    if (stateful) make_up.shapes = GeneratedShapes(*function, {}, make_up);
     const int count = stateful ? static_cast<int>(kStatefulSteps) : samples;
     double elements = 0;
     for (; make_up.sample < count; ++make_up.sample) {
-      MadeUpInputs made = MakeUpInputs(*function, {}, make_up);
+      GeneratedInputs made = GenerateInputs(*function, {}, make_up);
       for (const auto& [name, tensor] : made.tensors)
         elements += static_cast<double>(tensor.size());
       for (const auto& [name, range] : made.ranges) described.insert(Describe(range));
       if (const auto widest = WidestPictures(made);
           !widest.empty() && !stateful && other && make_up.sample == 0) {
-        MadeUpOptions wide = make_up;
+        GeneratedInputOptions wide = make_up;
         wide.ranges = widest;
-        inputs.other_range[function->name].push_back(MakeUpInputs(*function, {}, wide).tensors);
+        inputs.other_range[function->name].push_back(GenerateInputs(*function, {}, wide).tensors);
         inputs.other_range_name = "0..255";
       }
       steps.push_back(std::move(made.tensors));
@@ -138,21 +140,22 @@ MeasureInputs MakeUpMeasureInputs(const Program& program) {
     const double each = elements / std::max(1, count);
     for (int i = 0; i < kSamplesOfMore && (i + 1) * each <= kMostInputsOfMore;
          ++i, ++make_up.sample)
-      inputs.more[function->name].push_back(MakeUpInputs(*function, {}, make_up).tensors);
+      inputs.more[function->name].push_back(GenerateInputs(*function, {}, make_up).tensors);
   }
   inputs.description = fmt::format("generated inputs: {}", fmt::join(described, ", "));
   return inputs;
 }
 
 MeasureInputs MakeUpLeastInputs(const Program& program, double most_work, uint64_t most_weights) {
-  MeasureInputs inputs{.made_up = true};
+  MeasureInputs inputs{.generated = true};
   const int64_t operations = CountOperations(program);
   inputs.too_large = TooLarge(operations, WeightBytes(program), most_weights);
   if (!inputs.too_large.empty()) return inputs;
   double confirming = 3 * most_work, held = kMostInputs;
   for (const auto& function : program.functions) {
-    MadeUpOptions make_up{.most_work = kWorkOfOpenSizes, .smallest = SmallestSizes(*function)};
-    const Cost first = CostOf(*function, MadeUpSizes(*function, {}, make_up));
+    GeneratedInputOptions make_up{.most_work = kWorkOfOpenSizes,
+                                  .smallest = SmallestSizes(*function)};
+    const Cost first = CostOf(*function, GeneratedSizes(*function, {}, make_up));
     if (first.multiply_adds > most_work)
       inputs.too_large = fmt::format("a run takes more than {:g} multiply-adds", most_work);
     if (ElementsOf(first) > kMostElements)
@@ -163,20 +166,20 @@ MeasureInputs MakeUpLeastInputs(const Program& program, double most_work, uint64
     }
     std::vector<StepInputs>& steps = inputs.steps[function->name];
     auto add = [&](std::vector<StepInputs>& to) {
-      to.push_back(MakeUpInputs(*function, {}, make_up).tensors);
+      to.push_back(GenerateInputs(*function, {}, make_up).tensors);
     };
     if (HasStates(*function)) {
-      make_up.shapes = MadeUpShapes(*function, {}, make_up);
+      make_up.shapes = GeneratedShapes(*function, {}, make_up);
       for (; make_up.sample < kStatefulSteps; ++make_up.sample) add(steps);
       continue;
     }
-    const int verified = UsualSamples(*function);
+    const int verified = DefaultSamples(*function);
     const int usual = static_cast<int>(
         std::clamp(kWorkOfSamples / std::max(WorkOf(first), 1.0), 1.0, double(verified)));
     for (; make_up.sample < usual; ++make_up.sample) add(steps);
-    for (make_up.most_work = MadeUpOptions().most_work; make_up.sample < verified;
+    for (make_up.most_work = GeneratedInputOptions().most_work; make_up.sample < verified;
          ++make_up.sample) {
-      const Cost here = CostOf(*function, MadeUpSizes(*function, {}, make_up));
+      const Cost here = CostOf(*function, GeneratedSizes(*function, {}, make_up));
       confirming -= std::max(WorkOf(here), kWorkOfOperation * static_cast<double>(operations));
       held -= here.inputs;
       if (confirming < 0 || held < 0) break;

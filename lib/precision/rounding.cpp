@@ -7,7 +7,7 @@
 #include <unordered_set>
 
 #include "lib/analysis/fp16_share.h"
-#include "lib/passes/digits.h"
+#include "lib/passes/fp16_sensitivity.h"
 
 namespace mlc {
 
@@ -25,7 +25,7 @@ constexpr double kDistance = 0x1p-8, kLeastDistance = 0x1p-12;
 
 class Search {
  public:
-  Search(Trials& trials, double affordable) : trials_(trials), affordable_(affordable) {
+  Search(PrecisionTrials& trials, double affordable) : trials_(trials), affordable_(affordable) {
     for (const Job& job : trials_.jobs) {
       for (const auto& [op, work] : WorkOfOperations(*job.function)) {
         work_[op] = work;
@@ -64,13 +64,13 @@ class Search {
       work += std::max(job.cost.multiply_adds, kWorkOfElement * job.cost.elements);
     return work;
   }
-  bool CanTry() const { return !trials_.made_up || spent_ + WorkOfTry() <= affordable_; }
+  bool CanTry() const { return !trials_.generated || spent_ + WorkOfTry() <= affordable_; }
 
   // Keeps operations in fp32 until no value is infinite or NaN that is finite in fp32.
   Candidate Mended(Candidate candidate) {
     std::map<std::string, size_t> kept;  // number of operations kept because of a value
     for (int i = 0; i < kMostMended && !candidate.lost.empty(); ++i) {
-      const WhyFp32 why{Fp32Reason::kOverflow, trials_.Evidence(candidate)};
+      const Fp32Decision why{Fp32Reason::kOverflow, trials_.Evidence(candidate)};
       size_t& count = kept[candidate.lost];
       count = count == 0 ? 2 : 4 * count;
       const std::vector<std::string> names = Before(candidate.lost, count, candidate);
@@ -79,7 +79,7 @@ class Search {
       candidate = Try(trials_.context.measured);
     }
     if (!candidate.lost.empty()) {
-      const WhyFp32 why{Fp32Reason::kOverflow, trials_.Evidence(candidate)};
+      const Fp32Decision why{Fp32Reason::kOverflow, trials_.Evidence(candidate)};
       trials_.context.measured = trials_.Keeping(trials_.Narrowed(candidate), why);
       candidate = Try(trials_.context.measured);
     }
@@ -88,7 +88,7 @@ class Search {
 
   // Calls visit(op) for the operations that produce the operands of `op`.
   template <class F>
-  void ForEachMaker(const Operation& op, F&& visit) const {
+  void ForEachProducer(const Operation& op, F&& visit) const {
     for (const Operands& operands : op.args())
       for (const Operand& operand : operands)
         if (operand.value && !operand.value->is_constant() && IsFp32(operand.type()) &&
@@ -110,7 +110,7 @@ class Search {
       open.pop_front();
       if (IsMeasured(*op) && ComputesFp32(*op) && !candidate.fp32.contains(NameOf(*op)))
         names.push_back(NameOf(*op));
-      ForEachMaker(*op, [&](const Operation& maker) {
+      ForEachProducer(*op, [&](const Operation& maker) {
         if (seen.insert(&maker).second) open.push_back(&maker);
       });
     }
@@ -172,7 +172,7 @@ class Search {
     for (const Operation* op : operations_) {
       if (!IsMeasured(*op) || !ComputesFp32(*op)) continue;
       bool first = true;
-      ForEachMaker(*op, [&](const Operation& maker) {
+      ForEachProducer(*op, [&](const Operation& maker) {
         first = first && (head.contains(&maker) || !ComputesFp32(maker));
       });
       if (first && Take(*op, candidate, left, names)) head.insert(op);
@@ -190,7 +190,7 @@ class Search {
       auto own = candidate.distance.find(op->results[0]->name);
       if (own == candidate.distance.end() || own->second < kDistance) continue;
       double before = kLeastDistance;
-      ForEachMaker(*op, [&](const Operation& maker) {
+      ForEachProducer(*op, [&](const Operation& maker) {
         for (const auto& result : maker.results)
           if (auto it = candidate.distance.find(result->name); it != candidate.distance.end())
             before = std::max(before, it->second);
@@ -208,7 +208,7 @@ class Search {
       const Operation* op = open.front();
       open.pop_front();
       if (IsMeasured(*op) && ComputesFp32(*op) && !Take(*op, candidate, left, names)) continue;
-      ForEachMaker(*op, [&](const Operation& maker) {
+      ForEachProducer(*op, [&](const Operation& maker) {
         if (seen.insert(&maker).second) open.push_back(&maker);
       });
     }
@@ -253,7 +253,7 @@ class Search {
   // Tries to bring the outputs within their budgets with at most kRoundingShare of the work in
   // fp32.
   Candidate Spend(Candidate candidate) {
-    const WhyFp32 why{Fp32Reason::kRounding, trials_.Evidence(candidate)};
+    const Fp32Decision why{Fp32Reason::kRounding, trials_.Evidence(candidate)};
     using Choose = std::vector<std::string> (Search::*)(const Candidate&, double) const;
     constexpr Choose kChoices[] = {&Search::Tail, &Search::Amplifier, &Search::Head};
     for (const Choose choose : kChoices) {
@@ -282,7 +282,7 @@ class Search {
   // Returns a share of the work in fp32, counted from the outputs, that brings all outputs within
   // their budgets; nothing if that is too expensive to find out or none was found.
   std::optional<double> ShareThatFits(const Candidate& candidate) {
-    const WhyFp32 why{Fp32Reason::kRounding, trials_.Evidence(candidate)};
+    const Fp32Decision why{Fp32Reason::kRounding, trials_.Evidence(candidate)};
     double misses = kRoundingShare, fits = 1;
     for (int i = 0; i < 3; ++i) {
       if (!CanTry()) break;
@@ -294,7 +294,7 @@ class Search {
     return fits < 1 ? std::optional(fits) : std::nullopt;
   }
 
-  Trials& trials_;
+  PrecisionTrials& trials_;
   const double affordable_;
   double spent_ = 0;
   std::vector<const Operation*> operations_;  // of all functions, in order
@@ -305,7 +305,8 @@ class Search {
 
 }  // namespace
 
-Candidate SearchDefault(Trials& trials, Jobs more, double affordable, Measurement& measurement) {
+Candidate SearchDefault(PrecisionTrials& trials, Jobs more, double affordable,
+                        Measurement& measurement) {
   return Search(trials, affordable).Run(std::move(more), measurement);
 }
 

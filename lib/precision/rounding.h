@@ -10,7 +10,7 @@
 // computed in fp16 and reported.
 #pragma once
 
-#include "lib/precision/trials.h"
+#include "lib/precision/precision_trials.h"
 
 namespace mlc {
 
@@ -20,6 +20,7 @@ inline constexpr double kRoundingShare = 0.05;
 // third of the budget and three times the budget. `affordable` limits the work of all runs
 // (MeasureInputs). Fills in which outputs exceed their budgets and what share --precision mixed
 // would need.
-Candidate SearchDefault(Trials& trials, Jobs more, double affordable, Measurement& measurement);
+Candidate SearchDefault(PrecisionTrials& trials, Jobs more, double affordable,
+                        Measurement& measurement);
 
 }  // namespace mlc

@@ -10,9 +10,9 @@
 #include <cstring>
 #include <fstream>
 
+#include "lib/support/atomic_install.h"
 #include "lib/support/error.h"
 #include "lib/support/hash.h"
-#include "lib/support/install.h"
 
 namespace mlc {
 

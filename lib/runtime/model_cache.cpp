@@ -13,10 +13,10 @@
 #include <set>
 #include <thread>
 
+#include "lib/support/atomic_install.h"
 #include "lib/support/error.h"
 #include "lib/support/hash.h"
-#include "lib/support/install.h"
-#include "lib/support/sources.h"
+#include "lib/support/input_registry.h"
 
 namespace mlc {
 
@@ -204,7 +204,7 @@ ModelCache::ModelCache(fs::path folder, uint64_t limit, WallClock now)
     : folder_(fs::absolute(folder)), limit_(limit), now_(std::move(now)) {
   std::error_code error;
   if (!Exists(folder_)) {
-    Sources::CheckTarget(folder_);
+    InputRegistry::CheckTarget(folder_);
     fs::create_directories(folder_, error);
     const fs::path marker = folder_ / kMarker;
     const int file =
@@ -281,7 +281,7 @@ std::optional<ModelCache::Record> ModelCache::Read(const std::string& key) const
 // Describes the damage to an entry; empty if it is intact. The caller holds its lock. Error
 // "file-io" if the check fails.
 std::string ModelCache::Damage(const std::string& key, const Record& record) {
-  Sources::Unnoted unnoted;  // damaged files will be replaced
+  InputRegistry::Unnoted unnoted;  // damaged files will be replaced
   try {
     const std::map<std::string, fs::path> files = FilesBelow(Place("tree", key));
     if (files.size() != record.files.size())
@@ -395,7 +395,7 @@ double ModelCache::Make(const CacheKey& parts, const fs::path& into,
 
 void ModelCache::Install(const std::string& key, const CacheKey& parts, std::string_view name,
                          double seconds, const fs::path& made) {
-  Sources::Unnoted unnoted;
+  InputRegistry::Unnoted unnoted;
   Record record{.name = std::string(name), .parts = parts.parts()};
   const std::map<std::string, fs::path> files = FilesBelow(made);
   if (!fs::exists(made / name))

@@ -11,11 +11,11 @@
 #include <map>
 #include <mutex>
 
+#include "lib/support/atomic_install.h"
 #include "lib/support/error.h"
-#include "lib/support/install.h"
+#include "lib/support/input_registry.h"
 #include "lib/support/memory_limits.h"
 #include "lib/support/regular_file.h"
-#include "lib/support/sources.h"
 
 namespace mlc {
 
@@ -69,7 +69,7 @@ int OpenRegular(const std::filesystem::path& path) {
     throw Error("file-io", fmt::format("\"{}\" is {}", path.string(), KindOf(info.st_mode)))
         .Expected("a regular file");
   }
-  Sources::AddFile(path, info);
+  InputRegistry::AddFile(path, info);
   return fd;
 }
 

@@ -1,6 +1,6 @@
 #include "lib/verify/check_same.h"
 
-#include "lib/analysis/made_up_inputs.h"
+#include "lib/analysis/generated_inputs.h"
 #include "lib/verify/functions.h"
 
 namespace mlc {
@@ -27,10 +27,10 @@ void CheckFunction(const Function& before, const Function& after, uint64_t seed,
   Budgets budgets =
       ParseBudgets(ComputesInFp16(after) && !ComputesInFp16(before) ? "fp16" : "fp32");
   std::vector<StepInputs> steps;
-  MadeUpOptions make_up{.seed = seed};
-  make_up.shapes = MadeUpShapes(before, {}, make_up);
+  GeneratedInputOptions make_up{.seed = seed};
+  make_up.shapes = GeneratedShapes(before, {}, make_up);
   for (; make_up.sample < (HasStates(before) ? kStatefulSteps : 1); ++make_up.sample)
-    steps.push_back(MakeUpInputs(before, {}, make_up).tensors);
+    steps.push_back(GenerateInputs(before, {}, make_up).tensors);
   for (const Compared& compared :
        CompareSteps(before.name, RunSteps(after, steps, {}), RunSteps(before, steps, {}),
                     Match::kByPlace, budgets)) {

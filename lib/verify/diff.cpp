@@ -10,7 +10,7 @@
 #include <set>
 #include <unordered_map>
 
-#include "lib/ir/ports.h"
+#include "lib/ir/port_index.h"
 
 namespace mlc {
 
@@ -377,7 +377,7 @@ void Say(const Function& function, const std::string& text, ProgramDiff& diff) {
 
 // Returns the names, in order, of the ports that both programs have.
 std::string Order(const std::vector<Port>& ports,
-                  const PortsByName<const std::vector<Port>>& others) {
+                  const PortIndex<const std::vector<Port>>& others) {
   std::vector<std::string> names;
   for (const Port& port : ports)
     if (others.Find(port.name)) names.push_back(port.name);
@@ -387,7 +387,7 @@ std::string Order(const std::vector<Port>& ports,
 void ComparePorts(std::string_view kind, const Function& function, const std::vector<Port>& a,
                   const std::vector<Port>& b, const std::function<std::string(size_t, bool)>& type,
                   ProgramDiff& diff) {
-  const PortsByName in_a(a), in_b(b);
+  const PortIndex in_a(a), in_b(b);
   for (size_t i = 0; i < a.size(); ++i) {
     const Port* other = in_b.Find(a[i].name);
     if (!other) {

@@ -5,13 +5,13 @@
 #include <set>
 
 #include "lib/ir/npy.h"
+#include "lib/support/atomic_install.h"
 #include "lib/support/error.h"
 #include "lib/support/hash.h"
-#include "lib/support/install.h"
+#include "lib/support/input_registry.h"
 #include "lib/support/json_text.h"
 #include "lib/support/mapped_file.h"
 #include "lib/support/percent.h"
-#include "lib/support/sources.h"
 
 namespace mlc {
 
@@ -153,7 +153,7 @@ void CheckFiles(const fs::path& folder, const std::vector<ParityFile>& files) {
 
 // Returns whether the folder holds a parity bundle, with or without a result, and nothing else.
 bool IsOwnParity(const fs::path& folder) {
-  Sources::Unnoted look;
+  InputRegistry::Unnoted look;
   try {
     std::set<fs::path> known = {kParity, kParityResult, "inputs", "reference", "outputs"};
     known.insert(ReadJson(folder / kParity, "parity bundle", "",

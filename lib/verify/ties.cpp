@@ -5,7 +5,7 @@
 #include <map>
 #include <set>
 
-#include "lib/passes/digits.h"
+#include "lib/passes/fp16_sensitivity.h"
 
 namespace mlc {
 

@@ -1,7 +1,7 @@
 // Compiled Core ML bundles: any bytes give a well-formed Program or an Error, and coremldata.bin is
 // written back unchanged. Parts: coremldata.bin, or just the description that it holds; model.mil;
 // weights/weight.bin.
-#include "frontends/coreml/import.h"
+#include "frontends/coreml/coreml.h"
 #include "lib/coreml/bundle.h"
 #include "lib/ir/text.h"
 #include "test/fuzz/parts.h"

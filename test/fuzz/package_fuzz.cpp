@@ -1,6 +1,6 @@
 // The Core ML reader of packages: any bytes give a well-formed Program or an Error. Parts:
 // model.mlmodel, weights/weight.bin.
-#include "frontends/coreml/import.h"
+#include "frontends/coreml/coreml.h"
 #include "lib/ir/text.h"
 #include "test/fuzz/parts.h"
 

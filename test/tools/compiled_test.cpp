@@ -1,5 +1,3 @@
-#include "tools/driver/compiled.h"
-
 #include <unistd.h>
 
 #include <fstream>
@@ -9,6 +7,7 @@
 #include "test/paths.h"
 #include "test/refusal.h"
 #include "tools/driver/compile.h"
+#include "tools/driver/compiled_model_cache.h"
 
 namespace mlc::test {
 namespace {

@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "backends/coreml/lower.h"
-#include "lib/analysis/made_up_inputs.h"
+#include "lib/analysis/generated_inputs.h"
 #include "lib/ir/text.h"
 #include "lib/ops/row.h"
 #include "lib/precision/measure.h"
@@ -91,7 +91,8 @@ TEST_CASE("kernels used for measuring give the same bits as eval", "[corpus]") {
       for (const auto& function : program.functions) {
         auto steps = inputs.steps.find(function->name);
         if (steps == inputs.steps.end() ||
-            CostOf(*function, MadeUpSizes(*function, steps->second[0], {})).multiply_adds > limit) {
+            CostOf(*function, GeneratedSizes(*function, steps->second[0], {})).multiply_adds >
+                limit) {
           ++left;
           continue;
         }

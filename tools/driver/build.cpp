@@ -9,9 +9,9 @@
 #include "backends/coreml/bundle.h"
 #include "backends/coreml/manifest.h"
 #include "lib/engine/engine.h"
-#include "lib/ir/given.h"
-#include "lib/support/install.h"
-#include "lib/verify/floor.h"
+#include "lib/ir/input_conversion.h"
+#include "lib/support/atomic_install.h"
+#include "lib/verify/quantization_floor.h"
 #include "tools/driver/errors.h"
 #include "tools/driver/frontends.h"
 #include "tools/driver/options.h"
@@ -48,8 +48,8 @@ std::map<std::string, Tensor> RunSamples(const Program& program,
     // Here, where an error can count elements as the file does.
     const Port& port = main.inputs[i];
     if (port.feature == Port::Feature::kMultiArray && port.source_dtype != DType::kNone)
-      it->second = TakeGiven(it->second, port.source_dtype,
-                             {"bad-recipe", fmt::format("check.inputs.{}", port.source_name)});
+      it->second = ConvertInput(it->second, port.source_dtype,
+                                {"bad-recipe", fmt::format("check.inputs.{}", port.source_name)});
     const Shape& shape = values[i]->type.shape;
     if (!shape.empty() && shape[0].is_constant())
       batch[i] = std::max<int64_t>(shape[0].constant(), 1);
@@ -324,9 +324,9 @@ BuildResult BuildVariant(const Recipe& recipe, const Recipe::Variant& variant,
   if (recipe.accuracy) {
     BuildCheck check{.kind = BuildCheck::Kind::kAccuracy, .what = recipe.accuracy->output};
     check.expected = recipe.accuracy->expected;
-    check.accuracy =
-        Accuracy(output(check.what),
-                 TakeGiven(files.labels, DType::kInt64, {"bad-recipe", "check.accuracy.labels"}));
+    check.accuracy = Accuracy(
+        output(check.what),
+        ConvertInput(files.labels, DType::kInt64, {"bad-recipe", "check.accuracy.labels"}));
     check.ok = std::fabs(check.accuracy - check.expected) <= recipe.accuracy->tolerance + 1e-12;
     result.checks.push_back(std::move(check));
   }

@@ -10,7 +10,7 @@
 #include "lib/verify/compare.h"
 #include "tools/driver/compile.h"
 #include "tools/driver/recipe.h"
-#include "tools/driver/source.h"
+#include "tools/driver/source_hashes.h"
 
 namespace mlc {
 

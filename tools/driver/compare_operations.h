@@ -6,7 +6,7 @@
 
 #include "lib/runtime/guarded_model.h"
 #include "lib/verify/layers.h"
-#include "tools/driver/compiled.h"
+#include "tools/driver/compiled_model_cache.h"
 
 namespace mlc {
 

@@ -13,14 +13,14 @@
 #include "lib/analysis/fp16_share.h"
 #include "lib/coreml/package.h"
 #include "lib/ir/text.h"
+#include "lib/support/atomic_install.h"
 #include "lib/support/hash.h"
-#include "lib/support/install.h"
 #include "lib/support/memory_use.h"
 #include "tools/driver/errors.h"
 #include "tools/driver/frontends.h"
 #include "tools/driver/options.h"
 #include "tools/driver/output_path.h"
-#include "tools/driver/source.h"
+#include "tools/driver/source_hashes.h"
 #include "tools/driver/tensors.h"
 #include "tools/driver/tokenizer_file.h"
 #include "tools/driver/version.h"
@@ -237,7 +237,7 @@ CompileResult Compile(const fs::path& model, const fs::path& given, const Compil
                 fmt::format("output \"{}\" would be NaN or infinite on {} inputs, where the source "
                             "computes numbers",
                             result.measurement->broken,
-                            result.measurement->made_up ? "made-up" : "the given"))
+                            result.measurement->generated ? "made-up" : "the given"))
         .Help("--precision fp32 keeps all in fp32; --no-measure compiles without looking");
   if (options.fp16_strict) RefuseFp32(diagnostics);
   if (result.measurement) WarnOfRounding(*result.measurement, diagnostics);

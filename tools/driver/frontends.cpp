@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "frontends/coreml/import.h"
+#include "frontends/coreml/coreml.h"
 #include "frontends/gguf/file.h"
 #include "frontends/gguf/gguf.h"
 #include "frontends/gguf/tokenizer_file.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lib/analysis/made_up_inputs.h"
+#include "lib/analysis/generated_inputs.h"
 #include "lib/runtime/guarded_model.h"
 #include "lib/support/memory_use.h"
 #include "lib/support/temporary_folder.h"
@@ -354,7 +354,7 @@ GateSubject MakeGateSubject(const fs::path& model, const GateOptions& options,
       options.function ? FindFunction(*program, *options.function) : *program->main();
   subject.function = function.name;
   if (options.function) subject.load.function = function.name;
-  subject.inputs = MakeUpInputs(function, {}, {}).tensors;
+  subject.inputs = GenerateInputs(function, {}, {}).tensors;
   subject.budget = ParseBudgets(ComputesInFp16(*program) ? "fp16" : "fp32").all;
   subject.reference = MakeReferenceModel(program, function, {.timeout = options.timeout},
                                          {.units = Units::kReference});

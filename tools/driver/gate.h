@@ -20,7 +20,7 @@
 #include "lib/runtime/runtime.h"
 #include "lib/runtime/worker.h"
 #include "lib/verify/compare.h"
-#include "tools/driver/compiled.h"
+#include "tools/driver/compiled_model_cache.h"
 #include "tools/driver/import.h"
 #include "tools/driver/runtimes.h"
 

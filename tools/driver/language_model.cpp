@@ -1,7 +1,7 @@
 #include "tools/driver/language_model.h"
 
 #include "lib/support/milliseconds.h"
-#include "tools/driver/compiled.h"
+#include "tools/driver/compiled_model_cache.h"
 #include "tools/driver/frontends.h"
 #include "tools/driver/runtimes.h"
 #include "tools/driver/tensors.h"

@@ -498,7 +498,7 @@ std::pair<std::string, std::pair<double, double>> ParseRange(const std::string& 
 }
 }  // namespace
 
-std::vector<Option> MadeUpTable(MadeUpOptions& into) {
+std::vector<Option> MadeUpTable(GeneratedInputOptions& into) {
   return {
       {"--seed", "N", "seed for generated inputs (default 0)", Whole("--seed", into.seed)},
       {"--input-range", "NAME=LO..HI",
@@ -702,8 +702,8 @@ std::vector<Option> RunTable(RunOptions& into) {
       {"--profile", "", "report the time of each operator (reference engine only)",
        Switch(into.profile)},
   };
-  std::vector<Option> made_up = MadeUpTable(into.make_up);
-  table.insert(table.begin() + 2, made_up.begin(), made_up.end());
+  std::vector<Option> generated = MadeUpTable(into.make_up);
+  table.insert(table.begin() + 2, generated.begin(), generated.end());
   return table;
 }
 
@@ -754,8 +754,8 @@ std::vector<Option> VerifyTable(VerifyOptions& into) {
       {"--layers", "", "also compare intermediate values and name the first outside the budget",
        Switch(into.layers)},
   };
-  std::vector<Option> made_up = MadeUpTable(into.make_up);
-  table.insert(table.begin() + 2, made_up.begin(), made_up.end());
+  std::vector<Option> generated = MadeUpTable(into.make_up);
+  table.insert(table.begin() + 2, generated.begin(), generated.end());
   return table;
 }
 

@@ -72,7 +72,7 @@ std::vector<Option> CompileTable(CompileOptions& into);
 // those of results without their names, so that the bytes are the same in every folder; of a constant
 // its hash.
 GivenOptions AskedFor(const CompileOptions& options);
-std::vector<Option> MadeUpTable(MadeUpOptions& into);
+std::vector<Option> MadeUpTable(GeneratedInputOptions& into);
 std::vector<Option> RunTable(RunOptions& into);
 // Of a prompt, beside those of RunTable; language_options.cpp has it.
 std::vector<Option> GenerateTable(GenerateOptions& into);

@@ -7,10 +7,10 @@
 #include "lib/coreml/package.h"
 #include "lib/ir/npy.h"
 #include "lib/runtime/guarded_model.h"
-#include "lib/support/install.h"
+#include "lib/support/atomic_install.h"
+#include "lib/support/input_registry.h"
 #include "lib/support/milliseconds.h"
-#include "lib/support/sources.h"
-#include "tools/driver/compiled.h"
+#include "tools/driver/compiled_model_cache.h"
 #include "tools/driver/import.h"
 #include "tools/driver/run.h"
 #include "tools/driver/runtimes.h"
@@ -84,8 +84,8 @@ ParityResult RunParity(const fs::path& folder, const fs::path& written,
                        const ParityOptions& options, Diagnostics& diagnostics) {
   Parity parity = ReadParity(folder);
   fs::path package = folder / parity.package;
-  Sources::AddFolder(package);
-  Sources::CheckTarget(written);
+  InputRegistry::AddFolder(package);
+  InputRegistry::CheckTarget(written);
   std::error_code ignored;
   if (fs::exists(written, ignored)) {
     Staging(written, Staging::kFile);

@@ -8,7 +8,7 @@
 #include <map>
 #include <optional>
 
-#include "lib/ir/given.h"
+#include "lib/ir/input_conversion.h"
 
 namespace mlc {
 
@@ -208,8 +208,8 @@ Tensor ToPixels(const Tensor& tensor, const Value& input, const Port& port) {
   Dims dims = tensor.dims(), want = PixelDims(input.type.shape, channels, dims);
   const int64_t height = want[2], width = want[3];
   // Core ML's images have pixels of 8 bits.
-  Tensor pixels = TakeGiven(tensor, DType::kUint8, DType::kFp32,
-                            {"bad-input", fmt::format("image \"{}\"", port.source_name)});
+  Tensor pixels = ConvertInput(tensor, DType::kUint8, DType::kFp32,
+                               {"bad-input", fmt::format("image \"{}\"", port.source_name)});
   if (dims == want) return pixels;
   Tensor picture = pixels;
   if (channels == 1 && (dims == Dims{height, width} || dims == Dims{1, height, width}))

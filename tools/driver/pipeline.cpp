@@ -10,7 +10,7 @@
 #include "backends/coreml/package.h"
 #include "lib/ir/text.h"
 #include "lib/passes/pass.h"
-#include "lib/support/install.h"
+#include "lib/support/atomic_install.h"
 #include "tools/driver/import.h"
 
 namespace fs = std::filesystem;

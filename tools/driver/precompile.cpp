@@ -1,10 +1,10 @@
 #include "tools/driver/precompile.h"
 
 #include "backends/coreml/bundle.h"
-#include "frontends/coreml/import.h"
-#include "lib/support/install.h"
-#include "lib/support/sources.h"
-#include "tools/driver/compiled.h"
+#include "frontends/coreml/coreml.h"
+#include "lib/support/atomic_install.h"
+#include "lib/support/input_registry.h"
+#include "tools/driver/compiled_model_cache.h"
 #include "tools/driver/frontends.h"
 #include "tools/driver/tokenizer_file.h"
 
@@ -47,8 +47,8 @@ bool MakeOrCopy(const fs::path& package, const fs::path& output, const Precompil
     MakeBundle(package, output, package, false, options, diagnostics);
     return false;
   }
-  CheckBundleTarget(output, options.force);                    // before there is any work
-  if (fs::is_directory(package)) Sources::AddFolder(package);  // no cache is made in it
+  CheckBundleTarget(output, options.force);                          // before there is any work
+  if (fs::is_directory(package)) InputRegistry::AddFolder(package);  // no cache is made in it
   std::unique_ptr<ModelCache> cache = OpenCache(options.cache);
   CheckNotCached(output);
   const CacheKey key = KeyOfCompiled(

@@ -7,15 +7,15 @@
 #include <thread>
 
 #include "lib/ir/npy.h"
-#include "lib/ir/ports.h"
-#include "lib/support/install.h"
+#include "lib/ir/port_index.h"
+#include "lib/support/atomic_install.h"
+#include "lib/support/input_registry.h"
 #include "lib/support/memory_use.h"
 #include "lib/support/milliseconds.h"
 #include "lib/support/percent.h"
-#include "lib/support/sources.h"
 #include "lib/support/threads.h"
 #include "tools/driver/compare_operations.h"
-#include "tools/driver/compiled.h"
+#include "tools/driver/compiled_model_cache.h"
 #include "tools/driver/errors.h"
 #include "tools/driver/frontends.h"
 #include "tools/driver/runtimes.h"
@@ -98,7 +98,7 @@ void CheckOutputs(const fs::path& folder, const Function& function, bool tokens,
         fs::exists(folder, error))
       Staging(path, Staging::kFile);
     else
-      Sources::CheckTarget(path);
+      InputRegistry::CheckTarget(path);
 }
 
 void WriteOutputs(const fs::path& folder, std::vector<RunResult::Output>& outputs, bool source) {
@@ -251,8 +251,8 @@ class Runner {
       CheckTokens(function(), options_.tokens, options_.step);
     } else {
       for (auto& [name, tensor] :
-           MakeInputs(function(), given_, options_.make_up, &result_.made_up))
-        if (result_.made_up.contains(name)) given_[name] = tensor;
+           MakeInputs(function(), given_, options_.make_up, &result_.generated))
+        if (result_.generated.contains(name)) given_[name] = tensor;
     }
   }
 
@@ -355,7 +355,7 @@ class Runner {
     auto other = std::make_shared<Program>(ImportToRun(path, options_.import, true, diagnostics_));
     const Function& twin =
         other->functions.size() == 1 ? *other->main() : FindFunction(*other, function().name);
-    const PortsByName ports(twin.inputs, UserName);
+    const PortIndex ports(twin.inputs, UserName);
     for (const Port& own : function().inputs)
       if (const Port* port = ports.Find(UserName(own)); port && port->feature != own.feature)
         throw Error("usage", fmt::format("--compare: input \"{}\" is an image in one of the two",

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/analysis/made_up_inputs.h"
+#include "lib/analysis/generated_inputs.h"
 #include "lib/engine/engine.h"
 #include "lib/runtime/pool.h"
 #include "lib/verify/layers.h"
@@ -26,7 +26,7 @@ struct RunOptions {
   std::map<std::string, Tensor> inputs;  // by the source's name or MIL's
   // "NAME=FILE", for further ones: names may hold '=', and the longest that is an input counts.
   std::vector<std::string> input_files;
-  MadeUpOptions make_up;  // of inputs that are not given
+  GeneratedInputOptions make_up;  // of inputs that are not given
   // In place of inputs. Of a language model the only output is logits [tokens, vocabulary]; of an
   // encoder there are hidden [tokens, width], pooled [width] or those of its head, without the batch.
   std::vector<int64_t> tokens;
@@ -84,11 +84,11 @@ struct RunResult {
   };
   std::vector<Output> outputs;  // of the last prediction that did not fail; none where all did
   bool of_fallback = false;     // mlc's engine made them in the model's place
-  std::map<std::string, InputRange> made_up;  // by MIL name
-  std::vector<NextToken> next;                // of a language model that was given tokens
-  std::optional<double> compile_ms;           // of Core ML, where the model was no bundle
-  double read_ms = 0;                         // the model, by mlc, which does so beside Core ML too
-  double load_ms = 0;                         // the first time; of mlc's engine with reading
+  std::map<std::string, InputRange> generated;  // by MIL name
+  std::vector<NextToken> next;                  // of a language model that was given tokens
+  std::optional<double> compile_ms;             // of Core ML, where the model was no bundle
+  double read_ms = 0;  // the model, by mlc, which does so beside Core ML too
+  double load_ms = 0;  // the first time; of mlc's engine with reading
   std::optional<double> warm_load_ms;
   // Of each iteration that the model itself did. Overhead: what the run adds, the rest of the whole.
   Times marshal_in, predict, marshal_out, overhead;

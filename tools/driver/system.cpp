@@ -16,7 +16,7 @@
 #include "lib/support/build_id.h"
 #include "lib/support/error.h"
 #include "lib/support/threads.h"
-#include "tools/driver/compiled.h"
+#include "tools/driver/compiled_model_cache.h"
 #include "tools/driver/frontends.h"
 #include "tools/driver/version.h"
 

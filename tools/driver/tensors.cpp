@@ -10,9 +10,9 @@
 #include <unordered_map>
 
 #include "frontends/onnx/onnx.h"
-#include "lib/ir/given.h"
+#include "lib/ir/input_conversion.h"
 #include "lib/ir/npy.h"
-#include "lib/ir/ports.h"
+#include "lib/ir/port_index.h"
 #include "lib/support/mapped_file.h"
 #include "lib/support/percent.h"
 #include "tools/driver/picture.h"
@@ -107,7 +107,7 @@ std::string PortNames(const std::vector<Port>& ports) {
 Tensor ToInputType(const Tensor& given, const Value& input, const Port& port) {
   if (port.feature != Port::Feature::kMultiArray) return ToPixels(given, input, port);
   DType declared = port.source_dtype == DType::kNone ? input.type.dtype : port.source_dtype;
-  Tensor converted = TakeGiven(
+  Tensor converted = ConvertInput(
       given, declared, input.type.dtype,
       {"bad-input",
        fmt::format("input \"{}\"", port.source_name.empty() ? port.name : port.source_name)});
@@ -144,12 +144,12 @@ bool IsAbsent(const Function& function, std::string_view name, const Tensor& giv
 
 std::map<std::string, Tensor> MakeInputs(const Function& function,
                                          const std::map<std::string, Tensor>& given,
-                                         const MadeUpOptions& options,
+                                         const GeneratedInputOptions& options,
                                          std::map<std::string, InputRange>* made) {
   std::vector<const Value*> values = InputValues(function);
   std::map<std::string, Tensor> inputs;
   std::vector<bool> used(function.inputs.size());
-  const PortsByName by_source(function.inputs, &Port::source_name), by_name(function.inputs);
+  const PortIndex by_source(function.inputs, &Port::source_name), by_name(function.inputs);
   for (const auto& [name, tensor] : given) {
     const Port* port = by_source.Find(name);
     if (!port) port = by_name.Find(name);
@@ -164,9 +164,9 @@ std::map<std::string, Tensor> MakeInputs(const Function& function,
     inputs[value.name] = ToInputType(tensor, value, *port);
     used[index] = true;
   }
-  MadeUpInputs made_up = MakeUpInputs(function, inputs, options);
-  inputs.merge(made_up.tensors);
-  if (made) *made = std::move(made_up.ranges);
+  GeneratedInputs generated = GenerateInputs(function, inputs, options);
+  inputs.merge(generated.tensors);
+  if (made) *made = std::move(generated.ranges);
   for (size_t i = 0; i < function.inputs.size(); ++i) {
     const std::vector<Dims>& shapes = function.inputs[i].enumerated_shapes;
     const Dims& dims = inputs.at(values[i]->name).dims();
@@ -217,7 +217,7 @@ void CheckRange(const Port& port, const Value& value, const std::string& name, d
 
 }  // namespace
 
-void CheckRanges(const MadeUpOptions& options, const Program& program) {
+void CheckRanges(const GeneratedInputOptions& options, const Program& program) {
   std::set<std::string> known;
   std::string names;
   for (const auto& function : program.functions) {
@@ -349,7 +349,7 @@ NamedTensors ByEitherName(const std::vector<Port>& ports, const std::vector<Port
                           Read&& read) {
   NamedTensors named = read(ports);
   std::vector<Port> renamed = ports;
-  const PortsByName by_user(others, UserName);
+  const PortIndex by_user(others, UserName);
   for (Port& port : renamed)
     if (const Port* other = by_user.Find(UserName(port))) {
       port.source_name = UserName(port);

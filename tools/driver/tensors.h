@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/analysis/made_up_inputs.h"
+#include "lib/analysis/generated_inputs.h"
 #include "lib/ir/program.h"
 #include "lib/verify/functions.h"
 
@@ -17,13 +17,13 @@ namespace mlc {
 Tensor ReadTensor(const std::filesystem::path& path);
 
 // Inputs of a function by MIL name, in the types of its values: files given as NAME=FILE (source or
-// MIL name), the rest made up (lib/analysis/made_up_inputs.h); `made` receives the ranges of those.
+// MIL name), the rest made up (lib/analysis/generated_inputs.h); `made` receives the ranges of those.
 std::map<std::string, Tensor> MakeInputs(const Function& function,
                                          const std::map<std::string, Tensor>& given,
-                                         const MadeUpOptions& options = {},
+                                         const GeneratedInputOptions& options = {},
                                          std::map<std::string, InputRange>* made = nullptr);
 // Error "usage" for a range of no input of the program, or of values that the input cannot have.
-void CheckRanges(const MadeUpOptions& options, const Program& program);
+void CheckRanges(const GeneratedInputOptions& options, const Program& program);
 // The function of this name; the only one whatever its name, where that is `fine`. Error "bad-name"
 // lists those that there are.
 const Function& FindFunction(const Program& program, const std::string& name,

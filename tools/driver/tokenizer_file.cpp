@@ -2,10 +2,10 @@
 
 #include "frontends/gguf/tokenizer_file.h"
 #include "frontends/safetensors/tokenizer_file.h"
-#include "lib/support/install.h"
+#include "lib/support/atomic_install.h"
+#include "lib/support/input_registry.h"
 #include "lib/support/mapped_file.h"
 #include "lib/support/regular_file.h"
-#include "lib/support/sources.h"
 #include "lib/text/difference.h"
 #include "tools/driver/frontends.h"
 #include "tools/driver/tokenizer.h"
@@ -30,7 +30,7 @@ constexpr FormatRow kFormats[] = {
 };
 
 bool IsOurs(const FormatRow& row, const fs::path& path) {
-  Sources::Unnoted look;
+  InputRegistry::Unnoted look;
   try {
     return row.is_ours(path);
   } catch (const Error&) {  // nothing of the kind

@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "lib/analysis/input_ranges.h"
-#include "lib/ir/pieces.h"
-#include "lib/ir/ports.h"
+#include "lib/ir/concat_slice.h"
+#include "lib/ir/port_index.h"
 #include "tools/driver/tensors.h"
 
 namespace mlc {

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "lib/support/install.h"
+#include "lib/support/atomic_install.h"
 #include "lib/support/milliseconds.h"
 
 #if __has_include(<os/signpost.h>)

@@ -7,10 +7,10 @@
 #include "backends/coreml/manifest.h"
 #include "lib/coreml/package.h"
 #include "lib/engine/engine.h"
-#include "lib/ir/given.h"
-#include "lib/ir/ports.h"
-#include "lib/verify/floor.h"
+#include "lib/ir/input_conversion.h"
+#include "lib/ir/port_index.h"
 #include "lib/verify/parity.h"
+#include "lib/verify/quantization_floor.h"
 #include "lib/verify/ties.h"
 #include "tools/driver/frontends.h"
 #include "tools/driver/options.h"
@@ -58,7 +58,7 @@ std::map<std::string, Tensor> BySourceName(const Function& function,
 std::map<std::string, Dims> Renamed(const std::map<std::string, Dims>& shapes, const Function& from,
                                     const Function& to) {
   std::map<std::string, Dims> renamed;
-  const PortsByName ports(to.inputs, UserName);
+  const PortIndex ports(to.inputs, UserName);
   for (const Port& port : from.inputs)
     if (auto it = shapes.find(port.name); it != shapes.end())
       if (const Port* own = ports.Find(UserName(port))) renamed[own->name] = it->second;
@@ -93,19 +93,20 @@ bool Takes(const Function& function, const std::map<std::string, Dims>& shapes) 
 // measure the source where the package takes them, which may have been made for one of many.
 std::map<std::string, Dims> ShapesOf(const Function& source, const Function& package,
                                      const std::map<std::string, Tensor>& given,
-                                     const MadeUpOptions& make_up) {
+                                     const GeneratedInputOptions& make_up) {
   try {
-    std::map<std::string, Dims> measured = MadeUpShapes(source, TakenBy(source, given), make_up);
+    std::map<std::string, Dims> measured = GeneratedShapes(source, TakenBy(source, given), make_up);
     if (Takes(package, Renamed(measured, source, package))) return measured;
   } catch (const Error&) {
     // The package may know a size that the source does not.
   }
-  return Renamed(MadeUpShapes(package, TakenBy(package, given), make_up), package, source);
+  return Renamed(GeneratedShapes(package, TakenBy(package, given), make_up), package, source);
 }
 
 // The inputs of one step of both, the very same tensors by name in the source. `given` by names of
 // the source.
-void AddStep(const std::map<std::string, Tensor>& given, MadeUpOptions make_up, Check& check) {
+void AddStep(const std::map<std::string, Tensor>& given, GeneratedInputOptions make_up,
+             Check& check) {
   const Function &source = *check.source, &package = *check.package;
   make_up.shapes = ShapesOf(source, package, given, make_up);
   std::map<std::string, InputRange> made;
@@ -119,7 +120,7 @@ void AddStep(const std::map<std::string, Tensor>& given, MadeUpOptions make_up, 
   std::vector<const Value*> values = InputValues(source);
   for (size_t i = 0; i < source.inputs.size(); ++i)
     shared[UserName(source.inputs[i])] = source_inputs.at(values[i]->name);
-  const PortsByName by_user(package.inputs, UserName);
+  const PortIndex by_user(package.inputs, UserName);
   for (const Port& port : source.inputs)
     if (const Port* own = by_user.Find(UserName(port)))
       if (own->feature != port.feature)
@@ -127,7 +128,7 @@ void AddStep(const std::map<std::string, Tensor>& given, MadeUpOptions make_up, 
                                          "another in the source",
                                          UserName(port)))
             .Help(fmt::format("pass the --image {}=... of the compilation", UserName(port)));
-  const PortsByName by_name(package.inputs);
+  const PortIndex by_name(package.inputs);
   std::erase_if(shared, [&](const auto& entry) {
     return !by_user.Find(entry.first) && !by_name.Find(entry.first);
   });
@@ -138,8 +139,8 @@ void AddStep(const std::map<std::string, Tensor>& given, MadeUpOptions make_up, 
     auto it = shared.find(UserName(own));
     if (it != shared.end() && own.source_dtype == DType::kNone &&
         own.feature == Port::Feature::kMultiArray)
-      it->second = TakeGiven(it->second, it->second.dtype(), own_values[i]->type.dtype,
-                             {"bad-input", fmt::format("input \"{}\"", UserName(own))});
+      it->second = ConvertInput(it->second, it->second.dtype(), own_values[i]->type.dtype,
+                                {"bad-input", fmt::format("input \"{}\"", UserName(own))});
   }
   check.package_steps.push_back(MakeInputs(package, shared, make_up));
   check.source_steps.push_back(std::move(source_inputs));
@@ -152,7 +153,7 @@ StepResults BySource(const StepResults& step, const Function& function, const Fu
   StepResults named;
   auto take = [&](const NamedTensors& tensors, const std::vector<Port>& own,
                   const std::vector<Port>& ports, NamedTensors& out) {
-    const PortsByName by_user(own, UserName), by_name(own);
+    const PortIndex by_user(own, UserName), by_name(own);
     for (const Port& port : ports) {
       const Port* one = by_user.Find(UserName(port));
       if (!one) one = by_name.Find(port.name);
@@ -180,7 +181,7 @@ void TakeSourceTypes(const Program& source, Program& package) {
     for (const auto& other : source.functions)
       if (other->name == function->name) from = other.get();
     if (!from) continue;
-    const PortsByName by_user(from->inputs, UserName);
+    const PortIndex by_user(from->inputs, UserName);
     for (Port& own : function->inputs)
       if (const Port* port = by_user.Find(UserName(own)); port && own.source_dtype == DType::kNone)
         own.source_dtype = port->source_dtype;
@@ -208,7 +209,7 @@ std::vector<Check> Checks(const Program& source, const Program& package,
     }
   }
   CheckRanges(options.make_up, source);
-  MadeUpOptions make_up = options.make_up;
+  GeneratedInputOptions make_up = options.make_up;
   const fs::path &inputs = options.inputs, &references = options.reference;
   bool several = source.functions.size() > 1, any = inputs.empty();
   for (Check& check : checks) {
@@ -231,7 +232,7 @@ std::vector<Check> Checks(const Program& source, const Program& package,
     if (HasStates(*check.source) || HasStates(*check.package))
       steps = kStatefulSteps;
     else if (given.empty() || given[0].size() < check.source->inputs.size())
-      steps = static_cast<size_t>(UsualSamples(*check.source));
+      steps = static_cast<size_t>(DefaultSamples(*check.source));
     if (!check.references.empty()) steps = check.references.size();
     if (given.size() > 1) steps = given.size();
     if (options.samples) {
@@ -534,7 +535,7 @@ VerifyResult Verify(const fs::path& source_path, const fs::path& package_path,
     VerifyResult::OfFunction& function = result.functions.emplace_back();
     function.name = check.package->name;
     function.samples = static_cast<int>(check.source_steps.size());
-    function.made_up = check.made;
+    function.generated = check.made;
     function.source = check.source;
     for (const auto& [name, tensor] : check.references[0].outputs)
       if (!tensor) function.not_compared.push_back(name);

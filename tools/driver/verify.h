@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/analysis/made_up_inputs.h"
+#include "lib/analysis/generated_inputs.h"
 #include "lib/verify/compare.h"
 #include "lib/verify/functions.h"
 #include "lib/verify/layers.h"
@@ -20,12 +20,12 @@ struct VerifyOptions {
   ImportOptions import;                 // of the source; its sizes are the package's too
   std::optional<std::string> function;  // absent: all, which both must have
   std::filesystem::path inputs;         // folder of tensors; empty: all are made up
-  MadeUpOptions make_up;                // of inputs that are not given
+  GeneratedInputOptions make_up;        // of inputs that are not given
   std::optional<int64_t> samples;       // steps of each function
   std::vector<int64_t> tokens;          // the prompt of a language model; empty: made up
   std::filesystem::path reference;      // folder or .npz; empty: what the source computes
   // As ParseBudgets; absent: by the package's precision, and fp16's is raised to kFloors times the
-  // floor (lib/verify/floor.h), of mlc's own import whatever the reference. Neither does atol nor rtol
+  // floor (lib/verify/quantization_floor.h), of mlc's own import whatever the reference. Neither does atol nor rtol
   // have a floor.
   std::optional<std::string> budget;
   // What they say holds for all outputs.
@@ -45,8 +45,8 @@ struct VerifyResult {
   struct OfFunction {
     std::string name;  // in the package
     int samples = 0;
-    std::map<std::string, InputRange> made_up;  // over all samples, by MIL name
-    std::vector<std::string> not_compared;      // outputs that the reference does not have
+    std::map<std::string, InputRange> generated;  // over all samples, by MIL name
+    std::vector<std::string> not_compared;        // outputs that the reference does not have
     Layers layers;
     const Function* source = nullptr;
     std::optional<LanguageResult> language;  // where the source is the reference

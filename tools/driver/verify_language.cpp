@@ -5,7 +5,7 @@
 
 #include "lib/analysis/cost.h"
 #include "lib/support/philox.h"
-#include "lib/verify/floor.h"
+#include "lib/verify/quantization_floor.h"
 #include "tools/driver/tokens.h"
 
 namespace mlc {
@@ -76,7 +76,7 @@ bool AreLanguageModels(const Function& source, const Function& package) {
 LanguageResult VerifyLanguage(const LanguagePair& pair, std::vector<int64_t> tokens, uint64_t seed,
                               const Budgets& budgets, std::vector<Compared>& outputs) {
   LanguageResult result;
-  result.made_up = tokens.empty();
+  result.generated = tokens.empty();
   if (tokens.empty()) tokens = MakeUpTokens(*pair.package, seed);
   for (const Function* function : {pair.source, pair.package})
     CheckTokens(*function, tokens, false);

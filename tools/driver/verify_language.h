@@ -14,7 +14,7 @@ namespace mlc {
 
 struct LanguageResult {
   std::vector<int64_t> tokens;
-  bool made_up = false;
+  bool generated = false;
   LanguageFigures at_once, step_by_step;
   // Of the RMSE of logits: what fp16 costs this package, and what is allowed for that.
   struct Own {
@@ -25,7 +25,7 @@ struct LanguageResult {
 };
 
 // A package of a language model may be so many times its own floor away from its source, and always this
-// much (RMSE of logits). Its floor is what rounded constants cost the source (floor.h) and what fp16
+// much (RMSE of logits). Its floor is what rounded constants cost the source (quantization_floor.h) and what fp16
 // arithmetic costs the package, which have nothing to do with each other: the root of the sum of squares.
 inline constexpr double kOwnFloors = 3, kLeastLimit = 3e-4;
 

@@ -1,7 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/support/utc_time.h"
-#include "tools/driver/compiled.h"
+#include "tools/driver/compiled_model_cache.h"
 #include "tools/mlc/command.h"
 #include "tools/mlc/table.h"
 

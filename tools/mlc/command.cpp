@@ -7,9 +7,9 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "lib/support/edit_distance.h"
+#include "lib/support/input_registry.h"
 #include "lib/support/interrupt.h"
-#include "lib/support/near_names.h"
-#include "lib/support/sources.h"
 #include "tools/driver/errors.h"
 #include "tools/driver/version.h"
 
@@ -103,7 +103,7 @@ int Execute(const Command& command, const GivenOptions& given) {
   Session session;
   session.json = given.contains("--json");
   session.given = given;
-  Sources sources;
+  InputRegistry sources;
   try {
     Fill(command.options, given);
     code = command.run(session);

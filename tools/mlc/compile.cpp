@@ -1,6 +1,6 @@
 #include <nlohmann/json.hpp>
 
-#include "lib/support/install.h"
+#include "lib/support/atomic_install.h"
 #include "tools/driver/output_path.h"
 #include "tools/mlc/command.h"
 #include "tools/mlc/interface.h"

@@ -3,7 +3,7 @@
 #include <CLI/Version.hpp>
 #include <nlohmann/json.hpp>
 
-#include "tools/driver/compiled.h"
+#include "tools/driver/compiled_model_cache.h"
 #include "tools/driver/runtimes.h"
 #include "tools/driver/system.h"
 #include "tools/mlc/command.h"

@@ -1,6 +1,6 @@
 #include <nlohmann/json.hpp>
 
-#include "tools/driver/measured.h"
+#include "tools/driver/manifest_results.h"
 #include "tools/mlc/command.h"
 
 namespace fs = std::filesystem;

@@ -5,7 +5,7 @@
 #include <map>
 
 #include "lib/support/milliseconds.h"
-#include "tools/driver/compiled.h"
+#include "tools/driver/compiled_model_cache.h"
 #include "tools/driver/errors.h"
 
 namespace mlc {

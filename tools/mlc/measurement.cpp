@@ -49,9 +49,10 @@ std::string MeasurementText(const CompileResult& result) {
   if (!result.measurement) return "";
   const Measurement& measurement = *result.measurement;
   if (!measurement.not_measured.empty())
-    return fmt::format("  fp16 {} not measured: {}{}\n", measurement.ranges ? "errors" : "accuracy",
-                       measurement.not_measured,
-                       measurement.made_up ? "; --calibrate DIR measures on your own inputs" : "");
+    return fmt::format(
+        "  fp16 {} not measured: {}{}\n", measurement.ranges ? "errors" : "accuracy",
+        measurement.not_measured,
+        measurement.generated ? "; --calibrate DIR measures on your own inputs" : "");
   if (measurement.curve.size() < 2) return "";
   std::string text = "  work in fp16   worst      allowed    metric     output\n";
   for (const auto& [share, worst] : measurement.curve)
@@ -72,7 +73,7 @@ Json MeasurementJson(const CompileResult& result) {
                            {"ranges", measurement.ranges}};
     return json;
   }
-  Json found{{"inputs", measurement.made_up ? "made up" : "given"},
+  Json found{{"inputs", measurement.generated ? "made up" : "given"},
              {"description", measurement.inputs},
              {"runs", measurement.runs},
              {"before", FigureJson(measurement.plain)},

@@ -4,13 +4,13 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
-#include "lib/support/install.h"
+#include "lib/support/atomic_install.h"
 #include "tools/driver/errors.h"
 #include "tools/driver/parity.h"
 #include "tools/mlc/command.h"
+#include "tools/mlc/generated_inputs_report.h"
 #include "tools/mlc/interface.h"
 #include "tools/mlc/language.h"
-#include "tools/mlc/made_up.h"
 #include "tools/mlc/measured.h"
 #include "tools/mlc/parity.h"
 #include "tools/mlc/progress_line.h"
@@ -34,7 +34,7 @@ struct RunArguments {
   bool force_baseline = false;
 };
 
-Json ResultJson(const RunResult& result, const MadeUpOptions& make_up) {
+Json ResultJson(const RunResult& result, const GeneratedInputOptions& make_up) {
   const std::string mode(Name(result.arithmetic));
   Json list = Json::array();
   for (const auto& [port, tensor, name, file] : result.outputs) {
@@ -52,13 +52,14 @@ Json ResultJson(const RunResult& result, const MadeUpOptions& make_up) {
   if (result.units == Units::kReference) json["computes"] = Describe(result.arithmetic);
   for (const auto& [token, probability] : result.next)
     json["next"].push_back({{"token", token}, {"probability", probability}});
-  if (!result.made_up.empty())
-    json["made_up"] = Json::parse(MadeUpJson(*result.function, result.made_up, make_up, 1));
+  if (!result.generated.empty())
+    json["made_up"] =
+        Json::parse(GeneratedInputsJson(*result.function, result.generated, make_up, 1));
   return json;
 }
 
-void Print(const RunResult& result, const MadeUpOptions& make_up) {
-  fmt::print("{}", MadeUpText(*result.function, result.made_up, make_up, 1));
+void Print(const RunResult& result, const GeneratedInputOptions& make_up) {
+  fmt::print("{}", GeneratedInputsText(*result.function, result.generated, make_up, 1));
   for (const auto& [port, tensor, name, file] : result.outputs)
     fmt::print("{}  {} [{}]{}\n", name == UserName(*port) ? ShownName(*port) : name,
                Name(tensor.dtype()), fmt::join(tensor.dims(), ","),

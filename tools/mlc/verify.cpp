@@ -1,11 +1,11 @@
 #include <nlohmann/json.hpp>
 
-#include "lib/verify/floor.h"
+#include "lib/verify/quantization_floor.h"
 #include "tools/driver/errors.h"
 #include "tools/driver/parity.h"
 #include "tools/mlc/command.h"
+#include "tools/mlc/generated_inputs_report.h"
 #include "tools/mlc/language.h"
-#include "tools/mlc/made_up.h"
 #include "tools/mlc/parity.h"
 
 namespace fs = std::filesystem;
@@ -26,7 +26,7 @@ struct VerifyArguments {
 // Of the prompt that both continued.
 std::string LanguageText(const LanguageResult& language) {
   std::string text = fmt::format("prompt of {} tokens{}:\n", language.tokens.size(),
-                                 language.made_up ? ", generated" : "");
+                                 language.generated ? ", generated" : "");
   for (auto [name, figures] :
        {std::pair{"at once", &language.at_once}, {"step by step", &language.step_by_step}}) {
     text += fmt::format(
@@ -79,7 +79,7 @@ Json LanguageJson(const LanguageResult& language) {
                 {"max_divergence", of.max_divergence}};
   };
   Json json{{"tokens", language.tokens},
-            {"made_up", language.made_up},
+            {"made_up", language.generated},
             {"at_once", figures(language.at_once)},
             {"step_by_step", figures(language.step_by_step)}};
   if (language.own)
@@ -100,9 +100,9 @@ void PrintJson(const VerifyResult& result, const VerifyOptions& options) {
             {"outputs", Json::parse(ReportJson(result.outputs))}};
   Json layers = Json::array(), not_compared = layers;
   for (const VerifyResult::OfFunction& function : result.functions) {
-    if (!function.made_up.empty())
-      json["made_up"].push_back(Json::parse(
-          MadeUpJson(*function.source, function.made_up, options.make_up, function.samples)));
+    if (!function.generated.empty())
+      json["made_up"].push_back(Json::parse(GeneratedInputsJson(
+          *function.source, function.generated, options.make_up, function.samples)));
     for (const std::string& name : function.not_compared) not_compared.push_back(name);
     if (function.followed.tokens > 0) json["routers"].push_back(RoutersJson(function.followed));
     if (function.language) json["language"].push_back(LanguageJson(*function.language));
@@ -116,9 +116,10 @@ void PrintJson(const VerifyResult& result, const VerifyOptions& options) {
 }
 
 void Print(const VerifyResult& result, const VerifyOptions& options, size_t worst) {
-  std::string made_up, not_compared, layers, bundle, language;
+  std::string generated, not_compared, layers, bundle, language;
   for (const VerifyResult::OfFunction& function : result.functions) {
-    made_up += MadeUpText(*function.source, function.made_up, options.make_up, function.samples);
+    generated += GeneratedInputsText(*function.source, function.generated, options.make_up,
+                                     function.samples);
     for (const std::string& name : function.not_compared)
       not_compared +=
           fmt::format("-    {:<32} not compared: missing from {}\n", name, result.reference);
@@ -137,11 +138,11 @@ void Print(const VerifyResult& result, const VerifyOptions& options, size_t wors
     language += fmt::format("tokenizer: {} matches the source's\n", result.tokenizer);
   std::string floors;
   if (result.floors)
-    floors =
-        fmt::format("floor: {}; errors up to {} x the floor are allowed\n", kFloorFigure, kFloors);
+    floors = fmt::format("floor: {}; errors up to {} x the floor are allowed\n", kFloorDescription,
+                         kFloors);
   fmt::print("reference: {}{}\nbudget: {} ({})\nerror: {}\n{}{}{}{}{}{}{}{}\n", result.reference,
              result.exact ? fmt::format(" ({})", Describe(EngineOptions::Arithmetic::kExact)) : "",
-             result.budgets.name, Describe(result.budgets.all), kErrorFigure, floors, made_up,
+             result.budgets.name, Describe(result.budgets.all), kErrorFigure, floors, generated,
              bundle, WithFlags(ReportText(result.outputs)), not_compared, language, layers,
              VerdictText(result.outputs));
 }
@@ -230,7 +231,8 @@ Command VerifyCommand() {
           "router's choice between two experts, the source follows the package. The tokenizer "
           "beside a package must match the source's.\n"
           "Limits of --text: {}.\n\n",
-          kErrorFigure, budgets, kFloors, kFloorFigure, kOwnFloors, kLeastLimit, TextLimits())};
+          kErrorFigure, budgets, kFloors, kFloorDescription, kOwnFloors, kLeastLimit,
+          TextLimits())};
 }
 
 }  // namespace mlc

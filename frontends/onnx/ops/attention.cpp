@@ -6,8 +6,8 @@
 #include <cmath>
 #include <limits>
 
-#include "frontends/onnx/need.h"
 #include "frontends/onnx/row.h"
+#include "frontends/onnx/shape_guard.h"
 #include "lib/ir/arithmetic.h"
 #include "lib/ir/sizes.h"
 #include "lib/lower/convert.h"
@@ -110,8 +110,8 @@ void Attention(Node& node) {
     k = Concat(node, {past, k}, 2);
     v = Concat(node, {node.In(5), v}, 2);
   }
-  Agree(node, q, 0, k, 0, "batch sizes of queries and keys");
-  Agree(node, k, 0, v, 0, "batch sizes of keys and values");
+  RequireEqualSize(node, q, 0, k, 0, "batch sizes of queries and keys");
+  RequireEqualSize(node, k, 0, v, 0, "batch sizes of keys and values");
   node.Set(1, k, node.dtype(1));
   node.Set(2, v, node.dtype(2));
 
@@ -164,7 +164,7 @@ void RotaryEmbedding(Node& node) {
   if (!flat) node.Ignore({"num_heads"});
   if (Value* ids = node.Optional(3)) {
     if (cosine->type.rank() == 2 && sine->type.rank() == 2)
-      Agree(node, cosine, 0, sine, 0, "numbers of rows of cos_cache and sin_cache");
+      RequireEqualSize(node, cosine, 0, sine, 0, "numbers of rows of cos_cache and sin_cache");
     cosine = Rows(node, cosine, ids);
     sine = Rows(node, sine, ids);
   }
@@ -179,8 +179,8 @@ void RotaryEmbedding(Node& node) {
                           cosine->type.ToString(), turned));
   for (Value** angle : {&cosine, &sine})
     if ((*angle)->type.rank() == 3) {
-      Agree(node, x, 0, *angle, 0, "batch sizes of the input and of the caches");
-      Agree(node, x, 2, *angle, 1, "sequence lengths of the input and of the caches");
+      RequireEqualSize(node, x, 0, *angle, 0, "batch sizes of the input and of the caches");
+      RequireEqualSize(node, x, 2, *angle, 1, "sequence lengths of the input and of the caches");
     }
   Value* y = Rotated(node, x, cosine, sine, node.Int("interleaved", 0) != 0);
   node.Set(flat ? Joined(node, y) : y, node.dtype());
@@ -218,9 +218,10 @@ void TensorScatter(Node& node) {
                                          ToString(node.shape(0)), ToString(node.shape(1)), axis));
   cache = AtRunTime(node, cache, dtype);
   update = AtRunTime(node, update, dtype);
-  AgreeAll(node, cache, update, "shapes of past_cache and update", axis);
+  RequireSameShape(node, cache, update, "shapes of past_cache and update", axis);
   if (starts)
-    Agree(node, cache, 0, starts, 0, "batch size of past_cache and length of write_indices");
+    RequireEqualSize(node, cache, 0, starts, 0,
+                     "batch size of past_cache and length of write_indices");
   if (!starts) {
     if (node.shape(0)[axis] == node.shape(1)[axis]) return node.Set(update, dtype);
     Value* rest = From(node, cache, axis, DimOf(node, update, axis));
@@ -272,7 +273,7 @@ void CausalConvWithState(Node& node) {
                         {{"group", "", Attribute::Kind::kInt, {}, {kernel[0].constant()}}});
   if (activation != "none") y = node.Make("silu", {{"x", y}});
   node.Set(0, y, dtype);
-  if (!node.Wants(1)) return;
+  if (!node.HasOutput(1)) return;
   if (before == 0) node.Fail("empty-tensor", "a kernel of size 1 has an empty state");
   node.Set(1, From(node, x, 2, node.Const(Tensor::Scalar<int32_t>(static_cast<int32_t>(-before)))),
            dtype);

@@ -3,10 +3,10 @@
 #include <array>
 #include <utility>
 
-#include "frontends/onnx/need.h"
 #include "frontends/onnx/ops/convolve.h"
 #include "frontends/onnx/ops/window.h"
 #include "frontends/onnx/row.h"
+#include "frontends/onnx/shape_guard.h"
 
 namespace mlc::onnx {
 namespace {
@@ -35,7 +35,7 @@ int64_t Groups(Node& node) {
 
 // Adds a bias per channel where it cannot be an operand of the convolution.
 Value* AddBias(Node& node, Value* y, Value* bias) {
-  Agree(node, y, 1, bias, 0, "number of output channels and length of the bias");
+  RequireEqualSize(node, y, 1, bias, 0, "number of output channels and length of the bias");
   std::vector<int64_t> shape(y->type.shape.size(), 1);
   shape[1] = -1;
   return node.Make("add",

@@ -1,6 +1,6 @@
 // CumSum and CumProd.
-#include "frontends/onnx/need.h"
 #include "frontends/onnx/row.h"
+#include "frontends/onnx/shape_guard.h"
 #include "lib/ir/sizes.h"
 #include "lib/lower/convert.h"
 

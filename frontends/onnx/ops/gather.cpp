@@ -1,8 +1,8 @@
 // Gather, GatherElements and GatherND.
 #include <algorithm>
 
-#include "frontends/onnx/need.h"
 #include "frontends/onnx/row.h"
+#include "frontends/onnx/shape_guard.h"
 #include "lib/ir/sizes.h"
 #include "lib/lower/convert.h"
 #include "lib/lower/indices.h"
@@ -26,9 +26,9 @@ Value* AsSlice(Node& node, Value* x, Value* indices, int axis) {
                                            ToString(x->type.shape)));
   }
   auto [least, most] = std::minmax_element(places.begin(), places.end());
-  bool inside = Need(node, size, std::max(*most + 1, -*least), INT32_MAX,
-                     fmt::format("dimension {} of {} must contain the indices {} to {}", axis,
-                                 ToString(x->type.shape), *least, *most));
+  bool inside = RequireSize(node, size, std::max(*most + 1, -*least), INT32_MAX,
+                            fmt::format("dimension {} of {} must contain the indices {} to {}",
+                                        axis, ToString(x->type.shape), *least, *most));
   if (!inside && indices->type.rank() == 1) return nullptr;  // the slice would be clamped
   int64_t step = places.size() > 1 ? places[1] - places[0] : 1;
   if (step < 1 || (places.size() > 1 && places[0] < 0)) return nullptr;

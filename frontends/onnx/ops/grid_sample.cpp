@@ -9,9 +9,9 @@
 #include <limits>
 #include <numeric>
 
-#include "frontends/onnx/need.h"
 #include "frontends/onnx/ops/window.h"
 #include "frontends/onnx/row.h"
+#include "frontends/onnx/shape_guard.h"
 #include "lib/ir/arithmetic.h"
 #include "lib/ir/sizes.h"
 
@@ -265,7 +265,7 @@ void RoiAlign(Node& node) {
   Dims dims = StaticDims(node.shape(0));
   Maker make(node);
   Value *rois = node.In(1), *places = node.In(2);
-  Agree(node, rois, 0, places, 0, "numbers of rois and batch_indices");
+  RequireEqualSize(node, rois, 0, places, 0, "numbers of rois and batch_indices");
   Value* below = Binary(node, "less", places, dims[0]);
   Value* in_batch = Binary(node, "logical_and", Binary(node, "greater_equal", places, 0), below);
   Tensor known = in_batch->constant();
@@ -465,7 +465,7 @@ void DeformConv(Node& node) {
   Value* y = node.Make("matmul", {{"x", weight}, {"y", samples}});
   y = node.Make("reshape", {{"x", y}, {"shape", Ints({in[0], kernel[0], out[2], out[3]})}});
   if (Value* bias = node.Optional(3)) {
-    Agree(node, y, 1, bias, 0, "number of output channels and length of the bias");
+    RequireEqualSize(node, y, 1, bias, 0, "number of output channels and length of the bias");
     y = Binary(node, "add", y, node.Make("reshape", {{"x", bias}, {"shape", Ints({1, -1, 1, 1})}}));
   }
   node.Set(y, node.dtype());

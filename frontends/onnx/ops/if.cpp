@@ -1,11 +1,11 @@
 // If: the branch is selected at compile time, or becomes a cond.
 #include <algorithm>
 
-#include "frontends/onnx/choice.h"
-#include "frontends/onnx/draft.h"
-#include "frontends/onnx/need.h"
+#include "frontends/onnx/branch_folding.h"
+#include "frontends/onnx/node_transaction.h"
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/scope.h"
+#include "frontends/onnx/shape_guard.h"
 #include "lib/lower/convert.h"
 
 namespace mlc::onnx {
@@ -82,12 +82,12 @@ int EmptyAxis(const Bound& bound, const Bound& other) {
 
 // If one branch returns only empty tensors, the other branch is computed unconditionally, and its
 // results are sliced to zero elements when the condition selects the empty branch.
-bool GiveAllOrNone(Node& node, Value* condition, NodeDraft (&drafts)[2],
+bool GiveAllOrNone(Node& node, Value* condition, NodeTransaction (&drafts)[2],
                    const std::vector<Bound> (&results)[2]) {
   for (int empty : {0, 1}) {
     std::vector<int> axes;
     for (int i = 0; i < node.outputs(); ++i)
-      axes.push_back(node.Wants(i) && i < std::ssize(results[0]) && i < std::ssize(results[1])
+      axes.push_back(node.HasOutput(i) && i < std::ssize(results[0]) && i < std::ssize(results[1])
                          ? EmptyAxis(results[empty][i], results[1 - empty][i])
                          : -1);
     if (std::find(axes.begin(), axes.end(), -1) != axes.end()) continue;
@@ -104,7 +104,7 @@ bool GiveAllOrNone(Node& node, Value* condition, NodeDraft (&drafts)[2],
 }
 
 void Branch(Node& node, Value* condition) {
-  NodeDraft drafts[] = {NodeDraft(node), NodeDraft(node)};
+  NodeTransaction drafts[] = {NodeTransaction(node), NodeTransaction(node)};
   std::vector<Bound> results[2];
   for (int i = 0; i < 2; ++i) {
     const char* branch = i == 0 ? "then_branch" : "else_branch";
@@ -119,7 +119,7 @@ void Branch(Node& node, Value* condition) {
   if (GiveAllOrNone(node, condition, drafts, results)) return;
   std::vector<Bound> leaves[2];
   for (int i = 0; i < node.outputs(); ++i) {
-    if (!node.Wants(i)) continue;
+    if (!node.HasOutput(i)) continue;
     if (i >= static_cast<int>(std::min(results[0].size(), results[1].size())))
       node.Fail("bad-graph", fmt::format("the branches do not return output {}", i));
     if (!SameRanks(results[0][i], results[1][i])) {
@@ -147,14 +147,14 @@ void Branch(Node& node, Value* condition) {
   }
   if (!leaves[0].empty()) {
     std::vector<std::unique_ptr<Block>> blocks;
-    for (NodeDraft& draft : drafts) blocks.push_back(draft.Take());
+    for (NodeTransaction& draft : drafts) blocks.push_back(draft.Take());
     std::vector<Value*> values =
         node.builder().MakeNested("cond", {{"pred", condition}}, std::move(blocks));
     for (size_t i = 0; i < values.size(); ++i) leaves[0][i].value = values[i];
   }
   auto next = leaves[0].cbegin();
   for (int i = 0; i < node.outputs(); ++i)
-    if (node.Wants(i)) node.Set(i, WithLeaves(results[0][i], next));
+    if (node.HasOutput(i)) node.Set(i, WithLeaves(results[0][i], next));
 }
 
 void If(Node& node) {

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "frontends/onnx/need.h"
 #include "frontends/onnx/ops/convolve.h"
 #include "frontends/onnx/ops/quantized.h"
 #include "frontends/onnx/row.h"
+#include "frontends/onnx/shape_guard.h"
 #include "lib/ir/arithmetic.h"
 #include "lib/lower/convert.h"
 
@@ -75,7 +75,8 @@ void QLinearConv(Node& node) {
                                 node.Optional(5), node.dtype(3));
   int rank = x->type.rank();
   if (Value* bias = node.Optional(8)) {
-    Agree(node, sum.value, 1, bias, 0, "number of output channels and length of the bias");
+    RequireEqualSize(node, sum.value, 1, bias, 0,
+                     "number of output channels and length of the bias");
     sum = PlusInteger(node, sum, Along(node, bias, 1, rank));
   }
   Value* w_scale = Float(node, 4);

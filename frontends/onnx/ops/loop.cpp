@@ -1,10 +1,10 @@
 // Loop and Scan.
 #include <algorithm>
 
-#include "frontends/onnx/draft.h"
-#include "frontends/onnx/need.h"
-#include "frontends/onnx/repeat.h"
+#include "frontends/onnx/loop_lowering.h"
+#include "frontends/onnx/node_transaction.h"
 #include "frontends/onnx/row.h"
+#include "frontends/onnx/shape_guard.h"
 #include "lib/ir/arithmetic.h"
 #include "lib/ir/sizes.h"
 #include "lib/lower/convert.h"
@@ -14,7 +14,7 @@ namespace mlc::onnx {
 namespace {
 
 void Loop(Node& node) {
-  Repetition what;
+  LoopSpec what;
   what.body = &node.Subgraph("body");
   what.conditional = true;
   Value* given[2] = {};
@@ -53,7 +53,7 @@ void Loop(Node& node) {
     inputs.insert(inputs.end(), values.begin(), values.end());
     return inputs;
   };
-  Repeated done = Repeat(node, what);
+  LoopResults done = LowerLoop(node, what);
   int output = 0;
   for (const Bound& bound : done.carried) node.Set(output++, bound);
   for (const Bound& bound : done.joined) node.Set(output++, bound);
@@ -81,18 +81,18 @@ Value* At(Builder& b, Value* x, Value* index, int axis) {
 // The scan inputs and outputs of a Scan.
 struct Sequences {
   std::vector<Bound> x;
-  std::vector<Repetition::Joined> given, made;  // `given`: axis and direction of each element of x
+  std::vector<LoopSpec::Joined> given, made;  // `given`: axis and direction of each element of x
 };
 
-Repeated ScanOver(Node& node, const Graph& body, const std::vector<Bound>& states,
-                  Sequences sequences) {
-  Repetition what;
+LoopResults ScanOver(Node& node, const Graph& body, const std::vector<Bound>& states,
+                     Sequences sequences) {
+  LoopSpec what;
   what.body = &body;
   what.carried = states;
   what.joined = sequences.made;
   for (size_t i = 1; i < sequences.x.size(); ++i)
-    Agree(node, sequences.x[0].value, sequences.given[0].axis, sequences.x[i].value,
-          sequences.given[i].axis, "lengths of the scan inputs");
+    RequireEqualSize(node, sequences.x[0].value, sequences.given[0].axis, sequences.x[i].value,
+                     sequences.given[i].axis, "lengths of the scan inputs");
   for (const Bound& x : sequences.x) what.around.push_back(x.value);
   const Dim length = sequences.x[0].value->type.shape[sequences.given[0].axis];
   if (length.is_constant()) {
@@ -117,7 +117,7 @@ Repeated ScanOver(Node& node, const Graph& body, const std::vector<Bound>& state
     }
     return inputs;
   };
-  return Repeat(node, what);
+  return LowerLoop(node, what);
 }
 
 // Reads attribute `name`, which has one number per sequence; 0 by default.
@@ -160,7 +160,7 @@ void Scan(Node& node) {
   directions = ForEach(node, "scan_output_directions", s.made.size());
   for (size_t i = 0; i < s.made.size(); ++i)
     s.made[i] = {static_cast<int>(axes[i]), directions[i] != 0};
-  Repeated done = ScanOver(node, body, states, s);
+  LoopResults done = ScanOver(node, body, states, s);
   int output = 0;
   for (const Bound& bound : done.carried) node.Set(output++, bound);
   for (const Bound& bound : done.joined) node.Set(output++, bound);
@@ -213,7 +213,7 @@ void BatchScan(Node& node) {
                                          {"begin", Ints(std::vector<int64_t>(size.size()))},
                                          {"size", Ints(size)}});
     }
-    Repeated done = ScanOver(node, body, own, one);
+    LoopResults done = ScanOver(node, body, own, one);
     std::vector<Bound> results = done.carried;
     for (Bound& joined : done.joined) {
       if (left > 0) {

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <map>
 
-#include "frontends/onnx/need.h"
 #include "frontends/onnx/row.h"
+#include "frontends/onnx/shape_guard.h"
 #include "lib/ir/arithmetic.h"
 #include "lib/ir/sizes.h"
 #include "lib/lower/products.h"
@@ -79,8 +79,8 @@ Labelled Diagonal(Node& node, Labelled operand) {
     size_t j = operand.labels.find(operand.labels[i], i + 1);
     if (j == operand.labels.npos) continue;
     Value *rows = operand.value, *columns = operand.value;
-    Agree(node, rows, static_cast<int>(i), columns, static_cast<int>(j),
-          fmt::format("sizes of label '{}'", operand.labels[i]));
+    RequireEqualSize(node, rows, static_cast<int>(i), columns, static_cast<int>(j),
+                     fmt::format("sizes of label '{}'", operand.labels[i]));
     operand.value = rows == operand.value ? columns : rows;
     const Shape shape = operand.value->type.shape;
     if (shape[i].is_constant() && shape[i].constant() > 4096)

@@ -1,7 +1,7 @@
 #include <cmath>
 
-#include "frontends/onnx/need.h"
 #include "frontends/onnx/row.h"
+#include "frontends/onnx/shape_guard.h"
 #include "lib/ir/arithmetic.h"
 #include "lib/ir/sizes.h"
 #include "lib/lower/convert.h"
@@ -23,8 +23,9 @@ Value* ChannelsAs(Node& node, int i, Value*& x) {
   if (vector->type.rank() != 1)
     node.Fail("bad-operand",
               fmt::format("input {} is {}, expected a vector", i, ToString(vector->type.shape)));
-  Agree(node, x, 1, vector, 0,
-        fmt::format("number of channels of {} and length of input {}", ToString(x->type.shape), i));
+  RequireEqualSize(
+      node, x, 1, vector, 0,
+      fmt::format("number of channels of {} and length of input {}", ToString(x->type.shape), i));
   return vector;
 }
 
@@ -47,7 +48,7 @@ void TrainingNormalization(Node& node, double epsilon) {
   Value* added = PerChannel(node, bias, rank);
   node.Set(Binary(node, "add", Binary(node, "mul", centred, factor), added), dtype);
   auto follow = [&](int output, Value* now) {
-    if (!node.Wants(output)) return;
+    if (!node.HasOutput(output)) return;
     DType own = node.dtype(output + 2);
     now = Convert(node, node.Make("squeeze", {{"x", now}, {"axes", Ints(axes)}}), dtype, own);
     Value* kept = node.Make("mul", {{"x", node.In(output + 2)}, {"y", momentum}});
@@ -129,7 +130,7 @@ void LayerNormalization(Node& node) {
   std::vector<int64_t> axes = AxesFrom(node.Axis(node.Int("axis", -1), rank), rank);
   Value *scale = As(node, 1, dtype), *bias = node.HasInput(2) ? As(node, 2, dtype) : nullptr;
   Value* result = nullptr;
-  if (node.Wants(1) || node.Wants(2)) {
+  if (node.HasOutput(1) || node.HasOutput(2)) {
     Value* mean = Mean(node, x, axes);
     Value* centred = Binary(node, "sub", x, mean);
     Normalized normal =

@@ -1,6 +1,6 @@
 // OneHot.
-#include "frontends/onnx/need.h"
 #include "frontends/onnx/row.h"
+#include "frontends/onnx/shape_guard.h"
 #include "lib/ir/sizes.h"
 #include "lib/lower/convert.h"
 #include "lib/ops/intervals.h"

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "frontends/onnx/need.h"
 #include "frontends/onnx/row.h"
+#include "frontends/onnx/shape_guard.h"
 #include "lib/ir/arithmetic.h"
 #include "lib/ir/sizes.h"
 #include "lib/lower/convert.h"
@@ -194,9 +194,9 @@ Value* Padded(Node& node, Value* x, Amounts amounts, Mode mode, Value* constant,
               fmt::format("elements of type {} are not supported", Name(dtype)));
   for (int i = 0; i < x->type.rank(); ++i)
     if (amounts.before[i] < 0 || amounts.after[i] < 0)
-      Need(node, x->type.shape[i] + amounts.before[i] + amounts.after[i], 0, INT32_MAX,
-           fmt::format("dimension {} of {} has an invalid size after padding by {} and {}", i,
-                       ToString(x->type.shape), amounts.before[i], amounts.after[i]));
+      RequireSize(node, x->type.shape[i] + amounts.before[i] + amounts.after[i], 0, INT32_MAX,
+                  fmt::format("dimension {} of {} has an invalid size after padding by {} and {}",
+                              i, ToString(x->type.shape), amounts.before[i], amounts.after[i]));
   x = Crop(node, x, amounts);
   bool nothing = true;
   for (int i = 0; i < x->type.rank(); ++i) nothing = nothing && IsZero(amounts, i);

@@ -185,7 +185,7 @@ void MaxPool(Node& node) {
   Value* y = window.dilated() ? Together(node, x, window, "maximum", kLowest)
                               : node.Make("max_pool", PoolArgs(x, window));
   node.Set(0, node.builder().Cast(y, dtype), node.dtype());
-  if (node.Wants(1)) node.Set(1, Places(node, x, window), DType::kInt64);
+  if (node.HasOutput(1)) node.Set(1, Places(node, x, window), DType::kInt64);
   node.Ignore({"storage_order"});  // applies to output Indices only
 }
 

@@ -1,8 +1,8 @@
 // QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear.
 #include "frontends/onnx/ops/quantized.h"
 
-#include "frontends/onnx/need.h"
 #include "frontends/onnx/row.h"
+#include "frontends/onnx/shape_guard.h"
 #include "lib/lower/convert.h"
 
 namespace mlc::onnx {
@@ -15,11 +15,12 @@ void AgreeWith(Node& node, Value*& x, Value*& value, const Scheme& scheme) {
   if (!value || rank == 0 || Product(value->type.shape) == Dim(1)) return;
   int axis = node.Axis(scheme.axis, rank);
   if (scheme.block == 0 && value->type.rank() == 1)
-    Agree(node, x, axis, value, 0,
-          fmt::format("dimension {} and length of the scale or zero point", axis));
+    RequireEqualSize(node, x, axis, value, 0,
+                     fmt::format("dimension {} and length of the scale or zero point", axis));
   if (scheme.block > 0 && value->type.rank() == rank)
     for (int i = 0; i < rank; ++i)
-      if (i != axis) Agree(node, x, i, value, i, "dimensions of x and of the scale or zero point");
+      if (i != axis)
+        RequireEqualSize(node, x, i, value, i, "dimensions of x and of the scale or zero point");
 }
 
 }  // namespace

@@ -94,7 +94,7 @@ void Drop(Node& node, Value* ratio, DType mask_type) {
   Value* kept = b.Make("greater_equal", {{"x", drawn}, {"y", ratio}});
   Value* scaled = b.Make("real_div", {{"x", x}, {"y", b.Make("sub", {{"x", 1.0}, {"y", ratio}})}});
   node.Set(0, b.Make("select", {{"cond", kept}, {"a", scaled}, {"b", 0.0}}), node.dtype());
-  if (node.Wants(1)) node.Set(1, Convert(b, kept, DType::kBool, mask_type), mask_type);
+  if (node.HasOutput(1)) node.Set(1, Convert(b, kept, DType::kBool, mask_type), mask_type);
 }
 
 // At inference, Dropout is the identity. The mask has the type of the data before opset 10.
@@ -116,7 +116,7 @@ void Dropout(Node& node) {
     }
   }
   node.Set(0, node.In(0), node.dtype());
-  if (!node.Wants(1)) return;
+  if (!node.HasOutput(1)) return;
   Value* kept = node.Const(Tensor::Full(RuntimeType(mask_type), {}, 1));
   node.Set(1,
            node.Make("fill", {{"shape", node.Make("shape", {{"x", node.In(0)}})}, {"value", kept}}),

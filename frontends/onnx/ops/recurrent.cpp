@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cctype>
 
-#include "frontends/onnx/need.h"
 #include "frontends/onnx/row.h"
+#include "frontends/onnx/shape_guard.h"
 #include "lib/ir/arithmetic.h"
 #include "lib/ir/sizes.h"
 #include "lib/lower/convert.h"
@@ -71,14 +71,14 @@ void CheckShape(Node& node, int input, std::string_view name, const Shape& expec
   std::string text =
       fmt::format("{} is {}, expected {}", name, ToString(shape), ToString(expected));
   if (shape.size() != expected.size()) node.Fail("bad-operand", text);
-  for (size_t i = 0; i < shape.size(); ++i) Need(node, shape[i] - expected[i], 0, 0, text);
+  for (size_t i = 0; i < shape.size(); ++i) RequireSize(node, shape[i] - expected[i], 0, 0, text);
 }
 
 // Reads the sequence lengths, from 0 to the number of steps; null if all equal the number of steps.
 Value* ReadLengths(Node& node, Value*& x) {
   Value* lengths = node.Optional(4);
   if (!lengths) return nullptr;
-  Agree(node, x, 1, lengths, 0, "batch size of X and length of sequence_lens");
+  RequireEqualSize(node, x, 1, lengths, 0, "batch size of X and length of sequence_lens");
   const Dim steps = x->type.shape[0];
   if (Tensor known = node.ConstantOrNone(4)) {
     std::vector<int64_t> values = known.Ints();
@@ -87,9 +87,9 @@ Value* ReadLengths(Node& node, Value*& x) {
       node.Fail("bad-operand",
                 fmt::format("invalid length {} in sequence_lens", values.empty() ? 0 : *least));
     bool whole = steps.is_constant() && *least == steps.constant();
-    if (Need(node, steps, *most, INT32_MAX,
-             fmt::format("length {} in sequence_lens must not exceed the sequence length {}", *most,
-                         steps.ToString())))
+    if (RequireSize(node, steps, *most, INT32_MAX,
+                    fmt::format("length {} in sequence_lens must not exceed the sequence length {}",
+                                *most, steps.ToString())))
       return whole ? nullptr : lengths;
   }
   Sizes whole(node);
@@ -112,7 +112,7 @@ Layer ReadLayer(Node& node, Cell cell, int64_t gates, const std::vector<std::str
   layer.activations = ReadActivations(node, layer.directions.size(), usual);
   if (double clip = node.Has("clip") ? node.Float("clip") : 0; clip > 0) layer.parts.clip = clip;
   layer.batch_first = node.Int("layout", 0) != 0;
-  layer.parts.wants_sequence = node.Wants(0);
+  layer.parts.wants_sequence = node.HasOutput(0);
   int64_t count = std::ssize(layer.directions);
 
   if (node.rank(0) != 3 || node.rank(2) != 3)
@@ -185,14 +185,14 @@ void Lower(Node& node, const Layer& layer) {
         "stack",
         {{"values", std::vector<Value*>{results[0].*member, results[1].*member}}, {"axis", axis}});
   };
-  if (node.Wants(0)) {
+  if (node.HasOutput(0)) {
     Value* y = stack(&RecurrentResult::y, 1);
     if (layer.batch_first) y = Transposed(node, y, {2, 0, 1, 3});
     node.Set(0, y, node.dtype());
   }
   int axis = layer.batch_first ? 1 : 0;
-  if (node.Wants(1)) node.Set(1, stack(&RecurrentResult::h, axis), node.dtype());
-  if (node.Wants(2)) node.Set(2, stack(&RecurrentResult::c, axis), node.dtype());
+  if (node.HasOutput(1)) node.Set(1, stack(&RecurrentResult::h, axis), node.dtype());
+  if (node.HasOutput(2)) node.Set(2, stack(&RecurrentResult::c, axis), node.dtype());
 }
 
 void Lstm(Node& node) {

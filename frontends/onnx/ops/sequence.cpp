@@ -3,8 +3,8 @@
 // elements of one type.
 #include <algorithm>
 
-#include "frontends/onnx/need.h"
 #include "frontends/onnx/row.h"
+#include "frontends/onnx/shape_guard.h"
 #include "lib/ir/arithmetic.h"
 #include "lib/ir/sizes.h"
 #include "lib/lower/convert.h"

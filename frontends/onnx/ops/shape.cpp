@@ -1,9 +1,9 @@
 // Shape and operators that change a tensor's shape but not its elements.
 #include <algorithm>
 
-#include "frontends/onnx/draft.h"
-#include "frontends/onnx/need.h"
+#include "frontends/onnx/node_transaction.h"
 #include "frontends/onnx/row.h"
+#include "frontends/onnx/shape_guard.h"
 #include "lib/ir/sizes.h"
 #include "lib/lower/convert.h"
 
@@ -190,10 +190,11 @@ void Squeeze(Node& node) {
     std::string what = fmt::format("dimension {} of {}", i, ToString(shape));
     // Without axes, a dimension that is 1 only at run time would change the rank.
     if (!given && !shape[i].is_constant())
-      Need(node, shape[i], 2, INT32_MAX, what + " must not be 1");
+      RequireSize(node, shape[i], 2, INT32_MAX, what + " must not be 1");
     if (!drop[i]) continue;
     axes.push_back(static_cast<int64_t>(i));
-    known = Need(node, shape[i], 1, 1, what + " must be 1") && known && shape[i].is_constant();
+    known =
+        RequireSize(node, shape[i], 1, 1, what + " must be 1") && known && shape[i].is_constant();
   }
   if (axes.empty()) return node.Set(x, node.dtype());
   if (known) return node.Set(node.Make("squeeze", {{"x", x}, {"axes", Ints(axes)}}), node.dtype());
@@ -254,9 +255,9 @@ void Expand(Node& node) {
         node.Fail("bad-operand", fmt::format("dimension {} of {} does not broadcast to {}", i,
                                              ToString(from), want.ToString()));
       if (want.is_constant() && want != Dim(-1))
-        Need(node, from[i], 1, want.constant(),
-             fmt::format("dimension {} of {} must broadcast to {}", i, ToString(from),
-                         want.ToString()));
+        RequireSize(node, from[i], 1, want.constant(),
+                    fmt::format("dimension {} of {} must broadcast to {}", i, ToString(from),
+                                want.ToString()));
     }
   }
   if (same) return node.Set(x, node.dtype());

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "frontends/onnx/need.h"
 #include "frontends/onnx/row.h"
+#include "frontends/onnx/shape_guard.h"
 #include "lib/ir/arithmetic.h"
 #include "lib/ir/sizes.h"
 #include "lib/lower/convert.h"
@@ -196,7 +196,7 @@ void SplitAtRunTime(Node& node, int axis, Value* sizes) {
   Value* ends = node.Make("cumsum", {{"x", sizes}, {"axis", 0}});
   Value* begins = node.Make("sub", {{"x", ends}, {"y", sizes}});
   for (int i = 0; i < node.outputs(); ++i) {
-    if (!node.Wants(i)) continue;
+    if (!node.HasOutput(i)) continue;
     Cut cut(node.rank());
     if (i > 0) cut.SetBegin(axis, {0, begins, i});
     if (i + 1 < node.outputs()) cut.SetEnd(axis, {0, ends, i});
@@ -247,9 +247,9 @@ void Split(Node& node) {
               fmt::format("{} sizes are given for {} outputs", sizes.size(), count));
   if (given) {
     int64_t sum = std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
-    Need(node, size, sum, sum,
-         fmt::format("the sum of the sizes, {}, must equal the dimension, {}", sum,
-                     size.ToString()));
+    RequireSize(node, size, sum, sum,
+                fmt::format("the sum of the sizes, {}, must equal the dimension, {}", sum,
+                            size.ToString()));
   }
   if (count == 1) return node.Set(node.In(0), node.dtype());
   if (!given && size.is_constant() && size.constant() % count != 0) {

@@ -1,6 +1,6 @@
 // TopK, ArgMax and ArgMin.
-#include "frontends/onnx/need.h"
 #include "frontends/onnx/row.h"
+#include "frontends/onnx/shape_guard.h"
 #include "lib/ir/sizes.h"
 #include "lib/lower/convert.h"
 #include "lib/lower/order.h"
@@ -14,9 +14,9 @@ void TopOpenK(Node& node, int axis, bool largest) {
   Value* k = AsVector(node, node.In(1));
   std::optional<Dim> known = ElementOf(k, 0);
   const Dim size = node.shape()[axis];
-  bool fits =
-      known && Need(node, *known, 0, INT32_MAX, "K must not be negative") &&
-      Need(node, size - *known, 0, INT32_MAX, fmt::format("K must be at most {}", size.ToString()));
+  bool fits = known && RequireSize(node, *known, 0, INT32_MAX, "K must not be negative") &&
+              RequireSize(node, size - *known, 0, INT32_MAX,
+                          fmt::format("K must be at most {}", size.ToString()));
   if (!fits) {
     Sizes most(node);
     most.AddDim(node.In(0), axis);
@@ -49,8 +49,9 @@ void TopK(Node& node) {
   }
   if (k < 1) node.Fail("bad-operand", fmt::format("K is {}, expected a positive number", k));
   const Dim& size = node.shape()[axis];
-  Need(node, size, k, INT32_MAX,
-       fmt::format("K is {} and must not exceed the number of elements, {}", k, size.ToString()));
+  RequireSize(
+      node, size, k, INT32_MAX,
+      fmt::format("K is {} and must not exceed the number of elements, {}", k, size.ToString()));
   std::vector<Value*> results = node.builder().MakeAll(
       "topk", {{"x", node.In(0)}, {"k", k}, {"axis", axis}, {"ascending", !largest}});
   node.Set(0, results[0], node.dtype());

@@ -7,7 +7,7 @@
 
 #include "backends/coreml/lower.h"
 #include "backends/coreml/package.h"
-#include "frontends/coreml/import.h"
+#include "frontends/coreml/coreml.h"
 #include "lib/engine/engine.h"
 #include "lib/ir/builder.h"
 #include "lib/ir/random_tensor.h"

@@ -1,7 +1,7 @@
 #include "backends/coreml/package.h"
 
 #include "backends/coreml/lower.h"
-#include "frontends/coreml/import.h"
+#include "frontends/coreml/coreml.h"
 #include "lib/coreml/package.h"
 #include "lib/ir/builder.h"
 #include "lib/ir/encoding.h"

@@ -6,8 +6,8 @@
 
 #include "backends/coreml/manifest.h"
 #include "backends/coreml/package.h"
+#include "lib/ir/concat_slice.h"
 #include "lib/ir/npy.h"
-#include "lib/ir/pieces.h"
 #include "lib/passes/pass.h"
 #include "test/backends/coreml/sample_programs.h"
 #include "test/catch.h"

@@ -7,7 +7,7 @@
 
 #include "backends/coreml/bundle.h"
 #include "backends/coreml/package.h"
-#include "frontends/coreml/import.h"
+#include "frontends/coreml/coreml.h"
 #include "lib/ir/builder.h"
 #include "lib/ir/text.h"
 #include "lib/support/hash.h"

@@ -11,7 +11,7 @@
 #include "frontends/gguf/file.h"
 #include "lib/ir/encoding.h"
 #include "lib/ir/npy.h"
-#include "lib/ir/packed.h"
+#include "lib/ir/subbyte.h"
 #include "test/catch.h"
 #include "test/frontends/gguf/writer.h"
 #include "test/paths.h"

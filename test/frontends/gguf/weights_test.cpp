@@ -6,7 +6,7 @@
 #include <map>
 
 #include "backends/coreml/package.h"
-#include "frontends/coreml/import.h"
+#include "frontends/coreml/coreml.h"
 #include "frontends/gguf/file.h"
 #include "lib/ir/encoding.h"
 #include "lib/ir/npy.h"

@@ -9,8 +9,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "lib/ir/concat_slice.h"
 #include "lib/ir/npy.h"
-#include "lib/ir/pieces.h"
 #include "lib/support/error.h"
 #include "test/catch.h"
 #include "test/lib/ir/encodings.h"

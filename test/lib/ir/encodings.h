@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "lib/ir/encoding.h"
-#include "lib/ir/packed.h"
+#include "lib/ir/subbyte.h"
 
 namespace mlc::test {
 

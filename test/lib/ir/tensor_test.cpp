@@ -11,7 +11,7 @@
 #include <thread>
 #include <type_traits>
 
-#include "lib/ir/packed.h"
+#include "lib/ir/subbyte.h"
 #include "lib/support/error.h"
 #include "test/catch.h"
 #include "test/in_parts.h"

@@ -371,7 +371,7 @@ TEST_CASE("measure: programs that cannot be run or are too large are not measure
       ContainsSubstring("weights over "));
   Measured found = Measure(harmless, {.inputs = MakeUpMeasureInputs(harmless)});
   CHECK(found.measurement.not_measured == "");
-  CHECK(found.measurement.made_up);
+  CHECK(found.measurement.generated);
 }
 
 TEST_CASE("measure: at most a gigabyte of weights") {

@@ -13,7 +13,7 @@
 #include "lib/support/build_id.h"
 #include "lib/support/error.h"
 #include "lib/support/hash.h"
-#include "lib/support/sources.h"
+#include "lib/support/input_registry.h"
 #include "test/catch.h"
 #include "test/refusal.h"
 
@@ -548,11 +548,11 @@ TEST_CASE("cache: the constructor removes incomplete entries") {
 
 TEST_CASE("cache: a damaged entry is recreated in a run that records its sources") {
   TempFolder temp;
-  Sources sources;
+  InputRegistry sources;
   ModelCache cache(temp.path / "c");
   Maker maker;
   fs::path path = Get(cache, KeyOf("a"), maker).path;
-  Sources::AddFolder(path);
+  InputRegistry::AddFolder(path);
   Spoil(path / "model.mil", "other");
   CHECK_FALSE(Get(cache, KeyOf("a"), maker).hit);
 }

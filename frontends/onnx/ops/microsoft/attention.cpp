@@ -8,8 +8,8 @@
 #include <cmath>
 #include <limits>
 
-#include "frontends/onnx/need.h"
 #include "frontends/onnx/row.h"
+#include "frontends/onnx/shape_guard.h"
 #include "lib/ir/arithmetic.h"
 #include "lib/ir/sizes.h"
 #include "lib/lower/convert.h"
@@ -69,8 +69,8 @@ Value* MaskBias(Node& node, Value* mask, Value* queries, Value* keys, double fil
 }
 
 Attended Attend(Node& node, AttentionParts parts) {
-  Agree(node, parts.q, 0, parts.k, 0, "batch sizes of queries and keys");
-  Agree(node, parts.k, 0, parts.v, 0, "batch sizes of keys and values");
+  RequireEqualSize(node, parts.q, 0, parts.k, 0, "batch sizes of queries and keys");
+  RequireEqualSize(node, parts.k, 0, parts.v, 0, "batch sizes of keys and values");
   parts.fits = [&](Value* changed, Value* before) {
     return OfShape(node, changed, before, "the attention scores");
   };
@@ -137,7 +137,7 @@ void Attention(Node& node) {
     parts.k = Concat(node, {Element(node, past, 0, 0), parts.k}, 2);
     parts.v = Concat(node, {Element(node, past, 1, 0), parts.v}, 2);
   }
-  if (node.Wants(1))
+  if (node.HasOutput(1))
     node.Set(1,
              node.Make("stack", {{"values", std::vector<Value*>{parts.k, parts.v}}, {"axis", 0}}),
              dtype);
@@ -248,8 +248,8 @@ void RotaryEmbedding(Node& node) {
     ids = Binary(node, "add", IndicesOf(node, x, 2), ids);
     ids = Expanded(node, ids, {0});
   } else {
-    Agree(node, x, 0, ids, 0, "batch sizes of input and position_ids");
-    Agree(node, x, 2, ids, 1, "sequence lengths of input and position_ids");
+    RequireEqualSize(node, x, 0, ids, 0, "batch sizes of input and position_ids");
+    RequireEqualSize(node, x, 2, ids, 1, "sequence lengths of input and position_ids");
   }
   Value* sine = Rows(node, node.In(3), ids);
   cosine = Rows(node, cosine, ids);

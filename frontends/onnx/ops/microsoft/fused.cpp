@@ -2,9 +2,9 @@
 // adopted since.
 #include <algorithm>
 
-#include "frontends/onnx/need.h"
 #include "frontends/onnx/ops/convolve.h"
 #include "frontends/onnx/row.h"
+#include "frontends/onnx/shape_guard.h"
 #include "lib/ir/arithmetic.h"
 #include "lib/lower/convert.h"
 #include "lib/lower/indices.h"
@@ -81,7 +81,7 @@ Value* Permuted(Node& node, Value* x, const std::vector<int64_t>& perm) {
 Value* PlusAlike(Node& node, Value* y) {
   if (!node.HasInput(3)) return y;
   Value* z = node.In(3);
-  AgreeAll(node, y, z, "shapes of the result and of the addend");
+  RequireSameShape(node, y, z, "shapes of the result and of the addend");
   return Binary(node, "add", y, z);
 }
 
@@ -151,16 +151,16 @@ void FusedMatMulActivation(Node& node) {
 // `inverse` if the node has them.
 Value* LastNormalized(Node& node, Value* x, Value* scale, Value* shift, bool simple, double epsilon,
                       int mean_output, int inverse_output) {
-  if (!simple && !node.Wants(mean_output) && !node.Wants(inverse_output))
+  if (!simple && !node.HasOutput(mean_output) && !node.HasOutput(inverse_output))
     return OfShape(node, LayerNorm(node, x, {-1}, scale, shift, epsilon), x,
                    "the normalized tensor");
   if (!simple) {
     Value* mean = Mean(node, x, {-1});
-    if (node.Wants(mean_output)) node.Set(mean_output, mean, DType::kFp32);
+    if (node.HasOutput(mean_output)) node.Set(mean_output, mean, DType::kFp32);
     x = Binary(node, "sub", x, mean);
   }
   Normalized normal = RmsNorm(node, x, {-1}, scale, shift, epsilon);
-  if (node.Wants(inverse_output)) node.Set(inverse_output, normal.inverse, DType::kFp32);
+  if (node.HasOutput(inverse_output)) node.Set(inverse_output, normal.inverse, DType::kFp32);
   return OfShape(node, normal.y, x, "the normalized tensor");
 }
 
@@ -209,9 +209,9 @@ void EmbedLayerNormalization(Node& node) {
     // A single row of position_ids may apply to the whole batch.
     bool row = input == 8 && places->type.rank() == 2 && places->type.shape[0] == Dim(1);
     if (row)
-      Agree(node, ids, 1, places, 1, "lengths of input_ids and position_ids");
+      RequireEqualSize(node, ids, 1, places, 1, "lengths of input_ids and position_ids");
     else
-      AgreeAll(node, ids, places, fmt::format("shapes of input_ids and input {}", input));
+      RequireSameShape(node, ids, places, fmt::format("shapes of input_ids and input {}", input));
     return Binary(node, "add", sum, Rows(node, table, places));
   };
   if (node.HasInput(8)) {
@@ -233,7 +233,7 @@ void EmbedLayerNormalization(Node& node) {
                           -1, -1),
            dtype);
   node.Ignore({"mask_index_type"});
-  if (node.Wants(1)) {
+  if (node.HasOutput(1)) {
     Value* count =
         node.HasInput(7)
             ? node.Make("reduce_sum",

@@ -5,10 +5,10 @@
 #include <numeric>
 
 #include "frontends/onnx/row.h"
+#include "lib/ir/concat_slice.h"
 #include "lib/ir/encoding.h"
-#include "lib/ir/packed.h"
-#include "lib/ir/pieces.h"
 #include "lib/ir/sizes.h"
+#include "lib/ir/subbyte.h"
 #include "lib/lower/convert.h"
 #include "lib/lower/indices.h"
 
@@ -35,7 +35,7 @@ DType Unsigned(Node& node, int64_t bits) {
 Tensor Unpacked(const Tensor& bytes, DType dtype) {
   Dims dims = bytes.dims();
   dims.back() *= 8 / Bits(dtype);
-  return ViewedPacked(bytes, dtype, std::move(dims));
+  return ViewSubByte(bytes, dtype, std::move(dims));
 }
 
 void CheckSize(Node& node, const Tensor& tensor, std::string_view name, int64_t size) {

@@ -1,6 +1,6 @@
 // Quantized weights are written to the package unchanged.
 #include "backends/coreml/package.h"
-#include "frontends/coreml/import.h"
+#include "frontends/coreml/coreml.h"
 #include "lib/passes/pass.h"
 #include "test/backends/coreml/package_files.h"
 #include "test/catch.h"

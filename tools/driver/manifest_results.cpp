@@ -1,0 +1,267 @@
+#include "tools/driver/manifest_results.h"
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "backends/coreml/manifest.h"
+#include "lib/coreml/package.h"
+#include "lib/runtime/runtime.h"
+#include "lib/support/atomic_install.h"
+#include "lib/support/file_lock.h"
+#include "tools/driver/run_report.h"
+
+namespace fs = std::filesystem;
+
+namespace mlc {
+
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+std::string Read(const fs::path& path) {
+  std::ifstream in(path);
+  std::error_code ignored;
+  if (!in || fs::is_directory(path, ignored))
+    throw Error("file-io", fmt::format("cannot read \"{}\"", path.string()));
+  return std::string((std::istreambuf_iterator<char>(in)), {});
+}
+
+// A field of a kind: what is not so is a bad file, of which the caller says the place.
+using Is = bool (*)(const Json& value);
+const Json& Field(const Json& object, const char* name, Is is, const char* kind) {
+  if (!object.is_object()) throw Error("bad-file", fmt::format("\"{}\" is in no object", name));
+  const auto it = object.find(name);
+  if (it == object.end()) throw Error("bad-file", fmt::format("there is no \"{}\"", name));
+  if (!is(*it)) throw Error("bad-file", fmt::format("\"{}\" is no {}", name, kind));
+  return *it;
+}
+const Json& Text(const Json& object, const char* name) {
+  return Field(
+      object, name, [](const Json& v) { return v.is_string(); }, "text");
+}
+const Json& Object(const Json& object, const char* name) {
+  return Field(
+      object, name, [](const Json& v) { return v.is_object(); }, "object");
+}
+const Json& List(const Json& object, const char* name) {
+  return Field(
+      object, name, [](const Json& v) { return v.is_array(); }, "list");
+}
+const Json& Count(const Json& object, const char* name) {
+  return Field(
+      object, name,
+      [](const Json& v) {
+        return v.is_number_unsigned() || (v.is_number_integer() && v.get<int64_t>() >= 0);
+      },
+      "count");
+}
+const Json& Figure(const Json& object, const char* name) {
+  return Field(
+      object, name, [](const Json& v) { return v.is_number() && v.get<double>() >= 0; },
+      "number of at least 0");
+}
+
+// As reports write figures that are none.
+bool NoFigure(const Json& value) { return value.is_null() || value == "inf" || value == "nan"; }
+
+// What entries are told apart by.
+void CheckPlace(const Json& entry) {
+  CheckResultTime(Text(entry, "time").get<std::string>());
+  Text(entry, "function");
+  if (const std::string units = Text(entry, "units"); !ParseUnits(units))
+    throw Error("bad-file", fmt::format("\"units\" is \"{}\"", units))
+        .Expected("all, cpu, gpu, ane or reference");
+  const Json& machine = Object(entry, "machine");
+  Text(machine, "runtime");
+  for (const auto& [name, value] : machine.items()) Text(machine, name.c_str());
+}
+
+// What of a line of a history goes into a manifest.
+Json Entry(const Json& line) {
+  CheckPlace(line);
+  Json entry{{"time", line["time"]},
+             {"mlc", Text(line, "mlc")},
+             {"machine", line["machine"]},
+             {"function", line["function"]},
+             {"units", line["units"]}};
+  // Absent: predictions, one at a time.
+  if (line.contains("measures") && Text(line, "measures") != "predictions")
+    entry["measures"] = line["measures"];
+  if (line.contains("jobs") && Count(line, "jobs") != 1) entry["jobs"] = line["jobs"];
+  const Json& placement = Object(line, "placement");
+  if (placement.contains("operations")) {
+    const Json& operations = Object(placement, "operations");
+    for (const auto& [device, count] : operations.items()) Count(operations, device.c_str());
+    entry["operations"] = operations;
+  }
+  entry["iterations"] = Count(line, "iterations");
+  entry["load_ms"] = Figure(line, "load_ms");
+  const Json& predict = Object(Object(line, "timings_ms"), "predict");
+  for (const char* field : {"p50", "p95", "p99"})
+    entry["predict_ms"][field] = Figure(predict, field).get<double>();
+  if (line.contains("compared")) {
+    const Json& compared = Object(line, "compared");
+    entry["compared_with"] = Text(compared, "with");
+    for (const Json& output : List(compared, "outputs")) {
+      Json delta{{"output", Text(output, "name")}};
+      for (const char* field : {"max_error", "rmse"})
+        if (output.contains(field))
+          delta[field] = NoFigure(output[field]) ? Json() : Figure(output, field);
+      entry["deltas"].push_back(delta);
+    }
+  }
+  return entry;
+}
+
+// Nothing ran, or not all was the model's own.
+bool Failed(const Json& line) {
+  if (Count(line, "iterations") == 0) return true;
+  if (line.contains("failures") && !List(line, "failures").empty()) return true;
+  if (!line.contains("telemetry")) return false;
+  const Json& telemetry = Object(line, "telemetry");
+  for (const char* field : {"fallbacks", "failed", "refused"})
+    if (telemetry.contains(field) && Count(telemetry, field) > 0) return true;
+  return false;
+}
+
+// As far as merging looks at it.
+Json ReadManifest(const fs::path& path) {
+  std::string place;
+  try {
+    Json manifest = Json::parse(Read(path), nullptr, false);
+    if (!manifest.is_object()) throw Error("bad-file", "this is no manifest");
+    Text(Object(manifest, "package"), "xxh3_128");
+    if (!manifest.contains("measured")) return manifest;
+    int64_t i = 0;
+    for (const Json& entry : List(manifest, "measured")) {
+      place = fmt::format("measured[{}]", i++);
+      CheckPlace(entry);
+      Figure(Object(entry, "predict_ms"), "p50");
+    }
+    return manifest;
+  } catch (Error& error) {
+    if (error.id() == "bad-file")
+      throw Error(error).At({path.string(), place}).Help("compile again, for a new manifest");
+    throw;
+  }
+}
+
+bool IsOfSame(const Json& a, const Json& b, std::initializer_list<const char*> fields) {
+  return std::all_of(fields.begin(), fields.end(), [&](const char* field) {
+    return a.value(field, Json()) == b.value(field, Json());
+  });
+}
+
+void SetSpeedUps(Json& entries) {
+  for (Json& entry : entries) {
+    entry.erase("speedup_vs_cpu");
+    for (const Json& other : entries)
+      if (other.at("units") == "cpu" && entry.at("units") != "cpu" &&
+          IsOfSame(entry, other, {"machine", "function", "measures", "jobs"}))
+        if (const double p50 = entry.at("predict_ms").at("p50"); p50 > 0)
+          entry["speedup_vs_cpu"] = other.at("predict_ms").at("p50").get<double>() / p50;
+  }
+}
+
+// Puts one line in its place, and counts it.
+void Merge(const Json& line, const std::string& hash, Json& entries, MergedResults& merged) {
+  if (!line.is_object()) throw Error("bad-file", "this is no object");
+  // Runs of source models have none.
+  if (!line.contains("model_hash")) {
+    Object(line, "timings_ms");
+    ++merged.skipped;
+    return;
+  }
+  if (Text(line, "model_hash") != hash) {
+    ++merged.skipped;
+    return;
+  }
+  if (Failed(line)) {
+    ++merged.failed;
+    return;
+  }
+  Json entry = Entry(line);
+  const auto same = std::find_if(entries.begin(), entries.end(), [&](const Json& other) {
+    return IsOfSame(entry, other, {"machine", "function", "units", "measures", "jobs"});
+  });
+  if (same == entries.end()) {
+    entries.push_back(std::move(entry));
+    ++merged.added;
+  } else if (same->at("time") <= entry.at("time")) {
+    *same = std::move(entry);
+    ++merged.replaced;
+  } else {
+    ++merged.older;
+  }
+}
+
+void MergeHistory(const fs::path& history, const std::string& hash, Json& entries,
+                  MergedResults& merged, Diagnostics& diagnostics) {
+  const std::string text = Read(history);
+  int line_number = 0;
+  for (size_t begin = 0, end = 0; begin < text.size(); begin = end + 1) {
+    end = std::min(text.find('\n', begin), text.size());
+    ++line_number;
+    if (end == begin) continue;
+    const Location where{history.string(), fmt::format("line {}", line_number)};
+    const Json line = Json::parse(text.begin() + begin, text.begin() + end, nullptr, false);
+    if (line.is_discarded() && end == text.size()) {
+      diagnostics.Warn(Error("bad-file", "the last line is cut off and was skipped").At(where));
+      continue;
+    }
+    try {
+      if (line.is_discarded()) throw Error("bad-file", "this is no JSON");
+      Merge(line, hash, entries, merged);
+    } catch (const Error& error) {
+      throw Error("bad-file", fmt::format("this is no result of a run: {}", error.text()))
+          .At(where)
+          .Expected("what `mlc run PACKAGE --history FILE` writes");
+    }
+  }
+}
+
+}  // namespace
+
+MergedResults MergeResults(const fs::path& package, const std::vector<fs::path>& histories,
+                           Diagnostics& diagnostics) {
+  MergedResults merged{.manifest = ManifestPath(package)};
+  const std::string hash = PackageHash(package);
+  ReadManifest(merged.manifest);  // before a lock is made beside it
+  // Whoever merges meanwhile reads what this one has written.
+  const fs::path name = "." + merged.manifest.filename().string() + ".lock";
+  FileLock lock = FileLock::Wait(merged.manifest.parent_path() / name, FileLock::kExclusive);
+  try {
+    Json manifest = ReadManifest(merged.manifest);
+    if (manifest["package"]["xxh3_128"] != hash)
+      throw Error("check-failed", "the manifest is of another package than the one beside it")
+          .At({merged.manifest.string(), ""})
+          .Help("compile again");
+    Json entries = manifest.value("measured", Json::array());
+    for (const fs::path& history : histories)
+      MergeHistory(history, hash, entries, merged, diagnostics);
+    if (merged.added + merged.replaced + merged.older == 0)
+      throw Error(
+          "check-failed",
+          merged.failed == 0
+              ? fmt::format("no result is of this package; {} are of others", merged.skipped)
+              : fmt::format("no result is a measurement of this package; {} are of runs "
+                            "that failed (nothing ran, or a prediction failed or fell "
+                            "back), {} are of others",
+                            merged.failed, merged.skipped))
+          .At({package.string(), ""})
+          .Help("mlc run of this very package, with --history FILE, measures it");
+    if (merged.added + merged.replaced > 0) {
+      SetSpeedUps(entries);
+      manifest["measured"] = entries;
+      WriteFile(merged.manifest, manifest.dump(2) + "\n");
+    }
+  } catch (...) {
+    lock.RemoveFile();
+    throw;
+  }
+  lock.RemoveFile();
+  return merged;
+}
+
+}  // namespace mlc

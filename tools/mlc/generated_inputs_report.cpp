@@ -1,0 +1,55 @@
+#include "tools/mlc/generated_inputs_report.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "lib/ir/port_index.h"
+
+namespace mlc {
+
+namespace {
+using Ports = PortIndex<const std::vector<Port>>;
+
+const std::string& NameOfInput(const Ports& ports, const std::string& name) {
+  const Port* port = ports.Find(name);
+  return port && !port->source_name.empty() ? port->source_name : name;
+}
+}  // namespace
+
+std::string GeneratedInputsText(const Function& function,
+                                const std::map<std::string, InputRange>& made,
+                                const GeneratedInputOptions& options, int samples) {
+  constexpr size_t kShown = 12;
+  if (made.empty()) return "";
+  std::string text = fmt::format("inputs generated from seed {}, {} sample{}:\n", options.seed,
+                                 samples, samples == 1 ? "" : "s");
+  const Ports ports(function.inputs);
+  size_t shown = 0;
+  for (const auto& [name, range] : made) {
+    if (++shown > kShown) break;
+    text += fmt::format("  {}: {}{}\n", NameOfInput(ports, name), Describe(range),
+                        range.why.empty() ? "" : fmt::format(" ({})", range.why));
+  }
+  if (made.size() > kShown) text += fmt::format("  and {} more\n", made.size() - kShown);
+  return text;
+}
+
+std::string GeneratedInputsJson(const Function& function,
+                                const std::map<std::string, InputRange>& made,
+                                const GeneratedInputOptions& options, int samples) {
+  using Json = nlohmann::ordered_json;
+  Json list = Json::array();
+  const Ports ports(function.inputs);
+  for (const auto& [name, range] : made) {
+    Json entry{{"name", NameOfInput(ports, name)}, {"values", Describe(range)}};
+    if (std::isfinite(range.low)) entry["low"] = range.low;
+    if (std::isfinite(range.high)) entry["high"] = range.high;
+    if (!range.why.empty()) entry["because"] = range.why;
+    list.push_back(std::move(entry));
+  }
+  return Json{
+      {"function", function.name}, {"seed", options.seed}, {"samples", samples}, {"inputs", list}}
+      .dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace mlc
