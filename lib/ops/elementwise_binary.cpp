@@ -137,13 +137,46 @@ struct Minimum {
   }
 };
 
+// The loops of an operator over pairs; what differs between element types is how they are read and written, in MapPairs.
+template <class W, class V>
+using Loop = void (*)(const W* a, const W* b, V* to, int64_t n);
+template <class F, class W, class V>
+void EachPair(const W* a, const W* b, V* to, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) to[i] = F{}(a[i], b[i]);
+}
+
+template <class T, class R, class V>
+Tensor MapPairs(const Tensor& x, const Tensor& y, const Dims& dims, Loop<Wide<T>, V> loop) {
+  constexpr int64_t kMost = 256;
+  Wide<T> left[kMost], right[kMost];
+  V results[kMost];
+  Out<R> out(dims);
+  Pin<T> a = x.data<T>(), b = y.data<T>();
+  R* to = out.data.data();
+  int64_t n = 0;
+  auto flush = [&] {
+    loop(left, right, results, n);
+    for (int64_t k = 0; k < n; ++k) *to++ = Narrow<R>(results[k]);
+    n = 0;
+  };
+  Walk<2>(dims, {BroadcastStrides(x.dims(), dims), BroadcastStrides(y.dims(), dims)},
+          [&](int64_t i, int64_t j) {
+            left[n] = Widen(a[i]);
+            right[n] = Widen(b[j]);
+            if (++n == kMost) flush();
+          });
+  flush();
+  return out.tensor;
+}
+
 // The result in the type of the operands.
 template <class F>
 void Eval(EvalContext& context) {
   Tensor x = context.in("x"), y = context.in("y");
   context.Set(Dispatch(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    return MapPairs<T>(x, y, context.out_dims(), F{});
+    using W = Wide<T>;
+    return MapPairs<T, T, W>(x, y, context.out_dims(), EachPair<F, W, W>);
   }));
 }
 // The result is a truth value.
@@ -152,7 +185,7 @@ void EvalTest(EvalContext& context) {
   Tensor x = context.in("x"), y = context.in("y");
   context.Set(Dispatch(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    return MapPairs<T, bool>(x, y, context.out_dims(), F{});
+    return MapPairs<T, bool, bool>(x, y, context.out_dims(), EachPair<F, Wide<T>, bool>);
   }));
 }
 struct And {

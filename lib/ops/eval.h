@@ -143,16 +143,6 @@ Tensor Map(const Tensor& x, F&& f) {
   for (size_t i = 0; i < in.size(); ++i) out.data[i] = Narrow<R>(f(Widen(in[i])));
   return out.tensor;
 }
-// The same for two operands broadcast to `dims`. Both hold elements of T.
-template <class T, class R = T, class F>
-Tensor MapPairs(const Tensor& x, const Tensor& y, const Dims& dims, F&& f) {
-  Out<R> out(dims);
-  Pin<T> a = x.data<T>(), b = y.data<T>();
-  R* to = out.data.data();
-  Walk<2>(dims, {BroadcastStrides(x.dims(), dims), BroadcastStrides(y.dims(), dims)},
-          [&](int64_t i, int64_t j) { *to++ = Narrow<R>(f(Widen(a[i]), Widen(b[j]))); });
-  return out.tensor;
-}
 // y[i] = f(x[i]) for floats of any width, computed in double and rounded once; Error
 // "unsupported-dtype" for others.
 Tensor MapFloats(const Tensor& x, const std::function<double(double)>& f);

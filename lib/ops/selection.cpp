@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <numeric>
 
@@ -13,8 +14,8 @@ namespace {
 // For every line of x along axis the indices of its k first elements in order; equal elements stay
 // in order, and NaN counts as greater than every number, as for reduce_argmax, torch.topk and
 // ONNX's reference implementation. f(line's first offset, stride, indices).
-template <class F>
-void ForEachSorted(const Tensor& x, int axis, int64_t k, bool ascending, F&& f) {
+void ForEachSorted(const Tensor& x, int axis, int64_t k, bool ascending,
+                   const std::function<void(int64_t, int64_t, std::span<const int64_t>)>& f) {
   int64_t n = x.dims()[axis], stride = StridesOf(x.dims())[axis];
   if (n == 0) return;
   Dispatch(x.dtype(), [&](auto zero) {
