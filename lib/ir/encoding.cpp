@@ -19,8 +19,6 @@ namespace {
 
 constexpr int64_t kChunk = 4096;  // elements decoded at a time; a multiple of 8
 
-using Form = Encoding::Form;
-
 [[noreturn]] void Fail(std::string text) { throw Error("bad-constant", std::move(text)); }
 
 std::string Text(const Dims& dims) { return fmt::format("[{}]", fmt::join(dims, ", ")); }
@@ -403,14 +401,14 @@ Tensor DecodedFrom(const std::shared_ptr<const Encoding>& e) {
     Fail(fmt::format("a mask of {}", Name(e->mask.dtype())));
   if (masked && e->data.rank() != 1) Fail("the values of a mask are no vector");
   const Dims& served = masked ? e->mask.dims() : e->data.dims();
-  if (e->form == Form::kAffine) {
+  if (e->form == Encoding::Form::kAffine) {
     CheckGrid(served, e->scale.dims(), "scale");
     for (const Tensor* other : {&e->offset, &e->bias})
       if (*other && other->dims() != e->scale.dims())
         Fail(fmt::format("an offset or bias of {} and a scale of {}", Text(other->dims()),
                          Text(e->scale.dims())));
     if (!IsFloat(e->dtype)) Fail(fmt::format("values of {}", Name(e->dtype)));
-  } else if (e->form == Form::kPalette) {
+  } else if (e->form == Encoding::Form::kPalette) {
     Dims table = e->table.dims();
     if (table.size() != served.size() + 2 || IsSigned(e->data.dtype()) ||
         !IsInteger(e->data.dtype()) || Bits(e->data.dtype()) > 8 ||
@@ -421,15 +419,15 @@ Tensor DecodedFrom(const std::shared_ptr<const Encoding>& e) {
     CheckGrid(served, table, "table");
   }
   if (ElementCount(e->dims()) == 0) return Tensor::Owned(e->dtype, e->dims(), {});
-  if (!masked) return e->form == Form::kAffine ? DecodedAffine(e) : DecodedPalette(e);
+  if (!masked) return e->form == Encoding::Form::kAffine ? DecodedAffine(e) : DecodedPalette(e);
   MaskIndex index(e->mask);
   if (index.count() != e->data.size())
     Fail(fmt::format("the mask has {} bits set, but there are {} values", index.count(),
                      e->data.size()));
   switch (e->form) {
-    case Form::kAffine:
+    case Encoding::Form::kAffine:
       return DecodedValues(e, std::move(index));
-    case Form::kPalette:
+    case Encoding::Form::kPalette:
       return DecodedEntries(e, std::move(index));
     default:
       return DecodedSparse(e, std::move(index));
