@@ -11,7 +11,7 @@
 
 namespace mlc {
 
-using Value = nlohmann::json;
+using JsonValue = nlohmann::json;
 
 namespace {
 
@@ -46,7 +46,7 @@ std::string WithoutNonNumbers(std::string_view text) {
   return out;
 }
 
-std::string Shown(const Value& value) {
+std::string Shown(const JsonValue& value) {
   constexpr size_t kLongest = 80;
   if (value.is_structured() && value.size() > kLongest)
     return fmt::format("{} of {}", value.is_array() ? "a list" : "an object", value.size());
@@ -55,15 +55,15 @@ std::string Shown(const Value& value) {
 }
 
 // Null where the object has no such member, or null in its place.
-const Value* Find(const std::shared_ptr<const void>& object, const std::string& key) {
+const JsonValue* Find(const std::shared_ptr<const void>& object, const std::string& key) {
   if (!object) return nullptr;
-  const auto& members = *static_cast<const Value*>(object.get());
+  const auto& members = *static_cast<const JsonValue*>(object.get());
   auto member = members.find(key);
   return member == members.end() || member->is_null() ? nullptr : &*member;
 }
 
 // One row for each type that is asked for.
-std::optional<int64_t> IntOf(const Value& value) {
+std::optional<int64_t> IntOf(const JsonValue& value) {
   constexpr double kExact = 9007199254740992;  // 2^53
   if (value.is_number_unsigned() && value.get<uint64_t>() > uint64_t{INT64_MAX}) return {};
   if (value.is_number_integer()) return value.get<int64_t>();
@@ -72,21 +72,21 @@ std::optional<int64_t> IntOf(const Value& value) {
   if (number != std::floor(number) || std::fabs(number) > kExact) return {};
   return static_cast<int64_t>(number);
 }
-std::optional<double> NumberOf(const Value& value) {
+std::optional<double> NumberOf(const JsonValue& value) {
   return value.is_number() ? std::optional(value.get<double>()) : std::nullopt;
 }
-std::optional<bool> BoolOf(const Value& value) {
+std::optional<bool> BoolOf(const JsonValue& value) {
   return value.is_boolean() ? std::optional(value.get<bool>()) : std::nullopt;
 }
-std::optional<std::string> TextOf(const Value& value) {
+std::optional<std::string> TextOf(const JsonValue& value) {
   return value.is_string() ? std::optional(value.get<std::string>()) : std::nullopt;
 }
 template <class T>
-auto ListOf(std::optional<T> (*element)(const Value&)) {
-  return [element](const Value& value) -> std::optional<std::vector<T>> {
+auto ListOf(std::optional<T> (*element)(const JsonValue&)) {
+  return [element](const JsonValue& value) -> std::optional<std::vector<T>> {
     if (!value.is_array()) return {};
     std::vector<T> list;
-    for (const Value& each : value) {
+    for (const JsonValue& each : value) {
       std::optional<T> converted = element(each);
       if (!converted) return {};
       list.push_back(std::move(*converted));
@@ -94,7 +94,7 @@ auto ListOf(std::optional<T> (*element)(const Value&)) {
     return list;
   };
 }
-std::optional<std::map<std::string, std::string>> TextMapOf(const Value& value) {
+std::optional<std::map<std::string, std::string>> TextMapOf(const JsonValue& value) {
   if (!value.is_object()) return {};
   std::map<std::string, std::string> map;
   for (const auto& [name, text] : value.items()) {
@@ -104,9 +104,9 @@ std::optional<std::map<std::string, std::string>> TextMapOf(const Value& value) 
   return map;
 }
 
-const Value& Get(const Config& config, const std::shared_ptr<const void>& object,
-                 const std::string& key) {
-  if (const Value* value = Find(object, key)) return *value;
+const JsonValue& Get(const Config& config, const std::shared_ptr<const void>& object,
+                     const std::string& key) {
+  if (const JsonValue* value = Find(object, key)) return *value;
   throw Error("bad-file", fmt::format("there is no \"{}\"", config.KeyPath(key)))
       .At({config.file(), ""})
       .Help("copy the whole folder of the model again");
@@ -115,7 +115,7 @@ const Value& Get(const Config& config, const std::shared_ptr<const void>& object
 template <class F>
 auto Converted(const Config& config, const std::shared_ptr<const void>& object,
                const std::string& key, std::string_view wanted, F convert) {
-  const Value& value = Get(config, object, key);
+  const JsonValue& value = Get(config, object, key);
   auto converted = convert(value);
   if (converted) return *std::move(converted);
   throw Error("bad-file", fmt::format("\"{}\" is {}", config.KeyPath(key), Shown(value)))
@@ -138,10 +138,10 @@ std::string TextIn(const std::filesystem::path& file) {
   return std::string(AsText(mapped->bytes()));
 }
 
-std::shared_ptr<const Value> Parsed(std::string_view given, const std::string& file) {
+std::shared_ptr<const JsonValue> Parsed(std::string_view given, const std::string& file) {
   std::string text = WithoutNonNumbers(given);
   RequireJson(text, "bad-file", file, kBounds);
-  return std::make_shared<const Value>(Value::parse(text));
+  return std::make_shared<const JsonValue>(JsonValue::parse(text));
 }
 
 Error NotThis(const std::string& file, std::string_view wanted) {
@@ -158,7 +158,7 @@ Config Config::Read(const std::filesystem::path& file) {
 
 Config Config::Parse(std::string_view text, const std::string& file) {
   Config config;
-  std::shared_ptr<const Value> object = Parsed(text, file);
+  std::shared_ptr<const JsonValue> object = Parsed(text, file);
   if (!object->is_object()) throw NotThis(file, "object");
   config.object_ = std::move(object);
   config.file_ = file;
@@ -167,17 +167,17 @@ Config Config::Parse(std::string_view text, const std::string& file) {
 
 Config Config::WithDefaults(std::string_view defaults) const {
   Config config = *this;
-  auto object = std::make_shared<Value>(Value::parse(defaults));
-  if (object_) object->update(*static_cast<const Value*>(object_.get()));
+  auto object = std::make_shared<JsonValue>(JsonValue::parse(defaults));
+  if (object_) object->update(*static_cast<const JsonValue*>(object_.get()));
   config.object_ = std::move(object);
   return config;
 }
 
 std::vector<Config> Config::ReadList(const std::filesystem::path& file) {
-  std::shared_ptr<const Value> list = Parsed(TextIn(file), file.string());
+  std::shared_ptr<const JsonValue> list = Parsed(TextIn(file), file.string());
   if (!list->is_array()) throw NotThis(file.string(), "list of objects");
   std::vector<Config> configs;
-  for (const Value& each : *list) {
+  for (const JsonValue& each : *list) {
     if (!each.is_object()) throw NotThis(file.string(), "list of objects");
     Config& config = configs.emplace_back();
     config.object_ = {list, &each};
@@ -188,7 +188,7 @@ std::vector<Config> Config::ReadList(const std::filesystem::path& file) {
 }
 
 Config::Kind Config::kind(const std::string& key) const {
-  const Value* value = Find(object_, key);
+  const JsonValue* value = Find(object_, key);
   if (!value) return Kind::kNone;
   if (value->is_boolean()) return Kind::kBool;
   if (value->is_number()) return value->is_number_integer() ? Kind::kInt : Kind::kNumber;
@@ -199,7 +199,7 @@ Config::Kind Config::kind(const std::string& key) const {
 std::vector<std::string> Config::keys() const {
   std::vector<std::string> keys;
   if (!object_) return keys;
-  for (const auto& [key, value] : static_cast<const Value*>(object_.get())->items())
+  for (const auto& [key, value] : static_cast<const JsonValue*>(object_.get())->items())
     if (!value.is_null()) keys.push_back(key);
   return keys;
 }
@@ -243,7 +243,7 @@ std::string Config::Text(const std::string& key, const std::string& fallback) co
 }
 
 Config Config::Object(const std::string& key) const {
-  auto object_of = [](const Value& value) {
+  auto object_of = [](const JsonValue& value) {
     return value.is_object() ? std::optional(&value) : std::nullopt;
   };
   Config inner = *this;

@@ -25,7 +25,7 @@ constexpr int64_t kFp8Block = 128;
 constexpr std::string_view kExpression = "re:";  // compressed-tensors: a regular expression follows
 constexpr std::string_view kOperators = "\\*+?()[]{}|^$";  // that Begins does not read
 
-std::string Shape(const Dims& dims) { return fmt::format("[{}]", fmt::join(dims, ", ")); }
+std::string Listed(const Dims& dims) { return fmt::format("[{}]", fmt::join(dims, ", ")); }
 
 // The weights of a folder that has neither the usual file nor an index.
 fs::path OnlyFile(const fs::path& folder) {
@@ -352,8 +352,8 @@ void Folder::ResolveMlx(Weight& weight) const {
   if (!fits || scales != grid || weight.bias->entry->dims != grid)
     throw Refusal(
         data, "bad-constant",
-        fmt::format("{} words, scales {} and biases {} for {} bits in groups of {}", Shape(packed),
-                    Shape(scales), Shape(weight.bias->entry->dims), bits, group))
+        fmt::format("{} words, scales {} and biases {} for {} bits in groups of {}", Listed(packed),
+                    Listed(scales), Listed(weight.bias->entry->dims), bits, group))
         .Expected("columns x bits / 32 words, columns / group scales and biases in a row");
   weight.bits = bits;
   weight.dims.back() = columns;
@@ -391,7 +391,7 @@ void Folder::ResolveFp8(Weight& weight) const {
     if (covered_by(weight.block)) return;
   }
   throw Refusal(*weight.data, "bad-constant",
-                fmt::format("scales {} for {} elements", Shape(scale), Shape(dims)))
+                fmt::format("scales {} for {} elements", Listed(scale), Listed(dims)))
       .Expected(fmt::format("one, one for each row, or one for each block of [{}]",
                             fmt::join(sizes, ", ")));
 }

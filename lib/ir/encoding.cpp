@@ -19,8 +19,6 @@ namespace {
 
 constexpr int64_t kChunk = 4096;  // elements decoded at a time; a multiple of 8
 
-using Form = Encoding::Form;
-
 [[noreturn]] void Fail(std::string text) { throw Error("bad-constant", std::move(text)); }
 
 std::string Text(const Dims& dims) { return fmt::format("[{}]", fmt::join(dims, ", ")); }
@@ -336,9 +334,9 @@ void CheckGrid(const Dims& of, const Dims& grid, std::string_view what) {
 }  // namespace
 
 Dims Encoding::dims() const {
-  if (form == Form::kSparse) return mask.dims();
+  if (form == Encoding::Form::kSparse) return mask.dims();
   Dims dims = data.dims();
-  if (form == Form::kPalette) dims[mask ? 0 : vector_axis] *= vector();
+  if (form == Encoding::Form::kPalette) dims[mask ? 0 : vector_axis] *= vector();
   return dims;
 }
 
@@ -405,14 +403,14 @@ Tensor DecodedFrom(const std::shared_ptr<const Encoding>& e) {
     Fail(fmt::format("the mask is {}, expected uint1", Name(e->mask.dtype())));
   if (masked && e->data.rank() != 1) Fail("the values of a mask are not a vector");
   const Dims& served = masked ? e->mask.dims() : e->data.dims();
-  if (e->form == Form::kAffine) {
+  if (e->form == Encoding::Form::kAffine) {
     CheckGrid(served, e->scale.dims(), "scale");
     for (const Tensor* other : {&e->offset, &e->bias})
       if (*other && other->dims() != e->scale.dims())
         Fail(fmt::format("the offset or bias has the shape {}, the scale {}", Text(other->dims()),
                          Text(e->scale.dims())));
     if (!IsFloat(e->dtype)) Fail(fmt::format("the values are {}, expected floats", Name(e->dtype)));
-  } else if (e->form == Form::kPalette) {
+  } else if (e->form == Encoding::Form::kPalette) {
     Dims table = e->table.dims();
     if (table.size() != served.size() + 2 || IsSigned(e->data.dtype()) ||
         !IsInteger(e->data.dtype()) || Bits(e->data.dtype()) > 8 ||
@@ -423,15 +421,15 @@ Tensor DecodedFrom(const std::shared_ptr<const Encoding>& e) {
     CheckGrid(served, table, "table");
   }
   if (ElementCount(e->dims()) == 0) return Tensor::Owned(e->dtype, e->dims(), {});
-  if (!masked) return e->form == Form::kAffine ? DecodedAffine(e) : DecodedPalette(e);
+  if (!masked) return e->form == Encoding::Form::kAffine ? DecodedAffine(e) : DecodedPalette(e);
   MaskIndex index(e->mask);
   if (index.count() != e->data.size())
     Fail(fmt::format("the mask has {} bits set, but there are {} values", index.count(),
                      e->data.size()));
   switch (e->form) {
-    case Form::kAffine:
+    case Encoding::Form::kAffine:
       return DecodedValues(e, std::move(index));
-    case Form::kPalette:
+    case Encoding::Form::kPalette:
       return DecodedEntries(e, std::move(index));
     default:
       return DecodedSparse(e, std::move(index));

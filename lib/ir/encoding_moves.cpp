@@ -11,15 +11,13 @@ namespace mlc {
 
 namespace {
 
-using Form = Encoding::Form;
-
 // The tensors that have the shape of the grid.
 constexpr std::array kOnGrid = {&Encoding::scale, &Encoding::offset, &Encoding::bias,
                                 &Encoding::table};
 
 Dims GridOf(const Encoding& e) {
-  Dims grid = e.form == Form::kAffine ? e.scale.dims() : e.table.dims();
-  if (e.form == Form::kPalette) grid.resize(grid.size() - 2);
+  Dims grid = e.form == Encoding::Form::kAffine ? e.scale.dims() : e.table.dims();
+  if (e.form == Encoding::Form::kPalette) grid.resize(grid.size() - 2);
   return grid;
 }
 
@@ -131,7 +129,8 @@ std::optional<Encoding> WithJoinedGrids(const std::vector<const Encoding*>& part
 
 // Decodes a sparse constant.
 Tensor Dense(const Tensor& values, const Tensor& mask) {
-  Encoding e{.form = Form::kSparse, .dtype = values.dtype(), .data = values, .mask = mask};
+  Encoding e{
+      .form = Encoding::Form::kSparse, .dtype = values.dtype(), .data = values, .mask = mask};
   return DecodedFrom(std::make_shared<const Encoding>(std::move(e)));
 }
 
@@ -142,7 +141,7 @@ std::optional<Tensor> MovedValues(const Tensor& values, const Tensor& mask, cons
                                   Move&& move, MoveGrid&& move_grid) {
   const Encoding* e = values.encoding();
   if (!e) return Taken(move(Dense(values, mask)), moved);
-  if (!e->mask || e->form == Form::kSparse || e->dims() != e->data.dims() ||
+  if (!e->mask || e->form == Encoding::Form::kSparse || e->dims() != e->data.dims() ||
       !e->mask.SameBytes(mask))
     return std::nullopt;
   std::optional<Encoding> result = move_grid(*e);
@@ -158,8 +157,10 @@ std::optional<Encoding> MovedSparse(const Encoding& e, Move&& move, MoveGrid&& m
   Tensor mask = move(e.mask);
   std::optional<Tensor> data = MovedValues(e.data, e.mask, mask, move, move_grid);
   if (!data || data->size() == 0) return std::nullopt;
-  return Encoding{
-      .form = Form::kSparse, .dtype = e.dtype, .data = *std::move(data), .mask = std::move(mask)};
+  return Encoding{.form = Encoding::Form::kSparse,
+                  .dtype = e.dtype,
+                  .data = *std::move(data),
+                  .mask = std::move(mask)};
 }
 
 // Concatenates the values of sparse constants.
@@ -170,7 +171,7 @@ std::optional<Tensor> JoinedValues(const std::vector<Tensor>& values,
   std::vector<Tensor> parts;
   for (size_t i = 0; i < values.size(); ++i) {
     const Encoding* e = values[i].encoding();
-    if (e && e->mask && e->form != Form::kSparse && e->dims() == e->data.dims() &&
+    if (e && e->mask && e->form != Encoding::Form::kSparse && e->dims() == e->data.dims() &&
         e->mask.SameBytes(masks[i]))
       encodings.push_back(e);
     else if (e)
@@ -194,7 +195,7 @@ std::optional<Tensor> JoinedValues(const std::vector<Tensor>& values,
 }  // namespace
 
 std::optional<Encoding> Reshaped(const Encoding& e, const Dims& dims) {
-  if (e.form == Form::kSparse) {
+  if (e.form == Encoding::Form::kSparse) {
     Encoding sparse = e;
     sparse.mask = e.mask.Reshaped(dims);
     if (!e.data.encoding()) return sparse;
@@ -208,7 +209,7 @@ std::optional<Encoding> Reshaped(const Encoding& e, const Dims& dims) {
   if (e.mask) return std::nullopt;
   Dims indices = dims;
   Encoding result = e;
-  if (e.form == Form::kPalette && e.vector() > 1) {
+  if (e.form == Encoding::Form::kPalette && e.vector() > 1) {
     // The axis of vectors must remain a single dimension.
     Dims from = e.dims();
     auto before = [](const Dims& of, int axis) {
@@ -230,14 +231,14 @@ std::optional<Encoding> Reshaped(const Encoding& e, const Dims& dims) {
 }
 
 std::optional<Encoding> Transposed(const Encoding& e, const std::vector<int>& perm) {
-  if (e.form == Form::kSparse)
+  if (e.form == Encoding::Form::kSparse)
     return MovedSparse(
         e, [&](const Tensor& tensor) { return tensor.Transposed(perm); },
         [&](const Encoding& values) { return std::optional(WithTransposedGrid(values, perm)); });
   if (e.mask) return std::nullopt;
   Encoding result = WithTransposedGrid(e, perm);
   result.data = e.data.Transposed(perm);
-  if (e.form == Form::kPalette)
+  if (e.form == Encoding::Form::kPalette)
     result.vector_axis =
         static_cast<int>(std::find(perm.begin(), perm.end(), e.vector_axis) - perm.begin());
   return result;
@@ -245,12 +246,12 @@ std::optional<Encoding> Transposed(const Encoding& e, const std::vector<int>& pe
 
 std::optional<Encoding> Sliced(const Encoding& e, int axis, int64_t begin, int64_t end) {
   if (begin >= end) return std::nullopt;
-  if (e.form == Form::kSparse)
+  if (e.form == Encoding::Form::kSparse)
     return MovedSparse(
         e, [&](const Tensor& tensor) { return Slice(tensor, axis, begin, end); },
         [&](const Encoding& values) { return WithSlicedGrid(values, axis, begin, end); });
   if (e.mask) return std::nullopt;
-  if (e.form == Form::kPalette && axis == e.vector_axis) {
+  if (e.form == Encoding::Form::kPalette && axis == e.vector_axis) {
     if (begin % e.vector() || end % e.vector()) return std::nullopt;
     begin /= e.vector(), end /= e.vector();
   }
@@ -263,7 +264,7 @@ std::optional<Encoding> Joined(const std::vector<const Encoding*>& parts, int ax
   const Encoding& first = *parts.at(0);
   std::vector<Tensor> data, masks;
   for (const Encoding* part : parts) {
-    bool sparse = part->form == Form::kSparse;
+    bool sparse = part->form == Encoding::Form::kSparse;
     if (part->form != first.form || part->dtype != first.dtype ||
         part->data.dtype() != first.data.dtype() || (part->mask && !sparse) ||
         part->vector_axis != first.vector_axis)
@@ -271,11 +272,11 @@ std::optional<Encoding> Joined(const std::vector<const Encoding*>& parts, int ax
     data.push_back(part->data);
     masks.push_back(part->mask);
   }
-  if (first.form == Form::kSparse) {
+  if (first.form == Encoding::Form::kSparse) {
     Tensor mask = Join(masks, axis);
     std::optional<Tensor> values = JoinedValues(data, masks, mask, axis);
     if (!values) return std::nullopt;
-    return Encoding{.form = Form::kSparse,
+    return Encoding{.form = Encoding::Form::kSparse,
                     .dtype = first.dtype,
                     .data = *std::move(values),
                     .mask = std::move(mask)};
