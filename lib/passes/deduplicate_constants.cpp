@@ -58,7 +58,7 @@ bool RunOnBlock(Block& block, const Seen* outer) {
   bool changed = false;
   std::string sketch;
   for (auto it = block.operations().begin(); it != block.operations().end();) {
-    Operation* op = (it++)->get();
+    Operation* op = *it++;
     for (std::unique_ptr<Block>& nested : op->blocks) changed |= RunOnBlock(*nested, &seen);
     if (!op->def->is_const() || op->result()->is_output()) continue;
     bool whole = Sketch(op->val, sketch);

@@ -55,7 +55,7 @@ std::vector<Tensor> Known(const Operation& op) {
 bool RunOnBlock(Block& block, Diagnostics& diagnostics) {
   bool changed = false;
   for (auto it = block.operations().begin(); it != block.operations().end();) {
-    Operation* op = (it++)->get();
+    Operation* op = *it++;
     for (std::unique_ptr<Block>& nested : op->blocks) changed |= RunOnBlock(*nested, diagnostics);
     if (!Foldable(*op)) continue;
     std::vector<Tensor> known = Known(*op);

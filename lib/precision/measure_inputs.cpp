@@ -77,7 +77,7 @@ std::map<std::string, std::pair<double, double>> WidestPictures(const GeneratedI
   constexpr std::pair<double, double> kWidest = {0, 255};
   std::map<std::string, std::pair<double, double>> ranges;
   for (const auto& [name, range] : made.ranges)
-    if (range.look == InputRange::UpdateStats::kPicture && range.high < kWidest.second / 2)
+    if (range.look == InputRange::Look::kPicture && range.high < kWidest.second / 2)
       ranges[name] = kWidest;
   return ranges;
 }
