@@ -331,7 +331,7 @@ struct OperandConstraint;
 class ConstraintContext;
 struct ConstraintRule {
   std::string_view param;
-  OperandConstraint (*want)(const ConstraintContext&) = nullptr;
+  OperandConstraint (*constraint)(const ConstraintContext&) = nullptr;
 };
 
 // The text of one form (lib/ops/row.h describes signatures).
