@@ -176,7 +176,7 @@ std::optional<std::vector<Dim>> WholeElements(const OpContext& context, std::str
 // The number of elements of operand i of `name` in the dimensions from `from` on. Symbolic
 // dimensions count as 1.
 double CountKnown(const OpContext& context, std::string_view name, int i = 0, size_t from = 0);
-// Row::work of an operator that multiplies by each row of "weight".
+// OpRow::work of an operator that multiplies by each row of "weight".
 double WorkOfWeight(const OpContext& context);
 
 }  // namespace mlc
