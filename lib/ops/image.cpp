@@ -551,7 +551,7 @@ constexpr OpRow kRows[] = {
     {.name = "affine",
      .doc = "bilinear samples of x [b, c, h, w] at output positions mapped by transform_matrix [b "
             "or 1, 6]",
-     .forms =
+     .signatures =
          {{{kIos15,
             "x:T transform_matrix:T output_height:int32! output_width:int32! sampling_mode:string! "
             "padding_mode:string! padding_value:T! coordinates_mode:string! align_corners:bool! | "
@@ -649,7 +649,7 @@ constexpr OpRow kRows[] = {
      .range = RangeOfX},
     {.name = "upsample_nearest_neighbor",
      .doc = "x with its last two dimensions scaled by repeating elements",
-     .forms =
+     .signatures =
          {{{kIos15,
             "x:T scale_factor_height:U!=1 scale_factor_width:U!=1 | T=fp16/fp32 U=fp32/int32"}}},
      .infer = InferUpsample,

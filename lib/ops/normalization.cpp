@@ -317,7 +317,7 @@ constexpr OpRow kRows[] = {
      .range = RangeL2Norm},
     {.name = "layer_norm",
      .doc = "x normalised over axes (default: all), then scaled by gamma and shifted by beta",
-     .forms =
+     .signatures =
          {{{kIos15, "x:T axes:int32!=* gamma:T!? beta:T!? epsilon:T!=1e-05 | T=fp16/fp32"},
            {kIos17,
             "x:T axes:int32!=* gamma:U!? beta:U!? epsilon:U!=1e-05 | T=fp16/fp32 U=fp16/fp32"}}},
@@ -328,7 +328,7 @@ constexpr OpRow kRows[] = {
      .range = RangeLayerNorm},
     {.name = "local_response_norm",
      .doc = "x / (k + alpha / size * sum of x * x over size neighbouring channels)^beta",
-     .forms =
+     .signatures =
          {{{kIos15, "x:T size:int32! alpha:T!=0.0001 beta:T!=0.75 k:T!=1.0 | T=fp16/fp32"},
            {kIos17,
             "x:T size:int32! alpha:U!=0.0001 beta:U!=0.75 k:U!=1.0 | T=fp16/fp32 U=fp16/fp32"}}},
