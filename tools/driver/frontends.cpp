@@ -3,11 +3,15 @@
 #include <algorithm>
 
 #include "frontends/coreml/coreml.h"
+#include "frontends/gguf/decoder_rows.h"
+#include "frontends/gguf/encoders.h"
 #include "frontends/gguf/file.h"
 #include "frontends/gguf/gguf.h"
 #include "frontends/gguf/tokenizer_file.h"
 #include "frontends/onnx/libraries.h"
 #include "frontends/onnx/onnx.h"
+#include "frontends/safetensors/decoder_rows.h"
+#include "frontends/safetensors/encoder_rows.h"
 #include "frontends/safetensors/file.h"
 #include "frontends/safetensors/folder.h"
 #include "frontends/safetensors/safetensors.h"
@@ -97,9 +101,7 @@ constexpr Frontend kFrontends[] = {
                      std::vector<fs::path>&) { return GgufTokenizerFile(GgufFile::Open(path)); },
      .tokenizer_format = "gguf",
      .listing =
-         [] {
-           return ListArchitectures(kGgufTitle, &Architecture::gguf, &EncoderArchitecture::gguf);
-         }},
+         [] { return ListArchitectures(kGgufTitle, GgufDecoderNames(), GgufEncoderNames()); }},
     {.name = "mlpackage",
      .what = "a package",
      .format = Format::kPackage,
@@ -135,8 +137,7 @@ constexpr Frontend kFrontends[] = {
      .tokenizer_format = "json",
      .listing =
          [] {
-           return ListArchitectures(kHuggingFaceTitle, &Architecture::hugging_face,
-                                    &EncoderArchitecture::hugging_face);
+           return ListArchitectures(kHuggingFaceTitle, DecoderModelTypes(), EncoderModelTypes());
          }},
     {.name = "mil",
      .what = "MIL text",

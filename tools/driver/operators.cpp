@@ -78,15 +78,11 @@ Listing ListOnnxOperators() {
   return table;
 }
 
-Listing ListArchitectures(std::string_view title, std::string_view Architecture::*decoders,
-                          std::string_view EncoderArchitecture::*encoders) {
+Listing ListArchitectures(std::string_view title, const std::set<std::string>& decoders,
+                          const std::set<std::string>& encoders) {
   Listing list{title, {"architecture", "network"}, {}};
-  auto add = [&](const auto& rows, auto name, const char* network) {
-    for (const auto& row : rows)
-      if (!(row.*name).empty()) list.rows.push_back({std::string(row.*name), network});
-  };
-  add(Architectures(), decoders, "decoder");
-  add(EncoderArchitectures(), encoders, "encoder");
+  for (const std::string& name : decoders) list.rows.push_back({name, "decoder"});
+  for (const std::string& name : encoders) list.rows.push_back({name, "encoder"});
   std::sort(list.rows.begin(), list.rows.end());
   return list;
 }

@@ -3,12 +3,11 @@
 
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "frontends/onnx/onnx.h"
-#include "lib/networks/architectures.h"
-#include "lib/networks/encoder_architectures.h"
 #include "tools/driver/frontends.h"
 #include "tools/driver/import.h"
 
@@ -28,8 +27,8 @@ ModelOperators CheckOperators(const std::filesystem::path& model, const ImportOp
 
 // Operators with their versions: one row each, or several where class or condition differ.
 Listing ListOnnxOperators();
-// The names that a frontend has for the rows of lib/networks.
-Listing ListArchitectures(std::string_view title, std::string_view Architecture::*decoders,
-                          std::string_view EncoderArchitecture::*encoders);
+// The architectures that a frontend supports, by its names for them.
+Listing ListArchitectures(std::string_view title, const std::set<std::string>& decoders,
+                          const std::set<std::string>& encoders);
 
 }  // namespace mlc
