@@ -86,7 +86,7 @@ Packaged Package(const Tensor& constant, Opset target) {
 std::vector<const Operation*> All(const Program& program, std::string_view name) {
   std::vector<const Operation*> found;
   for (const auto& op : program.main()->body.operations())
-    if (op->is(name)) found.push_back(op.get());
+    if (op->is(name)) found.push_back(op);
   return found;
 }
 

@@ -132,7 +132,7 @@ struct Generator {
     for (int32_t& v : list) v = static_cast<int32_t>(Int(low, high));
     return list;
   }
-  Tensor Fp32View(Dims dims, DType dtype = DType::kFp32) {
+  Tensor Floats(Dims dims, DType dtype = DType::kFp32) {
     return RandomTensor(dtype, std::move(dims), 3, ++stream);
   }
 };
@@ -151,12 +151,12 @@ TEST_CASE("convolution kernels agree with eval") {
       x.push_back(g.Int(5, spatial == 3 ? 7 : 13));
       w.push_back(g.Int(1, 3));
     }
-    std::vector<In> operands = {{"x", g.Fp32View(x, dtype)},
-                                {"weight", g.Fp32View(w, dtype)},
+    std::vector<In> operands = {{"x", g.Floats(x, dtype)},
+                                {"weight", g.Floats(w, dtype)},
                                 {"strides", Ints(g.List(spatial, 1, 3))},
                                 {"dilations", Ints(g.List(spatial, 1, 2))},
                                 {"groups", Num(static_cast<int32_t>(groups))}};
-    if (i % 3) operands.push_back({"bias", g.Fp32View({out * groups}, dtype)});
+    if (i % 3) operands.push_back({"bias", g.Floats({out * groups}, dtype)});
     const char* pads[] = {"valid", "custom", "same", "same_lower"};
     std::string pad = pads[g.Int(0, transposed ? 2 : 3)];
     operands.push_back({"pad_type", Tensor::String(pad)});
@@ -177,7 +177,7 @@ TEST_CASE("kernels accept channels-last images") {
     auto image = [&](int64_t n, int64_t c) {
       Dims dims = size;
       dims.insert(dims.begin(), {n, c});
-      return g.Fp32View(dims, dtype);
+      return g.Floats(dims, dtype);
     };
     Tensor x = image(2, channels);
     INFO(fmt::format("{}", fmt::join(x.dims(), ", ")));
@@ -188,7 +188,7 @@ TEST_CASE("kernels accept channels-last images") {
     weight[0] = groups * 5;
     weight[1] = channels / groups;
     CHECK(Check("conv", {{"x", x},
-                         {"weight", g.Fp32View(weight, dtype)},
+                         {"weight", g.Floats(weight, dtype)},
                          {"strides", Ints(g.List(spatial, 1, 2))},
                          {"dilations", Ints(g.List(spatial, 1, 2))},
                          {"pad_type", Tensor::String("same")},
@@ -207,8 +207,8 @@ TEST_CASE("kernels accept channels-last images") {
     Dims each(spatial + 2, 1), tail = size;
     each[1] = channels;
     tail.insert(tail.begin(), {channels});
-    for (const Tensor& y : {image(2, channels), g.Fp32View(each, dtype), g.Fp32View(tail, dtype),
-                            g.Fp32View({size.back()}, dtype), g.Fp32View({}, dtype)}) {
+    for (const Tensor& y : {image(2, channels), g.Floats(each, dtype), g.Floats(tail, dtype),
+                            g.Floats({size.back()}, dtype), g.Floats({}, dtype)}) {
       CHECK(Check("mul", {{"x", x}, {"y", y}}));
       CHECK(Check("sub", {{"x", y}, {"y", x}}, {"y"}));
     }
@@ -234,9 +234,9 @@ TEST_CASE("depthwise convolution kernels agree with eval") {
         x.push_back(g.Int(4, spatial == 3 ? 7 : 21));
         w.push_back(g.Int(1, 4));
       }
-      CHECK(Check("conv", {{"x", g.Fp32View(x)},
-                           {"weight", g.Fp32View(w)},
-                           {"bias", g.Fp32View({groups * outs})},
+      CHECK(Check("conv", {{"x", g.Floats(x)},
+                           {"weight", g.Floats(w)},
+                           {"bias", g.Floats({groups * outs})},
                            {"strides", Ints(g.List(spatial, 1, 3))},
                            {"pad_type", Tensor::String("custom")},
                            {"pad", Ints(g.List(2 * spatial, 0, 4))},
@@ -246,14 +246,14 @@ TEST_CASE("depthwise convolution kernels agree with eval") {
 
 TEST_CASE("products without elements or terms agree with eval") {
   Generator g;
-  CHECK(Check("conv", {{"x", g.Fp32View({0, 2, 5, 5})}, {"weight", g.Fp32View({3, 2, 3, 3})}}));
-  CHECK(Check("linear", {{"x", g.Fp32View({0, 4})}, {"weight", g.Fp32View({3, 4})}}));
+  CHECK(Check("conv", {{"x", g.Floats({0, 2, 5, 5})}, {"weight", g.Floats({3, 2, 3, 3})}}));
+  CHECK(Check("linear", {{"x", g.Floats({0, 4})}, {"weight", g.Floats({3, 4})}}));
   CHECK(Check(
       "linear",
-      {{"x", g.Fp32View({2, 0})}, {"weight", g.Fp32View({3, 0})}, {"bias", g.Fp32View({3})}}));
+      {{"x", g.Floats({2, 0})}, {"weight", g.Floats({3, 0})}, {"bias", g.Floats({3})}}));
   for (Dims dims : {Dims{2, 0, 3, 4}, Dims{2, 3, 0, 4}, Dims{2, 3, 4, 0}, Dims{0, 2, 3, 4}})
-    CHECK(Check("matmul", {{"x", g.Fp32View({dims[0], dims[1], dims[2]})},
-                           {"y", g.Fp32View({dims[0], dims[2], dims[3]})}}));
+    CHECK(Check("matmul", {{"x", g.Floats({dims[0], dims[1], dims[2]})},
+                           {"y", g.Floats({dims[0], dims[2], dims[3]})}}));
 }
 
 TEST_CASE("recurrent kernels agree with eval") {
@@ -268,15 +268,15 @@ TEST_CASE("recurrent kernels agree with eval") {
             hidden = g.Int(4, 12), inputs = g.Int(1, 9), batch = g.Int(1, 3),
             width = hidden * (both ? 2 : 1);
     DType dtype = i % 5 == 0 ? DType::kFp16 : DType::kFp32;
-    std::vector<In> operands = {{"x", g.Fp32View({g.Int(1, 6), batch, inputs}, dtype)},
-                                {"initial_h", g.Fp32View({batch, width}, dtype)},
+    std::vector<In> operands = {{"x", g.Floats({g.Int(1, 6), batch, inputs}, dtype)},
+                                {"initial_h", g.Floats({batch, width}, dtype)},
                                 {"direction", Tensor::String(both    ? "bidirectional"
                                                              : i % 2 ? "reverse"
                                                                      : "forward")},
                                 {"output_sequence", Flag(g.Int(0, 1))}};
     // Small weights, since linear and relu would otherwise exceed fp16.
     auto constant = [&](const char* name, Dims dims) {
-      Tensor values = g.Fp32View(std::move(dims));
+      Tensor values = g.Floats(std::move(dims));
       std::vector<float> small;
       for (double v : values.Doubles()) small.push_back(static_cast<float>(v * 0.2));
       operands.push_back({name, Tensor::Of(values.dims(), small).Cast(dtype)});
@@ -291,7 +291,7 @@ TEST_CASE("recurrent kernels agree with eval") {
       constant("peephole_back", {3 * hidden});
     }
     if (lstm) {
-      operands.push_back({"initial_c", g.Fp32View({batch, width}, dtype)});
+      operands.push_back({"initial_c", g.Floats({batch, width}, dtype)});
       if (i % 2) constant("peephole", {3 * hidden});
       if (i % 4 == 1) operands.push_back({"clip", Tensor::Full(dtype, {}, 0.5)});
       operands.push_back({"cell_activation", Tensor::String(activations[g.Int(0, 4)])});
@@ -310,14 +310,14 @@ TEST_CASE("recurrent kernels agree with eval") {
 // Also by more than a stride, which oneDNN does not support.
 TEST_CASE("output_shape may extend a transposed convolution") {
   Generator g;
-  CHECK(Check("conv_transpose", {{"x", g.Fp32View({1, 2, 4, 4})},
-                                 {"weight", g.Fp32View({2, 3, 3, 3})},
+  CHECK(Check("conv_transpose", {{"x", g.Floats({1, 2, 4, 4})},
+                                 {"weight", g.Floats({2, 3, 3, 3})},
                                  {"strides", Ints({2, 2})},
                                  {"pad_type", Tensor::String("custom")},
                                  {"pad", Ints({1, 1, 1, 1})},
                                  {"output_shape", Ints({1, 3, 8, 8})}}));
-  CHECK(Check("conv_transpose", {{"x", g.Fp32View({1, 2, 4, 4})},
-                                 {"weight", g.Fp32View({2, 3, 3, 3})},
+  CHECK(Check("conv_transpose", {{"x", g.Floats({1, 2, 4, 4})},
+                                 {"weight", g.Floats({2, 3, 3, 3})},
                                  {"strides", Ints({2, 2})},
                                  {"output_shape", Ints({1, 3, 12, 13})}}));
 }
@@ -325,10 +325,10 @@ TEST_CASE("output_shape may extend a transposed convolution") {
 TEST_CASE("kernels with several threads agree with eval") {
   Generator g;
   for (int64_t size : {32, 48, 648}) {  // below and above 2^16 multiplications
-    CHECK(Check("linear", {{"x", g.Fp32View({size, size})}, {"weight", g.Fp32View({size, size})}}));
-    CHECK(Check("conv", {{"x", g.Fp32View({1, 64, size / 16, size / 16})},
-                         {"weight", g.Fp32View({168, 64, 1, 1})}}));
-    CHECK(Check("matmul", {{"x", g.Fp32View({size, 155})}, {"y", g.Fp32View({155, 12})}}));
+    CHECK(Check("linear", {{"x", g.Floats({size, size})}, {"weight", g.Floats({size, size})}}));
+    CHECK(Check("conv", {{"x", g.Floats({1, 64, size / 16, size / 16})},
+                         {"weight", g.Floats({168, 64, 1, 1})}}));
+    CHECK(Check("matmul", {{"x", g.Floats({size, 155})}, {"y", g.Floats({155, 12})}}));
   }
 }
 
@@ -338,19 +338,19 @@ TEST_CASE("elementwise and sum kernels with several threads agree with eval") {
   for (DType dtype : {DType::kFp32, DType::kFp16})
     for (int64_t size : {31, 33}) {
       const Dims image = {1, 67, size, 16};
-      CHECK(Check("sigmoid", {{"x", g.Fp32View({size, 1021}, dtype)}}));
-      CHECK(Check("mul", {{"x", g.Fp32View(image, dtype)}, {"y", g.Fp32View(image, dtype)}}));
-      CHECK(Check("mul", {{"x", g.Fp32View(image, dtype)}, {"y", g.Fp32View({1, 67, 1, 1}, dtype)}},
+      CHECK(Check("sigmoid", {{"x", g.Floats({size, 1021}, dtype)}}));
+      CHECK(Check("mul", {{"x", g.Floats(image, dtype)}, {"y", g.Floats(image, dtype)}}));
+      CHECK(Check("mul", {{"x", g.Floats(image, dtype)}, {"y", g.Floats({1, 67, 1, 1}, dtype)}},
                   {"x", "y"}));
-      CHECK(Check("add", {{"x", g.Fp32View({size * 1021}, dtype)}, {"y", g.Fp32View({1}, dtype)}}));
+      CHECK(Check("add", {{"x", g.Floats({size * 1021}, dtype)}, {"y", g.Floats({1}, dtype)}}));
       CHECK(
-          Check("sub", {{"x", g.Fp32View({1021, 1}, dtype)}, {"y", g.Fp32View({1, size}, dtype)}}));
+          Check("sub", {{"x", g.Floats({1021, 1}, dtype)}, {"y", g.Floats({1, size}, dtype)}}));
       // Two of these per element are counted.
-      CHECK(Check("softmax", {{"x", g.Fp32View({size, 509}, dtype)}, {"axis", Num(-1)}}));
-      CHECK(Check("layer_norm", {{"x", g.Fp32View({size, 509}, dtype)}, {"axes", Ints({1})}}));
+      CHECK(Check("softmax", {{"x", g.Floats({size, 509}, dtype)}, {"axis", Num(-1)}}));
+      CHECK(Check("layer_norm", {{"x", g.Floats({size, 509}, dtype)}, {"axes", Ints({1})}}));
       for (std::string_view op : {"reduce_mean", "reduce_sum", "reduce_max"})
         for (int64_t channels : {3, 32, 67})
-          CHECK(Check(op, {{"x", g.Fp32View({2, channels, size, 16}, dtype)},
+          CHECK(Check(op, {{"x", g.Floats({2, channels, size, 16}, dtype)},
                            {"axes", Ints({2, 3})},
                            {"keep_dims", Flag(true)}}));
     }
@@ -360,16 +360,16 @@ TEST_CASE("elementwise and sum kernels with several threads agree with eval") {
 TEST_CASE("a large transposed convolution agrees with eval") {
   Generator g;
   CHECK(Check("conv_transpose",
-              {{"x", g.Fp32View({1, 1, 2000})}, {"weight", g.Fp32View({1, 3, 1000})}}));
+              {{"x", g.Floats({1, 1, 2000})}, {"weight", g.Floats({1, 3, 1000})}}));
 }
 
 TEST_CASE("kernels accept run-time weights") {
   Generator g;
-  CHECK(Check("conv", {{"x", g.Fp32View({1, 4, 6, 6})}, {"weight", g.Fp32View({8, 4, 3, 3})}},
+  CHECK(Check("conv", {{"x", g.Floats({1, 4, 6, 6})}, {"weight", g.Floats({8, 4, 3, 3})}},
               {"x", "weight"}));
-  CHECK(Check("conv", {{"x", g.Fp32View({1, 4, 6, 6}, DType::kFp16)},
-                       {"weight", g.Fp32View({8, 4, 3, 3})}}));
-  CHECK(Check("matmul", {{"x", g.Fp32View({3, 5, 7})}, {"y", g.Fp32View({3, 7, 2})}}, {"x", "y"}));
+  CHECK(Check("conv", {{"x", g.Floats({1, 4, 6, 6}, DType::kFp16)},
+                       {"weight", g.Floats({8, 4, 3, 3})}}));
+  CHECK(Check("matmul", {{"x", g.Floats({3, 5, 7})}, {"y", g.Floats({3, 7, 2})}}, {"x", "y"}));
 }
 
 TEST_CASE("matrix products agree with eval") {
@@ -385,20 +385,20 @@ TEST_CASE("matrix products agree with eval") {
       if (i % 4 == 2 && x.size() == 3) y.insert(y.begin(), 2);
     }
     CHECK(Check("matmul",
-                {{"x", g.Fp32View(x, dtype)},
-                 {"y", g.Fp32View(y, dtype)},
+                {{"x", g.Floats(x, dtype)},
+                 {"y", g.Floats(y, dtype)},
                  {"transpose_x", Flag(tx)},
                  {"transpose_y", Flag(ty)}},
                 i % 2 ? Names{"x"} : Names{"x", "y"}));
     Dims lead = {g.Int(1, 3), g.Int(1, 9), k};
-    std::vector<In> linear = {{"x", g.Fp32View(lead, dtype)},
-                              {"weight", g.Fp32View({n, k}, dtype)}};
-    if (i % 2) linear.push_back({"bias", g.Fp32View({n}, dtype)});
+    std::vector<In> linear = {{"x", g.Floats(lead, dtype)},
+                              {"weight", g.Floats({n, k}, dtype)}};
+    if (i % 2) linear.push_back({"bias", g.Floats({n}, dtype)});
     CHECK(Check("linear", linear));
   }
-  CHECK(Check("matmul", {{"x", g.Fp32View({5})}, {"y", g.Fp32View({2, 5, 3})}}));
-  CHECK(Check("matmul", {{"x", g.Fp32View({2, 3, 5})}, {"y", g.Fp32View({5})}}));
-  CHECK(Check("matmul", {{"x", g.Fp32View({5})}, {"y", g.Fp32View({5})}}));
+  CHECK(Check("matmul", {{"x", g.Floats({5})}, {"y", g.Floats({2, 5, 3})}}));
+  CHECK(Check("matmul", {{"x", g.Floats({2, 3, 5})}, {"y", g.Floats({5})}}));
+  CHECK(Check("matmul", {{"x", g.Floats({5})}, {"y", g.Floats({5})}}));
   CHECK_FALSE(Check("matmul", {{"x", I32({1, 2}, {1, 2})}, {"y", I32({2, 1}, {3, 4})}}));
 }
 
@@ -407,34 +407,34 @@ TEST_CASE("matrix products agree with eval") {
 TEST_CASE("products of large encoded weights agree with eval") {
   FixedDraw draw;
   Generator g;
-  auto halves = [&](Dims dims) { return draw.Fp32View(std::move(dims), DType::kFp16).InMemory(); };
+  auto halves = [&](Dims dims) { return draw.Floats(std::move(dims), DType::kFp16).InMemory(); };
   for (int64_t m : {1, 5, 6, 9}) {
     CHECK(CheckOnce("linear",
-                    {{"x", g.Fp32View({m, 4100})},
+                    {{"x", g.Floats({m, 4100})},
                      {"weight", halves({150, 4100}).Cast(DType::kFp32)},
-                     {"bias", g.Fp32View({150})}},
+                     {"bias", g.Floats({150})}},
                     {"x"}));
     CHECK(CheckOnce("matmul",
-                    {{"x", g.Fp32View({m, 700}, DType::kFp16)}, {"y", halves({700, 999})}}, {"x"}));
+                    {{"x", g.Floats({m, 700}, DType::kFp16)}, {"y", halves({700, 999})}}, {"x"}));
   }
   for (int64_t depth : {65536, 65537})
     CHECK(CheckOnce("linear",
-                    {{"x", g.Fp32View({6, depth}, DType::kFp16)}, {"weight", halves({17, depth})}},
+                    {{"x", g.Floats({6, depth}, DType::kFp16)}, {"weight", halves({17, depth})}},
                     {"x"}));
   CHECK(CheckOnce("conv",
-                  {{"x", g.Fp32View({2, 460, 4, 5}, DType::kFp16)},
+                  {{"x", g.Floats({2, 460, 4, 5}, DType::kFp16)},
                    {"weight", halves({150, 460, 3, 3})},
                    {"pad_type", Tensor::String("same")},
-                   {"bias", g.Fp32View({150}, DType::kFp16)}},
+                   {"bias", g.Floats({150}, DType::kFp16)}},
                   {"x"}));
   CHECK(CheckOnce("conv",
-                  {{"x", g.Fp32View({1, 400, 3, 4}, DType::kFp16)},
+                  {{"x", g.Floats({1, 400, 3, 4}, DType::kFp16)},
                    {"weight", halves({400, 200, 3, 3})},
                    {"groups", Num(2)}},
                   {"x"}));
   CHECK(CheckOnce(
       "conv_transpose",
-      {{"x", g.Fp32View({1, 210, 3, 3}, DType::kFp16)}, {"weight", halves({210, 170, 3, 3})}},
+      {{"x", g.Floats({1, 210, 3, 3}, DType::kFp16)}, {"weight", halves({210, 170, 3, 3})}},
       {"x"}));
 }
 
@@ -454,24 +454,24 @@ TEST_CASE("products of encoded weights agree with eval") {
       INFO(name);
       int64_t rows = weight.dims()[0], columns = weight.dims()[1];
       for (int64_t m : {1, 4, 23})
-        CHECK(Check("linear", {{"x", g.Fp32View({m, columns}, dtype)}, {"weight", weight}}));
-      CHECK(Check("matmul", {{"x", g.Fp32View({2, 7, rows}, dtype)}, {"y", weight}}));
+        CHECK(Check("linear", {{"x", g.Floats({m, columns}, dtype)}, {"weight", weight}}));
+      CHECK(Check("matmul", {{"x", g.Floats({2, 7, rows}, dtype)}, {"y", weight}}));
       CHECK(Check(
           "matmul",
-          {{"x", g.Fp32View({3, columns}, dtype)}, {"y", weight}, {"transpose_y", Flag(true)}}));
-      CHECK(Check("matmul", {{"x", weight}, {"y", g.Fp32View({columns, 21}, dtype)}}, {"y"}));
+          {{"x", g.Floats({3, columns}, dtype)}, {"y", weight}, {"transpose_y", Flag(true)}}));
+      CHECK(Check("matmul", {{"x", weight}, {"y", g.Floats({columns, 21}, dtype)}}, {"y"}));
       CHECK(Check("matmul",
-                  {{"x", weight}, {"y", g.Fp32View({rows, 3}, dtype)}, {"transpose_x", Flag(true)}},
+                  {{"x", weight}, {"y", g.Floats({rows, 3}, dtype)}, {"transpose_x", Flag(true)}},
                   {"y"}));
       Tensor taps = weight.Reshaped({rows, columns / 3, 3});
-      CHECK(Check("conv", {{"x", g.Fp32View({2, columns / 3, 20}, dtype)}, {"weight", taps}}));
+      CHECK(Check("conv", {{"x", g.Floats({2, columns / 3, 20}, dtype)}, {"weight", taps}}));
       CHECK(
           Check("conv",
-                {{"x", g.Fp32View({1, columns, 5}, dtype)}, {"weight", taps}, {"groups", Num(3)}}));
-      CHECK(Check("conv", {{"x", g.Fp32View({1, rows * columns / 3, 5}, dtype)},
+                {{"x", g.Floats({1, columns, 5}, dtype)}, {"weight", taps}, {"groups", Num(3)}}));
+      CHECK(Check("conv", {{"x", g.Floats({1, rows * columns / 3, 5}, dtype)},
                            {"weight", weight.Reshaped({rows * columns / 3, 1, 3})},
                            {"groups", Num(static_cast<int32_t>(rows * columns / 3))}}));
-      CHECK(Check("conv_transpose", {{"x", g.Fp32View({1, rows, 9}, dtype)}, {"weight", taps}}));
+      CHECK(Check("conv_transpose", {{"x", g.Floats({1, rows, 9}, dtype)}, {"weight", taps}}));
     }
 }
 
@@ -487,10 +487,10 @@ TEST_CASE("products of few vectors and 4-bit blocks agree with eval") {
         Tensor weight =
             Tensor::Encoded({.dtype = dtype,
                              .data = Tensor::Owned(data, {kRows, kColumns}, bytes),
-                             .scale = g.Fp32View({kRows, kColumns / block}, DType::kFp16)});
+                             .scale = g.Floats({kRows, kColumns / block}, DType::kFp16)});
         for (int64_t m : {1, 2, 3})
-          CHECK(Check("linear", {{"x", g.Fp32View({m, kColumns}, dtype)}, {"weight", weight}}));
-        CHECK(Check("matmul", {{"x", weight}, {"y", g.Fp32View({kColumns}, dtype)}}, {"y"}));
+          CHECK(Check("linear", {{"x", g.Floats({m, kColumns}, dtype)}, {"weight", weight}}));
+        CHECK(Check("matmul", {{"x", weight}, {"y", g.Floats({kColumns}, dtype)}}, {"y"}));
       }
 }
 
@@ -506,10 +506,10 @@ TEST_CASE("attention agrees with eval") {
       return all;
     };
     DType dtype = i % 5 == 0 ? DType::kFp16 : DType::kFp32;
-    std::vector<In> operands = {{"query", g.Fp32View(dims(rows, width), dtype)},
-                                {"key", g.Fp32View(dims(keys, width), dtype)},
-                                {"value", g.Fp32View(dims(keys, g.Int(1, 20)), dtype)}};
-    if (i % 3 == 1) operands.push_back({"attn_mask", g.Fp32View({rows, keys}, dtype)});
+    std::vector<In> operands = {{"query", g.Floats(dims(rows, width), dtype)},
+                                {"key", g.Floats(dims(keys, width), dtype)},
+                                {"value", g.Floats(dims(keys, g.Int(1, 20)), dtype)}};
+    if (i % 3 == 1) operands.push_back({"attn_mask", g.Floats({rows, keys}, dtype)});
     if (i % 3 == 2) {  // the first key is visible to all rows
       std::vector<int32_t> seen = g.List(keys, 0, 1);
       seen[0] = 1;
@@ -519,22 +519,22 @@ TEST_CASE("attention agrees with eval") {
   }
   // All keys are masked: NaN, in eval too; many keys on several threads.
   CHECK(Check("scaled_dot_product_attention",
-              {{"query", g.Fp32View({1, 2, 3})},
-               {"key", g.Fp32View({1, 4, 3})},
-               {"value", g.Fp32View({1, 4, 5})},
+              {{"query", g.Floats({1, 2, 3})},
+               {"key", g.Floats({1, 4, 3})},
+               {"value", g.Floats({1, 4, 5})},
                {"attn_mask", Tensor::Full(DType::kBool, {2, 4}, 0)}},
               {}));
   CHECK(Check("scaled_dot_product_attention",
-              {{"query", g.Fp32View({6, 300, 16})},
-               {"key", g.Fp32View({6, 300, 16})},
-               {"value", g.Fp32View({6, 300, 16})}},
+              {{"query", g.Floats({6, 300, 16})},
+               {"key", g.Floats({6, 300, 16})},
+               {"value", g.Floats({6, 300, 16})}},
               {}));
   // More rows than are computed at a time, each with its own additive mask.
   CHECK(Check("scaled_dot_product_attention",
-              {{"query", g.Fp32View({2, 130, 8})},
-               {"key", g.Fp32View({2, 70, 8})},
-               {"value", g.Fp32View({2, 70, 5})},
-               {"attn_mask", g.Fp32View({130, 70})}},
+              {{"query", g.Floats({2, 130, 8})},
+               {"key", g.Floats({2, 70, 8})},
+               {"value", g.Floats({2, 70, 5})},
+               {"attn_mask", g.Floats({130, 70})}},
               {}));
 }
 
@@ -547,7 +547,7 @@ TEST_CASE("pool kernels agree with eval") {
     const char* pads[] = {"valid", "custom", "same", "same_lower"};
     std::string pad = pads[g.Int(0, 3)];
     bool ceil = pad[0] != 's' && spatial < 3 && i % 2;
-    std::vector<In> operands = {{"x", g.Fp32View(x, i % 5 ? DType::kFp32 : DType::kFp16)},
+    std::vector<In> operands = {{"x", g.Floats(x, i % 5 ? DType::kFp32 : DType::kFp16)},
                                 {"kernel_sizes", Ints(g.List(spatial, 2, 4))},
                                 {"strides", Ints(g.List(spatial, 1, 3))},
                                 {"pad_type", Tensor::String(pad)},
@@ -590,12 +590,12 @@ TEST_CASE("elementwise kernels agree with eval") {
                          {"inverse", {{"epsilon", Real(1e-4f)}}}};
   for (const Unary& each : unary) {
     std::vector<In> operands = each.rest;
-    operands.push_back({"x", g.Fp32View({3, 37})});
+    operands.push_back({"x", g.Floats({3, 37})});
     CHECK(Check(each.op, operands));
     operands.back() = {"x", Tensor::Vector(edge)};
     CHECK(Check(each.op, operands));
     if (!each.rest.empty() && each.rest[0].value.dtype() != DType::kString) continue;
-    operands.back() = {"x", g.Fp32View({5, 11}, DType::kFp16)};
+    operands.back() = {"x", g.Floats({5, 11}, DType::kFp16)};
     CHECK(Check(each.op, operands));
   }
   for (float v : {-104.0f, -103.0f, -95.0f, -88.0f, -1.0f, 1e-6f, 0.0f, 1.5f, 88.5f, 89.0f, 200.0f,
@@ -603,7 +603,7 @@ TEST_CASE("elementwise kernels agree with eval") {
     INFO(v);
     CHECK(Check("exp", {{"x", F32({1}, {v})}}, {}));
   }
-  Tensor positive = Evaluate("square", {{"x", g.Fp32View({4, 9})}});
+  Tensor positive = Evaluate("square", {{"x", g.Floats({4, 9})}});
   CHECK(Check("sqrt", {{"x", positive}}, {}));
   CHECK(Check("rsqrt", {{"x", positive}}, {}));
   CHECK(Check("pow", {{"x", positive}, {"y", Real(1.7f)}}, {}));
@@ -622,21 +622,21 @@ TEST_CASE("binary kernels broadcast like eval") {
       for (int64_t cut = g.Int(0, 1); cut > 0 && y.size() > 1 && y[0] == 1; --cut)
         y.erase(y.begin());
       DType dtype = i % 4 ? DType::kFp32 : DType::kFp16;
-      CHECK(Check(op, {{"x", g.Fp32View(x, dtype)}, {"y", g.Fp32View(y, dtype)}}, {}));
+      CHECK(Check(op, {{"x", g.Floats(x, dtype)}, {"y", g.Floats(y, dtype)}}, {}));
     }
     CHECK_FALSE(Check(op, {{"x", I32({2}, {4, 6})}, {"y", I32({1}, {2})}}));
   }
   Tensor cond = RandomTensor(DType::kBool, {3, 1, 5}, 0, 0);
   CHECK(
-      Check("select", {{"cond", cond}, {"a", g.Fp32View({3, 4, 5})}, {"b", g.Fp32View({1})}}, {}));
+      Check("select", {{"cond", cond}, {"a", g.Floats({3, 4, 5})}, {"b", g.Floats({1})}}, {}));
   CHECK(Check("select",
-              {{"cond", cond}, {"a", g.Fp32View({3, 1, 5})}, {"b", g.Fp32View({3, 1, 5})}}, {}));
+              {{"cond", cond}, {"a", g.Floats({3, 1, 5})}, {"b", g.Floats({3, 1, 5})}}, {}));
 }
 
 TEST_CASE("reduction kernels agree with eval") {
   Generator g;
   for (DType dtype : {DType::kFp32, DType::kFp16}) {
-    Tensor x = g.Fp32View({2, 3, 5, 19}, dtype);
+    Tensor x = g.Floats({2, 3, 5, 19}, dtype);
     for (int32_t axis = -4; axis < 4; ++axis)
       CHECK(Check("softmax", {{"x", x}, {"axis", Num(axis)}}));
     for (const char* op : {"reduce_sum", "reduce_mean", "reduce_max", "reduce_min"}) {
@@ -646,8 +646,8 @@ TEST_CASE("reduction kernels agree with eval") {
       CHECK(Check(op, {{"x", x}, {"axes", Ints({1})}}));
       CHECK_FALSE(Check(op, {{"x", x}, {"axes", Ints({0, 2})}}));
     }
-    CHECK(Check("reduce_sum", {{"x", g.Fp32View({7}, dtype)}, {"axes", Ints({0})}}));
-    Tensor channels = g.Fp32View({3}, dtype), positive = Evaluate("square", {{"x", channels}});
+    CHECK(Check("reduce_sum", {{"x", g.Floats({7}, dtype)}, {"axes", Ints({0})}}));
+    Tensor channels = g.Floats({3}, dtype), positive = Evaluate("square", {{"x", channels}});
     CHECK(Check("batch_norm", {{"x", x},
                                {"mean", channels},
                                {"variance", positive},
@@ -657,10 +657,10 @@ TEST_CASE("reduction kernels agree with eval") {
     CHECK(Check("instance_norm", {{"x", x}, {"gamma", channels}, {"beta", channels}}));
     CHECK(Check("layer_norm", {{"x", x},
                                {"axes", Ints({-1})},
-                               {"gamma", g.Fp32View({19}, dtype)},
-                               {"beta", g.Fp32View({19}, dtype)}}));
+                               {"gamma", g.Floats({19}, dtype)},
+                               {"beta", g.Floats({19}, dtype)}}));
     CHECK(Check("layer_norm",
-                {{"x", x}, {"axes", Ints({2, 3})}, {"gamma", g.Fp32View({5, 19}, dtype)}}));
+                {{"x", x}, {"axes", Ints({2, 3})}, {"gamma", g.Floats({5, 19}, dtype)}}));
     CHECK_FALSE(Check("layer_norm", {{"x", x}, {"axes", Ints({1})}}));
   }
 }

@@ -39,7 +39,7 @@ struct Accumulating {
     Value* image =
         b.Make("reshape", {{"x", wide}, {"shape", Tensor::Vector<int32_t>({1, kRows, kWidth})}});
     Value* filtered = b.Make("conv", {{"x", image},
-                                      {"weight", draw.Fp32View({kRows, kRows, 3})},
+                                      {"weight", draw.Floats({kRows, kRows, 3})},
                                       {"pad_type", Tensor::String("same")}});
     Value* flat =
         b.Make("reshape", {{"x", filtered}, {"shape", Tensor::Vector<int32_t>({kRows, kWidth})}});

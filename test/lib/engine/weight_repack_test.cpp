@@ -14,7 +14,7 @@ namespace {
 void CheckLaying(int64_t height, int64_t width, int64_t more, const RepackPlan& placement) {
   FixedDraw draw;
   const int64_t row = width + more, first = 3;
-  Tensor tensor = draw.Fp32View({first + height * row}, DType::kFp16);
+  Tensor tensor = draw.Floats({first + height * row}, DType::kFp16);
   Pin<float> values = tensor.Cast(DType::kFp32).data<float>();
   std::vector<float> expected(static_cast<size_t>(placement.size), 0.0f);
   for (int64_t i = 0; i < height; ++i)

@@ -64,14 +64,14 @@ TEST_CASE("Weights reads blocks of any length like the tensor") {
 
 TEST_CASE("Weights keeps fp16 tensors that were converted to fp32") {
   FixedDraw draw;
-  Tensor half = draw.Fp32View({96, 64}, DType::kFp16).InMemory();
+  Tensor half = draw.Floats({96, 64}, DType::kFp16).InMemory();
   for (const Tensor& tensor : {half, half.Cast(DType::kFp32), half.Transposed({1, 0}),
                                half.Cast(DType::kFp32).Transposed({1, 0})}) {
     CHECK(IsNarrow(tensor));
     CheckAllWays(tensor);
     CHECK(Weights::AsTheyAre(tensor).data() == nullptr);
   }
-  Tensor single = draw.Fp32View({96, 64}).InMemory();
+  Tensor single = draw.Floats({96, 64}).InMemory();
   CHECK_FALSE(IsNarrow(single));
   CHECK(Weights::AsTheyAre(single).data() ==
         reinterpret_cast<const float*>(single.InPlace(0, 1).data()));
@@ -113,7 +113,7 @@ TEST_CASE("PreparedWeights distinguishes types of the same bytes", "[prepared]")
 
 TEST_CASE("PreparedWeights prepares different constants in parallel", "[prepared]") {
   FixedDraw draw;
-  const std::array<Tensor, 2> tensors{draw.Fp32View({4}).InMemory(), draw.Fp32View({4}).InMemory()};
+  const std::array<Tensor, 2> tensors{draw.Floats({4}).InMemory(), draw.Floats({4}).InMemory()};
   PreparedWeights prepared;
   std::atomic<int> making = 0, made = 0;
   auto get = [&](const Tensor& tensor) {

@@ -38,7 +38,7 @@ const Operation* Only(const Program& program, std::string_view name) {
   int count = 0;
   for (const auto& op : program.main()->body.operations())
     if (op->is(name)) {
-      found = op.get();
+      found = op;
       ++count;
     }
   CHECK(count == 1);
