@@ -151,7 +151,7 @@ TEST_CASE("passes preserve results across block boundaries", "[passes]") {
     for (size_t at : std::set<size_t>{count / 2, count - 1}) {
       Program program = ParseText(c.text, c.where, Ops());
       const Block::Operations& operations = program.main()->body.operations();
-      if (!MoveIntoBranch(program, std::next(operations.begin(), at)->get())) continue;
+      if (!MoveIntoBranch(program, *std::next(operations.begin(), at))) continue;
       INFO(c.where << "\n" << PrintText(program, {.inline_limit = 8}));
       ++split;
       try {
