@@ -9,8 +9,10 @@
 namespace mlc {
 
 enum class Requirement : uint8_t {
-  kForeign,  // belongs to other architectures: llama.cpp ignores such a key and rejects a file with such a tensor
-  kIgnored,  // a tensor that llama.cpp loads but does not use
+  // Belongs to other architectures: llama.cpp ignores such a key and rejects a file with such a
+  // tensor.
+  kForeign,
+  kIgnored,   // a tensor that llama.cpp loads but does not use
   kOptional,  // may be absent, unless the network itself needs it
   kRequired,
 };

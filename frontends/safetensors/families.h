@@ -17,7 +17,7 @@ enum class Windows : uint8_t {
   kNone,       // sliding_window is ignored
   kAll,        // all layers, or those of the architecture's pattern, if sliding_window is not null
   kBehind,     // layers from max_window_layers on, if use_sliding_window is true
-  kNotWanted,  // unsupported windows if use_sliding_window is true: no row has them
+  kNotWanted,  // rejected if use_sliding_window is true: no architecture row has such windows
 };
 
 // Whether a family's network has certain biases.

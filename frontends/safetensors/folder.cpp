@@ -22,8 +22,7 @@ constexpr const char* kModel = "model.safetensors";
 constexpr const char* kIndex = "model.safetensors.index.json";
 constexpr std::string_view kWeight = ".weight";
 constexpr int64_t kFp8Block = 128;
-constexpr std::string_view kExpression =
-    "re:";  // prefix of regular expressions in compressed-tensors
+constexpr std::string_view kExpression = "re:";            // compressed-tensors' prefix
 constexpr std::string_view kOperators = "\\*+?()[]{}|^$";  // operators that Begins does not support
 
 std::string Listed(const Dims& dims) { return fmt::format("[{}]", fmt::join(dims, ", ")); }

@@ -91,8 +91,8 @@ class Folder {
   Error Refusal(const Stored& stored, std::string_view id, std::string text) const;
   Weight PartsOf(const std::string& name) const;  // only the form and the parts
   Weight Resolve(const std::string& name) const;
-  bool IsExcluded(
-      const std::string& name) const;  // excluded from quantisation by quantization_config
+  // Whether quantization_config excludes the tensor.
+  bool IsExcluded(const std::string& name) const;
   void ResolveMlx(Weight& weight) const;
   void ResolveFp8(Weight& weight) const;
   Tensor Raw(const Stored& stored) const { return files_[stored.file].Get(*stored.entry); }
