@@ -1,5 +1,5 @@
 // The layouts are those of ggml's src/ggml-common.h, the values those of dequantize_row_* in
-// src/ggml-quants.c. In each of them a function takes a block and writes an integer to each byte.
+// src/ggml-quants.c. The unpacking functions read one block and write one integer per byte.
 #include "frontends/gguf/blocks.h"
 
 #include <algorithm>
@@ -27,14 +27,14 @@ T Load(const uint8_t* bytes) {
 void Store(uint8_t* bytes, uint64_t value) { std::memcpy(bytes, &value, sizeof(value)); }
 float LoadHalf(const uint8_t* bytes) { return Half::ToFloat(Load<uint16_t>(bytes)); }
 
-// The lower halves of n bytes, then the upper ones.
+// Unpacks n bytes: first all low nibbles, then all high nibbles.
 template <int n>
 inline void Nibbles(const uint8_t* in, uint8_t* q) {
   for (int i = 0; i < n; ++i) q[i] = in[i] & 15;
   for (int i = 0; i < n; ++i) q[n + i] = in[i] >> 4;
 }
 
-// Two bits of 32 bytes, the lowest of all of them first.
+// Unpacks the bit pairs of 32 bytes, starting with the lowest pair of every byte.
 inline void Pairs(const uint8_t* in, uint8_t* q) {
   for (int shift = 0; shift < 8; shift += 2)
     for (int i = 0; i < 32; ++i) *q++ = in[i] >> shift & 3;
@@ -45,7 +45,7 @@ inline void Subtract(uint8_t* q, uint8_t amount) {
   for (int i = 0; i < n; ++i) q[i] = static_cast<uint8_t>(q[i] - amount);
 }
 
-// Four bits and a fifth, `high`.
+// Combines four low bits with a fifth bit from `high`.
 inline void FiveBits(const uint8_t* low, uint32_t high, uint8_t* q) {
   Nibbles<16>(low, q);
   for (int i = 0; i < 32; i += 8)
@@ -85,10 +85,11 @@ void Q3KScales(const uint8_t* block, float* scale, float*) {
   }
 }
 
-// Scales and minima of eight cells, of six bits.
+// Unpacks the 6-bit scales and minima of eight cells.
 void KScales(const uint8_t* block, float* scale, float* bias) {
   const float d = LoadHalf(block), m = LoadHalf(block + 2);
-  // Four bytes at a time: the first cells' scales and minima, and what has the lower bits of the others'.
+  // Each step handles four bytes: the scales and minima of the first four cells, and the bytes with
+  // the low bits of the last four.
   constexpr uint64_t kSix = 0x3F3F3F3F, kFour = 0x0F0F0F0F, kTwo = 0x03030303;
   const uint64_t scales = Load<uint32_t>(block + 4), minima = Load<uint32_t>(block + 8),
                  both = Load<uint32_t>(block + 12);
@@ -124,7 +125,8 @@ void Tq2_0(const uint8_t* block, uint8_t* q) {
   Pairs(block + 32, q + 128);
   Subtract<256>(q, 1);
 }
-// Digits to the base 3: a byte is the fraction 0.abcde of 256, the first digits of all bytes come first.
+// Unpacks base-3 digits: a byte represents the fraction 0.abcde of 256. The first digits of all
+// bytes come first.
 inline uint8_t* Digits(const uint8_t* in, int bytes, int digits, uint8_t* q) {
   for (int digit = 0, power = 1; digit < digits; ++digit, power *= 3)
     for (int i = 0; i < bytes; ++i)
@@ -152,11 +154,11 @@ void Iq4XsScales(const uint8_t* block, float* scale, float*) {
     scale[i] = d * static_cast<float>((low | (high >> 2 * i & 3) << 4) - 32);
   }
 }
-// Half of 2^(e - 127), since the entries are twice what E2M1 says.
+// The scale is half of 2^(e - 127), since the palette entries are twice the E2M1 values.
 void Mxfp4Scales(const uint8_t* block, float* scale, float*) {
   scale[0] = std::ldexp(1.0f, block[0] - 128);
 }
-// Half of what an unsigned E4M3 says.
+// The scale is half of the unsigned E4M3 value.
 void Nvfp4Scales(const uint8_t* block, float* scale, float*) {
   for (int i = 0; i < 4; ++i) {
     const int exponent = block[i] >> 3 & 15, mantissa = block[i] & 7;
@@ -166,10 +168,10 @@ void Nvfp4Scales(const uint8_t* block, float* scale, float*) {
   }
 }
 
-// Seven signs, and an eighth that makes the number of negative ones even.
+// Adds an eighth sign bit that makes the number of negative signs even.
 uint32_t Signs(uint32_t seven) { return seven | (std::popcount(seven) & 1u) << 7; }
 
-// Vectors of a codebook, with a bit of sign above those of each index.
+// Unpack a vector of a codebook; the sign bit of each element is stored above its index.
 inline void Vector8(uint32_t packed, uint32_t signs, uint8_t* q) {
   Store(q, Spread(packed, 2) | Spread(signs, 1) << 2);
 }
@@ -232,7 +234,8 @@ void Iq3SScales(const uint8_t* block, float* scale, float*) {
     scale[i] = d * static_cast<float>(1 + 2 * (block[106 + i / 2] >> i % 2 * 4 & 15));
 }
 
-// Vectors of -1, 0, 1 that are shifted by an eighth, up or down: of 8 x that and +-1.
+// The vectors of -1, 0, 1 are shifted up or down by an eighth. The integers are scaled by 8: 8 x
+// the element, plus or minus 1.
 void Iq1S(const uint8_t* block, uint8_t* q) {
   for (int i = 0; i < 32; ++i) {
     const uint32_t high = Load<uint16_t>(block + 34 + i / 4 * 2);
@@ -262,7 +265,7 @@ void Iq1MScales(const uint8_t* block, float* scale, float*) {
   }
 }
 
-// n integers of a byte each as elements of `bits`.
+// Packs n one-byte integers into elements of `bits` bits.
 template <int bits, int n>
 inline void Pack(const uint8_t* q, std::byte* out) {
   if constexpr (bits == 8) {
@@ -296,8 +299,8 @@ constexpr int BitsOf(DType dtype) {
   }
 }
 
-// The same for blocks that have nibbles and nothing else from byte `at` on, in parts of n bytes: the
-// lower halves of all of them are the first elements. `sign`: the bit that subtracting 8 turns round.
+// Does the same for blocks that contain only nibbles from byte `at` on, in groups of n bytes: the
+// low nibbles of a group are its first elements. `sign` is the bit to flip in order to subtract 8.
 template <int elements, int bytes, int at, int n, int sign>
 void UnpackNibbles(const uint8_t* blocks, int64_t count, std::byte* out) {
   constexpr int kWords = n / 2;
@@ -347,7 +350,7 @@ constexpr BlockType NibbleBlocks(uint32_t id, std::string_view name) {
           .integers = integers,
           .unpack = UnpackNibbles<elements, bytes, at, n, sign>};
 }
-// A scale, and perhaps a bias, for a block.
+// Returns a type with one scale, and an optional bias, per block.
 constexpr BlockType One(BlockType type, int scale_at, int bias_at = -1) {
   type.cell = type.elements;
   type.scale_at = scale_at;

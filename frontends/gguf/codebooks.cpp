@@ -1,4 +1,4 @@
-// Each row of the codebooks, packed; the numbers are those of ggml's src/ggml-common.h.
+// The rows of the codebooks, packed; the numbers are those of ggml's src/ggml-common.h.
 #include "frontends/gguf/codebooks.h"
 
 namespace mlc {

@@ -1,8 +1,8 @@
-// frontends/gguf/codebooks.h - the vectors from which ggml's IQ1, IQ2 and IQ3 types choose.
+// frontends/gguf/codebooks.h - the codebooks of ggml's IQ1, IQ2 and IQ3 types.
 //
-// A vector is packed into a number, its first element lowest: eight elements of two bits, or four of
-// three bits. Each is an index of its type's levels: 8, 25, 43 (IQ2), -1, 0, 1 (IQ1), 4, 12, 20, 28,
-// 36, 44, 52, 62 (IQ3_XXS), 1, 3, ..., 15 (IQ3_S).
+// A vector is packed into a number, its first element lowest: eight elements of two bits, or four
+// of three bits. Each element is an index into the levels of the type: 8, 25, 43 (IQ2), -1, 0, 1
+// (IQ1), 4, 12, 20, 28, 36, 44, 52, 62 (IQ3_XXS), 1, 3, ..., 15 (IQ3_S).
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// From blocks to the encodings that lib/ir knows.
+// Converts blocks to the encodings of lib/ir.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -12,7 +12,7 @@ namespace mlc {
 
 namespace {
 
-// Calls f(blocks, count) for consecutive blocks, in order: for all at once where they are in
+// Calls f(blocks, count) for consecutive blocks in order; once for all blocks if they are in
 // memory.
 template <class F>
 void ForBlocks(const BlockType& type, const Tensor& bytes, int64_t first, int64_t count, F&& f) {
@@ -30,7 +30,7 @@ void ForBlocks(const BlockType& type, const Tensor& bytes, int64_t first, int64_
 
 void ReadIntegers(const BlockType& type, const Tensor& bytes, int64_t first, int64_t count,
                   std::byte* out) {
-  constexpr int kMostBytes = 256;  // that the integers of a block take
+  constexpr int kMostBytes = 256;  // upper bound for the integers of one block
   while (count > 0) {
     const int64_t block = first / type.elements, skip = first % type.elements;
     int64_t part = count / type.elements * type.elements;
@@ -52,7 +52,7 @@ void ReadIntegers(const BlockType& type, const Tensor& bytes, int64_t first, int
   }
 }
 
-// One for a block, as it lies there.
+// Reads one fp16 number per block without conversion.
 void ReadHalves(const BlockType& type, const Tensor& bytes, int at, int64_t first, int64_t count,
                 std::byte* out) {
   ForBlocks(type, bytes, first, count, [&](const uint8_t* blocks, int64_t n) {
@@ -61,7 +61,7 @@ void ReadHalves(const BlockType& type, const Tensor& bytes, int at, int64_t firs
   });
 }
 
-// Scales or biases of cells.
+// Reads the scales or biases of cells.
 void ReadCells(const BlockType& type, const Tensor& bytes, bool bias, int64_t first, int64_t count,
                std::byte* out) {
   constexpr int kMostCells = 16;
@@ -101,7 +101,7 @@ Tensor Parameters(const BlockType& type, const Tensor& bytes, const Dims& grid, 
 }  // namespace
 
 Tensor FromBlocks(const BlockType& type, const Tensor& bytes, Dims dims) {
-  const BlockType* row = &type;  // of the table
+  const BlockType* row = &type;  // points to the row of the static table
   Dims grid = dims;
   grid.back() /= type.cell;
   Encoding encoding{.dtype = DType::kFp32};

@@ -17,7 +17,7 @@ struct ArchitectureRow {
   std::string_view name;          // general.architecture
   std::string_view architecture;  // the row of lib/networks/encoder_architectures.h
   Activation activation =
-      Activation::kGeluTanh;  // of feed-forward layers, unless a key says otherwise
+      Activation::kGeluTanh;  // of feed-forward layers, unless a key overrides it
 };
 constexpr ArchitectureRow kRows[] = {
     {"bert", "bert"},
@@ -34,10 +34,10 @@ const ArchitectureRow* FindRow(std::string_view name) {
 }
 
 // gguf-py's TENSOR_NAMES (ggml-org/llama.cpp, gguf-py/gguf/constants.py); {} is the layer. The
-// first matching row counts.
+// first matching row is used.
 struct NameRow {
   std::string_view ours, theirs;
-  std::string_view architecture = {};  // empty: all that have no row of their own
+  std::string_view architecture = {};  // empty: all architectures without a specific row
 };
 constexpr NameRow kNames[] = {
     {"layer.{}.gate_up", "blk.{}.ffn_up", "modern-bert"},
@@ -109,8 +109,8 @@ class Importer : GgufModel {
   }
 
  private:
-  // Returns GGUF's name for one of our names, which end in .weight or .bias; ours where GGUF has no
-  // such tensor.
+  // Returns GGUF's name for one of our names, which end in .weight or .bias; our name if GGUF has
+  // no such tensor.
   std::string Name(const std::string& ours) const {
     const auto [stem, number] = SplitLayer(ours.substr(0, ours.rfind('.')));
     for (const NameRow& row : kNames)
@@ -180,7 +180,7 @@ class Importer : GgufModel {
       Refuse("rope.scaling.attn_factor", "RoPE scaling");
   }
 
-  // Half of the window is on either side. 0 means no window.
+  // Half of the window is on each side. 0 means no window.
   void ReadWindow() {
     constexpr std::string_view kWindow = "attention.sliding_window",
                                kPattern = "attention.sliding_window_pattern";

@@ -1,5 +1,5 @@
-// frontends/gguf/encoders.h - .gguf files of encoders to Programs, as lib/networks/encoder.h has
-// them.
+// frontends/gguf/encoders.h - imports encoders from .gguf files as Programs of
+// lib/networks/encoder.h.
 #pragma once
 
 #include <set>
@@ -13,11 +13,12 @@
 
 namespace mlc {
 
-bool IsGgufEncoder(std::string_view architecture);  // whether there is a row for it
+bool IsGgufEncoder(std::string_view architecture);  // whether the architecture is supported
 std::set<std::string> GgufEncoderNames();
 
-// Imports a file whose architecture IsGgufEncoder, with the pooling of its `pooling_type`.
-// Embeddings are not normalised, as in llama.cpp. The errors are those of ImportGguf.
+// Imports a file whose architecture satisfies IsGgufEncoder, with the pooling of its
+// `pooling_type`. Embeddings are not normalised, as in llama.cpp. The errors are those of
+// ImportGguf.
 Program ImportGgufEncoder(const GgufFile& file, const ImportOptions& options,
                           Diagnostics& diagnostics);
 

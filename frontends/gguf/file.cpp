@@ -20,7 +20,7 @@ namespace mlc {
 
 namespace {
 
-// Name, bytes of a value (0: they differ); the places are those of GgufType.
+// Name and size in bytes of a value (0: variable). Rows are in the order of GgufType.
 struct TypeRow {
   std::string_view name;
   int bytes;
@@ -38,21 +38,21 @@ bool IsInteger(GgufType type) {
 bool IsBool(GgufType type) { return type == GgufType::kBool; }
 bool IsString(GgufType type) { return type == GgufType::kString; }
 
-constexpr uint64_t kMostEntries = 1 << 16;  // keys, or tensors: models have thousands
-constexpr uint64_t kMostName = 65535;       // bytes of a key, by the specification
+constexpr uint64_t kMostEntries = 1 << 16;  // limit for keys and for tensors; models have thousands
+constexpr uint64_t kMostName = 65535;       // limit for the bytes of a key, from the specification
 constexpr int kMostDepth = 8, kMostDims = 4;
 constexpr std::string_view kAgain = "download or convert the model again";
 
 std::string KeyText(std::string_view key) { return fmt::format("key \"{}\"", key); }
 
-// Reads what stands one after the other, all of it inside of the file.
+// Reads consecutive values and checks that each lies within the file.
 class Cursor {
  public:
   explicit Cursor(const MappedFile& file, uint64_t at = 0) : file_(file), window_(file), at_(at) {}
 
   uint64_t at() const { return at_; }
   uint64_t left() const { return window_.size() - at_; }
-  // What is being read, for errors.
+  // Sets the context for error messages.
   void Enter(std::string where) { where_ = std::move(where); }
 
   [[noreturn]] void Fail(std::string text, std::string_view id = "bad-file") const {
@@ -78,7 +78,7 @@ class Cursor {
     at_ += sizeof(T);
     return value;
   }
-  // A key, or the name of a tensor: UTF-8 without control characters.
+  // Reads a key or the name of a tensor: UTF-8 without control characters.
   std::string Name(std::string_view what) {
     const auto size = Take<uint64_t>(what);
     if (size > kMostName) {
@@ -102,7 +102,7 @@ class Cursor {
     }
     return static_cast<GgufType>(type);
   }
-  // Where the value is, behind its type; goes on behind it.
+  // Returns the location of a value, whose type has been read, and skips it.
   GgufValue Value(GgufType type, int depth = 0) {
     GgufValue value{.type = type, .element = type};
     if (type == GgufType::kString) {
@@ -125,7 +125,7 @@ class Cursor {
 
  private:
   GgufValue SkipElements(GgufValue value, int depth) {
-    // What an element takes at least: a string its length, an array its type and length too.
+    // The minimum size of an element: a string has a length, an array a type and a length.
     const auto least =
         static_cast<uint64_t>(value.element == GgufType::kString  ? 8
                               : value.element == GgufType::kArray ? 12
@@ -156,7 +156,7 @@ T ReadAs(const std::byte* from) {
   return value;
 }
 
-// The integer at an address; nothing above the range of int64.
+// Returns the integer at an address; empty above the range of int64.
 std::optional<int64_t> IntegerAt(GgufType type, const std::byte* from) {
   switch (type) {
     case GgufType::kUint8:
@@ -197,7 +197,7 @@ const GgufValue* FindIn(const std::vector<GgufEntry>& entries, std::string_view 
   return nullptr;
 }
 
-// An integer that the reader itself wants.
+// Returns an integer that the reader itself needs.
 std::optional<int64_t> OwnInteger(const MappedFile& file, const std::vector<GgufEntry>& entries,
                                   std::string_view key) {
   const GgufValue* value = FindIn(entries, key);
@@ -211,7 +211,7 @@ std::optional<int64_t> OwnInteger(const MappedFile& file, const std::vector<Gguf
   return number;
 }
 
-// Bytes of the header of each file up to the number of tensors and of keys.
+// Checks the magic number of a file and reads its version.
 void CheckMagic(Cursor& cursor, const MappedFile& file, uint32_t& version) {
   auto refuse = [&](std::string text, std::string help) {
     throw Error("unknown-format", std::move(text))
@@ -230,7 +230,8 @@ void CheckMagic(Cursor& cursor, const MappedFile& file, uint32_t& version) {
            "convert the model again with a present llama.cpp");
 }
 
-// Dimensions, type and place of a tensor: all of its entry but the name. `offset` is that in the data.
+// Reads the dimensions, type and offset of a tensor, which follow its name. The offset is relative
+// to the tensor data.
 void ReadTensorEntry(Cursor& cursor, GgufTensor& tensor) {
   const auto rank = cursor.Take<uint32_t>("a tensor's entry");
   if (rank > kMostDims)
@@ -259,7 +260,7 @@ void ReadTensorEntry(Cursor& cursor, GgufTensor& tensor) {
   tensor.offset = cursor.Take<uint64_t>("a tensor's entry");
 }
 
-// Puts the tensors' offsets behind `begin`, where the data of the file are.
+// Makes the tensors' offsets relative to the file, whose tensor data start at `begin`.
 void PlaceTensors(const MappedFile& file, uint64_t begin, uint64_t alignment,
                   std::vector<GgufTensor>& tensors) {
   auto refuse = [&](const GgufTensor& tensor, std::string text) {
@@ -268,7 +269,7 @@ void PlaceTensors(const MappedFile& file, uint64_t begin, uint64_t alignment,
         .Help(std::string(kAgain));
   };
   size_t beyond = 0;
-  const GgufTensor* last = nullptr;  // that ends behind the file
+  const GgufTensor* last = nullptr;  // the last tensor that ends beyond the end of the file
   for (GgufTensor& tensor : tensors) {
     if (tensor.offset % alignment != 0)
       refuse(tensor, fmt::format("the data are at {}, which is no multiple of the alignment {}",
@@ -310,8 +311,8 @@ GgufFile::Header GgufFile::ReadHeader(std::shared_ptr<const MappedFile> file) {
   CheckMagic(cursor, *file, header.version);
   const auto tensors = cursor.Take<uint64_t>("the header"),
              keys = cursor.Take<uint64_t>("the header");
-  // What each takes at least: a key its length, a byte, a type and a value of a byte; a tensor's entry
-  // a length, a byte, the rank, a type and an offset.
+  // The minimum sizes: a key takes a length, a byte, a type and a value of one byte; a tensor's
+  // entry a length, a byte, the rank, a type and an offset.
   for (auto [count, least, what] : {std::tuple(keys, 14, "keys"), {tensors, 25, "tensors"}}) {
     if (count > cursor.left() / static_cast<uint64_t>(least))
       cursor.Fail(
@@ -380,7 +381,7 @@ GgufFile GgufFile::Open(std::shared_ptr<const MappedFile> file) {
     model.Take(std::move(given));
     return model;
   }
-  // As llama.cpp names them: NAME-00001-of-00003.gguf.
+  // llama.cpp's file names: NAME-00001-of-00003.gguf.
   auto ending = [&](int64_t part) { return fmt::format("-{:05}-of-{:05}.gguf", part + 1, parts); };
   const std::string name = path.filename().string();
   if (own >= parts || !name.ends_with(ending(own)))
@@ -512,7 +513,7 @@ std::vector<std::string> GgufFile::Strings(std::string_view key) const {
   return strings;
 }
 
-// Numbers of one size, one after the other: read(type, address) converts one.
+// Reads consecutive numbers of one size: read(type, address) converts one.
 template <class T, class Read>
 std::vector<T> GgufFile::List(std::string_view key, Read read) const {
   const GgufValue& value = *Find(key);

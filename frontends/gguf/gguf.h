@@ -1,4 +1,4 @@
-// frontends/gguf/gguf.h - .gguf files to Programs.
+// frontends/gguf/gguf.h - imports .gguf files as Programs.
 //
 // The Programs are those of lib/networks/decoder.h and encoder.h. Metadata keys are those of ggml's
 // docs/gguf.md and llama.cpp's src/llama-arch.cpp.
@@ -13,9 +13,9 @@
 
 namespace mlc {
 
-// Weights are slices of the mapped file; blocks keep their encoding. Errors, with the place: those
-// of GgufFile and BuildDecoder, "unsupported-architecture", "unused-tensor". `facts`, if any, gets
-// the files of a split model.
+// Imports a file. Weights are slices of the mapped file; blocks keep their encoding. Errors, with
+// the place: those of GgufFile and BuildDecoder, "unsupported-architecture", "unused-tensor".
+// `facts`, if not null, receives the files of a split model.
 Program ImportGguf(const std::filesystem::path& path, const ImportOptions& options,
                    Diagnostics& diagnostics, SourceFacts* facts = nullptr);
 

@@ -62,7 +62,7 @@ class Importer : GgufModel {
     return program;
   }
 
-  // Tries the file as each architecture with a similar name, and says what came of it.
+  // Tries to import the file as each architecture with a similar name, and reports the results.
   Error Unknown() const {
     Error unknown = UnsupportedArchitecture(architecture(), GgufDecoderNames(), GgufEncoderNames());
     std::string why;
@@ -115,7 +115,7 @@ class Importer : GgufModel {
     config.activation = row_->activation.value_or(config.activation);
     config.parallel_without_norm = row_->parallel_without_norm;
     config.rotary.interleaved = row_->interleaved;
-    // The last layers are for multi-token prediction and do not change the logits.
+    // The last layers are for multi-token prediction and do not affect the logits.
     const int64_t blocks = Int("block_count"), prediction = Int("nextn_predict_layers", 0);
     if (prediction < 0 || prediction > std::max<int64_t>(blocks, 0))
       throw Error("bad-file",
@@ -158,8 +158,8 @@ class Importer : GgufModel {
     return config;
   }
 
-  // The value of a key that not all architectures read; `otherwise` where this one does not, or the
-  // key is missing. Error "bad-file" where llama.cpp requires it.
+  // Return the value of a key that only some architectures read; `otherwise` if this one does not,
+  // or if the key is missing. Error "bad-file" if llama.cpp requires it.
   Requirement RequirementOf(std::string_view key) const {
     return RequirementOfKey(row_->name, key);
   }
@@ -191,14 +191,14 @@ class Importer : GgufModel {
     throw Error("bad-file", fmt::format("key \"{}\" is 0", Key(key))).Expected("a positive number");
   }
 
-  // The number of rows of a tensor of the first layer; `otherwise` where there is none.
+  // Returns the number of rows of a tensor of the first layer; `otherwise` if there is none.
   int64_t RowsOf(Role role, int64_t otherwise) const {
     if (RequirementOfTensor(row_->name, role, Part::kWeight) == Requirement::kForeign)
       return otherwise;
     return GgufModel::RowsOf(GgufName(row_->name, role, Part::kWeight, 0), otherwise);
   }
 
-  // The layers of LFM2 that have no key/value heads have no attention.
+  // Layers of LFM2 without key/value heads have no attention.
   int64_t ReadKvHeads(DecoderConfig& config) const {
     constexpr std::string_view kKey = "attention.head_count_kv";
     if (config.token_mixer != TokenMixer::kShortConvolution) return OfAllLayers(kKey, config.heads);
@@ -218,14 +218,14 @@ class Importer : GgufModel {
     if (RequirementOf(kWindow) == Requirement::kForeign) return;
     if (row_->windowed_layers > 0 && row_->windowed_layers != config.layers) return;
     config.window = OwnInt(kWindow, row_->window);
-    // Where all models have windows, a window of 0 keys makes all scores NaN.
+    // For architectures that always have windows, a window of 0 keys makes all scores NaN.
     if (config.window == 0 &&
         (row_->window > 0 || RequirementOf(kWindow) == Requirement::kRequired))
       NotPositive(kWindow);
     if (!Reads(kKey)) return;
     if (file().Find(Key(kKey))->type != GgufType::kArray) {
       config.global_every = Int(kKey);
-      // Where an architecture has both, layers with a window have rotary embedding.
+      // If an architecture has both, layers with a window have rotary embedding.
       if (config.no_rotary_every > 0) config.no_rotary_every = config.global_every;
       return;
     }
@@ -298,7 +298,7 @@ class Importer : GgufModel {
       throw Error("bad-file",
                   fmt::format("key \"{}\" is {}", Key("rope.scaling.factor"), rotary.factor));
     rotary.magnitude = Float("rope.scaling.attn_factor", 1);
-    double yarn = 1;  // the part of the magnitude that only scaled layers have
+    double yarn = 1;  // the part of the magnitude that applies only to scaled layers
     if (scaling == "linear" || scaling == "longrope") {
       rotary.scaling = RotaryScaling::kLinear;
     } else if (scaling == "yarn") {
@@ -316,8 +316,8 @@ class Importer : GgufModel {
     ReadLocalRotary(rotary, yarn);
   }
 
-  // Reads the rotary embedding of layers with windows. It is not scaled where the architecture has
-  // a local base; elsewhere it is, even where the type is "none" (llama.cpp, src/llama-model.cpp,
+  // Reads the rotary embedding of layers with windows. It is not scaled if the architecture has a
+  // local base; otherwise it is, even if the type is "none" (llama.cpp, src/llama-model.cpp,
   // get_rope_freq_scale).
   void ReadLocalRotary(Rotary& rotary, double yarn) const {
     constexpr std::string_view kKey = "rope.freq_base_swa";
@@ -333,9 +333,9 @@ class Importer : GgufModel {
     rotary.local_base = OwnFloat(kKey, rotary.local_base);
   }
 
-  // The positions of a text token in time, height and width are equal, so that the sections for
-  // them make no difference. A pair outside of these sections would use a fourth position, which is
-  // refused.
+  // The positions of a text token in time, height and width are equal, so the sections for them
+  // have no effect. A pair outside of these sections would use a fourth position; such models are
+  // rejected.
   void CheckSections(int64_t pairs) const {
     constexpr std::string_view kKey = "rope.dimension_sections";
     const std::vector<int64_t> sections = file().Ints(Key(kKey));
@@ -366,7 +366,7 @@ class Importer : GgufModel {
   static bool IsOfLongRope(Role role) {
     return role == Role::kRotaryLongFactors || role == Role::kRotaryShortFactors;
   }
-  // Phi-3 has them without a key.
+  // Whether the model uses LongRoPE; Phi-3 does without a key.
   bool HasLongRope() const {
     return row_->name == "phi3" || Text("rope.scaling.type", "") == "longrope";
   }
@@ -384,7 +384,7 @@ class Importer : GgufModel {
   const ImportOptions& options_;
   Diagnostics& diagnostics_;
   const GgufDecoderRow* row_ = nullptr;
-  std::set<std::string> ignored_;  // tensors that were found and have no effect
+  std::set<std::string> ignored_;  // tensors that are present but have no effect
 };
 
 }  // namespace

@@ -10,12 +10,11 @@ namespace mlc {
 
 namespace {
 
-// Keys of gguf-py (gguf/constants.py, class Keys.LLM and others) that do not change what is
-// computed.
+// Keys of gguf-py (gguf/constants.py, class Keys.LLM and others) that do not affect the results.
 constexpr std::string_view kNoEffect[] = {"vocab_size", "tensor_data_layout",
                                           "rope.scaling.finetuned"};
 
-// Returns the "owner/name" of a page of the hub, or an empty string for another URL.
+// Returns the "owner/name" of a page of Hugging Face's hub, or an empty string for another URL.
 std::string Repository(std::string_view url) {
   constexpr std::string_view kHub = "https://huggingface.co/";
   return std::string(url.starts_with(kHub) ? url.substr(kHub.size()) : "");
@@ -87,7 +86,7 @@ void GgufModel::Describe(Program& program, std::string_view task) const {
   interface.author = file_.String("general.author", "");
   interface.license = file_.String("general.license", "");
   interface.version = file_.String("general.version", "");
-  // swift-transformers takes the tokenizer of this name from Hugging Face's hub.
+  // swift-transformers loads the tokenizer of this repository from Hugging Face's hub.
   std::string id = file_.String("general.source.huggingface.repository", "");
   if (id.empty()) id = Repository(file_.String("general.source.repo_url", ""));
   if (id.empty()) id = Repository(file_.String("general.base_model.0.repo_url", ""));

@@ -1,5 +1,5 @@
-// frontends/gguf/model.h - what both importers read from a file: values by the keys of its
-// architecture, and tensors by name, with a record of what was read.
+// frontends/gguf/model.h - access to a file for both importers: values by the keys of its
+// architecture, and tensors by name. It records what has been read.
 #pragma once
 
 #include <set>
@@ -20,8 +20,8 @@ class GgufModel {
   const GgufFile& file() const { return file_; }
   const std::string& architecture() const { return architecture_; }
 
-  // Keys are without the architecture in front ("block_count"). The getters are those of GgufFile.
-  // Asking for the whole key counts as reading it.
+  // The getters take keys without the architecture prefix ("block_count") and behave like those of
+  // GgufFile. Key returns the full key and counts as reading it.
   std::string Key(std::string_view key) const;
   bool Has(std::string_view key) const { return file_.Has(Key(key)); }
   int64_t Int(std::string_view key) const { return file_.Int(Key(key)); }
@@ -35,26 +35,26 @@ class GgufModel {
   std::string Text(std::string_view key, std::string_view otherwise) const {
     return file_.String(Key(key), otherwise);
   }
-  // A number that a file may give once or once per layer; it must be the same for all layers.
+  // Returns a number that is stored once or once per layer; it must be the same for all layers.
   int64_t OfAllLayers(std::string_view key, int64_t otherwise) const;
-  // The number that all elements of `each`, the value of the key, equal. Error
-  // "unsupported-architecture" where they differ.
+  // Returns the common value of all elements of `each`, the value of the key. Error
+  // "unsupported-architecture" if they differ.
   int64_t OneOf(std::string_view key, const std::vector<int64_t>& each) const;
-  // Throws the error "unsupported-architecture": the key says that the model has something
-  // unsupported.
+  // Throws the error "unsupported-architecture": according to the key, the model has an unsupported
+  // feature.
   [[noreturn]] void Refuse(std::string_view key, std::string_view has) const;
 
-  // The number of rows of a matrix, or of each of several matrices; `otherwise` where there is
-  // none.
+  // Returns the number of rows of a matrix, or of each of several matrices; `otherwise` if there is
+  // no such tensor.
   int64_t RowsOf(const std::string& name, int64_t otherwise) const;
-  // Empty where there is no tensor of this name.
+  // Returns an empty tensor if there is none of this name.
   Tensor Take(const std::string& name);
-  // Error "unused-tensor" for tensors that were not taken; a warning "unread-key" for each key of
-  // the architecture that was not read and could change what the network computes.
+  // Throws the error "unused-tensor" if a tensor was not taken, and emits a warning "unread-key"
+  // for each key of the architecture that was not read and might affect the results.
   void CheckAllTaken(Diagnostics& diagnostics) const;
 
-  // Sets name, author, licence, and the repository from which swift-transformers takes the
-  // tokenizer; `task` is Hugging Face's name for it.
+  // Sets name, author, licence, and the repository from which swift-transformers loads the
+  // tokenizer; `task` is Hugging Face's name of the task.
   void Describe(Program& program, std::string_view task) const;
 
  private:

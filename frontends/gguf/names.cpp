@@ -10,7 +10,7 @@ namespace {
 struct NameRow {
   Role role;
   std::string_view name;
-  std::string_view architecture = {};  // empty: all that have no row of their own
+  std::string_view architecture = {};  // empty: all architectures without a specific row
   bool no_suffix = false;              // the name of the weight does not end in ".weight"
 };
 constexpr NameRow kNames[] = {

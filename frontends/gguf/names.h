@@ -1,4 +1,4 @@
-// frontends/gguf/names.h - what GGUF calls the tensors of a decoder.
+// frontends/gguf/names.h - GGUF's names for the tensors of a decoder.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace mlc {
 
-// Returns a name like "blk.0.attn_q.weight"; empty where GGUF has no such tensor.
+// Returns a name like "blk.0.attn_q.weight"; empty if GGUF has no such tensor.
 std::string GgufName(std::string_view architecture, Role role, Part part, int64_t layer);
 
 }  // namespace mlc

@@ -11,17 +11,18 @@ constexpr Requirement kForeign = Requirement::kForeign, kIgnored = Requirement::
                       kOptional = Requirement::kOptional, kRequired = Requirement::kRequired;
 constexpr Part kWeight = Part::kWeight, kBias = Part::kBias;
 
-// The first row of an item that names the architecture, or none, counts. What only rows of other
-// architectures have is foreign.
+// The first row of an item that names the architecture, or no architecture, is used. An item is
+// foreign to an architecture if all of its rows name others.
 template <class Item>
 struct RequirementRow {
   Item item;
   Requirement use;
-  std::string_view architectures = {};  // separated by blanks; empty: all
+  std::string_view architectures = {};  // separated by spaces; empty: all
 };
 
-// ggml-org/llama.cpp, src/models/NAME.cpp: load_arch_hparams, where a key without `false` behind it
-// is required, and the graph, which does not use all that was loaded.
+// Taken from ggml-org/llama.cpp, src/models/NAME.cpp: load_arch_hparams, where a key is required
+// unless it is read with the argument `false`, and the graph, which does not use everything that
+// was loaded.
 constexpr RequirementRow<std::string_view> kKeys[] = {
     {"attention.scale", kOptional, "granite"},
     {"attention.sliding_window", kRequired, "cohere2 gemma-embedding gpt-oss"},
@@ -46,12 +47,12 @@ struct TensorPart {
   Part part;
   friend bool operator==(const TensorPart&, const TensorPart&) = default;
 };
-// LayerNorm with a shift.
+// Architectures with LayerNorm that has a bias.
 constexpr std::string_view kShifted = "falcon gpt2 gptneox phi2 stablelm starcoder2";
-// Here a file without these biases is incomplete; llama.cpp reads it as one whose biases are 0.
+// We treat a file without these biases as incomplete; llama.cpp assumes zeros.
 constexpr std::string_view kQkvBiases = "gpt-oss gpt2 phi2 starcoder2";
-// load_arch_tensors: what is loaded there without TENSOR_NOT_REQUIRED is required, and a file with
-// more tensors than were asked for is refused.
+// Taken from load_arch_tensors: tensors loaded without TENSOR_NOT_REQUIRED are required, and
+// llama.cpp rejects a file with additional tensors.
 constexpr RequirementRow<TensorPart> kTensors[] = {
     {{Role::kRotaryFactors, kWeight}, kOptional, "exaone4 granite llama"},
     {{Role::kRotaryLongFactors, kWeight}, kOptional, "granite llama phi3"},
@@ -99,7 +100,7 @@ constexpr RequirementRow<TensorPart> kTensors[] = {
     {{Role::kTimeStep, kBias}, kOptional},
 };
 
-// Returns whether `words`, which blanks separate, contain the word.
+// Returns whether the space-separated list `words` contains the word.
 bool HasWord(std::string_view words, std::string_view word) {
   for (size_t at = 0; at <= words.size();) {
     const size_t end = std::min(words.find(' ', at), words.size());

@@ -1,4 +1,4 @@
-// frontends/gguf/requirements.h - what llama.cpp does with the keys and tensors of each architecture.
+// frontends/gguf/requirements.h - which keys and tensors llama.cpp requires for each architecture.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,16 @@
 namespace mlc {
 
 enum class Requirement : uint8_t {
-  kForeign,   // of other architectures: llama.cpp does not read such a key, and refuses a file with
-              // such a tensor
-  kIgnored,   // a tensor that is loaded, and with which nothing is computed
-  kOptional,  // the network itself may need it
+  // Belongs to other architectures: llama.cpp ignores such a key and rejects a file with such a
+  // tensor.
+  kForeign,
+  kIgnored,   // a tensor that llama.cpp loads but does not use
+  kOptional,  // may be absent, unless the network itself needs it
   kRequired,
 };
 
 Requirement RequirementOfKey(std::string_view architecture,
-                             std::string_view key);  // without the architecture in front
+                             std::string_view key);  // without the architecture prefix
 Requirement RequirementOfTensor(std::string_view architecture, Role role, Part part);
 
 }  // namespace mlc

@@ -14,7 +14,7 @@ constexpr char kPrefix[] = "tokenizer.ggml.";
 
 std::string Key(std::string_view name) { return fmt::format("{}{}", kPrefix, name); }
 
-// What tokenizer.ggml.model says, and what holds where a file is silent (llama.cpp's
+// The values of tokenizer.ggml.model and their defaults for missing keys (llama.cpp's
 // llama-vocab.cpp).
 struct Row {
   std::string_view model;
@@ -49,7 +49,7 @@ std::vector<TextStep> BertSteps(bool lowercase, bool strip_accents) {
   if (strip_accents) steps.push_back({.kind = Kind::kBaseCharacters});
   steps.push_back({.kind = Kind::kClean});
   if (lowercase) steps.push_back({.kind = Kind::kLowercase});
-  // White space goes; punctuation, signs of ASCII and Chinese characters are words of their own.
+  // White space is removed; punctuation, ASCII symbols and Chinese characters are separate words.
   steps.push_back({.kind = Kind::kSplit, .pattern = " +", .cut = TextStep::Cut::kRemoved});
   steps.push_back({.kind = Kind::kSplit,
                    .pattern = R"([\p{P}$+<=>^`|~\x{4e00}-\x{9fff}\x{3400}-\x{4dbf})"
@@ -65,21 +65,21 @@ std::string Bytes(const GgufFile& file, const std::string& key) {
   return bytes;
 }
 
-// The token that a key names; what is no token of the file leaves `id` as it was.
+// Reads the token id of a key; leaves `id` unchanged if the file has no such token.
 void ReadId(const GgufFile& file, std::string_view name, size_t count, int32_t& id) {
   if (id >= static_cast<int64_t>(count)) id = -1;
   int64_t given = file.Int(Key(name), -1);
   if (given >= 0 && given < static_cast<int64_t>(count)) id = static_cast<int32_t>(given);
 }
 
-// Lower case, of ASCII.
+// Converts ASCII letters to lower case.
 std::string Lower(std::string text) {
   for (char& c : text)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   return text;
 }
 
-// What GGUF has no field for, and llama.cpp knows by a model's name.
+// Sets properties that GGUF has no field for; llama.cpp derives them from the model's name.
 void ReadStripping(const GgufFile& file, TokenizerSpec& spec) {
   std::string name = Lower(file.String("general.name", ""));
   std::string architecture = file.String("general.architecture", "");
@@ -186,7 +186,7 @@ TokenizerSpec ReadGgufTokenizer(const GgufFile& file) {
   ReadId(file, "eos_token_id", count, spec.eos);
   ReadId(file, "eot_token_id", count, spec.eot);
   ReadId(file, "unknown_token_id", count, spec.unk);
-  ReadId(file, "seperator_token_id", count, spec.sep);  // as GGUF spells it
+  ReadId(file, "seperator_token_id", count, spec.sep);  // the spelling of GGUF
   ReadId(file, "padding_token_id", count, spec.pad);
   ReadId(file, "cls_token_id", count, spec.cls);
   ReadId(file, "mask_token_id", count, spec.mask);
@@ -196,7 +196,8 @@ TokenizerSpec ReadGgufTokenizer(const GgufFile& file) {
   if (row.kind != TokenizerKind::kWordPiece) {
     spec.add_bos = file.Bool(Key("add_bos_token"), spec.add_bos);
     spec.add_eos = file.Bool(Key("add_eos_token"), spec.add_eos);
-    if (spec.pre_tokenizer == "gemma4") spec.add_bos = true;  // files say otherwise, and are wrong
+    if (spec.pre_tokenizer == "gemma4")
+      spec.add_bos = true;  // overrides files, which have the wrong value
   }
   spec.chat_template = file.String("tokenizer.chat_template", "");
   ReadStripping(file, spec);

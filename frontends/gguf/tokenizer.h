@@ -6,9 +6,9 @@
 
 namespace mlc {
 
-// Reads the keys "tokenizer.*" (ggml's docs/gguf.md) as llama.cpp does; the file needs no tensors.
-// Error "unsupported-tokenizer" with the name of a model or pre-tokenizer that lib/text does not
-// support; "bad-file" where a key is missing or of another type.
+// Reads the keys "tokenizer.*" (ggml's docs/gguf.md) as llama.cpp does; the file may lack tensors.
+// Errors: "unsupported-tokenizer" with the name of a model or pre-tokenizer that lib/text does not
+// support, "bad-file" if a key is missing or has another type.
 TokenizerSpec ReadGgufTokenizer(const GgufFile& file);
 
 }  // namespace mlc

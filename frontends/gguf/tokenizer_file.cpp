@@ -24,13 +24,13 @@ void Put(T value, std::string& bytes) {
 }  // namespace
 
 std::string GgufTokenizerFile(const GgufFile& file) {
-  // Files of models whose text others tokenize say "none" or "no_vocab".
+  // Models without a text tokenizer have "none" or "no_vocab".
   const std::string model = file.Has(kModel) ? file.String(kModel) : "none";
   if (model == "none" || model == "no_vocab" || !file.Has("tokenizer.ggml.tokens")) return "";
   const std::vector<GgufEntry>& all = file.metadata();
   std::string bytes = "GGUF";
   Put<uint32_t>(3, bytes);
-  Put<uint64_t>(0, bytes);  // tensors
+  Put<uint64_t>(0, bytes);  // number of tensors
   Put(static_cast<uint64_t>(std::count_if(all.begin(), all.end(), Belongs)), bytes);
   for (const GgufEntry& entry : all) {
     if (!Belongs(entry)) continue;

@@ -1,5 +1,5 @@
-// frontends/gguf/tokenizer_file.h - a model's tokenizer as a file of its own: a GGUF file without
-// tensors.
+// frontends/gguf/tokenizer_file.h - writes a model's tokenizer to a separate file: a GGUF file
+// without tensors.
 #pragma once
 
 #include <string>
@@ -9,9 +9,10 @@
 namespace mlc {
 
 // Returns a GGUF file (version 3) with general.architecture and the keys "tokenizer.*" of `file`,
-// byte for byte; tools that read GGUF vocabularies can read it. Empty: the file has no tokenizer.
+// copied byte for byte; tools that read GGUF vocabularies can read it. Returns an empty string if
+// the file has no tokenizer.
 std::string GgufTokenizerFile(const GgufFile& file);
-// Whether a file has these keys and nothing else.
+// Whether a file has only these keys and no tensors.
 bool IsGgufTokenizerFile(const GgufFile& file);
 
 }  // namespace mlc

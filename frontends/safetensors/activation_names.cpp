@@ -10,7 +10,7 @@ struct ActivationRow {
   std::string_view name;
   Activation activation;
 };
-// transformers' activations.py, ACT2FN.
+// The names are those of transformers' activations.py, ACT2FN.
 constexpr ActivationRow kActivations[] = {
     {"gelu", Activation::kGelu},
     {"gelu_fast", Activation::kGeluTanh},

@@ -8,8 +8,9 @@
 
 namespace mlc {
 
-// The activation that a member, which must exist, names. Error "unsupported-architecture" for other
-// names than those of transformers' activations.py that mlc supports.
+// Returns the activation that a member names; the member must exist. Error
+// "unsupported-architecture" for names in transformers' activations.py that mlc does not support,
+// and for unknown names.
 Activation ActivationOf(const Config& config, const std::string& key);
 
 }  // namespace mlc

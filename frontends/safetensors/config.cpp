@@ -16,11 +16,11 @@ using JsonValue = nlohmann::json;
 namespace {
 
 constexpr size_t kMostBytes = size_t{24} << 20;
-// An index has a value for each tensor; the largest published ones have about 150,000.
+// An index has one value per tensor; the largest published ones have about 150,000.
 constexpr JsonBounds kBounds = {.depth = 64, .values = size_t{1} << 19};
 
-// Python writes what JSON has no number for as Infinity and NaN (Mamba's time_step_limit): texts
-// here, so that who wants a number is told.
+// Python writes numbers that JSON cannot represent as Infinity and NaN (Mamba's time_step_limit).
+// This function turns them into strings, so that reading them as numbers is a type error.
 std::string WithoutNonNumbers(std::string_view text) {
   std::string out;
   bool quoted = false;
@@ -54,7 +54,7 @@ std::string Shown(const JsonValue& value) {
   return text.size() <= kLongest ? text : text.substr(0, kLongest) + "...";
 }
 
-// Null where the object has no such member, or null in its place.
+// Returns null if the object has no such member, or if the member is null.
 const JsonValue* Find(const std::shared_ptr<const void>& object, const std::string& key) {
   if (!object) return nullptr;
   const auto& members = *static_cast<const JsonValue*>(object.get());
@@ -62,7 +62,7 @@ const JsonValue* Find(const std::shared_ptr<const void>& object, const std::stri
   return member == members.end() || member->is_null() ? nullptr : &*member;
 }
 
-// One row for each type that is asked for.
+// The conversions, one function per requested type.
 std::optional<int64_t> IntOf(const JsonValue& value) {
   constexpr double kExact = 9007199254740992;  // 2^53
   if (value.is_number_unsigned() && value.get<uint64_t>() > uint64_t{INT64_MAX}) return {};

@@ -1,4 +1,4 @@
-// frontends/safetensors/config.h - config.json of a Hugging Face folder, one typed question at a time.
+// frontends/safetensors/config.h - typed access to the config.json of a Hugging Face folder.
 #pragma once
 
 #include <filesystem>
@@ -10,29 +10,31 @@
 
 namespace mlc {
 
-// An object of the file: the whole, or one inside it. A handle; copies share. A member that is null is
-// as good as none: transformers writes null where a default holds.
+// An object of the file: the top-level object or a nested one. A Config is a handle; copies share
+// the data. A null member counts as missing, since transformers writes null for defaults.
 //
-// Each getter without a fallback is Error "bad-file" where the member is missing, each one where it is
-// of another type; the error names file, key ("rope_scaling.factor") and what was found.
+// Getters without a fallback throw Error "bad-file" if the member is missing; all getters throw it
+// if the member has another type. The error names the file, the key ("rope_scaling.factor") and
+// what was found.
 class Config {
  public:
-  Config();  // without members
-  // Error "file-io", "bad-file", "resource-limit".
+  Config();  // has no members
+  // Reads a file. Errors "file-io", "bad-file", "resource-limit".
   static Config Read(const std::filesystem::path& file);
-  // Of a file that is a list of objects.
+  // Reads a file with a list of objects.
   static std::vector<Config> ReadList(const std::filesystem::path& file);
-  // `file` is what errors name.
+  // Parses a text; errors refer to it as `file`.
   static Config Parse(std::string_view text, const std::string& file);
-  // The same with the members of `defaults`, an object as JSON, that it lacks; null is not lacking.
+  // Returns a copy in which missing members are taken from `defaults`, a JSON object; null members
+  // do not count as missing.
   Config WithDefaults(std::string_view defaults) const;
 
   enum class Kind { kNone, kBool, kInt, kNumber, kText, kList, kObject };
   Kind kind(const std::string& key) const;
   bool has(const std::string& key) const { return kind(key) != Kind::kNone; }
-  std::vector<std::string> keys() const;  // of what is not null, sorted
+  std::vector<std::string> keys() const;  // keys of all members except nulls, sorted
 
-  int64_t Int(const std::string& key) const;  // 4096.0 is one, too
+  int64_t Int(const std::string& key) const;  // accepts 4096.0, too
   int64_t Int(const std::string& key, int64_t fallback) const;
   double Number(const std::string& key) const;
   double Number(const std::string& key, double fallback) const;
@@ -45,16 +47,16 @@ class Config {
   std::vector<std::string> Texts(const std::string& key) const;
   std::map<std::string, std::string> TextMap(const std::string& key) const;
   Config Object(const std::string& key) const;
-  std::string Json(const std::string& key) const;  // as JSON on one line
+  std::string Json(const std::string& key) const;  // JSON text on one line
 
   const std::string& file() const { return file_; }
-  // As errors name a member: "rope_scaling.factor".
+  // Returns a member's name for error messages: "rope_scaling.factor".
   std::string KeyPath(const std::string& key) const { return path_ + key; }
 
  private:
   std::shared_ptr<const void>
-      object_;               // of the JSON library, which no header includes; null: no members
-  std::string file_, path_;  // path_: "rope_scaling.", empty for the whole
+      object_;  // an object of the JSON library, which no header includes; null: no members
+  std::string file_, path_;  // path_: "rope_scaling."; empty for the top-level object
 };
 
 }  // namespace mlc

@@ -1,5 +1,5 @@
-// frontends/safetensors/decoder_rows.h - the decoders that Hugging Face folders may have, by
-// model_type, and how transformers stores them.
+// frontends/safetensors/decoder_rows.h - the decoders of Hugging Face folders by model_type, and
+// how transformers stores them.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace mlc {
 
-// Biases without which a folder is incomplete; elsewhere there may be one.
+// Biases that a folder must have; other biases are optional.
 enum RequiredBiases : uint8_t {
   kQkvBias = 1,
   kAttentionOutputBias = 2,
@@ -19,15 +19,15 @@ enum RequiredBiases : uint8_t {
 };
 
 struct DecoderRow {
-  std::string_view model_type;    // of config.json
+  std::string_view model_type;    // in config.json
   std::string_view architecture;  // the row of lib/networks/architectures.h
-  bool interleaved = false;       // a pair of rotary embedding is two adjacent elements
-  bool norm_adds_one = false;     // scales of norms are stored less 1
-  bool fixed_activation = false;  // that of the architecture, whatever config.json says
-  uint8_t biases = 0;             // RequiredBiases, unless config.json switches biases off
+  bool interleaved = false;       // rotary embedding pairs two adjacent elements
+  bool norm_adds_one = false;     // scales of norms are stored minus 1
+  bool fixed_activation = false;  // the architecture's activation is used; config.json is ignored
+  uint8_t biases = 0;             // RequiredBiases, unless config.json disables biases
 };
 
-// Null: there is no such row.
+// Returns null if there is no such row.
 const DecoderRow* FindDecoderRow(std::string_view model_type);
 std::set<std::string> DecoderModelTypes();
 

@@ -11,8 +11,8 @@ constexpr EncoderName kBertNames[] = {
     {"embeddings.positions", "embeddings.position_embeddings"},
     {"embeddings.types", "embeddings.token_type_embeddings"},
     {"embeddings.norm", "embeddings.LayerNorm"},
-    {"embeddings.projection", "embeddings_project"},   // ELECTRA's
-    {"relative_positions", "encoder.rel_embeddings"},  // DeBERTa's
+    {"embeddings.projection", "embeddings_project"},   // ELECTRA
+    {"relative_positions", "encoder.rel_embeddings"},  // DeBERTa
     {"relative_positions.norm", "encoder.LayerNorm"},
     {"layer.{}.query", "encoder.layer.{}.attention.self.query"},
     {"layer.{}.key", "encoder.layer.{}.attention.self.key"},
@@ -49,7 +49,7 @@ constexpr EncoderName kDebertaNames[] = {
     {"layer.{}.position_key", "encoder.layer.{}.attention.self.pos_key_proj"},
     {"layer.{}.position_query", "encoder.layer.{}.attention.self.pos_query_proj"},
 };
-// Of heads, which have no prefix.
+// Names of heads, which have no prefix.
 constexpr EncoderName kBertHeads[] = {
     {"sequence.dense", "bert.pooler.dense"},
     {"sequence.classifier", "classifier"},

@@ -25,7 +25,7 @@ using Head = EncoderConfig::Head;
 using Relative = EncoderConfig::Relative;
 
 struct HeadRow {
-  std::string_view suffix;  // of the architecture: BertForQuestionAnswering
+  std::string_view suffix;  // suffix of the architecture's name: BertForQuestionAnswering
   Head head;
 };
 constexpr HeadRow kHeads[] = {
@@ -131,14 +131,14 @@ class Importer {
     const std::string key =
         Key({"hidden_act", "hidden_activation", "activation", "activation_function"});
     if (key == "activation_function" && config_.gated) {
-      // GPT-2's configuration names gate and activation together.
+      // GPT-2's configuration combines the gate and the activation in one value.
       const std::string kind = json_.Text(key);
       if (kind != "swiglu" && kind != "geglu") Refuse(key, "swiglu, geglu");
       config_.activation = kind == "swiglu" ? Activation::kSilu : Activation::kGelu;
       return;
     }
     if (json_.has("feed_forward_proj")) {
-      // T5's names both, too (transformers' configuration_t5.py).
+      // T5's configuration also combines them (transformers' configuration_t5.py).
       const std::string kind = json_.Text("feed_forward_proj");
       config_.gated = kind.starts_with("gated-");
       if (kind != "relu" && kind != "gated-gelu") Refuse("feed_forward_proj", "relu, gated-gelu");
@@ -167,7 +167,7 @@ class Importer {
     config_.global_every = json_.Int(
         Key({"global_attn_every_n_layers", "sliding_window_pattern", "_sliding_window_pattern"}),
         config_.global_every);
-    // Half of the window on either side.
+    // Half of the window is on each side.
     config_.half_window = json_.Int(Key({"local_attention", "sliding_window"}), 0) / 2;
     if (double scalar = json_.Number("query_pre_attn_scalar", 0); scalar > 0)
       config_.attention_scale = 1 / std::sqrt(scalar);
@@ -198,7 +198,7 @@ class Importer {
       if (json_.Number(key, 1) != 1) Refuse(key, "1");
   }
 
-  // Reads the modules that sentence-transformers runs after the model (its models/Pooling.py and
+  // Reads the modules that sentence-transformers applies after the model (its models/Pooling.py and
   // models/Normalize.py).
   void ReadModules() {
     const fs::path modules = folder_.path() / "modules.json";
@@ -230,7 +230,7 @@ class Importer {
           .Expected("a subfolder");
     return folder_.path() / path;
   }
-  // Reads a linear layer with weights of its own (models/Dense.py).
+  // Reads a linear layer, which has separate weights (models/Dense.py).
   void ReadDense(const std::string& path) {
     const Folder folder = Folder::Open(ModuleFolder(path));
     for (const fs::path& file : folder.paths()) read_.push_back(file);
@@ -259,7 +259,7 @@ class Importer {
         throw Error("unsupported-architecture", fmt::format("\"{}\" is {}", key, config.Json(key)))
             .At({config.file(), ""})
             .Expected(fmt::format("{} or {}, alone", kFirst, kMean));
-    config.Bool(wanted);  // it must exist
+    config.Bool(wanted);  // throws if the key is missing
   }
 
   void ReadDisentangled() {
@@ -284,7 +284,7 @@ class Importer {
     config_.relative_norm =
         json_.Text("norm_rel_ebd", "none").find("layer_norm") != std::string::npos;
   }
-  // The value is a list, or a text separated by bars.
+  // Returns the kinds of relative attention; pos_att_type is a list, or a string separated by bars.
   std::vector<std::string> Kinds() const {
     if (!json_.has("pos_att_type")) return {};
     if (json_.kind("pos_att_type") == Config::Kind::kList) return json_.Texts("pos_att_type");
@@ -298,8 +298,8 @@ class Importer {
   std::vector<std::string> Names(const std::string& ours) const {
     return EncoderTensorNames(row_, ours, groups_, config_.layers);
   }
-  // Returns the name in the folder, without the prefix where it is that of a base model; empty if
-  // there is none.
+  // Returns the name in the folder, without the prefix for a base model; empty if there is no such
+  // tensor.
   std::string Stored(const std::string& name) const {
     if (folder_.has(name)) return name;
     if (!name.starts_with(row_.prefix)) return "";
@@ -319,7 +319,7 @@ class Importer {
     if (ours == kTokens && stored.empty() && tied()) stored = AllStored(kOutput);
     return stored.empty() ? Names(ours).front() : stored.front();
   }
-  // A folder may store tied tensors under several names; the first counts.
+  // A folder may store tied tensors under several names; the first name is used.
   Tensor Find(const std::string& ours) {
     if (auto it = dense_.find(ours); it != dense_.end()) return it->second.tensor;
     std::vector<std::string> stored = AllStored(ours);
@@ -331,7 +331,7 @@ class Importer {
   }
 
   bool tied() const { return json_.Bool("tie_word_embeddings", true); }
-  // Whether the logits of kMaskedLm have a matrix of their own.
+  // Whether the logits of kMaskedLm have a separate matrix.
   bool HasOutput(const std::vector<std::string>& stored) {
     const std::vector<std::string> tokens = AllStored(kTokens);
     if (tied()) return !stored.empty() && !tokens.empty() && tied_.Differ(stored[0], tokens[0]);
@@ -342,7 +342,8 @@ class Importer {
     return true;
   }
 
-  // Checkpoints keep the heads of earlier training, which are not part of the network.
+  // Whether a tensor belongs to a head of earlier training, which checkpoints keep although it is
+  // not part of the network.
   static bool IsLeftOver(const std::string& name) {
     if (name.ends_with("position_ids") || name.find("pooler") != std::string::npos) return true;
     for (std::string_view head :
@@ -363,7 +364,7 @@ class Importer {
     std::string name;
     Tensor tensor;
   };
-  std::map<std::string, Held> dense_;  // layers after the pooling, by our names
+  std::map<std::string, Held> dense_;  // layers after the pooling, by name in encoder.h
   std::set<std::string> used_;
   TiedTensors tied_;
 };

@@ -1,4 +1,5 @@
-// frontends/safetensors/encoders.h - folders of encoders (BERT and its relatives) to Programs.
+// frontends/safetensors/encoders.h - imports folders of encoders (BERT and its relatives) as
+// Programs.
 #pragma once
 
 #include <string>
@@ -9,13 +10,13 @@
 
 namespace mlc {
 
-bool IsEncoder(const Config& config);  // whether there is a row for it
+bool IsEncoder(const Config& config);  // whether the model is a supported encoder
 
-// Imports a folder as lib/networks/encoder.h describes, with the head of config.json's
+// Imports a folder as described in lib/networks/encoder.h, with the head of config.json's
 // `architectures` or, for sentence-transformers (modules.json), its pooling. --dim tokens limits
-// the number of tokens. `read`, if any, gets the files that were read besides those of the folder.
-// Errors, with the place: those of BuildEncoder, "unsupported-architecture", "unused-tensor",
-// "usage", "bad-name".
+// the number of tokens. `read`, if not null, receives the files that were read in addition to those
+// of the folder. Errors, with the place: those of BuildEncoder, "unsupported-architecture",
+// "unused-tensor", "usage", "bad-name".
 Program ImportEncoder(const Folder& folder, const ImportOptions& options, Diagnostics& diagnostics,
                       std::vector<std::filesystem::path>* read = nullptr);
 

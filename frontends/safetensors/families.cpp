@@ -6,7 +6,7 @@ namespace mlc {
 
 namespace {
 
-// The `bias` of torch.nn.Linear, and of norms, in huggingface/transformers,
+// Sources: the `bias` of torch.nn.Linear and of norms in huggingface/transformers,
 // src/transformers/models/*/modeling_*.py; nomic_bert: nomic-ai/contrastors, models/huggingface.
 constexpr BiasRule kNoBiases[] = {{""}};
 constexpr BiasRule kAttentionBias[] = {{".self_attn.", "attention_bias"}, {""}};
@@ -45,9 +45,9 @@ constexpr BiasRule kStablelmBiases[] = {{".q_proj.", "use_qkv_bias"},
 constexpr BiasRule kStarcoder2Biases[] = {
     {"norm.", "", true}, {".self_attn.", "use_bias", true}, {".mlp.", "use_bias", true}, {""}};
 
-// huggingface/transformers, src/transformers/models/*/configuration_*.py: where something else than
-// "llama's" holds that mlc reads, and what a file may leave out that changes results. Activations
-// are those of the architectures' rows.
+// Source: huggingface/transformers, src/transformers/models/*/configuration_*.py. A row lists the
+// members that mlc reads and that differ from "llama", and optional members that affect results.
+// The activations are in the rows of the architectures.
 constexpr Family kFamilies[] = {
     {"albert", {}, R"({"hidden_act": "gelu_new", "embedding_size": 128, "layer_norm_eps": 1e-12,
       "max_position_embeddings": 512, "type_vocab_size": 2, "pad_token_id": 0})"},

@@ -1,5 +1,5 @@
-// frontends/safetensors/families.h - the defaults of transformers' configuration class of each
-// family, its windows and its biases.
+// frontends/safetensors/families.h - for each model family, the defaults of its configuration class
+// in transformers, its windows and its biases.
 #pragma once
 
 #include <cstdint>
@@ -12,39 +12,40 @@
 
 namespace mlc {
 
-// Which layers see at most `sliding_window` keys.
+// The layers in which a query sees at most `sliding_window` keys.
 enum class Windows : uint8_t {
-  kNone,       // the number is ignored
-  kAll,        // all, or those of the architecture's pattern, where the number is not null
-  kBehind,     // those from max_window_layers on, where use_sliding_window says so
-  kNotWanted,  // others, where use_sliding_window says so: no row has those
+  kNone,       // sliding_window is ignored
+  kAll,        // all layers, or those of the architecture's pattern, if sliding_window is not null
+  kBehind,     // layers from max_window_layers on, if use_sliding_window is true
+  kNotWanted,  // rejected if use_sliding_window is true: no architecture row has such windows
 };
 
-// Whether the network of a family has a bias.
+// Whether a family's network has certain biases.
 struct BiasRule {
-  std::string_view where;     // what the names of such tensors contain
-  std::string_view key = {};  // of config.json, which says whether; empty: none does
-  bool there = false;         // where config.json is silent
+  std::string_view where;     // substring of the names of such tensors
+  std::string_view key = {};  // key of config.json that enables the biases; empty: there are none
+  bool there = false;         // default if config.json lacks the key
 };
 
 struct Family {
   std::string_view model_type;
   Windows windows = Windows::kNone;
-  std::string_view defaults = "{}";  // as JSON members of config.json
+  std::string_view defaults = "{}";  // members of config.json, as a JSON object
   std::span<const BiasRule> biases =
-      {};  // the first matching rule counts; without one there is a bias
+      {};  // the first matching rule applies; without one there is a bias
 };
 
-// Null: a family of which nothing is known.
+// Returns null for an unknown family.
 const Family* FindFamily(std::string_view model_type);
-// The same, with the defaults of its model_type for members that it lacks; null is not lacking.
+// Returns a copy in which missing members have the defaults of the config's model_type; null
+// members do not count as missing.
 Config WithFamilyDefaults(const Config& config);
-// The names of biases that the network of the config's family does not have: transformers calls
-// them unexpected and leaves them out.
+// Returns the names of biases that the network of the config's family does not have; transformers
+// calls them unexpected and ignores them.
 std::vector<std::string> UnexpectedBiases(const Config& config,
                                           const std::vector<std::string>& names);
-// The keys of config.json that are true although no tensor is such a bias: transformers calls these
-// missing and starts them with zeros.
+// Returns the keys of config.json that enable biases of which no tensor is stored; transformers
+// calls these missing and initialises them with zeros.
 std::vector<std::string> MissingBiases(const Config& config, const std::vector<std::string>& names);
 
 }  // namespace mlc

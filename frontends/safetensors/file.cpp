@@ -23,11 +23,11 @@ namespace {
 using Json = nlohmann::json;
 using Entry = SafetensorsFile::Entry;
 
-// Bits of an element, and ours. safetensors/src/tensor.rs, enum Dtype.
+// The number of bits per element, and our type. Source: safetensors/src/tensor.rs, enum Dtype.
 struct DTypeRow {
   std::string_view name;
   int bits;
-  DType dtype;  // kNone: we have none
+  DType dtype;  // kNone if mlc has no such type
 };
 constexpr DTypeRow kDTypes[] = {
     {"BOOL", 8, DType::kBool},         {"U8", 8, DType::kUint8},
@@ -50,8 +50,9 @@ const DTypeRow* RowOf(std::string_view name) {
 }
 
 constexpr uint64_t kLengthBytes = 8;
-// safetensors/src/tensor.rs has 100'000'000. This is room for 100,000 tensors, of which the largest
-// published models, in shards of a few thousand, have as many in all.
+// safetensors/src/tensor.rs allows 100'000'000. Our limit suffices for 100,000 tensors in one file;
+// the largest published models have about this number in all their shards together, with a few
+// thousand per shard.
 constexpr uint64_t kMostHeader = uint64_t{16} << 20;
 constexpr size_t kMostMetadata = 1 << 16;
 constexpr size_t kMostDims = 64, kLongestName = 4096;
@@ -59,7 +60,8 @@ constexpr std::string_view kMetadata = "__metadata__";
 
 constexpr std::string_view kAgain = "download or export the file again";
 
-// The events of the header's JSON, to entries whose offsets still count from the data.
+// Converts the parser events of the header's JSON to entries; their offsets are still relative to
+// the data.
 class Header : public nlohmann::json_sax<Json> {
  public:
   explicit Header(const fs::path& path) : path_(path) {}
@@ -197,7 +199,7 @@ class Header : public nlohmann::json_sax<Json> {
   bool had_metadata_ = false;
 };
 
-// Error unless the entry has as many bytes as its elements take.
+// Throws unless the entry's size in bytes matches its elements.
 void CheckSize(const Entry& entry, const Location& at) {
   const DTypeRow* row = RowOf(entry.dtype);
   unsigned __int128 bits = row ? static_cast<unsigned>(row->bits) : 1;
@@ -215,7 +217,7 @@ void CheckSize(const Entry& entry, const Location& at) {
         .Expected(fmt::format("{} bits an element", row->bits));
 }
 
-// Sorted by place: that they lie in the data, and cover it.
+// Checks that entries, sorted by offset, lie within the data and cover it.
 void CheckPlaces(const std::vector<Entry>& entries, uint64_t data, const fs::path& path) {
   auto bad = [&](const Entry& entry, std::string text) {
     return Error("bad-file", std::move(text))
@@ -254,7 +256,7 @@ uint64_t LengthIn(std::span<const std::byte> head) {
 }  // namespace
 
 bool LooksLikeSafetensors(std::span<const std::byte> head) {
-  // A length that cannot be is told from text, of which no byte is zero.
+  // Text contains no zero bytes, so its first bytes would be a length above this limit.
   constexpr uint64_t kLongest = uint64_t{1} << 40;
   return head.size() > kLengthBytes && head[kLengthBytes] == std::byte{'{'} &&
          LengthIn(head) < kLongest;
@@ -290,7 +292,7 @@ SafetensorsFile SafetensorsFile::Open(const fs::path& path) {
               0);
   std::string_view text = AsText(bytes.At(kLengthBytes, static_cast<size_t>(length)));
   if (!text.starts_with('{')) throw bad("the header does not begin with {", kLengthBytes);
-  // A zero byte would end the text for the parser.
+  // The parser would treat a zero byte as the end of the text.
   if (size_t zero = text.find('\0'); zero != std::string_view::npos)
     throw bad("a zero byte in the header", kLengthBytes + zero);
 
@@ -334,7 +336,7 @@ Tensor SafetensorsFile::Get(const Entry& entry) const {
         .At({path().string(), fmt::format("tensor \"{}\"", entry.name)})
         .Expected("BOOL, U8 to U64, I8 to I64, F8_E4M3, F8_E5M2, F16, BF16, F32 or F64")
         .Help("save the model in one of these types");
-  // Ours is 0 or 1.
+  // Our bool elements are 0 or 1.
   if (dtype == DType::kBool) return Get(entry, DType::kUint8, entry.dims).Cast(DType::kBool);
   return Get(entry, dtype, entry.dims);
 }

@@ -22,12 +22,12 @@ constexpr const char* kModel = "model.safetensors";
 constexpr const char* kIndex = "model.safetensors.index.json";
 constexpr std::string_view kWeight = ".weight";
 constexpr int64_t kFp8Block = 128;
-constexpr std::string_view kExpression = "re:";  // compressed-tensors: a regular expression follows
-constexpr std::string_view kOperators = "\\*+?()[]{}|^$";  // that Begins does not read
+constexpr std::string_view kExpression = "re:";            // compressed-tensors' prefix
+constexpr std::string_view kOperators = "\\*+?()[]{}|^$";  // operators that Begins does not support
 
 std::string Listed(const Dims& dims) { return fmt::format("[{}]", fmt::join(dims, ", ")); }
 
-// The weights of a folder that has neither the usual file nor an index.
+// Returns the weights file of a folder that has neither the usual file nor an index.
 fs::path OnlyFile(const fs::path& folder) {
   std::set<fs::path> files;
   bool pickled = false;
@@ -52,7 +52,7 @@ fs::path OnlyFile(const fs::path& folder) {
   throw none;
 }
 
-// Elements of five bits, for which DType has none, in a byte each.
+// Unpacks 5-bit elements, for which there is no DType, into one byte each.
 Tensor FiveBits(const Tensor& bytes, Dims dims) {
   return Tensor::Lazy(DType::kUint8, std::move(dims),
                       [bytes](int64_t first, int64_t count, std::byte* out) {
@@ -83,8 +83,8 @@ DType Unsigned(int64_t bits) {
   }
 }
 
-// The scales of blocks that may be cut at the end of an axis, as those of blocks of one size: the
-// largest that divides both. Lazy.
+// Expands the scales of blocks that may be cut at the end of an axis to blocks of equal size: the
+// largest size that divides both. The result is lazy.
 Tensor OfEvenBlocks(const Tensor& scale, const Dims& dims, const Dims& block) {
   Dims cells = dims, step = block, counts = dims;
   for (size_t d = 0; d < dims.size(); ++d) {
@@ -106,11 +106,13 @@ Tensor OfEvenBlocks(const Tensor& scale, const Dims& dims, const Dims& block) {
   });
 }
 
-// Whether a regular expression matches the beginning of a name, as Python's re.match does. It may have
-// characters, escaped or not, `.`, `.*`, `^` at its start and `$` at its end; others match nothing.
+// Whether a regular expression matches the beginning of a name, as in Python's re.match. It
+// supports characters, escaped or not, `.`, `.*`, `^` at the start and `$` at the end; other
+// expressions match nothing.
 bool Begins(std::string_view name, std::string_view expression) {
   if (expression.starts_with('^')) expression.remove_prefix(1);
-  // What follows the last `.*`, and where in the name it is tried: an earlier `.*` need not be longer.
+  // The rest of the expression after the last `.*`, and the position in the name to try next.
+  // Earlier `.*` never need to match more.
   std::optional<std::string_view> after;
   std::string_view from;
   while (!expression.empty()) {
@@ -159,7 +161,7 @@ Folder Folder::Open(const fs::path& path) {
   else
     folder.AddFile(OnlyFile(path));
 
-  // MLX writes what it did under both names; others have the second with a method.
+  // MLX writes its settings under both names; other tools write only the second, with a method.
   for (const char* key : {"quantization", "quantization_config"})
     if (folder.config_.kind(key) == Config::Kind::kObject && folder.mlx_.keys().empty())
       if (Config how = folder.config_.Object(key); how.has("bits") && !how.has("quant_method"))
@@ -323,7 +325,7 @@ bool Folder::IsExcluded(const std::string& name) const {
 void Folder::ResolveMlx(Weight& weight) const {
   const std::string& name = weight.data->entry->name;
   const std::string module = name.substr(0, name.size() - kWeight.size());
-  // What is said of a module counts before what is said of all.
+  // Settings of a module override the global settings.
   Config how = mlx_.kind(module) == Config::Kind::kObject ? mlx_.Object(module) : mlx_;
   auto of = [&](const char* key) { return how.has(key) ? how.Int(key) : mlx_.Int(key); };
   const int64_t bits = of("bits"), group = of("group_size");
@@ -377,7 +379,8 @@ void Folder::ResolveFp8(Weight& weight) const {
       if (block[d] < 1 || scale[d] != (dims[d] - 1) / block[d] + 1) return false;
     return true;
   };
-  // One for all; one for each row, with or without a last dimension; blocks of the last dimensions.
+  // There is one scale, or one per row (with or without a last dimension), or one per block of the
+  // last dimensions.
   weight.block = dims;
   if (std::all_of(scale.begin(), scale.end(), [](int64_t size) { return size == 1; })) return;
   std::fill(weight.block.begin(), weight.block.end() - std::min<size_t>(1, dims.size()), 1);

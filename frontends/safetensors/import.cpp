@@ -54,7 +54,7 @@ class Importer {
   }
 
  private:
-  // The first of these keys that is there.
+  // Returns the first of these keys that is present.
   std::string Key(std::initializer_list<const char*> keys) const {
     for (const char* key : keys)
       if (json_.has(key)) return key;
@@ -97,7 +97,7 @@ class Importer {
     rotary.size = RotaryDims(json_, Key({"partial_rotary_factor", "rotary_pct"}), config_.head_dim);
     rotary.base = Number({"rope_theta", "rotary_emb_base"}, rotary.base);
     rotary.local_base = Number({"rope_local_base_freq"}, rotary.local_base);
-    CheckNumbers(config_);  // before tables of these sizes are made
+    CheckNumbers(config_);  // must precede the computation of tables of these sizes
     if (rotary.used) factors_ = ReadRotaryScaling(json_, config_);
   }
 
@@ -109,7 +109,7 @@ class Importer {
 
   void ReadActivation() {
     std::string key = Key({"hidden_activation", "hidden_act", "activation_function", "activation"});
-    // Older files of Gemma say "gelu" but mean the approximation by tanh.
+    // Older Gemma files say "gelu" but mean the tanh approximation.
     if (row_->fixed_activation || !json_.has(key)) return;
     config_.activation = ActivationOf(json_, key);
   }
@@ -125,7 +125,7 @@ class Importer {
     config_.logit_cap = Number({"final_logit_softcapping"}, 0);
     ReadWindow();
     ReadPattern(Key({"sliding_window_pattern", "_sliding_window_pattern"}));
-    // Where an architecture has both, layers with a window have rotary embedding.
+    // If an architecture has both, layers with a window have rotary embedding.
     if (config_.global_every > 0 && config_.no_rotary_every > 0)
       config_.no_rotary_every = config_.global_every;
     config_.no_rotary_every = Int({"no_rope_layer_interval"}, config_.no_rotary_every);
@@ -135,7 +135,7 @@ class Importer {
       Refuse("do_layer_norm_before", "norms after attention are not supported");
     if (Int({"word_embed_proj_dim"}, config_.width) != config_.width)
       Refuse("word_embed_proj_dim", "embeddings of another width are not supported");
-    // Falcon's older form has the query, key and value of each head together.
+    // Falcon's older format stores the query, key and value of each head together.
     if (json_.has("multi_query") && !json_.Bool("multi_query", true))
       Refuse("multi_query", "queries, keys and values grouped by head are not supported");
     if (!json_.Bool("scale_attn_weights", true))
@@ -145,7 +145,7 @@ class Importer {
       if (json_.Bool(key, false)) Refuse(key, fmt::format("{} is not supported", key));
   }
 
-  // Reads a number, or a text like "LLLG" (EXAONE 4): local layers, and the global one.
+  // Reads a number, or a text like "LLLG" (EXAONE 4), where L is a local layer and G a global one.
   void ReadPattern(const std::string& key) {
     if (!json_.has(key)) return;
     if (json_.kind(key) != Config::Kind::kText) {
@@ -185,7 +185,7 @@ class Importer {
     }
   }
 
-  // 1 for layers with rotary embedding.
+  // The list has a 1 for each layer with rotary embedding.
   void CheckRotaryLayers(const std::vector<int64_t>& layers) const {
     for (size_t layer = 0; layer < layers.size(); ++layer)
       if (config_.has_rotary(static_cast<int64_t>(layer)) != (layers[layer] != 0))
@@ -212,7 +212,7 @@ class Importer {
   }
 
   // Returns the name in the folder, which may lack the name of the outermost module; empty if there
-  // is none.
+  // is no such tensor.
   std::string Stored(const std::string& name) const {
     if (name.empty() || folder_.has(name)) return name;
     std::string inner = name.substr(name.find('.') + 1);
@@ -255,13 +255,13 @@ class Importer {
 
   void Use(const std::string& name) { used_.insert(folder_.stored_name(name)); }
 
-  // Whether logits use the token embeddings. A folder that does not say so and stores a matrix of
-  // its own for logits does not tie them.
+  // Whether logits use the token embeddings. If a folder does not say so but stores a separate
+  // matrix for logits, they are not tied.
   bool tied() const {
     return json_.Bool("tie_word_embeddings", Stored(Name(Role::kOutput, Part::kWeight, 0)).empty());
   }
 
-  // Whether logits have a matrix of their own, `name`.
+  // Whether logits have a separate matrix, `name`.
   bool HasOutput(const std::string& name) {
     if (tied()) {
       if (!name.empty()) Use(name);
@@ -274,12 +274,13 @@ class Importer {
     return true;
   }
 
-  // Reorders rows from the query, key and value of each head to all queries, all keys, all values.
+  // Reorders rows: the source has the query, key and value of each head together, the result all
+  // queries, then all keys, then all values.
   Tensor ByPart(const Tensor& tensor) const {
     Dims split = {config_.heads, 3, config_.head_dim}, dims = tensor.dims();
     std::vector<int> perm = {1, 0, 2};
     if (dims.empty() || ElementCount(split) != dims[0] || config_.heads != config_.kv_heads)
-      return tensor;  // the shape is refused later
+      return tensor;  // a wrong shape is rejected later
     if (dims.size() > 1) {
       split.push_back(dims[1]);
       perm.push_back(3);
@@ -309,8 +310,8 @@ class Importer {
 
   void Describe(Program& program) const {
     program.interface.metadata = {{"co.huggingface.exporters.task", "text-generation"}};
-    // swift-transformers takes the tokenizer from the hub's "owner/name". The member may also hold
-    // the path to which a model was saved, which stays private.
+    // swift-transformers loads the tokenizer from the hub's "owner/name". The member may instead be
+    // the path to which a model was saved, which must not be published.
     const std::string name = json_.Text("_name_or_path", "");
     if (IsRepository(name))
       program.interface.metadata.emplace_back("co.huggingface.exporters.name", name);
@@ -359,7 +360,7 @@ Folder WithoutUnexpectedBiases(const Folder& folder, Diagnostics& diagnostics) {
   return folder.Without(unexpected);
 }
 
-// FP8 weights without scales are plain casts where the folder has no scales at all.
+// Notes that FP8 weights are plain casts if the folder has no scales at all.
 void NoteUnscaled(const Folder& folder, Diagnostics& diagnostics) {
   int64_t count = 0;
   for (const std::string& name : folder.names())
@@ -369,7 +370,7 @@ void NoteUnscaled(const Folder& folder, Diagnostics& diagnostics) {
     diagnostics.Note(fmt::format("{} FP8 tensors have no scales and are read as they are", count));
 }
 
-// Returns the method that config.json names, or an empty string.
+// Returns the quantisation method of config.json, or an empty string.
 std::string QuantisedBy(const fs::path& folder) {
   const Config config = Config::Read(folder / "config.json");
   if (config.kind("quantization_config") != Config::Kind::kObject) return "";

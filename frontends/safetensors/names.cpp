@@ -10,7 +10,7 @@ constexpr Arrangement kTransposed = Arrangement::kTransposed, kByHead = Arrangem
                       kPerExpert = Arrangement::kPerExpert,
                       kSkipTwoRows = Arrangement::kSkipTwoRows;
 
-// By the names of modules in transformers' models/MODEL_TYPE/modeling_*.py.
+// The names are those of modules in transformers' models/MODEL_TYPE/modeling_*.py.
 constexpr HuggingFaceName kNames[] = {
     {Role::kPostAttentionNorm, "model.layers.{}.post_attention_layernorm", "exaone4"},
     {Role::kPostFeedForwardNorm, "model.layers.{}.post_feedforward_layernorm", "exaone4"},

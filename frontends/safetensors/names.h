@@ -1,5 +1,4 @@
-// frontends/safetensors/names.h - Hugging Face's names of the tensors of a decoder, and their
-// layout.
+// frontends/safetensors/names.h - Hugging Face's names and layouts for the tensors of a decoder.
 #pragma once
 
 #include <string>
@@ -14,20 +13,20 @@ enum class Arrangement : uint8_t {
   kTransposed,   // a matrix is [in, out]
   kByHead,       // fused queries, keys and values are grouped by head
   kPerExpert,    // one tensor per expert
-  kSkipTwoRows,  // rows from the third on
+  kSkipTwoRows,  // the first two rows are skipped
 };
 
 struct HuggingFaceName {
   Role role;
-  std::string_view name;             // {} is the layer, a second one the expert; without ".weight"
-  std::string_view model_type = {};  // empty: all that have no row of their own
+  std::string_view name;             // {} is the layer, a second {} the expert; without ".weight"
+  std::string_view model_type = {};  // empty: all families without a specific row
   Arrangement arrangement = Arrangement::kPlain;
 };
-// Null: Hugging Face has no such tensor.
+// Returns null if Hugging Face has no such tensor.
 const HuggingFaceName* FindHuggingFaceName(std::string_view model_type, Role role);
 // Returns a name like "model.layers.0.mlp.experts.7.up_proj.weight".
 std::string NameOf(const HuggingFaceName& row, Part part, int64_t layer, int64_t expert = 0);
-// Whether a tensor is a table that older versions of transformers saved with the weights and that
+// Whether a tensor is a table that older versions of transformers saved with the weights but that
 // is not needed.
 bool IsLeftOver(std::string_view name);
 

@@ -7,8 +7,7 @@ namespace mlc {
 
 namespace {
 
-// Llama 3.1: low frequencies are divided by the factor, high ones are kept, those between are
-// interpolated.
+// Llama 3.1 divides low frequencies by the factor, keeps high ones, and interpolates between them.
 std::vector<double> Llama3Factors(const Config& scaling, const Rotary& rotary) {
   double factor = scaling.Number("factor"), low = scaling.Number("low_freq_factor"),
          high = scaling.Number("high_freq_factor"),
@@ -64,7 +63,7 @@ RotaryFactors ReadRotaryScaling(const Config& json, DecoderConfig& config) {
   const char* key = json.has("rope_parameters") ? "rope_parameters" : "rope_scaling";
   if (!json.has(key)) return {};
   Config scaling = json.Object(key);
-  // Layers with and without windows may have parameters of their own.
+  // Layers with and without windows may have separate parameters.
   if (scaling.has("sliding_attention"))
     rotary.local_base = scaling.Object("sliding_attention").Number("rope_theta", rotary.local_base);
   if (scaling.has("full_attention")) scaling = scaling.Object("full_attention");

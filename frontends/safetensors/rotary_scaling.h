@@ -1,4 +1,4 @@
-// frontends/safetensors/rotary_scaling.h - RoPE scaling of config.json.
+// frontends/safetensors/rotary_scaling.h - the RoPE scaling settings of config.json.
 #pragma once
 
 #include "frontends/safetensors/config.h"
@@ -6,13 +6,13 @@
 
 namespace mlc {
 
-// The divisors of frequencies, one for each pair; empty: none. Some models have different ones for
-// long contexts and for those of the training.
+// The divisors of frequencies, one per pair; empty: none. Some models have different divisors for
+// contexts up to the training length and for longer ones.
 struct RotaryFactors {
   std::vector<double> factors, long_factors, short_factors;
 };
-// The number of rotated dimensions of a head, a fraction of which `key` gives; without the key all.
-// Error "unsupported-architecture" for an invalid fraction.
+// Returns the number of rotated dimensions of a head. `key` gives a fraction of the head; if it is
+// missing, all dimensions are rotated. Error "unsupported-architecture" for an invalid fraction.
 int64_t RotaryDims(const Config& json, const std::string& key, int64_t head);
 // Reads "rope_scaling", or "rope_parameters", which newer versions write, into `config`, whose
 // base, size and context are already set (transformers, modeling_rope_utils.py). Error

@@ -1,8 +1,8 @@
-// frontends/safetensors/safetensors.h - Hugging Face folders to Programs: config.json and
-// .safetensors files.
+// frontends/safetensors/safetensors.h - imports Hugging Face folders (config.json and .safetensors
+// files) as Programs.
 //
-// The Programs are those of lib/networks/decoder.h and encoder.h. config.json is interpreted as by
-// transformers (its models/MODEL_TYPE/configuration_*.py).
+// The Programs are those of lib/networks/decoder.h and encoder.h. config.json is interpreted as in
+// transformers (models/MODEL_TYPE/configuration_*.py).
 #pragma once
 
 #include <filesystem>
@@ -14,8 +14,9 @@
 
 namespace mlc {
 
-// Weights are slices of the mapped files. Errors, with the place: those of Folder, BuildDecoder and
-// BuildEncoder, "unsupported-architecture", "unused-tensor". `facts`, if any, gets the files.
+// Imports a folder. Weights are slices of the mapped files. Errors, with the place: those of
+// Folder, BuildDecoder and BuildEncoder, "unsupported-architecture", "unused-tensor". `facts`, if
+// not null, receives the files.
 Program ImportHuggingFace(const std::filesystem::path& folder, const ImportOptions& options,
                           Diagnostics& diagnostics, SourceFacts* facts = nullptr);
 

@@ -1,4 +1,4 @@
-// frontends/safetensors/tied.h - which of two tied tensors counts.
+// frontends/safetensors/tied.h - decides which of two tied tensors is used.
 #pragma once
 
 #include <map>
@@ -10,16 +10,16 @@
 
 namespace mlc {
 
-// As transformers 5 (modeling_utils.py, tie_weights): tied tensors are one, and either may be
-// stored; where both are stored and differ, each is used as it is, with a warning.
+// Follows transformers 5 (modeling_utils.py, tie_weights): tied tensors are one tensor, and either
+// may be stored; if both are stored and differ, each is used as stored, with a warning.
 class TiedTensors {
  public:
-  // Both must outlive it.
+  // Both arguments must outlive the object.
   TiedTensors(const Folder& folder, Diagnostics& diagnostics)
       : folder_(folder), diagnostics_(diagnostics) {}
 
-  // Whether `tied` differs from `source`; both are names in the folder, or empty. The tensors are
-  // compared once.
+  // Whether `tied` differs from `source`; each is the name of a tensor in the folder, or empty. The
+  // tensors are compared only once.
   bool Differ(const std::string& tied, const std::string& source);
 
  private:

@@ -25,7 +25,7 @@ namespace {
 // The largest published files have 35 MB and two million values.
 constexpr size_t kMostBytes = size_t{128} << 20;
 constexpr JsonBounds kBounds = {.depth = 64, .values = size_t{1} << 22};
-// Ids may have gaps, which cost memory: at most these, and three for each token.
+// Ids may have gaps, which use memory: the limit is this number plus three per token.
 constexpr size_t kMostGaps = size_t{1} << 16;
 
 Json Parse(std::string_view text, const std::string& file) {
@@ -155,8 +155,8 @@ class Reader {
     if (unknown_) spec_.unk = IdOf(*unknown_);
   }
 
-  // Hugging Face's library fails at the first text that needs an unknown token which the model lacks.
-  // A vocabulary that has all bytes never does.
+  // Hugging Face's library fails at the first text for which it needs an unknown token that the
+  // model lacks. A vocabulary with all bytes never needs one.
   void RequireUnknown() const {
     if (!unknown_ || spec_.unk >= 0) return;
     if (spec_.kind == TokenizerKind::kByteBpe) {
@@ -197,7 +197,7 @@ class Reader {
                           "\"model.vocab\"",
                           left, right, part));
     }
-    // Of equal merges the last one counts.
+    // If merges are equal, the last one is used.
     std::set<std::pair<std::string_view, std::string_view>> seen;
     std::vector<bool> repeated(spec_.merges.size());
     bool any = false;
@@ -235,8 +235,8 @@ class Reader {
     const Json& list = Part("added_tokens");
     if (list.is_null()) return;
     if (!list.is_array()) Bad("\"added_tokens\" is no list");
-    // The library numbers those that the model does not have by itself, from the size of its
-    // vocabulary on.
+    // The library assigns new ids to added tokens that the model lacks, starting at the size of its
+    // vocabulary.
     int64_t next = static_cast<int64_t>(Member(Part("model"), "vocab").size());
     for (const Json& token : list) {
       const Json& id = Member(token, "id");
@@ -257,7 +257,7 @@ class Reader {
       AddedToken added{static_cast<int32_t>(given), Flag(token, "lstrip", false),
                        Flag(token, "rstrip", false), Flag(token, "single_word", false),
                        Flag(token, "normalized", false)};
-      // The last of several counts.
+      // If there are several, the last one is used.
       std::erase_if(spec_.added, [&](const AddedToken& other) { return other.id == added.id; });
       spec_.added.push_back(added);
     }
@@ -295,7 +295,8 @@ class Reader {
     ids.push_back(pair[1].get<int32_t>());
   }
 
-  // The library would give a second one two texts: what the first put before the text, and the rest.
+  // The library would pass two texts to a second such step: the tokens inserted by the first one,
+  // and the rest.
   void Surround(std::vector<int32_t> before, std::vector<int32_t> after) {
     if (surrounded_) Refuse("a post-processor with two templates");
     surrounded_ = true;
@@ -339,7 +340,7 @@ class Reader {
     }
   }
 
-  // Some classes of transformers write the template for one text anew from two switches
+  // Some classes of transformers replace the template for single texts according to two settings
   // (update_post_processor in src/transformers/models/llama/tokenization_llama_fast.py).
   void ReadSwitches(const Json& config) {
     constexpr std::string_view kClasses[] = {"CodeLlamaTokenizer", "CohereTokenizer",
@@ -356,7 +357,7 @@ class Reader {
     read("add_eos_token", spec_.eos, spec_.after);
   }
 
-  // tokenizer_config.json names special tokens by their texts, or by objects that have those.
+  // tokenizer_config.json identifies special tokens by their text, or by objects that contain it.
   void ReadConfig(const Json& config) {
     const std::pair<const char*, int32_t*> ids[] = {
         {"bos_token", &spec_.bos}, {"eos_token", &spec_.eos}, {"sep_token", &spec_.sep},
@@ -367,7 +368,7 @@ class Reader {
       if (int32_t found = IdOf(text); found >= 0 && !text.empty()) *id = found;
     }
     ReadSwitches(config);
-    // Several templates have names.
+    // A file with several templates names them.
     const Json& chat = Member(config, "chat_template");
     if (chat.is_string()) {
       spec_.chat_template = chat.get<std::string>();
@@ -422,7 +423,7 @@ TokenizerSpec ReadHuggingFaceTokenizer(const fs::path& path, std::vector<fs::pat
     return ReadText(from);
   };
   std::string tokenizer = read(file);
-  // Beside a file of another name lies another model's configuration, or none.
+  // A configuration next to a file with another name would belong to another model.
   if (file.filename() != "tokenizer.json")
     return ParseHuggingFaceTokenizer(tokenizer, "", file.string());
   return ParseHuggingFaceTokenizer(tokenizer, HuggingFaceTokenizerConfig(folder, files),

@@ -20,10 +20,10 @@ using Json = nlohmann::ordered_json;
 namespace {
 
 constexpr std::string_view kMember = "tokenizer_config";
-// A vocabulary and its merges have a few millions.
+// Vocabularies and merges have up to a few million values.
 constexpr JsonBounds kBounds{.depth = 64, .values = size_t{1} << 24};
 
-// The members of the object, without what is in them; null where the text is no object.
+// Returns the members of the object without their contents; null if the text is not an object.
 Json Members(std::string_view text) {
   return Json::parse(
       text, [](int depth, Json::parse_event_t, Json&) { return depth <= 1; }, false);
@@ -43,7 +43,7 @@ std::string HuggingFaceTokenizerFile(const fs::path& folder, std::vector<fs::pat
     throw Error("bad-file", "this is no JSON object").At({path.string(), ""});
   if (members.contains(kMember)) return text;
   const std::string config = HuggingFaceTokenizerConfig(folder, &read);
-  // All before the brace that closes the object is as it was.
+  // The text before the closing brace of the object remains unchanged.
   text.resize(text.rfind('}'));
   text.resize(text.find_last_not_of(" \t\r\n") + 1);
   const bool first = text.ends_with('{');

@@ -1,4 +1,4 @@
-// frontends/safetensors/tokenizer_file.h - a folder's tokenizer as one file.
+// frontends/safetensors/tokenizer_file.h - writes a folder's tokenizer to one file.
 #pragma once
 
 #include <filesystem>
@@ -8,15 +8,17 @@
 
 namespace mlc {
 
-// Returns the folder's tokenizer.json with one more member, "tokenizer_config", which holds the
-// folder's other settings (tokenizer.h); Hugging Face's tokenizers library ignores it. Empty: there
-// is no tokenizer.json. Error "bad-file" for an invalid file. `read` gets the files.
+// Returns the folder's tokenizer.json with an additional member, "tokenizer_config", for the
+// folder's other settings (tokenizer.h); Hugging Face's tokenizers library ignores it. Returns an
+// empty string if there is no tokenizer.json. Error "bad-file" for an invalid file. `read` receives
+// the names of the files.
 std::string HuggingFaceTokenizerFile(const std::filesystem::path& folder,
                                      std::vector<std::filesystem::path>& read);
 // Whether a text is the result of HuggingFaceTokenizerFile.
 bool IsHuggingFaceTokenizerFile(std::string_view text);
-// How two such texts, whose tokenizers have the same TokenizerSpec, differ in what others read of
-// them: the decoder, truncation, padding and dropout of merges; empty: nowhere.
+// Describes how two such texts with the same TokenizerSpec differ in settings that only other tools
+// use: the decoder, truncation, padding and dropout of merges. Returns an empty string if they do
+// not differ.
 std::string HuggingFaceTokenizerDifference(std::string_view found, std::string_view expected);
 
 }  // namespace mlc

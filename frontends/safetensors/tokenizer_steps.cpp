@@ -36,7 +36,7 @@ bool Flag(const Json& object, const std::string& name, bool otherwise) {
 namespace {
 
 constexpr char kSpace[] = "\u2581";
-// What BERT calls punctuation: all signs of ASCII are.
+// BERT's definition of punctuation, which includes all ASCII symbols.
 constexpr char kPunctuation[] = R"([!-/:-@\[-`{-~\p{P}])";
 
 std::string FromBase64(const std::string& text) {
@@ -61,7 +61,7 @@ std::string FromBase64(const std::string& text) {
   return bytes;
 }
 
-// {"String": "..."} or {"Regex": "..."}, or a text by itself.
+// Accepts {"String": "..."}, {"Regex": "..."}, or a plain string.
 void SetPattern(const Json& owner, TextStep& step) {
   const Json& pattern = Member(owner, "pattern");
   const Json& text = pattern.is_string() ? pattern : Member(pattern, "String");
@@ -69,7 +69,7 @@ void SetPattern(const Json& owner, TextStep& step) {
   if (!text.is_string() && !expression.is_string())
     throw Error("bad-file", fmt::format("a {} has no \"pattern\"", Text(owner, "type", "")));
   step.pattern = (text.is_string() ? text : expression).get<std::string>();
-  // An empty text is everywhere, as the empty expression is.
+  // An empty string matches everywhere, like an empty expression.
   step.syntax = text.is_string() && !step.pattern.empty() ? Syntax::kLiteral : Syntax::kOniguruma;
 }
 
@@ -198,7 +198,7 @@ void AddPreTokenizers(const Json& part, TokenizerSpec& spec, bool& byte_level) {
     split(R"(\s)", Cut::kRemoved);
     split(kPunctuation, Cut::kIsolated);
   } else if (type == "Whitespace") {
-    // Rust's \w and \s, not Oniguruma's.
+    // The definitions of \w and \s are Rust's, not Oniguruma's.
     const std::string word = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\x{200c}\x{200d})";
     split("[" + word + "]+|[^" + word + R"(\s]+)", Cut::kRemoved, true);
   } else if (type == "WhitespaceSplit") {

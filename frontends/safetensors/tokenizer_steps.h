@@ -1,5 +1,5 @@
-// frontends/safetensors/tokenizer_steps.h - normalizers and pre-tokenizers of tokenizer.json as steps
-// of lib/text.
+// frontends/safetensors/tokenizer_steps.h - converts normalizers and pre-tokenizers of
+// tokenizer.json to steps of lib/text.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -9,15 +9,16 @@
 
 namespace mlc {
 
-// Each appends to the steps what an object of the file stands for; null is nothing. Error
-// "unsupported-tokenizer" names what is not known, "bad-file" what is missing. `byte_level` becomes
-// true where one says that the model gets bytes.
+// Append the steps for an object of the file; null adds no step. Errors: "unsupported-tokenizer"
+// for an unknown component, "bad-file" for a missing member. `byte_level` is set to true if a
+// component converts text to bytes.
 void AddNormalizers(const nlohmann::json& normalizer, std::vector<TextStep>& steps);
 void AddPreTokenizers(const nlohmann::json& pre_tokenizer, TokenizerSpec& spec, bool& byte_level);
 
-// A member of an object; null where there is none, or no object.
+// Returns a member of an object; null if there is none, or if `object` is not an object.
 const nlohmann::json& Member(const nlohmann::json& object, const std::string& name);
-// Where a member is missing or null what is given last; Error "bad-file" where it is another type.
+// Return a member's value, or the last argument if the member is missing or null. Error "bad-file"
+// if it has another type.
 std::string Text(const nlohmann::json& object, const std::string& name,
                  const std::string& otherwise);
 bool Flag(const nlohmann::json& object, const std::string& name, bool otherwise);

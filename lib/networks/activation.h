@@ -11,10 +11,10 @@ enum class Activation : uint8_t {
   kNone,  // x itself
   kSilu,
   kGelu,
-  kGeluTanh,  // the approximation of gelu by tanh
+  kGeluTanh,  // the tanh approximation of gelu
   kRelu,
   kTanh,
-  kClampedSilu,  // of gpt-oss: min(x, kActivationClamp) sigmoid(1.702 x)
+  kClampedSilu,  // gpt-oss: min(x, kActivationClamp) sigmoid(1.702 x)
 };
 inline constexpr double kActivationClamp = 7;
 

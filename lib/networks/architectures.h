@@ -1,5 +1,5 @@
-// lib/networks/architectures.h - the known decoder architectures, one row of flags each. What a
-// source calls an architecture, and how its files differ, is in the source's frontend.
+// lib/networks/architectures.h - the supported decoder architectures, one row of flags each. A
+// source's names for architectures, and the peculiarities of its files, are in its frontend.
 #pragma once
 
 #include <set>
@@ -10,11 +10,11 @@
 
 namespace mlc {
 
-// The flags of the row with this name, which must exist.
+// Returns the flags of the row with this name, which must exist.
 const DecoderConfig& DecoderFlags(std::string_view name);
 
-// Error "unsupported-architecture" for a name that a source has no row for, with the names of its
-// decoders and encoders and the one that is spelled most like it.
+// Returns the error "unsupported-architecture" for a name without a row in a source; it lists the
+// source's decoders and encoders and the most similar name.
 Error UnsupportedArchitecture(const std::string& name, const std::set<std::string>& decoders,
                               const std::set<std::string>& encoders);
 

@@ -34,7 +34,7 @@ Attended Attend(Builder& b, const AttentionParts& parts) {
     Value* hid = visible->is_constant() ? Binary(b, "add", scores, bias)
                                         : Select(b, visible, scores, lowest);
     scores = fitting(hid, scores);
-    // Twice the lowest number is -inf, which no constant should be.
+    // Adding the bias to the lowest number gives -inf without a constant of -inf.
     if (parts.wants_masked) made.masked = Binary(b, "add", scores, bias);
   }
   made.scores = scores;

@@ -1,5 +1,5 @@
-// lib/networks/attention.h - attention by scaled dot products. Letters of shapes: B batch, S
-// queries, T keys (the past included), N heads, H head dimension of queries and keys, V of values.
+// lib/networks/attention.h - scaled dot-product attention. Letters of shapes: B batch, S queries, T
+// keys including the past, N heads, H head dimension of queries and keys, V of values.
 #pragma once
 
 #include <functional>
@@ -10,31 +10,33 @@
 namespace mlc {
 
 struct AttentionParts {
-  Value *q, *k, *v;            // [B, N, S, H], [B, N, T, H], [B, N, T, V], heads repeated (heads.h)
-  double scale = 1;            // of the scores; 1 where q has it already, which fp16 likes better
-  double softcap = 0;          // no magnitude of a score is above it; 0: none
+  Value *q, *k, *v;  // [B, N, S, H], [B, N, T, H], [B, N, T, V] with repeated heads (heads.h)
+  // Factor of the scores; 1 if q is already scaled, which avoids overflow in fp16.
+  double scale = 1;
+  double softcap = 0;          // upper bound for the magnitude of scores; 0: none
   std::vector<Value*> biases;  // added to the scores, in order (masks.h)
   // bool values that broadcast to the scores [B, N, S, T].
-  std::vector<Value*> seen;  // a key that is not seen by all of them is hidden
-  std::vector<Value*> kept;  // what is not kept by all of them gets no share: for queries that may
-                             // see no key, whose result is 0
-  Value* sink = nullptr;     // one more score in every row [B or 1, N or 1, S or 1, 1]
-  DType softmax = DType::kNone;  // computed in this type; kNone: that of the scores
-  bool wants_masked = false;     // `masked` of the result
-  // Looks at scores that a bias or `seen` changed, given those before, where it might have enlarged
-  // them; null: they do not.
+  std::vector<Value*> seen;  // a key is hidden unless all are true
+  // A key has weight 0 unless all of these are true; for queries that may see no key, whose result
+  // is then 0.
+  std::vector<Value*> kept;
+  Value* sink = nullptr;         // an additional score in every row [B or 1, N or 1, S or 1, 1]
+  DType softmax = DType::kNone;  // the type of the softmax computation; kNone: the scores' type
+  bool wants_masked = false;     // whether to compute `masked` of the result
+  // Adjusts scores after a bias or `seen` might have enlarged them, given the scores before; null:
+  // no adjustment.
   std::function<Value*(Value* changed, Value* before)> fits = {};
 };
 
-// All [B, N, S, T] but y, [B, N, S, V].
+// The results; all are [B, N, S, T] except y, [B, N, S, V].
 struct Attended {
   Value* y;
-  Value *products, *capped;  // scores before the cap, and behind it
-  Value* scores;             // with all biases, and the lowest number for hidden keys
-  Value* masked;             // the same with -inf for hidden keys; null unless wanted
+  Value *products, *capped;  // scores before and after the cap
+  Value* scores;             // with all biases; the lowest finite number for hidden keys
+  Value* masked;             // the same with -inf for hidden keys; null unless requested
   Value* shares;
 };
-// y = softmax(cap(q k' scale) + biases) v
+// Computes y = softmax(cap(q k' scale) + biases) v.
 Attended Attend(Builder& b, const AttentionParts& parts);
 
 }  // namespace mlc

@@ -20,10 +20,10 @@ namespace mlc {
 
 namespace {
 
-// The score of a masked key: fp16 can represent it next to any other score.
+// The score of a masked key; the sum with any other score is within the range of fp16.
 constexpr double kHidden = -4e4;
 constexpr int64_t kUsualContext = 2048;
-// Bounds the table of rotary angles.
+// Limits the size of the table of rotary angles.
 constexpr int64_t kMaxHeadDim = 1 << 14;
 
 class Decoder {
@@ -51,10 +51,10 @@ class Decoder {
   }
 
  private:
-  // What follows from the positions: one for layers with a window, one for the others.
+  // The values that depend on the positions: one set for layers with a window, one for the others.
   struct PositionInputs {
     Value *cosine = nullptr, *sine = nullptr;  // [1, S, half of the rotary dimensions]
-    Value* bias = nullptr;                     // the mask, which is added to scores: [1, 1, S, T]
+    Value* bias = nullptr;                     // the mask [1, 1, S, T], which is added to scores
   };
 
   void MakePorts() {
@@ -90,7 +90,7 @@ class Decoder {
     }
   }
 
-  // Computes the positions of the tokens and what follows from them.
+  // Computes the positions of the tokens and the values that depend on them.
   void MakePositions() {
     b_.SetName("positions");
     Value* past = Binary(b_, "sub", DimOf(b_, mask_, 3), DimOf(b_, ids_, 1));
@@ -186,7 +186,7 @@ class Decoder {
 
   struct Projections {
     Value *q, *k, *v;  // [1, S, heads * head dimension]
-    Value* gate;       // of the attention output, likewise; null: none
+    Value* gate;       // gate of the attention output, same shape; null: none
   };
 
   Projections Project(int64_t layer, Value* x) {
@@ -221,16 +221,16 @@ class Decoder {
     return made;
   }
 
-  // Interleaved pairs become pairs of the two halves of a head, which are cheaper to rotate:
-  // queries and keys are permuted alike, which leaves their products unchanged. A fused tensor of
-  // queries, keys and values is not permuted.
+  // Interleaved pairs are converted to pairs of the two halves of a head, which are cheaper to
+  // rotate: queries and keys are permuted in the same way, so their products do not change. A fused
+  // tensor of queries, keys and values is not permuted.
   bool InHalves(int64_t layer) const {
     return config_.rotary.used && config_.rotary.interleaved && !tensors_.Has(Role::kQkv, layer) &&
            config_.rotary.size == config_.head_dim && config_.qk_norm == QkNorm::kNone &&
            !config_.gated_attention;
   }
 
-  // Queries or keys as [1, heads, S, head dimension], normalised and rotated.
+  // Returns queries or keys as [1, heads, S, head dimension], normalised and rotated.
   Value* NormAndRotate(Role norm, int64_t layer, Value* x, int64_t heads) {
     if (config_.qk_norm == QkNorm::kWhole) x = Norm(norm, layer, x);
     x = Heads(b_, x, heads);
@@ -278,7 +278,7 @@ class Decoder {
     return Expanded(b_, b_.Cast(mine, DType::kFp32), {1});
   }
 
-  // Queries are [key/value heads, group, S, .], so that keys and values need not be repeated.
+  // Queries are [key/value heads, group, S, .], so keys and values need not be repeated.
   Value* Attention(int64_t layer, Value* x) {
     Projections made = Project(layer, x);
     const int64_t group = config_.heads / config_.kv_heads;
@@ -330,9 +330,10 @@ class Decoder {
   Value *ids_ = nullptr, *mask_ = nullptr;
   Value *key_cache_ = nullptr, *value_cache_ = nullptr, *conv_cache_ = nullptr,
         *recurrent_cache_ = nullptr;
-  int64_t attention_layers_ = 0, other_layers_ = 0;  // layers so far with attention, and without
-  Value* positions_ = nullptr;                       // int32 [S]
-  Value* past_ = nullptr;                            // int32 [1]: the number of past tokens
+  int64_t attention_layers_ = 0,
+          other_layers_ = 0;    // number of layers so far with attention, and without
+  Value* positions_ = nullptr;  // int32 [S]
+  Value* past_ = nullptr;       // int32 [1]: the number of past tokens
   PositionInputs position_inputs_[2];
 };
 
@@ -420,7 +421,7 @@ int64_t PackagedContext(const ImportOptions& options, int64_t own) {
 Program BuildDecoder(const DecoderConfig& config, const DecoderWeights& weights, int64_t context,
                      Diagnostics& diagnostics) {
   CheckNumbers(config);
-  // Angles are constants: a million tokens of heads of 256 dimensions.
+  // Angles are constants: the limit allows a million tokens with heads of 256 dimensions.
   constexpr int64_t kMostAngles = int64_t{1} << 27;
   if (const int64_t angles = config.rotary.used ? config.rotary.size / 2 : 1;
       context > kMostAngles / angles)

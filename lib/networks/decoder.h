@@ -1,16 +1,18 @@
-// lib/networks/decoder.h - language models that predict the next token: a builder that takes flags,
+// lib/networks/decoder.h - a builder for language models that predict the next token, from flags,
 // sizes and weights.
 //
 // swift-transformers runs the function `main` (its LanguageModel.swift names the ports). Letters of
 // shapes: S tokens of this call, T all tokens so far, including the past, C the context.
+//
 //   inputs   inputIds int32 [1, S], causalMask fp16 [1, 1, S, T], which is added to scores
 //   states   keyCache fp16 [layers, 1, key/value heads, C, head dimension] and valueCache of layers
 //            with attention; convCache fp16 [layers, taps - 1, channels] of layers with another
 //            token mixer, and recurrentCache fp16 [layers, batch, heads, rows, columns] unless that
-//            is a short convolution. A state begins with zeros.
+//            is a short convolution. States are initially zero.
 //   outputs  logits fp16 [1, S, vocabulary]
-// The tokens have the positions T - S to T - 1. Attention is causal whatever the mask holds, so
-// that a mask of zeros will do.
+//
+// The tokens have the positions T - S to T - 1. Attention is always causal, so that causalMask may
+// be all zeros.
 #pragma once
 
 #include <cstdint>
@@ -27,43 +29,43 @@
 
 namespace mlc {
 
-// How queries and keys are normalised before rotary embedding.
+// Normalisation of queries and keys before rotary embedding.
 enum class QkNorm : uint8_t {
   kNone,
-  kPerHead,          // each head, with one scale for all
-  kPerHeadOwnScale,  // each head, with a scale of its own [heads, head dimension]; optional
+  kPerHead,          // each head, with one scale for all heads
+  kPerHeadOwnScale,  // each head, with a separate scale per head [heads, head dimension]; optional
   kWhole,            // all heads together
 };
 enum class Gating : uint8_t {
-  kSoftmax,          // over all experts, of which the largest count
-  kSoftmaxOfChosen,  // over the experts with the largest scores
+  kSoftmax,          // softmax over all experts, then the largest weights are chosen
+  kSoftmaxOfChosen,  // softmax over the scores of the chosen experts
 };
 
-// What mixes the tokens of a layer.
+// The operator that mixes the tokens in a layer.
 enum class TokenMixer : uint8_t { kAttention, kShortConvolution, kMamba, kMamba2, kDeltaNet };
 
 // The sizes of token mixers other than attention.
 struct TokenMixerSizes {
-  int64_t taps = 0;    // tokens that a convolution sees, including the current one
-  int64_t inner = 0;   // channels of the recurrent state; not kShortConvolution
-  int64_t state = 0;   // size of the state of a channel
-  int64_t heads = 0;   // kMamba2, kDeltaNet: heads that the channels are divided into
-  int64_t groups = 0;  // kMamba2, kDeltaNet: groups of heads that share a key
-  int64_t rank = 0;    // kMamba: of the projection to time steps
-  bool normalised_selection = false;  // kMamba: norms of time steps, B and C (FalconMamba)
+  int64_t taps = 0;    // number of tokens in a convolution's window, including the current one
+  int64_t inner = 0;   // number of channels of the recurrent state; not kShortConvolution
+  int64_t state = 0;   // state size per channel
+  int64_t heads = 0;   // kMamba2, kDeltaNet: number of heads
+  int64_t groups = 0;  // kMamba2, kDeltaNet: number of groups of heads that share a key
+  int64_t rank = 0;    // kMamba: rank of the projection to time steps
+  bool normalised_selection = false;  // kMamba: time steps, B and C are normalised (FalconMamba)
 };
 
 // The flags of an architecture (architectures.h) and the numbers of one model.
 struct DecoderConfig {
   // Flags.
   NormKind norm = NormKind::kRms;
-  bool norm_adds_one = false;  // scales are stored less 1
-  bool pre_norms = true;       // of the inputs of attention and feed-forward
-  bool post_norms = false;     // of their outputs
+  bool norm_adds_one = false;  // scales are stored minus 1
+  bool pre_norms = true;       // norms of the inputs of attention and feed-forward
+  bool post_norms = false;     // norms of the outputs of attention and feed-forward
   bool parallel = false;       // attention and feed-forward read the same x, with one norm or two
   bool parallel_without_norm = false;  // a layer without a feed-forward norm is parallel
   QkNorm qk_norm = QkNorm::kNone;
-  Activation activation = Activation::kSilu;  // of feed-forward layers
+  Activation activation = Activation::kSilu;  // activation of feed-forward layers
   bool gated = true;
   bool gate_in_up = false;  // gate and up projection are one matrix, the gate's rows first
   bool sinks = false;
@@ -71,25 +73,25 @@ struct DecoderConfig {
   bool divided_logits = false;    // logits are divided by logit_scale
   bool root_width_scale = false;  // embeddings are multiplied by the square root of the width
   bool gated_attention = false;   // the query rows of each head are followed by those of its gate
-  bool feed_forwards = true;      // layers have a feed-forward part
-  TokenMixer token_mixer = TokenMixer::kAttention;  // of layers without attention
-  int64_t attention_every = 0;                      // every n-th layer has attention; 0: none
+  bool feed_forwards = true;      // layers have a feed-forward network
+  TokenMixer token_mixer = TokenMixer::kAttention;  // for layers without attention
+  int64_t attention_every = 0;  // with another token_mixer, every n-th layer has attention; 0: none
   Rotary rotary = {};
   int64_t no_rotary_every = 0;          // every n-th layer has no rotary embedding; 0: all have
-  bool rotary_in_windows_only = false;  // in models with windows, only those layers rotate
+  bool rotary_in_windows_only = false;  // in models with windows, only layers with a window rotate
   int64_t global_every = 0;             // every n-th layer has no window; 0: all have
   Gating gating = Gating::kSoftmax;
-  bool normalised_gates = true;  // the weights of the chosen experts add up to 1
+  bool normalised_gates = true;  // the weights of the chosen experts sum to 1
   // Numbers.
   int64_t layers = 0, width = 0, heads = 0, kv_heads = 0, vocabulary = 0;
   int64_t head_dim = 0, value_head_dim = 0;
   int64_t feed_forward = 0;
-  int64_t context = 0;  // the longest that the model was trained for
+  int64_t context = 0;  // the maximum training context
   int64_t experts = 0, experts_used = 0, expert_feed_forward = 0;
-  int64_t shared_feed_forward = 0;  // of the expert that all tokens use; 0: none
-  int64_t window = 0;               // keys that a query sees, including its own; 0: all
+  int64_t shared_feed_forward = 0;  // width of the shared expert, which all tokens use; 0: none
+  int64_t window = 0;               // number of keys that a query sees, including its own; 0: all
   TokenMixerSizes recurrent = {};
-  // Whether each layer has attention; empty: attention_every says it.
+  // Whether each layer has attention; if empty, attention_every applies.
   std::vector<bool> attends = {};
   double epsilon = 1e-5;
   double attention_scale = 0;               // 0: 1 / sqrt(head_dim)
@@ -123,7 +125,7 @@ enum class Role : uint8_t {
   kOutput,
   // One per layer.
   kAttentionNorm,
-  kSecondAttentionNorm,  // of attention, where kAttentionNorm is of the feed-forward part alone
+  kSecondAttentionNorm,  // norm of attention, if kAttentionNorm is only for the feed-forward part
   kQuery,
   kKey,
   kValue,
@@ -146,14 +148,14 @@ enum class Role : uint8_t {
   kSharedGate,
   kSharedUp,
   kSharedDown,
-  // Of token mixers other than attention.
+  // For token mixers other than attention.
   kMixerInput,
   kConvolution,  // [channels, taps]
-  kSelection,    // to time step, B and C
-  kTimeStep,     // its bias is that of all time steps
+  kSelection,    // the projection to time step, B and C
+  kTimeStep,     // its bias is added to all time steps
   kAlpha,
   kBeta,
-  kDecay,  // negative
+  kDecay,  // values are negative
   kSkip,
   kMixerGate,
   kMixerNorm,
@@ -163,23 +165,22 @@ enum class Part : uint8_t { kWeight, kBias };
 
 // The tensors of one model.
 struct DecoderWeights {
-  // `layer` is 0 for tensors outside of layers. Empty where the source has none.
+  // `layer` is 0 for tensors outside of layers. Returns an empty tensor if the source has none.
   std::function<Tensor(Role, Part, int64_t layer)> find;
-  std::function<std::string(Role, Part, int64_t layer)> name;  // in the source
-  // Converts a weight that is ready for the network, given its name in the source; empty: no
-  // conversion.
+  std::function<std::string(Role, Part, int64_t layer)> name;  // name in the source
+  // Converts a weight in the network's layout, given its name in the source; empty: no conversion.
   std::function<Tensor(const Tensor&, const std::string& name)> stored = {};
 };
 
-// The context of a package: the requested one, else 2048, at most the model's own. Error "usage",
-// for --dim too, as there are no flexible dimensions.
+// Returns the context of a package: the requested one, or else 2048, limited to the model's own.
+// Error "usage", also for --dim, as there are no flexible dimensions.
 int64_t PackagedContext(const ImportOptions& options, int64_t own);
 
-// Error "bad-file" for invalid or inconsistent numbers. BuildDecoder calls it, too.
+// Throws the error "bad-file" for invalid or inconsistent numbers. BuildDecoder calls it, too.
 void CheckNumbers(const DecoderConfig& config);
 
-// A program for `context` tokens. The errors "missing-tensor" and "bad-tensor" name the tensor of
-// the source; "unsupported-architecture" where numbers do not fit together.
+// Returns a program for `context` tokens. The errors "missing-tensor" and "bad-tensor" give the
+// tensor's name in the source; "unsupported-architecture" for incompatible numbers.
 Program BuildDecoder(const DecoderConfig& config, const DecoderWeights& weights, int64_t context,
                      Diagnostics& diagnostics);
 

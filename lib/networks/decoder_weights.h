@@ -1,4 +1,5 @@
-// lib/networks/decoder_weights.h - the tensors of a decoder as values of its program, checked.
+// lib/networks/decoder_weights.h - checks the tensors of a decoder and turns them into constants of
+// its program.
 #pragma once
 
 #include <map>
@@ -11,7 +12,8 @@
 
 namespace mlc {
 
-// A tensor that is requested twice is one constant. Values are fp32; a tensor keeps its encoding.
+// Each tensor becomes one constant, even if it is requested several times. Values are fp32; a
+// tensor keeps its encoding.
 class DecoderTensors {
  public:
   DecoderTensors(Builder& b, const DecoderWeights& weights) : builder_(b), weights_(weights) {}
@@ -21,12 +23,12 @@ class DecoderTensors {
   }
   // Errors "missing-tensor", "bad-tensor".
   Value* Weight(Role role, int64_t layer, const Dims& dims);
-  // Null where there is none and it is not `needed`.
+  // Returns null if there is no bias and it is not `needed`.
   Value* Bias(Role role, int64_t layer, const Dims& dims, bool needed = false);
   // Permutes the rows of each of `heads` heads from interleaved pairs to pairs of the two halves.
-  // Whole rows move, so that an encoding is kept.
+  // Whole rows are moved, so an encoding is preserved.
   Value* InHalves(Role role, Part part, int64_t layer, const Dims& dims, int64_t heads);
-  // The divisors of rotary frequencies. Error "bad-tensor" where one is not positive.
+  // Returns the divisors of rotary frequencies. Error "bad-tensor" if one is not positive.
   std::vector<double> Factors(Role role, int64_t size);
 
  private:

@@ -12,8 +12,8 @@ namespace mlc {
 
 namespace {
 
-// Scales rows to the length `length`, with epsilon in the squared length: an RMS norm with other
-// numbers.
+// Scales rows to the length `length`, with epsilon added to the squared length. This is an RMS norm
+// with other constants.
 Value* OfLength(Builder& b, Value* x, double length, double epsilon) {
   const double size = static_cast<double>(x->type.shape.back().constant());
   Value* y = RmsNorm(b, x, {-1}, nullptr, nullptr, epsilon / size).y;
@@ -23,9 +23,8 @@ Value* OfLength(Builder& b, Value* x, double length, double epsilon) {
 }  // namespace
 
 // state = alpha state + k (beta (v - k' alpha state)), y = q state (Yang et al. 2024, sections 3.1
-// and 3.4), alpha = exp(A softplus(. + bias)) with A below 0. In GGUF's
-// order, value head i uses key head i modulo the number of key heads (llama.cpp,
-// conversion/qwen.py).
+// and 3.4), alpha = exp(A softplus(. + bias)) with negative A. In GGUF's order, value head i uses
+// key head i modulo the number of key heads (llama.cpp, conversion/qwen.py).
 Value* DeltaNet(const TokenMixerContext& context, Value* x) {
   Builder& b = context.b;
   const TokenMixerSizes& sizes = context.config.recurrent;

@@ -5,7 +5,7 @@
 
 namespace mlc {
 
-// x [1, S, width] and the result likewise.
+// Maps x [1, S, width] to a result of the same shape.
 Value* DeltaNet(const TokenMixerContext& context, Value* x);
 
 }  // namespace mlc

@@ -71,7 +71,7 @@ class Encoder {
     if (config_.types) types_ = input("token_type_ids");
   }
 
-  // Null where the source has none. -1 in front stands for any number of rows.
+  // Returns null if the source has no such tensor. A leading -1 stands for any number of rows.
   Value* Optional(const std::string& name, Dims dims) {
     Tensor tensor = weights_.find(name);
     if (!tensor) return nullptr;
@@ -90,7 +90,7 @@ class Encoder {
       made = b_.Const(weights_.stored ? weights_.stored(checked, source) : checked, source);
     return made;
   }
-  // x times a matrix, plus the bias if there is one. `out` -1: any number of rows.
+  // Returns x times a matrix, plus the bias if there is one. `out` -1: any number of rows.
   Value* Linear(const std::string& name, Value* x, int64_t out) {
     Value* weight = Needed(name + ".weight", {out, x->type.shape.back().constant()});
     Builder::Args args = {{"x", x}, {"weight", weight}};
@@ -125,7 +125,7 @@ class Encoder {
     return config_.projected_tokens ? Linear("embeddings.projection", x, config_.width) : x;
   }
 
-  // [S] or [1, S]; null: there are none.
+  // Returns [S] or [1, S]; null if the model has no positions.
   Value* PositionIds() {
     if (config_.positions == PositionKind::kNone) return nullptr;
     if (config_.positions == PositionKind::kCounted) return IndicesOf(b_, ids_, 1);
@@ -135,13 +135,13 @@ class Encoder {
     return Binary(b_, "add", Binary(b_, "mul", count, real), config_.padding);
   }
 
-  // What follows from distances alone.
+  // Computes the values that depend only on distances.
   void MakeRelativePositions() {
     b_.SetName("distances");
     if (config_.relative == Relative::kNone) return;
     const int64_t most = MaxTokens(config_);
     Value* at = IndicesOf(b_, ids_, 1);
-    // Of query i and key j: i - j, from 0 on.
+    // i - j of query i and key j, counted from 0.
     Value* apart = Binary(b_, "sub", Expanded(b_, at, {1}), Expanded(b_, at, {0}));
     apart = Binary(b_, "add", apart, most - 1);
     if (config_.relative == Relative::kBias) {
@@ -174,7 +174,7 @@ class Encoder {
   }
   Value* PreNormLayer(int64_t layer, Value* x) {
     const std::string own = Own(layer);
-    // The first may have none, being behind that of the embeddings.
+    // The first layer may lack this norm, since the one of the embeddings precedes it.
     const bool first =
         layer == 0 && config_.normed_embeddings && !Has(own + "attention_norm.weight");
     auto added = [&](const char* norm, Value* y) {
@@ -220,7 +220,7 @@ class Encoder {
                  Linear(own + "value", x, keys));
   }
 
-  // Queries or keys [1, heads, S, head dimension], normalised and rotated.
+  // Returns queries or keys [1, heads, S, head dimension], normalised and rotated.
   Value* NormAndRotate(const std::string& norm, Value* x, bool local) {
     if (config_.qk_norm) x = Norm(norm, x);
     if (!config_.rotary.used) return x;
@@ -255,8 +255,8 @@ class Encoder {
       if (Value* near = InReach(b_, q, made.k, nullptr, config_.half_window, config_.half_window))
         parts.seen.push_back(near);
     if (bias_) parts.biases.push_back(bias_);
-    // Picks, from the products of queries or keys with the buckets [1, N, S, buckets], the one of
-    // each pair.
+    // Selects, from the products of queries or keys with the buckets [1, N, S, buckets], the
+    // product for each pair.
     auto of_pairs = [&](Value* products) {
       return b_.Make("gather_along_axis", {{"x", products}, {"indices", buckets_}, {"axis", 3}});
     };
@@ -268,8 +268,8 @@ class Encoder {
       parts.biases.push_back(
           of_pairs(product(q, heads(shared ? "key" : "position_key", relative_positions_))));
     if (config_.position_queries) {
-      // A key sees the relative position with the opposite sign, which transposing the buckets
-      // gives; the result is transposed back.
+      // A key sees the relative position with the opposite sign, so the buckets are transposed, and
+      // the result is transposed back.
       Value* queries =
           Binary(b_, "mul", heads(shared ? "query" : "position_query", relative_positions_), scale);
       Value* heard =
@@ -292,25 +292,25 @@ class Encoder {
   Value* Pooled(const std::string& name, Value* x) {
     return Activate(b_, config_.pooling, Linear(name, x, config_.width));
   }
-  // The dense layer that some models have before a classifier of each token.
+  // Applies the dense layer before the classifier of tokens, if the model has one.
   Value* TokenDense(Value* x) {
     if (!Has("tokens.dense.weight")) return x;
     return Norm("tokens.norm", Pooled("tokens.dense", x));
   }
-  // [1, W]
+  // Returns the pooled tokens [1, W].
   Value* Whole(Value* x) {
     if (!config_.mean_pooling) return Element(b_, x, 0, 1);
     Value* seen = b_.Cast(Reshaped(b_, seen_, {1, -1, 1}), DType::kFp32);
     auto sum = [&](Value* of) {
       return b_.Make("reduce_sum", {{"x", of}, {"axes", Ints({1})}, {"keep_dims", false}});
     };
-    // Without any tokens the mean is 0 (sentence-transformers' models/Pooling.py, clamp). The count
-    // is at least 1, which fp16 can represent.
+    // Without any tokens the mean is 0 (sentence-transformers' models/Pooling.py, clamp). The lower
+    // bound 1 can be represented in fp16.
     Value* count = Binary(b_, "maximum", sum(seen), 1.0);
     return Binary(b_, "real_div", sum(Binary(b_, "mul", x, seen)), count);
   }
 
-  // As torch.nn.functional.normalize.
+  // Follows torch.nn.functional.normalize.
   Value* OfUnitLength(Value* x) {
     constexpr double kLeast = 1e-12;
     Value* length =
@@ -358,17 +358,18 @@ class Encoder {
 
   const EncoderConfig config_;
   const EncoderWeights& weights_;
-  const Symbol sizes_;  // of S
+  const Symbol sizes_;  // sizes of S
   Program program_;
   Function* main_;
   Builder b_;
   Value *ids_ = nullptr, *types_ = nullptr, *tokens_ = nullptr;
-  Angles angles_[2];                     // of global and local layers
+  Angles angles_[2];                     // for global and local layers
   Value* seen_ = nullptr;                // bool [1, 1, 1, S]
-  Value* bias_ = nullptr;                // of scores: [1, heads, S, S]
+  Value* bias_ = nullptr;                // added to scores: [1, heads, S, S]
   Value* buckets_ = nullptr;             // int32 [1, heads, S, S]
   Value* relative_positions_ = nullptr;  // [1, buckets, width]
-  std::map<std::string, Value*> made_;   // constants by names in the source: layers may share them
+  std::map<std::string, Value*>
+      made_;  // constants by name in the source, since layers may share them
   std::vector<Value*> outputs_;
 };
 
@@ -403,7 +404,7 @@ void CheckNumbers(const EncoderConfig& config) {
     throw Error("bad-file", fmt::format("relative positions in {} buckets", config.buckets));
 }
 
-// Fills in the numbers that follow from others.
+// Fills in the numbers that are derived from others.
 EncoderConfig Completed(EncoderConfig config) {
   if (config.head_dim == 0) config.head_dim = config.width / config.heads;
   if (config.kv_heads == 0) config.kv_heads = config.heads;

@@ -1,17 +1,20 @@
-// lib/networks/encoder.h - encoders of text (BERT and its relatives, T5's, EmbeddingGemma): a
-// builder that takes flags, sizes and weights.
+// lib/networks/encoder.h - a builder for encoders of text (BERT and its relatives, T5's,
+// EmbeddingGemma), from flags, sizes and weights.
 //
-// The function `main`. Letters of shapes: S tokens, W the width, L labels.
+// Ports of the function `main`. Letters of shapes: S tokens, W the width, L labels.
+//
 //   inputs   input_ids int32 [1, S]
 //            attention_mask int32 [1, S], 0 for padding
-//            token_type_ids int32 [1, S], where the model has types
-//   outputs  of the head, fp32:
-//            kHidden     last_hidden_state [1, S, W]; pooler_output [1, W] where there is a pooler
+//            token_type_ids int32 [1, S], for models with types
+//   outputs  depend on the head, fp32:
+//            kHidden     last_hidden_state [1, S, W]; pooler_output [1, W] for models with a pooler
 //            kQuestions  start_logits, end_logits [1, S]
 //            kSequence   logits [1, L]
 //            kTokens     logits [1, S, L]
 //            kMaskedLm   logits [1, S, vocabulary]
-//            kSentence   sentence_embedding [1, W], or as wide as its last layer; last_hidden_state
+//            kSentence   sentence_embedding [1, W], or with the width of the last dense layer;
+//                        last_hidden_state
+//
 // The outputs for padding are meaningless.
 #pragma once
 
@@ -35,25 +38,24 @@ struct EncoderConfig {
   // Flags.
   enum class Positions : uint8_t {
     kNone,
-    kCounted,      // row i of the table for token i
-    kPastPadding,  // counted from the row of padding on (RoBERTa)
+    kCounted,      // token i has row i of the table
+    kPastPadding,  // positions are counted from the padding row on (RoBERTa)
   } positions = Positions::kCounted;
   enum class Relative : uint8_t {
     kNone,
-    kBias,          // of scores, by buckets of relative positions, shared by all layers (T5, MPNet)
+    kBias,  // added to scores, by buckets of relative positions, shared by all layers (T5, MPNet)
     kDisentangled,  // relative positions have keys and queries (DeBERTa, section 3.1)
   } relative = Relative::kNone;
-  Rotary rotary = {.used = false};  // of whole heads
+  Rotary rotary = {.used = false};  // for whole heads
   NormKind norm = NormKind::kLayer;
-  bool norm_adds_one = false;  // scales are stored less 1
+  bool norm_adds_one = false;  // scales are stored minus 1
   bool normed_embeddings = true;
-  bool pre_norms =
-      false;  // of the inputs of attention and feed-forward, and one at the end; else of
-              // the outputs
-  bool branch_norms = false;      // pre_norms: also of the outputs, before they are added
-  bool qk_norm = false;           // of queries and keys, each head, before rotary embedding
+  // Norms of the inputs of attention and feed-forward, and a final norm; otherwise of the outputs.
+  bool pre_norms = false;
+  bool branch_norms = false;  // pre_norms: norms of the outputs, too, before the sum
+  bool qk_norm = false;       // queries and keys are normalised per head before rotary embedding
   bool root_width_scale = false;  // embeddings are multiplied by the square root of the width
-  bool gated = false;             // feed-forward: gate and up projections
+  bool gated = false;             // feed-forward networks have gate and up projections
   bool types = false;
   bool projected_tokens = false;  // embeddings are narrower than hidden states
   bool pooler = false;            // kHidden: a layer over the first token; kSequence always has one
@@ -67,11 +69,11 @@ struct EncoderConfig {
     kMaskedLm,
     kSentence,
   } output = Head::kHidden;
-  bool normed_pooling = false;         // kSequence
-  bool mean_pooling = false;           // kSequence, kSentence: of all tokens, not of the first
-  std::vector<Activation> dense = {};  // kSentence: of each linear layer after the pooling
-  bool unit_length = false;            // kSentence
-  // kDisentangled.
+  bool normed_pooling = false;  // for kSequence
+  bool mean_pooling = false;    // kSequence, kSentence: mean of all tokens, not the first token
+  std::vector<Activation> dense = {};  // kSentence: of the linear layers after the pooling
+  bool unit_length = false;            // kSentence: the embedding is scaled to length 1
+  // For kDisentangled.
   bool position_keys = false, position_queries = false;  // c2p, p2c
   bool shares_projections = false;  // relative positions and tokens share the projections
   bool relative_norm = false;
@@ -80,13 +82,15 @@ struct EncoderConfig {
   int64_t kv_heads = 0;        // 0: as many as heads
   int64_t head_dim = 0;        // 0: width / heads
   double attention_scale = 0;  // 0: 1 / sqrt(head_dim)
-  int64_t embedding = 0;       // width of embeddings, unless projected_tokens that of hidden states
+  // Width of embeddings; that of hidden states unless projected_tokens.
+  int64_t embedding = 0;
   int64_t type_count = 0, position_count = 0, padding = 0;
-  int64_t buckets = 0;         // of relative positions; kDisentangled: on either side, 0: one each
-  int64_t max_distance = 128;  // from which on all distances have the last bucket
+  // Number of buckets of relative positions; kDisentangled: per side, 0: one per distance.
+  int64_t buckets = 0;
+  int64_t max_distance = 128;  // larger distances share the last bucket
   double epsilon = 1e-12;
   // Every n-th layer is global, the first or the last of n; a query of other layers sees
-  // half_window keys on either side. 0: all layers are global.
+  // half_window keys on each side. 0: all layers are global.
   int64_t global_every = 0, half_window = 0;
   bool global_last = false;
 
@@ -95,7 +99,8 @@ struct EncoderConfig {
   }
 };
 
-// The tensors of one model by these names; matrices are [out, in], as for `linear`:
+// The tensors of one model have these names; matrices are [out, in], as for `linear`:
+//
 //   embeddings.tokens embeddings.positions embeddings.types embeddings.norm embeddings.projection
 //   distances distances.norm
 //   layer.N.query layer.N.key layer.N.value, or layer.N.qkv, their rows in this order
@@ -107,10 +112,11 @@ struct EncoderConfig {
 //   pooler sequence.dense sequence.norm sequence.classifier tokens.dense tokens.norm
 //   tokens.classifier questions sentence.N, layer N after the pooling
 //   lm.dense lm.norm lm.output
-// each followed by .weight or .bias. Empty where the source has none.
+//
+// Each is followed by .weight or .bias. A tensor is empty if the source has none.
 struct EncoderWeights {
   std::function<Tensor(const std::string&)> find;
-  std::function<std::string(const std::string&)> name;  // in the source
+  std::function<std::string(const std::string&)> name;  // name in the source
   // Converts a weight, given its name in the source; empty: no conversion.
   std::function<Tensor(const Tensor&, const std::string& name)> stored = {};
 };
@@ -118,13 +124,13 @@ struct EncoderWeights {
 // Splits "layer.3.query" into "layer.{}.query" and "3"; other names have no number.
 std::pair<std::string, std::string> SplitLayer(const std::string& name);
 
-// The maximum number of tokens.
+// Returns the maximum number of tokens.
 int64_t MaxTokens(const EncoderConfig& config);
-// The sizes of S in a package: those of --dim tokens=..., else up to the maximum. Errors "usage",
-// "bad-name".
+// Returns the sizes of S in a package: those of --dim tokens=..., or else up to the maximum. Errors
+// "usage", "bad-name".
 Symbol PackagedTokens(const ImportOptions& options, const EncoderConfig& config);
-// `tokens`: the sizes of S, at most MaxTokens. The errors "missing-tensor" and "bad-tensor" name
-// the tensor of the source; "bad-file" for inconsistent numbers.
+// `tokens` gives the sizes of S, at most MaxTokens. The errors "missing-tensor" and "bad-tensor"
+// give the tensor's name in the source; "bad-file" for inconsistent numbers.
 Program BuildEncoder(const EncoderConfig& config, const EncoderWeights& weights,
                      const Symbol& tokens, Diagnostics& diagnostics);
 

@@ -47,7 +47,8 @@ const EncoderArchitecture kRows[] = {
     {"mpnet", {.positions = Positions::kPastPadding, .relative = Relative::kBias, .pooler = true}},
     {"nomic-bert", {.positions = Positions::kNone, .rotary = kRotary, .gated = true}},
     {"roberta", {.positions = Positions::kPastPadding, .pooler = true}},
-    // Raffel et al. 2020 (arXiv 1910.10683), section 2.1: no biases, scores are not scaled.
+    // Raffel et al. 2020 (arXiv 1910.10683), section 2.1: there are no biases, and scores are not
+    // scaled.
     {"t5",
      {.positions = Positions::kNone,
       .relative = Relative::kBias,

@@ -1,5 +1,6 @@
-// lib/networks/encoder_architectures.h - the known encoder architectures, one row of flags each.
-// What a source calls an architecture, and how its files differ, is in the source's frontend.
+// lib/networks/encoder_architectures.h - the supported encoder architectures, one row of flags
+// each. A source's names for architectures, and the peculiarities of its files, are in its
+// frontend.
 #pragma once
 
 #include <string_view>
@@ -8,7 +9,7 @@
 
 namespace mlc {
 
-// The flags of the row with this name, which must exist.
+// Returns the flags of the row with this name, which must exist.
 const EncoderConfig& EncoderFlags(std::string_view name);
 
 }  // namespace mlc

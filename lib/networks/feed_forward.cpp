@@ -26,7 +26,8 @@ Value* EachExpert(Builder& b, DecoderTensors& tensors, Role role, int64_t layer,
   return bias ? Binary(b, "add", y, Expanded(b, bias, {1})) : y;
 }
 
-// The routing weight of each expert for each token, 0 for experts not chosen: [1, S, experts].
+// Returns the routing weight of each expert for each token, 0 for experts not chosen: [1, S,
+// experts].
 Value* RoutingWeights(Builder& b, DecoderTensors& tensors, const DecoderConfig& config,
                       int64_t layer, Value* x) {
   Value* scores = Projected(b, tensors, Role::kRouter, layer, x, config.experts);
@@ -49,7 +50,7 @@ Value* RoutingWeights(Builder& b, DecoderTensors& tensors, const DecoderConfig& 
   return b.Make("reduce_sum", {{"x", spread}, {"axes", Ints({2})}, {"keep_dims", false}});
 }
 
-// Every expert computes every token: MIL has no sparse product.
+// Every expert processes every token: MIL has no sparse product.
 Value* Experts(Builder& b, DecoderTensors& tensors, const DecoderConfig& config, int64_t layer,
                Value* x) {
   auto each = [&](Role role, Value* in, int64_t out) {
@@ -63,7 +64,7 @@ Value* Experts(Builder& b, DecoderTensors& tensors, const DecoderConfig& config,
   return b.Make("reduce_sum", {{"x", y}, {"axes", Ints({0})}, {"keep_dims", true}});
 }
 
-// The expert that every token uses, weighted by a gate of its own.
+// The expert for all tokens, weighted by a separate gate.
 Value* SharedExpert(Builder& b, DecoderTensors& tensors, const DecoderConfig& config, int64_t layer,
                     Value* x) {
   Value* gate = Projected(b, tensors, Role::kSharedGate, layer, x, config.shared_feed_forward);

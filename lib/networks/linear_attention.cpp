@@ -12,7 +12,7 @@ constexpr int64_t kUnrolledTokens = 64;
 constexpr Value* LinearTokens::*kParts[] = {&LinearTokens::q, &LinearTokens::k, &LinearTokens::v,
                                             &LinearTokens::decay, &LinearTokens::beta};
 
-// One token's part: all dimensions as in the header with T = 1.
+// Computes one token: all dimensions as in the header with T = 1.
 LinearAttended Step(Builder& b, const LinearTokens& token, Value* state) {
   Value* decay = token.decay;
   if (token.rate) decay = b.Make("exp", {{"x", Binary(b, "mul", decay, token.rate)}});

@@ -19,9 +19,9 @@ Value* Scan(const TokenMixerContext& context, const LinearTokens& tokens) {
 
 }  // namespace
 
-// h = exp(step A) h + step B x, y = C h + D x (Gu and Dao 2023, sections 2 and 3.2 to 3.4; the step
-// of B is Euler's). A is kept as it is used, below 0. With one head whose columns are the channels,
-// C h is one product of linear attention.
+// h = exp(step A) h + step B x, y = C h + D x (Gu and Dao 2023, sections 2 and 3.2 to 3.4; B is
+// discretised with Euler's method). A is stored as a negative number, not as a logarithm. With one
+// head whose columns are the channels, C h is one product of linear attention.
 Value* Mamba(const TokenMixerContext& context, Value* x) {
   Builder& b = context.b;
   const TokenMixerSizes& sizes = context.config.recurrent;
@@ -52,8 +52,8 @@ Value* Mamba(const TokenMixerContext& context, Value* x) {
   return context.Projected(Role::kMixerOutput, Binary(b, "mul", y, gate), context.config.width);
 }
 
-// The same with one A and one step for all of a head, and B and C for a group of heads (Dao and Gu
-// 2024, sections 2.1 and 7), normalised behind the gate.
+// The same recurrence, but A and the step are shared by all channels of a head, and B and C by a
+// group of heads (Dao and Gu 2024, sections 2.1 and 7); the output is normalised after the gate.
 Value* Mamba2(const TokenMixerContext& context, Value* x) {
   Builder& b = context.b;
   const TokenMixerSizes& sizes = context.config.recurrent;

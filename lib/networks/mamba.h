@@ -5,9 +5,9 @@
 
 namespace mlc {
 
-// x [1, S, width] and the result likewise. Each of the inner channels has a state of its own.
+// Maps x [1, S, width] to a result of the same shape. Each inner channel has a separate state.
 Value* Mamba(const TokenMixerContext& context, Value* x);
-// Channels are in heads, of which each decays as a whole.
+// Channels are grouped into heads; all channels of a head decay at the same rate.
 Value* Mamba2(const TokenMixerContext& context, Value* x);
 
 }  // namespace mlc

@@ -1,38 +1,39 @@
-// lib/networks/masks.h - which keys a query sees. Letters of shapes: B batch, S queries, T keys, N
-// heads. Queries are [B, N, S, .] and keys [B, N, T, .], the past included; positions are int32.
+// lib/networks/masks.h - masks, which determine the keys that a query sees. Letters of shapes: B
+// batch, S queries, T keys, N heads. Queries are [B, N, S, .] and keys [B, N, T, .], including the
+// past; positions are int32.
 //
-// A bias is added to the scores [B, N, S, T]: 0 where a key is seen, `fill` where it is not.
+// A bias is added to the scores [B, N, S, T]: 0 for keys that the query sees, `fill` for others.
 #pragma once
 
 #include "lib/ir/builder.h"
 
 namespace mlc {
 
-// The lowest finite number of a float type: a score that gets no share.
+// Returns the lowest finite number of a float type: a score whose softmax is 0.
 double Lowest(DType dtype);
-// The positions [S] of queries: they are the last of T.
+// Returns the positions [S] of queries, which are the last of T.
 Value* Positions(Builder& b, Value* queries, Value* keys);
-// The keys that a query sees by its position, which is its row plus `offset` (null, a scalar, or
-// one for each of the batch [B, 1, 1, 1]): `left` before it to `right` behind it; -1: all of them.
-// bool [S, T] or [B, 1, S, T]; null: every key.
+// Returns the keys that a query sees from `left` before to `right` after its position; -1: no
+// limit. The position is the query's row plus `offset` (null, a scalar, or one per batch element
+// [B, 1, 1, 1]). bool [S, T] or [B, 1, S, T]; null: every key.
 Value* InReach(Builder& b, Value* queries, Value* keys, Value* offset, int64_t left, int64_t right);
 
-// `fill` where `places` (bool) are true, else 0, in this type.
+// Returns `fill` where `places` (bool) is true, and 0 elsewhere, in this type.
 Value* Filled(Builder& b, Value* places, double fill, DType dtype);
-// The bias of a mask: bool, or integers that are positive where a key is seen.
+// Returns the bias of a mask, which is bool, or integers that are positive for keys to be seen.
 Value* BiasOf(Builder& b, Value* seen, double fill, DType dtype);
-// Whether a query must not see a key that stands at `columns` [T], since that comes later, or is none
-// of the last `window` (unless that is not positive) up to it. The positions of queries, `rows`, are
-// [S, 1] or broadcast likewise.
+// Whether a query must not see the key at position `columns` [T], because the key comes later or is
+// not among the last `window` keys up to the query (no limit unless positive). `rows`, the
+// positions of queries, are [S, 1] or broadcast likewise.
 Value* Hidden(Builder& b, Value* rows, Value* columns, int64_t window);
-// [S, T], or [B, 1, S, T] where the positions of queries are [B, S]: hides what is Hidden.
+// Returns the bias for Hidden: [S, T], or [B, 1, S, T] if the positions of queries are [B, S].
 Value* CausalBias(Builder& b, Value* positions, Value* keys, int64_t window, double fill,
                   DType dtype);
 
-// cap * tanh(scores / cap)
+// Returns cap * tanh(scores / cap).
 Value* SoftCapped(Builder& b, Value* scores, double cap);
-// softmax over the keys. A sink [B or 1, N or 1, S or 1, 1] is one more score in every row, which
-// takes its share and which nobody reads; null: none.
+// Returns the softmax over the keys. A sink [B or 1, N or 1, S or 1, 1] is an additional score in
+// every row, whose result is dropped; null: none.
 Value* Shares(Builder& b, Value* scores, Value* sink);
 
 }  // namespace mlc

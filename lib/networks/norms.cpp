@@ -51,8 +51,8 @@ Value* GroupNorm(Builder& b, Value* x, int64_t groups, double epsilon) {
   if (!shape[1].is_constant() || groups < 1 || shape[1].constant() % groups != 0)
     throw Error("bad-attribute",
                 fmt::format("{} groups of {} channels", groups, shape[1].ToString()));
-  // With one dimension unknown, both reshapes are constants; otherwise the way back copies the
-  // shape.
+  // If only one dimension is unknown, both reshapes are constants; otherwise the second one
+  // restores the shape of x at run time.
   int unknown = 0;
   std::vector<int64_t> back;
   for (const Dim& dim : shape) {

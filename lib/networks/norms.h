@@ -1,7 +1,7 @@
 // lib/networks/norms.h - normalisations.
 //
-// Scales and biases broadcast against x; a bias may be null, and the scale of RmsNorm. Where they are larger than x, so is
-// the result: a source whose values do not broadcast that way looks.
+// Scales and biases broadcast against x; a bias may be null, and so may the scale of RmsNorm. If
+// they are larger than x, so is the result; callers whose sources do not allow this must check.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,17 @@ namespace mlc {
 
 enum class NormKind : uint8_t { kRms, kLayer };
 
-// Over `axes`, which stay as sizes of 1.
+// Returns the mean over `axes`, which are kept as dimensions of 1.
 Value* Mean(Builder& b, Value* x, const std::vector<int64_t>& axes);
-// 1 / sqrt(x + epsilon)
+// Returns 1 / sqrt(x + epsilon).
 Value* InverseRoot(Builder& b, Value* x, double epsilon);
-// A vector of channels (dimension 1) in the form that broadcasts against a tensor of `rank`: [C, 1,
-// 1]. Others as they are.
+// Reshapes a vector of channels (dimension 1) so that it broadcasts against a tensor of `rank`: [C,
+// 1, 1]. Other tensors are returned unchanged.
 Value* PerChannel(Builder& b, Value* vector, int rank);
 
-// (x - mean) / sqrt(variance + epsilon) * scale + bias over `axes`, which are the last ones: one
-// operation, with scale and bias in it where they are constants of just these dimensions.
+// Returns (x - mean) / sqrt(variance + epsilon) * scale + bias over the trailing dimensions `axes`.
+// This is one operation, which includes scale and bias if they are constants with exactly these
+// dimensions.
 Value* LayerNorm(Builder& b, Value* x, const std::vector<int64_t>& axes, Value* scale, Value* bias,
                  double epsilon);
 
@@ -30,13 +31,14 @@ struct Normalized {
   Value* y;
   Value* inverse;  // 1 / sqrt(mean square + epsilon)
 };
-// x / sqrt(mean square + epsilon) * scale + bias: of x less its mean, a LayerNorm in operations of
-// which each is a result. `squares` are those of x in the source's own form; null: they are made.
+// Returns x / sqrt(mean square + epsilon) * scale + bias. If the mean has been subtracted from x,
+// this is a LayerNorm in separate operations with individual results. `squares` are those of x in
+// the source's own form; null: they are computed.
 Normalized RmsNorm(Builder& b, Value* x, const std::vector<int64_t>& axes, Value* scale,
                    Value* bias, double epsilon, Value* squares = nullptr);
 
-// x [N, C, ...] with each group of channels, over all its positions, normalised as one row. Error
-// "bad-attribute" where groups do not divide C, "dynamic-shape" where N and another size are open.
+// Normalises x [N, C, ...]: each group of channels, with all its positions, is one row. Error
+// "bad-attribute" if groups do not divide C, "dynamic-shape" if N and another size are unknown.
 Value* GroupNorm(Builder& b, Value* x, int64_t groups, double epsilon);
 
 }  // namespace mlc

@@ -1,5 +1,5 @@
 // MIL's gru has reset_after from iOS18 on, but coremltools marks its test against torch as failing
-// on devices and makes a loop itself: so do we.
+// on devices and builds a loop instead. We do the same.
 #include "lib/networks/recurrent.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kUnrolledSteps = 64;
 
-// Defaults are those of the operators of the same name. MIL's scaled_tanh has no documented
+// The defaults are those of the operators of the same name. MIL's scaled_tanh has no documented
 // factors.
 constexpr CellActivationRow kActivations[] = {
     {"affine", 2, 1, 0, "linear"},
@@ -31,7 +31,7 @@ constexpr CellActivationRow kActivations[] = {
     {"thresholdedrelu", 1, 1, 0, ""},
 };
 
-// MIL's name of it inside a recurrent operator, or nothing.
+// Returns MIL's name inside a recurrent operator, or an empty string.
 std::string_view MilName(const CellActivation& activation) {
   const CellActivationRow& row = *activation.row;
   bool usual = static_cast<float>(row.alpha) == static_cast<float>(activation.alpha) &&
@@ -50,7 +50,7 @@ Value* Apply(Builder& b, const CellActivation& activation, Value* x) {
   if (name == "scaledtanh") return scaled("scaled_tanh");
   if (name == "elu") return b.Make("elu", {{"x", x}, {"alpha", alpha}});
   if (name == "leakyrelu") return b.Make("leaky_relu", {{"x", x}, {"alpha", alpha}});
-  if (name == "thresholdedrelu") {  // keeps what is above alpha
+  if (name == "thresholdedrelu") {  // values above alpha are kept
     Value* above = Binary(b, "greater", x, alpha);
     return b.Make("select", {{"cond", above}, {"a", x}, {"b", 0.0}});
   }
@@ -59,13 +59,13 @@ Value* Apply(Builder& b, const CellActivation& activation, Value* x) {
 
 Value* Squeezed(Builder& b, Value* x) { return b.Make("squeeze", {{"x", x}, {"axes", Ints({0})}}); }
 
-// Equal parts along an axis.
+// Splits x into equal parts along an axis.
 std::vector<Value*> Split(Builder& b, Value* x, int64_t parts, int axis) {
   if (parts == 1) return {x};
   return b.MakeAll("split", {{"x", x}, {"num_splits", parts}, {"axis", axis}});
 }
 
-// Gates (or peepholes) in another order: `order` lists which of x's come when.
+// Reorders gates (or peepholes): result i is part order[i] of x.
 Value* Reorder(Builder& b, Value* x, const std::vector<int>& order) {
   if (!x || order.size() == 1) return x;
   std::vector<Value*> parts = Split(b, x, std::ssize(order), 0), sorted;
@@ -78,7 +78,7 @@ Value* Sum(Builder& b, Value* x, Value* y) {
   return Binary(b, "add", x, y);
 }
 Value* Product(Builder& b, Value* x, Value* y) { return Binary(b, "mul", x, y); }
-// x times the transposed weight.
+// Returns x times the transposed weight.
 Value* Times(Builder& b, Value* x, Value* weight) {
   return b.Make("matmul", {{"x", x}, {"y", weight}, {"transpose_y", true}});
 }
@@ -87,8 +87,8 @@ using Layer = RecurrentLayer;
 using Direction = LayerDirection;
 using Result = RecurrentResult;
 
-// Step by step. A StepFn takes the part of the gates' sums that comes from x [1, batch, gates * H]
-// and the states [1, batch, H], and gives the new states.
+// Implementation step by step. A StepFn takes the part of the gates' sums that depends on x [1,
+// batch, gates * H] and the states [1, batch, H], and returns the new states.
 using StepFn = std::vector<Value*> (*)(Builder&, const Layer&, const Direction&, Value*,
                                        std::vector<Value*>);
 
@@ -148,10 +148,10 @@ std::vector<Value*> RnnStep(Builder& b, const Layer& layer, const Direction& d, 
 }
 
 struct CellRow {
-  std::string_view name, op;  // op: MIL's operator
+  std::string_view name, op;  // op: the name of MIL's operator
   StepFn step;
-  std::vector<std::string_view> activations;  // the operator's parameters
-  std::vector<int> order;                     // of our gates, as the operator has them
+  std::vector<std::string_view> activations;  // the operator's parameters for activations
+  std::vector<int> order;                     // the operator's order, as indices of our gates
 };
 const CellRow& RowOf(Cell cell) {
   static const CellRow kRows[] = {
@@ -166,11 +166,11 @@ const CellRow& RowOf(Cell cell) {
   return kRows[static_cast<int>(cell)];
 }
 
-// What a layer step by step begins with: the sums of all steps [steps, batch, gates * H], the
-// states [1, batch, H], and the lengths [1, batch, 1].
+// The inputs of a layer that is computed step by step: the sums of all steps [steps, batch, gates *
+// H], the states [1, batch, H], and the lengths [1, batch, 1].
 struct Start {
   Start(Builder& b, const Layer& layer, const Direction& d) {
-    // A GRU that resets after its product keeps the state's bias apart.
+    // A GRU that resets after its product uses the recurrence bias separately.
     Value* bias = layer.reset_after ? d.bias : Sum(b, d.bias, d.recurrence_bias);
     sums = Sum(b, Times(b, layer.x, d.weight), bias);
     states = {Expanded(b, d.h, {0})};
@@ -181,7 +181,7 @@ struct Start {
   std::vector<Value*> states;
 };
 
-// The states after step `t`, and what stands for it in the sequence: zeros beyond a row's length.
+// Returns the states after step `t`, and the output of this step: zeros beyond a row's length.
 Swept Advance(Builder& b, const Layer& layer, const Direction& d, Value* sums,
               const std::vector<Value*>& states, Value* lengths, Builder::Arg t) {
   Swept next{RowOf(layer.cell).step(b, layer, d, sums, states), nullptr};
@@ -227,7 +227,7 @@ Result Looped(Builder& b, const Layer& layer, const Direction& d) {
   return Finish(b, Sweep(b, layer.x, start.states, element, dtype, d.reverse, step));
 }
 
-// Why MIL's operator does not do; empty when it does.
+// Returns why MIL's operator cannot be used, or an empty string if it can.
 std::string_view WhyNotDirect(const Layer& layer, const std::vector<Direction>& directions) {
   if (layer.lengths) return "sequence_lens";
   if (layer.clip) return "clip";
@@ -249,7 +249,7 @@ Builder::Args ActivationArgs(const CellRow& row, const std::vector<CellActivatio
   return args;
 }
 
-// One direction by MIL's operator.
+// Computes one direction with MIL's operator.
 Result Direct(Builder& b, const Layer& layer, const Direction& d) {
   const CellRow& row = RowOf(layer.cell);
   Builder::Args args = ActivationArgs(row, d.activations);
@@ -265,13 +265,13 @@ Result Direct(Builder& b, const Layer& layer, const Direction& d) {
   std::erase_if(args, [](const Builder::Arg& arg) { return arg.operands.empty(); });
   std::vector<Value*> results = b.MakeAll(row.op, std::move(args));
   Result result{results[0], results[1], results.size() > 2 ? results[2] : nullptr};
-  // Of a reversed layer, MIL's results are in the order of computing.
+  // For a reversed layer, MIL's results are in the order of computation.
   if (layer.wants_sequence && d.reverse)
     result.y = b.Make("reverse", {{"x", result.y}, {"axes", Ints({0})}});
   return result;
 }
 
-// Both directions of an LSTM at once.
+// Computes both directions of an LSTM with one operator.
 std::vector<Result> BothWays(Builder& b, const Layer& layer, const Direction& forward,
                              const Direction& back) {
   const CellRow& row = RowOf(layer.cell);

@@ -7,9 +7,9 @@
 namespace mlc {
 
 // Rotates the first dimensions of x [B, N, S, H] by the angles [B or 1, S, half of these
-// dimensions], whose number is known: pairs (p, r) become (p cos - r sin, p sin + r cos). A pair is
-// two adjacent elements (interleaved), or one of each half. Error "bad-operand" when there are more
-// angles than pairs.
+// dimensions]; their number must be known. Pairs (p, r) become (p cos - r sin, p sin + r cos). A
+// pair is two adjacent elements (interleaved), or one of each half. Error "bad-operand" if there
+// are more angles than pairs.
 Value* Rotated(Builder& b, Value* x, Value* cosine, Value* sine, bool interleaved);
 
 }  // namespace mlc

@@ -4,8 +4,8 @@
 
 namespace mlc {
 
-// y = C * conv(B * x) (Liquid AI 2025, LFM2 technical report, section 2; rows of the projection are
-// those of B, C and x: transformers, models/lfm2/modeling_lfm2.py).
+// y = C * conv(B * x) (Liquid AI 2025, LFM2 technical report, section 2). The rows of the
+// projection are those of B, C and x (transformers, models/lfm2/modeling_lfm2.py).
 Value* ShortConvolution(const TokenMixerContext& context, Value* x) {
   Builder& b = context.b;
   const int64_t width = context.config.width;

@@ -1,5 +1,5 @@
-// lib/networks/token_mixer.h - what token mixers other than attention have: a state of fixed size
-// for the past, in place of the keys and values of all tokens.
+// lib/networks/token_mixer.h - common parts of token mixers other than attention: a state of fixed
+// size represents the past, instead of the keys and values of all tokens.
 #pragma once
 
 #include "lib/networks/decoder_weights.h"
@@ -11,7 +11,7 @@ class LayerState {
  public:
   LayerState() = default;
   LayerState(Value* state, int64_t layer) : state_(state), layer_(layer) {}
-  // [1, ...] in fp32.
+  // Returns the state as [1, ...] in fp32.
   Value* Read(Builder& b) const;
   void Write(Builder& b, Value* data) const;
 
@@ -38,8 +38,8 @@ struct TokenMixerContext {
   Value* Weight(Role role, const Dims& dims) const { return tensors.Weight(role, layer, dims); }
 };
 
-// Causal convolution of each channel of x [1, S, channels] with taps of its own, the last one for
-// the current token. Continues where earlier calls ended.
+// Applies a causal convolution to each channel of x [1, S, channels] with separate taps, of which
+// the last is for the current token. It continues from the state of earlier calls.
 Value* Convolved(const TokenMixerContext& context, Value* x, bool needs_bias);
 
 }  // namespace mlc

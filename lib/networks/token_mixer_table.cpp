@@ -12,7 +12,7 @@ namespace {
 
 int64_t Width(const DecoderConfig& config) { return config.width; }
 int64_t Inner(const DecoderConfig& config) { return config.recurrent.inner; }
-// The channels of values, keys and queries.
+// Returns the number of channels of values, keys and queries.
 int64_t InnerAndKeys(const DecoderConfig& config) {
   const TokenMixerSizes& sizes = config.recurrent;
   return sizes.inner + 2 * sizes.groups * sizes.state;
@@ -48,7 +48,7 @@ const TokenMixerRow& RowOf(TokenMixer token_mixer) {
 }
 
 void CheckTokenMixer(const DecoderConfig& config) {
-  // Bounds each number, so that products of them are valid sizes of tensors.
+  // Limits each number, so that products of them are valid tensor sizes.
   constexpr int64_t kMost = 1 << 24;
   const TokenMixerSizes& sizes = config.recurrent;
   auto fail = [](const std::string& text) { throw Error("bad-file", text); };

@@ -8,16 +8,16 @@ namespace mlc {
 struct TokenMixerRow {
   TokenMixer token_mixer;
   Value* (*mix)(const TokenMixerContext& context,
-                Value* x);                           // x [1, S, width] and the result likewise
-  int64_t (*channels)(const DecoderConfig& config);  // of the convolution
-  Dims (*state)(const TokenMixerSizes& sizes);       // of linear_attention.h, without the first 1;
-                                                     // empty: none
+                Value* x);  // maps x [1, S, width] to a result of the same shape
+  int64_t (*channels)(const DecoderConfig& config);  // number of channels of the convolution
+  // Dims of the state in linear_attention.h, without the first 1; empty: no state.
+  Dims (*state)(const TokenMixerSizes& sizes);
 };
 
-// Not for attention.
+// Returns the row of a token mixer other than attention.
 const TokenMixerRow& RowOf(TokenMixer token_mixer);
 
-// Error "bad-file" for invalid or inconsistent sizes of the config's token mixer.
+// Throws the error "bad-file" for invalid or inconsistent sizes of the config's token mixer.
 void CheckTokenMixer(const DecoderConfig& config);
 
 }  // namespace mlc

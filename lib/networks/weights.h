@@ -1,4 +1,4 @@
-// lib/networks/weights.h - checks of the tensors that a source has for a network.
+// lib/networks/weights.h - checks a source's tensors for a network.
 #pragma once
 
 #include <set>
@@ -9,14 +9,14 @@
 
 namespace mlc {
 
-// Returns the tensor in fp32 with these dims; it keeps its encoding. It may have more or fewer
-// leading dimensions of 1: ggml does not distinguish [1, n] from [n]. `name` is its name in the
-// source. Errors "missing-tensor" where it is empty, "bad-tensor" for other dims or types than
+// Returns the tensor in fp32 with these dims; it keeps its encoding. The number of leading
+// dimensions of 1 may differ: ggml does not distinguish [1, n] from [n]. `name` is its name in the
+// source. Errors: "missing-tensor" if it is empty, "bad-tensor" for other dims or types other than
 // floats.
 Tensor CheckedWeight(const Tensor& tensor, const std::string& name, const Dims& dims);
 
-// Error "unused-tensor" where some of the names were not used: they belong to a part of the model
-// that the network does not have. `model` is the owner of the tensors.
+// Throws the error "unused-tensor" if some of the names were not used: they belong to a part of the
+// model that the network does not have. `model` is the owner of the tensors.
 void CheckAllUsed(const std::string& model, const std::vector<std::string>& names,
                   const std::set<std::string>& used);
 

@@ -1,4 +1,4 @@
-"""The repository follows its layers, and scripts/check-layering notices where a file does not."""
+"""Tests that the repository follows its layers, and that scripts/check-layering reports files that do not."""
 import importlib.machinery
 import importlib.util
 import pathlib
@@ -86,7 +86,7 @@ class Layering(unittest.TestCase):
                 self.assertEqual(bool(list(module.violations(path, line))), refused)
 
     def second(self, first, second):
-        """What is said of lib/ir/a.h and lib/ops/b.cpp with these texts in namespace mlc."""
+        """Returns the report for lib/ir/a.h and lib/ops/b.cpp with these texts in namespace mlc."""
         texts = {path: f"// a\nnamespace mlc {{\n\n{text}\n\n}}  // namespace mlc\n"
                  for path, text in (("lib/ir/a.h", first), ("lib/ops/b.cpp", second))}
         return list(module.second_definitions(texts))

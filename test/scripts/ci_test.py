@@ -1,6 +1,5 @@
-"""The CI templates in scripts/ci: `report` on reports made here, and every shell step of the GitHub Action and of the GitLab
-template, run by bash in a sample repository of one recipe, against a server that answers as theirs do.
-"""
+"""Tests the CI templates in scripts/ci: `report` with reports made here, and every shell step of the GitHub Action and of
+the GitLab template, run by bash in a sample repository with one recipe, against a server that imitates theirs."""
 import hashlib
 import http.server
 import io
@@ -27,10 +26,10 @@ CI = ROOT / "scripts" / "ci"
 TOKEN = "a-secret"
 
 
-# ---- the templates: as much of YAML as they use
+# ---- the templates: parses the subset of YAML that they use
 
 def block(lines, indent):
-    """The lines of a literal block that is indented so, and how many they are."""
+    """Returns the lines of a literal block with this indentation, and their number."""
     taken = []
     for line in lines:
         if line.strip() and not line.startswith(" " * indent):
@@ -40,7 +39,7 @@ def block(lines, indent):
 
 
 def action_steps():
-    """[{name, uses or run, env, if, id}] of the action."""
+    """Returns [{name, uses or run, env, if, id}] of the action."""
     lines = (CI / "action.yml").read_text().splitlines()
     steps, at, inside = [], lines.index("  steps:") + 1, None
     while at < len(lines):
@@ -64,7 +63,7 @@ def action_steps():
 
 
 def gitlab_script(section):
-    """The commands of a section of the template."""
+    """Returns the commands of a section of the template."""
     lines = (CI / "gitlab.yml").read_text().splitlines()
     commands, at = [], lines.index(f"  {section}:") + 1
     while lines[at].startswith("    "):
@@ -77,10 +76,10 @@ def gitlab_script(section):
     return "\n".join(commands)
 
 
-# ---- a repository, and a server
+# ---- a repository and a server
 
 def write_recipe(repository, **variant):
-    """One model, y = x @ w, one recipe; `variant` changes it."""
+    """Writes one model, y = x @ w, and one recipe; `variant` changes the model."""
     models = repository / "models"
     models.mkdir(parents=True, exist_ok=True)
     w = (np.arange(256, dtype="<f4").reshape(16, 16) / 7 % 1 - 0.5).astype("<f4")
@@ -101,7 +100,7 @@ def write_recipe(repository, **variant):
 
 
 class Server(http.server.BaseHTTPRequestHandler):
-    """GitHub's artefacts and comments, GitLab's job artefacts and notes."""
+    """Imitates GitHub's artefacts and comments, and GitLab's job artefacts and notes."""
     artifacts, comments, notes, files, seen = [], [], [], {}, []
 
     def log_message(self, *_):
@@ -126,7 +125,7 @@ class Server(http.server.BaseHTTPRequestHandler):
         path = urllib.parse.urlsplit(self.path)
         query = urllib.parse.parse_qs(path.query)
         self.seen.append(self.path)
-        if path.path.startswith("/storage/"):  # refuses whoever brings credentials of another
+        if path.path.startswith("/storage/"):  # rejects credentials, which belong to another server
             return self.reply(400 if "Authorization" in self.headers else 200, self.artifacts[int(path.path[9:])]["data"])
         if not self.allowed():
             return self.reply(401)
@@ -172,7 +171,7 @@ class WithServer(unittest.TestCase):
         self.addCleanup(server.server_close)
         self.addCleanup(server.shutdown)
         self.address = f"http://127.0.0.1:{server.server_port}"
-        # The template's copy of mlc, as if it were built already; tools that would change this machine do nothing.
+        # The template's copy of mlc appears to be built already; tools that would change this machine do nothing.
         source = self.folder / "mlc"
         (source / "scripts").mkdir(parents=True)
         (source / "scripts" / "ci").symlink_to(CI)
@@ -254,7 +253,7 @@ class GitHub(WithServer):
             self.assertIn(name, names)
         self.assertEqual(zipfile.ZipFile(io.BytesIO(Server.artifacts[1]["data"])).namelist(), ["report.json"])
 
-        # A pull request that brings casts, and then one whose limits are too low.
+        # A pull request that adds casts, and then one whose limits are too low.
         write_recipe(self.repository, options=["--precision", "fp16"], budget="fp16")
         code, output = self.run_action("pull_request")
         self.assertEqual(code, 0, output)
@@ -290,7 +289,7 @@ class GitHub(WithServer):
                                                     ("main", False, {"head_repository_id": 2})]):
             (folder / "which").write_text(str(i))
             self.upload("name-report", folder, branch, expired, **run)
-        for _ in range(120):  # more than a page
+        for _ in range(120):  # more than one page
             self.upload("name-report", folder, "topic")
         environment = self.environment | {"GITHUB_REPOSITORY": "o/r", "GITHUB_API_URL": self.address, "GH_TOKEN": TOKEN}
         ran = self.bash(f'"{CI}/github" last name-report .', environment)
@@ -329,7 +328,7 @@ class GitLab(WithServer):
             "CI_JOB_TOKEN": TOKEN, "MLC_RECIPES": "models/*.json", "MLC_REPOSITORY": "https://example.org/mlc.git",
             "MLC_VERSION": "main"} | more
         shutil.rmtree(self.repository / "mlc-source", ignore_errors=True)
-        # The sections run one after the other in one shell, as a GitLab runner does it.
+        # The sections run in sequence in one shell, as in a GitLab runner.
         return self.bash(f"{gitlab_script('before_script')}\n{gitlab_script('script')}", environment)
 
     def keep(self):
@@ -450,7 +449,7 @@ class Report(unittest.TestCase):
 
 
 class Build(WithServer):
-    """`mlc build` itself: exit code 3 for each broken budget, and what it says."""
+    """Tests `mlc build` itself: exit code 3 for each violated budget, and its messages."""
 
     def build(self, **variant):
         recipe = write_recipe(self.repository, **variant)

@@ -1,4 +1,4 @@
-"""The C++ of CONTRIBUTING.md compiles: functions as they stand, rows as elements of a table of their section."""
+"""Tests that the C++ of CONTRIBUTING.md compiles: functions unchanged, rows as elements of a table of their section."""
 import pathlib
 import re
 import subprocess
@@ -8,7 +8,7 @@ import tempfile
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import driver  # noqa: E402
 
-# Section: what its code sees, its namespace, the type of its rows (None: it shows no table).
+# Section: the includes of its code, its namespace, the type of its rows (None: it shows no table).
 SECTIONS = {"A MIL operator": (["<cmath>", '"lib/ops/eval.h"', '"lib/ops/range.h"', '"lib/ops/row.h"'], "mlc", "Row"),
             "An ONNX operator": (['"frontends/onnx/node.h"', '"frontends/onnx/row.h"'], "mlc::onnx", "NodeRow"),
             "A pass": (['"lib/passes/match.h"'], "mlc", None)}

@@ -1,4 +1,4 @@
-"""Every folder of sources has a README.md that names each of its headers."""
+"""Tests that every source folder has a README.md that names each of its headers."""
 import pathlib
 import re
 import subprocess

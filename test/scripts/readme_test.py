@@ -1,9 +1,9 @@
-"""The commands of README.md, and of the README.md of each folder, work in order and print what the file says.
+"""Tests that the commands of README.md, and of the README.md of each folder, work in order and print the given output.
 
-Each file's commands run in a folder of their own, with the files of the sample models. In a ```console block, lines that begin
-with "$ " are commands; lines after one are its output: all of it, in order, except for times, for errors, which differ between
-processors, and for what a line "..." stands for. A command without such lines may print anything. A command must succeed; one
-that need not says so itself (`; echo "exit code $?"`).
+The commands of each file run in a separate folder with the files of the sample models. In a ```console block, lines that
+begin with "$ " are commands; lines after a command are its complete output in order, except for times, for errors, which
+differ between processors, and for lines that "..." replaces. A command without such lines may print anything. A command must
+succeed, unless it reports its exit code itself (`; echo "exit code $?"`).
 """
 import json
 import os
@@ -38,7 +38,7 @@ def matches(expected, printed):
 
 
 def run(readme):
-    """(number of commands, failed ones) of a file."""
+    """Returns (number of commands, failed ones) of a file."""
     failed = count = 0
     with tempfile.TemporaryDirectory(prefix="mlc-") as scratch:
         folder = pathlib.Path(scratch)

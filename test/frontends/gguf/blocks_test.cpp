@@ -1,5 +1,5 @@
-// Blocks decode to what gguf-py makes of them (the corpus), or to what their layout says (by hand);
-// their integers and scales are those of the file.
+// Tests that blocks decode to gguf-py's values (the corpus) or to values calculated by hand from
+// the layout, and that their integers and scales are those of the file.
 #include "frontends/gguf/blocks.h"
 
 #include <algorithm>
@@ -34,14 +34,14 @@ std::vector<uint32_t> BitsOf(const Tensor& values) {
   return bits;
 }
 
-// The constant of blocks that are written as bytes.
+// Returns the constant of blocks that are given as bytes.
 Tensor Constant(std::string_view type, const std::vector<uint8_t>& bytes) {
   const BlockType& row = Type(type);
   int64_t elements = std::ssize(bytes) / row.bytes * row.elements;
   return FromBlocks(row, Tensor::Vector(bytes), {elements});
 }
 
-TEST_CASE("gguf: types are sorted, and what they say of blocks agrees") {
+TEST_CASE("gguf: block types are sorted and consistent") {
   uint32_t before = 0;
   std::set<std::string_view> names;
   for (const BlockType& type : BlockTypes()) {
@@ -87,9 +87,10 @@ TEST_CASE("gguf: blocks decode to the values of gguf-py, bit for bit") {
   std::cout << "# gguf blocks: " << types << " types, " << values << " values equal gguf-py's\n";
 }
 
-TEST_CASE("gguf: MXFP4 and NVFP4 by hand") {
-  // OCP Microscaling Formats 1.0, 5.3.3: E2M1 is 0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives; 5.4:
-  // E8M0 is 2^(e - 127). Low halves are elements 0 to 15, high ones 16 to 31.
+TEST_CASE("gguf: MXFP4 and NVFP4 decode to values calculated by hand") {
+  // OCP Microscaling Formats 1.0, 5.3.3: the values of E2M1 are 0, 0.5, 1, 1.5, 2, 3, 4, 6 and
+  // their negatives; 5.4: E8M0 is 2^(e - 127). Low nibbles are elements 0 to 15, high nibbles 16 to
+  // 31.
   std::vector<uint8_t> block = {128};
   for (int i = 0; i < 16; ++i) block.push_back(static_cast<uint8_t>(i | (15 - i) << 4));
   const std::vector<double> e2m1 = {0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4, -6};
@@ -97,7 +98,7 @@ TEST_CASE("gguf: MXFP4 and NVFP4 by hand") {
   for (double value : e2m1) wanted.push_back(2 * value);
   for (int i = 15; i >= 0; --i) wanted.push_back(2 * e2m1[i]);
   CHECK(Constant("MXFP4", block).Doubles() == wanted);
-  // The ends of the exponents: 2^-127 and 2^127, in which 6 overflows.
+  // The extreme exponents are 2^-127 and 2^127; 6 times the latter overflows.
   block[0] = 0;
   CHECK(Constant("MXFP4", block).Double(7) == 6 * 0x1p-127);
   CHECK(Constant("MXFP4", block).Double(1) == 0x1p-128);
@@ -106,7 +107,7 @@ TEST_CASE("gguf: MXFP4 and NVFP4 by hand") {
   block[0] = 255;
   CHECK(std::isinf(Constant("MXFP4", block).Double(7)));
 
-  // Four cells of 16, with scales of unsigned E4M3: 1, 1.125, the smallest, and nothing.
+  // Four cells of 16 with scales of unsigned E4M3: 1, 1.125, the smallest number, and 0.
   std::vector<uint8_t> four = {0x38, 0x39, 0x01, 0x7F};
   for (int i = 0; i < 32; ++i) four.push_back(0x72);  // 1 and 6
   std::vector<double> values = Constant("NVFP4", four).Doubles();
@@ -119,8 +120,9 @@ TEST_CASE("gguf: MXFP4 and NVFP4 by hand") {
   CHECK(values[48] == 0);
 }
 
-TEST_CASE("gguf: one and two bits by hand") {
-  // ggml's dequantize_row_q1_0 and dequantize_row_q2_0: d or -d; -d, 0, d, 2 d. 0x3800 is 0.5.
+TEST_CASE("gguf: one-bit and two-bit blocks decode to values calculated by hand") {
+  // Values of ggml's dequantize_row_q1_0: d or -d; of dequantize_row_q2_0: -d, 0, d, 2 d. 0x3800 is
+  // 0.5.
   std::vector<uint8_t> one = {0x00, 0x38, 0b00000101};
   one.resize(18);
   std::vector<double> values = Constant("Q1_0", one).Doubles();
@@ -133,8 +135,8 @@ TEST_CASE("gguf: one and two bits by hand") {
   CHECK(std::vector(values.begin(), values.begin() + 5) == std::vector{-0.5, 0.0, 0.5, 1.0, -0.5});
 }
 
-TEST_CASE("gguf: the integers of a block are its own, in the order of the elements") {
-  // Halves of bytes: element i and element 16 + i share one.
+TEST_CASE("gguf: integers of a block are kept, in the order of the elements") {
+  // Elements i and 16 + i share a byte.
   std::vector<uint8_t> q4 = {0x00, 0x3C};
   for (int i = 0; i < 16; ++i) q4.push_back(static_cast<uint8_t>(i | (15 - i) << 4));
   Tensor constant = Constant("Q4_0", q4);
@@ -158,7 +160,8 @@ TEST_CASE("gguf: the integers of a block are its own, in the order of the elemen
   CHECK(constant.encoding()->data.Int(31) == 120);
   CHECK(constant.encoding()->scale.Double(0) == 2);
 
-  // Q5_0: the fifth bits of all elements, lowest first; a palette of what 32 is too many for.
+  // Q5_0 stores the fifth bits of all elements, lowest first; 5-bit integers need a palette of 32
+  // entries.
   std::vector<uint8_t> q5 = {0x00, 0x3C, 0x01, 0x00, 0x00, 0x80};
   q5.resize(22, 0);
   constant = Constant("Q5_0", q5);
@@ -169,7 +172,7 @@ TEST_CASE("gguf: the integers of a block are its own, in the order of the elemen
   CHECK(constant.encoding()->data.encoding()->data.dtype() == DType::kUint6);
 }
 
-// Blocks whose every byte is made up, with scales that are finite.
+// Returns blocks of random bytes with finite scales.
 Tensor MadeUp(const BlockType& type, int64_t rows, int64_t blocks) {
   std::vector<uint8_t> bytes(static_cast<size_t>(rows * blocks * type.bytes));
   uint32_t state = 12345 + type.id;
@@ -180,7 +183,7 @@ Tensor MadeUp(const BlockType& type, int64_t rows, int64_t blocks) {
   return FromBlocks(type, Tensor::Vector(bytes), {rows, blocks * type.elements});
 }
 
-TEST_CASE("gguf: integers and scales are read from anywhere") {
+TEST_CASE("gguf: integers and scales support random access") {
   for (const BlockType& type : BlockTypes()) {
     if (type.plain != DType::kNone) continue;
     INFO(type.name);
@@ -205,7 +208,7 @@ TEST_CASE("gguf: integers and scales are read from anywhere") {
   }
 }
 
-TEST_CASE("gguf: encodings stay with what is cut from a constant along blocks") {
+TEST_CASE("gguf: slices along blocks keep the encoding") {
   Tensor constant = MadeUp(Type("Q4_0"), 8, 4);
   Tensor rows = constant.Rows(2, 6);
   REQUIRE(rows.encoding());

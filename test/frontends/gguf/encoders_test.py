@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Encoders in GGUF files, and their packages: against llama.cpp's hidden states, which stand beside the files of the corpus, and
-against encoder_numpy.py's reading of the same weights, with more tokens, padding, poolings and heads.
-"""
+"""Tests encoders in GGUF files, and their packages, against llama.cpp's hidden states, which are stored with the files of
+the corpus, and against encoder_numpy.py, an independent implementation, with the same weights, more tokens, padding,
+poolings and heads."""
 import pathlib
 import sys
 
@@ -19,7 +19,7 @@ NONE, MEAN, FIRST, LAST, RANK = range(5)  # gguf-py's PoolingType
 
 
 def outputs(model, folder, ids, *options, mask=None):
-    """What mlc makes of one row of tokens."""
+    """Returns mlc's outputs for one row of tokens."""
     folder.mkdir(exist_ok=True)
     if mask is None:
         arguments = ["--tokens", ",".join(map(str, ids))]
@@ -35,7 +35,7 @@ def outputs(model, folder, ids, *options, mask=None):
 
 
 def test_corpus(folder):
-    """What is pooled is what llama.cpp pools of its states: the first, or their mean."""
+    """The pooled output is that of llama.cpp's states: the first state, or their mean."""
     if not FOLDER.exists():
         print("# encoders of the GGUF corpus: skipped, there is no corpus")
         return
@@ -57,7 +57,7 @@ def test_corpus(folder):
     print(f"# GGUF encoders: {len(FILES)} files within {worst:.1e} of llama.cpp, their packages within {worst_package:.1e}")
 
 
-# By the names of modules in a folder of transformers.
+# The keys are the names of modules in a transformers folder.
 NAMES = {
     "bert": {"embeddings.word_embeddings": "token_embd", "embeddings.position_embeddings": "position_embd",
              "embeddings.token_type_embeddings": "token_types", "embeddings.LayerNorm": "token_embd_norm",
@@ -90,7 +90,7 @@ LAYERS = {"t5encoder": ("encoder.block.", "enc.blk."), "bert": ("encoder.layer."
 
 
 def named(architecture, tensors):
-    """Tensors of a folder under GGUF's names."""
+    """Returns the tensors of a folder under GGUF's names."""
     theirs, ours = LAYERS.get(architecture, ("layers.", "blk."))
     found = {}
     for name, tensor in tensors.items():
@@ -103,13 +103,14 @@ def named(architecture, tensors):
         if base == "encoder.embed_tokens":
             continue
         if architecture == "gemma-embedding" and base.endswith("norm"):
-            tensor = tensor + 1  # as the converter stores them
+            tensor = tensor + 1  # the converter stores them this way
         found[f"{layer}{NAMES[architecture][base]}.{part}"] = tensor
     return found
 
 
 def write(path, architecture, transformers, pooling, numbers={}, more={}, without=(), blocks=False, **changes):
-    """The file, and encoder_numpy's configuration and tensors: those of llama.cpp, whose GELU is the approximation by tanh."""
+    """Writes the file, and returns encoder_numpy's configuration and tensors: those of llama.cpp, whose GELU is the tanh
+    approximation."""
     config, tensors = encoder_numpy.tiny(transformers, **changes)
     own = {"context_length": encoder_numpy.MOST, "embedding_length": encoder_numpy.WIDTH, "block_count": encoder_numpy.LAYERS,
            "feed_forward_length": encoder_numpy.INNER, "attention.head_count": encoder_numpy.HEADS, "attention.causal": False,
@@ -132,14 +133,14 @@ def write(path, architecture, transformers, pooling, numbers={}, more={}, withou
         metadata["tokenizer.ggml.token_type_count"] = len(stored["token_types.weight"])
     matrices = [name for name, tensor in stored.items() if tensor.ndim == 2 and tensor.shape[1] % 32 == 0]
     path.write_bytes(gguf_wire.model(metadata, stored, dict.fromkeys(matrices if blocks else (), "Q8_0")))
-    if blocks:  # the same file, with what the blocks say
+    if blocks:  # the same file with the values of the blocks
         whole = stored | {name: gguf_wire.q8_0(stored[name])[1] for name in matrices}
         path.with_suffix(".whole.gguf").write_bytes(gguf_wire.model(metadata, whole))
     return config, tensors
 
 
 def test_numpy(folder):
-    """90 tokens, ten of them padding, beyond every window."""
+    """Uses 90 tokens, ten of which are padding, so that every window is exceeded."""
     rng, worst, found_all = np.random.default_rng(1), 0, 0
     ids = rng.integers(2, encoder_numpy.VOCABULARY, 90)
     mask = np.ones(90, int)
@@ -176,7 +177,7 @@ def test_numpy(folder):
 
 
 def test_blocks(folder):
-    """Of quantised matrices: what their dequantised twin gives, below iOS18 too."""
+    """Quantised matrices give the same result as their dequantised values, even below iOS18."""
     ids, model, whole = list(range(2, 22)), folder / "modern.gguf", folder / "modern.whole.gguf"
     write(model, "modern-bert", "ModernBertModel", MEAN, blocks=True)
     wanted = outputs(whole, folder / "whole", ids)
@@ -209,7 +210,7 @@ def test_sizes(folder):
 
 
 def test_keys(folder):
-    """What llama.cpp requires and what it takes for granted (src/models/NAME.cpp, llama-hparams.h)."""
+    """Tests the keys that llama.cpp requires, and its defaults (src/models/NAME.cpp, llama-hparams.h)."""
     def states(architecture, transformers, numbers):
         write(model, architecture, transformers, NONE, numbers=numbers)
         return outputs(model, folder / "out", list(range(2, 60)))["hidden"]
@@ -218,7 +219,7 @@ def test_keys(folder):
     whole = states(*modern, {})
     assert np.array_equal(whole, states(*modern, {"rope.freq_base_swa": None}))
     assert np.array_equal(whole, states(*modern, {"rope.scaling.type": "linear", "rope.scaling.factor": 0.0}))
-    assert np.array_equal(whole, states(*modern, {"rope.scaling.factor": 4.0}))  # of type none
+    assert np.array_equal(whole, states(*modern, {"rope.scaling.factor": 4.0}))  # has type none
     everywhere = states(*modern, {"attention.sliding_window": None})
     assert np.array_equal(everywhere, states(*modern, {"attention.sliding_window": 0})) and not np.array_equal(everywhere, whole)
     for key, number in (("rope.scaling.factor", 4.0), ("rope.scale_linear", 4.0), ("rope.scaling.attn_factor", 2.0)):

@@ -1,4 +1,5 @@
-// What stands in a GGUF file is found; what cannot be right is refused, with its place.
+// Tests that GGUF files are read correctly, and that invalid files are rejected with the location
+// of the error.
 #include "frontends/gguf/file.h"
 
 #include <chrono>
@@ -32,7 +33,7 @@ GgufFile OpenBytes(const std::string& bytes) {
   ScratchFolder folder;
   return OpenBytes(folder, bytes);
 }
-// Why a file is refused.
+// Returns the error for a file that is rejected.
 std::string Why(const std::string& bytes) {
   return Refusal([&] { OpenBytes(bytes); });
 }
@@ -103,7 +104,7 @@ void CheckEveryType(const GgufFile& file) {
   CHECK(file.Constant("scalar").Double(0) == 5);
 }
 
-TEST_CASE("gguf: metadata of every type, and tensors") {
+TEST_CASE("gguf: metadata of every type and tensors are read") {
   for (uint32_t version : {2, 3}) {
     GgufWriter file = EveryType();
     file.version = version;
@@ -115,13 +116,13 @@ TEST_CASE("gguf: metadata of every type, and tensors") {
   }
 }
 
-TEST_CASE("gguf: a file is read in parts where addresses are limited") {
+TEST_CASE("gguf: a file is read piecewise if address space is limited") {
   ScratchFolder folder;
   WriteFile(folder / "m.gguf", EveryType().Bytes());
   CheckEveryType(GgufFile::Open(OpenInParts(folder / "m.gguf")));
 }
 
-TEST_CASE("gguf: a getter says the key, what was found and what was expected") {
+TEST_CASE("gguf: errors of getters name the key and the types found and expected") {
   ScratchFolder folder;
   GgufFile file = OpenBytes(folder, EveryType().Bytes());
   auto why = [&](auto get) { return Refusal(get); };
@@ -140,7 +141,7 @@ TEST_CASE("gguf: a getter says the key, what was found and what was expected") {
   CHECK_THAT(why([&] { file.Constant("x"); }), ContainsSubstring("no tensor \"x\""));
 }
 
-// A model of two parts, each with a tensor.
+// A model of two parts with one tensor each.
 struct Split {
   GgufWriter parts[2];
   Split() {
@@ -158,7 +159,7 @@ struct Split {
   }
 };
 
-TEST_CASE("gguf: any part of a split model gives all of it") {
+TEST_CASE("gguf: any part of a split model opens the whole model") {
   ScratchFolder folder;
   Split().Write(folder);
   for (const char* name : {"m-00001-of-00002.gguf", "m-00002-of-00002.gguf"}) {
@@ -171,7 +172,7 @@ TEST_CASE("gguf: any part of a split model gives all of it") {
   }
 }
 
-TEST_CASE("gguf: parts that do not belong together are refused") {
+TEST_CASE("gguf: parts of different models are rejected") {
   ScratchFolder folder;
   Split split;
   split.Write(folder);
@@ -192,7 +193,7 @@ TEST_CASE("gguf: parts that do not belong together are refused") {
   CHECK_THAT(why("m-00001-of-00002.gguf"), ContainsSubstring("3 tensors together, the model 2"));
 }
 
-TEST_CASE("gguf: other versions and byte orders are named") {
+TEST_CASE("gguf: errors name unsupported versions and byte orders") {
   auto of = [](uint32_t version) {
     GgufWriter file;
     file.version = version;
@@ -206,7 +207,7 @@ TEST_CASE("gguf: other versions and byte orders are named") {
   CHECK_THAT(Why(""), ContainsSubstring("no GGUF file"));
 }
 
-TEST_CASE("gguf: a file that is cut anywhere is refused") {
+TEST_CASE("gguf: truncated files are rejected") {
   ScratchFolder folder;
   const std::string whole = EveryType().Bytes();
   OpenBytes(folder, whole);
@@ -220,7 +221,7 @@ TEST_CASE("gguf: a file that is cut anywhere is refused") {
   std::cout << "# gguf: " << whole.size() << " truncated files refused\n";
 }
 
-TEST_CASE("gguf: counts, sizes and types that cannot be") {
+TEST_CASE("gguf: impossible counts, sizes and types are rejected") {
   struct Case {
     const char* what;
     std::function<void(GgufWriter&)> damage;
@@ -329,7 +330,7 @@ TEST_CASE("gguf: counts, sizes and types that cannot be") {
   CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(cases.size()));
 }
 
-TEST_CASE("gguf: a damaged model says what is missing") {
+TEST_CASE("gguf: errors for a damaged model say what is missing") {
   auto path = Corpus("bad/las7_tiny.gguf", "damaged gguf");
   if (!path) return;
   std::string why = Refusal([&] { GgufFile::Open(*path); });
@@ -337,7 +338,7 @@ TEST_CASE("gguf: a damaged model says what is missing") {
   CHECK_THAT(why, ContainsSubstring("las7_tiny.gguf"));
 }
 
-TEST_CASE("gguf: all models and tokenizers of the corpus are read") {
+TEST_CASE("gguf: all models and tokenizers of the corpus are readable") {
   int files = 0, tensors = 0;
   for (const char* name : {"gguf", "gguf/blocks", "tokenizers"}) {
     auto folder = Corpus(name, "gguf files");

@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
-"""What the keys and the shapes of a GGUF file mean is what llama.cpp takes them for: for each architecture, a tiny file with each key
-that some architectures have, and each tensor with more or fewer dimensions of 1. llama.cpp is asked where LLAMA_DIR names it;
-elsewhere READS, REQUIRED and the file without the key say what is right.
-"""
+"""Tests that keys and tensor shapes of a GGUF file have the same meaning as in llama.cpp. For each architecture there is a
+tiny file with each key that some architectures have, and with more or fewer dimensions of 1 for each tensor. If LLAMA_DIR is
+set, llama.cpp provides the expected results; otherwise READS, REQUIRED and the file without the key do."""
 import pathlib
 import sys
 
@@ -16,11 +15,12 @@ from language_models import error, refused
 
 IDS = [int(token) for token in np.random.default_rng(3).integers(0, rows.VOCABULARY, 24)]
 ALL = sorted([*rows.ROWS, *rows.RECURRENT])
-# Relative root mean square; llama.cpp's GELU is a table of fp16.
+# Relative root mean square errors; llama.cpp computes GELU with an fp16 table.
 EXACT, GELU = 1e-5, 1e-3
 OF_GELU = {"falcon", "gemma", "gemma2", "gemma3", "gpt2", "gptneox", "phi2", "starcoder2"}
 
-# By which files of the other architectures compute nothing else (llama.cpp, src/models/NAME.cpp, load_arch_hparams and graph).
+# The architectures that use each key; it does not affect files of others (llama.cpp, src/models/NAME.cpp, load_arch_hparams
+# and graph).
 READS = {
     "attention.scale": {"granite"}, "embedding_scale": {"granite"}, "residual_scale": {"granite"}, "logit_scale": {"cohere2", "granite"},
     "attn_logit_softcapping": {"gemma2"}, "final_logit_softcapping": {"gemma2", "gemma3"}, "use_parallel_residual": {"gptneox"},
@@ -57,13 +57,14 @@ def near(architecture):
 
 
 def theirs(paths):
-    """llama.cpp's logits of each file, None where it does not load it; None where it is not there."""
+    """Returns llama.cpp's logits for each file, or None for a file that it rejects. Returns None if llama.cpp is not
+    available."""
     answer = llama_cpp.ask({"models": [str(path) for path in paths], "logits": IDS})
     return answer and [None if rows is None else np.array(rows) for rows in answer["logits"]]
 
 
 def mine(path, folder):
-    """None: refused."""
+    """Returns mlc's logits, or None if it rejects the file."""
     out = folder / path.stem
     result = run("run", path, "--tokens", ",".join(map(str, IDS)), "--output-dir", out)
     assert result.code in (0, 1, 2), result.stderr
@@ -71,8 +72,8 @@ def mine(path, folder):
 
 
 def each_architecture(title, folder, variants, check, architectures=ALL):
-    """check(architecture, name, logits or None, llama.cpp's or None, whether llama.cpp was asked) of each of variants(architecture),
-    {name: (numbers, tensors)}."""
+    """Calls check(architecture, name, logits or None, llama.cpp's or None, whether llama.cpp was asked) for each of
+    variants(architecture), {name: (numbers, tensors)}."""
     def one(architecture):
         own = folder / architecture
         own.mkdir(exist_ok=True)
@@ -136,7 +137,8 @@ def test_experts_in_groups(folder):
 
 
 def test_zeros(folder):
-    """Where llama.cpp divides by a number or lets no key be seen, 0 is refused; elsewhere it is none."""
+    """A value of 0 is rejected if llama.cpp would divide by it or hide all keys; for other keys it means that there is no
+    such value."""
     for architecture, key in (("gemma2", "attn_logit_softcapping"), ("gemma2", "final_logit_softcapping"), ("granite", "logit_scale"),
                               ("cohere2", "attention.sliding_window"), ("gemma2", "attention.sliding_window"),
                               ("gpt-oss", "attention.sliding_window")):
@@ -157,7 +159,7 @@ def test_zeros(folder):
 
 
 def test_windows_of_many_layers(folder):
-    """EXAONE 4 has windows in its model of 64 layers alone."""
+    """EXAONE 4 has windows only in its model with 64 layers."""
     more = {"window": {"attention.sliding_window": 3}, "pattern": {"attention.sliding_window": 3, "attention.sliding_window_pattern": 2},
             "base": {"attention.sliding_window": 3, "rope.freq_base_swa": 50.0}, "usual": {}}
 
@@ -169,7 +171,7 @@ def test_windows_of_many_layers(folder):
 
     def check(architecture, name, found, expected, asked):
         assert found is not None, name
-        # Of 64 layers the rounding of fp32 adds up.
+        # Rounding errors of fp32 accumulate over 64 layers.
         assert not asked or error(found, expected) < (1e-4 if name.startswith("64") else EXACT), (name, error(found, expected))
         found_of[name] = found
 
@@ -186,7 +188,7 @@ def test_other_heads_in_windows(folder):
 
 
 def test_parallel_residual(folder):
-    """StableLM's layers are parallel where they have no norm of their feed-forward, whatever the key says; GPT-NeoX goes by the key."""
+    """StableLM's layers are parallel if they have no feed-forward norm, regardless of the key; GPT-NeoX uses the key."""
     def variants(architecture):
         numbers, tensors = rows.model(architecture)
         made = {}
@@ -212,7 +214,8 @@ def test_parallel_residual(folder):
 
 
 def test_dimensions_of_one(folder):
-    """ggml does not tell [1, n] from [n]: each tensor with one and two dimensions of 1 more, and without any."""
+    """ggml does not distinguish [1, n] from [n], so each tensor is tested with one and two additional dimensions of 1, and
+    without any."""
     def variants(architecture):
         numbers, tensors = rows.model(architecture)
         if architecture == "mamba2":
@@ -230,7 +233,7 @@ def test_dimensions_of_one(folder):
         return {form: (numbers, {name: shaped(tensor) for name, tensor in tensors.items()}) for form, shaped in forms.items()}
 
     def one_group(numbers, tensors):
-        """The first of the groups, for all heads."""
+        """Keeps only the first group, for all heads."""
         groups, inner, state = (numbers[f"ssm.{key}"] for key in ("group_count", "inner_size", "state_size"))
         kept = {}
         for name, tensor in tensors.items():

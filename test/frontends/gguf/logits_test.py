@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Language models in GGUF files: logits of all tokens at once and one after the other, of the file and of its package.
+"""Tests language models in GGUF files: logits of all tokens at once and one after the other, of the file and of its package.
 
-Expected are llama.cpp's, which stand beside the files of the corpus (of quantised files those of their dequantised twins), and
-those of language_models.Llama, which reads the papers with NumPy.
+The expected logits are those of llama.cpp, which are stored with the files of the corpus (for quantised files, those of
+their dequantised twins), and those of language_models.Llama, which implements the papers with NumPy.
 """
 import pathlib
 import sys
@@ -16,7 +16,7 @@ from driver import CORPUS, expect, parallel, run, run_tests
 from language_models import Llama, check, error, logits, refused, summary
 
 FOLDER = CORPUS / "gguf"
-ENCODERS = {"bert_cls", "bert_mean", "modern_bert", "nomic_bert"}  # encoders_test.py
+ENCODERS = {"bert_cls", "bert_mean", "modern_bert", "nomic_bert"}  # see encoders_test.py
 
 
 def test_corpus(folder):
@@ -35,7 +35,8 @@ def test_corpus(folder):
 
 
 def test_gpt_neox(folder):
-    """transformers' model as llama.cpp's converter writes it: rows of all queries, keys and values one below the other."""
+    """Uses transformers' model in the layout of llama.cpp's converter: the rows of all queries, keys and values are
+    consecutive."""
     model = CORPUS / "huggingface" / "hf_gpt_neox"
     if not model.exists():
         print("# GPT-NeoX as GGUF: skipped, there is no corpus")
@@ -64,7 +65,7 @@ def test_gpt_neox(folder):
 
 
 def test_papers(folder):
-    """80 tokens of the 96 that the model was made for."""
+    """Uses 80 of the 96 tokens of the model's context."""
     found = []
 
     def compare(name, llama, *options, tokens=80, **gguf):
@@ -78,8 +79,8 @@ def test_papers(folder):
     compare("linear", linear, numbers={"rope.scaling.type": "linear", "rope.scaling.factor": 4.0})
     compare("yarn", Llama().yarn(4, 24), numbers={"rope.scaling.type": "yarn", "rope.scaling.factor": 4.0,
                                                   "rope.scaling.original_context_length": 24})
-    # Phi-3's: one matrix of queries, keys and values, one of gate and up; LongRoPE (Ding et al. 2024, section 3.3) with factors
-    # for contexts beyond the 32 tokens of the training, and for shorter ones.
+    # Phi-3 has one matrix for queries, keys and values, and one for gate and up. LongRoPE (Ding et al. 2024, section 3.3)
+    # has factors for contexts beyond the 32 tokens of the training, and for shorter ones.
     factors = {"long": np.array([1, 1.5, 4, 8], "f4"), "short": np.array([1, 1.1, 1.2, 1.3], "f4")}
     for name, options, tokens in (("long", (), 80), ("short", ("--context", "32"), 32)):
         phi = Llama()
@@ -113,7 +114,7 @@ def test_context(folder):
 
 
 def test_verify(folder):
-    """On a prompt, given and made up; a package of other weights does not pass."""
+    """Verifies with given and generated prompts; a package with other weights does not pass."""
     llama = Llama()
     model, package = llama.gguf(folder / "tiny.gguf"), folder / "tiny.mlpackage"
     expect(run("compile", model, "-o", package), 0)
@@ -131,7 +132,7 @@ def test_verify(folder):
 
 
 def test_nothing_compared(folder):
-    """Logits that are all the same, whatever the states are."""
+    """All logits are equal, regardless of the states."""
     llama = Llama()
     model = llama.gguf(folder / "flat.gguf", tensors=llama.gguf_tensors() | {"output.weight": np.zeros((50, 32))})
     expect(run("compile", model, "-o", folder / "flat.mlpackage"), 0)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Language models in GGUF files that remember by states, against recurrent_models.py's own reading of the papers: 80 tokens, at
-once and one after the other, of the file and of its package. (Those of the corpus against llama.cpp: logits_test.py.)"""
+"""Tests language models with recurrent states in GGUF files against recurrent_models.py, an independent implementation of
+the papers: 80 tokens, at once and one after the other, of the file and of its package. (logits_test.py compares models of
+the corpus with llama.cpp.)"""
 import pathlib
 import sys
 
@@ -23,7 +24,7 @@ def test_papers(folder):
 
 
 def test_layers_of_each_kind(folder):
-    """Which layers have attention is as the file says."""
+    """The file determines which layers have attention."""
     class Other(Qwen35):
         layers = 3
         gguf_numbers = Qwen35.gguf_numbers | {"attention.recurrent_layers": [True, False, True]}
@@ -81,7 +82,7 @@ def test_verify(folder):
 
 
 def test_blocks_stay(folder):
-    """Weights in blocks are in the package as they are, and what they compute is what their values do."""
+    """Blocks of weights are stored unchanged in the package, and give the same results as their values."""
     for family, names in ((Mamba, ("ssm_in",)), (Lfm2, ("shortconv.in_proj", "shortconv.out_proj", "ffn_up")),
                           (Qwen35, ("attn_qkv", "attn_gate", "ssm_out", "ssm_alpha"))):
         model = family()
@@ -95,13 +96,13 @@ def test_blocks_stay(folder):
         assert found < 1e-5, f"{family.__name__}: {found}"
         package = folder / f"{family.__name__}.mlpackage"
         expect(run("compile", path, "-o", package), 0)
-        encoded = [name for name in encoded if tensors[name].size >= 2048]  # smaller ones would gain nothing
+        encoded = [name for name in encoded if tensors[name].size >= 2048]  # smaller tensors would gain nothing
         operators = expect(run("inspect", package, "--json"), 0).answer["operators"]
         assert sum(count for name, count in operators.items() if name.startswith("constexpr_")) == len(encoded), operators
 
 
 def test_multi_token_prediction(folder):
-    """The last layers do not change the logits."""
+    """The layers for multi-token prediction, which come last, do not change the logits."""
     model = Qwen35()
     more = {"blk.4.attn_norm.weight": np.ones(32), "blk.4.nextn.eh_proj.weight": np.zeros((32, 64))}
     path = model.gguf(folder / "model.gguf", {"block_count": 5, "nextn_predict_layers": 1}, model.gguf_tensors() | more)
@@ -143,7 +144,7 @@ def test_refusals(folder):
 
 
 def test_unknown_names(folder):
-    """The error names the most similar architecture and why the file is not of that one."""
+    """The error names the most similar architecture and explains why the file does not match it."""
     for family, words in ((Mamba, ('most similar: "mamba"', 'the keys and tensors of "mamba"')),
                           (Mamba2, ('most similar: "mamba"', 'the keys and tensors of "mamba2"'))):
         class Unknown(family):

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
-"""--requant: weights of language models quantised anew. What comes of it is as near to the source as the scheme allows, as small as
-it says, and in the manifest; what cannot be is refused.
-"""
+"""Tests --requant, which quantises the weights of language models again. The result is as close to the source as the scheme
+allows, has the expected size, and is listed in the manifest; impossible requests are rejected."""
 import json
 import pathlib
 import sys
@@ -13,10 +12,11 @@ import gguf_file
 from driver import expect, run, run_tests
 from language_models import Llama, error, logits
 
-# Bits of a weight, its scale or table included, and how far normal ones may be off, relative root mean square. Rows have 64 elements,
-# so that a scale of 16 bits for a row of int8 is 8.25; tables are 16 of 16 bits for 32 rows of them; fp16 may stay fp32 where that is too little.
+# Bits per weight, including its scale or table, and the maximum error of typical weights (relative root mean square). Rows
+# have 64 elements, so an int8 row with a 16-bit scale has 8.25 bits per weight; a table has 16 entries of 16 bits for 32
+# rows; fp16 weights may stay fp32 if fp16 is not accurate enough.
 SCHEMES = {"int8": (8.25, 8e-3), "int4": (4.5, 0.1), "lut4": (4.125, 0.1), "fp16": (32, 3e-4)}
-WORSE = 4  # logits than weights
+WORSE = 4  # maximum ratio of the errors of logits and weights
 
 
 class Wide(Llama):
@@ -39,7 +39,7 @@ def test_schemes(folder):
         answer = expect(run("compile", path, "-o", package, "--requant", scheme, "--json"), 0).answer
         off = error(logits(package, tokens, folder / scheme), source)
         assert off <= WORSE * max(most, 1e-3), f"{scheme}: {off:.1e}"
-        # The same numbers where the source is run with the option.
+        # Running the source with the option gives the same numbers.
         again = error(logits(package, tokens, folder / f"{scheme}_exact", "--arithmetic", "exact"),
                       logits(path, tokens, folder / f"{scheme}_source", "--requant", scheme))
         assert again <= 2e-3, f"{scheme}: {again:.1e}"
@@ -47,7 +47,7 @@ def test_schemes(folder):
         assert manifest["options"]["--requant"] == [scheme]
         decided = {d["subject"]: d["reason"] for d in manifest["decisions"] if d["kind"] == "requant"}
         if scheme == "fp16":
-            assert not decided, decided  # it was not quantised
+            assert not decided, decided  # nothing was quantised
         else:
             assert set(decided) == {name for name, array in model.gguf_tensors().items() if array.size >= 2048}, decided
             for name, reason in decided.items():
@@ -58,7 +58,8 @@ def test_schemes(folder):
 
 
 def test_folder(folder):
-    """A Hugging Face folder and a GGUF file with the same weights give the same package: rows are quantised each for itself."""
+    """A Hugging Face folder and a GGUF file with the same weights give the same package, since each row is quantised
+    separately."""
     model, path = model_of(folder)
     tokens = [3, 1, 4, 1, 5, 9, 2, 6]
     there = model.hugging_face(folder / "there")
@@ -76,14 +77,15 @@ def test_folder(folder):
 
 
 def test_sizes_of_weights(folder):
-    """Scales and tables that fp16 cannot hold: weights of any size are off by as much as those of usual size, in the source and in
-    the package, which has integers all the same; the manifest names them. 2^-14 is fp16's least normal number, 65504 its greatest;
-    the factors are on both sides of where scales and tables reach them."""
+    """Weights of any magnitude have the same relative error as typical weights, in the source and in the package, even if
+    fp16 cannot represent their scales and tables. The package contains integers nevertheless; the manifest names these
+    weights. 2^-14 is fp16's smallest normal number, 65504 its largest; the factors are on both sides of the limits for
+    scales and tables."""
     tokens = [3, 1, 4, 1, 5, 9, 2, 6]
     sizes = {}
     for factor in (1, 2.0**-4, 2.0**-5, 1e-3, 2.0**-12, 1e-4, 1e-6, 2.0**17, 2.0**18, 1e6):
         model = Wide()
-        for block in model.blocks:  # one matrix undoes the other
+        for block in model.blocks:  # one matrix cancels the factor of the other
             block["ffn_up"] = (block["ffn_up"] * factor).astype("f4")
             block["ffn_down"] = (block["ffn_down"] / factor).astype("f4")
         path = model.gguf(folder / f"{factor}.gguf")
@@ -106,7 +108,7 @@ def test_sizes_of_weights(folder):
 
 
 def test_not_finite(folder):
-    """NaN and infinity are said by the name of their weight, in every form; no other weight is named."""
+    """The error names the weight with NaN or infinity, in every form, and no other weight."""
     for bad in (np.nan, np.inf, -np.inf):
         model = Wide()
         model.blocks[1]["ffn_up"][3, 5] = bad
@@ -120,7 +122,7 @@ def test_not_finite(folder):
 
 
 def test_deterministic(folder):
-    """The same bytes whatever the threads."""
+    """The result has the same bytes for any number of threads."""
     _, path = model_of(folder)
     for scheme in SCHEMES:
         packages = []
@@ -132,7 +134,7 @@ def test_deterministic(folder):
 
 
 def test_blocks(folder):
-    """Of weights that come quantised: they are decoded for it."""
+    """Quantised weights are decoded before they are quantised again."""
     path = folder / "tiny.gguf"
     gguf_file.write_llama(path, gguf_file.LIKE["tiny"], "Q4_K")
     source = logits(path, [3, 1, 4, 1, 5], folder / "source")

@@ -1,5 +1,5 @@
-"""A tiny GGUF file of each row of frontends/gguf/decoder_rows.cpp, with the tensors that llama.cpp asks for
-(src/models/NAME.cpp, load_arch_tensors), random weights and no words: tokens are ids."""
+"""Makes a tiny GGUF file for each row of frontends/gguf/decoder_rows.cpp, with the tensors that llama.cpp requires
+(src/models/NAME.cpp, load_arch_tensors), random weights and no vocabulary: tokens are ids."""
 import numpy as np
 
 import gguf_wire
@@ -10,13 +10,13 @@ NO_WORDS = {"tokenizer.ggml.model": "none"}
 
 
 class WideMamba(Mamba):
-    inner_size = 2 * WIDTH  # no other is known there
+    inner_size = 2 * WIDTH  # the only supported size
     gguf_numbers = Mamba.gguf_numbers | {"ssm.inner_size": inner_size}
 
 
 RECURRENT = {"lfm2": Lfm2, "mamba": WideMamba, "mamba2": Mamba2, "qwen35": Qwen35}
 
-# Layers; of each the norms, what is wide as the width, then the rest by the letters of PARTS; those behind + have biases.
+# The number of layers; for each layer its norms, its other parts, which PARTS defines, and the tensors with biases.
 ROWS = {
     "cohere2": (4, "attn_norm", "qkv o gud", ""), "ernie4_5": (2, "attn_norm ffn_norm", "qkv o gud", ""),
     "exaone4": (2, "post_attention_norm post_ffw_norm", "qkv heads o gud", ""), "falcon": (2, "attn_norm", "fused o ud", "norms"),
@@ -48,7 +48,7 @@ PARTS = {
 }
 LAYER_NORM = {"cohere2", "falcon", "gpt2", "gptneox", "phi2", "stablelm", "starcoder2"}
 TIED = {"cohere2", "gemma", "gemma2", "gemma3"}
-NUMBERS = {  # which a file of the architecture has to have, or what makes the tiny one see all of the architecture
+NUMBERS = {  # required keys of the architecture, and keys that let the tiny model cover the whole architecture
     "cohere2": {"logit_scale": 0.25, "attention.sliding_window": 5}, "gemma2": {"attention.sliding_window": 5},
     "gemma3": {"attention.sliding_window": 5}, "gpt-oss": {"attention.sliding_window": 5, "expert_feed_forward_length": INNER},
     "gptneox": {"use_parallel_residual": True}, "granite": {"logit_scale": 4.0},
@@ -63,7 +63,7 @@ def epsilon_key(architecture):
 
 
 def attention_model(architecture, layers):
-    """(numbers, tensors)"""
+    """Returns (numbers, tensors)."""
     usual, norms, parts, biased = ROWS[architecture]
     layers, biased = layers or usual, biased.split()
     random = np.random.default_rng(29)
@@ -97,7 +97,7 @@ def attention_model(architecture, layers):
 
 
 def model(architecture, layers=0):
-    """({key without the architecture: number}, {name: tensor}); `layers`: other than the usual number."""
+    """Returns ({key without the architecture: number}, {name: tensor}); `layers` overrides the usual number."""
     if architecture not in RECURRENT:
         numbers, tensors = attention_model(architecture, layers)
     else:

@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
-"""Which tensors a GGUF file of an architecture has, may have, or has for nothing, is what llama.cpp takes them for: each tensor left
-out, and each that other architectures have put in. llama.cpp is asked where LLAMA_DIR names it, over all of them; elsewhere WRONG
-and IGNORED say what is right.
-"""
+"""Tests that the required, optional and ignored tensors of a GGUF file are the same as in llama.cpp: each tensor is left
+out, and each tensor of other architectures is added. If LLAMA_DIR is set, llama.cpp provides the expected results for all of
+them; otherwise WRONG and IGNORED do."""
 import os
 import pathlib
 import re
@@ -17,12 +16,13 @@ import rows
 from driver import expect, parallel, run, run_tests
 from language_models import error, refused
 
-# (architecture, tensors that are put in or, behind a -, left out) that are refused without need: what has no row, or has to be there.
+# (architecture, tensors that are added or, after a -, left out) that mlc rejects although llama.cpp does not: tensors
+# without a row, or tensors that mlc requires.
 STRICTER = {("stablelm", "- blk.*.ffn_norm.weight")} | {
     (architecture, f"- blk.*.{name}.bias") for architecture, names in (
         ("gpt-oss", ("attn_q", "attn_k", "attn_v")), ("starcoder2", ("attn_q", "attn_k", "attn_v")), ("phi2", ("attn_qkv",)))
     for name in names}
-# What llama.cpp refuses (src/models/NAME.cpp, load_arch_tensors); without a layer in front: of none.
+# Changes that llama.cpp rejects (src/models/NAME.cpp, load_arch_tensors); names without a layer belong to no layer.
 WRONG = [("llama", "output.bias"), ("llama", "output_norm.bias"), ("llama", "rope_factors"), ("llama", "attn_norm.bias"),
          ("cohere2", "output.weight"), ("cohere2", "ffn_norm"), ("gemma", "output.weight"), ("qwen3", "rope_freqs.weight"),
          ("qwen3", "attn_q_norm.bias"), ("qwen2", "attn_output.bias"), ("qwen3moe", "shexp"), ("qwen3moe", "ffn_gate_inp.bias"),
@@ -39,7 +39,7 @@ def some(*shape):
 
 
 def added(numbers, tensors):
-    """{name: tensors that are put in}"""
+    """Returns {name of the variant: the tensors that it adds}."""
     layers, width, vocabulary = numbers["block_count"], numbers["embedding_length"], len(tensors["token_embd.weight"])
     factors = np.array([1, 1.5, 2, 4], "f4")
     made = {"output.bias": {"output.bias": some(vocabulary)}, "output_norm.bias": {"output_norm.bias": some(width)},
@@ -48,7 +48,7 @@ def added(numbers, tensors):
             "token_embd_norm.weight": {"token_embd_norm.weight": some(width)}}
 
     def each(name, of):
-        """of(layer, what the layer has): {name: tensor}"""
+        """Adds a variant with the missing tensors of each layer, where of(tensors of the layer) returns {name: tensor}."""
         here = {}
         for layer in range(layers):
             own = {key.split(".", 2)[2]: tensor for key, tensor in tensors.items() if key.startswith(f"blk.{layer}.")}
@@ -79,7 +79,7 @@ def added(numbers, tensors):
 
 
 def changed(numbers, tensors):
-    """{name: tensors} of added(), and of each that is left out."""
+    """Returns {name: tensors} of added(), and of each left-out tensor."""
     def stem(name):
         return re.sub(r"^blk\.\d+\.", "blk.*.", name)
 
@@ -88,7 +88,7 @@ def changed(numbers, tensors):
 
 
 def theirs(paths):
-    """As keys_test has it; llama.cpp crashes for some files without a tensor, which is a refusal."""
+    """Does the same as keys_test.theirs; llama.cpp crashes for some files that lack a tensor, which counts as a rejection."""
     try:
         return keys_test.theirs(paths)
     except AssertionError:
@@ -123,7 +123,7 @@ def test_all(folder):
                  for i, (name, kept) in enumerate(changed(numbers, tensors).items())}
         wrong = []
         for (name, path), expected in zip(files.items(), theirs(list(files.values()))):
-            # The context of llama.cpp is larger than the model's, so that Phi-3 takes the other factors.
+            # llama.cpp's context is larger than the model's, so Phi-3 uses the other factors.
             if (architecture, name) in STRICTER | {("phi3", "rope_factors")}:
                 continue
             found = keys_test.mine(path, own)
@@ -140,7 +140,7 @@ def test_all(folder):
 
 
 def test_fused_queries(folder):
-    """Queries, keys and values in one tensor, where pairs that rotate together are neighbours, are those of three."""
+    """Queries, keys and values in one tensor, with rotary pairs of adjacent elements, give the same result as three tensors."""
     for architecture in ("llama", "cohere2", "ernie4_5", "granite", "smollm3"):
         numbers, tensors = rows.model(architecture)
         fused = dict(tensors)
@@ -154,7 +154,7 @@ def test_fused_queries(folder):
 
 
 def test_sizes(folder):
-    """As many tokens as embeddings, and whole heads that rotate, as llama.cpp wants them."""
+    """As in llama.cpp, there must be as many tokens as embeddings, and whole heads must be rotated."""
     for architecture, more in (("llama", {"vocab_size": rows.VOCABULARY + 1}), ("llama", {"rope.dimension_count": rows.HEAD // 2}),
                                ("falcon", {"rope.dimension_count": rows.HEAD // 2})):
         numbers, tensors = rows.model(architecture)

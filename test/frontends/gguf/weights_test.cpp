@@ -1,5 +1,5 @@
-// What a package holds of a model's blocks: the source's own integers, each once, and scales and
-// offsets that make gguf-py's values of them.
+// Tests that a package contains each of the source's integers once, with scales and offsets that
+// reproduce gguf-py's values.
 #include <algorithm>
 #include <cmath>
 #include <iostream>
@@ -21,14 +21,14 @@ namespace fs = std::filesystem;
 namespace mlc::test {
 namespace {
 
-// Of ../shared/reference/gguf-and-llm.md: what stores the integers for iOS18, the elements of a block,
-// bits of a weight in the package, the error that fp16 arithmetic is off by. Types that the table lacks
-// have the next byte or four bits that holds their integers.
+// From ../shared/reference/gguf-and-llm.md: the storage of integers for iOS18, the elements per
+// block, the bits per weight in the package, and the error of fp16 arithmetic. Types that are
+// missing in the table are stored in the next larger type, of four or eight bits.
 struct Row {
   DType stored;
   int block;
   double bits, error;
-  int low, high;  // of the integers
+  int low, high;  // range of the integers
 };
 const std::map<std::string, Row> kRows = {
     {"Q4_0", {DType::kInt4, 32, 4.5, 1.6e-4, -8, 7}},
@@ -50,10 +50,10 @@ const std::map<std::string, Row> kRows = {
 struct Packaged {
   Program program;
   uint64_t weight_bytes;
-  std::vector<std::string> encodings;  // what is decided of them
+  std::vector<std::string> encodings;  // the decisions about encodings
 };
 
-// The package of a program that has the constant twice.
+// Returns the package of a program with two copies of the constant.
 Packaged Package(const Tensor& constant, Opset target) {
   Program program(&Ops());
   Function* main = program.Add("main");
@@ -90,7 +90,7 @@ std::vector<const Operation*> All(const Program& program, std::string_view name)
   return found;
 }
 
-TEST_CASE("gguf: a package holds the source's integers, each once") {
+TEST_CASE("gguf: a package contains the source's integers once") {
   auto folder = Corpus("gguf/blocks", "gguf weights in packages");
   if (!folder) return;
   int types = 0;
@@ -107,7 +107,7 @@ TEST_CASE("gguf: a package holds the source's integers, each once") {
     CHECK(scale.dtype() == DType::kFp16);
     CHECK(data.dims().back() / scale.dims().back() == row.block);
 
-    // The integers that make gguf-py's values of the source's scales and biases, exactly.
+    // The integers reproduce gguf-py's values exactly with the source's scales and biases.
     const Encoding& e = *constant.encoding();
     std::vector<int64_t> q = data.Ints();
     CHECK(*std::ranges::min_element(q) >= row.low);
@@ -122,7 +122,7 @@ TEST_CASE("gguf: a package holds the source's integers, each once") {
     }
     CHECK(wrong == 0);
 
-    // What fp16 makes of them.
+    // The error of the values that fp16 arithmetic computes.
     double error = 0, size = 0;
     for (int64_t i = 0; i < values.size(); ++i) {
       auto half = [](double x) { return static_cast<double>(Half(x)); };
@@ -141,7 +141,8 @@ TEST_CASE("gguf: a package holds the source's integers, each once") {
     CHECK(std::stod(reason.substr(reason.find("an error of ") + 12)) ==
           Approx(std::sqrt(error / size)).epsilon(0.06).margin(1e-9));
 
-    // Once: the twin is at the same place. Records are aligned to 64 bytes, behind 64 of their own.
+    // The data are stored once: both constants have the same offset. Records are aligned to 64
+    // bytes and preceded by a header of 64 bytes.
     const auto bytes = static_cast<uint64_t>(static_cast<double>(values.size()) * row.bits / 8);
     CHECK(packaged.weight_bytes >= bytes);
     CHECK(packaged.weight_bytes < bytes + 64 + 3 * 128);
@@ -150,8 +151,8 @@ TEST_CASE("gguf: a package holds the source's integers, each once") {
   std::cout << "# gguf: the integers of " << types << " types are in packages as they are\n";
 }
 
-TEST_CASE("gguf: a package holds the integers of MXFP4") {
-  // By hand: the entries that 4 bits choose are twice E2M1's, the scale is 2^(e - 128).
+TEST_CASE("gguf: a package contains the integers of MXFP4") {
+  // Calculated by hand: the palette entries are twice the E2M1 values, the scale is 2^(e - 128).
   const std::vector<int64_t> entries = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
   std::vector<uint8_t> bytes;
   std::vector<int64_t> wanted;
@@ -178,10 +179,10 @@ TEST_CASE("gguf: a package holds the integers of MXFP4") {
   CHECK(packaged.weight_bytes < 4096 + 256 + 64 + 3 * 128);
 }
 
-TEST_CASE("gguf: iOS26 has palettes for what is between types") {
+TEST_CASE("gguf: iOS26 packages use palettes for widths between types") {
   auto folder = Corpus("gguf/blocks", "gguf palettes in packages");
   if (!folder) return;
-  // The same table: bits of a weight.
+  // From the same table: bits per weight.
   for (auto [name, bits] :
        {std::pair("Q5_0", 6.5), {"IQ4_NL", 4.5}, {"IQ4_XS", 4.5}, {"Q6_K", 7.0}}) {
     INFO(name);

@@ -1,8 +1,8 @@
-// test/frontends/gguf/writer.h - GGUF files for tests, right ones and wrong ones.
+// test/frontends/gguf/writer.h - writes valid and invalid GGUF files for tests.
 //
 //   GgufWriter file;
 //   file.Key<uint32_t>("llama.block_count", GgufType::kUint32, 2);
-//   file.Tensor("w", {64, 4}, 2, std::string(4 * 2 * 18, 'x'));  // as ggml has them: [4, 64], Q4_0
+//   file.Tensor("w", {64, 4}, 2, std::string(4 * 2 * 18, 'x'));  // ggml's order: [4, 64], Q4_0
 //   std::string bytes = file.Bytes();
 #pragma once
 
@@ -30,7 +30,7 @@ struct GgufWriter {
   std::string keys, tensors, data;
   uint64_t key_count = 0, tensor_count = 0;
 
-  // A value as it stands in the file.
+  // Adds a value in the encoding of the file.
   void Value(std::string_view key, GgufType type, const std::string& raw) {
     keys += GgufText(key) + Raw(type) + raw;
     ++key_count;
@@ -45,7 +45,7 @@ struct GgufWriter {
   void Array(std::string_view key, GgufType element, uint64_t count, const std::string& raw) {
     Value(key, GgufType::kArray, Raw(element) + Raw(count) + raw);
   }
-  // Dimensions in ggml's order, innermost first.
+  // Takes dimensions in ggml's order, innermost first.
   void Entry(std::string_view name, const std::vector<uint64_t>& dims, uint32_t type,
              uint64_t offset) {
     tensors += GgufText(name) + Raw(static_cast<uint32_t>(dims.size()));

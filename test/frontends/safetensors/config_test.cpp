@@ -13,7 +13,7 @@ Config Parsed(std::string_view text) { return Config::Parse(text, "config.json")
 
 }  // namespace
 
-TEST_CASE("config: members by type") {
+TEST_CASE("config: getters return members by type") {
   Config config = Parsed(R"({"hidden_size": 64, "rope_theta": 1e4, "eps": 1, "wide": 4096.0,
       "tied": false, "act": "silu", "sizes": [1, 2], "factors": [1, 2.5], "names": ["a", "b"],
       "map": {"x": "1"}, "far": 18446744073709551615})");
@@ -31,7 +31,7 @@ TEST_CASE("config: members by type") {
   CHECK_THAT(Refusal([&] { config.Int("far"); }), ContainsSubstring("an integer"));
 }
 
-TEST_CASE("config: what is missing or null has the fallback") {
+TEST_CASE("config: missing and null members have the fallback") {
   Config config = Parsed(R"({"head_dim": null, "n": 3})");
   CHECK_FALSE(config.has("head_dim"));
   CHECK(config.kind("head_dim") == Config::Kind::kNone);
@@ -66,13 +66,13 @@ TEST_CASE("config: errors name the key, what was found and what was expected") {
              ContainsSubstring("there is no \"rope_scaling.beta\""));
 }
 
-TEST_CASE("config: an object outlives the whole") {
+TEST_CASE("config: a nested object outlives the top-level object") {
   Config inner = Parsed(R"({"a": {"b": {"c": 7}}})").Object("a").Object("b");
   CHECK(inner.Int("c") == 7);
 }
 
-// Python's json writes these, which are no JSON.
-TEST_CASE("config: numbers that are none") {
+// Python's json module writes these numbers, which are not valid JSON.
+TEST_CASE("config: NaN and infinity") {
   Config config = Parsed(R"({"time_step_limit": [0.0, Infinity], "low": -Infinity, "x": NaN,
       "text": "NaN \" Infinity \\", "after": 1})");
   CHECK_THAT(Refusal([&] { config.Number("low"); }), ContainsSubstring("\"low\" is \"-Infinity\""));
@@ -83,7 +83,7 @@ TEST_CASE("config: numbers that are none") {
              ContainsSubstring("\"time_step_limit\" is [0.0,\"Infinity\"]"));
 }
 
-TEST_CASE("config: what is no object, or no JSON") {
+TEST_CASE("config: invalid JSON and other values than objects are rejected") {
   CHECK_THAT(Refusal([] { Parsed("[1]"); }), ContainsSubstring("no object"));
   CHECK_THAT(Refusal([] { Parsed("{\"a\": 1,}"); }), ContainsSubstring("config.json, line 1:9"));
   CHECK_THAT(Refusal([] { Parsed("{\"a\": 1, \"a\": 2}"); }), ContainsSubstring("twice"));

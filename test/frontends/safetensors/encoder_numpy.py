@@ -1,7 +1,6 @@
-"""What encoders of text compute, in NumPy and double, from the tensors of a Hugging Face folder under their own names: a reading
-of transformers' models/*/modeling_*.py (nomic_bert: of nomic-ai/contrastors) that knows nothing of mlc. And tiny folders to
-read: `tiny(ARCHITECTURE)` has a config and random weights.
-"""
+"""Computes encoders of text in NumPy with double precision, from the tensors of a Hugging Face folder under their original
+names. This is an implementation of transformers' models/*/modeling_*.py (nomic_bert: of nomic-ai/contrastors) that is
+independent of mlc. It also makes tiny folders: `tiny(ARCHITECTURE)` has a config and random weights."""
 import math
 
 import numpy as np
@@ -15,7 +14,7 @@ ACTIVATIONS = {"gelu": lambda x: x / 2 * (1 + erf(x / math.sqrt(2))), "relu": la
 
 
 class Network:
-    """The tensors of a folder, of a model whose base has a prefix."""
+    """The tensors of a folder, whose base model may have a prefix."""
 
     def __init__(self, config, tensors, prefix):
         self.config, self.prefix = config, prefix
@@ -88,7 +87,7 @@ def past_padding(ids, padding):
 
 
 def bucket_bias(table, count):
-    """T5's buckets: of 16 on either side eight of one distance each, then logarithmic up to 128."""
+    """Returns T5's buckets: of 16 on each side, eight are for one distance each, the others are logarithmic up to 128."""
     bias = np.zeros((HEADS, count, count))
     for i in range(count):
         for j in range(count):
@@ -103,7 +102,7 @@ def mpnet_attention(net, layer, q, k, v, mask):
 
 
 def deberta_attention(net, layer, q, k, v, mask):
-    """Section 3.1 of the paper: content to content, content to position, position to content."""
+    """Follows section 3.1 of the paper: content to content, content to position, position to content."""
     config, count = net.config, q.shape[1]
     buckets, most = config["position_buckets"], config["max_relative_positions"]
     most = MOST if most < 1 else most
@@ -157,7 +156,8 @@ def nomic_layers(net, x, mask):
 
 
 def t5_layers(net, x, mask):
-    """Raffel et al. 2020, section 2.1: norms without mean and bias, one table of distances, scores that are not scaled."""
+    """Follows Raffel et al. 2020, section 2.1: norms have no mean and no bias, all layers share one table of distances,
+    scores are not scaled."""
     bias = bucket_bias(net.tensor("encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight"), len(x))
     for i in range(LAYERS):
         own = f"encoder.block.{i}.layer."
@@ -174,7 +174,8 @@ def t5_layers(net, x, mask):
 
 
 def gemma_layers(net, x, mask):
-    """Gemma 3 (arXiv 2503.19786, section 2) whose tokens see each other, in most layers half a window to either side."""
+    """Follows Gemma 3 (arXiv 2503.19786, section 2) with bidirectional attention, in most layers within half a window on
+    each side."""
     config, apart = net.config, np.abs(np.arange(len(x))[:, None] - np.arange(len(x)))
     keys = config["num_key_value_heads"]
     norm = lambda name, x: net.rms_norm(name, x, plus=1)
@@ -247,7 +248,7 @@ SEQUENCE |= {"xlm-roberta": SEQUENCE["roberta"], "mpnet": SEQUENCE["roberta"]}
 
 
 def outputs(config, tensors, ids, types, mask):
-    """{name: array with the batch of one} of one row of tokens."""
+    """Returns {name: array with a batch of one} for one row of tokens."""
     kind, architecture = config["model_type"], config["architectures"][0]
     net = Network(config, tensors, PREFIXES[kind])
     x = hidden(net, ids, types, mask)
@@ -288,7 +289,7 @@ KINDS = {"Bert": "bert", "Roberta": "roberta", "XLMRoberta": "xlm-roberta", "Dis
 
 
 def tiny_t5(config, changes):
-    """(config, {name: shape}); heads do not split the width."""
+    """Returns (config, {name: shape}); heads do not divide the width."""
     inner, gated = HEADS * 10, changes.get("feed_forward_proj") == "gated-gelu"
     config |= {"d_model": WIDTH, "num_heads": HEADS, "d_kv": 10, "num_layers": LAYERS, "d_ff": INNER, "n_positions": MOST,
                "layer_norm_epsilon": 1e-6, "feed_forward_proj": "relu", "relative_attention_num_buckets": 32} | changes
@@ -306,7 +307,7 @@ def tiny_t5(config, changes):
 
 
 def tiny_gemma(config, changes):
-    """EmbeddingGemma's: groups of heads share keys, and do not split the width."""
+    """Returns the same for EmbeddingGemma: groups of heads share keys, and heads do not divide the width."""
     keys, head = 2, 16
     config |= {"hidden_size": WIDTH, "num_attention_heads": HEADS, "num_key_value_heads": keys, "head_dim": head,
                "num_hidden_layers": LAYERS, "intermediate_size": INNER, "max_position_embeddings": MOST, "rms_norm_eps": 1e-6,
@@ -328,7 +329,7 @@ def tiny_gemma(config, changes):
 
 
 def tiny(architecture, seed=0, **changes):
-    """(config, {name: float32 array}) as transformers would save them."""
+    """Returns (config, {name: float32 array}) as saved by transformers."""
     family = max((name for name in KINDS if architecture.startswith(name)), key=len)
     kind, head = KINDS[family], architecture[len(family):]
     config = {"architectures": [architecture], "model_type": kind, "vocab_size": VOCABULARY, "pad_token_id": 1}

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
-"""Encoders of Hugging Face against what transformers computed (oracle.npz of the corpus), and against a reading of the same
-networks in NumPy (encoder_numpy.py): other architectures and heads, more tokens, and padding.
-"""
+"""Tests Hugging Face encoders against the results of transformers (oracle.npz of the corpus), and against an implementation
+of the same networks in NumPy (encoder_numpy.py) with other architectures and heads, more tokens, and padding."""
 import json
 import pathlib
 import sys
@@ -14,7 +13,7 @@ import safetensors_file as safetensors
 from driver import CORPUS, expect, run, run_tests
 
 FOLDERS = ["hf_bert", "hf_bert_qa", "hf_deberta_v2_cls", "hf_distilbert_cls", "hf_mpnet", "hf_roberta", "hf_t5_enc"]
-# Architectures of tiny folders, and what their config.json has otherwise.
+# The architectures of tiny folders, and members that override their config.json.
 TINY = [("BertModel", {}), ("BertForMaskedLM", {}), ("BertForSequenceClassification", {}), ("BertForTokenClassification", {}),
         ("RobertaForMaskedLM", {}), ("RobertaForTokenClassification", {}), ("XLMRobertaModel", {}),
         ("XLMRobertaForSequenceClassification", {}), ("DistilBertModel", {}), ("DistilBertForQuestionAnswering", {}),
@@ -29,11 +28,11 @@ TINY = [("BertModel", {}), ("BertForMaskedLM", {}), ("BertForSequenceClassificat
         ("ModernBertForQuestionAnswering", {}), ("NomicBertModel", {}), ("T5EncoderModel", {}),
         ("T5EncoderModel", {"feed_forward_proj": "gated-gelu"}), ("Gemma3TextModel", {})]
 TOKENS, PADDING = 90, 10
-EXACT, PACKAGE = 1e-4, 1e-2  # relative root mean squares
+EXACT, PACKAGE = 1e-4, 1e-2  # relative root mean square errors
 
 
 def outputs(model, folder, ids, *options, **more):
-    """What mlc computes of one row of tokens, all of them seen, of the first type."""
+    """Returns mlc's outputs for one row of tokens without padding, all of the first type."""
     given = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids), **more}
     takes = {port["name"] for port in expect(run("inspect", model, "--ops", "--json"), 0).answer["inputs"]}
     arguments = []
@@ -50,7 +49,7 @@ def error(value, reference):
 
 
 def test_corpus(folder):
-    """In exact arithmetic, and the package in fp16."""
+    """Compares results in exact arithmetic, and of the package in fp16."""
     if not (CORPUS / "huggingface").exists():
         print("# encoders of transformers: skipped, there is no corpus")
         return
@@ -105,7 +104,7 @@ def write(model, architecture, config={}, without=(), more={}, **changes):
 
 
 def dense(model, place, matrix, activation, bias=None):
-    """A linear layer behind the pooling, as sentence-transformers' models/Dense.py saves it."""
+    """Adds a linear layer after the pooling, as saved by sentence-transformers' models/Dense.py."""
     (model / place).mkdir()
     (model / place / "config.json").write_text(json.dumps({
         "in_features": matrix.shape[1], "out_features": matrix.shape[0], "bias": bias is not None,
@@ -115,7 +114,7 @@ def dense(model, place, matrix, activation, bias=None):
 
 
 def sentence(model, mode, *types):
-    """Makes a folder of sentence-transformers of one of transformers."""
+    """Turns a transformers folder into a sentence-transformers folder."""
     (model / "1_Pooling").mkdir()
     modes = {f"pooling_mode_{name}": name == mode for name in ("cls_token", "mean_tokens", "max_tokens")}
     (model / "1_Pooling" / "config.json").write_text(json.dumps({"word_embedding_dimension": 32, **modes}))
@@ -126,7 +125,7 @@ def sentence(model, mode, *types):
 
 
 def test_sentences(folder):
-    """The first token, or the mean of those that are seen, perhaps of length 1."""
+    """Pools the first token, or the mean of unmasked tokens, optionally scaled to length 1."""
     ids, mask = np.random.default_rng(2).integers(2, 60, 20), np.array([1] * 15 + [0] * 5)
     for number, (mode, *types) in enumerate([("cls_token",), ("mean_tokens",), ("mean_tokens", "Normalize")]):
         model = sentence(write(folder / f"{number}", "MPNetModel"), mode, *types)
@@ -146,8 +145,8 @@ def test_sentences(folder):
 
 
 def test_nothing_seen(folder):
-    """Of a mask that hides all tokens the mean is 0 (sentence-transformers' models/Pooling.py divides by 1e-9 at least), and so is
-    what torch.nn.functional.normalize makes of it: in exact arithmetic, and in packages."""
+    """If the mask hides all tokens, the mean is 0 (sentence-transformers' models/Pooling.py divides by at least 1e-9), and
+    so is its torch.nn.functional.normalize, in exact arithmetic and in packages."""
     ids = np.random.default_rng(2).integers(2, 60, (1, 8))
     for number, types in enumerate([(), ("Normalize",)]):
         model = sentence(write(folder / f"{number}", "BertModel"), "mean_tokens", *types)
@@ -159,7 +158,8 @@ def test_nothing_seen(folder):
 
 
 def test_tied(folder):
-    """transformers 5, modeling_utils.py, tie_weights, of what a masked language model has for logits, and of T5's tokens."""
+    """Tests the rules of transformers 5, modeling_utils.py, tie_weights, for the logits of masked language models and for
+    T5's tokens."""
     ids = np.random.default_rng(2).integers(2, 60, 12)
     given = ids, ids * 0, np.ones(12, int)
     rng = np.random.default_rng(3)
@@ -196,7 +196,7 @@ def test_tied(folder):
 
 
 def test_biases(folder):
-    """Stored biases that the network has not are left out, as transformers does."""
+    """As in transformers, stored biases that the network does not have are ignored."""
     ids = np.random.default_rng(2).integers(2, 60, 12)
     for architecture, stored in (("ModernBertModel", "layers.1.attn.Wqkv.weight"), ("Gemma3TextModel", "layers.1.self_attn.q_proj.weight"),
                                  ("T5EncoderModel", "encoder.block.1.layer.0.SelfAttention.q.weight")):
@@ -211,7 +211,7 @@ def test_biases(folder):
 
 
 def test_dense(folder):
-    """Layers between pooling and normalisation, as EmbeddingGemma and LaBSE have them."""
+    """Tests layers between pooling and normalisation, as in EmbeddingGemma and LaBSE."""
     rng = np.random.default_rng(4)
     ids, mask = rng.integers(2, 60, 20), np.array([1] * 15 + [0] * 5)
     draw = lambda *dims: (rng.standard_normal(dims) / 6).astype("f4")
@@ -235,7 +235,8 @@ def test_dense(folder):
 
 
 def test_tokens(folder):
-    """--tokens: what an encoder gives without the batch, hidden states and pooled ones under the names of all encoders."""
+    """--tokens returns an encoder's hidden states and pooled states without the batch dimension, under the same names for
+    all encoders."""
     ids = [5, 17, 40, 3, 9]
     of = lambda architecture: encoder_numpy.outputs(*encoder_numpy.tiny(architecture), np.array(ids), np.zeros(5, int), np.ones(5, int))
 
@@ -252,7 +253,7 @@ def test_tokens(folder):
     check(model, pooled, EXACT)
     check(labels, of("BertForTokenClassification"), EXACT)
     check(write(folder / "t5", "T5EncoderModel"), {"hidden": of("T5EncoderModel")["last_hidden_state"]}, EXACT)
-    # Packages of some sizes alone: padding goes behind the tokens.
+    # Packages with only some sizes: padding follows the tokens.
     for sizes in ("8", "4,7,16"):
         package = folder / f"{sizes}.mlpackage"
         expect(run("compile", model, "-o", package, "--dim", f"tokens={sizes}"), 0)
@@ -266,7 +267,7 @@ def test_tokens(folder):
 
 
 def test_sizes(folder):
-    """--dim tokens=... and the table of positions, of which RoBERTa's begins behind that of padding."""
+    """Tests --dim tokens=... and the table of positions, which starts after the padding row for RoBERTa."""
     bert, roberta = write(folder / "bert", "BertModel"), write(folder / "roberta", "RobertaModel")
     for model, most in ((bert, 200), (roberta, 198)):
         expect(run("compile", model, "-o", folder / "x.mlpackage", "--force", "--no-measure"), 0, f"tokens in 1..{most}")

@@ -6,7 +6,7 @@ using namespace mlc;
 
 namespace {
 
-// config.json of a family that says nothing else.
+// Returns the config.json of a family, with only the members in `more`.
 Config Silent(const std::string& model_type, const std::string& more = "") {
   return WithFamilyDefaults(
       Config::Parse("{\"model_type\": \"" + model_type + "\"" + more + "}", "config.json"));
@@ -14,8 +14,9 @@ Config Silent(const std::string& model_type, const std::string& more = "") {
 
 }  // namespace
 
-// Expected: transformers' models/*/configuration_*.py, defaults of the classes' parameters.
-TEST_CASE("families: what config.json leaves out is what the family's class says") {
+// The expected values are the parameter defaults of the classes in transformers'
+// models/*/configuration_*.py.
+TEST_CASE("families: members missing in config.json have the defaults of the family's class") {
   struct {
     const char *model_type, *key;
     double value;
@@ -53,7 +54,7 @@ TEST_CASE("families: what config.json leaves out is what the family's class says
   CHECK_FALSE(Silent("llama").has("head_dim"));
 }
 
-TEST_CASE("families: what config.json says holds, and null is not silence") {
+TEST_CASE("families: members of config.json override defaults, including null") {
   CHECK(Silent("gemma", ", \"rope_theta\": 5").Number("rope_theta") == 5);
   CHECK_FALSE(Silent("mistral", ", \"sliding_window\": null").has("sliding_window"));
   CHECK(Silent("mistral").Int("sliding_window") == 4096);
@@ -61,7 +62,7 @@ TEST_CASE("families: what config.json says holds, and null is not silence") {
   CHECK_FALSE(WithFamilyDefaults(Config()).has("rope_theta"));
 }
 
-TEST_CASE("families: who reads sliding_window") {
+TEST_CASE("families: families that read sliding_window") {
   for (const char* all : {"mistral", "mixtral", "gemma2", "gemma3_text", "phi3", "starcoder2"})
     CHECK(FindFamily(all)->windows == Windows::kAll);
   for (const char* behind : {"qwen2", "qwen3"})

@@ -22,7 +22,7 @@ class Scratch {
     Put(folder_ / "x.safetensors", bytes);
     return SafetensorsFile::Open(folder_ / "x.safetensors");
   }
-  // Why it is refused, with the header after the length.
+  // Returns the error for a file that is rejected. The header follows the length.
   std::string Refusal(const std::string& bytes) {
     std::string text = mlc::test::Refusal([&] { Open(bytes); });
     CHECK_THAT(text, ContainsSubstring("x.safetensors"));
@@ -38,8 +38,8 @@ class Scratch {
 
 }  // namespace
 
-// The names of the format and what an element is, from safetensors/src/tensor.rs.
-TEST_CASE("safetensors: the types of elements") {
+// Names and sizes of element types in the format, from safetensors/src/tensor.rs.
+TEST_CASE("safetensors: element types") {
   struct Case {
     std::string name;
     DType dtype;
@@ -73,7 +73,7 @@ TEST_CASE("safetensors: the types of elements") {
   }
 }
 
-TEST_CASE("safetensors: a type that mlc lacks is refused when the tensor is asked for") {
+TEST_CASE("safetensors: an unsupported type is rejected when the tensor is requested") {
   Scratch scratch;
   for (std::string_view type : {"C64", "F8_E8M0", "F4", "F6_E2M3", "F99"}) {
     INFO(type);
@@ -88,7 +88,7 @@ TEST_CASE("safetensors: a type that mlc lacks is refused when the tensor is aske
   }
 }
 
-TEST_CASE("safetensors: tensors without elements, of no dimension and without alignment") {
+TEST_CASE("safetensors: empty tensors, scalars and unaligned tensors") {
   Scratch scratch;
   SafetensorsFile file = scratch.Open(Packed(
       R"({"__metadata__": {"format": "pt", "": ""},
@@ -111,7 +111,7 @@ TEST_CASE("safetensors: a header without tensors") {
   CHECK(Scratch().Open(Packed("{}", "")).entries().empty());
 }
 
-TEST_CASE("safetensors: what the file is too short for") {
+TEST_CASE("safetensors: truncated files are rejected") {
   Scratch scratch;
   CHECK_THAT(scratch.Refusal(""), ContainsSubstring("offset 0"));
   CHECK_THAT(scratch.Refusal("1234567"), ContainsSubstring("7 bytes"));
@@ -125,7 +125,7 @@ TEST_CASE("safetensors: what the file is too short for") {
   CHECK(scratch.Open(whole).entries().size() == 1);
 }
 
-TEST_CASE("safetensors: tensors that do not cover the data, one after the other") {
+TEST_CASE("safetensors: gaps and overlaps of tensors are rejected") {
   Scratch scratch;
   auto two = [&](int a, int b, int c, int d, size_t data) {
     return scratch.OfHeader(
@@ -143,7 +143,7 @@ TEST_CASE("safetensors: tensors that do not cover the data, one after the other"
   CHECK_THAT(two(0, 4, 4, 8, 7),
              ContainsSubstring("bytes 4 to 8 of the data, of which there are 7"));
   CHECK_THAT(two(0, 4, 4, 8, 9), ContainsSubstring("1 bytes behind the last tensor"));
-  // In any order.
+  // Tensors may be in any order.
   SafetensorsFile file =
       scratch.Open(Packed(R"({"a": {"dtype": "U8", "shape": [1], "data_offsets": [1, 2]},
                  "b": {"dtype": "U8", "shape": [1], "data_offsets": [0, 1]}})",
@@ -151,7 +151,7 @@ TEST_CASE("safetensors: tensors that do not cover the data, one after the other"
   CHECK(file.Get(*file.Find("a")).Int(0) == 2);
 }
 
-TEST_CASE("safetensors: numbers of bytes that are not those of the elements") {
+TEST_CASE("safetensors: sizes that do not match the elements are rejected") {
   Scratch scratch;
   auto sized = [&](std::string_view dtype, std::string_view shape, std::string_view offsets) {
     return scratch.OfHeader(fmt::format(
@@ -179,7 +179,7 @@ TEST_CASE("safetensors: numbers of bytes that are not those of the elements") {
              ContainsSubstring("more than 64"));
 }
 
-TEST_CASE("safetensors: a header that is something else") {
+TEST_CASE("safetensors: invalid headers are rejected") {
   Scratch scratch;
   const std::string tensor = R"({"dtype": "U8", "shape": [8], "data_offsets": [0, 8]})";
   struct Case {
@@ -212,7 +212,8 @@ TEST_CASE("safetensors: a header that is something else") {
     INFO(row.header.substr(0, 100));
     CHECK_THAT(scratch.OfHeader(row.header), ContainsSubstring(row.says));
   }
-  // Nothing is in anything: without elements, two tensors of one name may lie in one place.
+  // Empty ranges do not overlap: two tensors of the same name without elements may have the same
+  // offset.
   const std::string empty = R"({"dtype": "U8", "shape": [0], "data_offsets": [0, 0]})";
   CHECK_THAT(scratch.OfHeader("{\"a\": " + empty + ", \"a\": " + empty + "}", 0),
              ContainsSubstring("\"a\" stands twice"));
@@ -223,7 +224,7 @@ TEST_CASE("safetensors: a header that is something else") {
   }
 }
 
-TEST_CASE("safetensors: which bytes look like such a file") {
+TEST_CASE("safetensors: detection of the format by the first bytes") {
   auto looks = [](const std::string& bytes) {
     return LooksLikeSafetensors(std::as_bytes(std::span(bytes.data(), bytes.size())));
   };
@@ -234,11 +235,11 @@ TEST_CASE("safetensors: which bytes look like such a file") {
   CHECK_FALSE(looks(Packed("[]", "")));
 }
 
-TEST_CASE("safetensors: a file that is read in parts") {
+TEST_CASE("safetensors: a file is read piecewise if address space is limited") {
   ScratchFolder folder;
   Put(folder / "x", Packed(R"({"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}})",
                            std::string("\0\0\x80\x3f\0\0\0\x40", 8)));
-  OpenInParts(folder / "x");  // for what the allocator keeps
+  OpenInParts(folder / "x");  // accounts for memory that the allocator keeps
   struct rlimit before, low;
   getrlimit(RLIMIT_AS, &before);
   low = before;
@@ -251,8 +252,8 @@ TEST_CASE("safetensors: a file that is read in parts") {
   CHECK(file->Get(*file->Find("a")).Doubles() == std::vector<double>{1, 2});
 }
 
-// Against the bytes at the offsets that another parser of the header gives.
-TEST_CASE("safetensors: every tensor of the corpus is the bytes of its file") {
+// Compares with the bytes at the offsets that an independent parser finds in the header.
+TEST_CASE("safetensors: tensors of the corpus match the bytes of their files") {
   size_t files = 0, tensors = 0;
   for (const char* part : {"huggingface", "safetensors"}) {
     std::optional<fs::path> corpus = Corpus(part, "safetensors files");

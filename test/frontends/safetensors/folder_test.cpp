@@ -35,7 +35,7 @@ std::string Of(const std::vector<Piece>& pieces) {
   return Packed(header + "}", data);
 }
 
-// 2 x 64 weights of four bits in groups of 32.
+// 2 x 64 4-bit weights in groups of 32.
 std::vector<Piece> Quantised() {
   return {{"m.weight", "U32", {2, 8}, std::string(64, '\x21')},
           {"m.scales", "F32", {2, 2}, std::string(16, '\0')},
@@ -62,8 +62,8 @@ class Made {
 
 }  // namespace
 
-// expected.npz is NumPy's, by test/frontends/safetensors/quantised.py.
-TEST_CASE("folder: MLX's and FP8 weights have the values that NumPy has") {
+// expected.npz was computed with NumPy by test/frontends/safetensors/quantised.py.
+TEST_CASE("folder: MLX and FP8 weights match NumPy") {
   size_t count = 0;
   for (const char* kind : {"mlx", "fp8"}) {
     const fs::path path = SourcePath(std::string("test/frontends/safetensors/quantised/") + kind);
@@ -83,7 +83,7 @@ TEST_CASE("folder: MLX's and FP8 weights have the values that NumPy has") {
   CHECK(count == 14);
 }
 
-TEST_CASE("folder: the integers of MLX's weights stay where they lie") {
+TEST_CASE("folder: integers of MLX weights are not copied") {
   const fs::path path = SourcePath("test/frontends/safetensors/quantised/mlx");
   Folder folder = Folder::Open(path);
   const SafetensorsFile& file = folder.files()[0];
@@ -103,7 +103,7 @@ TEST_CASE("folder: the integers of MLX's weights stay where they lie") {
     CHECK(encoding.scale.file_view().file != nullptr);
     CHECK(encoding.bias.file_view().file != nullptr);
   }
-  // Read from anywhere: the type of five bits is our own work.
+  // Random access to 5-bit elements, for which we convert the data.
   Tensor five = folder.tensor("layers.5.weight").encoding()->data;
   Pin<uint8_t> all = five.data<uint8_t>();
   for (int64_t first = 0; first < 24; ++first) {
@@ -118,7 +118,7 @@ TEST_CASE("folder: the integers of MLX's weights stay where they lie") {
   CHECK(folder.tensor("layers.4.weight").Cast(DType::kFp16).encoding() != nullptr);
 }
 
-TEST_CASE("folder: MLX's weights that do not fit together") {
+TEST_CASE("folder: inconsistent parts of MLX weights are rejected") {
   Made made;
   made.Config(R"({"quantization": {"group_size": 32, "bits": 4}})");
   auto refusal = [&](const std::function<void(std::vector<Piece>&)>& change) {
@@ -160,7 +160,7 @@ TEST_CASE("folder: MLX's weights that do not fit together") {
   }
   made.Config(R"({"quantization": {"bits": 4}})");
   CHECK_THAT(made.Refused("m.weight"), ContainsSubstring("quantization.group_size"));
-  // Not MLX's: three tensors of their own.
+  // This is not MLX's format, so these are three separate tensors.
   made.Config(R"({"quantization_config": {"bits": 4, "group_size": 32, "quant_method": "gptq"}})");
   Folder folder = Folder::Open(made.path);
   CHECK(folder.names() == std::vector<std::string>{"m.biases", "m.scales", "m.weight"});
@@ -169,7 +169,7 @@ TEST_CASE("folder: MLX's weights that do not fit together") {
              ContainsSubstring("like it: \"m.weight\"") && ContainsSubstring("by gptq"));
 }
 
-TEST_CASE("folder: scales of FP8 that do not fit") {
+TEST_CASE("folder: inconsistent FP8 scales are rejected") {
   Made made;
   auto refusal = [&](Dims scale, const std::string& dtype = "F32") {
     std::string bytes(ElementCount(scale) * 4, '\0');
@@ -194,7 +194,7 @@ TEST_CASE("folder: scales of FP8 that do not fit") {
   CHECK(made.Refused("w") == "");
 }
 
-TEST_CASE("folder: shards by their index") {
+TEST_CASE("folder: shards are found by the index") {
   Made made;
   made.Config(R"({"architectures": ["A", "B"], "model_type": "a", "vocab_size": 3})");
   Put(made.path / "one.safetensors", Of({{"x", "U8", {1}, "\1"}, {"both", "U8", {1}, "\2"}}));
@@ -232,12 +232,12 @@ TEST_CASE("folder: shards by their index") {
   CHECK_THAT(made.Refused(), ContainsSubstring("weight_map"));
   Put(made.path / "model.safetensors.index.json", "{\"weight_map\": ");
   CHECK_THAT(made.Refused(), ContainsSubstring("index.json, line 1:"));
-  // The usual name comes first.
+  // The usual name has priority.
   Put(made.path / "model.safetensors", Of({{"whole", "U8", {1}, "\5"}}));
   CHECK(Folder::Open(made.path).names() == std::vector<std::string>{"whole"});
 }
 
-TEST_CASE("folder: which file has the weights") {
+TEST_CASE("folder: selection of the weights file") {
   Made made;
   made.Config("{}");
   CHECK_THAT(made.Refused(),

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Language models in folders of Hugging Face: logits of all tokens at once and one after the other, of folder and package.
+"""Tests language models in Hugging Face folders: logits of all tokens at once and one after the other, of folder and
+package.
 
-Expected are those of llama.cpp and transformers, which stand in the folders of the corpus, and those of language_models.Llama,
-which reads the papers with NumPy.
+The expected logits are those of llama.cpp and transformers, which are stored in the folders of the corpus, and those of
+language_models.Llama, which implements the papers with NumPy.
 """
 import json
 import pathlib
@@ -43,7 +44,7 @@ def test_corpus(folder):
 
 
 def test_gguf(folder):
-    """Models of the GGUF corpus under the names that transformers has for them, against llama.cpp's logits."""
+    """Compares models of the GGUF corpus, under their names in transformers, with llama.cpp's logits."""
     if not FOLDER.exists():
         print("# folders made of GGUF files: skipped, there is no corpus")
         return
@@ -80,7 +81,7 @@ def test_gguf(folder):
 
 
 def test_papers(folder):
-    """80 tokens of the 96 that the model was made for."""
+    """Uses 80 of the 96 tokens of the model's context."""
     found = []
 
     def compare(name, llama, *options, tokens=80, **config):
@@ -98,10 +99,10 @@ def test_papers(folder):
     window = Llama()
     window.window = 16
     compare("mistral", window, model_type="mistral", sliding_window=16)
-    # Llama's configuration has no window, whatever stands in the file; Mistral's counts no layers.
+    # Llama's configuration has no window, even if the file has the key; Mistral's does not use max_window_layers.
     compare("unused_window", Llama(), sliding_window=16)
     compare("mistral_window", window, model_type="mistral", sliding_window=16, max_window_layers=2)
-    # transformers' Mistral goes by the window alone: the key is Qwen's.
+    # transformers' Mistral uses only the window; use_sliding_window is a key of Qwen.
     compare("mistral_key", window, model_type="mistral", sliding_window=16, use_sliding_window=False)
     compare("linear", scaled(lambda f: f / 4), rope_scaling={"type": "linear", "factor": 4.0})
     compare("newer", scaled(lambda f: f / 4), rope_theta=None,
@@ -109,8 +110,8 @@ def test_papers(folder):
     compare("yarn", Llama().yarn(4, 24),
             rope_scaling={"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 24})
 
-    # Llama 3.1: waves longer than 64 tokens are slowed down eight times, those below 16 are not, those between in part (Meta's
-    # llama-models, models/llama3/model.py, apply_scaling).
+    # Llama 3.1 divides the frequencies of waves longer than 64 tokens by eight, keeps those of waves below 16 tokens, and
+    # interpolates between them (Meta's llama-models, models/llama3/model.py, apply_scaling).
     def slowed(frequencies):
         waves = 2 * np.pi / frequencies
         smooth = (64 / waves - 1) / (4 - 1)
@@ -129,7 +130,7 @@ def test_papers(folder):
 
 
 def test_names(folder):
-    """Without the name of the module around all, as GPT-2's weights are published; tables that are computed anyway."""
+    """Names may lack the outermost module, as in GPT-2's published weights; stored tables that can be computed are ignored."""
     llama = Llama()
     tensors = {name.removeprefix("model."): tensor for name, tensor in llama.hugging_face_tensors().items()}
     tensors["layers.0.self_attn.rotary_emb.inv_freq"] = np.zeros(4)
@@ -138,7 +139,8 @@ def test_names(folder):
 
 
 def test_what_is_left_out(folder):
-    """Whether embeddings are tied: a matrix of its own says that they are not. Where a part of heads turns, in newer folders."""
+    """Tests defaults of missing keys: a separate matrix for logits means that embeddings are not tied. Newer folders store
+    the rotated fraction of heads in another place."""
     llama = Llama()
     prompt = llama.prompt(5)
     check(llama.hugging_face(folder / "untied", {"tie_word_embeddings": None}), prompt, llama.logits(prompt), folder / "scratch")
@@ -149,7 +151,7 @@ def test_what_is_left_out(folder):
 
 
 def rewritten(model, change, metadata=None):
-    """The folder with what `change` makes of its tensors, and with this __metadata__."""
+    """Rewrites the folder with the tensors returned by `change`, and with this __metadata__."""
     path = model / "model.safetensors"
     tensors = {name: array for name, (_, _, array) in safetensors_file.read(path).items()}
     path.write_bytes(safetensors_file.of(change(tensors), metadata))
@@ -157,8 +159,8 @@ def rewritten(model, change, metadata=None):
 
 
 def test_biases(folder):
-    """Stored biases that the configuration switches off are not added: transformers' torch.nn.Linear(bias=config.attention_bias)
-    has none, and calls them unexpected. Those that it switches on are."""
+    """Stored biases that the configuration disables are not added: transformers' torch.nn.Linear(bias=config.attention_bias)
+    has none, and calls them unexpected. Biases that it enables are added."""
     biased = ("attn_q", "attn_k", "attn_v", "attn_output")
     with_biases, plain = type("Biased", (Llama,), {"biased": biased})(), Llama()
     for name in plain.whole:
@@ -183,7 +185,7 @@ def test_biases(folder):
 
 
 def test_missing_biases(folder):
-    """transformers reports biases that the configuration switches on and no file has, and starts them with zeros."""
+    """transformers reports biases that the configuration enables and no file contains, and initialises them with zeros."""
     plain = Llama()
     prompt = plain.prompt(9)
     for key, on in (("attention_bias", True), ("mlp_bias", True), ("attention_bias", False)):
@@ -198,7 +200,7 @@ FAMILIES = ("cohere2 ernie4_5 exaone4 falcon gemma gemma2 gemma3_text gpt2 gpt_n
 
 
 def test_missing_tensors(folder):
-    """A tensor that is missing has a name, whatever the family and whatever its configuration asks for."""
+    """The error names the missing tensor for every family and every configuration."""
     missing = 0
     for family in FAMILIES:
         for number, config in enumerate(({}, {"num_local_experts": 2, "num_experts": 2, "num_experts_per_tok": 1},
@@ -222,8 +224,9 @@ ON, OFF = {"attention_bias": True, "mlp_bias": True}, {"attention_bias": False, 
 
 
 def biases_kept():
-    """Family, what config.json says, modules that may have a bias, those that have one: `bias=` of torch.nn.Linear and LayerNorm in
-    transformers, models/*/modeling_*.py, and where the file is silent models/*/configuration_*.py."""
+    """Yields the family, members of config.json, modules that may have a bias, and modules that have one, according to
+    `bias=` of torch.nn.Linear and LayerNorm in transformers, models/*/modeling_*.py, and to the defaults of
+    models/*/configuration_*.py."""
     usual = ATTENTION + MLP + NORM
     for family in ("llama", "granite", "smollm3"):
         yield family, {}, usual, ()
@@ -262,7 +265,7 @@ def biases_kept():
 
 
 def test_biases_of_families(folder):
-    """As many layers have a module as 2 to the power of its place: the number that is left out says which."""
+    """Module i occurs in 2**i layers, so the number of ignored biases identifies the modules."""
     for number, (family, config, modules, kept) in enumerate(biases_kept()):
         biases = {f"model.layers.{layer}.{module}.bias": np.ones(1)
                   for place, module in enumerate(modules) for layer in range(2**place)}
@@ -273,8 +276,8 @@ def test_biases_of_families(folder):
 
 
 def test_tied(folder):
-    """transformers 5, modeling_utils.py, tie_weights: a stored matrix that differs from the one that it is tied to counts, with a
-    warning; either of both may be the one that is stored."""
+    """Follows transformers 5, modeling_utils.py, tie_weights: a stored matrix that differs from the matrix it is tied to is
+    used, with a warning; either of the two may be stored."""
     llama = Llama()
     prompt = llama.prompt(9)
     tied = type("Tied", (Llama,), {"tied": True})()
@@ -288,14 +291,14 @@ def test_tied(folder):
         model = rewritten(tied.hugging_face(folder / name), change)
         check(model, prompt, tied.logits(prompt), folder / "scratch")
         assert "tie_word_embeddings" not in run("inspect", "--ops", model).stderr
-    # Only one of them is a file's, and the other one nobody's.
+    # Without tied embeddings, neither name can stand for the other.
     refused(run("inspect", "--ops", rewritten(llama.hugging_face(folder / "untied"), moved)), "missing-tensor",
             "model.embed_tokens.weight")
 
 
 def test_aliases(folder):
-    """safetensors.torch's save_model stores one of the tensors that a model shares, and says in __metadata__ for which others it
-    stands: {name of one that is left out: name of the one that is there}."""
+    """safetensors.torch's save_model stores one of several shared tensors, and lists the others in __metadata__: {name of
+    the omitted tensor: name of the stored tensor}."""
     tied = type("Tied", (Llama,), {"tied": True})()
     prompt = tied.prompt(9)
     for number, (kept, left_out) in enumerate((("lm_head.weight", "model.embed_tokens.weight"),
@@ -305,7 +308,7 @@ def test_aliases(folder):
             rewritten(model, lambda tensors: {kept if name == "model.embed_tokens.weight" else name: array
                                               for name, array in tensors.items()}, {"format": "pt", left_out: kept})
             check(model, prompt, tied.logits(prompt), folder / "scratch")
-    # Any tensor may be shared: here all layers have the gate of the first.
+    # Any tensor may be shared: here all layers share the gate of the first one.
     shared = Llama()
     for block in shared.blocks[1:]:
         block["ffn_gate"] = shared.blocks[0]["ffn_gate"]
@@ -318,7 +321,7 @@ def test_aliases(folder):
 
 
 def test_fp8(folder):
-    """A weight without its scale is refused where weights have scales; without any, FP8 is a cast, as transformers reads it."""
+    """A weight without a scale is rejected if other weights have scales; if none has, FP8 is a cast, as in transformers."""
     llama = Llama()
     prompt, tensors = llama.prompt(9), llama.hugging_face_tensors()
     codes = np.arange(256, dtype="u1")
@@ -342,7 +345,8 @@ def test_fp8(folder):
         config = {"quantization_config": method}
         refused(run("inspect", "--ops", model_of(method["quant_method"], config)), "bad-constant", name, "_scale_inv")
         check(model_of(method["quant_method"] + "_scaled", config, one), prompt, llama.logits(prompt), folder / "scratch")
-    # Those that the configuration excludes are as they are: transformers' should_convert_module, compressed-tensors' ignore.
+    # Weights that the configuration excludes are used as stored: transformers' should_convert_module, compressed-tensors'
+    # ignore.
     module = name.removesuffix(".weight")
     for number, (key, entry, excluded) in enumerate((
             ("modules_to_not_convert", module, True), ("modules_to_not_convert", "model.layers.0", True),
@@ -357,13 +361,13 @@ def test_fp8(folder):
             check(model, prompt, llama.logits(prompt), folder / "scratch")
         else:
             refused(run("inspect", "--ops", model), "bad-constant", name, "_scale_inv")
-    # No configuration says so, but another weight has one.
+    # There is no configuration, but another weight has a scale.
     other = "model.layers.1.mlp.gate_proj.weight"
     refused(run("inspect", "--ops", model_of("other", {}, {other: raw, other + "_scale": np.ones(1, "f4")})), "bad-constant", name)
 
 
 def test_defaults(folder):
-    """What the configuration class of a family says where the file is silent (transformers' configuration_smollm3.py)."""
+    """Missing keys have the defaults of the family's configuration class (transformers' configuration_smollm3.py)."""
     Silent = type("Silent", (Llama,), {"model_type": "smollm3", "base": 2e6, "key_heads": 4, "tied": True, "unturned_every": 4,
                                        "layers": 4})
     llama = Silent()
@@ -376,7 +380,7 @@ def test_defaults(folder):
 
 
 def test_default_output(folder):
-    """What is behind a dot is part of a folder's name."""
+    """A dot in a folder's name does not start an extension."""
     model = Llama().hugging_face(folder / "Tiny-1.2-chat")
     expect(run("compile", model, folder=folder), 0)
     assert (folder / "Tiny-1.2-chat.mlpackage").exists() and (folder / "Tiny-1.2-chat.manifest.json").exists()
@@ -405,7 +409,7 @@ def test_refusals(folder):
     refused(inspect({"rope_scaling": llama3}), "bad-file", "rope_scaling.factor")
     refused(inspect({"rope_scaling": {"type": "yarn", "factor": 4.0, "mscale": 1.0}}), "unsupported-architecture", "mscale")
     refused(inspect({"num_key_value_heads": 3}), "bad-file", "4 heads", "3 key/value heads")
-    for key in ("rope_theta", "rms_norm_eps"):  # as Python writes what is no number
+    for key in ("rope_theta", "rms_norm_eps"):  # Python writes these as Infinity or NaN
         refused(inspect({key: float("nan")}), "bad-file", key, "NaN")
     quantised = {"quantization_config": {"quant_method": "gptq", "bits": 4}}
     refused(inspect(quantised, without="model.layers.1.mlp.up_proj.weight"), "missing-tensor", "quantised by gptq")

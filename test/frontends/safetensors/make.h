@@ -1,4 +1,4 @@
-// test/frontends/safetensors/make.h - safetensors files of a test.
+// test/frontends/safetensors/make.h - writes safetensors files for tests.
 #pragma once
 
 #include <cstring>
@@ -13,7 +13,7 @@ inline void Put(const std::filesystem::path& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary) << bytes;
 }
 
-// A file of a header and data; `length` is what it says of the header, unless negative.
+// Returns a file of a header and data; a non-negative `length` replaces the header's true length.
 inline std::string Packed(const std::string& header, const std::string& data, int64_t length = -1) {
   uint64_t size = length < 0 ? header.size() : static_cast<uint64_t>(length);
   std::string bytes(sizeof size, '\0');

@@ -1,4 +1,4 @@
-"""Makes quantised/: an MLX folder and an FP8 one, and what NumPy says that their weights are (expected.npz).
+"""Makes quantised/: an MLX folder and an FP8 folder, and the values of their weights according to NumPy (expected.npz).
 
     /usr/bin/python3 test/frontends/safetensors/quantised.py
 """
@@ -15,7 +15,7 @@ HERE = pathlib.Path(__file__).resolve().parent / "quantised"
 
 
 def packed(q, bits):
-    """Each integer's bits from the lowest on, one after the other, as little-endian words of a row."""
+    """Packs the bits of the integers of a row, lowest bit first, into little-endian words."""
     bit = (q[..., None] >> np.arange(bits)) & 1
     row = bit.reshape(*q.shape[:-1], -1).astype("u1")
     return np.packbits(row, axis=-1, bitorder="little").view("<u4")
@@ -27,7 +27,7 @@ def bf16(values):
 
 
 def e4m3(codes):
-    """OCP 8-bit floating point specification 1.0, section 5.2.1."""
+    """Implements OCP 8-bit floating point specification 1.0, section 5.2.1."""
     exponent, mantissa = (codes >> 3 & 15).astype(int), (codes & 7).astype(float)
     size = np.where(exponent == 0, mantissa / 8 * 2.0**-6, (1 + mantissa / 8) * 2.0 ** (exponent - 7))
     return np.where(codes & 128, -size, size)
@@ -68,7 +68,7 @@ def fp8(rng):
 
     def add(name, shape, scale, block, key="_scale_inv"):
         codes = rng.integers(0, 256, shape).astype("u1")
-        codes[codes & 127 == 127] = 0  # not a number
+        codes[codes & 127 == 127] = 0  # NaN
         scale = np.asarray(scale, "<f4")
         whole = np.broadcast_to(scale, shape) if block is None else np.repeat(
             np.repeat(scale, block, 0), block, 1)[:shape[0], :shape[1]]

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Families of decoders of which there is no model in the corpus, as GGUF files and as Hugging Face folders.
+"""Tests families of decoders that have no model in the corpus, as GGUF files and as Hugging Face folders.
 
-Expected is what language_models.Llama computes with NumPy, by transformers' models/NAME/modular_NAME.py (configuration and
-modeling_NAME.py where there is none) and, for what GGUF has otherwise, llama.cpp's src/models/NAME.cpp.
+The expected results are those of language_models.Llama with NumPy, according to transformers' models/NAME/modular_NAME.py
+(or configuration and modeling_NAME.py) and, for differences in GGUF, llama.cpp's src/models/NAME.cpp.
 """
 import pathlib
 import sys
@@ -45,7 +45,7 @@ class Cohere2(Llama):
 
 
 class Cohere2Pairs(Cohere2):
-    """Another pattern, as a number: the layers that turn change with those that have windows."""
+    """Gives another pattern as a number, which determines both the layers with rotary embedding and those with windows."""
     unturned_every = global_every = 2
     gguf_numbers = Cohere2.gguf_numbers | {"attention.sliding_window_pattern": 2}
     config = {"logit_scale": 0.0625, "sliding_window": 16, "sliding_window_pattern": 2}
@@ -54,7 +54,7 @@ class Cohere2Pairs(Cohere2):
 class Qwen2Moe(Llama):
     model_type, experts, used, neighbours_in_gguf, biased = "qwen2_moe", 6, 2, False, ("attn_q", "attn_k", "attn_v")
     gguf_name = "qwen2moe"
-    gguf_numbers = {"expert_count": 6, "expert_used_count": 2}  # lengths are those of the tensors
+    gguf_numbers = {"expert_count": 6, "expert_used_count": 2}  # sizes are those of the tensors
     config = {"num_experts": 6, "num_experts_per_tok": 2, "moe_intermediate_size": 48, "shared_expert_intermediate_size": 48,
               "norm_topk_prob": False, "decoder_sparse_step": 1, "mlp_only_layers": [], "use_sliding_window": False,
               "sliding_window": 16}
@@ -79,7 +79,7 @@ class SeedOssUnbiased(SeedOss):
 
 
 class Exaone4(Llama):
-    """GGUF has windows where there are 64 layers alone."""
+    """In GGUF, only models with 64 layers have windows."""
     model_type, norms, head_norm, layers, neighbours_in_gguf = "exaone4", "behind", "each", 64, False
     unturned_every = global_every = 4
     gguf_numbers = {"attention.sliding_window": 16, "attention.sliding_window_pattern": [True, True, True, False] * 16}
@@ -92,15 +92,15 @@ class Exaone4(Llama):
 
 
 class Exaone4Small(Llama):
-    """Without windows all layers turn."""
+    """Without windows, all layers have rotary embedding."""
     model_type, norms, head_norm, layers, neighbours_in_gguf, tied = "exaone4", "behind", "each", 4, False, True
     gguf_numbers = {}
     config = {"sliding_window": None, "sliding_window_pattern": None, "layer_types": ["full_attention"] * 4}
 
 
 class Opt:
-    """OPT (Zhang et al. 2022) as transformers has it: LayerNorm before attention and feed-forward, biases everywhere, positions
-    learned, of which the first stands in the third row, ReLU."""
+    """OPT (Zhang et al. 2022) as in transformers: LayerNorm before attention and feed-forward, biases everywhere, ReLU, and
+    learned positions, of which the first is in the third row."""
     width, heads, head, inner, vocabulary, context = 32, 4, 8, 48, 50, 96
     config = {"model_type": "opt", "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "ffn_dim": 48,
               "vocab_size": 50, "max_position_embeddings": 96, "word_embed_proj_dim": 32, "do_layer_norm_before": True,

@@ -1,4 +1,4 @@
-// Layers that networks share, against the same computed in C++ or by hand.
+// Tests layers that networks share against values computed in C++ or by hand.
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -22,7 +22,7 @@ Tensor Count(Dims dims) {
   return Tensor::Of(std::move(dims), values);
 }
 
-TEST_CASE("networks: heads are taken apart, repeated and joined") {
+TEST_CASE("networks: heads are split, repeated and joined") {
   auto made = Lowered({Count({1, 2, 4})}, [](Builder& b, const Values& in) {
     Value* heads = Heads(b, in[0], 2);
     return Values{heads, Repeated(b, heads, 2), Joined(b, heads)};
@@ -38,8 +38,8 @@ TEST_CASE("networks: heads are taken apart, repeated and joined") {
         }) == "bad-operand");
 }
 
-TEST_CASE("networks: pairs of elements are turned by angles, the others stay") {
-  // One token of one head: (1, 2, 3, 4, 9) by angles of 90 and 180 degrees.
+TEST_CASE("networks: rotary embedding rotates pairs and keeps other elements") {
+  // One token of one head: (1, 2, 3, 4, 9), rotated by 90 and 180 degrees.
   Tensor x = F32({1, 1, 1, 5}, {1, 2, 3, 4, 9});
   Tensor cosine = F32({1, 1, 2}, {0, -1}), sine = F32({1, 1, 2}, {1, 0});
   auto made = Lowered({x, cosine, sine}, [](Builder& b, const Values& in) {
@@ -54,8 +54,8 @@ TEST_CASE("networks: pairs of elements are turned by angles, the others stay") {
         }) == "bad-operand");
 }
 
-TEST_CASE("networks: queries see no later keys, and the last of a window alone") {
-  // Two queries behind two keys of the past: positions 2 and 3.
+TEST_CASE("networks: causal masks hide later keys and keys outside of the window") {
+  // Two queries after two past keys: positions 2 and 3.
   auto made = Lowered({Count({1, 1, 2, 1}), Count({1, 1, 4, 1})}, [](Builder& b, const Values& in) {
     Value* positions = Positions(b, in[0], in[1]);
     return Values{positions, CausalBias(b, positions, in[1], 0, -5, DType::kFp32),
@@ -68,7 +68,7 @@ TEST_CASE("networks: queries see no later keys, and the last of a window alone")
   CHECK(made[3].Ints() == std::vector<int64_t>{1, 1, 0, 0, 0, 1, 1, 0});
 }
 
-TEST_CASE("networks: positions of each row give each row its mask") {
+TEST_CASE("networks: causal masks depend on the positions of each row") {
   auto made = Lowered({I32({2, 1}, {0, 2}), Count({1, 1, 3, 1})}, [](Builder& b, const Values& in) {
     return Values{CausalBias(b, in[0], in[1], 0, -1, DType::kFp32)};
   });
@@ -76,7 +76,7 @@ TEST_CASE("networks: positions of each row give each row its mask") {
   CHECK(made[0].Doubles() == Doubles{0, -1, -1, 0, 0, 0});
 }
 
-TEST_CASE("networks: a mask of integers as a bias, scores below a cap, a sink's share") {
+TEST_CASE("networks: bias of an integer mask, soft cap and sink") {
   Tensor scores = F32({1, 1, 1, 2}, {0, std::log(2.0f)});
   auto made = Lowered({I32({3}, {1, 0, 2}), scores, F32({1, 1, 1, 1}, {0})},
                       [](Builder& b, const Values& in) {
@@ -86,15 +86,15 @@ TEST_CASE("networks: a mask of integers as a bias, scores below a cap, a sink's 
   CHECK(made[0].Doubles() == Doubles{0, -7, 0});
   CheckNear(made[1], {0, 2 * std::tanh(std::log(2.0) / 2)});
   CheckNear(made[2], {1 / 3.0, 2 / 3.0});
-  CheckNear(made[3], {1 / 4.0, 2 / 4.0});  // the sink takes the fourth part
+  CheckNear(made[3], {1 / 4.0, 2 / 4.0});  // the sink has a share of 1/4
 }
 
 // Two queries and three keys of one head.
 const std::vector<double> kQueries = {1, 0, 0.5, -1}, kKeys = {1, 2, -1, 0.5, 0, 1},
                           kValues = {1, 2, 3};
 
-// Rows of softmax over scores that `score` gives for a query and a key, times the values. A score of
-// -inf hides a key, a row of such is 0; `sink` is one more score.
+// Returns the softmax over the scores that `score` gives for a query and a key, times the values. A
+// score of -inf hides a key; if all keys are hidden, the row is 0. `sink` is an additional score.
 Doubles Attended2(const std::function<double(int, int, double)>& score,
                   double sink = -std::numeric_limits<double>::infinity()) {
   Doubles y;
@@ -145,8 +145,8 @@ TEST_CASE("networks: attention with a scale, a cap, biases and a sink") {
   CheckNear(made[5], scores);
 }
 
-TEST_CASE("networks: keys that a query does not see get no share, none at all gives 0") {
-  // Query 0 sees keys 0 and 2, query 1 none.
+TEST_CASE("networks: hidden keys have weight 0; the result without keys is 0") {
+  // Query 0 sees keys 0 and 2, query 1 sees no key.
   std::vector<Tensor> inputs = {Heads1(2, 2, kQueries), Heads1(3, 2, kKeys), Heads1(3, 1, kValues),
                                 I32({2, 3}, {1, 1, 1, 0, 0, 0}), I32({1, 3}, {1, 0, 1})};
   auto made = Lowered(inputs, [](Builder& b, const Values& in) {
@@ -190,7 +190,7 @@ TEST_CASE("networks: normalisations of the last dimension") {
   CheckNear(made[5], {1 / root, 30 / root, 1 / root, 30 / root});
 }
 
-TEST_CASE("networks: scale and bias that are constants stand in the layer_norm") {
+TEST_CASE("networks: layer_norm includes constant scale and bias") {
   Program program{&Ops()};
   Function* main = program.Add("main");
   Diagnostics diagnostics;
@@ -198,17 +198,17 @@ TEST_CASE("networks: scale and bias that are constants stand in the layer_norm")
   Value* x = main->AddInput("x", Type::Tensor(DType::kFp32, {3, 2}));
   Value* vector = b.Const(F32({2}, {1, 2}));
   CHECK(LayerNorm(b, x, {-1}, vector, nullptr, 1e-5)->def->is("layer_norm"));
-  // A scale that broadcasts is not one of just these dimensions.
+  // A scale that broadcasts does not have exactly these dimensions.
   CHECK(LayerNorm(b, x, {0, 1}, vector, nullptr, 1e-5)->def->is("mul"));
 }
 
-TEST_CASE("networks: groups of channels are normalised with all their positions") {
+TEST_CASE("networks: group normalisation covers all positions") {
   // Two groups of one channel each: (0, 2) and (4, 8).
   auto made = Lowered({F32({1, 2, 2}, {0, 2, 4, 8})}, [](Builder& b, const Values& in) {
     return Values{GroupNorm(b, in[0], 2, 0), GroupNorm(b, in[0], 1, 0)};
   });
   CheckNear(made[0], {-1, 1, -1, 1});
-  double deviation = std::sqrt(35.0 / 4);  // of 0, 2, 4, 8 with mean 3.5
+  double deviation = std::sqrt(35.0 / 4);  // of 0, 2, 4, 8 around the mean 3.5
   CheckNear(made[1], {-3.5 / deviation, -1.5 / deviation, 0.5 / deviation, 4.5 / deviation});
   CHECK(RefusalId([] {
           Lowered({Count({1, 3, 2})},

@@ -5,14 +5,15 @@
 using namespace mlc;
 
 namespace {
-// The bucket of query - key.
+// Returns the bucket of query - key.
 int64_t At(const Tensor& buckets, int64_t distance) {
   return buckets.Int((buckets.size() - 1) / 2 + distance);
 }
 }  // namespace
 
-// By hand from the definition: 16 buckets on either side, of which 8 hold one distance each; the bucket
-// of a farther one is 8 + floor(log(distance / 8) / log(128 / 8) * 8), at most 15.
+// Calculated by hand from the definition: there are 16 buckets on each side, of which 8 are for one
+// distance each; the bucket of a larger distance is 8 + floor(log(distance / 8) / log(128 / 8) *
+// 8), at most 15.
 TEST_CASE("distances: T5's buckets") {
   Tensor buckets = BiasBuckets(200, 32, 128);
   CHECK(buckets.dims() == Dims{399});
@@ -36,8 +37,8 @@ TEST_CASE("distances: T5's buckets") {
   }
 }
 
-// Likewise: up to 8 one distance each, then 8 + ceil(log(distance / 8) / log(511 / 8) * 7), and the
-// middle of the table for no distance.
+// Calculated likewise: buckets up to 8 are for one distance each, then 8 + ceil(log(distance / 8) /
+// log(511 / 8) * 7). Distance 0 is in the middle of the table.
 TEST_CASE("distances: DeBERTa's buckets") {
   Tensor buckets = DisentangledBuckets(512, 16, 512, 16);
   CHECK(buckets.dims() == Dims{1023});
@@ -55,7 +56,7 @@ TEST_CASE("distances: DeBERTa's buckets") {
     CHECK(At(buckets, distance) == 16 + bucket);
     CHECK(At(buckets, -distance) == 16 - bucket);
   }
-  // Without buckets, each distance has a place, as far as there are places.
+  // Without buckets, each distance has a separate place, up to the size of the table.
   Tensor each = DisentangledBuckets(10, 0, 4, 4);
   CHECK(each.Ints() ==
         std::vector<int64_t>{0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 7, 7, 7, 7, 7, 7});

@@ -1,4 +1,4 @@
-// Layers that go over a sequence, against the same computed in C++ or by hand.
+// Tests layers over sequences against values computed in C++ or by hand.
 #include <cmath>
 
 #include "lib/ir/arithmetic.h"
@@ -13,7 +13,7 @@ namespace {
 using Values = std::vector<Value*>;
 using Doubles = std::vector<double>;
 
-TEST_CASE("networks: a loop takes as many steps as it is told") {
+TEST_CASE("networks: a counted loop runs the given number of steps") {
   auto made = Lowered({I32({1}, {5}), I32({1}, {0})}, [](Builder& b, const Values& in) {
     auto step = [](Builder& at, Value* done, const Values& vars) {
       return Values{Binary(at, "add", vars[0], done), Binary(at, "mul", vars[1], 2)};
@@ -46,7 +46,7 @@ TEST_CASE("networks: a sweep sums a sequence from either end") {
 }
 
 // One head of one row: state' = decay * state + k * beta * (v - k * decay * state), y = q * state'.
-TEST_CASE("networks: linear attention of few and of many tokens") {
+TEST_CASE("networks: linear attention, unrolled and as a loop") {
   for (int count : {1, 3, 70}) {
     std::vector<float> q, k, v, decay, beta;
     Doubles expected;
@@ -74,19 +74,19 @@ TEST_CASE("networks: linear attention of few and of many tokens") {
   }
 }
 
-TEST_CASE("networks: linear attention without decay, correction and past sums k v") {
-  // One head of two rows and one column, two queries of it.
+TEST_CASE("networks: linear attention without decay, correction and past state sums k v") {
+  // One head of two rows and one column, with two queries.
   auto made = Lowered(
       {F32({2, 1, 1, 2, 2}, {1, 0, 0, 1, 1, 1, 2, 0}), F32({2, 1, 1, 2, 1}, {1, 2, 3, 4}),
        F32({2, 1, 1, 1, 1}, {10, 100})},
       [](Builder& b, const Values& in) {
         return Values{LinearAttention(b, {in[0], in[1], in[2], nullptr, nullptr}, nullptr).y};
       });
-  // States (10, 20) and (310, 420).
+  // The states are (10, 20) and (310, 420).
   CHECK(made[0].Doubles() == Doubles{10, 20, 730, 620});
 }
 
-// Heads that share keys and queries; each column fades as a rate of its own says.
+// Heads share keys and queries; each column has a separate rate of decay.
 TEST_CASE("networks: linear attention with rates and shared keys", "[networks]") {
   for (int count : {2, 70}) {
     std::vector<float> q, k, v, decay;
@@ -120,7 +120,7 @@ double Sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
 struct Run {
   int steps;
-  int length;  // of the row
+  int length;  // length of the row
   bool reverse, constant;
 };
 
@@ -160,7 +160,8 @@ std::vector<float> Wave(int steps) {
   return x;
 }
 
-// MIL's own operator, unrolled and a loop; rows that end before the sequence; both directions.
+// The runs cover MIL's operator, unrolled steps and a loop; rows shorter than the sequence; both
+// directions.
 const Run kRuns[] = {{3, 3, false, true}, {3, 3, true, true},   {3, 3, false, false},
                      {3, 2, false, true}, {3, 2, true, true},   {70, 70, false, false},
                      {70, 9, true, true}, {70, 70, true, false}};
@@ -207,7 +208,7 @@ TEST_CASE("networks: GRU cells, with the reset before and after the product") {
     }
 }
 
-TEST_CASE("networks: plain recurrent cells, clipped, with an activation that MIL's has not") {
+TEST_CASE("networks: clipped plain recurrent cells with an activation that MIL lacks") {
   for (const Run& run : kRuns) {
     std::vector<float> x = Wave(run.steps);
     auto made = Ran({.cell = Cell::kRnn, .clip = 0.5}, run, x, {2}, {-1}, {0.125}, {"softsign"});
@@ -223,7 +224,7 @@ TEST_CASE("networks: plain recurrent cells, clipped, with an activation that MIL
   }
 }
 
-TEST_CASE("networks: what MIL's operator says is that operator") {
+TEST_CASE("networks: recurrent layers use MIL's operator if it supports them") {
   for (bool plain : {true, false}) {
     Program program{&Ops()};
     Function* main = program.Add("main");

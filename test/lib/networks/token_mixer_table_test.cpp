@@ -1,5 +1,5 @@
-// Decoders with each token mixer: the logits do not depend on how a prompt is divided into calls. (Their values are
-// tested by test/frontends/gguf/recurrent_test.py.)
+// Tests that the logits of decoders with each token mixer do not depend on how a prompt is divided
+// into calls. (Their values are tested by test/frontends/gguf/recurrent_test.py.)
 #include "lib/networks/token_mixer_table.h"
 
 #include <cmath>
@@ -88,9 +88,9 @@ Dims DimsOf(const DecoderConfig& config, Role role, Part part) {
   }
 }
 
-// Numbers between -1 and 1 that differ from tensor to tensor; rates of decay are below 0.
+// Returns numbers between -1 and 1 that differ between tensors; rates of decay are negative.
 Tensor Made(const DecoderConfig& config, Role role, Part part, int64_t layer) {
-  // The layers of a delta net have the projection that layers with attention have, too.
+  // Delta net layers also have the projection that attention layers have.
   const bool attends = config.TokenMixerOf(layer) == TokenMixer::kAttention;
   if (role == Role::kQkv && (attends || config.token_mixer != TokenMixer::kDeltaNet)) return {};
   const Dims dims = DimsOf(config, role, part);
@@ -104,7 +104,7 @@ Tensor Made(const DecoderConfig& config, Role role, Part part, int64_t layer) {
   return F32(dims, numbers);
 }
 
-TEST_CASE("networks: a prompt may come in any number of calls", "[mixers]") {
+TEST_CASE("networks: logits do not depend on the division of a prompt into calls", "[mixers]") {
   for (TokenMixer token_mixer : {TokenMixer::kShortConvolution, TokenMixer::kMamba,
                                  TokenMixer::kMamba2, TokenMixer::kDeltaNet}) {
     const DecoderConfig config = ConfigOf(token_mixer);
