@@ -51,7 +51,7 @@ struct VerifyResult {
     Layers layers;
     const Function* source = nullptr;
     std::optional<LanguageResult> language;  // if the source is the reference
-    // of the package's routers, overridden by the source's; over all samples
+    // router choices of the package that the source follows, over all samples
     FollowedChoices followed;
   };
   std::vector<OfFunction> functions;

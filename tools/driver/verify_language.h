@@ -21,7 +21,7 @@ struct LanguageResult {
     double floor, limit;
   };
   std::optional<Own> own;
-  FollowedChoices followed;  // choices that follow the source's, in the batch
+  FollowedChoices followed;  // router choices of the package that the source follows, in the batch
 };
 
 // The RMSE of a package's logits may be kOwnFloors times the package's floor, and always
