@@ -19,7 +19,7 @@ namespace mlc {
 struct SourceFile;
 
 struct CompileOptions {
-  ImportOptions import;         // import.target is ignored in favour of `target`
+  ImportOptions import;         // import.target is set from `target`
   std::optional<Opset> target;  // absent: iOS16, raised when the imported program needs more
   PassContext::Precision precision = PassContext::Precision::kFp16;
   // Measure the effect of fp16, if the program is small enough to run on generated inputs.
@@ -33,7 +33,7 @@ struct CompileOptions {
   bool manifest = true;                                     // write OUTPUT.manifest.json
   bool sha256 = false;            // include SHA-256 hashes of the source in the manifest
   std::filesystem::path save_ir;  // MIL text of the optimised program; empty: none
-  // the caller's output file; only checked for conflicts before any output is written
+  // The caller's output file; only checked for conflicts before any output is written.
   std::filesystem::path stats;
   bool force = false;       // replace an existing output of any kind, on any file system
   BundleVersions versions;  // for .mlmodelc outputs
@@ -48,7 +48,7 @@ struct CompileResult {
   std::string precision;
   double fp16_share = 0;  // share of the floating-point work
   int fp16_segments = 0;  // lib/analysis/fp16_share.h
-  // share of the work in operations that the target supports in fp32 only
+  // Share of the work in operations that the target supports in fp32 only.
   double no_fp16_form_share = 0;
   // The oldest target that supports more of the operations in fp16; empty: none.
   std::string fp16_target;

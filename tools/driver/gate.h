@@ -49,10 +49,10 @@ struct GateOptions {
   std::chrono::milliseconds timeout = std::chrono::minutes(1);
   std::chrono::milliseconds load_timeout = kLoadLimit;  // for a load or a compilation
   int64_t cycles = 10'000;                              // gate a
-  // gates b and c: timed predictions; a tenth as many are run first as warmup
+  // Gates b and c: timed predictions; a tenth as many are run first as warmup.
   int64_t iterations = 100;
   std::optional<double> p99_ms;  // gate b
-  // gate b: the model that the package was compiled from; empty: unknown
+  // Gate b: the model that the package was compiled from; empty: unknown.
   std::filesystem::path source;
   double coverage_percent = 90;                                // gate c
   std::chrono::milliseconds duration = std::chrono::hours(1);  // gate d
@@ -88,7 +88,7 @@ inline constexpr double kGrowthPer1000Cycles = 100'000, kGrowthPer100Predictions
 // Allocator noise in bytes, which dominates soaks with few predictions.
 inline constexpr double kGrowthOfAllocator = 256'000;
 inline constexpr double kCacheHitsPercent = 90;
-// with fewer, the first cycle alone exceeds the allowed misses
+// With fewer, the first cycle alone exceeds the allowed misses.
 inline constexpr int64_t kCacheCycles = 10;
 // The limit on the p99 compile time of packages of at most `bytes`.
 struct CompileLimit {

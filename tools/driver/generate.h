@@ -21,7 +21,7 @@ struct GenerateOptions {
   std::optional<int64_t> most;     // maximum number of tokens; absent: up to the end of the context
   std::vector<std::string> stops;  // texts that end the answer, excluded from it
   SamplingOptions sampling;
-  // a GGUF file, folder or tokenizer.json; empty: the model's tokenizer
+  // A GGUF file, folder or tokenizer.json; empty: the model's tokenizer.
   std::filesystem::path tokenizer;
   // Called with each piece of text: whole characters, excluding those that may begin a stop text.
   std::function<void(std::string_view)> show;
@@ -37,12 +37,12 @@ struct GenerateResult {
   enum class Finish { kStop, kLength, kInterrupted } finish = Finish::kLength;
   std::string why;  // "token 2 (</s>)", "stop text", "--generate", "context", "interrupted"
   Units units = Units::kReference;
-  // of the reference engine
+  // Of the reference engine.
   EngineOptions::Arithmetic arithmetic = EngineOptions::Arithmetic::kExact;
   std::string runtime;
   double load_ms = 0;     // reading and loading
   double prefill_ms = 0;  // the prompt, processed as one batch, up to its logits
-  // everything after the prompt: sampling, callbacks and predicting, token by token
+  // Everything after the prompt: sampling, callbacks and predicting, token by token.
   double decode_ms = 0;
   int64_t decoded = 0;  // number of tokens processed one by one
 };

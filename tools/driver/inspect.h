@@ -24,7 +24,7 @@ struct InspectResult {
   const Frontend* frontend;
   std::shared_ptr<const Program> program;
   Opset needed;  // maximum over all functions, because a package is loaded as a whole
-  // for Core ML formats as Core ML's compiler writes it, for source models a short form
+  // For Core ML formats as Core ML's compiler writes it, for source models a short form.
   std::string text;
   std::vector<Weight> weights;
   int64_t weight_elements = 0;

@@ -29,7 +29,7 @@ struct GgufFacts {
     std::string type;  // "uint32", "string"; for arrays the element type
     bool array = false;
     uint64_t count = 1;  // array length
-    // the value, or the first elements of an array; long strings are truncated
+    // The value, or the first elements of an array; long strings are truncated.
     std::vector<Value> values;
   };
   std::vector<Entry> metadata;  // in file order

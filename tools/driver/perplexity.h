@@ -18,7 +18,7 @@ namespace mlc {
 
 struct PerplexityOptions {
   std::filesystem::path text;  // UTF-8 file
-  // a GGUF file, folder or tokenizer.json; empty: the model's tokenizer
+  // A GGUF file, folder or tokenizer.json; empty: the model's tokenizer.
   std::filesystem::path tokenizer;
   // Tokens per chunk; absent: 512, or the model's maximum if that is less.
   std::optional<int64_t> context;
@@ -36,7 +36,7 @@ struct PerplexityResult {
   TextChunks text;
   PerplexityFigures figures;
   Units units = Units::kReference;
-  // of the reference engine
+  // Of the reference engine.
   EngineOptions::Arithmetic arithmetic = EngineOptions::Arithmetic::kExact;
   std::string runtime;
   double ms = 0;  // for all chunks

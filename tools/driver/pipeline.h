@@ -33,7 +33,7 @@ std::vector<PassRun> RunPipeline(Program& program, const std::function<Program()
 
 struct OptimizeOptions {
   std::optional<std::vector<const PassDef*>> passes;  // absent: the default pipeline
-  // precision of the default pipeline
+  // Precision of the default pipeline.
   PassContext::Precision precision = PassContext::Precision::kFp32;
   PassOptions pipeline;
   bool inline_constants = false;  // print small constants at their uses in MIL text

@@ -48,7 +48,7 @@ bool MakeOrCopy(const fs::path& package, const fs::path& output, const Precompil
     return false;
   }
   CheckBundleTarget(output, options.force);  // fails early
-  // prevents creating the cache inside of the package
+  // Prevents creating the cache inside of the package.
   if (fs::is_directory(package)) InputRegistry::AddFolder(package);
   std::unique_ptr<ModelCache> cache = OpenCache(options.cache);
   CheckNotCached(output);

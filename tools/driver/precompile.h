@@ -29,8 +29,8 @@ struct PrecompileOptions {
 // was cached. Error "usage" for other formats, and for an output whose extension is not .mlmodelc.
 bool Precompile(const std::filesystem::path& package, const std::filesystem::path& output,
                 const PrecompileOptions& options, Diagnostics& diagnostics);
-// Like Precompile, without its checks and the cache. The stem of `name` is the model's name in the bundle.
-// `take_weights`: weight files may be moved out of the package instead of copied.
+// Like Precompile, without its checks and the cache. The stem of `name` is the model's name
+// in the bundle. `take_weights`: weight files may be moved out of the package instead of copied.
 void MakeBundle(const std::filesystem::path& package, const std::filesystem::path& output,
                 const std::filesystem::path& name, bool take_weights,
                 const PrecompileOptions& options, Diagnostics& diagnostics);

@@ -24,8 +24,8 @@ struct RunOptions {
   ImportOptions import;
   std::optional<std::string> function;   // absent: the program's default function
   std::map<std::string, Tensor> inputs;  // by the source's name or the MIL name
-  // Further inputs as "NAME=FILE". Names may contain '='; the longest prefix that is an input's name
-  // is used.
+  // Further inputs as "NAME=FILE". Names may contain '='; the longest prefix that is an
+  // input's name is used.
   std::vector<std::string> input_files;
   GeneratedInputOptions make_up;  // for inputs that are not given
   // Tokens to run instead of inputs. The only output of a language model is then logits [tokens,
@@ -52,7 +52,7 @@ struct RunOptions {
   // model's.
   std::string compare;
   bool operations = false;  // compare intermediate results, too
-  // as accepted by ParseBudgets; absent: by the program's precision
+  // As accepted by ParseBudgets; absent: by the program's precision.
   std::optional<std::string> budget;
   bool profile = false;  // measure operations
   // Records phases, and operations if `profile` is set; may be null.
@@ -76,7 +76,7 @@ struct Times {
 struct RunResult {
   std::shared_ptr<const Program> program;
   const Function* function = nullptr;
-  // of the reference engine
+  // Of the reference engine.
   EngineOptions::Arithmetic arithmetic = EngineOptions::Arithmetic::kFaithful;
   Units units = Units::kReference;       // as requested
   std::string measures = "predictions";  // or "prompts", "tokens one by one"
@@ -86,7 +86,7 @@ struct RunResult {
     const Port* port;
     Tensor tensor;     // in the type declared by the source
     std::string name;  // the source's name, used in reports
-    // where it was written, named as in the model that ran; empty: not written
+    // Where it was written, named as in the model that ran; empty: not written.
     std::filesystem::path file;
   };
   std::vector<Output> outputs;  // of the last successful prediction; empty if all failed
@@ -116,10 +116,8 @@ struct RunResult {
   CircuitBreaker::State breaker = CircuitBreaker::State::kClosed;
   std::vector<CircuitBreaker::Change> breaker_changes;
   std::optional<PoolStatistics> queue;  // with RunOptions::jobs
-  std::vector<Compared>
-      // with RunOptions::compare: the last prediction outside the budget, otherwise the last
-      // prediction
-      compared;
+  // With RunOptions::compare: the last prediction outside the budget, otherwise the last.
+  std::vector<Compared> compared;
   std::string compared_with;
   std::optional<Layers> operations;                    // with RunOptions::operations
   std::vector<std::pair<std::string, double>> phases;  // name, milliseconds

@@ -15,7 +15,7 @@ namespace mlc {
 struct SamplingOptions {
   double temperature = 0;  // divides the logits; 0: greedy
   int64_t top_k = 0;       // keeps the k most likely tokens; 0: all
-  // keeps the smallest set of the most likely tokens with this total probability; 1: all
+  // Keeps the smallest set of the most likely tokens with this total probability; 1: all.
   double top_p = 1;
   double min_p = 0;  // keeps tokens with at least this fraction of the highest probability
   // For tokens among the last kLastTokens: divides positive logits, multiplies others.

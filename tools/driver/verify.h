@@ -41,7 +41,7 @@ struct VerifyResult {
   Budgets budgets;        // without floors
   bool floors = false;    // whether floors apply: by default for fp16 packages
   std::vector<Compared> outputs;
-  // the file beside the package, if equal to the source's tokenizer; otherwise empty
+  // The file beside the package, if equal to the source's tokenizer; otherwise empty.
   std::string tokenizer;
   struct OfFunction {
     std::string name;  // in the package
@@ -51,7 +51,7 @@ struct VerifyResult {
     Layers layers;
     const Function* source = nullptr;
     std::optional<LanguageResult> language;  // if the source is the reference
-    // router choices of the package that the source follows, over all samples
+    // Router choices of the package that the source follows, over all samples.
     FollowedChoices followed;
   };
   std::vector<OfFunction> functions;

@@ -124,7 +124,7 @@ struct FilesRow {
 constexpr FilesRow kPrintFiles[] = {{"gguf", PrintGguf}, {"safetensors", PrintFolder}};
 
 int RunInspect(const InspectArguments& given, Session& session) {
-  // describe the files instead of the program
+  // Describe the files instead of the program.
   const bool files = !given.options.text && !given.ops;
   const Frontend& frontend = FrontendOf(given.model);
   if (!given.options.text || frontend.IsSource())
