@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 namespace mlc {
 namespace {
 
-// Rows [first, first + count) of a sample array, in the shape of the model's input.
+// Returns the rows [first, first + count) of a sample array, in the shape of the model's input.
 Tensor Batch(const Tensor& samples, int64_t first, int64_t count, const Shape& shape) {
   Tensor rows = samples.Rows(first, first + count);
   return IsStatic(shape) && Product(shape).constant() == rows.size()
@@ -31,8 +31,8 @@ Tensor Batch(const Tensor& samples, int64_t first, int64_t count, const Shape& s
              : rows;
 }
 
-// The program's outputs for all samples, joined along their first dimension; those of text are left
-// out.
+// Returns the program's outputs for all samples, concatenated along their first dimension; string
+// outputs are omitted.
 std::map<std::string, Tensor> RunSamples(const Program& program,
                                          std::map<std::string, Tensor> samples,
                                          const EngineOptions& options = {}) {
@@ -45,7 +45,7 @@ std::map<std::string, Tensor> RunSamples(const Program& program,
     if (it == samples.end())
       throw Error("bad-recipe",
                   fmt::format("check.inputs lacks \"{}\"", main.inputs[i].source_name));
-    // Here, where an error can count elements as the file does.
+    // Inputs are converted before batching, so that errors state the position in the file.
     const Port& port = main.inputs[i];
     if (port.feature == Port::Feature::kMultiArray && port.source_dtype != DType::kNone)
       it->second = ConvertInput(it->second, port.source_dtype,
@@ -124,8 +124,8 @@ int64_t FolderBytes(const fs::path& folder) {
   return bytes;
 }
 
-// A variant's options as those of `mlc compile`; but for where things go, which the recipe's name
-// says, and the source's own.
+// Returns a variant's options as those of `mlc compile`, except for output paths, which the
+// recipe's name determines, and the options of the source.
 CompileOptions OptionsOf(const Recipe& recipe, const Recipe::Variant& variant,
                          const CompileOptions& base) {
   CompileOptions options = base;
@@ -149,7 +149,7 @@ CompileOptions OptionsOf(const Recipe& recipe, const Recipe::Variant& variant,
   return options;
 }
 
-// `name` is empty where the recipe spells the budget out.
+// `name` is empty if the recipe contains the budget itself.
 Budgets BudgetsOf(const Recipe& recipe, const Recipe::Variant& variant,
                   const std::string& precision) {
   if (variant.budget.empty()) return ParseBudgets(precision == "fp32" ? "fp32" : "fp16");
@@ -163,12 +163,12 @@ Budgets BudgetsOf(const Recipe& recipe, const Recipe::Variant& variant,
   return budgets;
 }
 
-// With the floors that the source has on these samples.
+// Adds the floors that the source has on these samples.
 Budgets WithFloors(const Budgets& budgets, const fs::path& source, const CompileOptions& options,
                    const std::map<std::string, Tensor>& samples) {
   ImportOptions import = options.import;
   import.target = options.target;
-  Diagnostics said;  // by the compilation
+  Diagnostics said;  // from the compilation
   Program program = Import(source, import, said);
   auto run = [&](const Program& one) {
     std::map<std::string, Tensor> outputs =
@@ -178,7 +178,7 @@ Budgets WithFloors(const Budgets& budgets, const fs::path& source, const Compile
   return Fp16Budgets(budgets, run(program), run(RoundConstants(program)));
 }
 
-// Puts what was made elsewhere on this file system in its place.
+// Moves an output built elsewhere on the same file system to its destination.
 void Install(const fs::path& made, const fs::path& target, Staging::Kind kind, bool force) {
   Staging staging(target, kind, force);
   fs::rename(made, staging.path());
@@ -223,7 +223,7 @@ std::vector<SourceFile> CheckSource(const Recipe& recipe, Diagnostics& diagnosti
   const fs::path source = recipe.folder / recipe.source,
                  data_root =
                      recipe.data_root.empty() ? fs::path() : recipe.folder / recipe.data_root;
-  std::optional<Error> unreadable;  // said when it is the file that the recipe means
+  std::optional<Error> unreadable;  // reported only if the hash matches the recipe
   SourceFacts facts;
   try {
     const Frontend& frontend = FrontendOf(source);
@@ -279,7 +279,7 @@ BuildResult BuildVariant(const Recipe& recipe, const Recipe::Variant& variant,
   CheckPackageTarget(final_package, options.force);
   if (options.manifest) CheckManifestTarget(final_package, options.force);
   if (variant.bundle) CheckBundleTarget(final_bundle, options.force);
-  // Nothing is seen of what cannot be checked.
+  // The package is built under a hidden name until it has passed its checks.
   Staging hidden(final_package, Staging::kFolder, options.force);
   const fs::path& package = hidden.path();
   Diagnostics own;
@@ -311,7 +311,7 @@ BuildResult BuildVariant(const Recipe& recipe, const Recipe::Variant& variant,
     return it->second;
   };
   Budgets budgets = BudgetsOf(recipe, variant, result.compiled.precision);
-  // The floor costs two more runs: it is asked for where fp16's own budget is not kept.
+  // The floor takes two more runs, so it is computed only if the fp16 budget alone is exceeded.
   bool floors = variant.budget.empty() && result.compiled.precision == "fp16";
   for (const auto& [wanted, given] : files.reference) {
     const Tensor& value = output(wanted);

@@ -1,4 +1,4 @@
-// tools/driver/build.h - what a recipe describes: packages, compiled and checked.
+// tools/driver/build.h - builds and checks the packages that a recipe describes.
 #pragma once
 
 #include <filesystem>
@@ -14,37 +14,38 @@
 
 namespace mlc {
 
-// What is read of a recipe's source, with hashes. Error "check-failed" when it is not what the
-// recipe means.
+// Checks the source files of a recipe and returns them with their hashes. Error "check-failed" when
+// a hash differs from the recipe's.
 std::vector<SourceFile> CheckSource(const Recipe& recipe, Diagnostics& diagnostics);
 
-// The tensors that a recipe's packages are checked with.
+// Tensors used to check the packages of a recipe.
 struct CheckFiles {
-  std::map<std::string, Tensor> inputs, reference;  // by port
-  Tensor labels;                                    // of check.accuracy
+  std::map<std::string, Tensor> inputs, reference;  // by port name
+  Tensor labels;                                    // for check.accuracy
 };
-// Throws Errors: of every file that is missing or cannot be read.
+// Throws Errors, one for each file that is missing or cannot be read.
 CheckFiles ReadCheckFiles(const Recipe& recipe);
 
 struct BuildCheck {
   enum class Kind { kLimit, kReference, kAccuracy } kind;
-  std::string what;  // the limit's name, or the output's
+  std::string what;  // name of the limit or the output
   bool ok = false;
-  int64_t size = 0, most = 0;          // of a limit
-  Comparison comparison = {};          // with a reference
-  std::string budget = {}, note = {};  // likewise; the note is for people
+  int64_t size = 0, most = 0;          // for kLimit
+  Comparison comparison = {};          // for kReference
+  std::string budget = {}, note = {};  // for kReference; the note is for display only
   double accuracy = 0, expected = 0;
 };
 struct BuildResult {
   CompileResult compiled;
-  std::filesystem::path bundle;  // empty: none was asked for
+  std::filesystem::path bundle;  // empty: not requested
   int64_t package_bytes = 0;
   std::vector<BuildCheck> checks;
   bool ok() const;
 };
-// Makes NAME.mlpackage of a variant, and its bundle, checks it, and puts it into the current folder; where it
-// throws, nothing was put there. `base`: what holds besides the recipe's options: `force` and what `passes`
-// show. `source`: CheckSource's; `files`: ReadCheckFiles'.
+// Builds NAME.mlpackage for a variant, and its bundle if requested, checks them and moves them to
+// the current folder. Nothing is written there if this throws. `base` supplies the options that
+// recipes do not set: `force` and the reporting options of `passes`. `source` comes from
+// CheckSource, `files` from ReadCheckFiles.
 BuildResult BuildVariant(const Recipe& recipe, const Recipe::Variant& variant,
                          const std::vector<SourceFile>& source, const CheckFiles& files,
                          const CompileOptions& base, Diagnostics& diagnostics);

@@ -16,7 +16,7 @@ bool MayBeOutput(const Value& value) {
          (dtype == DType::kFp32 || dtype == DType::kFp16 || dtype == DType::kInt32);
 }
 
-// All results that may be are outputs. Returns their operators by name.
+// Makes outputs of all results that may be outputs. Returns their operators by name.
 std::map<std::string, std::string> ShowResults(Function& function) {
   std::map<std::string, std::string> operators;
   std::vector<Value*> outputs = function.body.outputs();
@@ -50,7 +50,7 @@ Layers CompareOperations(const std::shared_ptr<Runtime>& runtime, const Program&
   const std::filesystem::path package = folder->path / "operations.mlpackage";
   const Opset target = LowestTarget(*shown, {}, PassContext::Precision::kFp32, diagnostics);
   WritePackage(*shown, package, {.target = target}, diagnostics);
-  // What hangs may use the package for ever: it goes with whoever is the last.
+  // An abandoned call may still use the package, so the last owner removes the folder.
   const CompiledModel compiled =
       Worker().Run([runtime, package, folder,
                     units = load.units] { return CompiledFor(*runtime, package, units); },

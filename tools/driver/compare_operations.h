@@ -1,4 +1,5 @@
-// tools/driver/compare_operations.h - what a runtime computes on its way to the outputs, held against mlc's engine.
+// tools/driver/compare_operations.h - compares the intermediate results of a runtime with the
+// reference engine.
 #pragma once
 
 #include <map>
@@ -10,9 +11,10 @@
 
 namespace mlc {
 
-// Results of operations outside of branches and loops, by name, of one prediction. No runtime shows them: a package in
-// which they are outputs is made, compiled and loaded for `load`'s units, so that what is fused in the package itself
-// may be computed apart there. Errors are those of writing a package and of the runtime.
+// Compares the results of operations outside of branches and loops, by name, for one prediction.
+// Runtimes do not expose intermediate results, so a package that declares them as outputs is
+// written, compiled and loaded for `load`'s units; operations that the original package fuses may
+// be computed separately there. Throws the errors of writing a package and of the runtime.
 struct TimeLimits {
   Worker::Timeout predict, load;
 };

@@ -31,7 +31,7 @@ namespace mlc {
 
 namespace {
 
-// What the manifest says of the source, but for the hashes.
+// Returns the manifest's description of the source, without the hashes.
 Manifest::Source DescribeSource(const fs::path& model, const SourceFacts& facts) {
   Manifest::Source source;
   source.name = (model.has_filename() ? model : model.parent_path()).filename().string();
@@ -54,18 +54,19 @@ void Describe(const std::vector<SourceFile>& files, Manifest::Source& source) {
       source.files.push_back({file.name, file.bytes, file.xxh3_128, file.sha256});
 }
 
-// Who asks for the least in fp32 waits for it.
+// Work limits for --precision mixed, which measures larger programs than other precisions do.
 constexpr double kMixedWork = 4e10;
 constexpr uint64_t kMixedWeights = 400'000'000;
 
-// Names of the source as those of the program.
+// Converts names of the source to those of the program.
 std::vector<std::string> AsImported(std::vector<std::string> names) {
   for (std::string& name : names)
     if (!IsLegalName(name)) name = LegalName(name);
   return names;
 }
 
-// From a folder as `mlc verify --inputs` takes it; what is not in it is made up.
+// Reads the inputs from a folder in the format of `mlc verify --inputs`; missing ones are
+// generated.
 MeasureInputs ReadCalibration(const fs::path& folder, const Program& program) {
   MeasureInputs inputs;
   inputs.description = "the given inputs";
@@ -83,7 +84,8 @@ MeasureInputs ReadCalibration(const fs::path& folder, const Program& program) {
   return inputs;
 }
 
-// Of the whole program, before it is narrowed. `least`: the budgets of --precision mixed.
+// Measures the whole program before it is lowered to fp16. `least`: the budgets of --precision
+// mixed.
 Measurement Measure(const Program& program, PassContext& context, const CompileOptions& options,
                     const std::vector<const PassDef*>& passes, const Budgets& least,
                     MeasureInputs inputs, const std::function<Program()>& source) {
@@ -97,7 +99,7 @@ Measurement Measure(const Program& program, PassContext& context, const CompileO
   return MeasureFp16(program, context, measure);
 }
 
-// --fp16-strict: no operation stays fp32, for whatever reason.
+// Implements --fp16-strict: throws if any operation stays in fp32.
 void RefuseFp32(const Diagnostics& diagnostics) {
   constexpr size_t kNamed = 8;
   std::vector<std::string> named;
@@ -116,7 +118,7 @@ void RefuseFp32(const Diagnostics& diagnostics) {
       "in fp16 all the same");
 }
 
-// What default precision does not mend.
+// Warns of deviations that the default precision does not avoid.
 void WarnOfRounding(const Measurement& measurement, Diagnostics& diagnostics) {
   if (!measurement.beyond.empty()) {
     std::vector<std::string> outputs;
@@ -176,7 +178,7 @@ CompileResult Compile(const fs::path& model, const fs::path& given, const Compil
   };
   ImportOptions import = options.import;
   import.target = options.target;
-  // iOS15 knows no fp16 inputs and outputs.
+  // iOS15 does not support fp16 inputs and outputs.
   if (import.io == DType::kNone && options.target == Opset::kIos15) import.io = DType::kFp32;
 
   SourceFacts facts;
@@ -195,7 +197,7 @@ CompileResult Compile(const fs::path& model, const fs::path& given, const Compil
   for (const fs::path& file : tokenizer_parts) facts.Add(model, file);
   phase("import");
   bool bundle = output.extension() == ".mlmodelc";
-  // Now that all is known that is read, and before anything is written.
+  // Output conflicts are checked once all input files are known, and before anything is written.
   bundle ? CheckBundleTarget(output, options.force) : CheckPackageTarget(output, options.force);
   CheckTokenizerTarget(output, tokenizer, options.force);
   if (options.manifest) CheckManifestTarget(output, options.force);
@@ -253,9 +255,9 @@ CompileResult Compile(const fs::path& model, const fs::path& given, const Compil
         result.fp16_target = std::move(newer);
   if (!options.save_ir.empty())
     WriteFile(options.save_ir, PrintText(program, {.inline_limit = 8, .max_elements = 32}) + "\n");
-  // A bundle is made of a package that nobody sees.
+  // A bundle is made from a temporary package.
   std::optional<Staging> hidden;
-  Diagnostics bundling;  // is no matter of the manifest
+  Diagnostics bundling;  // not part of the manifest
   if (bundle) hidden.emplace(output, Staging::kFolder, options.force);
   fs::path written = bundle ? hidden->path().parent_path() / "hidden.mlpackage" : output;
   PackageResult package = WritePackage(

@@ -70,11 +70,11 @@ fs::path DefaultCacheFolder() {
   };
   if (fs::path folder = variable("MLC_CACHE_DIR"); !folder.empty()) return folder;
 #ifndef __APPLE__
-  // The specification of base directories: a path that is not absolute is to be ignored.
+  // The XDG Base Directory Specification says to ignore relative paths.
   if (fs::path folder = variable("XDG_CACHE_HOME"); folder.is_absolute()) return folder / "mlc";
   const fs::path below = fs::path(".cache") / "mlc";
 #else
-  // Core ML itself keeps what it makes for a tool in ~/Library/Caches/NAME_OF_THE_TOOL.
+  // Core ML uses ~/Library/Caches/NAME_OF_THE_TOOL for its own cache.
   const fs::path below = fs::path("Library") / "Caches" / "mlc-models";
 #endif
   const fs::path home = variable("HOME");
@@ -100,7 +100,7 @@ std::unique_ptr<ModelCache> OpenExistingCache(const fs::path& folder) {
 
 bool CanBeCached(const fs::path& model) {
   if (fs::is_directory(model)) return true;
-  // Names of files that a protobuf holds are plain in its bytes.
+  // File names in a protobuf are stored as plain bytes.
   constexpr size_t kPiece = 1 << 20;
   std::ifstream file(model, std::ios::binary);
   std::string text;
@@ -120,7 +120,7 @@ CacheKey KeyOfCompiled(ModelCache& cache, const fs::path& package, std::string_v
   key.Add("maker", maker);
   for (const auto& [name, value] : options) key.Add(name, value);
   key.Add("mlc", kVersion);
-  // Where a linker leaves no id, the file itself says which build it is.
+  // Without a build id from the linker, the hash of the executable identifies the build.
   std::string build = BuildId();
   if (build.empty()) build = Sha256OfFile("/proc/self/exe");
   key.Add("build", build);
@@ -153,7 +153,7 @@ CompiledModel CompiledFor(Runtime& runtime, const fs::path& given, Units units, 
                             [&](const fs::path& into) { runtime.Compile(model, into); });
       return {entry.path, !entry.hit, entry.seconds, entry.held};
     } catch (const Error& error) {
-      // The cache's disk may be full.
+      // The disk of the cache may be full.
       if (error.id() != "file-io" || !faults) throw;
       faults->push_back(error);
     }

@@ -1,4 +1,5 @@
-// tools/driver/compiled_model_cache.h - compiled models, from the cache where they are in it.
+// tools/driver/compiled_model_cache.h - compiles models for a runtime, using the cache of compiled
+// models.
 #pragma once
 
 #include <filesystem>
@@ -15,45 +16,49 @@
 
 namespace mlc {
 
-// Bytes: "5000000", "500MB", "1.5 GB", "20GiB". Error "usage", which names `what`.
+// Parses a size in bytes: "5000000", "500MB", "1.5 GB", "20GiB". Error "usage", which names `what`.
 uint64_t ParseBytes(std::string_view what, std::string_view text);
 // "1.50 GB"
 std::string BytesText(uint64_t bytes);
 
-// $MLC_CACHE_DIR; else mlc in $XDG_CACHE_HOME or ~/.cache; on Apple ~/Library/Caches/mlc-models. Error "file-io" where there is
-// none of all that.
+// Returns $MLC_CACHE_DIR if set, otherwise mlc in $XDG_CACHE_HOME or ~/.cache (on Apple systems
+// ~/Library/Caches/mlc-models). Error "file-io" if none of these is known.
 std::filesystem::path DefaultCacheFolder();
-// What MLC_CACHE_LIMIT says, or the default. Error "usage".
+// Returns the limit set by MLC_CACHE_LIMIT, or the default. Error "usage".
 uint64_t CacheLimit();
-// The cache in `folder` (empty: the default one), which is made where it is not there, with that limit.
+// Opens the cache in `folder` (empty: the default folder) with that limit, creating it if
+// necessary.
 std::unique_ptr<ModelCache> OpenCache(const std::filesystem::path& folder);
-// The same, but null where there is none: nothing is made.
+// Returns null if the cache does not exist, instead of creating it.
 std::unique_ptr<ModelCache> OpenExistingCache(const std::filesystem::path& folder);
 
-// A bundle that may be loaded from `path` as long as this, or a copy, lives: nobody evicts it meanwhile. Without a
-// cache it lies in a folder for temporary files, and goes with this.
+// A bundle that can be loaded from `path` as long as this object or a copy of it lives; the cache
+// does not evict it meanwhile. Without a cache, it is in a temporary folder that is removed with
+// the last copy.
 struct CompiledModel {
   std::filesystem::path path;
-  bool made = false;   // now; else it was in the cache, or given compiled
-  double seconds = 0;  // that compiling took, whenever that was; 0 of what was given compiled
+  bool made = false;   // whether it was compiled by this call
+  double seconds = 0;  // time that compilation took, also if cached; 0 for models given compiled
   std::shared_ptr<const void> held;
 };
 
-// The .mlmodelc of a .mlpackage or .mlmodel for `units`, by `runtime` or from `cache` (may be null). A .mlmodelc is
-// what it is. Error "usage" for other formats; those of Runtime::Compile and ModelCache::FindOrMake, but that a cache
-// which fails with "file-io" is done without where there are `faults`, and said there.
+// Returns the .mlmodelc of a .mlpackage or .mlmodel for `units`, compiled by `runtime` or taken
+// from `cache` (may be null). A .mlmodelc is returned as it is. Throws Error "usage" for other
+// formats, and the errors of Runtime::Compile and ModelCache::FindOrMake. If `faults` is given, a
+// "file-io" error of the cache is appended to it, and the model is compiled without a cache.
 CompiledModel CompiledFor(Runtime& runtime, const std::filesystem::path& model, Units units,
                           ModelCache* cache = nullptr, std::vector<Error>* faults = nullptr);
-// The same from the cache in the default folder, and without where that cannot be used, which becomes a note. Error
-// "timeout" when it takes longer, and the others of Worker::Run.
+// Uses the cache in the default folder; if it is unusable, adds a note and compiles without a
+// cache. Throws Error "timeout" beyond `limit`, and the other errors of Worker::Run.
 CompiledModel CompiledWithin(Worker::Timeout limit, std::shared_ptr<Runtime> runtime,
                              const std::filesystem::path& model, Units units,
                              Diagnostics& diagnostics);
 
-// Whether what is compiled of a .mlpackage or .mlmodel depends on its own files alone. A bare .mlmodel that names others
-// beside it is never cached.
+// Whether the compiled form of a .mlpackage or .mlmodel depends only on the model's own files. A
+// bare .mlmodel that refers to files beside it is never cached.
 bool CanBeCached(const std::filesystem::path& model);
-// The key of what `maker` compiles a package to: its files, this build of mlc and what else `options` says.
+// Returns the key of the bundle that `maker` compiles a package to: the package's files, this build
+// of mlc and `options`.
 CacheKey KeyOfCompiled(ModelCache& cache, const std::filesystem::path& package,
                        std::string_view maker,
                        const std::vector<std::pair<std::string, std::string>>& options);

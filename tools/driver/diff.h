@@ -1,4 +1,4 @@
-// tools/driver/diff.h - what two models differ by.
+// tools/driver/diff.h - finds the differences between two models.
 #pragma once
 
 #include <filesystem>
@@ -11,11 +11,11 @@
 namespace mlc {
 
 struct DiffResult {
-  std::shared_ptr<const Program> a, b;  // which `found` points into
+  std::shared_ptr<const Program> a, b;  // referenced by `found`
   ProgramDiff found;
 };
 
-// Of any formats. Throws what Import throws.
+// Compares models of any format. Throws the errors of Import.
 DiffResult Diff(const std::filesystem::path& a, const std::filesystem::path& b,
                 Diagnostics& diagnostics);
 

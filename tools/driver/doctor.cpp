@@ -25,9 +25,9 @@ namespace {
 
 using Severity = DoctorRule::Severity;
 
-// Numbers behind which a finding begins.
+// Thresholds of the rules.
 constexpr int64_t kLargeInputBytes = 16 << 20;  // copied for each prediction
-constexpr int64_t kPictureSide = 16;            // pixels, at least
+constexpr int64_t kPictureSide = 16;            // minimum, in pixels
 constexpr int64_t kDuplicateBytes = 1024;
 constexpr double kLittleFp16 = 0.5;  // share of the work
 
@@ -35,23 +35,24 @@ struct Examined {
   const Program& program;
   const fs::path& model;
   const Frontend& frontend;
-  bool source;  // a model that is not compiled yet
-  bool ours;    // that, or a package that mlc compiled: options of `mlc compile` are advice
+  bool source;  // whether the model is a source model
+  // A source model or a package compiled by mlc, so that options of `mlc compile` are useful advice.
+  bool ours;
   std::optional<Stated> stated;
   std::vector<Finding>& findings;
 
-  // Whether what mlc compiles is an ONNX model, as far as anyone knows.
+  // Whether the model is or was compiled from an ONNX model, or from an unknown source format.
   bool of_onnx() const {
     return source ? frontend.name == "onnx" : ours && (!stated || stated->source_format == "onnx");
   }
 };
 
-// What mlc compile calls a port.
+// The name that `mlc compile` uses for a port.
 const std::string& SourceName(const Port& port) {
   return port.source_name.empty() ? port.name : port.source_name;
 }
 
-// Advice for `mlc compile`; for what others converted, what to do there.
+// Returns advice for `mlc compile`, or for the converter that made the package.
 std::string ToCompile(const Examined& at, std::string options, std::string_view elsewhere) {
   return at.ours ? std::move(options) : fmt::format("{} where the model is converted", elsewhere);
 }
@@ -68,13 +69,13 @@ std::string Place(const Function& function, std::string_view kind, std::string_v
              : text;
 }
 
-// Of the function as a whole.
+// The place of a function as a whole.
 std::string Place(const Function& function) {
   return function.program->functions.size() > 1 ? fmt::format("function \"{}\"", function.name)
                                                 : "";
 }
 
-// Calls fn(kind, port, value) for inputs and outputs of a function.
+// Calls fn(kind, port, value) for the inputs and outputs of a function.
 template <class Fn>
 void ForEachPort(const Function& function, Fn&& fn) {
   const std::vector<const Value*> inputs = InputValues(function);
@@ -96,8 +97,8 @@ void ChangedNames(const DoctorRule& rule, const Function& function, Examined& at
   });
 }
 
-// The Swift Programming Language, "Keywords and Punctuation": those reserved in declarations, statements and
-// expressions.
+// The Swift Programming Language, "Keywords and Punctuation": keywords reserved in declarations,
+// statements and expressions.
 constexpr std::string_view kSwiftKeywords =
     " associatedtype class deinit enum extension fileprivate func import init inout internal let "
     "open operator precedencegroup private protocol public rethrows static struct subscript "
@@ -115,7 +116,7 @@ void ReservedNames(const DoctorRule& rule, const Function& function, Examined& a
 
 // --- classifiers
 
-// How many outputs --labels would fit.
+// Returns the number of outputs to which --labels could apply.
 int64_t OfTheSameSize(const Function& function, int64_t elements) {
   const std::vector<Value*>& outputs = function.body.outputs();
   return std::count_if(outputs.begin(), outputs.end(), [&](const Value* value) {
@@ -128,7 +129,7 @@ void Unlabelled(const DoctorRule& rule, const Function& function, Examined& at) 
   if (FindClassifier(function)) return;
   ForEachPort(function, [&](std::string_view kind, const Port& port, const Value& value) {
     if (kind != "output" || !value.type.is_tensor() || !IsFloat(value.type.dtype)) return;
-    int64_t classes = 1;  // the one size that is not 1
+    int64_t classes = 1;  // the only size that is not 1
     for (const Dim& dim : value.type.shape) {
       if (!dim.is_constant() || (classes != 1 && dim != Dim(1))) return;
       classes = std::max(classes, dim.constant());
@@ -160,7 +161,7 @@ void Logits(const DoctorRule& rule, const Function& function, Examined& at) {
 
 // --- sizes
 
-// A few sizes that a symbol may have, as examples.
+// Returns a few example sizes of a symbol.
 std::vector<int64_t> SizesIn(const Symbol& symbol) {
   std::vector<int64_t> sizes;
   for (int64_t size : symbol.enumerated.empty() ? std::vector<int64_t>{1, 4, 8} : symbol.enumerated)
@@ -196,7 +197,7 @@ void OpenDimensions(const DoctorRule& rule, const Function& function, Examined& 
       help + ": the Neural Engine takes fixed and listed shapes");
 }
 
-// Whether nobody bounded a size of the input: compiling bounds those of a source by itself.
+// Whether a size of the input has no bound: compiling a source model adds default bounds.
 bool IsUnbounded(const Function& function, const Port& port, const Value& input, bool source) {
   if (std::any_of(port.shape_range.begin(), port.shape_range.end(),
                   [](const auto& range) { return range.second < 0; }))
@@ -210,7 +211,7 @@ bool IsUnbounded(const Function& function, const Port& port, const Value& input,
   });
 }
 
-// Options that bound the open sizes of an input.
+// Returns the options that bound the open sizes of an input.
 std::string Bounding(const Function& function, const Value& input) {
   std::vector<std::string> names;
   for (const Dim& dim : input.type.shape) dim.CollectSymbols(names);
@@ -234,7 +235,7 @@ void Unbounded(const DoctorRule& rule, const Function& function, Examined& at) {
               ": memory and plans are made for the largest");
 }
 
-// What is measured and planned where nobody says a size.
+// Reports the sizes that tools measure and plan with by default.
 void DefaultShapes(const DoctorRule& rule, const Function& function, Examined& at) {
   const std::vector<const Value*> inputs = InputValues(function);
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -292,8 +293,8 @@ void LargeInputs(const DoctorRule& rule, const Function& function, Examined& at)
 
 // --- types
 
-// Whether the input says what attention sees: nothing but softmax hears of it, or a part of attention
-// that is named so, or it is a test.
+// Whether the input is an attention mask: it affects only softmax operations, is an `attn_mask`
+// operand, or has the range of a mask.
 bool IsMask(const Function& function, const Value& input) {
   const std::unordered_set<const Operation*> ending = EndInSoftmax(function.body);
   const bool masks =
@@ -308,15 +309,16 @@ bool IsMask(const Function& function, const Value& input) {
 }
 
 void Pictures(const DoctorRule& rule, const Function& function, Examined& at) {
-  if (at.ours && !at.of_onnx()) return;   // they have no --image
-  if (IsLanguageModel(function)) return;  // what it has of that shape is a mask
+  if (at.ours && !at.of_onnx()) return;   // --image does not apply to them
+  if (IsLanguageModel(function)) return;  // inputs of this shape are masks
   const std::vector<const Value*> inputs = InputValues(function);
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Shape& shape = inputs[i]->type.shape;
     if (IsImage(function.inputs[i]) || shape.size() != 4 || !IsFloat(inputs[i]->type.dtype))
       continue;
     auto side = [&](const Dim& dim) { return dim.Bounds(function.symbols).high; };
-    // Of one channel there is much else: what is far from a square is a spectrogram, or a table.
+    // Inputs with one channel are often not pictures: those far from square are spectrograms or
+    // tables.
     auto is_picture = [&](const Dim& channels, int64_t height, int64_t width) {
       const auto [low, high] = std::minmax(height, width);
       return low >= kPictureSide && (channels == Dim(3) || (channels == Dim(1) && high <= 2 * low));
@@ -347,7 +349,7 @@ void WideOutputs(const DoctorRule& rule, const Function& function, Examined& at)
     if (at.source || kind != "output" || value.type.dtype != DType::kFp32 || !value.def ||
         value.def->results.size() != 1)
       return;
-    // fp32 that an operation makes of nothing but fp16 was widened at the end.
+    // An fp32 result of only fp16 operands was widened by the last operation.
     bool narrow = false, other = false;
     for (const Operands& operands : value.def->args())
       for (const Operand& operand : operands)
@@ -423,7 +425,7 @@ void NewerThanNeeded(const DoctorRule& rule, const Program& program, Examined& a
   const int declared = program.interface.specification_version;
   if (at.source || declared == 0) return;
   Opset needed = Opset::kIos15;
-  bool half = false;  // a half-precision input or output needs iOS16
+  bool half = false;  // an fp16 input or output requires iOS16
   for (const auto& function : program.functions) {
     for (const auto& input : function->body.inputs)
       if (StateType(*input)) needed = std::max(needed, Opset::kIos18);
@@ -437,7 +439,7 @@ void NewerThanNeeded(const DoctorRule& rule, const Program& program, Examined& a
   }
   if (half) needed = std::max(needed, Opset::kIos16);
   if (program.functions.size() > 1) needed = std::max(needed, Opset::kIos18);
-  // iOS16 is what packages are made for by default; below it nothing is gained.
+  // iOS16 is the default target of packages; a lower one has no advantage.
   needed = std::max(needed, Opset::kIos16);
   if (static_cast<int>(needed) >= declared) return;
   Add(at, rule, "",
@@ -447,13 +449,13 @@ void NewerThanNeeded(const DoctorRule& rule, const Program& program, Examined& a
 }
 
 void Duplicates(const DoctorRule& rule, const Program& program, Examined& at) {
-  if (at.source) return;  // compiling keeps one of each
-  // Of equal constants those that lie at different places.
+  if (at.source) return;  // compiling merges duplicates
+  // Equal constants at different offsets, by content.
   std::map<std::string, std::map<std::pair<const MappedFile*, uint64_t>, std::string>> places;
   std::map<std::string, int64_t> sizes;
-  // Only what has a twin of its size is read.
+  // Only constants that share their size with another one are read.
   struct Part {
-    const std::string* name;  // of the weight
+    const std::string* name;  // name of the weight
     const Tensor* tensor;
     auto Place() const {
       const Tensor::FileView view = tensor->file_view();
@@ -467,7 +469,7 @@ void Duplicates(const DoctorRule& rule, const Program& program, Examined& at) {
       if (static_cast<int64_t>(tensor.byte_size()) >= kDuplicateBytes && tensor.file_view().file)
         by_size[tensor.byte_size()].push_back({&weight.name, &tensor});
   for (const auto& [size, parts] : by_size) {
-    if (parts.size() < 2) continue;  // of one place there is one
+    if (parts.size() < 2) continue;  // a unique size has no duplicates
     for (const Part& part : parts) {
       const std::string what =
           fmt::format("{} {} {}", Name(part.tensor->dtype()), size, part.tensor->hash());
@@ -490,7 +492,7 @@ void Duplicates(const DoctorRule& rule, const Program& program, Examined& at) {
         fmt::format("mlc opt {} -o OUT.mlpackage keeps one of each", at.model.string()));
 }
 
-// Of the functions of a program, or of it as a whole.
+// A rule's check, for each function or for the whole program.
 struct Row {
   DoctorRule rule;
   void (*function)(const DoctorRule&, const Function&, Examined&) = nullptr;
@@ -541,7 +543,7 @@ std::vector<Finding> Examine(const fs::path& model, const ImportOptions& options
   bool ours = source;
   for (const auto& function : program.functions)
     ForEachPort(*function, [&](std::string_view, const Port& port, const Value&) {
-      ours = ours || port.source_dtype != DType::kNone;  // which only mlc writes into a package
+      ours = ours || port.source_dtype != DType::kNone;  // only set in packages written by mlc
     });
   Examined at{program, model, frontend, source, ours, source ? std::nullopt : StatedOf(model),
               findings};

@@ -1,4 +1,5 @@
-// tools/driver/doctor.h - what of a model is likely to fail or to be slow in an app: a linter.
+// tools/driver/doctor.h - a linter for models: finds what is likely to fail or to be slow in an
+// app.
 #pragma once
 
 #include <filesystem>
@@ -11,11 +12,11 @@
 
 namespace mlc {
 
-// A rule of the linter. kWarning: fails, or costs much, for most who meet it; kNote: worth knowing.
+// A rule of the linter. kWarning: likely to fail or to be expensive; kNote: for information.
 struct DoctorRule {
   std::string_view id;
   enum class Severity { kNote, kWarning } severity;
-  std::string_view meaning;  // for the list of rules
+  std::string_view meaning;  // shown in the list of rules
 };
 std::span<const DoctorRule> DoctorRules();
 std::string_view Name(DoctorRule::Severity severity);  // "note", "warning"
@@ -27,8 +28,8 @@ struct Finding {
   std::string help;   // what to do
 };
 
-// Looks at a model of any format that mlc reads: of a package what is in it, of a source model what compiling would
-// meet. Findings in the order of the rules. Throws what Import throws.
+// Examines a model of any supported format: the contents of a package, or what compiling a source
+// model would produce. Findings are in the order of the rules. Throws the errors of Import.
 std::vector<Finding> Examine(const std::filesystem::path& model, const ImportOptions& options,
                              Diagnostics& diagnostics);
 

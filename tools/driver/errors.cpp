@@ -17,7 +17,7 @@ std::vector<Error> CurrentErrors() {
     return {error};
   } catch (const std::bad_alloc&) {
     return {OutOfMemory("not enough memory for this model")};
-  } catch (const std::system_error& error) {  // names that are too long, a full disk, ...
+  } catch (const std::system_error& error) {  // e.g. a file name that is too long, a full disk
     return {Error("file-io", error.what())};
   } catch (const std::exception& bug) {
     return {Error("internal", bug.what())

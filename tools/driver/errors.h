@@ -1,4 +1,4 @@
-// tools/driver/errors.h - what exceptions and texts of the library are for those outside.
+// tools/driver/errors.h - converts exceptions and messages of the library for users of the tools.
 #pragma once
 
 #include <string>
@@ -9,10 +9,12 @@
 
 namespace mlc {
 
-// In a catch clause: the errors that the exception stands for; what is none of ours is "internal".
+// Returns the errors that the current exception stands for; call it in a catch clause. Exceptions
+// of unknown types become "internal".
 std::vector<Error> CurrentErrors();
 
-// The library names an option by its field, "option 'dim'"; the command line calls that --dim.
+// Replaces field names in a message of the library ("option 'dim'") by the flags of the command
+// line ("--dim").
 std::string WithFlags(std::string_view text);
 
 }  // namespace mlc

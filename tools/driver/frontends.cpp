@@ -29,7 +29,7 @@ namespace {
 
 constexpr std::string_view kOnnxOptions[] = {"--shape",   "--dim",   "--const",    "--outputs",
                                              "--replace", "--image", "--data-root"};
-// The tokens of an encoder are a dimension.
+// The number of an encoder's tokens is a dimension.
 constexpr std::string_view kNetworkOptions[] = {"--dim", "--context", "--requant"};
 
 bool Contains(ByteWindow& bytes, size_t offset, std::string_view text) {
@@ -66,7 +66,7 @@ Program FromCoreml(const fs::path& path, const ImportOptions&, Diagnostics& diag
   return ImportCoreml(path, diagnostics);
 }
 
-// MIL text says in its constants where weights are.
+// The constants of MIL text state where weights are stored.
 Program FromText(const fs::path& path, const ImportOptions&, Diagnostics& diagnostics,
                  SourceFacts* facts) {
   Program program = ImportCoreml(path, diagnostics);
@@ -156,7 +156,7 @@ constexpr Frontend kFrontends[] = {
      .format = Format::kMlmodel,
      .detect = IsCoreml<CoremlFormat::kModel>,
      .import = FromCoreml},
-    // The last: few bytes tell a message from others.
+    // ONNX is last, because a protobuf message has no distinctive signature.
     {.name = "onnx",
      .what = "an ONNX model",
      .detect = [](const fs::path&, ByteWindow* file) { return file && LooksLikeOnnx(*file); },
@@ -168,8 +168,8 @@ constexpr Frontend kFrontends[] = {
      .libraries = OnnxLibraries},
 };
 
-// Formats that are known but not read: what stands at their beginning, or behind the first four
-// bytes (FlatBuffers), what they are, the way out.
+// Known but unsupported formats: their signature at the beginning of the file, or after the first
+// four bytes (FlatBuffers), a description, and the remedy.
 struct ForeignRow {
   std::string_view magic, what, help;
 };
@@ -187,7 +187,7 @@ constexpr ForeignRow kForeign[] = {
     {"ORTM", "an ORT-format model", "use the .onnx file that it was made from"},
 };
 
-// Archives, by a name in them; the last row is any.
+// Archives by the name of a member; the last row matches any archive.
 constexpr std::string_view kZip = "PK\x03\x04";
 constexpr ForeignRow kArchives[] = {
     {"constants.pkl", "a TorchScript archive",
@@ -202,7 +202,7 @@ constexpr ForeignRow kArchives[] = {
     {"", "a zip archive", "unpack it"},
 };
 
-// Folders of other tools, by a file in them.
+// Folders of other tools, by the name of a file in them.
 constexpr ForeignRow kFolders[] = {
     {"saved_model.pb", "a TensorFlow SavedModel",
      "convert it: python -m tf2onnx.convert --saved-model FOLDER --output model.onnx"},
@@ -248,7 +248,7 @@ const Frontend& FrontendOf(const fs::path& path) {
     if (Contains(bytes, 0, row.magic) || (row.magic.size() == 4 && Contains(bytes, 4, row.magic)))
       Refuse(path, row);
   if (Contains(bytes, 0, kZip)) {
-    // The names stand at the end, in the archive's directory.
+    // The names are in the archive's directory at the end of the file.
     uint64_t directory = std::min<uint64_t>(bytes.size(), 1 << 20);
     std::string_view text = AsText(bytes.At(bytes.size() - directory, directory));
     for (const ForeignRow& row : kArchives)

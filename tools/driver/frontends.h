@@ -1,4 +1,4 @@
-// tools/driver/frontends.h - the formats that mlc reads: one row each, which everything asks that has to know a format.
+// tools/driver/frontends.h - the table of supported model formats, one row each.
 #pragma once
 
 #include <algorithm>
@@ -17,32 +17,33 @@ namespace mlc {
 
 class ByteWindow;
 
-// What a frontend lowers: operators or architectures.
+// The operators or architectures that a frontend supports.
 struct Listing {
-  std::string_view title;  // Markdown to go above the table
+  std::string_view title;  // Markdown title of the table
   std::vector<std::string> header;
   std::vector<std::vector<std::string>> rows;
 };
 
-// What packages are made of, or one of Core ML's own formats.
+// A source format, or one of Core ML's own formats.
 enum class Format { kSource, kPackage, kBundle, kMlmodel, kMilText };
 
 // Members that are empty or null do not apply to the format.
 struct Frontend {
-  std::string_view name;  // in messages, manifests and --frontend
+  std::string_view name;  // used in messages, manifests and --frontend
   std::string_view what;  // "an ONNX model"
   Format format = Format::kSource;
-  // By content; never throws for damaged files. `file` is null for a folder.
+  // Detects the format by content; never throws for damaged files. `file` is null for a folder.
   bool (*detect)(const std::filesystem::path& path, ByteWindow* file);
-  // Throws Error or Errors. `facts`, if any, are filled in.
+  // Throws Error or Errors. Fills in `facts` unless null.
   Program (*import)(const std::filesystem::path& path, const ImportOptions& options,
                     Diagnostics& diagnostics, SourceFacts* facts);
-  std::span<const std::string_view> options;  // rows of ImportTable that it takes
-  // The facts alone. Null: there are none.
+  std::span<const std::string_view> options;  // supported rows of ImportTable
+  // Reads only the facts. Null: not supported.
   SourceFacts (*facts)(const std::filesystem::path& path,
                        const std::filesystem::path& data_root) = nullptr;
-  // The model's tokenizer as a file of its own, and the ending of that file's name. `read` gets the files that it was
-  // made of, beside the model's own. Empty: the model has none.
+  // Returns the model's tokenizer as the contents of a separate file with the extension
+  // tokenizer_format, empty if the model has none. Files that were read besides the model's own are
+  // appended to `read`.
   std::string (*tokenizer)(const std::filesystem::path& path,
                            std::vector<std::filesystem::path>& read) = nullptr;
   std::string_view tokenizer_format = {};
@@ -56,9 +57,10 @@ struct Frontend {
 };
 
 std::span<const Frontend> Frontends();
-// By content. Error "unknown-format" says what the file looks like and the way out.
+// Detects the format by content. Error "unknown-format" describes the contents and suggests a
+// remedy.
 const Frontend& FrontendOf(const std::filesystem::path& path);
-// The folder that "@model_path" means in a Core ML model of any format.
+// Returns the folder that "@model_path" stands for in a Core ML model of any format.
 std::filesystem::path ModelFolder(const std::filesystem::path& path);
 
 }  // namespace mlc

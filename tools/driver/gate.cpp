@@ -24,7 +24,7 @@ using Clock = std::chrono::steady_clock;
 using Outputs = std::map<std::string, Tensor>;
 
 constexpr std::string_view kSpeed = "speed";
-// Cycles that compile past the cache: so often that the time of compiling is known, too.
+// One in this many cycles compiles without the cache, which yields enough compile times for a p99.
 constexpr int64_t kCompileEvery = 20;
 
 double Seconds(Clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
@@ -49,8 +49,8 @@ GateCheck PassIf(bool passed, std::string name, std::string text) {
           .text = std::move(text)};
 }
 
-// "memory growth", of counts that `per` of make one unit of the limit. Where all `counted` of them together took less
-// than `noise` bytes, that is the allocator's.
+// Returns the check "memory growth", where `per` counts are one unit of the limit. Growth of less
+// than `noise` bytes over all `counted` counts is attributed to the allocator.
 GateCheck GrowthCheck(const MemoryGrowth& growth, int64_t per, double limit, std::string_view what,
                       int64_t counted = 0, double noise = 0) {
   const std::optional<double> slope = growth.Slope();
@@ -82,7 +82,7 @@ double Milliseconds(const PredictTimings& timings) {
   return timings.marshal_in_ms + timings.predict_ms + timings.marshal_out_ms;
 }
 
-// Whose predictions end. What opens a breaker is for the checks to say.
+// A model with timeouts. The breaker stays closed, because the checks judge failures themselves.
 std::unique_ptr<GuardedModel> Guarded(const GateSubject& subject, const GateOptions& options,
                                       Units units) {
   return std::make_unique<GuardedModel>(
@@ -94,7 +94,7 @@ std::unique_ptr<GuardedModel> Guarded(const GateSubject& subject, const GateOpti
                    .abandoned = std::make_shared<Abandoned>()});
 }
 
-// Of predictions one after the other.
+// Measures consecutive predictions.
 LatencySummary Measure(GuardedModel& model, const Outputs& inputs, int64_t iterations) {
   LatencyHistogram histogram;
   const int64_t warmup = iterations / 10;
@@ -105,7 +105,8 @@ LatencySummary Measure(GuardedModel& model, const Outputs& inputs, int64_t itera
   return histogram.Summary();
 }
 
-// The first output that is another than in `first`; empty: none. Exact, or within a budget.
+// Returns the name of the first output that differs from `first`, or "" if none does. Without a
+// budget the comparison is exact.
 std::string Changed(const Outputs& outputs, const Outputs& first, const Budget* budget) {
   for (const auto& [name, reference] : first) {
     const auto it = outputs.find(name);
@@ -123,14 +124,15 @@ std::string Changed(const Outputs& outputs, const Outputs& first, const Budget* 
   return "";
 }
 
-// Whether a tensor has floats and none is a number.
+// Whether a tensor has float elements and none of them is finite.
 bool IsNoNumbers(const Tensor& tensor) {
   if (!IsFloat(tensor.dtype()) || tensor.size() == 0) return false;
   const std::vector<double> values = tensor.Doubles();
   return std::none_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); });
 }
 
-// What outputs that are as they should be are no proof for; nothing: one tells something.
+// Returns a failed or not applicable check if the outputs are meaningless (all NaN, or unable to
+// show a deviation); nothing otherwise.
 std::optional<GateCheck> SaysNothing(const std::string& name, const Outputs& outputs,
                                      const Budget& budget) {
   bool told = false;
@@ -147,7 +149,7 @@ std::optional<GateCheck> SaysNothing(const std::string& name, const Outputs& out
 std::string Shown(const Feature& feature) {
   return fmt::format("{} [{}]", Name(feature.dtype), fmt::join(feature.dims, ", "));
 }
-// What two schemas do not have in common; empty: nothing.
+// Describes the differences between two schemas; "" if there are none.
 std::string Difference(const Schema& found, const Schema& expected) {
   struct Part {
     const char* what;
@@ -161,7 +163,7 @@ std::string Difference(const Schema& found, const Schema& expected) {
                                    [&](const Feature& f) { return f.name == feature.name; });
       if (it == part.found.end())
         return fmt::format("the runtime has no {} \"{}\"", part.what, feature.name);
-      // Core ML's descriptions of outputs need not have a shape.
+      // Core ML's descriptions of outputs may lack a shape.
       const bool as_stated =
           it->dims == feature.dims ||
           (&part.found == &found.outputs &&
@@ -177,13 +179,13 @@ std::string Difference(const Schema& found, const Schema& expected) {
   return "";
 }
 
-// Where outputs are not as `schema` declares them; empty: nowhere.
+// Describes how the outputs violate `schema`; "" if they conform.
 std::string Misfit(const Outputs& outputs, const Schema& schema) {
   for (const Feature& feature : schema.outputs) {
     const auto it = outputs.find(feature.name);
     if (it == outputs.end()) return fmt::format("there is no output \"{}\"", feature.name);
     const Tensor& tensor = it->second;
-    const bool stated = !feature.dims.empty();  // of an output it need not be
+    const bool stated = !feature.dims.empty();  // optional for outputs
     const bool fits =
         tensor.dtype() == feature.dtype &&
         (!stated || std::equal(tensor.dims().begin(), tensor.dims().end(), feature.dims.begin(),
@@ -197,7 +199,8 @@ std::string Misfit(const Outputs& outputs, const Schema& schema) {
   return "";
 }
 
-// The runtime's schema is the package's, and what a prediction gives is as it says.
+// Checks that the runtime's schema equals the package's, and that the outputs of a prediction
+// conform to it.
 GateCheck SchemaCheck(const GateSubject& subject, GuardedModel& model) {
   const Schema& schema = model.schema();
   std::string wrong = subject.is_reference ? "" : Difference(schema, subject.reference->schema());
@@ -209,7 +212,8 @@ GateCheck SchemaCheck(const GateSubject& subject, GuardedModel& model) {
 }
 
 GateCheck TimeoutCheck(const GateSubject& subject, const GateOptions& options) {
-  // The engine's outputs are the same each time; of others, those that their precision allows are.
+  // The reference engine is deterministic; other runtimes may deviate within the precision's
+  // budget.
   const Budget* budget = subject.is_reference ? nullptr : &subject.budget;
   const std::string name = "timeout";
   const auto guarded = Guarded(subject, options, subject.load.units);
@@ -275,7 +279,7 @@ void RefuseSource(const fs::path& model) {
   try {
     frontend = &FrontendOf(model);
   } catch (const Error&) {
-    return;  // for the check that it loads
+    return;  // reported by the check that the model loads
   }
   if (frontend->IsSource())
     throw Error("usage", fmt::format("{} is a source model ({})", model.string(), frontend->name))
@@ -329,7 +333,7 @@ GateSubject MakeGateSubject(const fs::path& model, const GateOptions& options,
                             Diagnostics& diagnostics) {
   RefuseSource(model);
   const Format format = FrontendOf(model).format;
-  // The rest is of --source.
+  // The other import options apply to --source.
   ImportOptions sizes;
   sizes.shapes = options.import.shapes;
   sizes.dims = options.import.dims;
@@ -491,7 +495,7 @@ std::vector<GateCheck> GateC(const GateSubject& subject, const GateOptions& opti
       checks.push_back(
           NotApplicable("coverage", why.empty() ? "the runtime places no operation" : why));
     else
-      // What is not known to run there does not.
+      // Operations with an unknown device do not count as covered.
       checks.push_back(AtLeast(
           "coverage", 100 * static_cast<double>(on_asked) / static_cast<double>(placements.size()),
           options.coverage_percent, "% of the operations",
@@ -594,7 +598,7 @@ std::vector<GateResult> RunGate(char gate, const std::vector<fs::path>& models,
       result.checks = {
           PassIf(false, "loads",
                  WithFlags(error.text()) + (place.empty() ? "" : fmt::format(" ({})", place)))};
-    } catch (const fs::filesystem_error& error) {  // a folder that may not be read
+    } catch (const fs::filesystem_error& error) {  // e.g. a folder without read permission
       result.checks = {PassIf(false, "loads", WithFlags(error.what()))};
     }
     results.push_back(std::move(result));

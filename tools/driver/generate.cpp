@@ -35,7 +35,7 @@ const ChatTemplate& TemplateOf(const Tokenizer& tokenizer) {
 
 std::vector<int32_t> TokensOf(const Tokenizer& tokenizer, std::string_view prompt) {
   std::vector<int32_t> tokens = tokenizer.Encode(prompt, true, true);
-  // What ends a text would end the prompt.
+  // The tokenizer's end tokens would end the prompt, too, and are removed.
   const TokenizerSpec& spec = tokenizer.spec();
   const std::vector<int32_t> end = spec.has_template ? spec.after
                                    : spec.add_eos    ? std::vector{spec.eos}
@@ -109,7 +109,7 @@ GenerateResult Generate(const fs::path& path, const RunOptions& run, const Gener
   result.prefill_ms = Milliseconds(begin, Clock::now());
   begin = Clock::now();
   std::vector<int32_t> all = result.prompt_tokens;
-  // Rows of a table of tokens that is wider than the vocabulary are no tokens.
+  // Embedding rows beyond the vocabulary are not tokens.
   const auto vocabulary =
       static_cast<size_t>(std::min<int64_t>(tokenizer.vocabulary(), model.size().vocabulary));
   while (true) {

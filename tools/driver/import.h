@@ -1,4 +1,4 @@
-// tools/driver/import.h - from what a user names to a Program.
+// tools/driver/import.h - imports a model file or folder as a Program.
 #pragma once
 
 #include <filesystem>
@@ -8,15 +8,15 @@
 
 namespace mlc {
 
-// Any format, by content. Throws Errors; Error "usage" for an option that the format does not take. `facts`, if any,
-// are filled in.
+// Imports a model of any format, detected by content. Throws Errors; Error "usage" for an option
+// that the format does not support. Fills in `facts` unless null.
 Program Import(const std::filesystem::path& path, const ImportOptions& options,
                Diagnostics& diagnostics, SourceFacts* facts = nullptr);
 
-// A program that is to be run. ONNX: as Import. Else `shapes` and `dims` choose among the sizes
-// that the open dimensions of inputs have, in each function that takes them. Error "bad-input"
-// where none does, "bad-name" for a name that nothing has, unless `may_lack` names (those of
-// another program).
+// Imports a program in order to run it. For ONNX this is Import. For other formats, `shapes` and
+// `dims` choose among the sizes of the inputs' open dimensions, in each function that has them.
+// Error "bad-input" if no size fits; "bad-name" for an unknown name, unless `may_lack` permits
+// names (of another program).
 Program ImportToRun(const std::filesystem::path& path, const ImportOptions& options, bool may_lack,
                     Diagnostics& diagnostics);
 

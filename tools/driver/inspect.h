@@ -1,4 +1,4 @@
-// tools/driver/inspect.h - what is in a model of any format.
+// tools/driver/inspect.h - describes a model of any format.
 #pragma once
 
 #include <filesystem>
@@ -16,21 +16,22 @@ namespace mlc {
 
 struct InspectOptions {
   ImportOptions import;
-  bool text = false;        // the program as MIL text
-  BundleVersions versions;  // that this text names
+  bool text = false;        // print the program as MIL text
+  BundleVersions versions;  // versions named in that text
 };
 
 struct InspectResult {
   const Frontend* frontend;
   std::shared_ptr<const Program> program;
-  Opset needed;      // of every function: a package is loaded as a whole
-  std::string text;  // of a Core ML format what its compiler writes, of a source model a short form
+  Opset needed;  // maximum over all functions, because a package is loaded as a whole
+  // For Core ML formats as Core ML's compiler writes it, for source models a short form.
+  std::string text;
   std::vector<Weight> weights;
   int64_t weight_elements = 0;
   uint64_t weight_bytes = 0;
-  std::map<std::string, uint64_t> weight_bytes_by_dtype;  // of the parts, as they are held
-  std::map<std::string, int64_t> operators;               // of all functions, but constants
-  double fp16_share = 0;                                  // of the work on floats
+  std::map<std::string, uint64_t> weight_bytes_by_dtype;  // by storage type of the parts
+  std::map<std::string, int64_t> operators;               // of all functions, without constants
+  double fp16_share = 0;                                  // share of the floating-point work
 };
 InspectResult Inspect(const std::filesystem::path& model, const InspectOptions& options,
                       Diagnostics& diagnostics);

@@ -1,5 +1,5 @@
-// tools/driver/inspect_folder.h - what is in a Hugging Face folder or a safetensors file, whether or not
-// mlc can build its network.
+// tools/driver/inspect_folder.h - describes a Hugging Face folder or a safetensors file, even if
+// mlc cannot build its network.
 #pragma once
 
 #include <cstdint>
@@ -16,20 +16,20 @@
 namespace mlc {
 
 struct FolderFacts {
-  std::string architecture, model_type;  // empty: config.json does not say, or there is none
-  // The members of config.json that are not null, sorted; each as JSON on one line.
+  std::string architecture, model_type;  // empty: not in config.json, or no config.json
+  // The members of config.json that are not null, sorted by name; values are JSON on one line.
   std::vector<std::pair<std::string, std::string>> config;
   struct File {
     std::string name;
     uint64_t bytes;
   };
-  std::vector<File> files;  // all that were read
+  std::vector<File> files;  // all files read
 
   struct Weight {
     std::string name;
-    std::string type;  // as it is held: "BF16", "4 bits in groups of 64"
+    std::string type;  // storage type: "BF16", "4 bits in groups of 64"
     std::vector<int64_t> dims;
-    uint64_t bytes;       // with its scales
+    uint64_t bytes;       // including scales
     std::string problem;  // why mlc cannot read it; empty: it can
   };
   std::vector<Weight> weights;  // sorted by name
@@ -42,9 +42,9 @@ struct FolderFacts {
   Total total;
   std::map<std::string, Total> by_type;
   std::shared_ptr<const Program> program;  // null: no network was built
-  std::vector<Error> problems;             // why not; empty where config.json names no network
+  std::vector<Error> problems;  // why no network was built; empty if config.json names no network
 };
-// Reads headers, and little else where a network is built. Error as Folder::Open.
+// Reads the file headers, and little more if a network is built. Errors as in Folder::Open.
 FolderFacts InspectFolder(const std::filesystem::path& path, Diagnostics& diagnostics);
 
 }  // namespace mlc

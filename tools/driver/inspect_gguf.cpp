@@ -6,9 +6,9 @@
 namespace mlc {
 namespace {
 
-constexpr uint64_t kElements = 3, kTextBytes = 80;  // that are shown
+constexpr uint64_t kElements = 3, kTextBytes = 80;  // display limits
 
-// The beginning of a text, whole characters of it.
+// Returns the beginning of a string, truncated at a character boundary.
 std::string Beginning(const GgufFile& file, const GgufValue& value) {
   std::string text = file.Text(value, kTextBytes);
   if (text.size() == value.bytes) return text;
@@ -29,7 +29,7 @@ GgufFacts::Value ValueOf(const GgufFile& file, const GgufValue& value) {
     case GgufType::kFloat64:
       return file.Number(value);
     default: {
-      constexpr double kMost = 0x1p63;  // above that there is no int64
+      constexpr double kMost = 0x1p63;  // beyond the range of int64
       if (double number = file.Number(value); number >= kMost) return number;
       return file.Integer(value);
     }

@@ -1,4 +1,4 @@
-// tools/driver/inspect_gguf.h - what is in a GGUF file, whether or not mlc can build its network.
+// tools/driver/inspect_gguf.h - describes a GGUF file, even if mlc cannot build its network.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace mlc {
 
 struct GgufFacts {
   uint32_t version = 0;
-  std::string architecture;  // empty: the file does not say
+  std::string architecture;  // empty: not in the file
   struct File {
     std::string name;
     uint64_t bytes;
@@ -26,20 +26,21 @@ struct GgufFacts {
   using Value = std::variant<int64_t, double, bool, std::string>;
   struct Entry {
     std::string key;
-    std::string type;  // "uint32", "string"; of an array that of its elements
+    std::string type;  // "uint32", "string"; for arrays the element type
     bool array = false;
-    uint64_t count = 1;         // elements of the array
-    std::vector<Value> values;  // the value, or the first few elements; texts are cut, too
+    uint64_t count = 1;  // array length
+    // The value, or the first elements of an array; long strings are truncated.
+    std::vector<Value> values;
   };
-  std::vector<Entry> metadata;  // in the file's order
+  std::vector<Entry> metadata;  // in file order
 
   struct Weight {
     std::string name;
-    std::string type;  // as ggml calls it: "Q4_K"
+    std::string type;  // ggml's name: "Q4_K"
     std::vector<int64_t> dims;
     uint64_t bytes;
   };
-  std::vector<Weight> weights;  // in the file's order
+  std::vector<Weight> weights;  // in file order
   struct Total {
     size_t tensors = 0;
     double elements = 0;
@@ -49,10 +50,10 @@ struct GgufFacts {
   Total total;
   std::map<std::string, Total> by_type;
 
-  std::shared_ptr<const Program> program;  // that is made of it; null: see `problems`
+  std::shared_ptr<const Program> program;  // the imported program; null: see `problems`
   std::vector<Error> problems;             // why mlc cannot compile it
 };
-// Error as GgufFile::Open.
+// Errors as in GgufFile::Open.
 GgufFacts InspectGguf(const std::filesystem::path& path, Diagnostics& diagnostics);
 
 }  // namespace mlc

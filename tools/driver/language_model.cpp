@@ -25,7 +25,7 @@ void RequireLanguageModel(const Function& function, std::string_view what) {
   throw error.Expected("inputs inputIds and causalMask and an output logits");
 }
 
-// Core ML's side of GuardOptions::load: what it refers to is its own.
+// Returns a loader for GuardOptions::load; it owns everything that it uses.
 std::function<std::unique_ptr<LoadedModel>()> LoaderOf(const fs::path& path,
                                                        const std::shared_ptr<Runtime>& runtime,
                                                        const LoadOptions& load,

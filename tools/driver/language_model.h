@@ -1,5 +1,5 @@
-// tools/driver/language_model.h - a language model, loaded on what computes: tokens in, logits out, and
-// what it has seen stays.
+// tools/driver/language_model.h - a language model loaded on a runtime: takes tokens, returns
+// logits, and keeps its state between calls.
 #pragma once
 
 #include <filesystem>
@@ -15,24 +15,25 @@ namespace mlc {
 
 class LanguageModel {
  public:
-  // Of `options` those of loading count: import, function, units (absent: mlc's engine for a source
-  // model, DefaultUnits() for others), arithmetic, timeout of one prediction, load_timeout, hints.
-  // `what` is the option that asks, for errors: those of Run's loading, and "usage" for a function that
-  // is no language model, which say what it is. `diagnostics` outlives it.
+  // Uses the loading options of `options`: import, function, units (absent: the reference engine
+  // for a source model, DefaultUnits() for others), arithmetic, timeout of one prediction,
+  // load_timeout, hints. `what` is the option that requires a language model, named in errors.
+  // Throws the loading errors of Run, and Error "usage" for a function that is not a language
+  // model, which says what it is. `diagnostics` must outlive this object.
   LanguageModel(const std::filesystem::path& model, const RunOptions& options,
                 std::string_view what, Diagnostics& diagnostics);
 
   LanguageSize size() const { return size_; }
-  int64_t seen() const { return seen_; }  // tokens
+  int64_t seen() const { return seen_; }  // number of tokens processed
   Units units() const { return units_; }
-  EngineOptions::Arithmetic arithmetic() const { return arithmetic_; }  // of mlc's engine
+  EngineOptions::Arithmetic arithmetic() const { return arithmetic_; }  // of the reference engine
   const std::string& runtime() const { return runtime_name_; }          // "mlc's engine"
   bool computes_in_fp16() const;                                        // verify.h
   double load_ms() const { return load_ms_; }
 
-  // Takes tokens behind those that it has seen, all at once: fp32 [tokens, vocabulary]. Error
-  // "bad-input" where the context has no room for them, or the model has no such token, and those of
-  // predicting.
+  // Processes tokens after those already seen, as one batch, and returns logits: fp32 [tokens,
+  // vocabulary]. Throws Error "bad-input" if the context is too short or a token is not in the
+  // vocabulary, and the errors of predicting.
   Tensor Append(std::span<const int32_t> tokens);
   void Forget();
 

@@ -1,4 +1,4 @@
-// The options of generation.
+// tools/driver/language_options.cpp - the options of text generation.
 #include <charconv>
 #include <cmath>
 

@@ -27,7 +27,7 @@ std::string Read(const fs::path& path) {
   return std::string((std::istreambuf_iterator<char>(in)), {});
 }
 
-// A field of a kind: what is not so is a bad file, of which the caller says the place.
+// Returns a member of a given type. Error "bad-file" otherwise; the caller adds the location.
 using Is = bool (*)(const Json& value);
 const Json& Field(const Json& object, const char* name, Is is, const char* kind) {
   if (!object.is_object()) throw Error("bad-file", fmt::format("\"{}\" is in no object", name));
@@ -62,10 +62,10 @@ const Json& Figure(const Json& object, const char* name) {
       "number of at least 0");
 }
 
-// As reports write figures that are none.
+// Whether a report states that there is no figure.
 bool NoFigure(const Json& value) { return value.is_null() || value == "inf" || value == "nan"; }
 
-// What entries are told apart by.
+// Checks the members that identify an entry.
 void CheckPlace(const Json& entry) {
   CheckResultTime(Text(entry, "time").get<std::string>());
   Text(entry, "function");
@@ -77,7 +77,7 @@ void CheckPlace(const Json& entry) {
   for (const auto& [name, value] : machine.items()) Text(machine, name.c_str());
 }
 
-// What of a line of a history goes into a manifest.
+// Converts a line of a history to a manifest entry.
 Json Entry(const Json& line) {
   CheckPlace(line);
   Json entry{{"time", line["time"]},
@@ -85,7 +85,7 @@ Json Entry(const Json& line) {
              {"machine", line["machine"]},
              {"function", line["function"]},
              {"units", line["units"]}};
-  // Absent: predictions, one at a time.
+  // If absent, single predictions were measured.
   if (line.contains("measures") && Text(line, "measures") != "predictions")
     entry["measures"] = line["measures"];
   if (line.contains("jobs") && Count(line, "jobs") != 1) entry["jobs"] = line["jobs"];
@@ -114,7 +114,7 @@ Json Entry(const Json& line) {
   return entry;
 }
 
-// Nothing ran, or not all was the model's own.
+// Whether nothing was measured, or some results came from a fallback.
 bool Failed(const Json& line) {
   if (Count(line, "iterations") == 0) return true;
   if (line.contains("failures") && !List(line, "failures").empty()) return true;
@@ -125,7 +125,7 @@ bool Failed(const Json& line) {
   return false;
 }
 
-// As far as merging looks at it.
+// Reads a manifest and checks the parts that merging uses.
 Json ReadManifest(const fs::path& path) {
   std::string place;
   try {
@@ -164,10 +164,10 @@ void SetSpeedUps(Json& entries) {
   }
 }
 
-// Puts one line in its place, and counts it.
+// Merges one line and updates the counts.
 void Merge(const Json& line, const std::string& hash, Json& entries, MergedResults& merged) {
   if (!line.is_object()) throw Error("bad-file", "this is no object");
-  // Runs of source models have none.
+  // Runs of source models have no hash.
   if (!line.contains("model_hash")) {
     Object(line, "timings_ms");
     ++merged.skipped;
@@ -227,8 +227,8 @@ MergedResults MergeResults(const fs::path& package, const std::vector<fs::path>&
                            Diagnostics& diagnostics) {
   MergedResults merged{.manifest = ManifestPath(package)};
   const std::string hash = PackageHash(package);
-  ReadManifest(merged.manifest);  // before a lock is made beside it
-  // Whoever merges meanwhile reads what this one has written.
+  ReadManifest(merged.manifest);  // checks it before a lock file is created beside it
+  // The lock ensures that concurrent merges see each other's results.
   const fs::path name = "." + merged.manifest.filename().string() + ".lock";
   FileLock lock = FileLock::Wait(merged.manifest.parent_path() / name, FileLock::kExclusive);
   try {

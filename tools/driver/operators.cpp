@@ -57,7 +57,7 @@ Listing ListOnnxOperators() {
   Listing table{kOnnxTitle, {"operator", "domain", "versions", "class", "condition"}, {}};
   const OnnxOperator* last = nullptr;
   int begin = 0;
-  std::string done;  // its versions before the range that begins at `begin`
+  std::string done;  // versions before the range that begins at `begin`
   std::vector<OnnxOperator> operators = OnnxOperators();
   for (const OnnxOperator& row : operators) {
     bool same = last && last->name == row.name && last->domain == row.domain &&

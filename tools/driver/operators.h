@@ -1,4 +1,5 @@
-// tools/driver/operators.h - what the frontends lower, and of an ONNX model which operators, and what is refused.
+// tools/driver/operators.h - lists the operators that the frontends support, and those of an ONNX
+// model.
 #pragma once
 
 #include <filesystem>
@@ -17,17 +18,18 @@ struct ModelOperators {
   struct Row {
     std::string name;  // "domain::Name" outside ai.onnx
     int64_t nodes = 0;
-    std::optional<OnnxOperator> known;  // in the model's opset; absent: not supported
+    std::optional<OnnxOperator> known;  // support in the model's opset; absent: not supported
   };
-  std::vector<Row> rows;      // by name
-  std::vector<Error> errors;  // of an import
+  std::vector<Row> rows;      // sorted by name
+  std::vector<Error> errors;  // errors of importing the model
 };
 ModelOperators CheckOperators(const std::filesystem::path& model, const ImportOptions& options,
                               Diagnostics& diagnostics);
 
-// Operators with their versions: one row each, or several where class or condition differ.
+// Lists the supported operators with their versions; an operator has several rows if the class or
+// the condition differs between versions.
 Listing ListOnnxOperators();
-// The architectures that a frontend supports, by its names for them.
+// Lists the architectures that a frontend supports, by its names for them.
 Listing ListArchitectures(std::string_view title, const std::set<std::string>& decoders,
                           const std::set<std::string>& encoders);
 

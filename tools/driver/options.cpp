@@ -97,7 +97,7 @@ namespace {
 
 using Values = Field::Values;
 
-// One text for each entry of a field that holds several; nothing for none.
+// Returns one string for each entry of a container, or nothing if it is empty.
 template <class List, class ToText>
 std::optional<Values> Each(const List& list, ToText&& to_text) {
   Values values;
@@ -105,7 +105,7 @@ std::optional<Values> Each(const List& list, ToText&& to_text) {
   return values.empty() ? std::nullopt : std::optional(std::move(values));
 }
 
-// "NAME=rest", parted at the last '='.
+// Splits "NAME=rest" at the last '='.
 std::pair<std::string, std::string> KeyValue(std::string_view option, const std::string& text) {
   size_t equals = text.rfind('=');
   if (equals == std::string::npos || equals == 0)
@@ -135,8 +135,8 @@ void AddOnce(std::string_view option, Map& map, const std::string& name,
     throw Error("usage", fmt::format("{}: \"{}\" is given twice", option, name));
 }
 
-// "NAME=VALUE", each name once: `parse` makes an entry of the VALUE (and says what is
-// wrong with the whole), `print` the VALUE of an entry.
+// A map field set by "NAME=VALUE", with unique names: `parse` converts VALUE to an entry (and
+// receives the whole text for errors), `print` converts an entry to VALUE.
 template <class Map, class Parse, class Print>
 Field Named(std::string_view option, Map& map, Parse parse, Print print) {
   return {[option, parse, &map](const std::string& text) {
@@ -181,7 +181,7 @@ std::string SizesText(const Symbol& sizes) {
                                  : fmt::format("{}..{}", sizes.low, sizes.high);
 }
 
-// Takes "A,B".
+// Accepts "A,B".
 Field NamesInto(std::vector<std::string>& names) {
   auto set = [&names](const std::string& text) {
     for (size_t begin = 0; begin < text.size();) {
@@ -362,7 +362,7 @@ Field Metadata(std::string_view option, std::optional<std::string>& field) {
   return {set, [&field] { return ValuesOf(field); }};
 }
 
-// Where a result goes, which is no matter of the manifest.
+// An output path, which is not stored in the manifest.
 Field Destination(fs::path& field) {
   return {Into(field).set,
           [&field] { return field.empty() ? std::nullopt : std::optional(Values{}); }};
@@ -373,7 +373,7 @@ Field Destination(fs::path& field) {
 std::optional<size_t> PlaceIn(const Option& option, std::string_view value) {
   if (!option.value.ends_with("FILE") && !option.value.ends_with("DIR")) return std::nullopt;
   if (option.value.ends_with("=FILE")) return value.rfind('=') + 1;
-  // "fp16|FILE": a word that has a meaning of its own is no path.
+  // "fp16|FILE": values listed before FILE are keywords, not paths.
   for (std::string_view rest = option.value; rest.find('|') != rest.npos;) {
     const size_t end = rest.find('|');
     if (rest.substr(0, end) == value) return std::nullopt;
@@ -479,7 +479,7 @@ GivenOptions AskedFor(const CompileOptions& options) {
 }
 
 namespace {
-// Names may hold '=', ranges do not.
+// Names may contain '=', ranges do not.
 std::pair<std::string, std::pair<double, double>> ParseRange(const std::string& text) {
   size_t equals = text.rfind('='), dots = text.rfind("..");
   double low = 0, high = 0;

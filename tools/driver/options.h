@@ -1,5 +1,5 @@
-// tools/driver/options.h - options by name: what users write, bound to the fields that it fills. The command line, its help
-// and its completions, and the options of recipes are read by these tables.
+// tools/driver/options.h - tables of named options, bound to the fields that they set. The command
+// line, its help and completions, and the options of recipes are derived from these tables.
 #pragma once
 
 #include <chrono>
@@ -21,13 +21,13 @@
 
 namespace mlc {
 
-// What an option fills in.
+// Accessors of the field that an option sets.
 struct Field {
   using Values = std::vector<std::string>;
-  // Called with each value, of a switch with ""; may be empty. Error "usage".
+  // Called with each value, or with "" for a switch; may be empty. Error "usage".
   std::function<void(const std::string& text)> set;
-  // Values that make the field what it is, of a switch none; nothing where it is what it is without
-  // the option. Empty for options that no manifest has.
+  // Returns the values that reproduce the field's state (none for a switch), or nothing if the
+  // field has its default. Empty for options that are not stored in manifests.
   std::function<std::optional<Values>()> get = {};
 
   Field() = default;
@@ -40,47 +40,49 @@ struct Field {
 };
 
 struct Option {
-  std::string_view name;   // "--target" or "-o"; of an argument "MODEL", or "MODEL..." for several
-  std::string_view value;  // placeholder of the value; empty: a switch, or an argument
+  std::string_view name;   // "--target" or "-o"; for arguments "MODEL", or "MODEL..." if repeatable
+  std::string_view value;  // placeholder of the value; empty: a switch or an argument
   std::string_view help;
   Field field = {};
   bool required = false;
-  bool repeat = false;  // may be given several times
+  bool repeat = false;  // may be repeated
 
   bool IsArgument() const { return name[0] != '-'; }
   bool IsSwitch() const { return value.empty() && !IsArgument(); }
   std::string key() const { return std::string(name.substr(0, name.find("..."))); }
 };
-// By key; a switch has no values.
+// Values by key; empty for a switch.
 using GivenOptions = std::map<std::string, std::vector<std::string>>;
 
-// Where in a value of the option a path begins; nothing where it names none.
+// Returns the offset of the path in a value of the option, or nothing if the value contains no
+// path.
 std::optional<size_t> PlaceIn(const Option& option, std::string_view value);
 
-// Sets what is given, in the order of `options`, which may be fewer.
+// Sets the given options, in the order of `options`. Given options that are not in `options` are
+// ignored.
 void Fill(const std::vector<Option>& options, const GivenOptions& given);
-// Options as a recipe has them: {"--precision", "fp32", "--dim=n=1"}. Error "usage".
+// Parses options as written in recipes: {"--precision", "fp32", "--dim=n=1"}. Error "usage".
 GivenOptions ParseOptions(const std::vector<Option>& options,
                           const std::vector<std::string>& words);
 
-// The tables. Each is bound to the record it is made for, which must outlive it.
+// The tables. Each is bound to the record passed to it, which must outlive the table.
 std::vector<Option> ImportTable(ImportOptions& into);
 std::vector<Option> PassTable(PassOptions& into);
 std::vector<Option> BundleTable(BundleVersions& into);
 std::vector<Option> CompileTable(CompileOptions& into);
-// What was asked for, as the manifest has it: in one way of writing, places without their folders and
-// those of results without their names, so that the bytes are the same in every folder; of a constant
-// its hash.
+// Returns the options that differ from the defaults, as stored in the manifest. They are normalised
+// so that the manifest does not depend on folders: input paths lose their folders, output paths are
+// omitted, and constants are replaced by their hashes.
 GivenOptions AskedFor(const CompileOptions& options);
 std::vector<Option> MadeUpTable(GeneratedInputOptions& into);
 std::vector<Option> RunTable(RunOptions& into);
-// Of a prompt, beside those of RunTable; language_options.cpp has it.
+// Options for prompts, in addition to RunTable; defined in language_options.cpp.
 std::vector<Option> GenerateTable(GenerateOptions& into);
 std::vector<Option> GateTable(GateOptions& into);
 std::vector<Option> VerifyTable(VerifyOptions& into);
 Option PrecisionOption(PassContext::Precision& into, std::string_view help);
 
-// Fields for further rows. Texts, paths and optional ones of these:
+// Fields of common types, for additional rows: strings, paths, optional strings, lists.
 inline std::optional<Field::Values> ValuesOf(const std::string& text) {
   return text.empty() ? std::nullopt : std::optional(Field::Values{text});
 }
@@ -97,9 +99,9 @@ Field Into(T& field) {
 }
 Field Into(std::vector<std::string>& several);
 Field Switch(bool& field, bool to = true);
-// Error "usage", which names the option, for anything but a whole number.
+// Parses an integer. Error "usage", which names the option.
 int64_t ParseInt(std::string_view option, std::string_view text);
-// 250ms, 90s, 30m or 1h; at least a millisecond. Error "usage", which names the option.
+// Parses 250ms, 90s, 30m or 1h, at least one millisecond. Error "usage", which names the option.
 std::chrono::milliseconds ParseDuration(std::string_view option, std::string_view text);
 template <class T>
 Field Whole(std::string_view option, T& field) {

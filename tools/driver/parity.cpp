@@ -28,10 +28,10 @@ std::string Machine() {
   return uname(&name) == 0 ? fmt::format("{} {} {}", name.sysname, name.release, name.machine) : "";
 }
 
-// Makes a model of a function.
+// Loads a function as a model.
 using Loader = std::function<std::unique_ptr<LoadedModel>(const Function&)>;
 
-// The steps of one function with the inputs of the bundle.
+// Runs all steps of one function on the inputs of the bundle.
 std::vector<StepResults> RunBundled(const fs::path& folder, const Parity& parity,
                                     const Function& function, const Loader& load) {
   std::vector<std::map<std::string, Tensor>> given;
@@ -58,7 +58,7 @@ std::vector<StepResults> RunBundled(const fs::path& folder, const Parity& parity
   return steps;
 }
 
-// What the package computes of the outputs and states of `parity`, in their order.
+// Returns the package's results for the outputs and states of `parity`, in their order.
 std::vector<Tensor> RunAll(const fs::path& folder, const Parity& parity, const Program& program,
                            const Loader& load) {
   std::map<std::string, std::vector<StepResults>> results;
@@ -89,7 +89,7 @@ ParityResult RunParity(const fs::path& folder, const fs::path& written,
   std::error_code ignored;
   if (fs::exists(written, ignored)) {
     Staging(written, Staging::kFile);
-    fs::remove(written, ignored);  // of an earlier run
+    fs::remove(written, ignored);  // from an earlier run
   }
   auto fail = [&](std::string_view id, std::string text) {
     return Error(id, std::move(text))

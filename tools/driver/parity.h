@@ -1,4 +1,4 @@
-// tools/driver/parity.h - parity bundles (lib/verify/parity.h): running one, and looking at what a run of it says.
+// tools/driver/parity.h - runs parity bundles (lib/verify/parity.h) and checks their results.
 #pragma once
 
 #include <chrono>
@@ -14,17 +14,17 @@ namespace mlc {
 
 struct ParityOptions {
   std::optional<Units> units;  // absent: DefaultUnits()
-  // Of one step; of a load or compilation of Core ML's (absent: as Run has it).
+  // Limits for one step, and for a load or compilation by Core ML (absent: the default of Run).
   std::optional<std::chrono::milliseconds> timeout, load_timeout;
   BreakerOptions::Override breaker = BreakerOptions::Override::kAuto;
-  bool bundles_only = false;  // error "usage" where the package is no .mlmodelc
+  bool bundles_only = false;  // error "usage" unless the package is a .mlmodelc
 };
 // Runs the package of a bundle on the bundle's inputs and writes the result to `written`. Error
-// "check-failed" when the package is another than the bundle was made of.
+// "check-failed" if the package differs from the one that the bundle was made from.
 ParityResult RunParity(const std::filesystem::path& folder, const std::filesystem::path& written,
                        const ParityOptions& options, Diagnostics& diagnostics);
-// The result in `file` of the bundle in its folder, or in `bundle`. Error "check-failed" when it is
-// of another package than `package`, if one is named.
+// Checks the result in `file` against the bundle in its folder, or in `bundle` if not empty. Error
+// "check-failed" if the result belongs to another package than `package` (empty: any).
 ParityResult CheckResult(const std::filesystem::path& file, const std::filesystem::path& bundle,
                          const std::filesystem::path& package);
 

@@ -19,12 +19,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// llama.cpp's default, and the least that scores a token.
+// llama.cpp's default, and the smallest chunk that scores a token.
 constexpr int64_t kContext = 512, kLeastContext = 4;
 
 class Chunks {
  public:
-  // For models that take `most` tokens. `model` has the tokenizer where the options name none.
+  // Splits the text for models that accept `most` tokens. `model` supplies the tokenizer unless the
+  // options name one.
   Chunks(const fs::path& model, int64_t most, const PerplexityOptions& options)
       : options_(options) {
     const Tokenizer tokenizer =
@@ -47,7 +48,7 @@ class Chunks {
 
   const TextChunks& text() const { return text_; }
 
-  // Calls score(tokens of a chunk, what follows them) for each, and says how far it is.
+  // Calls score(tokens, next tokens) for each chunk and reports the progress.
   template <class Score, class SoFar>
   double Run(Score score, SoFar so_far) {
     const Clock::time_point begin = Clock::now();
@@ -66,7 +67,7 @@ class Chunks {
   const PerplexityOptions& options_;
   TextChunks text_;
   std::vector<int32_t> tokens_;
-  int32_t begin_ = -1;  // what each chunk begins with, -1: as the text has it
+  int32_t begin_ = -1;  // first token of each chunk; -1: unchanged
 };
 
 Tensor LogitsOf(LanguageModel& model, std::span<const int32_t> tokens) {
@@ -74,7 +75,7 @@ Tensor LogitsOf(LanguageModel& model, std::span<const int32_t> tokens) {
   return model.Append(tokens);
 }
 
-// What is compiled has its context.
+// The context of a compiled model is fixed.
 RunOptions ForModel(const fs::path& model, RunOptions run) {
   if (!FrontendOf(model).IsSource()) run.import.context.reset();
   return run;

@@ -1,8 +1,9 @@
-// tools/driver/perplexity.h - how well a language model expects a text: by itself, or its package beside it.
+// tools/driver/perplexity.h - perplexity of a language model on a text, and agreement of a package
+// with its source.
 //
-// What is measured is lib/verify/perplexity.h's, which is llama.cpp's. The text is tokenized as a whole,
-// special tokens that are written in it as plain text; where the tokenizer puts a token before a text, each
-// chunk begins with it, in place of its own first token.
+// The measures are defined in lib/verify/perplexity.h and match llama.cpp's. The text is tokenized
+// as a whole, and special tokens written in it are treated as plain text. If the tokenizer adds a
+// begin token, it replaces the first token of each chunk.
 #pragma once
 
 #include <filesystem>
@@ -16,30 +17,33 @@
 namespace mlc {
 
 struct PerplexityOptions {
-  std::filesystem::path text;       // a file, UTF-8
-  std::filesystem::path tokenizer;  // a GGUF file, folder or tokenizer.json; empty: the model's own
-  // Tokens of a chunk; absent: 512, or what the model takes if that is less.
+  std::filesystem::path text;  // UTF-8 file
+  // A GGUF file, folder or tokenizer.json; empty: the model's tokenizer.
+  std::filesystem::path tokenizer;
+  // Tokens per chunk; absent: 512, or the model's maximum if that is less.
   std::optional<int64_t> context;
-  // Called after each chunk, with tokens done, of how many, and the perplexity so far.
+  // Called after each chunk, with the number of processed and of all tokens, and the perplexity so
+  // far.
   std::function<void(int64_t done, int64_t of, double perplexity)> progress;
 };
 
 struct TextChunks {
-  int64_t context = 0, chunks = 0;  // tokens of a chunk, and how many there are
-  int64_t tokens = 0;               // of the text; what makes no whole chunk is not looked at
+  int64_t context = 0, chunks = 0;  // tokens per chunk, number of chunks
+  int64_t tokens = 0;               // of the text; an incomplete last chunk is ignored
 };
 
 struct PerplexityResult {
   TextChunks text;
   PerplexityFigures figures;
   Units units = Units::kReference;
-  EngineOptions::Arithmetic arithmetic = EngineOptions::Arithmetic::kExact;  // of mlc's engine
+  // Of the reference engine.
+  EngineOptions::Arithmetic arithmetic = EngineOptions::Arithmetic::kExact;
   std::string runtime;
-  double ms = 0;  // of all chunks
+  double ms = 0;  // for all chunks
 };
-// `run` as LanguageModel takes it. Error "usage" for a text that has no whole chunk, a chunk of fewer than
-// four tokens or of more than the model takes; "bad-file" where it is no UTF-8; those of LanguageModel and
-// LoadTokenizer.
+// `run`: how to load the model, as in LanguageModel. Throws Error "usage" for a text without a
+// complete chunk, or for chunks of fewer than four tokens or more than the model accepts;
+// "bad-file" for invalid UTF-8; and the errors of LanguageModel and LoadTokenizer.
 PerplexityResult MeasurePerplexity(const std::filesystem::path& model, const RunOptions& run,
                                    const PerplexityOptions& options, Diagnostics& diagnostics);
 
@@ -48,12 +52,13 @@ struct AgreementResult {
   AgreementFigures figures;
   AgreementLimit limit;
   std::optional<std::string> tokenizer;  // TokenizerDifference
-  bool ok = false;                       // within the limit, and the tokenizer is the source's
+  bool ok = false;  // within the limit, and the package has the source's tokenizer
   double ms = 0;
 };
-// The source in exact arithmetic, the package as Core ML's CPU rounds, both by mlc's engine. `import`: of
-// the source. `budget`: "fp32", "fp16", "int8"; absent: of the precision that the package computes in.
-// Besides the errors above, "usage" where one is no source or both have not the same vocabulary.
+// Runs the source in exact arithmetic and the package with the rounding of Core ML's CPU backend,
+// both on the reference engine. `import` applies to the source. `budget`: "fp32", "fp16", "int8";
+// absent: by the package's precision. Besides the errors above, throws Error "usage" if `source` is
+// not a source model or the vocabularies differ.
 AgreementResult CompareOnText(const std::filesystem::path& source,
                               const std::filesystem::path& package, const ImportOptions& import,
                               const std::optional<std::string>& budget,

@@ -14,7 +14,7 @@ namespace mlc {
 
 namespace {
 
-// "0.5", "1/255"; nothing for what is no number, or infinite.
+// Parses "0.5" or "1/255"; nothing if the text is not a finite number.
 std::optional<double> Number(const std::string& text) {
   double values[2] = {0, 1};
   const char* at = text.c_str();
@@ -40,7 +40,7 @@ std::vector<std::string> SplitAtCommas(const std::string& text) {
   return parts;
 }
 
-// One number for each channel, or one.
+// The number for a channel; a single number applies to all channels.
 double At(const std::vector<double>& numbers, size_t channel) {
   return numbers.size() == 1 ? numbers[0] : numbers[channel];
 }
@@ -64,7 +64,7 @@ ImportOptions::Image ParseImage(const std::string& text) {
     throw fail("begins with no known layout");
   const size_t channels = layout == "gray" ? 1 : 3;
 
-  // Numbers in front of the first key are scales and biases.
+  // Numbers before the first key are the scales and biases.
   std::map<std::string, std::vector<double>> given;
   std::vector<double> plain, *numbers = &plain;
   for (size_t i = 1; i < parts.size(); ++i) {
@@ -102,7 +102,7 @@ ImportOptions::Image ParseImage(const std::string& text) {
   };
   std::vector<double> mean = values("mean", 0), deviation = values("std", 1);
   if (std::count(deviation.begin(), deviation.end(), 0.0) > 0) throw fail("has a std of 0");
-  // Means and deviations of values from 0 to 1, unless one of them shows that they are of pixels.
+  // Means and deviations apply to values from 0 to 1, unless one above 1 implies pixel units.
   auto above_one = [](double x) { return std::fabs(x) > 1; };
   bool of_pixels = std::any_of(mean.begin(), mean.end(), above_one) ||
                    std::any_of(deviation.begin(), deviation.end(), above_one);
@@ -127,7 +127,7 @@ ImportOptions::Image ParseImage(const std::string& text) {
 
 std::pair<std::string, ImportOptions::Image> ParseImageOption(const std::string& text) {
   size_t at = std::string::npos;
-  // Names may hold '=', as what stands behind them does: the last one before a layout parts them.
+  // Names and values may contain '='; the last '=' before a layout separates them.
   for (std::string_view layout : {"rgb", "bgr", "gray"})
     for (size_t from = text.find('='); from != std::string::npos; from = text.find('=', from + 1)) {
       size_t end = from + 1 + layout.size();
@@ -162,7 +162,7 @@ Tensor ReadPicture(const std::filesystem::path& path) {
     return Error("bad-file", fmt::format("a picture with {}", what)).At({path.string(), ""});
   };
   size_t at = 2;
-  auto number = [&] {  // behind white space and comments
+  auto number = [&] {  // skips white space and comments
     while (at < bytes.size() &&
            (std::isspace(static_cast<unsigned char>(bytes[at])) || bytes[at] == '#'))
       at = bytes[at] == '#' ? std::min(bytes.find('\n', at), bytes.size()) : at + 1;
@@ -187,7 +187,8 @@ Tensor ReadPicture(const std::filesystem::path& path) {
 }
 
 namespace {
-// [1, channels, height, width] of an image input; open sizes are those of the given tensor.
+// Returns [1, channels, height, width] for an image input; open sizes are taken from the given
+// tensor.
 Dims PixelDims(const Shape& shape, int64_t channels, const Dims& given) {
   size_t height = given.size() == 4 ? (given[1] == channels ? 2 : 1)
                   : given.size() == 3 && channels == 1 && given[0] == 1 ? 1
@@ -207,7 +208,7 @@ Tensor ToPixels(const Tensor& tensor, const Value& input, const Port& port) {
   const int64_t channels = port.feature == Port::Feature::kImageGray ? 1 : 3;
   Dims dims = tensor.dims(), want = PixelDims(input.type.shape, channels, dims);
   const int64_t height = want[2], width = want[3];
-  // Core ML's images have pixels of 8 bits.
+  // Core ML's images have 8 bits per channel.
   Tensor pixels = ConvertInput(tensor, DType::kUint8, DType::kFp32,
                                {"bad-input", fmt::format("image \"{}\"", port.source_name)});
   if (dims == want) return pixels;

@@ -25,11 +25,11 @@ constexpr std::pair<std::string_view, PassContext::Precision> kPrecisions[] = {
     {"mixed", PassContext::Precision::kMixed},
 };
 
-// Constants of more bytes are not written into the text of a program that a pass failed on.
+// Size limit in bytes on constants in the MIL text of a reproducer.
 constexpr uint64_t kMostConstants = 64 << 20;
 
-// Writes a new file in the folder for temporary files: PREFIX, a dash, six random characters, ".mil".
-// Its path.
+// Writes a new file in the temporary folder and returns its path: PREFIX, a dash, six random
+// characters, ".mil".
 std::string WriteTemporary(std::string_view prefix, const std::string& text) {
   std::string file_name = fmt::format("{}-{}.mil", prefix, std::string(6, 'X'));
   std::string path = (std::filesystem::temp_directory_path() / file_name).string();
@@ -64,7 +64,7 @@ std::vector<PassRun> RunPipeline(Program& program, const std::function<Program()
                        .reached = context.reached,
                        .judged = context.judged};
       RunPasses(before, passes, same, {.at_most = failure.completed});
-      // The text says for which target, and so does the rerun.
+      // The text states the target, so that rerunning it uses the same one.
       for (const auto& function : before.functions)
         function->opset = std::max(function->opset, context.target);
       uint64_t bytes = 0;
@@ -112,12 +112,12 @@ OptimizeResult Optimize(const fs::path& model, const OptimizeOptions& options,
   if (package)
     CheckPackageTarget(output, options.force);
   else if (!output.empty())
-    Staging(output, Staging::kFile);  // says now what is in the way
-  // A package is in the forms of its target, whatever passes were asked for.
+    Staging(output, Staging::kFile);  // reports conflicts early
+  // A package requires the operator forms of its target, regardless of the requested passes.
   std::vector<const PassDef*> passes = options.passes ? *options.passes : DefaultPipeline();
   if (package && std::find(passes.begin(), passes.end(), &kNewerForms) == passes.end())
     passes.push_back(&kNewerForms);
-  Diagnostics unsaid;  // text needs no target
+  Diagnostics unsaid;  // text has no target, so its notes are dropped
   Opset target = LowestTarget(program, passes, options.precision, package ? diagnostics : unsaid);
   PassContext context{diagnostics, options.precision, target};
   auto again = [&] {

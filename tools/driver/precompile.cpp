@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 namespace mlc {
 namespace {
 
-// Files of the cache are nobody's to write to: what is made of them are copies.
+// Installs a copy, because files in the cache must not be modified.
 void InstallCopy(const fs::path& bundle, const fs::path& output, bool force) {
   CheckBundleTarget(output, force);
   Staging staging(output, Staging::kFolder, force);
@@ -27,7 +27,7 @@ void InstallCopy(const fs::path& bundle, const fs::path& output, bool force) {
   staging.Commit();
 }
 
-// Error "file-exists" for an output that is a cache, or would lie in one.
+// Error "file-exists" for an output that is a cache or inside of one.
 void CheckNotCached(const fs::path& output) {
   std::error_code error;
   fs::path folder = fs::weakly_canonical(fs::absolute(output), error);
@@ -40,15 +40,16 @@ void CheckNotCached(const fs::path& output) {
   }
 }
 
-// True: it was in the cache.
+// Returns whether the bundle was cached.
 bool MakeOrCopy(const fs::path& package, const fs::path& output, const PrecompileOptions& options,
                 Diagnostics& diagnostics) {
   if (options.cache.empty() || !CanBeCached(package)) {
     MakeBundle(package, output, package, false, options, diagnostics);
     return false;
   }
-  CheckBundleTarget(output, options.force);                          // before there is any work
-  if (fs::is_directory(package)) InputRegistry::AddFolder(package);  // no cache is made in it
+  CheckBundleTarget(output, options.force);  // fails early
+  // Prevents creating the cache inside of the package.
+  if (fs::is_directory(package)) InputRegistry::AddFolder(package);
   std::unique_ptr<ModelCache> cache = OpenCache(options.cache);
   CheckNotCached(output);
   const CacheKey key = KeyOfCompiled(
@@ -77,7 +78,7 @@ bool Precompile(const fs::path& package, const fs::path& output, const Precompil
   if (output.extension() != ".mlmodelc")
     throw Error("usage", fmt::format("-o: \"{}\" does not end in .mlmodelc", output.string()));
   CheckNotCached(output);
-  // A bundle of the package's name beside it has the package's own.
+  // A bundle with the package's name and folder shares the package's tokenizer file.
   const TokenizerFile tokenizer = ReadTokenizerBeside(package);
   std::error_code ignored;
   const bool shared = fs::equivalent(TokenizerPath(package, tokenizer.format),

@@ -1,4 +1,5 @@
-// tools/driver/precompile.h - the compiled bundle of a package: what Core ML's own compiler makes on a Mac.
+// tools/driver/precompile.h - writes the compiled bundle of a package, which Core ML's compiler
+// writes on a Mac.
 #pragma once
 
 #include <filesystem>
@@ -12,7 +13,7 @@ namespace mlc {
 inline constexpr std::string_view kExperimental =
     "experimental: made without Core ML's own compiler";
 
-// Versions that a bundle, or its text, names. Empty: the newest known.
+// Versions that a bundle or its MIL text states. Empty: the newest known.
 struct BundleVersions {
   std::string compiler, mil;
   friend bool operator==(const BundleVersions&, const BundleVersions&) = default;
@@ -20,16 +21,16 @@ struct BundleVersions {
 
 struct PrecompileOptions {
   BundleVersions versions;
-  bool force = false;           // replace what is at the output
+  bool force = false;           // replace existing output
   std::filesystem::path cache;  // folder of a ModelCache; empty: none
 };
 
-// Writes the bundle of a .mlpackage or .mlmodel, or copies it from the cache; true: it was there.
-// Error "usage" for other formats, and for an output that does not end in .mlmodelc.
+// Writes the bundle of a .mlpackage or .mlmodel, or copies it from the cache; returns whether it
+// was cached. Error "usage" for other formats, and for an output whose extension is not .mlmodelc.
 bool Precompile(const std::filesystem::path& package, const std::filesystem::path& output,
                 const PrecompileOptions& options, Diagnostics& diagnostics);
-// The same unchecked; `name` is what its stem says of the model. `take_weights`: the package may
-// lose its weight files.
+// Like Precompile, without its checks and the cache. The stem of `name` is the model's name
+// in the bundle. `take_weights`: weight files may be moved out of the package instead of copied.
 void MakeBundle(const std::filesystem::path& package, const std::filesystem::path& output,
                 const std::filesystem::path& name, bool take_weights,
                 const PrecompileOptions& options, Diagnostics& diagnostics);

@@ -39,7 +39,7 @@ std::string Shown(const Json& value) {
   return text.size() <= kLongest ? text : text.substr(0, kLongest) + "...";
 }
 
-// The part of JSON Schema (draft 2020-12) that manifests/recipe.schema.json uses.
+// Implements the subset of JSON Schema (draft 2020-12) that manifests/recipe.schema.json uses.
 void Validate(const Json& value, const Json& schema, const Json& root, const std::string& at,
               std::vector<Violation>& found) {
   auto bad = [&](std::string text) { found.push_back({at, std::move(text)}); };
@@ -55,7 +55,7 @@ void Validate(const Json& value, const Json& schema, const Json& root, const std
                        [&](const std::string& type) { return IsType(value, type); }))
         return bad(fmt::format("is {}, not of type {}", Shown(value), fmt::join(types, " or ")));
     } else if (keyword == "pattern") {
-      constexpr size_t kLongest = 4096;  // std::regex recurses
+      constexpr size_t kLongest = 4096;  // std::regex is recursive
       if (value.is_string() && value.get_ref<const std::string&>().size() > kLongest)
         bad(fmt::format("is longer than {} bytes", kLongest));
       else if (value.is_string() &&
@@ -145,7 +145,7 @@ Recipe ReadRecipe(const fs::path& path) {
   static const Json schema = Json::parse(kRecipeSchema);
   std::vector<Violation> found;
   Validate(json, schema, schema, "", found);
-  // Those of a variant are its own matter; the others leave nothing to build.
+  // Violations in a variant affect only that variant; others make the recipe invalid.
   std::vector<Error> errors;
   std::map<size_t, std::vector<Error>> of_variant;
   for (const Violation& violation : found) {

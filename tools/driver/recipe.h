@@ -1,4 +1,4 @@
-// tools/driver/recipe.h - build recipes: JSON as manifests/recipe.schema.json says.
+// tools/driver/recipe.h - build recipes: JSON files described by manifests/recipe.schema.json.
 #pragma once
 
 #include <cstdint>
@@ -13,22 +13,22 @@
 
 namespace mlc {
 
-// Paths are as in the file: relative ones are taken from `folder`.
+// Paths are unchanged; relative ones are relative to `folder`.
 struct Recipe {
   std::filesystem::path file, folder;
   std::string name, source, sha256, data_root;
 
   struct Variant {
-    std::string name;  // of the package: RECIPE-VARIANT
+    std::string name;  // the package is named RECIPE-VARIANT
     std::vector<std::string> options;
-    std::string budget;  // a name, or JSON for BudgetsFromJson; empty: that of its precision
+    std::string budget;  // a name, or JSON for BudgetsFromJson; empty: by the variant's precision
     std::vector<std::pair<std::string, int64_t>> limits;  // "package_bytes", "operations"
     bool bundle = false;
-    std::vector<Error> errors;  // why it cannot be built; then only the name is set
+    std::vector<Error> errors;  // why it cannot be built; in this case only `name` is set
   };
-  std::vector<Variant> variants;  // at least one; no two of one name
+  std::vector<Variant> variants;  // at least one, with unique names
 
-  std::map<std::string, std::string> inputs, reference;  // files by port
+  std::map<std::string, std::string> inputs, reference;  // file names by port
   struct Accuracy {
     std::string output, labels;
     double expected = 0, tolerance = 0;
@@ -36,8 +36,8 @@ struct Recipe {
   std::optional<Accuracy> accuracy;
 };
 
-// Throws Errors "bad-recipe", one for each violation of the schema outside of the variants; what is
-// wrong with a variant stands in it. Error "file-io".
+// Throws Errors "bad-recipe", one for each violation of the schema outside of the variants;
+// violations in a variant are stored in its `errors`. Error "file-io".
 Recipe ReadRecipe(const std::filesystem::path& path);
 
 }  // namespace mlc

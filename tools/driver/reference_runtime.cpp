@@ -47,7 +47,8 @@ Schema SchemaOf(const Function& function) {
   return schema;
 }
 
-// The value of the first line that begins with `key`, in files such as /proc/cpuinfo and /etc/os-release.
+// Returns the value of the first line that begins with `key`, in files such as /proc/cpuinfo and
+// /etc/os-release.
 std::string ValueIn(const char* file, std::string_view key, char separator) {
   std::ifstream lines(file);
   for (std::string line; std::getline(lines, line);) {
@@ -60,7 +61,7 @@ std::string ValueIn(const char* file, std::string_view key, char separator) {
   return "";
 }
 
-// As Core ML's runtime says it, where this system tells.
+// Fills in the fields that Core ML's runtime reports, as far as this system provides them.
 void DescribeMachine(Capabilities& found) {
   utsname system{};
   uname(&system);
@@ -75,7 +76,7 @@ void DescribeMachine(Capabilities& found) {
 class ReferenceState : public ModelState {
  public:
   explicit ReferenceState(std::shared_ptr<const Schema> schema) : schema_(std::move(schema)) {}
-  // A state of another model has another.
+  // Identifies the model that the state belongs to.
   const Schema* schema() const { return schema_.get(); }
   std::map<std::string, Tensor> Read() const override {
     std::map<std::string, Tensor> all = states;
@@ -150,12 +151,12 @@ class ReferenceModel : public LoadedModel {
   }
 
  private:
-  // Writing a state has no result.
+  // Writes of states have no result.
   static const std::string& NameOf(const Operation& op) {
     return op.results.empty() ? op.name : op.result()->name;
   }
   EngineOptions Observed(EngineOptions options) {
-    // Operations run in order, and the end of one is the beginning of the next.
+    // Operations run sequentially, so each begins when the previous one ends.
     if (observe_)
       options.observe = [this](const Operation& op, std::span<Tensor>) {
         const Clock::time_point now = Clock::now();
@@ -169,7 +170,7 @@ class ReferenceModel : public LoadedModel {
   const Function& function_;
   const std::shared_ptr<const Schema> schema_;
   std::function<void(const LoadOptions::OperationRun&)> observe_;
-  // Of the thread that predicts: several may.
+  // Per thread, because several threads may predict concurrently.
   static thread_local Clock::time_point last_;
   Engine engine_;
 };

@@ -61,7 +61,7 @@ fs::path OutputPath(const fs::path& folder, const std::string& name) {
   return folder / (FileStem(name) + ".npy");
 }
 
-// All names that inputs of the function have, or had in the source.
+// Returns all names of the function's inputs, in the program and in the source.
 std::set<std::string> InputNames(const Function& function) {
   std::set<std::string> names;
   for (const Port& port : function.inputs) names.insert({port.source_name, port.name});
@@ -69,7 +69,7 @@ std::set<std::string> InputNames(const Function& function) {
   return names;
 }
 
-// Names may hold '=', as paths may: the longest name that there is.
+// Both names and paths may contain '='; the longest matching name is used.
 void AddFile(const std::string& text, const std::set<std::string>& names,
              std::map<std::string, Tensor>& inputs) {
   size_t equals = text.find('=');
@@ -85,12 +85,12 @@ std::string NameOf(const Port& port, bool tokens) {
   return tokens ? NameForTokens(port) : UserName(port);
 }
 
-// Where an output is written: of a package under the name that an app must use.
+// Returns the output file: for packages it has the name that an app must use.
 fs::path PlaceOf(const fs::path& folder, const Port& port, const std::string& name, bool source) {
   return OutputPath(folder, source || name != UserName(port) ? name : port.name);
 }
 
-// Says what is in the way before anything is computed.
+// Reports conflicts with output files before the run.
 void CheckOutputs(const fs::path& folder, const Function& function, bool tokens, bool source) {
   std::error_code error;
   for (const Port& port : function.outputs)
@@ -129,7 +129,8 @@ std::vector<const OperationPlacement*> Elsewhere(const RunResult& result) {
 
 namespace {
 
-// Errors of the run, beside which others may go on; all else is the user's, and the same every time.
+// Whether the error concerns a single prediction, so that others may succeed. Other errors are the
+// user's and would recur.
 bool IsOfTheRun(const Error& error) {
   switch (FailureOf(error.id())) {
     case Failure::kException:
@@ -142,7 +143,7 @@ bool IsOfTheRun(const Error& error) {
 }
 
 void CheckOptions(const RunOptions& options) {
-  constexpr int64_t kMostMs = 1'000'000'000, kMostRuns = 1'000'000'000;  // 11 days
+  constexpr int64_t kMostMs = 1'000'000'000, kMostRuns = 1'000'000'000;  // about 11 days
   for (auto [name, limit] :
        {std::pair{"--timeout", options.timeout}, {"--load-timeout", options.load_timeout}})
     if (limit && (limit->count() < 1 || limit->count() > kMostMs))
@@ -206,7 +207,7 @@ class Runner {
         Jobs();
       else
         for (int64_t i = 0; i < options_.iterations; ++i) Once(*models_[0], true);
-      // One at a time: what is compared and put down between predictions is not theirs.
+      // For sequential predictions, the time for comparing and recording between them is excluded.
       result_.wall_ms = options_.jobs > 1 ? Milliseconds(begin, Clock::now()) : busy_ms_;
     }
     Finish();
@@ -256,7 +257,7 @@ class Runner {
     }
   }
 
-  // An instance of the model; what it refers to is its own.
+  // Returns a loader for an instance of the model; it owns everything that it uses.
   std::function<std::unique_ptr<LoadedModel>()> Loader(Units units) {
     ReferenceOptions reference{.import = options_.import, .arithmetic = result_.arithmetic};
     if (options_.jobs > 1)
@@ -303,7 +304,7 @@ class Runner {
                        .load_timeout = LoadLimit(),
                        .telemetry = telemetry_,
                        .breaker = breaker_};
-    // Each prediction with a time limit takes a place among those that may hang.
+    // Each instance may have one hanging prediction.
     if (options_.timeout && options_.jobs > Abandoned::kMost)
       guard.abandoned = std::make_shared<Abandoned>(static_cast<int>(options_.jobs));
     if (result_.units != Units::kReference) guard.fallback = Loader(Units::kReference);
@@ -316,7 +317,7 @@ class Runner {
     const Clock::time_point begin = Clock::now();
     models_.push_back(std::make_unique<GuardedModel>(guard));
     result_.load_ms = Milliseconds(begin, Clock::now());
-    // The engine's loading is reading.
+    // For the reference engine, loading includes reading.
     if (result_.units == Units::kReference) result_.load_ms += result_.read_ms;
     for (int64_t i = 1; i < options_.jobs; ++i)
       models_.push_back(std::make_unique<GuardedModel>(guard));
@@ -332,7 +333,7 @@ class Runner {
     result_.placements = models_[0]->Placements(&result_.no_placements);
   }
 
-  // What the outputs are compared with.
+  // Computes the expected outputs for RunOptions::compare.
   void Reference() {
     const Trace::Span span(*trace_, "reference", Trace::kPhase);
     const std::map<std::string, Tensor> inputs = MakeInputs(function(), given_);
@@ -349,7 +350,7 @@ class Runner {
       expected_->outputs = Named(function(), model->Predict(inputs, nullptr, nullptr));
       return;
     }
-    // Another model on the same units: it has the inputs by the names that users know.
+    // Another model on the same units gets the inputs by the names of the source.
     const fs::path path = options_.compare;
     const bool source = FrontendOf(path).IsSource();
     auto other = std::make_shared<Program>(ImportToRun(path, options_.import, true, diagnostics_));
@@ -392,13 +393,13 @@ class Runner {
     return named;
   }
 
-  // Who made a prediction.
+  // The origin of a prediction.
   struct Made {
     bool fallback = false;
     CircuitBreaker::Ticket ticket = {};
   };
 
-  // One prediction of one instance, from the user's tensors to the user's tensors.
+  // Runs one prediction on one instance, including conversions from and to the user's tensors.
   void Once(GuardedModel& model, bool measured) {
     std::optional<Trace::Span> span;
     if (options_.trace_predictions && options_.jobs == 1)
@@ -463,14 +464,14 @@ class Runner {
   }
 
   void Note(const Error& error) {
-    // The telemetry counts all.
+    // Only the first failures are kept; the telemetry counts all of them.
     constexpr size_t kMost = 1000;
     if (result_.failures.size() < kMost) result_.failures.push_back({done_ + 1, error});
   }
 
   void Fail(const Error& error) {
     if (!several() || !(IsOfTheRun(error) || error.id() == "circuit-open")) throw error;
-    // What the breaker refused did not fail.
+    // A prediction that the breaker refused is not a failure.
     if (error.id() == "circuit-open")
       refusal_ = error;
     else
@@ -478,10 +479,12 @@ class Runner {
     Progress();
   }
 
-  // `whole_ms`: of the prediction, from the user's tensors to the user's tensors.
+  // `whole_ms`: duration of the prediction including the conversions from and to the user's
+  // tensors.
   void Take(std::vector<RunResult::Output> outputs, const PredictTimings& timings, double whole_ms,
             const std::vector<double>& tokens, bool measured, const Made& made) {
-    // What mlc's engine made in the model's place says nothing of the model.
+    // Fallback results of the reference engine are not compared, because the model did not compute
+    // them.
     if (expected_ && !made.fallback) Compare(outputs, made.ticket);
     result_.outputs = std::move(outputs);
     result_.of_fallback = made.fallback;
@@ -520,7 +523,7 @@ class Runner {
   void Progress() {
     ++done_;
     if (!options_.progress) return;
-    // A median of all takes time that is not the model's.
+    // The median over all times would be too slow in long runs.
     constexpr size_t kFew = 1000;
     const std::vector<double>& known = result_.predict.times;
     if (!known.empty() && known.size() < kFew) {
@@ -537,12 +540,12 @@ class Runner {
     while (Clock::now() < until) {
       refusal_.reset();
       Once(*models_[0], true);
-      // While the breaker is open there is nothing to do but to wait for its probes.
+      // While the breaker is open, wait for its probes.
       if (refusal_) std::this_thread::sleep_for(kPause);
     }
   }
 
-  // As many at a time as there are instances; so many again wait, and no more.
+  // Runs one prediction per instance at a time, with as many more in the queue.
   void Jobs() {
     const std::map<std::string, Tensor> inputs = MakeInputs(function(), given_);
     Pool pool(std::move(models_), static_cast<size_t>(options_.jobs));
@@ -563,7 +566,7 @@ class Runner {
         Fail(error);
       }
     };
-    // Results behind one that takes long are held: no more of them than a few rounds.
+    // Results after a slow prediction are held back, at most a few rounds of them.
     const auto most = static_cast<size_t>(4 * options_.jobs);
     for (int64_t i = 0; i < options_.iterations; ++i) {
       waiting.push_back(pool.Submit({inputs, {}}, Pool::WhenFull::kBlock));
@@ -612,15 +615,15 @@ class Runner {
   const std::shared_ptr<Trace> trace_;
   RunResult result_;
   std::shared_ptr<const Program> program_;
-  std::map<std::string, Tensor> given_;  // by name, made up where nobody gave them
+  std::map<std::string, Tensor> given_;  // by name, including generated inputs
   std::shared_ptr<Runtime> runtime_;
-  std::shared_ptr<CompiledModel> bundle_;  // none of mlc's engine
+  std::shared_ptr<CompiledModel> bundle_;  // null for the reference engine
   std::shared_ptr<PreparedWeights> weights_ = std::make_shared<PreparedWeights>();
   std::shared_ptr<Telemetry> telemetry_;
   std::shared_ptr<CircuitBreaker> breaker_;
   std::vector<std::unique_ptr<GuardedModel>> models_;
   std::optional<StepResults> expected_;
-  std::vector<Compared> outside_;  // of the last prediction that was
+  std::vector<Compared> outside_;  // of the last prediction outside the budget
   Budgets budgets_;
   int64_t done_ = 0;
   double p50_ = 0;

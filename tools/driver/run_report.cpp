@@ -139,17 +139,18 @@ Json ToJson(const RunResult& result) {
   return json;
 }
 
-// Where the next line of a history of `size` bytes begins: behind the last one, which may lack its end (size + 1), or
-// in the place of one that was cut off with its writer.
+// Returns the offset for the next line of a history of `size` bytes: after the last line (size + 1
+// if it lacks its newline), or at the begin of a last line that is truncated because its writer was
+// interrupted.
 off_t EndOfLines(int descriptor, off_t size) {
-  constexpr off_t kMost = 1 << 20;  // of a line
+  constexpr off_t kMost = 1 << 20;  // maximum length of a line
   const off_t from = std::max<off_t>(0, size - kMost);
   std::string tail(static_cast<size_t>(size - from), '\0');
   if (pread(descriptor, tail.data(), tail.size(), from) != static_cast<ssize_t>(tail.size()))
     return size;
-  const size_t end = tail.rfind('\n') + 1;  // 0 where there is none
+  const size_t end = tail.rfind('\n') + 1;  // 0 if there is no newline
   if (end == tail.size()) return size;
-  // Only what begins as a line of ours is taken away.
+  // Only the begin of a line written by AppendHistory may be overwritten.
   if ((end == 0 && from > 0) || !tail.substr(end).starts_with("{\"")) return size + 1;
   return Json::accept(tail.begin() + static_cast<off_t>(end), tail.end())
              ? size + 1
@@ -164,7 +165,7 @@ std::string HashOf(const fs::path& model) {
 }
 
 void CheckResultTime(std::string_view text) {
-  constexpr std::time_t kSkew = 600;  // of clocks of two machines, in seconds
+  constexpr std::time_t kSkew = 600;  // clock skew between machines, in seconds
   const std::optional<std::time_t> time = ParseUtc(text);
   if (time && *time <= std::time(nullptr) + kSkew) return;
   throw Error("bad-file", fmt::format("\"time\" is \"{}\", {}", text,
@@ -240,7 +241,7 @@ std::vector<Baseline> ReadBaselines(const fs::path& file) {
       Json document = end > begin
                           ? Json::parse(text.begin() + begin, text.begin() + end, nullptr, false)
                           : Json();
-      // The last line of a history may have been cut off with its writer.
+      // The last line of a history may be truncated because its writer was interrupted.
       const bool cut = end == text.size() && !documents.empty();
       if (document.is_object())
         documents.push_back({std::move(document), where});

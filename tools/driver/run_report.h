@@ -1,4 +1,4 @@
-// tools/driver/run_report.h - what was measured, written down: for programs, for the next run, for the manifest.
+// tools/driver/run_report.h - reports of runs: JSON documents, histories and baselines.
 #pragma once
 
 #include <filesystem>
@@ -11,36 +11,38 @@
 
 namespace mlc {
 
-// A JSON object of everything that is measured of a run: units asked for and met, machine, times, phases, failures,
-// breaker, memory, comparison. Times are of milliseconds and have kStatisticsFields.
+// Returns a JSON object with all measurements of a run: requested and actual units, machine, times,
+// phases, failures, breaker, memory, comparison. Times are in milliseconds, with the fields of
+// kStatisticsFields.
 std::string RunJson(const RunResult& result);
 
 Statistics PredictTimes(const RunResult& result);
 
-// Appends a line to a file of JSON lines: RunJson with the model's name, its content hash where it is a package or
-// bundle, the version of mlc and the time (UTC). Several processes may append at once. Error "file-io".
+// Appends a line to a file of JSON lines: RunJson with the model's name, its content hash (for
+// packages and bundles), mlc's version and the time (UTC). Several processes may append at once.
+// Error "file-io".
 void AppendHistory(const std::filesystem::path& file, const std::filesystem::path& model,
                    const RunResult& result);
 
-// Of the predictions that were measured; nothing where others failed or fell back in between.
+// Returns the rate of the measured predictions; nothing if predictions failed or fell back.
 std::optional<double> PredictionsPerSecond(const RunResult& result);
 
-// The hash of the content of a package or bundle; "" of others.
+// Returns the content hash of a package or bundle, "" for other formats.
 std::string HashOf(const std::filesystem::path& model);
-// Error "bad-file" for a time of a line that AppendHistory did not write, or that has not come yet: by their times the
-// newest line counts.
+// Checks the time of a history line, which decides which line is the newest. Error "bad-file" if it
+// is not in the format that AppendHistory writes, or in the future.
 void CheckResultTime(std::string_view text);
 
-// What a run is held against.
+// An earlier run to compare with.
 struct Baseline {
   std::string measures = "predictions";
   int64_t jobs = 1;
-  std::string model_hash, machine;  // empty: the file does not say
+  std::string model_hash, machine;  // empty: not in the file
   std::string units, function;
   Statistics predict;
 };
-// A document of `run --json`, or the lines of a history, but those that measured nothing. Error "file-io"; "bad-file"
-// where the file is neither.
+// Reads a document of `run --json`, or the lines of a history, without those that contain no
+// measurement. Error "file-io"; "bad-file" if the file is neither.
 std::vector<Baseline> ReadBaselines(const std::filesystem::path& file);
 
 struct BaselineCheck {
@@ -51,12 +53,13 @@ struct BaselineCheck {
   };
   std::vector<Row> rows;
   std::vector<std::string>
-      notes;  // what makes the comparison doubtful: another package, another machine
+      notes;  // reasons to doubt the comparison: another package, another machine
   bool within = true;
 };
-// With the last of the same units, function, jobs and kind of prediction, of this very model and machine if there is one. The
-// median is judged: it may be `tolerance` (0.05: 5 %) more than before. Others are shown. One of another package or machine
-// is not within, unless `force`. Error "bad-file" where there is none.
+// Compares with the last baseline of the same units, function, jobs and kind of prediction,
+// preferably of the same model and machine. Only the median is judged: it may exceed the baseline
+// by `tolerance` (0.05: 5 %). The check fails if the baseline is of another package or machine,
+// unless `force` is set. Error "bad-file" if there is no such baseline.
 BaselineCheck CheckBaseline(const std::vector<Baseline>& all, const std::filesystem::path& model,
                             const RunResult& result, double tolerance, bool force);
 

@@ -1,4 +1,4 @@
-// tools/driver/runtimes.h - which runtime computes: the one place where tools ask for one.
+// tools/driver/runtimes.h - creates the runtime for the requested units.
 #pragma once
 
 #include <chrono>
@@ -9,18 +9,20 @@
 
 namespace mlc {
 
-// Makes Core ML's runtime; null where there is none. Apple's systems have one; a test's main() may set a stand-in,
-// before anything else.
+// Creates Core ML's runtime, null if unavailable. It is set on Apple's systems; the main() of a
+// test may set a stand-in before anything else runs.
 extern std::unique_ptr<Runtime> (*make_core_ml)();
 
-// What computes where nobody says: all of Core ML's units where that is, mlc's engine elsewhere.
+// Returns the default units: all units of Core ML where it is available, otherwise the reference
+// engine.
 Units DefaultUnits();
 
-// Mlc's engine for kReference, Core ML for all others. Error "no-coreml" where there is none.
+// Creates the reference engine for kReference, Core ML for other units. Error "no-coreml" if
+// unavailable.
 std::unique_ptr<Runtime> MakeRuntime(Units units, const ReferenceOptions& options);
 
-// How long a load or a compilation may take: what Core ML does may hang as a prediction may. mlc's engine ends by
-// itself, and has no limit.
+// The time limit of a load or a compilation, which may hang in Core ML. The reference engine has
+// none, because it always terminates.
 inline constexpr std::chrono::milliseconds kLoadLimit = std::chrono::minutes(10);
 std::optional<std::chrono::milliseconds> LoadLimit(Units units,
                                                    std::optional<std::chrono::milliseconds> asked);

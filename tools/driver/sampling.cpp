@@ -27,7 +27,7 @@ void Penalise(double penalty, std::span<const int32_t> before, std::vector<Score
       one.logit = one.logit > 0 ? one.logit / penalty : one.logit * penalty;
 }
 
-// Probabilities of what is left, in its order.
+// Returns the probabilities of the remaining candidates, in the same order.
 std::vector<TokenCandidate> Softmax(const std::vector<Scored>& sorted) {
   std::vector<TokenCandidate> made;
   double sum = 0;
@@ -87,7 +87,7 @@ std::vector<TokenCandidate> Candidates(const SamplingOptions& options,
   if (options.repetition_penalty != 1) Penalise(options.repetition_penalty, before, all);
   if (options.temperature <= 0)
     return {{std::min_element(all.begin(), all.end(), Before)->token, 1.0}};
-  // A whole vocabulary is sorted only where its tail may be drawn.
+  // The full vocabulary is sorted only if its tail may be drawn.
   const double most = std::min_element(all.begin(), all.end(), Before)->logit;
   if (options.top_p >= 1 && options.top_k <= 0 && options.min_p > 0)
     std::erase_if(all,
@@ -112,7 +112,7 @@ int32_t Draw(std::span<const TokenCandidate> candidates, double at) {
     end += one.probability;
     if (at < end) return one.token;
   }
-  return candidates.back().token;  // what rounding left of 1
+  return candidates.back().token;  // rounding: the probabilities sum to slightly less than 1
 }
 
 int32_t Sample(const SamplingOptions& options, std::span<const float> logits,

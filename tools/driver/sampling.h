@@ -1,8 +1,9 @@
 // tools/driver/sampling.h - chooses the next token from a language model's logits.
 //
-// What each figure means, and their order, is llama.cpp's (its src/llama-sampler.cpp and the default
-// chain of its tools): repetition penalty, top-k, top-p, min-p, temperature, then one token is drawn.
-// A figure that is not given takes no part; without a temperature the likeliest token is taken.
+// The parameters and their order are llama.cpp's (src/llama-sampler.cpp and the default chain of
+// its tools): repetition penalty, top-k, top-p, min-p, temperature, then one token is drawn.
+// Parameters that are not given have no effect; without a temperature the most likely token is
+// chosen.
 #pragma once
 
 #include <cstdint>
@@ -12,35 +13,37 @@
 namespace mlc {
 
 struct SamplingOptions {
-  double temperature = 0;  // divides the logits; 0: the likeliest token
-  int64_t top_k = 0;       // so many of the likeliest; 0: all
-  double top_p = 1;        // the likeliest that have this share together; 1: all
-  double min_p = 0;        // those that have at least this share of the likeliest's
-  // Divides the logits above 0, and multiplies others, of tokens among the last kLastTokens.
+  double temperature = 0;  // divides the logits; 0: greedy
+  int64_t top_k = 0;       // keeps the k most likely tokens; 0: all
+  // Keeps the smallest set of the most likely tokens with this total probability; 1: all.
+  double top_p = 1;
+  double min_p = 0;  // keeps tokens with at least this fraction of the highest probability
+  // For tokens among the last kLastTokens: divides positive logits, multiplies others.
   double repetition_penalty = 1;
   uint64_t seed = 0;
 };
-// As llama.cpp's tools look back.
+// The default of llama.cpp's tools.
 inline constexpr size_t kLastTokens = 64;
 
-// Error "usage" for what is out of range, and for figures that choose among tokens where a
-// temperature of 0 takes the likeliest.
+// Error "usage" for parameters that are out of range, or that have no effect because the
+// temperature is 0.
 void CheckSampling(const SamplingOptions& options);
 
 struct TokenCandidate {
   int32_t token;
   double probability;
 };
-// What may be drawn, the likeliest first, of equals the lower token; together they have probability
-// 1. `before`: all tokens so far, the prompt's too. A logit that is no number has no chance. Error
-// "runtime-failed" where none is one.
+// Returns the tokens that may be drawn, by descending probability and then ascending token. The
+// probabilities sum to 1. `before`: all preceding tokens including the prompt. NaN logits have
+// probability 0. Error "runtime-failed" if all logits are NaN.
 std::vector<TokenCandidate> Candidates(const SamplingOptions& options,
                                        std::span<const float> logits,
                                        std::span<const int32_t> before);
-// The candidate in whose part of [0, 1) `at` lies, the parts in the candidates' order.
+// Returns the candidate whose part of [0, 1) contains `at`; the parts are in the order of the
+// candidates.
 int32_t Draw(std::span<const TokenCandidate> candidates, double at);
-// Both, with the number that Philox4x32-10 has for the seed and the position: what is drawn depends
-// on the options, the logits and the tokens alone.
+// Draws from Candidates() with the number that Philox4x32-10 generates for the seed and the
+// position, so that the result depends only on the options, the logits and the tokens.
 int32_t Sample(const SamplingOptions& options, std::span<const float> logits,
                std::span<const int32_t> before);
 

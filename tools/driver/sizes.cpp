@@ -11,7 +11,7 @@ namespace mlc {
 
 namespace {
 
-// What both allow; nothing where that is no size.
+// Returns the intersection of both ranges, or nothing if it is empty.
 std::optional<Symbol> Both(const Symbol& a, const Symbol& b) {
   Symbol both{std::max(a.low, b.low), std::min(a.high, b.high), {}};
   if (!a.enumerated.empty() || !b.enumerated.empty()) {
@@ -30,7 +30,7 @@ std::optional<Symbol> Both(const Symbol& a, const Symbol& b) {
   return both.low <= both.high ? std::optional(both) : std::nullopt;
 }
 
-// Narrows a symbol of `chosen`, whose bounds in the program are those of `function`.
+// Narrows a symbol of `chosen`. `function` has the original bounds, for errors.
 void Narrow(const Function& function, const std::string& name, const Symbol& wanted,
             const std::string& option, Symbols& chosen) {
   std::optional<Symbol> both = Both(chosen.at(name), wanted);
@@ -43,7 +43,7 @@ void Narrow(const Function& function, const std::string& name, const Symbol& wan
 void ChooseShape(const Function& function, size_t i, Dims dims, const std::string& option,
                  Symbols& chosen) {
   const Shape& shape = InputValues(function)[i]->type.shape;
-  // A source may have the channels of an image last, a package never.
+  // Images of a source may be channels-last, those of a package are always channels-first.
   if (function.inputs[i].feature != Port::Feature::kMultiArray && dims.size() == 4 &&
       shape[1] == Dim(dims[3]) && !(shape[1] == Dim(dims[1])))
     dims = {dims[0], dims[3], dims[1], dims[2]};
@@ -63,8 +63,8 @@ void ChooseShape(const Function& function, size_t i, Dims dims, const std::strin
   }
 }
 
-// Where whole shapes are listed, the first that the chosen sizes allow decides all of them, and is
-// the only one that stays listed.
+// If whole shapes are enumerated, the first one that the chosen sizes allow determines all sizes,
+// and becomes the only enumerated shape.
 void ChooseListed(Function& function, Symbols& chosen) {
   std::vector<const Value*> inputs = InputValues(function);
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -96,8 +96,8 @@ std::string Quoted(const std::vector<std::string>& names) {
   return names.empty() ? "none is open" : fmt::format("\"{}\"", fmt::join(names, "\", \""));
 }
 
-// Calls take(function, sizes) for each function, which returns whether the option is for it; at
-// least one must accept.
+// Calls take(function, sizes) for each function, which returns whether the option applies to it; it
+// must apply to at least one.
 template <class Take>
 void InSome(Program& program, bool may_lack, const Error& unknown, Take&& take) {
   bool taken = false;

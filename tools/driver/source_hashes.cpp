@@ -65,8 +65,8 @@ void SourceHashes::Read(State& state, const MappedFile& file, uint64_t end) {
   }
 }
 void SourceHashes::Pass(const MappedFile& file, uint64_t end) {
-  // What lies in between may be read out of turn (layers have their own order), but not all at once:
-  // meanwhile nothing is written.
+  // Nearby skipped bytes are hashed now, because layers may be read out of order. Large gaps are
+  // left to Finish(), because hashing them here would delay the output.
   constexpr uint64_t kFar = 256 << 20;
   for (State& state : states_)
     if (file.path() == state.file.path && end > state.at && end - state.at <= kFar)

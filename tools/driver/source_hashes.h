@@ -11,32 +11,34 @@
 
 namespace mlc {
 
-// One file; what is not known is empty.
+// One file; unknown fields are empty.
 struct SourceFile {
-  std::string name;            // in the folder of the model
-  std::filesystem::path path;  // where it is
+  std::string name;            // relative to the model's folder
+  std::filesystem::path path;  // location on disk
   uint64_t bytes = 0;
   std::string xxh3_128, sha256;  // hex
 };
 
-// Every file that is read of a model: the model first and then, sorted by name, those of `facts`; all files of a
-// folder without such.
+// Returns every file that the import of a model reads: the model, then those of `facts` sorted by
+// name. If `facts` has none, all files of a folder.
 std::vector<SourceFile> SourceFiles(const std::filesystem::path& model, const SourceFacts& facts);
 
-// The hash of a model: that of its file; where there are several, the hash of the lines
-// "HASH  NAME\n" of all of them in the order of SourceFiles, which is what sha256sum and xxhsum print:
+// The hash of a model: the file's hash for a single file; for several files the hash of the lines
+// "HASH  NAME\n" in the order of SourceFiles, which is the output format of sha256sum and xxhsum:
 //   sha256sum model.onnx model.data | sha256sum
 std::string CombinedSha256(const std::vector<SourceFile>& files);
 std::string CombinedXxh3(const std::vector<SourceFile>& files);
 
-// Takes the hashes of files, of each the bytes from its begin on as they come by and the rest at the
-// end, so that a weight that is read for its conversion is hashed while it is in the cache.
+// Computes the hashes of files while they are read: each file is hashed from its begin as far as it
+// has been read, so that weights are hashed while they are in the processor's cache. Finish()
+// hashes the rest.
 class SourceHashes {
  public:
   SourceHashes(std::vector<SourceFile> files, bool sha256);
-  // The file has been read up to `end`. Files that are none of the source's do not matter.
+  // Notifies that the file has been read up to `end`. Ignores files that are not part of the
+  // source.
   void Pass(const MappedFile& file, uint64_t end);
-  // Reads what did not pass. Error "file-io".
+  // Hashes the remaining bytes and returns the files. Error "file-io".
   std::vector<SourceFile> Finish();
 
  private:

@@ -43,10 +43,10 @@ Statistics StatisticsOf(const LatencySummary& summary) {
 }
 
 std::vector<std::string> Doubts(const std::vector<double>& times, int64_t warmup) {
-  // p95 of fewer runs than 20 is the slowest of them.
+  // With fewer than 20 runs, p95 is the maximum.
   constexpr size_t kFew = 20;
-  // hyperfine calls a first run slow, and others outliers, by their distance in deviations; with few runs one outlier
-  // makes the deviation, so that the quartiles are asked.
+  // hyperfine detects slow first runs and outliers by their distance in standard deviations; in a
+  // few runs a single outlier dominates the deviation, so quartiles are used here.
   constexpr double kFar = 5, kScatter = 0.1;
   std::vector<std::string> doubts;
   if (times.size() < 2) return doubts;

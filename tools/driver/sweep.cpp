@@ -9,7 +9,7 @@ namespace {
 
 constexpr double kAlike = 0.05;
 
-// What a row asks for, in ascending order of devices.
+// Returns the units of the rows, in ascending order of the devices that they use.
 std::vector<Units> UnitsHere() {
   if (DefaultUnits() == Units::kReference) return {Units::kReference};
   const std::vector<Device> devices = MakeRuntime(Units::kAll, {})->capabilities().devices;

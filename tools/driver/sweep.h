@@ -1,4 +1,4 @@
-// tools/driver/sweep.h - the same run on all units that are there, to choose among them.
+// tools/driver/sweep.h - repeats a run on all available units and recommends one of them.
 #pragma once
 
 #include <filesystem>
@@ -13,17 +13,19 @@ namespace mlc {
 struct SweepRow {
   Units units;
   std::optional<RunResult> result;
-  std::optional<Error> error;  // why there is none
-  std::string trouble;         // why it is not to be recommended; empty: nothing
+  std::optional<Error> error;  // why there is no result
+  std::string trouble;         // why it cannot be recommended; empty: no reason
 };
 struct SweepResult {
   std::vector<SweepRow> rows;
-  std::optional<Units> recommended;  // nothing where nothing ran without failing
+  std::optional<Units> recommended;  // absent: no units ran without failures
   std::string why;
 };
 
-// The median decides; of units within 5 % of the best, those that ask for the fewest devices. Core ML's units where it
-// is, else mlc's engine alone. Outputs are written by none. Errors of a run are rows; those of the options are thrown.
+// Recommends the units with the lowest median; of those within 5 % of the best, the ones that use
+// the fewest devices. Covers Core ML's units if it is available, otherwise only the reference
+// engine. No outputs are written. Errors of a run are stored in its row; errors in the options are
+// thrown.
 SweepResult Sweep(const std::filesystem::path& model, const RunOptions& options,
                   Diagnostics& diagnostics);
 

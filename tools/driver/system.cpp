@@ -20,7 +20,7 @@
 #include "tools/driver/frontends.h"
 #include "tools/driver/version.h"
 
-// jemalloc(3); null where a tool is not linked with it.
+// jemalloc(3); null if a tool is not linked with it.
 #ifdef __APPLE__
 static int (*const mallctl)(const char*, void*, size_t*, void*, size_t) = nullptr;
 #else
@@ -34,7 +34,7 @@ namespace fs = std::filesystem;
 namespace mlc {
 namespace {
 
-// fmt and xxHash: 90100 and 801 are 9.1.0 and 0.8.1.
+// Converts the versions of fmt and xxHash: 90100 and 801 are 9.1.0 and 0.8.1.
 std::string Dotted(unsigned number) {
   constexpr unsigned kPart = 100;
   return fmt::format("{}.{}.{}", number / kPart / kPart, number / kPart % kPart, number % kPart);
@@ -67,7 +67,7 @@ std::vector<LibraryVersion> Libraries() {
   return found;
 }
 
-// The folder itself, or what of the path to it is there.
+// Returns the folder itself, or its nearest existing ancestor.
 fs::path Existing(fs::path folder) {
   std::error_code error;
   while (!fs::exists(folder, error) && folder.has_relative_path()) folder = folder.parent_path();

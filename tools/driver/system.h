@@ -1,4 +1,4 @@
-// tools/driver/system.h - what this machine, this build and their runtime are and can do.
+// tools/driver/system.h - describes this machine, this build of mlc and the default runtime.
 #pragma once
 
 #include <filesystem>
@@ -14,18 +14,18 @@ namespace mlc {
 
 struct SystemReport {
   std::string version, build;  // of mlc
-  Capabilities runtime;  // of what runs models here where nobody says; chip and OS are filled in
+  Capabilities runtime;        // of the default runtime; chip and OS are filled in
   std::vector<LibraryVersion> libraries;
-  int threads = 0;     // that mlc takes
-  int processors = 0;  // that are there
+  int threads = 0;     // used by mlc
+  int processors = 0;  // available
   uint64_t memory_bytes = 0;
   std::filesystem::path cache_folder;
-  std::string cache_fault;               // why there is none, else empty
-  std::optional<CacheStatistics> cache;  // absent where there is no folder yet
-  uint64_t disk_free_bytes = 0;          // where the cache is, or would be
+  std::string cache_fault;               // why there is no cache; empty: no fault
+  std::optional<CacheStatistics> cache;  // absent if the folder does not exist yet
+  uint64_t disk_free_bytes = 0;          // on the disk of the cache folder
 };
 
-// Makes nothing: a cache that is not there yet stays so.
+// Does not create the cache folder.
 SystemReport ExamineSystem(Runtime& runtime);
 
 }  // namespace mlc

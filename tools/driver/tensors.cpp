@@ -39,15 +39,15 @@ std::string Flattened(std::string_view name) {
   return out;
 }
 
-// Whether files are numbered as those of ONNX's test sets: WORD_0, WORD_1, ... for every port, and
-// no port beyond. Then numbers are places, even where a port is called so.
+// Whether files are numbered like those of ONNX's test sets: WORD_0, WORD_1, ... for every port and
+// no others. In this case numbers are positions, even if a port has such a name.
 bool AreNumbered(const std::set<std::string>& stems, std::string_view word, size_t ports) {
   for (size_t i = 0; i < ports; ++i)
     if (!stems.contains(fmt::format("{}_{}", word, i))) return false;
   return true;
 }
 
-// Ports by the stems of their files: NAME, PREFIX_NAME, PREFIX_<k>_NAME, or WORD_<k>.
+// Finds ports by the stems of their files: NAME, PREFIX_NAME, PREFIX_<k>_NAME, or WORD_<k>.
 class PortFiles {
  public:
   PortFiles(const std::vector<Port>& ports, std::string_view prefix, std::string_view word,
@@ -63,7 +63,7 @@ class PortFiles {
         by_name_.emplace(name, i);
   }
 
-  // Index of the port; -1 when there is none.
+  // Returns the index of the port, or -1 if there is none.
   int Find(const std::string& stem) const {
     size_t end = 0;
     const int place = stem.starts_with(word_) ? Number(stem.substr(word_.size()), end) : -1;
@@ -83,7 +83,7 @@ class PortFiles {
     return it == by_name_.end() ? -1 : it->second;
   }
 
-  // The number of up to six digits at the front; -1 when there is none.
+  // Returns the leading number of up to six digits, or -1 if there is none.
   static int Number(const std::string& text, size_t& end) {
     end = 0;
     while (end < text.size() && end < 6 && std::isdigit(static_cast<unsigned char>(text[end])))
@@ -103,7 +103,7 @@ std::string PortNames(const std::vector<Port>& ports) {
   return names;
 }
 
-// The given tensor in the type of the program's value.
+// Converts the given tensor to the type of the program's value.
 Tensor ToInputType(const Tensor& given, const Value& input, const Port& port) {
   if (port.feature != Port::Feature::kMultiArray) return ToPixels(given, input, port);
   DType declared = port.source_dtype == DType::kNone ? input.type.dtype : port.source_dtype;
@@ -111,7 +111,7 @@ Tensor ToInputType(const Tensor& given, const Value& input, const Port& port) {
       given, declared, input.type.dtype,
       {"bad-input",
        fmt::format("input \"{}\"", port.source_name.empty() ? port.name : port.source_name)});
-  // A scalar of the source is described as [1] in a package.
+  // Packages declare a scalar of the source as [1].
   if (converted.rank() == 0 && input.type.rank() == 1) converted = converted.Reshaped({1});
   return converted;
 }
@@ -159,7 +159,7 @@ std::map<std::string, Tensor> MakeInputs(const Function& function,
           .Expected(PortNames(function.inputs));
     const auto index = static_cast<size_t>(port - function.inputs.data());
     const Value& value = *values[index];
-    // What nothing reads may have any value: data of another shape do no harm.
+    // Unused inputs accept tensors of any shape; those that do not fit are ignored.
     if (!value.has_uses() && ToShape(tensor.dims()) != value.type.shape) continue;
     inputs[value.name] = ToInputType(tensor, value, *port);
     used[index] = true;
@@ -170,7 +170,7 @@ std::map<std::string, Tensor> MakeInputs(const Function& function,
   for (size_t i = 0; i < function.inputs.size(); ++i) {
     const std::vector<Dims>& shapes = function.inputs[i].enumerated_shapes;
     const Dims& dims = inputs.at(values[i]->name).dims();
-    // A size that no shape has is the engine's business.
+    // A size that occurs in none of the shapes is reported by the engine.
     bool possible = used[i];
     for (size_t d = 0; possible && d < dims.size(); ++d)
       possible = std::any_of(shapes.begin(), shapes.end(), [&](const Dims& shape) {
@@ -189,7 +189,7 @@ std::map<std::string, Tensor> MakeInputs(const Function& function,
 
 namespace {
 
-// Least and greatest value of what an input holds.
+// Returns the minimum and maximum value that an input can hold.
 std::pair<double, double> ValuesOf(const Port& port, DType dtype) {
   if (port.feature != Port::Feature::kMultiArray) return {0, 255};
   if (dtype == DType::kBool) return {0, 1};
@@ -262,7 +262,8 @@ std::set<std::string> Stems(const std::vector<fs::path>& files) {
 std::map<std::string, Tensor> ReadInputFolder(const Function& function, const fs::path& folder) {
   std::map<std::string, Tensor> inputs;
   std::vector<fs::path> files = TensorFiles(folder);
-  // Numbers count the inputs of the source, where there are files for all of them.
+  // Numbers are positions among the inputs of the source, including absent ones, if there is a file
+  // for each.
   std::vector<Port> ports = function.inputs;
   for (const AbsentInput& absent : function.absent_inputs)
     ports.insert(ports.begin() + static_cast<ptrdiff_t>(std::min(absent.place, ports.size())),
@@ -320,8 +321,8 @@ std::vector<fs::path> StepFolders(const fs::path& folder) {
 }
 
 namespace {
-// The tensors that have the names of ports, in the order of these; `read` makes them of `found`.
-// `word`: of ONNX's numbered files.
+// Returns the tensors named like the ports, in the order of the ports; `read` creates them from
+// `found`. `word`: prefix of numbered files in ONNX's test sets.
 template <class Found, class Read>
 NamedTensors InOrder(const std::vector<Port>& ports, const std::map<std::string, Found>& found,
                      std::string_view word, bool numbered, Read&& read) {
@@ -343,7 +344,7 @@ NamedTensors ReadInOrder(const std::vector<Port>& ports, const fs::path& folder,
   return InOrder(ports, files, word, AreNumbered(Stems(listed), word, ports.size()), ReadTensor);
 }
 
-// Calls `read` with the ports, and for what it does not find with the names that `others` have for them.
+// Calls `read` with the ports, and for missing tensors with the names of `others`.
 template <class Read>
 NamedTensors ByEitherName(const std::vector<Port>& ports, const std::vector<Port>& others,
                           Read&& read) {
@@ -404,7 +405,7 @@ Tensor ToSourceType(const Tensor& tensor, const Port& port) {
   if (port.source_dtype == DType::kNone || tensor.dtype() == DType::kString) return out;
   if (port.source_dtype != tensor.dtype() && port.source_dtype != DType::kString)
     out = tensor.Cast(port.source_dtype);
-  // A scalar is [1] in a package; what a classifier's dictionary holds is a vector.
+  // Packages declare a scalar as [1], and return a classifier's dictionary as a vector.
   if (out.rank() == 1 && IsStatic(port.source_shape) &&
       Product(port.source_shape) == Dim(out.size()))
     out = out.Reshaped(StaticDims(port.source_shape));

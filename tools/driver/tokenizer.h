@@ -1,4 +1,4 @@
-// tools/driver/tokenizer.h - the tokenizer of a model, whatever its file.
+// tools/driver/tokenizer.h - loads the tokenizer of a model of any format.
 #pragma once
 
 #include <filesystem>
@@ -7,12 +7,13 @@
 
 namespace mlc {
 
-// Of a GGUF file, a Hugging Face folder, a tokenizer.json, or the file that lies beside a package or
-// bundle (X.tokenizer.gguf, X.tokenizer.json beside X.mlpackage), by content. Errors of the readers
-// and of Tokenizer, located; "unsupported-tokenizer" where there is none, "unknown-format".
+// Loads the tokenizer of a GGUF file, a Hugging Face folder or a tokenizer.json, or the file beside
+// a package or bundle (X.tokenizer.gguf or X.tokenizer.json beside X.mlpackage). The format is
+// detected by content. Throws located errors of the readers and of Tokenizer;
+// "unsupported-tokenizer" if there is none; "unknown-format".
 Tokenizer LoadTokenizer(const std::filesystem::path& path);
 
-// The file beside a package or bundle that has its tokenizer; empty: there is none.
+// Returns the tokenizer file beside a package or bundle, empty if there is none.
 std::filesystem::path TokenizerBeside(const std::filesystem::path& package);
 
 }  // namespace mlc

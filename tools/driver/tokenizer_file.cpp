@@ -16,7 +16,7 @@ namespace mlc {
 
 namespace {
 
-// Format | whether a file is one that mlc writes.
+// A format, and the test whether mlc wrote a file of it.
 struct FormatRow {
   std::string_view name;
   bool (*is_ours)(const fs::path& path);
@@ -33,7 +33,7 @@ bool IsOurs(const FormatRow& row, const fs::path& path) {
   InputRegistry::Unnoted look;
   try {
     return row.is_ours(path);
-  } catch (const Error&) {  // nothing of the kind
+  } catch (const Error&) {  // not a valid file
     return false;
   }
 }

@@ -14,7 +14,7 @@ namespace mlc {
 namespace {
 
 constexpr char kIds[] = "inputIds", kMask[] = "causalMask", kLogits[] = "logits";
-// Of an encoder.
+// Input names of an encoder.
 constexpr char kTokenIds[] = "input_ids", kSeen[] = "attention_mask", kTypes[] = "token_type_ids";
 struct OutputName {
   std::string_view source, ours;
@@ -41,7 +41,7 @@ const Value& TokenIds(const Function& function) {
   MLC_CHECK(false, "function {} has no {}", function.name, kTokenIds);
 }
 
-// The smallest number that the function takes, and that holds so many; 0: there is none.
+// Returns the smallest supported size that holds `count` tokens, or 0 if there is none.
 int64_t SizeFor(const Function& function, int64_t count) {
   const Dim& declared = TokenIds(function).type.shape[1];
   auto open = declared.symbol_and_offset();
@@ -59,7 +59,7 @@ int64_t SizeFor(const Function& function, int64_t count) {
   return best;
 }
 
-// The rows of the table of tokens.
+// Returns the number of rows of the embedding table.
 int64_t Vocabulary(const Function& function, int64_t count) {
   SymbolSizes sizes;
   for (const auto& [name, symbol] : function.symbols)

@@ -1,5 +1,4 @@
-// tools/driver/tokens.h - running a language model or an encoder: tokens in; logits, or what the
-// encoder makes of them, out.
+// tools/driver/tokens.h - runs a language model or an encoder on tokens.
 #pragma once
 
 #include <cstdint>
@@ -14,44 +13,45 @@
 
 namespace mlc {
 
-// Whether it has the ports of lib/networks/decoder.h.
+// Whether the function has the ports of lib/networks/decoder.h.
 bool IsLanguageModel(const Function& function);
-// Of one: how many tokens it takes, and how many there are.
+// The context length and vocabulary size of a language model.
 struct LanguageSize {
   int64_t context, vocabulary;
 };
 LanguageSize LanguageSizes(const Function& function);
 
-// Whether it has the ports of lib/networks/encoder.h, of whatever source: an input input_ids, and
-// perhaps attention_mask and token_type_ids.
+// Whether the function has the ports of lib/networks/encoder.h, in any source format: an input
+// input_ids, and optionally attention_mask and token_type_ids.
 bool IsEncoder(const Function& function);
 
-// Error "usage" where the function is neither, or has not room for so many tokens, or an encoder shall
-// take them step by step; "bad-input" for a token that is none of the vocabulary.
+// Error "usage" if the function is neither, too many tokens are given, or `step` is used with an
+// encoder; "bad-input" for a token outside the vocabulary.
 void CheckTokens(const Function& function, const std::vector<int64_t>& tokens, bool step);
 
-// What an output of a function that was checked is called where tokens went in: an encoder's hidden and
-// pooled; others have their own names.
+// Returns the output's name in results for tokens: "hidden" and "pooled" for an encoder, otherwise
+// its own name. The function must have passed CheckTokens.
 std::string NameForTokens(const Port& port);
-// The inputs of an encoder, by its own names: all tokens are seen, of the first type, and behind them
-// padding where the function does not take just as many.
+// Returns the inputs of an encoder by its own names: all tokens are attended to and of the first
+// type, followed by padding up to a supported length.
 std::map<std::string, Tensor> EncoderInputs(const Function& function,
                                             const std::vector<int64_t>& tokens);
-// Computes the outputs of a function from its inputs, by MIL name; what it remembers goes on from call to call.
+// Computes the outputs of a function from its inputs, by MIL name; states persist between calls.
 using Predict =
     std::function<std::map<std::string, Tensor>(const std::map<std::string, Tensor>& inputs)>;
-// On an engine, which outlives it; states are zeros at first.
+// Runs on an engine, which must outlive the result; states are initially zero.
 Predict PredictOn(const Engine& engine);
 
-// In the order of the outputs, without the batch of one and without padding.
+// Returns the outputs in order, without the batch dimension and without padding.
 std::vector<Tensor> RunEncoder(const Predict& predict, const Function& function,
                                const std::vector<int64_t>& tokens);
 
-// fp32 [tokens, vocabulary] of tokens that follow `seen` others, which `predict` remembers.
+// Returns fp32 [tokens, vocabulary] for tokens that follow `seen` earlier ones in the states of
+// `predict`.
 Tensor AppendTokens(const Predict& predict, const Function& function,
                     std::span<const int32_t> tokens, int64_t seen);
-// fp32 [tokens, vocabulary]: all tokens at once or, `step`, one after the other, with what the states
-// have of those before: `predict` has seen nothing yet.
+// Returns fp32 [tokens, vocabulary]: all tokens as one batch or, if `step`, one at a time through
+// the states. The states of `predict` must be initial.
 Tensor RunTokens(const Predict& predict, const Function& function,
                  const std::vector<int64_t>& tokens, bool step);
 
@@ -59,7 +59,8 @@ struct NextToken {
   int64_t token;
   double probability;
 };
-// What follows the last token, the `most` likeliest, these first. `logits` [tokens, vocabulary].
+// Returns the `most` likeliest next tokens after the last one, by descending probability. `logits`:
+// [tokens, vocabulary].
 std::vector<NextToken> LikelyNext(const Tensor& logits, int64_t most);
 
 }  // namespace mlc

@@ -1,4 +1,5 @@
-// tools/driver/trace.h - what took how long: the phases of a command, the predictions in them, the operations in those.
+// tools/driver/trace.h - records the durations of a command's phases, and of the predictions and
+// operations in them.
 //
 //   Trace trace;
 //   { Trace::Span span(trace, "read", Trace::kPhase); ... }
@@ -18,31 +19,32 @@ namespace mlc {
 class Trace {
  public:
   using Clock = std::chrono::steady_clock;
-  // Phases follow one another and together are the whole; the others lie in them.
-  // So many predictions and operations are kept, the first ones; Write says how many were left out.
+  // Maximum number of recorded predictions and operations; Write states how many were dropped.
+  // Phases are consecutive and cover the whole; other events are nested in them.
   static constexpr size_t kMost = 1'000'000;
   enum Kind { kPhase, kPrediction, kOperation };
   struct Event {
-    std::string name, op;  // op: of an operation, MIL's operator
+    std::string name, op;  // op: MIL operator, for operations
     Kind kind;
     Clock::time_point begin, end;
-    uint32_t thread;  // 0: the first that was seen, ...
+    uint32_t thread;  // numbered from 0 in order of first use
   };
 
-  // The whole begins `before` ago: what a tool took to begin, its phase "start".
+  // The trace begins `before` the call, with a phase "start" that covers the startup of the tool.
   explicit Trace(Clock::duration before = {});
   // Thread-safe.
   void Add(std::string name, Kind kind, Clock::time_point begin, Clock::time_point end,
            std::string op = {});
 
-  // On Apple's systems a signpost too, which Instruments shows as a point of interest.
+  // Records an event for its scope; on Apple's systems also a signpost, which Instruments shows as
+  // a point of interest.
   class Span {
    public:
     Span(Trace& trace, std::string name, Kind kind);
     ~Span() { End(); }
     Span(const Span&) = delete;
     Span& operator=(const Span&) = delete;
-    void End();  // once; before its time
+    void End();  // ends the span early; at most once
 
    private:
     Trace& trace_;
@@ -53,15 +55,15 @@ class Trace {
     bool ended_ = false;
   };
 
-  // Ends what there is between the phases: from here on nothing is added. Then `phases` add up to `whole_ms`.
+  // Ends the trace. Nothing may be added afterwards, and `phases` add up to `whole_ms`.
   void End();
   double whole_ms() const;
-  // That its events take, about: no growth of what is traced.
+  // Returns the approximate memory use of the events, to be excluded from memory measurements.
   int64_t bytes() const;
-  // In order, those of a name as one. What lies between them is "other".
+  // Returns the phases in order, merged by name; the time between them is "other".
   std::vector<std::pair<std::string, double>> phases() const;
   const std::vector<Event>& events() const { return events_; }
-  // Trace Event Format, complete events ("ph": "X") in microseconds. Error "file-io".
+  // Writes the Trace Event Format, complete events ("ph": "X") in microseconds. Error "file-io".
   void Write(const std::filesystem::path& path) const;
 
  private:
@@ -73,7 +75,8 @@ class Trace {
   int64_t left_out_ = 0;
 };
 
-// Processor time of the process so far: at the beginning of main(), what loading it took.
+// Returns the processor time of the process so far; at the beginning of main(), the time that
+// loading took.
 Trace::Clock::duration ProcessTime();
 
 }  // namespace mlc

@@ -25,18 +25,18 @@ namespace fs = std::filesystem;
 namespace mlc {
 namespace {
 
-// A function of the source, what is compared with it, and what both do.
+// A pair of functions that are compared, with their inputs and results.
 struct Check {
   const Function *source, *package;
   std::vector<StepInputs> source_steps, package_steps;
-  std::vector<NamedTensors> shared;  // what the package is given, by name in the source
+  std::vector<NamedTensors> shared;  // inputs of the package, by name in the source
   std::vector<StepResults> references, values;
-  std::map<std::string, InputRange> made;  // of what is made up, over all steps
+  std::map<std::string, InputRange> made;  // ranges of generated inputs, over all steps
   FollowedChoices followed;
   Budgets budgets;
 };
 
-// What is given by names of the source or its own, by its own.
+// Returns the tensors by the function's own names; `given` has these or the source's.
 std::map<std::string, Tensor> TakenBy(const Function& function,
                                       const std::map<std::string, Tensor>& given) {
   std::map<std::string, Tensor> taken;
@@ -46,7 +46,7 @@ std::map<std::string, Tensor> TakenBy(const Function& function,
   return taken;
 }
 
-// By the names that a user knows.
+// Renames inputs to the names of the source.
 std::map<std::string, Tensor> BySourceName(const Function& function,
                                            const std::map<std::string, Tensor>& inputs) {
   std::map<std::string, Tensor> named;
@@ -54,7 +54,7 @@ std::map<std::string, Tensor> BySourceName(const Function& function,
   return named;
 }
 
-// Shapes of inputs by names of `from`, by those of `to`.
+// Renames the shapes of inputs from names of `from` to names of `to`.
 std::map<std::string, Dims> Renamed(const std::map<std::string, Dims>& shapes, const Function& from,
                                     const Function& to) {
   std::map<std::string, Dims> renamed;
@@ -65,7 +65,7 @@ std::map<std::string, Dims> Renamed(const std::map<std::string, Dims>& shapes, c
   return renamed;
 }
 
-// Whether the function can be run with inputs of these shapes, by its names.
+// Whether the function accepts inputs of these shapes, by its own names.
 bool Takes(const Function& function, const std::map<std::string, Dims>& shapes) {
   std::map<std::string, int64_t> sizes;
   auto takes = [&](const Dim& declared, int64_t size) {
@@ -89,8 +89,9 @@ bool Takes(const Function& function, const std::map<std::string, Dims>& shapes) 
   return true;
 }
 
-// Shapes of inputs that are not given, by the source's names: those at which the compiler would
-// measure the source where the package takes them, which may have been made for one of many.
+// Returns the shapes of generated inputs by the source's names: those at which the compiler would
+// measure the source, if the package, which may have fixed sizes, accepts them; otherwise the
+// package's.
 std::map<std::string, Dims> ShapesOf(const Function& source, const Function& package,
                                      const std::map<std::string, Tensor>& given,
                                      const GeneratedInputOptions& make_up) {
@@ -98,13 +99,12 @@ std::map<std::string, Dims> ShapesOf(const Function& source, const Function& pac
     std::map<std::string, Dims> measured = GeneratedShapes(source, TakenBy(source, given), make_up);
     if (Takes(package, Renamed(measured, source, package))) return measured;
   } catch (const Error&) {
-    // The package may know a size that the source does not.
+    // The package may fix a size that is open in the source.
   }
   return Renamed(GeneratedShapes(package, TakenBy(package, given), make_up), package, source);
 }
 
-// The inputs of one step of both, the very same tensors by name in the source. `given` by names of
-// the source.
+// Adds the inputs of one step, identical for both functions. `given` is by names of the source.
 void AddStep(const std::map<std::string, Tensor>& given, GeneratedInputOptions make_up,
              Check& check) {
   const Function &source = *check.source, &package = *check.package;
@@ -132,7 +132,7 @@ void AddStep(const std::map<std::string, Tensor>& given, GeneratedInputOptions m
   std::erase_if(shared, [&](const auto& entry) {
     return !by_user.Find(entry.first) && !by_name.Find(entry.first);
   });
-  // What others wrote does not say which type the source declares: the source does.
+  // Packages of other converters do not declare source types; those of the source apply.
   std::vector<const Value*> own_values = InputValues(package);
   for (size_t i = 0; i < own_values.size(); ++i) {
     const Port& own = package.inputs[i];
@@ -147,8 +147,8 @@ void AddStep(const std::map<std::string, Tensor>& given, GeneratedInputOptions m
   check.shared.push_back(NamedTensors(shared.begin(), shared.end()));
 }
 
-// As the ports of `source` declare them and call them: outputs and states by the names of its own
-// ports, an empty Tensor where the package has none.
+// Returns the results in the types and under the names that `source` declares: outputs and states
+// in the order of its ports, with an empty Tensor for those that the package lacks.
 StepResults BySource(const StepResults& step, const Function& function, const Function& source) {
   StepResults named;
   auto take = [&](const NamedTensors& tensors, const std::vector<Port>& own,
@@ -174,7 +174,7 @@ std::vector<StepResults> Run(const Function& function, const std::vector<StepInp
   return results;
 }
 
-// What others wrote does not say which types the source declares: its inputs take the same values.
+// Packages of other converters do not declare source types; their inputs take those of the source.
 void TakeSourceTypes(const Program& source, Program& package) {
   for (const auto& function : package.functions) {
     const Function* from = source.functions.size() == 1 ? source.functions[0].get() : nullptr;
@@ -188,7 +188,7 @@ void TakeSourceTypes(const Program& source, Program& package) {
   }
 }
 
-// The pairs that shall be compared, with their inputs.
+// Returns the pairs to compare, with their inputs.
 std::vector<Check> Checks(const Program& source, const Program& package,
                           const VerifyOptions& options) {
   std::vector<Check> checks;
@@ -260,7 +260,7 @@ std::vector<Check> Checks(const Program& source, const Program& package,
   return checks;
 }
 
-// Without floors; `half`: what the package computes in.
+// Budgets without floors. `half`: whether the package computes in fp16.
 Budgets BudgetsOf(const VerifyOptions& options, bool half) {
   Budgets budgets = ParseBudgets(options.budget ? *options.budget : half ? "fp16" : "fp32");
   auto set = [&](Budget& budget) {
@@ -273,7 +273,8 @@ Budgets BudgetsOf(const VerifyOptions& options, bool half) {
   return budgets;
 }
 
-// With the floors of all that the function computes. `rounded`: RoundConstants of its program.
+// Budgets with the floors of all outputs of the function. `rounded`: result of RoundConstants on
+// its program.
 Budgets WithFloors(const Budgets& budgets, const Check& check, const Program& rounded,
                    EngineOptions exact, bool by_source, Diagnostics& diagnostics) {
   try {
@@ -286,14 +287,14 @@ Budgets WithFloors(const Budgets& budgets, const Check& check, const Program& ro
     return Fp16Budgets(budgets, references, Run(of_rounded, check.source_steps, exact, source));
   } catch (const Error& error) {
     if (error.id() == "timeout" || error.id() == "resource-limit") throw;
-    // Where constants make sizes, rounded ones may fit nothing.
+    // Rounded constants may be invalid where they determine sizes.
     diagnostics.Note(
         fmt::format("there is no floor of function {}: {}", check.source->name, error.text()));
     return budgets;
   }
 }
 
-// Ties of quantisation are looked for where outputs are not what they should be.
+// Searches for ties of quantisation if outputs exceed their budget.
 std::vector<Compared> CompareWithTies(const Check& check, const EngineOptions& exact, bool ties,
                                       bool by_source, double usual) {
   auto compare = [&](const std::vector<StepResults>& references) {
@@ -320,7 +321,7 @@ std::vector<Compared> CompareWithTies(const Check& check, const EngineOptions& e
   return list;
 }
 
-// Every output that a budget speaks of is there, and so is the dimension of `per_axis`.
+// Checks that all outputs named in the budgets exist, and so does the dimension `per_axis`.
 void CheckBudgets(std::optional<int64_t> per_axis, const Budgets& budgets,
                   const std::vector<Check>& checks) {
   std::vector<std::string> names;
@@ -354,13 +355,13 @@ void RequireOrder(const fs::path& source, const fs::path& package) {
                   : "the other way round: mlc verify " + package.string() + " " + source.string());
 }
 
-// Once both can be read.
+// Both models must be readable.
 void RequireTwo(const fs::path& source, const fs::path& package) {
   std::error_code ignored;
   auto same_files = [&] {
     try {
       return PackageHash(source) == PackageHash(package);
-    } catch (const Error&) {  // links in a circle
+    } catch (const Error&) {  // e.g. a cycle of symbolic links
       return false;
     }
   };
@@ -390,13 +391,14 @@ void WriteBundle(const fs::path& folder, const fs::path& package, const VerifyRe
 
 namespace {
 
-// Of INPUT=1,2 or SYMBOL=4, what it is of.
+// Returns the name in INPUT=1,2 or SYMBOL=4.
 std::string NameIn(const Option& option, const std::string& value) {
   return option.name == "--image" ? ParseImageOption(value).first
                                   : value.substr(0, value.rfind('='));
 }
 
-// How the package was compiled, where nobody says otherwise: its manifest states the options.
+// Adds the import options that the package was compiled with, as stated in its manifest, unless
+// they are given.
 ImportOptions AsCompiled(ImportOptions options, const fs::path& source, const fs::path& package,
                          Diagnostics& diagnostics) {
   const std::optional<Stated> stated = StatedOf(package);
@@ -404,7 +406,8 @@ ImportOptions AsCompiled(ImportOptions options, const fs::path& source, const fs
   if (!stated || !frontend.IsSource() || stated->source_format != frontend.name) return options;
   std::string taken;
   const std::vector<Option> table = ImportTable(options);
-  // Shapes and symbols decide the same dimensions: where one of the two is given, the other is not taken.
+  // --shape and --dim determine the same dimensions: if one of them is given, the manifest's values
+  // of the other are ignored.
   auto is_given = [&](std::string_view name) {
     return std::any_of(table.begin(), table.end(), [&](const Option& option) {
       return option.name == name && option.field.get();
@@ -414,7 +417,7 @@ ImportOptions AsCompiled(ImportOptions options, const fs::path& source, const fs
   for (const Option& option : table) {
     if ((option.name == "--dim" && shapes) || (option.name == "--shape" && symbols)) continue;
     const auto it = stated->options.find(option.key());
-    // Of these two the manifest has not all.
+    // The manifest stores these two incompletely.
     if (it == stated->options.end() || option.name == "--const" || option.name == "--data-root")
       continue;
     const auto given = option.field.get();
@@ -434,7 +437,7 @@ ImportOptions AsCompiled(ImportOptions options, const fs::path& source, const fs
   return options;
 }
 
-// A language model is read for as many tokens as its package has room for, where that many are possible.
+// Imports a language model with the context length of its package, if possible.
 Program ImportSource(const fs::path& path, ImportOptions options, const Program& package,
                      Diagnostics& diagnostics) {
   if (FrontendOf(path).Takes("--context") && !options.context && IsLanguageModel(*package.main())) {
@@ -449,8 +452,8 @@ Program ImportSource(const fs::path& path, ImportOptions options, const Program&
   return ImportToRun(path, options, false, diagnostics);
 }
 
-// The file beside the package that has the source's tokenizer; where it should have and does not, that is
-// among `outputs`.
+// Returns the file beside the package if it has the source's tokenizer. A missing or different
+// tokenizer is appended to `outputs` as a mismatch.
 std::string VerifyTokenizer(const fs::path& source, const fs::path& package,
                             std::vector<Compared>& outputs, Diagnostics& diagnostics) {
   const std::optional<std::string> difference = TokenizerDifference(source, package, diagnostics);

@@ -1,4 +1,4 @@
-// tools/driver/verify.h - a package against its source, or against outputs computed elsewhere.
+// tools/driver/verify.h - compares a package with its source, or with outputs computed elsewhere.
 #pragma once
 
 #include <filesystem>
@@ -17,55 +17,57 @@
 namespace mlc {
 
 struct VerifyOptions {
-  ImportOptions import;                 // of the source; its sizes are the package's too
-  std::optional<std::string> function;  // absent: all, which both must have
-  std::filesystem::path inputs;         // folder of tensors; empty: all are made up
-  GeneratedInputOptions make_up;        // of inputs that are not given
-  std::optional<int64_t> samples;       // steps of each function
-  std::vector<int64_t> tokens;          // the prompt of a language model; empty: made up
-  std::filesystem::path reference;      // folder or .npz; empty: what the source computes
-  // As ParseBudgets; absent: by the package's precision, and fp16's is raised to kFloors times the
-  // floor (lib/verify/quantization_floor.h), of mlc's own import whatever the reference. Neither does atol nor rtol
-  // have a floor.
+  ImportOptions import;                 // for the source; its sizes apply to the package, too
+  std::optional<std::string> function;  // absent: all, which both models must have
+  std::filesystem::path inputs;         // folder of tensors; empty: all are generated
+  GeneratedInputOptions make_up;        // for inputs that are not given
+  std::optional<int64_t> samples;       // steps for each function
+  std::vector<int64_t> tokens;          // the prompt of a language model; empty: generated
+  std::filesystem::path reference;      // folder or .npz; empty: computed from the source
+  // As accepted by ParseBudgets. Absent: by the package's precision, where the fp16 budget is
+  // raised to kFloors times the floor (lib/verify/quantization_floor.h), which is computed from
+  // mlc's import for any reference. atol and rtol disable floors.
   std::optional<std::string> budget;
-  // What they say holds for all outputs.
+  // These apply to all outputs.
   std::optional<int64_t> per_axis;
   std::optional<double> atol, rtol;
-  bool layers = false;           // compare inner values too
-  std::filesystem::path bundle;  // write a parity bundle into this folder; empty: none
+  bool layers = false;           // compare intermediate values, too
+  std::filesystem::path bundle;  // folder for a parity bundle; empty: none is written
 };
 
 struct VerifyResult {
-  std::string reference;  // what computed it
-  bool exact = false;     // the reference is what the source computes in exact arithmetic
+  std::string reference;  // what computed the reference
+  bool exact = false;     // whether the reference is the source in exact arithmetic
   Budgets budgets;        // without floors
-  bool floors = false;    // whether outputs have them: packages of precision fp16, by default
+  bool floors = false;    // whether floors apply: by default for fp16 packages
   std::vector<Compared> outputs;
-  std::string tokenizer;  // the file beside the package that is as the source's; empty: none is
+  // The file beside the package, if equal to the source's tokenizer; otherwise empty.
+  std::string tokenizer;
   struct OfFunction {
     std::string name;  // in the package
     int samples = 0;
     std::map<std::string, InputRange> generated;  // over all samples, by MIL name
-    std::vector<std::string> not_compared;        // outputs that the reference does not have
+    std::vector<std::string> not_compared;        // outputs missing in the reference
     Layers layers;
     const Function* source = nullptr;
-    std::optional<LanguageResult> language;  // where the source is the reference
-    FollowedChoices followed;                // of its routers by the source, over all samples
+    std::optional<LanguageResult> language;  // if the source is the reference
+    // Router choices of the package that the source follows, over all samples.
+    FollowedChoices followed;
   };
   std::vector<OfFunction> functions;
   std::shared_ptr<const Program> source;
 };
 
-// Returns whether the program has a result of type fp16, in which case the budget of fp16 applies.
+// Whether the program has a result of type fp16; in this case the fp16 budget applies.
 bool ComputesInFp16(const Program& program);
 
-// Error "usage" where the second is a source model, as it is where they are in the wrong order,
+// Error "usage" if `package` is a source model, as when the arguments are swapped.
 void RequireOrder(const std::filesystem::path& source, const std::filesystem::path& package);
-// and where both, which can be read, are the same.
+// Error "usage" if both are the same model. Both must be readable.
 void RequireTwo(const std::filesystem::path& source, const std::filesystem::path& package);
 
-// Passed is what Judge says of the outputs. Error "usage" where nothing could be learnt: the same
-// model twice, a folder without inputs, PACKAGE a source model.
+// The result passes if Judge accepts the outputs. Error "usage" if the comparison would be
+// meaningless: the same model twice, a folder without inputs, a source model as `package`.
 VerifyResult Verify(const std::filesystem::path& source, const std::filesystem::path& package,
                     const VerifyOptions& options, Diagnostics& diagnostics);
 

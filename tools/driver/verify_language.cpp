@@ -13,7 +13,7 @@ namespace mlc {
 namespace {
 
 constexpr int64_t kMostTokens = 32, kLeastTokens = 4;
-constexpr double kMostWork = 1e9;  // of a prompt
+constexpr double kMostWork = 1e9;  // limit on the work for the prompt
 constexpr const char *kAtOnce = "logits, prompt at once", *kSteps = "logits, step by step";
 constexpr const char *kNextAtOnce = "next tokens, prompt at once",
                      *kNextSteps = "next tokens, step by step";
@@ -35,7 +35,7 @@ std::vector<int64_t> MakeUpTokens(const Function& function, uint64_t seed) {
   return tokens;
 }
 
-// The most likely tokens as `figures` say: the reference's, another where that one is wrong.
+// Compares the most likely tokens: the reference's, with the wrong ones of `figures` replaced.
 Compared NextTokens(const Function& package, const char* name, const Tensor& reference,
                     const LanguageFigures& figures) {
   std::vector<int32_t> expected, found;
@@ -52,7 +52,8 @@ Compared NextTokens(const Function& package, const char* name, const Tensor& ref
                        Tensor::Vector(expected), {});
 }
 
-// What the errors of rounded constants and of fp16 arithmetic allow, which goes into the budgets.
+// Computes the limit from the errors of rounded constants and of fp16 arithmetic, and raises the
+// budgets accordingly.
 std::optional<LanguageResult::Own> OwnFloor(const Comparison& constants,
                                             const Comparison& arithmetic, bool raises,
                                             Budgets& budgets) {
@@ -82,7 +83,7 @@ LanguageResult VerifyLanguage(const LanguagePair& pair, std::vector<int64_t> tok
     CheckTokens(*function, tokens, false);
   result.tokens = tokens;
   const bool routers = HasRouters(*pair.source) && HasRouters(*pair.package);
-  // What looks at a run, where one does.
+  // The current observer of the engines; only used with routers.
   Observer look;
   const auto watched = [&](EngineOptions engine) {
     if (routers) engine.observe = [&](const Operation& op, std::span<Tensor> r) { look(op, r); };

@@ -21,7 +21,7 @@ struct BuildArguments {
   CompileOptions base;
 };
 
-// JSON has no infinity.
+// JSON cannot represent infinity.
 Json Number(double value) { return std::isfinite(value) ? Json(value) : Json("inf"); }
 
 Json ToJson(const BuildCheck& check) {
@@ -77,11 +77,11 @@ void Print(const std::string& name, const BuildResult& result) {
   }
 }
 
-// What is built is said when it is there; one that cannot be leaves the others alone.
+// Each variant is reported when it is built; the failure of one does not affect the others.
 int Build(const BuildArguments& given, Session& session) {
   int code = 0;
   Json reports = Json::array(), errors = reports;
-  // Of the exception at hand, in the recipe or a variant of it.
+  // Reports the current exception, for the recipe or a variant of it.
   auto fail = [&](const std::string& recipe, const std::string& variant) {
     Json list = Json::array();
     for (const Error& error : CurrentErrors()) {

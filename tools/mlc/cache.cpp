@@ -21,7 +21,7 @@ std::string TimeText(SystemTime time) {
   return UtcText(std::chrono::system_clock::to_time_t(time));
 }
 
-// `cache` is null where there is none.
+// `cache` is null if there is none.
 int List(ModelCache* cache, const std::filesystem::path& folder, bool json) {
   const std::vector<CachedModel> models = cache ? cache->List() : std::vector<CachedModel>();
   if (json) {
@@ -130,7 +130,7 @@ int RunCache(const CacheArguments& given, Session& session) {
     session.diagnostics.Note(fmt::format("no cache in \"{}\"", folder.string()));
     return Removed(folder, {}, session.json);
   }
-  // What opening it removed is removed by this command, too.
+  // Entries evicted by opening the cache are reported, too.
   std::vector<Eviction> removed = cache->evictions();
   auto add = [&](std::vector<Eviction> more) {
     removed.insert(removed.end(), more.begin(), more.end());

@@ -46,7 +46,7 @@ void RefuseAllBut(OptionNames options, std::string_view why, const Session& sess
 
 namespace {
 
-// What CLI11 parses lies in `storage`, one list per option.
+// CLI11 stores parsed values in `storage`, one list per option.
 void AddOptions(CLI::App& app, const Command& command,
                 std::vector<std::vector<std::string>>& storage) {
   storage.resize(command.options.size());
@@ -92,7 +92,7 @@ void PrintErrors(const std::vector<Error>& errors, bool json) {
   }
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const Error& error : errors) list.push_back(ErrorJson(error));
-  // Not by fmt, which throws where stdout is full.
+  // std::puts instead of fmt, which throws if stdout is full.
   std::puts(WithFlags(nlohmann::ordered_json{{"errors", list}}.dump(
                           2, ' ', false, nlohmann::json::error_handler_t::replace))
                 .c_str());

@@ -1,5 +1,5 @@
-// tools/mlc/command.h - one record per subcommand, with a table of its options; parsing, help, completions and error
-// rendering come from it.
+// tools/mlc/command.h - one record per subcommand, with a table of its options, from which parsing,
+// help, completions and error rendering are derived.
 #pragma once
 
 #include <functional>
@@ -14,16 +14,16 @@
 
 namespace mlc {
 
-// What a command has besides its own options.
+// State of a command besides its own options.
 struct Session {
   bool json = false;        // --json: stdout is one JSON document
-  GivenOptions given;       // what the command line has
-  Diagnostics diagnostics;  // shown when the command is done, but under --json
+  GivenOptions given;       // options on the command line
+  Diagnostics diagnostics;  // printed when the command ends, except with --json
 };
 
 struct Command {
   std::string_view name, summary, example;
-  std::vector<Option> options;  // bound to a record that `run` owns
+  std::vector<Option> options;  // bound to a record owned by `run`
   std::function<int(Session&)> run;
   std::string notes = {};  // printed below the options, above the example
 };
@@ -33,17 +33,17 @@ void PrintDocument(const nlohmann::ordered_json& json);
 nlohmann::ordered_json ErrorJson(const Error& error);  // {id, text, location, notes}
 void Append(std::vector<Option> rows, std::vector<Option>& table);
 
-// An option that has no effect is an error. Error "usage" for the first of `options` that was given,
+// Rejects options that have no effect: Error "usage" for the first of `options` that was given.
 using OptionNames = std::initializer_list<std::string_view>;
 void Refuse(OptionNames options, std::string_view why, const Session& session);
-// and for the first that is none of `options`.
+// Error "usage" for the first given option that is not among `options`.
 void RefuseAllBut(OptionNames options, std::string_view why, const Session& session);
 
-// Parses and runs; renders every error; returns the exit code. `commands` with one element and an
-// empty name: no subcommands.
+// Parses the command line, runs the command, renders all errors and returns the exit code. A single
+// command with an empty name means that there are no subcommands.
 int RunCommandLine(std::string_view program, std::string_view summary,
                    std::span<const Command> commands, int argc, char** argv);
-// Completion script for "bash", "zsh" or "fish".
+// Returns the completion script for "bash", "zsh" or "fish".
 std::string Completions(std::string_view shell, std::string_view program,
                         std::span<const Command> commands);
 

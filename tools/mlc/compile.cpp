@@ -16,7 +16,7 @@ namespace {
 fs::path DefaultOutput(const fs::path& model) {
   const fs::path whole = fs::absolute(model).lexically_normal();
   fs::path name = whole.has_filename() ? whole.filename() : whole.parent_path().filename();
-  // What is behind a dot is part of the name of a folder that is no package: Llama-3.2-1B.
+  // For folders other than packages, the part after a dot belongs to the name: Llama-3.2-1B.
   std::error_code ignored;
   const fs::path ending = name.extension();
   if (ending != ".mlpackage" && ending != ".mlmodelc" && fs::is_directory(model, ignored))
@@ -24,7 +24,7 @@ fs::path DefaultOutput(const fs::path& model) {
   return name.replace_extension(".mlpackage");
 }
 
-// What depends on the machine and the day, in seconds and bytes.
+// Figures that depend on the machine and on the run, in seconds and bytes.
 Json Stats(const CompileResult& result) {
   Json phases = Json::object(), passes = Json::array();
   for (const auto& [name, seconds] : result.phases) phases[name] = seconds;
@@ -43,7 +43,7 @@ int RunCompile(const CompileArguments& given, Session& session) {
   if (!options.manifest)
     Refuse({"--sha256"}, "--no-manifest writes no manifest to record it in", session);
   fs::path output = given.output.empty() ? DefaultOutput(given.model) : given.output;
-  // The process ends with the command: nobody needs the program's memory back, piece by piece.
+  // Leaked on purpose: the process is about to exit, and freeing the program would only take time.
   static const CompileResult& result =
       *new CompileResult(Compile(given.model, output, options, session.diagnostics));
   if (!options.stats.empty()) WriteFile(options.stats, Stats(result).dump(2) + "\n");

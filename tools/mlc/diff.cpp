@@ -14,14 +14,15 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kStates[] = {"equal", "close", "changed"};
 
-// MIL text need not name operations; what has no result either is called as what it writes.
+// Operations in MIL text may be unnamed; those without a result are named after the state that they
+// write.
 std::string NameOf(const Operation& op) {
   if (!op.name.empty()) return op.name;
   if (!op.results.empty()) return op.result()->name;
   return op.def->effect == Effect::kWritesState ? op.value("input")->name : "";
 }
 
-// The function of an operation, where it is one of several; else "".
+// Returns the name of the operation's function, or "" if the program has only one.
 std::string FunctionOf(const Operation& op) {
   const Function& function = *op.block->function;
   return function.program->functions.size() > 1 ? function.name : "";

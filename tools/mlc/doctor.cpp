@@ -27,7 +27,7 @@ bool Has(const Capabilities& found, Device device) {
   return std::find(found.devices.begin(), found.devices.end(), device) != found.devices.end();
 }
 
-// What can be asked for with --units, and why not.
+// Returns why units cannot be used with --units, or "" if they can.
 std::string WhyNot(const Capabilities& found, Units units) {
   if (units == Units::kReference) return "";
   if (!make_core_ml) return "requires Core ML, which runs on Apple's systems only";
@@ -160,7 +160,7 @@ int ExamineModel(const DoctorArguments& given, Session& session) {
   return given.strict && !findings.empty() ? ExitCode("check-failed") : 0;
 }
 
-// The table of rules is the help text.
+// The help text lists the rules.
 std::string RuleList() {
   std::string text = "Findings:\n";
   for (const DoctorRule& rule : DoctorRules())

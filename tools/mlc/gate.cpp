@@ -17,8 +17,8 @@ struct GateArguments {
   GateOptions options;
 };
 
-// Gates that look at an option, where not all do. Those of the import but for --shape and --dim, which
-// the package has too, are of --source.
+// Options that do not apply to all gates. The import options apply to --source only, except for
+// --shape and --dim, which apply to the package, too.
 struct OptionUse {
   std::string_view option, gates;
   bool of_source = false;
@@ -58,7 +58,7 @@ std::string Number(const std::optional<double>& value) {
   return value ? fmt::format("{:.4g}", *value) : "";
 }
 
-// Those that count for the gate.
+// Returns the options that apply to the gate.
 nlohmann::ordered_json OptionsJson(char gate, const GateOptions& options) {
   nlohmann::ordered_json json = nlohmann::ordered_json::object();
   if (options.function) json["function"] = *options.function;

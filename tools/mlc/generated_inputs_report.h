@@ -1,4 +1,4 @@
-// tools/mlc/generated_inputs_report.h - inputs that are made up, as commands report them.
+// tools/mlc/generated_inputs_report.h - reports generated inputs as text and as JSON.
 #pragma once
 
 #include <map>
@@ -8,7 +8,8 @@
 
 namespace mlc {
 
-// What was made up and how, for people (lines; empty when nothing was) and as a JSON object.
+// Describes which inputs were generated and how: as lines of text (empty if none) and as a JSON
+// object.
 std::string GeneratedInputsText(const Function& function,
                                 const std::map<std::string, InputRange>& made,
                                 const GeneratedInputOptions& options, int samples);

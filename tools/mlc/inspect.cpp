@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Author and so on, those that are there.
+// Returns the metadata that is present: author and so on.
 std::vector<std::pair<std::string, std::string>> Texts(const Interface& interface) {
   std::vector<std::pair<std::string, std::string>> texts = {
       {"author", interface.author},
@@ -98,9 +98,9 @@ void Print(const InspectResult& result, const InspectArguments& given) {
   }
   if (several) fmt::print("package\n");
   for (auto& [key, value] : Texts(program.interface)) {
-    constexpr size_t kShown = 80;  // bytes; --json has all
+    constexpr size_t kShown = 80;  // bytes; --json prints all of them
     size_t end = std::min(value.find_first_of("\r\n"), kShown);
-    while (end < value.size() && (value[end] & 0xC0) == 0x80) --end;  // within a UTF-8 sequence
+    while (end < value.size() && (value[end] & 0xC0) == 0x80) --end;  // not within a UTF-8 sequence
     fmt::print("{:<10} {}{}\n", key, value.substr(0, end), end < value.size() ? "..." : "");
   }
   fmt::print("{:<11}{} tensors, {} elements, {:.2f} MB, {:.2f} bits per weight\n", "weights",
@@ -116,7 +116,7 @@ void Print(const InspectResult& result, const InspectArguments& given) {
   PrintOperators(result.operators, most_kinds);
 }
 
-// Formats whose files say more than the program that is made of them.
+// Formats whose files contain more information than the imported program.
 struct FilesRow {
   std::string_view frontend;
   void (*print)(const std::filesystem::path& model, bool weights, Session& session);
@@ -124,7 +124,8 @@ struct FilesRow {
 constexpr FilesRow kPrintFiles[] = {{"gguf", PrintGguf}, {"safetensors", PrintFolder}};
 
 int RunInspect(const InspectArguments& given, Session& session) {
-  const bool files = !given.options.text && !given.ops;  // rather than the program made of them
+  // Describe the files instead of the program.
+  const bool files = !given.options.text && !given.ops;
   const Frontend& frontend = FrontendOf(given.model);
   if (!given.options.text || frontend.IsSource())
     Refuse({"--compiler-version", "--mil-version"},

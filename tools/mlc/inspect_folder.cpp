@@ -16,7 +16,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Total = FolderFacts::Total;
 
-// What a network's size and kind depend on; --json has all members.
+// Members that determine the kind and size of a network; --json prints all members.
 constexpr std::string_view kShown[] = {
     "hidden_size",
     "d_model",

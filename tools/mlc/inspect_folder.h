@@ -1,4 +1,5 @@
-// tools/mlc/inspect_folder.h - what is in a Hugging Face folder or a safetensors file, as text and as JSON.
+// tools/mlc/inspect_folder.h - prints the contents of a Hugging Face folder or a safetensors file
+// as text or JSON.
 #pragma once
 
 #include <filesystem>
@@ -7,7 +8,7 @@
 
 namespace mlc {
 
-// On stdout. `weights`: every tensor by itself.
+// Prints to stdout. `weights`: list every tensor.
 void PrintFolder(const std::filesystem::path& path, bool weights, Session& session);
 
 }  // namespace mlc

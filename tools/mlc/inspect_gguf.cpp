@@ -20,7 +20,7 @@ Json ToJson(const GgufFacts::Value& value) {
   return std::visit([](const auto& held) { return Json(held); }, value);
 }
 
-// On one line, without what steers a terminal.
+// Formats a value on one line, with control characters replaced.
 std::string ToText(const GgufFacts::Value& value, bool single = false) {
   if (const auto* number = std::get_if<double>(&value))
     return single ? fmt::format("{}", static_cast<float>(*number)) : fmt::format("{}", *number);

@@ -1,4 +1,4 @@
-// tools/mlc/inspect_gguf.h - what is in a GGUF file, as text and as JSON.
+// tools/mlc/inspect_gguf.h - prints the contents of a GGUF file as text or JSON.
 #pragma once
 
 #include <filesystem>
@@ -7,7 +7,7 @@
 
 namespace mlc {
 
-// On stdout. `weights`: every tensor by itself.
+// Prints to stdout. `weights`: list every tensor.
 void PrintGguf(const std::filesystem::path& path, bool weights, Session& session);
 
 }  // namespace mlc

@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Behind the shape of an input: its open sizes, or the shapes where a package lists whole ones.
+// Suffix of an input's shape: its open sizes, or the shapes if a package enumerates several.
 std::string SizesText(const Function& function, const Port& port, const Shape& shape) {
   if (port.enumerated_shapes.size() > 1 && port.enumerated_shapes[0].size() > 1)
     return ", one of " + ShapesText(port);
@@ -25,7 +25,7 @@ std::string SizesText(const Function& function, const Port& port, const Shape& s
   return text;
 }
 
-// Of a classifier's dictionary and a state too.
+// Also formats a classifier's dictionary and a state.
 std::string TypeText(const Type& type) {
   if (type.kind == Type::Kind::kState) return TypeText(type.elements[0]);
   return std::string(type.is_tensor() ? Name(type.dtype) : "dict");

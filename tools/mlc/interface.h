@@ -1,5 +1,5 @@
-// tools/mlc/interface.h - what an app meets of a function, as commands show it: names, types,
-// sizes, labels. The name that an app must use comes first; tools accept the source's too.
+// tools/mlc/interface.h - describes a function's interface: names, types, sizes, labels. The name
+// that an app must use comes first; the tools also accept the source's.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -9,14 +9,15 @@
 
 namespace mlc {
 
-// The name in the package, and where the source has another: input_1 (from "input.1").
+// Returns the name in the package, followed by the source's name if it differs: input_1 (from
+// "input.1").
 std::string ShownName(const Port& port);
 
-// Lines with the inputs, outputs, states and labels, each kind up to `most`.
+// Returns lines with the inputs, outputs, states and labels, at most `most` of each.
 std::string InterfaceText(const Function& function, size_t most = SIZE_MAX);
-// {inputs, outputs, states}, the symbols of open sizes, labels of a classifier.
+// {inputs, outputs, states}, with the symbols of open sizes and the labels of a classifier.
 nlohmann::ordered_json InterfaceJson(const Function& function);
-// That of the default function, and all functions: {..., functions, default_function}.
+// The interface of the default function and of all functions: {..., functions, default_function}.
 nlohmann::ordered_json ProgramJson(const Program& program);
 
 }  // namespace mlc

@@ -28,7 +28,7 @@ void AddMode(const std::string& runtime, Units units, EngineOptions::Arithmetic 
   if (units == Units::kReference) json["mode"] = Name(arithmetic);
 }
 
-// Answers may be long, and what people wait for is text: each piece at once.
+// Flushes each piece, because answers may be long and users read along.
 void ShowPiece(std::string_view piece) {
   if (std::fwrite(piece.data(), 1, piece.size(), stdout) != piece.size() ||
       std::fflush(stdout) != 0)
@@ -39,7 +39,7 @@ std::string PromptOf(const TextArguments& text) {
   if (text.prompt) return *text.prompt;
   const auto file = MappedFile::Open(text.prompt_file);
   std::string_view prompt = AsText(file->bytes());
-  // Editors end a file with it.
+  // Editors end files with a newline, which is not part of the prompt.
   if (prompt.ends_with('\n')) prompt.remove_suffix(1);
   return std::string(prompt);
 }
@@ -66,7 +66,7 @@ int RunPrompt(const fs::path& model, const RunOptions& run, const TextArguments&
   GenerateOptions options = text.generate;
   options.prompt = PromptOf(text);
   options.sampling.seed = run.make_up.seed;
-  // Before there is any text, an interrupt is as elsewhere.
+  // Interrupts are caught only once text is generated; until then they end the process.
   std::optional<FirstInterrupt> interrupt;
   options.interrupted = [&] {
     if (!interrupt) interrupt.emplace();
@@ -109,7 +109,7 @@ Json FiguresJson(const PerplexityFigures& figures) {
   return {{"perplexity", figures.perplexity}, {"error", figures.error}};
 }
 
-// "1.2e-03 +/- 1e-04"; figures of chance have theirs beside them.
+// "1.2e-03 +/- 1e-04": a statistical figure with its standard error.
 std::string WithError(std::string_view value, double error) {
   return fmt::format("{} +/- {:.2g}", value, error);
 }

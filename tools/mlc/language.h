@@ -1,4 +1,5 @@
-// tools/mlc/language.h - what `mlc run` and `mlc verify` do with texts.
+// tools/mlc/language.h - text modes of `mlc run` and `mlc verify`: prompts, perplexity and
+// agreement.
 #pragma once
 
 #include <filesystem>
@@ -12,21 +13,21 @@
 
 namespace mlc {
 
-// Of `mlc run`, in place of running on inputs.
+// Arguments of `mlc run` that replace inputs by text.
 struct TextArguments {
   std::optional<std::string> prompt;
   std::filesystem::path prompt_file;
   GenerateOptions generate;
-  std::filesystem::path perplexity;  // a text
+  std::filesystem::path perplexity;  // a text file
 
   bool given() const { return prompt || !prompt_file.empty() || !perplexity.empty(); }
 };
-// Options of the table above that say nothing without a prompt are refused by CheckText.
+// CheckText rejects options of this table that require a prompt if there is none.
 std::vector<Option> TextTable(TextArguments& into);
 void CheckText(const TextArguments& text, const Session& session);
 std::string TextNotes();  // for help
-// Says what it does of either; `text.given()`. `run` is as given for a run on inputs: what of it has no
-// meaning for a text is an Error "usage".
+// Generates or measures perplexity and prints the result; requires `text.given()`. Error "usage"
+// for options in `run` that do not apply to text.
 int RunText(const std::filesystem::path& model, const RunOptions& run, const TextArguments& text,
             Session& session);
 
@@ -34,6 +35,6 @@ int RunText(const std::filesystem::path& model, const RunOptions& run, const Tex
 int VerifyText(const std::filesystem::path& source, const std::filesystem::path& package,
                const VerifyOptions& options, const std::filesystem::path& text,
                const std::filesystem::path& tokenizer, Session& session);
-std::string TextLimits();  // of the budgets, for help
+std::string TextLimits();  // budgets of --text, for the help
 
 }  // namespace mlc

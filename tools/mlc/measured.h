@@ -1,4 +1,4 @@
-// tools/mlc/measured.h - what was measured of runs, for people.
+// tools/mlc/measured.h - formats the measurements of runs as text.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace mlc {
 
-// Times, doubts about them, where operations are meant to run, throughput and memory, failures and what the breaker
-// made of them: lines, each with its end.
+// Returns lines with times and warnings about them, planned devices, throughput, memory, failures
+// and the breaker's state changes.
 std::string MeasuredText(const RunResult& result, const RunOptions& options);
-// The operators that took longest, of a run that was profiled.
+// Returns the operators that took longest, for a profiled run.
 std::string ProfileText(const Trace& trace, int64_t predictions);
 std::string BaselineText(const BaselineCheck& check, double tolerance);
 std::string SweepText(const SweepResult& sweep);

@@ -1,4 +1,4 @@
-// tools/mlc/measurement.h - what a compilation found out of fp16, for people and for programs.
+// tools/mlc/measurement.h - formats the fp16 measurements of a compilation as text and as JSON.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -10,9 +10,10 @@ namespace mlc {
 
 // "fp32", "fp16", "fp16 (3 % of the work fp32, not measured)".
 std::string PrecisionText(const CompileResult& result);
-// Lines behind the headline: why nothing was measured, and the trade-off of --precision mixed.
+// Returns the lines below the headline: why nothing was measured, and the trade-off of --precision
+// mixed.
 std::string MeasurementText(const CompileResult& result);
-// "fp16_share", and "measurement" where there was one.
+// Contains "fp16_share", and "measurement" if there was one.
 nlohmann::ordered_json MeasurementJson(const CompileResult& result);
 
 }  // namespace mlc

@@ -28,7 +28,7 @@ Table MilTable() {
   return table;
 }
 
-// The row of each operator of a model, and what the frontend refuses when it reads it.
+// Shows the row of each operator of a model, and the frontend's errors when it imports the model.
 int ShowModel(const OpsArguments& given, Session& session) {
   ModelOperators model = CheckOperators(given.model, given.import, session.diagnostics);
   Json json{{"operators", Json::object()}, {"unsupported", Json::array()}};

@@ -37,7 +37,7 @@ int Opt(const OptArguments& given, Session& session) {
   return 0;
 }
 
-// The table of passes is the help text.
+// The help text lists the passes.
 std::string PassList() {
   std::string text = "Passes:\n";
   for (const PassDef* pass : AllPasses())

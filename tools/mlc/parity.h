@@ -1,4 +1,4 @@
-// tools/mlc/parity.h - what `run --bundle` and `verify --result` print.
+// tools/mlc/parity.h - prints the results of `run --bundle` and `verify --result`.
 #pragma once
 
 #include <filesystem>
@@ -9,9 +9,10 @@
 
 namespace mlc {
 
-// A JSON object.
+// Returns a JSON object.
 std::string ParityJson(const ParityResult& result);
-// Returns the exit code. `written`: the result file, where it was written just now.
+// Prints the result and returns the exit code. `written`: the result file, if this command wrote
+// it.
 int ShowParity(const ParityResult& result, const Session& session,
                const std::filesystem::path& written = {});
 

@@ -1,4 +1,4 @@
-// tools/mlc/passes.h - what --print-after and --time-passes show, on stderr.
+// tools/mlc/passes.h - prints the output of --print-after and --time-passes to stderr.
 #pragma once
 
 #include "tools/driver/pipeline.h"

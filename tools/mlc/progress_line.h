@@ -1,5 +1,5 @@
-// tools/mlc/progress_line.h - what is live on a terminal: a line of it, written over again and again, gone
-// with this.
+// tools/mlc/progress_line.h - a line on the terminal that is overwritten with the current progress,
+// and erased by the destructor.
 #pragma once
 
 #include <unistd.h>
@@ -18,9 +18,9 @@ class ProgressLine {
   ~ProgressLine() {
     if (live()) fmt::print(stderr, "\r\033[K");
   }
-  // Whether anybody sees it.
+  // Whether stderr is a terminal.
   static bool live() { return isatty(STDERR_FILENO) != 0; }
-  // What text() says, ten times a second at most.
+  // Shows the result of text(), at most ten times a second.
   template <class Text>
   void Show(Text text) {
     constexpr auto kEvery = std::chrono::milliseconds(100);

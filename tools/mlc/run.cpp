@@ -89,11 +89,12 @@ void Print(const RunResult& result, const GeneratedInputOptions& make_up) {
              predict.p95, predict.count, predict.count == 1 ? "" : "s");
 }
 
-// Of what failed, what the caller should see first: time, then what could not be run, then checks.
+// Returns the exit code for the most important failure: timeouts first, then errors, then failed
+// checks.
 int CodeOf(const RunResult& result, const RunOptions& options) {
   bool check = (!options.compare.empty() && Judge(result.compared) != Verdict::kPassed) ||
                (options.require_units && (result.placements.empty() || !Elsewhere(result).empty()));
-  // That it opened is an answer: too slow, too much memory, too often wrong.
+  // An opened breaker is a failed check: too slow, too much memory, or too many errors.
   check = check || !result.breaker_changes.empty();
   for (const Layer& layer : result.operations ? result.operations->layers : std::vector<Layer>{})
     check = check || (layer.compared.tells && !layer.compared.within);
@@ -142,7 +143,7 @@ int RunSweep(const RunArguments& given, const RunOptions& options, Session& sess
   return code;
 }
 
-// Each is run whatever becomes of the others.
+// Runs every bundle, even if others fail.
 int RunBundles(const RunArguments& given, Session& session) {
   const RunOptions& options = given.options;
   RefuseAllBut(
@@ -210,7 +211,7 @@ int RunModel(RunArguments& given, Session& session) {
   if (options.sweep) return RunSweep(given, options, session);
   options.trace = std::make_shared<Trace>(ProcessTime());
   options.trace_predictions = !given.trace.empty();
-  // What is in the way is said before an hour of predictions.
+  // Conflicts are reported before the run, which may take an hour.
   std::vector<Baseline> baselines;
   Trace::Span looking(*options.trace, "look", Trace::kPhase);
   if (!given.baseline.empty()) baselines = ReadBaselines(given.baseline);

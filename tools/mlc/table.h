@@ -1,4 +1,4 @@
-// tools/mlc/table.h - tables for people.
+// tools/mlc/table.h - tables for the terminal.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ struct Table {
   std::vector<std::string> header;
   std::vector<std::vector<std::string>> rows;
 };
-// On stdout, in columns or as Markdown.
+// Prints to stdout, aligned in columns or as Markdown.
 void Print(const Table& table, bool markdown);
 
 }  // namespace mlc

@@ -48,7 +48,7 @@ std::vector<int32_t> ParseIds(const std::string& list) {
   return ids;
 }
 
-// A list of texts as JSON.
+// Reads a JSON list of strings.
 std::vector<std::string> ReadTexts(const fs::path& path) {
   std::string bytes = ReadBytes(path);
   RequireJson(bytes, "bad-file", path.string());
@@ -62,7 +62,7 @@ std::vector<std::string> ReadTexts(const fs::path& path) {
   return json.get<std::vector<std::string>>();
 }
 
-// A token as people read it: "Hel", " lo", "\n", "<0xF0>".
+// Formats a token for display: "Hel", " lo", "\n", "<0xF0>".
 std::string Shown(const std::string& piece) {
   if (FirstBadUtf8(piece) == std::string::npos) return Json(piece).dump();
   std::string shown = "\"";

@@ -23,7 +23,7 @@ struct VerifyArguments {
   fs::path text, tokenizer;
 };
 
-// Of the prompt that both continued.
+// Formats the comparison on the prompt that both models continued.
 std::string LanguageText(const LanguageResult& language) {
   std::string text = fmt::format("prompt of {} tokens{}:\n", language.tokens.size(),
                                  language.generated ? ", generated" : "");
@@ -47,7 +47,7 @@ std::string LanguageText(const LanguageResult& language) {
   return text;
 }
 
-// Of samples or a prompt.
+// Formats the followed router choices. `what`: samples or a prompt.
 std::string RoutersText(std::string_view what, const FollowedChoices& routers) {
   if (routers.followed == 0) return "";
   return fmt::format(
@@ -151,7 +151,7 @@ int RunVerify(const VerifyArguments& given, Session& session) {
   if (!given.result.empty()) {
     RefuseAllBut({"SOURCE", "PACKAGE", "--result", "--bundle", "--json"},
                  "--result shows a comparison made before", session);
-    // One argument is taken as SOURCE.
+    // A single positional argument is parsed as SOURCE.
     return ShowParity(CheckResult(given.result, given.options.bundle,
                                   given.package.empty() ? given.source : given.package),
                       session);
