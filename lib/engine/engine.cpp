@@ -1,3 +1,4 @@
+// Operators by name: casts, whose rounding exact arithmetic keeps where the source asks for it.
 #include "lib/engine/engine.h"
 
 #include <fmt/ranges.h>

@@ -1,4 +1,4 @@
-"""Operators are known by the traits of their rows, and scripts/count-names notices where one is known by its name."""
+"""Tests scripts/count-names, which finds the places that identify an operator by its name instead of the traits of its row."""
 import importlib.machinery
 import importlib.util
 import pathlib
@@ -21,6 +21,9 @@ class CountNames(unittest.TestCase):
         done = subprocess.run([sys.executable, SCRIPT], capture_output=True, text=True)
         print(done.stdout, end="")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_excused_questions_have_no_limit(self):
+        self.assertNotIn(module.EXCUSED, module.LIMITS)
 
     def test_rows_are_read(self):
         names = module.operators(SCRIPT.parents[1])
