@@ -42,8 +42,8 @@ Config WithFamilyDefaults(const Config& config);
 // unexpected and leaves them out.
 std::vector<std::string> UnexpectedBiases(const Config& config,
                                           const std::vector<std::string>& names);
-// The keys of config.json that are true although no tensor is such a bias: transformers calls these
-// missing and starts them with zeros.
+// Returns the keys of config.json that enable biases of which no tensor is stored. transformers
+// reports them as missing and initialises them with zeros.
 std::vector<std::string> MissingBiases(const Config& config, const std::vector<std::string>& names);
 
 }  // namespace mlc

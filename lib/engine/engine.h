@@ -24,7 +24,8 @@ namespace mlc {
 
 struct EngineOptions {
   // kFaithful: what the program types as fp16 is rounded to fp16 after each operation, as Core ML's
-  // CPU does, overflow included. kExact: such values are fp32, outputs too.
+  // CPU does, overflow included. kExact: such values are fp32, outputs too, except that a cast to
+  // fp16 whose result only other casts read rounds its operand: the source asks for the rounding.
   enum class Arithmetic { kFaithful, kExact };
   Arithmetic arithmetic = Arithmetic::kFaithful;
   // Of kernels; 0: DefaultThreads(). The process has no other setting of ours but oneDNN's

@@ -32,7 +32,7 @@ namespace mlc {
 enum class NormOfHeads : uint8_t {
   kNone,
   kEach,     // each head alone, all with one scale
-  kEachOwn,  // each head alone, with a scale of its own [heads, head]; optional
+  kEachOwn,  // each head alone, with its own scale (weights [heads, head]), if there are weights
   kWhole,    // all heads together
 };
 enum class Gating : uint8_t {
@@ -127,7 +127,7 @@ enum class Role : uint8_t {
   kOutput,
   // Of a layer.
   kAttentionNorm,
-  kSecondAttentionNorm,  // attention's own, where kAttentionNorm is for the feed-forward part alone
+  kSecondAttentionNorm,  // the norm before attention; kAttentionNorm is then for feed-forward alone
   kQuery,
   kKey,
   kValue,

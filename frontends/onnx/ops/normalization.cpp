@@ -132,7 +132,7 @@ void LayerNormalization(Node& node) {
     Normalized normal =
         RmsNorm(node, centred, axes, scale, bias, epsilon, Binary(node, "mul", centred, centred));
     result = normal.y;
-    // Of the stash type, which is fp32 (or bfloat16) for an fp16 input, too.
+    // They have the type that stash_type names: fp32, or bfloat16, even if the input is fp16.
     node.Set(1, mean, DType::kFp32);
     node.Set(2, normal.inverse, DType::kFp32);
   } else {

@@ -183,7 +183,7 @@ def test_biases(folder):
 
 
 def test_missing_biases(folder):
-    """transformers reports biases that the configuration switches on and no file has, and starts them with zeros."""
+    """Biases that config.json enables but no file contains are reported; transformers initialises them with zeros, too."""
     plain = Llama()
     prompt = plain.prompt(9)
     for key, on in (("attention_bias", True), ("mlp_bias", True), ("attention_bias", False)):
@@ -198,7 +198,7 @@ FAMILIES = ("cohere2 ernie4_5 exaone4 falcon gemma gemma2 gemma3_text gpt2 gpt_n
 
 
 def test_missing_tensors(folder):
-    """A tensor that is missing has a name, whatever the family and whatever its configuration asks for."""
+    """The error about a missing tensor names it, in each family and for each kind of configuration."""
     missing = 0
     for family in FAMILIES:
         for number, config in enumerate(({}, {"num_local_experts": 2, "num_experts": 2, "num_experts_per_tok": 1},
