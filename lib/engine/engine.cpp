@@ -14,6 +14,7 @@
 #include "lib/engine/elementwise.h"
 #include "lib/engine/fp32_view.h"
 #include "lib/engine/fusion.h"
+#include "lib/engine/inputs.h"
 #include "lib/engine/kernels.h"
 #include "lib/engine/layout.h"
 #include "lib/ir/encoding.h"
@@ -107,13 +108,6 @@ void CheckSize(const Type& type) {
                 fmt::format("a result of type {} does not fit into memory", type.ToString()));
 }
 
-std::string InputText(const Function& function, const Value& value) {
-  for (const Port& port : function.inputs)
-    if (port.name == value.name && !port.source_name.empty() && port.source_name != value.name)
-      return fmt::format("\"{}\" (\"{}\" in the source)", value.name, port.source_name);
-  return fmt::format("\"{}\"", value.name);
-}
-
 }  // namespace
 
 struct Engine::Plan {
@@ -162,8 +156,8 @@ struct Engine::Plan {
   }
   Tensor Retyped(const Tensor& constant) const { return constant.Cast(Retyped(constant.dtype())); }
 
-  // Whether a cast rounds to fp16 and all its users convert the result back. The source requests
-  // this rounding explicitly, so exact arithmetic preserves it.
+  // Whether the operation is a cast to fp16 whose users are all casts. No operation computes in fp16
+  // then: the source requests the rounding itself, and exact arithmetic preserves it.
   static bool IsRounding(const Operation* op) {
     if (!op || !op->is("cast") || op->result()->is_output()) return false;
     const auto& users = op->result()->users;
@@ -456,97 +450,13 @@ struct Engine::Plan {
     return false;
   }
 
-  // Returns the option that makes the tensor a valid input: --dim for a symbol, else --shape.
-  std::string Declaration(const Value& value, const Tensor& tensor,
-                          const std::string* symbol) const {
-    if (!function.states.empty())
-      return tensor.dims()[0] != 1
-                 ? "a language model takes one text at a time"
-                 : "compile a language model with option 'context' N for N tokens";
-    std::string source = value.name;
-    for (const Port& port : function.inputs)
-      if (port.name == value.name && !port.source_name.empty()) source = port.source_name;
-    std::string shape = fmt::format("option 'shape' {}={}", source, fmt::join(tensor.dims(), ","));
-    // For token ids: --shape applies to ONNX models, and encoders of other formats have a symbol
-    // for them.
-    if (IsInteger(value.type.dtype))
-      shape += fmt::format(" (for models that are not ONNX: option 'dim' tokens={})",
-                           tensor.dims().back());
-    if (!symbol) return fmt::format("compile with {} for inputs of this shape", shape);
-    const Symbol& bounds = function.symbols.at(*symbol);
-    const Shape& dims = value.type.shape;
-    auto axis = std::find(dims.begin(), dims.end(), Dim::Symbol(*symbol)) - dims.begin();
-    int64_t size = tensor.dims()[axis];
-    std::string sizes =
-        fmt::format("{}..{}", std::min(bounds.low, size), std::max(bounds.high, size));
-    if (!bounds.enumerated.empty())
-      sizes = fmt::format("{},{}", fmt::join(bounds.enumerated, ","), size);
-    return fmt::format("compile with option 'dim' {}={}, or with {} for this shape only", *symbol,
-                       sizes, shape);
-  }
-
-  void CheckSymbols(const Value& value, const Tensor& tensor,
-                    std::map<std::string, int64_t>& symbols) const {
-    for (size_t d = 0; d < value.type.shape.size(); ++d) {
-      const Dim& declared = value.type.shape[d];
-      int64_t size = tensor.dims()[d];
-      auto fail = [&](const std::string& expected, const std::string* symbol) {
-        throw Error("bad-input", fmt::format("input {}: dimension {} is {}",
-                                             InputText(function, value), d, size))
-            .Expected(expected)
-            .Help(Declaration(value, tensor, symbol));
-      };
-      auto open = declared.symbol_and_offset();
-      if (open && !symbols.contains(open->first)) {
-        const auto& [name, offset] = *open;
-        Symbol bounds = function.symbols.at(name);
-        // --dim sets the size of a symbol without an offset.
-        const std::string* symbol = offset == 0 ? &name : nullptr;
-        if (size - offset < bounds.low || size - offset > bounds.high)
-          fail(fmt::format("{} from {} to {}", declared.ToString(), bounds.low + offset,
-                           bounds.high + offset),
-               symbol);
-        std::vector<int64_t>& sizes = bounds.enumerated;
-        for (int64_t& each : sizes) each += offset;
-        if (!sizes.empty() && !std::count(sizes.begin(), sizes.end(), size))
-          fail(fmt::format("one of {}", fmt::join(sizes, ", ")), symbol);
-        symbols[name] = size - offset;
-        continue;
-      }
-      std::optional<int64_t> expected = declared.Evaluate(symbols);
-      if (expected && *expected != size)
-        fail(declared.is_constant() ? std::to_string(*expected)
-                                    : fmt::format("{} = {}", declared.ToString(), *expected),
-             nullptr);
-    }
-  }
-
   void TakeInputs(const std::map<std::string, Tensor>& inputs, Call& call) const {
-    std::map<std::string, int64_t> symbols;
-    size_t taken = 0;
+    CheckInputs(function, inputs, exact());
     for (size_t i = 0; i < body.inputs.size(); ++i) {
       const Value& value = *function.body.inputs[i];
-      if (value.type.kind == Type::Kind::kState) continue;
-      auto it = inputs.find(value.name);
-      if (it == inputs.end() || !it->second)
-        throw Error("bad-input", fmt::format("input {} is missing", InputText(function, value)))
-            .Expected(value.type.ToString());
-      Tensor tensor = it->second;
-      bool retyped = exact() && value.type.dtype == DType::kFp16 && tensor.dtype() == DType::kFp32;
-      if ((tensor.dtype() != value.type.dtype && !retyped) || tensor.rank() != value.type.rank())
-        throw Error("bad-input", fmt::format("input {} has type {}", InputText(function, value),
-                                             TypeOf(tensor).ToString()))
-            .Expected(value.type.ToString());
-      CheckSymbols(value, tensor, symbols);
-      call.values[body.inputs[i]] = Retyped(tensor).InMemory();
-      ++taken;
+      if (value.type.kind != Type::Kind::kState)
+        call.values[body.inputs[i]] = Retyped(inputs.at(value.name)).InMemory();
     }
-    if (taken == inputs.size()) return;
-    for (const auto& [name, tensor] : inputs)
-      if (std::none_of(
-              function.body.inputs.begin(), function.body.inputs.end(),
-              [&](const auto& input) { return input->name == name && input->type.is_tensor(); }))
-        throw Error("bad-input", fmt::format("unknown input \"{}\"", name));
   }
 
   void TakeStates(const States& states, Call& call) const {

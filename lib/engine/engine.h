@@ -25,7 +25,8 @@ namespace mlc {
 
 struct EngineOptions {
   // kFaithful rounds each fp16 result to fp16, overflow included, as Core ML does on the CPU.
-  // kExact keeps such values, outputs included, in fp32.
+  // kExact keeps such values, outputs included, in fp32. It rounds only at a cast to fp16 whose
+  // users are all casts, since the source requests that rounding.
   enum class Arithmetic { kFaithful, kExact };
   Arithmetic arithmetic = Arithmetic::kFaithful;
   // The number of threads for kernels; 0: DefaultThreads(). The engine's only process-wide setting

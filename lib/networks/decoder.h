@@ -125,7 +125,7 @@ enum class Role : uint8_t {
   kOutput,
   // One per layer.
   kAttentionNorm,
-  kSecondAttentionNorm,  // norm of attention, if kAttentionNorm is only for the feed-forward part
+  kSecondAttentionNorm,  // norm before attention; kAttentionNorm is then for feed-forward only
   kQuery,
   kKey,
   kValue,

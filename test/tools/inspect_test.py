@@ -112,7 +112,7 @@ def test_a_requantised_language_model(folder):
 
 
 def test_constants_without_a_name(folder):
-    """The tensor of a Constant node has no name: an error about it names the node, and no tensor "". """
+    """The tensor of a Constant node has no name, so that an error about it names only the node."""
     for tensor, found in ((wire.tensor("", FLOAT, [4], bytes(8)), "16 bytes"), (wire.tensor("", 99, [4], bytes(8)), "99"),
                           (wire.tensor("", FLOAT, [-4], bytes(8)), "-4")):
         constant = wire.node("Constant", [], ["c"]) + wire.field(5, wire.attribute("value", tensor))

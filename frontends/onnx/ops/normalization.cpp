@@ -136,7 +136,7 @@ void LayerNormalization(Node& node) {
     Normalized normal =
         RmsNorm(node, centred, axes, scale, bias, epsilon, Binary(node, "mul", centred, centred));
     result = normal.y;
-    // The ONNX type is the stash type, which is fp32 (or bfloat16) even for an fp16 input.
+    // They have the type that stash_type names: fp32 or bfloat16, even if the input is fp16.
     node.Set(1, mean, DType::kFp32);
     node.Set(2, normal.inverse, DType::kFp32);
   } else {

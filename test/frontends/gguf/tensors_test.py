@@ -153,6 +153,28 @@ def test_fused_queries(folder):
         assert not expected or error(found, expected[0]) < 1e-5, architecture
 
 
+def test_norms_of_attention(folder):
+    """Falcon's second norm takes the place of the first before attention only, and StableLM's norms of queries and keys have one scale
+    per head: a factor of the queries that share a key head does what it does to the key."""
+    def logits_of(architecture, numbers, *variants):
+        return [keys_test.mine(rows.write(folder / f"{architecture}{i}.gguf", architecture, numbers, tensors), folder)
+                for i, tensors in enumerate(variants)]
+
+    numbers, tensors = rows.model("falcon")
+    same = {name.replace("attn_norm.", "attn_norm_2."): tensor for name, tensor in tensors.items() if ".attn_norm." in name}
+    plain, equal, other = logits_of("falcon", numbers, tensors, tensors | same, tensors | {name: 2 * tensor for name, tensor in same.items()})
+    assert np.array_equal(plain, equal) and error(other, plain) > 1e-2, (error(equal, plain), error(other, plain))
+
+    numbers, tensors = rows.model("stablelm")
+    group, factors = rows.HEADS // rows.KEY_HEADS, np.linspace(1, 3, rows.KEY_HEADS, dtype="f4")[:, None]
+    norms = {f"blk.{layer}.attn_{c}_norm.weight": some(heads, rows.HEAD) for layer in range(numbers["block_count"])
+             for c, heads in (("q", rows.HEADS), ("k", rows.KEY_HEADS))}
+    queries = {name: norm * np.repeat(factors, group, 0) if "_q_" in name else norm for name, norm in norms.items()}
+    keys = {name: norm * factors if "_k_" in name else norm for name, norm in norms.items()}
+    plain, by_queries, by_keys = logits_of("stablelm", numbers, *(tensors | made for made in (norms, queries, keys)))
+    assert error(by_keys, by_queries) < 1e-5 < 1e-2 < error(by_keys, plain), (error(by_keys, by_queries), error(by_keys, plain))
+
+
 def test_sizes(folder):
     """As in llama.cpp, there must be as many tokens as embeddings, and whole heads must be rotated."""
     for architecture, more in (("llama", {"vocab_size": rows.VOCABULARY + 1}), ("llama", {"rope.dimension_count": rows.HEAD // 2}),

@@ -248,9 +248,8 @@ TEST_CASE("products without elements or terms agree with eval") {
   Generator g;
   CHECK(Check("conv", {{"x", g.Floats({0, 2, 5, 5})}, {"weight", g.Floats({3, 2, 3, 3})}}));
   CHECK(Check("linear", {{"x", g.Floats({0, 4})}, {"weight", g.Floats({3, 4})}}));
-  CHECK(Check(
-      "linear",
-      {{"x", g.Floats({2, 0})}, {"weight", g.Floats({3, 0})}, {"bias", g.Floats({3})}}));
+  CHECK(Check("linear",
+              {{"x", g.Floats({2, 0})}, {"weight", g.Floats({3, 0})}, {"bias", g.Floats({3})}}));
   for (Dims dims : {Dims{2, 0, 3, 4}, Dims{2, 3, 0, 4}, Dims{2, 3, 4, 0}, Dims{0, 2, 3, 4}})
     CHECK(Check("matmul", {{"x", g.Floats({dims[0], dims[1], dims[2]})},
                            {"y", g.Floats({dims[0], dims[2], dims[3]})}}));
@@ -343,8 +342,7 @@ TEST_CASE("elementwise and sum kernels with several threads agree with eval") {
       CHECK(Check("mul", {{"x", g.Floats(image, dtype)}, {"y", g.Floats({1, 67, 1, 1}, dtype)}},
                   {"x", "y"}));
       CHECK(Check("add", {{"x", g.Floats({size * 1021}, dtype)}, {"y", g.Floats({1}, dtype)}}));
-      CHECK(
-          Check("sub", {{"x", g.Floats({1021, 1}, dtype)}, {"y", g.Floats({1, size}, dtype)}}));
+      CHECK(Check("sub", {{"x", g.Floats({1021, 1}, dtype)}, {"y", g.Floats({1, size}, dtype)}}));
       // Two of these per element are counted.
       CHECK(Check("softmax", {{"x", g.Floats({size, 509}, dtype)}, {"axis", Num(-1)}}));
       CHECK(Check("layer_norm", {{"x", g.Floats({size, 509}, dtype)}, {"axes", Ints({1})}}));
@@ -359,16 +357,16 @@ TEST_CASE("elementwise and sum kernels with several threads agree with eval") {
 // More products of taps and positions than are stored at once.
 TEST_CASE("a large transposed convolution agrees with eval") {
   Generator g;
-  CHECK(Check("conv_transpose",
-              {{"x", g.Floats({1, 1, 2000})}, {"weight", g.Floats({1, 3, 1000})}}));
+  CHECK(
+      Check("conv_transpose", {{"x", g.Floats({1, 1, 2000})}, {"weight", g.Floats({1, 3, 1000})}}));
 }
 
 TEST_CASE("kernels accept run-time weights") {
   Generator g;
   CHECK(Check("conv", {{"x", g.Floats({1, 4, 6, 6})}, {"weight", g.Floats({8, 4, 3, 3})}},
               {"x", "weight"}));
-  CHECK(Check("conv", {{"x", g.Floats({1, 4, 6, 6}, DType::kFp16)},
-                       {"weight", g.Floats({8, 4, 3, 3})}}));
+  CHECK(Check("conv",
+              {{"x", g.Floats({1, 4, 6, 6}, DType::kFp16)}, {"weight", g.Floats({8, 4, 3, 3})}}));
   CHECK(Check("matmul", {{"x", g.Floats({3, 5, 7})}, {"y", g.Floats({3, 7, 2})}}, {"x", "y"}));
 }
 
@@ -391,8 +389,7 @@ TEST_CASE("matrix products agree with eval") {
                  {"transpose_y", Flag(ty)}},
                 i % 2 ? Names{"x"} : Names{"x", "y"}));
     Dims lead = {g.Int(1, 3), g.Int(1, 9), k};
-    std::vector<In> linear = {{"x", g.Floats(lead, dtype)},
-                              {"weight", g.Floats({n, k}, dtype)}};
+    std::vector<In> linear = {{"x", g.Floats(lead, dtype)}, {"weight", g.Floats({n, k}, dtype)}};
     if (i % 2) linear.push_back({"bias", g.Floats({n}, dtype)});
     CHECK(Check("linear", linear));
   }
@@ -414,8 +411,8 @@ TEST_CASE("products of large encoded weights agree with eval") {
                      {"weight", halves({150, 4100}).Cast(DType::kFp32)},
                      {"bias", g.Floats({150})}},
                     {"x"}));
-    CHECK(CheckOnce("matmul",
-                    {{"x", g.Floats({m, 700}, DType::kFp16)}, {"y", halves({700, 999})}}, {"x"}));
+    CHECK(CheckOnce("matmul", {{"x", g.Floats({m, 700}, DType::kFp16)}, {"y", halves({700, 999})}},
+                    {"x"}));
   }
   for (int64_t depth : {65536, 65537})
     CHECK(CheckOnce("linear",
@@ -465,9 +462,8 @@ TEST_CASE("products of encoded weights agree with eval") {
                   {"y"}));
       Tensor taps = weight.Reshaped({rows, columns / 3, 3});
       CHECK(Check("conv", {{"x", g.Floats({2, columns / 3, 20}, dtype)}, {"weight", taps}}));
-      CHECK(
-          Check("conv",
-                {{"x", g.Floats({1, columns, 5}, dtype)}, {"weight", taps}, {"groups", Num(3)}}));
+      CHECK(Check("conv",
+                  {{"x", g.Floats({1, columns, 5}, dtype)}, {"weight", taps}, {"groups", Num(3)}}));
       CHECK(Check("conv", {{"x", g.Floats({1, rows * columns / 3, 5}, dtype)},
                            {"weight", weight.Reshaped({rows * columns / 3, 1, 3})},
                            {"groups", Num(static_cast<int32_t>(rows * columns / 3))}}));
@@ -627,10 +623,9 @@ TEST_CASE("binary kernels broadcast like eval") {
     CHECK_FALSE(Check(op, {{"x", I32({2}, {4, 6})}, {"y", I32({1}, {2})}}));
   }
   Tensor cond = RandomTensor(DType::kBool, {3, 1, 5}, 0, 0);
-  CHECK(
-      Check("select", {{"cond", cond}, {"a", g.Floats({3, 4, 5})}, {"b", g.Floats({1})}}, {}));
-  CHECK(Check("select",
-              {{"cond", cond}, {"a", g.Floats({3, 1, 5})}, {"b", g.Floats({3, 1, 5})}}, {}));
+  CHECK(Check("select", {{"cond", cond}, {"a", g.Floats({3, 4, 5})}, {"b", g.Floats({1})}}, {}));
+  CHECK(Check("select", {{"cond", cond}, {"a", g.Floats({3, 1, 5})}, {"b", g.Floats({3, 1, 5})}},
+              {}));
 }
 
 TEST_CASE("reduction kernels agree with eval") {
