@@ -10,6 +10,7 @@
 #include "frontends/onnx/onnx.h"
 #include "lib/engine/engine.h"
 #include "test/frontends/onnx/wire.h"
+#include "test/lib/ir/tensors.h"
 #include "test/refusal.h"
 
 namespace mlc::test {

@@ -7,6 +7,8 @@
 
 namespace mlc::test {
 
+using Ints64 = std::vector<int64_t>;
+
 inline Tensor F32(Dims dims, const std::vector<float>& values) {
   return Tensor::Of(std::move(dims), values);
 }

@@ -13,7 +13,6 @@ std::vector<int64_t> OnInts(const char* op, const std::vector<int64_t>& x,
   Dims dims{static_cast<int64_t>(x.size())};
   return Evaluate(op, {{"x", I64(dims, x)}, {"y", I64(dims, y)}}).Ints();
 }
-using Ints = std::vector<int64_t>;
 }  // namespace
 
 TEST_CASE("elementwise_binary: floats") {
@@ -48,39 +47,39 @@ TEST_CASE("elementwise_binary: NaN on the right, and in comparisons") {
   Tensor x = F32({3}, {1, NAN, 2}), y = F32({3}, {NAN, NAN, 2});
   CHECK(Near(Evaluate("maximum", {{"x", x}, {"y", y}}).Doubles(), {kNaN, kNaN, 2}, 0));
   CHECK(Near(Evaluate("minimum", {{"x", x}, {"y", y}}).Doubles(), {kNaN, kNaN, 2}, 0));
-  CHECK(Evaluate("equal", {{"x", x}, {"y", y}}).Ints() == Ints{0, 0, 1});
-  CHECK(Evaluate("not_equal", {{"x", x}, {"y", y}}).Ints() == Ints{1, 1, 0});
-  CHECK(Evaluate("less", {{"x", x}, {"y", y}}).Ints() == Ints{0, 0, 0});
-  CHECK(Evaluate("greater_equal", {{"x", x}, {"y", y}}).Ints() == Ints{0, 0, 1});
+  CHECK(Evaluate("equal", {{"x", x}, {"y", y}}).Ints() == Ints64{0, 0, 1});
+  CHECK(Evaluate("not_equal", {{"x", x}, {"y", y}}).Ints() == Ints64{1, 1, 0});
+  CHECK(Evaluate("less", {{"x", x}, {"y", y}}).Ints() == Ints64{0, 0, 0});
+  CHECK(Evaluate("greater_equal", {{"x", x}, {"y", y}}).Ints() == Ints64{0, 0, 1});
 }
 
 TEST_CASE("elementwise_binary: int64 is exact and wraps") {
-  CHECK(OnInts("add", {kBig, kMost}, {1, 1}) == Ints{kBig + 1, kLeast});
-  CHECK(OnInts("sub", {kBig, kLeast}, {2, 1}) == Ints{kBig - 2, kMost});
-  CHECK(OnInts("mul", {kBig, kMost}, {3, 2}) == Ints{3 * kBig, -2});
-  CHECK(OnInts("maximum", {kBig}, {kBig - 1}) == Ints{kBig});
-  CHECK(OnInts("greater", {kBig}, {kBig - 1}) == Ints{1});
-  CHECK(OnInts("equal", {kBig}, {kBig - 1}) == Ints{0});
-  CHECK(OnInts("floor_div", {kBig, kLeast}, {2, -1}) == Ints{kBig / 2, kLeast});
+  CHECK(OnInts("add", {kBig, kMost}, {1, 1}) == Ints64{kBig + 1, kLeast});
+  CHECK(OnInts("sub", {kBig, kLeast}, {2, 1}) == Ints64{kBig - 2, kMost});
+  CHECK(OnInts("mul", {kBig, kMost}, {3, 2}) == Ints64{3 * kBig, -2});
+  CHECK(OnInts("maximum", {kBig}, {kBig - 1}) == Ints64{kBig});
+  CHECK(OnInts("greater", {kBig}, {kBig - 1}) == Ints64{1});
+  CHECK(OnInts("equal", {kBig}, {kBig - 1}) == Ints64{0});
+  CHECK(OnInts("floor_div", {kBig, kLeast}, {2, -1}) == Ints64{kBig / 2, kLeast});
   CHECK(OnInts("pow", {3, -1, 2, 2, 10}, {33, -3, -1, 64, 0}) ==
-        Ints{5559060566555523, -1, 0, 0, 1});
+        Ints64{5559060566555523, -1, 0, 0, 1});
 }
 
 TEST_CASE("elementwise_binary: int32 agrees with NumPy 1.24") {
   const std::vector<int32_t> a = {7, -7, 7, -7, 0, std::numeric_limits<int32_t>::min()},
                              b = {3, 3, -3, -3, 5, -1};
   std::vector<In> in = {{"x", I32({6}, a)}, {"y", I32({6}, b)}};
-  CHECK(Evaluate("floor_div", in).Ints() == Ints{2, -3, -3, 2, 0, -2147483648});
-  CHECK(Evaluate("mod", in).Ints() == Ints{1, 2, -2, -1, 0, 0});
-  CHECK(Evaluate("add", in).Ints() == Ints{10, -4, 4, -10, 5, 2147483647});
-  CHECK(Evaluate("sub", in).Ints() == Ints{4, -10, 10, -4, -5, -2147483647});
-  CHECK(Evaluate("mul", in).Ints() == Ints{21, -21, -21, 21, 0, -2147483648});
+  CHECK(Evaluate("floor_div", in).Ints() == Ints64{2, -3, -3, 2, 0, -2147483648});
+  CHECK(Evaluate("mod", in).Ints() == Ints64{1, 2, -2, -1, 0, 0});
+  CHECK(Evaluate("add", in).Ints() == Ints64{10, -4, 4, -10, 5, 2147483647});
+  CHECK(Evaluate("sub", in).Ints() == Ints64{4, -10, 10, -4, -5, -2147483647});
+  CHECK(Evaluate("mul", in).Ints() == Ints64{21, -21, -21, 21, 0, -2147483648});
   // ONNX Div: integers truncate
-  CHECK(Evaluate("real_div", in).Ints() == Ints{2, -2, -2, 2, 0, -2147483648});
+  CHECK(Evaluate("real_div", in).Ints() == Ints64{2, -2, -2, 2, 0, -2147483648});
 }
 
 TEST_CASE("elementwise_binary: a zero divisor of integers gives zero") {
-  for (const char* op : {"real_div", "floor_div", "mod"}) CHECK(OnInts(op, {5}, {0}) == Ints{0});
+  for (const char* op : {"real_div", "floor_div", "mod"}) CHECK(OnInts(op, {5}, {0}) == Ints64{0});
 }
 
 TEST_CASE("elementwise_binary: other types") {
@@ -88,18 +87,18 @@ TEST_CASE("elementwise_binary: other types") {
              {0.199951171875, kInf, 1.1920928955078125e-07}, 0));  // numpy 1.24
   Tensor a = Tensor::Vector<uint64_t>({~uint64_t{0}, 7}), b = Tensor::Vector<uint64_t>({2, 0});
   CHECK(Evaluate("floor_div", {{"x", a}, {"y", b}}).data<uint64_t>()[0] == ~uint64_t{0} / 2);
-  CHECK(Evaluate("greater", {{"x", a}, {"y", b}}).Ints() == Ints{1, 1});
+  CHECK(Evaluate("greater", {{"x", a}, {"y", b}}).Ints() == Ints64{1, 1});
   Tensor t = Tensor::Vector<bool>({true, true, false, false}),
          u = Tensor::Vector<bool>({true, false, true, false});
-  CHECK(Evaluate("logical_and", {{"x", t}, {"y", u}}).Ints() == Ints{1, 0, 0, 0});
-  CHECK(Evaluate("logical_or", {{"x", t}, {"y", u}}).Ints() == Ints{1, 1, 1, 0});
-  CHECK(Evaluate("logical_xor", {{"x", t}, {"y", u}}).Ints() == Ints{0, 1, 1, 0});
+  CHECK(Evaluate("logical_and", {{"x", t}, {"y", u}}).Ints() == Ints64{1, 0, 0, 0});
+  CHECK(Evaluate("logical_or", {{"x", t}, {"y", u}}).Ints() == Ints64{1, 1, 1, 0});
+  CHECK(Evaluate("logical_xor", {{"x", t}, {"y", u}}).Ints() == Ints64{0, 1, 1, 0});
 }
 
 TEST_CASE("elementwise_binary: broadcasting") {
   Tensor column = I32({2, 1}, {10, 20}), row = I32({3}, {1, 2, 3});
-  CHECK(Evaluate("add", {{"x", column}, {"y", row}}).Ints() == Ints{11, 12, 13, 21, 22, 23});
-  CHECK(Evaluate("sub", {{"x", I32({}, {1})}, {"y", row}}).Ints() == Ints{0, -1, -2});
+  CHECK(Evaluate("add", {{"x", column}, {"y", row}}).Ints() == Ints64{11, 12, 13, 21, 22, 23});
+  CHECK(Evaluate("sub", {{"x", I32({}, {1})}, {"y", row}}).Ints() == Ints64{0, -1, -2});
   CHECK(Evaluate("add", {{"x", I32({0, 1}, {})}, {"y", row}}).dims() == Dims{0, 3});
   CHECK(Evaluate("add", {{"x", I32({}, {1})}, {"y", I32({}, {2})}}).dims() == Dims{});
   CHECK_THROWS_WITH(Evaluate("add", {{"x", row}, {"y", I32({2}, {1, 2})}}),

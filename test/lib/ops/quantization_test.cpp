@@ -5,7 +5,6 @@
 using namespace mlc;
 using namespace mlc::test;
 
-using Ints = std::vector<int64_t>;
 
 TEST_CASE("quantize: ties to even, saturation") {
   // coremltools 9.1 value inference
@@ -16,17 +15,17 @@ TEST_CASE("quantize: ties to even, saturation") {
                               {"scale", F32({}, {0.5})},
                               {"zero_point", Tensor::Scalar<int8_t>(3)},
                               int8})
-            .Ints() == Ints{0, 3, 4, 3, 5, 127});
+            .Ints() == Ints64{0, 3, 4, 3, 5, 127});
   CHECK(Evaluate("quantize", {{"input", x},
                               {"scale", F32({2}, {0.5, 2})},
                               {"zero_point", Tensor::Vector<uint8_t>({1, 128})},
                               {"axis", I32({}, {0})},
                               uint8})
-            .Ints() == Ints{0, 1, 2, 128, 128, 228});
+            .Ints() == Ints64{0, 1, 2, 128, 128, 228});
   // hand calculation
   CHECK(Evaluate("quantize",
                  {{"input", F32({3}, {INFINITY, -INFINITY, -0.5})}, {"scale", F32({}, {1})}, int8})
-            .Ints() == Ints{127, -128, 0});
+            .Ints() == Ints64{127, -128, 0});
   CHECK_THROWS_WITH(Evaluate("quantize", {{"input", x}, {"scale", F32({2}, {1, 1})}, int8}),
                     ContainsSubstring("axis"));
   CHECK_THROWS_WITH(Evaluate("quantize", {{"input", x},

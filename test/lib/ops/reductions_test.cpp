@@ -4,7 +4,6 @@
 using namespace mlc;
 using namespace mlc::test;
 
-using Ints = std::vector<int64_t>;
 
 TEST_CASE("reductions: over some axes and all axes") {
   Tensor x = F64({2, 2, 3}, {1, -2, 3, 4, 5, -6, 0.5, 0.25, 2, -1, 1, 8});
@@ -71,8 +70,8 @@ TEST_CASE("reductions: integers") {
   CHECK(Evaluate("reduce_l1_norm", {{"x", I32({3}, {-3, 2, -1})}}).Int(0) == 6);
   // coremltools 9.1 value inference: truncated
   Tensor x = I32({2, 2}, {1, -2, -5, 2}), axes = I32({1}, {1});
-  CHECK(Evaluate("reduce_mean", {{"x", x}, {"axes", axes}}).Ints() == Ints{0, -1});
-  CHECK(Evaluate("reduce_l2_norm", {{"x", x}, {"axes", axes}}).Ints() == Ints{2, 5});
+  CHECK(Evaluate("reduce_mean", {{"x", x}, {"axes", axes}}).Ints() == Ints64{0, -1});
+  CHECK(Evaluate("reduce_l2_norm", {{"x", x}, {"axes", axes}}).Ints() == Ints64{2, 5});
 }
 
 TEST_CASE("reductions: empty reductions") {
@@ -106,12 +105,12 @@ TEST_CASE("reductions: NaN, infinity, large numbers") {
 
 TEST_CASE("reduce_argmax, reduce_argmin: the first of equal elements") {
   // coremltools 9.1 value inference
-  CHECK(Evaluate("reduce_argmax", {{"x", F32({2, 3}, {1, 5, 5, 7, 2, 7})}}).Ints() == Ints{1, 0});
+  CHECK(Evaluate("reduce_argmax", {{"x", F32({2, 3}, {1, 5, 5, 7, 2, 7})}}).Ints() == Ints64{1, 0});
   Tensor least = Evaluate("reduce_argmin", {{"x", I32({2, 3}, {1, 5, 1, 7, 2, 7})},
                                             {"axis", I32({}, {0})},
                                             {"keep_dims", Tensor::Scalar<bool>(true)},
                                             {"output_dtype", Tensor::String("uint16")}});
-  CHECK(least.Ints() == Ints{0, 1, 0});
+  CHECK(least.Ints() == Ints64{0, 1, 0});
   CHECK(least.dtype() == DType::kUint16);
   CHECK(least.dims() == Dims{1, 3});
   // numpy 1.24: the first NaN

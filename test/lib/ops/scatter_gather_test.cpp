@@ -8,7 +8,6 @@ using namespace mlc;
 using namespace mlc::test;
 
 namespace {
-using Ints = std::vector<int64_t>;
 using Doubles = std::vector<double>;
 
 Tensor Iota(Dims dims) {
@@ -38,9 +37,9 @@ TEST_CASE("gather") {  // numpy.take
     return Evaluate("gather", {{"x", x}, {"indices", indices}, {"axis", S(axis)}});
   };
   CHECK(gather(V({2, 0}), 1).Ints() ==
-        Ints{8, 9, 10, 11, 0, 1, 2, 3, 20, 21, 22, 23, 12, 13, 14, 15});
+        Ints64{8, 9, 10, 11, 0, 1, 2, 3, 20, 21, 22, 23, 12, 13, 14, 15});
   CHECK(gather(I32({1, 2}, {3, -4}), -1).dims() == Dims{2, 3, 1, 2});
-  CHECK(gather(I32({1, 2}, {3, -4}), -1).Ints() == Ints{3, 0, 7, 4, 11, 8, 15, 12, 19, 16, 23, 20});
+  CHECK(gather(I32({1, 2}, {3, -4}), -1).Ints() == Ints64{3, 0, 7, 4, 11, 8, 15, 12, 19, 16, 23, 20});
   CHECK(gather(S(1), 0).dims() == Dims{3, 4});
   CHECK(gather(V({}), 0).dims() == Dims{0, 3, 4});
   CHECK(Evaluate("gather", {{"x", F32({3, 0}, {})}, {"indices", V({1})}}).dims() == Dims{1, 0});
@@ -63,7 +62,7 @@ TEST_CASE("gather: batch_dims") {  // tf.gather, by hand
                                  {"axis", S(1)},
                                  {"batch_dims", S(1)}});
   CHECK(y.dims() == Dims{2, 2, 2});
-  CHECK(y.Ints() == Ints{4, 5, 0, 1, 8, 9, 8, 9});
+  CHECK(y.Ints() == Ints64{4, 5, 0, 1, 8, 9, 8, 9});
   CHECK(ShapeOf("gather", {{"x", Fp32({n, 5, 8})},
                            {"indices", Int32({n, m})},
                            {"axis", S(1)},
@@ -92,9 +91,9 @@ TEST_CASE("gather: symbols") {
 TEST_CASE("gather_along_axis") {  // numpy.take_along_axis
   Tensor indices = I32({2, 3}, {2, 0, -1, 1, 1, 0});
   CHECK(Evaluate("gather_along_axis", {{"x", Iota({2, 3})}, {"indices", indices}, {"axis", S(1)}})
-            .Ints() == Ints{2, 0, 2, 4, 4, 3});
+            .Ints() == Ints64{2, 0, 2, 4, 4, 3});
   CHECK(Evaluate("gather_along_axis", {{"x", Iota({3, 2})}, {"indices", I32({1, 2}, {2, 1})}})
-            .Ints() == Ints{4, 3});
+            .Ints() == Ints64{4, 3});
   CHECK_THROWS_AS(Evaluate("gather_along_axis",
                            {{"x", Iota({2, 3})}, {"indices", I32({2, 1}, {0, 3})}, {"axis", S(1)}}),
                   Error);
@@ -110,12 +109,12 @@ TEST_CASE("gather_nd") {
   auto gather = [](Tensor x, Tensor indices, int32_t batch = 0) {
     return Evaluate("gather_nd", {{"x", x}, {"indices", indices}, {"batch_dims", S(batch)}});
   };
-  CHECK(gather(square, I32({2, 2}, {0, 0, 1, 1})).Ints() == Ints{0, 3});
-  CHECK(gather(square, I32({2, 1}, {1, 0})).Ints() == Ints{2, 3, 0, 1});
-  CHECK(gather(cube, I32({2, 2}, {0, 1, 1, 0})).Ints() == Ints{2, 3, 4, 5});
+  CHECK(gather(square, I32({2, 2}, {0, 0, 1, 1})).Ints() == Ints64{0, 3});
+  CHECK(gather(square, I32({2, 1}, {1, 0})).Ints() == Ints64{2, 3, 0, 1});
+  CHECK(gather(cube, I32({2, 2}, {0, 1, 1, 0})).Ints() == Ints64{2, 3, 4, 5});
   CHECK(gather(cube, I32({2, 1, 2}, {0, 1, 1, 0})).dims() == Dims{2, 1, 2});
-  CHECK(gather(cube, I32({2, 1}, {1, 0}), 1).Ints() == Ints{2, 3, 4, 5});
-  CHECK(gather(square, I32({1, 0}, {})).Ints() == Ints{0, 1, 2, 3});
+  CHECK(gather(cube, I32({2, 1}, {1, 0}), 1).Ints() == Ints64{2, 3, 4, 5});
+  CHECK(gather(square, I32({1, 0}, {})).Ints() == Ints64{0, 1, 2, 3});
   CHECK(ShapeOf("gather_nd", {{"x", Fp32({n, 4, 5})}, {"indices", Int32({m, 2})}}) == "[m, 5]");
   CHECK_THROWS_AS(gather(square, I32({1, 2}, {0, 2})), Error);
   CHECK_THROWS_AS(gather(square, I32({1, 3}, {0, 0, 0})), Error);
@@ -135,14 +134,14 @@ TEST_CASE("scatter") {
                                 {"mode", Text(mode)}});
   };
   Tensor updates = I32({2, 3}, {5, 6, 7, 8, 9, 10});
-  CHECK(scatter("add", V({1, 0}), updates).Ints() == Ints{9, 11, 13, 9, 11, 13});
+  CHECK(scatter("add", V({1, 0}), updates).Ints() == Ints64{9, 11, 13, 9, 11, 13});
   // By hand; updates with duplicate indices apply in order.
-  CHECK(scatter("update", V({1, 1}), updates).Ints() == Ints{1, 2, 3, 8, 9, 10});
-  CHECK(scatter("sub", V({0, 0}), updates).Ints() == Ints{-12, -13, -14, 4, 5, 6});
-  CHECK(scatter("mul", V({-1}), I32({1, 3}, {2, 3, 4})).Ints() == Ints{1, 2, 3, 8, 15, 24});
-  CHECK(scatter("div", V({1}), I32({1, 3}, {-3, 2, -1})).Ints() == Ints{1, 2, 3, -1, 2, -6});
-  CHECK(scatter("max", V({2}), I32({2, 1}, {9, 0}), 1).Ints() == Ints{1, 2, 9, 4, 5, 6});
-  CHECK(scatter("min", V({2}), I32({2, 1}, {9, 0}), 1).Ints() == Ints{1, 2, 3, 4, 5, 0});
+  CHECK(scatter("update", V({1, 1}), updates).Ints() == Ints64{1, 2, 3, 8, 9, 10});
+  CHECK(scatter("sub", V({0, 0}), updates).Ints() == Ints64{-12, -13, -14, 4, 5, 6});
+  CHECK(scatter("mul", V({-1}), I32({1, 3}, {2, 3, 4})).Ints() == Ints64{1, 2, 3, 8, 15, 24});
+  CHECK(scatter("div", V({1}), I32({1, 3}, {-3, 2, -1})).Ints() == Ints64{1, 2, 3, -1, 2, -6});
+  CHECK(scatter("max", V({2}), I32({2, 1}, {9, 0}), 1).Ints() == Ints64{1, 2, 9, 4, 5, 6});
+  CHECK(scatter("min", V({2}), I32({2, 1}, {9, 0}), 1).Ints() == Ints64{1, 2, 3, 4, 5, 0});
   CHECK_THROWS_AS(scatter("div", V({1}), I32({1, 3}, {1, 0, 1})), Error);
   CHECK_THROWS_AS(scatter("pow", V({1, 0}), updates), Error);
   CHECK_THROWS_AS(scatter("add", V({1, 2}), updates), Error);
@@ -184,17 +183,17 @@ TEST_CASE("scatter_nd") {
                         {"indices", I32({4, 1}, {4, 3, 1, 7})},
                         {"updates", V({9, 10, 11, 12})},
                         {"mode", Text("update")}};
-  CHECK(Evaluate("scatter_nd", in).Ints() == Ints{1, 11, 3, 10, 9, 6, 7, 12});
+  CHECK(Evaluate("scatter_nd", in).Ints() == Ints64{1, 11, 3, 10, 9, 6, 7, 12});
   in[3] = {"mode", Text("add")};
   in[1] = {"indices", I32({4, 1}, {4, 4, 4, -1})};
-  CHECK(Evaluate("scatter_nd", in).Ints() == Ints{1, 2, 3, 4, 35, 6, 7, 20});
+  CHECK(Evaluate("scatter_nd", in).Ints() == Ints64{1, 2, 3, 4, 35, 6, 7, 20});
   in.push_back({"validate_indices", Bool(true)});
   CHECK_THROWS_AS(Evaluate("scatter_nd", in), Error);
   Tensor y = Evaluate("scatter_nd", {{"data", Iota({2, 2, 2})},
                                      {"indices", I32({1, 2}, {1, 0})},
                                      {"updates", I32({1, 2}, {-1, -2})},
                                      {"mode", Text("update")}});
-  CHECK(y.Ints() == Ints{0, 1, 2, 3, -1, -2, 6, 7});
+  CHECK(y.Ints() == Ints64{0, 1, 2, 3, -1, -2, 6, 7});
   CHECK(ElementsOf("scatter_nd", {{"data", Int32({2}), {n, 3}},
                                   {"indices", I32({1, 1}, {1})},
                                   {"updates", Int32({1}), {m}},

@@ -8,7 +8,6 @@ using namespace mlc;
 using namespace mlc::test;
 
 namespace {
-using Ints = std::vector<int64_t>;
 
 // The elements 0, 1, 2, ... in a given shape.
 Tensor Iota(Dims dims) {
@@ -39,7 +38,7 @@ TEST_CASE("reshape: -1 and 0") {
   CHECK(ShapeOf("reshape", {{"x", Fp32({})}, {"shape", V({1, -1})}}) == "[1, 1]");
   CHECK(ShapeOf("reshape", {{"x", Fp32({1})}, {"shape", V({})}}) == "[]");
   Tensor y = Evaluate("reshape", {{"x", Iota({2, 3})}, {"shape", I64({2}, {3, -1})}});
-  CHECK(y.Ints() == Ints{0, 1, 2, 3, 4, 5});
+  CHECK(y.Ints() == Ints64{0, 1, 2, 3, 4, 5});
   CHECK_THROWS_AS(Infer("reshape", {{"x", Fp32({2, 3})}, {"shape", V({4, -1})}}), Error);
   CHECK_THROWS_AS(Infer("reshape", {{"x", Fp32({2, 3})}, {"shape", V({-1, -1})}}), Error);
   CHECK_THROWS_AS(Infer("reshape", {{"x", Fp32({2, 3})}, {"shape", V({2, 2})}}), Error);
@@ -83,7 +82,7 @@ TEST_CASE("transpose") {  // numpy
   Tensor y = Evaluate("transpose", {{"x", Iota({2, 3, 4})}, {"perm", V({-1, 0, 1})}});
   CHECK(y.dims() == Dims{4, 2, 3});
   CHECK(y.Ints() ==
-        Ints{0, 4, 8, 12, 16, 20, 1, 5, 9, 13, 17, 21, 2, 6, 10, 14, 18, 22, 3, 7, 11, 15, 19, 23});
+        Ints64{0, 4, 8, 12, 16, 20, 1, 5, 9, 13, 17, 21, 2, 6, 10, 14, 18, 22, 3, 7, 11, 15, 19, 23});
   CHECK(ShapeOf("transpose", {{"x", Fp32({n, 3})}, {"perm", V({1, 0})}}) == "[3, n]");
   CHECK_THROWS_AS(Infer("transpose", {{"x", Fp32({2, 3})}, {"perm", V({0, 0})}}), Error);
   CHECK_THROWS_AS(Infer("transpose", {{"x", Fp32({2, 3})}, {"perm", V({0, 2})}}), Error);
@@ -122,19 +121,19 @@ TEST_CASE("concat") {
   Tensor a = Iota({3, 2}),
          b = Evaluate("reshape", {{"x", V({6, 7, 8, 9, 10, 11})}, {"shape", V({3, 2})}});
   CHECK(Evaluate("concat", {{"values", a}, {"values", b}, {"axis", S(-1)}}).Ints() ==
-        Ints{0, 1, 6, 7, 2, 3, 8, 9, 4, 5, 10, 11});
+        Ints64{0, 1, 6, 7, 2, 3, 8, 9, 4, 5, 10, 11});
   // The documentation's example of interleave with indices from 0; numpy: stack and reshape.
   Tensor y = Evaluate(
       "concat",
       {{"values", a}, {"values", b}, {"axis", S(0)}, {"interleave", Tensor::Scalar(true)}});
   CHECK(y.dims() == Dims{6, 2});
-  CHECK(y.Ints() == Ints{0, 1, 6, 7, 2, 3, 8, 9, 4, 5, 10, 11});
+  CHECK(y.Ints() == Ints64{0, 1, 6, 7, 2, 3, 8, 9, 4, 5, 10, 11});
   Tensor empty = I32({3, 0}, {});
   CHECK(Evaluate("concat", {{"values", empty}, {"values", a}, {"axis", S(1)}}).SameBytes(a));
   CHECK(Evaluate("concat", {{"values", empty}, {"values", empty}, {"axis", S(1)}}).dims() ==
         Dims{3, 0});
   CHECK(Evaluate("concat", {{"values", S(4)}, {"values", S(5)}, {"axis", S(0)}}).Ints() ==
-        Ints{4, 5});
+        Ints64{4, 5});
   CHECK(ShapeOf("concat", {{"values", Fp32({n, 3})}, {"values", Fp32({m, 3})}, {"axis", S(0)}}) ==
         "[" + (n + m).ToString() + ", 3]");
   CHECK(ShapeOf("concat", {{"values", Fp32({n, 3})}, {"values", Fp32({7, 3})}, {"axis", S(1)}}) ==
@@ -153,7 +152,7 @@ TEST_CASE("concat") {
 TEST_CASE("stack") {
   Tensor y = Evaluate("stack", {{"values", V({0, 1})}, {"values", V({2, 3})}, {"axis", S(-1)}});
   CHECK(y.dims() == Dims{2, 2});
-  CHECK(y.Ints() == Ints{0, 2, 1, 3});  // numpy.stack
+  CHECK(y.Ints() == Ints64{0, 2, 1, 3});  // numpy.stack
   CHECK(ElementsOf("stack", {{"values", Int32({}), {n}}, {"values", S(3)}, {"axis", S(0)}}) ==
         "[n, 3]");
   CHECK_THROWS_AS(Infer("stack", {{"values", Fp32({2})}, {"values", Fp32({3})}, {"axis", S(0)}}),
@@ -164,12 +163,12 @@ TEST_CASE("stack") {
 TEST_CASE("split") {
   auto parts = EvaluateAll("split", {{"x", Iota({2, 4})}, {"num_splits", S(2)}, {"axis", S(1)}});
   REQUIRE(parts.size() == 2);
-  CHECK(parts[1].Ints() == Ints{2, 3, 6, 7});
+  CHECK(parts[1].Ints() == Ints64{2, 3, 6, 7});
   parts =
       EvaluateAll("split", {{"x", Iota({2, 4})}, {"split_sizes", V({0, 3, 1})}, {"axis", S(-1)}});
   REQUIRE(parts.size() == 3);
   CHECK(parts[0].dims() == Dims{2, 0});
-  CHECK(parts[1].Ints() == Ints{0, 1, 2, 4, 5, 6});
+  CHECK(parts[1].Ints() == Ints64{0, 1, 2, 4, 5, 6});
   CHECK(ShapeOf("split", {{"x", Fp32({Dim(4) * n})}, {"num_splits", S(2)}, {"axis", S(0)}}, 1) ==
         "[" + (Dim(2) * n).ToString() + "]");
   CHECK(ElementsOf("split",
@@ -189,7 +188,7 @@ TEST_CASE("split") {
 TEST_CASE("tile") {
   Tensor y = Evaluate("tile", {{"x", Iota({2, 3})}, {"reps", V({2, 2})}});
   CHECK(y.dims() == Dims{4, 6});
-  CHECK(y.Ints() == Ints{0, 1, 2, 0, 1, 2, 3, 4, 5, 3, 4, 5, 0, 1, 2, 0, 1, 2, 3, 4, 5, 3, 4, 5});
+  CHECK(y.Ints() == Ints64{0, 1, 2, 0, 1, 2, 3, 4, 5, 3, 4, 5, 0, 1, 2, 0, 1, 2, 3, 4, 5, 3, 4, 5});
   CHECK(Evaluate("tile", {{"x", Iota({2})}, {"reps", V({0})}}).dims() == Dims{0});
   CHECK(ShapeOf("tile", {{"x", Fp32({1, 3})}, {"reps", Int32({2}), {n, 2}}}) == "[n, 6]");
   CHECK(ElementsOf("tile", {{"x", Int32({1}), {n}}, {"reps", V({3})}}) == "[n, n, n]");
@@ -210,11 +209,11 @@ TEST_CASE("pad") {  // numpy.pad
                             {"constant_val", S(9)}})
         .Ints();
   };
-  CHECK(pad({1, 0, 2, 1}, "reflect") == Ints{5, 4, 3, 4, 5, 4, 2, 1, 0, 1, 2, 1, 5, 4, 3, 4, 5, 4});
+  CHECK(pad({1, 0, 2, 1}, "reflect") == Ints64{5, 4, 3, 4, 5, 4, 2, 1, 0, 1, 2, 1, 5, 4, 3, 4, 5, 4});
   CHECK(pad({1, 0, 2, 1}, "replicate") ==
-        Ints{0, 0, 0, 1, 2, 2, 0, 0, 0, 1, 2, 2, 3, 3, 3, 4, 5, 5});
-  CHECK(pad({1, 0, 0, 2}, "constant") == Ints{9, 9, 9, 9, 9, 0, 1, 2, 9, 9, 3, 4, 5, 9, 9});
-  CHECK(pad({0, 1}, "constant") == Ints{0, 1, 2, 9, 3, 4, 5, 9});  // the last dimension only
+        Ints64{0, 0, 0, 1, 2, 2, 0, 0, 0, 1, 2, 2, 3, 3, 3, 4, 5, 5});
+  CHECK(pad({1, 0, 0, 2}, "constant") == Ints64{9, 9, 9, 9, 9, 0, 1, 2, 9, 9, 3, 4, 5, 9, 9});
+  CHECK(pad({0, 1}, "constant") == Ints64{0, 1, 2, 9, 3, 4, 5, 9});  // the last dimension only
   CHECK(Evaluate("pad", {{"x", F16({1}, {1.5})}, {"pad", V({1, 0})}}).Doubles() ==
         std::vector<double>{0, 1.5});
   CHECK(Evaluate("pad", {{"x", F32({0}, {})}, {"pad", V({1, 1})}}).dims() == Dims{2});
@@ -233,8 +232,8 @@ TEST_CASE("pad") {  // numpy.pad
 TEST_CASE("reverse, reverse_sequence") {
   Tensor x = Iota({2, 3, 4});
   CHECK(Evaluate("reverse", {{"x", x}, {"axes", V({0, -1})}}).Ints() ==  // numpy.flip
-        Ints{15, 14, 13, 12, 19, 18, 17, 16, 23, 22, 21, 20, 3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8});
-  CHECK(Evaluate("reverse", {{"x", Iota({2, 2})}}).Ints() == Ints{3, 2, 1, 0});
+        Ints64{15, 14, 13, 12, 19, 18, 17, 16, 23, 22, 21, 20, 3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8});
+  CHECK(Evaluate("reverse", {{"x", Iota({2, 2})}}).Ints() == Ints64{3, 2, 1, 0});
   CHECK(Evaluate("reverse", {{"x", I32({0, 2}, {})}}).dims() == Dims{0, 2});
   CHECK(ElementsOf("reverse", {{"x", Int32({2}), {n, m}}}) == "[m, n]");
   CHECK_THROWS_AS(Infer("reverse", {{"x", Fp32({2})}, {"axes", V({1})}}), Error);
@@ -243,14 +242,14 @@ TEST_CASE("reverse, reverse_sequence") {
                                            {"lengths", V({1, 2, 3, 4})},
                                            {"seq_axis", S(1)},
                                            {"batch_axis", S(0)}});
-  CHECK(y.Ints() == Ints{0, 1, 2, 3, 5, 4, 6, 7, 10, 9, 8, 11, 15, 14, 13, 12});
+  CHECK(y.Ints() == Ints64{0, 1, 2, 3, 5, 4, 6, 7, 10, 9, 8, 11, 15, 14, 13, 12});
   // reversesequence_time: the sequences are columns.
   y = Evaluate("reverse_sequence",
                {{"x", Evaluate("transpose", {{"x", Iota({4, 4})}, {"perm", V({1, 0})}})},
                 {"lengths", V({4, 3, 2, 1})},
                 {"seq_axis", S(0)},
                 {"batch_axis", S(1)}});
-  CHECK(y.Ints() == Ints{3, 6, 9, 12, 2, 5, 8, 13, 1, 4, 10, 14, 0, 7, 11, 15});
+  CHECK(y.Ints() == Ints64{3, 6, 9, 12, 2, 5, 8, 13, 1, 4, 10, 14, 0, 7, 11, 15});
   CHECK_THROWS_AS(Evaluate("reverse_sequence",
                            {{"x", Iota({2, 2})}, {"lengths", V({1, 3})}, {"seq_axis", S(1)}}),
                   Error);

@@ -8,7 +8,6 @@ using namespace mlc;
 using namespace mlc::test;
 
 namespace {
-using Ints = std::vector<int64_t>;
 
 Tensor Iota(Dims dims) {
   std::vector<int32_t> values(ElementCount(dims));
@@ -23,7 +22,7 @@ Type Int32(Shape shape) { return Type::Tensor(DType::kInt32, std::move(shape)); 
 const Dim n = Dim::Symbol("n"), m = Dim::Symbol("m");
 
 // x[begin:end:stride] of a vector 0, 1, 2, ...
-Ints Slice(int64_t size, int64_t begin, int64_t end, int64_t stride) {
+Ints64 Slice(int64_t size, int64_t begin, int64_t end, int64_t stride) {
   return Evaluate("slice_by_index", {{"x", Iota({size})},
                                      {"begin", I64({1}, {begin})},
                                      {"end", I64({1}, {end})},
@@ -42,16 +41,16 @@ std::string Length(Dim size, Dim begin, Dim end, int32_t stride = 1) {
 }  // namespace
 
 TEST_CASE("slice_by_index: bounds and strides") {  // numpy
-  CHECK(Slice(10, 8, -11, -3) == Ints{8, 5, 2});
-  CHECK(Slice(5, 100, -100, -2) == Ints{4, 2, 0});
-  CHECK(Slice(5, -100, 100, 1) == Ints{0, 1, 2, 3, 4});
-  CHECK(Slice(5, 3, 1, 1) == Ints{});
-  CHECK(Slice(5, -2, INT64_MAX, 1) == Ints{3, 4});
-  CHECK(Slice(5, -1, INT64_MIN, -1) == Ints{4, 3, 2, 1, 0});
-  CHECK(Slice(5, 1, 5, INT64_MAX) == Ints{1});
-  CHECK(Slice(5, 3, INT64_MIN, INT64_MIN) == Ints{3});
-  CHECK(Slice(5, 4, -1, -1) == Ints{});  // -1 is the last index, not the end of a downward range
-  CHECK(Slice(0, 0, 5, 1) == Ints{});
+  CHECK(Slice(10, 8, -11, -3) == Ints64{8, 5, 2});
+  CHECK(Slice(5, 100, -100, -2) == Ints64{4, 2, 0});
+  CHECK(Slice(5, -100, 100, 1) == Ints64{0, 1, 2, 3, 4});
+  CHECK(Slice(5, 3, 1, 1) == Ints64{});
+  CHECK(Slice(5, -2, INT64_MAX, 1) == Ints64{3, 4});
+  CHECK(Slice(5, -1, INT64_MIN, -1) == Ints64{4, 3, 2, 1, 0});
+  CHECK(Slice(5, 1, 5, INT64_MAX) == Ints64{1});
+  CHECK(Slice(5, 3, INT64_MIN, INT64_MIN) == Ints64{3});
+  CHECK(Slice(5, 4, -1, -1) == Ints64{});  // -1 is the last index, not the end of a downward range
+  CHECK(Slice(0, 0, 5, 1) == Ints64{});
   CHECK_THROWS_AS(Slice(5, 0, 5, 0), Error);
   Tensor y = Evaluate("slice_by_index", {{"x", Iota({2, 3, 4})},
                                          {"begin", V({0, 0, 3})},
@@ -60,7 +59,7 @@ TEST_CASE("slice_by_index: bounds and strides") {  // numpy
                                          {"begin_mask", B({true, true, false})},
                                          {"end_mask", B({true, true, false})}});
   CHECK(y.dims() == Dims{2, 2, 2});
-  CHECK(y.Ints() == Ints{11, 9, 3, 1, 23, 21, 15, 13});
+  CHECK(y.Ints() == Ints64{11, 9, 3, 1, 23, 21, 15, 13});
 }
 
 TEST_CASE("slice_by_index: squeeze_mask selects one index") {
@@ -71,7 +70,7 @@ TEST_CASE("slice_by_index: squeeze_mask selects one index") {
                                        {"squeeze_mask", B({true, false})}});
   };
   CHECK(at(-1, 1).dims() == Dims{2});
-  CHECK(at(-1, 1).Ints() == Ints{4, 5});
+  CHECK(at(-1, 1).Ints() == Ints64{4, 5});
   CHECK_THROWS_AS(at(2, 0), Error);
   CHECK_THROWS_AS(at(-3, 0), Error);
   Tensor scalar =
@@ -133,7 +132,7 @@ TEST_CASE("slice_by_size") {
   auto slice = [](std::vector<int32_t> begin, std::vector<int32_t> size) {
     return Evaluate("slice_by_size", {{"x", Iota({3, 4})}, {"begin", V(begin)}, {"size", V(size)}});
   };
-  CHECK(slice({1, -2}, {2, -1}).Ints() == Ints{6, 7, 10, 11});  // numpy: x[1:3, 2:]
+  CHECK(slice({1, -2}, {2, -1}).Ints() == Ints64{6, 7, 10, 11});  // numpy: x[1:3, 2:]
   CHECK(slice({3, 0}, {-1, 0}).dims() == Dims{0, 0});
   CHECK_THROWS_AS(slice({2, 0}, {2, 1}), Error);
   CHECK_THROWS_AS(slice({-4, 0}, {-1, 1}), Error);
@@ -157,7 +156,7 @@ TEST_CASE("slice_update") {
                         {"end", V({3, -9})},
                         {"stride", V({2, -2})}};
   // numpy: x[0:3:2, 3::-2] = [[-1, -2], [-3, -4]]
-  CHECK(Evaluate("slice_update", in).Ints() == Ints{0, -2, 2, -1, 4, 5, 6, 7, 8, -4, 10, -3});
+  CHECK(Evaluate("slice_update", in).Ints() == Ints64{0, -2, 2, -1, 4, 5, 6, 7, 8, -4, 10, -3});
   in[1] = {"update", I32({2, 3}, {1, 2, 3, 4, 5, 6})};
   CHECK_THROWS_AS(Infer("slice_update", in), Error);
   in[1] = {"update", F32({2, 2}, {1, 2, 3, 4})};
@@ -175,7 +174,7 @@ TEST_CASE("sliding_windows") {
   Tensor y = Evaluate("sliding_windows",
                       {{"x", Iota({5, 2})}, {"axis", S(0)}, {"size", S(3)}, {"stride", S(2)}});
   CHECK(y.dims() == Dims{2, 3, 2});
-  CHECK(y.Ints() == Ints{0, 1, 2, 3, 4, 5, 4, 5, 6, 7, 8, 9});  // numpy.sliding_window_view
+  CHECK(y.Ints() == Ints64{0, 1, 2, 3, 4, 5, 4, 5, 6, 7, 8, 9});  // numpy.sliding_window_view
   CHECK(Evaluate(
             "sliding_windows",
             {{"x", Iota({3})}, {"axis", S(-1)}, {"size", S(3)}, {"stride", I64({}, {INT64_MAX})}})
@@ -195,10 +194,10 @@ TEST_CASE("depth_to_space, pixel_shuffle and their inverses") {
   // The formulas of the modes DCR and CRD in ONNX's DepthToSpace, computed with numpy.
   Tensor dcr = Evaluate("depth_to_space", {{"x", x}, {"block_size", S(2)}});
   CHECK(dcr.dims() == Dims{1, 2, 4, 4});
-  CHECK(dcr.Ints() == Ints{0, 8,  1, 9,  16, 24, 17, 25, 2, 10, 3, 11, 18, 26, 19, 27,
+  CHECK(dcr.Ints() == Ints64{0, 8,  1, 9,  16, 24, 17, 25, 2, 10, 3, 11, 18, 26, 19, 27,
                            4, 12, 5, 13, 20, 28, 21, 29, 6, 14, 7, 15, 22, 30, 23, 31});
   Tensor crd = Evaluate("pixel_shuffle", {{"x", x}, {"upscale_factor", S(2)}});
-  CHECK(crd.Ints() == Ints{0,  4,  1,  5,  8,  12, 9,  13, 2,  6,  3,  7,  10, 14, 11, 15,
+  CHECK(crd.Ints() == Ints64{0,  4,  1,  5,  8,  12, 9,  13, 2,  6,  3,  7,  10, 14, 11, 15,
                            16, 20, 17, 21, 24, 28, 25, 29, 18, 22, 19, 23, 26, 30, 27, 31});
   CHECK(Evaluate("space_to_depth", {{"x", dcr}, {"block_size", S(2)}}).SameBytes(x));
   CHECK(Evaluate("pixel_unshuffle", {{"x", crd}, {"downscale_factor", S(2)}}).SameBytes(x));
@@ -225,7 +224,7 @@ TEST_CASE("space_to_batch and batch_to_space") {
       Evaluate("space_to_batch",
                {{"x", x}, {"block_shape", V({2, 3})}, {"paddings", I32({2, 2}, {0, 0, 1, 1})}});
   CHECK(y.dims() == Dims{6, 1, 1, 2});
-  CHECK(y.Ints() == Ints{0, 3, 1, 4, 2, 0, 0, 7, 5, 8, 6, 0});
+  CHECK(y.Ints() == Ints64{0, 3, 1, 4, 2, 0, 0, 7, 5, 8, 6, 0});
   CHECK(Evaluate("batch_to_space",
                  {{"x", y}, {"block_shape", V({2, 3})}, {"crops", I32({2, 2}, {0, 0, 1, 1})}})
             .SameBytes(x));

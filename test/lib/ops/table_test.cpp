@@ -20,7 +20,7 @@ namespace {
 
 struct Family {
   std::string_view file;
-  std::span<const Row> rows;
+  std::span<const OpRow> rows;
 };
 std::vector<Family> Families() {
   return {{"activations", ActivationRows()},

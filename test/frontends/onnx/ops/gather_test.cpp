@@ -10,7 +10,6 @@ namespace {
 
 using Names = std::vector<std::string>;
 using Floats = std::vector<double>;
-using Ints64 = std::vector<int64_t>;
 
 // A model with one node, float input x and integer input i.
 std::string Indexed(const std::string& node, const std::vector<Dimension>& x,

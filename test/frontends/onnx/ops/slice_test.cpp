@@ -8,7 +8,6 @@ namespace {
 
 using Names = std::vector<std::string>;
 using Floats = std::vector<double>;
-using Ints64 = std::vector<int64_t>;
 
 std::string Vector(const std::string& name, const Ints64& values) {
   return Proto<int64_t>(name, {static_cast<int64_t>(values.size())}, values);
