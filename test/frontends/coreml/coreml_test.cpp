@@ -215,7 +215,7 @@ TEST_CASE("wrong descriptions and versions are refused") {
         entry->set_key("mlc.interface");
         entry->set_value("{\"version\": 1}");
       },
-      "mlc.interface is damaged");
+      "mlc.interface is malformed");
 }
 
 TEST_CASE("unknown protobuf fields are named in the error") {

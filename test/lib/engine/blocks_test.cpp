@@ -135,7 +135,7 @@ TEST_CASE("invalid blocks are rejected") {
       "(b);",
       "variable 0 starts as fp32 [2]");
   refused("y = while_loop(loop_vars = x) () { } -> (p) (tensor<fp32, [2]> b) { } -> (b);",
-          "a block takes 0");
+          "a block has 0");
 }
 
 }  // namespace

@@ -95,7 +95,7 @@ TEST_CASE("dim: hostile expressions are rejected") {
     Dim x = n;
     for (int i = 0; i < 100; ++i) x = FloorDiv(x * x + h, 3);
   };
-  CHECK_THROWS_WITH(grow(), ContainsSubstring("parts"));
+  CHECK_THROWS_WITH(grow(), ContainsSubstring("terms"));
   auto expand = [] {
     Dim x = n + h + w + 1;
     for (int i = 0; i < 20; ++i) x = x * x;

@@ -75,7 +75,7 @@ TEST_CASE("tensor: element counts") {
   CHECK(ElementCount({int64_t{1} << 62, 0, 8}) == 0);
   CHECK_THROWS_WITH(ElementCount({int64_t{1} << 32, int64_t{1} << 32}),
                     ContainsSubstring("resource-limit"));
-  CHECK_THROWS_WITH(ElementCount({2, -1}), ContainsSubstring("dimension of -1"));
+  CHECK_THROWS_WITH(ElementCount({2, -1}), ContainsSubstring("dimension is -1"));
   CHECK(ByteCount(DType::kUint3, 9) == 4);
   CHECK(ByteCount(DType::kUint1, 9) == 2);
   CHECK(ByteCount(DType::kFp64, 3) == 24);

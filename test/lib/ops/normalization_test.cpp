@@ -29,7 +29,7 @@ TEST_CASE("batch_norm") {
   CHECK_THROWS_WITH(
       Evaluate("batch_norm",
                {{"x", X()}, {"mean", F64({3}, {1, 2, 3})}, {"variance", F64({2}, {1, 1})}}),
-      ContainsSubstring("2 channels"));
+      ContainsSubstring("per channel (2)"));
   CHECK_THROWS_WITH(Evaluate("batch_norm", {{"x", F32({2}, {1, 2})},
                                             {"mean", F32({2}, {1, 2})},
                                             {"variance", F32({2}, {1, 2})}}),

@@ -76,7 +76,7 @@ TEST_CASE("windows that do not fit are rejected") {
   fails("conv", {x, w, {"bias", F({5})}}, "bias");
   fails("conv", {{"x", F({1, 4})}, w}, "expected 3 to 5");
   fails("max_pool", {x, {"kernel_sizes", I32({2}, {0, 2})}, {"pad_type", Str("valid")}},
-        "kernel_sizes holds 0");
+        "kernel_sizes contains 0");
   fails("max_pool",
         {x,
          {"kernel_sizes", I32({2}, {2, 2})},

@@ -208,11 +208,11 @@ TEST_CASE("compare: budgets of single outputs") {
   CHECK(again.of("boxes").per_axis == -1);
   CHECK(BudgetsFromJson(R"({"rtol": 0.5})", "b").all.rtol == 0.5);
   for (const auto& [text, said] :
-       {std::pair("[]", "no object"),
+       {std::pair("[]", "not an object"),
         {R"({"max_error": -1, "rmse": 1})", "at least 0"},
         {R"({"max_error": "1", "rmse": 1})", "\"max_error\" is \"1\""},
         {R"({"base": "fp23"})", "fp23"},
-        {R"({"base": "fp16", "per_axis": 1.5})", "number of a dimension"},
+        {R"({"base": "fp16", "per_axis": 1.5})", "index of a dimension"},
         {R"({"base": "fp16", "maxerror": 1})", "unknown field \"maxerror\""},
         {R"({"base": "fp16", "outputs": [1]})", "\"outputs\" is not an object"},
         {R"({"base": "fp16", "outputs": {"y": {"outputs": {}}}})", "unknown field"},

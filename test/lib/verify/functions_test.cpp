@@ -38,7 +38,7 @@ Compared Row(const std::string& function, const std::string& name, bool discrimi
 TEST_CASE("CheckSame reports a removed write to a state") {
   CheckSame(Parse(Accumulator(kKept)), Parse(Accumulator(kKept)), 1, "p");
   CHECK_THROWS_WITH(CheckSame(Parse(Accumulator(kKept)), Parse(Accumulator("")), 1, "my-pass"),
-                    ContainsSubstring("pass my-pass changes state \"s\" in step 1"));
+                    ContainsSubstring("pass my-pass changes the results: state \"s\" in step 1"));
   // The state is correct only after the first step.
   CHECK_THROWS_WITH(
       CheckSame(Parse(Accumulator(kKept)),
@@ -50,7 +50,7 @@ TEST_CASE("CheckSame compares all functions, not only the default one") {
   CheckSame(Parse(TwoFunctions("exp(x = x)")), Parse(TwoFunctions("exp(x = x)")), 1, "p");
   CHECK_THROWS_WITH(
       CheckSame(Parse(TwoFunctions("exp(x = x)")), Parse(TwoFunctions("cos(x = x)")), 1, "my-pass"),
-      ContainsSubstring("changes output \"y\" of function second"));
+      ContainsSubstring("changes the results: output \"y\" of function second"));
   Program one = Parse(TwoFunctions("exp(x = x)"));
   one.functions.pop_back();
   CHECK_THROWS_WITH(CheckSame(Parse(TwoFunctions("exp(x = x)")), one, 1, "my-pass"),
@@ -155,7 +155,7 @@ TEST_CASE("layers: values correspond only if they hold the same tensor") {
   // Wrong values are still reported.
   Layers wrong = compare(turned("2.5"));
   CHECK_THAT(LayersText(wrong, 1), ContainsSubstring("first value outside the budget: mul \"a\"") &&
-                                       ContainsSubstring("worst 1:\nFAIL"));
+                                       ContainsSubstring("worst 1 values:\nFAIL"));
 }
 
 TEST_CASE("layers: loop values are compared iteration by iteration") {
