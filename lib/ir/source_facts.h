@@ -1,4 +1,5 @@
-// lib/ir/source_facts.h - what importing learns of a source model's files, whatever its format, for manifests and reports.
+// lib/ir/source_facts.h - facts about the files of a source model, in any format, for manifests and
+// reports.
 #pragma once
 
 #include <filesystem>
@@ -14,9 +15,9 @@ struct SourceFacts {
     std::string name;  // in the folder of the model, or as the model names it
     std::filesystem::path path;
   };
-  std::vector<File> files;  // that are read, except for the one that the user named
+  std::vector<File> files;  // all files that were read, except the one that the user named
 
-  // Adds a file of `model`, unless it is the model itself or is there already.
+  // Adds a file of `model`, unless it is the model itself or was added already.
   void Add(const std::filesystem::path& model, const std::filesystem::path& file);
 };
 

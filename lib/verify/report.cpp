@@ -171,7 +171,7 @@ std::string VerdictText(const std::vector<Compared>& list) {
   std::string silent;
   for (const std::string& function : functions)
     if (!telling.contains(function)) silent += (silent.empty() ? "" : ", ") + function;
-  return fmt::format("FAILED: nothing compared, no output{} is conclusive; try other inputs",
+  return fmt::format("FAILED: no output{} is conclusive, so nothing was compared; try other inputs",
                      functions.size() > 1 ? " of " + silent : "");
 }
 

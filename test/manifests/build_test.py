@@ -283,7 +283,7 @@ def test_duplicate_keys(folder):
     good = json.dumps(prepare(folder))
     for text, key in ((good[:-1] + ', "name": "s"}', "name"), (good.replace('"x": "x.npy"', '"x": "x.npy", "x": "x.npy"'), "x"),
                       (good.replace('"sha256"', '"path": "m.onnx", "sha256"'), "path")):
-        expect(build(folder, text), 1, "error[bad-recipe]", f'"{key}"', "twice")
+        expect(build(folder, text), 1, "error[bad-recipe]", f'duplicate key "{key}"')
     assert made(folder) == ["work"]
     for text in ("", "{", "[]", "null", "\x00", good + "x", '{"name": 1e999}'):
         expect(build(folder, text), 1, "error[bad-recipe]")

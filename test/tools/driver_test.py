@@ -149,7 +149,7 @@ def test_ops_lists_what_each_frontend_compiles(folder):
 def test_an_option_of_another_format_is_refused(folder):
     model = folder.linear()
     expect(run("compile", model, "--context", "8"), 2, "--context", "a GGUF file or a Hugging Face folder")
-    expect(run("inspect", compiled(folder, model), "--shape", "x=1,2"), 2, "--shape needs an ONNX model", ".mlpackage")
+    expect(run("inspect", compiled(folder, model), "--shape", "x=1,2"), 2, "--shape applies to an ONNX model, not to a package")
 
 
 def test_an_existing_package_is_replaced_but_no_other_folder(folder):
@@ -485,7 +485,7 @@ def test_opt_writes_a_package_in_the_forms_of_its_target(folder):
     (folder / "roi.mil").write_text("func main<ios17>(tensor<fp32, [1, 1, 4, 4]> x, tensor<fp32, [n, 1, 4, 1, 1]> roi) {\n"
                                     "  y = crop_resize(x = x, roi = roi, target_height = 2, target_width = 2);\n} -> (y);\n")
     expect(run("opt", folder / "roi.mil", "-o", folder / "roi.mlpackage"), 1, "unsupported-attribute",
-           'parameter "roi" was removed in iOS17, and the indices that it takes instead need known numbers')
+           'parameter "roi" was removed in iOS17, and its replacement, box_indices, requires static numbers of boxes and images')
     assert not (folder / "roi.mlpackage").exists()
 
 

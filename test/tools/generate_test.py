@@ -227,7 +227,7 @@ def test_what_is_refused(folder):
     silent = Llama().gguf(folder / "silent.gguf")
     result = run("run", silent, "--prompt", "A")
     assert result.code == 1 and "tokenizer" in result.stderr, result
-    expect(run("run", silent, "--prompt", "A", "--tokenizer", model), 1, "is not in the vocabulary of the model", "is the tokenizer that of this model?")
+    expect(run("run", silent, "--prompt", "A", "--tokenizer", model), 1, "is not in the vocabulary of the model", "check that the tokenizer belongs to this model")
     answer = expect(run("run", silent, "--prompt", "A", "--json"), 1).errors
     assert answer, "errors are JSON"
     sums = driver.ROOT / "test" / "frontends" / "onnx"

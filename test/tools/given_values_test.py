@@ -120,7 +120,7 @@ def test_an_initializer_keeps_its_type(folder):
 def test_elements_that_a_tensor_file_holds_one_by_one(folder):
     # int32_data also stores narrower types (onnx.proto, TensorProto).
     model = write_model(folder, "u1")
-    for value, says in ((300, "element 1 is 300, which uint8 cannot hold"), (-1, "element 1 is -1, which uint8"), (255, "")):
+    for value, says in ((300, "element 1 has the value 300, which is out of range for type uint8"), (-1, "element 1 has the value -1, which is out of range for type uint8"), (255, "")):
         (folder / "c.pb").write_bytes(wire.tensor("c", wire.UINT8, [1, 2]) + wire.field(5, [1, value]))
         expect(run("run", model, "--input", f"c={folder / 'c.pb'}"), 1 if says else 0, says)
     half = write_model(folder, "f2")

@@ -227,7 +227,7 @@ def test_one_changed_byte_of_the_bundle_fails(folder):
                        (weights.parents[1] / "model.mlmodel", "linear.mlpackage")):
         for at in each_flip(file, max(STEP, file.stat().st_size // 20)):
             result = run("--bundle", copy, program=RUN)
-            expect(result, 3, "error[check-failed]", text, "changed since", "help: copy")
+            expect(result, 3, "error[check-failed]", text, "was modified after", "help: copy")
             assert not (copy / "result.json").exists(), f"a result in spite of byte {at} of {file}"
     expect(run("--bundle", copy, program=RUN), 0)
 
@@ -238,7 +238,7 @@ def test_one_changed_byte_of_the_result_fails(folder):
     expect(run("--bundle", copy, program=RUN), 0)
     for file in (sent_back(copy, home), copy / "result.json"):
         for _ in each_flip(file):
-            expect(run("verify", "--result", file), 3, "error[check-failed]", "result.json", "changed since")
+            expect(run("verify", "--result", file), 3, "error[check-failed]", "result.json", "modified since")
     for file in sorted((copy / "outputs").iterdir()):
         for _ in each_flip(file, 37):
             expect(run("verify", "--result", copy / "result.json"), 3, "error[check-failed]", f"outputs/{file.name}")

@@ -299,7 +299,7 @@ def test_layers_compares_what_is_the_same_tensor(folder):
     assert "2 values exist in both programs; 1 more share a name" in shown, shown
     wrong = package(folder, "wrong", text.replace("exp(x = v)", "exp2(x = v)"))
     shown = expect(run("verify", source, wrong, "--layers", "--worst", "1"), 3, 'first value outside the budget: exp2 "c"').stdout
-    assert 'worst 1:\nFAIL exp2 "c": max error' in shown and 'transpose "b"' not in shown, shown
+    assert 'worst 1 values:\nFAIL exp2 "c": max error' in shown and 'transpose "b"' not in shown, shown
     layers = expect(run("verify", source, wrong, "--layers", "--json"), 3).answer["layers"]
     assert [(layer["name"], layer["within"]) for layer in layers] == [("b", True), ("c", False)], layers
 

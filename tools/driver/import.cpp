@@ -15,10 +15,10 @@ void RefuseOptions(ImportOptions options, const Frontend& frontend) {
       if (row.Takes(option.name))
         takers += fmt::format("{}{}", takers.empty() ? "" : " or ", row.what);
     Error error("usage",
-                fmt::format("{} needs {}, this is a .{}", option.name, takers, frontend.name));
+                fmt::format("{} applies to {}, not to {}", option.name, takers, frontend.what));
     if (frontend.Takes("--context"))
       error.Help(
-          "--context N says how many tokens a language model is for, --dim tokens=N those of an "
+          "--context N sets the number of tokens of a language model, --dim tokens=N that of an "
           "encoder");
     throw error;
   }

@@ -96,9 +96,9 @@ Tensor LanguageModel::Append(std::span<const int32_t> tokens) {
         .Help("--context N makes room for more, of a source model and of what is compiled of it");
   for (const int32_t token : tokens)
     if (token < 0 || token >= size_.vocabulary)
-      throw Error("bad-input", fmt::format("the model has no token {}", token))
+      throw Error("bad-input", fmt::format("token {} is not in the vocabulary of the model", token))
           .Expected(fmt::format("0 to {}", size_.vocabulary - 1))
-          .Help("is the tokenizer that of this model?");
+          .Help("check that the tokenizer belongs to this model");
   const Predict predict = [this](const std::map<std::string, Tensor>& inputs) {
     return model_->Run(inputs, state_.get()).outputs;
   };

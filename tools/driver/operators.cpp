@@ -37,15 +37,15 @@ namespace {
 
 constexpr std::string_view kOnnxTitle = R"(# ONNX operators
 
-What `mlc` compiles, and from which opset version on. Written by `mlc ops --frontend onnx --markdown`.
+Operators that `mlc` compiles, and from which opset version on. Written by `mlc ops --frontend onnx --markdown`.
 
 | class | meaning |
 |---|---|
 | direct | one MIL operation |
 | decomposed | several MIL operations |
-| folded | nothing is left of it at run time |
-| conditional | works under the condition given; otherwise an error says why not |
-| impossible | Core ML lacks what it takes; it works on constants where the condition says so |
+| folded | evaluated while compiling |
+| conditional | supported under the given condition; otherwise an error says why not |
+| impossible | Core ML cannot express it; constant operands work where the condition says so |
 
 )";
 

@@ -99,7 +99,7 @@ ParityResult RunParity(const fs::path& folder, const fs::path& written,
   if (!fs::exists(package))
     throw fail("file-io", fmt::format("the parity bundle lacks \"{}\"", parity.package));
   if (PackageHash(package) != parity.package_hash)
-    throw fail("check-failed", "the package was changed since the bundle was made");
+    throw fail("check-failed", "the package was modified after the bundle was written");
   if (options.bundles_only) RequireBundle(package);
   auto program = std::make_shared<Program>(Import(package, {}, diagnostics));
   const Units units = options.units.value_or(DefaultUnits());

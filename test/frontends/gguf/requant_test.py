@@ -51,7 +51,7 @@ def test_schemes(folder):
         else:
             assert set(decided) == {name for name, array in model.gguf_tensors().items() if array.size >= 2048}, decided
             for name, reason in decided.items():
-                assert reason.startswith(f"made {scheme}") and float(reason.split("off by ")[1]) <= most, f"{name}: {reason}"
+                assert reason.startswith(f"quantised to {scheme}") and float(reason.split("relative error ")[1]) <= most, f"{name}: {reason}"
         weights = sum(f.stat().st_size for f in package.rglob("weight.bin"))
         matrices = sum(array.size for array in model.gguf_tensors().values() if array.ndim > 1 and array.size >= 2048)
         assert weights <= matrices * bits / 8 * 1.15 + 30000, f"{scheme}: {weights} bytes for {matrices}"
@@ -151,7 +151,7 @@ def test_refused(folder):
     expect(run("compile", path, "--requant", "int3", "-o", folder / "x.mlpackage"), 2, "int3", "lut4")
     package = folder / "y.mlpackage"
     expect(run("compile", path, "-o", package), 0)
-    expect(run("run", package, "--requant", "int8"), 2, "--requant is for language models")
+    expect(run("run", package, "--requant", "int8"), 2, "--requant applies to a GGUF file or a Hugging Face folder, not to a package")
 
 
 if __name__ == "__main__":

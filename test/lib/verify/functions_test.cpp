@@ -112,7 +112,7 @@ TEST_CASE("verdict: inconclusive comparisons do not pass") {
   CHECK(Judge({Row("f", "y", true, true), Row("g", "y", false, true)}) ==
         Verdict::kNothingCompared);
   CHECK(VerdictText({Row("f", "y", true, true), Row("g", "y", false, true)}) ==
-        "FAILED: nothing compared, no output of g is conclusive; try other inputs");
+        "FAILED: no output of g is conclusive, so nothing was compared; try other inputs");
 }
 
 TEST_CASE("report: shows the worst step of each output") {
