@@ -10,8 +10,8 @@
 
 namespace mlc {
 
-// Opened under a limit of addresses that leaves none for it. What comes before is for what the allocator
-// keeps, because it gets nothing either: blocks of each size that opening may ask for.
+// Opened under a limit of addresses that leaves none for it. What comes before is for what the
+// allocator keeps, because it gets nothing either: blocks of each size that opening may ask for.
 inline std::shared_ptr<const MappedFile> OpenInParts(const std::filesystem::path& path) {
   constexpr size_t kMost = 4096, kStep = 16;
   std::vector<std::vector<char>> kept;

@@ -1,4 +1,5 @@
-// frontends/onnx/node_transaction.h - a Draft (lib/ir) for lowering nodes, and the tensors inside a Bound.
+// frontends/onnx/node_transaction.h - a Draft (lib/ir) for lowering nodes, and the tensors inside a
+// Bound.
 #pragma once
 
 #include <vector>

@@ -17,8 +17,8 @@
 
 namespace mlc {
 
-// Immutable; copies share the data. Open rejects violations of the format, so all offsets lie within
-// the file.
+// Immutable; copies share the data. Open rejects violations of the format, so all offsets lie
+// within the file.
 class SafetensorsFile {
  public:
   struct Entry {

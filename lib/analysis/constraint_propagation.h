@@ -1,7 +1,8 @@
-// lib/analysis/constraint_propagation.h - the requirements of a function's operations on the values that they read.
+// lib/analysis/constraint_propagation.h - the requirements of a function's operations on the values
+// that they read.
 //
-// The rows of the operators define the requirements (lib/ops/operand_constraint.h); this file propagates them
-// through a function.
+// The rows of the operators define the requirements (lib/ops/operand_constraint.h); this file
+// propagates them through a function.
 #pragma once
 
 #include <unordered_map>

@@ -156,8 +156,8 @@ struct Engine::Plan {
   }
   Tensor Retyped(const Tensor& constant) const { return constant.Cast(Retyped(constant.dtype())); }
 
-  // Whether the operation is a cast to fp16 whose users are all casts. No operation computes in fp16
-  // then: the source requests the rounding itself, and exact arithmetic preserves it.
+  // Whether the operation is a cast to fp16 whose users are all casts. No operation computes in
+  // fp16 then: the source requests the rounding itself, and exact arithmetic preserves it.
   static bool IsRounding(const Operation* op) {
     if (!op || !op->is("cast") || op->result()->is_output()) return false;
     const auto& users = op->result()->users;

@@ -26,7 +26,8 @@ struct KernelSite {
   int threads = 1;            // maximum number of threads
   bool reproducible = false;  // whether results must be bit-identical to eval
   bool wide = false;          // an fp16 result may be returned as fp32 with the same values
-  // The number of threads for oneDNN's thread team (omp_parallel.h), which reproducible kernels do not use.
+  // The number of threads for oneDNN's thread team (omp_parallel.h), which reproducible kernels do
+  // not use.
   int team() const { return reproducible ? 1 : threads; }
   bool is_constant(std::string_view param) const { return constant[context.def().Find(param)]; }
 };

@@ -1,5 +1,5 @@
-// lib/engine/weight_repack.h - expands encoded weights into the layouts of oneDNN's kernels, once per
-// product.
+// lib/engine/weight_repack.h - expands encoded weights into the layouts of oneDNN's kernels, once
+// per product.
 #pragma once
 
 #include <cstdint>

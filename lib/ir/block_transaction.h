@@ -1,4 +1,5 @@
-// lib/ir/block_transaction.h - a block under construction: a branch, a loop body, or a tentative lowering.
+// lib/ir/block_transaction.h - a block under construction: a branch, a loop body, or a tentative
+// lowering.
 //
 //   Draft body(builder);
 //   Value* x = body.Input(type, "x");

@@ -1,5 +1,5 @@
-// lib/ir/input_conversion.h - tensors supplied by the user (--input, --inputs, --const, recipes), converted to
-// the dtype that the model declares.
+// lib/ir/input_conversion.h - tensors supplied by the user (--input, --inputs, --const, recipes),
+// converted to the dtype that the model declares.
 #pragma once
 
 #include <string>

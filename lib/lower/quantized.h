@@ -3,8 +3,8 @@
 //
 // `integers` and other dtypes are source types (convert.h). A function with a parameter `fits`
 // calls it with the value after and before broadcasting against a scale or zero point, and uses its
-// result, so that the caller can handle an enlarged shape; null: no check. Error "bad-operand" if scales or
-// zero points do not match the tensor, "unsupported-dtype" for unsupported types.
+// result, so that the caller can handle an enlarged shape; null: no check. Error "bad-operand" if
+// scales or zero points do not match the tensor, "unsupported-dtype" for unsupported types.
 #pragma once
 
 #include <functional>

@@ -137,8 +137,8 @@ struct Minimum {
   }
 };
 
-// The loop of a binary operator over widened elements. MapPairs reads and writes the elements of each
-// dtype, so that one loop serves all dtypes of a wide type.
+// The loop of a binary operator over widened elements. MapPairs reads and writes the elements of
+// each dtype, so that one loop serves all dtypes of a wide type.
 template <class W, class V>
 using Loop = void (*)(const W* a, const W* b, V* to, int64_t n);
 template <class F, class W, class V>

@@ -1,5 +1,5 @@
-// lib/passes/def_use_across_blocks.h - def-use chains across block boundaries: a loop operand continues as an input
-// of the loop's blocks, and the result of a branch as the result of its cond.
+// lib/passes/def_use_across_blocks.h - def-use chains across block boundaries: a loop operand
+// continues as an input of the loop's blocks, and the result of a branch as the result of its cond.
 #pragma once
 
 #include <type_traits>

@@ -1,6 +1,6 @@
 // lib/passes/fp16_cancellation.h - finds arithmetic that loses accuracy in fp16 because of its form
-// (cancellation, overflow of sums), for any input. fp16_sensitivity.h traces the results back to the
-// operations that produce their operands.
+// (cancellation, overflow of sums), for any input. fp16_sensitivity.h traces the results back to
+// the operations that produce their operands.
 #pragma once
 
 #include <unordered_set>

@@ -1,5 +1,6 @@
-// lib/passes/fp16_sensitivity.h - finds the operations that need more precision than fp16 has, because of
-// where their operands come from or how their results are used, and gives the reason for each.
+// lib/passes/fp16_sensitivity.h - finds the operations that need more precision than fp16 has,
+// because of where their operands come from or how their results are used, and gives the reason for
+// each.
 //
 // These are rules on data flow; the role of each operator stands in its row (Fp16). They apply
 // within blocks and across block boundaries:

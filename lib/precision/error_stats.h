@@ -1,5 +1,5 @@
-// lib/precision/error_stats.h - the errors of a candidate (measure.h) over all samples and orders of
-// sums, and whether they are reliable.
+// lib/precision/error_stats.h - the errors of a candidate (measure.h) over all samples and orders
+// of sums, and whether they are reliable.
 #pragma once
 
 #include <map>

@@ -1,6 +1,6 @@
-// lib/precision/precision_trials.h - runs of a program in fp32 and of candidates, in which some operations
-// stay in fp32 and the others are narrowed. The searches (rounding.h, minimal_fp32_search.h) choose among
-// candidates.
+// lib/precision/precision_trials.h - runs of a program in fp32 and of candidates, in which some
+// operations stay in fp32 and the others are narrowed. The searches (rounding.h,
+// minimal_fp32_search.h) choose among candidates.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
-// lib/precision/sum_order_perturbation.h - simulates sums of products in other orders of summation, as in other
-// kernels, on other processors or with other numbers of threads.
+// lib/precision/sum_order_perturbation.h - simulates sums of products in other orders of summation,
+// as in other kernels, on other processors or with other numbers of threads.
 #pragma once
 
 #include <cstdint>

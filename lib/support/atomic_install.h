@@ -1,5 +1,5 @@
-// lib/support/atomic_install.h - atomic installation of a file or folder: readers see either the complete
-// old version or the complete new one.
+// lib/support/atomic_install.h - atomic installation of a file or folder: readers see either the
+// complete old version or the complete new one.
 #pragma once
 
 #include <filesystem>

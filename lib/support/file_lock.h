@@ -15,8 +15,8 @@ class FileLock {
   static FileLock Wait(const std::filesystem::path& path, Kind kind);
   // Returns nothing if the lock is held elsewhere.
   static std::optional<FileLock> Try(const std::filesystem::path& path, Kind kind);
-  // Locks a folder. Returns nothing if the lock is held elsewhere, or if the folder does not exist or
-  // cannot be locked.
+  // Locks a folder. Returns nothing if the lock is held elsewhere, or if the folder does not exist
+  // or cannot be locked.
   static std::optional<FileLock> TryFolder(const std::filesystem::path& path);
   // Locks a folder and waits for the lock. Returns nothing if the folder does not exist. On a file
   // system without locks, the result locks nothing. Error "file-io".

@@ -1,4 +1,5 @@
-// lib/support/input_registry.h - records which files a run reads, to protect them from being overwritten.
+// lib/support/input_registry.h - records which files a run reads, to protect them from being
+// overwritten.
 #pragma once
 
 #include <sys/stat.h>
@@ -27,8 +28,8 @@ class InputRegistry {
   // Error "overwrites-input", which names both paths, if `target` was read, lies in a folder that
   // is read as a unit, or is a folder that contains a file that was read.
   static void CheckTarget(const std::filesystem::path& target);
-  // Error "file-io" if a recorded file has been modified since it was opened, which makes the result
-  // unusable.
+  // Error "file-io" if a recorded file has been modified since it was opened, which makes the
+  // result unusable.
   static void CheckUnchanged();
 
   // While an instance exists, files that this thread opens are not recorded. Used to inspect files

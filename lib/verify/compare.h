@@ -24,7 +24,8 @@ namespace mlc {
 inline constexpr std::string_view kErrorFigure =
     "max |difference| / max(range, max |value| of the reference, 1e-6)";
 
-// The error that fp16 constants alone cause in an output (quantization_floor.h), in the same figures.
+// The error that fp16 constants alone cause in an output (quantization_floor.h), in the same
+// figures.
 struct Floor {
   double max_error = 0, rmse = 0;  // may be infinite
   // For integers, booleans and strings: the share of unequal elements. For floats: the share of

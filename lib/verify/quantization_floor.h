@@ -1,5 +1,5 @@
-// lib/verify/quantization_floor.h - the unavoidable cost of fp16: a program in which only the constants are
-// rounded, and the budgets that follow from it.
+// lib/verify/quantization_floor.h - the unavoidable cost of fp16: a program in which only the
+// constants are rounded, and the budgets that follow from it.
 //
 //   Program rounded = RoundConstants(source);
 //   references = RunSteps(*source.main(), steps, exact);  // Arithmetic::kExact for both

@@ -1,4 +1,5 @@
-// The architectures that GGUF and Hugging Face rows name are rows of lib/networks/architectures.cpp.
+// The architectures that GGUF and Hugging Face rows name are rows of
+// lib/networks/architectures.cpp.
 #include "frontends/gguf/decoder_rows.h"
 
 #include "frontends/safetensors/decoder_rows.h"

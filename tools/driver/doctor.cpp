@@ -36,7 +36,8 @@ struct Examined {
   const fs::path& model;
   const Frontend& frontend;
   bool source;  // whether the model is a source model
-  // A source model or a package compiled by mlc, so that options of `mlc compile` are useful advice.
+  // A source model or a package compiled by mlc, so that options of `mlc compile` are useful
+  // advice.
   bool ours;
   std::optional<Stated> stated;
   std::vector<Finding>& findings;

@@ -5,7 +5,6 @@
 using namespace mlc;
 using namespace mlc::test;
 
-
 TEST_CASE("quantize: ties to even, saturation") {
   // coremltools 9.1 value inference
   Tensor x = F32({2, 3}, {-1.5, 0, 0.3f, 0.25, 0.75, 200});

@@ -4,7 +4,6 @@
 using namespace mlc;
 using namespace mlc::test;
 
-
 TEST_CASE("reductions: over some axes and all axes") {
   Tensor x = F64({2, 2, 3}, {1, -2, 3, 4, 5, -6, 0.5, 0.25, 2, -1, 1, 8});
   struct Case {

@@ -39,7 +39,8 @@ TEST_CASE("gather") {  // numpy.take
   CHECK(gather(V({2, 0}), 1).Ints() ==
         Ints64{8, 9, 10, 11, 0, 1, 2, 3, 20, 21, 22, 23, 12, 13, 14, 15});
   CHECK(gather(I32({1, 2}, {3, -4}), -1).dims() == Dims{2, 3, 1, 2});
-  CHECK(gather(I32({1, 2}, {3, -4}), -1).Ints() == Ints64{3, 0, 7, 4, 11, 8, 15, 12, 19, 16, 23, 20});
+  CHECK(gather(I32({1, 2}, {3, -4}), -1).Ints() ==
+        Ints64{3, 0, 7, 4, 11, 8, 15, 12, 19, 16, 23, 20});
   CHECK(gather(S(1), 0).dims() == Dims{3, 4});
   CHECK(gather(V({}), 0).dims() == Dims{0, 3, 4});
   CHECK(Evaluate("gather", {{"x", F32({3, 0}, {})}, {"indices", V({1})}}).dims() == Dims{1, 0});

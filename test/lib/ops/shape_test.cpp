@@ -81,8 +81,8 @@ TEST_CASE("reshape_like") {  // the example in coremltools' documentation of the
 TEST_CASE("transpose") {  // numpy
   Tensor y = Evaluate("transpose", {{"x", Iota({2, 3, 4})}, {"perm", V({-1, 0, 1})}});
   CHECK(y.dims() == Dims{4, 2, 3});
-  CHECK(y.Ints() ==
-        Ints64{0, 4, 8, 12, 16, 20, 1, 5, 9, 13, 17, 21, 2, 6, 10, 14, 18, 22, 3, 7, 11, 15, 19, 23});
+  CHECK(y.Ints() == Ints64{0, 4, 8,  12, 16, 20, 1, 5, 9,  13, 17, 21,
+                           2, 6, 10, 14, 18, 22, 3, 7, 11, 15, 19, 23});
   CHECK(ShapeOf("transpose", {{"x", Fp32({n, 3})}, {"perm", V({1, 0})}}) == "[3, n]");
   CHECK_THROWS_AS(Infer("transpose", {{"x", Fp32({2, 3})}, {"perm", V({0, 0})}}), Error);
   CHECK_THROWS_AS(Infer("transpose", {{"x", Fp32({2, 3})}, {"perm", V({0, 2})}}), Error);
@@ -209,7 +209,8 @@ TEST_CASE("pad") {  // numpy.pad
                             {"constant_val", S(9)}})
         .Ints();
   };
-  CHECK(pad({1, 0, 2, 1}, "reflect") == Ints64{5, 4, 3, 4, 5, 4, 2, 1, 0, 1, 2, 1, 5, 4, 3, 4, 5, 4});
+  CHECK(pad({1, 0, 2, 1}, "reflect") ==
+        Ints64{5, 4, 3, 4, 5, 4, 2, 1, 0, 1, 2, 1, 5, 4, 3, 4, 5, 4});
   CHECK(pad({1, 0, 2, 1}, "replicate") ==
         Ints64{0, 0, 0, 1, 2, 2, 0, 0, 0, 1, 2, 2, 3, 3, 3, 4, 5, 5});
   CHECK(pad({1, 0, 0, 2}, "constant") == Ints64{9, 9, 9, 9, 9, 0, 1, 2, 9, 9, 3, 4, 5, 9, 9});
@@ -231,8 +232,9 @@ TEST_CASE("pad") {  // numpy.pad
 
 TEST_CASE("reverse, reverse_sequence") {
   Tensor x = Iota({2, 3, 4});
-  CHECK(Evaluate("reverse", {{"x", x}, {"axes", V({0, -1})}}).Ints() ==  // numpy.flip
-        Ints64{15, 14, 13, 12, 19, 18, 17, 16, 23, 22, 21, 20, 3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8});
+  CHECK(
+      Evaluate("reverse", {{"x", x}, {"axes", V({0, -1})}}).Ints() ==  // numpy.flip
+      Ints64{15, 14, 13, 12, 19, 18, 17, 16, 23, 22, 21, 20, 3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8});
   CHECK(Evaluate("reverse", {{"x", Iota({2, 2})}}).Ints() == Ints64{3, 2, 1, 0});
   CHECK(Evaluate("reverse", {{"x", I32({0, 2}, {})}}).dims() == Dims{0, 2});
   CHECK(ElementsOf("reverse", {{"x", Int32({2}), {n, m}}}) == "[m, n]");

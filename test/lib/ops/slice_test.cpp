@@ -195,10 +195,10 @@ TEST_CASE("depth_to_space, pixel_shuffle and their inverses") {
   Tensor dcr = Evaluate("depth_to_space", {{"x", x}, {"block_size", S(2)}});
   CHECK(dcr.dims() == Dims{1, 2, 4, 4});
   CHECK(dcr.Ints() == Ints64{0, 8,  1, 9,  16, 24, 17, 25, 2, 10, 3, 11, 18, 26, 19, 27,
-                           4, 12, 5, 13, 20, 28, 21, 29, 6, 14, 7, 15, 22, 30, 23, 31});
+                             4, 12, 5, 13, 20, 28, 21, 29, 6, 14, 7, 15, 22, 30, 23, 31});
   Tensor crd = Evaluate("pixel_shuffle", {{"x", x}, {"upscale_factor", S(2)}});
   CHECK(crd.Ints() == Ints64{0,  4,  1,  5,  8,  12, 9,  13, 2,  6,  3,  7,  10, 14, 11, 15,
-                           16, 20, 17, 21, 24, 28, 25, 29, 18, 22, 19, 23, 26, 30, 27, 31});
+                             16, 20, 17, 21, 24, 28, 25, 29, 18, 22, 19, 23, 26, 30, 27, 31});
   CHECK(Evaluate("space_to_depth", {{"x", dcr}, {"block_size", S(2)}}).SameBytes(x));
   CHECK(Evaluate("pixel_unshuffle", {{"x", crd}, {"downscale_factor", S(2)}}).SameBytes(x));
   CHECK(ToString(Infer("depth_to_space", {{"x", Fp32({1, 4, n, m})}, {"block_size", S(2)}})

@@ -116,7 +116,8 @@ TEST_CASE("cumsum") {  // numpy.cumsum; exclusive and reverse as in ONNX CumSum'
   CHECK(cumsum(x, 0, true, false).Doubles() == Doubles{0, 1, 3, 6, 10});
   CHECK(cumsum(x, 0, false, true).Doubles() == Doubles{15, 14, 12, 9, 5});
   CHECK(cumsum(x, 0, true, true).Doubles() == Doubles{14, 12, 9, 5, 0});
-  CHECK(cumsum(I32({2, 3}, {1, 2, 3, 4, 5, 6}), 0, false, false).Ints() == Ints64{1, 2, 3, 5, 7, 9});
+  CHECK(cumsum(I32({2, 3}, {1, 2, 3, 4, 5, 6}), 0, false, false).Ints() ==
+        Ints64{1, 2, 3, 5, 7, 9});
   CHECK(cumsum(I32({2, 3}, {1, 2, 3, 4, 5, 6}), -1, false, false).Ints() ==
         Ints64{1, 3, 6, 4, 9, 15});
   // Sums are rounded once: 2048 + 1 + 1 in fp16.
