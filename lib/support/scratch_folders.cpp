@@ -1,5 +1,7 @@
 #include "lib/support/scratch_folders.h"
 
+#include <memory>
+#include <new>
 #include <set>
 
 namespace mlc {
@@ -8,14 +10,33 @@ namespace fs = std::filesystem;
 
 namespace {
 
+// Address space that Remove releases when there is too little for reading a folder. Nothing is ever
+// written to it, so it takes no memory.
+constexpr size_t kReserve = size_t{1} << 20;
+std::unique_ptr<char[]> Reserve() {
+  return std::unique_ptr<char[]>(new (std::nothrow) char[kReserve]);
+}
+
 struct Folders {
   std::mutex mutex;
   std::set<fs::path> paths;
+  std::unique_ptr<char[]> reserve = Reserve();
 };
 // Never destroyed: a signal may come after main.
 Folders& All() {
   static auto* folders = new Folders;
   return *folders;
+}
+
+// Removes a folder if possible. Returns false if memory ran out.
+bool HadMemoryToRemove(const fs::path& folder) {
+  try {
+    std::error_code error;
+    fs::remove_all(folder, error);
+    return error != std::errc::not_enough_memory;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
 }
 
 }  // namespace
@@ -25,8 +46,11 @@ ScratchFolders::ScratchFolders() : lock_(All().mutex) {}
 void ScratchFolders::Add(const fs::path& folder) { All().paths.insert(folder); }
 
 void ScratchFolders::Remove(const fs::path& folder) {
-  std::error_code ignored;
-  fs::remove_all(folder, ignored);
+  if (!HadMemoryToRemove(folder)) {
+    All().reserve.reset();
+    HadMemoryToRemove(folder);
+    All().reserve = Reserve();
+  }
   All().paths.erase(folder);
 }
 

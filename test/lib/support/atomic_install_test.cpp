@@ -1,6 +1,7 @@
 #include "lib/support/atomic_install.h"
 
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -41,6 +42,30 @@ void MakePackage(const fs::path& path, const std::string& text) {
   fs::create_directories(path / "Data");
   Write(path / "Data" / "model", text);
 }
+
+#if defined(__linux__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST_CASE("install: nothing is left if memory runs out") {
+  TempFolder folder;
+  const pid_t child = fork();
+  if (child == 0) {
+    {
+      Staging staging(folder.path / "m.mlpackage", Staging::kFolder);
+      MakePackage(staging.path(), "one");
+      size_t pages = 0;
+      std::ifstream("/proc/self/statm") >> pages;  // of address space
+      const rlimit no_more = {pages * getpagesize(), RLIM_INFINITY};
+      setrlimit(RLIMIT_AS, &no_more);
+      void* volatile block = nullptr;  // volatile keeps the compiler from removing the calls
+      for (size_t bytes = 1 << 24; bytes >= 16; bytes /= block ? 1 : 2) block = malloc(bytes);
+    }
+    _exit(0);
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+  CHECK(folder.count() == 0);
+}
+#endif
 
 TEST_CASE("install: a new folder, and one that replaces another") {
   TempFolder folder;
