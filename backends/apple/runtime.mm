@@ -76,7 +76,7 @@ bool IsOneOfSeveral(const fs::path& model, const std::string& function) {
     });
   }];
   std::vector<std::string> names = awaited->Wait();
-  // MLModel.h: there is none "when the model doesn't use the multi-function configuration".
+  // The list is empty "when the model doesn't use the multi-function configuration" (MLModel.h).
   if (names.empty()) names = {"main"};
   for (const std::string& name : names)
     if (name == function) return names.size() > 1;

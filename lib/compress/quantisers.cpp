@@ -122,7 +122,8 @@ class Block {
   std::vector<float> values_;
 };
 
-// One sign has 8 steps, the other 7; the side with the larger magnitude gets 8.
+// Returns the scale of signed 4-bit integers (-8 to 7) with the smallest error found; kNone if a
+// value is not finite. The first candidate maps the value with the largest magnitude to -8.
 float LeastErrorScale(const float* values, int64_t size) {
   float extreme = 0;
   bool finite = true;

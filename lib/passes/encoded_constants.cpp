@@ -310,7 +310,8 @@ class Planner {
     return first || second;
   }
 
-  // Returns the palette with scaled tables.
+  // Applies the scale and offset of `e` to the tables of its palette, refined to cells that share a
+  // scale; nullopt if the cells and scales do not align.
   std::optional<Encoding> Folded(const Encoding& e, const Encoding& palette) const {
     Dims cells = Leading(palette.table);
     const Dims& scales = e.scale.dims();

@@ -66,8 +66,8 @@ class PrecisionTrials {
   // precision cannot fix that.
   void CompareWithSource(Jobs& jobs);
 
-  // Runs a candidate in these orders of sums; order 0, that of the kernels, runs all steps. Runs in
-  // other orders stop at the first one that does not fit.
+  // Runs a candidate in these summation orders; order 0, that of the kernels, runs all steps. Runs
+  // in other orders stop at the first one that does not fit.
   Candidate Try(const Fp32Operations& fp32, Jobs& jobs, const std::vector<int>& orders = {0});
   // Raises the budgets by the floor: the results on the same inputs with only the constants in
   // fp16. Returns false if the floors were already included.

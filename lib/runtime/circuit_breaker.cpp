@@ -134,7 +134,7 @@ void CircuitBreaker::Revoke(const Ticket& ticket, Time now) {
 
 void CircuitBreaker::Move(State to, std::string reason, Time now) {
   changes_.push_back({now, state_, to, std::move(reason)});
-  if (changes_.size() > kDecisions) changes_.pop_front();
+  if (changes_.size() > kMostChanges) changes_.pop_front();
   state_ = to;
   ++epoch_;
   window_.clear();

@@ -71,13 +71,13 @@ class CircuitBreaker {
   void Revoke(const Ticket& ticket, Time now);
 
   State state() const;
-  // The last kDecisions changes of state, oldest first.
   struct Change {
     Time time;
     State from, to;
     std::string reason;  // "opened: 3 of 12 predictions failed (75 % success, minimum 95 %)"
   };
-  static constexpr size_t kDecisions = 100;
+  static constexpr size_t kMostChanges = 100;
+  // The last kMostChanges changes of state, oldest first.
   std::vector<Change> changes() const;
   int64_t opened() const;  // how often it opened
 

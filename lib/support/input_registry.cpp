@@ -73,7 +73,7 @@ Error Overwrites(const fs::path& target, std::string why) {
 InputRegistry::InputRegistry() {
   Notes& notes = AllNotes();
   std::lock_guard lock(notes.mutex);
-  MLC_CHECK(!notes.active, "only one Sources may exist at a time");
+  MLC_CHECK(!notes.active, "only one InputRegistry may exist at a time");
   notes.active = true;
 }
 

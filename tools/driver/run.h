@@ -32,7 +32,7 @@ struct RunOptions {
   // vocabulary]; the outputs of an encoder are hidden [tokens, width], pooled [width] or those of
   // its head, without the batch dimension.
   std::vector<int64_t> tokens;
-  bool step = false;  // one token at a time, through the states
+  bool step = false;  // one token at a time; the model keeps its context in its states
   // Absent: exact for a source model, faithful for Core ML's formats.
   std::optional<EngineOptions::Arithmetic> arithmetic;
   int64_t iterations = 1, warmup = 0;
@@ -76,7 +76,7 @@ struct Times {
 struct RunResult {
   std::shared_ptr<const Program> program;
   const Function* function = nullptr;
-  // Of the reference engine.
+  // The arithmetic of the reference engine.
   EngineOptions::Arithmetic arithmetic = EngineOptions::Arithmetic::kFaithful;
   Units units = Units::kReference;       // as requested
   std::string measures = "predictions";  // or "prompts", "tokens one by one"
