@@ -241,7 +241,7 @@ def test_refusals(folder):
         write(model, architecture, transformers, pooling, **more)
         return run("inspect", "--ops", model)
 
-    refused(inspect(LAST), "unsupported-architecture", "pooling 3", "modern-bert.pooling_type")
+    refused(inspect(LAST), "unsupported-architecture", "pooling type 3", "modern-bert.pooling_type")
     refused(inspect(RANK), "missing-tensor", "cls.weight", "[32, 32]")
     for key, number in (("attention.causal", True), ("expert_count", 4), ("hidden_activation", "wave"),
                         ("rope.dimension_count", 4), ("rope.scaling.type", "yarn")):
