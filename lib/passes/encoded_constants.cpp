@@ -245,7 +245,7 @@ class Planner {
   bool Scaled(const Encoding& e, const Tensor& integers) {
     DType stored = Stored(integers.dtype());
     if (stored == DType::kNone)
-      return Stays(fmt::format("no operation scales {}", Name(integers.dtype())));
+      return Stays(fmt::format("no operation scales {} elements", Name(integers.dtype())));
     if (half_ && !FitsHalf(e)) return Stays("fp16 cannot represent the scales");
     bool float_offset = e.offset && IsFloat(e.offset.dtype());
     const bool affine = target_ >= Opset::kIos16 && !float_offset && !operand_;
@@ -669,6 +669,6 @@ bool NeedsFp32(const Operation& op, const Tensor& values, Opset target) {
 }
 
 extern const PassDef kEncodedConstants = {
-    "encoded-constants", "store encoded constants in the encodings of Core ML", Run};
+    "encoded-constants", "store quantised constants in the forms that Core ML supports", Run};
 
 }  // namespace mlc

@@ -65,7 +65,7 @@ void Add(const fs::path& path, const struct stat& info) {
 Error Overwrites(const fs::path& target, std::string why) {
   return Error("overwrites-input",
                fmt::format("\"{}\" cannot be written: {}", target.string(), why))
-      .Help("choose another output");
+      .Help("choose another output path");
 }
 
 }  // namespace

@@ -293,7 +293,7 @@ def test_refusals(folder):
     refused("unused-tensor", layer, more={layer: np.ones((2, 2), "f4")})
     refused("bad-tensor", up.replace("1", "0"), "[48, 32]", "[40, 32]", config={"intermediate_size": 40})
     refused("bad-tensor", up, "int32", more={up: np.ones((48, 32), "i4")})
-    refused("bad-file", "5 heads do not divide 32", config={"num_attention_heads": 5})
+    refused("bad-file", "32 is not a multiple of the number of heads (5)", config={"num_attention_heads": 5})
     refused("resource-limit", "131072", architecture="ModernBertModel", config={"max_position_embeddings": 1 << 30})
     for key in ("num_hidden_layers", "num_attention_heads", "hidden_size", "vocab_size", "max_position_embeddings"):
         for value in (0, -3, 1 << 40):
@@ -309,7 +309,7 @@ def test_refusals(folder):
     t5 = dict(architecture="T5EncoderModel")
     refused("unsupported-architecture", "T5EncoderModel, the encoder without a head", config={"architectures": ["T5ForConditionalGeneration"]}, **t5)
     refused("unsupported-architecture", "feed_forward_proj", config={"feed_forward_proj": "gated-swish"}, **t5)
-    refused("bad-file", "5 heads cannot share", architecture="Gemma3TextModel", config={"num_attention_heads": 5})
+    refused("bad-file", "the number of heads (5) is not a multiple", architecture="Gemma3TextModel", config={"num_attention_heads": 5})
     refused("unsupported-architecture", "layer_types", architecture="Gemma3TextModel", config={"layer_types": ["full_attention"]})
     refused("unsupported-architecture", "num_hidden_groups", architecture="AlbertModel", config={"num_hidden_groups": 9})
 

@@ -408,7 +408,7 @@ def test_refusals(folder):
     llama3 = {"rope_type": "llama3", "factor": 0, "low_freq_factor": 1, "high_freq_factor": 4, "original_max_position_embeddings": 64}
     refused(inspect({"rope_scaling": llama3}), "bad-file", "rope_scaling.factor")
     refused(inspect({"rope_scaling": {"type": "yarn", "factor": 4.0, "mscale": 1.0}}), "unsupported-architecture", "mscale")
-    refused(inspect({"num_key_value_heads": 3}), "bad-file", "4 heads", "3 key/value heads")
+    refused(inspect({"num_key_value_heads": 3}), "bad-file", "number of heads (4)", "key/value heads (3)")
     for key in ("rope_theta", "rms_norm_eps"):  # Python writes these as Infinity or NaN
         refused(inspect({key: float("nan")}), "bad-file", key, "NaN")
     quantised = {"quantization_config": {"quant_method": "gptq", "bits": 4}}
