@@ -122,7 +122,7 @@ int RunSweep(const RunArguments& given, const RunOptions& options, Session& sess
   for (const char* option : {"--trace", "--baseline", "--history", "--profile"})
     if (session.given.contains(option))
       throw Error("usage", fmt::format("--units sweep cannot be combined with {}", option))
-          .Help("run again with the units that it recommends");
+          .Help("run again with the recommended units");
   const SweepResult sweep = Sweep(given.model, options, session.diagnostics);
   if (session.json) {
     Json rows = Json::array();
@@ -153,7 +153,7 @@ int RunBundles(const RunArguments& given, Session& session) {
   const bool several = given.bundles.size() > 1;
   if (several && given.result)
     throw Error("usage", "--result requires a single bundle")
-        .Help("leave it out: each bundle gets its own result.json");
+        .Help("omit it: each bundle gets its own result.json");
   const ParityOptions parity{.units = options.units,
                              .timeout = options.timeout,
                              .load_timeout = options.load_timeout,

@@ -84,7 +84,7 @@ TEST_CASE("config: NaN and infinity") {
 }
 
 TEST_CASE("config: invalid JSON and other values than objects are rejected") {
-  CHECK_THAT(Refusal([] { Parsed("[1]"); }), ContainsSubstring("no object"));
+  CHECK_THAT(Refusal([] { Parsed("[1]"); }), ContainsSubstring("not an object"));
   CHECK_THAT(Refusal([] { Parsed("{\"a\": 1,}"); }), ContainsSubstring("config.json, line 1:9"));
   CHECK_THAT(Refusal([] { Parsed("{\"a\": 1, \"a\": 2}"); }), ContainsSubstring("duplicate key"));
   CHECK_THAT(Refusal([] { Parsed(std::string(1 << 20, '[')); }), ContainsSubstring("deep"));

@@ -259,9 +259,9 @@ def test_tokens(folder):
         expect(run("compile", model, "-o", package, "--dim", f"tokens={sizes}"), 0)
         check(package, pooled, PACKAGE)
         expect(run("verify", model, package, "--tokens", "5,17,40"), 0, "PASSED", "last_hidden_state")
-        expect(run("run", package, "--tokens", ",".join("1" * 17)), 2, "17 tokens, the model takes", "--dim tokens")
-    expect(run("run", model, "--tokens", "5,61"), 1, "bad-input", "no token 61", "0 to 60")
-    expect(run("run", model, "--tokens", "5", "--step"), 2, "sees all tokens at once")
+        expect(run("run", package, "--tokens", ",".join("1" * 17)), 2, "17 tokens, but the model accepts", "--dim tokens")
+    expect(run("run", model, "--tokens", "5,61"), 1, "bad-input", "token 61 is not in the vocabulary", "0 to 60")
+    expect(run("run", model, "--tokens", "5", "--step"), 2, "processes all tokens at once")
     result = run("verify", labels, folder / "8.mlpackage", "--tokens", "5,17")
     assert result.code in (2, 3), result.stdout + result.stderr
 
