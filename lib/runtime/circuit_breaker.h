@@ -30,7 +30,7 @@ struct BreakerOptions {
   // within the window.
   std::optional<double> p99_budget_ms = {};
   int slow = 3;
-  std::optional<int64_t> memory_mark = {};  // resident bytes above which the breaker opens at once
+  std::optional<int64_t> memory_limit = {};  // resident bytes above which the breaker opens at once
   std::chrono::milliseconds cool_down{5000},
       longest_cool_down{300'000};  // limit; each failed probe doubles cool_down
   int probes = 3;                  // consecutive successes that close the breaker

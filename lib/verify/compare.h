@@ -22,7 +22,7 @@ namespace mlc {
 
 // The definition above in one line, for reports and help texts.
 inline constexpr std::string_view kErrorFigure =
-    "max |difference| / max(range, max |value| of the reference, 1e-6)";
+    "max |difference| / max(range of the reference, max |reference|, 1e-6)";
 
 // The error that fp16 constants alone cause in an output (quantization_floor.h), in the same
 // figures.

@@ -232,7 +232,7 @@ def test_what_is_refused(folder):
     assert answer, "errors are JSON"
     sums = driver.ROOT / "test" / "frontends" / "onnx"
     for onnx in sorted(sums.rglob("*.onnx"))[:1]:
-        refused(run("run", onnx, "--prompt", "A"), "usage", "no language model")
+        refused(run("run", onnx, "--prompt", "A"), "usage", "is not a language model")
     encoders = CORPUS / "gguf" / "bert_cls.f32.gguf"
     if encoders.exists():
         refused(run("run", encoders, "--prompt", "A"), "usage", "encoder", "cannot generate text", "--tokens")

@@ -109,7 +109,7 @@ def test_context(folder):
     assert off < 1e-6, off
     long = Llama().gguf(folder / "long.gguf", numbers={"context_length": 2**31 - 1})
     refused(run("inspect", "--ops", long, "--context", str(2**31 - 1), timeout=5), "resource-limit", "--context")
-    refused(run("run", model, "--context", "2", "--tokens", "1,2,3"), "usage", "takes 2")
+    refused(run("run", model, "--context", "2", "--tokens", "1,2,3"), "usage", "accepts at most 2")
     refused(run("run", model, "--tokens", "1,50"), "bad-input", "0 to 49")
 
 

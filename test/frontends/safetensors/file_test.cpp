@@ -159,7 +159,7 @@ TEST_CASE("safetensors: sizes that do not match the elements are rejected") {
         R"({{"t": {{"dtype": "{}", "shape": {}, "data_offsets": {}}}}})", dtype, shape, offsets));
   };
   CHECK_THAT(sized("F32", "[3]", "[0, 8]"),
-             ContainsSubstring("F32 [3] in 8 bytes") && ContainsSubstring("32 bits"));
+             ContainsSubstring("F32 [3] is stored in 8 bytes") && ContainsSubstring("32 bits"));
   CHECK_THAT(sized("F32", "[]", "[0, 8]"), ContainsSubstring("tensor \"t\""));
   CHECK_THAT(sized("F4", "[15]", "[0, 8]"), ContainsSubstring("4 bits"));
   for (std::string_view huge :
