@@ -17,7 +17,7 @@ namespace mlc {
 
 struct LoweredArg {
   std::string_view param;
-  const Operands* operands = nullptr;  // of the operation; null if omitted there
+  const Operands* operands = nullptr;  // the operation's operands; null if omitted there
   Tensor value;                        // the default, if operands is null
 };
 

@@ -17,7 +17,7 @@ struct ArchitectureRow {
   std::string_view name;          // general.architecture
   std::string_view architecture;  // the row of lib/networks/encoder_architectures.h
   Activation activation =
-      Activation::kGeluTanh;  // of feed-forward layers, unless a key overrides it
+      Activation::kGeluTanh;  // in feed-forward layers, unless a key overrides it
 };
 constexpr ArchitectureRow kRows[] = {
     {"bert", "bert"},

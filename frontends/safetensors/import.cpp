@@ -145,7 +145,7 @@ class Importer {
       if (json_.Bool(key, false)) Refuse(key, fmt::format("{} is not supported", key));
   }
 
-  // Reads a number, or a text like "LLLG" (EXAONE 4), where L is a local layer and G a global one.
+  // Reads a number, or a string like "LLLG" (EXAONE 4): L is a local layer, G a global one.
   void ReadPattern(const std::string& key) {
     if (!json_.has(key)) return;
     if (json_.kind(key) != Config::Kind::kText) {

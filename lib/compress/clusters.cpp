@@ -80,7 +80,7 @@ class Groups {
   int most_;
   int32_t size_;
   double middle_ = 0;
-  std::vector<Sums> sums_;    // of the values before
+  std::vector<Sums> sums_;    // sums of the values before each index
   std::vector<double> cost_;  // by end, for group_ clusters
   double* next_ = nullptr;
   std::vector<std::vector<int32_t>>

@@ -18,7 +18,7 @@ inline Operation* DefinedBy(const Value* value, std::string_view name) {
   return value && value->def && value->def->is(name) ? value->def : nullptr;
 }
 
-// Returns the only user of a value that is no output, if it is in the value's own block; null
+// Returns the only user of a value that is not an output, if it is in the value's own block; null
 // otherwise.
 inline Operation* SoleUser(const Value* value) {
   if (value->is_output() || value->users.size() != 1) return nullptr;

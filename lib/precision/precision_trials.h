@@ -29,7 +29,7 @@ struct Job {
   const Function* function;
   std::vector<StepInputs> steps;
   std::set<size_t> sensitive = {};  // steps that also run with sums in other orders
-  Cost cost = {};                   // of all steps
+  Cost cost = {};                   // sum over all steps
   std::vector<StepResults> references = {};
   std::vector<Budgets> budgets = {};  // one for every kSamplesOfOneFloor steps
   bool floor_taken = false;
@@ -97,7 +97,7 @@ class PrecisionTrials {
   bool overruled = false;       // the user requests fp16 for some operations
   bool look_at_values = false;  // compute Candidate::distance
   int runs = 0;                 // number of candidate runs
-  double work = 0;              // of all candidate runs: multiply-adds, or eight for each element
+  double work = 0;  // work of all candidate runs: multiply-adds, or eight for each element
   std::vector<Measurement::Point> tried;  // --precision mixed
 
  private:

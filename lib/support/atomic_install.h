@@ -51,10 +51,10 @@ class Staging {
   std::filesystem::path target_, folder_, path_;
   Kind kind_;
   bool force_;
-  std::optional<FileLock> lock_;  // of the temporary folder
+  std::optional<FileLock> lock_;  // lock of the temporary folder
 };
 
-// Whether a text is "NUMBER-NUMBER", the suffix of temporary names.
+// Whether a string is "NUMBER-NUMBER", the suffix of temporary names.
 bool IsNumberPair(std::string_view name);
 
 // Synchronises the contents of a file, or the entries of a folder, to disk. Error "file-io".

@@ -95,7 +95,7 @@ struct Comparison {
   double equal_fraction = 1;
   bool exact = false;  // compared for equality (integers, booleans, strings)
   bool discriminating = true;
-  Dims dims;                 // of the reference
+  Dims dims;                 // dims of the reference
   int64_t worst_index = -1;  // flat index of the largest error; -1 if all are equal
   double worst_value = 0, worst_reference = 0;
   int64_t beyond = 0;    // elements outside atol + rtol |reference|

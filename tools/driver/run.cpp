@@ -625,7 +625,7 @@ class Runner {
   std::shared_ptr<CircuitBreaker> breaker_;
   std::vector<std::unique_ptr<GuardedModel>> models_;
   std::optional<StepResults> expected_;
-  std::vector<Compared> outside_;  // of the last prediction outside the budget
+  std::vector<Compared> outside_;  // outputs of the last prediction outside the budget
   Budgets budgets_;
   int64_t done_ = 0;
   double p50_ = 0;

@@ -89,7 +89,7 @@ struct RunResult {
     // Where it was written, named as in the model that ran; empty: not written.
     std::filesystem::path file;
   };
-  std::vector<Output> outputs;  // of the last successful prediction; empty if all failed
+  std::vector<Output> outputs;  // from the last successful prediction; empty if all failed
   bool of_fallback = false;     // whether the outputs come from the reference engine as a fallback
   std::map<std::string, InputRange> generated;  // by MIL name
   std::vector<NextToken> next;                  // for a language model that was given tokens
@@ -112,7 +112,7 @@ struct RunResult {
   };
   std::vector<Failed> failures;
   Snapshot
-      telemetry;  // of all predictions including the warmup; with RunOptions::step, of all tokens
+      telemetry;  // covers all predictions including the warmup; with RunOptions::step, all tokens
   CircuitBreaker::State breaker = CircuitBreaker::State::kClosed;
   std::vector<CircuitBreaker::Change> breaker_changes;
   std::optional<PoolStatistics> queue;  // with RunOptions::jobs
