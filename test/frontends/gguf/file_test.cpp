@@ -261,7 +261,7 @@ TEST_CASE("gguf: impossible counts, sizes and types are rejected") {
        },
        "duplicate key"},
       {"an empty key", [&](GgufWriter& f) { f.Key("", "a"); }, "a key is empty"},
-      {"a key that is no text", [&](GgufWriter& f) { f.Key("\xFF", "a"); },
+      {"a key that is not text", [&](GgufWriter& f) { f.Key("\xFF", "a"); },
        "a key is not UTF-8 text"},
       {"an escape", [&](GgufWriter& f) { f.Key("\x1B[2J", "a"); }, "a key is not UTF-8 text"},
       {"an alignment",
