@@ -1,4 +1,4 @@
-// test/refusal.h - with what a piece of work refuses its input.
+// test/refusal.h - the errors with which a function rejects its input.
 #pragma once
 
 #include <string>

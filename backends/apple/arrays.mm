@@ -41,10 +41,10 @@ void CheckSize(const Dims& dims, const Dims& strides, size_t element, NSInteger 
   if (size < 0 || extent > static_cast<int64_t>(size / element))
     throw Error(
         "schema-mismatch",
-        fmt::format("Core ML has {} bytes for an array of shape [{}] with strides [{}], of {} "
-                    "bytes each",
-                    static_cast<int64_t>(size), fmt::join(dims, ", "), fmt::join(strides, ", "),
-                    element));
+        fmt::format("Core ML's array of shape [{}] with strides [{}] and {} bytes per element has "
+                    "only {} bytes",
+                    fmt::join(dims, ", "), fmt::join(strides, ", "), element,
+                    static_cast<int64_t>(size)));
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ struct FormatRow {
   OSType format;
   int channels, bytes;
   int place[3];
-  DType dtype = DType::kUint8;  // of a channel
+  DType dtype = DType::kUint8;  // type of a channel
 };
 constexpr FormatRow kFormats[] = {
     {kCVPixelFormatType_32BGRA, 3, 4, {2, 1, 0}},

@@ -158,7 +158,7 @@ id<MLFeatureProvider> CoreMlModel::Run(id<MLFeatureProvider> features, ModelStat
                                            options:options
                                              error:&error];
   } else {
-    throw NeedsSystem("the use of states", "15");
+    throw NeedsSystem("states", "15");
   }
   if (!results) Fail("predicting", error);
   return results;
@@ -221,7 +221,7 @@ std::vector<OperationPlacement> CoreMlModel::Placements(std::string* why_not) {
     if (@available(macOS 14.4, *))
       placements = PlacementsOf(bundle_, configuration_.get(), reason);
     else
-      reason = NeedsSystem("a compute plan", "14.4").text();
+      reason = NeedsSystem("compute plan", "14.4").text();
     if (why_not) *why_not = reason;
     return placements;
   });

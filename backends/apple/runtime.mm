@@ -51,11 +51,11 @@ void SetHints(MLModelConfiguration* configuration, const LoadOptions& options) {
                                              ? MLSpecializationStrategyFastPrediction
                                              : MLSpecializationStrategyDefault];
       else
-        throw NeedsSystem("a hint about specialization", "15");
+        throw NeedsSystem("hint about specialization", "15");
     }
     [configuration setOptimizationHints:hints];
   } else {
-    throw NeedsSystem("a hint about reshapes or specialization", "14.4");
+    throw NeedsSystem("hint about reshapes or specialization", "14.4");
   }
 }
 
@@ -76,7 +76,7 @@ bool IsOneOfSeveral(const fs::path& model, const std::string& function) {
     });
   }];
   std::vector<std::string> names = awaited->Wait();
-  // MLModel.h: there is none "when the model doesn't use the multi-function configuration".
+  // The list is empty "when the model doesn't use the multi-function configuration" (MLModel.h).
   if (names.empty()) names = {"main"};
   for (const std::string& name : names)
     if (name == function) return names.size() > 1;
@@ -96,7 +96,7 @@ ObjcPtr<MLModelConfiguration*> Configure(const fs::path& model, const LoadOption
       [configuration.get()
           setFunctionName:[NSString stringWithUTF8String:options.function.c_str()]];
   } else if (options.function != "main") {  // older systems only support "main"
-    throw NeedsSystem("the choice of a function", "15");
+    throw NeedsSystem("choice of a function", "15");
   }
   return configuration;
 }

@@ -11,7 +11,7 @@ namespace mlc::apple {
 int64_t Extent(const Dims& dims, const Dims& strides) {
   auto refuse = [&] {
     throw Error("schema-mismatch",
-                fmt::format("Core ML has an array of shape [{}] with strides [{}]",
+                fmt::format("Core ML's array of shape [{}] has the unsupported strides [{}]",
                             fmt::join(dims, ", "), fmt::join(strides, ", ")));
   };
   if (dims.size() != strides.size()) refuse();

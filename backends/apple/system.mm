@@ -36,8 +36,8 @@ std::vector<Device> Devices() {
 
 void Lacks(std::vector<Capabilities::Missing>& missing, std::string feature,
            std::string_view version) {
-  missing.push_back(
-      {std::move(feature), fmt::format("requires macOS {}, this is {}", version, SystemName())});
+  missing.push_back({std::move(feature), fmt::format("requires macOS {}; this machine runs {}",
+                                                     version, SystemName())});
 }
 
 }  // namespace
@@ -50,8 +50,8 @@ Device ToDevice(id<MLComputeDeviceProtocol> device) {
 }
 
 Error NeedsSystem(std::string_view feature, std::string_view version) {
-  return Error("needs-system",
-               fmt::format("{} requires macOS {}, this is {}", feature, version, SystemName()));
+  return Error("needs-system", fmt::format("{}: macOS {} is required; this machine runs {}",
+                                           feature, version, SystemName()));
 }
 
 void CheckUnits(Units units) {
@@ -92,7 +92,8 @@ Capabilities SystemCapabilities() {
   if (!found.devices.empty())
     for (Device device : {Device::kGpu, Device::kAne})
       if (std::find(found.devices.begin(), found.devices.end(), device) == found.devices.end())
-        found.missing.push_back({fmt::format("units {}", Name(device)), "this machine has none"});
+        found.missing.push_back(
+            {fmt::format("units {}", Name(device)), "this machine has no such device"});
   return found;
 }
 

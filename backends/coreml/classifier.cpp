@@ -20,7 +20,7 @@ std::vector<std::string> ReadLabels(const std::filesystem::path& path) {
   if (bytes.size() > kMostBytes)
     throw Error("resource-limit", fmt::format("the label file has {} bytes", bytes.size()))
         .At({path.string(), ""})
-        .Expected(fmt::format("at most {}", kMostBytes));
+        .Expected(fmt::format("at most {} bytes", kMostBytes));
   RequireUtf8(bytes, "bad-file", fmt::format("\"{}\"", path.string()));
   std::istringstream text{std::string(WithoutBom(bytes))};
   auto fail = [&](std::string text, size_t line) {
@@ -114,8 +114,8 @@ void MakeClassifier(Program& program, const std::vector<std::string>& labels,
         .Expected("exactly one float output with that many elements among " +
                   (shapes.empty() ? "the outputs" : shapes))
         .Help(
-            "select outputs with option 'outputs'; fix open dimensions with option 'dim', e.g. the "
-            "batch to 1");
+            "select outputs with option 'outputs'; fix dynamic dimensions with option 'dim', e.g. "
+            "the batch to 1");
   size_t chosen = fitting[0];
   Builder builder(function.body, diagnostics);
   builder.SetName("classLabel");

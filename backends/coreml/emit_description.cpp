@@ -256,7 +256,7 @@ class Describer {
     for (int64_t dim : dims) array->add_shape(dim);
   }
 
-  const Symbols* symbols_ = nullptr;  // of the current function
+  const Symbols* symbols_ = nullptr;  // symbols of the current function
   Opset target_;
   Diagnostics& diagnostics_;
 };

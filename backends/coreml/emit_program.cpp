@@ -68,7 +68,7 @@ class OutgoingOperation {
   google::protobuf::Arena arena_;
   mil::Operation* message_ = nullptr;
   google::protobuf::UnknownFieldSet* fields_ =
-      nullptr;  // of the body, once this operation has a place in it
+      nullptr;  // fields of the body, once this operation has a place in it
   int place_ = 0;
   int awaited_ = 0;
 };
@@ -418,7 +418,7 @@ class FunctionEmitter {
   size_t& immediate_bytes_;
   mil::Block* body_ = nullptr;
   std::shared_ptr<OutgoingOperation> outgoing_;
-  std::unordered_set<std::string_view> names_;  // of values, and of `made_names_`
+  std::unordered_set<std::string_view> names_;  // names of values, and `made_names_`
   std::deque<std::string> made_names_;
   std::unordered_map<const Value*, std::string> renamed_;
 };

@@ -46,17 +46,18 @@ constexpr int kMaxRank = 5;
 bool HasRank(const Type& type) { return !type.is_tensor() || type.rank() <= kMaxRank; }
 
 Error RankError(const Type& type, std::string_view what) {
-  return Error("rank-limit", fmt::format("{} of shape {}", what, ToString(type.shape)))
+  return Error("rank-limit", fmt::format("{} has shape {}", what, ToString(type.shape)))
       .Expected(fmt::format("at most {} dimensions", kMaxRank));
 }
 
 // Checks element types and ranks of run-time values; constants may have others.
 void CheckResults(const Operation& op, Opset target) {
   if (op.def->is_const() || op.def->is_constexpr()) return;
-  for (const Operands& operands : op.args())
-    for (const Operand& operand : operands)
+  for (size_t i = 0; i < op.args().size(); ++i)
+    for (const Operand& operand : op.args()[i])
       if (operand.constant() && !HasRank(operand.type()))
-        throw RankError(operand.type(), fmt::format("{}: a constant", op.def->name));
+        throw RankError(operand.type(), fmt::format("{}: constant operand \"{}\"", op.def->name,
+                                                    op.def->canonical().params[i].name));
   for (const auto& result : op.results)
     if (!HasRank(result->type))
       throw RankError(result->type, fmt::format("{}: a result", op.def->name));
@@ -157,8 +158,10 @@ void CheckElements(const Operation& op) {
   for (size_t i = 0; i < op.args().size(); ++i)
     for (const Operand& operand : op.args()[i])
       if (const Tensor& value = operand.constant(); value && value.size() == 0)
-        throw Error("empty-tensor", fmt::format("{}: \"{}\" has no elements", op.def->name,
-                                                op.def->canonical().params[i].name));
+        throw Error(
+            "empty-tensor",
+            fmt::format("{}: constant operand \"{}\" has no elements, which Core ML cannot store",
+                        op.def->name, op.def->canonical().params[i].name));
 }
 
 // Receives each error, and the operation it concerns, if any. Returns false to stop.

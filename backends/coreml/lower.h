@@ -17,7 +17,7 @@ namespace mlc {
 
 struct LoweredArg {
   std::string_view param;
-  const Operands* operands = nullptr;  // of the operation; null if omitted there
+  const Operands* operands = nullptr;  // the operation's operands; null if omitted there
   Tensor value;                        // the default, if operands is null
 };
 
@@ -38,11 +38,12 @@ std::vector<Error> TargetErrors(const Program& program, Opset target);
 // Returns whether inputs, outputs and states fit the target; emission itself reports operations.
 bool InterfaceFits(const Program& program, Opset target);
 
-// Returns the lowest target that supports everything in the program. The minimum is the
-// specification of the file that it was read from, or iOS16 and the opsets of its functions. A note
-// names what needs a newer one. Among the passes to come, encoded-constants may need the target of
-// the constants' original encoding, and fp16-precision makes numbers next to fp16 values fit. What
-// no target supports is left to TargetErrors, because passes may still change it.
+// Returns the lowest target that supports the program, but at least the specification version of
+// the file that it was read from (iOS16 for other sources) and the opsets of its functions. If the
+// program requires a newer target than these, adds a note that says why. Anticipates the effect of
+// passes that have not run: encoded-constants may need the target of the original encoding, and
+// fp16-precision converts fp32 constants beside fp16 operands. Constructs that no target supports
+// are ignored; TargetErrors reports those that are left after the passes.
 Opset LowestTarget(const Program& program, const std::vector<const PassDef*>& passes,
                    PassContext::Precision precision, Diagnostics& diagnostics);
 

@@ -22,7 +22,7 @@ struct Manifest {
   std::string mlc_version;
 
   struct Source {
-    std::string name;      // of the file or folder
+    std::string name;      // name of the file or folder
     std::string format;    // "onnx", "gguf", ...
     std::string xxh3_128;  // hex, over all files
     std::string sha256;    // hex, on request

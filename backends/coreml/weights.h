@@ -56,13 +56,13 @@ class WeightPlan {
   };
   struct Record {
     Tensor tensor;
-    uint64_t offset;  // of the metadata
+    uint64_t offset;  // position of the metadata
     std::string name;
     bool finite = true;
   };
   std::vector<Entry> entries_;
   std::vector<Record> records_;
-  std::vector<std::string> not_finite_;  // of constants stored in the program
+  std::vector<std::string> not_finite_;  // names of constants stored in the program
   uint64_t file_bytes_ = 0;
 };
 

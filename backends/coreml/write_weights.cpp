@@ -175,7 +175,7 @@ void WeightPlan::Write(int descriptor, int threads,
     Record* record;
     int64_t first, count;
     std::vector<std::byte> head = {};  // bytes in the file between the previous block and this one
-    uint64_t offset = 0;               // of the head
+    uint64_t offset = 0;               // position of the head
     Aside* own = nullptr;              // holds the elements when it is this block's turn
     std::span<Aside* const> asides = {};  // read together with this block
   };

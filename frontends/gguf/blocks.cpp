@@ -16,7 +16,7 @@ namespace mlc {
 
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "blocks are read as they lie");
+static_assert(std::endian::native == std::endian::little, "blocks are read without byte swapping");
 
 template <class T>
 T Load(const uint8_t* bytes) {

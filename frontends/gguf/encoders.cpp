@@ -17,7 +17,7 @@ struct ArchitectureRow {
   std::string_view name;          // general.architecture
   std::string_view architecture;  // the row of lib/networks/encoder_architectures.h
   Activation activation =
-      Activation::kGeluTanh;  // of feed-forward layers, unless a key overrides it
+      Activation::kGeluTanh;  // in feed-forward layers, unless a key overrides it
 };
 constexpr ArchitectureRow kRows[] = {
     {"bert", "bert"},
@@ -157,7 +157,7 @@ class Importer : GgufModel {
     if (name == "silu" || name == "swish" || name == "swiglu")
       config_.activation = Activation::kSilu;
     else if (!name.empty() && name != "gelu" && name != "geglu")
-      Refuse("hidden_activation", fmt::format("the activation \"{}\"", name));
+      Refuse("hidden_activation", fmt::format("the unsupported activation \"{}\"", name));
   }
 
   void ReadRotary() {
@@ -212,7 +212,7 @@ class Importer : GgufModel {
         config_.mean_pooling = config_.normed_pooling;
         break;
       default:
-        Refuse("pooling_type", fmt::format("the pooling {}", Int("pooling_type")));
+        Refuse("pooling_type", fmt::format("the unsupported pooling type {}", Int("pooling_type")));
     }
     while (config_.output == Head::kSentence &&
            Stored(fmt::format("sentence.{}.weight", config_.dense.size())))
@@ -222,7 +222,7 @@ class Importer : GgufModel {
   void CheckOthers() const {
     if (Bool("attention.causal", false)) Refuse("attention.causal", "causal attention");
     if (Int("attention.value_length", config_.head_dim) != config_.head_dim)
-      Refuse("attention.value_length", "values and keys of different head dimensions");
+      Refuse("attention.value_length", "different head dimensions for keys and values");
     if (Int("expert_count", 0) > 0) Refuse("expert_count", "experts");
   }
 

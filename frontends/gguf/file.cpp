@@ -63,8 +63,8 @@ class Cursor {
   }
   void Need(uint64_t bytes, std::string_view what) const {
     if (bytes > left())
-      Fail(fmt::format("the file ends inside of {}: {} bytes, of which {} are there", what, bytes,
-                       left()));
+      Fail(fmt::format("the file ends inside {}: {} bytes are needed, but only {} are left", what,
+                       bytes, left()));
   }
   void Skip(uint64_t bytes, std::string_view what) {
     Need(bytes, what);
@@ -83,14 +83,15 @@ class Cursor {
     const auto size = Take<uint64_t>(what);
     if (size > kMostName) {
       at_ -= sizeof(size);
-      Fail(fmt::format("{} of {} bytes, where at most {} are allowed", what, size, kMostName));
+      Fail(fmt::format("{} has {} bytes, more than the limit of {}", what, size, kMostName));
     }
     Need(size, what);
     std::string name(AsText(window_.At(at_, size)));
     auto control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; };
     if (name.empty() || FirstBadUtf8(name) != std::string::npos ||
         std::ranges::any_of(name, control))
-      Fail(fmt::format("{} {}", what, name.empty() ? "is empty" : "is no text"));
+      Fail(fmt::format("{} {}", what,
+                       name.empty() ? "is empty" : "is not UTF-8 text without control characters"));
     at_ += size;
     return name;
   }
@@ -98,7 +99,7 @@ class Cursor {
     const auto type = Take<uint32_t>("the type of a value");
     if (type >= std::size(kTypeRows)) {
       at_ -= sizeof(type);
-      Fail(fmt::format("a value has type {}; there are types 0 to 12", type));
+      Fail(fmt::format("a value has the unknown type {}; types are 0 to 12", type));
     }
     return static_cast<GgufType>(type);
   }
@@ -109,7 +110,8 @@ class Cursor {
       value.bytes = Take<uint64_t>("a string");
     } else if (type == GgufType::kArray) {
       if (depth == kMostDepth)
-        Fail(fmt::format("arrays inside of {} others", kMostDepth), "resource-limit");
+        Fail(fmt::format("arrays are nested more than {} levels deep", kMostDepth),
+             "resource-limit");
       value.element = Type();
       value.count = Take<uint64_t>("an array");
       value.offset = at_;
@@ -131,7 +133,7 @@ class Cursor {
                               : value.element == GgufType::kArray ? 12
                                                                   : BytesOf(value.element));
     if (value.count > left() / least)
-      Fail(fmt::format("an array of {} elements of type {}, for which {} bytes are left",
+      Fail(fmt::format("an array has {} elements of type {}, but only {} bytes are left",
                        value.count, mlc::Name(value.element), left()));
     if (BytesOf(value.element) > 0) {
       Skip(value.count * least, "an array");
@@ -205,7 +207,8 @@ std::optional<int64_t> OwnInteger(const MappedFile& file, const std::vector<Gguf
   std::optional<int64_t> number;
   if (IsInteger(value->type)) number = IntegerAt(value->type, ReadScalar(file, *value).data());
   if (!number || *number < 0)
-    throw Error("bad-file", fmt::format("{} is no count, but {}", key, Name(value->type)))
+    throw Error("bad-file", fmt::format("{} must be a non-negative integer; its type is {}", key,
+                                        Name(value->type)))
         .At({file.path().string(), KeyText(key)})
         .Help(std::string(kAgain));
   return number;
@@ -220,14 +223,14 @@ void CheckMagic(Cursor& cursor, const MappedFile& file, uint32_t& version) {
   };
   constexpr uint32_t kMagic = 0x46554747;  // "GGUF"
   if (cursor.left() < sizeof(kMagic) || cursor.Take<uint32_t>("the header") != kMagic)
-    refuse("this is no GGUF file", "give the path of a .gguf file");
+    refuse("not a GGUF file", "pass the path of a .gguf file");
   version = cursor.Take<uint32_t>("the header");
   if (version != 0 && (version & 0xFFFF) == 0)
-    refuse("this is a big-endian GGUF file, which mlc does not read",
-           "convert it: gguf-convert-endian FILE little, which comes with gguf-py");
+    refuse("big-endian GGUF files are not supported",
+           "convert it with `gguf-convert-endian FILE little`, which is part of gguf-py");
   if (version < 2 || version > 3)
-    refuse(fmt::format("this is GGUF version {}; mlc reads versions 2 and 3", version),
-           "convert the model again with a present llama.cpp");
+    refuse(fmt::format("GGUF version {} is not supported; versions 2 and 3 are", version),
+           "convert the model again with a current llama.cpp");
 }
 
 // Reads the dimensions, type and offset of a tensor, which follow its name. The offset is relative
@@ -235,7 +238,7 @@ void CheckMagic(Cursor& cursor, const MappedFile& file, uint32_t& version) {
 void ReadTensorEntry(Cursor& cursor, GgufTensor& tensor) {
   const auto rank = cursor.Take<uint32_t>("a tensor's entry");
   if (rank > kMostDims)
-    cursor.Fail(fmt::format("a tensor has {} dimensions, ggml at most {}", rank, kMostDims));
+    cursor.Fail(fmt::format("a tensor has {} dimensions; ggml allows at most {}", rank, kMostDims));
   int64_t elements = 1;
   for (uint32_t d = 0; d < rank; ++d) {
     const auto size = cursor.Take<uint64_t>("a tensor's entry");
@@ -243,18 +246,18 @@ void ReadTensorEntry(Cursor& cursor, GgufTensor& tensor) {
     if (size == 0 || size > static_cast<uint64_t>(kMost) ||
         __builtin_mul_overflow(elements, static_cast<int64_t>(size), &elements) || elements > kMost)
       cursor.Fail(fmt::format("a tensor has a dimension of {}{}", size,
-                              size == 0 ? "" : ", more elements than there can be"));
+                              size == 0 ? "" : ", too many elements"));
     tensor.dims.insert(tensor.dims.begin(), static_cast<int64_t>(size));
   }
   const auto id = cursor.Take<uint32_t>("a tensor's entry");
   tensor.type = FindBlockType(id);
   if (!tensor.type)
-    cursor.Fail(fmt::format("a tensor is of ggml type {}, which mlc does not know", id),
-                "unsupported-dtype");
+    cursor.Fail(fmt::format("a tensor has the unknown ggml type {}", id), "unsupported-dtype");
   const int64_t row = rank == 0 ? 1 : tensor.dims.back();
   if (row % tensor.type->elements != 0)
-    cursor.Fail(fmt::format("a tensor has rows of {} elements, {} has blocks of {}", row,
-                            tensor.type->name, tensor.type->elements));
+    cursor.Fail(
+        fmt::format("a tensor has rows of {} elements, not a multiple of the block size of {}, {}",
+                    row, tensor.type->name, tensor.type->elements));
   tensor.bytes = static_cast<uint64_t>(elements / tensor.type->elements) *
                  static_cast<uint64_t>(tensor.type->bytes);
   tensor.offset = cursor.Take<uint64_t>("a tensor's entry");
@@ -272,10 +275,10 @@ void PlaceTensors(const MappedFile& file, uint64_t begin, uint64_t alignment,
   const GgufTensor* last = nullptr;  // the last tensor that ends beyond the end of the file
   for (GgufTensor& tensor : tensors) {
     if (tensor.offset % alignment != 0)
-      refuse(tensor, fmt::format("the data are at {}, which is no multiple of the alignment {}",
+      refuse(tensor, fmt::format("the data offset {} is not a multiple of the alignment {}",
                                  tensor.offset, alignment));
     if (tensor.offset > std::numeric_limits<int64_t>::max() - begin)
-      refuse(tensor, fmt::format("the data are at {}, behind every file", tensor.offset));
+      refuse(tensor, fmt::format("the data offset {} is too large", tensor.offset));
     tensor.offset += begin;
     if (tensor.offset <= file.size() && tensor.bytes <= file.size() - tensor.offset) continue;
     ++beyond;
@@ -283,8 +286,8 @@ void PlaceTensors(const MappedFile& file, uint64_t begin, uint64_t alignment,
   }
   if (last)
     refuse(*last,
-           fmt::format("the file ends before its data do: {} bytes, where tensors need {}; {} "
-                       "of {} tensors are not all there",
+           fmt::format("the file is truncated: it has {} bytes, but its tensors need {}; {} of {} "
+                       "tensors are incomplete",
                        file.size(), last->offset + last->bytes, beyond, tensors.size()));
   std::vector<const GgufTensor*> order;
   for (const GgufTensor& tensor : tensors) order.push_back(&tensor);
@@ -316,9 +319,9 @@ GgufFile::Header GgufFile::ReadHeader(std::shared_ptr<const MappedFile> file) {
   for (auto [count, least, what] : {std::tuple(keys, 14, "keys"), {tensors, 25, "tensors"}}) {
     if (count > cursor.left() / static_cast<uint64_t>(least))
       cursor.Fail(
-          fmt::format("the file says that it has {} {}, which do not fit into it", count, what));
+          fmt::format("the header declares {} {}, more than fit into the file", count, what));
     if (count > kMostEntries)
-      cursor.Fail(fmt::format("the file has {} {}, mlc takes {}", count, what, kMostEntries),
+      cursor.Fail(fmt::format("the file has {} {}; the limit is {}", count, what, kMostEntries),
                   "resource-limit");
   }
   std::set<std::string_view> seen;
@@ -327,7 +330,7 @@ GgufFile::Header GgufFile::ReadHeader(std::shared_ptr<const MappedFile> file) {
     cursor.Enter(fmt::format("key {} of {}", i + 1, keys));
     const std::string& key = header.metadata.emplace_back(cursor.Name("a key")).key;
     cursor.Enter(KeyText(key));
-    if (!seen.insert(key).second) cursor.Fail("the key is there twice");
+    if (!seen.insert(key).second) cursor.Fail("duplicate key");
     header.metadata.back().value = cursor.Value(cursor.Type());
   }
   constexpr std::string_view kAlignment = "general.alignment";
@@ -336,7 +339,7 @@ GgufFile::Header GgufFile::ReadHeader(std::shared_ptr<const MappedFile> file) {
       static_cast<uint64_t>(OwnInteger(*file, header.metadata, kAlignment).value_or(kUsual));
   cursor.Enter(KeyText(kAlignment));
   if (!std::has_single_bit(alignment))
-    cursor.Fail(fmt::format("an alignment of {}, which is no power of 2", alignment));
+    cursor.Fail(fmt::format("the alignment {} is not a power of 2", alignment));
   seen.clear();
   header.tensors.reserve(tensors);
   for (uint64_t i = 0; i < tensors; ++i) {
@@ -355,7 +358,7 @@ void GgufFile::Take(Header header) {
   for (GgufTensor& tensor : header.tensors) {
     tensor.part = static_cast<int>(files_.size());
     if (!names_.emplace(tensor.name, tensors_.size()).second)
-      throw Error("bad-file", "the tensor is in another part too")
+      throw Error("bad-file", "the tensor is also in another part")
           .At({header.file->path().string(), fmt::format("tensor \"{}\"", tensor.name)});
     tensors_.push_back(std::move(tensor));
   }
@@ -385,7 +388,7 @@ GgufFile GgufFile::Open(std::shared_ptr<const MappedFile> file) {
   auto ending = [&](int64_t part) { return fmt::format("-{:05}-of-{:05}.gguf", part + 1, parts); };
   const std::string name = path.filename().string();
   if (own >= parts || !name.ends_with(ending(own)))
-    throw Error("bad-file", fmt::format("the file says that it is part {} of {}, its name does not",
+    throw Error("bad-file", fmt::format("the file is part {} of {}, but its name does not say so",
                                         own + 1, parts))
         .At({path.string(), KeyText("split.no")})
         .Expected(fmt::format("a name that ends in {}", ending(own)));
@@ -399,17 +402,18 @@ GgufFile GgufFile::Open(std::shared_ptr<const MappedFile> file) {
           .Help("put all parts of the model into one folder");
     Header header = i == own ? given : ReadHeader(MappedFile::Open(part));
     if (number(header, "split.count") != parts || number(header, "split.no") != i)
-      throw Error("bad-file", fmt::format("this is part {} of {}, but was to be part {} of {}",
+      throw Error("bad-file", fmt::format("this is part {} of {} instead of part {} of {}",
                                           number(header, "split.no") + 1,
                                           number(header, "split.count"), i + 1, parts))
           .At({part.string(), KeyText("split.no")})
-          .Help("put the parts of one model into the folder");
+          .Help("put all parts of the same model into one folder");
     model.Take(std::move(header));
   }
   const auto all = static_cast<int64_t>(model.tensors_.size());
   if (model.Has("split.tensors.count") && model.Int("split.tensors.count") != all)
-    throw Error("bad-file", fmt::format("the parts have {} tensors together, the model {}", all,
-                                        model.Int("split.tensors.count")))
+    throw Error("bad-file",
+                fmt::format("the parts have {} tensors in total, but the model declares {}", all,
+                            model.Int("split.tensors.count")))
         .At({path.string(), KeyText("split.tensors.count")})
         .Help(std::string(kAgain));
   return model;
@@ -442,7 +446,7 @@ void GgufFile::WrongType(std::string_view key, std::string_view expected) const 
 int64_t GgufFile::Integer(const GgufValue& value) const {
   std::optional<int64_t> number = IntegerAt(value.type, ReadScalar(*files_[0], value).data());
   if (!number)
-    throw Error("bad-file", "an integer is above 9223372036854775807")
+    throw Error("bad-file", "an integer exceeds 9223372036854775807")
         .At({files_[0]->path().string(), fmt::format("offset {}", value.offset)});
   return *number;
 }

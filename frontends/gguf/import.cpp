@@ -72,9 +72,10 @@ class Importer : GgufModel {
       trial.row_ = FindGgufDecoder(near);
       try {
         trial.Build();
-        return unknown.Note(fmt::format(
-            "the file has the keys and tensors of \"{}\", but may compute something else with them",
-            near));
+        return unknown.Note(
+            fmt::format("it has the keys and tensors of a \"{}\" model, but its architecture may "
+                        "use them differently",
+                        near));
       } catch (const Error& error) {
         if (why.empty()) why = fmt::format("read as \"{}\": {}", near, error.text());
       }
@@ -91,10 +92,10 @@ class Importer : GgufModel {
     if (Has("pooling_type") && Int("pooling_type") > 0)
       Refuse("pooling_type", "pooled embeddings instead of logits");
     if (Int("expert_group_count", 0) > 1)
-      Refuse("expert_group_count", "experts that are chosen within groups");
+      Refuse("expert_group_count", "expert selection within groups");
     CheckVocabulary();
     if (row_->name == "olmo2" && Int("attention.sliding_window", 0) > 0)
-      Refuse("attention.sliding_window", "sliding windows, as OLMo 3 has them");
+      Refuse("attention.sliding_window", "sliding windows, as in OLMo 3");
   }
 
   // llama.cpp also requires one embedding for each token.
@@ -105,7 +106,9 @@ class Importer : GgufModel {
     if (rows == 0 || (!list && !Has("vocab_size"))) return;
     const int64_t words = list ? static_cast<int64_t>(list->count) : Int("vocab_size");
     if (words != rows)
-      throw Error("bad-file", fmt::format("{} tokens, but {} token embeddings", words, rows))
+      throw Error("bad-file",
+                  fmt::format("the vocabulary has {} tokens, but there are {} token embeddings",
+                              words, rows))
           .At({"", fmt::format("key \"{}\"", list ? std::string(kTokens) : Key("vocab_size"))})
           .Expected("one embedding for each token");
   }
@@ -244,7 +247,7 @@ class Importer : GgufModel {
     for (auto [key, size] : {std::pair{"attention.key_length_swa", config.head_dim},
                              {"attention.value_length_swa", config.value_head_dim},
                              {"rope.dimension_count_swa", config.rotary.size}})
-      if (Int(key, size) != size) Refuse(key, "another head dimension in layers with windows");
+      if (Int(key, size) != size) Refuse(key, "a different head dimension in layers with windows");
   }
 
   void ReadTokenMixer(DecoderConfig& config) const {
@@ -281,10 +284,11 @@ class Importer : GgufModel {
     rotary.size = Int(kSize, config.head_dim);
     // llama.cpp, src/llama-model.cpp: "invalid n_rot".
     if ((row_->name == "llama" || row_->name == "falcon") && rotary.size != config.head_dim)
-      throw Error("bad-file", fmt::format("{} of {} dimensions of a head are rotated", rotary.size,
-                                          config.head_dim))
+      throw Error("bad-file",
+                  fmt::format("rotary embedding covers {} of the {} dimensions of a head",
+                              rotary.size, config.head_dim))
           .At({"", fmt::format("key \"{}\"", Key(kSize))})
-          .Expected(fmt::format("all of them in the architecture \"{}\"", row_->name));
+          .Expected(fmt::format("all of them for the architecture \"{}\"", row_->name));
     rotary.base = Float("rope.freq_base", rotary.base);
     rotary.used = rotary.used && OwnBool("rope.scaling.finetuned", true);
     if (config.token_mixer == TokenMixer::kDeltaNet) CheckSections(rotary.size / 2);
@@ -356,8 +360,9 @@ class Importer : GgufModel {
     const std::string name = GgufName(row_->name, role, part, layer);
     Tensor tensor = Take(name);
     if (!tensor && use == Requirement::kRequired)
-      throw Error("missing-tensor", fmt::format("there is no tensor \"{}\"", name))
-          .Expected(fmt::format("a tensor of this name in all models of \"{}\"", row_->name));
+      throw Error("missing-tensor", fmt::format("tensor \"{}\" is missing", name))
+          .Expected(fmt::format("this tensor, which every \"{}\" model has", row_->name))
+          .Help("check that the file is complete");
     if (use != Requirement::kIgnored) return tensor;
     if (tensor) ignored_.insert(name);
     return {};

@@ -112,7 +112,7 @@ void ReadStripping(const GgufFile& file, TokenizerSpec& spec) {
 TokenizerSpec ReadGgufTokenizer(const GgufFile& file) {
   if (!file.Has(Key("model")))
     throw Error("unsupported-tokenizer", "the file has no tokenizer")
-        .Expected(Key("model"))
+        .Expected(fmt::format("key \"{}\"", Key("model")))
         .Help("convert the model with its vocabulary");
   std::string model = file.String(Key("model"));
   const Row& row = FindRow(model);

@@ -344,7 +344,7 @@ class Importer {
       throw Error("input-shape", fmt::format("option 'image' {}: the input has shape {}",
                                              input.name, ToString(shape)))
           .Expected(fmt::format("[1, {0}, height, width] or [1, height, width, {0}]", channels))
-          .Help(fmt::format("fix open dimensions with option 'dim' or option 'shape' {}=DIMS",
+          .Help(fmt::format("fix dynamic dimensions with option 'dim' or option 'shape' {}=DIMS",
                             input.name));
     Value* value = main_->AddInput(
         input.name,
@@ -535,7 +535,7 @@ Program Import(const Model& model, const ImportOptions& options, Diagnostics& di
     Diagnostics attempt;
     auto report = [&] {
       for (const NarrowedSizes::Note& note : narrowed.notes) {
-        diagnostics.Note(fmt::format("valid only for {}: {}", note.what, note.why));
+        diagnostics.Note(fmt::format("the package is valid only for {}: {}", note.what, note.why));
         diagnostics.Decide("shape", note.what, note.why);
       }
       diagnostics.Append(std::move(attempt));

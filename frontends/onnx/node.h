@@ -26,9 +26,9 @@ namespace mlc::onnx {
 class Scope;
 struct Bound;
 
-// The elements of a sequence, in order; a default-constructed object is no sequence. A sequence and
-// a copy extended by With share their common elements, so a chain of n insertions stores n elements
-// rather than n squared.
+// The elements of a sequence, in order; a default-constructed object is not a sequence. A sequence
+// and a copy extended by With share their common elements, so a chain of n insertions stores n
+// elements rather than n squared.
 class Sequence {
  public:
   Sequence() = default;

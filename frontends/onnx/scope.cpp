@@ -260,8 +260,8 @@ std::vector<Bound> Scope::Handle(const NodeDef& def, int opset) {
   if (!row->handler && row->same.empty())
     throw Error("unsupported-operator", fmt::format("{}: {}", FullName(def), row->condition));
 
-  // When another input has failed, the handler still runs so that it can report the constants that
-  // it requires.
+  // Looks up all inputs first. If an earlier error caused one to be skipped, the handler still
+  // runs, so that it reports which inputs must be constant.
   for (const std::string& input : def.inputs) {
     try {
       if (!input.empty()) Find(input);

@@ -49,7 +49,8 @@ std::string WithoutNonNumbers(std::string_view text) {
 std::string Shown(const JsonValue& value) {
   constexpr size_t kLongest = 80;
   if (value.is_structured() && value.size() > kLongest)
-    return fmt::format("{} of {}", value.is_array() ? "a list" : "an object", value.size());
+    return fmt::format("{} of {} elements", value.is_array() ? "a list" : "an object",
+                       value.size());
   std::string text = value.dump(-1, ' ', true);
   return text.size() <= kLongest ? text : text.substr(0, kLongest) + "...";
 }
@@ -107,7 +108,7 @@ std::optional<std::map<std::string, std::string>> TextMapOf(const JsonValue& val
 const JsonValue& Get(const Config& config, const std::shared_ptr<const void>& object,
                      const std::string& key) {
   if (const JsonValue* value = Find(object, key)) return *value;
-  throw Error("bad-file", fmt::format("there is no \"{}\"", config.KeyPath(key)))
+  throw Error("bad-file", fmt::format("\"{}\" is missing", config.KeyPath(key)))
       .At({config.file(), ""})
       .Help("copy the whole folder of the model again");
 }
@@ -132,9 +133,9 @@ namespace {
 std::string TextIn(const std::filesystem::path& file) {
   std::shared_ptr<const MappedFile> mapped = MappedFile::Open(file);
   if (mapped->size() > kMostBytes)
-    throw Error("resource-limit", fmt::format("JSON of {} bytes", mapped->size()))
+    throw Error("resource-limit", fmt::format("the file has {} bytes", mapped->size()))
         .At({file.string(), ""})
-        .Expected(fmt::format("at most {}", kMostBytes));
+        .Expected(fmt::format("at most {} bytes", kMostBytes));
   return std::string(AsText(mapped->bytes()));
 }
 
@@ -145,7 +146,7 @@ std::shared_ptr<const JsonValue> Parsed(std::string_view given, const std::strin
 }
 
 Error NotThis(const std::string& file, std::string_view wanted) {
-  return Error("bad-file", fmt::format("the JSON in this file is no {}", wanted))
+  return Error("bad-file", fmt::format("the JSON in this file is not {}", wanted))
       .At({file, ""})
       .Help("copy the whole folder of the model again");
 }
@@ -159,7 +160,7 @@ Config Config::Read(const std::filesystem::path& file) {
 Config Config::Parse(std::string_view text, const std::string& file) {
   Config config;
   std::shared_ptr<const JsonValue> object = Parsed(text, file);
-  if (!object->is_object()) throw NotThis(file, "object");
+  if (!object->is_object()) throw NotThis(file, "an object");
   config.object_ = std::move(object);
   config.file_ = file;
   return config;
@@ -175,10 +176,10 @@ Config Config::WithDefaults(std::string_view defaults) const {
 
 std::vector<Config> Config::ReadList(const std::filesystem::path& file) {
   std::shared_ptr<const JsonValue> list = Parsed(TextIn(file), file.string());
-  if (!list->is_array()) throw NotThis(file.string(), "list of objects");
+  if (!list->is_array()) throw NotThis(file.string(), "a list of objects");
   std::vector<Config> configs;
   for (const JsonValue& each : *list) {
-    if (!each.is_object()) throw NotThis(file.string(), "list of objects");
+    if (!each.is_object()) throw NotThis(file.string(), "a list of objects");
     Config& config = configs.emplace_back();
     config.object_ = {list, &each};
     config.file_ = file.string();
@@ -214,7 +215,7 @@ bool Config::Bool(const std::string& key) const {
   return Converted(*this, object_, key, "true or false", BoolOf);
 }
 std::string Config::Text(const std::string& key) const {
-  return Converted(*this, object_, key, "a text", TextOf);
+  return Converted(*this, object_, key, "a string", TextOf);
 }
 std::vector<int64_t> Config::Ints(const std::string& key) const {
   return Converted(*this, object_, key, "a list of integers", ListOf(IntOf));
@@ -223,10 +224,10 @@ std::vector<double> Config::Numbers(const std::string& key) const {
   return Converted(*this, object_, key, "a list of numbers", ListOf(NumberOf));
 }
 std::vector<std::string> Config::Texts(const std::string& key) const {
-  return Converted(*this, object_, key, "a list of texts", ListOf(TextOf));
+  return Converted(*this, object_, key, "a list of strings", ListOf(TextOf));
 }
 std::map<std::string, std::string> Config::TextMap(const std::string& key) const {
-  return Converted(*this, object_, key, "an object whose members are texts", TextMapOf);
+  return Converted(*this, object_, key, "an object of strings", TextMapOf);
 }
 
 int64_t Config::Int(const std::string& key, int64_t fallback) const {

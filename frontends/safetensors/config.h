@@ -23,7 +23,7 @@ class Config {
   static Config Read(const std::filesystem::path& file);
   // Reads a file with a list of objects.
   static std::vector<Config> ReadList(const std::filesystem::path& file);
-  // Parses a text; errors refer to it as `file`.
+  // Parses a string; errors refer to it as `file`.
   static Config Parse(std::string_view text, const std::string& file);
   // Returns a copy in which missing members are taken from `defaults`, a JSON object; null members
   // do not count as missing.

@@ -80,8 +80,7 @@ class Importer {
   Head HeadOf() const {
     const std::string architecture = folder_.architecture();
     if (!row_.only.empty() && !architecture.empty() && architecture != row_.only)
-      Refuse("architectures",
-             fmt::format("the encoder alone, as {} saves it, without a head", row_.only));
+      Refuse("architectures", fmt::format("{}, the encoder without a head", row_.only));
     std::vector<std::string> known;
     for (const HeadRow& row : kHeads) {
       if (architecture.ends_with(row.suffix)) return row.head;
@@ -118,7 +117,7 @@ class Importer {
     config_.lm_activation = row_.gelu_before_lm ? Activation::kGelu : config_.activation;
     if (row_.shared_layers) groups_ = json_.Int("num_hidden_groups", 1);
     if (groups_ < 1 || groups_ > std::max<int64_t>(config_.layers, 1))
-      Refuse("num_hidden_groups", "1 to all layers");
+      Refuse("num_hidden_groups", "1 to the number of layers");
     if (flags.relative == Relative::kBias) {
       config_.buckets = json_.Int("relative_attention_num_buckets");
       config_.max_distance = json_.Int("relative_attention_max_distance", config_.max_distance);
@@ -258,7 +257,7 @@ class Importer {
       if (key.starts_with("pooling_mode") && config.Bool(key) != (key == wanted))
         throw Error("unsupported-architecture", fmt::format("\"{}\" is {}", key, config.Json(key)))
             .At({config.file(), ""})
-            .Expected(fmt::format("{} or {}, alone", kFirst, kMean));
+            .Expected(fmt::format("only {} or only {}", kFirst, kMean));
     config.Bool(wanted);  // throws if the key is missing
   }
 
@@ -336,9 +335,8 @@ class Importer {
     const std::vector<std::string> tokens = AllStored(kTokens);
     if (tied()) return !stored.empty() && !tokens.empty() && tied_.Differ(stored[0], tokens[0]);
     if (stored.empty())
-      throw Error("missing-tensor",
-                  fmt::format("there is no tensor \"{}\"", Names(kOutput).front()))
-          .Expected("one, as tie_word_embeddings is false");
+      throw Error("missing-tensor", fmt::format("tensor \"{}\" is missing", Names(kOutput).front()))
+          .Expected("this tensor, because tie_word_embeddings is false");
     return true;
   }
 

@@ -82,7 +82,7 @@ class Header : public nlohmann::json_sax<Json> {
   bool end_object() override {
     if (at_ == At::kTensor) {
       for (size_t field = 0; field < kFields.size(); ++field)
-        if (!seen_[field]) throw Bad(fmt::format("there is no \"{}\"", kFields[field]));
+        if (!seen_[field]) throw Bad(fmt::format("\"{}\" is missing", kFields[field]));
       entries.push_back(std::move(entry_));
     }
     at_ = at_ == At::kNames ? At::kEnd : At::kNames;
@@ -90,21 +90,22 @@ class Header : public nlohmann::json_sax<Json> {
   }
   bool key(std::string& name) override {
     if (name.size() > kLongestName)
-      throw Error("bad-file", fmt::format("a name of {} bytes", name.size()))
+      throw Error("bad-file", fmt::format("a name has {} bytes", name.size()))
           .At({path_.string(), ""})
-          .Expected(fmt::format("at most {}", kLongestName));
+          .Expected(fmt::format("at most {} bytes", kLongestName));
     if (at_ == At::kTensor) {
       field_ = std::find(kFields.begin(), kFields.end(), name) - kFields.begin();
       if (field_ == kFields.size())
-        throw Bad(fmt::format("\"{}\" is no member that the format has", name))
+        throw Bad(fmt::format("unknown member \"{}\"", name))
             .Expected(fmt::format("{}", fmt::join(kFields, ", ")));
-      if (std::exchange(seen_[field_], true)) throw Bad(fmt::format("\"{}\" stands twice", name));
+      if (std::exchange(seen_[field_], true))
+        throw Bad(fmt::format("duplicate member \"{}\"", name));
       return true;
     }
     name_ = name;
     if (at_ == At::kMetadata ? metadata.contains(name)
                              : name == kMetadata && std::exchange(had_metadata_, true))
-      throw Error("bad-file", fmt::format("\"{}\" stands twice", name))
+      throw Error("bad-file", fmt::format("duplicate member \"{}\"", name))
           .At({path_.string(), ""})
           .Help(std::string(kAgain));
     return true;
@@ -112,7 +113,7 @@ class Header : public nlohmann::json_sax<Json> {
   bool string(std::string& text) override {
     if (at_ == At::kMetadata && metadata.size() == kMostMetadata)
       throw Error("resource-limit",
-                  fmt::format("__metadata__ of more than {} texts", kMostMetadata))
+                  fmt::format("__metadata__ has more than {} entries", kMostMetadata))
           .At({path_.string(), ""})
           .Help("save the model without it");
     if (at_ == At::kMetadata)
@@ -120,7 +121,7 @@ class Header : public nlohmann::json_sax<Json> {
     else if (at_ == At::kTensor && field_ == 0)
       entry_.dtype = text.substr(0, kLongestName);
     else
-      Unexpected("a text");
+      Unexpected("a string");
     return true;
   }
   bool start_array(size_t) override {
@@ -154,7 +155,7 @@ class Header : public nlohmann::json_sax<Json> {
   bool number_float(double, const std::string& text) override { Unexpected(text.substr(0, 40)); }
   bool binary(Json::binary_t&) override { Unexpected("bytes"); }
   bool parse_error(size_t position, const std::string&, const Json::exception&) override {
-    throw Error("bad-file", "the header is no JSON")
+    throw Error("bad-file", "the header is not valid JSON")
         .At({path_.string(),
              fmt::format("offset {}", kLengthBytes + (position ? position - 1 : 0))})
         .Help(std::string(kAgain));
@@ -173,15 +174,15 @@ class Header : public nlohmann::json_sax<Json> {
     switch (at_) {
       case At::kTensor:
       case At::kList:
-        throw Bad(fmt::format("\"{}\" is or holds {}", kFields[field_], found))
-            .Expected(field_ == 0 ? "a text" : "a list of integers that are not negative");
+        throw Bad(fmt::format("\"{}\" is or contains {}", kFields[field_], found))
+            .Expected(field_ == 0 ? "a string" : "a list of non-negative integers");
       case At::kNames:
-        throw Bad(fmt::format("{} in place of the tensor's description", found))
+        throw Bad(fmt::format("the tensor's description is {}", found))
             .Expected("{\"dtype\": ..., \"shape\": [...], \"data_offsets\": [begin, end]}");
       case At::kMetadata:
         throw Error("bad-file", fmt::format("\"{}\" of __metadata__ is {}", name_, found))
             .At({path_.string(), ""})
-            .Expected("a text");
+            .Expected("a string");
       default:
         throw Error("bad-file", fmt::format("the header is {}", found))
             .At({path_.string(), fmt::format("offset {}", kLengthBytes)})
@@ -206,15 +207,15 @@ void CheckSize(const Entry& entry, const Location& at) {
   for (int64_t size : entry.dims) {
     bits *= static_cast<uint64_t>(size);
     if (bits > uint64_t{INT64_MAX})
-      throw Error("bad-file", fmt::format("a shape of [{}]", fmt::join(entry.dims, ", ")))
+      throw Error("bad-file", fmt::format("the shape is [{}]", fmt::join(entry.dims, ", ")))
           .At(at)
-          .Expected("elements that 2^63 bits hold");
+          .Expected("elements of less than 2^63 bits in total");
   }
   if (row && (bits % 8 || bits / 8 != entry.bytes))
-    throw Error("bad-file", fmt::format("{} [{}] in {} bytes", entry.dtype,
+    throw Error("bad-file", fmt::format("{} [{}] is stored in {} bytes", entry.dtype,
                                         fmt::join(entry.dims, ", "), entry.bytes))
         .At(at)
-        .Expected(fmt::format("{} bits an element", row->bits));
+        .Expected(fmt::format("{} bits per element", row->bits));
 }
 
 // Checks that entries, sorted by offset, lie within the data and cover it.
@@ -228,20 +229,22 @@ void CheckPlaces(const std::vector<Entry>& entries, uint64_t data, const fs::pat
   for (size_t i = 0; i < entries.size(); ++i) {
     const Entry& entry = entries[i];
     if (entry.offset > data || entry.bytes > data - entry.offset)
-      throw bad(entry, fmt::format("bytes {} to {} of the data, of which there are {}",
-                                   entry.offset, entry.offset + entry.bytes, data))
-          .Note("the file was cut short or changed");
+      throw bad(entry,
+                fmt::format("its data are bytes {} to {}, but the file has only {} bytes of data",
+                            entry.offset, entry.offset + entry.bytes, data))
+          .Note("the file is truncated or was modified");
     if (entry.offset < end)
-      throw bad(entry, fmt::format("byte {} of the data belongs to tensor \"{}\" too", entry.offset,
-                                   entries[i - 1].name));
+      throw bad(entry, fmt::format("byte {} of the data also belongs to tensor \"{}\"",
+                                   entry.offset, entries[i - 1].name));
     if (entry.offset > end)
-      throw bad(entry, fmt::format("bytes {} to {} of the data, before it, belong to no tensor",
-                                   end, entry.offset));
+      throw bad(entry,
+                fmt::format("bytes {} to {} of the data, before this tensor, belong to no tensor",
+                            end, entry.offset));
     end = entry.offset + entry.bytes;
   }
   if (end < data)
     throw Error("bad-file",
-                fmt::format("{} bytes behind the last tensor belong to none", data - end))
+                fmt::format("{} bytes after the last tensor belong to no tensor", data - end))
         .At({path.string(), ""})
         .Help(std::string(kAgain));
 }
@@ -276,25 +279,27 @@ SafetensorsFile SafetensorsFile::Open(const fs::path& path) {
         .Help(std::string(kAgain));
   };
   if (bytes.size() < kLengthBytes)
-    throw bad(fmt::format("{} bytes, where 8 have the length of the header", bytes.size()), 0);
+    throw bad(
+        fmt::format("the file has {} bytes, too few for the length of the header", bytes.size()),
+        0);
   constexpr std::string_view kPointer = "version https://git-lfs";
   if (AsText(bytes.Head(kPointer.size())) == kPointer)
-    throw Error("bad-file", "this is a pointer of Git LFS, which stands for the file")
+    throw Error("bad-file", "this is a Git LFS pointer, not the file itself")
         .At({path.string(), ""})
-        .Help("git lfs pull, or download the file itself");
+        .Help("run `git lfs pull`, or download the file");
   const uint64_t length = LengthIn(bytes.At(0, kLengthBytes));
   if (length > kMostHeader)
-    throw bad(fmt::format("a header of {} bytes", length), 0)
-        .Expected(fmt::format("at most {}", kMostHeader));
+    throw bad(fmt::format("the header has {} bytes", length), 0)
+        .Expected(fmt::format("at most {} bytes", kMostHeader));
   if (length > bytes.size() - kLengthBytes)
-    throw bad(fmt::format("a header of {} bytes, of which {} are there", length,
-                          bytes.size() - kLengthBytes),
+    throw bad(fmt::format("the file is truncated: the header has {} bytes, but only {} are left",
+                          length, bytes.size() - kLengthBytes),
               0);
   std::string_view text = AsText(bytes.At(kLengthBytes, static_cast<size_t>(length)));
   if (!text.starts_with('{')) throw bad("the header does not begin with {", kLengthBytes);
   // The parser would treat a zero byte as the end of the text.
   if (size_t zero = text.find('\0'); zero != std::string_view::npos)
-    throw bad("a zero byte in the header", kLengthBytes + zero);
+    throw bad("the header contains a zero byte", kLengthBytes + zero);
 
   Header header(path);
   Json::sax_parse(text.data(), text.data() + text.size(), &header);
@@ -311,7 +316,7 @@ SafetensorsFile SafetensorsFile::Open(const fs::path& path) {
             [](const Entry& a, const Entry& b) { return a.name < b.name; });
   for (size_t i = 1; i < entries.size(); ++i)
     if (entries[i].name == entries[i - 1].name)
-      throw Error("bad-file", fmt::format("tensor \"{}\" stands twice", entries[i].name))
+      throw Error("bad-file", fmt::format("duplicate tensor \"{}\"", entries[i].name))
           .At({path.string(), ""})
           .Help(std::string(kAgain));
 
@@ -332,7 +337,7 @@ const Entry* SafetensorsFile::Find(const std::string& name) const {
 Tensor SafetensorsFile::Get(const Entry& entry) const {
   DType dtype = SafetensorsDType(entry.dtype);
   if (dtype == DType::kNone)
-    throw Error("unsupported-dtype", fmt::format("elements of type {}", entry.dtype))
+    throw Error("unsupported-dtype", fmt::format("unsupported element type {}", entry.dtype))
         .At({path().string(), fmt::format("tensor \"{}\"", entry.name)})
         .Expected("BOOL, U8 to U64, I8 to I64, F8_E4M3, F8_E5M2, F16, BF16, F32 or F64")
         .Help("save the model in one of these types");

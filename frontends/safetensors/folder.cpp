@@ -39,15 +39,17 @@ fs::path OnlyFile(const fs::path& folder) {
   if (error) throw Error("file-io", error.message()).At({folder.string(), ""});
   if (files.size() == 1) return *files.begin();
   if (files.size() > 1)
-    throw Error("file-io", fmt::format("{} .safetensors files, and no {} that says what is where",
-                                       files.size(), kIndex))
+    throw Error(
+        "file-io",
+        fmt::format("the folder has {} .safetensors files, but no {} with the file of each tensor",
+                    files.size(), kIndex))
         .At({folder.string(), ""})
-        .Help("copy the index too, or name one of the files");
-  Error none("file-io", "there are no weights in this folder");
+        .Help("copy the index as well, or pass one of the files");
+  Error none("file-io", "this folder has no weights");
   none.At({folder.string(), ""}).Expected(fmt::format("{} or {}", kModel, kIndex));
   if (pickled)
     none.Help(
-        "pickled weights are not read; save them again with transformers: "
+        "pickled weights are not supported; save them again with transformers: "
         "model.save_pretrained(FOLDER, safe_serialization=True)");
   throw none;
 }
@@ -209,7 +211,7 @@ void Folder::AddIndex(const fs::path& index) {
   for (const auto& [name, shard] : places) {
     if (shard.empty() || shard == "." || shard == ".." || fs::path(shard).filename() != shard ||
         shard.find('\0') != std::string::npos)
-      throw Error("bad-file", fmt::format("the shard \"{}\" is no name of a file", shard))
+      throw Error("bad-file", fmt::format("the shard \"{}\" is not a file name", shard))
           .At(map)
           .Expected("a file in the same folder");
     shards[shard] = 0;
@@ -227,8 +229,8 @@ void Folder::AddIndex(const fs::path& index) {
     const size_t number = shards[shard];
     const SafetensorsFile::Entry* entry = files_[number].Find(name);
     if (!entry)
-      throw Error("bad-file",
-                  fmt::format("there is no tensor \"{}\", which {} says is here", name, kIndex))
+      throw Error("bad-file", fmt::format("tensor \"{}\" is missing, but {} says that it is here",
+                                          name, kIndex))
           .At({files_[number].path().string(), ""})
           .Help("copy the whole folder of the model again");
     stored_[name] = {number, entry};
@@ -255,13 +257,13 @@ const Folder::Stored* Folder::Find(const std::string& name) const {
 
 const Folder::Stored& Folder::Get(const std::string& name) const {
   if (const Stored* stored = Find(name)) return *stored;
-  Error none("bad-file", fmt::format("there is no tensor \"{}\"", name));
+  Error none("bad-file", fmt::format("tensor \"{}\" is missing", name));
   none.At({path_.string(), ""});
   if (!names_.empty())
-    none.Note("like it: " + Quoted(NearNames({names_.begin(), names_.end()}, name)));
+    none.Note("similar names: " + Quoted(NearNames({names_.begin(), names_.end()}, name)));
   if (config_.kind("quantization_config") == Config::Kind::kObject)
     if (Config how = config_.Object("quantization_config"); how.has("quant_method"))
-      none.Help(fmt::format("the weights are quantised by {}; use the model that was quantised",
+      none.Help(fmt::format("the weights are quantised by {}; use the original model",
                             how.Text("quant_method")));
   throw none;
 }
@@ -297,9 +299,10 @@ Folder::Weight Folder::Resolve(const std::string& name) const {
   if (weight.form == Weight::Form::kFp8) ResolveFp8(weight);
   const SafetensorsFile::Entry& data = *weight.data->entry;
   if (!weight.scale && scaled_ && data.dtype.starts_with("F8") && !IsExcluded(data.name))
-    throw Refusal(*weight.data, "bad-constant", fmt::format("{} without its scale", data.dtype))
-        .Expected(fmt::format("\"{0}_scale_inv\" or \"{0}_scale\" beside it", data.name))
-        .Help("copy the whole folder of the model again, or use the model that was quantised");
+    throw Refusal(*weight.data, "bad-constant",
+                  fmt::format("{} elements have no scale", data.dtype))
+        .Expected(fmt::format("a tensor \"{0}_scale_inv\" or \"{0}_scale\"", data.name))
+        .Help("copy the whole folder of the model again, or use the original model");
   return weight;
 }
 
@@ -332,13 +335,14 @@ void Folder::ResolveMlx(Weight& weight) const {
   const std::string mode = how.Text("mode", mlx_.Text("mode", "affine"));
   const Stored& data = *weight.data;
   if (mode != "affine" || !weight.bias)
-    throw Refusal(
-        data, "unsupported-dtype",
-        fmt::format("MLX's mode \"{}\", {} biases", mode, weight.bias ? "with" : "without"))
-        .Expected("affine, with biases")
-        .Help("convert the model with mlx_lm.convert in affine mode, or use it as it was");
+    throw Refusal(data, "unsupported-dtype",
+                  fmt::format("unsupported MLX quantisation: mode \"{}\", {} biases", mode,
+                              weight.bias ? "with" : "without"))
+        .Expected("mode \"affine\", with biases")
+        .Help("convert the model with mlx_lm.convert in affine mode, or use the original model");
   if (bits < 2 || bits > 8 || bits == 7 || group < 1)
-    throw Refusal(data, "unsupported-dtype", fmt::format("{} bits in groups of {}", bits, group))
+    throw Refusal(data, "unsupported-dtype",
+                  fmt::format("unsupported MLX quantisation: {} bits in groups of {}", bits, group))
         .Expected("2, 3, 4, 5, 6 or 8 bits");
   const Dims &packed = data.entry->dims, &scales = weight.scale->entry->dims;
   Dims grid = packed;
@@ -354,8 +358,8 @@ void Folder::ResolveMlx(Weight& weight) const {
   if (!fits || scales != grid || weight.bias->entry->dims != grid)
     throw Refusal(
         data, "bad-constant",
-        fmt::format("{} words, scales {} and biases {} for {} bits in groups of {}", Listed(packed),
-                    Listed(scales), Listed(weight.bias->entry->dims), bits, group))
+        fmt::format("words {}, scales {} and biases {} do not match {} bits in groups of {}",
+                    Listed(packed), Listed(scales), Listed(weight.bias->entry->dims), bits, group))
         .Expected("columns x bits / 32 words, columns / group scales and biases in a row");
   weight.bits = bits;
   weight.dims.back() = columns;
@@ -394,9 +398,10 @@ void Folder::ResolveFp8(Weight& weight) const {
     if (covered_by(weight.block)) return;
   }
   throw Refusal(*weight.data, "bad-constant",
-                fmt::format("scales {} for {} elements", Listed(scale), Listed(dims)))
-      .Expected(fmt::format("one, one for each row, or one for each block of [{}]",
-                            fmt::join(sizes, ", ")));
+                fmt::format("scales of shape {} do not match a tensor of shape {}", Listed(scale),
+                            Listed(dims)))
+      .Expected(
+          fmt::format("one scale, one per row, or one per block of [{}]", fmt::join(sizes, ", ")));
 }
 
 Tensor Folder::tensor(const std::string& name) const {
@@ -407,7 +412,8 @@ Tensor Folder::tensor(const std::string& name) const {
   if (weight.bias) encoding.bias = Raw(*weight.bias);
   for (const Stored* part : {weight.scale, weight.bias})
     if (part && !IsFloat(SafetensorsDType(part->entry->dtype)))
-      throw Refusal(*part, "unsupported-dtype", fmt::format("scales of {}", part->entry->dtype))
+      throw Refusal(*part, "unsupported-dtype",
+                    fmt::format("unsupported type {} of scales or biases", part->entry->dtype))
           .Expected("F16, BF16 or F32");
   if (weight.form == Weight::Form::kFp8) {
     encoding.data = Raw(*weight.data);

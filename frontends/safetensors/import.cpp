@@ -145,7 +145,7 @@ class Importer {
       if (json_.Bool(key, false)) Refuse(key, fmt::format("{} is not supported", key));
   }
 
-  // Reads a number, or a text like "LLLG" (EXAONE 4), where L is a local layer and G a global one.
+  // Reads a number, or a string like "LLLG" (EXAONE 4): L is a local layer, G a global one.
   void ReadPattern(const std::string& key) {
     if (!json_.has(key)) return;
     if (json_.kind(key) != Config::Kind::kText) {
@@ -236,8 +236,8 @@ class Importer {
       name = Stored(Name(Role::kOutput, Part::kWeight, 0));
     if (name.empty() && part == Part::kBias && NeedsBias(role))
       throw Error("missing-tensor",
-                  fmt::format("there is no tensor \"{}\"", NameOf(*row, part, layer)))
-          .Expected(fmt::format("a tensor of this name in all models of \"{}\"", row_->model_type));
+                  fmt::format("tensor \"{}\" is missing", NameOf(*row, part, layer)))
+          .Expected(fmt::format("this tensor, which every \"{}\" model has", row_->model_type));
     if (name.empty()) return {};
     Use(name);
     Tensor tensor = folder_.tensor(name);
@@ -269,8 +269,8 @@ class Importer {
     }
     if (name.empty())
       throw Error("missing-tensor",
-                  fmt::format("there is no tensor \"{}\"", Name(Role::kOutput, Part::kWeight, 0)))
-          .Expected("one, as tie_word_embeddings is false");
+                  fmt::format("tensor \"{}\" is missing", Name(Role::kOutput, Part::kWeight, 0)))
+          .Expected("this tensor, because tie_word_embeddings is false");
     return true;
   }
 
@@ -342,7 +342,8 @@ void WarnOfMissingBiases(const Folder& folder, Diagnostics& diagnostics) {
         Error("missing-tensor",
               fmt::format("config.json sets \"{}\", but no such bias is stored", key))
             .At({folder.path().string(), ""})
-            .Note("the model is compiled without these biases; transformers starts them with zeros")
+            .Note(
+                "the model is compiled without these biases; transformers initialises them to zero")
             .Help(fmt::format("check that the folder is complete, or set \"{}\" to false", key)));
 }
 
@@ -351,12 +352,13 @@ Folder WithoutUnexpectedBiases(const Folder& folder, Diagnostics& diagnostics) {
   std::erase_if(unexpected, IsLeftOver);
   if (unexpected.empty()) return folder;
   diagnostics.Warn(
-      Error("unused-tensor", fmt::format("{} of the stored biases are not part of the network of "
-                                         "this config.json and are left out, \"{}\" first",
+      Error("unused-tensor", fmt::format("config.json does not use {} of the stored biases, which "
+                                         "are ignored, such as \"{}\"",
                                          unexpected.size(), unexpected.front()))
           .At({folder.path().string(), ""})
-          .Note("transformers leaves them out, too")
-          .Help("set attention_bias, mlp_bias or what this family calls it if they are meant"));
+          .Note("transformers ignores them, too")
+          .Help("if the model needs them, set attention_bias, mlp_bias or the corresponding key of "
+                "this family"));
   return folder.Without(unexpected);
 }
 
@@ -367,7 +369,8 @@ void NoteUnscaled(const Folder& folder, Diagnostics& diagnostics) {
     count += folder.item(name).problem.empty() && folder.item(name).type.starts_with("F8") &&
              !folder.has(name + "_scale_inv") && !folder.has(name + "_scale");
   if (count > 0)
-    diagnostics.Note(fmt::format("{} FP8 tensors have no scales and are read as they are", count));
+    diagnostics.Note(fmt::format("{} FP8 {} without scales: the values are used unscaled", count,
+                                 count == 1 ? "tensor" : "tensors"));
 }
 
 // Returns the quantisation method of config.json, or an empty string.

@@ -13,9 +13,10 @@ std::vector<double> Llama3Factors(const Config& scaling, const Rotary& rotary) {
          high = scaling.Number("high_freq_factor"),
          length = scaling.Number("original_max_position_embeddings");
   if (!(factor > 0 && length > 0 && low < high))
-    throw Error("bad-file",
-                fmt::format("RoPE scaling by {} between the frequency factors {} and {}", factor,
-                            low, high))
+    throw Error(
+        "bad-file",
+        fmt::format("the RoPE scaling has factor {}, low_freq_factor {} and high_freq_factor {}",
+                    factor, low, high))
         .At({scaling.file(), scaling.KeyPath("factor")})
         .Expected("a positive factor, and low_freq_factor below high_freq_factor");
   std::vector<double> factors;
@@ -52,8 +53,10 @@ void ReadYarn(const Config& scaling, Rotary& rotary) {
 int64_t RotaryDims(const Config& json, const std::string& key, int64_t head) {
   const double share = json.Number(key, 1);
   if (!(share >= 0 && share <= 1))
-    throw Error("unsupported-architecture", fmt::format("{} of a head is rotated", share))
-        .At({json.file(), json.KeyPath(key)});
+    throw Error("unsupported-architecture",
+                fmt::format("rotary embedding covers {} of a head", share))
+        .At({json.file(), json.KeyPath(key)})
+        .Expected("a fraction from 0 to 1");
   return static_cast<int64_t>(static_cast<double>(head) * share);
 }
 

@@ -32,7 +32,7 @@ Json Parse(std::string_view text, const std::string& file) {
   RequireJson(text, "bad-file", file, kBounds);
   Json json = Json::parse(text);
   if (!json.is_object())
-    throw Error("bad-file", "this is no JSON object").At({file, ""}).Expected("{...}");
+    throw Error("bad-file", "the file is not a JSON object").At({file, ""}).Expected("{...}");
   return json;
 }
 
@@ -41,7 +41,7 @@ std::string ReadText(const fs::path& path) {
   if (file->size() > kMostBytes)
     throw Error("resource-limit", fmt::format("the file has {} bytes", file->size()))
         .At({path.string(), ""})
-        .Expected(fmt::format("at most {}", kMostBytes));
+        .Expected(fmt::format("at most {} bytes", kMostBytes));
   std::string text(file->size(), '\0');
   file->Read(0, std::as_writable_bytes(std::span(text)));
   return text;
@@ -71,7 +71,7 @@ class Reader {
 
  private:
   [[noreturn]] static void Refuse(const std::string& what) {
-    throw Error("unsupported-tokenizer", fmt::format("mlc does not know {}", what));
+    throw Error("unsupported-tokenizer", fmt::format("{} is not supported", what));
   }
   [[noreturn]] static void Bad(const std::string& what) { throw Error("bad-file", what); }
 
@@ -81,7 +81,7 @@ class Reader {
     const int64_t most = static_cast<int64_t>(
         4 * (Member(Part("model"), "vocab").size() + Part("added_tokens").size()) + kMostGaps);
     if (id < 0 || id >= most)
-      Bad(fmt::format("token \"{}\" has the number {}, which is not from 0 to {}", text, id,
+      Bad(fmt::format("token \"{}\" has the id {}, which is not in the range 0 to {}", text, id,
                       most - 1));
     size_t at = static_cast<size_t>(id);
     if (at >= spec_.tokens.size()) {
@@ -90,8 +90,8 @@ class Reader {
       spec_.in_model.resize(at + 1);
     }
     if (spec_.types[at] != TokenType::kUnused && spec_.tokens[at] != text)
-      Bad(fmt::format("the tokens \"{}\" and \"{}\" have the same number, {}", spec_.tokens[at],
-                      text, id));
+      Bad(fmt::format("the tokens \"{}\" and \"{}\" have the same id, {}", spec_.tokens[at], text,
+                      id));
     spec_.tokens[at] = text;
     spec_.types[at] = type;
     ids_[text] = static_cast<int32_t>(id);
@@ -104,9 +104,10 @@ class Reader {
 
   void ReadVocabulary(const Json& model) {
     const Json& vocabulary = Member(model, "vocab");
-    if (!vocabulary.is_object()) Bad("there is no \"model.vocab\", an object of numbers");
+    if (!vocabulary.is_object()) Bad("\"model.vocab\" is missing or not an object of token ids");
     for (const auto& [text, id] : vocabulary.items()) {
-      if (!id.is_number_integer()) Bad(fmt::format("token \"{}\" has no number", text));
+      if (!id.is_number_integer())
+        Bad(fmt::format("the id of token \"{}\" is not an integer", text));
       SetToken(id.get<int64_t>(), text, TokenType::kNormal);
       spec_.in_model[id.get<size_t>()] = true;
     }
@@ -115,7 +116,7 @@ class Reader {
 
   void ReadModel() {
     const Json& model = Part("model");
-    if (!model.is_object()) Bad("there is no \"model\"");
+    if (!model.is_object()) Bad("\"model\" is missing or not an object");
     std::string type = Text(model, "type", model.contains("merges") ? "BPE" : "");
     spec_.byte_fallback = Flag(model, "byte_fallback", false);
     if (type == "BPE") {
@@ -173,7 +174,7 @@ class Reader {
   }
 
   void ReadMerges(const Json& merges) {
-    if (!merges.is_array()) Bad("there is no \"model.merges\", a list");
+    if (!merges.is_array()) Bad("\"model.merges\" is missing or not a list");
     spec_.merges.reserve(merges.size());
     for (const Json& merge : merges) {
       if (merge.is_string()) {
@@ -181,13 +182,13 @@ class Reader {
         if (text.starts_with("#version")) continue;
         size_t space = text.find(' ');
         if (space == std::string::npos || text.find(' ', space + 1) != std::string::npos)
-          Bad(fmt::format("the merge \"{}\" is no pair", text));
+          Bad(fmt::format("the merge \"{}\" is not a pair", text));
         spec_.merges.emplace_back(text.substr(0, space), text.substr(space + 1));
       } else if (merge.is_array() && merge.size() == 2 && merge[0].is_string() &&
                  merge[1].is_string()) {
         spec_.merges.emplace_back(merge[0].get<std::string>(), merge[1].get<std::string>());
       } else {
-        Bad("a merge is no pair of texts");
+        Bad("a merge is not a pair of strings");
       }
       const auto& [left, right] = spec_.merges.back();
       for (const std::string& part : {left, right, left + right})
@@ -212,10 +213,10 @@ class Reader {
   void ReadScores(const Json& model) {
     const Json& vocabulary = Member(model, "vocab");
     if (!vocabulary.is_array() || vocabulary.empty())
-      Bad("there is no \"model.vocab\", a list of tokens and scores");
+      Bad("\"model.vocab\" is missing or not a list of tokens and scores");
     for (const Json& each : vocabulary) {
       if (!each.is_array() || each.size() != 2 || !each[0].is_string() || !each[1].is_number())
-        Bad("a token of \"model.vocab\" is no text with a score");
+        Bad("an element of \"model.vocab\" is not a token with a score");
       SetToken(static_cast<int64_t>(spec_.scores.size()), each[0].get<std::string>(),
                TokenType::kNormal);
       spec_.in_model.back() = true;
@@ -224,7 +225,7 @@ class Reader {
     const Json& unknown = Member(model, "unk_id");
     if (!unknown.is_null()) {
       if (!unknown.is_number_unsigned() || unknown.get<uint64_t>() >= spec_.tokens.size())
-        Bad(fmt::format("\"model.unk_id\" is {}, and \"model.vocab\" has {} tokens", unknown.dump(),
+        Bad(fmt::format("\"model.unk_id\" is {}, but \"model.vocab\" has {} tokens", unknown.dump(),
                         spec_.tokens.size()));
       spec_.unk = unknown.get<int32_t>();
       spec_.types[static_cast<size_t>(spec_.unk)] = TokenType::kUnknown;
@@ -234,7 +235,7 @@ class Reader {
   void ReadAddedTokens() {
     const Json& list = Part("added_tokens");
     if (list.is_null()) return;
-    if (!list.is_array()) Bad("\"added_tokens\" is no list");
+    if (!list.is_array()) Bad("\"added_tokens\" is not a list");
     // The library assigns new ids to added tokens that the model lacks, starting at the size of its
     // vocabulary.
     int64_t next = static_cast<int64_t>(Member(Part("model"), "vocab").size());
@@ -246,12 +247,11 @@ class Reader {
       int32_t known = IdOf(text);
       int64_t given = id.get<int64_t>(), expected = known >= 0 ? known : next++;
       if (given != expected)
-        throw Error("bad-file",
-                    fmt::format("the added token \"{}\" has the number {}", text, given))
+        throw Error("bad-file", fmt::format("the added token \"{}\" has the id {}", text, given))
             .Expected(fmt::format(
                 "{}, {}", expected,
-                known >= 0 ? "which the vocabulary has for it"
-                           : "the next behind the vocabulary, as Hugging Face's library counts"));
+                known >= 0 ? "its id in the vocabulary"
+                           : "the next id after the vocabulary, as in Hugging Face's library"));
       SetToken(given, text,
                Flag(token, "special", false) ? TokenType::kControl : TokenType::kUserDefined);
       AddedToken added{static_cast<int32_t>(given), Flag(token, "lstrip", false),
@@ -291,7 +291,7 @@ class Reader {
   void AddSpecial(const Json& processor, const char* name, std::vector<int32_t>& ids) {
     const Json& pair = Member(processor, name);
     if (!pair.is_array() || pair.size() != 2 || !pair[1].is_number_integer())
-      Bad(fmt::format("\"{}\" of the post-processor is no token", name));
+      Bad(fmt::format("\"{}\" of the post-processor is not a token", name));
     ids.push_back(pair[1].get<int32_t>());
   }
 
@@ -320,8 +320,9 @@ class Reader {
       for (const Json& each : Member(processor, "single")) {
         if (each.is_object() && each.contains("Sequence")) {
           std::string which = Text(each["Sequence"], "id", "");
-          if (which != "A") Bad(fmt::format("the template of one text has the text \"{}\"", which));
-          if (behind) Refuse("a template that has the text more than once");
+          if (which != "A")
+            Bad(fmt::format("the template for a single text contains the text \"{}\"", which));
+          if (behind) Refuse("a template that contains the text more than once");
           behind = true;
           continue;
         }
@@ -329,7 +330,7 @@ class Reader {
         const Json& ids = Member(Member(Member(processor, "special_tokens"), name), "ids");
         if (!ids.is_array()) Bad(fmt::format("the template's token \"{}\" has no \"ids\"", name));
         for (const Json& id : ids) {
-          if (!id.is_number_integer()) Bad("a token of the template has no number");
+          if (!id.is_number_integer()) Bad("a token id of the template is not an integer");
           (behind ? after : before).push_back(id.get<int32_t>());
         }
       }

@@ -24,10 +24,9 @@ TokenizerSpec ReadHuggingFaceTokenizer(const std::filesystem::path& path,
 TokenizerSpec ParseHuggingFaceTokenizer(std::string_view tokenizer, std::string_view config,
                                         const std::string& file);
 
-// Returns the folder's other tokenizer settings as one JSON object, the value of
-// "tokenizer_config": tokenizer_config.json with the chat template of chat_template.jinja and the
-// "eos_token_id" of generation_config.json, if these files exist. Returns "" if there are no
-// settings.
+// Returns the folder's other tokenizer settings as the JSON object "tokenizer_config": the contents
+// of tokenizer_config.json, with "chat_template" from chat_template.jinja and "eos_token_id" from
+// generation_config.json, where these files exist. Returns "" if there are no settings.
 std::string HuggingFaceTokenizerConfig(const std::filesystem::path& folder,
                                        std::vector<std::filesystem::path>* files = nullptr);
 

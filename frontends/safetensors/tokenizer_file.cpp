@@ -40,7 +40,7 @@ std::string HuggingFaceTokenizerFile(const fs::path& folder, std::vector<fs::pat
   RequireJson(text, "bad-file", path.string(), kBounds);
   const Json members = Members(text);
   if (!members.is_object())
-    throw Error("bad-file", "this is no JSON object").At({path.string(), ""});
+    throw Error("bad-file", "the file is not a JSON object").At({path.string(), ""});
   if (members.contains(kMember)) return text;
   const std::string config = HuggingFaceTokenizerConfig(folder, &read);
   // The text before the closing brace of the object remains unchanged.
@@ -63,7 +63,7 @@ std::string HuggingFaceTokenizerDifference(std::string_view found, std::string_v
     const nlohmann::json::json_pointer at(name);
     // A missing member counts as null.
     if (own.value(at, nlohmann::json()) != source.value(at, nlohmann::json()))
-      return fmt::format("\"{}\" is not the source's", name + 1);
+      return fmt::format("\"{}\" differs from the source's", name + 1);
   }
   return "";
 }

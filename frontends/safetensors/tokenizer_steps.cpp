@@ -21,7 +21,7 @@ const Json& Member(const Json& object, const std::string& name) {
 std::string Text(const Json& object, const std::string& name, const std::string& otherwise) {
   const Json& member = Member(object, name);
   if (member.is_null()) return otherwise;
-  if (!member.is_string()) throw Error("bad-file", fmt::format("\"{}\" is no text", name));
+  if (!member.is_string()) throw Error("bad-file", fmt::format("\"{}\" is not a string", name));
   return member.get<std::string>();
 }
 
@@ -51,7 +51,7 @@ std::string FromBase64(const std::string& text) {
                 : c == '/'             ? 63
                                        : -1;
     if (c == '=') break;
-    if (value < 0) throw Error("bad-file", "\"precompiled_charsmap\" is no Base64");
+    if (value < 0) throw Error("bad-file", "\"precompiled_charsmap\" is not valid Base64");
     bits = bits << 6 | static_cast<uint32_t>(value);
     count += 6;
     if (count < 8) continue;
@@ -81,8 +81,7 @@ Cut CutOf(const std::string& behavior) {
                                                    {"Contiguous", Cut::kContiguous}};
   for (const auto& [name, cut] : kRows)
     if (behavior == name) return cut;
-  throw Error("unsupported-tokenizer",
-              fmt::format("mlc does not know the behavior \"{}\"", behavior))
+  throw Error("unsupported-tokenizer", fmt::format("unsupported behavior \"{}\"", behavior))
       .Expected("Isolated, Removed, MergedWithPrevious, MergedWithNext or Contiguous");
 }
 
@@ -158,8 +157,7 @@ void AddNormalizers(const Json& part, std::vector<TextStep>& steps) {
                      .left = Flag(part, "strip_left", true),
                      .right = Flag(part, "strip_right", true)});
   } else {
-    throw Error("unsupported-tokenizer",
-                fmt::format("mlc does not know the normalizer \"{}\"", type))
+    throw Error("unsupported-tokenizer", fmt::format("unsupported normalizer \"{}\"", type))
         .Expected(
             "Sequence, NFC, NFD, NFKC, NFKD, Lowercase, StripAccents, BertNormalizer, Prepend, "
             "Replace, Precompiled or Strip");
@@ -208,8 +206,7 @@ void AddPreTokenizers(const Json& part, TokenizerSpec& spec, bool& byte_level) {
   } else if (type == "Punctuation") {
     split(kPunctuation, CutOf(Text(part, "behavior", "Isolated")));
   } else {
-    throw Error("unsupported-tokenizer",
-                fmt::format("mlc does not know the pre-tokenizer \"{}\"", type))
+    throw Error("unsupported-tokenizer", fmt::format("unsupported pre-tokenizer \"{}\"", type))
         .Expected(
             "Sequence, ByteLevel, Split, Metaspace, BertPreTokenizer, Whitespace, "
             "WhitespaceSplit, Digits or Punctuation");

@@ -14,7 +14,7 @@ namespace mlc {
 struct Weight {
   std::string name;
   std::string_view encoding;  // the operator that decodes it; empty if it is dense
-  DType dtype;                // of the decoded elements
+  DType dtype;                // type of the decoded elements
   Dims dims;
   std::vector<Tensor> parts;  // the stored tensors, without those that an earlier weight contains
   uint64_t bytes = 0;         // total size of the parts

@@ -53,11 +53,12 @@ class Groups {
     return std::max(b.square - a.square - sum * sum / (b.count - a.count), 0.0);
   }
 
-  // Computes the ends [first, last], whose last clusters start in [low, high].
+  // Solves for prefixes of `first` to `last` values, given that their last clusters begin in
+  // [low, high].
   void Halve(int32_t first, int32_t last, int32_t low, int32_t high) {
     if (first > last) return;
     const int32_t end = first + (last - first) / 2;
-    // The start of the last cluster with one cluster fewer is also a bound.
+    // The best start of the last of group_ - 1 clusters is a lower bound.
     int32_t best = -1;
     double least = 0;
     const int32_t to = std::min(high, end - 1),
@@ -79,7 +80,7 @@ class Groups {
   int most_;
   int32_t size_;
   double middle_ = 0;
-  std::vector<Sums> sums_;    // of the values before
+  std::vector<Sums> sums_;    // sums of the values before each index
   std::vector<double> cost_;  // by end, for group_ clusters
   double* next_ = nullptr;
   std::vector<std::vector<int32_t>>

@@ -28,7 +28,7 @@ int64_t LargestPart(int64_t size, int64_t most) {
 // Rounds to the precision of fp16, ties to even, with unlimited range: the caller checks that fp16
 // represents it.
 float StoredScale(float scale) {
-  constexpr uint32_t kDropped = 13;  // of fp32's 23 mantissa bits
+  constexpr uint32_t kDropped = 13;  // dropped bits of fp32's 23-bit mantissa
   const auto bits = std::bit_cast<uint32_t>(scale);
   const uint32_t kept = bits >> kDropped, rounded = bits + (1U << (kDropped - 1)) - 1 + (kept & 1);
   const float whole = std::bit_cast<float>(rounded >> kDropped << kDropped);
@@ -122,7 +122,8 @@ class Block {
   std::vector<float> values_;
 };
 
-// One sign has 8 steps, the other 7; the side with the larger magnitude gets 8.
+// Returns the scale of signed 4-bit integers (-8 to 7) with the smallest error found; kNone if a
+// value is not finite. The first candidate maps the value with the largest magnitude to -8.
 float LeastErrorScale(const float* values, int64_t size) {
   float extreme = 0;
   bool finite = true;

@@ -42,7 +42,7 @@ uint32_t ModelKind(ByteWindow& model);
 // each function u32 kind and 12 zero bytes.
 struct BundleData {
   uint32_t kind = kMlProgram;
-  std::array<uint64_t, 3> version = {};  // of the bundle
+  std::array<uint64_t, 3> version = {};  // the bundle's version
   uint64_t specification_version = 0;
   std::string description;
   uint64_t functions = 1;

@@ -626,8 +626,9 @@ struct Engine::Plan {
       int slot = plan.inputs[i];
       const Type& declared = static_types[slot];
       if (declared.dtype != DType::kNone && !(declared == TypeOf(inputs[i])))
-        throw Error("bad-operand", fmt::format("a block expects {}, but got {}",
-                                               declared.ToString(), TypeOf(inputs[i]).ToString()));
+        throw Error("bad-operand",
+                    fmt::format("the body of a loop or branch expects {}, but its argument is {}",
+                                declared.ToString(), TypeOf(inputs[i]).ToString()));
       call.values[slot] = std::move(inputs[i]);
     }
     for (const Step& step : plan.steps) {

@@ -105,11 +105,13 @@ void CheckInputs(const Function& function, const std::map<std::string, Tensor>& 
     ++found;
   }
   if (found == inputs.size()) return;
+  std::vector<std::string> names;
+  for (const auto& input : function.body.inputs)
+    if (input->type.is_tensor()) names.push_back(input->name);
   for (const auto& [name, tensor] : inputs)
-    if (std::none_of(
-            function.body.inputs.begin(), function.body.inputs.end(),
-            [&](const auto& input) { return input->name == name && input->type.is_tensor(); }))
-      throw Error("bad-input", fmt::format("unknown input \"{}\"", name));
+    if (std::find(names.begin(), names.end(), name) == names.end())
+      throw Error("bad-input", fmt::format("unknown input \"{}\"", name))
+          .Expected(names.empty() ? "no inputs" : fmt::format("{}", fmt::join(names, ", ")));
 }
 
 }  // namespace mlc

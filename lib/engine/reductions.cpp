@@ -305,9 +305,9 @@ struct Reduced {
   }
 };
 
-// Computes sums[i] += x[k * stride + i] for k < rows, i < kColumns, in order of k for all columns
-// at once.
 constexpr int kColumns = 32;
+// Computes sums[i] = sum of x[k * stride + i] over k < rows, in order of k, for all i < kColumns at
+// once.
 [[gnu::always_inline]] inline void AddColumnsOf(const float* x, int64_t rows, int64_t stride,
                                                 double* sums) {
   typedef float Floats4 __attribute__((vector_size(16), aligned(4), may_alias));

@@ -85,7 +85,7 @@ struct Dim::Poly {
 
 struct Dim::Atom {
   enum class Kind { kSymbol, kFloorDiv, kMax } kind;
-  std::string name;       // of a symbol
+  std::string name;       // name of a symbol
   std::vector<Dim> args;  // floordiv: a, b; max: two or more, sorted, none provably below another
   int64_t nodes = 1;
 };

@@ -137,7 +137,7 @@ class Operation {
 
  public:
   Block* block = nullptr;                    // owner
-  std::string name;                          // of the operation; usually its first result's
+  std::string name;                          // usually the name of the first result
   Tensor val;                                // const only
   std::shared_ptr<const Location> location;  // location in the source; may be null
   const Form* form = nullptr;                // the form in which it was read; null: ours

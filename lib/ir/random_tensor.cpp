@@ -17,7 +17,7 @@ Tensor RandomTensor(DType dtype, Dims dims, uint64_t seed, uint64_t stream) {
     double block[4];
     for (int k = 0; k < 4; ++k)
       block[k] = IsFloat(dtype) ? (words[k] + 0.5) * 0x1p-32 : words[k] & 1;
-    if (IsFloat(dtype))  // Box and Muller: two uniform numbers become two normal ones
+    if (IsFloat(dtype))  // Box-Muller transform: two uniform numbers give two normal ones
       for (int k = 0; k < 4; k += 2) {
         double radius = std::sqrt(-2 * std::log(block[k])),
                angle = 2 * std::numbers::pi * block[k + 1];

@@ -76,7 +76,7 @@ struct Tensor::Data {
   struct View {
     Tensor source;
     std::vector<int> perm;       // permutation of the source's dimensions; empty: identity
-    Dims dims, strides;          // of the result; contiguous neighbours are merged
+    Dims dims, strides;          // layout of the result; contiguous neighbours are merged
     std::vector<int64_t> inner;  // elements below each dimension
     int unit = -1;               // the dimension with stride 1
 

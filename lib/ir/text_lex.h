@@ -13,7 +13,7 @@ struct Token {
   enum class Kind { kEnd, kName, kNumber, kString, kPunctuation };
   Kind kind = Kind::kEnd;
   std::string_view text;  // without the quotes of a string; escapes are not resolved
-  size_t offset = 0;      // of the first character, from the start of the text
+  size_t offset = 0;      // position of the first character in the text
 
   bool is(std::string_view punctuation) const {
     return kind == Kind::kPunctuation && text == punctuation;
@@ -21,7 +21,7 @@ struct Token {
   bool is_name(std::string_view name) const { return kind == Kind::kName && text == name; }
 };
 
-// Splits a text into tokens on demand. The text must outlive the lexer. Copying a lexer saves its
+// Splits MIL text into tokens on demand. The text must outlive the lexer. Copying a lexer saves its
 // position.
 class TextLexer {
  public:

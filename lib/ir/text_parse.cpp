@@ -86,7 +86,7 @@ class Parser : TextReader {
   Value* MakeConst(Block& block, Tensor value, const std::string& hint);
   Value* Find(const Token& name) const;
 
-  Symbols declared_;  // of the next function
+  Symbols declared_;  // symbols declared for the next function
   std::unordered_map<std::string_view, Value*> visible_;
   const InputDims& input_dims_;
   bool is_file_ =

@@ -11,9 +11,9 @@ namespace mlc {
 
 // The element type of run-time values with this source type; kNone if the type is not supported.
 DType RuntimeType(DType source);
-// Narrows a constant to the run-time type of its source type; returns other values unchanged. Used
-// for constants that determine the type of a run-time result. Error "constant-range" if a value
-// does not fit.
+// Converts a constant of source type `dtype` to RuntimeType(dtype); returns other values unchanged.
+// Used for constants that determine the type of a run-time result. Error "constant-range" if a
+// value does not fit.
 Value* AtRunTime(Builder& b, Value* value, DType dtype);
 // Converts `value` to source type `to`: floats truncate toward zero or round to a narrower float,
 // integers wrap, and nonzero values are true. Error "unsupported-dtype" if either type is not

@@ -44,7 +44,8 @@ DistinctRows RowsOf(const Tensor& rows, bool sorted) {
 
 Distinct DistinctConstants(Builder& b, Tensor x, std::optional<int> along, bool sorted) {
   if (RuntimeType(x.dtype()) == DType::kNone)
-    throw Error("unsupported-dtype", fmt::format("elements are {}", Name(x.dtype())));
+    throw Error("unsupported-dtype",
+                fmt::format("elements of type {} are not supported", Name(x.dtype())));
   constexpr int64_t kExact = int64_t{1} << 53;  // compared as doubles
   if (IsInteger(x.dtype()) && Bits(x.dtype()) == 64)
     for (int64_t value : x.Ints())
@@ -94,7 +95,7 @@ Distinct DistinctSlices(Builder& b, Value* x, std::optional<int> along, bool sor
   int64_t total = ElementCount(dims), axis = along.value_or(0);
   int64_t n = !along ? total : dims[axis], width = n ? total / n : 0;
   constexpr int64_t kMost = 1 << 26;  // comparisons
-  if (total < 1) throw Error("empty-tensor", "X has no elements");
+  if (total < 1) throw Error("empty-tensor", "X has no elements").Expected("at least one element");
   if (n > kMost / total)
     throw Error("resource-limit",
                 fmt::format("comparing {} slices pairwise takes too much memory", n));

@@ -48,7 +48,7 @@ Factor ExactProduct(Builder& b, const Factor& x, const Factor& y, double terms,
   if (std::max(x.most, y.most) <= 16)
     throw Error(
         "resource-limit",
-        fmt::format("sums of {:g} products exceed the integers that fp32 represents exactly",
+        fmt::format("a sum of {:g} integer products can exceed 2^24, up to which fp32 is exact",
                     terms));
   auto [high, low] = Split(b, split_x ? x : y, terms);
   auto part = [&](const Factor& half) {

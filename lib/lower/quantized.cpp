@@ -1,5 +1,7 @@
 #include "lib/lower/quantized.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -71,7 +73,10 @@ Builder::Args MilArgs(Builder& b, const Scheme& scheme, DType scale_type, int ra
   if (scheme.zero) zero = scheme.zero->constant();
   bool scalar = scale.size() == 1;
   if (zero && (zero.size() == 1) != scalar)
-    throw Error("bad-operand", "the zero point and the scale have different shapes");
+    throw Error("bad-operand",
+                fmt::format("the zero point is [{}], but the scale is [{}]",
+                            fmt::join(zero.dims(), ", "), fmt::join(scale.dims(), ", ")))
+        .Expected("equal shapes");
   if (scalar) {
     scale = scale.Reshaped({});
     if (zero) zero = zero.Reshaped({});

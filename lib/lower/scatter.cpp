@@ -38,8 +38,9 @@ Value* ScatterPlaces(Builder& b, const Scattered& s, int axis) {
 
 }  // namespace
 
-// MIL requires indices with the sizes of the data in all dimensions except `axis`. Smaller indices
-// become index vectors over all dimensions.
+// scatter_along_axis requires indices with the sizes of the data in every dimension except `axis`.
+// Smaller static indices are lowered to scatter_nd or, for data of rank 5, where its indices would
+// have rank 6, to a scatter of flattened data.
 Value* ScatterAlongAxis(Builder& b, Scattered s, int axis) {
   const Shape data = s.data->type.shape, indices = s.indices->type.shape;
   int rank = s.data->type.rank();

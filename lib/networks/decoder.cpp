@@ -352,10 +352,12 @@ void CheckAttention(const DecoderConfig& config) {
     if (config.heads * elements > INT32_MAX)
       Fail(fmt::format("the model has {} heads of {} dimensions", config.heads, elements));
   if (config.heads % config.kv_heads != 0)
-    Fail(fmt::format("{} heads cannot share {} key/value heads", config.heads, config.kv_heads));
+    Fail(fmt::format(
+        "the number of heads ({}) is not a multiple of the number of key/value heads ({})",
+        config.heads, config.kv_heads));
   if (config.gated_attention && config.head_dim != config.value_head_dim)
-    Fail(fmt::format("a gate of {} dimensions per head for values of {}", config.head_dim,
-                     config.value_head_dim));
+    Fail(fmt::format("the attention gate has {} dimensions per head, but values have {}",
+                     config.head_dim, config.value_head_dim));
 }
 
 }  // namespace
@@ -373,8 +375,8 @@ void CheckNumbers(const DecoderConfig& config) {
                               {"tokens of context", config.context}})
     if (number < 1 || number > INT32_MAX) Fail(fmt::format("the model has {} {}", number, name));
   if (!config.attends.empty() && std::ssize(config.attends) != config.layers)
-    Fail(fmt::format("the model says which of {} layers have attention, but has {}",
-                     config.attends.size(), config.layers));
+    Fail(fmt::format("the model lists the kinds of {} layers, but has {}", config.attends.size(),
+                     config.layers));
   if (config.AttentionLayers() > 0) CheckAttention(config);
   if (config.AttentionLayers() < config.layers) CheckTokenMixer(config);
   if (config.window < 0 || config.window > INT32_MAX)
@@ -389,31 +391,38 @@ void CheckNumbers(const DecoderConfig& config) {
                               {"cap of attention", config.attention_cap},
                               {"cap of logits", config.logit_cap},
                               {"local base of rotary frequencies", config.rotary.local_base}})
-    if (!(number >= 0) || !std::isfinite(number)) Fail(fmt::format("the {} is {}", name, number));
+    if (!(number >= 0) || !std::isfinite(number))
+      Fail(fmt::format("the {} is {}, expected a non-negative number", name, number));
   for (int64_t size : {config.feed_forward, config.expert_feed_forward, config.shared_feed_forward})
     if (size < 0 || size > INT32_MAX)
       Fail(fmt::format("a feed-forward layer has {} elements", size));
   const Rotary& rotary = config.rotary;
   if (rotary.used && (rotary.size < 2 || rotary.size % 2 != 0 || rotary.size > config.head_dim))
-    Fail(fmt::format("{} of {} dimensions of a head are rotated", rotary.size, config.head_dim));
+    Fail(
+        fmt::format("rotary embedding covers {0} of the {1} dimensions of a head, expected an even "
+                    "number from 2 to {1}",
+                    rotary.size, config.head_dim));
   for (double number : {rotary.base, rotary.factor, rotary.magnitude, rotary.fast, rotary.slow,
                         rotary.local_magnitude})
     if (rotary.used && !(number > 0 && number < 1e30))
-      Fail(fmt::format("rotary embedding has base {}, factor {}, magnitude {} and betas {} and {}",
-                       rotary.base, rotary.factor, rotary.magnitude, rotary.fast, rotary.slow));
+      Fail(
+          fmt::format("rotary embedding has base {}, factor {}, magnitude {} and betas {} and {}, "
+                      "expected positive numbers",
+                      rotary.base, rotary.factor, rotary.magnitude, rotary.fast, rotary.slow));
   if (config.experts > 0 && (config.experts_used < 1 || config.experts_used > config.experts))
-    Fail(fmt::format("a token uses {} of {} experts", config.experts_used, config.experts));
+    Fail(fmt::format("a token uses {0} of {1} experts, expected 1 to {1}", config.experts_used,
+                     config.experts));
 }
 
 int64_t PackagedContext(const ImportOptions& options, int64_t own) {
   if (!options.dims.empty())
-    throw Error("usage", "option 'dim': language models have no flexible dimensions")
+    throw Error("usage", "option 'dim': language models have no dynamic dimensions")
         .Help("option 'context' sets the maximum number of tokens");
   const std::optional<int64_t> asked = options.context;
   if (!asked) return std::min(kUsualContext, own);
   if (*asked < 1 || *asked > own)
-    throw Error("usage",
-                fmt::format("option 'context' {}: the model was trained for {}", *asked, own))
+    throw Error("usage", fmt::format("option 'context' {}: the model was trained for {} tokens",
+                                     *asked, own))
         .Expected(fmt::format("1 to {}", own));
   return *asked;
 }
@@ -426,7 +435,7 @@ Program BuildDecoder(const DecoderConfig& config, const DecoderWeights& weights,
   if (const int64_t angles = config.rotary.used ? config.rotary.size / 2 : 1;
       context > kMostAngles / angles)
     throw Error("resource-limit", fmt::format("tables for {} tokens would be too large", context))
-        .Expected(fmt::format("at most {}", kMostAngles / angles))
+        .Expected(fmt::format("at most {} tokens", kMostAngles / angles))
         .Help("option 'context' sets the maximum number of tokens");
   return Decoder(config, weights, context, diagnostics).Build();
 }

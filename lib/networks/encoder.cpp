@@ -388,20 +388,26 @@ void CheckNumbers(const EncoderConfig& config) {
   // Tables of relative positions and angles grow with the number of tokens.
   constexpr int64_t kMaxTokens = 1 << 17;
   if (MaxTokens(config) > kMaxTokens)
-    throw Error("resource-limit", fmt::format("the model takes {} tokens", MaxTokens(config)))
-        .Expected(fmt::format("at most {}", kMaxTokens));
+    throw Error("resource-limit", fmt::format("the model accepts {} tokens", MaxTokens(config)))
+        .Expected(fmt::format("at most {} tokens", kMaxTokens));
   if (config.head_dim == 0 && config.width % config.heads != 0)
     throw Error("bad-file",
-                fmt::format("{} heads do not divide {} dimensions", config.heads, config.width));
+                fmt::format("the width {} is not a multiple of the number of heads ({})",
+                            config.width, config.heads));
   for (auto [name, number] :
        {std::pair{"key/value heads", config.kv_heads}, {"dimensions of a head", config.head_dim}})
     if (number < 0 || number > INT32_MAX)
       throw Error("bad-file", fmt::format("the model has {} {}", number, name));
   if (config.kv_heads > 0 && config.heads % config.kv_heads != 0)
-    throw Error("bad-file", fmt::format("{} heads cannot share {} key/value heads", config.heads,
-                                        config.kv_heads));
+    throw Error(
+        "bad-file",
+        fmt::format(
+            "the number of heads ({}) is not a multiple of the number of key/value heads ({})",
+            config.heads, config.kv_heads));
   if (config.relative == Relative::kBias && config.buckets < 4)
-    throw Error("bad-file", fmt::format("relative positions in {} buckets", config.buckets));
+    throw Error("bad-file",
+                fmt::format("the model has {} buckets of relative positions, expected 4 or more",
+                            config.buckets));
 }
 
 // Fills in the numbers that are derived from others.
@@ -412,7 +418,8 @@ EncoderConfig Completed(EncoderConfig config) {
   config.half_window = std::clamp<int64_t>(config.half_window, 0, MaxTokens(config));
   if (config.rotary.used && config.head_dim % 2 != 0)
     throw Error("bad-file",
-                fmt::format("{} dimensions of a head cannot be rotated in pairs", config.head_dim));
+                fmt::format("a head has {} dimensions; rotary embedding requires an even number",
+                            config.head_dim));
   for (double base : {config.rotary.base, config.rotary.local_base})
     if (!(base >= 0 && std::isfinite(base)) || config.rotary.base == 0)
       throw Error("bad-file", fmt::format("rotary embedding has the base {}", base));

@@ -49,8 +49,8 @@ Normalized RmsNorm(Builder& b, Value* x, const std::vector<int64_t>& axes, Value
 Value* GroupNorm(Builder& b, Value* x, int64_t groups, double epsilon) {
   const Shape& shape = x->type.shape;
   if (!shape[1].is_constant() || groups < 1 || shape[1].constant() % groups != 0)
-    throw Error("bad-attribute",
-                fmt::format("{} groups of {} channels", groups, shape[1].ToString()));
+    throw Error("bad-attribute", fmt::format("{} channels cannot be divided into {} groups",
+                                             shape[1].ToString(), groups));
   // If only one dimension is unknown, both reshapes are constants; otherwise the second one
   // restores the shape of x at run time.
   int unknown = 0;
@@ -61,7 +61,8 @@ Value* GroupNorm(Builder& b, Value* x, int64_t groups, double epsilon) {
   }
   std::vector<int64_t> grouped = {shape[0].is_constant() ? shape[0].constant() : -1, groups, -1};
   if (!shape[0].is_constant()) {
-    if (unknown > 1) throw Error("dynamic-shape", "the batch and another dimension are not known");
+    if (unknown > 1)
+      throw Error("dynamic-shape", "the batch size and another dimension are dynamic");
     grouped = {-1, groups, (Product(Shape(shape.begin() + 1, shape.end())).constant()) / groups};
   }
   Value* rows = b.Make("reshape", {{"x", x}, {"shape", Ints(grouped)}});

@@ -66,11 +66,11 @@ void CheckTokenMixer(const DecoderConfig& config) {
   check(sizes.heads, "heads of a recurrent state");
   check(sizes.groups, "groups of heads of a recurrent state");
   if (sizes.heads % sizes.groups != 0)
-    fail(fmt::format("{} heads of a recurrent state cannot form {} groups", sizes.heads,
+    fail(fmt::format("a recurrent state has {} heads, not a multiple of its {} groups", sizes.heads,
                      sizes.groups));
   if (sizes.inner % sizes.heads != 0)
-    fail(fmt::format("{} channels of a recurrent state cannot form {} heads", sizes.inner,
-                     sizes.heads));
+    fail(fmt::format("a recurrent state has {} channels, not a multiple of its {} heads",
+                     sizes.inner, sizes.heads));
 }
 
 }  // namespace mlc

@@ -19,12 +19,12 @@ Dims WithoutFirstOnes(const Dims& dims) {
 
 Tensor CheckedWeight(const Tensor& tensor, const std::string& name, const Dims& dims) {
   if (!tensor)
-    throw Error("missing-tensor", fmt::format("there is no tensor \"{}\"", name))
-        .Expected(fmt::format("one of [{}]", fmt::join(dims, ", ")));
+    throw Error("missing-tensor", fmt::format("tensor \"{}\" is missing", name))
+        .Expected(fmt::format("a float tensor of shape [{}]", fmt::join(dims, ", ")));
   if (WithoutFirstOnes(tensor.dims()) != WithoutFirstOnes(dims) || !IsFloat(tensor.dtype()))
     throw Error("bad-tensor", fmt::format("tensor \"{}\" is {} [{}]", name, Name(tensor.dtype()),
                                           fmt::join(tensor.dims(), ", ")))
-        .Expected(fmt::format("floats [{}], from the sizes in the model's metadata",
+        .Expected(fmt::format("a float tensor of shape [{}], according to the model's metadata",
                               fmt::join(dims, ", ")));
   return tensor.Reshaped(dims).Cast(DType::kFp32);
 }

@@ -208,32 +208,32 @@ struct Xor {
   }
 };
 
-// The effect of an operation on sizes; nullopt if it is not known to be exact.
-struct OfSizes {
+struct DimContext {
   const Symbols& symbols;
   bool is_float;
 };
-using OnDims = std::optional<Dim> (*)(const Dim& a, const Dim& b, const OfSizes& of);
+// The operation applied to symbolic sizes; nullopt if the result is not known exactly.
+using OnDims = std::optional<Dim> (*)(const Dim& a, const Dim& b, const DimContext& of);
 
-bool IsPositive(const Dim& dim, const OfSizes& of) { return dim.Bounds(of.symbols).low >= 1; }
-bool IsNatural(const Dim& dim, const OfSizes& of) { return dim.Bounds(of.symbols).low >= 0; }
+bool IsPositive(const Dim& dim, const DimContext& of) { return dim.Bounds(of.symbols).low >= 1; }
+bool IsNatural(const Dim& dim, const DimContext& of) { return dim.Bounds(of.symbols).low >= 0; }
 
-std::optional<Dim> AddDims(const Dim& a, const Dim& b, const OfSizes&) { return a + b; }
-std::optional<Dim> SubDims(const Dim& a, const Dim& b, const OfSizes&) { return a - b; }
-std::optional<Dim> MulDims(const Dim& a, const Dim& b, const OfSizes&) { return a * b; }
-std::optional<Dim> MaximumDims(const Dim& a, const Dim& b, const OfSizes&) { return Max(a, b); }
-std::optional<Dim> MinimumDims(const Dim& a, const Dim& b, const OfSizes&) {
+std::optional<Dim> AddDims(const Dim& a, const Dim& b, const DimContext&) { return a + b; }
+std::optional<Dim> SubDims(const Dim& a, const Dim& b, const DimContext&) { return a - b; }
+std::optional<Dim> MulDims(const Dim& a, const Dim& b, const DimContext&) { return a * b; }
+std::optional<Dim> MaximumDims(const Dim& a, const Dim& b, const DimContext&) { return Max(a, b); }
+std::optional<Dim> MinimumDims(const Dim& a, const Dim& b, const DimContext&) {
   return 0 - Max(0 - a, 0 - b);
 }
-std::optional<Dim> FloorDivDims(const Dim& a, const Dim& b, const OfSizes& of) {
+std::optional<Dim> FloorDivDims(const Dim& a, const Dim& b, const DimContext& of) {
   if (!IsPositive(b, of)) return std::nullopt;
   return FloorDiv(a, b);
 }
-std::optional<Dim> ModDims(const Dim& a, const Dim& b, const OfSizes& of) {
+std::optional<Dim> ModDims(const Dim& a, const Dim& b, const DimContext& of) {
   if (!IsPositive(b, of)) return std::nullopt;
   return a - b * FloorDiv(a, b);
 }
-std::optional<Dim> RealDivDims(const Dim& a, const Dim& b, const OfSizes& of) {
+std::optional<Dim> RealDivDims(const Dim& a, const Dim& b, const DimContext& of) {
   if (!IsPositive(b, of)) return std::nullopt;
   if (std::optional<Dim> quotient = DivideExactly(a, b)) return quotient;
   if (of.is_float || !IsNatural(a, of)) return std::nullopt;
@@ -246,22 +246,22 @@ std::optional<Dim> Decide(bool always, bool never) {
   if (never) return Dim(0);
   return std::nullopt;
 }
-std::optional<Dim> EqualDims(const Dim& a, const Dim& b, const OfSizes& of) {
+std::optional<Dim> EqualDims(const Dim& a, const Dim& b, const DimContext& of) {
   Dim::Range range = (a - b).Bounds(of.symbols);
   return Decide(a == b, range.low > 0 || range.high < 0);
 }
-std::optional<Dim> LessDims(const Dim& a, const Dim& b, const OfSizes& of) {
+std::optional<Dim> LessDims(const Dim& a, const Dim& b, const DimContext& of) {
   Dim::Range range = (a - b).Bounds(of.symbols);
   return Decide(range.high < 0, range.low >= 0);
 }
 template <OnDims kOnDims>
-std::optional<Dim> NotDims(const Dim& a, const Dim& b, const OfSizes& of) {
+std::optional<Dim> NotDims(const Dim& a, const Dim& b, const DimContext& of) {
   std::optional<Dim> truth = kOnDims(a, b, of);
   if (truth) return 1 - *truth;
   return std::nullopt;
 }
 template <OnDims kOnDims>
-std::optional<Dim> SwappedDims(const Dim& a, const Dim& b, const OfSizes& of) {
+std::optional<Dim> SwappedDims(const Dim& a, const Dim& b, const DimContext& of) {
   return kOnDims(b, a, of);
 }
 
@@ -279,7 +279,7 @@ void InferElements(InferContext& context, OnDims on_dims) {
   };
   if (std::any_of(a->begin(), a->end(), is_far) || std::any_of(b->begin(), b->end(), is_far))
     return;
-  OfSizes of{context.symbols(), IsFloat(context.dtype("x"))};
+  DimContext of{context.symbols(), IsFloat(context.dtype("x"))};
   std::vector<Dim> elements;
   for (size_t i = 0; i < std::max(a->size(), b->size()); ++i) {
     std::optional<Dim> element =

@@ -136,7 +136,8 @@ void CheckImage(const OpContext& context) {
 
 Dim TargetSize(const OpContext& context, std::string_view name) {
   int64_t size = context.Int(name);
-  if (size < 1 || size > INT32_MAX) context.Fail(fmt::format("{} is {}", name, size));
+  if (size < 1 || size > INT32_MAX)
+    context.Fail(fmt::format("{} is {}, expected a positive number", name, size));
   return size;
 }
 
@@ -162,7 +163,9 @@ void EvalResizeNearest(EvalContext& context) { ResizeTo(context, Sampling::kUnal
 // exact for symbols as well.
 Dim Scaled(const OpContext& context, const Dim& size, std::string_view name) {
   double factor = context.Double(name);
-  if (!(factor > 0) || factor > 1 << 16) context.Fail(fmt::format("{} is {}", name, factor));
+  if (!(factor > 0) || factor > 1 << 16)
+    context.Fail(
+        fmt::format("{} is {}, expected a positive number of at most 65536", name, factor));
   int64_t denominator = 1;
   for (; factor != std::floor(factor) && denominator < int64_t{1} << 24; denominator *= 2)
     factor *= 2;

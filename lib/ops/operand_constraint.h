@@ -73,7 +73,7 @@ class ConstraintContext {
   // The requirement on the first result, for a result that contains the elements of the operand.
   // Bounds by index are kept if the last dimension is unchanged; otherwise they are intersected.
   OperandConstraint Moved() const;
-  OperandConstraint MovedFromAll() const;  // of the users of all results
+  OperandConstraint MovedFromAll() const;  // derived from the users of all results
   const OperandConstraint& Of(const Value& other) const { return walk_.asked(other); }
   // nullopt also if the operand is omitted.
   std::optional<Interval> Known(std::string_view name) const;

@@ -23,8 +23,9 @@
 
 namespace mlc {
 
-using enum Opset;         // rows read `{kIos17, "x:T ..."}`
-using enum Fp16::Digits;  // and `.fp16 = {.needs = kAngles}`
+// Rows use the enumerators without qualification: kIos17, kAngles.
+using enum Opset;
+using enum Fp16::Digits;
 using enum Fp16::Kind;
 // Required by operators that compute positions, angles, counts or scores.
 inline constexpr uint32_t kPlaces = kAngles | kLogarithms | kSelections | kCounts;

@@ -1,4 +1,4 @@
-// Subtracts the mean from a bias whose sum is normalised next. The normalisation subtracts the mean
+// Subtracts the mean from a bias that is added just before a layer_norm, which subtracts the mean
 // anyway, but only after fp16 has lost low-order digits.
 //
 //   y = layer_norm(linear(x, w, b), axes = [-1])
@@ -52,6 +52,6 @@ bool Run(Program& program, PassContext& context) {
 }  // namespace
 
 extern const PassDef kCentreNorms = {
-    "centre-norms", "subtract the mean from a bias whose sum is normalised next", Run};
+    "centre-norms", "subtract the mean from a bias that is added just before a layer_norm", Run};
 
 }  // namespace mlc

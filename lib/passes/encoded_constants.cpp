@@ -245,7 +245,7 @@ class Planner {
   bool Scaled(const Encoding& e, const Tensor& integers) {
     DType stored = Stored(integers.dtype());
     if (stored == DType::kNone)
-      return Stays(fmt::format("no operation scales {}", Name(integers.dtype())));
+      return Stays(fmt::format("no operation scales {} elements", Name(integers.dtype())));
     if (half_ && !FitsHalf(e)) return Stays("fp16 cannot represent the scales");
     bool float_offset = e.offset && IsFloat(e.offset.dtype());
     const bool affine = target_ >= Opset::kIos16 && !float_offset && !operand_;
@@ -310,7 +310,8 @@ class Planner {
     return first || second;
   }
 
-  // Returns the palette with scaled tables.
+  // Applies the scale and offset of `e` to the tables of its palette, refined to cells that share a
+  // scale; nullopt if the cells and scales do not align.
   std::optional<Encoding> Folded(const Encoding& e, const Encoding& palette) const {
     Dims cells = Leading(palette.table);
     const Dims& scales = e.scale.dims();
@@ -668,6 +669,6 @@ bool NeedsFp32(const Operation& op, const Tensor& values, Opset target) {
 }
 
 extern const PassDef kEncodedConstants = {
-    "encoded-constants", "store encoded constants in the encodings of Core ML", Run};
+    "encoded-constants", "store quantised constants in the forms that Core ML supports", Run};
 
 }  // namespace mlc

@@ -90,7 +90,7 @@ bool Run(Program& program, PassContext& context) {
 
 }  // namespace
 
-extern const PassDef kFiniteConstants = {"finite-constants",
-                                         "write infinite constants as divisions by zero", Run};
+extern const PassDef kFiniteConstants = {
+    "finite-constants", "write infinite and NaN constants as divisions by zero", Run};
 
 }  // namespace mlc

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kMostSteps = 8;         // maximum number of operations between the parts of a formula
 constexpr double kMost = 65000;       // the largest sum that is considered safe
-constexpr double kLargeMean = 16;     // of a value this large, fp16 keeps 7 bits below 1
+constexpr double kLargeMean = 16;     // from here, fp16 numbers are at least 1/64 apart
 constexpr int64_t kManySummed = 256;  // minimum number of non-negative terms of a large sum
 
 // Returns the value without factors, data movement and casts, and adds these operations to

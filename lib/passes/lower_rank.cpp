@@ -276,6 +276,6 @@ bool Run(Program& program, PassContext& context) {
 }  // namespace
 
 extern const PassDef kLowerRank = {
-    "lower-rank", "rewrite operations of more than five dimensions with fewer", Run};
+    "lower-rank", "rewrite operations on more than five dimensions to use at most five", Run};
 
 }  // namespace mlc

@@ -18,7 +18,7 @@ inline Operation* DefinedBy(const Value* value, std::string_view name) {
   return value && value->def && value->def->is(name) ? value->def : nullptr;
 }
 
-// Returns the only user of a value that is no output, if it is in the value's own block; null
+// Returns the only user of a value that is not an output, if it is in the value's own block; null
 // otherwise.
 inline Operation* SoleUser(const Value* value) {
   if (value->is_output() || value->users.size() != 1) return nullptr;
@@ -70,10 +70,10 @@ inline bool MovesX(const Operation& op) {
          op.value("x");
 }
 
-// Whether the result has the elements of operand x in their order, with another shape.
+// Whether the result has the elements of operand x in the same order, with another shape.
 inline bool Reshapes(const Operation& op) { return op.def->moves == Moves::kShape && MovesX(op); }
 
-// Returns d when value = d * d in any form; null otherwise.
+// Returns d if the value is mul(d, d), square(d) or pow(d, 2); null otherwise.
 Value* SquareRoot(const Value* value);
 
 // Returns the constant axes of a parameter for a value of this rank, normalised to non-negative
@@ -106,8 +106,8 @@ inline bool CanReplace(const Value* to, const Value* from) {
 bool DecidesSteps(const Value* value);
 // The smallest normal fp16 number; below it fp16 loses precision.
 inline constexpr double kLeastNormal = 0x1p-14;
-// Whether all elements of a float constant are below `limit`; false if the value is not constant.
-// Stops reading at the first larger element.
+// Whether the magnitudes of all elements are below `limit`; false without a tensor. Stops reading
+// soon after the first element that is not.
 bool IsBelow(const Tensor& constant, double limit);
 // Returns an encoded constant with each slice of its first dimension scaled, in the same encoding;
 // empty if that encoding has no scales per slice.

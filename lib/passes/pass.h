@@ -88,6 +88,6 @@ struct PassFailure : InternalError {
 std::vector<PassRun> RunPasses(Program& program, const std::vector<const PassDef*>& passes,
                                PassContext& context, const PipelineOptions& options = {});
 std::map<std::string, int64_t> Histogram(
-    const Program& program);  // of non-const operations, including nested ones
+    const Program& program);  // non-const operations, including nested ones
 
 }  // namespace mlc

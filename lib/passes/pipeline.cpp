@@ -143,7 +143,7 @@ std::vector<PassRun> RunPasses(Program& program, const std::vector<const PassDef
   // not.
   constexpr int kMostRounds = 20;
   std::vector<PassRun> runs;
-  size_t first = 0;  // of the current group
+  size_t first = 0;  // start of the current group
   int round = 1, completed = 0;
   bool again = false;  // whether a pass of the group changed the program in this round
   std::map<std::string, int64_t> operators = Histogram(program);

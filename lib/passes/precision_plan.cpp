@@ -299,7 +299,8 @@ class Planner {
   const PassContext& context_;
   const DefUseGraph flow_;
   PrecisionPlan plan_;
-  std::unordered_map<const Value*, double> magnitudes_;  // of fp32 constants, dense or encoded
+  std::unordered_map<const Value*, double>
+      magnitudes_;                             // magnitudes of fp32 constants, dense or encoded
   std::unordered_set<const Value*> wide_;      // constants whose encoding fp16 cannot represent
   mutable PointerMap<Value, double> reaches_;  // filled on demand
   std::unordered_map<const Operation*, Fp32Decision> digits_;

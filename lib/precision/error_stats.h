@@ -1,5 +1,5 @@
-// lib/precision/error_stats.h - the errors of a candidate (measure.h) over all samples and orders
-// of sums, and whether they are reliable.
+// lib/precision/error_stats.h - the errors of a candidate (measure.h) over all samples and
+// summation orders, and whether they are reliable.
 #pragma once
 
 #include <map>
@@ -19,7 +19,7 @@ class ErrorStats {
  public:
   using Place = std::pair<size_t, size_t>;  // index of a job, index of its step
 
-  // Adds the results of one step; called once for each order of sums.
+  // Adds the results of one step; called once per summation order.
   void Take(Place place, const StepResults& values, const StepResults& references,
             const Budgets& budgets);
 
@@ -30,7 +30,7 @@ class ErrorStats {
   std::vector<Measurement::Figure> Beyond() const;
   // Returns whether all figures leave a margin for other kernels.
   bool Safe() const;
-  // Returns whether they leave a margin for further orders of sums; true if only one order was run.
+  // Returns whether they leave a margin for further summation orders; true if only one was run.
   bool Steady() const;
   // The steps of a job that are not safe.
   std::set<size_t> Outside(size_t job) const;
@@ -55,7 +55,7 @@ class ErrorStats {
 
   std::map<std::pair<std::string, Measurement::Figure::Kind>, Series> series_;
   std::map<Place, std::vector<double>>
-      by_order_;  // by order of sums, the worst part of a limit in that step
+      by_order_;  // by summation order, the worst part of a limit in that step
   std::set<Place> outside_;
   std::set<std::string_view> untold_;
   std::string broken_;

@@ -32,7 +32,7 @@ struct MeasureInputs {
   std::map<std::string, std::vector<StepInputs>> other_range;
   std::string other_range_name;
   bool generated = false;
-  std::string description;  // of generated inputs: "generated inputs: pictures in 0..1"
+  std::string description;  // for generated inputs: "generated inputs: pictures in 0..1"
   // Why outputs are not compared, as part of a sentence. The steps, if any, are then only run in
   // fp32, to determine the range of values.
   std::string too_large;

@@ -17,8 +17,9 @@ namespace {
 // byte of constants, since those take time to compile anyway. About 0.2 s plus eight times the
 // compile time on a processor of 2024.
 constexpr double kAffordable = 1.2e9, kAffordableOfByte = 100;
-// The samples of the default precision, each run in fp32 and as a candidate.
-constexpr int kSamples = 2, kSamplesOfMore = 4;
+// For the default precision: the number of samples, and of extra samples for close results. Each
+// sample is run in fp32 and as a candidate.
+constexpr int kSamples = 2, kExtraSamples = 4;
 // The largest run, in multiply-adds, for determining ranges only.
 constexpr double kMostOfRanges = 1e10;
 // The maximum size of constants, in bytes, because the engine holds all weights in memory.
@@ -29,17 +30,19 @@ constexpr double kWorkOfOpenSizes = 2e7;
 constexpr double kWorkOfSamples = 2e8;
 // Generating and storing an input element costs as much time as computing this many elements.
 constexpr double kElementsOfInput = 4;
-// For --precision mixed: elements of one run including its inputs, and input elements of all
-// confirming samples, which are held in memory together.
-constexpr double kMostElements = 1.25e8, kMostInputs = 2.5e7;
-// Input elements of the further samples of the default precision.
-constexpr double kMostInputsOfMore = 5e5;
+// For --precision mixed: the maximum number of elements in one run, including inputs.
+constexpr double kMostElements = 1.25e8;
+// For --precision mixed: the maximum number of input elements of all confirming samples together,
+// which are in memory at the same time.
+constexpr double kMostInputs = 2.5e7;
+// For the default precision: the maximum number of input elements of the extra samples.
+constexpr double kMostExtraInputs = 5e5;
 constexpr int64_t kMostOperations = 10'000;
 // The fixed cost of an operation, in multiply-adds.
 constexpr double kWorkOfOperation = 5e4;
 
-// Counts the operations of the program, including those in nested blocks. An operation counts once
-// for every eight dimensions of its results, because its cost grows with the rank.
+// Counts the operations of the program, including those in nested blocks. An operation whose
+// largest result rank is r > 8 counts r / 8 times, because its cost grows with the rank.
 int64_t CountOperations(const Program& program) {
   int64_t count = 0;
   for (const auto& function : program.functions)
@@ -110,7 +113,7 @@ MeasureInputs MakeUpMeasureInputs(const Program& program) {
   const bool ranges = !inputs.too_large.empty();
   const int samples = ranges || 2 * kSamples * once > inputs.affordable ? 1 : kSamples;
   const bool more =
-      samples == kSamples && (2 * kSamples + 2 * kSamplesOfMore) * once < inputs.affordable;
+      samples == kSamples && (2 * kSamples + 2 * kExtraSamples) * once < inputs.affordable;
   const bool other =
       ranges ? 2 * once < inputs.affordable : (2 * samples + 1) * once < inputs.affordable;
   std::set<std::string> described;
@@ -138,8 +141,7 @@ MeasureInputs MakeUpMeasureInputs(const Program& program) {
     }
     if (!more || stateful) continue;
     const double each = elements / std::max(1, count);
-    for (int i = 0; i < kSamplesOfMore && (i + 1) * each <= kMostInputsOfMore;
-         ++i, ++make_up.sample)
+    for (int i = 0; i < kExtraSamples && (i + 1) * each <= kMostExtraInputs; ++i, ++make_up.sample)
       inputs.more[function->name].push_back(GenerateInputs(*function, {}, make_up).tensors);
   }
   inputs.description = fmt::format("generated inputs: {}", fmt::join(described, ", "));

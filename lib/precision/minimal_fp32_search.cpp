@@ -79,7 +79,7 @@ class Search {
     return true;
   }
 
-  // Amplified rounding errors make the result depend on the order of sums. Runs the choice in
+  // Amplified rounding errors make the result depend on the summation order. Runs the choice in
   // further orders; returns the failing candidate, if any, after adding its failing steps, which
   // from then on run in several orders.
   std::optional<Candidate> TakeOrders(const Candidate& chosen) {
@@ -252,7 +252,7 @@ class Search {
 
   PrecisionTrials& trials_;
   Jobs confirming_;
-  int orders_ = 0;                    // further orders of sums that candidates must pass
+  int orders_ = 0;                    // further summation orders that candidates must pass
   int next_order_ = kMostOrders + 1;  // reserved for confirmation
 };
 

@@ -74,7 +74,7 @@ Error TakesTooLong() {
 
 }  // namespace
 
-// The results of the steps of a job in one order of sums.
+// The results of the steps of a job in one summation order.
 struct PrecisionTrials::Ran {
   size_t job;
   int order;

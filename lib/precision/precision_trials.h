@@ -29,7 +29,7 @@ struct Job {
   const Function* function;
   std::vector<StepInputs> steps;
   std::set<size_t> sensitive = {};  // steps that also run with sums in other orders
-  Cost cost = {};                   // of all steps
+  Cost cost = {};                   // sum over all steps
   std::vector<StepResults> references = {};
   std::vector<Budgets> budgets = {};  // one for every kSamplesOfOneFloor steps
   bool floor_taken = false;
@@ -66,8 +66,8 @@ class PrecisionTrials {
   // precision cannot fix that.
   void CompareWithSource(Jobs& jobs);
 
-  // Runs a candidate in these orders of sums; order 0, that of the kernels, runs all steps. Runs in
-  // other orders stop at the first one that does not fit.
+  // Runs a candidate in these summation orders; order 0, that of the kernels, runs all steps. Runs
+  // in other orders stop at the first one that does not fit.
   Candidate Try(const Fp32Operations& fp32, Jobs& jobs, const std::vector<int>& orders = {0});
   // Raises the budgets by the floor: the results on the same inputs with only the constants in
   // fp16. Returns false if the floors were already included.
@@ -97,7 +97,7 @@ class PrecisionTrials {
   bool overruled = false;       // the user requests fp16 for some operations
   bool look_at_values = false;  // compute Candidate::distance
   int runs = 0;                 // number of candidate runs
-  double work = 0;              // of all candidate runs: multiply-adds, or eight for each element
+  double work = 0;  // work of all candidate runs: multiply-adds, or eight for each element
   std::vector<Measurement::Point> tried;  // --precision mixed
 
  private:

@@ -297,7 +297,7 @@ class Search {
   PrecisionTrials& trials_;
   const double affordable_;
   double spent_ = 0;
-  std::vector<const Operation*> operations_;  // of all functions, in order
+  std::vector<const Operation*> operations_;  // operations of all functions, in order
   std::map<const Operation*, double> work_;
   double all_work_ = 0;
   std::map<std::string, const Operation*> makers_;  // by the name of the result

@@ -1,4 +1,4 @@
-// lib/precision/sum_order_perturbation.h - simulates sums of products in other orders of summation,
+// lib/precision/sum_order_perturbation.h - simulates sums of products in other summation orders,
 // as in other kernels, on other processors or with other numbers of threads.
 #pragma once
 

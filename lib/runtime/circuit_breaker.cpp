@@ -50,9 +50,9 @@ CircuitBreaker::Ticket CircuitBreaker::Admit(Time now) {
 
 // Returns why this outcome alone opens the breaker (memory above its mark); empty if it does not.
 std::string CircuitBreaker::TooMuch(const Outcome& outcome) const {
-  if (!options_.memory_mark || outcome.resident_bytes <= *options_.memory_mark) return "";
+  if (!options_.memory_limit || outcome.resident_bytes <= *options_.memory_limit) return "";
   return fmt::format("{:.6g} MB of memory in use (limit {:.6g} MB)",
-                     Megabytes(outcome.resident_bytes), Megabytes(*options_.memory_mark));
+                     Megabytes(outcome.resident_bytes), Megabytes(*options_.memory_limit));
 }
 
 bool CircuitBreaker::IsSlow(const Outcome& outcome) const {
@@ -134,7 +134,7 @@ void CircuitBreaker::Revoke(const Ticket& ticket, Time now) {
 
 void CircuitBreaker::Move(State to, std::string reason, Time now) {
   changes_.push_back({now, state_, to, std::move(reason)});
-  if (changes_.size() > kDecisions) changes_.pop_front();
+  if (changes_.size() > kMostChanges) changes_.pop_front();
   state_ = to;
   ++epoch_;
   window_.clear();

@@ -30,7 +30,7 @@ struct BreakerOptions {
   // within the window.
   std::optional<double> p99_budget_ms = {};
   int slow = 3;
-  std::optional<int64_t> memory_mark = {};  // resident bytes above which the breaker opens at once
+  std::optional<int64_t> memory_limit = {};  // resident bytes above which the breaker opens at once
   std::chrono::milliseconds cool_down{5000},
       longest_cool_down{300'000};  // limit; each failed probe doubles cool_down
   int probes = 3;                  // consecutive successes that close the breaker
@@ -71,13 +71,13 @@ class CircuitBreaker {
   void Revoke(const Ticket& ticket, Time now);
 
   State state() const;
-  // The last kDecisions changes of state, oldest first.
   struct Change {
     Time time;
     State from, to;
     std::string reason;  // "opened: 3 of 12 predictions failed (75 % success, minimum 95 %)"
   };
-  static constexpr size_t kDecisions = 100;
+  static constexpr size_t kMostChanges = 100;
+  // The last kMostChanges changes of state, oldest first.
   std::vector<Change> changes() const;
   int64_t opened() const;  // how often it opened
 

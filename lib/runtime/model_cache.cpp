@@ -181,8 +181,8 @@ bool ModelCache::Exists(const fs::path& folder) {
   const bool empty =
       fs::is_directory(status) && fs::directory_iterator(folder, error) == fs::directory_iterator();
   if (error || !fs::is_directory(status))
-    throw Error("file-io", fmt::format("\"{}\" cannot be used as cache folder: {}", folder.string(),
-                                       error ? error.message() : "not a folder"))
+    throw Error("file-io", fmt::format("\"{}\" cannot be used as the cache folder: {}",
+                                       folder.string(), error ? error.message() : "not a folder"))
         .Help(kHelp);
   if (empty) return false;
   const std::optional<std::string> text = TextOf(folder / kMarker, kMost);
@@ -414,10 +414,11 @@ void ModelCache::Install(const std::string& key, const CacheKey& parts, std::str
                      link = work_ / "link";
       if (::link(own.c_str(), blob.c_str()) == 0) continue;
       if (errno != EEXIST)
-        throw IoError("link into the cache", own)
+        throw IoError("link the file into the cache:", own)
             .Help(
-                "the cache needs a file system with hard links; set MLC_CACHE_DIR to a folder on "
-                "one");
+                "the cache requires a file system with hard links; set MLC_CACHE_DIR to a folder "
+                "on "
+                "such a file system");
       // Links to an existing file with the same contents, unless that file is damaged or has the
       // maximum number of links.
       bool whole = false;
@@ -430,7 +431,7 @@ void ModelCache::Install(const std::string& key, const CacheKey& parts, std::str
       unlink(link.c_str());
       if (::link(from.c_str(), link.c_str()) != 0) {
         if (errno == EMLINK) continue;
-        throw IoError("link into the cache", from);
+        throw IoError("link the file into the cache:", from);
       }
       if (rename(link.c_str(), to.c_str()) != 0) throw IoError("write", to);
     }

@@ -36,7 +36,7 @@ bool Allows(Units units, Device device);
 // The machine and the runtime. Unknown texts are empty.
 struct Capabilities {
   std::string runtime;          // "Core ML", "mlc's engine"
-  std::string runtime_version;  // of the Core ML framework or of mlc
+  std::string runtime_version;  // version of the Core ML framework or of mlc
   std::string os, os_build;     // "macOS 15.1", "24B83"
   std::string chip;             // "Apple M2"
   std::vector<Device> devices;  // available devices, in enum order

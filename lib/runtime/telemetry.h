@@ -68,7 +68,7 @@ struct Snapshot {
   std::array<int64_t, kFailures> failures =
       {};                              // indexed by Failure; includes loads and comparisons
   std::optional<double> success_rate;  // succeeded / (succeeded + failed), 0 to 1
-  LatencySummary predict, marshal_in, marshal_out;  // of successful predictions
+  LatencySummary predict, marshal_in, marshal_out;  // successful predictions only
   LatencySummary fallback, load;
   int64_t resident_bytes = 0, resident_high_water = 0;
   std::optional<double> growth_per_100;  // bytes; nothing without enough samples

@@ -51,7 +51,7 @@ void Abandoned::Take(std::chrono::steady_clock::time_point deadline) {
   if (alive_ >= most_)
     throw NotBegun(
         Error("workers-hang", fmt::format("{} abandoned predictions are still running", most_))
-            .Expected("fewer, before another prediction starts that may hang too")
+            .Expected("fewer of them, because another prediction could hang, too")
             .Help("restart the process; hanging threads cannot be terminated"));
   if (!in_time)
     throw NotBegun(Error("timeout", "the deadline expired before the prediction could start")

@@ -28,9 +28,9 @@ class Staging {
   enum Kind { kFile, kFolder };
   // A target that is a symbolic link, dangling or not, is replaced by the path that it points to.
   // Error "file-io" if the target's folder does not exist or is not writable, "overwrites-input"
-  // from Sources::CheckTarget, "file-exists" if the target is a device, a pipe or a socket, or a
-  // folder where a file is to be written. `force` allows Commit to replace a folder in two steps on
-  // file systems without atomic exchange.
+  // from InputRegistry::CheckTarget, "file-exists" if the target is a device, a pipe or a socket,
+  // or a folder where a file is to be written. `force` allows Commit to replace a folder in two
+  // steps on file systems without atomic exchange.
   Staging(std::filesystem::path target, Kind kind, bool force = false);
   // Removes the uncommitted output, or what Commit replaced.
   ~Staging();
@@ -42,8 +42,8 @@ class Staging {
   // Replaces the target by the contents of path(). A folder is first synchronised to disk; a file,
   // which is easy to create again, is not. May be called once. Error "file-exists" if the target
   // cannot be exchanged atomically and `force` is not set; "file-io" if a source was modified in
-  // the meantime (Sources::CheckUnchanged) or the target cannot be renamed. On error the target is
-  // unchanged.
+  // the meantime (InputRegistry::CheckUnchanged) or the target cannot be renamed. On error the
+  // target is unchanged.
   void Commit();
 
  private:
@@ -51,10 +51,10 @@ class Staging {
   std::filesystem::path target_, folder_, path_;
   Kind kind_;
   bool force_;
-  std::optional<FileLock> lock_;  // of the temporary folder
+  std::optional<FileLock> lock_;  // lock of the temporary folder
 };
 
-// Whether a text is "NUMBER-NUMBER", the suffix of temporary names.
+// Whether a string is "NUMBER-NUMBER", the suffix of temporary names.
 bool IsNumberPair(std::string_view name);
 
 // Synchronises the contents of a file, or the entries of a folder, to disk. Error "file-io".

@@ -65,7 +65,7 @@ struct Decision {
   std::string kind;     // "fp32", "decomposition", "target", ...
   std::string subject;  // operation or node
   std::string reason;
-  std::string id = {};  // of the reason, if reasons are enumerated: "overflow"
+  std::string id = {};  // id of the reason, if reasons are enumerated: "overflow"
 };
 
 // Collects the messages of a compilation. Adding is thread-safe; reading requires that all work is

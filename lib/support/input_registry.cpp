@@ -65,7 +65,7 @@ void Add(const fs::path& path, const struct stat& info) {
 Error Overwrites(const fs::path& target, std::string why) {
   return Error("overwrites-input",
                fmt::format("\"{}\" cannot be written: {}", target.string(), why))
-      .Help("choose another output");
+      .Help("choose another output path");
 }
 
 }  // namespace
@@ -73,7 +73,7 @@ Error Overwrites(const fs::path& target, std::string why) {
 InputRegistry::InputRegistry() {
   Notes& notes = AllNotes();
   std::lock_guard lock(notes.mutex);
-  MLC_CHECK(!notes.active, "only one Sources may exist at a time");
+  MLC_CHECK(!notes.active, "only one InputRegistry may exist at a time");
   notes.active = true;
 }
 

@@ -18,7 +18,7 @@ namespace {
 
 struct Message {
   int signal;
-  const void* address;  // of the fault
+  const void* address;  // address of the fault
 };
 enum class First { kNotAwaited, kAwaited, kCame };
 std::atomic<First> first_interrupt = First::kNotAwaited;

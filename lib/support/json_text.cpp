@@ -58,14 +58,14 @@ class Checker : public nlohmann::json_sax<Json> {
     if (++values_ > bounds_.values)
       throw Error("resource-limit", "too many values")
           .At({file_, ""})
-          .Expected(fmt::format("at most {}", bounds_.values));
+          .Expected(fmt::format("at most {} values", bounds_.values));
     return true;
   }
   bool Open() {
     if (open_.size() == bounds_.depth)
       throw Error("resource-limit", "lists and objects are nested too deeply")
           .At({file_, ""})
-          .Expected(fmt::format("at most {}", bounds_.depth));
+          .Expected(fmt::format("at most {} levels", bounds_.depth));
     open_.emplace_back();
     return Value();
   }

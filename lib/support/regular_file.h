@@ -10,8 +10,8 @@ namespace mlc {
 
 class Error;
 
-// Opens a regular file and records it in Sources; the caller closes the descriptor. Error "file-io"
-// if it cannot be opened and, without blocking, for folders, pipes, devices and sockets.
+// Opens a regular file and records it in the InputRegistry; the caller closes the descriptor. Error
+// "file-io" if it cannot be opened and, without blocking, for folders, pipes, devices and sockets.
 int OpenRegular(const std::filesystem::path& path);
 
 // Reading a MappedFile raises SIGBUS if another process has truncated the file. The tools turn the

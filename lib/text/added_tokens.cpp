@@ -90,7 +90,7 @@ void AddedTokens::Add(const AddedToken& how, const Vocabulary& vocabulary, std::
     throw Error("resource-limit", fmt::format("added token {} of the tokenizer has {} "
                                               "bytes",
                                               how.id, text.size()))
-        .Expected(fmt::format("at most {}", kLongest));
+        .Expected(fmt::format("at most {} bytes", kLongest));
   // The first of several tokens with the same text wins.
   if (trie_.Find(text) >= 0) return;
   trie_.Add(text, static_cast<int32_t>(tokens_.size()));

@@ -21,7 +21,7 @@ struct MergeNode {
 template <class Rank>
 struct MergeChoice {
   Rank rank;
-  int32_t symbol = -1;  // of the merged pair
+  int32_t symbol = -1;  // the merged pair's symbol
 };
 
 // Merges adjacent `nodes`, which are linked in order. choose(left, right, choice) returns whether
@@ -32,7 +32,7 @@ void Merge(std::vector<MergeNode>& nodes, const Choose& choose) {
   struct Candidate {
     Rank rank;
     int32_t left;
-    uint32_t begin, end;  // of the pair, to detect outdated candidates
+    uint32_t begin, end;  // range of the pair, to detect outdated candidates
     int32_t symbol;
     int32_t right;
     bool operator<(const Candidate& other) const {  // true if it is merged later

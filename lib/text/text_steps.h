@@ -42,7 +42,7 @@ struct TextStep {
 
   Kind kind;
   std::string pattern = {};
-  Syntax syntax = Syntax::kPcre;  // of `pattern`
+  Syntax syntax = Syntax::kPcre;  // syntax of `pattern`
   std::string content = {};       // for kReplace, kPrepend, kSpaces, kCharsmap
   Cut cut = Cut::kIsolated;       // for kSplit
   bool invert = false;            // kSplit: the text between matches is treated as the match

@@ -24,14 +24,14 @@ constexpr size_t kMostTokens = size_t{1} << 23;
 TokenizerSpec Checked(TokenizerSpec spec) {
   if (spec.tokens.size() > kMostTokens)
     throw Error("resource-limit", fmt::format("the tokenizer has {} tokens", spec.tokens.size()))
-        .Expected(fmt::format("at most {}", kMostTokens));
+        .Expected(fmt::format("at most {} tokens", kMostTokens));
   for (size_t id = 0; id < spec.tokens.size(); ++id) {
     if (spec.tokens[id].empty()) spec.tokens[id] = fmt::format("[EMPTY_{}]", id);
     if ((spec.kind == TokenizerKind::kUnigram || spec.kind == TokenizerKind::kWordPiece) &&
         spec.tokens[id].size() > kLongestToken)
       throw Error("resource-limit",
                   fmt::format("token {} of the tokenizer has {} bytes", id, spec.tokens[id].size()))
-          .Expected(fmt::format("at most {}", kLongestToken));
+          .Expected(fmt::format("at most {} bytes", kLongestToken));
   }
   if (std::any_of(spec.scores.begin(), spec.scores.end(), [](float s) { return std::isnan(s); }))
     throw Error("bad-file", "a score of the tokenizer is NaN");

@@ -22,7 +22,7 @@ namespace mlc {
 
 // The definition above in one line, for reports and help texts.
 inline constexpr std::string_view kErrorFigure =
-    "max |difference| / max(range, max |value| of the reference, 1e-6)";
+    "max |difference| / max(range of the reference, max |reference|, 1e-6)";
 
 // The error that fp16 constants alone cause in an output (quantization_floor.h), in the same
 // figures.
@@ -95,7 +95,7 @@ struct Comparison {
   double equal_fraction = 1;
   bool exact = false;  // compared for equality (integers, booleans, strings)
   bool discriminating = true;
-  Dims dims;                 // of the reference
+  Dims dims;                 // dims of the reference
   int64_t worst_index = -1;  // flat index of the largest error; -1 if all are equal
   double worst_value = 0, worst_reference = 0;
   int64_t beyond = 0;    // elements outside atol + rtol |reference|

@@ -17,7 +17,7 @@ namespace mlc {
 namespace {
 
 constexpr int64_t kLeastWeight = 10;  // elements
-constexpr int kRadius = 8;            // of the widest neighbourhood, in steps
+constexpr int kRadius = 8;            // widest neighbourhood, in steps
 
 using Hash = uint64_t;
 

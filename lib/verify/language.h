@@ -24,8 +24,8 @@ struct LanguageFigures {
   };
   std::vector<Other> close;  // gap below kErrors times the error, so that neither is wrong
   std::vector<Other> wrong;
-  // The root mean square of the differences of logits. (The largest difference is no useful bound:
-  // no gap can exceed twice its value, so it would excuse every mismatch.)
+  // The root mean square of the differences of logits. (The largest difference is not a useful
+  // bound: no gap can exceed twice its value, so it would excuse every mismatch.)
   double error = 0;
   // The Kullback-Leibler divergence KL(reference || value), in nats.
   double mean_divergence = 0, max_divergence = 0;

@@ -13,7 +13,7 @@ import numpy as np
 import checkers
 from driver import CORPUS, SKIPPED, expect, parallel, run, run_tests
 
-# Folders of models that are no language models.
+# Folders of models that are not language models.
 OTHERS = {"hf_clip", "hf_dinov2", "hf_dpt", "hf_mobilenet_v2", "hf_resnet", "hf_t5", "hf_vit_cls", "hf_wav2vec2_ctc", "hf_whisper",
           "hf_yolos"}
 VARIANTS = [("gguf/llama.Q4_K_M.gguf", "--requant", "int8"), ("gguf/llama.Q4_K_M.gguf", "--requant", "int4"),

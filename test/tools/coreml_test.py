@@ -211,7 +211,7 @@ def test_precompile_refuses(folder):
     expect(run("precompile", folder / "a.onnx"), 2, "a.onnx", "expected: a .mlpackage", "mlc compile")
     expect(run("precompile", a, "-o", folder / "x.foo"), 2, "x.foo", ".mlmodelc")
     expect(run("precompile", a, "-o", folder / "a.mlmodelc"), 0)
-    expect(run("precompile", folder / "a.mlmodelc"), 2, "compiled bundle already")
+    expect(run("precompile", folder / "a.mlmodelc"), 2, "already a compiled bundle")
     expect(run("precompile", a, "--check"), 1, "error[no-coreml]", "Mac")
     expect(run("precompile", folder / "nowhere.mlpackage"), 1, "error[file-io]", "nowhere")
     expect(run("precompile", a, "-o", folder / "no" / "where.mlmodelc"), 1, "error[file-io]", "does not exist")

@@ -151,9 +151,9 @@ def test_chat(folder):
     expect(run("compile", model, "-o", folder / "m.mlpackage"), 0)
     packaged = generated(folder / "m.mlpackage", "Hi", "--chat", "--system", "Be brief.", *REFERENCE, count=1)
     assert packaged["prompt"] == answer["prompt"], packaged
-    for template, words in (("{{ messages }}", "no known family"), (None, "no chat template")):
+    for template, words in (("{{ messages }}", "template is not supported"), (None, "no chat template")):
         model = Speaker(further, chat_template=template).gguf(folder / "other.gguf")
-        refused(run("run", model, "--prompt", "Hi", "--chat"), "usage", words, "llama-3", "leave --chat out")
+        refused(run("run", model, "--prompt", "Hi", "--chat"), "usage", words, "llama-3", "omit --chat")
 
 
 # A marker of each template family that llama.cpp detects and mlc supports.
@@ -211,7 +211,7 @@ def test_an_interrupt_ends_it_with_what_was_said(folder):
 
 def test_what_is_refused(folder):
     model = Chain(ids_of("Ahelo"), context=16).gguf(folder / "m.gguf")
-    refused(run("run", model, "--prompt", "A" * 17), "usage", "17 tokens, the model takes 16", "--context")
+    refused(run("run", model, "--prompt", "A" * 17), "usage", "17 tokens, but the model accepts at most 16", "--context")
     refused(run("run", model, "--prompt", ""), "usage", "no token")
     refused(run("run", model, "--prompt", "A", "--generate", 0), "usage", "--generate")
     refused(run("run", model, "--prompt", "A", "--tokens", "5"), "usage", "remove --tokens")
@@ -232,10 +232,10 @@ def test_what_is_refused(folder):
     assert answer, "errors are JSON"
     sums = driver.ROOT / "test" / "frontends" / "onnx"
     for onnx in sorted(sums.rglob("*.onnx"))[:1]:
-        refused(run("run", onnx, "--prompt", "A"), "usage", "no language model")
+        refused(run("run", onnx, "--prompt", "A"), "usage", "is not a language model")
     encoders = CORPUS / "gguf" / "bert_cls.f32.gguf"
     if encoders.exists():
-        refused(run("run", encoders, "--prompt", "A"), "usage", "encoder", "writes none", "--tokens")
+        refused(run("run", encoders, "--prompt", "A"), "usage", "encoder", "cannot generate text", "--tokens")
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ def failed(line):
 
 def test_runs_that_failed_are_no_measurements(folder):
     m = Measured(folder)
-    m.merge(*failed(m.line), m.line | {"model_hash": "0" * 32}, code=3, texts=["4 are of runs that failed", "1 are of others"])
+    m.merge(*failed(m.line), m.line | {"model_hash": "0" * 32}, code=3, texts=["4 are from runs that failed", "1 belong to others"])
     assert not m.entries()
     assert m.merge(m.line) == {"added": 1}
     clean = m.entries()
@@ -65,7 +65,7 @@ def test_older_ones_and_those_of_other_models(folder):
     clean = m.entries()
     assert m.merge(m.line | {"time": "2000-01-01T00:00:00Z"}) == {"older": 1}
     assert m.entries() == clean
-    m.merge(source, code=3, texts=["1 are of others"])
+    m.merge(source, code=3, texts=["1 belong to others"])
 
 
 def test_a_time_that_is_none_or_has_not_come(folder):
@@ -98,7 +98,7 @@ def test_a_last_line_that_was_cut_off(folder):
     m = Measured(folder)
     cut = json.dumps(m.line)[:100]
     assert m.merge(m.line, cut, end="") == {"added": 1}
-    expect(run("manifest", m.package, "--merge", m.history), 0, "line 2", "cut off")
+    expect(run("manifest", m.package, "--merge", m.history), 0, "line 2", "truncated")
     assert m.merge(m.line, end="") == {"replaced": 1}
     m.merge(m.line, cut, code=1, texts=["bad-file", "line 2"])
     m.merge(cut, m.line, code=1, texts=["bad-file", "line 1"])

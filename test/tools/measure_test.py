@@ -39,7 +39,7 @@ def test_inputs_that_cannot_be_run_are_errors(folder):
     assert "--calibrate" not in shown, shown
     shown = expect(run("compile", m, "-o", folder / "b.mlpackage", "--calibrate", nothing, "--precision", "mixed", "--budget",
                        "fp16"), 0)
-    assert "--budget was not looked at" in shown.stderr, shown.stderr
+    assert "--budget was not checked" in shown.stderr, shown.stderr
 
 
 def test_a_step_that_is_left_out_is_named(folder):

@@ -292,7 +292,7 @@ def test_the_result_of_another_bundle_is_refused(folder):
     expect(run("verify", "--result", second / "result.json", "--bundle", other), 0, "PASSED")
     expect(run("verify", "--result", second / "result.json", "--bundle", folder), 1, "no parity bundle")
     expect(run("compile", model, "-o", folder / "new.mlpackage", "--author", "another"), 0)
-    expect(run("verify", folder / "new.mlpackage", "--result", copy / "result.json"), 3, "of another package", "help: ")
+    expect(run("verify", folder / "new.mlpackage", "--result", copy / "result.json"), 3, "does not belong to package", "help: ")
     expect(run("verify", package, "--result", copy / "result.json"), 0)
 
 

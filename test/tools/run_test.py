@@ -141,7 +141,7 @@ def test_a_baseline_says_slower(folder):
         (folder / "slow.json").write_text(json.dumps(line))
         words = [model, "--iterations", 20, "--baseline", folder / "slow.json"]
         if why:
-            expect(run("run", *words), 3, why, "--force-baseline compares all the same")
+            expect(run("run", *words), 3, why, "--force-baseline compares anyway")
             assert not answer(*words, code=3)["baseline"]["within"]
         expect(run("run", *words, "--force-baseline"), 0, why or "no slower", "no slower")
     expect(run("run", m, "--iterations", 20, "--baseline", folder / "slow.json"), 0, "no slower")
@@ -154,8 +154,8 @@ def test_a_baseline_says_slower(folder):
     for time in ("zzz", "2999-01-01T00:00:00Z"):
         (folder / "many.jsonl").write_text("".join(json.dumps(line) + "\n" for line in (slow, slow | {"time": time})))
         expect(run("run", m, "--baseline", folder / "many.jsonl"), 1, "bad-file", "line 2", f'"time" is "{time}"')
-    for text, why in (("", "no run of function"), ("x", "no JSON"), ("[1]", "no JSON"), ("{}", "no report of a run"),
-                      ('{"units": "reference", "function": "main"}', "no report of a run")):
+    for text, why in (("", "no run of function"), ("x", "not JSON"), ("[1]", "not JSON"), ("{}", "not a report of mlc run"),
+                      ('{"units": "reference", "function": "main"}', "not a report of mlc run")):
         (folder / "bad.json").write_text(text)
         expect(run("run", m, "--baseline", folder / "bad.json"), 1, "bad-file", why)
     expect(run("run", m, "--baseline", folder / "none.json"), 1, "file-io")
@@ -164,8 +164,8 @@ def test_a_baseline_says_slower(folder):
 def test_options_without_effect(folder):
     m = package(folder)
     for hint in (["--low-precision"], ["--reshapes", "frequent"], ["--specialization", "fast-prediction"]):
-        expect(run("run", m, "--units", "reference", *hint), 2, f"{hint[0]} is for Core ML")
-        expect(run("run", folder / "m.onnx", *hint), 2, f"{hint[0]} is for Core ML")
+        expect(run("run", m, "--units", "reference", *hint), 2, f"{hint[0]} applies to Core ML")
+        expect(run("run", folder / "m.onnx", *hint), 2, f"{hint[0]} applies to Core ML")
     expect(run("run", m, "--tolerance", 9), 2, "--tolerance requires --baseline")
     expect(run("run", m, "--force-baseline"), 2, "--force-baseline requires --baseline")
     expect(run("run", m, "--units", "sweep", "--profile"), 2, "--units sweep cannot be combined with --profile")
@@ -190,7 +190,7 @@ def test_options_without_effect(folder):
     c = ["compile", folder / "m.onnx", "-o", folder / "c.mlpackage"]
     expect(run(*c, "--no-manifest", "--sha256"), 2, "remove --sha256")
     for option in (["--fp32-ops", "add"], ["--fp16-strict"]):
-        expect(run(*c, "--precision", "fp32", *option), 2, "--precision fp32 has nothing in fp16")
+        expect(run(*c, "--precision", "fp32", *option), 2, "--precision fp32 cannot be combined")
     expect(run(*v, "--per-axis", 0, "--atol", 1), 2, "remove --per-axis")
     for option in (["--seed", 1], ["--samples", 2], ["--layers"], ["--budget", "fp16"], ["--dim", "a=1"]):
         expect(run("verify", "--result", folder / "r.json", *option), 2, f"remove {option[0]}")
@@ -231,7 +231,7 @@ def test_what_was_measured_goes_into_the_manifest(folder):
     assert (found["added"], found["replaced"]) == (0, 2), found
     assert {k: v for k, v in manifest.items() if k != "measured"} == json.loads(before)
     history.write_text(json.dumps(stranger) + "\n")
-    expect(run("manifest", m, "--merge", history), 3, "no result is of this package; 1 are of others")
+    expect(run("manifest", m, "--merge", history), 3, "no result belongs to this package; 1 belong to others")
     history.write_text("{}\n")
     expect(run("manifest", m, "--merge", history), 1, "bad-file", "line 1")
     other = package(folder, "other", scale=2.0)

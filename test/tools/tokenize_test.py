@@ -209,12 +209,12 @@ def test_refusals(folder):
         "decoder.json": (document | {"decoder": {"type": "CTC"}}, "unsupported-tokenizer", '"CTC"'),
         "id.json": (document | {"model": {"type": "BPE", "vocab": {"a": 1 << 40}, "merges": []}}, "bad-file", '"a"'),
         "unigram.json": (document | {"model": {"type": "Unigram", "vocab": [["a", "b"]]}, "pre_tokenizer": space}, "bad-file"),
-        "numbers.json": (few(vocab={"a": 0, "b": 0}), "bad-file", '"a"', '"b"', "the same number, 0"),
+        "numbers.json": (few(vocab={"a": 0, "b": 0}), "bad-file", '"a"', '"b"', "the same id, 0"),
         "merge.json": (few(merges=["a x"]), "bad-file", '"a" and "x" needs the token "x"'),
         "merged.json": (few(merges=["b a"]), "bad-file", 'needs the token "ba"'),
         "unknown.json": (few(unk_token="nobody"), "bad-file", '"model.unk_token" is "nobody"'),
-        "added.json": (few([{"id": 9, "content": "x"}]), "bad-file", 'the added token "x" has the number 9', "expected: 3"),
-        "known.json": (few([{"id": 3, "content": "ab"}]), "bad-file", 'the added token "ab" has the number 3', "expected: 2"),
+        "added.json": (few([{"id": 9, "content": "x"}]), "bad-file", 'the added token "x" has the id 9', "expected: 3"),
+        "known.json": (few([{"id": 3, "content": "ab"}]), "bad-file", 'the added token "ab" has the id 3', "expected: 2"),
         "gone.json": (few([{"id": 3, "content": " ", "normalized": True}]) | {
             "normalizer": {"type": "Strip", "strip_left": True, "strip_right": True}}, "bad-file", 'added token " " is empty'),
         "words.json": (document | {"pre_tokenizer": None, "added_tokens": [], "decoder": None, "model": {

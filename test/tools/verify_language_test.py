@@ -78,7 +78,7 @@ def test_the_tokenizer_of_a_gguf_file(folder):
     expect(run("verify", model, package), 0, "PASSED", "matches the source's")
     for damaged in (right[:100], b"", b"{}"):
         beside.write_bytes(damaged)
-        expect(run("verify", model, package, *QUICK), 3, "FAIL tokenizer", "is not the source's")
+        expect(run("verify", model, package, *QUICK), 3, "FAIL tokenizer", "differs from the source's")
     beside.unlink()
     for options in ([], on_text, ["--samples", 1]):
         expect(run("verify", model, package, *options), 3, "FAIL tokenizer", "there is no tokenizer beside the package")

@@ -132,7 +132,7 @@ def test_functions_and_steps_in_folders(folder):
     expect(run("verify", source, good, *both), 0, "ok   y", "ok   state s", "of 4)")
     save(folder / "out" / "2" / "states", s=total)  # the value after the fourth step
     expect(run("verify", source, good, *both), 3, "ok   y", "FAIL state s", "(step 3 of 4)")
-    expect(run("verify", source, good, *both, "--samples", "2"), 2, "--reference has 4 steps")
+    expect(run("verify", source, good, *both, "--samples", "2"), 2, "--reference has 4 samples")
     # The folders of a bundle can be passed again.
     expect(run("verify", source, good, "--bundle", folder / "bundle"), 0)
     expect(run("verify", source, good, "--inputs", folder / "bundle" / "inputs", "--reference",
@@ -144,7 +144,7 @@ def test_functions_and_steps_in_folders(folder):
         save(folder / "given" / name, x=x)
     save(folder / "known" / "first", y=np.maximum(x, 0))
     both = ["--inputs", folder / "given", "--reference", folder / "known"]
-    expect(run("verify", source, made, *both), 1, "holds no output of function second")
+    expect(run("verify", source, made, *both), 1, "contains no output of function second")
     save(folder / "known" / "second", y=np.cos(x))
     expect(run("verify", source, made, *both), 3, "function second:\nFAIL y")
     save(folder / "known" / "second", y=np.sin(x))
@@ -156,9 +156,9 @@ def test_what_is_given_must_be_there(folder):
     model = linear(folder)
     made = compiled(folder, model)
     (folder / "empty").mkdir()
-    expect(run("verify", model, made, "--inputs", folder / "empty"), 2, "empty", "holds no input")
+    expect(run("verify", model, made, "--inputs", folder / "empty"), 2, "empty", "contains no inputs")
     save(folder / "outputs", out_y=np.zeros((2, 4), np.float32))
-    expect(run("verify", model, made, "--inputs", folder / "outputs"), 2, "holds no input")
+    expect(run("verify", model, made, "--inputs", folder / "outputs"), 2, "contains no inputs")
 
 
 def test_the_order_of_the_arguments(folder):
@@ -197,7 +197,7 @@ def test_outputs_that_tell_nothing_do_not_pass(folder):
     made = compiled(folder, other)
     known = save(folder / "known", y=np.zeros((2, 4), np.float32))
     shown = run("verify", other, made, "--reference", known, "--bundle", folder / "second")
-    expect(shown, 3, nothing, "warning", '"y" is not what its constant reference says')
+    expect(shown, 3, nothing, "warning", '"y" differs from its constant reference')
     expect(run("--bundle", folder / "second", program=RUN), 3, nothing)
 
 
@@ -366,7 +366,7 @@ def test_a_manifest_with_switches_is_read(folder):
     (folder / "s.onnx").write_bytes(wire.model(wire.graph(nodes, *values, [])))
     for switch in ("--force", "--no-measure", "--sha256", "--verify-each"):
         expect(run("compile", folder / "s.onnx", "-o", folder / "s.mlpackage", "--force", "--dim", "n=3", switch), 0)
-        expect(run("verify", folder / "s.onnx", folder / "s.mlpackage"), 0, "--dim n=3, as the package's manifest says", "PASSED")
+        expect(run("verify", folder / "s.onnx", folder / "s.mlpackage"), 0, "--dim n=3, according to the package's manifest", "PASSED")
 
 
 if __name__ == "__main__":

@@ -55,7 +55,7 @@ std::map<std::string, Tensor> RunSamples(const Program& program,
       batch[i] = std::max<int64_t>(shape[0].constant(), 1);
     if (it->second.rank() == 0 || it->second.dims()[0] % batch[i] != 0)
       throw Error("bad-recipe",
-                  fmt::format("check.inputs.{}: {} samples are no multiple of the batch {}",
+                  fmt::format("check.inputs.{}: {} samples are not a multiple of the batch size {}",
                               main.inputs[i].source_name,
                               it->second.rank() ? it->second.dims()[0] : 0, batch[i]));
     if (it->second.size() == 0)
@@ -79,10 +79,11 @@ std::map<std::string, Tensor> RunSamples(const Program& program,
       Tensor result = ToSourceType(results.at(main.body.outputs()[k]->name), main.outputs[k]);
       if (result.dtype() == DType::kString) continue;
       if (run > 0 && result.dims() != last[k].dims())
-        throw Error("bad-recipe",
-                    fmt::format("check: output \"{}\" has another shape in run {}: [{}], not [{}]",
-                                main.outputs[k].source_name, run, fmt::join(result.dims(), ", "),
-                                fmt::join(last[k].dims(), ", ")));
+        throw Error(
+            "bad-recipe",
+            fmt::format("check: the shape of output \"{}\" differs in run {}: [{}] instead of [{}]",
+                        main.outputs[k].source_name, run, fmt::join(result.dims(), ", "),
+                        fmt::join(last[k].dims(), ", ")));
       last[k] = std::move(result);
       Pin<std::byte> data = last[k].bytes();
       bytes[k].insert(bytes[k].end(), data.begin(), data.end());
@@ -158,8 +159,7 @@ Budgets BudgetsOf(const Recipe& recipe, const Recipe::Variant& variant,
   budgets.name.clear();
   for (const auto& [output, unused] : budgets.outputs)
     if (!recipe.reference.contains(output))
-      throw Error("bad-recipe",
-                  fmt::format("budget: output \"{}\" is compared with no reference", output));
+      throw Error("bad-recipe", fmt::format("budget: output \"{}\" has no reference", output));
   return budgets;
 }
 
@@ -204,7 +204,7 @@ BuildCheck CheckReference(const std::string& output, const Tensor& value, const 
   const Comparison& c = check.comparison = Compare(value, reference, budget);
   check.budget = budgets.name.empty() ? Describe(budget) : budgets.name;
   if (std::string floor = DescribeFloor(budget, c); !floor.empty()) check.budget += ", " + floor;
-  if (!c.discriminating) check.note = "the reference is constant: it tells nothing";
+  if (!c.discriminating) check.note = "not discriminating: the reference is constant";
   if (std::optional<HiddenSlice> hidden = FindHidden(value, reference);
       hidden && c.mismatch.empty() && !budget.per_axis && !budget.elementwise())
     check.note = WithFlags(Describe(*hidden));
@@ -237,11 +237,12 @@ std::vector<SourceFile> CheckSource(const Recipe& recipe, Diagnostics& diagnosti
   }
   std::vector<SourceFile> files = SourceHashes(SourceFiles(source, facts), true).Finish();
   if (std::string found = CombinedSha256(files); found != recipe.sha256) {
-    Error error("check-failed", fmt::format("source \"{}\" has another hash", source.string()));
+    Error error("check-failed", fmt::format("source \"{}\": hash mismatch", source.string()));
     error.Expected(recipe.sha256).Note("found: " + found);
     if (files.size() > 1)
       for (const SourceFile& file : files) error.Note(file.sha256 + "  " + file.name);
-    throw error.Help("fetch the model that the recipe means, or put the new hash into the recipe");
+    throw error.Help(
+        "fetch the model that the recipe was written for, or update the hash in the recipe");
   }
   if (unreadable) throw *unreadable;
   return files;
@@ -307,7 +308,7 @@ BuildResult BuildVariant(const Recipe& recipe, const Recipe::Variant& variant,
   auto output = [&](const std::string& wanted) -> const Tensor& {
     auto it = outputs.find(wanted);
     if (it == outputs.end())
-      throw Error("bad-recipe", fmt::format("the model has no output \"{}\" of numbers", wanted));
+      throw Error("bad-recipe", fmt::format("the model has no numeric output \"{}\"", wanted));
     return it->second;
   };
   Budgets budgets = BudgetsOf(recipe, variant, result.compiled.precision);

@@ -79,8 +79,9 @@ MeasureInputs ReadCalibration(const fs::path& folder, const Program& program) {
       inputs.steps[function->name].push_back(MakeInputs(*function, given));
     }
   if (!any)
-    throw Error("usage", fmt::format("--calibrate: \"{}\" holds no input", folder.string()))
-        .Expected("NAME.npy, in_NAME.npy or input_<k>.pb, in DIR/0, DIR/1, ... for several steps");
+    throw Error("usage", fmt::format("--calibrate: \"{}\" contains no inputs", folder.string()))
+        .Expected(
+            "NAME.npy, in_NAME.npy or input_<k>.pb, in DIR/0, DIR/1, ... for several samples");
   return inputs;
 }
 
@@ -108,14 +109,13 @@ void RefuseFp32(const Diagnostics& diagnostics) {
     if (decision.kind == "fp32" && ++count <= kNamed)
       named.push_back(fmt::format("{}, {}", decision.subject, decision.reason));
   if (count == 0) return;
-  Error error("check-failed", fmt::format("--fp16-strict: {} would stay fp32",
+  Error error("check-failed", fmt::format("--fp16-strict: {} would stay in fp32",
                                           count == 1 ? std::string("1 operation")
                                                      : fmt::format("{} operations", count)));
   for (const std::string& one : named) error.Note(one);
   if (count > kNamed) error.Note(fmt::format("{} more", count - kNamed));
   throw error.Help(
-      "without --fp16-strict they stay fp32; --fp16-ops names operations that compute "
-      "in fp16 all the same");
+      "without --fp16-strict they stay in fp32; --fp16-ops forces operations to compute in fp16");
 }
 
 // Warns of deviations that the default precision does not avoid.
@@ -123,24 +123,23 @@ void WarnOfRounding(const Measurement& measurement, Diagnostics& diagnostics) {
   if (!measurement.beyond.empty()) {
     std::vector<std::string> outputs;
     for (const Measurement::Figure& figure : measurement.beyond)
-      outputs.push_back(fmt::format("output \"{}\" has {} of {:.2g} ({:.2g} is allowed)",
-                                    figure.output, Name(figure.kind), figure.value,
-                                    figure.allowed));
+      outputs.push_back(fmt::format("output \"{}\" has {} of {:.2g} (limit {:.2g})", figure.output,
+                                    Name(figure.kind), figure.value, figure.allowed));
     Error warning("fp16-error", fmt::format("fp16 exceeds its budget on {}: {}", measurement.inputs,
                                             fmt::join(outputs, ", ")));
     warning.Help(
         measurement.mixed_share
-            ? fmt::format("--precision mixed meets it with at most {:.0f} % of the work in "
-                          "fp32; --calibrate DIR measures on inputs of yours",
+            ? fmt::format("--precision mixed meets the budget with at most {:.0f} % of the "
+                          "work in fp32; --calibrate DIR measures on your own inputs",
                           std::max(1.0, 100 * *measurement.mixed_share))
-            : "--precision mixed keeps the least in fp32 that meets it; --calibrate DIR "
-              "measures on inputs of yours");
+            : "--precision mixed meets the budget with as little in fp32 as possible; "
+              "--calibrate DIR measures on your own inputs");
     diagnostics.Warn(std::move(warning));
   }
   if (!measurement.other_range.empty())
     diagnostics.Warn(Error("fp16-range", measurement.other_range)
-                         .Help("give inputs of the range that the model was trained on; "
-                               "--calibrate DIR measures on inputs of yours"));
+                         .Help("use inputs in the range that the model was trained on; "
+                               "--calibrate DIR measures on your own inputs"));
 }
 
 }  // namespace
@@ -152,19 +151,19 @@ CompileResult Compile(const fs::path& model, const fs::path& given, const Compil
     throw Error("usage",
                 fmt::format("-o: \"{}\" does not end in .mlpackage or .mlmodelc", output.string()));
   if (options.budget && options.precision != PassContext::Precision::kMixed)
-    throw Error("usage", "--budget is for --precision mixed")
-        .Help("fp16 has the budget that mlc verify judges by");
+    throw Error("usage", "--budget requires --precision mixed")
+        .Help("mlc verify --budget judges an fp16 package");
   if (!options.measure && (options.budget || !options.calibrate.empty()))
-    throw Error("usage", "--no-measure measures nothing: --calibrate and --budget have no meaning");
+    throw Error("usage", "--no-measure cannot be combined with --calibrate or --budget");
   if (options.precision == PassContext::Precision::kFp32 &&
       (!options.fp16_ops.empty() || !options.fp32_ops.empty() || !options.calibrate.empty() ||
        options.fp16_strict))
     throw Error("usage",
-                "--precision fp32 has nothing in fp16: --calibrate, --fp16-ops, --fp32-ops and "
-                "--fp16-strict have no meaning");
+                "--precision fp32 cannot be combined with --calibrate, --fp16-ops, --fp32-ops or "
+                "--fp16-strict");
   if (output.extension() == ".mlpackage" && options.versions != BundleVersions())
-    throw Error("usage", "--compiler-version and --mil-version are for a compiled bundle")
-        .Help("-o NAME.mlmodelc makes one");
+    throw Error("usage", "--compiler-version and --mil-version require a compiled bundle as output")
+        .Help("-o NAME.mlmodelc writes one");
   const Budgets least = ParseBudgets(options.budget.value_or("fp16"));
   for (const std::string& name : options.fp16_ops)
     if (std::count(options.fp32_ops.begin(), options.fp32_ops.end(), name) > 0)
@@ -228,8 +227,8 @@ CompileResult Compile(const fs::path& model, const fs::path& given, const Compil
       phase("passes before measuring");
       result.measurement = Measure(wide, into, options, passes, least, std::move(inputs), again);
       if (options.budget && !result.measurement->not_measured.empty())
-        diagnostics.Warn(Error("check-failed",
-                               "--budget was not looked at: " + result.measurement->not_measured));
+        diagnostics.Warn(
+            Error("check-failed", "--budget was not checked: " + result.measurement->not_measured));
       phase("measuring");
     };
   }
@@ -237,10 +236,10 @@ CompileResult Compile(const fs::path& model, const fs::path& given, const Compil
   if (result.measurement && !result.measurement->broken.empty())
     throw Error("check-failed",
                 fmt::format("output \"{}\" would be NaN or infinite on {} inputs, where the source "
-                            "computes numbers",
+                            "computes finite values",
                             result.measurement->broken,
-                            result.measurement->generated ? "made-up" : "the given"))
-        .Help("--precision fp32 keeps all in fp32; --no-measure compiles without looking");
+                            result.measurement->generated ? "generated" : "the given"))
+        .Help("--precision fp32 keeps everything in fp32; --no-measure skips this check");
   if (options.fp16_strict) RefuseFp32(diagnostics);
   if (result.measurement) WarnOfRounding(*result.measurement, diagnostics);
   phase("passes");

@@ -60,7 +60,7 @@ struct CompileResult {
   std::vector<std::pair<std::string, double>> phases;  // name, seconds
   std::vector<PassRun> passes;
   std::shared_ptr<const Program> program;  // the program as written
-  int64_t peak_memory_bytes = 0;           // of the process
+  int64_t peak_memory_bytes = 0;           // peak of the process
 };
 
 // Compiles `model` to `output`, a .mlpackage or .mlmodelc (error "usage" for anything else).

@@ -52,7 +52,7 @@ uint64_t ParseBytes(std::string_view what, std::string_view text) {
   for (const Suffix& suffix : kSuffixes)
     if (error == std::errc() && suffix.name == rest && value >= 0 && value * suffix.bytes <= kMost)
       return static_cast<uint64_t>(value * suffix.bytes);
-  throw Error("usage", fmt::format("{}: \"{}\" is no number of bytes", what, text))
+  throw Error("usage", fmt::format("{}: \"{}\" is not a number of bytes", what, text))
       .Expected("5000000, 500MB or 20GB");
 }
 
@@ -79,7 +79,7 @@ fs::path DefaultCacheFolder() {
 #endif
   const fs::path home = variable("HOME");
   if (home.empty())
-    throw Error("file-io", "there is no folder for the cache: HOME is not set")
+    throw Error("file-io", "the cache folder is unknown: HOME is not set")
         .Help("set MLC_CACHE_DIR to a folder");
   return home / below;
 }
@@ -138,9 +138,9 @@ CompiledModel CompiledFor(Runtime& runtime, const fs::path& given, Units units, 
   const Frontend& frontend = FrontendOf(model);
   if (frontend.format == Format::kBundle) return {.path = model};
   if (frontend.format != Format::kPackage && frontend.format != Format::kMlmodel)
-    throw Error("usage", fmt::format("\"{}\" is a .{}", model.string(), frontend.name))
+    throw Error("usage", fmt::format("\"{}\" is {}", model.string(), frontend.what))
         .Expected("a .mlpackage")
-        .Help("mlc compile makes one of a source model");
+        .Help("`mlc compile` makes a package from it");
   if (cache && CanBeCached(model)) try {
       const Capabilities found = runtime.capabilities();
       const CacheKey key = KeyOfCompiled(*cache, model, found.runtime,

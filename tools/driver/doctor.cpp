@@ -110,7 +110,7 @@ constexpr std::string_view kSwiftKeywords =
 void ReservedNames(const DoctorRule& rule, const Function& function, Examined& at) {
   ForEachPort(function, [&](std::string_view kind, const Port& port, const Value&) {
     if (kSwiftKeywords.find(fmt::format(" {} ", port.name)) != kSwiftKeywords.npos)
-      Add(at, rule, Place(function, kind, port.name), "the name is a keyword of Swift",
+      Add(at, rule, Place(function, kind, port.name), "the name is a Swift keyword",
           "rename it in the source: the class that Xcode generates has a property of this name");
   });
 }
@@ -137,15 +137,15 @@ void Unlabelled(const DoctorRule& rule, const Function& function, Examined& at) 
     }
     if (classes < 2 || !AreShares(value)) return;
     Add(at, rule, Place(function, kind, port.name),
-        fmt::format("{} numbers from 0 to 1, and no labels: an app gets an array, not a class",
-                    classes),
+        fmt::format(
+            "{} numbers from 0 to 1 without labels: an app gets an array instead of a class",
+            classes),
         ToCompile(at,
-                  fmt::format("compile with --labels FILE{} where they are probabilities of "
-                              "classes",
+                  fmt::format("compile with --labels FILE{} if they are class probabilities",
                               OfTheSameSize(function, classes) > 1 && at.of_onnx()
                                   ? " --outputs " + SourceName(port)
                                   : ""),
-                  "give labels"));
+                  "add labels"));
   });
 }
 
@@ -155,7 +155,7 @@ void Logits(const DoctorRule& rule, const Function& function, Examined& at) {
   const Operation* logits = probabilities ? MakesLogits(probabilities) : nullptr;
   if (!logits) return;
   Add(at, rule, Place(function, "output", classifier->results.back()->name),
-      fmt::format("what is shown as probabilities comes out of {}, and need not be from 0 to 1",
+      fmt::format("the probabilities are the result of {}, which may be outside 0 to 1",
                   logits->def->name),
       "end the model in a softmax (one label) or sigmoid (several)");
 }
@@ -194,8 +194,8 @@ void OpenDimensions(const DoctorRule& rule, const Function& function, Examined& 
   } else {
     help = "fix them, or list the few that are needed, where the model is converted";
   }
-  Add(at, rule, Place(function), fmt::format("open sizes: {}", sizes),
-      help + ": the Neural Engine takes fixed and listed shapes");
+  Add(at, rule, Place(function), fmt::format("dynamic sizes: {}", sizes),
+      help + ": the Neural Engine supports fixed and listed shapes");
 }
 
 // Whether a size of the input has no bound: compiling a source model adds default bounds.
@@ -230,10 +230,11 @@ void Unbounded(const DoctorRule& rule, const Function& function, Examined& at) {
   for (size_t i = 0; i < inputs.size(); ++i)
     if (IsUnbounded(function, function.inputs[i], *inputs[i], at.source))
       Add(at, rule, Place(function, "input", inputs[i]->name),
-          at.source ? fmt::format("a size has no upper bound; compiled, it has {}", Symbol{}.high)
-                    : "a size has no upper bound",
+          at.source
+              ? fmt::format("a size has no upper bound; mlc compile limits it to {}", Symbol{}.high)
+              : "a size has no upper bound",
           ToCompile(at, fmt::format("bound it ({})", Bounding(function, *inputs[i])), "bound it") +
-              ": memory and plans are made for the largest");
+              ": memory and plans are made for the largest size");
 }
 
 // Reports the sizes that tools measure and plan with by default.
@@ -254,8 +255,7 @@ void DefaultShapes(const DoctorRule& rule, const Function& function, Examined& a
     if (!sizes.empty())
       Add(at, rule, Place(function, "input", inputs[i]->name),
           fmt::format("the default shape has the smallest sizes, {}", sizes),
-          "mind that tools which are given no size, such as Xcode's performance report, measure "
-          "these");
+          "note that tools such as Xcode's performance report use the default shape");
   }
 }
 
@@ -270,7 +270,7 @@ void DataDependent(const DoctorRule& rule, const Function& function, Examined& a
     if (kind == "output" && depends)
       Add(at, rule, Place(function, kind, port.name),
           fmt::format("its shape, {}, depends on data", ToString(value.type.shape)),
-          "pad to a fixed size in the model, and give the count beside it");
+          "pad to a fixed size in the model, and return the count as another output");
   });
 }
 
@@ -287,8 +287,9 @@ void LargeInputs(const DoctorRule& rule, const Function& function, Examined& at)
     if (bytes >= static_cast<double>(kLargeInputBytes))
       Add(at, rule, Place(function, "input", input->name),
           fmt::format("up to {:.0f} MB, which are copied for each prediction", bytes / 1e6),
-          "bound its sizes, pass a picture as an image, or make what stays the same a constant or "
-          "a state");
+          "bound its sizes, pass a picture as an image, or turn what stays the same into a "
+          "constant "
+          "or a state");
   }
 }
 
@@ -328,19 +329,19 @@ void Pictures(const DoctorRule& rule, const Function& function, Examined& at) {
     const bool last = is_picture(shape[3], side(shape[1]), side(shape[2]));
     if ((!first && !last) || IsMask(function, *inputs[i])) continue;
     const std::optional<std::string> batch = shape[0].symbol();
-    std::string help = "Core ML's images come one at a time: export with a batch of 1";
+    std::string help = "Core ML passes images one at a time: export with a batch of 1";
     if (!at.ours)
       help = "declare it as an image where the model is converted";
     else if (shape[0] == Dim(1) || (batch && function.symbols.at(*batch).low == 1))
       help = fmt::format(
           "compile with --image {}={},1/255,0{}, or the scale and bias that the model was trained "
-          "with: an app then passes what the camera gives, and nothing is converted on the CPU{}",
+          "with: an app can then pass camera frames without a conversion on the CPU{}",
           SourceName(function.inputs[i]), shape[first ? 1 : 3] == Dim(1) ? "gray" : "rgb",
           batch ? fmt::format(" --dim {}=1", *batch) : "",
           first ? ""
                 : "; the package transposes it, as Core ML's images have their channels first");
     Add(at, rule, Place(function, "input", inputs[i]->name),
-        fmt::format("{} looks like a picture, and is declared as an array", ToString(shape)),
+        fmt::format("{} looks like an image, but is declared as an array", ToString(shape)),
         std::move(help));
   }
 }
@@ -360,9 +361,9 @@ void WideOutputs(const DoctorRule& rule, const Function& function, Examined& at)
       Add(at, rule, Place(function, kind, port.name),
           "computed in fp16 and widened to fp32 at the end",
           ToCompile(at,
-                    fmt::format("compile with --io fp16{}, where the app can take fp16",
+                    fmt::format("compile with --io fp16{}, if the app can use fp16",
                                 function.opset < Opset::kIos16 ? " --target iOS16" : ""),
-                    "declare it as fp16, from iOS16 on,"));
+                    "declare it as fp16 (from iOS16)"));
   });
 }
 
@@ -371,14 +372,14 @@ void LittleFp16(const DoctorRule& rule, const Program& program, Examined& at) {
   const double share = Fp16ShareOf(program).share();
   if (share >= kLittleFp16) return;
   Add(at, rule, "",
-      fmt::format("{:.0f} % of the work on floats is in fp16, and the Neural Engine computes in "
+      fmt::format("{:.0f} % of the work on floats is in fp16, but the Neural Engine computes in "
                   "fp16 only",
                   100 * share),
       at.stated && at.stated->precision == "fp16"
-          ? fmt::format("it is compiled for fp16 already: the decisions in {} say why operations "
+          ? fmt::format("it is already compiled for fp16: the decisions in {} say why operations "
                         "stay in fp32",
                         ManifestPath(at.model).string())
-          : ToCompile(at, "compile with --precision fp16; mlc verify tells what it costs",
+          : ToCompile(at, "compile with --precision fp16; mlc verify shows the errors",
                       "compute in fp16"));
 }
 
@@ -394,15 +395,15 @@ void States(const DoctorRule& rule, const Function& function, Examined& at) {
     if (StateType(*input)) names.push_back(input->name);
   if (!names.empty())
     Add(at, rule, Place(function), fmt::format("it has states: {}", fmt::join(names, ", ")),
-        "they need iOS18 or macOS15: ship another package to older systems, and make one MLState "
-        "for each sequence");
+        "they require iOS18 or macOS15: ship another package for older systems, and create one "
+        "MLState per sequence");
 }
 
 void WideStates(const DoctorRule& rule, const Function& function, Examined& at) {
   for (const auto& input : function.body.inputs)
     if (const Type* type = StateType(*input); type && type->dtype != DType::kFp16)
       Add(at, rule, Place(function, "state", input->name),
-          fmt::format("it is {}, and Core ML's states are fp16", Name(type->dtype)),
+          fmt::format("it is {}, but Core ML's states are fp16", Name(type->dtype)),
           "make it fp16");
 }
 
@@ -418,7 +419,7 @@ void Metadata(const DoctorRule& rule, const Program& program, Examined& at) {
     if (value->empty()) missing.push_back(name);
   if (!missing.empty())
     Add(at, rule, "", fmt::format("no {}", fmt::join(missing, ", ")),
-        fmt::format("compile with --{} TEXT: Xcode shows it to who uses the model",
+        fmt::format("compile with --{} TEXT: Xcode shows it to users of the model",
                     fmt::join(missing, " TEXT --")));
 }
 
@@ -444,9 +445,9 @@ void NewerThanNeeded(const DoctorRule& rule, const Program& program, Examined& a
   needed = std::max(needed, Opset::kIos16);
   if (static_cast<int>(needed) >= declared) return;
   Add(at, rule, "",
-      fmt::format("it declares {}, and its operations, as they are written, need {}",
+      fmt::format("it declares {}, but its operations require only {}",
                   TargetName(static_cast<Opset>(declared)), TargetName(needed)),
-      fmt::format("compile with --target {} where older systems matter", TargetName(needed)));
+      fmt::format("compile with --target {} to support older systems", TargetName(needed)));
 }
 
 void Duplicates(const DoctorRule& rule, const Program& program, Examined& at) {
@@ -488,9 +489,9 @@ void Duplicates(const DoctorRule& rule, const Program& program, Examined& at) {
   }
   if (bytes > 0)
     Add(at, rule, "",
-        fmt::format("{:.2f} MB of weights are there twice or more: {} ...",
-                    static_cast<double>(bytes) / 1e6, fmt::join(names, ", ")),
-        fmt::format("mlc opt {} -o OUT.mlpackage keeps one of each", at.model.string()));
+        fmt::format("{:.2f} MB of weights are duplicates: {} ...", static_cast<double>(bytes) / 1e6,
+                    fmt::join(names, ", ")),
+        fmt::format("mlc opt {} -o OUT.mlpackage keeps one copy of each", at.model.string()));
 }
 
 // A rule's check, for each function or for the whole program.
@@ -505,18 +506,18 @@ constexpr std::array kRows = {
     Row{{"name-reserved", kWarning, "a name is a Swift keyword"}, ReservedNames},
     Row{{"no-labels", kNote, "class probabilities without labels"}, Unlabelled},
     Row{{"logits-as-probabilities", kWarning, "a classifier without softmax or sigmoid"}, Logits},
-    Row{{"open-size", kNote, "an input has a dynamic size"}, OpenDimensions},
+    Row{{"dynamic-size", kNote, "an input has a dynamic size"}, OpenDimensions},
     Row{{"unbounded-size", kWarning, "a dynamic size has no upper bound"}, Unbounded},
     Row{{"small-default", kNote, "the default shape uses the smallest sizes"}, DefaultShapes},
     Row{{"data-dependent-size", kWarning, "an output's size depends on the data"}, DataDependent},
     Row{{"large-input", kWarning, "an input of 16 MB or more"}, LargeInputs},
-    Row{{"picture-as-array", kNote, "an input looks like an image but is an array"}, Pictures},
+    Row{{"image-as-array", kNote, "an input looks like an image but is an array"}, Pictures},
     Row{{"widened-output", kNote, "an output is converted from fp16 to fp32"}, WideOutputs},
-    Row{{"little-fp16", kWarning, "most of the work is not in fp16"}, nullptr, LittleFp16},
+    Row{{"mostly-fp32", kWarning, "most of the work is not in fp16"}, nullptr, LittleFp16},
     Row{{"states", kNote, "states require iOS18"}, States},
     Row{{"state-type", kWarning, "a state is not fp16"}, WideStates},
     Row{{"metadata", kNote, "author, licence or description is missing"}, nullptr, Metadata},
-    Row{{"target", kNote, "a newer system is declared than the model needs"},
+    Row{{"target", kNote, "the declared target is newer than the model needs"},
         nullptr,
         NewerThanNeeded},
     Row{{"duplicate-weights", kWarning, "duplicate weights"}, nullptr, Duplicates},

@@ -192,13 +192,13 @@ constexpr std::string_view kZip = "PK\x03\x04";
 constexpr ForeignRow kArchives[] = {
     {"constants.pkl", "a TorchScript archive",
      "export it: torch.onnx.export(torch.jit.load(\"FILE\"), example, \"model.onnx\")"},
-    {"data.pkl", "a PyTorch checkpoint, which holds weights without a network", kExportTorch},
+    {"data.pkl", "a PyTorch checkpoint, which has weights but no network", kExportTorch},
     {"model.weights.h5", "a Keras archive",
      "export it: keras.models.load_model(\"FILE\").export(\"model.onnx\", format=\"onnx\")"},
     {"Manifest.json", "a zip archive of a .mlpackage", "unpack it"},
     {"coremldata.bin", "a zip archive of a .mlmodelc", "unpack it"},
     {".onnx", "a zip archive of an ONNX model", "unpack it"},
-    {".npy", "an archive of NumPy arrays", "it belongs to --reference, not where a model is"},
+    {".npy", "an archive of NumPy arrays", "pass it with --reference, not as the model"},
     {"", "a zip archive", "unpack it"},
 };
 
@@ -211,7 +211,7 @@ constexpr ForeignRow kFolders[] = {
 };
 
 [[noreturn]] void Refuse(const fs::path& path, const ForeignRow& row) {
-  throw Error("unknown-format", fmt::format("this is {}, which mlc does not read", row.what))
+  throw Error("unknown-format", fmt::format("unsupported format: {}", row.what))
       .At({path.string(), ""})
       .Help(std::string(row.help));
 }
@@ -224,14 +224,14 @@ const Frontend& FrontendOf(const fs::path& path) {
   std::error_code error;
   fs::file_status status = fs::status(path, error);
   if (!fs::exists(status))
-    throw Error("file-io", fmt::format("there is no file \"{}\"", path.string()))
+    throw Error("file-io", fmt::format("\"{}\" does not exist", path.string()))
         .Help("check the path");
   if (fs::is_directory(status)) {
     for (const Frontend& row : kFrontends)
       if (row.detect(path, nullptr)) return row;
     for (const ForeignRow& row : kFolders)
       if (fs::exists(path / row.magic, error)) Refuse(path, row);
-    throw Error("unknown-format", "this folder is no .mlpackage, .mlmodelc or Hugging Face folder")
+    throw Error("unknown-format", "unrecognised model folder")
         .At({path.string(), ""})
         .Expected(
             "a folder with a Manifest.json, a coremldata.bin or a config.json, or a model file");
@@ -254,7 +254,7 @@ const Frontend& FrontendOf(const fs::path& path) {
     for (const ForeignRow& row : kArchives)
       if (text.find(row.magic) != std::string_view::npos) Refuse(path, row);
   }
-  throw Error("unknown-format", "this is no model that mlc knows")
+  throw Error("unknown-format", "unrecognised model format")
       .At({path.string(), ""})
       .Expected(
           "ONNX, GGUF, a Hugging Face folder or .safetensors, a .mlpackage or .mlmodelc folder, a "

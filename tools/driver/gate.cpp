@@ -56,16 +56,16 @@ GateCheck GrowthCheck(const MemoryGrowth& growth, int64_t per, double limit, std
   const std::optional<double> slope = growth.Slope();
   if (!slope)
     return NotApplicable("memory growth",
-                         fmt::format("needs 20 {} after the warm-up at least", what));
+                         fmt::format("requires at least 20 {} after the warm-up", what));
   const double value = *slope * static_cast<double>(per);
   GateCheck check =
       AtMost("memory growth", value / 1e3, limit / 1e3, fmt::format("kB per {} {}", per, what),
-             fmt::format("median slope between the least of ten windows, {:.1f} MB at most",
+             fmt::format("median slope between the minima of ten windows; maximum {:.1f} MB",
                          static_cast<double>(growth.high_water()) / 1e6));
   const double all = *slope * static_cast<double>(counted);
   if (check.verdict == GateVerdict::kFail && all < noise) {
     check.verdict = GateVerdict::kPass;
-    check.text += fmt::format("; {:.0f} kB altogether are too few to be a leak", all / 1e3);
+    check.text += fmt::format("; {:.0f} kB in total are attributed to the allocator", all / 1e3);
   }
   return check;
 }
@@ -110,10 +110,10 @@ LatencySummary Measure(GuardedModel& model, const Outputs& inputs, int64_t itera
 std::string Changed(const Outputs& outputs, const Outputs& first, const Budget* budget) {
   for (const auto& [name, reference] : first) {
     const auto it = outputs.find(name);
-    if (it == outputs.end()) return fmt::format("output \"{}\" is not there any more", name);
+    if (it == outputs.end()) return fmt::format("output \"{}\" is missing", name);
     if (!budget && reference.dtype() != DType::kString) {
       if (it->second.dims() != reference.dims() || it->second.hash() != reference.hash())
-        return fmt::format("output \"{}\" has other bits", name);
+        return fmt::format("output \"{}\" is not bit-identical", name);
       continue;
     }
     const Budget allowed = budget ? *budget : Budget{};
@@ -139,11 +139,11 @@ std::optional<GateCheck> SaysNothing(const std::string& name, const Outputs& out
   for (const auto& [output, tensor] : outputs) {
     if (IsNoNumbers(tensor))
       return PassIf(false, name,
-                    fmt::format("output \"{}\" is NaN or infinite throughout", output));
+                    fmt::format("output \"{}\" contains only NaN or infinity", output));
     told = told || Compare(tensor, tensor, budget).Tells(budget);
   }
   if (told) return std::nullopt;
-  return NotApplicable(name, "no output of made-up inputs tells anything");
+  return NotApplicable(name, "no output is conclusive for generated inputs");
 }
 
 std::string Shown(const Feature& feature) {
@@ -169,12 +169,12 @@ std::string Difference(const Schema& found, const Schema& expected) {
           (&part.found == &found.outputs &&
            std::all_of(it->dims.begin(), it->dims.end(), [](int64_t dim) { return dim < 0; }));
       if (it->kind != feature.kind || it->dtype != feature.dtype || !as_stated)
-        return fmt::format("{} \"{}\" is {}, the package says {}", part.what, feature.name,
+        return fmt::format("{} \"{}\" is {}, but {} in the package", part.what, feature.name,
                            Shown(*it), Shown(feature));
     }
     if (part.found.size() != part.expected.size())
-      return fmt::format("the runtime has {} {}s, the package {}", part.found.size(), part.what,
-                         part.expected.size());
+      return fmt::format("the runtime has {} {}s, but the package has {}", part.found.size(),
+                         part.what, part.expected.size());
   }
   return "";
 }
@@ -183,7 +183,7 @@ std::string Difference(const Schema& found, const Schema& expected) {
 std::string Misfit(const Outputs& outputs, const Schema& schema) {
   for (const Feature& feature : schema.outputs) {
     const auto it = outputs.find(feature.name);
-    if (it == outputs.end()) return fmt::format("there is no output \"{}\"", feature.name);
+    if (it == outputs.end()) return fmt::format("output \"{}\" is missing", feature.name);
     const Tensor& tensor = it->second;
     const bool stated = !feature.dims.empty();  // optional for outputs
     const bool fits =
@@ -193,7 +193,7 @@ std::string Misfit(const Outputs& outputs, const Schema& schema) {
                                  return declared < 0 || size == declared;
                                }));
     if (!fits)
-      return fmt::format("output \"{}\" came as {} [{}], declared is {}", feature.name,
+      return fmt::format("output \"{}\" is {} [{}], but is declared as {}", feature.name,
                          Name(tensor.dtype()), fmt::join(tensor.dims(), ", "), Shown(feature));
   }
   return "";
@@ -207,7 +207,7 @@ GateCheck SchemaCheck(const GateSubject& subject, GuardedModel& model) {
   if (wrong.empty()) wrong = Misfit(model.Run(subject.inputs).outputs, schema);
   if (!wrong.empty()) return PassIf(false, "schema", std::move(wrong));
   return PassIf(true, "schema",
-                fmt::format("{} inputs, {} outputs, {} states are as the package says",
+                fmt::format("{} inputs, {} outputs and {} states match the package",
                             schema.inputs.size(), schema.outputs.size(), schema.states.size()));
 }
 
@@ -220,7 +220,7 @@ GateCheck TimeoutCheck(const GateSubject& subject, const GateOptions& options) {
   const Outputs first = guarded->Run(subject.inputs).outputs;
   try {
     guarded->Run(subject.inputs, nullptr, std::chrono::nanoseconds(0));
-    return PassIf(false, name, "a prediction that had no time came back with a result");
+    return PassIf(false, name, "a prediction with a timeout of 0 returned a result");
   } catch (const Error& error) {
     if (error.id() != "timeout")
       return PassIf(false, name,
@@ -228,15 +228,16 @@ GateCheck TimeoutCheck(const GateSubject& subject, const GateOptions& options) {
   }
   const std::string changed = Changed(guarded->Run(subject.inputs).outputs, first, budget);
   if (!changed.empty()) return PassIf(false, name, "the next prediction is wrong: " + changed);
-  return PassIf(true, name, "a prediction without time ended so, and the next is right");
+  return PassIf(true, name, "a prediction with a timeout of 0 timed out, and the next is correct");
 }
 
 GateCheck ParityCheck(const GateSubject& subject, GuardedModel& model, const GateOptions& options,
                       Diagnostics& diagnostics) {
   const std::string name = "parity";
   if (subject.is_reference && options.source.empty())
-    return NotApplicable(
-        name, "mlc's engine is the reference itself: --source MODEL names what to compare with");
+    return NotApplicable(name,
+                         "the reference engine is not compared with itself; pass a source model "
+                         "with --source MODEL");
   std::string text;
   if (!options.source.empty()) {
     VerifyOptions verify;
@@ -258,18 +259,18 @@ GateCheck ParityCheck(const GateSubject& subject, GuardedModel& model, const Gat
   const Outputs found = model.Run(subject.inputs).outputs;
   for (const auto& [output, reference] : expected) {
     if (!found.contains(output))
-      return PassIf(false, name, fmt::format("there is no output \"{}\"", output));
+      return PassIf(false, name, fmt::format("output \"{}\" is missing", output));
     const Comparison comparison = Compare(found.at(output), reference, subject.budget);
     if (!comparison.Within(subject.budget))
       return PassIf(false, name,
-                    fmt::format("output \"{}\" against mlc's engine: {} (budget {})", output,
-                                Describe(comparison), Describe(subject.budget)));
+                    fmt::format("output \"{}\" against the reference engine: {} (budget {})",
+                                output, Describe(comparison), Describe(subject.budget)));
   }
   if (const std::optional<GateCheck> nothing = SaysNothing(name, expected, subject.budget))
     return *nothing;
   return PassIf(true, name,
                 text + (text.empty() ? "" : ", and ") +
-                    fmt::format("{} outputs with mlc's engine", expected.size()));
+                    fmt::format("{} outputs with the reference engine", expected.size()));
 }
 
 void RefuseSource(const fs::path& model) {
@@ -283,13 +284,11 @@ void RefuseSource(const fs::path& model) {
   }
   if (frontend->IsSource())
     throw Error("usage", fmt::format("{} is a source model ({})", model.string(), frontend->name))
-        .Expected("a package or a compiled bundle: gates judge what ships")
+        .Expected("a package or a compiled bundle")
         .Help("`mlc compile` makes a package");
 }
 
-Error NoBudget() {
-  return Error("usage", "gate b holds the latency against a budget: it needs --p99-ms MS");
-}
+Error NoBudget() { return Error("usage", "gate b requires --p99-ms MS"); }
 
 int64_t BytesOf(const fs::path& path) {
   if (!fs::is_directory(path)) return static_cast<int64_t>(fs::file_size(path));
@@ -407,12 +406,13 @@ std::vector<GateCheck> GateA(const GateSubject& subject, const GateOptions& opti
   checks.push_back(GrowthCheck(growth, 1000, kGrowthPer1000Cycles, "cycles"));
   if (!compiles) {
     for (const char* name : {"cache hits", "compile p99"})
-      checks.push_back(NotApplicable(name, "the model is a compiled bundle: name its package"));
+      checks.push_back(
+          NotApplicable(name, "the model is a compiled bundle; pass its package instead"));
     return checks;
   }
   if (cycle < kCacheCycles)
     checks.push_back(
-        NotApplicable("cache hits", fmt::format("needs {} cycles at least", kCacheCycles)));
+        NotApplicable("cache hits", fmt::format("requires at least {} cycles", kCacheCycles)));
   else
     checks.push_back(AtLeast("cache hits",
                              100 * static_cast<double>(hits) / static_cast<double>(cycle),
@@ -465,9 +465,10 @@ std::vector<GateCheck> GateB(const GateSubject& subject, const GateOptions& opti
 
 std::vector<GateCheck> GateC(const GateSubject& subject, const GateOptions& options) {
   if (subject.is_reference || subject.load.units == Units::kCpu) {
-    const std::string why = subject.is_reference
-                                ? "mlc's engine has no units: this takes Core ML, on a Mac"
-                                : "the CPU is no faster than itself: ask for other units";
+    const std::string why =
+        subject.is_reference
+            ? "the reference engine has no compute units; this requires Core ML, on a Mac"
+            : "the CPU is not compared with itself; pass other units";
     return {NotApplicable(kSpeed, why), NotApplicable("coverage", why)};
   }
   std::vector<GateCheck> checks;
@@ -481,7 +482,7 @@ std::vector<GateCheck> GateC(const GateSubject& subject, const GateOptions& opti
           AtMost(std::string(kSpeed), of_asked / of_cpu, kSpeedOfCpu, "x the CPU's p99",
                  fmt::format("p99 {:.3g} ms, on the CPU {:.3g} ms", of_asked, of_cpu)));
     else
-      checks.push_back(NotApplicable(kSpeed, "the runtime does not say how long it took"));
+      checks.push_back(NotApplicable(kSpeed, "the runtime reports no times"));
     checks.back().count = options.iterations;
     std::string why;
     const std::vector<OperationPlacement> placements = asked->Placements(&why);
@@ -493,7 +494,7 @@ std::vector<GateCheck> GateC(const GateSubject& subject, const GateOptions& opti
     }
     if (known == 0)
       checks.push_back(
-          NotApplicable("coverage", why.empty() ? "the runtime places no operation" : why));
+          NotApplicable("coverage", why.empty() ? "the runtime reports no placements" : why));
     else
       // Operations with an unknown device do not count as covered.
       checks.push_back(AtLeast(
@@ -541,7 +542,7 @@ std::vector<GateCheck> GateD(const GateSubject& subject, const GateOptions& opti
   checks.push_back(GrowthCheck(growth, 100, kGrowthPer100Predictions, "predictions", predictions,
                                kGrowthOfAllocator));
   if (predictions == 0) {
-    checks.push_back(NotApplicable("success rate", "there was no time for a prediction"));
+    checks.push_back(NotApplicable("success rate", "no prediction was run"));
     return checks;
   }
   checks.push_back(AtLeast(
@@ -557,12 +558,12 @@ std::vector<GateCheck> GateD(const GateSubject& subject, const GateOptions& opti
   else if (changed > 0)
     checks.push_back(
         PassIf(false, "numbers",
-               fmt::format("{} of {} are not as the first; {}", changed, succeeded, change)));
+               fmt::format("{} of {} differ from the first; {}", changed, succeeded, change)));
   else if (const auto nothing = SaysNothing("numbers", first, budget ? *budget : Budget{}))
     checks.push_back(*nothing);
   else
     checks.push_back(PassIf(true, "numbers",
-                            fmt::format("{} predictions, each as the first{}", succeeded,
+                            fmt::format("{} predictions, each equal to the first{}", succeeded,
                                         budget ? " within the budget" : ", bit by bit")));
   return checks;
 }
@@ -570,7 +571,7 @@ std::vector<GateCheck> GateD(const GateSubject& subject, const GateOptions& opti
 std::vector<GateResult> RunGate(char gate, const std::vector<fs::path>& models,
                                 const GateOptions& options, Diagnostics& diagnostics) {
   if (gate < 'a' || gate > 'd')
-    throw Error("usage", fmt::format("there is no gate {}", gate)).Expected("a, b, c or d");
+    throw Error("usage", fmt::format("unknown gate \"{}\"", gate)).Expected("a, b, c or d");
   if (gate == 'b' && !options.p99_ms) throw NoBudget();
   for (const fs::path& model : models) RefuseSource(model);
   const std::string runtime = MakeRuntime(options.units, {})->capabilities().runtime;

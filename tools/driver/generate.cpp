@@ -26,11 +26,11 @@ const ChatTemplate& TemplateOf(const Tokenizer& tokenizer) {
     if (!known.ends_with(row.name))
       known += fmt::format("{}{}", known.empty() ? "" : ", ", row.name);
   throw Error("usage", jinja.empty() ? "--chat: the model has no chat template"
-                                     : "--chat: the model's chat template is of no known family")
+                                     : "--chat: the model's chat template is not supported")
       .Expected(known)
       .Help(
-          "leave --chat out and write the prompt as the model was taught: its special tokens "
-          "count where they are written");
+          "omit --chat and write the prompt in the format that the model was trained on; special "
+          "tokens in it are recognised");
 }
 
 std::vector<int32_t> TokensOf(const Tokenizer& tokenizer, std::string_view prompt) {
@@ -90,13 +90,14 @@ GenerateResult Generate(const fs::path& path, const RunOptions& run, const Gener
   }
   result.prompt_tokens = TokensOf(tokenizer, result.prompt);
   const auto prompt = std::ssize(result.prompt_tokens);
-  if (prompt == 0) throw Error("usage", "--prompt: it has no token to go on from");
+  if (prompt == 0) throw Error("usage", "--prompt has no tokens");
   if (prompt > model.size().context)
-    throw Error("usage", fmt::format("--prompt: {} tokens, the model takes {}", prompt,
-                                     model.size().context))
+    throw Error("usage", fmt::format("--prompt has {} tokens, but the model accepts at most {}",
+                                     prompt, model.size().context))
         .Help(
-            "a shorter prompt, or --context N for more, of a source model and of what is compiled "
-            "of it, as far as the model goes");
+            "shorten the prompt, or run or compile the source model with a larger --context N, up "
+            "to "
+            "the model's limit");
 
   StreamDecoder decoder(tokenizer);
   StopTexts stops(options.stops);
@@ -135,7 +136,7 @@ GenerateResult Generate(const fs::path& path, const RunOptions& run, const Gener
     }
     if (model.seen() >= model.size().context) {
       result.why = "context";
-      diagnostics.Note(fmt::format("the context of {} tokens is full: the text ends here",
+      diagnostics.Note(fmt::format("the context of {} tokens is full: generation stops here",
                                    model.size().context));
       break;
     }

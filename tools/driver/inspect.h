@@ -30,8 +30,8 @@ struct InspectResult {
   int64_t weight_elements = 0;
   uint64_t weight_bytes = 0;
   std::map<std::string, uint64_t> weight_bytes_by_dtype;  // by storage type of the parts
-  std::map<std::string, int64_t> operators;               // of all functions, without constants
-  double fp16_share = 0;                                  // share of the floating-point work
+  std::map<std::string, int64_t> operators;  // counts over all functions, without constants
+  double fp16_share = 0;                     // share of the floating-point work
 };
 InspectResult Inspect(const std::filesystem::path& model, const InspectOptions& options,
                       Diagnostics& diagnostics);

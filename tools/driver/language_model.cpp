@@ -18,10 +18,10 @@ using Clock = std::chrono::steady_clock;
 void RequireLanguageModel(const Function& function, std::string_view what) {
   if (IsLanguageModel(function)) return;
   Error error("usage",
-              fmt::format("{}: function \"{}\" is no language model", what, function.name));
+              fmt::format("{}: function \"{}\" is not a language model", what, function.name));
   if (IsEncoder(function))
-    throw error.Note("it is an encoder, which reads a text as a whole and writes none")
-        .Help("mlc run MODEL --tokens 5,17,100 shows what it makes of tokens");
+    throw error.Note("it is an encoder: it computes embeddings and cannot generate text")
+        .Help("`mlc run MODEL --tokens 5,17,100` prints its outputs for these tokens");
   throw error.Expected("inputs inputIds and causalMask and an output logits");
 }
 
@@ -46,10 +46,10 @@ LanguageModel::LanguageModel(const fs::path& path, const RunOptions& options, st
   if (options.bundles_only) RequireBundle(path);
   units_ = options.units.value_or(source ? Units::kReference : DefaultUnits());
   if (source && units_ != Units::kReference)
-    throw Error("usage", fmt::format("--units {}: Core ML runs packages and bundles, \"{}\" is a "
-                                     ".{}",
-                                     Name(units_), path.string(), frontend.name))
-        .Help("mlc compile makes a package of it");
+    throw Error("usage",
+                fmt::format("--units {}: Core ML runs packages and bundles, but \"{}\" is {}",
+                            Name(units_), path.string(), frontend.what))
+        .Help("`mlc compile` makes a package from it");
   RefuseHints(options.hints, units_);
   arithmetic_ = options.arithmetic.value_or(source ? EngineOptions::Arithmetic::kExact
                                                    : EngineOptions::Arithmetic::kFaithful);
@@ -91,9 +91,9 @@ void LanguageModel::Forget() {
 Tensor LanguageModel::Append(std::span<const int32_t> tokens) {
   const auto count = static_cast<int64_t>(tokens.size());
   if (seen_ + count > size_.context)
-    throw Error("bad-input", fmt::format("{} tokens and {} more: the model takes {}", seen_, count,
-                                         size_.context))
-        .Help("--context N makes room for more, of a source model and of what is compiled of it");
+    throw Error("bad-input", fmt::format("{} tokens and {} more exceed the model's context of {}",
+                                         seen_, count, size_.context))
+        .Help("run or compile the source model with a larger --context N");
   for (const int32_t token : tokens)
     if (token < 0 || token >= size_.vocabulary)
       throw Error("bad-input", fmt::format("token {} is not in the vocabulary of the model", token))

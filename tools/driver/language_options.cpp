@@ -34,7 +34,7 @@ std::vector<Option> GenerateTable(GenerateOptions& into) {
        Switch(into.chat)},
       {"--system", "TEXT", "system message for --chat",
        [&into](const std::string& text) { into.system = text; }},
-      {"--stop", "TEXT", "stop at this text, without printing it",
+      {"--stop", "TEXT", "stop generating at this text, which is not printed",
        [&into](const std::string& text) {
          if (text.empty()) throw Error("usage", "--stop requires a non-empty string");
          into.stops.push_back(text);
@@ -44,16 +44,18 @@ std::vector<Option> GenerateTable(GenerateOptions& into) {
        Number("--temperature", sampling.temperature)},
       {"--top-k", "N", "sample from the N most likely tokens", Whole("--top-k", sampling.top_k)},
       {"--top-p", "X",
-       "nucleus sampling: sample from the smallest set of tokens with total probability X",
+       "nucleus sampling: sample from the fewest most likely tokens whose "
+       "probabilities add up to at least X",
        Number("--top-p", sampling.top_p)},
       {"--min-p", "X", "sample from tokens at least X times as likely as the most likely one",
        Number("--min-p", sampling.min_p)},
       {"--repetition-penalty", "X",
-       "divide positive logits of the last 64 tokens by X and multiply the others by X",
+       "for each of the last 64 tokens, divide its logit by X if it is positive, and "
+       "multiply it by X otherwise",
        Number("--repetition-penalty", sampling.repetition_penalty)},
       {"--tokenizer", "PATH",
-       "tokenizer of this GGUF file, folder or tokenizer.json (default: the model's, or "
-       "the file beside the package)",
+       "GGUF file, Hugging Face folder or tokenizer.json to take the tokenizer from "
+       "(default: the model, or the file beside the package)",
        Into(into.tokenizer)},
   };
 }

@@ -1,6 +1,8 @@
 #include "tools/driver/manifest_results.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -21,32 +23,34 @@ namespace {
 
 std::string Read(const fs::path& path) {
   std::ifstream in(path);
+  const char* why = in ? "" : strerror(errno);
   std::error_code ignored;
-  if (!in || fs::is_directory(path, ignored))
-    throw Error("file-io", fmt::format("cannot read \"{}\"", path.string()));
+  if (fs::is_directory(path, ignored)) why = "it is a folder";
+  if (*why) throw Error("file-io", fmt::format("cannot read \"{}\": {}", path.string(), why));
   return std::string((std::istreambuf_iterator<char>(in)), {});
 }
 
 // Returns a member of a given type. Error "bad-file" otherwise; the caller adds the location.
 using Is = bool (*)(const Json& value);
 const Json& Field(const Json& object, const char* name, Is is, const char* kind) {
-  if (!object.is_object()) throw Error("bad-file", fmt::format("\"{}\" is in no object", name));
+  if (!object.is_object())
+    throw Error("bad-file", fmt::format("the parent of \"{}\" is not an object", name));
   const auto it = object.find(name);
-  if (it == object.end()) throw Error("bad-file", fmt::format("there is no \"{}\"", name));
-  if (!is(*it)) throw Error("bad-file", fmt::format("\"{}\" is no {}", name, kind));
+  if (it == object.end()) throw Error("bad-file", fmt::format("\"{}\" is missing", name));
+  if (!is(*it)) throw Error("bad-file", fmt::format("\"{}\" is not {}", name, kind));
   return *it;
 }
 const Json& Text(const Json& object, const char* name) {
   return Field(
-      object, name, [](const Json& v) { return v.is_string(); }, "text");
+      object, name, [](const Json& v) { return v.is_string(); }, "a string");
 }
 const Json& Object(const Json& object, const char* name) {
   return Field(
-      object, name, [](const Json& v) { return v.is_object(); }, "object");
+      object, name, [](const Json& v) { return v.is_object(); }, "an object");
 }
 const Json& List(const Json& object, const char* name) {
   return Field(
-      object, name, [](const Json& v) { return v.is_array(); }, "list");
+      object, name, [](const Json& v) { return v.is_array(); }, "a list");
 }
 const Json& Count(const Json& object, const char* name) {
   return Field(
@@ -54,12 +58,12 @@ const Json& Count(const Json& object, const char* name) {
       [](const Json& v) {
         return v.is_number_unsigned() || (v.is_number_integer() && v.get<int64_t>() >= 0);
       },
-      "count");
+      "a non-negative integer");
 }
 const Json& Figure(const Json& object, const char* name) {
   return Field(
       object, name, [](const Json& v) { return v.is_number() && v.get<double>() >= 0; },
-      "number of at least 0");
+      "a number of at least 0");
 }
 
 // Whether a report states that there is no figure.
@@ -130,7 +134,7 @@ Json ReadManifest(const fs::path& path) {
   std::string place;
   try {
     Json manifest = Json::parse(Read(path), nullptr, false);
-    if (!manifest.is_object()) throw Error("bad-file", "this is no manifest");
+    if (!manifest.is_object()) throw Error("bad-file", "this is not a manifest");
     Text(Object(manifest, "package"), "xxh3_128");
     if (!manifest.contains("measured")) return manifest;
     int64_t i = 0;
@@ -166,7 +170,7 @@ void SetSpeedUps(Json& entries) {
 
 // Merges one line and updates the counts.
 void Merge(const Json& line, const std::string& hash, Json& entries, MergedResults& merged) {
-  if (!line.is_object()) throw Error("bad-file", "this is no object");
+  if (!line.is_object()) throw Error("bad-file", "this is not a JSON object");
   // Runs of source models have no hash.
   if (!line.contains("model_hash")) {
     Object(line, "timings_ms");
@@ -207,14 +211,14 @@ void MergeHistory(const fs::path& history, const std::string& hash, Json& entrie
     const Location where{history.string(), fmt::format("line {}", line_number)};
     const Json line = Json::parse(text.begin() + begin, text.begin() + end, nullptr, false);
     if (line.is_discarded() && end == text.size()) {
-      diagnostics.Warn(Error("bad-file", "the last line is cut off and was skipped").At(where));
+      diagnostics.Warn(Error("bad-file", "the last line is truncated and was skipped").At(where));
       continue;
     }
     try {
-      if (line.is_discarded()) throw Error("bad-file", "this is no JSON");
+      if (line.is_discarded()) throw Error("bad-file", "this is not JSON");
       Merge(line, hash, entries, merged);
     } catch (const Error& error) {
-      throw Error("bad-file", fmt::format("this is no result of a run: {}", error.text()))
+      throw Error("bad-file", fmt::format("this is not the result of a run: {}", error.text()))
           .At(where)
           .Expected("what `mlc run PACKAGE --history FILE` writes");
     }
@@ -234,23 +238,23 @@ MergedResults MergeResults(const fs::path& package, const std::vector<fs::path>&
   try {
     Json manifest = ReadManifest(merged.manifest);
     if (manifest["package"]["xxh3_128"] != hash)
-      throw Error("check-failed", "the manifest is of another package than the one beside it")
+      throw Error("check-failed", "the manifest does not belong to the package beside it")
           .At({merged.manifest.string(), ""})
           .Help("compile again");
     Json entries = manifest.value("measured", Json::array());
     for (const fs::path& history : histories)
       MergeHistory(history, hash, entries, merged, diagnostics);
     if (merged.added + merged.replaced + merged.older == 0)
-      throw Error(
-          "check-failed",
-          merged.failed == 0
-              ? fmt::format("no result is of this package; {} are of others", merged.skipped)
-              : fmt::format("no result is a measurement of this package; {} are of runs "
-                            "that failed (nothing ran, or a prediction failed or fell "
-                            "back), {} are of others",
-                            merged.failed, merged.skipped))
+      throw Error("check-failed",
+                  merged.failed == 0
+                      ? fmt::format("no result belongs to this package; {} belong to others",
+                                    merged.skipped)
+                      : fmt::format("no result is a measurement of this package; {} are from runs "
+                                    "that failed (nothing ran, or a prediction failed or fell "
+                                    "back), {} belong to others",
+                                    merged.failed, merged.skipped))
           .At({package.string(), ""})
-          .Help("mlc run of this very package, with --history FILE, measures it");
+          .Help("`mlc run PACKAGE --history FILE` measures it");
     if (merged.added + merged.replaced > 0) {
       SetSpeedUps(entries);
       manifest["measured"] = entries;

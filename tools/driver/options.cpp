@@ -219,7 +219,8 @@ std::vector<Option> ImportTable(ImportOptions& into) {
            [](const std::string& file, const std::string&) { return ReadTensor(file); },
            [](const Tensor& tensor) { return "xxh3:" + tensor.hash(); }),
        false, true},
-      {"--outputs", "A,B", "compile only what these values depend on", NamesInto(into.outputs)},
+      {"--outputs", "A,B", "make these values the outputs and drop everything else",
+       NamesInto(into.outputs)},
       {"--replace",
        "OP.ATTR=V",
        "override an attribute on every node with this operator (changes results)",
@@ -234,10 +235,10 @@ std::vector<Option> ImportTable(ImportOptions& into) {
        true},
       {"--image",
        "INPUT=rgb,SCALE,BIAS",
-       "take an input as an image (rgb, bgr or gray): the model receives pixel * SCALE + "
-       "BIAS, one number for all channels or one per channel (1/255 is allowed); or "
-       "INPUT=rgb,mean=M,std=S for (pixel / 255 - M) / S, without the 255 if M or S is "
-       "above 1",
+       "make an input an image (rgb, bgr or gray): the model receives pixel * SCALE + "
+       "BIAS, each of them one number for all channels or one per channel (1/255 is "
+       "allowed); or INPUT=rgb,mean=M,std=S for (pixel / 255 - M) / S, or, if M or S "
+       "is above 1 and both are thus in pixel units, for (pixel - M) / S",
        {[&into](const std::string& text) {
           auto [name, image] = ParseImageOption(text);
           AddOnce("--image", into.images, name, std::move(image));
@@ -250,7 +251,8 @@ std::vector<Option> ImportTable(ImportOptions& into) {
        true},
       {"--runtime",
        "swift",
-       "target runtime of a language model (default: swift, for swift-transformers)",
+       "library with which an app runs the language model: swift (swift-transformers; "
+       "the default and the only one)",
        {[&into](const std::string& text) {
           if (text != "swift")
             throw Error("usage", fmt::format("--runtime: \"{}\" is unknown", text))
@@ -266,9 +268,9 @@ std::vector<Option> ImportTable(ImportOptions& into) {
         [&into] { return into.context ? ValuesOf(std::to_string(*into.context)) : std::nullopt; }}},
       {"--requant",
        "int8|int4|lut4|fp16",
-       "requantise the matrices of a language model or encoder: int8 (one scale per row), "
-       "int4 (one per 32 elements), lut4 (16 values per 32 rows) or fp16 (dequantised) "
-       "(default: keep the source's encoding)",
+       "requantise the matrices of a language model or encoder: int8 (one scale per "
+       "row), int4 (one scale per 32 elements), lut4 (a table of 16 values per 32 "
+       "rows), or fp16, dequantised (default: keep the source's encoding)",
        {[&into](const std::string& text) {
           if (text.empty()) throw Error("usage", "--requant requires a scheme");
           into.requant = text;
@@ -276,8 +278,8 @@ std::vector<Option> ImportTable(ImportOptions& into) {
         [&into] { return ValuesOf(into.requant); }}},
       {"--data-root",
        "DIR",
-       "additional folder for external data, or for what its symbolic links point to "
-       "(default: only the model's folder)",
+       "additional folder that may contain external data files, or the targets of "
+       "symbolic links to them (default: only the model's folder)",
        {[&into](const std::string& text) {
           into.data_root = text;
           if (!fs::is_directory(into.data_root))
@@ -308,8 +310,7 @@ std::vector<Option> PassTable(PassOptions& into) {
                                    std::string_view pass) { CheckSame(before, after, seed, pass); };
         },
         [&into] { return into.check_each ? std::optional(Values{}) : std::nullopt; }}},
-      {"--time-passes", "", "print the time that each pass took to stderr",
-       Switch(into.time_passes)},
+      {"--time-passes", "", "print to stderr how long each pass took", Switch(into.time_passes)},
   };
 }
 
@@ -327,9 +328,9 @@ Field Version(std::string_view option, std::string& field) {
 
 std::vector<Option> BundleTable(BundleVersions& into) {
   return {
-      {"--compiler-version", "V", "version of Core ML's compiler stated in the text",
+      {"--compiler-version", "V", "Core ML compiler version to state in the text",
        Version("--compiler-version", into.compiler)},
-      {"--mil-version", "V", "version of its MIL component stated in the text",
+      {"--mil-version", "V", "MIL component version to state in the text",
        Version("--mil-version", into.mil)},
   };
 }
@@ -400,8 +401,8 @@ std::vector<Option> CompileTable(CompileOptions& into) {
           into.precision,
           "compute precision: fp16 (default), fp32, or mixed (as little fp32 as meets --budget)"),
       {"--budget", "fp16|FILE",
-       "error budget for --precision mixed, as in mlc verify (default: fp16, without the "
-       "floor)",
+       "error budget for --precision mixed, as in mlc verify (default: fp16, to which "
+       "no floor is added)",
        Into(into.budget)},
       {"--calibrate", "DIR",
        "measure fp16 accuracy on your own inputs (DIR/NAME.npy; several samples in DIR/0, "
@@ -412,10 +413,10 @@ std::vector<Option> CompileTable(CompileOptions& into) {
       {"--no-measure", "", "do not measure fp16 accuracy on generated inputs",
        Switch(into.measure, false)},
       {"--fp32-ops", "A,B",
-       "operations (by name or operator) to keep in fp32, overriding the rules",
+       "operations (by name or operator) to keep in fp32, whatever mlc would choose",
        NamesInto(into.fp32_ops), false, true},
       {"--fp16-ops", "A,B",
-       "operations (by name or operator) to compute in fp16, overriding the rules",
+       "operations (by name or operator) to compute in fp16, whatever mlc would choose",
        NamesInto(into.fp16_ops), false, true},
   };
   auto append = [&](std::vector<Option> rows) {
@@ -437,8 +438,8 @@ std::vector<Option> CompileTable(CompileOptions& into) {
           return into.import.io == DType::kFp16 ? ValuesOf(std::string("fp16")) : std::nullopt;
         }}},
       {"--labels", "FILE",
-       "make a classifier, with one label per line for each element of the output of that "
-       "size",
+       "make the model a classifier: FILE has one class label per line, and the "
+       "output with as many elements gives the scores",
        Into(into.labels)},
       {"--author", "S", "author in the package metadata", Metadata("--author", into.author)},
       {"--license", "S", "licence in the package metadata", Metadata("--license", into.license)},
@@ -448,11 +449,11 @@ std::vector<Option> CompileTable(CompileOptions& into) {
       {"--sha256", "", "record the SHA-256 of the source in the manifest", Switch(into.sha256)},
       {"--stats", "FILE", "write times and peak memory as JSON (the manifest has neither)",
        Destination(into.stats)},
-      {"--force", "", "overwrite whatever is at -o, also on file systems without atomic exchange",
+      {"--force", "", "replace whatever exists at -o, even on file systems without atomic exchange",
        Switch(into.force)},
-      {"--compiler-version", "V", "version of Core ML's compiler stated in a .mlmodelc",
+      {"--compiler-version", "V", "Core ML compiler version to record in a .mlmodelc",
        Version("--compiler-version", into.versions.compiler)},
-      {"--mil-version", "V", "version of its MIL component stated in a .mlmodelc",
+      {"--mil-version", "V", "MIL component version to record in a .mlmodelc",
        Version("--mil-version", into.versions.mil)},
       {"--save-ir", "FILE", "write the optimised program as MIL text, large constants abbreviated",
        Destination(into.save_ir)},
@@ -606,15 +607,16 @@ std::vector<Option> RunTable(RunOptions& into) {
       {"--function", "NAME", "function to run (default: the model's default function)",
        Into(into.function)},
       {"--tokens", "5,17,100",
-       "token ids instead of inputs; outputs of a language model: logits [tokens, "
-       "vocabulary]; of an encoder: hidden [tokens, width], pooled [width], or those of "
-       "its head",
+       "run on these token ids instead of input tensors. Outputs: logits [tokens, "
+       "vocabulary] for a language model; hidden [tokens, width], pooled [width] or "
+       "those of its head for an encoder",
        [&into](const std::string& text) { into.tokens = ParseTokens(text); }},
       {"--step", "",
-       "feed --tokens one at a time, through the states of the model, and report the time "
-       "of each",
+       "feed --tokens one at a time, keeping the context in the model's states, and "
+       "report the time of each",
        Switch(into.step)},
-      {"--output-dir", "DIR", "write each output to DIR/NAME.npy, under the package's own names",
+      {"--output-dir", "DIR",
+       "write each output to DIR/NAME.npy, where NAME is its name in the model",
        Into(into.output_folder)},
       {"--units", "all|cpu|gpu|ane|reference|sweep",
        "compute units: Core ML's all (default where Core ML is available), cpu, gpu or "
@@ -627,8 +629,8 @@ std::vector<Option> RunTable(RunOptions& into) {
                .Expected("all, cpu, gpu, ane, reference or sweep");
        }},
       {"--require-units", "",
-       "fail (exit code 3) if an operation is planned for another unit than requested, or "
-       "its unit is unknown",
+       "fail (exit code 3) if an operation is planned for a unit other than the "
+       "requested one, or its unit is unknown",
        Switch(into.require_units)},
       {"--low-precision", "",
        "allow the GPU to accumulate in fp16 (Core ML's low precision accumulation)",
@@ -677,17 +679,17 @@ std::vector<Option> RunTable(RunOptions& into) {
       {"--warm-load", "", "load a second time and report how long that takes",
        Switch(into.warm_load)},
       {"--p99-budget", "MS",
-       "open the circuit breaker when three of a hundred predictions take longer than MS "
-       "milliseconds",
+       "open the circuit breaker, which stops calling the model for a while, when 3 "
+       "of the last 100 predictions take longer than MS milliseconds",
        [&into](const std::string& text) {
          into.breaker.p99_budget_ms = static_cast<double>(ParseInt("--p99-budget", text));
        }},
-      {"--memory-mark", "MB",
+      {"--memory-limit", "MB",
        "open the circuit breaker when the process uses more than MB megabytes",
        [&into](const std::string& text) {
          constexpr int64_t kMegabyte = 1'000'000;
-         const int64_t mark = ParseInt("--memory-mark", text);
-         into.breaker.memory_mark = mark > INT64_MAX / kMegabyte ? INT64_MAX : mark * kMegabyte;
+         const int64_t mark = ParseInt("--memory-limit", text);
+         into.breaker.memory_limit = mark > INT64_MAX / kMegabyte ? INT64_MAX : mark * kMegabyte;
        }},
       {"--compare", "reference|MODEL",
        "compare outputs with the reference engine, or with another model on the same "
@@ -722,22 +724,24 @@ Field NotNegative(std::string_view option, std::optional<double>& field) {
 
 std::vector<Option> VerifyTable(VerifyOptions& into) {
   std::vector<Option> table = {
-      {"--function", "NAME", "compare only this function (default: all, which both must have)",
+      {"--function", "NAME",
+       "compare only this function (default: all; both models must have the same "
+       "functions)",
        Into(into.function)},
       {"--inputs", "DIR",
        "input tensors: NAME.npy, in_NAME.npy or input_<k>.pb; in DIR/FUNCTION for several "
        "functions, in subfolders 0, 1, ... for several samples",
        Into(into.inputs)},
       {"--tokens", "5,17,100",
-       "prompt for language models, run at once and step by step, or input of encoders "
-       "(default: generated)",
+       "token ids: the prompt of a language model, run as a whole and token by token, "
+       "or the input of an encoder (default: generated)",
        [&into](const std::string& text) { into.tokens = ParseTokens(text); }},
       {"--samples", "N",
        "number of runs of each function; states carry over from one to the next. "
        "Generated inputs differ from run to run: the first has dynamic dimensions at "
-       "their lower bounds, the second at the largest sizes that run quickly, the others "
-       "between (default: as many as are given; 3 with states; 16 with generated inputs, "
-       "fewer for large models)",
+       "their lower bounds, the second at the largest sizes that run quickly, and the "
+       "others in between (default: the number of samples in --inputs; 3 for models "
+       "with states; 16 for generated inputs, fewer for large models)",
        Whole("--samples", into.samples)},
       {"--reference", "DIR|NPZ",
        "outputs computed elsewhere, laid out like --inputs, with states in a subfolder "
@@ -745,7 +749,7 @@ std::vector<Option> VerifyTable(VerifyOptions& into) {
        Into(into.reference)},
       {"--budget", "fp32|fp16|int8|FILE",
        "error budget (default: that of the package's precision); see below", Into(into.budget)},
-      {"--per-axis", "N", "judge each slice along this axis on its own scale",
+      {"--per-axis", "N", "compare each slice along axis N relative to its own range",
        Whole("--per-axis", into.per_axis)},
       {"--atol", "X", "judge each element: |difference| <= atol + rtol * |reference|",
        NotNegative("--atol", into.atol)},

@@ -138,9 +138,9 @@ ParityResult CheckResult(const fs::path& file, const fs::path& bundle, const fs:
   ParityResult result = ReadResult(file, bundle);
   if (!package.empty() && PackageHash(package) != result.package_hash)
     throw Error("check-failed",
-                fmt::format("the result is of another package than \"{}\"", package.string()))
+                fmt::format("the result does not belong to package \"{}\"", package.string()))
         .At({file.string(), ""})
-        .Help("make a bundle of this package and run it, or name the package of the result");
+        .Help("create a bundle of this package and run it, or pass the package of the result");
   return result;
 }
 

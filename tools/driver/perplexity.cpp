@@ -32,8 +32,8 @@ class Chunks {
         LoadTokenizer(options.tokenizer.empty() ? model : options.tokenizer);
     text_.context = options.context.value_or(std::min(kContext, most));
     if (text_.context < kLeastContext || text_.context > most)
-      throw Error("usage", fmt::format("--context {}: no chunk has so many tokens", text_.context))
-          .Expected(fmt::format("{} to {}, which the model takes", kLeastContext, most));
+      throw Error("usage", fmt::format("--context {} is out of range", text_.context))
+          .Expected(fmt::format("{} to {}, the model's context", kLeastContext, most));
     const auto file = MappedFile::Open(options.text);
     tokens_ = tokenizer.Encode(AsText(file->bytes()), true, false);
     begin_ = tokenizer.BeginOfText();
@@ -43,7 +43,7 @@ class Chunks {
       throw Error("usage", fmt::format("\"{}\" has {} tokens, less than one chunk",
                                        options.text.string(), text_.tokens))
           .Expected(fmt::format("{} tokens or more", text_.context))
-          .Help("a longer text, or shorter chunks: --context N");
+          .Help("use a longer text, or shorter chunks with --context N");
   }
 
   const TextChunks& text() const { return text_; }
@@ -115,9 +115,10 @@ AgreementResult CompareOnText(const fs::path& source, const fs::path& package,
   LanguageModel value(package, ForModel(package, {.units = Units::kReference}), "--text",
                       diagnostics);
   if (reference.size().vocabulary != value.size().vocabulary)
-    throw Error("usage", fmt::format("--text: SOURCE has {} tokens, PACKAGE {}",
-                                     reference.size().vocabulary, value.size().vocabulary))
-        .Expected("a package that was made of the source");
+    throw Error("usage",
+                fmt::format("--text: the vocabulary of SOURCE has {} tokens, that of PACKAGE {}",
+                            reference.size().vocabulary, value.size().vocabulary))
+        .Expected("a package that was compiled from SOURCE");
   Chunks chunks(source, std::min(reference.size().context, value.size().context), options);
   Agreement agreement;
   AgreementResult result;

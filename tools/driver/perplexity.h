@@ -29,7 +29,7 @@ struct PerplexityOptions {
 
 struct TextChunks {
   int64_t context = 0, chunks = 0;  // tokens per chunk, number of chunks
-  int64_t tokens = 0;               // of the text; an incomplete last chunk is ignored
+  int64_t tokens = 0;               // in the text; an incomplete last chunk is ignored
 };
 
 struct PerplexityResult {

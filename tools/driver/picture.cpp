@@ -61,7 +61,7 @@ ImportOptions::Image ParseImage(const std::string& text) {
   else if (layout == "gray")
     image.feature = Port::Feature::kImageGray;
   else if (layout != "rgb")
-    throw fail("begins with no known layout");
+    throw fail("does not begin with a layout");
   const size_t channels = layout == "gray" ? 1 : 3;
 
   // Numbers before the first key are the scales and biases.
@@ -72,13 +72,13 @@ ImportOptions::Image ParseImage(const std::string& text) {
     if (size_t equals = part.find('='); equals != std::string::npos) {
       std::string key = part.substr(0, equals);
       if (key != "scale" && key != "bias" && key != "mean" && key != "std")
-        throw fail(fmt::format("has \"{}\", which is none of scale, bias, mean and std", key));
+        throw fail(fmt::format("has the unknown key \"{}\"", key));
       if (given.contains(key)) throw fail(fmt::format("has {} twice", key));
       numbers = &given[key];
       part.erase(0, equals + 1);
     }
     std::optional<double> number = Number(part);
-    if (!number) throw fail("has something else than a number behind a comma");
+    if (!number) throw fail("has a value that is not a number");
     numbers->push_back(*number);
   }
   if (!plain.empty()) {
@@ -94,7 +94,7 @@ ImportOptions::Image ParseImage(const std::string& text) {
     if (values.size() != 1 && values.size() != channels)
       throw fail(fmt::format("has {} numbers for {}", values.size(), key));
   bool normalised = given.contains("mean") || given.contains("std");
-  if (normalised && given.contains("bias")) throw fail("has a bias beside mean or std");
+  if (normalised && given.contains("bias")) throw fail("has both a bias and a mean or std");
 
   auto values = [&](const char* key, double otherwise) {
     auto it = given.find(key);
@@ -137,7 +137,7 @@ std::pair<std::string, ImportOptions::Image> ParseImageOption(const std::string&
     }
   if (at == std::string::npos) at = text.find('=');
   if (at == std::string::npos || at == 0)
-    throw Error("usage", fmt::format("--image: \"{}\" has no NAME=VALUE form", text));
+    throw Error("usage", fmt::format("--image: \"{}\" is not of the form NAME=VALUE", text));
   return {text.substr(0, at), ParseImage(text.substr(at + 1))};
 }
 
@@ -159,7 +159,7 @@ Tensor ReadPicture(const std::filesystem::path& path) {
   std::shared_ptr<const MappedFile> file = MappedFile::Open(path);
   std::string_view bytes(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size());
   auto fail = [&](std::string_view what) {
-    return Error("bad-file", fmt::format("a picture with {}", what)).At({path.string(), ""});
+    return Error("bad-file", fmt::format("the image has {}", what)).At({path.string(), ""});
   };
   size_t at = 2;
   auto number = [&] {  // skips white space and comments
@@ -173,7 +173,7 @@ Tensor ReadPicture(const std::filesystem::path& path) {
     return value;
   };
   int64_t width = number(), height = number(), most = number();
-  if (most > 255) throw fail(fmt::format("values up to {}, expected 255 at most", most));
+  if (most > 255) throw fail(fmt::format("values up to {}, expected at most 255", most));
   Dims dims = {height, width};
   if (bytes[1] == '6') dims.push_back(3);
   int64_t size = ElementCount(dims);
@@ -218,8 +218,8 @@ Tensor ToPixels(const Tensor& tensor, const Value& input, const Port& port) {
   else if (dims == Dims{1, height, width, channels})
     picture = pixels.Reshaped({height, width, channels});
   if (picture.dims() != Dims{height, width, channels})
-    throw Error("bad-input", fmt::format("image \"{}\" is given as [{}]", port.source_name,
-                                         fmt::join(dims, ", ")))
+    throw Error("bad-input",
+                fmt::format("image \"{}\" has shape [{}]", port.source_name, fmt::join(dims, ", ")))
         .Expected(fmt::format("[{0}, {1}, {2}] or [1, {2}, {0}, {1}]", height, width, channels));
   Pin<float> planes = picture.Transposed({2, 0, 1}).data<float>();
   std::vector<float> ordered;

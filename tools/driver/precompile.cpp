@@ -35,7 +35,7 @@ void CheckNotCached(const fs::path& output) {
     if (ModelCache::HasMarker(folder))
       throw Error("file-exists", fmt::format("-o: \"{}\" is in the cache of compiled models \"{}\"",
                                              output.string(), folder.string()))
-          .Help("choose another output");
+          .Help("choose another output path");
     if (!folder.has_relative_path()) break;
   }
 }
@@ -69,12 +69,12 @@ bool Precompile(const fs::path& package, const fs::path& output, const Precompil
                 Diagnostics& diagnostics) {
   const Frontend& frontend = FrontendOf(package);
   if (frontend.format == Format::kBundle)
-    throw Error("usage", fmt::format("\"{}\" is a compiled bundle already", package.string()))
+    throw Error("usage", fmt::format("\"{}\" is already a compiled bundle", package.string()))
         .Expected("a .mlpackage");
   if (frontend.format != Format::kPackage && frontend.format != Format::kMlmodel)
-    throw Error("usage", fmt::format("\"{}\" is a .{}", package.string(), frontend.name))
+    throw Error("usage", fmt::format("\"{}\" is {}", package.string(), frontend.what))
         .Expected("a .mlpackage")
-        .Help("mlc compile makes one of a source model");
+        .Help("`mlc compile` makes a package from it");
   if (output.extension() != ".mlmodelc")
     throw Error("usage", fmt::format("-o: \"{}\" does not end in .mlmodelc", output.string()));
   CheckNotCached(output);

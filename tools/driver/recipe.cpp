@@ -93,7 +93,7 @@ void Validate(const Json& value, const Json& schema, const Json& root, const std
         } else if (keyword == "additionalProperties" && rule.is_boolean()) {
           std::vector<std::string> known;
           for (const auto& [other, unused] : named.items()) known.push_back(other);
-          bad(fmt::format("unknown field \"{}\"; known are {}", name, fmt::join(known, ", ")));
+          bad(fmt::format("unknown field \"{}\"; known fields: {}", name, fmt::join(known, ", ")));
         } else if (keyword == "additionalProperties") {
           Validate(member, rule, root, below, found);
         }
@@ -109,7 +109,7 @@ void Validate(const Json& value, const Json& schema, const Json& root, const std
 Error Bad(const fs::path& path, const std::string& at, const std::string& text) {
   return Error("bad-recipe", at.empty() ? text : fmt::format("{}: {}", at, text))
       .At({path.string(), ""})
-      .Help("manifests/recipe.schema.json says what a recipe holds");
+      .Help("manifests/recipe.schema.json describes the format");
 }
 
 std::map<std::string, std::string> Files(const Json& json) {
@@ -138,8 +138,9 @@ Recipe ReadRecipe(const fs::path& path) {
   std::shared_ptr<const MappedFile> file = MappedFile::Open(path);
   constexpr size_t kMostBytes = 16 << 20;
   if (file->bytes().size() > kMostBytes)
-    throw Error("resource-limit", fmt::format("a recipe of {} bytes", file->bytes().size()))
-        .At({path.string(), ""});
+    throw Error("resource-limit", fmt::format("the recipe has {} bytes", file->bytes().size()))
+        .At({path.string(), ""})
+        .Expected(fmt::format("at most {} bytes", kMostBytes));
   RequireJson(AsText(file->bytes()), "bad-recipe", path.string());
   Json json = Json::parse(AsText(file->bytes()));
   static const Json schema = Json::parse(kRecipeSchema);
@@ -171,8 +172,8 @@ Recipe ReadRecipe(const fs::path& path) {
     double expected = recipe.accuracy->expected;
     if (recipe.accuracy->tolerance >= std::max(expected, 1 - expected))
       throw Bad(path, "check.accuracy.tolerance",
-                fmt::format("with {} around {}, any accuracy passes", recipe.accuracy->tolerance,
-                            expected));
+                fmt::format("a tolerance of {} around {} accepts any accuracy",
+                            recipe.accuracy->tolerance, expected));
   }
   std::set<std::string> names;
   for (size_t i = 0; i < json["variants"].size(); ++i) {
@@ -187,7 +188,7 @@ Recipe ReadRecipe(const fs::path& path) {
       variant = VariantFrom(given);
     }
     if (!names.insert(variant.name).second)
-      throw Bad(path, "variants", fmt::format("two are called \"{}\"", variant.name));
+      throw Bad(path, "variants", fmt::format("duplicate name \"{}\"", variant.name));
     variant.name = recipe.name + "-" + variant.name;
     recipe.variants.push_back(std::move(variant));
   }

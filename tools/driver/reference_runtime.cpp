@@ -91,7 +91,7 @@ class ReferenceState : public ModelState {
       if (it == schema_->states.end())
         throw Error("bad-input", fmt::format("the model has no state \"{}\"", name));
       if (tensor.dtype() != it->dtype || tensor.dims() != it->dims)
-        throw Error("bad-input", fmt::format("state \"{}\" is given as {} [{}]", name,
+        throw Error("bad-input", fmt::format("state \"{}\" has type {} [{}]", name,
                                              Name(tensor.dtype()), fmt::join(tensor.dims(), ", ")))
             .Expected(fmt::format("{} [{}]", Name(it->dtype), fmt::join(it->dims, ", ")));
       states[name] = tensor;
@@ -123,7 +123,8 @@ class ReferenceModel : public LoadedModel {
     std::map<std::string, Tensor> values;
     auto* own = dynamic_cast<ReferenceState*>(state);
     if (state && (!own || own->schema() != schema_.get()))
-      throw Error("bad-input", "the state is of another model").Help("NewState makes one of this");
+      throw Error("bad-input", "the state belongs to another model")
+          .Help("create the state with NewState of this model");
     values = own ? engine_.Run(inputs, own->states) : engine_.Run(inputs);
     const Clock::time_point done = Clock::now();
     std::map<std::string, Tensor> outputs;
@@ -220,7 +221,7 @@ std::unique_ptr<LoadedModel> MakeReferenceModel(std::shared_ptr<const Program> p
                                                 const LoadOptions& load,
                                                 std::shared_ptr<PreparedWeights> weights) {
   if (load.units != Units::kAll && load.units != Units::kReference)
-    throw Error("no-coreml", fmt::format("--units {} needs Core ML", Name(load.units)))
+    throw Error("no-coreml", fmt::format("--units {} requires Core ML", Name(load.units)))
         .Help("use --units reference, mlc's own engine");
   EngineOptions engine;
   engine.arithmetic = options.arithmetic.value_or(EngineOptions::Arithmetic::kFaithful);

@@ -39,10 +39,10 @@ std::string_view Describe(EngineOptions::Arithmetic arithmetic) {
 void RequireBundle(const fs::path& path) {
   const Frontend& frontend = FrontendOf(path);
   if (frontend.format == Format::kBundle) return;
-  throw Error("usage", fmt::format("--no-compile: \"{}\" is a .{}", path.string(), frontend.name))
+  throw Error("usage", fmt::format("--no-compile: \"{}\" is {}", path.string(), frontend.what))
       .Expected("a compiled bundle (.mlmodelc)")
-      .Help(frontend.IsSource() ? "mlc compile MODEL -o MODEL.mlmodelc makes one"
-                                : "mlc precompile makes one of a package");
+      .Help(frontend.IsSource() ? "`mlc compile MODEL -o MODEL.mlmodelc` makes one"
+                                : "`mlc precompile` makes one from a package");
 }
 
 void RefuseHints(const LoadOptions& hints, Units units) {
@@ -50,7 +50,7 @@ void RefuseHints(const LoadOptions& hints, Units units) {
                              {"--reshapes", hints.reshapes.has_value()},
                              {"--specialization", hints.specialization.has_value()}})
     if (given && units == Units::kReference)
-      throw Error("usage", fmt::format("{} is for Core ML, and mlc's engine computes here", name))
+      throw Error("usage", fmt::format("{} applies to Core ML, not to the reference engine", name))
           .Expected("--units all, cpu, gpu or ane");
 }
 
@@ -76,7 +76,7 @@ void AddFile(const std::string& text, const std::set<std::string>& names,
   for (size_t at = equals; at != std::string::npos; at = text.find('=', at + 1))
     if (names.contains(text.substr(0, at))) equals = at;
   if (equals == std::string::npos)
-    throw Error("usage", fmt::format("--input: \"{}\" has no NAME=FILE form", text));
+    throw Error("usage", fmt::format("--input: \"{}\" is not of the form NAME=FILE", text));
   if (!inputs.emplace(text.substr(0, equals), ReadTensor(text.substr(equals + 1))).second)
     throw Error("usage", fmt::format("--input: \"{}\" is given twice", text.substr(0, equals)));
 }
@@ -106,7 +106,7 @@ void WriteOutputs(const fs::path& folder, std::vector<RunResult::Output>& output
   fs::create_directories(folder, error);
   if (error)
     throw Error("file-io",
-                fmt::format("cannot make folder \"{}\": {}", folder.string(), error.message()));
+                fmt::format("cannot create folder \"{}\": {}", folder.string(), error.message()));
   for (RunResult::Output& output : outputs) {
     output.file = PlaceOf(folder, *output.port, output.name, source);
     WriteNpy(output.file, output.tensor);
@@ -157,12 +157,12 @@ void CheckOptions(const RunOptions& options) {
   if (options.breaker.p99_budget_ms && !(*options.breaker.p99_budget_ms >= 1))
     throw Error("usage", "--p99-budget: expected milliseconds, at least 1");
   constexpr int64_t kMostMemory = int64_t{1} << 50;
-  if (const auto& mark = options.breaker.memory_mark; mark && (*mark < 1 || *mark > kMostMemory))
-    throw Error("usage", "--memory-mark: expected megabytes, at least 1");
+  if (const auto& mark = options.breaker.memory_limit; mark && (*mark < 1 || *mark > kMostMemory))
+    throw Error("usage", "--memory-limit: expected megabytes, at least 1");
   if (options.budget && options.compare.empty())
     throw Error("usage", "--budget requires --compare");
   if (options.soak && (options.iterations != 1 || options.jobs != 1))
-    throw Error("usage", "--soak goes with neither --iterations nor --jobs");
+    throw Error("usage", "--soak cannot be combined with --iterations or --jobs");
   constexpr int64_t kMostJobs = 256;
   if (options.jobs < 1 || options.jobs > kMostJobs)
     throw Error("usage", fmt::format("--jobs must be from 1 to {}", kMostJobs));
@@ -230,9 +230,9 @@ class Runner {
     if (source && !options_.units) result_.units = Units::kReference;
     if (source && result_.units != Units::kReference)
       throw Error("usage",
-                  fmt::format("--units {}: Core ML runs packages and bundles, \"{}\" is a .{}",
-                              Name(result_.units), path_.string(), FrontendOf(path_).name))
-          .Help("mlc compile makes a package of it");
+                  fmt::format("--units {}: Core ML runs packages and bundles, but \"{}\" is {}",
+                              Name(result_.units), path_.string(), FrontendOf(path_).what))
+          .Help("`mlc compile` makes a package from it");
     RefuseHints(options_.hints, result_.units);
     result_.arithmetic = options_.arithmetic.value_or(
         source ? EngineOptions::Arithmetic::kExact : EngineOptions::Arithmetic::kFaithful);
@@ -245,7 +245,8 @@ class Runner {
     for (const std::string& text : options_.input_files) AddFile(text, names, given_);
     if (!options_.output_folder.empty())
       CheckOutputs(options_.output_folder, function(), by_tokens(), FrontendOf(path_).IsSource());
-    if (by_tokens() && !given_.empty()) throw Error("usage", "--tokens takes the place of --input");
+    if (by_tokens() && !given_.empty())
+      throw Error("usage", "--tokens cannot be combined with --input");
     CheckRanges(options_.make_up, *program_);
     result_.read_ms = Milliseconds(begin, Clock::now());
     if (by_tokens()) {
@@ -359,9 +360,10 @@ class Runner {
     const PortIndex ports(twin.inputs, UserName);
     for (const Port& own : function().inputs)
       if (const Port* port = ports.Find(UserName(own)); port && port->feature != own.feature)
-        throw Error("usage", fmt::format("--compare: input \"{}\" is an image in one of the two",
-                                         UserName(own)))
-            .Help("mlc verify SOURCE PACKAGE with the --image of the compilation compares them");
+        throw Error("usage",
+                    fmt::format("--compare: input \"{}\" is an image in only one of the models",
+                                UserName(own)))
+            .Help("use `mlc verify SOURCE PACKAGE` with the --image option of the compilation");
     std::map<std::string, Tensor> named;
     const std::vector<const Value*> values = InputValues(function());
     for (size_t i = 0; i < values.size(); ++i)
@@ -623,7 +625,7 @@ class Runner {
   std::shared_ptr<CircuitBreaker> breaker_;
   std::vector<std::unique_ptr<GuardedModel>> models_;
   std::optional<StepResults> expected_;
-  std::vector<Compared> outside_;  // of the last prediction outside the budget
+  std::vector<Compared> outside_;  // outputs of the last prediction outside the budget
   Budgets budgets_;
   int64_t done_ = 0;
   double p50_ = 0;

@@ -32,7 +32,7 @@ struct RunOptions {
   // vocabulary]; the outputs of an encoder are hidden [tokens, width], pooled [width] or those of
   // its head, without the batch dimension.
   std::vector<int64_t> tokens;
-  bool step = false;  // one token at a time, through the states
+  bool step = false;  // one token at a time; the model keeps its context in its states
   // Absent: exact for a source model, faithful for Core ML's formats.
   std::optional<EngineOptions::Arithmetic> arithmetic;
   int64_t iterations = 1, warmup = 0;
@@ -76,7 +76,7 @@ struct Times {
 struct RunResult {
   std::shared_ptr<const Program> program;
   const Function* function = nullptr;
-  // Of the reference engine.
+  // The arithmetic of the reference engine.
   EngineOptions::Arithmetic arithmetic = EngineOptions::Arithmetic::kFaithful;
   Units units = Units::kReference;       // as requested
   std::string measures = "predictions";  // or "prompts", "tokens one by one"
@@ -89,7 +89,7 @@ struct RunResult {
     // Where it was written, named as in the model that ran; empty: not written.
     std::filesystem::path file;
   };
-  std::vector<Output> outputs;  // of the last successful prediction; empty if all failed
+  std::vector<Output> outputs;  // from the last successful prediction; empty if all failed
   bool of_fallback = false;     // whether the outputs come from the reference engine as a fallback
   std::map<std::string, InputRange> generated;  // by MIL name
   std::vector<NextToken> next;                  // for a language model that was given tokens
@@ -112,7 +112,7 @@ struct RunResult {
   };
   std::vector<Failed> failures;
   Snapshot
-      telemetry;  // of all predictions including the warmup; with RunOptions::step, of all tokens
+      telemetry;  // covers all predictions including the warmup; with RunOptions::step, all tokens
   CircuitBreaker::State breaker = CircuitBreaker::State::kClosed;
   std::vector<CircuitBreaker::Change> breaker_changes;
   std::optional<PoolStatistics> queue;  // with RunOptions::jobs

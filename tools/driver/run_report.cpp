@@ -228,10 +228,11 @@ void AppendHistory(const fs::path& file, const fs::path& model, const RunResult&
 
 std::vector<Baseline> ReadBaselines(const fs::path& file) {
   std::ifstream in(file);
-  if (!in) throw Error("file-io", fmt::format("cannot read \"{}\"", file.string()));
+  if (!in)
+    throw Error("file-io", fmt::format("cannot read \"{}\": {}", file.string(), strerror(errno)));
   const std::string text((std::istreambuf_iterator<char>(in)), {});
   std::vector<std::pair<Json, Location>> documents;
-  const std::string expected = "what run --json prints, or --history writes";
+  const std::string expected = "the output of `mlc run --json` or --history";
   if (Json whole = Json::parse(text, nullptr, false); whole.is_object()) {
     documents.push_back({std::move(whole), {file.string(), ""}});
   } else {
@@ -246,7 +247,7 @@ std::vector<Baseline> ReadBaselines(const fs::path& file) {
       if (document.is_object())
         documents.push_back({std::move(document), where});
       else if (end > begin && !cut)
-        throw Error("bad-file", "the baseline is no JSON").At(where).Expected(expected);
+        throw Error("bad-file", "the baseline is not JSON").At(where).Expected(expected);
       begin = end + 1;
     }
   }
@@ -262,7 +263,7 @@ std::vector<Baseline> ReadBaselines(const fs::path& file) {
     } catch (const Error& error) {
       why = error.text();
     }
-    throw Error("bad-file", fmt::format("the baseline is no report of a run: {}", why))
+    throw Error("bad-file", fmt::format("the baseline is not a report of mlc run: {}", why))
         .At(where)
         .Expected(expected);
   }
@@ -299,21 +300,21 @@ BaselineCheck CheckBaseline(const std::vector<Baseline>& all, const fs::path& mo
   }
   const auto differs = [&](std::string note) {
     check.within = check.within && force;
-    if (!force) note += "; --force-baseline compares all the same";
+    if (!force) note += "; --force-baseline compares anyway";
     check.notes.push_back(std::move(note));
   };
   if (before.model_hash.empty() && !hash.empty())
-    check.notes.push_back("the baseline does not say which package it is of");
+    check.notes.push_back("the baseline does not identify its package");
   else if (before.model_hash != hash)
-    differs("the baseline is of another package");
+    differs("the baseline is from another package");
   if (before.machine != machine)
-    differs(
-        fmt::format("the baseline is of another machine: {}; this is {}", before.machine, machine));
+    differs(fmt::format("the baseline is from another machine: {}; this is {}", before.machine,
+                        machine));
   if (now.count == 0) {
     check.within = false;
-    check.notes.push_back("nothing was measured: no prediction was the model's own");
+    check.notes.push_back("nothing was measured: the model made no prediction itself");
   } else if (before.predict.count < 2 || now.count < 2)
-    check.notes.push_back("one run is no measurement: --iterations 20 or more");
+    check.notes.push_back("one run is not a measurement; use --iterations 20 or more");
   return check;
 }
 

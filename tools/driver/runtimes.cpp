@@ -19,7 +19,7 @@ std::unique_ptr<Runtime> MakeRuntime(Units units, const ReferenceOptions& option
   if (!make_core_ml)
     throw Error(
         "no-coreml",
-        fmt::format("--units {} needs Core ML, which runs on Apple's systems only", Name(units)))
+        fmt::format("--units {} requires Core ML, which runs on Apple's systems only", Name(units)))
         .Help("use --units reference, mlc's own engine");
   return make_core_ml();
 }

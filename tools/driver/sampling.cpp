@@ -63,7 +63,7 @@ void CheckSampling(const SamplingOptions& options) {
   check(options.top_p > 0 && options.top_p <= 1, "--top-p", options.top_p, "above 0, up to 1");
   check(options.min_p >= 0 && options.min_p <= 1, "--min-p", options.min_p, "0 to 1");
   check(options.repetition_penalty > 0 && options.repetition_penalty <= 1e6, "--repetition-penalty",
-        options.repetition_penalty, "above 0, up to 1e6; 1 is none");
+        options.repetition_penalty, "above 0, up to 1e6 (1: no penalty)");
   if (options.temperature > 0) return;
   for (auto [name, given] : {std::pair{"--top-k", options.top_k != 0},
                              {"--top-p", options.top_p != 1},
@@ -71,7 +71,7 @@ void CheckSampling(const SamplingOptions& options) {
     if (given)
       throw Error("usage",
                   fmt::format("{} requires --temperature; without it, decoding is greedy", name))
-          .Help("--temperature 1 draws from what the model says");
+          .Help("--temperature 1 samples from the model's probabilities");
 }
 
 std::vector<TokenCandidate> Candidates(const SamplingOptions& options,
@@ -83,7 +83,8 @@ std::vector<TokenCandidate> Candidates(const SamplingOptions& options,
     if (!std::isnan(logits[i]) && logits[i] > -INFINITY)
       all.push_back({static_cast<int32_t>(i), logits[i]});
   if (all.empty())
-    throw Error("runtime-failed", "the model's logits are no numbers: no token can be chosen");
+    throw Error("runtime-failed",
+                "all logits of the model are NaN or -infinity: no token can be chosen");
   if (options.repetition_penalty != 1) Penalise(options.repetition_penalty, before, all);
   if (options.temperature <= 0)
     return {{std::min_element(all.begin(), all.end(), Before)->token, 1.0}};

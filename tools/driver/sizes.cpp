@@ -35,7 +35,8 @@ void Narrow(const Function& function, const std::string& name, const Symbol& wan
             const std::string& option, Symbols& chosen) {
   std::optional<Symbol> both = Both(chosen.at(name), wanted);
   if (!both)
-    throw Error("bad-input", fmt::format("{}: an input of the package does not take this", option))
+    throw Error("bad-input",
+                fmt::format("{}: an input of the package does not accept this size", option))
         .Expected(SizesText(function, Dim::Symbol(name)));
   chosen[name] = std::move(*both);
 }
@@ -51,8 +52,8 @@ void ChooseShape(const Function& function, size_t i, Dims dims, const std::strin
     return Error("bad-input", fmt::format("{}: {}", option, text)).Expected(ToString(shape));
   };
   if (dims.size() != shape.size())
-    throw fail(
-        fmt::format("{} dimensions, the input of the package has {}", dims.size(), shape.size()));
+    throw fail(fmt::format("{} dimensions, but the input of the package has {}", dims.size(),
+                           shape.size()));
   for (size_t d = 0; d < shape.size(); ++d) {
     if (auto open = shape[d].symbol_and_offset()) {
       int64_t size = dims[d] - open->second;
@@ -84,7 +85,7 @@ void ChooseListed(Function& function, Symbols& chosen) {
     while (s < shapes.size() && !(found = narrowed(shapes[s]))) ++s;
     if (!found)
       throw Error("bad-input",
-                  fmt::format("input \"{}\" of the package has no shape of these sizes",
+                  fmt::format("input \"{}\" of the package has no shape with these sizes",
                               function.inputs[i].name))
           .Expected(ShapesText(function.inputs[i]));
     shapes = {Dims(shapes[s])};
@@ -93,7 +94,8 @@ void ChooseListed(Function& function, Symbols& chosen) {
 }
 
 std::string Quoted(const std::vector<std::string>& names) {
-  return names.empty() ? "none is open" : fmt::format("\"{}\"", fmt::join(names, "\", \""));
+  return names.empty() ? "no dimension is dynamic"
+                       : fmt::format("\"{}\"", fmt::join(names, "\", \""));
 }
 
 // Calls take(function, sizes) for each function, which returns whether the option applies to it; it
@@ -127,7 +129,7 @@ void ChooseSizes(Program& program, const ImportOptions& options, bool may_lack) 
   for (const auto& [name, wanted] : options.dims) {
     const std::string option = "--dim " + name, legal = LegalName(name);
     InSome(program, may_lack,
-           Error("bad-name", option + ": no input has an open dimension of that name")
+           Error("bad-name", option + ": no input has a dynamic dimension with this name")
                .Expected(Quoted(symbols)),
            [&](const Function& function, Symbols& chosen) {
              for (const std::string& open : OpenSymbols(function)) {
@@ -141,7 +143,7 @@ void ChooseSizes(Program& program, const ImportOptions& options, bool may_lack) 
   for (const auto& [name, dims] : options.shapes) {
     const std::string option = fmt::format("--shape {}={}", name, fmt::join(dims, ","));
     InSome(program, may_lack,
-           Error("bad-name", fmt::format("--shape {}: there is no such input", name))
+           Error("bad-name", fmt::format("--shape {}: the model has no input with this name", name))
                .Expected(Quoted(inputs)),
            [&](const Function& function, Symbols& chosen) {
              for (size_t i = 0; i < function.inputs.size(); ++i) {

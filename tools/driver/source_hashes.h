@@ -29,9 +29,8 @@ std::vector<SourceFile> SourceFiles(const std::filesystem::path& model, const So
 std::string CombinedSha256(const std::vector<SourceFile>& files);
 std::string CombinedXxh3(const std::vector<SourceFile>& files);
 
-// Computes the hashes of files while they are read: each file is hashed from its begin as far as it
-// has been read, so that weights are hashed while they are in the processor's cache. Finish()
-// hashes the rest.
+// Hashes files as they are read: each file from its start to the position read so far, while the
+// data is still in the processor's cache. Finish() hashes the rest.
 class SourceHashes {
  public:
   SourceHashes(std::vector<SourceFile> files, bool sha256);

@@ -53,7 +53,7 @@ std::vector<std::string> Doubts(const std::vector<double>& times, int64_t warmup
   if (times.size() < kFew)
     doubts.push_back(
         fmt::format("{} runs are too few for percentiles: p95 and p99 are the slowest "
-                    "one; --iterations {} or more",
+                    "run; use --iterations {} or more",
                     times.size(), kFew));
   std::vector<double> sorted = times;
   std::sort(sorted.begin(), sorted.end());
@@ -62,19 +62,19 @@ std::vector<std::string> Doubts(const std::vector<double>& times, int64_t warmup
   const double far = three + kFar * std::max(three - quarter, 0.01 * middle);
   if (times.front() > far)
     doubts.push_back(
-        fmt::format("the first run took {:.2f} ms, the median is {:.2f} ms; --warmup {}",
+        fmt::format("the first run took {:.2f} ms, the median is {:.2f} ms; try --warmup {}",
                     times.front(), middle, std::max<int64_t>(3, 2 * warmup)));
   const auto slow =
       std::count_if(times.begin() + 1, times.end(), [&](double time) { return time > far; });
   if (slow > 0)
     doubts.push_back(
         fmt::format("{} of {} runs took more than {:.2f} ms, the median is {:.2f} ms: "
-                    "something else runs on this machine, or it grows hot",
+                    "other processes are running, or the machine is throttled",
                     slow, times.size(), far, middle));
   else if (three - quarter > kScatter * middle)
     doubts.push_back(
-        fmt::format("half of the runs lie {:.0f} % apart: something else runs on this "
-                    "machine; --iterations {} makes the median firmer",
+        fmt::format("timings vary widely (interquartile range {:.0f} %): other processes "
+                    "may be running; try --iterations {}",
                     100 * (three - quarter) / middle, 4 * times.size()));
   return doubts;
 }

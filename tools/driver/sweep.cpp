@@ -23,15 +23,15 @@ std::vector<Units> UnitsHere() {
 std::string Trouble(const RunResult& result, const RunOptions& options) {
   const Snapshot& telemetry = result.telemetry;
   if (!result.failures.empty())
-    return fmt::format("{} of {} failed, the first: {}", result.failures.size(),
+    return fmt::format("{} of {} predictions failed, the first: {}", result.failures.size(),
                        telemetry.predictions, result.failures[0].error.text());
   if (telemetry.fallbacks + telemetry.refused > 0)
-    return fmt::format("{} of {} were not the model's own", telemetry.fallbacks + telemetry.refused,
-                       telemetry.predictions);
+    return fmt::format("{} of {} predictions were not made by the model",
+                       telemetry.fallbacks + telemetry.refused, telemetry.predictions);
   if (!options.compare.empty() && Judge(result.compared) != Verdict::kPassed)
     return VerdictText(result.compared);
   if (options.require_units && (result.placements.empty() || !Elsewhere(result).empty()))
-    return "not on the units asked for";
+    return "not on the requested units";
   return "";
 }
 
@@ -40,8 +40,8 @@ std::string Trouble(const RunResult& result, const RunOptions& options) {
 SweepResult Sweep(const std::filesystem::path& model, const RunOptions& options,
                   Diagnostics& diagnostics) {
   if (options.soak || !options.output_folder.empty())
-    throw Error("usage", "--units sweep goes with neither --soak nor --output-dir")
-        .Help("run once more with the units that it recommends");
+    throw Error("usage", "--units sweep cannot be combined with --soak or --output-dir")
+        .Help("run again with the recommended units");
   SweepResult sweep;
   RunOptions each = options;
   double best = 0;
@@ -70,7 +70,7 @@ SweepResult Sweep(const std::filesystem::path& model, const RunOptions& options,
                                           100 * (p50 / best - 1) + 0.5);
   }
   if (!sweep.recommended)
-    sweep.why = "none ran without trouble";
+    sweep.why = "none ran without failures";
   else if (DefaultUnits() == Units::kReference)
     sweep.why = "the only units here: Core ML runs on Apple's systems";
   return sweep;

@@ -14,7 +14,7 @@ struct SweepRow {
   Units units;
   std::optional<RunResult> result;
   std::optional<Error> error;  // why there is no result
-  std::string trouble;         // why it cannot be recommended; empty: no reason
+  std::string trouble;         // why these units are not recommended; empty if they may be
 };
 struct SweepResult {
   std::vector<SweepRow> rows;

@@ -13,8 +13,8 @@
 namespace mlc {
 
 struct SystemReport {
-  std::string version, build;  // of mlc
-  Capabilities runtime;        // of the default runtime; chip and OS are filled in
+  std::string version, build;  // version and build of mlc
+  Capabilities runtime;        // the default runtime; chip and OS are filled in
   std::vector<LibraryVersion> libraries;
   int threads = 0;     // used by mlc
   int processors = 0;  // available

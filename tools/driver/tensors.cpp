@@ -132,13 +132,13 @@ bool IsAbsent(const Function& function, std::string_view name, const Tensor& giv
   if (IsValueOf(*input, given)) return true;
   Error error(
       "bad-input",
-      fmt::format("input \"{}\" was fixed when the model was compiled, and is given another "
-                  "value, {} of shape {}",
+      fmt::format("input \"{}\" was fixed when the model was compiled, but a different value "
+                  "is given, {} of shape {}",
                   name, Name(given.dtype()), ToString(ToShape(given.dims()))));
-  error.Expected(fmt::format("the value of then, {} of shape {}, or nothing", Name(input->dtype),
-                             ToString(ToShape(input->dims))));
+  error.Expected(fmt::format("the value that was compiled in, {} of shape {}, or none",
+                             Name(input->dtype), ToString(ToShape(input->dims))));
   if (std::count(input->dims.begin(), input->dims.end(), 0) == 0)
-    error.Help(fmt::format("compile the model with --const {}=FILE of the new value", name));
+    error.Help(fmt::format("compile the model with the new value: --const {}=FILE", name));
   throw error;
 }
 
@@ -209,8 +209,8 @@ void CheckRange(const Port& port, const Value& value, const std::string& name, d
   auto [least, greatest] = ValuesOf(port, dtype);
   if (low < least || high > greatest ||
       (whole && (low != std::floor(low) || high != std::floor(high))))
-    throw Error("usage", fmt::format("--input-range: \"{}={}..{}\" are no values of {}", name, low,
-                                     high, Name(dtype)))
+    throw Error("usage", fmt::format("--input-range: \"{}={}..{}\" is not a range of {} values",
+                                     name, low, high, Name(dtype)))
         .Expected(fmt::format("{}numbers from {:.10g} to {:.10g}", whole ? "whole " : "", least,
                               greatest));
 }
@@ -283,7 +283,7 @@ std::map<std::string, Tensor> ReadInputFolder(const Function& function, const fs
       if (!IsAbsent(function, name, given)) inputs[name] = given;
     } else if (!stem.starts_with("out")) {
       throw Error("bad-input",
-                  fmt::format("\"{}\" fits no input of the model", file.filename().string()))
+                  fmt::format("\"{}\" matches no input of the model", file.filename().string()))
           .Expected(PortNames(ports));
     }
   }
@@ -296,7 +296,7 @@ const Function& FindFunction(const Program& program, const std::string& name, bo
     if (function->name == name || (only_is_fine && program.functions.size() == 1)) return *function;
     names += (names.empty() ? "" : ", ") + function->name;
   }
-  throw Error("bad-name", fmt::format("there is no function \"{}\"", name)).Expected(names);
+  throw Error("bad-name", fmt::format("the model has no function \"{}\"", name)).Expected(names);
 }
 
 fs::path FunctionFolder(const fs::path& folder, const Function& function, bool several) {
@@ -316,7 +316,7 @@ std::vector<fs::path> StepFolders(const fs::path& folder) {
   if (!numbered.empty())
     throw Error("bad-input", fmt::format("\"{}\" has a folder \"{}\", but no \"{}\"",
                                          folder.string(), *numbered.begin(), folders.size()))
-        .Expected("a folder for each step: 0, 1, ..., none left out");
+        .Expected("folders 0, 1, ... without gaps");
   return folders.empty() ? std::vector{folder} : folders;
 }
 
@@ -394,7 +394,7 @@ std::vector<StepResults> ReadReferences(const Function& function, const Function
         std::any_of(step.states.begin(), step.states.end(), known))
       return steps;
   throw Error("bad-input",
-              fmt::format("\"{}\" holds no output of {}", path.string(),
+              fmt::format("\"{}\" contains no output of {}", path.string(),
                           function.program->functions.size() > 1 ? "function " + function.name
                                                                  : "the model"))
       .Expected(PortNames(function.outputs));

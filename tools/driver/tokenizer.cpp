@@ -31,7 +31,7 @@ TokenizerSpec ReadTokenizer(const fs::path& path) {
           .Expected(fmt::format("{} or {}", TokenizerPath(path, "gguf").string(),
                                 TokenizerPath(path, "json").string()))
           .Help(
-              "move it along with the package, or name the source model (mlc run: --tokenizer "
+              "copy it together with the package, or pass the source model (mlc run: --tokenizer "
               "MODEL)");
     return ReadTokenizer(beside);
   }
@@ -42,7 +42,7 @@ TokenizerSpec ReadTokenizer(const fs::path& path) {
     return ReadGgufTokenizer(GgufFile::Open(file));
   if (magic[0] == std::byte{'{'}) return ReadHuggingFaceTokenizer(path);
   throw Error("unsupported-tokenizer",
-              fmt::format("a .{} has no tokenizer that mlc reads", FrontendOf(path).name))
+              fmt::format("{} has no tokenizer that mlc supports", FrontendOf(path).what))
       .Expected("a GGUF, a Hugging Face folder, a tokenizer.json, or a package with one beside it");
 }
 

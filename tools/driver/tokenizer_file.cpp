@@ -77,7 +77,7 @@ std::optional<std::string> TokenizerDifference(const fs::path& model, const fs::
       difference = HuggingFaceTokenizerDifference(found.bytes, expected.bytes);
     return difference;
   } catch (const Error& error) {
-    return fmt::format("{} is not the source's, and cannot be compared by content: {}",
+    return fmt::format("{} differs from the source's, and cannot be compared by content: {}",
                        TokenizerBeside(package).filename().string(), error.text());
   }
 }
@@ -102,7 +102,7 @@ void CheckTokenizerTarget(const fs::path& package, const TokenizerFile& file, bo
     Staging check(path, Staging::kFile);
     if (!force && fs::exists(path, ignored) && !IsOurs(row, path))
       throw Error("file-exists",
-                  fmt::format("\"{}\" exists and is no tokenizer that mlc wrote", path.string()))
+                  fmt::format("\"{}\" already exists and was not written by mlc", path.string()))
           .Help("choose another name with -o, remove it first, or pass --force");
   }
 }

@@ -103,15 +103,15 @@ LanguageSize LanguageSizes(const Function& function) {
 void CheckTokens(const Function& function, const std::vector<int64_t>& tokens, bool step) {
   const bool encoder = IsEncoder(function);
   if (!encoder && !IsLanguageModel(function))
-    throw Error("usage", fmt::format("--tokens: function \"{}\" is no language model or encoder",
-                                     function.name))
+    throw Error("usage",
+                fmt::format("--tokens: function \"{}\" is neither a language model nor an encoder",
+                            function.name))
         .Expected(
             "inputs inputIds and causalMask and an output logits, or an input input_ids and "
-            "perhaps "
-            "attention_mask and token_type_ids");
-  if (tokens.empty()) throw Error("usage", "--tokens: there is none");
+            "optionally attention_mask and token_type_ids");
+  if (tokens.empty()) throw Error("usage", "--tokens requires at least one token");
   if (encoder && step)
-    throw Error("usage", "--step: an encoder sees all tokens at once").Help("leave --step out");
+    throw Error("usage", "--step: an encoder processes all tokens at once").Help("omit --step");
   const auto count = static_cast<int64_t>(tokens.size());
   LanguageSize sizes{};
   if (encoder) {
@@ -122,13 +122,13 @@ void CheckTokens(const Function& function, const std::vector<int64_t>& tokens, b
   }
   const auto [most, vocabulary] = sizes;
   if (count > most)
-    throw Error("usage",
-                fmt::format("--tokens: {} tokens, the model takes {}", tokens.size(), most))
-        .Help(encoder ? "a package for more is made with --dim tokens=N, as far as the model goes"
-                      : "a package for more is made with --context, as far as the model goes");
+    throw Error("usage", fmt::format("--tokens: {} tokens, but the model accepts at most {}",
+                                     tokens.size(), most))
+        .Help(encoder ? "compile with a larger --dim tokens=N, up to the model's limit"
+                      : "compile with a larger --context N, up to the model's limit");
   for (int64_t token : tokens)
     if (token < 0 || token >= vocabulary)
-      throw Error("bad-input", fmt::format("--tokens: there is no token {}", token))
+      throw Error("bad-input", fmt::format("--tokens: token {} is not in the vocabulary", token))
           .Expected(fmt::format("0 to {}", vocabulary - 1));
 }
 

@@ -124,10 +124,10 @@ void AddStep(const std::map<std::string, Tensor>& given, GeneratedInputOptions m
   for (const Port& port : source.inputs)
     if (const Port* own = by_user.Find(UserName(port)))
       if (own->feature != port.feature)
-        throw Error("usage", fmt::format("input \"{}\" is an image in the package, and as such "
-                                         "another in the source",
+        throw Error("usage", fmt::format("input \"{}\" is a different kind of image or array in "
+                                         "the package than in the source",
                                          UserName(port)))
-            .Help(fmt::format("pass the --image {}=... of the compilation", UserName(port)));
+            .Help(fmt::format("pass the --image {}=... option of the compilation", UserName(port)));
   const PortIndex by_name(package.inputs);
   std::erase_if(shared, [&](const auto& entry) {
     return !by_user.Find(entry.first) && !by_name.Find(entry.first);
@@ -204,7 +204,7 @@ std::vector<Check> Checks(const Program& source, const Program& package,
         throw Error("check-failed",
                     fmt::format("the {} has no function {}", pair.a ? "package" : "source",
                                 (pair.a ? pair.a : pair.b)->name))
-            .Help("--function NAME compares one function alone");
+            .Help("--function NAME compares a single function");
       checks.push_back({pair.a, pair.b});
     }
   }
@@ -223,7 +223,7 @@ std::vector<Check> Checks(const Program& source, const Program& package,
       check.references = ReadReferences(*check.source, *check.package,
                                         FunctionFolder(references, *check.source, several));
     if (!options.tokens.empty() && IsEncoder(*check.source) && IsEncoder(*check.package)) {
-      if (!given.empty()) throw Error("usage", "--tokens takes the place of --inputs");
+      if (!given.empty()) throw Error("usage", "--tokens cannot be combined with --inputs");
       CheckTokens(*check.source, options.tokens, false);
       CheckTokens(*check.package, options.tokens, false);
       given = {BySourceName(*check.package, EncoderInputs(*check.package, options.tokens))};
@@ -240,11 +240,13 @@ std::vector<Check> Checks(const Program& source, const Program& package,
       steps = static_cast<size_t>(*options.samples);
     }
     if (given.size() > 1 && steps > given.size())
-      throw Error("usage", fmt::format("--inputs has {} steps of {}, not {}", given.size(),
-                                       check.source->name, steps));
+      throw Error("usage",
+                  fmt::format("--inputs has {} samples of function {}, but {} are required",
+                              given.size(), check.source->name, steps));
     if (check.references.size() > steps)
-      throw Error("usage", fmt::format("--reference has {} steps of {}, and {} are run",
-                                       check.references.size(), check.source->name, steps));
+      throw Error("usage",
+                  fmt::format("--reference has {} samples of function {}, but only {} are run",
+                              check.references.size(), check.source->name, steps));
     for (size_t step = 0; step < steps; ++step) {
       make_up.sample = static_cast<int>(step);
       AddStep(given.empty()       ? std::map<std::string, Tensor>()
@@ -254,9 +256,9 @@ std::vector<Check> Checks(const Program& source, const Program& package,
     }
   }
   if (!any)
-    throw Error("usage", fmt::format("--inputs: \"{}\" holds no input", inputs.string()))
+    throw Error("usage", fmt::format("--inputs: \"{}\" contains no inputs", inputs.string()))
         .Expected("NAME.npy, in_NAME.npy or input_<k>.pb, in DIR/FUNCTION for several functions")
-        .Help("without --inputs they are made up");
+        .Help("without --inputs, inputs are generated");
   return checks;
 }
 
@@ -288,8 +290,7 @@ Budgets WithFloors(const Budgets& budgets, const Check& check, const Program& ro
   } catch (const Error& error) {
     if (error.id() == "timeout" || error.id() == "resource-limit") throw;
     // Rounded constants may be invalid where they determine sizes.
-    diagnostics.Note(
-        fmt::format("there is no floor of function {}: {}", check.source->name, error.text()));
+    diagnostics.Note(fmt::format("function {} has no floor: {}", check.source->name, error.text()));
     return budgets;
   }
 }
@@ -326,16 +327,19 @@ void CheckBudgets(std::optional<int64_t> per_axis, const Budgets& budgets,
                   const std::vector<Check>& checks) {
   std::vector<std::string> names;
   bool axis = false;
+  int rank = 0;  // the largest
   for (const Check& check : checks)
     for (const StepResults& step : check.values)
       for (const NamedTensors* tensors : {&step.outputs, &step.states})
         for (const auto& [name, tensor] : *tensors) {
           names.push_back(name);
           int64_t wanted = per_axis.value_or(0);
+          if (tensor) rank = std::max(rank, tensor.rank());
           axis = axis || (tensor && wanted < tensor.rank() && wanted >= -tensor.rank());
         }
   if (per_axis && !axis)
-    throw Error("usage", fmt::format("--per-axis: no output has an axis {}", *per_axis));
+    throw Error("usage", fmt::format("--per-axis: no output has an axis {}", *per_axis))
+        .Expected(fmt::format("{} to {}", -rank, rank - 1));
   for (const auto& [name, budget] : budgets.outputs)
     if (std::find(names.begin(), names.end(), name) == names.end())
       throw Error("bad-name", fmt::format("the model has no output \"{}\"", name))
@@ -351,8 +355,8 @@ void RequireOrder(const fs::path& source, const fs::path& package) {
                                      of_package.name))
         .Expected("mlc verify SOURCE PACKAGE")
         .Help(of_source.IsSource()
-                  ? "mlc compile makes a package of it"
-                  : "the other way round: mlc verify " + package.string() + " " + source.string());
+                  ? "`mlc compile` makes a package from it"
+                  : "swap the arguments: mlc verify " + package.string() + " " + source.string());
 }
 
 // Both models must be readable.
@@ -367,9 +371,9 @@ void RequireTwo(const fs::path& source, const fs::path& package) {
   };
   bool packages = fs::is_directory(source, ignored) && fs::is_directory(package, ignored);
   if (fs::equivalent(source, package, ignored) || (packages && same_files()))
-    throw Error("usage", "SOURCE and PACKAGE are the same: that says nothing")
+    throw Error("usage", "SOURCE and PACKAGE are the same model")
         .Help(
-            "name the model that the package was made of, or outputs that were computed "
+            "pass the model that the package was compiled from, or outputs that were computed "
             "elsewhere: --reference DIR");
 }
 
@@ -433,7 +437,7 @@ ImportOptions AsCompiled(ImportOptions options, const fs::path& source, const fs
   }
   if (!taken.empty())
     diagnostics.Note(
-        fmt::format("the source is read with {}, as the package's manifest says", taken));
+        fmt::format("the source is imported with {}, according to the package's manifest", taken));
   return options;
 }
 
@@ -568,7 +572,7 @@ VerifyResult Verify(const fs::path& source_path, const fs::path& package_path,
     if (!compared.comparison.discriminating)
       diagnostics.Warn(
           Error("check-failed",
-                fmt::format("{} is not what its constant reference says: {}", what, figures))
+                fmt::format("{} differs from its constant reference: {}", what, figures))
               .Help("verify with inputs for which outputs differ"));
     else if (compared.comparison.resized && resized.emplace(compared.function, what).second)
       diagnostics.Warn(Error(

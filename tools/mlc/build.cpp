@@ -143,8 +143,8 @@ Command BuildCommand() {
           "mlc build manifests/digits.json",
           {{"RECIPE...", "", "JSON recipes (manifests/README.md)", Into(given->recipes), true},
            {"--force", "",
-            "overwrite whatever is where packages go, also on file systems without atomic "
-            "exchange",
+            "replace whatever exists at the packages' paths, even on file systems without "
+            "atomic exchange",
             Switch(given->base.force)},
            JsonOption()},
           [given](Session& session) { return Build(*given, session); }};

@@ -179,7 +179,7 @@ Command DoctorCommand() {
       JsonOption()};
   Append(ImportTable(given->import), table);
   return {"doctor",
-          "Describe this machine, or find problems that a model has in apps",
+          "Describe this machine, or find problems that a model would cause in an app",
           "mlc doctor model.mlpackage --strict",
           std::move(table),
           [given](Session& session) {

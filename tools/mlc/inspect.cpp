@@ -153,8 +153,8 @@ int RunInspect(const InspectArguments& given, Session& session) {
 Command InspectCommand() {
   auto given = std::make_shared<InspectArguments>();
   std::vector<Option> table = {
-      {"ANY", "", "source model, weights, package, compiled bundle or MIL text", Into(given->model),
-       true},
+      {"MODEL", "", "source model, weights, package, compiled bundle or MIL text",
+       Into(given->model), true},
       {"--ops", "", "list every operator", Switch(given->ops)},
       {"--weights", "",
        "list every constant of ten elements or more with its size in bytes, or every "

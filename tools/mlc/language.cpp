@@ -167,14 +167,14 @@ int RunPerplexity(const fs::path& model, const RunOptions& run, const TextArgume
 std::vector<Option> TextTable(TextArguments& into) {
   std::vector<Option> table = {
       {"--prompt", "TEXT",
-       "prompt to continue with a language model; special tokens in it are recognised",
+       "text that the language model continues; special tokens in it are recognised",
        [&into](const std::string& text) { into.prompt = text; }},
       {"--prompt-file", "FILE", "read the prompt from a file, without the newline at its end",
        Into(into.prompt_file)}};
   Append(GenerateTable(into.generate), table);
   Append({{"--perplexity", "FILE",
-           "measure the perplexity of a language model on this text, in chunks of --context "
-           "tokens (default 512), of which the second half is scored",
+           "measure the perplexity of a language model on this text, in chunks of "
+           "--context tokens (default 512); the second half of each chunk is scored",
            Into(into.perplexity)}},
          table);
   return table;
@@ -211,7 +211,7 @@ int RunText(const fs::path& model, const RunOptions& run, const TextArguments& t
       throw Error("usage", fmt::format("{} requires inputs or --tokens", option));
   Refuse({"--input", "--input-range", "--tokens", "--step", "--output-dir", "--require-units",
           "--iterations", "--warmup", "--jobs", "--soak", "--warm-load", "--p99-budget",
-          "--memory-mark", "--compare", "--operations", "--budget", "--profile"},
+          "--memory-limit", "--compare", "--operations", "--budget", "--profile"},
          fmt::format("{} replaces inputs", perplexity ? "--perplexity" : "--prompt"), session);
   if (run.sweep) throw Error("usage", "--units sweep requires inputs or --tokens");
   if (perplexity) Refuse({"--seed"}, "--perplexity does not sample", session);

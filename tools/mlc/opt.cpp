@@ -61,7 +61,7 @@ Command OptCommand() {
                       "compute precision of the default pipeline (default fp32)"),
       {"--inline", "", "print small constants where they are used",
        Switch(options.inline_constants)},
-      {"--force", "", "overwrite whatever is at -o, also on file systems without atomic exchange",
+      {"--force", "", "replace whatever exists at -o, even on file systems without atomic exchange",
        Switch(options.force)},
   };
   Append(PassTable(options.pipeline), table);

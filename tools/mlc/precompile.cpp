@@ -45,7 +45,7 @@ Command PrecompileCommand() {
                      "have")
              .Help("run it on a Mac");
        }},
-      {"--force", "", "overwrite whatever is at -o, also on file systems without atomic exchange",
+      {"--force", "", "replace whatever exists at -o, even on file systems without atomic exchange",
        Switch(given->options.force)},
       {"--cache", "DIR", "cache of compiled models to read from and add to",
        Into(given->options.cache)},

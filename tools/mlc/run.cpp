@@ -122,7 +122,7 @@ int RunSweep(const RunArguments& given, const RunOptions& options, Session& sess
   for (const char* option : {"--trace", "--baseline", "--history", "--profile"})
     if (session.given.contains(option))
       throw Error("usage", fmt::format("--units sweep cannot be combined with {}", option))
-          .Help("run again with the units that it recommends");
+          .Help("run again with the recommended units");
   const SweepResult sweep = Sweep(given.model, options, session.diagnostics);
   if (session.json) {
     Json rows = Json::array();
@@ -153,7 +153,7 @@ int RunBundles(const RunArguments& given, Session& session) {
   const bool several = given.bundles.size() > 1;
   if (several && given.result)
     throw Error("usage", "--result requires a single bundle")
-        .Help("leave it out: each bundle gets its own result.json");
+        .Help("omit it: each bundle gets its own result.json");
   const ParityOptions parity{.units = options.units,
                              .timeout = options.timeout,
                              .load_timeout = options.load_timeout,
@@ -266,23 +266,23 @@ Command RunCommand() {
   Append(RunTable(options), table);
   Append(TextTable(given->text), table);
   Append({{"--bundle", "DIR",
-           "check a parity bundle of `mlc verify --bundle` in place of MODEL and write its "
-           "result.json; several bundles get a line each",
+           "instead of running MODEL, check a bundle written by `mlc verify --bundle` and "
+           "write result.json into it; may be repeated, with one line of output per bundle",
            Into(given->bundles), false, true},
           {"--result", "FILE",
-           "write the result of the bundle here, with its outputs beside it, and nothing into "
-           "the bundle",
+           "with --bundle: write the result to FILE and the outputs beside it, and leave "
+           "the bundle unchanged",
            Into(given->result)},
           {"--trace", "FILE",
            "write phases, predictions and, with --profile, operations as Chrome trace events",
            Into(given->trace)},
           {"--baseline", "FILE",
-           "fail (exit code 3) if the median is slower than in this output of --json or "
-           "--history, or if that is of another package or machine",
+           "fail (exit code 3) if the median time is higher than in FILE, an earlier "
+           "output of --json or --history, or if FILE is from another package or machine",
            Into(given->baseline)},
           {"--tolerance", "PCT", "slowdown that --baseline allows, in percent (default 5)",
            Whole("--tolerance", given->tolerance)},
-          {"--force-baseline", "", "compare even with a baseline of another package or machine",
+          {"--force-baseline", "", "compare even with a baseline from another package or machine",
            Switch(given->force_baseline)},
           {"--history", "FILE", "append the measurements to a file, as one line of JSON",
            Into(given->history)},

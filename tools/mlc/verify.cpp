@@ -187,12 +187,12 @@ Command VerifyCommand() {
   Append(VerifyTable(given->options), table);
   Append({{"--text", "FILE",
            "compare two language models on this text: perplexity, and divergence of the "
-           "predictions, in chunks of --context tokens (default 512), of which the second "
-           "half is scored; limits below",
+           "predictions, in chunks of --context tokens (default 512); the second half of "
+           "each chunk is scored; limits below",
            Into(given->text)},
           {"--tokenizer", "PATH",
-           "tokenizer for --text: that of a GGUF file, folder or tokenizer.json (default: "
-           "SOURCE's)",
+           "GGUF file, Hugging Face folder or tokenizer.json to take the tokenizer for "
+           "--text from (default: SOURCE)",
            Into(given->tokenizer)},
           {"--worst", "N", "number of operations that --layers lists (default 10)",
            Whole("--worst", given->worst)},
@@ -201,9 +201,9 @@ Command VerifyCommand() {
            "another machine by `mlc-run --bundle DIR`",
            Into(given->options.bundle)},
           {"--result", "FILE",
-           "check and show a result.json that `mlc-run --bundle` wrote; it must belong to "
-           "PACKAGE, if given as the only argument, and to the bundle in its folder or in "
-           "--bundle DIR",
+           "check and print a result.json written by `mlc-run --bundle`; it must match "
+           "the bundle in its folder or in --bundle DIR, and PACKAGE, if that is the only "
+           "argument",
            Into(given->result)}},
          table);
   Append(ImportTable(given->options.import), table);
@@ -220,18 +220,21 @@ Command VerifyCommand() {
       [given](Session& session) { return RunVerify(*given, session); },
       fmt::format(
           "Error of an output: {}. The RMSE has the same denominator. Integers and booleans must "
-          "be equal. An output whose reference is constant proves nothing; without any other "
-          "output, verification fails.\n"
-          "Budgets: {}. Without --budget, an fp16 package may reach {} x the floor if that is more "
-          "(unequal integers likewise); the floor is {}. A budget FILE is JSON: base (a budget "
-          "above), max_error, rmse, unequal (share of integers), per_axis, atol, rtol, and outputs "
-          "(the same, by output name).\n"
-          "Language models on a prompt: {} x their own floor, which includes fp16 arithmetic, is "
-          "allowed if that is more, and an RMSE of {} always. Where fp16 does not resolve a "
-          "router's choice between two experts, the source follows the package. The tokenizer "
-          "beside a package must match the source's.\n"
+          "be equal. An output whose reference is constant is inconclusive; if all outputs are, "
+          "verification fails.\n"
+          "Budgets: {}. A budget FILE is JSON: base (a budget above), max_error, rmse, unequal "
+          "(share of integers), per_axis, atol, rtol, and outputs (the same, by output name).\n"
+          "Floor: {}. Without --budget, an fp16 package passes with errors up to {} x the floor, "
+          "if "
+          "that exceeds the budget; the same holds for the share of unequal integers.\n"
+          "Language models run on a prompt: errors up to {} x a floor that includes fp16 "
+          "arithmetic "
+          "are allowed, and an RMSE of {} in any case. If the router scores of two experts are "
+          "equal "
+          "within the precision of fp16, the source model is made to choose the package's expert. "
+          "The tokenizer beside a package must match the source's.\n"
           "Limits of --text: {}.\n\n",
-          kErrorFigure, budgets, kFloors, kFloorDescription, kOwnFloors, kLeastLimit,
+          kErrorFigure, budgets, kFloorDescription, kFloors, kOwnFloors, kLeastLimit,
           TextLimits())};
 }
 

@@ -131,22 +131,23 @@ TEST_CASE("errors for missing features name the required and the present system"
   const Case cases[] = {
       {"macos=14.7",
        {.function = "twice"},
-       "needs-system: the choice of a function requires macOS 15, this is macOS 14.7"},
+       "needs-system: choice of a function: macOS 15 is required; this machine runs macOS 14.7"},
       {"macos=14.7", {.function = "main"}, ""},
       {"macos=14.3",
        {.reshapes = Reshapes::kFrequent},
-       "needs-system: a hint about reshapes or specialization requires macOS 14.4, this is macOS "
-       "14.3"},
+       "needs-system: hint about reshapes or specialization: macOS 14.4 is required; this machine "
+       "runs macOS 14.3"},
       {"macos=14.4", {.reshapes = Reshapes::kFrequent}, ""},
       {"macos=14.4",
        {.specialization = Specialization::kFastPrediction},
-       "needs-system: a hint about specialization requires macOS 15, this is macOS 14.4"},
+       "needs-system: hint about specialization: macOS 15 is required; this machine runs macOS "
+       "14.4"},
       {"macos=15.0", {.specialization = Specialization::kFastPrediction}, ""},
       {"macos=13.0", {}, ""},
       {"macos=13.0", {.units = Units::kAne}, ""},  // the devices are not reported
       {"macos=12.6",
        {.units = Units::kAne},
-       "needs-system: units ane requires macOS 13, this is macOS 12.6"},
+       "needs-system: units ane: macOS 13 is required; this machine runs macOS 12.6"},
       {"no-ane",
        {.units = Units::kAne},
        "needs-system: units ane: this machine has no Neural Engine"},
@@ -176,9 +177,10 @@ TEST_CASE("older systems run models without states; the compute plan gives a rea
     std::string why;
     loaded->Placements(&why);
     const bool planned = std::string(words) > "macos=14.3";
-    CHECK(why == (planned ? ""
-                          : std::string("a compute plan requires macOS 14.4, this is macOS ") +
-                                (words + 6)));
+    CHECK(why ==
+          (planned ? ""
+                   : std::string("compute plan: macOS 14.4 is required; this machine runs macOS ") +
+                         (words + 6)));
   }
   Stub stub("macos=14.7");
   Compiled model(kSums);
@@ -201,7 +203,7 @@ TEST_CASE("capabilities of the machine, and features it lacks") {
   CHECK(found.devices.empty());
   REQUIRE(found.missing.size() == 6);
   CHECK(found.missing[3].feature == "states");
-  CHECK(found.missing[3].why == "requires macOS 15, this is macOS 13.0");
+  CHECK(found.missing[3].why == "requires macOS 15; this machine runs macOS 13.0");
   stub::Set("no-ane");
   found = runtime->capabilities();
   CHECK(found.devices == std::vector{Device::kCpu, Device::kGpu});

@@ -336,8 +336,9 @@ std::string TextOf(const Operands& operands) {
   return text;
 }
 
-// Each argument of the operation must be the same in `back`, or the default if the form of `back`
-// lacks it; each omitted argument must have its default there.
+// Checks the arguments of `back`, which was read back from the package. Both operations have equal
+// arguments; `back` lacks an argument only if its form lacks the parameter, and one that `op` lacks
+// has the default in `back`.
 void CheckSame(const Operation& op, const Operation& back) {
   REQUIRE(op.args().size() <= back.def->canonical().params.size());
   OpContext given(*op.def, op.args(), &op);

@@ -204,7 +204,7 @@ def test_sizes(folder):
     refused(run("run", package, *(f"--input={name}={folder / name}.npy" for name in ("input_ids", "attention_mask"))), "bad-input",
             "--dim tokens=40")
     expect(run("verify", model, package, "--dim", "tokens=16"), 0, "PASSED")
-    refused(run("run", model, "--tokens", "1", "--step"), "usage", "sees all tokens at once")
+    refused(run("run", model, "--tokens", "1", "--step"), "usage", "processes all tokens at once")
     facts = expect(run("inspect", model, "--json"), 0).answer
     assert [port["name"] for port in facts["outputs"]] == ["sentence_embedding", "last_hidden_state"], facts["outputs"]
 
@@ -241,7 +241,7 @@ def test_refusals(folder):
         write(model, architecture, transformers, pooling, **more)
         return run("inspect", "--ops", model)
 
-    refused(inspect(LAST), "unsupported-architecture", "pooling 3", "modern-bert.pooling_type")
+    refused(inspect(LAST), "unsupported-architecture", "pooling type 3", "modern-bert.pooling_type")
     refused(inspect(RANK), "missing-tensor", "cls.weight", "[32, 32]")
     for key, number in (("attention.causal", True), ("expert_count", 4), ("hidden_activation", "wave"),
                         ("rope.dimension_count", 4), ("rope.scaling.type", "yarn")):

@@ -130,7 +130,7 @@ TEST_CASE("gguf: errors of getters name the key and the types found and expected
   CHECK_THAT(why([&] { file.Int("a.string"); }), ContainsSubstring("key \"a.string\""));
   CHECK_THAT(why([&] { file.Int("a.string"); }), ContainsSubstring("expected: an integer"));
   CHECK_THAT(why([&] { file.Int("a.bool"); }), ContainsSubstring("of type bool"));
-  CHECK_THAT(why([&] { file.Int("a.uint64"); }), ContainsSubstring("above 9223372036854775807"));
+  CHECK_THAT(why([&] { file.Int("a.uint64"); }), ContainsSubstring("exceeds 9223372036854775807"));
   CHECK_THAT(why([&] { file.Float("a.int8"); }), ContainsSubstring("expected: a float"));
   CHECK_THAT(why([&] { file.Bool("a.int8"); }), ContainsSubstring("expected: a bool"));
   CHECK_THAT(why([&] { file.String("a.strings"); }),
@@ -183,14 +183,15 @@ TEST_CASE("gguf: parts of different models are rejected") {
   CHECK_THAT(why("m-00001-of-00002.gguf"), ContainsSubstring("part 2 of 2 is missing"));
   CHECK_THAT(why("other.gguf"), ContainsSubstring("ends in -00002-of-00002.gguf"));
   fs::copy_file(folder / "m-00001-of-00002.gguf", folder / "m-00002-of-00002.gguf");
-  CHECK_THAT(why("m-00001-of-00002.gguf"), ContainsSubstring("was to be part 2 of 2"));
+  CHECK_THAT(why("m-00001-of-00002.gguf"), ContainsSubstring("instead of part 2 of 2"));
   split.parts[1].Tensor("first", {1}, kF32, Raw(1.0f));
   split.Write(folder);
-  CHECK_THAT(why("m-00001-of-00002.gguf"), ContainsSubstring("in another part too"));
+  CHECK_THAT(why("m-00001-of-00002.gguf"), ContainsSubstring("also in another part"));
   split = Split();
   split.parts[1].Tensor("third", {1}, kF32, Raw(1.0f));
   split.Write(folder);
-  CHECK_THAT(why("m-00001-of-00002.gguf"), ContainsSubstring("3 tensors together, the model 2"));
+  CHECK_THAT(why("m-00001-of-00002.gguf"),
+             ContainsSubstring("3 tensors in total, but the model declares 2"));
 }
 
 TEST_CASE("gguf: errors name unsupported versions and byte orders") {
@@ -203,8 +204,8 @@ TEST_CASE("gguf: errors name unsupported versions and byte orders") {
   CHECK_THAT(of(4), ContainsSubstring("GGUF version 4"));
   CHECK_THAT(of(0), ContainsSubstring("GGUF version 0"));
   CHECK_THAT(of(3u << 24), ContainsSubstring("big-endian"));
-  CHECK_THAT(Why("GGML rest"), ContainsSubstring("no GGUF file"));
-  CHECK_THAT(Why(""), ContainsSubstring("no GGUF file"));
+  CHECK_THAT(Why("GGML rest"), ContainsSubstring("not a GGUF file"));
+  CHECK_THAT(Why(""), ContainsSubstring("not a GGUF file"));
 }
 
 TEST_CASE("gguf: truncated files are rejected") {
@@ -229,75 +230,76 @@ TEST_CASE("gguf: impossible counts, sizes and types are rejected") {
   };
   const uint64_t huge = UINT64_MAX, large = uint64_t{1} << 62;
   const std::vector<Case> cases = {
-      {"keys", [&](GgufWriter& f) { f.key_count = huge; }, "do not fit into it"},
-      {"tensors", [&](GgufWriter& f) { f.tensor_count = large; }, "do not fit into it"},
+      {"keys", [&](GgufWriter& f) { f.key_count = huge; }, "more than fit into the file"},
+      {"tensors", [&](GgufWriter& f) { f.tensor_count = large; }, "more than fit into the file"},
       {"a long key",
        [&](GgufWriter& f) { f.keys = Raw(huge) + std::string(64, 'k'), f.key_count = 1; }, "65535"},
       {"a long string", [&](GgufWriter& f) { f.Value("k", GgufType::kString, Raw(huge)); },
-       "ends inside of a value of type string"},
+       "ends inside a value of type string"},
       {"a type",
        [&](GgufWriter& f) { f.Value("k", static_cast<GgufType>(13), std::string(8, 'x')); },
        "has type 13"},
       {"an array", [&](GgufWriter& f) { f.Array("k", GgufType::kUint64, large + 1, ""); },
-       "array of 4611686018427387905 elements of type uint64"},
+       "array has 4611686018427387905 elements of type uint64"},
       {"an array of strings",
        [&](GgufWriter& f) { f.Array("k", GgufType::kString, 1 << 20, GgufText("x")); },
-       "array of 1048576 elements of type string"},
+       "array has 1048576 elements of type string"},
       {"a string in an array",
        [&](GgufWriter& f) { f.Array("k", GgufType::kString, 1, Raw(large)); },
-       "ends inside of a value of type string"},
+       "ends inside a value of type string"},
       {"deep arrays",
        [&](GgufWriter& f) {
          std::string raw;
          for (int i = 0; i < 100; ++i) raw += Raw(GgufType::kArray) + Raw<uint64_t>(1);
          f.Value("k", GgufType::kArray, raw);
        },
-       "arrays inside of 8 others"},
+       "nested more than 8 levels deep"},
       {"a key twice",
        [&](GgufWriter& f) {
          f.Key("k", "a");
          f.Key("k", "b");
        },
-       "the key is there twice"},
+       "duplicate key"},
       {"an empty key", [&](GgufWriter& f) { f.Key("", "a"); }, "a key is empty"},
-      {"a key that is no text", [&](GgufWriter& f) { f.Key("\xFF", "a"); }, "a key is no text"},
-      {"an escape", [&](GgufWriter& f) { f.Key("\x1B[2J", "a"); }, "a key is no text"},
+      {"a key that is not text", [&](GgufWriter& f) { f.Key("\xFF", "a"); },
+       "a key is not UTF-8 text"},
+      {"an escape", [&](GgufWriter& f) { f.Key("\x1B[2J", "a"); }, "a key is not UTF-8 text"},
       {"an alignment",
        [&](GgufWriter& f) { f.Key<uint32_t>("general.alignment", GgufType::kUint32, 24); },
-       "no power of 2"},
+       "not a power of 2"},
       {"an alignment of 0",
        [&](GgufWriter& f) { f.Key<uint32_t>("general.alignment", GgufType::kUint32, 0); },
-       "no power of 2"},
+       "not a power of 2"},
       {"an alignment of text", [&](GgufWriter& f) { f.Key("general.alignment", "32"); },
-       "is no count"},
+       "must be a non-negative integer"},
       {"a great alignment",
        [&](GgufWriter& f) {
          f.Key<uint64_t>("general.alignment", GgufType::kUint64, large);
          f.Entry("t", {1}, kF32, 0);
        },
-       "the file ends before its data do"},
+       "the file is truncated"},
       {"rank 5",
        [&](GgufWriter& f) {
          f.Entry("t", {1, 1, 1, 1, 1}, kF32, 0);
        },
        "5 dimensions"},
       {"an empty tensor", [&](GgufWriter& f) { f.Entry("t", {0}, kF32, 0); }, "a dimension of 0"},
-      {"a dimension", [&](GgufWriter& f) { f.Entry("t", {huge}, kF32, 0); }, "more elements than"},
+      {"a dimension", [&](GgufWriter& f) { f.Entry("t", {huge}, kF32, 0); }, "too many elements"},
       {"a product",
        [&](GgufWriter& f) {
          f.Entry("t", {1u << 31, 1u << 31, 4}, kF32, 0);
        },
-       "more elements than"},
+       "too many elements"},
       {"a row", [&](GgufWriter& f) { f.Entry("t", {33}, kQ4_0, 0); }, "rows of 33 elements"},
       {"a scalar of blocks", [&](GgufWriter& f) { f.Entry("t", {}, kQ4_0, 0); },
        "rows of 1 elements"},
       {"a type of tensor", [&](GgufWriter& f) { f.Entry("t", {32}, 99, 0); }, "ggml type 99"},
       {"a removed type", [&](GgufWriter& f) { f.Entry("t", {32}, 31, 0); }, "ggml type 31"},
       {"an offset", [&](GgufWriter& f) { f.Entry("t", {32}, kF32, large); },
-       "ends before its data"},
+       "the file is truncated"},
       {"an offset that wraps", [&](GgufWriter& f) { f.Entry("t", {32}, kF32, huge - 31); },
-       "every file"},
-      {"an odd offset", [&](GgufWriter& f) { f.Entry("t", {1}, kF32, 4); }, "no multiple of"},
+       "is too large"},
+      {"an odd offset", [&](GgufWriter& f) { f.Entry("t", {1}, kF32, 4); }, "not a multiple of"},
       {"a tensor twice",
        [&](GgufWriter& f) {
          f.Tensor("t", {1}, kF32, Raw(1.0f));
@@ -318,7 +320,7 @@ TEST_CASE("gguf: impossible counts, sizes and types are rejected") {
        "overlap those of tensor \"t\""},
       {"data that are missing",
        [&](GgufWriter& f) { f.Tensor("t", {16}, kF32, std::string(60, 'x')); },
-       "1 of 1 tensors are not all there"},
+       "1 of 1 tensors are incomplete"},
   };
   auto begin = std::chrono::steady_clock::now();
   for (const Case& one : cases) {

@@ -109,7 +109,7 @@ def test_context(folder):
     assert off < 1e-6, off
     long = Llama().gguf(folder / "long.gguf", numbers={"context_length": 2**31 - 1})
     refused(run("inspect", "--ops", long, "--context", str(2**31 - 1), timeout=5), "resource-limit", "--context")
-    refused(run("run", model, "--context", "2", "--tokens", "1,2,3"), "usage", "takes 2")
+    refused(run("run", model, "--context", "2", "--tokens", "1,2,3"), "usage", "accepts at most 2")
     refused(run("run", model, "--tokens", "1,50"), "bad-input", "0 to 49")
 
 
@@ -151,10 +151,10 @@ def test_refusals(folder):
     refused(inspect(tensors | {"blk.1.ffn_up.weight": np.zeros((48, 31))}), "bad-tensor", "blk.1.ffn_up.weight", "[48, 31]",
             "[48, 32]")
     refused(run("inspect", "--ops", llama.gguf(folder / "unknown.gguf", "lama")), "unsupported-architecture", '"lama"',
-            'most similar: "llama"', '"qwen3"', 'the keys and tensors of "llama"')
+            'most similar: "llama"', '"qwen3"', 'the keys and tensors of a "llama" model')
     del tensors["blk.0.ffn_down.weight"]
     path = llama.gguf(folder / "unknown.gguf", "lama", tensors=tensors | {"blk.0.ffn_norm.weight": np.ones(32)})
-    refused(run("inspect", "--ops", path), "unsupported-architecture", 'read as "llama": there is no tensor "blk.0.ffn_down.weight"')
+    refused(run("inspect", "--ops", path), "unsupported-architecture", 'read as "llama": tensor "blk.0.ffn_down.weight" is missing')
     for key, number, word in (("attention.head_count", 2**31 - 1, "a head"), ("rope.dimension_count", 7, "rotated"),
                               ("block_count", 0, "0 layers"), ("rope.freq_base", 0.0, "base 0"),
                               ("attention.key_length", 2**30, "at most 16384"), ("rope.scaling.factor", -1.0, "rope.scaling.factor")):

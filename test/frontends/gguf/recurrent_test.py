@@ -126,7 +126,7 @@ def test_refusals(folder):
             (Mamba2, "ssm.time_step_rank", 0, "0 heads"), (Mamba2, "ssm.time_step_rank", 10, "48 channels"),
             (Lfm2, "shortconv.l_cache", 0, "0 tokens"), (Lfm2, "shortconv.l_cache", 2**32 - 1, "4294967295 tokens"),
             (Lfm2, "attention.head_count_kv", [0, 2], "of 2 layers"), (Qwen35, "ssm.group_count", 3, "3 groups"),
-            (Qwen35, "attention.value_length", 4, "a gate of 8"), (Qwen35, "attention.recurrent_layers", [True], "of 1 layers"),
+            (Qwen35, "attention.value_length", 4, "gate has 8"), (Qwen35, "attention.recurrent_layers", [True], "of 1 layers"),
             (Qwen35, "block_count", 0, "0 layers"), (Qwen35, "full_attention_interval", 0, "interval"),
             (Qwen35, "nextn_predict_layers", 5, "5 of 4 layers")):
         look(family, {key: number}, "bad-file", word)
@@ -145,8 +145,8 @@ def test_refusals(folder):
 
 def test_unknown_names(folder):
     """The error names the most similar architecture and explains why the file does not match it."""
-    for family, words in ((Mamba, ('most similar: "mamba"', 'the keys and tensors of "mamba"')),
-                          (Mamba2, ('most similar: "mamba"', 'the keys and tensors of "mamba2"'))):
+    for family, words in ((Mamba, ('most similar: "mamba"', 'the keys and tensors of a "mamba" model')),
+                          (Mamba2, ('most similar: "mamba"', 'the keys and tensors of a "mamba2" model'))):
         class Unknown(family):
             architecture = "mamba3"
 

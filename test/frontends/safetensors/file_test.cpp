@@ -115,7 +115,8 @@ TEST_CASE("safetensors: truncated files are rejected") {
   Scratch scratch;
   CHECK_THAT(scratch.Refusal(""), ContainsSubstring("offset 0"));
   CHECK_THAT(scratch.Refusal("1234567"), ContainsSubstring("7 bytes"));
-  CHECK_THAT(scratch.Refusal(Packed(kOne, "", 1000)), ContainsSubstring("a header of 1000 bytes"));
+  CHECK_THAT(scratch.Refusal(Packed(kOne, "", 1000)),
+             ContainsSubstring("the header has 1000 bytes"));
   CHECK_THAT(scratch.Refusal(Packed(kOne, "", INT64_MAX)), ContainsSubstring("at most 16777216"));
   CHECK_THAT(scratch.Refusal("version https://git-lfs.github.com/spec/v1\noid sha256:0\n"),
              ContainsSubstring("git lfs pull"));
@@ -135,14 +136,14 @@ TEST_CASE("safetensors: gaps and overlaps of tensors are rejected") {
         data);
   };
   CHECK_THAT(two(0, 4, 3, 8, 8),
-             ContainsSubstring("byte 3 of the data belongs to tensor \"a\" too") &&
+             ContainsSubstring("byte 3 of the data also belongs to tensor \"a\"") &&
                  ContainsSubstring("tensor \"b\""));
-  CHECK_THAT(two(0, 8, 0, 8, 8), ContainsSubstring("byte 0 of the data belongs to"));
-  CHECK_THAT(two(0, 3, 4, 8, 8), ContainsSubstring("bytes 3 to 4 of the data, before it"));
-  CHECK_THAT(two(4, 8, 1, 4, 8), ContainsSubstring("bytes 0 to 1 of the data, before it"));
+  CHECK_THAT(two(0, 8, 0, 8, 8), ContainsSubstring("byte 0 of the data also belongs to"));
+  CHECK_THAT(two(0, 3, 4, 8, 8), ContainsSubstring("bytes 3 to 4 of the data, before this tensor"));
+  CHECK_THAT(two(4, 8, 1, 4, 8), ContainsSubstring("bytes 0 to 1 of the data, before this tensor"));
   CHECK_THAT(two(0, 4, 4, 8, 7),
-             ContainsSubstring("bytes 4 to 8 of the data, of which there are 7"));
-  CHECK_THAT(two(0, 4, 4, 8, 9), ContainsSubstring("1 bytes behind the last tensor"));
+             ContainsSubstring("bytes 4 to 8, but the file has only 7 bytes of data"));
+  CHECK_THAT(two(0, 4, 4, 8, 9), ContainsSubstring("1 bytes after the last tensor"));
   // Tensors may be in any order.
   SafetensorsFile file =
       scratch.Open(Packed(R"({"a": {"dtype": "U8", "shape": [1], "data_offsets": [1, 2]},
@@ -158,14 +159,14 @@ TEST_CASE("safetensors: sizes that do not match the elements are rejected") {
         R"({{"t": {{"dtype": "{}", "shape": {}, "data_offsets": {}}}}})", dtype, shape, offsets));
   };
   CHECK_THAT(sized("F32", "[3]", "[0, 8]"),
-             ContainsSubstring("F32 [3] in 8 bytes") && ContainsSubstring("32 bits"));
+             ContainsSubstring("F32 [3] is stored in 8 bytes") && ContainsSubstring("32 bits"));
   CHECK_THAT(sized("F32", "[]", "[0, 8]"), ContainsSubstring("tensor \"t\""));
   CHECK_THAT(sized("F4", "[15]", "[0, 8]"), ContainsSubstring("4 bits"));
   for (std::string_view huge :
        {"[4294967296, 4294967296]", "[9223372036854775807]", "[2, 9223372036854775807]",
         "[65536, 65536, 65536, 65536, 65536]", "[9223372036854775807, 2, 0]"})
-    CHECK_THAT(sized("U8", huge, "[0, 8]"), ContainsSubstring("a shape of"));
-  CHECK_THAT(sized("F99", "[4294967296, 4294967296]", "[0, 8]"), ContainsSubstring("a shape of"));
+    CHECK_THAT(sized("U8", huge, "[0, 8]"), ContainsSubstring("the shape is"));
+  CHECK_THAT(sized("F99", "[4294967296, 4294967296]", "[0, 8]"), ContainsSubstring("the shape is"));
   for (std::string_view wrong : {"[18446744073709551615]", "[-1]", "[1.5]", "[1e3]", "[\"8\"]",
                                  "[null]", "[[8]]", "8", "null", "{}", "\"8\"", "[1e999]"})
     CHECK_THAT(sized("U8", wrong, "[0, 8]"), ContainsSubstring("error[bad-file]"));
@@ -188,26 +189,26 @@ TEST_CASE("safetensors: invalid headers are rejected") {
   for (const Case& row : std::vector<Case>{
            {"[]", "does not begin with {"},
            {" " + kOne, "does not begin with {"},
-           {"{", "no JSON"},
-           {"{\"a\"", "no JSON"},
-           {kOne + "x", "no JSON"},
+           {"{", "not valid JSON"},
+           {"{\"a\"", "not valid JSON"},
+           {kOne + "x", "not valid JSON"},
            {kOne + std::string(3, '\0'), "a zero byte"},
-           {"{\"\xff\": 1}", "no JSON"},
-           {"{\"a\": 1}", "in place of the tensor's description"},
+           {"{\"\xff\": 1}", "not valid JSON"},
+           {"{\"a\": 1}", "the tensor's description is 1"},
            {"{\"a\": [" + tensor + "]}", "a list"},
-           {"{\"a\": {}}", "no \"dtype\""},
-           {R"({"a": {"dtype": "U8", "shape": [8]}})", "no \"data_offsets\""},
-           {R"({"a": {"dtype": 8}})", "\"dtype\" is or holds 8"},
-           {R"({"a": {"dtype": {}}})", "\"dtype\" is or holds an object"},
-           {R"({"a": {"dtype": "U8", "dtype": "U8"}})", "\"dtype\" stands twice"},
-           {R"({"a": {"strides": [8]}})", "\"strides\" is no member"},
-           {"{\"a\": " + tensor + ", \"a\": " + tensor + "}", "belongs to tensor \"a\" too"},
+           {"{\"a\": {}}", "\"dtype\" is missing"},
+           {R"({"a": {"dtype": "U8", "shape": [8]}})", "\"data_offsets\" is missing"},
+           {R"({"a": {"dtype": 8}})", "\"dtype\" is or contains 8"},
+           {R"({"a": {"dtype": {}}})", "\"dtype\" is or contains an object"},
+           {R"({"a": {"dtype": "U8", "dtype": "U8"}})", "duplicate member \"dtype\""},
+           {R"({"a": {"strides": [8]}})", "unknown member \"strides\""},
+           {"{\"a\": " + tensor + ", \"a\": " + tensor + "}", "also belongs to tensor \"a\""},
            {R"({"__metadata__": 1})", "__metadata__"},
            {R"({"__metadata__": {"a": 1}})", "\"a\" of __metadata__ is 1"},
            {R"({"__metadata__": {"a": {}}})", "\"a\" of __metadata__ is an object"},
-           {R"({"__metadata__": {"a": "", "a": ""}})", "\"a\" stands twice"},
-           {R"({"__metadata__": {}, "__metadata__": {}})", "\"__metadata__\" stands twice"},
-           {"{\"" + std::string(5000, 'n') + "\": 1}", "a name of 5000 bytes"},
+           {R"({"__metadata__": {"a": "", "a": ""}})", "duplicate member \"a\""},
+           {R"({"__metadata__": {}, "__metadata__": {}})", "duplicate member \"__metadata__\""},
+           {"{\"" + std::string(5000, 'n') + "\": 1}", "a name has 5000 bytes"},
        }) {
     INFO(row.header.substr(0, 100));
     CHECK_THAT(scratch.OfHeader(row.header), ContainsSubstring(row.says));
@@ -216,7 +217,7 @@ TEST_CASE("safetensors: invalid headers are rejected") {
   // offset.
   const std::string empty = R"({"dtype": "U8", "shape": [0], "data_offsets": [0, 0]})";
   CHECK_THAT(scratch.OfHeader("{\"a\": " + empty + ", \"a\": " + empty + "}", 0),
-             ContainsSubstring("\"a\" stands twice"));
+             ContainsSubstring("duplicate tensor \"a\""));
   for (std::string_view deep : {"[", "{\"a\":", "{\"a\":{\"shape\":["}) {
     std::string header = "{\"x\":";
     while (header.size() < (size_t{1} << 20)) header += deep;

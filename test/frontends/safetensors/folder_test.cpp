@@ -135,13 +135,14 @@ TEST_CASE("folder: inconsistent parts of MLX weights are rejected") {
   CHECK_THAT(refusal([](auto& all) {
                all[1].dims = {4, 1};
              }),
-             ContainsSubstring("[2, 8] words, scales [4, 1] and biases [2, 2]"));
+             ContainsSubstring("words [2, 8], scales [4, 1] and biases [2, 2]"));
   CHECK_THAT(refusal([](auto& all) { all[1].dims = {4}; }), ContainsSubstring("bad-constant"));
   CHECK_THAT(refusal([](auto& all) { all[2].dims = {1, 4}; }), ContainsSubstring("bad-constant"));
   CHECK_THAT(refusal([](auto& all) { all[0].dims = {8, 2}; }), ContainsSubstring("bad-constant"));
   CHECK_THAT(refusal([](auto& all) { all[0].dims = {16}; }), ContainsSubstring("bad-constant"));
   CHECK_THAT(refusal([](auto& all) { all.pop_back(); }), ContainsSubstring("without biases"));
-  CHECK_THAT(refusal([](auto& all) { all[1].dtype = "I32"; }), ContainsSubstring("scales of I32"));
+  CHECK_THAT(refusal([](auto& all) { all[1].dtype = "I32"; }),
+             ContainsSubstring("unsupported type I32 of scales"));
   CHECK_THAT(refusal([](auto& all) {
                for (Piece& piece : all) piece.dims = {0, piece.dims[1]}, piece.bytes = "";
              }),
@@ -166,7 +167,7 @@ TEST_CASE("folder: inconsistent parts of MLX weights are rejected") {
   CHECK(folder.names() == std::vector<std::string>{"m.biases", "m.scales", "m.weight"});
   CHECK(folder.tensor("m.weight").dtype() == DType::kUint32);
   CHECK_THAT(Refusal([&] { folder.tensor("m.qweight"); }),
-             ContainsSubstring("like it: \"m.weight\"") && ContainsSubstring("by gptq"));
+             ContainsSubstring("similar names: \"m.weight\"") && ContainsSubstring("by gptq"));
 }
 
 TEST_CASE("folder: inconsistent FP8 scales are rejected") {
@@ -184,7 +185,7 @@ TEST_CASE("folder: inconsistent FP8 scales are rejected") {
        {Dims{3, 2}, Dims{2, 2}, Dims{6}, Dims{257}, Dims{1, 257}, Dims{2, 3, 1}, Dims{0}})
     CHECK_THAT(refusal(bad),
                ContainsSubstring("error[bad-constant]") && ContainsSubstring("[130, 257]"));
-  CHECK_THAT(refusal({2, 3}, "I32"), ContainsSubstring("scales of I32"));
+  CHECK_THAT(refusal({2, 3}, "I32"), ContainsSubstring("unsupported type I32 of scales"));
   made.Config(R"({"quantization_config": {"weight_block_size": [0, -1]}})");
   CHECK_THAT(refusal({2, 3}), ContainsSubstring("error[bad-constant]"));
   made.Config(R"({"quantization_config": {"weight_block_size": "128"}})");
@@ -213,11 +214,11 @@ TEST_CASE("folder: shards are found by the index") {
   CHECK(folder.architecture() == "A");
   CHECK(folder.model_type() == "a");
   CHECK(folder.config().Int("vocab_size") == 3);
-  CHECK_THAT(Refusal([&] { folder.tensor("z"); }), ContainsSubstring("there is no tensor \"z\""));
+  CHECK_THAT(Refusal([&] { folder.tensor("z"); }), ContainsSubstring("tensor \"z\" is missing"));
 
   index(R"({"z": "one.safetensors"})");
   CHECK_THAT(made.Refused(),
-             ContainsSubstring("there is no tensor \"z\"") && ContainsSubstring("one.safetensors"));
+             ContainsSubstring("tensor \"z\" is missing") && ContainsSubstring("one.safetensors"));
   index(R"({"x": "three.safetensors"})");
   CHECK_THAT(made.Refused(), ContainsSubstring("error[file-io]"));
   for (const char* outside :

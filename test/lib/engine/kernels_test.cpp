@@ -331,7 +331,8 @@ TEST_CASE("kernels with several threads agree with eval") {
   }
 }
 
-// Below and above 2^15 elements; a slice of a dimension, and the remainder of a block of columns.
+// Sizes are below and above kParallelGrain (2^15 elements); a kernel's thread gets part of a
+// dimension, and some channel counts leave a partial block of columns.
 TEST_CASE("elementwise and sum kernels with several threads agree with eval") {
   Generator g;
   for (DType dtype : {DType::kFp32, DType::kFp16})

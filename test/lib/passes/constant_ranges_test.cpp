@@ -12,8 +12,8 @@ namespace {
 
 constexpr double kLow = 0x1p-14, kHigh = 65520;
 
-// 4-bit integers with one scale per 32, of which the last is `last`; `read` counts reads of the
-// integers.
+// 4-bit integers with one scale per 32 elements, the last of which is `last`; `read` counts the
+// integers that were read.
 Tensor Scaled(float scale, float last, std::optional<float> bias, int64_t* read) {
   constexpr int64_t kRows = 64, kColumns = 2048, kCells = kRows * kColumns / 32;
   std::vector<float> scales(kCells, scale);

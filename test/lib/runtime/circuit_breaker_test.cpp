@@ -86,8 +86,10 @@ const Row kRows[] = {
 TEST_CASE("breaker: state transitions", "[breaker]") {
   for (const Row& row : kRows) {
     INFO(row.title << ": " << row.script);
-    CircuitBreaker breaker(
-        {.p99_budget_ms = 20, .memory_mark = 1'500'000, .cool_down = 5s, .longest_cool_down = 12s});
+    CircuitBreaker breaker({.p99_budget_ms = 20,
+                            .memory_limit = 1'500'000,
+                            .cool_down = 5s,
+                            .longest_cool_down = 12s});
     CircuitBreaker::Time now{1h};
     std::string script = row.script;
     const bool extra = script.ends_with('-');  // one more prediction, which is rejected
@@ -152,7 +154,7 @@ TEST_CASE("breaker: manual override", "[breaker]") {
   CHECK(Play(open, "..9.", now) == "---");
   CHECK(open.Admit(now).reason == "open: MLC_CIRCUIT_BREAKER=open");
   CHECK(open.state() == State::kOpen);
-  CircuitBreaker closed({.memory_mark = 1, .override = ParseBreakerOverride("closed")});
+  CircuitBreaker closed({.memory_limit = 1, .override = ParseBreakerOverride("closed")});
   CHECK(Play(closed, "xxxxxxxxxxxxmm", now) == std::string(14, 'c'));
   CHECK(ParseBreakerOverride("auto") == Override::kAuto);
   CHECK_THROWS_WITH(ParseBreakerOverride("ajar"),

@@ -193,8 +193,8 @@ TEST_CASE("install: inputs are not overwritten under any path") {
     CHECK_THROWS_WITH(WriteFile(folder.path / "new", ""),
                       ContainsSubstring("modified while it was being read"));
   }
-  CHECK(refused(file, Staging::kFile)
-            .empty());  // without Sources, the host of the library decides what it replaces
+  // Without an InputRegistry, the application decides what may be overwritten.
+  CHECK(refused(file, Staging::kFile).empty());
 }
 
 TEST_CASE("install: a signal removes uncommitted output and prevents later commits") {

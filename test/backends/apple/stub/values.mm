@@ -79,7 +79,7 @@ void Allocate(MLStubArray& array, DType dtype, const Dims& dims, bool padded, bo
   array.dims = dims;
   array.strides = padded ? PaddedStrides(dims) : StridesOf(dims);
   array.offset = offset ? 5 * array.element() : 0;
-  // The bytes 0xff are NaN or -1.
+  // Unwritten elements are NaN or -1 (bytes 0xff), so that tests notice them.
   array.storage.assign(array.offset + Room(dims, array.strides) * array.element(), std::byte{0xff});
 }
 
