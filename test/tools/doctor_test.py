@@ -97,13 +97,13 @@ def test_classifiers(folder):
 
 def test_sizes(folder):
     found = findings(unary(folder, dims=("n", 8)))
-    only(found, "dynamic-size", "n in 1..4096", "--dim")
+    only(found, "open-size", "n in 1..4096", "--dim")
     only(found, "small-default", "n = 1", place='input "x"')
     none(found, "unbounded-size", "data-dependent-size", "large-input")
     found = findings(unary(folder, "--dim", "n=4", dims=("n", 8)))
-    none(found, "dynamic-size", "small-default", "unbounded-size")
+    none(found, "open-size", "small-default", "unbounded-size")
     found = findings(unary(folder, "--dim", "n=1,2,9", dims=("n", 8)))
-    only(found, "dynamic-size", "n in 1|2|9")
+    only(found, "open-size", "n in 1|2|9")
     none(found, "unbounded-size")
     only(findings(unary(folder, "--dim", "n=1..2147483647", dims=("n", 8))), "unbounded-size", "--dim", place='input "x"')
 
@@ -126,24 +126,24 @@ def test_large_inputs(folder):
 
 def test_pictures(folder):
     picture = (1, 3, 32, 32)
-    only(findings(unary(folder, dims=picture)), "image-as-array", "--image x=rgb", place='input "x"')
-    none(findings(unary(folder, "--image", "x=rgb,1/255,0", dims=picture)), "image-as-array")
-    none(findings(unary(folder, dims=(1, 4, 32, 32))), "image-as-array")
-    only(findings(unary(folder, dims=(1, 1, 28, 28))), "image-as-array", "--image x=gray", place='input "x"')
-    none(findings(unary(folder, dims=(1, 1, 80, 3000))), "image-as-array")
-    none(findings(unary(folder, dims=(1, 3, 2, 2))), "image-as-array")
-    only(findings(unary(folder, dims=(1, 32, 32, 3))), "image-as-array", "transpose")
+    only(findings(unary(folder, dims=picture)), "picture-as-array", "--image x=rgb", place='input "x"')
+    none(findings(unary(folder, "--image", "x=rgb,1/255,0", dims=picture)), "picture-as-array")
+    none(findings(unary(folder, dims=(1, 4, 32, 32))), "picture-as-array")
+    only(findings(unary(folder, dims=(1, 1, 28, 28))), "picture-as-array", "--image x=gray", place='input "x"')
+    none(findings(unary(folder, dims=(1, 1, 80, 3000))), "picture-as-array")
+    none(findings(unary(folder, dims=(1, 3, 2, 2))), "picture-as-array")
+    only(findings(unary(folder, dims=(1, 32, 32, 3))), "picture-as-array", "transpose")
 
 
 def test_types(folder):
     found = findings(unary(folder))
     only(found, "widened-output", "--io fp16", place='output "y"')
-    none(found, "mostly-fp32")
+    none(found, "little-fp16")
     found = findings(unary(folder, "--precision", "fp32"))
-    only(found, "mostly-fp32", "0 %", "--precision fp16")
+    only(found, "little-fp16", "0 %", "--precision fp16")
     none(found, "widened-output")
-    none(findings(unary(folder, "--io", "fp16")), "widened-output", "mostly-fp32")
-    none(findings(folder / "m.onnx"), "widened-output", "mostly-fp32", "metadata", "target")
+    none(findings(unary(folder, "--io", "fp16")), "widened-output", "little-fp16")
+    none(findings(folder / "m.onnx"), "widened-output", "little-fp16", "metadata", "target")
 
 
 def test_states(folder):
@@ -221,7 +221,7 @@ def typed(folder, source, package, expected, *given):
                     result = run("compile", source, "-o", folder / "advice.mlpackage", "--force", *kept, *options, folder=folder.path)
                     expect(result, 0)
                     left = findings(folder / "advice.mlpackage").get(name, [])
-                    if "=1,4,8" not in group and "," not in options[-1].split("=")[-1] and name not in ("target", "dynamic-size"):
+                    if "=1,4,8" not in group and "," not in options[-1].split("=")[-1] and name not in ("target", "open-size"):
                         assert len(left) < len(several), (finding, left)
     assert expected <= told, (expected, told)
 
@@ -233,14 +233,14 @@ def test_every_advice_works_when_it_is_typed(folder):
 
     relu = [wire.node("Relu", ["x.1"], ["y"])]
     typed(folder, *model("open", relu, [("x.1", FLOAT, ["batch size", "steps"])], [("y", FLOAT, ["batch size", "steps"])]),
-          {"dynamic-size", "unbounded-size", "metadata", "widened-output"})
-    typed(folder, *model("picture", relu, [("x.1", FLOAT, ["b", 3, 32, 32])], [("y", FLOAT, ["b", 3, 32, 32])]), {"image-as-array"})
-    typed(folder, *model("last", relu, [("x.1", FLOAT, [1, 32, 32, 3])], [("y", FLOAT, [1, 32, 32, 3])]), {"image-as-array"})
-    typed(folder, *model("wide", relu, [("x.1", FLOAT, [2, 8])], [("y", FLOAT, [2, 8])], "--precision", "fp32"), {"mostly-fp32"},
+          {"open-size", "unbounded-size", "metadata", "widened-output"})
+    typed(folder, *model("picture", relu, [("x.1", FLOAT, ["b", 3, 32, 32])], [("y", FLOAT, ["b", 3, 32, 32])]), {"picture-as-array"})
+    typed(folder, *model("last", relu, [("x.1", FLOAT, [1, 32, 32, 3])], [("y", FLOAT, [1, 32, 32, 3])]), {"picture-as-array"})
+    typed(folder, *model("wide", relu, [("x.1", FLOAT, [2, 8])], [("y", FLOAT, [2, 8])], "--precision", "fp32"), {"little-fp16"},
           "--precision", "fp32")
     typed(folder, *model("new", relu, [("x.1", FLOAT, [2, 8])], [("y", FLOAT, [2, 8])], "--target", "iOS18"), {"target"}, "--target", "iOS18")
     typed(folder, *model("old", relu, [("x.1", FLOAT, [2, 8])], [("y", FLOAT, [2, 8])], "--target", "iOS15"), set(), "--target", "iOS15")
-    typed(folder, *model("listed", relu, [("x.1", FLOAT, ["n", 8])], [("y", FLOAT, ["n", 8])], "--dim", "n=3,7"), {"dynamic-size"}, "--dim", "n=3,7")
+    typed(folder, *model("listed", relu, [("x.1", FLOAT, ["n", 8])], [("y", FLOAT, ["n", 8])], "--dim", "n=3,7"), {"open-size"}, "--dim", "n=3,7")
     softmax = [wire.node("Softmax", ["x.1"], [name], axis=1) for name in ("y", "z")]
     typed(folder, *model("classes", softmax[:1], [("x.1", FLOAT, [1, 8])], [("y", FLOAT, [1, 8])]), {"no-labels"})
     typed(folder, *model("two", softmax, [("x.1", FLOAT, [1, 8])], [("y", FLOAT, [1, 8]), ("z", FLOAT, [1, 8])]), {"no-labels"})
@@ -250,21 +250,21 @@ def test_advice_on_a_language_model(folder):
     Llama().gguf(folder / "l.gguf")
     expect(run("compile", folder / "l.gguf", "-o", folder / "l.mlpackage"), 0)
     for path in (folder / "l.gguf", folder / "l.mlpackage"):
-        none(findings(path), "image-as-array")
-        only(findings(path), "dynamic-size", "--context ")
-    typed(folder, folder / "l.gguf", folder / "l.mlpackage", {"dynamic-size", "metadata"})
+        none(findings(path), "picture-as-array")
+        only(findings(path), "open-size", "--context ")
+    typed(folder, folder / "l.gguf", folder / "l.mlpackage", {"open-size", "metadata"})
 
 
 def test_what_is_no_picture_and_no_lack_of_fp16(folder):
     softmax = [wire.node("Add", ["s", "mask"], ["a"]), wire.node("Softmax", ["a"], ["y"], axis=-1)]
     scores = [1, 2, 64, 64]
     found = findings(compiled(folder, softmax, [("s", FLOAT, scores), ("mask", FLOAT, [1, 1, 64, 64])], [("y", FLOAT, scores)]))
-    none(found, "image-as-array")
+    none(found, "picture-as-array")
     # The sum exceeds the range of fp16, so nearly all of the work stays in fp32 automatically.
     nodes = [wire.node("Mul", ["x", "c"], ["h"]), wire.node("Mul", ["h", "c"], ["g"]), wire.node("Div", ["g", "d"], ["y"])]
     package = compiled(folder, nodes, [("x", FLOAT, [2, 8])], [("y", FLOAT, [2, 8])],
                        initializers=[floats("c", np.full((2, 8), 3e6)), floats("d", np.full((2, 8), 1e12))])
-    for finding in findings(package).get("mostly-fp32", []):
+    for finding in findings(package).get("little-fp16", []):
         assert "--precision fp16" not in finding["help"] and "manifest.json" in finding["help"], finding
     # Packages from other converters cannot be recompiled by mlc.
     text = "func main<ios16>(tensor<fp32, [n, 8]> x) {\n  y = relu(x = x);\n} -> (y);\n"

@@ -684,11 +684,11 @@ std::vector<Option> RunTable(RunOptions& into) {
        [&into](const std::string& text) {
          into.breaker.p99_budget_ms = static_cast<double>(ParseInt("--p99-budget", text));
        }},
-      {"--memory-limit", "MB",
+      {"--memory-mark", "MB",
        "open the circuit breaker when the process uses more than MB megabytes",
        [&into](const std::string& text) {
          constexpr int64_t kMegabyte = 1'000'000;
-         const int64_t mark = ParseInt("--memory-limit", text);
+         const int64_t mark = ParseInt("--memory-mark", text);
          into.breaker.memory_limit = mark > INT64_MAX / kMegabyte ? INT64_MAX : mark * kMegabyte;
        }},
       {"--compare", "reference|MODEL",

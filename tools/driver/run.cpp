@@ -158,7 +158,7 @@ void CheckOptions(const RunOptions& options) {
     throw Error("usage", "--p99-budget: expected milliseconds, at least 1");
   constexpr int64_t kMostMemory = int64_t{1} << 50;
   if (const auto& mark = options.breaker.memory_limit; mark && (*mark < 1 || *mark > kMostMemory))
-    throw Error("usage", "--memory-limit: expected megabytes, at least 1");
+    throw Error("usage", "--memory-mark: expected megabytes, at least 1");
   if (options.budget && options.compare.empty())
     throw Error("usage", "--budget requires --compare");
   if (options.soak && (options.iterations != 1 || options.jobs != 1))

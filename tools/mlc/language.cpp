@@ -211,7 +211,7 @@ int RunText(const fs::path& model, const RunOptions& run, const TextArguments& t
       throw Error("usage", fmt::format("{} requires inputs or --tokens", option));
   Refuse({"--input", "--input-range", "--tokens", "--step", "--output-dir", "--require-units",
           "--iterations", "--warmup", "--jobs", "--soak", "--warm-load", "--p99-budget",
-          "--memory-limit", "--compare", "--operations", "--budget", "--profile"},
+          "--memory-mark", "--compare", "--operations", "--budget", "--profile"},
          fmt::format("{} replaces inputs", perplexity ? "--perplexity" : "--prompt"), session);
   if (run.sweep) throw Error("usage", "--units sweep requires inputs or --tokens");
   if (perplexity) Refuse({"--seed"}, "--perplexity does not sample", session);

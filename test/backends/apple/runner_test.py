@@ -159,9 +159,9 @@ def test_what_another_engine_made_passes_nothing(folder):
     assert "compared" not in found and {o["runtime"] for o in found["outputs"]} == {"mlc's engine"}, found
     found = core_ml(folder, m, "--iterations", 4, "--baseline", history, environment=is_open, code=3)
     assert not found["baseline"]["within"] and "predictions_per_second" not in found, found
-    found = core_ml(folder, m, "--iterations", 20, "--memory-limit", 1, code=3)
+    found = core_ml(folder, m, "--iterations", 20, "--memory-mark", 1, code=3)
     assert "memory" in found["breaker"]["changes"][0]["reason"], found["breaker"]
-    found = core_ml(folder, m, "--units", "sweep", "--iterations", 20, "--memory-limit", 1, code=3)
+    found = core_ml(folder, m, "--units", "sweep", "--iterations", 20, "--memory-mark", 1, code=3)
     assert "recommended" not in found, found["why"]
 
 
