@@ -118,7 +118,7 @@ def write_package(path, model_bytes, weights=None, manifest_text=None):
 
 
 def bundle_data(about, version=7, kind=ML_PROGRAM, name=b"generic", functions=1, reserved=bytes(24), length=None):
-    """A coremldata.bin file (lib/coreml/bundle.h)."""
+    """A coremldata.bin file (lib/coreml/mlmodelc_layout.h)."""
     length = len(about) if length is None else length
     return (struct.pack("<I3QQ", kind, 5, 0, 0, len(name)) + name + struct.pack("<Q", version) + reserved
             + struct.pack("<Q", length) + about + (struct.pack("<I", kind) + bytes(12)) * functions)

@@ -4,7 +4,7 @@
 
 #include <atomic>
 
-#include "backends/apple/errors.h"
+#include "backends/apple/coreml_errors.h"
 #include "backends/apple/strided.h"
 
 namespace mlc {

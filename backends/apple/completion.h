@@ -5,7 +5,7 @@
 #include <memory>
 #include <mutex>
 
-#include "backends/apple/errors.h"
+#include "backends/apple/coreml_errors.h"
 
 namespace mlc::apple {
 

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "backends/apple/arrays.h"
-#include "backends/apple/errors.h"
+#include "backends/apple/coreml_errors.h"
 #include "backends/apple/images.h"
 
 namespace fs = std::filesystem;

@@ -1,6 +1,6 @@
 #include <new>
 
-#include "backends/apple/errors.h"
+#include "backends/apple/coreml_errors.h"
 
 namespace mlc::apple {
 namespace {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "backends/apple/errors.h"
+#include "backends/apple/coreml_errors.h"
 
 namespace mlc::apple {
 namespace {

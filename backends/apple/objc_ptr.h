@@ -1,6 +1,6 @@
 // backends/apple/objc_ptr.h - owns a reference to an Objective-C object. Without ARC (not available
 // on Linux), methods return autoreleased objects; a Retained keeps them beyond the pool of the
-// entry (errors.h).
+// entry (coreml_errors.h).
 #pragma once
 
 #import <Foundation/Foundation.h>

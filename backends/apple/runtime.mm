@@ -4,8 +4,8 @@
 
 #include "backends/apple/completion.h"
 #include "backends/apple/coreml_runtime.h"
-#include "backends/apple/model.h"
-#include "backends/apple/system.h"
+#include "backends/apple/loaded_model.h"
+#include "backends/apple/system_info.h"
 
 namespace fs = std::filesystem;
 

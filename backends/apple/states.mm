@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "backends/apple/arrays.h"
-#include "backends/apple/errors.h"
+#include "backends/apple/coreml_errors.h"
 
 namespace mlc::apple {
 namespace {

@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "lib/ir/builder.h"
-#include "lib/ops/intervals.h"
+#include "lib/ops/value_range.h"
 #include "lib/support/mapped_file.h"
 #include "lib/support/regular_file.h"
 #include "lib/support/utf8.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/coreml/weights.h"
+#include "backends/coreml/weight_file.h"
 #include "lib/ir/program.h"
 
 namespace mlc::schema {

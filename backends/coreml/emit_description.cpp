@@ -8,7 +8,7 @@
 #include "backends/coreml/emit.h"
 #include "lib/coreml/dtypes.h"
 #include "lib/coreml/interface_entry.h"
-#include "lib/coreml/package.h"
+#include "lib/coreml/package_layout.h"
 #include "lib/coreml/schema.h"
 #include "proto/model.pb.h"
 

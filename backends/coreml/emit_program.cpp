@@ -7,7 +7,7 @@
 #include "backends/coreml/emit.h"
 #include "backends/coreml/lower.h"
 #include "lib/coreml/dtypes.h"
-#include "lib/coreml/package.h"
+#include "lib/coreml/package_layout.h"
 #include "lib/ir/builder.h"
 #include "lib/support/utf8.h"
 #include "proto/model.pb.h"

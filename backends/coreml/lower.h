@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lib/coreml/forms.h"
+#include "lib/coreml/form_encoding.h"
 #include "lib/ir/program.h"
 #include "lib/passes/pass.h"
 

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/coreml/interface_entry.h"
-#include "lib/coreml/package.h"
+#include "lib/coreml/package_layout.h"
 #include "lib/support/atomic_install.h"
 #include "lib/support/input_registry.h"
 #include "lib/support/mapped_file.h"

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "backends/coreml/package.h"
+#include "backends/coreml/write_package.h"
 #include "lib/passes/pass.h"
 
 namespace mlc {

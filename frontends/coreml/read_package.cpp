@@ -2,8 +2,8 @@
 
 #include "frontends/coreml/coreml.h"
 #include "frontends/coreml/read.h"
-#include "lib/coreml/bundle.h"
-#include "lib/coreml/package.h"
+#include "lib/coreml/mlmodelc_layout.h"
+#include "lib/coreml/package_layout.h"
 #include "lib/coreml/schema.h"
 #include "lib/coreml/weight_blob.h"
 #include "lib/ir/text.h"

@@ -2,7 +2,7 @@
 #include <set>
 
 #include "frontends/coreml/read.h"
-#include "lib/coreml/forms.h"
+#include "lib/coreml/form_encoding.h"
 #include "lib/ir/builder.h"
 #include "lib/ir/port_index.h"
 #include "lib/ops/forms.h"

@@ -5,11 +5,11 @@
 #include <cmath>
 #include <set>
 
+#include "frontends/gguf/architecture_reader.h"
 #include "frontends/gguf/decoder_rows.h"
 #include "frontends/gguf/encoders.h"
 #include "frontends/gguf/file.h"
 #include "frontends/gguf/gguf.h"
-#include "frontends/gguf/model.h"
 #include "frontends/gguf/names.h"
 #include "frontends/gguf/requirements.h"
 #include "lib/compress/requant.h"
@@ -282,7 +282,7 @@ class Importer : GgufModel {
     Rotary& rotary = config.rotary;
     constexpr std::string_view kSize = "rope.dimension_count";
     rotary.size = Int(kSize, config.head_dim);
-    // llama.cpp, src/llama-model.cpp: "invalid n_rot".
+    // llama.cpp, src/llama-architecture_reader.cpp: "invalid n_rot".
     if ((row_->name == "llama" || row_->name == "falcon") && rotary.size != config.head_dim)
       throw Error("bad-file",
                   fmt::format("rotary embedding covers {} of the {} dimensions of a head",
@@ -321,7 +321,7 @@ class Importer : GgufModel {
   }
 
   // Reads the rotary embedding of layers with windows. It is not scaled if the architecture has a
-  // local base; otherwise it is, even if the type is "none" (llama.cpp, src/llama-model.cpp,
+  // local base; otherwise it is, even if the type is "none" (llama.cpp, src/llama-architecture_reader.cpp,
   // get_rope_freq_scale).
   void ReadLocalRotary(Rotary& rotary, double yarn) const {
     constexpr std::string_view kKey = "rope.freq_base_swa";

@@ -10,10 +10,10 @@
 #include "frontends/safetensors/activation_names.h"
 #include "frontends/safetensors/encoder_rows.h"
 #include "frontends/safetensors/families.h"
-#include "frontends/safetensors/tied.h"
+#include "frontends/safetensors/tied_tensors.h"
 #include "lib/compress/requant.h"
+#include "lib/networks/check_weights.h"
 #include "lib/networks/encoder_architectures.h"
-#include "lib/networks/weights.h"
 
 namespace mlc {
 

@@ -11,11 +11,11 @@
 #include "frontends/safetensors/names.h"
 #include "frontends/safetensors/rotary_scaling.h"
 #include "frontends/safetensors/safetensors.h"
-#include "frontends/safetensors/tied.h"
+#include "frontends/safetensors/tied_tensors.h"
 #include "lib/compress/requant.h"
 #include "lib/ir/concat_slice.h"
 #include "lib/networks/architectures.h"
-#include "lib/networks/weights.h"
+#include "lib/networks/check_weights.h"
 
 namespace fs = std::filesystem;
 

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <set>
 
-#include "lib/analysis/open_sizes.h"
+#include "lib/analysis/valid_sizes.h"
 #include "lib/ir/port_index.h"
 #include "lib/ir/random_tensor.h"
 #include "lib/support/error.h"

@@ -11,10 +11,10 @@
 #include <set>
 #include <utility>
 
+#include "lib/engine/check_inputs.h"
 #include "lib/engine/elementwise.h"
 #include "lib/engine/fp32_view.h"
 #include "lib/engine/fusion.h"
-#include "lib/engine/inputs.h"
 #include "lib/engine/kernels.h"
 #include "lib/engine/layout.h"
 #include "lib/ir/encoding.h"

@@ -6,7 +6,7 @@
 // Any valid program can be executed: an operation without a fast kernel is computed by the `eval`
 // of its row, which defines it. Shapes are inferred from the actual operands, so symbols need no
 // values in advance. Constants are decoded once, except for the weights of products, which stay
-// encoded (weights.h). The caller owns the states and passes them to each run that continues a
+// encoded (product_weights.h). The caller owns the states and passes them to each run that continues a
 // previous one.
 #pragma once
 
@@ -18,7 +18,7 @@
 #include <span>
 #include <string>
 
-#include "lib/engine/weights.h"
+#include "lib/engine/product_weights.h"
 #include "lib/ir/program.h"
 
 namespace mlc {

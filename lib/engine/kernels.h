@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lib/engine/weights.h"
+#include "lib/engine/product_weights.h"
 #include "lib/ir/op_def.h"
 
 namespace mlc {

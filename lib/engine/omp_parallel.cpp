@@ -10,7 +10,7 @@
 #include <exception>
 #include <vector>
 
-#include "lib/engine/libraries.h"
+#include "lib/engine/onednn_version.h"
 #include "lib/support/memory_limits.h"
 
 namespace mlc {

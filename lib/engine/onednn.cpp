@@ -17,11 +17,11 @@
 #include "lib/engine/fp32_view.h"
 #include "lib/engine/kernels.h"
 #include "lib/engine/layout.h"
-#include "lib/engine/libraries.h"
 #include "lib/engine/omp_parallel.h"
+#include "lib/engine/onednn_version.h"
 #include "lib/engine/packed_gemm.h"
 #include "lib/engine/weight_repack.h"
-#include "lib/ops/window.h"
+#include "lib/ops/sliding_window.h"
 #include "lib/support/memory_limits.h"
 
 namespace mlc {

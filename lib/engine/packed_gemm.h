@@ -5,7 +5,7 @@
 #include <type_traits>
 
 #include "lib/engine/gemm.h"
-#include "lib/engine/weights.h"
+#include "lib/engine/product_weights.h"
 
 namespace mlc {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "lib/engine/weights.h"
+#include "lib/engine/product_weights.h"
 
 namespace mlc {
 

@@ -320,7 +320,7 @@ struct Fp16 {
 // Multiplications per element of the result. Symbolic dimensions count as 1.
 using WorkFn = double (*)(const OpContext&);
 
-// Computes the interval of a result from those of the operands (lib/ops/range.h).
+// Computes the interval of a result from those of the operands (lib/ops/range_rules.h).
 struct Interval;
 class RangeContext;
 using RangeFn = Interval (*)(const RangeContext&, int result);

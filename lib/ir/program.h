@@ -21,10 +21,10 @@
 #include <utility>
 #include <vector>
 
-#include "lib/ir/names.h"
 #include "lib/ir/op_def.h"
 #include "lib/ir/tensor.h"
 #include "lib/ir/type.h"
+#include "lib/ir/value_names.h"
 
 namespace mlc {
 

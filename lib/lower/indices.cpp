@@ -1,8 +1,8 @@
 #include "lib/lower/indices.h"
 
 #include "lib/ir/arithmetic.h"
-#include "lib/ir/sizes.h"
-#include "lib/ops/intervals.h"
+#include "lib/ir/run_time_sizes.h"
+#include "lib/ops/value_range.h"
 
 namespace mlc {
 

@@ -1,5 +1,5 @@
 // lib/lower/quantized.h - quantised integer tensors with scale and zero point: conversion to and
-// from floats, and use as factors of exact products (products.h).
+// from floats, and use as factors of exact products (matrix_products.h).
 //
 // `integers` and other dtypes are source types (convert.h). A function with a parameter `fits`
 // calls it with the value after and before broadcasting against a scale or zero point, and uses its
@@ -10,7 +10,7 @@
 #include <functional>
 
 #include "lib/ir/builder.h"
-#include "lib/lower/products.h"
+#include "lib/lower/matrix_products.h"
 
 namespace mlc {
 

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "lib/networks/weights.h"
+#include "lib/networks/check_weights.h"
 
 namespace mlc {
 

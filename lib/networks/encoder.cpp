@@ -5,14 +5,14 @@
 #include <map>
 
 #include "lib/ir/arithmetic.h"
-#include "lib/ir/sizes.h"
+#include "lib/ir/run_time_sizes.h"
 #include "lib/networks/attention.h"
+#include "lib/networks/check_weights.h"
 #include "lib/networks/heads.h"
 #include "lib/networks/masks.h"
 #include "lib/networks/norms.h"
 #include "lib/networks/relative_position_buckets.h"
 #include "lib/networks/rotary.h"
-#include "lib/networks/weights.h"
 #include "lib/ops/row.h"
 
 namespace mlc {

@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include "lib/ops/eval.h"
-#include "lib/ops/range.h"
+#include "lib/ops/range_rules.h"
 #include "lib/ops/row.h"
 
 namespace mlc {

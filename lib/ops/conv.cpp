@@ -1,7 +1,7 @@
-#include "lib/ops/range.h"
+#include "lib/ops/range_rules.h"
 #include "lib/ops/row.h"
-#include "lib/ops/wide.h"
-#include "lib/ops/window.h"
+#include "lib/ops/sliding_window.h"
+#include "lib/ops/wide_results.h"
 
 namespace mlc {
 

@@ -4,7 +4,7 @@
 
 #include "lib/ops/eval.h"
 #include "lib/ops/operand_constraint.h"
-#include "lib/ops/range.h"
+#include "lib/ops/range_rules.h"
 #include "lib/ops/row.h"
 
 namespace mlc {

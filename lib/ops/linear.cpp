@@ -4,9 +4,9 @@
 #include <map>
 
 #include "lib/ops/operand_constraint.h"
-#include "lib/ops/range.h"
+#include "lib/ops/range_rules.h"
 #include "lib/ops/row.h"
-#include "lib/ops/wide.h"
+#include "lib/ops/wide_results.h"
 
 namespace mlc {
 

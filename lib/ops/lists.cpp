@@ -9,7 +9,7 @@
 
 #include "lib/ir/program.h"
 #include "lib/ops/eval.h"
-#include "lib/ops/range.h"
+#include "lib/ops/range_rules.h"
 #include "lib/ops/row.h"
 
 namespace mlc {

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "lib/ir/program.h"
-#include "lib/ops/range.h"
+#include "lib/ops/range_rules.h"
 
 namespace mlc {
 

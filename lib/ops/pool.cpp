@@ -2,10 +2,10 @@
 #include <cmath>
 #include <limits>
 
-#include "lib/ops/range.h"
+#include "lib/ops/range_rules.h"
 #include "lib/ops/row.h"
-#include "lib/ops/wide.h"
-#include "lib/ops/window.h"
+#include "lib/ops/sliding_window.h"
+#include "lib/ops/wide_results.h"
 
 namespace mlc {
 

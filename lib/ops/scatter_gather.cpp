@@ -1,10 +1,10 @@
 #include <algorithm>
 
 #include "lib/ops/eval.h"
-#include "lib/ops/move.h"
 #include "lib/ops/operand_constraint.h"
-#include "lib/ops/range.h"
+#include "lib/ops/range_rules.h"
 #include "lib/ops/row.h"
+#include "lib/ops/strided_view.h"
 
 namespace mlc {
 

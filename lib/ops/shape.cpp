@@ -3,10 +3,10 @@
 
 #include "lib/ir/concat_slice.h"
 #include "lib/ops/eval.h"
-#include "lib/ops/move.h"
 #include "lib/ops/operand_constraint.h"
-#include "lib/ops/range.h"
+#include "lib/ops/range_rules.h"
 #include "lib/ops/row.h"
+#include "lib/ops/strided_view.h"
 
 namespace mlc {
 

@@ -1,9 +1,9 @@
 #include <algorithm>
 
 #include "lib/ops/eval.h"
-#include "lib/ops/move.h"
-#include "lib/ops/range.h"
+#include "lib/ops/range_rules.h"
 #include "lib/ops/row.h"
+#include "lib/ops/strided_view.h"
 
 namespace mlc {
 

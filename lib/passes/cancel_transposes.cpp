@@ -9,7 +9,7 @@
 // transpose changes the order of dimensions other than 1. No numeric effect.
 //
 // Operators by name: the transposes and reshapes that it matches and creates.
-#include "lib/passes/match.h"
+#include "lib/passes/pattern_match.h"
 
 namespace mlc {
 namespace {

@@ -30,7 +30,7 @@
 
 #include "lib/ir/block_grid.h"
 #include "lib/ir/subbyte.h"
-#include "lib/passes/match.h"
+#include "lib/passes/pattern_match.h"
 #include "lib/support/threads.h"
 
 namespace mlc {

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lib/ops/intervals.h"
+#include "lib/ops/value_range.h"
 #include "lib/passes/fp16_sensitivity.h"
-#include "lib/passes/match.h"
+#include "lib/passes/pattern_match.h"
 
 namespace mlc {
 namespace {

@@ -15,7 +15,7 @@
 #include <variant>
 
 #include "lib/passes/fp16_sensitivity.h"
-#include "lib/passes/match.h"
+#include "lib/passes/pattern_match.h"
 #include "lib/passes/precision_plan.h"
 
 namespace mlc {

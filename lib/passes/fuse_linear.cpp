@@ -15,7 +15,7 @@
 // keeps such sums exact. Numeric effect: bias sums are rounded once.
 //
 // Operators by name: products and the operations around them.
-#include "lib/passes/match.h"
+#include "lib/passes/pattern_match.h"
 
 namespace mlc {
 namespace {

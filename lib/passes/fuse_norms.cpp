@@ -14,7 +14,7 @@
 // the squares no longer overflow fp16.
 //
 // Operators by name: the parts of normalisations, and normalisations.
-#include "lib/passes/match.h"
+#include "lib/passes/pattern_match.h"
 
 namespace mlc {
 namespace {

@@ -11,8 +11,8 @@
 // numeric effect.
 //
 // Operators by name: padding and the operations after it.
-#include "lib/ops/intervals.h"
-#include "lib/passes/match.h"
+#include "lib/ops/value_range.h"
+#include "lib/passes/pattern_match.h"
 
 namespace mlc {
 namespace {

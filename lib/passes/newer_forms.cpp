@@ -17,7 +17,7 @@
 
 #include "lib/ir/encoding.h"
 #include "lib/ops/forms.h"
-#include "lib/passes/match.h"
+#include "lib/passes/pattern_match.h"
 
 namespace mlc {
 namespace {

@@ -8,12 +8,12 @@
 #include <unordered_set>
 
 #include "lib/analysis/fp16_share.h"
-#include "lib/ops/intervals.h"
+#include "lib/ops/value_range.h"
 #include "lib/passes/constant_ranges.h"
 #include "lib/passes/def_use_across_blocks.h"
 #include "lib/passes/encoded_constants.h"
 #include "lib/passes/fp16_sensitivity.h"
-#include "lib/passes/match.h"
+#include "lib/passes/pattern_match.h"
 #include "lib/support/edit_distance.h"
 #include "lib/support/threads.h"
 

@@ -18,8 +18,8 @@
 // Operators by name: casts, products and scales that it matches, and those that it creates.
 #include "lib/ir/arithmetic.h"
 #include "lib/ir/encoding.h"
-#include "lib/ir/sizes.h"
-#include "lib/passes/match.h"
+#include "lib/ir/run_time_sizes.h"
+#include "lib/passes/pattern_match.h"
 
 namespace mlc {
 namespace {

@@ -24,8 +24,8 @@
 //
 // Operators by name: logarithms and their operands, and safe forms of both.
 #include "lib/ir/arithmetic.h"
-#include "lib/ops/intervals.h"
-#include "lib/passes/match.h"
+#include "lib/ops/value_range.h"
+#include "lib/passes/pattern_match.h"
 
 namespace mlc {
 namespace {

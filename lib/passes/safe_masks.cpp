@@ -26,7 +26,7 @@
 #include <limits>
 #include <unordered_map>
 
-#include "lib/passes/match.h"
+#include "lib/passes/pattern_match.h"
 
 namespace mlc {
 namespace {

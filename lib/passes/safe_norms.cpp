@@ -31,8 +31,8 @@
 //
 // Operators by name: the parts of norms that it matches, and the operations that it creates.
 #include "lib/ir/arithmetic.h"
-#include "lib/ops/intervals.h"
-#include "lib/passes/match.h"
+#include "lib/ops/value_range.h"
+#include "lib/passes/pattern_match.h"
 
 namespace mlc {
 namespace {

@@ -18,8 +18,8 @@
 //
 // Operators by name: products and scales that it matches, and those that it creates.
 #include "lib/ir/arithmetic.h"
-#include "lib/ops/intervals.h"
-#include "lib/passes/match.h"
+#include "lib/ops/value_range.h"
+#include "lib/passes/pattern_match.h"
 
 namespace mlc {
 namespace {

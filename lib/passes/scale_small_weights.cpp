@@ -7,7 +7,7 @@
 // 2^-14 or more, on weights that are all 0 or not constant, or with --precision fp32. Numeric
 // effect: only the usual fp16 rounding of weights.
 #include "lib/ir/encoding.h"
-#include "lib/passes/match.h"
+#include "lib/passes/pattern_match.h"
 
 namespace mlc {
 namespace {

@@ -18,8 +18,8 @@
 // Operators by name: the arithmetic that it matches and the arithmetic that it creates.
 #include <limits>
 
-#include "lib/ops/intervals.h"
-#include "lib/passes/match.h"
+#include "lib/ops/value_range.h"
+#include "lib/passes/pattern_match.h"
 
 namespace mlc {
 namespace {

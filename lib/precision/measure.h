@@ -4,7 +4,7 @@
 // A candidate is the program after fp16-precision and the passes that follow it. It runs in
 // faithful arithmetic and is compared with the fp32 program on the same inputs. It fits if no value
 // leaves the range of fp16 (is infinite or NaN only there) and every output is within its budget,
-// including the floor (lib/verify/quantization_floor.h). The default search (rounding.h) repairs
+// including the floor (lib/verify/fp16_floor.h). The default search (rounding.h) repairs
 // overflow and keeps little else in fp32; --precision mixed (minimal_fp32_search.h) looks for a
 // minimal set that fits. All runs use reproducible kernels, so the choice does not depend on the
 // number of threads, the libraries or the processor.
@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "lib/passes/pass.h"
-#include "lib/verify/functions.h"
+#include "lib/verify/compare_functions.h"
 
 namespace mlc {
 

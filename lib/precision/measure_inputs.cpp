@@ -6,7 +6,7 @@
 
 #include "lib/analysis/cost.h"
 #include "lib/analysis/generated_inputs.h"
-#include "lib/analysis/open_sizes.h"
+#include "lib/analysis/valid_sizes.h"
 #include "lib/precision/measure.h"
 
 namespace mlc {

@@ -7,9 +7,9 @@
 #include "lib/analysis/fp16_share.h"
 #include "lib/analysis/generated_inputs.h"
 #include "lib/ir/builder.h"
-#include "lib/passes/match.h"
+#include "lib/passes/pattern_match.h"
 #include "lib/precision/sum_order_perturbation.h"
-#include "lib/verify/quantization_floor.h"
+#include "lib/verify/fp16_floor.h"
 
 namespace mlc {
 

@@ -1,7 +1,7 @@
 // BPE with a list of merges, over the bytes of a word (GPT-2) or over its characters.
 #include <algorithm>
 
-#include "lib/text/merging.h"
+#include "lib/text/bpe_merge.h"
 #include "lib/text/piece_models.h"
 #include "lib/text/unicode.h"
 

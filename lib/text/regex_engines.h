@@ -1,4 +1,4 @@
-// lib/text/regex_engines.h - the regular expression engines behind pattern.h.
+// lib/text/regex_engines.h - the regular expression engines behind regex_pattern.h.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lib/text/pattern.h"
+#include "lib/text/regex_pattern.h"
 
 namespace mlc {
 

@@ -2,7 +2,7 @@
 // score first. Remaining symbols without a token are encoded as bytes.
 #include <algorithm>
 
-#include "lib/text/merging.h"
+#include "lib/text/bpe_merge.h"
 #include "lib/text/piece_models.h"
 #include "lib/text/unicode.h"
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lib/text/pattern.h"
+#include "lib/text/regex_pattern.h"
 
 namespace mlc {
 

@@ -24,7 +24,7 @@ namespace mlc {
 inline constexpr std::string_view kErrorFigure =
     "max |difference| / max(range of the reference, max |reference|, 1e-6)";
 
-// The error that fp16 constants alone cause in an output (quantization_floor.h), in the same
+// The error that fp16 constants alone cause in an output (fp16_floor.h), in the same
 // figures.
 struct Floor {
   double max_error = 0, rmse = 0;  // may be infinite

@@ -6,7 +6,7 @@
 #include <set>
 #include <tuple>
 
-#include "lib/verify/functions.h"
+#include "lib/verify/compare_functions.h"
 
 namespace mlc {
 

@@ -1,7 +1,7 @@
 // GGUF files: any bytes give metadata and tensors that can be read completely, or an Error.
 #include "frontends/gguf/file.h"
 #include "lib/support/error.h"
-#include "test/fuzz/parts.h"
+#include "test/fuzz/file_parts.h"
 
 namespace mlc {
 namespace {

@@ -2,7 +2,7 @@
 // model.mlmodel, weights/weight.bin.
 #include "frontends/coreml/coreml.h"
 #include "lib/ir/text.h"
-#include "test/fuzz/parts.h"
+#include "test/fuzz/file_parts.h"
 
 namespace {
 constexpr size_t kParts = 2;

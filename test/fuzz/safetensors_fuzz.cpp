@@ -1,7 +1,7 @@
 // Hugging Face folders: any config.json and any weight file give tensors whose elements can all be
 // read, or an Error. Parts: config.json, the index (may be empty), the weights.
 #include "frontends/safetensors/folder.h"
-#include "test/fuzz/parts.h"
+#include "test/fuzz/file_parts.h"
 
 namespace {
 constexpr size_t kParts = 3;

@@ -8,7 +8,7 @@
 #include "lib/text/pre_tokenizers.h"
 #include "lib/text/tokenizer.h"
 #include "lib/text/unicode.h"
-#include "test/fuzz/parts.h"
+#include "test/fuzz/file_parts.h"
 
 namespace mlc {
 namespace {

@@ -4,7 +4,7 @@
 #include "lib/coreml/weight_blob.h"
 #include "lib/support/error.h"
 #include "lib/support/mapped_file.h"
-#include "test/fuzz/parts.h"
+#include "test/fuzz/file_parts.h"
 
 namespace {
 constexpr size_t kParts = 2;

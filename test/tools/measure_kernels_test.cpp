@@ -14,7 +14,7 @@
 #include "test/catch.h"
 #include "test/paths.h"
 #include "tools/driver/import.h"
-#include "tools/driver/pipeline.h"
+#include "tools/driver/run_passes.h"
 
 namespace mlc::test {
 namespace {

@@ -3,7 +3,7 @@
 #include "lib/ir/text.h"
 #include "lib/ops/row.h"
 #include "test/catch.h"
-#include "test/refusal.h"
+#include "test/expected_error.h"
 
 namespace mlc::test {
 namespace {

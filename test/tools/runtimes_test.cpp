@@ -1,7 +1,7 @@
 #include "tools/driver/runtimes.h"
 
 #include "test/catch.h"
-#include "test/refusal.h"
+#include "test/expected_error.h"
 
 namespace mlc::test {
 namespace {

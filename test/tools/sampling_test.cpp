@@ -5,7 +5,7 @@
 
 #include "lib/support/error.h"
 #include "test/catch.h"
-#include "test/refusal.h"
+#include "test/expected_error.h"
 
 namespace mlc::test {
 namespace {

@@ -1,7 +1,7 @@
 #include "tools/driver/compare_operations.h"
 
 #include "backends/coreml/lower.h"
-#include "backends/coreml/package.h"
+#include "backends/coreml/write_package.h"
 #include "lib/support/temporary_folder.h"
 #include "tools/driver/reference_runtime.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "lib/runtime/guarded_model.h"
-#include "lib/verify/layers.h"
+#include "lib/verify/layer_bisection.h"
 #include "tools/driver/compiled_model_cache.h"
 
 namespace mlc {

@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <chrono>
 
-#include "backends/coreml/bundle.h"
 #include "backends/coreml/classifier.h"
 #include "backends/coreml/lower.h"
 #include "backends/coreml/manifest.h"
-#include "backends/coreml/package.h"
+#include "backends/coreml/write_mlmodelc.h"
+#include "backends/coreml/write_package.h"
 #include "lib/analysis/fp16_share.h"
-#include "lib/coreml/package.h"
+#include "lib/coreml/package_layout.h"
 #include "lib/ir/text.h"
 #include "lib/support/atomic_install.h"
 #include "lib/support/hash.h"
@@ -21,7 +21,7 @@
 #include "tools/driver/options.h"
 #include "tools/driver/output_path.h"
 #include "tools/driver/source_hashes.h"
-#include "tools/driver/tensors.h"
+#include "tools/driver/tensor_files.h"
 #include "tools/driver/tokenizer_file.h"
 #include "tools/driver/version.h"
 

@@ -11,8 +11,8 @@
 
 #include "lib/precision/measure.h"
 #include "tools/driver/import.h"
-#include "tools/driver/pipeline.h"
 #include "tools/driver/precompile.h"
+#include "tools/driver/run_passes.h"
 
 namespace mlc {
 

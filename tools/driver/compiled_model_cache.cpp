@@ -9,7 +9,7 @@
 #include <cstring>
 #include <fstream>
 
-#include "lib/coreml/package.h"
+#include "lib/coreml/package_layout.h"
 #include "lib/support/build_id.h"
 #include "lib/support/float_text.h"
 #include "lib/support/hash.h"

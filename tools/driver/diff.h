@@ -6,7 +6,7 @@
 
 #include "lib/ir/program.h"
 #include "lib/support/error.h"
-#include "lib/verify/diff.h"
+#include "lib/verify/program_diff.h"
 
 namespace mlc {
 

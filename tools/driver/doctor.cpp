@@ -11,12 +11,12 @@
 #include "backends/coreml/manifest.h"
 #include "lib/analysis/fp16_share.h"
 #include "lib/analysis/input_ranges.h"
-#include "lib/analysis/weights.h"
+#include "lib/analysis/weight_bytes.h"
 #include "lib/passes/safe_masks.h"
 #include "tools/driver/frontends.h"
-#include "tools/driver/interface.h"
-#include "tools/driver/tensors.h"
-#include "tools/driver/tokens.h"
+#include "tools/driver/model_interface.h"
+#include "tools/driver/run_tokens.h"
+#include "tools/driver/tensor_files.h"
 
 namespace fs = std::filesystem;
 

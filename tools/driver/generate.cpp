@@ -4,7 +4,7 @@
 
 #include "lib/support/milliseconds.h"
 #include "lib/text/chat_template.h"
-#include "lib/text/stop_texts.h"
+#include "lib/text/stop_strings.h"
 #include "tools/driver/language_model.h"
 #include "tools/driver/tokenizer.h"
 

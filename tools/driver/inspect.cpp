@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "lib/analysis/fp16_share.h"
-#include "lib/coreml/bundle.h"
+#include "lib/coreml/mlmodelc_layout.h"
 #include "lib/ir/text.h"
 #include "lib/passes/pass.h"
 

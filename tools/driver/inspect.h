@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/analysis/weights.h"
+#include "lib/analysis/weight_bytes.h"
 #include "tools/driver/frontends.h"
 #include "tools/driver/import.h"
 #include "tools/driver/precompile.h"

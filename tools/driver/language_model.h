@@ -9,7 +9,7 @@
 
 #include "lib/runtime/guarded_model.h"
 #include "tools/driver/run.h"
-#include "tools/driver/tokens.h"
+#include "tools/driver/run_tokens.h"
 
 namespace mlc {
 

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "backends/coreml/manifest.h"
-#include "lib/coreml/package.h"
+#include "lib/coreml/package_layout.h"
 #include "lib/runtime/runtime.h"
 #include "lib/support/atomic_install.h"
 #include "lib/support/file_lock.h"

@@ -9,9 +9,9 @@
 
 #include "lib/support/float_text.h"
 #include "lib/support/utf8.h"
-#include "lib/verify/check_same.h"
-#include "tools/driver/picture.h"
-#include "tools/driver/tensors.h"
+#include "lib/verify/check_pass.h"
+#include "tools/driver/image_inputs.h"
+#include "tools/driver/tensor_files.h"
 
 namespace fs = std::filesystem;
 

@@ -4,7 +4,7 @@
 
 #include <chrono>
 
-#include "lib/coreml/package.h"
+#include "lib/coreml/package_layout.h"
 #include "lib/ir/npy.h"
 #include "lib/runtime/guarded_model.h"
 #include "lib/support/atomic_install.h"
@@ -14,7 +14,7 @@
 #include "tools/driver/import.h"
 #include "tools/driver/run.h"
 #include "tools/driver/runtimes.h"
-#include "tools/driver/tensors.h"
+#include "tools/driver/tensor_files.h"
 #include "tools/driver/version.h"
 
 namespace fs = std::filesystem;

@@ -1,4 +1,4 @@
-// tools/driver/parity.h - runs parity bundles (lib/verify/parity.h) and checks their results.
+// tools/driver/parity.h - runs parity bundles (lib/verify/parity_bundle.h) and checks their results.
 #pragma once
 
 #include <chrono>
@@ -8,7 +8,7 @@
 #include "lib/runtime/circuit_breaker.h"
 #include "lib/runtime/runtime.h"
 #include "lib/support/error.h"
-#include "lib/verify/parity.h"
+#include "lib/verify/parity_bundle.h"
 
 namespace mlc {
 

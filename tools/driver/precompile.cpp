@@ -1,6 +1,6 @@
 #include "tools/driver/precompile.h"
 
-#include "backends/coreml/bundle.h"
+#include "backends/coreml/write_mlmodelc.h"
 #include "frontends/coreml/coreml.h"
 #include "lib/support/atomic_install.h"
 #include "lib/support/input_registry.h"

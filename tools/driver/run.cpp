@@ -12,15 +12,15 @@
 #include "lib/support/input_registry.h"
 #include "lib/support/memory_use.h"
 #include "lib/support/milliseconds.h"
-#include "lib/support/percent.h"
+#include "lib/support/percent_encoding.h"
 #include "lib/support/threads.h"
 #include "tools/driver/compare_operations.h"
 #include "tools/driver/compiled_model_cache.h"
 #include "tools/driver/errors.h"
 #include "tools/driver/frontends.h"
+#include "tools/driver/run_tokens.h"
 #include "tools/driver/runtimes.h"
-#include "tools/driver/tensors.h"
-#include "tools/driver/tokens.h"
+#include "tools/driver/tensor_files.h"
 #include "tools/driver/verify.h"
 
 namespace fs = std::filesystem;

@@ -11,11 +11,11 @@
 
 #include "lib/analysis/generated_inputs.h"
 #include "lib/engine/engine.h"
-#include "lib/runtime/pool.h"
-#include "lib/verify/layers.h"
+#include "lib/runtime/model_pool.h"
+#include "lib/verify/layer_bisection.h"
 #include "tools/driver/import.h"
-#include "tools/driver/statistics.h"
-#include "tools/driver/tokens.h"
+#include "tools/driver/run_tokens.h"
+#include "tools/driver/timing_statistics.h"
 #include "tools/driver/trace.h"
 
 namespace mlc {

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "lib/coreml/package.h"
+#include "lib/coreml/package_layout.h"
 #include "lib/support/json_text.h"
 #include "lib/support/utc_time.h"
 #include "tools/driver/frontends.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-#include "lib/coreml/package.h"
+#include "lib/coreml/package_layout.h"
 #include "lib/support/byte_window.h"
 
 namespace fs = std::filesystem;

@@ -6,7 +6,7 @@
 #include "lib/support/input_registry.h"
 #include "lib/support/mapped_file.h"
 #include "lib/support/regular_file.h"
-#include "lib/text/difference.h"
+#include "lib/text/tokenizer_difference.h"
 #include "tools/driver/frontends.h"
 #include "tools/driver/tokenizer.h"
 

@@ -5,20 +5,20 @@
 #include <set>
 
 #include "backends/coreml/manifest.h"
-#include "lib/coreml/package.h"
+#include "lib/coreml/package_layout.h"
 #include "lib/engine/engine.h"
 #include "lib/ir/input_conversion.h"
 #include "lib/ir/port_index.h"
-#include "lib/verify/parity.h"
-#include "lib/verify/quantization_floor.h"
-#include "lib/verify/ties.h"
+#include "lib/verify/fp16_floor.h"
+#include "lib/verify/parity_bundle.h"
+#include "lib/verify/quantisation_ties.h"
 #include "tools/driver/frontends.h"
+#include "tools/driver/image_inputs.h"
 #include "tools/driver/options.h"
-#include "tools/driver/picture.h"
-#include "tools/driver/tensors.h"
+#include "tools/driver/run_tokens.h"
+#include "tools/driver/tensor_files.h"
 #include "tools/driver/tokenizer.h"
 #include "tools/driver/tokenizer_file.h"
-#include "tools/driver/tokens.h"
 
 namespace fs = std::filesystem;
 

@@ -9,8 +9,8 @@
 
 #include "lib/analysis/generated_inputs.h"
 #include "lib/verify/compare.h"
-#include "lib/verify/functions.h"
-#include "lib/verify/layers.h"
+#include "lib/verify/compare_functions.h"
+#include "lib/verify/layer_bisection.h"
 #include "tools/driver/import.h"
 #include "tools/driver/verify_language.h"
 
@@ -25,7 +25,7 @@ struct VerifyOptions {
   std::vector<int64_t> tokens;          // the prompt of a language model; empty: generated
   std::filesystem::path reference;      // folder or .npz; empty: computed from the source
   // As accepted by ParseBudgets. Absent: by the package's precision, where the fp16 budget is
-  // raised to kFloors times the floor (lib/verify/quantization_floor.h), which is computed from
+  // raised to kFloors times the floor (lib/verify/fp16_floor.h), which is computed from
   // mlc's import for any reference. atol and rtol disable floors.
   std::optional<std::string> budget;
   // These apply to all outputs.

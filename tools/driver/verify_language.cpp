@@ -5,8 +5,8 @@
 
 #include "lib/analysis/cost.h"
 #include "lib/support/philox.h"
-#include "lib/verify/quantization_floor.h"
-#include "tools/driver/tokens.h"
+#include "lib/verify/fp16_floor.h"
+#include "tools/driver/run_tokens.h"
 
 namespace mlc {
 

@@ -6,9 +6,9 @@
 #include <optional>
 #include <vector>
 
-#include "lib/verify/functions.h"
-#include "lib/verify/language.h"
-#include "lib/verify/routers.h"
+#include "lib/verify/compare_functions.h"
+#include "lib/verify/language_agreement.h"
+#include "lib/verify/router_selection.h"
 
 namespace mlc {
 

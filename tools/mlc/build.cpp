@@ -1,13 +1,12 @@
-#include "tools/driver/build.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "tools/driver/build_recipe.h"
 #include "tools/driver/errors.h"
 #include "tools/mlc/command.h"
-#include "tools/mlc/passes.h"
+#include "tools/mlc/pass_output.h"
 
 namespace fs = std::filesystem;
 

@@ -3,9 +3,9 @@
 #include "lib/support/atomic_install.h"
 #include "tools/driver/output_path.h"
 #include "tools/mlc/command.h"
-#include "tools/mlc/interface.h"
-#include "tools/mlc/measurement.h"
-#include "tools/mlc/passes.h"
+#include "tools/mlc/interface_report.h"
+#include "tools/mlc/pass_output.h"
+#include "tools/mlc/precision_report.h"
 
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;

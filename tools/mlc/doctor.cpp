@@ -5,7 +5,7 @@
 
 #include "tools/driver/compiled_model_cache.h"
 #include "tools/driver/runtimes.h"
-#include "tools/driver/system.h"
+#include "tools/driver/system_info.h"
 #include "tools/mlc/command.h"
 
 namespace mlc {

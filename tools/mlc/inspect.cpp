@@ -8,7 +8,7 @@
 #include "tools/mlc/command.h"
 #include "tools/mlc/inspect_folder.h"
 #include "tools/mlc/inspect_gguf.h"
-#include "tools/mlc/interface.h"
+#include "tools/mlc/interface_report.h"
 
 namespace mlc {
 namespace {

@@ -8,7 +8,7 @@
 #include "tools/driver/errors.h"
 #include "tools/driver/inspect.h"
 #include "tools/driver/inspect_folder.h"
-#include "tools/mlc/interface.h"
+#include "tools/mlc/interface_report.h"
 
 namespace mlc {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "tools/driver/output_path.h"
 #include "tools/mlc/command.h"
-#include "tools/mlc/passes.h"
+#include "tools/mlc/pass_output.h"
 
 namespace fs = std::filesystem;
 

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <string>
 
-#include "lib/verify/parity.h"
+#include "lib/verify/parity_bundle.h"
 #include "tools/mlc/command.h"
 
 namespace mlc {

@@ -9,11 +9,11 @@
 #include "tools/driver/parity.h"
 #include "tools/mlc/command.h"
 #include "tools/mlc/generated_inputs_report.h"
-#include "tools/mlc/interface.h"
-#include "tools/mlc/language.h"
-#include "tools/mlc/measured.h"
+#include "tools/mlc/interface_report.h"
 #include "tools/mlc/parity.h"
 #include "tools/mlc/progress_line.h"
+#include "tools/mlc/run_timings.h"
+#include "tools/mlc/text_modes.h"
 
 namespace fs = std::filesystem;
 

@@ -1,12 +1,12 @@
 #include <nlohmann/json.hpp>
 
-#include "lib/verify/quantization_floor.h"
+#include "lib/verify/fp16_floor.h"
 #include "tools/driver/errors.h"
 #include "tools/driver/parity.h"
 #include "tools/mlc/command.h"
 #include "tools/mlc/generated_inputs_report.h"
-#include "tools/mlc/language.h"
 #include "tools/mlc/parity.h"
+#include "tools/mlc/text_modes.h"
 
 namespace fs = std::filesystem;
 

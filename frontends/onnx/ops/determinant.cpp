@@ -1,6 +1,6 @@
 // Det and Inverse.
 #include "frontends/onnx/row.h"
-#include "lib/lower/elimination.h"
+#include "lib/lower/gaussian_elimination.h"
 
 namespace mlc::onnx {
 

@@ -7,8 +7,8 @@
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/shape_guard.h"
 #include "lib/ir/arithmetic.h"
-#include "lib/ir/sizes.h"
-#include "lib/lower/products.h"
+#include "lib/ir/run_time_sizes.h"
+#include "lib/lower/matrix_products.h"
 
 namespace mlc::onnx {
 

@@ -6,9 +6,9 @@
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/shape_guard.h"
 #include "lib/ir/arithmetic.h"
-#include "lib/ir/sizes.h"
+#include "lib/ir/run_time_sizes.h"
 #include "lib/lower/convert.h"
-#include "lib/ops/intervals.h"
+#include "lib/ops/value_range.h"
 
 namespace mlc::onnx {
 

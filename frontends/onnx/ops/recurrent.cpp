@@ -1,15 +1,14 @@
-// LSTM, GRU and RNN. lib/networks/recurrent.h defines the order of the gates. Weights are
+// LSTM, GRU and RNN. lib/networks/recurrent_layers.h defines the order of the gates. Weights are
 // [directions, gates * hidden, width]; the bias concatenates the input bias and the recurrent bias.
-#include "lib/networks/recurrent.h"
-
 #include <algorithm>
 #include <cctype>
 
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/shape_guard.h"
 #include "lib/ir/arithmetic.h"
-#include "lib/ir/sizes.h"
+#include "lib/ir/run_time_sizes.h"
 #include "lib/lower/convert.h"
+#include "lib/networks/recurrent_layers.h"
 
 namespace mlc::onnx {
 

@@ -1,9 +1,9 @@
 // TopK, ArgMax and ArgMin.
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/shape_guard.h"
-#include "lib/ir/sizes.h"
+#include "lib/ir/run_time_sizes.h"
 #include "lib/lower/convert.h"
-#include "lib/lower/order.h"
+#include "lib/lower/sort.h"
 
 namespace mlc::onnx {
 

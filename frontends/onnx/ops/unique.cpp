@@ -1,5 +1,5 @@
 #include "frontends/onnx/row.h"
-#include "lib/lower/order.h"
+#include "lib/lower/sort.h"
 
 namespace mlc::onnx {
 

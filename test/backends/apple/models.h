@@ -9,12 +9,12 @@
 #include <string>
 
 #include "backends/apple/coreml_runtime.h"
-#include "backends/coreml/package.h"
+#include "backends/coreml/write_package.h"
 #include "lib/ir/text.h"
 #include "lib/ops/row.h"
 #include "test/backends/apple/stub/switches.h"
 #include "test/backends/coreml/package_files.h"
-#include "test/refusal.h"
+#include "test/expected_error.h"
 
 namespace mlc::test {
 

@@ -1,23 +1,23 @@
 // Every operator in each of its forms survives a round trip: written for the target of the form and
 // read back, the operation is the same; written again, the bytes are.
-#include "lib/coreml/forms.h"
+#include "lib/ops/forms.h"
 
 #include <set>
 #include <sstream>
 
 #include "backends/coreml/lower.h"
-#include "backends/coreml/package.h"
+#include "backends/coreml/write_package.h"
 #include "frontends/coreml/coreml.h"
+#include "lib/coreml/form_encoding.h"
 #include "lib/engine/engine.h"
 #include "lib/ir/builder.h"
 #include "lib/ir/random_tensor.h"
 #include "lib/ir/text.h"
-#include "lib/ops/forms.h"
 #include "lib/ops/row.h"
 #include "lib/passes/pass.h"
 #include "test/backends/coreml/package_files.h"
 #include "test/catch.h"
-#include "test/refusal.h"
+#include "test/expected_error.h"
 
 namespace mlc::test {
 namespace {

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "backends/coreml/manifest.h"
-#include "backends/coreml/package.h"
+#include "backends/coreml/write_package.h"
 #include "lib/ir/concat_slice.h"
 #include "lib/ir/npy.h"
 #include "lib/passes/pass.h"

@@ -1,21 +1,20 @@
 // Compiled bundles: those of Apple's compiler are read and reproduced, those of mlc are written and
 // read back.
-#include "lib/coreml/bundle.h"
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "backends/coreml/bundle.h"
-#include "backends/coreml/package.h"
+#include "backends/coreml/write_mlmodelc.h"
+#include "backends/coreml/write_package.h"
 #include "frontends/coreml/coreml.h"
+#include "lib/coreml/mlmodelc_layout.h"
 #include "lib/ir/builder.h"
 #include "lib/ir/text.h"
 #include "lib/support/hash.h"
 #include "test/backends/coreml/package_files.h"
 #include "test/backends/coreml/sample_programs.h"
 #include "test/catch.h"
+#include "test/expected_error.h"
 #include "test/paths.h"
-#include "test/refusal.h"
 
 using namespace mlc;
 using namespace mlc::test;

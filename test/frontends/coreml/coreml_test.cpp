@@ -2,14 +2,14 @@
 
 #include <functional>
 
-#include "backends/coreml/package.h"
+#include "backends/coreml/write_package.h"
 #include "lib/ir/text.h"
 #include "proto/model.pb.h"
 #include "test/backends/coreml/package_files.h"
 #include "test/backends/coreml/sample_programs.h"
 #include "test/catch.h"
+#include "test/expected_error.h"
 #include "test/paths.h"
-#include "test/refusal.h"
 
 using namespace mlc;
 using namespace mlc::test;

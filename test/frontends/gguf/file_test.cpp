@@ -9,10 +9,10 @@
 #include "lib/ir/encoding.h"
 #include "test/backends/coreml/package_files.h"
 #include "test/catch.h"
+#include "test/expected_error.h"
 #include "test/frontends/gguf/writer.h"
-#include "test/in_parts.h"
 #include "test/paths.h"
-#include "test/refusal.h"
+#include "test/read_in_parts.h"
 
 namespace fs = std::filesystem;
 

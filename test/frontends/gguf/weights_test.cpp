@@ -5,7 +5,7 @@
 #include <iostream>
 #include <map>
 
-#include "backends/coreml/package.h"
+#include "backends/coreml/write_package.h"
 #include "frontends/coreml/coreml.h"
 #include "frontends/gguf/file.h"
 #include "lib/ir/encoding.h"

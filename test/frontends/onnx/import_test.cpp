@@ -1,8 +1,8 @@
 #include "frontends/onnx/onnx.h"
 #include "lib/ir/text.h"
 #include "test/catch.h"
+#include "test/expected_error.h"
 #include "test/frontends/onnx/wire.h"
-#include "test/refusal.h"
 
 namespace mlc::test {
 namespace {

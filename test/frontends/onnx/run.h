@@ -9,9 +9,9 @@
 
 #include "frontends/onnx/onnx.h"
 #include "lib/engine/engine.h"
+#include "test/expected_error.h"
 #include "test/frontends/onnx/wire.h"
 #include "test/lib/ir/tensors.h"
-#include "test/refusal.h"
 
 namespace mlc::test {
 

@@ -1,8 +1,8 @@
 #include "frontends/safetensors/config.h"
 
 #include "test/catch.h"
-#include "test/frontends/safetensors/make.h"
-#include "test/refusal.h"
+#include "test/expected_error.h"
+#include "test/frontends/safetensors/writer.h"
 
 using namespace mlc;
 using namespace mlc::test;

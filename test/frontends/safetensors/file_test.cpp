@@ -3,10 +3,10 @@
 #include <nlohmann/json.hpp>
 
 #include "test/catch.h"
-#include "test/frontends/safetensors/make.h"
-#include "test/in_parts.h"
+#include "test/expected_error.h"
+#include "test/frontends/safetensors/writer.h"
 #include "test/paths.h"
-#include "test/refusal.h"
+#include "test/read_in_parts.h"
 
 using namespace mlc;
 using namespace mlc::test;

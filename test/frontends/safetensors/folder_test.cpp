@@ -7,9 +7,9 @@
 #include "lib/ir/encoding.h"
 #include "lib/ir/npy.h"
 #include "test/catch.h"
-#include "test/frontends/safetensors/make.h"
+#include "test/expected_error.h"
+#include "test/frontends/safetensors/writer.h"
 #include "test/paths.h"
-#include "test/refusal.h"
 
 using namespace mlc;
 using namespace mlc::test;

@@ -14,7 +14,7 @@
 #include "lib/ir/subbyte.h"
 #include "lib/support/error.h"
 #include "test/catch.h"
-#include "test/in_parts.h"
+#include "test/read_in_parts.h"
 
 namespace mlc {
 namespace {

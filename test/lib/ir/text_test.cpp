@@ -1,8 +1,8 @@
 #include "lib/ir/text.h"
 
 #include "test/catch.h"
+#include "test/expected_error.h"
 #include "test/lib/ir/text_ops.h"
-#include "test/refusal.h"
 
 namespace mlc::test {
 namespace {

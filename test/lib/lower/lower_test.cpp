@@ -7,13 +7,13 @@
 #include "lib/lower/bit_cast.h"
 #include "lib/lower/bits.h"
 #include "lib/lower/convert.h"
-#include "lib/lower/elimination.h"
+#include "lib/lower/gaussian_elimination.h"
 #include "lib/lower/indices.h"
-#include "lib/lower/order.h"
-#include "lib/lower/products.h"
+#include "lib/lower/matrix_products.h"
 #include "lib/lower/scatter.h"
 #include "lib/lower/signal.h"
-#include "test/lib/lower/lowered.h"
+#include "lib/lower/sort.h"
+#include "test/lib/lower/run_lowered.h"
 
 namespace mlc::test {
 namespace {

@@ -1,7 +1,7 @@
 // Quantised tensors; expected values are calculated by hand or from ONNX's examples.
 #include "lib/lower/quantized.h"
 
-#include "test/lib/lower/lowered.h"
+#include "test/lib/lower/run_lowered.h"
 
 namespace mlc::test {
 namespace {

@@ -8,7 +8,7 @@
 #include "lib/networks/masks.h"
 #include "lib/networks/norms.h"
 #include "lib/networks/rotary.h"
-#include "test/lib/lower/lowered.h"
+#include "test/lib/lower/run_lowered.h"
 
 namespace mlc::test {
 namespace {

@@ -4,8 +4,8 @@
 #include "lib/ir/arithmetic.h"
 #include "lib/networks/counted_loop.h"
 #include "lib/networks/linear_attention.h"
-#include "lib/networks/recurrent.h"
-#include "test/lib/lower/lowered.h"
+#include "lib/networks/recurrent_layers.h"
+#include "test/lib/lower/run_lowered.h"
 
 namespace mlc::test {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "test/lib/lower/lowered.h"
+#include "test/lib/lower/run_lowered.h"
 
 namespace mlc::test {
 namespace {

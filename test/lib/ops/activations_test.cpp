@@ -1,6 +1,6 @@
 #include "test/catch.h"
-#include "test/lib/ops/draw.h"
 #include "test/lib/ops/evaluate.h"
+#include "test/lib/ops/random_operands.h"
 
 using namespace mlc;
 using namespace mlc::test;

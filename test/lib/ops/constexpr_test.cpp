@@ -1,8 +1,8 @@
 // Expected values are the examples in coremltools' documentation of the operators, unless a comment
 // states otherwise.
 #include "test/catch.h"
-#include "test/lib/ops/draw.h"
 #include "test/lib/ops/evaluate.h"
+#include "test/lib/ops/random_operands.h"
 
 namespace mlc::test {
 namespace {

@@ -1,8 +1,8 @@
 // Expected values without a stated source are from coremltools' tests
 // (ops/tests/iOS14|iOS17/test_image_resizing.py).
 #include "test/catch.h"
-#include "test/lib/ops/draw.h"
 #include "test/lib/ops/evaluate.h"
+#include "test/lib/ops/random_operands.h"
 
 namespace mlc::test {
 namespace {

@@ -1,9 +1,9 @@
 // Random operators: shape, distribution, and dependence on the seed only. Tolerances are five
 // standard errors of 100,000 samples.
 #include "test/catch.h"
-#include "test/lib/ops/draw.h"
+#include "test/expected_error.h"
 #include "test/lib/ops/evaluate.h"
-#include "test/refusal.h"
+#include "test/lib/ops/random_operands.h"
 
 namespace mlc::test {
 namespace {

@@ -1,4 +1,4 @@
-#include "test/lib/ops/draw.h"
+#include "test/lib/ops/random_operands.h"
 
 namespace mlc::test {
 

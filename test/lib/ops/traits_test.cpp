@@ -1,10 +1,10 @@
 // Checks the traits of every row. Operands that do not follow from the signature are provided by
-// the row's own test (draw.h).
+// the row's own test (random_operands.h).
 #include <filesystem>
 #include <fstream>
 #include <regex>
 
-#include "test/lib/ops/draw.h"
+#include "test/lib/ops/random_operands.h"
 #include "test/paths.h"
 
 namespace mlc::test {

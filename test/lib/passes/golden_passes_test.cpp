@@ -10,7 +10,7 @@
 #include "lib/ir/text.h"
 #include "lib/ops/row.h"
 #include "lib/passes/pass.h"
-#include "lib/verify/check_same.h"
+#include "lib/verify/check_pass.h"
 #include "test/catch.h"
 #include "test/paths.h"
 

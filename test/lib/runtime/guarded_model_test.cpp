@@ -5,8 +5,8 @@
 #include <functional>
 
 #include "test/catch.h"
+#include "test/expected_error.h"
 #include "test/lib/runtime/fake_runtime.h"
-#include "test/refusal.h"
 
 namespace mlc {
 namespace {

@@ -15,7 +15,7 @@
 #include "lib/support/hash.h"
 #include "lib/support/input_registry.h"
 #include "test/catch.h"
-#include "test/refusal.h"
+#include "test/expected_error.h"
 
 namespace mlc {
 namespace {

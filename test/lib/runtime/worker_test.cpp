@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "test/catch.h"
+#include "test/expected_error.h"
 #include "test/lib/runtime/fake_runtime.h"
-#include "test/refusal.h"
 
 namespace mlc {
 namespace {

@@ -14,7 +14,7 @@
 #include "lib/support/regular_file.h"
 #include "lib/support/scratch_folders.h"
 #include "test/catch.h"
-#include "test/refusal.h"
+#include "test/expected_error.h"
 
 namespace mlc {
 namespace {

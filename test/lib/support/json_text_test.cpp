@@ -1,7 +1,7 @@
 #include "lib/support/json_text.h"
 
 #include "test/catch.h"
-#include "test/refusal.h"
+#include "test/expected_error.h"
 
 namespace mlc {
 namespace {

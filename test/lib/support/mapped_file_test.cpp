@@ -13,7 +13,7 @@
 #include "lib/support/error.h"
 #include "lib/support/regular_file.h"
 #include "test/catch.h"
-#include "test/in_parts.h"
+#include "test/read_in_parts.h"
 
 namespace mlc {
 namespace {

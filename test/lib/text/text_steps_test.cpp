@@ -5,7 +5,7 @@
 
 #include "lib/text/charsmap.h"
 #include "lib/text/pre_tokenizers.h"
-#include "test/refusal.h"
+#include "test/expected_error.h"
 
 namespace mlc {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "lib/text/trie.h"
 #include "lib/text/unicode.h"
-#include "test/refusal.h"
+#include "test/expected_error.h"
 
 namespace mlc {
 namespace {

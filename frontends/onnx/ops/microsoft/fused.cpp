@@ -8,7 +8,7 @@
 #include "lib/ir/arithmetic.h"
 #include "lib/lower/convert.h"
 #include "lib/lower/indices.h"
-#include "lib/lower/products.h"
+#include "lib/lower/matrix_products.h"
 #include "lib/networks/norms.h"
 
 namespace mlc::onnx {

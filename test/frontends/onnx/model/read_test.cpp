@@ -6,9 +6,9 @@
 #include "frontends/onnx/onnx.h"
 #include "lib/support/byte_window.h"
 #include "test/catch.h"
+#include "test/expected_error.h"
 #include "test/frontends/onnx/wire.h"
-#include "test/in_parts.h"
-#include "test/refusal.h"
+#include "test/read_in_parts.h"
 
 namespace mlc::test {
 namespace {

@@ -1,5 +1,5 @@
 // Quantized weights are written to the package unchanged.
-#include "backends/coreml/package.h"
+#include "backends/coreml/write_package.h"
 #include "frontends/coreml/coreml.h"
 #include "lib/passes/pass.h"
 #include "test/backends/coreml/package_files.h"

@@ -1,0 +1,43 @@
+#include "lib/networks/check_weights.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "lib/support/edit_distance.h"
+#include "lib/support/error.h"
+
+namespace mlc {
+
+namespace {
+
+Dims WithoutFirstOnes(const Dims& dims) {
+  return {std::find_if(dims.begin(), dims.end(), [](int64_t dim) { return dim != 1; }), dims.end()};
+}
+
+}  // namespace
+
+Tensor CheckedWeight(const Tensor& tensor, const std::string& name, const Dims& dims) {
+  if (!tensor)
+    throw Error("missing-tensor", fmt::format("tensor \"{}\" is missing", name))
+        .Expected(fmt::format("a float tensor of shape [{}]", fmt::join(dims, ", ")));
+  if (WithoutFirstOnes(tensor.dims()) != WithoutFirstOnes(dims) || !IsFloat(tensor.dtype()))
+    throw Error("bad-tensor", fmt::format("tensor \"{}\" is {} [{}]", name, Name(tensor.dtype()),
+                                          fmt::join(tensor.dims(), ", ")))
+        .Expected(fmt::format("a float tensor of shape [{}], according to the model's metadata",
+                              fmt::join(dims, ", ")));
+  return tensor.Reshaped(dims).Cast(DType::kFp32);
+}
+
+void CheckAllUsed(const std::string& model, const std::vector<std::string>& names,
+                  const std::set<std::string>& used) {
+  std::vector<std::string> unused;
+  for (const std::string& name : names)
+    if (!used.contains(name)) unused.push_back(name);
+  if (unused.empty()) return;
+  throw Error("unused-tensor", fmt::format("{} does not use {} of {} tensors: {}", model,
+                                           unused.size(), names.size(), Quoted(unused)))
+      .Help("the model has parts that mlc does not support");
+}
+
+}  // namespace mlc

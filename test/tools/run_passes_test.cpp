@@ -1,0 +1,50 @@
+// When a pass breaks an invariant, the program before it is saved and can be run again.
+#include "tools/driver/run_passes.h"
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "lib/ir/text.h"
+#include "lib/ops/row.h"
+#include "test/catch.h"
+
+namespace mlc::test {
+namespace {
+
+constexpr const char* kText =
+    "func main<ios16>(tensor<fp32, [4]> x) { a = add(x = x, y = 0.0); y = relu(x = a); } -> (y);";
+
+constexpr PassDef kBroken = {"broken", "", [](Program& program, PassContext&) -> bool {
+                               program.main()->body.operations().back()->name = "half done";
+                               MLC_CHECK(false, "no luck");
+                             }};
+
+}  // namespace
+
+TEST_CASE("the program before a failing pass is saved as valid MIL text") {
+  Program program = ParseText(kText, "text", Ops());
+  Diagnostics diagnostics;
+  PassContext context{diagnostics, PassContext::Precision::kFp32};
+  std::vector<const PassDef*> passes = ParsePasses("remove-no-ops,dead-code");
+  passes.push_back(&kBroken);
+  std::string said;
+  try {
+    RunPipeline(program, [] { return ParseText(kText, "text", Ops()); }, passes, context, {});
+    FAIL("nothing was broken");
+  } catch (const InternalError& error) {
+    said = error.what();
+  }
+  CHECK_THAT(said, ContainsSubstring("pass broken: "));
+  CHECK_THAT(said, ContainsSubstring("--passes broken --precision fp32 --verify-each"));
+  size_t begin = said.find("the program before it: ") + 23;
+  std::filesystem::path path = said.substr(begin, said.find('\n', begin) - begin);
+  std::ifstream file(path);
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  std::filesystem::remove(path);
+  Program saved = ParseText(text, "saved", Ops());
+  Verify(saved);
+  CHECK(Histogram(saved) == std::map<std::string, int64_t>{{"relu", 1}});
+}
+
+}  // namespace mlc::test

@@ -1,0 +1,59 @@
+#include "tools/driver/model_interface.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "backends/coreml/classifier.h"
+#include "tools/driver/tensor_files.h"
+
+namespace mlc {
+
+std::vector<std::string> ClassLabels(const Function& function) {
+  const Operation* classifier = FindClassifier(function);
+  Tensor classes = classifier ? classifier->constant("classes") : Tensor();
+  if (!classes) return {};
+  if (classes.dtype() == DType::kString) return classes.strings();
+  std::vector<std::string> labels;
+  for (int64_t label : classes.Ints()) labels.push_back(std::to_string(label));
+  return labels;
+}
+
+std::vector<std::string> OpenSymbols(const Function& function) {
+  std::vector<std::string> names;
+  for (const Value* input : InputValues(function))
+    for (const Dim& dim : input->type.shape) dim.CollectSymbols(names);
+  return names;
+}
+
+std::string SizesText(const Function& function, const Dim& dim) {
+  auto open = dim.symbol_and_offset();
+  if (!open) return "";
+  Symbol symbol = function.symbols.at(open->first);
+  for (int64_t& size : symbol.enumerated) size += open->second;
+  return fmt::format(
+      "{} in {}", dim.ToString(),
+      symbol.enumerated.empty()
+          ? fmt::format("{}..{}", symbol.low + open->second,
+                        symbol.high >= INT32_MAX ? "" : std::to_string(symbol.high + open->second))
+          : fmt::format("{}", fmt::join(symbol.enumerated, "|")));
+}
+
+std::string ShapesText(const Port& port) {
+  std::vector<std::string> shapes;
+  for (const Dims& dims : port.enumerated_shapes)
+    shapes.push_back(fmt::format("[{}]", fmt::join(dims, ", ")));
+  return fmt::format("{}", fmt::join(shapes, ", "));
+}
+
+std::string OpenSizesText(const Function& function) {
+  std::vector<std::string> texts;
+  for (const Value* input : InputValues(function))
+    for (const Dim& dim : input->type.shape)
+      if (std::string text = SizesText(function, dim);
+          !text.empty() && std::find(texts.begin(), texts.end(), text) == texts.end())
+        texts.push_back(text);
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+}  // namespace mlc

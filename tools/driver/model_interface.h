@@ -1,0 +1,23 @@
+// tools/driver/model_interface.h - properties of a function's interface: open sizes and labels.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lib/ir/program.h"
+
+namespace mlc {
+
+// Returns the labels of a classifier in the order of its classes, empty for other functions.
+std::vector<std::string> ClassLabels(const Function& function);
+
+// Returns the symbols of a function's inputs, without duplicates.
+std::vector<std::string> OpenSymbols(const Function& function);
+// "n in 1..4096" or "n in 8|16"; "" for a fixed size.
+std::string SizesText(const Function& function, const Dim& dim);
+// "[1, 2], [3, 4]": the enumerated shapes of an input.
+std::string ShapesText(const Port& port);
+// "n in 1..4096, m in 8|16": the open sizes of all inputs, "" if all are fixed.
+std::string OpenSizesText(const Function& function);
+
+}  // namespace mlc

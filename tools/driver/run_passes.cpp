@@ -1,0 +1,139 @@
+#include "tools/driver/run_passes.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+#include "backends/coreml/lower.h"
+#include "backends/coreml/write_package.h"
+#include "lib/ir/text.h"
+#include "lib/passes/pass.h"
+#include "lib/support/atomic_install.h"
+#include "tools/driver/import.h"
+
+namespace fs = std::filesystem;
+
+namespace mlc {
+
+namespace {
+
+constexpr std::pair<std::string_view, PassContext::Precision> kPrecisions[] = {
+    {"fp16", PassContext::Precision::kFp16},
+    {"fp32", PassContext::Precision::kFp32},
+    {"mixed", PassContext::Precision::kMixed},
+};
+
+// Size limit in bytes on constants in the MIL text of a reproducer.
+constexpr uint64_t kMostConstants = 64 << 20;
+
+// Writes a new file in the temporary folder and returns its path: PREFIX, a dash, six random
+// characters, ".mil".
+std::string WriteTemporary(std::string_view prefix, const std::string& text) {
+  std::string file_name = fmt::format("{}-{}.mil", prefix, std::string(6, 'X'));
+  std::string path = (std::filesystem::temp_directory_path() / file_name).string();
+  int file = mkstemps(path.data(), 4);
+  std::FILE* stream = file < 0 ? nullptr : fdopen(file, "w");
+  bool written = stream && std::fwrite(text.data(), 1, text.size(), stream) == text.size();
+  if (stream) written = std::fclose(stream) == 0 && written;
+  if (!written) throw Error("file-io", fmt::format("cannot write \"{}\"", path));
+  return path;
+}
+
+}  // namespace
+
+std::vector<PassRun> RunPipeline(Program& program, const std::function<Program()>& again,
+                                 const std::vector<const PassDef*>& passes, PassContext& context,
+                                 const PassOptions& options) {
+  try {
+    std::vector<PassRun> runs = RunPasses(program, passes, context, options);
+    if (options.time_passes && options.timed) options.timed(runs);
+    return runs;
+  } catch (const PassFailure& failure) {
+    std::string help;
+    try {
+      Program before = again();
+      Diagnostics ignored;
+      PassContext same{.diagnostics = ignored,
+                       .precision = context.precision,
+                       .target = context.target,
+                       .fp32_ops = context.fp32_ops,
+                       .fp16_ops = context.fp16_ops,
+                       .measured = context.measured,
+                       .reached = context.reached,
+                       .judged = context.judged};
+      RunPasses(before, passes, same, {.at_most = failure.completed});
+      // The text states the target, so that rerunning it uses the same one.
+      for (const auto& function : before.functions)
+        function->opset = std::max(function->opset, context.target);
+      uint64_t bytes = 0;
+      for (const auto& function : before.functions)
+        ForEachOperation(*function,
+                         [&](Operation* op) { bytes += op->val ? op->val.byte_size() : 0; });
+      bool whole = bytes <= kMostConstants;
+      std::string path = WriteTemporary(
+          fmt::format("mlc-before-{}", failure.pass),
+          PrintText(before, {.inline_limit = 8, .max_elements = whole ? 0 : 32}) + "\n");
+      help = fmt::format(
+          "\n  the program before it: {}{}\n  to rerun: mlc opt {} --passes {} "
+          "--precision {} --verify-each",
+          path, whole ? "" : " (without its constants, which are too large)",
+          whole ? path : "MODEL", failure.pass, Name(context.precision));
+    } catch (const std::exception& error) {
+      help = fmt::format("\n  the program before it could not be saved: {}", error.what());
+    }
+    throw InternalError(failure.what() + help);
+  }
+}
+
+std::string_view Name(PassContext::Precision precision) {
+  for (const auto& [name, other] : kPrecisions)
+    if (other == precision) return name;
+  return "";
+}
+
+std::optional<PassContext::Precision> ParsePrecision(std::string_view name) {
+  for (const auto& [known, precision] : kPrecisions)
+    if (known == name) return precision;
+  return std::nullopt;
+}
+
+OptimizeResult Optimize(const fs::path& model, const OptimizeOptions& options,
+                        Diagnostics& diagnostics) {
+  const fs::path& output = options.output;
+  bool package = output.extension() == ".mlpackage";
+  if (!output.empty() && !package && output.extension() != ".mil")
+    throw Error("usage",
+                fmt::format("-o: \"{}\" ends neither in .mil nor in .mlpackage", output.string()))
+        .Help("for a .mlmodelc, write a package and run mlc precompile");
+  Program program = Import(model, {}, diagnostics);
+  Verify(program);
+  if (package)
+    CheckPackageTarget(output, options.force);
+  else if (!output.empty())
+    Staging(output, Staging::kFile);  // reports conflicts early
+  // A package requires the operator forms of its target, regardless of the requested passes.
+  std::vector<const PassDef*> passes = options.passes ? *options.passes : DefaultPipeline();
+  if (package && std::find(passes.begin(), passes.end(), &kNewerForms) == passes.end())
+    passes.push_back(&kNewerForms);
+  Diagnostics unsaid;  // text has no target, so its notes are dropped
+  Opset target = LowestTarget(program, passes, options.precision, package ? diagnostics : unsaid);
+  PassContext context{diagnostics, options.precision, target};
+  auto again = [&] {
+    Diagnostics ignored;
+    return Import(model, {}, ignored);
+  };
+  OptimizeResult result;
+  result.passes = RunPipeline(program, again, passes, context, options.pipeline);
+  for (const PassRun& run : result.passes) result.changed = result.changed || run.changed;
+  if (package) {
+    WritePackage(program, output, {.target = target, .force = options.force}, diagnostics);
+    return result;
+  }
+  result.text = PrintText(program, {.inline_limit = options.inline_constants ? 64 : 0});
+  if (!output.empty()) WriteFile(output, std::exchange(result.text, ""));
+  return result;
+}
+
+}  // namespace mlc

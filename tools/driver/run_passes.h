@@ -1,0 +1,53 @@
+// tools/driver/run_passes.h - runs passes, and saves a reproducer when one fails.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/passes/pass.h"
+
+namespace mlc {
+
+// Pass options of the tools. Output goes to the callbacks `print` and `timed`; the driver does not
+// print.
+struct PassOptions : PipelineOptions {
+  bool time_passes = false;
+  std::function<void(const std::vector<PassRun>&)> timed;  // called if time_passes is set
+};
+
+// "fp16", "fp32", "mixed".
+std::string_view Name(PassContext::Precision precision);
+std::optional<PassContext::Precision> ParsePrecision(std::string_view name);
+
+// Runs the passes on `program`. If one throws an InternalError, the program is created again with
+// `again` and the passes before the failed one are rerun. The error then names a file with the
+// program before the failed pass (MIL text in the temporary folder) and the command that reproduces
+// the failure.
+std::vector<PassRun> RunPipeline(Program& program, const std::function<Program()>& again,
+                                 const std::vector<const PassDef*>& passes, PassContext& context,
+                                 const PassOptions& options);
+
+struct OptimizeOptions {
+  std::optional<std::vector<const PassDef*>> passes;  // absent: the default pipeline
+  // Precision of the default pipeline.
+  PassContext::Precision precision = PassContext::Precision::kFp32;
+  PassOptions pipeline;
+  bool inline_constants = false;  // print small constants at their uses in MIL text
+  std::filesystem::path output;   // .mlpackage or .mil; empty: only `text`
+  bool force = false;             // replace existing outputs
+};
+struct OptimizeResult {
+  std::vector<PassRun> passes;
+  bool changed = false;
+  std::string text;  // MIL text, if no output was written
+};
+// Runs passes on a model of any format and returns MIL text or writes a package. Error "usage" for
+// other outputs.
+OptimizeResult Optimize(const std::filesystem::path& model, const OptimizeOptions& options,
+                        Diagnostics& diagnostics);
+
+}  // namespace mlc

@@ -1,0 +1,224 @@
+#include "tools/driver/run_tokens.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "lib/analysis/input_ranges.h"
+#include "lib/ir/concat_slice.h"
+#include "lib/ir/port_index.h"
+#include "tools/driver/tensor_files.h"
+
+namespace mlc {
+
+namespace {
+
+constexpr char kIds[] = "inputIds", kMask[] = "causalMask", kLogits[] = "logits";
+// Input names of an encoder.
+constexpr char kTokenIds[] = "input_ids", kSeen[] = "attention_mask", kTypes[] = "token_type_ids";
+struct OutputName {
+  std::string_view source, ours;
+};
+constexpr OutputName kOutputNames[] = {
+    {"last_hidden_state", "hidden"}, {"pooler_output", "pooled"}, {"sentence_embedding", "pooled"}};
+
+const Value* InputOf(const Function& function, std::string_view name) {
+  for (const Value* value : InputValues(function))
+    if (value->name == name) return value;
+  return nullptr;
+}
+
+const Value* LogitsOf(const Function& function) {
+  for (const Value* value : function.body.outputs())
+    if (value->name == kLogits && value->type.rank() == 3) return value;
+  return nullptr;
+}
+
+const Value& TokenIds(const Function& function) {
+  std::vector<const Value*> values = InputValues(function);
+  for (size_t i = 0; i < values.size(); ++i)
+    if (UserName(function.inputs[i]) == kTokenIds) return *values[i];
+  MLC_CHECK(false, "function {} has no {}", function.name, kTokenIds);
+}
+
+// Returns the smallest supported size that holds `count` tokens, or 0 if there is none.
+int64_t SizeFor(const Function& function, int64_t count) {
+  const Dim& declared = TokenIds(function).type.shape[1];
+  auto open = declared.symbol_and_offset();
+  if (!open)
+    return declared.is_constant() && declared.constant() >= count ? declared.constant() : 0;
+  const Symbol& symbol = function.symbols.at(open->first);
+  if (symbol.enumerated.empty()) {
+    const int64_t size = std::max(count, symbol.low + open->second);
+    return size <= symbol.high + open->second ? size : 0;
+  }
+  int64_t best = 0;
+  for (int64_t size : symbol.enumerated)
+    if (size + open->second >= count && (best == 0 || size + open->second < best))
+      best = size + open->second;
+  return best;
+}
+
+// Returns the number of rows of the embedding table.
+int64_t Vocabulary(const Function& function, int64_t count) {
+  SymbolSizes sizes;
+  for (const auto& [name, symbol] : function.symbols)
+    sizes[name] = std::clamp(count, symbol.low, symbol.high);
+  const InputRange range = InputRanges(function, sizes).at(TokenIds(function).name);
+  constexpr double kMost = INT32_MAX;
+  return static_cast<int64_t>(std::min(range.high, kMost)) + 1;
+}
+
+int64_t MostTokens(const Function& function) {
+  return TokenIds(function).type.shape[1].Bounds(function.symbols).high;
+}
+
+}  // namespace
+
+bool IsEncoder(const Function& function) {
+  if (!function.states.empty()) return false;
+  bool ids = false;
+  std::vector<const Value*> values = InputValues(function);
+  for (size_t i = 0; i < values.size(); ++i) {
+    const std::string name = UserName(function.inputs[i]);
+    if (name != kTokenIds && name != kSeen && name != kTypes) return false;
+    if (values[i]->type.rank() != 2) return false;
+    ids = ids || name == kTokenIds;
+  }
+  return ids;
+}
+
+bool IsLanguageModel(const Function& function) {
+  const Value *ids = InputOf(function, kIds), *mask = InputOf(function, kMask);
+  return ids && mask && LogitsOf(function) && ids->type.rank() == 2 && mask->type.rank() == 4;
+}
+
+LanguageSize LanguageSizes(const Function& function) {
+  auto most = [&](const Value* value, int axis) {
+    return value->type.shape[axis].Bounds(function.symbols).high;
+  };
+  return {most(InputOf(function, kMask), 3), most(LogitsOf(function), 2)};
+}
+
+void CheckTokens(const Function& function, const std::vector<int64_t>& tokens, bool step) {
+  const bool encoder = IsEncoder(function);
+  if (!encoder && !IsLanguageModel(function))
+    throw Error("usage",
+                fmt::format("--tokens: function \"{}\" is neither a language model nor an encoder",
+                            function.name))
+        .Expected(
+            "inputs inputIds and causalMask and an output logits, or an input input_ids and "
+            "optionally attention_mask and token_type_ids");
+  if (tokens.empty()) throw Error("usage", "--tokens requires at least one token");
+  if (encoder && step)
+    throw Error("usage", "--step: an encoder processes all tokens at once").Help("omit --step");
+  const auto count = static_cast<int64_t>(tokens.size());
+  LanguageSize sizes{};
+  if (encoder) {
+    sizes.context = SizeFor(function, count) > 0 ? count : MostTokens(function);
+    sizes.vocabulary = Vocabulary(function, count);
+  } else {
+    sizes = LanguageSizes(function);
+  }
+  const auto [most, vocabulary] = sizes;
+  if (count > most)
+    throw Error("usage", fmt::format("--tokens: {} tokens, but the model accepts at most {}",
+                                     tokens.size(), most))
+        .Help(encoder ? "compile with a larger --dim tokens=N, up to the model's limit"
+                      : "compile with a larger --context N, up to the model's limit");
+  for (int64_t token : tokens)
+    if (token < 0 || token >= vocabulary)
+      throw Error("bad-input", fmt::format("--tokens: token {} is not in the vocabulary", token))
+          .Expected(fmt::format("0 to {}", vocabulary - 1));
+}
+
+std::string NameForTokens(const Port& port) {
+  for (const OutputName& row : kOutputNames)
+    if (UserName(port) == row.source) return std::string(row.ours);
+  return UserName(port);
+}
+
+std::map<std::string, Tensor> EncoderInputs(const Function& function,
+                                            const std::vector<int64_t>& tokens) {
+  const auto size = static_cast<size_t>(SizeFor(function, static_cast<int64_t>(tokens.size())));
+  std::vector<int32_t> ids(size, 0), seen(size, 0);
+  for (size_t i = 0; i < tokens.size(); ++i) ids[i] = static_cast<int32_t>(tokens[i]), seen[i] = 1;
+  std::map<std::string, Tensor> inputs;
+  std::vector<const Value*> values = InputValues(function);
+  for (size_t i = 0; i < values.size(); ++i) {
+    const std::string name = UserName(function.inputs[i]);
+    const std::vector<int32_t> zeros(size, 0);
+    const auto& held = name == kTokenIds ? ids : name == kSeen ? seen : zeros;
+    inputs[values[i]->name] =
+        Tensor::Of<int32_t>({1, static_cast<int64_t>(size)}, held).Cast(values[i]->type.dtype);
+  }
+  return inputs;
+}
+
+Predict PredictOn(const Engine& engine) {
+  return [&engine, states = std::make_shared<States>()](
+             const std::map<std::string, Tensor>& inputs) { return engine.Run(inputs, *states); };
+}
+
+std::vector<Tensor> RunEncoder(const Predict& predict, const Function& function,
+                               const std::vector<int64_t>& tokens) {
+  const auto count = static_cast<int64_t>(tokens.size());
+  const std::map<std::string, Tensor> found = predict(EncoderInputs(function, tokens));
+  const Dim& size = TokenIds(function).type.shape[1];
+  std::vector<Tensor> outputs;
+  for (size_t i = 0; i < function.outputs.size(); ++i) {
+    const Value* value = function.body.outputs()[i];
+    Tensor tensor = ToSourceType(found.at(value->name), function.outputs[i]);
+    Dims dims = tensor.dims();
+    const bool each = dims.size() > 1 && value->type.shape[1] == size;
+    if (!dims.empty() && dims[0] == 1) {
+      dims.erase(dims.begin());
+      tensor = tensor.Reshaped(dims);
+      if (each) tensor = tensor.Rows(0, count);
+    }
+    outputs.push_back(tensor.InMemory());
+  }
+  return outputs;
+}
+
+Tensor AppendTokens(const Predict& predict, const Function& function,
+                    std::span<const int32_t> tokens, int64_t seen) {
+  const DType mask_dtype = InputOf(function, kMask)->type.dtype;
+  const auto count = static_cast<int64_t>(tokens.size());
+  const std::map<std::string, Tensor> outputs = predict(
+      {{kIds, Tensor::Of<int32_t>({1, count}, std::vector<int32_t>(tokens.begin(), tokens.end()))},
+       {kMask, Tensor::Full(mask_dtype, {1, 1, count, seen + count}, 0)}});
+  const Tensor& logits = outputs.at(kLogits);
+  return logits.Cast(DType::kFp32).Reshaped({count, logits.dims()[2]}).InMemory();
+}
+
+Tensor RunTokens(const Predict& predict, const Function& function,
+                 const std::vector<int64_t>& tokens, bool step) {
+  const std::vector<int32_t> ids(tokens.begin(), tokens.end());
+  if (!step) return AppendTokens(predict, function, ids, 0);
+  std::vector<Tensor> rows;
+  for (size_t i = 0; i < ids.size(); ++i)
+    rows.push_back(
+        AppendTokens(predict, function, std::span(ids).subspan(i, 1), static_cast<int64_t>(i)));
+  return Join(rows, 0).InMemory();
+}
+
+std::vector<NextToken> LikelyNext(const Tensor& logits, int64_t most) {
+  const int64_t count = logits.dims()[0];
+  std::vector<double> last = logits.Rows(count - 1, count).Doubles();
+  const double greatest = *std::max_element(last.begin(), last.end());
+  double sum = 0;
+  for (double logit : last) sum += std::exp(logit - greatest);
+  std::vector<NextToken> next;
+  for (size_t i = 0; i < last.size(); ++i)
+    next.push_back({static_cast<int64_t>(i), std::exp(last[i] - greatest) / sum});
+  most = std::min<int64_t>(most, std::ssize(next));
+  std::partial_sort(
+      next.begin(), next.begin() + most, next.end(), [](const NextToken& a, const NextToken& b) {
+        return a.probability != b.probability ? a.probability > b.probability : a.token < b.token;
+      });
+  next.resize(static_cast<size_t>(most));
+  return next;
+}
+
+}  // namespace mlc

@@ -1,0 +1,31 @@
+// tools/driver/system_info.h - describes this machine, this build of mlc and the default runtime.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/runtime/model_cache.h"
+#include "lib/runtime/runtime.h"
+#include "lib/support/library_version.h"
+
+namespace mlc {
+
+struct SystemReport {
+  std::string version, build;  // version and build of mlc
+  Capabilities runtime;        // the default runtime; chip and OS are filled in
+  std::vector<LibraryVersion> libraries;
+  int threads = 0;     // used by mlc
+  int processors = 0;  // available
+  uint64_t memory_bytes = 0;
+  std::filesystem::path cache_folder;
+  std::string cache_fault;               // why there is no cache; empty: no fault
+  std::optional<CacheStatistics> cache;  // absent if the folder does not exist yet
+  uint64_t disk_free_bytes = 0;          // on the disk of the cache folder
+};
+
+// Does not create the cache folder.
+SystemReport ExamineSystem(Runtime& runtime);
+
+}  // namespace mlc

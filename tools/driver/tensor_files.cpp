@@ -1,0 +1,415 @@
+#include "tools/driver/tensor_files.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <limits>
+#include <set>
+#include <unordered_map>
+
+#include "frontends/onnx/onnx.h"
+#include "lib/ir/input_conversion.h"
+#include "lib/ir/npy.h"
+#include "lib/ir/port_index.h"
+#include "lib/support/mapped_file.h"
+#include "lib/support/percent_encoding.h"
+#include "tools/driver/image_inputs.h"
+
+namespace fs = std::filesystem;
+
+namespace mlc {
+
+Tensor ReadTensor(const fs::path& path) {
+  std::shared_ptr<const MappedFile> file = MappedFile::Open(path);
+  constexpr std::string_view kNumpy = "\x93NUMPY";
+  std::string_view bytes(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size());
+  if (bytes.starts_with(kNumpy)) return ReadNpy(path);
+  if (IsPicture(file->bytes())) return ReadPicture(path);
+  return ReadOnnxTensor(path);
+}
+
+namespace {
+
+std::string Flattened(std::string_view name) {
+  std::string out;
+  for (unsigned char c : name)
+    out += std::isalnum(c) || c == '.' || c == '_' || c == '-' ? static_cast<char>(c) : '_';
+  return out;
+}
+
+// Whether files are numbered like those of ONNX's test sets: WORD_0, WORD_1, ... for every port and
+// no others. In this case numbers are positions, even if a port has such a name.
+bool AreNumbered(const std::set<std::string>& stems, std::string_view word, size_t ports) {
+  for (size_t i = 0; i < ports; ++i)
+    if (!stems.contains(fmt::format("{}_{}", word, i))) return false;
+  return true;
+}
+
+// Finds ports by the stems of their files: NAME, PREFIX_NAME, PREFIX_<k>_NAME, or WORD_<k>.
+class PortFiles {
+ public:
+  PortFiles(const std::vector<Port>& ports, std::string_view prefix, std::string_view word,
+            bool numbered)
+      : count_(static_cast<int>(ports.size())),
+        prefix_(fmt::format("{}_", prefix)),
+        word_(fmt::format("{}_", word)),
+        numbered_(numbered) {
+    for (int i = 0; i < count_; ++i)
+      for (const std::string& name :
+           {ports[i].source_name, ports[i].name, FileStem(ports[i].source_name),
+            FileStem(ports[i].name), Flattened(ports[i].source_name)})
+        by_name_.emplace(name, i);
+  }
+
+  // Returns the index of the port, or -1 if there is none.
+  int Find(const std::string& stem) const {
+    size_t end = 0;
+    const int place = stem.starts_with(word_) ? Number(stem.substr(word_.size()), end) : -1;
+    const bool is_place = place >= 0 && word_.size() + end == stem.size();
+    if (int i = is_place && numbered_ ? -1 : ByName(stem); i >= 0) return i;
+    if (is_place && place < count_) return place;
+    if (!stem.starts_with(prefix_)) return -1;
+    const std::string rest = stem.substr(prefix_.size());
+    if (int i = ByName(rest); i >= 0) return i;
+    const bool counts = Number(rest, end) >= 0 && end < rest.size() && rest[end] == '_';
+    return counts ? ByName(rest.substr(end + 1)) : -1;
+  }
+
+ private:
+  int ByName(const std::string& name) const {
+    auto it = by_name_.find(name);
+    return it == by_name_.end() ? -1 : it->second;
+  }
+
+  // Returns the leading number of up to six digits, or -1 if there is none.
+  static int Number(const std::string& text, size_t& end) {
+    end = 0;
+    while (end < text.size() && end < 6 && std::isdigit(static_cast<unsigned char>(text[end])))
+      ++end;
+    return end ? std::stoi(text.substr(0, end)) : -1;
+  }
+
+  int count_;
+  std::string prefix_, word_;
+  bool numbered_;
+  std::unordered_map<std::string, int> by_name_;
+};
+
+std::string PortNames(const std::vector<Port>& ports) {
+  std::string names;
+  for (const Port& port : ports) names += (names.empty() ? "" : ", ") + port.source_name;
+  return names;
+}
+
+// Converts the given tensor to the type of the program's value.
+Tensor ToInputType(const Tensor& given, const Value& input, const Port& port) {
+  if (port.feature != Port::Feature::kMultiArray) return ToPixels(given, input, port);
+  DType declared = port.source_dtype == DType::kNone ? input.type.dtype : port.source_dtype;
+  Tensor converted = ConvertInput(
+      given, declared, input.type.dtype,
+      {"bad-input",
+       fmt::format("input \"{}\"", port.source_name.empty() ? port.name : port.source_name)});
+  // Packages declare a scalar of the source as [1].
+  if (converted.rank() == 0 && input.type.rank() == 1) converted = converted.Reshaped({1});
+  return converted;
+}
+
+}  // namespace
+
+std::vector<const Value*> InputValues(const Function& function) {
+  std::vector<const Value*> values;
+  for (const auto& input : function.body.inputs)
+    if (input->type.kind != Type::Kind::kState) values.push_back(input.get());
+  return values;
+}
+
+bool IsAbsent(const Function& function, std::string_view name, const Tensor& given) {
+  auto input = std::find_if(function.absent_inputs.begin(), function.absent_inputs.end(),
+                            [&](const AbsentInput& a) { return a.source_name == name; });
+  if (input == function.absent_inputs.end()) return false;
+  if (IsValueOf(*input, given)) return true;
+  Error error(
+      "bad-input",
+      fmt::format("input \"{}\" was fixed when the model was compiled, but a different value "
+                  "is given, {} of shape {}",
+                  name, Name(given.dtype()), ToString(ToShape(given.dims()))));
+  error.Expected(fmt::format("the value that was compiled in, {} of shape {}, or none",
+                             Name(input->dtype), ToString(ToShape(input->dims))));
+  if (std::count(input->dims.begin(), input->dims.end(), 0) == 0)
+    error.Help(fmt::format("compile the model with the new value: --const {}=FILE", name));
+  throw error;
+}
+
+std::map<std::string, Tensor> MakeInputs(const Function& function,
+                                         const std::map<std::string, Tensor>& given,
+                                         const GeneratedInputOptions& options,
+                                         std::map<std::string, InputRange>* made) {
+  std::vector<const Value*> values = InputValues(function);
+  std::map<std::string, Tensor> inputs;
+  std::vector<bool> used(function.inputs.size());
+  const PortIndex by_source(function.inputs, &Port::source_name), by_name(function.inputs);
+  for (const auto& [name, tensor] : given) {
+    const Port* port = by_source.Find(name);
+    if (!port) port = by_name.Find(name);
+    if (!port && IsAbsent(function, name, tensor)) continue;
+    if (!port)
+      throw Error("bad-input", fmt::format("the model has no input \"{}\"", name))
+          .Expected(PortNames(function.inputs));
+    const auto index = static_cast<size_t>(port - function.inputs.data());
+    const Value& value = *values[index];
+    // Unused inputs accept tensors of any shape; those that do not fit are ignored.
+    if (!value.has_uses() && ToShape(tensor.dims()) != value.type.shape) continue;
+    inputs[value.name] = ToInputType(tensor, value, *port);
+    used[index] = true;
+  }
+  GeneratedInputs generated = GenerateInputs(function, inputs, options);
+  inputs.merge(generated.tensors);
+  if (made) *made = std::move(generated.ranges);
+  for (size_t i = 0; i < function.inputs.size(); ++i) {
+    const std::vector<Dims>& shapes = function.inputs[i].enumerated_shapes;
+    const Dims& dims = inputs.at(values[i]->name).dims();
+    // A size that occurs in none of the shapes is reported by the engine.
+    bool possible = used[i];
+    for (size_t d = 0; possible && d < dims.size(); ++d)
+      possible = std::any_of(shapes.begin(), shapes.end(), [&](const Dims& shape) {
+        return shape.size() == dims.size() && shape[d] == dims[d];
+      });
+    if (!possible || std::count(shapes.begin(), shapes.end(), dims) > 0) continue;
+    std::string listed;
+    for (const Dims& shape : shapes)
+      listed += fmt::format("{}[{}]", listed.empty() ? "" : ", ", fmt::join(shape, ", "));
+    throw Error("bad-input", fmt::format("input \"{}\" has shape [{}]",
+                                         function.inputs[i].source_name, fmt::join(dims, ", ")))
+        .Expected("one of the shapes that the package lists: " + listed);
+  }
+  return inputs;
+}
+
+namespace {
+
+// Returns the minimum and maximum value that an input can hold.
+std::pair<double, double> ValuesOf(const Port& port, DType dtype) {
+  if (port.feature != Port::Feature::kMultiArray) return {0, 255};
+  if (dtype == DType::kBool) return {0, 1};
+  if (IsFloat(dtype)) {
+    double most = dtype == DType::kFp16 ? 65504 : std::numeric_limits<float>::max();
+    return {-most, most};
+  }
+  bool is_signed = Name(dtype).starts_with("int");
+  double span = std::ldexp(1.0, std::min(Bits(dtype), 32));
+  return is_signed ? std::pair{-span / 2, span / 2 - 1} : std::pair{0.0, span - 1};
+}
+
+void CheckRange(const Port& port, const Value& value, const std::string& name, double low,
+                double high) {
+  DType dtype = port.source_dtype == DType::kNone ? value.type.dtype : port.source_dtype;
+  bool whole = !IsFloat(dtype) || port.feature != Port::Feature::kMultiArray;
+  auto [least, greatest] = ValuesOf(port, dtype);
+  if (low < least || high > greatest ||
+      (whole && (low != std::floor(low) || high != std::floor(high))))
+    throw Error("usage", fmt::format("--input-range: \"{}={}..{}\" is not a range of {} values",
+                                     name, low, high, Name(dtype)))
+        .Expected(fmt::format("{}numbers from {:.10g} to {:.10g}", whole ? "whole " : "", least,
+                              greatest));
+}
+
+}  // namespace
+
+void CheckRanges(const GeneratedInputOptions& options, const Program& program) {
+  std::set<std::string> known;
+  std::string names;
+  for (const auto& function : program.functions) {
+    std::vector<const Value*> values = InputValues(*function);
+    for (size_t i = 0; i < function->inputs.size(); ++i) {
+      const Port& port = function->inputs[i];
+      names +=
+          (names.empty() ? "" : ", ") + (port.source_name.empty() ? port.name : port.source_name);
+      for (const auto& [name, range] : options.ranges) {
+        if (port.source_name != name && port.name != name) continue;
+        known.insert(name);
+        CheckRange(port, *values[i], name, range.first, range.second);
+      }
+    }
+  }
+  for (const auto& [name, range] : options.ranges)
+    if (!known.contains(name))
+      throw Error("usage", fmt::format("--input-range: the model has no input \"{}\"", name))
+          .Expected(names);
+}
+
+namespace {
+std::vector<fs::path> TensorFiles(const fs::path& folder) {
+  std::error_code error;
+  std::vector<fs::path> files;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error))
+    if (entry.path().extension() == ".npy" || entry.path().extension() == ".pb")
+      files.push_back(entry.path());
+  if (error)
+    throw Error("file-io", fmt::format("cannot list \"{}\": {}", folder.string(), error.message()));
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+std::set<std::string> Stems(const std::vector<fs::path>& files) {
+  std::set<std::string> stems;
+  for (const fs::path& file : files) stems.insert(file.stem().string());
+  return stems;
+}
+}  // namespace
+
+std::map<std::string, Tensor> ReadInputFolder(const Function& function, const fs::path& folder) {
+  std::map<std::string, Tensor> inputs;
+  std::vector<fs::path> files = TensorFiles(folder);
+  // Numbers are positions among the inputs of the source, including absent ones, if there is a file
+  // for each.
+  std::vector<Port> ports = function.inputs;
+  for (const AbsentInput& absent : function.absent_inputs)
+    ports.insert(ports.begin() + static_cast<ptrdiff_t>(std::min(absent.place, ports.size())),
+                 {.name = absent.source_name, .source_name = absent.source_name});
+  bool numbered = AreNumbered(Stems(files), "input", ports.size());
+  if (!numbered && AreNumbered(Stems(files), "input", function.inputs.size())) {
+    ports = function.inputs;
+    numbered = true;
+  }
+  const PortFiles port_files(ports, "in", "input", numbered);
+  for (const fs::path& file : files) {
+    std::string stem = file.stem().string();
+    int index = port_files.Find(stem);
+    if (index >= 0) {
+      Tensor given = ReadTensor(file);
+      const std::string& name = ports[index].source_name;
+      if (!IsAbsent(function, name, given)) inputs[name] = given;
+    } else if (!stem.starts_with("out")) {
+      throw Error("bad-input",
+                  fmt::format("\"{}\" matches no input of the model", file.filename().string()))
+          .Expected(PortNames(ports));
+    }
+  }
+  return inputs;
+}
+
+const Function& FindFunction(const Program& program, const std::string& name, bool only_is_fine) {
+  std::string names;
+  for (const auto& function : program.functions) {
+    if (function->name == name || (only_is_fine && program.functions.size() == 1)) return *function;
+    names += (names.empty() ? "" : ", ") + function->name;
+  }
+  throw Error("bad-name", fmt::format("the model has no function \"{}\"", name)).Expected(names);
+}
+
+fs::path FunctionFolder(const fs::path& folder, const Function& function, bool several) {
+  return several && fs::is_directory(folder / function.name) ? folder / function.name : folder;
+}
+
+std::vector<fs::path> StepFolders(const fs::path& folder) {
+  std::set<std::string> numbered;
+  if (fs::is_directory(folder))
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder))
+      if (std::string name = entry.path().filename().string();
+          entry.is_directory() && name.find_first_not_of("0123456789") == std::string::npos)
+        numbered.insert(std::move(name));
+  std::vector<fs::path> folders;
+  while (numbered.erase(std::to_string(folders.size())))
+    folders.push_back(folder / std::to_string(folders.size()));
+  if (!numbered.empty())
+    throw Error("bad-input", fmt::format("\"{}\" has a folder \"{}\", but no \"{}\"",
+                                         folder.string(), *numbered.begin(), folders.size()))
+        .Expected("folders 0, 1, ... without gaps");
+  return folders.empty() ? std::vector{folder} : folders;
+}
+
+namespace {
+// Returns the tensors named like the ports, in the order of the ports; `read` creates them from
+// `found`. `word`: prefix of numbered files in ONNX's test sets.
+template <class Found, class Read>
+NamedTensors InOrder(const std::vector<Port>& ports, const std::map<std::string, Found>& found,
+                     std::string_view word, bool numbered, Read&& read) {
+  NamedTensors named;
+  for (const Port& port : ports) named.emplace_back(UserName(port), Tensor());
+  const PortFiles port_files(ports, "out", word, numbered);
+  for (const auto& [name, what] : found)
+    if (int index = port_files.Find(name); index >= 0)
+      named[index].second = WithBfloat16(read(what), ports[index].source_dtype);
+  return named;
+}
+
+NamedTensors ReadInOrder(const std::vector<Port>& ports, const fs::path& folder,
+                         std::string_view word) {
+  std::vector<fs::path> listed;
+  if (fs::is_directory(folder)) listed = TensorFiles(folder);
+  std::map<std::string, fs::path> files;
+  for (const fs::path& file : listed) files[file.stem().string()] = file;
+  return InOrder(ports, files, word, AreNumbered(Stems(listed), word, ports.size()), ReadTensor);
+}
+
+// Calls `read` with the ports, and for missing tensors with the names of `others`.
+template <class Read>
+NamedTensors ByEitherName(const std::vector<Port>& ports, const std::vector<Port>& others,
+                          Read&& read) {
+  NamedTensors named = read(ports);
+  std::vector<Port> renamed = ports;
+  const PortIndex by_user(others, UserName);
+  for (Port& port : renamed)
+    if (const Port* other = by_user.Find(UserName(port))) {
+      port.source_name = UserName(port);
+      port.name = other->name;
+    }
+  const NamedTensors more = read(renamed);
+  for (size_t i = 0; i < named.size(); ++i)
+    if (!named[i].second) named[i].second = more[i].second;
+  return named;
+}
+}  // namespace
+
+std::vector<StepResults> ReadReferences(const Function& function, const Function& package,
+                                        const fs::path& path) {
+  std::vector<StepResults> steps;
+  if (fs::is_directory(path)) {
+    for (const fs::path& folder : StepFolders(path))
+      steps.push_back(
+          {ByEitherName(function.outputs, package.outputs,
+                        [&](const std::vector<Port>& ports) {
+                          return ReadInOrder(ports, folder, "output");
+                        }),
+           ByEitherName(function.states, package.states, [&](const std::vector<Port>& ports) {
+             return ReadInOrder(ports, folder / "states", "state");
+           })});
+  } else {
+    std::map<std::string, Tensor> arrays = ReadNpz(path);
+    if (arrays.size() == 1 && function.outputs.size() == 1)
+      arrays = {{UserName(function.outputs[0]), arrays.begin()->second}};
+    auto read = [&](std::string_view word) {
+      return [&arrays, word](const std::vector<Port>& ports) {
+        return InOrder(ports, arrays, word, false, [](const Tensor& tensor) { return tensor; });
+      };
+    };
+    steps.push_back({ByEitherName(function.outputs, package.outputs, read("output")),
+                     ByEitherName(function.states, package.states, read("state"))});
+  }
+  auto known = [](const auto& entry) { return static_cast<bool>(entry.second); };
+  for (const StepResults& step : steps)
+    if (std::any_of(step.outputs.begin(), step.outputs.end(), known) ||
+        std::any_of(step.states.begin(), step.states.end(), known))
+      return steps;
+  throw Error("bad-input",
+              fmt::format("\"{}\" contains no output of {}", path.string(),
+                          function.program->functions.size() > 1 ? "function " + function.name
+                                                                 : "the model"))
+      .Expected(PortNames(function.outputs));
+}
+
+Tensor ToSourceType(const Tensor& tensor, const Port& port) {
+  Tensor out = tensor;
+  if (port.source_dtype == DType::kNone || tensor.dtype() == DType::kString) return out;
+  if (port.source_dtype != tensor.dtype() && port.source_dtype != DType::kString)
+    out = tensor.Cast(port.source_dtype);
+  // Packages declare a scalar as [1], and return a classifier's dictionary as a vector.
+  if (out.rank() == 1 && IsStatic(port.source_shape) &&
+      Product(port.source_shape) == Dim(out.size()))
+    out = out.Reshaped(StaticDims(port.source_shape));
+  return out;
+}
+
+}  // namespace mlc

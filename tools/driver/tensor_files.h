@@ -1,0 +1,64 @@
+// tools/driver/tensor_files.h - reads the tensors that users supply, from files and folders, by the
+// names of a function's inputs, outputs and states, and converts results to the types of the
+// source.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "lib/analysis/generated_inputs.h"
+#include "lib/ir/program.h"
+#include "lib/verify/compare_functions.h"
+
+namespace mlc {
+
+// Reads a tensor from .npy, .pb (onnx.TensorProto) or a picture (.ppm, .pgm).
+Tensor ReadTensor(const std::filesystem::path& path);
+
+// Returns the inputs of a function by MIL name, in the types of its values: `given` by source or
+// MIL name, the rest generated (lib/analysis/generated_inputs.h). `made` receives the ranges of
+// generated inputs.
+std::map<std::string, Tensor> MakeInputs(const Function& function,
+                                         const std::map<std::string, Tensor>& given,
+                                         const GeneratedInputOptions& options = {},
+                                         std::map<std::string, InputRange>* made = nullptr);
+// Error "usage" for a range that names no input of the program, or that the input's type cannot
+// represent.
+void CheckRanges(const GeneratedInputOptions& options, const Program& program);
+// Returns the function of this name, or, if `only_is_fine`, the only function regardless of its
+// name. Error "bad-name" lists the available ones.
+const Function& FindFunction(const Program& program, const std::string& name,
+                             bool only_is_fine = false);
+// Returns the folder with the tensors of one function: the subfolder of its name if it exists and
+// the program has `several` functions, otherwise the folder itself.
+std::filesystem::path FunctionFolder(const std::filesystem::path& folder, const Function& function,
+                                     bool several);
+// Returns the subfolders 0, 1, ..., one for each step, or the folder itself if there are none.
+// Error "bad-input" if a number is missing.
+std::vector<std::filesystem::path> StepFolders(const std::filesystem::path& folder);
+// Whether `name` is an input of the source that the function lacks, because its value is known or
+// it is unused. Error "bad-input" if `given` differs from the known value.
+bool IsAbsent(const Function& function, std::string_view name, const Tensor& given);
+
+// Reads all tensors of a folder as inputs of this function, by file name: NAME, in_NAME
+// (percent-encoded, or with every character other than letters, digits and '_' '-' '.' replaced by
+// '_'), or input_<k> by position. Error "bad-input" if a file matches no input.
+std::map<std::string, Tensor> ReadInputFolder(const Function& function,
+                                              const std::filesystem::path& folder);
+// Reads the reference outputs of each step, from StepFolders() of a folder (NAME, out_<k>_NAME,
+// output_<k>, and states/NAME for states), or of one step from an .npz (by name or in output
+// order). A NAME is the source's or the package's. Returns all outputs and states of the function
+// in order, with an empty Tensor for missing ones.
+std::vector<StepResults> ReadReferences(const Function& function, const Function& package,
+                                        const std::filesystem::path& path);
+
+// Returns the values of the function's input ports, in order; body.inputs includes states.
+std::vector<const Value*> InputValues(const Function& function);
+
+// Converts a result to the dtype (bool, int64, double ...) and shape that the source declares;
+// scalars remain scalars.
+Tensor ToSourceType(const Tensor& tensor, const Port& port);
+
+}  // namespace mlc

@@ -1,0 +1,19 @@
+// tools/mlc/run_timings.h - formats the measurements of runs as text.
+#pragma once
+
+#include <string>
+
+#include "tools/driver/run_report.h"
+#include "tools/driver/unit_sweep.h"
+
+namespace mlc {
+
+// Returns lines with times and warnings about them, planned devices, throughput, memory, failures
+// and the breaker's state changes.
+std::string MeasuredText(const RunResult& result, const RunOptions& options);
+// Returns the operators that took longest, for a profiled run.
+std::string ProfileText(const Trace& trace, int64_t predictions);
+std::string BaselineText(const BaselineCheck& check, double tolerance);
+std::string SweepText(const SweepResult& sweep);
+
+}  // namespace mlc

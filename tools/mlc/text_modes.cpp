@@ -1,0 +1,289 @@
+#include "tools/mlc/text_modes.h"
+
+#include <nlohmann/json.hpp>
+
+#include "lib/support/interrupt.h"
+#include "lib/support/mapped_file.h"
+#include "lib/support/regular_file.h"
+#include "lib/text/chat_template.h"
+#include "tools/mlc/progress_line.h"
+
+namespace fs = std::filesystem;
+
+namespace mlc {
+
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+std::string ModeText(const std::string& runtime, Units units,
+                     EngineOptions::Arithmetic arithmetic) {
+  return units == Units::kReference ? fmt::format("{} ({})", runtime, Describe(arithmetic))
+                                    : fmt::format("{}, --units {}", runtime, Name(units));
+}
+void AddMode(const std::string& runtime, Units units, EngineOptions::Arithmetic arithmetic,
+             Json& json) {
+  json["runtime"] = runtime;
+  json["units"] = Name(units);
+  if (units == Units::kReference) json["mode"] = Name(arithmetic);
+}
+
+// Flushes each piece, because answers may be long and users read along.
+void ShowPiece(std::string_view piece) {
+  if (std::fwrite(piece.data(), 1, piece.size(), stdout) != piece.size() ||
+      std::fflush(stdout) != 0)
+    throw Error("file-io", "cannot write to standard output");
+}
+
+std::string PromptOf(const TextArguments& text) {
+  if (text.prompt) return *text.prompt;
+  const auto file = MappedFile::Open(text.prompt_file);
+  std::string_view prompt = AsText(file->bytes());
+  // Editors end files with a newline, which is not part of the prompt.
+  if (prompt.ends_with('\n')) prompt.remove_suffix(1);
+  return std::string(prompt);
+}
+
+Json GeneratedJson(const GenerateResult& result) {
+  Json json{{"prompt", result.prompt}};
+  if (!result.chat_template.empty()) json["chat_template"] = result.chat_template;
+  json["prompt_tokens"] = result.prompt_tokens;
+  json["text"] = result.text;
+  json["tokens"] = result.tokens;
+  json["finish"] = Name(result.finish);
+  json["why"] = result.why;
+  AddMode(result.runtime, result.units, result.arithmetic, json);
+  json["load_ms"] = result.load_ms;
+  json["prefill_ms"] = result.prefill_ms;
+  json["decode_ms"] = result.decode_ms;
+  json["prefill_tokens_per_second"] = PrefillRate(result);
+  if (result.decoded > 0) json["decode_tokens_per_second"] = DecodeRate(result);
+  return json;
+}
+
+int RunPrompt(const fs::path& model, const RunOptions& run, const TextArguments& text,
+              Session& session) {
+  GenerateOptions options = text.generate;
+  options.prompt = PromptOf(text);
+  options.sampling.seed = run.make_up.seed;
+  // Interrupts are caught only once text is generated; until then they end the process.
+  std::optional<FirstInterrupt> interrupt;
+  options.interrupted = [&] {
+    if (!interrupt) interrupt.emplace();
+    return interrupt->came();
+  };
+  bool shown = false;
+  if (!session.json)
+    options.show = [&](std::string_view piece) {
+      shown = true;
+      ShowPiece(piece);
+    };
+  GenerateResult result;
+  try {
+    result = Generate(model, run, options, session.diagnostics);
+  } catch (...) {
+    if (shown) ShowPiece("\n");
+    throw;
+  }
+  if (session.json) {
+    PrintDocument(GeneratedJson(result));
+  } else {
+    ShowPiece("\n");
+    fmt::print(stderr, "prompt: {} tokens, {:.1f} tokens/s\n", result.prompt_tokens.size(),
+               PrefillRate(result));
+    fmt::print(stderr, "answer: {} tokens{}, ended by {}; {}\n", result.tokens.size(),
+               result.decoded > 0 ? fmt::format(", {:.1f} tokens/s", DecodeRate(result)) : "",
+               result.why, ModeText(result.runtime, result.units, result.arithmetic));
+  }
+  if (result.finish == GenerateResult::Finish::kInterrupted) {
+    std::fflush(stdout);
+    DieOfInterrupt();
+  }
+  return 0;
+}
+
+Json TextJson(const TextChunks& text) {
+  return {{"context", text.context}, {"chunks", text.chunks}, {"tokens", text.tokens}};
+}
+Json FiguresJson(const PerplexityFigures& figures) {
+  return {{"perplexity", figures.perplexity}, {"error", figures.error}};
+}
+
+// "1.2e-03 +/- 1e-04": a statistical figure with its standard error.
+std::string WithError(std::string_view value, double error) {
+  return fmt::format("{} +/- {:.2g}", value, error);
+}
+
+PerplexityOptions Chunked(const fs::path& text, const fs::path& tokenizer,
+                          const ImportOptions& import, ProgressLine& line, bool json) {
+  PerplexityOptions options;
+  options.text = text;
+  options.tokenizer = tokenizer;
+  options.context = import.context;
+  if (!json && ProgressLine::live())
+    options.progress = [&line](int64_t done, int64_t of, double perplexity) {
+      line.Show(
+          [&] { return fmt::format("{} of {} tokens, perplexity {:.4f}", done, of, perplexity); });
+    };
+  return options;
+}
+
+std::string ChunksText(const TextChunks& text, int64_t scored) {
+  return fmt::format("{} tokens in {} chunks of {}, {} scored", text.tokens, text.chunks,
+                     text.context, scored);
+}
+
+int RunPerplexity(const fs::path& model, const RunOptions& run, const TextArguments& text,
+                  Session& session) {
+  PerplexityResult result;
+  {
+    ProgressLine line;
+    const PerplexityOptions options =
+        Chunked(text.perplexity, text.generate.tokenizer, run.import, line, session.json);
+    result = MeasurePerplexity(model, run, options, session.diagnostics);
+  }
+  const double rate =
+      result.ms > 0
+          ? 1e3 * static_cast<double>(result.text.chunks * result.text.context) / result.ms
+          : 0;
+  if (session.json) {
+    Json json = FiguresJson(result.figures);
+    json["scored"] = result.figures.scored;
+    json.update(TextJson(result.text));
+    AddMode(result.runtime, result.units, result.arithmetic, json);
+    json["tokens_per_second"] = rate;
+    PrintDocument(json);
+  } else {
+    fmt::print("perplexity {}\n{}; {}, {:.1f} tokens/s\n",
+               WithError(fmt::format("{:.4f}", result.figures.perplexity), result.figures.error),
+               ChunksText(result.text, result.figures.scored),
+               ModeText(result.runtime, result.units, result.arithmetic), rate);
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::vector<Option> TextTable(TextArguments& into) {
+  std::vector<Option> table = {
+      {"--prompt", "TEXT",
+       "text that the language model continues; special tokens in it are recognised",
+       [&into](const std::string& text) { into.prompt = text; }},
+      {"--prompt-file", "FILE", "read the prompt from a file, without the newline at its end",
+       Into(into.prompt_file)}};
+  Append(GenerateTable(into.generate), table);
+  Append({{"--perplexity", "FILE",
+           "measure the perplexity of a language model on this text, in chunks of "
+           "--context tokens (default 512); the second half of each chunk is scored",
+           Into(into.perplexity)}},
+         table);
+  return table;
+}
+
+std::string TextNotes() {
+  std::string families;
+  for (const ChatTemplate& row : ChatTemplates())
+    if (!families.ends_with(row.name))
+      families += fmt::format("{}{}", families.empty() ? "" : ", ", row.name);
+  return fmt::format(
+      "Sampling order, as in llama.cpp: repetition penalty, top-k, top-p, min-p, temperature.\n"
+      "Chat templates: {}.\n\n",
+      families);
+}
+
+void CheckText(const TextArguments& text, const Session& session) {
+  if (int64_t{text.prompt.has_value()} + !text.prompt_file.empty() + !text.perplexity.empty() > 1)
+    throw Error("usage", "--prompt, --prompt-file and --perplexity cannot be combined");
+  if (!text.prompt && text.prompt_file.empty())
+    for (const char* option : {"--generate", "--chat", "--system", "--stop", "--temperature",
+                               "--top-k", "--top-p", "--min-p", "--repetition-penalty"})
+      if (session.given.contains(option))
+        throw Error("usage", fmt::format("{} requires --prompt or --prompt-file", option));
+  if (!text.generate.tokenizer.empty() && !text.given())
+    throw Error("usage", "--tokenizer requires --prompt or --perplexity");
+}
+
+int RunText(const fs::path& model, const RunOptions& run, const TextArguments& text,
+            Session& session) {
+  const bool perplexity = !text.perplexity.empty();
+  for (const char* option : {"--trace", "--baseline", "--history"})
+    if (session.given.contains(option))
+      throw Error("usage", fmt::format("{} requires inputs or --tokens", option));
+  Refuse({"--input", "--input-range", "--tokens", "--step", "--output-dir", "--require-units",
+          "--iterations", "--warmup", "--jobs", "--soak", "--warm-load", "--p99-budget",
+          "--memory-mark", "--compare", "--operations", "--budget", "--profile"},
+         fmt::format("{} replaces inputs", perplexity ? "--perplexity" : "--prompt"), session);
+  if (run.sweep) throw Error("usage", "--units sweep requires inputs or --tokens");
+  if (perplexity) Refuse({"--seed"}, "--perplexity does not sample", session);
+  return perplexity ? RunPerplexity(model, run, text, session)
+                    : RunPrompt(model, run, text, session);
+}
+
+int VerifyText(const fs::path& source, const fs::path& package, const VerifyOptions& options,
+               const fs::path& text, const fs::path& tokenizer, Session& session) {
+  Refuse({"--inputs", "--input-range", "--seed", "--function", "--tokens", "--samples",
+          "--reference", "--per-axis", "--atol", "--rtol", "--layers", "--bundle"},
+         "--text replaces inputs", session);
+  AgreementResult result;
+  {
+    ProgressLine line;
+    const PerplexityOptions chunked = Chunked(text, tokenizer, options.import, line, session.json);
+    result = CompareOnText(source, package, options.import, options.budget, chunked,
+                           session.diagnostics);
+  }
+  const AgreementFigures& figures = result.figures;
+  if (session.json) {
+    Json json{{"reference", "mlc import"}, {"ok", result.ok}};
+    json["budget"] = {{"name", result.limit.name},
+                      {"divergence", result.limit.divergence},
+                      {"perplexity", result.limit.ratio}};
+    json["text"] = TextJson(result.text);
+    json["text"]["scored"] = figures.value.scored;
+    json["source"] = FiguresJson(figures.reference);
+    json["package"] = FiguresJson(figures.value);
+    json["ratio"] = {{"mean", figures.ratio}, {"error", figures.ratio_error}};
+    json["divergence"] = {{"mean", figures.divergence},
+                          {"error", figures.divergence_error},
+                          {"most", figures.most_divergence}};
+    json["top1"] = {{"share", figures.top1}, {"error", figures.top1_error}};
+    json["top5"] = {{"share", figures.top5}, {"error", figures.top5_error}};
+    if (result.tokenizer)
+      json["tokenizer"] = {{"ok", result.tokenizer->empty()}, {"difference", *result.tokenizer}};
+    PrintDocument(json);
+  } else {
+    const auto percent = [](double share, double error) {
+      return fmt::format("{:.2f} % +/- {:.2g}", 100 * share, 100 * error);
+    };
+    fmt::print("reference: mlc import\nbudget: {} ({})\ntext: {}\n", result.limit.name,
+               Describe(result.limit), ChunksText(result.text, figures.value.scored));
+    for (const auto& [name, value] :
+         {std::pair<std::string_view, std::string>{
+              "perplexity, source", WithError(fmt::format("{:.4f}", figures.reference.perplexity),
+                                              figures.reference.error)},
+          {"perplexity, package",
+           WithError(fmt::format("{:.4f}", figures.value.perplexity), figures.value.error)},
+          {"package / source",
+           WithError(fmt::format("{:.5f}", figures.ratio), figures.ratio_error)},
+          {"KL divergence, mean", fmt::format("{}, max {:.2e}",
+                                              WithError(fmt::format("{:.2e}", figures.divergence),
+                                                        figures.divergence_error),
+                                              figures.most_divergence)},
+          {"same top token", percent(figures.top1, figures.top1_error)},
+          {"same top five tokens", percent(figures.top5, figures.top5_error)}})
+      fmt::print("  {:<22} {}\n", name, value);
+    if (!result.tokenizer.value_or("").empty())
+      fmt::print("FAIL tokenizer: {}\n", *result.tokenizer);
+    fmt::print("{}\n", result.ok ? "PASSED" : "FAILED");
+  }
+  return result.ok ? 0 : ExitCode("check-failed");
+}
+
+std::string TextLimits() {
+  std::string text;
+  for (const char* name : {"fp32", "fp16", "int8"})
+    text +=
+        fmt::format("{}{}: {}", text.empty() ? "" : "; ", name, Describe(AgreementLimitOf(name)));
+  return text;
+}
+
+}  // namespace mlc
