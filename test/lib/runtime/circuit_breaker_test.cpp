@@ -167,7 +167,7 @@ TEST_CASE("breaker: the log of changes is bounded", "[breaker]") {
   CircuitBreaker::Time now{1h};
   Play(breaker, "xxxxxxxxxx", now);
   for (int i = 0; i < 200; ++i) Play(breaker, "1x", now);
-  CHECK(breaker.changes().size() == CircuitBreaker::kDecisions);
+  CHECK(breaker.changes().size() == CircuitBreaker::kMostChanges);
   CHECK(breaker.opened() == 201);
 }
 
