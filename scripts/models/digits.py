@@ -1,12 +1,12 @@
 #!/usr/bin/python3
-"""Makes the sample model: a small CNN trained on the 8x8 digits of scikit-learn.
+"""Creates the sample model: a small CNN trained on the 8x8 digits of scikit-learn.
 
-Writes into manifests/digits: digits.onnx, 300 held-out images (images.npy [300,1,8,8] float32, grey values 0..16), their
-labels (labels.npy [300] int64) and what PyTorch computes for them (probabilities.npy [300,10] float32); and the figures
-that come from them into manifests/digits.json. Needs Debian's python3-torch and python3-sklearn. Two runs on one machine
-make the same bytes.
+Writes to manifests/digits: digits.onnx, 300 held-out images (images.npy [300,1,8,8] float32, grey values 0..16), their
+labels (labels.npy [300] int64) and the results of PyTorch for them (probabilities.npy [300,10] float32). The hash of the model
+and the accuracy are written to manifests/digits.json. Requires Debian's python3-torch and python3-sklearn. Runs on the same
+machine are deterministic.
 
-Batch normalisation is left in the file on purpose: folding it is the compiler's work.
+The file deliberately contains batch normalisation, because folding it is the task of the compiler.
 """
 import hashlib
 import json
@@ -44,7 +44,7 @@ class Digits(nn.Module):
 
 
 def shifted(images):
-    """Moves each image by -1, 0 or 1 pixel along each axis."""
+    """Shifts each image by -1, 0 or 1 pixel along each axis."""
     padded = nn.functional.pad(images, (1, 1, 1, 1))
     rows, columns = torch.randint(0, 3, (2, len(images))).tolist()
     return torch.stack([p[:, r:r + 8, c:c + 8] for p, r, c in zip(padded, rows, columns)])
@@ -67,7 +67,7 @@ def main():
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
 
-    # Held out in the order of the data set, as its own examples do.
+    # The last images of the data set are held out, as in scikit-learn's examples.
     data = sklearn.datasets.load_digits()
     images = torch.tensor(data.images, dtype=torch.float32)[:, None]
     labels = torch.tensor(data.target)
@@ -92,7 +92,7 @@ def main():
     recipe["check"]["accuracy"]["expected"] = round(accuracy, 4)
     path.write_text(json.dumps(recipe, indent=2) + "\n")
     parameters = sum(p.numel() for p in model.parameters())
-    print(f"{parameters} parameters, {accuracy:.4f} of {len(labels)} held-out digits right")
+    print(f"{parameters} parameters, accuracy {accuracy:.4f} on {len(labels)} held-out digits")
 
 
 if __name__ == "__main__":

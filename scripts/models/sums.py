@@ -1,10 +1,10 @@
 #!/usr/bin/python3
-"""Makes the sample language model: a small llama that has learnt to add numbers below 100.
+"""Creates a sample language model: a small llama that was trained to add numbers below 100.
 
-A token is a digit, 10 is "+", 11 is "=", 12 ends the answer: 1 2 10 3 4 11 is continued by 4 6 12. Writes into manifests/sums:
-sums.gguf, whose matrices are Q8_0; the folder sums, config.json and fp16 weights as Hugging Face has them; and what PyTorch
-computes with the folder's weights for one prompt (prompt.npy int32 [9], logits.npy [9,13] float32). Needs Debian's python3-torch.
-Two runs on one machine make the same bytes.
+Tokens 0 to 9 are digits, 10 is "+", 11 is "=", and 12 ends the answer: the model continues 1 2 10 3 4 11 with 4 6 12. Writes to
+manifests/sums: sums.gguf, whose matrices are Q8_0; the folder sums with config.json and fp16 weights in Hugging Face's format; and
+the results of PyTorch with the weights of the folder for one prompt (prompt.npy int32 [9], logits.npy [9,13] float32). Requires
+Debian's python3-torch. Runs on the same machine are deterministic.
 """
 import json
 import math
@@ -25,7 +25,7 @@ PLUS, EQUALS, END = 10, 11, 12
 WIDTH, INNER, LAYERS, HEADS, KEY_HEADS, VOCABULARY, CONTEXT = 64, 128, 3, 4, 2, 13, 32
 HEAD = WIDTH // HEADS
 BASE, EPSILON = 10000.0, 1e-5
-LONGEST = 10  # 99+99=198 and the end
+LONGEST = 10  # 99+99=198 and the end token
 STEPS, BATCH, RATE = 2000, 128, 4e-3
 HELD_OUT = 1000  # of the 10,000 sums
 
@@ -91,7 +91,7 @@ def question(a, b):
 
 
 def table():
-    """All sums, ends behind them, and what is to be learnt: -100 where nothing is."""
+    """Returns all sums, padded with end tokens, and the targets: -100 for positions that are not trained."""
     tokens, wanted = np.full((10000, LONGEST), END), np.full((10000, LONGEST), -100)
     for a in range(100):
         for b in range(100):
@@ -119,13 +119,13 @@ def train(model, tokens, wanted):
 
 @torch.no_grad()
 def right(model, tokens, wanted):
-    """The share of sums of which every digit is right."""
+    """Returns the fraction of sums whose digits are all correct."""
     said = model(tokens).argmax(-1)
     return ((said == wanted) | (wanted == -100)).all(1).double().mean().item()
 
 
 def gguf(tensors):
-    """{name in Hugging Face's order: array} as a file. Rows of a head's queries and keys go in pairs of neighbours there."""
+    """Returns the GGUF file of {Hugging Face name: array}. GGUF interleaves the two halves of the query and key rows of a head."""
     names = {"model.embed_tokens.weight": "token_embd", "model.norm.weight": "output_norm", "lm_head.weight": "output",
              "input_layernorm": "attn_norm", "post_attention_layernorm": "ffn_norm", "q_proj": "attn_q", "k_proj": "attn_k",
              "v_proj": "attn_v", "o_proj": "attn_output", "gate_proj": "ffn_gate", "up_proj": "ffn_up", "down_proj": "ffn_down"}
@@ -156,8 +156,8 @@ def main():
     train(model, tokens[known], wanted[known])
     for parameter in model.parameters():
         parameter.data = parameter.data.half().float()
-    print(f"{sum(p.numel() for p in model.parameters())} parameters; right: {right(model, tokens[known], wanted[known]):.4f} of "
-          f"what it has seen, {right(model, tokens[held_out], wanted[held_out]):.4f} of {HELD_OUT} others")
+    print(f"{sum(p.numel() for p in model.parameters())} parameters; accuracy {right(model, tokens[known], wanted[known]):.4f} on "
+          f"the training set, {right(model, tokens[held_out], wanted[held_out]):.4f} on {HELD_OUT} held-out sums")
 
     tensors = {}
     for name, parameter in model.named_parameters():

@@ -1,12 +1,12 @@
 #!/usr/bin/python3
-"""Makes the sample language model that speaks: a small llama that has read the Bible in King James's version.
+"""Creates a sample language model with a tokenizer: a small llama that was trained on the King James Bible.
 
-Writes into manifests/verses: verses-f16.gguf, verses-q8_0.gguf and verses-q4_0.gguf, with blocks as llama.cpp's quantiser makes
-them; the folder verses, fp16 weights with config.json and tokenizer.json as Hugging Face has them; sample.txt, three books that
-it has not read; what PyTorch computes for a prompt (ids.npy int32 [1,N], mask.npy float16 [1,1,N,N], expected.npy float32
-[1,N,960]); and the hash in manifests/verses.json. Needs Debian's python3-torch, python3-sentencepiece and bible-kjv, whose
-bible-kjv-text has the text, and an hour of one processor with libopenblas0, several without. Two runs on one machine make the
-same bytes.
+Writes to manifests/verses: verses-f16.gguf, verses-q8_0.gguf and verses-q4_0.gguf, whose blocks are those of llama.cpp's
+quantiser; the folder verses with fp16 weights, config.json and tokenizer.json in Hugging Face's format; sample.txt, three books
+that are not in the training set; and the results of PyTorch for a prompt (ids.npy int32 [1,N], mask.npy float16 [1,1,N,N],
+expected.npy float32 [1,N,960]). Updates the hash in manifests/verses.json. Requires Debian's python3-torch,
+python3-sentencepiece and bible-kjv (the text is in bible-kjv-text). Training takes an hour on one processor with libopenblas0,
+several hours without it. Runs on the same machine are deterministic.
 """
 import argparse
 import hashlib
@@ -39,7 +39,7 @@ STEPS, WARM, COOL, BATCH, RATE = 7500, 200, 5500, 8, 2.5e-3
 
 
 def books():
-    """{book: [chapter: [verse]]} as the package has them."""
+    """Returns {book: [chapter: [verse]]} in the order of the package."""
     text = subprocess.run(["bible", "-l9999", "-f", "gen1:1-rev22:21"], stdin=subprocess.DEVNULL, capture_output=True,
                           text=True, check=True).stdout
     made = {}
@@ -52,12 +52,12 @@ def books():
 
 
 def prose(chapters):
-    """A chapter a line."""
+    """Returns the text with one chapter per line."""
     return "\n".join(" ".join(chapter) for chapter in chapters)
 
 
 def learn_pieces(books):
-    """A vocabulary as llama has it, in the form of SentencePiece: of pairs, bytes for what it lacks, nothing normalised."""
+    """Trains a SentencePiece vocabulary like that of llama: BPE with byte fallback and without normalisation."""
     made = io.BytesIO()
     verses = (verse for chapters in books for chapter in chapters for verse in chapter)
     sentencepiece.SentencePieceTrainer.train(
@@ -68,13 +68,13 @@ def learn_pieces(books):
 
 
 def stream(pieces, books):
-    """(ids of all the books, where verses begin)."""
+    """Returns (ids of all books, the offsets at which verses begin)."""
     ids, starts = [], []
     for chapters in books:
         ids.append(BEGIN)
         for i, chapter in enumerate(chapters):
             for j, verse in enumerate(chapter):
-                if i and not j:  # behind the end of a line no space is put before a word
+                if i and not j:  # no space is added before a word after a line break
                     ids += pieces.encode("\n" + verse)[1:]
                 else:
                     starts.append(len(ids))
@@ -114,7 +114,7 @@ def norm(x, scale):
 
 
 class Llama(nn.Module):
-    """[N, tokens] -> logits [N, tokens, vocabulary]. What reads a token also names it."""
+    """[N, tokens] -> logits [N, tokens, vocabulary]. The output projection shares the embedding."""
 
     def __init__(self):
         super().__init__()
@@ -167,7 +167,7 @@ def train(model, ids, starts, checkpoint):
 
 @torch.no_grad()
 def perplexity(model, ids):
-    """As llama.cpp's tool has it: pieces of a context, each begun anew, of which the second half counts."""
+    """Returns the perplexity as defined by llama.cpp's tool: over the second half of each window of one context."""
     rows = ids[:len(ids) // CONTEXT * CONTEXT].view(-1, CONTEXT).clone()
     rows[:, 0] = BEGIN
     half = CONTEXT // 2
@@ -184,7 +184,7 @@ def goes_on(model, ids, count):
 
 
 def gguf(tensors, pieces, kind):
-    """{name in Hugging Face's order: array} as a file. Rows of a head's queries and keys go in pairs of neighbours there."""
+    """Returns the GGUF file of {Hugging Face name: array}. GGUF interleaves the two halves of the query and key rows of a head."""
     names = {"model.embed_tokens.weight": "token_embd", "model.norm.weight": "output_norm",
              "input_layernorm": "attn_norm", "post_attention_layernorm": "ffn_norm", "q_proj": "attn_q", "k_proj": "attn_k",
              "v_proj": "attn_v", "o_proj": "attn_output", "gate_proj": "ffn_gate", "up_proj": "ffn_up", "down_proj": "ffn_down"}
@@ -212,12 +212,12 @@ def gguf(tensors, pieces, kind):
         made[f"{own}.weight"] = array.astype("f4")
     types = {name: kind for name, array in made.items() if array.ndim == 2}
     if kind == "Q4_0":
-        types["token_embd.weight"] = "Q8_0"  # it names tokens too: so has llama.cpp's quantiser it
+        types["token_embd.weight"] = "Q8_0"  # also the output projection, which llama.cpp's quantiser stores in this type
     return gguf_wire.model(metadata, made, types)
 
 
 def tokenizer_json(pieces):
-    """As Hugging Face's tokenizers have a llama's: each way to merge two pieces into one, by the score of that one."""
+    """Returns the tokenizer.json of a llama: all merges of two pieces into one, sorted by the score of the result."""
     vocabulary = {pieces.id_to_piece(i): i for i in range(VOCABULARY)}
     merges = []
     for piece, i in vocabulary.items():
@@ -284,7 +284,8 @@ def write(model, pieces, text):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--checkpoint", type=pathlib.Path, help="kept up to date, and gone on from where it exists")
+    parser.add_argument("--checkpoint", type=pathlib.Path,
+                        help="file for the state of the training, which continues from it if it exists")
     a = parser.parse_args()
     torch.manual_seed(0)
     torch.set_num_threads(1)
@@ -295,13 +296,13 @@ def main():
     held_out = "".join(f"{prose(whole[book])}\n" for book in HELD_OUT)
     pieces = sentencepiece.SentencePieceProcessor(model_proto=learn_pieces(known))
     ids, starts = stream(pieces, known)
-    print(f"{len(ids)} tokens of {sum(len(prose(chapters)) for chapters in known) / len(ids):.2f} characters")
+    print(f"{len(ids)} tokens of {sum(len(prose(chapters)) for chapters in known) / len(ids):.2f} characters each")
     model = Llama()
     train(model, ids, starts, a.checkpoint)
     for parameter in model.parameters():
         parameter.data = parameter.data.half().float()
     sample = torch.tensor([BEGIN, *pieces.encode(held_out)])
-    print(f"{sum(p.numel() for p in model.parameters())} parameters; perplexity of what it has not seen, {len(sample)} tokens: "
+    print(f"{sum(p.numel() for p in model.parameters())} parameters; perplexity of {len(sample)} held-out tokens: "
           f"{perplexity(model, sample):.4f}")
     print(pieces.decode(goes_on(model, [BEGIN, *pieces.encode("In the beginning")], 64)))
     write(model, pieces, held_out)

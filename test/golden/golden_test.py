@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the golden files: golden_test.py [--update] [FILE|FOLDER...]. The format is in test/README.md.
 
---update rewrites the expectations with what the commands print now.
+--update replaces the expectations with the current output of the commands.
 """
 import concurrent.futures
 import difflib
@@ -28,9 +28,9 @@ def cases(lines):
 
 
 def run(command, path, first_line, source):
-    """What the command prints, as the file's CHECK section shows it."""
+    """Returns the output of the command in the form of a CHECK section."""
     with tempfile.TemporaryDirectory() as folder:
-        # Empty comments above the case keep the line numbers of messages right.
+        # Empty comments before the case preserve the line numbers in messages.
         text = '//\n' * first_line + '\n'.join(source) + '\n'
         pathlib.Path(folder, path.name).write_text(text)
         words = [path.name if word == '%s' else word for word in shlex.split(command)]
@@ -42,13 +42,13 @@ def run(command, path, first_line, source):
 
 
 def same(expected, actual):
-    """Whether the lines are equal; an expected line "..." stands for any lines."""
+    """Returns whether the lines are equal; an expected line "..." matches any number of lines."""
     pattern = ''.join('(?:.*\n)*?' if line == '...' else re.escape(line) + '\n' for line in expected)
     return re.fullmatch(pattern, ''.join(line + '\n' for line in actual)) is not None
 
 
 def check(path, update):
-    """(number of cases, failures, commands that were not built) of one file."""
+    """Returns (number of cases, failures, commands that were not built) of one file."""
     lines = path.read_text().splitlines()
     command, count, failures, missing, rewritten = None, 0, [], set(), []
     for first, case in cases(lines):

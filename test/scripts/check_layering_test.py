@@ -50,7 +50,7 @@ class Layering(unittest.TestCase):
                 ("frontends/onnx/model/a.cpp", '"frontends/onnx/node.h"', "frontends/onnx/model must not include"),
                 ("frontends/onnx/model/a.h", '"frontends/onnx/ops/a.h"', "frontends/onnx/model must not include"),
                 ("frontends/onnx/a.cpp", '"frontends/onnx/ops/a.h"', "frontends/onnx must not include"),
-                ("lib/manager/a.cpp", "<vector>", "no layer")]:
+                ("lib/manager/a.cpp", "<vector>", "none of the layers")]:
             with self.subTest(path=path, include=include):
                 self.check(path, include, text)
 

@@ -302,16 +302,16 @@ class GitHub(WithServer):
         for command in ("last name-report .", "comment name 7 text"):
             ran = self.bash(f'"{CI}/github" {command}', environment)
             self.assertEqual(ran.returncode, 0, ran.stderr)
-            self.assertIn("::warning::mlc: no", ran.stdout)
+            self.assertIn(f"::warning::mlc: scripts/ci/github {command.split()[0]} failed: ", ran.stdout)
             ran = self.bash(f'"{CI}/github" {command}', environment | {"GITHUB_API_URL": "http://127.0.0.1:9"})
             self.assertEqual(ran.returncode, 0, ran.stderr)
-            self.assertIn("::warning::mlc: no", ran.stdout)
+            self.assertIn(f"::warning::mlc: scripts/ci/github {command.split()[0]} failed: ", ran.stdout)
         self.assertEqual(self.bash(f'"{CI}/github" last', environment).returncode, 2)
 
     def test_errors_fail_the_job_and_are_in_the_summary(self):
         code, output = self.run_action()
         self.assertEqual(code, 1)
-        self.assertIn("::error::mlc: no recipe is called models/*.json", output)
+        self.assertIn("::error::mlc: no recipe matches models/*.json", output)
         recipe = write_recipe(self.repository)
         recipe.write_text(recipe.read_text().replace('"variants"', '"variant"'))
         code, output = self.run_action()
@@ -353,12 +353,12 @@ class GitLab(WithServer):
     def test_errors_fail_the_job(self):
         ran = self.run_job()
         self.assertEqual(ran.returncode, 1)
-        self.assertIn("no recipe is called models/*.json", ran.stdout)
+        self.assertIn("no recipe matches models/*.json", ran.stdout)
         write_recipe(self.repository).write_text("{")
         ran = self.run_job(CI_JOB_TOKEN="wrong", MLC_TOKEN="wrong", CI_MERGE_REQUEST_IID="9")
         self.assertEqual(ran.returncode, 1, ran.stdout + ran.stderr)
         self.assertIn("**bad-recipe**", ran.stdout)
-        self.assertIn("no note", ran.stdout)
+        self.assertIn("mlc: cannot comment on the merge request", ran.stdout)
 
 
 class Report(unittest.TestCase):
@@ -398,7 +398,7 @@ class Report(unittest.TestCase):
         same = [self.variant(checks=[self.parity(1e-3)])]
         code, text = self.report(same, same)
         self.assertEqual((code, "←" in text), (0, False))
-        self.assertIn("sizes and operations as before", text)
+        self.assertIn("sizes and operations unchanged", text)
 
     def test_changes(self):
         limit = {"kind": "limit", "what": "operations", "found": 120, "limit": 150, "ok": True}
@@ -410,7 +410,7 @@ class Report(unittest.TestCase):
         for part in ("2 variants", "1 changed in size or operations", "1.500 ← 1.000 (+50.0 %)", "120 ← 100 (+20.0 %)",
                      "ok operations 120 of 150 ← operations 100 of 150",
                      "ok y: max error 2.00e-03, RMSE 1.00e-04, budget fp16 ← y: max error 1.00e-03",
-                     "accuracy 97.00 %, expected 98.00 % ← accuracy 98.00 %", "| new (new) |", "| ~~old~~ (gone) |"):
+                     "accuracy 97.00 %, expected 98.00 % ← accuracy 98.00 %", "| new (new) |", "| ~~old~~ (removed) |"):
             self.assertIn(part, text)
 
     def test_broken_budgets(self):
