@@ -9,7 +9,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from coreml_test import changed, package
 from driver import expect, run, run_tests
-from driver_test import Folder
+from command_line_test import Folder
 
 
 def precompile(folder, package, cached, *options, name="out.mlmodelc"):

@@ -11,7 +11,7 @@ import numpy as np
 
 import onnx_wire as wire
 from driver import ROOT, expect, run, run_tests
-from driver_test import FLOAT, Folder, floats
+from command_line_test import FLOAT, Folder, floats
 from interface_test import FUNCTIONS, classifier, functions
 from language_models import Llama
 

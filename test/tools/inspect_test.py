@@ -11,7 +11,7 @@ import numpy as np
 
 import onnx_wire as wire
 from driver import expect, run, run_tests
-from driver_test import FLOAT, Folder, floats
+from command_line_test import FLOAT, Folder, floats
 from language_models import Llama
 
 ROWS, COLUMNS = 64, 32

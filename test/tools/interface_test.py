@@ -10,7 +10,7 @@ import numpy as np
 import checkers
 import onnx_wire as wire
 from driver import MLC, SKIPPED, expect, run, run_tests
-from driver_test import FLOAT, INT64, PACKAGES, Folder, accepted, compiled, floats, ints
+from command_line_test import FLOAT, INT64, PACKAGES, Folder, accepted, compiled, floats, ints
 
 RUN = MLC.with_name("mlc-run")
 

@@ -9,7 +9,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import json_schema
 from coreml_test import package
 from driver import ROOT, expect, parallel, run, run_tests
-from driver_test import Folder
+from command_line_test import Folder
 
 SCHEMA = json.loads((ROOT / "manifests" / "manifest.schema.json").read_text())
 

@@ -236,7 +236,7 @@ def test_what_was_measured_goes_into_the_manifest(folder):
     expect(run("manifest", m, "--merge", history), 1, "bad-file", "line 1")
     other = package(folder, "other", scale=2.0)
     shutil.copy(folder / "other.manifest.json", folder / "m.manifest.json")
-    expect(run("manifest", m, "--merge", history), 3, "another package")
+    expect(run("manifest", m, "--merge", history), 3, "does not belong to the package")
     (folder / "m.manifest.json").unlink()
     expect(run("manifest", m, "--merge", history), 1, "file-io")
 

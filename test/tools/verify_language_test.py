@@ -98,9 +98,9 @@ def test_the_tokenizer_of_a_folder(folder):
     for change, said in (({"model": right["model"] | {"vocab": swapped}}, 'token 68 is "<0x42>" where the source has "<0x41>"'),
                          ({"normalizer": None}, "the number of normalizers is 0 where the source has 1"),
                          ({"tokenizer_config": right["tokenizer_config"] | {"chat_template": "x"}}, 'the chat template is "x" where'),
-                         ({"decoder": {"type": "Fuse"}}, '"decoder" is not'), ({"padding": {"length": 4}}, '"padding" is not'),
-                         ({"truncation": {"max_length": 4}}, '"truncation" is not'),
-                         ({"model": right["model"] | {"dropout": 0.5}}, '"model/dropout" is not'),
+                         ({"decoder": {"type": "Fuse"}}, '"decoder" differs from'), ({"padding": {"length": 4}}, '"padding" differs from'),
+                         ({"truncation": {"max_length": 4}}, '"truncation" differs from'),
+                         ({"model": right["model"] | {"dropout": 0.5}}, '"model/dropout" differs from'),
                          ({"model": right["model"] | {"merges": ["<0x41> <0x42>"]}}, "")):
         beside.write_text(json.dumps(right | change))
         expect(run("verify", model, package), 3, "FAIL tokenizer", said)

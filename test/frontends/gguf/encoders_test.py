@@ -246,7 +246,7 @@ def test_refusals(folder):
     for key, number in (("attention.causal", True), ("expert_count", 4), ("hidden_activation", "wave"),
                         ("rope.dimension_count", 4), ("rope.scaling.type", "yarn")):
         refused(inspect(numbers={key: number}), "unsupported-architecture", f"modern-bert.{key}")
-    for key, number, word in (("block_count", 0, "0 layers"), ("attention.head_count", 5, "5 heads"),
+    for key, number, word in (("block_count", 0, "0 layers"), ("attention.head_count", 5, "heads (5)"),
                               ("rope.freq_base", 0.0, "base 0"), ("context_length", 1 << 30, "131072")):
         assert word in inspect(numbers={key: number}).stderr, (key, inspect(numbers={key: number}).stderr)
     refused(inspect(without=["blk.1.ffn_norm.weight"]), "missing-tensor", "blk.1.ffn_norm.weight")

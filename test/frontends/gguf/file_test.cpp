@@ -238,7 +238,7 @@ TEST_CASE("gguf: impossible counts, sizes and types are rejected") {
        "ends inside a value of type string"},
       {"a type",
        [&](GgufWriter& f) { f.Value("k", static_cast<GgufType>(13), std::string(8, 'x')); },
-       "has type 13"},
+       "unknown type 13"},
       {"an array", [&](GgufWriter& f) { f.Array("k", GgufType::kUint64, large + 1, ""); },
        "array has 4611686018427387905 elements of type uint64"},
       {"an array of strings",

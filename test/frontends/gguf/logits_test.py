@@ -155,7 +155,7 @@ def test_refusals(folder):
     del tensors["blk.0.ffn_down.weight"]
     path = llama.gguf(folder / "unknown.gguf", "lama", tensors=tensors | {"blk.0.ffn_norm.weight": np.ones(32)})
     refused(run("inspect", "--ops", path), "unsupported-architecture", 'read as "llama": tensor "blk.0.ffn_down.weight" is missing')
-    for key, number, word in (("attention.head_count", 2**31 - 1, "a head"), ("rope.dimension_count", 7, "rotated"),
+    for key, number, word in (("attention.head_count", 2**31 - 1, "a head"), ("rope.dimension_count", 7, "rotary embedding covers 7"),
                               ("block_count", 0, "0 layers"), ("rope.freq_base", 0.0, "base 0"),
                               ("attention.key_length", 2**30, "at most 16384"), ("rope.scaling.factor", -1.0, "rope.scaling.factor")):
         refused(run("inspect", "--ops", llama.gguf(folder / "numbers.gguf", numbers={key: number})), "bad-file", word)
