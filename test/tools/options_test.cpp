@@ -27,7 +27,7 @@ TEST_CASE("options: the request is read from the record, regardless of how it wa
           "[options]") {
   CompileOptions options;
   CHECK(AskedFor(options).empty());
-  options.precision = PassContext::Precision::kMixed;
+  options.precision = passes::PassContext::Precision::kMixed;
   options.target = Opset::kIos17;
   options.measure = false;
   options.labels = "somewhere/labels.txt";

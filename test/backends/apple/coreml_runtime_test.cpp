@@ -17,7 +17,7 @@ TEST_CASE("arrays of all types are converted, with any strides") {
     Compiled model(kTypes);
     auto loaded = model.Load();
     for (int run = 0; run < 3; ++run) {
-      PredictTimings timings;
+      runtime::PredictTimings timings;
       CheckTypes(loaded->Predict(TypesInputs(), nullptr, &timings));
       CHECK(timings.predict_ms > 0);
     }
@@ -174,7 +174,7 @@ TEST_CASE(
     "a prediction that hangs keeps what it uses: others go on beside it, and it may end late") {
   Stub stub("hang-at=2,pad-outputs");
   Compiled model(kTypes);
-  std::shared_ptr<LoadedModel> hung = model.Load();
+  std::shared_ptr<runtime::LoadedModel> hung = model.Load();
   CheckTypes(hung->Predict(TypesInputs(), nullptr, nullptr));
   std::atomic<bool> right{false};
   std::thread late([hung, &right] {

@@ -55,13 +55,13 @@ class Compiled {
   }
   std::filesystem::path package() const { return folder / "model.mlpackage"; }
   std::filesystem::path bundle() const { return folder / "model.mlmodelc"; }
-  std::unique_ptr<LoadedModel> Load(const LoadOptions& options = {}) {
+  std::unique_ptr<runtime::LoadedModel> Load(const runtime::LoadOptions& options = {}) {
     if (!std::filesystem::exists(bundle())) runtime->Compile(package(), bundle());
     return runtime->Load(bundle(), options);
   }
 
   ScratchFolder folder;
-  std::unique_ptr<Runtime> runtime;
+  std::unique_ptr<runtime::Runtime> runtime;
 };
 
 inline Tensor Count(DType dtype, const Dims& dims) {

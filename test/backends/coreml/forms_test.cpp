@@ -403,11 +403,11 @@ void CheckNewerForm(const Program& program, Opset target) {
   ScratchFolder folder;
   Diagnostics diagnostics;
   Program newer = Clone(program);
-  PassContext context{diagnostics, PassContext::Precision::kFp32, target};
+  passes::PassContext context{diagnostics, passes::PassContext::Precision::kFp32, target};
   CHECK_THROWS(WritePackage(newer, folder / "a.mlpackage", {.target = target}, diagnostics));
-  CHECK(kNewerForms.run(newer, context));
+  CHECK(passes::kNewerForms.run(newer, context));
   std::string text = PrintText(newer);
-  CHECK(!kNewerForms.run(newer, context));
+  CHECK(!passes::kNewerForms.run(newer, context));
   CHECK(PrintText(newer) == text);
   WritePackage(newer, folder / "a.mlpackage", {.target = target}, diagnostics);
   Program back = Read(folder / "a.mlpackage");

@@ -11,7 +11,7 @@
 #include "lib/verify/compare.h"
 #include "test/catch.h"
 
-namespace mlc {
+namespace mlc::engine {
 namespace {
 
 using Arithmetic = EngineOptions::Arithmetic;
@@ -365,4 +365,4 @@ TEST_CASE("the engine uses MLC_THREADS") {
 }
 
 }  // namespace
-}  // namespace mlc
+}  // namespace mlc::engine

@@ -27,7 +27,7 @@ bool Try(std::string& words, const std::function<void()>& work) {
 }
 
 void Describe(MLStubModel& model) {
-  const Schema& schema = model.loaded->schema();
+  const runtime::Schema& schema = model.loaded->schema();
   const Function& function = *model.function;
   const std::vector<const Value*> inputs = InputValues(function);
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -90,14 +90,15 @@ std::shared_ptr<MLStubModel> Open(const fs::path& bundle, const std::string& fun
   return opened ? model : nullptr;
 }
 
-std::unique_ptr<ModelState> MakeState(MLStubModel& model, std::string& words) {
-  std::unique_ptr<ModelState> state;
+std::unique_ptr<runtime::ModelState> MakeState(MLStubModel& model, std::string& words) {
+  std::unique_ptr<runtime::ModelState> state;
   Try(words, [&] { state = model.loaded->NewState(); });
   return state;
 }
 
-bool Compute(MLStubModel& model, const std::map<std::string, Tensor>& inputs, ModelState* state,
-             std::map<std::string, Tensor>& outputs, std::string& words) {
+bool Compute(MLStubModel& model, const std::map<std::string, Tensor>& inputs,
+             runtime::ModelState* state, std::map<std::string, Tensor>& outputs,
+             std::string& words) {
   return Try(words, [&] {
     outputs = model.loaded->Predict(inputs, state, nullptr);
     // The types of the package: for an fp16 model, the engine returns outputs in the types of the

@@ -95,7 +95,7 @@ MLFeatureValue* Value(const MLStubModel& model, const MLStubFeature& output, Ten
 }
 
 id<MLFeatureProvider> Predict(MLStubModel& model, id<MLFeatureProvider> features,
-                              mlc::ModelState* state, NSError** error) {
+                              mlc::runtime::ModelState* state, NSError** error) {
   const int64_t number = NextPrediction();
   Used used(model.predictions);
   std::map<std::string, Tensor> inputs = Given(model, features);
@@ -268,7 +268,7 @@ id<MLFeatureProvider> Predict(MLStubModel& model, id<MLFeatureProvider> features
 @implementation MLState (Stub)
 + (MLState*)of:(std::shared_ptr<MLStubModel>)model {
   std::string words;
-  std::unique_ptr<mlc::ModelState> made = MakeState(*model, words);
+  std::unique_ptr<mlc::runtime::ModelState> made = MakeState(*model, words);
   if (!made) return nil;
   MLState* state = [[MLState alloc] init];
   state->_state = new MLStubState{std::move(model), std::move(made)};
