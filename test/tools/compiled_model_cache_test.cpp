@@ -11,6 +11,7 @@
 #include "tools/driver/compile.h"
 
 namespace mlc::test {
+using namespace driver;
 namespace {
 
 namespace fs = std::filesystem;
@@ -31,7 +32,7 @@ class Compiler : public runtime::Runtime {
   int compiled = 0;
   bool fails = false;
   fs::path full;           // compilations into this folder fail because its disk is full
-  Latch* latch = nullptr;  // blocks the compilation until it opens
+  runtime::Latch* latch = nullptr;  // blocks the compilation until it opens
 
   runtime::Capabilities capabilities() const override { return found; }
   bool loads_packages() const override { return false; }
@@ -176,13 +177,13 @@ TEST_CASE("compiled: cache failures are noted, but not after a timeout", "[guard
   CompiledWithin(1h, compiler, package, runtime::Units::kAll, diagnostics);
   CHECK(diagnostics.notes() ==
         std::vector<std::string>{"compiled models are not cached: no space left"});
-  Latch latch;
+  runtime::Latch latch;
   compiler->latch = &latch;
   CHECK(RefusalId([&] {
           CompiledWithin(1ms, compiler, package, runtime::Units::kAll, diagnostics);
         }) == "timeout");
   latch.Open();
-  Await([] { return runtime::Abandoned::OfProcess()->alive() == 0; });
+  runtime::Await([] { return runtime::Abandoned::OfProcess()->alive() == 0; });
   CHECK(compiler->compiled == 4);  // compiled without the cache
   CHECK(diagnostics.notes().size() == 1);
   unsetenv("MLC_CACHE_DIR");

@@ -18,9 +18,9 @@ constexpr GateVerdict kPass = GateVerdict::kPass, kFail = GateVerdict::kFail,
 
 // A model that passes every check, and the parameters that tests change.
 struct Fixture {
-  std::shared_ptr<FakePlan> plan = std::make_shared<FakePlan>();
-  std::shared_ptr<FakePlan> engine = std::make_shared<FakePlan>();
-  std::shared_ptr<FakeRuntime> runtime = std::make_shared<FakeRuntime>(plan);
+  std::shared_ptr<runtime::FakePlan> plan = std::make_shared<runtime::FakePlan>();
+  std::shared_ptr<runtime::FakePlan> engine = std::make_shared<runtime::FakePlan>();
+  std::shared_ptr<runtime::FakeRuntime> runtime = std::make_shared<runtime::FakeRuntime>(plan);
   GateSubject subject;
   GateOptions options;
   Diagnostics diagnostics;
@@ -34,7 +34,7 @@ struct Fixture {
     subject.model = "a.mlpackage";
     subject.bytes = 1'000'000;
     subject.runtime = runtime;
-    subject.reference = std::make_shared<FakeModel>(engine);
+    subject.reference = std::make_shared<runtime::FakeModel>(engine);
     subject.inputs = {{"x", Tensor::Vector<float>({1, 3})}};
     subject.compiled = [this] { return CompiledModel{.path = "a.mlmodelc", .made = asked++ == 0}; };
     options.units = runtime::Units::kAll;
@@ -76,7 +76,7 @@ class Saying : public runtime::LoadedModel {
   Say say_;
   runtime::Schema schema_;
 };
-struct SayingRuntime : FakeRuntime {
+struct SayingRuntime : runtime::FakeRuntime {
   explicit SayingRuntime(Saying::Say say, runtime::Schema schema = {})
       : FakeRuntime(nullptr), say(std::move(say)), schema(std::move(schema)) {}
   std::unique_ptr<runtime::LoadedModel> Load(const std::filesystem::path&,
@@ -156,7 +156,7 @@ const Row kRows[] = {
     {"another interface", 'b',
      [](Fixture& f) {
        f.engine->has_state = true;
-       f.subject.reference = std::make_shared<FakeModel>(f.engine);
+       f.subject.reference = std::make_shared<runtime::FakeModel>(f.engine);
        f.engine->has_state = false;
      },
      "schema", kFail, "the runtime has no state \"s\""},
@@ -320,7 +320,7 @@ TEST_CASE("gate: an exception fails the check", "[gate]") {
 TEST_CASE("gate: a prediction that hangs fails the check", "[gate]") {
   for (char gate : {'b', 'c', 'd'}) {
     INFO("gate " << gate);
-    auto latch = std::make_shared<Latch>();
+    auto latch = std::make_shared<runtime::Latch>();
     Fixture fixture;
     fixture.options.timeout = 20ms;
     fixture.plan->before = [latch](int n) {
@@ -333,14 +333,14 @@ TEST_CASE("gate: a prediction that hangs fails the check", "[gate]") {
     for (const GateCheck& check : checks)
       said = said || (check.verdict == kFail && check.text.find("20 ms") != std::string::npos);
     CHECK(said);
-    Await([&] { return fixture.plan->alive == 0; });
+    runtime::Await([&] { return fixture.plan->alive == 0; });
   }
 }
 
 TEST_CASE("gate: a compilation that exceeds its time limit keeps its folder until it ends",
           "[gate][guarded]") {
   Fixture fixture;
-  auto begun = std::make_shared<Latch>(), latch = std::make_shared<Latch>();
+  auto begun = std::make_shared<runtime::Latch>(), latch = std::make_shared<runtime::Latch>();
   fixture.options.load_timeout = 1ms;
   fixture.runtime->compiling = [begun, latch] { begun->Open(), latch->Wait(); };
   CHECK(fixture.Run('a').at(0).verdict == kFail);
@@ -348,7 +348,7 @@ TEST_CASE("gate: a compilation that exceeds its time limit keeps its folder unti
   const std::filesystem::path folder = fixture.runtime->bundle.parent_path();
   CHECK(std::filesystem::exists(folder));
   latch->Open();
-  Await([&] { return !std::filesystem::exists(folder); });
+  runtime::Await([&] { return !std::filesystem::exists(folder); });
 }
 
 TEST_CASE("gate: the reference engine is not compared with itself", "[gate]") {

@@ -17,6 +17,7 @@
 #include "tools/driver/run_passes.h"
 
 namespace mlc::test {
+using namespace driver;
 namespace {
 
 std::string Chosen(const std::function<Program()>& read, engine::EngineOptions::Kernels kernels) {
@@ -28,7 +29,7 @@ std::string Chosen(const std::function<Program()>& read, engine::EngineOptions::
       coreml::LowestTarget(program, passes, passes::PassContext::Precision::kFp16, diagnostics)};
   precision::MeasureOptions options{
       .inputs = precision::MakeUpMeasureInputs(program), .source = read, .kernels = kernels};
-  options.passes = {std::find(passes.begin(), passes.end(), &kFp16Precision), passes.end()};
+  options.passes = {std::find(passes.begin(), passes.end(), &passes::kFp16Precision), passes.end()};
   context.measure = [&](const Program& wide, passes::PassContext& into) {
     CHECK(MeasureFp16(wide, into, options).not_measured == "");
   };

@@ -5,6 +5,7 @@
 #include "tools/driver/errors.h"
 
 namespace mlc::test {
+using namespace driver;
 namespace {
 
 CompileOptions Parsed(const std::vector<std::string>& words) {

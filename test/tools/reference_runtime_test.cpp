@@ -6,6 +6,7 @@
 #include "test/expected_error.h"
 
 namespace mlc::test {
+using namespace driver;
 namespace {
 
 // A model with state s: s += x, y = s.

@@ -10,6 +10,7 @@
 #include "test/catch.h"
 
 namespace mlc::test {
+using namespace driver;
 namespace {
 
 constexpr const char* kText =

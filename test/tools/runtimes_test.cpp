@@ -4,6 +4,7 @@
 #include "test/expected_error.h"
 
 namespace mlc::test {
+using namespace driver;
 namespace {
 
 TEST_CASE("runtimes: the reference engine for unit \"reference\", Core ML for all others",

@@ -7,6 +7,7 @@
 #include "test/backends/apple/models.h"
 
 namespace mlc::test {
+using namespace apple;
 namespace {
 
 // Adds its input to its state and returns the sum.
@@ -281,7 +282,7 @@ TEST_CASE("images: channel order of the model, rounding, clamping, padded rows")
             channels),
         [&](Program& program) { program.main()->inputs[0].feature = feature; });
     auto loaded = model.Load();
-    REQUIRE(loaded->schema().inputs[0].kind == Feature::Kind::kImage);
+    REQUIRE(loaded->schema().inputs[0].kind == runtime::Feature::Kind::kImage);
     CHECK(loaded->schema().inputs[0].dtype == DType::kUint8);
     CHECK(loaded->schema().inputs[0].dims == Dims{1, channels, 2, 5});
     const Tensor pixels = Count(DType::kUint8, {1, channels, 2, 5});
@@ -312,7 +313,7 @@ TEST_CASE("images: fp16 gray is not rounded") {
             Port::Feature::kImageGray;
       });
   auto loaded = model.Load();
-  REQUIRE(loaded->schema().inputs[0].kind == Feature::Kind::kImage);
+  REQUIRE(loaded->schema().inputs[0].kind == runtime::Feature::Kind::kImage);
   CHECK(loaded->schema().inputs[0].dtype == DType::kFp16);
   const Tensor pixels =
       Tensor::Of({1, 1, 2, 5}, std::vector<float>{0.25, -3, 1e4, 4, 5, 6, 7.5, 8, 9, 10})
@@ -328,7 +329,7 @@ TEST_CASE("classifier outputs: label, and probabilities in label order") {
   Compiled model(
       R"(func main<ios17>(tensor<fp32, [1, 3]> x) { y = softmax(axis = -1, x = x); } -> (y);)",
       [&](Program& program) {
-        MakeClassifier(program, {"zebra", "ant", "cow"}, diagnostics);
+        coreml::MakeClassifier(program, {"zebra", "ant", "cow"}, diagnostics);
       });
   auto loaded = model.Load();
   Tensors outputs =

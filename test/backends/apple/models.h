@@ -47,11 +47,11 @@ class Compiled {
  public:
   // `edit` modifies the program before it is written.
   explicit Compiled(const std::string& text, const std::function<void(Program&)>& edit = {})
-      : runtime(MakeCoreMlRuntime()) {
+      : runtime(apple::MakeCoreMlRuntime()) {
     Program program = ParseText(text, "test", Ops());
     if (edit) edit(program);
     Diagnostics diagnostics;
-    WritePackage(program, package(), {.target = Opset::kIos18}, diagnostics);
+    coreml::WritePackage(program, package(), {.target = Opset::kIos18}, diagnostics);
   }
   std::filesystem::path package() const { return folder / "model.mlpackage"; }
   std::filesystem::path bundle() const { return folder / "model.mlmodelc"; }

@@ -15,6 +15,7 @@
 #include "test/lib/ir/encodings.h"
 
 using namespace mlc;
+using namespace mlc::coreml;
 
 namespace {
 
@@ -72,7 +73,7 @@ TEST_CASE("encoding samples for encodings_test.py", "[.][encoding-samples]") {
       Program program = test::AddsConstant(constant);
       Diagnostics diagnostics;
       passes::PassContext context{diagnostics, passes::PassContext::Precision::kFp32, target};
-      kEncodedConstants.run(program, context);
+      passes::kEncodedConstants.run(program, context);
       WritePackage(program, file(fmt::format("_{}.mlpackage", TargetName(target))),
                    {.target = target}, diagnostics);
     }

@@ -12,6 +12,7 @@
 #include "test/catch.h"
 
 using namespace mlc;
+using namespace mlc::coreml;
 using mlc::test::FilesOf;
 using mlc::test::Flexible;
 using mlc::test::OddOutputs;

@@ -70,7 +70,7 @@ TEST_CASE("image layouts are not visible outside a run") {
   for (const EngineOptions& options : {EngineOptions(), watched})
     for (const auto& [name, output] : Execute(f.program, inputs, options)) {
       CHECK_FALSE(output.is_lazy());
-      CHECK(Compare(output, expected.at(name)).max_error < 1e-5);
+      CHECK(verify::Compare(output, expected.at(name)).max_error < 1e-5);
     }
   CHECK(seen.size() == 5);
 }

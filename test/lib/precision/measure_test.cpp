@@ -9,6 +9,7 @@
 #include "test/catch.h"
 
 namespace mlc::test {
+using namespace precision;
 namespace {
 
 // The final operations stay in fp32 if they have few elements, so this has more.
@@ -48,7 +49,7 @@ Measured Measure(const Program& program, MeasureOptions options = {.inputs = Giv
                  passes::PassContext::Precision precision = passes::PassContext::Precision::kFp16,
                  std::vector<std::string> fp16_ops = {}) {
   std::vector<const passes::PassDef*> all = passes::DefaultPipeline();
-  options.passes = {std::find(all.begin(), all.end(), &kFp16Precision), all.end()};
+  options.passes = {std::find(all.begin(), all.end(), &passes::kFp16Precision), all.end()};
   Diagnostics diagnostics;
   passes::PassContext context{diagnostics, precision, Opset::kIos17};
   context.fp16_ops = std::move(fp16_ops);
@@ -344,7 +345,7 @@ TEST_CASE("measure: mixed precision keeps a minimum in fp32 and reports the trad
 TEST_CASE("measure: --fp16-ops that exceed the budget cause a warning") {
   std::vector<const passes::PassDef*> all = passes::DefaultPipeline();
   MeasureOptions options{.inputs = Given()};
-  options.passes = {std::find(all.begin(), all.end(), &kFp16Precision), all.end()};
+  options.passes = {std::find(all.begin(), all.end(), &passes::kFp16Precision), all.end()};
   Diagnostics diagnostics;
   passes::PassContext context{diagnostics, passes::PassContext::Precision::kFp16, Opset::kIos17};
   context.fp16_ops = {"add", "sub"};

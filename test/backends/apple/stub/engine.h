@@ -14,7 +14,7 @@
 
 // One input, output or state of a function.
 struct MLStubFeature {
-  mlc::Feature feature;  // for an image, the dtype that the engine expects
+  mlc::runtime::Feature feature;  // for an image, the dtype that the engine expects
   mlc::Port port;
   bool dictionary = false, output = false;
 };
