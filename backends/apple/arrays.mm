@@ -7,7 +7,7 @@
 #include "backends/apple/coreml_errors.h"
 #include "backends/apple/strided.h"
 
-namespace mlc {
+namespace mlc::apple {
 namespace apple {
 namespace {
 
@@ -164,4 +164,4 @@ ArrayStatistics CoreMlArrays() {
   return {counts.made, counts.reused, counts.idle, counts.idle_bytes};
 }
 
-}  // namespace mlc
+}  // namespace mlc::apple

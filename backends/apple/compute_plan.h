@@ -16,8 +16,8 @@ namespace mlc::apple {
 // that contains them; constants are omitted. If Core ML provides no plan, returns nothing and sets
 // `reason`.
 API_AVAILABLE(macos(14.4))
-std::vector<OperationPlacement> PlacementsOf(const std::filesystem::path& bundle,
-                                             MLModelConfiguration* configuration,
-                                             std::string& reason);
+std::vector<runtime::OperationPlacement> PlacementsOf(const std::filesystem::path& bundle,
+                                                      MLModelConfiguration* configuration,
+                                                      std::string& reason);
 
 }  // namespace mlc::apple

@@ -15,8 +15,9 @@ namespace {
 std::string WithoutOpset(const std::string& name) { return name.substr(name.rfind('.') + 1); }
 
 API_AVAILABLE(macos(14.4))
-OperationPlacement PlacementOf(MLComputePlan* plan, MLModelStructureProgramOperation* operation) {
-  OperationPlacement placement;
+runtime::OperationPlacement PlacementOf(MLComputePlan* plan,
+                                        MLModelStructureProgramOperation* operation) {
+  runtime::OperationPlacement placement;
   placement.op = WithoutOpset(ToText([operation operatorName]));
   // Core ML does not name operations; those that write a state have no results either.
   MLModelStructureProgramNamedValueType* first = [[operation outputs] firstObject];
@@ -35,17 +36,17 @@ OperationPlacement PlacementOf(MLComputePlan* plan, MLModelStructureProgramOpera
 }
 
 // Constants, including encoded ones, and folded operations have no device and no cost.
-bool IsNotComputed(const OperationPlacement& placement) {
+bool IsNotComputed(const runtime::OperationPlacement& placement) {
   const OpDef* def = Ops().Find(placement.op);
   return (def && (def->is_const() || def->is_constexpr())) ||
-         (placement.preferred == Device::kUnknown && placement.cost == 0.0);
+         (placement.preferred == runtime::Device::kUnknown && placement.cost == 0.0);
 }
 
 API_AVAILABLE(macos(14.4))
 void AddBlock(MLComputePlan* plan, MLModelStructureProgramBlock* block,
-              std::vector<OperationPlacement>& placements) {
+              std::vector<runtime::OperationPlacement>& placements) {
   for (MLModelStructureProgramOperation* operation in [block operations]) {
-    OperationPlacement placement = PlacementOf(plan, operation);
+    runtime::OperationPlacement placement = PlacementOf(plan, operation);
     if (IsNotComputed(placement)) continue;
     placements.push_back(std::move(placement));
     for (MLModelStructureProgramBlock* nested in [operation blocks])
@@ -68,9 +69,9 @@ MLModelStructureProgramFunction* FunctionOf(MLModelStructureProgram* program,
 
 }  // namespace
 
-std::vector<OperationPlacement> PlacementsOf(const std::filesystem::path& bundle,
-                                             MLModelConfiguration* configuration,
-                                             std::string& reason) {
+std::vector<runtime::OperationPlacement> PlacementsOf(const std::filesystem::path& bundle,
+                                                      MLModelConfiguration* configuration,
+                                                      std::string& reason) {
   auto awaited = std::make_shared<Completion<ObjcPtr<MLComputePlan*>>>();
   auto words = std::make_shared<std::string>();  // written before awaited is finished
   NSURL* url = [NSURL fileURLWithPath:[NSString stringWithUTF8String:bundle.c_str()]];
@@ -83,7 +84,7 @@ std::vector<OperationPlacement> PlacementsOf(const std::filesystem::path& bundle
                    });
                  }];
   ObjcPtr<MLComputePlan*> plan = awaited->Wait();
-  std::vector<OperationPlacement> placements;
+  std::vector<runtime::OperationPlacement> placements;
   if (!plan) {
     reason = "Core ML cannot create a compute plan: " + *words;
     return placements;

@@ -9,9 +9,9 @@
 
 #include "lib/runtime/runtime.h"
 
-namespace mlc {
+namespace mlc::apple {
 
-std::unique_ptr<Runtime> MakeCoreMlRuntime();
+std::unique_ptr<runtime::Runtime> MakeCoreMlRuntime();
 
 // Statistics of the input arrays of all models in this process.
 struct ArrayStatistics {
@@ -20,4 +20,4 @@ struct ArrayStatistics {
 };
 ArrayStatistics CoreMlArrays();
 
-}  // namespace mlc
+}  // namespace mlc::apple

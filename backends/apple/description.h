@@ -26,7 +26,7 @@ struct Described {
 // Features are in the order of the bundle's metadata.json if it lists them, then by name.
 struct Description {
   std::vector<Described> inputs, outputs;
-  Schema schema;
+  runtime::Schema schema;
 };
 
 // `bundle` is the path that the model was loaded from. Error "schema-mismatch" for unknown kinds of

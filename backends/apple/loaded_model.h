@@ -16,24 +16,25 @@ namespace mlc::apple {
 // Core ML requires that only one thread uses a model at a time. Concurrent predictions therefore
 // wait for each other, except while copying. A hanging prediction blocks this instance, keeps
 // everything it uses alive, and does not affect other instances.
-class CoreMlModel : public LoadedModel {
+class CoreMlModel : public runtime::LoadedModel {
  public:
   CoreMlModel(ObjcPtr<MLModel*> model, ObjcPtr<MLModelConfiguration*> configuration,
               std::filesystem::path bundle, const std::string& function);
   ~CoreMlModel() override;
 
-  const Schema& schema() const override { return description_->schema; }
+  const runtime::Schema& schema() const override { return description_->schema; }
   bool one_at_a_time() const override { return true; }
   std::map<std::string, Tensor> Predict(const std::map<std::string, Tensor>& inputs,
-                                        ModelState* state, PredictTimings* timings) override;
-  std::unique_ptr<ModelState> NewState() override;
-  std::vector<OperationPlacement> Placements(std::string* why_not) override;
+                                        runtime::ModelState* state,
+                                        runtime::PredictTimings* timings) override;
+  std::unique_ptr<runtime::ModelState> NewState() override;
+  std::vector<runtime::OperationPlacement> Placements(std::string* why_not) override;
 
  private:
   id<MLFeatureProvider> Features(const std::map<std::string, Tensor>& inputs,
                                  std::vector<ArrayPool::Lease>& leases);
   std::map<std::string, Tensor> Tensors(id<MLFeatureProvider> features);
-  id<MLFeatureProvider> Run(id<MLFeatureProvider> features, ModelState* state);
+  id<MLFeatureProvider> Run(id<MLFeatureProvider> features, runtime::ModelState* state);
 
   ObjcPtr<MLModel*> model_;
   ObjcPtr<MLModelConfiguration*> configuration_;

@@ -135,7 +135,7 @@ id<MLFeatureProvider> CoreMlModel::Features(const std::map<std::string, Tensor>&
   return features;
 }
 
-id<MLFeatureProvider> CoreMlModel::Run(id<MLFeatureProvider> features, ModelState* state) {
+id<MLFeatureProvider> CoreMlModel::Run(id<MLFeatureProvider> features, runtime::ModelState* state) {
   MLPredictionOptions* options = [[[MLPredictionOptions alloc] init] autorelease];
   NSError* error = nil;
   id<MLFeatureProvider> results = nil;
@@ -143,7 +143,7 @@ id<MLFeatureProvider> CoreMlModel::Run(id<MLFeatureProvider> features, ModelStat
     std::lock_guard lock(predicting_);
     results = [model_.get() predictionFromFeatures:features options:options error:&error];
   } else if (@available(macOS 15.0, *)) {
-    std::unique_ptr<ModelState> zeros;
+    std::unique_ptr<runtime::ModelState> zeros;
     if (!state) {
       zeros = NewState();
       state = zeros.get();
@@ -184,7 +184,8 @@ std::map<std::string, Tensor> CoreMlModel::Tensors(id<MLFeatureProvider> feature
 }
 
 std::map<std::string, Tensor> CoreMlModel::Predict(const std::map<std::string, Tensor>& inputs,
-                                                   ModelState* state, PredictTimings* timings) {
+                                                   runtime::ModelState* state,
+                                                   runtime::PredictTimings* timings) {
   return Enter("predicting", [&] {
     std::vector<ArrayPool::Lease> leases;  // held until Core ML returns
     const Clock::time_point begin = Clock::now();
@@ -200,8 +201,8 @@ std::map<std::string, Tensor> CoreMlModel::Predict(const std::map<std::string, T
   });
 }
 
-std::unique_ptr<ModelState> CoreMlModel::NewState() {
-  return Enter("creating a state", [&]() -> std::unique_ptr<ModelState> {
+std::unique_ptr<runtime::ModelState> CoreMlModel::NewState() {
+  return Enter("creating a state", [&]() -> std::unique_ptr<runtime::ModelState> {
     if (@available(macOS 15.0, *)) {
       if (description_->schema.states.empty()) return nullptr;
       MLState* state = [model_.get() newState];
@@ -214,10 +215,10 @@ std::unique_ptr<ModelState> CoreMlModel::NewState() {
   });
 }
 
-std::vector<OperationPlacement> CoreMlModel::Placements(std::string* why_not) {
-  return Enter("planning", [&]() -> std::vector<OperationPlacement> {
+std::vector<runtime::OperationPlacement> CoreMlModel::Placements(std::string* why_not) {
+  return Enter("planning", [&]() -> std::vector<runtime::OperationPlacement> {
     std::string reason;
-    std::vector<OperationPlacement> placements;
+    std::vector<runtime::OperationPlacement> placements;
     if (@available(macOS 14.4, *))
       placements = PlacementsOf(bundle_, configuration_.get(), reason);
     else

@@ -9,7 +9,7 @@
 
 namespace fs = std::filesystem;
 
-namespace mlc {
+namespace mlc::apple {
 namespace apple {
 namespace {
 
@@ -19,37 +19,38 @@ NSURL* ToUrl(const fs::path& path) {
   return [NSURL fileURLWithPath:text];
 }
 
-MLComputeUnits ToComputeUnits(Units units) {
+MLComputeUnits ToComputeUnits(runtime::Units units) {
   switch (units) {
-    case Units::kAll:
+    case runtime::Units::kAll:
       return MLComputeUnitsAll;
-    case Units::kCpu:
+    case runtime::Units::kCpu:
       return MLComputeUnitsCPUOnly;
-    case Units::kGpu:
+    case runtime::Units::kGpu:
       return MLComputeUnitsCPUAndGPU;
-    case Units::kAne:
+    case runtime::Units::kAne:
       if (@available(macOS 13.0, *)) return MLComputeUnitsCPUAndNeuralEngine;
       throw NeedsSystem("units ane", "13");
-    case Units::kReference:
+    case runtime::Units::kReference:
       break;
   }
   throw Error("bad-name", "units \"reference\" select the reference engine, not Core ML");
 }
 
-void SetHints(MLModelConfiguration* configuration, const LoadOptions& options) {
+void SetHints(MLModelConfiguration* configuration, const runtime::LoadOptions& options) {
   if (!options.reshapes && !options.specialization) return;
   if (@available(macOS 14.4, *)) {
     MLOptimizationHints* hints = [[[MLOptimizationHints alloc] init] autorelease];
     if (options.reshapes)
-      [hints setReshapeFrequency:*options.reshapes == LoadOptions::Reshapes::kFrequent
+      [hints setReshapeFrequency:*options.reshapes == runtime::LoadOptions::Reshapes::kFrequent
                                      ? MLReshapeFrequencyHintFrequent
                                      : MLReshapeFrequencyHintInfrequent];
     if (options.specialization) {
       if (@available(macOS 15.0, *))
-        [hints setSpecializationStrategy:*options.specialization ==
-                                                 LoadOptions::Specialization::kFastPrediction
-                                             ? MLSpecializationStrategyFastPrediction
-                                             : MLSpecializationStrategyDefault];
+        [hints
+            setSpecializationStrategy:*options.specialization ==
+                                              runtime::LoadOptions::Specialization::kFastPrediction
+                                          ? MLSpecializationStrategyFastPrediction
+                                          : MLSpecializationStrategyDefault];
       else
         throw NeedsSystem("hint about specialization", "15");
     }
@@ -84,7 +85,8 @@ bool IsOneOfSeveral(const fs::path& model, const std::string& function) {
       .Expected(fmt::format("{}", fmt::join(names, ", ")));
 }
 
-ObjcPtr<MLModelConfiguration*> Configure(const fs::path& model, const LoadOptions& options) {
+ObjcPtr<MLModelConfiguration*> Configure(const fs::path& model,
+                                         const runtime::LoadOptions& options) {
   auto configuration = ObjcPtr<MLModelConfiguration*>::Adopt([[MLModelConfiguration alloc] init]);
   CheckUnits(options.units);
   [configuration.get() setComputeUnits:ToComputeUnits(options.units)];
@@ -101,9 +103,9 @@ ObjcPtr<MLModelConfiguration*> Configure(const fs::path& model, const LoadOption
   return configuration;
 }
 
-class CoreMlRuntime : public Runtime {
+class CoreMlRuntime : public runtime::Runtime {
  public:
-  Capabilities capabilities() const override {
+  runtime::Capabilities capabilities() const override {
     return Enter("asking for devices", SystemCapabilities);
   }
   bool loads_packages() const override { return false; }
@@ -131,8 +133,9 @@ class CoreMlRuntime : public Runtime {
     });
   }
 
-  std::unique_ptr<LoadedModel> Load(const fs::path& model, const LoadOptions& options) override {
-    return Enter("loading", [&]() -> std::unique_ptr<LoadedModel> {
+  std::unique_ptr<runtime::LoadedModel> Load(const fs::path& model,
+                                             const runtime::LoadOptions& options) override {
+    return Enter("loading", [&]() -> std::unique_ptr<runtime::LoadedModel> {
       ObjcPtr<MLModelConfiguration*> configuration = Configure(model, options);
       NSError* error = nil;
       MLModel* loaded = [MLModel modelWithContentsOfURL:ToUrl(model)
@@ -148,6 +151,8 @@ class CoreMlRuntime : public Runtime {
 }  // namespace
 }  // namespace apple
 
-std::unique_ptr<Runtime> MakeCoreMlRuntime() { return std::make_unique<apple::CoreMlRuntime>(); }
+std::unique_ptr<runtime::Runtime> MakeCoreMlRuntime() {
+  return std::make_unique<apple::CoreMlRuntime>();
+}
 
-}  // namespace mlc
+}  // namespace mlc::apple

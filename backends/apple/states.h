@@ -11,7 +11,7 @@
 
 namespace mlc::apple {
 
-class API_AVAILABLE(macos(15.0)) CoreMlState : public ModelState {
+class API_AVAILABLE(macos(15.0)) CoreMlState : public runtime::ModelState {
  public:
   CoreMlState(MLState* state, std::shared_ptr<const Description> description);
   std::map<std::string, Tensor> Read() const override;

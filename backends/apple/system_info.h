@@ -15,10 +15,10 @@ namespace mlc::apple {
 // Error "needs-system": "a compute plan requires macOS 14.4, this is macOS 14.0".
 Error NeedsSystem(std::string_view feature, std::string_view version);
 // Error "needs-system" for units that this machine is known to lack.
-void CheckUnits(Units units);
-Capabilities SystemCapabilities();
+void CheckUnits(runtime::Units units);
+runtime::Capabilities SystemCapabilities();
 // Nil and unknown devices give kUnknown.
 API_AVAILABLE(macos(14.0))
-Device ToDevice(id<MLComputeDeviceProtocol> device);
+runtime::Device ToDevice(id<MLComputeDeviceProtocol> device);
 
 }  // namespace mlc::apple

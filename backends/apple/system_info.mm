@@ -23,8 +23,8 @@ std::string Ask(const char* name) {
 std::string SystemName() { return "macOS " + Ask("kern.osproductversion"); }
 
 // Empty if the system does not report its devices.
-std::vector<Device> Devices() {
-  std::vector<Device> devices;
+std::vector<runtime::Device> Devices() {
+  std::vector<runtime::Device> devices;
   if (@available(macOS 14.0, *)) {
     for (id<MLComputeDeviceProtocol> device in [MLModel availableComputeDevices])
       devices.push_back(ToDevice(device));
@@ -34,7 +34,7 @@ std::vector<Device> Devices() {
   return devices;
 }
 
-void Lacks(std::vector<Capabilities::Missing>& missing, std::string feature,
+void Lacks(std::vector<runtime::Capabilities::Missing>& missing, std::string feature,
            std::string_view version) {
   missing.push_back({std::move(feature), fmt::format("requires macOS {}; this machine runs {}",
                                                      version, SystemName())});
@@ -42,11 +42,11 @@ void Lacks(std::vector<Capabilities::Missing>& missing, std::string feature,
 
 }  // namespace
 
-Device ToDevice(id<MLComputeDeviceProtocol> device) {
-  if ([device isKindOfClass:[MLCPUComputeDevice class]]) return Device::kCpu;
-  if ([device isKindOfClass:[MLGPUComputeDevice class]]) return Device::kGpu;
-  if ([device isKindOfClass:[MLNeuralEngineComputeDevice class]]) return Device::kAne;
-  return Device::kUnknown;
+runtime::Device ToDevice(id<MLComputeDeviceProtocol> device) {
+  if ([device isKindOfClass:[MLCPUComputeDevice class]]) return runtime::Device::kCpu;
+  if ([device isKindOfClass:[MLGPUComputeDevice class]]) return runtime::Device::kGpu;
+  if ([device isKindOfClass:[MLNeuralEngineComputeDevice class]]) return runtime::Device::kAne;
+  return runtime::Device::kUnknown;
 }
 
 Error NeedsSystem(std::string_view feature, std::string_view version) {
@@ -54,19 +54,20 @@ Error NeedsSystem(std::string_view feature, std::string_view version) {
                                            feature, version, SystemName()));
 }
 
-void CheckUnits(Units units) {
-  if (units != Units::kGpu && units != Units::kAne) return;
-  const Device wanted = units == Units::kGpu ? Device::kGpu : Device::kAne;
-  std::vector<Device> devices = Devices();
+void CheckUnits(runtime::Units units) {
+  if (units != runtime::Units::kGpu && units != runtime::Units::kAne) return;
+  const runtime::Device wanted =
+      units == runtime::Units::kGpu ? runtime::Device::kGpu : runtime::Device::kAne;
+  std::vector<runtime::Device> devices = Devices();
   if (devices.empty() || std::find(devices.begin(), devices.end(), wanted) != devices.end()) return;
-  throw Error("needs-system",
-              fmt::format("units {}: this machine has no {}", Name(units),
-                          units == Units::kGpu ? "GPU that Core ML can use" : "Neural Engine"))
+  throw Error("needs-system", fmt::format("units {}: this machine has no {}", Name(units),
+                                          units == runtime::Units::kGpu ? "GPU that Core ML can use"
+                                                                        : "Neural Engine"))
       .Help("use option 'units' all or option 'units' cpu");
 }
 
-Capabilities SystemCapabilities() {
-  Capabilities found;
+runtime::Capabilities SystemCapabilities() {
+  runtime::Capabilities found;
   found.runtime = "Core ML";
   NSBundle* framework = [NSBundle bundleForClass:[MLModel class]];
   id version = [[framework infoDictionary] objectForKey:@"CFBundleVersion"];
@@ -90,7 +91,7 @@ Capabilities SystemCapabilities() {
       Lacks(found.missing, feature, "15");
   }
   if (!found.devices.empty())
-    for (Device device : {Device::kGpu, Device::kAne})
+    for (runtime::Device device : {runtime::Device::kGpu, runtime::Device::kAne})
       if (std::find(found.devices.begin(), found.devices.end(), device) == found.devices.end())
         found.missing.push_back(
             {fmt::format("units {}", Name(device)), "this machine has no such device"});

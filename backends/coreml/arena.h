@@ -1,7 +1,7 @@
 // backends/coreml/arena.h - creates messages on an arena with any version of protobuf.
 #pragma once
 
-namespace mlc {
+namespace mlc::coreml {
 
 // `Arena` is google::protobuf::Arena. Since version 30, Create replaces CreateMessage; in older
 // versions, Create does not pass the arena to the message.
@@ -13,4 +13,4 @@ Message* MakeOn(Arena& arena) {
     return Arena::template Create<Message>(&arena);
 }
 
-}  // namespace mlc
+}  // namespace mlc::coreml

@@ -11,7 +11,7 @@
 #include "lib/support/regular_file.h"
 #include "lib/support/utf8.h"
 
-namespace mlc {
+namespace mlc::coreml {
 
 std::vector<std::string> ReadLabels(const std::filesystem::path& path) {
   std::shared_ptr<const MappedFile> file = MappedFile::Open(path);
@@ -150,4 +150,4 @@ const Operation* FindClassifier(const Function& function) {
   return nullptr;
 }
 
-}  // namespace mlc
+}  // namespace mlc::coreml

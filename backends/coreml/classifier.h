@@ -11,7 +11,7 @@
 
 #include "lib/ir/program.h"
 
-namespace mlc {
+namespace mlc::coreml {
 
 // Reads one label per line, in class order. Surrounding blanks, trailing empty lines and a byte
 // order mark are ignored. Error "bad-file" for no labels, a duplicate label, an empty label between
@@ -35,4 +35,4 @@ bool AreShares(const Value& value);
 // none.
 const Operation* FindClassifier(const Function& function);
 
-}  // namespace mlc
+}  // namespace mlc::coreml

@@ -13,7 +13,7 @@ class Model;
 class ModelDescription;
 }  // namespace mlc::schema
 
-namespace mlc {
+namespace mlc::coreml {
 
 // The names under which a function returns its outputs, where they differ from those of the values.
 using OutputNames = std::vector<std::vector<std::string>>;  // by function, by output
@@ -31,4 +31,4 @@ OutputNames EmitProgram(const Program& program, Opset target, WeightPlan& weight
 void EmitDescription(const Program& program, Opset target, const OutputNames& outputs,
                      mlc::schema::ModelDescription& description, Diagnostics& diagnostics);
 
-}  // namespace mlc
+}  // namespace mlc::coreml

@@ -12,7 +12,7 @@
 #include "lib/coreml/schema.h"
 #include "proto/model.pb.h"
 
-namespace mlc {
+namespace mlc::coreml {
 
 namespace {
 
@@ -314,4 +314,4 @@ void EmitDescription(const Program& program, Opset target, const OutputNames& ou
   CheckSchema(description);  // for the user's texts
 }
 
-}  // namespace mlc
+}  // namespace mlc::coreml

@@ -12,7 +12,7 @@
 #include "lib/support/utf8.h"
 #include "proto/model.pb.h"
 
-namespace mlc {
+namespace mlc::coreml {
 
 namespace {
 
@@ -460,4 +460,4 @@ OutputNames EmitProgram(const Program& program, Opset target, WeightPlan& weight
   return outputs;
 }
 
-}  // namespace mlc
+}  // namespace mlc::coreml

@@ -9,7 +9,7 @@
 #include "lib/passes/encoded_constants.h"
 #include "lib/passes/pass.h"
 
-namespace mlc {
+namespace mlc::coreml {
 
 namespace {
 
@@ -239,24 +239,25 @@ bool FitsNarrowed(const Operation& op, Opset target) {
 }
 
 // Returns the first part of the program that is newer than the target, if any.
-std::optional<Error> FirstTooNew(const Program& program, const std::vector<const PassDef*>& passes,
-                                 PassContext::Precision precision, Opset target) {
+std::optional<Error> FirstTooNew(const Program& program,
+                                 const std::vector<const passes::PassDef*>& passes,
+                                 passes::PassContext::Precision precision, Opset target) {
   std::optional<Error> first;
-  auto runs = [&](const PassDef& pass) {
+  auto runs = [&](const passes::PassDef& pass) {
     return std::find(passes.begin(), passes.end(), &pass) != passes.end();
   };
-  bool narrows = precision != PassContext::Precision::kFp32 && runs(kFp16Precision);
+  bool narrows = precision != passes::PassContext::Precision::kFp32 && runs(passes::kFp16Precision);
   CheckProgram(program, target, [&](const Operation* op, Error error) {
     bool too_new = error.id() == "target-too-old" && !(narrows && op && FitsNarrowed(*op, target));
     if (!first && too_new) first = std::move(error);
     return !first;
   });
   // iOS18 supports every encoding.
-  if (first || target >= Opset::kIos18 || !runs(kEncodedConstants)) return first;
+  if (first || target >= Opset::kIos18 || !runs(passes::kEncodedConstants)) return first;
   for (const auto& function : program.functions)
     ForEachOperation(*function, [&](Operation* op) {
       if (first) return;
-      std::optional<Opset> since = EncodedSince(*op, precision);
+      std::optional<Opset> since = passes::EncodedSince(*op, precision);
       if (!since || *since <= target) return;
       const Encoding& e = *op->val.encoding();
       const Tensor& cells = e.form == Encoding::Form::kAffine ? e.scale : e.table;
@@ -289,8 +290,8 @@ bool InterfaceFits(const Program& program, Opset target) {
   return fits;
 }
 
-Opset LowestTarget(const Program& program, const std::vector<const PassDef*>& passes,
-                   PassContext::Precision precision, Diagnostics& diagnostics) {
+Opset LowestTarget(const Program& program, const std::vector<const passes::PassDef*>& passes,
+                   passes::PassContext::Precision precision, Diagnostics& diagnostics) {
   int read = program.interface.specification_version;
   Opset target = read ? static_cast<Opset>(read) : Opset::kIos16;
   for (const auto& function : program.functions) target = std::max(target, function->opset);
@@ -316,4 +317,4 @@ Opset FunctionOpset(Function& function, Opset target) {
   return fits ? function.opset : target;
 }
 
-}  // namespace mlc
+}  // namespace mlc::coreml

@@ -13,7 +13,7 @@
 #include "lib/ir/program.h"
 #include "lib/passes/pass.h"
 
-namespace mlc {
+namespace mlc::coreml {
 
 struct LoweredArg {
   std::string_view param;
@@ -44,11 +44,11 @@ bool InterfaceFits(const Program& program, Opset target);
 // passes that have not run: encoded-constants may need the target of the original encoding, and
 // fp16-precision converts fp32 constants beside fp16 operands. Constructs that no target supports
 // are ignored; TargetErrors reports those that are left after the passes.
-Opset LowestTarget(const Program& program, const std::vector<const PassDef*>& passes,
-                   PassContext::Precision precision, Diagnostics& diagnostics);
+Opset LowestTarget(const Program& program, const std::vector<const passes::PassDef*>& passes,
+                   passes::PassContext::Precision precision, Diagnostics& diagnostics);
 
 // Returns the opset of a function in a file for `target`: the target's, or the function's own if it
 // was read from a file with a newer specification and everything in it still fits.
 Opset FunctionOpset(Function& function, Opset target);
 
-}  // namespace mlc
+}  // namespace mlc::coreml

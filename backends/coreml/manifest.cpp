@@ -10,7 +10,7 @@
 #include "lib/support/mapped_file.h"
 #include "lib/support/regular_file.h"
 
-namespace mlc {
+namespace mlc::coreml {
 
 namespace {
 
@@ -155,7 +155,7 @@ std::string ManifestJson(const Manifest& manifest, const Program& program,
   json["io_schema"] = IoSchema(program);
   json["operators"] = package.operators;
   Json passes = Json::array();
-  for (const PassRun& run : manifest.passes)
+  for (const passes::PassRun& run : manifest.passes)
     passes.push_back({{"name", run.name},
                       {"changed", run.changed},
                       {"operators_before", Json(run.operators_before)},
@@ -250,4 +250,4 @@ void WriteManifest(const std::filesystem::path& package, const Manifest& manifes
   WriteFile(ManifestPath(package), ManifestJson(manifest, program, diagnostics));
 }
 
-}  // namespace mlc
+}  // namespace mlc::coreml

@@ -16,7 +16,7 @@
 #include "backends/coreml/write_package.h"
 #include "lib/passes/pass.h"
 
-namespace mlc {
+namespace mlc::coreml {
 
 struct Manifest {
   std::string mlc_version;
@@ -59,7 +59,7 @@ struct Manifest {
     uint64_t bytes = 0;
     std::string xxh3_128;
   } tokenizer = {};
-  std::vector<PassRun> passes;  // without durations
+  std::vector<passes::PassRun> passes;  // without durations
   // Renders the names of options in decisions, warnings and notes.
   std::string (*text)(std::string_view) = [](std::string_view text) { return std::string(text); };
 
@@ -98,4 +98,4 @@ void CheckManifestTarget(const std::filesystem::path& package, bool force);
 void WriteManifest(const std::filesystem::path& package, const Manifest& manifest,
                    const Program& program, const Diagnostics& diagnostics);
 
-}  // namespace mlc
+}  // namespace mlc::coreml

@@ -6,7 +6,7 @@
 
 #include "backends/coreml/write_mlmodelc.h"
 
-namespace mlc {
+namespace mlc::coreml {
 
 namespace {
 
@@ -250,4 +250,4 @@ std::string BundleMetadata(const Program& program, const std::string& class_name
   return Json::array({json}).dump(2, ' ', false, Json::error_handler_t::replace);
 }
 
-}  // namespace mlc
+}  // namespace mlc::coreml

@@ -10,7 +10,7 @@
 #include "lib/support/hash.h"
 #include "lib/support/threads.h"
 
-namespace mlc {
+namespace mlc::coreml {
 
 namespace {
 
@@ -130,4 +130,4 @@ void WeightPlan::Layout(int threads) {
   file_bytes_ = end;
 }
 
-}  // namespace mlc
+}  // namespace mlc::coreml

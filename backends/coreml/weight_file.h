@@ -17,7 +17,7 @@
 
 #include "lib/ir/tensor.h"
 
-namespace mlc {
+namespace mlc::coreml {
 
 class WeightPlan {
  public:
@@ -66,4 +66,4 @@ class WeightPlan {
   uint64_t file_bytes_ = 0;
 };
 
-}  // namespace mlc
+}  // namespace mlc::coreml

@@ -11,7 +11,7 @@
 #include "lib/support/regular_file.h"
 #include "proto/model.pb.h"
 
-namespace mlc {
+namespace mlc::coreml {
 
 namespace fs = std::filesystem;
 
@@ -135,4 +135,4 @@ void WriteBundle(const Program& program, const fs::path& model_folder, const fs:
   staging.Commit();
 }
 
-}  // namespace mlc
+}  // namespace mlc::coreml

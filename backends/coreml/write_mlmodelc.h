@@ -8,7 +8,7 @@
 
 #include "lib/ir/program.h"
 
-namespace mlc {
+namespace mlc::coreml {
 
 struct BundleOptions {
   std::string class_name;        // the model's class name in Xcode; usually the stem of the package
@@ -35,4 +35,4 @@ Opset SpecificationOf(const Program& program);
 std::string BundleDataOf(const Program& program, Diagnostics& diagnostics);
 std::string BundleMetadata(const Program& program, const std::string& class_name);
 
-}  // namespace mlc
+}  // namespace mlc::coreml

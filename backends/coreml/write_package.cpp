@@ -18,7 +18,7 @@
 #include "lib/support/threads.h"
 #include "proto/model.pb.h"
 
-namespace mlc {
+namespace mlc::coreml {
 
 namespace {
 
@@ -192,4 +192,4 @@ PackageResult WritePackage(const Program& program, const fs::path& path,
   return result;
 }
 
-}  // namespace mlc
+}  // namespace mlc::coreml

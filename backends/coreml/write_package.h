@@ -9,7 +9,7 @@
 
 #include "lib/ir/program.h"
 
-namespace mlc {
+namespace mlc::coreml {
 
 struct PackageOptions {
   // Never raised automatically: Error "target-too-old" names what needs a newer one; see
@@ -43,4 +43,4 @@ PackageResult WritePackage(const Program& program, const std::filesystem::path& 
 // the path holds anything except an empty folder or an unmodified package of mlc, unless `force`.
 void CheckPackageTarget(const std::filesystem::path& path, bool force);
 
-}  // namespace mlc
+}  // namespace mlc::coreml

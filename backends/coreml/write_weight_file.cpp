@@ -21,7 +21,7 @@
 #include "lib/support/regular_file.h"
 #include "lib/support/threads.h"
 
-namespace mlc {
+namespace mlc::coreml {
 
 namespace {
 
@@ -279,4 +279,4 @@ void WeightPlan::Write(int descriptor, int threads,
   });
 }
 
-}  // namespace mlc
+}  // namespace mlc::coreml

@@ -6,7 +6,7 @@
 
 #include "lib/ir/program.h"
 
-namespace mlc {
+namespace mlc::coreml {
 
 enum class CoremlFormat {
   kNone,
@@ -30,4 +30,4 @@ std::filesystem::path CoremlModelPath(const std::filesystem::path& package);
 // "unsupported-operator", "unsupported-attribute", and the errors of type inference.
 Program ImportCoreml(const std::filesystem::path& path, Diagnostics& diagnostics);
 
-}  // namespace mlc
+}  // namespace mlc::coreml

@@ -18,7 +18,7 @@ class ValueType;
 }  // namespace mil
 }  // namespace mlc::schema
 
-namespace mlc {
+namespace mlc::coreml {
 
 // The weight files of one model. Each file is mapped on first use.
 class WeightFiles {
@@ -77,4 +77,4 @@ void CheckDescription(const mlc::schema::ModelDescription& description, const Pr
 void ReadProgram(const mlc::schema::mil::Program& source, const InputDims& input_dims,
                  WeightFiles& weights, const std::string& file, Program& program);
 
-}  // namespace mlc
+}  // namespace mlc::coreml

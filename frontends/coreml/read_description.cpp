@@ -9,7 +9,7 @@
 #include "lib/ir/port_index.h"
 #include "proto/model.pb.h"
 
-namespace mlc {
+namespace mlc::coreml {
 
 namespace {
 
@@ -321,4 +321,4 @@ InputDims ReadDescription(const spec::ModelDescription& description, Program& pr
   return input_dims;
 }
 
-}  // namespace mlc
+}  // namespace mlc::coreml

@@ -8,7 +8,7 @@
 #include "lib/ops/row.h"
 #include "proto/model.pb.h"
 
-namespace mlc {
+namespace mlc::coreml {
 
 namespace fs = std::filesystem;
 
@@ -93,4 +93,4 @@ Program ImportBundle(const fs::path& path, Diagnostics& diagnostics) {
   return program;
 }
 
-}  // namespace mlc
+}  // namespace mlc::coreml

@@ -13,7 +13,7 @@
 #include "lib/support/regular_file.h"
 #include "proto/model.pb.h"
 
-namespace mlc {
+namespace mlc::coreml {
 
 namespace {
 
@@ -174,4 +174,4 @@ Program ImportCoreml(const fs::path& path, Diagnostics& diagnostics) {
   }
 }
 
-}  // namespace mlc
+}  // namespace mlc::coreml

@@ -8,7 +8,7 @@
 #include "lib/ops/forms.h"
 #include "proto/mil.pb.h"
 
-namespace mlc {
+namespace mlc::coreml {
 
 namespace {
 
@@ -341,4 +341,4 @@ void ReadProgram(const mil::Program& source, const InputDims& input_dims, Weight
         .Read(source.functions(i).value());
 }
 
-}  // namespace mlc
+}  // namespace mlc::coreml

@@ -5,7 +5,7 @@
 #include "lib/coreml/dtypes.h"
 #include "proto/mil.pb.h"
 
-namespace mlc {
+namespace mlc::coreml {
 
 namespace {
 
@@ -198,4 +198,4 @@ std::string ReadString(const mil::Value& value) {
   return strings.Get(0);
 }
 
-}  // namespace mlc
+}  // namespace mlc::coreml

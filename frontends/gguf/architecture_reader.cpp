@@ -6,7 +6,7 @@
 #include "lib/support/error.h"
 #include "lib/support/utf8.h"
 
-namespace mlc {
+namespace mlc::gguf {
 
 namespace {
 
@@ -64,7 +64,7 @@ Tensor GgufModel::Take(const std::string& name) {
 void GgufModel::CheckAllTaken(Diagnostics& diagnostics) const {
   std::vector<std::string> names;
   for (const GgufTensor& tensor : file_.tensors()) names.push_back(tensor.name);
-  CheckAllUsed(fmt::format("architecture \"{}\"", architecture_), names, taken_);
+  networks::CheckAllUsed(fmt::format("architecture \"{}\"", architecture_), names, taken_);
   for (const GgufEntry& entry : file_.metadata()) {
     if (!entry.key.starts_with(architecture_ + ".") || asked_.contains(entry.key)) continue;
     const std::string_view key = std::string_view(entry.key).substr(architecture_.size() + 1);
@@ -95,4 +95,4 @@ void GgufModel::Describe(Program& program, std::string_view task) const {
   std::sort(interface.metadata.begin(), interface.metadata.end());
 }
 
-}  // namespace mlc
+}  // namespace mlc::gguf

@@ -10,7 +10,7 @@
 #include "frontends/gguf/file.h"
 #include "lib/ir/program.h"
 
-namespace mlc {
+namespace mlc::gguf {
 
 class GgufModel {
  public:
@@ -64,4 +64,4 @@ class GgufModel {
   mutable std::set<std::string> asked_;
 };
 
-}  // namespace mlc
+}  // namespace mlc::gguf

@@ -12,7 +12,7 @@
 #include "lib/ir/subbyte.h"
 #include "lib/support/half.h"
 
-namespace mlc {
+namespace mlc::gguf {
 
 namespace {
 
@@ -432,4 +432,4 @@ const BlockType* FindBlockType(uint32_t id) {
   return row != std::end(kTypes) && row->id == id ? &*row : nullptr;
 }
 
-}  // namespace mlc
+}  // namespace mlc::gguf

@@ -14,7 +14,7 @@
 
 #include "lib/ir/tensor.h"
 
-namespace mlc {
+namespace mlc::gguf {
 
 struct BlockType {
   uint32_t id = 0;             // the type's number in files
@@ -46,4 +46,4 @@ const BlockType* FindBlockType(uint32_t id);  // null if the type is unknown
 // dimension must be a multiple of the elements per block.
 Tensor FromBlocks(const BlockType& type, const Tensor& bytes, Dims dims);
 
-}  // namespace mlc
+}  // namespace mlc::gguf

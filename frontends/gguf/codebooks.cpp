@@ -1,7 +1,7 @@
 // The rows of the codebooks, packed; the numbers are those of ggml's src/ggml-common.h.
 #include "frontends/gguf/codebooks.h"
 
-namespace mlc {
+namespace mlc::gguf {
 
 const uint16_t kIq2XxsCodebook[256] = {
     0,     2,     5,     8,     10,    17,    20,    32,    34,    40,    42,    65,    68,
@@ -366,4 +366,4 @@ const uint16_t kIq1Codebook[2048] = {
     43656, 43658, 43669, 43680, 43682, 43688, 43690,
 };
 
-}  // namespace mlc
+}  // namespace mlc::gguf

@@ -7,10 +7,10 @@
 
 #include <cstdint>
 
-namespace mlc {
+namespace mlc::gguf {
 
 extern const uint16_t kIq2XxsCodebook[256], kIq2XsCodebook[512], kIq2SCodebook[1024];
 extern const uint16_t kIq3XxsCodebook[256], kIq3SCodebook[512];
 extern const uint16_t kIq1Codebook[2048];
 
-}  // namespace mlc
+}  // namespace mlc::gguf

@@ -8,7 +8,7 @@
 #include "lib/ir/encoding.h"
 #include "lib/ir/subbyte.h"
 
-namespace mlc {
+namespace mlc::gguf {
 
 namespace {
 
@@ -124,4 +124,4 @@ Tensor FromBlocks(const BlockType& type, const Tensor& bytes, Dims dims) {
   return Tensor::Encoded(std::move(encoding));
 }
 
-}  // namespace mlc
+}  // namespace mlc::gguf

@@ -1,6 +1,6 @@
 #include "frontends/gguf/decoder_rows.h"
 
-namespace mlc {
+namespace mlc::gguf {
 
 namespace {
 
@@ -8,7 +8,7 @@ constexpr GgufDecoderRow kRows[] = {
     {.name = "cohere2", .architecture = "cohere2", .interleaved = true},
     {.name = "ernie4_5", .architecture = "llama", .interleaved = true},
     {.name = "exaone4", .architecture = "exaone4", .windowed_layers = 64, .window = 4096},
-    {.name = "falcon", .architecture = "falcon", .activation = Activation::kGeluTanh},
+    {.name = "falcon", .architecture = "falcon", .activation = networks::Activation::kGeluTanh},
     {.name = "gemma", .architecture = "gemma"},
     {.name = "gemma2",
      .architecture = "gemma2",
@@ -53,4 +53,4 @@ std::set<std::string> GgufDecoderNames() {
   return names;
 }
 
-}  // namespace mlc
+}  // namespace mlc::gguf

@@ -9,14 +9,15 @@
 
 #include "lib/networks/decoder.h"
 
-namespace mlc {
+namespace mlc::gguf {
 
 struct GgufDecoderRow {
-  std::string_view name;                      // general.architecture
-  std::string_view architecture;              // the row of lib/networks/architectures.h
-  bool interleaved = false;                   // rotary embedding pairs two adjacent elements
-  std::optional<Activation> activation = {};  // the activation in llama.cpp, if it differs
-  bool parallel_without_norm = false;         // see DecoderConfig
+  std::string_view name;          // general.architecture
+  std::string_view architecture;  // the row of lib/networks/architectures.h
+  bool interleaved = false;       // rotary embedding pairs two adjacent elements
+  std::optional<networks::Activation> activation =
+      {};                              // the activation in llama.cpp, if it differs
+  bool parallel_without_norm = false;  // see DecoderConfig
   // In models with this number of layers, scores are divided by sqrt(width / heads). No key says
   // so; llama.cpp also decides by the number of layers (src/models/gemma3.cpp). 0: no such model.
   int64_t scaled_by_width_layers = 0;
@@ -30,4 +31,4 @@ struct GgufDecoderRow {
 const GgufDecoderRow* FindGgufDecoder(std::string_view name);
 std::set<std::string> GgufDecoderNames();
 
-}  // namespace mlc
+}  // namespace mlc::gguf

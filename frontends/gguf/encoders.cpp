@@ -5,25 +5,25 @@
 #include "lib/compress/requant.h"
 #include "lib/networks/encoder_architectures.h"
 
-namespace mlc {
+namespace mlc::gguf {
 
 namespace {
 
-using Head = EncoderConfig::Head;
-using Positions = EncoderConfig::Positions;
-using Relative = EncoderConfig::Relative;
+using Head = networks::EncoderConfig::Head;
+using Positions = networks::EncoderConfig::Positions;
+using Relative = networks::EncoderConfig::Relative;
 
 struct ArchitectureRow {
   std::string_view name;          // general.architecture
   std::string_view architecture;  // the row of lib/networks/encoder_architectures.h
-  Activation activation =
-      Activation::kGeluTanh;  // in feed-forward layers, unless a key overrides it
+  networks::Activation activation =
+      networks::Activation::kGeluTanh;  // in feed-forward layers, unless a key overrides it
 };
 constexpr ArchitectureRow kRows[] = {
     {"bert", "bert"},
     {"gemma-embedding", "gemma-embedding"},
     {"modern-bert", "modernbert"},
-    {"nomic-bert", "nomic-bert", Activation::kSilu},
+    {"nomic-bert", "nomic-bert", networks::Activation::kSilu},
     {"t5encoder", "t5"},
 };
 
@@ -97,11 +97,12 @@ class Importer : GgufModel {
     const ArchitectureRow* row = FindRow(architecture());
     MLC_CHECK(row, "no row for {}", architecture());
     ReadConfig(*row);
-    EncoderWeights weights{.find = [this](const std::string& name) { return Take(Name(name)); },
-                           .name = [this](const std::string& name) { return Name(name); }};
-    weights.stored = Requantising(options_, diagnostics_);
-    Program program =
-        BuildEncoder(config_, weights, PackagedTokens(options_, config_), diagnostics_);
+    networks::EncoderWeights weights{
+        .find = [this](const std::string& name) { return Take(Name(name)); },
+        .name = [this](const std::string& name) { return Name(name); }};
+    weights.stored = compress::Requantising(options_, diagnostics_);
+    Program program = networks::BuildEncoder(
+        config_, weights, networks::PackagedTokens(options_, config_), diagnostics_);
     CheckAllTaken(diagnostics_);
     Describe(program,
              config_.output == Head::kSequence ? "text-classification" : "feature-extraction");
@@ -112,7 +113,7 @@ class Importer : GgufModel {
   // Returns GGUF's name for one of our names, which end in .weight or .bias; our name if GGUF has
   // no such tensor.
   std::string Name(const std::string& ours) const {
-    const auto [stem, number] = SplitLayer(ours.substr(0, ours.rfind('.')));
+    const auto [stem, number] = networks::SplitLayer(ours.substr(0, ours.rfind('.')));
     for (const NameRow& row : kNames)
       if (row.ours == stem && (row.architecture.empty() || row.architecture == architecture()))
         return fmt::format(fmt::runtime(row.theirs), number) + ours.substr(ours.rfind('.'));
@@ -121,7 +122,7 @@ class Importer : GgufModel {
   bool Stored(const std::string& ours) const { return file().FindTensor(Name(ours)); }
 
   void ReadConfig(const ArchitectureRow& row) {
-    config_ = EncoderFlags(row.architecture);
+    config_ = networks::EncoderFlags(row.architecture);
     config_.layers = Int("block_count");
     config_.width = Int("embedding_length");
     config_.embedding = config_.width;
@@ -132,9 +133,9 @@ class Importer : GgufModel {
     config_.feed_forward = OfAllLayers("feed_forward_length", 0);
     config_.vocabulary = RowsOf(Name("embeddings.tokens.weight"), 0);
     if (config_.vocabulary == 0) config_.vocabulary = Int("vocab_size");
-    config_.epsilon =
-        file().Float(Key(config_.norm == NormKind::kRms ? "attention.layer_norm_rms_epsilon"
-                                                        : "attention.layer_norm_epsilon"));
+    config_.epsilon = file().Float(Key(config_.norm == networks::NormKind::kRms
+                                           ? "attention.layer_norm_rms_epsilon"
+                                           : "attention.layer_norm_epsilon"));
     config_.type_count = file().Int("tokenizer.ggml.token_type_count", 0);
     config_.types = config_.type_count > 0 && Stored("embeddings.types.weight");
     config_.pooler = false;
@@ -142,7 +143,7 @@ class Importer : GgufModel {
     if (config_.relative == Relative::kBias) {
       config_.buckets = Int("attention.relative_buckets_count");
       config_.gated = Stored("layer.0.gate.weight");
-      if (!config_.gated) config_.activation = Activation::kRelu;
+      if (!config_.gated) config_.activation = networks::Activation::kRelu;
     }
     ReadActivation();
     ReadRotary();
@@ -155,13 +156,13 @@ class Importer : GgufModel {
   void ReadActivation() {
     const std::string name = Text("hidden_activation", "");
     if (name == "silu" || name == "swish" || name == "swiglu")
-      config_.activation = Activation::kSilu;
+      config_.activation = networks::Activation::kSilu;
     else if (!name.empty() && name != "gelu" && name != "geglu")
       Refuse("hidden_activation", fmt::format("the unsupported activation \"{}\"", name));
   }
 
   void ReadRotary() {
-    Rotary& rotary = config_.rotary;
+    networks::Rotary& rotary = config_.rotary;
     ReadWindow();
     if (!rotary.used) return;
     rotary.base = Float("rope.freq_base", rotary.base);
@@ -208,7 +209,8 @@ class Importer : GgufModel {
       case Pooling::kRank:
         // llama.cpp's src/llama-graph.cpp, build_pooling.
         config_.output = Head::kSequence;
-        config_.pooling = config_.normed_pooling ? Activation::kGeluTanh : Activation::kTanh;
+        config_.pooling =
+            config_.normed_pooling ? networks::Activation::kGeluTanh : networks::Activation::kTanh;
         config_.mean_pooling = config_.normed_pooling;
         break;
       default:
@@ -216,7 +218,7 @@ class Importer : GgufModel {
     }
     while (config_.output == Head::kSentence &&
            Stored(fmt::format("sentence.{}.weight", config_.dense.size())))
-      config_.dense.push_back(Activation::kNone);
+      config_.dense.push_back(networks::Activation::kNone);
   }
 
   void CheckOthers() const {
@@ -228,7 +230,7 @@ class Importer : GgufModel {
 
   const ImportOptions& options_;
   Diagnostics& diagnostics_;
-  EncoderConfig config_;
+  networks::EncoderConfig config_;
 };
 
 }  // namespace
@@ -246,4 +248,4 @@ Program ImportGgufEncoder(const GgufFile& file, const ImportOptions& options,
   return Importer(file, options, diagnostics).Run();
 }
 
-}  // namespace mlc
+}  // namespace mlc::gguf

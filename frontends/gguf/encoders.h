@@ -11,7 +11,7 @@
 #include "lib/ir/program.h"
 #include "lib/support/error.h"
 
-namespace mlc {
+namespace mlc::gguf {
 
 bool IsGgufEncoder(std::string_view architecture);  // whether the architecture is supported
 std::set<std::string> GgufEncoderNames();
@@ -22,4 +22,4 @@ std::set<std::string> GgufEncoderNames();
 Program ImportGgufEncoder(const GgufFile& file, const ImportOptions& options,
                           Diagnostics& diagnostics);
 
-}  // namespace mlc
+}  // namespace mlc::gguf

@@ -16,7 +16,7 @@
 
 namespace fs = std::filesystem;
 
-namespace mlc {
+namespace mlc::gguf {
 
 namespace {
 
@@ -120,7 +120,8 @@ class Cursor {
       value.bytes = static_cast<uint64_t>(BytesOf(type));
     }
     value.offset = at_;
-    if (value.bytes > left()) Need(value.bytes, fmt::format("a value of type {}", mlc::Name(type)));
+    if (value.bytes > left())
+      Need(value.bytes, fmt::format("a value of type {}", gguf::Name(type)));
     at_ += value.bytes;
     return value;
   }
@@ -134,7 +135,7 @@ class Cursor {
                                                                   : BytesOf(value.element));
     if (value.count > left() / least)
       Fail(fmt::format("an array has {} elements of type {}, but only {} bytes are left",
-                       value.count, mlc::Name(value.element), left()));
+                       value.count, gguf::Name(value.element), left()));
     if (BytesOf(value.element) > 0) {
       Skip(value.count * least, "an array");
     } else {
@@ -570,4 +571,4 @@ Tensor GgufFile::Constant(const GgufTensor& tensor) const {
   return FromBlocks(*tensor.type, bytes, tensor.dims);
 }
 
-}  // namespace mlc
+}  // namespace mlc::gguf

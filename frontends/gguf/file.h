@@ -18,7 +18,7 @@
 #include "lib/ir/tensor.h"
 #include "lib/support/mapped_file.h"
 
-namespace mlc {
+namespace mlc::gguf {
 
 // The numbers are those of the file format.
 enum class GgufType : uint32_t {
@@ -123,4 +123,4 @@ class GgufFile {
   std::vector<GgufTensor> tensors_;
 };
 
-}  // namespace mlc
+}  // namespace mlc::gguf

@@ -11,7 +11,7 @@
 #include "lib/ir/source_facts.h"
 #include "lib/support/error.h"
 
-namespace mlc {
+namespace mlc::gguf {
 
 // Imports a file. Weights are slices of the mapped file; blocks keep their encoding. Errors, with
 // the place: those of GgufFile and BuildDecoder, "unsupported-architecture", "unused-tensor".
@@ -19,4 +19,4 @@ namespace mlc {
 Program ImportGguf(const std::filesystem::path& path, const ImportOptions& options,
                    Diagnostics& diagnostics, SourceFacts* facts = nullptr);
 
-}  // namespace mlc
+}  // namespace mlc::gguf

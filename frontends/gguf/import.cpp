@@ -19,7 +19,7 @@
 
 namespace fs = std::filesystem;
 
-namespace mlc {
+namespace mlc::gguf {
 
 namespace {
 
@@ -42,14 +42,15 @@ class Importer : GgufModel {
  private:
   Program Build() {
     CheckOthers();
-    DecoderConfig config = ReadConfig();
-    DecoderWeights weights{
-        .find = [this](Role role, Part part, int64_t layer) { return Find(role, part, layer); },
-        .name = [this](Role role, Part part,
+    networks::DecoderConfig config = ReadConfig();
+    networks::DecoderWeights weights{
+        .find = [this](networks::Role role, networks::Part part,
+                       int64_t layer) { return Find(role, part, layer); },
+        .name = [this](networks::Role role, networks::Part part,
                        int64_t layer) { return GgufName(row_->name, role, part, layer); }};
-    weights.stored = Requantising(options_, diagnostics_);
-    const int64_t context = PackagedContext(options_, config.context);
-    Program program = BuildDecoder(config, weights, context, diagnostics_);
+    weights.stored = compress::Requantising(options_, diagnostics_);
+    const int64_t context = networks::PackagedContext(options_, config.context);
+    Program program = networks::BuildDecoder(config, weights, context, diagnostics_);
     for (const GgufTensor& tensor : file().tensors())
       if (IsInPredictionLayer(tensor.name)) Take(tensor.name);
     CheckAllTaken(diagnostics_);
@@ -64,7 +65,8 @@ class Importer : GgufModel {
 
   // Tries to import the file as each architecture with a similar name, and reports the results.
   Error Unknown() const {
-    Error unknown = UnsupportedArchitecture(architecture(), GgufDecoderNames(), GgufEncoderNames());
+    Error unknown =
+        networks::UnsupportedArchitecture(architecture(), GgufDecoderNames(), GgufEncoderNames());
     std::string why;
     for (const std::string& near : NearNames(GgufDecoderNames(), architecture())) {
       Diagnostics discarded;
@@ -85,8 +87,8 @@ class Importer : GgufModel {
 
   // Refuses keys that change the network in ways that are not supported.
   void CheckOthers() const {
-    const TokenMixer mixer = DecoderFlags(row_->architecture).token_mixer;
-    if (mixer != TokenMixer::kMamba && mixer != TokenMixer::kMamba2 &&
+    const networks::TokenMixer mixer = networks::DecoderFlags(row_->architecture).token_mixer;
+    if (mixer != networks::TokenMixer::kMamba && mixer != networks::TokenMixer::kMamba2 &&
         !Bool("attention.causal", true))
       Refuse("attention.causal", "bidirectional attention");
     if (Has("pooling_type") && Int("pooling_type") > 0)
@@ -101,7 +103,7 @@ class Importer : GgufModel {
   // llama.cpp also requires one embedding for each token.
   void CheckVocabulary() const {
     constexpr std::string_view kTokens = "tokenizer.ggml.tokens";
-    const int64_t rows = RowsOf(Role::kTokens, 0);
+    const int64_t rows = RowsOf(networks::Role::kTokens, 0);
     const GgufValue* list = file().Find(kTokens);
     if (rows == 0 || (!list && !Has("vocab_size"))) return;
     const int64_t words = list ? static_cast<int64_t>(list->count) : Int("vocab_size");
@@ -113,8 +115,8 @@ class Importer : GgufModel {
           .Expected("one embedding for each token");
   }
 
-  DecoderConfig ReadConfig() const {
-    DecoderConfig config = DecoderFlags(row_->architecture);
+  networks::DecoderConfig ReadConfig() const {
+    networks::DecoderConfig config = networks::DecoderFlags(row_->architecture);
     config.activation = row_->activation.value_or(config.activation);
     config.parallel_without_norm = row_->parallel_without_norm;
     config.rotary.interleaved = row_->interleaved;
@@ -133,17 +135,17 @@ class Importer : GgufModel {
         Int("attention.key_length", config.heads > 0 ? config.width / config.heads : 0);
     config.value_head_dim = Int("attention.value_length", config.head_dim);
     config.feed_forward = OfAllLayers("feed_forward_length", 0);
-    config.vocabulary = RowsOf(Role::kTokens, 0);
+    config.vocabulary = RowsOf(networks::Role::kTokens, 0);
     if (config.vocabulary == 0) config.vocabulary = Int("vocab_size");
-    config.epsilon =
-        file().Float(Key(config.norm == NormKind::kRms ? "attention.layer_norm_rms_epsilon"
-                                                       : "attention.layer_norm_epsilon"));
+    config.epsilon = file().Float(Key(config.norm == networks::NormKind::kRms
+                                          ? "attention.layer_norm_rms_epsilon"
+                                          : "attention.layer_norm_epsilon"));
     config.experts = Int("expert_count", 0);
     config.experts_used = Int("expert_used_count", 0);
-    config.expert_feed_forward =
-        OwnInt("expert_feed_forward_length", RowsOf(Role::kExpertUps, config.feed_forward));
+    config.expert_feed_forward = OwnInt("expert_feed_forward_length",
+                                        RowsOf(networks::Role::kExpertUps, config.feed_forward));
     config.shared_feed_forward =
-        OwnInt("expert_shared_feed_forward_length", RowsOf(Role::kSharedUp, 0));
+        OwnInt("expert_shared_feed_forward_length", RowsOf(networks::Role::kSharedUp, 0));
     ReadWindow(config);
     config.attention_cap = Cap("attn_logit_softcapping", row_->attention_cap);
     config.logit_cap = Cap("final_logit_softcapping", row_->logit_cap);
@@ -155,7 +157,7 @@ class Importer : GgufModel {
     config.residual_scale = Scale("residual_scale");
     config.logit_scale = config.divided_logits ? OwnFloat("logit_scale", 1) : Scale("logit_scale");
     config.parallel = OwnBool("use_parallel_residual", config.parallel);
-    if (config.token_mixer != TokenMixer::kAttention) ReadTokenMixer(config);
+    if (config.token_mixer != networks::TokenMixer::kAttention) ReadTokenMixer(config);
     ReadRotary(config);
     CheckWindowed(config);
     return config;
@@ -195,16 +197,17 @@ class Importer : GgufModel {
   }
 
   // Returns the number of rows of a tensor of the first layer; `otherwise` if there is none.
-  int64_t RowsOf(Role role, int64_t otherwise) const {
-    if (RequirementOfTensor(row_->name, role, Part::kWeight) == Requirement::kForeign)
+  int64_t RowsOf(networks::Role role, int64_t otherwise) const {
+    if (RequirementOfTensor(row_->name, role, networks::Part::kWeight) == Requirement::kForeign)
       return otherwise;
-    return GgufModel::RowsOf(GgufName(row_->name, role, Part::kWeight, 0), otherwise);
+    return GgufModel::RowsOf(GgufName(row_->name, role, networks::Part::kWeight, 0), otherwise);
   }
 
   // Layers of LFM2 without key/value heads have no attention.
-  int64_t ReadKvHeads(DecoderConfig& config) const {
+  int64_t ReadKvHeads(networks::DecoderConfig& config) const {
     constexpr std::string_view kKey = "attention.head_count_kv";
-    if (config.token_mixer != TokenMixer::kShortConvolution) return OfAllLayers(kKey, config.heads);
+    if (config.token_mixer != networks::TokenMixer::kShortConvolution)
+      return OfAllLayers(kKey, config.heads);
     std::vector<int64_t> each = file().Ints(Key(kKey)), some;
     for (int64_t one : each)
       if (one != 0) some.push_back(one);
@@ -215,7 +218,7 @@ class Importer : GgufModel {
     return some.empty() ? 0 : OneOf(kKey, some);
   }
 
-  void ReadWindow(DecoderConfig& config) const {
+  void ReadWindow(networks::DecoderConfig& config) const {
     constexpr std::string_view kWindow = "attention.sliding_window",
                                kKey = "attention.sliding_window_pattern";
     if (RequirementOf(kWindow) == Requirement::kForeign) return;
@@ -242,7 +245,7 @@ class Importer : GgufModel {
   }
 
   // Refuses head dimensions that differ between layers with and without windows.
-  void CheckWindowed(const DecoderConfig& config) const {
+  void CheckWindowed(const networks::DecoderConfig& config) const {
     if (config.window == 0) return;
     for (auto [key, size] : {std::pair{"attention.key_length_swa", config.head_dim},
                              {"attention.value_length_swa", config.value_head_dim},
@@ -250,16 +253,16 @@ class Importer : GgufModel {
       if (Int(key, size) != size) Refuse(key, "a different head dimension in layers with windows");
   }
 
-  void ReadTokenMixer(DecoderConfig& config) const {
-    TokenMixerSizes& sizes = config.recurrent;
-    if (config.token_mixer == TokenMixer::kShortConvolution) {
+  void ReadTokenMixer(networks::DecoderConfig& config) const {
+    networks::TokenMixerSizes& sizes = config.recurrent;
+    if (config.token_mixer == networks::TokenMixer::kShortConvolution) {
       sizes.taps = Int("shortconv.l_cache");
       return;
     }
     sizes.taps = Int("ssm.conv_kernel");
     sizes.inner = Int("ssm.inner_size");
     sizes.state = Int("ssm.state_size");
-    if (config.token_mixer == TokenMixer::kMamba) {
+    if (config.token_mixer == networks::TokenMixer::kMamba) {
       sizes.rank = Int("ssm.time_step_rank");
       sizes.normalised_selection = Bool("ssm.dt_b_c_rms", false);
       return;
@@ -278,8 +281,8 @@ class Importer : GgufModel {
     }
   }
 
-  void ReadRotary(DecoderConfig& config) const {
-    Rotary& rotary = config.rotary;
+  void ReadRotary(networks::DecoderConfig& config) const {
+    networks::Rotary& rotary = config.rotary;
     constexpr std::string_view kSize = "rope.dimension_count";
     rotary.size = Int(kSize, config.head_dim);
     // llama.cpp, src/llama-architecture_reader.cpp: "invalid n_rot".
@@ -291,7 +294,7 @@ class Importer : GgufModel {
           .Expected(fmt::format("all of them for the architecture \"{}\"", row_->name));
     rotary.base = Float("rope.freq_base", rotary.base);
     rotary.used = rotary.used && OwnBool("rope.scaling.finetuned", true);
-    if (config.token_mixer == TokenMixer::kDeltaNet) CheckSections(rotary.size / 2);
+    if (config.token_mixer == networks::TokenMixer::kDeltaNet) CheckSections(rotary.size / 2);
     rotary.original_context = Int("rope.scaling.original_context_length", config.context);
     // As in llama.cpp, a factor without a type is linear, a factor of 0 means 1, and the factor of
     // longrope divides all frequencies in addition to the factors of the tensors.
@@ -304,9 +307,9 @@ class Importer : GgufModel {
     rotary.magnitude = Float("rope.scaling.attn_factor", 1);
     double yarn = 1;  // the part of the magnitude that applies only to scaled layers
     if (scaling == "linear" || scaling == "longrope") {
-      rotary.scaling = RotaryScaling::kLinear;
+      rotary.scaling = networks::RotaryScaling::kLinear;
     } else if (scaling == "yarn") {
-      rotary.scaling = RotaryScaling::kYarn;
+      rotary.scaling = networks::RotaryScaling::kYarn;
       // YaRN, section 3.4: sqrt(1 / t) = 0.1 ln s + 1. llama.cpp divides by it again where s < 1
       // (src/llama-context.cpp).
       yarn = 1 + 0.1 * std::log(rotary.factor);
@@ -323,7 +326,7 @@ class Importer : GgufModel {
   // Reads the rotary embedding of layers with windows. It is not scaled if the architecture has a
   // local base; otherwise it is, even if the type is "none" (llama.cpp, src/llama-architecture_reader.cpp,
   // get_rope_freq_scale).
-  void ReadLocalRotary(Rotary& rotary, double yarn) const {
+  void ReadLocalRotary(networks::Rotary& rotary, double yarn) const {
     constexpr std::string_view kKey = "rope.freq_base_swa";
     if (RequirementOf(kKey) == Requirement::kForeign) return;
     if (rotary.local_base > 0) {
@@ -331,8 +334,9 @@ class Importer : GgufModel {
     } else {
       rotary.local_base = rotary.base;
       rotary.local_magnitude = rotary.magnitude;
-      rotary.local_scaling =
-          rotary.scaling == RotaryScaling::kNone ? RotaryScaling::kLinear : rotary.scaling;
+      rotary.local_scaling = rotary.scaling == networks::RotaryScaling::kNone
+                                 ? networks::RotaryScaling::kLinear
+                                 : rotary.scaling;
     }
     rotary.local_base = OwnFloat(kKey, rotary.local_base);
   }
@@ -354,7 +358,7 @@ class Importer : GgufModel {
             .Expected("sections that interleave time, height and width and cover all pairs");
   }
 
-  Tensor Find(Role role, Part part, int64_t layer) {
+  Tensor Find(networks::Role role, networks::Part part, int64_t layer) {
     const Requirement use = RequirementOfTensor(row_->name, role, part);
     if (use == Requirement::kForeign || (IsOfLongRope(role) && !HasLongRope())) return {};
     const std::string name = GgufName(row_->name, role, part, layer);
@@ -368,8 +372,9 @@ class Importer : GgufModel {
     return {};
   }
 
-  static bool IsOfLongRope(Role role) {
-    return role == Role::kRotaryLongFactors || role == Role::kRotaryShortFactors;
+  static bool IsOfLongRope(networks::Role role) {
+    return role == networks::Role::kRotaryLongFactors ||
+           role == networks::Role::kRotaryShortFactors;
   }
   // Whether the model uses LongRoPE; Phi-3 does without a key.
   bool HasLongRope() const {
@@ -408,4 +413,4 @@ Program ImportGguf(const fs::path& path, const ImportOptions& options, Diagnosti
   }
 }
 
-}  // namespace mlc
+}  // namespace mlc::gguf

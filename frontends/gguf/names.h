@@ -6,9 +6,10 @@
 
 #include "lib/networks/decoder.h"
 
-namespace mlc {
+namespace mlc::gguf {
 
 // Returns a name like "blk.0.attn_q.weight"; empty if GGUF has no such tensor.
-std::string GgufName(std::string_view architecture, Role role, Part part, int64_t layer);
+std::string GgufName(std::string_view architecture, networks::Role role, networks::Part part,
+                     int64_t layer);
 
-}  // namespace mlc
+}  // namespace mlc::gguf

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cstddef>
 
-namespace mlc {
+namespace mlc::gguf {
 
 namespace {
 
 constexpr Requirement kForeign = Requirement::kForeign, kIgnored = Requirement::kIgnored,
                       kOptional = Requirement::kOptional, kRequired = Requirement::kRequired;
-constexpr Part kWeight = Part::kWeight, kBias = Part::kBias;
+constexpr networks::Part kWeight = networks::Part::kWeight, kBias = networks::Part::kBias;
 
 // The first row of an item that names the architecture, or no architecture, is used. An item is
 // foreign to an architecture if all of its rows name others.
@@ -43,8 +43,8 @@ constexpr RequirementRow<std::string_view> kKeys[] = {
 };
 
 struct TensorPart {
-  Role role;
-  Part part;
+  networks::Role role;
+  networks::Part part;
   friend bool operator==(const TensorPart&, const TensorPart&) = default;
 };
 // Architectures with LayerNorm that has a bias.
@@ -54,50 +54,50 @@ constexpr std::string_view kQkvBiases = "gpt-oss gpt2 phi2 starcoder2";
 // Taken from load_arch_tensors: tensors loaded without TENSOR_NOT_REQUIRED are required, and
 // llama.cpp rejects a file with additional tensors.
 constexpr RequirementRow<TensorPart> kTensors[] = {
-    {{Role::kRotaryFactors, kWeight}, kOptional, "exaone4 granite llama"},
-    {{Role::kRotaryLongFactors, kWeight}, kOptional, "granite llama phi3"},
-    {{Role::kRotaryShortFactors, kWeight}, kOptional, "granite llama phi3"},
-    {{Role::kOutput, kWeight}, kForeign, "cohere2 gemma gemma2"},
-    {{Role::kOutput, kWeight}, kRequired, "gpt-oss gptneox olmo2 qwen2moe stablelm"},
-    {{Role::kOutput, kWeight}, kOptional},
-    {{Role::kFeedForwardNorm, kWeight}, kForeign, "cohere2 falcon phi2"},
-    {{Role::kFeedForwardNorm, kWeight}, kOptional},
-    {{Role::kSecondAttentionNorm, kWeight}, kOptional, "falcon"},
-    {{Role::kSharedRouter, kWeight}, kRequired, "qwen2moe"},
-    {{Role::kSharedGate, kWeight}, kRequired, "qwen2moe"},
-    {{Role::kSharedUp, kWeight}, kRequired, "qwen2moe"},
-    {{Role::kSharedDown, kWeight}, kRequired, "qwen2moe"},
-    {{Role::kOutputNorm, kBias}, kRequired, kShifted},
-    {{Role::kOutput, kBias}, kRequired, "phi2"},
-    {{Role::kOutput, kBias}, kOptional, "qwen2"},
-    {{Role::kAttentionNorm, kBias}, kRequired, kShifted},
-    {{Role::kSecondAttentionNorm, kBias}, kOptional, "falcon"},
-    {{Role::kQuery, kBias}, kRequired, kQkvBiases},
-    {{Role::kQuery, kBias}, kOptional},
-    {{Role::kKey, kBias}, kRequired, kQkvBiases},
-    {{Role::kKey, kBias}, kOptional},
-    {{Role::kValue, kBias}, kRequired, kQkvBiases},
-    {{Role::kValue, kBias}, kOptional},
-    {{Role::kQkv, kBias}, kRequired, kQkvBiases},
-    {{Role::kQkv, kBias}, kRequired, "gptneox"},
-    {{Role::kQkv, kBias}, kForeign, "falcon qwen35"},
-    {{Role::kQkv, kBias}, kOptional},
-    {{Role::kAttentionOutput, kBias}, kRequired, "gpt-oss gpt2 gptneox phi2 starcoder2"},
-    {{Role::kAttentionOutput, kBias}, kOptional, "granite llama"},
-    {{Role::kAttentionOutput, kBias}, kIgnored, "ernie4_5"},
-    {{Role::kFeedForwardNorm, kBias}, kRequired, "gpt2 gptneox starcoder2"},
-    {{Role::kFeedForwardNorm, kBias}, kOptional, "stablelm"},
-    {{Role::kGate, kBias}, kOptional, "granite llama"},
-    {{Role::kUp, kBias}, kRequired, "gpt2 gptneox phi2 starcoder2"},
-    {{Role::kUp, kBias}, kOptional, "granite llama"},
-    {{Role::kDown, kBias}, kRequired, "gpt2 gptneox phi2 starcoder2"},
-    {{Role::kDown, kBias}, kOptional, "granite llama"},
-    {{Role::kRouter, kBias}, kRequired, "gpt-oss"},
-    {{Role::kExpertGates, kBias}, kRequired, "gpt-oss"},
-    {{Role::kExpertUps, kBias}, kRequired, "gpt-oss"},
-    {{Role::kExpertDowns, kBias}, kRequired, "gpt-oss"},
-    {{Role::kConvolution, kBias}, kRequired, "mamba mamba2"},
-    {{Role::kTimeStep, kBias}, kOptional},
+    {{networks::Role::kRotaryFactors, kWeight}, kOptional, "exaone4 granite llama"},
+    {{networks::Role::kRotaryLongFactors, kWeight}, kOptional, "granite llama phi3"},
+    {{networks::Role::kRotaryShortFactors, kWeight}, kOptional, "granite llama phi3"},
+    {{networks::Role::kOutput, kWeight}, kForeign, "cohere2 gemma gemma2"},
+    {{networks::Role::kOutput, kWeight}, kRequired, "gpt-oss gptneox olmo2 qwen2moe stablelm"},
+    {{networks::Role::kOutput, kWeight}, kOptional},
+    {{networks::Role::kFeedForwardNorm, kWeight}, kForeign, "cohere2 falcon phi2"},
+    {{networks::Role::kFeedForwardNorm, kWeight}, kOptional},
+    {{networks::Role::kSecondAttentionNorm, kWeight}, kOptional, "falcon"},
+    {{networks::Role::kSharedRouter, kWeight}, kRequired, "qwen2moe"},
+    {{networks::Role::kSharedGate, kWeight}, kRequired, "qwen2moe"},
+    {{networks::Role::kSharedUp, kWeight}, kRequired, "qwen2moe"},
+    {{networks::Role::kSharedDown, kWeight}, kRequired, "qwen2moe"},
+    {{networks::Role::kOutputNorm, kBias}, kRequired, kShifted},
+    {{networks::Role::kOutput, kBias}, kRequired, "phi2"},
+    {{networks::Role::kOutput, kBias}, kOptional, "qwen2"},
+    {{networks::Role::kAttentionNorm, kBias}, kRequired, kShifted},
+    {{networks::Role::kSecondAttentionNorm, kBias}, kOptional, "falcon"},
+    {{networks::Role::kQuery, kBias}, kRequired, kQkvBiases},
+    {{networks::Role::kQuery, kBias}, kOptional},
+    {{networks::Role::kKey, kBias}, kRequired, kQkvBiases},
+    {{networks::Role::kKey, kBias}, kOptional},
+    {{networks::Role::kValue, kBias}, kRequired, kQkvBiases},
+    {{networks::Role::kValue, kBias}, kOptional},
+    {{networks::Role::kQkv, kBias}, kRequired, kQkvBiases},
+    {{networks::Role::kQkv, kBias}, kRequired, "gptneox"},
+    {{networks::Role::kQkv, kBias}, kForeign, "falcon qwen35"},
+    {{networks::Role::kQkv, kBias}, kOptional},
+    {{networks::Role::kAttentionOutput, kBias}, kRequired, "gpt-oss gpt2 gptneox phi2 starcoder2"},
+    {{networks::Role::kAttentionOutput, kBias}, kOptional, "granite llama"},
+    {{networks::Role::kAttentionOutput, kBias}, kIgnored, "ernie4_5"},
+    {{networks::Role::kFeedForwardNorm, kBias}, kRequired, "gpt2 gptneox starcoder2"},
+    {{networks::Role::kFeedForwardNorm, kBias}, kOptional, "stablelm"},
+    {{networks::Role::kGate, kBias}, kOptional, "granite llama"},
+    {{networks::Role::kUp, kBias}, kRequired, "gpt2 gptneox phi2 starcoder2"},
+    {{networks::Role::kUp, kBias}, kOptional, "granite llama"},
+    {{networks::Role::kDown, kBias}, kRequired, "gpt2 gptneox phi2 starcoder2"},
+    {{networks::Role::kDown, kBias}, kOptional, "granite llama"},
+    {{networks::Role::kRouter, kBias}, kRequired, "gpt-oss"},
+    {{networks::Role::kExpertGates, kBias}, kRequired, "gpt-oss"},
+    {{networks::Role::kExpertUps, kBias}, kRequired, "gpt-oss"},
+    {{networks::Role::kExpertDowns, kBias}, kRequired, "gpt-oss"},
+    {{networks::Role::kConvolution, kBias}, kRequired, "mamba mamba2"},
+    {{networks::Role::kTimeStep, kBias}, kOptional},
 };
 
 // Returns whether the space-separated list `words` contains the word.
@@ -127,8 +127,9 @@ Requirement RequirementOfKey(std::string_view architecture, std::string_view key
   return RequirementOf(kKeys, key, architecture, kOptional);
 }
 
-Requirement RequirementOfTensor(std::string_view architecture, Role role, Part part) {
+Requirement RequirementOfTensor(std::string_view architecture, networks::Role role,
+                                networks::Part part) {
   return RequirementOf(kTensors, {role, part}, architecture, part == kBias ? kForeign : kOptional);
 }
 
-}  // namespace mlc
+}  // namespace mlc::gguf

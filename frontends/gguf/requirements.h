@@ -6,7 +6,7 @@
 
 #include "lib/networks/decoder.h"
 
-namespace mlc {
+namespace mlc::gguf {
 
 enum class Requirement : uint8_t {
   // Belongs to other architectures: llama.cpp ignores such a key and rejects a file with such a
@@ -19,6 +19,7 @@ enum class Requirement : uint8_t {
 
 Requirement RequirementOfKey(std::string_view architecture,
                              std::string_view key);  // without the architecture prefix
-Requirement RequirementOfTensor(std::string_view architecture, Role role, Part part);
+Requirement RequirementOfTensor(std::string_view architecture, networks::Role role,
+                                networks::Part part);
 
-}  // namespace mlc
+}  // namespace mlc::gguf

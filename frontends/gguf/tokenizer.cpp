@@ -5,10 +5,10 @@
 #include "lib/support/error.h"
 #include "lib/text/pre_tokenizers.h"
 
-namespace mlc {
+namespace mlc::gguf {
 namespace {
 
-using Kind = TextStep::Kind;
+using Kind = text::TextStep::Kind;
 
 constexpr char kPrefix[] = "tokenizer.ggml.";
 
@@ -18,16 +18,16 @@ std::string Key(std::string_view name) { return fmt::format("{}{}", kPrefix, nam
 // llama-vocab.cpp).
 struct Row {
   std::string_view model;
-  TokenizerKind kind;
+  text::TokenizerKind kind;
   bool add_bos, add_eos, add_space_prefix;
   int32_t bos, eos, unk, sep, pad, mask;
 };
 constexpr Row kRows[] = {
-    {"llama", TokenizerKind::kSpmBpe, true, false, true, 1, 2, 0, -1, -1, -1},
-    {"t5", TokenizerKind::kUnigram, false, true, true, -1, 1, 2, -1, 0, -1},
-    {"bert", TokenizerKind::kWordPiece, true, true, false, 101, -1, 100, 102, 0, 103},
-    {"gpt2", TokenizerKind::kByteBpe, false, false, false, 11, 11, -1, -1, -1, -1},
-    {"gemma4", TokenizerKind::kByteBpe, false, false, false, -1, -1, -1, -1, -1, -1},
+    {"llama", text::TokenizerKind::kSpmBpe, true, false, true, 1, 2, 0, -1, -1, -1},
+    {"t5", text::TokenizerKind::kUnigram, false, true, true, -1, 1, 2, -1, 0, -1},
+    {"bert", text::TokenizerKind::kWordPiece, true, true, false, 101, -1, 100, 102, 0, 103},
+    {"gpt2", text::TokenizerKind::kByteBpe, false, false, false, 11, 11, -1, -1, -1, -1},
+    {"gemma4", text::TokenizerKind::kByteBpe, false, false, false, -1, -1, -1, -1, -1, -1},
 };
 
 const Row& FindRow(const std::string& model) {
@@ -40,17 +40,20 @@ const Row& FindRow(const std::string& model) {
       .Expected("one of " + known);
 }
 
-TextStep Escape() {
-  return {.kind = Kind::kReplace, .pattern = " ", .syntax = Syntax::kLiteral, .content = "\u2581"};
+text::TextStep Escape() {
+  return {.kind = Kind::kReplace,
+          .pattern = " ",
+          .syntax = text::Syntax::kLiteral,
+          .content = "\u2581"};
 }
 
-std::vector<TextStep> BertSteps(bool lowercase, bool strip_accents) {
-  std::vector<TextStep> steps;
+std::vector<text::TextStep> BertSteps(bool lowercase, bool strip_accents) {
+  std::vector<text::TextStep> steps;
   if (strip_accents) steps.push_back({.kind = Kind::kBaseCharacters});
   steps.push_back({.kind = Kind::kClean});
   if (lowercase) steps.push_back({.kind = Kind::kLowercase});
   // White space is removed; punctuation, ASCII symbols and Chinese characters are separate words.
-  steps.push_back({.kind = Kind::kSplit, .pattern = " +", .cut = TextStep::Cut::kRemoved});
+  steps.push_back({.kind = Kind::kSplit, .pattern = " +", .cut = text::TextStep::Cut::kRemoved});
   steps.push_back({.kind = Kind::kSplit,
                    .pattern = R"([\p{P}$+<=>^`|~\x{4e00}-\x{9fff}\x{3400}-\x{4dbf})"
                               R"(\x{20000}-\x{2a6df}\x{2a700}-\x{2b73f}\x{2b740}-\x{2b81f})"
@@ -80,7 +83,7 @@ std::string Lower(std::string text) {
 }
 
 // Sets properties that GGUF has no field for; llama.cpp derives them from the model's name.
-void ReadStripping(const GgufFile& file, TokenizerSpec& spec) {
+void ReadStripping(const GgufFile& file, text::TokenizerSpec& spec) {
   std::string name = Lower(file.String("general.name", ""));
   std::string architecture = file.String("general.architecture", "");
   auto has = [](const std::string& text, std::string_view part) {
@@ -95,10 +98,10 @@ void ReadStripping(const GgufFile& file, TokenizerSpec& spec) {
     add("<mask>", true, false);
   } else if (has(name, "phi-3") || has(name, "phi3")) {
     for (size_t id = 0; id < spec.types.size(); ++id) {
-      TokenType type = spec.types[id];
+      text::TokenType type = spec.types[id];
       const std::string& text = spec.tokens[id];
-      bool special = type == TokenType::kControl || type == TokenType::kUserDefined ||
-                     type == TokenType::kUnknown;
+      bool special = type == text::TokenType::kControl || type == text::TokenType::kUserDefined ||
+                     type == text::TokenType::kUnknown;
       if (special && text != "<unk>" && text != "<s>" && text != "<|endoftext|>")
         spec.added.push_back({static_cast<int32_t>(id), false, true});
     }
@@ -109,14 +112,14 @@ void ReadStripping(const GgufFile& file, TokenizerSpec& spec) {
 
 }  // namespace
 
-TokenizerSpec ReadGgufTokenizer(const GgufFile& file) {
+text::TokenizerSpec ReadGgufTokenizer(const GgufFile& file) {
   if (!file.Has(Key("model")))
     throw Error("unsupported-tokenizer", "the file has no tokenizer")
         .Expected(fmt::format("key \"{}\"", Key("model")))
         .Help("convert the model with its vocabulary");
   std::string model = file.String(Key("model"));
   const Row& row = FindRow(model);
-  TokenizerSpec spec;
+  text::TokenizerSpec spec;
   spec.kind = row.kind;
   spec.add_bos = row.add_bos;
   spec.add_eos = row.add_eos;
@@ -135,8 +138,8 @@ TokenizerSpec ReadGgufTokenizer(const GgufFile& file) {
   }
   if (file.Has(Key("token_type"))) {
     for (int64_t type : file.Ints(Key("token_type")))
-      spec.types.push_back(type >= 1 && type <= 6 ? static_cast<TokenType>(type)
-                                                  : TokenType::kUnused);
+      spec.types.push_back(type >= 1 && type <= 6 ? static_cast<text::TokenType>(type)
+                                                  : text::TokenType::kUnused);
     if (spec.types.size() > count) spec.types.resize(count);
   }
 
@@ -144,12 +147,12 @@ TokenizerSpec ReadGgufTokenizer(const GgufFile& file) {
   spec.sep = row.sep, spec.pad = row.pad, spec.mask = row.mask;
   bool add_space_prefix = file.Bool(Key("add_space_prefix"), row.add_space_prefix);
   switch (row.kind) {
-    case TokenizerKind::kSpmBpe:
+    case text::TokenizerKind::kSpmBpe:
       spec.add_space_prefix = add_space_prefix;
       if (add_space_prefix) spec.steps.push_back({.kind = Kind::kPrepend, .content = " "});
       spec.steps.push_back(Escape());
       break;
-    case TokenizerKind::kUnigram:
+    case text::TokenizerKind::kUnigram:
       spec.add_space_prefix = add_space_prefix;
       spec.byte_fallback = false;
       spec.steps.push_back(
@@ -160,16 +163,16 @@ TokenizerSpec ReadGgufTokenizer(const GgufFile& file) {
                             .right = false,
                             .merge = file.Bool(Key("remove_extra_whitespaces"), false)});
       break;
-    case TokenizerKind::kWordPiece: {
+    case text::TokenizerKind::kWordPiece: {
       bool lowercase = file.Bool(Key("normalizer.lowercase"), true);
       spec.steps = BertSteps(lowercase, file.Bool(Key("normalizer.strip_accents"), lowercase));
       spec.add_space_prefix = spec.clean_spaces = true;
       break;
     }
-    case TokenizerKind::kByteBpe: {
+    case text::TokenizerKind::kByteBpe: {
       spec.pre_tokenizer = model == "gemma4" ? model : file.String(Key("pre"), "");
-      const PreTokenizer& pre = FindPreTokenizer(spec.pre_tokenizer);
-      spec.steps = Steps(pre);
+      const text::PreTokenizer& pre = text::FindPreTokenizer(spec.pre_tokenizer);
+      spec.steps = text::Steps(pre);
       spec.ignore_merges = pre.ignore_merges;
       spec.add_bos |= pre.add_bos;
       spec.byte_encoded = !pre.spaces_escaped;
@@ -193,7 +196,7 @@ TokenizerSpec ReadGgufTokenizer(const GgufFile& file) {
   int32_t eom = -1;
   ReadId(file, "eom_token_id", count, eom);
   if (eom >= 0) spec.ends.push_back(eom);
-  if (row.kind != TokenizerKind::kWordPiece) {
+  if (row.kind != text::TokenizerKind::kWordPiece) {
     spec.add_bos = file.Bool(Key("add_bos_token"), spec.add_bos);
     spec.add_eos = file.Bool(Key("add_eos_token"), spec.add_eos);
     if (spec.pre_tokenizer == "gemma4")
@@ -204,4 +207,4 @@ TokenizerSpec ReadGgufTokenizer(const GgufFile& file) {
   return spec;
 }
 
-}  // namespace mlc
+}  // namespace mlc::gguf

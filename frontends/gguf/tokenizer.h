@@ -4,11 +4,11 @@
 #include "frontends/gguf/file.h"
 #include "lib/text/tokenizer.h"
 
-namespace mlc {
+namespace mlc::gguf {
 
 // Reads the keys "tokenizer.*" (ggml's docs/gguf.md) as llama.cpp does; the file may lack tensors.
 // Errors: "unsupported-tokenizer" with the name of a model or pre-tokenizer that lib/text does not
 // support, "bad-file" if a key is missing or has another type.
-TokenizerSpec ReadGgufTokenizer(const GgufFile& file);
+text::TokenizerSpec ReadGgufTokenizer(const GgufFile& file);
 
-}  // namespace mlc
+}  // namespace mlc::gguf

@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstring>
 
-namespace mlc {
+namespace mlc::gguf {
 
 namespace {
 
@@ -56,4 +56,4 @@ bool IsGgufTokenizerFile(const GgufFile& file) {
   return file.tensors().empty() && file.Has(kModel) && std::all_of(all.begin(), all.end(), Belongs);
 }
 
-}  // namespace mlc
+}  // namespace mlc::gguf

@@ -6,7 +6,7 @@
 
 #include "frontends/gguf/file.h"
 
-namespace mlc {
+namespace mlc::gguf {
 
 // Returns a GGUF file (version 3) with general.architecture and the keys "tokenizer.*" of `file`,
 // copied byte for byte; tools that read GGUF vocabularies can read it. Returns an empty string if
@@ -15,4 +15,4 @@ std::string GgufTokenizerFile(const GgufFile& file);
 // Whether a file has only these keys and no tensors.
 bool IsGgufTokenizerFile(const GgufFile& file);
 
-}  // namespace mlc
+}  // namespace mlc::gguf

@@ -10,9 +10,8 @@
 #include "lib/ops/row.h"
 #include "lib/support/edit_distance.h"
 
-namespace mlc {
+namespace mlc::onnx {
 
-namespace onnx {
 namespace {
 
 // Imports the graph's inputs with their shapes, its outputs, and the options that name them.
@@ -327,7 +326,7 @@ class Importer {
   // The type of a program input or output whose ONNX type is `dtype`. Core ML has no bool inputs or
   // outputs.
   DType BorderType(DType dtype) const {
-    DType inside = RuntimeType(dtype);
+    DType inside = lower::RuntimeType(dtype);
     if (inside == DType::kBool) return DType::kInt32;
     if (IsFloat(inside) && options_.io != DType::kNone) return options_.io;
     return dtype == DType::kFp16 ? dtype : inside;
@@ -361,7 +360,7 @@ class Importer {
     value = apply("mul", image.scale, 1);
     value = apply("add", image.bias, 0);
     if (last) value = builder_.Make("transpose", {{"x", value}, {"perm", Ints({0, 2, 3, 1})}});
-    value = Convert(builder_, value, DType::kFp32, dtype);
+    value = lower::Convert(builder_, value, DType::kFp32, dtype);
     import_.named.insert({port, value});
     main_->inputs.push_back({.name = port->name, .feature = image.feature});
     return value;
@@ -380,7 +379,7 @@ class Importer {
     }
     if (initializers_.contains(input.name)) return;  // a default value, which becomes a constant
     CheckTensor("input", input);
-    DType dtype = ToDType(input.data_type), inside = RuntimeType(dtype);
+    DType dtype = ToDType(input.data_type), inside = lower::RuntimeType(dtype);
     if (inside == DType::kNone)
       throw Error("unsupported-dtype",
                   fmt::format("input \"{}\" has the unsupported element type {}", input.name,
@@ -407,7 +406,8 @@ class Importer {
       builder_.SetName(value->name + "_in");
       // Core ML has no inputs of rank 0.
       if (shape.empty()) value = builder_.Make("squeeze", {{"x", value}, {"axes", Ints({0})}});
-      if (inside == DType::kBool) value = Convert(builder_, value, DType::kInt32, DType::kBool);
+      if (inside == DType::kBool)
+        value = lower::Convert(builder_, value, DType::kInt32, DType::kBool);
       if (IsFloat(inside)) value = builder_.Cast(value, inside);
       import_.named.insert(value);
     }
@@ -429,7 +429,7 @@ class Importer {
       throw Error(
           "unsupported-dtype",
           fmt::format("output \"{}\" is {}; Core ML supports only tensors", name, bound.kind()));
-    DType inside = RuntimeType(bound.dtype);
+    DType inside = lower::RuntimeType(bound.dtype);
     bool below_a_byte =
         IsInteger(bound.dtype) && Bits(bound.dtype) < 8;  // not storable in files of arrays
     if (inside == DType::kNone || below_a_byte)
@@ -568,14 +568,12 @@ void Count(const std::vector<NodeDef>& nodes, std::map<std::string, int64_t>& co
 }
 
 }  // namespace
-}  // namespace onnx
 
 namespace {
-OnnxFacts FactsOf(const onnx::Model& model) {
+OnnxFacts FactsOf(const Model& model) {
   OnnxFacts facts{model.ir_version, model.producer, model.opsets, {}, {}};
-  onnx::Count(model.graph.nodes, facts.operators);
-  for (const onnx::FunctionDef& function : model.functions)
-    onnx::Count(function.nodes, facts.operators);
+  Count(model.graph.nodes, facts.operators);
+  for (const FunctionDef& function : model.functions) Count(function.nodes, facts.operators);
   for (const auto& [name, path] : model.data) facts.data.push_back({name, path});
   return facts;
 }
@@ -583,18 +581,18 @@ OnnxFacts FactsOf(const onnx::Model& model) {
 
 Program ImportOnnx(const std::filesystem::path& path, const ImportOptions& options,
                    Diagnostics& diagnostics, OnnxFacts* facts) {
-  onnx::Model model = onnx::ReadModel(path, options.data_root);
+  Model model = ReadModel(path, options.data_root);
   if (facts) *facts = FactsOf(model);
-  return onnx::Import(model, options, diagnostics, path.filename().string());
+  return Import(model, options, diagnostics, path.filename().string());
 }
 
 Program ImportOnnx(std::span<const std::byte> bytes, const ImportOptions& options,
                    Diagnostics& diagnostics) {
-  return onnx::Import(onnx::ReadModel(bytes), options, diagnostics, "");
+  return Import(ReadModel(bytes), options, diagnostics, "");
 }
 
 OnnxFacts ReadOnnxFacts(const std::filesystem::path& path, const std::filesystem::path& data_root) {
-  return FactsOf(onnx::ReadModel(path, data_root, false));
+  return FactsOf(ReadModel(path, data_root, false));
 }
 
-}  // namespace mlc
+}  // namespace mlc::onnx

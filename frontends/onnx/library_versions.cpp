@@ -4,7 +4,7 @@
 #include <google/protobuf/stubs/common.h>
 #include <onnx/common/version.h>
 
-namespace mlc {
+namespace mlc::onnx {
 
 std::vector<LibraryVersion> OnnxLibraries() {
   // 3021012 means 3.21.12. Protobuf checks at process start that the loaded library matches these
@@ -14,7 +14,7 @@ std::vector<LibraryVersion> OnnxLibraries() {
            fmt::format("{}.{}.{}", kVersion / kPart / kPart, kVersion / kPart % kPart,
                        kVersion % kPart),
            ""},
-          {"onnx", ONNX_NAMESPACE::LAST_RELEASE_VERSION, ""}};
+          {"onnx", ::ONNX_NAMESPACE::LAST_RELEASE_VERSION, ""}};
 }
 
-}  // namespace mlc
+}  // namespace mlc::onnx

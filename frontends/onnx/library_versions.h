@@ -5,8 +5,8 @@
 
 #include "lib/support/library_version.h"
 
-namespace mlc {
+namespace mlc::onnx {
 
 std::vector<LibraryVersion> OnnxLibraries();  // protobuf, onnx
 
-}  // namespace mlc
+}  // namespace mlc::onnx

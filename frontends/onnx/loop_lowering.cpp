@@ -167,11 +167,11 @@ class Loop {
   Loop(Node& node, const LoopSpec& what, Builder& b) : node_(node), what_(what), b_(b) {
     for (const Bound& bound : what.carried) AddLeaves(bound, initial_);
     for (Bound& leaf : initial_) {
-      if (RuntimeType(leaf.dtype) == DType::kNone)
+      if (lower::RuntimeType(leaf.dtype) == DType::kNone)
         node.Fail("unsupported-dtype",
                   fmt::format("loop-carried values of type {} are not supported at run time",
                               Name(leaf.dtype)));
-      leaf.value = AtRunTime(b_, leaf.value, leaf.dtype);
+      leaf.value = lower::AtRunTime(b_, leaf.value, leaf.dtype);
       types_.push_back(leaf.value->type);
     }
     carries_go_ = what.go && !what.go->is_constant();
@@ -234,7 +234,7 @@ class Loop {
             fmt::format("a loop-carried value has type {} before the body and type {} after it",
                         Name(initial_[i].dtype), Name(next[i].dtype)));
       else
-        outputs.push_back(AtRunTime(in, next[i].value, next[i].dtype));
+        outputs.push_back(lower::AtRunTime(in, next[i].value, next[i].dtype));
     if (Widen(outputs)) return false;
     std::vector<Join> joins = AddJoins(body, index, given, outputs);
     body.Finish(outputs);
@@ -293,11 +293,11 @@ class Loop {
     std::vector<Join> joins;
     for (size_t k = 0; k < given.joined.size(); ++k) {
       DType dtype = given.joined[k].dtype;
-      if (RuntimeType(dtype) == DType::kNone)
+      if (lower::RuntimeType(dtype) == DType::kNone)
         node_.Fail(
             "unsupported-dtype",
             fmt::format("scan outputs of type {} are not supported at run time", Name(dtype)));
-      Value* element = AtRunTime(in, given.joined[k].value, dtype);
+      Value* element = lower::AtRunTime(in, given.joined[k].value, dtype);
       element = in.Cast(element, Held(dtype));
       Join join = MakeJoin(element->type, dtype, given.axes[k], what_.joined[k].reverse);
       Value* variable = body.Input(join.initial->type, b_.name());
@@ -324,7 +324,7 @@ class Loop {
 
   // MIL's scatter does not support bool.
   static DType Held(DType dtype) {
-    return dtype == DType::kBool ? DType::kInt32 : RuntimeType(dtype);
+    return dtype == DType::kBool ? DType::kInt32 : lower::RuntimeType(dtype);
   }
 
   Join MakeJoin(const Type& element, DType dtype, int axis, bool reverse) {
@@ -456,7 +456,7 @@ class Loop {
            {"end", ends.size() == 1 ? count : b_.Make("concat", {{"values", ends}, {"axis", 0}})},
            {"end_mask", Tensor::Vector(to_end)}});
     }
-    return {b_.Cast(value, RuntimeType(join.dtype)), join.dtype};
+    return {b_.Cast(value, lower::RuntimeType(join.dtype)), join.dtype};
   }
 
   Node& node_;

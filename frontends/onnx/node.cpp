@@ -208,7 +208,7 @@ Value* Node::In(int i) const {
                                   bound.kind()));
   // Run-time values are never fp16, so an fp16 constant beside them is converted.
   if (bound.value->type.dtype == DType::kFp16 && bound.value->is_constant() && RunsLater(*this))
-    return Const(bound.value->constant().Cast(RuntimeType(DType::kFp16)));
+    return Const(bound.value->constant().Cast(lower::RuntimeType(DType::kFp16)));
   return bound.value;
 }
 
@@ -315,14 +315,15 @@ void Node::Set(int output, Value* value, DType dtype) {
   if (dtype == DType::kNone) {
     DType first = HasInput(0) ? this->dtype(0) : DType::kNone;
     DType own = value->type.dtype;
-    dtype = RuntimeType(first) == own && !value->is_constant() ? first : own;
+    dtype = lower::RuntimeType(first) == own && !value->is_constant() ? first : own;
   }
   // Shape arithmetic produces int32 constants where ONNX has int64; constants have the ONNX type.
-  if (value->is_constant() && value->type.dtype != dtype && RuntimeType(dtype) == value->type.dtype)
+  if (value->is_constant() && value->type.dtype != dtype &&
+      lower::RuntimeType(dtype) == value->type.dtype)
     value = builder_.Const(value->constant().Cast(dtype));
   // Shape arithmetic may have folded run-time integers to int32 constants, and some operations
   // return narrow integers.
-  DType want = value->is_constant() ? dtype : RuntimeType(dtype);
+  DType want = value->is_constant() ? dtype : lower::RuntimeType(dtype);
   bool alike = (IsInteger(dtype) && IsInteger(value->type.dtype)) ||
                (IsFloat(dtype) && IsFloat(value->type.dtype) && !value->is_constant());
   if (alike && value->type.dtype != want) value = builder_.Cast(value, want);

@@ -19,8 +19,10 @@
 #include "lib/support/error.h"
 
 namespace mlc {
-
 class ByteWindow;
+}  // namespace mlc
+
+namespace mlc::onnx {
 
 // Facts about the file for the manifest and reports.
 struct OnnxFacts {
@@ -67,4 +69,4 @@ struct OnnxOperator {
 };
 std::vector<OnnxOperator> OnnxOperators();  // sorted by domain, name, since
 
-}  // namespace mlc
+}  // namespace mlc::onnx

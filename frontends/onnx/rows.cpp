@@ -4,9 +4,7 @@
 #include "frontends/onnx/onnx.h"
 #include "frontends/onnx/row.h"
 
-namespace mlc {
-
-namespace onnx {
+namespace mlc::onnx {
 
 std::span<const NodeRow* const> AllRows() {
   static const std::vector<const NodeRow*> rows = [] {
@@ -79,16 +77,14 @@ const NodeRow* FindRow(std::string_view domain, std::string_view name, int opset
   return nullptr;
 }
 
-}  // namespace onnx
-
 std::vector<OnnxOperator> OnnxOperators() {
   constexpr std::string_view kKinds[] = {"direct", "decomposed", "folded", "conditional",
                                          "impossible"};
   std::vector<OnnxOperator> operators;
-  for (const onnx::NodeRow* row : onnx::AllRows())
+  for (const NodeRow* row : AllRows())
     operators.push_back({row->domain, row->name, row->since, row->until,
                          kKinds[static_cast<int>(row->kind)], row->condition});
   return operators;
 }
 
-}  // namespace mlc
+}  // namespace mlc::onnx

@@ -238,7 +238,7 @@ Value* AllParts(Node& node, Value* x, int axis, Value* sizes) {
   whole.AddDim(x, axis);
   Value* sum = node.Make("reduce_sum", {{"x", sizes}, {"axes", Ints({0})}, {"keep_dims", true}});
   Value* all =
-      node.Make("equal", {{"x", sum}, {"y", AtRunTime(node, whole.Make(), DType::kInt64)}});
+      node.Make("equal", {{"x", sum}, {"y", lower::AtRunTime(node, whole.Make(), DType::kInt64)}});
   Value* natural = node.Make("greater_equal", {{"x", sizes}, {"y", 0}});
   return Guarded(node, sizes, node.Make("logical_and", {{"x", natural}, {"y", all}}));
 }

@@ -2,30 +2,30 @@
 
 #include "lib/support/error.h"
 
-namespace mlc {
+namespace mlc::safetensors {
 
 namespace {
 
 struct ActivationRow {
   std::string_view name;
-  Activation activation;
+  networks::Activation activation;
 };
 // The names are those of transformers' activations.py, ACT2FN.
 constexpr ActivationRow kActivations[] = {
-    {"gelu", Activation::kGelu},
-    {"gelu_fast", Activation::kGeluTanh},
-    {"gelu_new", Activation::kGeluTanh},
-    {"gelu_python", Activation::kGelu},
-    {"gelu_pytorch_tanh", Activation::kGeluTanh},
-    {"relu", Activation::kRelu},
-    {"silu", Activation::kSilu},
-    {"swish", Activation::kSilu},
-    {"tanh", Activation::kTanh},
+    {"gelu", networks::Activation::kGelu},
+    {"gelu_fast", networks::Activation::kGeluTanh},
+    {"gelu_new", networks::Activation::kGeluTanh},
+    {"gelu_python", networks::Activation::kGelu},
+    {"gelu_pytorch_tanh", networks::Activation::kGeluTanh},
+    {"relu", networks::Activation::kRelu},
+    {"silu", networks::Activation::kSilu},
+    {"swish", networks::Activation::kSilu},
+    {"tanh", networks::Activation::kTanh},
 };
 
 }  // namespace
 
-Activation ActivationOf(const Config& config, const std::string& key) {
+networks::Activation ActivationOf(const Config& config, const std::string& key) {
   const std::string name = config.Text(key);
   std::string known;
   for (const ActivationRow& row : kActivations) {
@@ -37,4 +37,4 @@ Activation ActivationOf(const Config& config, const std::string& key) {
       .Expected(known);
 }
 
-}  // namespace mlc
+}  // namespace mlc::safetensors

@@ -6,11 +6,11 @@
 #include "frontends/safetensors/config.h"
 #include "lib/networks/activation.h"
 
-namespace mlc {
+namespace mlc::safetensors {
 
 // Returns the activation that a member names; the member must exist. Error
 // "unsupported-architecture" for names in transformers' activations.py that mlc does not support,
 // and for unknown names.
-Activation ActivationOf(const Config& config, const std::string& key);
+networks::Activation ActivationOf(const Config& config, const std::string& key);
 
-}  // namespace mlc
+}  // namespace mlc::safetensors

@@ -9,7 +9,7 @@
 #include "lib/support/mapped_file.h"
 #include "lib/support/regular_file.h"
 
-namespace mlc {
+namespace mlc::safetensors {
 
 using JsonValue = nlohmann::json;
 
@@ -257,4 +257,4 @@ std::string Config::Json(const std::string& key) const {
   return Get(*this, object_, key).dump(-1, ' ', true);
 }
 
-}  // namespace mlc
+}  // namespace mlc::safetensors

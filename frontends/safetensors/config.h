@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mlc {
+namespace mlc::safetensors {
 
 // An object of the file: the top-level object or a nested one. A Config is a handle; copies share
 // the data. A null member counts as missing, since transformers writes null for defaults.
@@ -59,4 +59,4 @@ class Config {
   std::string file_, path_;  // path_: "rope_scaling."; empty for the top-level object
 };
 
-}  // namespace mlc
+}  // namespace mlc::safetensors

@@ -1,6 +1,6 @@
 #include "frontends/safetensors/decoder_rows.h"
 
-namespace mlc {
+namespace mlc::safetensors {
 
 namespace {
 
@@ -57,21 +57,21 @@ std::set<std::string> DecoderModelTypes() {
   return types;
 }
 
-bool RequiresBias(const DecoderRow& row, Role role) {
+bool RequiresBias(const DecoderRow& row, networks::Role role) {
   switch (role) {
-    case Role::kQuery:
-    case Role::kKey:
-    case Role::kValue:
-    case Role::kQkv:
+    case networks::Role::kQuery:
+    case networks::Role::kKey:
+    case networks::Role::kValue:
+    case networks::Role::kQkv:
       return (row.biases & kQkvBias) != 0;
-    case Role::kAttentionOutput:
+    case networks::Role::kAttentionOutput:
       return (row.biases & kAttentionOutputBias) != 0;
-    case Role::kUp:
-    case Role::kDown:
+    case networks::Role::kUp:
+    case networks::Role::kDown:
       return (row.biases & kFeedForwardBias) != 0;
     default:
       return false;
   }
 }
 
-}  // namespace mlc
+}  // namespace mlc::safetensors

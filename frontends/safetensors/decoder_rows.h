@@ -9,7 +9,7 @@
 
 #include "lib/networks/decoder.h"
 
-namespace mlc {
+namespace mlc::safetensors {
 
 // Biases that a folder must have; other biases are optional.
 enum RequiredBiases : uint8_t {
@@ -31,6 +31,6 @@ struct DecoderRow {
 const DecoderRow* FindDecoderRow(std::string_view model_type);
 std::set<std::string> DecoderModelTypes();
 
-bool RequiresBias(const DecoderRow& row, Role role);
+bool RequiresBias(const DecoderRow& row, networks::Role role);
 
-}  // namespace mlc
+}  // namespace mlc::safetensors

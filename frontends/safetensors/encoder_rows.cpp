@@ -2,7 +2,7 @@
 
 #include <charconv>
 
-namespace mlc {
+namespace mlc::safetensors {
 
 namespace {
 
@@ -244,7 +244,7 @@ std::set<std::string> EncoderModelTypes() {
 std::vector<std::string> EncoderTensorNames(const EncoderRow& row, const std::string& ours,
                                             int64_t groups, int64_t layers) {
   const size_t dot = ours.rfind('.');
-  auto [stem, number] = SplitLayer(ours.substr(0, dot));
+  auto [stem, number] = networks::SplitLayer(ours.substr(0, dot));
   if (row.shared_layers && !number.empty()) {
     int64_t layer = 0;
     std::from_chars(number.data(), number.data() + number.size(), layer);
@@ -268,4 +268,4 @@ std::vector<std::string> EncoderTensorNames(const EncoderRow& row, const std::st
   return {ours};
 }
 
-}  // namespace mlc
+}  // namespace mlc::safetensors

@@ -11,7 +11,7 @@
 #include "frontends/safetensors/config.h"
 #include "lib/networks/encoder.h"
 
-namespace mlc {
+namespace mlc::safetensors {
 
 // The name in a folder for a tensor of lib/networks/encoder.h. The names may include .weight or
 // .bias. {} is the layer.
@@ -42,4 +42,4 @@ std::set<std::string> EncoderModelTypes();
 std::vector<std::string> EncoderTensorNames(const EncoderRow& row, const std::string& ours,
                                             int64_t groups, int64_t layers);
 
-}  // namespace mlc
+}  // namespace mlc::safetensors

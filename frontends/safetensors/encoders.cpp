@@ -15,14 +15,14 @@
 #include "lib/networks/check_weights.h"
 #include "lib/networks/encoder_architectures.h"
 
-namespace mlc {
+namespace mlc::safetensors {
 
 namespace fs = std::filesystem;
 
 namespace {
 
-using Head = EncoderConfig::Head;
-using Relative = EncoderConfig::Relative;
+using Head = networks::EncoderConfig::Head;
+using Relative = networks::EncoderConfig::Relative;
 
 struct HeadRow {
   std::string_view suffix;  // suffix of the architecture's name: BertForQuestionAnswering
@@ -50,14 +50,15 @@ class Importer {
   Program Run() {
     ReadConfig();
     if (config_.output == Head::kHidden) ReadModules();
-    EncoderWeights weights{.find = [this](const std::string& name) { return Find(name); },
-                           .name = [this](const std::string& name) { return Name(name); }};
-    weights.stored = Requantising(options_, diagnostics_);
-    Program program =
-        BuildEncoder(config_, weights, PackagedTokens(options_, config_), diagnostics_);
+    networks::EncoderWeights weights{
+        .find = [this](const std::string& name) { return Find(name); },
+        .name = [this](const std::string& name) { return Name(name); }};
+    weights.stored = compress::Requantising(options_, diagnostics_);
+    Program program = networks::BuildEncoder(
+        config_, weights, networks::PackagedTokens(options_, config_), diagnostics_);
     for (const std::string& name : folder_.names())
       if (IsLeftOver(name)) used_.insert(name);
-    CheckAllUsed(folder_.architecture(), folder_.names(), used_);
+    networks::CheckAllUsed(folder_.architecture(), folder_.names(), used_);
     return program;
   }
   const std::vector<fs::path>& read() const { return read_; }
@@ -91,7 +92,7 @@ class Importer {
   }
 
   void ReadConfig() {
-    const EncoderConfig& flags = EncoderFlags(row_.architecture);
+    const networks::EncoderConfig& flags = networks::EncoderFlags(row_.architecture);
     config_ = flags;
     config_.norm_adds_one = row_.norm_adds_one;
     config_.output = HeadOf();
@@ -114,7 +115,7 @@ class Importer {
     config_.type_count = json_.Int("type_vocab_size", 0);
     config_.types = config_.type_count > 0 && Has("embeddings.types.weight");
     ReadActivation();
-    config_.lm_activation = row_.gelu_before_lm ? Activation::kGelu : config_.activation;
+    config_.lm_activation = row_.gelu_before_lm ? networks::Activation::kGelu : config_.activation;
     if (row_.shared_layers) groups_ = json_.Int("num_hidden_groups", 1);
     if (groups_ < 1 || groups_ > std::max<int64_t>(config_.layers, 1))
       Refuse("num_hidden_groups", "1 to the number of layers");
@@ -133,7 +134,8 @@ class Importer {
       // GPT-2's configuration combines the gate and the activation in one value.
       const std::string kind = json_.Text(key);
       if (kind != "swiglu" && kind != "geglu") Refuse(key, "swiglu, geglu");
-      config_.activation = kind == "swiglu" ? Activation::kSilu : Activation::kGelu;
+      config_.activation =
+          kind == "swiglu" ? networks::Activation::kSilu : networks::Activation::kGelu;
       return;
     }
     if (json_.has("feed_forward_proj")) {
@@ -141,14 +143,15 @@ class Importer {
       const std::string kind = json_.Text("feed_forward_proj");
       config_.gated = kind.starts_with("gated-");
       if (kind != "relu" && kind != "gated-gelu") Refuse("feed_forward_proj", "relu, gated-gelu");
-      config_.activation = config_.gated ? Activation::kGeluTanh : Activation::kRelu;
+      config_.activation =
+          config_.gated ? networks::Activation::kGeluTanh : networks::Activation::kRelu;
       return;
     }
     config_.activation = ActivationOf(json_, key);
   }
 
   void ReadRotary() {
-    Rotary& rotary = config_.rotary;
+    networks::Rotary& rotary = config_.rotary;
     rotary.base =
         json_.Number(Key({"global_rope_theta", "rotary_emb_base", "rope_theta"}), rotary.base);
     rotary.local_base =
@@ -241,7 +244,7 @@ class Importer {
                   fmt::format("unsupported activation \"{}\"", activation))
           .At({folder.config().file(), "key \"activation_function\""})
           .Expected("Identity or Tanh, of torch.nn.modules");
-    config_.dense.push_back(tanh ? Activation::kTanh : Activation::kNone);
+    config_.dense.push_back(tanh ? networks::Activation::kTanh : networks::Activation::kNone);
     for (const std::string part : {".weight", ".bias"})
       if (part == ".weight" || folder.config().Bool("bias", true))
         dense_[ours + part] = {path + "/linear" + part, folder.tensor("linear" + part)};
@@ -263,7 +266,7 @@ class Importer {
 
   void ReadDisentangled() {
     if (!json_.Bool("position_biased_input", true))
-      config_.positions = EncoderConfig::Positions::kNone;
+      config_.positions = networks::EncoderConfig::Positions::kNone;
     if (json_.Int("embedding_size", config_.width) != config_.width)
       Refuse("embedding_size", std::to_string(config_.width));
     if (json_.has("pooler_hidden_act")) config_.pooling = ActivationOf(json_, "pooler_hidden_act");
@@ -356,7 +359,7 @@ class Importer {
   const ImportOptions& options_;
   Diagnostics& diagnostics_;
   std::vector<fs::path> read_;
-  EncoderConfig config_;
+  networks::EncoderConfig config_;
   int64_t groups_ = 1;  // groups of layers that share tensors
   struct Held {
     std::string name;
@@ -386,4 +389,4 @@ Program ImportEncoder(const Folder& folder, const ImportOptions& options, Diagno
   }
 }
 
-}  // namespace mlc
+}  // namespace mlc::safetensors

@@ -8,7 +8,7 @@
 #include "lib/ir/import_options.h"
 #include "lib/ir/program.h"
 
-namespace mlc {
+namespace mlc::safetensors {
 
 bool IsEncoder(const Config& config);  // whether the model is a supported encoder
 
@@ -20,4 +20,4 @@ bool IsEncoder(const Config& config);  // whether the model is a supported encod
 Program ImportEncoder(const Folder& folder, const ImportOptions& options, Diagnostics& diagnostics,
                       std::vector<std::filesystem::path>* read = nullptr);
 
-}  // namespace mlc
+}  // namespace mlc::safetensors

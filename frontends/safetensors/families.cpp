@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace mlc {
+namespace mlc::safetensors {
 
 namespace {
 
@@ -241,4 +241,4 @@ std::vector<std::string> MissingBiases(const Config& config,
   return missing;
 }
 
-}  // namespace mlc
+}  // namespace mlc::safetensors

@@ -10,7 +10,7 @@
 
 #include "frontends/safetensors/config.h"
 
-namespace mlc {
+namespace mlc::safetensors {
 
 // The layers in which a query sees at most `sliding_window` keys.
 enum class Windows : uint8_t {
@@ -48,4 +48,4 @@ std::vector<std::string> UnexpectedBiases(const Config& config,
 // calls these missing and initialises them with zeros.
 std::vector<std::string> MissingBiases(const Config& config, const std::vector<std::string>& names);
 
-}  // namespace mlc
+}  // namespace mlc::safetensors

@@ -14,7 +14,7 @@
 #include "lib/support/error.h"
 #include "lib/support/regular_file.h"
 
-namespace mlc {
+namespace mlc::safetensors {
 
 namespace fs = std::filesystem;
 
@@ -352,4 +352,4 @@ Tensor SafetensorsFile::Get(const Entry& entry, DType dtype, Dims dims) const {
   return Tensor::FileSlice(file_, entry.offset, dtype, std::move(dims));
 }
 
-}  // namespace mlc
+}  // namespace mlc::safetensors

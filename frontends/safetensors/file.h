@@ -15,7 +15,7 @@
 
 #include "lib/ir/tensor.h"
 
-namespace mlc {
+namespace mlc::safetensors {
 
 // Immutable; copies share the data. Open rejects violations of the format, so all offsets lie
 // within the file.
@@ -53,4 +53,4 @@ bool LooksLikeSafetensors(std::span<const std::byte> head);
 // Returns DType::kNone for unknown types and types without a DType.
 DType SafetensorsDType(const std::string& name);
 
-}  // namespace mlc
+}  // namespace mlc::safetensors

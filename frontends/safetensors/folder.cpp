@@ -11,7 +11,7 @@
 #include "lib/ir/subbyte.h"
 #include "lib/support/edit_distance.h"
 
-namespace mlc {
+namespace mlc::safetensors {
 
 namespace fs = std::filesystem;
 
@@ -452,4 +452,4 @@ Folder::Item Folder::item(const std::string& name) const {
   return item;
 }
 
-}  // namespace mlc
+}  // namespace mlc::safetensors

@@ -27,7 +27,7 @@
 #include "lib/ir/tensor.h"
 #include "lib/support/error.h"
 
-namespace mlc {
+namespace mlc::safetensors {
 
 // Immutable; copies share the data. Open reads only the headers of files.
 class Folder {
@@ -106,4 +106,4 @@ class Folder {
   std::vector<std::string> names_;
 };
 
-}  // namespace mlc
+}  // namespace mlc::safetensors

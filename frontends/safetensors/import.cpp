@@ -19,7 +19,7 @@
 
 namespace fs = std::filesystem;
 
-namespace mlc {
+namespace mlc::safetensors {
 
 namespace {
 
@@ -35,20 +35,24 @@ class Importer {
   Program Run() {
     const std::string type = folder_.model_type();
     row_ = FindDecoderRow(type);
-    if (!row_) throw UnsupportedArchitecture(type, DecoderModelTypes(), EncoderModelTypes());
+    if (!row_)
+      throw networks::UnsupportedArchitecture(type, DecoderModelTypes(), EncoderModelTypes());
     if (options_.target && *options_.target < Opset::kIos18)
       throw Error("target-too-old", "language models keep their cache in states")
           .Expected("iOS18 or later");
     ReadConfig();
-    DecoderWeights weights{
-        .find = [this](Role role, Part part, int64_t layer) { return Find(role, part, layer); },
-        .name = [this](Role role, Part part, int64_t layer) { return Name(role, part, layer); }};
-    weights.stored = Requantising(options_, diagnostics_);
-    const int64_t context = PackagedContext(options_, config_.context);
-    Program program = BuildDecoder(config_, weights, context, diagnostics_);
+    networks::DecoderWeights weights{
+        .find = [this](networks::Role role, networks::Part part,
+                       int64_t layer) { return Find(role, part, layer); },
+        .name = [this](networks::Role role, networks::Part part,
+                       int64_t layer) { return Name(role, part, layer); }};
+    weights.stored = compress::Requantising(options_, diagnostics_);
+    const int64_t context = networks::PackagedContext(options_, config_.context);
+    Program program = networks::BuildDecoder(config_, weights, context, diagnostics_);
     for (const std::string& name : folder_.names())
       if (IsLeftOver(name)) used_.insert(name);
-    CheckAllUsed(fmt::format("architecture \"{}\"", row_->model_type), folder_.names(), used_);
+    networks::CheckAllUsed(fmt::format("architecture \"{}\"", row_->model_type), folder_.names(),
+                           used_);
     Describe(program);
     return program;
   }
@@ -73,7 +77,7 @@ class Importer {
   }
 
   void ReadConfig() {
-    config_ = DecoderFlags(row_->architecture);
+    config_ = networks::DecoderFlags(row_->architecture);
     config_.norm_adds_one = row_->norm_adds_one;
     config_.layers = Int({"num_hidden_layers", "n_layer"});
     config_.width = Int({"hidden_size", "n_embd"});
@@ -92,12 +96,12 @@ class Importer {
     ReadActivation();
     ReadAttention();
     ReadExperts();
-    Rotary& rotary = config_.rotary;
+    networks::Rotary& rotary = config_.rotary;
     rotary.interleaved = row_->interleaved;
     rotary.size = RotaryDims(json_, Key({"partial_rotary_factor", "rotary_pct"}), config_.head_dim);
     rotary.base = Number({"rope_theta", "rotary_emb_base"}, rotary.base);
     rotary.local_base = Number({"rope_local_base_freq"}, rotary.local_base);
-    CheckNumbers(config_);  // must precede the computation of tables of these sizes
+    networks::CheckNumbers(config_);  // must precede the computation of tables of these sizes
     if (rotary.used) factors_ = ReadRotaryScaling(json_, config_);
   }
 
@@ -206,7 +210,7 @@ class Importer {
       Refuse("decoder_sparse_step", "layers without experts are not supported");
   }
 
-  std::string Name(Role role, Part part, int64_t layer) const {
+  std::string Name(networks::Role role, networks::Part part, int64_t layer) const {
     const HuggingFaceName* row = FindHuggingFaceName(row_->model_type, role);
     return row ? NameOf(*row, part, layer) : "";
   }
@@ -223,18 +227,20 @@ class Importer {
     return numbers.empty() ? Tensor() : Tensor::Vector<double>(numbers);
   }
 
-  Tensor Find(Role role, Part part, int64_t layer) {
-    if (role == Role::kRotaryFactors) return Numbers(factors_.factors);
-    if (role == Role::kRotaryLongFactors) return Numbers(factors_.long_factors);
-    if (role == Role::kRotaryShortFactors) return Numbers(factors_.short_factors);
+  Tensor Find(networks::Role role, networks::Part part, int64_t layer) {
+    if (role == networks::Role::kRotaryFactors) return Numbers(factors_.factors);
+    if (role == networks::Role::kRotaryLongFactors) return Numbers(factors_.long_factors);
+    if (role == networks::Role::kRotaryShortFactors) return Numbers(factors_.short_factors);
     const HuggingFaceName* row = FindHuggingFaceName(row_->model_type, role);
     if (!row) return {};
     if (row->arrangement == Arrangement::kPerExpert) return Together(*row, part, layer);
     std::string name = Stored(NameOf(*row, part, layer));
-    if (part == Part::kWeight && role == Role::kOutput && !HasOutput(name)) return {};
-    if (part == Part::kWeight && role == Role::kTokens && name.empty() && tied())
-      name = Stored(Name(Role::kOutput, Part::kWeight, 0));
-    if (name.empty() && part == Part::kBias && NeedsBias(role))
+    if (part == networks::Part::kWeight && role == networks::Role::kOutput && !HasOutput(name))
+      return {};
+    if (part == networks::Part::kWeight && role == networks::Role::kTokens && name.empty() &&
+        tied())
+      name = Stored(Name(networks::Role::kOutput, networks::Part::kWeight, 0));
+    if (name.empty() && part == networks::Part::kBias && NeedsBias(role))
       throw Error("missing-tensor",
                   fmt::format("tensor \"{}\" is missing", NameOf(*row, part, layer)))
           .Expected(fmt::format("this tensor, which every \"{}\" model has", row_->model_type));
@@ -249,7 +255,7 @@ class Importer {
     return tensor;
   }
 
-  bool NeedsBias(Role role) const {
+  bool NeedsBias(networks::Role role) const {
     return RequiresBias(*row_, role) && json_.Bool(Key({"use_bias", "enable_bias"}), true);
   }
 
@@ -258,18 +264,20 @@ class Importer {
   // Whether logits use the token embeddings. If a folder does not say so but stores a separate
   // matrix for logits, they are not tied.
   bool tied() const {
-    return json_.Bool("tie_word_embeddings", Stored(Name(Role::kOutput, Part::kWeight, 0)).empty());
+    return json_.Bool("tie_word_embeddings",
+                      Stored(Name(networks::Role::kOutput, networks::Part::kWeight, 0)).empty());
   }
 
   // Whether logits have a separate matrix, `name`.
   bool HasOutput(const std::string& name) {
     if (tied()) {
       if (!name.empty()) Use(name);
-      return tied_.Differ(name, Stored(Name(Role::kTokens, Part::kWeight, 0)));
+      return tied_.Differ(name, Stored(Name(networks::Role::kTokens, networks::Part::kWeight, 0)));
     }
     if (name.empty())
       throw Error("missing-tensor",
-                  fmt::format("tensor \"{}\" is missing", Name(Role::kOutput, Part::kWeight, 0)))
+                  fmt::format("tensor \"{}\" is missing",
+                              Name(networks::Role::kOutput, networks::Part::kWeight, 0)))
           .Expected("this tensor, because tie_word_embeddings is false");
     return true;
   }
@@ -289,7 +297,7 @@ class Importer {
   }
 
   // Concatenates the tensors of all experts.
-  Tensor Together(const HuggingFaceName& row, Part part, int64_t layer) {
+  Tensor Together(const HuggingFaceName& row, networks::Part part, int64_t layer) {
     std::vector<Tensor> each;
     for (int64_t expert = 0; expert < config_.experts; ++expert) {
       std::string name = Stored(NameOf(row, part, layer, expert));
@@ -330,7 +338,7 @@ class Importer {
   const ImportOptions& options_;
   Diagnostics& diagnostics_;
   const DecoderRow* row_ = nullptr;
-  DecoderConfig config_;
+  networks::DecoderConfig config_;
   RotaryFactors factors_;
   std::set<std::string> used_;
   TiedTensors tied_;
@@ -408,4 +416,4 @@ Program ImportHuggingFace(const fs::path& path, const ImportOptions& options,
   }
 }
 
-}  // namespace mlc
+}  // namespace mlc::safetensors

@@ -3,12 +3,12 @@
 #include <cmath>
 #include <numbers>
 
-namespace mlc {
+namespace mlc::safetensors {
 
 namespace {
 
 // Llama 3.1 divides low frequencies by the factor, keeps high ones, and interpolates between them.
-std::vector<double> Llama3Factors(const Config& scaling, const Rotary& rotary) {
+std::vector<double> Llama3Factors(const Config& scaling, const networks::Rotary& rotary) {
   double factor = scaling.Number("factor"), low = scaling.Number("low_freq_factor"),
          high = scaling.Number("high_freq_factor"),
          length = scaling.Number("original_max_position_embeddings");
@@ -30,8 +30,8 @@ std::vector<double> Llama3Factors(const Config& scaling, const Rotary& rotary) {
   return factors;
 }
 
-void ReadYarn(const Config& scaling, Rotary& rotary) {
-  rotary.scaling = RotaryScaling::kYarn;
+void ReadYarn(const Config& scaling, networks::Rotary& rotary) {
+  rotary.scaling = networks::RotaryScaling::kYarn;
   rotary.factor = scaling.Number("factor");
   rotary.original_context =
       scaling.Int("original_max_position_embeddings", rotary.original_context);
@@ -60,8 +60,8 @@ int64_t RotaryDims(const Config& json, const std::string& key, int64_t head) {
   return static_cast<int64_t>(static_cast<double>(head) * share);
 }
 
-RotaryFactors ReadRotaryScaling(const Config& json, DecoderConfig& config) {
-  Rotary& rotary = config.rotary;
+RotaryFactors ReadRotaryScaling(const Config& json, networks::DecoderConfig& config) {
+  networks::Rotary& rotary = config.rotary;
   rotary.original_context = json.Int("original_max_position_embeddings", config.context);
   const char* key = json.has("rope_parameters") ? "rope_parameters" : "rope_scaling";
   if (!json.has(key)) return {};
@@ -76,7 +76,7 @@ RotaryFactors ReadRotaryScaling(const Config& json, DecoderConfig& config) {
   const std::string way = scaling.Text("rope_type", scaling.Text("type", "default"));
   RotaryFactors factors;
   if (way == "linear") {
-    rotary.scaling = RotaryScaling::kLinear;
+    rotary.scaling = networks::RotaryScaling::kLinear;
     rotary.factor = scaling.Number("factor");
   } else if (way == "llama3") {
     factors.factors = Llama3Factors(scaling, rotary);
@@ -100,4 +100,4 @@ RotaryFactors ReadRotaryScaling(const Config& json, DecoderConfig& config) {
   return factors;
 }
 
-}  // namespace mlc
+}  // namespace mlc::safetensors

@@ -4,7 +4,7 @@
 #include "frontends/safetensors/config.h"
 #include "lib/networks/decoder.h"
 
-namespace mlc {
+namespace mlc::safetensors {
 
 // The divisors of frequencies, one per pair; empty: none. Some models have different divisors for
 // contexts up to the training length and for longer ones.
@@ -17,6 +17,6 @@ int64_t RotaryDims(const Config& json, const std::string& key, int64_t head);
 // Reads "rope_scaling", or "rope_parameters", which newer versions write, into `config`, whose
 // base, size and context are already set (transformers, modeling_rope_utils.py). Error
 // "unsupported-architecture" for an unknown type.
-RotaryFactors ReadRotaryScaling(const Config& json, DecoderConfig& config);
+RotaryFactors ReadRotaryScaling(const Config& json, networks::DecoderConfig& config);
 
-}  // namespace mlc
+}  // namespace mlc::safetensors

@@ -12,7 +12,7 @@
 #include "lib/ir/source_facts.h"
 #include "lib/support/error.h"
 
-namespace mlc {
+namespace mlc::safetensors {
 
 // Imports a folder. Weights are slices of the mapped files. Errors, with the place: those of
 // Folder, BuildDecoder and BuildEncoder, "unsupported-architecture", "unused-tensor". `facts`, if
@@ -20,4 +20,4 @@ namespace mlc {
 Program ImportHuggingFace(const std::filesystem::path& folder, const ImportOptions& options,
                           Diagnostics& diagnostics, SourceFacts* facts = nullptr);
 
-}  // namespace mlc
+}  // namespace mlc::safetensors

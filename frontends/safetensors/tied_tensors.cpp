@@ -1,6 +1,6 @@
 #include "frontends/safetensors/tied_tensors.h"
 
-namespace mlc {
+namespace mlc::safetensors {
 
 bool TiedTensors::Differ(const std::string& tied, const std::string& source) {
   if (tied.empty() || source.empty() || folder_.stored_name(tied) == folder_.stored_name(source))
@@ -23,4 +23,4 @@ bool TiedTensors::Differ(const std::string& tied, const std::string& source) {
   return known->second;
 }
 
-}  // namespace mlc
+}  // namespace mlc::safetensors

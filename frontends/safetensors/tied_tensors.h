@@ -8,7 +8,7 @@
 #include "frontends/safetensors/folder.h"
 #include "lib/support/error.h"
 
-namespace mlc {
+namespace mlc::safetensors {
 
 // Follows transformers 5 (modeling_utils.py, tie_weights): tied tensors are one tensor, and either
 // may be stored; if both are stored and differ, each is used as stored, with a warning.
@@ -28,4 +28,4 @@ class TiedTensors {
   std::map<std::pair<std::string, std::string>, bool> known_;
 };
 
-}  // namespace mlc
+}  // namespace mlc::safetensors

@@ -16,7 +16,7 @@
 
 namespace fs = std::filesystem;
 
-namespace mlc {
+namespace mlc::safetensors {
 
 using Json = nlohmann::json;
 
@@ -51,7 +51,7 @@ class Reader {
  public:
   explicit Reader(const Json& file) : file_(file) {}
 
-  TokenizerSpec Read(const Json& config) {
+  text::TokenizerSpec Read(const Json& config) {
     ReadModel();
     ReadAddedTokens();
     bool byte_level = false;
@@ -59,7 +59,7 @@ class Reader {
     AddPreTokenizers(Part("pre_tokenizer"), spec_, byte_level);
     ReadDecoder(Part("decoder"), byte_level);
     ReadPostProcessor(Part("post_processor"));
-    if (byte_level && spec_.kind != TokenizerKind::kByteBpe)
+    if (byte_level && spec_.kind != text::TokenizerKind::kByteBpe)
       Refuse("ByteLevel with a model that is not BPE");
     spec_.byte_encoded = byte_level;
     spec_.has_template = true;
@@ -77,7 +77,7 @@ class Reader {
 
   const Json& Part(const char* name) const { return Member(file_, name); }
 
-  void SetToken(int64_t id, const std::string& text, TokenType type) {
+  void SetToken(int64_t id, const std::string& text, text::TokenType type) {
     const int64_t most = static_cast<int64_t>(
         4 * (Member(Part("model"), "vocab").size() + Part("added_tokens").size()) + kMostGaps);
     if (id < 0 || id >= most)
@@ -86,10 +86,10 @@ class Reader {
     size_t at = static_cast<size_t>(id);
     if (at >= spec_.tokens.size()) {
       spec_.tokens.resize(at + 1);
-      spec_.types.resize(at + 1, TokenType::kUnused);
+      spec_.types.resize(at + 1, text::TokenType::kUnused);
       spec_.in_model.resize(at + 1);
     }
-    if (spec_.types[at] != TokenType::kUnused && spec_.tokens[at] != text)
+    if (spec_.types[at] != text::TokenType::kUnused && spec_.tokens[at] != text)
       Bad(fmt::format("the tokens \"{}\" and \"{}\" have the same id, {}", spec_.tokens[at], text,
                       id));
     spec_.tokens[at] = text;
@@ -108,7 +108,7 @@ class Reader {
     for (const auto& [text, id] : vocabulary.items()) {
       if (!id.is_number_integer())
         Bad(fmt::format("the id of token \"{}\" is not an integer", text));
-      SetToken(id.get<int64_t>(), text, TokenType::kNormal);
+      SetToken(id.get<int64_t>(), text, text::TokenType::kNormal);
       spec_.in_model[id.get<size_t>()] = true;
     }
     if (spec_.tokens.empty()) Bad("\"model.vocab\" is empty");
@@ -120,7 +120,7 @@ class Reader {
     std::string type = Text(model, "type", model.contains("merges") ? "BPE" : "");
     spec_.byte_fallback = Flag(model, "byte_fallback", false);
     if (type == "BPE") {
-      spec_.kind = TokenizerKind::kByteBpe;
+      spec_.kind = text::TokenizerKind::kByteBpe;
       for (const char* name : {"continuing_subword_prefix", "end_of_word_suffix"})
         if (!Text(model, name, "").empty()) Refuse(fmt::format("a BPE model with {}", name));
       spec_.fuse_unknown = Flag(model, "fuse_unk", false);
@@ -129,7 +129,7 @@ class Reader {
       ReadUnknown(model);
       ReadMerges(Member(model, "merges"));
     } else if (type == "WordPiece") {
-      spec_.kind = TokenizerKind::kWordPiece;
+      spec_.kind = text::TokenizerKind::kWordPiece;
       spec_.continuing = Text(model, "continuing_subword_prefix", "##");
       const Json& most = Member(model, "max_input_chars_per_word");
       spec_.max_word_characters =
@@ -140,7 +140,7 @@ class Reader {
       unknown_ = "[UNK]";
       ReadUnknown(model);
     } else if (type == "Unigram") {
-      spec_.kind = TokenizerKind::kUnigram;
+      spec_.kind = text::TokenizerKind::kUnigram;
       ReadScores(model);
     } else {
       Refuse(fmt::format("the model \"{}\"", type));
@@ -148,7 +148,7 @@ class Reader {
     if (spec_.byte_fallback)
       for (size_t id = 0; id < spec_.tokens.size(); ++id)
         if (spec_.tokens[id].size() == 6 && spec_.tokens[id].starts_with("<0x"))
-          spec_.types[id] = TokenType::kByte;
+          spec_.types[id] = text::TokenType::kByte;
   }
 
   void ReadUnknown(const Json& model) {
@@ -160,10 +160,10 @@ class Reader {
   // model lacks. A vocabulary with all bytes never needs one.
   void RequireUnknown() const {
     if (!unknown_ || spec_.unk >= 0) return;
-    if (spec_.kind == TokenizerKind::kByteBpe) {
+    if (spec_.kind == text::TokenizerKind::kByteBpe) {
       bool all = true;
       for (int byte = 0; byte < 256; ++byte) {
-        std::string token = spec_.byte_encoded ? Gpt2OfByte(static_cast<unsigned char>(byte))
+        std::string token = spec_.byte_encoded ? text::Gpt2OfByte(static_cast<unsigned char>(byte))
                                                : fmt::format("<0x{:02X}>", byte);
         int32_t id = IdOf(token);
         all &= id >= 0 && spec_.in_model[static_cast<size_t>(id)];
@@ -218,7 +218,7 @@ class Reader {
       if (!each.is_array() || each.size() != 2 || !each[0].is_string() || !each[1].is_number())
         Bad("an element of \"model.vocab\" is not a token with a score");
       SetToken(static_cast<int64_t>(spec_.scores.size()), each[0].get<std::string>(),
-               TokenType::kNormal);
+               text::TokenType::kNormal);
       spec_.in_model.back() = true;
       spec_.scores.push_back(each[1].get<float>());
     }
@@ -228,7 +228,7 @@ class Reader {
         Bad(fmt::format("\"model.unk_id\" is {}, but \"model.vocab\" has {} tokens", unknown.dump(),
                         spec_.tokens.size()));
       spec_.unk = unknown.get<int32_t>();
-      spec_.types[static_cast<size_t>(spec_.unk)] = TokenType::kUnknown;
+      spec_.types[static_cast<size_t>(spec_.unk)] = text::TokenType::kUnknown;
     }
   }
 
@@ -253,12 +253,14 @@ class Reader {
                 known >= 0 ? "its id in the vocabulary"
                            : "the next id after the vocabulary, as in Hugging Face's library"));
       SetToken(given, text,
-               Flag(token, "special", false) ? TokenType::kControl : TokenType::kUserDefined);
-      AddedToken added{static_cast<int32_t>(given), Flag(token, "lstrip", false),
-                       Flag(token, "rstrip", false), Flag(token, "single_word", false),
-                       Flag(token, "normalized", false)};
+               Flag(token, "special", false) ? text::TokenType::kControl
+                                             : text::TokenType::kUserDefined);
+      text::AddedToken added{static_cast<int32_t>(given), Flag(token, "lstrip", false),
+                             Flag(token, "rstrip", false), Flag(token, "single_word", false),
+                             Flag(token, "normalized", false)};
       // If there are several, the last one is used.
-      std::erase_if(spec_.added, [&](const AddedToken& other) { return other.id == added.id; });
+      std::erase_if(spec_.added,
+                    [&](const text::AddedToken& other) { return other.id == added.id; });
       spec_.added.push_back(added);
     }
     if (!spec_.scores.empty()) spec_.scores.resize(spec_.tokens.size());
@@ -393,7 +395,7 @@ class Reader {
   }
 
   const Json& file_;
-  TokenizerSpec spec_;
+  text::TokenizerSpec spec_;
   std::optional<std::string> unknown_;
   bool surrounded_ = false;
   std::unordered_map<std::string, int32_t> ids_;
@@ -401,8 +403,8 @@ class Reader {
 
 }  // namespace
 
-TokenizerSpec ParseHuggingFaceTokenizer(std::string_view tokenizer, std::string_view config,
-                                        const std::string& file) {
+text::TokenizerSpec ParseHuggingFaceTokenizer(std::string_view tokenizer, std::string_view config,
+                                              const std::string& file) {
   Json json = Parse(tokenizer, file);
   Json settings =
       config.empty() ? Member(json, "tokenizer_config") : Parse(config, "tokenizer_config.json");
@@ -414,7 +416,7 @@ TokenizerSpec ParseHuggingFaceTokenizer(std::string_view tokenizer, std::string_
   }
 }
 
-TokenizerSpec ReadHuggingFaceTokenizer(const fs::path& path, std::vector<fs::path>* files) {
+text::TokenizerSpec ReadHuggingFaceTokenizer(const fs::path& path, std::vector<fs::path>* files) {
   std::error_code ignored;
   bool is_folder = fs::is_directory(path, ignored);
   fs::path folder = is_folder ? path : path.parent_path();
@@ -456,4 +458,4 @@ std::string HuggingFaceTokenizerConfig(const fs::path& folder, std::vector<fs::p
   return json.empty() ? std::string() : json.dump();
 }
 
-}  // namespace mlc
+}  // namespace mlc::safetensors

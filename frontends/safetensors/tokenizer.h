@@ -9,20 +9,20 @@
 
 #include "lib/text/tokenizer.h"
 
-namespace mlc {
+namespace mlc::safetensors {
 
 // Reads the tokenizer of a folder with a tokenizer.json, or of such a file. The special ids and the
 // chat template are those of tokenizer_config.json and chat_template.jinja in its folder. Errors:
 // "unsupported-tokenizer" with the name of a component that lib/text does not support, "bad-file",
 // "file-io", "resource-limit". `files`, if not null, receives the files that were read.
-TokenizerSpec ReadHuggingFaceTokenizer(const std::filesystem::path& path,
-                                       std::vector<std::filesystem::path>* files = nullptr);
+text::TokenizerSpec ReadHuggingFaceTokenizer(const std::filesystem::path& path,
+                                             std::vector<std::filesystem::path>* files = nullptr);
 
 // Parses the texts of tokenizer.json and tokenizer_config.json ("": none). A tokenizer.json with a
 // member "tokenizer_config", as written by mlc next to packages, needs no other file. Errors refer
 // to the text as `file`.
-TokenizerSpec ParseHuggingFaceTokenizer(std::string_view tokenizer, std::string_view config,
-                                        const std::string& file);
+text::TokenizerSpec ParseHuggingFaceTokenizer(std::string_view tokenizer, std::string_view config,
+                                              const std::string& file);
 
 // Returns the folder's other tokenizer settings as the JSON object "tokenizer_config": the contents
 // of tokenizer_config.json, with "chat_template" from chat_template.jinja and "eos_token_id" from
@@ -30,4 +30,4 @@ TokenizerSpec ParseHuggingFaceTokenizer(std::string_view tokenizer, std::string_
 std::string HuggingFaceTokenizerConfig(const std::filesystem::path& folder,
                                        std::vector<std::filesystem::path>* files = nullptr);
 
-}  // namespace mlc
+}  // namespace mlc::safetensors

@@ -13,7 +13,7 @@
 
 namespace fs = std::filesystem;
 
-namespace mlc {
+namespace mlc::safetensors {
 
 using Json = nlohmann::ordered_json;
 
@@ -68,4 +68,4 @@ std::string HuggingFaceTokenizerDifference(std::string_view found, std::string_v
   return "";
 }
 
-}  // namespace mlc
+}  // namespace mlc::safetensors

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mlc {
+namespace mlc::safetensors {
 
 // Returns the folder's tokenizer.json with an additional member, "tokenizer_config", for the
 // folder's other settings (tokenizer.h); Hugging Face's tokenizers library ignores it. Returns an
@@ -21,4 +21,4 @@ bool IsHuggingFaceTokenizerFile(std::string_view text);
 // not differ.
 std::string HuggingFaceTokenizerDifference(std::string_view found, std::string_view expected);
 
-}  // namespace mlc
+}  // namespace mlc::safetensors

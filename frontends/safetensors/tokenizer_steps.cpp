@@ -5,11 +5,11 @@
 #include "lib/support/error.h"
 #include "lib/text/pre_tokenizers.h"
 
-namespace mlc {
+namespace mlc::safetensors {
 
 using Json = nlohmann::json;
-using Kind = TextStep::Kind;
-using Cut = TextStep::Cut;
+using Kind = text::TextStep::Kind;
+using Cut = text::TextStep::Cut;
 
 const Json& Member(const Json& object, const std::string& name) {
   static const Json kNull;
@@ -62,7 +62,7 @@ std::string FromBase64(const std::string& text) {
 }
 
 // Accepts {"String": "..."}, {"Regex": "..."}, or a plain string.
-void SetPattern(const Json& owner, TextStep& step) {
+void SetPattern(const Json& owner, text::TextStep& step) {
   const Json& pattern = Member(owner, "pattern");
   const Json& text = pattern.is_string() ? pattern : Member(pattern, "String");
   const Json& expression = Member(pattern, "Regex");
@@ -70,7 +70,8 @@ void SetPattern(const Json& owner, TextStep& step) {
     throw Error("bad-file", fmt::format("a {} has no \"pattern\"", Text(owner, "type", "")));
   step.pattern = (text.is_string() ? text : expression).get<std::string>();
   // An empty string matches everywhere, like an empty expression.
-  step.syntax = text.is_string() && !step.pattern.empty() ? Syntax::kLiteral : Syntax::kOniguruma;
+  step.syntax =
+      text.is_string() && !step.pattern.empty() ? text::Syntax::kLiteral : text::Syntax::kOniguruma;
 }
 
 Cut CutOf(const std::string& behavior) {
@@ -91,12 +92,14 @@ const Json& Elements(const Json& sequence, const char* name) {
   return list;
 }
 
-void AddMetaspace(const Json& part, TokenizerSpec& spec) {
+void AddMetaspace(const Json& part, text::TokenizerSpec& spec) {
   std::string replacement = Text(part, "replacement", kSpace);
   std::string scheme =
       Text(part, "prepend_scheme", Flag(part, "add_prefix_space", true) ? "always" : "never");
-  spec.steps.push_back(
-      {.kind = Kind::kReplace, .pattern = " ", .syntax = Syntax::kLiteral, .content = replacement});
+  spec.steps.push_back({.kind = Kind::kReplace,
+                        .pattern = " ",
+                        .syntax = text::Syntax::kLiteral,
+                        .content = replacement});
   if (scheme != "never")
     spec.steps.push_back({.kind = Kind::kPrepend,
                           .content = replacement,
@@ -105,13 +108,13 @@ void AddMetaspace(const Json& part, TokenizerSpec& spec) {
   if (Flag(part, "split", true))
     spec.steps.push_back({.kind = Kind::kSplit,
                           .pattern = replacement,
-                          .syntax = Syntax::kLiteral,
+                          .syntax = text::Syntax::kLiteral,
                           .cut = Cut::kWithNext});
 }
 
 }  // namespace
 
-void AddNormalizers(const Json& part, std::vector<TextStep>& steps) {
+void AddNormalizers(const Json& part, std::vector<text::TextStep>& steps) {
   if (part.is_null()) return;
   constexpr std::pair<const char*, Kind> kPlain[] = {{"NFC", Kind::kNfc},
                                                      {"NFD", Kind::kNfd},
@@ -146,7 +149,7 @@ void AddNormalizers(const Json& part, std::vector<TextStep>& steps) {
   } else if (type == "Prepend") {
     steps.push_back({.kind = Kind::kPrepend, .content = Text(part, "prepend", "")});
   } else if (type == "Replace") {
-    TextStep step{.kind = Kind::kReplace, .content = Text(part, "content", "")};
+    text::TextStep step{.kind = Kind::kReplace, .content = Text(part, "content", "")};
     SetPattern(part, step);
     steps.push_back(std::move(step));
   } else if (type == "Precompiled") {
@@ -164,7 +167,7 @@ void AddNormalizers(const Json& part, std::vector<TextStep>& steps) {
   }
 }
 
-void AddPreTokenizers(const Json& part, TokenizerSpec& spec, bool& byte_level) {
+void AddPreTokenizers(const Json& part, text::TokenizerSpec& spec, bool& byte_level) {
   if (part.is_null()) return;
   std::string type = Text(part, "type", "");
   auto split = [&](std::string pattern, Cut cut, bool invert = false) {
@@ -181,13 +184,13 @@ void AddPreTokenizers(const Json& part, TokenizerSpec& spec, bool& byte_level) {
       spec.add_space_prefix = true;
     }
     if (Flag(part, "use_regex", true)) {
-      std::vector<TextStep> steps = Steps(FindPreTokenizer("gpt-2"));
+      std::vector<text::TextStep> steps = text::Steps(text::FindPreTokenizer("gpt-2"));
       spec.steps.insert(spec.steps.end(), steps.begin(), steps.end());
     }
   } else if (type == "Split") {
-    TextStep step{.kind = Kind::kSplit,
-                  .cut = CutOf(Text(part, "behavior", "Isolated")),
-                  .invert = Flag(part, "invert", false)};
+    text::TextStep step{.kind = Kind::kSplit,
+                        .cut = CutOf(Text(part, "behavior", "Isolated")),
+                        .invert = Flag(part, "invert", false)};
     SetPattern(part, step);
     spec.steps.push_back(std::move(step));
   } else if (type == "Metaspace") {
@@ -213,4 +216,4 @@ void AddPreTokenizers(const Json& part, TokenizerSpec& spec, bool& byte_level) {
   }
 }
 
-}  // namespace mlc
+}  // namespace mlc::safetensors

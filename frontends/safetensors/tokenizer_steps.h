@@ -7,13 +7,14 @@
 
 #include "lib/text/tokenizer.h"
 
-namespace mlc {
+namespace mlc::safetensors {
 
 // Append the steps for an object of the file; null adds no step. Errors: "unsupported-tokenizer"
 // for an unknown component, "bad-file" for a missing member. `byte_level` is set to true if a
 // component converts text to bytes.
-void AddNormalizers(const nlohmann::json& normalizer, std::vector<TextStep>& steps);
-void AddPreTokenizers(const nlohmann::json& pre_tokenizer, TokenizerSpec& spec, bool& byte_level);
+void AddNormalizers(const nlohmann::json& normalizer, std::vector<text::TextStep>& steps);
+void AddPreTokenizers(const nlohmann::json& pre_tokenizer, text::TokenizerSpec& spec,
+                      bool& byte_level);
 
 // Returns a member of an object; null if there is none, or if `object` is not an object.
 const nlohmann::json& Member(const nlohmann::json& object, const std::string& name);
@@ -23,4 +24,4 @@ std::string Text(const nlohmann::json& object, const std::string& name,
                  const std::string& otherwise);
 bool Flag(const nlohmann::json& object, const std::string& name, bool otherwise);
 
-}  // namespace mlc
+}  // namespace mlc::safetensors

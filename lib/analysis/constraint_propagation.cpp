@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace mlc {
+namespace mlc::analysis {
 
 namespace {
 
@@ -136,4 +136,4 @@ std::unordered_map<const Value*, OperandConstraint> PropagateConstraints(const F
   return Analysis(function, sizes).Take();
 }
 
-}  // namespace mlc
+}  // namespace mlc::analysis

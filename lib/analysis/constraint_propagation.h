@@ -10,11 +10,11 @@
 #include "lib/analysis/cost.h"
 #include "lib/ops/operand_constraint.h"
 
-namespace mlc {
+namespace mlc::analysis {
 
 // Returns the requirements on each value that has any, at these sizes of the dynamic dimensions.
 // Bounds are propagated backwards through data movement, casts and arithmetic with known operands.
 std::unordered_map<const Value*, OperandConstraint> PropagateConstraints(const Function& function,
                                                                          const SymbolSizes& sizes);
 
-}  // namespace mlc
+}  // namespace mlc::analysis

@@ -4,7 +4,7 @@
 
 #include "lib/ir/builder.h"
 
-namespace mlc {
+namespace mlc::analysis {
 
 namespace {
 
@@ -34,7 +34,7 @@ Cost CostOf(const Block& block, const SymbolSizes& sizes) {
       for (const auto& nested : op->blocks) Add(CostOf(*nested, sizes), trips, sum);
       continue;
     }
-    Cost own = CostOf(*op, sizes), dearest;
+    Cost own = analysis::CostOf(*op, sizes), dearest;
     for (const auto& nested : op->blocks) {
       Cost inner = CostOf(*nested, sizes);
       inner.elements = dearest.elements = std::max(dearest.elements, inner.elements);
@@ -93,4 +93,4 @@ Cost CostOf(const Function& function, const SymbolSizes& sizes) {
   return cost;
 }
 
-}  // namespace mlc
+}  // namespace mlc::analysis

@@ -7,7 +7,7 @@
 
 #include "lib/ir/program.h"
 
-namespace mlc {
+namespace mlc::analysis {
 
 // Sizes of dynamic dimensions by symbol.
 using SymbolSizes = std::map<std::string, int64_t>;
@@ -33,4 +33,4 @@ double Trips(const Operation& loop, const SymbolSizes& sizes);
 // Returns the cost of one execution of the operation, without its nested blocks.
 Cost CostOf(const Operation& op, const SymbolSizes& sizes);
 
-}  // namespace mlc
+}  // namespace mlc::analysis

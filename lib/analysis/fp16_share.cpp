@@ -5,7 +5,7 @@
 #include <unordered_set>
 #include <vector>
 
-namespace mlc {
+namespace mlc::analysis {
 
 namespace {
 
@@ -176,4 +176,4 @@ double NoFp16FormShare(const Program& program, Opset target) {
   return lacking > 0 ? lacking / all : 0;
 }
 
-}  // namespace mlc
+}  // namespace mlc::analysis

@@ -14,7 +14,7 @@
 
 #include "lib/analysis/cost.h"
 
-namespace mlc {
+namespace mlc::analysis {
 
 enum class FloatWork : uint8_t { kNone, kFp16, kFp32 };
 // The type in which the operation computes, as defined above, or kNone if it is not measured.
@@ -42,4 +42,4 @@ SymbolSizes DefaultSizes(const Function& function);
 // Returns the work of each measured operation, multiplied by its number of executions.
 std::map<const Operation*, double> WorkOfOperations(const Function& function);
 
-}  // namespace mlc
+}  // namespace mlc::analysis

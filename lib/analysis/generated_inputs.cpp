@@ -12,7 +12,7 @@
 #include "lib/support/error.h"
 #include "lib/support/philox.h"
 
-namespace mlc {
+namespace mlc::analysis {
 
 namespace {
 
@@ -438,4 +438,4 @@ int DefaultSamples(const Function& function) {
       std::clamp(kWorkOfSamples / std::max(work, 1.0), 2.0, double{kMostSamples}));
 }
 
-}  // namespace mlc
+}  // namespace mlc::analysis

@@ -8,7 +8,7 @@
 
 #include "lib/analysis/input_ranges.h"
 
-namespace mlc {
+namespace mlc::analysis {
 
 struct GeneratedInputOptions {
   uint64_t seed = 0;
@@ -49,4 +49,4 @@ SymbolSizes GeneratedSizes(const Function& function, const std::map<std::string,
 // least 2.
 int DefaultSamples(const Function& function);
 
-}  // namespace mlc
+}  // namespace mlc::analysis

@@ -7,7 +7,7 @@
 #include "lib/ir/port_index.h"
 #include "lib/support/error.h"
 
-namespace mlc {
+namespace mlc::analysis {
 
 namespace {
 
@@ -227,4 +227,4 @@ std::map<std::string, InputRange> InputRanges(const Function& function, const Sy
   return ranges;
 }
 
-}  // namespace mlc
+}  // namespace mlc::analysis

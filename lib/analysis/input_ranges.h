@@ -15,7 +15,7 @@
 #include "lib/analysis/cost.h"
 #include "lib/ir/program.h"
 
-namespace mlc {
+namespace mlc::analysis {
 
 struct InputRange {
   enum class Kind : uint8_t {
@@ -50,4 +50,4 @@ std::string Describe(const InputRange& range);
 // Returns the ranges of all inputs, by MIL name, at these sizes of the dynamic dimensions.
 std::map<std::string, InputRange> InputRanges(const Function& function, const SymbolSizes& sizes);
 
-}  // namespace mlc
+}  // namespace mlc::analysis

@@ -8,7 +8,7 @@
 
 #include "lib/ir/builder.h"
 
-namespace mlc {
+namespace mlc::analysis {
 
 namespace {
 
@@ -398,4 +398,4 @@ void NarrowOpenSizes(Function& function, Diagnostics& diagnostics) {
   Search(function).Narrow(function, diagnostics);
 }
 
-}  // namespace mlc
+}  // namespace mlc::analysis

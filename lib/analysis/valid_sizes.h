@@ -12,7 +12,7 @@
 
 #include "lib/ir/program.h"
 
-namespace mlc {
+namespace mlc::analysis {
 
 // Returns the error of type inference for these sizes (one per symbol of the inputs), or nothing if
 // they are valid. An output without elements is an error, too.
@@ -30,4 +30,4 @@ std::map<std::string, int64_t> SmallestSizes(const Function& function);
 // enumerated size is not valid; its help gives the --dim option that fixes it.
 void NarrowOpenSizes(Function& function, Diagnostics& diagnostics);
 
-}  // namespace mlc
+}  // namespace mlc::analysis

@@ -6,7 +6,7 @@
 
 #include "lib/ir/encoding.h"
 
-namespace mlc {
+namespace mlc::analysis {
 namespace {
 
 constexpr int64_t kLeastElements = 10;
@@ -101,4 +101,4 @@ std::vector<Weight> WeightsOf(const Program& program) {
   return weights.Take();
 }
 
-}  // namespace mlc
+}  // namespace mlc::analysis

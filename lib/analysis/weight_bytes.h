@@ -7,7 +7,7 @@
 
 #include "lib/ir/program.h"
 
-namespace mlc {
+namespace mlc::analysis {
 
 // A constant as the network uses it. An encoded weight (by constexpr operations or in the encoding
 // of its source) consists of several parts: data, scales, tables, masks.
@@ -27,4 +27,4 @@ struct Weight {
 // operations share is listed once.
 std::vector<Weight> WeightsOf(const Program& program);
 
-}  // namespace mlc
+}  // namespace mlc::analysis

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace mlc {
+namespace mlc::compress {
 
 namespace {
 
@@ -96,4 +96,4 @@ std::vector<double> OptimalMeans(std::span<const double> values, std::span<const
   return Groups(values, counts, most).Means();
 }
 
-}  // namespace mlc
+}  // namespace mlc::compress

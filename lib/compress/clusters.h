@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-namespace mlc {
+namespace mlc::compress {
 
 // The means of at most `most` clusters with minimal squared error, in ascending order; there are
 // fewer if there are fewer values. Computed exactly by dynamic programming: optimal clusters are
@@ -16,4 +16,4 @@ namespace mlc {
 std::vector<double> OptimalMeans(std::span<const double> values, std::span<const double> counts,
                                  int most);
 
-}  // namespace mlc
+}  // namespace mlc::compress

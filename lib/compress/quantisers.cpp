@@ -12,7 +12,7 @@
 #include "lib/ir/encoding.h"
 #include "lib/support/threads.h"
 
-namespace mlc {
+namespace mlc::compress {
 
 namespace {
 
@@ -368,4 +368,4 @@ double RelativeError(const Tensor& made, const Tensor& weights) {
   return errors > 0 ? std::sqrt(errors / squares) : 0;
 }
 
-}  // namespace mlc
+}  // namespace mlc::compress

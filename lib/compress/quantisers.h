@@ -7,7 +7,7 @@
 #include "lib/ir/op_def.h"
 #include "lib/ir/tensor.h"
 
-namespace mlc {
+namespace mlc::compress {
 
 struct Quantiser {
   std::string_view name;  // as given on the command line
@@ -32,4 +32,4 @@ const Quantiser* FindQuantiser(std::string_view name);  // null: unknown
 // elements.
 double RelativeError(const Tensor& made, const Tensor& weights);
 
-}  // namespace mlc
+}  // namespace mlc::compress

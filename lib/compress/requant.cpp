@@ -4,7 +4,7 @@
 
 #include "lib/compress/quantisers.h"
 
-namespace mlc {
+namespace mlc::compress {
 
 namespace {
 
@@ -50,4 +50,4 @@ std::function<Tensor(const Tensor&, const std::string&)> Requantising(const Impo
   };
 }
 
-}  // namespace mlc
+}  // namespace mlc::compress

@@ -8,7 +8,7 @@
 #include "lib/ir/tensor.h"
 #include "lib/support/error.h"
 
-namespace mlc {
+namespace mlc::compress {
 
 // Returns a function that requantises a weight according to ImportOptions::requant: float matrices
 // of at least 2048 elements are quantised, and a decision records the error; other weights are
@@ -18,4 +18,4 @@ namespace mlc {
 std::function<Tensor(const Tensor& weights, const std::string& name)> Requantising(
     const ImportOptions& options, Diagnostics& diagnostics);
 
-}  // namespace mlc
+}  // namespace mlc::compress

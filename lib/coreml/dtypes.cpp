@@ -2,7 +2,7 @@
 
 #include <array>
 
-namespace mlc {
+namespace mlc::coreml {
 
 namespace {
 struct Numbers {
@@ -85,4 +85,4 @@ DType EmittedType(DType dtype) {
   }
 }
 
-}  // namespace mlc
+}  // namespace mlc::coreml

@@ -12,7 +12,7 @@
 #include "lib/ir/dtype.h"
 #include "lib/ir/op_def.h"
 
-namespace mlc {
+namespace mlc::coreml {
 
 int MilDataType(DType dtype);
 std::optional<DType> FromMilDataType(int number);
@@ -34,4 +34,4 @@ bool BelongsInWeightFile(DType dtype, int64_t elements, Opset target);
 // becomes uint32; other types are unchanged.
 DType EmittedType(DType dtype);
 
-}  // namespace mlc
+}  // namespace mlc::coreml

@@ -5,7 +5,7 @@
 #include "lib/coreml/dtypes.h"
 #include "lib/ops/forms.h"
 
-namespace mlc {
+namespace mlc::coreml {
 
 ParamPlacement PlacementOf(const OpDef& def, const Form& form) {
   if (!def.is_constexpr()) return ParamPlacement::kInputs;
@@ -87,4 +87,4 @@ std::string OperandComplaint(const Operation& op, const Form& form, bool narrowe
   return {};
 }
 
-}  // namespace mlc
+}  // namespace mlc::coreml

@@ -9,7 +9,7 @@
 
 #include "lib/ir/program.h"
 
-namespace mlc {
+namespace mlc::coreml {
 
 // How an operation of a form stores its parameters.
 enum class ParamPlacement {
@@ -40,4 +40,4 @@ class Domains {
 // none. `narrowed`: treat fp32 constants of one element as fp16.
 std::string OperandComplaint(const Operation& op, const Form& form, bool narrowed = false);
 
-}  // namespace mlc
+}  // namespace mlc::coreml

@@ -6,7 +6,7 @@
 #include "lib/support/json_text.h"
 #include "lib/support/utf8.h"
 
-namespace mlc {
+namespace mlc::coreml {
 
 namespace {
 
@@ -176,4 +176,4 @@ InputDims ApplyInterfaceEntry(std::string_view text, Program& program) {
   return dims;
 }
 
-}  // namespace mlc
+}  // namespace mlc::coreml

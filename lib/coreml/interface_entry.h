@@ -16,7 +16,7 @@
 
 #include "lib/ir/program.h"
 
-namespace mlc {
+namespace mlc::coreml {
 
 // "rgb", "bgr" or "gray"; empty for other features.
 std::string_view ImageName(Port::Feature feature);
@@ -34,4 +34,4 @@ std::string InterfaceEntry(const Program& program);
 // is malformed.
 InputDims ApplyInterfaceEntry(std::string_view text, Program& program);
 
-}  // namespace mlc
+}  // namespace mlc::coreml

@@ -8,7 +8,7 @@
 #include "lib/ir/text.h"
 #include "lib/support/byte_window.h"
 
-namespace mlc {
+namespace mlc::coreml {
 
 namespace {
 
@@ -212,4 +212,4 @@ BundleData ReadBundleData(std::span<const std::byte> bytes) {
   return data;
 }
 
-}  // namespace mlc
+}  // namespace mlc::coreml

@@ -15,8 +15,10 @@
 #include "lib/ir/program.h"
 
 namespace mlc {
-
 class ByteWindow;
+}  // namespace mlc
+
+namespace mlc::coreml {
 
 inline constexpr std::string_view kBundleText = "model.mil";
 inline constexpr std::string_view kBundleData = "coremldata.bin";
@@ -58,4 +60,4 @@ BundleData ReadBundleData(std::span<const std::byte> bytes);
 std::string BundleText(const Program& program, const std::filesystem::path& model_folder,
                        std::string_view compiler_version, std::string_view mil_version);
 
-}  // namespace mlc
+}  // namespace mlc::coreml

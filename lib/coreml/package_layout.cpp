@@ -9,7 +9,7 @@
 #include "lib/support/mapped_file.h"
 #include "lib/support/regular_file.h"
 
-namespace mlc {
+namespace mlc::coreml {
 
 namespace fs = std::filesystem;
 
@@ -95,4 +95,4 @@ std::optional<int64_t> FixedSize(const Dim& dim, const Symbols& symbols) {
   return open ? std::nullopt : dim.Smallest(symbols);
 }
 
-}  // namespace mlc
+}  // namespace mlc::coreml

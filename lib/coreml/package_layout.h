@@ -10,7 +10,7 @@
 
 #include "lib/ir/dim.h"
 
-namespace mlc {
+namespace mlc::coreml {
 
 inline constexpr std::string_view kPackageManifest = "Manifest.json";
 inline constexpr std::string_view kPackageData = "Data";
@@ -48,4 +48,4 @@ std::string PackageHash(const std::filesystem::path& package);
 // because of rounding are not included, since Core ML's inference does not recognise them.
 std::optional<int64_t> FixedSize(const Dim& dim, const Symbols& symbols);
 
-}  // namespace mlc
+}  // namespace mlc::coreml

@@ -9,7 +9,7 @@
 #include "lib/support/error.h"
 #include "lib/support/utf8.h"
 
-namespace mlc {
+namespace mlc::coreml {
 
 namespace {
 
@@ -85,4 +85,4 @@ void Check(const Message& root, const Message& message, const Step& step) {
 
 void CheckSchema(const Message& message) { Check(message, message, {nullptr, nullptr, 0}); }
 
-}  // namespace mlc
+}  // namespace mlc::coreml

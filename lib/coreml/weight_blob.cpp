@@ -6,7 +6,7 @@
 #include "lib/coreml/dtypes.h"
 #include "lib/support/error.h"
 
-namespace mlc {
+namespace mlc::coreml {
 
 static_assert(std::endian::native == std::endian::little, "files have the byte order of memory");
 
@@ -72,4 +72,4 @@ Tensor ReadBlob(const std::shared_ptr<const MappedFile>& file, uint64_t offset, 
   return Tensor::FileSlice(file, metadata.data_offset, dtype, dims);
 }
 
-}  // namespace mlc
+}  // namespace mlc::coreml

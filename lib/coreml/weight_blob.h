@@ -13,7 +13,7 @@
 
 #include "lib/ir/tensor.h"
 
-namespace mlc {
+namespace mlc::coreml {
 
 inline constexpr uint64_t kBlobAlignment = 64;
 inline constexpr uint64_t kBlobMetadataBytes = 64;
@@ -31,4 +31,4 @@ BlobBlock BlobMetadata(DType dtype, int64_t elements, uint64_t offset);
 Tensor ReadBlob(const std::shared_ptr<const MappedFile>& file, uint64_t offset, DType dtype,
                 const Dims& dims);
 
-}  // namespace mlc
+}  // namespace mlc::coreml

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace mlc {
+namespace mlc::engine {
 
 namespace {
 
@@ -114,4 +114,4 @@ void CheckInputs(const Function& function, const std::map<std::string, Tensor>& 
           .Expected(names.empty() ? "no inputs" : fmt::format("{}", fmt::join(names, ", ")));
 }
 
-}  // namespace mlc
+}  // namespace mlc::engine

@@ -12,7 +12,7 @@
 #include "lib/ops/sliding_window.h"
 #include "lib/support/threads.h"
 
-namespace mlc {
+namespace mlc::engine {
 
 namespace {
 
@@ -474,4 +474,4 @@ constexpr KernelRow kRows[] = {
 
 std::span<const KernelRow> ProductKernels() { return kRows; }
 
-}  // namespace mlc
+}  // namespace mlc::engine

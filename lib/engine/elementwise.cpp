@@ -12,7 +12,7 @@
 #include "lib/engine/vector_math.h"
 #include "lib/ops/eval.h"
 
-namespace mlc {
+namespace mlc::engine {
 
 namespace {
 
@@ -384,4 +384,4 @@ bool HasLoop(std::string_view op) {
   return std::ranges::any_of(kLoops, [&](const LoopRow& row) { return row.op == op; });
 }
 
-}  // namespace mlc
+}  // namespace mlc::engine

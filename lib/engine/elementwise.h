@@ -10,7 +10,7 @@
 #include "lib/engine/kernels.h"
 #include "lib/engine/layout.h"
 
-namespace mlc {
+namespace mlc::engine {
 
 // to[i] = f(x[i * x_step], y[i * y_step]) for i < n. A unary operator ignores y, and its x_step is
 // 1. `to` may be x or y if the step of that operand is 1; otherwise it overlaps neither.
@@ -47,4 +47,4 @@ struct ChainContext : EvalContext {
   DType last_dtype() const { return links.back().out_dtype(); }
 };
 
-}  // namespace mlc
+}  // namespace mlc::engine

@@ -1,7 +1,7 @@
 #include "lib/engine/elementwise.h"
 #include "lib/engine/omp_parallel.h"
 
-namespace mlc {
+namespace mlc::engine {
 
 namespace {
 
@@ -94,4 +94,4 @@ Tensor ChainContext::Follow(Fp32Result first, const ImageLayout& layout, int thr
   return layout.Shown(first.Take(true));
 }
 
-}  // namespace mlc
+}  // namespace mlc::engine

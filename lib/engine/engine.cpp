@@ -21,7 +21,7 @@
 #include "lib/support/memory_limits.h"
 #include "lib/support/threads.h"
 
-namespace mlc {
+namespace mlc::engine {
 
 namespace {
 
@@ -297,7 +297,7 @@ struct Engine::Plan {
   }
   static bool TakesWide(const Step& step) {
     auto takes = [](const Step& each) {
-      return !each.types.empty() && mlc::TakesWide(each.op->def->name);
+      return !each.types.empty() && mlc::engine::TakesWide(each.op->def->name);
     };
     return step.parts.empty() ? takes(step) : std::ranges::all_of(step.parts, takes);
   }
@@ -727,4 +727,4 @@ std::map<std::string, Tensor> Execute(const Program& program,
   return Engine(*program.main(), options).Run(inputs);
 }
 
-}  // namespace mlc
+}  // namespace mlc::engine

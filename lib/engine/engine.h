@@ -21,7 +21,7 @@
 #include "lib/engine/product_weights.h"
 #include "lib/ir/program.h"
 
-namespace mlc {
+namespace mlc::engine {
 
 struct EngineOptions {
   // kFaithful rounds each fp16 result to fp16, overflow included, as Core ML does on the CPU.
@@ -82,4 +82,4 @@ std::map<std::string, Tensor> Execute(const Program& program,
                                       const std::map<std::string, Tensor>& inputs,
                                       const EngineOptions& options = {});
 
-}  // namespace mlc
+}  // namespace mlc::engine

@@ -4,7 +4,7 @@
 #include <immintrin.h>
 #endif
 
-namespace mlc {
+namespace mlc::engine {
 
 namespace {
 
@@ -113,4 +113,4 @@ void RoundToHalf(const float* in, float* out, int64_t count) {
     out[i] = static_cast<float>(Half(in[i]));
 }
 
-}  // namespace mlc
+}  // namespace mlc::engine

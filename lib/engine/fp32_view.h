@@ -7,7 +7,7 @@
 #include "lib/engine/omp_parallel.h"
 #include "lib/ir/tensor.h"
 
-namespace mlc {
+namespace mlc::engine {
 
 inline bool IsKernelFloat(DType dtype) { return dtype == DType::kFp32 || dtype == DType::kFp16; }
 
@@ -91,4 +91,4 @@ class Fp32Result {
   int threads_;
 };
 
-}  // namespace mlc
+}  // namespace mlc::engine

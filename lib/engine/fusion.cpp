@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-namespace mlc {
+namespace mlc::engine {
 
 namespace {
 
@@ -111,4 +111,4 @@ class Finder {
 
 std::vector<Fusion> FindFusions(const Block& block) { return Finder(block).Find(); }
 
-}  // namespace mlc
+}  // namespace mlc::engine

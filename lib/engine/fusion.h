@@ -6,7 +6,7 @@
 #include "lib/engine/elementwise.h"
 #include "lib/ir/program.h"
 
-namespace mlc {
+namespace mlc::engine {
 
 // An operation that has chain kernels, and the elementwise operations after it, in order. Only the
 // result of the last one has other users. All have the same static shape.
@@ -18,4 +18,4 @@ struct Fusion {
 // Returns the fusions of the block; each operation is part of at most one.
 std::vector<Fusion> FindFusions(const Block& block);
 
-}  // namespace mlc
+}  // namespace mlc::engine

@@ -7,7 +7,7 @@
 #include "lib/ir/transpose.h"
 #include "lib/support/threads.h"
 
-namespace mlc {
+namespace mlc::engine {
 
 namespace {
 
@@ -180,4 +180,4 @@ template void AddProduct(const PackedRows&, const Columns&, int64_t, double*, in
 template void AddProduct(const PackedRows&, const Columns&, int64_t, float*, int64_t, int);
 template void AddProduct(const PackedRows&, const Columns&, int64_t, double*, int64_t, int);
 
-}  // namespace mlc
+}  // namespace mlc::engine

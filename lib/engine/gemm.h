@@ -13,7 +13,7 @@
 #include <memory>
 #include <span>
 
-namespace mlc {
+namespace mlc::engine {
 
 // Element (i, j) of a matrix is data[i * row + j * column].
 struct MatrixView {
@@ -79,4 +79,4 @@ template <class T>
 void AddProduct(const PackedRows& left, const Columns& right, int64_t n, T* c, int64_t stride,
                 int threads);
 
-}  // namespace mlc
+}  // namespace mlc::engine

@@ -7,7 +7,7 @@
 
 #include "lib/engine/gemm.h"
 
-namespace mlc {
+namespace mlc::engine {
 
 namespace {
 
@@ -193,4 +193,4 @@ std::span<const ProductLoops> AvailableLoops() {
   return loops;
 }
 
-}  // namespace mlc
+}  // namespace mlc::engine

@@ -5,7 +5,7 @@
 #include "lib/engine/layout.h"
 #include "lib/ir/concat_slice.h"
 
-namespace mlc {
+namespace mlc::engine {
 
 namespace {
 
@@ -34,4 +34,4 @@ constexpr KernelRow kRows[] = {
 
 std::span<const KernelRow> ImageKernels() { return kRows; }
 
-}  // namespace mlc
+}  // namespace mlc::engine

@@ -1,6 +1,6 @@
 #include "lib/engine/kernels.h"
 
-namespace mlc {
+namespace mlc::engine {
 
 namespace {
 
@@ -61,4 +61,4 @@ Kernel MakeKernel(std::span<const PrepareKernel> kernels, const KernelSite& site
   return {};
 }
 
-}  // namespace mlc
+}  // namespace mlc::engine

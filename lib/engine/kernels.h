@@ -12,7 +12,7 @@
 #include "lib/engine/product_weights.h"
 #include "lib/ir/op_def.h"
 
-namespace mlc {
+namespace mlc::engine {
 
 // Sets the context's results, as `eval` does. A kernel is prepared for fixed operand types and
 // constants; several threads may call it at the same time.
@@ -74,4 +74,4 @@ std::span<const KernelRow> PoolKernels();
 std::span<const KernelRow> ImageKernels();      // data movement of channels-last images
 std::span<const KernelRow> RecurrentKernels();  // gru, lstm, rnn
 
-}  // namespace mlc
+}  // namespace mlc::engine

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace mlc {
+namespace mlc::engine {
 
 namespace {
 
@@ -53,4 +53,4 @@ Tensor ImageLayout::Shown(Tensor laid) const {
   return laid.Transposed(FromLast(laid.dims().size()));
 }
 
-}  // namespace mlc
+}  // namespace mlc::engine

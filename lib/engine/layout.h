@@ -10,7 +10,7 @@
 
 #include "lib/ir/tensor.h"
 
-namespace mlc {
+namespace mlc::engine {
 
 class ImageLayout {
  public:
@@ -37,4 +37,4 @@ class ImageLayout {
   bool channels_last_ = false;
 };
 
-}  // namespace mlc
+}  // namespace mlc::engine

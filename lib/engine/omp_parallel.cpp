@@ -13,7 +13,7 @@
 #include "lib/engine/onednn_version.h"
 #include "lib/support/memory_limits.h"
 
-namespace mlc {
+namespace mlc::engine {
 
 namespace {
 
@@ -145,4 +145,4 @@ void OmpParallelForRanges(int64_t count, int threads,
                  [&](int64_t part) { fn(count * part / parts, count * (part + 1) / parts); });
 }
 
-}  // namespace mlc
+}  // namespace mlc::engine

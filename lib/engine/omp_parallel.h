@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <functional>
 
-namespace mlc {
+namespace mlc::engine {
 
 // Creates the OpenMP threads in advance. Throws std::bad_alloc if there is not enough memory for
 // them, where OpenMP would end the process.
@@ -22,4 +22,4 @@ void OmpParallelForRanges(int64_t count, int threads,
                           const std::function<void(int64_t, int64_t)>& fn,
                           int64_t element_cost = 1);
 
-}  // namespace mlc
+}  // namespace mlc::engine

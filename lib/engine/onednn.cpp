@@ -24,7 +24,7 @@
 #include "lib/ops/sliding_window.h"
 #include "lib/support/memory_limits.h"
 
-namespace mlc {
+namespace mlc::engine {
 
 namespace {
 
@@ -748,4 +748,4 @@ LibraryVersion EngineLibrary() {
           fmt::format("{}.{}.{}", running->major, running->minor, running->patch)};
 }
 
-}  // namespace mlc
+}  // namespace mlc::engine

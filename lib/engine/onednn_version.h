@@ -3,10 +3,10 @@
 
 #include "lib/support/library_version.h"
 
-namespace mlc {
+namespace mlc::engine {
 
 LibraryVersion EngineLibrary();  // oneDNN
 // Returns a function of oneDNN or of its OpenMP runtime, or null.
 void* EngineSymbol(const char* name);
 
-}  // namespace mlc
+}  // namespace mlc::engine

@@ -6,7 +6,7 @@
 #include "lib/engine/omp_parallel.h"
 #include "lib/support/threads.h"
 
-namespace mlc {
+namespace mlc::engine {
 
 namespace {
 
@@ -160,4 +160,4 @@ template void AddDots(const WeightView&, int64_t, int64_t, const float*, int64_t
 template void AddDots(const WeightView&, int64_t, int64_t, const float*, int64_t, double*, int64_t,
                       int64_t, const Method&);
 
-}  // namespace mlc
+}  // namespace mlc::engine

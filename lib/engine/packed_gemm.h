@@ -7,7 +7,7 @@
 #include "lib/engine/gemm.h"
 #include "lib/engine/product_weights.h"
 
-namespace mlc {
+namespace mlc::engine {
 
 // The implementation of a product: the loops of an instruction set, and the number of threads.
 struct Method {
@@ -53,4 +53,4 @@ template <class T>
 void AddDots(const WeightView& left, int64_t m, int64_t k, const float* x, int64_t n, T* c,
              int64_t row, int64_t column, const Method& method);
 
-}  // namespace mlc
+}  // namespace mlc::engine

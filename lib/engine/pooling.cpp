@@ -9,7 +9,7 @@
 #include "lib/engine/layout.h"
 #include "lib/ops/sliding_window.h"
 
-namespace mlc {
+namespace mlc::engine {
 
 namespace {
 
@@ -134,4 +134,4 @@ constexpr KernelRow kRows[] = {
 
 std::span<const KernelRow> PoolKernels() { return kRows; }
 
-}  // namespace mlc
+}  // namespace mlc::engine

@@ -12,7 +12,7 @@
 #include "lib/ir/subbyte.h"
 #include "lib/support/error.h"
 
-namespace mlc {
+namespace mlc::engine {
 
 namespace {
 
@@ -376,4 +376,4 @@ void Weights::Read(int64_t first, int64_t count, float* out) const {
     source_->Read(first, count, out);
 }
 
-}  // namespace mlc
+}  // namespace mlc::engine

@@ -17,7 +17,7 @@
 #include "lib/engine/weight_decoding.h"
 #include "lib/ir/tensor.h"
 
-namespace mlc {
+namespace mlc::engine {
 
 // Whether the elements are stored in fewer bits than fp32. Such weights stay encoded and each
 // product expands pieces of them, so that a run needs memory for the encoded weights only.
@@ -69,4 +69,4 @@ class PreparedWeights {
   std::map<std::string, Entry> entries_;
 };
 
-}  // namespace mlc
+}  // namespace mlc::engine

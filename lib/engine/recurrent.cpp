@@ -11,7 +11,7 @@
 #include "lib/engine/kernels.h"
 #include "lib/engine/vector_math.h"
 
-namespace mlc {
+namespace mlc::engine {
 
 namespace {
 
@@ -265,4 +265,4 @@ constexpr KernelRow kRows[] = {
 
 std::span<const KernelRow> RecurrentKernels() { return kRows; }
 
-}  // namespace mlc
+}  // namespace mlc::engine

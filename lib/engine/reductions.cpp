@@ -12,7 +12,7 @@
 #include "lib/ops/eval.h"
 #include "lib/support/threads.h"
 
-namespace mlc {
+namespace mlc::engine {
 
 namespace {
 
@@ -420,4 +420,4 @@ constexpr KernelRow kRows[] = {
 
 std::span<const KernelRow> ReductionKernels() { return kRows; }
 
-}  // namespace mlc
+}  // namespace mlc::engine

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstdint>
 
-namespace mlc {
+namespace mlc::engine {
 
 // e^x within two units in the last place, without branches: 2^n * e^r with |r| <= ln(2) / 2 and
 // Cephes' polynomial (expf.c).
@@ -115,4 +115,4 @@ inline float Sigmoid(float x) { return 1.0f / (1.0f + Exp(-x)); }
   float far = std::copysign(1.0f - 2.0f * NormalTail(1.41421356f * std::fabs(x)), x);
   return std::fabs(x) >= 0.75f ? far : near;
 }
-}  // namespace mlc
+}  // namespace mlc::engine

@@ -13,7 +13,7 @@
 #include <immintrin.h>
 #endif
 
-namespace mlc {
+namespace mlc::engine {
 
 namespace {
 
@@ -346,4 +346,4 @@ std::span<const DecodingLoops> AvailableDecodingLoops() {
   return loops;
 }
 
-}  // namespace mlc
+}  // namespace mlc::engine

@@ -8,7 +8,7 @@
 
 #include "lib/support/half.h"
 
-namespace mlc {
+namespace mlc::engine {
 
 // Scale and offset of blocks of `block` adjacent elements; the first element is element `used` of
 // its block. Results are rounded to fp16 if `rounds` is set.
@@ -60,4 +60,4 @@ struct DecodingLoops {
 // The loops that this processor supports, fastest first.
 std::span<const DecodingLoops> AvailableDecodingLoops();
 
-}  // namespace mlc
+}  // namespace mlc::engine

@@ -6,7 +6,7 @@
 
 #include "lib/engine/omp_parallel.h"
 
-namespace mlc {
+namespace mlc::engine {
 
 namespace {
 
@@ -111,4 +111,4 @@ void RepackWeights(const Weights& weights, int64_t first, int64_t row, const Rep
   OmpParallelFor(down * across, height * width < kParallelGrain ? 1 : threads, block);
 }
 
-}  // namespace mlc
+}  // namespace mlc::engine

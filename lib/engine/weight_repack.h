@@ -7,7 +7,7 @@
 
 #include "lib/engine/product_weights.h"
 
-namespace mlc {
+namespace mlc::engine {
 
 // The layout of a matrix: element (i, j) is stored in out[rows[i] + columns[j]].
 struct RepackPlan {
@@ -19,4 +19,4 @@ struct RepackPlan {
 void RepackWeights(const Weights& weights, int64_t first, int64_t row, const RepackPlan& placement,
                    int threads, float* out);
 
-}  // namespace mlc
+}  // namespace mlc::engine

@@ -6,7 +6,7 @@
 #include "lib/ir/arithmetic.h"
 #include "lib/lower/convert.h"
 
-namespace mlc {
+namespace mlc::lower {
 
 namespace {
 
@@ -104,4 +104,4 @@ Value* BitCast(Builder& b, Value* x, DType from, DType to) {
   return y;
 }
 
-}  // namespace mlc
+}  // namespace mlc::lower

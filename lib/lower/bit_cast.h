@@ -3,7 +3,7 @@
 
 #include "lib/ir/builder.h"
 
-namespace mlc {
+namespace mlc::lower {
 
 // Reinterprets the bits of x, whose source type is `from`, as `to`. Both must have the same width
 // (8 for bool), else Error "bad-attribute". Supports constants of any type and, at run time,
@@ -11,4 +11,4 @@ namespace mlc {
 // "unsupported-dtype" for other types.
 Value* BitCast(Builder& b, Value* x, DType from, DType to);
 
-}  // namespace mlc
+}  // namespace mlc::lower

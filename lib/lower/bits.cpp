@@ -5,7 +5,7 @@
 #include "lib/ir/arithmetic.h"
 #include "lib/lower/convert.h"
 
-namespace mlc {
+namespace mlc::lower {
 
 namespace {
 
@@ -100,4 +100,4 @@ Value* BitsShifted(Builder& b, Value* x, Value* by, bool left, DType dtype) {
   return constant ? Convert(b, y, held, dtype) : Wrap(b, y, dtype);
 }
 
-}  // namespace mlc
+}  // namespace mlc::lower

@@ -7,7 +7,7 @@
 
 #include "lib/ir/builder.h"
 
-namespace mlc {
+namespace mlc::lower {
 
 Value* BitsAnd(Builder& b, Value* x, Value* y, DType dtype);
 Value* BitsOr(Builder& b, Value* x, Value* y, DType dtype);
@@ -16,4 +16,4 @@ Value* BitsXor(Builder& b, Value* x, Value* y, DType dtype);
 // "unsupported-dtype" for a run-time left shift of 32-bit and 64-bit types.
 Value* BitsShifted(Builder& b, Value* x, Value* by, bool left, DType dtype);
 
-}  // namespace mlc
+}  // namespace mlc::lower

@@ -2,7 +2,7 @@
 
 #include "lib/ir/arithmetic.h"
 
-namespace mlc {
+namespace mlc::lower {
 
 namespace {
 
@@ -85,4 +85,4 @@ Value* Convert(Builder& b, Value* value, DType from, DType to) {
   return Fits(from, to) ? value : Wrap(b, value, to);
 }
 
-}  // namespace mlc
+}  // namespace mlc::lower

@@ -7,7 +7,7 @@
 
 #include "lib/ir/builder.h"
 
-namespace mlc {
+namespace mlc::lower {
 
 // The element type of run-time values with this source type; kNone if the type is not supported.
 DType RuntimeType(DType source);
@@ -25,4 +25,4 @@ Value* CutToBf16(Builder& b, Value* x);
 // types.
 Value* Wrap(Builder& b, Value* value, DType dtype);
 
-}  // namespace mlc
+}  // namespace mlc::lower

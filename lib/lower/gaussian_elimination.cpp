@@ -3,7 +3,7 @@
 #include "lib/ir/arithmetic.h"
 #include "lib/ir/run_time_sizes.h"
 
-namespace mlc {
+namespace mlc::lower {
 
 namespace {
 
@@ -111,4 +111,4 @@ Value* Inverse(Builder& b, Value* x) {
   return b.Make("reshape", {{"x", m}, {"shape", sizes.Make()}});
 }
 
-}  // namespace mlc
+}  // namespace mlc::lower

@@ -7,9 +7,9 @@
 
 #include "lib/ir/builder.h"
 
-namespace mlc {
+namespace mlc::lower {
 
 Value* Determinant(Builder& b, Value* x);  // [...]; 0 for a singular matrix
 Value* Inverse(Builder& b, Value* x);  // same shape as x; infinities and NaN for a singular matrix
 
-}  // namespace mlc
+}  // namespace mlc::lower

@@ -4,7 +4,7 @@
 #include "lib/ir/run_time_sizes.h"
 #include "lib/ops/value_range.h"
 
-namespace mlc {
+namespace mlc::lower {
 
 namespace {
 
@@ -44,4 +44,4 @@ Value* VectorsFromFront(Builder& b, Value* indices, Value* x, int batch) {
   return Raise(b, indices, sizes.Make());
 }
 
-}  // namespace mlc
+}  // namespace mlc::lower

@@ -6,7 +6,7 @@
 
 #include "lib/ir/builder.h"
 
-namespace mlc {
+namespace mlc::lower {
 
 // Normalises indices into dimension `axis` of x. Folded if constant; unchanged if no index can be
 // negative.
@@ -16,4 +16,4 @@ Value* FromFront(Builder& b, Value* indices, Value* x, int axis);
 // the rank of x.
 Value* VectorsFromFront(Builder& b, Value* indices, Value* x, int batch);
 
-}  // namespace mlc
+}  // namespace mlc::lower

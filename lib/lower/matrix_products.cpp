@@ -6,7 +6,7 @@
 #include "lib/ir/arithmetic.h"
 #include "lib/ir/run_time_sizes.h"
 
-namespace mlc {
+namespace mlc::lower {
 
 namespace {
 
@@ -105,4 +105,4 @@ Factor PlusInteger(Builder& b, const Factor& sum, Value* addend) {
           sum.most + most, 0};
 }
 
-}  // namespace mlc
+}  // namespace mlc::lower

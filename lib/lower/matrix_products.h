@@ -5,7 +5,7 @@
 
 #include "lib/ir/builder.h"
 
-namespace mlc {
+namespace mlc::lower {
 
 // The matrix product by NumPy's rules: vectors act as rows or columns, and leading dimensions
 // broadcast. Error "bad-operand" for scalars.
@@ -34,4 +34,4 @@ Factor ExactMatrixProduct(Builder& b, Factor x, Factor y);
 // sum + addend (int32), in fp32 if that is exact.
 Factor PlusInteger(Builder& b, const Factor& sum, Value* addend);
 
-}  // namespace mlc
+}  // namespace mlc::lower

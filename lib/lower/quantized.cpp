@@ -10,7 +10,7 @@
 #include "lib/ir/run_time_sizes.h"
 #include "lib/lower/convert.h"
 
-namespace mlc {
+namespace mlc::lower {
 
 namespace {
 
@@ -273,4 +273,4 @@ DynamicallyQuantized QuantizeDynamically(Builder& b, Value* x) {
   return {clip(Binary(b, "add", round(Binary(b, "real_div", x, scale)), zero)), scale, zero};
 }
 
-}  // namespace mlc
+}  // namespace mlc::lower

@@ -12,7 +12,7 @@
 #include "lib/ir/builder.h"
 #include "lib/lower/matrix_products.h"
 
-namespace mlc {
+namespace mlc::lower {
 
 // real = scale * (integer - zero). scale and zero are scalars (or have one element), vectors along
 // `axis`, or, if a block size is given, tensors of the same rank with one element per block along
@@ -53,4 +53,4 @@ Value* Along(Builder& b, Value* vector, int axis, int rank);
 // The float type used to compute with a source type.
 DType FloatType(DType source);
 
-}  // namespace mlc
+}  // namespace mlc::lower

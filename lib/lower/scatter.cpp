@@ -3,7 +3,7 @@
 #include "lib/ir/arithmetic.h"
 #include "lib/lower/indices.h"
 
-namespace mlc {
+namespace mlc::lower {
 
 namespace {
 
@@ -76,4 +76,4 @@ Value* ScatterVectors(Builder& b, Scattered s) {
   return Scatter(b, "scatter_nd", s);
 }
 
-}  // namespace mlc
+}  // namespace mlc::lower

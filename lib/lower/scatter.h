@@ -7,7 +7,7 @@
 
 #include "lib/ir/builder.h"
 
-namespace mlc {
+namespace mlc::lower {
 
 struct Scattered {
   Value* data;
@@ -23,4 +23,4 @@ Value* ScatterAlongAxis(Builder& b, Scattered s, int axis);
 // The last dimension of indices holds index vectors into the first dimensions of data.
 Value* ScatterVectors(Builder& b, Scattered s);
 
-}  // namespace mlc
+}  // namespace mlc::lower

@@ -6,7 +6,7 @@
 #include "lib/ir/arithmetic.h"
 #include "lib/ir/run_time_sizes.h"
 
-namespace mlc {
+namespace mlc::lower {
 
 namespace {
 
@@ -139,4 +139,4 @@ Tensor MelWeights(int64_t bands, int64_t length, int64_t rate, double lowest, do
   return Tensor::Of({bins, bands}, matrix);
 }
 
-}  // namespace mlc
+}  // namespace mlc::lower

@@ -7,7 +7,7 @@
 
 #include "lib/ir/builder.h"
 
-namespace mlc {
+namespace mlc::lower {
 
 inline constexpr int64_t kGreatestTable = int64_t{1} << 26;  // elements
 
@@ -44,4 +44,4 @@ Value* WindowAtRunTime(Builder& b, const Cosines& cosines, Value* size, bool per
 // "bad-operand" for frequencies beyond the spectrum.
 Tensor MelWeights(int64_t bands, int64_t length, int64_t rate, double lowest, double highest);
 
-}  // namespace mlc
+}  // namespace mlc::lower

@@ -6,7 +6,7 @@
 #include "lib/ir/run_time_sizes.h"
 #include "lib/lower/convert.h"
 
-namespace mlc {
+namespace mlc::lower {
 
 namespace {
 
@@ -157,4 +157,4 @@ Value* FirstOfOrder(Builder& b, Value* x, int axis, Value* k, bool largest) {
                                    {"end_mask", Tensor::Vector(but_axis)}});
 }
 
-}  // namespace mlc
+}  // namespace mlc::lower

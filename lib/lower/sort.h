@@ -6,7 +6,7 @@
 
 #include "lib/ir/builder.h"
 
-namespace mlc {
+namespace mlc::lower {
 
 struct Distinct {
   Value* values;   // the distinct slices
@@ -28,4 +28,4 @@ Distinct DistinctSlices(Builder& b, Value* x, std::optional<int> along, bool sor
 // run time; MIL's topk handles constants.
 Value* FirstOfOrder(Builder& b, Value* x, int axis, Value* k, bool largest);
 
-}  // namespace mlc
+}  // namespace mlc::lower

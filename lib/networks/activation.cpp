@@ -2,7 +2,7 @@
 
 #include "lib/ir/arithmetic.h"
 
-namespace mlc {
+namespace mlc::networks {
 
 namespace {
 constexpr double kSteepness = 1.702;  // openai/gpt-oss, gpt_oss/torch/model.py, swiglu
@@ -29,4 +29,4 @@ Value* Activate(Builder& b, Activation activation, Value* x) {
   return x;
 }
 
-}  // namespace mlc
+}  // namespace mlc::networks

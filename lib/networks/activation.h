@@ -5,7 +5,7 @@
 
 #include "lib/ir/builder.h"
 
-namespace mlc {
+namespace mlc::networks {
 
 enum class Activation : uint8_t {
   kNone,  // x itself
@@ -20,4 +20,4 @@ inline constexpr double kActivationClamp = 7;
 
 Value* Activate(Builder& b, Activation activation, Value* x);
 
-}  // namespace mlc
+}  // namespace mlc::networks

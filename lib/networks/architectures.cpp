@@ -6,7 +6,7 @@
 
 #include "lib/support/edit_distance.h"
 
-namespace mlc {
+namespace mlc::networks {
 
 namespace {
 
@@ -106,4 +106,4 @@ Error UnsupportedArchitecture(const std::string& name, const std::set<std::strin
   return error;
 }
 
-}  // namespace mlc
+}  // namespace mlc::networks

@@ -8,7 +8,7 @@
 
 #include "lib/networks/decoder.h"
 
-namespace mlc {
+namespace mlc::networks {
 
 // Returns the flags of the row with this name, which must exist.
 const DecoderConfig& DecoderFlags(std::string_view name);
@@ -18,4 +18,4 @@ const DecoderConfig& DecoderFlags(std::string_view name);
 Error UnsupportedArchitecture(const std::string& name, const std::set<std::string>& decoders,
                               const std::set<std::string>& encoders);
 
-}  // namespace mlc
+}  // namespace mlc::networks

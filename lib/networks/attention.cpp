@@ -3,7 +3,7 @@
 #include "lib/ir/arithmetic.h"
 #include "lib/networks/masks.h"
 
-namespace mlc {
+namespace mlc::networks {
 
 namespace {
 
@@ -46,4 +46,4 @@ Attended Attend(Builder& b, const AttentionParts& parts) {
   return made;
 }
 
-}  // namespace mlc
+}  // namespace mlc::networks

@@ -7,7 +7,7 @@
 
 #include "lib/ir/builder.h"
 
-namespace mlc {
+namespace mlc::networks {
 
 struct AttentionParts {
   Value *q, *k, *v;  // [B, N, S, H], [B, N, T, H], [B, N, T, V] with repeated heads (heads.h)
@@ -39,4 +39,4 @@ struct Attended {
 // Computes y = softmax(cap(q k' scale) + biases) v.
 Attended Attend(Builder& b, const AttentionParts& parts);
 
-}  // namespace mlc
+}  // namespace mlc::networks

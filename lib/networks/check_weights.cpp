@@ -7,7 +7,7 @@
 #include "lib/support/edit_distance.h"
 #include "lib/support/error.h"
 
-namespace mlc {
+namespace mlc::networks {
 
 namespace {
 
@@ -40,4 +40,4 @@ void CheckAllUsed(const std::string& model, const std::vector<std::string>& name
       .Help("the model has parts that mlc does not support");
 }
 
-}  // namespace mlc
+}  // namespace mlc::networks

@@ -7,7 +7,7 @@
 
 #include "lib/ir/tensor.h"
 
-namespace mlc {
+namespace mlc::networks {
 
 // Returns the tensor in fp32 with these dims; it keeps its encoding. The number of leading
 // dimensions of 1 may differ: ggml does not distinguish [1, n] from [n]. `name` is its name in the
@@ -20,4 +20,4 @@ Tensor CheckedWeight(const Tensor& tensor, const std::string& name, const Dims& 
 void CheckAllUsed(const std::string& model, const std::vector<std::string>& names,
                   const std::set<std::string>& used);
 
-}  // namespace mlc
+}  // namespace mlc::networks

@@ -4,7 +4,7 @@
 #include "lib/ir/block_transaction.h"
 #include "lib/lower/convert.h"
 
-namespace mlc {
+namespace mlc::networks {
 
 std::vector<Value*> CountedLoop(Builder& b, Value* steps, std::vector<Value*> variables,
                                 const LoopStep& step) {
@@ -31,7 +31,7 @@ Swept Sweep(Builder& b, Value* x, std::vector<Value*> states, const std::vector<
             DType dtype, bool reverse, const SweepStep& step) {
   Sizes count(b);
   count.AddDim(x, 0);
-  Value* steps = AtRunTime(b, count.Make(), DType::kInt64);
+  Value* steps = lower::AtRunTime(b, count.Make(), DType::kInt64);
   auto carried = std::ssize(states);
   if (!element.empty()) {
     Sizes all(b);
@@ -62,4 +62,4 @@ Swept Sweep(Builder& b, Value* x, std::vector<Value*> states, const std::vector<
   return all;
 }
 
-}  // namespace mlc
+}  // namespace mlc::networks

@@ -8,7 +8,7 @@
 #include "lib/ir/builder.h"
 #include "lib/ir/run_time_sizes.h"
 
-namespace mlc {
+namespace mlc::networks {
 
 // Builds one step from the number of completed steps, int32 [1], and the variables. Returns the new
 // values of the variables, of the same types.
@@ -33,4 +33,4 @@ using SweepStep = std::function<Swept(Builder&, Value* t, const std::vector<Valu
 Swept Sweep(Builder& b, Value* x, std::vector<Value*> states, const std::vector<Size>& element,
             DType dtype, bool reverse, const SweepStep& step);
 
-}  // namespace mlc
+}  // namespace mlc::networks

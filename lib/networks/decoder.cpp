@@ -16,7 +16,7 @@
 #include "lib/networks/token_mixer_table.h"
 #include "lib/ops/row.h"
 
-namespace mlc {
+namespace mlc::networks {
 
 namespace {
 
@@ -440,4 +440,4 @@ Program BuildDecoder(const DecoderConfig& config, const DecoderWeights& weights,
   return Decoder(config, weights, context, diagnostics).Build();
 }
 
-}  // namespace mlc
+}  // namespace mlc::networks

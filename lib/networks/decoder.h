@@ -27,7 +27,7 @@
 #include "lib/networks/rotary_table.h"
 #include "lib/support/error.h"
 
-namespace mlc {
+namespace mlc::networks {
 
 // Normalisation of queries and keys before rotary embedding.
 enum class QkNorm : uint8_t {
@@ -184,4 +184,4 @@ void CheckNumbers(const DecoderConfig& config);
 Program BuildDecoder(const DecoderConfig& config, const DecoderWeights& weights, int64_t context,
                      Diagnostics& diagnostics);
 
-}  // namespace mlc
+}  // namespace mlc::networks

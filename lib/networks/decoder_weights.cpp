@@ -4,7 +4,7 @@
 
 #include "lib/networks/check_weights.h"
 
-namespace mlc {
+namespace mlc::networks {
 
 Tensor DecoderTensors::Checked(Role role, Part part, int64_t layer, const Dims& dims, bool needed) {
   Tensor tensor = weights_.find(role, part, layer);
@@ -51,4 +51,4 @@ std::vector<double> DecoderTensors::Factors(Role role, int64_t size) {
   return factors;
 }
 
-}  // namespace mlc
+}  // namespace mlc::networks

@@ -10,7 +10,7 @@
 #include "lib/ir/builder.h"
 #include "lib/networks/decoder.h"
 
-namespace mlc {
+namespace mlc::networks {
 
 // Each tensor becomes one constant, even if it is requested several times. Values are fp32; a
 // tensor keeps its encoding.
@@ -39,4 +39,4 @@ class DecoderTensors {
   std::map<std::tuple<Role, Part, int64_t>, Value*> made_;
 };
 
-}  // namespace mlc
+}  // namespace mlc::networks

@@ -8,7 +8,7 @@
 #include "lib/networks/linear_attention.h"
 #include "lib/networks/norms.h"
 
-namespace mlc {
+namespace mlc::networks {
 
 namespace {
 
@@ -62,4 +62,4 @@ Value* DeltaNet(const TokenMixerContext& context, Value* x) {
   return context.Projected(Role::kMixerOutput, Binary(b, "mul", y, gate), context.config.width);
 }
 
-}  // namespace mlc
+}  // namespace mlc::networks

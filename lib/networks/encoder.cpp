@@ -15,7 +15,7 @@
 #include "lib/networks/rotary.h"
 #include "lib/ops/row.h"
 
-namespace mlc {
+namespace mlc::networks {
 
 namespace {
 
@@ -467,4 +467,4 @@ Program BuildEncoder(const EncoderConfig& config, const EncoderWeights& weights,
   return Encoder(Completed(config), weights, tokens, diagnostics).Build();
 }
 
-}  // namespace mlc
+}  // namespace mlc::networks

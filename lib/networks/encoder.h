@@ -31,7 +31,7 @@
 #include "lib/networks/rotary_table.h"
 #include "lib/support/error.h"
 
-namespace mlc {
+namespace mlc::networks {
 
 // The flags of an architecture (encoder_architectures.h) and the numbers of one model.
 struct EncoderConfig {
@@ -134,4 +134,4 @@ Symbol PackagedTokens(const ImportOptions& options, const EncoderConfig& config)
 Program BuildEncoder(const EncoderConfig& config, const EncoderWeights& weights,
                      const Symbol& tokens, Diagnostics& diagnostics);
 
-}  // namespace mlc
+}  // namespace mlc::networks

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace mlc {
+namespace mlc::networks {
 
 namespace {
 
@@ -68,4 +68,4 @@ const EncoderConfig& EncoderFlags(std::string_view name) {
   return row->flags;
 }
 
-}  // namespace mlc
+}  // namespace mlc::networks

@@ -7,9 +7,9 @@
 
 #include "lib/networks/encoder.h"
 
-namespace mlc {
+namespace mlc::networks {
 
 // Returns the flags of the row with this name, which must exist.
 const EncoderConfig& EncoderFlags(std::string_view name);
 
-}  // namespace mlc
+}  // namespace mlc::networks

@@ -2,7 +2,7 @@
 
 #include "lib/ir/arithmetic.h"
 
-namespace mlc {
+namespace mlc::networks {
 
 namespace {
 
@@ -109,4 +109,4 @@ Value* FeedForward(Builder& b, DecoderTensors& tensors, const DecoderConfig& con
   return Projected(b, tensors, Role::kDown, layer, y, config.width);
 }
 
-}  // namespace mlc
+}  // namespace mlc::networks

@@ -3,7 +3,7 @@
 
 #include "lib/networks/decoder_weights.h"
 
-namespace mlc {
+namespace mlc::networks {
 
 // Maps x [1, S, width] to a result of the same shape.
 Value* FeedForward(Builder& b, DecoderTensors& tensors, const DecoderConfig& config, int64_t layer,
@@ -13,4 +13,4 @@ Value* FeedForward(Builder& b, DecoderTensors& tensors, const DecoderConfig& con
 Value* Projected(Builder& b, DecoderTensors& tensors, Role role, int64_t layer, Value* x,
                  int64_t out, bool needs_bias = false);
 
-}  // namespace mlc
+}  // namespace mlc::networks

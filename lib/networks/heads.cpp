@@ -3,7 +3,7 @@
 #include "lib/ir/arithmetic.h"
 #include "lib/ir/run_time_sizes.h"
 
-namespace mlc {
+namespace mlc::networks {
 
 Value* Heads(Builder& b, Value* x, int64_t heads) {
   const Dim& width = x->type.shape.at(2);
@@ -31,4 +31,4 @@ Value* Repeated(Builder& b, Value* x, int64_t times) {
   return Reshaped(b, y, {{x, 0}, heads * times, {x, 2}, {x, 3}});
 }
 
-}  // namespace mlc
+}  // namespace mlc::networks

@@ -4,7 +4,7 @@
 
 #include "lib/ir/builder.h"
 
-namespace mlc {
+namespace mlc::networks {
 
 // [B, S, N * H] -> [B, N, S, H]. Error "bad-operand" if the width is not a multiple of the heads,
 // "dynamic-shape" if it is unknown.
@@ -15,4 +15,4 @@ Value* Joined(Builder& b, Value* x);
 // be known.
 Value* Repeated(Builder& b, Value* x, int64_t times);
 
-}  // namespace mlc
+}  // namespace mlc::networks

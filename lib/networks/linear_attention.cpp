@@ -4,7 +4,7 @@
 #include "lib/ir/run_time_sizes.h"
 #include "lib/networks/counted_loop.h"
 
-namespace mlc {
+namespace mlc::networks {
 
 namespace {
 
@@ -75,4 +75,4 @@ LinearAttended LinearAttention(Builder& b, const LinearTokens& tokens, Value* st
   return few ? Unrolled(b, tokens, state, length.constant()) : Looped(b, tokens, state);
 }
 
-}  // namespace mlc
+}  // namespace mlc::networks

@@ -5,7 +5,7 @@
 
 #include "lib/ir/builder.h"
 
-namespace mlc {
+namespace mlc::networks {
 
 // All tensors have the same float type; T is the first dimension. Each token multiplies the state
 // by `decay` and adds k (beta (v - k' state)), or k v without a correction; y is q times the new
@@ -27,4 +27,4 @@ struct LinearAttended {
 // their number is known, otherwise a while_loop.
 LinearAttended LinearAttention(Builder& b, const LinearTokens& tokens, Value* state);
 
-}  // namespace mlc
+}  // namespace mlc::networks

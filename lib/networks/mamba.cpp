@@ -6,7 +6,7 @@
 #include "lib/networks/linear_attention.h"
 #include "lib/networks/norms.h"
 
-namespace mlc {
+namespace mlc::networks {
 
 namespace {
 
@@ -92,4 +92,4 @@ Value* Mamba2(const TokenMixerContext& context, Value* x) {
   return context.Projected(Role::kMixerOutput, y, context.config.width);
 }
 
-}  // namespace mlc
+}  // namespace mlc::networks

@@ -3,11 +3,11 @@
 
 #include "lib/networks/token_mixer.h"
 
-namespace mlc {
+namespace mlc::networks {
 
 // Maps x [1, S, width] to a result of the same shape. Each inner channel has a separate state.
 Value* Mamba(const TokenMixerContext& context, Value* x);
 // Channels are grouped into heads; all channels of a head decay at the same rate.
 Value* Mamba2(const TokenMixerContext& context, Value* x);
 
-}  // namespace mlc
+}  // namespace mlc::networks

@@ -5,7 +5,7 @@
 #include "lib/ir/arithmetic.h"
 #include "lib/ir/run_time_sizes.h"
 
-namespace mlc {
+namespace mlc::networks {
 
 double Lowest(DType dtype) {
   return dtype == DType::kFp16 ? -65504.0 : std::numeric_limits<float>::lowest();
@@ -69,4 +69,4 @@ Value* Shares(Builder& b, Value* scores, Value* sink) {
                                    {"end_mask", Tensor::Vector<bool>({true, true, true, false})}});
 }
 
-}  // namespace mlc
+}  // namespace mlc::networks

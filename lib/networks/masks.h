@@ -7,7 +7,7 @@
 
 #include "lib/ir/builder.h"
 
-namespace mlc {
+namespace mlc::networks {
 
 // Returns the lowest finite number of a float type: a score whose softmax is 0.
 double Lowest(DType dtype);
@@ -36,4 +36,4 @@ Value* SoftCapped(Builder& b, Value* scores, double cap);
 // every row, whose result is dropped; null: none.
 Value* Shares(Builder& b, Value* scores, Value* sink);
 
-}  // namespace mlc
+}  // namespace mlc::networks

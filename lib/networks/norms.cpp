@@ -3,7 +3,7 @@
 #include "lib/ir/arithmetic.h"
 #include "lib/ir/run_time_sizes.h"
 
-namespace mlc {
+namespace mlc::networks {
 
 Value* Mean(Builder& b, Value* x, const std::vector<int64_t>& axes) {
   return b.Make("reduce_mean", {{"x", x}, {"axes", Ints(axes)}, {"keep_dims", true}});
@@ -71,4 +71,4 @@ Value* GroupNorm(Builder& b, Value* x, int64_t groups, double epsilon) {
   return b.Make("reshape", {{"x", normal}, {"shape", ShapeOf(b, x)}});
 }
 
-}  // namespace mlc
+}  // namespace mlc::networks

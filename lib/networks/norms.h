@@ -9,7 +9,7 @@
 
 #include "lib/ir/builder.h"
 
-namespace mlc {
+namespace mlc::networks {
 
 enum class NormKind : uint8_t { kRms, kLayer };
 
@@ -41,4 +41,4 @@ Normalized RmsNorm(Builder& b, Value* x, const std::vector<int64_t>& axes, Value
 // "bad-attribute" if groups do not divide C, "dynamic-shape" if N and another size are unknown.
 Value* GroupNorm(Builder& b, Value* x, int64_t groups, double epsilon);
 
-}  // namespace mlc
+}  // namespace mlc::networks

@@ -9,7 +9,7 @@
 #include "lib/lower/convert.h"
 #include "lib/networks/counted_loop.h"
 
-namespace mlc {
+namespace mlc::networks {
 
 namespace {
 
@@ -223,7 +223,7 @@ Result Looped(Builder& b, const Layer& layer, const Direction& d) {
   };
   std::vector<Size> element;
   if (layer.wants_sequence) element = {{layer.x, 1}, {d.recurrence, 1}};
-  DType dtype = RuntimeType(layer.x->type.dtype);
+  DType dtype = lower::RuntimeType(layer.x->type.dtype);
   return Finish(b, Sweep(b, layer.x, start.states, element, dtype, d.reverse, step));
 }
 
@@ -328,4 +328,4 @@ std::vector<Result> Recurrent(Builder& b, const Layer& layer,
   return results;
 }
 
-}  // namespace mlc
+}  // namespace mlc::networks

@@ -12,7 +12,7 @@
 
 #include "lib/ir/builder.h"
 
-namespace mlc {
+namespace mlc::networks {
 
 struct CellActivationRow {
   std::string_view name;
@@ -66,4 +66,4 @@ struct RecurrentResult {
 std::vector<RecurrentResult> Recurrent(Builder& b, const RecurrentLayer& layer,
                                        const std::vector<LayerDirection>& directions);
 
-}  // namespace mlc
+}  // namespace mlc::networks

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace mlc {
+namespace mlc::networks {
 
 namespace {
 
@@ -46,4 +46,4 @@ Tensor DisentangledBuckets(int64_t most, int64_t buckets, int64_t max_distance, 
   });
 }
 
-}  // namespace mlc
+}  // namespace mlc::networks

@@ -7,7 +7,7 @@
 
 #include "lib/ir/tensor.h"
 
-namespace mlc {
+namespace mlc::networks {
 
 // Returns T5's buckets (arXiv 1910.10683, section 2.1; transformers' modeling_mpnet.py,
 // relative_position_bucket): half of the buckets are for keys before the query, half for the
@@ -20,4 +20,4 @@ Tensor BiasBuckets(int64_t most, int64_t buckets, int64_t max_distance);
 // logarithmic up to `max_distance`. If buckets is 0, each distance has a separate bucket.
 Tensor DisentangledBuckets(int64_t most, int64_t buckets, int64_t max_distance, int64_t span);
 
-}  // namespace mlc
+}  // namespace mlc::networks

@@ -3,7 +3,7 @@
 #include "lib/ir/arithmetic.h"
 #include "lib/ir/run_time_sizes.h"
 
-namespace mlc {
+namespace mlc::networks {
 
 Value* Rotated(Builder& b, Value* x, Value* cosine, Value* sine, bool interleaved) {
   int64_t half = cosine->type.shape.back().constant(), size = x->type.shape[3].constant();
@@ -52,4 +52,4 @@ Value* Rotated(Builder& b, Value* x, Value* cosine, Value* sine, bool interleave
   return rest ? Concat(b, {y, rest}, 3) : y;
 }
 
-}  // namespace mlc
+}  // namespace mlc::networks

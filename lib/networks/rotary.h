@@ -4,7 +4,7 @@
 
 #include "lib/ir/builder.h"
 
-namespace mlc {
+namespace mlc::networks {
 
 // Rotates the first dimensions of x [B, N, S, H] by the angles [B or 1, S, half of these
 // dimensions]; their number must be known. Pairs (p, r) become (p cos - r sin, p sin + r cos). A
@@ -12,4 +12,4 @@ namespace mlc {
 // are more angles than pairs.
 Value* Rotated(Builder& b, Value* x, Value* cosine, Value* sine, bool interleaved);
 
-}  // namespace mlc
+}  // namespace mlc::networks

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numbers>
 
-namespace mlc {
+namespace mlc::networks {
 
 namespace {
 
@@ -62,4 +62,4 @@ RotaryTable MakeRotaryTable(const Rotary& rotary, int64_t positions,
           Tensor::Of<float>({positions, pairs}, sine)};
 }
 
-}  // namespace mlc
+}  // namespace mlc::networks

@@ -7,7 +7,7 @@
 
 #include "lib/ir/tensor.h"
 
-namespace mlc {
+namespace mlc::networks {
 
 enum class RotaryScaling : uint8_t { kNone, kLinear, kYarn };
 
@@ -34,4 +34,4 @@ struct RotaryTable {
 RotaryTable MakeRotaryTable(const Rotary& rotary, int64_t positions,
                             const std::vector<double>& factors, bool local);
 
-}  // namespace mlc
+}  // namespace mlc::networks

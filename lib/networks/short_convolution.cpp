@@ -2,7 +2,7 @@
 
 #include "lib/ir/arithmetic.h"
 
-namespace mlc {
+namespace mlc::networks {
 
 // y = C * conv(B * x) (Liquid AI 2025, LFM2 technical report, section 2). The rows of the
 // projection are those of B, C and x (transformers, models/lfm2/modeling_lfm2.py).
@@ -16,4 +16,4 @@ Value* ShortConvolution(const TokenMixerContext& context, Value* x) {
   return context.Projected(Role::kMixerOutput, y, width);
 }
 
-}  // namespace mlc
+}  // namespace mlc::networks

@@ -3,9 +3,9 @@
 
 #include "lib/networks/token_mixer.h"
 
-namespace mlc {
+namespace mlc::networks {
 
 // Maps x [1, S, width] to a result of the same shape.
 Value* ShortConvolution(const TokenMixerContext& context, Value* x);
 
-}  // namespace mlc
+}  // namespace mlc::networks

@@ -4,7 +4,7 @@
 #include "lib/ir/run_time_sizes.h"
 #include "lib/networks/feed_forward.h"
 
-namespace mlc {
+namespace mlc::networks {
 
 LayerState::Place LayerState::In(Builder& b) const {
   Value* all = b.Make("read_state", {{"input", state_}});
@@ -30,7 +30,7 @@ void LayerState::Write(Builder& b, Value* data) const {
 }
 
 Value* TokenMixerContext::Projected(Role role, Value* x, int64_t out, bool needs_bias) const {
-  return mlc::Projected(b, tensors, role, layer, x, out, needs_bias);
+  return mlc::networks::Projected(b, tensors, role, layer, x, out, needs_bias);
 }
 
 Value* Convolved(const TokenMixerContext& context, Value* x, bool needs_bias) {
@@ -53,4 +53,4 @@ Value* Convolved(const TokenMixerContext& context, Value* x, bool needs_bias) {
   return Transposed(b, b.Make("conv", std::move(args)), {0, 2, 1});
 }
 
-}  // namespace mlc
+}  // namespace mlc::networks

@@ -4,7 +4,7 @@
 
 #include "lib/networks/decoder_weights.h"
 
-namespace mlc {
+namespace mlc::networks {
 
 // The part of a state [layers, ...] that belongs to one layer.
 class LayerState {
@@ -42,4 +42,4 @@ struct TokenMixerContext {
 // the last is for the current token. It continues from the state of earlier calls.
 Value* Convolved(const TokenMixerContext& context, Value* x, bool needs_bias);
 
-}  // namespace mlc
+}  // namespace mlc::networks

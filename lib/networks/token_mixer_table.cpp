@@ -6,7 +6,7 @@
 #include "lib/networks/mamba.h"
 #include "lib/networks/short_convolution.h"
 
-namespace mlc {
+namespace mlc::networks {
 
 namespace {
 
@@ -73,4 +73,4 @@ void CheckTokenMixer(const DecoderConfig& config) {
                      sizes.inner, sizes.heads));
 }
 
-}  // namespace mlc
+}  // namespace mlc::networks

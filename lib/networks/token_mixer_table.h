@@ -3,7 +3,7 @@
 
 #include "lib/networks/token_mixer.h"
 
-namespace mlc {
+namespace mlc::networks {
 
 struct TokenMixerRow {
   TokenMixer token_mixer;
@@ -20,4 +20,4 @@ const TokenMixerRow& RowOf(TokenMixer token_mixer);
 // Throws the error "bad-file" for invalid or inconsistent sizes of the config's token mixer.
 void CheckTokenMixer(const DecoderConfig& config);
 
-}  // namespace mlc
+}  // namespace mlc::networks

@@ -9,7 +9,7 @@
 // dimensions. No numeric effect.
 #include "lib/passes/pattern_match.h"
 
-namespace mlc {
+namespace mlc::passes {
 namespace {
 
 bool Merge(Operation* second, PassContext& context) {
@@ -38,4 +38,4 @@ bool Run(Program& program, PassContext& context) {
 extern const PassDef kCancelReshapes = {"cancel-reshapes",
                                         "merge chains of reshape, expand_dims and squeeze", Run};
 
-}  // namespace mlc
+}  // namespace mlc::passes

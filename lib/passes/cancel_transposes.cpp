@@ -11,7 +11,7 @@
 // Operators by name: the transposes and reshapes that it matches and creates.
 #include "lib/passes/pattern_match.h"
 
-namespace mlc {
+namespace mlc::passes {
 namespace {
 
 bool IsIdentity(const std::vector<int64_t>& perm) {
@@ -75,4 +75,4 @@ bool Run(Program& program, PassContext& context) {
 extern const PassDef kCancelTransposes = {
     "cancel-transposes", "merge chains of transposes and remove those that cancel", Run};
 
-}  // namespace mlc
+}  // namespace mlc::passes

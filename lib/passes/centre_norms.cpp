@@ -12,7 +12,7 @@
 
 #include "lib/passes/pattern_match.h"
 
-namespace mlc {
+namespace mlc::passes {
 namespace {
 
 constexpr double kLeastMean =
@@ -54,4 +54,4 @@ bool Run(Program& program, PassContext& context) {
 extern const PassDef kCentreNorms = {
     "centre-norms", "subtract the mean from a bias that is added just before a layer_norm", Run};
 
-}  // namespace mlc
+}  // namespace mlc::passes

@@ -12,7 +12,7 @@
 
 #include "lib/passes/pattern_match.h"
 
-namespace mlc {
+namespace mlc::passes {
 namespace {
 
 // Hash and equality of operations: two are equal if they have the same operator and the same
@@ -141,4 +141,4 @@ bool Run(Program& program, PassContext&) {
 extern const PassDef kCommonSubexpressions = {"common-subexpressions",
                                               "merge operations that compute the same values", Run};
 
-}  // namespace mlc
+}  // namespace mlc::passes

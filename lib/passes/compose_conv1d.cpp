@@ -10,7 +10,7 @@
 // Operators by name: the conv that it matches and the conv that it creates.
 #include "lib/passes/pattern_match.h"
 
-namespace mlc {
+namespace mlc::passes {
 namespace {
 
 // Whether `value` [n, c, a, b] is `flat` [n, c, t] with an additional dimension of 1 at `axis`.
@@ -69,4 +69,4 @@ bool Run(Program& program, PassContext& context) {
 extern const PassDef kComposeConv1d = {
     "compose-conv1d", "turn 2-D convolutions over one dimension into 1-D convolutions", Run};
 
-}  // namespace mlc
+}  // namespace mlc::passes

@@ -13,7 +13,7 @@
 #include "lib/passes/constant_ranges.h"
 #include "lib/support/threads.h"
 
-namespace mlc {
+namespace mlc::passes {
 namespace {
 
 #if defined(__x86_64__)
@@ -125,4 +125,4 @@ std::vector<double> MaxMagnitudes(std::vector<Tensor> constants, double low, dou
   return largest;
 }
 
-}  // namespace mlc
+}  // namespace mlc::passes

@@ -5,7 +5,7 @@
 
 #include "lib/ir/tensor.h"
 
-namespace mlc {
+namespace mlc::passes {
 
 // Returns the largest finite magnitude of each fp32 constant, or 0 if it has none. Reads all
 // constants in one pass, block by block, and releases their pages. For integers with scales only
@@ -14,4 +14,4 @@ namespace mlc {
 // that range.
 std::vector<double> MaxMagnitudes(std::vector<Tensor> constants, double low, double high);
 
-}  // namespace mlc
+}  // namespace mlc::passes

@@ -7,7 +7,7 @@
 // inputs. No numeric effect.
 #include "lib/passes/pattern_match.h"
 
-namespace mlc {
+namespace mlc::passes {
 namespace {
 
 bool RunOnBlock(Block& block) {
@@ -37,4 +37,4 @@ bool Run(Program& program, PassContext&) {
 
 extern const PassDef kDeadCode = {"dead-code", "remove operations whose results are not used", Run};
 
-}  // namespace mlc
+}  // namespace mlc::passes

@@ -9,7 +9,7 @@
 
 #include "lib/passes/pass.h"
 
-namespace mlc {
+namespace mlc::passes {
 namespace {
 
 // Computes a key that distinguishes most tensors: type, shape and the bytes at both ends of the
@@ -90,4 +90,4 @@ bool Run(Program& program, PassContext&) {
 extern const PassDef kDeduplicateConstants = {"deduplicate-constants", "merge equal constants",
                                               Run};
 
-}  // namespace mlc
+}  // namespace mlc::passes

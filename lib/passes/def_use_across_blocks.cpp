@@ -1,6 +1,6 @@
 #include "lib/passes/def_use_across_blocks.h"
 
-namespace mlc {
+namespace mlc::passes {
 
 DefUseGraph::DefUseGraph(const Function& function) {
   ForEachOperation(const_cast<Function&>(function), [&](Operation* op) {
@@ -35,4 +35,4 @@ const std::vector<const Value*>& DefUseGraph::Origins(const Value* value) const 
   return it == origins_.end() ? kNone : it->second;
 }
 
-}  // namespace mlc
+}  // namespace mlc::passes

@@ -9,7 +9,7 @@
 
 #include "lib/ir/program.h"
 
-namespace mlc {
+namespace mlc::passes {
 
 // Holds the chains of a function, which must not change during its lifetime.
 class DefUseGraph {
@@ -101,4 +101,4 @@ class DefUseGraph {
   Edges origins_, followers_;
 };
 
-}  // namespace mlc
+}  // namespace mlc::passes

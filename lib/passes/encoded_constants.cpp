@@ -33,7 +33,7 @@
 #include "lib/passes/pattern_match.h"
 #include "lib/support/threads.h"
 
-namespace mlc {
+namespace mlc::passes {
 namespace {
 
 using Form = Encoding::Form;
@@ -671,4 +671,4 @@ bool NeedsFp32(const Operation& op, const Tensor& values, Opset target) {
 extern const PassDef kEncodedConstants = {
     "encoded-constants", "store quantised constants in the forms that Core ML supports", Run};
 
-}  // namespace mlc
+}  // namespace mlc::passes

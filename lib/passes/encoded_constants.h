@@ -7,7 +7,7 @@
 #include "lib/ir/encoding.h"
 #include "lib/passes/pass.h"
 
-namespace mlc {
+namespace mlc::passes {
 
 // Returns the first target that can store the constant in its own encoding, or nothing if the pass
 // makes it dense for every target.
@@ -28,4 +28,4 @@ struct Unbiased {
 };
 Unbiased WithoutBias(const Encoding& encoding, DType dtype);
 
-}  // namespace mlc
+}  // namespace mlc::passes

@@ -12,7 +12,7 @@
 #include "lib/ir/tensor_range.h"
 #include "lib/passes/pattern_match.h"
 
-namespace mlc {
+namespace mlc::passes {
 namespace {
 
 // The size limits for possible masks and for other constants; weights are neither read nor loaded
@@ -93,4 +93,4 @@ bool Run(Program& program, PassContext& context) {
 extern const PassDef kFiniteConstants = {
     "finite-constants", "write infinite and NaN constants as divisions by zero", Run};
 
-}  // namespace mlc
+}  // namespace mlc::passes

@@ -8,7 +8,7 @@
 // whose evaluation fails. No numeric effect: evaluation is exact in the operands' type.
 #include "lib/passes/pass.h"
 
-namespace mlc {
+namespace mlc::passes {
 namespace {
 
 // Whether all operands are constant, or some elements of the results are known.
@@ -84,4 +84,4 @@ bool Run(Program& program, PassContext& context) {
 extern const PassDef kFoldConstants = {
     "fold-constants", "evaluate operations with constant operands or static shapes", Run};
 
-}  // namespace mlc
+}  // namespace mlc::passes

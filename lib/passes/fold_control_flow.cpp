@@ -11,7 +11,7 @@
 // Operators by name: cond, while_loop, and the identity that it creates for an output.
 #include "lib/passes/pattern_match.h"
 
-namespace mlc {
+namespace mlc::passes {
 namespace {
 
 // Replaces a result by `to`, or by a copy of it if an output requires one.
@@ -123,4 +123,4 @@ bool Run(Program& program, PassContext& context) {
 extern const PassDef kFoldControlFlow = {
     "fold-control-flow", "remove branches with constant predicates and loops that never run", Run};
 
-}  // namespace mlc
+}  // namespace mlc::passes

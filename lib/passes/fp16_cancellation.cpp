@@ -8,7 +8,7 @@
 #include "lib/passes/fp16_sensitivity.h"
 #include "lib/passes/pattern_match.h"
 
-namespace mlc {
+namespace mlc::passes {
 namespace {
 
 constexpr int kMostSteps = 8;         // maximum number of operations between the parts of a formula
@@ -315,4 +315,4 @@ bool SubtractsLargeMean(const Operation& op) {
                        divides) > kLargeMean;
 }
 
-}  // namespace mlc
+}  // namespace mlc::passes

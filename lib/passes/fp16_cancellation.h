@@ -8,7 +8,7 @@
 
 #include "lib/ir/program.h"
 
-namespace mlc {
+namespace mlc::passes {
 
 using Operations = std::unordered_set<const Operation*>;
 
@@ -39,4 +39,4 @@ NormProducts FindNormProducts(const std::vector<const Operation*>& operations);
 // input, and 1 for a difference from constants that are not all equal.
 bool SubtractsLargeMean(const Operation& op);
 
-}  // namespace mlc
+}  // namespace mlc::passes

@@ -18,7 +18,7 @@
 #include "lib/passes/pattern_match.h"
 #include "lib/passes/precision_plan.h"
 
-namespace mlc {
+namespace mlc::passes {
 namespace {
 
 constexpr double kSmallest = 0x1p-24;  // the smallest positive fp16 number
@@ -192,4 +192,4 @@ bool Run(Program& program, PassContext& context) {
 extern const PassDef kFp16Precision = {
     "fp16-precision", "narrow fp32 to fp16, except for values that fp16 cannot represent", Run};
 
-}  // namespace mlc
+}  // namespace mlc::passes

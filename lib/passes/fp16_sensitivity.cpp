@@ -7,7 +7,7 @@
 #include "lib/passes/fp16_cancellation.h"
 #include "lib/passes/pattern_match.h"
 
-namespace mlc {
+namespace mlc::passes {
 
 bool HasFp32(const Operation& op) {
   for (const Operands& operands : op.args())
@@ -516,4 +516,4 @@ std::unordered_map<const Operation*, Fp32Decision> FindFp16Sensitive(const Funct
   return Finder(function, flow).Run();
 }
 
-}  // namespace mlc
+}  // namespace mlc::passes

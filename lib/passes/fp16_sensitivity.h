@@ -38,7 +38,7 @@
 #include "lib/passes/def_use_across_blocks.h"
 #include "lib/passes/fp32_reason.h"
 
-namespace mlc {
+namespace mlc::passes {
 
 std::unordered_map<const Operation*, Fp32Decision> FindFp16Sensitive(const Function& function,
                                                                      const DefUseGraph& flow);
@@ -53,4 +53,4 @@ bool IsWeight(const Value* value);
 // constants, or null.
 const Operation* MadeOfOne(const Value& value, const Value*& from);
 
-}  // namespace mlc
+}  // namespace mlc::passes

@@ -2,7 +2,7 @@
 
 #include <array>
 
-namespace mlc {
+namespace mlc::passes {
 
 namespace {
 // Indexed by Fp32Reason.
@@ -12,4 +12,4 @@ constexpr std::array<std::string_view, 9> kNames = {
 
 std::string_view Name(Fp32Reason reason) { return kNames[static_cast<size_t>(reason)]; }
 
-}  // namespace mlc
+}  // namespace mlc::passes

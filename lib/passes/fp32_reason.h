@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace mlc {
+namespace mlc::passes {
 
 enum class Fp32Reason : uint8_t {
   kNone,        // the operation computes in fp16
@@ -40,4 +40,4 @@ struct Fp32Decision {
   bool fp32() const { return reason != Fp32Reason::kNone; }
 };
 
-}  // namespace mlc
+}  // namespace mlc::passes

@@ -20,7 +20,7 @@
 
 #include "lib/passes/pattern_match.h"
 
-namespace mlc {
+namespace mlc::passes {
 namespace {
 
 constexpr double kTolerance = 1e-3;
@@ -193,4 +193,4 @@ extern const PassDef kFuseActivations = {
     "fuse-activations", "fuse decomposed gelu, silu, leaky_relu, softplus, sigmoid and softmax",
     Run};
 
-}  // namespace mlc
+}  // namespace mlc::passes

@@ -14,7 +14,7 @@
 // Operators by name: convolutions and the operations after them.
 #include "lib/passes/pattern_match.h"
 
-namespace mlc {
+namespace mlc::passes {
 namespace {
 
 bool IsConv(const Operation* op) { return op && (op->is("conv") || op->is("conv_transpose")); }
@@ -164,4 +164,4 @@ bool Run(Program& program, PassContext& context) {
 extern const PassDef kFuseConv = {"fuse-conv", "fold batch_norm, scale and bias into convolutions",
                                   Run};
 
-}  // namespace mlc
+}  // namespace mlc::passes

@@ -17,7 +17,7 @@
 // Operators by name: products and the operations around them.
 #include "lib/passes/pattern_match.h"
 
-namespace mlc {
+namespace mlc::passes {
 namespace {
 
 bool FromMatmul(Operation* matmul, PassContext& context) {
@@ -138,4 +138,4 @@ extern const PassDef kFuseLinear = {
     "fuse-linear",
     "turn products with constant matrices into linear, and transposes into matmul flags", Run};
 
-}  // namespace mlc
+}  // namespace mlc::passes

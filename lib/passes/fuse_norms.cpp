@@ -16,7 +16,7 @@
 // Operators by name: the parts of normalisations, and normalisations.
 #include "lib/passes/pattern_match.h"
 
-namespace mlc {
+namespace mlc::passes {
 namespace {
 
 // Returns the axes of a reduction over trailing dimensions with keep_dims; empty for any other
@@ -171,4 +171,4 @@ bool Run(Program& program, PassContext& context) {
 extern const PassDef kFuseNorms = {
     "fuse-norms", "fuse decomposed layer_norm and instance_norm with their scale and shift", Run};
 
-}  // namespace mlc
+}  // namespace mlc::passes

@@ -14,7 +14,7 @@
 #include "lib/ops/value_range.h"
 #include "lib/passes/pattern_match.h"
 
-namespace mlc {
+namespace mlc::passes {
 namespace {
 
 // Constant padding: (before, after) for every dimension of x, and the fill value.
@@ -100,4 +100,4 @@ bool Run(Program& program, PassContext& context) {
 extern const PassDef kFusePads = {"fuse-pads",
                                   "fold padding into convolutions, pools and other padding", Run};
 
-}  // namespace mlc
+}  // namespace mlc::passes

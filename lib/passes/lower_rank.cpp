@@ -28,7 +28,7 @@
 #include "lib/ops/row.h"
 #include "lib/passes/pattern_match.h"
 
-namespace mlc {
+namespace mlc::passes {
 namespace {
 
 constexpr size_t kMaxRank = 5;
@@ -278,4 +278,4 @@ bool Run(Program& program, PassContext& context) {
 extern const PassDef kLowerRank = {
     "lower-rank", "rewrite operations on more than five dimensions to use at most five", Run};
 
-}  // namespace mlc
+}  // namespace mlc::passes

@@ -19,7 +19,7 @@
 #include "lib/ops/forms.h"
 #include "lib/passes/pattern_match.h"
 
-namespace mlc {
+namespace mlc::passes {
 namespace {
 
 using Values = std::vector<Value*>;
@@ -167,4 +167,4 @@ bool Run(Program& program, PassContext& context) {
 extern const PassDef kNewerForms = {"newer-forms",
                                     "replace parameters that the target no longer supports", Run};
 
-}  // namespace mlc
+}  // namespace mlc::passes

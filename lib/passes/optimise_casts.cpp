@@ -9,7 +9,7 @@
 // Operators by name: the casts that it matches and the casts that it creates.
 #include "lib/passes/pattern_match.h"
 
-namespace mlc {
+namespace mlc::passes {
 namespace {
 
 // Whether every value of `from` is exact in `to`.
@@ -50,4 +50,4 @@ bool Run(Program& program, PassContext& context) {
 extern const PassDef kOptimiseCasts = {
     "optimise-casts", "merge chains of casts and remove lossless round trips", Run};
 
-}  // namespace mlc
+}  // namespace mlc::passes

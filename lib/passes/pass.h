@@ -16,7 +16,7 @@
 #include "lib/ir/program.h"
 #include "lib/passes/fp32_reason.h"
 
-namespace mlc {
+namespace mlc::passes {
 
 struct PassContext {
   Diagnostics& diagnostics;
@@ -90,4 +90,4 @@ std::vector<PassRun> RunPasses(Program& program, const std::vector<const PassDef
 std::map<std::string, int64_t> Histogram(
     const Program& program);  // non-const operations, including nested ones
 
-}  // namespace mlc
+}  // namespace mlc::passes

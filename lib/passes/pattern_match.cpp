@@ -5,7 +5,7 @@
 
 #include "lib/ir/encoding.h"
 
-namespace mlc {
+namespace mlc::passes {
 
 std::optional<double> Uniform(const Tensor& tensor) {
   if (!tensor || tensor.dtype() == DType::kString || tensor.dtype() == DType::kBool ||
@@ -231,4 +231,4 @@ bool RewriteAll(Program& program, const std::function<bool(Operation*)>& rewrite
   return changed;
 }
 
-}  // namespace mlc
+}  // namespace mlc::passes

@@ -8,7 +8,7 @@
 
 #include "lib/passes/pass.h"
 
-namespace mlc {
+namespace mlc::passes {
 
 // Whether the operation converts between element types.
 inline bool IsCast(const Operation& op) { return op.is("cast"); }
@@ -143,4 +143,4 @@ Builder::Args ArgsWithout(const Operation& op, std::initializer_list<std::string
 // `rewrite` may erase the given operation and operations before it.
 bool RewriteAll(Program& program, const std::function<bool(Operation*)>& rewrite);
 
-}  // namespace mlc
+}  // namespace mlc::passes

@@ -4,7 +4,7 @@
 
 #include "lib/passes/pass.h"
 
-namespace mlc {
+namespace mlc::passes {
 
 extern const PassDef kCancelReshapes, kCancelTransposes, kCentreNorms, kCommonSubexpressions,
     kComposeConv1d, kDeadCode, kDeduplicateConstants, kFiniteConstants, kFoldConstants,
@@ -201,4 +201,4 @@ std::vector<PassRun> RunPasses(Program& program, const std::vector<const PassDef
   return runs;
 }
 
-}  // namespace mlc
+}  // namespace mlc::passes

@@ -17,7 +17,7 @@
 #include "lib/support/edit_distance.h"
 #include "lib/support/threads.h"
 
-namespace mlc {
+namespace mlc::passes {
 namespace {
 
 constexpr double kOverflow = 65520;  // rounds to infinity in fp16
@@ -141,9 +141,9 @@ class Planner {
 
   // Returns why Core ML does not support the operation in fp16; empty if it does.
   std::string Lack(const Operation& op) const {
-    if (HasFp16Form(op, context_.target)) return "";
+    if (analysis::HasFp16Form(op, context_.target)) return "";
     for (const Form& form : op.def->forms)
-      if (HasFp16Form(op, form.since))
+      if (analysis::HasFp16Form(op, form.since))
         return fmt::format("{}{}", kFp32Before, TargetName(form.since));
     return "Core ML supports this operator in fp32 only";
   }
@@ -185,7 +185,7 @@ class Planner {
     auto rounds = [](const auto& entry) { return entry.second.reason == Fp32Reason::kRounding; };
     if (std::none_of(digits_.begin(), digits_.end(), rounds)) return;
     double rounded = 0, all = 0;
-    for (const auto& [op, work] : WorkOfOperations(function_)) {
+    for (const auto& [op, work] : analysis::WorkOfOperations(function_)) {
       all += work;
       if (auto it = digits_.find(op); it != digits_.end() && rounds(*it)) rounded += work;
     }
@@ -333,4 +333,4 @@ PrecisionPlan PlanPrecision(const Function& function, const PassContext& context
   return Planner(function, context).Run();
 }
 
-}  // namespace mlc
+}  // namespace mlc::passes

@@ -22,7 +22,7 @@
 
 #include "lib/passes/pass.h"
 
-namespace mlc {
+namespace mlc::passes {
 
 // Maps each operation that computes with fp32 numbers, in nested blocks too, to the reason why it
 // stays in fp32, if it does. Casts are not included, since they follow their users, nor are loops,
@@ -35,4 +35,4 @@ PrecisionPlan PlanPrecision(const Function& function, const PassContext& context
 // an operator that it uses.
 void CheckNamedOperations(const Program& program, const PassContext& context);
 
-}  // namespace mlc
+}  // namespace mlc::passes

@@ -21,7 +21,7 @@
 #include "lib/ir/run_time_sizes.h"
 #include "lib/passes/pattern_match.h"
 
-namespace mlc {
+namespace mlc::passes {
 namespace {
 
 constexpr int kDepth = 8;
@@ -173,4 +173,4 @@ bool Run(Program& program, PassContext& context) {
 extern const PassDef kQuantisedProducts = {
     "quantised-products", "scale quantised integers before products, for fp16", Run};
 
-}  // namespace mlc
+}  // namespace mlc::passes

@@ -11,7 +11,7 @@
 // Operators by name: the operations without effect that it matches.
 #include "lib/passes/pattern_match.h"
 
-namespace mlc {
+namespace mlc::passes {
 namespace {
 
 bool AllEqual(const Tensor& tensor, double number) {
@@ -63,4 +63,4 @@ bool Run(Program& program, PassContext&) {
 extern const PassDef kRemoveNoOps = {"remove-no-ops",
                                      "remove operations whose result equals their operand", Run};
 
-}  // namespace mlc
+}  // namespace mlc::passes

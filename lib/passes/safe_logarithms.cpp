@@ -27,7 +27,7 @@
 #include "lib/ops/value_range.h"
 #include "lib/passes/pattern_match.h"
 
-namespace mlc {
+namespace mlc::passes {
 namespace {
 
 constexpr double kMost = 65504, kMostOfExp = 11, kLeastBeside = 0x1p-10;
@@ -195,4 +195,4 @@ extern const PassDef kSafeLogarithms = {
     "safe-logarithms", "rewrite logarithms of exponentials without the exponentials, for fp16",
     Run};
 
-}  // namespace mlc
+}  // namespace mlc::passes

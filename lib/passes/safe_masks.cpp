@@ -28,7 +28,7 @@
 
 #include "lib/passes/pattern_match.h"
 
-namespace mlc {
+namespace mlc::passes {
 namespace {
 
 constexpr double kMasked = -30000, kBound = -40000, kShallow = -12000, kDeep = -30000;
@@ -254,4 +254,4 @@ bool MasksBoth(double source, double package) {
 extern const PassDef kSafeMasks = {"safe-masks",
                                    "bound the fill values of attention masks, for fp16", Run};
 
-}  // namespace mlc
+}  // namespace mlc::passes

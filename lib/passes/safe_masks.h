@@ -6,7 +6,7 @@
 
 #include "lib/ir/program.h"
 
-namespace mlc {
+namespace mlc::passes {
 
 // The operations of the block (without nested blocks) whose results reach only softmax, by sums,
 // selects, products and data movement: a mask there may be bounded.
@@ -18,4 +18,4 @@ bool EndsInSoftmax(const Operation& reader, const std::unordered_set<const Opera
 // Whether both elements mask a score, in the source and in the package: softmax makes 0 of either.
 bool MasksBoth(double source, double package);
 
-}  // namespace mlc
+}  // namespace mlc::passes

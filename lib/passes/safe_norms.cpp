@@ -34,7 +34,7 @@
 #include "lib/ops/value_range.h"
 #include "lib/passes/pattern_match.h"
 
-namespace mlc {
+namespace mlc::passes {
 namespace {
 
 constexpr double kNormal = 0x1p-14;                // the smallest normal fp16 number
@@ -402,4 +402,4 @@ bool Run(Program& program, PassContext& context) {
 extern const PassDef kSafeNorms = {
     "safe-norms", "divide rows by their largest magnitude before squaring, for fp16", Run};
 
-}  // namespace mlc
+}  // namespace mlc::passes

@@ -21,7 +21,7 @@
 #include "lib/ops/value_range.h"
 #include "lib/passes/pattern_match.h"
 
-namespace mlc {
+namespace mlc::passes {
 namespace {
 
 constexpr double kLeastOfOne = 0x1p-8;
@@ -107,4 +107,4 @@ bool Run(Program& program, PassContext& context) {
 extern const PassDef kScaleBeforeProduct = {
     "scale-before-product", "scale an operand instead of the product, for fp16", Run};
 
-}  // namespace mlc
+}  // namespace mlc::passes

@@ -9,7 +9,7 @@
 #include "lib/ir/encoding.h"
 #include "lib/passes/pattern_match.h"
 
-namespace mlc {
+namespace mlc::passes {
 namespace {
 
 constexpr int kScaledTo = -10;  // exponent of the largest weight
@@ -75,4 +75,4 @@ bool Run(Program& program, PassContext& context) {
 extern const PassDef kScaleSmallWeights = {
     "scale-small-weights", "scale weights that are subnormal in fp16 by a power of two", Run};
 
-}  // namespace mlc
+}  // namespace mlc::passes

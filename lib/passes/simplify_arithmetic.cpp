@@ -21,7 +21,7 @@
 #include "lib/ops/value_range.h"
 #include "lib/passes/pattern_match.h"
 
-namespace mlc {
+namespace mlc::passes {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -254,4 +254,4 @@ bool Run(Program& program, PassContext& context) {
 extern const PassDef kSimplifyArithmetic = {"simplify-arithmetic",
                                             "simplify arithmetic with constants", Run};
 
-}  // namespace mlc
+}  // namespace mlc::passes

@@ -14,7 +14,7 @@
 // Operators by name: the data movement that it matches and the data movement that it creates.
 #include "lib/passes/pattern_match.h"
 
-namespace mlc {
+namespace mlc::passes {
 namespace {
 
 // Slices [begin, end) of one dimension, and all of the others.
@@ -272,4 +272,4 @@ bool Run(Program& program, PassContext& context) {
 extern const PassDef kSimplifyMoves = {"simplify-moves",
                                        "simplify gathers, slices, splits and concats", Run};
 
-}  // namespace mlc
+}  // namespace mlc::passes

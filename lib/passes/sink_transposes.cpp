@@ -21,7 +21,7 @@
 
 #include "lib/passes/pattern_match.h"
 
-namespace mlc {
+namespace mlc::passes {
 namespace {
 
 using Perm = std::vector<int64_t>;  // transpose(x, perm): dimension i of the result is perm[i] of x
@@ -612,4 +612,4 @@ bool Run(Program& program, PassContext& context) {
 extern const PassDef kSinkTransposes = {
     "sink-transposes", "propagate transposes through operations so that fewer remain", Run};
 
-}  // namespace mlc
+}  // namespace mlc::passes

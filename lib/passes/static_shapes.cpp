@@ -16,7 +16,7 @@
 // Operators by name: the operations with shape operands that it matches, and those that it creates.
 #include "lib/passes/pattern_match.h"
 
-namespace mlc {
+namespace mlc::passes {
 namespace {
 
 bool Reshape(Operation* op, PassContext& context) {
@@ -159,4 +159,4 @@ bool Run(Program& program, PassContext& context) {
 extern const PassDef kStaticShapes = {"static-shapes",
                                       "replace computed shapes and slice bounds by constants", Run};
 
-}  // namespace mlc
+}  // namespace mlc::passes

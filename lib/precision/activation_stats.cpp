@@ -6,7 +6,7 @@
 #include "lib/precision/error_stats.h"
 #include "lib/support/half.h"
 
-namespace mlc {
+namespace mlc::precision {
 
 namespace {
 
@@ -48,4 +48,4 @@ double ExtrapolatedMagnitude(const ActivationStats& seen) {
   return seen.largest * seen.largest / std::max(Median(seen.of_each), 1.0);
 }
 
-}  // namespace mlc
+}  // namespace mlc::precision

@@ -5,7 +5,7 @@
 
 #include "lib/ir/tensor.h"
 
-namespace mlc {
+namespace mlc::precision {
 
 struct ActivationStats {
   double largest = 0;                // largest finite magnitude
@@ -17,4 +17,4 @@ void UpdateStats(const Tensor& tensor, ActivationStats& seen);
 // quotients by numbers near zero, another sample may be larger by that factor again.
 double ExtrapolatedMagnitude(const ActivationStats& seen);
 
-}  // namespace mlc
+}  // namespace mlc::precision

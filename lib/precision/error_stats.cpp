@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-namespace mlc {
+namespace mlc::precision {
 
 namespace {
 
@@ -25,7 +25,7 @@ bool Breaks(const Tensor& value, const Tensor& reference) {
   return false;
 }
 
-std::string_view WhyNothing(const Comparison& comparison) {
+std::string_view WhyNothing(const verify::Comparison& comparison) {
   if (ElementCount(comparison.dims) == 0) return "is empty";
   if (!comparison.discriminating) return "is constant or not finite";
   return comparison.resized ? "changes size with fp16 constants alone"
@@ -43,8 +43,8 @@ double Median(std::vector<double> values) {
 double Measurement::Figure::Part() const { return PartOf(value, allowed); }
 double ErrorStats::Series::Part() const { return PartOf(value, allowed); }
 
-void ErrorStats::Take(Place place, const StepResults& values, const StepResults& references,
-                      const Budgets& budgets) {
+void ErrorStats::Take(Place place, const verify::StepResults& values,
+                      const verify::StepResults& references, const verify::Budgets& budgets) {
   worst_part_ = 0;
   within_ = true;
   TakeAll(values.outputs, references.outputs, budgets);
@@ -53,15 +53,15 @@ void ErrorStats::Take(Place place, const StepResults& values, const StepResults&
   by_order_[place].push_back(worst_part_);
 }
 
-void ErrorStats::TakeAll(const NamedTensors& values, const NamedTensors& references,
-                         const Budgets& budgets) {
+void ErrorStats::TakeAll(const verify::NamedTensors& values, const verify::NamedTensors& references,
+                         const verify::Budgets& budgets) {
   using Kind = Measurement::Figure::Kind;
   for (size_t i = 0; i < references.size(); ++i) {
     const auto& [name, reference] = references[i];
-    const Budget& budget = budgets.of(name);
-    const Budget allowed = budget.Allowed();
-    const Floor floor = budget.floor.value_or(Floor());
-    const Comparison comparison = Compare(values[i].second, reference, budget);
+    const verify::Budget& budget = budgets.of(name);
+    const verify::Budget allowed = budget.Allowed();
+    const verify::Floor floor = budget.floor.value_or(verify::Floor());
+    const verify::Comparison comparison = verify::Compare(values[i].second, reference, budget);
     const bool alike = comparison.mismatch.empty();
     if (alike && comparison.infinite > 0 && Breaks(values[i].second, reference)) broken_ = name;
     if (!comparison.Tells(budget)) {
@@ -139,4 +139,4 @@ std::set<size_t> ErrorStats::Outside(size_t job) const {
   return steps;
 }
 
-}  // namespace mlc
+}  // namespace mlc::precision

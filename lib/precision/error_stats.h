@@ -11,7 +11,7 @@
 
 #include "lib/precision/measure.h"
 
-namespace mlc {
+namespace mlc::precision {
 
 double Median(std::vector<double> values);
 
@@ -20,8 +20,8 @@ class ErrorStats {
   using Place = std::pair<size_t, size_t>;  // index of a job, index of its step
 
   // Adds the results of one step; called once per summation order.
-  void Take(Place place, const StepResults& values, const StepResults& references,
-            const Budgets& budgets);
+  void Take(Place place, const verify::StepResults& values, const verify::StepResults& references,
+            const verify::Budgets& budgets);
 
   // The figure that uses the largest part of its limit. Its `output` is empty if nothing was
   // comparable.
@@ -49,7 +49,8 @@ class ErrorStats {
     bool safe = true;               // every sample has the safety margin
     double Part() const;
   };
-  void TakeAll(const NamedTensors& values, const NamedTensors& references, const Budgets& budgets);
+  void TakeAll(const verify::NamedTensors& values, const verify::NamedTensors& references,
+               const verify::Budgets& budgets);
   void TakeFigure(const std::string& output, Measurement::Figure::Kind kind, double value,
                   double allowed, double floor);
 
@@ -65,4 +66,4 @@ class ErrorStats {
   bool within_ = true;
 };
 
-}  // namespace mlc
+}  // namespace mlc::precision

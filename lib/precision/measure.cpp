@@ -8,7 +8,7 @@
 #include "lib/precision/minimal_fp32_search.h"
 #include "lib/precision/rounding.h"
 
-namespace mlc {
+namespace mlc::precision {
 
 namespace {
 
@@ -32,11 +32,11 @@ std::string KeepOtherRange(PrecisionTrials& trials, const MeasureInputs& inputs)
     return "";
   }
   const Fp32Operations before = trials.context.measured;
-  trials.Mark(seen, IsLarge, Fp32Reason::kOverflow,
+  trials.Mark(seen, IsLarge, passes::Fp32Reason::kOverflow,
               fmt::format("images with values in {}; {}", inputs.other_range_name, kHolds));
   double more = 0, all = 0, most = 0;
   for (const Job& job : trials.jobs)
-    for (const auto& [op, work] : WorkOfOperations(*job.function)) {
+    for (const auto& [op, work] : analysis::WorkOfOperations(*job.function)) {
       all += work;
       const std::string& name = NameOf(*op);
       if (!before.contains(name) && trials.context.measured.contains(name)) more += work;
@@ -50,7 +50,8 @@ std::string KeepOtherRange(PrecisionTrials& trials, const MeasureInputs& inputs)
       inputs.other_range_name, most, kHolds, 100 * more / all);
 }
 
-Measurement Measure(const Program& program, PassContext& context, const MeasureOptions& options) {
+Measurement Measure(const Program& program, passes::PassContext& context,
+                    const MeasureOptions& options) {
   Measurement measurement;
   const MeasureInputs& inputs = options.inputs;
   measurement.generated = inputs.generated;
@@ -60,14 +61,14 @@ Measurement Measure(const Program& program, PassContext& context, const MeasureO
     return measurement;
   };
   if (std::any_of(program.functions.begin(), program.functions.end(),
-                  [](const auto& function) { return IsRandom(*function); }))
+                  [](const auto& function) { return verify::IsRandom(*function); }))
     return not_measured("the results are random");
   PrecisionTrials trials(program, context, options);
   trials.look_at_values = !options.least && inputs.too_large.empty();
   try {
     trials.jobs = trials.JobsOf(inputs.steps);
     trials.RunReferences(trials.jobs, trials.seen);
-    trials.Mark(trials.seen, IsLarge, Fp32Reason::kOverflow, kHolds);
+    trials.Mark(trials.seen, IsLarge, passes::Fp32Reason::kOverflow, kHolds);
     for (const auto& [name, value] : trials.seen)
       if (value.finite) context.reached[name] = value.largest;
     measurement.ranges = !trials.jobs.empty();
@@ -130,7 +131,7 @@ std::string_view Word(Measurement::Figure::Kind kind) {
   return kKinds[static_cast<size_t>(kind)].word;
 }
 
-Measurement MeasureFp16(const Program& program, PassContext& context,
+Measurement MeasureFp16(const Program& program, passes::PassContext& context,
                         const MeasureOptions& options) {
   Measurement measurement = Measure(program, context, options);
   context.judged = measurement.not_measured.empty();
@@ -148,4 +149,4 @@ Measurement MeasureFp16(const Program& program, PassContext& context,
   return measurement;
 }
 
-}  // namespace mlc
+}  // namespace mlc::precision

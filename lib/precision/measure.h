@@ -19,17 +19,17 @@
 #include "lib/passes/pass.h"
 #include "lib/verify/compare_functions.h"
 
-namespace mlc {
+namespace mlc::precision {
 
 // The inputs for measuring.
 struct MeasureInputs {
-  std::map<std::string, std::vector<StepInputs>> steps;  // by function
+  std::map<std::string, std::vector<verify::StepInputs>> steps;  // by function
   // Further inputs, for borderline results (the default) or for confirming a choice (--precision
   // mixed). Empty for functions with states.
-  std::map<std::string, std::vector<StepInputs>> more;
+  std::map<std::string, std::vector<verify::StepInputs>> more;
   // For inputs that look like images: one sample in the widest common range, unless `steps` already
   // use that range, and the name of the range. It is run only in fp32.
-  std::map<std::string, std::vector<StepInputs>> other_range;
+  std::map<std::string, std::vector<verify::StepInputs>> other_range;
   std::string other_range_name;
   bool generated = false;
   std::string description;  // for generated inputs: "generated inputs: pictures in 0..1"
@@ -50,15 +50,15 @@ MeasureInputs MakeUpMeasureInputs(const Program& program);
 MeasureInputs MakeUpLeastInputs(const Program& program, double most_work, uint64_t most_weights);
 
 struct MeasureOptions {
-  std::vector<const PassDef*> passes;  // passes from fp16-precision on
+  std::vector<const passes::PassDef*> passes;  // passes from fp16-precision on
   MeasureInputs inputs;
   std::function<Program()> source =
       {};             // imports the program again; if empty, `program` is the reference
   bool floor = true;  // let floors raise the budgets
-  Budgets budgets = ParseBudgets("fp16");
+  verify::Budgets budgets = verify::ParseBudgets("fp16");
   bool least = false;  // --precision mixed
-  EngineOptions::Kernels kernels =
-      EngineOptions::Kernels::kReproducible;  // kEval gives the same choice
+  engine::EngineOptions::Kernels kernels =
+      engine::EngineOptions::Kernels::kReproducible;  // kEval gives the same choice
 };
 
 struct Measurement {
@@ -105,7 +105,7 @@ std::string_view Word(Measurement::Figure::Kind kind);  // for a column: "RMSE"
 // the one given to fp16-precision; operations that the user wants in fp16 are never added and cause
 // no others to be added. Warns ("check-failed") if no choice of --precision mixed fits. If a run on
 // generated inputs throws, the program is reported as not measured.
-Measurement MeasureFp16(const Program& program, PassContext& context,
+Measurement MeasureFp16(const Program& program, passes::PassContext& context,
                         const MeasureOptions& options);
 
-}  // namespace mlc
+}  // namespace mlc::precision

@@ -9,7 +9,7 @@
 #include "lib/analysis/valid_sizes.h"
 #include "lib/precision/measure.h"
 
-namespace mlc {
+namespace mlc::precision {
 
 namespace {
 
@@ -70,17 +70,20 @@ std::string TooLarge(int64_t operations, uint64_t weights, uint64_t most_weights
 }
 
 // The elements of a run, including its inputs.
-double ElementsOf(const Cost& cost) { return cost.elements + kElementsOfInput * cost.inputs; }
-double WorkOf(const Cost& cost) {
-  return std::max(cost.multiply_adds, kWorkOfElement * ElementsOf(cost));
+double ElementsOf(const analysis::Cost& cost) {
+  return cost.elements + kElementsOfInput * cost.inputs;
+}
+double WorkOf(const analysis::Cost& cost) {
+  return std::max(cost.multiply_adds, analysis::kWorkOfElement * ElementsOf(cost));
 }
 
 // Returns the names of float image inputs that are not in the widest common range.
-std::map<std::string, std::pair<double, double>> WidestPictures(const GeneratedInputs& made) {
+std::map<std::string, std::pair<double, double>> WidestPictures(
+    const analysis::GeneratedInputs& made) {
   constexpr std::pair<double, double> kWidest = {0, 255};
   std::map<std::string, std::pair<double, double>> ranges;
   for (const auto& [name, range] : made.ranges)
-    if (range.look == InputRange::Look::kPicture && range.high < kWidest.second / 2)
+    if (range.look == analysis::InputRange::Look::kPicture && range.high < kWidest.second / 2)
       ranges[name] = kWidest;
   return ranges;
 }
@@ -96,10 +99,11 @@ MeasureInputs MakeUpMeasureInputs(const Program& program) {
   if (!inputs.too_large.empty()) return inputs;
   double once = 0;  // one run of all functions
   for (const auto& function : program.functions) {
-    const GeneratedInputOptions first{.most_work = kWorkOfOpenSizes,
-                                      .smallest = SmallestSizes(*function)};
-    const double own = WorkOf(CostOf(*function, GeneratedSizes(*function, {}, first)));
-    once += own * (HasStates(*function) ? kStatefulSteps : 1);
+    const analysis::GeneratedInputOptions first{.most_work = kWorkOfOpenSizes,
+                                                .smallest = analysis::SmallestSizes(*function)};
+    const double own =
+        WorkOf(analysis::CostOf(*function, analysis::GeneratedSizes(*function, {}, first)));
+    once += own * (verify::HasStates(*function) ? verify::kStatefulSteps : 1);
   }
   once += kWorkOfOperation * static_cast<double>(operations);
   if (once > kMostOfRanges) {
@@ -118,23 +122,24 @@ MeasureInputs MakeUpMeasureInputs(const Program& program) {
       ranges ? 2 * once < inputs.affordable : (2 * samples + 1) * once < inputs.affordable;
   std::set<std::string> described;
   for (const auto& function : program.functions) {
-    GeneratedInputOptions make_up{.most_work = kWorkOfOpenSizes,
-                                  .smallest = SmallestSizes(*function)};
-    std::vector<StepInputs>& steps = inputs.steps[function->name];
-    const bool stateful = HasStates(*function);
-    if (stateful) make_up.shapes = GeneratedShapes(*function, {}, make_up);
-    const int count = stateful ? static_cast<int>(kStatefulSteps) : samples;
+    analysis::GeneratedInputOptions make_up{.most_work = kWorkOfOpenSizes,
+                                            .smallest = analysis::SmallestSizes(*function)};
+    std::vector<verify::StepInputs>& steps = inputs.steps[function->name];
+    const bool stateful = verify::HasStates(*function);
+    if (stateful) make_up.shapes = analysis::GeneratedShapes(*function, {}, make_up);
+    const int count = stateful ? static_cast<int>(verify::kStatefulSteps) : samples;
     double elements = 0;
     for (; make_up.sample < count; ++make_up.sample) {
-      GeneratedInputs made = GenerateInputs(*function, {}, make_up);
+      analysis::GeneratedInputs made = analysis::GenerateInputs(*function, {}, make_up);
       for (const auto& [name, tensor] : made.tensors)
         elements += static_cast<double>(tensor.size());
       for (const auto& [name, range] : made.ranges) described.insert(Describe(range));
       if (const auto widest = WidestPictures(made);
           !widest.empty() && !stateful && other && make_up.sample == 0) {
-        GeneratedInputOptions wide = make_up;
+        analysis::GeneratedInputOptions wide = make_up;
         wide.ranges = widest;
-        inputs.other_range[function->name].push_back(GenerateInputs(*function, {}, wide).tensors);
+        inputs.other_range[function->name].push_back(
+            analysis::GenerateInputs(*function, {}, wide).tensors);
         inputs.other_range_name = "0..255";
       }
       steps.push_back(std::move(made.tensors));
@@ -142,7 +147,8 @@ MeasureInputs MakeUpMeasureInputs(const Program& program) {
     if (!more || stateful) continue;
     const double each = elements / std::max(1, count);
     for (int i = 0; i < kExtraSamples && (i + 1) * each <= kMostExtraInputs; ++i, ++make_up.sample)
-      inputs.more[function->name].push_back(GenerateInputs(*function, {}, make_up).tensors);
+      inputs.more[function->name].push_back(
+          analysis::GenerateInputs(*function, {}, make_up).tensors);
   }
   inputs.description = fmt::format("generated inputs: {}", fmt::join(described, ", "));
   return inputs;
@@ -155,9 +161,10 @@ MeasureInputs MakeUpLeastInputs(const Program& program, double most_work, uint64
   if (!inputs.too_large.empty()) return inputs;
   double confirming = 3 * most_work, held = kMostInputs;
   for (const auto& function : program.functions) {
-    GeneratedInputOptions make_up{.most_work = kWorkOfOpenSizes,
-                                  .smallest = SmallestSizes(*function)};
-    const Cost first = CostOf(*function, GeneratedSizes(*function, {}, make_up));
+    analysis::GeneratedInputOptions make_up{.most_work = kWorkOfOpenSizes,
+                                            .smallest = analysis::SmallestSizes(*function)};
+    const analysis::Cost first =
+        analysis::CostOf(*function, analysis::GeneratedSizes(*function, {}, make_up));
     if (first.multiply_adds > most_work)
       inputs.too_large = fmt::format("a run takes more than {:g} multiply-adds", most_work);
     if (ElementsOf(first) > kMostElements)
@@ -166,22 +173,23 @@ MeasureInputs MakeUpLeastInputs(const Program& program, double most_work, uint64
       inputs.steps.clear();
       return inputs;
     }
-    std::vector<StepInputs>& steps = inputs.steps[function->name];
-    auto add = [&](std::vector<StepInputs>& to) {
-      to.push_back(GenerateInputs(*function, {}, make_up).tensors);
+    std::vector<verify::StepInputs>& steps = inputs.steps[function->name];
+    auto add = [&](std::vector<verify::StepInputs>& to) {
+      to.push_back(analysis::GenerateInputs(*function, {}, make_up).tensors);
     };
-    if (HasStates(*function)) {
-      make_up.shapes = GeneratedShapes(*function, {}, make_up);
-      for (; make_up.sample < kStatefulSteps; ++make_up.sample) add(steps);
+    if (verify::HasStates(*function)) {
+      make_up.shapes = analysis::GeneratedShapes(*function, {}, make_up);
+      for (; make_up.sample < verify::kStatefulSteps; ++make_up.sample) add(steps);
       continue;
     }
-    const int verified = DefaultSamples(*function);
+    const int verified = analysis::DefaultSamples(*function);
     const int usual = static_cast<int>(
         std::clamp(kWorkOfSamples / std::max(WorkOf(first), 1.0), 1.0, double(verified)));
     for (; make_up.sample < usual; ++make_up.sample) add(steps);
-    for (make_up.most_work = GeneratedInputOptions().most_work; make_up.sample < verified;
+    for (make_up.most_work = analysis::GeneratedInputOptions().most_work; make_up.sample < verified;
          ++make_up.sample) {
-      const Cost here = CostOf(*function, GeneratedSizes(*function, {}, make_up));
+      const analysis::Cost here =
+          analysis::CostOf(*function, analysis::GeneratedSizes(*function, {}, make_up));
       confirming -= std::max(WorkOf(here), kWorkOfOperation * static_cast<double>(operations));
       held -= here.inputs;
       if (confirming < 0 || held < 0) break;
@@ -192,4 +200,4 @@ MeasureInputs MakeUpLeastInputs(const Program& program, double most_work, uint64
   return inputs;
 }
 
-}  // namespace mlc
+}  // namespace mlc::precision

@@ -7,7 +7,7 @@
 
 #include "lib/passes/def_use_across_blocks.h"
 
-namespace mlc {
+namespace mlc::precision {
 
 namespace {
 
@@ -47,7 +47,8 @@ class Search {
         const std::optional<Candidate> disproved = TakeOrders(candidate);
         if (!disproved) break;
         if (orders_ == kMostOrders) {
-          const Fp32Decision why{Fp32Reason::kRounding, trials_.Evidence(*disproved)};
+          const passes::Fp32Decision why{passes::Fp32Reason::kRounding,
+                                         trials_.Evidence(*disproved)};
           trials_.context.measured = trials_.Keeping(trials_.Narrowed(*disproved), why);
           candidate = Try(trials_.context.measured);
           break;
@@ -150,7 +151,7 @@ class Search {
     Fp32Operations& measured = trials_.context.measured;
     const size_t before = measured.size();
     for (const Job& job : trials_.jobs) {
-      const DefUseGraph flow(*job.function);
+      const passes::DefUseGraph flow(*job.function);
       std::set<const Operation*> kept;
       std::vector<const Operation*> todo;
       ForEachOperation(*const_cast<Function*>(job.function), [&](Operation* op) {
@@ -170,8 +171,8 @@ class Search {
         if (IsMeasured(*op) && ComputesFp32(*op))
           measured.emplace(
               NameOf(*op),
-              Fp32Decision{
-                  Fp32Reason::kIndex,
+              passes::Fp32Decision{
+                  passes::Fp32Reason::kIndex,
                   fmt::format("NMS decisions depend on its low-order bits; on {} inputs, fp16 "
                               "selects other boxes",
                               trials_.Inputs())});
@@ -199,8 +200,9 @@ class Search {
   // Keeps as few of the worst segments as possible in fp32, then shrinks these from both ends.
   Candidate Segments(const Candidate& plain) {
     const std::vector<std::string> names = trials_.Narrowed(plain);
-    const Fp32Decision why{plain.lost.empty() ? Fp32Reason::kRounding : Fp32Reason::kOverflow,
-                           trials_.Evidence(plain)};
+    const passes::Fp32Decision why{
+        plain.lost.empty() ? passes::Fp32Reason::kRounding : passes::Fp32Reason::kOverflow,
+        trials_.Evidence(plain)};
     struct Segment {
       size_t begin, end;
       double harm;
@@ -262,4 +264,4 @@ Candidate FindMinimalFp32(PrecisionTrials& trials, Jobs confirming) {
   return Search(trials, std::move(confirming)).Run();
 }
 
-}  // namespace mlc
+}  // namespace mlc::precision

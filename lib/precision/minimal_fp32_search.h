@@ -11,9 +11,9 @@
 
 #include "lib/precision/precision_trials.h"
 
-namespace mlc {
+namespace mlc::precision {
 
 // `confirming` holds further inputs, too many to run for every candidate.
 Candidate FindMinimalFp32(PrecisionTrials& trials, Jobs confirming);
 
-}  // namespace mlc
+}  // namespace mlc::precision

@@ -11,7 +11,7 @@
 #include "lib/precision/sum_order_perturbation.h"
 #include "lib/verify/fp16_floor.h"
 
-namespace mlc {
+namespace mlc::precision {
 
 namespace {
 
@@ -79,7 +79,7 @@ struct PrecisionTrials::Ran {
   size_t job;
   int order;
   std::vector<size_t> steps;
-  std::vector<StepResults> values = {};
+  std::vector<verify::StepResults> values = {};
 };
 
 std::vector<size_t> AllSteps(const Job& job) {
@@ -96,17 +96,19 @@ double MultiplyAdds(const Jobs& jobs) {
 bool IsMeasured(const Operation& op) { return !op.def->is_const() && !op.results.empty(); }
 bool ComputesFp32(const Operation& op) { return ComputesIn(DType::kFp32, op); }
 
-PrecisionTrials::PrecisionTrials(const Program& of, PassContext& with, const MeasureOptions& how)
+PrecisionTrials::PrecisionTrials(const Program& of, passes::PassContext& with,
+                                 const MeasureOptions& how)
     : program(of), context(with), options(how), generated(how.inputs.generated) {}
 
-EngineOptions PrecisionTrials::Options(EngineOptions::Arithmetic arithmetic) const {
-  EngineOptions engine;
+engine::EngineOptions PrecisionTrials::Options(engine::EngineOptions::Arithmetic arithmetic) const {
+  engine::EngineOptions engine;
   engine.arithmetic = arithmetic;
   engine.kernels = options.kernels;
   return engine;
 }
 
-Jobs PrecisionTrials::JobsOf(const std::map<std::string, std::vector<StepInputs>>& steps) const {
+Jobs PrecisionTrials::JobsOf(
+    const std::map<std::string, std::vector<verify::StepInputs>>& steps) const {
   Jobs found;
   for (const auto& function : program.functions)
     if (auto it = steps.find(function->name); it != steps.end() && !it->second.empty())
@@ -115,7 +117,7 @@ Jobs PrecisionTrials::JobsOf(const std::map<std::string, std::vector<StepInputs>
 }
 
 void PrecisionTrials::RunReference(Job& job, StatsByName& into) {
-  EngineOptions exact = Options(EngineOptions::Arithmetic::kExact);
+  engine::EngineOptions exact = Options(engine::EngineOptions::Arithmetic::kExact);
   const double most = std::max(kElementsOfReferences, 2 * job.cost.elements);
   double elements = 0;
   exact.observe = [&](const Operation& op, std::span<Tensor> results) {
@@ -128,14 +130,15 @@ void PrecisionTrials::RunReference(Job& job, StatsByName& into) {
     }
     if (generated && elements > 2 * most) throw TakesTooLong();
   };
-  if (HasStates(*job.function) || !generated) {
-    job.references = RunSteps(*job.function, job.steps, exact);
+  if (verify::HasStates(*job.function) || !generated) {
+    job.references = verify::RunSteps(*job.function, job.steps, exact);
     return;
   }
-  std::vector<StepInputs> runnable;
+  std::vector<verify::StepInputs> runnable;
   std::optional<Error> first;
-  auto run = [&](std::span<StepInputs> steps) {
-    std::vector<StepResults> results = RunSteps(*job.function, {steps.begin(), steps.end()}, exact);
+  auto run = [&](std::span<verify::StepInputs> steps) {
+    std::vector<verify::StepResults> results =
+        verify::RunSteps(*job.function, {steps.begin(), steps.end()}, exact);
     std::move(results.begin(), results.end(), std::back_inserter(job.references));
     std::move(steps.begin(), steps.end(), std::back_inserter(runnable));
   };
@@ -146,14 +149,14 @@ void PrecisionTrials::RunReference(Job& job, StatsByName& into) {
       if (more < 1) break;
       end = std::min(end, at + static_cast<size_t>(std::min(more, 1e6)));
     }
-    std::span<StepInputs> steps(&job.steps[at], end - at);
+    std::span<verify::StepInputs> steps(&job.steps[at], end - at);
     try {
       run(steps);
       continue;
     } catch (const Error& error) {
       if (!first) first = error;
     }
-    for (StepInputs& step : steps)
+    for (verify::StepInputs& step : steps)
       if (elements <= most) try {
           run({&step, 1});
         } catch (const Error&) {
@@ -165,7 +168,7 @@ void PrecisionTrials::RunReference(Job& job, StatsByName& into) {
 
 void PrecisionTrials::RunReferences(Jobs& which, StatsByName& into) {
   for (Job& job : which) {
-    for (const StepInputs& step : job.steps)
+    for (const verify::StepInputs& step : job.steps)
       for (const auto& [name, tensor] : step) UpdateStats(tensor, into[name]);
     Prepare(job);
     RunReference(job, into);
@@ -176,10 +179,11 @@ void PrecisionTrials::RunReferences(Jobs& which, StatsByName& into) {
 void PrecisionTrials::CompareWithSource(Jobs& which) {
   const Program* source = Source();
   for (Job& job : which) {
-    const Function* function = source ? FunctionNamed(*source, job.function->name) : nullptr;
+    const Function* function =
+        source ? verify::FunctionNamed(*source, job.function->name) : nullptr;
     if (!function) continue;
-    std::vector<StepResults> known =
-        RunSteps(*function, job.steps, Options(EngineOptions::Arithmetic::kExact));
+    std::vector<verify::StepResults> known =
+        verify::RunSteps(*function, job.steps, Options(engine::EngineOptions::Arithmetic::kExact));
     std::swap(known, job.references);
     Jobs one{std::move(job)};
     Candidate rewritten;
@@ -214,16 +218,16 @@ void PrecisionTrials::Prepare(Job& job) const {
   job.budgets.assign(job.steps.size() / kSamplesOfOneFloor + 1, options.budgets);
   job.floor_taken = !options.floor;
   job.cost = {};
-  auto add = [&](const Cost& cost, size_t times) {
+  auto add = [&](const analysis::Cost& cost, size_t times) {
     job.cost.multiply_adds += cost.multiply_adds * static_cast<double>(times);
     job.cost.elements += cost.elements * static_cast<double>(times);
   };
   if (job.function->symbols.empty()) {
-    add(CostOf(*job.function, {}), job.steps.size());
+    add(analysis::CostOf(*job.function, {}), job.steps.size());
     return;
   }
-  for (const StepInputs& step : job.steps)
-    add(CostOf(*job.function, GeneratedSizes(*job.function, step, {})), 1);
+  for (const verify::StepInputs& step : job.steps)
+    add(analysis::CostOf(*job.function, analysis::GeneratedSizes(*job.function, step, {})), 1);
 }
 
 bool PrecisionTrials::TakeFloors(Jobs& which) {
@@ -231,20 +235,20 @@ bool PrecisionTrials::TakeFloors(Jobs& which) {
   for (Job& job : which) {
     if (job.floor_taken) continue;
     job.floor_taken = taken = true;
-    if (!rounded_) rounded_ = RoundConstants(source_ ? *source_ : program);
-    const Function* function = FunctionNamed(*rounded_, job.function->name);
+    if (!rounded_) rounded_ = verify::RoundConstants(source_ ? *source_ : program);
+    const Function* function = verify::FunctionNamed(*rounded_, job.function->name);
     if (!function) continue;
-    std::vector<StepResults> rounded =
-        RunSteps(*function, job.steps, Options(EngineOptions::Arithmetic::kExact));
+    std::vector<verify::StepResults> rounded =
+        verify::RunSteps(*function, job.steps, Options(engine::EngineOptions::Arithmetic::kExact));
     for (size_t i = 0; i < job.budgets.size(); ++i) {
-      auto some = [&](const std::vector<StepResults>& all) {
+      auto some = [&](const std::vector<verify::StepResults>& all) {
         auto at = [&](size_t group) {
           return all.begin() +
                  static_cast<std::ptrdiff_t>(std::min(all.size(), group * kSamplesOfOneFloor));
         };
-        return std::vector<StepResults>(at(i), at(i + 1));
+        return std::vector<verify::StepResults>(at(i), at(i + 1));
       };
-      job.budgets[i] = Fp16Budgets(options.budgets, some(job.references), some(rounded));
+      job.budgets[i] = verify::Fp16Budgets(options.budgets, some(job.references), some(rounded));
     }
   }
   return taken;
@@ -254,7 +258,7 @@ Candidate PrecisionTrials::Try(const Fp32Operations& fp32, Jobs& which,
                                const std::vector<int>& orders) {
   runs += orders[0] == 0;
   Diagnostics ignored;
-  PassContext own{ignored, context.precision, context.target};
+  passes::PassContext own{ignored, context.precision, context.target};
   own.fp32_ops = context.fp32_ops;
   if (overruled) own.fp16_ops = context.fp16_ops;
   own.measured = fp32;
@@ -262,16 +266,17 @@ Candidate PrecisionTrials::Try(const Fp32Operations& fp32, Jobs& which,
   own.judged = true;
   // A temporary clone; the final program is rewritten once, by the pass itself.
   Program made = Clone(program);
-  RunPasses(made, options.passes, own);
+  passes::RunPasses(made, options.passes, own);
   Candidate candidate;
-  candidate.share = Fp16ShareOf(made).share();
+  candidate.share = analysis::Fp16ShareOf(made).share();
   for (const Job& job : which)
-    ForEachOperation(*const_cast<Function*>(FunctionNamed(made, job.function->name)),
-                     [&](Operation* op) {
-                       if (IsMeasured(*op) && !IsCast(*op) && !ComputesIn(DType::kFp16, *op))
-                         candidate.fp32.insert(NameOf(*op));
-                     });
-  auto weights = std::make_shared<PreparedWeights>();
+    ForEachOperation(
+        *const_cast<Function*>(verify::FunctionNamed(made, job.function->name)),
+        [&](Operation* op) {
+          if (IsMeasured(*op) && !passes::IsCast(*op) && !ComputesIn(DType::kFp16, *op))
+            candidate.fp32.insert(NameOf(*op));
+        });
+  auto weights = std::make_shared<engine::PreparedWeights>();
   std::vector<Ran> ran;
   for (int order : orders) {
     const size_t before = ran.size();
@@ -294,16 +299,16 @@ Candidate PrecisionTrials::Try(const Fp32Operations& fp32, Jobs& which,
 
 PrecisionTrials::Ran PrecisionTrials::RunCandidate(const Program& made, const Jobs& which,
                                                    size_t number, int order,
-                                                   std::shared_ptr<PreparedWeights> weights,
+                                                   std::shared_ptr<engine::PreparedWeights> weights,
                                                    Candidate& candidate) {
   const Job& job = which[number];
   Ran ran{number, order, {job.sensitive.begin(), job.sensitive.end()}};
-  if (order == 0 || HasStates(*job.function)) ran.steps = AllSteps(job);
-  std::vector<StepInputs> steps;
+  if (order == 0 || verify::HasStates(*job.function)) ran.steps = AllSteps(job);
+  std::vector<verify::StepInputs> steps;
   for (size_t step : ran.steps) steps.push_back(job.steps[step]);
-  work += std::max(job.cost.multiply_adds, kWorkOfElement * job.cost.elements) *
+  work += std::max(job.cost.multiply_adds, analysis::kWorkOfElement * job.cost.elements) *
           static_cast<double>(steps.size()) / static_cast<double>(job.steps.size());
-  EngineOptions faithful = Options(EngineOptions::Arithmetic::kFaithful);
+  engine::EngineOptions faithful = Options(engine::EngineOptions::Arithmetic::kFaithful);
   faithful.weights = std::move(weights);
   const double most = 8 * std::max(kElementsOfReferences, job.cost.elements);
   double elements = 0;
@@ -329,7 +334,7 @@ PrecisionTrials::Ran PrecisionTrials::RunCandidate(const Program& made, const Jo
       if (!now.finite) candidate.lost = reference->first;
     }
   };
-  ran.values = RunSteps(*FunctionNamed(made, job.function->name), steps, faithful);
+  ran.values = verify::RunSteps(*verify::FunctionNamed(made, job.function->name), steps, faithful);
   return ran;
 }
 
@@ -354,15 +359,15 @@ std::vector<std::string> PrecisionTrials::Narrowed(const Candidate& candidate) c
 }
 
 Fp32Operations PrecisionTrials::Keeping(std::span<const std::string> names,
-                                        const Fp32Decision& why) const {
+                                        const passes::Fp32Decision& why) const {
   Fp32Operations fp32 = context.measured;
   for (const std::string& name : names) fp32.emplace(name, why);
   return fp32;
 }
 
 void PrecisionTrials::Mark(const StatsByName& by,
-                           const std::function<bool(const ActivationStats&)>& is, Fp32Reason reason,
-                           std::string_view text) {
+                           const std::function<bool(const ActivationStats&)>& is,
+                           passes::Fp32Reason reason, std::string_view text) {
   for (const Job& job : jobs)
     ForEachOperation(*const_cast<Function*>(job.function), [&](Operation* op) {
       if (!IsMeasured(*op) || context.measured.contains(NameOf(*op))) return;
@@ -390,4 +395,4 @@ std::string PrecisionTrials::Evidence(const Candidate& without) const {
                      worst.fits ? ", too close to the limit for other kernels" : "");
 }
 
-}  // namespace mlc
+}  // namespace mlc::precision

@@ -19,19 +19,19 @@
 #include "lib/precision/error_stats.h"
 #include "lib/precision/measure.h"
 
-namespace mlc {
+namespace mlc::precision {
 
 // The operations that stay in fp32 and the reasons, by name: PassContext::measured.
-using Fp32Operations = std::map<std::string, Fp32Decision>;
+using Fp32Operations = std::map<std::string, passes::Fp32Decision>;
 
 // A function with the inputs of its runs and the expected results.
 struct Job {
   const Function* function;
-  std::vector<StepInputs> steps;
+  std::vector<verify::StepInputs> steps;
   std::set<size_t> sensitive = {};  // steps that also run with sums in other orders
-  Cost cost = {};                   // sum over all steps
-  std::vector<StepResults> references = {};
-  std::vector<Budgets> budgets = {};  // one for every kSamplesOfOneFloor steps
+  analysis::Cost cost = {};         // sum over all steps
+  std::vector<verify::StepResults> references = {};
+  std::vector<verify::Budgets> budgets = {};  // one for every kSamplesOfOneFloor steps
   bool floor_taken = false;
 };
 using Jobs = std::vector<Job>;
@@ -53,9 +53,10 @@ class PrecisionTrials {
  public:
   // All arguments must outlive the object. `context.measured` is the current choice, which searches
   // modify.
-  PrecisionTrials(const Program& program, PassContext& context, const MeasureOptions& options);
+  PrecisionTrials(const Program& program, passes::PassContext& context,
+                  const MeasureOptions& options);
 
-  Jobs JobsOf(const std::map<std::string, std::vector<StepInputs>>& steps) const;
+  Jobs JobsOf(const std::map<std::string, std::vector<verify::StepInputs>>& steps) const;
   // Runs the program in fp32. Generated steps with sizes that cannot be run are skipped unless none
   // is left, and so are steps after the affordable number of elements. Records magnitudes in
   // `seen`.
@@ -76,11 +77,11 @@ class PrecisionTrials {
   // The operations that candidates can keep in fp32, by name, in program order.
   std::vector<std::string> Narrowed(const Candidate& candidate) const;
   // Returns the current choice extended by `names`.
-  Fp32Operations Keeping(std::span<const std::string> names, const Fp32Decision& why) const;
+  Fp32Operations Keeping(std::span<const std::string> names, const passes::Fp32Decision& why) const;
   // Adds the operations with an operand or result for which `is` returns true; `text` gives the
   // reason.
   void Mark(const StatsByName& seen, const std::function<bool(const ActivationStats&)>& is,
-            Fp32Reason reason, std::string_view text);
+            passes::Fp32Reason reason, std::string_view text);
   // Recomputes everything that depends on the step count.
   void Prepare(Job& job) const;
   // Describes in a sentence why the candidate does not fit.
@@ -89,7 +90,7 @@ class PrecisionTrials {
   std::string_view Inputs() const { return generated ? "generated" : "the given"; }
 
   const Program& program;
-  PassContext& context;
+  passes::PassContext& context;
   const MeasureOptions& options;
   const bool generated;
   Jobs jobs;
@@ -104,9 +105,9 @@ class PrecisionTrials {
   struct Ran;
   void RunReference(Job& job, StatsByName& seen);
   Ran RunCandidate(const Program& made, const Jobs& jobs, size_t which, int order,
-                   std::shared_ptr<PreparedWeights> weights, Candidate& candidate);
+                   std::shared_ptr<engine::PreparedWeights> weights, Candidate& candidate);
   static void Judge(const Jobs& jobs, std::span<const Ran> runs, Candidate& candidate);
-  EngineOptions Options(EngineOptions::Arithmetic arithmetic) const;
+  engine::EngineOptions Options(engine::EngineOptions::Arithmetic arithmetic) const;
   const Program* Source();
 
   std::optional<Program> source_, rounded_;  // rounded_: the source with its constants in fp16
@@ -121,4 +122,4 @@ bool ComputesFp32(const Operation& op);
 // The key in Fp32Operations: operations of a text file have no other name.
 inline const std::string& NameOf(const Operation& op) { return op.results[0]->name; }
 
-}  // namespace mlc
+}  // namespace mlc::precision

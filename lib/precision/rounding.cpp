@@ -9,7 +9,7 @@
 #include "lib/analysis/fp16_share.h"
 #include "lib/passes/fp16_sensitivity.h"
 
-namespace mlc {
+namespace mlc::precision {
 
 namespace {
 
@@ -27,7 +27,7 @@ class Search {
  public:
   Search(PrecisionTrials& trials, double affordable) : trials_(trials), affordable_(affordable) {
     for (const Job& job : trials_.jobs) {
-      for (const auto& [op, work] : WorkOfOperations(*job.function)) {
+      for (const auto& [op, work] : analysis::WorkOfOperations(*job.function)) {
         work_[op] = work;
         all_work_ += work;
       }
@@ -61,7 +61,7 @@ class Search {
   double WorkOfTry() const {
     double work = kWorkOfOperation * static_cast<double>(operations_.size());
     for (const Job& job : trials_.jobs)
-      work += std::max(job.cost.multiply_adds, kWorkOfElement * job.cost.elements);
+      work += std::max(job.cost.multiply_adds, analysis::kWorkOfElement * job.cost.elements);
     return work;
   }
   bool CanTry() const { return !trials_.generated || spent_ + WorkOfTry() <= affordable_; }
@@ -70,7 +70,7 @@ class Search {
   Candidate Mended(Candidate candidate) {
     std::map<std::string, size_t> kept;  // number of operations kept because of a value
     for (int i = 0; i < kMostMended && !candidate.lost.empty(); ++i) {
-      const Fp32Decision why{Fp32Reason::kOverflow, trials_.Evidence(candidate)};
+      const passes::Fp32Decision why{passes::Fp32Reason::kOverflow, trials_.Evidence(candidate)};
       size_t& count = kept[candidate.lost];
       count = count == 0 ? 2 : 4 * count;
       const std::vector<std::string> names = Before(candidate.lost, count, candidate);
@@ -79,7 +79,7 @@ class Search {
       candidate = Try(trials_.context.measured);
     }
     if (!candidate.lost.empty()) {
-      const Fp32Decision why{Fp32Reason::kOverflow, trials_.Evidence(candidate)};
+      const passes::Fp32Decision why{passes::Fp32Reason::kOverflow, trials_.Evidence(candidate)};
       trials_.context.measured = trials_.Keeping(trials_.Narrowed(candidate), why);
       candidate = Try(trials_.context.measured);
     }
@@ -91,7 +91,7 @@ class Search {
   void ForEachProducer(const Operation& op, F&& visit) const {
     for (const Operands& operands : op.args())
       for (const Operand& operand : operands)
-        if (operand.value && !operand.value->is_constant() && IsFp32(operand.type()) &&
+        if (operand.value && !operand.value->is_constant() && passes::IsFp32(operand.type()) &&
             operand.value->def)
           visit(*operand.value->def);
   }
@@ -238,7 +238,7 @@ class Search {
     for (const Job& job : trials_.jobs) {
       const std::vector<Value*> outputs = job.function->body.outputs();
       for (size_t i = 0; i < outputs.size() && i < job.function->outputs.size(); ++i)
-        if (names.contains(UserName(job.function->outputs[i])) && outputs[i]->def &&
+        if (names.contains(verify::UserName(job.function->outputs[i])) && outputs[i]->def &&
             before.insert(outputs[i]->def).second)
           open.push_back(outputs[i]->def);
     }
@@ -253,7 +253,7 @@ class Search {
   // Tries to bring the outputs within their budgets with at most kRoundingShare of the work in
   // fp32.
   Candidate Spend(Candidate candidate) {
-    const Fp32Decision why{Fp32Reason::kRounding, trials_.Evidence(candidate)};
+    const passes::Fp32Decision why{passes::Fp32Reason::kRounding, trials_.Evidence(candidate)};
     using Choose = std::vector<std::string> (Search::*)(const Candidate&, double) const;
     constexpr Choose kChoices[] = {&Search::Tail, &Search::Amplifier, &Search::Head};
     for (const Choose choose : kChoices) {
@@ -282,7 +282,7 @@ class Search {
   // Returns a share of the work in fp32, counted from the outputs, that brings all outputs within
   // their budgets; nothing if that is too expensive to find out or none was found.
   std::optional<double> ShareThatFits(const Candidate& candidate) {
-    const Fp32Decision why{Fp32Reason::kRounding, trials_.Evidence(candidate)};
+    const passes::Fp32Decision why{passes::Fp32Reason::kRounding, trials_.Evidence(candidate)};
     double misses = kRoundingShare, fits = 1;
     for (int i = 0; i < 3; ++i) {
       if (!CanTry()) break;
@@ -310,4 +310,4 @@ Candidate SearchDefault(PrecisionTrials& trials, Jobs more, double affordable,
   return Search(trials, affordable).Run(std::move(more), measurement);
 }
 
-}  // namespace mlc
+}  // namespace mlc::precision

@@ -12,7 +12,7 @@
 
 #include "lib/precision/precision_trials.h"
 
-namespace mlc {
+namespace mlc::precision {
 
 inline constexpr double kRoundingShare = 0.05;
 
@@ -23,4 +23,4 @@ inline constexpr double kRoundingShare = 0.05;
 Candidate SearchDefault(PrecisionTrials& trials, Jobs more, double affordable,
                         Measurement& measurement);
 
-}  // namespace mlc
+}  // namespace mlc::precision

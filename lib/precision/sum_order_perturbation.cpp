@@ -6,7 +6,7 @@
 #include "lib/support/half.h"
 #include "lib/support/philox.h"
 
-namespace mlc {
+namespace mlc::precision {
 
 namespace {
 
@@ -73,4 +73,4 @@ void PerturbSumOrder(const Operation& op, std::span<Tensor> results, uint64_t se
   }
 }
 
-}  // namespace mlc
+}  // namespace mlc::precision

@@ -7,11 +7,11 @@
 
 #include "lib/ir/program.h"
 
-namespace mlc {
+namespace mlc::precision {
 
 // Perturbs the results of operations that sum products, with noise drawn from `seed`: up to 2^-22
 // of their RMS, then rounded to their type; in fp16 few elements change by one step. Zeros and
 // small whole numbers stay, because they are usually exact in any order.
 void PerturbSumOrder(const Operation& op, std::span<Tensor> results, uint64_t seed);
 
-}  // namespace mlc
+}  // namespace mlc::precision

@@ -6,7 +6,7 @@
 
 #include "lib/support/error.h"
 
-namespace mlc {
+namespace mlc::runtime {
 namespace {
 
 constexpr std::string_view kVariable = "MLC_CIRCUIT_BREAKER";
@@ -157,4 +157,4 @@ int64_t CircuitBreaker::opened() const {
   return opened_;
 }
 
-}  // namespace mlc
+}  // namespace mlc::runtime

@@ -19,7 +19,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mlc {
+namespace mlc::runtime {
 
 struct BreakerOptions {
   // The last `window` predictions since the breaker closed are judged, once there are `least` of
@@ -103,4 +103,4 @@ class CircuitBreaker {
 };
 std::string_view Name(CircuitBreaker::State state);  // "closed", "open", "half-open"
 
-}  // namespace mlc
+}  // namespace mlc::runtime

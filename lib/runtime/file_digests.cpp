@@ -14,7 +14,7 @@
 #include "lib/support/error.h"
 #include "lib/support/hash.h"
 
-namespace mlc {
+namespace mlc::runtime {
 
 namespace fs = std::filesystem;
 
@@ -143,4 +143,4 @@ std::optional<std::string> TextOf(const fs::path& path, size_t most) {
   return text;
 }
 
-}  // namespace mlc
+}  // namespace mlc::runtime

@@ -16,7 +16,7 @@
 #include <string>
 #include <string_view>
 
-namespace mlc {
+namespace mlc::runtime {
 
 struct FileIdentity {
   uint64_t device = 0, inode = 0, size = 0;
@@ -62,4 +62,4 @@ void PutFile(const std::filesystem::path& work, const std::filesystem::path& pat
 // Returns the text of a file of at most `most` bytes; nothing if there is no such file.
 std::optional<std::string> TextOf(const std::filesystem::path& path, size_t most);
 
-}  // namespace mlc
+}  // namespace mlc::runtime

@@ -6,7 +6,7 @@
 #include "lib/support/error.h"
 #include "lib/support/milliseconds.h"
 
-namespace mlc {
+namespace mlc::runtime {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -362,4 +362,4 @@ std::vector<OperationPlacement> GuardedModel::Placements(std::string* why_not) {
   return std::move(found.placements);
 }
 
-}  // namespace mlc
+}  // namespace mlc::runtime

@@ -25,7 +25,7 @@
 #include "lib/runtime/telemetry.h"
 #include "lib/runtime/worker.h"
 
-namespace mlc {
+namespace mlc::runtime {
 
 struct GuardOptions {
   // Creates an instance. It is called again after a hang, and on another thread if there is a
@@ -104,4 +104,4 @@ class GuardedModel : public LoadedModel {
   std::vector<std::unique_ptr<Worker>> idle_;
 };
 
-}  // namespace mlc
+}  // namespace mlc::runtime

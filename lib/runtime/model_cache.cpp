@@ -18,7 +18,7 @@
 #include "lib/support/hash.h"
 #include "lib/support/input_registry.h"
 
-namespace mlc {
+namespace mlc::runtime {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
@@ -709,4 +709,4 @@ CacheStatistics ModelCache::Statistics() {
   return found;
 }
 
-}  // namespace mlc
+}  // namespace mlc::runtime

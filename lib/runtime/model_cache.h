@@ -37,7 +37,7 @@
 #include "lib/support/error.h"
 #include "lib/support/file_lock.h"
 
-namespace mlc {
+namespace mlc::runtime {
 
 // Everything that a compiled model depends on: named parts in the order in which they were added.
 class CacheKey {
@@ -172,4 +172,4 @@ class ModelCache {
   int made_ = 0;  // number of paths used in work_
 };
 
-}  // namespace mlc
+}  // namespace mlc::runtime

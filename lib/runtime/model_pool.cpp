@@ -9,7 +9,7 @@
 #include "lib/support/memory_limits.h"
 #include "lib/support/milliseconds.h"
 
-namespace mlc {
+namespace mlc::runtime {
 
 Pool::Pool(std::vector<std::unique_ptr<GuardedModel>> instances, size_t queue)
     : queue_(queue), instances_(std::move(instances)) {
@@ -108,4 +108,4 @@ PoolStatistics Pool::statistics() const {
   return statistics;
 }
 
-}  // namespace mlc
+}  // namespace mlc::runtime

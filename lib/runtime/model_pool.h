@@ -16,7 +16,7 @@
 
 #include "lib/runtime/guarded_model.h"
 
-namespace mlc {
+namespace mlc::runtime {
 
 struct PoolTask {
   std::map<std::string, Tensor> inputs;
@@ -67,4 +67,4 @@ class Pool {
   std::vector<std::thread> threads_;
 };
 
-}  // namespace mlc
+}  // namespace mlc::runtime

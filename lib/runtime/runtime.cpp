@@ -3,7 +3,7 @@
 #include <array>
 #include <utility>
 
-namespace mlc {
+namespace mlc::runtime {
 namespace {
 
 constexpr std::array<std::pair<Units, std::string_view>, 5> kUnits{
@@ -68,4 +68,4 @@ Failure FailureOf(std::string_view error_id) {
   return Failure::kException;
 }
 
-}  // namespace mlc
+}  // namespace mlc::runtime

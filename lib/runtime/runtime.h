@@ -18,7 +18,7 @@
 
 #include "lib/ir/tensor.h"
 
-namespace mlc {
+namespace mlc::runtime {
 
 // The units a user requests. kCpu: the CPU only; kGpu, kAne: that unit and the CPU; kReference: the
 // reference engine.
@@ -147,4 +147,4 @@ std::string_view Name(Failure failure);  // "compile", "schema", ...
 // Classifies the Error of a prediction or load by its id.
 Failure FailureOf(std::string_view error_id);
 
-}  // namespace mlc
+}  // namespace mlc::runtime

@@ -5,7 +5,7 @@
 
 #include "lib/support/memory_use.h"
 
-namespace mlc {
+namespace mlc::runtime {
 namespace {
 
 // With this ratio between the bounds of a bucket, every sample is within kRelativeError of the
@@ -172,4 +172,4 @@ Snapshot Telemetry::snapshot() const {
   return snapshot;
 }
 
-}  // namespace mlc
+}  // namespace mlc::runtime

@@ -13,7 +13,7 @@
 
 #include "lib/runtime/runtime.h"
 
-namespace mlc {
+namespace mlc::runtime {
 
 // Durations in milliseconds. Minimum, maximum, mean and deviation are exact; percentiles
 // (nearest-rank) are within `relative_error` of the true sample, for durations from 1 us to 3 h.
@@ -100,4 +100,4 @@ class Telemetry {
   MemoryGrowth growth_;
 };
 
-}  // namespace mlc
+}  // namespace mlc::runtime

@@ -16,7 +16,7 @@
 #include "lib/support/milliseconds.h"
 #include "lib/support/scratch_folders.h"
 
-namespace mlc {
+namespace mlc::runtime {
 namespace {
 
 // Counters of the whole process. They have trivial destructors because abandoned threads outlive
@@ -205,4 +205,4 @@ int ExitCodePastAbandoned(int code) {
   _exit(code);
 }
 
-}  // namespace mlc
+}  // namespace mlc::runtime

@@ -18,7 +18,7 @@
 
 #include "lib/support/error.h"
 
-namespace mlc {
+namespace mlc::runtime {
 
 // The error of a task that was rejected before it started. Its arguments are unmodified.
 class NotBegun : public Error {
@@ -105,4 +105,4 @@ class Worker {
 // not run, so the process ends without them; the streams of C are flushed.
 int ExitCodePastAbandoned(int code);
 
-}  // namespace mlc
+}  // namespace mlc::runtime

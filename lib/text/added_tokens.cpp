@@ -5,7 +5,7 @@
 #include "lib/support/error.h"
 #include "lib/text/unicode.h"
 
-namespace mlc {
+namespace mlc::text {
 namespace {
 
 constexpr size_t kLongest = 1024;  // bytes; real models have tokens of up to about a hundred
@@ -184,4 +184,4 @@ std::vector<TextFragment> AddedTokens::SplitLongest(std::string_view text,
   return fragments;
 }
 
-}  // namespace mlc
+}  // namespace mlc::text

@@ -10,7 +10,7 @@
 #include "lib/text/trie.h"
 #include "lib/text/vocabulary.h"
 
-namespace mlc {
+namespace mlc::text {
 
 // A token, or the text between two tokens.
 struct TextFragment {
@@ -50,4 +50,4 @@ class AddedTokens {
   Trie trie_;  // indices into that list
 };
 
-}  // namespace mlc
+}  // namespace mlc::text

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace mlc {
+namespace mlc::text {
 
 // A range of the piece, linked with its neighbours.
 struct MergeNode {
@@ -76,4 +76,4 @@ inline void AddNode(std::vector<MergeNode>& nodes, size_t begin, size_t end, int
       {static_cast<uint32_t>(begin), static_cast<uint32_t>(end), symbol, index - 1, -1});
 }
 
-}  // namespace mlc
+}  // namespace mlc::text

@@ -5,7 +5,7 @@
 #include "lib/text/piece_models.h"
 #include "lib/text/unicode.h"
 
-namespace mlc {
+namespace mlc::text {
 namespace {
 
 class ByteBpe : public PieceModel {
@@ -139,4 +139,4 @@ std::unique_ptr<PieceModel> MakeByteBpe(const TokenizerSpec& spec, const Vocabul
   return std::make_unique<ByteBpe>(spec, vocabulary);
 }
 
-}  // namespace mlc
+}  // namespace mlc::text

@@ -6,7 +6,7 @@
 #include "lib/support/utf8.h"
 #include "lib/text/unicode.h"
 
-namespace mlc {
+namespace mlc::text {
 namespace {
 
 uint32_t Word(std::string_view bytes, size_t at) {
@@ -83,4 +83,4 @@ std::string ApplyCharsmap(std::string_view charsmap, std::string_view text, size
   return result;
 }
 
-}  // namespace mlc
+}  // namespace mlc::text

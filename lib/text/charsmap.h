@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace mlc {
+namespace mlc::text {
 
 // Error "bad-file" unless `charsmap` is a valid table.
 void RequireCharsmap(std::string_view charsmap);
@@ -17,4 +17,4 @@ void RequireCharsmap(std::string_view charsmap);
 // is replaced by U+FFFD.
 std::string ApplyCharsmap(std::string_view charsmap, std::string_view text, size_t most);
 
-}  // namespace mlc
+}  // namespace mlc::text

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace mlc {
+namespace mlc::text {
 
 namespace {
 
@@ -190,4 +190,4 @@ std::string RenderChat(const ChatTemplate& row, const std::optional<std::string>
   return text;
 }
 
-}  // namespace mlc
+}  // namespace mlc::text

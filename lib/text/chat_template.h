@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-namespace mlc {
+namespace mlc::text {
 
 struct ChatTemplate {
   std::string_view name;
@@ -30,4 +30,4 @@ const ChatTemplate* FindChatTemplate(std::string_view jinja);
 std::string RenderChat(const ChatTemplate& row, const std::optional<std::string>& system,
                        std::string_view user);
 
-}  // namespace mlc
+}  // namespace mlc::text

@@ -7,7 +7,7 @@
 
 #include "lib/text/vocabulary.h"
 
-namespace mlc {
+namespace mlc::text {
 
 class PieceModel {
  public:
@@ -25,4 +25,4 @@ std::unique_ptr<PieceModel> MakeUnigram(const TokenizerSpec& spec, const Vocabul
 std::unique_ptr<PieceModel> MakeByteBpe(const TokenizerSpec& spec, const Vocabulary& vocabulary);
 std::unique_ptr<PieceModel> MakeWordPiece(const TokenizerSpec& spec, const Vocabulary& vocabulary);
 
-}  // namespace mlc
+}  // namespace mlc::text

@@ -2,7 +2,7 @@
 
 #include "lib/support/error.h"
 
-namespace mlc {
+namespace mlc::text {
 namespace {
 
 // Common parts of several patterns.
@@ -195,4 +195,4 @@ std::vector<TextStep> Steps(const PreTokenizer& row) {
 
 const std::vector<PreTokenizer>& PreTokenizers() { return kRows; }
 
-}  // namespace mlc
+}  // namespace mlc::text

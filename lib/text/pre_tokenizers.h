@@ -10,7 +10,7 @@
 
 #include "lib/text/text_steps.h"
 
-namespace mlc {
+namespace mlc::text {
 
 struct PreTokenizer {
   std::vector<std::string_view> names;
@@ -31,4 +31,4 @@ std::vector<TextStep> Steps(const PreTokenizer& row);
 // All rows, for tests.
 const std::vector<PreTokenizer>& PreTokenizers();
 
-}  // namespace mlc
+}  // namespace mlc::text

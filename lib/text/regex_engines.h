@@ -9,7 +9,7 @@
 
 #include "lib/text/regex_pattern.h"
 
-namespace mlc {
+namespace mlc::text {
 
 class Pattern::Engine {
  public:
@@ -27,4 +27,4 @@ std::unique_ptr<const Pattern::Engine> CompileOniguruma(const std::string& expre
 [[noreturn]] void RefuseExpression(const std::string& expression, const std::string& why);
 [[noreturn]] void StopExpression(const std::string& expression, const std::string& why);
 
-}  // namespace mlc
+}  // namespace mlc::text

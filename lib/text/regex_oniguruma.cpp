@@ -6,7 +6,7 @@
 
 #include "lib/text/regex_engines.h"
 
-namespace mlc {
+namespace mlc::text {
 namespace {
 
 // The nesting depth of groups; the parser is recursive.
@@ -98,4 +98,4 @@ std::unique_ptr<const Pattern::Engine> CompileOniguruma(const std::string& expre
   return std::make_unique<Oniguruma>(expression);
 }
 
-}  // namespace mlc
+}  // namespace mlc::text

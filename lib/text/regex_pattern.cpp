@@ -6,7 +6,7 @@
 #include "lib/text/regex_engines.h"
 #include "lib/text/unicode.h"
 
-namespace mlc {
+namespace mlc::text {
 namespace {
 
 // The limits on all searches of one text. Patterns of published tokenizers take a few steps per
@@ -56,4 +56,4 @@ void Pattern::FindAll(std::string_view text, std::vector<TextRange>& found) cons
   }
 }
 
-}  // namespace mlc
+}  // namespace mlc::text

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mlc {
+namespace mlc::text {
 
 struct TextRange {
   size_t begin = 0, end = 0;
@@ -41,4 +41,4 @@ class Pattern {
   std::string text_;
 };
 
-}  // namespace mlc
+}  // namespace mlc::text

@@ -7,7 +7,7 @@
 
 #include "lib/text/regex_engines.h"
 
-namespace mlc {
+namespace mlc::text {
 namespace {
 
 // \s of PCRE includes U+180E, which is not white space since Unicode 6.3.
@@ -121,4 +121,4 @@ std::unique_ptr<const Pattern::Engine> CompilePcre(const std::string& expression
   return std::make_unique<Pcre>(expression);
 }
 
-}  // namespace mlc
+}  // namespace mlc::text

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <unordered_map>
 
-namespace mlc {
+namespace mlc::text {
 namespace {
 
 struct Row {
@@ -122,4 +122,4 @@ void MarkSpecialTokens(TokenizerSpec& spec) {
     not_an_end(find("</s>"), TokenType::kNormal);
 }
 
-}  // namespace mlc
+}  // namespace mlc::text

@@ -4,10 +4,10 @@
 
 #include "lib/text/tokenizer.h"
 
-namespace mlc {
+namespace mlc::text {
 
 // Adds to `spec` what the texts of tokens imply: the tokens that end an answer (eot, ends), as
 // control tokens. The texts are those of src/llama-vocab.cpp in llama.cpp.
 void MarkSpecialTokens(TokenizerSpec& spec);
 
-}  // namespace mlc
+}  // namespace mlc::text

@@ -6,7 +6,7 @@
 #include "lib/text/piece_models.h"
 #include "lib/text/unicode.h"
 
-namespace mlc {
+namespace mlc::text {
 namespace {
 
 constexpr std::string_view kSpace = "\u2581";
@@ -97,4 +97,4 @@ std::unique_ptr<PieceModel> MakeSpmBpe(const TokenizerSpec& spec, const Vocabula
   return std::make_unique<SpmBpe>(spec, vocabulary);
 }
 
-}  // namespace mlc
+}  // namespace mlc::text

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace mlc {
+namespace mlc::text {
 
 StopTexts::StopTexts(std::vector<std::string> stops) : stops_(std::move(stops)) {
   std::erase_if(stops_, [](const std::string& stop) { return stop.empty(); });
@@ -35,4 +35,4 @@ std::string StopTexts::Add(std::string_view piece) {
 
 std::string StopTexts::End() { return std::exchange(held_, ""); }
 
-}  // namespace mlc
+}  // namespace mlc::text

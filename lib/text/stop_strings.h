@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mlc {
+namespace mlc::text {
 
 // The output ends before the stop string that is completed first; if several are completed by the
 // same character, before the longest. The result does not depend on how the text is split into
@@ -27,4 +27,4 @@ class StopTexts {
   bool stopped_ = false;
 };
 
-}  // namespace mlc
+}  // namespace mlc::text

@@ -7,7 +7,7 @@
 #include "lib/text/charsmap.h"
 #include "lib/text/unicode.h"
 
-namespace mlc {
+namespace mlc::text {
 namespace {
 
 using Kind = TextStep::Kind;
@@ -255,4 +255,4 @@ void TextSteps::Apply(TextPieces& pieces) const {
   }
 }
 
-}  // namespace mlc
+}  // namespace mlc::text

@@ -11,7 +11,7 @@
 
 #include "lib/text/regex_pattern.h"
 
-namespace mlc {
+namespace mlc::text {
 
 struct TextStep {
   enum class Kind {
@@ -78,4 +78,4 @@ class TextSteps {
   bool needs_utf8_ = false;
 };
 
-}  // namespace mlc
+}  // namespace mlc::text

@@ -13,7 +13,7 @@
 #include "lib/text/unicode.h"
 #include "lib/text/vocabulary.h"
 
-namespace mlc {
+namespace mlc::text {
 namespace {
 
 // The maximum length of a token, because some models walk through a token at every position of a
@@ -246,4 +246,4 @@ std::string StreamDecoder::End() {
   return text;
 }
 
-}  // namespace mlc
+}  // namespace mlc::text

@@ -22,7 +22,7 @@
 
 #include "lib/text/text_steps.h"
 
-namespace mlc {
+namespace mlc::text {
 
 enum class TokenizerKind {
   kSpmBpe,     // SentencePiece BPE: merges the pair with the highest score first
@@ -144,4 +144,4 @@ class StreamDecoder {
   std::string held_;
 };
 
-}  // namespace mlc
+}  // namespace mlc::text

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
-namespace mlc {
+namespace mlc::text {
 
 namespace {
 
@@ -129,4 +129,4 @@ std::string Difference(const TokenizerSpec& found, const TokenizerSpec& expected
   return differences.first();
 }
 
-}  // namespace mlc
+}  // namespace mlc::text

@@ -1,6 +1,6 @@
 #include "lib/text/trie.h"
 
-namespace mlc {
+namespace mlc::text {
 
 Trie::Trie() : roots_(256), edges_(1024), values_(1, -1) {}
 
@@ -41,4 +41,4 @@ void Trie::Add(std::string_view text, int32_t value) {
   values_[node] = value;
 }
 
-}  // namespace mlc
+}  // namespace mlc::text

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mlc {
+namespace mlc::text {
 
 class Trie {
  public:
@@ -60,4 +60,4 @@ class Trie {
   int shift_ = 54;
 };
 
-}  // namespace mlc
+}  // namespace mlc::text

@@ -8,7 +8,7 @@
 
 #include "lib/support/utf8.h"
 
-namespace mlc {
+namespace mlc::text {
 namespace {
 
 constexpr char kReplacement[] = "\xEF\xBF\xBD";
@@ -127,4 +127,4 @@ std::string BaseCharacters(std::string_view text) {
   });
 }
 
-}  // namespace mlc
+}  // namespace mlc::text

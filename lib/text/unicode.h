@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace mlc {
+namespace mlc::text {
 
 // Returns the length of a character according to its first byte; 1 for an invalid first byte.
 constexpr size_t CharacterBytes(char lead) {
@@ -35,4 +35,4 @@ std::string WithoutAccents(std::string_view text);
 // for vocabularies of BERT. For a Hangul syllable, only the leading consonant remains.
 std::string BaseCharacters(std::string_view text);
 
-}  // namespace mlc
+}  // namespace mlc::text

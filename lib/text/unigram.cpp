@@ -8,7 +8,7 @@
 #include "lib/text/trie.h"
 #include "lib/text/unicode.h"
 
-namespace mlc {
+namespace mlc::text {
 namespace {
 
 // The penalty for an unknown character, relative to the worst token (kUnkPenalty of SentencePiece).
@@ -121,4 +121,4 @@ std::unique_ptr<PieceModel> MakeUnigram(const TokenizerSpec& spec, const Vocabul
   return std::make_unique<Unigram>(spec, vocabulary);
 }
 
-}  // namespace mlc
+}  // namespace mlc::text

@@ -7,7 +7,7 @@
 #include "lib/support/utf8.h"
 #include "lib/text/unicode.h"
 
-namespace mlc {
+namespace mlc::text {
 namespace {
 
 constexpr std::string_view kSpace = "\u2581";
@@ -147,4 +147,4 @@ std::string Vocabulary::Piece(int32_t id, bool special) const {
   return WithSpaces(text);
 }
 
-}  // namespace mlc
+}  // namespace mlc::text

@@ -12,7 +12,7 @@
 
 #include "lib/text/tokenizer.h"
 
-namespace mlc {
+namespace mlc::text {
 
 // Converts `text` from GPT-2's spelling to bytes ("\u0120the" is " the"); returns false if a
 // character does not stand for a byte.
@@ -56,4 +56,4 @@ class Vocabulary {
   size_t longest_ = 0;
 };
 
-}  // namespace mlc
+}  // namespace mlc::text

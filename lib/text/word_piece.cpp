@@ -6,7 +6,7 @@
 #include "lib/text/trie.h"
 #include "lib/text/unicode.h"
 
-namespace mlc {
+namespace mlc::text {
 namespace {
 
 constexpr std::string_view kSpace = "\u2581";
@@ -66,4 +66,4 @@ std::unique_ptr<PieceModel> MakeWordPiece(const TokenizerSpec& spec, const Vocab
   return std::make_unique<WordPiece>(spec, vocabulary);
 }
 
-}  // namespace mlc
+}  // namespace mlc::text

@@ -3,7 +3,7 @@
 #include "lib/analysis/generated_inputs.h"
 #include "lib/verify/compare_functions.h"
 
-namespace mlc {
+namespace mlc::verify {
 
 namespace {
 
@@ -27,10 +27,10 @@ void CheckFunction(const Function& before, const Function& after, uint64_t seed,
   Budgets budgets =
       ParseBudgets(ComputesInFp16(after) && !ComputesInFp16(before) ? "fp16" : "fp32");
   std::vector<StepInputs> steps;
-  GeneratedInputOptions make_up{.seed = seed};
-  make_up.shapes = GeneratedShapes(before, {}, make_up);
+  analysis::GeneratedInputOptions make_up{.seed = seed};
+  make_up.shapes = analysis::GeneratedShapes(before, {}, make_up);
   for (; make_up.sample < (HasStates(before) ? kStatefulSteps : 1); ++make_up.sample)
-    steps.push_back(GenerateInputs(before, {}, make_up).tensors);
+    steps.push_back(analysis::GenerateInputs(before, {}, make_up).tensors);
   for (const Compared& compared :
        CompareSteps(before.name, RunSteps(after, steps, {}), RunSteps(before, steps, {}),
                     Match::kByPlace, budgets)) {
@@ -66,4 +66,4 @@ void CheckSame(const Program& before, const Program& after, uint64_t seed, std::
   }
 }
 
-}  // namespace mlc
+}  // namespace mlc::verify

@@ -6,7 +6,7 @@
 
 #include "lib/ir/program.h"
 
-namespace mlc {
+namespace mlc::verify {
 
 // Runs every function of both programs on the same generated inputs, with open dimensions at their
 // lower bounds; functions with states run three steps. Throws Error "check-failed" at the first
@@ -15,4 +15,4 @@ namespace mlc {
 // Functions with random results are not compared and pass.
 void CheckSame(const Program& before, const Program& after, uint64_t seed, std::string_view pass);
 
-}  // namespace mlc
+}  // namespace mlc::verify

@@ -14,7 +14,7 @@
 #include "lib/support/mapped_file.h"
 #include "lib/support/regular_file.h"
 
-namespace mlc {
+namespace mlc::verify {
 
 namespace {
 
@@ -432,4 +432,4 @@ bool Comparison::Tells(const Budget& budget) const {
   return std::isfinite(floor.max_error);
 }
 
-}  // namespace mlc
+}  // namespace mlc::verify

@@ -18,7 +18,7 @@
 
 #include "lib/ir/tensor.h"
 
-namespace mlc {
+namespace mlc::verify {
 
 // The definition above in one line, for reports and help texts.
 inline constexpr std::string_view kErrorFigure =
@@ -137,4 +137,4 @@ struct HiddenSlice {
 std::optional<HiddenSlice> FindHidden(const Tensor& value, const Tensor& reference);
 std::string Describe(const HiddenSlice& hidden);  // a sentence
 
-}  // namespace mlc
+}  // namespace mlc::verify

@@ -6,7 +6,7 @@
 
 #include "lib/support/error.h"
 
-namespace mlc {
+namespace mlc::verify {
 
 bool HasStates(const Function& function) { return !function.states.empty(); }
 
@@ -39,9 +39,9 @@ const std::string& UserName(const Port& port) {
 }
 
 std::vector<StepResults> RunSteps(const Function& function, const std::vector<StepInputs>& steps,
-                                  const EngineOptions& options) {
-  Engine engine(function, options);
-  States states;
+                                  const engine::EngineOptions& options) {
+  engine::Engine engine(function, options);
+  engine::States states;
   std::vector<StepResults> done;
   for (const StepInputs& inputs : steps) {
     std::map<std::string, Tensor> results = engine.Run(inputs, states);
@@ -128,4 +128,4 @@ Verdict Judge(const std::vector<Compared>& list) {
   return telling.empty() || !all ? Verdict::kNothingCompared : Verdict::kPassed;
 }
 
-}  // namespace mlc
+}  // namespace mlc::verify

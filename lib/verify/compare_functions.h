@@ -14,7 +14,7 @@
 #include "lib/engine/engine.h"
 #include "lib/verify/compare.h"
 
-namespace mlc {
+namespace mlc::verify {
 
 // The number of steps for functions with states: enough to notice a state that is not kept.
 inline constexpr int64_t kStatefulSteps = 3;
@@ -41,7 +41,7 @@ struct StepResults {
 };
 using StepInputs = std::map<std::string, Tensor>;  // by MIL name, as Engine takes them
 std::vector<StepResults> RunSteps(const Function& function, const std::vector<StepInputs>& steps,
-                                  const EngineOptions& options);
+                                  const engine::EngineOptions& options);
 
 // The comparison of one output or state in one step.
 struct Compared {
@@ -84,4 +84,4 @@ std::string VerdictText(const std::vector<Compared>& list);
 std::string ReportJson(const std::vector<Compared>& list);
 std::vector<Compared> ReportFromJson(std::string_view json);
 
-}  // namespace mlc
+}  // namespace mlc::verify

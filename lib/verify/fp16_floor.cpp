@@ -7,7 +7,7 @@
 #include "lib/ir/builder.h"
 #include "lib/support/half.h"
 
-namespace mlc {
+namespace mlc::verify {
 
 namespace {
 
@@ -122,4 +122,4 @@ Budgets Fp16Budgets(Budgets base, const std::vector<StepResults>& references,
   return base;
 }
 
-}  // namespace mlc
+}  // namespace mlc::verify

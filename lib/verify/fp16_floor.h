@@ -16,7 +16,7 @@
 #include "lib/ir/program.h"
 #include "lib/verify/compare_functions.h"
 
-namespace mlc {
+namespace mlc::verify {
 
 // The definition above in one line, for reports and help texts.
 inline constexpr std::string_view kFloorDescription =
@@ -37,4 +37,4 @@ Program RoundConstants(const Program& program);
 Budgets Fp16Budgets(Budgets base, const std::vector<StepResults>& references,
                     const std::vector<StepResults>& rounded);
 
-}  // namespace mlc
+}  // namespace mlc::verify

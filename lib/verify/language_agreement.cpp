@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace mlc {
+namespace mlc::verify {
 
 namespace {
 
@@ -54,4 +54,4 @@ LanguageFigures CompareLogits(const Tensor& value, const Tensor& reference) {
   return figures;
 }
 
-}  // namespace mlc
+}  // namespace mlc::verify

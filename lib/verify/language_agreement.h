@@ -7,7 +7,7 @@
 
 #include "lib/ir/tensor.h"
 
-namespace mlc {
+namespace mlc::verify {
 
 // Rounding changes the difference of two logits by more than this multiple of the RMS error only
 // once in hundreds of cases.
@@ -34,4 +34,4 @@ struct LanguageFigures {
 // Both tensors are logits of the same shape [tokens, vocabulary].
 LanguageFigures CompareLogits(const Tensor& value, const Tensor& reference);
 
-}  // namespace mlc
+}  // namespace mlc::verify

@@ -9,7 +9,7 @@
 #include "lib/passes/safe_masks.h"
 #include "lib/support/error.h"
 
-namespace mlc {
+namespace mlc::verify {
 
 namespace {
 
@@ -33,7 +33,7 @@ bool IsReordered(const Tensor& value, const Tensor& reference, const Budget& bud
 
 // Adds the operations of the block, and of its nested blocks, whose results only feed a softmax.
 void AddMasked(const Block& block, std::unordered_set<const Operation*>& masked) {
-  masked.merge(EndInSoftmax(block));
+  masked.merge(passes::EndInSoftmax(block));
   for (Operation* op : block.operations())
     for (const auto& nested : op->blocks) AddMasked(*nested, masked);
 }
@@ -43,7 +43,7 @@ void TakeOutMasked(Tensor& value, Tensor& reference) {
   std::vector<double> values = value.Doubles(), references = reference.Doubles();
   bool any = false;
   for (size_t i = 0; i < values.size(); ++i)
-    if (MasksBoth(references[i], values[i])) {
+    if (passes::MasksBoth(references[i], values[i])) {
       values[i] = references[i] = 0;
       any = true;
     }
@@ -65,9 +65,9 @@ std::string Text(const Layer& layer) {
 }  // namespace
 
 Layers CompareLayers(const Function& source, const std::vector<StepInputs>& source_steps,
-                     EngineOptions source_options, const Function& package,
-                     const std::vector<StepInputs>& package_steps, EngineOptions package_options,
-                     const Budget& budget) {
+                     engine::EngineOptions source_options, const Function& package,
+                     const std::vector<StepInputs>& package_steps,
+                     engine::EngineOptions package_options, const Budget& budget) {
   MLC_CHECK(source_steps.size() == package_steps.size(), "{} and {} steps", source_steps.size(),
             package_steps.size());
   // The values of one step; a value in a loop has one tensor for each iteration.
@@ -118,8 +118,8 @@ Layers CompareLayers(const Function& source, const std::vector<StepInputs>& sour
       if (!same) others.insert(name);
     }
   };
-  Engine source_engine(source, source_options), package_engine(package, package_options);
-  States source_states, package_states;
+  engine::Engine source_engine(source, source_options), package_engine(package, package_options);
+  engine::States source_states, package_states;
   for (; step < static_cast<int64_t>(source_steps.size()); ++step) {
     reference.clear();
     seen.clear();
@@ -166,4 +166,4 @@ std::string LayersJson(const Layers& all) {
   return list.dump();
 }
 
-}  // namespace mlc
+}  // namespace mlc::verify

@@ -6,7 +6,7 @@
 
 #include "lib/verify/compare_functions.h"
 
-namespace mlc {
+namespace mlc::verify {
 
 // A value that both programs compute, in its worst step, and the operator that computes it in the
 // package.
@@ -25,11 +25,11 @@ struct Layers {
 // All source values of one step are held in memory. The source runs with `source_options`, the
 // package with `package_options`; `budget` judges the differences.
 Layers CompareLayers(const Function& source, const std::vector<StepInputs>& source_steps,
-                     EngineOptions source_options, const Function& package,
-                     const std::vector<StepInputs>& package_steps, EngineOptions package_options,
-                     const Budget& budget);
+                     engine::EngineOptions source_options, const Function& package,
+                     const std::vector<StepInputs>& package_steps,
+                     engine::EngineOptions package_options, const Budget& budget);
 // The number of values, the first one outside the budget, and a table of the `most` worst ones.
 std::string LayersText(const Layers& layers, size_t most);
 std::string LayersJson(const Layers& layers);  // a JSON array with all layers
 
-}  // namespace mlc
+}  // namespace mlc::verify

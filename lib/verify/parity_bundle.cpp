@@ -13,7 +13,7 @@
 #include "lib/support/mapped_file.h"
 #include "lib/support/percent_encoding.h"
 
-namespace mlc {
+namespace mlc::verify {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
@@ -322,4 +322,4 @@ ParityResult ReadResult(const fs::path& file, const fs::path& bundle) {
   return result;
 }
 
-}  // namespace mlc
+}  // namespace mlc::verify

@@ -20,7 +20,7 @@
 
 #include "lib/verify/compare_functions.h"
 
-namespace mlc {
+namespace mlc::verify {
 
 struct ParityFile {
   std::string function;
@@ -79,4 +79,4 @@ ParityResult WriteResult(const std::filesystem::path& folder, const std::filesys
 // and "check-failed" if the result belongs to another bundle.
 ParityResult ReadResult(const std::filesystem::path& file, const std::filesystem::path& bundle);
 
-}  // namespace mlc
+}  // namespace mlc::verify

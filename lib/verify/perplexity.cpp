@@ -10,7 +10,7 @@
 #include "lib/support/error.h"
 #include "lib/support/threads.h"
 
-namespace mlc {
+namespace mlc::verify {
 
 namespace {
 
@@ -181,4 +181,4 @@ bool Within(const AgreementFigures& figures, const AgreementLimit& limit) {
   return figures.divergence <= limit.divergence && std::fabs(figures.ratio - 1) <= limit.ratio;
 }
 
-}  // namespace mlc
+}  // namespace mlc::verify

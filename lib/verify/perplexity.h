@@ -14,7 +14,7 @@
 
 #include "lib/ir/tensor.h"
 
-namespace mlc {
+namespace mlc::verify {
 
 // A running mean and its standard error.
 class MeanOf {
@@ -75,4 +75,4 @@ const AgreementLimit& AgreementLimitOf(std::string_view name);
 std::string Describe(const AgreementLimit& limit);
 bool Within(const AgreementFigures& figures, const AgreementLimit& limit);
 
-}  // namespace mlc
+}  // namespace mlc::verify

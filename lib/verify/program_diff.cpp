@@ -12,7 +12,7 @@
 
 #include "lib/ir/port_index.h"
 
-namespace mlc {
+namespace mlc::verify {
 
 namespace {
 
@@ -562,4 +562,4 @@ ProgramDiff Diff(const Program& a, const Program& b) {
   return diff;
 }
 
-}  // namespace mlc
+}  // namespace mlc::verify

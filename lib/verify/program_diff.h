@@ -7,7 +7,7 @@
 
 #include "lib/ir/program.h"
 
-namespace mlc {
+namespace mlc::verify {
 
 struct OperationPair {
   const Operation *a, *b;            // null if only the other program has it
@@ -42,4 +42,4 @@ struct ProgramDiff {
 // changed. Constants do not count as operations.
 ProgramDiff Diff(const Program& a, const Program& b);
 
-}  // namespace mlc
+}  // namespace mlc::verify

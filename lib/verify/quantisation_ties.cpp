@@ -7,7 +7,7 @@
 
 #include "lib/passes/fp16_sensitivity.h"
 
-namespace mlc {
+namespace mlc::verify {
 
 namespace {
 
@@ -18,7 +18,7 @@ namespace {
 const Value* Through(const Operation& op) {
   if (op.is("dequantize")) return op.value("input");
   const Value* from = nullptr;
-  return op.results.size() == 1 && MadeOfOne(*op.result(), from) ? from : nullptr;
+  return op.results.size() == 1 && passes::MadeOfOne(*op.result(), from) ? from : nullptr;
 }
 
 const Value* Rounded(const Operation& op) {
@@ -81,7 +81,7 @@ void ToOtherSides(const std::vector<double>& numbers, double rmse, Tensor& resul
 bool HasSteps(const Function& function) { return !LastRoundings(function).empty(); }
 
 std::vector<StepResults> OtherSides(const Function& function, const std::vector<StepInputs>& steps,
-                                    EngineOptions options, double rmse) {
+                                    engine::EngineOptions options, double rmse) {
   const std::set<const Operation*> roundings = LastRoundings(function);
   std::set<const Operation*> makers;
   for (const Operation* op : roundings)
@@ -141,4 +141,4 @@ std::vector<std::vector<int64_t>> TakeTies(const std::vector<StepResults>& value
   return ties;
 }
 
-}  // namespace mlc
+}  // namespace mlc::verify

@@ -16,7 +16,7 @@
 
 #include "lib/verify/compare_functions.h"
 
-namespace mlc {
+namespace mlc::verify {
 
 // A number counts as near the midpoint if the allowed RMSE, relative to the range of the rounded
 // numbers (compare.h), can move it across; the distance is at most a quarter of a step.
@@ -27,7 +27,7 @@ inline constexpr double kWidestTie = 0.25;
 bool HasSteps(const Function& function);
 // Returns the results of the function with every tie resolved in the other direction.
 std::vector<StepResults> OtherSides(const Function& function, const std::vector<StepInputs>& steps,
-                                    EngineOptions options, double rmse);
+                                    engine::EngineOptions options, double rmse);
 // Replaces each tied reference element by the side that the value took. Returns the number of
 // replaced elements for each output of each step. `own` and `other` are the results of the two
 // runs.
@@ -36,4 +36,4 @@ std::vector<std::vector<int64_t>> TakeTies(const std::vector<StepResults>& value
                                            const std::vector<StepResults>& other,
                                            std::vector<StepResults>& references);
 
-}  // namespace mlc
+}  // namespace mlc::verify

@@ -8,7 +8,7 @@
 
 #include "lib/verify/compare_functions.h"
 
-namespace mlc {
+namespace mlc::verify {
 
 namespace {
 
@@ -222,4 +222,4 @@ std::vector<Compared> ReportFromJson(std::string_view text) {
   return list;
 }
 
-}  // namespace mlc
+}  // namespace mlc::verify

@@ -5,7 +5,7 @@
 #include <map>
 #include <memory>
 
-namespace mlc {
+namespace mlc::verify {
 
 namespace {
 
@@ -107,4 +107,4 @@ RouterChoices AtOnce(const RouterChoices& chosen, int64_t tokens) {
   return joined;
 }
 
-}  // namespace mlc
+}  // namespace mlc::verify

@@ -20,7 +20,7 @@
 
 #include "lib/ir/program.h"
 
-namespace mlc {
+namespace mlc::verify {
 
 // Two scores are close if they differ by less than this share of the token's largest score. It
 // equals the maximum error that the fp16 budget allows (0.01).
@@ -46,4 +46,4 @@ Observer FollowChoices(const Function& function, const RouterChoices& chosen,
 // Merges the selections of tokens that ran one at a time into those of a single run.
 RouterChoices AtOnce(const RouterChoices& chosen, int64_t tokens);
 
-}  // namespace mlc
+}  // namespace mlc::verify

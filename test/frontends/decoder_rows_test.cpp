@@ -10,11 +10,11 @@ namespace mlc::test {
 namespace {
 
 TEST_CASE("every decoder of a frontend has flags", "[networks]") {
-  for (const std::string& name : GgufDecoderNames())
-    CHECK_NOTHROW(DecoderFlags(FindGgufDecoder(name)->architecture));
-  for (const std::string& type : DecoderModelTypes())
-    CHECK_NOTHROW(DecoderFlags(FindDecoderRow(type)->architecture));
-  CHECK_THROWS(DecoderFlags("no such architecture"));
+  for (const std::string& name : gguf::GgufDecoderNames())
+    CHECK_NOTHROW(networks::DecoderFlags(gguf::FindGgufDecoder(name)->architecture));
+  for (const std::string& type : safetensors::DecoderModelTypes())
+    CHECK_NOTHROW(networks::DecoderFlags(safetensors::FindDecoderRow(type)->architecture));
+  CHECK_THROWS(networks::DecoderFlags("no such architecture"));
 }
 
 }  // namespace

@@ -41,9 +41,9 @@ void Run(std::string_view text) {
     for (const Dim& dim : input->type.shape) dims.push_back(dim.is_constant() ? dim.constant() : 2);
     inputs[input->name] = RandomTensor(input->type.dtype, dims, 0, inputs.size());
   }
-  EngineOptions options;
+  engine::EngineOptions options;
   options.timeout = std::chrono::milliseconds(500);
-  Execute(program, inputs, options);
+  engine::Execute(program, inputs, options);
 }
 
 }  // namespace

@@ -6,12 +6,12 @@
 namespace mlc {
 namespace {
 
-void ReadValue(const GgufFile& file, const GgufValue& value) {
+void ReadValue(const gguf::GgufFile& file, const gguf::GgufValue& value) {
   constexpr uint64_t kMost = 1 << 16;
-  if (value.type == GgufType::kString) {
+  if (value.type == gguf::GgufType::kString) {
     MLC_CHECK(file.Text(value).size() == value.bytes, "a text of another length");
-  } else if (value.type == GgufType::kArray) {
-    for (const GgufValue& element : file.Elements(value, kMost)) ReadValue(file, element);
+  } else if (value.type == gguf::GgufType::kArray) {
+    for (const gguf::GgufValue& element : file.Elements(value, kMost)) ReadValue(file, element);
   } else {
     file.Number(value);
   }
@@ -37,7 +37,7 @@ void ReadTensor(const Tensor& tensor) {
   }
 }
 
-void ReadAll(const GgufFile& file) {
+void ReadAll(const gguf::GgufFile& file) {
   for (const auto& [key, value] : file.metadata()) {
     MLC_CHECK(file.Has(key), "a key that is not found");
     ReadValue(file, value);
@@ -50,7 +50,7 @@ void ReadAll(const GgufFile& file) {
     Try([&] { file.Bools(key); });
     Try([&] { file.Strings(key); });
   }
-  for (const GgufTensor& tensor : file.tensors()) {
+  for (const gguf::GgufTensor& tensor : file.tensors()) {
     MLC_CHECK(file.FindTensor(tensor.name), "a tensor that is not found");
     ReadTensor(file.Constant(tensor));
   }
@@ -63,7 +63,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const mlc::ScratchFolder scratch("gguf_fuzz");
   scratch.Write("m.gguf", {reinterpret_cast<const char*>(data), size});
   try {
-    mlc::ReadAll(mlc::GgufFile::Open(scratch.path() / "m.gguf"));
+    mlc::ReadAll(mlc::gguf::GgufFile::Open(scratch.path() / "m.gguf"));
   } catch (const mlc::Error&) {
   }
   return 0;

@@ -15,17 +15,17 @@ const mlc::ScratchFolder& Bundle() {
 }
 
 std::string DataFile(const std::string& part) {
-  mlc::BundleData data;
+  mlc::coreml::BundleData data;
   try {
-    data = mlc::ReadBundleData(std::as_bytes(std::span(part)));
-    MLC_CHECK(mlc::WriteBundleData(data) == part, "coremldata.bin is not written back");
+    data = mlc::coreml::ReadBundleData(std::as_bytes(std::span(part)));
+    MLC_CHECK(mlc::coreml::WriteBundleData(data) == part, "coremldata.bin is not written back");
     return part;
   } catch (const mlc::Error&) {
   }
   data.specification_version = 8;
-  data.version = mlc::BundleVersion(8);
+  data.version = mlc::coreml::BundleVersion(8);
   data.description = part;
-  return mlc::WriteBundleData(data);
+  return mlc::coreml::WriteBundleData(data);
 }
 }  // namespace
 
@@ -36,14 +36,14 @@ extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::vector<std::string> parts = mlc::SplitParts(data, size, kParts);
-  Bundle().Write(mlc::kBundleData, DataFile(parts[0]));
-  Bundle().Write(mlc::kBundleText, parts[1]);
-  Bundle().Write(mlc::kBundleWeights, parts[2]);
+  Bundle().Write(mlc::coreml::kBundleData, DataFile(parts[0]));
+  Bundle().Write(mlc::coreml::kBundleText, parts[1]);
+  Bundle().Write(mlc::coreml::kBundleWeights, parts[2]);
   mlc::Diagnostics diagnostics;
   try {
-    mlc::Program program = mlc::ImportCoreml(Bundle().path(), diagnostics);
+    mlc::Program program = mlc::coreml::ImportCoreml(Bundle().path(), diagnostics);
     mlc::Verify(program);
-    mlc::BundleText(program, Bundle().path(), "", "");
+    mlc::coreml::BundleText(program, Bundle().path(), "", "");
   } catch (const mlc::Error&) {
   } catch (const mlc::Errors&) {
   }

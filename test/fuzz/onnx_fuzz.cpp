@@ -4,8 +4,8 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   mlc::Diagnostics diagnostics;
   try {
-    mlc::Program program =
-        mlc::ImportOnnx(std::as_bytes(std::span(data, size)), mlc::ImportOptions(), diagnostics);
+    mlc::Program program = mlc::onnx::ImportOnnx(std::as_bytes(std::span(data, size)),
+                                                 mlc::ImportOptions(), diagnostics);
     mlc::Verify(program);
   } catch (const mlc::Error&) {
   } catch (const mlc::Errors&) {

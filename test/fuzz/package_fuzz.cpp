@@ -31,7 +31,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Package().Write("Data/weights/weight.bin", parts[1]);
   mlc::Diagnostics diagnostics;
   try {
-    mlc::Program program = mlc::ImportCoreml(Package().path(), diagnostics);
+    mlc::Program program = mlc::coreml::ImportCoreml(Package().path(), diagnostics);
     mlc::Verify(program);
     mlc::PrintText(program);
   } catch (const mlc::Error&) {

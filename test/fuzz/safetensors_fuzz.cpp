@@ -21,7 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!parts[1].empty()) scratch.Write("model/model.safetensors.index.json", parts[1]);
   scratch.Write(parts[1].empty() ? "model/model.safetensors" : "model/a.safetensors", parts[2]);
   try {
-    mlc::Folder folder = mlc::Folder::Open(path);
+    mlc::safetensors::Folder folder = mlc::safetensors::Folder::Open(path);
     folder.architecture();
     for (const std::string& name : folder.names()) {
       const bool good = folder.item(name).problem.empty();

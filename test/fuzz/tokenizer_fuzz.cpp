@@ -16,32 +16,33 @@ namespace {
 constexpr size_t kParts = 3, kLongestText = 512;
 
 // Tokens of one to four bytes each, with types, scores and merges derived from the same bytes.
-TokenizerSpec Small(std::string_view bytes) {
+text::TokenizerSpec Small(std::string_view bytes) {
   size_t at = 0;
   auto next = [&]() -> uint8_t {
     return at < bytes.size() ? static_cast<uint8_t>(bytes[at++]) : 0;
   };
-  TokenizerSpec spec;
-  spec.kind = static_cast<TokenizerKind>(next() % 4);
+  text::TokenizerSpec spec;
+  spec.kind = static_cast<text::TokenizerKind>(next() % 4);
   spec.byte_encoded = next() % 2;
   spec.ignore_merges = next() % 2;
   spec.add_space_prefix = next() % 2;
   spec.clean_spaces = next() % 2;
   spec.add_bos = next() % 2;
   if (next() % 2) spec.continuing = "##";
-  const auto& rows = PreTokenizers();
-  if (spec.kind == TokenizerKind::kByteBpe) spec.steps = Steps(rows[next() % rows.size()]);
-  if (spec.kind == TokenizerKind::kSpmBpe)
-    spec.steps.push_back({.kind = TextStep::Kind::kReplace,
+  const auto& rows = text::PreTokenizers();
+  if (spec.kind == text::TokenizerKind::kByteBpe)
+    spec.steps = text::Steps(rows[next() % rows.size()]);
+  if (spec.kind == text::TokenizerKind::kSpmBpe)
+    spec.steps.push_back({.kind = text::TextStep::Kind::kReplace,
                           .pattern = " ",
-                          .syntax = Syntax::kLiteral,
+                          .syntax = text::Syntax::kLiteral,
                           .content = "\u2581"});
   while (at < bytes.size() && spec.tokens.size() < 400) {
     uint8_t how = next();
     std::string token;
     for (int i = 0; i <= how % 4; ++i) token.push_back(static_cast<char>(next()));
     spec.tokens.push_back(token);
-    spec.types.push_back(static_cast<TokenType>(1 + (how >> 2) % 6));
+    spec.types.push_back(static_cast<text::TokenType>(1 + (how >> 2) % 6));
     spec.scores.push_back(-static_cast<float>(how >> 5));
     if (spec.tokens.size() > 1 && how & 64)
       spec.merges.emplace_back(token, spec.tokens[spec.tokens.size() / 2]);
@@ -51,10 +52,10 @@ TokenizerSpec Small(std::string_view bytes) {
   return spec;
 }
 
-void Use(const Tokenizer& tokenizer, std::string_view text) {
+void Use(const text::Tokenizer& tokenizer, std::string_view text) {
   for (int flags = 0; flags < 4; ++flags) {
     std::vector<int32_t> ids = tokenizer.Encode(text, flags & 1, flags & 2);
-    StreamDecoder stream(tokenizer, flags & 1);
+    text::StreamDecoder stream(tokenizer, flags & 1);
     std::string streamed;
     for (int32_t id : ids) {
       MLC_CHECK(id >= 0 && id < tokenizer.vocabulary(), "token {}", id);
@@ -64,7 +65,7 @@ void Use(const Tokenizer& tokenizer, std::string_view text) {
     }
     streamed += stream.End();
     std::string whole = tokenizer.Decode(ids, flags & 1);
-    MLC_CHECK(tokenizer.spec().clean_spaces || streamed == ValidUtf8(whole),
+    MLC_CHECK(tokenizer.spec().clean_spaces || streamed == text::ValidUtf8(whole),
               "streamed \"{}\", at once \"{}\"", streamed, whole);
   }
   for (int32_t id = 0; id < std::min(tokenizer.vocabulary(), 1000); ++id)
@@ -86,17 +87,18 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {
     switch (parts[0].empty() ? 0 : parts[0][0] % 3) {
       case 0:
-        mlc::Use(mlc::Tokenizer(mlc::ParseHuggingFaceTokenizer(parts[1], "", "tokenizer.json")),
+        mlc::Use(mlc::text::Tokenizer(
+                     mlc::safetensors::ParseHuggingFaceTokenizer(parts[1], "", "tokenizer.json")),
                  text);
         break;
       case 1:
         scratch.Write("model.gguf", parts[1]);
-        mlc::Use(mlc::Tokenizer(
-                     mlc::ReadGgufTokenizer(mlc::GgufFile::Open(scratch.path() / "model.gguf"))),
+        mlc::Use(mlc::text::Tokenizer(mlc::gguf::ReadGgufTokenizer(
+                     mlc::gguf::GgufFile::Open(scratch.path() / "model.gguf"))),
                  text);
         break;
       default:
-        mlc::Use(mlc::Tokenizer(mlc::Small(parts[1])), text);
+        mlc::Use(mlc::text::Tokenizer(mlc::Small(parts[1])), text);
     }
   } catch (const mlc::Error&) {
   }

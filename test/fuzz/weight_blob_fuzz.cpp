@@ -33,11 +33,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {
     std::shared_ptr<const mlc::MappedFile> file =
         mlc::MappedFile::Open(folder.path() / "weight.bin");
-    mlc::Tensor tensor = mlc::ReadBlob(file, offset, dtype, dims);
+    mlc::Tensor tensor = mlc::coreml::ReadBlob(file, offset, dtype, dims);
     MLC_CHECK(tensor.dims() == dims && tensor.dtype() == dtype, "another tensor than asked for");
     for (int64_t i = 0; i < tensor.size(); ++i) tensor.Double(i);
-    mlc::BlobBlock block = mlc::BlobMetadata(dtype, tensor.size(), offset);
-    if (tensor.size() && tensor.file_view().offset == offset + mlc::kBlobMetadataBytes)
+    mlc::coreml::BlobBlock block = mlc::coreml::BlobMetadata(dtype, tensor.size(), offset);
+    if (tensor.size() && tensor.file_view().offset == offset + mlc::coreml::kBlobMetadataBytes)
       MLC_CHECK(std::memcmp(file->bytes().data() + offset, block.data(), 32) == 0,
                 "the record is not written as it was read");
   } catch (const mlc::Error&) {

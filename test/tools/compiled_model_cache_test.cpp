@@ -11,6 +11,7 @@
 #include "tools/driver/compile.h"
 
 namespace mlc::test {
+using namespace driver;
 namespace {
 
 namespace fs = std::filesystem;
@@ -25,15 +26,15 @@ struct TempFolder {
 };
 
 // A runtime that counts its compilations.
-class Compiler : public Runtime {
+class Compiler : public runtime::Runtime {
  public:
-  Capabilities found{.runtime = "a compiler", .runtime_version = "1", .os_build = "24B83"};
+  runtime::Capabilities found{.runtime = "a compiler", .runtime_version = "1", .os_build = "24B83"};
   int compiled = 0;
   bool fails = false;
   fs::path full;           // compilations into this folder fail because its disk is full
-  Latch* latch = nullptr;  // blocks the compilation until it opens
+  runtime::Latch* latch = nullptr;  // blocks the compilation until it opens
 
-  Capabilities capabilities() const override { return found; }
+  runtime::Capabilities capabilities() const override { return found; }
   bool loads_packages() const override { return false; }
   void Compile(const fs::path&, const fs::path& bundle) override {
     ++compiled;
@@ -44,7 +45,8 @@ class Compiler : public Runtime {
     std::ofstream(bundle / "model.mil") << "program";
     if (fails) throw Error("runtime-failed", "no");
   }
-  std::unique_ptr<LoadedModel> Load(const fs::path&, const LoadOptions&) override {
+  std::unique_ptr<runtime::LoadedModel> Load(const fs::path&,
+                                             const runtime::LoadOptions&) override {
     return nullptr;
   }
 };
@@ -53,7 +55,7 @@ class Compiler : public Runtime {
 // support.
 fs::path MakePackage(const fs::path& folder) {
   Diagnostics diagnostics;
-  const CompileOptions options{.precision = PassContext::Precision::kFp32};
+  const CompileOptions options{.precision = passes::PassContext::Precision::kFp32};
   return Compile(SourcePath("manifests/digits/digits.onnx"), folder / "digits.mlpackage", options,
                  diagnostics)
       .package;
@@ -62,27 +64,27 @@ fs::path MakePackage(const fs::path& folder) {
 TEST_CASE("compiled: cache entries are specific to runtime, system and compute units") {
   TempFolder temp;
   const fs::path package = MakePackage(temp.path);
-  ModelCache cache(temp.path / "cache");
+  runtime::ModelCache cache(temp.path / "cache");
   Compiler compiler;
-  const CompiledModel first = CompiledFor(compiler, package, Units::kAll, &cache);
+  const CompiledModel first = CompiledFor(compiler, package, runtime::Units::kAll, &cache);
   CHECK(first.made);
   CHECK(first.path.filename() == "digits.mlmodelc");
-  CHECK_FALSE(CompiledFor(compiler, package / "", Units::kAll, &cache).made);
+  CHECK_FALSE(CompiledFor(compiler, package / "", runtime::Units::kAll, &cache).made);
   CHECK(compiler.compiled == 1);
-  CHECK(CompiledFor(compiler, package, Units::kCpu, &cache).made);
-  const Capabilities before = compiler.found;
+  CHECK(CompiledFor(compiler, package, runtime::Units::kCpu, &cache).made);
+  const runtime::Capabilities before = compiler.found;
   SECTION("another version of the runtime") { compiler.found.runtime_version = "2"; }
   SECTION("another build of the system") { compiler.found.os_build = "24B84"; }
   SECTION("another runtime") { compiler.found.runtime = "another"; }
-  CHECK(CompiledFor(compiler, package, Units::kAll, &cache).made);
+  CHECK(CompiledFor(compiler, package, runtime::Units::kAll, &cache).made);
   compiler.found = before;
-  CHECK_FALSE(CompiledFor(compiler, package, Units::kAll, &cache).made);
-  const CachedModel entry = cache.List().at(0);
+  CHECK_FALSE(CompiledFor(compiler, package, runtime::Units::kAll, &cache).made);
+  const runtime::CachedModel entry = cache.List().at(0);
   CHECK(entry.part("model") == "digits.mlpackage");
   CHECK(entry.part("units") == "all");
   CHECK(entry.part("os build") == "24B83");
   // While the first copy exists, the entry is not evicted.
-  for (const Eviction& eviction : cache.Clear()) CHECK(eviction.key != entry.key);
+  for (const runtime::Eviction& eviction : cache.Clear()) CHECK(eviction.key != entry.key);
   CHECK(fs::exists(first.path / "model.mil"));
 }
 
@@ -94,7 +96,7 @@ TEST_CASE("compiled: without a cache, the folder exists as long as a copy of the
   {
     CompiledModel copy;
     {
-      const CompiledModel model = CompiledFor(compiler, package, Units::kAll);
+      const CompiledModel model = CompiledFor(compiler, package, runtime::Units::kAll);
       CHECK(model.made);
       copy = model;
       path = model.path;
@@ -111,40 +113,41 @@ TEST_CASE("compiled: compiled bundles are used in place; other formats are refus
   fs::create_directory(bundle);
   std::ofstream(bundle / "model.mil") << "program(1.0)\n{\n}\n";
   std::ofstream(bundle / "coremldata.bin") << "";
-  CHECK(CompiledFor(compiler, bundle, Units::kAll).path == bundle);
+  CHECK(CompiledFor(compiler, bundle, runtime::Units::kAll).path == bundle);
   CHECK(compiler.compiled == 0);
   CHECK(RefusalId([&] {
-          CompiledFor(compiler, SourcePath("manifests/digits/digits.onnx"), Units::kAll);
+          CompiledFor(compiler, SourcePath("manifests/digits/digits.onnx"), runtime::Units::kAll);
         }) == "usage");
 }
 
 TEST_CASE("compiled: compiler errors are passed on, and the next attempt compiles again") {
   TempFolder temp;
   const fs::path package = MakePackage(temp.path);
-  ModelCache cache(temp.path / "cache");
+  runtime::ModelCache cache(temp.path / "cache");
   Compiler compiler;
   compiler.fails = true;
-  CHECK(RefusalId([&] { CompiledFor(compiler, package, Units::kAll, &cache); }) ==
+  CHECK(RefusalId([&] { CompiledFor(compiler, package, runtime::Units::kAll, &cache); }) ==
         "runtime-failed");
   compiler.fails = false;
-  CHECK(CompiledFor(compiler, package, Units::kAll, &cache).made);
+  CHECK(CompiledFor(compiler, package, runtime::Units::kAll, &cache).made);
 }
 
 TEST_CASE("compiled: failures of an optional cache are notes") {
   TempFolder temp;
   const fs::path package = MakePackage(temp.path);
-  ModelCache cache(temp.path / "cache");
+  runtime::ModelCache cache(temp.path / "cache");
   Compiler compiler;
   // Without this folder, nothing can be linked into the cache.
   fs::remove_all(temp.path / "cache" / "cas");
   std::ofstream(temp.path / "cache" / "cas") << "";
-  CHECK(RefusalId([&] { CompiledFor(compiler, package, Units::kAll, &cache); }) == "file-io");
+  CHECK(RefusalId([&] { CompiledFor(compiler, package, runtime::Units::kAll, &cache); }) ==
+        "file-io");
   std::vector<Error> faults;
-  const CompiledModel model = CompiledFor(compiler, package, Units::kAll, &cache, &faults);
+  const CompiledModel model = CompiledFor(compiler, package, runtime::Units::kAll, &cache, &faults);
   CHECK(fs::exists(model.path / "model.mil"));
   CHECK(faults.size() == 1);
   compiler.fails = true;
-  CHECK(RefusalId([&] { CompiledFor(compiler, package, Units::kCpu, &cache, &faults); }) ==
+  CHECK(RefusalId([&] { CompiledFor(compiler, package, runtime::Units::kCpu, &cache, &faults); }) ==
         "runtime-failed");
   CHECK(faults.size() == 1);
 }
@@ -152,11 +155,11 @@ TEST_CASE("compiled: failures of an optional cache are notes") {
 TEST_CASE("compiled: when the disk of the cache is full, another folder is used") {
   TempFolder temp;
   const fs::path package = MakePackage(temp.path);
-  ModelCache cache(temp.path / "cache");
+  runtime::ModelCache cache(temp.path / "cache");
   std::vector<Error> faults;
   Compiler compiler;
   compiler.full = temp.path / "cache";
-  const CompiledModel model = CompiledFor(compiler, package, Units::kAll, &cache, &faults);
+  const CompiledModel model = CompiledFor(compiler, package, runtime::Units::kAll, &cache, &faults);
   CHECK(fs::exists(model.path / "model.mil"));
   REQUIRE(faults.size() == 1);
   CHECK(faults[0].text() == "no space left");
@@ -171,15 +174,16 @@ TEST_CASE("compiled: cache failures are noted, but not after a timeout", "[guard
   auto compiler = std::make_shared<Compiler>();
   compiler->full = temp.path / "cache";
   Diagnostics diagnostics;
-  CompiledWithin(1h, compiler, package, Units::kAll, diagnostics);
+  CompiledWithin(1h, compiler, package, runtime::Units::kAll, diagnostics);
   CHECK(diagnostics.notes() ==
         std::vector<std::string>{"compiled models are not cached: no space left"});
-  Latch latch;
+  runtime::Latch latch;
   compiler->latch = &latch;
-  CHECK(RefusalId([&] { CompiledWithin(1ms, compiler, package, Units::kAll, diagnostics); }) ==
-        "timeout");
+  CHECK(RefusalId([&] {
+          CompiledWithin(1ms, compiler, package, runtime::Units::kAll, diagnostics);
+        }) == "timeout");
   latch.Open();
-  Await([] { return Abandoned::OfProcess()->alive() == 0; });
+  runtime::Await([] { return runtime::Abandoned::OfProcess()->alive() == 0; });
   CHECK(compiler->compiled == 4);  // compiled without the cache
   CHECK(diagnostics.notes().size() == 1);
   unsetenv("MLC_CACHE_DIR");

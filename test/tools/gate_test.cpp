@@ -8,7 +8,7 @@
 #include "test/catch.h"
 #include "test/lib/runtime/fake_runtime.h"
 
-namespace mlc {
+namespace mlc::driver {
 namespace {
 
 using namespace std::chrono_literals;
@@ -18,9 +18,9 @@ constexpr GateVerdict kPass = GateVerdict::kPass, kFail = GateVerdict::kFail,
 
 // A model that passes every check, and the parameters that tests change.
 struct Fixture {
-  std::shared_ptr<FakePlan> plan = std::make_shared<FakePlan>();
-  std::shared_ptr<FakePlan> engine = std::make_shared<FakePlan>();
-  std::shared_ptr<FakeRuntime> runtime = std::make_shared<FakeRuntime>(plan);
+  std::shared_ptr<runtime::FakePlan> plan = std::make_shared<runtime::FakePlan>();
+  std::shared_ptr<runtime::FakePlan> engine = std::make_shared<runtime::FakePlan>();
+  std::shared_ptr<runtime::FakeRuntime> runtime = std::make_shared<runtime::FakeRuntime>(plan);
   GateSubject subject;
   GateOptions options;
   Diagnostics diagnostics;
@@ -29,15 +29,15 @@ struct Fixture {
   int64_t asked = 0;  // number of calls
 
   Fixture() {
-    plan->units = {{Units::kCpu, 10}, {Units::kAll, 5}};
-    plan->placements = {{"y", "mul", Device::kAne, {}, {}}};
+    plan->units = {{runtime::Units::kCpu, 10}, {runtime::Units::kAll, 5}};
+    plan->placements = {{"y", "mul", runtime::Device::kAne, {}, {}}};
     subject.model = "a.mlpackage";
     subject.bytes = 1'000'000;
     subject.runtime = runtime;
-    subject.reference = std::make_shared<FakeModel>(engine);
+    subject.reference = std::make_shared<runtime::FakeModel>(engine);
     subject.inputs = {{"x", Tensor::Vector<float>({1, 3})}};
     subject.compiled = [this] { return CompiledModel{.path = "a.mlmodelc", .made = asked++ == 0}; };
-    options.units = Units::kAll;
+    options.units = runtime::Units::kAll;
     options.cycles = 1000;
     options.p99_ms = 20;
     options.duration = 2s;
@@ -59,30 +59,32 @@ struct Fixture {
 };
 
 // A model that returns fixed outputs.
-class Saying : public LoadedModel {
+class Saying : public runtime::LoadedModel {
  public:
   using Say = std::function<std::map<std::string, Tensor>()>;
-  explicit Saying(Say say, Schema schema = {}) : say_(std::move(say)), schema_(std::move(schema)) {}
-  const Schema& schema() const override { return schema_; }
-  std::map<std::string, Tensor> Predict(const std::map<std::string, Tensor>&, ModelState*,
-                                        PredictTimings*) override {
+  explicit Saying(Say say, runtime::Schema schema = {})
+      : say_(std::move(say)), schema_(std::move(schema)) {}
+  const runtime::Schema& schema() const override { return schema_; }
+  std::map<std::string, Tensor> Predict(const std::map<std::string, Tensor>&, runtime::ModelState*,
+                                        runtime::PredictTimings*) override {
     return say_();
   }
-  std::unique_ptr<ModelState> NewState() override { return nullptr; }
-  std::vector<OperationPlacement> Placements(std::string*) override { return {}; }
+  std::unique_ptr<runtime::ModelState> NewState() override { return nullptr; }
+  std::vector<runtime::OperationPlacement> Placements(std::string*) override { return {}; }
 
  private:
   Say say_;
-  Schema schema_;
+  runtime::Schema schema_;
 };
-struct SayingRuntime : FakeRuntime {
-  explicit SayingRuntime(Saying::Say say, Schema schema = {})
+struct SayingRuntime : runtime::FakeRuntime {
+  explicit SayingRuntime(Saying::Say say, runtime::Schema schema = {})
       : FakeRuntime(nullptr), say(std::move(say)), schema(std::move(schema)) {}
-  std::unique_ptr<LoadedModel> Load(const std::filesystem::path&, const LoadOptions&) override {
+  std::unique_ptr<runtime::LoadedModel> Load(const std::filesystem::path&,
+                                             const runtime::LoadOptions&) override {
     return std::make_unique<Saying>(say, schema);
   }
   Saying::Say say;
-  Schema schema;
+  runtime::Schema schema;
 };
 Tensor Text(const char* text) { return Tensor::Strings({1}, {text}); }
 
@@ -154,13 +156,14 @@ const Row kRows[] = {
     {"another interface", 'b',
      [](Fixture& f) {
        f.engine->has_state = true;
-       f.subject.reference = std::make_shared<FakeModel>(f.engine);
+       f.subject.reference = std::make_shared<runtime::FakeModel>(f.engine);
        f.engine->has_state = false;
      },
      "schema", kFail, "the runtime has no state \"s\""},
     {"outputs of another type than it says", 'b',
      [](Fixture& f) {
-       const Schema schema{.outputs = {{.name = "y", .dtype = DType::kFp32, .dims = {-1}}}};
+       const runtime::Schema schema{
+           .outputs = {{.name = "y", .dtype = DType::kFp32, .dims = {-1}}}};
        f.subject.runtime = std::make_shared<SayingRuntime>(
            [] {
              return std::map<std::string, Tensor>{{"y", Tensor::Vector<int32_t>({1, 3})}};
@@ -180,7 +183,7 @@ const Row kRows[] = {
        };
      },
      "timeout", kFail, "the next prediction is wrong: output \"y\""},
-    {"too slow", 'b', [](Fixture& f) { f.plan->units[Units::kAll] = 21; }, "p99", kFail,
+    {"too slow", 'b', [](Fixture& f) { f.plan->units[runtime::Units::kAll] = 21; }, "p99", kFail,
      "of 100 predictions"},
     {"computes something else", 'b',
      [](Fixture& f) { f.engine->factor = [](int) { return 2.1f; }; }, "parity", kFail,
@@ -200,16 +203,17 @@ const Row kRows[] = {
      "parity", kFail, "output \"t\""},
 
     {"as it should be", 'c', [](Fixture&) {}, "", kPass},
-    {"hardly faster than the CPU", 'c', [](Fixture& f) { f.plan->units[Units::kAll] = 7.2; },
-     "speed", kFail, "ms, on the CPU "},
+    {"hardly faster than the CPU", 'c',
+     [](Fixture& f) { f.plan->units[runtime::Units::kAll] = 7.2; }, "speed", kFail,
+     "ms, on the CPU "},
     {"one of two operations on the CPU", 'c',
      [](Fixture& f) {
-       f.plan->placements.push_back({"z", "add", Device::kCpu, {}, {}});
+       f.plan->placements.push_back({"z", "add", runtime::Device::kCpu, {}, {}});
      },
      "coverage", kFail, "1 of 2 on all"},
     {"nobody says where", 'c',
      [](Fixture& f) {
-       f.plan->placements = {{"y", "mul", Device::kUnknown, {}, {}}};
+       f.plan->placements = {{"y", "mul", runtime::Device::kUnknown, {}, {}}};
      },
      "coverage", kNeither},
 
@@ -298,7 +302,7 @@ TEST_CASE("gate: check c requires Core ML's compute units", "[gate]") {
   for (bool cpu : {false, true}) {
     Fixture fixture;
     fixture.subject.is_reference = !cpu;
-    fixture.subject.load.units = cpu ? Units::kCpu : Units::kReference;
+    fixture.subject.load.units = cpu ? runtime::Units::kCpu : runtime::Units::kReference;
     for (const GateCheck& check : fixture.Run('c')) CHECK(check.verdict == kNeither);
   }
 }
@@ -316,7 +320,7 @@ TEST_CASE("gate: an exception fails the check", "[gate]") {
 TEST_CASE("gate: a prediction that hangs fails the check", "[gate]") {
   for (char gate : {'b', 'c', 'd'}) {
     INFO("gate " << gate);
-    auto latch = std::make_shared<Latch>();
+    auto latch = std::make_shared<runtime::Latch>();
     Fixture fixture;
     fixture.options.timeout = 20ms;
     fixture.plan->before = [latch](int n) {
@@ -329,14 +333,14 @@ TEST_CASE("gate: a prediction that hangs fails the check", "[gate]") {
     for (const GateCheck& check : checks)
       said = said || (check.verdict == kFail && check.text.find("20 ms") != std::string::npos);
     CHECK(said);
-    Await([&] { return fixture.plan->alive == 0; });
+    runtime::Await([&] { return fixture.plan->alive == 0; });
   }
 }
 
 TEST_CASE("gate: a compilation that exceeds its time limit keeps its folder until it ends",
           "[gate][guarded]") {
   Fixture fixture;
-  auto begun = std::make_shared<Latch>(), latch = std::make_shared<Latch>();
+  auto begun = std::make_shared<runtime::Latch>(), latch = std::make_shared<runtime::Latch>();
   fixture.options.load_timeout = 1ms;
   fixture.runtime->compiling = [begun, latch] { begun->Open(), latch->Wait(); };
   CHECK(fixture.Run('a').at(0).verdict == kFail);
@@ -344,7 +348,7 @@ TEST_CASE("gate: a compilation that exceeds its time limit keeps its folder unti
   const std::filesystem::path folder = fixture.runtime->bundle.parent_path();
   CHECK(std::filesystem::exists(folder));
   latch->Open();
-  Await([&] { return !std::filesystem::exists(folder); });
+  runtime::Await([&] { return !std::filesystem::exists(folder); });
 }
 
 TEST_CASE("gate: the reference engine is not compared with itself", "[gate]") {
@@ -383,4 +387,4 @@ TEST_CASE("gate: overall verdicts of several checks and models", "[gate]") {
 }
 
 }  // namespace
-}  // namespace mlc
+}  // namespace mlc::driver

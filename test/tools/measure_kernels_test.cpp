@@ -17,18 +17,20 @@
 #include "tools/driver/run_passes.h"
 
 namespace mlc::test {
+using namespace driver;
 namespace {
 
-std::string Chosen(const std::function<Program()>& read, EngineOptions::Kernels kernels) {
+std::string Chosen(const std::function<Program()>& read, engine::EngineOptions::Kernels kernels) {
   Diagnostics diagnostics;
   Program program = read();
-  const std::vector<const PassDef*> passes = DefaultPipeline();
-  PassContext context{diagnostics, PassContext::Precision::kFp16,
-                      LowestTarget(program, passes, PassContext::Precision::kFp16, diagnostics)};
-  MeasureOptions options{
-      .inputs = MakeUpMeasureInputs(program), .source = read, .kernels = kernels};
-  options.passes = {std::find(passes.begin(), passes.end(), &kFp16Precision), passes.end()};
-  context.measure = [&](const Program& wide, PassContext& into) {
+  const std::vector<const passes::PassDef*> passes = passes::DefaultPipeline();
+  passes::PassContext context{
+      diagnostics, passes::PassContext::Precision::kFp16,
+      coreml::LowestTarget(program, passes, passes::PassContext::Precision::kFp16, diagnostics)};
+  precision::MeasureOptions options{
+      .inputs = precision::MakeUpMeasureInputs(program), .source = read, .kernels = kernels};
+  options.passes = {std::find(passes.begin(), passes.end(), &passes::kFp16Precision), passes.end()};
+  context.measure = [&](const Program& wide, passes::PassContext& into) {
     CHECK(MeasureFp16(wide, into, options).not_measured == "");
   };
   RunPipeline(program, read, passes, context, {});
@@ -36,32 +38,35 @@ std::string Chosen(const std::function<Program()>& read, EngineOptions::Kernels 
 }
 
 void CheckKernels(const std::function<Program()>& read) {
-  CHECK(Chosen(read, EngineOptions::Kernels::kReproducible) ==
-        Chosen(read, EngineOptions::Kernels::kEval));
+  CHECK(Chosen(read, engine::EngineOptions::Kernels::kReproducible) ==
+        Chosen(read, engine::EngineOptions::Kernels::kEval));
 }
 
 // Returns the results of every executed operation, in order.
-std::vector<std::string> Seen(const Function& function, const std::vector<StepInputs>& steps,
-                              EngineOptions::Kernels kernels) {
+std::vector<std::string> Seen(const Function& function,
+                              const std::vector<verify::StepInputs>& steps,
+                              engine::EngineOptions::Kernels kernels) {
   std::vector<std::string> seen;
-  EngineOptions options{.kernels = kernels};
+  engine::EngineOptions options{.kernels = kernels};
   options.observe = [&](const Operation& op, std::span<Tensor> results) {
     for (const Tensor& result : results)
       seen.push_back(fmt::format("{} {} {}", op.def->name, op.result()->name,
                                  result.dtype() == DType::kString ? "" : result.hash()));
   };
-  const Engine engine(function, options);
-  States states;
-  for (const StepInputs& inputs : steps) engine.Run(inputs, states);
+  const engine::Engine engine(function, options);
+  engine::States states;
+  for (const verify::StepInputs& inputs : steps) engine.Run(inputs, states);
   return seen;
 }
 
 // The program before measuring, in fp32 and in fp16.
-Program BeforeMeasuring(const std::filesystem::path& model, PassContext::Precision precision) {
+Program BeforeMeasuring(const std::filesystem::path& model,
+                        passes::PassContext::Precision precision) {
   Diagnostics ignored;
   Program program = Import(model, {}, ignored, nullptr);
-  const std::vector<const PassDef*> passes = DefaultPipeline();
-  PassContext context{ignored, precision, LowestTarget(program, passes, precision, ignored)};
+  const std::vector<const passes::PassDef*> passes = passes::DefaultPipeline();
+  passes::PassContext context{ignored, precision,
+                              coreml::LowestTarget(program, passes, precision, ignored)};
   RunPipeline(program, [] { return Program(&Ops()); }, passes, context, {});
   return program;
 }
@@ -84,21 +89,22 @@ TEST_CASE("kernels used for measuring give the same bits as eval", "[corpus]") {
     } catch (const Errors&) {
       continue;  // mlc refuses this model
     }
-    for (auto precision : {PassContext::Precision::kFp32, PassContext::Precision::kFp16}) {
+    for (auto precision :
+         {passes::PassContext::Precision::kFp32, passes::PassContext::Precision::kFp16}) {
       const Program program = BeforeMeasuring(model, precision);
-      const MeasureInputs inputs = MakeUpMeasureInputs(program);
+      const precision::MeasureInputs inputs = precision::MakeUpMeasureInputs(program);
       const double limit = most ? std::atof(most) : 2e7;
       for (const auto& function : program.functions) {
         auto steps = inputs.steps.find(function->name);
         if (steps == inputs.steps.end() ||
-            CostOf(*function, GeneratedSizes(*function, steps->second[0], {})).multiply_adds >
-                limit) {
+            analysis::CostOf(*function, analysis::GeneratedSizes(*function, steps->second[0], {}))
+                    .multiply_adds > limit) {
           ++left;
           continue;
         }
-        std::vector<StepInputs> first(steps->second.begin(), steps->second.begin() + 1);
-        const auto fast = Seen(*function, first, EngineOptions::Kernels::kReproducible),
-                   eval = Seen(*function, first, EngineOptions::Kernels::kEval);
+        std::vector<verify::StepInputs> first(steps->second.begin(), steps->second.begin() + 1);
+        const auto fast = Seen(*function, first, engine::EngineOptions::Kernels::kReproducible),
+                   eval = Seen(*function, first, engine::EngineOptions::Kernels::kEval);
         REQUIRE(fast.size() == eval.size());
         for (size_t i = 0; i < eval.size(); ++i) CHECK(fast[i] == eval[i]);
         ++ran;

@@ -5,6 +5,7 @@
 #include "tools/driver/errors.h"
 
 namespace mlc::test {
+using namespace driver;
 namespace {
 
 CompileOptions Parsed(const std::vector<std::string>& words) {
@@ -27,7 +28,7 @@ TEST_CASE("options: the request is read from the record, regardless of how it wa
           "[options]") {
   CompileOptions options;
   CHECK(AskedFor(options).empty());
-  options.precision = PassContext::Precision::kMixed;
+  options.precision = passes::PassContext::Precision::kMixed;
   options.target = Opset::kIos17;
   options.measure = false;
   options.labels = "somewhere/labels.txt";

@@ -6,10 +6,11 @@
 #include "test/expected_error.h"
 
 namespace mlc::test {
+using namespace driver;
 namespace {
 
 // A model with state s: s += x, y = s.
-std::unique_ptr<LoadedModel> Adder() {
+std::unique_ptr<runtime::LoadedModel> Adder() {
   auto program = std::make_shared<Program>(ParseText(
       "func main<ios18>(tensor<fp16, [2]> x, state<tensor<fp16, [2]>> s) {\n"
       "a = read_state(input = s); b = add(x = a, y = x); write_state(input = s, data = b);"
@@ -21,18 +22,18 @@ std::unique_ptr<LoadedModel> Adder() {
 
 Tensor Halves(float a, float b) { return Tensor::Vector<float>({a, b}).Cast(DType::kFp16); }
 
-std::vector<double> Step(LoadedModel& model, ModelState* state) {
+std::vector<double> Step(runtime::LoadedModel& model, runtime::ModelState* state) {
   return model.Predict({{"x", Halves(1, 2)}}, state, nullptr).at("y").Doubles();
 }
 
 TEST_CASE("reference runtime: a state of another model is refused", "[runtime]") {
-  struct Foreign : ModelState {
+  struct Foreign : runtime::ModelState {
     std::map<std::string, Tensor> Read() const override { return {}; }
     void Write(const std::map<std::string, Tensor>&) override {}
   } foreign;
-  const std::unique_ptr<LoadedModel> model = Adder(), other = Adder();
-  const std::unique_ptr<ModelState> own = model->NewState(), others = other->NewState();
-  for (ModelState* state : {static_cast<ModelState*>(&foreign), others.get()})
+  const std::unique_ptr<runtime::LoadedModel> model = Adder(), other = Adder();
+  const std::unique_ptr<runtime::ModelState> own = model->NewState(), others = other->NewState();
+  for (runtime::ModelState* state : {static_cast<runtime::ModelState*>(&foreign), others.get()})
     CHECK(RefusalId([&] { Step(*model, state); }) == "bad-input");
   CHECK(Step(*model, own.get()) == std::vector<double>{1, 2});
   CHECK(Step(*model, own.get()) == std::vector<double>{2, 4});
@@ -41,8 +42,8 @@ TEST_CASE("reference runtime: a state of another model is refused", "[runtime]")
 
 TEST_CASE("reference runtime: a state outlives its model and accepts only its own type",
           "[runtime]") {
-  std::unique_ptr<LoadedModel> model = Adder();
-  const std::unique_ptr<ModelState> state = model->NewState();
+  std::unique_ptr<runtime::LoadedModel> model = Adder();
+  const std::unique_ptr<runtime::ModelState> state = model->NewState();
   Step(*model, state.get());
   model.reset();
   CHECK(state->Read().at("s").Doubles() == std::vector<double>{1, 2});

@@ -10,23 +10,25 @@
 #include "test/catch.h"
 
 namespace mlc::test {
+using namespace driver;
 namespace {
 
 constexpr const char* kText =
     "func main<ios16>(tensor<fp32, [4]> x) { a = add(x = x, y = 0.0); y = relu(x = a); } -> (y);";
 
-constexpr PassDef kBroken = {"broken", "", [](Program& program, PassContext&) -> bool {
-                               program.main()->body.operations().back()->name = "half done";
-                               MLC_CHECK(false, "no luck");
-                             }};
+constexpr passes::PassDef kBroken = {"broken", "",
+                                     [](Program& program, passes::PassContext&) -> bool {
+                                       program.main()->body.operations().back()->name = "half done";
+                                       MLC_CHECK(false, "no luck");
+                                     }};
 
 }  // namespace
 
 TEST_CASE("the program before a failing pass is saved as valid MIL text") {
   Program program = ParseText(kText, "text", Ops());
   Diagnostics diagnostics;
-  PassContext context{diagnostics, PassContext::Precision::kFp32};
-  std::vector<const PassDef*> passes = ParsePasses("remove-no-ops,dead-code");
+  passes::PassContext context{diagnostics, passes::PassContext::Precision::kFp32};
+  std::vector<const passes::PassDef*> passes = passes::ParsePasses("remove-no-ops,dead-code");
   passes.push_back(&kBroken);
   std::string said;
   try {
@@ -44,7 +46,7 @@ TEST_CASE("the program before a failing pass is saved as valid MIL text") {
   std::filesystem::remove(path);
   Program saved = ParseText(text, "saved", Ops());
   Verify(saved);
-  CHECK(Histogram(saved) == std::map<std::string, int64_t>{{"relu", 1}});
+  CHECK(passes::Histogram(saved) == std::map<std::string, int64_t>{{"relu", 1}});
 }
 
 }  // namespace mlc::test

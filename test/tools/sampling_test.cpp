@@ -8,6 +8,7 @@
 #include "test/expected_error.h"
 
 namespace mlc::test {
+using namespace driver;
 namespace {
 
 // Logarithms of the probabilities 1/8, 1/2, 1/8 and 1/4, and the same shifted above 0.

@@ -20,7 +20,7 @@
 
 namespace fs = std::filesystem;
 
-namespace mlc {
+namespace mlc::driver {
 namespace {
 
 // Returns the rows [first, first + count) of a sample array, in the shape of the model's input.
@@ -35,7 +35,7 @@ Tensor Batch(const Tensor& samples, int64_t first, int64_t count, const Shape& s
 // outputs are omitted.
 std::map<std::string, Tensor> RunSamples(const Program& program,
                                          std::map<std::string, Tensor> samples,
-                                         const EngineOptions& options = {}) {
+                                         const engine::EngineOptions& options = {}) {
   const Function& main = *program.main();
   std::vector<const Value*> values = InputValues(main);
   int64_t runs = -1;
@@ -66,7 +66,7 @@ std::map<std::string, Tensor> RunSamples(const Program& program,
       throw Error("bad-recipe", "check.inputs have different numbers of runs");
     runs = own;
   }
-  Engine engine(main, options);
+  engine::Engine engine(main, options);
   std::vector<std::vector<std::byte>> bytes(main.outputs.size());
   std::vector<Tensor> last(main.outputs.size());
   for (int64_t run = 0; run < runs; ++run) {
@@ -151,11 +151,11 @@ CompileOptions OptionsOf(const Recipe& recipe, const Recipe::Variant& variant,
 }
 
 // `name` is empty if the recipe contains the budget itself.
-Budgets BudgetsOf(const Recipe& recipe, const Recipe::Variant& variant,
-                  const std::string& precision) {
-  if (variant.budget.empty()) return ParseBudgets(precision == "fp32" ? "fp32" : "fp16");
-  if (!variant.budget.starts_with('{')) return ParseBudgets(variant.budget);
-  Budgets budgets = BudgetsFromJson(variant.budget, recipe.file.string());
+verify::Budgets BudgetsOf(const Recipe& recipe, const Recipe::Variant& variant,
+                          const std::string& precision) {
+  if (variant.budget.empty()) return verify::ParseBudgets(precision == "fp32" ? "fp32" : "fp16");
+  if (!variant.budget.starts_with('{')) return verify::ParseBudgets(variant.budget);
+  verify::Budgets budgets = verify::BudgetsFromJson(variant.budget, recipe.file.string());
   budgets.name.clear();
   for (const auto& [output, unused] : budgets.outputs)
     if (!recipe.reference.contains(output))
@@ -164,18 +164,20 @@ Budgets BudgetsOf(const Recipe& recipe, const Recipe::Variant& variant,
 }
 
 // Adds the floors that the source has on these samples.
-Budgets WithFloors(const Budgets& budgets, const fs::path& source, const CompileOptions& options,
-                   const std::map<std::string, Tensor>& samples) {
+verify::Budgets WithFloors(const verify::Budgets& budgets, const fs::path& source,
+                           const CompileOptions& options,
+                           const std::map<std::string, Tensor>& samples) {
   ImportOptions import = options.import;
   import.target = options.target;
   Diagnostics said;  // from the compilation
   Program program = Import(source, import, said);
   auto run = [&](const Program& one) {
     std::map<std::string, Tensor> outputs =
-        RunSamples(one, samples, {.arithmetic = EngineOptions::Arithmetic::kExact});
-    return std::vector<StepResults>{{NamedTensors(outputs.begin(), outputs.end()), {}}};
+        RunSamples(one, samples, {.arithmetic = engine::EngineOptions::Arithmetic::kExact});
+    return std::vector<verify::StepResults>{
+        {verify::NamedTensors(outputs.begin(), outputs.end()), {}}};
   };
-  return Fp16Budgets(budgets, run(program), run(RoundConstants(program)));
+  return Fp16Budgets(budgets, run(program), run(verify::RoundConstants(program)));
 }
 
 // Moves an output built elsewhere on the same file system to its destination.
@@ -197,15 +199,16 @@ void CheckLimits(const Recipe::Variant& variant, BuildResult& result) {
 }
 
 BuildCheck CheckReference(const std::string& output, const Tensor& value, const Tensor& given,
-                          const Budgets& budgets) {
+                          const verify::Budgets& budgets) {
   Tensor reference = WithBfloat16(given, value.dtype());
-  const Budget& budget = budgets.of(output);
+  const verify::Budget& budget = budgets.of(output);
   BuildCheck check{.kind = BuildCheck::Kind::kReference, .what = output};
-  const Comparison& c = check.comparison = Compare(value, reference, budget);
+  const verify::Comparison& c = check.comparison = Compare(value, reference, budget);
   check.budget = budgets.name.empty() ? Describe(budget) : budgets.name;
-  if (std::string floor = DescribeFloor(budget, c); !floor.empty()) check.budget += ", " + floor;
+  if (std::string floor = verify::DescribeFloor(budget, c); !floor.empty())
+    check.budget += ", " + floor;
   if (!c.discriminating) check.note = "not discriminating: the reference is constant";
-  if (std::optional<HiddenSlice> hidden = FindHidden(value, reference);
+  if (std::optional<verify::HiddenSlice> hidden = verify::FindHidden(value, reference);
       hidden && c.mismatch.empty() && !budget.per_axis && !budget.elementwise())
     check.note = WithFlags(Describe(*hidden));
   check.ok = c.Within(budget) && c.Tells(budget);
@@ -277,9 +280,9 @@ BuildResult BuildVariant(const Recipe& recipe, const Recipe::Variant& variant,
   const fs::path final_package = variant.name + ".mlpackage",
                  final_bundle = variant.name + ".mlmodelc";
   CompileOptions options = OptionsOf(recipe, variant, base);
-  CheckPackageTarget(final_package, options.force);
-  if (options.manifest) CheckManifestTarget(final_package, options.force);
-  if (variant.bundle) CheckBundleTarget(final_bundle, options.force);
+  coreml::CheckPackageTarget(final_package, options.force);
+  if (options.manifest) coreml::CheckManifestTarget(final_package, options.force);
+  if (variant.bundle) coreml::CheckBundleTarget(final_bundle, options.force);
   // The package is built under a hidden name until it has passed its checks.
   Staging hidden(final_package, Staging::kFolder, options.force);
   const fs::path& package = hidden.path();
@@ -311,7 +314,7 @@ BuildResult BuildVariant(const Recipe& recipe, const Recipe::Variant& variant,
       throw Error("bad-recipe", fmt::format("the model has no numeric output \"{}\"", wanted));
     return it->second;
   };
-  Budgets budgets = BudgetsOf(recipe, variant, result.compiled.precision);
+  verify::Budgets budgets = BudgetsOf(recipe, variant, result.compiled.precision);
   // The floor takes two more runs, so it is computed only if the fp16 budget alone is exceeded.
   bool floors = variant.budget.empty() && result.compiled.precision == "fp16";
   for (const auto& [wanted, given] : files.reference) {
@@ -343,10 +346,10 @@ BuildResult BuildVariant(const Recipe& recipe, const Recipe::Variant& variant,
     Install(std::exchange(result.bundle, final_bundle), final_bundle, Staging::kFolder,
             options.force);
   if (!manifest.empty()) {
-    result.compiled.manifest = ManifestPath(final_package);
+    result.compiled.manifest = coreml::ManifestPath(final_package);
     Install(manifest, result.compiled.manifest, Staging::kFile, options.force);
   }
   return result;
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

@@ -12,7 +12,7 @@
 #include "tools/driver/recipe.h"
 #include "tools/driver/source_hashes.h"
 
-namespace mlc {
+namespace mlc::driver {
 
 // Checks the source files of a recipe and returns them with their hashes. Error "check-failed" when
 // a hash differs from the recipe's.
@@ -31,7 +31,7 @@ struct BuildCheck {
   std::string what;  // name of the limit or the output
   bool ok = false;
   int64_t size = 0, most = 0;          // for kLimit
-  Comparison comparison = {};          // for kReference
+  verify::Comparison comparison = {};  // for kReference
   std::string budget = {}, note = {};  // for kReference; the note is for display only
   double accuracy = 0, expected = 0;
 };
@@ -50,4 +50,4 @@ BuildResult BuildVariant(const Recipe& recipe, const Recipe::Variant& variant,
                          const std::vector<SourceFile>& source, const CheckFiles& files,
                          const CompileOptions& base, Diagnostics& diagnostics);
 
-}  // namespace mlc
+}  // namespace mlc::driver

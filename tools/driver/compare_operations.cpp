@@ -5,7 +5,7 @@
 #include "lib/support/temporary_folder.h"
 #include "tools/driver/reference_runtime.h"
 
-namespace mlc {
+namespace mlc::driver {
 
 namespace {
 
@@ -39,37 +39,40 @@ std::map<std::string, std::string> ShowResults(Function& function) {
 
 }  // namespace
 
-Layers CompareOperations(const std::shared_ptr<Runtime>& runtime, const Program& program,
-                         const Function& function, const std::map<std::string, Tensor>& inputs,
-                         const LoadOptions& load, const TimeLimits& limits, const Budget& budget,
-                         Diagnostics& diagnostics) {
+verify::Layers CompareOperations(const std::shared_ptr<runtime::Runtime>& runtime,
+                                 const Program& program, const Function& function,
+                                 const std::map<std::string, Tensor>& inputs,
+                                 const runtime::LoadOptions& load, const TimeLimits& limits,
+                                 const verify::Budget& budget, Diagnostics& diagnostics) {
   auto shown = std::make_shared<Program>(Clone(program));
-  Function& twin = *const_cast<Function*>(FunctionNamed(*shown, function.name));
+  Function& twin = *const_cast<Function*>(verify::FunctionNamed(*shown, function.name));
   const std::map<std::string, std::string> operators = ShowResults(twin);
   const auto folder = std::make_shared<const TemporaryFolder>();
   const std::filesystem::path package = folder->path / "operations.mlpackage";
-  const Opset target = LowestTarget(*shown, {}, PassContext::Precision::kFp32, diagnostics);
-  WritePackage(*shown, package, {.target = target}, diagnostics);
+  const Opset target =
+      coreml::LowestTarget(*shown, {}, passes::PassContext::Precision::kFp32, diagnostics);
+  coreml::WritePackage(*shown, package, {.target = target}, diagnostics);
   // An abandoned call may still use the package, so the last owner removes the folder.
   const CompiledModel compiled =
-      Worker().Run([runtime, package, folder,
-                    units = load.units] { return CompiledFor(*runtime, package, units); },
-                   limits.load);
-  GuardedModel model(
+      runtime::Worker().Run([runtime, package, folder,
+                             units = load.units] { return CompiledFor(*runtime, package, units); },
+                            limits.load);
+  runtime::GuardedModel model(
       {.load = [runtime, compiled, folder, load] { return runtime->Load(compiled.path, load); },
        .timeout = limits.predict,
        .load_timeout = limits.load});
   const std::map<std::string, Tensor> found = model.Run(inputs).outputs,
-                                      expected = MakeReferenceModel(shown, twin, {},
-                                                                    {.units = Units::kReference})
-                                                     ->Predict(inputs, nullptr, nullptr);
-  Layers layers;
+                                      expected =
+                                          MakeReferenceModel(shown, twin, {},
+                                                             {.units = runtime::Units::kReference})
+                                              ->Predict(inputs, nullptr, nullptr);
+  verify::Layers layers;
   for (const Port& port : twin.outputs)
     if (const auto op = operators.find(port.name); op != operators.end())
       layers.layers.push_back(
-          {op->second, CompareTensor(function.name, port.name, false, 0, found.at(port.name),
-                                     expected.at(port.name), budget)});
+          {op->second, verify::CompareTensor(function.name, port.name, false, 0,
+                                             found.at(port.name), expected.at(port.name), budget)});
   return layers;
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

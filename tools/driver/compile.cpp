@@ -27,13 +27,13 @@
 
 namespace fs = std::filesystem;
 
-namespace mlc {
+namespace mlc::driver {
 
 namespace {
 
 // Returns the manifest's description of the source, without the hashes.
-Manifest::Source DescribeSource(const fs::path& model, const SourceFacts& facts) {
-  Manifest::Source source;
+coreml::Manifest::Source DescribeSource(const fs::path& model, const SourceFacts& facts) {
+  coreml::Manifest::Source source;
   source.name = (model.has_filename() ? model : model.parent_path()).filename().string();
   source.format = std::string(FrontendOf(model).name);
   source.facts = facts.metadata;
@@ -46,7 +46,7 @@ std::string HashOf(std::string_view bytes) {
   return hash.Hex();
 }
 
-void Describe(const std::vector<SourceFile>& files, Manifest::Source& source) {
+void Describe(const std::vector<SourceFile>& files, coreml::Manifest::Source& source) {
   source.xxh3_128 = CombinedXxh3(files);
   source.sha256 = CombinedSha256(files);
   if (files.size() > 1)
@@ -67,8 +67,8 @@ std::vector<std::string> AsImported(std::vector<std::string> names) {
 
 // Reads the inputs from a folder in the format of `mlc verify --inputs`; missing ones are
 // generated.
-MeasureInputs ReadCalibration(const fs::path& folder, const Program& program) {
-  MeasureInputs inputs;
+precision::MeasureInputs ReadCalibration(const fs::path& folder, const Program& program) {
+  precision::MeasureInputs inputs;
   inputs.description = "the given inputs";
   bool any = false;
   for (const auto& function : program.functions)
@@ -87,13 +87,15 @@ MeasureInputs ReadCalibration(const fs::path& folder, const Program& program) {
 
 // Measures the whole program before it is lowered to fp16. `least`: the budgets of --precision
 // mixed.
-Measurement Measure(const Program& program, PassContext& context, const CompileOptions& options,
-                    const std::vector<const PassDef*>& passes, const Budgets& least,
-                    MeasureInputs inputs, const std::function<Program()>& source) {
-  MeasureOptions measure;
+precision::Measurement Measure(const Program& program, passes::PassContext& context,
+                               const CompileOptions& options,
+                               const std::vector<const passes::PassDef*>& passes,
+                               const verify::Budgets& least, precision::MeasureInputs inputs,
+                               const std::function<Program()>& source) {
+  precision::MeasureOptions measure;
   measure.inputs = std::move(inputs);
-  measure.passes = {std::find(passes.begin(), passes.end(), &kFp16Precision), passes.end()};
-  measure.least = options.precision == PassContext::Precision::kMixed;
+  measure.passes = {std::find(passes.begin(), passes.end(), &passes::kFp16Precision), passes.end()};
+  measure.least = options.precision == passes::PassContext::Precision::kMixed;
   if (measure.least) measure.budgets = least;
   measure.source = source;
   measure.floor = !measure.least;
@@ -119,10 +121,10 @@ void RefuseFp32(const Diagnostics& diagnostics) {
 }
 
 // Warns of deviations that the default precision does not avoid.
-void WarnOfRounding(const Measurement& measurement, Diagnostics& diagnostics) {
+void WarnOfRounding(const precision::Measurement& measurement, Diagnostics& diagnostics) {
   if (!measurement.beyond.empty()) {
     std::vector<std::string> outputs;
-    for (const Measurement::Figure& figure : measurement.beyond)
+    for (const precision::Measurement::Figure& figure : measurement.beyond)
       outputs.push_back(fmt::format("output \"{}\" has {} of {:.2g} (limit {:.2g})", figure.output,
                                     Name(figure.kind), figure.value, figure.allowed));
     Error warning("fp16-error", fmt::format("fp16 exceeds its budget on {}: {}", measurement.inputs,
@@ -150,12 +152,12 @@ CompileResult Compile(const fs::path& model, const fs::path& given, const Compil
   if (output.extension() != ".mlpackage" && output.extension() != ".mlmodelc")
     throw Error("usage",
                 fmt::format("-o: \"{}\" does not end in .mlpackage or .mlmodelc", output.string()));
-  if (options.budget && options.precision != PassContext::Precision::kMixed)
+  if (options.budget && options.precision != passes::PassContext::Precision::kMixed)
     throw Error("usage", "--budget requires --precision mixed")
         .Help("mlc verify --budget judges an fp16 package");
   if (!options.measure && (options.budget || !options.calibrate.empty()))
     throw Error("usage", "--no-measure cannot be combined with --calibrate or --budget");
-  if (options.precision == PassContext::Precision::kFp32 &&
+  if (options.precision == passes::PassContext::Precision::kFp32 &&
       (!options.fp16_ops.empty() || !options.fp32_ops.empty() || !options.calibrate.empty() ||
        options.fp16_strict))
     throw Error("usage",
@@ -164,7 +166,7 @@ CompileResult Compile(const fs::path& model, const fs::path& given, const Compil
   if (output.extension() == ".mlpackage" && options.versions != BundleVersions())
     throw Error("usage", "--compiler-version and --mil-version require a compiled bundle as output")
         .Help("-o NAME.mlmodelc writes one");
-  const Budgets least = ParseBudgets(options.budget.value_or("fp16"));
+  const verify::Budgets least = verify::ParseBudgets(options.budget.value_or("fp16"));
   for (const std::string& name : options.fp16_ops)
     if (std::count(options.fp32_ops.begin(), options.fp32_ops.end(), name) > 0)
       throw Error("usage", fmt::format("--fp32-ops and --fp16-ops both name \"{}\"", name));
@@ -183,7 +185,8 @@ CompileResult Compile(const fs::path& model, const fs::path& given, const Compil
   SourceFacts facts;
   auto make = [&](Diagnostics& into) {
     Program made = Import(model, import, into, &facts);
-    if (!options.labels.empty()) MakeClassifier(made, ReadLabels(options.labels), into);
+    if (!options.labels.empty())
+      coreml::MakeClassifier(made, coreml::ReadLabels(options.labels), into);
     return made;
   };
   auto again = [&] {
@@ -197,9 +200,10 @@ CompileResult Compile(const fs::path& model, const fs::path& given, const Compil
   phase("import");
   bool bundle = output.extension() == ".mlmodelc";
   // Output conflicts are checked once all input files are known, and before anything is written.
-  bundle ? CheckBundleTarget(output, options.force) : CheckPackageTarget(output, options.force);
+  bundle ? coreml::CheckBundleTarget(output, options.force)
+         : coreml::CheckPackageTarget(output, options.force);
   CheckTokenizerTarget(output, tokenizer, options.force);
-  if (options.manifest) CheckManifestTarget(output, options.force);
+  if (options.manifest) coreml::CheckManifestTarget(output, options.force);
   for (const fs::path* file : {&options.save_ir, &options.stats})
     if (!file->empty()) Staging(*file, Staging::kFile);
   std::vector<SourceFile> files;
@@ -209,21 +213,22 @@ CompileResult Compile(const fs::path& model, const fs::path& given, const Compil
   if (options.author) interface.author = *options.author;
   if (options.license) interface.license = *options.license;
   if (options.description) interface.short_description = *options.description;
-  program.build_info = {{std::string(kMlcVersionKey), kVersion}};
+  program.build_info = {{std::string(coreml::kMlcVersionKey), kVersion}};
   Verify(program);
-  std::vector<const PassDef*> passes = DefaultPipeline();
-  Opset target = options.target ? *options.target
-                                : LowestTarget(program, passes, options.precision, diagnostics);
-  PassContext context{diagnostics, options.precision, target};
+  std::vector<const passes::PassDef*> passes = passes::DefaultPipeline();
+  Opset target = options.target
+                     ? *options.target
+                     : coreml::LowestTarget(program, passes, options.precision, diagnostics);
+  passes::PassContext context{diagnostics, options.precision, target};
   context.fp32_ops = AsImported(options.fp32_ops);
   context.fp16_ops = AsImported(options.fp16_ops);
-  MeasureInputs inputs;
-  if (options.measure && options.precision != PassContext::Precision::kFp32) {
+  precision::MeasureInputs inputs;
+  if (options.measure && options.precision != passes::PassContext::Precision::kFp32) {
     inputs = !options.calibrate.empty() ? ReadCalibration(options.calibrate, program)
-             : options.precision == PassContext::Precision::kMixed
-                 ? MakeUpLeastInputs(program, kMixedWork, kMixedWeights)
-                 : MakeUpMeasureInputs(program);
-    context.measure = [&](const Program& wide, PassContext& into) {
+             : options.precision == passes::PassContext::Precision::kMixed
+                 ? precision::MakeUpLeastInputs(program, kMixedWork, kMixedWeights)
+                 : precision::MakeUpMeasureInputs(program);
+    context.measure = [&](const Program& wide, passes::PassContext& into) {
       phase("passes before measuring");
       result.measurement = Measure(wide, into, options, passes, least, std::move(inputs), again);
       if (options.budget && !result.measurement->not_measured.empty())
@@ -243,13 +248,13 @@ CompileResult Compile(const fs::path& model, const fs::path& given, const Compil
   if (options.fp16_strict) RefuseFp32(diagnostics);
   if (result.measurement) WarnOfRounding(*result.measurement, diagnostics);
   phase("passes");
-  const Fp16Share share = Fp16ShareOf(program);
+  const analysis::Fp16Share share = analysis::Fp16ShareOf(program);
   result.fp16_share = share.share();
   result.fp16_segments = share.segments;
-  result.no_fp16_form_share = NoFp16FormShare(program, target);
+  result.no_fp16_form_share = analysis::NoFp16FormShare(program, target);
   for (const Decision& decision : diagnostics.decisions())
-    if (const size_t at = decision.reason.find(kFp32Before); at != std::string::npos)
-      if (std::string newer = decision.reason.substr(at + kFp32Before.size());
+    if (const size_t at = decision.reason.find(passes::kFp32Before); at != std::string::npos)
+      if (std::string newer = decision.reason.substr(at + passes::kFp32Before.size());
           result.fp16_target.empty() || newer < result.fp16_target)
         result.fp16_target = std::move(newer);
   if (!options.save_ir.empty())
@@ -259,7 +264,7 @@ CompileResult Compile(const fs::path& model, const fs::path& given, const Compil
   Diagnostics bundling;  // not part of the manifest
   if (bundle) hidden.emplace(output, Staging::kFolder, options.force);
   fs::path written = bundle ? hidden->path().parent_path() / "hidden.mlpackage" : output;
-  PackageResult package = WritePackage(
+  coreml::PackageResult package = coreml::WritePackage(
       program, written,
       {.target = target,
        .force = options.force,
@@ -267,13 +272,13 @@ CompileResult Compile(const fs::path& model, const fs::path& given, const Compil
       diagnostics);
   if (bundle) {
     MakeBundle(written, output, output, true, {options.versions, options.force}, bundling);
-    package.content_hash = PackageHash(output);
+    package.content_hash = coreml::PackageHash(output);
   }
   InstallTokenizer(output, tokenizer);
   if (!tokenizer.format.empty()) result.tokenizer = TokenizerPath(output, tokenizer.format);
   phase("write");
   if (options.manifest) {
-    Manifest manifest;
+    coreml::Manifest manifest;
     manifest.mlc_version = kVersion;
     manifest.source = DescribeSource(model, facts);
     Describe(known ? *known : hashes.Finish(), manifest.source);
@@ -283,7 +288,7 @@ CompileResult Compile(const fs::path& model, const fs::path& given, const Compil
     manifest.no_fp16_form_share = result.no_fp16_form_share;
     if (result.measurement && result.measurement->not_measured.empty()) {
       manifest.measured_on = result.measurement->inputs;
-      for (const Measurement::Figure& figure : result.measurement->beyond)
+      for (const precision::Measurement::Figure& figure : result.measurement->beyond)
         manifest.exceeded.push_back({figure.output, figure.value, figure.allowed});
       manifest.mixed_share = result.measurement->mixed_share.value_or(0);
     }
@@ -293,8 +298,8 @@ CompileResult Compile(const fs::path& model, const fs::path& given, const Compil
       manifest.tokenizer = {tokenizer.format, tokenizer.bytes.size(), HashOf(tokenizer.bytes)};
     manifest.passes = result.passes;
     manifest.text = WithFlags;
-    WriteManifest(output, manifest, program, diagnostics);
-    result.manifest = ManifestPath(output);
+    coreml::WriteManifest(output, manifest, program, diagnostics);
+    result.manifest = coreml::ManifestPath(output);
     phase("manifest");
   }
   diagnostics.Append(std::move(bundling));
@@ -310,4 +315,4 @@ CompileResult Compile(const fs::path& model, const fs::path& given, const Compil
   return result;
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

@@ -14,14 +14,14 @@
 #include "tools/driver/precompile.h"
 #include "tools/driver/run_passes.h"
 
-namespace mlc {
+namespace mlc::driver {
 
 struct SourceFile;
 
 struct CompileOptions {
   ImportOptions import;         // import.target is set from `target`
   std::optional<Opset> target;  // absent: iOS16, raised when the imported program needs more
-  PassContext::Precision precision = PassContext::Precision::kFp16;
+  passes::PassContext::Precision precision = passes::PassContext::Precision::kFp16;
   // Measure the effect of fp16, if the program is small enough to run on generated inputs.
   bool measure = true;
   std::filesystem::path calibrate;    // inputs to measure on, for any model size; empty: generated
@@ -52,13 +52,13 @@ struct CompileResult {
   double no_fp16_form_share = 0;
   // The oldest target that supports more of the operations in fp16; empty: none.
   std::string fp16_target;
-  std::optional<Measurement> measurement;  // absent: fp32, or not requested
-  int64_t operations = 0;                  // non-const
+  std::optional<precision::Measurement> measurement;  // absent: fp32, or not requested
+  int64_t operations = 0;                             // non-const
   std::map<std::string, int64_t> operators;
   uint64_t weight_bytes = 0;
   std::string content_hash;                            // XXH3-128, hex
   std::vector<std::pair<std::string, double>> phases;  // name, seconds
-  std::vector<PassRun> passes;
+  std::vector<passes::PassRun> passes;
   std::shared_ptr<const Program> program;  // the program as written
   int64_t peak_memory_bytes = 0;           // peak of the process
 };
@@ -69,4 +69,4 @@ CompileResult Compile(const std::filesystem::path& model, const std::filesystem:
                       const CompileOptions& options, Diagnostics& diagnostics,
                       const std::vector<SourceFile>* known = nullptr);
 
-}  // namespace mlc
+}  // namespace mlc::driver

@@ -19,7 +19,7 @@
 
 namespace fs = std::filesystem;
 
-namespace mlc {
+namespace mlc::driver {
 namespace {
 
 struct Suffix {
@@ -86,16 +86,19 @@ fs::path DefaultCacheFolder() {
 
 uint64_t CacheLimit() {
   const char* limit = std::getenv("MLC_CACHE_LIMIT");
-  return limit && *limit ? ParseBytes("MLC_CACHE_LIMIT", limit) : ModelCache::kDefaultLimit;
+  return limit && *limit ? ParseBytes("MLC_CACHE_LIMIT", limit)
+                         : runtime::ModelCache::kDefaultLimit;
 }
 
-std::unique_ptr<ModelCache> OpenCache(const fs::path& folder) {
-  return std::make_unique<ModelCache>(folder.empty() ? DefaultCacheFolder() : folder, CacheLimit());
+std::unique_ptr<runtime::ModelCache> OpenCache(const fs::path& folder) {
+  return std::make_unique<runtime::ModelCache>(folder.empty() ? DefaultCacheFolder() : folder,
+                                               CacheLimit());
 }
 
-std::unique_ptr<ModelCache> OpenExistingCache(const fs::path& folder) {
-  return ModelCache::Exists(folder.empty() ? DefaultCacheFolder() : folder) ? OpenCache(folder)
-                                                                            : nullptr;
+std::unique_ptr<runtime::ModelCache> OpenExistingCache(const fs::path& folder) {
+  return runtime::ModelCache::Exists(folder.empty() ? DefaultCacheFolder() : folder)
+             ? OpenCache(folder)
+             : nullptr;
 }
 
 bool CanBeCached(const fs::path& model) {
@@ -107,15 +110,16 @@ bool CanBeCached(const fs::path& model) {
   for (std::string piece(kPiece, '\0'); file.good();) {
     file.read(piece.data(), kPiece);
     text.append(piece, 0, static_cast<size_t>(file.gcount()));
-    if (text.find(kModelPath) != text.npos) return false;
-    text.erase(0, text.size() - std::min(text.size(), kModelPath.size()));
+    if (text.find(coreml::kModelPath) != text.npos) return false;
+    text.erase(0, text.size() - std::min(text.size(), coreml::kModelPath.size()));
   }
   return file.eof();
 }
 
-CacheKey KeyOfCompiled(ModelCache& cache, const fs::path& package, std::string_view maker,
-                       const std::vector<std::pair<std::string, std::string>>& options) {
-  CacheKey key;
+runtime::CacheKey KeyOfCompiled(runtime::ModelCache& cache, const fs::path& package,
+                                std::string_view maker,
+                                const std::vector<std::pair<std::string, std::string>>& options) {
+  runtime::CacheKey key;
   key.Add("model", package.filename().string());
   key.Add("maker", maker);
   for (const auto& [name, value] : options) key.Add(name, value);
@@ -125,15 +129,15 @@ CacheKey KeyOfCompiled(ModelCache& cache, const fs::path& package, std::string_v
   if (build.empty()) build = Sha256OfFile("/proc/self/exe");
   key.Add("build", build);
   if (fs::is_directory(package)) {
-    for (const auto& [name, path] : PackageFiles(package)) cache.AddFile(key, name, path);
+    for (const auto& [name, path] : coreml::PackageFiles(package)) cache.AddFile(key, name, path);
   } else {
     cache.AddFile(key, package.filename().string(), package);
   }
   return key;
 }
 
-CompiledModel CompiledFor(Runtime& runtime, const fs::path& given, Units units, ModelCache* cache,
-                          std::vector<Error>* faults) {
+CompiledModel CompiledFor(runtime::Runtime& runtime, const fs::path& given, runtime::Units units,
+                          runtime::ModelCache* cache, std::vector<Error>* faults) {
   const fs::path model = given.has_filename() ? given : given.parent_path();
   const Frontend& frontend = FrontendOf(model);
   if (frontend.format == Format::kBundle) return {.path = model};
@@ -142,13 +146,13 @@ CompiledModel CompiledFor(Runtime& runtime, const fs::path& given, Units units, 
         .Expected("a .mlpackage")
         .Help("`mlc compile` makes a package from it");
   if (cache && CanBeCached(model)) try {
-      const Capabilities found = runtime.capabilities();
-      const CacheKey key = KeyOfCompiled(*cache, model, found.runtime,
-                                         {{"runtime version", found.runtime_version},
-                                          {"os", found.os},
-                                          {"os build", found.os_build},
-                                          {"units", std::string(Name(units))}});
-      ModelCache::Entry entry =
+      const runtime::Capabilities found = runtime.capabilities();
+      const runtime::CacheKey key = KeyOfCompiled(*cache, model, found.runtime,
+                                                  {{"runtime version", found.runtime_version},
+                                                   {"os", found.os},
+                                                   {"os build", found.os_build},
+                                                   {"units", std::string(Name(units))}});
+      runtime::ModelCache::Entry entry =
           cache->FindOrMake(key, BundleName(model).string(),
                             [&](const fs::path& into) { runtime.Compile(model, into); });
       return {entry.path, !entry.hit, entry.seconds, entry.held};
@@ -166,16 +170,17 @@ CompiledModel CompiledFor(Runtime& runtime, const fs::path& given, Units units, 
   return {bundle, true, seconds, folder};
 }
 
-CompiledModel CompiledWithin(Worker::Timeout limit, std::shared_ptr<Runtime> runtime,
-                             const fs::path& model, Units units, Diagnostics& diagnostics) {
+CompiledModel CompiledWithin(runtime::Worker::Timeout limit,
+                             std::shared_ptr<runtime::Runtime> runtime, const fs::path& model,
+                             runtime::Units units, Diagnostics& diagnostics) {
   struct Made {
     CompiledModel compiled;
     std::vector<Error> faults;
   };
-  Made made = Worker().Run(
+  Made made = runtime::Worker().Run(
       [runtime = std::move(runtime), model, units] {
         Made made;
-        std::unique_ptr<ModelCache> cache;
+        std::unique_ptr<runtime::ModelCache> cache;
         try {
           cache = OpenCache("");
         } catch (const Error& error) {
@@ -191,4 +196,4 @@ CompiledModel CompiledWithin(Worker::Timeout limit, std::shared_ptr<Runtime> run
   return std::move(made.compiled);
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

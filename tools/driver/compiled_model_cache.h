@@ -14,7 +14,7 @@
 #include "lib/runtime/worker.h"
 #include "lib/support/error.h"
 
-namespace mlc {
+namespace mlc::driver {
 
 // Parses a size in bytes: "5000000", "500MB", "1.5 GB", "20GiB". Error "usage", which names `what`.
 uint64_t ParseBytes(std::string_view what, std::string_view text);
@@ -28,9 +28,9 @@ std::filesystem::path DefaultCacheFolder();
 uint64_t CacheLimit();
 // Opens the cache in `folder` (empty: the default folder) with that limit, creating it if
 // necessary.
-std::unique_ptr<ModelCache> OpenCache(const std::filesystem::path& folder);
+std::unique_ptr<runtime::ModelCache> OpenCache(const std::filesystem::path& folder);
 // Returns null if the cache does not exist, instead of creating it.
-std::unique_ptr<ModelCache> OpenExistingCache(const std::filesystem::path& folder);
+std::unique_ptr<runtime::ModelCache> OpenExistingCache(const std::filesystem::path& folder);
 
 // A bundle that can be loaded from `path` as long as this object or a copy of it lives; the cache
 // does not evict it meanwhile. Without a cache, it is in a temporary folder that is removed with
@@ -46,12 +46,14 @@ struct CompiledModel {
 // from `cache` (may be null). A .mlmodelc is returned as it is. Throws Error "usage" for other
 // formats, and the errors of Runtime::Compile and ModelCache::FindOrMake. If `faults` is given, a
 // "file-io" error of the cache is appended to it, and the model is compiled without a cache.
-CompiledModel CompiledFor(Runtime& runtime, const std::filesystem::path& model, Units units,
-                          ModelCache* cache = nullptr, std::vector<Error>* faults = nullptr);
+CompiledModel CompiledFor(runtime::Runtime& runtime, const std::filesystem::path& model,
+                          runtime::Units units, runtime::ModelCache* cache = nullptr,
+                          std::vector<Error>* faults = nullptr);
 // Uses the cache in the default folder; if it is unusable, adds a note and compiles without a
 // cache. Throws Error "timeout" beyond `limit`, and the other errors of Worker::Run.
-CompiledModel CompiledWithin(Worker::Timeout limit, std::shared_ptr<Runtime> runtime,
-                             const std::filesystem::path& model, Units units,
+CompiledModel CompiledWithin(runtime::Worker::Timeout limit,
+                             std::shared_ptr<runtime::Runtime> runtime,
+                             const std::filesystem::path& model, runtime::Units units,
                              Diagnostics& diagnostics);
 
 // Whether the compiled form of a .mlpackage or .mlmodel depends only on the model's own files. A
@@ -59,8 +61,8 @@ CompiledModel CompiledWithin(Worker::Timeout limit, std::shared_ptr<Runtime> run
 bool CanBeCached(const std::filesystem::path& model);
 // Returns the key of the bundle that `maker` compiles a package to: the package's files, this build
 // of mlc and `options`.
-CacheKey KeyOfCompiled(ModelCache& cache, const std::filesystem::path& package,
-                       std::string_view maker,
-                       const std::vector<std::pair<std::string, std::string>>& options);
+runtime::CacheKey KeyOfCompiled(runtime::ModelCache& cache, const std::filesystem::path& package,
+                                std::string_view maker,
+                                const std::vector<std::pair<std::string, std::string>>& options);
 
-}  // namespace mlc
+}  // namespace mlc::driver

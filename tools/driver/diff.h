@@ -8,15 +8,15 @@
 #include "lib/support/error.h"
 #include "lib/verify/program_diff.h"
 
-namespace mlc {
+namespace mlc::driver {
 
 struct DiffResult {
   std::shared_ptr<const Program> a, b;  // referenced by `found`
-  ProgramDiff found;
+  verify::ProgramDiff found;
 };
 
 // Compares models of any format. Throws the errors of Import.
 DiffResult Diff(const std::filesystem::path& a, const std::filesystem::path& b,
                 Diagnostics& diagnostics);
 
-}  // namespace mlc
+}  // namespace mlc::driver

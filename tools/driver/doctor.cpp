@@ -20,7 +20,7 @@
 
 namespace fs = std::filesystem;
 
-namespace mlc {
+namespace mlc::driver {
 namespace {
 
 using Severity = DoctorRule::Severity;
@@ -39,7 +39,7 @@ struct Examined {
   // A source model or a package compiled by mlc, so that options of `mlc compile` are useful
   // advice.
   bool ours;
-  std::optional<Stated> stated;
+  std::optional<coreml::Stated> stated;
   std::vector<Finding>& findings;
 
   // Whether the model is or was compiled from an ONNX model, or from an unknown source format.
@@ -127,7 +127,7 @@ int64_t OfTheSameSize(const Function& function, int64_t elements) {
 }
 
 void Unlabelled(const DoctorRule& rule, const Function& function, Examined& at) {
-  if (FindClassifier(function)) return;
+  if (coreml::FindClassifier(function)) return;
   ForEachPort(function, [&](std::string_view kind, const Port& port, const Value& value) {
     if (kind != "output" || !value.type.is_tensor() || !IsFloat(value.type.dtype)) return;
     int64_t classes = 1;  // the only size that is not 1
@@ -135,7 +135,7 @@ void Unlabelled(const DoctorRule& rule, const Function& function, Examined& at) 
       if (!dim.is_constant() || (classes != 1 && dim != Dim(1))) return;
       classes = std::max(classes, dim.constant());
     }
-    if (classes < 2 || !AreShares(value)) return;
+    if (classes < 2 || !coreml::AreShares(value)) return;
     Add(at, rule, Place(function, kind, port.name),
         fmt::format(
             "{} numbers from 0 to 1 without labels: an app gets an array instead of a class",
@@ -150,9 +150,9 @@ void Unlabelled(const DoctorRule& rule, const Function& function, Examined& at) 
 }
 
 void Logits(const DoctorRule& rule, const Function& function, Examined& at) {
-  const Operation* classifier = FindClassifier(function);
+  const Operation* classifier = coreml::FindClassifier(function);
   const Value* probabilities = classifier ? classifier->value("probabilities") : nullptr;
-  const Operation* logits = probabilities ? MakesLogits(probabilities) : nullptr;
+  const Operation* logits = probabilities ? coreml::MakesLogits(probabilities) : nullptr;
   if (!logits) return;
   Add(at, rule, Place(function, "output", classifier->results.back()->name),
       fmt::format("the probabilities are the result of {}, which may be outside 0 to 1",
@@ -298,16 +298,16 @@ void LargeInputs(const DoctorRule& rule, const Function& function, Examined& at)
 // Whether the input is an attention mask: it affects only softmax operations, is an `attn_mask`
 // operand, or has the range of a mask.
 bool IsMask(const Function& function, const Value& input) {
-  const std::unordered_set<const Operation*> ending = EndInSoftmax(function.body);
+  const std::unordered_set<const Operation*> ending = passes::EndInSoftmax(function.body);
   const bool masks =
       std::all_of(input.users.begin(), input.users.end(), [&](const Operation* user) {
-        return EndsInSoftmax(*user, ending) ||
+        return passes::EndsInSoftmax(*user, ending) ||
                (user->def->Find("attn_mask") >= 0 && user->value("attn_mask") == &input);
       });
   if (input.has_uses() && masks) return true;
-  const std::map<std::string, InputRange> ranges = InputRanges(function, {});
+  const std::map<std::string, analysis::InputRange> ranges = analysis::InputRanges(function, {});
   const auto range = ranges.find(input.name);
-  return range != ranges.end() && range->second.kind == InputRange::Kind::kMask;
+  return range != ranges.end() && range->second.kind == analysis::InputRange::Kind::kMask;
 }
 
 void Pictures(const DoctorRule& rule, const Function& function, Examined& at) {
@@ -369,7 +369,7 @@ void WideOutputs(const DoctorRule& rule, const Function& function, Examined& at)
 
 void LittleFp16(const DoctorRule& rule, const Program& program, Examined& at) {
   if (at.source) return;
-  const double share = Fp16ShareOf(program).share();
+  const double share = analysis::Fp16ShareOf(program).share();
   if (share >= kLittleFp16) return;
   Add(at, rule, "",
       fmt::format("{:.0f} % of the work on floats is in fp16, but the Neural Engine computes in "
@@ -378,7 +378,7 @@ void LittleFp16(const DoctorRule& rule, const Program& program, Examined& at) {
       at.stated && at.stated->precision == "fp16"
           ? fmt::format("it is already compiled for fp16: the decisions in {} say why operations "
                         "stay in fp32",
-                        ManifestPath(at.model).string())
+                        coreml::ManifestPath(at.model).string())
           : ToCompile(at, "compile with --precision fp16; mlc verify shows the errors",
                       "compute in fp16"));
 }
@@ -465,8 +465,8 @@ void Duplicates(const DoctorRule& rule, const Program& program, Examined& at) {
     }
   };
   std::map<size_t, std::vector<Part>> by_size;
-  const std::vector<Weight> weights = WeightsOf(program);
-  for (const Weight& weight : weights)
+  const std::vector<analysis::Weight> weights = analysis::WeightsOf(program);
+  for (const analysis::Weight& weight : weights)
     for (const Tensor& tensor : weight.parts)
       if (static_cast<int64_t>(tensor.byte_size()) >= kDuplicateBytes && tensor.file_view().file)
         by_size[tensor.byte_size()].push_back({&weight.name, &tensor});
@@ -547,7 +547,8 @@ std::vector<Finding> Examine(const fs::path& model, const ImportOptions& options
     ForEachPort(*function, [&](std::string_view, const Port& port, const Value&) {
       ours = ours || port.source_dtype != DType::kNone;  // only set in packages written by mlc
     });
-  Examined at{program, model, frontend, source, ours, source ? std::nullopt : StatedOf(model),
+  Examined at{program, model, frontend,
+              source,  ours,  source ? std::nullopt : coreml::StatedOf(model),
               findings};
   for (size_t i = 0; i < kRows.size(); ++i) {
     if (kRows[i].program) kRows[i].program(kRules[i], program, at);
@@ -557,4 +558,4 @@ std::vector<Finding> Examine(const fs::path& model, const ImportOptions& options
   return findings;
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

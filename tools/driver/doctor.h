@@ -10,7 +10,7 @@
 
 #include "tools/driver/import.h"
 
-namespace mlc {
+namespace mlc::driver {
 
 // A rule of the linter. kWarning: likely to fail or to be expensive; kNote: for information.
 struct DoctorRule {
@@ -33,4 +33,4 @@ struct Finding {
 std::vector<Finding> Examine(const std::filesystem::path& model, const ImportOptions& options,
                              Diagnostics& diagnostics);
 
-}  // namespace mlc
+}  // namespace mlc::driver

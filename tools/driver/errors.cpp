@@ -6,7 +6,7 @@
 
 #include "lib/support/memory_limits.h"
 
-namespace mlc {
+namespace mlc::driver {
 
 std::vector<Error> CurrentErrors() {
   try {
@@ -36,4 +36,4 @@ std::string WithFlags(std::string_view text) {
   return with.append(text);
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

@@ -7,7 +7,7 @@
 
 #include "lib/support/error.h"
 
-namespace mlc {
+namespace mlc::driver {
 
 // Returns the errors that the current exception stands for; call it in a catch clause. Exceptions
 // of unknown types become "internal".
@@ -17,4 +17,4 @@ std::vector<Error> CurrentErrors();
 // line ("--dim").
 std::string WithFlags(std::string_view text);
 
-}  // namespace mlc
+}  // namespace mlc::driver

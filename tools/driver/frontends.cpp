@@ -23,7 +23,7 @@
 
 namespace fs = std::filesystem;
 
-namespace mlc {
+namespace mlc::driver {
 
 namespace {
 
@@ -36,40 +36,40 @@ bool Contains(ByteWindow& bytes, size_t offset, std::string_view text) {
   return bytes.size() >= offset + text.size() && AsText(bytes.At(offset, text.size())) == text;
 }
 
-template <CoremlFormat format>
+template <coreml::CoremlFormat format>
 bool IsCoreml(const fs::path& path, ByteWindow*) {
-  return DetectCoreml(path) == format;
+  return coreml::DetectCoreml(path) == format;
 }
 
-SourceFacts FactsOf(const OnnxFacts& onnx) {
+SourceFacts FactsOf(const onnx::OnnxFacts& onnx) {
   SourceFacts facts;
   facts.metadata.emplace_back("ir_version", std::to_string(onnx.ir_version));
   if (!onnx.producer.empty()) facts.metadata.emplace_back("producer", onnx.producer);
   for (const auto& [domain, version] : onnx.opsets)
     facts.metadata.emplace_back(fmt::format("opset {}", domain.empty() ? "ai.onnx" : domain),
                                 std::to_string(version));
-  for (const OnnxFacts::File& file : onnx.data) facts.files.push_back({file.name, file.path});
+  for (const onnx::OnnxFacts::File& file : onnx.data) facts.files.push_back({file.name, file.path});
   return facts;
 }
 
 Program FromOnnx(const fs::path& path, const ImportOptions& options, Diagnostics& diagnostics,
                  SourceFacts* facts) {
-  OnnxFacts onnx;
-  Program program = ImportOnnx(path, options, diagnostics, &onnx);
+  onnx::OnnxFacts onnx;
+  Program program = onnx::ImportOnnx(path, options, diagnostics, &onnx);
   if (facts) *facts = FactsOf(onnx);
-  for (const auto& function : program.functions) NarrowOpenSizes(*function, diagnostics);
+  for (const auto& function : program.functions) analysis::NarrowOpenSizes(*function, diagnostics);
   return program;
 }
 
 Program FromCoreml(const fs::path& path, const ImportOptions&, Diagnostics& diagnostics,
                    SourceFacts*) {
-  return ImportCoreml(path, diagnostics);
+  return coreml::ImportCoreml(path, diagnostics);
 }
 
 // The constants of MIL text state where weights are stored.
 Program FromText(const fs::path& path, const ImportOptions&, Diagnostics& diagnostics,
                  SourceFacts* facts) {
-  Program program = ImportCoreml(path, diagnostics);
+  Program program = coreml::ImportCoreml(path, diagnostics);
   for (const auto& function : program.functions)
     ForEachOperation(*function, [&](Operation* op) {
       if (!facts || !op->val) return;
@@ -88,61 +88,67 @@ constexpr Frontend kFrontends[] = {
     {.name = "gguf",
      .what = "a GGUF file",
      .detect = [](const fs::path&, ByteWindow* file) { return file && Contains(*file, 0, "GGUF"); },
-     .import = ImportGguf,
+     .import = gguf::ImportGguf,
      .options = kNetworkOptions,
      .facts =
          [](const fs::path& path, const fs::path&) {
            SourceFacts facts;
-           const GgufFile file = GgufFile::Open(path);
+           const gguf::GgufFile file = gguf::GgufFile::Open(path);
            for (const auto& part : file.files()) facts.Add(path, part->path());
            return facts;
          },
-     .tokenizer = [](const fs::path& path,
-                     std::vector<fs::path>&) { return GgufTokenizerFile(GgufFile::Open(path)); },
+     .tokenizer =
+         [](const fs::path& path, std::vector<fs::path>&) {
+           return GgufTokenizerFile(gguf::GgufFile::Open(path));
+         },
      .tokenizer_format = "gguf",
      .listing =
-         [] { return ListArchitectures(kGgufTitle, GgufDecoderNames(), GgufEncoderNames()); }},
+         [] {
+           return ListArchitectures(kGgufTitle, gguf::GgufDecoderNames(), gguf::GgufEncoderNames());
+         }},
     {.name = "mlpackage",
      .what = "a package",
      .format = Format::kPackage,
-     .detect = IsCoreml<CoremlFormat::kPackage>,
+     .detect = IsCoreml<coreml::CoremlFormat::kPackage>,
      .import = FromCoreml},
     {.name = "mlmodelc",
      .what = "a compiled bundle",
      .format = Format::kBundle,
-     .detect = IsCoreml<CoremlFormat::kBundle>,
+     .detect = IsCoreml<coreml::CoremlFormat::kBundle>,
      .import = FromCoreml},
     {.name = "safetensors",
      .what = "a Hugging Face folder",
      .detect =
          [](const fs::path& path, ByteWindow* file) {
            std::error_code ignored;
-           return file ? LooksLikeSafetensors(file->Head(16))
+           return file ? safetensors::LooksLikeSafetensors(file->Head(16))
                        : fs::exists(path / "config.json", ignored);
          },
-     .import = ImportHuggingFace,
+     .import = safetensors::ImportHuggingFace,
      .options = kNetworkOptions,
      .facts =
          [](const fs::path& path, const fs::path&) {
            SourceFacts facts;
-           for (const fs::path& file : Folder::Open(path).paths()) facts.Add(path, file);
+           for (const fs::path& file : safetensors::Folder::Open(path).paths())
+             facts.Add(path, file);
            return facts;
          },
      .tokenizer =
          [](const fs::path& path, std::vector<fs::path>& read) {
            std::error_code ignored;
-           return HuggingFaceTokenizerFile(
+           return safetensors::HuggingFaceTokenizerFile(
                fs::is_directory(path, ignored) ? path : path.parent_path(), read);
          },
      .tokenizer_format = "json",
      .listing =
          [] {
-           return ListArchitectures(kHuggingFaceTitle, DecoderModelTypes(), EncoderModelTypes());
+           return ListArchitectures(kHuggingFaceTitle, safetensors::DecoderModelTypes(),
+                                    safetensors::EncoderModelTypes());
          }},
     {.name = "mil",
      .what = "MIL text",
      .format = Format::kMilText,
-     .detect = IsCoreml<CoremlFormat::kText>,
+     .detect = IsCoreml<coreml::CoremlFormat::kText>,
      .import = FromText,
      .facts =
          [](const fs::path& path, const fs::path&) {
@@ -154,18 +160,20 @@ constexpr Frontend kFrontends[] = {
     {.name = "mlmodel",
      .what = "a Core ML model file",
      .format = Format::kMlmodel,
-     .detect = IsCoreml<CoremlFormat::kModel>,
+     .detect = IsCoreml<coreml::CoremlFormat::kModel>,
      .import = FromCoreml},
     // ONNX is last, because a protobuf message has no distinctive signature.
     {.name = "onnx",
      .what = "an ONNX model",
-     .detect = [](const fs::path&, ByteWindow* file) { return file && LooksLikeOnnx(*file); },
+     .detect = [](const fs::path&, ByteWindow* file) { return file && onnx::LooksLikeOnnx(*file); },
      .import = FromOnnx,
      .options = kOnnxOptions,
-     .facts = [](const fs::path& path,
-                 const fs::path& data_root) { return FactsOf(ReadOnnxFacts(path, data_root)); },
+     .facts =
+         [](const fs::path& path, const fs::path& data_root) {
+           return FactsOf(onnx::ReadOnnxFacts(path, data_root));
+         },
      .listing = ListOnnxOperators,
-     .libraries = OnnxLibraries},
+     .libraries = onnx::OnnxLibraries},
 };
 
 // Known but unsupported formats: their signature at the beginning of the file, or after the first
@@ -264,8 +272,8 @@ const Frontend& FrontendOf(const fs::path& path) {
 fs::path ModelFolder(const fs::path& path) {
   const Format format = FrontendOf(path).format;
   if (format == Format::kBundle) return path;
-  if (format == Format::kPackage) return CoremlModelPath(path).parent_path();
+  if (format == Format::kPackage) return coreml::CoremlModelPath(path).parent_path();
   return path.parent_path();
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

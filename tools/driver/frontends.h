@@ -14,8 +14,10 @@
 #include "lib/support/library_version.h"
 
 namespace mlc {
-
 class ByteWindow;
+}  // namespace mlc
+
+namespace mlc::driver {
 
 // The operators or architectures that a frontend supports.
 struct Listing {
@@ -63,4 +65,4 @@ const Frontend& FrontendOf(const std::filesystem::path& path);
 // Returns the folder that "@model_path" stands for in a Core ML model of any format.
 std::filesystem::path ModelFolder(const std::filesystem::path& path);
 
-}  // namespace mlc
+}  // namespace mlc::driver

@@ -17,7 +17,7 @@
 
 namespace fs = std::filesystem;
 
-namespace mlc {
+namespace mlc::driver {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -51,8 +51,8 @@ GateCheck PassIf(bool passed, std::string name, std::string text) {
 
 // Returns the check "memory growth", where `per` counts are one unit of the limit. Growth of less
 // than `noise` bytes over all `counted` counts is attributed to the allocator.
-GateCheck GrowthCheck(const MemoryGrowth& growth, int64_t per, double limit, std::string_view what,
-                      int64_t counted = 0, double noise = 0) {
+GateCheck GrowthCheck(const runtime::MemoryGrowth& growth, int64_t per, double limit,
+                      std::string_view what, int64_t counted = 0, double noise = 0) {
   const std::optional<double> slope = growth.Slope();
   if (!slope)
     return NotApplicable("memory growth",
@@ -70,36 +70,38 @@ GateCheck GrowthCheck(const MemoryGrowth& growth, int64_t per, double limit, std
   return check;
 }
 
-std::function<std::unique_ptr<LoadedModel>()> LoadOf(const GateSubject& subject, Units units) {
-  LoadOptions load = subject.load;
+std::function<std::unique_ptr<runtime::LoadedModel>()> LoadOf(const GateSubject& subject,
+                                                              runtime::Units units) {
+  runtime::LoadOptions load = subject.load;
   load.units = units;
   return [runtime = subject.runtime, model = subject.loaded, load] {
     return runtime->Load(model.path, load);
   };
 }
 
-double Milliseconds(const PredictTimings& timings) {
+double Milliseconds(const runtime::PredictTimings& timings) {
   return timings.marshal_in_ms + timings.predict_ms + timings.marshal_out_ms;
 }
 
 // A model with timeouts. The breaker stays closed, because the checks judge failures themselves.
-std::unique_ptr<GuardedModel> Guarded(const GateSubject& subject, const GateOptions& options,
-                                      Units units) {
-  return std::make_unique<GuardedModel>(
-      GuardOptions{.load = LoadOf(subject, units),
-                   .timeout = options.timeout,
-                   .load_timeout = options.load_timeout,
-                   .breaker = std::make_shared<CircuitBreaker>(
-                       BreakerOptions{.override = BreakerOptions::Override::kClosed}),
-                   .abandoned = std::make_shared<Abandoned>()});
+std::unique_ptr<runtime::GuardedModel> Guarded(const GateSubject& subject,
+                                               const GateOptions& options, runtime::Units units) {
+  return std::make_unique<runtime::GuardedModel>(runtime::GuardOptions{
+      .load = LoadOf(subject, units),
+      .timeout = options.timeout,
+      .load_timeout = options.load_timeout,
+      .breaker = std::make_shared<runtime::CircuitBreaker>(
+          runtime::BreakerOptions{.override = runtime::BreakerOptions::Override::kClosed}),
+      .abandoned = std::make_shared<runtime::Abandoned>()});
 }
 
 // Measures consecutive predictions.
-LatencySummary Measure(GuardedModel& model, const Outputs& inputs, int64_t iterations) {
-  LatencyHistogram histogram;
+runtime::LatencySummary Measure(runtime::GuardedModel& model, const Outputs& inputs,
+                                int64_t iterations) {
+  runtime::LatencyHistogram histogram;
   const int64_t warmup = iterations / 10;
   for (int64_t i = 0; i < warmup + iterations; ++i) {
-    const PredictTimings timings = model.Run(inputs).timings;
+    const runtime::PredictTimings timings = model.Run(inputs).timings;
     if (i >= warmup) histogram.Add(Milliseconds(timings));
   }
   return histogram.Summary();
@@ -107,7 +109,7 @@ LatencySummary Measure(GuardedModel& model, const Outputs& inputs, int64_t itera
 
 // Returns the name of the first output that differs from `first`, or "" if none does. Without a
 // budget the comparison is exact.
-std::string Changed(const Outputs& outputs, const Outputs& first, const Budget* budget) {
+std::string Changed(const Outputs& outputs, const Outputs& first, const verify::Budget* budget) {
   for (const auto& [name, reference] : first) {
     const auto it = outputs.find(name);
     if (it == outputs.end()) return fmt::format("output \"{}\" is missing", name);
@@ -116,8 +118,8 @@ std::string Changed(const Outputs& outputs, const Outputs& first, const Budget* 
         return fmt::format("output \"{}\" is not bit-identical", name);
       continue;
     }
-    const Budget allowed = budget ? *budget : Budget{};
-    if (const Comparison comparison = Compare(it->second, reference, allowed);
+    const verify::Budget allowed = budget ? *budget : verify::Budget{};
+    if (const verify::Comparison comparison = Compare(it->second, reference, allowed);
         !comparison.Within(allowed))
       return fmt::format("output \"{}\": {} ({})", name, Describe(comparison), Describe(allowed));
   }
@@ -134,7 +136,7 @@ bool IsNoNumbers(const Tensor& tensor) {
 // Returns a failed or not applicable check if the outputs are meaningless (all NaN, or unable to
 // show a deviation); nothing otherwise.
 std::optional<GateCheck> SaysNothing(const std::string& name, const Outputs& outputs,
-                                     const Budget& budget) {
+                                     const verify::Budget& budget) {
   bool told = false;
   for (const auto& [output, tensor] : outputs) {
     if (IsNoNumbers(tensor))
@@ -146,21 +148,22 @@ std::optional<GateCheck> SaysNothing(const std::string& name, const Outputs& out
   return NotApplicable(name, "no output is conclusive for generated inputs");
 }
 
-std::string Shown(const Feature& feature) {
+std::string Shown(const runtime::Feature& feature) {
   return fmt::format("{} [{}]", Name(feature.dtype), fmt::join(feature.dims, ", "));
 }
 // Describes the differences between two schemas; "" if there are none.
-std::string Difference(const Schema& found, const Schema& expected) {
+std::string Difference(const runtime::Schema& found, const runtime::Schema& expected) {
   struct Part {
     const char* what;
-    const std::vector<Feature>&found, &expected;
+    const std::vector<runtime::Feature>&found, &expected;
   };
   for (const Part& part : {Part{"input", found.inputs, expected.inputs},
                            Part{"output", found.outputs, expected.outputs},
                            Part{"state", found.states, expected.states}}) {
-    for (const Feature& feature : part.expected) {
-      const auto it = std::find_if(part.found.begin(), part.found.end(),
-                                   [&](const Feature& f) { return f.name == feature.name; });
+    for (const runtime::Feature& feature : part.expected) {
+      const auto it =
+          std::find_if(part.found.begin(), part.found.end(),
+                       [&](const runtime::Feature& f) { return f.name == feature.name; });
       if (it == part.found.end())
         return fmt::format("the runtime has no {} \"{}\"", part.what, feature.name);
       // Core ML's descriptions of outputs may lack a shape.
@@ -180,8 +183,8 @@ std::string Difference(const Schema& found, const Schema& expected) {
 }
 
 // Describes how the outputs violate `schema`; "" if they conform.
-std::string Misfit(const Outputs& outputs, const Schema& schema) {
-  for (const Feature& feature : schema.outputs) {
+std::string Misfit(const Outputs& outputs, const runtime::Schema& schema) {
+  for (const runtime::Feature& feature : schema.outputs) {
     const auto it = outputs.find(feature.name);
     if (it == outputs.end()) return fmt::format("output \"{}\" is missing", feature.name);
     const Tensor& tensor = it->second;
@@ -201,8 +204,8 @@ std::string Misfit(const Outputs& outputs, const Schema& schema) {
 
 // Checks that the runtime's schema equals the package's, and that the outputs of a prediction
 // conform to it.
-GateCheck SchemaCheck(const GateSubject& subject, GuardedModel& model) {
-  const Schema& schema = model.schema();
+GateCheck SchemaCheck(const GateSubject& subject, runtime::GuardedModel& model) {
+  const runtime::Schema& schema = model.schema();
   std::string wrong = subject.is_reference ? "" : Difference(schema, subject.reference->schema());
   if (wrong.empty()) wrong = Misfit(model.Run(subject.inputs).outputs, schema);
   if (!wrong.empty()) return PassIf(false, "schema", std::move(wrong));
@@ -214,7 +217,7 @@ GateCheck SchemaCheck(const GateSubject& subject, GuardedModel& model) {
 GateCheck TimeoutCheck(const GateSubject& subject, const GateOptions& options) {
   // The reference engine is deterministic; other runtimes may deviate within the precision's
   // budget.
-  const Budget* budget = subject.is_reference ? nullptr : &subject.budget;
+  const verify::Budget* budget = subject.is_reference ? nullptr : &subject.budget;
   const std::string name = "timeout";
   const auto guarded = Guarded(subject, options, subject.load.units);
   const Outputs first = guarded->Run(subject.inputs).outputs;
@@ -231,8 +234,8 @@ GateCheck TimeoutCheck(const GateSubject& subject, const GateOptions& options) {
   return PassIf(true, name, "a prediction with a timeout of 0 timed out, and the next is correct");
 }
 
-GateCheck ParityCheck(const GateSubject& subject, GuardedModel& model, const GateOptions& options,
-                      Diagnostics& diagnostics) {
+GateCheck ParityCheck(const GateSubject& subject, runtime::GuardedModel& model,
+                      const GateOptions& options, Diagnostics& diagnostics) {
   const std::string name = "parity";
   if (subject.is_reference && options.source.empty())
     return NotApplicable(name,
@@ -244,9 +247,9 @@ GateCheck ParityCheck(const GateSubject& subject, GuardedModel& model, const Gat
     verify.import = options.import;
     verify.function = options.function;
     const VerifyResult result = Verify(options.source, subject.model, verify, diagnostics);
-    if (Judge(result.outputs) != Verdict::kPassed) {
+    if (Judge(result.outputs) != verify::Verdict::kPassed) {
       text = "against the source: " + VerdictText(result.outputs);
-      for (const Compared& output : result.outputs)
+      for (const verify::Compared& output : result.outputs)
         if (!output.within)
           text += fmt::format("; output \"{}\": {} (budget {})", output.name,
                               Describe(output.comparison), Describe(output.budget));
@@ -260,7 +263,7 @@ GateCheck ParityCheck(const GateSubject& subject, GuardedModel& model, const Gat
   for (const auto& [output, reference] : expected) {
     if (!found.contains(output))
       return PassIf(false, name, fmt::format("output \"{}\" is missing", output));
-    const Comparison comparison = Compare(found.at(output), reference, subject.budget);
+    const verify::Comparison comparison = Compare(found.at(output), reference, subject.budget);
     if (!comparison.Within(subject.budget))
       return PassIf(false, name,
                     fmt::format("output \"{}\" against the reference engine: {} (budget {})",
@@ -337,30 +340,31 @@ GateSubject MakeGateSubject(const fs::path& model, const GateOptions& options,
   sizes.shapes = options.import.shapes;
   sizes.dims = options.import.dims;
   GateSubject subject{.model = model, .bytes = BytesOf(model)};
-  subject.is_reference = options.units == Units::kReference;
+  subject.is_reference = options.units == runtime::Units::kReference;
   subject.load.units = options.units;
   subject.runtime = MakeRuntime(options.units, {.import = sizes});
   auto scratch = std::make_shared<TemporaryFolder>();
-  std::shared_ptr<ModelCache> cache = OpenCache(scratch->path);
+  std::shared_ptr<runtime::ModelCache> cache = OpenCache(scratch->path);
   if (format != Format::kBundle)
     subject.compiled = [scratch, cache, runtime = subject.runtime, model, units = options.units] {
       return CompiledFor(*runtime, model, units, cache.get());
     };
-  subject.loaded =
-      subject.runtime->loads_packages()
-          ? CompiledModel{.path = model}
-          : Worker().Run([runtime = subject.runtime, model,
-                          units = options.units] { return CompiledFor(*runtime, model, units); },
-                         options.load_timeout);
+  subject.loaded = subject.runtime->loads_packages()
+                       ? CompiledModel{.path = model}
+                       : runtime::Worker().Run(
+                             [runtime = subject.runtime, model, units = options.units] {
+                               return CompiledFor(*runtime, model, units);
+                             },
+                             options.load_timeout);
   auto program = std::make_shared<const Program>(ImportToRun(model, sizes, false, diagnostics));
   const Function& function =
       options.function ? FindFunction(*program, *options.function) : *program->main();
   subject.function = function.name;
   if (options.function) subject.load.function = function.name;
-  subject.inputs = GenerateInputs(function, {}, {}).tensors;
-  subject.budget = ParseBudgets(ComputesInFp16(*program) ? "fp16" : "fp32").all;
+  subject.inputs = analysis::GenerateInputs(function, {}, {}).tensors;
+  subject.budget = verify::ParseBudgets(ComputesInFp16(*program) ? "fp16" : "fp32").all;
   subject.reference = MakeReferenceModel(program, function, {.timeout = options.timeout},
-                                         {.units = Units::kReference});
+                                         {.units = runtime::Units::kReference});
   return subject;
 }
 
@@ -371,11 +375,11 @@ std::vector<GateCheck> GateA(const GateSubject& subject, const GateOptions& opti
   const int64_t warmup = std::max<int64_t>(options.cycles / 10, 10);
   const auto scratch = std::make_shared<const TemporaryFolder>();
   const fs::path bundle = scratch->path / "model.mlmodelc";
-  LatencyHistogram compiling;
-  MemoryGrowth growth;
+  runtime::LatencyHistogram compiling;
+  runtime::MemoryGrowth growth;
   int64_t hits = 0, cycle = 0;
   std::string failure;
-  Worker worker;
+  runtime::Worker worker;
   const auto in_time = [&](auto task) { return worker.Run(std::move(task), options.load_timeout); };
   try {
     for (; cycle < options.cycles; ++cycle) {
@@ -419,7 +423,7 @@ std::vector<GateCheck> GateA(const GateSubject& subject, const GateOptions& opti
                              kCacheHitsPercent, "%", fmt::format("{} of {}", hits, cycle)));
   const auto limit = std::find_if(std::begin(kCompileLimits), std::end(kCompileLimits),
                                   [&](const CompileLimit& l) { return subject.bytes <= l.bytes; });
-  const LatencySummary compiled = compiling.Summary();
+  const runtime::LatencySummary compiled = compiling.Summary();
   if (compiled.count == 0)
     checks.push_back(NotApplicable("compile p99", "nothing was compiled"));
   else if (limit == std::end(kCompileLimits))
@@ -444,7 +448,7 @@ std::vector<GateCheck> GateB(const GateSubject& subject, const GateOptions& opti
       checks.push_back(PassIf(false, name, WithFlags(error.text())));
     }
   };
-  std::unique_ptr<GuardedModel> model;
+  std::unique_ptr<runtime::GuardedModel> model;
   add("schema", [&] {
     model = Guarded(subject, options, subject.load.units);
     return SchemaCheck(subject, *model);
@@ -452,7 +456,7 @@ std::vector<GateCheck> GateB(const GateSubject& subject, const GateOptions& opti
   if (!model) return checks;
   add("timeout", [&] { return TimeoutCheck(subject, options); });
   add("p99", [&] {
-    const LatencySummary measured = Measure(*model, subject.inputs, options.iterations);
+    const runtime::LatencySummary measured = Measure(*model, subject.inputs, options.iterations);
     GateCheck check =
         AtMost("p99", measured.p99, *options.p99_ms, "ms",
                fmt::format("of {} predictions, p50 {:.3g} ms", measured.count, measured.p50));
@@ -464,7 +468,7 @@ std::vector<GateCheck> GateB(const GateSubject& subject, const GateOptions& opti
 }
 
 std::vector<GateCheck> GateC(const GateSubject& subject, const GateOptions& options) {
-  if (subject.is_reference || subject.load.units == Units::kCpu) {
+  if (subject.is_reference || subject.load.units == runtime::Units::kCpu) {
     const std::string why =
         subject.is_reference
             ? "the reference engine has no compute units; this requires Core ML, on a Mac"
@@ -473,7 +477,7 @@ std::vector<GateCheck> GateC(const GateSubject& subject, const GateOptions& opti
   }
   std::vector<GateCheck> checks;
   try {
-    const auto cpu = Guarded(subject, options, Units::kCpu),
+    const auto cpu = Guarded(subject, options, runtime::Units::kCpu),
                asked = Guarded(subject, options, options.units);
     const double of_cpu = Measure(*cpu, subject.inputs, options.iterations).p99;
     const double of_asked = Measure(*asked, subject.inputs, options.iterations).p99;
@@ -485,12 +489,12 @@ std::vector<GateCheck> GateC(const GateSubject& subject, const GateOptions& opti
       checks.push_back(NotApplicable(kSpeed, "the runtime reports no times"));
     checks.back().count = options.iterations;
     std::string why;
-    const std::vector<OperationPlacement> placements = asked->Placements(&why);
+    const std::vector<runtime::OperationPlacement> placements = asked->Placements(&why);
     int64_t known = 0, on_asked = 0;
-    for (const OperationPlacement& placement : placements) {
-      const Device device = placement.preferred;
-      known += device != Device::kUnknown;
-      on_asked += device != Device::kCpu && Allows(options.units, device);
+    for (const runtime::OperationPlacement& placement : placements) {
+      const runtime::Device device = placement.preferred;
+      known += device != runtime::Device::kUnknown;
+      on_asked += device != runtime::Device::kCpu && runtime::Allows(options.units, device);
     }
     if (known == 0)
       checks.push_back(
@@ -510,8 +514,8 @@ std::vector<GateCheck> GateC(const GateSubject& subject, const GateOptions& opti
 std::vector<GateCheck> GateD(const GateSubject& subject, const GateOptions& options) {
   const auto resident = options.resident ? options.resident : ResidentBytes;
   const auto now = options.now ? options.now : Clock::now;
-  const Budget* budget = subject.is_reference ? nullptr : &subject.budget;
-  MemoryGrowth growth;
+  const verify::Budget* budget = subject.is_reference ? nullptr : &subject.budget;
+  runtime::MemoryGrowth growth;
   Outputs first;
   int64_t predictions = 0, succeeded = 0, changed = 0;
   std::string change, failure, hang;
@@ -559,7 +563,7 @@ std::vector<GateCheck> GateD(const GateSubject& subject, const GateOptions& opti
     checks.push_back(
         PassIf(false, "numbers",
                fmt::format("{} of {} differ from the first; {}", changed, succeeded, change)));
-  else if (const auto nothing = SaysNothing("numbers", first, budget ? *budget : Budget{}))
+  else if (const auto nothing = SaysNothing("numbers", first, budget ? *budget : verify::Budget{}))
     checks.push_back(*nothing);
   else
     checks.push_back(PassIf(true, "numbers",
@@ -607,4 +611,4 @@ std::vector<GateResult> RunGate(char gate, const std::vector<fs::path>& models,
   return results;
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

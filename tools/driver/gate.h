@@ -24,7 +24,7 @@
 #include "tools/driver/import.h"
 #include "tools/driver/runtimes.h"
 
-namespace mlc {
+namespace mlc::driver {
 
 // kNotApplicable does not count as a pass.
 enum class GateVerdict { kPass, kFail, kNotApplicable };
@@ -43,7 +43,7 @@ GateVerdict Together(const std::vector<GateCheck>& checks);
 
 struct GateOptions {
   ImportOptions import;  // gate b: for the source; only the sizes apply to the model
-  Units units = Units::kReference;
+  runtime::Units units = runtime::Units::kReference;
   std::optional<std::string> function;  // absent: the model's default function
   // Limit for one prediction. A prediction that exceeds it is a failed check.
   std::chrono::milliseconds timeout = std::chrono::minutes(1);
@@ -66,15 +66,15 @@ struct GateSubject {
   std::filesystem::path model;  // a package or a bundle, as given by the user
   std::string function;         // the function under test
   int64_t bytes = 0;            // total size of the model's files
-  std::shared_ptr<Runtime> runtime;
+  std::shared_ptr<runtime::Runtime> runtime;
   CompiledModel loaded;  // the model itself, or the bundle compiled from it
-  LoadOptions load;
+  runtime::LoadOptions load;
   // Whether the runtime is the reference engine: its results are exact, and comparing it with
   // itself proves nothing.
   bool is_reference = false;
-  std::shared_ptr<LoadedModel> reference;  // the same model on the reference engine
-  std::map<std::string, Tensor> inputs;    // generated
-  Budget budget;                           // for the precision of the model
+  std::shared_ptr<runtime::LoadedModel> reference;  // the same model on the reference engine
+  std::map<std::string, Tensor> inputs;             // generated
+  verify::Budget budget;                            // for the precision of the model
   // Compiles the model with a separate cache, initially empty. Owns what it refers to. Null for
   // bundles, which are already compiled.
   std::function<CompiledModel()> compiled;
@@ -121,4 +121,4 @@ std::vector<GateResult> RunGate(char gate, const std::vector<std::filesystem::pa
 // Gate c passes if one model passes; the other gates require all to pass.
 GateVerdict Together(char gate, const std::vector<GateResult>& results);
 
-}  // namespace mlc
+}  // namespace mlc::driver

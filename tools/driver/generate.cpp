@@ -10,7 +10,7 @@
 
 namespace fs = std::filesystem;
 
-namespace mlc {
+namespace mlc::driver {
 
 namespace {
 
@@ -18,11 +18,11 @@ using Clock = std::chrono::steady_clock;
 
 double Rate(int64_t count, double ms) { return ms > 0 ? 1e3 * static_cast<double>(count) / ms : 0; }
 
-const ChatTemplate& TemplateOf(const Tokenizer& tokenizer) {
+const text::ChatTemplate& TemplateOf(const text::Tokenizer& tokenizer) {
   const std::string& jinja = tokenizer.spec().chat_template;
-  if (const ChatTemplate* row = FindChatTemplate(jinja)) return *row;
+  if (const text::ChatTemplate* row = text::FindChatTemplate(jinja)) return *row;
   std::string known;
-  for (const ChatTemplate& row : ChatTemplates())
+  for (const text::ChatTemplate& row : text::ChatTemplates())
     if (!known.ends_with(row.name))
       known += fmt::format("{}{}", known.empty() ? "" : ", ", row.name);
   throw Error("usage", jinja.empty() ? "--chat: the model has no chat template"
@@ -33,10 +33,10 @@ const ChatTemplate& TemplateOf(const Tokenizer& tokenizer) {
           "tokens in it are recognised");
 }
 
-std::vector<int32_t> TokensOf(const Tokenizer& tokenizer, std::string_view prompt) {
+std::vector<int32_t> TokensOf(const text::Tokenizer& tokenizer, std::string_view prompt) {
   std::vector<int32_t> tokens = tokenizer.Encode(prompt, true, true);
   // The tokenizer's end tokens would end the prompt, too, and are removed.
-  const TokenizerSpec& spec = tokenizer.spec();
+  const text::TokenizerSpec& spec = tokenizer.spec();
   const std::vector<int32_t> end = spec.has_template ? spec.after
                                    : spec.add_eos    ? std::vector{spec.eos}
                                                      : std::vector<int32_t>{};
@@ -76,7 +76,8 @@ GenerateResult Generate(const fs::path& path, const RunOptions& run, const Gener
                         Diagnostics& diagnostics) {
   CheckOptions(options);
   LanguageModel model(path, run, "--prompt", diagnostics);
-  const Tokenizer tokenizer = LoadTokenizer(options.tokenizer.empty() ? path : options.tokenizer);
+  const text::Tokenizer tokenizer =
+      LoadTokenizer(options.tokenizer.empty() ? path : options.tokenizer);
   GenerateResult result;
   result.units = model.units();
   result.arithmetic = model.arithmetic();
@@ -84,9 +85,9 @@ GenerateResult Generate(const fs::path& path, const RunOptions& run, const Gener
   result.load_ms = model.load_ms();
   result.prompt = options.prompt;
   if (options.chat) {
-    const ChatTemplate& row = TemplateOf(tokenizer);
+    const text::ChatTemplate& row = TemplateOf(tokenizer);
     result.chat_template = row.name;
-    result.prompt = RenderChat(row, options.system, options.prompt);
+    result.prompt = text::RenderChat(row, options.system, options.prompt);
   }
   result.prompt_tokens = TokensOf(tokenizer, result.prompt);
   const auto prompt = std::ssize(result.prompt_tokens);
@@ -99,8 +100,8 @@ GenerateResult Generate(const fs::path& path, const RunOptions& run, const Gener
             "to "
             "the model's limit");
 
-  StreamDecoder decoder(tokenizer);
-  StopTexts stops(options.stops);
+  text::StreamDecoder decoder(tokenizer);
+  text::StopTexts stops(options.stops);
   const auto show = [&](const std::string& text) {
     result.text += text;
     if (options.show && !text.empty()) options.show(text);
@@ -154,4 +155,4 @@ GenerateResult Generate(const fs::path& path, const RunOptions& run, const Gener
   return result;
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

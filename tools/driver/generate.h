@@ -11,7 +11,7 @@
 #include "tools/driver/run.h"
 #include "tools/driver/sampling.h"
 
-namespace mlc {
+namespace mlc::driver {
 
 struct GenerateOptions {
   // Special tokens written in the prompt are recognised.
@@ -36,9 +36,9 @@ struct GenerateResult {
   std::vector<int32_t> tokens;  // without the token that ended the answer
   enum class Finish { kStop, kLength, kInterrupted } finish = Finish::kLength;
   std::string why;  // "token 2 (</s>)", "stop text", "--generate", "context", "interrupted"
-  Units units = Units::kReference;
+  runtime::Units units = runtime::Units::kReference;
   // Of the reference engine.
-  EngineOptions::Arithmetic arithmetic = EngineOptions::Arithmetic::kExact;
+  engine::EngineOptions::Arithmetic arithmetic = engine::EngineOptions::Arithmetic::kExact;
   std::string runtime;
   double load_ms = 0;     // reading and loading
   double prefill_ms = 0;  // the prompt, processed as one batch, up to its logits
@@ -56,4 +56,4 @@ double DecodeRate(const GenerateResult& result);
 GenerateResult Generate(const std::filesystem::path& model, const RunOptions& run,
                         const GenerateOptions& options, Diagnostics& diagnostics);
 
-}  // namespace mlc
+}  // namespace mlc::driver

@@ -10,7 +10,7 @@
 
 #include "lib/ir/input_conversion.h"
 
-namespace mlc {
+namespace mlc::driver {
 
 namespace {
 
@@ -231,4 +231,4 @@ Tensor ToPixels(const Tensor& tensor, const Value& input, const Port& port) {
   return Tensor::Of(want, ordered);
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

@@ -9,7 +9,7 @@
 
 #include "lib/ir/import_options.h"
 
-namespace mlc {
+namespace mlc::driver {
 
 // Parses the value of --image, "NAME=rgb|bgr|gray[,SCALE[,BIAS]]": the model receives pixel * SCALE
 // + BIAS, each one number or one per channel, in the order of the layout. The keys "scale=",
@@ -32,4 +32,4 @@ Tensor ReadPicture(const std::filesystem::path& path);
 // input's channel order. Error "bad-input".
 Tensor ToPixels(const Tensor& tensor, const Value& input, const Port& port);
 
-}  // namespace mlc
+}  // namespace mlc::driver

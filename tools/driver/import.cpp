@@ -3,7 +3,7 @@
 #include "tools/driver/frontends.h"
 #include "tools/driver/options.h"
 
-namespace mlc {
+namespace mlc::driver {
 
 namespace {
 
@@ -33,4 +33,4 @@ Program Import(const std::filesystem::path& path, const ImportOptions& options,
   return frontend.import(path, options, diagnostics, facts);
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

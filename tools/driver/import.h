@@ -6,7 +6,7 @@
 #include "lib/ir/import_options.h"
 #include "lib/ir/source_facts.h"
 
-namespace mlc {
+namespace mlc::driver {
 
 // Imports a model of any format, detected by content. Throws Errors; Error "usage" for an option
 // that the format does not support. Fills in `facts` unless null.
@@ -20,4 +20,4 @@ Program Import(const std::filesystem::path& path, const ImportOptions& options,
 Program ImportToRun(const std::filesystem::path& path, const ImportOptions& options, bool may_lack,
                     Diagnostics& diagnostics);
 
-}  // namespace mlc
+}  // namespace mlc::driver

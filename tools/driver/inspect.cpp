@@ -7,7 +7,7 @@
 #include "lib/ir/text.h"
 #include "lib/passes/pass.h"
 
-namespace mlc {
+namespace mlc::driver {
 
 InspectResult Inspect(const std::filesystem::path& model, const InspectOptions& options,
                       Diagnostics& diagnostics) {
@@ -17,19 +17,19 @@ InspectResult Inspect(const std::filesystem::path& model, const InspectOptions& 
   if (options.text)
     result.text = frontend.IsSource()
                       ? PrintText(*program, {.inline_limit = 4, .max_elements = 32}) + "\n"
-                      : BundleText(*program, ModelFolder(model), options.versions.compiler,
-                                   options.versions.mil);
+                      : coreml::BundleText(*program, ModelFolder(model), options.versions.compiler,
+                                           options.versions.mil);
   for (const auto& function : program->functions)
     result.needed = std::max(result.needed, function->opset);
-  result.weights = WeightsOf(*program);
-  for (const Weight& weight : result.weights) {
+  result.weights = analysis::WeightsOf(*program);
+  for (const analysis::Weight& weight : result.weights) {
     result.weight_elements += weight.elements();
     result.weight_bytes += weight.bytes;
     for (const Tensor& part : weight.parts)
       result.weight_bytes_by_dtype[std::string(Name(part.dtype()))] += part.byte_size();
   }
-  result.operators = Histogram(*program);
-  result.fp16_share = Fp16ShareOf(*program).share();
+  result.operators = passes::Histogram(*program);
+  result.fp16_share = analysis::Fp16ShareOf(*program).share();
   return result;
 }
 
@@ -41,4 +41,4 @@ std::map<std::string, int64_t> OperatorsOf(Function& function) {
   return counts;
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

@@ -12,7 +12,7 @@
 #include "tools/driver/import.h"
 #include "tools/driver/precompile.h"
 
-namespace mlc {
+namespace mlc::driver {
 
 struct InspectOptions {
   ImportOptions import;
@@ -26,7 +26,7 @@ struct InspectResult {
   Opset needed;  // maximum over all functions, because a package is loaded as a whole
   // For Core ML formats as Core ML's compiler writes it, for source models a short form.
   std::string text;
-  std::vector<Weight> weights;
+  std::vector<analysis::Weight> weights;
   int64_t weight_elements = 0;
   uint64_t weight_bytes = 0;
   std::map<std::string, uint64_t> weight_bytes_by_dtype;  // by storage type of the parts
@@ -37,4 +37,4 @@ InspectResult Inspect(const std::filesystem::path& model, const InspectOptions& 
                       Diagnostics& diagnostics);
 std::map<std::string, int64_t> OperatorsOf(Function& function);
 
-}  // namespace mlc
+}  // namespace mlc::driver

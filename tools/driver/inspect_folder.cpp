@@ -3,10 +3,10 @@
 #include "frontends/safetensors/folder.h"
 #include "tools/driver/import.h"
 
-namespace mlc {
+namespace mlc::driver {
 
 FolderFacts InspectFolder(const std::filesystem::path& path, Diagnostics& diagnostics) {
-  const Folder folder = Folder::Open(path);
+  const safetensors::Folder folder = safetensors::Folder::Open(path);
   FolderFacts facts;
   facts.architecture = folder.architecture();
   facts.model_type = folder.model_type();
@@ -15,7 +15,7 @@ FolderFacts InspectFolder(const std::filesystem::path& path, Diagnostics& diagno
   for (const std::filesystem::path& file : folder.paths())
     facts.files.push_back({file.filename().string(), std::filesystem::file_size(file)});
   for (const std::string& name : folder.names()) {
-    Folder::Item item = folder.item(name);
+    safetensors::Folder::Item item = folder.item(name);
     FolderFacts::Total one{1, 1, item.bytes};
     for (int64_t size : item.dims) one.elements *= static_cast<double>(size);
     for (FolderFacts::Total* total : {&facts.total, &facts.by_type[item.type]}) {
@@ -37,4 +37,4 @@ FolderFacts InspectFolder(const std::filesystem::path& path, Diagnostics& diagno
   return facts;
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

@@ -13,7 +13,7 @@
 #include "lib/ir/program.h"
 #include "lib/support/error.h"
 
-namespace mlc {
+namespace mlc::driver {
 
 struct FolderFacts {
   std::string architecture, model_type;  // empty: not in config.json, or no config.json
@@ -47,4 +47,4 @@ struct FolderFacts {
 // Reads the file headers, and little more if a network is built. Errors as in Folder::Open.
 FolderFacts InspectFolder(const std::filesystem::path& path, Diagnostics& diagnostics);
 
-}  // namespace mlc
+}  // namespace mlc::driver

@@ -3,13 +3,13 @@
 #include "frontends/gguf/file.h"
 #include "tools/driver/import.h"
 
-namespace mlc {
+namespace mlc::driver {
 namespace {
 
 constexpr uint64_t kElements = 3, kTextBytes = 80;  // display limits
 
 // Returns the beginning of a string, truncated at a character boundary.
-std::string Beginning(const GgufFile& file, const GgufValue& value) {
+std::string Beginning(const gguf::GgufFile& file, const gguf::GgufValue& value) {
   std::string text = file.Text(value, kTextBytes);
   if (text.size() == value.bytes) return text;
   while (!text.empty() && (text.back() & 0xC0) == 0x80) text.pop_back();
@@ -17,16 +17,16 @@ std::string Beginning(const GgufFile& file, const GgufValue& value) {
   return text + "...";
 }
 
-GgufFacts::Value ValueOf(const GgufFile& file, const GgufValue& value) {
+GgufFacts::Value ValueOf(const gguf::GgufFile& file, const gguf::GgufValue& value) {
   switch (value.type) {
-    case GgufType::kString:
+    case gguf::GgufType::kString:
       return Beginning(file, value);
-    case GgufType::kArray:
+    case gguf::GgufType::kArray:
       return fmt::format("{} of {}", value.count, Name(value.element));
-    case GgufType::kBool:
+    case gguf::GgufType::kBool:
       return file.Integer(value) != 0;
-    case GgufType::kFloat32:
-    case GgufType::kFloat64:
+    case gguf::GgufType::kFloat32:
+    case gguf::GgufType::kFloat64:
       return file.Number(value);
     default: {
       constexpr double kMost = 0x1p63;  // beyond the range of int64
@@ -39,24 +39,24 @@ GgufFacts::Value ValueOf(const GgufFile& file, const GgufValue& value) {
 }  // namespace
 
 GgufFacts InspectGguf(const std::filesystem::path& path, Diagnostics& diagnostics) {
-  const GgufFile file = GgufFile::Open(path);
+  const gguf::GgufFile file = gguf::GgufFile::Open(path);
   GgufFacts facts{.version = file.version()};
   for (const auto& part : file.files())
     facts.files.push_back({part->path().filename().string(), part->size()});
   for (const auto& [key, value] : file.metadata()) {
-    GgufFacts::Entry entry{key, std::string(Name(value.element)), value.type == GgufType::kArray,
-                           value.count};
+    GgufFacts::Entry entry{key, std::string(Name(value.element)),
+                           value.type == gguf::GgufType::kArray, value.count};
     if (entry.array) {
-      for (const GgufValue& element : file.Elements(value, kElements))
+      for (const gguf::GgufValue& element : file.Elements(value, kElements))
         entry.values.push_back(ValueOf(file, element));
     } else {
       entry.values = {ValueOf(file, value)};
     }
-    if (key == "general.architecture" && value.type == GgufType::kString)
+    if (key == "general.architecture" && value.type == gguf::GgufType::kString)
       facts.architecture = file.Text(value, kTextBytes);
     facts.metadata.push_back(std::move(entry));
   }
-  for (const GgufTensor& tensor : file.tensors()) {
+  for (const gguf::GgufTensor& tensor : file.tensors()) {
     std::string type(tensor.type->name);
     for (GgufFacts::Total* total : {&facts.total, &facts.by_type[type]}) {
       ++total->tensors;
@@ -75,4 +75,4 @@ GgufFacts InspectGguf(const std::filesystem::path& path, Diagnostics& diagnostic
   return facts;
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

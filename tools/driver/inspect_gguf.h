@@ -12,7 +12,7 @@
 #include "lib/ir/program.h"
 #include "lib/support/error.h"
 
-namespace mlc {
+namespace mlc::driver {
 
 struct GgufFacts {
   uint32_t version = 0;
@@ -56,4 +56,4 @@ struct GgufFacts {
 // Errors as in GgufFile::Open.
 GgufFacts InspectGguf(const std::filesystem::path& path, Diagnostics& diagnostics);
 
-}  // namespace mlc
+}  // namespace mlc::driver

@@ -7,7 +7,7 @@
 #include "tools/driver/model_interface.h"
 #include "tools/driver/tensor_files.h"
 
-namespace mlc {
+namespace mlc::driver {
 
 namespace {
 
@@ -172,4 +172,4 @@ Program ImportToRun(const std::filesystem::path& path, const ImportOptions& opti
   return program;
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

@@ -9,7 +9,7 @@
 
 namespace fs = std::filesystem;
 
-namespace mlc {
+namespace mlc::driver {
 
 namespace {
 
@@ -26,11 +26,9 @@ void RequireLanguageModel(const Function& function, std::string_view what) {
 }
 
 // Returns a loader for GuardOptions::load; it owns everything that it uses.
-std::function<std::unique_ptr<LoadedModel>()> LoaderOf(const fs::path& path,
-                                                       const std::shared_ptr<Runtime>& runtime,
-                                                       const LoadOptions& load,
-                                                       Worker::Timeout limit,
-                                                       Diagnostics& diagnostics) {
+std::function<std::unique_ptr<runtime::LoadedModel>()> LoaderOf(
+    const fs::path& path, const std::shared_ptr<runtime::Runtime>& runtime,
+    const runtime::LoadOptions& load, runtime::Worker::Timeout limit, Diagnostics& diagnostics) {
   return [runtime, load, bundle = CompiledWithin(limit, runtime, path, load.units, diagnostics)] {
     return runtime->Load(bundle.path, load);
   };
@@ -44,15 +42,15 @@ LanguageModel::LanguageModel(const fs::path& path, const RunOptions& options, st
   const Frontend& frontend = FrontendOf(path);
   const bool source = frontend.IsSource();
   if (options.bundles_only) RequireBundle(path);
-  units_ = options.units.value_or(source ? Units::kReference : DefaultUnits());
-  if (source && units_ != Units::kReference)
+  units_ = options.units.value_or(source ? runtime::Units::kReference : DefaultUnits());
+  if (source && units_ != runtime::Units::kReference)
     throw Error("usage",
                 fmt::format("--units {}: Core ML runs packages and bundles, but \"{}\" is {}",
                             Name(units_), path.string(), frontend.what))
         .Help("`mlc compile` makes a package from it");
   RefuseHints(options.hints, units_);
-  arithmetic_ = options.arithmetic.value_or(source ? EngineOptions::Arithmetic::kExact
-                                                   : EngineOptions::Arithmetic::kFaithful);
+  arithmetic_ = options.arithmetic.value_or(source ? engine::EngineOptions::Arithmetic::kExact
+                                                   : engine::EngineOptions::Arithmetic::kFaithful);
   program_ = std::make_shared<Program>(ImportToRun(path, options.import, false, diagnostics));
   function_ = options.function ? &FindFunction(*program_, *options.function) : program_->main();
   RequireLanguageModel(*function_, what);
@@ -60,15 +58,16 @@ LanguageModel::LanguageModel(const fs::path& path, const RunOptions& options, st
 
   ReferenceOptions reference{.import = options.import, .arithmetic = arithmetic_};
   reference.timeout = options.timeout;
-  LoadOptions load = options.hints;
+  runtime::LoadOptions load = options.hints;
   load.units = units_;
   load.function = function_->name;
   runtime_ = MakeRuntime(units_, reference);
   runtime_name_ = runtime_->capabilities().runtime;
-  GuardOptions guard{.timeout = options.timeout,
-                     .breaker = std::make_shared<CircuitBreaker>(
-                         BreakerOptions{.override = BreakerOptions::Override::kClosed})};
-  if (units_ == Units::kReference) {
+  runtime::GuardOptions guard{
+      .timeout = options.timeout,
+      .breaker = std::make_shared<runtime::CircuitBreaker>(
+          runtime::BreakerOptions{.override = runtime::BreakerOptions::Override::kClosed})};
+  if (units_ == runtime::Units::kReference) {
     guard.load = [program = program_, function = function_, reference, load] {
       return MakeReferenceModel(program, *function, reference, load);
     };
@@ -76,7 +75,7 @@ LanguageModel::LanguageModel(const fs::path& path, const RunOptions& options, st
     guard.load_timeout = LoadLimit(units_, options.load_timeout);
     guard.load = LoaderOf(path, runtime_, load, guard.load_timeout, diagnostics);
   }
-  model_ = std::make_unique<GuardedModel>(guard);
+  model_ = std::make_unique<runtime::GuardedModel>(guard);
   Forget();
   load_ms_ = Milliseconds(begin, Clock::now());
 }
@@ -107,4 +106,4 @@ Tensor LanguageModel::Append(std::span<const int32_t> tokens) {
   return logits;
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

@@ -11,7 +11,7 @@
 #include "tools/driver/run.h"
 #include "tools/driver/run_tokens.h"
 
-namespace mlc {
+namespace mlc::driver {
 
 class LanguageModel {
  public:
@@ -25,10 +25,12 @@ class LanguageModel {
 
   LanguageSize size() const { return size_; }
   int64_t seen() const { return seen_; }  // number of tokens processed
-  Units units() const { return units_; }
-  EngineOptions::Arithmetic arithmetic() const { return arithmetic_; }  // of the reference engine
-  const std::string& runtime() const { return runtime_name_; }          // "mlc's engine"
-  bool computes_in_fp16() const;                                        // verify.h
+  runtime::Units units() const { return units_; }
+  engine::EngineOptions::Arithmetic arithmetic() const {
+    return arithmetic_;
+  }                                                             // of the reference engine
+  const std::string& runtime() const { return runtime_name_; }  // "mlc's engine"
+  bool computes_in_fp16() const;                                // verify.h
   double load_ms() const { return load_ms_; }
 
   // Processes tokens after those already seen, as one batch, and returns logits: fp32 [tokens,
@@ -40,15 +42,15 @@ class LanguageModel {
  private:
   std::shared_ptr<const Program> program_;
   const Function* function_ = nullptr;
-  std::shared_ptr<Runtime> runtime_;
-  Units units_ = Units::kReference;
-  EngineOptions::Arithmetic arithmetic_ = EngineOptions::Arithmetic::kExact;
+  std::shared_ptr<runtime::Runtime> runtime_;
+  runtime::Units units_ = runtime::Units::kReference;
+  engine::EngineOptions::Arithmetic arithmetic_ = engine::EngineOptions::Arithmetic::kExact;
   std::string runtime_name_;
   double load_ms_ = 0;
-  std::unique_ptr<GuardedModel> model_;
-  std::unique_ptr<ModelState> state_;
+  std::unique_ptr<runtime::GuardedModel> model_;
+  std::unique_ptr<runtime::ModelState> state_;
   LanguageSize size_{};
   int64_t seen_ = 0;
 };
 
-}  // namespace mlc
+}  // namespace mlc::driver

@@ -5,7 +5,7 @@
 #include "lib/support/float_text.h"
 #include "tools/driver/options.h"
 
-namespace mlc {
+namespace mlc::driver {
 
 namespace {
 
@@ -60,4 +60,4 @@ std::vector<Option> GenerateTable(GenerateOptions& into) {
   };
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

@@ -15,7 +15,7 @@
 
 namespace fs = std::filesystem;
 
-namespace mlc {
+namespace mlc::driver {
 
 using Json = nlohmann::ordered_json;
 
@@ -73,7 +73,7 @@ bool NoFigure(const Json& value) { return value.is_null() || value == "inf" || v
 void CheckPlace(const Json& entry) {
   CheckResultTime(Text(entry, "time").get<std::string>());
   Text(entry, "function");
-  if (const std::string units = Text(entry, "units"); !ParseUnits(units))
+  if (const std::string units = Text(entry, "units"); !runtime::ParseUnits(units))
     throw Error("bad-file", fmt::format("\"units\" is \"{}\"", units))
         .Expected("all, cpu, gpu, ane or reference");
   const Json& machine = Object(entry, "machine");
@@ -229,8 +229,8 @@ void MergeHistory(const fs::path& history, const std::string& hash, Json& entrie
 
 MergedResults MergeResults(const fs::path& package, const std::vector<fs::path>& histories,
                            Diagnostics& diagnostics) {
-  MergedResults merged{.manifest = ManifestPath(package)};
-  const std::string hash = PackageHash(package);
+  MergedResults merged{.manifest = coreml::ManifestPath(package)};
+  const std::string hash = coreml::PackageHash(package);
   ReadManifest(merged.manifest);  // checks it before a lock file is created beside it
   // The lock ensures that concurrent merges see each other's results.
   const fs::path name = "." + merged.manifest.filename().string() + ".lock";
@@ -268,4 +268,4 @@ MergedResults MergeResults(const fs::path& package, const std::vector<fs::path>&
   return merged;
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

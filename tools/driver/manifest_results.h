@@ -7,7 +7,7 @@
 
 #include "lib/support/error.h"
 
-namespace mlc {
+namespace mlc::driver {
 
 struct MergedResults {
   std::filesystem::path manifest;
@@ -29,4 +29,4 @@ MergedResults MergeResults(const std::filesystem::path& package,
                            const std::vector<std::filesystem::path>& histories,
                            Diagnostics& diagnostics);
 
-}  // namespace mlc
+}  // namespace mlc::driver

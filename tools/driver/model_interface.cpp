@@ -7,10 +7,10 @@
 #include "backends/coreml/classifier.h"
 #include "tools/driver/tensor_files.h"
 
-namespace mlc {
+namespace mlc::driver {
 
 std::vector<std::string> ClassLabels(const Function& function) {
-  const Operation* classifier = FindClassifier(function);
+  const Operation* classifier = coreml::FindClassifier(function);
   Tensor classes = classifier ? classifier->constant("classes") : Tensor();
   if (!classes) return {};
   if (classes.dtype() == DType::kString) return classes.strings();
@@ -56,4 +56,4 @@ std::string OpenSizesText(const Function& function) {
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

@@ -6,7 +6,7 @@
 
 #include "lib/ir/program.h"
 
-namespace mlc {
+namespace mlc::driver {
 
 // Returns the labels of a classifier in the order of its classes, empty for other functions.
 std::vector<std::string> ClassLabels(const Function& function);
@@ -20,4 +20,4 @@ std::string ShapesText(const Port& port);
 // "n in 1..4096, m in 8|16": the open sizes of all inputs, "" if all are fixed.
 std::string OpenSizesText(const Function& function);
 
-}  // namespace mlc
+}  // namespace mlc::driver

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <map>
 
-namespace mlc {
+namespace mlc::driver {
 
 ModelOperators CheckOperators(const std::filesystem::path& model, const ImportOptions& options,
                               Diagnostics& diagnostics) {
-  OnnxFacts facts = ReadOnnxFacts(model);
-  std::map<std::string, OnnxOperator> known;
-  for (const OnnxOperator& row : OnnxOperators()) {
+  onnx::OnnxFacts facts = onnx::ReadOnnxFacts(model);
+  std::map<std::string, onnx::OnnxOperator> known;
+  for (const onnx::OnnxOperator& row : onnx::OnnxOperators()) {
     auto opset = facts.opsets.find(std::string(row.domain));
     int64_t version = opset == facts.opsets.end() ? 1 : opset->second;
     if (version >= row.since && (row.until == 0 || version <= row.until))
@@ -24,7 +24,7 @@ ModelOperators CheckOperators(const std::filesystem::path& model, const ImportOp
         {name, count, row == known.end() ? std::nullopt : std::optional(row->second)});
   }
   try {
-    ImportOnnx(model, options, diagnostics);
+    onnx::ImportOnnx(model, options, diagnostics);
   } catch (const Errors& several) {
     operators.errors = several.errors();
   } catch (const Error& error) {
@@ -55,11 +55,11 @@ std::string_view DomainName(std::string_view domain) { return domain.empty() ? "
 
 Listing ListOnnxOperators() {
   Listing table{kOnnxTitle, {"operator", "domain", "versions", "class", "condition"}, {}};
-  const OnnxOperator* last = nullptr;
+  const onnx::OnnxOperator* last = nullptr;
   int begin = 0;
   std::string done;  // versions before the range that begins at `begin`
-  std::vector<OnnxOperator> operators = OnnxOperators();
-  for (const OnnxOperator& row : operators) {
+  std::vector<onnx::OnnxOperator> operators = onnx::OnnxOperators();
+  for (const onnx::OnnxOperator& row : operators) {
     bool same = last && last->name == row.name && last->domain == row.domain &&
                 last->kind == row.kind && last->condition == row.condition;
     bool follows = same && last->until + 1 == row.since;
@@ -87,4 +87,4 @@ Listing ListArchitectures(std::string_view title, const std::set<std::string>& d
   return list;
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

@@ -12,13 +12,13 @@
 #include "tools/driver/frontends.h"
 #include "tools/driver/import.h"
 
-namespace mlc {
+namespace mlc::driver {
 
 struct ModelOperators {
   struct Row {
     std::string name;  // "domain::Name" outside ai.onnx
     int64_t nodes = 0;
-    std::optional<OnnxOperator> known;  // support in the model's opset; absent: not supported
+    std::optional<onnx::OnnxOperator> known;  // support in the model's opset; absent: not supported
   };
   std::vector<Row> rows;      // sorted by name
   std::vector<Error> errors;  // errors of importing the model
@@ -33,4 +33,4 @@ Listing ListOnnxOperators();
 Listing ListArchitectures(std::string_view title, const std::set<std::string>& decoders,
                           const std::set<std::string>& encoders);
 
-}  // namespace mlc
+}  // namespace mlc::driver

@@ -15,7 +15,7 @@
 
 namespace fs = std::filesystem;
 
-namespace mlc {
+namespace mlc::driver {
 
 void Fill(const std::vector<Option>& options, const GivenOptions& given) {
   for (const Option& option : options) {
@@ -296,7 +296,7 @@ std::vector<Option> PassTable(PassOptions& into) {
        "print the program to stderr after this pass, or after every pass",
        {[&into](const std::string& text) {
           into.print_after = text;
-          if (text != "all") ParsePasses(text);
+          if (text != "all") passes::ParsePasses(text);
         },
         [&into] { return ValuesOf(into.print_after); }}},
       {"--verify-each", "", "verify the program after every pass", Switch(into.verify_each)},
@@ -307,7 +307,9 @@ std::vector<Option> PassTable(PassOptions& into) {
        {[&into](const std::string& text) {
           uint64_t seed = static_cast<uint64_t>(ParseInt("--check-each", text));
           into.check_each = [seed](const Program& before, const Program& after,
-                                   std::string_view pass) { CheckSame(before, after, seed, pass); };
+                                   std::string_view pass) {
+            verify::CheckSame(before, after, seed, pass);
+          };
         },
         [&into] { return into.check_each ? std::optional(Values{}) : std::nullopt; }}},
       {"--time-passes", "", "print to stderr how long each pass took", Switch(into.time_passes)},
@@ -335,16 +337,17 @@ std::vector<Option> BundleTable(BundleVersions& into) {
   };
 }
 
-Option PrecisionOption(PassContext::Precision& into, std::string_view help) {
+Option PrecisionOption(passes::PassContext::Precision& into, std::string_view help) {
   auto set = [&into](const std::string& text) {
-    std::optional<PassContext::Precision> precision = ParsePrecision(text);
+    std::optional<passes::PassContext::Precision> precision = ParsePrecision(text);
     if (!precision)
       throw Error("usage", fmt::format("--precision: \"{}\" is unknown", text))
           .Expected("fp16, fp32 or mixed");
     into = *precision;
   };
   auto get = [&into] {
-    return into == PassContext::Precision::kFp16 ? std::nullopt : ValuesOf(std::string(Name(into)));
+    return into == passes::PassContext::Precision::kFp16 ? std::nullopt
+                                                         : ValuesOf(std::string(Name(into)));
   };
   return {"--precision", "fp16|fp32|mixed", help, {set, get}};
 }
@@ -499,7 +502,7 @@ std::pair<std::string, std::pair<double, double>> ParseRange(const std::string& 
 }
 }  // namespace
 
-std::vector<Option> MadeUpTable(GeneratedInputOptions& into) {
+std::vector<Option> MadeUpTable(analysis::GeneratedInputOptions& into) {
   return {
       {"--seed", "N", "seed for generated inputs (default 0)", Whole("--seed", into.seed)},
       {"--input-range", "NAME=LO..HI",
@@ -525,10 +528,11 @@ T OneOf(std::string_view option, const std::string& text,
   throw Error("usage", fmt::format("{}: \"{}\" is unknown", option, text)).Expected(expected);
 }
 
-EngineOptions::Arithmetic ParseArithmetic(const std::string& text) {
-  return OneOf<EngineOptions::Arithmetic>("--arithmetic", text,
-                                          {{"faithful", EngineOptions::Arithmetic::kFaithful},
-                                           {"exact", EngineOptions::Arithmetic::kExact}});
+engine::EngineOptions::Arithmetic ParseArithmetic(const std::string& text) {
+  return OneOf<engine::EngineOptions::Arithmetic>(
+      "--arithmetic", text,
+      {{"faithful", engine::EngineOptions::Arithmetic::kFaithful},
+       {"exact", engine::EngineOptions::Arithmetic::kExact}});
 }
 
 }  // namespace
@@ -554,7 +558,7 @@ std::vector<Option> GateTable(GateOptions& into) {
        "compute units: Core ML's all (default where Core ML is available), cpu, gpu or "
        "ane; or reference, mlc's own CPU engine",
        [&into](const std::string& text) {
-         const std::optional<Units> units = ParseUnits(text);
+         const std::optional<runtime::Units> units = runtime::ParseUnits(text);
          if (!units)
            throw Error("usage", fmt::format("--units: \"{}\" is unknown", text))
                .Expected("all, cpu, gpu, ane or reference");
@@ -623,7 +627,7 @@ std::vector<Option> RunTable(RunOptions& into) {
        "ane; reference, mlc's own CPU engine; or sweep, which measures each and recommends one",
        [&into](const std::string& text) {
          into.sweep = text == "sweep";
-         into.units = ParseUnits(text);
+         into.units = runtime::ParseUnits(text);
          if (!into.units && !into.sweep)
            throw Error("usage", fmt::format("--units: \"{}\" is unknown", text))
                .Expected("all, cpu, gpu, ane, reference or sweep");
@@ -637,18 +641,18 @@ std::vector<Option> RunTable(RunOptions& into) {
        Switch(into.hints.low_precision_accumulation)},
       {"--reshapes", "frequent|infrequent", "Core ML hint: how often input shapes change",
        [&into](const std::string& text) {
-         into.hints.reshapes =
-             OneOf<LoadOptions::Reshapes>("--reshapes", text,
-                                          {{"frequent", LoadOptions::Reshapes::kFrequent},
-                                           {"infrequent", LoadOptions::Reshapes::kInfrequent}});
+         into.hints.reshapes = OneOf<runtime::LoadOptions::Reshapes>(
+             "--reshapes", text,
+             {{"frequent", runtime::LoadOptions::Reshapes::kFrequent},
+              {"infrequent", runtime::LoadOptions::Reshapes::kInfrequent}});
        }},
       {"--specialization", "default|fast-prediction",
        "Core ML hint: fast-prediction accepts a longer load for faster predictions",
        [&into](const std::string& text) {
-         into.hints.specialization = OneOf<LoadOptions::Specialization>(
+         into.hints.specialization = OneOf<runtime::LoadOptions::Specialization>(
              "--specialization", text,
-             {{"default", LoadOptions::Specialization::kDefault},
-              {"fast-prediction", LoadOptions::Specialization::kFastPrediction}});
+             {{"default", runtime::LoadOptions::Specialization::kDefault},
+              {"fast-prediction", runtime::LoadOptions::Specialization::kFastPrediction}});
        }},
       {"--arithmetic", "faithful|exact",
        "faithful: round fp16 results to fp16, as Core ML does (default for packages); "
@@ -763,4 +767,4 @@ std::vector<Option> VerifyTable(VerifyOptions& into) {
   return table;
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

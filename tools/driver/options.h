@@ -19,7 +19,7 @@
 #include "tools/driver/run.h"
 #include "tools/driver/verify.h"
 
-namespace mlc {
+namespace mlc::driver {
 
 // Accessors of the field that an option sets.
 struct Field {
@@ -74,13 +74,13 @@ std::vector<Option> CompileTable(CompileOptions& into);
 // so that the manifest does not depend on folders: input paths lose their folders, output paths are
 // omitted, and constants are replaced by their hashes.
 GivenOptions AskedFor(const CompileOptions& options);
-std::vector<Option> MadeUpTable(GeneratedInputOptions& into);
+std::vector<Option> MadeUpTable(analysis::GeneratedInputOptions& into);
 std::vector<Option> RunTable(RunOptions& into);
 // Options for prompts, in addition to RunTable; defined in language_options.cpp.
 std::vector<Option> GenerateTable(GenerateOptions& into);
 std::vector<Option> GateTable(GateOptions& into);
 std::vector<Option> VerifyTable(VerifyOptions& into);
-Option PrecisionOption(PassContext::Precision& into, std::string_view help);
+Option PrecisionOption(passes::PassContext::Precision& into, std::string_view help);
 
 // Fields of common types, for additional rows: strings, paths, optional strings, lists.
 inline std::optional<Field::Values> ValuesOf(const std::string& text) {
@@ -109,4 +109,4 @@ Field Whole(std::string_view option, T& field) {
       [option, &field](const std::string& text) { field = static_cast<T>(ParseInt(option, text)); };
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

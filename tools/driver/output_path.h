@@ -3,11 +3,11 @@
 
 #include <filesystem>
 
-namespace mlc {
+namespace mlc::driver {
 
 // Removes a trailing slash, which shells append when they complete a folder: "m.mlpackage/".
 inline std::filesystem::path WithoutSlash(const std::filesystem::path& path) {
   return path.has_filename() || !path.has_relative_path() ? path : path.parent_path();
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

@@ -19,7 +19,7 @@
 
 namespace fs = std::filesystem;
 
-namespace mlc {
+namespace mlc::driver {
 
 namespace {
 
@@ -29,45 +29,45 @@ std::string Machine() {
 }
 
 // Loads a function as a model.
-using Loader = std::function<std::unique_ptr<LoadedModel>(const Function&)>;
+using Loader = std::function<std::unique_ptr<runtime::LoadedModel>(const Function&)>;
 
 // Runs all steps of one function on the inputs of the bundle.
-std::vector<StepResults> RunBundled(const fs::path& folder, const Parity& parity,
-                                    const Function& function, const Loader& load) {
+std::vector<verify::StepResults> RunBundled(const fs::path& folder, const verify::Parity& parity,
+                                            const Function& function, const Loader& load) {
   std::vector<std::map<std::string, Tensor>> given;
   for (const auto* files : {&parity.inputs, &parity.outputs})
-    for (const ParityFile& file : *files) {
+    for (const verify::ParityFile& file : *files) {
       if (file.function != function.name) continue;
       given.resize(std::max<size_t>(given.size(), static_cast<size_t>(file.step) + 1));
       if (files == &parity.inputs) given[file.step][file.name] = ReadNpy(folder / file.file);
     }
-  const std::unique_ptr<LoadedModel> model = load(function);
-  const std::unique_ptr<ModelState> state = model->NewState();
-  std::vector<StepResults> steps;
+  const std::unique_ptr<runtime::LoadedModel> model = load(function);
+  const std::unique_ptr<runtime::ModelState> state = model->NewState();
+  std::vector<verify::StepResults> steps;
   for (const auto& inputs : given) {
     const std::map<std::string, Tensor> found =
         model->Predict(MakeInputs(function, inputs), state.get(), nullptr);
-    StepResults& step = steps.emplace_back();
+    verify::StepResults& step = steps.emplace_back();
     for (const Port& port : function.outputs)
-      step.outputs.emplace_back(UserName(port), found.at(port.name));
+      step.outputs.emplace_back(verify::UserName(port), found.at(port.name));
     if (!state) continue;
     const std::map<std::string, Tensor> states = state->Read();
     for (const Port& port : function.states)
-      step.states.emplace_back(UserName(port), states.at(port.name));
+      step.states.emplace_back(verify::UserName(port), states.at(port.name));
   }
   return steps;
 }
 
 // Returns the package's results for the outputs and states of `parity`, in their order.
-std::vector<Tensor> RunAll(const fs::path& folder, const Parity& parity, const Program& program,
-                           const Loader& load) {
-  std::map<std::string, std::vector<StepResults>> results;
+std::vector<Tensor> RunAll(const fs::path& folder, const verify::Parity& parity,
+                           const Program& program, const Loader& load) {
+  std::map<std::string, std::vector<verify::StepResults>> results;
   std::vector<Tensor> outputs;
-  for (const ParityFile& file : parity.outputs) {
+  for (const verify::ParityFile& file : parity.outputs) {
     const Function& function = FindFunction(program, file.function);
     if (!results.contains(file.function))
       results[file.function] = RunBundled(folder, parity, function, load);
-    const StepResults& step = results[file.function][file.step];
+    const verify::StepResults& step = results[file.function][file.step];
     const std::vector<Port>& ports = file.state ? function.states : function.outputs;
     Tensor found;
     for (size_t i = 0; i < ports.size(); ++i)
@@ -80,9 +80,9 @@ std::vector<Tensor> RunAll(const fs::path& folder, const Parity& parity, const P
 
 }  // namespace
 
-ParityResult RunParity(const fs::path& folder, const fs::path& written,
-                       const ParityOptions& options, Diagnostics& diagnostics) {
-  Parity parity = ReadParity(folder);
+verify::ParityResult RunParity(const fs::path& folder, const fs::path& written,
+                               const ParityOptions& options, Diagnostics& diagnostics) {
+  verify::Parity parity = verify::ReadParity(folder);
   fs::path package = folder / parity.package;
   InputRegistry::AddFolder(package);
   InputRegistry::CheckTarget(written);
@@ -98,35 +98,36 @@ ParityResult RunParity(const fs::path& folder, const fs::path& written,
   };
   if (!fs::exists(package))
     throw fail("file-io", fmt::format("the parity bundle lacks \"{}\"", parity.package));
-  if (PackageHash(package) != parity.package_hash)
+  if (coreml::PackageHash(package) != parity.package_hash)
     throw fail("check-failed", "the package was modified after the bundle was written");
   if (options.bundles_only) RequireBundle(package);
   auto program = std::make_shared<Program>(Import(package, {}, diagnostics));
-  const Units units = options.units.value_or(DefaultUnits());
-  const std::shared_ptr<Runtime> runtime = MakeRuntime(units, {});
-  const Worker::Timeout load_limit = LoadLimit(units, options.load_timeout);
+  const runtime::Units units = options.units.value_or(DefaultUnits());
+  const std::shared_ptr<runtime::Runtime> runtime = MakeRuntime(units, {});
+  const runtime::Worker::Timeout load_limit = LoadLimit(units, options.load_timeout);
   std::optional<CompiledModel> compiled;
-  if (units != Units::kReference)
+  if (units != runtime::Units::kReference)
     compiled = CompiledWithin(load_limit, runtime, package, units, diagnostics);
-  auto weights = std::make_shared<PreparedWeights>();
-  const Loader load = [&](const Function& function) -> std::unique_ptr<LoadedModel> {
-    LoadOptions loading{.units = units, .function = function.name};
-    std::function<std::unique_ptr<LoadedModel>()> make;
+  auto weights = std::make_shared<engine::PreparedWeights>();
+  const Loader load = [&](const Function& function) -> std::unique_ptr<runtime::LoadedModel> {
+    runtime::LoadOptions loading{.units = units, .function = function.name};
+    std::function<std::unique_ptr<runtime::LoadedModel>()> make;
     if (compiled)
       make = [runtime, loading, bundle = *compiled] { return runtime->Load(bundle.path, loading); };
     else
       make = [program, &function, loading, weights, timeout = options.timeout] {
         return MakeReferenceModel(program, function, {.timeout = timeout}, loading, weights);
       };
-    return std::make_unique<GuardedModel>(GuardOptions{
-        .load = make,
-        .timeout = options.timeout,
-        .load_timeout = load_limit,
-        .breaker = std::make_shared<CircuitBreaker>(BreakerOptions{.override = options.breaker})});
+    return std::make_unique<runtime::GuardedModel>(
+        runtime::GuardOptions{.load = make,
+                              .timeout = options.timeout,
+                              .load_timeout = load_limit,
+                              .breaker = std::make_shared<runtime::CircuitBreaker>(
+                                  runtime::BreakerOptions{.override = options.breaker})});
   };
   auto start = std::chrono::steady_clock::now();
   std::vector<Tensor> outputs = RunAll(folder, parity, *program, load);
-  ParityResult result;
+  verify::ParityResult result;
   result.milliseconds = MillisecondsSince(start);
   result.units = Name(units);
   result.machine = Machine();
@@ -134,9 +135,10 @@ ParityResult RunParity(const fs::path& folder, const fs::path& written,
   return WriteResult(folder, written, parity, std::move(result), outputs);
 }
 
-ParityResult CheckResult(const fs::path& file, const fs::path& bundle, const fs::path& package) {
-  ParityResult result = ReadResult(file, bundle);
-  if (!package.empty() && PackageHash(package) != result.package_hash)
+verify::ParityResult CheckResult(const fs::path& file, const fs::path& bundle,
+                                 const fs::path& package) {
+  verify::ParityResult result = verify::ReadResult(file, bundle);
+  if (!package.empty() && coreml::PackageHash(package) != result.package_hash)
     throw Error("check-failed",
                 fmt::format("the result does not belong to package \"{}\"", package.string()))
         .At({file.string(), ""})
@@ -144,4 +146,4 @@ ParityResult CheckResult(const fs::path& file, const fs::path& bundle, const fs:
   return result;
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

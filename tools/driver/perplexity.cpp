@@ -13,7 +13,7 @@
 
 namespace fs = std::filesystem;
 
-namespace mlc {
+namespace mlc::driver {
 
 namespace {
 
@@ -28,7 +28,7 @@ class Chunks {
   // options name one.
   Chunks(const fs::path& model, int64_t most, const PerplexityOptions& options)
       : options_(options) {
-    const Tokenizer tokenizer =
+    const text::Tokenizer tokenizer =
         LoadTokenizer(options.tokenizer.empty() ? model : options.tokenizer);
     text_.context = options.context.value_or(std::min(kContext, most));
     if (text_.context < kLeastContext || text_.context > most)
@@ -87,15 +87,15 @@ PerplexityResult MeasurePerplexity(const fs::path& path, const RunOptions& run,
                                    const PerplexityOptions& options, Diagnostics& diagnostics) {
   LanguageModel model(path, ForModel(path, run), "--perplexity", diagnostics);
   Chunks chunks(path, model.size().context, options);
-  MeanOf surprises;
+  verify::MeanOf surprises;
   PerplexityResult result;
   result.ms = chunks.Run(
       [&](std::span<const int32_t> tokens, std::span<const int32_t> next) {
-        ScoreChunk(LogitsOf(model, tokens), next, surprises);
+        verify::ScoreChunk(LogitsOf(model, tokens), next, surprises);
       },
-      [&] { return PerplexityOf(surprises).perplexity; });
+      [&] { return verify::PerplexityOf(surprises).perplexity; });
   result.text = chunks.text();
-  result.figures = PerplexityOf(surprises);
+  result.figures = verify::PerplexityOf(surprises);
   result.units = model.units();
   result.arithmetic = model.arithmetic();
   result.runtime = model.runtime();
@@ -107,12 +107,12 @@ AgreementResult CompareOnText(const fs::path& source, const fs::path& package,
                               const PerplexityOptions& options, Diagnostics& diagnostics) {
   RequireOrder(source, package);
   RequireTwo(source, package);
-  if (budget) AgreementLimitOf(*budget);
+  if (budget) verify::AgreementLimitOf(*budget);
   RunOptions run;
   run.import = import;
-  run.units = Units::kReference;
+  run.units = runtime::Units::kReference;
   LanguageModel reference(source, ForModel(source, run), "--text", diagnostics);
-  LanguageModel value(package, ForModel(package, {.units = Units::kReference}), "--text",
+  LanguageModel value(package, ForModel(package, {.units = runtime::Units::kReference}), "--text",
                       diagnostics);
   if (reference.size().vocabulary != value.size().vocabulary)
     throw Error("usage",
@@ -120,7 +120,7 @@ AgreementResult CompareOnText(const fs::path& source, const fs::path& package,
                             reference.size().vocabulary, value.size().vocabulary))
         .Expected("a package that was compiled from SOURCE");
   Chunks chunks(source, std::min(reference.size().context, value.size().context), options);
-  Agreement agreement;
+  verify::Agreement agreement;
   AgreementResult result;
   result.ms = chunks.Run(
       [&](std::span<const int32_t> tokens, std::span<const int32_t> next) {
@@ -130,10 +130,11 @@ AgreementResult CompareOnText(const fs::path& source, const fs::path& package,
       [&] { return agreement.figures().value.perplexity; });
   result.text = chunks.text();
   result.figures = agreement.figures();
-  result.limit = AgreementLimitOf(budget.value_or(value.computes_in_fp16() ? "fp16" : "fp32"));
+  result.limit =
+      verify::AgreementLimitOf(budget.value_or(value.computes_in_fp16() ? "fp16" : "fp32"));
   result.tokenizer = TokenizerDifference(source, package, diagnostics);
   result.ok = Within(result.figures, result.limit) && result.tokenizer.value_or("").empty();
   return result;
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

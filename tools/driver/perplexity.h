@@ -14,7 +14,7 @@
 #include "lib/verify/perplexity.h"
 #include "tools/driver/run.h"
 
-namespace mlc {
+namespace mlc::driver {
 
 struct PerplexityOptions {
   std::filesystem::path text;  // UTF-8 file
@@ -34,10 +34,10 @@ struct TextChunks {
 
 struct PerplexityResult {
   TextChunks text;
-  PerplexityFigures figures;
-  Units units = Units::kReference;
+  verify::PerplexityFigures figures;
+  runtime::Units units = runtime::Units::kReference;
   // Of the reference engine.
-  EngineOptions::Arithmetic arithmetic = EngineOptions::Arithmetic::kExact;
+  engine::EngineOptions::Arithmetic arithmetic = engine::EngineOptions::Arithmetic::kExact;
   std::string runtime;
   double ms = 0;  // for all chunks
 };
@@ -49,8 +49,8 @@ PerplexityResult MeasurePerplexity(const std::filesystem::path& model, const Run
 
 struct AgreementResult {
   TextChunks text;
-  AgreementFigures figures;
-  AgreementLimit limit;
+  verify::AgreementFigures figures;
+  verify::AgreementLimit limit;
   std::optional<std::string> tokenizer;  // TokenizerDifference
   bool ok = false;  // within the limit, and the package has the source's tokenizer
   double ms = 0;
@@ -64,4 +64,4 @@ AgreementResult CompareOnText(const std::filesystem::path& source,
                               const std::optional<std::string>& budget,
                               const PerplexityOptions& options, Diagnostics& diagnostics);
 
-}  // namespace mlc
+}  // namespace mlc::driver

@@ -10,12 +10,12 @@
 
 namespace fs = std::filesystem;
 
-namespace mlc {
+namespace mlc::driver {
 namespace {
 
 // Installs a copy, because files in the cache must not be modified.
 void InstallCopy(const fs::path& bundle, const fs::path& output, bool force) {
-  CheckBundleTarget(output, force);
+  coreml::CheckBundleTarget(output, force);
   Staging staging(output, Staging::kFolder, force);
   try {
     fs::copy(bundle, staging.path(), fs::copy_options::recursive);
@@ -32,7 +32,7 @@ void CheckNotCached(const fs::path& output) {
   std::error_code error;
   fs::path folder = fs::weakly_canonical(fs::absolute(output), error);
   for (; !folder.empty(); folder = folder.parent_path()) {
-    if (ModelCache::HasMarker(folder))
+    if (runtime::ModelCache::HasMarker(folder))
       throw Error("file-exists", fmt::format("-o: \"{}\" is in the cache of compiled models \"{}\"",
                                              output.string(), folder.string()))
           .Help("choose another output path");
@@ -47,15 +47,15 @@ bool MakeOrCopy(const fs::path& package, const fs::path& output, const Precompil
     MakeBundle(package, output, package, false, options, diagnostics);
     return false;
   }
-  CheckBundleTarget(output, options.force);  // fails early
+  coreml::CheckBundleTarget(output, options.force);  // fails early
   // Prevents creating the cache inside of the package.
   if (fs::is_directory(package)) InputRegistry::AddFolder(package);
-  std::unique_ptr<ModelCache> cache = OpenCache(options.cache);
+  std::unique_ptr<runtime::ModelCache> cache = OpenCache(options.cache);
   CheckNotCached(output);
-  const CacheKey key = KeyOfCompiled(
+  const runtime::CacheKey key = KeyOfCompiled(
       *cache, package, "mlc precompile",
       {{"compiler version", options.versions.compiler}, {"mil version", options.versions.mil}});
-  const ModelCache::Entry entry = cache->FindOrMake(
+  const runtime::ModelCache::Entry entry = cache->FindOrMake(
       key, package.filename().replace_extension(".mlmodelc").string(), [&](const fs::path& into) {
         MakeBundle(package, into, package, false, options, diagnostics);
       });
@@ -91,14 +91,14 @@ bool Precompile(const fs::path& package, const fs::path& output, const Precompil
 
 void MakeBundle(const fs::path& package, const fs::path& output, const fs::path& name,
                 bool take_weights, const PrecompileOptions& options, Diagnostics& diagnostics) {
-  Program program = ImportCoreml(package, diagnostics);
-  WriteBundle(program, ModelFolder(package), output,
-              {.class_name = name.stem().string(),
-               .compiler_version = options.versions.compiler,
-               .mil_version = options.versions.mil,
-               .force = options.force,
-               .take_weights = take_weights},
-              diagnostics);
+  Program program = coreml::ImportCoreml(package, diagnostics);
+  coreml::WriteBundle(program, ModelFolder(package), output,
+                      {.class_name = name.stem().string(),
+                       .compiler_version = options.versions.compiler,
+                       .mil_version = options.versions.mil,
+                       .force = options.force,
+                       .take_weights = take_weights},
+                      diagnostics);
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

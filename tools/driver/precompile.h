@@ -8,7 +8,7 @@
 
 #include "lib/support/error.h"
 
-namespace mlc {
+namespace mlc::driver {
 
 inline constexpr std::string_view kExperimental =
     "experimental: made without Core ML's own compiler";
@@ -35,4 +35,4 @@ void MakeBundle(const std::filesystem::path& package, const std::filesystem::pat
                 const std::filesystem::path& name, bool take_weights,
                 const PrecompileOptions& options, Diagnostics& diagnostics);
 
-}  // namespace mlc
+}  // namespace mlc::driver

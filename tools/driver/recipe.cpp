@@ -14,7 +14,7 @@
 
 namespace fs = std::filesystem;
 
-namespace mlc {
+namespace mlc::driver {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -195,4 +195,4 @@ Recipe ReadRecipe(const fs::path& path) {
   return recipe;
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

@@ -11,7 +11,7 @@
 
 #include "lib/support/error.h"
 
-namespace mlc {
+namespace mlc::driver {
 
 // Paths are unchanged; relative ones are relative to `folder`.
 struct Recipe {
@@ -40,4 +40,4 @@ struct Recipe {
 // violations in a variant are stored in its `errors`. Error "file-io".
 Recipe ReadRecipe(const std::filesystem::path& path);
 
-}  // namespace mlc
+}  // namespace mlc::driver

@@ -13,24 +13,25 @@
 
 namespace fs = std::filesystem;
 
-namespace mlc {
+namespace mlc::driver {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-Feature FeatureOf(const std::string& name, const Type& type, const Port& port) {
-  Feature feature{.name = name, .dtype = port.dtype == DType::kNone ? type.dtype : port.dtype};
+runtime::Feature FeatureOf(const std::string& name, const Type& type, const Port& port) {
+  runtime::Feature feature{.name = name,
+                           .dtype = port.dtype == DType::kNone ? type.dtype : port.dtype};
   if (port.feature != Port::Feature::kMultiArray) {
-    feature.kind = Feature::Kind::kImage;
+    feature.kind = runtime::Feature::Kind::kImage;
     const bool halves = port.feature == Port::Feature::kImageGray && feature.dtype == DType::kFp16;
     if (!halves) feature.dtype = DType::kUint8;
   }
-  if (type.dtype == DType::kString) feature.kind = Feature::Kind::kString;
+  if (type.dtype == DType::kString) feature.kind = runtime::Feature::Kind::kString;
   for (const Dim& dim : type.shape) feature.dims.push_back(dim.is_constant() ? dim.constant() : -1);
   return feature;
 }
 
-Schema SchemaOf(const Function& function) {
-  Schema schema;
+runtime::Schema SchemaOf(const Function& function) {
+  runtime::Schema schema;
   const std::vector<const Value*> inputs = InputValues(function);
   for (size_t i = 0; i < inputs.size(); ++i)
     schema.inputs.push_back(FeatureOf(inputs[i]->name, inputs[i]->type, function.inputs[i]));
@@ -42,7 +43,7 @@ Schema SchemaOf(const Function& function) {
     if (input->type.kind == Type::Kind::kState) {
       schema.states.push_back(
           FeatureOf(input->name, input->type.elements[0], function.states[state++]));
-      schema.states.back().kind = Feature::Kind::kState;
+      schema.states.back().kind = runtime::Feature::Kind::kState;
     }
   return schema;
 }
@@ -62,7 +63,7 @@ std::string ValueIn(const char* file, std::string_view key, char separator) {
 }
 
 // Fills in the fields that Core ML's runtime reports, as far as this system provides them.
-void DescribeMachine(Capabilities& found) {
+void DescribeMachine(runtime::Capabilities& found) {
   utsname system{};
   uname(&system);
   found.os = ValueIn("/etc/os-release", "PRETTY_NAME", '=');
@@ -73,21 +74,22 @@ void DescribeMachine(Capabilities& found) {
   found.chip += system.machine;
 }
 
-class ReferenceState : public ModelState {
+class ReferenceState : public runtime::ModelState {
  public:
-  explicit ReferenceState(std::shared_ptr<const Schema> schema) : schema_(std::move(schema)) {}
+  explicit ReferenceState(std::shared_ptr<const runtime::Schema> schema)
+      : schema_(std::move(schema)) {}
   // Identifies the model that the state belongs to.
-  const Schema* schema() const { return schema_.get(); }
+  const runtime::Schema* schema() const { return schema_.get(); }
   std::map<std::string, Tensor> Read() const override {
     std::map<std::string, Tensor> all = states;
-    for (const Feature& state : schema_->states)
+    for (const runtime::Feature& state : schema_->states)
       if (!all.contains(state.name)) all[state.name] = Tensor::Full(state.dtype, state.dims, 0);
     return all;
   }
   void Write(const std::map<std::string, Tensor>& values) override {
     for (const auto& [name, tensor] : values) {
       auto it = std::find_if(schema_->states.begin(), schema_->states.end(),
-                             [&](const Feature& state) { return state.name == name; });
+                             [&](const runtime::Feature& state) { return state.name == name; });
       if (it == schema_->states.end())
         throw Error("bad-input", fmt::format("the model has no state \"{}\"", name));
       if (tensor.dtype() != it->dtype || tensor.dims() != it->dims)
@@ -97,27 +99,28 @@ class ReferenceState : public ModelState {
       states[name] = tensor;
     }
   }
-  States states;
+  engine::States states;
 
  private:
-  std::shared_ptr<const Schema> schema_;
+  std::shared_ptr<const runtime::Schema> schema_;
 };
 
-class ReferenceModel : public LoadedModel {
+class ReferenceModel : public runtime::LoadedModel {
  public:
   ReferenceModel(std::shared_ptr<const Program> program, const Function& function,
-                 EngineOptions options,
-                 std::function<void(const LoadOptions::OperationRun&)> observe)
+                 engine::EngineOptions options,
+                 std::function<void(const runtime::LoadOptions::OperationRun&)> observe)
       : program_(std::move(program)),
         function_(function),
-        schema_(std::make_shared<const Schema>(SchemaOf(function))),
+        schema_(std::make_shared<const runtime::Schema>(SchemaOf(function))),
         observe_(std::move(observe)),
         engine_(function, Observed(std::move(options))) {}
 
-  const Schema& schema() const override { return *schema_; }
+  const runtime::Schema& schema() const override { return *schema_; }
 
   std::map<std::string, Tensor> Predict(const std::map<std::string, Tensor>& inputs,
-                                        ModelState* state, PredictTimings* timings) override {
+                                        runtime::ModelState* state,
+                                        runtime::PredictTimings* timings) override {
     const Clock::time_point begin = Clock::now();
     last_ = begin;
     std::map<std::string, Tensor> values;
@@ -134,19 +137,19 @@ class ReferenceModel : public LoadedModel {
     return outputs;
   }
 
-  std::unique_ptr<ModelState> NewState() override {
+  std::unique_ptr<runtime::ModelState> NewState() override {
     if (schema_->states.empty()) return nullptr;
     return std::make_unique<ReferenceState>(schema_);
   }
 
-  std::vector<OperationPlacement> Placements(std::string*) override {
-    std::vector<OperationPlacement> placements;
+  std::vector<runtime::OperationPlacement> Placements(std::string*) override {
+    std::vector<runtime::OperationPlacement> placements;
     for (Operation* op : function_.body.operations())
       if (!op->val)
         placements.push_back({NameOf(*op),
                               std::string(op->def->name),
-                              Device::kReference,
-                              {Device::kReference},
+                              runtime::Device::kReference,
+                              {runtime::Device::kReference},
                               std::nullopt});
     return placements;
   }
@@ -156,7 +159,7 @@ class ReferenceModel : public LoadedModel {
   static const std::string& NameOf(const Operation& op) {
     return op.results.empty() ? op.name : op.result()->name;
   }
-  EngineOptions Observed(EngineOptions options) {
+  engine::EngineOptions Observed(engine::EngineOptions options) {
     // Operations run sequentially, so each begins when the previous one ends.
     if (observe_)
       options.observe = [this](const Operation& op, std::span<Tensor>) {
@@ -169,23 +172,23 @@ class ReferenceModel : public LoadedModel {
 
   std::shared_ptr<const Program> program_;
   const Function& function_;
-  const std::shared_ptr<const Schema> schema_;
-  std::function<void(const LoadOptions::OperationRun&)> observe_;
+  const std::shared_ptr<const runtime::Schema> schema_;
+  std::function<void(const runtime::LoadOptions::OperationRun&)> observe_;
   // Per thread, because several threads may predict concurrently.
   static thread_local Clock::time_point last_;
-  Engine engine_;
+  engine::Engine engine_;
 };
 thread_local Clock::time_point ReferenceModel::last_;
 
-class ReferenceRuntime : public Runtime {
+class ReferenceRuntime : public runtime::Runtime {
  public:
   explicit ReferenceRuntime(const ReferenceOptions& options) : options_(options) {}
 
-  Capabilities capabilities() const override {
-    Capabilities found;
+  runtime::Capabilities capabilities() const override {
+    runtime::Capabilities found;
     found.runtime = "mlc's engine";
     found.runtime_version = kVersion;
-    found.devices = {Device::kReference};
+    found.devices = {runtime::Device::kReference};
     DescribeMachine(found);
     return found;
   }
@@ -196,7 +199,8 @@ class ReferenceRuntime : public Runtime {
     MakeBundle(package, bundle, package, false, {}, diagnostics);
   }
 
-  std::unique_ptr<LoadedModel> Load(const fs::path& model, const LoadOptions& load) override {
+  std::unique_ptr<runtime::LoadedModel> Load(const fs::path& model,
+                                             const runtime::LoadOptions& load) override {
     Diagnostics diagnostics;
     auto program =
         std::make_shared<Program>(ImportToRun(model, options_.import, false, diagnostics));
@@ -204,8 +208,9 @@ class ReferenceRuntime : public Runtime {
         load.function.empty() ? *program->main() : FindFunction(*program, load.function);
     ReferenceOptions options = options_;
     if (!options.arithmetic)
-      options.arithmetic = FrontendOf(model).IsSource() ? EngineOptions::Arithmetic::kExact
-                                                        : EngineOptions::Arithmetic::kFaithful;
+      options.arithmetic = FrontendOf(model).IsSource()
+                               ? engine::EngineOptions::Arithmetic::kExact
+                               : engine::EngineOptions::Arithmetic::kFaithful;
     return MakeReferenceModel(program, function, options, load);
   }
 
@@ -215,16 +220,15 @@ class ReferenceRuntime : public Runtime {
 
 }  // namespace
 
-std::unique_ptr<LoadedModel> MakeReferenceModel(std::shared_ptr<const Program> program,
-                                                const Function& function,
-                                                const ReferenceOptions& options,
-                                                const LoadOptions& load,
-                                                std::shared_ptr<PreparedWeights> weights) {
-  if (load.units != Units::kAll && load.units != Units::kReference)
+std::unique_ptr<runtime::LoadedModel> MakeReferenceModel(
+    std::shared_ptr<const Program> program, const Function& function,
+    const ReferenceOptions& options, const runtime::LoadOptions& load,
+    std::shared_ptr<engine::PreparedWeights> weights) {
+  if (load.units != runtime::Units::kAll && load.units != runtime::Units::kReference)
     throw Error("no-coreml", fmt::format("--units {} requires Core ML", Name(load.units)))
         .Help("use --units reference, mlc's own engine");
-  EngineOptions engine;
-  engine.arithmetic = options.arithmetic.value_or(EngineOptions::Arithmetic::kFaithful);
+  engine::EngineOptions engine;
+  engine.arithmetic = options.arithmetic.value_or(engine::EngineOptions::Arithmetic::kFaithful);
   engine.threads = options.threads;
   engine.timeout = options.timeout;
   engine.weights = std::move(weights);
@@ -232,8 +236,8 @@ std::unique_ptr<LoadedModel> MakeReferenceModel(std::shared_ptr<const Program> p
                                           load.observe);
 }
 
-std::unique_ptr<Runtime> MakeReferenceRuntime(const ReferenceOptions& options) {
+std::unique_ptr<runtime::Runtime> MakeReferenceRuntime(const ReferenceOptions& options) {
   return std::make_unique<ReferenceRuntime>(options);
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

@@ -10,12 +10,12 @@
 #include "lib/runtime/runtime.h"
 #include "tools/driver/import.h"
 
-namespace mlc {
+namespace mlc::driver {
 
 struct ReferenceOptions {
   ImportOptions import;  // sizes, for models with open dimensions
   // Absent: exact for a source model, faithful for Core ML's formats.
-  std::optional<EngineOptions::Arithmetic> arithmetic;
+  std::optional<engine::EngineOptions::Arithmetic> arithmetic;
   int threads = 0;  // 0: DefaultThreads()
   std::optional<std::chrono::milliseconds>
       timeout;  // for one prediction; checked between operations
@@ -23,15 +23,14 @@ struct ReferenceOptions {
 
 // Wraps a function of an existing program as a LoadedModel. `weights` (may be null): as in
 // EngineOptions.
-std::unique_ptr<LoadedModel> MakeReferenceModel(std::shared_ptr<const Program> program,
-                                                const Function& function,
-                                                const ReferenceOptions& options,
-                                                const LoadOptions& load,
-                                                std::shared_ptr<PreparedWeights> weights = nullptr);
+std::unique_ptr<runtime::LoadedModel> MakeReferenceModel(
+    std::shared_ptr<const Program> program, const Function& function,
+    const ReferenceOptions& options, const runtime::LoadOptions& load,
+    std::shared_ptr<engine::PreparedWeights> weights = nullptr);
 
 // Loads source models, packages, bundles and MIL text; units are kAll or kReference. Compile()
 // writes the same bundle as `mlc precompile`. Both calls may be abandoned. They report no notes,
 // because the caller that imports the model does.
-std::unique_ptr<Runtime> MakeReferenceRuntime(const ReferenceOptions& options);
+std::unique_ptr<runtime::Runtime> MakeReferenceRuntime(const ReferenceOptions& options);
 
-}  // namespace mlc
+}  // namespace mlc::driver

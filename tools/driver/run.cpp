@@ -25,15 +25,16 @@
 
 namespace fs = std::filesystem;
 
-namespace mlc {
+namespace mlc::driver {
 
-std::string_view Name(EngineOptions::Arithmetic arithmetic) {
-  return arithmetic == EngineOptions::Arithmetic::kExact ? "exact" : "faithful";
+std::string_view Name(engine::EngineOptions::Arithmetic arithmetic) {
+  return arithmetic == engine::EngineOptions::Arithmetic::kExact ? "exact" : "faithful";
 }
 
-std::string_view Describe(EngineOptions::Arithmetic arithmetic) {
-  return arithmetic == EngineOptions::Arithmetic::kExact ? "exact: computes in fp32"
-                                                         : "faithful: rounds fp16 results to fp16";
+std::string_view Describe(engine::EngineOptions::Arithmetic arithmetic) {
+  return arithmetic == engine::EngineOptions::Arithmetic::kExact
+             ? "exact: computes in fp32"
+             : "faithful: rounds fp16 results to fp16";
 }
 
 void RequireBundle(const fs::path& path) {
@@ -45,11 +46,11 @@ void RequireBundle(const fs::path& path) {
                                 : "`mlc precompile` makes one from a package");
 }
 
-void RefuseHints(const LoadOptions& hints, Units units) {
+void RefuseHints(const runtime::LoadOptions& hints, runtime::Units units) {
   for (auto [name, given] : {std::pair{"--low-precision", hints.low_precision_accumulation},
                              {"--reshapes", hints.reshapes.has_value()},
                              {"--specialization", hints.specialization.has_value()}})
-    if (given && units == Units::kReference)
+    if (given && units == runtime::Units::kReference)
       throw Error("usage", fmt::format("{} applies to Core ML, not to the reference engine", name))
           .Expected("--units all, cpu, gpu or ane");
 }
@@ -82,12 +83,12 @@ void AddFile(const std::string& text, const std::set<std::string>& names,
 }
 
 std::string NameOf(const Port& port, bool tokens) {
-  return tokens ? NameForTokens(port) : UserName(port);
+  return tokens ? NameForTokens(port) : verify::UserName(port);
 }
 
 // Returns the output file: for packages it has the name that an app must use.
 fs::path PlaceOf(const fs::path& folder, const Port& port, const std::string& name, bool source) {
-  return OutputPath(folder, source || name != UserName(port) ? name : port.name);
+  return OutputPath(folder, source || name != verify::UserName(port) ? name : port.name);
 }
 
 // Reports conflicts with output files before the run.
@@ -120,10 +121,10 @@ Statistics Times::statistics() const {
   return StatisticsOf(together.Summary());
 }
 
-std::vector<const OperationPlacement*> Elsewhere(const RunResult& result) {
-  std::vector<const OperationPlacement*> found;
-  for (const OperationPlacement& placement : result.placements)
-    if (!Allows(result.units, placement.preferred)) found.push_back(&placement);
+std::vector<const runtime::OperationPlacement*> Elsewhere(const RunResult& result) {
+  std::vector<const runtime::OperationPlacement*> found;
+  for (const runtime::OperationPlacement& placement : result.placements)
+    if (!runtime::Allows(result.units, placement.preferred)) found.push_back(&placement);
   return found;
 }
 
@@ -132,10 +133,10 @@ namespace {
 // Whether the error concerns a single prediction, so that others may succeed. Other errors are the
 // user's and would recur.
 bool IsOfTheRun(const Error& error) {
-  switch (FailureOf(error.id())) {
-    case Failure::kException:
-    case Failure::kTimeout:
-    case Failure::kMemory:
+  switch (runtime::FailureOf(error.id())) {
+    case runtime::Failure::kException:
+    case runtime::Failure::kTimeout:
+    case runtime::Failure::kMemory:
       return true;
     default:
       return error.id() == "schema-mismatch";
@@ -227,15 +228,16 @@ class Runner {
     if (source && options_.operations)
       throw Error("usage", fmt::format("--operations: \"{}\" is a source model", path_.string()))
           .Expected("a package or bundle");
-    if (source && !options_.units) result_.units = Units::kReference;
-    if (source && result_.units != Units::kReference)
+    if (source && !options_.units) result_.units = runtime::Units::kReference;
+    if (source && result_.units != runtime::Units::kReference)
       throw Error("usage",
                   fmt::format("--units {}: Core ML runs packages and bundles, but \"{}\" is {}",
                               Name(result_.units), path_.string(), FrontendOf(path_).what))
           .Help("`mlc compile` makes a package from it");
     RefuseHints(options_.hints, result_.units);
-    result_.arithmetic = options_.arithmetic.value_or(
-        source ? EngineOptions::Arithmetic::kExact : EngineOptions::Arithmetic::kFaithful);
+    result_.arithmetic =
+        options_.arithmetic.value_or(source ? engine::EngineOptions::Arithmetic::kExact
+                                            : engine::EngineOptions::Arithmetic::kFaithful);
     program_ = std::make_shared<Program>(ImportToRun(path_, options_.import, false, diagnostics_));
     result_.program = program_;
     result_.function =
@@ -259,20 +261,20 @@ class Runner {
   }
 
   // Returns a loader for an instance of the model; it owns everything that it uses.
-  std::function<std::unique_ptr<LoadedModel>()> Loader(Units units) {
+  std::function<std::unique_ptr<runtime::LoadedModel>()> Loader(runtime::Units units) {
     ReferenceOptions reference{.import = options_.import, .arithmetic = result_.arithmetic};
     if (options_.jobs > 1)
       reference.threads = std::max(1, DefaultThreads() / static_cast<int>(options_.jobs));
     reference.timeout = options_.timeout;
-    LoadOptions load = options_.hints;
+    runtime::LoadOptions load = options_.hints;
     load.units = units;
     load.function = function().name;
     if (options_.profile && units == result_.units)
-      load.observe = [trace = trace_](const LoadOptions::OperationRun& run) {
+      load.observe = [trace = trace_](const runtime::LoadOptions::OperationRun& run) {
         trace->Add(std::string(run.name), Trace::kOperation, run.begin, run.end,
                    std::string(run.op));
       };
-    if (units == Units::kReference)
+    if (units == runtime::Units::kReference)
       return
           [program = program_, function = result_.function, reference, load, weights = weights_] {
             return MakeReferenceModel(program, *function, reference, load, weights);
@@ -281,7 +283,9 @@ class Runner {
         [runtime = runtime_, bundle = bundle_, load] { return runtime->Load(bundle->path, load); };
   }
 
-  Worker::Timeout LoadLimit() const { return mlc::LoadLimit(result_.units, options_.load_timeout); }
+  runtime::Worker::Timeout LoadLimit() const {
+    return mlc::driver::LoadLimit(result_.units, options_.load_timeout);
+  }
 
   CompiledModel Compiled(const fs::path& path) {
     return CompiledWithin(LoadLimit(), runtime_, path, result_.units, diagnostics_);
@@ -291,24 +295,25 @@ class Runner {
     ReferenceOptions reference;
     runtime_ = MakeRuntime(result_.units, reference);
     result_.machine = runtime_->capabilities();
-    if (result_.units != Units::kReference) {
+    if (result_.units != runtime::Units::kReference) {
       const Trace::Span span(*trace_, "compile", Trace::kPhase);
       const Clock::time_point begin = Clock::now();
       bundle_ = std::make_shared<CompiledModel>(Compiled(path_));
       if (bundle_->made) result_.compile_ms = Milliseconds(begin, Clock::now());
     }
-    telemetry_ =
-        std::make_shared<Telemetry>([trace = trace_] { return ResidentBytes() - trace->bytes(); });
-    breaker_ = std::make_shared<CircuitBreaker>(options_.breaker);
-    GuardOptions guard{.load = Loader(result_.units),
-                       .timeout = options_.timeout,
-                       .load_timeout = LoadLimit(),
-                       .telemetry = telemetry_,
-                       .breaker = breaker_};
+    telemetry_ = std::make_shared<runtime::Telemetry>(
+        [trace = trace_] { return ResidentBytes() - trace->bytes(); });
+    breaker_ = std::make_shared<runtime::CircuitBreaker>(options_.breaker);
+    runtime::GuardOptions guard{.load = Loader(result_.units),
+                                .timeout = options_.timeout,
+                                .load_timeout = LoadLimit(),
+                                .telemetry = telemetry_,
+                                .breaker = breaker_};
     // Each instance may have one hanging prediction.
-    if (options_.timeout && options_.jobs > Abandoned::kMost)
-      guard.abandoned = std::make_shared<Abandoned>(static_cast<int>(options_.jobs));
-    if (result_.units != Units::kReference) guard.fallback = Loader(Units::kReference);
+    if (options_.timeout && options_.jobs > runtime::Abandoned::kMost)
+      guard.abandoned = std::make_shared<runtime::Abandoned>(static_cast<int>(options_.jobs));
+    if (result_.units != runtime::Units::kReference)
+      guard.fallback = Loader(runtime::Units::kReference);
     if (options_.trace_predictions && options_.jobs > 1)
       guard.observe = [trace = trace_, count = std::make_shared<std::atomic<int64_t>>(0)](
                           Clock::time_point begin, Clock::time_point end) {
@@ -316,18 +321,19 @@ class Runner {
       };
     Trace::Span span(*trace_, "load", Trace::kPhase);
     const Clock::time_point begin = Clock::now();
-    models_.push_back(std::make_unique<GuardedModel>(guard));
+    models_.push_back(std::make_unique<runtime::GuardedModel>(guard));
     result_.load_ms = Milliseconds(begin, Clock::now());
     // For the reference engine, loading includes reading.
-    if (result_.units == Units::kReference) result_.load_ms += result_.read_ms;
+    if (result_.units == runtime::Units::kReference) result_.load_ms += result_.read_ms;
     for (int64_t i = 1; i < options_.jobs; ++i)
-      models_.push_back(std::make_unique<GuardedModel>(guard));
+      models_.push_back(std::make_unique<runtime::GuardedModel>(guard));
     span.End();
     if (options_.warm_load) {
       const Trace::Span again(*trace_, "load again", Trace::kPhase);
       const Clock::time_point warm = Clock::now();
-      Worker().Run([load = guard.load] { return std::shared_ptr<LoadedModel>(load()); },
-                   LoadLimit());
+      runtime::Worker().Run(
+          [load = guard.load] { return std::shared_ptr<runtime::LoadedModel>(load()); },
+          LoadLimit());
       result_.warm_load_ms = Milliseconds(warm, Clock::now());
     }
     const Trace::Span plan(*trace_, "plan", Trace::kPhase);
@@ -339,15 +345,15 @@ class Runner {
     const Trace::Span span(*trace_, "reference", Trace::kPhase);
     const std::map<std::string, Tensor> inputs = MakeInputs(function(), given_);
     const bool own = options_.compare == "reference";
-    budgets_ = ParseBudgets(options_.budget             ? *options_.budget
-                            : ComputesInFp16(*program_) ? "fp16"
-                                                        : "fp32");
+    budgets_ = verify::ParseBudgets(options_.budget             ? *options_.budget
+                                    : ComputesInFp16(*program_) ? "fp16"
+                                                                : "fp32");
     expected_.emplace();
     result_.compared_with = own ? "mlc's engine" : options_.compare;
     if (own) {
       auto model = MakeReferenceModel(program_, function(),
-                                      {.arithmetic = EngineOptions::Arithmetic::kFaithful},
-                                      {.units = Units::kReference}, weights_);
+                                      {.arithmetic = engine::EngineOptions::Arithmetic::kFaithful},
+                                      {.units = runtime::Units::kReference}, weights_);
       expected_->outputs = Named(function(), model->Predict(inputs, nullptr, nullptr));
       return;
     }
@@ -357,67 +363,69 @@ class Runner {
     auto other = std::make_shared<Program>(ImportToRun(path, options_.import, true, diagnostics_));
     const Function& twin =
         other->functions.size() == 1 ? *other->main() : FindFunction(*other, function().name);
-    const PortIndex ports(twin.inputs, UserName);
+    const PortIndex ports(twin.inputs, verify::UserName);
     for (const Port& own : function().inputs)
-      if (const Port* port = ports.Find(UserName(own)); port && port->feature != own.feature)
+      if (const Port* port = ports.Find(verify::UserName(own));
+          port && port->feature != own.feature)
         throw Error("usage",
                     fmt::format("--compare: input \"{}\" is an image in only one of the models",
-                                UserName(own)))
+                                verify::UserName(own)))
             .Help("use `mlc verify SOURCE PACKAGE` with the --image option of the compilation");
     std::map<std::string, Tensor> named;
     const std::vector<const Value*> values = InputValues(function());
     for (size_t i = 0; i < values.size(); ++i)
-      named[UserName(function().inputs[i])] = inputs.at(values[i]->name);
-    std::unique_ptr<LoadedModel> model;
-    if (source || result_.units == Units::kReference) {
-      model = MakeReferenceModel(other, twin,
-                                 {.arithmetic = source ? EngineOptions::Arithmetic::kExact
-                                                       : EngineOptions::Arithmetic::kFaithful},
-                                 {.units = Units::kReference});
+      named[verify::UserName(function().inputs[i])] = inputs.at(values[i]->name);
+    std::unique_ptr<runtime::LoadedModel> model;
+    if (source || result_.units == runtime::Units::kReference) {
+      model =
+          MakeReferenceModel(other, twin,
+                             {.arithmetic = source ? engine::EngineOptions::Arithmetic::kExact
+                                                   : engine::EngineOptions::Arithmetic::kFaithful},
+                             {.units = runtime::Units::kReference});
     } else {
-      LoadOptions load = options_.hints;
+      runtime::LoadOptions load = options_.hints;
       load.units = result_.units;
       load.function = twin.name;
-      model = std::make_unique<GuardedModel>(
-          GuardOptions{.load = [runtime = runtime_, compiled = Compiled(path),
-                                load] { return runtime->Load(compiled.path, load); },
-                       .timeout = options_.timeout,
-                       .load_timeout = LoadLimit()});
+      model = std::make_unique<runtime::GuardedModel>(
+          runtime::GuardOptions{.load = [runtime = runtime_, compiled = Compiled(path),
+                                         load] { return runtime->Load(compiled.path, load); },
+                                .timeout = options_.timeout,
+                                .load_timeout = LoadLimit()});
     }
     expected_->outputs = Named(twin, model->Predict(MakeInputs(twin, named), nullptr, nullptr));
   }
 
-  static NamedTensors Named(const Function& function,
-                            const std::map<std::string, Tensor>& outputs) {
-    NamedTensors named;
+  static verify::NamedTensors Named(const Function& function,
+                                    const std::map<std::string, Tensor>& outputs) {
+    verify::NamedTensors named;
     for (const Port& port : function.outputs)
-      named.emplace_back(UserName(port), ToSourceType(outputs.at(port.name), port));
+      named.emplace_back(verify::UserName(port), ToSourceType(outputs.at(port.name), port));
     return named;
   }
 
   // The origin of a prediction.
   struct Made {
     bool fallback = false;
-    CircuitBreaker::Ticket ticket = {};
+    runtime::CircuitBreaker::Ticket ticket = {};
   };
 
   // Runs one prediction on one instance, including conversions from and to the user's tensors.
-  void Once(GuardedModel& model, bool measured) {
+  void Once(runtime::GuardedModel& model, bool measured) {
     std::optional<Trace::Span> span;
     if (options_.trace_predictions && options_.jobs == 1)
       span.emplace(*trace_, fmt::format("{}", done_ + 1), Trace::kPrediction);
     const Clock::time_point begin = Clock::now();
-    PredictTimings timings;
+    runtime::PredictTimings timings;
     Made made;
     std::vector<RunResult::Output> outputs;
     std::vector<double> tokens;
     Clock::time_point ready = begin, done;
     try {
       if (by_tokens()) {
-        const std::unique_ptr<ModelState> state = model.NewState();
+        const std::unique_ptr<runtime::ModelState> state = model.NewState();
         const Predict predict = [&](const std::map<std::string, Tensor>& inputs) {
           const Clock::time_point start = Clock::now();
-          Prediction prediction = model.Run(inputs, state.get());
+          runtime::Prediction prediction = model.Run(inputs, state.get());
           timings.marshal_in_ms += prediction.timings.marshal_in_ms;
           timings.predict_ms += prediction.timings.predict_ms;
           timings.marshal_out_ms += prediction.timings.marshal_out_ms;
@@ -437,7 +445,7 @@ class Runner {
       } else {
         const std::map<std::string, Tensor> inputs = MakeInputs(function(), given_);
         ready = Clock::now();
-        Prediction prediction = model.Run(inputs);
+        runtime::Prediction prediction = model.Run(inputs);
         done = Clock::now();
         timings = prediction.timings;
         made = {prediction.fallback, prediction.ticket};
@@ -457,11 +465,13 @@ class Runner {
     Take(std::move(outputs), timings, Milliseconds(begin, end), tokens, measured, made);
   }
 
-  std::vector<RunResult::Output> Outputs(const Prediction& prediction) {
+  std::vector<RunResult::Output> Outputs(const runtime::Prediction& prediction) {
     std::vector<RunResult::Output> outputs;
     for (const Port& port : function().outputs)
-      outputs.push_back(
-          {&port, ToSourceType(prediction.outputs.at(port.name), port), UserName(port), {}});
+      outputs.push_back({&port,
+                         ToSourceType(prediction.outputs.at(port.name), port),
+                         verify::UserName(port),
+                         {}});
     return outputs;
   }
 
@@ -483,8 +493,8 @@ class Runner {
 
   // `whole_ms`: duration of the prediction including the conversions from and to the user's
   // tensors.
-  void Take(std::vector<RunResult::Output> outputs, const PredictTimings& timings, double whole_ms,
-            const std::vector<double>& tokens, bool measured, const Made& made) {
+  void Take(std::vector<RunResult::Output> outputs, const runtime::PredictTimings& timings,
+            double whole_ms, const std::vector<double>& tokens, bool measured, const Made& made) {
     // Fallback results of the reference engine are not compared, because the model did not compute
     // them.
     if (expected_ && !made.fallback) Compare(outputs, made.ticket);
@@ -505,17 +515,17 @@ class Runner {
   }
 
   void Compare(const std::vector<RunResult::Output>& outputs,
-               const CircuitBreaker::Ticket& ticket) {
-    NamedTensors named;
+               const runtime::CircuitBreaker::Ticket& ticket) {
+    verify::NamedTensors named;
     for (const RunResult::Output& output : outputs) named.emplace_back(output.name, output.tensor);
-    result_.compared =
-        CompareSteps(function().name, {{named, {}}}, {*expected_}, Match::kByName, budgets_);
-    if (Judge(result_.compared) != Verdict::kFailed) return;
-    telemetry_->Revoked(Failure::kParity);
+    result_.compared = CompareSteps(function().name, {{named, {}}}, {*expected_},
+                                    verify::Match::kByName, budgets_);
+    if (Judge(result_.compared) != verify::Verdict::kFailed) return;
+    telemetry_->Revoked(runtime::Failure::kParity);
     breaker_->Revoke(ticket, Clock::now());
-    const auto worst =
-        std::find_if(result_.compared.begin(), result_.compared.end(),
-                     [](const Compared& compared) { return compared.tells && !compared.within; });
+    const auto worst = std::find_if(
+        result_.compared.begin(), result_.compared.end(),
+        [](const verify::Compared& compared) { return compared.tells && !compared.within; });
     Note(Error("check-failed",
                fmt::format("output \"{}\": {}", worst->name, Describe(worst->comparison)))
              .Expected(Describe(worst->budget)));
@@ -550,15 +560,15 @@ class Runner {
   // Runs one prediction per instance at a time, with as many more in the queue.
   void Jobs() {
     const std::map<std::string, Tensor> inputs = MakeInputs(function(), given_);
-    Pool pool(std::move(models_), static_cast<size_t>(options_.jobs));
-    std::deque<std::future<Prediction>> waiting;
+    runtime::Pool pool(std::move(models_), static_cast<size_t>(options_.jobs));
+    std::deque<std::future<runtime::Prediction>> waiting;
     const auto take = [&] {
-      std::future<Prediction> future = std::move(waiting.front());
+      std::future<runtime::Prediction> future = std::move(waiting.front());
       waiting.pop_front();
       try {
-        const Prediction prediction = future.get();
+        const runtime::Prediction prediction = future.get();
         const Clock::time_point begin = Clock::now();
-        PredictTimings timings = prediction.timings;
+        runtime::PredictTimings timings = prediction.timings;
         std::vector<RunResult::Output> outputs = Outputs(prediction);
         timings.marshal_out_ms += Milliseconds(begin, Clock::now());
         const double whole = timings.marshal_in_ms + timings.predict_ms + timings.marshal_out_ms;
@@ -571,7 +581,7 @@ class Runner {
     // Results after a slow prediction are held back, at most a few rounds of them.
     const auto most = static_cast<size_t>(4 * options_.jobs);
     for (int64_t i = 0; i < options_.iterations; ++i) {
-      waiting.push_back(pool.Submit({inputs, {}}, Pool::WhenFull::kBlock));
+      waiting.push_back(pool.Submit({inputs, {}}, runtime::Pool::WhenFull::kBlock));
       while (!waiting.empty() &&
              (waiting.size() >= most ||
               waiting.front().wait_for(std::chrono::seconds(0)) == std::future_status::ready))
@@ -588,7 +598,7 @@ class Runner {
     if (!outside_.empty()) result_.compared = outside_;
     if (options_.operations) {
       const Trace::Span span(*trace_, "operations", Trace::kPhase);
-      LoadOptions load = options_.hints;
+      runtime::LoadOptions load = options_.hints;
       load.units = result_.units;
       load.function = function().name;
       try {
@@ -618,15 +628,15 @@ class Runner {
   RunResult result_;
   std::shared_ptr<const Program> program_;
   std::map<std::string, Tensor> given_;  // by name, including generated inputs
-  std::shared_ptr<Runtime> runtime_;
+  std::shared_ptr<runtime::Runtime> runtime_;
   std::shared_ptr<CompiledModel> bundle_;  // null for the reference engine
-  std::shared_ptr<PreparedWeights> weights_ = std::make_shared<PreparedWeights>();
-  std::shared_ptr<Telemetry> telemetry_;
-  std::shared_ptr<CircuitBreaker> breaker_;
-  std::vector<std::unique_ptr<GuardedModel>> models_;
-  std::optional<StepResults> expected_;
-  std::vector<Compared> outside_;  // outputs of the last prediction outside the budget
-  Budgets budgets_;
+  std::shared_ptr<engine::PreparedWeights> weights_ = std::make_shared<engine::PreparedWeights>();
+  std::shared_ptr<runtime::Telemetry> telemetry_;
+  std::shared_ptr<runtime::CircuitBreaker> breaker_;
+  std::vector<std::unique_ptr<runtime::GuardedModel>> models_;
+  std::optional<verify::StepResults> expected_;
+  std::vector<verify::Compared> outside_;  // outputs of the last prediction outside the budget
+  verify::Budgets budgets_;
   int64_t done_ = 0;
   double p50_ = 0;
   double busy_ms_ = 0;
@@ -639,4 +649,4 @@ RunResult Run(const fs::path& model, const RunOptions& options, Diagnostics& dia
   return Runner(model, options, diagnostics).Run();
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

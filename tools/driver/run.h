@@ -18,7 +18,7 @@
 #include "tools/driver/timing_statistics.h"
 #include "tools/driver/trace.h"
 
-namespace mlc {
+namespace mlc::driver {
 
 struct RunOptions {
   ImportOptions import;
@@ -27,24 +27,24 @@ struct RunOptions {
   // Further inputs as "NAME=FILE". Names may contain '='; the longest prefix that is an
   // input's name is used.
   std::vector<std::string> input_files;
-  GeneratedInputOptions make_up;  // for inputs that are not given
+  analysis::GeneratedInputOptions make_up;  // for inputs that are not given
   // Tokens to run instead of inputs. The only output of a language model is then logits [tokens,
   // vocabulary]; the outputs of an encoder are hidden [tokens, width], pooled [width] or those of
   // its head, without the batch dimension.
   std::vector<int64_t> tokens;
   bool step = false;  // one token at a time; the model keeps its context in its states
   // Absent: exact for a source model, faithful for Core ML's formats.
-  std::optional<EngineOptions::Arithmetic> arithmetic;
+  std::optional<engine::EngineOptions::Arithmetic> arithmetic;
   int64_t iterations = 1, warmup = 0;
   std::optional<std::chrono::milliseconds> timeout;  // aborts a prediction that takes longer
   // For each of: compiling with Core ML, loading with it, and requesting its compute plan. Absent:
   // ten minutes.
   std::optional<std::chrono::milliseconds> load_timeout;
-  std::optional<Units> units;  // absent: DefaultUnits()
-  bool sweep = false;          // read by the caller, which calls Sweep() instead of Run()
+  std::optional<runtime::Units> units;  // absent: DefaultUnits()
+  bool sweep = false;                   // read by the caller, which calls Sweep() instead of Run()
   bool require_units = false;  // error "check-failed" if operations are planned for other devices
-  LoadOptions hints;           // Run sets its units, function and observe
-  BreakerOptions breaker;
+  runtime::LoadOptions hints;  // Run sets its units, function and observe
+  runtime::BreakerOptions breaker;
   int64_t jobs = 1;  // concurrent predictions, each on an instance of the model
   std::optional<std::chrono::milliseconds> soak;  // run for this long instead of `iterations`
   bool warm_load = false;                         // load a second time and measure it
@@ -68,7 +68,7 @@ struct RunOptions {
 // Measured times: individual values, or a histogram for soaks, which are long.
 struct Times {
   std::vector<double> times;
-  LatencyHistogram together;
+  runtime::LatencyHistogram together;
   void Add(double ms, bool long_run) { long_run ? together.Add(ms) : times.push_back(ms); }
   Statistics statistics() const;
 };
@@ -77,11 +77,11 @@ struct RunResult {
   std::shared_ptr<const Program> program;
   const Function* function = nullptr;
   // The arithmetic of the reference engine.
-  EngineOptions::Arithmetic arithmetic = EngineOptions::Arithmetic::kFaithful;
-  Units units = Units::kReference;       // as requested
-  std::string measures = "predictions";  // or "prompts", "tokens one by one"
+  engine::EngineOptions::Arithmetic arithmetic = engine::EngineOptions::Arithmetic::kFaithful;
+  runtime::Units units = runtime::Units::kReference;  // as requested
+  std::string measures = "predictions";               // or "prompts", "tokens one by one"
   int64_t jobs = 1, warmup = 0;
-  Capabilities machine;
+  runtime::Capabilities machine;
   struct Output {
     const Port* port;
     Tensor tensor;     // in the type declared by the source
@@ -91,11 +91,11 @@ struct RunResult {
   };
   std::vector<Output> outputs;  // from the last successful prediction; empty if all failed
   bool of_fallback = false;     // whether the outputs come from the reference engine as a fallback
-  std::map<std::string, InputRange> generated;  // by MIL name
-  std::vector<NextToken> next;                  // for a language model that was given tokens
-  std::optional<double> compile_ms;             // by Core ML; absent for bundles
-  double read_ms = 0;                           // import by mlc, which is needed with Core ML, too
-  double load_ms = 0;  // first load; includes reading for the reference engine
+  std::map<std::string, analysis::InputRange> generated;  // by MIL name
+  std::vector<NextToken> next;       // for a language model that was given tokens
+  std::optional<double> compile_ms;  // by Core ML; absent for bundles
+  double read_ms = 0;                // import by mlc, which is needed with Core ML, too
+  double load_ms = 0;                // first load; includes reading for the reference engine
   std::optional<double> warm_load_ms;
   // Per iteration computed by the model itself. `overhead` is the time of Run itself, not included
   // in the other three.
@@ -103,7 +103,7 @@ struct RunResult {
   std::vector<double> token_ms;  // with RunOptions::step, for each token of all iterations
   double wall_ms = 0;            // for these iterations
   // Planned devices of the operations; if empty, `no_placements` gives the reason.
-  std::vector<OperationPlacement> placements;
+  std::vector<runtime::OperationPlacement> placements;
   std::string no_placements;
   // Failed predictions, numbered from 0 including the warmup: the first 1000.
   struct Failed {
@@ -111,21 +111,21 @@ struct RunResult {
     Error error;
   };
   std::vector<Failed> failures;
-  Snapshot
+  runtime::Snapshot
       telemetry;  // covers all predictions including the warmup; with RunOptions::step, all tokens
-  CircuitBreaker::State breaker = CircuitBreaker::State::kClosed;
-  std::vector<CircuitBreaker::Change> breaker_changes;
-  std::optional<PoolStatistics> queue;  // with RunOptions::jobs
+  runtime::CircuitBreaker::State breaker = runtime::CircuitBreaker::State::kClosed;
+  std::vector<runtime::CircuitBreaker::Change> breaker_changes;
+  std::optional<runtime::PoolStatistics> queue;  // with RunOptions::jobs
   // With RunOptions::compare: the last prediction outside the budget, otherwise the last.
-  std::vector<Compared> compared;
+  std::vector<verify::Compared> compared;
   std::string compared_with;
-  std::optional<Layers> operations;                    // with RunOptions::operations
+  std::optional<verify::Layers> operations;            // with RunOptions::operations
   std::vector<std::pair<std::string, double>> phases;  // name, milliseconds
   double whole_ms = 0;                                 // sum of the phases
 };
 // Returns the operations that are planned for another device than requested, or whose device is
 // unknown.
-std::vector<const OperationPlacement*> Elsewhere(const RunResult& result);
+std::vector<const runtime::OperationPlacement*> Elsewhere(const RunResult& result);
 
 // Throws Error "usage" for options that contradict each other or the model, "bad-name",
 // "bad-input", "no-coreml", and the errors of Import and of the runtime. With several predictions,
@@ -135,12 +135,12 @@ RunResult Run(const std::filesystem::path& model, const RunOptions& options,
               Diagnostics& diagnostics);
 
 // "exact", "faithful".
-std::string_view Name(EngineOptions::Arithmetic arithmetic);
+std::string_view Name(engine::EngineOptions::Arithmetic arithmetic);
 // Descriptions for display: "exact: computes in fp32", "faithful: rounds fp16 results to fp16".
-std::string_view Describe(EngineOptions::Arithmetic arithmetic);
+std::string_view Describe(engine::EngineOptions::Arithmetic arithmetic);
 // Error "usage" for hints that only Core ML supports, if the units select the reference engine.
-void RefuseHints(const LoadOptions& hints, Units units);
+void RefuseHints(const runtime::LoadOptions& hints, runtime::Units units);
 // Error "usage" unless the path is a compiled bundle.
 void RequireBundle(const std::filesystem::path& path);
 
-}  // namespace mlc
+}  // namespace mlc::driver

@@ -15,14 +15,14 @@
 
 namespace fs = std::filesystem;
 
-namespace mlc {
+namespace mlc::driver {
 
 namespace {
 
-constexpr std::pair<std::string_view, PassContext::Precision> kPrecisions[] = {
-    {"fp16", PassContext::Precision::kFp16},
-    {"fp32", PassContext::Precision::kFp32},
-    {"mixed", PassContext::Precision::kMixed},
+constexpr std::pair<std::string_view, passes::PassContext::Precision> kPrecisions[] = {
+    {"fp16", passes::PassContext::Precision::kFp16},
+    {"fp32", passes::PassContext::Precision::kFp32},
+    {"mixed", passes::PassContext::Precision::kMixed},
 };
 
 // Size limit in bytes on constants in the MIL text of a reproducer.
@@ -43,27 +43,27 @@ std::string WriteTemporary(std::string_view prefix, const std::string& text) {
 
 }  // namespace
 
-std::vector<PassRun> RunPipeline(Program& program, const std::function<Program()>& again,
-                                 const std::vector<const PassDef*>& passes, PassContext& context,
-                                 const PassOptions& options) {
+std::vector<passes::PassRun> RunPipeline(Program& program, const std::function<Program()>& again,
+                                         const std::vector<const passes::PassDef*>& passes,
+                                         passes::PassContext& context, const PassOptions& options) {
   try {
-    std::vector<PassRun> runs = RunPasses(program, passes, context, options);
+    std::vector<passes::PassRun> runs = passes::RunPasses(program, passes, context, options);
     if (options.time_passes && options.timed) options.timed(runs);
     return runs;
-  } catch (const PassFailure& failure) {
+  } catch (const passes::PassFailure& failure) {
     std::string help;
     try {
       Program before = again();
       Diagnostics ignored;
-      PassContext same{.diagnostics = ignored,
-                       .precision = context.precision,
-                       .target = context.target,
-                       .fp32_ops = context.fp32_ops,
-                       .fp16_ops = context.fp16_ops,
-                       .measured = context.measured,
-                       .reached = context.reached,
-                       .judged = context.judged};
-      RunPasses(before, passes, same, {.at_most = failure.completed});
+      passes::PassContext same{.diagnostics = ignored,
+                               .precision = context.precision,
+                               .target = context.target,
+                               .fp32_ops = context.fp32_ops,
+                               .fp16_ops = context.fp16_ops,
+                               .measured = context.measured,
+                               .reached = context.reached,
+                               .judged = context.judged};
+      passes::RunPasses(before, passes, same, {.at_most = failure.completed});
       // The text states the target, so that rerunning it uses the same one.
       for (const auto& function : before.functions)
         function->opset = std::max(function->opset, context.target);
@@ -87,13 +87,13 @@ std::vector<PassRun> RunPipeline(Program& program, const std::function<Program()
   }
 }
 
-std::string_view Name(PassContext::Precision precision) {
+std::string_view Name(passes::PassContext::Precision precision) {
   for (const auto& [name, other] : kPrecisions)
     if (other == precision) return name;
   return "";
 }
 
-std::optional<PassContext::Precision> ParsePrecision(std::string_view name) {
+std::optional<passes::PassContext::Precision> ParsePrecision(std::string_view name) {
   for (const auto& [known, precision] : kPrecisions)
     if (known == name) return precision;
   return std::nullopt;
@@ -110,25 +110,27 @@ OptimizeResult Optimize(const fs::path& model, const OptimizeOptions& options,
   Program program = Import(model, {}, diagnostics);
   Verify(program);
   if (package)
-    CheckPackageTarget(output, options.force);
+    coreml::CheckPackageTarget(output, options.force);
   else if (!output.empty())
     Staging(output, Staging::kFile);  // reports conflicts early
   // A package requires the operator forms of its target, regardless of the requested passes.
-  std::vector<const PassDef*> passes = options.passes ? *options.passes : DefaultPipeline();
-  if (package && std::find(passes.begin(), passes.end(), &kNewerForms) == passes.end())
-    passes.push_back(&kNewerForms);
+  std::vector<const passes::PassDef*> passes =
+      options.passes ? *options.passes : passes::DefaultPipeline();
+  if (package && std::find(passes.begin(), passes.end(), &passes::kNewerForms) == passes.end())
+    passes.push_back(&passes::kNewerForms);
   Diagnostics unsaid;  // text has no target, so its notes are dropped
-  Opset target = LowestTarget(program, passes, options.precision, package ? diagnostics : unsaid);
-  PassContext context{diagnostics, options.precision, target};
+  Opset target =
+      coreml::LowestTarget(program, passes, options.precision, package ? diagnostics : unsaid);
+  passes::PassContext context{diagnostics, options.precision, target};
   auto again = [&] {
     Diagnostics ignored;
     return Import(model, {}, ignored);
   };
   OptimizeResult result;
   result.passes = RunPipeline(program, again, passes, context, options.pipeline);
-  for (const PassRun& run : result.passes) result.changed = result.changed || run.changed;
+  for (const passes::PassRun& run : result.passes) result.changed = result.changed || run.changed;
   if (package) {
-    WritePackage(program, output, {.target = target, .force = options.force}, diagnostics);
+    coreml::WritePackage(program, output, {.target = target, .force = options.force}, diagnostics);
     return result;
   }
   result.text = PrintText(program, {.inline_limit = options.inline_constants ? 64 : 0});
@@ -136,4 +138,4 @@ OptimizeResult Optimize(const fs::path& model, const OptimizeOptions& options,
   return result;
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

@@ -10,38 +10,38 @@
 
 #include "lib/passes/pass.h"
 
-namespace mlc {
+namespace mlc::driver {
 
 // Pass options of the tools. Output goes to the callbacks `print` and `timed`; the driver does not
 // print.
-struct PassOptions : PipelineOptions {
+struct PassOptions : passes::PipelineOptions {
   bool time_passes = false;
-  std::function<void(const std::vector<PassRun>&)> timed;  // called if time_passes is set
+  std::function<void(const std::vector<passes::PassRun>&)> timed;  // called if time_passes is set
 };
 
 // "fp16", "fp32", "mixed".
-std::string_view Name(PassContext::Precision precision);
-std::optional<PassContext::Precision> ParsePrecision(std::string_view name);
+std::string_view Name(passes::PassContext::Precision precision);
+std::optional<passes::PassContext::Precision> ParsePrecision(std::string_view name);
 
 // Runs the passes on `program`. If one throws an InternalError, the program is created again with
 // `again` and the passes before the failed one are rerun. The error then names a file with the
 // program before the failed pass (MIL text in the temporary folder) and the command that reproduces
 // the failure.
-std::vector<PassRun> RunPipeline(Program& program, const std::function<Program()>& again,
-                                 const std::vector<const PassDef*>& passes, PassContext& context,
-                                 const PassOptions& options);
+std::vector<passes::PassRun> RunPipeline(Program& program, const std::function<Program()>& again,
+                                         const std::vector<const passes::PassDef*>& passes,
+                                         passes::PassContext& context, const PassOptions& options);
 
 struct OptimizeOptions {
-  std::optional<std::vector<const PassDef*>> passes;  // absent: the default pipeline
+  std::optional<std::vector<const passes::PassDef*>> passes;  // absent: the default pipeline
   // Precision of the default pipeline.
-  PassContext::Precision precision = PassContext::Precision::kFp32;
+  passes::PassContext::Precision precision = passes::PassContext::Precision::kFp32;
   PassOptions pipeline;
   bool inline_constants = false;  // print small constants at their uses in MIL text
   std::filesystem::path output;   // .mlpackage or .mil; empty: only `text`
   bool force = false;             // replace existing outputs
 };
 struct OptimizeResult {
-  std::vector<PassRun> passes;
+  std::vector<passes::PassRun> passes;
   bool changed = false;
   std::string text;  // MIL text, if no output was written
 };
@@ -50,4 +50,4 @@ struct OptimizeResult {
 OptimizeResult Optimize(const std::filesystem::path& model, const OptimizeOptions& options,
                         Diagnostics& diagnostics);
 
-}  // namespace mlc
+}  // namespace mlc::driver

@@ -17,7 +17,7 @@
 
 namespace fs = std::filesystem;
 
-namespace mlc {
+namespace mlc::driver {
 
 using Json = nlohmann::ordered_json;
 
@@ -36,12 +36,12 @@ Json PlacementJson(const RunResult& result) {
     return json;
   }
   Json counts = Json::object(), costs = Json::object(), elsewhere = Json::array();
-  for (const OperationPlacement& placement : result.placements) {
+  for (const runtime::OperationPlacement& placement : result.placements) {
     const std::string device(Name(placement.preferred));
     counts[device] = counts.value(device, 0) + 1;
     if (placement.cost) costs[device] = costs.value(device, 0.0) + *placement.cost;
   }
-  for (const OperationPlacement* placement : Elsewhere(result))
+  for (const runtime::OperationPlacement* placement : Elsewhere(result))
     elsewhere.push_back(
         {{"name", placement->name}, {"op", placement->op}, {"device", Name(placement->preferred)}});
   json["operations"] = counts;
@@ -50,7 +50,7 @@ Json PlacementJson(const RunResult& result) {
   return json;
 }
 
-Json MachineJson(const Capabilities& machine) {
+Json MachineJson(const runtime::Capabilities& machine) {
   Json json{{"runtime", machine.runtime}};
   for (auto [name, text] : {std::pair{"runtime_version", &machine.runtime_version},
                             {"os", &machine.os},
@@ -68,11 +68,11 @@ std::string MachineText(const Json& machine) {
   return text.empty() ? "unknown" : text;
 }
 
-Json TelemetryJson(const Snapshot& telemetry) {
+Json TelemetryJson(const runtime::Snapshot& telemetry) {
   Json failures = Json::object();
-  for (int i = 0; i < kFailures; ++i)
+  for (int i = 0; i < runtime::kFailures; ++i)
     if (telemetry.failures[i] > 0)
-      failures[std::string(Name(static_cast<Failure>(i)))] = telemetry.failures[i];
+      failures[std::string(Name(static_cast<runtime::Failure>(i)))] = telemetry.failures[i];
   Json json{{"predictions", telemetry.predictions},
             {"succeeded", telemetry.succeeded},
             {"failed", telemetry.failed},
@@ -114,13 +114,13 @@ Json ToJson(const RunResult& result) {
   json["whole_ms"] = result.whole_ms;
   json["telemetry"] = TelemetryJson(result.telemetry);
   Json changes = Json::array(), failed = Json::array();
-  for (const CircuitBreaker::Change& change : result.breaker_changes)
+  for (const runtime::CircuitBreaker::Change& change : result.breaker_changes)
     changes.push_back(
         {{"from", Name(change.from)}, {"to", Name(change.to)}, {"reason", change.reason}});
   json["breaker"] = {{"state", Name(result.breaker)}, {"changes", changes}};
   for (const RunResult::Failed& failure : result.failures)
     failed.push_back({{"prediction", failure.prediction},
-                      {"failure", Name(FailureOf(failure.error.id()))},
+                      {"failure", Name(runtime::FailureOf(failure.error.id()))},
                       {"id", failure.error.id()},
                       {"text", failure.error.text()}});
   json["failures"] = failed;
@@ -133,9 +133,9 @@ Json ToJson(const RunResult& result) {
   if (!result.compared.empty())
     json["compared"] = {{"with", result.compared_with},
                         {"verdict", VerdictText(result.compared)},
-                        {"outputs", Json::parse(ReportJson(result.compared))}};
+                        {"outputs", Json::parse(verify::ReportJson(result.compared))}};
   if (result.operations)
-    json["compared"]["operations"] = Json::parse(LayersJson(*result.operations));
+    json["compared"]["operations"] = Json::parse(verify::LayersJson(*result.operations));
   return json;
 }
 
@@ -161,7 +161,7 @@ off_t EndOfLines(int descriptor, off_t size) {
 
 std::string HashOf(const fs::path& model) {
   const Format format = FrontendOf(model).format;
-  return format == Format::kPackage || format == Format::kBundle ? PackageHash(model) : "";
+  return format == Format::kPackage || format == Format::kBundle ? coreml::PackageHash(model) : "";
 }
 
 void CheckResultTime(std::string_view text) {
@@ -195,7 +195,7 @@ Baseline BaselineOf(const Json& json) {
 Statistics PredictTimes(const RunResult& result) { return result.predict.statistics(); }
 
 std::optional<double> PredictionsPerSecond(const RunResult& result) {
-  const Snapshot& telemetry = result.telemetry;
+  const runtime::Snapshot& telemetry = result.telemetry;
   if (result.wall_ms <= 0 || telemetry.fallbacks + telemetry.failed + telemetry.refused > 0)
     return std::nullopt;
   return 1000 * static_cast<double>(PredictTimes(result).count) / result.wall_ms;
@@ -318,4 +318,4 @@ BaselineCheck CheckBaseline(const std::vector<Baseline>& all, const fs::path& mo
   return check;
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

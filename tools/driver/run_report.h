@@ -9,7 +9,7 @@
 
 #include "tools/driver/run.h"
 
-namespace mlc {
+namespace mlc::driver {
 
 // Returns a JSON object with all measurements of a run: requested and actual units, machine, times,
 // phases, failures, breaker, memory, comparison. Times are in milliseconds, with the fields of
@@ -63,4 +63,4 @@ struct BaselineCheck {
 BaselineCheck CheckBaseline(const std::vector<Baseline>& all, const std::filesystem::path& model,
                             const RunResult& result, double tolerance, bool force);
 
-}  // namespace mlc
+}  // namespace mlc::driver

@@ -9,7 +9,7 @@
 #include "lib/ir/port_index.h"
 #include "tools/driver/tensor_files.h"
 
-namespace mlc {
+namespace mlc::driver {
 
 namespace {
 
@@ -37,7 +37,7 @@ const Value* LogitsOf(const Function& function) {
 const Value& TokenIds(const Function& function) {
   std::vector<const Value*> values = InputValues(function);
   for (size_t i = 0; i < values.size(); ++i)
-    if (UserName(function.inputs[i]) == kTokenIds) return *values[i];
+    if (verify::UserName(function.inputs[i]) == kTokenIds) return *values[i];
   MLC_CHECK(false, "function {} has no {}", function.name, kTokenIds);
 }
 
@@ -61,10 +61,11 @@ int64_t SizeFor(const Function& function, int64_t count) {
 
 // Returns the number of rows of the embedding table.
 int64_t Vocabulary(const Function& function, int64_t count) {
-  SymbolSizes sizes;
+  analysis::SymbolSizes sizes;
   for (const auto& [name, symbol] : function.symbols)
     sizes[name] = std::clamp(count, symbol.low, symbol.high);
-  const InputRange range = InputRanges(function, sizes).at(TokenIds(function).name);
+  const analysis::InputRange range =
+      analysis::InputRanges(function, sizes).at(TokenIds(function).name);
   constexpr double kMost = INT32_MAX;
   return static_cast<int64_t>(std::min(range.high, kMost)) + 1;
 }
@@ -80,7 +81,7 @@ bool IsEncoder(const Function& function) {
   bool ids = false;
   std::vector<const Value*> values = InputValues(function);
   for (size_t i = 0; i < values.size(); ++i) {
-    const std::string name = UserName(function.inputs[i]);
+    const std::string name = verify::UserName(function.inputs[i]);
     if (name != kTokenIds && name != kSeen && name != kTypes) return false;
     if (values[i]->type.rank() != 2) return false;
     ids = ids || name == kTokenIds;
@@ -134,8 +135,8 @@ void CheckTokens(const Function& function, const std::vector<int64_t>& tokens, b
 
 std::string NameForTokens(const Port& port) {
   for (const OutputName& row : kOutputNames)
-    if (UserName(port) == row.source) return std::string(row.ours);
-  return UserName(port);
+    if (verify::UserName(port) == row.source) return std::string(row.ours);
+  return verify::UserName(port);
 }
 
 std::map<std::string, Tensor> EncoderInputs(const Function& function,
@@ -146,7 +147,7 @@ std::map<std::string, Tensor> EncoderInputs(const Function& function,
   std::map<std::string, Tensor> inputs;
   std::vector<const Value*> values = InputValues(function);
   for (size_t i = 0; i < values.size(); ++i) {
-    const std::string name = UserName(function.inputs[i]);
+    const std::string name = verify::UserName(function.inputs[i]);
     const std::vector<int32_t> zeros(size, 0);
     const auto& held = name == kTokenIds ? ids : name == kSeen ? seen : zeros;
     inputs[values[i]->name] =
@@ -155,8 +156,8 @@ std::map<std::string, Tensor> EncoderInputs(const Function& function,
   return inputs;
 }
 
-Predict PredictOn(const Engine& engine) {
-  return [&engine, states = std::make_shared<States>()](
+Predict PredictOn(const engine::Engine& engine) {
+  return [&engine, states = std::make_shared<engine::States>()](
              const std::map<std::string, Tensor>& inputs) { return engine.Run(inputs, *states); };
 }
 
@@ -221,4 +222,4 @@ std::vector<NextToken> LikelyNext(const Tensor& logits, int64_t most) {
   return next;
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

@@ -11,7 +11,7 @@
 #include "lib/engine/engine.h"
 #include "lib/ir/program.h"
 
-namespace mlc {
+namespace mlc::driver {
 
 // Whether the function has the ports of lib/networks/decoder.h.
 bool IsLanguageModel(const Function& function);
@@ -40,7 +40,7 @@ std::map<std::string, Tensor> EncoderInputs(const Function& function,
 using Predict =
     std::function<std::map<std::string, Tensor>(const std::map<std::string, Tensor>& inputs)>;
 // Runs on an engine, which must outlive the result; states are initially zero.
-Predict PredictOn(const Engine& engine);
+Predict PredictOn(const engine::Engine& engine);
 
 // Returns the outputs in order, without the batch dimension and without padding.
 std::vector<Tensor> RunEncoder(const Predict& predict, const Function& function,
@@ -63,4 +63,4 @@ struct NextToken {
 // [tokens, vocabulary].
 std::vector<NextToken> LikelyNext(const Tensor& logits, int64_t most);
 
-}  // namespace mlc
+}  // namespace mlc::driver

@@ -4,18 +4,21 @@
 #include "backends/apple/coreml_runtime.h"
 #endif
 
-namespace mlc {
+namespace mlc::driver {
 
 #ifdef __APPLE__
-std::unique_ptr<Runtime> (*make_core_ml)() = MakeCoreMlRuntime;
+std::unique_ptr<runtime::Runtime> (*make_core_ml)() = apple::MakeCoreMlRuntime;
 #else
-std::unique_ptr<Runtime> (*make_core_ml)() = nullptr;
+std::unique_ptr<runtime::Runtime> (*make_core_ml)() = nullptr;
 #endif
 
-Units DefaultUnits() { return make_core_ml ? Units::kAll : Units::kReference; }
+runtime::Units DefaultUnits() {
+  return make_core_ml ? runtime::Units::kAll : runtime::Units::kReference;
+}
 
-std::unique_ptr<Runtime> MakeRuntime(Units units, const ReferenceOptions& options) {
-  if (units == Units::kReference) return MakeReferenceRuntime(options);
+std::unique_ptr<runtime::Runtime> MakeRuntime(runtime::Units units,
+                                              const ReferenceOptions& options) {
+  if (units == runtime::Units::kReference) return MakeReferenceRuntime(options);
   if (!make_core_ml)
     throw Error(
         "no-coreml",
@@ -24,10 +27,10 @@ std::unique_ptr<Runtime> MakeRuntime(Units units, const ReferenceOptions& option
   return make_core_ml();
 }
 
-std::optional<std::chrono::milliseconds> LoadLimit(Units units,
+std::optional<std::chrono::milliseconds> LoadLimit(runtime::Units units,
                                                    std::optional<std::chrono::milliseconds> asked) {
-  if (units == Units::kReference) return std::nullopt;
+  if (units == runtime::Units::kReference) return std::nullopt;
   return asked.value_or(kLoadLimit);
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

@@ -7,24 +7,25 @@
 
 #include "tools/driver/reference_runtime.h"
 
-namespace mlc {
+namespace mlc::driver {
 
 // Creates Core ML's runtime, null if unavailable. It is set on Apple's systems; the main() of a
 // test may set a stand-in before anything else runs.
-extern std::unique_ptr<Runtime> (*make_core_ml)();
+extern std::unique_ptr<runtime::Runtime> (*make_core_ml)();
 
 // Returns the default units: all units of Core ML where it is available, otherwise the reference
 // engine.
-Units DefaultUnits();
+runtime::Units DefaultUnits();
 
 // Creates the reference engine for kReference, Core ML for other units. Error "no-coreml" if
 // unavailable.
-std::unique_ptr<Runtime> MakeRuntime(Units units, const ReferenceOptions& options);
+std::unique_ptr<runtime::Runtime> MakeRuntime(runtime::Units units,
+                                              const ReferenceOptions& options);
 
 // The time limit of a load or a compilation, which may hang in Core ML. The reference engine has
 // none, because it always terminates.
 inline constexpr std::chrono::milliseconds kLoadLimit = std::chrono::minutes(10);
-std::optional<std::chrono::milliseconds> LoadLimit(Units units,
+std::optional<std::chrono::milliseconds> LoadLimit(runtime::Units units,
                                                    std::optional<std::chrono::milliseconds> asked);
 
-}  // namespace mlc
+}  // namespace mlc::driver

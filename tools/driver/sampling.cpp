@@ -7,7 +7,7 @@
 #include "lib/support/error.h"
 #include "lib/support/philox.h"
 
-namespace mlc {
+namespace mlc::driver {
 
 namespace {
 
@@ -123,4 +123,4 @@ int32_t Sample(const SamplingOptions& options, std::span<const float> logits,
   return Draw(Candidates(options, logits, before), static_cast<double>(bits >> 11) * 0x1p-53);
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-namespace mlc {
+namespace mlc::driver {
 
 struct SamplingOptions {
   double temperature = 0;  // divides the logits; 0: greedy
@@ -47,4 +47,4 @@ int32_t Draw(std::span<const TokenCandidate> candidates, double at);
 int32_t Sample(const SamplingOptions& options, std::span<const float> logits,
                std::span<const int32_t> before);
 
-}  // namespace mlc
+}  // namespace mlc::driver

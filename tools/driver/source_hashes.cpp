@@ -10,14 +10,14 @@
 
 namespace fs = std::filesystem;
 
-namespace mlc {
+namespace mlc::driver {
 
 std::vector<SourceFile> SourceFiles(const fs::path& model, const SourceFacts& facts) {
   std::map<std::string, fs::path> data;
   for (const SourceFacts::File& file : facts.files) data[file.name] = file.path;
   std::vector<SourceFile> files;
   if (fs::is_directory(model)) {
-    if (data.empty()) data = PackageFiles(model);
+    if (data.empty()) data = coreml::PackageFiles(model);
   } else {
     files.push_back({.name = model.filename().string(), .path = model});
   }
@@ -86,4 +86,4 @@ std::vector<SourceFile> SourceHashes::Finish() {
   return files;
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

@@ -9,7 +9,7 @@
 #include "lib/support/hash.h"
 #include "lib/support/mapped_file.h"
 
-namespace mlc {
+namespace mlc::driver {
 
 // One file; unknown fields are empty.
 struct SourceFile {
@@ -53,4 +53,4 @@ class SourceHashes {
   bool sha256_;
 };
 
-}  // namespace mlc
+}  // namespace mlc::driver

@@ -31,7 +31,7 @@ extern "C" __attribute__((weak, visibility("default"))) int mallctl(const char* 
 
 namespace fs = std::filesystem;
 
-namespace mlc {
+namespace mlc::driver {
 namespace {
 
 // Converts the versions of fmt and xxHash: 90100 and 801 are 9.1.0 and 0.8.1.
@@ -45,7 +45,7 @@ std::vector<LibraryVersion> Libraries() {
   for (const Frontend& frontend : Frontends())
     if (frontend.libraries)
       for (LibraryVersion& library : frontend.libraries()) found.push_back(std::move(library));
-  found.push_back(EngineLibrary());
+  found.push_back(engine::EngineLibrary());
   found.push_back({"fmt", Dotted(FMT_VERSION), ""});
   found.push_back({"nlohmann/json",
                    fmt::format("{}.{}.{}", NLOHMANN_JSON_VERSION_MAJOR, NLOHMANN_JSON_VERSION_MINOR,
@@ -81,7 +81,7 @@ void ExamineCache(SystemReport& report) {
     const fs::path there = Existing(report.cache_folder);
     const fs::space_info space = fs::space(there, error);
     if (!error) report.disk_free_bytes = space.available;
-    if (const std::unique_ptr<ModelCache> cache = OpenExistingCache(""))
+    if (const std::unique_ptr<runtime::ModelCache> cache = OpenExistingCache(""))
       report.cache = cache->Statistics();
     else if (access(there.c_str(), W_OK) != 0 || !fs::is_directory(there))
       report.cache_fault = fmt::format("\"{}\" cannot be written", there.string());
@@ -92,7 +92,7 @@ void ExamineCache(SystemReport& report) {
 
 }  // namespace
 
-SystemReport ExamineSystem(Runtime& runtime) {
+SystemReport ExamineSystem(runtime::Runtime& runtime) {
   SystemReport report{.version = kVersion, .build = BuildId(), .runtime = runtime.capabilities()};
   report.libraries = Libraries();
   report.threads = DefaultThreads();
@@ -103,4 +103,4 @@ SystemReport ExamineSystem(Runtime& runtime) {
   return report;
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

@@ -10,22 +10,22 @@
 #include "lib/runtime/runtime.h"
 #include "lib/support/library_version.h"
 
-namespace mlc {
+namespace mlc::driver {
 
 struct SystemReport {
-  std::string version, build;  // version and build of mlc
-  Capabilities runtime;        // the default runtime; chip and OS are filled in
+  std::string version, build;     // version and build of mlc
+  runtime::Capabilities runtime;  // the default runtime; chip and OS are filled in
   std::vector<LibraryVersion> libraries;
   int threads = 0;     // used by mlc
   int processors = 0;  // available
   uint64_t memory_bytes = 0;
   std::filesystem::path cache_folder;
-  std::string cache_fault;               // why there is no cache; empty: no fault
-  std::optional<CacheStatistics> cache;  // absent if the folder does not exist yet
-  uint64_t disk_free_bytes = 0;          // on the disk of the cache folder
+  std::string cache_fault;                        // why there is no cache; empty: no fault
+  std::optional<runtime::CacheStatistics> cache;  // absent if the folder does not exist yet
+  uint64_t disk_free_bytes = 0;                   // on the disk of the cache folder
 };
 
 // Does not create the cache folder.
-SystemReport ExamineSystem(Runtime& runtime);
+SystemReport ExamineSystem(runtime::Runtime& runtime);
 
-}  // namespace mlc
+}  // namespace mlc::driver

@@ -19,7 +19,7 @@
 
 namespace fs = std::filesystem;
 
-namespace mlc {
+namespace mlc::driver {
 
 Tensor ReadTensor(const fs::path& path) {
   std::shared_ptr<const MappedFile> file = MappedFile::Open(path);
@@ -27,7 +27,7 @@ Tensor ReadTensor(const fs::path& path) {
   std::string_view bytes(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size());
   if (bytes.starts_with(kNumpy)) return ReadNpy(path);
   if (IsPicture(file->bytes())) return ReadPicture(path);
-  return ReadOnnxTensor(path);
+  return onnx::ReadOnnxTensor(path);
 }
 
 namespace {
@@ -144,8 +144,8 @@ bool IsAbsent(const Function& function, std::string_view name, const Tensor& giv
 
 std::map<std::string, Tensor> MakeInputs(const Function& function,
                                          const std::map<std::string, Tensor>& given,
-                                         const GeneratedInputOptions& options,
-                                         std::map<std::string, InputRange>* made) {
+                                         const analysis::GeneratedInputOptions& options,
+                                         std::map<std::string, analysis::InputRange>* made) {
   std::vector<const Value*> values = InputValues(function);
   std::map<std::string, Tensor> inputs;
   std::vector<bool> used(function.inputs.size());
@@ -164,7 +164,7 @@ std::map<std::string, Tensor> MakeInputs(const Function& function,
     inputs[value.name] = ToInputType(tensor, value, *port);
     used[index] = true;
   }
-  GeneratedInputs generated = GenerateInputs(function, inputs, options);
+  analysis::GeneratedInputs generated = analysis::GenerateInputs(function, inputs, options);
   inputs.merge(generated.tensors);
   if (made) *made = std::move(generated.ranges);
   for (size_t i = 0; i < function.inputs.size(); ++i) {
@@ -217,7 +217,7 @@ void CheckRange(const Port& port, const Value& value, const std::string& name, d
 
 }  // namespace
 
-void CheckRanges(const GeneratedInputOptions& options, const Program& program) {
+void CheckRanges(const analysis::GeneratedInputOptions& options, const Program& program) {
   std::set<std::string> known;
   std::string names;
   for (const auto& function : program.functions) {
@@ -324,10 +324,11 @@ namespace {
 // Returns the tensors named like the ports, in the order of the ports; `read` creates them from
 // `found`. `word`: prefix of numbered files in ONNX's test sets.
 template <class Found, class Read>
-NamedTensors InOrder(const std::vector<Port>& ports, const std::map<std::string, Found>& found,
-                     std::string_view word, bool numbered, Read&& read) {
-  NamedTensors named;
-  for (const Port& port : ports) named.emplace_back(UserName(port), Tensor());
+verify::NamedTensors InOrder(const std::vector<Port>& ports,
+                             const std::map<std::string, Found>& found, std::string_view word,
+                             bool numbered, Read&& read) {
+  verify::NamedTensors named;
+  for (const Port& port : ports) named.emplace_back(verify::UserName(port), Tensor());
   const PortFiles port_files(ports, "out", word, numbered);
   for (const auto& [name, what] : found)
     if (int index = port_files.Find(name); index >= 0)
@@ -335,8 +336,8 @@ NamedTensors InOrder(const std::vector<Port>& ports, const std::map<std::string,
   return named;
 }
 
-NamedTensors ReadInOrder(const std::vector<Port>& ports, const fs::path& folder,
-                         std::string_view word) {
+verify::NamedTensors ReadInOrder(const std::vector<Port>& ports, const fs::path& folder,
+                                 std::string_view word) {
   std::vector<fs::path> listed;
   if (fs::is_directory(folder)) listed = TensorFiles(folder);
   std::map<std::string, fs::path> files;
@@ -346,26 +347,26 @@ NamedTensors ReadInOrder(const std::vector<Port>& ports, const fs::path& folder,
 
 // Calls `read` with the ports, and for missing tensors with the names of `others`.
 template <class Read>
-NamedTensors ByEitherName(const std::vector<Port>& ports, const std::vector<Port>& others,
-                          Read&& read) {
-  NamedTensors named = read(ports);
+verify::NamedTensors ByEitherName(const std::vector<Port>& ports, const std::vector<Port>& others,
+                                  Read&& read) {
+  verify::NamedTensors named = read(ports);
   std::vector<Port> renamed = ports;
-  const PortIndex by_user(others, UserName);
+  const PortIndex by_user(others, verify::UserName);
   for (Port& port : renamed)
-    if (const Port* other = by_user.Find(UserName(port))) {
-      port.source_name = UserName(port);
+    if (const Port* other = by_user.Find(verify::UserName(port))) {
+      port.source_name = verify::UserName(port);
       port.name = other->name;
     }
-  const NamedTensors more = read(renamed);
+  const verify::NamedTensors more = read(renamed);
   for (size_t i = 0; i < named.size(); ++i)
     if (!named[i].second) named[i].second = more[i].second;
   return named;
 }
 }  // namespace
 
-std::vector<StepResults> ReadReferences(const Function& function, const Function& package,
-                                        const fs::path& path) {
-  std::vector<StepResults> steps;
+std::vector<verify::StepResults> ReadReferences(const Function& function, const Function& package,
+                                                const fs::path& path) {
+  std::vector<verify::StepResults> steps;
   if (fs::is_directory(path)) {
     for (const fs::path& folder : StepFolders(path))
       steps.push_back(
@@ -379,7 +380,7 @@ std::vector<StepResults> ReadReferences(const Function& function, const Function
   } else {
     std::map<std::string, Tensor> arrays = ReadNpz(path);
     if (arrays.size() == 1 && function.outputs.size() == 1)
-      arrays = {{UserName(function.outputs[0]), arrays.begin()->second}};
+      arrays = {{verify::UserName(function.outputs[0]), arrays.begin()->second}};
     auto read = [&](std::string_view word) {
       return [&arrays, word](const std::vector<Port>& ports) {
         return InOrder(ports, arrays, word, false, [](const Tensor& tensor) { return tensor; });
@@ -389,7 +390,7 @@ std::vector<StepResults> ReadReferences(const Function& function, const Function
                      ByEitherName(function.states, package.states, read("state"))});
   }
   auto known = [](const auto& entry) { return static_cast<bool>(entry.second); };
-  for (const StepResults& step : steps)
+  for (const verify::StepResults& step : steps)
     if (std::any_of(step.outputs.begin(), step.outputs.end(), known) ||
         std::any_of(step.states.begin(), step.states.end(), known))
       return steps;
@@ -412,4 +413,4 @@ Tensor ToSourceType(const Tensor& tensor, const Port& port) {
   return out;
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

@@ -12,7 +12,7 @@
 #include "lib/ir/program.h"
 #include "lib/verify/compare_functions.h"
 
-namespace mlc {
+namespace mlc::driver {
 
 // Reads a tensor from .npy, .pb (onnx.TensorProto) or a picture (.ppm, .pgm).
 Tensor ReadTensor(const std::filesystem::path& path);
@@ -20,13 +20,13 @@ Tensor ReadTensor(const std::filesystem::path& path);
 // Returns the inputs of a function by MIL name, in the types of its values: `given` by source or
 // MIL name, the rest generated (lib/analysis/generated_inputs.h). `made` receives the ranges of
 // generated inputs.
-std::map<std::string, Tensor> MakeInputs(const Function& function,
-                                         const std::map<std::string, Tensor>& given,
-                                         const GeneratedInputOptions& options = {},
-                                         std::map<std::string, InputRange>* made = nullptr);
+std::map<std::string, Tensor> MakeInputs(
+    const Function& function, const std::map<std::string, Tensor>& given,
+    const analysis::GeneratedInputOptions& options = {},
+    std::map<std::string, analysis::InputRange>* made = nullptr);
 // Error "usage" for a range that names no input of the program, or that the input's type cannot
 // represent.
-void CheckRanges(const GeneratedInputOptions& options, const Program& program);
+void CheckRanges(const analysis::GeneratedInputOptions& options, const Program& program);
 // Returns the function of this name, or, if `only_is_fine`, the only function regardless of its
 // name. Error "bad-name" lists the available ones.
 const Function& FindFunction(const Program& program, const std::string& name,
@@ -51,8 +51,8 @@ std::map<std::string, Tensor> ReadInputFolder(const Function& function,
 // output_<k>, and states/NAME for states), or of one step from an .npz (by name or in output
 // order). A NAME is the source's or the package's. Returns all outputs and states of the function
 // in order, with an empty Tensor for missing ones.
-std::vector<StepResults> ReadReferences(const Function& function, const Function& package,
-                                        const std::filesystem::path& path);
+std::vector<verify::StepResults> ReadReferences(const Function& function, const Function& package,
+                                                const std::filesystem::path& path);
 
 // Returns the values of the function's input ports, in order; body.inputs includes states.
 std::vector<const Value*> InputValues(const Function& function);
@@ -61,4 +61,4 @@ std::vector<const Value*> InputValues(const Function& function);
 // scalars remain scalars.
 Tensor ToSourceType(const Tensor& tensor, const Port& port);
 
-}  // namespace mlc
+}  // namespace mlc::driver

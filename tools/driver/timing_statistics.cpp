@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numeric>
 
-namespace mlc {
+namespace mlc::driver {
 
 Statistics StatisticsOf(std::vector<double> times) {
   if (times.empty()) return {};
@@ -30,7 +30,7 @@ Statistics StatisticsOf(std::vector<double> times) {
   return found;
 }
 
-Statistics StatisticsOf(const LatencySummary& summary) {
+Statistics StatisticsOf(const runtime::LatencySummary& summary) {
   return {.count = summary.count,
           .min = summary.min,
           .mean = summary.mean,
@@ -79,4 +79,4 @@ std::vector<std::string> Doubts(const std::vector<double>& times, int64_t warmup
   return doubts;
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

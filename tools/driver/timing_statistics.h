@@ -7,7 +7,7 @@
 
 #include "lib/runtime/telemetry.h"
 
-namespace mlc {
+namespace mlc::driver {
 
 // In milliseconds. Percentiles are nearest-rank, so each is a measured time. `deviation` is the
 // sample standard deviation (n - 1), 0 for a single time.
@@ -16,7 +16,7 @@ struct Statistics {
   double min = 0, mean = 0, deviation = 0, p50 = 0, p90 = 0, p95 = 0, p99 = 0, max = 0;
 };
 Statistics StatisticsOf(std::vector<double> times);  // all 0 for no times
-Statistics StatisticsOf(const LatencySummary& summary);
+Statistics StatisticsOf(const runtime::LatencySummary& summary);
 
 // Maps names in reports ("p50") to fields of Statistics.
 struct StatisticsField {
@@ -33,4 +33,4 @@ inline constexpr StatisticsField kStatisticsFields[] = {
 // single run, which is not a benchmark.
 std::vector<std::string> Doubts(const std::vector<double>& times, int64_t warmup);
 
-}  // namespace mlc
+}  // namespace mlc::driver

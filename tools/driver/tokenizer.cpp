@@ -11,13 +11,14 @@
 
 namespace fs = std::filesystem;
 
-namespace mlc {
+namespace mlc::driver {
 namespace {
 
-TokenizerSpec ReadTokenizer(const fs::path& path) {
+text::TokenizerSpec ReadTokenizer(const fs::path& path) {
   std::error_code ignored;
   if (fs::is_directory(path, ignored)) {
-    if (fs::exists(path / "tokenizer.json", ignored)) return ReadHuggingFaceTokenizer(path);
+    if (fs::exists(path / "tokenizer.json", ignored))
+      return safetensors::ReadHuggingFaceTokenizer(path);
     const Frontend& frontend = FrontendOf(path);
     if (frontend.IsSource())
       throw Error("unsupported-tokenizer", "the folder has no tokenizer.json")
@@ -39,8 +40,8 @@ TokenizerSpec ReadTokenizer(const fs::path& path) {
   std::array<std::byte, 4> magic = {};
   file->Read(0, std::span(magic).first(std::min(magic.size(), file->size())));
   if (std::string_view(reinterpret_cast<const char*>(magic.data()), magic.size()) == "GGUF")
-    return ReadGgufTokenizer(GgufFile::Open(file));
-  if (magic[0] == std::byte{'{'}) return ReadHuggingFaceTokenizer(path);
+    return ReadGgufTokenizer(gguf::GgufFile::Open(file));
+  if (magic[0] == std::byte{'{'}) return safetensors::ReadHuggingFaceTokenizer(path);
   throw Error("unsupported-tokenizer",
               fmt::format("{} has no tokenizer that mlc supports", FrontendOf(path).what))
       .Expected("a GGUF, a Hugging Face folder, a tokenizer.json, or a package with one beside it");
@@ -48,9 +49,9 @@ TokenizerSpec ReadTokenizer(const fs::path& path) {
 
 }  // namespace
 
-Tokenizer LoadTokenizer(const fs::path& path) {
+text::Tokenizer LoadTokenizer(const fs::path& path) {
   try {
-    return Tokenizer(ReadTokenizer(path));
+    return text::Tokenizer(ReadTokenizer(path));
   } catch (Error& error) {
     if (!error.has_location()) error.At({path.string(), ""});
     throw;
@@ -65,4 +66,4 @@ fs::path TokenizerBeside(const fs::path& package) {
   return {};
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

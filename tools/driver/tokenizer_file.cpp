@@ -12,7 +12,7 @@
 
 namespace fs = std::filesystem;
 
-namespace mlc {
+namespace mlc::driver {
 
 namespace {
 
@@ -22,10 +22,10 @@ struct FormatRow {
   bool (*is_ours)(const fs::path& path);
 };
 constexpr FormatRow kFormats[] = {
-    {"gguf", [](const fs::path& path) { return IsGgufTokenizerFile(GgufFile::Open(path)); }},
+    {"gguf", [](const fs::path& path) { return IsGgufTokenizerFile(gguf::GgufFile::Open(path)); }},
     {"json",
      [](const fs::path& path) {
-       return IsHuggingFaceTokenizerFile(AsText(MappedFile::Open(path)->bytes()));
+       return safetensors::IsHuggingFaceTokenizerFile(AsText(MappedFile::Open(path)->bytes()));
      }},
 };
 
@@ -71,10 +71,10 @@ std::optional<std::string> TokenizerDifference(const fs::path& model, const fs::
   if (found.format.empty()) return "there is no tokenizer beside the package";
   if (found.bytes == expected.bytes) return "";
   try {
-    const Tokenizer own = LoadTokenizer(package), source = LoadTokenizer(model);
+    const text::Tokenizer own = LoadTokenizer(package), source = LoadTokenizer(model);
     std::string difference = Difference(own.spec(), source.spec());
     if (difference.empty() && found.format == "json" && expected.format == "json")
-      difference = HuggingFaceTokenizerDifference(found.bytes, expected.bytes);
+      difference = safetensors::HuggingFaceTokenizerDifference(found.bytes, expected.bytes);
     return difference;
   } catch (const Error& error) {
     return fmt::format("{} differs from the source's, and cannot be compared by content: {}",
@@ -122,4 +122,4 @@ void InstallTokenizer(const fs::path& package, const TokenizerFile& file) {
   }
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

@@ -12,7 +12,7 @@
 
 #include "lib/support/error.h"
 
-namespace mlc {
+namespace mlc::driver {
 
 struct TokenizerFile {
   std::string format;  // "gguf", "json"; empty: no tokenizer
@@ -44,4 +44,4 @@ void CheckTokenizerTarget(const std::filesystem::path& package, const TokenizerF
 // `file` removes the one that mlc wrote for an earlier package. Error "file-io".
 void InstallTokenizer(const std::filesystem::path& package, const TokenizerFile& file);
 
-}  // namespace mlc
+}  // namespace mlc::driver

@@ -13,7 +13,7 @@
 #include <os/signpost.h>
 #endif
 
-namespace mlc {
+namespace mlc::driver {
 
 namespace {
 
@@ -128,4 +128,4 @@ void Trace::Write(const std::filesystem::path& path) const {
   WriteFile(path, json.dump() + "\n");
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mlc {
+namespace mlc::driver {
 
 class Trace {
  public:
@@ -79,4 +79,4 @@ class Trace {
 // loading took.
 Trace::Clock::duration ProcessTime();
 
-}  // namespace mlc
+}  // namespace mlc::driver

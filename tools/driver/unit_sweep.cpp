@@ -3,32 +3,34 @@
 #include "tools/driver/run_report.h"
 #include "tools/driver/runtimes.h"
 
-namespace mlc {
+namespace mlc::driver {
 
 namespace {
 
 constexpr double kAlike = 0.05;
 
 // Returns the units of the rows, in ascending order of the devices that they use.
-std::vector<Units> UnitsHere() {
-  if (DefaultUnits() == Units::kReference) return {Units::kReference};
-  const std::vector<Device> devices = MakeRuntime(Units::kAll, {})->capabilities().devices;
-  std::vector<Units> units{Units::kCpu};
-  for (auto [device, unit] : {std::pair{Device::kAne, Units::kAne}, {Device::kGpu, Units::kGpu}})
+std::vector<runtime::Units> UnitsHere() {
+  if (DefaultUnits() == runtime::Units::kReference) return {runtime::Units::kReference};
+  const std::vector<runtime::Device> devices =
+      MakeRuntime(runtime::Units::kAll, {})->capabilities().devices;
+  std::vector<runtime::Units> units{runtime::Units::kCpu};
+  for (auto [device, unit] : {std::pair{runtime::Device::kAne, runtime::Units::kAne},
+                              {runtime::Device::kGpu, runtime::Units::kGpu}})
     if (std::find(devices.begin(), devices.end(), device) != devices.end()) units.push_back(unit);
-  units.push_back(Units::kAll);
+  units.push_back(runtime::Units::kAll);
   return units;
 }
 
 std::string Trouble(const RunResult& result, const RunOptions& options) {
-  const Snapshot& telemetry = result.telemetry;
+  const runtime::Snapshot& telemetry = result.telemetry;
   if (!result.failures.empty())
     return fmt::format("{} of {} predictions failed, the first: {}", result.failures.size(),
                        telemetry.predictions, result.failures[0].error.text());
   if (telemetry.fallbacks + telemetry.refused > 0)
     return fmt::format("{} of {} predictions were not made by the model",
                        telemetry.fallbacks + telemetry.refused, telemetry.predictions);
-  if (!options.compare.empty() && Judge(result.compared) != Verdict::kPassed)
+  if (!options.compare.empty() && Judge(result.compared) != verify::Verdict::kPassed)
     return VerdictText(result.compared);
   if (options.require_units && (result.placements.empty() || !Elsewhere(result).empty()))
     return "not on the requested units";
@@ -45,10 +47,10 @@ SweepResult Sweep(const std::filesystem::path& model, const RunOptions& options,
   SweepResult sweep;
   RunOptions each = options;
   double best = 0;
-  for (Units units : UnitsHere()) {
+  for (runtime::Units units : UnitsHere()) {
     SweepRow& row = sweep.rows.emplace_back();
     row.units = each.units.emplace(units);
-    each.hints = units == Units::kReference ? LoadOptions() : options.hints;
+    each.hints = units == runtime::Units::kReference ? runtime::LoadOptions() : options.hints;
     try {
       row.result.emplace(Run(model, each, diagnostics));
     } catch (const Error& error) {
@@ -71,9 +73,9 @@ SweepResult Sweep(const std::filesystem::path& model, const RunOptions& options,
   }
   if (!sweep.recommended)
     sweep.why = "none ran without failures";
-  else if (DefaultUnits() == Units::kReference)
+  else if (DefaultUnits() == runtime::Units::kReference)
     sweep.why = "the only units here: Core ML runs on Apple's systems";
   return sweep;
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

@@ -8,17 +8,17 @@
 
 #include "tools/driver/run.h"
 
-namespace mlc {
+namespace mlc::driver {
 
 struct SweepRow {
-  Units units;
+  runtime::Units units;
   std::optional<RunResult> result;
   std::optional<Error> error;  // why there is no result
   std::string trouble;         // why these units are not recommended; empty if they may be
 };
 struct SweepResult {
   std::vector<SweepRow> rows;
-  std::optional<Units> recommended;  // absent: no units ran without failures
+  std::optional<runtime::Units> recommended;  // absent: no units ran without failures
   std::string why;
 };
 
@@ -29,4 +29,4 @@ struct SweepResult {
 SweepResult Sweep(const std::filesystem::path& model, const RunOptions& options,
                   Diagnostics& diagnostics);
 
-}  // namespace mlc
+}  // namespace mlc::driver

@@ -22,18 +22,18 @@
 
 namespace fs = std::filesystem;
 
-namespace mlc {
+namespace mlc::driver {
 namespace {
 
 // A pair of functions that are compared, with their inputs and results.
 struct Check {
   const Function *source, *package;
-  std::vector<StepInputs> source_steps, package_steps;
-  std::vector<NamedTensors> shared;  // inputs of the package, by name in the source
-  std::vector<StepResults> references, values;
-  std::map<std::string, InputRange> made;  // ranges of generated inputs, over all steps
-  FollowedChoices followed;
-  Budgets budgets;
+  std::vector<verify::StepInputs> source_steps, package_steps;
+  std::vector<verify::NamedTensors> shared;  // inputs of the package, by name in the source
+  std::vector<verify::StepResults> references, values;
+  std::map<std::string, analysis::InputRange> made;  // ranges of generated inputs, over all steps
+  verify::FollowedChoices followed;
+  verify::Budgets budgets;
 };
 
 // Returns the tensors by the function's own names; `given` has these or the source's.
@@ -50,7 +50,7 @@ std::map<std::string, Tensor> TakenBy(const Function& function,
 std::map<std::string, Tensor> BySourceName(const Function& function,
                                            const std::map<std::string, Tensor>& inputs) {
   std::map<std::string, Tensor> named;
-  for (const Port& port : function.inputs) named[UserName(port)] = inputs.at(port.name);
+  for (const Port& port : function.inputs) named[verify::UserName(port)] = inputs.at(port.name);
   return named;
 }
 
@@ -58,10 +58,10 @@ std::map<std::string, Tensor> BySourceName(const Function& function,
 std::map<std::string, Dims> Renamed(const std::map<std::string, Dims>& shapes, const Function& from,
                                     const Function& to) {
   std::map<std::string, Dims> renamed;
-  const PortIndex ports(to.inputs, UserName);
+  const PortIndex ports(to.inputs, verify::UserName);
   for (const Port& port : from.inputs)
     if (auto it = shapes.find(port.name); it != shapes.end())
-      if (const Port* own = ports.Find(UserName(port))) renamed[own->name] = it->second;
+      if (const Port* own = ports.Find(verify::UserName(port))) renamed[own->name] = it->second;
   return renamed;
 }
 
@@ -94,23 +94,25 @@ bool Takes(const Function& function, const std::map<std::string, Dims>& shapes) 
 // package's.
 std::map<std::string, Dims> ShapesOf(const Function& source, const Function& package,
                                      const std::map<std::string, Tensor>& given,
-                                     const GeneratedInputOptions& make_up) {
+                                     const analysis::GeneratedInputOptions& make_up) {
   try {
-    std::map<std::string, Dims> measured = GeneratedShapes(source, TakenBy(source, given), make_up);
+    std::map<std::string, Dims> measured =
+        analysis::GeneratedShapes(source, TakenBy(source, given), make_up);
     if (Takes(package, Renamed(measured, source, package))) return measured;
   } catch (const Error&) {
     // The package may fix a size that is open in the source.
   }
-  return Renamed(GeneratedShapes(package, TakenBy(package, given), make_up), package, source);
+  return Renamed(analysis::GeneratedShapes(package, TakenBy(package, given), make_up), package,
+                 source);
 }
 
 // Adds the inputs of one step, identical for both functions. `given` is by names of the source.
-void AddStep(const std::map<std::string, Tensor>& given, GeneratedInputOptions make_up,
+void AddStep(const std::map<std::string, Tensor>& given, analysis::GeneratedInputOptions make_up,
              Check& check) {
   const Function &source = *check.source, &package = *check.package;
   make_up.shapes = ShapesOf(source, package, given, make_up);
-  std::map<std::string, InputRange> made;
-  StepInputs source_inputs = MakeInputs(source, given, make_up, &made);
+  std::map<std::string, analysis::InputRange> made;
+  verify::StepInputs source_inputs = MakeInputs(source, given, make_up, &made);
   for (auto& [name, range] : made) {
     auto [it, first] = check.made.emplace(name, range);
     it->second.low = std::min(it->second.low, range.low);
@@ -119,15 +121,16 @@ void AddStep(const std::map<std::string, Tensor>& given, GeneratedInputOptions m
   std::map<std::string, Tensor> shared = given;
   std::vector<const Value*> values = InputValues(source);
   for (size_t i = 0; i < source.inputs.size(); ++i)
-    shared[UserName(source.inputs[i])] = source_inputs.at(values[i]->name);
-  const PortIndex by_user(package.inputs, UserName);
+    shared[verify::UserName(source.inputs[i])] = source_inputs.at(values[i]->name);
+  const PortIndex by_user(package.inputs, verify::UserName);
   for (const Port& port : source.inputs)
-    if (const Port* own = by_user.Find(UserName(port)))
+    if (const Port* own = by_user.Find(verify::UserName(port)))
       if (own->feature != port.feature)
         throw Error("usage", fmt::format("input \"{}\" is a different kind of image or array in "
                                          "the package than in the source",
-                                         UserName(port)))
-            .Help(fmt::format("pass the --image {}=... option of the compilation", UserName(port)));
+                                         verify::UserName(port)))
+            .Help(fmt::format("pass the --image {}=... option of the compilation",
+                              verify::UserName(port)));
   const PortIndex by_name(package.inputs);
   std::erase_if(shared, [&](const auto& entry) {
     return !by_user.Find(entry.first) && !by_name.Find(entry.first);
@@ -136,28 +139,29 @@ void AddStep(const std::map<std::string, Tensor>& given, GeneratedInputOptions m
   std::vector<const Value*> own_values = InputValues(package);
   for (size_t i = 0; i < own_values.size(); ++i) {
     const Port& own = package.inputs[i];
-    auto it = shared.find(UserName(own));
+    auto it = shared.find(verify::UserName(own));
     if (it != shared.end() && own.source_dtype == DType::kNone &&
         own.feature == Port::Feature::kMultiArray)
       it->second = ConvertInput(it->second, it->second.dtype(), own_values[i]->type.dtype,
-                                {"bad-input", fmt::format("input \"{}\"", UserName(own))});
+                                {"bad-input", fmt::format("input \"{}\"", verify::UserName(own))});
   }
   check.package_steps.push_back(MakeInputs(package, shared, make_up));
   check.source_steps.push_back(std::move(source_inputs));
-  check.shared.push_back(NamedTensors(shared.begin(), shared.end()));
+  check.shared.push_back(verify::NamedTensors(shared.begin(), shared.end()));
 }
 
 // Returns the results in the types and under the names that `source` declares: outputs and states
 // in the order of its ports, with an empty Tensor for those that the package lacks.
-StepResults BySource(const StepResults& step, const Function& function, const Function& source) {
-  StepResults named;
-  auto take = [&](const NamedTensors& tensors, const std::vector<Port>& own,
-                  const std::vector<Port>& ports, NamedTensors& out) {
-    const PortIndex by_user(own, UserName), by_name(own);
+verify::StepResults BySource(const verify::StepResults& step, const Function& function,
+                             const Function& source) {
+  verify::StepResults named;
+  auto take = [&](const verify::NamedTensors& tensors, const std::vector<Port>& own,
+                  const std::vector<Port>& ports, verify::NamedTensors& out) {
+    const PortIndex by_user(own, verify::UserName), by_name(own);
     for (const Port& port : ports) {
-      const Port* one = by_user.Find(UserName(port));
+      const Port* one = by_user.Find(verify::UserName(port));
       if (!one) one = by_name.Find(port.name);
-      out.emplace_back(UserName(port),
+      out.emplace_back(verify::UserName(port),
                        one ? ToSourceType(tensors[one - own.data()].second, *one) : Tensor());
     }
   };
@@ -166,10 +170,11 @@ StepResults BySource(const StepResults& step, const Function& function, const Fu
   return named;
 }
 
-std::vector<StepResults> Run(const Function& function, const std::vector<StepInputs>& steps,
-                             const EngineOptions& options, const Function& source) {
-  std::vector<StepResults> results;
-  for (const StepResults& step : RunSteps(function, steps, options))
+std::vector<verify::StepResults> Run(const Function& function,
+                                     const std::vector<verify::StepInputs>& steps,
+                                     const engine::EngineOptions& options, const Function& source) {
+  std::vector<verify::StepResults> results;
+  for (const verify::StepResults& step : verify::RunSteps(function, steps, options))
     results.push_back(BySource(step, function, source));
   return results;
 }
@@ -181,9 +186,10 @@ void TakeSourceTypes(const Program& source, Program& package) {
     for (const auto& other : source.functions)
       if (other->name == function->name) from = other.get();
     if (!from) continue;
-    const PortIndex by_user(from->inputs, UserName);
+    const PortIndex by_user(from->inputs, verify::UserName);
     for (Port& own : function->inputs)
-      if (const Port* port = by_user.Find(UserName(own)); port && own.source_dtype == DType::kNone)
+      if (const Port* port = by_user.Find(verify::UserName(own));
+          port && own.source_dtype == DType::kNone)
         own.source_dtype = port->source_dtype;
   }
 }
@@ -199,7 +205,7 @@ std::vector<Check> Checks(const Program& source, const Program& package,
     if (checks[0].source->name != name && checks[0].package->name != name)
       FindFunction(package, name, false);
   } else {
-    for (const FunctionPair& pair : MatchFunctions(source, package)) {
+    for (const verify::FunctionPair& pair : verify::MatchFunctions(source, package)) {
       if (!pair.a || !pair.b)
         throw Error("check-failed",
                     fmt::format("the {} has no function {}", pair.a ? "package" : "source",
@@ -209,7 +215,7 @@ std::vector<Check> Checks(const Program& source, const Program& package,
     }
   }
   CheckRanges(options.make_up, source);
-  GeneratedInputOptions make_up = options.make_up;
+  analysis::GeneratedInputOptions make_up = options.make_up;
   const fs::path &inputs = options.inputs, &references = options.reference;
   bool several = source.functions.size() > 1, any = inputs.empty();
   for (Check& check : checks) {
@@ -229,10 +235,10 @@ std::vector<Check> Checks(const Program& source, const Program& package,
       given = {BySourceName(*check.package, EncoderInputs(*check.package, options.tokens))};
     }
     size_t steps = 1;
-    if (HasStates(*check.source) || HasStates(*check.package))
-      steps = kStatefulSteps;
+    if (verify::HasStates(*check.source) || verify::HasStates(*check.package))
+      steps = verify::kStatefulSteps;
     else if (given.empty() || given[0].size() < check.source->inputs.size())
-      steps = static_cast<size_t>(DefaultSamples(*check.source));
+      steps = static_cast<size_t>(analysis::DefaultSamples(*check.source));
     if (!check.references.empty()) steps = check.references.size();
     if (given.size() > 1) steps = given.size();
     if (options.samples) {
@@ -263,9 +269,11 @@ std::vector<Check> Checks(const Program& source, const Program& package,
 }
 
 // Budgets without floors. `half`: whether the package computes in fp16.
-Budgets BudgetsOf(const VerifyOptions& options, bool half) {
-  Budgets budgets = ParseBudgets(options.budget ? *options.budget : half ? "fp16" : "fp32");
-  auto set = [&](Budget& budget) {
+verify::Budgets BudgetsOf(const VerifyOptions& options, bool half) {
+  verify::Budgets budgets = verify::ParseBudgets(options.budget ? *options.budget
+                                                 : half         ? "fp16"
+                                                                : "fp32");
+  auto set = [&](verify::Budget& budget) {
     if (options.per_axis) budget.per_axis = options.per_axis;
     if (options.atol) budget.atol = options.atol;
     if (options.rtol) budget.rtol = options.rtol;
@@ -277,15 +285,16 @@ Budgets BudgetsOf(const VerifyOptions& options, bool half) {
 
 // Budgets with the floors of all outputs of the function. `rounded`: result of RoundConstants on
 // its program.
-Budgets WithFloors(const Budgets& budgets, const Check& check, const Program& rounded,
-                   EngineOptions exact, bool by_source, Diagnostics& diagnostics) {
+verify::Budgets WithFloors(const verify::Budgets& budgets, const Check& check,
+                           const Program& rounded, engine::EngineOptions exact, bool by_source,
+                           Diagnostics& diagnostics) {
   try {
     const Function &source = *check.source, &of_rounded = FindFunction(rounded, source.name);
-    const std::vector<StepResults> references =
+    const std::vector<verify::StepResults> references =
         by_source ? check.references : Run(source, check.source_steps, exact, source);
-    FollowedChoices ignored;
+    verify::FollowedChoices ignored;
     if (!check.followed.made.empty())
-      exact.observe = FollowChoices(of_rounded, check.followed.made, ignored);
+      exact.observe = verify::FollowChoices(of_rounded, check.followed.made, ignored);
     return Fp16Budgets(budgets, references, Run(of_rounded, check.source_steps, exact, source));
   } catch (const Error& error) {
     if (error.id() == "timeout" || error.id() == "resource-limit") throw;
@@ -296,26 +305,28 @@ Budgets WithFloors(const Budgets& budgets, const Check& check, const Program& ro
 }
 
 // Searches for ties of quantisation if outputs exceed their budget.
-std::vector<Compared> CompareWithTies(const Check& check, const EngineOptions& exact, bool ties,
-                                      bool by_source, double usual) {
-  auto compare = [&](const std::vector<StepResults>& references) {
-    return CompareSteps(check.package->name, check.values, references, Match::kByPlace,
+std::vector<verify::Compared> CompareWithTies(const Check& check,
+                                              const engine::EngineOptions& exact, bool ties,
+                                              bool by_source, double usual) {
+  auto compare = [&](const std::vector<verify::StepResults>& references) {
+    return CompareSteps(check.package->name, check.values, references, verify::Match::kByPlace,
                         check.budgets);
   };
-  std::vector<Compared> list = compare(check.references);
+  std::vector<verify::Compared> list = compare(check.references);
   const Function& source = *check.source;
-  if (!ties || !HasSteps(source) || std::all_of(list.begin(), list.end(), [](const Compared& one) {
-        return one.comparison.max_error == 0;
-      }))
+  if (!ties || !verify::HasSteps(source) ||
+      std::all_of(list.begin(), list.end(),
+                  [](const verify::Compared& one) { return one.comparison.max_error == 0; }))
     return list;
-  std::vector<StepResults> others, references = check.references;
-  for (const StepResults& step : OtherSides(source, check.source_steps, exact, usual))
+  std::vector<verify::StepResults> others, references = check.references;
+  for (const verify::StepResults& step :
+       verify::OtherSides(source, check.source_steps, exact, usual))
     others.push_back(BySource(step, source, source));
-  const auto taken = TakeTies(
+  const auto taken = verify::TakeTies(
       check.values, by_source ? check.references : Run(source, check.source_steps, exact, source),
       others, references);
   list = compare(references);
-  for (Compared& one : list)
+  for (verify::Compared& one : list)
     for (size_t i = 0; i < references[one.step].outputs.size(); ++i)
       if (!one.state && references[one.step].outputs[i].first == one.name)
         one.ties = taken[one.step][i];
@@ -323,14 +334,14 @@ std::vector<Compared> CompareWithTies(const Check& check, const EngineOptions& e
 }
 
 // Checks that all outputs named in the budgets exist, and so does the dimension `per_axis`.
-void CheckBudgets(std::optional<int64_t> per_axis, const Budgets& budgets,
+void CheckBudgets(std::optional<int64_t> per_axis, const verify::Budgets& budgets,
                   const std::vector<Check>& checks) {
   std::vector<std::string> names;
   bool axis = false;
   int rank = 0;  // the largest
   for (const Check& check : checks)
-    for (const StepResults& step : check.values)
-      for (const NamedTensors* tensors : {&step.outputs, &step.states})
+    for (const verify::StepResults& step : check.values)
+      for (const verify::NamedTensors* tensors : {&step.outputs, &step.states})
         for (const auto& [name, tensor] : *tensors) {
           names.push_back(name);
           int64_t wanted = per_axis.value_or(0);
@@ -364,7 +375,7 @@ void RequireTwo(const fs::path& source, const fs::path& package) {
   std::error_code ignored;
   auto same_files = [&] {
     try {
-      return PackageHash(source) == PackageHash(package);
+      return coreml::PackageHash(source) == coreml::PackageHash(package);
     } catch (const Error&) {  // e.g. a cycle of symbolic links
       return false;
     }
@@ -381,14 +392,14 @@ namespace {
 
 void WriteBundle(const fs::path& folder, const fs::path& package, const VerifyResult& result,
                  const std::vector<Check>& checks) {
-  Parity parity;
+  verify::Parity parity;
   parity.reference = result.reference;
   parity.budgets = result.budgets;
-  parity.package_hash = PackageHash(package);
-  std::vector<ParityFunction> functions;
+  parity.package_hash = coreml::PackageHash(package);
+  std::vector<verify::ParityFunction> functions;
   for (const Check& check : checks)
     functions.push_back({check.package->name, check.shared, check.references, check.budgets});
-  WriteParity(folder, package, std::move(parity), functions);
+  verify::WriteParity(folder, package, std::move(parity), functions);
 }
 
 }  // namespace
@@ -405,7 +416,7 @@ std::string NameIn(const Option& option, const std::string& value) {
 // they are given.
 ImportOptions AsCompiled(ImportOptions options, const fs::path& source, const fs::path& package,
                          Diagnostics& diagnostics) {
-  const std::optional<Stated> stated = StatedOf(package);
+  const std::optional<coreml::Stated> stated = coreml::StatedOf(package);
   const Frontend& frontend = FrontendOf(source);
   if (!stated || !frontend.IsSource() || stated->source_format != frontend.name) return options;
   std::string taken;
@@ -459,11 +470,11 @@ Program ImportSource(const fs::path& path, ImportOptions options, const Program&
 // Returns the file beside the package if it has the source's tokenizer. A missing or different
 // tokenizer is appended to `outputs` as a mismatch.
 std::string VerifyTokenizer(const fs::path& source, const fs::path& package,
-                            std::vector<Compared>& outputs, Diagnostics& diagnostics) {
+                            std::vector<verify::Compared>& outputs, Diagnostics& diagnostics) {
   const std::optional<std::string> difference = TokenizerDifference(source, package, diagnostics);
   if (!difference) return "";
   if (difference->empty()) return TokenizerBeside(package).string();
-  Compared& compared = outputs.emplace_back();
+  verify::Compared& compared = outputs.emplace_back();
   compared.function = outputs[0].function;
   compared.name = "tokenizer";
   compared.comparison.mismatch = *difference;
@@ -504,26 +515,27 @@ VerifyResult Verify(const fs::path& source_path, const fs::path& package_path,
   bool half = ComputesInFp16(package);
   result.budgets = BudgetsOf(options, half);
   const bool by_default = half && !options.budget && !options.atol && !options.rtol;
-  result.floors = by_default && StatedPrecision(package_path) != "mixed";
-  const std::optional<Stated> stated = StatedOf(package_path);
+  result.floors = by_default && coreml::StatedPrecision(package_path) != "mixed";
+  const std::optional<coreml::Stated> stated = coreml::StatedOf(package_path);
   const std::map<std::string, double> exceeded =
       stated ? stated->exceeded : std::map<std::string, double>();
   std::optional<Program> rounded;
-  if (by_default) rounded = RoundConstants(*source);
+  if (by_default) rounded = verify::RoundConstants(*source);
   TakeSourceTypes(*source, package);
-  EngineOptions exact, faithful;
-  exact.arithmetic = EngineOptions::Arithmetic::kExact;
-  faithful.arithmetic = EngineOptions::Arithmetic::kFaithful;
+  engine::EngineOptions exact, faithful;
+  exact.arithmetic = engine::EngineOptions::Arithmetic::kExact;
+  faithful.arithmetic = engine::EngineOptions::Arithmetic::kFaithful;
 
   std::vector<Check> checks = Checks(*source, package, options);
   for (Check& check : checks) {
     const bool language = by_source && AreLanguageModels(*check.source, *check.package);
-    const bool routers = language && HasRouters(*check.source) && HasRouters(*check.package);
-    EngineOptions recording = faithful, following = exact;
-    RouterChoices chosen;
+    const bool routers =
+        language && verify::HasRouters(*check.source) && verify::HasRouters(*check.package);
+    engine::EngineOptions recording = faithful, following = exact;
+    verify::RouterChoices chosen;
     if (routers) {
-      recording.observe = RecordChoices(chosen);
-      following.observe = FollowChoices(*check.source, chosen, check.followed);
+      recording.observe = verify::RecordChoices(chosen);
+      following.observe = verify::FollowChoices(*check.source, chosen, check.followed);
     }
     check.values = Run(*check.package, check.package_steps, recording, *check.source);
     if (by_source)
@@ -536,7 +548,7 @@ VerifyResult Verify(const fs::path& source_path, const fs::path& package_path,
         auto [budget, first] = check.budgets.outputs.try_emplace(name, check.budgets.all);
         budget->second.stated = error;
       }
-    std::vector<Compared> own =
+    std::vector<verify::Compared> own =
         CompareWithTies(check, exact, !language, by_source, result.budgets.all.max_error / 10);
     result.outputs.insert(result.outputs.end(), own.begin(), own.end());
     VerifyResult::OfFunction& function = result.functions.emplace_back();
@@ -553,8 +565,9 @@ VerifyResult Verify(const fs::path& source_path, const fs::path& package_path,
                           exact, faithful},
                          options.tokens, options.make_up.seed, result.budgets, result.outputs);
     if (options.layers)
-      function.layers = CompareLayers(*check.source, check.source_steps, exact, *check.package,
-                                      check.package_steps, faithful, result.budgets.all);
+      function.layers =
+          verify::CompareLayers(*check.source, check.source_steps, exact, *check.package,
+                                check.package_steps, faithful, result.budgets.all);
   }
   if (!options.tokens.empty() &&
       std::none_of(result.functions.begin(), result.functions.end(), [](const auto& function) {
@@ -565,7 +578,7 @@ VerifyResult Verify(const fs::path& source_path, const fs::path& package_path,
   result.tokenizer = VerifyTokenizer(source_path, package_path, result.outputs, diagnostics);
   if (!options.bundle.empty()) WriteBundle(options.bundle, package_path, result, checks);
   std::set<std::pair<std::string, std::string>> resized;
-  for (const Compared& compared : result.outputs) {
+  for (const verify::Compared& compared : result.outputs) {
     if (compared.tells || compared.within) continue;
     std::string what = fmt::format("{} \"{}\"", compared.state ? "state" : "output", compared.name),
                 figures = Describe(compared.comparison);
@@ -583,4 +596,4 @@ VerifyResult Verify(const fs::path& source_path, const fs::path& package_path,
   return result;
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

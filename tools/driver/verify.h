@@ -14,16 +14,16 @@
 #include "tools/driver/import.h"
 #include "tools/driver/verify_language.h"
 
-namespace mlc {
+namespace mlc::driver {
 
 struct VerifyOptions {
-  ImportOptions import;                 // for the source; its sizes apply to the package, too
-  std::optional<std::string> function;  // absent: all, which both models must have
-  std::filesystem::path inputs;         // folder of tensors; empty: all are generated
-  GeneratedInputOptions make_up;        // for inputs that are not given
-  std::optional<int64_t> samples;       // steps for each function
-  std::vector<int64_t> tokens;          // the prompt of a language model; empty: generated
-  std::filesystem::path reference;      // folder or .npz; empty: computed from the source
+  ImportOptions import;                     // for the source; its sizes apply to the package, too
+  std::optional<std::string> function;      // absent: all, which both models must have
+  std::filesystem::path inputs;             // folder of tensors; empty: all are generated
+  analysis::GeneratedInputOptions make_up;  // for inputs that are not given
+  std::optional<int64_t> samples;           // steps for each function
+  std::vector<int64_t> tokens;              // the prompt of a language model; empty: generated
+  std::filesystem::path reference;          // folder or .npz; empty: computed from the source
   // As accepted by ParseBudgets. Absent: by the package's precision, where the fp16 budget is
   // raised to kFloors times the floor (lib/verify/fp16_floor.h), which is computed from
   // mlc's import for any reference. atol and rtol disable floors.
@@ -36,23 +36,23 @@ struct VerifyOptions {
 };
 
 struct VerifyResult {
-  std::string reference;  // what computed the reference
-  bool exact = false;     // whether the reference is the source in exact arithmetic
-  Budgets budgets;        // without floors
-  bool floors = false;    // whether floors apply: by default for fp16 packages
-  std::vector<Compared> outputs;
+  std::string reference;    // what computed the reference
+  bool exact = false;       // whether the reference is the source in exact arithmetic
+  verify::Budgets budgets;  // without floors
+  bool floors = false;      // whether floors apply: by default for fp16 packages
+  std::vector<verify::Compared> outputs;
   // The file beside the package, if equal to the source's tokenizer; otherwise empty.
   std::string tokenizer;
   struct OfFunction {
     std::string name;  // in the package
     int samples = 0;
-    std::map<std::string, InputRange> generated;  // over all samples, by MIL name
-    std::vector<std::string> not_compared;        // outputs missing in the reference
-    Layers layers;
+    std::map<std::string, analysis::InputRange> generated;  // over all samples, by MIL name
+    std::vector<std::string> not_compared;                  // outputs missing in the reference
+    verify::Layers layers;
     const Function* source = nullptr;
     std::optional<LanguageResult> language;  // if the source is the reference
     // Router choices of the package that the source follows, over all samples.
-    FollowedChoices followed;
+    verify::FollowedChoices followed;
   };
   std::vector<OfFunction> functions;
   std::shared_ptr<const Program> source;
@@ -71,4 +71,4 @@ void RequireTwo(const std::filesystem::path& source, const std::filesystem::path
 VerifyResult Verify(const std::filesystem::path& source, const std::filesystem::path& package,
                     const VerifyOptions& options, Diagnostics& diagnostics);
 
-}  // namespace mlc
+}  // namespace mlc::driver

@@ -8,7 +8,7 @@
 #include "lib/verify/fp16_floor.h"
 #include "tools/driver/run_tokens.h"
 
-namespace mlc {
+namespace mlc::driver {
 
 namespace {
 
@@ -20,10 +20,10 @@ constexpr const char *kNextAtOnce = "next tokens, prompt at once",
 
 std::vector<int64_t> MakeUpTokens(const Function& function, uint64_t seed) {
   auto [most, vocabulary] = LanguageSizes(function);
-  SymbolSizes sizes;
+  analysis::SymbolSizes sizes;
   auto work = [&](int64_t count) {
     for (const auto& [name, symbol] : function.symbols) sizes[name] = count;
-    return CostOf(function, sizes).multiply_adds;
+    return analysis::CostOf(function, sizes).multiply_adds;
   };
   int64_t count = std::min(kMostTokens, most);
   while (count > kLeastTokens && work(count) > kMostWork) count /= 2;
@@ -36,8 +36,8 @@ std::vector<int64_t> MakeUpTokens(const Function& function, uint64_t seed) {
 }
 
 // Compares the most likely tokens: the reference's, with the wrong ones of `figures` replaced.
-Compared NextTokens(const Function& package, const char* name, const Tensor& reference,
-                    const LanguageFigures& figures) {
+verify::Compared NextTokens(const Function& package, const char* name, const Tensor& reference,
+                            const verify::LanguageFigures& figures) {
   std::vector<int32_t> expected, found;
   const int64_t vocabulary = reference.dims()[1];
   for (int64_t position = 0; position < figures.tokens; ++position) {
@@ -46,19 +46,19 @@ Compared NextTokens(const Function& package, const char* name, const Tensor& ref
         static_cast<int32_t>(std::max_element(row.data(), row.data() + vocabulary) - row.data()));
   }
   found = expected;
-  for (const LanguageFigures::Other& wrong : figures.wrong)
+  for (const verify::LanguageFigures::Other& wrong : figures.wrong)
     found[static_cast<size_t>(wrong.position)] = static_cast<int32_t>(wrong.token);
-  return CompareTensor(package.name, name, false, 0, Tensor::Vector(found),
-                       Tensor::Vector(expected), {});
+  return verify::CompareTensor(package.name, name, false, 0, Tensor::Vector(found),
+                               Tensor::Vector(expected), {});
 }
 
 // Computes the limit from the errors of rounded constants and of fp16 arithmetic, and raises the
 // budgets accordingly.
-std::optional<LanguageResult::Own> OwnFloor(const Comparison& constants,
-                                            const Comparison& arithmetic, bool raises,
-                                            Budgets& budgets) {
-  const Floor floor{.max_error = std::hypot(constants.max_error, arithmetic.max_error),
-                    .rmse = std::hypot(constants.rmse, arithmetic.rmse)};
+std::optional<LanguageResult::Own> OwnFloor(const verify::Comparison& constants,
+                                            const verify::Comparison& arithmetic, bool raises,
+                                            verify::Budgets& budgets) {
+  const verify::Floor floor{.max_error = std::hypot(constants.max_error, arithmetic.max_error),
+                            .rmse = std::hypot(constants.rmse, arithmetic.rmse)};
   if (!std::isfinite(floor.max_error) || !std::isfinite(floor.rmse)) return std::nullopt;
   const double limit = std::max(kLeastLimit, kOwnFloors * floor.rmse);
   for (auto& [name, budget] : budgets.outputs) {
@@ -75,65 +75,68 @@ bool AreLanguageModels(const Function& source, const Function& package) {
 }
 
 LanguageResult VerifyLanguage(const LanguagePair& pair, std::vector<int64_t> tokens, uint64_t seed,
-                              const Budgets& budgets, std::vector<Compared>& outputs) {
+                              const verify::Budgets& budgets,
+                              std::vector<verify::Compared>& outputs) {
   LanguageResult result;
   result.generated = tokens.empty();
   if (tokens.empty()) tokens = MakeUpTokens(*pair.package, seed);
   for (const Function* function : {pair.source, pair.package})
     CheckTokens(*function, tokens, false);
   result.tokens = tokens;
-  const bool routers = HasRouters(*pair.source) && HasRouters(*pair.package);
+  const bool routers = verify::HasRouters(*pair.source) && verify::HasRouters(*pair.package);
   // The current observer of the engines; only used with routers.
-  Observer look;
-  const auto watched = [&](EngineOptions engine) {
+  verify::Observer look;
+  const auto watched = [&](engine::EngineOptions engine) {
     if (routers) engine.observe = [&](const Operation& op, std::span<Tensor> r) { look(op, r); };
     return engine;
   };
-  const auto recorded = [&](const Engine& engine, bool step, RouterChoices& chosen) {
-    look = RecordChoices(chosen);
+  const auto recorded = [&](const engine::Engine& engine, bool step,
+                            verify::RouterChoices& chosen) {
+    look = verify::RecordChoices(chosen);
     return RunTokens(PredictOn(engine), *pair.package, tokens, step);
   };
-  const auto following = [&](const Engine& engine, const Function& function,
-                             const RouterChoices& chosen, FollowedChoices& followed) {
-    look = FollowChoices(function, chosen, followed);
+  const auto following = [&](const engine::Engine& engine, const Function& function,
+                             const verify::RouterChoices& chosen,
+                             verify::FollowedChoices& followed) {
+    look = verify::FollowChoices(function, chosen, followed);
     return RunTokens(PredictOn(engine), function, tokens, false);
   };
-  const Engine source(*pair.source, watched(pair.source_options)),
+  const engine::Engine source(*pair.source, watched(pair.source_options)),
       package(*pair.package, watched(pair.package_options));
-  RouterChoices chosen, chosen_by_step;
+  verify::RouterChoices chosen, chosen_by_step;
   const Tensor at_once = recorded(package, false, chosen),
                steps = recorded(package, true, chosen_by_step);
   const Tensor reference = following(source, *pair.source, chosen, result.followed);
   Tensor reference_of_steps = reference;
   if (routers) {
-    FollowedChoices followed;
-    reference_of_steps =
-        following(source, *pair.source, AtOnce(chosen_by_step, std::ssize(tokens)), followed);
+    verify::FollowedChoices followed;
+    reference_of_steps = following(source, *pair.source,
+                                   verify::AtOnce(chosen_by_step, std::ssize(tokens)), followed);
   }
-  Budgets own;
+  verify::Budgets own;
   for (const char* name : {kAtOnce, kSteps}) own.outputs[name] = budgets.of("logits");
-  StepResults expected{{{kAtOnce, reference}, {kSteps, reference_of_steps}}, {}};
+  verify::StepResults expected{{{kAtOnce, reference}, {kSteps, reference_of_steps}}, {}};
   if (pair.rounded) {
-    const Function& rounded = *FunctionNamed(*pair.rounded, pair.source->name);
-    FollowedChoices ignored;
-    const Tensor constants = following(Engine(rounded, watched(pair.source_options)), rounded,
-                                       result.followed.made, ignored);
-    EngineOptions exact = pair.package_options;
-    exact.arithmetic = EngineOptions::Arithmetic::kExact;
+    const Function& rounded = *verify::FunctionNamed(*pair.rounded, pair.source->name);
+    verify::FollowedChoices ignored;
+    const Tensor constants = following(engine::Engine(rounded, watched(pair.source_options)),
+                                       rounded, result.followed.made, ignored);
+    engine::EngineOptions exact = pair.package_options;
+    exact.arithmetic = engine::EngineOptions::Arithmetic::kExact;
     const Tensor unrounded =
-        following(Engine(*pair.package, watched(exact)), *pair.package, chosen, ignored);
-    result.own =
-        OwnFloor(Compare(constants, reference), Compare(at_once, unrounded), pair.floors, own);
+        following(engine::Engine(*pair.package, watched(exact)), *pair.package, chosen, ignored);
+    result.own = OwnFloor(verify::Compare(constants, reference),
+                          verify::Compare(at_once, unrounded), pair.floors, own);
   }
-  std::vector<Compared> compared =
+  std::vector<verify::Compared> compared =
       CompareSteps(pair.package->name, {{{{kAtOnce, at_once}, {kSteps, steps}}, {}}}, {expected},
-                   Match::kByPlace, own);
+                   verify::Match::kByPlace, own);
   outputs.insert(outputs.end(), compared.begin(), compared.end());
-  result.at_once = CompareLogits(at_once, reference);
-  result.step_by_step = CompareLogits(steps, reference_of_steps);
+  result.at_once = verify::CompareLogits(at_once, reference);
+  result.step_by_step = verify::CompareLogits(steps, reference_of_steps);
   outputs.push_back(NextTokens(*pair.package, kNextAtOnce, reference, result.at_once));
   outputs.push_back(NextTokens(*pair.package, kNextSteps, reference_of_steps, result.step_by_step));
   return result;
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

@@ -10,18 +10,19 @@
 #include "lib/verify/language_agreement.h"
 #include "lib/verify/router_selection.h"
 
-namespace mlc {
+namespace mlc::driver {
 
 struct LanguageResult {
   std::vector<int64_t> tokens;
   bool generated = false;
-  LanguageFigures at_once, step_by_step;
+  verify::LanguageFigures at_once, step_by_step;
   // RMSE of the logits: the floor of this package in fp16, and the limit derived from it.
   struct Own {
     double floor, limit;
   };
   std::optional<Own> own;
-  FollowedChoices followed;  // router choices of the package that the source follows, in the batch
+  verify::FollowedChoices
+      followed;  // router choices of the package that the source follows, in the batch
 };
 
 // The RMSE of a package's logits may be kOwnFloors times the package's floor, and always
@@ -34,7 +35,7 @@ struct LanguagePair {
   const Function *source, *package;
   const Program* rounded;  // result of RoundConstants, for the package's floor; null: no floor
   bool floors;             // whether floors raise the limits
-  EngineOptions source_options, package_options;
+  engine::EngineOptions source_options, package_options;
 };
 // Whether both functions are language models.
 bool AreLanguageModels(const Function& source, const Function& package);
@@ -42,6 +43,7 @@ bool AreLanguageModels(const Function& source, const Function& package);
 // logits, judged by the budget of "logits" and by the floor, and the most likely tokens, which must
 // be equal unless the reference's choice is a near tie. Errors as in CheckTokens.
 LanguageResult VerifyLanguage(const LanguagePair& pair, std::vector<int64_t> tokens, uint64_t seed,
-                              const Budgets& budgets, std::vector<Compared>& outputs);
+                              const verify::Budgets& budgets,
+                              std::vector<verify::Compared>& outputs);
 
-}  // namespace mlc
+}  // namespace mlc::driver

@@ -4,10 +4,10 @@
 #include "tools/mlc/command.h"
 
 int main(int argc, char** argv) {
-  mlc::Command command = mlc::RunCommand();
+  mlc::driver::Command command = mlc::driver::RunCommand();
   command.name = "";
   command.example = "mlc-run model.mlpackage --input image=digit.npy --output-dir out";
-  return mlc::ExitCodePastAbandoned(
-      mlc::RunCommandLine("mlc-run", "mlc-run runs and measures models and Core ML packages.",
-                          std::vector<mlc::Command>{command}, argc, argv));
+  return mlc::runtime::ExitCodePastAbandoned(mlc::driver::RunCommandLine(
+      "mlc-run", "mlc-run runs and measures models and Core ML packages.",
+      std::vector<mlc::driver::Command>{command}, argc, argv));
 }

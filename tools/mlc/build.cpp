@@ -10,7 +10,7 @@
 
 namespace fs = std::filesystem;
 
-namespace mlc {
+namespace mlc::driver {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -24,7 +24,7 @@ struct BuildArguments {
 Json Number(double value) { return std::isfinite(value) ? Json(value) : Json("inf"); }
 
 Json ToJson(const BuildCheck& check) {
-  const Comparison& c = check.comparison;
+  const verify::Comparison& c = check.comparison;
   Json json;
   if (check.kind == BuildCheck::Kind::kLimit)
     json = {{"kind", "limit"}, {"what", check.what}, {"found", check.size}, {"limit", check.most}};
@@ -149,4 +149,4 @@ Command BuildCommand() {
           [given](Session& session) { return Build(*given, session); }};
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

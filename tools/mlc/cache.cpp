@@ -5,7 +5,7 @@
 #include "tools/mlc/command.h"
 #include "tools/mlc/table.h"
 
-namespace mlc {
+namespace mlc::driver {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -22,11 +22,12 @@ std::string TimeText(SystemTime time) {
 }
 
 // `cache` is null if there is none.
-int List(ModelCache* cache, const std::filesystem::path& folder, bool json) {
-  const std::vector<CachedModel> models = cache ? cache->List() : std::vector<CachedModel>();
+int List(runtime::ModelCache* cache, const std::filesystem::path& folder, bool json) {
+  const std::vector<runtime::CachedModel> models =
+      cache ? cache->List() : std::vector<runtime::CachedModel>();
   if (json) {
     Json list = Json::array();
-    for (const CachedModel& model : models) {
+    for (const runtime::CachedModel& model : models) {
       Json parts = Json::array();
       for (const auto& [name, value] : model.parts)
         parts.push_back({{"name", name}, {"value", value}});
@@ -46,7 +47,7 @@ int List(ModelCache* cache, const std::filesystem::path& folder, bool json) {
   }
   Table table{{"key", "model", "maker", "units", "size", "took", "last used", ""}, {}};
   constexpr size_t kShownDigits = 12;
-  for (const CachedModel& model : models)
+  for (const runtime::CachedModel& model : models)
     table.rows.push_back({model.key.substr(0, kShownDigits), model.part("model"),
                           model.part("maker"), model.part("units"), BytesText(model.bytes),
                           fmt::format("{:.2f} s", model.seconds), TimeText(model.used),
@@ -58,9 +59,9 @@ int List(ModelCache* cache, const std::filesystem::path& folder, bool json) {
   return 0;
 }
 
-int Stats(ModelCache* cache, const std::filesystem::path& folder, bool json) {
-  const CacheStatistics found =
-      cache ? cache->Statistics() : CacheStatistics{.limit = CacheLimit()};
+int Stats(runtime::ModelCache* cache, const std::filesystem::path& folder, bool json) {
+  const runtime::CacheStatistics found =
+      cache ? cache->Statistics() : runtime::CacheStatistics{.limit = CacheLimit()};
   const uint64_t asked = found.hits + found.misses;
   if (json) {
     Json document{{"folder", folder.string()},
@@ -93,10 +94,11 @@ int Stats(ModelCache* cache, const std::filesystem::path& folder, bool json) {
   return 0;
 }
 
-int Removed(const std::filesystem::path& folder, const std::vector<Eviction>& removed, bool json) {
+int Removed(const std::filesystem::path& folder, const std::vector<runtime::Eviction>& removed,
+            bool json) {
   uint64_t bytes = 0;
   Json list = Json::array();
-  for (const Eviction& eviction : removed) {
+  for (const runtime::Eviction& eviction : removed) {
     bytes += eviction.bytes;
     list.push_back({{"key", eviction.key},
                     {"model", eviction.model},
@@ -123,7 +125,7 @@ int RunCache(const CacheArguments& given, Session& session) {
   const uint64_t limit = given.limit.empty() ? CacheLimit() : ParseBytes("--limit", given.limit);
   const std::filesystem::path folder =
       std::filesystem::absolute(given.folder.empty() ? DefaultCacheFolder() : given.folder);
-  const std::unique_ptr<ModelCache> cache = OpenExistingCache(folder);
+  const std::unique_ptr<runtime::ModelCache> cache = OpenExistingCache(folder);
   if (action == "ls") return List(cache.get(), folder, session.json);
   if (action == "stats") return Stats(cache.get(), folder, session.json);
   if (!cache) {
@@ -131,20 +133,20 @@ int RunCache(const CacheArguments& given, Session& session) {
     return Removed(folder, {}, session.json);
   }
   // Entries evicted by opening the cache are reported, too.
-  std::vector<Eviction> removed = cache->evictions();
-  auto add = [&](std::vector<Eviction> more) {
+  std::vector<runtime::Eviction> removed = cache->evictions();
+  auto add = [&](std::vector<runtime::Eviction> more) {
     removed.insert(removed.end(), more.begin(), more.end());
   };
   if (given.verify) {
-    std::vector<Eviction> in_use;
+    std::vector<runtime::Eviction> in_use;
     add(cache->Verify(&in_use));
-    for (const Eviction& entry : in_use)
+    for (const runtime::Eviction& entry : in_use)
       session.diagnostics.Note(
           fmt::format("{} is in use and was kept, although {}", entry.model, entry.reason));
   }
   if (action == "clear") {
     add(cache->Clear());
-    for (const CachedModel& model : cache->List())
+    for (const runtime::CachedModel& model : cache->List())
       session.diagnostics.Note(fmt::format("{} is in use and was kept", model.part("model")));
   } else {
     add(cache->Collect(limit));
@@ -172,4 +174,4 @@ Command CacheCommand() {
       "Entries in use are never removed. DIR/log records removals and their reasons.\n\n"};
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

@@ -13,7 +13,7 @@
 #include "tools/driver/errors.h"
 #include "tools/driver/version.h"
 
-namespace mlc {
+namespace mlc::driver {
 
 Option JsonOption() { return {"--json", "", "print one JSON document to stdout"}; }
 
@@ -210,4 +210,4 @@ std::string Completions(std::string_view shell, std::string_view program,
       .Expected("bash, zsh or fish");
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

@@ -12,7 +12,7 @@
 
 #include "tools/driver/options.h"
 
-namespace mlc {
+namespace mlc::driver {
 
 // State of a command besides its own options.
 struct Session {
@@ -63,4 +63,4 @@ Command RunCommand();
 Command TokenizeCommand();
 Command VerifyCommand();
 
-}  // namespace mlc
+}  // namespace mlc::driver

@@ -10,7 +10,7 @@
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-namespace mlc {
+namespace mlc::driver {
 namespace {
 
 fs::path DefaultOutput(const fs::path& model) {
@@ -28,7 +28,7 @@ fs::path DefaultOutput(const fs::path& model) {
 Json Stats(const CompileResult& result) {
   Json phases = Json::object(), passes = Json::array();
   for (const auto& [name, seconds] : result.phases) phases[name] = seconds;
-  for (const PassRun& run : result.passes)
+  for (const passes::PassRun& run : result.passes)
     passes.push_back({{"name", run.name}, {"changed", run.changed}, {"seconds", run.seconds}});
   return {{"phases", phases}, {"passes", passes}, {"peak_memory_bytes", result.peak_memory_bytes}};
 }
@@ -113,4 +113,4 @@ Command CompileCommand() {
           [given](Session& session) { return RunCompile(*given, session); }};
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

@@ -7,7 +7,7 @@
 
 #include "tools/mlc/command.h"
 
-namespace mlc {
+namespace mlc::driver {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -41,13 +41,13 @@ Json OperationJson(const Operation* op) {
   return json;
 }
 
-Json ToJson(const ProgramDiff& diff) {
+Json ToJson(const verify::ProgramDiff& diff) {
   Json operations = Json::array(), weights = Json::array();
-  for (const OperationPair& pair : diff.operations)
+  for (const verify::OperationPair& pair : diff.operations)
     operations.push_back({{"first", OperationJson(pair.a)},
                           {"second", OperationJson(pair.b)},
                           {"changes", pair.changes}});
-  for (const WeightPair& weight : diff.weights) {
+  for (const verify::WeightPair& weight : diff.weights) {
     double difference = weight.largest_difference;
     weights.push_back({{"operation", NameOf(*weight.a)},
                        {"parameter", weight.param},
@@ -64,7 +64,7 @@ Json ToJson(const ProgramDiff& diff) {
           {"weights", weights}};
 }
 
-std::string WeightText(const WeightPair& weight) {
+std::string WeightText(const verify::WeightPair& weight) {
   std::string text = fmt::format("{} {}: {}", Describe(*weight.a), weight.param,
                                  kStates[static_cast<int>(weight.state)]);
   Tensor a = weight.a->constant(weight.param), b = weight.b->constant(weight.param);
@@ -92,7 +92,7 @@ struct DiffArguments {
 
 int RunDiff(const DiffArguments& given, Session& session) {
   const DiffResult result = Diff(given.a, given.b, session.diagnostics);
-  const ProgramDiff& diff = result.found;
+  const verify::ProgramDiff& diff = result.found;
   int code = diff.same() ? 0 : 3;
   if (session.json) {
     PrintDocument(ToJson(diff));
@@ -110,7 +110,7 @@ int RunDiff(const DiffArguments& given, Session& session) {
   for (const std::string& text : diff.interface) line(text);
   rest();
   fmt::print("operations  {} matched, {} differ\n", diff.matched, diff.operations.size());
-  for (const OperationPair& pair : diff.operations) {
+  for (const verify::OperationPair& pair : diff.operations) {
     if (!pair.b)
       line("- " + Describe(*pair.a));
     else if (!pair.a)
@@ -121,15 +121,15 @@ int RunDiff(const DiffArguments& given, Session& session) {
   rest();
   int64_t count[3] = {};
   double largest = 0;
-  for (const WeightPair& weight : diff.weights) {
+  for (const verify::WeightPair& weight : diff.weights) {
     ++count[static_cast<int>(weight.state)];
     if (std::isfinite(weight.largest_difference))
       largest = std::max(largest, weight.largest_difference);
   }
   fmt::print("weights     {} equal, {} close, {} changed{}\n", count[0], count[1], count[2],
              largest > 0 ? fmt::format(", largest difference {:.3g}", largest) : "");
-  for (const WeightPair& weight : diff.weights)
-    if (weight.state != WeightPair::State::kEqual) line(WeightText(weight));
+  for (const verify::WeightPair& weight : diff.weights)
+    if (weight.state != verify::WeightPair::State::kEqual) line(WeightText(weight));
   rest();
   fmt::print("{}\n", diff.same() ? "identical" : "different");
   return code;
@@ -149,4 +149,4 @@ Command DiffCommand() {
           [given](Session& session) { return RunDiff(*given, session); }};
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

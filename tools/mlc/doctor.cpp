@@ -8,7 +8,7 @@
 #include "tools/driver/system_info.h"
 #include "tools/mlc/command.h"
 
-namespace mlc {
+namespace mlc::driver {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -21,24 +21,25 @@ struct DoctorArguments {
 
 // --- the machine
 
-constexpr Device kDevices[] = {Device::kCpu, Device::kGpu, Device::kAne, Device::kReference};
+constexpr runtime::Device kDevices[] = {runtime::Device::kCpu, runtime::Device::kGpu,
+                                        runtime::Device::kAne, runtime::Device::kReference};
 
-bool Has(const Capabilities& found, Device device) {
+bool Has(const runtime::Capabilities& found, runtime::Device device) {
   return std::find(found.devices.begin(), found.devices.end(), device) != found.devices.end();
 }
 
 // Returns why units cannot be used with --units, or "" if they can.
-std::string WhyNot(const Capabilities& found, Units units) {
-  if (units == Units::kReference) return "";
+std::string WhyNot(const runtime::Capabilities& found, runtime::Units units) {
+  if (units == runtime::Units::kReference) return "";
   if (!make_core_ml) return "requires Core ML, which runs on Apple's systems only";
-  for (Device device : {Device::kGpu, Device::kAne})
+  for (runtime::Device device : {runtime::Device::kGpu, runtime::Device::kAne})
     if (Name(device) == Name(units) && !Has(found, device))
       return "Core ML finds none on this machine";
   return "";
 }
 
 Json SystemJson(const SystemReport& report) {
-  const Capabilities& found = report.runtime;
+  const runtime::Capabilities& found = report.runtime;
   Json json{{"mlc", {{"version", report.version}, {"build", report.build}}},
             {"chip", found.chip},
             {"os", found.os},
@@ -52,14 +53,15 @@ Json SystemJson(const SystemReport& report) {
             {"processors", report.processors},
             {"memory_bytes", report.memory_bytes},
             {"cache", {{"folder", report.cache_folder.string()}}}};
-  for (Device device : found.devices) json["devices"].push_back(Name(device));
-  for (Units units : {Units::kAll, Units::kCpu, Units::kGpu, Units::kAne, Units::kReference}) {
+  for (runtime::Device device : found.devices) json["devices"].push_back(Name(device));
+  for (runtime::Units units : {runtime::Units::kAll, runtime::Units::kCpu, runtime::Units::kGpu,
+                               runtime::Units::kAne, runtime::Units::kReference}) {
     const std::string why = WhyNot(found, units);
     Json row{{"units", Name(units)}, {"runs", why.empty()}};
     if (!why.empty()) row["why"] = why;
     json["units"].push_back(row);
   }
-  for (const Capabilities::Missing& missing : found.missing)
+  for (const runtime::Capabilities::Missing& missing : found.missing)
     json["missing"].push_back({{"feature", missing.feature}, {"why", missing.why}});
   for (const LibraryVersion& library : report.libraries) {
     Json row{{"name", library.name}};
@@ -81,7 +83,7 @@ Json SystemJson(const SystemReport& report) {
 }
 
 void PrintSystem(const SystemReport& report) {
-  const Capabilities& found = report.runtime;
+  const runtime::Capabilities& found = report.runtime;
   fmt::print("mlc        {}, build {}\n", report.version,
              report.build.empty() ? "unknown" : report.build);
   fmt::print("machine    {}, {} of {} processors used, {} of memory\n",
@@ -90,17 +92,18 @@ void PrintSystem(const SystemReport& report) {
   fmt::print("system     {} ({})\n", found.os, found.os_build);
   fmt::print("runtime    {} {}\n", found.runtime, found.runtime_version);
   std::string devices;
-  for (Device device : kDevices)
+  for (runtime::Device device : kDevices)
     if (Has(found, device))
       devices += fmt::format("{}{}", devices.empty() ? "" : ", ", Name(device));
   fmt::print("devices    {}\n", devices);
-  for (Units units : {Units::kAll, Units::kCpu, Units::kGpu, Units::kAne, Units::kReference}) {
+  for (runtime::Units units : {runtime::Units::kAll, runtime::Units::kCpu, runtime::Units::kGpu,
+                               runtime::Units::kAne, runtime::Units::kReference}) {
     const std::string why = WhyNot(found, units);
-    fmt::print("{:<11}{:<10} {}\n", units == Units::kAll ? "--units" : "", Name(units),
+    fmt::print("{:<11}{:<10} {}\n", units == runtime::Units::kAll ? "--units" : "", Name(units),
                why.empty() ? "yes" : "no: " + why);
   }
   std::string_view title = "missing";
-  for (const Capabilities::Missing& missing : found.missing) {
+  for (const runtime::Capabilities::Missing& missing : found.missing) {
     fmt::print("{:<11}{}: {}\n", title, missing.feature, missing.why);
     title = "";
   }
@@ -125,7 +128,7 @@ void PrintSystem(const SystemReport& report) {
 }
 
 int DescribeSystem(Session& session) {
-  std::unique_ptr<Runtime> runtime = MakeRuntime(DefaultUnits(), {});
+  std::unique_ptr<runtime::Runtime> runtime = MakeRuntime(DefaultUnits(), {});
   SystemReport report = ExamineSystem(*runtime);
   report.libraries.push_back({"CLI11", CLI11_VERSION, ""});
   if (session.json)
@@ -190,4 +193,4 @@ Command DoctorCommand() {
           RuleList()};
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

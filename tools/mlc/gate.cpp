@@ -8,7 +8,7 @@
 #include "tools/mlc/command.h"
 #include "tools/mlc/table.h"
 
-namespace mlc {
+namespace mlc::driver {
 namespace {
 
 struct GateArguments {
@@ -149,4 +149,4 @@ Command GateCommand() {
       "here (the report says why).\n\n"};
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

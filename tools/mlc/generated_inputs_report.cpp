@@ -5,7 +5,7 @@
 
 #include "lib/ir/port_index.h"
 
-namespace mlc {
+namespace mlc::driver {
 
 namespace {
 using Ports = PortIndex<const std::vector<Port>>;
@@ -17,8 +17,8 @@ const std::string& NameOfInput(const Ports& ports, const std::string& name) {
 }  // namespace
 
 std::string GeneratedInputsText(const Function& function,
-                                const std::map<std::string, InputRange>& made,
-                                const GeneratedInputOptions& options, int samples) {
+                                const std::map<std::string, analysis::InputRange>& made,
+                                const analysis::GeneratedInputOptions& options, int samples) {
   constexpr size_t kShown = 12;
   if (made.empty()) return "";
   std::string text = fmt::format("inputs generated from seed {}, {} sample{}:\n", options.seed,
@@ -35,8 +35,8 @@ std::string GeneratedInputsText(const Function& function,
 }
 
 std::string GeneratedInputsJson(const Function& function,
-                                const std::map<std::string, InputRange>& made,
-                                const GeneratedInputOptions& options, int samples) {
+                                const std::map<std::string, analysis::InputRange>& made,
+                                const analysis::GeneratedInputOptions& options, int samples) {
   using Json = nlohmann::ordered_json;
   Json list = Json::array();
   const Ports ports(function.inputs);
@@ -52,4 +52,4 @@ std::string GeneratedInputsJson(const Function& function,
       .dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

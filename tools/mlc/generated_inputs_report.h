@@ -6,15 +6,15 @@
 
 #include "lib/analysis/generated_inputs.h"
 
-namespace mlc {
+namespace mlc::driver {
 
 // Describes which inputs were generated and how: as lines of text (empty if none) and as a JSON
 // object.
 std::string GeneratedInputsText(const Function& function,
-                                const std::map<std::string, InputRange>& made,
-                                const GeneratedInputOptions& options, int samples);
+                                const std::map<std::string, analysis::InputRange>& made,
+                                const analysis::GeneratedInputOptions& options, int samples);
 std::string GeneratedInputsJson(const Function& function,
-                                const std::map<std::string, InputRange>& made,
-                                const GeneratedInputOptions& options, int samples);
+                                const std::map<std::string, analysis::InputRange>& made,
+                                const analysis::GeneratedInputOptions& options, int samples);
 
-}  // namespace mlc
+}  // namespace mlc::driver

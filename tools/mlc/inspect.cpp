@@ -10,7 +10,7 @@
 #include "tools/mlc/inspect_gguf.h"
 #include "tools/mlc/interface_report.h"
 
-namespace mlc {
+namespace mlc::driver {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -62,7 +62,7 @@ void PrintJson(const InspectResult& result, const InspectArguments& given) {
                      {"by_dtype", result.weight_bytes_by_dtype}};
   if (given.weights) {
     Json& tensors = json["weights"]["tensors"] = Json::array();
-    for (const Weight& weight : result.weights) {
+    for (const analysis::Weight& weight : result.weights) {
       tensors.push_back({{"name", weight.name},
                          {"dtype", Name(weight.dtype)},
                          {"shape", weight.dims},
@@ -108,7 +108,7 @@ void Print(const InspectResult& result, const InspectArguments& given) {
              static_cast<double>(result.weight_bytes) / 1e6,
              BitsOf(result.weight_bytes, result.weight_elements));
   if (given.weights)
-    for (const Weight& weight : result.weights)
+    for (const analysis::Weight& weight : result.weights)
       fmt::print("  {:<40} {:<6} {:<20} {:>10}  {:5.2f} bits{}{}\n", weight.name,
                  Name(weight.dtype), fmt::format("[{}]", fmt::join(weight.dims, ",")), weight.bytes,
                  BitsOf(weight.bytes, weight.elements()), weight.encoding.empty() ? "" : ", ",
@@ -172,4 +172,4 @@ Command InspectCommand() {
           [given](Session& session) { return RunInspect(*given, session); }};
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

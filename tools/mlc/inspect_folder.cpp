@@ -10,7 +10,7 @@
 #include "tools/driver/inspect_folder.h"
 #include "tools/mlc/interface_report.h"
 
-namespace mlc {
+namespace mlc::driver {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -118,4 +118,4 @@ void PrintFolder(const std::filesystem::path& path, bool weights, Session& sessi
   session.json ? PrintJson(facts, weights) : PrintText(facts, path, weights);
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

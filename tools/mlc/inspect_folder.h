@@ -6,9 +6,9 @@
 
 #include "tools/mlc/command.h"
 
-namespace mlc {
+namespace mlc::driver {
 
 // Prints to stdout. `weights`: list every tensor.
 void PrintFolder(const std::filesystem::path& path, bool weights, Session& session);
 
-}  // namespace mlc
+}  // namespace mlc::driver

@@ -10,7 +10,7 @@
 #include "tools/driver/inspect_gguf.h"
 #include "tools/mlc/interface_report.h"
 
-namespace mlc {
+namespace mlc::driver {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -125,4 +125,4 @@ void PrintGguf(const std::filesystem::path& path, bool weights, Session& session
   session.json ? PrintJson(facts, weights) : PrintText(facts, path, weights);
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

@@ -5,9 +5,9 @@
 
 #include "tools/mlc/command.h"
 
-namespace mlc {
+namespace mlc::driver {
 
 // Prints to stdout. `weights`: list every tensor.
 void PrintGguf(const std::filesystem::path& path, bool weights, Session& session);
 
-}  // namespace mlc
+}  // namespace mlc::driver

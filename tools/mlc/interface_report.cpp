@@ -9,7 +9,7 @@
 #include "tools/driver/inspect.h"
 #include "tools/driver/tensor_files.h"
 
-namespace mlc {
+namespace mlc::driver {
 
 namespace {
 
@@ -21,7 +21,7 @@ std::string SizesText(const Function& function, const Port& port, const Shape& s
     return ", one of " + ShapesText(port);
   std::string text;
   for (const Dim& dim : shape)
-    if (std::string sizes = SizesText(function, dim); !sizes.empty()) text += ", " + sizes;
+    if (std::string sizes = driver::SizesText(function, dim); !sizes.empty()) text += ", " + sizes;
   return text;
 }
 
@@ -50,7 +50,7 @@ Json PortJson(const Port& port, const Value& value) {
             {"dtype", TypeText(value.type)},
             {"shape", shape}};
   if (port.source_dtype != DType::kNone) json["source_dtype"] = Name(port.source_dtype);
-  if (port.feature != Port::Feature::kMultiArray) json["image"] = ImageName(port.feature);
+  if (port.feature != Port::Feature::kMultiArray) json["image"] = coreml::ImageName(port.feature);
   if (!port.description.empty()) json["description"] = port.description;
   if (!port.shape_range.empty()) json["shape_range"] = port.shape_range;
   if (!port.enumerated_shapes.empty()) json["enumerated_shapes"] = port.enumerated_shapes;
@@ -85,7 +85,7 @@ std::string InterfaceText(const Function& function, size_t most) {
       bool image = port.feature != Port::Feature::kMultiArray;
       text += fmt::format("{:<11}{:<{}} {:<6} {}{}{}{}\n", i == 0 ? title : "", ShownName(port),
                           width, TypeText(value.type), DimsText(ShapeOf(value.type)),
-                          image ? fmt::format(" {}{} image", ImageName(port.feature),
+                          image ? fmt::format(" {}{} image", coreml::ImageName(port.feature),
                                               port.dtype == DType::kFp16 ? " float16" : "")
                                 : "",
                           title == "inputs" ? SizesText(function, port, value.type.shape) : "",
@@ -146,4 +146,4 @@ Json ProgramJson(const Program& program) {
   return json;
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

@@ -7,7 +7,7 @@
 
 #include "tools/driver/model_interface.h"
 
-namespace mlc {
+namespace mlc::driver {
 
 // Returns the name in the package, followed by the source's name if it differs: input_1 (from
 // "input.1").
@@ -20,4 +20,4 @@ nlohmann::ordered_json InterfaceJson(const Function& function);
 // The interface of the default function and of all functions: {..., functions, default_function}.
 nlohmann::ordered_json ProgramJson(const Program& program);
 
-}  // namespace mlc
+}  // namespace mlc::driver

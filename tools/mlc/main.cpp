@@ -1,7 +1,7 @@
 #include "lib/runtime/worker.h"
 #include "tools/mlc/command.h"
 
-namespace mlc {
+namespace mlc::driver {
 namespace {
 
 std::vector<Command> Commands();
@@ -26,15 +26,15 @@ std::vector<Command> Commands() {
 }
 
 }  // namespace
-}  // namespace mlc
+}  // namespace mlc::driver
 
 // Read by jemalloc if linked. Huge pages make traversing a large program about an eighth faster.
 extern "C" __attribute__((visibility("default"))) const char* malloc_conf;
 const char* malloc_conf = "thp:always";
 
 int main(int argc, char** argv) {
-  return mlc::ExitCodePastAbandoned(mlc::RunCommandLine(
+  return mlc::runtime::ExitCodePastAbandoned(mlc::driver::RunCommandLine(
       "mlc",
       "mlc compiles ONNX, GGUF and Hugging Face models into Core ML packages, ahead of time.",
-      mlc::Commands(), argc, argv));
+      mlc::driver::Commands(), argc, argv));
 }

@@ -5,7 +5,7 @@
 
 namespace fs = std::filesystem;
 
-namespace mlc {
+namespace mlc::driver {
 
 Command ManifestCommand() {
   struct Arguments {
@@ -44,4 +44,4 @@ Command ManifestCommand() {
       }};
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

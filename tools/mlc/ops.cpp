@@ -7,7 +7,7 @@
 #include "tools/mlc/command.h"
 #include "tools/mlc/table.h"
 
-namespace mlc {
+namespace mlc::driver {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -111,4 +111,4 @@ Command OpsCommand() {
           [given](Session& session) { return ListOps(*given, session); }};
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

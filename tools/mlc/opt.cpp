@@ -7,7 +7,7 @@
 
 namespace fs = std::filesystem;
 
-namespace mlc {
+namespace mlc::driver {
 namespace {
 
 struct OptArguments {
@@ -21,7 +21,7 @@ int Opt(const OptArguments& given, Session& session) {
   if (session.json) {
     nlohmann::ordered_json answer{{"changed", result.changed},
                                   {"passes", nlohmann::ordered_json::array()}};
-    for (const PassRun& run : result.passes)
+    for (const passes::PassRun& run : result.passes)
       answer["passes"].push_back(
           {{"name", run.name}, {"changed", run.changed}, {"ms", run.seconds * 1e3}});
     if (!output.empty())
@@ -40,7 +40,7 @@ int Opt(const OptArguments& given, Session& session) {
 // The help text lists the passes.
 std::string PassList() {
   std::string text = "Passes:\n";
-  for (const PassDef* pass : AllPasses())
+  for (const passes::PassDef* pass : passes::AllPasses())
     text += fmt::format("  {:<24} {}\n", pass->name, pass->summary);
   return text + "\n";
 }
@@ -56,7 +56,7 @@ Command OptCommand() {
       {"-o", "FILE.mil|OUT.mlpackage", "output (default: MIL text on stdout)",
        [&options](const std::string& text) { options.output = WithoutSlash(text); }},
       {"--passes", "LIST", "comma-separated passes, \"\" for none (default: the whole pipeline)",
-       [&options](const std::string& text) { options.passes = ParsePasses(text); }},
+       [&options](const std::string& text) { options.passes = passes::ParsePasses(text); }},
       PrecisionOption(options.precision,
                       "compute precision of the default pipeline (default fp32)"),
       {"--inline", "", "print small constants where they are used",
@@ -75,4 +75,4 @@ Command OptCommand() {
           PassList()};
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

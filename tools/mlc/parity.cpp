@@ -6,34 +6,35 @@
 
 namespace fs = std::filesystem;
 
-namespace mlc {
+namespace mlc::driver {
 
 using Json = nlohmann::ordered_json;
 
-std::string ParityJson(const ParityResult& result) {
-  return Json{{"ok", Judge(result.outputs) == Verdict::kPassed},
+std::string ParityJson(const verify::ParityResult& result) {
+  return Json{{"ok", Judge(result.outputs) == verify::Verdict::kPassed},
               {"verdict", VerdictText(result.outputs)},
-              {"figure", kErrorFigure},
+              {"figure", verify::kErrorFigure},
               {"package_hash", result.package_hash},
               {"units", result.units},
               {"machine", result.machine},
               {"mlc", result.version},
               {"predict_ms", result.milliseconds},
               {"compared_again", result.compared_again},
-              {"outputs", Json::parse(ReportJson(result.outputs))}}
+              {"outputs", Json::parse(verify::ReportJson(result.outputs))}}
       .dump();
 }
 
-int ShowParity(const ParityResult& result, const Session& session, const fs::path& written) {
-  bool ok = Judge(result.outputs) == Verdict::kPassed;
+int ShowParity(const verify::ParityResult& result, const Session& session,
+               const fs::path& written) {
+  bool ok = Judge(result.outputs) == verify::Verdict::kPassed;
   if (session.json)
     PrintDocument(Json::parse(ParityJson(result)));
   else
     fmt::print(
         "on {} by mlc {}, units {}, {:.2f} ms{}\nerror: {}\n{}{}{}\n", result.machine,
         result.version, result.units, result.milliseconds,
-        result.compared_again ? ", compared again here" : "", kErrorFigure,
-        WithFlags(ReportText(result.outputs)),
+        result.compared_again ? ", compared again here" : "", verify::kErrorFigure,
+        WithFlags(verify::ReportText(result.outputs)),
         written.empty()
             ? ""
             : fmt::format(
@@ -43,4 +44,4 @@ int ShowParity(const ParityResult& result, const Session& session, const fs::pat
   return ok ? 0 : ExitCode("check-failed");
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

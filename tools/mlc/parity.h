@@ -7,13 +7,13 @@
 #include "lib/verify/parity_bundle.h"
 #include "tools/mlc/command.h"
 
-namespace mlc {
+namespace mlc::driver {
 
 // Returns a JSON object.
-std::string ParityJson(const ParityResult& result);
+std::string ParityJson(const verify::ParityResult& result);
 // Prints the result and returns the exit code. `written`: the result file, if this command wrote
 // it.
-int ShowParity(const ParityResult& result, const Session& session,
+int ShowParity(const verify::ParityResult& result, const Session& session,
                const std::filesystem::path& written = {});
 
-}  // namespace mlc
+}  // namespace mlc::driver

@@ -4,17 +4,17 @@
 
 #include "lib/ir/text.h"
 
-namespace mlc {
+namespace mlc::driver {
 
 void ShowPasses(PassOptions& options) {
   options.print = [](std::string_view pass, const Program& program) {
     fmt::print(stderr, "// after {}\n{}\n", pass,
                PrintText(program, {.inline_limit = 8, .max_elements = 16}));
   };
-  options.timed = [](const std::vector<PassRun>& runs) {
+  options.timed = [](const std::vector<passes::PassRun>& runs) {
     double total = 0;
     fmt::print(stderr, "{:<32} {:>9} {:>8}\n", "pass", "ms", "changed");
-    for (const PassRun& run : runs) {
+    for (const passes::PassRun& run : runs) {
       fmt::print(stderr, "{:<32} {:>9.2f} {:>8}\n", run.name, run.seconds * 1e3,
                  run.changed ? "yes" : "no");
       total += run.seconds;
@@ -23,4 +23,4 @@ void ShowPasses(PassOptions& options) {
   };
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

@@ -3,8 +3,8 @@
 
 #include "tools/driver/run_passes.h"
 
-namespace mlc {
+namespace mlc::driver {
 
 void ShowPasses(PassOptions& options);
 
-}  // namespace mlc
+}  // namespace mlc::driver

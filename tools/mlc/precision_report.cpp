@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-namespace mlc {
+namespace mlc::driver {
 
 using Json = nlohmann::ordered_json;
 
 namespace {
 
-Json FigureJson(const Measurement::Figure& figure) {
+Json FigureJson(const precision::Measurement::Figure& figure) {
   return {{"output", figure.output},
           {"figure", Name(figure.kind)},
           {"value", figure.value},
@@ -32,12 +32,13 @@ std::string PrecisionText(const CompileResult& result) {
   if (!result.fp16_target.empty() && percent >= 0.5)
     more.push_back(fmt::format("less with --target {}", result.fp16_target));
   if (result.measurement && !result.measurement->beyond.empty()) {
-    const Measurement::Figure& worst =
+    const precision::Measurement::Figure& worst =
         *std::max_element(result.measurement->beyond.begin(), result.measurement->beyond.end(),
                           [](const auto& a, const auto& b) { return a.Part() < b.Part(); });
-    more.push_back(fmt::format(
-        "{}: {:.2g} % {}", worst.output, 100 * worst.value,
-        worst.kind == Measurement::Figure::Kind::kError ? "error" : "of elements differ"));
+    more.push_back(fmt::format("{}: {:.2g} % {}", worst.output, 100 * worst.value,
+                               worst.kind == precision::Measurement::Figure::Kind::kError
+                                   ? "error"
+                                   : "of elements differ"));
   }
   if (!result.measurement || !result.measurement->not_measured.empty())
     more.push_back(result.measurement && result.measurement->ranges ? "only ranges measured"
@@ -47,7 +48,7 @@ std::string PrecisionText(const CompileResult& result) {
 
 std::string MeasurementText(const CompileResult& result) {
   if (!result.measurement) return "";
-  const Measurement& measurement = *result.measurement;
+  const precision::Measurement& measurement = *result.measurement;
   if (!measurement.not_measured.empty())
     return fmt::format(
         "  fp16 {} not measured: {}{}\n", measurement.ranges ? "errors" : "accuracy",
@@ -57,7 +58,7 @@ std::string MeasurementText(const CompileResult& result) {
   std::string text = "  work in fp16   worst      allowed    metric     output\n";
   for (const auto& [share, worst] : measurement.curve)
     text += fmt::format("  {:>10.1f} %   {:<8.2g}   {:<8.2g}   {:<8}   {}{}\n", 100 * share,
-                        worst.value, worst.allowed, Word(worst.kind), worst.output,
+                        worst.value, worst.allowed, precision::Word(worst.kind), worst.output,
                         worst.fits ? "" : "  over budget");
   return text;
 }
@@ -67,7 +68,7 @@ Json MeasurementJson(const CompileResult& result) {
             {"fp16_segments", result.fp16_segments},
             {"no_fp16_form_share", result.no_fp16_form_share}};
   if (!result.measurement) return json;
-  const Measurement& measurement = *result.measurement;
+  const precision::Measurement& measurement = *result.measurement;
   if (!measurement.not_measured.empty()) {
     json["measurement"] = {{"not_measured", measurement.not_measured},
                            {"ranges", measurement.ranges}};
@@ -78,11 +79,11 @@ Json MeasurementJson(const CompileResult& result) {
              {"runs", measurement.runs},
              {"before", FigureJson(measurement.plain)},
              {"after", FigureJson(measurement.chosen)}};
-  for (const Measurement::Figure& figure : measurement.beyond)
+  for (const precision::Measurement::Figure& figure : measurement.beyond)
     found["exceeded"].push_back(FigureJson(figure));
   if (measurement.mixed_share) found["mixed_fp32_share"] = *measurement.mixed_share;
   if (!measurement.other_range.empty()) found["other_range"] = measurement.other_range;
-  for (const Measurement::Point& point : measurement.curve) {
+  for (const precision::Measurement::Point& point : measurement.curve) {
     Json entry = FigureJson(point.worst);
     entry["fp16_share"] = point.fp16_share;
     found["curve"].push_back(entry);
@@ -91,4 +92,4 @@ Json MeasurementJson(const CompileResult& result) {
   return json;
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

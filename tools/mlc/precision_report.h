@@ -6,7 +6,7 @@
 
 #include "tools/driver/compile.h"
 
-namespace mlc {
+namespace mlc::driver {
 
 // "fp32", "fp16", "fp16 (3 % of the work fp32, not measured)".
 std::string PrecisionText(const CompileResult& result);
@@ -16,4 +16,4 @@ std::string MeasurementText(const CompileResult& result);
 // Contains "fp16_share", and "measurement" if there was one.
 nlohmann::ordered_json MeasurementJson(const CompileResult& result);
 
-}  // namespace mlc
+}  // namespace mlc::driver

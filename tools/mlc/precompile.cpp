@@ -7,7 +7,7 @@
 
 namespace fs = std::filesystem;
 
-namespace mlc {
+namespace mlc::driver {
 namespace {
 
 struct PrecompileArguments {
@@ -56,4 +56,4 @@ Command PrecompileCommand() {
           [given](Session& session) { return PrecompileRun(*given, session); }};
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

@@ -11,7 +11,7 @@
 
 #include "lib/support/error.h"
 
-namespace mlc {
+namespace mlc::driver {
 
 class ProgressLine {
  public:
@@ -35,4 +35,4 @@ class ProgressLine {
   std::optional<std::chrono::steady_clock::time_point> last_;
 };
 
-}  // namespace mlc
+}  // namespace mlc::driver

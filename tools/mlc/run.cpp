@@ -17,7 +17,7 @@
 
 namespace fs = std::filesystem;
 
-namespace mlc {
+namespace mlc::driver {
 
 using Json = nlohmann::ordered_json;
 
@@ -34,7 +34,7 @@ struct RunArguments {
   bool force_baseline = false;
 };
 
-Json ResultJson(const RunResult& result, const GeneratedInputOptions& make_up) {
+Json ResultJson(const RunResult& result, const analysis::GeneratedInputOptions& make_up) {
   const std::string mode(Name(result.arithmetic));
   Json list = Json::array();
   for (const auto& [port, tensor, name, file] : result.outputs) {
@@ -49,7 +49,7 @@ Json ResultJson(const RunResult& result, const GeneratedInputOptions& make_up) {
   }
   Json json = Json::parse(RunJson(result));
   json["outputs"] = list;
-  if (result.units == Units::kReference) json["computes"] = Describe(result.arithmetic);
+  if (result.units == runtime::Units::kReference) json["computes"] = Describe(result.arithmetic);
   for (const auto& [token, probability] : result.next)
     json["next"].push_back({{"token", token}, {"probability", probability}});
   if (!result.generated.empty())
@@ -58,10 +58,10 @@ Json ResultJson(const RunResult& result, const GeneratedInputOptions& make_up) {
   return json;
 }
 
-void Print(const RunResult& result, const GeneratedInputOptions& make_up) {
+void Print(const RunResult& result, const analysis::GeneratedInputOptions& make_up) {
   fmt::print("{}", GeneratedInputsText(*result.function, result.generated, make_up, 1));
   for (const auto& [port, tensor, name, file] : result.outputs)
-    fmt::print("{}  {} [{}]{}\n", name == UserName(*port) ? ShownName(*port) : name,
+    fmt::print("{}  {} [{}]{}\n", name == verify::UserName(*port) ? ShownName(*port) : name,
                Name(tensor.dtype()), fmt::join(tensor.dims(), ","),
                file.empty() ? "" : "  " + fs::absolute(file).string());
   for (const auto& [port, tensor, name, file] : result.outputs) {
@@ -81,7 +81,7 @@ void Print(const RunResult& result, const GeneratedInputOptions& make_up) {
   }
   const Statistics predict = PredictTimes(result);
   const std::string what =
-      result.units == Units::kReference
+      result.units == runtime::Units::kReference
           ? fmt::format("mlc's engine ({})", Describe(result.arithmetic))
           : fmt::format("{}, --units {}", result.machine.runtime, Name(result.units));
   if (result.of_fallback) fmt::print("the outputs are those of mlc's engine, as a fallback\n");
@@ -92,11 +92,12 @@ void Print(const RunResult& result, const GeneratedInputOptions& make_up) {
 // Returns the exit code for the most important failure: timeouts first, then errors, then failed
 // checks.
 int CodeOf(const RunResult& result, const RunOptions& options) {
-  bool check = (!options.compare.empty() && Judge(result.compared) != Verdict::kPassed) ||
+  bool check = (!options.compare.empty() && Judge(result.compared) != verify::Verdict::kPassed) ||
                (options.require_units && (result.placements.empty() || !Elsewhere(result).empty()));
   // An opened breaker is a failed check: too slow, too much memory, or too many errors.
   check = check || !result.breaker_changes.empty();
-  for (const Layer& layer : result.operations ? result.operations->layers : std::vector<Layer>{})
+  for (const verify::Layer& layer :
+       result.operations ? result.operations->layers : std::vector<verify::Layer>{})
     check = check || (layer.compared.tells && !layer.compared.within);
   bool run = result.telemetry.refused > 0;
   for (const RunResult::Failed& failed : result.failures) {
@@ -161,16 +162,16 @@ int RunBundles(const RunArguments& given, Session& session) {
                              .bundles_only = options.bundles_only};
   if (!several) {
     const fs::path folder = given.bundles[0],
-                   written = given.result.value_or(folder / kParityResult);
+                   written = given.result.value_or(folder / verify::kParityResult);
     return ShowParity(RunParity(folder, written, parity, session.diagnostics), session, written);
   }
   int code = 0;
   Json list = Json::array();
   for (const std::string& bundle : given.bundles) {
-    const fs::path written = fs::path(bundle) / kParityResult;
+    const fs::path written = fs::path(bundle) / verify::kParityResult;
     try {
-      const ParityResult result = RunParity(bundle, written, parity, session.diagnostics);
-      const bool ok = Judge(result.outputs) == Verdict::kPassed;
+      const verify::ParityResult result = RunParity(bundle, written, parity, session.diagnostics);
+      const bool ok = Judge(result.outputs) == verify::Verdict::kPassed;
       if (!ok) code = std::max(code, ExitCode("check-failed"));
       if (session.json)
         list.push_back({{"bundle", bundle}, {"result", Json::parse(ParityJson(result))}});
@@ -194,7 +195,7 @@ int RunBundles(const RunArguments& given, Session& session) {
 int RunModel(RunArguments& given, Session& session) {
   CheckText(given.text, session);
   if (const char* text = std::getenv("MLC_CIRCUIT_BREAKER"))
-    given.options.breaker.override = ParseBreakerOverride(text);
+    given.options.breaker.override = runtime::ParseBreakerOverride(text);
   if (!given.bundles.empty()) return RunBundles(given, session);
   if (given.result) throw Error("usage", "--result requires --bundle");
   if (given.model.empty())
@@ -299,4 +300,4 @@ Command RunCommand() {
           TextNotes()};
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

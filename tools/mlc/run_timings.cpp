@@ -8,7 +8,7 @@
 #include "tools/driver/compiled_model_cache.h"
 #include "tools/driver/errors.h"
 
-namespace mlc {
+namespace mlc::driver {
 
 namespace {
 
@@ -26,12 +26,12 @@ std::string MoreText(double bytes) {
 }
 
 std::string PlacedText(const RunResult& result) {
-  if (result.units == Units::kReference) return "";
+  if (result.units == runtime::Units::kReference) return "";
   if (result.placements.empty())
     return fmt::format("requested {}, planned for: unknown ({})\n", Name(result.units),
                        result.no_placements);
-  std::map<Device, std::pair<int64_t, double>> met;
-  for (const OperationPlacement& placement : result.placements) {
+  std::map<runtime::Device, std::pair<int64_t, double>> met;
+  for (const runtime::OperationPlacement& placement : result.placements) {
     auto& [count, cost] = met[placement.preferred];
     ++count;
     cost += placement.cost.value_or(0);
@@ -42,7 +42,7 @@ std::string PlacedText(const RunResult& result) {
     if (found.second > 0) text += fmt::format(" ({:.0f} % of the cost)", 100 * found.second);
   }
   text += " operations\n";
-  const std::vector<const OperationPlacement*> elsewhere = Elsewhere(result);
+  const std::vector<const runtime::OperationPlacement*> elsewhere = Elsewhere(result);
   constexpr size_t kShown = 5;
   for (size_t i = 0; i < std::min(kShown, elsewhere.size()); ++i)
     text += fmt::format("  {} \"{}\": {}\n", elsewhere[i]->op, elsewhere[i]->name,
@@ -54,12 +54,13 @@ std::string PlacedText(const RunResult& result) {
 
 std::string FailuresText(const RunResult& result) {
   std::string text;
-  const Snapshot& telemetry = result.telemetry;
+  const runtime::Snapshot& telemetry = result.telemetry;
   if (!result.failures.empty() || telemetry.fallbacks > 0 || telemetry.refused > 0) {
     std::string kinds;
-    for (int i = 0; i < kFailures; ++i)
+    for (int i = 0; i < runtime::kFailures; ++i)
       if (telemetry.failures[i] > 0)
-        kinds += fmt::format(", {} {}", Name(static_cast<Failure>(i)), telemetry.failures[i]);
+        kinds +=
+            fmt::format(", {} {}", Name(static_cast<runtime::Failure>(i)), telemetry.failures[i]);
     text +=
         fmt::format("of {} predictions {} succeeded, {} failed, {} fell back, {} were refused{}\n",
                     telemetry.predictions, telemetry.succeeded, telemetry.failed,
@@ -68,12 +69,12 @@ std::string FailuresText(const RunResult& result) {
   constexpr size_t kShown = 10;
   for (size_t i = 0; i < std::min(kShown, result.failures.size()); ++i) {
     const auto& [prediction, error] = result.failures[i];
-    text += fmt::format("  prediction {}: {}[{}]: {}\n", prediction, Name(FailureOf(error.id())),
-                        error.id(), error.text());
+    text += fmt::format("  prediction {}: {}[{}]: {}\n", prediction,
+                        Name(runtime::FailureOf(error.id())), error.id(), error.text());
   }
   if (result.failures.size() > kShown)
     text += fmt::format("  and {} more\n", result.failures.size() - kShown);
-  for (const CircuitBreaker::Change& change : result.breaker_changes)
+  for (const runtime::CircuitBreaker::Change& change : result.breaker_changes)
     text += fmt::format("circuit breaker: {} to {}: {}\n", Name(change.from), Name(change.to),
                         change.reason);
   return text;
@@ -118,10 +119,11 @@ std::string MeasuredText(const RunResult& result, const RunOptions& options) {
     text += fmt::format("compared with {}: the model made no prediction itself\n",
                         result.compared_with);
   if (!result.compared.empty())
-    text += fmt::format("compared with {}:\n{}{}\n", result.compared_with,
-                        WithFlags(ReportText(result.compared)), VerdictText(result.compared));
+    text +=
+        fmt::format("compared with {}:\n{}{}\n", result.compared_with,
+                    WithFlags(verify::ReportText(result.compared)), VerdictText(result.compared));
   constexpr size_t kWorst = 10;
-  if (result.operations) text += LayersText(*result.operations, kWorst);
+  if (result.operations) text += verify::LayersText(*result.operations, kWorst);
   return text;
 }
 
@@ -178,8 +180,9 @@ std::string SweepText(const SweepResult& sweep) {
     }
     const RunResult& result = *row.result;
     const Statistics times = PredictTimes(result);
-    std::map<Device, int64_t> met;
-    for (const OperationPlacement& placement : result.placements) ++met[placement.preferred];
+    std::map<runtime::Device, int64_t> met;
+    for (const runtime::OperationPlacement& placement : result.placements)
+      ++met[placement.preferred];
     std::string meant;
     for (const auto& [device, count] : met)
       meant += fmt::format("{}{} {}", meant.empty() ? "" : ", ", Name(device), count);
@@ -193,4 +196,4 @@ std::string SweepText(const SweepResult& sweep) {
                                    : fmt::format("no recommendation: {}\n", sweep.why));
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

@@ -6,7 +6,7 @@
 #include "tools/driver/run_report.h"
 #include "tools/driver/unit_sweep.h"
 
-namespace mlc {
+namespace mlc::driver {
 
 // Returns lines with times and warnings about them, planned devices, throughput, memory, failures
 // and the breaker's state changes.
@@ -16,4 +16,4 @@ std::string ProfileText(const Trace& trace, int64_t predictions);
 std::string BaselineText(const BaselineCheck& check, double tolerance);
 std::string SweepText(const SweepResult& sweep);
 
-}  // namespace mlc
+}  // namespace mlc::driver

@@ -6,7 +6,7 @@
 
 #include "lib/support/error.h"
 
-namespace mlc {
+namespace mlc::driver {
 
 void Print(const Table& table, bool markdown) {
   if (markdown) {
@@ -40,4 +40,4 @@ void Print(const Table& table, bool markdown) {
   for (const auto& row : table.rows) line(row);
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

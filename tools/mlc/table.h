@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace mlc {
+namespace mlc::driver {
 
 struct Table {
   std::vector<std::string> header;
@@ -13,4 +13,4 @@ struct Table {
 // Prints to stdout, aligned in columns or as Markdown.
 void Print(const Table& table, bool markdown);
 
-}  // namespace mlc
+}  // namespace mlc::driver

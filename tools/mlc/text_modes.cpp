@@ -10,22 +10,22 @@
 
 namespace fs = std::filesystem;
 
-namespace mlc {
+namespace mlc::driver {
 
 using Json = nlohmann::ordered_json;
 
 namespace {
 
-std::string ModeText(const std::string& runtime, Units units,
-                     EngineOptions::Arithmetic arithmetic) {
-  return units == Units::kReference ? fmt::format("{} ({})", runtime, Describe(arithmetic))
-                                    : fmt::format("{}, --units {}", runtime, Name(units));
+std::string ModeText(const std::string& runtime, runtime::Units units,
+                     engine::EngineOptions::Arithmetic arithmetic) {
+  return units == runtime::Units::kReference ? fmt::format("{} ({})", runtime, Describe(arithmetic))
+                                             : fmt::format("{}, --units {}", runtime, Name(units));
 }
-void AddMode(const std::string& runtime, Units units, EngineOptions::Arithmetic arithmetic,
-             Json& json) {
+void AddMode(const std::string& runtime, runtime::Units units,
+             engine::EngineOptions::Arithmetic arithmetic, Json& json) {
   json["runtime"] = runtime;
   json["units"] = Name(units);
-  if (units == Units::kReference) json["mode"] = Name(arithmetic);
+  if (units == runtime::Units::kReference) json["mode"] = Name(arithmetic);
 }
 
 // Flushes each piece, because answers may be long and users read along.
@@ -105,7 +105,7 @@ int RunPrompt(const fs::path& model, const RunOptions& run, const TextArguments&
 Json TextJson(const TextChunks& text) {
   return {{"context", text.context}, {"chunks", text.chunks}, {"tokens", text.tokens}};
 }
-Json FiguresJson(const PerplexityFigures& figures) {
+Json FiguresJson(const verify::PerplexityFigures& figures) {
   return {{"perplexity", figures.perplexity}, {"error", figures.error}};
 }
 
@@ -182,7 +182,7 @@ std::vector<Option> TextTable(TextArguments& into) {
 
 std::string TextNotes() {
   std::string families;
-  for (const ChatTemplate& row : ChatTemplates())
+  for (const text::ChatTemplate& row : text::ChatTemplates())
     if (!families.ends_with(row.name))
       families += fmt::format("{}{}", families.empty() ? "" : ", ", row.name);
   return fmt::format(
@@ -231,7 +231,7 @@ int VerifyText(const fs::path& source, const fs::path& package, const VerifyOpti
     result = CompareOnText(source, package, options.import, options.budget, chunked,
                            session.diagnostics);
   }
-  const AgreementFigures& figures = result.figures;
+  const verify::AgreementFigures& figures = result.figures;
   if (session.json) {
     Json json{{"reference", "mlc import"}, {"ok", result.ok}};
     json["budget"] = {{"name", result.limit.name},
@@ -281,9 +281,9 @@ int VerifyText(const fs::path& source, const fs::path& package, const VerifyOpti
 std::string TextLimits() {
   std::string text;
   for (const char* name : {"fp32", "fp16", "int8"})
-    text +=
-        fmt::format("{}{}: {}", text.empty() ? "" : "; ", name, Describe(AgreementLimitOf(name)));
+    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", name,
+                        Describe(verify::AgreementLimitOf(name)));
   return text;
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

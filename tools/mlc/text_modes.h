@@ -11,7 +11,7 @@
 #include "tools/driver/perplexity.h"
 #include "tools/mlc/command.h"
 
-namespace mlc {
+namespace mlc::driver {
 
 // Arguments of `mlc run` that replace inputs by text.
 struct TextArguments {
@@ -37,4 +37,4 @@ int VerifyText(const std::filesystem::path& source, const std::filesystem::path&
                const std::filesystem::path& tokenizer, Session& session);
 std::string TextLimits();  // budgets of --text, for the help
 
-}  // namespace mlc
+}  // namespace mlc::driver

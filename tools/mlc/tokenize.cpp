@@ -11,7 +11,7 @@
 
 namespace fs = std::filesystem;
 
-namespace mlc {
+namespace mlc::driver {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -78,7 +78,7 @@ int TokenizeRun(const TokenizeArguments& given, Session& session) {
   if (sources != 1)
     throw Error("usage", sources == 0 ? "no text or tokens given" : "several texts or tokens given")
         .Expected("one of --text, --file, --texts and --decode");
-  Tokenizer tokenizer = LoadTokenizer(given.model);
+  text::Tokenizer tokenizer = LoadTokenizer(given.model);
   if (given.decode) {
     std::string text = tokenizer.Decode(ParseIds(*given.decode), given.special);
     if (session.json) {
@@ -135,4 +135,4 @@ Command TokenizeCommand() {
           [given](Session& session) { return TokenizeRun(*given, session); }};
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

@@ -10,7 +10,7 @@
 
 namespace fs = std::filesystem;
 
-namespace mlc {
+namespace mlc::driver {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -32,13 +32,14 @@ std::string LanguageText(const LanguageResult& language) {
     text += fmt::format(
         "  {:<13} same top token for {} of {}; KL divergence mean {:.2e}, max {:.2e}\n", name,
         figures->equal, figures->tokens, figures->mean_divergence, figures->max_divergence);
-    auto list = [&](const std::vector<LanguageFigures::Other>& others, const std::string& what) {
-      for (const LanguageFigures::Other& other : others)
+    auto list = [&](const std::vector<verify::LanguageFigures::Other>& others,
+                    const std::string& what) {
+      for (const verify::LanguageFigures::Other& other : others)
         text += fmt::format("    position {}: {}, reference {}, {:.3g} apart, {}\n", other.position,
                             other.token, other.reference, other.gap, what);
     };
-    list(figures->wrong, fmt::format("at least {} x the RMSE", kErrors));
-    list(figures->close, fmt::format("less than {} x the RMSE", kErrors));
+    list(figures->wrong, fmt::format("at least {} x the RMSE", verify::kErrors));
+    list(figures->close, fmt::format("less than {} x the RMSE", verify::kErrors));
   }
   if (language.own)
     text += fmt::format(
@@ -48,7 +49,7 @@ std::string LanguageText(const LanguageResult& language) {
 }
 
 // Formats the followed router choices. `what`: samples or a prompt.
-std::string RoutersText(std::string_view what, const FollowedChoices& routers) {
+std::string RoutersText(std::string_view what, const verify::FollowedChoices& routers) {
   if (routers.followed == 0) return "";
   return fmt::format(
       "routers, {}: the source follows the package's choice of experts for {} of {} tokens; their "
@@ -56,21 +57,21 @@ std::string RoutersText(std::string_view what, const FollowedChoices& routers) {
       what, routers.followed, routers.tokens, routers.widest);
 }
 
-Json RoutersJson(const FollowedChoices& routers) {
+Json RoutersJson(const verify::FollowedChoices& routers) {
   return {{"tokens", routers.tokens}, {"followed", routers.followed}, {"widest", routers.widest}};
 }
 
 Json LanguageJson(const LanguageResult& language) {
-  auto others = [](const std::vector<LanguageFigures::Other>& list) {
+  auto others = [](const std::vector<verify::LanguageFigures::Other>& list) {
     Json json = Json::array();
-    for (const LanguageFigures::Other& other : list)
+    for (const verify::LanguageFigures::Other& other : list)
       json.push_back({{"position", other.position},
                       {"token", other.token},
                       {"reference", other.reference},
                       {"gap", other.gap}});
     return json;
   };
-  auto figures = [&](const LanguageFigures& of) {
+  auto figures = [&](const verify::LanguageFigures& of) {
     return Json{{"equal", of.equal},
                 {"wrong", others(of.wrong)},
                 {"close", others(of.close)},
@@ -92,12 +93,12 @@ void PrintJson(const VerifyResult& result, const VerifyOptions& options) {
   Json budget = Json::parse(ToJson(result.budgets));
   budget["name"] = result.budgets.name;
   Json json{{"reference", result.reference},
-            {"figure", kErrorFigure},
+            {"figure", verify::kErrorFigure},
             {"budget", budget},
             {"floors", result.floors},
-            {"ok", Judge(result.outputs) == Verdict::kPassed},
+            {"ok", Judge(result.outputs) == verify::Verdict::kPassed},
             {"verdict", VerdictText(result.outputs)},
-            {"outputs", Json::parse(ReportJson(result.outputs))}};
+            {"outputs", Json::parse(verify::ReportJson(result.outputs))}};
   Json layers = Json::array(), not_compared = layers;
   for (const VerifyResult::OfFunction& function : result.functions) {
     if (!function.generated.empty())
@@ -106,9 +107,10 @@ void PrintJson(const VerifyResult& result, const VerifyOptions& options) {
     for (const std::string& name : function.not_compared) not_compared.push_back(name);
     if (function.followed.tokens > 0) json["routers"].push_back(RoutersJson(function.followed));
     if (function.language) json["language"].push_back(LanguageJson(*function.language));
-    for (Json& layer : Json::parse(LayersJson(function.layers))) layers.push_back(std::move(layer));
+    for (Json& layer : Json::parse(verify::LayersJson(function.layers)))
+      layers.push_back(std::move(layer));
   }
-  if (result.exact) json["computes"] = Describe(EngineOptions::Arithmetic::kExact);
+  if (result.exact) json["computes"] = Describe(engine::EngineOptions::Arithmetic::kExact);
   if (!not_compared.empty()) json["not_compared"] = not_compared;
   if (!result.tokenizer.empty()) json["tokenizer"] = result.tokenizer;
   if (options.layers) json["layers"] = layers;
@@ -129,7 +131,7 @@ void Print(const VerifyResult& result, const VerifyOptions& options, size_t wors
           LanguageText(*function.language) + RoutersText("prompt", function.language->followed);
     if (!options.layers) continue;
     if (result.functions.size() > 1) layers += fmt::format("function {}, ", function.name);
-    layers += LayersText(function.layers, worst);
+    layers += verify::LayersText(function.layers, worst);
   }
   if (!options.bundle.empty())
     bundle = fmt::format("bundle: {0}; to check it on another machine: mlc-run --bundle {0}\n",
@@ -138,13 +140,14 @@ void Print(const VerifyResult& result, const VerifyOptions& options, size_t wors
     language += fmt::format("tokenizer: {} matches the source's\n", result.tokenizer);
   std::string floors;
   if (result.floors)
-    floors = fmt::format("floor: {}; errors up to {} x the floor are allowed\n", kFloorDescription,
-                         kFloors);
-  fmt::print("reference: {}{}\nbudget: {} ({})\nerror: {}\n{}{}{}{}{}{}{}{}\n", result.reference,
-             result.exact ? fmt::format(" ({})", Describe(EngineOptions::Arithmetic::kExact)) : "",
-             result.budgets.name, Describe(result.budgets.all), kErrorFigure, floors, generated,
-             bundle, WithFlags(ReportText(result.outputs)), not_compared, language, layers,
-             VerdictText(result.outputs));
+    floors = fmt::format("floor: {}; errors up to {} x the floor are allowed\n",
+                         verify::kFloorDescription, verify::kFloors);
+  fmt::print(
+      "reference: {}{}\nbudget: {} ({})\nerror: {}\n{}{}{}{}{}{}{}{}\n", result.reference,
+      result.exact ? fmt::format(" ({})", Describe(engine::EngineOptions::Arithmetic::kExact)) : "",
+      result.budgets.name, Describe(result.budgets.all), verify::kErrorFigure, floors, generated,
+      bundle, WithFlags(verify::ReportText(result.outputs)), not_compared, language, layers,
+      VerdictText(result.outputs));
 }
 
 int RunVerify(const VerifyArguments& given, Session& session) {
@@ -173,7 +176,7 @@ int RunVerify(const VerifyArguments& given, Session& session) {
   VerifyResult result = Verify(given.source, given.package, given.options, session.diagnostics);
   session.json ? PrintJson(result, given.options)
                : Print(result, given.options, static_cast<size_t>(given.worst));
-  return Judge(result.outputs) == Verdict::kPassed ? 0 : ExitCode("check-failed");
+  return Judge(result.outputs) == verify::Verdict::kPassed ? 0 : ExitCode("check-failed");
 }
 
 }  // namespace
@@ -211,7 +214,7 @@ Command VerifyCommand() {
   std::string budgets;
   for (const char* name : {"fp32", "fp16", "int8"})
     budgets += fmt::format("{}{}: {}", budgets.empty() ? "" : "; ", name,
-                           Describe(ParseBudgets(name).all));
+                           Describe(verify::ParseBudgets(name).all));
   return {
       "verify",
       "Compare a package with its source model, or with reference outputs",
@@ -234,8 +237,8 @@ Command VerifyCommand() {
           "within the precision of fp16, the source model is made to choose the package's expert. "
           "The tokenizer beside a package must match the source's.\n"
           "Limits of --text: {}.\n\n",
-          kErrorFigure, budgets, kFloorDescription, kFloors, kOwnFloors, kLeastLimit,
-          TextLimits())};
+          verify::kErrorFigure, budgets, verify::kFloorDescription, verify::kFloors, kOwnFloors,
+          kLeastLimit, TextLimits())};
 }
 
-}  // namespace mlc
+}  // namespace mlc::driver

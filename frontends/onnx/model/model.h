@@ -17,7 +17,9 @@
 
 namespace mlc {
 class ByteWindow;
-}
+}  // namespace mlc
+
+namespace mlc::onnx {}
 
 namespace mlc::onnx {
 

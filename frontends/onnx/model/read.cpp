@@ -625,15 +625,15 @@ Model ReadModel(std::span<const std::byte> bytes) { return Reader(bytes, nullptr
 
 }  // namespace mlc::onnx
 
-namespace mlc {
+namespace mlc::onnx {
 
 Tensor ReadOnnxTensor(const std::filesystem::path& path) {
   std::shared_ptr<const MappedFile> file = MappedFile::Open(path);
   try {
-    return onnx::Reader(ByteWindow(*file), file).ReadTensor();
+    return Reader(ByteWindow(*file), file).ReadTensor();
   } catch (Error& error) {
     throw error.At({path.string(), error.location().where});
   }
 }
 
-}  // namespace mlc
+}  // namespace mlc::onnx

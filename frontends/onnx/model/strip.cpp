@@ -7,9 +7,8 @@
 #include "lib/support/byte_window.h"
 #include "lib/support/regular_file.h"
 
-namespace mlc {
+namespace mlc::onnx {
 
-namespace onnx {
 namespace {
 
 enum Message : int8_t {
@@ -190,18 +189,15 @@ std::vector<std::string_view> FieldBytes(std::string_view message, uint32_t numb
   return found;
 }
 
-}  // namespace onnx
-
 bool LooksLikeOnnx(ByteWindow& bytes) {
   // The known fields of ModelProto and their wire types; newer fields have higher numbers.
   bool graph = false;
-  onnx::Field field;
+  Field field;
   try {
-    onnx::Fields fields(bytes, 0, bytes.size());
+    Fields fields(bytes, 0, bytes.size());
     for (int i = 0; i < 1000 && fields.Next(field); ++i) {
       bool number = field.number == 1 || field.number == 5;
-      if (field.number > 100 || field.type != (number ? onnx::kVarint : onnx::kLengthDelimited))
-        return false;
+      if (field.number > 100 || field.type != (number ? kVarint : kLengthDelimited)) return false;
       graph = graph || field.number == 7;
     }
     return graph;
@@ -211,4 +207,4 @@ bool LooksLikeOnnx(ByteWindow& bytes) {
   }
 }
 
-}  // namespace mlc
+}  // namespace mlc::onnx

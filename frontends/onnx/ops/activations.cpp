@@ -206,7 +206,7 @@ void Hardmax(Node& node) {
   Value* places = IndicesOf(node, x, static_cast<int>(axes[0]));
   if (!others.empty()) places = Expanded(node, places, others);
   Value* hot = Binary(node, "equal", best, places);
-  Value* result = Convert(node, hot, DType::kBool, node.dtype());
+  Value* result = lower::Convert(node, hot, DType::kBool, node.dtype());
   if (x != node.In(0))
     result = node.Make("reshape", {{"x", result}, {"shape", ShapeOf(node, node.In(0))}});
   node.Set(result, node.dtype());

@@ -54,8 +54,8 @@ Seen ReadMasks(Node& node, Value* q, Value* k) {
   Seen seen;
   Value *offset = nullptr, *filled = node.Optional(6);
   if (filled) {
-    filled = node.Make(
-        "reshape", {{"x", AtRunTime(node, filled, node.dtype(6))}, {"shape", Ints({-1, 1, 1, 1})}});
+    filled = node.Make("reshape", {{"x", lower::AtRunTime(node, filled, node.dtype(6))},
+                                   {"shape", Ints({-1, 1, 1, 1})}});
     offset = Binary(node, "sub", filled, DimOf(node, q, 2));
     seen.places = Binary(node, "less", IndicesOf(node, k, 2), filled);
     seen.empty_rows = true;
@@ -63,7 +63,7 @@ Seen ReadMasks(Node& node, Value* q, Value* k) {
     offset = DimOf(node, node.In(4), 2);
   }
   if (left >= 0 || right >= 0)
-    seen.places = And(node, seen.places, InReach(node, q, k, offset, left, right));
+    seen.places = And(node, seen.places, networks::InReach(node, q, k, offset, left, right));
   // With more queries than keys, the windows of the last queries begin after the last key.
   if (left >= 0) seen.empty_rows = true;
 
@@ -96,9 +96,9 @@ void Attention(Node& node) {
   Value *q = node.In(0), *k = node.In(1), *v = node.In(2);
   bool flat = q->type.rank() == 3;
   if (flat) {
-    q = Heads(node, q, node.Int("q_num_heads"));
-    k = Heads(node, k, node.Int("kv_num_heads"));
-    v = Heads(node, v, node.Int("kv_num_heads"));
+    q = networks::Heads(node, q, node.Int("q_num_heads"));
+    k = networks::Heads(node, k, node.Int("kv_num_heads"));
+    v = networks::Heads(node, v, node.Int("kv_num_heads"));
   } else {
     node.Ignore({"q_num_heads", "kv_num_heads"});
   }
@@ -126,14 +126,14 @@ void Attention(Node& node) {
       node.Fail("bad-operand", fmt::format("{} query heads are not divisible by {} key heads",
                                            heads.constant(), key_heads.constant()));
   }
-  Value *all_k = Repeated(node, k, group), *all_v = Repeated(node, v, group);
+  Value *all_k = networks::Repeated(node, k, group), *all_v = networks::Repeated(node, v, group);
 
   Seen seen = ReadMasks(node, q, k);
   int64_t shown = node.Int("qk_matmul_output_mode", 0);
   if (shown < 0 || shown > 3)
     node.Unsupported("qk_matmul_output_mode", fmt::format("qk_matmul_output_mode={}", shown));
   double scale = node.Float("scale", 1 / std::sqrt(static_cast<double>(size.constant())));
-  AttentionParts parts{Binary(node, "mul", q, scale), all_k, all_v};
+  networks::AttentionParts parts{Binary(node, "mul", q, scale), all_k, all_v};
   parts.softcap = node.Float("softcap", 0.0);
   if (seen.added) parts.biases = {seen.added};
   parts.seen = {seen.places};
@@ -141,18 +141,18 @@ void Attention(Node& node) {
   if (seen.empty_rows) parts.kept = {seen.places, seen.given};
   parts.wants_masked = shown == 2;
   if (int64_t precision = node.Int("softmax_precision", 0)) {
-    parts.softmax = RuntimeType(ToDType(static_cast<int>(precision)));
+    parts.softmax = lower::RuntimeType(ToDType(static_cast<int>(precision)));
     if (!IsFloat(parts.softmax))
       node.Unsupported("softmax_precision", fmt::format("softmax_precision={}", precision));
   }
   parts.fits = [&](Value* changed, Value* before) {
     return OfShape(node, changed, before, "the attention scores");
   };
-  Attended attended = Attend(node, parts);
+  networks::Attended attended = Attend(node, parts);
   Value* const outputs[] = {attended.products, attended.capped, attended.masked, attended.shares};
   node.Set(3, outputs[shown], node.dtype());
   Value* y = attended.y;
-  node.Set(0, flat ? Joined(node, y) : y, node.dtype());
+  node.Set(0, flat ? networks::Joined(node, y) : y, node.dtype());
 }
 
 // X is [B, S, N * H] or [B, N, S, H]. cos_cache and sin_cache are [B, S, angles], or tables with
@@ -160,7 +160,7 @@ void Attention(Node& node) {
 void RotaryEmbedding(Node& node) {
   Value *x = node.In(0), *cosine = node.In(1), *sine = node.In(2);
   bool flat = x->type.rank() == 3;
-  if (flat) x = Heads(node, x, node.Int("num_heads"));
+  if (flat) x = networks::Heads(node, x, node.Int("num_heads"));
   if (!flat) node.Ignore({"num_heads"});
   if (Value* ids = node.Optional(3)) {
     if (cosine->type.rank() == 2 && sine->type.rank() == 2)
@@ -182,8 +182,8 @@ void RotaryEmbedding(Node& node) {
       RequireEqualSize(node, x, 0, *angle, 0, "batch sizes of the input and of the caches");
       RequireEqualSize(node, x, 2, *angle, 1, "sequence lengths of the input and of the caches");
     }
-  Value* y = Rotated(node, x, cosine, sine, node.Int("interleaved", 0) != 0);
-  node.Set(flat ? Joined(node, y) : y, node.dtype());
+  Value* y = networks::Rotated(node, x, cosine, sine, node.Int("interleaved", 0) != 0);
+  node.Set(flat ? networks::Joined(node, y) : y, node.dtype());
 }
 
 // Returns x with dimension `axis` starting at `begin`; negative values count from the end.
@@ -206,7 +206,7 @@ Value* From(Node& node, Value* x, int axis, Value* begin) {
 void TensorScatter(Node& node) {
   Value *cache = node.In(0), *update = node.In(1), *starts = node.Optional(2);
   DType dtype = node.dtype();
-  if (RuntimeType(dtype) == DType::kNone)
+  if (lower::RuntimeType(dtype) == DType::kNone)
     node.Fail("unsupported-dtype",
               fmt::format("elements of type {} are not supported", Name(dtype)));
   std::string mode = node.String("mode", "linear");
@@ -216,8 +216,8 @@ void TensorScatter(Node& node) {
   if (axis == 0 || node.rank(1) != rank)
     node.Fail("bad-operand", fmt::format("past_cache {} and update {} do not match for axis {}",
                                          ToString(node.shape(0)), ToString(node.shape(1)), axis));
-  cache = AtRunTime(node, cache, dtype);
-  update = AtRunTime(node, update, dtype);
+  cache = lower::AtRunTime(node, cache, dtype);
+  update = lower::AtRunTime(node, update, dtype);
   RequireSameShape(node, cache, update, "shapes of past_cache and update", axis);
   if (starts)
     RequireEqualSize(node, cache, 0, starts, 0,
@@ -235,7 +235,7 @@ void TensorScatter(Node& node) {
   };
   Value* steps = shaped(IndicesOf(node, update, axis), row);
   Value* places =
-      Binary(node, "add", shaped(AtRunTime(node, starts, node.dtype(2)), column), steps);
+      Binary(node, "add", shaped(lower::AtRunTime(node, starts, node.dtype(2)), column), steps);
   if (mode == "circular") places = Binary(node, "mod", places, DimOf(node, cache, axis));
   Value* shape = ShapeOf(node, update);
   places = node.Apply("Expand", 13, {{places, DType::kInt32}, {shape, DType::kInt32}});

@@ -8,7 +8,7 @@ namespace {
 
 void BitCast(Node& node) {
   DType to = ToDType(static_cast<int>(node.Int("to")));
-  node.Set(mlc::BitCast(node, node.In(0), node.dtype(), to), to);
+  node.Set(mlc::lower::BitCast(node, node.In(0), node.dtype(), to), to);
 }
 
 constexpr NodeRow kRows[] = {

@@ -25,7 +25,7 @@ void BitShift(Node& node) {
   if (direction != "LEFT" && direction != "RIGHT")
     node.Fail("bad-attribute",
               fmt::format("direction is \"{}\", expected \"LEFT\" or \"RIGHT\"", direction));
-  node.Set(BitsShifted(node, node.In(0), node.In(1), direction == "LEFT", node.dtype()),
+  node.Set(lower::BitsShifted(node, node.In(0), node.In(1), direction == "LEFT", node.dtype()),
            node.dtype());
 }
 
@@ -35,9 +35,9 @@ constexpr NodeRow kRows[] = {
     NodeRow("BitShift", BitShift, 11)
         .When("shifts to the left: uint8 and uint16; shifts to the right: values in the range of "
               "int32"),
-    NodeRow("BitwiseAnd", Bitwise<BitsAnd>, 18).When(kWithin),
-    NodeRow("BitwiseOr", Bitwise<BitsOr>, 18).When(kWithin),
-    NodeRow("BitwiseXor", Bitwise<BitsXor>, 18).When(kWithin),
+    NodeRow("BitwiseAnd", Bitwise<lower::BitsAnd>, 18).When(kWithin),
+    NodeRow("BitwiseOr", Bitwise<lower::BitsOr>, 18).When(kWithin),
+    NodeRow("BitwiseXor", Bitwise<lower::BitsXor>, 18).When(kWithin),
 };
 
 }  // namespace

@@ -25,7 +25,7 @@ Running ReadRunning(Node& node) {
     Value* ok = node.Make("logical_and",
                           {{"x", node.Make("greater_equal", {{"x", given}, {"y", bound(-1)}})},
                            {"y", node.Make("less_equal", {{"x", given}, {"y", bound(0)}})}});
-    x = Guarded(node, AtRunTime(node, x, node.dtype()), ok);
+    x = Guarded(node, lower::AtRunTime(node, x, node.dtype()), ok);
   }
   if (axis.size() != 1) node.Fail("bad-operand", "axis must be a single number");
   DType dtype = node.dtype();
@@ -51,7 +51,7 @@ void CumSum(Node& node) {
 void CumProd(Node& node) {
   Running running = ReadRunning(node);
   DType dtype = node.dtype();
-  Value* x = AtRunTime(node, running.x, dtype);
+  Value* x = lower::AtRunTime(node, running.x, dtype);
   int rank = node.rank();
   constexpr int64_t kLongest = int64_t{1} << 20;
   int64_t length = Greatest(node, node.shape()[running.axis]);

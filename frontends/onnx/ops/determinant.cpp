@@ -14,8 +14,8 @@ void OfSquare(Node& node) {
 constexpr char kSquare[] = "square matrices of constant size, up to 64";
 
 constexpr NodeRow kRows[] = {
-    NodeRow("Det", OfSquare<Determinant>, 11).When(kSquare),
-    NodeRow("Inverse", OfSquare<Inverse>, 1, 0, "com.microsoft").When(kSquare),
+    NodeRow("Det", OfSquare<lower::Determinant>, 11).When(kSquare),
+    NodeRow("Inverse", OfSquare<lower::Inverse>, 1, 0, "com.microsoft").When(kSquare),
 };
 
 }  // namespace

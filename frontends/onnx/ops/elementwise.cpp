@@ -53,7 +53,7 @@ template <const char* kMil>
 void Arithmetic(Node& node) {
   auto [x, y] = Operands(node);
   CheckArithmetic(node, node.dtype(), {x, y});
-  node.Set(Wrap(node, node.Make(kMil, {{"x", x}, {"y", y}}), node.dtype()), node.dtype());
+  node.Set(lower::Wrap(node, node.Make(kMil, {{"x", x}, {"y", y}}), node.dtype()), node.dtype());
 }
 
 template <const char* kMil>
@@ -83,7 +83,7 @@ void Div(Node& node) {
     return node.Set(node.Make("floor_div", {{"x", x}, {"y", y}}), dtype);
   Value* quotient = node.Make("floor_div", {{"x", x}, {"y", y}});
   Value* up = node.builder().Cast(IsRoundedDown(node, x, y), quotient->type.dtype);
-  node.Set(Wrap(node, node.Make("add", {{"x", quotient}, {"y", up}}), dtype), dtype);
+  node.Set(lower::Wrap(node, node.Make("add", {{"x", quotient}, {"y", up}}), dtype), dtype);
 }
 
 // The remainder has the divisor's sign in MIL, and the dividend's in ONNX with fmod=1.
@@ -115,21 +115,21 @@ void Pow(Node& node) {
   DType base = node.dtype(0), exponent = node.dtype(1);
   CheckArithmetic(node, base, {x, y});
   if (IsInteger(base) && IsFloat(exponent)) {
-    Value* power = node.Make("pow", {{"x", Convert(node, x, base, exponent)}, {"y", y}});
-    return node.Set(Convert(node, power, exponent, base), base);
+    Value* power = node.Make("pow", {{"x", lower::Convert(node, x, base, exponent)}, {"y", y}});
+    return node.Set(lower::Convert(node, power, exponent, base), base);
   }
-  y = Convert(node, y, exponent, base);
-  node.Set(Wrap(node, node.Make("pow", {{"x", x}, {"y", y}}), base), base);
+  y = lower::Convert(node, y, exponent, base);
+  node.Set(lower::Wrap(node, node.Make("pow", {{"x", x}, {"y", y}}), base), base);
 }
 
 void Neg(Node& node) {
   Value* x = node.In(0);
   CheckArithmetic(node, node.dtype(), {x});
-  node.Set(Wrap(node, node.Make("mul", {{"x", x}, {"y", -1}}), node.dtype()), node.dtype());
+  node.Set(lower::Wrap(node, node.Make("mul", {{"x", x}, {"y", -1}}), node.dtype()), node.dtype());
 }
 
 void Abs(Node& node) {
-  node.Set(Wrap(node, node.Make("abs", {{"x", node.In(0)}}), node.dtype()), node.dtype());
+  node.Set(lower::Wrap(node, node.Make("abs", {{"x", node.In(0)}}), node.dtype()), node.dtype());
 }
 
 void Reciprocal(Node& node) {
@@ -252,7 +252,7 @@ void ClipAttributes(Node& node) {
 
 DType Target(Node& node, int number) {
   DType dtype = ToDType(number);
-  if (RuntimeType(dtype) == DType::kNone)
+  if (lower::RuntimeType(dtype) == DType::kNone)
     node.Fail("unsupported-dtype",
               fmt::format("conversion to {} is not supported", DataTypeName(number)));
   return dtype;
@@ -267,7 +267,7 @@ void CastNamed(Node& node) {
   for (size_t i = 0; i < std::size(kNames); ++i)
     if (kNames[i] == name) {
       DType to = Target(node, static_cast<int>(i));
-      return node.Set(Convert(node, node.In(0), node.dtype(), to), to);
+      return node.Set(lower::Convert(node, node.In(0), node.dtype(), to), to);
     }
   node.Fail("bad-attribute", fmt::format("unknown type \"{}\" in attribute to", name));
 }
@@ -283,13 +283,13 @@ void CastTo(Node& node, DType to) {
   // Cast-13 does not specify the rounding to bfloat16, and ONNX's test data of that time truncate;
   // Cast-19 rounds to nearest, ties to even.
   if (to == DType::kBf16 && from == DType::kFp32 && node.opset() < 19)
-    return node.Set(CutToBf16(node, x), to);
-  node.Set(Convert(node, x, from, to), to);
+    return node.Set(lower::CutToBf16(node, x), to);
+  node.Set(lower::Convert(node, x, from, to), to);
 }
 void Cast(Node& node) { CastTo(node, Target(node, static_cast<int>(node.Int("to")))); }
 void CastLike(Node& node) {
   node.In(1);
-  if (RuntimeType(node.dtype(1)) == DType::kNone)
+  if (lower::RuntimeType(node.dtype(1)) == DType::kNone)
     node.Fail("unsupported-dtype",
               fmt::format("conversion to {} is not supported", Name(node.dtype(1))));
   CastTo(node, node.dtype(1));

@@ -57,8 +57,8 @@ void Gather(Node& node) {
   Value *x = node.In(0), *indices = node.In(1);
   int axis = node.Axis(node.Int("axis", 0), node.rank());
   if (Value* slice = AsSlice(node, x, indices, axis)) return node.Set(slice, node.dtype());
-  if (!indices->is_constant()) x = AtRunTime(node, x, node.dtype());
-  indices = FromFront(node, indices, x, axis);
+  if (!indices->is_constant()) x = lower::AtRunTime(node, x, node.dtype());
+  indices = lower::FromFront(node, indices, x, axis);
   node.Set(node.Make("gather", {{"x", x}, {"indices", indices}, {"axis", axis}}), node.dtype());
 }
 
@@ -70,8 +70,8 @@ void GatherElements(Node& node) {
   if (node.rank(1) != rank)
     node.Fail("bad-operand", fmt::format("data is {} and indices is {}, expected equal ranks",
                                          ToString(node.shape(0)), ToString(node.shape(1))));
-  if (!indices->is_constant()) x = AtRunTime(node, x, node.dtype());
-  indices = FromFront(node, indices, x, axis);
+  if (!indices->is_constant()) x = lower::AtRunTime(node, x, node.dtype());
+  indices = lower::FromFront(node, indices, x, axis);
   bool cut = false;
   Sizes sizes(node);
   for (int i = 0; i < rank; ++i) {
@@ -95,8 +95,8 @@ void GatherNd(Node& node) {
   int64_t batch = node.opset() >= 12 ? node.Int("batch_dims", 0) : 0;
   if (batch < 0 || batch >= std::min(node.rank(0), node.rank(1)))
     node.Fail("bad-attribute", fmt::format("batch_dims is {}", batch));
-  if (!indices->is_constant()) x = AtRunTime(node, x, node.dtype());
-  indices = VectorsFromFront(node, indices, x, static_cast<int>(batch));
+  if (!indices->is_constant()) x = lower::AtRunTime(node, x, node.dtype());
+  indices = lower::VectorsFromFront(node, indices, x, static_cast<int>(batch));
   Builder::Args args = {{"x", x}, {"indices", indices}};
   if (batch) args.emplace_back("batch_dims", batch);
   node.Set(node.Make("gather_nd", std::move(args)), node.dtype());

@@ -33,7 +33,7 @@ void CheckAlike(Node& node, int output, const Bound& yes, const Bound& no) {
                             Name(a[i].dtype), Name(b[i].dtype)));
     if (a[i].value->type.rank() != b[i].value->type.rank())
       differ("with the shapes", ToString(a[i].value->type.shape), ToString(b[i].value->type.shape));
-    if (RuntimeType(a[i].dtype) == DType::kNone)
+    if (lower::RuntimeType(a[i].dtype) == DType::kNone)
       node.Fail("unsupported-dtype",
                 fmt::format("elements of type {} are not supported at run time", Name(a[i].dtype)));
   }
@@ -96,7 +96,8 @@ bool GiveAllOrNone(Node& node, Value* condition, NodeTransaction (&drafts)[2],
     Value* keep = empty == 1 ? condition : b.Make("logical_not", {{"x", condition}});
     for (int i = 0; i < node.outputs(); ++i) {
       const Bound& full = results[1 - empty][i];
-      node.Set(i, AllOrNone(b, AtRunTime(b, full.value, full.dtype), axes[i], keep), full.dtype);
+      node.Set(i, AllOrNone(b, lower::AtRunTime(b, full.value, full.dtype), axes[i], keep),
+               full.dtype);
     }
     return true;
   }
@@ -138,7 +139,7 @@ void Branch(Node& node, Value* condition) {
     std::vector<Value*> outputs;
     for (size_t i = 0; i < leaves[branch].size(); ++i) {
       const Bound& leaf = leaves[branch][i];
-      outputs.push_back(AtRunTime(b, leaf.value, leaf.dtype));
+      outputs.push_back(lower::AtRunTime(b, leaf.value, leaf.dtype));
       if (branch == 0)
         outputs.back() =
             WithOpenSizes(b, outputs.back(), leaves[1][i].value->type.shape, condition);

@@ -18,32 +18,32 @@ constexpr char kMicrosoft[] = "com.microsoft";
 
 // Returns a float input as fp32.
 Value* Float(Node& node, int input) {
-  return Convert(node, node.In(input), node.dtype(input), DType::kFp32);
+  return lower::Convert(node, node.In(input), node.dtype(input), DType::kFp32);
 }
 
 // Convolves x [N, C, ...] with weight [M, C / group, ...]. The zero point of the weight is a scalar
 // or has M elements.
-Factor ConvolveIntegers(Node& node, Value* x, Value* x_zero, DType x_type, Value* weight,
-                        Value* weight_zero, DType weight_type) {
+lower::Factor ConvolveIntegers(Node& node, Value* x, Value* x_zero, DType x_type, Value* weight,
+                               Value* weight_zero, DType weight_type) {
   int rank = weight->type.rank();
   const Shape& shape = weight->type.shape;
   if (rank < 3 || !IsStatic(shape))
     node.Fail("bad-operand", "the weight has no spatial dimensions");
-  if (x_zero) x_zero = Along(node, x_zero, 0, 1);
-  if (weight_zero) weight_zero = Along(node, weight_zero, 0, rank);
-  Factor left = Centered(node, x, x_zero, x_type);
-  Factor right = Centered(node, weight, weight_zero, weight_type);
+  if (x_zero) x_zero = lower::Along(node, x_zero, 0, 1);
+  if (weight_zero) weight_zero = lower::Along(node, weight_zero, 0, rank);
+  lower::Factor left = Centered(node, x, x_zero, x_type);
+  lower::Factor right = Centered(node, weight, weight_zero, weight_type);
   Dims dims = StaticDims(shape);
   int64_t terms = ElementCount(Dims(dims.begin() + 1, dims.end()));
   if (right.value->is_constant() && terms > 0)
-    right.reach = Reach(right.value->constant(), dims[0], terms, 1);
+    right.reach = lower::Reach(right.value->constant(), dims[0], terms, 1);
   return ExactProduct(node, left, right, static_cast<double>(terms),
                       [&](Value* a, Value* b) { return Convolve(node, a, b, nullptr); });
 }
 
 void ConvInteger(Node& node) {
-  Factor sum = ConvolveIntegers(node, node.In(0), node.Optional(2), node.dtype(0), node.In(1),
-                                node.Optional(3), node.dtype(1));
+  lower::Factor sum = ConvolveIntegers(node, node.In(0), node.Optional(2), node.dtype(0),
+                                       node.In(1), node.Optional(3), node.dtype(1));
   node.Set(node.builder().Cast(sum.value, DType::kInt32), DType::kInt32);
 }
 
@@ -60,10 +60,12 @@ Value* Permuted(Node& node, Value* x, bool to_last) {
 // or already shaped like a reduction result.
 Value* OfRows(Node& node, Value* value) {
   if (!value || value->type.rank() != 1) return value;
-  if (Product(value->type.shape) == Dim(1)) return Along(node, value, 0, 1);
+  if (Product(value->type.shape) == Dim(1)) return lower::Along(node, value, 0, 1);
   return node.Make("expand_dims", {{"x", value}, {"axes", Ints({1})}});
 }
-Value* OfColumns(Node& node, Value* value) { return value ? Along(node, value, 0, 1) : nullptr; }
+Value* OfColumns(Node& node, Value* value) {
+  return value ? lower::Along(node, value, 0, 1) : nullptr;
+}
 
 // Inputs: x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, B (int32 with scale x_scale *
 // w_scale).
@@ -71,13 +73,13 @@ void QLinearConv(Node& node) {
   bool channels_last = node.Int("channels_last", 0) != 0;
   Value* x = node.In(0);
   if (channels_last) x = Permuted(node, x, false);
-  Factor sum = ConvolveIntegers(node, x, node.Optional(2), node.dtype(0), node.In(3),
-                                node.Optional(5), node.dtype(3));
+  lower::Factor sum = ConvolveIntegers(node, x, node.Optional(2), node.dtype(0), node.In(3),
+                                       node.Optional(5), node.dtype(3));
   int rank = x->type.rank();
   if (Value* bias = node.Optional(8)) {
     RequireEqualSize(node, sum.value, 1, bias, 0,
                      "number of output channels and length of the bias");
-    sum = PlusInteger(node, sum, Along(node, bias, 1, rank));
+    sum = lower::PlusInteger(node, sum, lower::Along(node, bias, 1, rank));
   }
   Value* w_scale = Float(node, 4);
   Value* scale = Binary(node, "mul", Float(node, 1), w_scale);
@@ -85,23 +87,24 @@ void QLinearConv(Node& node) {
   Value* zero = node.Optional(7);
   DType integers = zero ? node.dtype(7) : node.dtype(0);
   zero = OfColumns(node, zero);
-  Value* y = Requantize(node, sum.value, Along(node, scale, 1, rank), zero, integers);
+  Value* y = Requantize(node, sum.value, lower::Along(node, scale, 1, rank), zero, integers);
   node.Set(channels_last ? Permuted(node, y, true) : y, integers);
 }
 
 void MatMulInteger(Node& node) {
   Value* zero = node.Optional(2);
   if (zero && node.rank(0) > 1) zero = OfRows(node, zero);
-  Factor b = Centered(node, node.In(1), OfColumns(node, node.Optional(3)), node.dtype(1));
-  Factor sum = ExactMatrixProduct(node, Centered(node, node.In(0), zero, node.dtype(0)), b);
+  lower::Factor b = Centered(node, node.In(1), OfColumns(node, node.Optional(3)), node.dtype(1));
+  lower::Factor sum =
+      lower::ExactMatrixProduct(node, Centered(node, node.In(0), zero, node.dtype(0)), b);
   node.Set(node.builder().Cast(sum.value, DType::kInt32), DType::kInt32);
 }
 
 // Inputs: a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero.
 void QLinearMatMul(Node& node) {
-  Factor b = Centered(node, node.In(3), OfColumns(node, node.Optional(5)), node.dtype(3));
-  Factor a = Centered(node, node.In(0), OfRows(node, node.Optional(2)), node.dtype(0));
-  Factor sum = ExactMatrixProduct(node, a, b);
+  lower::Factor b = Centered(node, node.In(3), OfColumns(node, node.Optional(5)), node.dtype(3));
+  lower::Factor a = Centered(node, node.In(0), OfRows(node, node.Optional(2)), node.dtype(0));
+  lower::Factor sum = lower::ExactMatrixProduct(node, a, b);
   Value* b_scale = OfColumns(node, Float(node, 4));
   Value* scale = Binary(node, "mul", OfRows(node, Float(node, 1)), b_scale);
   scale = Binary(node, "real_div", scale, OfRows(node, Float(node, 6)));
@@ -110,7 +113,7 @@ void QLinearMatMul(Node& node) {
 }
 
 // sum * scale + bias in fp32; bias may be null.
-Value* Scaled(Node& node, const Factor& sum, Value* scale, Value* bias) {
+Value* Scaled(Node& node, const lower::Factor& sum, Value* scale, Value* bias) {
   Value* y = Binary(node, "mul", node.builder().Cast(sum.value, DType::kFp32), scale);
   y = OfShape(node, y, sum.value, "the product");
   return bias ? PlusLast(node, y, bias) : y;
@@ -118,27 +121,27 @@ Value* Scaled(Node& node, const Factor& sum, Value* scale, Value* bias) {
 
 // Inputs: A, B, a_scale, b_scale, a_zero, b_zero, bias.
 void MatMulIntegerToFloat(Node& node) {
-  Factor b = Centered(node, node.In(1), OfColumns(node, node.Optional(5)), node.dtype(1));
-  Factor a = Centered(node, node.In(0), OfRows(node, node.Optional(4)), node.dtype(0));
-  Factor sum = ExactMatrixProduct(node, a, b);
+  lower::Factor b = Centered(node, node.In(1), OfColumns(node, node.Optional(5)), node.dtype(1));
+  lower::Factor a = Centered(node, node.In(0), OfRows(node, node.Optional(4)), node.dtype(0));
+  lower::Factor sum = lower::ExactMatrixProduct(node, a, b);
   Value* b_scale = OfColumns(node, Float(node, 3));
   Value* scale = Binary(node, "mul", OfRows(node, Float(node, 2)), b_scale);
   Value* bias = node.HasInput(6) ? Float(node, 6) : nullptr;
   Value* y = Scaled(node, sum, scale, bias);
-  node.Set(Convert(node, y, DType::kFp32, node.dtype(2)), node.dtype(2));
+  node.Set(lower::Convert(node, y, DType::kFp32, node.dtype(2)), node.dtype(2));
 }
 
 // Inputs: A (floats), B, b_scale, b_zero, bias.
 void DynamicQuantizeMatMul(Node& node) {
-  DynamicallyQuantized a = QuantizeDynamically(node, node.In(0));
-  Factor left{Binary(node, "sub", a.steps, a.zero), 255, 0};
-  Factor sum = ExactMatrixProduct(
+  lower::DynamicallyQuantized a = lower::QuantizeDynamically(node, node.In(0));
+  lower::Factor left{Binary(node, "sub", a.steps, a.zero), 255, 0};
+  lower::Factor sum = lower::ExactMatrixProduct(
       node, left, Centered(node, node.In(1), OfColumns(node, node.Optional(3)), node.dtype(1)));
   Value* scale = Binary(node, "mul", a.scale, OfColumns(node, Float(node, 2)));
   node.Set(Scaled(node, sum, scale, node.HasInput(4) ? Float(node, 4) : nullptr), DType::kFp32);
 }
 
-Factor Transposed(Node& node, Factor factor, bool transposed) {
+lower::Factor Transposed(Node& node, lower::Factor factor, bool transposed) {
   if (transposed)
     factor.value = node.Make("transpose", {{"x", factor.value}, {"perm", Ints({1, 0})}});
   return factor;
@@ -148,15 +151,15 @@ Factor Transposed(Node& node, Factor factor, bool transposed) {
 // if y_scale is given, else float.
 void QGemm(Node& node) {
   double alpha = node.Float("alpha", 1.0);
-  Factor a =
+  lower::Factor a =
       Transposed(node, Centered(node, node.In(0), OfColumns(node, node.Optional(2)), node.dtype(0)),
                  node.Int("transA", 0) != 0);
   bool transposed = node.Int("transB", 0) != 0;
   Value* zero = node.Optional(5);
   zero = transposed ? OfRows(node, zero) : OfColumns(node, zero);
-  Factor b = Transposed(node, Centered(node, node.In(3), zero, node.dtype(3)), transposed);
-  Factor sum = ExactMatrixProduct(node, a, b);
-  if (Value* addend = node.Optional(6)) sum = PlusInteger(node, sum, addend);
+  lower::Factor b = Transposed(node, Centered(node, node.In(3), zero, node.dtype(3)), transposed);
+  lower::Factor sum = lower::ExactMatrixProduct(node, a, b);
+  if (Value* addend = node.Optional(6)) sum = lower::PlusInteger(node, sum, addend);
   Value* b_scale = OfColumns(node, Float(node, 4));
   Value* scale = Binary(node, "mul", OfColumns(node, Float(node, 1)), b_scale);
   if (alpha != 1) scale = node.Make("mul", {{"x", scale}, {"y", alpha}});

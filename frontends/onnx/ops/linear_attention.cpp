@@ -49,9 +49,9 @@ void LinearAttention(Node& node) {
   }
   int64_t rows = node.shape(1)[2].constant() / heads, columns = node.shape(2)[2].constant() / heads;
 
-  LinearTokens tokens{TokensFirst(node, 0, heads, queries / heads, rows),
-                      TokensFirst(node, 1, heads, rows, 1), TokensFirst(node, 2, heads, 1, columns),
-                      nullptr, nullptr};
+  networks::LinearTokens tokens{TokensFirst(node, 0, heads, queries / heads, rows),
+                                TokensFirst(node, 1, heads, rows, 1),
+                                TokensFirst(node, 2, heads, 1, columns), nullptr, nullptr};
   if (gated) {
     bool whole = node.shape(4).back() == Dim(heads);  // one factor for all rows of a head
     tokens.decay = node.Make("exp", {{"x", TokensFirst(node, 4, heads, whole ? 1 : rows, 1)}});
@@ -63,12 +63,13 @@ void LinearAttention(Node& node) {
 
   Value* state = node.Optional(3);
   if (state) state = Expanded(node, node.builder().Cast(state, DType::kFp32), {0});
-  LinearAttended after = mlc::LinearAttention(node, tokens, state);
+  networks::LinearAttended after = mlc::networks::LinearAttention(node, tokens, state);
   DType dtype = node.dtype(), kept = node.HasInput(3) ? node.dtype(3) : dtype;
   Value* y = Reshaped(node, after.y, {{after.y, 0}, {after.y, 1}, queries * columns});
-  node.Set(0, node.builder().Cast(Transposed(node, y, {1, 0, 2}), RuntimeType(dtype)), dtype);
+  node.Set(0, node.builder().Cast(Transposed(node, y, {1, 0, 2}), lower::RuntimeType(dtype)),
+           dtype);
   Value* present = node.Make("squeeze", {{"x", after.state}, {"axes", Ints({0})}});
-  node.Set(1, node.builder().Cast(present, RuntimeType(kept)), kept);
+  node.Set(1, node.builder().Cast(present, lower::RuntimeType(kept)), kept);
 }
 
 constexpr NodeRow kRows[] = {{"LinearAttention", LinearAttention, 27}};

@@ -112,7 +112,7 @@ LoopResults ScanOver(Node& node, const Graph& body, const std::vector<Bound>& st
                  ? b.Const(Tensor::Scalar(*what.known - 1 - index->constant().Int(0)))
                  : b.Make("sub", {{"x", b.Make("sub", {{"x", what.trips}, {"y", 1}})}, {"y", at}});
       Value* x = sequences.x[i].value;
-      if (!index->is_constant()) x = AtRunTime(b, x, sequences.x[i].dtype);
+      if (!index->is_constant()) x = lower::AtRunTime(b, x, sequences.x[i].dtype);
       inputs.push_back({At(b, x, at, sequences.given[i].axis), sequences.x[i].dtype});
     }
     return inputs;

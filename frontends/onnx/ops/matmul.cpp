@@ -40,7 +40,7 @@ void Gemm(Node& node) {
   node.Set(product);
 }
 
-void MatMul(Node& node) { node.Set(MatrixProduct(node, node.In(0), node.In(1))); }
+void MatMul(Node& node) { node.Set(lower::MatrixProduct(node, node.In(0), node.In(1))); }
 
 // A tensor with a label (letter) for each dimension.
 struct Labelled {

@@ -16,7 +16,7 @@ void Compress(Node& node) {
     axis = node.Axis(node.Int("axis"), node.rank());
   else
     x = AsVector(node, x);
-  if (!condition->is_constant()) x = AtRunTime(node, x, node.dtype());
+  if (!condition->is_constant()) x = lower::AtRunTime(node, x, node.dtype());
   Value* places = Places(node, condition);
   Value* indices = node.Make("squeeze", {{"x", places}, {"axes", Ints({1})}});
   node.Set(node.Make("gather", {{"x", x}, {"indices", indices}, {"axis", axis}}), node.dtype());

@@ -14,7 +14,7 @@ namespace {
 // Constants of a normalization are stored in the type of its input; inputs of lower precision may
 // come with fp32 constants.
 Value* As(Node& node, int input, DType dtype) {
-  return Convert(node, node.In(input), node.dtype(input), dtype);
+  return lower::Convert(node, node.In(input), node.dtype(input), dtype);
 }
 
 // Returns input `i`, a vector with one element per channel (dimension 1) of x, in the type of x.
@@ -40,17 +40,18 @@ void TrainingNormalization(Node& node, double epsilon) {
   Value *scale = ChannelsAs(node, 1, x), *bias = ChannelsAs(node, 2, x);
   std::vector<int64_t> axes = {0};
   for (int i = 2; i < rank; ++i) axes.push_back(i);
-  Value* mean = Mean(node, x, axes);
+  Value* mean = networks::Mean(node, x, axes);
   Value* centred = Binary(node, "sub", x, mean);
-  Value* variance = Mean(node, node.Make("square", {{"x", centred}}), axes);
-  Value* factor = InverseRoot(node, variance, epsilon);
-  factor = Binary(node, "mul", PerChannel(node, scale, rank), factor);
-  Value* added = PerChannel(node, bias, rank);
+  Value* variance = networks::Mean(node, node.Make("square", {{"x", centred}}), axes);
+  Value* factor = networks::InverseRoot(node, variance, epsilon);
+  factor = Binary(node, "mul", networks::PerChannel(node, scale, rank), factor);
+  Value* added = networks::PerChannel(node, bias, rank);
   node.Set(Binary(node, "add", Binary(node, "mul", centred, factor), added), dtype);
   auto follow = [&](int output, Value* now) {
     if (!node.HasOutput(output)) return;
     DType own = node.dtype(output + 2);
-    now = Convert(node, node.Make("squeeze", {{"x", now}, {"axes", Ints(axes)}}), dtype, own);
+    now =
+        lower::Convert(node, node.Make("squeeze", {{"x", now}, {"axes", Ints(axes)}}), dtype, own);
     Value* kept = node.Make("mul", {{"x", node.In(output + 2)}, {"y", momentum}});
     node.Set(output, Binary(node, "add", kept, node.Make("mul", {{"x", now}, {"y", 1 - momentum}})),
              own);
@@ -89,9 +90,9 @@ void BatchNormalization(Node& node) {
                     dtype);
   if (spatial)
     for (Value** vector : {&scale, &bias, &mean, &variance})
-      *vector = PerChannel(node, *vector, rank);
+      *vector = networks::PerChannel(node, *vector, rank);
   // The scale and offset applied to x are folded if the parameters are constants.
-  Value* factor = Binary(node, "mul", scale, InverseRoot(node, variance, epsilon));
+  Value* factor = Binary(node, "mul", scale, networks::InverseRoot(node, variance, epsilon));
   Value* offset = Binary(node, "sub", bias, Binary(node, "mul", mean, factor));
   node.Set(Binary(node, "add", Binary(node, "mul", x, factor), offset), dtype);
 }
@@ -111,8 +112,8 @@ void InstanceNormalization(Node& node) {
                               {{"x", x}, {"gamma", scale}, {"beta", bias}, {"epsilon", epsilon}}),
                     dtype);
   Value* normal = node.Make("instance_norm", {{"x", x}, {"epsilon", epsilon}});
-  normal = Binary(node, "mul", normal, PerChannel(node, scale, rank));
-  node.Set(Binary(node, "add", normal, PerChannel(node, bias, rank)), dtype);
+  normal = Binary(node, "mul", normal, networks::PerChannel(node, scale, rank));
+  node.Set(Binary(node, "add", normal, networks::PerChannel(node, bias, rank)), dtype);
 }
 
 std::vector<int64_t> AxesFrom(int axis, int rank) {
@@ -131,16 +132,16 @@ void LayerNormalization(Node& node) {
   Value *scale = As(node, 1, dtype), *bias = node.HasInput(2) ? As(node, 2, dtype) : nullptr;
   Value* result = nullptr;
   if (node.HasOutput(1) || node.HasOutput(2)) {
-    Value* mean = Mean(node, x, axes);
+    Value* mean = networks::Mean(node, x, axes);
     Value* centred = Binary(node, "sub", x, mean);
-    Normalized normal =
-        RmsNorm(node, centred, axes, scale, bias, epsilon, Binary(node, "mul", centred, centred));
+    networks::Normalized normal = networks::RmsNorm(node, centred, axes, scale, bias, epsilon,
+                                                    Binary(node, "mul", centred, centred));
     result = normal.y;
     // They have the type that stash_type names: fp32 or bfloat16, even if the input is fp16.
     node.Set(1, mean, DType::kFp32);
     node.Set(2, normal.inverse, DType::kFp32);
   } else {
-    result = LayerNorm(node, x, axes, scale, bias, epsilon);
+    result = networks::LayerNorm(node, x, axes, scale, bias, epsilon);
   }
   node.Set(OfShape(node, result, x, "the input"), dtype);
 }
@@ -153,7 +154,7 @@ void RmsNormalization(Node& node) {
   int rank = x->type.rank();
   std::vector<int64_t> axes = AxesFrom(node.Axis(node.Int("axis", -1), rank), rank);
   Value* squares = Binary(node, "mul", x, x);
-  Value* result = RmsNorm(node, x, axes, As(node, 1, dtype), nullptr, epsilon, squares).y;
+  Value* result = networks::RmsNorm(node, x, axes, As(node, 1, dtype), nullptr, epsilon, squares).y;
   node.Set(OfShape(node, result, x, "the input"), dtype);
 }
 
@@ -170,7 +171,7 @@ void GroupNormalization(Node& node) {
   Value *scale = per_channel ? ChannelsAs(node, 1, x) : As(node, 1, dtype),
         *bias = per_channel ? ChannelsAs(node, 2, x) : As(node, 2, dtype);
   shape = x->type.shape;
-  Value* normal = GroupNorm(node, x, groups, epsilon);
+  Value* normal = networks::GroupNorm(node, x, groups, epsilon);
   int64_t channels = shape[1].constant();
   if (!per_channel)
     for (Value** vector : {&scale, &bias})
@@ -183,7 +184,7 @@ void GroupNormalization(Node& node) {
       vector = node.Make("tile", {{"x", vector}, {"reps", Ints({1, channels / groups})}});
       vector = node.Make("reshape", {{"x", vector}, {"shape", Ints({channels})}});
     }
-    return PerChannel(node, vector, rank);
+    return networks::PerChannel(node, vector, rank);
   };
   bias = spread(bias);
   node.Set(Binary(node, "add", Binary(node, "mul", normal, spread(scale)), bias), dtype);
@@ -238,9 +239,10 @@ void ImageScaler(Node& node) {
   std::vector<float> bias(numbers.begin(), numbers.end());
   Value* x = Sized(node, node.In(0), 1, static_cast<int64_t>(bias.size()),
                    "bias must have one element per channel");
-  Value* vector = Convert(node, node.Const(Tensor::Vector(bias)), DType::kFp32, node.dtype());
+  Value* vector =
+      lower::Convert(node, node.Const(Tensor::Vector(bias)), DType::kFp32, node.dtype());
   Value* y = node.Make("mul", {{"x", x}, {"y", node.Float("scale", 1.0)}});
-  node.Set(Binary(node, "add", y, PerChannel(node, vector, 4)), node.dtype());
+  node.Set(Binary(node, "add", y, networks::PerChannel(node, vector, 4)), node.dtype());
 }
 
 // (x - mean) / (deviation + 1e-9), like the function body in the ONNX specification. Before opset 9
@@ -253,11 +255,11 @@ void MeanVarianceNormalization(Node& node) {
   else if (node.Int("across_channels", 0) != 0)
     wanted.push_back(1);
   for (int64_t axis : wanted) axes.push_back(node.Axis(axis, x->type.rank()));
-  Value* centred = Binary(node, "sub", x, Mean(node, x, axes));
+  Value* centred = Binary(node, "sub", x, networks::Mean(node, x, axes));
   if (node.opset() < 9 && node.Int("normalize_variance", 1) == 0)
     return node.Set(centred, node.dtype());
   Value* deviation =
-      node.Make("sqrt", {{"x", Mean(node, Binary(node, "mul", centred, centred), axes)}});
+      node.Make("sqrt", {{"x", networks::Mean(node, Binary(node, "mul", centred, centred), axes)}});
   Value* divisor = node.Make("add", {{"x", deviation}, {"y", 1e-9}});
   node.Set(node.Make("real_div", {{"x", centred}, {"y", divisor}}), node.dtype());
 }

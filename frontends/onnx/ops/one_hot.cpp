@@ -11,8 +11,8 @@ namespace {
 
 // Since opset 11, negative indices count from the end; out-of-range indices select nothing.
 void OneHot(Node& node) {
-  Value* indices = Convert(node, node.In(0), node.dtype(0), DType::kInt64);
-  Value* depth = Convert(node, node.In(1), node.dtype(1), DType::kInt64);
+  Value* indices = lower::Convert(node, node.In(0), node.dtype(0), DType::kInt64);
+  Value* depth = lower::Convert(node, node.In(1), node.dtype(1), DType::kInt64);
   Value* values = node.In(2);
   DType dtype = node.dtype(2);
   int axis = node.Axis(node.Int("axis", -1), node.rank() + 1);
@@ -26,7 +26,8 @@ void OneHot(Node& node) {
   }
   Builder::Args args = {{"indices", indices}, {"one_hot_vector_size", depth}, {"axis", axis}};
   if (values->is_constant()) {
-    if (!indices->is_constant() || !depth->is_constant()) values = AtRunTime(node, values, dtype);
+    if (!indices->is_constant() || !depth->is_constant())
+      values = lower::AtRunTime(node, values, dtype);
     Tensor pair = values->constant();
     args.emplace_back("on_value", pair.Rows(1, 2).Reshaped({}));
     args.emplace_back("off_value", pair.Rows(0, 1).Reshaped({}));
@@ -48,7 +49,7 @@ void OneHot(Node& node) {
   };
   Value* off = node.Make("add", {{"x", one_hot(false)}, {"y", value(0)}});
   Value* chosen = node.Make("select", {{"cond", one_hot(true)}, {"a", value(1)}, {"b", off}});
-  node.Set(node.builder().Cast(chosen, RuntimeType(dtype)), dtype);
+  node.Set(node.builder().Cast(chosen, lower::RuntimeType(dtype)), dtype);
 }
 
 constexpr NodeRow kRows[] = {

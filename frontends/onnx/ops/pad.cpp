@@ -169,8 +169,9 @@ Value* PadByImages(Node& node, Value* x, Amounts amounts, Mode mode) {
 // `constant` has the ONNX type of x; null means zero.
 Value* PadByConstant(Node& node, Value* x, const Amounts& amounts, Value* constant, DType dtype) {
   if (!constant)
-    constant = node.Const(Tensor::Full(x->is_constant() ? dtype : RuntimeType(dtype), {}, 0));
-  if (!x->is_constant()) constant = AtRunTime(node, constant, dtype);
+    constant =
+        node.Const(Tensor::Full(x->is_constant() ? dtype : lower::RuntimeType(dtype), {}, 0));
+  if (!x->is_constant()) constant = lower::AtRunTime(node, constant, dtype);
   bool exact = IsFloat(dtype) && constant->is_constant();
   if (!exact) return Surround(node, x, amounts, constant);
   // Leading dimensions without pads are omitted.
@@ -189,7 +190,7 @@ Value* Padded(Node& node, Value* x, Amounts amounts, Mode mode, Value* constant,
     for (int64_t amount : *side)
       if (amount <= -kSane || amount >= kSane)
         node.Fail("bad-operand", fmt::format("pads contain an invalid value {}", amount));
-  if (RuntimeType(dtype) == DType::kNone)
+  if (lower::RuntimeType(dtype) == DType::kNone)
     node.Fail("unsupported-dtype",
               fmt::format("elements of type {} are not supported", Name(dtype)));
   for (int i = 0; i < x->type.rank(); ++i)
@@ -237,7 +238,7 @@ std::vector<int64_t> AllAxes(Node& node) {
 void PadAttributes(Node& node) {
   std::vector<int64_t> pads = node.Ints(node.opset() == 1 ? "paddings" : "pads");
   Value* x = node.In(0);
-  if (RuntimeType(node.dtype()) == DType::kNone)
+  if (lower::RuntimeType(node.dtype()) == DType::kNone)
     node.Fail("unsupported-dtype",
               fmt::format("elements of type {} are not supported", Name(node.dtype())));
   Value* constant = node.Const(Tensor::Full(node.dtype(), {}, node.Float("value", 0.0)));
@@ -254,8 +255,8 @@ Value* CropAtRunTime(Node& node, Value* x, Value*& before, Value*& after) {
     return cut;
   };
   Value* sum = node.Make("add", {{"x", before}, {"y", after}});
-  Value* left =
-      node.Make("add", {{"x", AtRunTime(node, ShapeOf(node, x), DType::kInt64)}, {"y", sum}});
+  Value* left = node.Make(
+      "add", {{"x", lower::AtRunTime(node, ShapeOf(node, x), DType::kInt64)}, {"y", sum}});
   before = Guarded(node, before, node.Make("greater_equal", {{"x", left}, {"y", 0}}));
   Value *begin = split(before), *end = split(after);
   end = node.Make("sub", {{"x", ShapeOf(node, x)}, {"y", end}});
@@ -265,16 +266,16 @@ Value* CropAtRunTime(Node& node, Value* x, Value*& before, Value*& after) {
 // Pads the given axes by amounts that are computed at run time.
 void PadAtRunTime(Node& node, Value* pads, const std::vector<int64_t>& axes, Mode mode,
                   Value* constant) {
-  Value* x = AtRunTime(node, node.In(0), node.dtype());
-  if (RuntimeType(node.dtype()) == DType::kNone)
+  Value* x = lower::AtRunTime(node, node.In(0), node.dtype());
+  if (lower::RuntimeType(node.dtype()) == DType::kNone)
     node.Fail("unsupported-dtype",
               fmt::format("elements of type {} are not supported", Name(node.dtype())));
   int count = static_cast<int>(axes.size());
-  pads = AtRunTime(node, pads, DType::kInt64);
+  pads = lower::AtRunTime(node, pads, DType::kInt64);
   bool exact = IsFloat(node.dtype()) && (!constant || constant->is_constant());
   if (mode != Mode::kConstant || !exact) {
     if (!constant) constant = node.Const(Tensor::Full(x->type.dtype, {}, 0));
-    constant = AtRunTime(node, constant, node.dtype());
+    constant = lower::AtRunTime(node, constant, node.dtype());
     for (int i = 0; i < count; ++i) {
       if (ElementOf(pads, i) == Dim(0) && ElementOf(pads, i + count) == Dim(0)) continue;
       int axis = node.Axis(axes[i], node.rank());
@@ -363,7 +364,7 @@ void CenterCropPad(Node& node) {
     if (shape[i] < 1 || shape[i] > INT32_MAX)
       node.Fail("bad-operand", fmt::format("shape contains an invalid value {}", shape[i]));
     if (!have.is_constant()) {
-      x = CenteredAtRunTime(node, AtRunTime(node, x, node.dtype()), axis, shape[i]);
+      x = CenteredAtRunTime(node, lower::AtRunTime(node, x, node.dtype()), axis, shape[i]);
       continue;
     }
     int64_t missing = shape[i] - have.constant();

@@ -213,7 +213,7 @@ void MaxUnpool(Node& node) {
   }
   Value* x = node.Make("reshape", {{"x", node.In(0)}, {"shape", Ints({-1})}});
   Value* places = node.Make("reshape", {{"x", node.In(1)}, {"shape", Ints({-1})}});
-  Value* zeros = node.Const(Tensor::Full(RuntimeType(node.dtype()), {count}, 0));
+  Value* zeros = node.Const(Tensor::Full(lower::RuntimeType(node.dtype()), {count}, 0));
   Value* y = node.Make(
       "scatter",
       {{"data", zeros}, {"indices", places}, {"updates", x}, {"axis", 0}, {"mode", "update"}});

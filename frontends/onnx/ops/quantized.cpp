@@ -10,7 +10,7 @@ namespace mlc::onnx {
 namespace {
 
 // Requires a scale or zero point to match x along the axis, or to have one element per block.
-void AgreeWith(Node& node, Value*& x, Value*& value, const Scheme& scheme) {
+void AgreeWith(Node& node, Value*& x, Value*& value, const lower::Scheme& scheme) {
   int rank = x->type.rank();
   if (!value || rank == 0 || Product(value->type.shape) == Dim(1)) return;
   int axis = node.Axis(scheme.axis, rank);
@@ -25,34 +25,34 @@ void AgreeWith(Node& node, Value*& x, Value*& value, const Scheme& scheme) {
 
 }  // namespace
 
-Scheme SchemeOf(Node& node, int scale, int zero, DType integers) {
+lower::Scheme SchemeOf(Node& node, int scale, int zero, DType integers) {
   return {.scale = node.In(scale),
           .zero = node.Optional(zero),
           .integers = integers,
           .target = node.target().value_or(Opset::kIos17)};
 }
 
-Value* Quantize(Node& node, Value* x, Scheme scheme) {
+Value* Quantize(Node& node, Value* x, lower::Scheme scheme) {
   for (Value** value : {&scheme.scale, &scheme.zero}) AgreeWith(node, x, *value, scheme);
-  return mlc::Quantize(node, x, scheme);
+  return mlc::onnx::Quantize(node, x, scheme);
 }
 
-Value* Dequantize(Node& node, Value* x, Scheme scheme, DType to) {
+Value* Dequantize(Node& node, Value* x, lower::Scheme scheme, DType to) {
   bool known = x->is_constant() && scheme.scale->is_constant() &&
                (!scheme.zero || scheme.zero->is_constant());
   if (!known)
     for (Value** value : {&scheme.scale, &scheme.zero}) AgreeWith(node, x, *value, scheme);
-  return mlc::Dequantize(node, x, scheme, to);
+  return lower::Dequantize(node, x, scheme, to);
 }
 
-Factor Centered(Node& node, Value* value, Value* zero, DType integers) {
-  return mlc::Centered(node, value, zero, integers, [&](Value* changed, Value* before) {
+lower::Factor Centered(Node& node, Value* value, Value* zero, DType integers) {
+  return lower::Centered(node, value, zero, integers, [&](Value* changed, Value* before) {
     return OfShape(node, changed, before, "the tensor minus its zero point");
   });
 }
 
 Value* Requantize(Node& node, Value* sum, Value* scale, Value* zero, DType integers) {
-  return mlc::Requantize(node, sum, scale, zero, integers, [&](Value* changed, Value* before) {
+  return lower::Requantize(node, sum, scale, zero, integers, [&](Value* changed, Value* before) {
     return OfShape(node, changed, before, "the quantized tensor");
   });
 }
@@ -69,7 +69,7 @@ DType TypeAttribute(Node& node, std::string_view name, DType fallback) {
   return dtype;
 }
 
-void ReadAxis(Node& node, Scheme& scheme) {
+void ReadAxis(Node& node, lower::Scheme& scheme) {
   scheme.axis = node.Int("axis", 1);
   scheme.block = node.Int("block_size", 0);
   if (scheme.block < 0)
@@ -83,17 +83,17 @@ void QuantizeLinear(Node& node) {
   if (node.HasInput(2) && node.dtype(2) != integers)
     node.Fail("bad-operand", fmt::format("the zero point has type {}, but output_dtype is {}",
                                          Name(node.dtype(2)), Name(integers)));
-  Scheme scheme = SchemeOf(node, 1, 2, integers);
+  lower::Scheme scheme = SchemeOf(node, 1, 2, integers);
   ReadAxis(node, scheme);
   // The division uses the type of the scale unless `precision` is given.
   DType precision = TypeAttribute(node, "precision", node.dtype(1));
-  Value* x = Convert(node, node.In(0), node.dtype(0), FloatType(precision));
-  if (x->is_constant()) x = node.Const(x->constant().Cast(FloatType(precision)));
+  Value* x = lower::Convert(node, node.In(0), node.dtype(0), lower::FloatType(precision));
+  if (x->is_constant()) x = node.Const(x->constant().Cast(lower::FloatType(precision)));
   node.Set(Quantize(node, x, scheme), integers);
 }
 
 void DequantizeLinear(Node& node) {
-  Scheme scheme = SchemeOf(node, 1, 2, node.dtype(0));
+  lower::Scheme scheme = SchemeOf(node, 1, 2, node.dtype(0));
   ReadAxis(node, scheme);
   DType to = TypeAttribute(node, "output_dtype", node.dtype(1));
   if (scheme.zero && node.dtype(2) != node.dtype(0))
@@ -103,7 +103,7 @@ void DequantizeLinear(Node& node) {
 }
 
 void DynamicQuantizeLinear(Node& node) {
-  DynamicallyQuantized y = QuantizeDynamically(node, node.In(0));
+  lower::DynamicallyQuantized y = lower::QuantizeDynamically(node, node.In(0));
   node.Set(0, node.builder().Cast(y.steps, DType::kInt32), DType::kUint8);
   node.Set(1, y.scale, DType::kFp32);
   node.Set(2, node.builder().Cast(y.zero, DType::kInt32), DType::kUint8);

@@ -8,11 +8,11 @@
 namespace mlc::onnx {
 
 // Returns the scheme given by the node's inputs `scale` and `zero`.
-Scheme SchemeOf(Node& node, int scale, int zero, DType integers);
+lower::Scheme SchemeOf(Node& node, int scale, int zero, DType integers);
 
-Value* Quantize(Node& node, Value* x, Scheme scheme);
-Value* Dequantize(Node& node, Value* x, Scheme scheme, DType to);
-Factor Centered(Node& node, Value* value, Value* zero, DType integers);
+Value* Quantize(Node& node, Value* x, lower::Scheme scheme);
+Value* Dequantize(Node& node, Value* x, lower::Scheme scheme, DType to);
+lower::Factor Centered(Node& node, Value* value, Value* zero, DType integers);
 Value* Requantize(Node& node, Value* sum, Value* scale, Value* zero, DType integers);
 
 }  // namespace mlc::onnx

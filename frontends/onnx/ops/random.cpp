@@ -21,13 +21,15 @@ int64_t Seed(Node& node) {
 // The result type: attribute `dtype`, by default `otherwise`.
 DType ResultType(Node& node, DType otherwise) {
   DType dtype = node.Has("dtype") ? ToDType(static_cast<int>(node.Int("dtype"))) : otherwise;
-  if (!IsFloat(dtype) || RuntimeType(dtype) == DType::kNone)
+  if (!IsFloat(dtype) || lower::RuntimeType(dtype) == DType::kNone)
     node.Fail("unsupported-dtype",
               fmt::format("random numbers of type {} are not supported", Name(dtype)));
   return dtype;
 }
 
-Tensor Parameter(double value, DType dtype) { return Tensor::Full(RuntimeType(dtype), {}, value); }
+Tensor Parameter(double value, DType dtype) {
+  return Tensor::Full(lower::RuntimeType(dtype), {}, value);
+}
 
 // A distribution `op` with parameters `first` and `second`, sampled to a given shape.
 struct Distribution {
@@ -56,7 +58,7 @@ void Random(Node& node) {
 void Bernoulli(Node& node) {
   Value* x = node.In(0);
   DType dtype = node.Has("dtype") ? ToDType(static_cast<int>(node.Int("dtype"))) : node.dtype();
-  if (RuntimeType(dtype) == DType::kNone)
+  if (lower::RuntimeType(dtype) == DType::kNone)
     node.Fail("unsupported-dtype",
               fmt::format("results of type {} are not supported", Name(dtype)));
   Value* drawn = node.Make("random_uniform", {{"shape", ShapeOf(node, x)},
@@ -64,7 +66,7 @@ void Bernoulli(Node& node) {
                                               {"high", Parameter(1, node.dtype())},
                                               {"seed", Seed(node)}});
   Value* hit = node.Make("less", {{"x", drawn}, {"y", x}});
-  node.Set(Convert(node, hit, DType::kBool, dtype), dtype);
+  node.Set(lower::Convert(node, hit, DType::kBool, dtype), dtype);
 }
 
 // Each row of the input holds the unnormalized log-probabilities of one distribution.
@@ -77,7 +79,7 @@ void Multinomial(Node& node) {
                                                   {"mode", "logits"},
                                                   {"size", node.Int("sample_size", 1)},
                                                   {"seed", Seed(node)}});
-  node.Set(Convert(node, drawn, node.dtype(), dtype), dtype);
+  node.Set(lower::Convert(node, drawn, node.dtype(), dtype), dtype);
 }
 
 // Zeroes each element with probability `ratio` and scales the others to preserve the mean.
@@ -85,8 +87,8 @@ void Drop(Node& node, Value* ratio, DType mask_type) {
   Builder& b = node.builder();
   Value* x = node.In(0);
   DType dtype = x->type.dtype;
-  if (x->is_constant()) dtype = RuntimeType(node.dtype());
-  ratio = Convert(b, ratio, node.dtype(1), node.dtype());
+  if (x->is_constant()) dtype = lower::RuntimeType(node.dtype());
+  ratio = lower::Convert(b, ratio, node.dtype(1), node.dtype());
   Value* drawn = b.Make("random_uniform", {{"shape", ShapeOf(node, x)},
                                            {"low", Tensor::Full(dtype, {}, 0)},
                                            {"high", Tensor::Full(dtype, {}, 1)},
@@ -94,7 +96,7 @@ void Drop(Node& node, Value* ratio, DType mask_type) {
   Value* kept = b.Make("greater_equal", {{"x", drawn}, {"y", ratio}});
   Value* scaled = b.Make("real_div", {{"x", x}, {"y", b.Make("sub", {{"x", 1.0}, {"y", ratio}})}});
   node.Set(0, b.Make("select", {{"cond", kept}, {"a", scaled}, {"b", 0.0}}), node.dtype());
-  if (node.HasOutput(1)) node.Set(1, Convert(b, kept, DType::kBool, mask_type), mask_type);
+  if (node.HasOutput(1)) node.Set(1, lower::Convert(b, kept, DType::kBool, mask_type), mask_type);
 }
 
 // At inference, Dropout is the identity. The mask has the type of the data before opset 10.
@@ -117,7 +119,7 @@ void Dropout(Node& node) {
   }
   node.Set(0, node.In(0), node.dtype());
   if (!node.HasOutput(1)) return;
-  Value* kept = node.Const(Tensor::Full(RuntimeType(mask_type), {}, 1));
+  Value* kept = node.Const(Tensor::Full(lower::RuntimeType(mask_type), {}, 1));
   node.Set(1,
            node.Make("fill", {{"shape", node.Make("shape", {{"x", node.In(0)}})}, {"value", kept}}),
            mask_type);

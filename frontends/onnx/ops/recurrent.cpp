@@ -16,10 +16,10 @@ namespace {
 
 // The attributes of a recurrent layer and the layout of its tensors.
 struct Layer {
-  RecurrentLayer parts;
+  networks::RecurrentLayer parts;
   int64_t gates = 0, hidden = 0;
   std::vector<std::string> directions;  // "forward", "reverse"
-  std::vector<std::vector<CellActivation>> activations;
+  std::vector<std::vector<networks::CellActivation>> activations;
   bool batch_first = false;
 };
 
@@ -36,8 +36,8 @@ Value* Part(Builder& b, Value* x, int64_t d) {
   return b.Make("squeeze", {{"x", Slice(b, x, d, 1)}, {"axes", Ints({0})}});
 }
 
-std::vector<std::vector<CellActivation>> ReadActivations(Node& node, size_t directions,
-                                                         std::vector<std::string> usual) {
+std::vector<std::vector<networks::CellActivation>> ReadActivations(Node& node, size_t directions,
+                                                                   std::vector<std::string> usual) {
   size_t each = usual.size();
   std::vector<std::string> names = node.Strings("activations", std::vector<std::string>{});
   if (names.empty())
@@ -49,14 +49,14 @@ std::vector<std::vector<CellActivation>> ReadActivations(Node& node, size_t dire
                       betas = node.Floats("activation_beta", std::vector<double>{});
   // alpha and beta values are assigned, in order, to the activations that have such a parameter.
   size_t alpha = 0, beta = 0;
-  std::vector<std::vector<CellActivation>> result(directions);
+  std::vector<std::vector<networks::CellActivation>> result(directions);
   for (size_t i = 0; i < names.size(); ++i) {
     std::string name = names[i];
     for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    const CellActivationRow* row = FindCellActivation(name);
+    const networks::CellActivationRow* row = networks::FindCellActivation(name);
     if (!row)
       node.Unsupported("activations", fmt::format("unsupported activation \"{}\"", names[i]));
-    CellActivation activation{row, row->alpha, row->beta};
+    networks::CellActivation activation{row, row->alpha, row->beta};
     if (row->parameters > 0 && alpha < alphas.size()) activation.alpha = alphas[alpha++];
     if (row->parameters > 1 && beta < betas.size()) activation.beta = betas[beta++];
     result[i / each].push_back(activation);
@@ -93,12 +93,13 @@ Value* ReadLengths(Node& node, Value*& x) {
   }
   Sizes whole(node);
   whole.AddDim(x, 0);
-  Value* most = AtRunTime(node, whole.Make(), DType::kInt64);
+  Value* most = lower::AtRunTime(node, whole.Make(), DType::kInt64);
   Value* least = node.Const(Tensor::Scalar<int32_t>(0));
-  return Within(node, AtRunTime(node, lengths, DType::kInt32), least, most);
+  return Within(node, lower::AtRunTime(node, lengths, DType::kInt32), least, most);
 }
 
-Layer ReadLayer(Node& node, Cell cell, int64_t gates, const std::vector<std::string>& usual) {
+Layer ReadLayer(Node& node, networks::Cell cell, int64_t gates,
+                const std::vector<std::string>& usual) {
   Layer layer{.parts = {.cell = cell, .x = node.In(0)}, .gates = gates};
   node.Ignore({"output_sequence"});  // before opset 7; here an output is computed if it has a name
   std::string direction = node.String("direction", "forward");
@@ -148,15 +149,15 @@ Value* InitialState(Node& node, const Layer& layer, int input, int64_t d) {
   Sizes sizes(node);
   sizes.AddDim(layer.parts.x, 1);
   sizes.Add(layer.hidden);
-  DType dtype = RuntimeType(node.dtype());
+  DType dtype = lower::RuntimeType(node.dtype());
   if (sizes.known()) return node.Const(Tensor::Full(dtype, sizes.numbers(), 0));
   return node.Make("fill", {{"shape", sizes.Make()}, {"value", Tensor::Full(dtype, {}, 0)}});
 }
 
-LayerDirection ReadDirection(Node& node, const Layer& layer, size_t d) {
-  bool has_cell = layer.parts.cell == Cell::kLstm;
+networks::LayerDirection ReadDirection(Node& node, const Layer& layer, size_t d) {
+  bool has_cell = layer.parts.cell == networks::Cell::kLstm;
   int64_t at = static_cast<int64_t>(d), rows = layer.gates * layer.hidden;
-  LayerDirection direction{};
+  networks::LayerDirection direction{};
   direction.weight = Part(node, node.In(1), at);
   direction.recurrence = Part(node, node.In(2), at);
   if (Value* bias = Part(node, node.Optional(3), at)) {
@@ -174,39 +175,40 @@ LayerDirection ReadDirection(Node& node, const Layer& layer, size_t d) {
 // Sets Y [steps, directions, batch, hidden], Y_h and Y_c [directions, batch, hidden]. With layout 1
 // the batch dimension comes first.
 void Lower(Node& node, const Layer& layer) {
-  std::vector<LayerDirection> directions;
+  std::vector<networks::LayerDirection> directions;
   for (size_t d = 0; d < layer.directions.size(); ++d)
     directions.push_back(ReadDirection(node, layer, d));
-  std::vector<RecurrentResult> results = Recurrent(node, layer.parts, directions);
-  auto stack = [&](Value* RecurrentResult::*member, int axis) {
+  std::vector<networks::RecurrentResult> results =
+      networks::Recurrent(node, layer.parts, directions);
+  auto stack = [&](Value* networks::RecurrentResult::*member, int axis) {
     if (results.size() == 1) return Expanded(node, results[0].*member, {axis});
     return node.Make(
         "stack",
         {{"values", std::vector<Value*>{results[0].*member, results[1].*member}}, {"axis", axis}});
   };
   if (node.HasOutput(0)) {
-    Value* y = stack(&RecurrentResult::y, 1);
+    Value* y = stack(&networks::RecurrentResult::y, 1);
     if (layer.batch_first) y = Transposed(node, y, {2, 0, 1, 3});
     node.Set(0, y, node.dtype());
   }
   int axis = layer.batch_first ? 1 : 0;
-  if (node.HasOutput(1)) node.Set(1, stack(&RecurrentResult::h, axis), node.dtype());
-  if (node.HasOutput(2)) node.Set(2, stack(&RecurrentResult::c, axis), node.dtype());
+  if (node.HasOutput(1)) node.Set(1, stack(&networks::RecurrentResult::h, axis), node.dtype());
+  if (node.HasOutput(2)) node.Set(2, stack(&networks::RecurrentResult::c, axis), node.dtype());
 }
 
 void Lstm(Node& node) {
-  Layer layer = ReadLayer(node, Cell::kLstm, 4, {"Sigmoid", "Tanh", "Tanh"});
+  Layer layer = ReadLayer(node, networks::Cell::kLstm, 4, {"Sigmoid", "Tanh", "Tanh"});
   layer.parts.input_forget = node.Int("input_forget", 0) != 0;
   Lower(node, layer);
 }
 
 void Gru(Node& node) {
-  Layer layer = ReadLayer(node, Cell::kGru, 3, {"Sigmoid", "Tanh"});
+  Layer layer = ReadLayer(node, networks::Cell::kGru, 3, {"Sigmoid", "Tanh"});
   layer.parts.reset_after = node.Int("linear_before_reset", 0) != 0;
   Lower(node, layer);
 }
 
-void Rnn(Node& node) { Lower(node, ReadLayer(node, Cell::kRnn, 1, {"Tanh"})); }
+void Rnn(Node& node) { Lower(node, ReadLayer(node, networks::Cell::kRnn, 1, {"Tanh"})); }
 
 constexpr NodeRow kRows[] = {
     NodeRow("GRU", Gru).Direct(),

@@ -52,9 +52,10 @@ void Reduce(Node& node, std::string_view op, std::string_view alone, int axes_in
     if (alone == "log") return node.Set(node.Make("log", {{"x", x}, {"epsilon", 0.0}}), dtype);
     return node.Set(alone.empty() ? x : node.Make(alone, {{"x", x}}), dtype);
   }
-  if (dtype == DType::kBool) x = Convert(node, x, dtype, DType::kInt32);
+  if (dtype == DType::kBool) x = lower::Convert(node, x, dtype, DType::kInt32);
   Value* result = Reduced(node, op, x, reduction, reduction.keep);
-  node.Set(dtype == DType::kBool ? Convert(node, result, DType::kInt32, dtype) : result, dtype);
+  node.Set(dtype == DType::kBool ? lower::Convert(node, result, DType::kInt32, dtype) : result,
+           dtype);
 }
 
 void ReduceSum(Node& node) { Reduce(node, "reduce_sum", "", 13); }
@@ -74,7 +75,7 @@ void ReduceLogSumExp(Node& node) {
   DType dtype = node.dtype();
   Value* x = node.In(0);
   if (reduction.axes.empty()) return node.Set(x, dtype);
-  if (!IsFloat(dtype)) x = Convert(node, x, dtype, DType::kFp32);
+  if (!IsFloat(dtype)) x = lower::Convert(node, x, dtype, DType::kFp32);
   Value* greatest = Reduced(node, "reduce_max", x, reduction, true);
   Value* rest = node.Make("sub", {{"x", greatest}, {"y", greatest}});
   Value* finite = node.Make("equal", {{"x", rest}, {"y", 0.0}});
@@ -85,7 +86,7 @@ void ReduceLogSumExp(Node& node) {
     greatest = node.Make("squeeze", {{"x", greatest}, {"axes", Ints(reduction.axes)}});
   Value* log = node.Make("log", {{"x", sum}, {"epsilon", 0.0}});
   Value* result = node.Make("add", {{"x", log}, {"y", greatest}});
-  node.Set(IsFloat(dtype) ? result : Convert(node, result, DType::kFp32, dtype), dtype);
+  node.Set(IsFloat(dtype) ? result : lower::Convert(node, result, DType::kFp32, dtype), dtype);
 }
 
 constexpr NodeRow kRows[] = {

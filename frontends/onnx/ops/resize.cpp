@@ -580,7 +580,7 @@ void Resize(Node& node) {
     if (all[axis].is_constant())
       return node.Const(Tensor::Scalar(static_cast<int32_t>(all[axis].constant())));
     int64_t at = std::find(axes.begin(), axes.end(), axis) - axes.begin();
-    return Element(node, AtRunTime(node, node.In(3), DType::kInt64), at, 0);
+    return Element(node, lower::AtRunTime(node, node.In(3), DType::kInt64), at, 0);
   }));
 }
 

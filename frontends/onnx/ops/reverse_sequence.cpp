@@ -8,7 +8,7 @@ namespace {
 
 void ReverseSequence(Node& node) {
   Value *x = node.In(0), *lengths = node.In(1);
-  if (!lengths->is_constant()) x = AtRunTime(node, x, node.dtype());
+  if (!lengths->is_constant()) x = lower::AtRunTime(node, x, node.dtype());
   int64_t batch = node.Int("batch_axis", 1), time = node.Int("time_axis", 0);
   node.Set(node.Make("reverse_sequence", {{"x", x},
                                           {"lengths", lengths},

@@ -18,9 +18,9 @@ std::string ModeOf(Node& node, int max_since) {
   return name;
 }
 
-Scattered OperandsOf(Node& node) {
+lower::Scattered OperandsOf(Node& node) {
   std::string mode = ModeOf(node, 18);
-  Scattered s{node.In(0), node.In(1), node.In(2), mode};
+  lower::Scattered s{node.In(0), node.In(1), node.In(2), mode};
   DType dtype = node.dtype(0);
   if (node.dtype(2) != dtype)
     node.Fail("bad-operand", fmt::format("data and updates have different types, {} and {}",
@@ -30,19 +30,20 @@ Scattered OperandsOf(Node& node) {
     node.Fail("unsupported-dtype", fmt::format("arithmetic on {} at run time is not supported; "
                                                "Core ML has only 32-bit signed integers",
                                                Name(dtype)));
-  s.data = AtRunTime(node, s.data, dtype);
-  s.updates = AtRunTime(node, s.updates, dtype);
+  s.data = lower::AtRunTime(node, s.data, dtype);
+  s.updates = lower::AtRunTime(node, s.updates, dtype);
   return s;
 }
 
 void ScatterElements(Node& node) {
-  Scattered s = OperandsOf(node);
-  Value* y = ScatterAlongAxis(node, s, node.Axis(node.Int("axis", 0), node.rank()));
-  node.Set(Wrap(node, y, node.dtype()), node.dtype());
+  lower::Scattered s = OperandsOf(node);
+  Value* y = lower::ScatterAlongAxis(node, s, node.Axis(node.Int("axis", 0), node.rank()));
+  node.Set(lower::Wrap(node, y, node.dtype()), node.dtype());
 }
 
 void ScatterNd(Node& node) {
-  node.Set(Wrap(node, ScatterVectors(node, OperandsOf(node)), node.dtype()), node.dtype());
+  node.Set(lower::Wrap(node, lower::ScatterVectors(node, OperandsOf(node)), node.dtype()),
+           node.dtype());
 }
 
 constexpr NodeRow kRows[] = {

@@ -38,9 +38,9 @@ int64_t Position(Node& node, const Tensor& position, size_t count) {
 std::vector<Value*> Alike(Node& node, const std::vector<Bound>& elements, const Value* position) {
   std::vector<Value*> values;
   for (const Bound& element : elements) {
-    bool fits = element.value && RuntimeType(element.dtype) != DType::kNone &&
+    bool fits = element.value && lower::RuntimeType(element.dtype) != DType::kNone &&
                 element.dtype == elements[0].dtype;
-    if (fits) values.push_back(AtRunTime(node, element.value, element.dtype));
+    if (fits) values.push_back(lower::AtRunTime(node, element.value, element.dtype));
     if (!fits || !(values.back()->type == values[0]->type))
       node.FailUnknown(position,
                        "the shape depends on data: the position is computed at run time, and the "
@@ -75,7 +75,7 @@ void SequenceAt(Node& node) {
   Value* all = values.size() == 1
                    ? node.Make("expand_dims", {{"x", values[0]}, {"axes", Ints({0})}})
                    : node.Make("stack", {{"values", values}, {"axis", 0}});
-  Value* at = FromFront(node, AsVector(node, node.In(1)), all, 0);
+  Value* at = lower::FromFront(node, AsVector(node, node.In(1)), all, 0);
   Value* chosen = node.Make("gather", {{"x", all}, {"indices", at}, {"axis", 0}});
   node.Set(node.Make("squeeze", {{"x", chosen}, {"axes", Ints({0})}}), elements[0].dtype);
 }

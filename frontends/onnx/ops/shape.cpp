@@ -57,7 +57,7 @@ Value* ReshapeTo(Node& node, Value* x, const Shape& target, Sizes& sizes, int op
 // Reshapes to an ONNX shape: 0 copies the dimension of x (unless `allow_zero`), and -1 is inferred.
 Value* Reshaped(Node& node, Value* x, Value* shape, bool allow_zero) {
   int64_t length = VectorLength(node, shape, "shape");
-  if (!shape->is_constant()) x = AtRunTime(node, x, node.dtype());
+  if (!shape->is_constant()) x = lower::AtRunTime(node, x, node.dtype());
   const Shape& from = x->type.shape;
   auto elements = ElementsOf(shape);
   if (!elements) {  // MIL aligns zeros in the shape with dimensions counted from the end
@@ -228,7 +228,7 @@ void Expand(Node& node) {
   Value *x = node.In(0), *shape = node.In(1);
   int length = static_cast<int>(VectorLength(node, shape, "shape"));
   int rank = std::max(node.rank(), length), lead = rank - length;
-  if (!shape->is_constant()) x = AtRunTime(node, x, node.dtype());
+  if (!shape->is_constant()) x = lower::AtRunTime(node, x, node.dtype());
   if (x->is_constant() && x->constant().size() == 1 && rank == length)
     return node.Set(
         node.Make("fill", {{"shape", shape}, {"value", node.Const(x->constant().Reshaped({}))}}),
@@ -262,7 +262,7 @@ void Expand(Node& node) {
   }
   if (same) return node.Set(x, node.dtype());
   if (!certain)
-    return node.Set(TimesOnes(node, AtRunTime(node, x, node.dtype()), shape), node.dtype());
+    return node.Set(TimesOnes(node, lower::AtRunTime(node, x, node.dtype()), shape), node.dtype());
   x = node.Make("tile", {{"x", x}, {"reps", reps.Make()}});
   // Type inference knows either all repetitions or none; the shape is declared so that one unknown
   // repetition does not hide the others.
@@ -284,7 +284,7 @@ void Tile(Node& node) {
     node.Fail("bad-operand",
               fmt::format("repeats has {} elements, but the input is {}",
                           VectorLength(node, reps, "repeats"), ToString(node.shape())));
-  if (!reps->is_constant()) x = AtRunTime(node, x, node.dtype());
+  if (!reps->is_constant()) x = lower::AtRunTime(node, x, node.dtype());
   auto elements = ElementsOf(reps);
   bool once = elements && std::all_of(elements->begin(), elements->end(),
                                       [](const Dim& dim) { return dim == Dim(1); });
@@ -325,7 +325,7 @@ void ConstantOfShape(Node& node) {
   Value* shape = node.In(0);
   VectorLength(node, shape, "shape");
   Value* element = node.Const(value.Reshaped({}));
-  if (!shape->is_constant()) element = AtRunTime(node, element, value.dtype());
+  if (!shape->is_constant()) element = lower::AtRunTime(node, element, value.dtype());
   node.Set(node.Make("fill", {{"shape", shape}, {"value", element}}), value.dtype());
 }
 

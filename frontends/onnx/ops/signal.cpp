@@ -41,12 +41,12 @@ void Dft(Node& node) {
                           ToString(shape)));
   if (!shape[axis].is_constant())
     node.Fail("dynamic-shape", "the transformed dimension must be constant");
-  Transform t;
+  lower::Transform t;
   t.length = shape[axis].constant();
   t.in = shape[rank - 1].constant();
   t.inverse = inverse;
   bool to_real = inverse && onesided;  // a onesided inverse transform gives a real signal
-  t.size = node.HasInput(1) ? OneInteger(node, 1, "dft_length", 1, kGreatestTable)
+  t.size = node.HasInput(1) ? OneInteger(node, 1, "dft_length", 1, lower::kGreatestTable)
            : to_real        ? 2 * (t.length - 1)
                             : t.length;
   if (t.size < 1 || t.length < 1) node.Fail("empty-tensor", "the transformed dimension is empty");
@@ -54,7 +54,7 @@ void Dft(Node& node) {
   t.half = to_real;
   t.out = to_real ? 1 : 2;
 
-  node.Set(FourierTransform(node, x, axis, t), node.dtype());
+  node.Set(lower::FourierTransform(node, x, axis, t), node.dtype());
 }
 
 void Stft(Node& node) {
@@ -71,8 +71,8 @@ void Stft(Node& node) {
   if (window && (window->type.rank() != 1 || !window->type.shape[0].is_constant()))
     node.Fail("bad-operand", fmt::format("window is {}, expected a vector of constant length",
                                          ToString(window->type.shape)));
-  Transform t;
-  t.size = node.HasInput(3) ? OneInteger(node, 3, "frame_length", 1, kGreatestTable)
+  lower::Transform t;
+  t.size = node.HasInput(3) ? OneInteger(node, 3, "frame_length", 1, lower::kGreatestTable)
                             : window->type.shape[0].constant();
   if (window && window->type.shape[0] != Dim(t.size))
     node.Fail("bad-operand", fmt::format("window has {} elements, but frame_length is {}",
@@ -82,31 +82,31 @@ void Stft(Node& node) {
   t.in = parts;
   if (parts == 2 && onesided)
     node.Unsupported("onesided", "onesided=1 is not allowed for complex signals");
-  int64_t step = OneInteger(node, 1, "frame_step", 1, kGreatestTable);
+  int64_t step = OneInteger(node, 1, "frame_step", 1, lower::kGreatestTable);
 
-  if (window) window = AtRunTime(node, window, node.dtype(2));
-  node.Set(ShortTimeTransform(node, x, window, t, step), node.dtype());
+  if (window) window = lower::AtRunTime(node, window, node.dtype(2));
+  node.Set(lower::ShortTimeTransform(node, x, window, t, step), node.dtype());
 }
 
 DType ResultType(Node& node) {
   DType dtype = ToDType(static_cast<int>(node.Int("output_datatype", 1)));
-  if (RuntimeType(dtype) == DType::kNone)
+  if (lower::RuntimeType(dtype) == DType::kNone)
     node.Fail("unsupported-dtype",
               fmt::format("results of type {} are not supported", Name(dtype)));
   return dtype;
 }
 
-template <const Cosines& kCosines>
+template <const lower::Cosines& kCosines>
 void Window(Node& node) {
   DType dtype = ResultType(node);
   bool periodic = node.Int("periodic", 1) != 0;
   if (!node.ConstantOrNone(0) && !node.Elements(0)) {
     if (Product(node.shape(0)) != Dim(1)) node.Fail("bad-operand", "size must be a single integer");
-    Value* window = WindowAtRunTime(node, kCosines, node.In(0), periodic);
-    return node.Set(Convert(node, window, DType::kFp32, dtype), dtype);
+    Value* window = lower::WindowAtRunTime(node, kCosines, node.In(0), periodic);
+    return node.Set(lower::Convert(node, window, DType::kFp32, dtype), dtype);
   }
-  int64_t size = OneInteger(node, 0, "size", 0, kGreatestTable);
-  node.Set(node.Const(WindowOf(kCosines, size, periodic).Cast(dtype)), dtype);
+  int64_t size = OneInteger(node, 0, "size", 0, lower::kGreatestTable);
+  node.Set(node.Const(lower::WindowOf(kCosines, size, periodic).Cast(dtype)), dtype);
 }
 
 void MelWeightMatrix(Node& node) {
@@ -128,15 +128,15 @@ void MelWeightMatrix(Node& node) {
                 "lower_edge_hertz and upper_edge_hertz must be single floating-point numbers");
     edges[i] = tensor.Double(0);
   }
-  Tensor weights = MelWeights(bands, length, rate, edges[0], edges[1]);
+  Tensor weights = lower::MelWeights(bands, length, rate, edges[0], edges[1]);
   node.Set(node.Const(weights.Cast(dtype)), dtype);
 }
 
 constexpr NodeRow kRows[] = {
-    {"BlackmanWindow", Window<kBlackman>, 17},
+    {"BlackmanWindow", Window<lower::kBlackman>, 17},
     {"DFT", Dft, 17},
-    {"HammingWindow", Window<kHamming>, 17},
-    {"HannWindow", Window<kHann>, 17},
+    {"HammingWindow", Window<lower::kHamming>, 17},
+    {"HannWindow", Window<lower::kHann>, 17},
     NodeRow("MelWeightMatrix", MelWeightMatrix, 17).Folded(),
     {"STFT", Stft, 17},
 };

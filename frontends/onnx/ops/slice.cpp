@@ -135,7 +135,7 @@ Value* Sliced(Node& node, Value* x, Value* starts, Value* ends, const std::vecto
     if (!forward && to && (*to)[i] == Dim(-1) - size) end.reset();
     if (end) cut.SetEnd(axis, *end);
   }
-  if (!starts->is_constant() || !ends->is_constant()) x = AtRunTime(node, x, node.dtype());
+  if (!starts->is_constant() || !ends->is_constant()) x = lower::AtRunTime(node, x, node.dtype());
   return Apply(node, x, cut);
 }
 
@@ -208,7 +208,7 @@ void SplitAtRunTime(Node& node, int axis, Value* sizes) {
 Value* RunTimeParts(Node& node, int axis, int count) {
   Sizes sizes(node);
   sizes.AddDim(node.In(0), axis);
-  Value* size = AtRunTime(node, sizes.Make(), DType::kInt64);
+  Value* size = lower::AtRunTime(node, sizes.Make(), DType::kInt64);
   Value* part = Binary(node, "floor_div", Binary(node, "add", size, count - 1), count);
   std::vector<int64_t> before(count);
   std::iota(before.begin(), before.end(), 0);

@@ -81,7 +81,7 @@ void TfIdfVectorizer(Node& node) {
   bool alone = node.rank() == 1;
   if (!alone && node.rank() != 2)
     node.Fail("bad-operand", "expected an input of shape [n] or [b, n]");
-  Value* x = AtRunTime(node, node.In(0), node.dtype());
+  Value* x = lower::AtRunTime(node, node.In(0), node.dtype());
   if (alone) x = node.Make("expand_dims", {{"x", x}, {"axes", Ints({0})}});
   if (!x->type.shape[1].is_constant())
     node.Fail("dynamic-shape", "the length of the sequences must be constant");

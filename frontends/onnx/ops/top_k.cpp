@@ -20,10 +20,10 @@ void TopOpenK(Node& node, int axis, bool largest) {
   if (!fits) {
     Sizes most(node);
     most.AddDim(node.In(0), axis);
-    Value* high = AtRunTime(node, most.Make(), DType::kInt64);
+    Value* high = lower::AtRunTime(node, most.Make(), DType::kInt64);
     k = Within(node, k, node.Const(Tensor::Scalar<int32_t>(0)), high);
   }
-  Value* places = FirstOfOrder(node, node.In(0), axis, k, largest);
+  Value* places = lower::FirstOfOrder(node, node.In(0), axis, k, largest);
   // Requires K to be at most the number of entries, and uses a tighter bound if K has one.
   const Dim count = places->type.shape[axis];
   Bounded(node, count, size);

@@ -16,8 +16,9 @@ Value* Offsets(Node& node, Value* x) {
     Sizes size(node);
     size.AddDim(x, axis);
     Value* end = node.Make("squeeze", {{"x", size.Make()}, {"axes", Ints({0})}});
-    Value* range = node.Make(
-        "range_1d", {{"start", 0}, {"end", AtRunTime(node, end, DType::kInt32)}, {"step", 1}});
+    Value* range =
+        node.Make("range_1d",
+                  {{"start", 0}, {"end", lower::AtRunTime(node, end, DType::kInt32)}, {"step", 1}});
     return node.Make("expand_dims", {{"x", range}, {"axes", Ints({behind})}});
   };
   return node.Make("sub", {{"x", places(rank - 1, 0)}, {"y", places(rank - 2, 1)}});
@@ -56,15 +57,15 @@ void Trilu(Node& node) {
   if (node.rank() < 2)
     node.Fail("bad-operand", fmt::format("the input is {}, expected at least two dimensions",
                                          ToString(node.shape())));
-  if (RuntimeType(node.dtype()) == DType::kNone)
+  if (lower::RuntimeType(node.dtype()) == DType::kNone)
     node.Fail("unsupported-dtype",
               fmt::format("elements of type {} are not supported", Name(node.dtype())));
   bool upper = node.Int("upper", 1) != 0;
   if (node.HasInput(1) && !node.In(1)->is_constant()) {
     Value* mask = node.Make(upper ? "greater_equal" : "less_equal",
                             {{"x", Offsets(node, x)}, {"y", AsVector(node, node.In(1))}});
-    Value* zero = node.Const(Tensor::Full(RuntimeType(node.dtype()), {}, 0));
-    x = AtRunTime(node, x, node.dtype());
+    Value* zero = node.Const(Tensor::Full(lower::RuntimeType(node.dtype()), {}, 0));
+    x = lower::AtRunTime(node, x, node.dtype());
     return node.Set(node.Make("select", {{"cond", mask}, {"a", x}, {"b", zero}}), node.dtype());
   }
   int64_t k = 0;
@@ -92,10 +93,10 @@ void EyeLike(Node& node) {
               fmt::format("the input is {}, expected a matrix", ToString(node.shape())));
   int64_t k = node.Int("k", 0);
   DType dtype = node.Has("dtype") ? ToDType(static_cast<int>(node.Int("dtype"))) : node.dtype();
-  if (RuntimeType(dtype) == DType::kNone)
+  if (lower::RuntimeType(dtype) == DType::kNone)
     node.Fail("unsupported-dtype",
               fmt::format("results of type {} are not supported", Name(dtype)));
-  node.Set(Convert(node, Band(node, node.In(0), k, k), DType::kBool, dtype), dtype);
+  node.Set(lower::Convert(node, Band(node, node.In(0), k, k), DType::kBool, dtype), dtype);
 }
 
 constexpr NodeRow kRows[] = {

@@ -9,7 +9,8 @@ namespace {
 void Unique(Node& node) {
   std::optional<int> axis;
   if (node.Has("axis")) axis = node.Axis(node.Int("axis"), node.rank());
-  Distinct distinct = DistinctSlices(node, node.In(0), axis, node.Int("sorted", 1) != 0);
+  lower::Distinct distinct =
+      lower::DistinctSlices(node, node.In(0), axis, node.Int("sorted", 1) != 0);
   node.Set(0, distinct.values, node.dtype());
   node.Set(1, distinct.first, DType::kInt64);
   node.Set(2, distinct.inverse, DType::kInt64);

@@ -7,6 +7,7 @@
 #include "test/backends/apple/models.h"
 
 namespace mlc::test {
+using namespace apple;
 namespace {
 
 // Adds its input to its state and returns the sum.
@@ -18,7 +19,7 @@ constexpr char kSums[] = R"(
   } -> (y);)";
 const Tensor kOnes = Tensor::Full(DType::kFp16, {2, 3}, 1).InMemory();
 
-double Step(LoadedModel& model, ModelState* state) {
+double Step(runtime::LoadedModel& model, runtime::ModelState* state) {
   return model.Predict({{"x", kOnes}}, state, nullptr).at("y").Doubles()[5];
 }
 
@@ -31,7 +32,7 @@ TEST_CASE("the schema has the order, types and sizes of the package") {
   Stub stub;
   Compiled model(kTypes);
   auto loaded = model.Load();
-  const Schema& schema = loaded->schema();
+  const runtime::Schema& schema = loaded->schema();
   REQUIRE(schema.inputs.size() == 3);
   CHECK(schema.inputs[0].name == "x");
   CHECK(schema.inputs[1].name == "h");
@@ -121,11 +122,11 @@ TEST_CASE("functions: default, requested and unknown function") {
 }
 
 TEST_CASE("errors for missing features name the required and the present system") {
-  using Reshapes = LoadOptions::Reshapes;
-  using Specialization = LoadOptions::Specialization;
+  using Reshapes = runtime::LoadOptions::Reshapes;
+  using Specialization = runtime::LoadOptions::Specialization;
   struct Case {
     const char* words;
-    LoadOptions options;
+    runtime::LoadOptions options;
     const char* text;
   };
   const Case cases[] = {
@@ -144,17 +145,17 @@ TEST_CASE("errors for missing features name the required and the present system"
        "14.4"},
       {"macos=15.0", {.specialization = Specialization::kFastPrediction}, ""},
       {"macos=13.0", {}, ""},
-      {"macos=13.0", {.units = Units::kAne}, ""},  // the devices are not reported
+      {"macos=13.0", {.units = runtime::Units::kAne}, ""},  // the devices are not reported
       {"macos=12.6",
-       {.units = Units::kAne},
+       {.units = runtime::Units::kAne},
        "needs-system: units ane: macOS 13 is required; this machine runs macOS 12.6"},
       {"no-ane",
-       {.units = Units::kAne},
+       {.units = runtime::Units::kAne},
        "needs-system: units ane: this machine has no Neural Engine"},
       {"no-gpu",
-       {.units = Units::kGpu},
+       {.units = runtime::Units::kGpu},
        "needs-system: units gpu: this machine has no GPU that Core ML can use"},
-      {"no-ane,no-gpu", {.units = Units::kAll}, ""},
+      {"no-ane,no-gpu", {.units = runtime::Units::kAll}, ""},
   };
   for (const Case& each : cases) {
     CAPTURE(each.words);
@@ -190,12 +191,13 @@ TEST_CASE("older systems run models without states; the compute plan gives a rea
 TEST_CASE("capabilities of the machine, and features it lacks") {
   Stub stub;
   auto runtime = MakeCoreMlRuntime();
-  Capabilities found = runtime->capabilities();
+  runtime::Capabilities found = runtime->capabilities();
   CHECK(found.runtime == "Core ML");
   CHECK(found.os == "macOS 26.0");
   CHECK(found.os_build == "00A000");
   CHECK(found.chip == "Stub M0");
-  CHECK(found.devices == std::vector{Device::kCpu, Device::kGpu, Device::kAne});
+  CHECK(found.devices ==
+        std::vector{runtime::Device::kCpu, runtime::Device::kGpu, runtime::Device::kAne});
   CHECK(found.missing.empty());
   CHECK_FALSE(runtime->loads_packages());
   stub::Set("macos=13.0");
@@ -206,7 +208,7 @@ TEST_CASE("capabilities of the machine, and features it lacks") {
   CHECK(found.missing[3].why == "requires macOS 15; this machine runs macOS 13.0");
   stub::Set("no-ane");
   found = runtime->capabilities();
-  CHECK(found.devices == std::vector{Device::kCpu, Device::kGpu});
+  CHECK(found.devices == std::vector{runtime::Device::kCpu, runtime::Device::kGpu});
   REQUIRE(found.missing.size() == 1);
   CHECK(found.missing[0].feature == "units ane");
 }
@@ -229,28 +231,30 @@ TEST_CASE(
   auto plan = loaded->Placements(&why);
   CHECK(why == "");
   std::vector<std::string> operators;
-  for (const OperationPlacement& each : plan) operators.push_back(each.op);
+  for (const runtime::OperationPlacement& each : plan) operators.push_back(each.op);
   CHECK(operators == std::vector<std::string>{"squeeze", "greater", "cond", "relu", "exp", "add"});
   REQUIRE(plan.size() == 6);
   CHECK(plan[3].name == "a");
   CHECK(plan[5].name == "z");
-  CHECK(plan[3].preferred == Device::kAne);
-  CHECK(plan[3].supported == std::vector{Device::kCpu, Device::kGpu, Device::kAne});
+  CHECK(plan[3].preferred == runtime::Device::kAne);
+  CHECK(plan[3].supported ==
+        std::vector{runtime::Device::kCpu, runtime::Device::kGpu, runtime::Device::kAne});
   CHECK(plan[3].cost == Approx(1.0 / 6));
-  CHECK(plan[4].preferred == Device::kCpu);
-  CHECK(plan[4].supported == std::vector{Device::kCpu});
-  CHECK(model.Load({.units = Units::kGpu})->Placements(nullptr)[3].preferred == Device::kGpu);
+  CHECK(plan[4].preferred == runtime::Device::kCpu);
+  CHECK(plan[4].supported == std::vector{runtime::Device::kCpu});
+  CHECK(model.Load({.units = runtime::Units::kGpu})->Placements(nullptr)[3].preferred ==
+        runtime::Device::kGpu);
   stub::Set("nil-devices");
   plan = loaded->Placements(&why);
   REQUIRE(plan.size() == 6);
-  CHECK(plan[3].preferred == Device::kUnknown);
+  CHECK(plan[3].preferred == runtime::Device::kUnknown);
   CHECK(plan[3].supported.empty());
   CHECK(plan[3].cost == Approx(1.0 / 6));
   stub::Set("nil-cost,handler-thread");
   plan = loaded->Placements(&why);
   REQUIRE(plan.size() == 6);
   CHECK_FALSE(plan[3].cost);
-  CHECK(plan[3].preferred == Device::kAne);
+  CHECK(plan[3].preferred == runtime::Device::kAne);
   // Operations without a device and a cost are reported as not computed.
   stub::Set("folded-op=relu,nan-cost");
   plan = loaded->Placements(&why);
@@ -278,7 +282,7 @@ TEST_CASE("images: channel order of the model, rounding, clamping, padded rows")
             channels),
         [&](Program& program) { program.main()->inputs[0].feature = feature; });
     auto loaded = model.Load();
-    REQUIRE(loaded->schema().inputs[0].kind == Feature::Kind::kImage);
+    REQUIRE(loaded->schema().inputs[0].kind == runtime::Feature::Kind::kImage);
     CHECK(loaded->schema().inputs[0].dtype == DType::kUint8);
     CHECK(loaded->schema().inputs[0].dims == Dims{1, channels, 2, 5});
     const Tensor pixels = Count(DType::kUint8, {1, channels, 2, 5});
@@ -309,7 +313,7 @@ TEST_CASE("images: fp16 gray is not rounded") {
             Port::Feature::kImageGray;
       });
   auto loaded = model.Load();
-  REQUIRE(loaded->schema().inputs[0].kind == Feature::Kind::kImage);
+  REQUIRE(loaded->schema().inputs[0].kind == runtime::Feature::Kind::kImage);
   CHECK(loaded->schema().inputs[0].dtype == DType::kFp16);
   const Tensor pixels =
       Tensor::Of({1, 1, 2, 5}, std::vector<float>{0.25, -3, 1e4, 4, 5, 6, 7.5, 8, 9, 10})
@@ -325,7 +329,7 @@ TEST_CASE("classifier outputs: label, and probabilities in label order") {
   Compiled model(
       R"(func main<ios17>(tensor<fp32, [1, 3]> x) { y = softmax(axis = -1, x = x); } -> (y);)",
       [&](Program& program) {
-        MakeClassifier(program, {"zebra", "ant", "cow"}, diagnostics);
+        coreml::MakeClassifier(program, {"zebra", "ant", "cow"}, diagnostics);
       });
   auto loaded = model.Load();
   Tensors outputs =

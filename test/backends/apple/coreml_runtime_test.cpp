@@ -6,6 +6,7 @@
 #include "test/backends/apple/models.h"
 
 namespace mlc::test {
+using namespace apple;
 namespace {
 
 TEST_CASE("arrays of all types are converted, with any strides") {
@@ -17,7 +18,7 @@ TEST_CASE("arrays of all types are converted, with any strides") {
     Compiled model(kTypes);
     auto loaded = model.Load();
     for (int run = 0; run < 3; ++run) {
-      PredictTimings timings;
+      runtime::PredictTimings timings;
       CheckTypes(loaded->Predict(TypesInputs(), nullptr, &timings));
       CHECK(timings.predict_ms > 0);
     }
@@ -25,15 +26,15 @@ TEST_CASE("arrays of all types are converted, with any strides") {
 }
 
 TEST_CASE("strided copies: extent, gaps, dimensions of size 1 and 0") {
-  CHECK(apple::Extent({2, 3}, {8, 2}) == 13);
-  CHECK(apple::Extent({2, 0}, {8, 2}) == 0);
-  CHECK(apple::Extent({}, {}) == 1);
-  CHECK(RefusalId([] { apple::Extent({2}, {-1}); }) == "schema-mismatch");
-  CHECK(RefusalId([] { apple::Extent({2}, {1, 1}); }) == "schema-mismatch");
-  CHECK(RefusalId([] { apple::Extent({1ll << 40, 2}, {1ll << 40, 1}); }) == "schema-mismatch");
+  CHECK(Extent({2, 3}, {8, 2}) == 13);
+  CHECK(Extent({2, 0}, {8, 2}) == 0);
+  CHECK(Extent({}, {}) == 1);
+  CHECK(RefusalId([] { Extent({2}, {-1}); }) == "schema-mismatch");
+  CHECK(RefusalId([] { Extent({2}, {1, 1}); }) == "schema-mismatch");
+  CHECK(RefusalId([] { Extent({1ll << 40, 2}, {1ll << 40, 1}); }) == "schema-mismatch");
   const std::string from = "ab.cd.ef.";
   std::string to = "........";
-  apple::CopyStrided({3, 1, 2}, 1, reinterpret_cast<const std::byte*>(from.data()), {3, 77, 1},
+  CopyStrided({3, 1, 2}, 1, reinterpret_cast<const std::byte*>(from.data()), {3, 77, 1},
                      reinterpret_cast<std::byte*>(to.data()), {2, 99, 1});
   CHECK(to == "abcdef..");
 }
@@ -174,7 +175,7 @@ TEST_CASE(
     "a prediction that hangs keeps what it uses: others go on beside it, and it may end late") {
   Stub stub("hang-at=2,pad-outputs");
   Compiled model(kTypes);
-  std::shared_ptr<LoadedModel> hung = model.Load();
+  std::shared_ptr<runtime::LoadedModel> hung = model.Load();
   CheckTypes(hung->Predict(TypesInputs(), nullptr, nullptr));
   std::atomic<bool> right{false};
   std::thread late([hung, &right] {

@@ -47,21 +47,21 @@ class Compiled {
  public:
   // `edit` modifies the program before it is written.
   explicit Compiled(const std::string& text, const std::function<void(Program&)>& edit = {})
-      : runtime(MakeCoreMlRuntime()) {
+      : runtime(apple::MakeCoreMlRuntime()) {
     Program program = ParseText(text, "test", Ops());
     if (edit) edit(program);
     Diagnostics diagnostics;
-    WritePackage(program, package(), {.target = Opset::kIos18}, diagnostics);
+    coreml::WritePackage(program, package(), {.target = Opset::kIos18}, diagnostics);
   }
   std::filesystem::path package() const { return folder / "model.mlpackage"; }
   std::filesystem::path bundle() const { return folder / "model.mlmodelc"; }
-  std::unique_ptr<LoadedModel> Load(const LoadOptions& options = {}) {
+  std::unique_ptr<runtime::LoadedModel> Load(const runtime::LoadOptions& options = {}) {
     if (!std::filesystem::exists(bundle())) runtime->Compile(package(), bundle());
     return runtime->Load(bundle(), options);
   }
 
   ScratchFolder folder;
-  std::unique_ptr<Runtime> runtime;
+  std::unique_ptr<runtime::Runtime> runtime;
 };
 
 inline Tensor Count(DType dtype, const Dims& dims) {

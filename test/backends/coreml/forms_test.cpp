@@ -20,6 +20,7 @@
 #include "test/expected_error.h"
 
 namespace mlc::test {
+using namespace coreml;
 namespace {
 
 // An operation that the targets from `since` to `until` can express. Its results are the outputs of
@@ -403,11 +404,11 @@ void CheckNewerForm(const Program& program, Opset target) {
   ScratchFolder folder;
   Diagnostics diagnostics;
   Program newer = Clone(program);
-  PassContext context{diagnostics, PassContext::Precision::kFp32, target};
+  passes::PassContext context{diagnostics, passes::PassContext::Precision::kFp32, target};
   CHECK_THROWS(WritePackage(newer, folder / "a.mlpackage", {.target = target}, diagnostics));
-  CHECK(kNewerForms.run(newer, context));
+  CHECK(passes::kNewerForms.run(newer, context));
   std::string text = PrintText(newer);
-  CHECK(!kNewerForms.run(newer, context));
+  CHECK(!passes::kNewerForms.run(newer, context));
   CHECK(PrintText(newer) == text);
   WritePackage(newer, folder / "a.mlpackage", {.target = target}, diagnostics);
   Program back = Read(folder / "a.mlpackage");
@@ -424,7 +425,7 @@ void CheckNewerForm(const Program& program, Opset target) {
     inputs["r"] = inputs["r"].dims()[2] == 4
                       ? Tensor::Of<float>({2, 1, 4, 1, 1}, {0, 1, 2, 3, 1, 1, 3, 2})
                       : Tensor::Of<float>({2, 1, 5, 1, 1}, {1, 0, 1, 2, 3, 0, 1, 1, 3, 2});
-  std::map<std::string, Tensor> before = Execute(program, inputs), after = Execute(back, inputs);
+  std::map<std::string, Tensor> before = engine::Execute(program, inputs), after = engine::Execute(back, inputs);
   for (const auto& [name, expected] : before) {
     INFO(name);
     CHECK(after.at(name).dims() == expected.dims());

@@ -15,6 +15,7 @@
 #include "test/lib/ir/encodings.h"
 
 using namespace mlc;
+using namespace mlc::coreml;
 
 namespace {
 
@@ -71,8 +72,8 @@ TEST_CASE("encoding samples for encodings_test.py", "[.][encoding-samples]") {
     for (Opset target : {Opset::kIos16, Opset::kIos18, Opset::kIos26}) {
       Program program = test::AddsConstant(constant);
       Diagnostics diagnostics;
-      PassContext context{diagnostics, PassContext::Precision::kFp32, target};
-      kEncodedConstants.run(program, context);
+      passes::PassContext context{diagnostics, passes::PassContext::Precision::kFp32, target};
+      passes::kEncodedConstants.run(program, context);
       WritePackage(program, file(fmt::format("_{}.mlpackage", TargetName(target))),
                    {.target = target}, diagnostics);
     }

@@ -19,6 +19,7 @@
 namespace fs = std::filesystem;
 
 namespace mlc::test {
+using namespace coreml;
 namespace {
 
 // Blocks of two bytes and 16 bytes in a file, as in quantised weights, and the constants computed

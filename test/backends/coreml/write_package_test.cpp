@@ -12,6 +12,7 @@
 #include "test/catch.h"
 
 using namespace mlc;
+using namespace mlc::coreml;
 using mlc::test::FilesOf;
 using mlc::test::Flexible;
 using mlc::test::OddOutputs;
@@ -29,7 +30,7 @@ PackageResult Write(const Program& program, const std::filesystem::path& path,
 // Writes for the lowest target.
 PackageResult Write(const Program& program, const std::filesystem::path& path) {
   Diagnostics diagnostics;
-  Opset target = LowestTarget(program, {}, PassContext::Precision::kFp32, diagnostics);
+  Opset target = LowestTarget(program, {}, passes::PassContext::Precision::kFp32, diagnostics);
   return WritePackage(program, path, {.target = target}, diagnostics);
 }
 Program Read(const std::filesystem::path& path) {
@@ -246,7 +247,8 @@ TEST_CASE("an explicit target that is too old is rejected with the name of the o
   }
   CHECK(!std::filesystem::exists(folder / "a.mlpackage"));
 
-  CHECK(LowestTarget(program, {}, PassContext::Precision::kFp32, diagnostics) == Opset::kIos17);
+  CHECK(LowestTarget(program, {}, passes::PassContext::Precision::kFp32, diagnostics) ==
+        Opset::kIos17);
   REQUIRE(diagnostics.notes().size() == 1);
   CHECK(diagnostics.notes()[0] ==
         "target raised to iOS17: cast: a result of type int8 requires iOS17, but the target is "
@@ -263,24 +265,27 @@ TEST_CASE("operations that no target supports do not raise the target") {
   Diagnostics diagnostics;
   Builder b(main->body, diagnostics);
   main->body.SetOutputs({b.Make("relu", {{"x", x}})});
-  CHECK(LowestTarget(program, {}, PassContext::Precision::kFp32, diagnostics) == Opset::kIos16);
+  CHECK(LowestTarget(program, {}, passes::PassContext::Precision::kFp32, diagnostics) ==
+        Opset::kIos16);
   CHECK(diagnostics.notes().empty());
   CHECK_THROWS_AS(Write(program, folder / "a.mlpackage"), Errors);
 }
 
 TEST_CASE("a block-quantised constant raises the target if it is stored in blocks") {
-  auto precision = GENERATE(PassContext::Precision::kFp32, PassContext::Precision::kFp16);
+  auto precision =
+      GENERATE(passes::PassContext::Precision::kFp32, passes::PassContext::Precision::kFp16);
   struct {
     DType data;
     int64_t rows, blocks;
     double scale;
     Opset target;
-  } cases[] = {{DType::kInt8, 64, 4, 0.5, Opset::kIos18},   // blocks
-               {DType::kInt8, 64, 1, 0.5, Opset::kIos16},   // a scale for each row
-               {DType::kUint4, 64, 1, 0.5, Opset::kIos18},  // four bits
-               {DType::kInt8, 2, 4, 0.5, Opset::kIos16},  // too small to be stored in encoded form
-               {DType::kInt8, 64, 4, 1e-6,                // scales outside the range of fp16
-                precision == PassContext::Precision::kFp32 ? Opset::kIos18 : Opset::kIos16}};
+  } cases[] = {
+      {DType::kInt8, 64, 4, 0.5, Opset::kIos18},   // blocks
+      {DType::kInt8, 64, 1, 0.5, Opset::kIos16},   // a scale for each row
+      {DType::kUint4, 64, 1, 0.5, Opset::kIos18},  // four bits
+      {DType::kInt8, 2, 4, 0.5, Opset::kIos16},    // too small to be stored in encoded form
+      {DType::kInt8, 64, 4, 1e-6,                  // scales outside the range of fp16
+       precision == passes::PassContext::Precision::kFp32 ? Opset::kIos18 : Opset::kIos16}};
   for (const auto& c : cases) {
     INFO(Name(c.data) << " " << c.rows << " rows of " << c.blocks << " blocks");
     Program program(&Ops());
@@ -294,12 +299,12 @@ TEST_CASE("a block-quantised constant raises the target if it is stored in block
                          .scale = Tensor::Full(DType::kFp32, {c.rows, c.blocks}, c.scale)}));
     main->body.SetOutputs({b.Make("matmul", {{"x", x}, {"y", w}, {"transpose_y", true}})});
     CHECK(LowestTarget(program, {}, precision, diagnostics) == Opset::kIos16);
-    CHECK(LowestTarget(program, DefaultPipeline(), precision, diagnostics) == c.target);
+    CHECK(LowestTarget(program, passes::DefaultPipeline(), precision, diagnostics) == c.target);
     CHECK(diagnostics.notes().size() == (c.target == Opset::kIos18 ? 1 : 0));
     // The pass produces the form that the target was raised for.
-    PassContext context{diagnostics, precision, c.target};
-    RunPasses(program, DefaultPipeline(), context);
-    CHECK(Histogram(program).contains("constexpr_blockwise_shift_scale") ==
+    passes::PassContext context{diagnostics, precision, c.target};
+    passes::RunPasses(program, passes::DefaultPipeline(), context);
+    CHECK(passes::Histogram(program).contains("constexpr_blockwise_shift_scale") ==
           (c.target == Opset::kIos18));
   }
 }
@@ -309,7 +314,7 @@ TEST_CASE("the operators of a package are counted as written") {
   Program program = OddOutputs();
   PackageResult result = Write(program, folder / "a.mlpackage");
   CHECK(result.operators == std::map<std::string, int64_t>{{"identity", 3}, {"relu", 1}});
-  CHECK(result.operators == Histogram(Read(folder / "a.mlpackage")));
+  CHECK(result.operators == passes::Histogram(Read(folder / "a.mlpackage")));
 }
 
 TEST_CASE("names of emitted defaults do not collide with existing names") {

@@ -12,6 +12,7 @@
 #include "test/paths.h"
 
 using namespace mlc;
+using namespace mlc::coreml;
 using namespace mlc::test;
 namespace fs = std::filesystem;
 namespace mil = mlc::schema::mil;

@@ -19,6 +19,7 @@
 namespace fs = std::filesystem;
 
 namespace mlc::test {
+using namespace gguf;
 namespace {
 
 const BlockType& Type(std::string_view name) {

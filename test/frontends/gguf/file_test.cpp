@@ -17,6 +17,7 @@
 namespace fs = std::filesystem;
 
 namespace mlc::test {
+using namespace gguf;
 namespace {
 
 constexpr uint32_t kF32 = 0, kQ4_0 = 2;

@@ -19,6 +19,7 @@
 namespace fs = std::filesystem;
 
 namespace mlc::test {
+using namespace gguf;
 namespace {
 
 // From ../shared/reference/gguf-and-llm.md: the storage of integers for iOS18, the elements per
@@ -72,12 +73,12 @@ Packaged Package(const Tensor& constant, Opset target) {
     main->inputs[i].name = i == 0 ? "x" : "y";
     main->outputs[i].name = made[i]->name;
   }
-  PassContext context{diagnostics, PassContext::Precision::kFp16, target};
-  RunPasses(program, DefaultPipeline(), context);
+  passes::PassContext context{diagnostics, passes::PassContext::Precision::kFp16, target};
+  passes::RunPasses(program, passes::DefaultPipeline(), context);
   ScratchFolder folder;
-  WritePackage(program, folder / "m.mlpackage", {.target = target}, diagnostics);
+  coreml::WritePackage(program, folder / "m.mlpackage", {.target = target}, diagnostics);
   auto weights = folder / "m.mlpackage" / "Data" / "com.apple.CoreML" / "weights" / "weight.bin";
-  Packaged packaged{ImportCoreml(folder / "m.mlpackage", diagnostics), fs::file_size(weights), {}};
+  Packaged packaged{coreml::ImportCoreml(folder / "m.mlpackage", diagnostics), fs::file_size(weights), {}};
   for (const Decision& decision : diagnostics.decisions())
     if (decision.kind == "encoding") packaged.encodings.push_back(decision.reason);
   return packaged;

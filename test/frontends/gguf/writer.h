@@ -1,7 +1,7 @@
 // test/frontends/gguf/writer.h - writes valid and invalid GGUF files for tests.
 //
 //   GgufWriter file;
-//   file.Key<uint32_t>("llama.block_count", GgufType::kUint32, 2);
+//   file.Key<uint32_t>("llama.block_count", gguf::GgufType::kUint32, 2);
 //   file.Tensor("w", {64, 4}, 2, std::string(4 * 2 * 18, 'x'));  // ggml's order: [4, 64], Q4_0
 //   std::string bytes = file.Bytes();
 #pragma once
@@ -20,7 +20,7 @@ template <class T>
 std::string Raw(T value) {
   return {reinterpret_cast<const char*>(&value), sizeof(value)};
 }
-inline std::string Raw(GgufType type) { return Raw(static_cast<uint32_t>(type)); }
+inline std::string Raw(gguf::GgufType type) { return Raw(static_cast<uint32_t>(type)); }
 inline std::string GgufText(std::string_view text) {
   return Raw(static_cast<uint64_t>(text.size())) + std::string(text);
 }
@@ -31,19 +31,19 @@ struct GgufWriter {
   uint64_t key_count = 0, tensor_count = 0;
 
   // Adds a value in the encoding of the file.
-  void Value(std::string_view key, GgufType type, const std::string& raw) {
+  void Value(std::string_view key, gguf::GgufType type, const std::string& raw) {
     keys += GgufText(key) + Raw(type) + raw;
     ++key_count;
   }
   template <class T>
-  void Key(std::string_view key, GgufType type, T value) {
+  void Key(std::string_view key, gguf::GgufType type, T value) {
     Value(key, type, Raw(value));
   }
   void Key(std::string_view key, std::string_view text) {
-    Value(key, GgufType::kString, GgufText(text));
+    Value(key, gguf::GgufType::kString, GgufText(text));
   }
-  void Array(std::string_view key, GgufType element, uint64_t count, const std::string& raw) {
-    Value(key, GgufType::kArray, Raw(element) + Raw(count) + raw);
+  void Array(std::string_view key, gguf::GgufType element, uint64_t count, const std::string& raw) {
+    Value(key, gguf::GgufType::kArray, Raw(element) + Raw(count) + raw);
   }
   // Takes dimensions in ggml's order, innermost first.
   void Entry(std::string_view name, const std::vector<uint64_t>& dims, uint32_t type,

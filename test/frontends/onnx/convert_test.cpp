@@ -7,6 +7,7 @@
 #include "test/frontends/onnx/run.h"
 
 namespace mlc::test {
+using namespace onnx;
 namespace {
 
 constexpr int kBfloat16 = 16;

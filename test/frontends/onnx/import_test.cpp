@@ -5,6 +5,7 @@
 #include "test/frontends/onnx/wire.h"
 
 namespace mlc::test {
+using namespace onnx;
 namespace {
 
 Program Import(const std::string& bytes, const ImportOptions& options = {}) {

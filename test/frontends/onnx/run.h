@@ -26,7 +26,7 @@ inline Tensor Count(const Dims& dims) {
 
 inline Program ImportBytes(const std::string& bytes) {
   Diagnostics diagnostics;
-  Program program = ImportOnnx(AsBytes(bytes), {}, diagnostics);
+  Program program = onnx::ImportOnnx(AsBytes(bytes), {}, diagnostics);
   Verify(program);
   return program;
 }
@@ -51,7 +51,7 @@ inline std::vector<std::string> OperatorsOf(const Program& program) {
 // Returns the output "y".
 inline Tensor RunOnnx(const std::string& bytes, const std::map<std::string, Tensor>& inputs) {
   Program program = ImportBytes(bytes);
-  return Execute(program, inputs, {.arithmetic = EngineOptions::Arithmetic::kExact}).at("y");
+  return engine::Execute(program, inputs, {.arithmetic = engine::EngineOptions::Arithmetic::kExact}).at("y");
 }
 
 // Returns the id of the first error of an import, or "".

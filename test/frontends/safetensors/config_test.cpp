@@ -5,6 +5,7 @@
 #include "test/frontends/safetensors/writer.h"
 
 using namespace mlc;
+using namespace mlc::safetensors;
 using namespace mlc::test;
 
 namespace {

@@ -3,6 +3,7 @@
 #include "test/catch.h"
 
 using namespace mlc;
+using namespace mlc::safetensors;
 
 namespace {
 

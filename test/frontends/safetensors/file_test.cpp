@@ -9,6 +9,7 @@
 #include "test/read_in_parts.h"
 
 using namespace mlc;
+using namespace mlc::safetensors;
 using namespace mlc::test;
 namespace fs = std::filesystem;
 

@@ -12,6 +12,7 @@
 #include "test/paths.h"
 
 using namespace mlc;
+using namespace mlc::safetensors;
 using namespace mlc::test;
 namespace fs = std::filesystem;
 

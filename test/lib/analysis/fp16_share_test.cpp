@@ -8,6 +8,7 @@
 #include "test/catch.h"
 
 namespace mlc::test {
+using namespace analysis;
 namespace {
 
 Fp16Share ShareOf(const std::string& inputs, const std::string& operations,

@@ -9,6 +9,7 @@
 #include "test/catch.h"
 
 namespace mlc::test {
+using namespace analysis;
 namespace {
 
 Program Parse(const std::string& inputs, const std::string& body, const std::string& output = "y") {
@@ -38,7 +39,7 @@ int64_t NotFinite(const Program& program) {
   int64_t count = 0;
   for (int sample = 0; sample < 16; ++sample) {
     auto results =
-        Execute(program, GenerateInputs(*program.main(), {}, {.sample = sample}).tensors);
+        engine::Execute(program, GenerateInputs(*program.main(), {}, {.sample = sample}).tensors);
     for (double value : results.at(program.main()->body.outputs()[0]->name).Doubles())
       count += !std::isfinite(value);
   }
@@ -287,7 +288,7 @@ TEST_CASE("generated inputs: sizes are valid") {
     auto made = GenerateInputs(*p.main(), {}, {.sample = sample}).tensors;
     seen.insert(made.at("x").dims()[2]);
     CHECK(made.at("x").dims()[2] % 2 == 0);
-    Execute(p, made);
+    engine::Execute(p, made);
   }
   CHECK(seen.contains(2));
   CHECK(seen.contains(98));

@@ -6,6 +6,7 @@
 #include "test/catch.h"
 
 using namespace mlc;
+using namespace mlc::compress;
 
 namespace {
 

@@ -8,6 +8,7 @@
 #include "test/catch.h"
 
 using namespace mlc;
+using namespace mlc::compress;
 
 namespace {
 

@@ -4,7 +4,7 @@
 #include "lib/ops/row.h"
 #include "test/catch.h"
 
-namespace mlc {
+namespace mlc::engine {
 namespace {
 
 Program Parse(const std::string& body, const std::string& inputs = "tensor<fp32, [2]> x",
@@ -139,4 +139,4 @@ TEST_CASE("invalid blocks are rejected") {
 }
 
 }  // namespace
-}  // namespace mlc
+}  // namespace mlc::engine

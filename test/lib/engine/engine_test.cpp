@@ -11,7 +11,7 @@
 #include "lib/verify/compare.h"
 #include "test/catch.h"
 
-namespace mlc {
+namespace mlc::engine {
 namespace {
 
 using Arithmetic = EngineOptions::Arithmetic;
@@ -70,7 +70,7 @@ TEST_CASE("image layouts are not visible outside a run") {
   for (const EngineOptions& options : {EngineOptions(), watched})
     for (const auto& [name, output] : Execute(f.program, inputs, options)) {
       CHECK_FALSE(output.is_lazy());
-      CHECK(Compare(output, expected.at(name)).max_error < 1e-5);
+      CHECK(verify::Compare(output, expected.at(name)).max_error < 1e-5);
     }
   CHECK(seen.size() == 5);
 }
@@ -365,4 +365,4 @@ TEST_CASE("the engine uses MLC_THREADS") {
 }
 
 }  // namespace
-}  // namespace mlc
+}  // namespace mlc::engine

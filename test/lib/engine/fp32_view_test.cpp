@@ -6,6 +6,7 @@
 #include "test/catch.h"
 
 namespace mlc::test {
+using namespace engine;
 namespace {
 
 // Includes the remainder of a vector, and conversions in place.

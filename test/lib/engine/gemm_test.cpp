@@ -8,6 +8,7 @@
 #include "test/catch.h"
 
 namespace mlc::test {
+using namespace engine;
 namespace {
 
 std::vector<float> Normal(int64_t count, uint32_t seed) {

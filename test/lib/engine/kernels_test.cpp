@@ -16,6 +16,7 @@
 #include "test/lib/ops/evaluate.h"
 
 namespace mlc::test {
+using namespace engine;
 namespace {
 
 Tensor Num(int32_t v) { return Tensor::Scalar<int32_t>(v); }
@@ -24,7 +25,7 @@ Tensor Flag(bool v) { return Tensor::Scalar<bool>(v); }
 Tensor Ints(const std::vector<int32_t>& v) { return Tensor::Vector(v); }
 
 // fp32 rounding, or one unit in the last place of fp16.
-constexpr Budget kFp32Rounding{2e-6, 2e-6}, kFp16Rounding{1e-3, 1e-3};
+constexpr verify::Budget kFp32Rounding{2e-6, 2e-6}, kFp16Rounding{1e-3, 1e-3};
 
 // Converts every image to channels-last.
 void LayChannelsLast(std::vector<In>& operands) {
@@ -88,8 +89,8 @@ bool Has(std::span<const std::string_view> names, std::string_view name) {
         if (reproducible) CHECK(context.results[i].SameBytes(results[i]));
         REQUIRE(context.results[i].dims() == results[i].dims());
         REQUIRE(context.results[i].dtype() == results[i].dtype());
-        Comparison c = Compare(context.results[i], results[i]);
-        INFO(Describe(c));
+        verify::Comparison c = verify::Compare(context.results[i], results[i]);
+        INFO(verify::Describe(c));
         CHECK(c.Within(results[i].dtype() == DType::kFp16 ? kFp16Rounding : kFp32Rounding));
       }
     }

@@ -11,6 +11,7 @@
 #include "test/catch.h"
 
 namespace mlc::test {
+using namespace engine;
 namespace {
 
 TEST_CASE("OnTeam calls the function once per item") {

@@ -11,6 +11,7 @@
 #include "test/lib/ir/encodings.h"
 
 namespace mlc::test {
+using namespace engine;
 namespace {
 
 void CheckReading(const Tensor& tensor, const Weights& weights) {

@@ -5,6 +5,7 @@
 #include "test/lib/ops/evaluate.h"
 
 namespace mlc::test {
+using namespace engine;
 namespace {
 
 constexpr float kMax = std::numeric_limits<float>::max(), kTiny = std::numeric_limits<float>::min(),

@@ -4,7 +4,7 @@
 #include "lib/ops/row.h"
 #include "test/catch.h"
 
-namespace mlc {
+namespace mlc::engine {
 namespace {
 
 using Arithmetic = EngineOptions::Arithmetic;
@@ -128,4 +128,4 @@ TEST_CASE("a failed run restores changed states") {
 }
 
 }  // namespace
-}  // namespace mlc
+}  // namespace mlc::engine

@@ -11,6 +11,7 @@
 #include "test/lib/ir/encodings.h"
 
 namespace mlc::test {
+using namespace engine;
 namespace {
 
 constexpr int64_t kWidth = 96, kRows = 8;
@@ -82,7 +83,7 @@ TEST_CASE("encoded weights give the same results as expanded ones") {
   for (auto kernels : {EngineOptions::Kernels::kFast, EngineOptions::Kernels::kReproducible}) {
     Tensor result = held.Run(Engine(*held.main, {.kernels = kernels}), 1).first,
            expected = expanded.Run(Engine(*expanded.main, {.kernels = kernels}), 1).first;
-    CHECK(Compare(result, expected).Within({2e-6, 2e-6}));
+    CHECK(verify::Compare(result, expected).Within({2e-6, 2e-6}));
     if (kernels == EngineOptions::Kernels::kReproducible) CHECK(result.SameBytes(expected));
   }
 }

@@ -10,6 +10,7 @@
 #include "test/catch.h"
 
 namespace mlc::test {
+using namespace engine;
 namespace {
 
 TEST_CASE("scale_levels is equal to scaling the elements") {

@@ -7,6 +7,7 @@
 #include "test/lib/ir/encodings.h"
 
 namespace mlc::test {
+using namespace engine;
 namespace {
 
 // Lays out `height` rows of `width` weights with a row distance of width + `more`, and checks each

@@ -4,6 +4,7 @@
 #include "test/lib/lower/run_lowered.h"
 
 namespace mlc::test {
+using namespace lower;
 namespace {
 
 using Values = std::vector<Value*>;

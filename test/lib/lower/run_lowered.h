@@ -35,7 +35,7 @@ inline std::vector<Tensor> Lowered(const std::vector<Tensor>& inputs, const Lowe
   for (const Value* output : outputs) main->outputs.push_back({.name = output->name});
   Verify(program);
   std::map<std::string, Tensor> results =
-      Execute(program, given, {.arithmetic = EngineOptions::Arithmetic::kExact});
+      engine::Execute(program, given, {.arithmetic = engine::EngineOptions::Arithmetic::kExact});
   std::vector<Tensor> tensors;
   for (const Value* output : outputs) tensors.push_back(results.at(output->name));
   return tensors;

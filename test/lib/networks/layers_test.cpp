@@ -11,6 +11,7 @@
 #include "test/lib/lower/run_lowered.h"
 
 namespace mlc::test {
+using namespace networks;
 namespace {
 
 using Values = std::vector<Value*>;

@@ -7,6 +7,7 @@
 #include "test/lib/lower/run_lowered.h"
 
 namespace mlc::test {
+using namespace networks;
 namespace {
 
 // Every third layer has attention.
@@ -118,9 +119,9 @@ TEST_CASE("networks: logits do not depend on the division of a prompt into calls
     Diagnostics diagnostics;
     Program program = BuildDecoder(config, weights, 16, diagnostics);
     Verify(program);
-    Engine engine(*program.functions[0], {.arithmetic = EngineOptions::Arithmetic::kExact});
+    engine::Engine engine(*program.functions[0], {.arithmetic = engine::EngineOptions::Arithmetic::kExact});
     auto logits = [&](const std::vector<int64_t>& calls) {
-      States states;
+      engine::States states;
       std::vector<double> all;
       int64_t past = 0;
       for (int64_t count : calls) {

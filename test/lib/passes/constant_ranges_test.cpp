@@ -8,6 +8,7 @@
 #include "test/catch.h"
 
 namespace mlc::test {
+using namespace passes;
 namespace {
 
 constexpr double kLow = 0x1p-14, kHigh = 65520;

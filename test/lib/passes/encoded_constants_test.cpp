@@ -10,6 +10,7 @@
 #include "test/lib/ir/encodings.h"
 
 namespace mlc::test {
+using namespace passes;
 namespace {
 
 using Form = Encoding::Form;
@@ -77,9 +78,9 @@ bool Lower(Program& program, Diagnostics& diagnostics, Opset target,
 
 Tensor Computed(const Program& program, const Tensor& constant) {
   Tensor zeros = Tensor::Full(constant.dtype(), constant.dims(), 0);
-  return Execute(program, {{"x", zeros}},
-                 {.arithmetic = EngineOptions::Arithmetic::kFaithful,
-                  .kernels = EngineOptions::Kernels::kEval})
+  return engine::Execute(program, {{"x", zeros}},
+                 {.arithmetic = engine::EngineOptions::Arithmetic::kFaithful,
+                  .kernels = engine::EngineOptions::Kernels::kEval})
       .at(program.main()->body.outputs()[0]->name);
 }
 

@@ -15,6 +15,7 @@
 #include "test/paths.h"
 
 namespace mlc::test {
+using namespace passes;
 namespace {
 
 // A row that is entirely masked has equal probabilities only after rounding to fp16.
@@ -31,7 +32,7 @@ PassContext::Precision PrecisionOf(const Case& c) {
 
 Opset TargetOf(const Program& program, const Case& c) {
   Diagnostics diagnostics;
-  return LowestTarget(program, ParsePasses(c.passes), PrecisionOf(c), diagnostics);
+  return coreml::LowestTarget(program, ParsePasses(c.passes), PrecisionOf(c), diagnostics);
 }
 
 std::string WordAfter(const std::string& line, const std::string& flag) {
@@ -134,7 +135,7 @@ TEST_CASE("passes preserve results and are idempotent", "[passes]") {
       }
       CHECK(PrintText(program) == printed);
       if (c.where == kOnlyInFp16) continue;
-      CheckSame(before, program, 1, c.passes);
+      verify::CheckSame(before, program, 1, c.passes);
       ++compared;
     } catch (const std::exception& error) {
       FAIL_CHECK(error.what());
@@ -163,7 +164,7 @@ TEST_CASE("passes preserve results across block boundaries", "[passes]") {
           PipelineOptions options{.verify_each = true};
           if (c.where != kOnlyInFp16)
             options.check_each = [](const Program& before, const Program& after,
-                                    std::string_view pass) { CheckSame(before, after, 1, pass); };
+                                    std::string_view pass) { verify::CheckSame(before, after, 1, pass); };
           RunPasses(copy, passes == "all" ? DefaultPipeline() : ParsePasses(passes), context,
                     options);
         }

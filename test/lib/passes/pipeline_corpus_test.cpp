@@ -10,6 +10,7 @@
 #include "test/paths.h"
 
 namespace mlc::test {
+using namespace passes;
 namespace {
 
 // Maximum number of remaining transposes, which are required by reshapes and detection heads.
@@ -33,7 +34,7 @@ TEST_CASE("the pipeline is valid and idempotent on real models", "[corpus]") {
     Diagnostics diagnostics;
     std::optional<Program> program;
     try {
-      program = ImportOnnx(entry.path(), {}, diagnostics);
+      program = onnx::ImportOnnx(entry.path(), {}, diagnostics);
     } catch (const std::exception&) {
       ++refused;  // other tests check the reasons
       continue;
@@ -42,7 +43,7 @@ TEST_CASE("the pipeline is valid and idempotent on real models", "[corpus]") {
       INFO(entry.path().string() << (precision == PassContext::Precision::kFp16 ? ", fp16" : ""));
       Program copy = Clone(*program);
       PassContext context{diagnostics, precision,
-                          LowestTarget(copy, DefaultPipeline(), precision, diagnostics)};
+                          coreml::LowestTarget(copy, DefaultPipeline(), precision, diagnostics)};
       PipelineOptions options;
       options.verify_each = true;
       try {

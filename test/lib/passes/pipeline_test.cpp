@@ -5,6 +5,7 @@
 #include "test/catch.h"
 
 namespace mlc::test {
+using namespace passes;
 namespace {
 
 constexpr const char* kText = "func main<ios16>(fp32 x) { y = relu(x = x); } -> (y);";

@@ -10,6 +10,7 @@
 #include "test/catch.h"
 
 namespace mlc::test {
+using namespace passes;
 namespace {
 
 // The names of the operations, by precision.

@@ -9,6 +9,7 @@
 #include "test/catch.h"
 
 namespace mlc::test {
+using namespace precision;
 namespace {
 
 // The final operations stay in fp32 if they have few elements, so this has more.
@@ -40,17 +41,17 @@ MeasureInputs Samples(float size, int others = 8) {
 struct Measured {
   Measurement measurement;
   std::map<std::string, std::string> wide;  // name, reason
-  std::set<Fp32Reason> reasons;
+  std::set<passes::Fp32Reason> reasons;
   size_t warnings;
 };
 
 Measured Measure(const Program& program, MeasureOptions options = {.inputs = Given()},
-                 PassContext::Precision precision = PassContext::Precision::kFp16,
+                 passes::PassContext::Precision precision = passes::PassContext::Precision::kFp16,
                  std::vector<std::string> fp16_ops = {}) {
-  std::vector<const PassDef*> all = DefaultPipeline();
-  options.passes = {std::find(all.begin(), all.end(), &kFp16Precision), all.end()};
+  std::vector<const passes::PassDef*> all = passes::DefaultPipeline();
+  options.passes = {std::find(all.begin(), all.end(), &passes::kFp16Precision), all.end()};
   Diagnostics diagnostics;
-  PassContext context{diagnostics, precision, Opset::kIos17};
+  passes::PassContext context{diagnostics, precision, Opset::kIos17};
   context.fp16_ops = std::move(fp16_ops);
   Measurement measurement = MeasureFp16(program, context, options);
   Measured found{measurement, {}, {}, diagnostics.warnings().size()};
@@ -100,7 +101,8 @@ TEST_CASE(
     Program program = ParseText("func main<ios16>(tensor<fp32, [32768]> x) {\n" + Selecting("") +
                                     "\n} -> (beside, " + output + ");",
                                 "test.mil", Ops());
-    return Measure(program, {.inputs = Given(), .least = true}, PassContext::Precision::kMixed);
+    return Measure(program, {.inputs = Given(), .least = true},
+                   passes::PassContext::Precision::kMixed);
   };
   // Indices are integers; box coordinates only have errors, which are unreliable as well.
   for (const char* output : {"places", "kept"}) {
@@ -134,7 +136,7 @@ TEST_CASE(
   CHECK(cheap.measurement.beyond.empty());
   CHECK(cheap.wide.contains("far"));
   CHECK(cheap.wide.size() <= 3);
-  CHECK(cheap.reasons == std::set{Fp32Reason::kRounding});
+  CHECK(cheap.reasons == std::set{passes::Fp32Reason::kRounding});
   CHECK_THAT(cheap.wide["far"], ContainsSubstring("output \"y\" has an error"));
   Measured dear = Measure(program(12));
   CHECK(dear.wide.empty());
@@ -176,7 +178,7 @@ TEST_CASE("measure: overflow for images in a wider range is repaired if cheap, e
   Measured little = measure(60);
   CHECK(little.wide.contains("large"));
   CHECK_THAT(little.wide["large"], ContainsSubstring("images with values in 0..255"));
-  CHECK(little.reasons == std::set{Fp32Reason::kOverflow});
+  CHECK(little.reasons == std::set{passes::Fp32Reason::kOverflow});
   CHECK(little.measurement.other_range == "");
   Measured much = measure(10);
   CHECK(much.wide.empty());
@@ -193,7 +195,7 @@ TEST_CASE("measure: NaN caused by fp16 is always repaired") {
   CHECK(found.measurement.chosen.fits);
   CHECK(found.wide.contains("r"));
   CHECK(found.wide.contains("c"));
-  CHECK(found.reasons == std::set{Fp32Reason::kOverflow});
+  CHECK(found.reasons == std::set{passes::Fp32Reason::kOverflow});
 }
 
 TEST_CASE("measure: operations accurate in fp16 are narrowed") {
@@ -222,7 +224,7 @@ TEST_CASE("measure: --fp16-ops overrides only the named operations") {
       Harmless("near", "y"));
   const Measured chosen = Measure(program);
   const Measured asked =
-      Measure(program, {.inputs = Given()}, PassContext::Precision::kFp16, {"far"});
+      Measure(program, {.inputs = Given()}, passes::PassContext::Precision::kFp16, {"far"});
   CHECK(asked.wide == chosen.wide);
   CHECK_FALSE(asked.measurement.chosen.fits);
   CHECK(asked.measurement.beyond.size() == 1);
@@ -230,8 +232,9 @@ TEST_CASE("measure: --fp16-ops overrides only the named operations") {
 
 TEST_CASE("measure: budgets with atol and rtol") {
   MeasureOptions options{.inputs = Given(), .least = true};
-  options.budgets = BudgetsFromJson(R"({"atol": 1e-3})", "test");
-  Measured found = Measure(Computing(Harmless("x", "y")), options, PassContext::Precision::kMixed);
+  options.budgets = verify::BudgetsFromJson(R"({"atol": 1e-3})", "test");
+  Measured found =
+      Measure(Computing(Harmless("x", "y")), options, passes::PassContext::Precision::kMixed);
   CHECK(found.measurement.not_measured == "");
   CHECK(found.measurement.plain.kind == Measurement::Figure::Kind::kBeyond);
   CHECK(found.measurement.plain.value > 0);
@@ -269,7 +272,7 @@ TEST_CASE("measure: a choice must fit with sums in other orders") {
   Measured found = Measure(
       program,
       {.inputs = {.steps = {{"main", {{{"x", Tensor::Of<float>({32768}, x)}}}}}}, .least = true},
-      PassContext::Precision::kMixed);
+      passes::PassContext::Precision::kMixed);
   CHECK(found.measurement.chosen.fits);
   CHECK(found.wide.contains("sums"));
   CHECK_FALSE(found.wide.contains("y"));
@@ -281,7 +284,7 @@ TEST_CASE("measure: comparisons may be kept in fp32 (mixed)") {
       Computing("rows = reshape(x = x, shape = [256, 128]);\n"
                 "product = matmul(x = rows, y = rows, transpose_y = true);\n"
                 "more = mul(x = product, y = 0.9999);\ny = greater(x = product, y = more);"),
-      {.inputs = Given(), .floor = false, .least = true}, PassContext::Precision::kMixed);
+      {.inputs = Given(), .floor = false, .least = true}, passes::PassContext::Precision::kMixed);
   CHECK_FALSE(found.measurement.plain.fits);
   CHECK(found.measurement.chosen.fits);
   CHECK(found.wide.contains("y"));
@@ -328,7 +331,7 @@ TEST_CASE("measure: mixed precision keeps a minimum in fp32 and reports the trad
   std::string program = "far = add(x = x, y = 3000.0);\nnear = sub(x = far, y = 3000.0);\n" +
                         Harmless("near", "a") + Harmless("a", "b") +
                         "again = add(x = b, y = 3000.0);\ny = sub(x = again, y = 3000.0);";
-  Measured found = Measure(Computing(program), options, PassContext::Precision::kMixed);
+  Measured found = Measure(Computing(program), options, passes::PassContext::Precision::kMixed);
   CHECK(found.measurement.not_measured == "");
   CHECK(found.measurement.chosen.fits);
   for (const char* name : {"far", "near", "again", "y"}) CHECK(found.wide.contains(name));
@@ -340,11 +343,11 @@ TEST_CASE("measure: mixed precision keeps a minimum in fp32 and reports the trad
 }
 
 TEST_CASE("measure: --fp16-ops that exceed the budget cause a warning") {
-  std::vector<const PassDef*> all = DefaultPipeline();
+  std::vector<const passes::PassDef*> all = passes::DefaultPipeline();
   MeasureOptions options{.inputs = Given()};
-  options.passes = {std::find(all.begin(), all.end(), &kFp16Precision), all.end()};
+  options.passes = {std::find(all.begin(), all.end(), &passes::kFp16Precision), all.end()};
   Diagnostics diagnostics;
-  PassContext context{diagnostics, PassContext::Precision::kFp16, Opset::kIos17};
+  passes::PassContext context{diagnostics, passes::PassContext::Precision::kFp16, Opset::kIos17};
   context.fp16_ops = {"add", "sub"};
   Measurement measurement = MeasureFp16(
       Computing("far = add(x = x, y = 3000.0);\ny = sub(x = far, y = 3000.0);"), context, options);
@@ -418,7 +421,7 @@ TEST_CASE("measure: --precision mixed compares outputs with the source") {
          .source =
              [&] { return Computing(Harmless("x", "a") + "y = mul(x = a, y = " + last + ");"); },
          .least = true},
-        PassContext::Precision::kMixed);
+        passes::PassContext::Precision::kMixed);
   };
   Measured same = measure("1.0");
   CHECK(same.warnings == 0);

@@ -6,6 +6,7 @@
 #include "test/catch.h"
 
 namespace mlc::test {
+using namespace precision;
 namespace {
 
 // Returns the perturbed result of the operation.

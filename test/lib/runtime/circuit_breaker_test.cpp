@@ -3,7 +3,7 @@
 #include "lib/support/error.h"
 #include "test/catch.h"
 
-namespace mlc {
+namespace mlc::runtime {
 namespace {
 
 using namespace std::chrono_literals;
@@ -172,4 +172,4 @@ TEST_CASE("breaker: the log of changes is bounded", "[breaker]") {
 }
 
 }  // namespace
-}  // namespace mlc
+}  // namespace mlc::runtime

@@ -13,7 +13,7 @@
 #include "lib/runtime/runtime.h"
 #include "lib/support/error.h"
 
-namespace mlc {
+namespace mlc::runtime {
 
 // Blocks hanging calls until it is opened.
 class Latch {
@@ -156,4 +156,4 @@ void Await(Condition condition) {
   while (!condition()) std::this_thread::yield();
 }
 
-}  // namespace mlc
+}  // namespace mlc::runtime

@@ -8,7 +8,7 @@
 #include "test/expected_error.h"
 #include "test/lib/runtime/fake_runtime.h"
 
-namespace mlc {
+namespace mlc::runtime {
 namespace {
 
 using test::RefusalId;
@@ -396,4 +396,4 @@ TEST_CASE("guarded: reloading that fails or hangs", "[guarded]") {
 }
 
 }  // namespace
-}  // namespace mlc
+}  // namespace mlc::runtime

@@ -17,7 +17,7 @@
 #include "test/catch.h"
 #include "test/expected_error.h"
 
-namespace mlc {
+namespace mlc::runtime {
 namespace {
 
 namespace fs = std::filesystem;
@@ -613,4 +613,4 @@ TEST_CASE("build id matches the one written by the linker") {
 }
 
 }  // namespace
-}  // namespace mlc
+}  // namespace mlc::runtime

@@ -7,7 +7,7 @@
 #include "test/catch.h"
 #include "test/lib/runtime/fake_runtime.h"
 
-namespace mlc {
+namespace mlc::runtime {
 namespace {
 
 using namespace std::chrono_literals;
@@ -135,4 +135,4 @@ TEST_CASE("pool: an error if the threads cannot be created", "[pool]") {
 #endif
 
 }  // namespace
-}  // namespace mlc
+}  // namespace mlc::runtime

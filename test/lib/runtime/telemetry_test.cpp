@@ -8,7 +8,7 @@
 #include "lib/support/memory_use.h"
 #include "test/catch.h"
 
-namespace mlc {
+namespace mlc::runtime {
 namespace {
 
 TEST_CASE("telemetry: figures of a histogram", "[telemetry]") {
@@ -138,4 +138,4 @@ TEST_CASE("telemetry: resident memory of the process", "[telemetry]") {
 }
 
 }  // namespace
-}  // namespace mlc
+}  // namespace mlc::runtime

@@ -11,7 +11,7 @@
 #include "test/expected_error.h"
 #include "test/lib/runtime/fake_runtime.h"
 
-namespace mlc {
+namespace mlc::runtime {
 namespace {
 
 using test::RefusalId;
@@ -207,4 +207,4 @@ TEST_CASE("worker: threads that return during static destruction destroy nothing
 }
 
 }  // namespace
-}  // namespace mlc
+}  // namespace mlc::runtime

@@ -5,6 +5,7 @@
 #include "test/catch.h"
 
 namespace mlc::test {
+using namespace text;
 namespace {
 
 const ChatTemplate& Named(std::string_view name) {

@@ -4,7 +4,7 @@
 
 #include "test/expected_error.h"
 
-namespace mlc {
+namespace mlc::text {
 namespace {
 
 using test::RefusalId;
@@ -143,4 +143,4 @@ TEST_CASE("pattern: a match of one megabyte does not overflow the stack", "[text
 }
 
 }  // namespace
-}  // namespace mlc
+}  // namespace mlc::text

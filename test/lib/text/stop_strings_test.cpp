@@ -4,6 +4,7 @@
 #include "test/catch.h"
 
 namespace mlc::test {
+using namespace text;
 namespace {
 
 struct Shown {

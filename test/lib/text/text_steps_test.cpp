@@ -7,7 +7,7 @@
 #include "lib/text/pre_tokenizers.h"
 #include "test/expected_error.h"
 
-namespace mlc {
+namespace mlc::text {
 namespace {
 
 using test::Refusal;
@@ -163,4 +163,4 @@ TEST_CASE("pre-tokenizers: all patterns compile and names are unique", "[text]")
 }
 
 }  // namespace
-}  // namespace mlc
+}  // namespace mlc::text

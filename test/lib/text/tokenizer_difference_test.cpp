@@ -2,7 +2,7 @@
 
 #include "test/catch.h"
 
-namespace mlc {
+namespace mlc::text {
 namespace {
 
 TokenizerSpec Small() {
@@ -65,4 +65,4 @@ TEST_CASE("Difference describes the first difference between two tokenizers", "[
 }
 
 }  // namespace
-}  // namespace mlc
+}  // namespace mlc::text

@@ -7,7 +7,7 @@
 #include "lib/text/unicode.h"
 #include "test/expected_error.h"
 
-namespace mlc {
+namespace mlc::text {
 namespace {
 
 using test::RefusalId;
@@ -269,4 +269,4 @@ TEST_CASE("unicode: invalid bytes", "[text]") {
 }
 
 }  // namespace
-}  // namespace mlc
+}  // namespace mlc::text

@@ -5,6 +5,7 @@
 #include "test/catch.h"
 
 namespace mlc::test {
+using namespace verify;
 namespace {
 // y = `expression` of an x of four elements.
 Program Computing(const std::string& expression) {

@@ -7,6 +7,7 @@
 #include "test/catch.h"
 
 namespace mlc::test {
+using namespace verify;
 namespace {
 
 Program Parse(const std::string& text) { return ParseText(text, "test.mil", Ops()); }

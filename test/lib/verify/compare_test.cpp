@@ -9,6 +9,7 @@
 #include "test/catch.h"
 
 namespace mlc::test {
+using namespace verify;
 namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 const float kNaN = std::nanf("");

@@ -8,6 +8,7 @@
 #include "test/catch.h"
 
 namespace mlc::test {
+using namespace verify;
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();

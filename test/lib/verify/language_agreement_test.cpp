@@ -4,7 +4,7 @@
 
 #include "test/catch.h"
 
-namespace mlc {
+namespace mlc::verify {
 namespace {
 
 Tensor Logits(Dims dims, std::vector<float> values) { return Tensor::Of<float>(dims, values); }
@@ -43,4 +43,4 @@ TEST_CASE("a different token is accepted if the gap is within the error", "[veri
 }
 
 }  // namespace
-}  // namespace mlc
+}  // namespace mlc::verify

@@ -8,6 +8,7 @@
 #include "test/catch.h"
 
 namespace mlc::test {
+using namespace verify;
 namespace {
 
 std::string Read(const std::filesystem::path& path) {

@@ -8,6 +8,7 @@
 #include "test/expected_error.h"
 
 namespace mlc::test {
+using namespace verify;
 namespace {
 
 // Returns logits of these probabilities, one row each, shifted by `add`.

@@ -5,7 +5,7 @@
 #include "lib/ops/row.h"
 #include "test/catch.h"
 
-namespace mlc {
+namespace mlc::verify {
 namespace {
 
 // For the second of three tokens, the scores of 1 and 2 are equal in fp16; the third clearly
@@ -18,9 +18,9 @@ constexpr char kRouter[] = R"(func main<ios16>(tensor<fp32, [3, 4]> x) {
 const Tensor kScores = Tensor::Of<float>({3, 4}, {4, 3, 2, 1, 2, 1.0001f, 1, 0, 0, 1, 2, 3});
 
 std::map<std::string, Tensor> Run(const Function& function, Observer observe) {
-  EngineOptions options;
+  engine::EngineOptions options;
   options.observe = std::move(observe);
-  return Engine(function, options).Run({{"x", kScores}});
+  return engine::Engine(function, options).Run({{"x", kScores}});
 }
 
 TEST_CASE("FollowChoices adopts experts whose scores fp16 cannot distinguish", "[verify]") {
@@ -70,4 +70,4 @@ TEST_CASE("AtOnce merges the selections of single tokens", "[verify]") {
 }
 
 }  // namespace
-}  // namespace mlc
+}  // namespace mlc::verify

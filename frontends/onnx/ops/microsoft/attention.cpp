@@ -34,8 +34,9 @@ Value* MaskBias(Node& node, Value* mask, Value* queries, Value* keys, double fil
       Value* columns = Expanded(node, IndicesOf(node, keys, 2), {0});
       auto limit = [&](Value* vector) { return Expanded(node, vector, {1}); };
       if (count == batch)
-        return Expanded(node, BiasOf(node, Binary(node, "less", columns, limit(mask)), fill, dtype),
-                        {1, 2});
+        return Expanded(
+            node, networks::BiasOf(node, Binary(node, "less", columns, limit(mask)), fill, dtype),
+            {1, 2});
       if (!(count == batch * Dim(2)) || !batch.is_constant())
         node.Unsupported("", fmt::format("a mask of shape [{}] for batch size {} is not supported",
                                          count.ToString(), batch.ToString()));
@@ -43,12 +44,12 @@ Value* MaskBias(Node& node, Value* mask, Value* queries, Value* keys, double fil
       Value* started = Binary(node, "greater_equal", columns, limit(ends[1]));
       Value* going = Binary(node, "less", columns, limit(ends[0]));
       Value* seen = Binary(node, "logical_and", going, started);
-      return Expanded(node, BiasOf(node, seen, fill, dtype), {1, 2});
+      return Expanded(node, networks::BiasOf(node, seen, fill, dtype), {1, 2});
     }
     case 2:
-      return Expanded(node, BiasOf(node, mask, fill, dtype), {1, 2});
+      return Expanded(node, networks::BiasOf(node, mask, fill, dtype), {1, 2});
     case 3:
-      return Expanded(node, BiasOf(node, mask, fill, dtype), {1});
+      return Expanded(node, networks::BiasOf(node, mask, fill, dtype), {1});
     case 4: {
       // For a mask [B, 1, max, max], uses the rows from P on.
       const Dim &s = queries->type.shape[2], &t = keys->type.shape[2];
@@ -60,7 +61,7 @@ Value* MaskBias(Node& node, Value* mask, Value* queries, Value* keys, double fil
                         {"begin", Ints({0, 0, past, 0})},
                         {"end", Ints({0, 0, t.constant(), t.constant()})},
                         {"end_mask", Tensor::Vector<bool>({true, true, false, false})}});
-      return BiasOf(node, mask, fill, dtype);
+      return networks::BiasOf(node, mask, fill, dtype);
     }
     default:
       node.Fail("bad-operand",
@@ -68,13 +69,13 @@ Value* MaskBias(Node& node, Value* mask, Value* queries, Value* keys, double fil
   }
 }
 
-Attended Attend(Node& node, AttentionParts parts) {
+networks::Attended Attend(Node& node, networks::AttentionParts parts) {
   RequireEqualSize(node, parts.q, 0, parts.k, 0, "batch sizes of queries and keys");
   RequireEqualSize(node, parts.k, 0, parts.v, 0, "batch sizes of keys and values");
   parts.fits = [&](Value* changed, Value* before) {
     return OfShape(node, changed, before, "the attention scores");
   };
-  return mlc::Attend(node, parts);
+  return mlc::networks::Attend(node, parts);
 }
 
 double Scale(Node& node, Value* q) {
@@ -131,8 +132,9 @@ void Attention(Node& node) {
               fmt::format("qkv_hidden_sizes [{}] do not add up to {}, the width of weights",
                           fmt::join(sizes, ", "), width.constant()));
   std::vector<Value*> qkv = Parts(node, all, sizes, 2);
-  AttentionParts parts{Heads(node, qkv[0], heads), Heads(node, qkv[1], heads),
-                       Heads(node, qkv[2], heads)};
+  networks::AttentionParts parts{networks::Heads(node, qkv[0], heads),
+                                 networks::Heads(node, qkv[1], heads),
+                                 networks::Heads(node, qkv[2], heads)};
   if (Value* past = Past(node, 4, 5, "past")) {
     parts.k = Concat(node, {Element(node, past, 0, 0), parts.k}, 2);
     parts.v = Concat(node, {Element(node, past, 1, 0), parts.v}, 2);
@@ -147,10 +149,10 @@ void Attention(Node& node) {
   if (Value* mask = node.Optional(3))
     parts.biases.push_back(MaskBias(node, mask, parts.q, parts.k, fill, type));
   if (node.Int("unidirectional", 0) != 0)
-    parts.biases.push_back(
-        CausalBias(node, Positions(node, parts.q, parts.k), parts.k, -1, kLowest, type));
+    parts.biases.push_back(networks::CausalBias(node, networks::Positions(node, parts.q, parts.k),
+                                                parts.k, -1, kLowest, type));
   if (Value* bias = Ranked(node, 5, {4}, "attention_bias")) parts.biases.push_back(bias);
-  node.Set(0, Joined(node, Attend(node, parts).y), dtype);
+  node.Set(0, networks::Joined(node, Attend(node, parts).y), dtype);
 }
 
 // Inputs: query, key, value, bias, key_padding_mask, attention_bias, past_key, past_value.
@@ -160,7 +162,7 @@ void MultiHeadAttention(Node& node) {
   DType dtype = node.dtype();
   Value *q = Needed(node, 0, {3, 4, 5}, "query"), *k = Ranked(node, 1, {3, 4, 5}, "key"),
         *v = Ranked(node, 2, {3, 4}, "value"), *bias = Ranked(node, 3, {1}, "bias");
-  AttentionParts parts{};
+  networks::AttentionParts parts{};
   if (q->type.rank() == 5) {  // [B, S, N, 3, H]
     auto part = [&](int64_t i) { return Transposed(node, Element(node, q, i, 3), {0, 2, 1, 3}); };
     parts.q = part(0);
@@ -186,7 +188,7 @@ void MultiHeadAttention(Node& node) {
     // As in onnxruntime, the bias is not added to inputs that already have a dimension of heads.
     auto heads_of = [&](Value* x, Value* added) {
       if (x->type.rank() == 4) return x;
-      return Heads(node, added ? Binary(node, "add", x, added) : x, heads);
+      return networks::Heads(node, added ? Binary(node, "add", x, added) : x, heads);
     };
     parts.q = heads_of(q, biases[0]);
     if (k->type.rank() == 5) {  // [B, T, N, 2, H]
@@ -213,11 +215,11 @@ void MultiHeadAttention(Node& node) {
   if (Value* mask = node.Optional(4))
     parts.biases.push_back(MaskBias(node, mask, parts.q, parts.k, fill, type));
   if (node.Int("unidirectional", 0) != 0)
-    parts.biases.push_back(
-        CausalBias(node, Positions(node, parts.q, parts.k), parts.k, -1, kLowest, type));
+    parts.biases.push_back(networks::CausalBias(node, networks::Positions(node, parts.q, parts.k),
+                                                parts.k, -1, kLowest, type));
   if (Value* added = Ranked(node, 5, {4}, "attention_bias")) parts.biases.push_back(added);
-  Attended attended = Attend(node, parts);
-  node.Set(0, Joined(node, attended.y), dtype);
+  networks::Attended attended = Attend(node, parts);
+  node.Set(0, networks::Joined(node, attended.y), dtype);
   node.Set(3, attended.scores, dtype);
 }
 
@@ -240,11 +242,11 @@ void RotaryEmbedding(Node& node) {
     if (part == 0) heads = 0;  // the head size follows from the cache
     if (heads == 0 && width.is_constant())
       heads = width.constant() / (2 * cosine->type.shape.back().constant());
-    x = Heads(node, x, heads);
+    x = networks::Heads(node, x, heads);
   }
   if (ids->type.rank() <= 1) {
     if (ids->type.rank() == 1) ids = node.Make("squeeze", {{"x", ids}, {"axes", Ints({0})}});
-    ids = AtRunTime(node, ids, node.dtype(1));
+    ids = lower::AtRunTime(node, ids, node.dtype(1));
     ids = Binary(node, "add", IndicesOf(node, x, 2), ids);
     ids = Expanded(node, ids, {0});
   } else {
@@ -253,8 +255,8 @@ void RotaryEmbedding(Node& node) {
   }
   Value* sine = Rows(node, node.In(3), ids);
   cosine = Rows(node, cosine, ids);
-  Value* y = Rotated(node, x, cosine, sine, node.Int("interleaved", 0) != 0);
-  node.Set(flat ? Joined(node, y) : y, node.dtype());
+  Value* y = networks::Rotated(node, x, cosine, sine, node.Int("interleaved", 0) != 0);
+  node.Set(flat ? networks::Joined(node, y) : y, node.dtype());
 }
 
 // The index of the last key of each row, [B], in GroupQueryAttention; null if every row has P + S
@@ -267,7 +269,7 @@ Value* LastKeys(Node& node, Value* k, Value* past) {
   bool full = known && std::all_of(lengths.begin(), lengths.end(),
                                    [&](int64_t length) { return Dim(length + 1) == keys; });
   if (full) return nullptr;
-  return Reshaped(node, AtRunTime(node, node.In(5), node.dtype(5)), {-1});
+  return Reshaped(node, lower::AtRunTime(node, node.In(5), node.dtype(5)), {-1});
 }
 
 // Concatenates the valid part of the past (`counts` [B] tokens per row) and the new tokens, and
@@ -329,7 +331,9 @@ void GroupQueryAttention(Node& node) {
     k = parts[1];
     v = parts[2];
   }
-  AttentionParts parts{Heads(node, q, heads), Heads(node, k, key_heads), Heads(node, v, key_heads)};
+  networks::AttentionParts parts{networks::Heads(node, q, heads),
+                                 networks::Heads(node, k, key_heads),
+                                 networks::Heads(node, v, key_heads)};
   if (node.HasInput(3) != node.HasInput(4))
     node.Fail("bad-graph", "past_key and past_value must be given together");
   Value *past = Past(node, 3, 4, "past_key"), *past_values = Past(node, 4, 4, "past_value");
@@ -341,7 +345,7 @@ void GroupQueryAttention(Node& node) {
         *counts = nullptr;  // positions of queries [S] or [B, S]; lengths of the past [B]
   if (!last || !past) {
     Value* all = past ? Concat(node, {past, parts.k}, 2) : parts.k;
-    positions = Positions(node, parts.q, all);
+    positions = networks::Positions(node, parts.q, all);
   } else {
     Value* first =
         node.Make("add", {{"x", Binary(node, "sub", last, DimOf(node, parts.q, 2))}, {"y", 1}});
@@ -350,7 +354,7 @@ void GroupQueryAttention(Node& node) {
     positions = Binary(node, "add", Expanded(node, counts, {1}), positions);
   }
   if (node.Int("do_rotary", 0) != 0) {
-    Value* ids = node.HasInput(9) ? AtRunTime(node, node.In(9), node.dtype(9)) : positions;
+    Value* ids = node.HasInput(9) ? lower::AtRunTime(node, node.In(9), node.dtype(9)) : positions;
     if (ids->type.rank() == 1) ids = Expanded(node, ids, {0});
     if (node.HasInput(9) && !past) {  // for a first prompt, only its first position is used
       ids = Element(node, Element(node, ids, 0, 0), 0, 0);
@@ -359,8 +363,8 @@ void GroupQueryAttention(Node& node) {
     bool interleaved = node.Int("rotary_interleaved", 0) != 0;
     Value *cosine = Rows(node, Needed(node, 7, {2}, "cos_cache"), ids),
           *sine = Rows(node, Needed(node, 8, {2}, "sin_cache"), ids);
-    parts.q = Rotated(node, parts.q, cosine, sine, interleaved);
-    parts.k = Rotated(node, parts.k, cosine, sine, interleaved);
+    parts.q = networks::Rotated(node, parts.q, cosine, sine, interleaved);
+    parts.k = networks::Rotated(node, parts.k, cosine, sine, interleaved);
   } else {
     node.Ignore({"rotary_interleaved"});
   }
@@ -373,8 +377,8 @@ void GroupQueryAttention(Node& node) {
   }
   node.Set(1, parts.k, dtype);
   node.Set(2, parts.v, dtype);
-  parts.k = Repeated(node, parts.k, heads / key_heads);
-  parts.v = Repeated(node, parts.v, heads / key_heads);
+  parts.k = networks::Repeated(node, parts.k, heads / key_heads);
+  parts.v = networks::Repeated(node, parts.v, heads / key_heads);
   parts.scale = Scale(node, parts.q);
   parts.softcap = node.Float("softcap", 0.0);
   DType type = parts.q->type.dtype;
@@ -382,20 +386,22 @@ void GroupQueryAttention(Node& node) {
   if (window == 0)
     node.Unsupported("local_window_size", "local_window_size=0 leaves no keys to attend to");
   bool causal = node.Int("causal", 1) != 0;
-  if (causal) parts.biases.push_back(CausalBias(node, positions, parts.k, window, kLowest, type));
+  if (causal)
+    parts.biases.push_back(networks::CausalBias(node, positions, parts.k, window, kLowest, type));
   if (last && !(causal && parts.q->type.shape[2] == Dim(1))) {
     // Masks out the keys after the last key of each row.
     Value* behind = Expanded(node, last, {1});
     behind = Binary(node, "greater", Expanded(node, IndicesOf(node, parts.k, 2), {0}), behind);
-    parts.biases.push_back(Expanded(node, Filled(node, behind, kLowest / 2, type), {1, 2}));
+    parts.biases.push_back(
+        Expanded(node, networks::Filled(node, behind, kLowest / 2, type), {1, 2}));
   }
   if (Value* bias = Ranked(node, 10, {4}, "attention_bias")) parts.biases.push_back(bias);
   if (Value* sink = node.Optional(11))
     parts.sink = Reshaped(node, sink, {1, heads, 1, 1});
   else if (node.Int("smooth_softmax", 0) == 1)
     parts.sink = node.Const(Tensor::Full(type, {1, 1, 1, 1}, 0));
-  Attended attended = Attend(node, parts);
-  node.Set(0, Joined(node, attended.y), dtype);
+  networks::Attended attended = Attend(node, parts);
+  node.Set(0, networks::Joined(node, attended.y), dtype);
   int64_t kind = node.Int("qk_output", 0);
   if (kind == 1 || kind == 2) node.Set(3, kind == 1 ? attended.scores : attended.shares, dtype);
 }

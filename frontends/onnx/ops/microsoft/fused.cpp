@@ -34,7 +34,7 @@ void FastGelu(Node& node) {
   node.Set(GeluOf(node, PlusBias(node, node.In(0), 1), true), node.dtype());
 }
 void GemmFastGelu(Node& node) {
-  Value* product = MatrixProduct(node, node.In(0), node.In(1));
+  Value* product = lower::MatrixProduct(node, node.In(0), node.In(1));
   node.Set(GeluOf(node, PlusBias(node, product, 2), true), node.dtype());
 }
 void QuickGelu(Node& node) {
@@ -135,7 +135,7 @@ Value* ScaledProduct(Node& node) {
   Value* a = Turned(node, node.In(0), node.Int("transBatchA", 0) != 0, node.Int("transA", 0) != 0);
   Value* b = Turned(node, node.In(1), node.Int("transBatchB", 0) != 0, node.Int("transB", 0) != 0);
   double alpha = node.Float("alpha", 1.0);
-  Value* y = MatrixProduct(node, a, b);
+  Value* y = lower::MatrixProduct(node, a, b);
   return alpha == 1 ? y : node.Make("mul", {{"x", y}, {"y", alpha}});
 }
 
@@ -152,14 +152,14 @@ void FusedMatMulActivation(Node& node) {
 Value* LastNormalized(Node& node, Value* x, Value* scale, Value* shift, bool simple, double epsilon,
                       int mean_output, int inverse_output) {
   if (!simple && !node.HasOutput(mean_output) && !node.HasOutput(inverse_output))
-    return OfShape(node, LayerNorm(node, x, {-1}, scale, shift, epsilon), x,
+    return OfShape(node, networks::LayerNorm(node, x, {-1}, scale, shift, epsilon), x,
                    "the normalized tensor");
   if (!simple) {
-    Value* mean = Mean(node, x, {-1});
+    Value* mean = networks::Mean(node, x, {-1});
     if (node.HasOutput(mean_output)) node.Set(mean_output, mean, DType::kFp32);
     x = Binary(node, "sub", x, mean);
   }
-  Normalized normal = RmsNorm(node, x, {-1}, scale, shift, epsilon);
+  networks::Normalized normal = networks::RmsNorm(node, x, {-1}, scale, shift, epsilon);
   if (node.HasOutput(inverse_output)) node.Set(inverse_output, normal.inverse, DType::kFp32);
   return OfShape(node, normal.y, x, "the normalized tensor");
 }
@@ -173,7 +173,7 @@ void CheckLastAxis(Node& node) {
 void SimplifiedLayerNormalization(Node& node) {
   CheckLastAxis(node);
   node.Ignore({"stash_type"});  // intermediate results are fp32 in any case
-  Value* x = Convert(node, node.In(0), node.dtype(0), node.dtype(1));
+  Value* x = lower::Convert(node, node.In(0), node.dtype(0), node.dtype(1));
   node.Set(0,
            LastNormalized(node, x, node.In(1), nullptr, true, node.Float("epsilon", 1e-5f), -1, 1),
            node.dtype(1));
@@ -193,8 +193,9 @@ void SkipNormalization(Node& node) {
 }
 
 Value* Rows(Node& node, Value* table, Value* indices) {
-  return node.Make("gather",
-                   {{"x", table}, {"indices", FromFront(node, indices, table, 0)}, {"axis", 0}});
+  return node.Make(
+      "gather",
+      {{"x", table}, {"indices", lower::FromFront(node, indices, table, 0)}, {"axis", 0}});
 }
 
 // Inputs: input_ids, segment_ids, word, position and segment embeddings, gamma, beta, mask,

@@ -84,7 +84,7 @@ void MatMulNBits(Node& node) {
   Tensor packed = node.Constant(1, "B"), scale = node.Constant(2, "scales");
   CheckSize(node, packed, "B", n * width * Bits(dtype) / 8);
   CheckSize(node, scale, "scales", n * blocks);
-  Encoding encoding{.dtype = RuntimeType(node.dtype(0)),
+  Encoding encoding{.dtype = lower::RuntimeType(node.dtype(0)),
                     .data = Unpacked(packed.Reshaped({n, width * Bits(dtype) / 8}), dtype),
                     .scale = scale.Reshaped({n, blocks}),
                     .offset = Tensor::Full(dtype, {n, blocks}, 1 << (Bits(dtype) - 1))};
@@ -135,7 +135,7 @@ void GatherBlockQuantized(Node& node) {
       node.Unsupported("block_size", "a last block shorter than the others is not supported");
   }
   DType dtype = node.dtype(2);
-  Encoding encoding{.dtype = RuntimeType(dtype), .data = data, .scale = scale};
+  Encoding encoding{.dtype = lower::RuntimeType(dtype), .data = data, .scale = scale};
   if (node.HasInput(3)) {
     Tensor zero = node.Constant(3, "zero_points");
     if (bytes) zero = Unpacked(zero, data.dtype());
@@ -150,7 +150,7 @@ void GatherBlockQuantized(Node& node) {
   }
   Value* table = node.Const(Tensor::Encoded(std::move(encoding)));
   node.Set(node.Make("gather", {{"x", table},
-                                {"indices", FromFront(node, node.In(1), table, axis)},
+                                {"indices", lower::FromFront(node, node.In(1), table, axis)},
                                 {"axis", static_cast<int64_t>(axis)}}),
            dtype);
 }

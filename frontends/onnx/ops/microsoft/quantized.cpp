@@ -96,16 +96,16 @@ void Where(Node& node) {
 // (A - A_zero) * (B - B_zero) in int32.
 void MulInteger(Node& node) {
   auto factor = [&](int value, int zero) {
-    Value* x = Convert(node, node.In(value), node.dtype(value), DType::kInt32);
+    Value* x = lower::Convert(node, node.In(value), node.dtype(value), DType::kInt32);
     if (!node.HasInput(zero)) return x;
-    Value* z = Convert(node, node.In(zero), node.dtype(zero), DType::kInt32);
-    return node.Make("sub", {{"x", x}, {"y", Along(node, z, 0, 1)}});
+    Value* z = lower::Convert(node, node.In(zero), node.dtype(zero), DType::kInt32);
+    return node.Make("sub", {{"x", x}, {"y", lower::Along(node, z, 0, 1)}});
   };
   node.Set(node.Make("mul", {{"x", factor(0, 1)}, {"y", factor(2, 3)}}), DType::kInt32);
 }
 
 void ReduceSumInteger(Node& node) {
-  Value* x = Convert(node, node.In(0), node.dtype(0), DType::kInt32);
+  Value* x = lower::Convert(node, node.In(0), node.dtype(0), DType::kInt32);
   node.Set(node.Apply("ReduceSum", 11, {{x, DType::kInt32}}, {"axes", "keepdims"}), DType::kInt32);
 }
 

@@ -116,11 +116,11 @@ bool IsOpen(const MLStubFeature& feature) {
 - (MLFeatureType)type {
   if (_feature->dictionary) return MLFeatureTypeDictionary;
   switch (_feature->feature.kind) {
-    case mlc::Feature::Kind::kImage:
+    case mlc::runtime::Feature::Kind::kImage:
       return MLFeatureTypeImage;
-    case mlc::Feature::Kind::kString:
+    case mlc::runtime::Feature::Kind::kString:
       return MLFeatureTypeString;
-    case mlc::Feature::Kind::kState:
+    case mlc::runtime::Feature::Kind::kState:
       return MLFeatureTypeState;
     default:
       break;

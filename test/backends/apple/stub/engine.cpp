@@ -27,12 +27,12 @@ bool Try(std::string& words, const std::function<void()>& work) {
 }
 
 void Describe(MLStubModel& model) {
-  const Schema& schema = model.loaded->schema();
+  const runtime::Schema& schema = model.loaded->schema();
   const Function& function = *model.function;
-  const std::vector<const Value*> inputs = InputValues(function);
+  const std::vector<const Value*> inputs = driver::InputValues(function);
   for (size_t i = 0; i < inputs.size(); ++i) {
     model.inputs.push_back({schema.inputs[i], function.inputs[i]});
-    if (schema.inputs[i].kind == Feature::Kind::kImage)
+    if (schema.inputs[i].kind == runtime::Feature::Kind::kImage)
       model.inputs.back().feature.dtype = inputs[i]->type.dtype;
   }
   for (size_t k = 0; k < function.outputs.size(); ++k) {
@@ -56,13 +56,13 @@ std::shared_ptr<Program> Read(const fs::path& bundle) {
   if (!fs::exists(bundle / "coremldata.bin"))
     throw Error("bad-file", bundle.string() + " is no compiled model");
   Diagnostics diagnostics;
-  return std::make_shared<Program>(ImportToRun(bundle, {}, false, diagnostics));
+  return std::make_shared<Program>(driver::ImportToRun(bundle, {}, false, diagnostics));
 }
 
 }  // namespace
 
 bool MakeCompiled(const fs::path& package, const fs::path& bundle, std::string& words) {
-  return Try(words, [&] { MakeReferenceRuntime({})->Compile(package, bundle); });
+  return Try(words, [&] { driver::MakeReferenceRuntime({})->Compile(package, bundle); });
 }
 
 std::vector<std::string> FunctionNames(const fs::path& bundle, std::string& words) {
@@ -83,28 +83,29 @@ std::shared_ptr<MLStubModel> Open(const fs::path& bundle, const std::string& fun
       throw Error("bad-name", "there is no function " + function);
     model->program = Read(bundle);
     model->function =
-        function.empty() ? model->program->main() : &FindFunction(*model->program, function);
-    model->loaded = MakeReferenceModel(model->program, *model->function, {}, {});
+        function.empty() ? model->program->main() : &driver::FindFunction(*model->program, function);
+    model->loaded = driver::MakeReferenceModel(model->program, *model->function, {}, {});
     Describe(*model);
   });
   return opened ? model : nullptr;
 }
 
-std::unique_ptr<ModelState> MakeState(MLStubModel& model, std::string& words) {
-  std::unique_ptr<ModelState> state;
+std::unique_ptr<runtime::ModelState> MakeState(MLStubModel& model, std::string& words) {
+  std::unique_ptr<runtime::ModelState> state;
   Try(words, [&] { state = model.loaded->NewState(); });
   return state;
 }
 
-bool Compute(MLStubModel& model, const std::map<std::string, Tensor>& inputs, ModelState* state,
-             std::map<std::string, Tensor>& outputs, std::string& words) {
+bool Compute(MLStubModel& model, const std::map<std::string, Tensor>& inputs,
+             runtime::ModelState* state, std::map<std::string, Tensor>& outputs,
+             std::string& words) {
   return Try(words, [&] {
     outputs = model.loaded->Predict(inputs, state, nullptr);
     // The types of the package: for an fp16 model, the engine returns outputs in the types of the
     // program.
     for (const MLStubFeature& output : model.outputs) {
       Tensor& tensor = outputs.at(output.feature.name);
-      if (output.feature.kind == Feature::Kind::kTensor && !output.dictionary &&
+      if (output.feature.kind == runtime::Feature::Kind::kTensor && !output.dictionary &&
           tensor.dtype() != output.feature.dtype)
         tensor = tensor.Cast(output.feature.dtype);
       if (Is("wrong-numbers") && IsFloat(tensor.dtype())) {

@@ -14,7 +14,7 @@
 
 // One input, output or state of a function.
 struct MLStubFeature {
-  mlc::Feature feature;  // for an image, the dtype that the engine expects
+  mlc::runtime::Feature feature;  // for an image, the dtype that the engine expects
   mlc::Port port;
   bool dictionary = false, output = false;
 };
@@ -24,7 +24,7 @@ struct MLStubModel {
   ~MLStubModel();
   std::shared_ptr<const mlc::Program> program;
   const mlc::Function* function = nullptr;
-  std::unique_ptr<mlc::LoadedModel> loaded;
+  std::unique_ptr<mlc::runtime::LoadedModel> loaded;
   std::vector<MLStubFeature> inputs, outputs, states;
   std::vector<std::string> labels;  // class labels as text
   bool numbered_labels = false;     // the labels are integers
@@ -34,7 +34,7 @@ struct MLStubModel {
 
 struct MLStubState {
   std::shared_ptr<MLStubModel> model;
-  std::unique_ptr<mlc::ModelState> state;
+  std::unique_ptr<mlc::runtime::ModelState> state;
   std::atomic<int> predictions{0};
 };
 
@@ -47,9 +47,10 @@ std::vector<std::string> FunctionNames(const std::filesystem::path& bundle, std:
 std::shared_ptr<MLStubModel> Open(const std::filesystem::path& bundle, const std::string& function,
                                   std::string& words);
 // Returns null without a message for a model without states.
-std::unique_ptr<ModelState> MakeState(MLStubModel& model, std::string& words);
-bool Compute(MLStubModel& model, const std::map<std::string, Tensor>& inputs, ModelState* state,
-             std::map<std::string, Tensor>& outputs, std::string& words);
+std::unique_ptr<runtime::ModelState> MakeState(MLStubModel& model, std::string& words);
+bool Compute(MLStubModel& model, const std::map<std::string, Tensor>& inputs,
+             runtime::ModelState* state, std::map<std::string, Tensor>& outputs,
+             std::string& words);
 // Creates a new folder; removes a folder with its contents.
 std::filesystem::path TemporaryFolder();
 void RemoveFolder(const std::filesystem::path& folder);

@@ -29,7 +29,7 @@ struct Used {
 std::map<std::string, Tensor> Given(const MLStubModel& model, id<MLFeatureProvider> features) {
   std::map<std::string, Tensor> given;
   for (const MLStubFeature& input : model.inputs) {
-    const mlc::Feature& feature = input.feature;
+    const mlc::runtime::Feature& feature = input.feature;
     MLFeatureValue* value = [features featureValueForName:ToString(feature.name)];
     if (!value) continue;
     switch ([value type]) {
@@ -66,9 +66,9 @@ MLFeatureValue* Value(const MLStubModel& model, const MLStubFeature& output, Ten
       [numbers setObject:[NSNumber numberWithDouble:values[i]] forKey:[labels objectAtIndex:i]];
     return [MLFeatureValue featureValueWithDictionary:numbers error:nullptr];
   }
-  if (output.feature.kind == mlc::Feature::Kind::kString)
+  if (output.feature.kind == mlc::runtime::Feature::Kind::kString)
     return [MLFeatureValue featureValueWithString:ToString(tensor.strings()[0])];
-  if (output.feature.kind == mlc::Feature::Kind::kImage) {
+  if (output.feature.kind == mlc::runtime::Feature::Kind::kImage) {
     CVPixelBufferRef pixels = NewPixels(tensor, output);
     MLFeatureValue* value = [MLFeatureValue featureValueWithPixelBuffer:pixels];
     CVPixelBufferRelease(pixels);
@@ -95,7 +95,7 @@ MLFeatureValue* Value(const MLStubModel& model, const MLStubFeature& output, Ten
 }
 
 id<MLFeatureProvider> Predict(MLStubModel& model, id<MLFeatureProvider> features,
-                              mlc::ModelState* state, NSError** error) {
+                              mlc::runtime::ModelState* state, NSError** error) {
   const int64_t number = NextPrediction();
   Used used(model.predictions);
   std::map<std::string, Tensor> inputs = Given(model, features);
@@ -268,7 +268,7 @@ id<MLFeatureProvider> Predict(MLStubModel& model, id<MLFeatureProvider> features
 @implementation MLState (Stub)
 + (MLState*)of:(std::shared_ptr<MLStubModel>)model {
   std::string words;
-  std::unique_ptr<mlc::ModelState> made = MakeState(*model, words);
+  std::unique_ptr<mlc::runtime::ModelState> made = MakeState(*model, words);
   if (!made) return nil;
   MLState* state = [[MLState alloc] init];
   state->_state = new MLStubState{std::move(model), std::move(made)};

@@ -60,9 +60,11 @@ NSArray* Devices(Class... present) {
   return devices;
 }
 
-NSArray* DevicesOf(mlc::Units units) {
-  const bool gpu = !Is("no-gpu") && (units == mlc::Units::kAll || units == mlc::Units::kGpu);
-  const bool ane = !Is("no-ane") && (units == mlc::Units::kAll || units == mlc::Units::kAne);
+NSArray* DevicesOf(mlc::runtime::Units units) {
+  const bool gpu =
+      !Is("no-gpu") && (units == mlc::runtime::Units::kAll || units == mlc::runtime::Units::kGpu);
+  const bool ane =
+      !Is("no-ane") && (units == mlc::runtime::Units::kAll || units == mlc::runtime::Units::kAne);
   return Devices([MLCPUComputeDevice class], gpu ? [MLGPUComputeDevice class] : nil,
                  ane ? [MLNeuralEngineComputeDevice class] : nil);
 }
@@ -70,7 +72,7 @@ NSArray* DevicesOf(mlc::Units units) {
 }  // namespace
 
 namespace mlc::stub {
-NSArray<id<MLComputeDeviceProtocol>>* AllDevices() { return DevicesOf(Units::kAll); }
+NSArray<id<MLComputeDeviceProtocol>>* AllDevices() { return DevicesOf(runtime::Units::kAll); }
 }  // namespace mlc::stub
 
 @implementation MLComputePlanDeviceUsage
@@ -208,16 +210,16 @@ int CostingOperations(const mlc::Block& block) {
   return count;
 }
 
-mlc::Units UnitsOf(MLModelConfiguration* configuration) {
+mlc::runtime::Units UnitsOf(MLModelConfiguration* configuration) {
   switch ([configuration computeUnits]) {
     case MLComputeUnitsCPUOnly:
-      return mlc::Units::kCpu;
+      return mlc::runtime::Units::kCpu;
     case MLComputeUnitsCPUAndGPU:
-      return mlc::Units::kGpu;
+      return mlc::runtime::Units::kGpu;
     case MLComputeUnitsCPUAndNeuralEngine:
-      return mlc::Units::kAne;
+      return mlc::runtime::Units::kAne;
     default:
-      return mlc::Units::kAll;
+      return mlc::runtime::Units::kAll;
   }
 }
 

@@ -11,14 +11,15 @@
 #include "test/read_in_parts.h"
 
 namespace mlc::test {
+using namespace onnx;
 namespace {
 
 namespace fs = std::filesystem;
 
-onnx::Model Read(const std::string& bytes) { return onnx::ReadModel(AsBytes(bytes)); }
+onnx::Model Read(const std::string& bytes) { return ReadModel(AsBytes(bytes)); }
 
 // Reads a model whose only initializer is this TensorProto.
-const onnx::Constant Initializer(const std::string& proto) {
+const Constant Initializer(const std::string& proto) {
   return Read(Model({}, {}, {}, {proto})).graph.initializers.at(0);
 }
 std::string InitializerError(const std::string& proto) {
@@ -42,15 +43,15 @@ TEST_CASE("onnx: raw_data of any size stays in the file") {
   std::string attribute = TensorAttribute("value", Proto("v", {20'000}, values));
   std::string bytes = Model({Node("Constant", {}, {"c"}, {attribute})}, {}, {Info("c")}, {proto});
   ByteWindow window = AsBytes(bytes);
-  CHECK(onnx::StripRawData(window).size() < 200);
+  CHECK(StripRawData(window).size() < 200);
 
   Folder folder;
   folder.Write("m.onnx", bytes);
   auto file = OpenInParts(folder.path / "m.onnx");
   ByteWindow parts(*file);
   CHECK(LooksLikeOnnx(parts));
-  CHECK(onnx::StripRawData(parts) == onnx::StripRawData(window));
-  onnx::Model model = onnx::ReadModel(folder.path / "m.onnx");
+  CHECK(StripRawData(parts) == StripRawData(window));
+  onnx::Model model = ReadModel(folder.path / "m.onnx");
   for (const Tensor& tensor :
        {model.graph.initializers[0].Get(), model.graph.nodes[0].attributes[0].tensors[0].Get()}) {
     CHECK(tensor.file_view().file != nullptr);
@@ -124,7 +125,7 @@ TEST_CASE("onnx: external data") {
   auto error = [&](const std::string& tensor) {
     folder.Write("model/m.onnx", Model({}, {}, {}, {tensor}));
     return RefusalId(
-        [&] { onnx::ReadModel(folder.path / "model" / "m.onnx").graph.initializers[0].Get(); });
+        [&] { ReadModel(folder.path / "model" / "m.onnx").graph.initializers[0].Get(); });
   };
   CHECK(error(proto("data.bin", "0", 3000)) == "");
   CHECK(error(proto("./data.bin", "8000", 1000)) == "");

@@ -6,6 +6,7 @@
 #include "test/frontends/onnx/run.h"
 
 namespace mlc::test {
+using namespace onnx;
 namespace {
 
 using Names = std::vector<std::string>;
@@ -197,9 +198,9 @@ TEST_CASE("onnx NonMaxSuppression: a data-dependent number of boxes, including 0
   for (mlc::Opset target : {mlc::Opset::kIos16, mlc::Opset::kIos18}) {
     Program program = ImportBytes(model);
     Diagnostics diagnostics;
-    PassContext context{diagnostics, PassContext::Precision::kFp32, target};
-    kNewerForms.run(program, context);
-    CHECK(TargetErrors(program, target).empty());
+    passes::PassContext context{diagnostics, passes::PassContext::Precision::kFp32, target};
+    passes::kNewerForms.run(program, context);
+    CHECK(coreml::TargetErrors(program, target).empty());
   }
 }
 

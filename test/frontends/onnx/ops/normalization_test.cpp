@@ -5,6 +5,7 @@
 #include "test/frontends/onnx/run.h"
 
 namespace mlc::test {
+using namespace onnx;
 namespace {
 
 void CheckValues(const Tensor& tensor, const std::vector<double>& expected) {
@@ -32,8 +33,8 @@ TEST_CASE("onnx BatchNormalization: training_mode uses the statistics of the bat
              Proto<float>("v", {1}, {8})},
             15);
   Program program = ImportBytes(model);
-  auto out = Execute(program, {{"x", Tensor::Of<float>({2, 1}, {4, 8})}},
-                     {.arithmetic = EngineOptions::Arithmetic::kExact});
+  auto out = engine::Execute(program, {{"x", Tensor::Of<float>({2, 1}, {4, 8})}},
+                     {.arithmetic = engine::EngineOptions::Arithmetic::kExact});
   CheckValues(out.at("n"), {-2, 4});
   CheckValues(out.at("y"), {2 * 0.75 + 6 * 0.25});
   CheckValues(out.at("w"), {8 * 0.75 + 4 * 0.25});

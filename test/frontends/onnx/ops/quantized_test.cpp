@@ -7,6 +7,7 @@
 #include "test/frontends/onnx/run.h"
 
 namespace mlc::test {
+using namespace onnx;
 namespace {
 
 constexpr int kUint8 = 2, kInt8 = 3, kFloat4 = 23, kE4M3Fnuz = 18, kInt2 = 26;
@@ -23,14 +24,14 @@ std::vector<float> Scales(int64_t count) {
 }
 
 // Compiles a model and reads its package back.
-Program Packaged(const std::string& bytes, PassContext::Precision precision, mlc::Opset target) {
+Program Packaged(const std::string& bytes, passes::PassContext::Precision precision, mlc::Opset target) {
   Program program = ImportBytes(bytes);
   Diagnostics diagnostics;
-  PassContext context{diagnostics, precision, target};
-  RunPasses(program, DefaultPipeline(), context);
+  passes::PassContext context{diagnostics, precision, target};
+  passes::RunPasses(program, passes::DefaultPipeline(), context);
   ScratchFolder folder;
-  WritePackage(program, folder / "m.mlpackage", {.target = target}, diagnostics);
-  return ImportCoreml(folder / "m.mlpackage", diagnostics);
+  coreml::WritePackage(program, folder / "m.mlpackage", {.target = target}, diagnostics);
+  return coreml::ImportCoreml(folder / "m.mlpackage", diagnostics);
 }
 
 const Operation* Only(const Program& program, std::string_view name) {
@@ -79,7 +80,7 @@ std::vector<int64_t> Unpacked(const std::vector<uint8_t>& bytes, int bits, int64
 TEST_CASE("MatMulNBits: integers, scales and zero points are written to the package unchanged") {
   for (int bits : {4, 8})
     for (bool zero : {false, true})
-      for (auto precision : {PassContext::Precision::kFp32, PassContext::Precision::kFp16}) {
+      for (auto precision : {passes::PassContext::Precision::kFp32, passes::PassContext::Precision::kFp16}) {
         INFO(bits << " bits");
         std::vector<uint8_t> weight = Pattern(kN * kK * bits / 8), zeros;
         std::vector<float> scales = Scales(kN * kBlocks);
@@ -111,7 +112,7 @@ TEST_CASE(
                             {Info("x", kFloat, {2, 64})}, {Info("y")},
                             {Proto("w", kInt8, {64, 48}, Raw(weight)), Proto("s", {48}, scales),
                              Proto("z", kInt8, {48}, std::string(48, '\3'))});
-  Program program = Packaged(model, PassContext::Precision::kFp32, mlc::Opset::kIos16);
+  Program program = Packaged(model, passes::PassContext::Precision::kFp32, mlc::Opset::kIos16);
   const Operation* op = Only(program, "constexpr_affine_dequantize");
   REQUIRE(op);
   Tensor data = op->constant("quantized_data");

@@ -4,6 +4,7 @@
 #include "test/frontends/onnx/run.h"
 
 namespace mlc::test {
+using namespace onnx;
 namespace {
 
 using Names = std::vector<std::string>;

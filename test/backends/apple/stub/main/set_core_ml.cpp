@@ -4,5 +4,5 @@
 #include "tools/driver/runtimes.h"
 
 namespace {
-const bool kSet = (mlc::make_core_ml = mlc::MakeCoreMlRuntime, true);
+const bool kSet = (mlc::driver::make_core_ml = mlc::apple::MakeCoreMlRuntime, true);
 }
