@@ -8,7 +8,6 @@
 #include "backends/apple/strided.h"
 
 namespace mlc::apple {
-namespace apple {
 namespace {
 
 struct TypeRow {
@@ -157,10 +156,8 @@ void ArrayPool::Empty() {
   idle_.clear();
 }
 
-}  // namespace apple
-
 ArrayStatistics CoreMlArrays() {
-  const apple::Counts& counts = apple::Counted();
+  const Counts& counts = Counted();
   return {counts.made, counts.reused, counts.idle, counts.idle_bytes};
 }
 

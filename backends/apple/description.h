@@ -15,7 +15,7 @@ namespace mlc::apple {
 
 // A Feature with the details that the runtime interface does not expose.
 struct Described {
-  Feature feature;
+  runtime::Feature feature;
   MLFeatureType type = MLFeatureTypeInvalid;
   bool optional = false;
   bool stated = false;  // whether the dims are declared; those of outputs may not be

@@ -75,7 +75,7 @@ void ReadShape(MLMultiArrayConstraint* constraint, Described& described) {
 }
 
 void ReadImage(MLImageConstraint* constraint, Described& described) {
-  described.feature.kind = Feature::Kind::kImage;
+  described.feature.kind = runtime::Feature::Kind::kImage;
   described.format = [constraint pixelFormatType];
   described.feature.dtype = ChannelType(described.format);
   described.stated = true;
@@ -87,7 +87,7 @@ void ReadImage(MLImageConstraint* constraint, Described& described) {
 
 Described DescribeOne(MLFeatureDescription* description) {
   Described described;
-  Feature& feature = described.feature;
+  runtime::Feature& feature = described.feature;
   feature.name = ToText([description name]);
   described.type = [description type];
   described.optional = [description isOptional];
@@ -100,7 +100,7 @@ Described DescribeOne(MLFeatureDescription* description) {
       ReadImage([description imageConstraint], described);
       break;
     case MLFeatureTypeString:
-      feature.kind = Feature::Kind::kString;
+      feature.kind = runtime::Feature::Kind::kString;
       feature.dtype = DType::kString;
       break;
     case MLFeatureTypeInt64:
@@ -139,17 +139,17 @@ std::vector<Described> DescribeAll(NSDictionary<NSString*, MLFeatureDescription*
 }
 
 API_AVAILABLE(macos(15.0))
-std::vector<Feature> DescribeStates(MLModelDescription* description) {
-  std::vector<Feature> states;
+std::vector<runtime::Feature> DescribeStates(MLModelDescription* description) {
+  std::vector<runtime::Feature> states;
   NSDictionary<NSString*, MLFeatureDescription*>* descriptions =
       [description stateDescriptionsByName];
   for (NSString* name in descriptions) {
     MLStateConstraint* constraint = [[descriptions objectForKey:name] stateConstraint];
-    states.push_back({ToText(name), Feature::Kind::kState, ToDType([constraint dataType]),
+    states.push_back({ToText(name), runtime::Feature::Kind::kState, ToDType([constraint dataType]),
                       ToDims([constraint bufferShape])});
   }
   std::sort(states.begin(), states.end(),
-            [](const Feature& a, const Feature& b) { return a.name < b.name; });
+            [](const runtime::Feature& a, const runtime::Feature& b) { return a.name < b.name; });
   return states;
 }
 

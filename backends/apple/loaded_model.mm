@@ -24,7 +24,7 @@ NSString* ToString(const std::string& text) {
 }
 
 void CheckInput(const Described& input, const Tensor& tensor) {
-  const Feature& feature = input.feature;
+  const runtime::Feature& feature = input.feature;
   // Pixels may be of any numeric type.
   const bool right = input.type == MLFeatureTypeImage ? tensor.dtype() != DType::kString
                                                       : tensor.dtype() == feature.dtype;
@@ -167,7 +167,7 @@ id<MLFeatureProvider> CoreMlModel::Run(id<MLFeatureProvider> features, runtime::
 std::map<std::string, Tensor> CoreMlModel::Tensors(id<MLFeatureProvider> features) {
   std::map<std::string, Tensor> tensors;
   for (const Described& output : description_->outputs) {
-    const Feature& feature = output.feature;
+    const runtime::Feature& feature = output.feature;
     MLFeatureValue* value = [features featureValueForName:ToString(feature.name)];
     if (!value || [value type] != output.type)
       throw Error("schema-mismatch", fmt::format("Core ML returned {} output \"{}\"",

@@ -10,7 +10,6 @@
 namespace fs = std::filesystem;
 
 namespace mlc::apple {
-namespace apple {
 namespace {
 
 NSURL* ToUrl(const fs::path& path) {
@@ -149,10 +148,7 @@ class CoreMlRuntime : public runtime::Runtime {
 };
 
 }  // namespace
-}  // namespace apple
 
-std::unique_ptr<runtime::Runtime> MakeCoreMlRuntime() {
-  return std::make_unique<apple::CoreMlRuntime>();
-}
+std::unique_ptr<runtime::Runtime> MakeCoreMlRuntime() { return std::make_unique<CoreMlRuntime>(); }
 
 }  // namespace mlc::apple

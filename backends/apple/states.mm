@@ -43,7 +43,7 @@ std::map<std::string, Tensor> CoreMlState::Read() const {
   return Enter("reading states", [&] {
     auto lock = Use();
     std::map<std::string, Tensor> all;
-    for (const Feature& feature : description_->schema.states)
+    for (const runtime::Feature& feature : description_->schema.states)
       WithArray(get(), feature.name,
                 [&](MLMultiArray* array) { all[feature.name] = ToTensor(array); });
     return all;
@@ -52,10 +52,10 @@ std::map<std::string, Tensor> CoreMlState::Read() const {
 
 void CoreMlState::Write(const std::map<std::string, Tensor>& values) {
   Enter("writing states", [&] {
-    const std::vector<Feature>& states = description_->schema.states;
+    const std::vector<runtime::Feature>& states = description_->schema.states;
     for (const auto& [name, tensor] : values) {
       auto it = std::find_if(states.begin(), states.end(),
-                             [&](const Feature& state) { return state.name == name; });
+                             [&](const runtime::Feature& state) { return state.name == name; });
       if (it == states.end())
         throw Error("bad-input", fmt::format("the model has no state \"{}\"", name));
       if (tensor.dtype() != it->dtype || tensor.dims() != it->dims)

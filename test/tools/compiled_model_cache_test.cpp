@@ -31,7 +31,7 @@ class Compiler : public runtime::Runtime {
   runtime::Capabilities found{.runtime = "a compiler", .runtime_version = "1", .os_build = "24B83"};
   int compiled = 0;
   bool fails = false;
-  fs::path full;           // compilations into this folder fail because its disk is full
+  fs::path full;                    // compilations into this folder fail because its disk is full
   runtime::Latch* latch = nullptr;  // blocks the compilation until it opens
 
   runtime::Capabilities capabilities() const override { return found; }

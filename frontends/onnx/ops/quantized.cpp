@@ -34,7 +34,7 @@ lower::Scheme SchemeOf(Node& node, int scale, int zero, DType integers) {
 
 Value* Quantize(Node& node, Value* x, lower::Scheme scheme) {
   for (Value** value : {&scheme.scale, &scheme.zero}) AgreeWith(node, x, *value, scheme);
-  return mlc::onnx::Quantize(node, x, scheme);
+  return lower::Quantize(node, x, scheme);
 }
 
 Value* Dequantize(Node& node, Value* x, lower::Scheme scheme, DType to) {

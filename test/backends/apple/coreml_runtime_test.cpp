@@ -35,7 +35,7 @@ TEST_CASE("strided copies: extent, gaps, dimensions of size 1 and 0") {
   const std::string from = "ab.cd.ef.";
   std::string to = "........";
   CopyStrided({3, 1, 2}, 1, reinterpret_cast<const std::byte*>(from.data()), {3, 77, 1},
-                     reinterpret_cast<std::byte*>(to.data()), {2, 99, 1});
+              reinterpret_cast<std::byte*>(to.data()), {2, 99, 1});
   CHECK(to == "abcdef..");
 }
 

@@ -425,7 +425,8 @@ void CheckNewerForm(const Program& program, Opset target) {
     inputs["r"] = inputs["r"].dims()[2] == 4
                       ? Tensor::Of<float>({2, 1, 4, 1, 1}, {0, 1, 2, 3, 1, 1, 3, 2})
                       : Tensor::Of<float>({2, 1, 5, 1, 1}, {1, 0, 1, 2, 3, 0, 1, 1, 3, 2});
-  std::map<std::string, Tensor> before = engine::Execute(program, inputs), after = engine::Execute(back, inputs);
+  std::map<std::string, Tensor> before = engine::Execute(program, inputs),
+                                after = engine::Execute(back, inputs);
   for (const auto& [name, expected] : before) {
     INFO(name);
     CHECK(after.at(name).dims() == expected.dims());

@@ -78,7 +78,8 @@ Packaged Package(const Tensor& constant, Opset target) {
   ScratchFolder folder;
   coreml::WritePackage(program, folder / "m.mlpackage", {.target = target}, diagnostics);
   auto weights = folder / "m.mlpackage" / "Data" / "com.apple.CoreML" / "weights" / "weight.bin";
-  Packaged packaged{coreml::ImportCoreml(folder / "m.mlpackage", diagnostics), fs::file_size(weights), {}};
+  Packaged packaged{
+      coreml::ImportCoreml(folder / "m.mlpackage", diagnostics), fs::file_size(weights), {}};
   for (const Decision& decision : diagnostics.decisions())
     if (decision.kind == "encoding") packaged.encodings.push_back(decision.reason);
   return packaged;

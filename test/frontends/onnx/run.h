@@ -51,7 +51,8 @@ inline std::vector<std::string> OperatorsOf(const Program& program) {
 // Returns the output "y".
 inline Tensor RunOnnx(const std::string& bytes, const std::map<std::string, Tensor>& inputs) {
   Program program = ImportBytes(bytes);
-  return engine::Execute(program, inputs, {.arithmetic = engine::EngineOptions::Arithmetic::kExact}).at("y");
+  return engine::Execute(program, inputs, {.arithmetic = engine::EngineOptions::Arithmetic::kExact})
+      .at("y");
 }
 
 // Returns the id of the first error of an import, or "".

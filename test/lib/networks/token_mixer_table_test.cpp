@@ -119,7 +119,8 @@ TEST_CASE("networks: logits do not depend on the division of a prompt into calls
     Diagnostics diagnostics;
     Program program = BuildDecoder(config, weights, 16, diagnostics);
     Verify(program);
-    engine::Engine engine(*program.functions[0], {.arithmetic = engine::EngineOptions::Arithmetic::kExact});
+    engine::Engine engine(*program.functions[0],
+                          {.arithmetic = engine::EngineOptions::Arithmetic::kExact});
     auto logits = [&](const std::vector<int64_t>& calls) {
       engine::States states;
       std::vector<double> all;

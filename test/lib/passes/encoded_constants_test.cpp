@@ -79,8 +79,8 @@ bool Lower(Program& program, Diagnostics& diagnostics, Opset target,
 Tensor Computed(const Program& program, const Tensor& constant) {
   Tensor zeros = Tensor::Full(constant.dtype(), constant.dims(), 0);
   return engine::Execute(program, {{"x", zeros}},
-                 {.arithmetic = engine::EngineOptions::Arithmetic::kFaithful,
-                  .kernels = engine::EngineOptions::Kernels::kEval})
+                         {.arithmetic = engine::EngineOptions::Arithmetic::kFaithful,
+                          .kernels = engine::EngineOptions::Kernels::kEval})
       .at(program.main()->body.outputs()[0]->name);
 }
 

@@ -164,7 +164,9 @@ TEST_CASE("passes preserve results across block boundaries", "[passes]") {
           PipelineOptions options{.verify_each = true};
           if (c.where != kOnlyInFp16)
             options.check_each = [](const Program& before, const Program& after,
-                                    std::string_view pass) { verify::CheckSame(before, after, 1, pass); };
+                                    std::string_view pass) {
+              verify::CheckSame(before, after, 1, pass);
+            };
           RunPasses(copy, passes == "all" ? DefaultPipeline() : ParsePasses(passes), context,
                     options);
         }

@@ -82,8 +82,8 @@ std::shared_ptr<MLStubModel> Open(const fs::path& bundle, const std::string& fun
     if (Is("missing-function") && !function.empty() && function != "main")
       throw Error("bad-name", "there is no function " + function);
     model->program = Read(bundle);
-    model->function =
-        function.empty() ? model->program->main() : &driver::FindFunction(*model->program, function);
+    model->function = function.empty() ? model->program->main()
+                                       : &driver::FindFunction(*model->program, function);
     model->loaded = driver::MakeReferenceModel(model->program, *model->function, {}, {});
     Describe(*model);
   });

@@ -34,7 +34,7 @@ TEST_CASE("onnx BatchNormalization: training_mode uses the statistics of the bat
             15);
   Program program = ImportBytes(model);
   auto out = engine::Execute(program, {{"x", Tensor::Of<float>({2, 1}, {4, 8})}},
-                     {.arithmetic = engine::EngineOptions::Arithmetic::kExact});
+                             {.arithmetic = engine::EngineOptions::Arithmetic::kExact});
   CheckValues(out.at("n"), {-2, 4});
   CheckValues(out.at("y"), {2 * 0.75 + 6 * 0.25});
   CheckValues(out.at("w"), {8 * 0.75 + 4 * 0.25});

@@ -24,7 +24,8 @@ std::vector<float> Scales(int64_t count) {
 }
 
 // Compiles a model and reads its package back.
-Program Packaged(const std::string& bytes, passes::PassContext::Precision precision, mlc::Opset target) {
+Program Packaged(const std::string& bytes, passes::PassContext::Precision precision,
+                 mlc::Opset target) {
   Program program = ImportBytes(bytes);
   Diagnostics diagnostics;
   passes::PassContext context{diagnostics, precision, target};
@@ -80,7 +81,8 @@ std::vector<int64_t> Unpacked(const std::vector<uint8_t>& bytes, int bits, int64
 TEST_CASE("MatMulNBits: integers, scales and zero points are written to the package unchanged") {
   for (int bits : {4, 8})
     for (bool zero : {false, true})
-      for (auto precision : {passes::PassContext::Precision::kFp32, passes::PassContext::Precision::kFp16}) {
+      for (auto precision :
+           {passes::PassContext::Precision::kFp32, passes::PassContext::Precision::kFp16}) {
         INFO(bits << " bits");
         std::vector<uint8_t> weight = Pattern(kN * kK * bits / 8), zeros;
         std::vector<float> scales = Scales(kN * kBlocks);
