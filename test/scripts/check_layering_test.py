@@ -73,6 +73,19 @@ class Layering(unittest.TestCase):
             with self.subTest(path=path, include=include):
                 self.check(path, include, None)
 
+    def test_namespaces(self):
+        for path, line, refused in [
+                ("lib/engine/a.h", "namespace mlc::engine {", False),
+                ("lib/engine/a.h", "namespace mlc {", False),
+                ("lib/engine/a.h", "namespace mlc::verify {", True),
+                ("lib/ir/a.h", "namespace mlc::ir {", True),
+                ("tools/mlc/a.cpp", "namespace mlc::driver {", False),
+                ("tools/mlc/a.cpp", "namespace mlc::mlc {", True),
+                ("backends/coreml/a.h", "namespace mlc::schema {", False),
+                ("test/lib/ir/a_test.cpp", "namespace mlc::verify {", False)]:
+            with self.subTest(path=path, line=line):
+                self.assertEqual(bool(list(module.violations(path, line))), refused)
+
     def test_flags(self):
         for path, line, refused in [
                 ("lib/ir/a.cpp", 'throw Error("usage", "--dim: none is open");', True),
