@@ -1,5 +1,5 @@
-// backends/apple/compute_plan.h - the compute plan of Core ML (macOS 14.4): the device planned for each
-// operation.
+// backends/apple/compute_plan.h - the compute plan of Core ML (macOS 14.4): the device planned for
+// each operation.
 #pragma once
 
 #import <CoreML/CoreML.h>

@@ -1,5 +1,5 @@
-// backends/apple/system_info.h - the versions and devices of this machine, and the features of Core ML
-// that it lacks.
+// backends/apple/system_info.h - the versions and devices of this machine, and the features of Core
+// ML that it lacks.
 #pragma once
 
 #import <CoreML/CoreML.h>

@@ -5,7 +5,7 @@
 
 #include "lib/coreml/dtypes.h"
 #include "lib/ir/builder.h"
-#include "lib/ops/forms.h"
+#include "lib/ops/form_params.h"
 #include "lib/passes/encoded_constants.h"
 #include "lib/passes/pass.h"
 
@@ -238,7 +238,7 @@ bool FitsNarrowed(const Operation& op, Opset target) {
          OperandComplaint(op, *form, true).empty();
 }
 
-// Returns the first part of the program that is newer than the target, if any.
+// Returns the error for the first part of the program that requires a newer target, if any.
 std::optional<Error> FirstTooNew(const Program& program,
                                  const std::vector<const passes::PassDef*>& passes,
                                  passes::PassContext::Precision precision, Opset target) {

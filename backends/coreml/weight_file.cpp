@@ -41,7 +41,7 @@ std::string Sample(const Tensor& lazy, bool& whole) {
   if (size <= 3 * part) return HashOf(tensor, {{0, size}}) + plan;
   int64_t middle = size / 2 / 8 * 8, end = (size - part) / 8 * 8;
   std::string hash = HashOf(tensor, {{0, part}, {middle, middle + part}, {end, size}});
-  tensor.Release(0, size);  // the kernel maps more pages than requested
+  tensor.Release(0, size);  // the system maps more pages than were read
   return hash + plan;
 }
 

@@ -1,5 +1,5 @@
-// backends/coreml/weight_file.h - the weight file: collects constants, deduplicates them, lays them out
-// and streams them to disk.
+// backends/coreml/weight_file.h - the weight file: collects constants, deduplicates them, lays them
+// out and streams them to disk.
 //
 // Constants are not held in memory. Equality is decided by samples and, if these agree, by a hash
 // of the contents. The bytes are read, converted and written in blocks by several threads. Only

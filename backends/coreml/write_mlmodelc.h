@@ -1,4 +1,5 @@
-// backends/coreml/write_mlmodelc.h - writes a .mlmodelc, the output of Core ML's compiler for a package.
+// backends/coreml/write_mlmodelc.h - writes a .mlmodelc, the output of Core ML's compiler for a
+// package.
 //
 // Experimental: the layout is private to Core ML and can only be verified on a Mac.
 #pragma once

@@ -5,7 +5,7 @@
 #include "lib/coreml/form_encoding.h"
 #include "lib/ir/builder.h"
 #include "lib/ir/port_index.h"
-#include "lib/ops/forms.h"
+#include "lib/ops/form_params.h"
 #include "proto/mil.pb.h"
 
 namespace mlc::coreml {

@@ -1,6 +1,6 @@
 #include "frontends/gguf/encoders.h"
 
-#include "frontends/gguf/architecture_reader.h"
+#include "frontends/gguf/gguf_model.h"
 #include "frontends/gguf/requirements.h"
 #include "lib/compress/requant.h"
 #include "lib/networks/encoder_architectures.h"
@@ -151,7 +151,7 @@ class Importer : GgufModel {
     CheckOthers();
   }
 
-  // The names are those of transformers (llama.cpp's src/llama-architecture_reader.cpp,
+  // The names are those of transformers (llama.cpp's src/llama-gguf_model.cpp,
   // LLM_FFN_OP_TYPES_FROM_STRING).
   void ReadActivation() {
     const std::string name = Text("hidden_activation", "");

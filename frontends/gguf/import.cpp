@@ -5,11 +5,11 @@
 #include <cmath>
 #include <set>
 
-#include "frontends/gguf/architecture_reader.h"
 #include "frontends/gguf/decoder_rows.h"
 #include "frontends/gguf/encoders.h"
 #include "frontends/gguf/file.h"
 #include "frontends/gguf/gguf.h"
+#include "frontends/gguf/gguf_model.h"
 #include "frontends/gguf/names.h"
 #include "frontends/gguf/requirements.h"
 #include "lib/compress/requant.h"
@@ -285,7 +285,7 @@ class Importer : GgufModel {
     networks::Rotary& rotary = config.rotary;
     constexpr std::string_view kSize = "rope.dimension_count";
     rotary.size = Int(kSize, config.head_dim);
-    // llama.cpp, src/llama-architecture_reader.cpp: "invalid n_rot".
+    // llama.cpp, src/llama-gguf_model.cpp: "invalid n_rot".
     if ((row_->name == "llama" || row_->name == "falcon") && rotary.size != config.head_dim)
       throw Error("bad-file",
                   fmt::format("rotary embedding covers {} of the {} dimensions of a head",
@@ -324,7 +324,7 @@ class Importer : GgufModel {
   }
 
   // Reads the rotary embedding of layers with windows. It is not scaled if the architecture has a
-  // local base; otherwise it is, even if the type is "none" (llama.cpp, src/llama-architecture_reader.cpp,
+  // local base; otherwise it is, even if the type is "none" (llama.cpp, src/llama-gguf_model.cpp,
   // get_rope_freq_scale).
   void ReadLocalRotary(networks::Rotary& rotary, double yarn) const {
     constexpr std::string_view kKey = "rope.freq_base_swa";
@@ -351,9 +351,10 @@ class Importer : GgufModel {
     for (int64_t section : sections) size += std::clamp<int64_t>(section, 0, INT32_MAX);
     for (int64_t pair = 0; pair < std::min(pairs, size == 0 ? 1 : size); ++pair)
       if (sections.size() != 4 || pair / 3 >= sections[pair % 3])
-        throw Error("unsupported-architecture",
-                    fmt::format("pair {} of rotary embedding is in none of the sections {}", pair,
-                                fmt::join(sections, ", ")))
+        throw Error(
+            "unsupported-architecture",
+            fmt::format("pair {} of the rotary embedding belongs to none of the sections {}", pair,
+                        fmt::join(sections, ", ")))
             .At({"", fmt::format("key \"{}\"", Key(kKey))})
             .Expected("sections that interleave time, height and width and cover all pairs");
   }

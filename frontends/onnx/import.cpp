@@ -171,7 +171,8 @@ class Importer {
       if (!known(all_symbols, name))
         throw Error("bad-name",
                     fmt::format("option 'dim' {}: no input has a dimension with this name", name))
-            .Expected(symbols.empty() ? "the model has no flexible dimensions; use option 'shape'"
+            .Expected(symbols.empty() ? "no dimension, because the model has no flexible ones; "
+                                        "option 'shape' sets sizes of inputs"
                                       : Quoted(symbols));
     for (const auto& [name, tensor] : options_.constants)
       if (!known(inputs, name) && !initializers.contains(name))

@@ -86,8 +86,8 @@ Given TakeApart(Node& node, const LoopSpec& what, Builder& builder,
 std::vector<Bound> Nothing(Node& node, const LoopSpec& what) {
   std::vector<Bound> joined;
   if (what.joined.empty()) return joined;
-  NodeTransaction draft(node);
-  Builder& b = draft.builder();
+  NodeTransaction transaction(node);
+  Builder& b = transaction.builder();
   Value* index = b.Const(Tensor::Scalar<int32_t>(0));
   Value* go = b.Const(Tensor::Scalar<bool>(true));
   Given given =
@@ -117,8 +117,8 @@ Value* Stacked(Builder& b, const std::vector<Bound>& elements, int axis) {
 std::optional<LoopResults> Unrolled(Node& node, const LoopSpec& what, int64_t limit) {
   if (what.go && !what.go->is_constant()) return std::nullopt;
   bool runs = !what.go || what.go->constant().Bool(0);
-  NodeTransaction draft(node);
-  Builder& b = draft.builder();
+  NodeTransaction transaction(node);
+  Builder& b = transaction.builder();
   LoopResults done{what.carried, {}};
   std::vector<std::vector<Bound>> elements(what.joined.size());
   std::vector<int> axes;
@@ -138,7 +138,7 @@ std::optional<LoopResults> Unrolled(Node& node, const LoopSpec& what, int64_t li
     if (what.joined[k].reverse) std::reverse(elements[k].begin(), elements[k].end());
     done.joined.push_back({Stacked(b, elements[k], axes[k]), elements[k].front().dtype});
   }
-  draft.Splice();
+  transaction.Splice();
   if (done.joined.size() < elements.size()) done.joined = Nothing(node, what);
   return done;
 }
@@ -474,11 +474,11 @@ class Loop {
 std::optional<LoopResults> TriedLoop(Node& node, const LoopSpec& what) {
   bool& trial = node.scope().import().trial;
   bool before = std::exchange(trial, true);
-  NodeTransaction draft(node);
+  NodeTransaction transaction(node);
   std::optional<LoopResults> done;
   try {
-    done = Loop(node, what, draft.builder()).Run();
-    draft.Splice();
+    done = Loop(node, what, transaction.builder()).Run();
+    transaction.Splice();
   } catch (const Error&) {
   } catch (const Skipped&) {
   } catch (...) {

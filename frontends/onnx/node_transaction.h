@@ -1,5 +1,5 @@
-// frontends/onnx/node_transaction.h - a Draft (lib/ir) for lowering nodes, and the tensors inside a
-// Bound.
+// frontends/onnx/node_transaction.h - a BlockTransaction (lib/ir) for lowering nodes, and the
+// tensors inside a Bound.
 #pragma once
 
 #include <vector>
@@ -9,8 +9,8 @@
 
 namespace mlc::onnx {
 
-// A draft at the position of `around`, or of the node's builder. When the draft is discarded, its
-// values are removed from the table of named ONNX values.
+// A block under construction at the position of `around`, or of the node's builder. When it is
+// discarded, its values are removed from the table of named ONNX values.
 class NodeTransaction : public BlockTransaction {
  public:
   explicit NodeTransaction(Node& node) : NodeTransaction(node, node.builder()) {}

@@ -243,7 +243,7 @@ class Importer {
       throw Error("unsupported-architecture",
                   fmt::format("unsupported activation \"{}\"", activation))
           .At({folder.config().file(), "key \"activation_function\""})
-          .Expected("Identity or Tanh, of torch.nn.modules");
+          .Expected("Identity or Tanh of torch.nn.modules");
     config_.dense.push_back(tanh ? networks::Activation::kTanh : networks::Activation::kNone);
     for (const std::string part : {".weight", ".bias"})
       if (part == ".weight" || folder.config().Bool("bias", true))

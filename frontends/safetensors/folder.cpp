@@ -41,8 +41,9 @@ fs::path OnlyFile(const fs::path& folder) {
   if (files.size() > 1)
     throw Error(
         "file-io",
-        fmt::format("the folder has {} .safetensors files, but no {} with the file of each tensor",
-                    files.size(), kIndex))
+        fmt::format(
+            "the folder has {} .safetensors files, but no {}, which names the file of each tensor",
+            files.size(), kIndex))
         .At({folder.string(), ""})
         .Help("copy the index as well, or pass one of the files");
   Error none("file-io", "this folder has no weights");

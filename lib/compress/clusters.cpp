@@ -58,7 +58,7 @@ class Groups {
   void Halve(int32_t first, int32_t last, int32_t low, int32_t high) {
     if (first > last) return;
     const int32_t end = first + (last - first) / 2;
-    // The best start of the last of group_ - 1 clusters is a lower bound.
+    // With one cluster fewer, the last cluster starts no later: its start is a lower bound.
     int32_t best = -1;
     double least = 0;
     const int32_t to = std::min(high, end - 1),

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "lib/coreml/dtypes.h"
-#include "lib/ops/forms.h"
+#include "lib/ops/form_params.h"
 
 namespace mlc::coreml {
 

@@ -1,5 +1,5 @@
-// lib/coreml/form_encoding.h - the encoding of operator forms in a file: parameters as inputs, attributes
-// or literals, and their element types.
+// lib/coreml/form_encoding.h - the encoding of operator forms in a file: parameters as inputs,
+// attributes or literals, and their element types.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// lib/coreml/mlmodelc_layout.h - names and layouts inside a .mlmodelc, which Core ML's compiler makes from a
-// package.
+// lib/coreml/mlmodelc_layout.h - names and layouts inside a .mlmodelc, which Core ML's compiler
+// makes from a package.
 //
 // The format is undocumented; these facts were determined from bundles made by Apple's compiler.
 #pragma once

@@ -6,8 +6,8 @@
 // Any valid program can be executed: an operation without a fast kernel is computed by the `eval`
 // of its row, which defines it. Shapes are inferred from the actual operands, so symbols need no
 // values in advance. Constants are decoded once, except for the weights of products, which stay
-// encoded (product_weights.h). The caller owns the states and passes them to each run that continues a
-// previous one.
+// encoded (product_weights.h). The caller owns the states and passes them to each run that
+// continues a previous one.
 #pragma once
 
 #include <chrono>

@@ -43,7 +43,7 @@ struct KernelRow {
   bool reproducible = false;
   // Accepts images in any memory layout (layout.h), and may return such results.
   bool any_layout = false;
-  // Accepts fp16 operands also as fp32 with the same values.
+  // Also accepts, for an fp16 operand, an fp32 tensor with the same values.
   bool takes_wide = false;
   // Prepares a kernel for chains (elementwise.h), which is called with a ChainContext.
   Kernel (*chain)(const KernelSite&) = nullptr;

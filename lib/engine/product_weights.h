@@ -1,5 +1,5 @@
-// lib/engine/product_weights.h - constant operands of products, which are read as fp32 from their stored
-// form.
+// lib/engine/product_weights.h - constant operands of products, which are read as fp32 from their
+// stored form.
 //
 // Weights that kernels have prepared are shared by all users of the same PreparedWeights: the
 // engines of a program's functions, on any thread.

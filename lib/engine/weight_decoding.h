@@ -1,5 +1,5 @@
-// lib/engine/weight_decoding.h - loops that decode encoded weights to fp32, for several instruction sets.
-// Each rounds like the scalar code, so that results are bit-identical.
+// lib/engine/weight_decoding.h - loops that decode encoded weights to fp32, for several instruction
+// sets. Each rounds like the scalar code, so that results are bit-identical.
 #pragma once
 
 #include <array>

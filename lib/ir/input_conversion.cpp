@@ -62,7 +62,7 @@ Tensor Converted(const Tensor& tensor, DType to, bool rounds, const Given& name)
     return Error(name.error_id, fmt::format("{}: {}", name.what, text));
   };
   if (tensor.dtype() == DType::kString || to == DType::kString)
-    throw fail(fmt::format("the file contains {}", Name(tensor.dtype())))
+    throw fail(fmt::format("the file contains elements of type {}", Name(tensor.dtype())))
         .Expected(fmt::format("{}", Name(to)));
   Tensor converted = tensor.Cast(to);
   const Numbers before = NumbersOf(tensor), after = NumbersOf(converted);

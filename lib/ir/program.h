@@ -174,9 +174,9 @@ inline const Tensor& Operand::constant() const {
   return value ? value->constant() : literal_ ? literal_->tensor : kNoTensor;
 }
 
-// A block that neither belongs to an operation nor is a function's body, such as a draft
-// (block_transaction.h), owns the symbols created for its sizes and the bounds narrowed in it.
-// Destroying it discards everything that it owns.
+// A block that neither belongs to an operation nor is a function's body, such as one under
+// construction (block_transaction.h), owns the symbols created for its sizes and the bounds
+// narrowed in it. Destroying it discards everything that it owns.
 class Block {
  public:
   // The operations in execution order: an intrusive doubly linked list.

@@ -1,5 +1,5 @@
-// lib/ir/run_time_sizes.h - sizes that may be known only at run time: the known elements of integer vectors,
-// and vectors composed of numbers and dimensions.
+// lib/ir/run_time_sizes.h - sizes that may be known only at run time: the known elements of integer
+// vectors, and vectors composed of numbers and dimensions.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
-// lib/ir/value_names.h - the names of a function's values, with the number of values that share each
-// name.
+// lib/ir/value_names.h - the names of a function's values, with the number of values that share
+// each name.
 //
 // Lookups far outnumber operations. Entries never move and are never removed, so that a lookup
 // reads one table of 32-bit indices and then the entry.

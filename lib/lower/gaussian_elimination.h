@@ -1,5 +1,5 @@
-// lib/lower/gaussian_elimination.h - determinants and inverses of square matrices, by Gaussian elimination
-// with partial pivoting.
+// lib/lower/gaussian_elimination.h - determinants and inverses of square matrices, by Gaussian
+// elimination with partial pivoting.
 //
 // x is a float tensor [..., n, n]. Because each step takes several operations, n must be static and
 // at most 64: otherwise Error "bad-operand" or "resource-limit".

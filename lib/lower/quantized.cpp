@@ -36,8 +36,11 @@ Value* Spread(Builder& b, Value* value, const Scheme& scheme, const Shape& x) {
                                            value->type.ToString(), ToString(x)));
   int64_t size = x[axis].constant(), cells = grid[axis].constant();
   if ((size + scheme.block - 1) / scheme.block != cells)
-    throw Error("bad-operand", fmt::format("{} blocks of {} do not cover a dimension of {}", cells,
-                                           scheme.block, size));
+    throw Error(
+        "bad-operand",
+        fmt::format(
+            "there are scales for {} blocks of {} elements, which do not fit a dimension of {}",
+            cells, scheme.block, size));
   // [.., cells, ..] -> [.., cells, block, ..] -> [.., size, ..]
   std::vector<int64_t> reps(rank + 1, 1), joined;
   reps[axis + 1] = scheme.block;

@@ -50,7 +50,8 @@ Distinct DistinctConstants(Builder& b, Tensor x, std::optional<int> along, bool 
   if (IsInteger(x.dtype()) && Bits(x.dtype()) == 64)
     for (int64_t value : x.Ints())
       if (value > kExact || value < -kExact)
-        throw Error("unsupported-dtype", fmt::format("element {} exceeds 2^53", value));
+        throw Error("unsupported-dtype",
+                    fmt::format("the magnitude of element {} exceeds 2^53", value));
   int axis = along.value_or(0);
   if (!along) x = x.Reshaped({x.size()});
   std::vector<int> outermost = {axis};

@@ -1,6 +1,6 @@
-// lib/networks/recurrent_layers.h - layers of LSTM, GRU and plain recurrent cells, including features that
-// MIL's operators lack: row lengths, clipping, arbitrary activations, weights that are not
-// constants.
+// lib/networks/recurrent_layers.h - layers of LSTM, GRU and plain recurrent cells, including
+// features that MIL's operators lack: row lengths, clipping, arbitrary activations, weights that
+// are not constants.
 //
 // H is the size of a state. Gates, and the parts of weights and biases, are in this order: LSTM
 // input, output, forget, cell; GRU update, reset, hidden.

@@ -13,8 +13,8 @@
 //   =*          optional with a computed default (OpRow::default_value)
 //
 // A row has one signature per form, oldest first. The last one is canonical and names every
-// parameter of every form. forms.cpp describes forms that are not a prefix of the canonical one
-// (renamed parameters, other results).
+// parameter of every form. form_params.cpp describes forms that are not a prefix of the canonical
+// one (renamed parameters, other results).
 #pragma once
 
 #include <span>

@@ -1,4 +1,5 @@
-// lib/ops/sliding_window.h - sliding windows of convolutions and pools: attributes, output sizes, padding.
+// lib/ops/sliding_window.h - sliding windows of convolutions and pools: attributes, output sizes,
+// padding.
 #pragma once
 
 #include <array>

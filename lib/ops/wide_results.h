@@ -1,4 +1,5 @@
-// lib/ops/wide_results.h - stores the results of operators that compute in whole vectors of wide elements.
+// lib/ops/wide_results.h - stores the results of operators that compute in whole vectors of wide
+// elements.
 #pragma once
 
 #include <vector>

@@ -7,7 +7,7 @@
 // Must not fire if the final shape has more than one dynamic dimension (unless it equals the shape
 // of a), is a scalar, which reshape does not support on every target, or has more than five
 // dimensions. No numeric effect.
-#include "lib/passes/pattern_match.h"
+#include "lib/passes/rewriting.h"
 
 namespace mlc::passes {
 namespace {

@@ -9,7 +9,7 @@
 // transpose changes the order of dimensions other than 1. No numeric effect.
 //
 // Operators by name: the transposes and reshapes that it matches and creates.
-#include "lib/passes/pattern_match.h"
+#include "lib/passes/rewriting.h"
 
 namespace mlc::passes {
 namespace {

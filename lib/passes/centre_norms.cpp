@@ -10,7 +10,7 @@
 // Operators by name: the linear and layer_norm that it matches, and the linear that it creates.
 #include <numeric>
 
-#include "lib/passes/pattern_match.h"
+#include "lib/passes/rewriting.h"
 
 namespace mlc::passes {
 namespace {

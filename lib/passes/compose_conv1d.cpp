@@ -8,7 +8,7 @@
 // is not constant, or if an intermediate result has other users. No numeric effect.
 //
 // Operators by name: the conv that it matches and the conv that it creates.
-#include "lib/passes/pattern_match.h"
+#include "lib/passes/rewriting.h"
 
 namespace mlc::passes {
 namespace {

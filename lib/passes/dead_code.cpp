@@ -5,7 +5,7 @@
 //
 // Must not fire on operations with side effects (write_state, also in nested blocks) or on model
 // inputs. No numeric effect.
-#include "lib/passes/pattern_match.h"
+#include "lib/passes/rewriting.h"
 
 namespace mlc::passes {
 namespace {

@@ -30,7 +30,7 @@
 
 #include "lib/ir/block_grid.h"
 #include "lib/ir/subbyte.h"
-#include "lib/passes/pattern_match.h"
+#include "lib/passes/rewriting.h"
 #include "lib/support/threads.h"
 
 namespace mlc::passes {
@@ -114,8 +114,8 @@ std::vector<double> Doubles(const Tensor& tensor, int64_t first, int64_t count) 
 }
 
 // Whether fp16 can represent the scales or the table: none overflows, and a sample shows that
-// flushing subnormal numbers to zero loses little. `steps` is the largest integer that they are
-// multiplied by.
+// flushing subnormal numbers to zero loses little. `steps` is the largest integer by which
+// `numbers` are multiplied.
 bool FitsHalf(const Tensor& numbers, double steps) {
   constexpr int64_t kChunk = 1 << 10, kMost = 1 << 14;
   const Tensor::Range range = numbers.range();

@@ -10,7 +10,7 @@
 #include <set>
 
 #include "lib/ir/tensor_range.h"
-#include "lib/passes/pattern_match.h"
+#include "lib/passes/rewriting.h"
 
 namespace mlc::passes {
 namespace {

@@ -9,7 +9,7 @@
 // on variables that the loop modifies. No numeric effect.
 //
 // Operators by name: cond, while_loop, and the identity that it creates for an output.
-#include "lib/passes/pattern_match.h"
+#include "lib/passes/rewriting.h"
 
 namespace mlc::passes {
 namespace {

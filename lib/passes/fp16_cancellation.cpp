@@ -6,7 +6,7 @@
 
 #include "lib/ops/value_range.h"
 #include "lib/passes/fp16_sensitivity.h"
-#include "lib/passes/pattern_match.h"
+#include "lib/passes/rewriting.h"
 
 namespace mlc::passes {
 namespace {

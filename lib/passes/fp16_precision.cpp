@@ -15,8 +15,8 @@
 #include <variant>
 
 #include "lib/passes/fp16_sensitivity.h"
-#include "lib/passes/pattern_match.h"
 #include "lib/passes/precision_plan.h"
+#include "lib/passes/rewriting.h"
 
 namespace mlc::passes {
 namespace {

@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "lib/passes/fp16_cancellation.h"
-#include "lib/passes/pattern_match.h"
+#include "lib/passes/rewriting.h"
 
 namespace mlc::passes {
 

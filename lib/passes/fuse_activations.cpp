@@ -18,7 +18,7 @@
 // Operators by name: the parts of activations that it matches, and the activations that it creates.
 #include <numbers>
 
-#include "lib/passes/pattern_match.h"
+#include "lib/passes/rewriting.h"
 
 namespace mlc::passes {
 namespace {

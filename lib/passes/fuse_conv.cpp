@@ -12,7 +12,7 @@
 // weights are rounded once after scaling in double; results differ in the last bits.
 //
 // Operators by name: convolutions and the operations after them.
-#include "lib/passes/pattern_match.h"
+#include "lib/passes/rewriting.h"
 
 namespace mlc::passes {
 namespace {

@@ -15,7 +15,7 @@
 // keeps such sums exact. Numeric effect: bias sums are rounded once.
 //
 // Operators by name: products and the operations around them.
-#include "lib/passes/pattern_match.h"
+#include "lib/passes/rewriting.h"
 
 namespace mlc::passes {
 namespace {

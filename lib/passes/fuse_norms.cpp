@@ -14,7 +14,7 @@
 // the squares no longer overflow fp16.
 //
 // Operators by name: the parts of normalisations, and normalisations.
-#include "lib/passes/pattern_match.h"
+#include "lib/passes/rewriting.h"
 
 namespace mlc::passes {
 namespace {

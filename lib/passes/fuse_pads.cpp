@@ -12,7 +12,7 @@
 //
 // Operators by name: padding and the operations after it.
 #include "lib/ops/value_range.h"
-#include "lib/passes/pattern_match.h"
+#include "lib/passes/rewriting.h"
 
 namespace mlc::passes {
 namespace {

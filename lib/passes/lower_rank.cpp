@@ -26,7 +26,7 @@
 #include <set>
 
 #include "lib/ops/row.h"
-#include "lib/passes/pattern_match.h"
+#include "lib/passes/rewriting.h"
 
 namespace mlc::passes {
 namespace {

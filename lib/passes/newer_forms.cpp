@@ -16,8 +16,8 @@
 #include <array>
 
 #include "lib/ir/encoding.h"
-#include "lib/ops/forms.h"
-#include "lib/passes/pattern_match.h"
+#include "lib/ops/form_params.h"
+#include "lib/passes/rewriting.h"
 
 namespace mlc::passes {
 namespace {

@@ -7,7 +7,7 @@
 // No numeric effect.
 //
 // Operators by name: the casts that it matches and the casts that it creates.
-#include "lib/passes/pattern_match.h"
+#include "lib/passes/rewriting.h"
 
 namespace mlc::passes {
 namespace {

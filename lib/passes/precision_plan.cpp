@@ -13,7 +13,7 @@
 #include "lib/passes/def_use_across_blocks.h"
 #include "lib/passes/encoded_constants.h"
 #include "lib/passes/fp16_sensitivity.h"
-#include "lib/passes/pattern_match.h"
+#include "lib/passes/rewriting.h"
 #include "lib/support/edit_distance.h"
 #include "lib/support/threads.h"
 

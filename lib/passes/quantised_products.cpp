@@ -19,7 +19,7 @@
 #include "lib/ir/arithmetic.h"
 #include "lib/ir/encoding.h"
 #include "lib/ir/run_time_sizes.h"
-#include "lib/passes/pattern_match.h"
+#include "lib/passes/rewriting.h"
 
 namespace mlc::passes {
 namespace {

@@ -9,7 +9,7 @@
 // Numeric effect: none, except that x + 0 turns -0 into 0, which matters only for a division by it.
 //
 // Operators by name: the operations without effect that it matches.
-#include "lib/passes/pattern_match.h"
+#include "lib/passes/rewriting.h"
 
 namespace mlc::passes {
 namespace {

@@ -25,7 +25,7 @@
 // Operators by name: logarithms and their operands, and safe forms of both.
 #include "lib/ir/arithmetic.h"
 #include "lib/ops/value_range.h"
-#include "lib/passes/pattern_match.h"
+#include "lib/passes/rewriting.h"
 
 namespace mlc::passes {
 namespace {

@@ -26,7 +26,7 @@
 #include <limits>
 #include <unordered_map>
 
-#include "lib/passes/pattern_match.h"
+#include "lib/passes/rewriting.h"
 
 namespace mlc::passes {
 namespace {

@@ -32,7 +32,7 @@
 // Operators by name: the parts of norms that it matches, and the operations that it creates.
 #include "lib/ir/arithmetic.h"
 #include "lib/ops/value_range.h"
-#include "lib/passes/pattern_match.h"
+#include "lib/passes/rewriting.h"
 
 namespace mlc::passes {
 namespace {

@@ -19,7 +19,7 @@
 // Operators by name: products and scales that it matches, and those that it creates.
 #include "lib/ir/arithmetic.h"
 #include "lib/ops/value_range.h"
-#include "lib/passes/pattern_match.h"
+#include "lib/passes/rewriting.h"
 
 namespace mlc::passes {
 namespace {

@@ -7,7 +7,7 @@
 // 2^-14 or more, on weights that are all 0 or not constant, or with --precision fp32. Numeric
 // effect: only the usual fp16 rounding of weights.
 #include "lib/ir/encoding.h"
-#include "lib/passes/pattern_match.h"
+#include "lib/passes/rewriting.h"
 
 namespace mlc::passes {
 namespace {
@@ -73,6 +73,6 @@ bool Run(Program& program, PassContext& context) {
 }  // namespace
 
 extern const PassDef kScaleSmallWeights = {
-    "scale-small-weights", "scale weights that are subnormal in fp16 by a power of two", Run};
+    "scale-small-weights", "multiply weights that are subnormal in fp16 by a power of two", Run};
 
 }  // namespace mlc::passes

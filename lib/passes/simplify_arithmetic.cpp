@@ -19,7 +19,7 @@
 #include <limits>
 
 #include "lib/ops/value_range.h"
-#include "lib/passes/pattern_match.h"
+#include "lib/passes/rewriting.h"
 
 namespace mlc::passes {
 namespace {

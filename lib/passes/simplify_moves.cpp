@@ -12,7 +12,7 @@
 // slice has a stride or covers parts of two values. No numeric effect.
 //
 // Operators by name: the data movement that it matches and the data movement that it creates.
-#include "lib/passes/pattern_match.h"
+#include "lib/passes/rewriting.h"
 
 namespace mlc::passes {
 namespace {

@@ -14,7 +14,7 @@
 // dimension is 0, or if a begin is not a number. No numeric effect.
 //
 // Operators by name: the operations with shape operands that it matches, and those that it creates.
-#include "lib/passes/pattern_match.h"
+#include "lib/passes/rewriting.h"
 
 namespace mlc::passes {
 namespace {

@@ -7,7 +7,7 @@
 #include "lib/analysis/fp16_share.h"
 #include "lib/analysis/generated_inputs.h"
 #include "lib/ir/builder.h"
-#include "lib/passes/pattern_match.h"
+#include "lib/passes/rewriting.h"
 #include "lib/precision/sum_order_perturbation.h"
 #include "lib/verify/fp16_floor.h"
 

@@ -18,8 +18,8 @@ inline constexpr double kRoundingShare = 0.05;
 
 // `more` holds inputs that are run if the first ones are inconclusive, with an error between a
 // third of the budget and three times the budget. `affordable` limits the work of all runs
-// (MeasureInputs). Fills in which outputs exceed their budgets and what share --precision mixed
-// would need.
+// (MeasureInputs). Records in `measurement` which outputs exceed their budgets and what
+// share --precision mixed would need.
 Candidate SearchDefault(PrecisionTrials& trials, Jobs more, double affordable,
                         Measurement& measurement);
 

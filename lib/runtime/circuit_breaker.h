@@ -32,7 +32,7 @@ struct BreakerOptions {
   int slow = 3;
   std::optional<int64_t> memory_limit = {};  // resident bytes above which the breaker opens at once
   std::chrono::milliseconds cool_down{5000},
-      longest_cool_down{300'000};  // limit; each failed probe doubles cool_down
+      longest_cool_down{300'000};  // upper limit of cool_down, which each failed probe doubles
   int probes = 3;                  // consecutive successes that close the breaker
   enum class Override { kAuto, kOpen, kClosed } override = Override::kAuto;
 };

@@ -32,7 +32,7 @@ class Staging {
   // or a folder where a file is to be written. `force` allows Commit to replace a folder in two
   // steps on file systems without atomic exchange.
   Staging(std::filesystem::path target, Kind kind, bool force = false);
-  // Removes the uncommitted output, or what Commit replaced.
+  // Removes the output if it was not committed, otherwise the old version that Commit replaced.
   ~Staging();
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;

@@ -1,4 +1,5 @@
-// lib/text/bpe_merge.h - the merge loop of BPE: repeatedly merges the best pair of adjacent symbols.
+// lib/text/bpe_merge.h - the merge loop of BPE: repeatedly merges the best pair of adjacent
+// symbols.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
-// lib/verify/compare_functions.h - the results of functions over several steps, and their comparison.
+// lib/verify/compare_functions.h - the results of functions over several steps, and their
+// comparison.
 //
 // Programs are compared function by function. States are zero before the first step, are carried
 // from step to step, and are compared after each step like outputs. For functions without states,

@@ -1,5 +1,5 @@
-// lib/verify/language_agreement.h - compares the predictions of two language models for the same tokens: the
-// most likely next token, and the distance between the distributions.
+// lib/verify/language_agreement.h - compares the predictions of two language models for the same
+// tokens: the most likely next token, and the distance between the distributions.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// lib/verify/layer_bisection.h - locates the layer at which a package starts to deviate from its source.
+// lib/verify/layer_bisection.h - locates the layer at which a package starts to deviate from its
+// source.
 #pragma once
 
 #include <string>

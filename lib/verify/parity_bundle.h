@@ -1,5 +1,5 @@
-// lib/verify/parity_bundle.h - parity bundles: a package, inputs and reference outputs in one folder,
-// which another machine can check with one command.
+// lib/verify/parity_bundle.h - parity bundles: a package, inputs and reference outputs in one
+// folder, which another machine can check with one command.
 //
 //   DIR/parity.json            the fields below, the XXH3-128 of each file, the budgets and the floors
 //   DIR/NAME.mlpackage         the package

@@ -1,5 +1,5 @@
-// lib/verify/quantisation_ties.h - ties of quantisation: numbers so close to the midpoint between two steps that
-// arithmetic precision decides the direction of rounding.
+// lib/verify/quantisation_ties.h - ties of quantisation: numbers so close to the midpoint between
+// two steps that arithmetic precision decides the direction of rounding.
 //
 //   if (HasSteps(source)) {
 //     others = OtherSides(source, steps, options, rmse);

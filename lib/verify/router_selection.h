@@ -1,5 +1,5 @@
-// lib/verify/router_selection.h - the experts that the routers of a language model select (topk), and a
-// source that adopts the selection of its package where both selections are valid.
+// lib/verify/router_selection.h - the experts that the routers of a language model select (topk),
+// and a source that adopts the selection of its package where both selections are valid.
 //
 // If a router's scores for the k-th and the next expert are closer than fp16 can resolve, rounding
 // decides which expert a token gets, and all later values differ. Therefore the package runs first,

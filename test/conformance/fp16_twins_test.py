@@ -23,7 +23,7 @@ import fp16_twins  # noqa: E402
 import onnx_backend_test as backend  # noqa: E402
 import onnx_wire as wire  # noqa: E402
 from nodes import CASES  # noqa: E402
-from onnx_nodes import references  # noqa: E402
+from node_cases import references  # noqa: E402
 
 COUNT, GRAPHS = int(os.environ.get("MLC_FP16_TWINS", 130)), 24
 TOLERANCE = 1e-2  # relative to the largest magnitude in an output, as `mlc verify` allows for fp16

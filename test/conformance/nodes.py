@@ -2,7 +2,7 @@
 import importlib
 import pathlib
 
-from onnx_nodes import CASES  # noqa: F401
+from node_cases import CASES  # noqa: F401
 
 for file in sorted(pathlib.Path(__file__).parent.glob("nodes_*.py")):
     importlib.import_module(file.stem)

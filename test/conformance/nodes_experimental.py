@@ -1,7 +1,7 @@
 """Cases for experimental and removed operators of ai.onnx that onnxruntime still runs or that its optimizer writes."""
 import numpy as np
 
-from onnx_nodes import case, refused, values
+from node_cases import case, refused, values
 
 IMAGE = values(2, 3, 5, 6)
 for opset in (1, 9):

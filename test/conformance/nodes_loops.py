@@ -2,7 +2,7 @@
 import numpy as np
 
 import onnx_wire as wire
-from onnx_nodes import TYPES, case, values
+from node_cases import TYPES, case, values
 
 FLOAT, INT64, BOOL = TYPES[np.dtype("f4")], TYPES[np.dtype("i8")], TYPES[np.dtype("?")]
 TRUE = np.array(True)

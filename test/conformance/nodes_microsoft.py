@@ -3,7 +3,7 @@ import math
 
 import numpy as np
 
-from onnx_nodes import case, refused, values
+from node_cases import case, refused, values
 
 MS = "com.microsoft"
 

@@ -1,7 +1,7 @@
 """Cases for quantized tensors: all types, schemes and operators of onnxruntime's CPU provider."""
 import numpy as np
 
-from onnx_nodes import Packed, case, integers, refused, values
+from node_cases import Packed, case, integers, refused, values
 
 MS = "com.microsoft"
 INT4, UINT4 = 22, 21

@@ -1,7 +1,7 @@
 """Cases for LSTM, GRU and RNN with attributes that ONNX's own tests do not cover."""
 import numpy as np
 
-from onnx_nodes import case, values
+from node_cases import case, values
 
 
 def recurrent(name, op, steps=3, batch=2, inputs=3, hidden=2, bias=True, state=True, peephole=False, lengths=None, opset=14,

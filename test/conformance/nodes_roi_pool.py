@@ -3,7 +3,7 @@ their bins.
 """
 import numpy as np
 
-from onnx_nodes import case, values
+from node_cases import case, values
 
 REGIONS = np.array([[0, 0, 0, 8, 10], [1, 2.5, 1.5, 6.5, 9.25], [1, 5, 5, 5, 5], [0, -3, -2, 4, 4], [0, 4, 4, 20, 30],
                     [1, 7, 8, 2, 3], [0, 15, 15, 18, 18]], "f4")

@@ -1,7 +1,7 @@
 """Cases for Fourier transforms with lengths and axes that ONNX's own tests do not cover."""
 import numpy as np
 
-from onnx_nodes import case, values
+from node_cases import case, values
 
 SIGNAL = values(2, 6, 5, 1, seed=1)
 for inverse in (0, 1):

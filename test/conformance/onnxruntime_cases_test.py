@@ -17,7 +17,7 @@ import numpy as np
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1]), str(pathlib.Path(__file__).resolve().parent)]
 import driver  # noqa: E402
 from nodes import CASES  # noqa: E402
-from onnx_nodes import EXPECTED, expectations, references  # noqa: E402
+from node_cases import EXPECTED, expectations, references  # noqa: E402
 
 TOLERANCE = 1e-5  # relative to the largest value of an output
 

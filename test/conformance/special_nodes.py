@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from onnx_nodes import case
+from node_cases import case
 
 MS = "com.microsoft"
 NAN, INF = float("nan"), float("inf")

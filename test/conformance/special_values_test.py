@@ -17,7 +17,7 @@ import numpy as np
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1]), str(pathlib.Path(__file__).resolve().parent)]
 import driver  # noqa: E402
 import special_nodes  # noqa: E402
-from onnx_nodes import CASES, constant  # noqa: E402
+from node_cases import CASES, constant  # noqa: E402
 
 import onnx_wire as wire  # noqa: E402
 

@@ -15,7 +15,7 @@ import tempfile
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import big_model  # noqa: E402
 import driver  # noqa: E402
-import weights_package  # noqa: E402
+import big_package  # noqa: E402
 from overwrite_test import tree  # noqa: E402
 
 MOST_MORE = 32 << 20  # windows of the files; a kept fp16 copy would be 90 MB
@@ -117,7 +117,7 @@ def runs_as_it_is(folder, kind, batch, megabytes):
     runs = []
     for size in (1, megabytes):
         package = folder / f"{kind}-{batch}-{size}.mlpackage"
-        _, weights = weights_package.write(package, size, kind, batch)
+        _, weights = big_package.write(package, size, kind, batch)
         result = driver.run("run", package, timeout=300)
         assert result.code == 0, result.stderr
         runs.append((weights, result.peak_bytes))

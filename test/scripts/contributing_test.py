@@ -11,7 +11,7 @@ import driver  # noqa: E402
 # Section: the includes of its code, its namespace, the type of its rows (None: it shows no table).
 SECTIONS = {"A MIL operator": (["<cmath>", '"lib/ops/eval.h"', '"lib/ops/range_rules.h"', '"lib/ops/row.h"'], "mlc", "OpRow"),
             "An ONNX operator": (['"frontends/onnx/node.h"', '"frontends/onnx/row.h"'], "mlc::onnx", "NodeRow"),
-            "A pass": (['"lib/passes/pattern_match.h"'], "mlc::passes", None)}
+            "A pass": (['"lib/passes/rewriting.h"'], "mlc::passes", None)}
 
 
 def compiler():

@@ -1,4 +1,4 @@
-"""Tests that the C++ example of tools/driver/README.md compiles, links with mlc_driver only, and works."""
+"""Tests that the C++ example of tools/driver/README.md works against the installed library (find_package(mlc))."""
 import pathlib
 import re
 import subprocess
@@ -20,34 +20,34 @@ int main(int, char** argv) {
 """
 
 
-def link_command(program):
-    """Returns the link command of `mlc`, without the command-line sources; None if ninja does not print it."""
-    if not (driver.BUILD / "build.ninja").exists():
-        return None
-    last = subprocess.run(["ninja", "-t", "commands", "bin/mlc"], cwd=driver.BUILD, check=True, capture_output=True,
-                          text=True).stdout.splitlines()[-1]
-    words = last.removeprefix(": && ").removesuffix(" && :")
-    words = words.replace("libmlc_command_line.a", "").replace("-o bin/mlc", f"-o {program}")
-    return re.sub(r"\S+main\.cpp\.o", f"{program}.o", words)
+PROJECT = """cmake_minimum_required(VERSION 3.25)
+project(example CXX)
+find_package(mlc REQUIRED)
+add_executable(example example.cpp)
+target_link_libraries(example PRIVATE mlc::mlc_driver)
+target_compile_options(example PRIVATE -Wall -Werror -Wno-missing-field-initializers)
+"""
 
 
-def test_the_example_compiles_a_model_and_runs_it(folder):
+def test_the_example_builds_against_the_installed_library_and_works(folder):
     text = (driver.ROOT / "tools" / "driver" / "README.md").read_text()
     code = "\n".join(line[4:] for line in text.splitlines() if line.startswith("    ") or not line)
     assert code.count(";") < 16, "the example has become long"
     (folder / "example.cpp").write_text(code + MAIN)
+    (folder / "CMakeLists.txt").write_text(PROJECT)
     cache = (driver.BUILD / "CMakeCache.txt").read_text()
-    compiler = re.search(r"^CMAKE_CXX_COMPILER:\w+=(.+)$", cache, re.M)[1]
-    subprocess.run([compiler, "-std=c++20", "-Wall", "-Werror", "-Wno-missing-field-initializers", "-I", driver.ROOT, "-c",
-                    folder / "example.cpp", "-o", folder / "example.o"], check=True)
-    command = link_command(folder / "example")
-    if command is None or driver.SANITIZED:
-        print("# compiled only: linked where ninja builds without sanitizers")
-        return
-    subprocess.run(command, shell=True, cwd=driver.BUILD, check=True)
+    setting = {name: re.search(rf"^{name}:\w+=(.*)$", cache, re.M)[1] for name in ("CMAKE_CXX_COMPILER", "MLC_SANITIZE")}
+    sanitize = setting["MLC_SANITIZE"]
+    for command in (["cmake", "--install", driver.BUILD, "--prefix", folder / "installed"],
+                    ["cmake", "-S", folder, "-B", folder / "build", f"-DCMAKE_PREFIX_PATH={folder / 'installed'}",
+                     f"-DCMAKE_CXX_COMPILER={setting['CMAKE_CXX_COMPILER']}",
+                     f"-DCMAKE_CXX_FLAGS={f'-fsanitize={sanitize}' if sanitize else ''}"],
+                    ["cmake", "--build", folder / "build"]):
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
     digits = driver.ROOT / "manifests" / "digits"
     np.save(folder / "image.npy", np.load(digits / "images.npy")[:1])
-    done = subprocess.run([folder / "example", digits / "digits.onnx", "image.npy"], cwd=folder, check=True,
+    done = subprocess.run([folder / "build" / "example", digits / "digits.onnx", "image.npy"], cwd=folder, check=True,
                           capture_output=True, text=True)
     found = np.array([float(line) for line in done.stdout.split()])
     assert np.abs(found - np.load(digits / "probabilities.npy")[0]).max() < 1e-2, done.stdout

@@ -15,7 +15,7 @@
 #include "tools/driver/errors.h"
 #include "tools/driver/frontends.h"
 #include "tools/driver/options.h"
-#include "tools/driver/tensor_files.h"
+#include "tools/driver/supplied_tensors.h"
 #include "tools/driver/tokenizer_file.h"
 
 namespace fs = std::filesystem;
@@ -103,8 +103,9 @@ std::map<std::string, Tensor> RunSamples(const Program& program,
 double Accuracy(const Tensor& scores, const Tensor& labels) {
   if (scores.rank() != 2 || labels.size() != scores.dims()[0] || labels.size() == 0 ||
       !IsInteger(labels.dtype()))
-    throw Error("bad-recipe",
-                "check.accuracy: the output is not [samples, classes] for these labels");
+    throw Error(
+        "bad-recipe",
+        "check.accuracy: the output must be [samples, classes], with one integer label per sample");
   int64_t right = 0, classes = scores.dims()[1];
   for (int64_t row = 0; row < labels.size(); ++row) {
     if (labels.Int(row) < 0 || labels.Int(row) >= classes)

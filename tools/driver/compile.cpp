@@ -21,7 +21,7 @@
 #include "tools/driver/options.h"
 #include "tools/driver/output_path.h"
 #include "tools/driver/source_hashes.h"
-#include "tools/driver/tensor_files.h"
+#include "tools/driver/supplied_tensors.h"
 #include "tools/driver/tokenizer_file.h"
 #include "tools/driver/version.h"
 
@@ -115,7 +115,7 @@ void RefuseFp32(const Diagnostics& diagnostics) {
                                           count == 1 ? std::string("1 operation")
                                                      : fmt::format("{} operations", count)));
   for (const std::string& one : named) error.Note(one);
-  if (count > kNamed) error.Note(fmt::format("{} more", count - kNamed));
+  if (count > kNamed) error.Note(fmt::format("and {} more", count - kNamed));
   throw error.Help(
       "without --fp16-strict they stay in fp32; --fp16-ops forces operations to compute in fp16");
 }

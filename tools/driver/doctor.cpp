@@ -16,7 +16,7 @@
 #include "tools/driver/frontends.h"
 #include "tools/driver/model_interface.h"
 #include "tools/driver/run_tokens.h"
-#include "tools/driver/tensor_files.h"
+#include "tools/driver/supplied_tensors.h"
 
 namespace fs = std::filesystem;
 

@@ -12,7 +12,7 @@
 #include "tools/driver/errors.h"
 #include "tools/driver/frontends.h"
 #include "tools/driver/runtimes.h"
-#include "tools/driver/tensor_files.h"
+#include "tools/driver/supplied_tensors.h"
 #include "tools/driver/verify.h"
 
 namespace fs = std::filesystem;

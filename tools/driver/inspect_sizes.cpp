@@ -5,7 +5,7 @@
 #include "tools/driver/frontends.h"
 #include "tools/driver/import.h"
 #include "tools/driver/model_interface.h"
-#include "tools/driver/tensor_files.h"
+#include "tools/driver/supplied_tensors.h"
 
 namespace mlc::driver {
 

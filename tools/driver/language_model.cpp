@@ -4,7 +4,7 @@
 #include "tools/driver/compiled_model_cache.h"
 #include "tools/driver/frontends.h"
 #include "tools/driver/runtimes.h"
-#include "tools/driver/tensor_files.h"
+#include "tools/driver/supplied_tensors.h"
 #include "tools/driver/verify.h"
 
 namespace fs = std::filesystem;

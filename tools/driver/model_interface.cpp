@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "backends/coreml/classifier.h"
-#include "tools/driver/tensor_files.h"
+#include "tools/driver/supplied_tensors.h"
 
 namespace mlc::driver {
 

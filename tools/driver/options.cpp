@@ -11,7 +11,7 @@
 #include "lib/support/utf8.h"
 #include "lib/verify/check_pass.h"
 #include "tools/driver/image_inputs.h"
-#include "tools/driver/tensor_files.h"
+#include "tools/driver/supplied_tensors.h"
 
 namespace fs = std::filesystem;
 
@@ -236,9 +236,9 @@ std::vector<Option> ImportTable(ImportOptions& into) {
       {"--image",
        "INPUT=rgb,SCALE,BIAS",
        "make an input an image (rgb, bgr or gray): the model receives pixel * SCALE + "
-       "BIAS, each of them one number for all channels or one per channel (1/255 is "
-       "allowed); or INPUT=rgb,mean=M,std=S for (pixel / 255 - M) / S, or, if M or S "
-       "is above 1 and both are thus in pixel units, for (pixel - M) / S",
+       "BIAS. SCALE and BIAS are one number, or one per channel; 1/255 is allowed. With "
+       "INPUT=rgb,mean=M,std=S it receives (pixel / 255 - M) / S, or (pixel - M) / S if "
+       "M or S is above 1",
        {[&into](const std::string& text) {
           auto [name, image] = ParseImageOption(text);
           AddOnce("--image", into.images, name, std::move(image));
@@ -404,8 +404,8 @@ std::vector<Option> CompileTable(CompileOptions& into) {
           into.precision,
           "compute precision: fp16 (default), fp32, or mixed (as little fp32 as meets --budget)"),
       {"--budget", "fp16|FILE",
-       "error budget for --precision mixed, as in mlc verify (default: fp16, to which "
-       "no floor is added)",
+       "error budget for --precision mixed, as in mlc verify (default: fp16, "
+       "without the floor that mlc verify allows)",
        Into(into.budget)},
       {"--calibrate", "DIR",
        "measure fp16 accuracy on your own inputs (DIR/NAME.npy; several samples in DIR/0, "
@@ -612,8 +612,8 @@ std::vector<Option> RunTable(RunOptions& into) {
        Into(into.function)},
       {"--tokens", "5,17,100",
        "run on these token ids instead of input tensors. Outputs: logits [tokens, "
-       "vocabulary] for a language model; hidden [tokens, width], pooled [width] or "
-       "those of its head for an encoder",
+       "vocabulary] for a language model; hidden [tokens, width] and pooled [width], "
+       "or the outputs of its head, for an encoder",
        [&into](const std::string& text) { into.tokens = ParseTokens(text); }},
       {"--step", "",
        "feed --tokens one at a time, keeping the context in the model's states, and "
@@ -655,8 +655,8 @@ std::vector<Option> RunTable(RunOptions& into) {
               {"fast-prediction", runtime::LoadOptions::Specialization::kFastPrediction}});
        }},
       {"--arithmetic", "faithful|exact",
-       "faithful: round fp16 results to fp16, as Core ML does (default for packages); "
-       "exact: compute in fp32 (default for source models)",
+       "arithmetic of the reference engine: faithful rounds fp16 results to fp16, as Core ML "
+       "does (default for packages); exact computes in fp32 (default for source models)",
        [&into](const std::string& text) { into.arithmetic = ParseArithmetic(text); }},
       {"--iterations", "N", "number of measured runs (default 1)",
        Whole("--iterations", into.iterations)},

@@ -14,7 +14,7 @@
 #include "tools/driver/import.h"
 #include "tools/driver/run.h"
 #include "tools/driver/runtimes.h"
-#include "tools/driver/tensor_files.h"
+#include "tools/driver/supplied_tensors.h"
 #include "tools/driver/version.h"
 
 namespace fs = std::filesystem;

@@ -1,4 +1,5 @@
-// tools/driver/parity.h - runs parity bundles (lib/verify/parity_bundle.h) and checks their results.
+// tools/driver/parity.h - runs parity bundles (lib/verify/parity_bundle.h) and checks their
+// results.
 #pragma once
 
 #include <chrono>

@@ -8,7 +8,7 @@
 #include "lib/support/milliseconds.h"
 #include "tools/driver/frontends.h"
 #include "tools/driver/precompile.h"
-#include "tools/driver/tensor_files.h"
+#include "tools/driver/supplied_tensors.h"
 #include "tools/driver/version.h"
 
 namespace fs = std::filesystem;

@@ -20,7 +20,7 @@
 #include "tools/driver/frontends.h"
 #include "tools/driver/run_tokens.h"
 #include "tools/driver/runtimes.h"
-#include "tools/driver/tensor_files.h"
+#include "tools/driver/supplied_tensors.h"
 #include "tools/driver/verify.h"
 
 namespace fs = std::filesystem;
@@ -635,7 +635,7 @@ class Runner {
   std::shared_ptr<runtime::CircuitBreaker> breaker_;
   std::vector<std::unique_ptr<runtime::GuardedModel>> models_;
   std::optional<verify::StepResults> expected_;
-  std::vector<verify::Compared> outside_;  // outputs of the last prediction outside the budget
+  std::vector<verify::Compared> outside_;  // outputs outside the budget in the last prediction
   verify::Budgets budgets_;
   int64_t done_ = 0;
   double p50_ = 0;

@@ -7,7 +7,7 @@
 #include "lib/analysis/input_ranges.h"
 #include "lib/ir/concat_slice.h"
 #include "lib/ir/port_index.h"
-#include "tools/driver/tensor_files.h"
+#include "tools/driver/supplied_tensors.h"
 
 namespace mlc::driver {
 

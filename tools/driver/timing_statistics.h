@@ -1,4 +1,5 @@
-// tools/driver/timing_statistics.h - statistics of measured times, and warnings about their reliability.
+// tools/driver/timing_statistics.h - statistics of measured times, and warnings about their
+// reliability.
 #pragma once
 
 #include <cstdint>

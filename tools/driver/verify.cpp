@@ -16,7 +16,7 @@
 #include "tools/driver/image_inputs.h"
 #include "tools/driver/options.h"
 #include "tools/driver/run_tokens.h"
-#include "tools/driver/tensor_files.h"
+#include "tools/driver/supplied_tensors.h"
 #include "tools/driver/tokenizer.h"
 #include "tools/driver/tokenizer_file.h"
 

@@ -27,7 +27,7 @@ struct LanguageResult {
 
 // The RMSE of a package's logits may be kOwnFloors times the package's floor, and always
 // kLeastLimit. The floor combines two independent errors, as the root of the sum of squares: that
-// of rounded constants in the source (quantization_floor.h) and that of fp16 arithmetic in the
+// of rounded constants in the source (fp16_floor.h) and that of fp16 arithmetic in the
 // package.
 inline constexpr double kOwnFloors = 3, kLeastLimit = 3e-4;
 

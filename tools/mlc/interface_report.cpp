@@ -7,7 +7,7 @@
 
 #include "lib/coreml/interface_entry.h"
 #include "tools/driver/inspect.h"
-#include "tools/driver/tensor_files.h"
+#include "tools/driver/supplied_tensors.h"
 
 namespace mlc::driver {
 

@@ -1,5 +1,5 @@
-// tools/mlc/interface_report.h - describes a function's interface: names, types, sizes, labels. The name
-// that an app must use comes first; the tools also accept the source's.
+// tools/mlc/interface_report.h - describes a function's interface: names, types, sizes, labels. The
+// name that an app must use comes first; the tools also accept the source's.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -1,4 +1,5 @@
-// tools/mlc/precision_report.h - formats the fp16 measurements of a compilation as text and as JSON.
+// tools/mlc/precision_report.h - formats the fp16 measurements of a compilation as text and as
+// JSON.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

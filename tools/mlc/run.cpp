@@ -10,7 +10,7 @@
 #include "tools/mlc/command.h"
 #include "tools/mlc/generated_inputs_report.h"
 #include "tools/mlc/interface_report.h"
-#include "tools/mlc/parity.h"
+#include "tools/mlc/parity_report.h"
 #include "tools/mlc/progress_line.h"
 #include "tools/mlc/run_timings.h"
 #include "tools/mlc/text_modes.h"

@@ -5,7 +5,7 @@
 #include "tools/driver/parity.h"
 #include "tools/mlc/command.h"
 #include "tools/mlc/generated_inputs_report.h"
-#include "tools/mlc/parity.h"
+#include "tools/mlc/parity_report.h"
 #include "tools/mlc/text_modes.h"
 
 namespace fs = std::filesystem;

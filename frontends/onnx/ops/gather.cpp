@@ -11,7 +11,8 @@ namespace mlc::onnx {
 
 namespace {
 
-// Expresses constant indices that form an arithmetic progression as a slice; null if they do not.
+// Returns a slice if the indices are constant and form an increasing arithmetic progression within
+// the bounds of x, otherwise null.
 Value* AsSlice(Node& node, Value* x, Value* indices, int axis) {
   const Dim& size = x->type.shape[axis];
   if (!indices->is_constant() || indices->type.rank() > 1) return nullptr;

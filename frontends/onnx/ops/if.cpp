@@ -82,7 +82,7 @@ int EmptyAxis(const Bound& bound, const Bound& other) {
 
 // If one branch returns only empty tensors, the other branch is computed unconditionally, and its
 // results are sliced to zero elements when the condition selects the empty branch.
-bool GiveAllOrNone(Node& node, Value* condition, NodeTransaction (&drafts)[2],
+bool GiveAllOrNone(Node& node, Value* condition, NodeTransaction (&transactions)[2],
                    const std::vector<Bound> (&results)[2]) {
   for (int empty : {0, 1}) {
     std::vector<int> axes;
@@ -91,7 +91,7 @@ bool GiveAllOrNone(Node& node, Value* condition, NodeTransaction (&drafts)[2],
                          ? EmptyAxis(results[empty][i], results[1 - empty][i])
                          : -1);
     if (std::find(axes.begin(), axes.end(), -1) != axes.end()) continue;
-    drafts[1 - empty].Splice();
+    transactions[1 - empty].Splice();
     Builder& b = node.builder();
     Value* keep = empty == 1 ? condition : b.Make("logical_not", {{"x", condition}});
     for (int i = 0; i < node.outputs(); ++i) {
@@ -105,19 +105,19 @@ bool GiveAllOrNone(Node& node, Value* condition, NodeTransaction (&drafts)[2],
 }
 
 void Branch(Node& node, Value* condition) {
-  NodeTransaction drafts[] = {NodeTransaction(node), NodeTransaction(node)};
+  NodeTransaction transactions[] = {NodeTransaction(node), NodeTransaction(node)};
   std::vector<Bound> results[2];
   for (int i = 0; i < 2; ++i) {
     const char* branch = i == 0 ? "then_branch" : "else_branch";
     try {
-      results[i] = node.Inline(node.Subgraph(branch), {}, drafts[i].builder());
+      results[i] = node.Inline(node.Subgraph(branch), {}, transactions[i].builder());
     } catch (const Skipped&) {  // its nodes have reported errors
       node.FailUnknown(
           node.In(0),
           fmt::format("{} cannot be compiled, and the condition is computed at run time", branch));
     }
   }
-  if (GiveAllOrNone(node, condition, drafts, results)) return;
+  if (GiveAllOrNone(node, condition, transactions, results)) return;
   std::vector<Bound> leaves[2];
   for (int i = 0; i < node.outputs(); ++i) {
     if (!node.HasOutput(i)) continue;
@@ -126,7 +126,7 @@ void Branch(Node& node, Value* condition) {
     if (!SameRanks(results[0][i], results[1][i])) {
       if (std::optional<bool> known = AssumeSize(node, condition)) {
         int chosen = *known ? 0 : 1;
-        drafts[chosen].Splice();
+        transactions[chosen].Splice();
         for (int k = 0; k < node.outputs(); ++k) node.Set(k, results[chosen][k]);
         return;
       }
@@ -135,7 +135,7 @@ void Branch(Node& node, Value* condition) {
     for (int branch : {0, 1}) AddLeaves(results[branch][i], leaves[branch]);
   }
   for (int branch : {0, 1}) {
-    Builder& b = drafts[branch].builder();
+    Builder& b = transactions[branch].builder();
     std::vector<Value*> outputs;
     for (size_t i = 0; i < leaves[branch].size(); ++i) {
       const Bound& leaf = leaves[branch][i];
@@ -144,11 +144,11 @@ void Branch(Node& node, Value* condition) {
         outputs.back() =
             WithOpenSizes(b, outputs.back(), leaves[1][i].value->type.shape, condition);
     }
-    drafts[branch].Finish(outputs);
+    transactions[branch].Finish(outputs);
   }
   if (!leaves[0].empty()) {
     std::vector<std::unique_ptr<Block>> blocks;
-    for (NodeTransaction& draft : drafts) blocks.push_back(draft.Take());
+    for (NodeTransaction& transaction : transactions) blocks.push_back(transaction.Take());
     std::vector<Value*> values =
         node.builder().MakeNested("cond", {{"pred", condition}}, std::move(blocks));
     for (size_t i = 0; i < values.size(); ++i) leaves[0][i].value = values[i];

@@ -1,7 +1,5 @@
 // Every operator in each of its forms survives a round trip: written for the target of the form and
 // read back, the operation is the same; written again, the bytes are.
-#include "lib/ops/forms.h"
-
 #include <set>
 #include <sstream>
 
@@ -13,6 +11,7 @@
 #include "lib/ir/builder.h"
 #include "lib/ir/random_tensor.h"
 #include "lib/ir/text.h"
+#include "lib/ops/form_params.h"
 #include "lib/ops/row.h"
 #include "lib/passes/pass.h"
 #include "test/backends/coreml/package_files.h"

@@ -11,7 +11,7 @@
 #include "lib/passes/pass.h"
 #include "test/backends/coreml/sample_programs.h"
 #include "test/catch.h"
-#include "test/lib/ir/encoded_program.h"
+#include "test/lib/ir/encoded_constant_program.h"
 #include "test/lib/ir/encodings.h"
 
 using namespace mlc;

@@ -259,7 +259,7 @@ TEST_CASE("damaged weight files are refused") {
   check(68, 1, "has fp16, but the program declares fp32");
   check(68, 77, "type 77");
   check(72, 1, "bytes, but the program declares");
-  check(86, 1, "bad-file");  // data offset far outside
+  check(86, 1, "bad-file");  // data offset far beyond the end of the file
   Put(damaged.path / kWeights, damaged.weights.substr(0, damaged.weights.size() - 1));
   CHECK_THAT(Refusal([&] { Import(damaged.path); }), ContainsSubstring("bad-file"));
   Put(damaged.path / kWeights, "");

@@ -13,7 +13,7 @@
 #include "lib/passes/pass.h"
 #include "test/backends/coreml/package_files.h"
 #include "test/catch.h"
-#include "test/lib/ir/encoded_program.h"
+#include "test/lib/ir/encoded_constant_program.h"
 #include "test/paths.h"
 
 namespace fs = std::filesystem;

@@ -1,4 +1,5 @@
-// test/lib/lower/run_lowered.h - runs a program that a function builds with the Builder on the engine.
+// test/lib/lower/run_lowered.h - runs a program that a function builds with the Builder on the
+// engine.
 #pragma once
 
 #include <functional>

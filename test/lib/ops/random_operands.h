@@ -1,4 +1,5 @@
-// test/lib/ops/random_operands.h - checks the traits of a row against its evaluation on random operands.
+// test/lib/ops/random_operands.h - checks the traits of a row against its evaluation on random
+// operands.
 //
 // traits_test.cpp covers rows whose operands follow from the signature. For rows with other
 // parameters or with dependent operands, the row's own test provides the operands: CheckTraits for

@@ -6,7 +6,7 @@
 
 #include "lib/engine/engine.h"
 #include "test/catch.h"
-#include "test/lib/ir/encoded_program.h"
+#include "test/lib/ir/encoded_constant_program.h"
 #include "test/lib/ir/encodings.h"
 
 namespace mlc::test {

@@ -12,7 +12,7 @@ namespace {
 
 Program Parse(const std::string& text) { return ParseText(text, "test.mil", Ops()); }
 
-// Accumulates its inputs; the state then holds `write`.
+// A function that adds its input to a state; `write` is the text of the operations that update it.
 std::string Accumulator(const std::string& write) {
   return "func main<ios18>(state<tensor<fp16, [4]>> s, tensor<fp16, [4]> x) {\n"
          "  t = read_state(input = s);\n  y = add(x = t, y = x);\n" +

@@ -6,7 +6,7 @@
 #include "tools/driver/import.h"
 #include "tools/driver/precompile.h"
 #include "tools/driver/reference_runtime.h"
-#include "tools/driver/tensor_files.h"
+#include "tools/driver/supplied_tensors.h"
 
 namespace fs = std::filesystem;
 

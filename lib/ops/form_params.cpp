@@ -1,4 +1,4 @@
-#include "lib/ops/forms.h"
+#include "lib/ops/form_params.h"
 
 #include <array>
 

@@ -1,4 +1,4 @@
-// test/lib/ir/encoded_program.h - a program that adds an encoded constant to its input.
+// test/lib/ir/encoded_constant_program.h - a program that adds an encoded constant to its input.
 #pragma once
 
 #include "lib/ir/builder.h"

@@ -3,7 +3,7 @@ as if the number were -inf.
 """
 import numpy as np
 
-from onnx_nodes import case, values
+from node_cases import case, values
 
 LOWEST = np.finfo("f4").min
 for name, rows in (("some keys", [[0, LOWEST, 0, 0], [0.5, 0, LOWEST, 0], [0, 0, 0, LOWEST]]),

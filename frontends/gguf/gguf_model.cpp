@@ -1,4 +1,4 @@
-#include "frontends/gguf/architecture_reader.h"
+#include "frontends/gguf/gguf_model.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-// tools/mlc/parity.h - prints the results of `run --bundle` and `verify --result`.
+// tools/mlc/parity_report.h - prints the results of `run --bundle` and `verify --result`.
 #pragma once
 
 #include <filesystem>

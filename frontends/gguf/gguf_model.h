@@ -1,4 +1,4 @@
-// frontends/gguf/architecture_reader.h - access to a file for both importers: values by the keys of its
+// frontends/gguf/gguf_model.h - access to a file for both importers: values by the keys of its
 // architecture, and tensors by name. It records what has been read.
 #pragma once
 
@@ -21,7 +21,7 @@ class GgufModel {
   const std::string& architecture() const { return architecture_; }
 
   // The getters take keys without the architecture prefix ("block_count") and behave like those of
-  // GgufFile. Key returns the full key and counts as reading it.
+  // GgufFile. Key returns the full key and marks it as read.
   std::string Key(std::string_view key) const;
   bool Has(std::string_view key) const { return file_.Has(Key(key)); }
   int64_t Int(std::string_view key) const { return file_.Int(Key(key)); }

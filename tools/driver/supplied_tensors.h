@@ -1,5 +1,5 @@
-// tools/driver/tensor_files.h - reads the tensors that users supply, from files and folders, by the
-// names of a function's inputs, outputs and states, and converts results to the types of the
+// tools/driver/supplied_tensors.h - reads the tensors that users supply, from files and folders, by
+// the names of a function's inputs, outputs and states, and converts results to the types of the
 // source.
 #pragma once
 

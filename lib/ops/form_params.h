@@ -1,4 +1,4 @@
-// lib/ops/forms.h - the parameters of a form, including those that newer forms dropped. The
+// lib/ops/form_params.h - the parameters of a form, including those that newer forms dropped. The
 // canonical form of a row names every parameter of every form, so signatures alone cannot tell.
 #pragma once
 

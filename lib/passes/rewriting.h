@@ -1,5 +1,5 @@
-// lib/passes/pattern_match.h - predicates on values and operations for rewrites, and Replace, which every
-// rewrite uses to replace an operation.
+// lib/passes/rewriting.h - predicates on values and operations for rewrites, and Replace, which
+// every rewrite uses to replace an operation.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // Operators by name: the patterns that rewrites share.
-#include "lib/passes/pattern_match.h"
+#include "lib/passes/rewriting.h"
 
 #include <unordered_set>
 

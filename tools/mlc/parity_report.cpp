@@ -1,4 +1,4 @@
-#include "tools/mlc/parity.h"
+#include "tools/mlc/parity_report.h"
 
 #include <nlohmann/json.hpp>
 

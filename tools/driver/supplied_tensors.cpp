@@ -1,4 +1,4 @@
-#include "tools/driver/tensor_files.h"
+#include "tools/driver/supplied_tensors.h"
 
 #include <fmt/ranges.h>
 
