@@ -1,8 +1,8 @@
 // backends/apple/images.h - converts tensors [1, channels, height, width] with values from 0 to 255
 // to CVPixelBuffers and back.
 //
-// Colour buffers are always BGRA; Core ML converts them to the channel order of the model, which
-// tensors have too.
+// Colour buffers are always BGRA, and Core ML converts them to the channel order of the model.
+// Tensors have the order of the model, too.
 #pragma once
 
 #import <CoreML/CoreML.h>

@@ -59,8 +59,8 @@ CompiledModel CompiledWithin(runtime::Worker::Timeout limit,
 // Whether the compiled form of a .mlpackage or .mlmodel depends only on the model's own files. A
 // bare .mlmodel that refers to files beside it is never cached.
 bool CanBeCached(const std::filesystem::path& model);
-// Returns the key of the bundle that `maker` compiles a package to: the package's files, this build
-// of mlc and `options`.
+// Returns the cache key of the bundle that `maker` compiles from a package. It covers the package's
+// name and files, `maker`, `options` and this build of mlc.
 runtime::CacheKey KeyOfCompiled(runtime::ModelCache& cache, const std::filesystem::path& package,
                                 std::string_view maker,
                                 const std::vector<std::pair<std::string, std::string>>& options);

@@ -17,7 +17,7 @@ struct GenerateOptions {
   // Special tokens written in the prompt are recognised.
   std::string prompt;
   bool chat = false;  // formats the prompt as a user message with the model's chat template
-  std::optional<std::string> system;  // system message, with chat
+  std::optional<std::string> system;  // system message, if `chat` is set
   std::optional<int64_t> most;     // maximum number of tokens; absent: up to the end of the context
   std::vector<std::string> stops;  // texts that end the answer, excluded from it
   SamplingOptions sampling;
@@ -30,7 +30,7 @@ struct GenerateOptions {
 
 struct GenerateResult {
   std::string prompt;         // as passed to the model
-  std::string chat_template;  // family of the chat template, with chat
+  std::string chat_template;  // family of the chat template; empty unless `chat` is set
   std::vector<int32_t> prompt_tokens;
   std::string text;
   std::vector<int32_t> tokens;  // without the token that ended the answer

@@ -36,13 +36,13 @@ struct MLStubOwner {
 + (MLModelDescription*)of:(std::shared_ptr<MLStubModel>)model;
 @end
 @interface MLState (Stub)
-+ (MLState*)of:(std::shared_ptr<MLStubModel>)model;  // +1
++ (MLState*)of:(std::shared_ptr<MLStubModel>)model;  // retained
 @end
 
 namespace mlc::stub {
 
 OSType PixelFormat(const MLStubFeature& feature);
-CVPixelBufferRef NewPixels(const Tensor& tensor, const MLStubFeature& feature);  // +1
+CVPixelBufferRef NewPixels(const Tensor& tensor, const MLStubFeature& feature);  // retained
 Tensor FromPixels(CVPixelBufferRef buffer, bool bgr);  // uint8, or fp16 for half-precision formats
 
 NSArray<id<MLComputeDeviceProtocol>>* AllDevices();
