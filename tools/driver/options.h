@@ -2,6 +2,8 @@
 // line, its help and completions, and the options of recipes are derived from these tables.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
@@ -65,7 +67,8 @@ void Fill(const std::vector<Option>& options, const GivenOptions& given);
 GivenOptions ParseOptions(const std::vector<Option>& options,
                           const std::vector<std::string>& words);
 
-// The tables. Each is bound to the record passed to it, which must outlive the table.
+// The tables, each in the file of its name (run_options.cpp). Each is bound to the record passed to
+// it, which must outlive the table.
 std::vector<Option> ImportTable(ImportOptions& into);
 std::vector<Option> PassTable(PassOptions& into);
 std::vector<Option> BundleTable(BundleVersions& into);
@@ -76,7 +79,7 @@ std::vector<Option> CompileTable(CompileOptions& into);
 GivenOptions AskedFor(const CompileOptions& options);
 std::vector<Option> MadeUpTable(analysis::GeneratedInputOptions& into);
 std::vector<Option> RunTable(RunOptions& into);
-// Options for prompts, in addition to RunTable; defined in language_options.cpp.
+// Options for prompts, in addition to RunTable.
 std::vector<Option> GenerateTable(GenerateOptions& into);
 std::vector<Option> GateTable(GateOptions& into);
 std::vector<Option> VerifyTable(VerifyOptions& into);
@@ -107,6 +110,54 @@ template <class T>
 Field Whole(std::string_view option, T& field) {
   return
       [option, &field](const std::string& text) { field = static_cast<T>(ParseInt(option, text)); };
+}
+
+// Splits "NAME=rest" at the last '='. Error "usage", which names the option.
+std::pair<std::string, std::string> KeyValue(std::string_view option, const std::string& text);
+// Parses "1,2,3". Error "usage", which names the option.
+std::vector<int64_t> IntList(std::string_view option, const std::string& text);
+// Parses the token ids of --tokens. Error "usage".
+std::vector<int64_t> ParseTokens(const std::string& text);
+// A field set by "A,B", to which a repeated option adds.
+Field NamesInto(std::vector<std::string>& names);
+// Returns one string for each entry of a container, or nothing if it is empty.
+template <class List, class ToText>
+std::optional<Field::Values> Each(const List& list, ToText&& to_text) {
+  Field::Values values;
+  for (const auto& entry : list) values.push_back(to_text(entry));
+  return values.empty() ? std::nullopt : std::optional(std::move(values));
+}
+// Adds an entry to a map. Error "usage" if the name exists.
+template <class Map>
+void AddOnce(std::string_view option, Map& map, const std::string& name,
+             typename Map::mapped_type value) {
+  if (!map.emplace(name, std::move(value)).second)
+    throw Error("usage", fmt::format("{}: \"{}\" is given twice", option, name));
+}
+// A map field set by "NAME=VALUE", with unique names: `parse` converts VALUE to an entry (and
+// receives the whole text for errors), `print` converts an entry to VALUE.
+template <class Map, class Parse, class Print>
+Field Named(std::string_view option, Map& map, Parse parse, Print print) {
+  return {[option, parse, &map](const std::string& text) {
+            auto [name, value] = KeyValue(option, text);
+            AddOnce(option, map, name, parse(value, text));
+          },
+          [print, &map] {
+            return Each(map, [&](const auto& entry) {
+              return fmt::format("{}={}", entry.first, print(entry.second));
+            });
+          }};
+}
+// Returns the value of one of several words. Error "usage", which lists them.
+template <class T>
+T OneOf(std::string_view option, const std::string& text,
+        std::initializer_list<std::pair<std::string_view, T>> words) {
+  std::string expected;
+  for (const auto& [word, value] : words) {
+    if (text == word) return value;
+    expected += fmt::format("{}{}", expected.empty() ? "" : " or ", word);
+  }
+  throw Error("usage", fmt::format("{}: \"{}\" is unknown", option, text)).Expected(expected);
 }
 
 }  // namespace mlc::driver

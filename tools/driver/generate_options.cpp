@@ -1,4 +1,4 @@
-// tools/driver/language_options.cpp - the options of text generation.
+// The options of text generation.
 #include <charconv>
 #include <cmath>
 

@@ -1,0 +1,193 @@
+// Options of compilation: passes, precision, targets, versions of a bundle.
+#include <fmt/format.h>
+#include <limits>
+
+#include "lib/support/utf8.h"
+#include "lib/verify/check_pass.h"
+#include "tools/driver/options.h"
+#include "tools/driver/supplied_tensors.h"
+
+namespace fs = std::filesystem;
+
+namespace mlc::driver {
+
+namespace {
+
+Field Version(std::string_view option, std::string& field) {
+  auto set = [option, &field](const std::string& text) {
+    if (text.empty() || text.find_first_not_of("0123456789.") != std::string::npos)
+      throw Error("usage", fmt::format("{}: \"{}\" is not a version", option, text))
+          .Expected("numbers and dots, e.g. 3500.32.1");
+    field = text;
+  };
+  return {set, [&field] { return ValuesOf(field); }};
+}
+
+constexpr const char* kTargetHelp =
+    "iOS15 to iOS18, iOS26; macOS12 to macOS15, macOS26; tvOS15 to tvOS18, tvOS26; watchOS8 to "
+    "watchOS11, watchOS26; visionOS1, visionOS2, visionOS26";
+
+Field Metadata(std::string_view option, std::optional<std::string>& field) {
+  auto set = [option, &field](const std::string& text) {
+    RequireUtf8(text, "usage", std::string(option));
+    field = WithoutBom(text);
+  };
+  return {set, [&field] { return ValuesOf(field); }};
+}
+
+// An output path, which is not stored in the manifest.
+Field Destination(fs::path& field) {
+  return {Into(field).set,
+          [&field] { return field.empty() ? std::nullopt : std::optional(Field::Values{}); }};
+}
+
+}  // namespace
+
+std::vector<Option> PassTable(PassOptions& into) {
+  return {
+      {"--print-after",
+       "PASS|all",
+       "print the program to stderr after this pass, or after every pass",
+       {[&into](const std::string& text) {
+          into.print_after = text;
+          if (text != "all") passes::ParsePasses(text);
+        },
+        [&into] { return ValuesOf(into.print_after); }}},
+      {"--verify-each", "", "verify the program after every pass", Switch(into.verify_each)},
+      {"--check-each",
+       "SEED",
+       "run the program on generated inputs before and after every pass and compare the "
+       "results",
+       {[&into](const std::string& text) {
+          uint64_t seed = static_cast<uint64_t>(ParseInt("--check-each", text));
+          into.check_each = [seed](const Program& before, const Program& after,
+                                   std::string_view pass) {
+            verify::CheckSame(before, after, seed, pass);
+          };
+        },
+        [&into] { return into.check_each ? std::optional(Field::Values{}) : std::nullopt; }}},
+      {"--time-passes", "", "print to stderr how long each pass took", Switch(into.time_passes)},
+  };
+}
+
+std::vector<Option> BundleTable(BundleVersions& into) {
+  return {
+      {"--compiler-version", "V", "Core ML compiler version to state in the text",
+       Version("--compiler-version", into.compiler)},
+      {"--mil-version", "V", "MIL component version to state in the text",
+       Version("--mil-version", into.mil)},
+  };
+}
+
+Option PrecisionOption(passes::PassContext::Precision& into, std::string_view help) {
+  auto set = [&into](const std::string& text) {
+    std::optional<passes::PassContext::Precision> precision = ParsePrecision(text);
+    if (!precision)
+      throw Error("usage", fmt::format("--precision: \"{}\" is unknown", text))
+          .Expected("fp16, fp32 or mixed");
+    into = *precision;
+  };
+  auto get = [&into] {
+    return into == passes::PassContext::Precision::kFp16 ? std::nullopt
+                                                         : ValuesOf(std::string(Name(into)));
+  };
+  return {"--precision", "fp16|fp32|mixed", help, {set, get}};
+}
+
+std::vector<Option> CompileTable(CompileOptions& into) {
+  std::vector<Option> table = {
+      {"--target",
+       "iOS17|macOS14|...",
+       "minimum deployment target (default: iOS16, or later if an operator requires it)",
+       {[&into](const std::string& text) {
+          into.target = ParseTarget(text);
+          if (!into.target)
+            throw Error("usage", fmt::format("--target: \"{}\" is unknown", text))
+                .Expected(kTargetHelp);
+        },
+        [&into] {
+          return into.target ? ValuesOf(std::string(TargetName(*into.target))) : std::nullopt;
+        }}},
+      PrecisionOption(
+          into.precision,
+          "compute precision: fp16 (default), fp32, or mixed (as little fp32 as meets --budget)"),
+      {"--budget", "fp16|FILE",
+       "error budget for --precision mixed, as in mlc verify (default: fp16, "
+       "without the floor that mlc verify allows)",
+       Into(into.budget)},
+      {"--calibrate", "DIR",
+       "measure fp16 accuracy on your own inputs (DIR/NAME.npy; several samples in DIR/0, "
+       "DIR/1, ...)",
+       Into(into.calibrate)},
+      {"--fp16-strict", "", "fail if any operation would stay in fp32",
+       Switch(into.fp16_strict, true)},
+      {"--no-measure", "", "do not measure fp16 accuracy on generated inputs",
+       Switch(into.measure, false)},
+      {"--fp32-ops", "A,B",
+       "operations (by name or operator) to keep in fp32, whatever mlc would choose",
+       NamesInto(into.fp32_ops), false, true},
+      {"--fp16-ops", "A,B",
+       "operations (by name or operator) to compute in fp16, whatever mlc would choose",
+       NamesInto(into.fp16_ops), false, true},
+  };
+  auto append = [&](std::vector<Option> rows) {
+    table.insert(table.end(), rows.begin(), rows.end());
+  };
+  append(ImportTable(into.import));
+  append({
+      {"--io",
+       "source|fp16",
+       "type of float inputs and outputs: as in the source (default), or fp16 (requires "
+       "iOS16)",
+       {[&into](const std::string& text) {
+          if (text != "fp16" && text != "source")
+            throw Error("usage", fmt::format("--io: \"{}\" is unknown", text))
+                .Expected("source or fp16");
+          into.import.io = text == "fp16" ? DType::kFp16 : DType::kNone;
+        },
+        [&into] {
+          return into.import.io == DType::kFp16 ? ValuesOf(std::string("fp16")) : std::nullopt;
+        }}},
+      {"--labels", "FILE",
+       "make the model a classifier: FILE has one class label per line, and the "
+       "output with as many elements gives the scores",
+       Into(into.labels)},
+      {"--author", "S", "author in the package metadata", Metadata("--author", into.author)},
+      {"--license", "S", "licence in the package metadata", Metadata("--license", into.license)},
+      {"--description", "S", "description in the package metadata",
+       Metadata("--description", into.description)},
+      {"--no-manifest", "", "do not write OUT.manifest.json", Switch(into.manifest, false)},
+      {"--sha256", "", "record the SHA-256 of the source in the manifest", Switch(into.sha256)},
+      {"--stats", "FILE", "write times and peak memory as JSON (the manifest has neither)",
+       Destination(into.stats)},
+      {"--force", "", "replace whatever exists at -o, even on file systems without atomic exchange",
+       Switch(into.force)},
+      {"--compiler-version", "V", "Core ML compiler version to record in a .mlmodelc",
+       Version("--compiler-version", into.versions.compiler)},
+      {"--mil-version", "V", "MIL component version to record in a .mlmodelc",
+       Version("--mil-version", into.versions.mil)},
+      {"--save-ir", "FILE", "write the optimised program as MIL text, large constants abbreviated",
+       Destination(into.save_ir)},
+  });
+  append(PassTable(into.passes));
+  return table;
+}
+
+GivenOptions AskedFor(const CompileOptions& options) {
+  GivenOptions asked;
+  CompileOptions copy = options;
+  for (const Option& option : CompileTable(copy)) {
+    std::optional<Field::Values> values = option.field.get();
+    if (!values) continue;
+    for (std::string& value : *values)
+      if (std::optional<size_t> place = PlaceIn(option, value)) {
+        fs::path path = fs::path(value.substr(*place)).lexically_normal();
+        if (!path.has_filename()) path = path.parent_path();
+        value = value.substr(0, *place) + path.filename().string();
+      }
+    asked[option.key()] = std::move(*values);
+  }
+  return asked;
+}
+
+}  // namespace mlc::driver

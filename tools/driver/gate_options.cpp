@@ -1,0 +1,74 @@
+// Options of gates.
+#include <fmt/format.h>
+
+#include "lib/support/float_text.h"
+#include "tools/driver/options.h"
+
+namespace mlc::driver {
+
+std::vector<Option> GateTable(GateOptions& into) {
+  const auto at_least_one = [](std::string_view option, int64_t& field) -> Field {
+    return [option, &field](const std::string& text) {
+      field = ParseInt(option, text);
+      if (field < 1) throw Error("usage", fmt::format("{} {}", option, text)).Expected("1 or more");
+    };
+  };
+  const auto number = [](std::string_view option, const std::string& text, double least,
+                         double most, const char* expected) {
+    double value = 0;
+    const auto [end, error] = FloatFromChars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || end != text.data() + text.size() ||
+        !(value >= least && value <= most))
+      throw Error("usage", fmt::format("{}: \"{}\"", option, text)).Expected(expected);
+    return value;
+  };
+  std::vector<Option> table = {
+      {"--units", "all|cpu|gpu|ane|reference",
+       "compute units: Core ML's all (default where Core ML is available), cpu, gpu or "
+       "ane; or reference, mlc's own CPU engine",
+       [&into](const std::string& text) {
+         const std::optional<runtime::Units> units = runtime::ParseUnits(text);
+         if (!units)
+           throw Error("usage", fmt::format("--units: \"{}\" is unknown", text))
+               .Expected("all, cpu, gpu, ane or reference");
+         into.units = *units;
+       }},
+      {"--function", "NAME", "function to judge (default: the model's default function)",
+       Into(into.function)},
+      {"--timeout", "MS",
+       "fail a prediction that takes longer than MS milliseconds (default 60000)",
+       [&into, at_least_one](const std::string& text) {
+         int64_t ms = 0;
+         at_least_one("--timeout", ms).set(text);
+         into.timeout = std::chrono::milliseconds(ms);
+       }},
+      {"--load-timeout", "MS",
+       "fail a compilation or load that takes longer than MS milliseconds (default 600000)",
+       [&into, at_least_one](const std::string& text) {
+         int64_t ms = 0;
+         at_least_one("--load-timeout", ms).set(text);
+         into.load_timeout = std::chrono::milliseconds(ms);
+       }},
+      {"--cycles", "N", "a: number of compile/load cycles (default 10000)",
+       at_least_one("--cycles", into.cycles)},
+      {"--iterations", "N", "b, c: number of timed predictions (default 100)",
+       at_least_one("--iterations", into.iterations)},
+      {"--p99-ms", "MS", "b: budget for the p99 latency (required)",
+       [&into, number](const std::string& text) {
+         into.p99_ms =
+             number("--p99-ms", text, std::numeric_limits<double>::min(),
+                    std::numeric_limits<double>::max(), "a number of milliseconds above 0");
+       }},
+      {"--source", "MODEL", "b: source model of the package, to compare with", Into(into.source)},
+      {"--coverage", "PCT", "c: minimum share of operations on the requested units (default 90)",
+       [&into, number](const std::string& text) {
+         into.coverage_percent = number("--coverage", text, 0, 100, "0 to 100");
+       }},
+      {"--duration", "DURATION", "d: length of the soak, e.g. 90s or 30m (default 1h)",
+       [&into](const std::string& text) { into.duration = ParseDuration("--duration", text); }},
+  };
+  for (Option& option : ImportTable(into.import)) table.push_back(std::move(option));
+  return table;
+}
+
+}  // namespace mlc::driver

@@ -1,0 +1,140 @@
+// Options of all commands that import a model.
+#include <fmt/ranges.h>
+#include <algorithm>
+
+#include "tools/driver/image_inputs.h"
+#include "tools/driver/options.h"
+#include "tools/driver/supplied_tensors.h"
+
+namespace mlc::driver {
+
+namespace {
+
+Symbol ParseSizes(const std::string& value, const std::string& text) {
+  Symbol symbol;
+  if (size_t dots = value.find(".."); dots != std::string::npos) {
+    std::vector<int64_t> low = IntList("--dim", value.substr(0, dots)),
+                         high = IntList("--dim", value.substr(dots + 2));
+    if (low.size() != 1 || high.size() != 1)
+      throw Error("usage", fmt::format("--dim: \"{}\" lacks a bound", text))
+          .Expected("SYMBOL=LOW..HIGH, e.g. N=1..8");
+    symbol.low = low[0];
+    symbol.high = high[0];
+  } else {
+    symbol.enumerated = IntList("--dim", value);
+    if (symbol.enumerated.empty())
+      throw Error("usage", fmt::format("--dim: \"{}\" has no value", text));
+    std::sort(symbol.enumerated.begin(), symbol.enumerated.end());
+    symbol.low = symbol.enumerated.front();
+    symbol.high = symbol.enumerated.back();
+    if (symbol.enumerated.size() == 1) symbol.enumerated.clear();
+  }
+  if (symbol.low < 1 || symbol.high < symbol.low || symbol.high > INT32_MAX)
+    throw Error("usage", fmt::format("--dim: \"{}\" is not a range of sizes", text))
+        .Expected(fmt::format("sizes from 1 to {}, in order", INT32_MAX));
+  return symbol;
+}
+
+std::string SizesText(const Symbol& sizes) {
+  if (!sizes.enumerated.empty()) return fmt::format("{}", fmt::join(sizes.enumerated, ","));
+  return sizes.low == sizes.high ? fmt::format("{}", sizes.low)
+                                 : fmt::format("{}..{}", sizes.low, sizes.high);
+}
+
+ImportOptions::Replacement ParseReplacement(const std::string& text) {
+  auto [key, value] = KeyValue("--replace", text);
+  size_t dot = key.rfind('.');
+  if (dot == std::string::npos)
+    throw Error("usage", fmt::format("--replace: \"{}\" is not of the form OP.ATTR=V", text));
+  return {key.substr(0, dot), key.substr(dot + 1), value};
+}
+
+}  // namespace
+
+std::vector<Option> ImportTable(ImportOptions& into) {
+  return {
+      {"--shape", "INPUT=1,3,224,224", "fix the shape of an input",
+       Named(
+           "--shape", into.shapes,
+           [](const std::string& dims, const std::string&) { return IntList("--shape", dims); },
+           [](const Dims& dims) { return fmt::format("{}", fmt::join(dims, ",")); }),
+       false, true},
+      {"--dim", "SYMBOL=4|1..8|1,2,4", "fix, bound or enumerate a dynamic dimension",
+       Named("--dim", into.dims, ParseSizes, SizesText), false, true},
+      {"--const", "INPUT=FILE", "replace an input with the constant in a .npy or .pb file",
+       Named(
+           "--const", into.constants,
+           [](const std::string& file, const std::string&) { return ReadTensor(file); },
+           [](const Tensor& tensor) { return "xxh3:" + tensor.hash(); }),
+       false, true},
+      {"--outputs", "A,B", "make these values the outputs and drop everything else",
+       NamesInto(into.outputs)},
+      {"--replace",
+       "OP.ATTR=V",
+       "override an attribute on every node with this operator (changes results)",
+       {[&into](const std::string& text) { into.replacements.push_back(ParseReplacement(text)); },
+        [&into] {
+          return Each(into.replacements, [](const ImportOptions::Replacement& replacement) {
+            return fmt::format("{}.{}={}", replacement.op, replacement.attribute,
+                               replacement.value);
+          });
+        }},
+       false,
+       true},
+      {"--image",
+       "INPUT=rgb,SCALE,BIAS",
+       "make an input an image (rgb, bgr or gray): the model receives pixel * SCALE + "
+       "BIAS. SCALE and BIAS are one number, or one per channel; 1/255 is allowed. With "
+       "INPUT=rgb,mean=M,std=S it receives (pixel / 255 - M) / S, or (pixel - M) / S if "
+       "M or S is above 1",
+       {[&into](const std::string& text) {
+          auto [name, image] = ParseImageOption(text);
+          AddOnce("--image", into.images, name, std::move(image));
+        },
+        [&into] {
+          return Each(into.images,
+                      [](const auto& image) { return ImageOption(image.first, image.second); });
+        }},
+       false,
+       true},
+      {"--runtime",
+       "swift",
+       "library with which an app runs the language model: swift (swift-transformers; "
+       "the default and the only one)",
+       {[&into](const std::string& text) {
+          if (text != "swift")
+            throw Error("usage", fmt::format("--runtime: \"{}\" is unknown", text))
+                .Expected("swift");
+          into.runtime = text;
+        },
+        [] { return std::nullopt; }}},
+      {"--context",
+       "N",
+       "maximum context length of a language model, in tokens (default: 2048, or the "
+       "model's own limit if lower)",
+       {[&into](const std::string& text) { into.context = ParseInt("--context", text); },
+        [&into] { return into.context ? ValuesOf(std::to_string(*into.context)) : std::nullopt; }}},
+      {"--requant",
+       "int8|int4|lut4|fp16",
+       "requantise the matrices of a language model or encoder: int8 (one scale per "
+       "row), int4 (one scale per 32 elements), lut4 (a table of 16 values per 32 "
+       "rows), or fp16, dequantised (default: keep the source's encoding)",
+       {[&into](const std::string& text) {
+          if (text.empty()) throw Error("usage", "--requant requires a scheme");
+          into.requant = text;
+        },
+        [&into] { return ValuesOf(into.requant); }}},
+      {"--data-root",
+       "DIR",
+       "additional folder that may contain external data files, or the targets of "
+       "symbolic links to them (default: only the model's folder)",
+       {[&into](const std::string& text) {
+          into.data_root = text;
+          if (!std::filesystem::is_directory(into.data_root))
+            throw Error("usage", fmt::format("--data-root: \"{}\" is not a folder", text));
+        },
+        [&into] { return ValuesOf(into.data_root); }}},
+  };
+}
+
+}  // namespace mlc::driver

@@ -1,0 +1,165 @@
+// Options of runs and of generated inputs.
+#include <fmt/format.h>
+#include <cmath>
+#include <limits>
+
+#include "lib/support/float_text.h"
+#include "tools/driver/options.h"
+#include "tools/driver/supplied_tensors.h"
+
+namespace mlc::driver {
+
+namespace {
+
+// Names may contain '=', ranges do not.
+std::pair<std::string, std::pair<double, double>> ParseRange(const std::string& text) {
+  size_t equals = text.rfind('='), dots = text.rfind("..");
+  double low = 0, high = 0;
+  auto number = [&](size_t begin, size_t end, double& value) {
+    auto [stop, error] = FloatFromChars(text.data() + begin, text.data() + end, value);
+    return error == std::errc() && stop == text.data() + end && std::isfinite(value);
+  };
+  if (equals == std::string::npos || dots == std::string::npos || dots < equals ||
+      !number(equals + 1, dots, low) || !number(dots + 2, text.size(), high))
+    throw Error("usage", fmt::format("--input-range: \"{}\" is not of the form NAME=LO..HI", text));
+  if (low > high)
+    throw Error(
+        "usage",
+        fmt::format("--input-range: \"{}\": the lower bound is above the upper bound", text));
+  return {text.substr(0, equals), {low, high}};
+}
+
+engine::EngineOptions::Arithmetic ParseArithmetic(const std::string& text) {
+  return OneOf<engine::EngineOptions::Arithmetic>(
+      "--arithmetic", text,
+      {{"faithful", engine::EngineOptions::Arithmetic::kFaithful},
+       {"exact", engine::EngineOptions::Arithmetic::kExact}});
+}
+
+}  // namespace
+
+std::vector<Option> MadeUpTable(analysis::GeneratedInputOptions& into) {
+  return {
+      {"--seed", "N", "seed for generated inputs (default 0)", Whole("--seed", into.seed)},
+      {"--input-range", "NAME=LO..HI",
+       "value range of a generated input (default: inferred from its use)",
+       [&into](const std::string& text) {
+         auto [name, range] = ParseRange(text);
+         AddOnce("--input-range", into.ranges, name, range);
+       },
+       false, true},
+  };
+}
+
+std::vector<Option> RunTable(RunOptions& into) {
+  std::vector<Option> table = {
+      {"--input", "NAME=FILE",
+       "input tensor from .npy or .pb, or image from .ppm or .pgm; inputs not given are "
+       "generated",
+       Into(into.input_files), false, true},
+      {"--function", "NAME", "function to run (default: the model's default function)",
+       Into(into.function)},
+      {"--tokens", "5,17,100",
+       "run on these token ids instead of input tensors. Outputs: logits [tokens, "
+       "vocabulary] for a language model; hidden [tokens, width] and pooled [width], "
+       "or the outputs of its head, for an encoder",
+       [&into](const std::string& text) { into.tokens = ParseTokens(text); }},
+      {"--step", "",
+       "feed --tokens one at a time, keeping the context in the model's states, and "
+       "report the time of each",
+       Switch(into.step)},
+      {"--output-dir", "DIR",
+       "write each output to DIR/NAME.npy, where NAME is its name in the model",
+       Into(into.output_folder)},
+      {"--units", "all|cpu|gpu|ane|reference|sweep",
+       "compute units: Core ML's all (default where Core ML is available), cpu, gpu or "
+       "ane; reference, mlc's own CPU engine; or sweep, which measures each and recommends one",
+       [&into](const std::string& text) {
+         into.sweep = text == "sweep";
+         into.units = runtime::ParseUnits(text);
+         if (!into.units && !into.sweep)
+           throw Error("usage", fmt::format("--units: \"{}\" is unknown", text))
+               .Expected("all, cpu, gpu, ane, reference or sweep");
+       }},
+      {"--require-units", "",
+       "fail (exit code 3) if an operation is planned for a unit other than the "
+       "requested one, or its unit is unknown",
+       Switch(into.require_units)},
+      {"--low-precision", "",
+       "allow the GPU to accumulate in fp16 (Core ML's low precision accumulation)",
+       Switch(into.hints.low_precision_accumulation)},
+      {"--reshapes", "frequent|infrequent", "Core ML hint: how often input shapes change",
+       [&into](const std::string& text) {
+         into.hints.reshapes = OneOf<runtime::LoadOptions::Reshapes>(
+             "--reshapes", text,
+             {{"frequent", runtime::LoadOptions::Reshapes::kFrequent},
+              {"infrequent", runtime::LoadOptions::Reshapes::kInfrequent}});
+       }},
+      {"--specialization", "default|fast-prediction",
+       "Core ML hint: fast-prediction accepts a longer load for faster predictions",
+       [&into](const std::string& text) {
+         into.hints.specialization = OneOf<runtime::LoadOptions::Specialization>(
+             "--specialization", text,
+             {{"default", runtime::LoadOptions::Specialization::kDefault},
+              {"fast-prediction", runtime::LoadOptions::Specialization::kFastPrediction}});
+       }},
+      {"--arithmetic", "faithful|exact",
+       "arithmetic of the reference engine: faithful rounds fp16 results to fp16, as Core ML "
+       "does (default for packages); exact computes in fp32 (default for source models)",
+       [&into](const std::string& text) { into.arithmetic = ParseArithmetic(text); }},
+      {"--iterations", "N", "number of measured runs (default 1)",
+       Whole("--iterations", into.iterations)},
+      {"--warmup", "N", "number of runs before the measured ones (default 0)",
+       Whole("--warmup", into.warmup)},
+      {"--timeout", "MS",
+       "abort a prediction after MS milliseconds and reload the model (exit code 4)",
+       [&into](const std::string& text) {
+         into.timeout = std::chrono::milliseconds(ParseInt("--timeout", text));
+       }},
+      {"--load-timeout", "MS",
+       "abort a compilation or load by Core ML after MS milliseconds (default 600000)",
+       [&into](const std::string& text) {
+         into.load_timeout = std::chrono::milliseconds(ParseInt("--load-timeout", text));
+       }},
+      {"--jobs", "N",
+       "number of concurrent predictions, each on its own instance of the model (default "
+       "1)",
+       Whole("--jobs", into.jobs)},
+      {"--soak", "DURATION",
+       "predict for this long (90s, 30m, 1h) instead of --iterations, and report memory "
+       "growth",
+       [&into](const std::string& text) { into.soak = ParseDuration("--soak", text); }},
+      {"--warm-load", "", "load a second time and report how long that takes",
+       Switch(into.warm_load)},
+      {"--p99-budget", "MS",
+       "open the circuit breaker, which stops calling the model for a while, when 3 "
+       "of the last 100 predictions take longer than MS milliseconds",
+       [&into](const std::string& text) {
+         into.breaker.p99_budget_ms = static_cast<double>(ParseInt("--p99-budget", text));
+       }},
+      {"--memory-mark", "MB",
+       "open the circuit breaker when the process uses more than MB megabytes",
+       [&into](const std::string& text) {
+         constexpr int64_t kMegabyte = 1'000'000;
+         const int64_t mark = ParseInt("--memory-mark", text);
+         into.breaker.memory_limit = mark > INT64_MAX / kMegabyte ? INT64_MAX : mark * kMegabyte;
+       }},
+      {"--compare", "reference|MODEL",
+       "compare outputs with the reference engine, or with another model on the same "
+       "units (exit code 3 outside the budget)",
+       Into(into.compare)},
+      {"--operations", "",
+       "with --compare reference: also compare intermediate results, from a copy of the "
+       "package that outputs them",
+       Switch(into.operations)},
+      {"--budget", "fp32|fp16|int8|FILE",
+       "error budget for --compare (default: that of the model's precision)", Into(into.budget)},
+      {"--profile", "", "report the time of each operator (reference engine only)",
+       Switch(into.profile)},
+  };
+  std::vector<Option> generated = MadeUpTable(into.make_up);
+  table.insert(table.begin() + 2, generated.begin(), generated.end());
+  return table;
+}
+
+}  // namespace mlc::driver
