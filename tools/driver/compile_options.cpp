@@ -1,5 +1,6 @@
 // Options of compilation: passes, precision, targets, versions of a bundle.
 #include <fmt/format.h>
+
 #include <limits>
 
 #include "lib/support/utf8.h"

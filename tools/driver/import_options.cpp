@@ -1,5 +1,6 @@
 // Options of all commands that import a model.
 #include <fmt/ranges.h>
+
 #include <algorithm>
 
 #include "tools/driver/image_inputs.h"

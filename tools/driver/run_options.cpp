@@ -1,5 +1,6 @@
 // Options of runs and of generated inputs.
 #include <fmt/format.h>
+
 #include <cmath>
 #include <limits>
 

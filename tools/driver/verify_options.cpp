@@ -1,5 +1,6 @@
 // Options of comparisons.
 #include <fmt/format.h>
+
 #include <cmath>
 
 #include "lib/support/float_text.h"
