@@ -36,9 +36,10 @@ const Value* LogitsOf(const Function& function) {
 
 const Value& TokenIds(const Function& function) {
   std::vector<const Value*> values = InputValues(function);
-  for (size_t i = 0; i < values.size(); ++i)
-    if (verify::UserName(function.inputs[i]) == kTokenIds) return *values[i];
-  MLC_CHECK(false, "function {} has no {}", function.name, kTokenIds);
+  size_t i = 0;
+  while (i < values.size() && verify::UserName(function.inputs[i]) != kTokenIds) ++i;
+  MLC_CHECK(i < values.size(), "function {} has no {}", function.name, kTokenIds);
+  return *values[i];
 }
 
 // Returns the smallest supported size that holds `count` tokens, or 0 if there is none.
