@@ -29,9 +29,10 @@ TEST_CASE("array conversions are equal to element conversions") {
     RoundToHalf(values.data(), rounded.data(), count);
     std::vector<float> in_place(values.begin(), values.begin() + count);
     RoundToHalf(in_place.data(), count);
-    CHECK(std::memcmp(halves.data(), expected_halves.data(), size * sizeof(Half)) == 0);
+    CHECK((size == 0 ||
+           std::memcmp(halves.data(), expected_halves.data(), size * sizeof(Half)) == 0));
     for (const std::vector<float>& each : {widened, rounded, in_place})
-      CHECK(std::memcmp(each.data(), expected.data(), size * sizeof(float)) == 0);
+      CHECK((size == 0 || std::memcmp(each.data(), expected.data(), size * sizeof(float)) == 0));
   }
 }
 
