@@ -377,7 +377,7 @@ class Importer : GgufModel {
     return role == networks::Role::kRotaryLongFactors ||
            role == networks::Role::kRotaryShortFactors;
   }
-  // Whether the model uses LongRoPE; Phi-3 does without a key.
+  // Returns whether the model uses LongRoPE; Phi-3 does without a key.
   bool HasLongRope() const {
     return row_->name == "phi3" || Text("rope.scaling.type", "") == "longrope";
   }

@@ -12,7 +12,7 @@ namespace mlc::gguf {
 // copied byte for byte; tools that read GGUF vocabularies can read it. Returns an empty string if
 // the file has no tokenizer.
 std::string GgufTokenizerFile(const GgufFile& file);
-// Whether a file has only these keys and no tensors.
+// Returns whether a file has only these keys and no tensors.
 bool IsGgufTokenizerFile(const GgufFile& file);
 
 }  // namespace mlc::gguf

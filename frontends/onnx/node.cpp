@@ -71,7 +71,7 @@ void AddHelp(Error& error, const Origin& origin) {
   if (origin.loop) error.Note("it may change in each iteration of a loop");
 }
 
-// Whether an input is computed at run time or its node failed.
+// Returns whether an input is computed at run time or its node failed.
 bool RunsLater(const Node& node) {
   for (int i = 0; i < node.inputs(); ++i) try {
       Bound bound = node.Input(i);

@@ -26,8 +26,8 @@ class NodeTransaction : public BlockTransaction {
 void AddLeaves(const Bound& bound, std::vector<Bound>& leaves);
 // Returns a value with the structure of `bound` whose tensors are taken from `next` on.
 Bound WithLeaves(const Bound& bound, std::vector<Bound>::const_iterator& next);
-// Whether both are tensors, both are empty optionals, or both are sequences of equal length whose
-// elements have the same structure.
+// Returns whether both are tensors, both are empty optionals, or both are sequences of equal length
+// whose elements have the same structure.
 bool SameStructure(const Bound& a, const Bound& b);
 
 }  // namespace mlc::onnx

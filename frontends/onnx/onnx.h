@@ -55,8 +55,8 @@ OnnxFacts ReadOnnxFacts(const std::filesystem::path& path,
                         const std::filesystem::path& data_root = {});
 // Reads a file that contains a single TensorProto, such as input_0.pb in ONNX's test data.
 Tensor ReadOnnxTensor(const std::filesystem::path& path);
-// Whether the content has the protobuf fields of a ModelProto with a graph. Never throws for
-// damaged files.
+// Returns whether the content has the protobuf fields of a ModelProto with a graph. Never throws
+// for damaged files.
 bool LooksLikeOnnx(ByteWindow& bytes);
 
 // A row of the table of supported operators.

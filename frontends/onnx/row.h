@@ -99,7 +99,7 @@ std::span<const NodeRow> SequenceRows();         // sequence.cpp: sequences and 
 std::span<const NodeRow> ShapeRows();            // shape.cpp: Reshape, Transpose, Expand, Range ...
 std::span<const NodeRow> SignalRows();           // signal.cpp: DFT, STFT, windows, MelWeightMatrix
 std::span<const NodeRow> SliceRows();            // slice.cpp: Slice, Split, Concat
-std::span<const NodeRow> StringRows();           // string.cpp: strings, image files
+std::span<const NodeRow> HostOnlyRows();         // host_only.cpp: strings, image files
 std::span<const NodeRow> TfIdfRows();            // tf_idf.cpp: TfIdfVectorizer
 std::span<const NodeRow> TopKRows();             // top_k.cpp: TopK, ArgMax, ArgMin
 std::span<const NodeRow> TriangleRows();         // triangle.cpp: Trilu, EyeLike

@@ -44,7 +44,7 @@ std::span<const NodeRow* const> AllRows() {
                                                  ShapeRows,
                                                  SignalRows,
                                                  SliceRows,
-                                                 StringRows,
+                                                 HostOnlyRows,
                                                  TfIdfRows,
                                                  TopKRows,
                                                  TriangleRows,

@@ -46,7 +46,7 @@ std::optional<std::string> OpenSymbol(Node& node, const Dim& dim) {
   return names[0];
 }
 
-// Whether the node runs unconditionally.
+// Returns whether the node runs unconditionally.
 bool Certain(Node& node) {
   const Block& block = node.builder().block();
   return &block == &block.function->body && !node.scope().import().trial;

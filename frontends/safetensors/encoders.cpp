@@ -333,7 +333,7 @@ class Importer {
   }
 
   bool tied() const { return json_.Bool("tie_word_embeddings", true); }
-  // Whether the logits of kMaskedLm have a separate matrix.
+  // Returns whether the logits of kMaskedLm have a separate matrix.
   bool HasOutput(const std::vector<std::string>& stored) {
     const std::vector<std::string> tokens = AllStored(kTokens);
     if (tied()) return !stored.empty() && !tokens.empty() && tied_.Differ(stored[0], tokens[0]);
@@ -343,8 +343,8 @@ class Importer {
     return true;
   }
 
-  // Whether a tensor belongs to a head of earlier training, which checkpoints keep although it is
-  // not part of the network.
+  // Returns whether a tensor belongs to a head of earlier training, which checkpoints keep although
+  // it is not part of the network.
   static bool IsLeftOver(const std::string& name) {
     if (name.ends_with("position_ids") || name.find("pooler") != std::string::npos) return true;
     for (std::string_view head :

@@ -20,7 +20,7 @@ enum class Windows : uint8_t {
   kNotWanted,  // rejected if use_sliding_window is true: no architecture row has such windows
 };
 
-// Whether a family's network has certain biases.
+// A rule that decides whether a family's network has certain biases.
 struct BiasRule {
   std::string_view where;     // substring of the names of such tensors
   std::string_view key = {};  // key of config.json that enables the biases; empty: there are none

@@ -48,7 +48,7 @@ class SafetensorsFile {
   std::shared_ptr<const std::map<std::string, std::string>> metadata_;
 };
 
-// Whether bytes look like the beginning of a .safetensors file.
+// Returns whether bytes look like the beginning of a .safetensors file.
 bool LooksLikeSafetensors(std::span<const std::byte> head);
 // Returns DType::kNone for unknown types and types without a DType.
 DType SafetensorsDType(const std::string& name);

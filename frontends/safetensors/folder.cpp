@@ -109,7 +109,7 @@ Tensor OfEvenBlocks(const Tensor& scale, const Dims& dims, const Dims& block) {
   });
 }
 
-// Whether a regular expression matches the beginning of a name, as in Python's re.match. It
+// Returns whether a regular expression matches the beginning of a name, as in Python's re.match. It
 // supports characters, escaped or not, `.`, `.*`, `^` at the start and `$` at the end; other
 // expressions match nothing.
 bool Begins(std::string_view name, std::string_view expression) {

@@ -91,7 +91,7 @@ class Folder {
   Error Refusal(const Stored& stored, std::string_view id, std::string text) const;
   Weight PartsOf(const std::string& name) const;  // only the form and the parts
   Weight Resolve(const std::string& name) const;
-  // Whether quantization_config excludes the tensor.
+  // Returns whether quantization_config excludes the tensor.
   bool IsExcluded(const std::string& name) const;
   void ResolveMlx(Weight& weight) const;
   void ResolveFp8(Weight& weight) const;

@@ -261,14 +261,14 @@ class Importer {
 
   void Use(const std::string& name) { used_.insert(folder_.stored_name(name)); }
 
-  // Whether logits use the token embeddings. If a folder does not say so but stores a separate
-  // matrix for logits, they are not tied.
+  // Returns whether logits use the token embeddings. If a folder does not say so but stores a
+  // separate matrix for logits, they are not tied.
   bool tied() const {
     return json_.Bool("tie_word_embeddings",
                       Stored(Name(networks::Role::kOutput, networks::Part::kWeight, 0)).empty());
   }
 
-  // Whether logits have a separate matrix, `name`.
+  // Returns whether logits have a separate matrix, `name`.
   bool HasOutput(const std::string& name) {
     if (tied()) {
       if (!name.empty()) Use(name);

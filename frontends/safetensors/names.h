@@ -27,8 +27,8 @@ const HuggingFaceName* FindHuggingFaceName(std::string_view model_type, networks
 // Returns a name like "model.layers.0.mlp.experts.7.up_proj.weight".
 std::string NameOf(const HuggingFaceName& row, networks::Part part, int64_t layer,
                    int64_t expert = 0);
-// Whether a tensor is a table that older versions of transformers saved with the weights but that
-// is not needed.
+// Returns whether a tensor is a table that older versions of transformers saved with the weights
+// but that is not needed.
 bool IsLeftOver(std::string_view name);
 
 }  // namespace mlc::safetensors

@@ -18,8 +18,8 @@ class TiedTensors {
   TiedTensors(const Folder& folder, Diagnostics& diagnostics)
       : folder_(folder), diagnostics_(diagnostics) {}
 
-  // Whether `tied` differs from `source`; each is the name of a tensor in the folder, or empty. The
-  // tensors are compared only once.
+  // Returns whether `tied` differs from `source`; each is the name of a tensor in the folder, or
+  // empty. The tensors are compared only once.
   bool Differ(const std::string& tied, const std::string& source);
 
  private:

@@ -14,7 +14,7 @@ namespace mlc::safetensors {
 // the names of the files.
 std::string HuggingFaceTokenizerFile(const std::filesystem::path& folder,
                                      std::vector<std::filesystem::path>& read);
-// Whether a text is the result of HuggingFaceTokenizerFile.
+// Returns whether a text is the result of HuggingFaceTokenizerFile.
 bool IsHuggingFaceTokenizerFile(std::string_view text);
 // Describes how two such texts with the same TokenizerSpec differ in settings that only other tools
 // use: the decoder, truncation, padding and dropout of merges. Returns an empty string if they do

@@ -30,8 +30,8 @@ Fp16Share Fp16ShareOf(const Function& function);
 // Returns the sum over all functions.
 Fp16Share Fp16ShareOf(const Program& program);
 
-// Whether the target's form of the operator supports fp16 for all operands and results that are
-// fp32 now. Constant parameters that exist in fp32 only (scale factors) are ignored.
+// Returns whether the target's form of the operator supports fp16 for all operands and results that
+// are fp32 now. Constant parameters that exist in fp32 only (scale factors) are ignored.
 bool HasFp16Form(const Operation& op, Opset target);
 // Returns the share of the work in operations that the target supports in fp32 only.
 double NoFp16FormShare(const Program& program, Opset target);

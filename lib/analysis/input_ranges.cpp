@@ -66,7 +66,7 @@ InputRange IntegerRange(const OperandConstraint& constraint, DType dtype) {
   return range;
 }
 
-// Whether scale and center are those of pixels: x / 255, (x - 127.5) / 128, x - 117.
+// Returns whether scale and center are those of pixels: x / 255, (x - 127.5) / 128, x - 117.
 bool AreImage(const OperandConstraint& constraint, int rank) {
   bool large = constraint.scale >= 32 && constraint.scale <= 300 && constraint.center >= -300 &&
                constraint.center <= 300;

@@ -49,7 +49,7 @@ class Trial {
     return it->second;
   }
 
-  // Whether all operands are known and small enough to evaluate.
+  // Returns whether all operands are known and small enough to evaluate.
   bool IsKnown(const Operation& op) const {
     auto is_small = [](const Tensor& value) { return value && value.size() <= kSmall; };
     for (const Operands& operands : op.args())
@@ -259,8 +259,8 @@ class Search {
     return std::nullopt;
   }
 
-  // Whether smaller sizes of a symbol are valid with other sizes of the remaining symbols, as for a
-  // tensor that is reshaped to a fixed shape. No symbol then has a minimum of its own.
+  // Returns whether smaller sizes of a symbol are valid with other sizes of the remaining symbols,
+  // as for a tensor that is reshaped to a fixed shape. No symbol then has a minimum of its own.
   bool HangTogether(const Sizes& found) {
     constexpr int64_t kMostSmaller = 16, kMostTried = 400;
     if (found.size() == 1) return false;

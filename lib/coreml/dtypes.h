@@ -26,8 +26,8 @@ std::optional<DType> FromArrayDataType(int number);
 // The first target that allows this type for model inputs and outputs; nullopt if none does.
 std::optional<Opset> InterfaceTypeSince(DType dtype);
 
-// Whether a constant is stored in the weight file rather than in the program: it has at least ten
-// elements, and the target's weight file supports its type.
+// Returns whether a constant is stored in the weight file rather than in the program: it has at
+// least ten elements, and the target's weight file supports its type.
 bool BelongsInWeightFile(DType dtype, int64_t elements, Opset target);
 
 // The type in which a constant is written: int64 becomes int32, fp64 and bf16 become fp32, uint64

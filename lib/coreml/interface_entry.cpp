@@ -38,7 +38,8 @@ Shape ToShape(const Json& dims) {
   return shape;
 }
 
-// Whether the symbolic dimensions of an input have the names that a reader assigns by default.
+// Returns whether the symbolic dimensions of an input have the names that a reader assigns by
+// default.
 bool HasDefaultNames(const Value& input) {
   for (size_t d = 0; d < input.type.shape.size(); ++d) {
     const Dim& dim = input.type.shape[d];

@@ -32,8 +32,8 @@ struct PackageItems {
 };
 PackageItems ReadPackageItems(const std::filesystem::path& package);
 
-// Whether a relative path stays below its base folder, lexically. Symbolic links are not checked:
-// download caches consist of them.
+// Returns whether a relative path stays below its base folder, lexically. Symbolic links are not
+// checked: download caches consist of them.
 bool StaysInside(const std::filesystem::path& path);
 
 // Every file below the folder, keyed by relative path. Links are followed under their own names;

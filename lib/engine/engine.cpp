@@ -156,8 +156,9 @@ struct Engine::Plan {
   }
   Tensor Retyped(const Tensor& constant) const { return constant.Cast(Retyped(constant.dtype())); }
 
-  // Whether the operation is a cast to fp16 whose users are all casts. No operation computes in
-  // fp16 then: the source requests the rounding itself, and exact arithmetic preserves it.
+  // Returns whether the operation is a cast to fp16 whose users are all casts. No operation
+  // computes in fp16 then: the source requests the rounding itself, and exact arithmetic preserves
+  // it.
   static bool IsRounding(const Operation* op) {
     if (!op || !op->is("cast") || op->result()->is_output()) return false;
     const auto& users = op->result()->users;
@@ -436,7 +437,7 @@ struct Engine::Plan {
       });
     }
   }
-  // Whether the next use of a state writes the only result of a step to it.
+  // Returns whether the next use of a state writes the only result of a step to it.
   static bool IsWrittenNext(const BlockPlan& plan, size_t index, int state) {
     for (size_t i = index + 1; i < plan.steps.size(); ++i) {
       const Step& step = plan.steps[i];

@@ -56,11 +56,11 @@ struct KernelRow {
 std::vector<PrepareKernel> FindKernels(std::string_view op, bool reproducible = false);
 // The same for chains that begin with the operator.
 std::vector<PrepareKernel> FindChainKernels(std::string_view op);
-// Whether one of the operator's kernels accepts any memory layout.
+// Returns whether one of the operator's kernels accepts any memory layout.
 bool TakesAnyLayout(std::string_view op);
-// Whether the operator has kernels and all of them accept fp16 operands as fp32.
+// Returns whether the operator has kernels and all of them accept fp16 operands as fp32.
 bool TakesWide(std::string_view op);
-// Whether a kernel of the operator stores constants of this parameter itself.
+// Returns whether a kernel of the operator stores constants of this parameter itself.
 bool HoldsWeights(std::string_view op, std::string_view param);
 // Returns the first of `kernels` that supports the site, or an empty kernel.
 Kernel MakeKernel(std::span<const PrepareKernel> kernels, const KernelSite& site);

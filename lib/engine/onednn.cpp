@@ -420,7 +420,7 @@ Kernel OrNothing(const KernelSite& site) {
   }
 }
 
-// Whether all of these operands are float tensors with at least one element.
+// Returns whether all of these operands are float tensors with at least one element.
 bool AreFloats(const EvalContext& context, std::initializer_list<std::string_view> names) {
   for (std::string_view name : names)
     if (context.has(name) &&

@@ -52,8 +52,8 @@ const uint8_t* PackedInPlace(const Tensor& tensor) {
 
 bool IsSmallInteger(DType dtype) { return IsInteger(dtype) && Bits(dtype) <= 8; }
 
-// Whether fp32 arithmetic on values of these types gives the result that Encoding defines: the
-// exact result has at most 53 bits, and only one rounding follows.
+// Returns whether fp32 arithmetic on values of these types gives the result that Encoding defines:
+// the exact result has at most 53 bits, and only one rounding follows.
 bool IsExact(const Encoding& e) {
   if (e.mask || e.bias || (e.dtype != DType::kFp32 && e.dtype != DType::kFp16)) return false;
   auto fits = [&](DType dtype) {
@@ -74,7 +74,7 @@ float ToOdd(double x) {
   return std::bit_cast<float>(bits);
 }
 
-// Whether fp32 can represent all parts.
+// Returns whether fp32 can represent all parts.
 bool IsInDouble(const Encoding& e) {
   return std::ranges::all_of(std::array{&e.data, &e.scale, &e.offset, &e.bias},
                              [](const Tensor* part) {

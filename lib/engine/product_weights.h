@@ -19,8 +19,8 @@
 
 namespace mlc::engine {
 
-// Whether the elements are stored in fewer bits than fp32. Such weights stay encoded and each
-// product expands pieces of them, so that a run needs memory for the encoded weights only.
+// Returns whether the elements are stored in fewer bits than fp32. Such weights stay encoded and
+// each product expands pieces of them, so that a run needs memory for the encoded weights only.
 bool IsNarrow(const Tensor& weights);
 
 // The elements of an fp32 or fp16 tensor as floats. A handle; copies share. Thread-safe.

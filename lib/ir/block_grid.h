@@ -50,7 +50,7 @@ class BlockGrid {
     }
   }
   int64_t block() const { return blocks_.back(); }  // block size along a row
-  // Whether element i belongs to cell i / block() for every i.
+  // Returns whether element i belongs to cell i / block() for every i.
   bool is_one_row() const { return dims_.size() == 1; }
 
  private:

@@ -97,11 +97,11 @@ class Builder {
 
 // The inference context of an operation that is already in a block.
 InferContext ContextOf(const Operation& op);
-// Whether a pure operation on constants is worth evaluating at compile time: its result shapes are
-// static, have at most `limit` elements (no limit for OpDef::view), and need at most about a second
-// of work.
+// Returns whether a pure operation on constants is worth evaluating at compile time: its result
+// shapes are static, have at most `limit` elements (no limit for OpDef::view), and need at most
+// about a second of work.
 bool Folds(const OpContext& context, const std::vector<Type>& results, int64_t limit = kFoldLimit);
-// Whether a stored type agrees with the inferred one, given the bounds of the symbols. A
+// Returns whether a stored type agrees with the inferred one, given the bounds of the symbols. A
 // placeholder (InferContext::Fresh) matches any dimension.
 bool Matches(const Type& inferred, const Type& stored, const Symbols& symbols);
 // Repeats inference and stores the result types and known elements. Returns true if anything

@@ -69,8 +69,8 @@ struct Dim::Poly {
   }
   void AddConstant(int64_t value) { *this = Add(*this, Of(Dim(value)), 1); }
   int64_t Nodes() const;
-  // Whether the expression is at least 0 for all sizes of the symbols, as far as bounds can prove
-  // it.
+  // Returns whether the expression is at least 0 for all sizes of the symbols, as far as bounds can
+  // prove it.
   static bool IsNatural(const Dim& dim, const Symbols& symbols) {
     int tries = 32;
     return IsNatural(dim, symbols, tries);

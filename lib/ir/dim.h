@@ -43,7 +43,7 @@ class Dim {
   std::optional<std::pair<std::string, int64_t>> symbol_and_offset() const;
   void CollectSymbols(
       std::vector<std::string>& names) const;  // appends each once, in order of first occurrence
-  // Whether the predicate holds for any symbol of this Dim.
+  // Returns whether the predicate holds for any symbol of this Dim.
   bool HasSymbol(const std::function<bool(const std::string&)>& asked) const;
   // The value for given symbols; nullopt if a symbol is missing or a divisor is zero.
   std::optional<int64_t> Evaluate(const std::map<std::string, int64_t>& symbols) const;

@@ -29,7 +29,7 @@ inline Tensor ConvertInput(const Tensor& given, DType declared, const Given& nam
   return ConvertInput(given, declared, declared, name);
 }
 
-// Whether `given` is acceptable for an input that the function lacks (AbsentInput).
+// Returns whether `given` is acceptable for an input that the function lacks (AbsentInput).
 bool IsValueOf(const AbsentInput& input, const Tensor& given);
 
 }  // namespace mlc

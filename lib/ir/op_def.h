@@ -250,10 +250,10 @@ enum class Effect : uint8_t {
   kLoop,         // executes its blocks repeatedly, with their effects
 };
 
-// Whether the results are constants of the program, and of which kind.
+// The kind of constant that the results are, if they are constants of the program.
 enum class ConstantKind : uint8_t { kNone, kDense, kEncoded };  // const; constexpr operators
 
-// Whether the results consist of elements of the operands.
+// The way in which results consist of elements of the operands, if they do.
 enum class Moves : uint8_t {
   kNone,
   kShape,   // all elements of x, in order, in another shape
@@ -376,8 +376,8 @@ class OpDef : public OpRow {
   bool runs_blocks() const { return effect == Effect::kBranch || effect == Effect::kLoop; }
   bool is_const() const { return constant == ConstantKind::kDense; }
   bool is_constexpr() const { return constant == ConstantKind::kEncoded; }
-  // Whether each result element depends only on the operand elements at the same (broadcast)
-  // position.
+  // Returns whether each result element depends only on the operand elements at the same
+  // (broadcast) position.
   bool elementwise() const {
     return moves == Moves::kNone && !layout.data[0].empty() && layout.axes.empty() &&
            layout.per_dimension[0].empty();

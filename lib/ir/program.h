@@ -266,7 +266,7 @@ class Block {
   void MoveBefore(Operation* op, Operation* before);
   // The operation after `op`; null at the end.
   Operation* Next(const Operation* op) const;
-  // Whether a comes before b in this block (linear).
+  // Returns whether a comes before b in this block (linear).
   bool Precedes(const Operation* a, const Operation* b) const;
 
  private:

@@ -33,7 +33,7 @@ std::shared_ptr<std::byte[]> NewBytes(size_t count) {
   }
 }
 
-// Whether `wide` represents every value of `narrow`; both are floats.
+// Returns whether `wide` represents every value of `narrow`; both are floats.
 bool Holds(DType wide, DType narrow) {
   return wide == narrow || Bits(narrow) == 8 || wide == DType::kFp64 ||
          (wide == DType::kFp32 && Bits(narrow) == 16);

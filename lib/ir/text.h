@@ -48,7 +48,7 @@ using ReadBlobFn =
 Program ParseText(std::string_view text, const std::string& source_name, const OpSet& ops,
                   const ReadBlobFn& read_blob = {}, const InputDims& input_dims = {});
 
-// Whether the text, after comments, starts like a program.
+// Returns whether the text, after comments, starts like a program.
 bool IsMilText(std::string_view text);
 // The dialect stated in the first line, which a Program does not keep; kAuto if none is stated.
 TextOptions::Dialect DialectOf(std::string_view text);

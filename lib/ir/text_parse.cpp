@@ -72,7 +72,7 @@ class Parser : TextReader {
     for (const WrittenArg& arg : list)
       if (arg.key.text == key.text) Fail(key.offset, fmt::format("duplicate `{}`", key.text));
   }
-  // Whether a type starts here; keywords that start an untyped literal do not count.
+  // Returns whether a type starts here; keywords that start an untyped literal do not count.
   bool AtType() const {
     constexpr std::string_view kWords[] = {"true", "false", "inf", "nan", "fill", "BLOBFILE"};
     return token_.kind == Token::Kind::kName &&

@@ -57,7 +57,7 @@ std::string Quoted(std::string_view text) {
   return out + '"';
 }
 
-// Whether `fill(v)` represents the tensor.
+// Returns whether `fill(v)` represents the tensor.
 bool IsFill(const Tensor& tensor) {
   if (tensor.size() == 0 || tensor.size() > kMaxFill || tensor.dtype() == DType::kBool ||
       tensor.dtype() == DType::kString || Bits(tensor.dtype()) < 8)
@@ -352,7 +352,7 @@ bool Printer::IsInlined(const Operand& operand) const {
          value->constant().size() <= options_.inline_limit;
 }
 
-// Whether the parser would infer the same dtype for an untyped constant here.
+// Returns whether the parser would infer the same dtype for an untyped constant here.
 bool Printer::IsUntypedClear(const Operation& op, const Form& form, const Param& param,
                              const Tensor& tensor) const {
   DType dtype = tensor.dtype();

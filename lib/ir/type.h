@@ -43,7 +43,7 @@ struct Type {
   friend bool operator==(const Type&, const Type&) = default;
 };
 
-// Whether a value can have both types: they are equal except for symbolic dimensions.
+// Returns whether a value can have both types: they are equal except for symbolic dimensions.
 bool MayAgree(const Type& a, const Type& b);
 
 }  // namespace mlc

@@ -6,7 +6,7 @@ namespace mlc::lower {
 
 namespace {
 
-// Whether every value of integer type `from` (or bool) is representable in `to`.
+// Returns whether every value of integer type `from` (or bool) is representable in `to`.
 bool Fits(DType from, DType to) {
   if (from == DType::kBool || from == to) return true;
   if (!IsInteger(from)) return false;

@@ -91,7 +91,7 @@ struct DecoderConfig {
   int64_t shared_feed_forward = 0;  // width of the shared expert, which all tokens use; 0: none
   int64_t window = 0;               // number of keys that a query sees, including its own; 0: all
   TokenMixerSizes recurrent = {};
-  // Whether each layer has attention; if empty, attention_every applies.
+  // True if each layer has attention; if empty, attention_every applies.
   std::vector<bool> attends = {};
   double epsilon = 1e-5;
   double attention_scale = 0;               // 0: 1 / sqrt(head_dim)

@@ -22,9 +22,9 @@ Value* InReach(Builder& b, Value* queries, Value* keys, Value* offset, int64_t l
 Value* Filled(Builder& b, Value* places, double fill, DType dtype);
 // Returns the bias of a mask, which is bool, or integers that are positive for keys to be seen.
 Value* BiasOf(Builder& b, Value* seen, double fill, DType dtype);
-// Whether a query must not see the key at position `columns` [T], because the key comes later or is
-// not among the last `window` keys up to the query (no limit unless positive). `rows`, the
-// positions of queries, are [S, 1] or broadcast likewise.
+// Returns whether a query must not see the key at position `columns` [T], because the key comes
+// later or is not among the last `window` keys up to the query (no limit unless positive). `rows`,
+// the positions of queries, are [S, 1] or broadcast likewise.
 Value* Hidden(Builder& b, Value* rows, Value* columns, int64_t window);
 // Returns the bias for Hidden: [S, T], or [B, 1, S, T] if the positions of queries are [B, S].
 Value* CausalBias(Builder& b, Value* positions, Value* keys, int64_t window, double fill,

@@ -13,7 +13,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 double Middle(Interval x) { return (x.low + x.high) / 2; }
 
-// Whether a value is a mask minus 1.
+// Returns whether a value is a mask minus 1.
 bool IsMinusOne(const ConstraintContext& context) {
   const Operation* def = context.value.def;
   if (!def || !def->is("sub")) return false;
@@ -21,7 +21,7 @@ bool IsMinusOne(const ConstraintContext& context) {
   return one && *one == Interval{1, 1};
 }
 
-// Whether the operation is in the condition block of a loop.
+// Returns whether the operation is in the condition block of a loop.
 bool IsTest(const Operation& op) {
   const Operation* loop = op.block->parent;
   return loop && loop->is("while_loop") && loop->blocks[0].get() == op.block;

@@ -15,7 +15,7 @@ struct LostParam {
 // Null if no form dropped the parameter.
 const LostParam* FindLost(const OpDef& def, std::string_view param);
 
-// Whether the form has the parameter with this canonical name.
+// Returns whether the form has the parameter with this canonical name.
 bool HasParam(const OpDef& def, const Form& form, std::string_view param);
 // The first target with a form that has the parameter; kIos26 if there is none.
 Opset ParamSince(const OpDef& def, std::string_view param);

@@ -10,7 +10,7 @@ namespace mlc {
 // it, up to a limited depth. Inputs, and results without a rule, may be anything that their dtype
 // represents.
 Interval FindInterval(const Value& value);
-// Whether every element is at least 0; -inf is excluded.
+// Returns whether every element is at least 0; -inf is excluded.
 inline bool IsNatural(const Value* value) { return FindInterval(*value).low >= 0; }
 
 // The interval of a value, assuming that every float operand of its defining operation, constants

@@ -13,7 +13,8 @@
 namespace mlc::passes {
 namespace {
 
-// Whether `value` [n, c, a, b] is `flat` [n, c, t] with an additional dimension of 1 at `axis`.
+// Returns whether `value` [n, c, a, b] is `flat` [n, c, t] with an additional dimension of 1 at
+// `axis`.
 bool IsExpanded(const Type& value, const Type& flat, int axis) {
   if (value.rank() != 4 || flat.rank() != 3 || !(value.shape[axis] == Dim(1))) return false;
   Shape shape = value.shape;

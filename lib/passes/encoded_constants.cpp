@@ -113,8 +113,8 @@ std::vector<double> Doubles(const Tensor& tensor, int64_t first, int64_t count) 
   return values;
 }
 
-// Whether fp16 can represent the scales or the table: none overflows, and a sample shows that
-// flushing subnormal numbers to zero loses little. `steps` is the largest integer by which
+// Returns whether fp16 can represent the scales or the table: none overflows, and a sample shows
+// that flushing subnormal numbers to zero loses little. `steps` is the largest integer by which
 // `numbers` are multiplied.
 bool FitsHalf(const Tensor& numbers, double steps) {
   constexpr int64_t kChunk = 1 << 10, kMost = 1 << 14;
@@ -535,8 +535,8 @@ void Round(std::vector<double>& values, DType dtype) {
   ConvertElements(dtype, raw.data(), DType::kFp64, doubles, std::ssize(values));
 }
 
-// Whether a block equals its bias: its scale is 0, or so small relative to the bias that the offset
-// exceeds fp16.
+// Returns whether a block equals its bias: its scale is 0, or so small relative to the bias that
+// the offset exceeds fp16.
 bool IsBias(double scale, double bias, DType dtype) {
   constexpr double kMostOffset = 65000;  // leaves room to add an 8-bit integer
   return scale == 0 || (dtype == DType::kFp16 && !(std::fabs(bias / scale) < kMostOffset));

@@ -13,9 +13,9 @@ namespace mlc::passes {
 // makes it dense for every target.
 std::optional<Opset> EncodedSince(const Operation& op, PassContext::Precision precision);
 
-// Whether an fp32 constant, or the result of a constexpr operation, keeps its encoding only in
-// fp32, because fp16 cannot represent its scales or its table. Reads these. `values` is the decoded
-// result.
+// Returns whether an fp32 constant, or the result of a constexpr operation, keeps its encoding only
+// in fp32, because fp16 cannot represent its scales or its table. Reads these. `values` is the
+// decoded result.
 bool NeedsFp32(const Operation& op, const Tensor& values, Opset target);
 
 // Rewrites scale * data + bias as scale * (data - offset), with scale, offset and the arithmetic in

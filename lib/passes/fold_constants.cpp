@@ -11,7 +11,7 @@
 namespace mlc::passes {
 namespace {
 
-// Whether all operands are constant, or some elements of the results are known.
+// Returns whether all operands are constant, or some elements of the results are known.
 bool MayBeKnown(const Operation& op) {
   for (const std::unique_ptr<Value>& result : op.results)
     if (result->elements) return true;

@@ -75,7 +75,7 @@ const Operation* SquaredMean(const Value* value, Operations& parts) {
   return mean;
 }
 
-// Whether large operands give large results, unlike a square root.
+// Returns whether large operands give large results, unlike a square root.
 bool StaysLarge(const Operation& op) {
   constexpr double kLarge = 0x1p40, kStill = 0x1p30;
   return Magnitude(IntervalWhen(*op.result(), {-kLarge, kLarge})).high >= kStill;
@@ -126,7 +126,7 @@ void Terms(const Value* value, Operations& passed, std::vector<const Value*>& te
   for (std::string_view operand : {"x", "y"}) Terms(op->value(operand), passed, terms, steps - 1);
 }
 
-// Whether the value is a product with operand x.
+// Returns whether the value is a product with operand x.
 bool IsProductOf(const Value* value, const Value* x) {
   const Operation* op = value ? value->def : nullptr;
   if (!op || op->def->elementwise() || !(op->def->fp16.kind & Fp16::kProduct)) return false;
@@ -178,8 +178,8 @@ std::pair<const Value*, double> AsPower(const Value* value) {
   return {pow->value("x"), *exponent};
 }
 
-// Whether the operation sums powers or magnitudes that may exceed fp16; `made` is the operation
-// that computes these powers.
+// Returns whether the operation sums powers or magnitudes that may exceed fp16; `made` is the
+// operation that computes these powers.
 bool MayOverflow(const Operation& op, const Operation*& made) {
   made = nullptr;
   const Sums& sums = op.def->sums;
@@ -200,7 +200,8 @@ bool MayOverflow(const Operation& op, const Operation*& made) {
   return many && !(count > 0 && (count < kManySummed || most * count <= kMost));
 }
 
-// Whether the value is a norm, a standard deviation, or the square of either; all are non-negative.
+// Returns whether the value is a norm, a standard deviation, or the square of either; all are
+// non-negative.
 bool IsNorm(const Value* value, int depth = 0) {
   const Operation* op = value ? value->def : nullptr;
   if (!op || depth > kMostSteps) return false;

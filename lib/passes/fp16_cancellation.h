@@ -34,9 +34,9 @@ struct NormProducts {
 };
 NormProducts FindNormProducts(const std::vector<const Operation*>& operations);
 
-// Whether the operation subtracts constants that exceed 16 times the scale of the differences. The
-// scale is the deviation for a batch norm, the next divisor for a difference from an unmodified
-// input, and 1 for a difference from constants that are not all equal.
+// Returns whether the operation subtracts constants that exceed 16 times the scale of the
+// differences. The scale is the deviation for a batch norm, the next divisor for a difference from
+// an unmodified input, and 1 for a difference from constants that are not all equal.
 bool SubtractsLargeMean(const Operation& op);
 
 }  // namespace mlc::passes

@@ -53,7 +53,7 @@ Test Among(Operations operations) {
   return [among = std::move(operations)](const Operation& op) { return among.contains(&op); };
 }
 
-// Whether the constant has few elements and all are integral.
+// Returns whether the constant has few elements and all are integral.
 bool HoldsWhole(const Tensor& constant) {
   constexpr int64_t kLooked = 65536;
   if (constant.size() > kLooked) return false;
@@ -65,10 +65,11 @@ bool IsCastToInteger(const Operation& op) {
   return IsCast(op) && IsInteger(op.result()->type.dtype);
 }
 
-// Whether the operation creates integral values or compares with integral values.
+// Returns whether the operation creates integral values or compares with integral values.
 bool IsWhole(const Operation& op) { return Is(op, Fp16::kAsksWhole) || IsCastToInteger(op); }
 
-// Whether the operation subtracts two run-time values, for example the distance of two positions.
+// Returns whether the operation subtracts two run-time values, for example the distance of two
+// positions.
 bool IsDifference(const Operation& op) {
   const Value *x = op.is("sub") ? op.value("x") : nullptr, *y = x ? op.value("y") : nullptr;
   return y && !x->is_constant() && !y->is_constant();
@@ -272,7 +273,7 @@ class Finder {
     return true;
   }
 
-  // Whether the operation sums products of integral values, as integer convolutions do.
+  // Returns whether the operation sums products of integral values, as integer convolutions do.
   bool StartsWholeSum(const Operation& op) const {
     if (!Needs<Fp16::kWholeSums>(op)) return false;
     for (const Operands& operands : op.args())
@@ -300,9 +301,9 @@ class Finder {
     return takers;
   }
 
-  // Whether the integral values of a rounding stay numbers: after additions and clamps they become
-  // floats again, and no operation uses them as an index. If given, `all` receives the operations
-  // that preserve integrality.
+  // Returns whether the integral values of a rounding stay numbers: after additions and clamps they
+  // become floats again, and no operation uses them as an index. If given, `all` receives the
+  // operations that preserve integrality.
   bool IsQuantisation(const Operation& op, Operations* all = nullptr) const {
     if (!op.is("round") || !Needs<Fp16::kSteps>(op)) return false;
     Operations seen = {&op};
@@ -376,8 +377,8 @@ class Finder {
     return fading;
   }
 
-  // Whether elements of `goal` reach the operands of `op`, possibly in the next iteration of a
-  // loop.
+  // Returns whether elements of `goal` reach the operands of `op`, possibly in the next iteration
+  // of a loop.
   bool LeadsTo(const Operation& op, const Operation& goal, Operations& seen) const {
     constexpr size_t kMostSeen = 32;
     if (!op.def->elementwise() && op.def->moves == Moves::kNone) return false;
@@ -423,7 +424,7 @@ class Finder {
     return products;
   }
 
-  // Whether the results are rounded values, indices or booleans.
+  // Returns whether the results are rounded values, indices or booleans.
   static bool Chooses(const Operation& op) {
     if (Needs<Fp16::kSteps>(op)) return true;
     if (op.is("shape")) return false;
@@ -432,7 +433,8 @@ class Finder {
     });
   }
 
-  // Whether the value is the result of a discontinuous operation, possibly scaled or converted.
+  // Returns whether the value is the result of a discontinuous operation, possibly scaled or
+  // converted.
   static bool ComesFrom(const Value& value, const Operations& steps) {
     const Value* at = &value;
     for (int i = 0; i < 4 && at; ++i) {
@@ -444,7 +446,7 @@ class Finder {
     return false;
   }
 
-  // Whether the operation compares values that were scaled up.
+  // Returns whether the operation compares values that were scaled up.
   static bool ComparesScaled(const Operation& op) {
     if (!Is(op, Fp16::kAsksWhole) || !op.def->elementwise() ||
         op.result()->type.dtype != DType::kBool)

@@ -44,10 +44,10 @@ std::unordered_map<const Operation*, Fp32Decision> FindFp16Sensitive(const Funct
                                                                      const DefUseGraph& flow);
 
 inline bool IsFp32(const Type& type) { return type.is_tensor() && type.dtype == DType::kFp32; }
-// Whether any operand or result is fp32.
+// Returns whether any operand or result is fp32.
 bool HasFp32(const Operation& op);
 inline bool Is(const Operation& op, Fp16::Kind kind) { return op.def->fp16.kind & kind; }
-// Whether the value is a constant, dense or encoded.
+// Returns whether the value is a constant, dense or encoded.
 bool IsWeight(const Value* value);
 // Returns the operation that computes each element of the value from one element of `from` and
 // constants, or null.

@@ -34,7 +34,7 @@ inline constexpr std::string_view kFp32Before =
 struct Fp32Decision {
   Fp32Reason reason = Fp32Reason::kNone;
   std::string text = {};  // a sentence without a full stop
-  // Whether the overflow is an estimate that measuring may disprove: the values come from a product
+  // True if the overflow is an estimate that measuring may disprove: the values come from a product
   // with weights, which determine their size for any input.
   bool estimated = false;
   bool fp32() const { return reason != Fp32Reason::kNone; }

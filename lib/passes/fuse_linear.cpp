@@ -101,7 +101,7 @@ bool Scale(Operation* scaled, PassContext& context) {
   return true;
 }
 
-// Whether the operation swaps the last two dimensions only.
+// Returns whether the operation swaps the last two dimensions only.
 bool SwapsLastTwo(const Operation& transpose) {
   int rank = transpose.result()->type.rank();
   auto perm = ConstantAxes(transpose, "perm", rank);

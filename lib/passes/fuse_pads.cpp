@@ -37,7 +37,7 @@ std::optional<Padding> ConstantPadding(Value* value) {
   return padding;
 }
 
-// Whether `pool` can apply a padding of `total` itself.
+// Returns whether `pool` can apply a padding of `total` itself.
 bool PoolCanPad(const Operation& pool, const Padding& padding, const std::vector<int64_t>& total) {
   Tensor kernel = pool.constant("kernel_sizes"), ceil = pool.constant_or_default("ceil_mode");
   if (!kernel || !ceil || ceil.Bool(0)) return false;

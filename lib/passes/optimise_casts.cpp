@@ -12,7 +12,7 @@
 namespace mlc::passes {
 namespace {
 
-// Whether every value of `from` is exact in `to`.
+// Returns whether every value of `from` is exact in `to`.
 bool Holds(DType to, DType from) {
   if (to == from) return true;
   if (from == DType::kBool) return true;

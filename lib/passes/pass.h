@@ -33,7 +33,7 @@ struct PassContext {
   std::map<std::string, double> reached = {};
   // Called by fp16-precision before narrowing to fill in `measured`; may be empty.
   std::function<void(const Program&, PassContext&)> measure = {};
-  // Whether `measured` is final: --precision mixed then keeps no further operations in fp32 as a
+  // True if `measured` is final: --precision mixed then keeps no further operations in fp32 as a
   // precaution.
   bool judged = false;
 };

@@ -81,8 +81,8 @@ class Planner {
   }
 
  private:
-  // Whether the operation already computes in fp16 and only scalar constants are fp32; the forms
-  // before iOS17 require these in fp16, too.
+  // Returns whether the operation already computes in fp16 and only scalar constants are fp32; the
+  // forms before iOS17 require these in fp16, too.
   bool ComputesInFp16(const Operation& op) const {
     if (!op.blocks.empty() || op.def->is_constexpr()) return false;
     bool half = false;
@@ -165,7 +165,7 @@ class Planner {
     }
   }
 
-  // Whether all operands and results were measured and are far below the limit of fp16.
+  // Returns whether all operands and results were measured and are far below the limit of fp16.
   bool IsSmall(const Operation& op) const {
     constexpr double kSmall = 65504.0 / 32;
     auto is_small = [&](const Value* value) {

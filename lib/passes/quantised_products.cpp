@@ -52,7 +52,7 @@ bool IsWhole(const Value* value, int depth = 0) {
   return true;
 }
 
-// Whether the decoded values of a constant are integers.
+// Returns whether the decoded values of a constant are integers.
 bool IsWholeWeight(const Tensor& weight) {
   const Encoding* encoding = weight ? weight.encoding() : nullptr;
   if (!encoding || encoding->form != Encoding::Form::kAffine || encoding->bias ||
@@ -62,7 +62,7 @@ bool IsWholeWeight(const Tensor& weight) {
   return std::all_of(scale.begin(), scale.end(), [](double x) { return std::trunc(x) == x; });
 }
 
-// Whether the operand is a constant of integers, dense or encoded.
+// Returns whether the operand is a constant of integers, dense or encoded.
 bool IsWholeConstant(const Value* value) {
   return value && value->is_constant() && (IsWholeWeight(value->constant()) || IsWhole(value));
 }

@@ -10,7 +10,7 @@
 
 namespace mlc::passes {
 
-// Whether the operation converts between element types.
+// Returns whether the operation converts between element types.
 inline bool IsCast(const Operation& op) { return op.is("cast"); }
 
 // Returns the operation `name` that defines `value`, or null.
@@ -55,7 +55,7 @@ inline std::pair<Value*, Value*> SplitConstant(const Operation* op) {
   return x->is_constant() ? std::pair{x, y} : std::pair{y, x};
 }
 
-// Whether the operation multiplies x by its other operand, or divides x by it.
+// Returns whether the operation multiplies x by its other operand, or divides x by it.
 inline bool Scales(const Operation& op, const Value* x) {
   return op.is("mul") ? op.value("x") == x || op.value("y") == x
                       : op.is("real_div") && op.value("x") == x;
@@ -64,13 +64,13 @@ inline bool Scales(const Operation& op, const Value* x) {
 // factor is not a uniform constant or is 0.
 std::optional<double> ScaleOf(const Operation& op, Value*& scaled);
 
-// Whether the result consists of elements of operand x only.
+// Returns whether the result consists of elements of operand x only.
 inline bool MovesX(const Operation& op) {
   return op.def->moves != Moves::kNone && op.results.size() == 1 && op.def->Find("x") >= 0 &&
          op.value("x");
 }
 
-// Whether the result has the elements of operand x in the same order, with another shape.
+// Returns whether the result has the elements of operand x in the same order, with another shape.
 inline bool Reshapes(const Operation& op) { return op.def->moves == Moves::kShape && MovesX(op); }
 
 // Returns d if the value is mul(d, d), square(d) or pow(d, 2); null otherwise.
@@ -85,7 +85,7 @@ std::optional<std::vector<int64_t>> ConstantAxes(const Operation& op, std::strin
 // another number; null otherwise.
 Value* Unshifted(const Value* z, const std::vector<int64_t>& axes);
 
-// Whether x is divided by its largest magnitude along an axis, as safe-norms divides rows.
+// Returns whether x is divided by its largest magnitude along an axis, as safe-norms divides rows.
 bool IsDividedByGreatest(const Value* x);
 
 // Returns the constant shape operand with which reshape converts any value with as many elements to
@@ -93,27 +93,27 @@ bool IsDividedByGreatest(const Value* x);
 // scalar, or a dimension of 0.
 Tensor ShapeOperand(const Shape& to);
 
-// Whether `from` may replace all uses of `to`, including a use as an output: an output must not
-// become an input, a constant or a second use of another output.
+// Returns whether `from` may replace all uses of `to`, including a use as an output: an output must
+// not become an input, a constant or a second use of another output.
 inline bool CanReplace(const Value* to, const Value* from) {
   if (!to->is_output()) return true;
   return from->def && !from->is_constant() && !from->is_output() &&
          from->def->block == to->def->block;
 }
 
-// Whether the value is rounded to integers, possibly after additions and clamps: its last bit then
-// decides between two integers, a difference that quantised models amplify.
+// Returns whether the value is rounded to integers, possibly after additions and clamps: its last
+// bit then decides between two integers, a difference that quantised models amplify.
 bool DecidesSteps(const Value* value);
 // The smallest normal fp16 number; below it fp16 loses precision.
 inline constexpr double kLeastNormal = 0x1p-14;
-// Whether the magnitudes of all elements are below `limit`; false without a tensor. Stops reading
-// soon after the first element that is not.
+// Returns whether the magnitudes of all elements are below `limit`; false without a tensor. Stops
+// reading soon after the first element that is not.
 bool IsBelow(const Tensor& constant, double limit);
 // Returns an encoded constant with each slice of its first dimension scaled, in the same encoding;
 // empty if that encoding has no scales per slice.
 Tensor ScaledRows(const Tensor& constant, const std::vector<double>& scale);
 
-// Whether the operation has side effects.
+// Returns whether the operation has side effects.
 bool HasEffects(const Operation& op);
 
 // Replaces all uses of the only result of `op` by `to`, and erases `op` with the operations that

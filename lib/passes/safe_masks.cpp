@@ -37,7 +37,7 @@ constexpr double kScores = 3000;  // the maximum magnitude of scores next to the
 
 bool IsMove(const Operation& op) { return op.def->moves != Moves::kNone || IsCast(op); }
 
-// Whether every element is 0 or 1, in the forms that masks have.
+// Returns whether every element is 0 or 1, in the forms that masks have.
 bool IsTruth(const Value* value, int depth = 0) {
   const Operation* op = value ? value->def : nullptr;
   if (!op || depth > 8) return false;
@@ -136,7 +136,7 @@ class Masks {
     return op;
   }
 
-  // Whether the constant is a mask: an additive one, or a factor of a value that is 0 or 1.
+  // Returns whether the constant is a mask: an additive one, or a factor of a value that is 0 or 1.
   static bool IsMask(const Operation& op, const Value* constant) {
     return constant && constant->is_constant() && !IsMove(op) &&
            (!op.is("mul") || IsTruth(OtherOperand(&op, constant)));
@@ -213,8 +213,8 @@ bool Run(Program& program, PassContext& context) {
 
 }  // namespace
 
-// Whether the program tests the value for NaN, which is the result for rows that are entirely
-// masked by -inf.
+// Returns whether the program tests the value for NaN, which is the result for rows that are
+// entirely masked by -inf.
 bool IsTestedForNan(const Value* value, int depth = 0) {
   constexpr int kDepth = 4;
   return depth < kDepth &&

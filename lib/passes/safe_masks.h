@@ -12,10 +12,12 @@ namespace mlc::passes {
 // selects, products and data movement: a mask there may be bounded.
 std::unordered_set<const Operation*> EndInSoftmax(const Block& block);
 
-// Whether the operands of `reader` reach only softmax; `ending` is EndInSoftmax of its block.
+// Returns whether the operands of `reader` reach only softmax; `ending` is EndInSoftmax of its
+// block.
 bool EndsInSoftmax(const Operation& reader, const std::unordered_set<const Operation*>& ending);
 
-// Whether both elements mask a score, in the source and in the package: softmax makes 0 of either.
+// Returns whether both elements mask a score, in the source and in the package: softmax makes 0 of
+// either.
 bool MasksBoth(double source, double package);
 
 }  // namespace mlc::passes

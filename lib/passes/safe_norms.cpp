@@ -200,8 +200,8 @@ void Look(const Value* v, int degree, Prospect& prospect) {
   }
 }
 
-// Whether fp16 can represent the squares: neither they nor their sum overflow, and those that
-// underflow are small compared to the smallest one or to epsilon.
+// Returns whether fp16 can represent the squares: neither they nor their sum overflow, and those
+// that underflow are small compared to the smallest one or to epsilon.
 bool IsSafe(const Sum& sum, double epsilon) {
   Interval size = Magnitude(FindInterval(*sum.x));
   double count = sum.mean ? 1 : static_cast<double>(sum.most);

@@ -26,7 +26,7 @@ namespace {
 
 constexpr double kLeastOfOne = 0x1p-8;
 
-// Whether the value is computed at run time.
+// Returns whether the value is computed at run time.
 bool IsComputed(const Value* value) {
   return value && !value->is_constant() && !(value->def && value->def->def->is_constexpr());
 }

@@ -26,9 +26,9 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Whether the fp16 form of the number has a relative error of at most 2^-15. An inexact factor
-// shifts all products in the same direction, whereas a division rounds each result independently
-// (1/6 in fp16 has an error of 2^-12.4).
+// Returns whether the fp16 form of the number has a relative error of at most 2^-15. An inexact
+// factor shifts all products in the same direction, whereas a division rounds each result
+// independently (1/6 in fp16 has an error of 2^-12.4).
 bool IsExactInHalf(double number) {
   double half = static_cast<double>(Half(number));
   return std::fabs(number) >= 0x1p-14 && std::fabs(half - number) <= std::fabs(number) * 0x1p-15;

@@ -34,7 +34,8 @@ class ErrorStats {
   bool Steady() const;
   // The steps of a job that are not safe.
   std::set<size_t> Outside(size_t job) const;
-  // Whether some output has a data-dependent size that changes when constants are rounded to fp16.
+  // Returns whether some output has a data-dependent size that changes when constants are rounded
+  // to fp16.
   bool resized() const { return resized_; }
   // The name of an output that is NaN or infinite where its reference is finite in the output type;
   // empty if there is none.

@@ -128,7 +128,7 @@ class Runtime {
  public:
   virtual ~Runtime() = default;
   virtual Capabilities capabilities() const = 0;
-  // Whether Load accepts .mlpackage and .mlmodel directly, without Compile.
+  // Returns whether Load accepts .mlpackage and .mlmodel directly, without Compile.
   virtual bool loads_packages() const = 0;
   // Compiles a package to an .mlmodelc at `bundle`, which must not exist. Error "runtime-failed",
   // "file-io".

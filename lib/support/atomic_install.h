@@ -54,7 +54,7 @@ class Staging {
   std::optional<FileLock> lock_;  // lock of the temporary folder
 };
 
-// Whether a string is "NUMBER-NUMBER", the suffix of temporary names.
+// Returns whether a string is "NUMBER-NUMBER", the suffix of temporary names.
 bool IsNumberPair(std::string_view name);
 
 // Synchronises the contents of a file, or the entries of a folder, to disk. Error "file-io".

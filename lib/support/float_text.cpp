@@ -71,4 +71,12 @@ template std::from_chars_result FloatFromStrtod(const char*, const char*, float&
 template std::from_chars_result FloatFromStrtod(const char*, const char*, double&,
                                                 std::chars_format);
 
+std::optional<double> ParseNumber(std::string_view text) {
+  double value = 0;
+  const auto [end, error] = FloatFromChars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value))
+    return std::nullopt;
+  return value;
+}
+
 }  // namespace mlc

@@ -5,6 +5,8 @@
 #pragma once
 
 #include <charconv>
+#include <optional>
+#include <string_view>
 
 namespace mlc {
 
@@ -13,6 +15,9 @@ namespace mlc {
 template <class T>
 std::from_chars_result FloatFromChars(const char* begin, const char* end, T& value,
                                       std::chars_format format = std::chars_format::general);
+
+// Returns the finite number that the entire text represents, or nothing if it is not one.
+std::optional<double> ParseNumber(std::string_view text);
 
 // The fallback by strtod for libraries without std::from_chars; public for its test.
 template <class T>

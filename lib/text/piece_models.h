@@ -15,7 +15,8 @@ class PieceModel {
   // Appends the tokens of a piece produced by TextSteps. Takes O(n log n) time for a piece of
   // length n; for unigram models and WordPiece, multiplied by the length of the longest token.
   virtual void Encode(std::string_view piece, std::vector<int32_t>& ids) const = 0;
-  // Whether pieces tend to repeat (words), so that caching the tokens of short pieces pays off.
+  // Returns whether pieces tend to repeat (words), so that caching the tokens of short pieces pays
+  // off.
   virtual bool repeats() const { return true; }
 };
 

@@ -64,7 +64,7 @@ struct ParityResult {
   std::string units, machine, version;  // compute units, machine, and version of mlc
   double milliseconds = 0;
   std::vector<Compared> outputs;
-  // Whether the reader compared the outputs again; otherwise the figures are those of the run.
+  // True if the reader compared the outputs again; otherwise the figures are those of the run.
   bool compared_again = false;
 };
 

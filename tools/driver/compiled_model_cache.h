@@ -56,8 +56,8 @@ CompiledModel CompiledWithin(runtime::Worker::Timeout limit,
                              const std::filesystem::path& model, runtime::Units units,
                              Diagnostics& diagnostics);
 
-// Whether the compiled form of a .mlpackage or .mlmodel depends only on the model's own files. A
-// bare .mlmodel that refers to files beside it is never cached.
+// Returns whether the compiled form of a .mlpackage or .mlmodel depends only on the model's own
+// files. A bare .mlmodel that refers to files beside it is never cached.
 bool CanBeCached(const std::filesystem::path& model);
 // Returns the cache key of the bundle that `maker` compiles from a package. It covers the package's
 // name and files, `maker`, `options` and this build of mlc.

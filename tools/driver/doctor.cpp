@@ -42,7 +42,8 @@ struct Examined {
   std::optional<coreml::Stated> stated;
   std::vector<Finding>& findings;
 
-  // Whether the model is or was compiled from an ONNX model, or from an unknown source format.
+  // Returns whether the model is or was compiled from an ONNX model, or from an unknown source
+  // format.
   bool of_onnx() const {
     return source ? frontend.name == "onnx" : ours && (!stated || stated->source_format == "onnx");
   }
@@ -198,7 +199,7 @@ void OpenDimensions(const DoctorRule& rule, const Function& function, Examined& 
       help + ": the Neural Engine supports fixed and listed shapes");
 }
 
-// Whether a size of the input has no bound: compiling a source model adds default bounds.
+// Returns whether a size of the input has no bound: compiling a source model adds default bounds.
 bool IsUnbounded(const Function& function, const Port& port, const Value& input, bool source) {
   if (std::any_of(port.shape_range.begin(), port.shape_range.end(),
                   [](const auto& range) { return range.second < 0; }))
@@ -295,8 +296,8 @@ void LargeInputs(const DoctorRule& rule, const Function& function, Examined& at)
 
 // --- types
 
-// Whether the input is an attention mask: it affects only softmax operations, is an `attn_mask`
-// operand, or has the range of a mask.
+// Returns whether the input is an attention mask: it affects only softmax operations, is an
+// `attn_mask` operand, or has the range of a mask.
 bool IsMask(const Function& function, const Value& input) {
   const std::unordered_set<const Operation*> ending = passes::EndInSoftmax(function.body);
   const bool masks =

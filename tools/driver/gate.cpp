@@ -126,7 +126,7 @@ std::string Changed(const Outputs& outputs, const Outputs& first, const verify::
   return "";
 }
 
-// Whether a tensor has float elements and none of them is finite.
+// Returns whether a tensor has float elements and none of them is finite.
 bool IsNoNumbers(const Tensor& tensor) {
   if (!IsFloat(tensor.dtype()) || tensor.size() == 0) return false;
   const std::vector<double> values = tensor.Doubles();

@@ -69,7 +69,7 @@ struct GateSubject {
   std::shared_ptr<runtime::Runtime> runtime;
   CompiledModel loaded;  // the model itself, or the bundle compiled from it
   runtime::LoadOptions load;
-  // Whether the runtime is the reference engine: its results are exact, and comparing it with
+  // True if the runtime is the reference engine: its results are exact, and comparing it with
   // itself proves nothing.
   bool is_reference = false;
   std::shared_ptr<runtime::LoadedModel> reference;  // the same model on the reference engine

@@ -15,12 +15,10 @@ std::vector<Option> GateTable(GateOptions& into) {
   };
   const auto number = [](std::string_view option, const std::string& text, double least,
                          double most, const char* expected) {
-    double value = 0;
-    const auto [end, error] = FloatFromChars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size() ||
-        !(value >= least && value <= most))
+    const std::optional<double> value = ParseNumber(text);
+    if (!value || *value < least || *value > most)
       throw Error("usage", fmt::format("{}: \"{}\"", option, text)).Expected(expected);
-    return value;
+    return *value;
   };
   std::vector<Option> table = {
       {"--units", "all|cpu|gpu|ane|reference",

@@ -1,7 +1,4 @@
 // The options of text generation.
-#include <charconv>
-#include <cmath>
-
 #include "lib/support/float_text.h"
 #include "tools/driver/options.h"
 
@@ -11,11 +8,9 @@ namespace {
 
 Field Number(std::string_view option, double& field) {
   return [option, &field](const std::string& text) {
-    double number = 0;
-    const auto [end, error] = FloatFromChars(text.data(), text.data() + text.size(), number);
-    if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(number))
-      throw Error("usage", fmt::format("{}: \"{}\" is not a number", option, text));
-    field = number;
+    const std::optional<double> number = ParseNumber(text);
+    if (!number) throw Error("usage", fmt::format("{}: \"{}\" is not a number", option, text));
+    field = *number;
   };
 }
 

@@ -66,7 +66,7 @@ const Json& Figure(const Json& object, const char* name) {
       "a number of at least 0");
 }
 
-// Whether a report states that there is no figure.
+// Returns whether a report states that there is no figure.
 bool NoFigure(const Json& value) { return value.is_null() || value == "inf" || value == "nan"; }
 
 // Checks the members that identify an entry.
@@ -118,7 +118,7 @@ Json Entry(const Json& line) {
   return entry;
 }
 
-// Whether nothing was measured, or some results came from a fallback.
+// Returns whether nothing was measured, or some results came from a fallback.
 bool Failed(const Json& line) {
   if (Count(line, "iterations") == 0) return true;
   if (line.contains("failures") && !List(line, "failures").empty()) return true;

@@ -130,8 +130,8 @@ std::vector<const runtime::OperationPlacement*> Elsewhere(const RunResult& resul
 
 namespace {
 
-// Whether the error concerns a single prediction, so that others may succeed. Other errors are the
-// user's and would recur.
+// Returns whether the error concerns a single prediction, so that others may succeed. Other errors
+// are the user's and would recur.
 bool IsOfTheRun(const Error& error) {
   switch (runtime::FailureOf(error.id())) {
     case runtime::Failure::kException:

@@ -14,20 +14,19 @@ namespace {
 
 // Names may contain '=', ranges do not.
 std::pair<std::string, std::pair<double, double>> ParseRange(const std::string& text) {
-  size_t equals = text.rfind('='), dots = text.rfind("..");
-  double low = 0, high = 0;
-  auto number = [&](size_t begin, size_t end, double& value) {
-    auto [stop, error] = FloatFromChars(text.data() + begin, text.data() + end, value);
-    return error == std::errc() && stop == text.data() + end && std::isfinite(value);
-  };
-  if (equals == std::string::npos || dots == std::string::npos || dots < equals ||
-      !number(equals + 1, dots, low) || !number(dots + 2, text.size(), high))
+  const size_t equals = text.rfind('='), dots = text.rfind("..");
+  std::optional<double> low, high;
+  if (equals != std::string::npos && dots != std::string::npos && dots > equals) {
+    low = ParseNumber(std::string_view(text).substr(equals + 1, dots - equals - 1));
+    high = ParseNumber(std::string_view(text).substr(dots + 2));
+  }
+  if (!low || !high)
     throw Error("usage", fmt::format("--input-range: \"{}\" is not of the form NAME=LO..HI", text));
-  if (low > high)
+  if (*low > *high)
     throw Error(
         "usage",
         fmt::format("--input-range: \"{}\": the lower bound is above the upper bound", text));
-  return {text.substr(0, equals), {low, high}};
+  return {text.substr(0, equals), {*low, *high}};
 }
 
 engine::EngineOptions::Arithmetic ParseArithmetic(const std::string& text) {

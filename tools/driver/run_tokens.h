@@ -13,7 +13,7 @@
 
 namespace mlc::driver {
 
-// Whether the function has the ports of lib/networks/decoder.h.
+// Returns whether the function has the ports of lib/networks/decoder.h.
 bool IsLanguageModel(const Function& function);
 // The context length and vocabulary size of a language model.
 struct LanguageSize {
@@ -21,8 +21,8 @@ struct LanguageSize {
 };
 LanguageSize LanguageSizes(const Function& function);
 
-// Whether the function has the ports of lib/networks/encoder.h, in any source format: an input
-// input_ids, and optionally attention_mask and token_type_ids.
+// Returns whether the function has the ports of lib/networks/encoder.h, in any source format: an
+// input input_ids, and optionally attention_mask and token_type_ids.
 bool IsEncoder(const Function& function);
 
 // Error "usage" if the function is neither, too many tokens are given, or `step` is used with an

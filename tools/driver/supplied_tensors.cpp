@@ -39,8 +39,8 @@ std::string Flattened(std::string_view name) {
   return out;
 }
 
-// Whether files are numbered like those of ONNX's test sets: WORD_0, WORD_1, ... for every port and
-// no others. In this case numbers are positions, even if a port has such a name.
+// Returns whether files are numbered like those of ONNX's test sets: WORD_0, WORD_1, ... for every
+// port and no others. In this case numbers are positions, even if a port has such a name.
 bool AreNumbered(const std::set<std::string>& stems, std::string_view word, size_t ports) {
   for (size_t i = 0; i < ports; ++i)
     if (!stems.contains(fmt::format("{}_{}", word, i))) return false;

@@ -38,8 +38,8 @@ std::filesystem::path FunctionFolder(const std::filesystem::path& folder, const 
 // Returns the subfolders 0, 1, ..., one for each step, or the folder itself if there are none.
 // Error "bad-input" if a number is missing.
 std::vector<std::filesystem::path> StepFolders(const std::filesystem::path& folder);
-// Whether `name` is an input of the source that the function lacks, because its value is known or
-// it is unused. Error "bad-input" if `given` differs from the known value.
+// Returns whether `name` is an input of the source that the function lacks, because its value is
+// known or it is unused. Error "bad-input" if `given` differs from the known value.
 bool IsAbsent(const Function& function, std::string_view name, const Tensor& given);
 
 // Reads all tensors of a folder as inputs of this function, by file name: NAME, in_NAME

@@ -65,7 +65,7 @@ std::map<std::string, Dims> Renamed(const std::map<std::string, Dims>& shapes, c
   return renamed;
 }
 
-// Whether the function accepts inputs of these shapes, by its own names.
+// Returns whether the function accepts inputs of these shapes, by its own names.
 bool Takes(const Function& function, const std::map<std::string, Dims>& shapes) {
   std::map<std::string, int64_t> sizes;
   auto takes = [&](const Dim& declared, int64_t size) {

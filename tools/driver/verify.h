@@ -58,7 +58,7 @@ struct VerifyResult {
   std::shared_ptr<const Program> source;
 };
 
-// Whether the program has a result of type fp16; in this case the fp16 budget applies.
+// Returns whether the program has a result of type fp16; in this case the fp16 budget applies.
 bool ComputesInFp16(const Program& program);
 
 // Error "usage" if `package` is a source model, as when the arguments are swapped.

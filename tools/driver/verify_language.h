@@ -37,7 +37,7 @@ struct LanguagePair {
   bool floors;             // whether floors raise the limits
   engine::EngineOptions source_options, package_options;
 };
-// Whether both functions are language models.
+// Returns whether both functions are language models.
 bool AreLanguageModels(const Function& source, const Function& package);
 // If `tokens` is empty, up to 32 are generated, fewer for large models. Appends to `outputs` the
 // logits, judged by the budget of "logits" and by the floor, and the most likely tokens, which must

@@ -1,8 +1,6 @@
 // Options of comparisons.
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include "lib/support/float_text.h"
 #include "tools/driver/options.h"
 
@@ -12,12 +10,10 @@ namespace {
 
 Field NotNegative(std::string_view option, std::optional<double>& field) {
   return [option, &field](const std::string& text) {
-    double number = 0;
-    auto [end, error] = FloatFromChars(text.data(), text.data() + text.size(), number);
-    if (error != std::errc() || end != text.data() + text.size() || !(number >= 0) ||
-        number > std::numeric_limits<double>::max())
+    const std::optional<double> number = ParseNumber(text);
+    if (!number || *number < 0)
       throw Error("usage", fmt::format("{}: \"{}\" is not a number of at least 0", option, text));
-    field = number;
+    field = *number;
   };
 }
 

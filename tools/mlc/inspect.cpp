@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/mlc/command.h"
-#include "tools/mlc/inspect_folder.h"
-#include "tools/mlc/inspect_gguf.h"
+#include "tools/mlc/folder_report.h"
+#include "tools/mlc/gguf_report.h"
 #include "tools/mlc/interface_report.h"
 
 namespace mlc::driver {

@@ -18,7 +18,7 @@ class ProgressLine {
   ~ProgressLine() {
     if (live()) fmt::print(stderr, "\r\033[K");
   }
-  // Whether stderr is a terminal.
+  // Returns whether stderr is a terminal.
   static bool live() { return isatty(STDERR_FILENO) != 0; }
   // Shows the result of text(), at most ten times a second.
   template <class Text>

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tools/driver/generate.h"
-#include "tools/driver/perplexity.h"
+#include "tools/driver/measure_perplexity.h"
 #include "tools/mlc/command.h"
 
 namespace mlc::driver {

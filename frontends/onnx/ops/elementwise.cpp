@@ -62,8 +62,8 @@ void Compare(Node& node) {
   node.Set(node.Make(kMil, {{"x", x}, {"y", y}}), DType::kBool);
 }
 
-// Whether floor_div is one less than the quotient truncated toward zero. Signed operands are
-// compared without abs, because abs(-2^31) overflows.
+// Returns whether floor_div is one less than the quotient truncated toward zero. Signed operands
+// are compared without abs, because abs(-2^31) overflows.
 Value* IsRoundedDown(Node& node, Value* x, Value* y) {
   auto negative = [&](Value* value) { return node.Make("less", {{"x", value}, {"y", 0}}); };
   Value* rest = node.Make("mod", {{"x", x}, {"y", y}});

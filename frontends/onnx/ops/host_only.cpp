@@ -18,6 +18,6 @@ constexpr NodeRow kRows[] = {
 
 }  // namespace
 
-std::span<const NodeRow> StringRows() { return kRows; }
+std::span<const NodeRow> HostOnlyRows() { return kRows; }
 
 }  // namespace mlc::onnx

@@ -167,7 +167,7 @@ Value* AlongAxis(Node& node, Value* x, const Mode& mode, const Axis& a) {
   return last ? x : node.Make("transpose", {{"x", x}, {"perm", Ints(perm)}});
 }
 
-// Whether x has rank 4 and the axes are among its last two dimensions.
+// Returns whether x has rank 4 and the axes are among its last two dimensions.
 bool IsImage(const Value* x, const std::vector<Axis>& axes) {
   return x->type.rank() == 4 &&
          std::all_of(axes.begin(), axes.end(), [](const Axis& a) { return a.axis >= 2; });

@@ -11,7 +11,8 @@ namespace mlc::onnx {
 
 namespace {
 
-// Whether target[place] equals the size of `shape` divided by all other dimensions of `target`.
+// Returns whether target[place] equals the size of `shape` divided by all other dimensions of
+// `target`.
 bool IsWhatIsLeft(const Shape& shape, const Shape& target, size_t place) {
   Dim others = 1;
   for (size_t i = 0; i < target.size(); ++i)

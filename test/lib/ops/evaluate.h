@@ -65,8 +65,8 @@ inline Tensor Evaluate(std::string_view op, const std::vector<In>& in) {
   return EvaluateAll(op, in).at(0);
 }
 
-// Whether values agree within a relative or absolute tolerance; NaN equals NaN, and infinities are
-// exact.
+// Returns whether values agree within a relative or absolute tolerance; NaN equals NaN, and
+// infinities are exact.
 inline bool Near(const std::vector<double>& got, const std::vector<double>& expected,
                  double tolerance) {
   if (got.size() != expected.size()) return false;

@@ -7,7 +7,7 @@
 namespace mlc::test {
 namespace {
 
-// Whether the first result of the last operation is nonnegative.
+// Returns whether the first result of the last operation is nonnegative.
 bool Natural(const std::string& operations) {
   Program program = ParseText(
       "[symbols = {s in 1..64}] func main<ios18>(tensor<fp32, [s]> x, tensor<int32, [s]> i) {" +

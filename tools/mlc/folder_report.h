@@ -1,4 +1,4 @@
-// tools/mlc/inspect_folder.h - prints the contents of a Hugging Face folder or a safetensors file
+// tools/mlc/folder_report.h - prints the contents of a Hugging Face folder or a safetensors file
 // as text or JSON.
 #pragma once
 

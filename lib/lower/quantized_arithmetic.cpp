@@ -1,4 +1,4 @@
-#include "lib/lower/quantized.h"
+#include "lib/lower/quantized_arithmetic.h"
 
 #include <fmt/ranges.h>
 
@@ -62,7 +62,7 @@ Value* Spread(Builder& b, Value* value, const Scheme& scheme, const Shape& x) {
       {{"x", value}, {"begin", Ints(std::vector<int64_t>(rank, 0))}, {"size", Ints(joined)}});
 }
 
-// Whether MIL's quantize and dequantize support this scheme for a tensor of this rank.
+// Returns whether MIL's quantize and dequantize support this scheme for a tensor of this rank.
 bool InMil(const Scheme& scheme, int rank) {
   if (scheme.target < Opset::kIos17) return false;
   if (scheme.integers != DType::kInt8 && scheme.integers != DType::kUint8) return false;

@@ -1,4 +1,4 @@
-#include "tools/mlc/inspect_gguf.h"
+#include "tools/mlc/gguf_report.h"
 
 #include <fmt/ranges.h>
 

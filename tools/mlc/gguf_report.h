@@ -1,4 +1,4 @@
-// tools/mlc/inspect_gguf.h - prints the contents of a GGUF file as text or JSON.
+// tools/mlc/gguf_report.h - prints the contents of a GGUF file as text or JSON.
 #pragma once
 
 #include <filesystem>

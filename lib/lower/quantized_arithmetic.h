@@ -1,4 +1,4 @@
-// lib/lower/quantized.h - quantised integer tensors with scale and zero point: conversion to and
+// lib/lower/quantized_arithmetic.h - quantised integer tensors with scale and zero point: conversion to and
 // from floats, and use as factors of exact products (matrix_products.h).
 //
 // `integers` and other dtypes are source types (convert.h). A function with a parameter `fits`

@@ -1,5 +1,5 @@
 // Quantised tensors; expected values are calculated by hand or from ONNX's examples.
-#include "lib/lower/quantized.h"
+#include "lib/lower/quantized_arithmetic.h"
 
 #include "test/lib/lower/run_lowered.h"
 

@@ -1,4 +1,4 @@
-#include "tools/mlc/inspect_folder.h"
+#include "tools/mlc/folder_report.h"
 
 #include <fmt/ranges.h>
 

@@ -1,4 +1,4 @@
-// tools/driver/perplexity.h - perplexity of a language model on a text, and agreement of a package
+// tools/driver/measure_perplexity.h - perplexity of a language model on a text, and agreement of a package
 // with its source.
 //
 // The measures are defined in lib/verify/perplexity.h and match llama.cpp's. The text is tokenized

@@ -1,4 +1,4 @@
-#include "tools/driver/perplexity.h"
+#include "tools/driver/measure_perplexity.h"
 
 #include <algorithm>
 
