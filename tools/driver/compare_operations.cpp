@@ -2,8 +2,6 @@
 
 #include "backends/coreml/lower.h"
 #include "backends/coreml/write_package.h"
-#include "lib/support/temporary_folder.h"
-#include "tools/driver/reference_runtime.h"
 
 namespace mlc::driver {
 
@@ -39,39 +37,34 @@ std::map<std::string, std::string> ShowResults(Function& function) {
 
 }  // namespace
 
-verify::Layers CompareOperations(const std::shared_ptr<runtime::Runtime>& runtime,
-                                 const Program& program, const Function& function,
+verify::Layers CompareOperations(const Model& model, const ModelOptions& load,
                                  const std::map<std::string, Tensor>& inputs,
-                                 const runtime::LoadOptions& load, const TimeLimits& limits,
                                  const verify::Budget& budget, Diagnostics& diagnostics) {
-  auto shown = std::make_shared<Program>(Clone(program));
-  Function& twin = *const_cast<Function*>(verify::FunctionNamed(*shown, function.name));
-  const std::map<std::string, std::string> operators = ShowResults(twin);
-  const auto folder = std::make_shared<const TemporaryFolder>();
-  const std::filesystem::path package = folder->path / "operations.mlpackage";
+  Program shown = Clone(*model.program());
+  const std::string& name = model.function().name;
+  const std::map<std::string, std::string> operators =
+      ShowResults(*const_cast<Function*>(verify::FunctionNamed(shown, name)));
+  ModelOptions options;
+  options.function = name;
+  options.units = model.units();
+  options.timeout = load.timeout;
+  options.load_timeout = load.load_timeout;
+  options.hints = load.hints;
+  options.temporary = std::make_shared<const TemporaryFolder>();
+  const std::filesystem::path package = options.temporary->path / "operations.mlpackage";
   const Opset target =
-      coreml::LowestTarget(*shown, {}, passes::PassContext::Precision::kFp32, diagnostics);
-  coreml::WritePackage(*shown, package, {.target = target}, diagnostics);
-  // An abandoned call may still use the package, so the last owner removes the folder.
-  const CompiledModel compiled =
-      runtime::Worker().Run([runtime, package, folder,
-                             units = load.units] { return CompiledFor(*runtime, package, units); },
-                            limits.load);
-  runtime::GuardedModel model(
-      {.load = [runtime, compiled, folder, load] { return runtime->Load(compiled.path, load); },
-       .timeout = limits.predict,
-       .load_timeout = limits.load});
-  const std::map<std::string, Tensor> found = model.Run(inputs).outputs,
-                                      expected =
-                                          MakeReferenceModel(shown, twin, {},
-                                                             {.units = runtime::Units::kReference})
-                                              ->Predict(inputs, nullptr, nullptr);
+      coreml::LowestTarget(shown, {}, passes::PassContext::Precision::kFp32, diagnostics);
+  coreml::WritePackage(shown, package, {.target = target}, diagnostics);
+  Model twin(package, options, diagnostics);
+  const std::map<std::string, Tensor> found = twin.Load()->Run(inputs).outputs,
+                                      expected = twin.LoadReference(twin.function())
+                                                     ->Predict(inputs, nullptr, nullptr);
   verify::Layers layers;
-  for (const Port& port : twin.outputs)
+  for (const Port& port : twin.function().outputs)
     if (const auto op = operators.find(port.name); op != operators.end())
       layers.layers.push_back(
-          {op->second, verify::CompareTensor(function.name, port.name, false, 0,
-                                             found.at(port.name), expected.at(port.name), budget)});
+          {op->second, verify::CompareTensor(name, port.name, false, 0, found.at(port.name),
+                                             expected.at(port.name), budget)});
   return layers;
 }
 

@@ -35,7 +35,8 @@ struct CompileOptions {
   std::filesystem::path save_ir;  // MIL text of the optimised program; empty: none
   // The caller's output file; only checked for conflicts before any output is written.
   std::filesystem::path stats;
-  bool force = false;       // replace an existing output of any kind, on any file system
+  // Replace an existing output of any kind, even if the file system cannot do so atomically.
+  bool force = false;
   BundleVersions versions;  // for .mlmodelc outputs
   PassOptions passes;
 };

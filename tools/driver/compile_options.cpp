@@ -73,9 +73,9 @@ std::vector<Option> PassTable(PassOptions& into) {
 
 std::vector<Option> BundleTable(BundleVersions& into) {
   return {
-      {"--compiler-version", "V", "Core ML compiler version to state in the text",
+      {"--compiler-version", "V", "Core ML compiler version to record in the output",
        Version("--compiler-version", into.compiler)},
-      {"--mil-version", "V", "MIL component version to state in the text",
+      {"--mil-version", "V", "MIL component version to record in the output",
        Version("--mil-version", into.mil)},
   };
 }
@@ -113,8 +113,8 @@ std::vector<Option> CompileTable(CompileOptions& into) {
           into.precision,
           "compute precision: fp16 (default), fp32, or mixed (as little fp32 as meets --budget)"),
       {"--budget", "fp16|FILE",
-       "error budget for --precision mixed, as in mlc verify (default: fp16, "
-       "without the floor that mlc verify allows)",
+       "error budget for --precision mixed (see mlc verify --help; default: fp16, not raised by "
+       "the floor described there)",
        Into(into.budget)},
       {"--calibrate", "DIR",
        "measure fp16 accuracy on your own inputs (DIR/NAME.npy; several samples in DIR/0, "

@@ -11,6 +11,7 @@
 #include "lib/support/temporary_folder.h"
 #include "tools/driver/errors.h"
 #include "tools/driver/frontends.h"
+#include "tools/driver/model.h"
 #include "tools/driver/runtimes.h"
 #include "tools/driver/supplied_tensors.h"
 #include "tools/driver/verify.h"
@@ -356,15 +357,17 @@ GateSubject MakeGateSubject(const fs::path& model, const GateOptions& options,
                                return CompiledFor(*runtime, model, units);
                              },
                              options.load_timeout);
-  auto program = std::make_shared<const Program>(ImportToRun(model, sizes, false, diagnostics));
-  const Function& function =
-      options.function ? FindFunction(*program, *options.function) : *program->main();
-  subject.function = function.name;
-  if (options.function) subject.load.function = function.name;
-  subject.inputs = analysis::GenerateInputs(function, {}, {}).tensors;
-  subject.budget = verify::ParseBudgets(ComputesInFp16(*program) ? "fp16" : "fp32").all;
-  subject.reference = MakeReferenceModel(program, function, {.timeout = options.timeout},
-                                         {.units = runtime::Units::kReference});
+  const Model read(model,
+                  {.import = sizes,
+                   .function = options.function,
+                   .units = runtime::Units::kReference,
+                   .timeout = options.timeout},
+                  diagnostics);
+  subject.function = read.function().name;
+  if (options.function) subject.load.function = subject.function;
+  subject.inputs = analysis::GenerateInputs(read.function(), {}, {}).tensors;
+  subject.budget = verify::ParseBudgets(ComputesInFp16(*read.program()) ? "fp16" : "fp32").all;
+  subject.reference = read.LoaderOf(read.function())();
   return subject;
 }
 

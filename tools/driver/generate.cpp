@@ -72,17 +72,19 @@ double PrefillRate(const GenerateResult& result) {
 }
 double DecodeRate(const GenerateResult& result) { return Rate(result.decoded, result.decode_ms); }
 
-GenerateResult Generate(const fs::path& path, const RunOptions& run, const GenerateOptions& options,
-                        Diagnostics& diagnostics) {
+GenerateResult Generate(const fs::path& path, const ModelOptions& load,
+                        const GenerateOptions& options, Diagnostics& diagnostics) {
   CheckOptions(options);
-  LanguageModel model(path, run, "--prompt", diagnostics);
+  Clock::time_point begin = Clock::now();
+  LanguageModel model(path, load, "--prompt", diagnostics);
+  const double load_ms = Milliseconds(begin, Clock::now());
   const text::Tokenizer tokenizer =
       LoadTokenizer(options.tokenizer.empty() ? path : options.tokenizer);
   GenerateResult result;
-  result.units = model.units();
-  result.arithmetic = model.arithmetic();
-  result.runtime = model.runtime();
-  result.load_ms = model.load_ms();
+  result.units = model.model().units();
+  result.arithmetic = model.model().arithmetic();
+  result.runtime = model.model().capabilities().runtime;
+  result.load_ms = load_ms;
   result.prompt = options.prompt;
   if (options.chat) {
     const text::ChatTemplate& row = TemplateOf(tokenizer);
@@ -106,7 +108,7 @@ GenerateResult Generate(const fs::path& path, const RunOptions& run, const Gener
     result.text += text;
     if (options.show && !text.empty()) options.show(text);
   };
-  Clock::time_point begin = Clock::now();
+  begin = Clock::now();
   Tensor logits = model.Append(result.prompt_tokens);
   result.prefill_ms = Milliseconds(begin, Clock::now());
   begin = Clock::now();

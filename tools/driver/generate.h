@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tools/driver/run.h"
+#include "tools/driver/model.h"
 #include "tools/driver/sampling.h"
 
 namespace mlc::driver {
@@ -39,7 +39,7 @@ struct GenerateResult {
   runtime::Units units = runtime::Units::kReference;
   // Of the reference engine.
   engine::EngineOptions::Arithmetic arithmetic = engine::EngineOptions::Arithmetic::kExact;
-  std::string runtime;
+  std::string runtime;    // "mlc's engine"
   double load_ms = 0;     // reading and loading
   double prefill_ms = 0;  // the prompt, processed as one batch, up to its logits
   // Everything after the prompt: sampling, callbacks and predicting, token by token.
@@ -50,10 +50,10 @@ std::string_view Name(GenerateResult::Finish finish);  // "stop", "length", "int
 double PrefillRate(const GenerateResult& result);      // tokens per second
 double DecodeRate(const GenerateResult& result);
 
-// `run`: how to load the model, as in LanguageModel. Throws Error "usage" if the options contradict
+// Throws Error "usage" if the options contradict
 // each other, the prompt has no tokens or fills the context, or the chat template is unknown; and
 // the errors of LanguageModel and LoadTokenizer.
-GenerateResult Generate(const std::filesystem::path& model, const RunOptions& run,
+GenerateResult Generate(const std::filesystem::path& model, const ModelOptions& load,
                         const GenerateOptions& options, Diagnostics& diagnostics);
 
 }  // namespace mlc::driver

@@ -39,8 +39,8 @@ std::vector<Option> GenerateTable(GenerateOptions& into) {
        Number("--temperature", sampling.temperature)},
       {"--top-k", "N", "sample from the N most likely tokens", Whole("--top-k", sampling.top_k)},
       {"--top-p", "X",
-       "nucleus sampling: sample from the fewest most likely tokens whose "
-       "probabilities add up to at least X",
+       "nucleus sampling: sample from the smallest set of most likely tokens with a total "
+       "probability of at least X",
        Number("--top-p", sampling.top_p)},
       {"--min-p", "X", "sample from tokens at least X times as likely as the most likely one",
        Number("--min-p", sampling.min_p)},

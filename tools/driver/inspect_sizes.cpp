@@ -85,7 +85,7 @@ void ChooseListed(Function& function, Symbols& chosen) {
     while (s < shapes.size() && !(found = narrowed(shapes[s]))) ++s;
     if (!found)
       throw Error("bad-input",
-                  fmt::format("input \"{}\" of the package has no shape with these sizes",
+                  fmt::format("input \"{}\" of the package: no enumerated shape matches --shape and --dim",
                               function.inputs[i].name))
           .Expected(ShapesText(function.inputs[i]));
     shapes = {Dims(shapes[s])};

@@ -11,7 +11,7 @@
 #include "lib/runtime/runtime.h"
 #include "lib/support/atomic_install.h"
 #include "lib/support/file_lock.h"
-#include "tools/driver/run_report.h"
+#include "tools/driver/benchmark_report.h"
 
 namespace fs = std::filesystem;
 
@@ -245,14 +245,12 @@ MergedResults MergeResults(const fs::path& package, const std::vector<fs::path>&
     for (const fs::path& history : histories)
       MergeHistory(history, hash, entries, merged, diagnostics);
     if (merged.added + merged.replaced + merged.older == 0)
-      throw Error("check-failed",
-                  merged.failed == 0
-                      ? fmt::format("no result belongs to this package; {} belong to others",
-                                    merged.skipped)
-                      : fmt::format("no result is a measurement of this package; {} are from runs "
-                                    "that failed (nothing ran, or a prediction failed or fell "
-                                    "back), {} belong to others",
-                                    merged.failed, merged.skipped))
+      throw Error(
+          "check-failed",
+          fmt::format("no usable result for this package (failed runs: {}, results of other "
+                      "packages: {})",
+                      merged.failed, merged.skipped))
+          .Note("a run fails if nothing ran, or if a prediction failed or used the fallback")
           .At({package.string(), ""})
           .Help("`mlc run PACKAGE --history FILE` measures it");
     if (merged.added + merged.replaced > 0) {

@@ -76,16 +76,16 @@ Tensor LogitsOf(LanguageModel& model, std::span<const int32_t> tokens) {
 }
 
 // The context of a compiled model is fixed.
-RunOptions ForModel(const fs::path& model, RunOptions run) {
-  if (!FrontendOf(model).IsSource()) run.import.context.reset();
-  return run;
+ModelOptions ForModel(const fs::path& model, ModelOptions load) {
+  if (!FrontendOf(model).IsSource()) load.import.context.reset();
+  return load;
 }
 
 }  // namespace
 
-PerplexityResult MeasurePerplexity(const fs::path& path, const RunOptions& run,
+PerplexityResult MeasurePerplexity(const fs::path& path, const ModelOptions& load,
                                    const PerplexityOptions& options, Diagnostics& diagnostics) {
-  LanguageModel model(path, ForModel(path, run), "--perplexity", diagnostics);
+  LanguageModel model(path, ForModel(path, load), "--perplexity", diagnostics);
   Chunks chunks(path, model.size().context, options);
   verify::MeanOf surprises;
   PerplexityResult result;
@@ -96,9 +96,9 @@ PerplexityResult MeasurePerplexity(const fs::path& path, const RunOptions& run,
       [&] { return verify::PerplexityOf(surprises).perplexity; });
   result.text = chunks.text();
   result.figures = verify::PerplexityOf(surprises);
-  result.units = model.units();
-  result.arithmetic = model.arithmetic();
-  result.runtime = model.runtime();
+  result.units = model.model().units();
+  result.arithmetic = model.model().arithmetic();
+  result.runtime = model.model().capabilities().runtime;
   return result;
 }
 
@@ -108,10 +108,9 @@ AgreementResult CompareOnText(const fs::path& source, const fs::path& package,
   RequireOrder(source, package);
   RequireTwo(source, package);
   if (budget) verify::AgreementLimitOf(*budget);
-  RunOptions run;
-  run.import = import;
-  run.units = runtime::Units::kReference;
-  LanguageModel reference(source, ForModel(source, run), "--text", diagnostics);
+  LanguageModel reference(source,
+                          ForModel(source, {.import = import, .units = runtime::Units::kReference}),
+                          "--text", diagnostics);
   LanguageModel value(package, ForModel(package, {.units = runtime::Units::kReference}), "--text",
                       diagnostics);
   if (reference.size().vocabulary != value.size().vocabulary)
@@ -130,8 +129,8 @@ AgreementResult CompareOnText(const fs::path& source, const fs::path& package,
       [&] { return agreement.figures().value.perplexity; });
   result.text = chunks.text();
   result.figures = agreement.figures();
-  result.limit =
-      verify::AgreementLimitOf(budget.value_or(value.computes_in_fp16() ? "fp16" : "fp32"));
+  result.limit = verify::AgreementLimitOf(
+      budget.value_or(ComputesInFp16(*value.model().program()) ? "fp16" : "fp32"));
   result.tokenizer = TokenizerDifference(source, package, diagnostics);
   result.ok = Within(result.figures, result.limit) && result.tokenizer.value_or("").empty();
   return result;

@@ -1,5 +1,5 @@
-// tools/driver/measure_perplexity.h - perplexity of a language model on a text, and agreement of a package
-// with its source.
+// tools/driver/measure_perplexity.h - perplexity of a language model on a text, and agreement of a
+// package with its source.
 //
 // The measures are defined in lib/verify/perplexity.h and match llama.cpp's. The text is tokenized
 // as a whole, and special tokens written in it are treated as plain text. If the tokenizer adds a
@@ -12,7 +12,7 @@
 #include <string>
 
 #include "lib/verify/perplexity.h"
-#include "tools/driver/run.h"
+#include "tools/driver/model.h"
 
 namespace mlc::driver {
 
@@ -41,10 +41,10 @@ struct PerplexityResult {
   std::string runtime;
   double ms = 0;  // for all chunks
 };
-// `run`: how to load the model, as in LanguageModel. Throws Error "usage" for a text without a
+// Throws Error "usage" for a text without a
 // complete chunk, or for chunks of fewer than four tokens or more than the model accepts;
 // "bad-file" for invalid UTF-8; and the errors of LanguageModel and LoadTokenizer.
-PerplexityResult MeasurePerplexity(const std::filesystem::path& model, const RunOptions& run,
+PerplexityResult MeasurePerplexity(const std::filesystem::path& model, const ModelOptions& load,
                                    const PerplexityOptions& options, Diagnostics& diagnostics);
 
 struct AgreementResult {

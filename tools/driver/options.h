@@ -15,10 +15,10 @@
 #include <type_traits>
 #include <vector>
 
+#include "tools/driver/benchmark.h"
 #include "tools/driver/compile.h"
 #include "tools/driver/gate.h"
 #include "tools/driver/generate.h"
-#include "tools/driver/run.h"
 #include "tools/driver/verify.h"
 
 namespace mlc::driver {
@@ -78,7 +78,7 @@ std::vector<Option> CompileTable(CompileOptions& into);
 // omitted, and constants are replaced by their hashes.
 GivenOptions AskedFor(const CompileOptions& options);
 std::vector<Option> MadeUpTable(analysis::GeneratedInputOptions& into);
-std::vector<Option> RunTable(RunOptions& into);
+std::vector<Option> RunTable(BenchmarkOptions& into);
 // Options for prompts, in addition to RunTable.
 std::vector<Option> GenerateTable(GenerateOptions& into);
 std::vector<Option> GateTable(GateOptions& into);

@@ -6,14 +6,9 @@
 
 #include "lib/coreml/package_layout.h"
 #include "lib/ir/npy.h"
-#include "lib/runtime/guarded_model.h"
 #include "lib/support/atomic_install.h"
 #include "lib/support/input_registry.h"
 #include "lib/support/milliseconds.h"
-#include "tools/driver/compiled_model_cache.h"
-#include "tools/driver/import.h"
-#include "tools/driver/run.h"
-#include "tools/driver/runtimes.h"
 #include "tools/driver/supplied_tensors.h"
 #include "tools/driver/version.h"
 
@@ -28,12 +23,12 @@ std::string Machine() {
   return uname(&name) == 0 ? fmt::format("{} {} {}", name.sysname, name.release, name.machine) : "";
 }
 
-// Loads a function as a model.
-using Loader = std::function<std::unique_ptr<runtime::LoadedModel>(const Function&)>;
+// Loads a function of the package.
+using Load = std::function<std::unique_ptr<runtime::LoadedModel>(const Function&)>;
 
 // Runs all steps of one function on the inputs of the bundle.
 std::vector<verify::StepResults> RunBundled(const fs::path& folder, const verify::Parity& parity,
-                                            const Function& function, const Loader& load) {
+                                            const Function& function, const Load& load) {
   std::vector<std::map<std::string, Tensor>> given;
   for (const auto* files : {&parity.inputs, &parity.outputs})
     for (const verify::ParityFile& file : *files) {
@@ -60,7 +55,7 @@ std::vector<verify::StepResults> RunBundled(const fs::path& folder, const verify
 
 // Returns the package's results for the outputs and states of `parity`, in their order.
 std::vector<Tensor> RunAll(const fs::path& folder, const verify::Parity& parity,
-                           const Program& program, const Loader& load) {
+                           const Program& program, const Load& load) {
   std::map<std::string, std::vector<verify::StepResults>> results;
   std::vector<Tensor> outputs;
   for (const verify::ParityFile& file : parity.outputs) {
@@ -81,7 +76,9 @@ std::vector<Tensor> RunAll(const fs::path& folder, const verify::Parity& parity,
 }  // namespace
 
 verify::ParityResult RunParity(const fs::path& folder, const fs::path& written,
-                               const ParityOptions& options, Diagnostics& diagnostics) {
+                               const ModelOptions& options,
+                               runtime::BreakerOptions::Override breaker,
+                               Diagnostics& diagnostics) {
   verify::Parity parity = verify::ReadParity(folder);
   fs::path package = folder / parity.package;
   InputRegistry::AddFolder(package);
@@ -100,36 +97,16 @@ verify::ParityResult RunParity(const fs::path& folder, const fs::path& written,
     throw fail("file-io", fmt::format("the parity bundle lacks \"{}\"", parity.package));
   if (coreml::PackageHash(package) != parity.package_hash)
     throw fail("check-failed", "the package was modified after the bundle was written");
-  if (options.bundles_only) RequireBundle(package);
-  auto program = std::make_shared<Program>(Import(package, {}, diagnostics));
-  const runtime::Units units = options.units.value_or(DefaultUnits());
-  const std::shared_ptr<runtime::Runtime> runtime = MakeRuntime(units, {});
-  const runtime::Worker::Timeout load_limit = LoadLimit(units, options.load_timeout);
-  std::optional<CompiledModel> compiled;
-  if (units != runtime::Units::kReference)
-    compiled = CompiledWithin(load_limit, runtime, package, units, diagnostics);
-  auto weights = std::make_shared<engine::PreparedWeights>();
-  const Loader load = [&](const Function& function) -> std::unique_ptr<runtime::LoadedModel> {
-    runtime::LoadOptions loading{.units = units, .function = function.name};
-    std::function<std::unique_ptr<runtime::LoadedModel>()> make;
-    if (compiled)
-      make = [runtime, loading, bundle = *compiled] { return runtime->Load(bundle.path, loading); };
-    else
-      make = [program, &function, loading, weights, timeout = options.timeout] {
-        return MakeReferenceModel(program, function, {.timeout = timeout}, loading, weights);
-      };
-    return std::make_unique<runtime::GuardedModel>(
-        runtime::GuardOptions{.load = make,
-                              .timeout = options.timeout,
-                              .load_timeout = load_limit,
-                              .breaker = std::make_shared<runtime::CircuitBreaker>(
-                                  runtime::BreakerOptions{.override = options.breaker})});
+  Model model(package, options, diagnostics);
+  const Load load = [&](const Function& function) {
+    return model.Load(function, {.breaker = std::make_shared<runtime::CircuitBreaker>(
+                                     runtime::BreakerOptions{.override = breaker})});
   };
   auto start = std::chrono::steady_clock::now();
-  std::vector<Tensor> outputs = RunAll(folder, parity, *program, load);
+  std::vector<Tensor> outputs = RunAll(folder, parity, *model.program(), load);
   verify::ParityResult result;
   result.milliseconds = MillisecondsSince(start);
-  result.units = Name(units);
+  result.units = Name(model.units());
   result.machine = Machine();
   result.version = kVersion;
   return WriteResult(folder, written, parity, std::move(result), outputs);

@@ -51,7 +51,7 @@ std::vector<Option> MadeUpTable(analysis::GeneratedInputOptions& into) {
   };
 }
 
-std::vector<Option> RunTable(RunOptions& into) {
+std::vector<Option> RunTable(BenchmarkOptions& into) {
   std::vector<Option> table = {
       {"--input", "NAME=FILE",
        "input tensor from .npy or .pb, or image from .ppm or .pgm; inputs not given are "

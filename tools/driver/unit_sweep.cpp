@@ -1,6 +1,6 @@
 #include "tools/driver/unit_sweep.h"
 
-#include "tools/driver/run_report.h"
+#include "tools/driver/benchmark_report.h"
 #include "tools/driver/runtimes.h"
 
 namespace mlc::driver {
@@ -22,7 +22,7 @@ std::vector<runtime::Units> UnitsHere() {
   return units;
 }
 
-std::string Trouble(const RunResult& result, const RunOptions& options) {
+std::string Trouble(const BenchmarkResult& result, const BenchmarkOptions& options) {
   const runtime::Snapshot& telemetry = result.telemetry;
   if (!result.failures.empty())
     return fmt::format("{} of {} predictions failed, the first: {}", result.failures.size(),
@@ -39,20 +39,20 @@ std::string Trouble(const RunResult& result, const RunOptions& options) {
 
 }  // namespace
 
-SweepResult Sweep(const std::filesystem::path& model, const RunOptions& options,
+SweepResult Sweep(const std::filesystem::path& model, const BenchmarkOptions& options,
                   Diagnostics& diagnostics) {
   if (options.soak || !options.output_folder.empty())
     throw Error("usage", "--units sweep cannot be combined with --soak or --output-dir")
         .Help("run again with the recommended units");
   SweepResult sweep;
-  RunOptions each = options;
+  BenchmarkOptions each = options;
   double best = 0;
   for (runtime::Units units : UnitsHere()) {
     SweepRow& row = sweep.rows.emplace_back();
     row.units = each.units.emplace(units);
     each.hints = units == runtime::Units::kReference ? runtime::LoadOptions() : options.hints;
     try {
-      row.result.emplace(Run(model, each, diagnostics));
+      row.result.emplace(Benchmark(model, each, diagnostics));
     } catch (const Error& error) {
       if (ExitCode(error.id()) == ExitCode("usage")) throw;
       row.error = error;

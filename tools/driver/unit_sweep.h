@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "tools/driver/run.h"
+#include "tools/driver/benchmark.h"
 
 namespace mlc::driver {
 
 struct SweepRow {
   runtime::Units units;
-  std::optional<RunResult> result;
+  std::optional<BenchmarkResult> result;
   std::optional<Error> error;  // why there is no result
   std::string trouble;         // why these units are not recommended; empty if they may be
 };
@@ -26,7 +26,7 @@ struct SweepResult {
 // the fewest devices. Covers Core ML's units if it is available, otherwise only the reference
 // engine. No outputs are written. Errors of a run are stored in its row; errors in the options are
 // thrown.
-SweepResult Sweep(const std::filesystem::path& model, const RunOptions& options,
+SweepResult Sweep(const std::filesystem::path& model, const BenchmarkOptions& options,
                   Diagnostics& diagnostics);
 
 }  // namespace mlc::driver

@@ -42,7 +42,7 @@ std::vector<Option> VerifyTable(VerifyOptions& into) {
        Whole("--samples", into.samples)},
       {"--reference", "DIR|NPZ",
        "outputs computed elsewhere, laid out like --inputs, with states in a subfolder "
-       "states (default: mlc's own import of the source)",
+       "named \"states\" (default: mlc's own import of the source)",
        Into(into.reference)},
       {"--budget", "fp32|fp16|int8|FILE",
        "error budget (default: that of the package's precision); see below", Into(into.budget)},

@@ -135,7 +135,9 @@ Command GateCommand() {
   options.units = DefaultUnits();
   std::vector<Option> table = GateTable(options);
   table.insert(table.begin(),
-               {{"GATE", "", "a (compile and load), b (one model), c (compute units) or d (soak)",
+               {{"GATE", "",
+                 "a (compile and load), b (schema, timeout, p99 latency, parity), c (compute "
+                 "units) or d (soak)",
                  Into(given->gate), true},
                 {"MODEL...", "", "packages or compiled bundles", Into(given->models), true, true}});
   table.push_back(JsonOption());

@@ -19,8 +19,8 @@ Command ManifestCommand() {
       "mlc manifest model.mlpackage --merge runs.jsonl",
       {{"PACKAGE", "", "package with its manifest beside it", Into(given->package), true},
        {"--merge", "RESULT",
-        "measurements from `mlc run PACKAGE --history FILE`; the newest of each machine, "
-        "function and units counts",
+        "measurements from `mlc run PACKAGE --history FILE`; only the newest for each "
+        "machine, function and --units is kept",
         Into(given->results), true, true},
        JsonOption()},
       [given](Session& session) {

@@ -25,7 +25,7 @@ namespace {
 
 struct RunArguments {
   fs::path model;
-  RunOptions options;
+  BenchmarkOptions options;
   TextArguments text;
   std::vector<std::string> bundles;
   std::optional<fs::path> result;
@@ -34,7 +34,7 @@ struct RunArguments {
   bool force_baseline = false;
 };
 
-Json ResultJson(const RunResult& result, const analysis::GeneratedInputOptions& make_up) {
+Json ResultJson(const BenchmarkResult& result, const analysis::GeneratedInputOptions& make_up) {
   const std::string mode(Name(result.arithmetic));
   Json list = Json::array();
   for (const auto& [port, tensor, name, file] : result.outputs) {
@@ -58,7 +58,7 @@ Json ResultJson(const RunResult& result, const analysis::GeneratedInputOptions& 
   return json;
 }
 
-void Print(const RunResult& result, const analysis::GeneratedInputOptions& make_up) {
+void Print(const BenchmarkResult& result, const analysis::GeneratedInputOptions& make_up) {
   fmt::print("{}", GeneratedInputsText(*result.function, result.generated, make_up, 1));
   for (const auto& [port, tensor, name, file] : result.outputs)
     fmt::print("{}  {} [{}]{}\n", name == verify::UserName(*port) ? ShownName(*port) : name,
@@ -91,7 +91,7 @@ void Print(const RunResult& result, const analysis::GeneratedInputOptions& make_
 
 // Returns the exit code for the most important failure: timeouts first, then errors, then failed
 // checks.
-int CodeOf(const RunResult& result, const RunOptions& options) {
+int CodeOf(const BenchmarkResult& result, const BenchmarkOptions& options) {
   bool check = (!options.compare.empty() && Judge(result.compared) != verify::Verdict::kPassed) ||
                (options.require_units && (result.placements.empty() || !Elsewhere(result).empty()));
   // An opened breaker is a failed check: too slow, too much memory, or too many errors.
@@ -100,7 +100,7 @@ int CodeOf(const RunResult& result, const RunOptions& options) {
        result.operations ? result.operations->layers : std::vector<verify::Layer>{})
     check = check || (layer.compared.tells && !layer.compared.within);
   bool run = result.telemetry.refused > 0;
-  for (const RunResult::Failed& failed : result.failures) {
+  for (const BenchmarkResult::Failed& failed : result.failures) {
     const int code = ExitCode(failed.error.id());
     if (code == ExitCode("timeout")) return code;
     (code == ExitCode("check-failed") ? check : run) = true;
@@ -119,7 +119,7 @@ Json BaselineJson(const BaselineCheck& check) {
   return {{"within", check.within}, {"rows", rows}, {"notes", check.notes}};
 }
 
-int RunSweep(const RunArguments& given, const RunOptions& options, Session& session) {
+int RunSweep(const RunArguments& given, const BenchmarkOptions& options, Session& session) {
   for (const char* option : {"--trace", "--baseline", "--history", "--profile"})
     if (session.given.contains(option))
       throw Error("usage", fmt::format("--units sweep cannot be combined with {}", option))
@@ -146,7 +146,7 @@ int RunSweep(const RunArguments& given, const RunOptions& options, Session& sess
 
 // Runs every bundle, even if others fail.
 int RunBundles(const RunArguments& given, Session& session) {
-  const RunOptions& options = given.options;
+  const BenchmarkOptions& options = given.options;
   RefuseAllBut(
       {"--bundle", "--result", "--units", "--timeout", "--load-timeout", "--no-compile", "--json"},
       "--bundle already supplies the model and inputs", session);
@@ -155,22 +155,20 @@ int RunBundles(const RunArguments& given, Session& session) {
   if (several && given.result)
     throw Error("usage", "--result requires a single bundle")
         .Help("omit it: each bundle gets its own result.json");
-  const ParityOptions parity{.units = options.units,
-                             .timeout = options.timeout,
-                             .load_timeout = options.load_timeout,
-                             .breaker = options.breaker.override,
-                             .bundles_only = options.bundles_only};
+  const auto run = [&](const fs::path& folder, const fs::path& written) {
+    return RunParity(folder, written, options, options.breaker.override, session.diagnostics);
+  };
   if (!several) {
     const fs::path folder = given.bundles[0],
                    written = given.result.value_or(folder / verify::kParityResult);
-    return ShowParity(RunParity(folder, written, parity, session.diagnostics), session, written);
+    return ShowParity(run(folder, written), session, written);
   }
   int code = 0;
   Json list = Json::array();
   for (const std::string& bundle : given.bundles) {
     const fs::path written = fs::path(bundle) / verify::kParityResult;
     try {
-      const verify::ParityResult result = RunParity(bundle, written, parity, session.diagnostics);
+      const verify::ParityResult result = run(bundle, written);
       const bool ok = Judge(result.outputs) == verify::Verdict::kPassed;
       if (!ok) code = std::max(code, ExitCode("check-failed"));
       if (session.json)
@@ -200,7 +198,7 @@ int RunModel(RunArguments& given, Session& session) {
   if (given.result) throw Error("usage", "--result requires --bundle");
   if (given.model.empty())
     throw Error("usage", "MODEL is required").Help("--help shows an example");
-  RunOptions options = given.options;
+  BenchmarkOptions options = given.options;
   for (const char* option : {"--tolerance", "--force-baseline"})
     if (given.baseline.empty() && session.given.contains(option))
       throw Error("usage", fmt::format("{} requires --baseline", option));
@@ -219,7 +217,7 @@ int RunModel(RunArguments& given, Session& session) {
   for (const fs::path& file : {given.trace, given.history})
     if (!file.empty()) Staging(file, Staging::kFile);
   looking.End();
-  RunResult result;
+  BenchmarkResult result;
   {
     ProgressLine line;
     if (!session.json && ProgressLine::live())
@@ -229,7 +227,7 @@ int RunModel(RunArguments& given, Session& session) {
                              p50_ms > 0 ? fmt::format(", p50 {:.2f} ms", p50_ms) : "");
         });
       };
-    result = Run(given.model, options, session.diagnostics);
+    result = Benchmark(given.model, options, session.diagnostics);
   }
   int code = CodeOf(result, options);
   std::optional<BaselineCheck> check;
@@ -261,7 +259,7 @@ int RunModel(RunArguments& given, Session& session) {
 
 Command RunCommand() {
   auto given = std::make_shared<RunArguments>();
-  RunOptions& options = given->options;
+  BenchmarkOptions& options = given->options;
   std::vector<Option> table = {
       {"MODEL", "", "source model, package, compiled bundle or MIL text", Into(given->model)}};
   Append(RunTable(options), table);

@@ -25,7 +25,7 @@ std::string MoreText(double bytes) {
                      bytes < 0 ? "less" : "more");
 }
 
-std::string PlacedText(const RunResult& result) {
+std::string PlacedText(const BenchmarkResult& result) {
   if (result.units == runtime::Units::kReference) return "";
   if (result.placements.empty())
     return fmt::format("requested {}, planned for: unknown ({})\n", Name(result.units),
@@ -52,7 +52,7 @@ std::string PlacedText(const RunResult& result) {
   return text;
 }
 
-std::string FailuresText(const RunResult& result) {
+std::string FailuresText(const BenchmarkResult& result) {
   std::string text;
   const runtime::Snapshot& telemetry = result.telemetry;
   if (!result.failures.empty() || telemetry.fallbacks > 0 || telemetry.refused > 0) {
@@ -82,7 +82,7 @@ std::string FailuresText(const RunResult& result) {
 
 }  // namespace
 
-std::string MeasuredText(const RunResult& result, const RunOptions& options) {
+std::string MeasuredText(const BenchmarkResult& result, const BenchmarkOptions& options) {
   std::string text;
   const Statistics predict = PredictTimes(result);
   if (predict.count > 1) {
@@ -178,7 +178,7 @@ std::string SweepText(const SweepResult& sweep) {
                           row.error->text());
       continue;
     }
-    const RunResult& result = *row.result;
+    const BenchmarkResult& result = *row.result;
     const Statistics times = PredictTimes(result);
     std::map<runtime::Device, int64_t> met;
     for (const runtime::OperationPlacement& placement : result.placements)

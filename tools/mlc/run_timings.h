@@ -3,14 +3,14 @@
 
 #include <string>
 
-#include "tools/driver/run_report.h"
+#include "tools/driver/benchmark_report.h"
 #include "tools/driver/unit_sweep.h"
 
 namespace mlc::driver {
 
 // Returns lines with times and warnings about them, planned devices, throughput, memory, failures
 // and the breaker's state changes.
-std::string MeasuredText(const RunResult& result, const RunOptions& options);
+std::string MeasuredText(const BenchmarkResult& result, const BenchmarkOptions& options);
 // Returns the operators that took longest, for a profiled run.
 std::string ProfileText(const Trace& trace, int64_t predictions);
 std::string BaselineText(const BaselineCheck& check, double tolerance);

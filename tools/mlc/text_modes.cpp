@@ -61,7 +61,7 @@ Json GeneratedJson(const GenerateResult& result) {
   return json;
 }
 
-int RunPrompt(const fs::path& model, const RunOptions& run, const TextArguments& text,
+int RunPrompt(const fs::path& model, const BenchmarkOptions& run, const TextArguments& text,
               Session& session) {
   GenerateOptions options = text.generate;
   options.prompt = PromptOf(text);
@@ -133,7 +133,7 @@ std::string ChunksText(const TextChunks& text, int64_t scored) {
                      text.context, scored);
 }
 
-int RunPerplexity(const fs::path& model, const RunOptions& run, const TextArguments& text,
+int RunPerplexity(const fs::path& model, const BenchmarkOptions& run, const TextArguments& text,
                   Session& session) {
   PerplexityResult result;
   {
@@ -203,7 +203,7 @@ void CheckText(const TextArguments& text, const Session& session) {
     throw Error("usage", "--tokenizer requires --prompt or --perplexity");
 }
 
-int RunText(const fs::path& model, const RunOptions& run, const TextArguments& text,
+int RunText(const fs::path& model, const BenchmarkOptions& run, const TextArguments& text,
             Session& session) {
   const bool perplexity = !text.perplexity.empty();
   for (const char* option : {"--trace", "--baseline", "--history"})

@@ -28,8 +28,8 @@ void CheckText(const TextArguments& text, const Session& session);
 std::string TextNotes();  // for help
 // Generates or measures perplexity and prints the result; requires `text.given()`. Error "usage"
 // for options in `run` that do not apply to text.
-int RunText(const std::filesystem::path& model, const RunOptions& run, const TextArguments& text,
-            Session& session);
+int RunText(const std::filesystem::path& model, const BenchmarkOptions& run,
+            const TextArguments& text, Session& session);
 
 // `mlc verify SOURCE PACKAGE --text FILE`.
 int VerifyText(const std::filesystem::path& source, const std::filesystem::path& package,

@@ -205,8 +205,7 @@ Command VerifyCommand() {
            Into(given->options.bundle)},
           {"--result", "FILE",
            "check and print a result.json written by `mlc-run --bundle`; it must match "
-           "the bundle in its folder or in --bundle DIR, and PACKAGE, if that is the only "
-           "argument",
+           "the bundle in its folder, or in DIR with --bundle DIR, and PACKAGE if it is given",
            Into(given->result)}},
          table);
   Append(ImportTable(given->options.import), table);
@@ -228,13 +227,11 @@ Command VerifyCommand() {
           "Budgets: {}. A budget FILE is JSON: base (a budget above), max_error, rmse, unequal "
           "(share of integers), per_axis, atol, rtol, and outputs (the same, by output name).\n"
           "Floor: {}. Without --budget, an fp16 package passes with errors up to {} x the floor, "
-          "if "
-          "that exceeds the budget; the same holds for the share of unequal integers.\n"
-          "Language models run on a prompt: errors up to {} x a floor that includes fp16 "
-          "arithmetic "
-          "are allowed, and an RMSE of {} in any case. If the router scores of two experts are "
-          "equal "
-          "within the precision of fp16, the source model is made to choose the package's expert. "
+          "if that exceeds the budget; the same holds for the share of unequal integers.\n"
+          "Language models are also compared on a prompt, with a floor that includes fp16 "
+          "arithmetic: the RMSE of the logits may be up to {} x this floor, or {} if that is "
+          "larger. If the router scores of two experts are equal within the precision of fp16, the "
+          "source model is made to choose the package's expert. "
           "The tokenizer beside a package must match the source's.\n"
           "Limits of --text: {}.\n\n",
           verify::kErrorFigure, budgets, verify::kFloorDescription, verify::kFloors, kOwnFloors,

@@ -1,4 +1,4 @@
-// tools/driver/run_report.h - reports of runs: JSON documents, histories and baselines.
+// tools/driver/benchmark_report.h - reports of runs: JSON documents, histories and baselines.
 #pragma once
 
 #include <filesystem>
@@ -7,25 +7,25 @@
 #include <string_view>
 #include <vector>
 
-#include "tools/driver/run.h"
+#include "tools/driver/benchmark.h"
 
 namespace mlc::driver {
 
 // Returns a JSON object with all measurements of a run: requested and actual units, machine, times,
 // phases, failures, breaker, memory, comparison. Times are in milliseconds, with the fields of
 // kStatisticsFields.
-std::string RunJson(const RunResult& result);
+std::string RunJson(const BenchmarkResult& result);
 
-Statistics PredictTimes(const RunResult& result);
+Statistics PredictTimes(const BenchmarkResult& result);
 
 // Appends a line to a file of JSON lines: RunJson with the model's name, its content hash (for
 // packages and bundles), mlc's version and the time (UTC). Several processes may append at once.
 // Error "file-io".
 void AppendHistory(const std::filesystem::path& file, const std::filesystem::path& model,
-                   const RunResult& result);
+                   const BenchmarkResult& result);
 
 // Returns the rate of the measured predictions; nothing if predictions failed or fell back.
-std::optional<double> PredictionsPerSecond(const RunResult& result);
+std::optional<double> PredictionsPerSecond(const BenchmarkResult& result);
 
 // Returns the content hash of a package or bundle, "" for other formats.
 std::string HashOf(const std::filesystem::path& model);
@@ -61,6 +61,6 @@ struct BaselineCheck {
 // by `tolerance` (0.05: 5 %). The check fails if the baseline is of another package or machine,
 // unless `force` is set. Error "bad-file" if there is no such baseline.
 BaselineCheck CheckBaseline(const std::vector<Baseline>& all, const std::filesystem::path& model,
-                            const RunResult& result, double tolerance, bool force);
+                            const BenchmarkResult& result, double tolerance, bool force);
 
 }  // namespace mlc::driver

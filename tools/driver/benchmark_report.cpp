@@ -1,4 +1,4 @@
-#include "tools/driver/run_report.h"
+#include "tools/driver/benchmark_report.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -29,7 +29,7 @@ Json ToJson(const Statistics& statistics) {
   return json;
 }
 
-Json PlacementJson(const RunResult& result) {
+Json PlacementJson(const BenchmarkResult& result) {
   Json json{{"asked", Name(result.units)}};
   if (result.placements.empty()) {
     json["unknown_because"] = result.no_placements;
@@ -87,7 +87,7 @@ Json TelemetryJson(const runtime::Snapshot& telemetry) {
   return json;
 }
 
-Json ToJson(const RunResult& result) {
+Json ToJson(const BenchmarkResult& result) {
   Json times = Json::object();
   for (auto [name, part] : {std::pair{"marshal_in", &result.marshal_in},
                             {"predict", &result.predict},
@@ -118,7 +118,7 @@ Json ToJson(const RunResult& result) {
     changes.push_back(
         {{"from", Name(change.from)}, {"to", Name(change.to)}, {"reason", change.reason}});
   json["breaker"] = {{"state", Name(result.breaker)}, {"changes", changes}};
-  for (const RunResult::Failed& failure : result.failures)
+  for (const BenchmarkResult::Failed& failure : result.failures)
     failed.push_back({{"prediction", failure.prediction},
                       {"failure", Name(runtime::FailureOf(failure.error.id()))},
                       {"id", failure.error.id()},
@@ -192,18 +192,18 @@ Baseline BaselineOf(const Json& json) {
 
 }  // namespace
 
-Statistics PredictTimes(const RunResult& result) { return result.predict.statistics(); }
+Statistics PredictTimes(const BenchmarkResult& result) { return result.predict.statistics(); }
 
-std::optional<double> PredictionsPerSecond(const RunResult& result) {
+std::optional<double> PredictionsPerSecond(const BenchmarkResult& result) {
   const runtime::Snapshot& telemetry = result.telemetry;
   if (result.wall_ms <= 0 || telemetry.fallbacks + telemetry.failed + telemetry.refused > 0)
     return std::nullopt;
   return 1000 * static_cast<double>(PredictTimes(result).count) / result.wall_ms;
 }
 
-std::string RunJson(const RunResult& result) { return ToJson(result).dump(); }
+std::string RunJson(const BenchmarkResult& result) { return ToJson(result).dump(); }
 
-void AppendHistory(const fs::path& file, const fs::path& model, const RunResult& result) {
+void AppendHistory(const fs::path& file, const fs::path& model, const BenchmarkResult& result) {
   Json line{{"time", UtcText(std::time(nullptr))},
             {"mlc", kVersion},
             {"model", fs::absolute(model).filename().string()}};
@@ -271,7 +271,7 @@ std::vector<Baseline> ReadBaselines(const fs::path& file) {
 }
 
 BaselineCheck CheckBaseline(const std::vector<Baseline>& all, const fs::path& model,
-                            const RunResult& result, double tolerance, bool force) {
+                            const BenchmarkResult& result, double tolerance, bool force) {
   const std::string hash = HashOf(model), machine = MachineText(MachineJson(result.machine));
   const auto likeness = [&](const Baseline& baseline) {
     return 2 * (baseline.model_hash == hash) + (baseline.machine == machine);

@@ -1,0 +1,122 @@
+#include "tools/driver/model.h"
+
+#include "tools/driver/frontends.h"
+#include "tools/driver/runtimes.h"
+#include "tools/driver/supplied_tensors.h"
+
+namespace fs = std::filesystem;
+
+namespace mlc::driver {
+
+std::string_view Name(engine::EngineOptions::Arithmetic arithmetic) {
+  return arithmetic == engine::EngineOptions::Arithmetic::kExact ? "exact" : "faithful";
+}
+
+std::string_view Describe(engine::EngineOptions::Arithmetic arithmetic) {
+  return arithmetic == engine::EngineOptions::Arithmetic::kExact
+             ? "exact: computes in fp32"
+             : "faithful: rounds fp16 results to fp16";
+}
+
+namespace {
+
+// Reports units, hints and restrictions that do not suit the model, before it is imported.
+void CheckOptions(const fs::path& path, const ModelOptions& options, runtime::Units units) {
+  const Frontend& frontend = FrontendOf(path);
+  if (options.bundles_only && frontend.format != Format::kBundle)
+    throw Error("usage", fmt::format("--no-compile: \"{}\" is {}", path.string(), frontend.what))
+        .Expected("a compiled bundle (.mlmodelc)")
+        .Help(frontend.IsSource() ? "`mlc compile MODEL -o MODEL.mlmodelc` makes one"
+                                  : "`mlc precompile` makes one from a package");
+  if (frontend.IsSource() && units != runtime::Units::kReference)
+    throw Error("usage",
+                fmt::format("--units {}: Core ML runs packages and bundles, but \"{}\" is {}",
+                            Name(units), path.string(), frontend.what))
+        .Help("`mlc compile` makes a package from it");
+  for (auto [name, given] : {std::pair{"--low-precision", options.hints.low_precision_accumulation},
+                             {"--reshapes", options.hints.reshapes.has_value()},
+                             {"--specialization", options.hints.specialization.has_value()}})
+    if (given && units == runtime::Units::kReference)
+      throw Error("usage", fmt::format("{} applies to Core ML, not to the reference engine", name))
+          .Expected("--units all, cpu, gpu or ane");
+}
+
+}  // namespace
+
+Model::Model(const fs::path& path, const ModelOptions& options, Diagnostics& diagnostics)
+    : path_(path), options_(options), diagnostics_(diagnostics) {
+  is_source_ = FrontendOf(path).IsSource();
+  units_ = options.units.value_or(is_source_ ? runtime::Units::kReference : DefaultUnits());
+  arithmetic_ =
+      options.arithmetic.value_or(is_source_ ? engine::EngineOptions::Arithmetic::kExact
+                                             : engine::EngineOptions::Arithmetic::kFaithful);
+  CheckOptions(path, options, units_);
+  runtime_ = MakeRuntime(units_, {});
+  program_ = std::make_shared<Program>(
+      ImportToRun(path, options.import, options.may_lack_sizes, diagnostics));
+  function_ = options.function ? &FindFunction(*program_, *options.function) : program_->main();
+}
+
+runtime::Worker::Timeout Model::load_limit() const {
+  return LoadLimit(units_, options_.load_timeout);
+}
+
+bool Model::Compile() {
+  if (compiled_ || units_ == runtime::Units::kReference) return false;
+  compiled_ = std::make_shared<CompiledModel>(
+      options_.temporary
+          ? runtime::Worker().Run(
+                [runtime = runtime_, path = path_, units = units_, held = options_.temporary] {
+                  return CompiledFor(*runtime, path, units);
+                },
+                load_limit())
+          : CompiledWithin(load_limit(), runtime_, path_, units_, diagnostics_));
+  return compiled_->made;
+}
+
+std::unique_ptr<runtime::GuardedModel> Model::Load(runtime::GuardOptions guard) {
+  return Load(function(), std::move(guard));
+}
+
+std::unique_ptr<runtime::GuardedModel> Model::Load(const Function& function,
+                                                   runtime::GuardOptions guard) {
+  Compile();
+  guard.load = LoaderOf(function);
+  guard.timeout = options_.timeout;
+  guard.load_timeout = load_limit();
+  return std::make_unique<runtime::GuardedModel>(std::move(guard));
+}
+
+Model::Loader Model::LoaderOf(const Function& function) const {
+  runtime::LoadOptions load = options_.hints;
+  load.units = units_;
+  load.function = function.name;
+  if (units_ == runtime::Units::kReference)
+    return ReferenceLoader(function, arithmetic_, options_.timeout, std::move(load));
+  return [runtime = runtime_, compiled = compiled_, load, held = options_.temporary] {
+    return runtime->Load(compiled->path, load);
+  };
+}
+
+Model::Loader Model::ReferenceLoaderOf(const Function& function) const {
+  return ReferenceLoader(function, arithmetic_, options_.timeout,
+                         {.units = runtime::Units::kReference});
+}
+
+std::unique_ptr<runtime::LoadedModel> Model::LoadReference(const Function& function) const {
+  return ReferenceLoader(function, engine::EngineOptions::Arithmetic::kFaithful, std::nullopt,
+                         {.units = runtime::Units::kReference})();
+}
+
+Model::Loader Model::ReferenceLoader(const Function& function,
+                                     engine::EngineOptions::Arithmetic arithmetic,
+                                     std::optional<std::chrono::milliseconds> timeout,
+                                     runtime::LoadOptions load) const {
+  ReferenceOptions options{.arithmetic = arithmetic, .threads = options_.threads};
+  options.timeout = timeout;
+  return [program = program_, &function, options, load = std::move(load), weights = weights_] {
+    return MakeReferenceModel(program, function, options, load, weights);
+  };
+}
+
+}  // namespace mlc::driver
