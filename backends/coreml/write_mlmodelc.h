@@ -15,7 +15,8 @@ struct BundleOptions {
   std::string class_name;        // the model's class name in Xcode; usually the stem of the package
   std::string compiler_version;  // compiler version recorded in the bundle; empty for BundleText's
   std::string mil_version;
-  bool force = false;         // replace anything that exists at the path, on any file system
+  // Replace anything that exists at the path, even if the file system cannot do so atomically.
+  bool force = false;
   bool take_weights = false;  // move the weight files instead of copying them
 };
 

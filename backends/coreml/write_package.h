@@ -16,7 +16,8 @@ struct PackageOptions {
   // LowestTarget (lower.h).
   Opset target = Opset::kIos16;
   int threads = 0;     // 0: one per processor
-  bool force = false;  // replace anything that exists at the path, on any file system
+  // Replace anything that exists at the path, even if the file system cannot do so atomically.
+  bool force = false;
   // Called for source bytes while they are in the page cache (WeightPlan::PassedFn).
   std::function<void(const MappedFile& file, uint64_t end)> passed = {};
 };

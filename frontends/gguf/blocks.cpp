@@ -125,8 +125,8 @@ void Tq2_0(const uint8_t* block, uint8_t* q) {
   Pairs(block + 32, q + 128);
   Subtract<256>(q, 1);
 }
-// Unpacks base-3 digits: a byte represents the fraction 0.abcde of 256. The first digits of all
-// bytes come first.
+// Unpacks base-3 digits, each minus 1. A byte is 256 * 0.abcde (base 3), rounded up. The output has
+// the first digit of every byte, then the second of every byte, and so on.
 inline uint8_t* Digits(const uint8_t* in, int bytes, int digits, uint8_t* q) {
   for (int digit = 0, power = 1; digit < digits; ++digit, power *= 3)
     for (int i = 0; i < bytes; ++i)

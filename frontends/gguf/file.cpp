@@ -208,8 +208,9 @@ std::optional<int64_t> OwnInteger(const MappedFile& file, const std::vector<Gguf
   std::optional<int64_t> number;
   if (IsInteger(value->type)) number = IntegerAt(value->type, ReadScalar(file, *value).data());
   if (!number || *number < 0)
-    throw Error("bad-file", fmt::format("{} must be a non-negative integer; its type is {}", key,
-                                        Name(value->type)))
+    throw Error("bad-file", number ? fmt::format("{} is {}", key, *number)
+                                   : fmt::format("{} has type {}", key, Name(value->type)))
+        .Expected("a non-negative integer")
         .At({file.path().string(), KeyText(key)})
         .Help(std::string(kAgain));
   return number;

@@ -56,7 +56,7 @@ class Importer : GgufModel {
     CheckAllTaken(diagnostics_);
     if (!ignored_.empty())
       diagnostics_.Warn(
-          Error("unused-tensor", fmt::format("{} tensors are not used: \"{}\"", ignored_.size(),
+          Error("unused-tensor", fmt::format("unused tensors ({}): \"{}\"", ignored_.size(),
                                              fmt::join(ignored_, "\", \"")))
               .Note(fmt::format("llama.cpp loads them for \"{}\" but computes nothing with them",
                                 row_->name)));

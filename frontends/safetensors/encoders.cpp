@@ -339,7 +339,7 @@ class Importer {
     if (tied()) return !stored.empty() && !tokens.empty() && tied_.Differ(stored[0], tokens[0]);
     if (stored.empty())
       throw Error("missing-tensor", fmt::format("tensor \"{}\" is missing", Names(kOutput).front()))
-          .Expected("this tensor, because tie_word_embeddings is false");
+          .Note("it is required because tie_word_embeddings is false");
     return true;
   }
 

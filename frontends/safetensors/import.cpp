@@ -243,7 +243,7 @@ class Importer {
     if (name.empty() && part == networks::Part::kBias && NeedsBias(role))
       throw Error("missing-tensor",
                   fmt::format("tensor \"{}\" is missing", NameOf(*row, part, layer)))
-          .Expected(fmt::format("this tensor, which every \"{}\" model has", row_->model_type));
+          .Note(fmt::format("every \"{}\" model has it", row_->model_type));
     if (name.empty()) return {};
     Use(name);
     Tensor tensor = folder_.tensor(name);
@@ -278,7 +278,7 @@ class Importer {
       throw Error("missing-tensor",
                   fmt::format("tensor \"{}\" is missing",
                               Name(networks::Role::kOutput, networks::Part::kWeight, 0)))
-          .Expected("this tensor, because tie_word_embeddings is false");
+          .Note("it is required because tie_word_embeddings is false");
     return true;
   }
 

@@ -41,7 +41,8 @@ std::vector<float> Floats(const Tensor& floats, int64_t first, int64_t count) {
   return values;
 }
 
-// Blocks of consecutive integers that share a scale.
+// A quantisation scheme for blocks of consecutive elements that share one scale, without a zero
+// point. Integers are in [low, high] and have the type `stored`.
 struct Affine {
   float (*scale)(const float* block, int64_t size);
   float low, high;

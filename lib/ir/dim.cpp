@@ -349,8 +349,8 @@ std::optional<int64_t> Dim::Smallest(const Symbols& symbols) const {
   });
 }
 
-// Rebuilds the expression with each symbol replaced by `symbol`(name), simplified within these
-// bounds.
+// Rebuilds the expression with each symbol replaced by `symbol`(name), and simplifies it within
+// the bounds in `symbols`.
 template <class SymbolFn>
 Dim Dim::Rebuilt(const SymbolFn& symbol, const Symbols& symbols) const {
   if (!poly_) return *this;

@@ -434,7 +434,7 @@ Program BuildDecoder(const DecoderConfig& config, const DecoderWeights& weights,
   constexpr int64_t kMostAngles = int64_t{1} << 27;
   if (const int64_t angles = config.rotary.used ? config.rotary.size / 2 : 1;
       context > kMostAngles / angles)
-    throw Error("resource-limit", fmt::format("tables for {} tokens would be too large", context))
+    throw Error("resource-limit", fmt::format("a context of {} tokens is too long", context))
         .Expected(fmt::format("at most {} tokens", kMostAngles / angles))
         .Help("option 'context' sets the maximum number of tokens");
   return Decoder(config, weights, context, diagnostics).Build();

@@ -55,7 +55,7 @@ struct TokenMixerSizes {
   bool normalised_selection = false;  // kMamba: time steps, B and C are normalised (FalconMamba)
 };
 
-// The flags of an architecture (architectures.h) and the numbers of one model.
+// The flags of an architecture (architectures.h) and the hyperparameters of one model.
 struct DecoderConfig {
   // Flags.
   NormKind norm = NormKind::kRms;

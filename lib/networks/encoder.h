@@ -33,7 +33,7 @@
 
 namespace mlc::networks {
 
-// The flags of an architecture (encoder_architectures.h) and the numbers of one model.
+// The flags of an architecture (encoder_architectures.h) and the hyperparameters of one model.
 struct EncoderConfig {
   // Flags.
   enum class Positions : uint8_t {

@@ -1,5 +1,5 @@
 // Recognises linear layers (a product with a constant matrix and a constant bias), and replaces
-// transposes of the last two dimensions by flags of matmul.
+// transposes of the last two dimensions with flags of matmul.
 //
 //   y = matmul(x, w)                                ->   y = linear(x, transpose(w))
 //   y = add(linear(x, w, b), c)                     ->   y = linear(x, w, b + c)

@@ -15,7 +15,7 @@ size_t AddressLimit();
 // at least 1.
 size_t ThreadLimit();
 
-// Throws std::bad_alloc unless so many bytes are available now. Used before library calls that
+// Throws std::bad_alloc unless `bytes` bytes are available now. Used before library calls that
 // abort when memory runs out.
 void RequireRoom(size_t bytes);
 // The same for the stacks and allocator arenas of additional threads.

@@ -1,5 +1,5 @@
 // lib/text/added_tokens.h - added tokens, which are extracted from the text before it reaches the
-// model.
+// tokenization model (BPE, unigram, WordPiece).
 #pragma once
 
 #include <string>

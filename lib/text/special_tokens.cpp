@@ -113,10 +113,10 @@ void MarkSpecialTokens(TokenizerSpec& spec) {
     if (spec.eot == id) spec.eot = -1;
     mark(id, type);
   };
-  // In vocabularies with these tokens, "<|end|>" only ends a part of an answer, and "</s>" ends
-  // nothing.
-  bool parts = (find("<|return|>") >= 0 && (find("<|call|>") >= 0 || find("<|calls|>") >= 0)) ||
-               (find("<|flush|>") >= 0 && (find("<|call|>") >= 0 || find("<|calls|>") >= 0));
+  // If the vocabulary has "<|return|>" or "<|flush|>", and "<|call|>" or "<|calls|>", then "<|end|>"
+  // ends only a part of an answer. If it has "<|tool_response>", then "</s>" is ordinary text.
+  const bool parts = (find("<|return|>") >= 0 || find("<|flush|>") >= 0) &&
+                     (find("<|call|>") >= 0 || find("<|calls|>") >= 0);
   if (parts && find("<|end|>") >= 0) not_an_end(find("<|end|>"), TokenType::kUserDefined);
   if (find("<|tool_response>") >= 0 && find("</s>") >= 0)
     not_an_end(find("</s>"), TokenType::kNormal);

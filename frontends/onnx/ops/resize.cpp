@@ -203,7 +203,8 @@ Value* ResizeStatic(Node& node, Value* x, const Mode& mode, std::vector<Axis> ax
     return node.Make(
         "upsample_nearest_neighbor",
         {{"x", x}, {"scale_factor_height", factor(2)}, {"scale_factor_width", factor(3)}});
-  // One native resize handles both axes, so the third dimension, which stays, must be constant.
+  // resize_bilinear takes target sizes for both height and width, so the size of an axis that is
+  // not resized must be constant, too.
   if (native && mode.kind == "linear" && !mode.antialias && x->type.shape[2].is_constant() &&
       x->type.shape[3].is_constant()) {
     std::string sampling = SamplingMode(mode, axes);

@@ -173,7 +173,7 @@ TEST_CASE("gguf: integers of a block are kept, in the order of the elements") {
   CHECK(constant.encoding()->data.encoding()->data.dtype() == DType::kUint6);
 }
 
-// Returns blocks of random bytes with finite scales.
+// Returns blocks of pseudorandom bytes, seeded by the type; scales may be infinite or NaN.
 Tensor MadeUp(const BlockType& type, int64_t rows, int64_t blocks) {
   std::vector<uint8_t> bytes(static_cast<size_t>(rows * blocks * type.bytes));
   uint32_t state = 12345 + type.id;

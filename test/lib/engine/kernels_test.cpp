@@ -356,7 +356,8 @@ TEST_CASE("elementwise and sum kernels with several threads agree with eval") {
     }
 }
 
-// More products of taps and positions than are stored at once.
+// The products of kernel taps and input positions exceed the memory that the kernel buffers, so it
+// computes the output channels in several batches.
 TEST_CASE("a large transposed convolution agrees with eval") {
   Generator g;
   CHECK(

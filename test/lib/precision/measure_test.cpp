@@ -74,8 +74,9 @@ std::string Harmless(const std::string& from, const std::string& to) {
   return text;
 }
 
-// Selects 16 of 256 boxes by their scores, which are sums of products with small differences, and
-// adds an unrelated result. `last` is computed from boxes and scores.
+// Returns MIL text that selects 16 of 256 boxes by scores that differ only slightly (sums of
+// products), followed by the operations in `last`, which may use boxes and scores, and an unrelated
+// result.
 std::string Selecting(const std::string& last) {
   std::string corners;
   for (int i = 0; i < 256; ++i)
