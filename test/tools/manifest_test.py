@@ -47,7 +47,7 @@ def failed(line):
 
 def test_runs_that_failed_are_no_measurements(folder):
     m = Measured(folder)
-    m.merge(*failed(m.line), m.line | {"model_hash": "0" * 32}, code=3, texts=["4 are from runs that failed", "1 belong to others"])
+    m.merge(*failed(m.line), m.line | {"model_hash": "0" * 32}, code=3, texts=["failed runs: 4", "results of other packages: 1"])
     assert not m.entries()
     assert m.merge(m.line) == {"added": 1}
     clean = m.entries()
@@ -65,7 +65,7 @@ def test_older_ones_and_those_of_other_models(folder):
     clean = m.entries()
     assert m.merge(m.line | {"time": "2000-01-01T00:00:00Z"}) == {"older": 1}
     assert m.entries() == clean
-    m.merge(source, code=3, texts=["1 belong to others"])
+    m.merge(source, code=3, texts=["results of other packages: 1"])
 
 
 def test_a_time_that_is_none_or_has_not_come(folder):

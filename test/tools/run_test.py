@@ -231,7 +231,7 @@ def test_what_was_measured_goes_into_the_manifest(folder):
     assert (found["added"], found["replaced"]) == (0, 2), found
     assert {k: v for k, v in manifest.items() if k != "measured"} == json.loads(before)
     history.write_text(json.dumps(stranger) + "\n")
-    expect(run("manifest", m, "--merge", history), 3, "no result belongs to this package; 1 belong to others")
+    expect(run("manifest", m, "--merge", history), 3, "no usable result for this package (failed runs: 0, results of other packages: 1)")
     history.write_text("{}\n")
     expect(run("manifest", m, "--merge", history), 1, "bad-file", "line 1")
     other = package(folder, "other", scale=2.0)

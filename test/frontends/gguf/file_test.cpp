@@ -272,7 +272,7 @@ TEST_CASE("gguf: impossible counts, sizes and types are rejected") {
        [&](GgufWriter& f) { f.Key<uint32_t>("general.alignment", GgufType::kUint32, 0); },
        "not a power of 2"},
       {"an alignment of text", [&](GgufWriter& f) { f.Key("general.alignment", "32"); },
-       "must be a non-negative integer"},
+       "expected: a non-negative integer"},
       {"a great alignment",
        [&](GgufWriter& f) {
          f.Key<uint64_t>("general.alignment", GgufType::kUint64, large);
