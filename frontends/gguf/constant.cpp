@@ -4,7 +4,7 @@
 #include <cstring>
 #include <vector>
 
-#include "frontends/gguf/blocks.h"
+#include "frontends/gguf/ggml_quants.h"
 #include "lib/ir/encoding.h"
 #include "lib/ir/subbyte.h"
 

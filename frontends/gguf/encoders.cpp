@@ -1,7 +1,7 @@
 #include "frontends/gguf/encoders.h"
 
 #include "frontends/gguf/gguf_model.h"
-#include "frontends/gguf/requirements.h"
+#include "frontends/gguf/required_keys_and_tensors.h"
 #include "lib/compress/requant.h"
 #include "lib/networks/encoder_architectures.h"
 

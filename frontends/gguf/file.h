@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "frontends/gguf/blocks.h"
+#include "frontends/gguf/ggml_quants.h"
 #include "lib/ir/tensor.h"
 #include "lib/support/mapped_file.h"
 
@@ -103,7 +103,7 @@ class GgufFile {
   const std::vector<GgufTensor>& tensors() const { return tensors_; }
   const GgufTensor* FindTensor(std::string_view name) const;  // null if there is no such tensor
   // Returns a lazy, mapped constant: F32, F16, BF16, I8 ... in their own type, blocks in fp32 with
-  // the encoding of the file (blocks.h). Error "bad-file" if there is no tensor of this name.
+  // the encoding of the file (ggml_quants.h). Error "bad-file" if there is no tensor of this name.
   Tensor Constant(std::string_view name) const;
   Tensor Constant(const GgufTensor& tensor) const;
 

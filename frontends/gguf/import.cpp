@@ -11,7 +11,7 @@
 #include "frontends/gguf/gguf.h"
 #include "frontends/gguf/gguf_model.h"
 #include "frontends/gguf/names.h"
-#include "frontends/gguf/requirements.h"
+#include "frontends/gguf/required_keys_and_tensors.h"
 #include "lib/compress/requant.h"
 #include "lib/networks/architectures.h"
 #include "lib/networks/decoder.h"

@@ -5,7 +5,7 @@
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/scope.h"
 #include "lib/ir/input_conversion.h"
-#include "lib/ir/run_time_sizes.h"
+#include "lib/ir/shape_tensors.h"
 #include "lib/lower/convert.h"
 #include "lib/ops/row.h"
 #include "lib/support/edit_distance.h"

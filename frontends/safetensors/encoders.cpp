@@ -8,8 +8,8 @@
 #include <set>
 
 #include "frontends/safetensors/activation_names.h"
+#include "frontends/safetensors/config_defaults.h"
 #include "frontends/safetensors/encoder_rows.h"
-#include "frontends/safetensors/families.h"
 #include "frontends/safetensors/tied_tensors.h"
 #include "lib/compress/requant.h"
 #include "lib/networks/check_weights.h"

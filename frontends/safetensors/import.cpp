@@ -3,10 +3,10 @@
 #include <set>
 
 #include "frontends/safetensors/activation_names.h"
+#include "frontends/safetensors/config_defaults.h"
 #include "frontends/safetensors/decoder_rows.h"
 #include "frontends/safetensors/encoder_rows.h"
 #include "frontends/safetensors/encoders.h"
-#include "frontends/safetensors/families.h"
 #include "frontends/safetensors/folder.h"
 #include "frontends/safetensors/names.h"
 #include "frontends/safetensors/rotary_scaling.h"

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <vector>
 
-#include "lib/ir/element_width.h"
+#include "lib/ir/dispatch_width.h"
 #include "lib/ir/tensor.h"
 #include "lib/ir/transpose.h"
 

@@ -1,7 +1,7 @@
 #include "lib/lower/gaussian_elimination.h"
 
 #include "lib/ir/arithmetic.h"
-#include "lib/ir/run_time_sizes.h"
+#include "lib/ir/shape_tensors.h"
 
 namespace mlc::lower {
 

@@ -1,7 +1,7 @@
 #include "lib/lower/indices.h"
 
 #include "lib/ir/arithmetic.h"
-#include "lib/ir/run_time_sizes.h"
+#include "lib/ir/shape_tensors.h"
 #include "lib/ops/value_range.h"
 
 namespace mlc::lower {

@@ -4,7 +4,7 @@
 #include <numbers>
 
 #include "lib/ir/arithmetic.h"
-#include "lib/ir/run_time_sizes.h"
+#include "lib/ir/shape_tensors.h"
 
 namespace mlc::lower {
 

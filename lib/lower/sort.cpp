@@ -3,7 +3,7 @@
 #include <map>
 
 #include "lib/ir/arithmetic.h"
-#include "lib/ir/run_time_sizes.h"
+#include "lib/ir/shape_tensors.h"
 #include "lib/lower/convert.h"
 
 namespace mlc::lower {

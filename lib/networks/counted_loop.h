@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "lib/ir/builder.h"
-#include "lib/ir/run_time_sizes.h"
+#include "lib/ir/shape_tensors.h"
 
 namespace mlc::networks {
 

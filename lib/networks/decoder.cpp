@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "lib/ir/arithmetic.h"
-#include "lib/ir/run_time_sizes.h"
+#include "lib/ir/shape_tensors.h"
 #include "lib/networks/attention.h"
 #include "lib/networks/decoder_weights.h"
 #include "lib/networks/feed_forward.h"

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "lib/ir/arithmetic.h"
-#include "lib/ir/run_time_sizes.h"
+#include "lib/ir/shape_tensors.h"
 #include "lib/networks/activation.h"
 #include "lib/networks/linear_attention.h"
 #include "lib/networks/norms.h"

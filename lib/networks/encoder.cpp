@@ -5,7 +5,7 @@
 #include <map>
 
 #include "lib/ir/arithmetic.h"
-#include "lib/ir/run_time_sizes.h"
+#include "lib/ir/shape_tensors.h"
 #include "lib/networks/attention.h"
 #include "lib/networks/check_weights.h"
 #include "lib/networks/heads.h"

@@ -1,7 +1,7 @@
 #include "lib/networks/mamba.h"
 
 #include "lib/ir/arithmetic.h"
-#include "lib/ir/run_time_sizes.h"
+#include "lib/ir/shape_tensors.h"
 #include "lib/networks/activation.h"
 #include "lib/networks/linear_attention.h"
 #include "lib/networks/norms.h"

@@ -1,7 +1,7 @@
 #include "lib/networks/token_mixer.h"
 
 #include "lib/ir/arithmetic.h"
-#include "lib/ir/run_time_sizes.h"
+#include "lib/ir/shape_tensors.h"
 #include "lib/networks/feed_forward.h"
 
 namespace mlc::networks {

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "lib/ir/element_width.h"
+#include "lib/ir/dispatch_width.h"
 #include "lib/ir/op_def.h"
 
 namespace mlc {

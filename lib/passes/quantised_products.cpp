@@ -18,7 +18,7 @@
 // Operators by name: casts, products and scales that it matches, and those that it creates.
 #include "lib/ir/arithmetic.h"
 #include "lib/ir/encoding.h"
-#include "lib/ir/run_time_sizes.h"
+#include "lib/ir/shape_tensors.h"
 #include "lib/passes/rewriting.h"
 
 namespace mlc::passes {

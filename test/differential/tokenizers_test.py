@@ -30,7 +30,7 @@ def rows():
 
 
 def theirs(model, texts, *flags):
-    done = subprocess.run([sys.executable, pathlib.Path(__file__).with_name("llama_tokens.py"), LIBRARIES, model, *flags],
+    done = subprocess.run([sys.executable, pathlib.Path(__file__).with_name("llama_tokenize.py"), LIBRARIES, model, *flags],
                           input=json.dumps(texts), capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-800:]
     return json.loads(done.stdout)

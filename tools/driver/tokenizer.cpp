@@ -7,7 +7,7 @@
 #include "lib/support/error.h"
 #include "lib/support/mapped_file.h"
 #include "tools/driver/frontends.h"
-#include "tools/driver/tokenizer_file.h"
+#include "tools/driver/tokenizer_sidecar.h"
 
 namespace fs = std::filesystem;
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "lib/verify/compare_functions.h"
+#include "lib/verify/expert_selection.h"
 #include "lib/verify/language_agreement.h"
-#include "lib/verify/router_selection.h"
 
 namespace mlc::driver {
 

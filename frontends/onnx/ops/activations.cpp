@@ -2,7 +2,7 @@
 
 #include "frontends/onnx/row.h"
 #include "lib/ir/arithmetic.h"
-#include "lib/ir/run_time_sizes.h"
+#include "lib/ir/shape_tensors.h"
 #include "lib/lower/convert.h"
 
 namespace mlc::onnx {

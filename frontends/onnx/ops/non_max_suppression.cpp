@@ -4,7 +4,7 @@
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/shape_guard.h"
 #include "lib/ir/arithmetic.h"
-#include "lib/ir/run_time_sizes.h"
+#include "lib/ir/shape_tensors.h"
 
 namespace mlc::onnx {
 

@@ -1,7 +1,7 @@
 // OneHot.
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/shape_guard.h"
-#include "lib/ir/run_time_sizes.h"
+#include "lib/ir/shape_tensors.h"
 #include "lib/lower/convert.h"
 #include "lib/ops/value_range.h"
 

@@ -6,7 +6,7 @@
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/shape_guard.h"
 #include "lib/ir/arithmetic.h"
-#include "lib/ir/run_time_sizes.h"
+#include "lib/ir/shape_tensors.h"
 #include "lib/lower/convert.h"
 #include "lib/networks/recurrent_layers.h"
 

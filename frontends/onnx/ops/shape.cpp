@@ -4,7 +4,7 @@
 #include "frontends/onnx/node_transaction.h"
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/shape_guard.h"
-#include "lib/ir/run_time_sizes.h"
+#include "lib/ir/shape_tensors.h"
 #include "lib/lower/convert.h"
 
 namespace mlc::onnx {

@@ -7,7 +7,7 @@
 #include "frontends/onnx/row.h"
 #include "lib/ir/concat_slice.h"
 #include "lib/ir/encoding.h"
-#include "lib/ir/run_time_sizes.h"
+#include "lib/ir/shape_tensors.h"
 #include "lib/ir/subbyte.h"
 #include "lib/lower/convert.h"
 #include "lib/lower/indices.h"

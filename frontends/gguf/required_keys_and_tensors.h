@@ -1,4 +1,4 @@
-// frontends/gguf/requirements.h - which keys and tensors llama.cpp requires for each architecture.
+// frontends/gguf/required_keys_and_tensors.h - which keys and tensors llama.cpp requires for each architecture.
 #pragma once
 
 #include <cstdint>

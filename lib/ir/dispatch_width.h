@@ -1,4 +1,4 @@
-// lib/ir/element_width.h - dispatches on the width of an element, for operations that move elements
+// lib/ir/dispatch_width.h - dispatches on the width of an element, for operations that move elements
 // without interpreting them.
 #pragma once
 

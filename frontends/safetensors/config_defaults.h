@@ -1,4 +1,4 @@
-// frontends/safetensors/families.h - for each model family, the defaults of its configuration class
+// frontends/safetensors/config_defaults.h - for each model family, the defaults of its configuration class
 // in transformers, its windows and its biases.
 #pragma once
 

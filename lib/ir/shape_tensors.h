@@ -1,4 +1,4 @@
-// lib/ir/run_time_sizes.h - sizes that may be known only at run time: the known elements of integer
+// lib/ir/shape_tensors.h - sizes that may be known only at run time: the known elements of integer
 // vectors, and vectors composed of numbers and dimensions.
 #pragma once
 

@@ -1,4 +1,4 @@
-#include "tools/driver/tokenizer_file.h"
+#include "tools/driver/tokenizer_sidecar.h"
 
 #include "frontends/gguf/tokenizer_file.h"
 #include "frontends/safetensors/tokenizer_file.h"

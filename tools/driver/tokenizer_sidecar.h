@@ -1,4 +1,4 @@
-// tools/driver/tokenizer_file.h - the tokenizer file beside a package: X.tokenizer.gguf or
+// tools/driver/tokenizer_sidecar.h - the tokenizer file beside a package: X.tokenizer.gguf or
 // X.tokenizer.json beside X.mlpackage or X.mlmodelc.
 //
 // The file contains the source's tokenizer in a format that other tools read. It is not part of the

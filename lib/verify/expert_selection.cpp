@@ -1,4 +1,4 @@
-#include "lib/verify/router_selection.h"
+#include "lib/verify/expert_selection.h"
 
 #include <algorithm>
 #include <cmath>

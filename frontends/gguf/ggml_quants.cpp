@@ -1,6 +1,6 @@
 // The layouts are those of ggml's src/ggml-common.h, the values those of dequantize_row_* in
 // src/ggml-quants.c. The unpacking functions read one block and write one integer per byte.
-#include "frontends/gguf/blocks.h"
+#include "frontends/gguf/ggml_quants.h"
 
 #include <algorithm>
 #include <array>

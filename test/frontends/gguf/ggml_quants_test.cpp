@@ -1,6 +1,6 @@
 // Tests that blocks decode to gguf-py's values (the corpus) or to values calculated by hand from
 // the layout, and that their integers and scales are those of the file.
-#include "frontends/gguf/blocks.h"
+#include "frontends/gguf/ggml_quants.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,4 +1,4 @@
-// lib/verify/router_selection.h - the experts that the routers of a language model select (topk),
+// lib/verify/expert_selection.h - the experts that the routers of a language model select (topk),
 // and a source that adopts the selection of its package where both selections are valid.
 //
 // If a router's scores for the k-th and the next expert are closer than fp16 can resolve, rounding

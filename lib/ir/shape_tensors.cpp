@@ -1,4 +1,4 @@
-#include "lib/ir/run_time_sizes.h"
+#include "lib/ir/shape_tensors.h"
 
 #include <algorithm>
 #include <map>

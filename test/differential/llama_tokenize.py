@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""llama_tokens.py LIBRARIES MODEL.gguf [--special] <TEXTS.json - prints llama.cpp's ids for a JSON list of texts, as a list of
+"""llama_tokenize.py LIBRARIES MODEL.gguf [--special] <TEXTS.json - prints llama.cpp's ids for a JSON list of texts, as a list of
 lists.
 
 Only the vocabulary is loaded. LIBRARIES is the folder of libllama.

@@ -1,4 +1,4 @@
-// lib/text/special_tokens.h - recognizes special tokens that files do not mark as such, by their
+// lib/text/end_of_generation_tokens.h - recognizes special tokens that files do not mark as such, by their
 // texts.
 #pragma once
 

@@ -1,4 +1,4 @@
-#include "frontends/gguf/requirements.h"
+#include "frontends/gguf/required_keys_and_tensors.h"
 
 #include <algorithm>
 #include <cstddef>

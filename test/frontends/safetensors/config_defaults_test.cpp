@@ -1,4 +1,4 @@
-#include "frontends/safetensors/families.h"
+#include "frontends/safetensors/config_defaults.h"
 
 #include "test/catch.h"
 

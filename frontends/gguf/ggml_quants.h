@@ -1,4 +1,4 @@
-// frontends/gguf/blocks.h - ggml's tensor types: the sizes of their blocks, and the integers,
+// frontends/gguf/ggml_quants.h - ggml's tensor types: the sizes of their blocks, and the integers,
 // scales and biases in them.
 //
 // An element of a block is scale * integer + bias, where a cell of adjacent elements shares scale

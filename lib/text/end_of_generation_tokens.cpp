@@ -1,4 +1,4 @@
-#include "lib/text/special_tokens.h"
+#include "lib/text/end_of_generation_tokens.h"
 
 #include <algorithm>
 #include <string_view>
