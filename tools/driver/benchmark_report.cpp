@@ -12,6 +12,7 @@
 #include "lib/coreml/package_layout.h"
 #include "lib/support/json_text.h"
 #include "lib/support/utc_time.h"
+#include "tools/driver/errors.h"
 #include "tools/driver/frontends.h"
 #include "tools/driver/version.h"
 
@@ -122,7 +123,7 @@ Json ToJson(const BenchmarkResult& result) {
     failed.push_back({{"prediction", failure.prediction},
                       {"failure", Name(runtime::FailureOf(failure.error.id()))},
                       {"id", failure.error.id()},
-                      {"text", failure.error.text()}});
+                      {"text", WithFlags(failure.error.text())}});
   json["failures"] = failed;
   if (result.queue)
     json["queue"] = {{"submitted", result.queue->submitted},

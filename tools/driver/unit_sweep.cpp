@@ -1,6 +1,7 @@
 #include "tools/driver/unit_sweep.h"
 
 #include "tools/driver/benchmark_report.h"
+#include "tools/driver/errors.h"
 #include "tools/driver/runtimes.h"
 
 namespace mlc::driver {
@@ -26,7 +27,7 @@ std::string Trouble(const BenchmarkResult& result, const BenchmarkOptions& optio
   const runtime::Snapshot& telemetry = result.telemetry;
   if (!result.failures.empty())
     return fmt::format("{} of {} predictions failed, the first: {}", result.failures.size(),
-                       telemetry.predictions, result.failures[0].error.text());
+                       telemetry.predictions, WithFlags(result.failures[0].error.text()));
   if (telemetry.fallbacks + telemetry.refused > 0)
     return fmt::format("{} of {} predictions were not made by the model",
                        telemetry.fallbacks + telemetry.refused, telemetry.predictions);

@@ -70,7 +70,7 @@ std::string FailuresText(const BenchmarkResult& result) {
   for (size_t i = 0; i < std::min(kShown, result.failures.size()); ++i) {
     const auto& [prediction, error] = result.failures[i];
     text += fmt::format("  prediction {}: {}[{}]: {}\n", prediction,
-                        Name(runtime::FailureOf(error.id())), error.id(), error.text());
+                        Name(runtime::FailureOf(error.id())), error.id(), WithFlags(error.text()));
   }
   if (result.failures.size() > kShown)
     text += fmt::format("  and {} more\n", result.failures.size() - kShown);
