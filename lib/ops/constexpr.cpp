@@ -309,13 +309,11 @@ constexpr OpRow kRows[] = {
      .range = RangeSource},
     {.name = "constexpr_lut_to_dense",
      .doc = "elements, or vectors along an axis, looked up in tables; in iOS16, indices are packed "
-            "into "
-            "bytes and shape is an operand",
+            "into bytes and shape is an operand",
      .signatures = {{{kIos16, "indices:uint8! lut:T! shape:uint32! | T=int8/uint8/fp16/fp32"},
                      {kIos18,
                       "indices:I! lut:T! vector_axis:int32!? shape:uint32!? | "
-                      "I=uint1/uint2/uint3/uint4/uint6/uint8 "
-                      "T=int8/uint8/fp16/fp32"}}},
+                      "I=uint1/uint2/uint3/uint4/uint6/uint8 T=int8/uint8/fp16/fp32"}}},
      .infer = InferLut,
      .eval = EvalLut,
      .constant = ConstantKind::kEncoded,
@@ -331,21 +329,19 @@ constexpr OpRow kRows[] = {
      .constant = ConstantKind::kEncoded,
      .range = RangeSparseTable},
     {.name = "constexpr_sparse_blockwise_shift_scale",
-     .doc =
-         "scale * (value - offset) for the nonzero values of a sparse tensor; returns the mask and "
-         "the values",
-     .signatures = {{{kIos18,
-                      "data_mask:uint1! nonzero_data:S! scale:D! offset:O!? | "
-                      "S=int4/uint4/int8/uint8/fp16/fp32 "
-                      "D=fp16/fp32 O=int4/uint4/int8/uint8/fp16/fp32"}}},
+     .doc = "scale * (value - offset) for the nonzero values of a sparse tensor; returns the mask "
+            "and the values",
+     .signatures =
+         {{{kIos18,
+            "data_mask:uint1! nonzero_data:S! scale:D! offset:O!? | "
+            "S=int4/uint4/int8/uint8/fp16/fp32 D=fp16/fp32 O=int4/uint4/int8/uint8/fp16/fp32"}}},
      .infer = InferSparseBlockwise,
      .eval = EvalSparseBlockwise,
      .constant = ConstantKind::kEncoded,
      .range = RangeSparseBlockwise},
     {.name = "constexpr_sparse_to_dense",
      .doc = "nonzero values where the mask is set, 0 elsewhere; in iOS16, the mask is packed into "
-            "bytes "
-            "and shape is an operand",
+            "bytes and shape is an operand",
      .signatures = {{{kIos16, "nonzero_data:T! mask:uint8! shape:uint32! | T=int8/uint8/fp16/fp32"},
                      {kIos18,
                       "nonzero_data:T! mask:M! shape:uint32!? | T=int4/uint4/int8/uint8/fp16/fp32 "

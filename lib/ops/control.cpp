@@ -194,7 +194,8 @@ constexpr OpRow kRows[] = {
     {.name = "identity",
      .doc = "x, unchanged",
      .signatures = {{{kIos15,
-                      "x:T | T=fp16/fp32/int4/int8/int16/int32/uint1/uint2/uint3/uint4/uint6/uint8/"
+                      "x:T | "
+                      "T=fp16/fp32/int4/int8/int16/int32/uint1/uint2/uint3/uint4/uint6/uint8/"
                       "uint16/uint32/bool/string"}}},
      .infer = InferIdentity,
      .eval = EvalIdentity,

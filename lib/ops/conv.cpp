@@ -188,12 +188,10 @@ constexpr OpRow kRows[] = {
             "groups, kernel]",
      .signatures = {{{kIos15,
                       "x:T weight:T bias:T!? strides:int32!=* pad_type:string!=valid pad:int32!=* "
-                      "dilations:int32!=* "
-                      "groups:int32!=1 | T=fp16/fp32"},
+                      "dilations:int32!=* groups:int32!=1 | T=fp16/fp32"},
                      {kIos17,
                       "x:T weight:U bias:U? strides:int32!=* pad_type:string!=valid pad:int32!=* "
-                      "dilations:int32!=* "
-                      "groups:int32!=1 | T=fp16/fp32 U=fp16/fp32"}}},
+                      "dilations:int32!=* groups:int32!=1 | T=fp16/fp32 U=fp16/fp32"}}},
      .infer = InferConv,
      .eval = EvalConv,
      .default_value = WindowDefault,
@@ -206,12 +204,10 @@ constexpr OpRow kRows[] = {
      .signatures =
          {{{kIos15,
             "x:T weight:T! bias:T!? pad:int32!=* output_shape:int32!? pad_type:string!=valid "
-            "strides:int32!=* "
-            "dilations:int32!=* groups:int32!=1 | T=fp16/fp32"},
+            "strides:int32!=* dilations:int32!=* groups:int32!=1 | T=fp16/fp32"},
            {kIos17,
             "x:T weight:U bias:U? pad:int32!=* output_shape:int32!? pad_type:string!=valid "
-            "strides:int32!=* "
-            "dilations:int32!=* groups:int32!=1 | T=fp16/fp32 U=fp16/fp32"}}},
+            "strides:int32!=* dilations:int32!=* groups:int32!=1 | T=fp16/fp32 U=fp16/fp32"}}},
      .infer = InferConvTranspose,
      .eval = EvalConvTranspose,
      .default_value = WindowDefault,

@@ -554,11 +554,10 @@ constexpr OpRow kRows[] = {
     {.name = "affine",
      .doc = "bilinear samples of x [b, c, h, w] at output positions mapped by transform_matrix [b "
             "or 1, 6]",
-     .signatures =
-         {{{kIos15,
-            "x:T transform_matrix:T output_height:int32! output_width:int32! sampling_mode:string! "
-            "padding_mode:string! padding_value:T! coordinates_mode:string! align_corners:bool! | "
-            "T=fp16/fp32"}}},
+     .signatures = {{{kIos15,
+                      "x:T transform_matrix:T output_height:int32! output_width:int32! "
+                      "sampling_mode:string! padding_mode:string! padding_value:T! "
+                      "coordinates_mode:string! align_corners:bool! | T=fp16/fp32"}}},
      .infer = InferAffine,
      .eval = EvalAffine,
      .range = RangeWithOutside<kPaddingValue>},
@@ -574,20 +573,19 @@ constexpr OpRow kRows[] = {
      .signatures =
          {{{kIos15,
             "x:T roi:T target_height:int32!=1 target_width:int32!=1 "
-            "normalized_coordinates:bool!=false "
-            "spatial_scale:fp32!=1.0 box_coordinate_mode:string!=CORNERS_HEIGHT_FIRST "
-            "sampling_mode:string!=DEFAULT | T=fp16/fp32"},
+            "normalized_coordinates:bool!=false spatial_scale:fp32!=1.0 "
+            "box_coordinate_mode:string!=CORNERS_HEIGHT_FIRST sampling_mode:string!=DEFAULT | "
+            "T=fp16/fp32"},
            {kIos16,
             "x:T roi:T target_height:int32!=1 target_width:int32!=1 "
-            "normalized_coordinates:bool!=false "
-            "spatial_scale:fp32!=1.0 box_coordinate_mode:string!=CORNERS_HEIGHT_FIRST "
-            "sampling_mode:string!=DEFAULT pad_value:T!=0.0 | T=fp16/fp32"},
+            "normalized_coordinates:bool!=false spatial_scale:fp32!=1.0 "
+            "box_coordinate_mode:string!=CORNERS_HEIGHT_FIRST sampling_mode:string!=DEFAULT "
+            "pad_value:T!=0.0 | T=fp16/fp32"},
            {kIos17,
             "x:T boxes:B? box_indices:I=* target_height:int32!=1 target_width:int32!=1 "
             "normalized_coordinates:bool!=false spatial_scale:fp32!=1.0 "
             "box_coordinate_mode:string!=CORNERS_HEIGHT_FIRST sampling_mode:string!=DEFAULT "
-            "pad_value:T!=0.0 "
-            "roi:T? | T=fp16/fp32 B=fp16/fp32/uint16 I=uint16/int32"}}},
+            "pad_value:T!=0.0 roi:T? | T=fp16/fp32 B=fp16/fp32/uint16 I=uint16/int32"}}},
      .infer = InferCropResize,
      .eval = EvalCropResize,
      .default_value = CropResizeDefault,
@@ -611,13 +609,12 @@ constexpr OpRow kRows[] = {
      .fp16 = {.wide = {"coordinates"}},
      .range = RangeWithOutside<kPaddingValue>},
     {.name = "resize",
-     .doc =
-         "x with its last resized_dims dimensions resized to the last elements of shape; 0 keeps "
-         "the size",
-     .signatures = {{{kIos17,
-                      "x:T shape:U resized_dims:uint32! interpolation_mode:string!=LINEAR "
-                      "sampling_mode:string!=DEFAULT | "
-                      "T=fp16/fp32/int32 U=int32/int16/uint16/uint32"}}},
+     .doc = "x with its last resized_dims dimensions resized to the last elements of shape; 0 "
+            "keeps the size",
+     .signatures =
+         {{{kIos17,
+            "x:T shape:U resized_dims:uint32! interpolation_mode:string!=LINEAR "
+            "sampling_mode:string!=DEFAULT | T=fp16/fp32/int32 U=int32/int16/uint16/uint32"}}},
      .infer = InferResize,
      .eval = EvalResize,
      .range = RangeOfX},
@@ -625,8 +622,7 @@ constexpr OpRow kRows[] = {
      .doc = "x with its last two dimensions resized bilinearly to a given size",
      .signatures = {{{kIos15,
                       "x:T target_size_height:int32!=1 target_size_width:int32!=1 "
-                      "sampling_mode:string!=DEFAULT | "
-                      "T=fp16/fp32"}}},
+                      "sampling_mode:string!=DEFAULT | T=fp16/fp32"}}},
      .infer = InferResizeBilinear,
      .eval = EvalResizeBilinear,
      .range = RangeOfX},
@@ -642,8 +638,7 @@ constexpr OpRow kRows[] = {
      .signatures =
          {{{kIos15,
             "x:T scale_factor_height:U!=1 scale_factor_width:U!=1 align_corners:bool!=true | "
-            "T=fp16/fp32 "
-            "U=int32/fp32"},
+            "T=fp16/fp32 U=int32/fp32"},
            {kIos16,
             "x:T scale_factor_height:U!=1 scale_factor_width:U!=1 align_corners:bool!=true "
             "half_pixel_centers:bool!? | T=fp16/fp32 U=int32/fp32"}}},

@@ -131,10 +131,9 @@ constexpr OpRow kRows[] = {
     {.name = "quantize",
      .doc = "input / scale in fp32, rounded (ties to even), plus zero_point, saturated to "
             "output_dtype",
-     .signatures =
-         {{{kIos17,
-            "input:S zero_point:D!? scale:S! axis:int32!? output_dtype:string! | S=fp16/fp32 "
-            "D=uint8/int8"}}},
+     .signatures = {{{kIos17,
+                      "input:S zero_point:D!? scale:S! axis:int32!? output_dtype:string! | "
+                      "S=fp16/fp32 D=uint8/int8"}}},
      .infer = InferQuantize,
      .eval = EvalQuantize,
      .range = RangeOfType,

@@ -453,12 +453,12 @@ constexpr OpRow kRows[] = {
      .constraints = {{{"indices", WantOfIndexVectors}}}},
     {.name = "scatter",
      .doc = "data with the slices at indices along axis combined with updates",
-     .signatures = {{{kIos15,
-                      "data:T indices:int32 updates:T axis:int32!=0 mode:string!=add | "
-                      "T=fp16/fp32/int32"},
-                     {kIos17,
-                      "data:T indices:int32 updates:T axis:int32!=0 mode:string!=add "
-                      "validate_indices:bool!=false | T=fp16/fp32/int32"}}},
+     .signatures =
+         {{{kIos15,
+            "data:T indices:int32 updates:T axis:int32!=0 mode:string!=add | T=fp16/fp32/int32"},
+           {kIos17,
+            "data:T indices:int32 updates:T axis:int32!=0 mode:string!=add "
+            "validate_indices:bool!=false | T=fp16/fp32/int32"}}},
      .infer = InferScatter,
      .eval = EvalScatter,
      .range = RangeScatter,
@@ -466,23 +466,23 @@ constexpr OpRow kRows[] = {
     {.name = "scatter_along_axis",
      .doc = "data with the elements selected along axis by the elements of indices combined with "
             "updates",
-     .signatures = {{{kIos15,
-                      "data:T indices:int32 updates:T axis:int32!=0 mode:string!=add | "
-                      "T=fp16/fp32/int32"},
-                     {kIos17,
-                      "data:T indices:int32 updates:T axis:int32!=0 mode:string!=add "
-                      "validate_indices:bool!=false | T=fp16/fp32/int32"}}},
+     .signatures =
+         {{{kIos15,
+            "data:T indices:int32 updates:T axis:int32!=0 mode:string!=add | T=fp16/fp32/int32"},
+           {kIos17,
+            "data:T indices:int32 updates:T axis:int32!=0 mode:string!=add "
+            "validate_indices:bool!=false | T=fp16/fp32/int32"}}},
      .infer = InferScatterAlongAxis,
      .eval = EvalScatterAlongAxis,
      .range = RangeScatter,
      .constraints = {{{"indices", WantOfIndices}}}},
     {.name = "scatter_nd",
      .doc = "data with the slices selected by the index vectors of indices combined with updates",
-     .signatures =
-         {{{kIos15, "data:T indices:int32 updates:T mode:string!=add | T=fp16/fp32/int32"},
-           {kIos17,
-            "data:T indices:int32 updates:T mode:string!=add validate_indices:bool!=false | "
-            "T=fp16/fp32/int32"}}},
+     .signatures = {{{kIos15,
+                      "data:T indices:int32 updates:T mode:string!=add | T=fp16/fp32/int32"},
+                     {kIos17,
+                      "data:T indices:int32 updates:T mode:string!=add "
+                      "validate_indices:bool!=false | T=fp16/fp32/int32"}}},
      .infer = InferScatterNd,
      .eval = EvalScatterNd,
      .range = RangeScatter,

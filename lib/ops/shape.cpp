@@ -584,12 +584,8 @@ constexpr OpRow kRows[] = {
      .constraints = {{{"values", WantOfConcat}}}},
     {.name = "expand_dims",
      .doc = "x with dimensions of size 1 inserted at axes",
-     .signatures = {{{kIos15,
-                      "x:T axes:int32! | "
-                      "T=fp16/fp32/int32/bool"},
-                     {kIos17,
-                      "x:T axes:int32! | "
-                      "T=fp16/fp32/int8/int16/int32/uint8/uint16/bool"}}},
+     .signatures = {{{kIos15, "x:T axes:int32! | T=fp16/fp32/int32/bool"},
+                     {kIos17, "x:T axes:int32! | T=fp16/fp32/int8/int16/int32/uint8/uint16/bool"}}},
      .infer = InferExpandDims,
      .eval = EvalReshaped,
      .moves = Moves::kShape,
@@ -598,9 +594,7 @@ constexpr OpRow kRows[] = {
      .range = RangeOfX},
     {.name = "flatten2d",
      .doc = "x as a matrix: dimensions before axis by dimensions from axis",
-     .signatures = {{{kIos15,
-                      "x:T axis:int32!=1 | "
-                      "T=fp16/fp32/int32/bool"}}},
+     .signatures = {{{kIos15, "x:T axis:int32!=1 | T=fp16/fp32/int32/bool"}}},
      .infer = InferFlatten2d,
      .eval = EvalReshaped,
      .moves = Moves::kShape,
@@ -617,13 +611,10 @@ constexpr OpRow kRows[] = {
      .range = RangePad},
     {.name = "reshape",
      .doc = "x in another shape; -1 is inferred, 0 copies the dimension of x",
-     .signatures = {{{kIos15,
-                      "x:T shape:int32 | "
-                      "T=fp16/fp32/int32/bool"},
-                     {kIos17,
-                      "x:T shape:U | "
-                      "T=fp16/fp32/int8/int16/int32/uint8/uint16/bool"
-                      " U=int8/int16/int32"}}},
+     .signatures =
+         {{{kIos15, "x:T shape:int32 | T=fp16/fp32/int32/bool"},
+           {kIos17,
+            "x:T shape:U | T=fp16/fp32/int8/int16/int32/uint8/uint16/bool U=int8/int16/int32"}}},
      .infer = InferReshape,
      .eval = EvalReshaped,
      .moves = Moves::kShape,
@@ -632,26 +623,22 @@ constexpr OpRow kRows[] = {
      .range = RangeOfX},
     {.name = "reshape_like",
      .doc = "x in a shape composed of dimensions of reference tensors",
-     .signatures = {{{kIos16,
-                      "x:T ref_tensors:fp16/fp32/int32/bool... begins:int32... ends:int32... "
-                      "end_masks:bool... | "
-                      "T=fp16/fp32/int32/bool"},
-                     {kIos17,
-                      "x:T ref_tensors:fp16/fp32/int8/int16/int32/uint8/uint16/bool... "
-                      "begins:int32... ends:int32... end_masks:bool... | "
-                      "T=fp16/fp32/int8/int16/int32/uint8/uint16/bool"}}},
+     .signatures =
+         {{{kIos16,
+            "x:T ref_tensors:fp16/fp32/int32/bool... begins:int32... ends:int32... "
+            "end_masks:bool... | T=fp16/fp32/int32/bool"},
+           {kIos17,
+            "x:T ref_tensors:fp16/fp32/int8/int16/int32/uint8/uint16/bool... begins:int32... "
+            "ends:int32... end_masks:bool... | T=fp16/fp32/int8/int16/int32/uint8/uint16/bool"}}},
      .infer = InferReshapeLike,
      .eval = EvalReshaped,
      .moves = Moves::kShape,
      .range = RangeOfX},
     {.name = "reverse",
      .doc = "x reversed along axes (default: all)",
-     .signatures = {{{kIos15,
-                      "x:T axes:int32!? | "
-                      "T=fp16/fp32/int32/bool"},
+     .signatures = {{{kIos15, "x:T axes:int32!? | T=fp16/fp32/int32/bool"},
                      {kIos17,
-                      "x:T axes:int32!? | "
-                      "T=fp16/fp32/int8/int16/int32/uint8/uint16/bool"}}},
+                      "x:T axes:int32!? | T=fp16/fp32/int8/int16/int32/uint8/uint16/bool"}}},
      .infer = InferReverse,
      .eval = EvalReverse,
      .moves = Moves::kView,
@@ -660,22 +647,21 @@ constexpr OpRow kRows[] = {
      .range = RangeOfX},
     {.name = "reverse_sequence",
      .doc = "x with the first lengths[b] elements along seq_axis reversed for each b of batch_axis",
-     .signatures = {{{kIos15,
-                      "x:T lengths:int32 seq_axis:int32!=0 batch_axis:int32!=0 | "
-                      "T=fp16/fp32/int32/bool"},
-                     {kIos17,
-                      "x:T lengths:U seq_axis:int32!=0 batch_axis:int32!=0 | "
-                      "T=fp16/fp32/int8/int16/int32/uint8/uint16/bool"
-                      " U=int8/int16/int32"}}},
+     .signatures =
+         {{{kIos15,
+            "x:T lengths:int32 seq_axis:int32!=0 batch_axis:int32!=0 | T=fp16/fp32/int32/bool"},
+           {kIos17,
+            "x:T lengths:U seq_axis:int32!=0 batch_axis:int32!=0 | "
+            "T=fp16/fp32/int8/int16/int32/uint8/uint16/bool U=int8/int16/int32"}}},
      .infer = InferReverseSequence,
      .eval = EvalReverseSequence,
      .moves = Moves::kCopies,
      .range = RangeOfX},
     {.name = "split",
      .doc = "x split along axis into equal parts or parts of given sizes",
-     .signatures = {{{kIos15,
-                      "x:T num_splits:int32!? split_sizes:int32!? axis:int32! | "
-                      "T=fp16/fp32/int32/bool"}}},
+     .signatures =
+         {{{kIos15,
+            "x:T num_splits:int32!? split_sizes:int32!? axis:int32! | T=fp16/fp32/int32/bool"}}},
      .infer = InferSplit,
      .eval = EvalSplit,
      .moves = Moves::kView,
@@ -684,12 +670,9 @@ constexpr OpRow kRows[] = {
      .range = RangeOfX},
     {.name = "squeeze",
      .doc = "x without dimensions of size 1 (those in axes, or all)",
-     .signatures = {{{kIos15,
-                      "x:T axes:int32!? | "
-                      "T=fp16/fp32/int32/bool"},
+     .signatures = {{{kIos15, "x:T axes:int32!? | T=fp16/fp32/int32/bool"},
                      {kIos17,
-                      "x:T axes:int32!? | "
-                      "T=fp16/fp32/int8/int16/int32/uint8/uint16/bool"}}},
+                      "x:T axes:int32!? | T=fp16/fp32/int8/int16/int32/uint8/uint16/bool"}}},
      .infer = InferSqueeze,
      .eval = EvalReshaped,
      .moves = Moves::kShape,
@@ -699,8 +682,7 @@ constexpr OpRow kRows[] = {
     {.name = "stack",
      .doc = "values stacked along a new dimension",
      .signatures = {{{kIos15,
-                      "values:T... axis:int32! | "
-                      "T=fp16/fp32/int8/int16/int32/uint8/uint16/bool"}}},
+                      "values:T... axis:int32! | T=fp16/fp32/int8/int16/int32/uint8/uint16/bool"}}},
      .infer = InferStack,
      .eval = EvalStack,
      .moves = Moves::kView,
@@ -709,9 +691,7 @@ constexpr OpRow kRows[] = {
      .constraints = {{{"values", ResultConstraint}}}},
     {.name = "tile",
      .doc = "x repeated reps[i] times along dimension i",
-     .signatures = {{{kIos15,
-                      "x:T reps:int32 | "
-                      "T=fp16/fp32/int32/bool"}}},
+     .signatures = {{{kIos15, "x:T reps:int32 | T=fp16/fp32/int32/bool"}}},
      .infer = InferTile,
      .eval = EvalTile,
      .moves = Moves::kCopies,
@@ -722,12 +702,8 @@ constexpr OpRow kRows[] = {
      .constraints = {{{"reps", ConstraintOfCounts}}}},
     {.name = "transpose",
      .doc = "x with its dimensions permuted by perm",
-     .signatures = {{{kIos15,
-                      "x:T perm:int32! | "
-                      "T=fp16/fp32/int32/bool"},
-                     {kIos17,
-                      "x:T perm:int32! | "
-                      "T=fp16/fp32/int8/int16/int32/uint8/uint16/bool"}}},
+     .signatures = {{{kIos15, "x:T perm:int32! | T=fp16/fp32/int32/bool"},
+                     {kIos17, "x:T perm:int32! | T=fp16/fp32/int8/int16/int32/uint8/uint16/bool"}}},
      .infer = InferTranspose,
      .eval = EvalTranspose,
      .moves = Moves::kView,

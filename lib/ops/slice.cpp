@@ -388,13 +388,13 @@ OperandConstraint WantOfSliceBound(const ConstraintContext& context) {
 constexpr OpRow kRows[] = {
     {.name = "slice_by_index",
      .doc = "x[begin:end:stride] as in NumPy; squeeze_mask selects the single index begin",
-     .signatures = {{{kIos15,
-                      "x:T begin:int32 end:int32 stride:int32!? begin_mask:bool!? end_mask:bool!? "
-                      "squeeze_mask:bool!? | T=fp16/fp32/int32/bool"},
-                     {kIos17,
-                      "x:T begin:U end:U stride:U!? begin_mask:bool!? end_mask:bool!? "
-                      "squeeze_mask:bool!? | T=fp16/fp32/int8/int16/int32/uint8/uint16/bool "
-                      "U=int8/int16/int32"}}},
+     .signatures =
+         {{{kIos15,
+            "x:T begin:int32 end:int32 stride:int32!? begin_mask:bool!? end_mask:bool!? "
+            "squeeze_mask:bool!? | T=fp16/fp32/int32/bool"},
+           {kIos17,
+            "x:T begin:U end:U stride:U!? begin_mask:bool!? end_mask:bool!? squeeze_mask:bool!? | "
+            "T=fp16/fp32/int8/int16/int32/uint8/uint16/bool U=int8/int16/int32"}}},
      .infer = InferSliceByIndex,
      .eval = EvalSliceByIndex,
      .moves = Moves::kView,

@@ -320,9 +320,9 @@ constexpr OpRow kRows[] = {
      .range = RangeOfXOrZero},
     {.name = "cumsum",
      .doc = "cumulative sum along axis; exclusive: without the element itself",
-     .signatures = {{{kIos15,
-                      "x:T axis:int32!=0 exclusive:bool!=false reverse:bool!=false | "
-                      "T=fp16/fp32/int32"}}},
+     .signatures =
+         {{{kIos15,
+            "x:T axis:int32!=0 exclusive:bool!=false reverse:bool!=false | T=fp16/fp32/int32"}}},
      .infer = InferCumsum,
      .eval = EvalCumsum,
      .layout = {.data = {"x"}, .axes = "axis"},
