@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <set>
 
 #include "backends/coreml/classifier.h"
 #include "backends/coreml/emit.h"

@@ -4,7 +4,6 @@
 
 #include "backends/coreml/emit.h"
 #include "lib/coreml/mlmodelc_layout.h"
-#include "lib/coreml/package_layout.h"
 #include "lib/support/atomic_install.h"
 #include "lib/support/input_registry.h"
 #include "lib/support/mapped_file.h"

@@ -1,6 +1,5 @@
 #include <algorithm>
 
-#include "frontends/coreml/coreml.h"
 #include "frontends/coreml/read.h"
 #include "lib/coreml/mlmodelc_layout.h"
 #include "lib/coreml/schema.h"

@@ -1,7 +1,5 @@
 #include "frontends/gguf/tokenizer.h"
 
-#include <algorithm>
-
 #include "lib/support/error.h"
 #include "lib/text/pre_tokenizers.h"
 

@@ -1,7 +1,5 @@
 #include "frontends/onnx/branch_folding.h"
 
-#include <algorithm>
-
 #include "frontends/onnx/scope.h"
 #include "frontends/onnx/shape_guard.h"
 #include "lib/ir/run_time_sizes.h"

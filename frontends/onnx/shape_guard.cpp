@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "frontends/onnx/node_transaction.h"
 #include "frontends/onnx/scope.h"
 #include "lib/ir/arithmetic.h"
 #include "lib/ir/run_time_sizes.h"

@@ -8,7 +8,6 @@
 #include <set>
 
 #include "lib/ir/encoding.h"
-#include "lib/ir/subbyte.h"
 #include "lib/support/edit_distance.h"
 
 namespace mlc::safetensors {

@@ -1,7 +1,6 @@
 #include "lib/coreml/mlmodelc_layout.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "lib/coreml/package_layout.h"
 #include "lib/coreml/weight_blob.h"

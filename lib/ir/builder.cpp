@@ -1,7 +1,6 @@
 #include "lib/ir/builder.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace mlc {
 

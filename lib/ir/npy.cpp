@@ -4,11 +4,8 @@
 #include <zlib.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
-#include <cstdio>
 #include <numeric>
-#include <optional>
 #include <string_view>
 
 #include "lib/support/atomic_install.h"

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <climits>
 #include <set>
 #include <utility>
 

@@ -1,6 +1,5 @@
 #include "lib/ops/eval.h"
 
-#include <algorithm>
 #include <cmath>
 
 namespace mlc {

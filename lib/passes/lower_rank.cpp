@@ -23,9 +23,7 @@
 //
 // Operators by name: the operations of high rank that it matches, and reshapes and transposes.
 #include <map>
-#include <set>
 
-#include "lib/ops/row.h"
 #include "lib/passes/rewriting.h"
 
 namespace mlc::passes {

@@ -16,7 +16,6 @@
 // rounded products, so that a later rounding may differ by one step.
 //
 // Operators by name: casts, products and scales that it matches, and those that it creates.
-#include "lib/ir/arithmetic.h"
 #include "lib/ir/encoding.h"
 #include "lib/ir/run_time_sizes.h"
 #include "lib/passes/rewriting.h"

@@ -7,8 +7,6 @@
 
 #include <fmt/format.h>
 
-#include <functional>
-#include <memory>
 #include <mutex>
 #include <stdexcept>
 #include <string>

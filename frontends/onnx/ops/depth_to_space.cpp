@@ -1,5 +1,4 @@
 // DepthToSpace, SpaceToDepth and Col2Im.
-#include <array>
 
 #include "frontends/onnx/row.h"
 

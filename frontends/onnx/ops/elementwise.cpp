@@ -1,6 +1,5 @@
 // Elementwise arithmetic, comparison, logic, type conversion and selection.
 #include <cmath>
-#include <numbers>
 
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/shape_guard.h"

@@ -1,7 +1,5 @@
 // Products of integers: ConvInteger, MatMulInteger, QLinearConv, QLinearMatMul and com.microsoft
 // operators.
-#include <algorithm>
-#include <cmath>
 
 #include "frontends/onnx/ops/convolve.h"
 #include "frontends/onnx/ops/quantized.h"

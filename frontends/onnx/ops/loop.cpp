@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "frontends/onnx/loop_lowering.h"
-#include "frontends/onnx/node_transaction.h"
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/shape_guard.h"
 #include "lib/ir/arithmetic.h"

@@ -1,4 +1,3 @@
-#include <cmath>
 
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/shape_guard.h"

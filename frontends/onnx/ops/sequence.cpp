@@ -5,7 +5,6 @@
 
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/shape_guard.h"
-#include "lib/ir/arithmetic.h"
 #include "lib/ir/run_time_sizes.h"
 #include "lib/lower/convert.h"
 #include "lib/lower/indices.h"

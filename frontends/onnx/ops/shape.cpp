@@ -1,7 +1,6 @@
 // Shape and operators that change a tensor's shape but not its elements.
 #include <algorithm>
 
-#include "frontends/onnx/node_transaction.h"
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/shape_guard.h"
 #include "lib/ir/run_time_sizes.h"
