@@ -4,6 +4,7 @@
 
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/scope.h"
+#include "lib/ir/arithmetic.h"
 #include "lib/ir/input_conversion.h"
 #include "lib/ir/run_time_sizes.h"
 #include "lib/lower/convert.h"
@@ -360,7 +361,7 @@ class Importer {
     Value* port = value;
     value = apply("mul", image.scale, 1);
     value = apply("add", image.bias, 0);
-    if (last) value = builder_.Make("transpose", {{"x", value}, {"perm", Ints({0, 2, 3, 1})}});
+    if (last) value = Transposed(builder_, value, {0, 2, 3, 1});
     value = lower::Convert(builder_, value, DType::kFp32, dtype);
     import_.named.insert({port, value});
     main_->inputs.push_back({.name = port->name, .feature = image.feature});
@@ -406,7 +407,7 @@ class Importer {
       main_->inputs.push_back({.name = value->name});
       builder_.SetName(value->name + "_in");
       // Core ML has no inputs of rank 0.
-      if (shape.empty()) value = builder_.Make("squeeze", {{"x", value}, {"axes", Ints({0})}});
+      if (shape.empty()) value = Squeezed(builder_, value, {0});
       if (inside == DType::kBool)
         value = lower::Convert(builder_, value, DType::kInt32, DType::kBool);
       if (IsFloat(inside)) value = builder_.Cast(value, inside);
@@ -459,8 +460,7 @@ class Importer {
     } else if (value->type.dtype != border) {
       make([&] { return builder_.Cast(value, border); });
     }
-    if (value->type.shape.empty())
-      make([&] { return builder_.Make("expand_dims", {{"x", value}, {"axes", Ints({0})}}); });
+    if (value->type.shape.empty()) make([&] { return Expanded(builder_, value, {0}); });
     // An output needs an operation of its own: it cannot be an input, a constant or another output.
     if (!value->def || value->is_constant() || is_output()) make([&] { return Copy(value, name); });
     if (value->name != legal) TakeName(value, name);

@@ -13,6 +13,7 @@
 #include "frontends/onnx/node_transaction.h"
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/scope.h"
+#include "lib/ir/arithmetic.h"
 #include "lib/ir/run_time_sizes.h"
 #include "lib/lower/convert.h"
 
@@ -108,7 +109,7 @@ std::vector<Bound> Nothing(Node& node, const LoopSpec& what) {
 Value* Stacked(Builder& b, const std::vector<Bound>& elements, int axis) {
   std::vector<Value*> values;
   for (const Bound& element : elements) values.push_back(element.value);
-  if (values.size() == 1) return b.Make("expand_dims", {{"x", values[0]}, {"axes", Ints({axis})}});
+  if (values.size() == 1) return Expanded(b, values[0], {axis});
   return b.Make("stack", {{"values", values}, {"axis", axis}});
 }
 
@@ -204,7 +205,7 @@ class Loop {
     Value* go = carries_go_ ? body.Input(Type::Tensor(DType::kBool), "go")
                             : in.Const(Tensor::Scalar<bool>(true));
     std::vector<Bound> leaves = initial_;
-    std::vector<Value*> outputs = {in.Make("add", {{"x", index}, {"y", 1}})};
+    std::vector<Value*> outputs = {Binary(in, "add", index, 1)};
     for (size_t i = 0; i < leaves.size(); ++i)
       leaves[i].value = body.Input(types_[i], initial_[i].value->name);
     Given given =
@@ -302,20 +303,17 @@ class Loop {
       Join join = MakeJoin(element->type, dtype, given.axes[k], what_.joined[k].reverse);
       Value* variable = body.Input(join.initial->type, b_.name());
       if (join.is_list) {
-        if (join.scalar) element = in.Make("expand_dims", {{"x", element}, {"axes", Ints({0})}});
+        if (join.scalar) element = Expanded(in, element, {0});
         outputs.push_back(
             in.Make("list_write", {{"ls", variable}, {"index", index}, {"value", element}}));
       } else {
         Value* at = index;
-        if (join.reverse)
-          at = in.Make("sub", {{"x", in.Make("sub", {{"x", what_.trips}, {"y", 1}})}, {"y", at}});
-        outputs.push_back(in.Make(
-            "scatter",
-            {{"data", variable},
-             {"indices", in.Make("expand_dims", {{"x", at}, {"axes", Ints({0})}})},
-             {"updates", in.Make("expand_dims", {{"x", element}, {"axes", Ints({join.axis})}})},
-             {"axis", join.axis},
-             {"mode", "update"}}));
+        if (join.reverse) at = Binary(in, "sub", Binary(in, "sub", what_.trips, 1), at);
+        outputs.push_back(in.Make("scatter", {{"data", variable},
+                                              {"indices", Expanded(in, at, {0})},
+                                              {"updates", Expanded(in, element, {join.axis})},
+                                              {"axis", join.axis},
+                                              {"mode", "update"}}));
       }
       joins.push_back(join);
     }
@@ -349,7 +347,7 @@ class Loop {
         parts.push_back(Trips());
         add(axis, rank);
         Value* sizes = parts[0];
-        if (parts.size() > 1) sizes = b_.Make("concat", {{"values", parts}, {"axis", 0}});
+        if (parts.size() > 1) sizes = Concat(b_, parts, 0);
         Value* filled = sizes->is_constant()
                             ? b_.Const(Tensor::Full(zero.dtype(), sizes->constant().Ints(), 0))
                             : b_.Make("fill", {{"shape", sizes}, {"value", zero}});
@@ -380,10 +378,8 @@ class Loop {
   // range, from which type inference derives other sizes.
   Value* Trips() {
     if (what_.known) return b_.Const(Ints({*what_.known}));
-    Value* trips = b_.Make("maximum", {{"x", what_.trips}, {"y", 0}});
-    return b_.Make("shape", {{"x", b_.Make("range_1d", {{"start", Tensor::Scalar<int32_t>(0)},
-                                                        {"end", trips},
-                                                        {"step", Tensor::Scalar<int32_t>(1)}})}});
+    Value* trips = Binary(b_, "maximum", what_.trips, 0);
+    return b_.Make("shape", {{"x", Counting(b_, trips)}});
   }
 
   void Make(NodeTransaction& body, const std::vector<Join>& joins) {
@@ -401,8 +397,8 @@ class Loop {
     Builder& in = condition.builder();
     Value* runs = carries_go_ ? inputs[1] : nullptr;
     if (what_.trips) {
-      Value* less = in.Make("less", {{"x", inputs[0]}, {"y", what_.trips}});
-      runs = runs ? in.Make("logical_and", {{"x", runs}, {"y", less}}) : less;
+      Value* less = Binary(in, "less", inputs[0], what_.trips);
+      runs = runs ? Binary(in, "logical_and", runs, less) : less;
     }
     condition.Finish({runs});
     std::vector<std::unique_ptr<Block>> blocks;
@@ -426,35 +422,29 @@ class Loop {
 
   Bound Joined(const Join& join, Value* value, Value* times) {
     if (join.is_list) {
-      value = b_.Make("list_gather",
-                      {{"ls", value},
-                       {"indices", b_.Make("range_1d", {{"start", Tensor::Scalar<int32_t>(0)},
-                                                        {"end", times},
-                                                        {"step", Tensor::Scalar<int32_t>(1)}})}});
-      if (join.scalar) value = b_.Make("squeeze", {{"x", value}, {"axes", Ints({1})}});
+      value = b_.Make("list_gather", {{"ls", value}, {"indices", Counting(b_, times)}});
+      if (join.scalar) value = Squeezed(b_, value, {1});
       if (join.reverse) value = b_.Make("reverse", {{"x", value}, {"axes", Ints({0})}});
       if (join.axis > 0) {
         std::vector<int64_t> perm;
         for (int i = 1; i < value->type.rank(); ++i) perm.push_back(i);
         perm.insert(perm.begin() + join.axis, 0);
-        value = b_.Make("transpose", {{"x", value}, {"perm", Ints(perm)}});
+        value = Transposed(b_, value, perm);
       }
     } else if (join.cut) {
       int rank = value->type.rank();
       std::vector<bool> to_end(rank, true);
       to_end[join.axis] = false;
-      Value* count = b_.Make("expand_dims", {{"x", times}, {"axes", Ints({0})}});
+      Value* count = Expanded(b_, times, {0});
       std::vector<Value*> ends;
       if (join.axis > 0) ends.push_back(b_.Const(Ints(std::vector<int64_t>(join.axis))));
       ends.push_back(count);
       if (join.axis + 1 < rank)
         ends.push_back(b_.Const(Ints(std::vector<int64_t>(rank - join.axis - 1))));
-      value = b_.Make(
-          "slice_by_index",
-          {{"x", value},
-           {"begin", Ints(std::vector<int64_t>(rank))},
-           {"end", ends.size() == 1 ? count : b_.Make("concat", {{"values", ends}, {"axis", 0}})},
-           {"end_mask", Tensor::Vector(to_end)}});
+      value = b_.Make("slice_by_index", {{"x", value},
+                                         {"begin", Ints(std::vector<int64_t>(rank))},
+                                         {"end", ends.size() == 1 ? count : Concat(b_, ends, 0)},
+                                         {"end_mask", Tensor::Vector(to_end)}});
     }
     return {b_.Cast(value, lower::RuntimeType(join.dtype)), join.dtype};
   }

@@ -150,6 +150,7 @@ class Node {
   // of input 0 (Shape, ArgMax, Cast).
   void Set(int output, Value* value, DType dtype = DType::kNone);
   void Set(Value* value, DType dtype = DType::kNone) { Set(0, value, dtype); }
+  void SetAlike(Value* value) { Set(0, value, dtype()); }  // output 0, of the type of input 0
   void Set(int output, Bound bound);
   void SetSequence(Sequence sequence);  // sets output 0
   void SetSequence(std::vector<Bound> elements) { SetSequence(Sequence(std::move(elements))); }

@@ -204,7 +204,7 @@ void RequireSameShape(Node& node, Value*& a, Value*& b, const std::string& what,
 Value* PlusLast(Node& node, Value* x, Value* bias) {
   if (bias->type.rank() == 1 && x->type.rank() > 0)
     RequireEqualSize(node, x, x->type.rank() - 1, bias, 0, "last dimension and length of the bias");
-  return node.Make("add", {{"x", x}, {"y", bias}});
+  return Binary(node, "add", x, bias);
 }
 
 int64_t VectorLength(Node& node, const Value* vector, std::string_view operand) {
@@ -235,11 +235,10 @@ Value* AllParts(Node& node, Value* x, int axis, Value* sizes) {
   }
   Sizes whole(node);
   whole.AddDim(x, axis);
-  Value* sum = node.Make("reduce_sum", {{"x", sizes}, {"axes", Ints({0})}, {"keep_dims", true}});
-  Value* all =
-      node.Make("equal", {{"x", sum}, {"y", lower::AtRunTime(node, whole.Make(), DType::kInt64)}});
-  Value* natural = node.Make("greater_equal", {{"x", sizes}, {"y", 0}});
-  return Guarded(node, sizes, node.Make("logical_and", {{"x", natural}, {"y", all}}));
+  Value* sum = Reduced(node, "reduce_sum", sizes, {0}, true);
+  Value* all = Binary(node, "equal", sum, lower::AtRunTime(node, whole.Make(), DType::kInt64));
+  Value* natural = Binary(node, "greater_equal", sizes, 0);
+  return Guarded(node, sizes, Binary(node, "logical_and", natural, all));
 }
 
 Value* Single(Node& node, Value* value, const std::string& what) {
@@ -263,16 +262,16 @@ Value* Guarded(Node& node, Value* value, Value* ok) {
     // The maximum of an empty tensor is the lowest integer; an empty tensor must pass.
     if (empty) wrong = Binary(node, "maximum", wrong, 0);
   }
-  Value* only = node.Make("expand_dims", {{"x", value}, {"axes", Ints({0})}});
+  Value* only = Expanded(node, value, {0});
   return node.Make("gather", {{"x", only}, {"indices", wrong}, {"axis", 0}});
 }
 
 Value* Within(Node& node, Value* value, Value* low, Value* high) {
   Value* ok = nullptr;
-  if (low) ok = node.Make("greater_equal", {{"x", value}, {"y", low}});
+  if (low) ok = Binary(node, "greater_equal", value, low);
   if (high) {
-    Value* below = node.Make("less_equal", {{"x", value}, {"y", high}});
-    ok = ok ? node.Make("logical_and", {{"x", ok}, {"y", below}}) : below;
+    Value* below = Binary(node, "less_equal", value, high);
+    ok = ok ? Binary(node, "logical_and", ok, below) : below;
   }
   return ok ? Guarded(node, value, ok) : value;
 }

@@ -28,11 +28,9 @@ Value* Power(Builder& b, Value* exponent) {  // int32 values from 1 to 255
 // x must be a vector.
 Value* FloatToInt(Builder& b, Value* x) {
   Value* size = b.Make("abs", {{"x", x}});
-  Value* column = b.Make("expand_dims", {{"x", size}, {"axes", Ints({1})}});
+  Value* column = Expanded(b, size, {1});
   Value* reached = Binary(b, "greater_equal", column, Tensor::Vector(Powers()));
-  Value* exponent =
-      b.Make("reduce_sum",
-             {{"x", b.Cast(reached, DType::kInt32)}, {"axes", Ints({1})}, {"keep_dims", false}});
+  Value* exponent = Reduced(b, "reduce_sum", b.Cast(reached, DType::kInt32), {1}, false);
   Value* subnormal = Binary(b, "equal", exponent, 0);
   Value* infinite = Binary(b, "equal", exponent, 255);
   Value* known = Binary(b, "minimum", Binary(b, "maximum", exponent, 1), 254);
@@ -98,7 +96,7 @@ Value* BitCast(Builder& b, Value* x, DType from, DType to) {
   if (shape.size() != 1) x = b.Make("reshape", {{"x", x}, {"shape", Ints({-1})}});
   Value* y = to_int ? FloatToInt(b, x) : IntToFloat(b, x);
   if (shape.empty())
-    y = b.Make("squeeze", {{"x", y}, {"axes", Ints({0})}});
+    y = Squeezed(b, y, {0});
   else if (shape.size() != 1)
     y = b.Make("reshape", {{"x", y}, {"shape", sizes}});
   return y;

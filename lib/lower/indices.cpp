@@ -26,7 +26,7 @@ Value* FromFront(Builder& b, Value* indices, Value* x, int axis) {
   size.AddDim(x, axis);
   if (size.known()) return Raise(b, indices, b.Const(Tensor::Scalar(size.numbers()[0])));
   if (IsNatural(indices)) return indices;
-  return Raise(b, indices, b.Make("squeeze", {{"x", size.Make()}, {"axes", Ints({0})}}));
+  return Raise(b, indices, Squeezed(b, size.Make(), {0}));
 }
 
 Value* VectorsFromFront(Builder& b, Value* indices, Value* x, int batch) {

@@ -52,14 +52,12 @@ Value* Spread(Builder& b, Value* value, const Scheme& scheme, const Shape& x) {
                                              value->type.ToString(), ToString(x)));
     joined.push_back(i == axis ? cells * scheme.block : grid[i].constant());
   }
-  value = b.Make("expand_dims", {{"x", value}, {"axes", Ints({axis + 1})}});
+  value = Expanded(b, value, {axis + 1});
   value = b.Make("tile", {{"x", value}, {"reps", Ints(reps)}});
   value = b.Make("reshape", {{"x", value}, {"shape", Ints(joined)}});
   if (cells * scheme.block == size) return value;
   joined[axis] = size;
-  return b.Make(
-      "slice_by_size",
-      {{"x", value}, {"begin", Ints(std::vector<int64_t>(rank, 0))}, {"size", Ints(joined)}});
+  return SliceOfSize(b, value, std::vector<int64_t>(rank, 0), joined);
 }
 
 // Returns whether MIL's quantize and dequantize support this scheme for a tensor of this rank.
@@ -160,7 +158,7 @@ Value* Along(Builder& b, Value* vector, int axis, int rank) {
   std::vector<int64_t> axes;
   for (int i = 1; i < rank - axis; ++i) axes.push_back(i);
   if (axes.empty()) return vector;
-  return b.Make("expand_dims", {{"x", vector}, {"axes", Ints(axes)}});
+  return Expanded(b, vector, axes);
 }
 
 Value* Quantize(Builder& b, Value* x, const Scheme& scheme) {
@@ -175,13 +173,13 @@ Value* Quantize(Builder& b, Value* x, const Scheme& scheme) {
     throw Error("unsupported-dtype",
                 fmt::format("quantisation to {} at run time", Name(scheme.integers)));
   Value* scale = Convert(b, scheme.scale, scheme.scale->type.dtype, x->type.dtype);
-  Value* steps = b.Make("real_div", {{"x", x}, {"y", Spread(b, scale, scheme, x->type.shape)}});
+  Value* steps = Binary(b, "real_div", x, Spread(b, scale, scheme, x->type.shape));
   // fp16 represents integers up to 2048.
   DType wide = Bits(scheme.integers) > 8 ? DType::kFp32 : x->type.dtype;
   steps = b.Make("round", {{"x", b.Cast(steps, wide)}});
   if (scheme.zero) {
     Value* zero = Convert(b, scheme.zero, scheme.integers, wide);
-    steps = b.Make("add", {{"x", steps}, {"y", Spread(b, zero, scheme, x->type.shape)}});
+    steps = Binary(b, "add", steps, Spread(b, zero, scheme, x->type.shape));
   }
   Range range = RangeOf(scheme.integers);
   steps = b.Make("clip", {{"x", steps}, {"alpha", range.low}, {"beta", range.high}});
@@ -203,14 +201,14 @@ Value* Dequantize(Builder& b, Value* x, const Scheme& scheme, DType to) {
   DType wide = Bits(scheme.integers) > 8 ? DType::kFp32 : type;
   Value* zero = scheme.zero;
   bool late = IsFp8(scheme.integers) || Bits(scheme.integers) < 32;
-  if (zero && !late) x = b.Make("sub", {{"x", x}, {"y", Spread(b, zero, scheme, x->type.shape)}});
+  if (zero && !late) x = Binary(b, "sub", x, Spread(b, zero, scheme, x->type.shape));
   x = Convert(b, x, scheme.integers, wide);
   if (zero && late) {
     zero = Convert(b, zero, scheme.integers, wide);
-    x = b.Make("sub", {{"x", x}, {"y", Spread(b, zero, scheme, x->type.shape)}});
+    x = Binary(b, "sub", x, Spread(b, zero, scheme, x->type.shape));
   }
   Value* scale = Convert(b, scheme.scale, scheme.scale->type.dtype, wide);
-  x = b.Make("mul", {{"x", x}, {"y", Spread(b, scale, scheme, x->type.shape)}});
+  x = Binary(b, "mul", x, Spread(b, scale, scheme, x->type.shape));
   return b.Cast(x, type);
 }
 
@@ -250,10 +248,10 @@ Factor Centered(Builder& b, Value* value, Value* zero, DType integers, const Fit
 Value* Requantize(Builder& b, Value* sum, Value* scale, Value* zero, DType integers,
                   const Fits& fits) {
   Value* real = b.Cast(sum, DType::kFp32);
-  real = b.Make("round", {{"x", b.Make("mul", {{"x", real}, {"y", scale}})}});
+  real = b.Make("round", {{"x", Binary(b, "mul", real, scale)}});
   if (zero) {
     zero = Convert(b, zero, integers, DType::kFp32);
-    real = b.Make("add", {{"x", real}, {"y", zero}});
+    real = Binary(b, "add", real, zero);
   }
   Range range = RangeOf(integers);
   real = b.Make("clip", {{"x", real}, {"alpha", range.low}, {"beta", range.high}});

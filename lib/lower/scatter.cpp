@@ -29,7 +29,7 @@ Value* ScatterPlaces(Builder& b, const Scattered& s, int axis) {
                                 {"y", b.Const(Tensor::Scalar<int32_t>(stride))}});
   Value* others = b.Const(Tensor::Of(dims, places).Cast(DType::kInt32));
   Value* y = b.Make("scatter", {{"data", flat(s.data)},
-                                {"indices", flat(b.Make("add", {{"x", along}, {"y", others}}))},
+                                {"indices", flat(Binary(b, "add", along, others))},
                                 {"updates", flat(s.updates)},
                                 {"axis", 0},
                                 {"mode", s.mode}});

@@ -96,15 +96,14 @@ Tensor WindowOf(const Cosines& cosines, int64_t size, bool periodic) {
 }
 
 Value* WindowAtRunTime(Builder& b, const Cosines& cosines, Value* size, bool periodic) {
-  if (size->type.rank() > 0) size = b.Make("squeeze", {{"x", size}, {"axes", Ints({0})}});
+  if (size->type.rank() > 0) size = Squeezed(b, size, {0});
   Value* last = periodic ? size : Binary(b, "sub", size, 1);
   last = b.Cast(Binary(b, "maximum", last, 1), DType::kFp32);
-  Value* places =
-      b.Cast(b.Make("range_1d", {{"end", size}, {"start", 0}, {"step", 1}}), DType::kFp32);
+  Value* places = b.Cast(Counting(b, size), DType::kFp32);
   Value* x = Binary(b, "real_div", places, last);
   auto term = [&](double factor, double turns) {
     Value* angle = Binary(b, "mul", x, turns * 2 * std::numbers::pi);
-    return b.Make("mul", {{"x", b.Make("cos", {{"x", angle}})}, {"y", factor}});
+    return Binary(b, "mul", b.Make("cos", {{"x", angle}}), factor);
   };
   Value* window = Binary(b, "sub", cosines.a, term(cosines.b, 1));
   return cosines.c == 0 ? window : Binary(b, "add", window, term(cosines.c, 2));

@@ -72,7 +72,7 @@ struct Comparisons {
 Comparisons CompareAll(Builder& b, Value* rows, int64_t width) {
   auto at = [&](Value* x, int64_t axis) { return Expanded(b, x, {axis}); };
   Value *left = at(rows, 1), *right = at(rows, 0);
-  auto flat = [&](Value* x) { return b.Make("squeeze", {{"x", x}, {"axes", Ints({2})}}); };
+  auto flat = [&](Value* x) { return Squeezed(b, x, {2}); };
   if (width == 1)
     return {flat(Binary(b, "equal", left, right)), flat(Binary(b, "greater", left, right))};
   Value* differ = b.Cast(Binary(b, "not_equal", left, right), DType::kInt32);
@@ -80,7 +80,7 @@ Comparisons CompareAll(Builder& b, Value* rows, int64_t width) {
   Value* first = b.Make("reduce_argmax", {{"x", differ}, {"axis", 2}, {"keep_dims", true}});
   Value* decides =
       flat(b.Make("gather_along_axis", {{"x", greater}, {"indices", first}, {"axis", 2}}));
-  Value* most = b.Make("reduce_max", {{"x", differ}, {"axes", Ints({2})}, {"keep_dims", false}});
+  Value* most = Reduced(b, "reduce_max", differ, {2}, false);
   return {Binary(b, "equal", most, 0), Binary(b, "greater", decides, 0)};
 }
 
@@ -114,8 +114,7 @@ Distinct DistinctSlices(Builder& b, Value* x, std::optional<int> along, bool sor
     return b.Make("gather", {{"x", from}, {"indices", indices}, {"axis", dim}});
   };
   auto count = [&](Value* flags) {  // row sums
-    return b.Make("reduce_sum",
-                  {{"x", b.Cast(flags, DType::kInt32)}, {"axes", Ints({1})}, {"keep_dims", false}});
+    return Reduced(b, "reduce_sum", b.Cast(flags, DType::kInt32), {1}, false);
   };
   Comparisons all = CompareAll(b, rows, width);
   std::vector<int64_t> numbers;
@@ -125,8 +124,7 @@ Distinct DistinctSlices(Builder& b, Value* x, std::optional<int> along, bool sor
              {{"x", b.Cast(all.equal, DType::kInt32)}, {"axis", 1}, {"keep_dims", false}});
   Value* is_first = Binary(b, "equal", first, Ints(numbers));
   Value* ones = b.Cast(is_first, DType::kInt32);
-  Value* places =
-      b.Make("squeeze", {{"x", b.Make("non_zero", {{"x", ones}})}, {"axes", Ints({1})}});
+  Value* places = Squeezed(b, b.Make("non_zero", {{"x", ones}}), {1});
   Value* inverse;
   if (sorted) {  // the number of smaller ones
     inverse = count(Binary(b, "logical_and", all.greater, is_first));

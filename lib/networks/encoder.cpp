@@ -67,7 +67,7 @@ class Encoder {
     ids_ = input("input_ids");
     b_.SetName("seen");
     Value* mask = input("attention_mask");
-    seen_ = b_.Make("not_equal", {{"x", Expanded(b_, mask, {1, 2})}, {"y", 0}});
+    seen_ = Binary(b_, "not_equal", Expanded(b_, mask, {1, 2}), 0);
     if (config_.types) types_ = input("token_type_ids");
   }
 
@@ -129,8 +129,7 @@ class Encoder {
   Value* PositionIds() {
     if (config_.positions == PositionKind::kNone) return nullptr;
     if (config_.positions == PositionKind::kCounted) return IndicesOf(b_, ids_, 1);
-    Value* real =
-        b_.Cast(b_.Make("not_equal", {{"x", ids_}, {"y", config_.padding}}), DType::kInt32);
+    Value* real = b_.Cast(Binary(b_, "not_equal", ids_, config_.padding), DType::kInt32);
     Value* count = b_.Make("cumsum", {{"x", real}, {"axis", 1}});
     return Binary(b_, "add", Binary(b_, "mul", count, real), config_.padding);
   }
@@ -301,9 +300,7 @@ class Encoder {
   Value* Whole(Value* x) {
     if (!config_.mean_pooling) return Element(b_, x, 0, 1);
     Value* seen = b_.Cast(Reshaped(b_, seen_, {1, -1, 1}), DType::kFp32);
-    auto sum = [&](Value* of) {
-      return b_.Make("reduce_sum", {{"x", of}, {"axes", Ints({1})}, {"keep_dims", false}});
-    };
+    auto sum = [&](Value* of) { return Reduced(b_, "reduce_sum", of, {1}, false); };
     // Without any tokens the mean is 0 (sentence-transformers' models/Pooling.py, clamp). The lower
     // bound 1 can be represented in fp16.
     Value* count = Binary(b_, "maximum", sum(seen), 1.0);
@@ -313,8 +310,7 @@ class Encoder {
   // Follows torch.nn.functional.normalize.
   Value* OfUnitLength(Value* x) {
     constexpr double kLeast = 1e-12;
-    Value* length =
-        b_.Make("reduce_l2_norm", {{"x", x}, {"axes", Ints({-1})}, {"keep_dims", true}});
+    Value* length = Reduced(b_, "reduce_l2_norm", x, {-1}, true);
     return Binary(b_, "real_div", x, Binary(b_, "maximum", length, kLeast));
   }
 

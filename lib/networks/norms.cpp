@@ -6,7 +6,7 @@
 namespace mlc::networks {
 
 Value* Mean(Builder& b, Value* x, const std::vector<int64_t>& axes) {
-  return b.Make("reduce_mean", {{"x", x}, {"axes", Ints(axes)}, {"keep_dims", true}});
+  return Reduced(b, "reduce_mean", x, axes, true);
 }
 
 Value* InverseRoot(Builder& b, Value* x, double epsilon) {
@@ -17,7 +17,7 @@ Value* PerChannel(Builder& b, Value* vector, int rank) {
   if (vector->type.rank() != 1 || rank <= 2) return vector;
   std::vector<int64_t> axes;
   for (int i = 1; i < rank - 1; ++i) axes.push_back(i);
-  return b.Make("expand_dims", {{"x", vector}, {"axes", Ints(axes)}});
+  return Expanded(b, vector, axes);
 }
 
 Value* LayerNorm(Builder& b, Value* x, const std::vector<int64_t>& axes, Value* scale, Value* bias,

@@ -16,6 +16,7 @@
 // rounded products, so that a later rounding may differ by one step.
 //
 // Operators by name: casts, products and scales that it matches, and those that it creates.
+#include "lib/ir/arithmetic.h"
 #include "lib/ir/encoding.h"
 #include "lib/ir/run_time_sizes.h"
 #include "lib/passes/rewriting.h"
@@ -151,7 +152,7 @@ bool ScaleFirst(Operation* op, PassContext& context) {
       number = builder.Make("reshape", {{"x", number}, {"shape", Ints({1})}});
       number = builder.Make("squeeze", {{"x", number}});
     }
-    Value* q = builder.Make("mul", {{"x", multiply->value("x")}, {"y", number}});
+    Value* q = Binary(builder, "mul", multiply->value("x"), number);
     Builder::Args args = ArgsWithout(*multiply, {"x", weight});
     args.emplace_back("x", q);
     args.emplace_back(weight, right);

@@ -37,7 +37,7 @@ Value* Widened(Node& node, Value* mask, Value* keys, Seen& seen) {
   Value *columns = IndicesOf(node, keys, 2), *count = DimOf(node, mask, mask->type.rank() - 1);
   seen.places = And(node, seen.places, Binary(node, "less", columns, count));
   seen.empty_rows = true;
-  Value* last = node.Make("sub", {{"x", count}, {"y", 1}});
+  Value* last = Binary(node, "sub", count, 1);
   return node.Make(
       "gather", {{"x", mask}, {"indices", Binary(node, "minimum", columns, last)}, {"axis", -1}});
 }
@@ -84,7 +84,7 @@ Seen ReadMasks(Node& node, Value* q, Value* k) {
       finite = std::all_of(values.begin(), values.end(), [&](double x) { return x > lowest; });
     }
     if (!finite) {
-      seen.given = node.Make("greater", {{"x", mask}, {"y", lowest}});
+      seen.given = Binary(node, "greater", mask, lowest);
       seen.empty_rows = true;
     }
   }
@@ -183,7 +183,7 @@ void RotaryEmbedding(Node& node) {
       RequireEqualSize(node, x, 2, *angle, 1, "sequence lengths of the input and of the caches");
     }
   Value* y = networks::Rotated(node, x, cosine, sine, node.Int("interleaved", 0) != 0);
-  node.Set(flat ? networks::Joined(node, y) : y, node.dtype());
+  node.SetAlike(flat ? networks::Joined(node, y) : y);
 }
 
 // Returns x with dimension `axis` starting at `begin`; negative values count from the end.

@@ -16,7 +16,7 @@ void CheckOperands(Node& node) {
 template <Value* (*kOf)(Builder&, Value*, Value*, DType)>
 void Bitwise(Node& node) {
   CheckOperands(node);
-  node.Set(kOf(node, node.In(0), node.In(1), node.dtype()), node.dtype());
+  node.SetAlike(kOf(node, node.In(0), node.In(1), node.dtype()));
 }
 
 void BitShift(Node& node) {
@@ -25,8 +25,8 @@ void BitShift(Node& node) {
   if (direction != "LEFT" && direction != "RIGHT")
     node.Fail("bad-attribute",
               fmt::format("direction is \"{}\", expected \"LEFT\" or \"RIGHT\"", direction));
-  node.Set(lower::BitsShifted(node, node.In(0), node.In(1), direction == "LEFT", node.dtype()),
-           node.dtype());
+  node.SetAlike(
+      lower::BitsShifted(node, node.In(0), node.In(1), direction == "LEFT", node.dtype()));
 }
 
 constexpr char kWithin[] = "32- and 64-bit integers must be in the range of int32";

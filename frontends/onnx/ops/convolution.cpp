@@ -7,6 +7,7 @@
 #include "frontends/onnx/ops/window.h"
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/shape_guard.h"
+#include "lib/ir/arithmetic.h"
 
 namespace mlc::onnx {
 namespace {
@@ -38,8 +39,7 @@ Value* AddBias(Node& node, Value* y, Value* bias) {
   RequireEqualSize(node, y, 1, bias, 0, "number of output channels and length of the bias");
   std::vector<int64_t> shape(y->type.shape.size(), 1);
   shape[1] = -1;
-  return node.Make("add",
-                   {{"x", y}, {"y", node.Make("reshape", {{"x", bias}, {"shape", Ints(shape)}})}});
+  return Binary(node, "add", y, node.Make("reshape", {{"x", bias}, {"shape", Ints(shape)}}));
 }
 
 // Crops the input by its negative pads.
@@ -74,16 +74,14 @@ Value* Spread(Node& node, Value* weight, std::vector<int64_t>& dilations) {
     if (gap == 0 || size == 1) continue;
     int64_t behind = ElementCount(Dims(dims.begin() + static_cast<int64_t>(i) + 3, dims.end()));
     Value* rows = node.Make("reshape", {{"x", weight}, {"shape", Ints({-1, size, behind})}});
-    rows = node.Make("expand_dims", {{"x", rows}, {"axes", Ints({2})}});
+    rows = Expanded(node, rows, {2});
     rows = node.Make("pad", {{"x", rows},
                              {"pad", Ints({0, 0, 0, 0, 0, gap, 0, 0})},
                              {"mode", "constant"},
                              {"constant_val", 0.0}});
     rows = node.Make("reshape", {{"x", rows}, {"shape", Ints({-1, size * (gap + 1), behind})}});
     dims[i + 2] = size * (gap + 1) - gap;
-    rows =
-        node.Make("slice_by_size",
-                  {{"x", rows}, {"begin", Ints({0, 0, 0})}, {"size", Ints({-1, dims[i + 2], -1})}});
+    rows = SliceOfSize(node, rows, {0, 0, 0}, {-1, dims[i + 2], -1});
     weight = node.Make("reshape", {{"x", rows}, {"shape", Ints(dims)}});
   }
   return weight;
@@ -116,9 +114,7 @@ Value* Convolve(Node& node, Value* x, Value* weight, Value* bias) {
 
 namespace {
 
-void Conv(Node& node) {
-  node.Set(Convolve(node, node.In(0), node.In(1), node.Optional(2)), node.dtype());
-}
+void Conv(Node& node) { node.SetAlike(Convolve(node, node.In(0), node.In(1), node.Optional(2))); }
 
 void ConvTranspose(Node& node) {
   std::vector<int64_t> kernel = KernelOf(node, node.In(0)->type, node.In(1)->type);

@@ -1,6 +1,7 @@
 // CumSum and CumProd.
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/shape_guard.h"
+#include "lib/ir/arithmetic.h"
 #include "lib/ir/run_time_sizes.h"
 #include "lib/lower/convert.h"
 
@@ -22,9 +23,8 @@ Running ReadRunning(Node& node) {
   } else {  // a vector has only one axis
     auto bound = [&](int32_t number) { return node.Const(Tensor::Scalar(number)); };
     Value* given = Single(node, node.In(1), "axis");
-    Value* ok = node.Make("logical_and",
-                          {{"x", node.Make("greater_equal", {{"x", given}, {"y", bound(-1)}})},
-                           {"y", node.Make("less_equal", {{"x", given}, {"y", bound(0)}})}});
+    Value* ok = node.Make("logical_and", {{"x", Binary(node, "greater_equal", given, bound(-1))},
+                                          {"y", Binary(node, "less_equal", given, bound(0))}});
     x = Guarded(node, lower::AtRunTime(node, x, node.dtype()), ok);
   }
   if (axis.size() != 1) node.Fail("bad-operand", "axis must be a single number");
@@ -39,11 +39,10 @@ Running ReadRunning(Node& node) {
 
 void CumSum(Node& node) {
   Running running = ReadRunning(node);
-  node.Set(node.Make("cumsum", {{"x", running.x},
-                                {"axis", running.axis},
-                                {"exclusive", running.exclusive},
-                                {"reverse", running.reverse}}),
-           node.dtype());
+  node.SetAlike(node.Make("cumsum", {{"x", running.x},
+                                     {"axis", running.axis},
+                                     {"exclusive", running.exclusive},
+                                     {"reverse", running.reverse}}));
 }
 
 // Prefix product by doubling: in each step, every element is multiplied by the one 1, 2, 4, ...
@@ -75,8 +74,7 @@ void CumProd(Node& node) {
                                         {"end_mask", Tensor::Vector<bool>(last)}});
   };
   if (running.exclusive) x = shifted(x, 1);
-  for (int64_t by = 1; by < length; by *= 2)
-    x = node.Make("mul", {{"x", x}, {"y", shifted(x, by)}});
+  for (int64_t by = 1; by < length; by *= 2) x = Binary(node, "mul", x, shifted(x, by));
   node.Set(x, dtype);
 }
 

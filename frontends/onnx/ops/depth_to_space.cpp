@@ -1,6 +1,7 @@
 // DepthToSpace, SpaceToDepth and Col2Im.
 
 #include "frontends/onnx/row.h"
+#include "lib/ir/arithmetic.h"
 
 namespace mlc::onnx {
 
@@ -22,15 +23,14 @@ void DepthToSpace(Node& node) {
   std::string mode = node.opset() >= 11 ? node.String("mode", "DCR") : "DCR";
   if (mode != "DCR" && mode != "CRD")
     node.Unsupported("mode", fmt::format("unknown mode \"{}\"", mode));
-  node.Set(mode == "DCR"
-               ? node.Make("depth_to_space", {{"x", node.In(0)}, {"block_size", size}})
-               : node.Make("pixel_shuffle", {{"x", node.In(0)}, {"upscale_factor", size}}),
-           node.dtype());
+  node.SetAlike(mode == "DCR"
+                    ? node.Make("depth_to_space", {{"x", node.In(0)}, {"block_size", size}})
+                    : node.Make("pixel_shuffle", {{"x", node.In(0)}, {"upscale_factor", size}}));
 }
 
 void SpaceToDepth(Node& node) {
   int64_t size = BlockSize(node);
-  node.Set(node.Make("space_to_depth", {{"x", node.In(0)}, {"block_size", size}}), node.dtype());
+  node.SetAlike(node.Make("space_to_depth", {{"x", node.In(0)}, {"block_size", size}}));
 }
 
 // Sums overlapping blocks [n, c * block, positions] into images [n, c, image...]. The positions of
@@ -94,12 +94,10 @@ void Col2Im(Node& node) {
                                       {"updates", updates},
                                       {"axis", 2},
                                       {"mode", "add"}});
-  Value* flat = node.Make(
-      "slice_by_size",
-      {{"x", sums}, {"begin", Ints({0, 0, 0})}, {"size", Ints({columns[0], channels, pixels})}});
+  Value* flat = SliceOfSize(node, sums, {0, 0, 0}, {columns[0], channels, pixels});
   std::vector<int64_t> result = {columns[0], channels};
   result.insert(result.end(), image.begin(), image.end());
-  node.Set(node.Make("reshape", {{"x", flat}, {"shape", Tensor::Vector(result)}}), node.dtype());
+  node.SetAlike(node.Make("reshape", {{"x", flat}, {"shape", Tensor::Vector(result)}}));
 }
 
 constexpr NodeRow kRows[] = {

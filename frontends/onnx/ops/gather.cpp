@@ -57,10 +57,10 @@ Value* AsSlice(Node& node, Value* x, Value* indices, int axis) {
 void Gather(Node& node) {
   Value *x = node.In(0), *indices = node.In(1);
   int axis = node.Axis(node.Int("axis", 0), node.rank());
-  if (Value* slice = AsSlice(node, x, indices, axis)) return node.Set(slice, node.dtype());
+  if (Value* slice = AsSlice(node, x, indices, axis)) return node.SetAlike(slice);
   if (!indices->is_constant()) x = lower::AtRunTime(node, x, node.dtype());
   indices = lower::FromFront(node, indices, x, axis);
-  node.Set(node.Make("gather", {{"x", x}, {"indices", indices}, {"axis", axis}}), node.dtype());
+  node.SetAlike(node.Make("gather", {{"x", x}, {"indices", indices}, {"axis", axis}}));
 }
 
 // In MIL, the indices must match the data in all dimensions except the axis; in ONNX they may be
@@ -87,8 +87,7 @@ void GatherElements(Node& node) {
     x = node.Make(
         "slice_by_size",
         {{"x", x}, {"begin", Ints(std::vector<int64_t>(rank, 0))}, {"size", sizes.Make()}});
-  node.Set(node.Make("gather_along_axis", {{"x", x}, {"indices", indices}, {"axis", axis}}),
-           node.dtype());
+  node.SetAlike(node.Make("gather_along_axis", {{"x", x}, {"indices", indices}, {"axis", axis}}));
 }
 
 void GatherNd(Node& node) {
@@ -100,7 +99,7 @@ void GatherNd(Node& node) {
   indices = lower::VectorsFromFront(node, indices, x, static_cast<int>(batch));
   Builder::Args args = {{"x", x}, {"indices", indices}};
   if (batch) args.emplace_back("batch_dims", batch);
-  node.Set(node.Make("gather_nd", std::move(args)), node.dtype());
+  node.SetAlike(node.Make("gather_nd", std::move(args)));
 }
 
 constexpr NodeRow kRows[] = {

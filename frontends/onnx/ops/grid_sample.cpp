@@ -120,8 +120,7 @@ class Maker {
       if (weight) {
         if (weight->type.dtype != seen->type.dtype)
           weight = node_.builder().Cast(weight, seen->type.dtype);
-        seen = Binary(node_, "mul", seen,
-                      node_.Make("expand_dims", {{"x", weight}, {"axes", Ints({-1})}}));
+        seen = Binary(node_, "mul", seen, Expanded(node_, weight, {-1}));
       }
       sum = sum ? Binary(node_, together, sum, seen) : seen;
     };
@@ -134,7 +133,7 @@ class Maker {
     Dims dims = StaticDims(x->type.shape);
     int64_t pixels = ElementCount(dims) / (dims[0] * dims[1]);
     Value* flat = node_.Make("reshape", {{"x", x}, {"shape", Ints({dims[0], dims[1], pixels})}});
-    Value* last = node_.Make("transpose", {{"x", flat}, {"perm", Ints({0, 2, 1})}});
+    Value* last = Transposed(node_, flat, {0, 2, 1});
     return node_.Make("reshape", {{"x", last}, {"shape", Ints({dims[0] * pixels, dims[1]})}});
   }
 
@@ -146,26 +145,14 @@ class Maker {
     return node_.Const(Tensor::Of({n, 1}, first).Cast(DType::kInt32));
   }
 
-  // Selects element i of the last dimension and removes that dimension.
-  Value* Last(Value* x, int64_t i) const {
-    size_t rank = x->type.shape.size();
-    std::vector<int64_t> begin(rank, 0), end(rank, 0);
-    std::vector<bool> mask(rank, true), squeeze(rank, false);
-    begin.back() = i;
-    end.back() = i + 1;
-    mask.back() = false;
-    squeeze.back() = true;
-    return node_.Make("slice_by_index", {{"x", x},
-                                         {"begin", Ints(begin)},
-                                         {"end", Ints(end)},
-                                         {"begin_mask", Tensor::Vector<bool>(mask)},
-                                         {"end_mask", Tensor::Vector<bool>(mask)},
-                                         {"squeeze_mask", Tensor::Vector<bool>(squeeze)}});
-  }
-
  private:
   Node& node_;
 };
+
+// Selects element i of the last dimension and removes that dimension.
+Value* LastElement(Node& node, Value* x, int64_t i) {
+  return Element(node, x, i, x->type.rank() - 1);
+}
 
 void NeedsKnownSizes(Node& node, const Shape& shape, std::string_view what) {
   if (!IsStatic(shape))
@@ -206,15 +193,14 @@ void GridSample(Node& node) {
                           : padding == "border" ? "border"
                           : align               ? "reflection"
                                                 : "symmetric";
-    return node.Set(node.Make("resample", {{"x", x},
-                                           {"coordinates", grid},
-                                           {"sampling_mode",
-                                            kernel == Kernel::kLinear ? "bilinear" : "nearest"},
-                                           {"padding_mode", outside},
-                                           {"padding_value", 0.0},
-                                           {"coordinates_mode", "normalized_minus_one_to_one"},
-                                           {"align_corners", align}}),
-                    node.dtype());
+    return node.SetAlike(node.Make(
+        "resample", {{"x", x},
+                     {"coordinates", grid},
+                     {"sampling_mode", kernel == Kernel::kLinear ? "bilinear" : "nearest"},
+                     {"padding_mode", outside},
+                     {"padding_value", 0.0},
+                     {"coordinates_mode", "normalized_minus_one_to_one"},
+                     {"align_corners", align}}));
   }
 
   NeedsKnownSizes(node, node.shape(0), "X");
@@ -230,15 +216,15 @@ void GridSample(Node& node) {
     if (padding == "border") axis.outside = Outside::kBorder;
     if (padding == "reflection") axis.outside = Outside::kReflection;
     double scale = align ? (size - 1) / 2 : size / 2;
-    Value* at = Binary(node, "mul", make.Last(grid, k - 1 - i), scale);
+    Value* at = Binary(node, "mul", LastElement(node, grid, k - 1 - i), scale);
     taps.push_back(make.Taps(Binary(node, "add", at, (size - 1) / 2), axis, kernel));
   }
   Value* first = make.FirstRows(dims[0], ElementCount(sizes));
   Value* samples = make.Sample(make.Rows(x), taps, sizes, first);
-  samples = node.Make("transpose", {{"x", samples}, {"perm", Ints({0, 2, 1})}});
+  samples = Transposed(node, samples, {0, 2, 1});
   std::vector<int64_t> shape = {dims[0], dims[1]};
   shape.insert(shape.end(), places.begin() + 1, places.end() - 1);
-  node.Set(node.Make("reshape", {{"x", samples}, {"shape", Ints(shape)}}), node.dtype());
+  node.SetAlike(node.Make("reshape", {{"x", samples}, {"shape", Ints(shape)}}));
 }
 
 // Divides each region [r, 4] (x1, y1, x2, y2) of x [n, c, h, w] into bins. Each bin is the mean or
@@ -278,7 +264,7 @@ void RoiAlign(Node& node) {
   // The samples along one axis, of shape [r, samples, 1] or [r, 1, samples].
   auto taps = [&](int64_t low, int64_t bins, int64_t size, int64_t other) {
     auto edge = [&](int64_t i) {
-      Value* at = Binary(node, "mul", make.Last(rois, i), scale);
+      Value* at = Binary(node, "mul", LastElement(node, rois, i), scale);
       return half ? Binary(node, "sub", at, 0.5) : at;
     };
     Value* start = edge(low);
@@ -288,12 +274,10 @@ void RoiAlign(Node& node) {
     for (int64_t i = 0; i < bins * ratio; ++i)
       steps.push_back((static_cast<double>(i) + 0.5) / static_cast<double>(bins * ratio));
     Value* step = node.Const(Tensor::Vector(steps).Cast(start->type.dtype));
-    auto column = [&](Value* x) {
-      return node.Make("expand_dims", {{"x", x}, {"axes", Ints({1})}});
-    };
+    auto column = [&](Value* x) { return Expanded(node, x, {1}); };
     Value* along = Binary(node, "mul", column(length), step);
     Value* at = Binary(node, "add", column(start), along);
-    at = node.Make("expand_dims", {{"x", at}, {"axes", Ints({other})}});
+    at = Expanded(node, at, {other});
     // Samples up to one pixel beyond the edge take the edge's value; samples farther out are zero.
     Value* before = Binary(node, "less_equal", at, static_cast<double>(size));
     Value* inside = Binary(node, "logical_and", Binary(node, "greater_equal", at, -1.0), before);
@@ -308,18 +292,18 @@ void RoiAlign(Node& node) {
   Value* first = nullptr;
   if (dims[0] > 1) {
     first = Binary(node, "mul", node.builder().Cast(places, DType::kInt32), pixels);
-    first = node.Make("expand_dims", {{"x", first}, {"axes", Ints({1, 2})}});
+    first = Expanded(node, first, {1, 2});
   }
   std::vector<std::vector<Tap>> axes = {taps(1, height, dims[2], 2), taps(0, width, dims[3], 1)};
   // In ONNX, the maximum is taken over weighted pixels (test_roialign_mode_max).
   Value* samples = make.Sample(make.Rows(node.In(0)), axes, {dims[2], dims[3]}, first,
                                mode == "avg" ? "add" : "maximum");
-  samples = node.Make("transpose", {{"x", samples}, {"perm", Ints({0, 3, 1, 2})}});
+  samples = Transposed(node, samples, {0, 3, 1, 2});
   Builder::Args pool = {{"x", samples},
                         {"kernel_sizes", Ints({ratio, ratio})},
                         {"strides", Ints({ratio, ratio})},
                         {"pad_type", "valid"}};
-  node.Set(node.Make(mode == "avg" ? "avg_pool" : "max_pool", std::move(pool)), node.dtype());
+  node.SetAlike(node.Make(mode == "avg" ? "avg_pool" : "max_pool", std::move(pool)));
 }
 
 // The maximum of x [n, c, h, w] in each bin of the regions [r, 5] (image, x1, y1, x2, y2; integer
@@ -344,11 +328,8 @@ void MaxRoiPool(Node& node) {
     node.Fail("resource-limit", fmt::format("too many intermediate elements: {}", elements));
   Maker make(node);
   Value* rois = node.builder().Cast(node.In(1), DType::kFp32);
-  auto expand = [&](Value* x, const std::vector<int64_t>& axes) {
-    return node.Make("expand_dims", {{"x", x}, {"axes", Ints(axes)}});
-  };
   auto pixel = [&](int64_t i) {  // rounds halves away from 0
-    Value* at = Binary(node, "mul", make.Last(rois, i), scale);
+    Value* at = Binary(node, "mul", LastElement(node, rois, i), scale);
     Value* size =
         node.Make("floor", {{"x", Binary(node, "add", node.Make("abs", {{"x", at}}), 0.5)}});
     return node.builder().Cast(Binary(node, "mul", node.Make("sign", {{"x", at}}), size),
@@ -365,38 +346,34 @@ void MaxRoiPool(Node& node) {
   auto masks = [&](int64_t low, int64_t count, int64_t size) {
     Value *start = pixel(low), *end = pixel(low + 2);
     Value* length = Binary(node, "add", Binary(node, "sub", end, start), 1);
-    length = expand(Binary(node, "maximum", length, 1), {1});
+    length = Expanded(node, Binary(node, "maximum", length, 1), {1});
     auto edge = [&](int64_t from, int64_t up) {  // exact in integers
       Value* at = Binary(node, "mul", length, counted(from, count));
       at = Binary(node, "floor_div", up ? Binary(node, "add", at, up) : at, count);
-      at = Binary(node, "add", at, expand(start, {1}));
+      at = Binary(node, "add", at, Expanded(node, start, {1}));
       return Binary(node, "minimum", Binary(node, "maximum", at, 0), size);
     };
     Value *first = edge(0, 0), *last = edge(1, count - 1);
-    Value* before = Binary(node, "greater", expand(last, {2}), counted(0, size));
-    Value* behind = Binary(node, "less_equal", expand(first, {2}), counted(0, size));
+    Value* before = Binary(node, "greater", Expanded(node, last, {2}), counted(0, size));
+    Value* behind = Binary(node, "less_equal", Expanded(node, first, {2}), counted(0, size));
     Value* inside = Binary(node, "logical_and", behind, before);
     return Masks{inside, Binary(node, "less", first, last)};
   };
   Masks rows = masks(2, bins[0], dims[2]), columns = masks(1, bins[1], dims[3]);
-  Value* image = node.builder().Cast(make.Last(rois, 0), DType::kInt32);
+  Value* image = node.builder().Cast(LastElement(node, rois, 0), DType::kInt32);
   Value* x = node.Make("gather", {{"x", node.In(0)}, {"indices", image}, {"axis", 0}});
   double lowest = x->type.dtype == DType::kFp16 ? -65504.0 : std::numeric_limits<float>::lowest();
   auto greatest = [&](Value* values, Value* inside, int64_t axis) {
-    Value* seen = node.Make(
-        "select",
-        {{"cond", inside}, {"a", values}, {"b", Tensor::Full(values->type.dtype, {}, lowest)}});
-    return node.Make("reduce_max", {{"x", seen}, {"axes", Ints({axis})}, {"keep_dims", false}});
+    Value* seen = Select(node, inside, values, Tensor::Full(values->type.dtype, {}, lowest));
+    return Reduced(node, "reduce_max", seen, {axis}, false);
   };
-  Value* in_rows = expand(rows.inside, {1, 4});
-  x = greatest(expand(x, {2}), in_rows, 3);
-  Value* in_columns = expand(columns.inside, {1, 2});
-  x = greatest(expand(x, {3}), in_columns, 4);
-  Value* any_column = expand(columns.any, {1, 2});
-  Value* any = Binary(node, "logical_and", expand(rows.any, {1, 3}), any_column);
-  node.Set(
-      node.Make("select", {{"cond", any}, {"a", x}, {"b", Tensor::Full(x->type.dtype, {}, 0)}}),
-      node.dtype());
+  Value* in_rows = Expanded(node, rows.inside, {1, 4});
+  x = greatest(Expanded(node, x, {2}), in_rows, 3);
+  Value* in_columns = Expanded(node, columns.inside, {1, 2});
+  x = greatest(Expanded(node, x, {3}), in_columns, 4);
+  Value* any_column = Expanded(node, columns.any, {1, 2});
+  Value* any = Binary(node, "logical_and", Expanded(node, rows.any, {1, 3}), any_column);
+  node.SetAlike(Select(node, any, x, Tensor::Full(x->type.dtype, {}, 0)));
 }
 
 // A convolution whose sampling locations are shifted by `offset` [n, groups * taps * 2, h, w] and
@@ -434,9 +411,7 @@ void DeformConv(Node& node) {
         usual.push_back(
             static_cast<double>(at * strides[axis] - pads[axis] + step * dilations[axis]));
       }
-    Value* part =
-        node.Make("slice_by_size",
-                  {{"x", all}, {"begin", Ints({0, 0, axis, 0})}, {"size", Ints({-1, -1, 1, -1})}});
+    Value* part = SliceOfSize(node, all, {0, 0, axis, 0}, {-1, -1, 1, -1});
     part = node.Make("reshape", {{"x", part}, {"shape", Ints({in[0], sets, taps * places})}});
     return Binary(node, "add", part, Tensor::Vector(usual).Cast(part->type.dtype));
   };
@@ -446,7 +421,7 @@ void DeformConv(Node& node) {
   int64_t channels = in[1] / sets, pixels = in[2] * in[3];
   Value* images =
       node.Make("reshape", {{"x", x}, {"shape", Ints({in[0] * sets, channels, pixels})}});
-  images = node.Make("transpose", {{"x", images}, {"perm", Ints({0, 2, 1})}});
+  images = Transposed(node, images, {0, 2, 1});
   Value* rows = node.Make("reshape", {{"x", images}, {"shape", Ints({-1, channels})}});
   Value* first = make.FirstRows(in[0] * sets, pixels);
   if (first) first = node.Make("reshape", {{"x", first}, {"shape", Ints({in[0], sets, 1})}});
@@ -456,7 +431,7 @@ void DeformConv(Node& node) {
     samples = Binary(node, "mul", samples, mask);
   }
   // [n, sets, taps * locations, channels] -> [n, groups, channels per group * taps, locations].
-  samples = node.Make("transpose", {{"x", samples}, {"perm", Ints({0, 1, 3, 2})}});
+  samples = Transposed(node, samples, {0, 1, 3, 2});
   samples = node.Make("reshape",
                       {{"x", samples}, {"shape", Ints({in[0], groups, kernel[1] * taps, places})}});
   weight = node.Make(
@@ -468,7 +443,7 @@ void DeformConv(Node& node) {
     RequireEqualSize(node, y, 1, bias, 0, "number of output channels and length of the bias");
     y = Binary(node, "add", y, node.Make("reshape", {{"x", bias}, {"shape", Ints({1, -1, 1, 1})}}));
   }
-  node.Set(y, node.dtype());
+  node.SetAlike(y);
 }
 
 // The normalized coordinates (from -1 to 1) of all pixels of size [n, c, sizes], transformed by
@@ -504,7 +479,7 @@ void AffineGrid(Node& node) {
   std::vector<int64_t> shape = {size[0]};
   shape.insert(shape.end(), size.begin() + 2, size.end());
   shape.push_back(k);
-  node.Set(node.Make("reshape", {{"x", y}, {"shape", Ints(shape)}}), node.dtype());
+  node.SetAlike(node.Make("reshape", {{"x", y}, {"shape", Ints(shape)}}));
 }
 
 constexpr NodeRow kRows[] = {

@@ -6,6 +6,7 @@
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/scope.h"
 #include "frontends/onnx/shape_guard.h"
+#include "lib/ir/arithmetic.h"
 #include "lib/lower/convert.h"
 
 namespace mlc::onnx {
@@ -54,7 +55,7 @@ Value* WithOpenSizes(Builder& b, Value* x, const Shape& other, Value* condition)
   Value* one = b.Cast(condition, DType::kInt32);
   return b.Make("slice_by_index", {{"x", x},
                                    {"begin", Ints(std::vector<int64_t>(shape.size()))},
-                                   {"end", b.Make("mul", {{"x", Ints(sizes)}, {"y", one}})},
+                                   {"end", Binary(b, "mul", Ints(sizes), one)},
                                    {"end_mask", Tensor::Vector(whole)}});
 }
 

@@ -59,7 +59,7 @@ void LinearAttention(Node& node) {
   if (delta) tokens.beta = TokensFirst(node, 5, node.shape(5).back() == Dim(1) ? 1 : heads, 1, 1);
   double scale = node.Float("scale", 0.0);
   if (scale == 0) scale = 1 / std::sqrt(static_cast<double>(rows));
-  tokens.q = node.Make("mul", {{"x", tokens.q}, {"y", scale}});
+  tokens.q = Binary(node, "mul", tokens.q, scale);
 
   Value* state = node.Optional(3);
   if (state) state = Expanded(node, node.builder().Cast(state, DType::kFp32), {0});
@@ -68,7 +68,7 @@ void LinearAttention(Node& node) {
   Value* y = Reshaped(node, after.y, {{after.y, 0}, {after.y, 1}, queries * columns});
   node.Set(0, node.builder().Cast(Transposed(node, y, {1, 0, 2}), lower::RuntimeType(dtype)),
            dtype);
-  Value* present = node.Make("squeeze", {{"x", after.state}, {"axes", Ints({0})}});
+  Value* present = Squeezed(node, after.state, {0});
   node.Set(1, node.builder().Cast(present, lower::RuntimeType(kept)), kept);
 }
 

@@ -109,7 +109,7 @@ LoopResults ScanOver(Node& node, const Graph& body, const std::vector<Bound>& st
       if (sequences.given[i].reverse)
         at = what.known && index->is_constant()
                  ? b.Const(Tensor::Scalar(*what.known - 1 - index->constant().Int(0)))
-                 : b.Make("sub", {{"x", b.Make("sub", {{"x", what.trips}, {"y", 1}})}, {"y", at}});
+                 : Binary(b, "sub", Binary(b, "sub", what.trips, 1), at);
       Value* x = sequences.x[i].value;
       if (!index->is_constant()) x = lower::AtRunTime(b, x, sequences.x[i].dtype);
       inputs.push_back({At(b, x, at, sequences.given[i].axis), sequences.x[i].dtype});
@@ -208,9 +208,7 @@ void BatchScan(Node& node) {
                               lengths[i], shape[1].ToString()));
       std::vector<int64_t> size = StaticDims(x.value->type.shape);
       size[0] = lengths[i];
-      x.value = b.Make("slice_by_size", {{"x", x.value},
-                                         {"begin", Ints(std::vector<int64_t>(size.size()))},
-                                         {"size", Ints(size)}});
+      x.value = SliceOfSize(b, x.value, std::vector<int64_t>(size.size()), size);
     }
     LoopResults done = ScanOver(node, body, own, one);
     std::vector<Bound> results = done.carried;
@@ -219,8 +217,7 @@ void BatchScan(Node& node) {
         Dims rest = StaticDims(joined.value->type.shape);
         rest[0] = left;
         Value* zeros = node.Const(Tensor::Full(joined.value->type.dtype, rest, 0));
-        joined.value =
-            b.Make("concat", {{"values", std::vector<Value*>{joined.value, zeros}}, {"axis", 0}});
+        joined.value = Concat(b, std::vector<Value*>{joined.value, zeros}, 0);
       }
       results.push_back(joined);
     }
@@ -230,7 +227,7 @@ void BatchScan(Node& node) {
     }
   }
   for (size_t k = 0; k < members.size(); ++k) {
-    Value* all = batch == 1 ? b.Make("expand_dims", {{"x", members[k][0]}, {"axes", Ints({0})}})
+    Value* all = batch == 1 ? Expanded(b, members[k][0], {0})
                             : b.Make("stack", {{"values", members[k]}, {"axis", 0}});
     node.Set(static_cast<int>(k), all, dtypes[k]);
   }

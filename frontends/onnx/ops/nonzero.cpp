@@ -1,5 +1,6 @@
 // NonZero and Compress.
 #include "frontends/onnx/row.h"
+#include "lib/ir/arithmetic.h"
 #include "lib/ir/run_time_sizes.h"
 #include "lib/lower/convert.h"
 
@@ -18,8 +19,8 @@ void Compress(Node& node) {
     x = AsVector(node, x);
   if (!condition->is_constant()) x = lower::AtRunTime(node, x, node.dtype());
   Value* places = Places(node, condition);
-  Value* indices = node.Make("squeeze", {{"x", places}, {"axes", Ints({1})}});
-  node.Set(node.Make("gather", {{"x", x}, {"indices", indices}, {"axis", axis}}), node.dtype());
+  Value* indices = Squeezed(node, places, {1});
+  node.SetAlike(node.Make("gather", {{"x", x}, {"indices", indices}, {"axis", axis}}));
 }
 
 // MIL's result has one row per nonzero element, ONNX's has one column; a scalar is treated as a
@@ -27,7 +28,7 @@ void Compress(Node& node) {
 void NonZero(Node& node) {
   Value* x = node.rank() ? node.In(0) : AsVector(node, node.In(0));
   Value* places = Places(node, x);
-  node.Set(node.Make("transpose", {{"x", places}, {"perm", Ints({1, 0})}}), DType::kInt64);
+  node.Set(Transposed(node, places, {1, 0}), DType::kInt64);
 }
 
 constexpr NodeRow kRows[] = {

@@ -79,7 +79,7 @@ Value* Surround(Node& node, Value* x, const Amounts& amounts, Value* constant) {
     block(amounts.before[axis]);
     values.push_back(x);
     block(amounts.after[axis]);
-    if (values.size() > 1) x = node.Make("concat", {{"values", values}, {"axis", axis}});
+    if (values.size() > 1) x = Concat(node, values, axis);
   }
   return x;
 }
@@ -114,7 +114,7 @@ Value* PadByIndices(Node& node, Value* x, int axis, Value* place, Mode mode,
   shape[axis] = -1;
   Value* inside = Binary(node, "equal", place, index);
   inside = node.Make("reshape", {{"x", inside}, {"shape", Ints(shape)}});
-  return node.Make("select", {{"cond", inside}, {"a", x}, {"b", constant}});
+  return Select(node, inside, x, constant);
 }
 
 Value* Scalar(Node& node, int64_t number) {
@@ -158,10 +158,10 @@ Value* PadByImages(Node& node, Value* x, Amounts amounts, Mode mode) {
     perm.insert(perm.end(), now.begin(), now.end());
     for (int i = 0; i < rank; ++i) back[perm[i]] = i;
     for (int axis : now) pad.insert(pad.end(), {amounts.before[axis], amounts.after[axis]});
-    if (!in_place) x = node.Make("transpose", {{"x", x}, {"perm", Ints(perm)}});
+    if (!in_place) x = Transposed(node, x, perm);
     x = node.Make("pad",
                   {{"x", x}, {"pad", Tensor::Vector(pad)}, {"mode", name}, {"constant_val", 0.0}});
-    if (!in_place) x = node.Make("transpose", {{"x", x}, {"perm", Ints(back)}});
+    if (!in_place) x = Transposed(node, x, back);
   }
   return x;
 }
@@ -242,24 +242,22 @@ void PadAttributes(Node& node) {
     node.Fail("unsupported-dtype",
               fmt::format("elements of type {} are not supported", Name(node.dtype())));
   Value* constant = node.Const(Tensor::Full(node.dtype(), {}, node.Float("value", 0.0)));
-  node.Set(Padded(node, x, Halves(node, pads, AllAxes(node)), ModeOf(node), constant, node.dtype()),
-           node.dtype());
+  node.SetAlike(
+      Padded(node, x, Halves(node, pads, AllAxes(node)), ModeOf(node), constant, node.dtype()));
 }
 
 // Crops x by the negative pads and sets them to zero.
 Value* CropAtRunTime(Node& node, Value* x, Value*& before, Value*& after) {
   auto split = [&](Value*& amounts) {
-    Value* cut =
-        node.Make("maximum", {{"x", node.Make("mul", {{"x", amounts}, {"y", -1}})}, {"y", 0}});
-    amounts = node.Make("maximum", {{"x", amounts}, {"y", 0}});
+    Value* cut = Binary(node, "maximum", Binary(node, "mul", amounts, -1), 0);
+    amounts = Binary(node, "maximum", amounts, 0);
     return cut;
   };
-  Value* sum = node.Make("add", {{"x", before}, {"y", after}});
-  Value* left = node.Make(
-      "add", {{"x", lower::AtRunTime(node, ShapeOf(node, x), DType::kInt64)}, {"y", sum}});
-  before = Guarded(node, before, node.Make("greater_equal", {{"x", left}, {"y", 0}}));
+  Value* sum = Binary(node, "add", before, after);
+  Value* left = Binary(node, "add", lower::AtRunTime(node, ShapeOf(node, x), DType::kInt64), sum);
+  before = Guarded(node, before, Binary(node, "greater_equal", left, 0));
   Value *begin = split(before), *end = split(after);
-  end = node.Make("sub", {{"x", ShapeOf(node, x)}, {"y", end}});
+  end = Binary(node, "sub", ShapeOf(node, x), end);
   return node.Make("slice_by_index", {{"x", x}, {"begin", begin}, {"end", end}});
 }
 
@@ -283,7 +281,7 @@ void PadAtRunTime(Node& node, Value* pads, const std::vector<int64_t>& axes, Mod
       Value* places = PlacesAfter(node, x, axis, Element(node, pads, i, 0), after);
       x = PadByIndices(node, x, axis, places, mode, constant);
     }
-    return node.Set(x, node.dtype());
+    return node.SetAlike(x);
   }
   // MIL takes the two pads of each dimension next to each other.
   std::vector<int> which(node.rank(), -1);
@@ -307,7 +305,7 @@ void PadAtRunTime(Node& node, Value* pads, const std::vector<int64_t>& axes, Mod
     args.emplace_back("constant_val", constant);
   else
     args.emplace_back("constant_val", 0.0);
-  node.Set(node.Make("pad", std::move(args)), node.dtype());
+  node.SetAlike(node.Make("pad", std::move(args)));
 }
 
 void Pad(Node& node) {
@@ -320,7 +318,7 @@ void Pad(Node& node) {
   if (some) axes = node.ConstantInts(3, "axes");
   if (node.Known(1)) {
     Amounts amounts = Halves(node, node.ConstantInts(1, "pads"), axes);
-    return node.Set(Padded(node, node.In(0), amounts, mode, constant, node.dtype()), node.dtype());
+    return node.SetAlike(Padded(node, node.In(0), amounts, mode, constant, node.dtype()));
   }
   Value* pads = AsVector(node, node.In(1));
   int64_t length = VectorLength(node, pads, "pads");
@@ -371,8 +369,7 @@ void CenterCropPad(Node& node) {
     pads[i] = missing / 2;  // rounds toward zero for cropping and padding
     pads[axes.size() + i] = missing - missing / 2;
   }
-  node.Set(Padded(node, x, Halves(node, pads, axes), Mode::kConstant, nullptr, node.dtype()),
-           node.dtype());
+  node.SetAlike(Padded(node, x, Halves(node, pads, axes), Mode::kConstant, nullptr, node.dtype()));
 }
 
 // Crops the borders [left, top, right, bottom] of an image; with `scale`, takes the given height
@@ -395,12 +392,11 @@ void CropBorders(Node& node) {
       node.Fail("bad-operand", fmt::format("border and scale exceed the input of shape {}",
                                            ToString(node.shape())));
   }
-  node.Set(node.Apply("Slice", 10,
-                      {node.Input(0),
-                       {node.Const(Tensor::Vector(starts)), DType::kInt64},
-                       {node.Const(Tensor::Vector(ends)), DType::kInt64},
-                       {node.Const(Tensor::Vector<int64_t>({2, 3})), DType::kInt64}}),
-           node.dtype());
+  node.SetAlike(node.Apply("Slice", 10,
+                           {node.Input(0),
+                            {node.Const(Tensor::Vector(starts)), DType::kInt64},
+                            {node.Const(Tensor::Vector(ends)), DType::kInt64},
+                            {node.Const(Tensor::Vector<int64_t>({2, 3})), DType::kInt64}}));
 }
 
 constexpr NodeRow kRows[] = {

@@ -1,8 +1,12 @@
 // QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear.
 #include "frontends/onnx/ops/quantized.h"
 
+#include <algorithm>
+#include <numeric>
+
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/shape_guard.h"
+#include "lib/ir/arithmetic.h"
 #include "lib/lower/convert.h"
 
 namespace mlc::onnx {
@@ -55,6 +59,18 @@ Value* Requantize(Node& node, Value* sum, Value* scale, Value* zero, DType integ
   return lower::Requantize(node, sum, scale, zero, integers, [&](Value* changed, Value* before) {
     return OfShape(node, changed, before, "the quantized tensor");
   });
+}
+
+Value* ChannelsMoved(Node& node, Value* x, bool to_last) {
+  int rank = x->type.rank();
+  if (rank < 3) return x;
+  std::vector<int64_t> perm(rank);
+  std::iota(perm.begin(), perm.end(), 0);
+  if (to_last)
+    std::rotate(perm.begin() + 1, perm.begin() + 2, perm.end());
+  else
+    std::rotate(perm.begin() + 1, perm.end() - 1, perm.end());
+  return Transposed(node, x, perm);
 }
 
 namespace {

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "frontends/onnx/row.h"
+#include "lib/ir/arithmetic.h"
 #include "lib/ir/run_time_sizes.h"
 #include "lib/lower/convert.h"
 
@@ -65,7 +66,7 @@ void Bernoulli(Node& node) {
                                               {"low", Parameter(0, node.dtype())},
                                               {"high", Parameter(1, node.dtype())},
                                               {"seed", Seed(node)}});
-  Value* hit = node.Make("less", {{"x", drawn}, {"y", x}});
+  Value* hit = Binary(node, "less", drawn, x);
   node.Set(lower::Convert(node, hit, DType::kBool, dtype), dtype);
 }
 
@@ -93,8 +94,8 @@ void Drop(Node& node, Value* ratio, DType mask_type) {
                                            {"low", Tensor::Full(dtype, {}, 0)},
                                            {"high", Tensor::Full(dtype, {}, 1)},
                                            {"seed", Seed(node)}});
-  Value* kept = b.Make("greater_equal", {{"x", drawn}, {"y", ratio}});
-  Value* scaled = b.Make("real_div", {{"x", x}, {"y", b.Make("sub", {{"x", 1.0}, {"y", ratio}})}});
+  Value* kept = Binary(b, "greater_equal", drawn, ratio);
+  Value* scaled = Binary(b, "real_div", x, Binary(b, "sub", 1.0, ratio));
   node.Set(0, b.Make("select", {{"cond", kept}, {"a", scaled}, {"b", 0.0}}), node.dtype());
   if (node.HasOutput(1)) node.Set(1, lower::Convert(b, kept, DType::kBool, mask_type), mask_type);
 }

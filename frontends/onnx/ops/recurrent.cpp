@@ -27,13 +27,13 @@ Value* Slice(Builder& b, Value* x, int64_t begin, int64_t size) {  // slices dim
   std::vector<int64_t> first(x->type.rank(), 0), count(x->type.rank(), -1);
   first[0] = begin;
   count[0] = size;
-  return b.Make("slice_by_size", {{"x", x}, {"begin", Ints(first)}, {"size", Ints(count)}});
+  return SliceOfSize(b, x, first, count);
 }
 
 // Returns row `d` of dimension 0, without that dimension.
 Value* Part(Builder& b, Value* x, int64_t d) {
   if (!x) return nullptr;
-  return b.Make("squeeze", {{"x", Slice(b, x, d, 1)}, {"axes", Ints({0})}});
+  return Squeezed(b, Slice(b, x, d, 1), {0});
 }
 
 std::vector<std::vector<networks::CellActivation>> ReadActivations(Node& node, size_t directions,

@@ -1,4 +1,5 @@
 #include "frontends/onnx/row.h"
+#include "lib/ir/arithmetic.h"
 #include "lib/lower/convert.h"
 
 namespace mlc::onnx {
@@ -77,15 +78,14 @@ void ReduceLogSumExp(Node& node) {
   if (reduction.axes.empty()) return node.Set(x, dtype);
   if (!IsFloat(dtype)) x = lower::Convert(node, x, dtype, DType::kFp32);
   Value* greatest = Reduced(node, "reduce_max", x, reduction, true);
-  Value* rest = node.Make("sub", {{"x", greatest}, {"y", greatest}});
-  Value* finite = node.Make("equal", {{"x", rest}, {"y", 0.0}});
-  greatest = node.Make("select", {{"cond", finite}, {"a", greatest}, {"b", 0.0}});
-  Value* exp = node.Make("exp", {{"x", node.Make("sub", {{"x", x}, {"y", greatest}})}});
+  Value* rest = Binary(node, "sub", greatest, greatest);
+  Value* finite = Binary(node, "equal", rest, 0.0);
+  greatest = Select(node, finite, greatest, 0.0);
+  Value* exp = node.Make("exp", {{"x", Binary(node, "sub", x, greatest)}});
   Value* sum = Reduced(node, "reduce_sum", exp, reduction, reduction.keep);
-  if (!reduction.keep)
-    greatest = node.Make("squeeze", {{"x", greatest}, {"axes", Ints(reduction.axes)}});
+  if (!reduction.keep) greatest = Squeezed(node, greatest, reduction.axes);
   Value* log = node.Make("log", {{"x", sum}, {"epsilon", 0.0}});
-  Value* result = node.Make("add", {{"x", log}, {"y", greatest}});
+  Value* result = Binary(node, "add", log, greatest);
   node.Set(IsFloat(dtype) ? result : lower::Convert(node, result, DType::kFp32, dtype), dtype);
 }
 

@@ -160,11 +160,10 @@ Value* AlongAxis(Node& node, Value* x, const Mode& mode, const Axis& a) {
   for (int i = 0; i < rank; ++i) perm.push_back(i);
   std::swap(perm[a.axis], perm[rank - 1]);
   bool last = a.axis == rank - 1;
-  if (!last) x = node.Make("transpose", {{"x", x}, {"perm", Ints(perm)}});
+  if (!last) x = Transposed(node, x, perm);
   x = node.Make("matmul", {{"x", x}, {"y", weights}});
-  if (outside)
-    x = node.Make("add", {{"x", x}, {"y", Tensor::Of<double>({a.out}, added).Cast(x->type.dtype)}});
-  return last ? x : node.Make("transpose", {{"x", x}, {"perm", Ints(perm)}});
+  if (outside) x = Binary(node, "add", x, Tensor::Of<double>({a.out}, added).Cast(x->type.dtype));
+  return last ? x : Transposed(node, x, perm);
 }
 
 // Returns whether x has rank 4 and the axes are among its last two dimensions.
@@ -237,9 +236,7 @@ Value* Several(Node& node, Value* x, Value* yes, Value* no) {
 
 // The run-time counterpart of Source(), for all output elements.
 Value* Sources(Node& node, const Mode& mode, const OpenAxis& a) {
-  Value* i = Float(node, node.Make("range_1d", {{"start", Tensor::Scalar<int32_t>(0)},
-                                                {"end", a.out},
-                                                {"step", Tensor::Scalar<int32_t>(1)}}));
+  Value* i = Float(node, Counting(node, a.out));
   Value *in = Float(node, a.in), *out = Float(node, a.out), *last = Binary(node, "sub", in, 1.0);
   const std::string& c = mode.coordinates;
   if (c == "asymmetric") return Binary(node, "real_div", i, a.scale);
@@ -286,10 +283,8 @@ Value* Cubic(Node& node, Value* t, double a) {
 // The weight matrix [in, out]; each column holds the weights of one output element.
 Value* Weights(Node& node, const Mode& mode, const OpenAxis& a, Value* x) {
   Value *in = Float(node, a.in), *last = Binary(node, "sub", in, 1.0);
-  Value* j = Float(node, node.Make("range_1d", {{"start", Tensor::Scalar<int32_t>(0)},
-                                                {"end", a.in},
-                                                {"step", Tensor::Scalar<int32_t>(1)}}));
-  j = node.Make("expand_dims", {{"x", j}, {"axes", Ints({1})}});
+  Value* j = Float(node, Counting(node, a.in));
+  j = Expanded(node, j, {1});
   if (mode.kind == "linear") {
     x = Binary(node, "minimum", Binary(node, "maximum", x, 0.0), last);
     Value* far = node.Make("abs", {{"x", Binary(node, "sub", j, x)}});
@@ -297,8 +292,7 @@ Value* Weights(Node& node, const Mode& mode, const OpenAxis& a, Value* x) {
   }
   Value* weights = Cubic(node, Binary(node, "sub", j, x), mode.cubic_a);
   if (mode.exclude_outside) {
-    Value* sum =
-        node.Make("reduce_sum", {{"x", weights}, {"axes", Ints({0})}, {"keep_dims", true}});
+    Value* sum = Reduced(node, "reduce_sum", weights, {0}, true);
     return Binary(node, "real_div", weights, sum);
   }
   // Two elements beyond each end replicate the elements at the ends.
@@ -338,9 +332,7 @@ Value* AlongOpenAxis(Node& node, Value* x, const Mode& mode, const OpenAxis& a) 
     std::vector<int64_t> perm;
     for (int i = 0; i < rank; ++i) perm.push_back(i);
     std::swap(perm[axis], perm[rank - 1]);
-    auto swapped = [&](Value* v) {
-      return axis == rank - 1 ? v : node.Make("transpose", {{"x", v}, {"perm", Ints(perm)}});
-    };
+    auto swapped = [&](Value* v) { return axis == rank - 1 ? v : Transposed(node, v, perm); };
     Value* weights = node.builder().Cast(Weights(node, mode, a, source), x->type.dtype);
     y = swapped(node.Make("matmul", {{"x", swapped(x)}, {"y", weights}}));
   }
@@ -350,9 +342,7 @@ Value* AlongOpenAxis(Node& node, Value* x, const Mode& mode, const OpenAxis& a) 
   std::vector<int64_t> shape(rank, 1);
   shape[axis] = -1;
   inside = node.Make("reshape", {{"x", inside}, {"shape", Ints(shape)}});
-  return node.Make(
-      "select",
-      {{"cond", inside}, {"a", y}, {"b", Tensor::Full(y->type.dtype, {}, mode.extrapolation)}});
+  return Select(node, inside, y, Tensor::Full(y->type.dtype, {}, mode.extrapolation));
 }
 
 // Upsamples the height and width of images by integer factors; null if MIL has no operation for it.

@@ -38,12 +38,11 @@ lower::Scattered OperandsOf(Node& node) {
 void ScatterElements(Node& node) {
   lower::Scattered s = OperandsOf(node);
   Value* y = lower::ScatterAlongAxis(node, s, node.Axis(node.Int("axis", 0), node.rank()));
-  node.Set(lower::Wrap(node, y, node.dtype()), node.dtype());
+  node.SetAlike(lower::Wrap(node, y, node.dtype()));
 }
 
 void ScatterNd(Node& node) {
-  node.Set(lower::Wrap(node, lower::ScatterVectors(node, OperandsOf(node)), node.dtype()),
-           node.dtype());
+  node.SetAlike(lower::Wrap(node, lower::ScatterVectors(node, OperandsOf(node)), node.dtype()));
 }
 
 constexpr NodeRow kRows[] = {

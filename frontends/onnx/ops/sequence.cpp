@@ -5,6 +5,7 @@
 
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/shape_guard.h"
+#include "lib/ir/arithmetic.h"
 #include "lib/ir/run_time_sizes.h"
 #include "lib/lower/convert.h"
 #include "lib/lower/indices.h"
@@ -71,26 +72,25 @@ void SequenceAt(Node& node) {
     return;
   }
   std::vector<Value*> values = Alike(node, elements.All(), node.In(1));
-  Value* all = values.size() == 1
-                   ? node.Make("expand_dims", {{"x", values[0]}, {"axes", Ints({0})}})
-                   : node.Make("stack", {{"values", values}, {"axis", 0}});
+  Value* all = values.size() == 1 ? Expanded(node, values[0], {0})
+                                  : node.Make("stack", {{"values", values}, {"axis", 0}});
   Value* at = lower::FromFront(node, AsVector(node, node.In(1)), all, 0);
   Value* chosen = node.Make("gather", {{"x", all}, {"indices", at}, {"axis", 0}});
-  node.Set(node.Make("squeeze", {{"x", chosen}, {"axes", Ints({0})}}), elements[0].dtype);
+  node.Set(Squeezed(node, chosen, {0}), elements[0].dtype);
 }
 
 // Returns a position that is computed at run time as a scalar; negative positions count from the
 // end of `length`.
 Value* RuntimePosition(Node& node, int input, int64_t length) {
   Value* at = node.Make("reshape", {{"x", node.In(input)}, {"shape", Ints({1})}});
-  Value* from_end = node.Make("add", {{"x", at}, {"y", length}});
-  Value* negative = node.Make("less", {{"x", at}, {"y", 0}});
-  return node.Make("select", {{"cond", negative}, {"a", from_end}, {"b", at}});
+  Value* from_end = Binary(node, "add", at, length);
+  Value* negative = Binary(node, "less", at, 0);
+  return Select(node, negative, from_end, at);
 }
 
 Value* Chosen(Node& node, Value* condition, Value* a, Value* b) {
-  condition = node.Make("squeeze", {{"x", condition}, {"axes", Ints({0})}});
-  return node.Make("select", {{"cond", condition}, {"a", a}, {"b", b}});
+  condition = Squeezed(node, condition, {0});
+  return Select(node, condition, a, b);
 }
 
 void SequenceInsert(Node& node) {
@@ -119,9 +119,9 @@ void SequenceInsert(Node& node) {
   for (int64_t i = 0; i <= count; ++i) {
     Value* value = values[0];
     if (i < count)  // before the new element
-      value = Chosen(node, node.Make("greater", {{"x", at}, {"y", i}}), values[i + 1], value);
+      value = Chosen(node, Binary(node, "greater", at, i), values[i + 1], value);
     if (i > 0)  // after the new element
-      value = Chosen(node, node.Make("less", {{"x", at}, {"y", i}}), values[i], value);
+      value = Chosen(node, Binary(node, "less", at, i), values[i], value);
     result.push_back({value, added.dtype});
   }
   node.SetSequence(std::move(result));
@@ -140,9 +140,8 @@ void SequenceErase(Node& node) {
   Value* at = RuntimePosition(node, 1, count);
   std::vector<Bound> result;
   for (int64_t i = 0; i + 1 < count; ++i)
-    result.push_back(
-        {Chosen(node, node.Make("greater", {{"x", at}, {"y", i}}), values[i], values[i + 1]),
-         elements[i].dtype});
+    result.push_back({Chosen(node, Binary(node, "greater", at, i), values[i], values[i + 1]),
+                      elements[i].dtype});
   node.SetSequence(std::move(result));
 }
 
@@ -161,9 +160,9 @@ Value* Part(Node& node, Value* x, int axis, Value* begin, Value* size) {
     parts.push_back(own);
     if (axis + 1 < rank)
       parts.push_back(node.Const(Ints(std::vector<int64_t>(rank - axis - 1, others))));
-    return parts.size() == 1 ? own : node.Make("concat", {{"values", parts}, {"axis", 0}});
+    return parts.size() == 1 ? own : Concat(node, parts, 0);
   };
-  Value* end = node.Make("add", {{"x", begin}, {"y", size}});
+  Value* end = Binary(node, "add", begin, size);
   std::vector<bool> whole(rank, true);
   whole[axis] = false;
   return node.Make("slice_by_index", {{"x", x},
@@ -218,9 +217,9 @@ void SplitToSequence(Node& node) {
       size = node.Make("slice_by_index",
                        {{"x", computed}, {"begin", Ints({at})}, {"end", Ints({at + 1})}});
     Value* part = sizes.size() == 1 && !computed ? x : Part(node, x, axis, begin, size);
-    if (!keep) part = node.Make("squeeze", {{"x", part}, {"axes", Ints({axis})}});
+    if (!keep) part = Squeezed(node, part, {axis});
     elements.push_back({part, node.dtype(0)});
-    begin = node.Make("add", {{"x", begin}, {"y", size}});
+    begin = Binary(node, "add", begin, size);
   }
   node.SetSequence(std::move(elements));
 }
@@ -233,8 +232,7 @@ void ConcatFromSequence(Node& node) {
   if (!elements[0].value) node.Fail("bad-graph", "an element of the sequence is not a tensor");
   int at = node.Axis(axis, elements[0].value->type.rank() + fresh);
   if (fresh)
-    for (Bound& element : elements)
-      element.value = node.Make("expand_dims", {{"x", element.value}, {"axes", Ints({at})}});
+    for (Bound& element : elements) element.value = Expanded(node, element.value, {at});
   Attribute attribute;
   attribute.name = "axis";
   attribute.kind = Attribute::Kind::kInt;

@@ -3,6 +3,7 @@
 
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/shape_guard.h"
+#include "lib/ir/arithmetic.h"
 #include "lib/ir/run_time_sizes.h"
 #include "lib/lower/convert.h"
 
@@ -69,8 +70,8 @@ Value* Reshaped(Node& node, Value* x, Value* shape, bool allow_zero) {
         else
           sizes.Add(-2);  // no such dimension exists: fails at run time
       }
-      Value* zero = node.Make("equal", {{"x", shape}, {"y", 0}});
-      shape = node.Make("select", {{"cond", zero}, {"a", sizes.Make()}, {"b", shape}});
+      Value* zero = Binary(node, "equal", shape, 0);
+      shape = Select(node, zero, sizes.Make(), shape);
     }
     return node.Make("reshape", {{"x", x}, {"shape", shape}});
   }
@@ -124,12 +125,12 @@ Value* Reshaped(Node& node, Value* x, Value* shape, bool allow_zero) {
 
 void ReshapeAttribute(Node& node) {
   Value* shape = node.Const(Tensor::Vector(node.Ints("shape")));
-  node.Set(Reshaped(node, node.In(0), shape, false), node.dtype());
+  node.SetAlike(Reshaped(node, node.In(0), shape, false));
 }
 
 void Reshape(Node& node) {
   bool allow_zero = node.Int("allowzero", 0) != 0;
-  node.Set(Reshaped(node, node.In(0), node.In(1), allow_zero), node.dtype());
+  node.SetAlike(Reshaped(node, node.In(0), node.In(1), allow_zero));
 }
 
 void Flatten(Node& node) {
@@ -142,11 +143,10 @@ void Flatten(Node& node) {
   Dim columns = Product(Shape(x.begin() + axis, x.end()));
   auto number = [](const Dim& dim) { return dim.is_constant() ? dim.constant() : -1; };
   if (!rows.is_constant() && !columns.is_constant())
-    return node.Set(node.Make("flatten2d", {{"x", node.In(0)}, {"axis", axis}}), node.dtype());
-  if (rank == 2 && x[0] == rows && x[1] == columns) return node.Set(node.In(0), node.dtype());
-  node.Set(
-      node.Make("reshape", {{"x", node.In(0)}, {"shape", Ints({number(rows), number(columns)})}}),
-      node.dtype());
+    return node.SetAlike(node.Make("flatten2d", {{"x", node.In(0)}, {"axis", axis}}));
+  if (rank == 2 && x[0] == rows && x[1] == columns) return node.SetAlike(node.In(0));
+  node.SetAlike(
+      node.Make("reshape", {{"x", node.In(0)}, {"shape", Ints({number(rows), number(columns)})}}));
 }
 
 void Transpose(Node& node) {
@@ -162,8 +162,7 @@ void Transpose(Node& node) {
     perm[i] = node.Axis(perm[i], rank);
     same = same && perm[i] == i;
   }
-  node.Set(same ? node.In(0) : node.Make("transpose", {{"x", node.In(0)}, {"perm", Ints(perm)}}),
-           node.dtype());
+  node.SetAlike(same ? node.In(0) : Transposed(node, node.In(0), perm));
 }
 
 // Axes of Squeeze and Unsqueeze, which are an attribute before opset 13.
@@ -196,23 +195,23 @@ void Squeeze(Node& node) {
     known =
         RequireSize(node, shape[i], 1, 1, what + " must be 1") && known && shape[i].is_constant();
   }
-  if (axes.empty()) return node.Set(x, node.dtype());
-  if (known) return node.Set(node.Make("squeeze", {{"x", x}, {"axes", Ints(axes)}}), node.dtype());
+  if (axes.empty()) return node.SetAlike(x);
+  if (known) return node.SetAlike(Squeezed(node, x, axes));
   Sizes rest(node);
   for (size_t i = 0; i < shape.size(); ++i)
     if (!drop[i]) rest.AddDim(x, static_cast<int>(i));
   if (rest.size() > 0)
-    return node.Set(node.Make("reshape", {{"x", x}, {"shape", rest.Make()}}), node.dtype());
+    return node.SetAlike(node.Make("reshape", {{"x", x}, {"shape", rest.Make()}}));
   x = node.Make("reshape", {{"x", x}, {"shape", Ints({1})}});
-  node.Set(AsScalar(node.builder(), x), node.dtype());
+  node.SetAlike(AsScalar(node.builder(), x));
 }
 
 void Unsqueeze(Node& node) {
   std::vector<int64_t> axes = AxesOf(node);
   int rank = node.rank() + static_cast<int>(axes.size());
   for (int64_t& axis : axes) axis = node.Axis(axis, rank);
-  if (axes.empty()) return node.Set(node.In(0), node.dtype());
-  node.Set(node.Make("expand_dims", {{"x", node.In(0)}, {"axes", Ints(axes)}}), node.dtype());
+  if (axes.empty()) return node.SetAlike(node.In(0));
+  node.SetAlike(Expanded(node, node.In(0), axes));
 }
 
 // Multiplies x by ones of the given shape, which broadcasts and rejects incompatible shapes.
@@ -230,13 +229,12 @@ void Expand(Node& node) {
   int rank = std::max(node.rank(), length), lead = rank - length;
   if (!shape->is_constant()) x = lower::AtRunTime(node, x, node.dtype());
   if (x->is_constant() && x->constant().size() == 1 && rank == length)
-    return node.Set(
-        node.Make("fill", {{"shape", shape}, {"value", node.Const(x->constant().Reshaped({}))}}),
-        node.dtype());
+    return node.SetAlike(
+        node.Make("fill", {{"shape", shape}, {"value", node.Const(x->constant().Reshaped({}))}}));
   if (node.rank() < rank) {
     std::vector<int64_t> axes;
     for (int i = 0; i < rank - node.rank(); ++i) axes.push_back(i);
-    x = node.Make("expand_dims", {{"x", x}, {"axes", Ints(axes)}});
+    x = Expanded(node, x, axes);
   }
   const Shape from = x->type.shape;
   Sizes reps(node);
@@ -260,9 +258,9 @@ void Expand(Node& node) {
                                 want.ToString()));
     }
   }
-  if (same) return node.Set(x, node.dtype());
+  if (same) return node.SetAlike(x);
   if (!certain)
-    return node.Set(TimesOnes(node, lower::AtRunTime(node, x, node.dtype()), shape), node.dtype());
+    return node.SetAlike(TimesOnes(node, lower::AtRunTime(node, x, node.dtype()), shape));
   x = node.Make("tile", {{"x", x}, {"reps", reps.Make()}});
   // Type inference knows either all repetitions or none; the shape is declared so that one unknown
   // repetition does not hide the others.
@@ -275,7 +273,7 @@ void Expand(Node& node) {
   if (!IsStatic(x->type.shape) && std::count(known.begin(), known.end(), -1) == 1 && rank > 1 &&
       !ElementsOf(shape))
     x = node.Make("reshape", {{"x", x}, {"shape", Ints(known)}});
-  node.Set(x, node.dtype());
+  node.SetAlike(x);
 }
 
 void Tile(Node& node) {
@@ -288,7 +286,7 @@ void Tile(Node& node) {
   auto elements = ElementsOf(reps);
   bool once = elements && std::all_of(elements->begin(), elements->end(),
                                       [](const Dim& dim) { return dim == Dim(1); });
-  node.Set(once ? x : node.Make("tile", {{"x", x}, {"reps", reps}}), node.dtype());
+  node.SetAlike(once ? x : node.Make("tile", {{"x", x}, {"reps", reps}}));
 }
 
 // Opset 1 tiles along a single axis.
@@ -299,7 +297,7 @@ void TileAxis(Node& node) {
   if (tiles.size() != 1 || axis.size() != 1)
     node.Fail("bad-operand", "tiles and axis must be single numbers");
   reps[node.Axis(axis[0], node.rank())] = tiles[0];
-  node.Set(node.Make("tile", {{"x", node.In(0)}, {"reps", Tensor::Vector(reps)}}), node.dtype());
+  node.SetAlike(node.Make("tile", {{"x", node.In(0)}, {"reps", Tensor::Vector(reps)}}));
 }
 
 void ShapeRange(Node& node) {
@@ -337,8 +335,8 @@ void Range(Node& node) {
                                            Name(node.dtype(0)), Name(node.dtype(i))));
     bounds[i] = Single(node, node.In(i), "a bound");
   }
-  node.Set(node.Make("range_1d", {{"start", bounds[0]}, {"end", bounds[1]}, {"step", bounds[2]}}),
-           node.dtype());
+  node.SetAlike(
+      node.Make("range_1d", {{"start", bounds[0]}, {"end", bounds[1]}, {"step", bounds[2]}}));
 }
 
 constexpr NodeRow kRows[] = {

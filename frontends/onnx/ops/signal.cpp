@@ -54,7 +54,7 @@ void Dft(Node& node) {
   t.half = to_real;
   t.out = to_real ? 1 : 2;
 
-  node.Set(lower::FourierTransform(node, x, axis, t), node.dtype());
+  node.SetAlike(lower::FourierTransform(node, x, axis, t));
 }
 
 void Stft(Node& node) {
@@ -85,7 +85,7 @@ void Stft(Node& node) {
   int64_t step = OneInteger(node, 1, "frame_step", 1, lower::kGreatestTable);
 
   if (window) window = lower::AtRunTime(node, window, node.dtype(2));
-  node.Set(lower::ShortTimeTransform(node, x, window, t, step), node.dtype());
+  node.SetAlike(lower::ShortTimeTransform(node, x, window, t, step));
 }
 
 DType ResultType(Node& node) {

@@ -126,8 +126,8 @@ Value* Sliced(Node& node, Value* x, Value* starts, Value* ends, const std::vecto
       } else if (size.Bounds(node.builder().symbols()).low < -start->number) {
         Sizes last(node);
         last.AddDim(x, axis);
-        Value* place = node.Make("add", {{"x", last.Make()}, {"y", start->number}});
-        start = Cut::Bound{0, node.Make("maximum", {{"x", place}, {"y", 0}}), 0};
+        Value* place = Binary(node, "add", last.Make(), start->number);
+        start = Cut::Bound{0, Binary(node, "maximum", place, 0), 0};
       }
     }
     if (start && (start->vector || start->number != (forward ? 0 : -1))) cut.SetBegin(axis, *start);
@@ -154,7 +154,7 @@ void SliceAttributes(Node& node) {
                           starts.size(), ends.size(), axes.size()));
   Value *end = node.Const(Tensor::Vector(ends)), *begin = node.Const(Tensor::Vector(starts));
   std::vector<int64_t> steps(axes.size(), 1);
-  node.Set(Sliced(node, node.In(0), begin, end, axes, steps), node.dtype());
+  node.SetAlike(Sliced(node, node.In(0), begin, end, axes, steps));
 }
 
 void Slice(Node& node) {
@@ -169,7 +169,7 @@ void Slice(Node& node) {
     node.Fail("bad-operand",
               fmt::format("starts, ends, axes and steps have different lengths: {}, {}, {} and {}",
                           count, VectorLength(node, ends, "ends"), axes.size(), steps.size()));
-  node.Set(Sliced(node, node.In(0), starts, ends, axes, steps), node.dtype());
+  node.SetAlike(Sliced(node, node.In(0), starts, ends, axes, steps));
 }
 
 void Concat(Node& node) {
@@ -184,17 +184,15 @@ void Concat(Node& node) {
                             ToString(node.shape(0)), Name(node.dtype(i)), ToString(node.shape(i))));
     if (node.shape(i)[axis] != Dim(0)) values.push_back(node.In(i));
   }
-  if (values.empty()) return node.Set(node.In(0), node.dtype());
-  node.Set(
-      values.size() == 1 ? values[0] : node.Make("concat", {{"values", values}, {"axis", axis}}),
-      node.dtype());
+  if (values.empty()) return node.SetAlike(node.In(0));
+  node.SetAlike(values.size() == 1 ? values[0] : Concat(node, values, axis));
 }
 
 // Splits into parts whose sizes are computed at run time: slices between the prefix sums of the
 // sizes.
 void SplitAtRunTime(Node& node, int axis, Value* sizes) {
   Value* ends = node.Make("cumsum", {{"x", sizes}, {"axis", 0}});
-  Value* begins = node.Make("sub", {{"x", ends}, {"y", sizes}});
+  Value* begins = Binary(node, "sub", ends, sizes);
   for (int i = 0; i < node.outputs(); ++i) {
     if (!node.HasOutput(i)) continue;
     Cut cut(node.rank());
@@ -251,7 +249,7 @@ void Split(Node& node) {
                 fmt::format("the sum of the sizes, {}, must equal the dimension, {}", sum,
                             size.ToString()));
   }
-  if (count == 1) return node.Set(node.In(0), node.dtype());
+  if (count == 1) return node.SetAlike(node.In(0));
   if (!given && size.is_constant() && size.constant() % count != 0) {
     if (node.opset() < 18)
       node.Fail("bad-operand",

@@ -245,7 +245,7 @@ void RotaryEmbedding(Node& node) {
     x = networks::Heads(node, x, heads);
   }
   if (ids->type.rank() <= 1) {
-    if (ids->type.rank() == 1) ids = node.Make("squeeze", {{"x", ids}, {"axes", Ints({0})}});
+    if (ids->type.rank() == 1) ids = Squeezed(node, ids, {0});
     ids = lower::AtRunTime(node, ids, node.dtype(1));
     ids = Binary(node, "add", IndicesOf(node, x, 2), ids);
     ids = Expanded(node, ids, {0});
@@ -256,7 +256,7 @@ void RotaryEmbedding(Node& node) {
   Value* sine = Rows(node, node.In(3), ids);
   cosine = Rows(node, cosine, ids);
   Value* y = networks::Rotated(node, x, cosine, sine, node.Int("interleaved", 0) != 0);
-  node.Set(flat ? networks::Joined(node, y) : y, node.dtype());
+  node.SetAlike(flat ? networks::Joined(node, y) : y);
 }
 
 // The index of the last key of each row, [B], in GroupQueryAttention; null if every row has P + S
@@ -281,18 +281,14 @@ Value* Appended(Node& node, Value* past, Value* added, Value* counts) {
   const Dim &most = past->type.shape[2], &sum = all->type.shape[2];
   if (total && most.is_constant() && sum.is_constant()) {
     int64_t length = std::max(total.Int(0), most.constant());
-    if (length < sum.constant())
-      all = node.Make(
-          "slice_by_size",
-          {{"x", all}, {"begin", Ints({0, 0, 0, 0})}, {"size", Ints({-1, -1, length, -1})}});
+    if (length < sum.constant()) all = SliceOfSize(node, all, {0, 0, 0, 0}, {-1, -1, length, -1});
   }
   Value* begin = Expanded(node, counts, {1});
   Value* place = Binary(node, "sub", Expanded(node, IndicesOf(node, all, 2), {0}),
                         begin);  // [B, T]: index into the new tokens
-  Value* old = node.Make("less", {{"x", place}, {"y", 0}});
-  Value* kept = node.Make("select", {{"cond", Expanded(node, old, {1, 3})},
-                                     {"a", all},
-                                     {"b", Tensor::Full(all->type.dtype, {}, 0)}});
+  Value* old = Binary(node, "less", place, 0);
+  Value* kept =
+      Select(node, Expanded(node, old, {1, 3}), all, Tensor::Full(all->type.dtype, {}, 0));
   Value* wanted = Expanded(node, IndicesOf(node, added, 2), {0, 1});
   Value* taken = Binary(node, "equal", Expanded(node, place, {2}), wanted);  // [B, T, S]
   taken = Expanded(node, node.builder().Cast(taken, all->type.dtype), {1});
@@ -347,9 +343,8 @@ void GroupQueryAttention(Node& node) {
     Value* all = past ? Concat(node, {past, parts.k}, 2) : parts.k;
     positions = networks::Positions(node, parts.q, all);
   } else {
-    Value* first =
-        node.Make("add", {{"x", Binary(node, "sub", last, DimOf(node, parts.q, 2))}, {"y", 1}});
-    counts = node.Make("maximum", {{"x", first}, {"y", 0}});
+    Value* first = Binary(node, "add", Binary(node, "sub", last, DimOf(node, parts.q, 2)), 1);
+    counts = Binary(node, "maximum", first, 0);
     positions = Expanded(node, IndicesOf(node, parts.q, 2), {0});
     positions = Binary(node, "add", Expanded(node, counts, {1}), positions);
   }

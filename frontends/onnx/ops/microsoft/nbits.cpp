@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "frontends/onnx/row.h"
+#include "lib/ir/arithmetic.h"
 #include "lib/ir/concat_slice.h"
 #include "lib/ir/encoding.h"
 #include "lib/ir/run_time_sizes.h"
@@ -107,8 +108,8 @@ void MatMulNBits(Node& node) {
     weight = node.Make("slice_by_index",
                        {{"x", weight}, {"begin", Ints({0, 0})}, {"end", Ints({n, k})}});
   Value* y = node.Make("matmul", {{"x", x}, {"y", weight}, {"transpose_y", true}});
-  if (node.HasInput(5)) y = node.Make("add", {{"x", y}, {"y", node.In(5)}});
-  node.Set(y, node.dtype(0));
+  if (node.HasInput(5)) y = Binary(node, "add", y, node.In(5));
+  node.SetAlike(y);
 }
 
 // Inputs: data, indices, scales, zero_points.
