@@ -59,8 +59,7 @@ Given TakeApart(Node& node, const LoopSpec& what, Builder& builder,
                 const std::vector<Bound>& results) {
   size_t expected = what.conditional + what.carried.size() + what.joined.size();
   if (results.size() != expected)
-    node.Fail("bad-graph",
-              fmt::format("the body has {} outputs, expected {}", results.size(), expected));
+    node.Fail("bad-graph", "the body has {} outputs, expected {}", results.size(), expected);
   Given given;
   size_t i = 0;
   if (what.conditional) {
@@ -73,8 +72,8 @@ Given TakeApart(Node& node, const LoopSpec& what, Builder& builder,
     given.carried.push_back(AsDeclared(builder, results[i], what.body->outputs[i]));
   for (; i < expected; ++i) {
     if (!results[i].value)
-      node.Fail("bad-graph", fmt::format("output {} of the body is {}, expected a tensor", i,
-                                         results[i].kind()));
+      node.Fail("bad-graph", "output {} of the body is {}, expected a tensor", i,
+                results[i].kind());
     int axis = what.joined[given.joined.size()].axis;
     given.axes.push_back(node.Axis(axis, results[i].value->type.rank() + 1));
     given.joined.push_back(AsDeclared(builder, results[i], what.body->outputs[i]));
@@ -98,8 +97,8 @@ std::vector<Bound> Nothing(Node& node, const LoopSpec& what) {
     shape.insert(shape.begin() + given.axes[i], Dim(0));
     if (!IsStatic(shape))
       throw Error("empty-tensor",
-                  fmt::format("{}: the loop has no iterations, so output {} of shape {} is empty",
-                              node.op(), what.carried.size() + i, ToString(shape)));
+                  "{}: the loop has no iterations, so output {} of shape {} is empty", node.op(),
+                  what.carried.size() + i, ToString(shape));
     DType dtype = given.joined[i].dtype;
     joined.push_back({node.Const(Tensor::Full(dtype, StaticDims(shape), 0)), dtype});
   }
@@ -170,8 +169,7 @@ class Loop {
     for (Bound& leaf : initial_) {
       if (lower::RuntimeType(leaf.dtype) == DType::kNone)
         node.Fail("unsupported-dtype",
-                  fmt::format("loop-carried values of type {} are not supported at run time",
-                              Name(leaf.dtype)));
+                  "loop-carried values of type {} are not supported at run time", Name(leaf.dtype));
       leaf.value = lower::AtRunTime(b_, leaf.value, leaf.dtype);
       types_.push_back(leaf.value->type);
     }
@@ -223,17 +221,16 @@ class Loop {
     for (size_t i = 0; i < given.carried.size(); ++i) {
       if (!SameStructure(given.carried[i], what_.carried[i]))
         throw Error("needs-constant",
-                    fmt::format("{}: the shape depends on data: a sequence or an optional changes "
-                                "in each iteration, and the trip count is computed at run time",
-                                node_.op()));
+                    "{}: the shape depends on data: a sequence or an optional changes "
+                    "in each iteration, and the trip count is computed at run time",
+                    node_.op());
       AddLeaves(given.carried[i], next);
     }
     for (size_t i = 0; i < next.size(); ++i)
       if (next[i].dtype != initial_[i].dtype)
-        node_.Fail(
-            "bad-graph",
-            fmt::format("a loop-carried value has type {} before the body and type {} after it",
-                        Name(initial_[i].dtype), Name(next[i].dtype)));
+        node_.Fail("bad-graph",
+                   "a loop-carried value has type {} before the body and type {} after it",
+                   Name(initial_[i].dtype), Name(next[i].dtype));
       else
         outputs.push_back(lower::AtRunTime(in, next[i].value, next[i].dtype));
     if (Widen(outputs)) return false;
@@ -272,9 +269,10 @@ class Loop {
         continue;
       }
       if (made.size() != taken.size())
-        throw Error("dynamic-shape", fmt::format("{}: the shape depends on data: a loop-carried "
-                                                 "value of shape {} becomes {} in each iteration",
-                                                 node_.op(), ToString(taken), ToString(made)));
+        throw Error("dynamic-shape",
+                    "{}: the shape depends on data: a loop-carried "
+                    "value of shape {} becomes {} in each iteration",
+                    node_.op(), ToString(taken), ToString(made));
       for (size_t d = 0; d < taken.size(); ++d) {
         if (made[d] == taken[d] || open_.contains(taken[d].ToString())) continue;
         taken[d] = b_.block().FreshSize(b_.name());
@@ -295,9 +293,8 @@ class Loop {
     for (size_t k = 0; k < given.joined.size(); ++k) {
       DType dtype = given.joined[k].dtype;
       if (lower::RuntimeType(dtype) == DType::kNone)
-        node_.Fail(
-            "unsupported-dtype",
-            fmt::format("scan outputs of type {} are not supported at run time", Name(dtype)));
+        node_.Fail("unsupported-dtype", "scan outputs of type {} are not supported at run time",
+                   Name(dtype));
       Value* element = lower::AtRunTime(in, given.joined[k].value, dtype);
       element = in.Cast(element, Held(dtype));
       Join join = MakeJoin(element->type, dtype, given.axes[k], what_.joined[k].reverse);

@@ -274,7 +274,7 @@ void Node::WantConstants(const std::vector<Wanted>& wanted, std::string_view bec
 }
 
 void Node::FailUnknown(const Value* value, std::string_view text) const {
-  Error error("needs-constant", fmt::format("{}: {}", op(), text));
+  Error error("needs-constant", "{}: {}", op(), text);
   AddHelp(error, OriginOf(value, *builder_.block().function));
   throw error;
 }
@@ -359,7 +359,7 @@ void Node::Unsupported(std::string_view attribute, std::string_view text) const 
 
 void Node::Fail(std::string_view id, std::string_view text) const {
   std::string full = def_.domain.empty() ? def_.op : def_.domain + "::" + def_.op;
-  throw Error(id, fmt::format("{}: {}", full, text));
+  throw Error(id, "{}: {}", full, text);
 }
 
 }  // namespace mlc::onnx

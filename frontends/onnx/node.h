@@ -166,6 +166,17 @@ class Node {
   // Throws error[unsupported-attribute]: OP: text.
   [[noreturn]] void Unsupported(std::string_view attribute, std::string_view text) const;
   [[noreturn]] void Fail(std::string_view id, std::string_view text) const;
+  template <class First, class... Rest>
+  [[noreturn]] void Unsupported(std::string_view attribute, TextFormat<First, Rest...> format,
+                                First&& first, Rest&&... rest) const {
+    Unsupported(attribute,
+                fmt::format(format, std::forward<First>(first), std::forward<Rest>(rest)...));
+  }
+  template <class First, class... Rest>
+  [[noreturn]] void Fail(std::string_view id, TextFormat<First, Rest...> format, First&& first,
+                         Rest&&... rest) const {
+    Fail(id, fmt::format(format, std::forward<First>(first), std::forward<Rest>(rest)...));
+  }
 
   // Used by the importer.
   Scope& scope() const { return scope_; }

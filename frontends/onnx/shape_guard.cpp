@@ -56,7 +56,7 @@ bool Certain(Node& node) {
   std::optional<std::string> symbol = OpenSymbol(node, dim);
   if (!symbol) node.Fail("bad-operand", text);
   const std::string& name = node.scope().import().open.at(*symbol);
-  Error error("bad-operand", fmt::format("{}: {}", node.op(), text));
+  Error error("bad-operand", "{}: {}", node.op(), text);
   error.Note(fmt::format("{} is {}", name, RangeText(node.builder().symbols().at(*symbol))));
   if (auto fit = Fitting(dim, *symbol, Symbol(), fits); fit && !fit->empty())
     error.Help(fmt::format("pass option 'dim' {}={}", name, fit->front()));
@@ -98,7 +98,7 @@ bool Unify(Node& node, const Dim& difference, const std::string& text) {
   both.high =
       listed && !both.enumerated.empty() ? both.enumerated.back() : std::min(both.high, more.high);
   if (both.low > both.high || (listed && both.enumerated.empty()))
-    node.Fail("bad-operand", fmt::format("{}, but no size is valid for both", text));
+    node.Fail("bad-operand", "{}, but no size is valid for both", text);
   auto [kept, same] = std::minmax(one->second, other->second);
   import.narrowed.sizes[kept] = first = second = both;
   import.narrowed.same[same] = kept;
@@ -195,8 +195,8 @@ Value* OfShape(Node& node, Value* y, Value* x, const std::string& what) {
 
 void RequireSameShape(Node& node, Value*& a, Value*& b, const std::string& what, int but) {
   if (a->type.rank() != b->type.rank())
-    node.Fail("bad-operand", fmt::format("{}: {} and {} must be equal", what,
-                                         ToString(a->type.shape), ToString(b->type.shape)));
+    node.Fail("bad-operand", "{}: {} and {} must be equal", what, ToString(a->type.shape),
+              ToString(b->type.shape));
   for (int d = 0; d < a->type.rank(); ++d)
     if (d != but) RequireEqualSize(node, a, d, b, d, what);
 }
@@ -210,8 +210,7 @@ Value* PlusLast(Node& node, Value* x, Value* bias) {
 int64_t VectorLength(Node& node, const Value* vector, std::string_view operand) {
   const Shape& shape = vector->type.shape;
   if (shape.size() != 1)
-    node.Fail("bad-operand",
-              fmt::format("{} is {}, expected a vector", operand, vector->type.ToString()));
+    node.Fail("bad-operand", "{} is {}, expected a vector", operand, vector->type.ToString());
   if (!shape[0].is_constant())
     node.FailUnknown(vector,
                      fmt::format("the length of input \"{}\" is computed at run time", operand));

@@ -58,12 +58,10 @@ std::string NumpyName(DType dtype) {
 // tensor.Cast(to) with checks. `rounds`: floats may be rounded but must stay finite.
 Tensor Converted(const Tensor& tensor, DType to, bool rounds, const Given& name) {
   if (tensor.dtype() == to) return tensor;
-  auto fail = [&](std::string text) {
-    return Error(name.error_id, fmt::format("{}: {}", name.what, text));
-  };
+  auto fail = [&](std::string text) { return Error(name.error_id, "{}: {}", name.what, text); };
   if (tensor.dtype() == DType::kString || to == DType::kString)
     throw fail(fmt::format("the file contains elements of type {}", Name(tensor.dtype())))
-        .Expected(fmt::format("{}", Name(to)));
+        .Expected("{}", Name(to));
   Tensor converted = tensor.Cast(to);
   const Numbers before = NumbersOf(tensor), after = NumbersOf(converted);
   std::visit(

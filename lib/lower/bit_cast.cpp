@@ -69,8 +69,8 @@ Value* BitCast(Builder& b, Value* x, DType from, DType to) {
   auto width = [](DType dtype) { return dtype == DType::kBool ? 8 : Bits(dtype); };
   if (to == DType::kNone || from == DType::kString || to == DType::kString ||
       width(from) != width(to))
-    throw Error("bad-attribute",
-                fmt::format("from {} to {}, which have different widths", Name(from), Name(to)));
+    throw Error("bad-attribute", "from {} to {}, which have different widths", Name(from),
+                Name(to));
   if (x->is_constant()) {
     Tensor bits = x->constant();
     std::vector<std::byte> bytes(bits.byte_size());
@@ -82,15 +82,14 @@ Value* BitCast(Builder& b, Value* x, DType from, DType to) {
   if (from == to) return x;
   if (width(from) > 32 || to == DType::kUint32 || from == DType::kUint32)
     throw Error("unsupported-dtype",
-                fmt::format("from {} to {} at run time; Core ML only has 32-bit signed integers",
-                            Name(from), Name(to)));
+                "from {} to {} at run time; Core ML only has 32-bit signed integers", Name(from),
+                Name(to));
   bool integers =
       (IsInteger(from) || from == DType::kBool) && (IsInteger(to) || to == DType::kBool);
   if (integers) return Convert(b, x, from, to);
   bool to_int = from == DType::kFp32 && to == DType::kInt32;
   if (!to_int && !(from == DType::kInt32 && to == DType::kFp32))
-    throw Error("unsupported-dtype",
-                fmt::format("from {} to {} at run time", Name(from), Name(to)));
+    throw Error("unsupported-dtype", "from {} to {} at run time", Name(from), Name(to));
   Shape shape = x->type.shape;
   Value* sizes = b.Make("shape", {{"x", x}});
   if (shape.size() != 1) x = b.Make("reshape", {{"x", x}, {"shape", Ints({-1})}});

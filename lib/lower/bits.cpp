@@ -82,11 +82,9 @@ Value* BitsShifted(Builder& b, Value* x, Value* by, bool left, DType dtype) {
   bool constant = x->is_constant() && by->is_constant();
   int bits = std::min(Bits(dtype), constant ? 63 : 31);
   if (left && !constant && bits == 31)
-    throw Error(
-        "unsupported-dtype",
-        fmt::format(
-            "cannot shift {} to the left at run time: Core ML has 32-bit signed integers only",
-            Name(dtype)));
+    throw Error("unsupported-dtype",
+                "cannot shift {} to the left at run time: Core ML has 32-bit signed integers only",
+                Name(dtype));
   DType held = constant ? DType::kInt64 : DType::kInt32;
   x = Convert(b, x, dtype, held);
   by = Convert(b, by, dtype, held);

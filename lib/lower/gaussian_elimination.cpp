@@ -14,12 +14,10 @@ int64_t SquareSize(const Value* x) {
   const Shape& shape = x->type.shape;
   int rank = x->type.rank();
   if (rank < 2 || shape[rank - 1] != shape[rank - 2] || !shape[rank - 1].is_constant())
-    throw Error(
-        "bad-operand",
-        fmt::format("the input is {}, expected square matrices of static size", ToString(shape)));
+    throw Error("bad-operand", "the input is {}, expected square matrices of static size",
+                ToString(shape));
   int64_t n = shape[rank - 1].constant();
-  if (n < 1 || n > kMost)
-    throw Error("resource-limit", fmt::format("unsupported matrix size {0} x {0}", n));
+  if (n < 1 || n > kMost) throw Error("resource-limit", "unsupported matrix size {0} x {0}", n);
   return n;
 }
 

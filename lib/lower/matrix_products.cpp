@@ -45,10 +45,8 @@ Factor ExactProduct(Builder& b, const Factor& x, const Factor& y, double terms,
   if (most <= kExact) return {multiply(x.value, y.value), most, 0};
   bool split_x = x.most >= y.most;
   if (std::max(x.most, y.most) <= 16)
-    throw Error(
-        "resource-limit",
-        fmt::format("a sum of {:g} integer products can exceed 2^24, up to which fp32 is exact",
-                    terms));
+    throw Error("resource-limit",
+                "a sum of {:g} integer products can exceed 2^24, up to which fp32 is exact", terms);
   auto [high, low] = Split(b, split_x ? x : y, terms);
   auto part = [&](const Factor& half) {
     Factor sum = split_x ? ExactProduct(b, half, y, terms, multiply)

@@ -23,24 +23,21 @@ Value* Spread(Builder& b, Value* value, const Scheme& scheme, const Shape& x) {
   int rank = static_cast<int>(x.size());
   if (scheme.block == 0) {
     if (value->type.rank() > 1 && !IsScalar(value))
-      throw Error("bad-operand",
-                  fmt::format("a scale or zero point is {}, expected a scalar or a vector",
-                              value->type.ToString()));
+      throw Error("bad-operand", "a scale or zero point is {}, expected a scalar or a vector",
+                  value->type.ToString());
     if (IsScalar(value)) return AsScalar(b, value);
     return Along(b, value, OpContext::Axis(scheme.axis, rank), rank);
   }
   int axis = OpContext::Axis(scheme.axis, rank);
   const Shape& grid = value->type.shape;
   if (value->type.rank() != rank || !grid[axis].is_constant() || !x[axis].is_constant())
-    throw Error("bad-operand", fmt::format("scales {} do not match a blocked tensor {}",
-                                           value->type.ToString(), ToString(x)));
+    throw Error("bad-operand", "scales {} do not match a blocked tensor {}", value->type.ToString(),
+                ToString(x));
   int64_t size = x[axis].constant(), cells = grid[axis].constant();
   if ((size + scheme.block - 1) / scheme.block != cells)
-    throw Error(
-        "bad-operand",
-        fmt::format(
-            "there are scales for {} blocks of {} elements, which do not fit a dimension of {}",
-            cells, scheme.block, size));
+    throw Error("bad-operand",
+                "there are scales for {} blocks of {} elements, which do not fit a dimension of {}",
+                cells, scheme.block, size);
   // [.., cells, ..] -> [.., cells, block, ..] -> [.., size, ..]
   std::vector<int64_t> reps(rank + 1, 1), joined;
   reps[axis + 1] = scheme.block;
@@ -48,8 +45,8 @@ Value* Spread(Builder& b, Value* value, const Scheme& scheme, const Shape& x) {
     if (!grid[i].is_constant())
       throw Error("dynamic-shape", "blockwise quantisation requires a static shape");
     if (i != axis && x[i].is_constant() && x[i] != grid[i])
-      throw Error("bad-operand", fmt::format("scales {} do not match a blocked tensor {}",
-                                             value->type.ToString(), ToString(x)));
+      throw Error("bad-operand", "scales {} do not match a blocked tensor {}",
+                  value->type.ToString(), ToString(x));
     joined.push_back(i == axis ? cells * scheme.block : grid[i].constant());
   }
   value = Expanded(b, value, {axis + 1});
@@ -74,9 +71,8 @@ Builder::Args MilArgs(Builder& b, const Scheme& scheme, DType scale_type, int ra
   if (scheme.zero) zero = scheme.zero->constant();
   bool scalar = scale.size() == 1;
   if (zero && (zero.size() == 1) != scalar)
-    throw Error("bad-operand",
-                fmt::format("the zero point is [{}], but the scale is [{}]",
-                            fmt::join(zero.dims(), ", "), fmt::join(scale.dims(), ", ")))
+    throw Error("bad-operand", "the zero point is [{}], but the scale is [{}]",
+                fmt::join(zero.dims(), ", "), fmt::join(scale.dims(), ", "))
         .Expected("equal shapes");
   if (scalar) {
     scale = scale.Reshaped({});
@@ -107,8 +103,7 @@ Tensor Grid(const Tensor& value, const Scheme& scheme, const Dims& x) {
   }
   int axis = OpContext::Axis(scheme.axis, rank);
   if (value.rank() != 1 || value.size() != x[axis])
-    throw Error("bad-operand",
-                fmt::format("{} scales do not match a dimension of {}", value.size(), x[axis]));
+    throw Error("bad-operand", "{} scales do not match a dimension of {}", value.size(), x[axis]);
   Dims dims(rank, 1);
   dims[axis] = value.size();
   return value.Reshaped(std::move(dims));
@@ -148,7 +143,7 @@ Range RangeOf(DType integers) {
 
 DType FloatType(DType source) {
   DType type = RuntimeType(source);
-  if (!IsFloat(type)) throw Error("unsupported-dtype", fmt::format("{} arithmetic", Name(source)));
+  if (!IsFloat(type)) throw Error("unsupported-dtype", "{} arithmetic", Name(source));
   return type;
 }
 
@@ -170,8 +165,7 @@ Value* Quantize(Builder& b, Value* x, const Scheme& scheme) {
     return b.Make("quantize", std::move(args));
   }
   if (!IsInteger(scheme.integers))
-    throw Error("unsupported-dtype",
-                fmt::format("quantisation to {} at run time", Name(scheme.integers)));
+    throw Error("unsupported-dtype", "quantisation to {} at run time", Name(scheme.integers));
   Value* scale = Convert(b, scheme.scale, scheme.scale->type.dtype, x->type.dtype);
   Value* steps = Binary(b, "real_div", x, Spread(b, scale, scheme, x->type.shape));
   // fp16 represents integers up to 2048.

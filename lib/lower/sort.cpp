@@ -44,14 +44,12 @@ DistinctRows RowsOf(const Tensor& rows, bool sorted) {
 
 Distinct DistinctConstants(Builder& b, Tensor x, std::optional<int> along, bool sorted) {
   if (RuntimeType(x.dtype()) == DType::kNone)
-    throw Error("unsupported-dtype",
-                fmt::format("elements of type {} are not supported", Name(x.dtype())));
+    throw Error("unsupported-dtype", "elements of type {} are not supported", Name(x.dtype()));
   constexpr int64_t kExact = int64_t{1} << 53;  // compared as doubles
   if (IsInteger(x.dtype()) && Bits(x.dtype()) == 64)
     for (int64_t value : x.Ints())
       if (value > kExact || value < -kExact)
-        throw Error("unsupported-dtype",
-                    fmt::format("the magnitude of element {} exceeds 2^53", value));
+        throw Error("unsupported-dtype", "the magnitude of element {} exceeds 2^53", value);
   int axis = along.value_or(0);
   if (!along) x = x.Reshaped({x.size()});
   std::vector<int> outermost = {axis};
@@ -89,8 +87,7 @@ Comparisons CompareAll(Builder& b, Value* rows, int64_t width) {
 Distinct DistinctSlices(Builder& b, Value* x, std::optional<int> along, bool sorted) {
   if (x->is_constant()) return DistinctConstants(b, x->constant(), along, sorted);
   if (!IsStatic(x->type.shape))
-    throw Error("dynamic-shape",
-                fmt::format("X is {}, expected a static shape", x->type.ToString()));
+    throw Error("dynamic-shape", "X is {}, expected a static shape", x->type.ToString());
   int rank = x->type.rank();
   Dims dims = StaticDims(x->type.shape);
   int64_t total = ElementCount(dims), axis = along.value_or(0);
@@ -98,8 +95,7 @@ Distinct DistinctSlices(Builder& b, Value* x, std::optional<int> along, bool sor
   constexpr int64_t kMost = 1 << 26;  // comparisons
   if (total < 1) throw Error("empty-tensor", "X has no elements").Expected("at least one element");
   if (n > kMost / total)
-    throw Error("resource-limit",
-                fmt::format("comparing {} slices pairwise takes too much memory", n));
+    throw Error("resource-limit", "comparing {} slices pairwise takes too much memory", n);
   if (!along) x = b.Make("reshape", {{"x", x}, {"shape", Ints({n})}});
   Value* rows = x->type.dtype == DType::kBool ? b.Cast(x, DType::kInt32) : x;
   if (axis > 0) {

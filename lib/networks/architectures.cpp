@@ -96,7 +96,7 @@ const DecoderConfig& DecoderFlags(std::string_view name) {
 
 Error UnsupportedArchitecture(const std::string& name, const std::set<std::string>& decoders,
                               const std::set<std::string>& encoders) {
-  Error error("unsupported-architecture", fmt::format("unsupported architecture \"{}\"", name));
+  Error error("unsupported-architecture", "unsupported architecture \"{}\"", name);
   error.Expected(fmt::format("\"{}\"", fmt::join(decoders, "\", \"")));
   error.Note(fmt::format("encoders: {}", fmt::join(encoders, ", ")));
   std::set<std::string> all = decoders;

@@ -378,32 +378,28 @@ void CheckNumbers(const EncoderConfig& config) {
                               {"tokens in the vocabulary", config.vocabulary},
                               {"positions", MaxTokens(config)}})
     if (number < 1 || number > INT32_MAX)
-      throw Error("bad-file", fmt::format("the model has {} {}", number, name));
+      throw Error("bad-file", "the model has {} {}", number, name);
   if (!(config.epsilon >= 0) || !std::isfinite(config.epsilon))
-    throw Error("bad-file", fmt::format("the epsilon of norms is {}", config.epsilon));
+    throw Error("bad-file", "the epsilon of norms is {}", config.epsilon);
   // Tables of relative positions and angles grow with the number of tokens.
   constexpr int64_t kMaxTokens = 1 << 17;
   if (MaxTokens(config) > kMaxTokens)
-    throw Error("resource-limit", fmt::format("the model accepts {} tokens", MaxTokens(config)))
-        .Expected(fmt::format("at most {} tokens", kMaxTokens));
+    throw Error("resource-limit", "the model accepts {} tokens", MaxTokens(config))
+        .Expected("at most {} tokens", kMaxTokens);
   if (config.head_dim == 0 && config.width % config.heads != 0)
-    throw Error("bad-file",
-                fmt::format("the width {} is not a multiple of the number of heads ({})",
-                            config.width, config.heads));
+    throw Error("bad-file", "the width {} is not a multiple of the number of heads ({})",
+                config.width, config.heads);
   for (auto [name, number] :
        {std::pair{"key/value heads", config.kv_heads}, {"dimensions of a head", config.head_dim}})
     if (number < 0 || number > INT32_MAX)
-      throw Error("bad-file", fmt::format("the model has {} {}", number, name));
+      throw Error("bad-file", "the model has {} {}", number, name);
   if (config.kv_heads > 0 && config.heads % config.kv_heads != 0)
-    throw Error(
-        "bad-file",
-        fmt::format(
-            "the number of heads ({}) is not a multiple of the number of key/value heads ({})",
-            config.heads, config.kv_heads));
-  if (config.relative == Relative::kBias && config.buckets < 4)
     throw Error("bad-file",
-                fmt::format("the model has {} buckets of relative positions, expected 4 or more",
-                            config.buckets));
+                "the number of heads ({}) is not a multiple of the number of key/value heads ({})",
+                config.heads, config.kv_heads);
+  if (config.relative == Relative::kBias && config.buckets < 4)
+    throw Error("bad-file", "the model has {} buckets of relative positions, expected 4 or more",
+                config.buckets);
 }
 
 // Fills in the numbers that are derived from others.
@@ -413,12 +409,11 @@ EncoderConfig Completed(EncoderConfig config) {
   config.rotary.size = config.head_dim;
   config.half_window = std::clamp<int64_t>(config.half_window, 0, MaxTokens(config));
   if (config.rotary.used && config.head_dim % 2 != 0)
-    throw Error("bad-file",
-                fmt::format("a head has {} dimensions; rotary embedding requires an even number",
-                            config.head_dim));
+    throw Error("bad-file", "a head has {} dimensions; rotary embedding requires an even number",
+                config.head_dim);
   for (double base : {config.rotary.base, config.rotary.local_base})
     if (!(base >= 0 && std::isfinite(base)) || config.rotary.base == 0)
-      throw Error("bad-file", fmt::format("rotary embedding has the base {}", base));
+      throw Error("bad-file", "rotary embedding has the base {}", base);
   return config;
 }
 
@@ -446,12 +441,11 @@ Symbol PackagedTokens(const ImportOptions& options, const EncoderConfig& config)
   Symbol sizes{1, most, {}};
   for (const auto& [name, wanted] : options.dims) {
     if (name != kTokens)
-      throw Error("bad-name", fmt::format("option 'dim' {}: unknown dimension", name))
-          .Expected(kTokens);
+      throw Error("bad-name", "option 'dim' {}: unknown dimension", name).Expected(kTokens);
     if (wanted.high > most)
-      throw Error("usage", fmt::format("option 'dim' {}={}: the model takes at most {}", name,
-                                       wanted.high, most))
-          .Expected(fmt::format("1 to {}", most));
+      throw Error("usage", "option 'dim' {}={}: the model takes at most {}", name, wanted.high,
+                  most)
+          .Expected("1 to {}", most);
     sizes = wanted;
   }
   return sizes;

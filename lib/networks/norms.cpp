@@ -49,8 +49,8 @@ Normalized RmsNorm(Builder& b, Value* x, const std::vector<int64_t>& axes, Value
 Value* GroupNorm(Builder& b, Value* x, int64_t groups, double epsilon) {
   const Shape& shape = x->type.shape;
   if (!shape[1].is_constant() || groups < 1 || shape[1].constant() % groups != 0)
-    throw Error("bad-attribute", fmt::format("{} channels cannot be divided into {} groups",
-                                             shape[1].ToString(), groups));
+    throw Error("bad-attribute", "{} channels cannot be divided into {} groups",
+                shape[1].ToString(), groups);
   // If only one dimension is unknown, both reshapes are constants; otherwise the second one
   // restores the shape of x at run time.
   int unknown = 0;

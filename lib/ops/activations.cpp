@@ -13,7 +13,7 @@ void InferScaled(InferContext& context) {
   InferFloatX(context);
   for (std::string_view name : {"alpha", "beta"})
     if (context.def().Find(name) >= 0 && context.rank(name) != 0)
-      context.Fail(fmt::format("{} is {}, expected a scalar", name, context.type(name).ToString()));
+      context.Fail("{} is {}, expected a scalar", name, context.type(name).ToString());
 }
 
 template <double (*kFunction)(double x, double alpha)>
@@ -60,8 +60,7 @@ double (*GeluFunction(const OpContext& context))(double) {
   if (mode == "EXACT") return GeluExact;
   if (mode == "TANH_APPROXIMATION") return GeluTanh;
   if (mode == "SIGMOID_APPROXIMATION") return GeluSigmoid;
-  context.Fail(fmt::format(
-      "mode is \"{}\", expected EXACT, TANH_APPROXIMATION or SIGMOID_APPROXIMATION", mode));
+  context.Fail("mode is \"{}\", expected EXACT, TANH_APPROXIMATION or SIGMOID_APPROXIMATION", mode);
 }
 void InferGelu(InferContext& context) {
   GeluFunction(context);
@@ -76,8 +75,8 @@ void CheckPerChannel(const OpContext& context, std::string_view name) {
   const Shape& shape = context.shape(name);
   const Dim& channels = context.shape("x")[1];
   if (shape.size() != 1 || (shape[0] != channels && channels.is_constant()))
-    context.Fail(fmt::format("{} is {}, expected one element per channel ({}) of x", name,
-                             context.type(name).ToString(), channels.ToString()));
+    context.Fail("{} is {}, expected one element per channel ({}) of x", name,
+                 context.type(name).ToString(), channels.ToString());
 }
 
 // Calls f(x, channel) for each element of x; dimension 1 holds the channels.
@@ -91,15 +90,14 @@ void InferPrelu(InferContext& context) {
   InferFloatX(context);
   int rank = context.rank("x");
   if (rank < 3 || rank > 5)
-    context.Fail(fmt::format("x is {}, expected rank 3 to 5", context.type("x").ToString()));
+    context.Fail("x is {}, expected rank 3 to 5", context.type("x").ToString());
   CheckPerChannel(context, "alpha");
   // Core ML executes these ranks as leaky_relu.
   Tensor alpha = context.value("alpha");
   if (!alpha || rank == 4) return;
   for (int64_t i = 1; i < alpha.size(); ++i)
     if (std::fabs(alpha.Double(i) - alpha.Double(0)) > 1e-5)
-      context.Fail(
-          fmt::format("alpha differs between channels, which requires x of rank 4, not {}", rank));
+      context.Fail("alpha differs between channels, which requires x of rank 4, not {}", rank);
 }
 void EvalPrelu(EvalContext& context) {
   std::vector<double> alpha = context.in("alpha").Doubles();
@@ -110,7 +108,7 @@ void EvalPrelu(EvalContext& context) {
 void InferSoftplusParametric(InferContext& context) {
   InferFloatX(context);
   if (context.rank("x") < 3)
-    context.Fail(fmt::format("x is {}, expected at least rank 3", context.type("x").ToString()));
+    context.Fail("x is {}, expected at least rank 3", context.type("x").ToString());
   CheckPerChannel(context, "alpha");
   CheckPerChannel(context, "beta");
 }

@@ -47,8 +47,7 @@ void InferClip(InferContext& context) {
   InferSameAsX(context);
   for (std::string_view bound : {"alpha", "beta"})
     if (context.rank(bound) != 0)
-      context.Fail(
-          fmt::format("{} is {}, expected a scalar", bound, context.type(bound).ToString()));
+      context.Fail("{} is {}, expected a scalar", bound, context.type(bound).ToString());
 }
 
 // A bound in the type used to compute with elements of T.
@@ -109,7 +108,7 @@ void InferCast(InferContext& context) {
   std::string name = context.String("dtype");
   std::optional<DType> dtype = ParseDType(name);
   if (!dtype || *dtype == DType::kString || Bits(*dtype) < 8)
-    context.Fail(fmt::format("dtype is \"{}\", expected the name of a number type or bool", name));
+    context.Fail("dtype is \"{}\", expected the name of a number type or bool", name);
   context.Result(*dtype, context.shape("x"));
   // A size keeps its value in every dtype that represents it.
   bool holds_sizes = Bits(*dtype) >= 32 || *dtype == DType::kInt16 || *dtype == DType::kUint16;

@@ -10,8 +10,7 @@ Tensor MapFloats(const Tensor& x, const std::function<double(double)>& f) {
     if constexpr (kIsFloat<T>)
       return Map<T>(x, f);
     else
-      throw Error("unsupported-dtype",
-                  fmt::format("{} arithmetic is not supported", Name(x.dtype())))
+      throw Error("unsupported-dtype", "{} arithmetic is not supported", Name(x.dtype()))
           .Expected("floats");
   });
 }
@@ -25,7 +24,7 @@ Shape BroadcastShapes(const OpContext& context, const Shape& a, const Shape& b) 
     const Dim &x = longer[lead + i], &y = shorter[i];
     if (x == y || y == Dim(1)) continue;
     if (x.is_constant() && y.is_constant() && x != Dim(1))
-      context.Fail(fmt::format("shapes {} and {} do not broadcast", ToString(a), ToString(b)));
+      context.Fail("shapes {} and {} do not broadcast", ToString(a), ToString(b));
     if (x == Dim(1) || y.is_constant())
       out[lead + i] = y;
     else if (!x.is_constant())
@@ -38,14 +37,14 @@ void InferSameAsX(InferContext& context) { context.Result(context.type("x")); }
 
 void InferFloatX(InferContext& context) {
   if (!IsFloat(context.dtype("x")))
-    context.Fail(fmt::format("x is {}, expected a float type", context.type("x").ToString()));
+    context.Fail("x is {}, expected a float type", context.type("x").ToString());
   context.Result(context.type("x"));
 }
 
 DType SharedDType(const OpContext& context, std::string_view a, std::string_view b) {
   if (context.dtype(a) != context.dtype(b))
-    context.Fail(fmt::format("{} is {} and {} is {}, expected the same element type", a,
-                             context.type(a).ToString(), b, context.type(b).ToString()));
+    context.Fail("{} is {} and {} is {}, expected the same element type", a,
+                 context.type(a).ToString(), b, context.type(b).ToString());
   return context.dtype(a);
 }
 

@@ -18,8 +18,8 @@ void InferPool(InferContext& context) {
     shape[i + 2] = window.Out(i, shape[i + 2]);
     if (shape[i + 2].is_constant() &&
         (shape[i + 2].constant() <= 0 || shape[i + 2].constant() > INT32_MAX))
-      context.Fail(fmt::format("spatial dimension {} would have size {}: the window does not fit",
-                               i, shape[i + 2].constant()));
+      context.Fail("spatial dimension {} would have size {}: the window does not fit", i,
+                   shape[i + 2].constant());
   }
   context.Result(context.dtype("x"), std::move(shape));
 }

@@ -57,11 +57,12 @@ DType TypeOf(const OpContext& context, std::string_view name) {
 void InferDistribution(InferContext& context, std::initializer_list<std::string_view> parameters) {
   const Shape& shape = context.shape("shape");
   if (shape.size() != 1)
-    context.Fail(fmt::format("shape is {}, expected a vector", context.type("shape").ToString()));
+    context.Fail("shape is {}, expected a vector", context.type("shape").ToString());
   if (!shape[0].is_constant())
-    throw Error("needs-constant", fmt::format("{}: the length of \"shape\" must be known at "
-                                              "compile time",
-                                              context.def().name));
+    throw Error("needs-constant",
+                "{}: the length of \"shape\" must be known at "
+                "compile time",
+                context.def().name);
   auto dims = context.Elements("shape");
   if (!dims) {
     dims.emplace();
@@ -69,11 +70,11 @@ void InferDistribution(InferContext& context, std::initializer_list<std::string_
   }
   for (const Dim& dim : *dims)
     if (dim.is_constant() && dim.constant() < 0)
-      context.Fail(fmt::format("invalid dimension {} in shape", dim.constant()));
+      context.Fail("invalid dimension {} in shape", dim.constant());
   DType dtype = DType::kNone;
   for (std::string_view name : parameters) {
     if (context.has(name) && context.rank(name) != 0)
-      context.Fail(fmt::format("{} is {}, expected a scalar", name, context.type(name).ToString()));
+      context.Fail("{} is {}, expected a scalar", name, context.type(name).ToString());
     if (dtype == DType::kNone || context.has(name)) dtype = TypeOf(context, name);
   }
   context.Result(dtype, *dims);
@@ -121,9 +122,9 @@ void InferCategorical(InferContext& context) {
   if (shape.empty() || shape.back() == Dim(0)) context.Fail("x has no classes");
   std::string mode = context.String("mode");
   if (mode != "logits" && mode != "probs")
-    context.Fail(fmt::format("mode is \"{}\", expected logits or probs", mode));
+    context.Fail("mode is \"{}\", expected logits or probs", mode);
   int64_t size = context.Int("size");
-  if (size < 0) context.Fail(fmt::format("size is {}", size));
+  if (size < 0) context.Fail("size is {}", size);
   shape.back() = size;
   context.Result(context.dtype("x"), std::move(shape));
 }

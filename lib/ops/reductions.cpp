@@ -205,10 +205,10 @@ void InferArg(InferContext& context) {
   reduced[axis] = true;
   std::optional<DType> dtype = ParseDType(context.String("output_dtype"));
   if (dtype != DType::kInt32 && dtype != DType::kUint16)
-    context.Fail(fmt::format("output_dtype is \"{}\", expected int32 or uint16",
-                             context.String("output_dtype")));
+    context.Fail("output_dtype is \"{}\", expected int32 or uint16",
+                 context.String("output_dtype"));
   if (context.shape("x")[axis] == Dim(0))
-    context.Fail(fmt::format("x is {}: axis {} is empty", context.type("x").ToString(), axis));
+    context.Fail("x is {}: axis {} is empty", context.type("x").ToString(), axis);
   context.Result(*dtype, ReducedShape(context, reduced));
 }
 

@@ -39,7 +39,7 @@ void Selu(Node& node) {
 // alpha < 1 a large argument could overflow.
 void Celu(Node& node) {
   double alpha = node.Float("alpha", 1.0);
-  if (!(alpha > 0)) node.Unsupported("alpha", fmt::format("alpha={}", alpha));
+  if (!(alpha > 0)) node.Unsupported("alpha", "alpha={}", alpha);
   Value* x = node.In(0);
   if (alpha != 1) x = Binary(node, "real_div", x, alpha);
   Value* elu = node.Make("elu", {{"x", x}, {"alpha", 1.0}});
@@ -70,7 +70,7 @@ void Mish(Node& node) {
 void Gelu(Node& node) {
   std::string approximate = node.String("approximate", "none");
   if (approximate != "none" && approximate != "tanh")
-    node.Unsupported("approximate", fmt::format("approximate=\"{}\"", approximate));
+    node.Unsupported("approximate", "approximate=\"{}\"", approximate);
   node.SetAlike(node.Make(
       "gelu",
       {{"x", node.In(0)}, {"mode", approximate == "tanh" ? "TANH_APPROXIMATION" : "EXACT"}}));
@@ -102,8 +102,7 @@ void Shrink(Node& node) {
   double lambd = node.Float("lambd", 0.5), bias = node.Float("bias", 0.0);
   Value* x = node.In(0);
   if (!IsFloat(node.dtype()))
-    node.Fail("unsupported-dtype",
-              fmt::format("operands of type {} are not supported", Name(node.dtype())));
+    node.Fail("unsupported-dtype", "operands of type {} are not supported", Name(node.dtype()));
   Value* raised = Binary(node, "add", x, bias);
   Value* lowered = Binary(node, "sub", x, bias);
   Value* below = Binary(node, "less", x, -lambd);

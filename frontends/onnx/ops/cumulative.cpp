@@ -30,9 +30,10 @@ Running ReadRunning(Node& node) {
   if (axis.size() != 1) node.Fail("bad-operand", "axis must be a single number");
   DType dtype = node.dtype();
   if (!node.In(0)->is_constant() && (dtype == DType::kUint32 || dtype == DType::kUint64))
-    node.Fail("unsupported-dtype", fmt::format("arithmetic on {} at run time is not supported; "
-                                               "Core ML has only 32-bit signed integers",
-                                               Name(dtype)));
+    node.Fail("unsupported-dtype",
+              "arithmetic on {} at run time is not supported; "
+              "Core ML has only 32-bit signed integers",
+              Name(dtype));
   return {x, node.Axis(axis[0], node.rank()), node.Int("exclusive", 0) != 0,
           node.Int("reverse", 0) != 0};
 }
@@ -55,7 +56,7 @@ void CumProd(Node& node) {
   constexpr int64_t kLongest = int64_t{1} << 20;
   int64_t length = Greatest(node, node.shape()[running.axis]);
   if (length > kLongest)
-    node.Fail("resource-limit", fmt::format("a product of up to {} elements is too large", length));
+    node.Fail("resource-limit", "a product of up to {} elements is too large", length);
   // Positions without a source element hold ones.
   auto shifted = [&](Value* value, int64_t by) {
     std::vector<int64_t> pad(2 * rank, 0), begin(rank, 0), end(rank, 0);

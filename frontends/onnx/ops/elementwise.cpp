@@ -21,8 +21,8 @@ struct Pair {
 Pair Operands(Node& node) {
   Pair pair{node.In(0), node.In(1)};
   if (node.dtype(0) != node.dtype(1))
-    node.Fail("bad-operand", fmt::format("the inputs have different types, {} and {}",
-                                         Name(node.dtype(0)), Name(node.dtype(1))));
+    node.Fail("bad-operand", "the inputs have different types, {} and {}", Name(node.dtype(0)),
+              Name(node.dtype(1)));
   if (node.opset() >= 7) return pair;
   bool broadcast = node.Int("broadcast", 0) != 0;
   int64_t axis = node.Int("axis", -1);
@@ -30,8 +30,7 @@ Pair Operands(Node& node) {
   if (!broadcast || axis < 0 || missing <= 0) return pair;
   int trailing = missing - node.Axis(axis, pair.x->type.rank());
   if (trailing < 0)
-    node.Fail("bad-attribute",
-              fmt::format("axis {} is too large for the rank of the second input", axis));
+    node.Fail("bad-attribute", "axis {} is too large for the rank of the second input", axis);
   std::vector<int64_t> axes;
   for (int i = 0; i < trailing; ++i) axes.push_back(pair.y->type.rank() + i);
   if (!axes.empty()) pair.y = Expanded(node, pair.y, axes);
@@ -44,9 +43,10 @@ void CheckArithmetic(Node& node, DType dtype, std::initializer_list<Value*> oper
   bool constant = true;
   for (Value* operand : operands) constant = constant && operand->is_constant();
   if (!constant && (dtype == DType::kUint32 || dtype == DType::kUint64))
-    node.Fail("unsupported-dtype", fmt::format("arithmetic on {} at run time is not supported; "
-                                               "Core ML has only 32-bit signed integers",
-                                               Name(dtype)));
+    node.Fail("unsupported-dtype",
+              "arithmetic on {} at run time is not supported; "
+              "Core ML has only 32-bit signed integers",
+              Name(dtype));
 }
 
 template <const char* kMil>
@@ -190,8 +190,8 @@ Value* Chain(Node& node, std::string_view op) {
   Value* result = node.In(0);
   for (int i = 1; i < node.inputs(); ++i) {
     if (node.dtype(i) != node.dtype(0))
-      node.Fail("bad-operand", fmt::format("the inputs have different types, {} and {}",
-                                           Name(node.dtype(0)), Name(node.dtype(i))));
+      node.Fail("bad-operand", "the inputs have different types, {} and {}", Name(node.dtype(0)),
+                Name(node.dtype(i)));
     CheckArithmetic(node, op == "add" ? node.dtype(i) : DType::kNone, {result, node.In(i)});
     result = node.Make(op, {{"x", result}, {"y", node.In(i)}});
   }
@@ -243,8 +243,7 @@ void ClipAttributes(Node& node) {
 DType Target(Node& node, int number) {
   DType dtype = ToDType(number);
   if (lower::RuntimeType(dtype) == DType::kNone)
-    node.Fail("unsupported-dtype",
-              fmt::format("conversion to {} is not supported", DataTypeName(number)));
+    node.Fail("unsupported-dtype", "conversion to {} is not supported", DataTypeName(number));
   return dtype;
 }
 
@@ -259,7 +258,7 @@ void CastNamed(Node& node) {
       DType to = Target(node, static_cast<int>(i));
       return node.Set(lower::Convert(node, node.In(0), node.dtype(), to), to);
     }
-  node.Fail("bad-attribute", fmt::format("unknown type \"{}\" in attribute to", name));
+  node.Fail("bad-attribute", "unknown type \"{}\" in attribute to", name);
 }
 
 void CastTo(Node& node, DType to) {
@@ -267,8 +266,8 @@ void CastTo(Node& node, DType to) {
   DType from = node.dtype();
   for (DType dtype : {from, to})
     if (Bits(dtype) < 8)
-      node.Fail("unsupported-dtype",
-                fmt::format("conversion from {} to {} is not supported", Name(from), Name(to)));
+      node.Fail("unsupported-dtype", "conversion from {} to {} is not supported", Name(from),
+                Name(to));
   Value* x = node.In(0);
   // Cast-13 does not specify the rounding to bfloat16, and ONNX's test data of that time truncate;
   // Cast-19 rounds to nearest, ties to even.
@@ -280,15 +279,14 @@ void Cast(Node& node) { CastTo(node, Target(node, static_cast<int>(node.Int("to"
 void CastLike(Node& node) {
   node.In(1);
   if (lower::RuntimeType(node.dtype(1)) == DType::kNone)
-    node.Fail("unsupported-dtype",
-              fmt::format("conversion to {} is not supported", Name(node.dtype(1))));
+    node.Fail("unsupported-dtype", "conversion to {} is not supported", Name(node.dtype(1)));
   CastTo(node, node.dtype(1));
 }
 
 void Where(Node& node) {
   if (node.dtype(1) != node.dtype(2))
-    node.Fail("bad-operand", fmt::format("X and Y have different types, {} and {}",
-                                         Name(node.dtype(1)), Name(node.dtype(2))));
+    node.Fail("bad-operand", "X and Y have different types, {} and {}", Name(node.dtype(1)),
+              Name(node.dtype(2)));
   node.Set(Select(node, node.In(0), node.In(1), node.In(2)), node.dtype(1));
 }
 

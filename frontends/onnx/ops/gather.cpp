@@ -23,8 +23,8 @@ Value* AsSlice(Node& node, Value* x, Value* indices, int axis) {
     bool inside = place >= -greatest && place < greatest;
     if (inside && size.is_constant() && place < 0) place += greatest;
     if (!inside)
-      node.Fail("bad-operand", fmt::format("an index is out of range for dimension {} of {}", axis,
-                                           ToString(x->type.shape)));
+      node.Fail("bad-operand", "an index is out of range for dimension {} of {}", axis,
+                ToString(x->type.shape));
   }
   auto [least, most] = std::minmax_element(places.begin(), places.end());
   bool inside = RequireSize(node, size, std::max(*most + 1, -*least), INT32_MAX,
@@ -69,8 +69,8 @@ void GatherElements(Node& node) {
   Value *x = node.In(0), *indices = node.In(1);
   int rank = node.rank(), axis = node.Axis(node.Int("axis", 0), rank);
   if (node.rank(1) != rank)
-    node.Fail("bad-operand", fmt::format("data is {} and indices is {}, expected equal ranks",
-                                         ToString(node.shape(0)), ToString(node.shape(1))));
+    node.Fail("bad-operand", "data is {} and indices is {}, expected equal ranks",
+              ToString(node.shape(0)), ToString(node.shape(1)));
   if (!indices->is_constant()) x = lower::AtRunTime(node, x, node.dtype());
   indices = lower::FromFront(node, indices, x, axis);
   bool cut = false;
@@ -94,7 +94,7 @@ void GatherNd(Node& node) {
   Value *x = node.In(0), *indices = node.In(1);
   int64_t batch = node.opset() >= 12 ? node.Int("batch_dims", 0) : 0;
   if (batch < 0 || batch >= std::min(node.rank(0), node.rank(1)))
-    node.Fail("bad-attribute", fmt::format("batch_dims is {}", batch));
+    node.Fail("bad-attribute", "batch_dims is {}", batch);
   if (!indices->is_constant()) x = lower::AtRunTime(node, x, node.dtype());
   indices = lower::VectorsFromFront(node, indices, x, static_cast<int>(batch));
   Builder::Args args = {{"x", x}, {"indices", indices}};

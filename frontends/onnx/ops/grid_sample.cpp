@@ -156,11 +156,10 @@ Value* LastElement(Node& node, Value* x, int64_t i) {
 
 void NeedsKnownSizes(Node& node, const Shape& shape, std::string_view what) {
   if (!IsStatic(shape))
-    node.Fail("dynamic-shape",
-              fmt::format("{} is {}, but its dimensions must be constant", what, ToString(shape)));
+    node.Fail("dynamic-shape", "{} is {}, but its dimensions must be constant", what,
+              ToString(shape));
   for (const Dim& dim : shape)
-    if (dim == Dim(0))
-      node.Fail("empty-tensor", fmt::format("{} is empty: {}", what, ToString(shape)));
+    if (dim == Dim(0)) node.Fail("empty-tensor", "{} is empty: {}", what, ToString(shape));
 }
 
 // The grid [n, locations..., k] holds coordinates in x [n, c, k sizes] from -1 to 1, last axis
@@ -171,20 +170,19 @@ void GridSample(Node& node) {
   bool align = node.Int("align_corners", 0) != 0;
   int rank = node.rank(0), k = rank - 2;
   if (k < 1 || node.rank(1) != rank || node.shape(1).back() != Dim(k))
-    node.Fail("bad-operand", fmt::format("the shapes of X, {}, and grid, {}, do not match",
-                                         ToString(node.shape(0)), ToString(node.shape(1))));
+    node.Fail("bad-operand", "the shapes of X, {}, and grid, {}, do not match",
+              ToString(node.shape(0)), ToString(node.shape(1)));
   Kernel kernel = Kernel::kLinear;
   if (mode == "nearest")
     kernel = Kernel::kNearest;
   else if (mode == "bicubic" || mode == "cubic")
     kernel = Kernel::kCubic;
   else if (mode != "bilinear" && mode != "linear")
-    node.Unsupported("mode", fmt::format("unknown mode \"{}\"", mode));
+    node.Unsupported("mode", "unknown mode \"{}\"", mode);
   if (padding != "zeros" && padding != "border" && padding != "reflection")
-    node.Unsupported("padding_mode", fmt::format("unknown padding_mode \"{}\"", padding));
+    node.Unsupported("padding_mode", "unknown padding_mode \"{}\"", padding);
   if (kernel != Kernel::kNearest && !IsFloat(node.dtype()))
-    node.Fail("unsupported-dtype",
-              fmt::format("interpolation of {} is not supported", Name(node.dtype())));
+    node.Fail("unsupported-dtype", "interpolation of {} is not supported", Name(node.dtype()));
 
   Value *x = node.In(0), *grid = node.In(1);
   bool rounds_first = kernel == Kernel::kNearest && padding == "reflection";
@@ -236,15 +234,14 @@ void RoiAlign(Node& node) {
   int64_t height = node.Int("output_height", 1), width = node.Int("output_width", 1);
   int64_t ratio = node.Int("sampling_ratio", 0);
   double scale = node.Float("spatial_scale", 1.0);
-  if (mode != "avg" && mode != "max")
-    node.Unsupported("mode", fmt::format("unknown mode \"{}\"", mode));
+  if (mode != "avg" && mode != "max") node.Unsupported("mode", "unknown mode \"{}\"", mode);
   if (ratio < 1)
     node.Unsupported(
         "sampling_ratio",
         "sampling_ratio=0, for which the number of samples depends on data, is not supported");
   if (height < 1 || width < 1 || height * ratio > 1 << 15 || width * ratio > 1 << 15)
-    node.Fail("bad-attribute", fmt::format("invalid size: {} x {} bins with sampling_ratio {}",
-                                           height, width, ratio));
+    node.Fail("bad-attribute", "invalid size: {} x {} bins with sampling_ratio {}", height, width,
+              ratio);
   if (node.rank(0) != 4 || node.rank(1) != 2 || node.rank(2) != 1)
     node.Fail("bad-operand", "expected X [n, c, h, w], rois [r, 4] and batch_indices [r]");
   NeedsKnownSizes(node, node.shape(0), "X");
@@ -257,9 +254,8 @@ void RoiAlign(Node& node) {
   Tensor known = in_batch->constant();
   for (int64_t i = 0; known && i < known.size(); ++i)
     if (!known.Bool(i))
-      node.Fail("bad-operand",
-                fmt::format("an element of batch_indices is out of range; the batch size is {}",
-                            dims[0]));
+      node.Fail("bad-operand", "an element of batch_indices is out of range; the batch size is {}",
+                dims[0]);
   if (!known) rois = Guarded(node, rois, in_batch);
   // The samples along one axis, of shape [r, samples, 1] or [r, 1, samples].
   auto taps = [&](int64_t low, int64_t bins, int64_t size, int64_t other) {
@@ -313,11 +309,11 @@ void MaxRoiPool(Node& node) {
   std::vector<int64_t> bins = node.Ints("pooled_shape");
   double scale = node.Float("spatial_scale", 1.0);
   if (node.rank(0) != 4 || node.rank(1) != 2 || node.shape(1)[1] != Dim(5))
-    node.Fail("bad-operand", fmt::format("X is {} and rois is {}, expected [n, c, h, w] and [r, 5]",
-                                         ToString(node.shape(0)), ToString(node.shape(1))));
+    node.Fail("bad-operand", "X is {} and rois is {}, expected [n, c, h, w] and [r, 5]",
+              ToString(node.shape(0)), ToString(node.shape(1)));
   if (bins.size() != 2 || bins[0] < 1 || bins[1] < 1)
-    node.Fail("bad-attribute", fmt::format("pooled_shape is [{}], expected two positive sizes",
-                                           fmt::join(bins, ", ")));
+    node.Fail("bad-attribute", "pooled_shape is [{}], expected two positive sizes",
+              fmt::join(bins, ", "));
   NeedsKnownSizes(node, node.shape(0), "X");
   Dims dims = StaticDims(node.shape(0));
   constexpr double kMostElements = 1 << 28;
@@ -325,7 +321,7 @@ void MaxRoiPool(Node& node) {
                     static_cast<double>(dims[1] * dims[3]) *
                     static_cast<double>(std::max(bins[0] * dims[2], bins[0] * bins[1]));
   if (elements > kMostElements)
-    node.Fail("resource-limit", fmt::format("too many intermediate elements: {}", elements));
+    node.Fail("resource-limit", "too many intermediate elements: {}", elements);
   Maker make(node);
   Value* rois = node.builder().Cast(node.In(1), DType::kFp32);
   auto pixel = [&](int64_t i) {  // rounds halves away from 0
@@ -453,13 +449,11 @@ void AffineGrid(Node& node) {
   bool align = node.Int("align_corners", 0) != 0;
   int64_t k = static_cast<int64_t>(size.size()) - 2;
   if ((k != 2 && k != 3) || node.rank(0) != 3 || node.shape(0)[1] != Dim(k))
-    node.Fail("bad-operand",
-              fmt::format("theta is {}, which does not match a size of {} dimensions",
-                          ToString(node.shape(0)), size.size()));
+    node.Fail("bad-operand", "theta is {}, which does not match a size of {} dimensions",
+              ToString(node.shape(0)), size.size());
   int64_t pixels = 1;
   for (int64_t i = 2; i < k + 2; ++i) {
-    if (size[i] < 1 || size[i] > 1 << 24)
-      node.Fail("bad-operand", fmt::format("invalid size {}", size[i]));
+    if (size[i] < 1 || size[i] > 1 << 24) node.Fail("bad-operand", "invalid size {}", size[i]);
     pixels *= size[i];
     if (pixels > 1 << 26)
       node.Fail("resource-limit", "a grid of more than 64 Mi pixels is not supported");

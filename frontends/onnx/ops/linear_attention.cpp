@@ -17,8 +17,8 @@ Value* TokensFirst(Node& node, int input, int64_t heads, int64_t rows, int64_t c
   Value* x = node.builder().Cast(node.In(input), DType::kFp32);
   const Shape& shape = node.shape(input);
   if (shape.size() != 3 || shape[2] != Dim(heads * rows * columns))
-    node.Fail("bad-operand", fmt::format("input {} is {}, expected {} elements per token", input,
-                                         ToString(shape), heads * rows * columns));
+    node.Fail("bad-operand", "input {} is {}, expected {} elements per token", input,
+              ToString(shape), heads * rows * columns);
   x = Transposed(node, x, {1, 0, 2});
   return Reshaped(node, x, {{x, 0}, {x, 1}, heads, rows, columns});
 }
@@ -31,21 +31,19 @@ void LinearAttention(Node& node) {
   bool gated = rule == "gated" || rule == "gated_delta";
   bool delta = rule == "delta" || rule == "gated_delta";
   if (!gated && !delta && rule != "linear")
-    node.Unsupported("update_rule", fmt::format("unknown update_rule \"{}\"", rule));
+    node.Unsupported("update_rule", "unknown update_rule \"{}\"", rule);
   if (node.HasInput(4) != gated || node.HasInput(5) != delta)
-    node.Fail("bad-operand",
-              fmt::format("update_rule \"{}\" cannot be used with{} decay and with{} beta", rule,
-                          node.HasInput(4) ? "" : "out", node.HasInput(5) ? "" : "out"));
+    node.Fail("bad-operand", "update_rule \"{}\" cannot be used with{} decay and with{} beta", rule,
+              node.HasInput(4) ? "" : "out", node.HasInput(5) ? "" : "out");
   int64_t queries = node.Int("q_num_heads"), heads = node.Int("kv_num_heads");
   if (heads < 1 || queries < 1 || queries % heads != 0)
-    node.Fail("bad-attribute",
-              fmt::format("{} query heads are not divisible by {} key heads", queries, heads));
+    node.Fail("bad-attribute", "{} query heads are not divisible by {} key heads", queries, heads);
   for (int i : {0, 1, 2}) {
     if (node.rank(i) != 3)
-      node.Fail("bad-operand", fmt::format("input {} is {}, expected three dimensions", i,
-                                           ToString(node.shape(i))));
+      node.Fail("bad-operand", "input {} is {}, expected three dimensions", i,
+                ToString(node.shape(i)));
     if (!node.shape(i)[2].is_constant())
-      node.Fail("dynamic-shape", fmt::format("the last dimension of input {} must be constant", i));
+      node.Fail("dynamic-shape", "the last dimension of input {} must be constant", i);
   }
   int64_t rows = node.shape(1)[2].constant() / heads, columns = node.shape(2)[2].constant() / heads;
 

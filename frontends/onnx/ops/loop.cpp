@@ -32,10 +32,10 @@ void Loop(Node& node) {
     what.go = given[1];
   int carried = static_cast<int>(what.body->inputs.size()) - 2;
   if (carried < 0 || node.inputs() > carried + 2)
-    node.Fail("bad-graph", fmt::format("the body has {} loop-carried inputs, but the node has {}",
-                                       carried, node.inputs() - 2));
+    node.Fail("bad-graph", "the body has {} loop-carried inputs, but the node has {}", carried,
+              node.inputs() - 2);
   for (int i = 0; i < carried; ++i) {
-    if (!node.HasInput(i + 2)) node.Fail("bad-graph", fmt::format("input {} is missing", i + 2));
+    if (!node.HasInput(i + 2)) node.Fail("bad-graph", "input {} is missing", i + 2);
     what.carried.push_back(node.Input(i + 2));
   }
   int joined = static_cast<int>(what.body->outputs.size()) - 1 - carried;
@@ -123,8 +123,7 @@ LoopResults ScanOver(Node& node, const Graph& body, const std::vector<Bound>& st
 std::vector<int64_t> ForEach(Node& node, std::string_view name, size_t count) {
   std::vector<int64_t> values = node.Ints(name, std::vector<int64_t>(count));
   if (values.size() != count)
-    node.Fail("bad-attribute",
-              fmt::format("{} has {} elements, expected {}", name, values.size(), count));
+    node.Fail("bad-attribute", "{} has {} elements, expected {}", name, values.size(), count);
   return values;
 }
 
@@ -132,9 +131,8 @@ std::vector<int64_t> ForEach(Node& node, std::string_view name, size_t count) {
 std::vector<Bound> ReadInputs(Node& node, const Graph& body, int first, Sequences& sequences) {
   int64_t count = node.Int("num_scan_inputs"), inputs = node.inputs() - first;
   if (count < 1 || count > inputs || inputs != static_cast<int64_t>(body.inputs.size()))
-    node.Fail("bad-graph",
-              fmt::format("the node has {} inputs ({} of them scan inputs), but the body has {}",
-                          inputs, count, body.inputs.size()));
+    node.Fail("bad-graph", "the node has {} inputs ({} of them scan inputs), but the body has {}",
+              inputs, count, body.inputs.size());
   std::vector<Bound> states;
   for (int i = first; i < node.inputs(); ++i) {
     node.In(i);  // throws if it is not a tensor
@@ -187,9 +185,8 @@ void BatchScan(Node& node) {
   if (node.HasInput(0)) lengths = node.ConstantInts(0, "sequence_lens");
   if (!lengths.empty() &&
       (static_cast<int64_t>(lengths.size()) != batch || !shape[1].is_constant()))
-    node.Fail("bad-operand",
-              fmt::format("{} sequence lengths do not match a scan input of shape {}",
-                          lengths.size(), ToString(shape)));
+    node.Fail("bad-operand", "{} sequence lengths do not match a scan input of shape {}",
+              lengths.size(), ToString(shape));
   std::vector<std::vector<Value*>> members(states.size() + s.made.size());
   std::vector<DType> dtypes(members.size());
   for (int64_t i = 0; i < batch; ++i) {
@@ -203,9 +200,8 @@ void BatchScan(Node& node) {
       if (lengths.empty()) continue;
       left = shape[1].constant() - lengths[i];
       if (lengths[i] < 1 || left < 0)
-        node.Fail("bad-operand",
-                  fmt::format("sequence length {} is out of range; the scan input has length {}",
-                              lengths[i], shape[1].ToString()));
+        node.Fail("bad-operand", "sequence length {} is out of range; the scan input has length {}",
+                  lengths[i], shape[1].ToString());
       std::vector<int64_t> size = StaticDims(x.value->type.shape);
       size[0] = lengths[i];
       x.value = SliceOfSize(b, x.value, std::vector<int64_t>(size.size()), size);

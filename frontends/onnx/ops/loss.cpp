@@ -15,11 +15,11 @@ Value* Sum(Node& node, Value* x) {
 Value* Loss(Node& node, Value* log_probabilities) {
   std::string reduction = node.String("reduction", "mean");
   if (reduction != "mean" && reduction != "sum" && reduction != "none")
-    node.Unsupported("reduction", fmt::format("unknown reduction \"{}\"", reduction));
+    node.Unsupported("reduction", "unknown reduction \"{}\"", reduction);
   Value* target = node.In(1);
   if (target->type.rank() + 1 != log_probabilities->type.rank())
-    node.Fail("bad-operand", fmt::format("the shapes of input, {}, and target, {}, do not match",
-                                         ToString(node.shape(0)), ToString(node.shape(1))));
+    node.Fail("bad-operand", "the shapes of input, {}, and target, {}, do not match",
+              ToString(node.shape(0)), ToString(node.shape(1)));
   DType type = log_probabilities->type.dtype;
   Value* weights = nullptr;  // one per element; null: 1
   if (node.Has("ignore_index")) {

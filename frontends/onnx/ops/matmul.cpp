@@ -20,8 +20,8 @@ Value* Scale(Node& node, Value* value, double factor) {
 
 void Gemm(Node& node) {
   if (node.rank(0) != 2 || node.rank(1) != 2)
-    node.Fail("bad-operand", fmt::format("the inputs have {} and {} dimensions, expected 2",
-                                         node.rank(0), node.rank(1)));
+    node.Fail("bad-operand", "the inputs have {} and {} dimensions, expected 2", node.rank(0),
+              node.rank(1));
   bool transpose_a = node.Int("transA", 0) != 0, transpose_b = node.Int("transB", 0) != 0;
   double alpha = node.Float("alpha", 1.0), beta = node.Float("beta", 1.0);
   node.Ignore({"broadcast"});  // exists before opset 7; later opsets always broadcast C
@@ -156,8 +156,8 @@ Labelled Contract(Node& node, Labelled a, Labelled b, const std::string& keep) {
       Labelled& one = x == Dim(1) ? a : b;
       one = Without(node, one, label);
     } else if (x.is_constant() && y.is_constant()) {
-      node.Fail("bad-operand", fmt::format("label '{}' has different sizes, {} and {}", label,
-                                           x.ToString(), y.ToString()));
+      node.Fail("bad-operand", "label '{}' has different sizes, {} and {}", label, x.ToString(),
+                y.ToString());
     }
   }
   a = SumOver(node, a, b.labels + keep);
@@ -190,7 +190,7 @@ void Einsum(Node& node) {
   std::string equation = node.String("equation");
   equation.erase(std::remove(equation.begin(), equation.end(), ' '), equation.end());
   auto bad = [&] {
-    node.Fail("bad-attribute", fmt::format("equation \"{}\" does not match the inputs", equation));
+    node.Fail("bad-attribute", "equation \"{}\" does not match the inputs", equation);
   };
   size_t arrow = equation.find("->");
   std::string inputs = equation.substr(0, arrow);

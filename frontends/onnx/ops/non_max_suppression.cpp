@@ -14,8 +14,7 @@ namespace {
 double Single(Node& node, int i, std::string_view operand, double fallback) {
   if (!node.HasInput(i)) return fallback;
   Tensor value = node.Constant(i, operand);
-  if (value.size() != 1)
-    node.Fail("bad-operand", fmt::format("{} must be a single number", operand));
+  if (value.size() != 1) node.Fail("bad-operand", "{} must be a single number", operand);
   return value.Double(0);
 }
 

@@ -20,8 +20,7 @@ Value* As(Node& node, int input, DType dtype) {
 Value* ChannelsAs(Node& node, int i, Value*& x) {
   Value* vector = As(node, i, node.dtype());
   if (vector->type.rank() != 1)
-    node.Fail("bad-operand",
-              fmt::format("input {} is {}, expected a vector", i, ToString(vector->type.shape)));
+    node.Fail("bad-operand", "input {} is {}, expected a vector", i, ToString(vector->type.shape));
   RequireEqualSize(
       node, x, 1, vector, 0,
       fmt::format("number of channels of {} and length of input {}", ToString(x->type.shape), i));
@@ -102,8 +101,7 @@ void InstanceNormalization(Node& node) {
   int rank = x->type.rank();
   if (rank < 3) node.Fail("bad-operand", "the input has no spatial dimensions");
   Value *scale = ChannelsAs(node, 1, x), *bias = ChannelsAs(node, 2, x);
-  if (rank > 5)
-    node.Fail("rank-limit", fmt::format("the input has rank {}, which is not supported", rank));
+  if (rank > 5) node.Fail("rank-limit", "the input has rank {}, which is not supported", rank);
   if (scale->is_constant() && bias->is_constant())
     return node.Set(node.Make("instance_norm",
                               {{"x", x}, {"gamma", scale}, {"beta", bias}, {"epsilon", epsilon}}),
@@ -191,10 +189,9 @@ void Lrn(Node& node) {
   int64_t size = node.Int("size");
   double alpha = node.Float("alpha", 1e-4f), beta = node.Float("beta", 0.75),
          bias = node.Float("bias", 1.0);
-  if (size < 1)
-    node.Fail("bad-attribute", fmt::format("size is {}, expected a positive number", size));
+  if (size < 1) node.Fail("bad-attribute", "size is {}, expected a positive number", size);
   if (node.rank() < 2)
-    node.Fail("bad-operand", fmt::format("the input has rank {}, expected 2 or more", node.rank()));
+    node.Fail("bad-operand", "the input has rank {}, expected 2 or more", node.rank());
   // Core ML documents ranks 3 and 4; at rank 3 it was observed to normalize over the wrong
   // channels.
   Value* x = node.In(0);
@@ -219,7 +216,7 @@ void Lrn(Node& node) {
 
 void LpNormalization(Node& node) {
   int64_t p = node.Int("p", 2);
-  if (p != 1 && p != 2) node.Unsupported("p", fmt::format("p={}", p));
+  if (p != 1 && p != 2) node.Unsupported("p", "p={}", p);
   int64_t axis = node.Axis(node.Int("axis", -1), node.rank());
   Value* norm = node.Make(p == 1 ? "reduce_l1_norm" : "reduce_l2_norm",
                           {{"x", node.In(0)}, {"axes", Ints({axis})}, {"keep_dims", true}});

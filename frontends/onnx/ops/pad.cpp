@@ -41,8 +41,8 @@ Value* Crop(Node& node, Value* x, Amounts& amounts) {
     int64_t left =
         -std::min<int64_t>(amounts.before[i], 0) - std::min<int64_t>(amounts.after[i], 0);
     if (left > 0 && size.is_constant() && left >= size.constant())
-      node.Fail("bad-operand", fmt::format("negative pads crop {} elements from dimension {} of {}",
-                                           left, i, ToString(x->type.shape)));
+      node.Fail("bad-operand", "negative pads crop {} elements from dimension {} of {}", left, i,
+                ToString(x->type.shape));
     cut = cut || left > 0;
     amounts.before[i] = std::max<int64_t>(amounts.before[i], 0);
     amounts.after[i] = std::max<int64_t>(amounts.after[i], 0);
@@ -189,10 +189,9 @@ Value* Padded(Node& node, Value* x, Amounts amounts, Mode mode, Value* constant,
   for (const std::vector<int64_t>* side : {&amounts.before, &amounts.after})
     for (int64_t amount : *side)
       if (amount <= -kSane || amount >= kSane)
-        node.Fail("bad-operand", fmt::format("pads contain an invalid value {}", amount));
+        node.Fail("bad-operand", "pads contain an invalid value {}", amount);
   if (lower::RuntimeType(dtype) == DType::kNone)
-    node.Fail("unsupported-dtype",
-              fmt::format("elements of type {} are not supported", Name(dtype)));
+    node.Fail("unsupported-dtype", "elements of type {} are not supported", Name(dtype));
   for (int i = 0; i < x->type.rank(); ++i)
     if (amounts.before[i] < 0 || amounts.after[i] < 0)
       RequireSize(node, x->type.shape[i] + amounts.before[i] + amounts.after[i], 0, INT32_MAX,
@@ -212,14 +211,14 @@ Mode ModeOf(Node& node) {
   if (name == "reflect") return Mode::kReflect;
   if (name == "edge") return Mode::kEdge;
   if (name == "wrap" && node.opset() >= 19) return Mode::kWrap;
-  node.Unsupported("mode", fmt::format("unknown mode \"{}\"", name));
+  node.Unsupported("mode", "unknown mode \"{}\"", name);
 }
 
 // `pads` lists the pads before all `axes`, then those after.
 Amounts Halves(Node& node, const std::vector<int64_t>& pads, const std::vector<int64_t>& axes) {
   if (pads.size() != 2 * axes.size())
-    node.Fail("bad-operand", fmt::format("{} pads are given for {} axes, expected two per axis",
-                                         pads.size(), axes.size()));
+    node.Fail("bad-operand", "{} pads are given for {} axes, expected two per axis", pads.size(),
+              axes.size());
   Amounts amounts{std::vector<int64_t>(node.rank(), 0), std::vector<int64_t>(node.rank(), 0)};
   for (size_t i = 0; i < axes.size(); ++i) {
     int axis = node.Axis(axes[i], node.rank());
@@ -239,8 +238,7 @@ void PadAttributes(Node& node) {
   std::vector<int64_t> pads = node.Ints(node.opset() == 1 ? "paddings" : "pads");
   Value* x = node.In(0);
   if (lower::RuntimeType(node.dtype()) == DType::kNone)
-    node.Fail("unsupported-dtype",
-              fmt::format("elements of type {} are not supported", Name(node.dtype())));
+    node.Fail("unsupported-dtype", "elements of type {} are not supported", Name(node.dtype()));
   Value* constant = node.Const(Tensor::Full(node.dtype(), {}, node.Float("value", 0.0)));
   node.SetAlike(
       Padded(node, x, Halves(node, pads, AllAxes(node)), ModeOf(node), constant, node.dtype()));
@@ -266,8 +264,7 @@ void PadAtRunTime(Node& node, Value* pads, const std::vector<int64_t>& axes, Mod
                   Value* constant) {
   Value* x = lower::AtRunTime(node, node.In(0), node.dtype());
   if (lower::RuntimeType(node.dtype()) == DType::kNone)
-    node.Fail("unsupported-dtype",
-              fmt::format("elements of type {} are not supported", Name(node.dtype())));
+    node.Fail("unsupported-dtype", "elements of type {} are not supported", Name(node.dtype()));
   int count = static_cast<int>(axes.size());
   pads = lower::AtRunTime(node, pads, DType::kInt64);
   bool exact = IsFloat(node.dtype()) && (!constant || constant->is_constant());
@@ -323,8 +320,8 @@ void Pad(Node& node) {
   Value* pads = AsVector(node, node.In(1));
   int64_t length = VectorLength(node, pads, "pads");
   if (length != 2 * std::ssize(axes))
-    node.Fail("bad-operand", fmt::format("{} pads are given for {} axes, expected two per axis",
-                                         length, axes.size()));
+    node.Fail("bad-operand", "{} pads are given for {} axes, expected two per axis", length,
+              axes.size());
   PadAtRunTime(node, pads, axes, mode, constant);
 }
 
@@ -337,8 +334,7 @@ Value* CenteredAtRunTime(Node& node, Value* x, int axis, int64_t size) {
   Value* cut = half(Binary(node, "mul", missing, -1));
   Value* before = Binary(node, "sub", half(missing), cut);
   constexpr int64_t kMostPlaces = int64_t{1} << 24;
-  if (size > kMostPlaces)
-    node.Fail("resource-limit", fmt::format("a dimension of size {} is too large", size));
+  if (size > kMostPlaces) node.Fail("resource-limit", "a dimension of size {} is too large", size);
   std::vector<int32_t> count(size);
   std::iota(count.begin(), count.end(), 0);
   Value* places = Binary(node, "sub", Tensor::Vector(count), before);
@@ -352,15 +348,14 @@ void CenterCropPad(Node& node) {
   std::vector<int64_t> shape = node.ConstantInts(1, "shape");
   std::vector<int64_t> axes = node.Ints("axes", AllAxes(node));
   if (shape.size() != axes.size())
-    node.Fail("bad-operand",
-              fmt::format("{} sizes are given for {} axes", shape.size(), axes.size()));
+    node.Fail("bad-operand", "{} sizes are given for {} axes", shape.size(), axes.size());
   Value* x = node.In(0);
   std::vector<int64_t> pads(2 * axes.size());
   for (size_t i = 0; i < axes.size(); ++i) {
     int axis = node.Axis(axes[i], node.rank());
     const Dim& have = node.shape()[axis];
     if (shape[i] < 1 || shape[i] > INT32_MAX)
-      node.Fail("bad-operand", fmt::format("shape contains an invalid value {}", shape[i]));
+      node.Fail("bad-operand", "shape contains an invalid value {}", shape[i]);
     if (!have.is_constant()) {
       x = CenteredAtRunTime(node, lower::AtRunTime(node, x, node.dtype()), axis, shape[i]);
       continue;
@@ -379,18 +374,17 @@ void CropBorders(Node& node) {
   std::vector<int64_t> size = node.Ints("scale", std::vector<int64_t>());
   if (node.rank() != 4) node.Fail("bad-operand", "the input must have four dimensions");
   if (border.size() != 4 || std::ranges::any_of(border, [](int64_t b) { return b < 0; }))
-    node.Fail("bad-attribute",
-              fmt::format("border is [{}], expected four widths", fmt::join(border, ", ")));
+    node.Fail("bad-attribute", "border is [{}], expected four widths", fmt::join(border, ", "));
   if (!size.empty() && size.size() != 2)
-    node.Fail("bad-attribute", fmt::format("scale has {} elements, expected 2", size.size()));
+    node.Fail("bad-attribute", "scale has {} elements, expected 2", size.size());
   std::vector<int64_t> starts = {border[1], border[0]}, ends;
   for (int d = 0; d < 2; ++d) {
     int64_t end = size.empty() ? -border[3 - d] : starts[d] + size[d];
     ends.push_back(size.empty() && end == 0 ? INT32_MAX : end);
     const Dim& whole = node.shape()[2 + d];
     if (whole.is_constant() && (size.empty() ? starts[d] - end : end) > whole.constant())
-      node.Fail("bad-operand", fmt::format("border and scale exceed the input of shape {}",
-                                           ToString(node.shape())));
+      node.Fail("bad-operand", "border and scale exceed the input of shape {}",
+                ToString(node.shape()));
   }
   node.SetAlike(node.Apply("Slice", 10,
                            {node.Input(0),

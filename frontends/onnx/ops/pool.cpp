@@ -54,8 +54,7 @@ Value* Padded(Node& node, Value* x, const Window& window, double pad_value) {
 constexpr int64_t kMostTaps = 4096;
 
 void CheckTaps(Node& node, std::string_view attribute, int64_t taps) {
-  if (taps > kMostTaps)
-    node.Unsupported(attribute, fmt::format("a window of {} elements is too large", taps));
+  if (taps > kMostTaps) node.Unsupported(attribute, "a window of {} elements is too large", taps);
 }
 
 // Element tap[i] of every window along each spatial dimension i; -1 keeps the dimension.
@@ -103,9 +102,8 @@ Value* Together(Node& node, Value* x, const Window& window, std::string_view op,
 
 void CheckRank(Node& node) {
   if (node.rank(0) < 3 || node.rank(0) > 5)
-    node.Fail(
-        "rank-limit",
-        fmt::format("input has {} dimensions; Core ML supports pooling with 3 to 5", node.rank(0)));
+    node.Fail("rank-limit", "input has {} dimensions; Core ML supports pooling with 3 to 5",
+              node.rank(0));
 }
 
 Builder::Args PoolArgs(Value* x, const Window& window) {
@@ -192,8 +190,8 @@ void MaxPool(Node& node) {
 void MaxUnpool(Node& node) {
   CheckRank(node);
   if (!IsStatic(node.shape(0)) || node.shape(0) != node.shape(1))
-    node.Fail("bad-operand", fmt::format("X is {} and I is {}, expected equal constant shapes",
-                                         ToString(node.shape(0)), ToString(node.shape(1))));
+    node.Fail("bad-operand", "X is {} and I is {}, expected equal constant shapes",
+              ToString(node.shape(0)), ToString(node.shape(1)));
   std::vector<int64_t> kernel = node.Ints("kernel_shape");
   size_t spatial = kernel.size();
   std::vector<int64_t> strides = node.Ints("strides", std::vector<int64_t>(spatial, 1)),
@@ -206,8 +204,7 @@ void MaxUnpool(Node& node) {
   for (size_t i = 0; i < spatial; ++i) {
     int64_t size = (pooled[i + 2] - 1) * strides[i] + kernel[i] - pads[i] - pads[spatial + i];
     if (size < 1 || size > kSane || (count *= size) > kSane)
-      node.Fail("bad-attribute",
-                fmt::format("dimension {} of the output would be {}", i + 2, size));
+      node.Fail("bad-attribute", "dimension {} of the output would be {}", i + 2, size);
     dims.push_back(size);
   }
   Value* x = node.Make("reshape", {{"x", node.In(0)}, {"shape", Ints({-1})}});
@@ -284,7 +281,7 @@ Value* LpNorm(Node& node, Value* x, int64_t p, double count,
 
 int64_t NormOrder(Node& node) {
   int64_t p = node.opset() == 1 ? static_cast<int64_t>(node.Float("p", 2.0)) : node.Int("p", 2);
-  if (p < 1) node.Unsupported("p", fmt::format("p is {}, expected a positive number", p));
+  if (p < 1) node.Unsupported("p", "p is {}, expected a positive number", p);
   return p;
 }
 

@@ -23,8 +23,7 @@ int64_t Seed(Node& node) {
 DType ResultType(Node& node, DType otherwise) {
   DType dtype = node.Has("dtype") ? ToDType(static_cast<int>(node.Int("dtype"))) : otherwise;
   if (!IsFloat(dtype) || lower::RuntimeType(dtype) == DType::kNone)
-    node.Fail("unsupported-dtype",
-              fmt::format("random numbers of type {} are not supported", Name(dtype)));
+    node.Fail("unsupported-dtype", "random numbers of type {} are not supported", Name(dtype));
   return dtype;
 }
 
@@ -60,8 +59,7 @@ void Bernoulli(Node& node) {
   Value* x = node.In(0);
   DType dtype = node.Has("dtype") ? ToDType(static_cast<int>(node.Int("dtype"))) : node.dtype();
   if (lower::RuntimeType(dtype) == DType::kNone)
-    node.Fail("unsupported-dtype",
-              fmt::format("results of type {} are not supported", Name(dtype)));
+    node.Fail("unsupported-dtype", "results of type {} are not supported", Name(dtype));
   Value* drawn = node.Make("random_uniform", {{"shape", ShapeOf(node, x)},
                                               {"low", Parameter(0, node.dtype())},
                                               {"high", Parameter(1, node.dtype())},
@@ -74,8 +72,7 @@ void Bernoulli(Node& node) {
 void Multinomial(Node& node) {
   DType dtype = ToDType(static_cast<int>(node.Int("dtype", 6)));
   if (!IsInteger(dtype))
-    node.Fail("unsupported-dtype",
-              fmt::format("results of type {} are not supported", Name(dtype)));
+    node.Fail("unsupported-dtype", "results of type {} are not supported", Name(dtype));
   Value* drawn = node.Make("random_categorical", {{"x", node.In(0)},
                                                   {"mode", "logits"},
                                                   {"size", node.Int("sample_size", 1)},
@@ -114,7 +111,7 @@ void Dropout(Node& node) {
       Tensor known = ratio->constant();
       if (known && known.size() != 1) node.Fail("bad-operand", "ratio must be a single number");
       if (known && !(known.Double(0) >= 0 && known.Double(0) < 1))
-        node.Fail("bad-operand", fmt::format("ratio is {}, expected 0 to 1", known.Double(0)));
+        node.Fail("bad-operand", "ratio is {}, expected 0 to 1", known.Double(0));
       if (!known || known.Double(0) != 0) return Drop(node, ratio, mask_type);
     }
   }

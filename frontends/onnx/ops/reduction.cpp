@@ -43,12 +43,12 @@ void Reduce(Node& node, std::string_view op, std::string_view alone, int axes_in
   Value* x = node.In(0);
   bool sums = op != "reduce_max" && op != "reduce_min";
   if (sums && !x->is_constant() && (dtype == DType::kUint32 || dtype == DType::kUint64))
-    node.Fail("unsupported-dtype", fmt::format("arithmetic on {} at run time is not supported; "
-                                               "Core ML has only 32-bit signed integers",
-                                               Name(dtype)));
-  if (sums && !x->is_constant() && IsInteger(dtype) && Bits(dtype) < 32)
     node.Fail("unsupported-dtype",
-              fmt::format("sums and products of {} are not supported", Name(dtype)));
+              "arithmetic on {} at run time is not supported; "
+              "Core ML has only 32-bit signed integers",
+              Name(dtype));
+  if (sums && !x->is_constant() && IsInteger(dtype) && Bits(dtype) < 32)
+    node.Fail("unsupported-dtype", "sums and products of {} are not supported", Name(dtype));
   if (reduction.axes.empty()) {
     if (alone == "log") return node.Set(node.Make("log", {{"x", x}, {"epsilon", 0.0}}), dtype);
     return node.Set(alone.empty() ? x : node.Make(alone, {{"x", x}}), dtype);

@@ -388,19 +388,17 @@ Value* Apply(Node& node, const Mode& mode, const std::vector<double>& scales,
       a.end = roi[rank + i];
     }
     if (!scales.empty() && !(scales[i] > 0 && scales[i] < 1e6))
-      node.Fail("bad-attribute", fmt::format("invalid scale {} for axis {}", scales[i], i));
+      node.Fail("bad-attribute", "invalid scale {} for axis {}", scales[i], i);
     if (shape[i].is_constant() && (sizes.empty() || sizes[i].is_constant())) {
       a.in = shape[i].constant();
       a.out = sizes.empty()
                   ? static_cast<int64_t>(std::floor(static_cast<double>(a.in) * scales[i]))
                   : sizes[i].constant();
       if (a.in < 1 || a.out < 1)
-        node.Fail(
-            "empty-tensor",
-            fmt::format("axis {} is empty: its size is {} and would become {}", i, a.in, a.out));
+        node.Fail("empty-tensor", "axis {} is empty: its size is {} and would become {}", i, a.in,
+                  a.out);
       if (a.out != a.in && a.out > (int64_t{1} << 20))
-        node.Fail("resource-limit",
-                  fmt::format("axis {} would become too large: {} elements", i, a.out));
+        node.Fail("resource-limit", "axis {} would become too large: {} elements", i, a.out);
       if (scales.empty()) a.scale = static_cast<double>(a.out) / static_cast<double>(a.in);
       factors[i] = a.scale;
       axes.push_back(a);
@@ -437,7 +435,7 @@ Mode ReadMode(Node& node) {
   mode.kind = node.String("mode", "nearest");
   if (mode.kind == "bilinear") mode.kind = "linear";
   if (mode.kind != "nearest" && mode.kind != "linear" && mode.kind != "cubic")
-    node.Unsupported("mode", fmt::format("unknown value \"{}\"", mode.kind));
+    node.Unsupported("mode", "unknown value \"{}\"", mode.kind);
   return mode;
 }
 
@@ -480,7 +478,7 @@ void Resize(Node& node) {
   static constexpr std::array kNearest = {"round_prefer_floor", "round_prefer_ceil", "floor",
                                           "ceil"};
   if (std::find(kNearest.begin(), kNearest.end(), mode.nearest) == kNearest.end())
-    node.Unsupported("nearest_mode", fmt::format("unknown value \"{}\"", mode.nearest));
+    node.Unsupported("nearest_mode", "unknown value \"{}\"", mode.nearest);
   mode.cubic_a = node.Float("cubic_coeff_a", -0.75);
   mode.exclude_outside = node.Int("exclude_outside", 0) != 0;
   mode.extrapolation = node.Float("extrapolation_value", 0.0);
@@ -489,8 +487,7 @@ void Resize(Node& node) {
       "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel",  "align_corners",
       "asymmetric", "tf_crop_and_resize",   "tf_half_pixel_for_nn"};
   if (std::find(kCoordinates.begin(), kCoordinates.end(), mode.coordinates) == kCoordinates.end())
-    node.Unsupported("coordinate_transformation_mode",
-                     fmt::format("unknown value \"{}\"", mode.coordinates));
+    node.Unsupported("coordinate_transformation_mode", "unknown value \"{}\"", mode.coordinates);
   int rank = node.rank(0);
   std::vector<int64_t> axes;
   for (int64_t i = 0; i < rank; ++i) axes.push_back(i);
@@ -502,8 +499,8 @@ void Resize(Node& node) {
   auto spread = [&](const auto& values, auto fill) {
     std::vector<std::decay_t<decltype(values[0])>> all(rank, fill);
     if (values.size() != axes.size())
-      node.Fail("bad-operand", fmt::format("{} scales or sizes are given for {} axes",
-                                           values.size(), axes.size()));
+      node.Fail("bad-operand", "{} scales or sizes are given for {} axes", values.size(),
+                axes.size());
     for (size_t i = 0; i < axes.size(); ++i) all[axes[i]] = values[i];
     return all;
   };
@@ -542,7 +539,7 @@ void Resize(Node& node) {
   if (policy != "stretch") {
     // The smaller (or larger) factor applies to all axes; sizes are rounded half up (Resize-18).
     if (policy != "not_larger" && policy != "not_smaller")
-      node.Unsupported("keep_aspect_ratio_policy", fmt::format("unknown value \"{}\"", policy));
+      node.Unsupported("keep_aspect_ratio_policy", "unknown value \"{}\"", policy);
     double factor = policy == "not_larger" ? INFINITY : 0;
     if (sizes->size() != axes.size())
       node.Fail("bad-operand", "the number of sizes does not match the number of axes");

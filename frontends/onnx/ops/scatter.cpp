@@ -14,7 +14,7 @@ std::string ModeOf(Node& node, int max_since) {
   if (name == "none") return "update";
   bool extreme = name == "max" || name == "min";
   if (name != "add" && name != "mul" && !(extreme && node.opset() >= max_since))
-    node.Unsupported("reduction", fmt::format("unknown reduction \"{}\"", name));
+    node.Unsupported("reduction", "unknown reduction \"{}\"", name);
   return name;
 }
 
@@ -23,13 +23,14 @@ lower::Scattered OperandsOf(Node& node) {
   lower::Scattered s{node.In(0), node.In(1), node.In(2), mode};
   DType dtype = node.dtype(0);
   if (node.dtype(2) != dtype)
-    node.Fail("bad-operand", fmt::format("data and updates have different types, {} and {}",
-                                         Name(dtype), Name(node.dtype(2))));
+    node.Fail("bad-operand", "data and updates have different types, {} and {}", Name(dtype),
+              Name(node.dtype(2)));
   if (s.data->is_constant() && s.indices->is_constant() && s.updates->is_constant()) return s;
   if ((s.mode == "add" || s.mode == "mul") && (dtype == DType::kUint32 || dtype == DType::kUint64))
-    node.Fail("unsupported-dtype", fmt::format("arithmetic on {} at run time is not supported; "
-                                               "Core ML has only 32-bit signed integers",
-                                               Name(dtype)));
+    node.Fail("unsupported-dtype",
+              "arithmetic on {} at run time is not supported; "
+              "Core ML has only 32-bit signed integers",
+              Name(dtype));
   s.data = lower::AtRunTime(node, s.data, dtype);
   s.updates = lower::AtRunTime(node, s.updates, dtype);
   return s;

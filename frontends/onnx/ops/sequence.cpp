@@ -17,10 +17,10 @@ namespace {
 constexpr int64_t kMostElements = 4096;
 
 Sequence Elements(Node& node, int input) {
-  if (!node.HasInput(input)) node.Fail("bad-graph", fmt::format("input {} is missing", input));
+  if (!node.HasInput(input)) node.Fail("bad-graph", "input {} is missing", input);
   Bound bound = node.Input(input);
   if (!bound.sequence)
-    node.Fail("bad-graph", fmt::format("input {} is {}, expected a sequence", input, bound.kind()));
+    node.Fail("bad-graph", "input {} is {}, expected a sequence", input, bound.kind());
   return bound.sequence;
 }
 
@@ -28,8 +28,8 @@ Sequence Elements(Node& node, int input) {
 int64_t Position(Node& node, const Tensor& position, size_t count) {
   int64_t at = position.Int(0), length = static_cast<int64_t>(count);
   if (at < -length || at >= length)
-    node.Fail("bad-operand",
-              fmt::format("position {} is out of range for a sequence of {} elements", at, count));
+    node.Fail("bad-operand", "position {} is out of range for a sequence of {} elements", at,
+              count);
   return at < 0 ? at + length : at;
 }
 
@@ -102,9 +102,8 @@ void SequenceInsert(Node& node) {
   if (known) {
     int64_t at = known.Int(0);
     if (at < -count || at > count)
-      node.Fail(
-          "bad-operand",
-          fmt::format("position {} is out of range for a sequence of {} elements", at, count));
+      node.Fail("bad-operand", "position {} is out of range for a sequence of {} elements", at,
+                count);
     if (at == count) return node.SetSequence(sequence.With(added));
     std::vector<Bound> elements = sequence.All();
     elements.insert(elements.begin() + (at < 0 ? at + count : at), added);
@@ -191,17 +190,15 @@ void SplitToSequence(Node& node) {
       throw Error("dynamic-shape", "SplitToSequence: the number of parts must be constant")
           .Help("fix the size of the input with option 'shape' or option 'dim'");
     int64_t size = split.Int(0);
-    if (size < 1)
-      node.Fail("bad-operand", fmt::format("split is {}, expected a positive number", size));
+    if (size < 1) node.Fail("bad-operand", "split is {}, expected a positive number", size);
     for (int64_t at = 0; at < length.constant() && sizes.size() <= kMostElements; at += size)
       sizes.push_back(std::min(size, length.constant() - at));
   }
   if (static_cast<int64_t>(sizes.size()) > kMostElements)
-    node.Fail("resource-limit",
-              fmt::format("more than {} output tensors are not supported", kMostElements));
+    node.Fail("resource-limit", "more than {} output tensors are not supported", kMostElements);
   int64_t sum = 0;
   for (int64_t size : sizes) {
-    if (size < 0) node.Fail("bad-operand", fmt::format("invalid size {} in split", size));
+    if (size < 0) node.Fail("bad-operand", "invalid size {} in split", size);
     sum += size;
   }
   if (!computed)
@@ -249,9 +246,8 @@ void SequenceMap(Node& node) {
     for (int k = 0; k < node.inputs(); ++k) {
       Bound input = node.Input(k);
       if (input.sequence && input.sequence.size() != first.size())
-        node.Fail("bad-operand",
-                  fmt::format("the input sequences have different lengths, {} and {}", first.size(),
-                              input.sequence.size()));
+        node.Fail("bad-operand", "the input sequences have different lengths, {} and {}",
+                  first.size(), input.sequence.size());
       inputs.push_back(input.sequence ? input.sequence[i] : input);
     }
     std::vector<Bound> made = node.Inline(body, inputs);

@@ -90,22 +90,21 @@ Value* Reshaped(Node& node, Value* x, Value* shape, bool allow_zero) {
     }
     if (element == Dim(0) && !allow_zero) {
       if (i >= static_cast<int>(from.size()))
-        node.Fail("bad-operand",
-                  fmt::format("element {} of shape is 0, but the input is {}", i, ToString(from)));
+        node.Fail("bad-operand", "element {} of shape is 0, but the input is {}", i,
+                  ToString(from));
       target.push_back(from[i]);
       sizes.AddDim(x, i);
     } else {
       if (element.is_constant() && element.constant() < 0)
-        node.Fail("bad-operand",
-                  fmt::format("shape contains an invalid value {}", element.constant()));
+        node.Fail("bad-operand", "shape contains an invalid value {}", element.constant());
       target.push_back(element);
       sizes.Add(shape, i);
     }
     others = others * target.back();
   }
   auto mismatch = [&] {
-    node.Fail("bad-operand", fmt::format("a tensor of shape {} cannot be reshaped to {}",
-                                         ToString(from), ToString(*elements)));
+    node.Fail("bad-operand", "a tensor of shape {} cannot be reshaped to {}", ToString(from),
+              ToString(*elements));
   };
   Dim total = Product(from);
   if (open >= 0) {
@@ -155,8 +154,8 @@ void Transpose(Node& node) {
   for (int i = rank; i-- > 0;) reversed.push_back(i);
   std::vector<int64_t> perm = node.Ints("perm", reversed);
   if (static_cast<int>(perm.size()) != rank)
-    node.Fail("bad-attribute", fmt::format("perm has {} elements, but the input is {}", perm.size(),
-                                           ToString(node.shape())));
+    node.Fail("bad-attribute", "perm has {} elements, but the input is {}", perm.size(),
+              ToString(node.shape()));
   bool same = true;
   for (int i = 0; i < rank; ++i) {
     perm[i] = node.Axis(perm[i], rank);
@@ -250,8 +249,8 @@ void Expand(Node& node) {
     } else {  // either size may be 1 at run time
       certain = false;
       if (from[i].is_constant() && want.is_constant() && want != Dim(-1))
-        node.Fail("bad-operand", fmt::format("dimension {} of {} does not broadcast to {}", i,
-                                             ToString(from), want.ToString()));
+        node.Fail("bad-operand", "dimension {} of {} does not broadcast to {}", i, ToString(from),
+                  want.ToString());
       if (want.is_constant() && want != Dim(-1))
         RequireSize(node, from[i], 1, want.constant(),
                     fmt::format("dimension {} of {} must broadcast to {}", i, ToString(from),
@@ -279,9 +278,8 @@ void Expand(Node& node) {
 void Tile(Node& node) {
   Value *x = node.In(0), *reps = node.In(1);
   if (VectorLength(node, reps, "repeats") != node.rank())
-    node.Fail("bad-operand",
-              fmt::format("repeats has {} elements, but the input is {}",
-                          VectorLength(node, reps, "repeats"), ToString(node.shape())));
+    node.Fail("bad-operand", "repeats has {} elements, but the input is {}",
+              VectorLength(node, reps, "repeats"), ToString(node.shape()));
   if (!reps->is_constant()) x = lower::AtRunTime(node, x, node.dtype());
   auto elements = ElementsOf(reps);
   bool once = elements && std::all_of(elements->begin(), elements->end(),
@@ -331,8 +329,8 @@ void Range(Node& node) {
   Value* bounds[3];
   for (int i = 0; i < 3; ++i) {
     if (node.dtype(i) != node.dtype(0))
-      node.Fail("bad-operand", fmt::format("the inputs have different types, {} and {}",
-                                           Name(node.dtype(0)), Name(node.dtype(i))));
+      node.Fail("bad-operand", "the inputs have different types, {} and {}", Name(node.dtype(0)),
+                Name(node.dtype(i)));
     bounds[i] = Single(node, node.In(i), "a bound");
   }
   node.SetAlike(

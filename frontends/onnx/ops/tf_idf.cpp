@@ -61,16 +61,15 @@ void TfIdfVectorizer(Node& node) {
   if (node.Has("pool_strings") || node.dtype() == DType::kString)
     node.Fail("unsupported-dtype", "n-grams of strings are not supported");
   if (mode != "TF" && mode != "IDF" && mode != "TFIDF")
-    node.Unsupported("mode", fmt::format("unknown mode \"{}\"", mode));
+    node.Unsupported("mode", "unknown mode \"{}\"", mode);
   std::vector<Pool> pools = Pools(node);
   int64_t grams = pools.empty() ? 0 : pools.back().first + pools.back().count();
   if (columns.empty() || grams != static_cast<int64_t>(columns.size()))
-    node.Fail("bad-attribute",
-              fmt::format("ngram_indexes has {} elements for {} n-grams", columns.size(), grams));
+    node.Fail("bad-attribute", "ngram_indexes has {} elements for {} n-grams", columns.size(),
+              grams);
   std::vector<double> weights = node.Floats("weights", std::vector<double>(grams, 1.0));
   if (static_cast<int64_t>(weights.size()) != grams)
-    node.Fail("bad-attribute",
-              fmt::format("weights has {} elements for {} n-grams", weights.size(), grams));
+    node.Fail("bad-attribute", "weights has {} elements for {} n-grams", weights.size(), grams);
   constexpr int64_t kSane = 1 << 24;
   int64_t width = *std::max_element(columns.begin(), columns.end()) + 1;
   if (*std::min_element(columns.begin(), columns.end()) < 0 || width > kSane)

@@ -48,7 +48,7 @@ void TopK(Node& node) {
     if (!known || !known->front().is_constant()) return TopOpenK(node, axis, largest);
     k = known->front().constant();
   }
-  if (k < 1) node.Fail("bad-operand", fmt::format("K is {}, expected a positive number", k));
+  if (k < 1) node.Fail("bad-operand", "K is {}, expected a positive number", k);
   const Dim& size = node.shape()[axis];
   RequireSize(
       node, size, k, INT32_MAX,

@@ -66,7 +66,7 @@ Value* Activated(Node& node, Value* x, const std::vector<double>& params) {
     return node.Make("clip", {{"x", x},
                               {"alpha", param(0, std::numeric_limits<float>::lowest())},
                               {"beta", param(1, std::numeric_limits<float>::max())}});
-  node.Unsupported("activation", fmt::format("activation=\"{}\"", name));
+  node.Unsupported("activation", "activation=\"{}\"", name);
 }
 
 // Adds input 3, which must have the shape of y.
@@ -251,7 +251,7 @@ void GroupNorm(Node& node) {
                         {"epsilon"}, {groups});
   if (activation == 1) y = node.Make("silu", {{"x", y}});
   if (activation != 0 && activation != 1)
-    node.Unsupported("activation", fmt::format("activation={}", activation));
+    node.Unsupported("activation", "activation={}", activation);
   node.SetAlike(last ? Transposed(node, y, {0, 2, 3, 1}) : y);
 }
 
