@@ -1,8 +1,9 @@
-// NonZero and Compress.
+// NonZero, Compress and Unique, whose results have a size that depends on the data.
 #include "frontends/onnx/row.h"
 #include "lib/ir/arithmetic.h"
 #include "lib/ir/run_time_sizes.h"
 #include "lib/lower/convert.h"
+#include "lib/lower/sort.h"
 
 namespace mlc::onnx {
 
@@ -31,9 +32,23 @@ void NonZero(Node& node) {
   node.Set(Transposed(node, places, {1, 0}), DType::kInt64);
 }
 
+// The distinct slices of a tensor along an axis, or its distinct elements.
+void Unique(Node& node) {
+  std::optional<int> axis;
+  if (node.Has("axis")) axis = node.Axis(node.Int("axis"), node.rank());
+  lower::Distinct distinct =
+      lower::DistinctSlices(node, node.In(0), axis, node.Int("sorted", 1) != 0);
+  node.Set(0, distinct.values, node.dtype());
+  node.Set(1, distinct.first, DType::kInt64);
+  node.Set(2, distinct.inverse, DType::kInt64);
+  node.Set(3, distinct.counts, DType::kInt64);
+}
+
 constexpr NodeRow kRows[] = {
     NodeRow("Compress", Compress, 9).When("the condition is constant"),
     NodeRow("NonZero", NonZero, 9).When("the input is constant"),
+    NodeRow("Unique", Unique, 11)
+        .When("at run time: constant sizes, and all pairwise comparisons fit into memory"),
 };
 
 }  // namespace
