@@ -345,6 +345,18 @@ std::vector<Bound> Node::Inline(const Graph& graph, const std::vector<Bound>& in
   return scope_.Inline(graph, inputs, into);
 }
 
+void Node::RequireRunTimeType(DType dtype, std::string_view of_what) const {
+  if (lower::RuntimeType(dtype) == DType::kNone)
+    Fail("unsupported-dtype", "{} of type {} are not supported", of_what, Name(dtype));
+}
+
+void Node::RequireRunTimeArithmetic(DType dtype) const {
+  if (dtype == DType::kUint32 || dtype == DType::kUint64)
+    Fail("unsupported-dtype",
+         "arithmetic on {} at run time is not supported; Core ML has only 32-bit signed integers",
+         Name(dtype));
+}
+
 void Node::Unsupported(std::string_view attribute, std::string_view text) const {
   std::string full = def_.domain.empty() ? def_.op : def_.domain + "::" + def_.op;
   bool named = attribute.empty() || text.find(attribute) != text.npos;

@@ -163,6 +163,12 @@ class Node {
   std::vector<Bound> Inline(const Graph& graph, const std::vector<Bound>& inputs,
                             Builder& into) const;
 
+  // Throw "unsupported-dtype" for results or elements of a type without a run-time type
+  // (lib/lower/convert.h), and for run-time arithmetic on 32- and 64-bit unsigned integers, which
+  // are held as int32.
+  void RequireRunTimeType(DType dtype, std::string_view of_what) const;
+  void RequireRunTimeArithmetic(DType dtype) const;
+
   // Throws error[unsupported-attribute]: OP: text.
   [[noreturn]] void Unsupported(std::string_view attribute, std::string_view text) const;
   [[noreturn]] void Fail(std::string_view id, std::string_view text) const;

@@ -11,9 +11,7 @@ namespace {
 // Inference for operators with scalar alpha and beta.
 void InferScaled(InferContext& context) {
   InferFloatX(context);
-  for (std::string_view name : {"alpha", "beta"})
-    if (context.def().Find(name) >= 0 && context.rank(name) != 0)
-      context.Fail("{} is {}, expected a scalar", name, context.type(name).ToString());
+  CheckScalars(context, {"alpha", "beta"});
 }
 
 template <double (*kFunction)(double x, double alpha)>
@@ -70,15 +68,6 @@ void EvalGelu(EvalContext& context) {
   context.Set(MapFloats(context.in("x"), GeluFunction(context)));
 }
 
-// Requires that `name` is a vector with one element per channel (dimension 1 of x).
-void CheckPerChannel(const OpContext& context, std::string_view name) {
-  const Shape& shape = context.shape(name);
-  const Dim& channels = context.shape("x")[1];
-  if (shape.size() != 1 || (shape[0] != channels && channels.is_constant()))
-    context.Fail("{} is {}, expected one element per channel ({}) of x", name,
-                 context.type(name).ToString(), channels.ToString());
-}
-
 // Calls f(x, channel) for each element of x; dimension 1 holds the channels.
 Tensor MapChannels(const Tensor& x, const std::function<double(double, int64_t)>& f) {
   int64_t inner = 1, channels = x.dims()[1], i = 0;
@@ -91,7 +80,7 @@ void InferPrelu(InferContext& context) {
   int rank = context.rank("x");
   if (rank < 3 || rank > 5)
     context.Fail("x is {}, expected rank 3 to 5", context.type("x").ToString());
-  CheckPerChannel(context, "alpha");
+  CheckPerChannel(context, {"alpha"});
   // Core ML executes these ranks as leaky_relu.
   Tensor alpha = context.value("alpha");
   if (!alpha || rank == 4) return;
@@ -109,8 +98,7 @@ void InferSoftplusParametric(InferContext& context) {
   InferFloatX(context);
   if (context.rank("x") < 3)
     context.Fail("x is {}, expected at least rank 3", context.type("x").ToString());
-  CheckPerChannel(context, "alpha");
-  CheckPerChannel(context, "beta");
+  CheckPerChannel(context, {"alpha", "beta"});
 }
 void EvalSoftplusParametric(EvalContext& context) {
   std::vector<double> alpha = context.in("alpha").Doubles(), beta = context.in("beta").Doubles();

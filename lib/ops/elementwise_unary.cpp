@@ -45,9 +45,7 @@ constexpr auto kExp2 = []<class W>(W v) -> W {
 
 void InferClip(InferContext& context) {
   InferSameAsX(context);
-  for (std::string_view bound : {"alpha", "beta"})
-    if (context.rank(bound) != 0)
-      context.Fail("{} is {}, expected a scalar", bound, context.type(bound).ToString());
+  CheckScalars(context, {"alpha", "beta"});
 }
 
 // A bound in the type used to compute with elements of T.

@@ -58,6 +58,33 @@ double CountKnown(const OpContext& context, std::string_view name, int i, size_t
 
 double WorkOfWeight(const OpContext& context) { return CountKnown(context, "weight", 0, 1); }
 
+void CheckScalars(const OpContext& context, std::initializer_list<std::string_view> names) {
+  for (std::string_view name : names)
+    if (context.def().Find(name) >= 0 && context.rank(name) != 0)
+      context.Fail("{} is {}, expected a scalar", name, context.type(name).ToString());
+}
+
+void CheckPerChannel(const OpContext& context, std::initializer_list<std::string_view> names) {
+  const Dim& channels = context.shape("x")[1];
+  for (std::string_view name : names) {
+    if (!context.has(name)) continue;
+    const Shape& shape = context.shape(name);
+    if (shape.size() != 1 || (shape[0] != channels && channels.is_constant()))
+      context.Fail("{} is {}, expected one element per channel ({}) of x", name,
+                   context.type(name).ToString(), channels.ToString());
+  }
+}
+
+int64_t VectorLength(const OpContext& context, std::string_view name) {
+  const Shape& shape = context.shape(name);
+  if (shape.size() != 1)
+    context.Fail("{} is {}, expected a vector", name, context.type(name).ToString());
+  if (!shape[0].is_constant())
+    throw Error("needs-constant", "{}: the length of \"{}\" must be known at compile time",
+                context.def().name, name);
+  return shape[0].constant();
+}
+
 std::optional<std::vector<Dim>> WholeElements(const OpContext& context, std::string_view name,
                                               int i) {
   const Type& type = context.type(name, i);

@@ -193,6 +193,13 @@ constexpr OpRow FloatFunction(OpRow row) {
 }
 // The common dtype of two operands; context.Fail if they differ.
 DType SharedDType(const OpContext& context, std::string_view a, std::string_view b);
+// Requires that the operands, where the operator has them, are scalars.
+void CheckScalars(const OpContext& context, std::initializer_list<std::string_view> names);
+// Requires that the operands that are present have one element per channel (dimension 1 of x).
+void CheckPerChannel(const OpContext& context, std::initializer_list<std::string_view> names);
+// The length of an integer vector operand that determines a rank; Error "needs-constant" if it is
+// unknown.
+int64_t VectorLength(const OpContext& context, std::string_view name);
 // The elements of an operand of rank 0 or 1, if all are known integers. The operand may be fp32 or
 // fp64, which represent sizes exactly, because exporters compute sizes in floats.
 std::optional<std::vector<Dim>> WholeElements(const OpContext& context, std::string_view name,

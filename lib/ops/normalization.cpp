@@ -16,18 +16,6 @@ void CheckRank(const OpContext& context, int low, int high) {
     context.Fail("x is {}, expected rank {} to {}", context.type("x").ToString(), low, high);
 }
 
-// Requires that the operands have one element per channel (dimension 1 of x).
-void CheckPerChannel(const OpContext& context, std::initializer_list<std::string_view> names) {
-  const Dim& channels = context.shape("x")[1];
-  for (std::string_view name : names) {
-    if (!context.has(name)) continue;
-    const Shape& shape = context.shape(name);
-    if (shape.size() != 1 || (shape[0] != channels && channels.is_constant()))
-      context.Fail("{} is {}, expected one element per channel ({}) of x", name,
-                   context.type(name).ToString(), channels.ToString());
-  }
-}
-
 std::vector<double> Doubles(const EvalContext& context, std::string_view name) {
   Tensor tensor = context.in(name);
   return tensor ? tensor.Doubles() : std::vector<double>();

@@ -55,18 +55,11 @@ DType TypeOf(const OpContext& context, std::string_view name) {
 
 // Infers a tensor with the dimensions listed by operand `shape` and the dtype of `parameters`.
 void InferDistribution(InferContext& context, std::initializer_list<std::string_view> parameters) {
-  const Shape& shape = context.shape("shape");
-  if (shape.size() != 1)
-    context.Fail("shape is {}, expected a vector", context.type("shape").ToString());
-  if (!shape[0].is_constant())
-    throw Error("needs-constant",
-                "{}: the length of \"shape\" must be known at "
-                "compile time",
-                context.def().name);
+  const int64_t rank = VectorLength(context, "shape");
   auto dims = context.Elements("shape");
   if (!dims) {
     dims.emplace();
-    for (int64_t i = 0; i < shape[0].constant(); ++i) dims->push_back(context.Fresh("random"));
+    for (int64_t i = 0; i < rank; ++i) dims->push_back(context.Fresh("random"));
   }
   for (const Dim& dim : *dims)
     if (dim.is_constant() && dim.constant() < 0)

@@ -12,17 +12,6 @@ namespace mlc {
 
 namespace {
 
-// The length of an integer vector operand that determines a rank.
-int64_t VectorLength(const OpContext& context, std::string_view name) {
-  const Shape& shape = context.shape(name);
-  if (shape.size() != 1)
-    context.Fail("{} is {}, expected a vector", name, context.type(name).ToString());
-  if (!shape[0].is_constant())
-    throw Error("needs-constant", "{}: the length of \"{}\" must be known at compile time",
-                context.def().name, name);
-  return shape[0].constant();
-}
-
 void InferView(InferContext& context, Shape shape) {
   context.Result(context.dtype("x"), std::move(shape));
   PassElements(context, "x");

@@ -29,11 +29,7 @@ DType ValueType(const OpContext& context, std::string_view name) {
 }
 
 void InferFill(InferContext& context) {
-  const Shape& shape = context.shape("shape");
-  if (shape.size() != 1)
-    context.Fail("shape is {}, expected a vector", context.type("shape").ToString());
-  if (!shape[0].is_constant())
-    throw Error("needs-constant", "fill: the length of \"shape\" must be known at compile time");
+  VectorLength(context, "shape");
   Shape dims;
   for (const std::optional<Dim>& part : context.Parts("shape"))
     dims.push_back(part ? *part : context.Fresh("fill"));

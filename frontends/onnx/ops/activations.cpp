@@ -83,7 +83,9 @@ Value* Swished(Node& node) {
   return Binary(node, "mul", node.In(0), gate);
 }
 void Swish(Node& node) { node.SetAlike(Swished(node)); }
-void SwiGlu(Node& node) { node.SetAlike(Binary(node, "mul", Swished(node), node.In(1))); }
+void SwiGlu(Node& node) {
+  node.SetAlike(node.Make("mul", {{"x", Swished(node)}, {"y", node.In(1)}}));
+}
 
 // ONNX keeps x > alpha, MIL x >= alpha. The next representable number above alpha makes them equal.
 void ThresholdedRelu(Node& node) {
@@ -142,6 +144,7 @@ void PRelu(Node& node) {
 // The axes that Softmax, LogSoftmax and Hardmax normalize together: before opset 13, all from
 // `axis` on.
 std::vector<int64_t> SoftmaxAxes(Node& node) {
+  if (node.rank() == 0) node.Fail("bad-operand", "the input is a scalar, which has no axis");
   int rank = node.rank();
   if (node.opset() >= 13) return {node.Axis(node.Int("axis", -1), rank)};
   int64_t axis = node.Int("axis", 1);
@@ -164,7 +167,6 @@ Value* SumOfExp(Node& node, Value* exp, const std::vector<int64_t>& axes) {
 }
 
 void Softmax(Node& node) {
-  if (node.rank() == 0) node.Fail("bad-operand", "the input is a scalar, which has no axis");
   std::vector<int64_t> axes = SoftmaxAxes(node);
   if (axes.size() == 1)
     return node.SetAlike(node.Make("softmax", {{"x", node.In(0)}, {"axis", axes[0]}}));
@@ -173,7 +175,6 @@ void Softmax(Node& node) {
 }
 
 void LogSoftmax(Node& node) {
-  if (node.rank() == 0) node.Fail("bad-operand", "the input is a scalar, which has no axis");
   std::vector<int64_t> axes = SoftmaxAxes(node);
   Value* shifted = LessMaximum(node, axes);
   Value* sum = SumOfExp(node, node.Make("exp", {{"x", shifted}}), axes);
@@ -183,7 +184,6 @@ void LogSoftmax(Node& node) {
 
 // 1 at the first maximum, else 0: compares the positions along the axis with argmax.
 void Hardmax(Node& node) {
-  if (node.rank() == 0) node.Fail("bad-operand", "the input is a scalar, which has no axis");
   std::vector<int64_t> axes = SoftmaxAxes(node);
   Value* x = node.In(0);
   if (axes.size() > 1) {

@@ -204,8 +204,7 @@ Value* From(Node& node, Value* x, int axis, Value* begin) {
 void TensorScatter(Node& node) {
   Value *cache = node.In(0), *update = node.In(1), *starts = node.Optional(2);
   DType dtype = node.dtype();
-  if (lower::RuntimeType(dtype) == DType::kNone)
-    node.Fail("unsupported-dtype", "elements of type {} are not supported", Name(dtype));
+  node.RequireRunTimeType(dtype, "elements");
   std::string mode = node.String("mode", "linear");
   if (mode != "linear" && mode != "circular") node.Unsupported("mode", "unknown mode \"{}\"", mode);
   int rank = node.rank(), axis = node.Axis(node.Int("axis", -2), rank);

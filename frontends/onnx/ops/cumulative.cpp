@@ -28,12 +28,7 @@ Running ReadRunning(Node& node) {
     x = Guarded(node, lower::AtRunTime(node, x, node.dtype()), ok);
   }
   if (axis.size() != 1) node.Fail("bad-operand", "axis must be a single number");
-  DType dtype = node.dtype();
-  if (!node.In(0)->is_constant() && (dtype == DType::kUint32 || dtype == DType::kUint64))
-    node.Fail("unsupported-dtype",
-              "arithmetic on {} at run time is not supported; "
-              "Core ML has only 32-bit signed integers",
-              Name(dtype));
+  if (!node.In(0)->is_constant()) node.RequireRunTimeArithmetic(node.dtype());
   return {x, node.Axis(axis[0], node.rank()), node.Int("exclusive", 0) != 0,
           node.Int("reverse", 0) != 0};
 }

@@ -37,16 +37,10 @@ Pair Operands(Node& node) {
   return pair;
 }
 
-// 32- and 64-bit unsigned values are held as int32 at run time; results of arithmetic on them may
-// be out of that range.
 void CheckArithmetic(Node& node, DType dtype, std::initializer_list<Value*> operands) {
   bool constant = true;
   for (Value* operand : operands) constant = constant && operand->is_constant();
-  if (!constant && (dtype == DType::kUint32 || dtype == DType::kUint64))
-    node.Fail("unsupported-dtype",
-              "arithmetic on {} at run time is not supported; "
-              "Core ML has only 32-bit signed integers",
-              Name(dtype));
+  if (!constant) node.RequireRunTimeArithmetic(dtype);
 }
 
 template <const char* kMil>
@@ -287,7 +281,8 @@ void Where(Node& node) {
   if (node.dtype(1) != node.dtype(2))
     node.Fail("bad-operand", "X and Y have different types, {} and {}", Name(node.dtype(1)),
               Name(node.dtype(2)));
-  node.Set(Select(node, node.In(0), node.In(1), node.In(2)), node.dtype(1));
+  node.Set(node.Make("select", {{"cond", node.In(0)}, {"a", node.In(1)}, {"b", node.In(2)}}),
+           node.dtype(1));
 }
 
 // -x - 1 in two's complement; max - x for unsigned types.

@@ -190,8 +190,7 @@ Value* Padded(Node& node, Value* x, Amounts amounts, Mode mode, Value* constant,
     for (int64_t amount : *side)
       if (amount <= -kSane || amount >= kSane)
         node.Fail("bad-operand", "pads contain an invalid value {}", amount);
-  if (lower::RuntimeType(dtype) == DType::kNone)
-    node.Fail("unsupported-dtype", "elements of type {} are not supported", Name(dtype));
+  node.RequireRunTimeType(dtype, "elements");
   for (int i = 0; i < x->type.rank(); ++i)
     if (amounts.before[i] < 0 || amounts.after[i] < 0)
       RequireSize(node, x->type.shape[i] + amounts.before[i] + amounts.after[i], 0, INT32_MAX,
@@ -237,8 +236,7 @@ std::vector<int64_t> AllAxes(Node& node) {
 void PadAttributes(Node& node) {
   std::vector<int64_t> pads = node.Ints(node.opset() == 1 ? "paddings" : "pads");
   Value* x = node.In(0);
-  if (lower::RuntimeType(node.dtype()) == DType::kNone)
-    node.Fail("unsupported-dtype", "elements of type {} are not supported", Name(node.dtype()));
+  node.RequireRunTimeType(node.dtype(), "elements");
   Value* constant = node.Const(Tensor::Full(node.dtype(), {}, node.Float("value", 0.0)));
   node.SetAlike(
       Padded(node, x, Halves(node, pads, AllAxes(node)), ModeOf(node), constant, node.dtype()));
@@ -263,8 +261,7 @@ Value* CropAtRunTime(Node& node, Value* x, Value*& before, Value*& after) {
 void PadAtRunTime(Node& node, Value* pads, const std::vector<int64_t>& axes, Mode mode,
                   Value* constant) {
   Value* x = lower::AtRunTime(node, node.In(0), node.dtype());
-  if (lower::RuntimeType(node.dtype()) == DType::kNone)
-    node.Fail("unsupported-dtype", "elements of type {} are not supported", Name(node.dtype()));
+  node.RequireRunTimeType(node.dtype(), "elements");
   int count = static_cast<int>(axes.size());
   pads = lower::AtRunTime(node, pads, DType::kInt64);
   bool exact = IsFloat(node.dtype()) && (!constant || constant->is_constant());

@@ -58,8 +58,7 @@ void Random(Node& node) {
 void Bernoulli(Node& node) {
   Value* x = node.In(0);
   DType dtype = node.Has("dtype") ? ToDType(static_cast<int>(node.Int("dtype"))) : node.dtype();
-  if (lower::RuntimeType(dtype) == DType::kNone)
-    node.Fail("unsupported-dtype", "results of type {} are not supported", Name(dtype));
+  node.RequireRunTimeType(dtype, "results");
   Value* drawn = node.Make("random_uniform", {{"shape", ShapeOf(node, x)},
                                               {"low", Parameter(0, node.dtype())},
                                               {"high", Parameter(1, node.dtype())},

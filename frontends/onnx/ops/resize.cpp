@@ -448,6 +448,7 @@ Mode OldMode(Node& node) {
   return mode;
 }
 
+// Resize-10 is the last form of Upsample.
 void Upsample(Node& node) {
   Mode mode = OldMode(node);
   std::vector<double> scales;
@@ -458,14 +459,6 @@ void Upsample(Node& node) {
   } else {
     scales = {1, 1, node.Float("height_scale"), node.Float("width_scale")};
   }
-  if (static_cast<int>(scales.size()) != node.rank(0))
-    node.Fail("bad-attribute", "the number of scales is not the rank of the input");
-  node.Set(Apply(node, mode, scales, {}, {}));
-}
-
-void Resize10(Node& node) {
-  Mode mode = OldMode(node);
-  std::vector<double> scales = node.Constant(1, "scales").Doubles();
   if (static_cast<int>(scales.size()) != node.rank(0))
     node.Fail("bad-attribute", "the number of scales is not the rank of the input");
   node.Set(Apply(node, mode, scales, {}, {}));
@@ -572,7 +565,7 @@ void Resize(Node& node) {
 }
 
 constexpr std::array kRows = {
-    NodeRow("Resize", Resize10, 10, 10).Direct(),
+    NodeRow("Resize", Upsample, 10, 10).Direct(),
     NodeRow("Resize", Resize, 11).Direct(),
     NodeRow("Upsample", Upsample, 1, 9).Direct(),
 };

@@ -26,11 +26,7 @@ lower::Scattered OperandsOf(Node& node) {
     node.Fail("bad-operand", "data and updates have different types, {} and {}", Name(dtype),
               Name(node.dtype(2)));
   if (s.data->is_constant() && s.indices->is_constant() && s.updates->is_constant()) return s;
-  if ((s.mode == "add" || s.mode == "mul") && (dtype == DType::kUint32 || dtype == DType::kUint64))
-    node.Fail("unsupported-dtype",
-              "arithmetic on {} at run time is not supported; "
-              "Core ML has only 32-bit signed integers",
-              Name(dtype));
+  if (s.mode == "add" || s.mode == "mul") node.RequireRunTimeArithmetic(dtype);
   s.data = lower::AtRunTime(node, s.data, dtype);
   s.updates = lower::AtRunTime(node, s.updates, dtype);
   return s;

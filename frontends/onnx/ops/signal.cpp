@@ -90,8 +90,7 @@ void Stft(Node& node) {
 
 DType ResultType(Node& node) {
   DType dtype = ToDType(static_cast<int>(node.Int("output_datatype", 1)));
-  if (lower::RuntimeType(dtype) == DType::kNone)
-    node.Fail("unsupported-dtype", "results of type {} are not supported", Name(dtype));
+  node.RequireRunTimeType(dtype, "results");
   return dtype;
 }
 

@@ -56,8 +56,7 @@ void Trilu(Node& node) {
   if (node.rank() < 2)
     node.Fail("bad-operand", "the input is {}, expected at least two dimensions",
               ToString(node.shape()));
-  if (lower::RuntimeType(node.dtype()) == DType::kNone)
-    node.Fail("unsupported-dtype", "elements of type {} are not supported", Name(node.dtype()));
+  node.RequireRunTimeType(node.dtype(), "elements");
   bool upper = node.Int("upper", 1) != 0;
   if (node.HasInput(1) && !node.In(1)->is_constant()) {
     Value* mask = node.Make(upper ? "greater_equal" : "less_equal",
@@ -90,8 +89,7 @@ void EyeLike(Node& node) {
     node.Fail("bad-operand", "the input is {}, expected a matrix", ToString(node.shape()));
   int64_t k = node.Int("k", 0);
   DType dtype = node.Has("dtype") ? ToDType(static_cast<int>(node.Int("dtype"))) : node.dtype();
-  if (lower::RuntimeType(dtype) == DType::kNone)
-    node.Fail("unsupported-dtype", "results of type {} are not supported", Name(dtype));
+  node.RequireRunTimeType(dtype, "results");
   node.Set(lower::Convert(node, Band(node, node.In(0), k, k), DType::kBool, dtype), dtype);
 }
 

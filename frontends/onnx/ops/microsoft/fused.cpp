@@ -100,13 +100,17 @@ void NhwcMaxPool(Node& node) {
   node.SetAlike(Transposed(node, y, {0, 2, 3, 1}));
 }
 
-void FusedGemm(Node& node) {
-  Value* y = node.Apply("Gemm", 13, {node.Input(0), node.Input(1), node.Input(2)},
-                        {"alpha", "beta", "transA", "transB"});
+std::vector<double> ActivationParams(Node& node) {
   std::vector<double> params;
   for (std::string_view name : {"activation_alpha", "activation_beta", "activation_gamma"})
     if (node.Has(name)) params.push_back(node.Float(name));
-  node.SetAlike(Activated(node, y, params));
+  return params;
+}
+
+void FusedGemm(Node& node) {
+  Value* y = node.Apply("Gemm", 13, {node.Input(0), node.Input(1), node.Input(2)},
+                        {"alpha", "beta", "transA", "transB"});
+  node.SetAlike(Activated(node, y, ActivationParams(node)));
 }
 
 // Transposes an operand of a product: moves the first dimension after the batch dimensions if
@@ -131,10 +135,7 @@ Value* ScaledProduct(Node& node) {
 
 void FusedMatMul(Node& node) { node.SetAlike(ScaledProduct(node)); }
 void FusedMatMulActivation(Node& node) {
-  std::vector<double> params;
-  for (std::string_view name : {"activation_alpha", "activation_beta", "activation_gamma"})
-    if (node.Has(name)) params.push_back(node.Float(name));
-  node.SetAlike(Activated(node, ScaledProduct(node), params));
+  node.SetAlike(Activated(node, ScaledProduct(node), ActivationParams(node)));
 }
 
 // Normalizes the last dimension, without subtracting the mean if `simple`. Sets outputs `mean` and
