@@ -49,7 +49,8 @@ class Sequence {
 // The value in the Program of an ONNX value. Run-time values are fp32 (for floats of any width,
 // including fp16), int32 (for integers of any width, within the range of their ONNX type) or bool;
 // see lib/lower/convert.h. Constants keep their ONNX type.
-// // Core ML has neither sequences nor optionals. A sequence is represented by its elements, and an
+//
+// Core ML has neither sequences nor optionals. A sequence is represented by its elements, and an
 // optional by its contents or as empty.
 struct Bound {
   Value* value = nullptr;

@@ -1,5 +1,6 @@
 // GridSample, AffineGrid, RoiAlign, MaxRoiPool and DeformConv.
-// // MIL's resample covers the simple cases. Otherwise the image is laid out as rows, one row of
+//
+// MIL's resample covers the simple cases. Otherwise the image is laid out as rows, one row of
 // all channels per pixel, and each tap of the interpolation kernel gathers rows. This supports any
 // rank, kernel and padding mode.
 #include <fmt/ranges.h>
