@@ -38,12 +38,11 @@ int64_t Bytes(const std::pair<DType, Dims>& kind) {
 void CheckSize(const Dims& dims, const Dims& strides, size_t element, NSInteger size) {
   const int64_t extent = Extent(dims, strides);
   if (size < 0 || extent > static_cast<int64_t>(size / element))
-    throw Error(
-        "schema-mismatch",
-        fmt::format("Core ML's array of shape [{}] with strides [{}] and {} bytes per element has "
-                    "only {} bytes",
-                    fmt::join(dims, ", "), fmt::join(strides, ", "), element,
-                    static_cast<int64_t>(size)));
+    throw Error("schema-mismatch",
+                "Core ML's array of shape [{}] with strides [{}] and {} bytes per element has "
+                "only {} bytes",
+                fmt::join(dims, ", "), fmt::join(strides, ", "), element,
+                static_cast<int64_t>(size));
 }
 
 }  // namespace
@@ -51,8 +50,8 @@ void CheckSize(const Dims& dims, const Dims& strides, size_t element, NSInteger 
 DType ToDType(MLMultiArrayDataType type) {
   for (const TypeRow& row : kTypes)
     if (row.type == type) return row.dtype;
-  throw Error("schema-mismatch", fmt::format("Core ML returned an array of unknown type {:#x}",
-                                             static_cast<int64_t>(type)));
+  throw Error("schema-mismatch", "Core ML returned an array of unknown type {:#x}",
+              static_cast<int64_t>(type));
 }
 
 MLMultiArrayDataType FromDType(DType dtype) {
@@ -131,8 +130,8 @@ ArrayPool::Lease ArrayPool::Take(DType dtype, const Dims& dims) {
                                                                         dataType:FromDType(dtype)
                                                                            error:&error]);
   if (!array)
-    throw Error("resource-limit", fmt::format("Core ML cannot create an array of {} [{}]: {}",
-                                              Name(dtype), fmt::join(dims, ", "), Words(error)));
+    throw Error("resource-limit", "Core ML cannot create an array of {} [{}]: {}", Name(dtype),
+                fmt::join(dims, ", "), Words(error));
   ++Counted().made;
   return {shared_from_this(), kind, std::move(array)};
 }

@@ -12,7 +12,7 @@ void WithoutNSException(std::string_view doing, const std::function<void()>& wor
   } @catch (NSException* exception) {
     words = fmt::format("{}: {}", ToText([exception name]), ToText([exception reason]));
   }
-  throw Error("runtime-failed", fmt::format("Core ML, {}, threw {}", doing, words));
+  throw Error("runtime-failed", "Core ML, {}, threw {}", doing, words);
 }
 
 }  // namespace
@@ -46,7 +46,7 @@ std::string Words(NSError* error) {
 }
 
 void Fail(std::string_view doing, NSError* error) {
-  throw Error("runtime-failed", fmt::format("Core ML, {}: {}", doing, Words(error)));
+  throw Error("runtime-failed", "Core ML, {}: {}", doing, Words(error));
 }
 
 }  // namespace mlc::apple

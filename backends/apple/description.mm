@@ -114,9 +114,8 @@ Described DescribeOne(MLFeatureDescription* description) {
       feature.dims = {-1};
       break;
     default:
-      throw Error("schema-mismatch",
-                  fmt::format("feature \"{}\" has the unsupported kind {}", feature.name,
-                              static_cast<int64_t>(described.type)));
+      throw Error("schema-mismatch", "feature \"{}\" has the unsupported kind {}", feature.name,
+                  static_cast<int64_t>(described.type));
   }
   return described;
 }

@@ -6,7 +6,7 @@ namespace mlc::apple {
 namespace {
 
 [[noreturn]] void Failed(std::string_view doing, std::string_view words) {
-  throw Error("runtime-failed", fmt::format("Core ML, {}: {}", doing, words));
+  throw Error("runtime-failed", "Core ML, {}: {}", doing, words);
 }
 
 void Translate(std::string_view doing, const std::function<void()>& work) {
@@ -19,7 +19,7 @@ void Translate(std::string_view doing, const std::function<void()>& work) {
   } catch (const InternalError&) {
     throw;
   } catch (const std::bad_alloc&) {
-    throw Error("resource-limit", fmt::format("Core ML, {}: out of memory", doing));
+    throw Error("resource-limit", "Core ML, {}: out of memory", doing);
   } catch (const std::exception& exception) {
     Failed(doing, exception.what());
   } catch (...) {

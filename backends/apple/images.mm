@@ -26,7 +26,7 @@ constexpr FormatRow kFormats[] = {
 const FormatRow& RowOf(OSType format) {
   for (const FormatRow& row : kFormats)
     if (row.format == format) return row;
-  throw Error("schema-mismatch", fmt::format("unsupported pixel format {:#x}", format))
+  throw Error("schema-mismatch", "unsupported pixel format {:#x}", format)
       .Expected("BGRA, ARGB, 8-bit or 16-bit gray");
 }
 
@@ -36,8 +36,7 @@ class Locked {
   Locked(CVPixelBufferRef buffer, CVPixelBufferLockFlags flags) : buffer_(buffer), flags_(flags) {
     CVReturn status = CVPixelBufferLockBaseAddress(buffer, flags);
     if (status != kCVReturnSuccess)
-      throw Error("runtime-failed",
-                  fmt::format("Core Video cannot lock the pixels: status {}", status));
+      throw Error("runtime-failed", "Core Video cannot lock the pixels: status {}", status);
     base_ = static_cast<std::byte*>(CVPixelBufferGetBaseAddress(buffer));
     row_bytes_ = CVPixelBufferGetBytesPerRow(buffer);
   }
@@ -81,9 +80,8 @@ PixelBuffer ToPixels(const Tensor& tensor, OSType format, bool bgr) {
   CVReturn status = CVPixelBufferCreate(kCFAllocatorDefault, width, height, format,
                                         (__bridge CFDictionaryRef)attributes, &made);
   if (status != kCVReturnSuccess || !made)
-    throw Error("runtime-failed",
-                fmt::format("Core Video cannot create a buffer of {} x {} pixels: status {}", width,
-                            height, status));
+    throw Error("runtime-failed", "Core Video cannot create a buffer of {} x {} pixels: status {}",
+                width, height, status);
   PixelBuffer buffer(made);
   Locked pixels(made, 0);
   if (row.dtype == DType::kFp16) {

@@ -29,8 +29,8 @@ void CheckInput(const Described& input, const Tensor& tensor) {
   const bool right = input.type == MLFeatureTypeImage ? tensor.dtype() != DType::kString
                                                       : tensor.dtype() == feature.dtype;
   if (!right || !Fits(feature.dims, tensor.dims()))
-    throw Error("bad-input", fmt::format("input \"{}\" has type {}", feature.name,
-                                         TypeText(tensor.dtype(), tensor.dims())))
+    throw Error("bad-input", "input \"{}\" has type {}", feature.name,
+                TypeText(tensor.dtype(), tensor.dims()))
         .Expected(TypeText(feature.dtype, feature.dims));
 }
 
@@ -54,7 +54,7 @@ MLFeatureValue* ToValue(const Described& input, const Tensor& tensor, ArrayPool&
     default:
       break;
   }
-  throw Error("bad-input", fmt::format("input \"{}\" has an unsupported kind", input.feature.name));
+  throw Error("bad-input", "input \"{}\" has an unsupported kind", input.feature.name);
 }
 
 // The numbers of a map from labels, in the label order of the model if it lists the labels, else
@@ -90,8 +90,7 @@ Tensor FromValue(const Described& output, MLFeatureValue* value, MLModelDescript
     default:
       break;
   }
-  throw Error("schema-mismatch",
-              fmt::format("output \"{}\" has an unsupported kind", output.feature.name));
+  throw Error("schema-mismatch", "output \"{}\" has an unsupported kind", output.feature.name);
 }
 
 }  // namespace
@@ -120,13 +119,13 @@ id<MLFeatureProvider> CoreMlModel::Features(const std::map<std::string, Tensor>&
     auto input = std::find_if(description_->inputs.begin(), description_->inputs.end(),
                               [&](const Described& each) { return each.feature.name == name; });
     if (input == description_->inputs.end())
-      throw Error("bad-input", fmt::format("the model has no input \"{}\"", name));
+      throw Error("bad-input", "the model has no input \"{}\"", name);
     CheckInput(*input, tensor);
     [values setObject:ToValue(*input, tensor, *pool_, leases) forKey:ToString(name)];
   }
   for (const Described& input : description_->inputs)
     if (!input.optional && !inputs.contains(input.feature.name))
-      throw Error("bad-input", fmt::format("input \"{}\" is missing", input.feature.name))
+      throw Error("bad-input", "input \"{}\" is missing", input.feature.name)
           .Expected(TypeText(input.feature.dtype, input.feature.dims));
   NSError* error = nil;
   MLDictionaryFeatureProvider* features =
@@ -170,13 +169,12 @@ std::map<std::string, Tensor> CoreMlModel::Tensors(id<MLFeatureProvider> feature
     const runtime::Feature& feature = output.feature;
     MLFeatureValue* value = [features featureValueForName:ToString(feature.name)];
     if (!value || [value type] != output.type)
-      throw Error("schema-mismatch", fmt::format("Core ML returned {} output \"{}\"",
-                                                 value ? "another kind of" : "no", feature.name));
+      throw Error("schema-mismatch", "Core ML returned {} output \"{}\"",
+                  value ? "another kind of" : "no", feature.name);
     Tensor tensor = FromValue(output, value, [model_.get() modelDescription]);
     if (tensor.dtype() != feature.dtype || (output.stated && !Fits(feature.dims, tensor.dims())))
-      throw Error("schema-mismatch",
-                  fmt::format("Core ML returned output \"{}\" as {}", feature.name,
-                              TypeText(tensor.dtype(), tensor.dims())))
+      throw Error("schema-mismatch", "Core ML returned output \"{}\" as {}", feature.name,
+                  TypeText(tensor.dtype(), tensor.dims()))
           .Expected(TypeText(feature.dtype, feature.dims));
     tensors[feature.name] = std::move(tensor);
   }

@@ -14,7 +14,7 @@ namespace {
 
 NSURL* ToUrl(const fs::path& path) {
   NSString* text = [NSString stringWithUTF8String:fs::absolute(path).c_str()];
-  if (!text) throw Error("bad-name", fmt::format("{} is not UTF-8", path.string()));
+  if (!text) throw Error("bad-name", "{} is not UTF-8", path.string());
   return [NSURL fileURLWithPath:text];
 }
 
@@ -80,8 +80,8 @@ bool IsOneOfSeveral(const fs::path& model, const std::string& function) {
   if (names.empty()) names = {"main"};
   for (const std::string& name : names)
     if (name == function) return names.size() > 1;
-  throw Error("bad-name", fmt::format("the model has no function \"{}\"", function))
-      .Expected(fmt::format("{}", fmt::join(names, ", ")));
+  throw Error("bad-name", "the model has no function \"{}\"", function)
+      .Expected("{}", fmt::join(names, ", "));
 }
 
 ObjcPtr<MLModelConfiguration*> Configure(const fs::path& model,
@@ -122,8 +122,7 @@ class CoreMlRuntime : public runtime::Runtime {
                    if (![[NSFileManager defaultManager] moveItemAtURL:made
                                                                 toURL:target.get()
                                                                 error:&refused])
-                     throw Error("file-io",
-                                 fmt::format("cannot move the compiled model: {}", Words(refused)))
+                     throw Error("file-io", "cannot move the compiled model: {}", Words(refused))
                          .At({ToText([target.get() path]), ""});
                    return true;
                  });

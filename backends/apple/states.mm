@@ -22,8 +22,7 @@ void WithArray(MLState* state, const std::string& name,
                                   CaptureException("accessing a state", [&] { (*work)(array); });
                             }];
   if (failure) std::rethrow_exception(failure);
-  if (!called)
-    throw Error("schema-mismatch", fmt::format("Core ML returned no array for state \"{}\"", name));
+  if (!called) throw Error("schema-mismatch", "Core ML returned no array for state \"{}\"", name);
 }
 
 }  // namespace
@@ -56,19 +55,17 @@ void CoreMlState::Write(const std::map<std::string, Tensor>& values) {
     for (const auto& [name, tensor] : values) {
       auto it = std::find_if(states.begin(), states.end(),
                              [&](const runtime::Feature& state) { return state.name == name; });
-      if (it == states.end())
-        throw Error("bad-input", fmt::format("the model has no state \"{}\"", name));
+      if (it == states.end()) throw Error("bad-input", "the model has no state \"{}\"", name);
       if (tensor.dtype() != it->dtype || tensor.dims() != it->dims)
-        throw Error("bad-input", fmt::format("state \"{}\" has type {}", name,
-                                             TypeText(tensor.dtype(), tensor.dims())))
+        throw Error("bad-input", "state \"{}\" has type {}", name,
+                    TypeText(tensor.dtype(), tensor.dims()))
             .Expected(TypeText(it->dtype, it->dims));
     }
     auto lock = Use();
     for (const auto& [name, tensor] : values)
       WithArray(get(), name, [&](MLMultiArray* array) {
         if (ToDims([array shape]) != tensor.dims() || ToDType([array dataType]) != tensor.dtype())
-          throw Error("schema-mismatch",
-                      fmt::format("state \"{}\" does not match its description", name));
+          throw Error("schema-mismatch", "state \"{}\" does not match its description", name);
         Fill(array, tensor);
       });
   });

@@ -10,9 +10,8 @@ namespace mlc::apple {
 
 int64_t Extent(const Dims& dims, const Dims& strides) {
   auto refuse = [&] {
-    throw Error("schema-mismatch",
-                fmt::format("Core ML's array of shape [{}] has the unsupported strides [{}]",
-                            fmt::join(dims, ", "), fmt::join(strides, ", ")));
+    throw Error("schema-mismatch", "Core ML's array of shape [{}] has the unsupported strides [{}]",
+                fmt::join(dims, ", "), fmt::join(strides, ", "));
   };
   if (dims.size() != strides.size()) refuse();
   int64_t last = 0;

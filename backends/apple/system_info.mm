@@ -50,8 +50,8 @@ runtime::Device ToDevice(id<MLComputeDeviceProtocol> device) {
 }
 
 Error NeedsSystem(std::string_view feature, std::string_view version) {
-  return Error("needs-system", fmt::format("{}: macOS {} is required; this machine runs {}",
-                                           feature, version, SystemName()));
+  return Error("needs-system", "{}: macOS {} is required; this machine runs {}", feature, version,
+               SystemName());
 }
 
 void CheckUnits(runtime::Units units) {
@@ -60,9 +60,8 @@ void CheckUnits(runtime::Units units) {
       units == runtime::Units::kGpu ? runtime::Device::kGpu : runtime::Device::kAne;
   std::vector<runtime::Device> devices = Devices();
   if (devices.empty() || std::find(devices.begin(), devices.end(), wanted) != devices.end()) return;
-  throw Error("needs-system", fmt::format("units {}: this machine has no {}", Name(units),
-                                          units == runtime::Units::kGpu ? "GPU that Core ML can use"
-                                                                        : "Neural Engine"))
+  throw Error("needs-system", "units {}: this machine has no {}", Name(units),
+              units == runtime::Units::kGpu ? "GPU that Core ML can use" : "Neural Engine")
       .Help("use option 'units' all or option 'units' cpu");
 }
 

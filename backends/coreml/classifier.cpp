@@ -18,9 +18,9 @@ std::vector<std::string> ReadLabels(const std::filesystem::path& path) {
   std::string_view bytes = AsText(file->bytes());
   constexpr size_t kMostBytes = 64 << 20;
   if (bytes.size() > kMostBytes)
-    throw Error("resource-limit", fmt::format("the label file has {} bytes", bytes.size()))
+    throw Error("resource-limit", "the label file has {} bytes", bytes.size())
         .At({path.string(), ""})
-        .Expected(fmt::format("at most {} bytes", kMostBytes));
+        .Expected("at most {} bytes", kMostBytes);
   RequireUtf8(bytes, "bad-file", fmt::format("\"{}\"", path.string()));
   std::istringstream text{std::string(WithoutBom(bytes))};
   auto fail = [&](std::string text, size_t line) {
@@ -108,9 +108,8 @@ void MakeClassifier(Program& program, const std::vector<std::string>& labels,
     if (Product(type.shape) == count) fitting.push_back(i);
   }
   if (fitting.size() != 1)
-    throw Error("bad-operand",
-                fmt::format("{} have {} elements, one for each label",
-                            fitting.empty() ? "no outputs" : "several outputs", labels.size()))
+    throw Error("bad-operand", "{} have {} elements, one for each label",
+                fitting.empty() ? "no outputs" : "several outputs", labels.size())
         .Expected("exactly one float output with that many elements among " +
                   (shapes.empty() ? "the outputs" : shapes))
         .Help(

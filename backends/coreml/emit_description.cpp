@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <set>
 
 #include "backends/coreml/classifier.h"
 #include "backends/coreml/emit.h"
@@ -163,9 +162,8 @@ class Describer {
     const Shape& shape = value.type.shape;
     int64_t channels = port.feature == Port::Feature::kImageGray ? 1 : 3;
     if (shape.size() != 4 || shape[0] != Dim(1) || shape[1] != Dim(channels))
-      throw Error("input-shape",
-                  fmt::format("image \"{}\" has shape {}", port.name, ToString(shape)))
-          .Expected(fmt::format("[1, {}, height, width]", channels));
+      throw Error("input-shape", "image \"{}\" has shape {}", port.name, ToString(shape))
+          .Expected("[1, {}, height, width]", channels);
     Flexible sizes = SizesOf(port, shape, may_enumerate);
     image->set_height(sizes.by_default[2]);
     image->set_width(sizes.by_default[3]);
@@ -216,8 +214,7 @@ class Describer {
     Begin(port, value.name, out);
     const Type& tensor = value.type.elements[0];
     if (!IsStatic(tensor.shape) || tensor.dtype != DType::kFp16)
-      throw Error("unsupported-dtype",
-                  fmt::format("state \"{}\" has type {}", value.name, tensor.ToString()))
+      throw Error("unsupported-dtype", "state \"{}\" has type {}", value.name, tensor.ToString())
           .Expected("fp16 with a fixed shape");
     spec::ArrayFeatureType* array = out->mutable_type()->mutable_statetype()->mutable_arraytype();
     SetType(tensor.dtype, array);

@@ -24,9 +24,9 @@ Error Located(Error error, const Operation& op) {
 }
 
 Error TooOld(const std::string& what, Opset needs, Opset target) {
-  return Error("target-too-old", fmt::format("{} requires {}, but the target is {}", what,
-                                             TargetName(needs), TargetName(target)))
-      .Help(fmt::format("option 'target' {}", TargetName(needs)));
+  return Error("target-too-old", "{} requires {}, but the target is {}", what, TargetName(needs),
+               TargetName(target))
+      .Help("option 'target' {}", TargetName(needs));
 }
 
 void CheckTypes(const Operation& op, const Form& form, Opset target) {
@@ -35,8 +35,7 @@ void CheckTypes(const Operation& op, const Form& form, Opset target) {
   for (const Form& newer : op.def->forms)
     if (newer.since > target && OperandComplaint(op, newer).empty())
       throw TooOld(fmt::format("{}: {}", op.def->name, complaint), newer.since, target);
-  throw Error("unsupported-dtype",
-              fmt::format("{}: Core ML does not support {}", op.def->name, complaint));
+  throw Error("unsupported-dtype", "{}: Core ML does not support {}", op.def->name, complaint);
 }
 
 // Core ML computes with at most five dimensions. Constants that are only decompressed may have
@@ -46,8 +45,8 @@ constexpr int kMaxRank = 5;
 bool HasRank(const Type& type) { return !type.is_tensor() || type.rank() <= kMaxRank; }
 
 Error RankError(const Type& type, std::string_view what) {
-  return Error("rank-limit", fmt::format("{} has shape {}", what, ToString(type.shape)))
-      .Expected(fmt::format("at most {} dimensions", kMaxRank));
+  return Error("rank-limit", "{} has shape {}", what, ToString(type.shape))
+      .Expected("at most {} dimensions", kMaxRank);
 }
 
 // Checks element types and ranks of run-time values; constants may have others.
@@ -71,7 +70,7 @@ void CheckResults(const Operation& op, Opset target) {
     std::string what =
         fmt::format("{}: a result of type {}", op.def->name, Name(result->type.dtype));
     if (!Contains(kNewer, result->type.dtype))
-      throw Error("unsupported-dtype", fmt::format("{} is not supported by Core ML", what));
+      throw Error("unsupported-dtype", "{} is not supported by Core ML", what);
     if (target < Opset::kIos17) throw TooOld(what, Opset::kIos17, target);
   }
 }
@@ -146,9 +145,8 @@ LoweredOp LowerTo(const Operation& op, const Form& form, Opset target) {
       throw TooOld(what, since, target);
     const LostParam* lost = FindLost(*op.def, param.name);
     bool why = lost && !lost->otherwise.empty();
-    throw Error("unsupported-attribute",
-                fmt::format("{} was removed in {}{}{}", what, TargetName(target),
-                            why ? ", and " : "", why ? lost->otherwise : ""));
+    throw Error("unsupported-attribute", "{} was removed in {}{}{}", what, TargetName(target),
+                why ? ", and " : "", why ? lost->otherwise : "");
   }
   return lowered;
 }
@@ -158,10 +156,9 @@ void CheckElements(const Operation& op) {
   for (size_t i = 0; i < op.args().size(); ++i)
     for (const Operand& operand : op.args()[i])
       if (const Tensor& value = operand.constant(); value && value.size() == 0)
-        throw Error(
-            "empty-tensor",
-            fmt::format("{}: constant operand \"{}\" has no elements, which Core ML cannot store",
-                        op.def->name, op.def->canonical().params[i].name));
+        throw Error("empty-tensor",
+                    "{}: constant operand \"{}\" has no elements, which Core ML cannot store",
+                    op.def->name, op.def->canonical().params[i].name);
 }
 
 // Receives each error, and the operation it concerns, if any. Returns false to stop.
@@ -176,9 +173,8 @@ void CheckPorts(const Function& function, Opset target, const Complain& complain
     std::string text =
         fmt::format("{} \"{}\" of type {}", what, value.name, Name(value.type.dtype));
     if (!since)
-      complain(nullptr,
-               Error("unsupported-dtype", fmt::format("{} is not supported by Core ML", text))
-                   .Expected("fp32, int32, fp16 (from iOS16) or int8 (from iOS26)"));
+      complain(nullptr, Error("unsupported-dtype", "{} is not supported by Core ML", text)
+                            .Expected("fp32, int32, fp16 (from iOS16) or int8 (from iOS26)"));
     else if (*since > target)
       complain(nullptr, TooOld(text, *since, target));
   };

@@ -5,7 +5,6 @@
 // that Core ML requires explicitly.
 #pragma once
 
-#include <optional>
 #include <string_view>
 #include <vector>
 

@@ -238,8 +238,7 @@ void CheckManifestTarget(const std::filesystem::path& package, bool force) {
   InputRegistry::Unnoted look;
   Json json = Json::parse(AsText(MappedFile::Open(path)->bytes()), nullptr, false);
   if (!json.is_object() || !json.contains("mlc"))
-    throw Error("file-exists",
-                fmt::format("\"{}\" exists and is not a manifest written by mlc", path.string()))
+    throw Error("file-exists", "\"{}\" exists and is not a manifest written by mlc", path.string())
         .Help(
             "choose another name with -o, remove the existing one first, or pass option 'force' or "
             "option 'no-manifest'");

@@ -4,7 +4,6 @@
 
 #include "backends/coreml/emit.h"
 #include "lib/coreml/mlmodelc_layout.h"
-#include "lib/coreml/package_layout.h"
 #include "lib/support/atomic_install.h"
 #include "lib/support/input_registry.h"
 #include "lib/support/mapped_file.h"
@@ -28,7 +27,7 @@ void CheckWeights(const Program& program) {
   for (const auto& function : program.functions)
     ForEachOperation(*function, [](Operation* op) {
       if (op->val && !op->val.absent_file().empty())
-        throw Error("bad-file", fmt::format("the weight file {} is missing", op->val.absent_file()))
+        throw Error("bad-file", "the weight file {} is missing", op->val.absent_file())
             .Help("put the weight file beside the model, or precompile the package");
     });
 }
@@ -83,10 +82,9 @@ void CheckBundleTarget(const fs::path& path, bool force) {
   if (force || !fs::exists(path, error) || IsOwnBundle(path) ||
       (fs::is_directory(path, error) && fs::is_empty(path, error)))
     return;
-  throw Error(
-      "file-exists",
-      fmt::format("\"{}\" exists and is not a bundle written by mlc, or contains other files",
-                  path.string()))
+  throw Error("file-exists",
+              "\"{}\" exists and is not a bundle written by mlc, or contains other files",
+              path.string())
       .Help("choose another name with -o, remove the existing one first, or pass option 'force'");
 }
 
@@ -129,8 +127,8 @@ void WriteBundle(const Program& program, const fs::path& model_folder, const fs:
       fs::copy(model_folder / weights, staging.path() / weights, fs::copy_options::recursive,
                error);
     if (error)
-      throw Error("file-io", fmt::format("cannot copy \"{}\": {}",
-                                         (model_folder / weights).string(), error.message()));
+      throw Error("file-io", "cannot copy \"{}\": {}", (model_folder / weights).string(),
+                  error.message());
   }
   staging.Commit();
 }

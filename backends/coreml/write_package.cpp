@@ -59,8 +59,7 @@ std::string ManifestText(const std::string& model_uuid, const std::string& weigh
 std::string Serialized(const mlc::schema::Model& model) {
   size_t size = model.ByteSizeLong();
   if (size > INT_MAX)
-    throw Error("too-large",
-                fmt::format("the program has {} bytes, but a protobuf holds at most 2 GiB", size));
+    throw Error("too-large", "the program has {} bytes, but a protobuf holds at most 2 GiB", size);
   std::string bytes(size, '\0');
   auto* begin = reinterpret_cast<uint8_t*>(bytes.data());
   MLC_CHECK(model.SerializeWithCachedSizesToArray(begin) == begin + size,
@@ -127,10 +126,9 @@ void CheckPackageTarget(const fs::path& path, bool force) {
   if (force || !fs::exists(path, error) || IsOwnPackage(path) ||
       (fs::is_directory(path, error) && fs::is_empty(path, error)))
     return;
-  throw Error(
-      "file-exists",
-      fmt::format("\"{}\" exists and is not a package written by mlc, or contains other files",
-                  path.string()))
+  throw Error("file-exists",
+              "\"{}\" exists and is not a package written by mlc, or contains other files",
+              path.string())
       .Help("choose another name with -o, remove the existing one first, or pass option 'force'");
 }
 

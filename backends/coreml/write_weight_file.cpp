@@ -48,7 +48,7 @@ void WriteAll(int descriptor, std::span<const std::byte> head, std::span<const s
     if (written < 0 && errno == EINTR) continue;
     if (written < 0 && errno == EFAULT) Touch(body);
     if (written <= 0)
-      throw Error("file-io", fmt::format("cannot write the weight file: {}", std::strerror(errno)));
+      throw Error("file-io", "cannot write the weight file: {}", std::strerror(errno));
     offset += static_cast<uint64_t>(written);
     size_t of_head = std::min(head.size(), static_cast<size_t>(written));
     head = head.subspan(of_head);
@@ -223,7 +223,7 @@ void WeightPlan::Write(int descriptor, int threads,
 #ifdef __linux__
   // Detects a full disk early. File systems without fallocate skip the check.
   if (fallocate(descriptor, 0, 0, static_cast<off_t>(end)) != 0 && errno == ENOSPC)
-    throw Error("file-io", fmt::format("not enough disk space for {} bytes of weights", end));
+    throw Error("file-io", "not enough disk space for {} bytes of weights", end);
 #endif
   auto put = [&](std::span<const std::byte> head, std::span<const std::byte> body,
                  uint64_t offset) {

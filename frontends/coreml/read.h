@@ -6,7 +6,6 @@
 #include <memory>
 #include <string>
 
-#include "lib/coreml/interface_entry.h"
 #include "lib/ir/program.h"
 
 namespace mlc::schema {

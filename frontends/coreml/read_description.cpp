@@ -21,8 +21,7 @@ Dims ReadDims(const Values& values, const std::string& name) {
   Dims dims(values.begin(), values.end());
   for (int64_t dim : dims)
     if (dim < 0)
-      throw Error("bad-file",
-                  fmt::format("the description gives \"{}\" an invalid dimension: {}", name, dim));
+      throw Error("bad-file", "the description gives \"{}\" an invalid dimension: {}", name, dim);
   return dims;
 }
 
@@ -30,17 +29,15 @@ Dims ReadDims(const Values& values, const std::string& name) {
 void AddRange(const spec::SizeRange& range, Port& port) {
   auto low = static_cast<int64_t>(range.lowerbound());
   if (low < 0 || range.upperbound() < -1 || (range.upperbound() >= 0 && low > range.upperbound()))
-    throw Error("bad-file",
-                fmt::format("the description gives \"{}\" an invalid size range: {} to {}",
-                            port.name, range.lowerbound(), range.upperbound()));
+    throw Error("bad-file", "the description gives \"{}\" an invalid size range: {} to {}",
+                port.name, range.lowerbound(), range.upperbound());
   port.shape_range.emplace_back(low, range.upperbound());
 }
 
 void ReadArray(const spec::ArrayFeatureType& array, bool is_output, Port& port) {
   std::optional<DType> dtype = FromArrayDataType(array.datatype());
   if (!dtype)
-    throw Error("bad-file",
-                fmt::format("the description gives no element type for \"{}\"", port.name));
+    throw Error("bad-file", "the description gives no element type for \"{}\"", port.name);
   port.dtype = *dtype;
   Dims shape = ReadDims(array.shape(), port.name);
   for (const auto& one : array.enumeratedshapes().shapes())
@@ -53,8 +50,7 @@ void ReadArray(const spec::ArrayFeatureType& array, bool is_output, Port& port) 
   bool fits = port.shape_range.empty() || port.shape_range.size() == rank;
   for (const Dims& dims : port.enumerated_shapes) fits = fits && dims.size() == rank;
   if (!fits)
-    throw Error("bad-file",
-                fmt::format("the description gives \"{}\" shapes of different ranks", port.name));
+    throw Error("bad-file", "the description gives \"{}\" shapes of different ranks", port.name);
   if (is_output || array.has_enumeratedshapes() || array.has_shaperange())
     port.default_shape = std::move(shape);
 }
@@ -65,9 +61,8 @@ void ReadImageSizes(const spec::ImageFeatureType& image, Port& port) {
   int64_t channels = port.feature == Port::Feature::kImageGray ? 1 : 3;
   auto shape = [&](uint64_t height, uint64_t width) {
     if (height > INT32_MAX || width > INT32_MAX)
-      throw Error("bad-file",
-                  fmt::format("the description gives image \"{}\" an invalid size: {} x {}",
-                              port.name, width, height));
+      throw Error("bad-file", "the description gives image \"{}\" an invalid size: {} x {}",
+                  port.name, width, height);
     return Dims{1, channels, static_cast<int64_t>(height), static_cast<int64_t>(width)};
   };
   port.default_shape =
@@ -95,8 +90,7 @@ void ReadImageColors(const spec::ImageFeatureType& image, Port& port) {
           image.colorspace() == spec::ImageFeatureType::GRAYSCALE ? DType::kUint8 : DType::kFp16;
       return;
     default:
-      throw Error("bad-file",
-                  fmt::format("the description gives no color space for image \"{}\"", port.name));
+      throw Error("bad-file", "the description gives no color space for image \"{}\"", port.name);
   }
 }
 
@@ -124,16 +118,13 @@ std::vector<Port> ReadPorts(const Features& features, bool is_output = false) {
       case spec::FeatureType::kInt64Type:
       case spec::FeatureType::kDictionaryType:
         if (!is_output)
-          throw Error("unsupported-field",
-                      fmt::format("\"{}\" is not an array, image or state", port.name));
+          throw Error("unsupported-field", "\"{}\" is not an array, image or state", port.name);
         break;
       default:
-        throw Error("unsupported-field",
-                    fmt::format("the type of \"{}\" is not supported", port.name));
+        throw Error("unsupported-field", "the type of \"{}\" is not supported", port.name);
     }
     if (!names.insert(feature.name()).second)
-      throw Error("bad-file",
-                  fmt::format("the description contains \"{}\" more than once", port.name));
+      throw Error("bad-file", "the description contains \"{}\" more than once", port.name);
     ports.push_back(std::move(port));
   }
   return ports;
@@ -158,10 +149,10 @@ void CheckClassifier(const Description& description, const Function& function) {
   if (description.predictedfeaturename() != label ||
       description.predictedprobabilitiesname() != probabilities)
     throw Error("bad-file",
-                fmt::format("the description names \"{}\" and \"{}\" as classifier outputs, but "
-                            "the program has \"{}\" and \"{}\"",
-                            description.predictedfeaturename(),
-                            description.predictedprobabilitiesname(), label, probabilities));
+                "the description names \"{}\" and \"{}\" as classifier outputs, but "
+                "the program has \"{}\" and \"{}\"",
+                description.predictedfeaturename(), description.predictedprobabilitiesname(), label,
+                probabilities);
 }
 
 // Dimensions that are fixed in the program must have the size given in the description, if any.
@@ -187,11 +178,9 @@ void CheckShapes(const Features& features,
     for (size_t d = 0; fits && d < shape.size(); ++d)
       fits = !shape[d].is_constant() || shape[d] == Dim(described[d]);
     if (!fits)
-      throw Error(
-          "bad-file",
-          fmt::format(
-              "the description gives \"{}\" the shape [{}], but its type in the program is {}",
-              value.name, fmt::join(described, ", "), value.type.ToString()));
+      throw Error("bad-file",
+                  "the description gives \"{}\" the shape [{}], but its type in the program is {}",
+                  value.name, fmt::join(described, ", "), value.type.ToString());
   }
 }
 
@@ -201,9 +190,8 @@ void CheckElementType(const Port& port, std::string_view what, const Type& type)
     return;
   throw Error(
       "bad-file",
-      fmt::format(
-          "the description gives {} \"{}\" the element type {}, but its type in the program is {}",
-          what, port.name, Name(port.dtype), type.ToString()));
+      "the description gives {} \"{}\" the element type {}, but its type in the program is {}",
+      what, port.name, Name(port.dtype), type.ToString());
 }
 
 void CheckAllThere(const std::vector<Port>& described, const std::vector<Port>& found,
@@ -211,9 +199,8 @@ void CheckAllThere(const std::vector<Port>& described, const std::vector<Port>& 
   const PortIndex by_name(found);
   for (const Port& port : described)
     if (!by_name.Find(port.name))
-      throw Error(
-          "bad-file",
-          fmt::format("{} \"{}\" of the description is missing from the program", what, port.name));
+      throw Error("bad-file", "{} \"{}\" of the description is missing from the program", what,
+                  port.name);
 }
 
 // Reorders ports to match the inputs that they describe.
@@ -248,8 +235,7 @@ void MatchOutputs(Function& function) {
   for (const Value* output : function.body.outputs()) {
     const Port* port = by_name.Find(output->name);
     if (!port)
-      throw Error("bad-file",
-                  fmt::format("output \"{}\" is missing from the description", output->name));
+      throw Error("bad-file", "output \"{}\" is missing from the description", output->name);
     CheckElementType(*port, "output", output->type);
     ordered.push_back(*port);
   }
@@ -279,9 +265,8 @@ InputDims ReadDescription(const spec::ModelDescription& description, Program& pr
     if (program.functions.size() != 1)
       throw Error("bad-file", "the program has several functions, but the description lists none");
     if (program.functions[0]->name != kMainFunction)
-      throw Error("bad-file",
-                  fmt::format("the program's only function has the unexpected name \"{}\"",
-                              program.functions[0]->name))
+      throw Error("bad-file", "the program's only function has the unexpected name \"{}\"",
+                  program.functions[0]->name)
           .Expected(std::string(kMainFunction));
     ReadFunction(description, program.functions[0].get());
     program.interface.default_function = program.functions[0]->name;
@@ -292,8 +277,7 @@ InputDims ReadDescription(const spec::ModelDescription& description, Program& pr
         return candidate.name() == function->name;
       });
       if (it == described.end())
-        throw Error("bad-file",
-                    fmt::format("function \"{}\" is missing from the description", function->name));
+        throw Error("bad-file", "function \"{}\" is missing from the description", function->name);
       ReadFunction(*it, function.get());
     }
     for (const auto& function : description.functions())
@@ -302,8 +286,8 @@ InputDims ReadDescription(const spec::ModelDescription& description, Program& pr
     if (std::none_of(program.functions.begin(), program.functions.end(), [&](const auto& function) {
           return function->name == program.interface.default_function;
         }))
-      throw Error("bad-file", fmt::format("the default function \"{}\" is missing from the program",
-                                          description.defaultfunctionname()));
+      throw Error("bad-file", "the default function \"{}\" is missing from the program",
+                  description.defaultfunctionname());
   }
 
   const spec::Metadata& metadata = description.metadata();

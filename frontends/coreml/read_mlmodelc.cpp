@@ -1,6 +1,5 @@
 #include <algorithm>
 
-#include "frontends/coreml/coreml.h"
 #include "frontends/coreml/read.h"
 #include "lib/coreml/mlmodelc_layout.h"
 #include "lib/coreml/schema.h"
@@ -77,8 +76,8 @@ Program ImportBundle(const fs::path& path, Diagnostics& diagnostics) {
     program.interface.specification_version = static_cast<int>(data.specification_version);
     ReadDescription(description, program);
     if (data.functions != program.functions.size())
-      throw Error("bad-file", fmt::format("coremldata.bin declares {} functions, but {} has {}",
-                                          data.functions, kBundleText, program.functions.size()));
+      throw Error("bad-file", "coremldata.bin declares {} functions, but {} has {}", data.functions,
+                  kBundleText, program.functions.size());
     for (const auto& function : program.functions) {
       OrderInputs(*function);
       MatchInputs(*function);

@@ -43,16 +43,14 @@ void LocateIn(const fs::path& file, Error& error) {
 
 void CheckVersion(int version) {
   if (version < static_cast<int>(Opset::kIos15) || version > static_cast<int>(Opset::kIos26))
-    throw Error("unsupported-field", fmt::format("unsupported specification version {}", version))
-        .Expected(fmt::format("{} to {}", static_cast<int>(Opset::kIos15),
-                              static_cast<int>(Opset::kIos26)));
+    throw Error("unsupported-field", "unsupported specification version {}", version)
+        .Expected("{} to {}", static_cast<int>(Opset::kIos15), static_cast<int>(Opset::kIos26));
 }
 
 void WarnOfNothing(const Program& program, Diagnostics& diagnostics) {
   for (const auto& function : program.functions)
     if (function->body.outputs().empty())
-      diagnostics.Warn(
-          Error("bad-graph", fmt::format("function {} has no outputs", function->name)));
+      diagnostics.Warn(Error("bad-graph", "function {} has no outputs", function->name));
 }
 
 Tensor WeightFiles::Read(const std::string& file_name, uint64_t offset, DType dtype,
@@ -60,7 +58,7 @@ Tensor WeightFiles::Read(const std::string& file_name, uint64_t offset, DType dt
   std::shared_ptr<const MappedFile>& file = files_[file_name];
   if (!file) {
     if (!file_name.starts_with(kModelPath) || !StaysInside(file_name.substr(kModelPath.size())))
-      throw Error("bad-file", fmt::format("invalid path of a weight file: \"{}\"", file_name))
+      throw Error("bad-file", "invalid path of a weight file: \"{}\"", file_name)
           .Expected(std::string(kWeightReference));
     fs::path path = folder_ / file_name.substr(kModelPath.size());
     std::error_code error;
@@ -96,8 +94,7 @@ Program ImportModelFile(const fs::path& path, bool may_lack_weights, Diagnostics
     std::shared_ptr<const MappedFile> file = MappedFile::Open(path);
     ByteWindow bytes(*file);
     if (uint32_t kind = ModelKind(bytes); kind != 0 && kind != kMlProgram)
-      throw Error("unsupported-field",
-                  fmt::format("the model is a {}, not an ML Program", ModelKindName(kind)))
+      throw Error("unsupported-field", "the model is a {}, not an ML Program", ModelKindName(kind))
           .Help(ModelKindName(kind) == "pipeline"
                     ? "extract its models with coremltools (spec.pipeline.models) and compile "
                       "those that are ML Programs"
@@ -112,8 +109,7 @@ Program ImportModelFile(const fs::path& path, bool may_lack_weights, Diagnostics
     for (const spec::mil::FunctionEntry& entry : model.mlprogram().functions()) {
       for (const auto& other : program.functions)
         if (other->name == entry.key())
-          throw Error("bad-file",
-                      fmt::format("more than one function is named \"{}\"", entry.key()));
+          throw Error("bad-file", "more than one function is named \"{}\"", entry.key());
       CheckIdentifier(entry.key());
       program.Add(entry.key());
     }

@@ -22,7 +22,7 @@ void CheckKeys(const Entries& entries, const char* what) {
   std::set<std::string> keys;
   for (const auto& entry : entries)
     if (!keys.insert(entry.key()).second)
-      throw Error("bad-file", fmt::format("duplicate {} \"{}\"", what, entry.key()));
+      throw Error("bad-file", "duplicate {} \"{}\"", what, entry.key());
 }
 
 class FunctionReader {
@@ -36,15 +36,13 @@ class FunctionReader {
       throw Error("unsupported-field", "attributes of functions are not supported");
     std::optional<Opset> opset = ParseOpsetName(source.opset());
     if (!opset)
-      throw Error("unsupported-field",
-                  fmt::format("unsupported operator set \"{}\"", source.opset()))
-          .Expected(fmt::format("{} to {}", OpsetName(Opset::kIos15), OpsetName(Opset::kIos26)));
+      throw Error("unsupported-field", "unsupported operator set \"{}\"", source.opset())
+          .Expected("{} to {}", OpsetName(Opset::kIos15), OpsetName(Opset::kIos26));
     function_.opset = *opset;
     if (source.block_specializations_size() != 1 ||
         source.block_specializations(0).key() != source.opset())
       throw Error("unsupported-field",
-                  fmt::format("expected a function with a single block, specialized for {}",
-                              source.opset()));
+                  "expected a function with a single block, specialized for {}", source.opset());
     const Ports inputs(function_.inputs), states(function_.states);
     for (const mil::NamedValueType& input : source.inputs()) ReadInput(input, inputs, states);
     where_.clear();
@@ -152,7 +150,7 @@ class FunctionReader {
         if (!error.has_location())
           error.At(*location);
         else if (error.location().file != file_)
-          error.Note(fmt::format("needed by {}", location->ToString()));
+          error.Note("needed by {}", location->ToString());
         throw;
       }
     }
@@ -325,15 +323,13 @@ void ReadBuildInfo(const mil::Value& value, Program& program) {
 void ReadProgram(const mil::Program& source, const InputDims& input_dims, WeightFiles& weights,
                  const std::string& file, Program& program) {
   if (source.version() != 1)
-    throw Error("unsupported-field",
-                fmt::format("unsupported program version {}", source.version()))
+    throw Error("unsupported-field", "unsupported program version {}", source.version())
         .Expected("1");
   if (!source.docstring().empty())
     throw Error("unsupported-field", "docString of a program is not supported");
   for (const mil::ValueEntry& attribute : source.attributes()) {
     if (attribute.key() != "buildInfo")
-      throw Error("unsupported-field",
-                  fmt::format("unsupported program attribute \"{}\"", attribute.key()));
+      throw Error("unsupported-field", "unsupported program attribute \"{}\"", attribute.key());
     ReadBuildInfo(attribute.value(), program);
   }
   for (int i = 0; i < source.functions_size(); ++i)

@@ -15,15 +15,14 @@ constexpr int kMaxRank = 32;
 
 DType ReadDType(int number) {
   std::optional<DType> dtype = FromMilDataType(number);
-  if (!dtype)
-    throw Error("bad-file", fmt::format("invalid element type of a tensor (number {})", number));
+  if (!dtype) throw Error("bad-file", "invalid element type of a tensor (number {})", number);
   return *dtype;
 }
 
 Dim ReadDim(const mil::Dimension& dim) {
   if (dim.has_constant()) {
     if (dim.constant().size() > INT64_MAX)
-      throw Error("bad-file", fmt::format("invalid dimension {}", dim.constant().size()));
+      throw Error("bad-file", "invalid dimension {}", dim.constant().size());
     return static_cast<int64_t>(dim.constant().size());
   }
   if (!dim.has_unknown()) throw Error("bad-file", "a dimension has no size");
@@ -33,9 +32,8 @@ Dim ReadDim(const mil::Dimension& dim) {
 }
 
 [[noreturn]] void WrongCount(int64_t have, const Type& type) {
-  throw Error("bad-constant",
-              fmt::format("a constant of type {} has the wrong number of values: {}",
-                          type.ToString(), have));
+  throw Error("bad-constant", "a constant of type {} has the wrong number of values: {}",
+              type.ToString(), have);
 }
 
 template <class T, class Values>
@@ -83,18 +81,16 @@ Tensor ReadImmediate(const mil::TensorValue& value, const Type& type, Dims dims)
       if (dtype == DType::kString || dtype == DType::kBool) break;
       const std::string& bytes = value.bytes().values();
       if (bytes.size() != ByteCount(dtype, ElementCount(dims)))
-        throw Error("bad-constant",
-                    fmt::format("a constant of type {} has the wrong number of bytes: {}",
-                                type.ToString(), bytes.size()));
+        throw Error("bad-constant", "a constant of type {} has the wrong number of bytes: {}",
+                    type.ToString(), bytes.size());
       const auto* data = reinterpret_cast<const std::byte*>(bytes.data());
       return Tensor::Owned(dtype, std::move(dims), {data, data + bytes.size()});
     }
     case mil::TensorValue::VALUE_NOT_SET:
       break;
   }
-  throw Error(
-      "bad-constant",
-      fmt::format("a constant of type {} is stored in a field for another type", type.ToString()));
+  throw Error("bad-constant", "a constant of type {} is stored in a field for another type",
+              type.ToString());
 }
 
 }  // namespace
@@ -104,8 +100,8 @@ Type ReadType(const mil::ValueType& source) {
     case mil::ValueType::kTensorType: {
       const mil::TensorType& tensor = source.tensortype();
       if (tensor.rank() != tensor.dimensions_size() || tensor.rank() > kMaxRank)
-        throw Error("bad-file", fmt::format("invalid tensor type: rank {} with {} dimensions",
-                                            tensor.rank(), tensor.dimensions_size()));
+        throw Error("bad-file", "invalid tensor type: rank {} with {} dimensions", tensor.rank(),
+                    tensor.dimensions_size());
       if (tensor.attributes_size())
         throw Error("unsupported-field", "attributes of tensor types are not supported");
       Shape shape;
@@ -144,8 +140,7 @@ Tensor ReadList(const Type& type, const mil::ListValue& list) {
   DType dtype = type.elements[0].dtype;
   if (!type.elements[0].is_tensor() || type.elements[0].rank() != 0 ||
       (dtype != DType::kString && dtype != DType::kInt64))
-    throw Error("unsupported-field",
-                fmt::format("constants of type {} are not supported", type.ToString()));
+    throw Error("unsupported-field", "constants of type {} are not supported", type.ToString());
   std::vector<std::string> strings;
   std::vector<int64_t> ints;
   for (const mil::Value& value : list.values()) {
@@ -158,8 +153,8 @@ Tensor ReadList(const Type& type, const mil::ListValue& list) {
   size_t found = dtype == DType::kString ? strings.size() : ints.size();
   if (found != static_cast<size_t>(list.values_size()) ||
       type.length != Dim(static_cast<int64_t>(found)))
-    throw Error("bad-constant", fmt::format("a constant of type {} has {} elements of that type",
-                                            type.ToString(), found));
+    throw Error("bad-constant", "a constant of type {} has {} elements of that type",
+                type.ToString(), found);
   if (dtype == DType::kInt64) return Tensor::Vector(ints);
   return Tensor::Strings({static_cast<int64_t>(found)}, std::move(strings));
 }
@@ -171,17 +166,16 @@ Tensor ReadValue(const mil::Value& value, WeightFiles& weights) {
   if (type.kind == Type::Kind::kList && value.has_immediatevalue())
     return ReadList(type, value.immediatevalue().list());
   if (!type.is_tensor())
-    throw Error("unsupported-field",
-                fmt::format("constants of type {} are not supported", type.ToString()));
+    throw Error("unsupported-field", "constants of type {} are not supported", type.ToString());
   if (!IsStatic(type.shape))
-    throw Error("bad-constant", fmt::format("a constant of type {} has a dimension of unknown size",
-                                            type.ToString()));
+    throw Error("bad-constant", "a constant of type {} has a dimension of unknown size",
+                type.ToString());
   Dims dims = StaticDims(type.shape);
   if (value.has_blobfilevalue())
     return weights.Read(value.blobfilevalue().filename(), value.blobfilevalue().offset(),
                         type.dtype, dims);
   if (!value.has_immediatevalue() || !value.immediatevalue().has_tensor())
-    throw Error("bad-constant", fmt::format("a constant of type {} has no value", type.ToString()));
+    throw Error("bad-constant", "a constant of type {} has no value", type.ToString());
   return ReadImmediate(value.immediatevalue().tensor(), type, std::move(dims));
 }
 
@@ -189,7 +183,7 @@ void CheckIdentifier(const std::string& name) {
   auto legal = [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '@'; };
   if (name.empty() || !std::all_of(name.begin(), name.end(), legal) || name[0] == '@' ||
       std::isdigit(name[0]))
-    throw Error("bad-file", fmt::format("\"{}\" is not a valid MIL identifier", name));
+    throw Error("bad-file", "\"{}\" is not a valid MIL identifier", name);
 }
 
 std::string ReadString(const mil::Value& value) {

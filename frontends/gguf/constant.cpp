@@ -6,7 +6,6 @@
 
 #include "frontends/gguf/ggml_quants.h"
 #include "lib/ir/encoding.h"
-#include "lib/ir/subbyte.h"
 
 namespace mlc::gguf {
 

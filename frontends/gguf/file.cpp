@@ -390,32 +390,30 @@ GgufFile GgufFile::Open(std::shared_ptr<const MappedFile> file) {
   auto ending = [&](int64_t part) { return fmt::format("-{:05}-of-{:05}.gguf", part + 1, parts); };
   const std::string name = path.filename().string();
   if (own >= parts || !name.ends_with(ending(own)))
-    throw Error("bad-file", fmt::format("the file is part {} of {}, but its name does not say so",
-                                        own + 1, parts))
+    throw Error("bad-file", "the file is part {} of {}, but its name does not say so", own + 1,
+                parts)
         .At({path.string(), KeyText("split.no")})
-        .Expected(fmt::format("a name that ends in {}", ending(own)));
+        .Expected("a name that ends in {}", ending(own));
   const std::string stem = name.substr(0, name.size() - ending(own).size());
   for (int64_t i = 0; i < parts; ++i) {
     const fs::path part = path.parent_path() / (stem + ending(i));
     std::error_code ignored;
     if (i != own && !fs::exists(part, ignored))
-      throw Error("external-data", fmt::format("part {} of {} is missing", i + 1, parts))
+      throw Error("external-data", "part {} of {} is missing", i + 1, parts)
           .At({part.string(), ""})
           .Help("put all parts of the model into one folder");
     Header header = i == own ? given : ReadHeader(MappedFile::Open(part));
     if (number(header, "split.count") != parts || number(header, "split.no") != i)
-      throw Error("bad-file", fmt::format("this is part {} of {} instead of part {} of {}",
-                                          number(header, "split.no") + 1,
-                                          number(header, "split.count"), i + 1, parts))
+      throw Error("bad-file", "this is part {} of {} instead of part {} of {}",
+                  number(header, "split.no") + 1, number(header, "split.count"), i + 1, parts)
           .At({part.string(), KeyText("split.no")})
           .Help("put all parts of the same model into one folder");
     model.Take(std::move(header));
   }
   const auto all = static_cast<int64_t>(model.tensors_.size());
   if (model.Has("split.tensors.count") && model.Int("split.tensors.count") != all)
-    throw Error("bad-file",
-                fmt::format("the parts have {} tensors in total, but the model declares {}", all,
-                            model.Int("split.tensors.count")))
+    throw Error("bad-file", "the parts have {} tensors in total, but the model declares {}", all,
+                model.Int("split.tensors.count"))
         .At({path.string(), KeyText("split.tensors.count")})
         .Help(std::string(kAgain));
   return model;
@@ -429,7 +427,7 @@ const GgufValue* GgufFile::Find(std::string_view key) const {
 const GgufValue& GgufFile::Need(std::string_view key, std::string_view expected) const {
   const GgufValue* value = Find(key);
   if (!value)
-    throw Error("bad-file", fmt::format("the model has no key \"{}\"", key))
+    throw Error("bad-file", "the model has no key \"{}\"", key)
         .At({files_[0]->path().string(), KeyText(key)})
         .Expected(std::string(expected));
   return *value;
@@ -440,7 +438,7 @@ void GgufFile::WrongType(std::string_view key, std::string_view expected) const 
   std::string found(Name(value.type));
   if (value.type == GgufType::kArray)
     found = fmt::format("array of {} of type {}", value.count, Name(value.element));
-  throw Error("bad-file", fmt::format("the value is of type {}", found))
+  throw Error("bad-file", "the value is of type {}", found)
       .At({files_[0]->path().string(), KeyText(key)})
       .Expected(std::string(expected));
 }
@@ -558,7 +556,7 @@ const GgufTensor* GgufFile::FindTensor(std::string_view name) const {
 Tensor GgufFile::Constant(std::string_view name) const {
   const GgufTensor* tensor = FindTensor(name);
   if (!tensor)
-    throw Error("bad-file", fmt::format("the model has no tensor \"{}\"", name))
+    throw Error("bad-file", "the model has no tensor \"{}\"", name)
         .At({files_[0]->path().string(), ""});
   return Constant(*tensor);
 }

@@ -33,18 +33,17 @@ int64_t GgufModel::OfAllLayers(std::string_view key, int64_t otherwise) const {
 }
 
 int64_t GgufModel::OneOf(std::string_view key, const std::vector<int64_t>& each) const {
-  if (each.empty()) throw Error("bad-file", fmt::format("key \"{}\" is empty", Key(key)));
+  if (each.empty()) throw Error("bad-file", "key \"{}\" is empty", Key(key));
   for (int64_t one : each)
     if (one != each[0])
-      throw Error(
-          "unsupported-architecture",
-          fmt::format("key \"{}\" differs between layers: {} and {}", Key(key), each[0], one))
+      throw Error("unsupported-architecture", "key \"{}\" differs between layers: {} and {}",
+                  Key(key), each[0], one)
           .Expected("one number for all layers");
   return each[0];
 }
 
 void GgufModel::Refuse(std::string_view key, std::string_view has) const {
-  throw Error("unsupported-architecture", fmt::format("the model has {}", has))
+  throw Error("unsupported-architecture", "the model has {}", has)
       .At({"", fmt::format("key \"{}\"", Key(key))});
 }
 
@@ -70,7 +69,7 @@ void GgufModel::CheckAllTaken(Diagnostics& diagnostics) const {
     const std::string_view key = std::string_view(entry.key).substr(architecture_.size() + 1);
     if (std::find(std::begin(kNoEffect), std::end(kNoEffect), key) != std::end(kNoEffect)) continue;
     diagnostics.Warn(
-        Error("unread-key", fmt::format("key \"{}\" is not read", entry.key))
+        Error("unread-key", "key \"{}\" is not read", entry.key)
             .Help(
                 "if the key changes what the model computes, the package is wrong; compare it with "
                 "logits of the program that made the file (verify option 'reference')"));

@@ -56,10 +56,9 @@ class Importer : GgufModel {
     CheckAllTaken(diagnostics_);
     if (!ignored_.empty())
       diagnostics_.Warn(
-          Error("unused-tensor", fmt::format("unused tensors ({}): \"{}\"", ignored_.size(),
-                                             fmt::join(ignored_, "\", \"")))
-              .Note(fmt::format("llama.cpp loads them for \"{}\" but computes nothing with them",
-                                row_->name)));
+          Error("unused-tensor", "unused tensors ({}): \"{}\"", ignored_.size(),
+                fmt::join(ignored_, "\", \""))
+              .Note("llama.cpp loads them for \"{}\" but computes nothing with them", row_->name));
     return program;
   }
 
@@ -75,9 +74,9 @@ class Importer : GgufModel {
       try {
         trial.Build();
         return unknown.Note(
-            fmt::format("it has the keys and tensors of a \"{}\" model, but its architecture may "
-                        "use them differently",
-                        near));
+            "it has the keys and tensors of a \"{}\" model, but its architecture may "
+            "use them differently",
+            near);
       } catch (const Error& error) {
         if (why.empty()) why = fmt::format("read as \"{}\": {}", near, error.text());
       }
@@ -108,9 +107,8 @@ class Importer : GgufModel {
     if (rows == 0 || (!list && !Has("vocab_size"))) return;
     const int64_t words = list ? static_cast<int64_t>(list->count) : Int("vocab_size");
     if (words != rows)
-      throw Error("bad-file",
-                  fmt::format("the vocabulary has {} tokens, but there are {} token embeddings",
-                              words, rows))
+      throw Error("bad-file", "the vocabulary has {} tokens, but there are {} token embeddings",
+                  words, rows)
           .At({"", fmt::format("key \"{}\"", list ? std::string(kTokens) : Key("vocab_size"))})
           .Expected("one embedding for each token");
   }
@@ -123,8 +121,7 @@ class Importer : GgufModel {
     // The last layers are for multi-token prediction and do not affect the logits.
     const int64_t blocks = Int("block_count"), prediction = Int("nextn_predict_layers", 0);
     if (prediction < 0 || prediction > std::max<int64_t>(blocks, 0))
-      throw Error("bad-file",
-                  fmt::format("{} of {} layers are for multi-token prediction", prediction, blocks))
+      throw Error("bad-file", "{} of {} layers are for multi-token prediction", prediction, blocks)
           .At({"", fmt::format("key \"{}\"", Key("nextn_predict_layers"))});
     config.layers = blocks - prediction;
     config.width = Int("embedding_length");
@@ -193,7 +190,7 @@ class Importer : GgufModel {
     return cap;
   }
   [[noreturn]] void NotPositive(std::string_view key) const {
-    throw Error("bad-file", fmt::format("key \"{}\" is 0", Key(key))).Expected("a positive number");
+    throw Error("bad-file", "key \"{}\" is 0", Key(key)).Expected("a positive number");
   }
 
   // Returns the number of rows of a tensor of the first layer; `otherwise` if there is none.
@@ -239,8 +236,8 @@ class Importer : GgufModel {
     for (size_t layer = 0; layer < windowed.size(); ++layer)
       if (config.window > 0 && windowed[layer] != config.windowed(static_cast<int64_t>(layer)))
         throw Error("unsupported-architecture",
-                    fmt::format("layer {} has {} window, unlike the pattern of the architecture",
-                                layer, windowed[layer] ? "a" : "no"))
+                    "layer {} has {} window, unlike the pattern of the architecture", layer,
+                    windowed[layer] ? "a" : "no")
             .At({"", fmt::format("key \"{}\"", Key(kKey))});
   }
 
@@ -272,8 +269,8 @@ class Importer : GgufModel {
     if (config.attention_every > 0) {
       config.attention_every = Int("full_attention_interval", config.attention_every);
       if (config.attention_every < 1)
-        throw Error("bad-file", fmt::format("key \"{}\" is {}", Key("full_attention_interval"),
-                                            config.attention_every))
+        throw Error("bad-file", "key \"{}\" is {}", Key("full_attention_interval"),
+                    config.attention_every)
             .Expected("1 or more");
       if (Has("attention.recurrent_layers"))
         for (bool recurrent : file().Bools(Key("attention.recurrent_layers")))
@@ -287,11 +284,10 @@ class Importer : GgufModel {
     rotary.size = Int(kSize, config.head_dim);
     // llama.cpp, src/llama-gguf_model.cpp: "invalid n_rot".
     if ((row_->name == "llama" || row_->name == "falcon") && rotary.size != config.head_dim)
-      throw Error("bad-file",
-                  fmt::format("rotary embedding covers {} of the {} dimensions of a head",
-                              rotary.size, config.head_dim))
+      throw Error("bad-file", "rotary embedding covers {} of the {} dimensions of a head",
+                  rotary.size, config.head_dim)
           .At({"", fmt::format("key \"{}\"", Key(kSize))})
-          .Expected(fmt::format("all of them for the architecture \"{}\"", row_->name));
+          .Expected("all of them for the architecture \"{}\"", row_->name);
     rotary.base = Float("rope.freq_base", rotary.base);
     rotary.used = rotary.used && OwnBool("rope.scaling.finetuned", true);
     if (config.token_mixer == networks::TokenMixer::kDeltaNet) CheckSections(rotary.size / 2);
@@ -302,8 +298,7 @@ class Importer : GgufModel {
     rotary.factor = Float("rope.scaling.factor", Float("rope.scale_linear", 0));
     if (rotary.factor == 0) rotary.factor = 1;
     if (!(rotary.factor > 0))
-      throw Error("bad-file",
-                  fmt::format("key \"{}\" is {}", Key("rope.scaling.factor"), rotary.factor));
+      throw Error("bad-file", "key \"{}\" is {}", Key("rope.scaling.factor"), rotary.factor);
     rotary.magnitude = Float("rope.scaling.attn_factor", 1);
     double yarn = 1;  // the part of the magnitude that applies only to scaled layers
     if (scaling == "linear" || scaling == "longrope") {
@@ -315,8 +310,7 @@ class Importer : GgufModel {
       yarn = 1 + 0.1 * std::log(rotary.factor);
       if (rotary.factor > 1) rotary.magnitude *= yarn;
     } else if (scaling != "none") {
-      throw Error("unsupported-architecture",
-                  fmt::format("unsupported RoPE scaling \"{}\"", scaling))
+      throw Error("unsupported-architecture", "unsupported RoPE scaling \"{}\"", scaling)
           .At({"", fmt::format("key \"{}\"", Key("rope.scaling.type"))})
           .Expected("none, linear, yarn or longrope");
     }
@@ -351,10 +345,9 @@ class Importer : GgufModel {
     for (int64_t section : sections) size += std::clamp<int64_t>(section, 0, INT32_MAX);
     for (int64_t pair = 0; pair < std::min(pairs, size == 0 ? 1 : size); ++pair)
       if (sections.size() != 4 || pair / 3 >= sections[pair % 3])
-        throw Error(
-            "unsupported-architecture",
-            fmt::format("pair {} of the rotary embedding belongs to none of the sections {}", pair,
-                        fmt::join(sections, ", ")))
+        throw Error("unsupported-architecture",
+                    "pair {} of the rotary embedding belongs to none of the sections {}", pair,
+                    fmt::join(sections, ", "))
             .At({"", fmt::format("key \"{}\"", Key(kKey))})
             .Expected("sections that interleave time, height and width and cover all pairs");
   }
@@ -365,8 +358,8 @@ class Importer : GgufModel {
     const std::string name = GgufName(row_->name, role, part, layer);
     Tensor tensor = Take(name);
     if (!tensor && use == Requirement::kRequired)
-      throw Error("missing-tensor", fmt::format("tensor \"{}\" is missing", name))
-          .Expected(fmt::format("this tensor, which every \"{}\" model has", row_->name))
+      throw Error("missing-tensor", "tensor \"{}\" is missing", name)
+          .Expected("this tensor, which every \"{}\" model has", row_->name)
           .Help("check that the file is complete");
     if (use != Requirement::kIgnored) return tensor;
     if (tensor) ignored_.insert(name);

@@ -1,7 +1,5 @@
 #include "frontends/gguf/tokenizer.h"
 
-#include <algorithm>
-
 #include "lib/support/error.h"
 #include "lib/text/pre_tokenizers.h"
 
@@ -36,7 +34,7 @@ const Row& FindRow(const std::string& model) {
     if (row.model == model) return row;
     known += fmt::format("{}{}", known.empty() ? "" : ", ", row.model);
   }
-  throw Error("unsupported-tokenizer", fmt::format("unsupported tokenizer \"{}\"", model))
+  throw Error("unsupported-tokenizer", "unsupported tokenizer \"{}\"", model)
       .Expected("one of " + known);
 }
 
@@ -115,7 +113,7 @@ void ReadStripping(const GgufFile& file, text::TokenizerSpec& spec) {
 text::TokenizerSpec ReadGgufTokenizer(const GgufFile& file) {
   if (!file.Has(Key("model")))
     throw Error("unsupported-tokenizer", "the file has no tokenizer")
-        .Expected(fmt::format("key \"{}\"", Key("model")))
+        .Expected("key \"{}\"", Key("model"))
         .Help("convert the model with its vocabulary");
   std::string model = file.String(Key("model"));
   const Row& row = FindRow(model);

@@ -1,9 +1,8 @@
 #include "frontends/onnx/branch_folding.h"
 
-#include <algorithm>
-
 #include "frontends/onnx/scope.h"
 #include "frontends/onnx/shape_guard.h"
+#include "lib/ir/arithmetic.h"
 #include "lib/ir/shape_tensors.h"
 
 namespace mlc::onnx {
@@ -45,7 +44,7 @@ std::optional<bool> AssumeSize(Node& node, const Value* condition) {
 Value* AllOrNone(Builder& builder, Value* x, int axis, Value* keep) {
   int rank = x->type.rank();
   Value* shape = builder.Make("shape", {{"x", x}});
-  Value* some = builder.Make("mul", {{"x", shape}, {"y", builder.Cast(keep, DType::kInt32)}});
+  Value* some = Binary(builder, "mul", shape, builder.Cast(keep, DType::kInt32));
   std::vector<bool> whole(rank, true);
   whole[axis] = false;
   Value* result = builder.Make("slice_by_index", {{"x", x},

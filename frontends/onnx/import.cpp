@@ -4,6 +4,7 @@
 
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/scope.h"
+#include "lib/ir/arithmetic.h"
 #include "lib/ir/input_conversion.h"
 #include "lib/ir/shape_tensors.h"
 #include "lib/lower/convert.h"
@@ -39,7 +40,7 @@ class Importer {
       overriding_[name] = {name, tensor, nullptr};
     for (const Constant& constant : graph_.initializers)
       if (!overriding_.contains(constant.name) && !initializers_.insert(constant.name).second)
-        throw Error("bad-graph", fmt::format("duplicate initializer name \"{}\"", constant.name));
+        throw Error("bad-graph", "duplicate initializer name \"{}\"", constant.name);
     for (const Constant& constant : graph_.initializers)
       if (!overriding_.contains(constant.name)) scope_.Declare(constant);
     CollectFixedSymbols();
@@ -59,7 +60,7 @@ class Importer {
     std::set<std::string_view> names;
     for (const std::string& output : outputs)
       if (!names.insert(output).second)
-        throw Error("bad-graph", fmt::format("duplicate output name \"{}\"", output));
+        throw Error("bad-graph", "duplicate output name \"{}\"", output);
     const Symbols open = main_->symbols;  // lowering may narrow these and create others
     scope_.Lower(graph_.nodes, outputs);
     builder_.SetLocation(nullptr);
@@ -68,10 +69,9 @@ class Importer {
     if (!options_.outputs.empty()) DropUnusedInputs();
     for (size_t i = 0; i < options_.replacements.size(); ++i)
       if (!import_.replaced[i])
-        throw Error("bad-name",
-                    fmt::format("option 'replace' {}.{}: no {} node is needed for the outputs",
-                                options_.replacements[i].op, options_.replacements[i].attribute,
-                                options_.replacements[i].op));
+        throw Error("bad-name", "option 'replace' {}.{}: no {} node is needed for the outputs",
+                    options_.replacements[i].op, options_.replacements[i].attribute,
+                    options_.replacements[i].op);
     import_.diagnostics.ThrowIfErrors();
     if (!std::equal(open.begin(), open.end(), main_->symbols.begin(), main_->symbols.end(),
                     [](const auto& a, const auto& b) {
@@ -164,31 +164,26 @@ class Importer {
     };
     for (const auto& [name, dims] : options_.shapes)
       if (!known(inputs, name))
-        throw Error("bad-name",
-                    fmt::format("option 'shape' {}: the model has no input with this name", name))
+        throw Error("bad-name", "option 'shape' {}: the model has no input with this name", name)
             .Expected(Quoted(inputs));
     for (const auto& [name, symbol] : options_.dims)
       if (!known(all_symbols, name))
-        throw Error("bad-name",
-                    fmt::format("option 'dim' {}: no input has a dimension with this name", name))
+        throw Error("bad-name", "option 'dim' {}: no input has a dimension with this name", name)
             .Expected(symbols.empty() ? "no dimension, because the model has no flexible ones; "
                                         "option 'shape' sets sizes of inputs"
                                       : Quoted(symbols));
     for (const auto& [name, tensor] : options_.constants)
       if (!known(inputs, name) && !initializers.contains(name))
-        throw Error("bad-name",
-                    fmt::format("option 'const' {}: the model has no input with this name", name))
+        throw Error("bad-name", "option 'const' {}: the model has no input with this name", name)
             .Expected(Quoted(inputs));
     for (const std::string& name : options_.outputs)
       if (!values.contains(name) && !initializers.contains(name))
-        throw Error("bad-name",
-                    fmt::format("option 'outputs' {}: the graph has no value with this name", name))
-            .Expected(fmt::format("one of {} names; similar ones: {}", values.size(),
-                                  Quoted(NearNames(values, name))));
+        throw Error("bad-name", "option 'outputs' {}: the graph has no value with this name", name)
+            .Expected("one of {} names; similar ones: {}", values.size(),
+                      Quoted(NearNames(values, name)));
     for (const auto& [name, image] : options_.images)
       if (!known(inputs, name))
-        throw Error("bad-name",
-                    fmt::format("option 'image' {}: the model has no input with this name", name))
+        throw Error("bad-name", "option 'image' {}: the model has no input with this name", name)
             .Expected(Quoted(inputs));
   }
 
@@ -212,9 +207,9 @@ class Importer {
                           : given.low == given.high ? fmt::format("{}", given.low)
                                                     : fmt::format("{}..{}", given.low, given.high);
       throw Error("usage",
-                  fmt::format("{} {} and option 'dim' {}={} disagree on dimension {} of the "
-                              "input, which the first sets to {}",
-                              flag, input.name, option->first, sizes, i, dims[i]))
+                  "{} {} and option 'dim' {}={} disagree on dimension {} of the "
+                  "input, which the first sets to {}",
+                  flag, input.name, option->first, sizes, i, dims[i])
           .Help("remove one of the two options");
     }
   }
@@ -264,23 +259,21 @@ class Importer {
   }
 
   [[noreturn]] static void BadShape(const ValueInfo& input, const std::string& text) {
-    throw Error("input-shape", fmt::format("input \"{}\" {}", input.name, text))
-        .Help(fmt::format("pass option 'shape' {}=DIMS", input.name));
+    throw Error("input-shape", "input \"{}\" {}", input.name, text)
+        .Help("pass option 'shape' {}=DIMS", input.name);
   }
 
   Shape ShapeOf(const ValueInfo& input) {
     if (auto it = options_.shapes.find(input.name); it != options_.shapes.end()) {
       if (input.shape && input.shape->size() != it->second.size())
-        throw Error(
-            "input-shape",
-            fmt::format(
-                "option 'shape' gives input \"{}\" {} dimensions, but it has {} in the model",
-                input.name, it->second.size(), input.shape->size()));
+        throw Error("input-shape",
+                    "option 'shape' gives input \"{}\" {} dimensions, but it has {} in the model",
+                    input.name, it->second.size(), input.shape->size());
       for (int64_t dim : it->second)
         if (dim < 1 || dim > INT32_MAX)
-          throw Error("input-shape", fmt::format("option 'shape' {}: {} is not a valid dimension",
-                                                 input.name, dim))
-              .Expected(fmt::format("1 to {}", INT32_MAX));
+          throw Error("input-shape", "option 'shape' {}: {} is not a valid dimension", input.name,
+                      dim)
+              .Expected("1 to {}", INT32_MAX);
       return ToShape(it->second);
     }
     if (!input.shape) BadShape(input, "has neither a shape nor a rank in the model");
@@ -315,10 +308,9 @@ class Importer {
       fits = value < 0 || value == dims[i];
     }
     if (!fits)
-      throw Error(
-          "bad-constant",
-          fmt::format("option 'const' {}: the shape {} of the file is not the shape of the input",
-                      input.name, ToString(ToShape(dims))));
+      throw Error("bad-constant",
+                  "option 'const' {}: the shape {} of the file is not the shape of the input",
+                  input.name, ToString(ToShape(dims)));
     CheckDimOptions("option 'const'", input, dims);
     scope_.Declare(constant);
     constant_inputs_.insert(input.name);
@@ -341,11 +333,10 @@ class Importer {
     bool first = shape.size() == 4 && shape[1] == Dim(channels);
     bool last = !first && shape.size() == 4 && shape[3] == Dim(channels);
     if ((!first && !last) || shape[0] != Dim(1))
-      throw Error("input-shape", fmt::format("option 'image' {}: the input has shape {}",
-                                             input.name, ToString(shape)))
-          .Expected(fmt::format("[1, {0}, height, width] or [1, height, width, {0}]", channels))
-          .Help(fmt::format("fix dynamic dimensions with option 'dim' or option 'shape' {}=DIMS",
-                            input.name));
+      throw Error("input-shape", "option 'image' {}: the input has shape {}", input.name,
+                  ToString(shape))
+          .Expected("[1, {0}, height, width] or [1, height, width, {0}]", channels)
+          .Help("fix dynamic dimensions with option 'dim' or option 'shape' {}=DIMS", input.name);
     Value* value = main_->AddInput(
         input.name,
         Type::Tensor(DType::kFp32, first ? shape : Shape{1, channels, shape[1], shape[2]}));
@@ -360,7 +351,7 @@ class Importer {
     Value* port = value;
     value = apply("mul", image.scale, 1);
     value = apply("add", image.bias, 0);
-    if (last) value = builder_.Make("transpose", {{"x", value}, {"perm", Ints({0, 2, 3, 1})}});
+    if (last) value = Transposed(builder_, value, {0, 2, 3, 1});
     value = lower::Convert(builder_, value, DType::kFp32, dtype);
     import_.named.insert({port, value});
     main_->inputs.push_back({.name = port->name, .feature = image.feature});
@@ -369,8 +360,8 @@ class Importer {
 
   static void CheckTensor(std::string_view which, const ValueInfo& info) {
     if (info.kind != "a tensor")
-      throw Error("unsupported-dtype", fmt::format("{} \"{}\" is {}; Core ML supports only tensors",
-                                                   which, info.name, info.kind));
+      throw Error("unsupported-dtype", "{} \"{}\" is {}; Core ML supports only tensors", which,
+                  info.name, info.kind);
   }
 
   void BindInput(const ValueInfo& input) {
@@ -382,9 +373,8 @@ class Importer {
     CheckTensor("input", input);
     DType dtype = ToDType(input.data_type), inside = lower::RuntimeType(dtype);
     if (inside == DType::kNone)
-      throw Error("unsupported-dtype",
-                  fmt::format("input \"{}\" has the unsupported element type {}", input.name,
-                              DataTypeName(input.data_type)));
+      throw Error("unsupported-dtype", "input \"{}\" has the unsupported element type {}",
+                  input.name, DataTypeName(input.data_type));
     Shape shape = ShapeOf(input);
     if (std::find(shape.begin(), shape.end(), Dim(0)) != shape.end() && IsStatic(shape)) {
       // An empty input has only one possible value.
@@ -394,8 +384,7 @@ class Importer {
       return scope_.Bind(input.name, {builder_.Const(empty, input.name), dtype});
     }
     if (std::find(shape.begin(), shape.end(), Dim(0)) != shape.end())
-      throw Error("empty-tensor",
-                  fmt::format("input \"{}\" has a dimension of size 0", input.name));
+      throw Error("empty-tensor", "input \"{}\" has a dimension of size 0", input.name);
     Value* value = nullptr;
     if (auto image = options_.images.find(input.name); image != options_.images.end()) {
       value = BindImage(input, image->second, shape, dtype);
@@ -406,7 +395,7 @@ class Importer {
       main_->inputs.push_back({.name = value->name});
       builder_.SetName(value->name + "_in");
       // Core ML has no inputs of rank 0.
-      if (shape.empty()) value = builder_.Make("squeeze", {{"x", value}, {"axes", Ints({0})}});
+      if (shape.empty()) value = Squeezed(builder_, value, {0});
       if (inside == DType::kBool)
         value = lower::Convert(builder_, value, DType::kInt32, DType::kBool);
       if (IsFloat(inside)) value = builder_.Cast(value, inside);
@@ -427,19 +416,17 @@ class Importer {
       return;
     }
     if (!bound.value)
-      throw Error(
-          "unsupported-dtype",
-          fmt::format("output \"{}\" is {}; Core ML supports only tensors", name, bound.kind()));
+      throw Error("unsupported-dtype", "output \"{}\" is {}; Core ML supports only tensors", name,
+                  bound.kind());
     DType inside = lower::RuntimeType(bound.dtype);
     bool below_a_byte =
         IsInteger(bound.dtype) && Bits(bound.dtype) < 8;  // not storable in files of arrays
     if (inside == DType::kNone || below_a_byte)
-      throw Error("unsupported-dtype",
-                  fmt::format("output \"{}\" has the unsupported element type {}", name,
-                              Name(bound.dtype)));
+      throw Error("unsupported-dtype", "output \"{}\" has the unsupported element type {}", name,
+                  Name(bound.dtype));
     Value* value = bound.value;
     for (const Dim& dim : value->type.shape)
-      if (dim == Dim(0)) throw Error("empty-tensor", fmt::format("output \"{}\" is empty", name));
+      if (dim == Dim(0)) throw Error("empty-tensor", "output \"{}\" is empty", name);
     Port port;
     port.source_name = name;
     port.source_dtype = bound.dtype;
@@ -459,8 +446,7 @@ class Importer {
     } else if (value->type.dtype != border) {
       make([&] { return builder_.Cast(value, border); });
     }
-    if (value->type.shape.empty())
-      make([&] { return builder_.Make("expand_dims", {{"x", value}, {"axes", Ints({0})}}); });
+    if (value->type.shape.empty()) make([&] { return Expanded(builder_, value, {0}); });
     // An output needs an operation of its own: it cannot be an input, a constant or another output.
     if (!value->def || value->is_constant() || is_output()) make([&] { return Copy(value, name); });
     if (value->name != legal) TakeName(value, name);

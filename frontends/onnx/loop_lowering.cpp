@@ -13,6 +13,7 @@
 #include "frontends/onnx/node_transaction.h"
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/scope.h"
+#include "lib/ir/arithmetic.h"
 #include "lib/ir/shape_tensors.h"
 #include "lib/lower/convert.h"
 
@@ -58,8 +59,7 @@ Given TakeApart(Node& node, const LoopSpec& what, Builder& builder,
                 const std::vector<Bound>& results) {
   size_t expected = what.conditional + what.carried.size() + what.joined.size();
   if (results.size() != expected)
-    node.Fail("bad-graph",
-              fmt::format("the body has {} outputs, expected {}", results.size(), expected));
+    node.Fail("bad-graph", "the body has {} outputs, expected {}", results.size(), expected);
   Given given;
   size_t i = 0;
   if (what.conditional) {
@@ -72,8 +72,8 @@ Given TakeApart(Node& node, const LoopSpec& what, Builder& builder,
     given.carried.push_back(AsDeclared(builder, results[i], what.body->outputs[i]));
   for (; i < expected; ++i) {
     if (!results[i].value)
-      node.Fail("bad-graph", fmt::format("output {} of the body is {}, expected a tensor", i,
-                                         results[i].kind()));
+      node.Fail("bad-graph", "output {} of the body is {}, expected a tensor", i,
+                results[i].kind());
     int axis = what.joined[given.joined.size()].axis;
     given.axes.push_back(node.Axis(axis, results[i].value->type.rank() + 1));
     given.joined.push_back(AsDeclared(builder, results[i], what.body->outputs[i]));
@@ -97,8 +97,8 @@ std::vector<Bound> Nothing(Node& node, const LoopSpec& what) {
     shape.insert(shape.begin() + given.axes[i], Dim(0));
     if (!IsStatic(shape))
       throw Error("empty-tensor",
-                  fmt::format("{}: the loop has no iterations, so output {} of shape {} is empty",
-                              node.op(), what.carried.size() + i, ToString(shape)));
+                  "{}: the loop has no iterations, so output {} of shape {} is empty", node.op(),
+                  what.carried.size() + i, ToString(shape));
     DType dtype = given.joined[i].dtype;
     joined.push_back({node.Const(Tensor::Full(dtype, StaticDims(shape), 0)), dtype});
   }
@@ -108,7 +108,7 @@ std::vector<Bound> Nothing(Node& node, const LoopSpec& what) {
 Value* Stacked(Builder& b, const std::vector<Bound>& elements, int axis) {
   std::vector<Value*> values;
   for (const Bound& element : elements) values.push_back(element.value);
-  if (values.size() == 1) return b.Make("expand_dims", {{"x", values[0]}, {"axes", Ints({axis})}});
+  if (values.size() == 1) return Expanded(b, values[0], {axis});
   return b.Make("stack", {{"values", values}, {"axis", axis}});
 }
 
@@ -169,8 +169,7 @@ class Loop {
     for (Bound& leaf : initial_) {
       if (lower::RuntimeType(leaf.dtype) == DType::kNone)
         node.Fail("unsupported-dtype",
-                  fmt::format("loop-carried values of type {} are not supported at run time",
-                              Name(leaf.dtype)));
+                  "loop-carried values of type {} are not supported at run time", Name(leaf.dtype));
       leaf.value = lower::AtRunTime(b_, leaf.value, leaf.dtype);
       types_.push_back(leaf.value->type);
     }
@@ -204,7 +203,7 @@ class Loop {
     Value* go = carries_go_ ? body.Input(Type::Tensor(DType::kBool), "go")
                             : in.Const(Tensor::Scalar<bool>(true));
     std::vector<Bound> leaves = initial_;
-    std::vector<Value*> outputs = {in.Make("add", {{"x", index}, {"y", 1}})};
+    std::vector<Value*> outputs = {Binary(in, "add", index, 1)};
     for (size_t i = 0; i < leaves.size(); ++i)
       leaves[i].value = body.Input(types_[i], initial_[i].value->name);
     Given given =
@@ -222,17 +221,16 @@ class Loop {
     for (size_t i = 0; i < given.carried.size(); ++i) {
       if (!SameStructure(given.carried[i], what_.carried[i]))
         throw Error("needs-constant",
-                    fmt::format("{}: the shape depends on data: a sequence or an optional changes "
-                                "in each iteration, and the trip count is computed at run time",
-                                node_.op()));
+                    "{}: the shape depends on data: a sequence or an optional changes "
+                    "in each iteration, and the trip count is computed at run time",
+                    node_.op());
       AddLeaves(given.carried[i], next);
     }
     for (size_t i = 0; i < next.size(); ++i)
       if (next[i].dtype != initial_[i].dtype)
-        node_.Fail(
-            "bad-graph",
-            fmt::format("a loop-carried value has type {} before the body and type {} after it",
-                        Name(initial_[i].dtype), Name(next[i].dtype)));
+        node_.Fail("bad-graph",
+                   "a loop-carried value has type {} before the body and type {} after it",
+                   Name(initial_[i].dtype), Name(next[i].dtype));
       else
         outputs.push_back(lower::AtRunTime(in, next[i].value, next[i].dtype));
     if (Widen(outputs)) return false;
@@ -271,9 +269,10 @@ class Loop {
         continue;
       }
       if (made.size() != taken.size())
-        throw Error("dynamic-shape", fmt::format("{}: the shape depends on data: a loop-carried "
-                                                 "value of shape {} becomes {} in each iteration",
-                                                 node_.op(), ToString(taken), ToString(made)));
+        throw Error("dynamic-shape",
+                    "{}: the shape depends on data: a loop-carried "
+                    "value of shape {} becomes {} in each iteration",
+                    node_.op(), ToString(taken), ToString(made));
       for (size_t d = 0; d < taken.size(); ++d) {
         if (made[d] == taken[d] || open_.contains(taken[d].ToString())) continue;
         taken[d] = b_.block().FreshSize(b_.name());
@@ -294,28 +293,24 @@ class Loop {
     for (size_t k = 0; k < given.joined.size(); ++k) {
       DType dtype = given.joined[k].dtype;
       if (lower::RuntimeType(dtype) == DType::kNone)
-        node_.Fail(
-            "unsupported-dtype",
-            fmt::format("scan outputs of type {} are not supported at run time", Name(dtype)));
+        node_.Fail("unsupported-dtype", "scan outputs of type {} are not supported at run time",
+                   Name(dtype));
       Value* element = lower::AtRunTime(in, given.joined[k].value, dtype);
       element = in.Cast(element, Held(dtype));
       Join join = MakeJoin(element->type, dtype, given.axes[k], what_.joined[k].reverse);
       Value* variable = body.Input(join.initial->type, b_.name());
       if (join.is_list) {
-        if (join.scalar) element = in.Make("expand_dims", {{"x", element}, {"axes", Ints({0})}});
+        if (join.scalar) element = Expanded(in, element, {0});
         outputs.push_back(
             in.Make("list_write", {{"ls", variable}, {"index", index}, {"value", element}}));
       } else {
         Value* at = index;
-        if (join.reverse)
-          at = in.Make("sub", {{"x", in.Make("sub", {{"x", what_.trips}, {"y", 1}})}, {"y", at}});
-        outputs.push_back(in.Make(
-            "scatter",
-            {{"data", variable},
-             {"indices", in.Make("expand_dims", {{"x", at}, {"axes", Ints({0})}})},
-             {"updates", in.Make("expand_dims", {{"x", element}, {"axes", Ints({join.axis})}})},
-             {"axis", join.axis},
-             {"mode", "update"}}));
+        if (join.reverse) at = Binary(in, "sub", Binary(in, "sub", what_.trips, 1), at);
+        outputs.push_back(in.Make("scatter", {{"data", variable},
+                                              {"indices", Expanded(in, at, {0})},
+                                              {"updates", Expanded(in, element, {join.axis})},
+                                              {"axis", join.axis},
+                                              {"mode", "update"}}));
       }
       joins.push_back(join);
     }
@@ -349,7 +344,7 @@ class Loop {
         parts.push_back(Trips());
         add(axis, rank);
         Value* sizes = parts[0];
-        if (parts.size() > 1) sizes = b_.Make("concat", {{"values", parts}, {"axis", 0}});
+        if (parts.size() > 1) sizes = Concat(b_, parts, 0);
         Value* filled = sizes->is_constant()
                             ? b_.Const(Tensor::Full(zero.dtype(), sizes->constant().Ints(), 0))
                             : b_.Make("fill", {{"shape", sizes}, {"value", zero}});
@@ -380,10 +375,8 @@ class Loop {
   // range, from which type inference derives other sizes.
   Value* Trips() {
     if (what_.known) return b_.Const(Ints({*what_.known}));
-    Value* trips = b_.Make("maximum", {{"x", what_.trips}, {"y", 0}});
-    return b_.Make("shape", {{"x", b_.Make("range_1d", {{"start", Tensor::Scalar<int32_t>(0)},
-                                                        {"end", trips},
-                                                        {"step", Tensor::Scalar<int32_t>(1)}})}});
+    Value* trips = Binary(b_, "maximum", what_.trips, 0);
+    return b_.Make("shape", {{"x", Counting(b_, trips)}});
   }
 
   void Make(NodeTransaction& body, const std::vector<Join>& joins) {
@@ -401,8 +394,8 @@ class Loop {
     Builder& in = condition.builder();
     Value* runs = carries_go_ ? inputs[1] : nullptr;
     if (what_.trips) {
-      Value* less = in.Make("less", {{"x", inputs[0]}, {"y", what_.trips}});
-      runs = runs ? in.Make("logical_and", {{"x", runs}, {"y", less}}) : less;
+      Value* less = Binary(in, "less", inputs[0], what_.trips);
+      runs = runs ? Binary(in, "logical_and", runs, less) : less;
     }
     condition.Finish({runs});
     std::vector<std::unique_ptr<Block>> blocks;
@@ -426,35 +419,29 @@ class Loop {
 
   Bound Joined(const Join& join, Value* value, Value* times) {
     if (join.is_list) {
-      value = b_.Make("list_gather",
-                      {{"ls", value},
-                       {"indices", b_.Make("range_1d", {{"start", Tensor::Scalar<int32_t>(0)},
-                                                        {"end", times},
-                                                        {"step", Tensor::Scalar<int32_t>(1)}})}});
-      if (join.scalar) value = b_.Make("squeeze", {{"x", value}, {"axes", Ints({1})}});
+      value = b_.Make("list_gather", {{"ls", value}, {"indices", Counting(b_, times)}});
+      if (join.scalar) value = Squeezed(b_, value, {1});
       if (join.reverse) value = b_.Make("reverse", {{"x", value}, {"axes", Ints({0})}});
       if (join.axis > 0) {
         std::vector<int64_t> perm;
         for (int i = 1; i < value->type.rank(); ++i) perm.push_back(i);
         perm.insert(perm.begin() + join.axis, 0);
-        value = b_.Make("transpose", {{"x", value}, {"perm", Ints(perm)}});
+        value = Transposed(b_, value, perm);
       }
     } else if (join.cut) {
       int rank = value->type.rank();
       std::vector<bool> to_end(rank, true);
       to_end[join.axis] = false;
-      Value* count = b_.Make("expand_dims", {{"x", times}, {"axes", Ints({0})}});
+      Value* count = Expanded(b_, times, {0});
       std::vector<Value*> ends;
       if (join.axis > 0) ends.push_back(b_.Const(Ints(std::vector<int64_t>(join.axis))));
       ends.push_back(count);
       if (join.axis + 1 < rank)
         ends.push_back(b_.Const(Ints(std::vector<int64_t>(rank - join.axis - 1))));
-      value = b_.Make(
-          "slice_by_index",
-          {{"x", value},
-           {"begin", Ints(std::vector<int64_t>(rank))},
-           {"end", ends.size() == 1 ? count : b_.Make("concat", {{"values", ends}, {"axis", 0}})},
-           {"end_mask", Tensor::Vector(to_end)}});
+      value = b_.Make("slice_by_index", {{"x", value},
+                                         {"begin", Ints(std::vector<int64_t>(rank))},
+                                         {"end", ends.size() == 1 ? count : Concat(b_, ends, 0)},
+                                         {"end_mask", Tensor::Vector(to_end)}});
     }
     return {b_.Cast(value, lower::RuntimeType(join.dtype)), join.dtype};
   }

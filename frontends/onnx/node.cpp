@@ -274,7 +274,7 @@ void Node::WantConstants(const std::vector<Wanted>& wanted, std::string_view bec
 }
 
 void Node::FailUnknown(const Value* value, std::string_view text) const {
-  Error error("needs-constant", fmt::format("{}: {}", op(), text));
+  Error error("needs-constant", "{}: {}", op(), text);
   AddHelp(error, OriginOf(value, *builder_.block().function));
   throw error;
 }
@@ -345,21 +345,33 @@ std::vector<Bound> Node::Inline(const Graph& graph, const std::vector<Bound>& in
   return scope_.Inline(graph, inputs, into);
 }
 
+void Node::RequireRunTimeType(DType dtype, std::string_view of_what) const {
+  if (lower::RuntimeType(dtype) == DType::kNone)
+    Fail("unsupported-dtype", "{} of type {} are not supported", of_what, Name(dtype));
+}
+
+void Node::RequireRunTimeArithmetic(DType dtype) const {
+  if (dtype == DType::kUint32 || dtype == DType::kUint64)
+    Fail("unsupported-dtype",
+         "arithmetic on {} at run time is not supported; Core ML has only 32-bit signed integers",
+         Name(dtype));
+}
+
 void Node::Unsupported(std::string_view attribute, std::string_view text) const {
   std::string full = def_.domain.empty() ? def_.op : def_.domain + "::" + def_.op;
   bool named = attribute.empty() || text.find(attribute) != text.npos;
   Error error("unsupported-attribute", named ? fmt::format("{}: {}", full, text)
                                              : fmt::format("{}: {}: {}", full, attribute, text));
   if (Has(attribute) && def_.domain.empty())
-    error.Help(fmt::format(
+    error.Help(
         "option 'replace' {}.{}=VALUE compiles with a different value, which changes the results",
-        op(), attribute));
+        op(), attribute);
   throw error;
 }
 
 void Node::Fail(std::string_view id, std::string_view text) const {
   std::string full = def_.domain.empty() ? def_.op : def_.domain + "::" + def_.op;
-  throw Error(id, fmt::format("{}: {}", full, text));
+  throw Error(id, "{}: {}", full, text);
 }
 
 }  // namespace mlc::onnx

@@ -49,7 +49,8 @@ class Sequence {
 // The value in the Program of an ONNX value. Run-time values are fp32 (for floats of any width,
 // including fp16), int32 (for integers of any width, within the range of their ONNX type) or bool;
 // see lib/lower/convert.h. Constants keep their ONNX type.
-// // Core ML has neither sequences nor optionals. A sequence is represented by its elements, and an
+//
+// Core ML has neither sequences nor optionals. A sequence is represented by its elements, and an
 // optional by its contents or as empty.
 struct Bound {
   Value* value = nullptr;
@@ -150,6 +151,7 @@ class Node {
   // of input 0 (Shape, ArgMax, Cast).
   void Set(int output, Value* value, DType dtype = DType::kNone);
   void Set(Value* value, DType dtype = DType::kNone) { Set(0, value, dtype); }
+  void SetAlike(Value* value) { Set(0, value, dtype()); }  // output 0, of the type of input 0
   void Set(int output, Bound bound);
   void SetSequence(Sequence sequence);  // sets output 0
   void SetSequence(std::vector<Bound> elements) { SetSequence(Sequence(std::move(elements))); }
@@ -162,9 +164,26 @@ class Node {
   std::vector<Bound> Inline(const Graph& graph, const std::vector<Bound>& inputs,
                             Builder& into) const;
 
+  // Throw "unsupported-dtype" for results or elements of a type without a run-time type
+  // (lib/lower/convert.h), and for run-time arithmetic on 32- and 64-bit unsigned integers, which
+  // are held as int32.
+  void RequireRunTimeType(DType dtype, std::string_view of_what) const;
+  void RequireRunTimeArithmetic(DType dtype) const;
+
   // Throws error[unsupported-attribute]: OP: text.
   [[noreturn]] void Unsupported(std::string_view attribute, std::string_view text) const;
   [[noreturn]] void Fail(std::string_view id, std::string_view text) const;
+  template <class First, class... Rest>
+  [[noreturn]] void Unsupported(std::string_view attribute, TextFormat<First, Rest...> format,
+                                First&& first, Rest&&... rest) const {
+    Unsupported(attribute,
+                fmt::format(format, std::forward<First>(first), std::forward<Rest>(rest)...));
+  }
+  template <class First, class... Rest>
+  [[noreturn]] void Fail(std::string_view id, TextFormat<First, Rest...> format, First&& first,
+                         Rest&&... rest) const {
+    Fail(id, fmt::format(format, std::forward<First>(first), std::forward<Rest>(rest)...));
+  }
 
   // Used by the importer.
   Scope& scope() const { return scope_; }

@@ -59,56 +59,50 @@ struct NodeRow {
   }
 };
 
+using NodeRows = std::span<const NodeRow>;
 // The operator families; each is one file of ops/. rows.cpp joins them.
-std::span<const NodeRow> ActivationRows();  // activations.cpp
-std::span<const NodeRow>
-AttentionRows();  // attention.cpp: Attention, RotaryEmbedding, TensorScatter ...
-std::span<const NodeRow> BitCastRows();      // bit_cast.cpp
-std::span<const NodeRow> BitsRows();         // bits.cpp: BitShift, BitwiseAnd ...
-std::span<const NodeRow> ConstantRows();     // constant.cpp: Constant, Identity
-std::span<const NodeRow> ConvolutionRows();  // convolution.cpp: Conv, ConvTranspose
-std::span<const NodeRow> CumulativeRows();   // cumulative.cpp: CumSum, CumProd
-std::span<const NodeRow>
-DepthToSpaceRows();  // depth_to_space.cpp: DepthToSpace, SpaceToDepth, Col2Im
-std::span<const NodeRow> DeterminantRows();  // determinant.cpp: Det, Inverse
-std::span<const NodeRow> ElementwiseRows();  // elementwise.cpp: arithmetic, logic, Cast, Where
-std::span<const NodeRow> GatherRows();       // gather.cpp: Gather*
-std::span<const NodeRow>
-GridSampleRows();                   // grid_sample.cpp: GridSample, AffineGrid, RoiAlign, DeformConv
-std::span<const NodeRow> IfRows();  // if.cpp
-std::span<const NodeRow>
-IntegerProductRows();  // integer_products.cpp: ConvInteger, QLinearMatMul ...
-std::span<const NodeRow> LinearAttentionRows();    // linear_attention.cpp
-std::span<const NodeRow> LoopRows();               // loop.cpp: Loop, Scan
-std::span<const NodeRow> LossRows();               // loss.cpp
-std::span<const NodeRow> MatMulRows();             // matmul.cpp: Gemm, MatMul, Einsum
-std::span<const NodeRow> NonMaxSuppressionRows();  // non_max_suppression.cpp
-std::span<const NodeRow> NonZeroRows();            // nonzero.cpp: NonZero, Compress
-std::span<const NodeRow> NormalizationRows();      // normalization.cpp
-std::span<const NodeRow> OneHotRows();             // one_hot.cpp
-std::span<const NodeRow> PadRows();                // pad.cpp: Pad, CenterCropPad
-std::span<const NodeRow> PoolRows();               // pool.cpp
-std::span<const NodeRow> QuantizedRows();  // quantized.cpp: QuantizeLinear, DequantizeLinear ...
-std::span<const NodeRow> RandomRows();     // random.cpp: Random*, Multinomial, Dropout ...
-std::span<const NodeRow> RecurrentRows();  // recurrent.cpp: GRU, LSTM, RNN
-std::span<const NodeRow> ReductionRows();  // reduction.cpp
-std::span<const NodeRow> ResizeRows();     // resize.cpp: Resize, Upsample
-std::span<const NodeRow> ReverseSequenceRows();  // reverse_sequence.cpp
-std::span<const NodeRow> ScatterRows();          // scatter.cpp
-std::span<const NodeRow> SequenceRows();         // sequence.cpp: sequences and optionals
-std::span<const NodeRow> ShapeRows();            // shape.cpp: Reshape, Transpose, Expand, Range ...
-std::span<const NodeRow> SignalRows();           // signal.cpp: DFT, STFT, windows, MelWeightMatrix
-std::span<const NodeRow> SliceRows();            // slice.cpp: Slice, Split, Concat
-std::span<const NodeRow> HostOnlyRows();         // host_only.cpp: strings, image files
-std::span<const NodeRow> TfIdfRows();            // tf_idf.cpp: TfIdfVectorizer
-std::span<const NodeRow> TopKRows();             // top_k.cpp: TopK, ArgMax, ArgMin
-std::span<const NodeRow> TriangleRows();         // triangle.cpp: Trilu, EyeLike
-std::span<const NodeRow> UniqueRows();           // unique.cpp
-std::span<const NodeRow> MicrosoftAttentionRows();  // microsoft/attention.cpp
-std::span<const NodeRow>
-MicrosoftFusedRows();  // microsoft/fused.cpp: other com.microsoft operators
-std::span<const NodeRow> MicrosoftQuantizedRows();  // microsoft/quantized.cpp: QLinear*
-std::span<const NodeRow> NBitsRows();  // microsoft/nbits.cpp: MatMulNBits, GatherBlockQuantized
+NodeRows ActivationRows();          // activations.cpp
+NodeRows AttentionRows();           // attention.cpp: Attention, RotaryEmbedding, TensorScatter ...
+NodeRows BitsRows();                // bits.cpp: BitCast, BitShift, BitwiseAnd ...
+NodeRows ConstantRows();            // constant.cpp: Constant, Identity
+NodeRows ConvolutionRows();         // convolution.cpp: Conv, ConvTranspose
+NodeRows CumulativeRows();          // cumulative.cpp: CumSum, CumProd
+NodeRows DepthToSpaceRows();        // depth_to_space.cpp: DepthToSpace, SpaceToDepth, Col2Im
+NodeRows DeterminantRows();         // determinant.cpp: Det, Inverse
+NodeRows ElementwiseRows();         // elementwise.cpp: arithmetic, logic, Cast, Where
+NodeRows GatherRows();              // gather.cpp: Gather*
+NodeRows GridSampleRows();          // grid_sample.cpp: GridSample, AffineGrid, RoiAlign, DeformConv
+NodeRows IfRows();                  // if.cpp
+NodeRows IntegerProductRows();      // integer_products.cpp: ConvInteger, QLinearMatMul ...
+NodeRows LinearAttentionRows();     // linear_attention.cpp
+NodeRows LoopRows();                // loop.cpp: Loop, Scan
+NodeRows LossRows();                // loss.cpp
+NodeRows MatMulRows();              // matmul.cpp: Gemm, MatMul, Einsum
+NodeRows NonMaxSuppressionRows();   // non_max_suppression.cpp
+NodeRows NonZeroRows();             // nonzero.cpp: NonZero, Compress, Unique
+NodeRows NormalizationRows();       // normalization.cpp
+NodeRows OneHotRows();              // one_hot.cpp
+NodeRows PadRows();                 // pad.cpp: Pad, CenterCropPad
+NodeRows PoolRows();                // pool.cpp
+NodeRows QuantizedRows();           // quantized.cpp: QuantizeLinear, DequantizeLinear ...
+NodeRows RandomRows();              // random.cpp: Random*, Multinomial, Dropout ...
+NodeRows RecurrentRows();           // recurrent.cpp: GRU, LSTM, RNN
+NodeRows ReductionRows();           // reduction.cpp
+NodeRows ResizeRows();              // resize.cpp: Resize, Upsample
+NodeRows ReverseSequenceRows();     // reverse_sequence.cpp
+NodeRows ScatterRows();             // scatter.cpp
+NodeRows SequenceRows();            // sequence.cpp: sequences and optionals
+NodeRows ShapeRows();               // shape.cpp: Reshape, Transpose, Expand, Range ...
+NodeRows SignalRows();              // signal.cpp: DFT, STFT, windows, MelWeightMatrix
+NodeRows SliceRows();               // slice.cpp: Slice, Split, Concat
+NodeRows HostOnlyRows();            // host_only.cpp: strings, image files
+NodeRows TfIdfRows();               // tf_idf.cpp: TfIdfVectorizer
+NodeRows TopKRows();                // top_k.cpp: TopK, ArgMax, ArgMin
+NodeRows TriangleRows();            // triangle.cpp: Trilu, EyeLike
+NodeRows MicrosoftAttentionRows();  // microsoft/attention.cpp
+NodeRows MicrosoftFusedRows();      // microsoft/fused.cpp: other com.microsoft operators
+NodeRows MicrosoftQuantizedRows();  // microsoft/quantized.cpp: QLinear*
+NodeRows NBitsRows();               // microsoft/nbits.cpp: MatMulNBits, GatherBlockQuantized
 // clang-format on
 
 // Returns the row for this operator in this opset version, or null.

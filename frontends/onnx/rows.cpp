@@ -11,7 +11,6 @@ std::span<const NodeRow* const> AllRows() {
     std::vector<const NodeRow*> all;
     for (std::span<const NodeRow> (*family)() : {ActivationRows,
                                                  AttentionRows,
-                                                 BitCastRows,
                                                  BitsRows,
                                                  ConstantRows,
                                                  ConvolutionRows,
@@ -48,7 +47,6 @@ std::span<const NodeRow* const> AllRows() {
                                                  TfIdfRows,
                                                  TopKRows,
                                                  TriangleRows,
-                                                 UniqueRows,
                                                  MicrosoftAttentionRows,
                                                  MicrosoftFusedRows,
                                                  MicrosoftQuantizedRows,

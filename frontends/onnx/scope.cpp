@@ -100,8 +100,7 @@ std::vector<Bound> Same(Node& node, std::string_view same) {
     params.remove_prefix(std::min(end + 2, params.size()));
   }
   if (node.inputs() > static_cast<int>(args.size()))
-    node.Fail("bad-graph",
-              fmt::format("the node has {} inputs, expected {}", node.inputs(), args.size()));
+    node.Fail("bad-graph", "the node has {} inputs, expected {}", node.inputs(), args.size());
   node.Set(node.Make(same.substr(0, open), std::move(args)));
   return node.results();
 }
@@ -118,7 +117,7 @@ void Scope::Declare(const Constant& constant) { constants_.emplace(constant.name
 void Scope::Bind(const std::string& name, Bound bound) {
   if (name.empty()) return;
   if (constants_.contains(name) || !bound_.emplace(name, bound).second)
-    throw Error("bad-graph", fmt::format("duplicate value name \"{}\"", name));
+    throw Error("bad-graph", "duplicate value name \"{}\"", name);
 }
 
 Bound Scope::Find(const std::string& name) {
@@ -134,9 +133,8 @@ Bound Scope::Find(const std::string& name) {
     return bound_[name] = Bound{value, constant->tensor.dtype()};
   }
   if (outer_) return outer_->Find(name);
-  throw Error(
-      "bad-graph",
-      fmt::format("\"{}\" is neither an input, an initializer nor the output of a node", name));
+  throw Error("bad-graph", "\"{}\" is neither an input, an initializer nor the output of a node",
+              name);
 }
 
 int Scope::OpsetOf(const std::string& domain) const {
@@ -187,8 +185,8 @@ void Scope::LowerNode(const NodeDef& def) {
     return;
   }
   if (import_.lowered > kMaxNodes)
-    throw Error("resource-limit",
-                fmt::format("functions and subgraphs expand to more than {} nodes", kMaxNodes));
+    throw Error("resource-limit", "functions and subgraphs expand to more than {} nodes",
+                kMaxNodes);
   int opset = OpsetOf(def.domain);
   std::vector<Bound> results;
   try {
@@ -222,11 +220,10 @@ std::vector<Bound> Scope::Invoke(const NodeDef& def, const NodeRow& row, int ops
   else
     Same(node, row.same);
   for (const std::string& attribute : node.UnreadAttributes())
-    node.Unsupported(attribute, fmt::format("attribute \"{}\" is not supported", attribute));
+    node.Unsupported(attribute, "attribute \"{}\" is not supported", attribute);
   for (int i = 0; i < node.outputs(); ++i)
     if (node.HasOutput(i) && node.results()[i].failed())
-      node.Fail("unsupported-operator",
-                fmt::format("output {} (\"{}\") is not supported", i, def.outputs[i]));
+      node.Fail("unsupported-operator", "output {} (\"{}\") is not supported", i, def.outputs[i]);
   return node.results();
 }
 
@@ -258,7 +255,7 @@ std::vector<Bound> Scope::Handle(const NodeDef& def, int opset) {
   }
 
   if (!row->handler && row->same.empty())
-    throw Error("unsupported-operator", fmt::format("{}: {}", FullName(def), row->condition));
+    throw Error("unsupported-operator", "{}: {}", FullName(def), row->condition);
 
   // Looks up all inputs first. If an earlier error caused one to be skipped, the handler still
   // runs, so that it reports which inputs must be constant.
@@ -307,13 +304,11 @@ std::vector<Bound> Scope::Handle(const NodeDef& def, int opset) {
 
 std::vector<Bound> Scope::Call(const FunctionDef& function, const NodeDef& call) {
   if (depth_ >= kMaxDepth)
-    throw Error("resource-limit",
-                fmt::format("{}: function calls are nested more than {} levels deep",
-                            FullName(call), kMaxDepth));
+    throw Error("resource-limit", "{}: function calls are nested more than {} levels deep",
+                FullName(call), kMaxDepth);
   if (call.inputs.size() > function.inputs.size())
-    throw Error("bad-graph",
-                fmt::format("{}: the node has {} inputs, but the function takes {}", FullName(call),
-                            call.inputs.size(), function.inputs.size()));
+    throw Error("bad-graph", "{}: the node has {} inputs, but the function takes {}",
+                FullName(call), call.inputs.size(), function.inputs.size());
   Scope scope(import_, nullptr, builder_, function.opsets,
               prefix_ + (call.name.empty() ? call.op : call.name) + "/", depth_ + 1);
   for (size_t i = 0; i < call.inputs.size(); ++i)
@@ -324,8 +319,8 @@ std::vector<Bound> Scope::Call(const FunctionDef& function, const NodeDef& call)
     if (std::find(function.attributes.begin(), function.attributes.end(), attribute.name) ==
             function.attributes.end() &&
         !actual.contains(attribute.name))
-      throw Error("unsupported-attribute", fmt::format("{}: the function has no attribute \"{}\"",
-                                                       FullName(call), attribute.name));
+      throw Error("unsupported-attribute", "{}: the function has no attribute \"{}\"",
+                  FullName(call), attribute.name);
     actual[attribute.name] = &attribute;
   }
   std::vector<NodeDef> nodes;
@@ -346,11 +341,10 @@ std::vector<Bound> Scope::Call(const FunctionDef& function, const NodeDef& call)
 std::vector<Bound> Scope::Inline(const Graph& graph, const std::vector<Bound>& inputs,
                                  Builder& into) {
   if (depth_ >= kMaxDepth)
-    throw Error("resource-limit",
-                fmt::format("subgraphs are nested more than {} levels deep", kMaxDepth));
+    throw Error("resource-limit", "subgraphs are nested more than {} levels deep", kMaxDepth);
   if (inputs.size() != graph.inputs.size())
-    throw Error("bad-graph", fmt::format("a subgraph has {} inputs, expected {}",
-                                         graph.inputs.size(), inputs.size()));
+    throw Error("bad-graph", "a subgraph has {} inputs, expected {}", graph.inputs.size(),
+                inputs.size());
   Scope scope(import_, this, into, opsets_, prefix_, depth_ + 1);
   for (const Constant& constant : graph.initializers) scope.Declare(constant);
   for (size_t i = 0; i < inputs.size(); ++i) scope.Bind(graph.inputs[i].name, inputs[i]);

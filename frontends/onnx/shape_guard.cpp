@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "frontends/onnx/node_transaction.h"
 #include "frontends/onnx/scope.h"
 #include "lib/ir/arithmetic.h"
 #include "lib/ir/shape_tensors.h"
@@ -57,10 +56,10 @@ bool Certain(Node& node) {
   std::optional<std::string> symbol = OpenSymbol(node, dim);
   if (!symbol) node.Fail("bad-operand", text);
   const std::string& name = node.scope().import().open.at(*symbol);
-  Error error("bad-operand", fmt::format("{}: {}", node.op(), text));
-  error.Note(fmt::format("{} is {}", name, RangeText(node.builder().symbols().at(*symbol))));
+  Error error("bad-operand", "{}: {}", node.op(), text);
+  error.Note("{} is {}", name, RangeText(node.builder().symbols().at(*symbol)));
   if (auto fit = Fitting(dim, *symbol, Symbol(), fits); fit && !fit->empty())
-    error.Help(fmt::format("pass option 'dim' {}={}", name, fit->front()));
+    error.Help("pass option 'dim' {}={}", name, fit->front());
   throw error;
 }
 
@@ -99,7 +98,7 @@ bool Unify(Node& node, const Dim& difference, const std::string& text) {
   both.high =
       listed && !both.enumerated.empty() ? both.enumerated.back() : std::min(both.high, more.high);
   if (both.low > both.high || (listed && both.enumerated.empty()))
-    node.Fail("bad-operand", fmt::format("{}, but no size is valid for both", text));
+    node.Fail("bad-operand", "{}, but no size is valid for both", text);
   auto [kept, same] = std::minmax(one->second, other->second);
   import.narrowed.sizes[kept] = first = second = both;
   import.narrowed.same[same] = kept;
@@ -196,8 +195,8 @@ Value* OfShape(Node& node, Value* y, Value* x, const std::string& what) {
 
 void RequireSameShape(Node& node, Value*& a, Value*& b, const std::string& what, int but) {
   if (a->type.rank() != b->type.rank())
-    node.Fail("bad-operand", fmt::format("{}: {} and {} must be equal", what,
-                                         ToString(a->type.shape), ToString(b->type.shape)));
+    node.Fail("bad-operand", "{}: {} and {} must be equal", what, ToString(a->type.shape),
+              ToString(b->type.shape));
   for (int d = 0; d < a->type.rank(); ++d)
     if (d != but) RequireEqualSize(node, a, d, b, d, what);
 }
@@ -205,14 +204,13 @@ void RequireSameShape(Node& node, Value*& a, Value*& b, const std::string& what,
 Value* PlusLast(Node& node, Value* x, Value* bias) {
   if (bias->type.rank() == 1 && x->type.rank() > 0)
     RequireEqualSize(node, x, x->type.rank() - 1, bias, 0, "last dimension and length of the bias");
-  return node.Make("add", {{"x", x}, {"y", bias}});
+  return Binary(node, "add", x, bias);
 }
 
 int64_t VectorLength(Node& node, const Value* vector, std::string_view operand) {
   const Shape& shape = vector->type.shape;
   if (shape.size() != 1)
-    node.Fail("bad-operand",
-              fmt::format("{} is {}, expected a vector", operand, vector->type.ToString()));
+    node.Fail("bad-operand", "{} is {}, expected a vector", operand, vector->type.ToString());
   if (!shape[0].is_constant())
     node.FailUnknown(vector,
                      fmt::format("the length of input \"{}\" is computed at run time", operand));
@@ -236,11 +234,10 @@ Value* AllParts(Node& node, Value* x, int axis, Value* sizes) {
   }
   Sizes whole(node);
   whole.AddDim(x, axis);
-  Value* sum = node.Make("reduce_sum", {{"x", sizes}, {"axes", Ints({0})}, {"keep_dims", true}});
-  Value* all =
-      node.Make("equal", {{"x", sum}, {"y", lower::AtRunTime(node, whole.Make(), DType::kInt64)}});
-  Value* natural = node.Make("greater_equal", {{"x", sizes}, {"y", 0}});
-  return Guarded(node, sizes, node.Make("logical_and", {{"x", natural}, {"y", all}}));
+  Value* sum = Reduced(node, "reduce_sum", sizes, {0}, true);
+  Value* all = Binary(node, "equal", sum, lower::AtRunTime(node, whole.Make(), DType::kInt64));
+  Value* natural = Binary(node, "greater_equal", sizes, 0);
+  return Guarded(node, sizes, Binary(node, "logical_and", natural, all));
 }
 
 Value* Single(Node& node, Value* value, const std::string& what) {
@@ -264,16 +261,16 @@ Value* Guarded(Node& node, Value* value, Value* ok) {
     // The maximum of an empty tensor is the lowest integer; an empty tensor must pass.
     if (empty) wrong = Binary(node, "maximum", wrong, 0);
   }
-  Value* only = node.Make("expand_dims", {{"x", value}, {"axes", Ints({0})}});
+  Value* only = Expanded(node, value, {0});
   return node.Make("gather", {{"x", only}, {"indices", wrong}, {"axis", 0}});
 }
 
 Value* Within(Node& node, Value* value, Value* low, Value* high) {
   Value* ok = nullptr;
-  if (low) ok = node.Make("greater_equal", {{"x", value}, {"y", low}});
+  if (low) ok = Binary(node, "greater_equal", value, low);
   if (high) {
-    Value* below = node.Make("less_equal", {{"x", value}, {"y", high}});
-    ok = ok ? node.Make("logical_and", {{"x", ok}, {"y", below}}) : below;
+    Value* below = Binary(node, "less_equal", value, high);
+    ok = ok ? Binary(node, "logical_and", ok, below) : below;
   }
   return ok ? Guarded(node, value, ok) : value;
 }

@@ -1,5 +1,6 @@
 // frontends/onnx/shape_guard.h - requirements of operators on sizes, such as equal dimensions.
-// // A requirement on a flexible dimension of a model input narrows its range to the valid sizes,
+//
+// A requirement on a flexible dimension of a model input narrows its range to the valid sizes,
 // and a note gives the reason. When only one size is left, or two dimensions must be equal, the
 // import restarts as if the model had declared that. Sizes that depend on data are checked at run
 // time by operations that fail on invalid values. Nothing is narrowed inside a branch or a loop

@@ -32,7 +32,7 @@ networks::Activation ActivationOf(const Config& config, const std::string& key) 
     if (row.name == name) return row.activation;
     known += (known.empty() ? "" : ", ") + std::string(row.name);
   }
-  throw Error("unsupported-architecture", fmt::format("unsupported activation \"{}\"", name))
+  throw Error("unsupported-architecture", "unsupported activation \"{}\"", name)
       .At({config.file(), fmt::format("key \"{}\"", config.KeyPath(key))})
       .Expected(known);
 }

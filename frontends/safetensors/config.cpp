@@ -108,7 +108,7 @@ std::optional<std::map<std::string, std::string>> TextMapOf(const JsonValue& val
 const JsonValue& Get(const Config& config, const std::shared_ptr<const void>& object,
                      const std::string& key) {
   if (const JsonValue* value = Find(object, key)) return *value;
-  throw Error("bad-file", fmt::format("\"{}\" is missing", config.KeyPath(key)))
+  throw Error("bad-file", "\"{}\" is missing", config.KeyPath(key))
       .At({config.file(), ""})
       .Help("copy the whole folder of the model again");
 }
@@ -119,7 +119,7 @@ auto Converted(const Config& config, const std::shared_ptr<const void>& object,
   const JsonValue& value = Get(config, object, key);
   auto converted = convert(value);
   if (converted) return *std::move(converted);
-  throw Error("bad-file", fmt::format("\"{}\" is {}", config.KeyPath(key), Shown(value)))
+  throw Error("bad-file", "\"{}\" is {}", config.KeyPath(key), Shown(value))
       .At({config.file(), fmt::format("key \"{}\"", config.KeyPath(key))})
       .Expected(std::string(wanted));
 }
@@ -133,9 +133,9 @@ namespace {
 std::string TextIn(const std::filesystem::path& file) {
   std::shared_ptr<const MappedFile> mapped = MappedFile::Open(file);
   if (mapped->size() > kMostBytes)
-    throw Error("resource-limit", fmt::format("the file has {} bytes", mapped->size()))
+    throw Error("resource-limit", "the file has {} bytes", mapped->size())
         .At({file.string(), ""})
-        .Expected(fmt::format("at most {} bytes", kMostBytes));
+        .Expected("at most {} bytes", kMostBytes);
   return std::string(AsText(mapped->bytes()));
 }
 
@@ -146,7 +146,7 @@ std::shared_ptr<const JsonValue> Parsed(std::string_view given, const std::strin
 }
 
 Error NotThis(const std::string& file, std::string_view wanted) {
-  return Error("bad-file", fmt::format("the JSON in this file is not {}", wanted))
+  return Error("bad-file", "the JSON in this file is not {}", wanted)
       .At({file, ""})
       .Help("copy the whole folder of the model again");
 }

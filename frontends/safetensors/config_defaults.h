@@ -30,9 +30,9 @@ struct BiasRule {
 struct Family {
   std::string_view model_type;
   Windows windows = Windows::kNone;
+  // The first matching rule applies; without one there is a bias.
+  std::span<const BiasRule> biases = {};
   std::string_view defaults = "{}";  // members of config.json, as a JSON object
-  std::span<const BiasRule> biases =
-      {};  // the first matching rule applies; without one there is a bias
 };
 
 // Returns null for an unknown family.

@@ -72,8 +72,7 @@ class Importer {
     return *keys.begin();
   }
   [[noreturn]] void Refuse(const std::string& key, const std::string& expected) const {
-    throw Error("unsupported-architecture",
-                fmt::format("\"{}\" is {}", json_.KeyPath(key), json_.Json(key)))
+    throw Error("unsupported-architecture", "\"{}\" is {}", json_.KeyPath(key), json_.Json(key))
         .At({json_.file(), fmt::format("key \"{}\"", json_.KeyPath(key))})
         .Expected(expected);
   }
@@ -217,8 +216,7 @@ class Importer {
       else if (type.ends_with(".Normalize") && config_.output == Head::kSentence)
         config_.unit_length = true;
       else if (!type.ends_with(".Transformer") || !path.empty())
-        throw Error("unsupported-architecture",
-                    fmt::format("unsupported module {} in \"{}\"", type, path))
+        throw Error("unsupported-architecture", "unsupported module {} in \"{}\"", type, path)
             .At({modules.string(), ""})
             .Expected(
                 "Transformer in the folder itself, then Pooling, then optionally Dense and "
@@ -227,7 +225,7 @@ class Importer {
   }
   fs::path ModuleFolder(const std::string& path) const {
     if (path.empty() || path == "." || path == ".." || fs::path(path).filename() != path)
-      throw Error("bad-file", fmt::format("the module's path is \"{}\"", path))
+      throw Error("bad-file", "the module's path is \"{}\"", path)
           .At({(folder_.path() / "modules.json").string(), ""})
           .Expected("a subfolder");
     return folder_.path() / path;
@@ -240,8 +238,7 @@ class Importer {
                       activation = folder.config().Text("activation_function");
     const bool tanh = activation.ends_with(".Tanh");
     if (!tanh && !activation.ends_with(".Identity"))
-      throw Error("unsupported-architecture",
-                  fmt::format("unsupported activation \"{}\"", activation))
+      throw Error("unsupported-architecture", "unsupported activation \"{}\"", activation)
           .At({folder.config().file(), "key \"activation_function\""})
           .Expected("Identity or Tanh of torch.nn.modules");
     config_.dense.push_back(tanh ? networks::Activation::kTanh : networks::Activation::kNone);
@@ -258,9 +255,9 @@ class Importer {
     const std::string wanted = config_.mean_pooling ? kMean : kFirst;
     for (const std::string& key : config.keys())
       if (key.starts_with("pooling_mode") && config.Bool(key) != (key == wanted))
-        throw Error("unsupported-architecture", fmt::format("\"{}\" is {}", key, config.Json(key)))
+        throw Error("unsupported-architecture", "\"{}\" is {}", key, config.Json(key))
             .At({config.file(), ""})
-            .Expected(fmt::format("only {} or only {}", kFirst, kMean));
+            .Expected("only {} or only {}", kFirst, kMean);
     config.Bool(wanted);  // throws if the key is missing
   }
 
@@ -338,7 +335,7 @@ class Importer {
     const std::vector<std::string> tokens = AllStored(kTokens);
     if (tied()) return !stored.empty() && !tokens.empty() && tied_.Differ(stored[0], tokens[0]);
     if (stored.empty())
-      throw Error("missing-tensor", fmt::format("tensor \"{}\" is missing", Names(kOutput).front()))
+      throw Error("missing-tensor", "tensor \"{}\" is missing", Names(kOutput).front())
           .Note("it is required because tie_word_embeddings is false");
     return true;
   }

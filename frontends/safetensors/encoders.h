@@ -2,8 +2,6 @@
 // Programs.
 #pragma once
 
-#include <string>
-
 #include "frontends/safetensors/folder.h"
 #include "lib/ir/import_options.h"
 #include "lib/ir/program.h"

@@ -90,14 +90,14 @@ class Header : public nlohmann::json_sax<Json> {
   }
   bool key(std::string& name) override {
     if (name.size() > kLongestName)
-      throw Error("bad-file", fmt::format("a name has {} bytes", name.size()))
+      throw Error("bad-file", "a name has {} bytes", name.size())
           .At({path_.string(), ""})
-          .Expected(fmt::format("at most {} bytes", kLongestName));
+          .Expected("at most {} bytes", kLongestName);
     if (at_ == At::kTensor) {
       field_ = std::find(kFields.begin(), kFields.end(), name) - kFields.begin();
       if (field_ == kFields.size())
         throw Bad(fmt::format("unknown member \"{}\"", name))
-            .Expected(fmt::format("{}", fmt::join(kFields, ", ")));
+            .Expected("{}", fmt::join(kFields, ", "));
       if (std::exchange(seen_[field_], true))
         throw Bad(fmt::format("duplicate member \"{}\"", name));
       return true;
@@ -105,15 +105,14 @@ class Header : public nlohmann::json_sax<Json> {
     name_ = name;
     if (at_ == At::kMetadata ? metadata.contains(name)
                              : name == kMetadata && std::exchange(had_metadata_, true))
-      throw Error("bad-file", fmt::format("duplicate member \"{}\"", name))
+      throw Error("bad-file", "duplicate member \"{}\"", name)
           .At({path_.string(), ""})
           .Help(std::string(kAgain));
     return true;
   }
   bool string(std::string& text) override {
     if (at_ == At::kMetadata && metadata.size() == kMostMetadata)
-      throw Error("resource-limit",
-                  fmt::format("__metadata__ has more than {} entries", kMostMetadata))
+      throw Error("resource-limit", "__metadata__ has more than {} entries", kMostMetadata)
           .At({path_.string(), ""})
           .Help("save the model without it");
     if (at_ == At::kMetadata)
@@ -180,11 +179,11 @@ class Header : public nlohmann::json_sax<Json> {
         throw Bad(fmt::format("the tensor's description is {}", found))
             .Expected("{\"dtype\": ..., \"shape\": [...], \"data_offsets\": [begin, end]}");
       case At::kMetadata:
-        throw Error("bad-file", fmt::format("\"{}\" of __metadata__ is {}", name_, found))
+        throw Error("bad-file", "\"{}\" of __metadata__ is {}", name_, found)
             .At({path_.string(), ""})
             .Expected("a string");
       default:
-        throw Error("bad-file", fmt::format("the header is {}", found))
+        throw Error("bad-file", "the header is {}", found)
             .At({path_.string(), fmt::format("offset {}", kLengthBytes)})
             .Expected("an object");
     }
@@ -207,15 +206,15 @@ void CheckSize(const Entry& entry, const Location& at) {
   for (int64_t size : entry.dims) {
     bits *= static_cast<uint64_t>(size);
     if (bits > uint64_t{INT64_MAX})
-      throw Error("bad-file", fmt::format("the shape is [{}]", fmt::join(entry.dims, ", ")))
+      throw Error("bad-file", "the shape is [{}]", fmt::join(entry.dims, ", "))
           .At(at)
           .Expected("elements of less than 2^63 bits in total");
   }
   if (row && (bits % 8 || bits / 8 != entry.bytes))
-    throw Error("bad-file", fmt::format("{} [{}] is stored in {} bytes", entry.dtype,
-                                        fmt::join(entry.dims, ", "), entry.bytes))
+    throw Error("bad-file", "{} [{}] is stored in {} bytes", entry.dtype,
+                fmt::join(entry.dims, ", "), entry.bytes)
         .At(at)
-        .Expected(fmt::format("{} bits per element", row->bits));
+        .Expected("{} bits per element", row->bits);
 }
 
 // Checks that entries, sorted by offset, lie within the data and cover it.
@@ -243,8 +242,7 @@ void CheckPlaces(const std::vector<Entry>& entries, uint64_t data, const fs::pat
     end = entry.offset + entry.bytes;
   }
   if (end < data)
-    throw Error("bad-file",
-                fmt::format("{} bytes after the last tensor belong to no tensor", data - end))
+    throw Error("bad-file", "{} bytes after the last tensor belong to no tensor", data - end)
         .At({path.string(), ""})
         .Help(std::string(kAgain));
 }
@@ -290,7 +288,7 @@ SafetensorsFile SafetensorsFile::Open(const fs::path& path) {
   const uint64_t length = LengthIn(bytes.At(0, kLengthBytes));
   if (length > kMostHeader)
     throw bad(fmt::format("the header has {} bytes", length), 0)
-        .Expected(fmt::format("at most {} bytes", kMostHeader));
+        .Expected("at most {} bytes", kMostHeader);
   if (length > bytes.size() - kLengthBytes)
     throw bad(fmt::format("the file is truncated: the header has {} bytes, but only {} are left",
                           length, bytes.size() - kLengthBytes),
@@ -316,7 +314,7 @@ SafetensorsFile SafetensorsFile::Open(const fs::path& path) {
             [](const Entry& a, const Entry& b) { return a.name < b.name; });
   for (size_t i = 1; i < entries.size(); ++i)
     if (entries[i].name == entries[i - 1].name)
-      throw Error("bad-file", fmt::format("duplicate tensor \"{}\"", entries[i].name))
+      throw Error("bad-file", "duplicate tensor \"{}\"", entries[i].name)
           .At({path.string(), ""})
           .Help(std::string(kAgain));
 
@@ -337,7 +335,7 @@ const Entry* SafetensorsFile::Find(const std::string& name) const {
 Tensor SafetensorsFile::Get(const Entry& entry) const {
   DType dtype = SafetensorsDType(entry.dtype);
   if (dtype == DType::kNone)
-    throw Error("unsupported-dtype", fmt::format("unsupported element type {}", entry.dtype))
+    throw Error("unsupported-dtype", "unsupported element type {}", entry.dtype)
         .At({path().string(), fmt::format("tensor \"{}\"", entry.name)})
         .Expected("BOOL, U8 to U64, I8 to I64, F8_E4M3, F8_E5M2, F16, BF16, F32 or F64")
         .Help("save the model in one of these types");

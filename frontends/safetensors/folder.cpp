@@ -8,7 +8,6 @@
 #include <set>
 
 #include "lib/ir/encoding.h"
-#include "lib/ir/subbyte.h"
 #include "lib/support/edit_distance.h"
 
 namespace mlc::safetensors {
@@ -41,13 +40,12 @@ fs::path OnlyFile(const fs::path& folder) {
   if (files.size() > 1)
     throw Error(
         "file-io",
-        fmt::format(
-            "the folder has {} .safetensors files, but no {}, which names the file of each tensor",
-            files.size(), kIndex))
+        "the folder has {} .safetensors files, but no {}, which names the file of each tensor",
+        files.size(), kIndex)
         .At({folder.string(), ""})
         .Help("copy the index as well, or pass one of the files");
   Error none("file-io", "this folder has no weights");
-  none.At({folder.string(), ""}).Expected(fmt::format("{} or {}", kModel, kIndex));
+  none.At({folder.string(), ""}).Expected("{} or {}", kModel, kIndex);
   if (pickled)
     none.Help(
         "pickled weights are not supported; save them again with transformers: "
@@ -212,7 +210,7 @@ void Folder::AddIndex(const fs::path& index) {
   for (const auto& [name, shard] : places) {
     if (shard.empty() || shard == "." || shard == ".." || fs::path(shard).filename() != shard ||
         shard.find('\0') != std::string::npos)
-      throw Error("bad-file", fmt::format("the shard \"{}\" is not a file name", shard))
+      throw Error("bad-file", "the shard \"{}\" is not a file name", shard)
           .At(map)
           .Expected("a file in the same folder");
     shards[shard] = 0;
@@ -230,8 +228,7 @@ void Folder::AddIndex(const fs::path& index) {
     const size_t number = shards[shard];
     const SafetensorsFile::Entry* entry = files_[number].Find(name);
     if (!entry)
-      throw Error("bad-file", fmt::format("tensor \"{}\" is missing, but {} says that it is here",
-                                          name, kIndex))
+      throw Error("bad-file", "tensor \"{}\" is missing, but {} says that it is here", name, kIndex)
           .At({files_[number].path().string(), ""})
           .Help("copy the whole folder of the model again");
     stored_[name] = {number, entry};
@@ -258,14 +255,14 @@ const Folder::Stored* Folder::Find(const std::string& name) const {
 
 const Folder::Stored& Folder::Get(const std::string& name) const {
   if (const Stored* stored = Find(name)) return *stored;
-  Error none("bad-file", fmt::format("tensor \"{}\" is missing", name));
+  Error none("bad-file", "tensor \"{}\" is missing", name);
   none.At({path_.string(), ""});
   if (!names_.empty())
     none.Note("similar names: " + Quoted(NearNames({names_.begin(), names_.end()}, name)));
   if (config_.kind("quantization_config") == Config::Kind::kObject)
     if (Config how = config_.Object("quantization_config"); how.has("quant_method"))
-      none.Help(fmt::format("the weights are quantised by {}; use the original model",
-                            how.Text("quant_method")));
+      none.Help("the weights are quantised by {}; use the original model",
+                how.Text("quant_method"));
   throw none;
 }
 
@@ -302,7 +299,7 @@ Folder::Weight Folder::Resolve(const std::string& name) const {
   if (!weight.scale && scaled_ && data.dtype.starts_with("F8") && !IsExcluded(data.name))
     throw Refusal(*weight.data, "bad-constant",
                   fmt::format("{} elements have no scale", data.dtype))
-        .Expected(fmt::format("a tensor \"{0}_scale_inv\" or \"{0}_scale\"", data.name))
+        .Expected("a tensor \"{0}_scale_inv\" or \"{0}_scale\"", data.name)
         .Help("copy the whole folder of the model again, or use the original model");
   return weight;
 }
@@ -401,8 +398,7 @@ void Folder::ResolveFp8(Weight& weight) const {
   throw Refusal(*weight.data, "bad-constant",
                 fmt::format("scales of shape {} do not match a tensor of shape {}", Listed(scale),
                             Listed(dims)))
-      .Expected(
-          fmt::format("one scale, one per row, or one per block of [{}]", fmt::join(sizes, ", ")));
+      .Expected("one scale, one per row, or one per block of [{}]", fmt::join(sizes, ", "));
 }
 
 Tensor Folder::tensor(const std::string& name) const {

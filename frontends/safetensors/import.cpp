@@ -241,9 +241,8 @@ class Importer {
         tied())
       name = Stored(Name(networks::Role::kOutput, networks::Part::kWeight, 0));
     if (name.empty() && part == networks::Part::kBias && NeedsBias(role))
-      throw Error("missing-tensor",
-                  fmt::format("tensor \"{}\" is missing", NameOf(*row, part, layer)))
-          .Note(fmt::format("every \"{}\" model has it", row_->model_type));
+      throw Error("missing-tensor", "tensor \"{}\" is missing", NameOf(*row, part, layer))
+          .Note("every \"{}\" model has it", row_->model_type);
     if (name.empty()) return {};
     Use(name);
     Tensor tensor = folder_.tensor(name);
@@ -275,9 +274,8 @@ class Importer {
       return tied_.Differ(name, Stored(Name(networks::Role::kTokens, networks::Part::kWeight, 0)));
     }
     if (name.empty())
-      throw Error("missing-tensor",
-                  fmt::format("tensor \"{}\" is missing",
-                              Name(networks::Role::kOutput, networks::Part::kWeight, 0)))
+      throw Error("missing-tensor", "tensor \"{}\" is missing",
+                  Name(networks::Role::kOutput, networks::Part::kWeight, 0))
           .Note("it is required because tie_word_embeddings is false");
     return true;
   }
@@ -308,10 +306,8 @@ class Importer {
       dims.insert(dims.begin(), 1);
       each.push_back(one.Reshaped(dims));
       if (each.back().dims() != each.front().dims() || one.dtype() != each.front().dtype())
-        throw Error(
-            "bad-tensor",
-            fmt::format("tensor \"{}\" differs in shape or type from those of other experts",
-                        name));
+        throw Error("bad-tensor",
+                    "tensor \"{}\" differs in shape or type from those of other experts", name);
     }
     return each.empty() ? Tensor() : Join(each, 0);
   }
@@ -347,12 +343,11 @@ class Importer {
 void WarnOfMissingBiases(const Folder& folder, Diagnostics& diagnostics) {
   for (const std::string& key : MissingBiases(folder.config(), folder.names()))
     diagnostics.Warn(
-        Error("missing-tensor",
-              fmt::format("config.json sets \"{}\", but no such bias is stored", key))
+        Error("missing-tensor", "config.json sets \"{}\", but no such bias is stored", key)
             .At({folder.path().string(), ""})
             .Note(
                 "the model is compiled without these biases; transformers initialises them to zero")
-            .Help(fmt::format("check that the folder is complete, or set \"{}\" to false", key)));
+            .Help("check that the folder is complete, or set \"{}\" to false", key));
 }
 
 Folder WithoutUnexpectedBiases(const Folder& folder, Diagnostics& diagnostics) {
@@ -360,9 +355,10 @@ Folder WithoutUnexpectedBiases(const Folder& folder, Diagnostics& diagnostics) {
   std::erase_if(unexpected, IsLeftOver);
   if (unexpected.empty()) return folder;
   diagnostics.Warn(
-      Error("unused-tensor", fmt::format("config.json does not use {} of the stored biases, which "
-                                         "are ignored, such as \"{}\"",
-                                         unexpected.size(), unexpected.front()))
+      Error("unused-tensor",
+            "config.json does not use {} of the stored biases, which "
+            "are ignored, such as \"{}\"",
+            unexpected.size(), unexpected.front())
           .At({folder.path().string(), ""})
           .Note("transformers ignores them, too")
           .Help("if the model needs them, set attention_bias, mlp_bias or the corresponding key of "
@@ -408,9 +404,9 @@ Program ImportHuggingFace(const fs::path& path, const ImportOptions& options,
     if (error.id() == "missing-tensor" || error.id() == "bad-tensor")
       if (const std::string method = QuantisedBy(path); !method.empty())
         error.Help(
-            fmt::format("the weights are quantised by {}, which is not supported; use the original "
-                        "model",
-                        method));
+            "the weights are quantised by {}, which is not supported; use the original "
+            "model",
+            method);
     if (!error.location().file.empty()) throw;
     throw error.At({path.string(), error.location().where});
   }

@@ -13,10 +13,9 @@ std::vector<double> Llama3Factors(const Config& scaling, const networks::Rotary&
          high = scaling.Number("high_freq_factor"),
          length = scaling.Number("original_max_position_embeddings");
   if (!(factor > 0 && length > 0 && low < high))
-    throw Error(
-        "bad-file",
-        fmt::format("the RoPE scaling has factor {}, low_freq_factor {} and high_freq_factor {}",
-                    factor, low, high))
+    throw Error("bad-file",
+                "the RoPE scaling has factor {}, low_freq_factor {} and high_freq_factor {}",
+                factor, low, high)
         .At({scaling.file(), scaling.KeyPath("factor")})
         .Expected("a positive factor, and low_freq_factor below high_freq_factor");
   std::vector<double> factors;
@@ -37,7 +36,7 @@ void ReadYarn(const Config& scaling, networks::Rotary& rotary) {
       scaling.Int("original_max_position_embeddings", rotary.original_context);
   for (const char* key : {"mscale", "mscale_all_dim"})
     if (scaling.has(key) && !scaling.has("attention_factor"))
-      throw Error("unsupported-architecture", fmt::format("{} is not supported", key))
+      throw Error("unsupported-architecture", "{} is not supported", key)
           .At({scaling.file(), scaling.KeyPath(key)});
   if (!scaling.Bool("truncate", true))
     throw Error("unsupported-architecture", "RoPE scaling without truncation is not supported")
@@ -53,8 +52,7 @@ void ReadYarn(const Config& scaling, networks::Rotary& rotary) {
 int64_t RotaryDims(const Config& json, const std::string& key, int64_t head) {
   const double share = json.Number(key, 1);
   if (!(share >= 0 && share <= 1))
-    throw Error("unsupported-architecture",
-                fmt::format("rotary embedding covers {} of a head", share))
+    throw Error("unsupported-architecture", "rotary embedding covers {} of a head", share)
         .At({json.file(), json.KeyPath(key)})
         .Expected("a fraction from 0 to 1");
   return static_cast<int64_t>(static_cast<double>(head) * share);
@@ -93,7 +91,7 @@ RotaryFactors ReadRotaryScaling(const Config& json, networks::DecoderConfig& con
         half_window > 1 ? std::sqrt(1 + std::log(half_window) / std::log(original)) : 1;
     rotary.magnitude = scaling.Number("attention_factor", magnitude);
   } else if (way != "default") {
-    throw Error("unsupported-architecture", fmt::format("unsupported RoPE scaling \"{}\"", way))
+    throw Error("unsupported-architecture", "unsupported RoPE scaling \"{}\"", way)
         .At({json.file(), json.KeyPath(key)})
         .Expected("default, linear, llama3, yarn or longrope");
   }

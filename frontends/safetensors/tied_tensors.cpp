@@ -12,14 +12,13 @@ bool TiedTensors::Differ(const std::string& tied, const std::string& source) {
   one.Release(0, one.size());
   other.Release(0, other.size());
   if (known->second)
-    diagnostics_.Warn(
-        Error("bad-tensor",
-              fmt::format("\"{}\" differs from \"{}\", to which it should be tied; it "
-                          "is used as stored",
-                          tied, source))
-            .At({folder_.config().file(), "key \"tie_word_embeddings\""})
-            .Expected("equal tensors, or one alone")
-            .Help("set tie_word_embeddings to false if both are meant"));
+    diagnostics_.Warn(Error("bad-tensor",
+                            "\"{}\" differs from \"{}\", to which it should be tied; it "
+                            "is used as stored",
+                            tied, source)
+                          .At({folder_.config().file(), "key \"tie_word_embeddings\""})
+                          .Expected("equal tensors, or one alone")
+                          .Help("set tie_word_embeddings to false if both are meant"));
   return known->second;
 }
 

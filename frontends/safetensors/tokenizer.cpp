@@ -39,9 +39,9 @@ Json Parse(std::string_view text, const std::string& file) {
 std::string ReadText(const fs::path& path) {
   auto file = MappedFile::Open(path);
   if (file->size() > kMostBytes)
-    throw Error("resource-limit", fmt::format("the file has {} bytes", file->size()))
+    throw Error("resource-limit", "the file has {} bytes", file->size())
         .At({path.string(), ""})
-        .Expected(fmt::format("at most {} bytes", kMostBytes));
+        .Expected("at most {} bytes", kMostBytes);
   std::string text(file->size(), '\0');
   file->Read(0, std::as_writable_bytes(std::span(text)));
   return text;
@@ -71,7 +71,7 @@ class Reader {
 
  private:
   [[noreturn]] static void Refuse(const std::string& what) {
-    throw Error("unsupported-tokenizer", fmt::format("{} is not supported", what));
+    throw Error("unsupported-tokenizer", "{} is not supported", what);
   }
   [[noreturn]] static void Bad(const std::string& what) { throw Error("bad-file", what); }
 
@@ -247,11 +247,11 @@ class Reader {
       int32_t known = IdOf(text);
       int64_t given = id.get<int64_t>(), expected = known >= 0 ? known : next++;
       if (given != expected)
-        throw Error("bad-file", fmt::format("the added token \"{}\" has the id {}", text, given))
-            .Expected(fmt::format(
-                "{}, {}", expected,
-                known >= 0 ? "its id in the vocabulary"
-                           : "the next id after the vocabulary, as in Hugging Face's library"));
+        throw Error("bad-file", "the added token \"{}\" has the id {}", text, given)
+            .Expected("{}, {}", expected,
+                      known >= 0
+                          ? "its id in the vocabulary"
+                          : "the next id after the vocabulary, as in Hugging Face's library");
       SetToken(given, text,
                Flag(token, "special", false) ? text::TokenType::kControl
                                              : text::TokenType::kUserDefined);

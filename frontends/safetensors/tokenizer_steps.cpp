@@ -21,15 +21,14 @@ const Json& Member(const Json& object, const std::string& name) {
 std::string Text(const Json& object, const std::string& name, const std::string& otherwise) {
   const Json& member = Member(object, name);
   if (member.is_null()) return otherwise;
-  if (!member.is_string()) throw Error("bad-file", fmt::format("\"{}\" is not a string", name));
+  if (!member.is_string()) throw Error("bad-file", "\"{}\" is not a string", name);
   return member.get<std::string>();
 }
 
 bool Flag(const Json& object, const std::string& name, bool otherwise) {
   const Json& member = Member(object, name);
   if (member.is_null()) return otherwise;
-  if (!member.is_boolean())
-    throw Error("bad-file", fmt::format("\"{}\" is neither true nor false", name));
+  if (!member.is_boolean()) throw Error("bad-file", "\"{}\" is neither true nor false", name);
   return member.get<bool>();
 }
 
@@ -67,7 +66,7 @@ void SetPattern(const Json& owner, text::TextStep& step) {
   const Json& text = pattern.is_string() ? pattern : Member(pattern, "String");
   const Json& expression = Member(pattern, "Regex");
   if (!text.is_string() && !expression.is_string())
-    throw Error("bad-file", fmt::format("a {} has no \"pattern\"", Text(owner, "type", "")));
+    throw Error("bad-file", "a {} has no \"pattern\"", Text(owner, "type", ""));
   step.pattern = (text.is_string() ? text : expression).get<std::string>();
   // An empty string matches everywhere, like an empty expression.
   step.syntax =
@@ -82,13 +81,13 @@ Cut CutOf(const std::string& behavior) {
                                                    {"Contiguous", Cut::kContiguous}};
   for (const auto& [name, cut] : kRows)
     if (behavior == name) return cut;
-  throw Error("unsupported-tokenizer", fmt::format("unsupported behavior \"{}\"", behavior))
+  throw Error("unsupported-tokenizer", "unsupported behavior \"{}\"", behavior)
       .Expected("Isolated, Removed, MergedWithPrevious, MergedWithNext or Contiguous");
 }
 
 const Json& Elements(const Json& sequence, const char* name) {
   const Json& list = Member(sequence, name);
-  if (!list.is_array()) throw Error("bad-file", fmt::format("a Sequence has no \"{}\"", name));
+  if (!list.is_array()) throw Error("bad-file", "a Sequence has no \"{}\"", name);
   return list;
 }
 
@@ -160,7 +159,7 @@ void AddNormalizers(const Json& part, std::vector<text::TextStep>& steps) {
                      .left = Flag(part, "strip_left", true),
                      .right = Flag(part, "strip_right", true)});
   } else {
-    throw Error("unsupported-tokenizer", fmt::format("unsupported normalizer \"{}\"", type))
+    throw Error("unsupported-tokenizer", "unsupported normalizer \"{}\"", type)
         .Expected(
             "Sequence, NFC, NFD, NFKC, NFKD, Lowercase, StripAccents, BertNormalizer, Prepend, "
             "Replace, Precompiled or Strip");
@@ -209,7 +208,7 @@ void AddPreTokenizers(const Json& part, text::TokenizerSpec& spec, bool& byte_le
   } else if (type == "Punctuation") {
     split(kPunctuation, CutOf(Text(part, "behavior", "Isolated")));
   } else {
-    throw Error("unsupported-tokenizer", fmt::format("unsupported pre-tokenizer \"{}\"", type))
+    throw Error("unsupported-tokenizer", "unsupported pre-tokenizer \"{}\"", type)
         .Expected(
             "Sequence, ByteLevel, Split, Metaspace, BertPreTokenizer, Whitespace, "
             "WhitespaceSplit, Digits or Punctuation");

@@ -182,8 +182,7 @@ void Decay(const InputRange& range, const Dims& dims, std::vector<double>& value
 Tensor Draw(DType dtype, const Dims& dims, const InputRange& range,
             const GeneratedInputOptions& options, uint64_t stream) {
   if (dtype == DType::kString || Bits(dtype) % 8 != 0)
-    throw Error("unsupported-dtype",
-                fmt::format("cannot generate random values of type {}", Name(dtype)));
+    throw Error("unsupported-dtype", "cannot generate random values of type {}", Name(dtype));
   uint64_t own = stream + static_cast<uint64_t>(options.sample) * kSampleStride;
   if (range.look != InputRange::Look::kNoise) {
     std::vector<double> values(static_cast<size_t>(ElementCount(dims)));
@@ -371,8 +370,8 @@ Dims DimsOf(const Value& input, const Port* port, const SymbolSizes& sizes) {
   for (const Dim& dim : input.type.shape) {
     std::optional<int64_t> size = dim.Evaluate(sizes);
     if (!size)
-      throw Error("input-shape", fmt::format("input \"{}\" has an unknown size",
-                                             port ? port->source_name : input.name));
+      throw Error("input-shape", "input \"{}\" has an unknown size",
+                  port ? port->source_name : input.name);
     dims.push_back(*size);
   }
   return dims;

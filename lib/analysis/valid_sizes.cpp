@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <unordered_map>
 #include <utility>
 
 #include "lib/ir/builder.h"
@@ -28,8 +27,8 @@ class Trial {
     for (size_t i = 0; i < function.body.outputs().size(); ++i)
       for (const Dim& dim : ArgOf(function.body.outputs()[i]).type.shape)
         if (dim == Dim(0))
-          throw Error("empty-tensor", fmt::format("output \"{}\" has no elements",
-                                                  function.body.outputs()[i]->name));
+          throw Error("empty-tensor", "output \"{}\" has no elements",
+                      function.body.outputs()[i]->name);
   }
 
  private:
@@ -299,9 +298,9 @@ class Search {
                                     known ? std::to_string(known->at(name)) : std::string("SIZE")));
     std::string what = known ? "some combinations of sizes of the dynamic dimensions are invalid"
                              : "no valid sizes of the dynamic dimensions were found";
-    Error error("input-shape", fmt::format("{}; with {}: {}", what, Text(low_), wrong.text()));
+    Error error("input-shape", "{}; with {}: {}", what, Text(low_), wrong.text());
     if (wrong.has_location()) error.At(wrong.location());
-    error.Help(fmt::format("set static sizes: {}", fmt::join(options, " ")));
+    error.Help("set static sizes: {}", fmt::join(options, " "));
     if (!known && low_.size() == 1) throw error;
     diagnostics.Warn(std::move(error));
   }
@@ -357,9 +356,9 @@ class Search {
       std::set_difference(symbol.enumerated.begin(), symbol.enumerated.end(), sizes.begin(),
                           sizes.end(), std::back_inserter(others));
       std::optional<Error> wrong = Try(With(name, others.front()));
-      throw Error("input-shape", fmt::format("{} = {} is invalid: {}", name,
-                                             fmt::join(others, ", "), wrong ? wrong->text() : ""))
-          .Help(fmt::format("option 'dim' {}={}", name, fmt::join(sizes, ",")));
+      throw Error("input-shape", "{} = {} is invalid: {}", name, fmt::join(others, ", "),
+                  wrong ? wrong->text() : "")
+          .Help("option 'dim' {}={}", name, fmt::join(sizes, ","));
     }
     if (Computes(name, symbol.low + 1)) return;
     constexpr int64_t kLooked = 64;

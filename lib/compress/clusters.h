@@ -1,7 +1,6 @@
 // lib/compress/clusters.h - optimal one-dimensional k-means clustering.
 #pragma once
 
-#include <cstdint>
 #include <span>
 #include <vector>
 

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <limits>
 #include <mutex>
-#include <numeric>
 
 #include "lib/compress/clusters.h"
 #include "lib/ir/encoding.h"

@@ -38,13 +38,13 @@ std::function<Tensor(const Tensor&, const std::string&)> Requantising(const Impo
   if (!quantiser) {
     std::vector<std::string_view> names;
     for (const Quantiser& row : Quantisers()) names.push_back(row.name);
-    throw Error("usage", fmt::format("option 'requant': unknown quantiser \"{}\"", options.requant))
-        .Expected(fmt::format("{}", fmt::join(names, ", ")));
+    throw Error("usage", "option 'requant': unknown quantiser \"{}\"", options.requant)
+        .Expected("{}", fmt::join(names, ", "));
   }
   if (options.target && *options.target < quantiser->since)
-    throw Error("target-too-old", fmt::format("option 'requant' {}: not supported on {}",
-                                              quantiser->name, TargetName(*options.target)))
-        .Expected(fmt::format("{} or later", TargetName(quantiser->since)));
+    throw Error("target-too-old", "option 'requant' {}: not supported on {}", quantiser->name,
+                TargetName(*options.target))
+        .Expected("{} or later", TargetName(quantiser->since));
   return [quantiser, &diagnostics](const Tensor& weights, const std::string& name) {
     return Requantised(*quantiser, weights, name, diagnostics);
   };

@@ -171,8 +171,8 @@ InputDims ApplyInterfaceEntry(std::string_view text, Program& program) {
         function->absent_inputs = ToAbsentInputs(ports.at("absent_inputs"));
     }
   } catch (const Json::exception& error) {
-    throw Error("bad-file", fmt::format("the metadata entry {} is malformed: {}", kInterfaceKey,
-                                        JsonFault(error.what())));
+    throw Error("bad-file", "the metadata entry {} is malformed: {}", kInterfaceKey,
+                JsonFault(error.what()));
   }
   return dims;
 }

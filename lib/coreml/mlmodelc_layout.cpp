@@ -1,7 +1,6 @@
 #include "lib/coreml/mlmodelc_layout.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "lib/coreml/package_layout.h"
 #include "lib/coreml/weight_blob.h"
@@ -192,7 +191,7 @@ BundleData ReadBundleData(std::span<const std::byte> bytes) {
   if (data.kind != kMlProgram) {
     std::string_view name = ModelKindName(data.kind);
     if (name.empty()) reader.Fail(fmt::format("unknown model kind {}", data.kind));
-    throw Error("unsupported-field", fmt::format("the bundle is a {}, not an ML Program", name))
+    throw Error("unsupported-field", "the bundle is a {}, not an ML Program", name)
         .Help("compile the source model as an ML Program");
   }
   for (uint64_t& word : data.version) word = reader.Number<uint64_t>("the bundle's version");

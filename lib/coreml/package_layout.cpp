@@ -55,8 +55,8 @@ std::map<std::string, fs::path> PackageFiles(const fs::path& package) {
     for (auto it = fs::recursive_directory_iterator(package, walk);
          it != fs::recursive_directory_iterator(); ++it) {
       if (++entries > kMostEntries || it.depth() > kDeepest)
-        throw Error("resource-limit", fmt::format("\"{}\" has more than {} entries or {} levels",
-                                                  package.string(), kMostEntries, kDeepest))
+        throw Error("resource-limit", "\"{}\" has more than {} entries or {} levels",
+                    package.string(), kMostEntries, kDeepest)
             .At({package.string(), ""})
             .Help("check for symbolic links to an enclosing folder");
       std::error_code nowhere;  // a cyclic link counts as dangling

@@ -30,8 +30,7 @@ struct Step {
 };
 
 [[noreturn]] void Fail(const Message& root, const Step& step, const std::string& what) {
-  throw Error("unsupported-field",
-              fmt::format("{}{}: {}", root.GetDescriptor()->name(), step.Path(), what))
+  throw Error("unsupported-field", "{}{}: {}", root.GetDescriptor()->name(), step.Path(), what)
       .Help("the file is newer than this version of mlc, or of an unsupported kind");
 }
 

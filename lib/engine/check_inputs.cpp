@@ -51,8 +51,7 @@ void CheckSymbols(const Function& function, const Value& value, const Tensor& te
     const Dim& declared = value.type.shape[d];
     int64_t size = tensor.dims()[d];
     auto fail = [&](const std::string& expected, const std::string* symbol) {
-      throw Error("bad-input",
-                  fmt::format("input {}: dimension {} is {}", InputText(function, value), d, size))
+      throw Error("bad-input", "input {}: dimension {} is {}", InputText(function, value), d, size)
           .Expected(expected)
           .Help(Declaration(function, value, tensor, symbol));
     };
@@ -92,14 +91,13 @@ void CheckInputs(const Function& function, const std::map<std::string, Tensor>& 
     if (value.type.kind == Type::Kind::kState) continue;
     auto it = inputs.find(value.name);
     if (it == inputs.end() || !it->second)
-      throw Error("bad-input", fmt::format("input {} is missing", InputText(function, value)))
+      throw Error("bad-input", "input {} is missing", InputText(function, value))
           .Expected(value.type.ToString());
     const Tensor& tensor = it->second;
     const bool wider = exact && value.type.dtype == DType::kFp16 && tensor.dtype() == DType::kFp32;
     if ((tensor.dtype() != value.type.dtype && !wider) || tensor.rank() != value.type.rank())
-      throw Error("bad-input",
-                  fmt::format("input {} has type {}", InputText(function, value),
-                              Type::Tensor(tensor.dtype(), ToShape(tensor.dims())).ToString()))
+      throw Error("bad-input", "input {} has type {}", InputText(function, value),
+                  Type::Tensor(tensor.dtype(), ToShape(tensor.dims())).ToString())
           .Expected(value.type.ToString());
     CheckSymbols(function, value, tensor, symbols);
     ++found;
@@ -110,7 +108,7 @@ void CheckInputs(const Function& function, const std::map<std::string, Tensor>& 
     if (input->type.is_tensor()) names.push_back(input->name);
   for (const auto& [name, tensor] : inputs)
     if (std::find(names.begin(), names.end(), name) == names.end())
-      throw Error("bad-input", fmt::format("unknown input \"{}\"", name))
+      throw Error("bad-input", "unknown input \"{}\"", name)
           .Expected(names.empty() ? "no inputs" : fmt::format("{}", fmt::join(names, ", ")));
 }
 

@@ -1,7 +1,6 @@
 // Convolutions and matrix products with gemm.h: in double for results that must be bit-identical to
 // eval, in float for encoded weights.
 #include <algorithm>
-#include <cmath>
 #include <optional>
 #include <type_traits>
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "lib/engine/fp32_view.h"
@@ -88,16 +89,28 @@ Loop Binary(F f) {
   };
 }
 
+// A function without parameters.
+template <auto kFunction>
+Loop One(const EvalContext&) {
+  return Unary([](float x) { return kFunction(x); });
+}
+template <auto kFunction>
+Loop Two(const EvalContext&) {
+  return Binary([](float x, float y) { return kFunction(x, y); });
+}
+
+constexpr auto kAbs = [](float x) { return std::fabs(x); };
+constexpr auto kRelu = [](float x) { return AtLeast(x, 0.0f); };
+constexpr auto kRelu6 = [](float x) { return AtMost(AtLeast(x, 0.0f), 6.0f); };
+constexpr auto kSilu = [](float x) { return x * Sigmoid(x); };
+constexpr auto kSoftplus = [](float x) { return Log1p(Exp(-std::fabs(x))) + AtLeast(x, 0.0f); };
+constexpr auto kSqrt = [](float x) { return std::sqrt(x); };
+constexpr auto kSquare = [](float x) { return x * x; };
+
 float Number(const EvalContext& context, std::string_view name) {
   return static_cast<float>(context.Double(name));
 }
 
-Loop Relu(const EvalContext&) {
-  return Unary([](float x) { return AtLeast(x, 0.0f); });
-}
-Loop Relu6(const EvalContext&) {
-  return Unary([](float x) { return AtMost(AtLeast(x, 0.0f), 6.0f); });
-}
 Loop LeakyRelu(const EvalContext& c) {
   return Unary([a = Number(c, "alpha")](float x) {
     float scaled = a * x;
@@ -123,18 +136,6 @@ Loop SigmoidHard(const EvalContext& c) {
     return AtMost(AtLeast(a * x + b, 0.0f), 1.0f);
   });
 }
-Loop SigmoidOp(const EvalContext&) {
-  return Unary([](float x) { return Sigmoid(x); });
-}
-Loop Silu(const EvalContext&) {
-  return Unary([](float x) { return x * Sigmoid(x); });
-}
-Loop TanhOp(const EvalContext&) {
-  return Unary([](float x) { return Tanh(x); });
-}
-Loop Softplus(const EvalContext&) {
-  return Unary([](float x) { return Log1p(Exp(-std::fabs(x))) + AtLeast(x, 0.0f); });
-}
 Loop Gelu(const EvalContext& c) {
   std::string mode = c.String("mode");
   if (mode == "TANH_APPROXIMATION")
@@ -149,30 +150,12 @@ Loop Gelu(const EvalContext& c) {
       return x * (x < 0 ? tail : rest);
     });
 }
-Loop ErfOp(const EvalContext&) {
-  return Unary([](float x) { return Erf(x); });
-}
-Loop ExpOp(const EvalContext&) {
-  return Unary([](float x) { return Exp(x); });
-}
-Loop Sqrt(const EvalContext&) {
-  return Unary([](float x) { return std::sqrt(x); });
-}
 Loop Rsqrt(const EvalContext& c) {
   return Unary(
       [e = c.Double("epsilon")](float x) { return static_cast<float>(1 / std::sqrt(x + e)); });
 }
 Loop Inverse(const EvalContext& c) {
   return Unary([e = c.Double("epsilon")](float x) { return static_cast<float>(1 / (x + e)); });
-}
-Loop Square(const EvalContext&) {
-  return Unary([](float x) { return x * x; });
-}
-Loop Abs(const EvalContext&) {
-  return Unary([](float x) { return std::fabs(x); });
-}
-Loop Cast(const EvalContext&) {
-  return Unary([](float x) { return x; });
 }
 
 void Select(EvalContext& context) {
@@ -217,24 +200,6 @@ struct Broadcast {
   }
 };
 
-Loop Add(const EvalContext&) {
-  return Binary([](float x, float y) { return x + y; });
-}
-Loop Sub(const EvalContext&) {
-  return Binary([](float x, float y) { return x - y; });
-}
-Loop Mul(const EvalContext&) {
-  return Binary([](float x, float y) { return x * y; });
-}
-Loop RealDiv(const EvalContext&) {
-  return Binary([](float x, float y) { return x / y; });
-}
-Loop MaximumOp(const EvalContext&) {
-  return Binary([](float x, float y) { return Maximum(x, y); });
-}
-Loop MinimumOp(const EvalContext&) {
-  return Binary([](float x, float y) { return Minimum(x, y); });
-}
 Loop Pow(const EvalContext& c) {
   Tensor y = c.in("y");  // unknown if the chain computes it
   bool single = y && y.size() == 1;
@@ -264,33 +229,33 @@ struct LoopRow {
 };
 constexpr bool kUnary = false, kBinary = true, kExact = true;
 constexpr LoopRow kLoops[] = {
-    {"abs", Abs, kUnary, kExact},
-    {"add", Add, kBinary, kExact},
-    {"cast", Cast, kUnary, kExact},
+    {"abs", One<kAbs>, kUnary, kExact},
+    {"add", Two<std::plus<>{}>, kBinary, kExact},
+    {"cast", One<std::identity{}>, kUnary, kExact},
     {"clip", Clip, kUnary, kExact},
     {"elu", Elu},
-    {"erf", ErfOp},
-    {"exp", ExpOp},
+    {"erf", One<Erf>},
+    {"exp", One<Exp>},
     {"gelu", Gelu},
     {"inverse", Inverse},
     {"leaky_relu", LeakyRelu, kUnary, kExact},
     {"linear_activation", LinearActivation},
-    {"maximum", MaximumOp, kBinary, kExact},
-    {"minimum", MinimumOp, kBinary, kExact},
-    {"mul", Mul, kBinary, kExact},
+    {"maximum", Two<Maximum>, kBinary, kExact},
+    {"minimum", Two<Minimum>, kBinary, kExact},
+    {"mul", Two<std::multiplies<>{}>, kBinary, kExact},
     {"pow", Pow, kBinary},
-    {"real_div", RealDiv, kBinary, kExact},
-    {"relu", Relu, kUnary, kExact},
-    {"relu6", Relu6, kUnary, kExact},
+    {"real_div", Two<std::divides<>{}>, kBinary, kExact},
+    {"relu", One<kRelu>, kUnary, kExact},
+    {"relu6", One<kRelu6>, kUnary, kExact},
     {"rsqrt", Rsqrt},
-    {"sigmoid", SigmoidOp},
+    {"sigmoid", One<Sigmoid>},
     {"sigmoid_hard", SigmoidHard},
-    {"silu", Silu},
-    {"softplus", Softplus},
-    {"sqrt", Sqrt, kUnary, kExact},
-    {"square", Square, kUnary, kExact},
-    {"sub", Sub, kBinary, kExact},
-    {"tanh", TanhOp},
+    {"silu", One<kSilu>},
+    {"softplus", One<kSoftplus>},
+    {"sqrt", One<kSqrt>, kUnary, kExact},
+    {"square", One<kSquare>, kUnary, kExact},
+    {"sub", Two<std::minus<>{}>, kBinary, kExact},
+    {"tanh", One<Tanh>},
 };
 
 void RunUnary(EvalContext& context, const Loop& loop, int threads, bool wide) {

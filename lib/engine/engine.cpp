@@ -104,8 +104,7 @@ void CheckSize(const Type& type) {
   if (!type.is_tensor() || !IsStatic(type.shape) || type.dtype == DType::kString) return;
   int64_t elements = ElementCount(StaticDims(type.shape));
   if (elements > PhysicalMemory() / std::max(1, Bits(type.dtype) / 8))
-    throw Error("resource-limit",
-                fmt::format("a result of type {} does not fit into memory", type.ToString()));
+    throw Error("resource-limit", "a result of type {} does not fit into memory", type.ToString());
 }
 
 }  // namespace
@@ -198,7 +197,7 @@ struct Engine::Plan {
     }
     bool nested = op.def->runs_blocks();
     if (!op.def->eval && !nested && op.def->effect != Effect::kWritesState)
-      throw Error("unsupported-operator", fmt::format("the engine cannot run {}", op.def->name));
+      throw Error("unsupported-operator", "the engine cannot run {}", op.def->name);
     Step step{.op = &op};
     size_t params = op.def->canonical().params.size();
     step.args.resize(params);
@@ -473,8 +472,7 @@ struct Engine::Plan {
       if (it != states.end()) call.given[SourceOf(input.get()).slot] = &it->second;
       known += it != states.end();
       if (value.dtype() != dtype || ToShape(value.dims()) != held.shape)
-        throw Error("bad-input",
-                    fmt::format("state \"{}\" has type {}", input->name, TypeOf(value).ToString()))
+        throw Error("bad-input", "state \"{}\" has type {}", input->name, TypeOf(value).ToString())
             .Expected(held.ToString());
     }
     if (known != states.size())
@@ -483,7 +481,7 @@ struct Engine::Plan {
                          [&](const auto& input) {
                            return input->name == name && input->type.kind == Type::Kind::kState;
                          }))
-          throw Error("bad-input", fmt::format("unknown state \"{}\"", name));
+          throw Error("bad-input", "unknown state \"{}\"", name);
   }
 
   void RunStep(const Step& step, Call& call) const {
@@ -611,8 +609,7 @@ struct Engine::Plan {
     for (int64_t i = 0; RunBlock(step.blocks[0], variables, call).at(0).Bool(0); ++i) {
       variables = RunBlock(step.blocks[1], std::move(variables), call);
       if (i == kMostIterations)
-        throw Error("resource-limit",
-                    fmt::format("loop not finished after {} iterations", kMostIterations));
+        throw Error("resource-limit", "loop not finished after {} iterations", kMostIterations);
     }
     return variables;
   }
@@ -628,8 +625,8 @@ struct Engine::Plan {
       const Type& declared = static_types[slot];
       if (declared.dtype != DType::kNone && !(declared == TypeOf(inputs[i])))
         throw Error("bad-operand",
-                    fmt::format("the body of a loop or branch expects {}, but its argument is {}",
-                                declared.ToString(), TypeOf(inputs[i]).ToString()));
+                    "the body of a loop or branch expects {}, but its argument is {}",
+                    declared.ToString(), TypeOf(inputs[i]).ToString());
       call.values[slot] = std::move(inputs[i]);
     }
     for (const Step& step : plan.steps) {
@@ -641,9 +638,8 @@ struct Engine::Plan {
         Locate(OutOfMemory(fmt::format("{} ran out of memory", step.op->def->name)), *step.op);
       }
       if (options.timeout && Clock::now() - call.start > *options.timeout)
-        throw Error("timeout",
-                    fmt::format("the run took longer than {} ms", options.timeout->count()))
-            .Note(fmt::format("interrupted at {}", step.op->Describe()));
+        throw Error("timeout", "the run took longer than {} ms", options.timeout->count())
+            .Note("interrupted at {}", step.op->Describe());
     }
     std::vector<Tensor> outputs;
     for (size_t i = 0; i < plan.outputs.size(); ++i) {

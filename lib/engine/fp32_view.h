@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <vector>
 
 #include "lib/engine/omp_parallel.h"
 #include "lib/ir/tensor.h"

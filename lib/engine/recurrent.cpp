@@ -3,7 +3,6 @@
 #include "lib/ops/recurrent.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "lib/engine/fp32_view.h"

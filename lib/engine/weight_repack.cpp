@@ -1,8 +1,6 @@
 #include "lib/engine/weight_repack.h"
 
 #include <algorithm>
-#include <array>
-#include <cstring>
 
 #include "lib/engine/omp_parallel.h"
 

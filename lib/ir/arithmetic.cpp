@@ -43,6 +43,15 @@ Value* Expanded(Builder& b, Value* x, const std::vector<int64_t>& axes) {
   return b.Make("expand_dims", {{"x", x}, {"axes", Ints(axes)}});
 }
 
+Value* Squeezed(Builder& b, Value* x, const std::vector<int64_t>& axes) {
+  return b.Make("squeeze", {{"x", x}, {"axes", Ints(axes)}});
+}
+
+Value* Reduced(Builder& b, std::string_view op, Value* x, const std::vector<int64_t>& axes,
+               bool keep_dims) {
+  return b.Make(op, {{"x", x}, {"axes", Ints(axes)}, {"keep_dims", keep_dims}});
+}
+
 Value* Concat(Builder& b, std::vector<Value*> values, int64_t axis) {
   return b.Make("concat", {{"values", std::move(values)}, {"axis", axis}});
 }
@@ -51,20 +60,30 @@ std::vector<Value*> Parts(Builder& b, Value* x, const std::vector<int64_t>& size
   return b.MakeAll("split", {{"x", x}, {"split_sizes", Ints(sizes)}, {"axis", axis}});
 }
 
+Value* SliceOfSize(Builder& b, Value* x, const std::vector<int64_t>& begin,
+                   const std::vector<int64_t>& size) {
+  return b.Make("slice_by_size", {{"x", x}, {"begin", Ints(begin)}, {"size", Ints(size)}});
+}
+
+Value* SliceAlong(Builder& b, Value* x, int64_t axis, int64_t begin, int64_t end, bool squeeze) {
+  size_t rank = x->type.shape.size();
+  std::vector<int64_t> begins(rank), ends(rank);
+  std::vector<bool> whole(rank, true), squeezed(rank);
+  begins[axis] = begin;
+  ends[axis] = end;
+  whole[axis] = false;
+  squeezed[axis] = squeeze;
+  Builder::Args args = {{"x", x},
+                        {"begin", Ints(begins)},
+                        {"end", Ints(ends)},
+                        {"begin_mask", Tensor::Vector<bool>(whole)},
+                        {"end_mask", Tensor::Vector<bool>(whole)}};
+  if (squeeze) args.emplace_back("squeeze_mask", Tensor::Vector<bool>(squeezed));
+  return b.Make("slice_by_index", std::move(args));
+}
+
 Value* Element(Builder& b, Value* x, int64_t index, int axis) {
-  int rank = x->type.rank();
-  std::vector<int64_t> begin(rank, 0), end(rank, 0);
-  std::vector<bool> masks(rank, true), squeeze(rank, false);
-  begin[axis] = index;
-  end[axis] = index + 1;
-  masks[axis] = false;
-  squeeze[axis] = true;
-  return b.Make("slice_by_index", {{"x", x},
-                                   {"begin", Ints(begin)},
-                                   {"end", Ints(end)},
-                                   {"begin_mask", Tensor::Vector<bool>(masks)},
-                                   {"end_mask", Tensor::Vector<bool>(masks)},
-                                   {"squeeze_mask", Tensor::Vector<bool>(squeeze)}});
+  return SliceAlong(b, x, axis, index, index + 1, true);
 }
 
 Value* Rows(Builder& b, Value* table, Value* indices) {

@@ -35,9 +35,19 @@ Value* And(Builder& b, Value* x, Value* y);
 Value* Transposed(Builder& b, Value* x, const std::vector<int64_t>& perm);
 // Inserts dimensions of size 1; `axes` are their positions in the result.
 Value* Expanded(Builder& b, Value* x, const std::vector<int64_t>& axes);
+// Removes dimensions of size 1.
+Value* Squeezed(Builder& b, Value* x, const std::vector<int64_t>& axes);
+// A reduction: Reduced(b, "reduce_sum", x, {-1}, true).
+Value* Reduced(Builder& b, std::string_view op, Value* x, const std::vector<int64_t>& axes,
+               bool keep_dims);
 Value* Concat(Builder& b, std::vector<Value*> values, int64_t axis);
 // Splits dimension `axis` into consecutive parts of these sizes.
 std::vector<Value*> Parts(Builder& b, Value* x, const std::vector<int64_t>& sizes, int64_t axis);
+// Takes `size` elements from `begin` on in each dimension; the size -1 extends to the end.
+Value* SliceOfSize(Builder& b, Value* x, const std::vector<int64_t>& begin,
+                   const std::vector<int64_t>& size);
+// Takes the elements from `begin` to `end` along `axis`; `squeeze` removes that dimension.
+Value* SliceAlong(Builder& b, Value* x, int64_t axis, int64_t begin, int64_t end, bool squeeze);
 // Takes element `index` along `axis` and removes that dimension.
 Value* Element(Builder& b, Value* x, int64_t index, int axis);
 // Gathers rows of a table: the dimensions of `indices` replace its outermost dimension. Indices are

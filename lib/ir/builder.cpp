@@ -1,7 +1,6 @@
 #include "lib/ir/builder.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace mlc {
 
@@ -216,10 +215,9 @@ Tensor NarrowForMil(const Tensor& tensor, DType to) {
     int64_t value = tensor.dtype() == DType::kUint64 && values[i] < 0 ? INT64_MAX : values[i];
     if (value < low || value > high) {
       if (value < kSentinel && value > -kSentinel)
-        throw Error(
-            "constant-range",
-            fmt::format("constant element {} is {}, which {} cannot represent", i, value, Name(to)))
-            .Expected(fmt::format("{} to {}", low, high));
+        throw Error("constant-range", "constant element {} is {}, which {} cannot represent", i,
+                    value, Name(to))
+            .Expected("{} to {}", low, high);
       value = value < low ? low : high;
       saturated = true;
     }
@@ -324,8 +322,8 @@ class Builder::Making {
           if (!known)
             domains_.emplace_back(params_[i].domain, dtype);
           else if (runtime && known->second != dtype)
-            throw Error("bad-operand", fmt::format("{}: operand types {} and {} must be the same",
-                                                   def_.name, Name(known->second), Name(dtype)));
+            throw Error("bad-operand", "{}: operand types {} and {} must be the same", def_.name,
+                        Name(known->second), Name(dtype));
         }
       }
     for (size_t i = 0; i < params_.size(); ++i)
@@ -408,16 +406,16 @@ class Builder::Making {
     const Tensor& constant = operand.constant();
     if (param.is_const && !constant)
       throw Error("needs-constant",
-                  fmt::format("{}: operand \"{}\" must be a constant, but is computed at run time",
-                              def_.name, param.name));
+                  "{}: operand \"{}\" must be a constant, but is computed at run time", def_.name,
+                  param.name);
     const Type& type = operand.type();
     if (!type.is_tensor() || param.kind != Param::Kind::kTensor) return false;
     DType have = type.dtype, domain = DomainType(param);
     DType want = Legal(domain == DType::kNone ? have : domain, param.types);
     if (want == DType::kNone)
       throw Error("unsupported-dtype",
-                  fmt::format("{}: operand \"{}\" is {}, which Core ML does not support here",
-                              def_.name, param.name, Name(have)));
+                  "{}: operand \"{}\" is {}, which Core ML does not support here", def_.name,
+                  param.name, Name(have));
     if (!IsRuntimeType(want)) want = IsFloat(want) ? DType::kFp32 : DType::kInt32;
     if (have == want) return false;
     operand =

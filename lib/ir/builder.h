@@ -12,10 +12,8 @@
 // cast back.
 #pragma once
 
-#include <initializer_list>
 #include <string>
 #include <unordered_map>
-#include <variant>
 #include <vector>
 
 #include "lib/ir/program.h"

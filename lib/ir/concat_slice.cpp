@@ -13,8 +13,7 @@ namespace {
 
 void CheckType(const Tensor& x) {
   if (x.dtype() == DType::kString)
-    throw Error("unsupported-dtype",
-                fmt::format("cannot rearrange elements of type {}", Name(x.dtype())));
+    throw Error("unsupported-dtype", "cannot rearrange elements of type {}", Name(x.dtype()));
 }
 
 Tensor LazyAbove(DType dtype, const Dims& dims, Tensor::ReadFn read) {

@@ -1,6 +1,5 @@
 #include <cmath>
 #include <limits>
-#include <utility>
 
 #include "lib/ir/tensor.h"
 #include "lib/support/error.h"

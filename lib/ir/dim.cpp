@@ -238,8 +238,8 @@ Dim Dim::FromPoly(Poly poly) {
   if (poly.terms.empty()) return Dim(0);
   if (poly.terms.size() == 1 && poly.terms[0].atoms.empty()) return Dim(poly.terms[0].coefficient);
   if (poly.Nodes() > kMaxNodes)
-    throw Error("resource-limit",
-                fmt::format("the expression of a dimension has more than {} terms", kMaxNodes));
+    throw Error("resource-limit", "the expression of a dimension has more than {} terms",
+                kMaxNodes);
   Dim dim;
   dim.poly_ = std::make_shared<const Poly>(std::move(poly));
   return dim;
@@ -517,7 +517,7 @@ Dim operator*(const Dim& a, const Dim& b) {
 //  floor((floor(a / b) + r) / c) = floor((a + b*r) / (b*c)) for constant b, c
 Dim Dim::Quotient(const Dim& a, const Dim& b, const Symbols& symbols) {
   if (b.is_constant() && b.constant_ <= 0) {
-    throw Error("bad-operand", fmt::format("a dimension is divided by {}", b.constant_));
+    throw Error("bad-operand", "a dimension is divided by {}", b.constant_);
   }
   if (b.is_constant() && a.is_constant()) return Floor(a.constant_, b.constant_);
   if (b.is_constant() && b.constant_ == 1) return a;

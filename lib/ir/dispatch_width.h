@@ -23,7 +23,7 @@ decltype(auto) DispatchWidth(DType dtype, F&& f) {
       case 64:
         return f(uint64_t{});
     }
-  throw Error("unsupported-dtype", fmt::format("cannot rearrange elements of {}", Name(dtype)));
+  throw Error("unsupported-dtype", "cannot rearrange elements of {}", Name(dtype));
 }
 
 }  // namespace mlc

@@ -8,7 +8,6 @@
 #include <cstring>
 
 #include "lib/ir/block_grid.h"
-#include "lib/ir/concat_slice.h"
 #include "lib/ir/dispatch_width.h"
 #include "lib/ir/subbyte.h"
 #include "lib/support/error.h"

@@ -58,12 +58,10 @@ std::string NumpyName(DType dtype) {
 // tensor.Cast(to) with checks. `rounds`: floats may be rounded but must stay finite.
 Tensor Converted(const Tensor& tensor, DType to, bool rounds, const Given& name) {
   if (tensor.dtype() == to) return tensor;
-  auto fail = [&](std::string text) {
-    return Error(name.error_id, fmt::format("{}: {}", name.what, text));
-  };
+  auto fail = [&](std::string text) { return Error(name.error_id, "{}: {}", name.what, text); };
   if (tensor.dtype() == DType::kString || to == DType::kString)
     throw fail(fmt::format("the file contains elements of type {}", Name(tensor.dtype())))
-        .Expected(fmt::format("{}", Name(to)));
+        .Expected("{}", Name(to));
   Tensor converted = tensor.Cast(to);
   const Numbers before = NumbersOf(tensor), after = NumbersOf(converted);
   std::visit(
@@ -78,10 +76,10 @@ Tensor Converted(const Tensor& tensor, DType to, bool rounds, const Given& name)
                                          IndexText(static_cast<int64_t>(i), tensor.dims()),
                                          NumberText(from[i], tensor.dtype()), Name(to),
                                          inside ? "cannot represent exactly" : "cannot represent"));
-          error.Expected(fmt::format("{}, or numbers that it represents exactly", Name(to)));
+          error.Expected("{}, or numbers that it represents exactly", Name(to));
           if (inside && IsFloat(tensor.dtype()) && to != DType::kBf16 && Bits(to) >= 8)
-            error.Help(fmt::format("convert it at its source: {}.astype(np.{})",
-                                   IsFloat(to) ? "x" : "np.rint(x)", NumpyName(to)));
+            error.Help("convert it at its source: {}.astype(np.{})",
+                       IsFloat(to) ? "x" : "np.rint(x)", NumpyName(to));
           throw error;
         }
       },

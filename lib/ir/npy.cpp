@@ -4,11 +4,8 @@
 #include <zlib.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
-#include <cstdio>
 #include <numeric>
-#include <optional>
 #include <string_view>
 
 #include "lib/support/atomic_install.h"
@@ -130,8 +127,7 @@ class HeaderParser {
     for (const auto& row : kCodes)
       if (row.code == plain) header_.dtype = row.dtype;
     if (header_.dtype == DType::kNone) {
-      throw Error("unsupported-dtype",
-                  fmt::format("the array has elements of type \"{}\"", Printable(code)))
+      throw Error("unsupported-dtype", "the array has elements of type \"{}\"", Printable(code))
           .At(at_)
           .Expected("booleans, integers or floats of 8 to 64 bits");
     }
@@ -184,11 +180,9 @@ Tensor ReadArray(Bytes content, const Location& at, Make&& make) {
     needed = dim == 0 ? 0 : std::min<__int128>(needed * dim, __int128{1} << 62);
   if (std::find(stored.begin(), stored.end(), 0) != stored.end()) needed = 0;
   if (needed > static_cast<__int128>(rest)) {
-    throw Error(
-        "bad-file",
-        fmt::format(
-            "the array is truncated: its header declares [{}] of {}, but only {} bytes follow",
-            fmt::join(header.dims, ", "), Name(header.dtype), rest))
+    throw Error("bad-file",
+                "the array is truncated: its header declares [{}] of {}, but only {} bytes follow",
+                fmt::join(header.dims, ", "), Name(header.dtype), rest)
         .At(at);
   }
   Tensor tensor = make(header.size, dtype, stored);
@@ -286,7 +280,7 @@ class ZipReader {
 
  private:
   [[noreturn]] void Fail(const char* what) const {
-    throw Error("bad-file", fmt::format("the archive {}", what)).At({file_->path().string(), ""});
+    throw Error("bad-file", "the archive {}", what).At({file_->path().string(), ""});
   }
   Bytes Slice(uint64_t offset, uint64_t size) const {
     if (offset > bytes_.size() || size > bytes_.size() - offset) Fail("refers past its end");
@@ -370,7 +364,7 @@ std::map<std::string, Tensor> ReadNpz(const std::filesystem::path& path) {
     if (!member.name.ends_with(".npy")) continue;
     std::string name = member.name.substr(0, member.name.size() - 4);
     if (!arrays.emplace(name, reader.Read(member)).second)
-      throw Error("bad-file", fmt::format("the archive has two arrays named \"{}\"", name))
+      throw Error("bad-file", "the archive has two arrays named \"{}\"", name)
           .At({path.string(), ""});
   }
   return arrays;
@@ -431,8 +425,7 @@ void WriteNpy(const std::filesystem::path& path, const Tensor& tensor) {
     code = fmt::format("U{}", width);
   }
   if (code.empty())
-    throw Error("unsupported-dtype",
-                fmt::format("a .npy file cannot store elements of {}", Name(dtype)))
+    throw Error("unsupported-dtype", "a .npy file cannot store elements of {}", Name(dtype))
         .At({path.string(), ""});
 
   std::string header = fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': ({}{}), }}",

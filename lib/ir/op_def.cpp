@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <charconv>
 #include <cstdlib>
 #include <utility>
 
@@ -135,7 +134,7 @@ void RequireStrings(const OpContext& context, std::string_view name) {
   const Form& form = context.def().canonical();
   DTypeSet types = form.params[static_cast<size_t>(form.Find(name))].types;
   if (types != 0 && !Contains(types, DType::kString))
-    context.Fail(fmt::format("operand \"{}\" is a string, expected a number", name));
+    context.Fail("operand \"{}\" is a string, expected a number", name);
 }
 }  // namespace
 
@@ -162,15 +161,15 @@ Tensor OpContext::value(std::string_view name, int i) const {
 const Tensor& OpContext::Known(std::string_view name, Tensor& fallback) const {
   const Tensor& tensor = ValueOf(name, 0, fallback);
   if (!tensor)
-    throw Error("needs-constant",
-                fmt::format("{}: operand \"{}\" must be known at compile time", def_.name, name));
+    throw Error("needs-constant", "{}: operand \"{}\" must be known at compile time", def_.name,
+                name);
   return tensor;
 }
 
 namespace {
 const Tensor& Scalar(const OpContext& context, std::string_view name, const Tensor& tensor) {
   if (tensor.size() != 1)
-    context.Fail(fmt::format("operand \"{}\" has {} elements, expected one", name, tensor.size()));
+    context.Fail("operand \"{}\" has {} elements, expected one", name, tensor.size());
   return tensor;
 }
 }  // namespace
@@ -266,13 +265,12 @@ std::vector<std::optional<Dim>> OpContext::Parts(std::string_view name) const {
 
 int OpContext::Axis(int64_t axis, int rank) {
   if (axis < -rank || axis >= rank)
-    throw Error("bad-operand",
-                fmt::format("axis {} is out of range for an operand of rank {}", axis, rank));
+    throw Error("bad-operand", "axis {} is out of range for an operand of rank {}", axis, rank);
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
 
 void OpContext::Fail(std::string text) const {
-  throw Error("bad-operand", fmt::format("{}: {}", def_.name, text));
+  throw Error("bad-operand", "{}: {}", def_.name, text);
 }
 
 const Symbols& InferContext::symbols() const {

@@ -7,10 +7,8 @@
 
 #include <array>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -134,6 +132,10 @@ class OpContext {
 
   // Throws Error "bad-operand", which names the operator.
   [[noreturn]] void Fail(std::string text) const;
+  template <class First, class... Rest>
+  [[noreturn]] void Fail(TextFormat<First, Rest...> format, First&& first, Rest&&... rest) const {
+    Fail(fmt::format(format, std::forward<First>(first), std::forward<Rest>(rest)...));
+  }
 
  protected:
   // The operand; null if omitted or if the caller supplied its type and value.

@@ -10,8 +10,7 @@ namespace mlc {
 
 Tensor RandomTensor(DType dtype, Dims dims, uint64_t seed, uint64_t stream) {
   if (dtype == DType::kString || Bits(dtype) % 8 != 0)
-    throw Error("unsupported-dtype",
-                fmt::format("cannot generate random values of type {}", Name(dtype)));
+    throw Error("unsupported-dtype", "cannot generate random values of type {}", Name(dtype));
   std::vector<float> values(ElementCount(dims));
   for (size_t i = 0; i < values.size(); i += 4) {
     PhiloxCounter words = Philox(seed, stream, i / 4);

@@ -49,11 +49,13 @@ Value* DimOf(Builder& b, Value* x, int axis) {
   return Element(b, ShapeOf(b, x), axis, 0);
 }
 
-Value* IndicesOf(Builder& b, Value* x, int axis) {
-  return b.Make("range_1d", {{"end", DimOf(b, x, axis)},
+Value* Counting(Builder& b, Value* count) {
+  return b.Make("range_1d", {{"end", count},
                              {"start", Tensor::Scalar<int32_t>(0)},
                              {"step", Tensor::Scalar<int32_t>(1)}});
 }
+
+Value* IndicesOf(Builder& b, Value* x, int axis) { return Counting(b, DimOf(b, x, axis)); }
 
 int64_t Greatest(Builder& b, const Dim& dim) {
   int64_t high = dim.Bounds(b.symbols()).high;

@@ -23,7 +23,9 @@ Value* AsScalar(Builder& b, Value* value);
 Value* ShapeOf(Builder& b, Value* x);
 // A dimension as an int32 scalar.
 Value* DimOf(Builder& b, Value* x, int axis);
-// The indices 0, 1, ... of a dimension: int32 [size].
+// The indices 0, 1, ... below `count`, an int32 scalar: int32 [count].
+Value* Counting(Builder& b, Value* count);
+// The indices of a dimension.
 Value* IndicesOf(Builder& b, Value* x, int axis);
 // The indices of the nonzero elements of x: [n, rank of x], with n at most the size of x.
 Value* Places(Builder& b, Value* x);

@@ -44,14 +44,13 @@ int64_t ElementCount(const Dims& dims) {
   int64_t count = 1;
   bool empty = false, overflow = false;
   for (int64_t dim : dims) {
-    if (dim < 0) throw Error("bad-constant", fmt::format("a tensor dimension is {}", dim));
+    if (dim < 0) throw Error("bad-constant", "a tensor dimension is {}", dim);
     empty |= dim == 0;
     overflow |= __builtin_mul_overflow(count, std::max<int64_t>(dim, 1), &count);
   }
   if (empty) return 0;
   if (overflow || count > std::numeric_limits<int64_t>::max() / 8)
-    throw Error("resource-limit",
-                fmt::format("a tensor of [{}] has too many elements", fmt::join(dims, ", ")))
+    throw Error("resource-limit", "a tensor of [{}] has too many elements", fmt::join(dims, ", "))
         .Expected("at most 2^60");
   return count;
 }
@@ -207,8 +206,8 @@ Tensor Tensor::Borrowed(DType dtype, Dims dims, std::span<const std::byte> bytes
                         std::function<void()> release) {
   auto data = Data::New(dtype, dims);
   if (bytes.size() != data->byte_size())
-    throw Error("bad-constant", fmt::format("{} bytes were given for a tensor of {} bytes",
-                                            bytes.size(), data->byte_size()));
+    throw Error("bad-constant", "{} bytes were given for a tensor of {} bytes", bytes.size(),
+                data->byte_size());
   std::shared_ptr<const void> owner(bytes.data(), [release = std::move(release)](const void*) {
     if (release) release();
   });
@@ -248,10 +247,9 @@ Tensor Tensor::FileSlice(std::shared_ptr<const MappedFile> file, uint64_t offset
   auto data = Data::New(dtype, dims);
   size_t whole = file->size();
   if (offset > whole || data->byte_size() > whole - offset) {
-    throw Error(
-        "bad-file",
-        fmt::format("a tensor of {} bytes at offset {} reaches past the end of the file ({} bytes)",
-                    data->byte_size(), offset, whole))
+    throw Error("bad-file",
+                "a tensor of {} bytes at offset {} reaches past the end of the file ({} bytes)",
+                data->byte_size(), offset, whole)
         .At({file->path().string(), fmt::format("offset {}", offset)});
   }
   const std::byte* mapped = file->mapped().data();
@@ -271,7 +269,7 @@ Tensor Tensor::Absent(std::string file, uint64_t offset, DType dtype, Dims dims)
   auto data = Data::New(dtype, dims);
   Data::Source& source = data->NewSource();
   source.read = [file, offset](int64_t, int64_t, std::byte*) {
-    throw Error("bad-file", fmt::format("the weights in {} are missing", file))
+    throw Error("bad-file", "the weights in {} are missing", file)
         .At({file, fmt::format("offset {}", offset)})
         .Help("copy the model's whole folder, including its weights");
   };
@@ -644,8 +642,7 @@ Tensor Tensor::Transposed(const std::vector<int>& perm) const {
 Tensor Tensor::Cast(DType dtype) const {
   if (dtype == dtype_) return *this;
   if (dtype == DType::kString || dtype_ == DType::kString || dtype == DType::kNone)
-    throw Error("unsupported-dtype",
-                fmt::format("cannot convert {} to {}", Name(dtype_), Name(dtype)));
+    throw Error("unsupported-dtype", "cannot convert {} to {}", Name(dtype_), Name(dtype));
   if (size_ == 0) return Owned(dtype, dims_, {});
   if (data_->source().pattern.size()) {
     // A pattern of eight elements represents all.

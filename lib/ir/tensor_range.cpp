@@ -95,7 +95,7 @@ Tensor::Range RangeOf(const Tensor& tensor) {
 }
 
 Error NotFinite(std::string_view name) {
-  return Error("bad-constant", fmt::format("constant \"{}\" contains NaN or infinity", name))
+  return Error("bad-constant", "constant \"{}\" contains NaN or infinity", name)
       .Expected("finite numbers")
       .Help("results may become NaN; check the weights of the source model");
 }

@@ -88,7 +88,7 @@ Error TextLexer::ErrorAt(size_t offset, std::string text) const {
     if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = ' ';
   Error error("bad-text", std::move(text));
   error.At(LocationOf(offset, true));
-  error.Note(fmt::format("| {}\n  | {}^", line, std::string(offset - begin, ' ')));
+  error.Note("| {}\n  | {}^", line, std::string(offset - begin, ' '));
   return error;
 }
 

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <climits>
 #include <set>
 #include <utility>
 
@@ -696,7 +695,7 @@ void Parser::ParseStatement(Block& block, std::vector<Value*>& scope) {
   Token name = ExpectName("an operator (e.g. add)");
   const OpDef* def = s.op->def = program_.ops->Find(name.text);
   if (!def)
-    throw Error("unsupported-operator", fmt::format("unknown operator {}", name.text))
+    throw Error("unsupported-operator", "unknown operator {}", name.text)
         .At(lexer_.LocationOf(name.offset, true))
         .Help("see `mlc ops` for the list of operators");
   bool is_const = def->is_const();

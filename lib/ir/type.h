@@ -2,7 +2,6 @@
 // types.
 #pragma once
 
-#include <memory>
 #include <string>
 #include <vector>
 

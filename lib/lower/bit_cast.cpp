@@ -28,11 +28,9 @@ Value* Power(Builder& b, Value* exponent) {  // int32 values from 1 to 255
 // x must be a vector.
 Value* FloatToInt(Builder& b, Value* x) {
   Value* size = b.Make("abs", {{"x", x}});
-  Value* column = b.Make("expand_dims", {{"x", size}, {"axes", Ints({1})}});
+  Value* column = Expanded(b, size, {1});
   Value* reached = Binary(b, "greater_equal", column, Tensor::Vector(Powers()));
-  Value* exponent =
-      b.Make("reduce_sum",
-             {{"x", b.Cast(reached, DType::kInt32)}, {"axes", Ints({1})}, {"keep_dims", false}});
+  Value* exponent = Reduced(b, "reduce_sum", b.Cast(reached, DType::kInt32), {1}, false);
   Value* subnormal = Binary(b, "equal", exponent, 0);
   Value* infinite = Binary(b, "equal", exponent, 255);
   Value* known = Binary(b, "minimum", Binary(b, "maximum", exponent, 1), 254);
@@ -71,8 +69,8 @@ Value* BitCast(Builder& b, Value* x, DType from, DType to) {
   auto width = [](DType dtype) { return dtype == DType::kBool ? 8 : Bits(dtype); };
   if (to == DType::kNone || from == DType::kString || to == DType::kString ||
       width(from) != width(to))
-    throw Error("bad-attribute",
-                fmt::format("from {} to {}, which have different widths", Name(from), Name(to)));
+    throw Error("bad-attribute", "from {} to {}, which have different widths", Name(from),
+                Name(to));
   if (x->is_constant()) {
     Tensor bits = x->constant();
     std::vector<std::byte> bytes(bits.byte_size());
@@ -84,21 +82,20 @@ Value* BitCast(Builder& b, Value* x, DType from, DType to) {
   if (from == to) return x;
   if (width(from) > 32 || to == DType::kUint32 || from == DType::kUint32)
     throw Error("unsupported-dtype",
-                fmt::format("from {} to {} at run time; Core ML only has 32-bit signed integers",
-                            Name(from), Name(to)));
+                "from {} to {} at run time; Core ML only has 32-bit signed integers", Name(from),
+                Name(to));
   bool integers =
       (IsInteger(from) || from == DType::kBool) && (IsInteger(to) || to == DType::kBool);
   if (integers) return Convert(b, x, from, to);
   bool to_int = from == DType::kFp32 && to == DType::kInt32;
   if (!to_int && !(from == DType::kInt32 && to == DType::kFp32))
-    throw Error("unsupported-dtype",
-                fmt::format("from {} to {} at run time", Name(from), Name(to)));
+    throw Error("unsupported-dtype", "from {} to {} at run time", Name(from), Name(to));
   Shape shape = x->type.shape;
   Value* sizes = b.Make("shape", {{"x", x}});
   if (shape.size() != 1) x = b.Make("reshape", {{"x", x}, {"shape", Ints({-1})}});
   Value* y = to_int ? FloatToInt(b, x) : IntToFloat(b, x);
   if (shape.empty())
-    y = b.Make("squeeze", {{"x", y}, {"axes", Ints({0})}});
+    y = Squeezed(b, y, {0});
   else if (shape.size() != 1)
     y = b.Make("reshape", {{"x", y}, {"shape", sizes}});
   return y;

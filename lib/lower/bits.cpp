@@ -43,7 +43,7 @@ Value* BitsOfBoth(Builder& b, Value* x, Value* y, DType dtype) {
   for (auto [value, mask] : {std::pair{x, y}, {y, x}})
     if (int64_t power = LowMask(mask);
         power > 0 && !value->is_constant() && mask->type.rank() <= value->type.rank())
-      return b.Make("mod", {{"x", Convert(b, value, dtype, DType::kInt32)}, {"y", power}});
+      return Binary(b, "mod", Convert(b, value, dtype, DType::kInt32), power);
   bool constant = x->is_constant() && y->is_constant();
   DType held = constant ? DType::kInt64 : DType::kInt32;
   // Bits above 32 of a 64-bit run-time value equal its sign.
@@ -52,15 +52,15 @@ Value* BitsOfBoth(Builder& b, Value* x, Value* y, DType dtype) {
   auto apart = [&](Value* value) {
     value = Convert(b, value, dtype, held);
     int64_t last = value->type.rank();
-    value = b.Make("expand_dims", {{"x", value}, {"axes", Ints({last})}});
+    value = Expanded(b, value, {last});
     value = Binary(b, "floor_div", value, b.Const(digits.first));
     if (bits == Bits(held)) value = Binary(b, "floor_div", value, b.Const(digits.then));
-    return b.Make("mod", {{"x", value}, {"y", 2}});
+    return Binary(b, "mod", value, 2);
   };
   Value *of_y = apart(y), *of_x = apart(x);
   Value* both = Binary(b, "mul", of_x, of_y);
   both = Binary(b, "mul", both, b.Const(digits.weight));
-  both = b.Make("reduce_sum", {{"x", both}, {"axes", Ints({-1})}, {"keep_dims", false}});
+  both = Reduced(b, "reduce_sum", both, {-1}, false);
   return constant ? Convert(b, both, held, dtype) : both;
 }
 
@@ -82,18 +82,16 @@ Value* BitsShifted(Builder& b, Value* x, Value* by, bool left, DType dtype) {
   bool constant = x->is_constant() && by->is_constant();
   int bits = std::min(Bits(dtype), constant ? 63 : 31);
   if (left && !constant && bits == 31)
-    throw Error(
-        "unsupported-dtype",
-        fmt::format(
-            "cannot shift {} to the left at run time: Core ML has 32-bit signed integers only",
-            Name(dtype)));
+    throw Error("unsupported-dtype",
+                "cannot shift {} to the left at run time: Core ML has 32-bit signed integers only",
+                Name(dtype));
   DType held = constant ? DType::kInt64 : DType::kInt32;
   x = Convert(b, x, dtype, held);
   by = Convert(b, by, dtype, held);
   std::vector<int64_t> powers;
   for (int i = 0; i < bits; ++i) powers.push_back(int64_t{1} << i);
-  Value* out = b.Make("greater_equal", {{"x", by}, {"y", static_cast<int64_t>(bits)}});
-  by = b.Make("minimum", {{"x", by}, {"y", static_cast<int64_t>(bits - 1)}});
+  Value* out = Binary(b, "greater_equal", by, static_cast<int64_t>(bits));
+  by = Binary(b, "minimum", by, static_cast<int64_t>(bits - 1));
   Value* power = b.Make("gather", {{"x", b.Const(Tensor::Of<int64_t>({bits}, powers).Cast(held))},
                                    {"indices", by},
                                    {"axis", 0}});

@@ -75,8 +75,8 @@ Value* Convert(Builder& b, Value* value, DType from, DType to) {
   }
   DType have = RuntimeType(from), want = RuntimeType(to);
   if (have == DType::kNone || want == DType::kNone)
-    throw Error("unsupported-dtype", fmt::format("Core ML has no values of type {}",
-                                                 Name(have == DType::kNone ? from : to)))
+    throw Error("unsupported-dtype", "Core ML has no values of type {}",
+                Name(have == DType::kNone ? from : to))
         .Expected("bool, an integer type, fp16, bf16, fp32 or fp64");
   if (want == DType::kBool && have != DType::kBool) return Binary(b, "not_equal", value, 0);
   if (to == DType::kFp16 && from != to) value = b.Cast(value, to);

@@ -14,21 +14,15 @@ int64_t SquareSize(const Value* x) {
   const Shape& shape = x->type.shape;
   int rank = x->type.rank();
   if (rank < 2 || shape[rank - 1] != shape[rank - 2] || !shape[rank - 1].is_constant())
-    throw Error(
-        "bad-operand",
-        fmt::format("the input is {}, expected square matrices of static size", ToString(shape)));
+    throw Error("bad-operand", "the input is {}, expected square matrices of static size",
+                ToString(shape));
   int64_t n = shape[rank - 1].constant();
-  if (n < 1 || n > kMost)
-    throw Error("resource-limit", fmt::format("unsupported matrix size {0} x {0}", n));
+  if (n < 1 || n > kMost) throw Error("resource-limit", "unsupported matrix size {0} x {0}", n);
   return n;
 }
 
-// A slice of matrices [b, ., .]; a size of -1 extends to the end.
-Value* Part(Builder& b, Value* m, std::vector<int64_t> begin, std::vector<int64_t> size) {
-  return b.Make("slice_by_size", {{"x", m}, {"begin", Ints(begin)}, {"size", Ints(size)}});
-}
-Value* FirstColumn(Builder& b, Value* m) { return Part(b, m, {0, 0, 0}, {-1, -1, 1}); }
-Value* OtherColumns(Builder& b, Value* m) { return Part(b, m, {0, 0, 1}, {-1, -1, -1}); }
+Value* FirstColumn(Builder& b, Value* m) { return SliceOfSize(b, m, {0, 0, 0}, {-1, -1, 1}); }
+Value* OtherColumns(Builder& b, Value* m) { return SliceOfSize(b, m, {0, 0, 1}, {-1, -1, -1}); }
 
 struct Pivot {
   Value* place;  // [b, 1, 1], index of the pivot row
@@ -39,7 +33,7 @@ struct Pivot {
 // Selects the pivot of matrices [b, rows, .] with at least two rows, by the first column of the
 // first `candidates` rows.
 Pivot ChoosePivot(Builder& b, Value* m, int64_t rows, int64_t candidates) {
-  Value* column = Part(b, m, {0, 0, 0}, {-1, candidates, 1});
+  Value* column = SliceOfSize(b, m, {0, 0, 0}, {-1, candidates, 1});
   Pivot pivot{};
   pivot.place = b.Make("reduce_argmax",
                        {{"x", b.Make("abs", {{"x", column}})}, {"axis", 1}, {"keep_dims", true}});
@@ -48,11 +42,10 @@ Pivot ChoosePivot(Builder& b, Value* m, int64_t rows, int64_t candidates) {
   Value* is_pivot = Binary(b, "equal", pivot.place,
                            b.Const(Tensor::Of({1, rows, 1}, places).Cast(DType::kInt32)));
   Value* chosen = b.Cast(is_pivot, m->type.dtype);
-  pivot.row = b.Make(
-      "reduce_sum", {{"x", Binary(b, "mul", m, chosen)}, {"axes", Ints({1})}, {"keep_dims", true}});
-  Value* first = Part(b, m, {0, 0, 0}, {-1, 1, -1});
+  pivot.row = Reduced(b, "reduce_sum", Binary(b, "mul", m, chosen), {1}, true);
+  Value* first = SliceOfSize(b, m, {0, 0, 0}, {-1, 1, -1});
   Value* moved = Binary(b, "add", m, Binary(b, "mul", chosen, Binary(b, "sub", first, pivot.row)));
-  pivot.rest = Part(b, moved, {0, 1, 0}, {-1, -1, -1});
+  pivot.rest = SliceOfSize(b, moved, {0, 1, 0}, {-1, -1, -1});
   return pivot;
 }
 
@@ -82,7 +75,7 @@ Value* Determinant(Builder& b, Value* x) {
     }
     det = det ? Binary(b, "mul", det, factor) : factor;
   }
-  return rank == 2 ? b.Make("squeeze", {{"x", det}, {"axes", Ints({0, 1, 2})}})
+  return rank == 2 ? Squeezed(b, det, {0, 1, 2})
                    : b.Make("reshape", {{"x", det}, {"shape", batch.Make()}});
 }
 

@@ -26,20 +26,19 @@ Value* FromFront(Builder& b, Value* indices, Value* x, int axis) {
   size.AddDim(x, axis);
   if (size.known()) return Raise(b, indices, b.Const(Tensor::Scalar(size.numbers()[0])));
   if (IsNatural(indices)) return indices;
-  return Raise(b, indices, b.Make("squeeze", {{"x", size.Make()}, {"axes", Ints({0})}}));
+  return Raise(b, indices, Squeezed(b, size.Make(), {0}));
 }
 
 Value* VectorsFromFront(Builder& b, Value* indices, Value* x, int batch) {
   const Shape& shape = indices->type.shape;
   if (shape.empty() || !shape.back().is_constant())
-    throw Error(
-        "bad-operand",
-        fmt::format("the length of the index vectors is unknown: the indices have the shape {}",
-                    ToString(shape)));
+    throw Error("bad-operand",
+                "the length of the index vectors is unknown: the indices have the shape {}",
+                ToString(shape));
   int64_t depth = shape.back().constant();
   if (depth < 1 || depth > x->type.rank() - batch)
-    throw Error("bad-operand", fmt::format("index vectors of length {} do not match the shape {}",
-                                           depth, ToString(x->type.shape)));
+    throw Error("bad-operand", "index vectors of length {} do not match the shape {}", depth,
+                ToString(x->type.shape));
   if (IsNatural(indices)) return indices;
   Sizes sizes(b);
   for (int i = 0; i < depth; ++i) sizes.AddDim(x, batch + i);

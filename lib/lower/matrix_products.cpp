@@ -14,9 +14,8 @@ constexpr double kExact = 1 << 24;  // fp32 represents all integers up to here
 
 // factor = 16 * high + low with integers; low is nonnegative.
 std::pair<Factor, Factor> Split(Builder& b, const Factor& factor, double terms) {
-  Value* high = b.Make("floor", {{"x", b.Make("mul", {{"x", factor.value}, {"y", 1.0 / 16}})}});
-  Value* low =
-      b.Make("sub", {{"x", factor.value}, {"y", b.Make("mul", {{"x", high}, {"y", 16.0}})}});
+  Value* high = b.Make("floor", {{"x", Binary(b, "mul", factor.value, 1.0 / 16)}});
+  Value* low = Binary(b, "sub", factor.value, Binary(b, "mul", high, 16.0));
   double reach = factor.reach > 0 ? factor.reach / 16 + terms : 0;
   return {{high, std::ceil(factor.most / 16), reach}, {low, 15, 0}};
 }
@@ -34,7 +33,7 @@ Value* MatrixProduct(Builder& b, Value* x, Value* y) {
   if (vector_x) squeezed.push_back(-2);
   if (vector_y) squeezed.push_back(-1);
   if (squeezed.empty()) return product;
-  return b.Make("squeeze", {{"x", product}, {"axes", Ints(squeezed)}});
+  return Squeezed(b, product, squeezed);
 }
 
 Factor ExactProduct(Builder& b, const Factor& x, const Factor& y, double terms,
@@ -46,18 +45,16 @@ Factor ExactProduct(Builder& b, const Factor& x, const Factor& y, double terms,
   if (most <= kExact) return {multiply(x.value, y.value), most, 0};
   bool split_x = x.most >= y.most;
   if (std::max(x.most, y.most) <= 16)
-    throw Error(
-        "resource-limit",
-        fmt::format("a sum of {:g} integer products can exceed 2^24, up to which fp32 is exact",
-                    terms));
+    throw Error("resource-limit",
+                "a sum of {:g} integer products can exceed 2^24, up to which fp32 is exact", terms);
   auto [high, low] = Split(b, split_x ? x : y, terms);
   auto part = [&](const Factor& half) {
     Factor sum = split_x ? ExactProduct(b, half, y, terms, multiply)
                          : ExactProduct(b, x, half, terms, multiply);
     return b.Cast(sum.value, DType::kInt32);
   };
-  Value* above = b.Make("mul", {{"x", part(high)}, {"y", 16}});
-  return {b.Make("add", {{"x", above}, {"y", part(low)}}), most, 0};
+  Value* above = Binary(b, "mul", part(high), 16);
+  return {Binary(b, "add", above, part(low)), most, 0};
 }
 
 double Reach(const Tensor& tensor, int64_t outer, int64_t terms, int64_t inner) {

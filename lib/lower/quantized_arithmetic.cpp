@@ -23,24 +23,21 @@ Value* Spread(Builder& b, Value* value, const Scheme& scheme, const Shape& x) {
   int rank = static_cast<int>(x.size());
   if (scheme.block == 0) {
     if (value->type.rank() > 1 && !IsScalar(value))
-      throw Error("bad-operand",
-                  fmt::format("a scale or zero point is {}, expected a scalar or a vector",
-                              value->type.ToString()));
+      throw Error("bad-operand", "a scale or zero point is {}, expected a scalar or a vector",
+                  value->type.ToString());
     if (IsScalar(value)) return AsScalar(b, value);
     return Along(b, value, OpContext::Axis(scheme.axis, rank), rank);
   }
   int axis = OpContext::Axis(scheme.axis, rank);
   const Shape& grid = value->type.shape;
   if (value->type.rank() != rank || !grid[axis].is_constant() || !x[axis].is_constant())
-    throw Error("bad-operand", fmt::format("scales {} do not match a blocked tensor {}",
-                                           value->type.ToString(), ToString(x)));
+    throw Error("bad-operand", "scales {} do not match a blocked tensor {}", value->type.ToString(),
+                ToString(x));
   int64_t size = x[axis].constant(), cells = grid[axis].constant();
   if ((size + scheme.block - 1) / scheme.block != cells)
-    throw Error(
-        "bad-operand",
-        fmt::format(
-            "there are scales for {} blocks of {} elements, which do not fit a dimension of {}",
-            cells, scheme.block, size));
+    throw Error("bad-operand",
+                "there are scales for {} blocks of {} elements, which do not fit a dimension of {}",
+                cells, scheme.block, size);
   // [.., cells, ..] -> [.., cells, block, ..] -> [.., size, ..]
   std::vector<int64_t> reps(rank + 1, 1), joined;
   reps[axis + 1] = scheme.block;
@@ -48,18 +45,16 @@ Value* Spread(Builder& b, Value* value, const Scheme& scheme, const Shape& x) {
     if (!grid[i].is_constant())
       throw Error("dynamic-shape", "blockwise quantisation requires a static shape");
     if (i != axis && x[i].is_constant() && x[i] != grid[i])
-      throw Error("bad-operand", fmt::format("scales {} do not match a blocked tensor {}",
-                                             value->type.ToString(), ToString(x)));
+      throw Error("bad-operand", "scales {} do not match a blocked tensor {}",
+                  value->type.ToString(), ToString(x));
     joined.push_back(i == axis ? cells * scheme.block : grid[i].constant());
   }
-  value = b.Make("expand_dims", {{"x", value}, {"axes", Ints({axis + 1})}});
+  value = Expanded(b, value, {axis + 1});
   value = b.Make("tile", {{"x", value}, {"reps", Ints(reps)}});
   value = b.Make("reshape", {{"x", value}, {"shape", Ints(joined)}});
   if (cells * scheme.block == size) return value;
   joined[axis] = size;
-  return b.Make(
-      "slice_by_size",
-      {{"x", value}, {"begin", Ints(std::vector<int64_t>(rank, 0))}, {"size", Ints(joined)}});
+  return SliceOfSize(b, value, std::vector<int64_t>(rank, 0), joined);
 }
 
 // Returns whether MIL's quantize and dequantize support this scheme for a tensor of this rank.
@@ -76,9 +71,8 @@ Builder::Args MilArgs(Builder& b, const Scheme& scheme, DType scale_type, int ra
   if (scheme.zero) zero = scheme.zero->constant();
   bool scalar = scale.size() == 1;
   if (zero && (zero.size() == 1) != scalar)
-    throw Error("bad-operand",
-                fmt::format("the zero point is [{}], but the scale is [{}]",
-                            fmt::join(zero.dims(), ", "), fmt::join(scale.dims(), ", ")))
+    throw Error("bad-operand", "the zero point is [{}], but the scale is [{}]",
+                fmt::join(zero.dims(), ", "), fmt::join(scale.dims(), ", "))
         .Expected("equal shapes");
   if (scalar) {
     scale = scale.Reshaped({});
@@ -109,8 +103,7 @@ Tensor Grid(const Tensor& value, const Scheme& scheme, const Dims& x) {
   }
   int axis = OpContext::Axis(scheme.axis, rank);
   if (value.rank() != 1 || value.size() != x[axis])
-    throw Error("bad-operand",
-                fmt::format("{} scales do not match a dimension of {}", value.size(), x[axis]));
+    throw Error("bad-operand", "{} scales do not match a dimension of {}", value.size(), x[axis]);
   Dims dims(rank, 1);
   dims[axis] = value.size();
   return value.Reshaped(std::move(dims));
@@ -150,7 +143,7 @@ Range RangeOf(DType integers) {
 
 DType FloatType(DType source) {
   DType type = RuntimeType(source);
-  if (!IsFloat(type)) throw Error("unsupported-dtype", fmt::format("{} arithmetic", Name(source)));
+  if (!IsFloat(type)) throw Error("unsupported-dtype", "{} arithmetic", Name(source));
   return type;
 }
 
@@ -160,7 +153,7 @@ Value* Along(Builder& b, Value* vector, int axis, int rank) {
   std::vector<int64_t> axes;
   for (int i = 1; i < rank - axis; ++i) axes.push_back(i);
   if (axes.empty()) return vector;
-  return b.Make("expand_dims", {{"x", vector}, {"axes", Ints(axes)}});
+  return Expanded(b, vector, axes);
 }
 
 Value* Quantize(Builder& b, Value* x, const Scheme& scheme) {
@@ -172,16 +165,15 @@ Value* Quantize(Builder& b, Value* x, const Scheme& scheme) {
     return b.Make("quantize", std::move(args));
   }
   if (!IsInteger(scheme.integers))
-    throw Error("unsupported-dtype",
-                fmt::format("quantisation to {} at run time", Name(scheme.integers)));
+    throw Error("unsupported-dtype", "quantisation to {} at run time", Name(scheme.integers));
   Value* scale = Convert(b, scheme.scale, scheme.scale->type.dtype, x->type.dtype);
-  Value* steps = b.Make("real_div", {{"x", x}, {"y", Spread(b, scale, scheme, x->type.shape)}});
+  Value* steps = Binary(b, "real_div", x, Spread(b, scale, scheme, x->type.shape));
   // fp16 represents integers up to 2048.
   DType wide = Bits(scheme.integers) > 8 ? DType::kFp32 : x->type.dtype;
   steps = b.Make("round", {{"x", b.Cast(steps, wide)}});
   if (scheme.zero) {
     Value* zero = Convert(b, scheme.zero, scheme.integers, wide);
-    steps = b.Make("add", {{"x", steps}, {"y", Spread(b, zero, scheme, x->type.shape)}});
+    steps = Binary(b, "add", steps, Spread(b, zero, scheme, x->type.shape));
   }
   Range range = RangeOf(scheme.integers);
   steps = b.Make("clip", {{"x", steps}, {"alpha", range.low}, {"beta", range.high}});
@@ -203,14 +195,14 @@ Value* Dequantize(Builder& b, Value* x, const Scheme& scheme, DType to) {
   DType wide = Bits(scheme.integers) > 8 ? DType::kFp32 : type;
   Value* zero = scheme.zero;
   bool late = IsFp8(scheme.integers) || Bits(scheme.integers) < 32;
-  if (zero && !late) x = b.Make("sub", {{"x", x}, {"y", Spread(b, zero, scheme, x->type.shape)}});
+  if (zero && !late) x = Binary(b, "sub", x, Spread(b, zero, scheme, x->type.shape));
   x = Convert(b, x, scheme.integers, wide);
   if (zero && late) {
     zero = Convert(b, zero, scheme.integers, wide);
-    x = b.Make("sub", {{"x", x}, {"y", Spread(b, zero, scheme, x->type.shape)}});
+    x = Binary(b, "sub", x, Spread(b, zero, scheme, x->type.shape));
   }
   Value* scale = Convert(b, scheme.scale, scheme.scale->type.dtype, wide);
-  x = b.Make("mul", {{"x", x}, {"y", Spread(b, scale, scheme, x->type.shape)}});
+  x = Binary(b, "mul", x, Spread(b, scale, scheme, x->type.shape));
   return b.Cast(x, type);
 }
 
@@ -250,10 +242,10 @@ Factor Centered(Builder& b, Value* value, Value* zero, DType integers, const Fit
 Value* Requantize(Builder& b, Value* sum, Value* scale, Value* zero, DType integers,
                   const Fits& fits) {
   Value* real = b.Cast(sum, DType::kFp32);
-  real = b.Make("round", {{"x", b.Make("mul", {{"x", real}, {"y", scale}})}});
+  real = b.Make("round", {{"x", Binary(b, "mul", real, scale)}});
   if (zero) {
     zero = Convert(b, zero, integers, DType::kFp32);
-    real = b.Make("add", {{"x", real}, {"y", zero}});
+    real = Binary(b, "add", real, zero);
   }
   Range range = RangeOf(integers);
   real = b.Make("clip", {{"x", real}, {"alpha", range.low}, {"beta", range.high}});

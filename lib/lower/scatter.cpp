@@ -29,7 +29,7 @@ Value* ScatterPlaces(Builder& b, const Scattered& s, int axis) {
                                 {"y", b.Const(Tensor::Scalar<int32_t>(stride))}});
   Value* others = b.Const(Tensor::Of(dims, places).Cast(DType::kInt32));
   Value* y = b.Make("scatter", {{"data", flat(s.data)},
-                                {"indices", flat(b.Make("add", {{"x", along}, {"y", others}}))},
+                                {"indices", flat(Binary(b, "add", along, others))},
                                 {"updates", flat(s.updates)},
                                 {"axis", 0},
                                 {"mode", s.mode}});
@@ -45,8 +45,8 @@ Value* ScatterAlongAxis(Builder& b, Scattered s, int axis) {
   const Shape data = s.data->type.shape, indices = s.indices->type.shape;
   int rank = s.data->type.rank();
   if (s.indices->type.rank() != rank || s.updates->type.rank() != rank)
-    throw Error("bad-operand", fmt::format("data is {}, indices {} and updates {}", ToString(data),
-                                           ToString(indices), ToString(s.updates->type.shape)));
+    throw Error("bad-operand", "data is {}, indices {} and updates {}", ToString(data),
+                ToString(indices), ToString(s.updates->type.shape));
   s.indices = FromFront(b, s.indices, s.data, axis);
   bool less = false;
   for (int i = 0; i < rank; ++i) less = less || (i != axis && data[i] != indices[i]);

@@ -19,9 +19,8 @@ DType TableType(const Value* x) {
 Tensor TableOf(const Transform& t, DType dtype) {
   int64_t columns = t.bins * t.out;
   if (t.size > kGreatestTable || t.length * t.in > kGreatestTable / std::max<int64_t>(columns, 1))
-    throw Error(
-        "resource-limit",
-        fmt::format("a Fourier transform of {} numbers to {} bins is too large", t.length, t.bins));
+    throw Error("resource-limit", "a Fourier transform of {} numbers to {} bins is too large",
+                t.length, t.bins);
   std::vector<float> table(static_cast<size_t>(t.length * t.in * columns));
   for (int64_t n = 0; n < std::min(t.length, t.half ? t.size / 2 + 1 : t.size); ++n)
     for (int64_t k = 0; k < t.bins; ++k) {
@@ -96,15 +95,14 @@ Tensor WindowOf(const Cosines& cosines, int64_t size, bool periodic) {
 }
 
 Value* WindowAtRunTime(Builder& b, const Cosines& cosines, Value* size, bool periodic) {
-  if (size->type.rank() > 0) size = b.Make("squeeze", {{"x", size}, {"axes", Ints({0})}});
+  if (size->type.rank() > 0) size = Squeezed(b, size, {0});
   Value* last = periodic ? size : Binary(b, "sub", size, 1);
   last = b.Cast(Binary(b, "maximum", last, 1), DType::kFp32);
-  Value* places =
-      b.Cast(b.Make("range_1d", {{"end", size}, {"start", 0}, {"step", 1}}), DType::kFp32);
+  Value* places = b.Cast(Counting(b, size), DType::kFp32);
   Value* x = Binary(b, "real_div", places, last);
   auto term = [&](double factor, double turns) {
     Value* angle = Binary(b, "mul", x, turns * 2 * std::numbers::pi);
-    return b.Make("mul", {{"x", b.Make("cos", {{"x", angle}})}, {"y", factor}});
+    return Binary(b, "mul", b.Make("cos", {{"x", angle}}), factor);
   };
   Value* window = Binary(b, "sub", cosines.a, term(cosines.b, 1));
   return cosines.c == 0 ? window : Binary(b, "add", window, term(cosines.c, 2));
@@ -115,7 +113,7 @@ Tensor MelWeights(int64_t bands, int64_t length, int64_t rate, double lowest, do
   double low_mel = mel_of(lowest), high_mel = mel_of(highest);
   int64_t bins = length / 2 + 1;
   if (bins > kGreatestTable / bands)
-    throw Error("resource-limit", fmt::format("a matrix of {} x {} is too large", bins, bands));
+    throw Error("resource-limit", "a matrix of {} x {} is too large", bins, bands);
   std::vector<int64_t> points;
   for (int64_t i = 0; i < bands + 2; ++i) {
     double mel =
@@ -123,7 +121,7 @@ Tensor MelWeights(int64_t bands, int64_t length, int64_t rate, double lowest, do
     double hertz = 700 * (std::pow(10, mel / 2595) - 1);
     double point = std::floor(static_cast<double>(length + 1) * hertz / static_cast<double>(rate));
     if (!(point >= 0 && point < static_cast<double>(bins)))
-      throw Error("bad-operand", fmt::format("{} Hz is outside the spectrum", hertz));
+      throw Error("bad-operand", "{} Hz is outside the spectrum", hertz);
     points.push_back(static_cast<int64_t>(point));
   }
   std::vector<double> matrix(static_cast<size_t>(bins * bands));

@@ -44,14 +44,12 @@ DistinctRows RowsOf(const Tensor& rows, bool sorted) {
 
 Distinct DistinctConstants(Builder& b, Tensor x, std::optional<int> along, bool sorted) {
   if (RuntimeType(x.dtype()) == DType::kNone)
-    throw Error("unsupported-dtype",
-                fmt::format("elements of type {} are not supported", Name(x.dtype())));
+    throw Error("unsupported-dtype", "elements of type {} are not supported", Name(x.dtype()));
   constexpr int64_t kExact = int64_t{1} << 53;  // compared as doubles
   if (IsInteger(x.dtype()) && Bits(x.dtype()) == 64)
     for (int64_t value : x.Ints())
       if (value > kExact || value < -kExact)
-        throw Error("unsupported-dtype",
-                    fmt::format("the magnitude of element {} exceeds 2^53", value));
+        throw Error("unsupported-dtype", "the magnitude of element {} exceeds 2^53", value);
   int axis = along.value_or(0);
   if (!along) x = x.Reshaped({x.size()});
   std::vector<int> outermost = {axis};
@@ -72,7 +70,7 @@ struct Comparisons {
 Comparisons CompareAll(Builder& b, Value* rows, int64_t width) {
   auto at = [&](Value* x, int64_t axis) { return Expanded(b, x, {axis}); };
   Value *left = at(rows, 1), *right = at(rows, 0);
-  auto flat = [&](Value* x) { return b.Make("squeeze", {{"x", x}, {"axes", Ints({2})}}); };
+  auto flat = [&](Value* x) { return Squeezed(b, x, {2}); };
   if (width == 1)
     return {flat(Binary(b, "equal", left, right)), flat(Binary(b, "greater", left, right))};
   Value* differ = b.Cast(Binary(b, "not_equal", left, right), DType::kInt32);
@@ -80,7 +78,7 @@ Comparisons CompareAll(Builder& b, Value* rows, int64_t width) {
   Value* first = b.Make("reduce_argmax", {{"x", differ}, {"axis", 2}, {"keep_dims", true}});
   Value* decides =
       flat(b.Make("gather_along_axis", {{"x", greater}, {"indices", first}, {"axis", 2}}));
-  Value* most = b.Make("reduce_max", {{"x", differ}, {"axes", Ints({2})}, {"keep_dims", false}});
+  Value* most = Reduced(b, "reduce_max", differ, {2}, false);
   return {Binary(b, "equal", most, 0), Binary(b, "greater", decides, 0)};
 }
 
@@ -89,8 +87,7 @@ Comparisons CompareAll(Builder& b, Value* rows, int64_t width) {
 Distinct DistinctSlices(Builder& b, Value* x, std::optional<int> along, bool sorted) {
   if (x->is_constant()) return DistinctConstants(b, x->constant(), along, sorted);
   if (!IsStatic(x->type.shape))
-    throw Error("dynamic-shape",
-                fmt::format("X is {}, expected a static shape", x->type.ToString()));
+    throw Error("dynamic-shape", "X is {}, expected a static shape", x->type.ToString());
   int rank = x->type.rank();
   Dims dims = StaticDims(x->type.shape);
   int64_t total = ElementCount(dims), axis = along.value_or(0);
@@ -98,8 +95,7 @@ Distinct DistinctSlices(Builder& b, Value* x, std::optional<int> along, bool sor
   constexpr int64_t kMost = 1 << 26;  // comparisons
   if (total < 1) throw Error("empty-tensor", "X has no elements").Expected("at least one element");
   if (n > kMost / total)
-    throw Error("resource-limit",
-                fmt::format("comparing {} slices pairwise takes too much memory", n));
+    throw Error("resource-limit", "comparing {} slices pairwise takes too much memory", n);
   if (!along) x = b.Make("reshape", {{"x", x}, {"shape", Ints({n})}});
   Value* rows = x->type.dtype == DType::kBool ? b.Cast(x, DType::kInt32) : x;
   if (axis > 0) {
@@ -114,8 +110,7 @@ Distinct DistinctSlices(Builder& b, Value* x, std::optional<int> along, bool sor
     return b.Make("gather", {{"x", from}, {"indices", indices}, {"axis", dim}});
   };
   auto count = [&](Value* flags) {  // row sums
-    return b.Make("reduce_sum",
-                  {{"x", b.Cast(flags, DType::kInt32)}, {"axes", Ints({1})}, {"keep_dims", false}});
+    return Reduced(b, "reduce_sum", b.Cast(flags, DType::kInt32), {1}, false);
   };
   Comparisons all = CompareAll(b, rows, width);
   std::vector<int64_t> numbers;
@@ -125,8 +120,7 @@ Distinct DistinctSlices(Builder& b, Value* x, std::optional<int> along, bool sor
              {{"x", b.Cast(all.equal, DType::kInt32)}, {"axis", 1}, {"keep_dims", false}});
   Value* is_first = Binary(b, "equal", first, Ints(numbers));
   Value* ones = b.Cast(is_first, DType::kInt32);
-  Value* places =
-      b.Make("squeeze", {{"x", b.Make("non_zero", {{"x", ones}})}, {"axes", Ints({1})}});
+  Value* places = Squeezed(b, b.Make("non_zero", {{"x", ones}}), {1});
   Value* inverse;
   if (sorted) {  // the number of smaller ones
     inverse = count(Binary(b, "logical_and", all.greater, is_first));

@@ -96,13 +96,13 @@ const DecoderConfig& DecoderFlags(std::string_view name) {
 
 Error UnsupportedArchitecture(const std::string& name, const std::set<std::string>& decoders,
                               const std::set<std::string>& encoders) {
-  Error error("unsupported-architecture", fmt::format("unsupported architecture \"{}\"", name));
-  error.Expected(fmt::format("\"{}\"", fmt::join(decoders, "\", \"")));
-  error.Note(fmt::format("encoders: {}", fmt::join(encoders, ", ")));
+  Error error("unsupported-architecture", "unsupported architecture \"{}\"", name);
+  error.Expected("\"{}\"", fmt::join(decoders, "\", \""));
+  error.Note("encoders: {}", fmt::join(encoders, ", "));
   std::set<std::string> all = decoders;
   all.insert(encoders.begin(), encoders.end());
   if (const std::vector<std::string> near = NearNames(all, name); !near.empty())
-    error.Note(fmt::format("most similar: \"{}\"", near[0]));
+    error.Note("most similar: \"{}\"", near[0]);
   return error;
 }
 

@@ -19,13 +19,13 @@ Dims WithoutFirstOnes(const Dims& dims) {
 
 Tensor CheckedWeight(const Tensor& tensor, const std::string& name, const Dims& dims) {
   if (!tensor)
-    throw Error("missing-tensor", fmt::format("tensor \"{}\" is missing", name))
-        .Expected(fmt::format("a float tensor of shape [{}]", fmt::join(dims, ", ")));
+    throw Error("missing-tensor", "tensor \"{}\" is missing", name)
+        .Expected("a float tensor of shape [{}]", fmt::join(dims, ", "));
   if (WithoutFirstOnes(tensor.dims()) != WithoutFirstOnes(dims) || !IsFloat(tensor.dtype()))
-    throw Error("bad-tensor", fmt::format("tensor \"{}\" is {} [{}]", name, Name(tensor.dtype()),
-                                          fmt::join(tensor.dims(), ", ")))
-        .Expected(fmt::format("a float tensor of shape [{}], according to the model's metadata",
-                              fmt::join(dims, ", ")));
+    throw Error("bad-tensor", "tensor \"{}\" is {} [{}]", name, Name(tensor.dtype()),
+                fmt::join(tensor.dims(), ", "))
+        .Expected("a float tensor of shape [{}], according to the model's metadata",
+                  fmt::join(dims, ", "));
   return tensor.Reshaped(dims).Cast(DType::kFp32);
 }
 
@@ -35,8 +35,8 @@ void CheckAllUsed(const std::string& model, const std::vector<std::string>& name
   for (const std::string& name : names)
     if (!used.contains(name)) unused.push_back(name);
   if (unused.empty()) return;
-  throw Error("unused-tensor", fmt::format("{} does not use {} of {} tensors: {}", model,
-                                           unused.size(), names.size(), Quoted(unused)))
+  throw Error("unused-tensor", "{} does not use {} of {} tensors: {}", model, unused.size(),
+              names.size(), Quoted(unused))
       .Help("the model has parts that mlc does not support");
 }
 

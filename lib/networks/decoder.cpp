@@ -421,9 +421,8 @@ int64_t PackagedContext(const ImportOptions& options, int64_t own) {
   const std::optional<int64_t> asked = options.context;
   if (!asked) return std::min(kUsualContext, own);
   if (*asked < 1 || *asked > own)
-    throw Error("usage", fmt::format("option 'context' {}: the model was trained for {} tokens",
-                                     *asked, own))
-        .Expected(fmt::format("1 to {}", own));
+    throw Error("usage", "option 'context' {}: the model was trained for {} tokens", *asked, own)
+        .Expected("1 to {}", own);
   return *asked;
 }
 
@@ -434,8 +433,8 @@ Program BuildDecoder(const DecoderConfig& config, const DecoderWeights& weights,
   constexpr int64_t kMostAngles = int64_t{1} << 27;
   if (const int64_t angles = config.rotary.used ? config.rotary.size / 2 : 1;
       context > kMostAngles / angles)
-    throw Error("resource-limit", fmt::format("a context of {} tokens is too long", context))
-        .Expected(fmt::format("at most {} tokens", kMostAngles / angles))
+    throw Error("resource-limit", "a context of {} tokens is too long", context)
+        .Expected("at most {} tokens", kMostAngles / angles)
         .Help("option 'context' sets the maximum number of tokens");
   return Decoder(config, weights, context, diagnostics).Build();
 }

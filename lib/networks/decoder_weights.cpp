@@ -45,8 +45,8 @@ std::vector<double> DecoderTensors::Factors(Role role, int64_t size) {
   std::vector<double> factors = Checked(role, Part::kWeight, 0, {size}, true).Doubles();
   for (size_t i = 0; i < factors.size(); ++i)
     if (!(factors[i] > 0) || !std::isfinite(factors[i]))
-      throw Error("bad-tensor", fmt::format("tensor \"{}\": rotary frequency factor {} is {}",
-                                            weights_.name(role, Part::kWeight, 0), i, factors[i]))
+      throw Error("bad-tensor", "tensor \"{}\": rotary frequency factor {} is {}",
+                  weights_.name(role, Part::kWeight, 0), i, factors[i])
           .Expected("positive finite numbers");
   return factors;
 }

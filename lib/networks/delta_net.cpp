@@ -1,5 +1,3 @@
-#include "lib/networks/delta_net.h"
-
 #include <cmath>
 
 #include "lib/ir/arithmetic.h"
@@ -7,6 +5,7 @@
 #include "lib/networks/activation.h"
 #include "lib/networks/linear_attention.h"
 #include "lib/networks/norms.h"
+#include "lib/networks/token_mixer.h"
 
 namespace mlc::networks {
 

@@ -67,7 +67,7 @@ class Encoder {
     ids_ = input("input_ids");
     b_.SetName("seen");
     Value* mask = input("attention_mask");
-    seen_ = b_.Make("not_equal", {{"x", Expanded(b_, mask, {1, 2})}, {"y", 0}});
+    seen_ = Binary(b_, "not_equal", Expanded(b_, mask, {1, 2}), 0);
     if (config_.types) types_ = input("token_type_ids");
   }
 
@@ -129,8 +129,7 @@ class Encoder {
   Value* PositionIds() {
     if (config_.positions == PositionKind::kNone) return nullptr;
     if (config_.positions == PositionKind::kCounted) return IndicesOf(b_, ids_, 1);
-    Value* real =
-        b_.Cast(b_.Make("not_equal", {{"x", ids_}, {"y", config_.padding}}), DType::kInt32);
+    Value* real = b_.Cast(Binary(b_, "not_equal", ids_, config_.padding), DType::kInt32);
     Value* count = b_.Make("cumsum", {{"x", real}, {"axis", 1}});
     return Binary(b_, "add", Binary(b_, "mul", count, real), config_.padding);
   }
@@ -301,9 +300,7 @@ class Encoder {
   Value* Whole(Value* x) {
     if (!config_.mean_pooling) return Element(b_, x, 0, 1);
     Value* seen = b_.Cast(Reshaped(b_, seen_, {1, -1, 1}), DType::kFp32);
-    auto sum = [&](Value* of) {
-      return b_.Make("reduce_sum", {{"x", of}, {"axes", Ints({1})}, {"keep_dims", false}});
-    };
+    auto sum = [&](Value* of) { return Reduced(b_, "reduce_sum", of, {1}, false); };
     // Without any tokens the mean is 0 (sentence-transformers' models/Pooling.py, clamp). The lower
     // bound 1 can be represented in fp16.
     Value* count = Binary(b_, "maximum", sum(seen), 1.0);
@@ -313,8 +310,7 @@ class Encoder {
   // Follows torch.nn.functional.normalize.
   Value* OfUnitLength(Value* x) {
     constexpr double kLeast = 1e-12;
-    Value* length =
-        b_.Make("reduce_l2_norm", {{"x", x}, {"axes", Ints({-1})}, {"keep_dims", true}});
+    Value* length = Reduced(b_, "reduce_l2_norm", x, {-1}, true);
     return Binary(b_, "real_div", x, Binary(b_, "maximum", length, kLeast));
   }
 
@@ -382,32 +378,28 @@ void CheckNumbers(const EncoderConfig& config) {
                               {"tokens in the vocabulary", config.vocabulary},
                               {"positions", MaxTokens(config)}})
     if (number < 1 || number > INT32_MAX)
-      throw Error("bad-file", fmt::format("the model has {} {}", number, name));
+      throw Error("bad-file", "the model has {} {}", number, name);
   if (!(config.epsilon >= 0) || !std::isfinite(config.epsilon))
-    throw Error("bad-file", fmt::format("the epsilon of norms is {}", config.epsilon));
+    throw Error("bad-file", "the epsilon of norms is {}", config.epsilon);
   // Tables of relative positions and angles grow with the number of tokens.
   constexpr int64_t kMaxTokens = 1 << 17;
   if (MaxTokens(config) > kMaxTokens)
-    throw Error("resource-limit", fmt::format("the model accepts {} tokens", MaxTokens(config)))
-        .Expected(fmt::format("at most {} tokens", kMaxTokens));
+    throw Error("resource-limit", "the model accepts {} tokens", MaxTokens(config))
+        .Expected("at most {} tokens", kMaxTokens);
   if (config.head_dim == 0 && config.width % config.heads != 0)
-    throw Error("bad-file",
-                fmt::format("the width {} is not a multiple of the number of heads ({})",
-                            config.width, config.heads));
+    throw Error("bad-file", "the width {} is not a multiple of the number of heads ({})",
+                config.width, config.heads);
   for (auto [name, number] :
        {std::pair{"key/value heads", config.kv_heads}, {"dimensions of a head", config.head_dim}})
     if (number < 0 || number > INT32_MAX)
-      throw Error("bad-file", fmt::format("the model has {} {}", number, name));
+      throw Error("bad-file", "the model has {} {}", number, name);
   if (config.kv_heads > 0 && config.heads % config.kv_heads != 0)
-    throw Error(
-        "bad-file",
-        fmt::format(
-            "the number of heads ({}) is not a multiple of the number of key/value heads ({})",
-            config.heads, config.kv_heads));
-  if (config.relative == Relative::kBias && config.buckets < 4)
     throw Error("bad-file",
-                fmt::format("the model has {} buckets of relative positions, expected 4 or more",
-                            config.buckets));
+                "the number of heads ({}) is not a multiple of the number of key/value heads ({})",
+                config.heads, config.kv_heads);
+  if (config.relative == Relative::kBias && config.buckets < 4)
+    throw Error("bad-file", "the model has {} buckets of relative positions, expected 4 or more",
+                config.buckets);
 }
 
 // Fills in the numbers that are derived from others.
@@ -417,12 +409,11 @@ EncoderConfig Completed(EncoderConfig config) {
   config.rotary.size = config.head_dim;
   config.half_window = std::clamp<int64_t>(config.half_window, 0, MaxTokens(config));
   if (config.rotary.used && config.head_dim % 2 != 0)
-    throw Error("bad-file",
-                fmt::format("a head has {} dimensions; rotary embedding requires an even number",
-                            config.head_dim));
+    throw Error("bad-file", "a head has {} dimensions; rotary embedding requires an even number",
+                config.head_dim);
   for (double base : {config.rotary.base, config.rotary.local_base})
     if (!(base >= 0 && std::isfinite(base)) || config.rotary.base == 0)
-      throw Error("bad-file", fmt::format("rotary embedding has the base {}", base));
+      throw Error("bad-file", "rotary embedding has the base {}", base);
   return config;
 }
 
@@ -450,12 +441,11 @@ Symbol PackagedTokens(const ImportOptions& options, const EncoderConfig& config)
   Symbol sizes{1, most, {}};
   for (const auto& [name, wanted] : options.dims) {
     if (name != kTokens)
-      throw Error("bad-name", fmt::format("option 'dim' {}: unknown dimension", name))
-          .Expected(kTokens);
+      throw Error("bad-name", "option 'dim' {}: unknown dimension", name).Expected(kTokens);
     if (wanted.high > most)
-      throw Error("usage", fmt::format("option 'dim' {}={}: the model takes at most {}", name,
-                                       wanted.high, most))
-          .Expected(fmt::format("1 to {}", most));
+      throw Error("usage", "option 'dim' {}={}: the model takes at most {}", name, wanted.high,
+                  most)
+          .Expected("1 to {}", most);
     sizes = wanted;
   }
   return sizes;

@@ -39,7 +39,7 @@ Value* RoutingWeights(Builder& b, DecoderTensors& tensors, const DecoderConfig& 
   if (config.gating == Gating::kSoftmaxOfChosen) {
     shares = softmax(shares);
   } else if (config.normalised_gates) {
-    Value* sum = b.Make("reduce_sum", {{"x", shares}, {"axes", Ints({-1})}, {"keep_dims", true}});
+    Value* sum = Reduced(b, "reduce_sum", shares, {-1}, true);
     shares = Binary(b, "real_div", shares, sum);
   }
   Value* places = b.Make("one_hot", {{"indices", chosen[1]},
@@ -47,7 +47,7 @@ Value* RoutingWeights(Builder& b, DecoderTensors& tensors, const DecoderConfig& 
                                      {"on_value", Tensor::Scalar<float>(1)},
                                      {"off_value", Tensor::Scalar<float>(0)}});
   Value* spread = Binary(b, "mul", places, Expanded(b, shares, {3}));
-  return b.Make("reduce_sum", {{"x", spread}, {"axes", Ints({2})}, {"keep_dims", false}});
+  return Reduced(b, "reduce_sum", spread, {2}, false);
 }
 
 // Every expert processes every token: MIL has no sparse product.
@@ -61,7 +61,7 @@ Value* Experts(Builder& b, DecoderTensors& tensors, const DecoderConfig& config,
   Value* gate = each(Role::kExpertGates, x, config.expert_feed_forward);
   Value* y = each(Role::kExpertDowns, Gated(b, config.activation, gate, up), config.width);
   y = Binary(b, "mul", y, gates);
-  return b.Make("reduce_sum", {{"x", y}, {"axes", Ints({0})}, {"keep_dims", true}});
+  return Reduced(b, "reduce_sum", y, {0}, true);
 }
 
 // The expert for all tokens, weighted by a separate gate.

@@ -8,11 +8,11 @@ namespace mlc::networks {
 Value* Heads(Builder& b, Value* x, int64_t heads) {
   const Dim& width = x->type.shape.at(2);
   if (!width.is_constant())
-    throw Error("dynamic-shape",
-                fmt::format("the width {} of {} heads is not constant", width.ToString(), heads));
+    throw Error("dynamic-shape", "the width {} of {} heads is not constant", width.ToString(),
+                heads);
   if (heads < 1 || width.constant() % heads != 0)
-    throw Error("bad-operand", fmt::format("{} elements cannot be divided into {} heads",
-                                           width.ToString(), heads));
+    throw Error("bad-operand", "{} elements cannot be divided into {} heads", width.ToString(),
+                heads);
   x = Reshaped(b, x, {{x, 0}, {x, 1}, heads, width.constant() / heads});
   return Transposed(b, x, {0, 2, 1, 3});
 }

@@ -1,10 +1,9 @@
-#include "lib/networks/mamba.h"
-
 #include "lib/ir/arithmetic.h"
 #include "lib/ir/shape_tensors.h"
 #include "lib/networks/activation.h"
 #include "lib/networks/linear_attention.h"
 #include "lib/networks/norms.h"
+#include "lib/networks/token_mixer.h"
 
 namespace mlc::networks {
 

@@ -60,7 +60,7 @@ Value* SoftCapped(Builder& b, Value* scores, double cap) {
 
 Value* Shares(Builder& b, Value* scores, Value* sink) {
   if (!sink) return b.Make("softmax", {{"x", scores}, {"axis", -1}});
-  Value* column = b.Make("reduce_max", {{"x", scores}, {"axes", Ints({-1})}, {"keep_dims", true}});
+  Value* column = Reduced(b, "reduce_max", scores, {-1}, true);
   column = Binary(b, "mul", column, 0.0);
   Value* all = Concat(b, {scores, Binary(b, "add", column, sink)}, 3);
   return b.Make("slice_by_index", {{"x", b.Make("softmax", {{"x", all}, {"axis", -1}})},

@@ -6,7 +6,7 @@
 namespace mlc::networks {
 
 Value* Mean(Builder& b, Value* x, const std::vector<int64_t>& axes) {
-  return b.Make("reduce_mean", {{"x", x}, {"axes", Ints(axes)}, {"keep_dims", true}});
+  return Reduced(b, "reduce_mean", x, axes, true);
 }
 
 Value* InverseRoot(Builder& b, Value* x, double epsilon) {
@@ -17,7 +17,7 @@ Value* PerChannel(Builder& b, Value* vector, int rank) {
   if (vector->type.rank() != 1 || rank <= 2) return vector;
   std::vector<int64_t> axes;
   for (int i = 1; i < rank - 1; ++i) axes.push_back(i);
-  return b.Make("expand_dims", {{"x", vector}, {"axes", Ints(axes)}});
+  return Expanded(b, vector, axes);
 }
 
 Value* LayerNorm(Builder& b, Value* x, const std::vector<int64_t>& axes, Value* scale, Value* bias,
@@ -49,8 +49,8 @@ Normalized RmsNorm(Builder& b, Value* x, const std::vector<int64_t>& axes, Value
 Value* GroupNorm(Builder& b, Value* x, int64_t groups, double epsilon) {
   const Shape& shape = x->type.shape;
   if (!shape[1].is_constant() || groups < 1 || shape[1].constant() % groups != 0)
-    throw Error("bad-attribute", fmt::format("{} channels cannot be divided into {} groups",
-                                             shape[1].ToString(), groups));
+    throw Error("bad-attribute", "{} channels cannot be divided into {} groups",
+                shape[1].ToString(), groups);
   // If only one dimension is unknown, both reshapes are constants; otherwise the second one
   // restores the shape of x at run time.
   int unknown = 0;

@@ -57,8 +57,6 @@ Value* Apply(Builder& b, const CellActivation& activation, Value* x) {
   return b.Make(name, {{"x", x}});
 }
 
-Value* Squeezed(Builder& b, Value* x) { return b.Make("squeeze", {{"x", x}, {"axes", Ints({0})}}); }
-
 // Splits x into equal parts along an axis.
 std::vector<Value*> Split(Builder& b, Value* x, int64_t parts, int axis) {
   if (parts == 1) return {x};
@@ -195,8 +193,8 @@ Swept Advance(Builder& b, const Layer& layer, const Direction& d, Value* sums,
 }
 
 Result Finish(Builder& b, const Swept& all) {
-  Result result{all.y, Squeezed(b, all.states[0]), nullptr};
-  if (all.states.size() > 1) result.c = Squeezed(b, all.states[1]);
+  Result result{all.y, Squeezed(b, all.states[0], {0}), nullptr};
+  if (all.states.size() > 1) result.c = Squeezed(b, all.states[1], {0});
   return result;
 }
 

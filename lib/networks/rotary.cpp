@@ -8,9 +8,8 @@ namespace mlc::networks {
 Value* Rotated(Builder& b, Value* x, Value* cosine, Value* sine, bool interleaved) {
   int64_t half = cosine->type.shape.back().constant(), size = x->type.shape[3].constant();
   if (half * 2 > size)
-    throw Error(
-        "bad-operand",
-        fmt::format("{} rotary angles are too many for heads of {} dimensions", half, size));
+    throw Error("bad-operand", "{} rotary angles are too many for heads of {} dimensions", half,
+                size);
   cosine = Expanded(b, cosine, {1});
   sine = Expanded(b, sine, {1});
   Value* rest = nullptr;

@@ -38,6 +38,17 @@ struct TokenMixerContext {
   Value* Weight(Role role, const Dims& dims) const { return tensors.Weight(role, layer, dims); }
 };
 
+// The token mixers map x [1, S, width] to a result of the same shape.
+//
+// The gated short convolution of LFM2.
+Value* ShortConvolution(const TokenMixerContext& context, Value* x);
+// Selective state spaces: each inner channel has a separate state.
+Value* Mamba(const TokenMixerContext& context, Value* x);
+// Channels are grouped into heads; all channels of a head decay at the same rate.
+Value* Mamba2(const TokenMixerContext& context, Value* x);
+// The gated delta net.
+Value* DeltaNet(const TokenMixerContext& context, Value* x);
+
 // Applies a causal convolution to each channel of x [1, S, channels] with separate taps, of which
 // the last is for the current token. It continues from the state of earlier calls.
 Value* Convolved(const TokenMixerContext& context, Value* x, bool needs_bias);

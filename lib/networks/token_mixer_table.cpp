@@ -2,10 +2,6 @@
 
 #include <algorithm>
 
-#include "lib/networks/delta_net.h"
-#include "lib/networks/mamba.h"
-#include "lib/networks/short_convolution.h"
-
 namespace mlc::networks {
 
 namespace {
@@ -51,12 +47,11 @@ void CheckTokenMixer(const DecoderConfig& config) {
   // Limits each number, so that products of them are valid tensor sizes.
   constexpr int64_t kMost = 1 << 24;
   const TokenMixerSizes& sizes = config.recurrent;
-  auto fail = [](const std::string& text) { throw Error("bad-file", text); };
   auto check = [&](int64_t number, const char* name) {
-    if (number < 1 || number > kMost) fail(fmt::format("the model has {} {}", number, name));
+    if (number < 1 || number > kMost) throw Error("bad-file", "the model has {} {}", number, name);
   };
   if (sizes.taps < 2 || sizes.taps > kMost)
-    fail(fmt::format("a convolution sees {} tokens, expected 2 or more", sizes.taps));
+    throw Error("bad-file", "a convolution sees {} tokens, expected 2 or more", sizes.taps);
   const TokenMixer token_mixer = config.token_mixer;
   if (token_mixer == TokenMixer::kShortConvolution) return;
   check(sizes.inner, "channels of a recurrent state");
@@ -66,11 +61,11 @@ void CheckTokenMixer(const DecoderConfig& config) {
   check(sizes.heads, "heads of a recurrent state");
   check(sizes.groups, "groups of heads of a recurrent state");
   if (sizes.heads % sizes.groups != 0)
-    fail(fmt::format("a recurrent state has {} heads, not a multiple of its {} groups", sizes.heads,
-                     sizes.groups));
+    throw Error("bad-file", "a recurrent state has {} heads, not a multiple of its {} groups",
+                sizes.heads, sizes.groups);
   if (sizes.inner % sizes.heads != 0)
-    fail(fmt::format("a recurrent state has {} channels, not a multiple of its {} heads",
-                     sizes.inner, sizes.heads));
+    throw Error("bad-file", "a recurrent state has {} channels, not a multiple of its {} heads",
+                sizes.inner, sizes.heads);
 }
 
 }  // namespace mlc::networks

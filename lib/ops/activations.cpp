@@ -8,17 +8,10 @@ namespace mlc {
 
 namespace {
 
-template <double (*kFunction)(double)>
-void EvalFloats(EvalContext& context) {
-  context.Set(MapFloats(context.in("x"), kFunction));
-}
-
 // Inference for operators with scalar alpha and beta.
 void InferScaled(InferContext& context) {
   InferFloatX(context);
-  for (std::string_view name : {"alpha", "beta"})
-    if (context.def().Find(name) >= 0 && context.rank(name) != 0)
-      context.Fail(fmt::format("{} is {}, expected a scalar", name, context.type(name).ToString()));
+  CheckScalars(context, {"alpha", "beta"});
 }
 
 template <double (*kFunction)(double x, double alpha)>
@@ -65,8 +58,7 @@ double (*GeluFunction(const OpContext& context))(double) {
   if (mode == "EXACT") return GeluExact;
   if (mode == "TANH_APPROXIMATION") return GeluTanh;
   if (mode == "SIGMOID_APPROXIMATION") return GeluSigmoid;
-  context.Fail(fmt::format(
-      "mode is \"{}\", expected EXACT, TANH_APPROXIMATION or SIGMOID_APPROXIMATION", mode));
+  context.Fail("mode is \"{}\", expected EXACT, TANH_APPROXIMATION or SIGMOID_APPROXIMATION", mode);
 }
 void InferGelu(InferContext& context) {
   GeluFunction(context);
@@ -74,15 +66,6 @@ void InferGelu(InferContext& context) {
 }
 void EvalGelu(EvalContext& context) {
   context.Set(MapFloats(context.in("x"), GeluFunction(context)));
-}
-
-// Requires that `name` is a vector with one element per channel (dimension 1 of x).
-void CheckPerChannel(const OpContext& context, std::string_view name) {
-  const Shape& shape = context.shape(name);
-  const Dim& channels = context.shape("x")[1];
-  if (shape.size() != 1 || (shape[0] != channels && channels.is_constant()))
-    context.Fail(fmt::format("{} is {}, expected one element per channel ({}) of x", name,
-                             context.type(name).ToString(), channels.ToString()));
 }
 
 // Calls f(x, channel) for each element of x; dimension 1 holds the channels.
@@ -96,15 +79,14 @@ void InferPrelu(InferContext& context) {
   InferFloatX(context);
   int rank = context.rank("x");
   if (rank < 3 || rank > 5)
-    context.Fail(fmt::format("x is {}, expected rank 3 to 5", context.type("x").ToString()));
-  CheckPerChannel(context, "alpha");
+    context.Fail("x is {}, expected rank 3 to 5", context.type("x").ToString());
+  CheckPerChannel(context, {"alpha"});
   // Core ML executes these ranks as leaky_relu.
   Tensor alpha = context.value("alpha");
   if (!alpha || rank == 4) return;
   for (int64_t i = 1; i < alpha.size(); ++i)
     if (std::fabs(alpha.Double(i) - alpha.Double(0)) > 1e-5)
-      context.Fail(
-          fmt::format("alpha differs between channels, which requires x of rank 4, not {}", rank));
+      context.Fail("alpha differs between channels, which requires x of rank 4, not {}", rank);
 }
 void EvalPrelu(EvalContext& context) {
   std::vector<double> alpha = context.in("alpha").Doubles();
@@ -115,9 +97,8 @@ void EvalPrelu(EvalContext& context) {
 void InferSoftplusParametric(InferContext& context) {
   InferFloatX(context);
   if (context.rank("x") < 3)
-    context.Fail(fmt::format("x is {}, expected at least rank 3", context.type("x").ToString()));
-  CheckPerChannel(context, "alpha");
-  CheckPerChannel(context, "beta");
+    context.Fail("x is {}, expected at least rank 3", context.type("x").ToString());
+  CheckPerChannel(context, {"alpha", "beta"});
 }
 void EvalSoftplusParametric(EvalContext& context) {
   std::vector<double> alpha = context.in("alpha").Doubles(), beta = context.in("beta").Doubles();
@@ -154,7 +135,6 @@ void EvalSoftmax(EvalContext& context) {
   }));
 }
 
-constexpr std::string_view kX = "x:T | T=fp16/fp32";
 constexpr std::string_view kAlpha15 = "x:T alpha:T! | T=fp16/fp32";
 constexpr std::string_view kAlpha17 = "x:T alpha:U! | T=fp16/fp32 U=fp16/fp32";
 constexpr std::string_view kAlphaBeta15 = "x:T alpha:T! beta:T! | T=fp16/fp32";
@@ -221,96 +201,64 @@ Interval RangeThresholdedRelu(const RangeContext& context, int) {
   return alpha && x.low >= *alpha ? x : Join(x, {0, 0});
 }
 
+template <double (*kFunction)(double, double)>
+constexpr OpRow AlphaFunction(OpRow row) {
+  row.signatures = kWithAlpha;
+  row.infer = InferScaled;
+  row.eval = EvalAlpha<kFunction>;
+  row.layout = {.data = {"x"}};
+  return row;
+}
+template <double (*kFunction)(double, double, double)>
+constexpr OpRow AlphaBetaFunction(OpRow row) {
+  row.signatures = kWithAlphaBeta;
+  row.infer = InferScaled;
+  row.eval = EvalAlphaBeta<kFunction>;
+  row.layout = {.data = {"x"}};
+  row.range = RangeAlphaBeta<kFunction>;
+  return row;
+}
+
 constexpr OpRow kRows[] = {
-    {.name = "clamped_relu",
-     .doc = "min(x, beta) if x >= 0, else min(alpha * x, beta)",
-     .signatures = kWithAlphaBeta,
-     .infer = InferScaled,
-     .eval = EvalAlphaBeta<ClampedRelu>,
-     .layout = {.data = {"x"}},
-     .range = RangeAlphaBeta<ClampedRelu>},
-    {.name = "elu",
-     .doc = "x if x >= 0, else alpha * (e^x - 1)",
-     .signatures = kWithAlpha,
-     .infer = InferScaled,
-     .eval = EvalAlpha<Elu>,
-     .layout = {.data = {"x"}},
-     .range = RangeAlpha<Elu>},
+    AlphaBetaFunction<ClampedRelu>(
+        {.name = "clamped_relu", .doc = "min(x, beta) if x >= 0, else min(alpha * x, beta)"}),
+    AlphaFunction<Elu>(
+        {.name = "elu", .doc = "x if x >= 0, else alpha * (e^x - 1)", .range = RangeAlpha<Elu>}),
     {.name = "gelu",
-     .doc =
-         "Gaussian error linear unit: x times the standard normal CDF of x, exact or in one of two "
-         "approximations",
+     .doc = "Gaussian error linear unit: x times the standard normal CDF of x, exact or in one of "
+            "two approximations",
      .signatures = {{{kIos15, "x:T mode:string!=EXACT | T=fp16/fp32"}}},
      .infer = InferGelu,
      .eval = EvalGelu,
      .layout = {.data = {"x"}},
      .range = RangeGated<kGeluLeast>},
-    {.name = "leaky_relu",
-     .doc = "x if x >= 0, else alpha * x",
-     .signatures = kWithAlpha,
-     .infer = InferScaled,
-     .eval = EvalAlpha<LeakyRelu>,
-     .layout = {.data = {"x"}},
-     .fp16 = {.carries = kSteps},
-     .range = RangeAlpha<LeakyRelu>},
-    {.name = "linear_activation",
-     .doc = "alpha * x + beta",
-     .signatures = kWithAlphaBeta,
-     .infer = InferScaled,
-     .eval = EvalAlphaBeta<Linear>,
-     .layout = {.data = {"x"}},
-     .range = RangeAlphaBeta<Linear>},
+    AlphaFunction<LeakyRelu>({.name = "leaky_relu",
+                              .doc = "x if x >= 0, else alpha * x",
+                              .fp16 = {.carries = kSteps},
+                              .range = RangeAlpha<LeakyRelu>}),
+    AlphaBetaFunction<Linear>({.name = "linear_activation", .doc = "alpha * x + beta"}),
     {.name = "prelu",
      .doc = "x if x >= 0, else alpha * x, with one alpha per channel",
      .signatures = kWithAlpha,
      .infer = InferPrelu,
      .eval = EvalPrelu,
      .range = RangePrelu},
-    {.name = "relu",
-     .doc = "max(x, 0)",
-     .signatures = {{{kIos15, kX}}},
-     .infer = InferFloatX,
-     .eval = EvalFloats<Relu>,
-     .layout = {.data = {"x"}},
-     .fp16 = {.carries = kLogarithms | kCounts | kSteps, .kind = kKeepsWhole},
-     .range = RangeRising<Relu>},
-    {.name = "relu6",
-     .doc = "min(max(x, 0), 6)",
-     .signatures = {{{kIos15, kX}}},
-     .infer = InferFloatX,
-     .eval = EvalFloats<Relu6>,
-     .layout = {.data = {"x"}},
-     .fp16 = {.carries = kSteps, .kind = kKeepsWhole},
-     .range = RangeRising<Relu6>},
-    {.name = "scaled_tanh",
-     .doc = "alpha * tanh(beta * x)",
-     .signatures = kWithAlphaBeta,
-     .infer = InferScaled,
-     .eval = EvalAlphaBeta<ScaledTanh>,
-     .layout = {.data = {"x"}},
-     .range = RangeAlphaBeta<ScaledTanh>},
-    {.name = "sigmoid",
-     .doc = "1 / (1 + e^-x)",
-     .signatures = {{{kIos15, kX}}},
-     .infer = InferFloatX,
-     .eval = EvalFloats<Sigmoid>,
-     .layout = {.data = {"x"}},
-     .fp16 = {.carries = kSelections},
-     .range = RangeRising<Sigmoid>},
-    {.name = "sigmoid_hard",
-     .doc = "min(max(alpha * x + beta, 0), 1)",
-     .signatures = kWithAlphaBeta,
-     .infer = InferScaled,
-     .eval = EvalAlphaBeta<HardSigmoid>,
-     .layout = {.data = {"x"}},
-     .range = RangeAlphaBeta<HardSigmoid>},
-    {.name = "silu",
-     .doc = "x * sigmoid(x)",
-     .signatures = {{{kIos15, kX}}},
-     .infer = InferFloatX,
-     .eval = EvalFloats<Silu>,
-     .layout = {.data = {"x"}},
-     .range = RangeGated<kSiluLeast>},
+    FloatFunction<Relu>({.name = "relu",
+                         .doc = "max(x, 0)",
+                         .fp16 = {.carries = kLogarithms | kCounts | kSteps, .kind = kKeepsWhole},
+                         .range = RangeRising<Relu>}),
+    FloatFunction<Relu6>({.name = "relu6",
+                          .doc = "min(max(x, 0), 6)",
+                          .fp16 = {.carries = kSteps, .kind = kKeepsWhole},
+                          .range = RangeRising<Relu6>}),
+    AlphaBetaFunction<ScaledTanh>({.name = "scaled_tanh", .doc = "alpha * tanh(beta * x)"}),
+    FloatFunction<Sigmoid>({.name = "sigmoid",
+                            .doc = "1 / (1 + e^-x)",
+                            .fp16 = {.carries = kSelections},
+                            .range = RangeRising<Sigmoid>}),
+    AlphaBetaFunction<HardSigmoid>(
+        {.name = "sigmoid_hard", .doc = "min(max(alpha * x + beta, 0), 1)"}),
+    FloatFunction<Silu>({.name = "silu", .doc = "x * sigmoid(x)", .range = RangeGated<kSiluLeast>}),
     {.name = "softmax",
      .doc = "e^x divided by the sum of e^x along axis",
      .signatures = {{{kIos15, "x:T axis:int32!=-1 | T=fp16/fp32"}}},
@@ -319,33 +267,18 @@ constexpr OpRow kRows[] = {
      .layout = {.data = {"x"}, .axes = "axis"},
      .fp16 = {.carries = kSelections, .kind = kRough},
      .range = RangeSoftmax},
-    {.name = "softplus",
-     .doc = "log(1 + e^x)",
-     .signatures = {{{kIos15, kX}}},
-     .infer = InferFloatX,
-     .eval = EvalFloats<Softplus>,
-     .layout = {.data = {"x"}},
-     .range = RangeRising<Softplus>},
+    FloatFunction<Softplus>(
+        {.name = "softplus", .doc = "log(1 + e^x)", .range = RangeRising<Softplus>}),
     {.name = "softplus_parametric",
      .doc = "alpha * log(1 + e^(beta * x)), with one alpha and one beta per channel",
      .signatures = kWithAlphaBeta,
      .infer = InferSoftplusParametric,
      .eval = EvalSoftplusParametric,
      .range = RangeSoftplusParametric},
-    {.name = "softsign",
-     .doc = "x / (1 + |x|)",
-     .signatures = {{{kIos15, kX}}},
-     .infer = InferFloatX,
-     .eval = EvalFloats<Softsign>,
-     .layout = {.data = {"x"}},
-     .range = RangeSoftsign},
-    {.name = "thresholded_relu",
-     .doc = "x if x >= alpha, else 0",
-     .signatures = kWithAlpha,
-     .infer = InferScaled,
-     .eval = EvalAlpha<ThresholdedRelu>,
-     .layout = {.data = {"x"}},
-     .range = RangeThresholdedRelu},
+    FloatFunction<Softsign>({.name = "softsign", .doc = "x / (1 + |x|)", .range = RangeSoftsign}),
+    AlphaFunction<ThresholdedRelu>({.name = "thresholded_relu",
+                                    .doc = "x if x >= alpha, else 0",
+                                    .range = RangeThresholdedRelu}),
 };
 
 }  // namespace

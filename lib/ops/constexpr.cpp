@@ -13,21 +13,19 @@ namespace {
 
 void CheckBlocks(const OpContext& context, const Shape& of, const Shape& grid,
                  std::string_view name) {
-  if (of.empty() || grid.size() < of.size())
-    context.Fail(fmt::format("{} has too few dimensions", name));
+  if (of.empty() || grid.size() < of.size()) context.Fail("{} has too few dimensions", name);
   for (size_t d = 0; d < of.size(); ++d) {
     int64_t size = of[d].constant(), cells = grid[d].constant();
     if (cells < 1 || size % cells != 0)
-      context.Fail(fmt::format("dimension {} of size {} is not divisible by the {} blocks of {}", d,
-                               size, cells, name));
+      context.Fail("dimension {} of size {} is not divisible by the {} blocks of {}", d, size,
+                   cells, name);
   }
 }
 
 Shape ShapeOperand(const OpContext& context) {
   Shape shape;
   for (int64_t size : context.Ints("shape")) {
-    if (size < 1 || size > INT32_MAX)
-      context.Fail(fmt::format("invalid dimension {} in shape", size));
+    if (size < 1 || size > INT32_MAX) context.Fail("invalid dimension {} in shape", size);
     shape.push_back(size);
   }
   if (shape.empty()) context.Fail("shape has no elements");
@@ -41,8 +39,7 @@ void InferAffine(InferContext& context) {
   for (std::string_view name : {"scale", "zero_point"}) {
     const Shape& shape = context.shape(name);
     if (shape.size() > 1 || (shape.size() == 1 && !(shape[0] == data[axis])))
-      context.Fail(
-          fmt::format("{} must be a scalar or a vector of the size of dimension {}", name, axis));
+      context.Fail("{} must be a scalar or a vector of the size of dimension {}", name, axis);
   }
   context.Result(context.dtype("scale"), data);
 }
@@ -90,7 +87,7 @@ void EvalBlockwise(EvalContext& context) {
 
 void InferCast(InferContext& context) {
   std::string dtype = context.String("output_dtype");
-  if (dtype != "fp32") context.Fail(fmt::format("output_dtype \"{}\" is not fp32", dtype));
+  if (dtype != "fp32") context.Fail("output_dtype \"{}\" is not fp32", dtype);
   context.Result(DType::kFp32, context.shape("source_val"));
 }
 
@@ -103,8 +100,7 @@ int IndexBits(const OpContext& context, const Dim& palettes) {
   uint64_t count = static_cast<uint64_t>(palettes.constant());
   int bits = std::countr_zero(count);
   if (!std::has_single_bit(count) || bits < 1 || bits > 8)
-    context.Fail(
-        fmt::format("a lookup table has {} entries, expected a power of two from 2 to 256", count));
+    context.Fail("a lookup table has {} entries, expected a power of two from 2 to 256", count);
   return bits;
 }
 
@@ -115,10 +111,10 @@ Shape CheckLut(const OpContext& context, Shape indices, DType dtype) {
     context.Fail("the rank of lut must be that of indices plus 2");
   CheckBlocks(context, indices, lut, "lut");
   if (IndexBits(context, lut[lut.size() - 2]) != Bits(dtype))
-    context.Fail(fmt::format("a lookup table of {} entries does not match indices of {}",
-                             lut[lut.size() - 2].constant(), Name(dtype)));
+    context.Fail("a lookup table of {} entries does not match indices of {}",
+                 lut[lut.size() - 2].constant(), Name(dtype));
   int64_t vector = lut.back().constant();
-  if (vector < 1 || vector > 1 << 16) context.Fail(fmt::format("invalid vector size {}", vector));
+  if (vector < 1 || vector > 1 << 16) context.Fail("invalid vector size {}", vector);
   if (context.has("vector_axis"))
     indices[OpContext::Axis(context.Int("vector_axis"), static_cast<int>(indices.size()))] =
         indices[OpContext::Axis(context.Int("vector_axis"), static_cast<int>(indices.size()))] *
@@ -140,8 +136,8 @@ void InferLut(InferContext& context) {
   int bits = IndexBits(context, context.shape("lut")[0]);
   int64_t bytes = (Product(shape).constant() * bits + 7) / 8;
   if (!(context.shape("indices")[0] == Dim(bytes)))
-    context.Fail(fmt::format("indices have {} bytes, expected {}",
-                             context.shape("indices")[0].ToString(), bytes));
+    context.Fail("indices have {} bytes, expected {}", context.shape("indices")[0].ToString(),
+                 bytes);
   context.Result(context.dtype("lut"), std::move(shape));
 }
 
@@ -191,8 +187,7 @@ Tensor MaskOperand(const OpContext& context, std::string_view name, const Dims& 
 
 void CheckCount(const OpContext& context, const Tensor& mask, int64_t values) {
   int64_t set = CountSet(mask, 0, mask.size());
-  if (set != values)
-    context.Fail(fmt::format("the mask has {} bits set, but there are {} values", set, values));
+  if (set != values) context.Fail("the mask has {} bits set, but there are {} values", set, values);
 }
 
 void InferSparse(InferContext& context) {
@@ -204,7 +199,7 @@ void InferSparse(InferContext& context) {
   Shape shape = ShapeOperand(context);
   int64_t bytes = (Product(shape).constant() + 7) / 8;
   if (context.rank("mask") != 1 || !(context.shape("mask")[0] == Dim(bytes)))
-    context.Fail(fmt::format("mask must have {} bytes", bytes));
+    context.Fail("mask must have {} bytes", bytes);
   context.Result(context.dtype("nonzero_data"), std::move(shape));
 }
 
@@ -309,13 +304,11 @@ constexpr OpRow kRows[] = {
      .range = RangeSource},
     {.name = "constexpr_lut_to_dense",
      .doc = "elements, or vectors along an axis, looked up in tables; in iOS16, indices are packed "
-            "into "
-            "bytes and shape is an operand",
+            "into bytes and shape is an operand",
      .signatures = {{{kIos16, "indices:uint8! lut:T! shape:uint32! | T=int8/uint8/fp16/fp32"},
                      {kIos18,
                       "indices:I! lut:T! vector_axis:int32!? shape:uint32!? | "
-                      "I=uint1/uint2/uint3/uint4/uint6/uint8 "
-                      "T=int8/uint8/fp16/fp32"}}},
+                      "I=uint1/uint2/uint3/uint4/uint6/uint8 T=int8/uint8/fp16/fp32"}}},
      .infer = InferLut,
      .eval = EvalLut,
      .constant = ConstantKind::kEncoded,
@@ -331,21 +324,19 @@ constexpr OpRow kRows[] = {
      .constant = ConstantKind::kEncoded,
      .range = RangeSparseTable},
     {.name = "constexpr_sparse_blockwise_shift_scale",
-     .doc =
-         "scale * (value - offset) for the nonzero values of a sparse tensor; returns the mask and "
-         "the values",
-     .signatures = {{{kIos18,
-                      "data_mask:uint1! nonzero_data:S! scale:D! offset:O!? | "
-                      "S=int4/uint4/int8/uint8/fp16/fp32 "
-                      "D=fp16/fp32 O=int4/uint4/int8/uint8/fp16/fp32"}}},
+     .doc = "scale * (value - offset) for the nonzero values of a sparse tensor; returns the mask "
+            "and the values",
+     .signatures =
+         {{{kIos18,
+            "data_mask:uint1! nonzero_data:S! scale:D! offset:O!? | "
+            "S=int4/uint4/int8/uint8/fp16/fp32 D=fp16/fp32 O=int4/uint4/int8/uint8/fp16/fp32"}}},
      .infer = InferSparseBlockwise,
      .eval = EvalSparseBlockwise,
      .constant = ConstantKind::kEncoded,
      .range = RangeSparseBlockwise},
     {.name = "constexpr_sparse_to_dense",
      .doc = "nonzero values where the mask is set, 0 elsewhere; in iOS16, the mask is packed into "
-            "bytes "
-            "and shape is an operand",
+            "bytes and shape is an operand",
      .signatures = {{{kIos16, "nonzero_data:T! mask:uint8! shape:uint32! | T=int8/uint8/fp16/fp32"},
                      {kIos18,
                       "nonzero_data:T! mask:M! shape:uint32!? | T=int4/uint4/int8/uint8/fp16/fp32 "

@@ -25,7 +25,7 @@ void EvalIdentity(EvalContext& context) { context.Set(context.in("x")); }
 
 void InferSelect(InferContext& context) {
   if (context.dtype("cond") != DType::kBool)
-    context.Fail(fmt::format("cond is {}, expected bool", context.type("cond").ToString()));
+    context.Fail("cond is {}, expected bool", context.type("cond").ToString());
   DType dtype = SharedDType(context, "a", "b");
   Shape shape = BroadcastShapes(context, context.shape("a"), context.shape("b"));
   context.Result(dtype, BroadcastShapes(context, context.shape("cond"), shape));
@@ -64,7 +64,7 @@ void EvalSelect(EvalContext& context) {
 // any other way.
 Type Join(InferContext& context, const Type& a, const Type& b, std::string_view what) {
   auto fail = [&] {
-    context.Fail(fmt::format("{}: {} and {} are incompatible", what, a.ToString(), b.ToString()));
+    context.Fail("{}: {} and {} are incompatible", what, a.ToString(), b.ToString());
   };
   if (a.kind != b.kind || a.dtype != b.dtype || a.shape.size() != b.shape.size() ||
       a.elements.size() != b.elements.size())
@@ -91,13 +91,12 @@ bool IsOneBool(const Type& type) {
 void InferCond(InferContext& context) {
   const Operation& op = WithBlocks(context);
   if (!IsOneBool(context.type("pred")))
-    context.Fail(
-        fmt::format("pred is {}, expected a single bool", context.type("pred").ToString()));
+    context.Fail("pred is {}, expected a single bool", context.type("pred").ToString());
   const std::vector<Value*>&yes = op.blocks[0]->outputs(), &no = op.blocks[1]->outputs();
   if (!op.blocks[0]->inputs.empty() || !op.blocks[1]->inputs.empty())
     context.Fail("its blocks have inputs, expected none");
   if (yes.size() != no.size())
-    context.Fail(fmt::format("its blocks have {} and {} outputs", yes.size(), no.size()));
+    context.Fail("its blocks have {} and {} outputs", yes.size(), no.size());
   for (size_t i = 0; i < yes.size(); ++i)
     context.Result(
         Join(context, yes[i]->type, no[i]->type, fmt::format("output {} of the blocks", i)));
@@ -110,19 +109,17 @@ void InferWhileLoop(InferContext& context) {
   if (condition.outputs().size() != 1 || !IsOneBool(condition.outputs()[0]->type))
     context.Fail("its condition block must return a single bool");
   if (body.outputs().size() != count)
-    context.Fail(fmt::format("has {} loop variables, but its body returns {}", count,
-                             body.outputs().size()));
+    context.Fail("has {} loop variables, but its body returns {}", count, body.outputs().size());
   for (const Block* block : {&condition, &body}) {
     if (block->inputs.size() != count)
-      context.Fail(fmt::format("has {} loop variables, but a block has {} inputs", count,
-                               block->inputs.size()));
+      context.Fail("has {} loop variables, but a block has {} inputs", count, block->inputs.size());
     for (size_t i = 0; i < count; ++i) {
       const Type &given = context.type("loop_vars", static_cast<int>(i)),
                  &taken = block->inputs[i]->type, &made = body.outputs()[i]->type;
       if (!MayAgree(given, taken) || !MayAgree(made, taken))
-        context.Fail(fmt::format(
+        context.Fail(
             "loop variable {} starts as {} and is updated to {}, but the block input is {}", i,
-            given.ToString(), made.ToString(), taken.ToString()));
+            given.ToString(), made.ToString(), taken.ToString());
     }
   }
   for (size_t i = 0; i < count; ++i)
@@ -133,7 +130,7 @@ void InferWhileLoop(InferContext& context) {
 Type WrappedBy(const InferContext& context, std::string_view state) {
   const Type& type = context.type(state);
   if (type.kind != Type::Kind::kState)
-    context.Fail(fmt::format("{} is {}, expected a state", state, type.ToString()));
+    context.Fail("{} is {}, expected a state", state, type.ToString());
   return type.elements[0];
 }
 void InferReadState(InferContext& context) { context.Result(WrappedBy(context, "input")); }
@@ -142,8 +139,8 @@ void EvalReadState(EvalContext& context) { context.Set(context.in("input")); }
 void InferWriteState(InferContext& context) {
   Type wrapped = WrappedBy(context, "input");
   if (!MayAgree(context.type("data"), wrapped))
-    context.Fail(fmt::format("data is {}, but the state is {}", context.type("data").ToString(),
-                             wrapped.ToString()));
+    context.Fail("data is {}, but the state is {}", context.type("data").ToString(),
+                 wrapped.ToString());
 }
 
 Interval RangeConst(const RangeContext& context, int) {
@@ -194,7 +191,8 @@ constexpr OpRow kRows[] = {
     {.name = "identity",
      .doc = "x, unchanged",
      .signatures = {{{kIos15,
-                      "x:T | T=fp16/fp32/int4/int8/int16/int32/uint1/uint2/uint3/uint4/uint6/uint8/"
+                      "x:T | "
+                      "T=fp16/fp32/int4/int8/int16/int32/uint1/uint2/uint3/uint4/uint6/uint8/"
                       "uint16/uint32/bool/string"}}},
      .infer = InferIdentity,
      .eval = EvalIdentity,

@@ -9,20 +9,20 @@ namespace {
 
 void CheckEqual(const OpContext& context, const Dim& a, const Dim& b, std::string_view what) {
   if (a.is_constant() && b.is_constant() && !(a == b))
-    context.Fail(fmt::format("{}: {} and {}", what, a.ToString(), b.ToString()));
+    context.Fail("{}: {} and {}", what, a.ToString(), b.ToString());
 }
 
 int64_t Groups(const OpContext& context) {
   int64_t groups = context.Int("groups");
-  if (groups < 1 || groups > INT32_MAX) context.Fail(fmt::format("groups is {}", groups));
+  if (groups < 1 || groups > INT32_MAX) context.Fail("groups is {}", groups);
   return groups;
 }
 
 void CheckDivisible(const OpContext& context, const Dim& channels, int64_t groups,
                     std::string_view what) {
   if (channels.is_constant() && channels.constant() % groups != 0)
-    context.Fail(fmt::format("{} {} channels are not divisible by {} groups", channels.constant(),
-                             what, groups));
+    context.Fail("{} {} channels are not divisible by {} groups", channels.constant(), what,
+                 groups);
 }
 
 void CheckBias(const OpContext& context, const Dim& channels) {
@@ -35,8 +35,8 @@ void CheckBias(const OpContext& context, const Dim& channels) {
 void CheckPositive(const OpContext& context, const Shape& shape) {
   for (size_t i = 2; i < shape.size(); ++i)
     if (shape[i].is_constant() && (shape[i].constant() <= 0 || shape[i].constant() > INT32_MAX))
-      context.Fail(fmt::format("spatial dimension {} would have size {}: the window does not fit",
-                               i - 2, shape[i].constant()));
+      context.Fail("spatial dimension {} would have size {}: the window does not fit", i - 2,
+                   shape[i].constant());
 }
 
 void InferConv(InferContext& context) {
@@ -108,8 +108,7 @@ void InferConvTranspose(InferContext& context) {
   if (context.has("output_shape")) {
     std::vector<int64_t> wanted = context.Ints("output_shape");
     if (wanted.size() != shape.size())
-      context.Fail(
-          fmt::format("output_shape has {} elements, expected {}", wanted.size(), shape.size()));
+      context.Fail("output_shape has {} elements, expected {}", wanted.size(), shape.size());
     CheckEqual(context, wanted[0], x[0], "batch sizes of output_shape and x differ");
     CheckEqual(context, wanted[1], channels, "channels of output_shape and of the output differ");
     for (size_t i = 2; i < shape.size(); ++i) shape[i] = wanted[i];
@@ -188,12 +187,10 @@ constexpr OpRow kRows[] = {
             "groups, kernel]",
      .signatures = {{{kIos15,
                       "x:T weight:T bias:T!? strides:int32!=* pad_type:string!=valid pad:int32!=* "
-                      "dilations:int32!=* "
-                      "groups:int32!=1 | T=fp16/fp32"},
+                      "dilations:int32!=* groups:int32!=1 | T=fp16/fp32"},
                      {kIos17,
                       "x:T weight:U bias:U? strides:int32!=* pad_type:string!=valid pad:int32!=* "
-                      "dilations:int32!=* "
-                      "groups:int32!=1 | T=fp16/fp32 U=fp16/fp32"}}},
+                      "dilations:int32!=* groups:int32!=1 | T=fp16/fp32 U=fp16/fp32"}}},
      .infer = InferConv,
      .eval = EvalConv,
      .default_value = WindowDefault,
@@ -206,12 +203,10 @@ constexpr OpRow kRows[] = {
      .signatures =
          {{{kIos15,
             "x:T weight:T! bias:T!? pad:int32!=* output_shape:int32!? pad_type:string!=valid "
-            "strides:int32!=* "
-            "dilations:int32!=* groups:int32!=1 | T=fp16/fp32"},
+            "strides:int32!=* dilations:int32!=* groups:int32!=1 | T=fp16/fp32"},
            {kIos17,
             "x:T weight:U bias:U? pad:int32!=* output_shape:int32!? pad_type:string!=valid "
-            "strides:int32!=* "
-            "dilations:int32!=* groups:int32!=1 | T=fp16/fp32 U=fp16/fp32"}}},
+            "strides:int32!=* dilations:int32!=* groups:int32!=1 | T=fp16/fp32 U=fp16/fp32"}}},
      .infer = InferConvTranspose,
      .eval = EvalConvTranspose,
      .default_value = WindowDefault,

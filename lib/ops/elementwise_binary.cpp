@@ -11,37 +11,12 @@ namespace mlc {
 
 namespace {
 
-// Integer arithmetic wraps; it uses the unsigned type.
 template <class W>
 inline constexpr bool kIsDouble = std::is_same_v<W, double>;
 
-struct Add {
-  template <class W>
-  W operator()(W a, W b) const {
-    if constexpr (kIsDouble<W>)
-      return a + b;
-    else
-      return W(uint64_t(a) + uint64_t(b));
-  }
-};
-struct Sub {
-  template <class W>
-  W operator()(W a, W b) const {
-    if constexpr (kIsDouble<W>)
-      return a - b;
-    else
-      return W(uint64_t(a) - uint64_t(b));
-  }
-};
-struct Mul {
-  template <class W>
-  W operator()(W a, W b) const {
-    if constexpr (kIsDouble<W>)
-      return a * b;
-    else
-      return W(uint64_t(a) * uint64_t(b));
-  }
-};
+constexpr auto kAdd = []<class W>(W a, W b) { return W(Wrapping<W>(a) + Wrapping<W>(b)); };
+constexpr auto kSub = []<class W>(W a, W b) { return W(Wrapping<W>(a) - Wrapping<W>(b)); };
+constexpr auto kMul = []<class W>(W a, W b) { return W(Wrapping<W>(a) * Wrapping<W>(b)); };
 
 // Integer quotients: zero for a zero divisor; INT64_MIN / -1 wraps.
 template <class W>
@@ -78,72 +53,54 @@ double FloorQuotient(double a, double b) {
   return std::isnan(quotient) ? quotient : std::nearbyint(quotient);
 }
 
-struct RealDiv {
-  template <class W>
-  W operator()(W a, W b) const {
-    if constexpr (kIsDouble<W>)
-      return a / b;
-    else
-      return Truncated(a, b);
+constexpr auto kRealDiv = []<class W>(W a, W b) {
+  if constexpr (kIsDouble<W>)
+    return a / b;
+  else
+    return Truncated(a, b);
+};
+constexpr auto kFloorDiv = []<class W>(W a, W b) {
+  if constexpr (kIsDouble<W>) {
+    return FloorQuotient(a, b);
+  } else {
+    W quotient = Truncated(a, b);
+    if constexpr (std::is_signed_v<W>)
+      if (b != 0 && b != -1 && a % b != 0 && (a < 0) != (b < 0)) return quotient - 1;
+    return quotient;
   }
 };
-struct FloorDivide {
-  template <class W>
-  W operator()(W a, W b) const {
-    if constexpr (kIsDouble<W>) {
-      return FloorQuotient(a, b);
-    } else {
-      W quotient = Truncated(a, b);
-      if constexpr (std::is_signed_v<W>)
-        if (b != 0 && b != -1 && a % b != 0 && (a < 0) != (b < 0)) return quotient - 1;
-      return quotient;
-    }
+constexpr auto kMod = []<class W>(W a, W b) {
+  if constexpr (kIsDouble<W>)
+    return FloatRemainder(a, b);
+  else
+    return Remainder(a, b);
+};
+constexpr auto kPow = []<class W>(W a, W b) -> W {
+  if constexpr (kIsDouble<W>) {
+    return std::pow(a, b);
+  } else {
+    if constexpr (std::is_signed_v<W>)
+      if (b < 0) return a == 1 ? 1 : a == -1 ? (b % 2 ? -1 : 1) : 0;  // 1 / a^-b, truncated
+    uint64_t power = 1, base = uint64_t(a);
+    for (uint64_t exponent = uint64_t(b); exponent; exponent >>= 1, base *= base)
+      if (exponent & 1) power *= base;
+    return W(power);
   }
 };
-struct Mod {
-  template <class W>
-  W operator()(W a, W b) const {
-    if constexpr (kIsDouble<W>)
-      return FloatRemainder(a, b);
-    else
-      return Remainder(a, b);
-  }
-};
-struct Pow {
-  template <class W>
-  W operator()(W a, W b) const {
-    if constexpr (kIsDouble<W>) {
-      return std::pow(a, b);
-    } else {
-      if constexpr (std::is_signed_v<W>)
-        if (b < 0) return a == 1 ? 1 : a == -1 ? (b % 2 ? -1 : 1) : 0;  // 1 / a^-b, truncated
-      uint64_t power = 1, base = uint64_t(a);
-      for (uint64_t exponent = uint64_t(b); exponent; exponent >>= 1, base *= base)
-        if (exponent & 1) power *= base;
-      return W(power);
-    }
-  }
-};
-struct Maximum {
-  template <class W>
-  W operator()(W a, W b) const {
-    return MaximumOf(a, b);
-  }
-};
-struct Minimum {
-  template <class W>
-  W operator()(W a, W b) const {
-    return MinimumOf(a, b);
-  }
-};
+constexpr auto kMaximum = [](auto a, auto b) { return MaximumOf(a, b); };
+constexpr auto kMinimum = [](auto a, auto b) { return MinimumOf(a, b); };
+
+constexpr auto kAnd = [](auto a, auto b) { return a != 0 && b != 0; };
+constexpr auto kOr = [](auto a, auto b) { return a != 0 || b != 0; };
+constexpr auto kXor = [](auto a, auto b) { return (a != 0) != (b != 0); };
 
 // The loop of a binary operator over widened elements. MapPairs reads and writes the elements of
 // each dtype, so that one loop serves all dtypes of a wide type.
 template <class W, class V>
 using Loop = void (*)(const W* a, const W* b, V* to, int64_t n);
-template <class F, class W, class V>
+template <auto kF, class W, class V>
 void EachPair(const W* a, const W* b, V* to, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) to[i] = F{}(a[i], b[i]);
+  for (int64_t i = 0; i < n; ++i) to[i] = kF(a[i], b[i]);
 }
 
 template <class T, class R, class V>
@@ -171,42 +128,24 @@ Tensor MapPairs(const Tensor& x, const Tensor& y, const Dims& dims, Loop<Wide<T>
 }
 
 // A binary operation whose result has the dtype of the operands.
-template <class F>
+template <auto kF>
 void Eval(EvalContext& context) {
   Tensor x = context.in("x"), y = context.in("y");
   context.Set(Dispatch(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
     using W = Wide<T>;
-    return MapPairs<T, T, W>(x, y, context.out_dims(), EachPair<F, W, W>);
+    return MapPairs<T, T, W>(x, y, context.out_dims(), EachPair<kF, W, W>);
   }));
 }
 // A binary operation whose result is bool.
-template <class F>
+template <auto kF>
 void EvalTest(EvalContext& context) {
   Tensor x = context.in("x"), y = context.in("y");
   context.Set(Dispatch(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    return MapPairs<T, bool, bool>(x, y, context.out_dims(), EachPair<F, Wide<T>, bool>);
+    return MapPairs<T, bool, bool>(x, y, context.out_dims(), EachPair<kF, Wide<T>, bool>);
   }));
 }
-struct And {
-  template <class W>
-  bool operator()(W a, W b) const {
-    return a != 0 && b != 0;
-  }
-};
-struct Or {
-  template <class W>
-  bool operator()(W a, W b) const {
-    return a != 0 || b != 0;
-  }
-};
-struct Xor {
-  template <class W>
-  bool operator()(W a, W b) const {
-    return (a != 0) != (b != 0);
-  }
-};
 
 struct DimContext {
   const Symbols& symbols;
@@ -306,7 +245,6 @@ void InferTest(InferContext& context) {
 }
 
 constexpr std::string_view kNumbers = "x:T y:T | T=fp16/fp32/int32";
-constexpr std::string_view kBools = "x:T y:T | T=bool";
 
 Interval RangeAdd(const RangeContext& context, int) { return context.in("x") + context.in("y"); }
 Interval RangeSub(const RangeContext& context, int) { return context.in("x") - context.in("y"); }
@@ -356,175 +294,108 @@ Interval RangeMinimum(const RangeContext& context, int) {
   return {std::min(x.low, y.low), std::min(x.high, y.high)};
 }
 
+template <auto kF, OnDims kOnDims = nullptr>
+constexpr OpRow Arithmetic(OpRow row) {
+  row.signatures = {{{kIos15, kNumbers}}};
+  row.infer = Infer<kOnDims>;
+  row.eval = Eval<kF>;
+  row.layout = {.data = {"x", "y"}};
+  return row;
+}
+template <auto kF, OnDims kOnDims>
+constexpr OpRow Comparison(OpRow row) {
+  row.signatures = {{{kIos15, kNumbers}}};
+  row.infer = InferTest<kOnDims>;
+  row.eval = EvalTest<kF>;
+  row.layout = {.data = {"x", "y"}};
+  row.fp16.kind = kAsksWhole;
+  row.range = RangeOfType;
+  row.constraints = {{{"", WantOfComparison}}};
+  return row;
+}
+template <auto kF>
+constexpr OpRow Logic(OpRow row) {
+  row.signatures = {{{kIos15, "x:T y:T | T=bool"}}};
+  row.infer = InferTest<>;
+  row.eval = EvalTest<kF>;
+  row.layout = {.data = {"x", "y"}};
+  row.range = RangeOfType;
+  row.constraints = {{{"", WantOfLogic}}};
+  return row;
+}
+
 constexpr OpRow kRows[] = {
-    {.name = "add",
-     .doc = "x + y",
-     .signatures = {{{kIos15, kNumbers}}},
-     .infer = Infer<AddDims>,
-     .eval = Eval<Add>,
-     .layout = {.data = {"x", "y"}},
-     .neutral = {{{"y", 0, "x"}, {"x", 0, "y"}}},
-     .fp16 = {.carries = kPlaces | kSteps | kWholeSums, .kind = kKeepsWhole | kKeepsSums},
-     .range = RangeAdd,
-     .constraints = {{{"", WantOfAdd}}}},
-    {.name = "equal",
-     .doc = "x == y",
-     .signatures = {{{kIos15, kNumbers}}},
-     .infer = InferTest<EqualDims>,
-     .eval = EvalTest<std::equal_to<>>,
-     .layout = {.data = {"x", "y"}},
-     .fp16 = {.carries = kSteps, .kind = kAsksWhole},
-     .range = RangeOfType,
-     .constraints = {{{"", WantOfComparison}}}},
-    {.name = "floor_div",
-     .doc = "x / y, rounded toward negative infinity",
-     .signatures = {{{kIos15, kNumbers}}},
-     .infer = Infer<FloorDivDims>,
-     .eval = Eval<FloorDivide>,
-     .layout = {.data = {"x", "y"}},
-     .fp16 = {.needs = kSteps, .kind = kAsksWhole},
-     .range = RangeDivided<RoundedDown>,
-     .constraints = {{{"", WantOfQuotient}}}},
-    {.name = "greater",
-     .doc = "x > y",
-     .signatures = {{{kIos15, kNumbers}}},
-     .infer = InferTest<SwappedDims<LessDims>>,
-     .eval = EvalTest<std::greater<>>,
-     .layout = {.data = {"x", "y"}},
-     .fp16 = {.kind = kAsksWhole},
-     .range = RangeOfType,
-     .constraints = {{{"", WantOfComparison}}}},
-    {.name = "greater_equal",
-     .doc = "x >= y",
-     .signatures = {{{kIos15, kNumbers}}},
-     .infer = InferTest<NotDims<LessDims>>,
-     .eval = EvalTest<std::greater_equal<>>,
-     .layout = {.data = {"x", "y"}},
-     .fp16 = {.kind = kAsksWhole},
-     .range = RangeOfType,
-     .constraints = {{{"", WantOfComparison}}}},
-    {.name = "less",
-     .doc = "x < y",
-     .signatures = {{{kIos15, kNumbers}}},
-     .infer = InferTest<LessDims>,
-     .eval = EvalTest<std::less<>>,
-     .layout = {.data = {"x", "y"}},
-     .fp16 = {.kind = kAsksWhole},
-     .range = RangeOfType,
-     .constraints = {{{"", WantOfComparison}}}},
-    {.name = "less_equal",
-     .doc = "x <= y",
-     .signatures = {{{kIos15, kNumbers}}},
-     .infer = InferTest<NotDims<SwappedDims<LessDims>>>,
-     .eval = EvalTest<std::less_equal<>>,
-     .layout = {.data = {"x", "y"}},
-     .fp16 = {.kind = kAsksWhole},
-     .range = RangeOfType,
-     .constraints = {{{"", WantOfComparison}}}},
-    {.name = "logical_and",
-     .doc = "logical and",
-     .signatures = {{{kIos15, kBools}}},
-     .infer = InferTest<>,
-     .eval = EvalTest<And>,
-     .layout = {.data = {"x", "y"}},
-     .range = RangeOfType,
-     .constraints = {{{"", WantOfLogic}}}},
-    {.name = "logical_or",
-     .doc = "logical or",
-     .signatures = {{{kIos15, kBools}}},
-     .infer = InferTest<>,
-     .eval = EvalTest<Or>,
-     .layout = {.data = {"x", "y"}},
-     .range = RangeOfType,
-     .constraints = {{{"", WantOfLogic}}}},
-    {.name = "logical_xor",
-     .doc = "logical exclusive or",
-     .signatures = {{{kIos15, kBools}}},
-     .infer = InferTest<>,
-     .eval = EvalTest<Xor>,
-     .layout = {.data = {"x", "y"}},
-     .range = RangeOfType,
-     .constraints = {{{"", WantOfLogic}}}},
-    {.name = "maximum",
-     .doc = "maximum of x and y; NaN if either is NaN",
-     .signatures = {{{kIos15, kNumbers}}},
-     .infer = Infer<MaximumDims>,
-     .eval = Eval<Maximum>,
-     .layout = {.data = {"x", "y"}},
-     .fp16 = {.carries = kLogarithms | kSelections | kCounts | kSteps,
-              .kind = kKeepsWhole,
-              .bounds = {"x", "y"}},
-     .range = RangeMaximum,
-     .constraints = {{{"", WantOfExtremum}}}},
-    {.name = "minimum",
-     .doc = "minimum of x and y; NaN if either is NaN",
-     .signatures = {{{kIos15, kNumbers}}},
-     .infer = Infer<MinimumDims>,
-     .eval = Eval<Minimum>,
-     .layout = {.data = {"x", "y"}},
-     .fp16 = {.carries = kLogarithms | kSelections | kCounts | kSteps,
-              .kind = kKeepsWhole,
-              .bounds = {"x", "y"}},
-     .range = RangeMinimum,
-     .constraints = {{{"", WantOfExtremum}}}},
-    {.name = "mod",
-     .doc = "remainder of floor_div, with the sign of y",
-     .signatures = {{{kIos15, kNumbers}}},
-     .infer = Infer<ModDims>,
-     .eval = Eval<Mod>,
-     .layout = {.data = {"x", "y"}},
-     .fp16 = {.needs = kSteps, .kind = kAsksWhole},
-     .range = RangeMod,
-     .constraints = {{{"", WantOfQuotient}}}},
-    {.name = "mul",
-     .doc = "x * y",
-     .signatures = {{{kIos15, kNumbers}}},
-     .infer = Infer<MulDims>,
-     .eval = Eval<Mul>,
-     .layout = {.data = {"x", "y"}},
-     .neutral = {{{"y", 1, "x"}, {"x", 1, "y"}}},
-     .fp16 = {.carries = kPlaces | kSteps | kWholeSums, .kind = kProduct},
-     .range = RangeMul,
-     .constraints = {{{"", WantOfMul}}}},
-    {.name = "not_equal",
-     .doc = "x != y",
-     .signatures = {{{kIos15, kNumbers}}},
-     .infer = InferTest<NotDims<EqualDims>>,
-     .eval = EvalTest<std::not_equal_to<>>,
-     .layout = {.data = {"x", "y"}},
-     .fp16 = {.kind = kAsksWhole},
-     .range = RangeOfType,
-     .constraints = {{{"", WantOfComparison}}}},
-    {.name = "pow",
-     .doc = "x raised to the power y",
-     .signatures = {{{kIos15, kNumbers}}},
-     .infer = Infer<>,
-     .eval = Eval<Pow>,
-     .layout = {.data = {"x", "y"}},
-     .neutral = {{{"y", 1, "x"}}},
-     .fp16 = {.carries = kPlaces, .kind = kRough},
-     .range = RangePow,
-     .constraints = {{{"x", WantOfBase}, {"y", WantOfExponent}}}},
-    {.name = "real_div",
-     .doc = "x / y; integer results are truncated",
-     .signatures = {{{kIos15, kNumbers}}},
-     .infer = Infer<RealDivDims>,
-     .eval = Eval<RealDiv>,
-     .layout = {.data = {"x", "y"}},
-     .neutral = {{{"y", 1, "x"}}},
-     .fp16 = {.carries = kPlaces | kSteps, .kind = kProduct | kRough},
-     .range = RangeDivided<AsItIs>,
-     .constraints = {{{"", WantOfQuotient}}}},
-    {.name = "sub",
-     .doc = "x - y",
-     .signatures = {{{kIos15, kNumbers}}},
-     .infer = Infer<SubDims>,
-     .eval = Eval<Sub>,
-     .layout = {.data = {"x", "y"}},
-     .neutral = {{{"y", 0, "x"}}},
-     .fp16 = {.carries = kPlaces | kSteps | kWholeSums, .kind = kKeepsWhole | kKeepsSums},
-     .range = RangeSub,
-     .constraints = {{{"", WantOfSub}}}},
+    Arithmetic<kAdd, AddDims>(
+        {.name = "add",
+         .doc = "x + y",
+         .neutral = {{{"y", 0, "x"}, {"x", 0, "y"}}},
+         .fp16 = {.carries = kPlaces | kSteps | kWholeSums, .kind = kKeepsWhole | kKeepsSums},
+         .range = RangeAdd,
+         .constraints = {{{"", WantOfAdd}}}}),
+    Comparison<std::equal_to<>{}, EqualDims>(
+        {.name = "equal", .doc = "x == y", .fp16 = {.carries = kSteps}}),
+    Arithmetic<kFloorDiv, FloorDivDims>({.name = "floor_div",
+                                         .doc = "x / y, rounded toward negative infinity",
+                                         .fp16 = {.needs = kSteps, .kind = kAsksWhole},
+                                         .range = RangeDivided<RoundedDown>,
+                                         .constraints = {{{"", WantOfQuotient}}}}),
+    Comparison<std::greater<>{}, SwappedDims<LessDims>>({.name = "greater", .doc = "x > y"}),
+    Comparison<std::greater_equal<>{}, NotDims<LessDims>>(
+        {.name = "greater_equal", .doc = "x >= y"}),
+    Comparison<std::less<>{}, LessDims>({.name = "less", .doc = "x < y"}),
+    Comparison<std::less_equal<>{}, NotDims<SwappedDims<LessDims>>>(
+        {.name = "less_equal", .doc = "x <= y"}),
+    Logic<kAnd>({.name = "logical_and", .doc = "logical and"}),
+    Logic<kOr>({.name = "logical_or", .doc = "logical or"}),
+    Logic<kXor>({.name = "logical_xor", .doc = "logical exclusive or"}),
+    Arithmetic<kMaximum, MaximumDims>(
+        {.name = "maximum",
+         .doc = "maximum of x and y; NaN if either is NaN",
+         .fp16 = {.carries = kLogarithms | kSelections | kCounts | kSteps,
+                  .kind = kKeepsWhole,
+                  .bounds = {"x", "y"}},
+         .range = RangeMaximum,
+         .constraints = {{{"", WantOfExtremum}}}}),
+    Arithmetic<kMinimum, MinimumDims>(
+        {.name = "minimum",
+         .doc = "minimum of x and y; NaN if either is NaN",
+         .fp16 = {.carries = kLogarithms | kSelections | kCounts | kSteps,
+                  .kind = kKeepsWhole,
+                  .bounds = {"x", "y"}},
+         .range = RangeMinimum,
+         .constraints = {{{"", WantOfExtremum}}}}),
+    Arithmetic<kMod, ModDims>({.name = "mod",
+                               .doc = "remainder of floor_div, with the sign of y",
+                               .fp16 = {.needs = kSteps, .kind = kAsksWhole},
+                               .range = RangeMod,
+                               .constraints = {{{"", WantOfQuotient}}}}),
+    Arithmetic<kMul, MulDims>({.name = "mul",
+                               .doc = "x * y",
+                               .neutral = {{{"y", 1, "x"}, {"x", 1, "y"}}},
+                               .fp16 = {.carries = kPlaces | kSteps | kWholeSums, .kind = kProduct},
+                               .range = RangeMul,
+                               .constraints = {{{"", WantOfMul}}}}),
+    Comparison<std::not_equal_to<>{}, NotDims<EqualDims>>({.name = "not_equal", .doc = "x != y"}),
+    Arithmetic<kPow>({.name = "pow",
+                      .doc = "x raised to the power y",
+                      .neutral = {{{"y", 1, "x"}}},
+                      .fp16 = {.carries = kPlaces, .kind = kRough},
+                      .range = RangePow,
+                      .constraints = {{{"x", WantOfBase}, {"y", WantOfExponent}}}}),
+    Arithmetic<kRealDiv, RealDivDims>(
+        {.name = "real_div",
+         .doc = "x / y; integer results are truncated",
+         .neutral = {{{"y", 1, "x"}}},
+         .fp16 = {.carries = kPlaces | kSteps, .kind = kProduct | kRough},
+         .range = RangeDivided<AsItIs>,
+         .constraints = {{{"", WantOfQuotient}}}}),
+    Arithmetic<kSub, SubDims>(
+        {.name = "sub",
+         .doc = "x - y",
+         .neutral = {{{"y", 0, "x"}}},
+         .fp16 = {.carries = kPlaces | kSteps | kWholeSums, .kind = kKeepsWhole | kKeepsSums},
+         .range = RangeSub,
+         .constraints = {{{"", WantOfSub}}}}),
 };
 
 }  // namespace

@@ -9,80 +9,43 @@ namespace mlc {
 
 namespace {
 
-template <double (*kFunction)(double)>
-void EvalFloats(EvalContext& context) {
-  context.Set(MapFloats(context.in("x"), kFunction));
-}
-
 // Sizes computed in floats remain known after floor, ceil and round.
 void InferRounding(InferContext& context) {
   InferFloatX(context);
   if (auto elements = WholeElements(context, "x")) context.Elements(std::move(*elements));
 }
 
-void EvalAbs(EvalContext& context) {
+// Evaluates a function of one number of any dtype.
+template <auto kFunction>
+void EvalNumbers(EvalContext& context) {
   Tensor x = context.in("x");
   context.Set(Dispatch(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    return Map<T>(x, [](Wide<T> v) -> Wide<T> {
-      if constexpr (kIsFloat<T>)
-        return std::fabs(v);
-      else
-        return std::is_signed_v<T> && v < 0 ? Wide<T>(0 - uint64_t(v)) : v;
-    });
+    return Map<T>(x, [](Wide<T> v) -> Wide<T> { return kFunction(v); });
   }));
 }
 
 double Sign(double v) { return v > 0 ? 1 : v < 0 ? -1 : v == 0 ? 0 : v; }
 
-void EvalSign(EvalContext& context) {
-  Tensor x = context.in("x");
-  context.Set(Dispatch(x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    return Map<T>(x, [](Wide<T> v) -> Wide<T> {
-      if constexpr (kIsFloat<T>)
-        return Sign(v);
-      else if constexpr (std::is_signed_v<T>)
-        return (v > 0) - (v < 0);
-      else
-        return v != 0;
-    });
-  }));
-}
-
-void EvalSquare(EvalContext& context) {
-  Tensor x = context.in("x");
-  context.Set(Dispatch(x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    return Map<T>(x, [](Wide<T> v) -> Wide<T> {
-      if constexpr (kIsFloat<T>)
-        return v * v;
-      else
-        return Wide<T>(uint64_t(v) * uint64_t(v));
-    });
-  }));
-}
-
+constexpr auto kAbs = [](auto v) { return MagnitudeOf(v); };
+constexpr auto kSign = []<class W>(W v) {
+  if constexpr (std::is_same_v<W, double>)
+    return Sign(v);
+  else
+    return W(v > 0) - W(v < 0);
+};
+constexpr auto kSquare = []<class W>(W v) { return W(Wrapping<W>(v) * Wrapping<W>(v)); };
 // For integers, 2^x wraps; a negative exponent gives 0 because of truncation.
-void EvalExp2(EvalContext& context) {
-  Tensor x = context.in("x");
-  context.Set(Dispatch(x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    return Map<T>(x, [](Wide<T> v) -> Wide<T> {
-      if constexpr (kIsFloat<T>)
-        return std::exp2(v);
-      else
-        return v >= 0 && v < 64 ? Wide<T>(uint64_t{1} << v) : 0;
-    });
-  }));
-}
+constexpr auto kExp2 = []<class W>(W v) -> W {
+  if constexpr (std::is_same_v<W, double>)
+    return std::exp2(v);
+  else
+    return v >= 0 && v < 64 ? W(uint64_t{1} << v) : 0;
+};
 
 void InferClip(InferContext& context) {
   InferSameAsX(context);
-  for (std::string_view bound : {"alpha", "beta"})
-    if (context.rank(bound) != 0)
-      context.Fail(
-          fmt::format("{} is {}, expected a scalar", bound, context.type(bound).ToString()));
+  CheckScalars(context, {"alpha", "beta"});
 }
 
 // A bound in the type used to compute with elements of T.
@@ -143,7 +106,7 @@ void InferCast(InferContext& context) {
   std::string name = context.String("dtype");
   std::optional<DType> dtype = ParseDType(name);
   if (!dtype || *dtype == DType::kString || Bits(*dtype) < 8)
-    context.Fail(fmt::format("dtype is \"{}\", expected the name of a number type or bool", name));
+    context.Fail("dtype is \"{}\", expected the name of a number type or bool", name);
   context.Result(*dtype, context.shape("x"));
   // A size keeps its value in every dtype that represents it.
   bool holds_sizes = Bits(*dtype) >= 32 || *dtype == DType::kInt16 || *dtype == DType::kUint16;
@@ -283,44 +246,26 @@ constexpr OpRow kRows[] = {
      .doc = "|x|",
      .signatures = {{{kIos15, kNumberX}}},
      .infer = InferSameAsX,
-     .eval = EvalAbs,
+     .eval = EvalNumbers<kAbs>,
      .layout = {.data = {"x"}},
      .fp16 = {.carries = kLogarithms | kSelections | kCounts | kSteps},
      .range = RangeAbs},
-    {.name = "acos",
-     .doc = "arc cosine of x",
-     .signatures = {{{kIos15, kFloatX}}},
-     .infer = InferFloatX,
-     .eval = EvalFloats<kAcos>,
-     .layout = {.data = {"x"}},
-     .fp16 = {.needs = kAngles},
-     .range = RangeAcos,
-     .constraints = {{{"x", WantOfSine}}}},
-    {.name = "asin",
-     .doc = "arc sine of x",
-     .signatures = {{{kIos15, kFloatX}}},
-     .infer = InferFloatX,
-     .eval = EvalFloats<kAsin>,
-     .layout = {.data = {"x"}},
-     .fp16 = {.needs = kAngles},
-     .range = RangeAsin,
-     .constraints = {{{"x", WantOfSine}}}},
-    {.name = "atan",
-     .doc = "arc tangent of x",
-     .signatures = {{{kIos15, kFloatX}}},
-     .infer = InferFloatX,
-     .eval = EvalFloats<kAtan>,
-     .layout = {.data = {"x"}},
-     .range = RangeRising<kAtan>},
-    {.name = "atanh",
-     .doc = "inverse hyperbolic tangent of x",
-     .signatures = {{{kIos15, kFloatX}}},
-     .infer = InferFloatX,
-     .eval = EvalFloats<kAtanh>,
-     .layout = {.data = {"x"}},
-     .fp16 = {.needs = kAngles},
-     .range = RangeAtanh,
-     .constraints = {{{"x", WantOfTangent}}}},
+    FloatFunction<kAcos>({.name = "acos",
+                          .doc = "arc cosine of x",
+                          .fp16 = {.needs = kAngles},
+                          .range = RangeAcos,
+                          .constraints = {{{"x", WantOfSine}}}}),
+    FloatFunction<kAsin>({.name = "asin",
+                          .doc = "arc sine of x",
+                          .fp16 = {.needs = kAngles},
+                          .range = RangeAsin,
+                          .constraints = {{{"x", WantOfSine}}}}),
+    FloatFunction<kAtan>({.name = "atan", .doc = "arc tangent of x", .range = RangeRising<kAtan>}),
+    FloatFunction<kAtanh>({.name = "atanh",
+                           .doc = "inverse hyperbolic tangent of x",
+                           .fp16 = {.needs = kAngles},
+                           .range = RangeAtanh,
+                           .constraints = {{{"x", WantOfTangent}}}}),
     {.name = "cast",
      .doc = "x converted to dtype; float to integer truncates",
      .signatures = {{{kIos15, "x:T dtype:string! | T=fp16/fp32/int32/bool"},
@@ -351,41 +296,19 @@ constexpr OpRow kRows[] = {
               .bounds = {"alpha", "beta"}},
      .range = RangeClip,
      .constraints = {{{"x", WantOfClip}}}},
-    {.name = "cos",
-     .doc = "cosine of x",
-     .signatures = {{{kIos15, kFloatX}}},
-     .infer = InferFloatX,
-     .eval = EvalFloats<kCos>,
-     .layout = {.data = {"x"}},
-     .fp16 = {.needs = kAngles},
-     .range = RangeWave},
-    {.name = "cosh",
-     .doc = "hyperbolic cosine of x",
-     .signatures = {{{kIos15, kFloatX}}},
-     .infer = InferFloatX,
-     .eval = EvalFloats<kCosh>,
-     .layout = {.data = {"x"}},
-     .range = RangeCosh},
-    {.name = "erf",
-     .doc = "error function of x",
-     .signatures = {{{kIos15, kFloatX}}},
-     .infer = InferFloatX,
-     .eval = EvalFloats<kErf>,
-     .layout = {.data = {"x"}},
-     .range = RangeRising<kErf>},
-    {.name = "exp",
-     .doc = "e^x",
-     .signatures = {{{kIos15, kFloatX}}},
-     .infer = InferFloatX,
-     .eval = EvalFloats<kExp>,
-     .layout = {.data = {"x"}},
-     .fp16 = {.carries = kSelections, .kind = kRough},
-     .range = RangeRising<kExp>},
+    FloatFunction<kCos>(
+        {.name = "cos", .doc = "cosine of x", .fp16 = {.needs = kAngles}, .range = RangeWave}),
+    FloatFunction<kCosh>({.name = "cosh", .doc = "hyperbolic cosine of x", .range = RangeCosh}),
+    FloatFunction<kErf>({.name = "erf", .doc = "error function of x", .range = RangeRising<kErf>}),
+    FloatFunction<kExp>({.name = "exp",
+                         .doc = "e^x",
+                         .fp16 = {.carries = kSelections, .kind = kRough},
+                         .range = RangeRising<kExp>}),
     {.name = "exp2",
      .doc = "2^x",
      .signatures = {{{kIos15, kNumberX}}},
      .infer = InferSameAsX,
-     .eval = EvalExp2,
+     .eval = EvalNumbers<kExp2>,
      .layout = {.data = {"x"}},
      .fp16 = {.kind = kRough},
      .range = RangeExp2},
@@ -446,57 +369,31 @@ constexpr OpRow kRows[] = {
      .doc = "sign of x: -1, 0 or 1",
      .signatures = {{{kIos15, kNumberX}}},
      .infer = InferSameAsX,
-     .eval = EvalSign,
+     .eval = EvalNumbers<kSign>,
      .layout = {.data = {"x"}},
      .fp16 = {.needs = kSteps},
      .range = RangeRising<Sign>},
-    {.name = "sin",
-     .doc = "sine of x",
-     .signatures = {{{kIos15, kFloatX}}},
-     .infer = InferFloatX,
-     .eval = EvalFloats<kSin>,
-     .layout = {.data = {"x"}},
-     .fp16 = {.needs = kAngles},
-     .range = RangeWave},
-    {.name = "sinh",
-     .doc = "hyperbolic sine of x",
-     .signatures = {{{kIos15, kFloatX}}},
-     .infer = InferFloatX,
-     .eval = EvalFloats<kSinh>,
-     .layout = {.data = {"x"}},
-     .range = RangeRising<kSinh>},
-    {.name = "sqrt",
-     .doc = "square root of x",
-     .signatures = {{{kIos15, kFloatX}}},
-     .infer = InferFloatX,
-     .eval = EvalFloats<kSqrt>,
-     .layout = {.data = {"x"}},
-     .fp16 = {.carries = kLogarithms | kSelections | kCounts, .kind = kRough},
-     .range = RangeSqrt,
-     .constraints = {{{"x", WantOfRoot}}}},
+    FloatFunction<kSin>(
+        {.name = "sin", .doc = "sine of x", .fp16 = {.needs = kAngles}, .range = RangeWave}),
+    FloatFunction<kSinh>(
+        {.name = "sinh", .doc = "hyperbolic sine of x", .range = RangeRising<kSinh>}),
+    FloatFunction<kSqrt>({.name = "sqrt",
+                          .doc = "square root of x",
+                          .fp16 = {.carries = kLogarithms | kSelections | kCounts, .kind = kRough},
+                          .range = RangeSqrt,
+                          .constraints = {{{"x", WantOfRoot}}}}),
     {.name = "square",
      .doc = "x * x",
      .signatures = {{{kIos15, kNumberX}}},
      .infer = InferSameAsX,
-     .eval = EvalSquare,
+     .eval = EvalNumbers<kSquare>,
      .layout = {.data = {"x"}},
      .fp16 = {.carries = kLogarithms | kSelections | kCounts},
      .range = RangeSquare},
-    {.name = "tan",
-     .doc = "tangent of x",
-     .signatures = {{{kIos15, kFloatX}}},
-     .infer = InferFloatX,
-     .eval = EvalFloats<kTan>,
-     .layout = {.data = {"x"}},
-     .fp16 = {.needs = kAngles},
-     .range = RangeTan},
-    {.name = "tanh",
-     .doc = "hyperbolic tangent of x",
-     .signatures = {{{kIos15, kFloatX}}},
-     .infer = InferFloatX,
-     .eval = EvalFloats<kTanh>,
-     .layout = {.data = {"x"}},
-     .range = RangeRising<kTanh>},
+    FloatFunction<kTan>(
+        {.name = "tan", .doc = "tangent of x", .fp16 = {.needs = kAngles}, .range = RangeTan}),
+    FloatFunction<kTanh>(
+        {.name = "tanh", .doc = "hyperbolic tangent of x", .range = RangeRising<kTanh>}),
     {.name = "threshold",
      .doc = "max(x, alpha)",
      .signatures = {{{kIos15, "x:T alpha:T! | T=fp16/fp32/int32"}}},

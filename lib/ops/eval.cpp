@@ -1,6 +1,5 @@
 #include "lib/ops/eval.h"
 
-#include <algorithm>
 #include <cmath>
 
 namespace mlc {
@@ -11,8 +10,7 @@ Tensor MapFloats(const Tensor& x, const std::function<double(double)>& f) {
     if constexpr (kIsFloat<T>)
       return Map<T>(x, f);
     else
-      throw Error("unsupported-dtype",
-                  fmt::format("{} arithmetic is not supported", Name(x.dtype())))
+      throw Error("unsupported-dtype", "{} arithmetic is not supported", Name(x.dtype()))
           .Expected("floats");
   });
 }
@@ -26,7 +24,7 @@ Shape BroadcastShapes(const OpContext& context, const Shape& a, const Shape& b) 
     const Dim &x = longer[lead + i], &y = shorter[i];
     if (x == y || y == Dim(1)) continue;
     if (x.is_constant() && y.is_constant() && x != Dim(1))
-      context.Fail(fmt::format("shapes {} and {} do not broadcast", ToString(a), ToString(b)));
+      context.Fail("shapes {} and {} do not broadcast", ToString(a), ToString(b));
     if (x == Dim(1) || y.is_constant())
       out[lead + i] = y;
     else if (!x.is_constant())
@@ -39,14 +37,14 @@ void InferSameAsX(InferContext& context) { context.Result(context.type("x")); }
 
 void InferFloatX(InferContext& context) {
   if (!IsFloat(context.dtype("x")))
-    context.Fail(fmt::format("x is {}, expected a float type", context.type("x").ToString()));
+    context.Fail("x is {}, expected a float type", context.type("x").ToString());
   context.Result(context.type("x"));
 }
 
 DType SharedDType(const OpContext& context, std::string_view a, std::string_view b) {
   if (context.dtype(a) != context.dtype(b))
-    context.Fail(fmt::format("{} is {} and {} is {}, expected the same element type", a,
-                             context.type(a).ToString(), b, context.type(b).ToString()));
+    context.Fail("{} is {} and {} is {}, expected the same element type", a,
+                 context.type(a).ToString(), b, context.type(b).ToString());
   return context.dtype(a);
 }
 
@@ -59,6 +57,33 @@ double CountKnown(const OpContext& context, std::string_view name, int i, size_t
 }
 
 double WorkOfWeight(const OpContext& context) { return CountKnown(context, "weight", 0, 1); }
+
+void CheckScalars(const OpContext& context, std::initializer_list<std::string_view> names) {
+  for (std::string_view name : names)
+    if (context.def().Find(name) >= 0 && context.rank(name) != 0)
+      context.Fail("{} is {}, expected a scalar", name, context.type(name).ToString());
+}
+
+void CheckPerChannel(const OpContext& context, std::initializer_list<std::string_view> names) {
+  const Dim& channels = context.shape("x")[1];
+  for (std::string_view name : names) {
+    if (!context.has(name)) continue;
+    const Shape& shape = context.shape(name);
+    if (shape.size() != 1 || (shape[0] != channels && channels.is_constant()))
+      context.Fail("{} is {}, expected one element per channel ({}) of x", name,
+                   context.type(name).ToString(), channels.ToString());
+  }
+}
+
+int64_t VectorLength(const OpContext& context, std::string_view name) {
+  const Shape& shape = context.shape(name);
+  if (shape.size() != 1)
+    context.Fail("{} is {}, expected a vector", name, context.type(name).ToString());
+  if (!shape[0].is_constant())
+    throw Error("needs-constant", "{}: the length of \"{}\" must be known at compile time",
+                context.def().name, name);
+  return shape[0].constant();
+}
 
 std::optional<std::vector<Dim>> WholeElements(const OpContext& context, std::string_view name,
                                               int i) {

@@ -7,9 +7,9 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <functional>
-#include <limits>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -53,7 +53,7 @@ decltype(auto) Dispatch(DType dtype, F&& f) {
     case DType::kUint64:
       return f(uint64_t{});
     default:
-      throw Error("unsupported-dtype", fmt::format("{} arithmetic is not supported", Name(dtype)));
+      throw Error("unsupported-dtype", "{} arithmetic is not supported", Name(dtype));
   }
 }
 
@@ -148,6 +148,17 @@ Tensor Map(const Tensor& x, F&& f) {
 // "unsupported-dtype" for other dtypes.
 Tensor MapFloats(const Tensor& x, const std::function<double(double)>& f);
 
+// The type in which numbers of type W are added and multiplied, so that integers wrap.
+template <class W>
+using Wrapping = std::conditional_t<std::is_same_v<W, double>, double, uint64_t>;
+// |v|; the magnitude of INT64_MIN wraps.
+template <class W>
+W MagnitudeOf(W v) {
+  if constexpr (std::is_same_v<W, double>)
+    return std::fabs(v);
+  else
+    return std::is_signed_v<W> && v < 0 ? W(0 - uint64_t(v)) : v;
+}
 // NumPy's maximum and minimum: NaN if either operand is NaN.
 template <class W>
 W MaximumOf(W a, W b) {
@@ -162,12 +173,33 @@ W MinimumOf(W a, W b) {
 // against 1 gives the symbolic one. If the dimensions differ and neither is known to be 1, the
 // result is the constant one, or max(a, b) if both are symbolic.
 Shape BroadcastShapes(const OpContext& context, const Shape& a, const Shape& b);
+// Evaluates a function of one float.
+template <auto kFunction>
+void EvalFloats(EvalContext& context) {
+  context.Set(MapFloats(context.in("x"), kFunction));
+}
 // Infers the type of x as the result type.
 void InferSameAsX(InferContext& context);
 // Like InferSameAsX; context.Fail if x is not a float.
 void InferFloatX(InferContext& context);
+// A row with what all functions of one float have in common.
+template <auto kFunction>
+constexpr OpRow FloatFunction(OpRow row) {
+  row.signatures = {{{Opset::kIos15, "x:T | T=fp16/fp32"}}};
+  row.infer = InferFloatX;
+  row.eval = EvalFloats<kFunction>;
+  row.layout = {.data = {"x"}};
+  return row;
+}
 // The common dtype of two operands; context.Fail if they differ.
 DType SharedDType(const OpContext& context, std::string_view a, std::string_view b);
+// Requires that the operands, where the operator has them, are scalars.
+void CheckScalars(const OpContext& context, std::initializer_list<std::string_view> names);
+// Requires that the operands that are present have one element per channel (dimension 1 of x).
+void CheckPerChannel(const OpContext& context, std::initializer_list<std::string_view> names);
+// The length of an integer vector operand that determines a rank; Error "needs-constant" if it is
+// unknown.
+int64_t VectorLength(const OpContext& context, std::string_view name);
 // The elements of an operand of rank 0 or 1, if all are known integers. The operand may be fp32 or
 // fp64, which represent sizes exactly, because exporters compute sizes in floats.
 std::optional<std::vector<Dim>> WholeElements(const OpContext& context, std::string_view name,

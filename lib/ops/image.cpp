@@ -27,7 +27,7 @@ Sampling ReadSampling(const OpContext& context) {
   if (mode == "UNALIGN_CORNERS") return Sampling::kUnalignCorners;
   if (mode == "DEFAULT") return Sampling::kDefault;
   if (mode == "OFFSET_CORNERS") return Sampling::kOffsetCorners;
-  context.Fail(fmt::format("unknown sampling_mode \"{}\"", mode));
+  context.Fail("unknown sampling_mode \"{}\"", mode);
 }
 
 // The position of point i of `out` points along an axis of `in` elements (a real number for boxes),
@@ -131,13 +131,13 @@ void ResizeTo(EvalContext& context, Sampling sampling, bool nearest) {
 
 void CheckImage(const OpContext& context) {
   if (context.rank("x") < 3)
-    context.Fail(fmt::format("x has {} dimensions, expected at least 3", context.rank("x")));
+    context.Fail("x has {} dimensions, expected at least 3", context.rank("x"));
 }
 
 Dim TargetSize(const OpContext& context, std::string_view name) {
   int64_t size = context.Int(name);
   if (size < 1 || size > INT32_MAX)
-    context.Fail(fmt::format("{} is {}, expected a positive number", name, size));
+    context.Fail("{} is {}, expected a positive number", name, size);
   return size;
 }
 
@@ -164,8 +164,7 @@ void EvalResizeNearest(EvalContext& context) { ResizeTo(context, Sampling::kUnal
 Dim Scaled(const OpContext& context, const Dim& size, std::string_view name) {
   double factor = context.Double(name);
   if (!(factor > 0) || factor > 1 << 16)
-    context.Fail(
-        fmt::format("{} is {}, expected a positive number of at most 65536", name, factor));
+    context.Fail("{} is {}, expected a positive number of at most 65536", name, factor);
   int64_t denominator = 1;
   for (; factor != std::floor(factor) && denominator < int64_t{1} << 24; denominator *= 2)
     factor *= 2;
@@ -174,7 +173,7 @@ Dim Scaled(const OpContext& context, const Dim& size, std::string_view name) {
     context.Fail("x is too large for scaling");
   Dim scaled = FloorDiv(size * numerator, denominator);
   if (scaled.is_constant() && (scaled.constant() < 1 || scaled.constant() > INT32_MAX))
-    context.Fail(fmt::format("{} results in a size of {}", name, scaled.constant()));
+    context.Fail("{} results in a size of {}", name, scaled.constant());
   return scaled;
 }
 
@@ -202,7 +201,7 @@ void EvalUpsampleBilinear(EvalContext& context) {
 bool IsNearest(const OpContext& context) {
   std::string mode = context.String("interpolation_mode");
   if (mode != "LINEAR" && mode != "NEAREST_NEIGHBOR")
-    context.Fail(fmt::format("interpolation_mode \"{}\" is not LINEAR or NEAREST_NEIGHBOR", mode));
+    context.Fail("interpolation_mode \"{}\" is not LINEAR or NEAREST_NEIGHBOR", mode);
   return mode == "NEAREST_NEIGHBOR";
 }
 
@@ -215,9 +214,9 @@ void InferResize(InferContext& context) {
   const Dim& given = context.shape("shape")[0];
   if (!given.is_constant()) context.Fail("the length of shape is unknown");
   if (resized < 0 || resized > given.constant() || given.constant() > rank)
-    context.Fail(fmt::format(
+    context.Fail(
         "resized_dims ({}) must not exceed the length of shape ({}), nor that the rank of x ({})",
-        resized, given.constant(), rank));
+        resized, given.constant(), rank);
   std::optional<std::vector<Dim>> elements = context.Elements("shape");
   for (int64_t i = 0; i < resized; ++i) {
     Dim& size = shape[rank - resized + i];
@@ -227,7 +226,7 @@ void InferResize(InferContext& context) {
     }
     const Dim& wanted = (*elements)[given.constant() - resized + i];
     if (wanted.is_constant() && (wanted.constant() < 0 || wanted.constant() > INT32_MAX))
-      context.Fail(fmt::format("invalid size {} in shape", wanted.constant()));
+      context.Fail("invalid size {} in shape", wanted.constant());
     if (!(wanted == Dim(0))) size = wanted;
   }
   context.Result(context.dtype("x"), std::move(shape));
@@ -245,7 +244,7 @@ std::array<int64_t, 2> CropAmounts(const OpContext& context, std::string_view na
   std::vector<int64_t> amounts = context.Ints(name);
   if (amounts.size() != 2 || amounts[0] < 0 || amounts[1] < 0 ||
       std::max(amounts[0], amounts[1]) > INT32_MAX)
-    context.Fail(fmt::format("{} must be two nonnegative numbers", name));
+    context.Fail("{} must be two nonnegative numbers", name);
   return {amounts[0], amounts[1]};
 }
 
@@ -257,7 +256,7 @@ void InferCrop(InferContext& context) {
     Dim& size = shape[shape.size() - back];
     size = size - before - after;
     if (size.is_constant() && size.constant() < 1)
-      context.Fail(fmt::format("{} removes all elements of x", name));
+      context.Fail("{} removes all elements of x", name);
   }
   context.Result(context.dtype("x"), std::move(shape));
 }
@@ -335,7 +334,7 @@ std::string OneOf(const OpContext& context, std::string_view name,
                   std::initializer_list<std::string_view> allowed) {
   std::string value = Lower(context.String(name));
   if (std::find(allowed.begin(), allowed.end(), value) == allowed.end())
-    context.Fail(fmt::format("{} \"{}\" is not supported", name, value));
+    context.Fail("{} \"{}\" is not supported", name, value);
   return value;
 }
 
@@ -349,7 +348,7 @@ Padding ReadPadding(const OpContext& context) {
 
 void CheckRank(const OpContext& context, std::string_view name, int rank) {
   if (context.rank(name) != rank)
-    context.Fail(fmt::format("{} has {} dimensions, expected {}", name, context.rank(name), rank));
+    context.Fail("{} has {} dimensions, expected {}", name, context.rank(name), rank);
 }
 
 void InferResample(InferContext& context) {
@@ -527,7 +526,7 @@ void EvalCropResize(EvalContext& context) {
     for (int64_t m = 0; m < images; ++m) {
       int64_t image = legacy ? (per_box == 5 ? static_cast<int64_t>(box[-1]) : m) : indices[n];
       if (image < 0 || image >= in[0])
-        context.Fail(fmt::format("box {} refers to image {} of {}", n, image, in[0]));
+        context.Fail("box {} refers to image {} of {}", n, image, in[0]);
       for (int64_t c = 0; c < in[1]; ++c) {
         Image plane{values.data() + (image * in[1] + c) * in[2] * in[3], in[2], in[3]};
         for (int64_t i = 0; i < rows; ++i)
@@ -554,11 +553,10 @@ constexpr OpRow kRows[] = {
     {.name = "affine",
      .doc = "bilinear samples of x [b, c, h, w] at output positions mapped by transform_matrix [b "
             "or 1, 6]",
-     .signatures =
-         {{{kIos15,
-            "x:T transform_matrix:T output_height:int32! output_width:int32! sampling_mode:string! "
-            "padding_mode:string! padding_value:T! coordinates_mode:string! align_corners:bool! | "
-            "T=fp16/fp32"}}},
+     .signatures = {{{kIos15,
+                      "x:T transform_matrix:T output_height:int32! output_width:int32! "
+                      "sampling_mode:string! padding_mode:string! padding_value:T! "
+                      "coordinates_mode:string! align_corners:bool! | T=fp16/fp32"}}},
      .infer = InferAffine,
      .eval = EvalAffine,
      .range = RangeWithOutside<kPaddingValue>},
@@ -574,20 +572,19 @@ constexpr OpRow kRows[] = {
      .signatures =
          {{{kIos15,
             "x:T roi:T target_height:int32!=1 target_width:int32!=1 "
-            "normalized_coordinates:bool!=false "
-            "spatial_scale:fp32!=1.0 box_coordinate_mode:string!=CORNERS_HEIGHT_FIRST "
-            "sampling_mode:string!=DEFAULT | T=fp16/fp32"},
+            "normalized_coordinates:bool!=false spatial_scale:fp32!=1.0 "
+            "box_coordinate_mode:string!=CORNERS_HEIGHT_FIRST sampling_mode:string!=DEFAULT | "
+            "T=fp16/fp32"},
            {kIos16,
             "x:T roi:T target_height:int32!=1 target_width:int32!=1 "
-            "normalized_coordinates:bool!=false "
-            "spatial_scale:fp32!=1.0 box_coordinate_mode:string!=CORNERS_HEIGHT_FIRST "
-            "sampling_mode:string!=DEFAULT pad_value:T!=0.0 | T=fp16/fp32"},
+            "normalized_coordinates:bool!=false spatial_scale:fp32!=1.0 "
+            "box_coordinate_mode:string!=CORNERS_HEIGHT_FIRST sampling_mode:string!=DEFAULT "
+            "pad_value:T!=0.0 | T=fp16/fp32"},
            {kIos17,
             "x:T boxes:B? box_indices:I=* target_height:int32!=1 target_width:int32!=1 "
             "normalized_coordinates:bool!=false spatial_scale:fp32!=1.0 "
             "box_coordinate_mode:string!=CORNERS_HEIGHT_FIRST sampling_mode:string!=DEFAULT "
-            "pad_value:T!=0.0 "
-            "roi:T? | T=fp16/fp32 B=fp16/fp32/uint16 I=uint16/int32"}}},
+            "pad_value:T!=0.0 roi:T? | T=fp16/fp32 B=fp16/fp32/uint16 I=uint16/int32"}}},
      .infer = InferCropResize,
      .eval = EvalCropResize,
      .default_value = CropResizeDefault,
@@ -611,13 +608,12 @@ constexpr OpRow kRows[] = {
      .fp16 = {.wide = {"coordinates"}},
      .range = RangeWithOutside<kPaddingValue>},
     {.name = "resize",
-     .doc =
-         "x with its last resized_dims dimensions resized to the last elements of shape; 0 keeps "
-         "the size",
-     .signatures = {{{kIos17,
-                      "x:T shape:U resized_dims:uint32! interpolation_mode:string!=LINEAR "
-                      "sampling_mode:string!=DEFAULT | "
-                      "T=fp16/fp32/int32 U=int32/int16/uint16/uint32"}}},
+     .doc = "x with its last resized_dims dimensions resized to the last elements of shape; 0 "
+            "keeps the size",
+     .signatures =
+         {{{kIos17,
+            "x:T shape:U resized_dims:uint32! interpolation_mode:string!=LINEAR "
+            "sampling_mode:string!=DEFAULT | T=fp16/fp32/int32 U=int32/int16/uint16/uint32"}}},
      .infer = InferResize,
      .eval = EvalResize,
      .range = RangeOfX},
@@ -625,8 +621,7 @@ constexpr OpRow kRows[] = {
      .doc = "x with its last two dimensions resized bilinearly to a given size",
      .signatures = {{{kIos15,
                       "x:T target_size_height:int32!=1 target_size_width:int32!=1 "
-                      "sampling_mode:string!=DEFAULT | "
-                      "T=fp16/fp32"}}},
+                      "sampling_mode:string!=DEFAULT | T=fp16/fp32"}}},
      .infer = InferResizeBilinear,
      .eval = EvalResizeBilinear,
      .range = RangeOfX},
@@ -642,8 +637,7 @@ constexpr OpRow kRows[] = {
      .signatures =
          {{{kIos15,
             "x:T scale_factor_height:U!=1 scale_factor_width:U!=1 align_corners:bool!=true | "
-            "T=fp16/fp32 "
-            "U=int32/fp32"},
+            "T=fp16/fp32 U=int32/fp32"},
            {kIos16,
             "x:T scale_factor_height:U!=1 scale_factor_width:U!=1 align_corners:bool!=true "
             "half_pixel_centers:bool!? | T=fp16/fp32 U=int32/fp32"}}},

@@ -14,7 +14,7 @@ namespace {
 
 void CheckInner(const OpContext& context, const Dim& a, const Dim& b) {
   if (a.is_constant() && b.is_constant() && !(a == b))
-    context.Fail(fmt::format("inner dimensions {} and {} differ", a.ToString(), b.ToString()));
+    context.Fail("inner dimensions {} and {} differ", a.ToString(), b.ToString());
 }
 
 // A matrix in a buffer: element (i, j) is at offset i * row + j * column.
@@ -57,15 +57,13 @@ void InferLinear(InferContext& context) {
   const Shape& weight = context.shape("weight");
   Shape shape = context.shape("x");
   if (shape.empty()) context.Fail("x is a scalar");
-  if (weight.size() != 2)
-    context.Fail(fmt::format("weight has {} dimensions, expected 2", weight.size()));
+  if (weight.size() != 2) context.Fail("weight has {} dimensions, expected 2", weight.size());
   CheckInner(context, shape.back(), weight[1]);
   if (context.has("bias")) {
     const Shape& bias = context.shape("bias");
     if (bias.size() != 1) context.Fail("bias must have one dimension");
     if (bias[0].is_constant() && weight[0].is_constant() && !(bias[0] == weight[0]))
-      context.Fail(fmt::format("bias has {} elements, expected {}", bias[0].ToString(),
-                               weight[0].ToString()));
+      context.Fail("bias has {} elements, expected {}", bias[0].ToString(), weight[0].ToString());
   }
   shape.back() = weight[0];
   context.Result(context.dtype("x"), std::move(shape));
@@ -101,10 +99,9 @@ Shape AsMatrix(const OpContext& context, std::string_view name, std::string_view
                bool left) {
   Shape shape = context.shape(name);
   bool swapped = context.Bool(transpose);
-  if (shape.empty()) context.Fail(fmt::format("{} is a scalar", name));
+  if (shape.empty()) context.Fail("{} is a scalar", name);
   if (shape.size() == 1) {
-    if (swapped)
-      context.Fail(fmt::format("{} is a vector, which {} cannot transpose", name, transpose));
+    if (swapped) context.Fail("{} is a vector, which {} cannot transpose", name, transpose);
     shape.insert(left ? shape.begin() : shape.end(), 1);
   } else if (swapped) {
     std::swap(shape[shape.size() - 2], shape.back());
@@ -159,17 +156,17 @@ Equation ParseEquation(const OpContext& context) {
   std::erase(text, ' ');
   size_t comma = text.find(','), arrow = text.find("->");
   if (comma == text.npos || arrow == text.npos || comma > arrow)
-    context.Fail(fmt::format("equation \"{}\" does not have the form \"ab,bc->ac\"", text));
+    context.Fail("equation \"{}\" does not have the form \"ab,bc->ac\"", text);
   Equation equation{text.substr(0, comma), text.substr(comma + 1, arrow - comma - 1),
                     text.substr(arrow + 2)};
   for (const std::string* letters : {&equation.x, &equation.y, &equation.out})
     for (char c : *letters)
       if (!std::isalpha(static_cast<unsigned char>(c)) ||
           std::count(letters->begin(), letters->end(), c) > 1)
-        context.Fail(fmt::format("equation \"{}\" has a repeated or unknown letter", text));
+        context.Fail("equation \"{}\" has a repeated or unknown letter", text);
   for (char c : equation.out)
     if (equation.x.find(c) == std::string::npos && equation.y.find(c) == std::string::npos)
-      context.Fail(fmt::format("equation \"{}\" has the letter {} only in its output", text, c));
+      context.Fail("equation \"{}\" has the letter {} only in its output", text, c);
   return equation;
 }
 
@@ -185,20 +182,20 @@ std::string Canonical(const Equation& equation) {
 
 void InferEinsum(InferContext& context) {
   if (context.count("values") != 2)
-    context.Fail(fmt::format("expected two values, got {}", context.count("values")));
+    context.Fail("expected two values, got {}", context.count("values"));
   Equation equation = ParseEquation(context);
   std::string canonical = Canonical(equation);
   if (canonical != "abcd,adce>abce" && canonical != "abc,cbd>abd")
-    context.Fail(fmt::format(
+    context.Fail(
         "Core ML does not support equation \"{},{}->{}\", only nchw,nwhu->nchu and chw,whr->chr",
-        equation.x, equation.y, equation.out));
+        equation.x, equation.y, equation.out);
   std::map<char, Dim> sizes;
   for (int i = 0; i < 2; ++i) {
     const std::string& letters = i ? equation.y : equation.x;
     const Shape& shape = context.shape("values", i);
     if (shape.size() != letters.size())
-      context.Fail(fmt::format("value {} has {} dimensions, but the equation has {}", i,
-                               shape.size(), letters.size()));
+      context.Fail("value {} has {} dimensions, but the equation has {}", i, shape.size(),
+                   letters.size());
     for (size_t d = 0; d < letters.size(); ++d) {
       auto [it, added] = sizes.emplace(letters[d], shape[d]);
       if (!added) it->second = BroadcastShapes(context, {it->second}, {shape[d]})[0];

@@ -21,7 +21,7 @@ constexpr int64_t kMostElements = int64_t{1} << 31;  // in total over all elemen
 const Type& ElementOf(const InferContext& context) {
   const Type& list = context.type("ls");
   if (list.kind != Type::Kind::kList || !list.elements[0].is_tensor())
-    context.Fail(fmt::format("ls is {}, expected a list of tensors", list.ToString()));
+    context.Fail("ls is {}, expected a list of tensors", list.ToString());
   return list.elements[0];
 }
 
@@ -39,8 +39,7 @@ void CheckElement(InferContext& context, const Type& value) {
     fits = !value.shape[i].is_constant() || !element.shape[i].is_constant() ||
            value.shape[i] == element.shape[i];
   if (!fits)
-    context.Fail(fmt::format("value is {}, but the list elements are {}", value.ToString(),
-                             element.ToString()));
+    context.Fail("value is {}, but the list elements are {}", value.ToString(), element.ToString());
 }
 
 void InferMakeList(InferContext& context) {
@@ -48,8 +47,7 @@ void InferMakeList(InferContext& context) {
   constexpr DTypeSet kHeld =
       SetOf(DType::kBool) | SetOf(DType::kFp16) | SetOf(DType::kFp32) | SetOf(DType::kInt32);
   if (!dtype || !Contains(kHeld, *dtype))
-    context.Fail(fmt::format("dtype is \"{}\", expected bool, fp16, fp32 or int32",
-                             context.String("dtype")));
+    context.Fail("dtype is \"{}\", expected bool, fp16, fp32 or int32", context.String("dtype"));
   Shape shape;
   std::map<std::string, Dim> others;
   // A symbol of the function, or else a new symbol per name; equal names mean equal sizes.
@@ -68,12 +66,12 @@ void InferMakeList(InferContext& context) {
     else if (dim.Int(0) >= 0)
       shape.push_back(dim.Int(0));
     else
-      context.Fail(fmt::format("invalid dimension {} in elem_shape", dim.Int(0)));
+      context.Fail("invalid dimension {} in elem_shape", dim.Int(0));
   }
   Tensor length = context.value("init_length");
   bool grows = context.Bool("dynamic_length");
   if (length && length.size() == 1 && length.Int(0) < 0)
-    context.Fail(fmt::format("init_length is {}", length.Int(0)));
+    context.Fail("init_length is {}", length.Int(0));
   context.Result(Type::List(Type::Tensor(*dtype, std::move(shape)),
                             length && !grows ? Dim(length.Int(0)) : context.Fresh("length")));
 }
@@ -86,7 +84,7 @@ void EvalMakeList(EvalContext& context) {
     dims.push_back(dim.dtype() == DType::kString ? 0 : dim.Int(0));
   }
   if (ElementCount(dims) > kMostElements || dims[0] > kMostElements)
-    throw Error("resource-limit", fmt::format("a list of {} elements is too long", dims[0]));
+    throw Error("resource-limit", "a list of {} elements is too long", dims[0]);
   context.Set(Tensor::Full(dtype, dims, 0));
 }
 
@@ -102,7 +100,7 @@ void EvalListLength(EvalContext& context) {
 
 int64_t CheckIndex(const OpContext& context, int64_t index, int64_t length) {
   if (index < 0 || index >= length)
-    context.Fail(fmt::format("index {} is out of range for a list of length {}", index, length));
+    context.Fail("index {} is out of range for a list of length {}", index, length);
   return index;
 }
 
@@ -144,15 +142,15 @@ void SetWritten(EvalContext& context, std::span<const int64_t> indices, const Te
   Dims dims = values.dims();
   dims[0] = old[0];
   for (int64_t index : indices) {
-    if (index < 0) context.Fail(fmt::format("negative list index {}", index));
+    if (index < 0) context.Fail("negative list index {}", index);
     dims[0] = std::max(dims[0], index + 1);
   }
   bool known = std::equal(dims.begin() + 1, dims.end(), old.begin() + 1);
   if (!known && ElementCount(old) > 0)
-    context.Fail(fmt::format("value is {}, unlike other elements of the list",
-                             Type::Tensor(values.dtype(), ToShape(values.dims())).ToString()));
+    context.Fail("value is {}, unlike other elements of the list",
+                 Type::Tensor(values.dtype(), ToShape(values.dims())).ToString());
   if (ElementCount(dims) > kMostElements)
-    throw Error("resource-limit", fmt::format("a list of {} elements is too long", dims[0]));
+    throw Error("resource-limit", "a list of {} elements is too long", dims[0]);
   std::byte* to = nullptr;
   Tensor result;
   if (dims == old) {
@@ -191,8 +189,7 @@ void InferListScatter(InferContext& context) {
     context.Fail("indices must be a vector, and value must have one element per index");
   const Dim &count = context.shape("indices")[0], &rows = value.shape[0];
   if (count.is_constant() && rows.is_constant() && !(count == rows))
-    context.Fail(
-        fmt::format("{} indices do not match {} elements", count.ToString(), rows.ToString()));
+    context.Fail("{} indices do not match {} elements", count.ToString(), rows.ToString());
   value.shape.erase(value.shape.begin());
   CheckElement(context, value);
   context.Result(Type::List(ElementOf(context), LengthAfterWrite(context)));

@@ -13,20 +13,7 @@ namespace {
 void CheckRank(const OpContext& context, int low, int high) {
   int rank = context.rank("x");
   if (rank < low || rank > high)
-    context.Fail(
-        fmt::format("x is {}, expected rank {} to {}", context.type("x").ToString(), low, high));
-}
-
-// Requires that the operands have one element per channel (dimension 1 of x).
-void CheckPerChannel(const OpContext& context, std::initializer_list<std::string_view> names) {
-  const Dim& channels = context.shape("x")[1];
-  for (std::string_view name : names) {
-    if (!context.has(name)) continue;
-    const Shape& shape = context.shape(name);
-    if (shape.size() != 1 || (shape[0] != channels && channels.is_constant()))
-      context.Fail(fmt::format("{} is {}, expected one element per channel ({}) of x", name,
-                               context.type(name).ToString(), channels.ToString()));
-  }
+    context.Fail("x is {}, expected rank {} to {}", context.type("x").ToString(), low, high);
 }
 
 std::vector<double> Doubles(const EvalContext& context, std::string_view name) {
@@ -123,7 +110,7 @@ void EvalInstanceNorm(EvalContext& context) {
 
 void InferL2Norm(InferContext& context) {
   if (context.rank("x") < 3)
-    context.Fail(fmt::format("x is {}, expected at least rank 3", context.type("x").ToString()));
+    context.Fail("x is {}, expected at least rank 3", context.type("x").ToString());
   InferFloatX(context);
 }
 void EvalL2Norm(EvalContext& context) {
@@ -171,8 +158,8 @@ void InferLayerNorm(InferContext& context) {
       return a == b || !a.is_constant() || !b.is_constant();
     };
     if (!std::equal(shape.begin(), shape.end(), expected.begin(), expected.end(), fits))
-      context.Fail(fmt::format("{} is {}, expected shape {}", name, context.type(name).ToString(),
-                               ToString(expected)));
+      context.Fail("{} is {}, expected shape {}", name, context.type(name).ToString(),
+                   ToString(expected));
   }
   InferFloatX(context);
 }
@@ -204,8 +191,7 @@ void EvalLayerNorm(EvalContext& context) {
 
 void InferLocalResponseNorm(InferContext& context) {
   CheckRank(context, 3, 5);
-  if (context.Int("size") < 1)
-    context.Fail(fmt::format("size is {}, expected at least 1", context.Int("size")));
+  if (context.Int("size") < 1) context.Fail("size is {}, expected at least 1", context.Int("size"));
   InferFloatX(context);
 }
 // The channels are dimension 1, as documented and as coremltools' tests against torch expect in

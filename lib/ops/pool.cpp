@@ -18,8 +18,8 @@ void InferPool(InferContext& context) {
     shape[i + 2] = window.Out(i, shape[i + 2]);
     if (shape[i + 2].is_constant() &&
         (shape[i + 2].constant() <= 0 || shape[i + 2].constant() > INT32_MAX))
-      context.Fail(fmt::format("spatial dimension {} would have size {}: the window does not fit",
-                               i, shape[i + 2].constant()));
+      context.Fail("spatial dimension {} would have size {}: the window does not fit", i,
+                   shape[i + 2].constant());
   }
   context.Result(context.dtype("x"), std::move(shape));
 }
@@ -97,10 +97,10 @@ Interval RangeL2Pool(const RangeContext& context, int) {
 constexpr OpRow kRows[] = {
     {.name = "avg_pool",
      .doc = "average over windows of the spatial dimensions; padding counts unless excluded",
-     .signatures = {{{kIos15,
-                      "exclude_padding_from_average:bool!=false x:T kernel_sizes:int32! "
-                      "strides:int32!=* pad_type:string! "
-                      "pad:int32!=* ceil_mode:bool!=false | T=fp16/fp32"}}},
+     .signatures =
+         {{{kIos15,
+            "exclude_padding_from_average:bool!=false x:T kernel_sizes:int32! strides:int32!=* "
+            "pad_type:string! pad:int32!=* ceil_mode:bool!=false | T=fp16/fp32"}}},
      .infer = InferPool,
      .eval = EvalAvgPool,
      .default_value = WindowDefault,
@@ -110,8 +110,7 @@ constexpr OpRow kRows[] = {
      .doc = "square root of the sum of squares over windows of the spatial dimensions",
      .signatures = {{{kIos15,
                       "x:T kernel_sizes:int32! strides:int32!=* pad_type:string! pad:int32!=* "
-                      "ceil_mode:bool!=false | "
-                      "T=fp16/fp32"}}},
+                      "ceil_mode:bool!=false | T=fp16/fp32"}}},
      .infer = InferL2Pool,
      .eval = EvalL2Pool,
      .default_value = WindowDefault,
@@ -121,8 +120,7 @@ constexpr OpRow kRows[] = {
      .doc = "maximum over windows of the spatial dimensions; padding is ignored",
      .signatures = {{{kIos15,
                       "x:T kernel_sizes:int32! strides:int32!=* pad_type:string! pad:int32!=* "
-                      "ceil_mode:bool!=false | "
-                      "T=fp16/fp32"}}},
+                      "ceil_mode:bool!=false | T=fp16/fp32"}}},
      .infer = InferPool,
      .eval = EvalMaxPool,
      .default_value = WindowDefault,

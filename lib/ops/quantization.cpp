@@ -15,12 +15,10 @@ namespace {
 void CheckScale(const OpContext& context) {
   int rank = context.rank("scale");
   if (rank > 1)
-    context.Fail(fmt::format("scale is {}, expected a scalar or a vector",
-                             context.type("scale").ToString()));
+    context.Fail("scale is {}, expected a scalar or a vector", context.type("scale").ToString());
   if (context.has("zero_point") && context.rank("zero_point") != rank)
-    context.Fail(
-        fmt::format("scale is {} and zero_point is {}, expected two scalars or two vectors",
-                    context.type("scale").ToString(), context.type("zero_point").ToString()));
+    context.Fail("scale is {} and zero_point is {}, expected two scalars or two vectors",
+                 context.type("scale").ToString(), context.type("zero_point").ToString());
   if (rank == 0 && context.has("axis")) context.Fail("axis is specified, but scale is a scalar");
   if (rank == 0) return;
   if (!context.has("axis")) context.Fail("scale is a vector, which requires axis");
@@ -28,8 +26,8 @@ void CheckScale(const OpContext& context) {
       context.shape("input")[OpContext::Axis(context.Int("axis"), context.rank("input"))];
   for (std::string_view name : {"scale", "zero_point"})
     if (context.has(name) && context.shape(name)[0] != length && length.is_constant())
-      context.Fail(fmt::format("{} is {}, expected {} elements like the axis of input", name,
-                               context.type(name).ToString(), length.ToString()));
+      context.Fail("{} is {}, expected {} elements like the axis of input", name,
+                   context.type(name).ToString(), length.ToString());
 }
 
 // The scale and zero point of each element of input.
@@ -52,14 +50,13 @@ void InferQuantize(InferContext& context) {
   std::string name = context.String("output_dtype");
   std::optional<DType> dtype = ParseDType(name);
   if (dtype != DType::kInt8 && dtype != DType::kUint8)
-    context.Fail(fmt::format("output_dtype is \"{}\", expected int8 or uint8", name));
+    context.Fail("output_dtype is \"{}\", expected int8 or uint8", name);
   if (context.has("zero_point") && context.dtype("zero_point") != *dtype)
-    context.Fail(fmt::format("zero_point is {}, but output_dtype is {}",
-                             context.type("zero_point").ToString(), name));
+    context.Fail("zero_point is {}, but output_dtype is {}", context.type("zero_point").ToString(),
+                 name);
   CheckScale(context);
   if (!IsFloat(context.dtype("input")))
-    context.Fail(
-        fmt::format("input is {}, expected a float type", context.type("input").ToString()));
+    context.Fail("input is {}, expected a float type", context.type("input").ToString());
   context.Result(*dtype, context.shape("input"));
 }
 void EvalQuantize(EvalContext& context) {
@@ -86,8 +83,7 @@ void InferDequantize(InferContext& context) {
   CheckScale(context);
   if (context.has("zero_point")) SharedDType(context, "input", "zero_point");
   if (!IsFloat(context.dtype("scale")))
-    context.Fail(
-        fmt::format("scale is {}, expected a float type", context.type("scale").ToString()));
+    context.Fail("scale is {}, expected a float type", context.type("scale").ToString());
   context.Result(context.dtype("scale"), context.shape("input"));
 }
 // A constant keeps its encoding.
@@ -131,10 +127,9 @@ constexpr OpRow kRows[] = {
     {.name = "quantize",
      .doc = "input / scale in fp32, rounded (ties to even), plus zero_point, saturated to "
             "output_dtype",
-     .signatures =
-         {{{kIos17,
-            "input:S zero_point:D!? scale:S! axis:int32!? output_dtype:string! | S=fp16/fp32 "
-            "D=uint8/int8"}}},
+     .signatures = {{{kIos17,
+                      "input:S zero_point:D!? scale:S! axis:int32!? output_dtype:string! | "
+                      "S=fp16/fp32 D=uint8/int8"}}},
      .infer = InferQuantize,
      .eval = EvalQuantize,
      .range = RangeOfType,

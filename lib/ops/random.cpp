@@ -55,25 +55,19 @@ DType TypeOf(const OpContext& context, std::string_view name) {
 
 // Infers a tensor with the dimensions listed by operand `shape` and the dtype of `parameters`.
 void InferDistribution(InferContext& context, std::initializer_list<std::string_view> parameters) {
-  const Shape& shape = context.shape("shape");
-  if (shape.size() != 1)
-    context.Fail(fmt::format("shape is {}, expected a vector", context.type("shape").ToString()));
-  if (!shape[0].is_constant())
-    throw Error("needs-constant", fmt::format("{}: the length of \"shape\" must be known at "
-                                              "compile time",
-                                              context.def().name));
+  const int64_t rank = VectorLength(context, "shape");
   auto dims = context.Elements("shape");
   if (!dims) {
     dims.emplace();
-    for (int64_t i = 0; i < shape[0].constant(); ++i) dims->push_back(context.Fresh("random"));
+    for (int64_t i = 0; i < rank; ++i) dims->push_back(context.Fresh("random"));
   }
   for (const Dim& dim : *dims)
     if (dim.is_constant() && dim.constant() < 0)
-      context.Fail(fmt::format("invalid dimension {} in shape", dim.constant()));
+      context.Fail("invalid dimension {} in shape", dim.constant());
   DType dtype = DType::kNone;
   for (std::string_view name : parameters) {
     if (context.has(name) && context.rank(name) != 0)
-      context.Fail(fmt::format("{} is {}, expected a scalar", name, context.type(name).ToString()));
+      context.Fail("{} is {}, expected a scalar", name, context.type(name).ToString());
     if (dtype == DType::kNone || context.has(name)) dtype = TypeOf(context, name);
   }
   context.Result(dtype, *dims);
@@ -121,9 +115,9 @@ void InferCategorical(InferContext& context) {
   if (shape.empty() || shape.back() == Dim(0)) context.Fail("x has no classes");
   std::string mode = context.String("mode");
   if (mode != "logits" && mode != "probs")
-    context.Fail(fmt::format("mode is \"{}\", expected logits or probs", mode));
+    context.Fail("mode is \"{}\", expected logits or probs", mode);
   int64_t size = context.Int("size");
-  if (size < 0) context.Fail(fmt::format("size is {}", size));
+  if (size < 0) context.Fail("size is {}", size);
   shape.back() = size;
   context.Result(context.dtype("x"), std::move(shape));
 }

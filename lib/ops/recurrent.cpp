@@ -18,9 +18,8 @@ RecurrentActivation RecurrentActivationOf(const OpContext& context, std::string_
   if (name == "sigmoid") return RecurrentActivation::kSigmoid;
   if (name == "hard_sigmoid" || name == "sigmoid_hard") return RecurrentActivation::kHardSigmoid;
   if (name == "tanh" || name == "scaled_tanh") return RecurrentActivation::kTanh;
-  context.Fail(
-      fmt::format("{} is \"{}\", expected hard_sigmoid, linear, relu, scaled_tanh, sigmoid or tanh",
-                  param, name));
+  context.Fail("{} is \"{}\", expected hard_sigmoid, linear, relu, scaled_tanh, sigmoid or tanh",
+               param, name);
 }
 
 RecurrentSizes::RecurrentSizes(const OpContext& context) {
@@ -37,7 +36,7 @@ std::vector<RecurrentDirection> RecurrentDirections(const OpContext& context) {
   if (direction == "reverse") return {{"", true, false, 0}};
   if (direction == "bidirectional" && context.def().Find("weight_ih_back") >= 0)
     return {{"", false, false, 0}, {"_back", true, true, 1}};
-  context.Fail(fmt::format("direction is \"{}\"", direction));
+  context.Fail("direction is \"{}\"", direction);
 }
 
 namespace {
@@ -50,18 +49,16 @@ void CheckShape(const OpContext& context, std::string_view name, const Shape& ex
   for (size_t i = 0; fits && i < shape.size(); ++i)
     fits = !shape[i].is_constant() || !expected[i].is_constant() || shape[i] == expected[i];
   if (!fits)
-    context.Fail(fmt::format("{} is {}, expected {}", name, context.type(name).ToString(),
-                             ToString(expected)));
+    context.Fail("{} is {}, expected {}", name, context.type(name).ToString(), ToString(expected));
 }
 
 // Infers the sequence or its last element, and the final states (`states` of them).
 void InferRecurrent(InferContext& context, int64_t gates, int states) {
   if (context.rank("x") != 3)
-    context.Fail(
-        fmt::format("x is {}, expected [steps, batch, inputs]", context.type("x").ToString()));
+    context.Fail("x is {}, expected [steps, batch, inputs]", context.type("x").ToString());
   if (context.rank("weight_hh") != 2)
-    context.Fail(fmt::format("weight_hh is {}, expected {} gates of [hidden, hidden]",
-                             context.type("weight_hh").ToString(), gates));
+    context.Fail("weight_hh is {}, expected {} gates of [hidden, hidden]",
+                 context.type("weight_hh").ToString(), gates);
   const Shape& x = context.shape("x");
   Dim hidden = context.shape("weight_hh")[1], rows = hidden * gates;
   if (!hidden.is_constant()) context.Fail("the weights have no static size");
@@ -72,8 +69,7 @@ void InferRecurrent(InferContext& context, int64_t gates, int states) {
     };
     for (std::string_view weight : {"weight_ih", "weight_hh"})
       if (!context.has(name(weight)))
-        context.Fail(
-            fmt::format("{} is missing, but a bidirectional layer requires it", name(weight)));
+        context.Fail("{} is missing, but a bidirectional layer requires it", name(weight));
     CheckShape(context, name("weight_ih"), {rows, x[2]});
     CheckShape(context, name("weight_hh"), {rows, hidden});
     CheckShape(context, name("bias"), {rows});

@@ -71,31 +71,16 @@ Split SplitOf(const Dims& dims, const std::vector<bool>& reduced) {
 template <class W>
 struct SumOf {
   static W Begin() { return 0; }
-  static W Step(W a, W x) {
-    if constexpr (std::is_same_v<W, double>)
-      return a + x;
-    else
-      return W(uint64_t(a) + uint64_t(x));
-  }
+  static W Step(W a, W x) { return W(Wrapping<W>(a) + Wrapping<W>(x)); }
   static W End(W a, int64_t) { return a; }
 };
 template <class W>
 struct L1Of : SumOf<W> {
-  static W Step(W a, W x) {
-    if constexpr (std::is_same_v<W, double>)
-      return a + std::fabs(x);
-    else
-      return W(uint64_t(a) + (std::is_signed_v<W> && x < 0 ? 0 - uint64_t(x) : uint64_t(x)));
-  }
+  static W Step(W a, W x) { return SumOf<W>::Step(a, MagnitudeOf(x)); }
 };
 template <class W>
 struct SumSquareOf : SumOf<W> {
-  static W Step(W a, W x) {
-    if constexpr (std::is_same_v<W, double>)
-      return a + x * x;
-    else
-      return W(uint64_t(a) + uint64_t(x) * uint64_t(x));
-  }
+  static W Step(W a, W x) { return W(Wrapping<W>(a) + Wrapping<W>(x) * Wrapping<W>(x)); }
 };
 template <class W>
 struct L2Of : SumSquareOf<W> {
@@ -114,12 +99,7 @@ struct MeanOf : SumOf<W> {
 template <class W>
 struct ProdOf {
   static W Begin() { return 1; }
-  static W Step(W a, W x) {
-    if constexpr (std::is_same_v<W, double>)
-      return a * x;
-    else
-      return W(uint64_t(a) * uint64_t(x));
-  }
+  static W Step(W a, W x) { return W(Wrapping<W>(a) * Wrapping<W>(x)); }
   static W End(W a, int64_t) { return a; }
 };
 
@@ -225,10 +205,10 @@ void InferArg(InferContext& context) {
   reduced[axis] = true;
   std::optional<DType> dtype = ParseDType(context.String("output_dtype"));
   if (dtype != DType::kInt32 && dtype != DType::kUint16)
-    context.Fail(fmt::format("output_dtype is \"{}\", expected int32 or uint16",
-                             context.String("output_dtype")));
+    context.Fail("output_dtype is \"{}\", expected int32 or uint16",
+                 context.String("output_dtype"));
   if (context.shape("x")[axis] == Dim(0))
-    context.Fail(fmt::format("x is {}: axis {} is empty", context.type("x").ToString(), axis));
+    context.Fail("x is {}: axis {} is empty", context.type("x").ToString(), axis);
   context.Result(*dtype, ReducedShape(context, reduced));
 }
 
@@ -306,6 +286,15 @@ Interval RangeProd(const RangeContext& context, int) {
   return {-most, most};
 }
 
+template <EvalFn kEval, OnDims kOnDims = nullptr>
+constexpr OpRow Reduction(OpRow row) {
+  row.signatures = kAxes;
+  row.infer = InferReduction<kOnDims>;
+  row.eval = kEval;
+  row.layout = {.data = {"x"}, .axes = "axes"};
+  return row;
+}
+
 constexpr OpRow kRows[] = {
     {.name = "reduce_argmax",
      .doc = "index of the largest element along axis; the first if several are equal",
@@ -323,94 +312,56 @@ constexpr OpRow kRows[] = {
      .layout = {.data = {"x"}, .axes = "axis"},
      .fp16 = {.kind = kRough},
      .range = RangeOfPlaces},
-    {.name = "reduce_l1_norm",
-     .doc = "sum of |x| over axes",
-     .signatures = kAxes,
-     .infer = InferReduction<>,
-     .eval = EvalReduction<L1Of>,
-     .layout = {.data = {"x"}, .axes = "axes"},
-     .sums = {.of = Sums::kMagnitudes},
-     .fp16 = {.kind = kRough},
-     .range = RangeL1},
-    {.name = "reduce_l2_norm",
-     .doc = "square root of the sum of x * x over axes",
-     .signatures = kAxes,
-     .infer = InferReduction<>,
-     .eval = EvalReduction<L2Of>,
-     .layout = {.data = {"x"}, .axes = "axes"},
-     .sums = {.of = Sums::kSquares, .root = true},
-     .fp16 = {.carries = kLogarithms, .kind = kRough},
-     .range = RangeL2},
-    {.name = "reduce_log_sum",
-     .doc = "logarithm of the sum of x over axes",
-     .signatures = kAxes,
-     .infer = InferReduction<>,
-     .eval = EvalReduction<LogSumOf>,
-     .layout = {.data = {"x"}, .axes = "axes"},
-     .fp16 = {.needs = kLogarithms, .kind = kRough},
-     .range = RangeLogSum},
-    {.name = "reduce_log_sum_exp",
-     .doc = "logarithm of the sum of e^x over axes",
-     .signatures = kAxes,
-     .infer = InferReduction<>,
-     .eval = EvalLogSumExp,
-     .layout = {.data = {"x"}, .axes = "axes"},
-     .fp16 = {.kind = kRough},
-     .range = RangeLogSumExp},
-    {.name = "reduce_max",
-     .doc = "maximum over axes; NaN if any element is NaN",
-     .signatures = kAxes,
-     .infer = InferReduction<MaximumDims>,
-     .eval = EvalExtreme<true>,
-     .layout = {.data = {"x"}, .axes = "axes"},
-     .fp16 = {.carries = kLogarithms | kSelections | kSteps, .kind = kRough},
-     .range = RangeOfX,
-     .constraints = {{{"x", ResultConstraint}}}},
-    {.name = "reduce_mean",
-     .doc = "mean of x over axes",
-     .signatures = kAxes,
-     .infer = InferReduction<>,
-     .eval = EvalReduction<MeanOf>,
-     .layout = {.data = {"x"}, .axes = "axes"},
-     .sums = {.of = Sums::kElements, .mean = true},
-     .fp16 = {.carries = kLogarithms, .kind = kRough},
-     .range = RangeMean},
-    {.name = "reduce_min",
-     .doc = "minimum over axes; NaN if any element is NaN",
-     .signatures = kAxes,
-     .infer = InferReduction<MinimumDims>,
-     .eval = EvalExtreme<false>,
-     .layout = {.data = {"x"}, .axes = "axes"},
-     .fp16 = {.carries = kSteps, .kind = kRough},
-     .range = RangeOfX,
-     .constraints = {{{"x", ResultConstraint}}}},
-    {.name = "reduce_prod",
-     .doc = "product of x over axes",
-     .signatures = kAxes,
-     .infer = InferReduction<MulDims>,
-     .eval = EvalReduction<ProdOf>,
-     .layout = {.data = {"x"}, .axes = "axes"},
-     .fp16 = {.kind = kRough},
-     .range = RangeProd},
-    {.name = "reduce_sum",
-     .doc = "sum of x over axes",
-     .signatures = kAxes,
-     .infer = InferReduction<AddDims>,
-     .eval = EvalReduction<SumOf>,
-     .layout = {.data = {"x"}, .axes = "axes"},
-     .sums = {.of = Sums::kElements},
-     .fp16 = {.carries = kLogarithms, .kind = kRough},
-     .range = RangeSum,
-     .constraints = {{{"x", ConstraintOfSums}}}},
-    {.name = "reduce_sum_square",
-     .doc = "sum of x * x over axes",
-     .signatures = kAxes,
-     .infer = InferReduction<>,
-     .eval = EvalReduction<SumSquareOf>,
-     .layout = {.data = {"x"}, .axes = "axes"},
-     .sums = {.of = Sums::kSquares},
-     .fp16 = {.carries = kLogarithms, .kind = kRough},
-     .range = RangeSumSquare},
+    Reduction<EvalReduction<L1Of>>({.name = "reduce_l1_norm",
+                                    .doc = "sum of |x| over axes",
+                                    .sums = {.of = Sums::kMagnitudes},
+                                    .fp16 = {.kind = kRough},
+                                    .range = RangeL1}),
+    Reduction<EvalReduction<L2Of>>({.name = "reduce_l2_norm",
+                                    .doc = "square root of the sum of x * x over axes",
+                                    .sums = {.of = Sums::kSquares, .root = true},
+                                    .fp16 = {.carries = kLogarithms, .kind = kRough},
+                                    .range = RangeL2}),
+    Reduction<EvalReduction<LogSumOf>>({.name = "reduce_log_sum",
+                                        .doc = "logarithm of the sum of x over axes",
+                                        .fp16 = {.needs = kLogarithms, .kind = kRough},
+                                        .range = RangeLogSum}),
+    Reduction<EvalLogSumExp>({.name = "reduce_log_sum_exp",
+                              .doc = "logarithm of the sum of e^x over axes",
+                              .fp16 = {.kind = kRough},
+                              .range = RangeLogSumExp}),
+    Reduction<EvalExtreme<true>, MaximumDims>(
+        {.name = "reduce_max",
+         .doc = "maximum over axes; NaN if any element is NaN",
+         .fp16 = {.carries = kLogarithms | kSelections | kSteps, .kind = kRough},
+         .range = RangeOfX,
+         .constraints = {{{"x", ResultConstraint}}}}),
+    Reduction<EvalReduction<MeanOf>>({.name = "reduce_mean",
+                                      .doc = "mean of x over axes",
+                                      .sums = {.of = Sums::kElements, .mean = true},
+                                      .fp16 = {.carries = kLogarithms, .kind = kRough},
+                                      .range = RangeMean}),
+    Reduction<EvalExtreme<false>, MinimumDims>(
+        {.name = "reduce_min",
+         .doc = "minimum over axes; NaN if any element is NaN",
+         .fp16 = {.carries = kSteps, .kind = kRough},
+         .range = RangeOfX,
+         .constraints = {{{"x", ResultConstraint}}}}),
+    Reduction<EvalReduction<ProdOf>, MulDims>({.name = "reduce_prod",
+                                               .doc = "product of x over axes",
+                                               .fp16 = {.kind = kRough},
+                                               .range = RangeProd}),
+    Reduction<EvalReduction<SumOf>, AddDims>({.name = "reduce_sum",
+                                              .doc = "sum of x over axes",
+                                              .sums = {.of = Sums::kElements},
+                                              .fp16 = {.carries = kLogarithms, .kind = kRough},
+                                              .range = RangeSum,
+                                              .constraints = {{{"x", ConstraintOfSums}}}}),
+    Reduction<EvalReduction<SumSquareOf>>({.name = "reduce_sum_square",
+                                           .doc = "sum of x * x over axes",
+                                           .sums = {.of = Sums::kSquares},
+                                           .fp16 = {.carries = kLogarithms, .kind = kRough},
+                                           .range = RangeSumSquare}),
 };
 
 }  // namespace

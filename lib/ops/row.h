@@ -30,30 +30,29 @@ using enum Fp16::Kind;
 // Required by operators that compute positions, angles, counts or scores.
 inline constexpr uint32_t kPlaces = kAngles | kLogarithms | kSelections | kCounts;
 
+using OpRows = std::span<const OpRow>;
 // The families; each is a file (activations.cpp, conv.cpp, ...).
-std::span<const OpRow> ActivationRows();
-std::span<const OpRow> ConstexprRows();
-std::span<const OpRow> ControlRows();  // const, select, cond, while_loop, states
-std::span<const OpRow> ConvRows();     // conv, conv_transpose
-std::span<const OpRow> ElementwiseBinaryRows();
-std::span<const OpRow> ElementwiseUnaryRows();
-std::span<const OpRow> ImageRows();   // resize, upsample, crop, resample, affine
-std::span<const OpRow> LinearRows();  // linear, matmul, einsum
-std::span<const OpRow> ListRows();    // make_list, list_read, ...
-std::span<const OpRow> NormalizationRows();
-std::span<const OpRow> PoolRows();
-std::span<const OpRow> QuantizationRows();  // quantize, dequantize
-std::span<const OpRow> RandomRows();        // random_bernoulli, random_categorical, ...
-std::span<const OpRow> RecurrentRows();     // gru, lstm, rnn
-std::span<const OpRow> ReductionRows();
-std::span<const OpRow> ScatterGatherRows();
-std::span<const OpRow> SelectionRows();  // topk, argsort, non_maximum_suppression
-std::span<const OpRow>
-ShapeRows();  // reshape, transpose, expand_dims, squeeze, concat, split, tile, pad, ...
-std::span<const OpRow> SliceRows();  // slice_by_index, slice_by_size, slice_update, sliding_windows
-std::span<const OpRow>
-SpaceRows();  // depth_to_space, pixel_shuffle, space_to_batch and their inverses
-std::span<const OpRow> TensorRows();  // shape, fill, range_1d, one_hot, cumsum, band_part, ...
+OpRows ActivationRows();
+OpRows ConstexprRows();
+OpRows ControlRows();  // const, select, cond, while_loop, states
+OpRows ConvRows();     // conv, conv_transpose
+OpRows ElementwiseBinaryRows();
+OpRows ElementwiseUnaryRows();
+OpRows ImageRows();   // resize, upsample, crop, resample, affine
+OpRows LinearRows();  // linear, matmul, einsum
+OpRows ListRows();    // make_list, list_read, ...
+OpRows NormalizationRows();
+OpRows PoolRows();
+OpRows QuantizationRows();  // quantize, dequantize
+OpRows RandomRows();        // random_bernoulli, random_categorical, ...
+OpRows RecurrentRows();     // gru, lstm, rnn
+OpRows ReductionRows();
+OpRows ScatterGatherRows();
+OpRows SelectionRows();  // topk, argsort, non_maximum_suppression
+OpRows ShapeRows();      // reshape, transpose, expand_dims, squeeze, concat, split, tile, pad, ...
+OpRows SliceRows();      // slice_by_index, slice_by_size, slice_update, sliding_windows
+OpRows SpaceRows();      // depth_to_space, pixel_shuffle, space_to_batch and their inverses
+OpRows TensorRows();     // shape, fill, range_1d, one_hot, cumsum, band_part, ...
 
 // All rows, parsed once.
 const OpSet& Ops();

@@ -17,8 +17,7 @@ class Index {
   Index(const OpContext& context, bool validate) : context_(context), negative_(!validate) {}
   int64_t operator()(int64_t index, int64_t size) const {
     if (index >= size || index < (negative_ ? -size : 0))
-      context_.Fail(
-          fmt::format("index {} is out of range for a dimension of size {}", index, size));
+      context_.Fail("index {} is out of range for a dimension of size {}", index, size);
     return index < 0 ? index + size : index;
   }
 
@@ -36,8 +35,8 @@ void CheckShape(const OpContext& context, std::string_view name, const Shape& ex
   for (size_t d = 0; fits && d < shape.size(); ++d)
     fits = !shape[d].is_constant() || !expected[d].is_constant() || shape[d] == expected[d];
   if (!fits)
-    context.Fail(fmt::format("{} is {}, expected the shape {}", name, context.type(name).ToString(),
-                             ToString(expected)));
+    context.Fail("{} is {}, expected the shape {}", name, context.type(name).ToString(),
+                 ToString(expected));
 }
 
 int64_t Product(const Dims& dims, size_t begin, size_t end) {
@@ -54,19 +53,17 @@ int BatchDims(const OpContext& context) {
   int64_t batch = context.Int("batch_dims");
   const Shape &x = context.shape("x"), &indices = context.shape("indices");
   if (batch < 0 || batch > context.rank("x") || batch > context.rank("indices"))
-    context.Fail(fmt::format("batch_dims is {}, x is {} and indices {}", batch, ToString(x),
-                             ToString(indices)));
+    context.Fail("batch_dims is {}, x is {} and indices {}", batch, ToString(x), ToString(indices));
   for (int64_t d = 0; d < batch; ++d)
     if (x[d].is_constant() && indices[d].is_constant() && x[d] != indices[d])
-      context.Fail(fmt::format("x {} and indices {} differ in batch dimension {}", ToString(x),
-                               ToString(indices), d));
+      context.Fail("x {} and indices {} differ in batch dimension {}", ToString(x),
+                   ToString(indices), d);
   return static_cast<int>(batch);
 }
 
 int GatherAxis(const OpContext& context, int batch) {
   int axis = OpContext::Axis(context.Int("axis"), context.rank("x"));
-  if (axis < batch)
-    context.Fail(fmt::format("axis {} is among the {} batch dimensions", axis, batch));
+  if (axis < batch) context.Fail("axis {} is among the {} batch dimensions", axis, batch);
   return axis;
 }
 
@@ -157,12 +154,12 @@ int IndexDepth(const OpContext& context, std::string_view data, int batch) {
   if (indices.empty()) context.Fail("indices is a scalar");
   if (!indices.back().is_constant())
     throw Error("needs-constant",
-                fmt::format("{}: the last dimension of \"indices\" must be known at compile time",
-                            context.def().name));
+                "{}: the last dimension of \"indices\" must be known at compile time",
+                context.def().name);
   if (batch >= static_cast<int>(indices.size()) ||
       indices.back().constant() > context.rank(data) - batch)
-    context.Fail(fmt::format("index vectors in {} exceed the rank of {}", ToString(indices),
-                             ToString(context.shape(data))));
+    context.Fail("index vectors in {} exceed the rank of {}", ToString(indices),
+                 ToString(context.shape(data)));
   return static_cast<int>(indices.back().constant());
 }
 
@@ -213,8 +210,7 @@ Mode ScatterMode(const OpContext& context) {
   std::string mode = context.String("mode");
   const auto* found = std::find(std::begin(kNames), std::end(kNames), mode);
   if (found == std::end(kNames))
-    context.Fail(
-        fmt::format("mode is \"{}\", expected add, sub, mul, div, max, min or update", mode));
+    context.Fail("mode is \"{}\", expected add, sub, mul, div, max, min or update", mode);
   return static_cast<Mode>(found - kNames);
 }
 
@@ -251,8 +247,8 @@ void SetScattered(EvalContext& context, const std::vector<int64_t>& offsets, int
   Tensor updates = context.in("updates");
   Mode mode = ScatterMode(context);
   if (static_cast<int64_t>(offsets.size()) * inner != updates.size())
-    context.Fail(fmt::format("updates has {} elements, expected {}", updates.size(),
-                             static_cast<int64_t>(offsets.size()) * inner));
+    context.Fail("updates has {} elements, expected {}", updates.size(),
+                 static_cast<int64_t>(offsets.size()) * inner);
   context.Set(Dispatch(context.out_dtype(), [&](auto zero) {
     using T = decltype(zero);
     Pin<T> pinned = updates.data<T>();
@@ -279,8 +275,8 @@ void SetScattered(EvalContext& context, const std::vector<int64_t>& offsets, int
 // Infers the type of data. A vector of known elements stays known, with its replaced elements.
 void InferScattered(InferContext& context) {
   if (context.dtype("updates") != context.dtype("data"))
-    context.Fail(fmt::format("data is {}, but updates is {}", context.type("data").ToString(),
-                             context.type("updates").ToString()));
+    context.Fail("data is {}, but updates is {}", context.type("data").ToString(),
+                 context.type("updates").ToString());
   Mode mode = ScatterMode(context);
   context.Result(context.type("data"));
   Tensor at = context.value("indices");
@@ -453,12 +449,12 @@ constexpr OpRow kRows[] = {
      .constraints = {{{"indices", WantOfIndexVectors}}}},
     {.name = "scatter",
      .doc = "data with the slices at indices along axis combined with updates",
-     .signatures = {{{kIos15,
-                      "data:T indices:int32 updates:T axis:int32!=0 mode:string!=add | "
-                      "T=fp16/fp32/int32"},
-                     {kIos17,
-                      "data:T indices:int32 updates:T axis:int32!=0 mode:string!=add "
-                      "validate_indices:bool!=false | T=fp16/fp32/int32"}}},
+     .signatures =
+         {{{kIos15,
+            "data:T indices:int32 updates:T axis:int32!=0 mode:string!=add | T=fp16/fp32/int32"},
+           {kIos17,
+            "data:T indices:int32 updates:T axis:int32!=0 mode:string!=add "
+            "validate_indices:bool!=false | T=fp16/fp32/int32"}}},
      .infer = InferScatter,
      .eval = EvalScatter,
      .range = RangeScatter,
@@ -466,23 +462,23 @@ constexpr OpRow kRows[] = {
     {.name = "scatter_along_axis",
      .doc = "data with the elements selected along axis by the elements of indices combined with "
             "updates",
-     .signatures = {{{kIos15,
-                      "data:T indices:int32 updates:T axis:int32!=0 mode:string!=add | "
-                      "T=fp16/fp32/int32"},
-                     {kIos17,
-                      "data:T indices:int32 updates:T axis:int32!=0 mode:string!=add "
-                      "validate_indices:bool!=false | T=fp16/fp32/int32"}}},
+     .signatures =
+         {{{kIos15,
+            "data:T indices:int32 updates:T axis:int32!=0 mode:string!=add | T=fp16/fp32/int32"},
+           {kIos17,
+            "data:T indices:int32 updates:T axis:int32!=0 mode:string!=add "
+            "validate_indices:bool!=false | T=fp16/fp32/int32"}}},
      .infer = InferScatterAlongAxis,
      .eval = EvalScatterAlongAxis,
      .range = RangeScatter,
      .constraints = {{{"indices", WantOfIndices}}}},
     {.name = "scatter_nd",
      .doc = "data with the slices selected by the index vectors of indices combined with updates",
-     .signatures =
-         {{{kIos15, "data:T indices:int32 updates:T mode:string!=add | T=fp16/fp32/int32"},
-           {kIos17,
-            "data:T indices:int32 updates:T mode:string!=add validate_indices:bool!=false | "
-            "T=fp16/fp32/int32"}}},
+     .signatures = {{{kIos15,
+                      "data:T indices:int32 updates:T mode:string!=add | T=fp16/fp32/int32"},
+                     {kIos17,
+                      "data:T indices:int32 updates:T mode:string!=add "
+                      "validate_indices:bool!=false | T=fp16/fp32/int32"}}},
      .infer = InferScatterNd,
      .eval = EvalScatterNd,
      .range = RangeScatter,

@@ -73,8 +73,8 @@ void InferTopk(InferContext& context) {
   if (k == Dim(-1)) k = shape[axis];
   Dim left = shape[axis] - k;
   if ((k.is_constant() && k.constant() < 0) || (left.is_constant() && left.constant() < 0))
-    context.Fail(fmt::format("k is {}, out of range for dimension {} of {}", k.ToString(), axis,
-                             ToString(shape)));
+    context.Fail("k is {}, out of range for dimension {} of {}", k.ToString(), axis,
+                 ToString(shape));
   shape[axis] = k;
   context.Result(context.dtype("x"), shape);
   if (!context.Bool("return_indices")) {
@@ -84,7 +84,7 @@ void InferTopk(InferContext& context) {
   }
   std::string dtype = context.String("output_indices_dtype");
   if (dtype != "int32" && dtype != "uint16")
-    context.Fail(fmt::format("output_indices_dtype is \"{}\", expected int32 or uint16", dtype));
+    context.Fail("output_indices_dtype is \"{}\", expected int32 or uint16", dtype);
   context.Result(dtype == "int32" ? DType::kInt32 : DType::kUint16, shape);
 }
 
@@ -125,11 +125,10 @@ void InferSuppression(InferContext& context) {
   };
   if (boxes.size() != 3 || scores.size() != 3 || differ(boxes[0], scores[0]) ||
       differ(boxes[box], scores[box]) || differ(boxes[coordinate], Dim(4)))
-    context.Fail(fmt::format("boxes are {}, but scores are {}", ToString(boxes), ToString(scores)));
+    context.Fail("boxes are {}, but scores are {}", ToString(boxes), ToString(scores));
   int64_t max_boxes = context.Int("max_boxes");
   constexpr int64_t kMaxBoxes = 1 << 24;
-  if (max_boxes < 1 || max_boxes > kMaxBoxes)
-    context.Fail(fmt::format("max_boxes is {}", max_boxes));
+  if (max_boxes < 1 || max_boxes > kMaxBoxes) context.Fail("max_boxes is {}", max_boxes);
   for (const char* name : {"boxes", "scores"}) {
     Shape selected = context.shape(name);
     selected[box] = max_boxes;
@@ -227,12 +226,11 @@ void InferClassify(InferContext& context) {
                 : classes.elements.empty() ? DType::kNone
                                            : classes.elements[0].dtype;
   if (label != DType::kString && label != DType::kInt64)
-    context.Fail(fmt::format("classes are {}, expected strings or int64", classes.ToString()));
+    context.Fail("classes are {}, expected strings or int64", classes.ToString());
   Dim size = Product(context.shape("probabilities"));
   Tensor known = context.value("classes");
   if (known && size.is_constant() && size != Dim(known.size()))
-    context.Fail(
-        fmt::format("{} probabilities do not match {} classes", size.ToString(), known.size()));
+    context.Fail("{} probabilities do not match {} classes", size.ToString(), known.size());
   context.Result(label, {});
   Type dictionary;
   dictionary.kind = Type::Kind::kDict;
@@ -246,8 +244,7 @@ void EvalClassify(EvalContext& context) {
   Tensor classes = context.in("classes");
   int64_t count = classes.size();
   if (count == 0 || count != static_cast<int64_t>(probabilities.size()))
-    context.Fail(
-        fmt::format("{} probabilities do not match {} classes", probabilities.size(), count));
+    context.Fail("{} probabilities do not match {} classes", probabilities.size(), count);
   int64_t best =
       std::max_element(probabilities.begin(), probabilities.end()) - probabilities.begin();
   context.Set(classes.dtype() == DType::kString ? Tensor::String(classes.strings()[best])

@@ -12,18 +12,6 @@ namespace mlc {
 
 namespace {
 
-// The length of an integer vector operand that determines a rank.
-int64_t VectorLength(const OpContext& context, std::string_view name) {
-  const Shape& shape = context.shape(name);
-  if (shape.size() != 1)
-    context.Fail(fmt::format("{} is {}, expected a vector", name, context.type(name).ToString()));
-  if (!shape[0].is_constant())
-    throw Error("needs-constant",
-                fmt::format("{}: the length of \"{}\" must be known at compile time",
-                            context.def().name, name));
-  return shape[0].constant();
-}
-
 void InferView(InferContext& context, Shape shape) {
   context.Result(context.dtype("x"), std::move(shape));
   PassElements(context, "x");
@@ -32,9 +20,8 @@ void InferView(InferContext& context, Shape shape) {
 void EvalReshaped(EvalContext& context) {
   // Shapes with very many dimensions are not evaluated.
   if (!IsStatic(context.result_types[0].shape))
-    throw Error("resource-limit",
-                fmt::format("{}: the result has {} dimensions, which is too many",
-                            context.def().name, context.result_types[0].shape.size()));
+    throw Error("resource-limit", "{}: the result has {} dimensions, which is too many",
+                context.def().name, context.result_types[0].shape.size());
   context.Set(context.in("x").Reshaped(context.out_dims()));
 }
 
@@ -64,12 +51,12 @@ void InferReshape(InferContext& context) {
     }
     if (shape[i] == Dim(0)) shape[i] = from_x >= 0 ? x[from_x] : Dim(1);
     if (shape[i].is_constant() && shape[i].constant() < 0)
-      context.Fail(fmt::format("invalid dimension {} in shape", shape[i].constant()));
+      context.Fail("invalid dimension {} in shape", shape[i].constant());
     rest = rest * shape[i];
   }
   Dim total = Product(x);
   auto mismatch = [&] {
-    context.Fail(fmt::format("{} cannot be reshaped to {}", ToString(x), ToString(*elements)));
+    context.Fail("{} cannot be reshaped to {}", ToString(x), ToString(*elements));
   };
   if (open >= 0) {
     if (rest == Dim(0)) mismatch();
@@ -88,14 +75,13 @@ void InferReshapeLike(InferContext& context) {
   int count = context.count("ref_tensors");
   for (const char* name : {"begins", "ends", "end_masks"})
     if (context.count(name) != count)
-      context.Fail(
-          fmt::format("{} reference tensors, but {} {}", count, context.count(name), name));
+      context.Fail("{} reference tensors, but {} {}", count, context.count(name), name);
   auto scalar = [&](std::string_view name, int i) {
     Tensor value = context.value(name, i);
     if (!value)
-      throw Error("needs-constant", fmt::format("{}: operand \"{}\" must be known at compile time",
-                                                context.def().name, name));
-    if (value.size() != 1) context.Fail(fmt::format("{} is not a scalar", name));
+      throw Error("needs-constant", "{}: operand \"{}\" must be known at compile time",
+                  context.def().name, name);
+    if (value.size() != 1) context.Fail("{} is not a scalar", name);
     return value.Int(0);
   };
   Shape shape;
@@ -111,8 +97,7 @@ void InferReshapeLike(InferContext& context) {
   }
   Dim difference = Product(context.shape("x")) - Product(shape);
   if (difference.is_constant() && difference.constant() != 0)
-    context.Fail(
-        fmt::format("{} cannot be reshaped to {}", ToString(context.shape("x")), ToString(shape)));
+    context.Fail("{} cannot be reshaped to {}", ToString(context.shape("x")), ToString(shape));
   InferView(context, std::move(shape));
 }
 
@@ -120,12 +105,12 @@ std::vector<int> Permutation(const OpContext& context) {
   int rank = context.rank("x");
   std::vector<int64_t> perm = context.Ints("perm");
   if (static_cast<int>(perm.size()) != rank)
-    context.Fail(fmt::format("perm has {} entries, but x has rank {}", perm.size(), rank));
+    context.Fail("perm has {} entries, but x has rank {}", perm.size(), rank);
   std::vector<int> out;
   for (int64_t p : perm) {
     int axis = OpContext::Axis(p, rank);
     if (std::find(out.begin(), out.end(), axis) != out.end())
-      context.Fail(fmt::format("duplicate dimension {} in perm", axis));
+      context.Fail("duplicate dimension {} in perm", axis);
     out.push_back(axis);
   }
   return out;
@@ -147,7 +132,7 @@ std::vector<int> SortedAxes(const OpContext& context, std::string_view name, int
   for (int64_t axis : context.Ints(name)) axes.push_back(OpContext::Axis(axis, rank));
   std::sort(axes.begin(), axes.end());
   if (std::adjacent_find(axes.begin(), axes.end()) != axes.end())
-    context.Fail(fmt::format("duplicate dimension in {}", name));
+    context.Fail("duplicate dimension in {}", name);
   return axes;
 }
 
@@ -166,7 +151,7 @@ void InferSqueeze(InferContext& context) {
   if (context.has("axes")) {
     for (int axis : SortedAxes(context, "axes", context.rank("x"))) {
       if (!x[axis].is_constant())
-        context.Fail(fmt::format("dimension {} of {} is not known to be 1", axis, ToString(x)));
+        context.Fail("dimension {} of {} is not known to be 1", axis, ToString(x));
       drop[axis] = x[axis] == Dim(1);
     }
   } else {
@@ -182,7 +167,7 @@ void InferFlatten2d(InferContext& context) {
   const Shape& x = context.shape("x");
   int64_t rank = context.rank("x"), axis = context.Int("axis");
   if (axis < -rank || axis > rank)
-    context.Fail(fmt::format("axis {} is out of range for x of rank {}", axis, rank));
+    context.Fail("axis {} is out of range for x of rank {}", axis, rank);
   auto middle = x.begin() + (axis < 0 ? axis + rank : axis);
   context.Result(context.dtype("x"),
                  {Product(Shape(x.begin(), middle)), Product(Shape(middle, x.end()))});
@@ -197,14 +182,13 @@ Shape CommonShape(const OpContext& context, int except) {
   for (int k = 1; k < count; ++k) {
     const Shape& shape = context.shape("values", k);
     if (context.dtype("values", k) != context.dtype("values", 0) || shape.size() != common.size())
-      context.Fail(fmt::format("values are {} and {}, expected the same dtype and rank",
-                               context.type("values", 0).ToString(),
-                               context.type("values", k).ToString()));
+      context.Fail("values are {} and {}, expected the same dtype and rank",
+                   context.type("values", 0).ToString(), context.type("values", k).ToString());
     for (int i = 0; i < static_cast<int>(shape.size()); ++i) {
       if (i == except || shape[i] == common[i] || !shape[i].is_constant()) continue;
       if (common[i].is_constant())
-        context.Fail(fmt::format("values of shapes {} and {} differ in dimension {}",
-                                 ToString(context.shape("values", 0)), ToString(shape), i));
+        context.Fail("values of shapes {} and {} differ in dimension {}",
+                     ToString(context.shape("values", 0)), ToString(shape), i);
       common[i] = shape[i];
     }
   }
@@ -283,26 +267,25 @@ std::vector<Dim> PartSizes(const OpContext& context, const Dim& size) {
     context.Fail("requires num_splits or split_sizes");
   if (!context.has("split_sizes")) {
     int64_t parts = context.Int("num_splits");
-    if (parts < 1 || parts > kMaxParts) context.Fail(fmt::format("num_splits is {}", parts));
+    if (parts < 1 || parts > kMaxParts) context.Fail("num_splits is {}", parts);
     std::optional<Dim> part = DivideExactly(size, Dim(parts));
     if (!part && size.is_constant())
-      context.Fail(
-          fmt::format("{1} is not divisible into {0} equal parts", parts, size.ToString()));
+      context.Fail("{1} is not divisible into {0} equal parts", parts, size.ToString());
     return std::vector<Dim>(parts, part ? *part : FloorDiv(size, Dim(parts)));
   }
   std::vector<int64_t> sizes = context.Ints("split_sizes");
   if (sizes.empty()) context.Fail("split_sizes is empty");
   if (context.has("num_splits") && context.Int("num_splits") != static_cast<int64_t>(sizes.size()))
-    context.Fail(fmt::format("num_splits is {}, but there are {} sizes", context.Int("num_splits"),
-                             sizes.size()));
+    context.Fail("num_splits is {}, but there are {} sizes", context.Int("num_splits"),
+                 sizes.size());
   Dim sum = 0;
   for (int64_t part : sizes) {
-    if (part < 0) context.Fail(fmt::format("invalid size {} in split_sizes", part));
+    if (part < 0) context.Fail("invalid size {} in split_sizes", part);
     sum = sum + Dim(part);
   }
   if (size.is_constant() && sum != size)
-    context.Fail(fmt::format("split_sizes add up to {}, but the dimension is {}", sum.ToString(),
-                             size.ToString()));
+    context.Fail("split_sizes add up to {}, but the dimension is {}", sum.ToString(),
+                 size.ToString());
   return std::vector<Dim>(sizes.begin(), sizes.end());
 }
 
@@ -338,13 +321,12 @@ void EvalSplit(EvalContext& context) {
 void InferTile(InferContext& context) {
   const Shape& x = context.shape("x");
   if (VectorLength(context, "reps") != context.rank("x"))
-    context.Fail(fmt::format("reps has {} entries, but x is {}", VectorLength(context, "reps"),
-                             ToString(x)));
+    context.Fail("reps has {} entries, but x is {}", VectorLength(context, "reps"), ToString(x));
   std::vector<std::optional<Dim>> reps = context.Parts("reps");
   Shape shape;
   for (size_t i = 0; i < x.size(); ++i) {
     if (reps[i] && reps[i]->is_constant() && reps[i]->constant() < 0)
-      context.Fail(fmt::format("invalid count {} in reps", reps[i]->constant()));
+      context.Fail("invalid count {} in reps", reps[i]->constant());
     shape.push_back(reps[i] ? x[i] * *reps[i] : context.Fresh("tile"));
   }
   context.Result(context.dtype("x"), shape);
@@ -376,18 +358,18 @@ void CheckPadding(const OpContext& context, const std::string& mode, int64_t siz
                   int64_t after) {
   if (mode != "constant" && before + after > 0 &&
       (size == 0 || (mode == "reflect" && std::max(before, after) >= size)))
-    context.Fail(fmt::format("{} padding of {} and {} is too large for a dimension of {}", mode,
-                             before, after, size));
+    context.Fail("{} padding of {} and {} is too large for a dimension of {}", mode, before, after,
+                 size);
 }
 
 void InferPad(InferContext& context) {
   Shape shape = context.shape("x");
   int64_t length = VectorLength(context, "pad"), rank = context.rank("x");
   if (length % 2 || length > 2 * rank)
-    context.Fail(fmt::format("pad has {} entries, but x is {}", length, ToString(shape)));
+    context.Fail("pad has {} entries, but x is {}", length, ToString(shape));
   std::string mode = context.String("mode");
   if (mode != "constant" && mode != "reflect" && mode != "replicate")
-    context.Fail(fmt::format("mode is \"{}\", expected constant, reflect or replicate", mode));
+    context.Fail("mode is \"{}\", expected constant, reflect or replicate", mode);
   auto pad = context.Elements("pad");
   for (int64_t i = 0; i < length / 2; ++i) {
     Dim& dim = shape[rank - length / 2 + i];
@@ -398,7 +380,7 @@ void InferPad(InferContext& context) {
     const Dim size = dim, before = (*pad)[2 * i], after = (*pad)[2 * i + 1];
     for (const Dim& amount : {before, after}) {
       if (amount.is_constant() && amount.constant() < 0)
-        context.Fail(fmt::format("invalid padding {}", amount.constant()));
+        context.Fail("invalid padding {}", amount.constant());
       dim = dim + amount;
     }
     if (size.is_constant() && before.is_constant() && after.is_constant())
@@ -507,8 +489,8 @@ void InferReverseSequence(InferContext& context) {
   const Shape& lengths = context.shape("lengths");
   if (lengths.size() != 1 ||
       (lengths[0].is_constant() && batch.is_constant() && lengths[0] != batch))
-    context.Fail(fmt::format("lengths is {}, expected one element for each of {}",
-                             context.type("lengths").ToString(), batch.ToString()));
+    context.Fail("lengths is {}, expected one element for each of {}",
+                 context.type("lengths").ToString(), batch.ToString());
   context.Result(context.type("x"));
 }
 
@@ -520,8 +502,7 @@ void EvalReverseSequence(EvalContext& context) {
   std::vector<int64_t> lengths = context.Ints("lengths");
   for (int64_t length : lengths)
     if (length < 0 || length > x.dims()[sequence])
-      context.Fail(fmt::format("length {} is out of range for a sequence of {}", length,
-                               x.dims()[sequence]));
+      context.Fail("length {} is out of range for a sequence of {}", length, x.dims()[sequence]);
   context.Set(DispatchWidth(x.dtype(), [&](auto word) {
     using Word = decltype(word);
     std::byte* bytes = nullptr;
@@ -584,12 +565,8 @@ constexpr OpRow kRows[] = {
      .constraints = {{{"values", WantOfConcat}}}},
     {.name = "expand_dims",
      .doc = "x with dimensions of size 1 inserted at axes",
-     .signatures = {{{kIos15,
-                      "x:T axes:int32! | "
-                      "T=fp16/fp32/int32/bool"},
-                     {kIos17,
-                      "x:T axes:int32! | "
-                      "T=fp16/fp32/int8/int16/int32/uint8/uint16/bool"}}},
+     .signatures = {{{kIos15, "x:T axes:int32! | T=fp16/fp32/int32/bool"},
+                     {kIos17, "x:T axes:int32! | T=fp16/fp32/int8/int16/int32/uint8/uint16/bool"}}},
      .infer = InferExpandDims,
      .eval = EvalReshaped,
      .moves = Moves::kShape,
@@ -598,9 +575,7 @@ constexpr OpRow kRows[] = {
      .range = RangeOfX},
     {.name = "flatten2d",
      .doc = "x as a matrix: dimensions before axis by dimensions from axis",
-     .signatures = {{{kIos15,
-                      "x:T axis:int32!=1 | "
-                      "T=fp16/fp32/int32/bool"}}},
+     .signatures = {{{kIos15, "x:T axis:int32!=1 | T=fp16/fp32/int32/bool"}}},
      .infer = InferFlatten2d,
      .eval = EvalReshaped,
      .moves = Moves::kShape,
@@ -617,13 +592,10 @@ constexpr OpRow kRows[] = {
      .range = RangePad},
     {.name = "reshape",
      .doc = "x in another shape; -1 is inferred, 0 copies the dimension of x",
-     .signatures = {{{kIos15,
-                      "x:T shape:int32 | "
-                      "T=fp16/fp32/int32/bool"},
-                     {kIos17,
-                      "x:T shape:U | "
-                      "T=fp16/fp32/int8/int16/int32/uint8/uint16/bool"
-                      " U=int8/int16/int32"}}},
+     .signatures =
+         {{{kIos15, "x:T shape:int32 | T=fp16/fp32/int32/bool"},
+           {kIos17,
+            "x:T shape:U | T=fp16/fp32/int8/int16/int32/uint8/uint16/bool U=int8/int16/int32"}}},
      .infer = InferReshape,
      .eval = EvalReshaped,
      .moves = Moves::kShape,
@@ -632,26 +604,22 @@ constexpr OpRow kRows[] = {
      .range = RangeOfX},
     {.name = "reshape_like",
      .doc = "x in a shape composed of dimensions of reference tensors",
-     .signatures = {{{kIos16,
-                      "x:T ref_tensors:fp16/fp32/int32/bool... begins:int32... ends:int32... "
-                      "end_masks:bool... | "
-                      "T=fp16/fp32/int32/bool"},
-                     {kIos17,
-                      "x:T ref_tensors:fp16/fp32/int8/int16/int32/uint8/uint16/bool... "
-                      "begins:int32... ends:int32... end_masks:bool... | "
-                      "T=fp16/fp32/int8/int16/int32/uint8/uint16/bool"}}},
+     .signatures =
+         {{{kIos16,
+            "x:T ref_tensors:fp16/fp32/int32/bool... begins:int32... ends:int32... "
+            "end_masks:bool... | T=fp16/fp32/int32/bool"},
+           {kIos17,
+            "x:T ref_tensors:fp16/fp32/int8/int16/int32/uint8/uint16/bool... begins:int32... "
+            "ends:int32... end_masks:bool... | T=fp16/fp32/int8/int16/int32/uint8/uint16/bool"}}},
      .infer = InferReshapeLike,
      .eval = EvalReshaped,
      .moves = Moves::kShape,
      .range = RangeOfX},
     {.name = "reverse",
      .doc = "x reversed along axes (default: all)",
-     .signatures = {{{kIos15,
-                      "x:T axes:int32!? | "
-                      "T=fp16/fp32/int32/bool"},
+     .signatures = {{{kIos15, "x:T axes:int32!? | T=fp16/fp32/int32/bool"},
                      {kIos17,
-                      "x:T axes:int32!? | "
-                      "T=fp16/fp32/int8/int16/int32/uint8/uint16/bool"}}},
+                      "x:T axes:int32!? | T=fp16/fp32/int8/int16/int32/uint8/uint16/bool"}}},
      .infer = InferReverse,
      .eval = EvalReverse,
      .moves = Moves::kView,
@@ -660,22 +628,21 @@ constexpr OpRow kRows[] = {
      .range = RangeOfX},
     {.name = "reverse_sequence",
      .doc = "x with the first lengths[b] elements along seq_axis reversed for each b of batch_axis",
-     .signatures = {{{kIos15,
-                      "x:T lengths:int32 seq_axis:int32!=0 batch_axis:int32!=0 | "
-                      "T=fp16/fp32/int32/bool"},
-                     {kIos17,
-                      "x:T lengths:U seq_axis:int32!=0 batch_axis:int32!=0 | "
-                      "T=fp16/fp32/int8/int16/int32/uint8/uint16/bool"
-                      " U=int8/int16/int32"}}},
+     .signatures =
+         {{{kIos15,
+            "x:T lengths:int32 seq_axis:int32!=0 batch_axis:int32!=0 | T=fp16/fp32/int32/bool"},
+           {kIos17,
+            "x:T lengths:U seq_axis:int32!=0 batch_axis:int32!=0 | "
+            "T=fp16/fp32/int8/int16/int32/uint8/uint16/bool U=int8/int16/int32"}}},
      .infer = InferReverseSequence,
      .eval = EvalReverseSequence,
      .moves = Moves::kCopies,
      .range = RangeOfX},
     {.name = "split",
      .doc = "x split along axis into equal parts or parts of given sizes",
-     .signatures = {{{kIos15,
-                      "x:T num_splits:int32!? split_sizes:int32!? axis:int32! | "
-                      "T=fp16/fp32/int32/bool"}}},
+     .signatures =
+         {{{kIos15,
+            "x:T num_splits:int32!? split_sizes:int32!? axis:int32! | T=fp16/fp32/int32/bool"}}},
      .infer = InferSplit,
      .eval = EvalSplit,
      .moves = Moves::kView,
@@ -684,12 +651,9 @@ constexpr OpRow kRows[] = {
      .range = RangeOfX},
     {.name = "squeeze",
      .doc = "x without dimensions of size 1 (those in axes, or all)",
-     .signatures = {{{kIos15,
-                      "x:T axes:int32!? | "
-                      "T=fp16/fp32/int32/bool"},
+     .signatures = {{{kIos15, "x:T axes:int32!? | T=fp16/fp32/int32/bool"},
                      {kIos17,
-                      "x:T axes:int32!? | "
-                      "T=fp16/fp32/int8/int16/int32/uint8/uint16/bool"}}},
+                      "x:T axes:int32!? | T=fp16/fp32/int8/int16/int32/uint8/uint16/bool"}}},
      .infer = InferSqueeze,
      .eval = EvalReshaped,
      .moves = Moves::kShape,
@@ -699,8 +663,7 @@ constexpr OpRow kRows[] = {
     {.name = "stack",
      .doc = "values stacked along a new dimension",
      .signatures = {{{kIos15,
-                      "values:T... axis:int32! | "
-                      "T=fp16/fp32/int8/int16/int32/uint8/uint16/bool"}}},
+                      "values:T... axis:int32! | T=fp16/fp32/int8/int16/int32/uint8/uint16/bool"}}},
      .infer = InferStack,
      .eval = EvalStack,
      .moves = Moves::kView,
@@ -709,9 +672,7 @@ constexpr OpRow kRows[] = {
      .constraints = {{{"values", ResultConstraint}}}},
     {.name = "tile",
      .doc = "x repeated reps[i] times along dimension i",
-     .signatures = {{{kIos15,
-                      "x:T reps:int32 | "
-                      "T=fp16/fp32/int32/bool"}}},
+     .signatures = {{{kIos15, "x:T reps:int32 | T=fp16/fp32/int32/bool"}}},
      .infer = InferTile,
      .eval = EvalTile,
      .moves = Moves::kCopies,
@@ -722,12 +683,8 @@ constexpr OpRow kRows[] = {
      .constraints = {{{"reps", ConstraintOfCounts}}}},
     {.name = "transpose",
      .doc = "x with its dimensions permuted by perm",
-     .signatures = {{{kIos15,
-                      "x:T perm:int32! | "
-                      "T=fp16/fp32/int32/bool"},
-                     {kIos17,
-                      "x:T perm:int32! | "
-                      "T=fp16/fp32/int8/int16/int32/uint8/uint16/bool"}}},
+     .signatures = {{{kIos15, "x:T perm:int32! | T=fp16/fp32/int32/bool"},
+                     {kIos17, "x:T perm:int32! | T=fp16/fp32/int8/int16/int32/uint8/uint16/bool"}}},
      .infer = InferTranspose,
      .eval = EvalTranspose,
      .moves = Moves::kView,

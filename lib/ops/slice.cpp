@@ -26,15 +26,15 @@ std::vector<bool> Mask(const OpContext& context, std::string_view name, int rank
   if (!context.has(name)) return std::vector<bool>(rank, false);
   std::vector<int64_t> mask = context.Ints(name);
   if (static_cast<int>(mask.size()) != rank)
-    context.Fail(fmt::format("{} has {} entries, but x has rank {}", name, mask.size(), rank));
+    context.Fail("{} has {} entries, but x has rank {}", name, mask.size(), rank);
   return std::vector<bool>(mask.begin(), mask.end());
 }
 
 void CheckLength(const OpContext& context, std::string_view name) {
   const Shape& shape = context.shape(name);
   if (shape.size() != 1 || shape[0] != Dim(context.rank("x")))
-    context.Fail(fmt::format("{} is {}, expected one entry for each of {}", name,
-                             context.type(name).ToString(), ToString(context.shape("x"))));
+    context.Fail("{} is {}, expected one entry for each of {}", name, context.type(name).ToString(),
+                 ToString(context.shape("x")));
 }
 
 Spec ReadSpec(const OpContext& context) {
@@ -49,7 +49,7 @@ Spec ReadSpec(const OpContext& context) {
   }
   for (int d = 0; d < rank; ++d) {
     if (spec.squeeze[d]) spec.stride[d] = 1;
-    if (spec.stride[d] == 0) context.Fail(fmt::format("stride of dimension {} is 0", d));
+    if (spec.stride[d] == 0) context.Fail("stride of dimension {} is 0", d);
     spec.stride[d] = Saturate(spec.stride[d]);
   }
   return spec;
@@ -123,8 +123,8 @@ Shape SliceShape(InferContext& context, std::optional<std::vector<Range>>& range
       } else {
         int64_t index = Saturate(at.constant()), size = x[d].constant();
         if (index < -size || index >= size)
-          context.Fail(fmt::format("index {} is out of range for dimension {} of size {}",
-                                   at.constant(), d, ToString(x)));
+          context.Fail("index {} is out of range for dimension {} of size {}", at.constant(), d,
+                       ToString(x));
         if (ranges) ranges->push_back({index < 0 ? index + size : index, 1, 1});
       }
       continue;
@@ -202,8 +202,7 @@ Window SliceWindow(const EvalContext& context) {
     }
     int64_t index = Saturate(from.value_or(0));
     if (index < -x[d] || index >= x[d])
-      context.Fail(
-          fmt::format("index {} is out of range for dimension {} of size {}", index, d, x[d]));
+      context.Fail("index {} is out of range for dimension {} of size {}", index, d, x[d]);
     ranges.push_back({index < 0 ? index + x[d] : index, 1, 1});
   }
   return MakeWindow(x, ranges);
@@ -223,9 +222,8 @@ void InferSliceUpdate(InferContext& context) {
   for (size_t d = 0; fits && d < shape.size(); ++d)
     fits = !shape[d].is_constant() || !update[d].is_constant() || shape[d] == update[d];
   if (!fits)
-    context.Fail(fmt::format("update is {}, but the slice is {} {}",
-                             context.type("update").ToString(), Name(context.dtype("x")),
-                             ToString(shape)));
+    context.Fail("update is {}, but the slice is {} {}", context.type("update").ToString(),
+                 Name(context.dtype("x")), ToString(shape));
   context.Result(context.type("x"));
 }
 
@@ -233,8 +231,8 @@ void EvalSliceUpdate(EvalContext& context) {
   Tensor update = context.in("update");
   const Window window = SliceWindow(context);
   if (ElementCount(window.dims) != update.size())
-    context.Fail(fmt::format("update is {}, but the slice has {} elements",
-                             context.type("update").ToString(), ElementCount(window.dims)));
+    context.Fail("update is {}, but the slice has {} elements", context.type("update").ToString(),
+                 ElementCount(window.dims));
   context.Set(DispatchWidth(update.dtype(), [&](auto word) {
     using Word = decltype(word);
     Pin<Word> pinned = update.data<Word>();
@@ -276,7 +274,7 @@ void InferSliceBySize(InferContext& context) {
     } else if (size && context.Bounds((*size)[d]).low >= 0) {
       count = (*size)[d];
     } else if (size && (*size)[d].is_constant()) {
-      context.Fail(fmt::format("invalid size {}", (*size)[d].constant()));
+      context.Fail("invalid size {}", (*size)[d].constant());
     }
     // The remainder after the slice; a negative one means that the slice does not fit.
     bool fits = !from || context.Bounds(*from).high >= 0;
@@ -286,8 +284,8 @@ void InferSliceBySize(InferContext& context) {
           fits && !(left.is_constant() && left.constant() < 0) && context.Bounds(*count).high >= 0;
     }
     if (!fits)
-      context.Fail(fmt::format("slice from {} exceeds dimension {} of size {}",
-                               (*begin)[d].ToString(), d, ToString(x)));
+      context.Fail("slice from {} exceeds dimension {} of size {}", (*begin)[d].ToString(), d,
+                   ToString(x));
     shape.push_back(count ? *count : context.Fresh("slice"));
     if (from && from->is_constant() && count && count->is_constant() && ranges)
       ranges->push_back({from->constant(), 1, count->constant()});
@@ -306,8 +304,8 @@ void EvalSliceBySize(EvalContext& context) {
   for (int d = 0; d < x.rank(); ++d) {
     int64_t from = begin[d] < 0 ? begin[d] + x.dims()[d] : begin[d];
     if (from < 0 || from > x.dims()[d] || out[d] > x.dims()[d] - from)
-      context.Fail(fmt::format("slice of {} from {} exceeds dimension {} of size {}", out[d],
-                               begin[d], d, x.dims()[d]));
+      context.Fail("slice of {} from {} exceeds dimension {} of size {}", out[d], begin[d], d,
+                   x.dims()[d]);
     ranges.push_back({from, 1, out[d]});
   }
   Window window = MakeWindow(x.dims(), ranges);
@@ -319,8 +317,8 @@ void InferSlidingWindows(InferContext& context) {
   int axis = OpContext::Axis(context.Int("axis"), context.rank("x"));
   int64_t size = context.Int("size"), stride = context.Int("stride");
   if (size < 1 || stride < 1 || (shape[axis].is_constant() && size > shape[axis].constant()))
-    context.Fail(fmt::format("windows of {} with stride {} do not fit in dimension {} of size {}",
-                             size, stride, axis, ToString(shape)));
+    context.Fail("windows of {} with stride {} do not fit in dimension {} of size {}", size, stride,
+                 axis, ToString(shape));
   shape[axis] = FloorDiv(shape[axis] - Dim(size), Dim(stride)) + Dim(1);
   shape.insert(shape.begin() + axis + 1, Dim(size));
   context.Result(context.dtype("x"), std::move(shape));
@@ -388,13 +386,13 @@ OperandConstraint WantOfSliceBound(const ConstraintContext& context) {
 constexpr OpRow kRows[] = {
     {.name = "slice_by_index",
      .doc = "x[begin:end:stride] as in NumPy; squeeze_mask selects the single index begin",
-     .signatures = {{{kIos15,
-                      "x:T begin:int32 end:int32 stride:int32!? begin_mask:bool!? end_mask:bool!? "
-                      "squeeze_mask:bool!? | T=fp16/fp32/int32/bool"},
-                     {kIos17,
-                      "x:T begin:U end:U stride:U!? begin_mask:bool!? end_mask:bool!? "
-                      "squeeze_mask:bool!? | T=fp16/fp32/int8/int16/int32/uint8/uint16/bool "
-                      "U=int8/int16/int32"}}},
+     .signatures =
+         {{{kIos15,
+            "x:T begin:int32 end:int32 stride:int32!? begin_mask:bool!? end_mask:bool!? "
+            "squeeze_mask:bool!? | T=fp16/fp32/int32/bool"},
+           {kIos17,
+            "x:T begin:U end:U stride:U!? begin_mask:bool!? end_mask:bool!? squeeze_mask:bool!? | "
+            "T=fp16/fp32/int8/int16/int32/uint8/uint16/bool U=int8/int16/int32"}}},
      .infer = InferSliceByIndex,
      .eval = EvalSliceByIndex,
      .moves = Moves::kView,

@@ -11,10 +11,10 @@ constexpr int64_t kMaxSize = int64_t{1} << 24;
 void CheckRange(const OpContext& context, std::string_view name, const std::vector<int64_t>& values,
                 size_t count, int64_t low) {
   if (values.size() != count)
-    context.Fail(fmt::format("{} has {} elements, expected {}", name, values.size(), count));
+    context.Fail("{} has {} elements, expected {}", name, values.size(), count);
   for (int64_t value : values)
     if (value < low || value > kMaxSize)
-      context.Fail(fmt::format("{} contains {}, expected {} to {}", name, value, low, kMaxSize));
+      context.Fail("{} contains {}, expected {} to {}", name, value, low, kMaxSize);
 }
 
 Dim Min(const Dim& a, const Dim& b) { return 0 - Max(0 - a, 0 - b); }
@@ -23,7 +23,7 @@ Dim Min(const Dim& a, const Dim& b) { return 0 - Max(0 - a, 0 - b); }
 Window ReadWindow(const OpContext& context) {
   bool pool = context.def().Find("weight") < 0;
   int rank = context.rank("x");
-  if (rank < 3 || rank > 5) context.Fail(fmt::format("x has {} dimensions, expected 3 to 5", rank));
+  if (rank < 3 || rank > 5) context.Fail("x has {} dimensions, expected 3 to 5", rank);
   size_t spatial = rank - 2;
   Window window;
   if (pool) {
@@ -35,8 +35,7 @@ Window ReadWindow(const OpContext& context) {
   } else {
     const Shape& weight = context.shape("weight");
     if (weight.size() != spatial + 2)
-      context.Fail(
-          fmt::format("weight has {} dimensions, expected {} like x", weight.size(), rank));
+      context.Fail("weight has {} dimensions, expected {} like x", weight.size(), rank);
     window.kernel.assign(weight.begin() + 2, weight.end());
     for (const Dim& size : window.kernel)
       if (size.is_constant() && size.constant() < 1)
@@ -49,8 +48,7 @@ Window ReadWindow(const OpContext& context) {
   window.pad_type = context.String("pad_type");
   if (window.pad_type != "valid" && window.pad_type != "custom" && window.pad_type != "same" &&
       window.pad_type != "same_lower")
-    context.Fail(fmt::format("pad_type is \"{}\", expected valid, custom, same or same_lower",
-                             window.pad_type));
+    context.Fail("pad_type is \"{}\", expected valid, custom, same or same_lower", window.pad_type);
   // Apple's files state `pad` for every pad_type; it only matters for custom.
   if (window.pad_type == "custom") {
     window.pad = context.Ints("pad");

@@ -22,17 +22,17 @@ namespace {
 
 int64_t BlockSize(const OpContext& context, std::string_view name) {
   if (context.rank("x") != 4)
-    context.Fail(fmt::format("x is {}, expected rank 4", context.type("x").ToString()));
+    context.Fail("x is {}, expected rank 4", context.type("x").ToString());
   int64_t block = context.Int(name);
-  if (block < 1 || block > 1 << 20) context.Fail(fmt::format("{} is {}", name, block));
+  if (block < 1 || block > 1 << 20) context.Fail("{} is {}", name, block);
   return block;
 }
 
 Dim Divided(const OpContext& context, const Dim& dim, int64_t by) {
   std::optional<Dim> exact = DivideExactly(dim, Dim(by));
   if (!exact && dim.is_constant())
-    context.Fail(fmt::format("{} does not divide dimension {} of size {}", by, dim.ToString(),
-                             ToString(context.shape("x"))));
+    context.Fail("{} does not divide dimension {} of size {}", by, dim.ToString(),
+                 ToString(context.shape("x")));
   return exact ? *exact : FloorDiv(dim, Dim(by));
 }
 
@@ -92,24 +92,22 @@ struct Blocks {
 
 Blocks ReadBlocks(const OpContext& context, std::string_view margin_name) {
   if (context.rank("x") != 4)
-    context.Fail(fmt::format("x is {}, expected rank 4", context.type("x").ToString()));
+    context.Fail("x is {}, expected rank 4", context.type("x").ToString());
   std::vector<int64_t> size = context.Ints("block_shape");
   Tensor margin = context.value(margin_name);
   if (!margin)
-    throw Error("needs-constant", fmt::format("{}: operand \"{}\" must be known at compile time",
-                                              context.def().name, margin_name));
+    throw Error("needs-constant", "{}: operand \"{}\" must be known at compile time",
+                context.def().name, margin_name);
   if (size.size() != 2 || margin.dims() != Dims{2, 2})
-    context.Fail(fmt::format("block_shape and {} are not [2] and [2, 2]", margin_name));
+    context.Fail("block_shape and {} are not [2] and [2, 2]", margin_name);
   constexpr int64_t kMax = 1 << 20;
   Blocks blocks;
   for (int d = 0; d < 2; ++d) {
     blocks.size[d] = size[d];
-    if (size[d] < 1 || size[d] > kMax)
-      context.Fail(fmt::format("invalid size {} in block_shape", size[d]));
+    if (size[d] < 1 || size[d] > kMax) context.Fail("invalid size {} in block_shape", size[d]);
     for (int side = 0; side < 2; ++side) {
       int64_t amount = margin.Int(2 * d + side);
-      if (amount < 0 || amount > kMax)
-        context.Fail(fmt::format("invalid value in {}: {}", margin_name, amount));
+      if (amount < 0 || amount > kMax) context.Fail("invalid value in {}: {}", margin_name, amount);
       blocks.margin[d][side] = amount;
     }
   }
@@ -156,7 +154,7 @@ void InferBatchToSpace(InferContext& context) {
     shape[2 + d] =
         shape[2 + d] * Dim(blocks.size[d]) - Dim(blocks.margin[d][0] + blocks.margin[d][1]);
     if (shape[2 + d].is_constant() && shape[2 + d].constant() < 0)
-      context.Fail(fmt::format("crops result in a size of {}", ToString(shape)));
+      context.Fail("crops result in a size of {}", ToString(shape));
   }
   context.Result(context.dtype("x"), std::move(shape));
 }

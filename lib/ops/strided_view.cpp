@@ -167,8 +167,7 @@ Tensor StridedView(const Tensor& x, const Dims& dims, const Dims& strides, int64
 void CheckResultSize(const OpContext& context, const Dims& dims) {
   constexpr int64_t kMaxElements = int64_t{1} << 32;
   if (int64_t count = ElementCount(dims); count > kMaxElements)
-    throw Error("resource-limit",
-                fmt::format("{}: the result has {} elements", context.def().name, count));
+    throw Error("resource-limit", "{}: the result has {} elements", context.def().name, count);
 }
 
 Dim Min(const Dim& a, const Dim& b) { return a + b - Max(a, b); }

@@ -7,7 +7,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 #include "lib/ir/dispatch_width.h"
 #include "lib/ir/op_def.h"

@@ -29,17 +29,13 @@ DType ValueType(const OpContext& context, std::string_view name) {
 }
 
 void InferFill(InferContext& context) {
-  const Shape& shape = context.shape("shape");
-  if (shape.size() != 1)
-    context.Fail(fmt::format("shape is {}, expected a vector", context.type("shape").ToString()));
-  if (!shape[0].is_constant())
-    throw Error("needs-constant", "fill: the length of \"shape\" must be known at compile time");
+  VectorLength(context, "shape");
   Shape dims;
   for (const std::optional<Dim>& part : context.Parts("shape"))
     dims.push_back(part ? *part : context.Fresh("fill"));
   for (const Dim& dim : dims)
     if (dim.is_constant() && dim.constant() < 0)
-      context.Fail(fmt::format("invalid dimension {} in shape", dim.constant()));
+      context.Fail("invalid dimension {} in shape", dim.constant());
   DType dtype = ValueType(context, "value");
   context.Result(dtype, dims);
   if (dims.size() > 1 || !IsStatic(dims) || IsFloat(dtype)) return;
@@ -69,8 +65,8 @@ int64_t RangeLength(const OpContext& context, const Tensor& start, const Tensor&
   if (IsFloat(start.dtype())) {
     length = std::ceil((end.Double(0) - start.Double(0)) / step.Double(0));
     if (step.Double(0) == 0 || std::isnan(length))
-      context.Fail(fmt::format("invalid range from {} to {} by {}", start.Double(0), end.Double(0),
-                               step.Double(0)));
+      context.Fail("invalid range from {} to {} by {}", start.Double(0), end.Double(0),
+                   step.Double(0));
   } else {
     __int128 by = step.Int(0), distance = static_cast<__int128>(end.Int(0)) - start.Int(0);
     if (by == 0) context.Fail("step is 0");
@@ -81,8 +77,8 @@ int64_t RangeLength(const OpContext& context, const Tensor& start, const Tensor&
     length = static_cast<double>((distance + by - 1) / by);
   }
   if (length > static_cast<double>(kMaxLength))
-    throw Error("resource-limit",
-                fmt::format("range_1d: the result has {:.0f} elements, which is too many", length));
+    throw Error("resource-limit", "range_1d: the result has {:.0f} elements, which is too many",
+                length);
   return length < 0 ? 0 : static_cast<int64_t>(length);
 }
 
@@ -90,8 +86,8 @@ void InferRange(InferContext& context) {
   DType dtype = context.dtype("start");
   for (const char* name : {"end", "step"})
     if (context.dtype(name) != dtype)
-      context.Fail(fmt::format("start is {} and {} is {}, expected the same element type",
-                               Name(dtype), name, Name(context.dtype(name))));
+      context.Fail("start is {} and {} is {}, expected the same element type", Name(dtype), name,
+                   Name(context.dtype(name)));
   Tensor start = context.value("start"), end = context.value("end"), step = context.value("step");
   auto scalar = [&](std::string_view name) -> std::optional<Dim> {
     auto elements = WholeElements(context, name);
@@ -146,11 +142,11 @@ void InferOneHot(InferContext& context) {
   if (size && size->size() != 1) context.Fail("one_hot_vector_size is not a scalar");
   Dim depth = size ? size->front() : context.Fresh("one_hot");
   if (depth.is_constant() && depth.constant() < 1)
-    context.Fail(fmt::format("one_hot_vector_size is {}, expected 1 or more", depth.constant()));
+    context.Fail("one_hot_vector_size is {}, expected 1 or more", depth.constant());
   DType dtype = ValueType(context, context.has("on_value") ? "on_value" : "off_value");
   if (context.has("on_value") && context.has("off_value") && context.dtype("off_value") != dtype)
-    context.Fail(fmt::format("on_value is {}, but off_value is {}", Name(dtype),
-                             Name(context.dtype("off_value"))));
+    context.Fail("on_value is {}, but off_value is {}", Name(dtype),
+                 Name(context.dtype("off_value")));
   shape.insert(shape.begin() + OneHotAxis(context), depth);
   context.Result(dtype, std::move(shape));
 }
@@ -211,7 +207,7 @@ void EvalCumsum(EvalContext& context) {
 
 void InferBandPart(InferContext& context) {
   if (context.rank("x") < 2)
-    context.Fail(fmt::format("x is {}, expected at least rank 2", context.type("x").ToString()));
+    context.Fail("x is {}, expected at least rank 2", context.type("x").ToString());
   context.Int("lower");
   context.Int("upper");
   context.Result(context.type("x"));
@@ -320,9 +316,9 @@ constexpr OpRow kRows[] = {
      .range = RangeOfXOrZero},
     {.name = "cumsum",
      .doc = "cumulative sum along axis; exclusive: without the element itself",
-     .signatures = {{{kIos15,
-                      "x:T axis:int32!=0 exclusive:bool!=false reverse:bool!=false | "
-                      "T=fp16/fp32/int32"}}},
+     .signatures =
+         {{{kIos15,
+            "x:T axis:int32!=0 exclusive:bool!=false reverse:bool!=false | T=fp16/fp32/int32"}}},
      .infer = InferCumsum,
      .eval = EvalCumsum,
      .layout = {.data = {"x"}, .axes = "axis"},

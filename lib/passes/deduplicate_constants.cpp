@@ -4,7 +4,6 @@
 //
 // Must not fire on constants that differ in type or shape, or on a constant that is a block output.
 // No numeric effect.
-#include <cstring>
 #include <unordered_map>
 
 #include "lib/passes/pass.h"

@@ -23,9 +23,8 @@
 //
 // Operators by name: the operations of high rank that it matches, and reshapes and transposes.
 #include <map>
-#include <set>
 
-#include "lib/ops/row.h"
+#include "lib/ir/arithmetic.h"
 #include "lib/passes/rewriting.h"
 
 namespace mlc::passes {
@@ -131,7 +130,7 @@ bool Rewrite(Operation* last, PassContext& context) {
       if (moved == now) continue;
     }
     value = builder.Make("reshape", {{"x", value}, {"shape", Ints(step->shape)}});
-    value = builder.Make("transpose", {{"x", value}, {"perm", Ints(step->perm)}});
+    value = Transposed(builder, value, step->perm);
     now = moved;
   }
   ReplaceAllUses(last->result(),

@@ -15,7 +15,9 @@
 // effect.
 #include <array>
 
+#include "lib/ir/arithmetic.h"
 #include "lib/ir/encoding.h"
+#include "lib/ir/shape_tensors.h"
 #include "lib/ops/form_params.h"
 #include "lib/passes/rewriting.h"
 
@@ -42,7 +44,7 @@ bool CropBoxes(Operation* op, Builder& builder) {
                                              {"end_mask", Tensor::Vector<bool>({true, false})}});
     };
     boxes = columns(1, 5);
-    Value* image = builder.Make("squeeze", {{"x", columns(0, 1)}, {"axes", Ints({1})}});
+    Value* image = Squeezed(builder, columns(0, 1), {1});
     indices = builder.Cast(image, DType::kInt32);
   } else {
     int64_t count = roi[0].constant(), images = op->arg("x")[0].type().shape[0].constant();
@@ -51,7 +53,7 @@ bool CropBoxes(Operation* op, Builder& builder) {
       for (int64_t image = 0; image < images; ++image) each.push_back(static_cast<int32_t>(image));
     indices = builder.Const(Tensor::Vector(each));
     if (images > 1) {
-      boxes = builder.Make("expand_dims", {{"x", boxes}, {"axes", Ints({1})}});
+      boxes = Expanded(builder, boxes, {1});
       boxes = builder.Make("tile", {{"x", boxes}, {"reps", Ints({1, images, 1})}});
       boxes = builder.Make("reshape", {{"x", boxes}, {"shape", Ints({count * images, 4})}});
     }
@@ -62,7 +64,7 @@ bool CropBoxes(Operation* op, Builder& builder) {
   Value* crops = builder.Make("crop_resize", std::move(args));
   const Shape& shape = op->result()->type.shape;  // [n, images or 1, c, h, w]
   Replace(op, shape[1] == Dim(1)
-                  ? builder.Make("expand_dims", {{"x", crops}, {"axes", Ints({1})}})
+                  ? Expanded(builder, crops, {1})
                   : builder.Make("reshape", {{"x", crops}, {"shape", ShapeOperand(shape)}}));
   return true;
 }
@@ -70,9 +72,6 @@ bool CropBoxes(Operation* op, Builder& builder) {
 // Boxes below the threshold come last and suppress no better boxes, so they are masked after the
 // operation. The best box is kept in any case.
 bool SuppressWithoutThreshold(Operation* op, Builder& builder) {
-  auto two = [&](std::string_view name, Value* x, Value* y) {
-    return builder.Make(name, {{"x", x}, {"y", y}});
-  };
   auto turned = [&](const Operand& x) {
     return builder.Make("transpose", {{"x", x}, {"perm", Ints({0, 2, 1})}});
   };
@@ -80,25 +79,21 @@ bool SuppressWithoutThreshold(Operation* op, Builder& builder) {
   args.emplace_back("boxes", turned(op->arg("boxes")[0]));
   args.emplace_back("scores", turned(op->arg("scores")[0]));
   Values found = builder.MakeAll("non_maximum_suppression", std::move(args));
-  Value* best =
-      builder.Make("reduce_max", {{"x", found[1]}, {"axes", Ints({1})}, {"keep_dims", false}});
-  Value* high = builder.Make("greater", {{"x", best}, {"y", op->arg("score_threshold")[0]}});
+  Value* best = Reduced(builder, "reduce_max", found[1], {1}, false);
+  Value* high = Binary(builder, "greater", best, op->arg("score_threshold")[0]);
   std::vector<bool> first(op->constant("max_boxes").Int(0), false);
   first[0] = true;
   int64_t count = static_cast<int64_t>(first.size());
-  Value* kept =
-      two("logical_or", high, builder.Const(Tensor::Vector<bool>(first).Reshaped({1, count})));
-  Value* used =
-      two("logical_and", kept, builder.Make("greater_equal", {{"x", found[2]}, {"y", 0}}));
+  Value* kept = Binary(builder, "logical_or", high,
+                       builder.Const(Tensor::Vector<bool>(first).Reshaped({1, count})));
+  Value* used = Binary(builder, "logical_and", kept, Binary(builder, "greater_equal", found[2], 0));
   auto masked = [&](Value* x, Value* mask, double otherwise) {
     return builder.Make("select", {{"cond", mask}, {"a", x}, {"b", otherwise}});
   };
-  Value* columns = builder.Make("expand_dims", {{"x", used}, {"axes", Ints({1})}});
+  Value* columns = Expanded(builder, used, {1});
   Values results = {turned(masked(found[0], columns, 0)), turned(masked(found[1], columns, 0)),
                     masked(found[2], used, -1),
-                    builder.Make("reduce_sum", {{"x", builder.Cast(used, DType::kInt32)},
-                                                {"axes", Ints({1})},
-                                                {"keep_dims", false}})};
+                    Reduced(builder, "reduce_sum", builder.Cast(used, DType::kInt32), {1}, false)};
   Function* function = op->block->function;
   for (size_t i = 0; i < results.size(); ++i) {
     std::string name = op->results[i]->name;

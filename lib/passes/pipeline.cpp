@@ -92,7 +92,7 @@ std::vector<const PassDef*> ParsePasses(std::string_view list) {
       std::string known;
       for (const PassDef* pass : all)
         known += (known.empty() ? "" : ", ") + std::string(pass->name);
-      throw Error("bad-name", fmt::format("unknown pass \"{}\"", name)).Expected(known);
+      throw Error("bad-name", "unknown pass \"{}\"", name).Expected(known);
     }
     passes.push_back(*it);
   }
@@ -124,7 +124,7 @@ PassRun RunPass(const PassDef& pass, Program& program, PassContext& context,
   try {
     run.changed = !stable && pass.run(program, context);
   } catch (Error& error) {
-    throw error.Note(fmt::format("in pass {}", pass.name));
+    throw error.Note("in pass {}", pass.name);
   }
   run.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (options.verify_each) Verify(program);
@@ -158,9 +158,10 @@ std::vector<PassRun> RunPasses(Program& program, const std::vector<const PassDef
     } else if (passes[i] == &kUntilStable) {
       if (again && round == kMostRounds)
         context.diagnostics.Warn(
-            Error("not-stable", fmt::format("the passes from {} to {} still change the program "
-                                            "after {} rounds",
-                                            passes[first + 1]->name, passes[i - 1]->name, round))
+            Error("not-stable",
+                  "the passes from {} to {} still change the program "
+                  "after {} rounds",
+                  passes[first + 1]->name, passes[i - 1]->name, round)
                 .Help("the program is correct, but possibly not optimal; please report this"));
       if (!again || round == kMostRounds) {
         round = 1;

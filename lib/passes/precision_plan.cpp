@@ -320,9 +320,10 @@ void CheckNamedOperations(const Program& program, const PassContext& context) {
   auto check = [&](std::string_view option, const std::vector<std::string>& names) {
     for (const std::string& name : names)
       if (!known.contains(name))
-        throw Error("bad-name", fmt::format("{} {}: the program has no operation and no "
-                                            "operator of this name",
-                                            option, name))
+        throw Error("bad-name",
+                    "{} {}: the program has no operation and no "
+                    "operator of this name",
+                    option, name)
             .Expected(Quoted(NearNames(known, name)));
   };
   check("option 'fp32-ops'", context.fp32_ops);

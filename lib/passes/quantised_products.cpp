@@ -152,7 +152,7 @@ bool ScaleFirst(Operation* op, PassContext& context) {
       number = builder.Make("reshape", {{"x", number}, {"shape", Ints({1})}});
       number = builder.Make("squeeze", {{"x", number}});
     }
-    Value* q = builder.Make("mul", {{"x", multiply->value("x")}, {"y", number}});
+    Value* q = Binary(builder, "mul", multiply->value("x"), number);
     Builder::Args args = ArgsWithout(*multiply, {"x", weight});
     args.emplace_back("x", q);
     args.emplace_back(weight, right);

@@ -2,7 +2,6 @@
 // every rewrite uses to replace an operation.
 #pragma once
 
-#include <algorithm>
 #include <cmath>
 #include <optional>
 

@@ -49,14 +49,14 @@ struct Shifted {
 };
 Shifted Shift(Builder& b, Value* x, const std::vector<int64_t>& axes) {
   if (Unshifted(x, axes)) return {x, nullptr};
-  Value* greatest = b.Make("reduce_max", {{"x", x}, {"axes", Ints(axes)}, {"keep_dims", true}});
+  Value* greatest = Reduced(b, "reduce_max", x, axes, true);
   // The difference of two infinities would be NaN.
   greatest = b.Make("clip", {{"x", greatest}, {"alpha", -kMost}, {"beta", kMost}});
   return {Binary(b, "sub", x, greatest), greatest};
 }
 
 Value* LogSumExp(Builder& b, Value* z, const std::vector<int64_t>& axes, bool keep) {
-  return b.Make("reduce_log_sum_exp", {{"x", z}, {"axes", Ints(axes)}, {"keep_dims", keep}});
+  return Reduced(b, "reduce_log_sum_exp", z, axes, keep);
 }
 
 // Returns the logarithm of a sum of exponentials, or null if `sum` is another sum.
@@ -69,7 +69,7 @@ Value* LogarithmOfSum(Builder& b, const Operation& sum) {
   auto [z, greatest] = Shift(b, x, *axes);
   Value* y = LogSumExp(b, z, *axes, keep);
   if (!greatest) return y;
-  if (!keep) greatest = b.Make("squeeze", {{"x", greatest}, {"axes", Ints(*axes)}});
+  if (!keep) greatest = Squeezed(b, greatest, *axes);
   return Binary(b, "add", y, greatest);
 }
 

@@ -219,12 +219,11 @@ class Scaling {
     if (many && !sum.mean) root_ = std::sqrt(static_cast<double>(sum.most));
     least_ = std::max(kNormal, epsilon / root_);
     Value* size = b.Make("abs", {{"x", x_}});
-    Value* scale =
-        b.Make("reduce_max", {{"x", size}, {"axes", Ints(sum.axes)}, {"keep_dims", true}});
+    Value* scale = mlc::Reduced(b, "reduce_max", size, sum.axes, true);
     scale = Binary(b, "maximum", scale, std::ldexp(least_, up));
     scale = Times(b, scale, std::ldexp(1.0, -up));
     scaled_ = Binary(b, "real_div", x_, scale);
-    if (!sum.keep) scale = b.Make("squeeze", {{"x", scale}, {"axes", Ints(sum.axes)}});
+    if (!sum.keep) scale = Squeezed(b, scale, sum.axes);
     const bool as_mean = root_ != 1;
     Value* summed = scaled_;
     if (as_mean || op->def->sums.of == Sums::kElements)

@@ -6,7 +6,9 @@
 // it are normal numbers. Applies to conv, conv_transpose and linear. Must not fire if any weight is
 // 2^-14 or more, on weights that are all 0 or not constant, or with --precision fp32. Numeric
 // effect: only the usual fp16 rounding of weights.
+#include "lib/ir/arithmetic.h"
 #include "lib/ir/encoding.h"
+#include "lib/ir/shape_tensors.h"
 #include "lib/passes/rewriting.h"
 
 namespace mlc::passes {
@@ -61,7 +63,7 @@ bool Scale(Operation* op, PassContext& context) {
                   op->def->name, op->value("weight")->name, largest,
                   kScaledTo - std::ilogb(largest)));
   Value* product = builder.Make(op->def->name, std::move(args));
-  Replace(op, builder.Make("mul", {{"x", product}, {"y", 1 / scale}}));
+  Replace(op, Binary(builder, "mul", product, 1 / scale));
   return true;
 }
 

@@ -18,6 +18,7 @@
 // Operators by name: the arithmetic that it matches and the arithmetic that it creates.
 #include <limits>
 
+#include "lib/ir/arithmetic.h"
 #include "lib/ops/value_range.h"
 #include "lib/passes/rewriting.h"
 
@@ -58,7 +59,7 @@ bool DivideToMultiply(Operation* op, PassContext& context) {
   }
   Builder builder = BuilderBefore(op, context);
   Tensor factor = Tensor::Of<double>(y->constant().dims(), reciprocals).Cast(y->constant().dtype());
-  Replace(op, builder.Make("mul", {{"x", x}, {"y", builder.Const(factor, op->name + "_y")}}));
+  Replace(op, Binary(builder, "mul", x, builder.Const(factor, op->name + "_y")));
   return true;
 }
 

@@ -12,28 +12,11 @@
 // slice has a stride or covers parts of two values. No numeric effect.
 //
 // Operators by name: the data movement that it matches and the data movement that it creates.
+#include "lib/ir/arithmetic.h"
 #include "lib/passes/rewriting.h"
 
 namespace mlc::passes {
 namespace {
-
-// Slices [begin, end) of one dimension, and all of the others.
-Value* Slice(Builder& builder, Value* x, int64_t axis, int64_t begin, int64_t end, bool squeeze) {
-  size_t rank = x->type.shape.size();
-  std::vector<int64_t> begins(rank), ends(rank);
-  std::vector<bool> whole(rank, true), squeezed(rank);
-  begins[axis] = begin;
-  ends[axis] = end;
-  whole[axis] = false;
-  squeezed[axis] = squeeze;
-  Builder::Args args = {{"x", x},
-                        {"begin", Ints(begins)},
-                        {"end", Ints(ends)},
-                        {"begin_mask", Tensor::Vector<bool>(whole)},
-                        {"end_mask", Tensor::Vector<bool>(whole)}};
-  if (squeeze) args.emplace_back("squeeze_mask", Tensor::Vector<bool>(squeezed));
-  return builder.Make("slice_by_index", std::move(args));
-}
 
 bool GatherOfRun(Operation* op, PassContext& context) {
   if (!op->is("gather")) return false;
@@ -55,7 +38,7 @@ bool GatherOfRun(Operation* op, PassContext& context) {
   if (size.is_constant() && run.back() >= size.constant()) return false;
   if (!size.is_constant() && indices.rank() == 1) return false;  // a slice would be truncated
   Builder builder = BuilderBefore(op, context);
-  Value* slice = Slice(builder, x, axis, run[0], run.back() + 1, indices.rank() == 0);
+  Value* slice = SliceAlong(builder, x, axis, run[0], run.back() + 1, indices.rank() == 0);
   Replace(op, slice);
   return true;
 }

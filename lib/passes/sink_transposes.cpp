@@ -19,6 +19,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "lib/ir/arithmetic.h"
+#include "lib/ir/shape_tensors.h"
 #include "lib/passes/rewriting.h"
 
 namespace mlc::passes {
@@ -466,7 +468,7 @@ class Layouts {
       Builder builder(block_, context_.diagnostics, before);
       builder.SetName(value->name);
       if (value->def) builder.SetLocation(value->def->location);
-      made = builder.Make("transpose", {{"x", base}, {"perm", Ints(perm)}});
+      made = Transposed(builder, base, perm);
       if (value->def) names_.emplace_back(made, value->name);
     }
     return made;

@@ -1,7 +1,6 @@
 #include "lib/precision/minimal_fp32_search.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <numeric>
 

@@ -199,11 +199,10 @@ void PrecisionTrials::CompareWithSource(Jobs& which) {
     job.references = std::move(known);
     Prepare(job);
     context.diagnostics.Warn(
-        Error(
-            "check-failed",
-            fmt::format("output \"{}\" has {} of {:.2g} on {} inputs even in fp32 (limit {:.2g}), "
-                        "because passes rewrote the program",
-                        worst.output, Name(worst.kind), worst.value, Inputs(), worst.allowed))
+        Error("check-failed",
+              "output \"{}\" has {} of {:.2g} on {} inputs even in fp32 (limit {:.2g}), "
+              "because passes rewrote the program",
+              worst.output, Name(worst.kind), worst.value, Inputs(), worst.allowed)
             .Help("mlc verify shows where; option 'precision' fp32 avoids these rewrites"));
   }
 }

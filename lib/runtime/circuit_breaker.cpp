@@ -22,8 +22,7 @@ std::string_view Name(CircuitBreaker::State state) { return kStates[static_cast<
 BreakerOptions::Override ParseBreakerOverride(std::string_view text) {
   const auto it = std::find(kOverrides.begin(), kOverrides.end(), text);
   if (it == kOverrides.end())
-    throw Error("usage", fmt::format("{} is \"{}\"", kVariable, text))
-        .Expected("open, closed or auto");
+    throw Error("usage", "{} is \"{}\"", kVariable, text).Expected("open, closed or auto");
   return static_cast<BreakerOptions::Override>(it - kOverrides.begin());
 }
 

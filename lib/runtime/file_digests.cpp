@@ -77,8 +77,7 @@ FileDigests::Digest FileDigests::Of(const fs::path& path) {
   for (int i = 0; i < kTries; ++i) {
     const int64_t begin = Nanoseconds(now_());
     const std::optional<FileIdentity> identity = IdentityOf(path);
-    if (!identity)
-      throw Error("file-io", fmt::format("cannot read \"{}\": not a regular file", path.string()));
+    if (!identity) throw Error("file-io", "cannot read \"{}\": not a regular file", path.string());
     const fs::path record = folder_ / fmt::format("{}-{}", identity->device, identity->inode);
     if (std::optional<std::string> known = Remembered(record, *identity))
       return {*known, *identity};
@@ -125,8 +124,7 @@ void PutFile(const fs::path& work, const fs::path& path, const std::string& text
     file.Close();
     if (durable) SyncToDisk(fresh);
     if (rename(fresh.c_str(), path.c_str()) != 0)
-      throw Error("file-io",
-                  fmt::format("cannot write \"{}\": {}", path.string(), strerror(errno)));
+      throw Error("file-io", "cannot write \"{}\": {}", path.string(), strerror(errno));
   } catch (const Error&) {
     unlink(fresh.c_str());
     throw;

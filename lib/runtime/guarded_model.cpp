@@ -222,7 +222,7 @@ Prediction GuardedModel::FallBack(const std::map<std::string, Tensor>& inputs, S
                                   std::string why) {
   if (!options_.fallback) {
     options_.telemetry->Refused();
-    throw Error("circuit-open", fmt::format("the circuit breaker is {}", why))
+    throw Error("circuit-open", "the circuit breaker is {}", why)
         .Help("MLC_CIRCUIT_BREAKER=closed admits every prediction");
   }
   Prediction prediction{.fallback = true, .why = std::move(why)};

@@ -8,7 +8,6 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <thread>
@@ -36,8 +35,7 @@ constexpr std::string_view kMarker = "mlc-cache";
 const std::string kMarkerText = fmt::format("compiled models of mlc, version {}\n", kVersion);
 
 Error IoError(const char* what, const fs::path& path) {
-  return Error("file-io",
-               fmt::format("cannot {} \"{}\": {}", what, path.string(), strerror(errno)));
+  return Error("file-io", "cannot {} \"{}\": {}", what, path.string(), strerror(errno));
 }
 
 bool IsKey(std::string_view text) {
@@ -181,21 +179,20 @@ bool ModelCache::Exists(const fs::path& folder) {
   const bool empty =
       fs::is_directory(status) && fs::directory_iterator(folder, error) == fs::directory_iterator();
   if (error || !fs::is_directory(status))
-    throw Error("file-io", fmt::format("\"{}\" cannot be used as the cache folder: {}",
-                                       folder.string(), error ? error.message() : "not a folder"))
+    throw Error("file-io", "\"{}\" cannot be used as the cache folder: {}", folder.string(),
+                error ? error.message() : "not a folder")
         .Help(kHelp);
   if (empty) return false;
   const std::optional<std::string> text = TextOf(folder / kMarker, kMost);
   if (!text)
-    throw Error("file-exists",
-                fmt::format("\"{}\" contains files that do not belong to a cache", folder.string()))
-        .Expected(fmt::format("an empty folder, or a cache (with a file \"{}\")", kMarker))
+    throw Error("file-exists", "\"{}\" contains files that do not belong to a cache",
+                folder.string())
+        .Expected("an empty folder, or a cache (with a file \"{}\")", kMarker)
         .Help(kHelp);
   // An empty marker is being written by another process.
   if (!text->empty() && *text != kMarkerText)
-    throw Error(
-        "file-exists",
-        fmt::format("\"{}\" is a cache with the format of another mlc version", folder.string()))
+    throw Error("file-exists", "\"{}\" is a cache with the format of another mlc version",
+                folder.string())
         .Help("remove it, or set MLC_CACHE_DIR or option 'cache' to another folder");
   return true;
 }
@@ -214,15 +211,15 @@ ModelCache::ModelCache(fs::path folder, uint64_t limit, WallClock now)
     const int why = errno;
     if (file >= 0) close(file);
     if (!written)
-      throw Error("file-io", fmt::format("cannot create the cache folder \"{}\": {}",
-                                         folder_.string(), error ? error.message() : strerror(why)))
+      throw Error("file-io", "cannot create the cache folder \"{}\": {}", folder_.string(),
+                  error ? error.message() : strerror(why))
           .Help("set MLC_CACHE_DIR to a writable folder");
   }
   for (std::string_view kind : kFolders) {
     fs::create_directories(folder_ / kind, error);
     if (error)
-      throw Error("file-io", fmt::format("cannot create the cache folder \"{}\": {}",
-                                         (folder_ / kind).string(), error.message()))
+      throw Error("file-io", "cannot create the cache folder \"{}\": {}", (folder_ / kind).string(),
+                  error.message())
           .Help("set MLC_CACHE_DIR to a writable folder");
   }
   work_folder_ = MakeWork();
@@ -399,8 +396,7 @@ void ModelCache::Install(const std::string& key, const CacheKey& parts, std::str
   Record record{.name = std::string(name), .parts = parts.parts()};
   const std::map<std::string, fs::path> files = FilesBelow(made);
   if (!fs::exists(made / name))
-    throw Error("file-io",
-                fmt::format("the compiler created nothing at \"{}\"", (made / name).string()));
+    throw Error("file-io", "the compiler created nothing at \"{}\"", (made / name).string());
   for (const auto& [path, file] : files) {
     if (chmod(file.c_str(), 0444) != 0) throw IoError("change", file);
     SyncToDisk(file);
@@ -477,8 +473,7 @@ void ModelCache::Remove(const std::string& key, const std::string& reason,
   std::error_code error;
   fs::remove(Place("ac", key), error);
   if (error)
-    throw Error("file-io", fmt::format("cannot remove \"{}\": {}", Place("ac", key).string(),
-                                       error.message()));
+    throw Error("file-io", "cannot remove \"{}\": {}", Place("ac", key).string(), error.message());
   fs::remove_all(Place("tree", key), error);
   for (const std::string& sha256 : blobs)
     if (IsKey(sha256)) eviction.bytes += RemoveBlob(sha256);

@@ -28,8 +28,8 @@ Pool::Pool(std::vector<std::unique_ptr<GuardedModel>> instances, size_t queue)
   } catch (const std::system_error&) {
     Close();
     throw Error("resource-limit",
-                fmt::format("the system provides only {} threads for {} concurrent predictions",
-                            threads_.size(), instances_.size()))
+                "the system provides only {} threads for {} concurrent predictions",
+                threads_.size(), instances_.size())
         .Help("use fewer concurrent predictions, or raise the process limit (ulimit -u)");
   }
 }
@@ -61,8 +61,7 @@ void Pool::Submit(PoolTask task, WhenFull when_full, Done done) {
   std::unique_lock lock(mutex_);
   if (waiting_.size() >= queue_ && when_full == WhenFull::kRefuse) {
     ++statistics_.rejected;
-    throw Error("resource-limit",
-                fmt::format("the queue is full: {} predictions are waiting", waiting_.size()))
+    throw Error("resource-limit", "the queue is full: {} predictions are waiting", waiting_.size())
         .Help("submit fewer predictions at a time, or wait until some are finished");
   }
   if (waiting_.size() >= queue_) {

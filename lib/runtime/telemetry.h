@@ -7,8 +7,6 @@
 #include <functional>
 #include <mutex>
 #include <optional>
-#include <span>
-#include <string>
 #include <vector>
 
 #include "lib/runtime/runtime.h"

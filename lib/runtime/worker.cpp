@@ -49,14 +49,13 @@ void Abandoned::Take(std::chrono::steady_clock::time_point deadline) {
   const bool in_time =
       changed_.wait_until(lock, deadline, [this] { return taken_ < most_ || alive_ >= most_; });
   if (alive_ >= most_)
-    throw NotBegun(
-        Error("workers-hang", fmt::format("{} abandoned predictions are still running", most_))
-            .Expected("fewer of them, because another prediction could hang, too")
-            .Help("restart the process; hanging threads cannot be terminated"));
+    throw NotBegun(Error("workers-hang", "{} abandoned predictions are still running", most_)
+                       .Expected("fewer of them, because another prediction could hang, too")
+                       .Help("restart the process; hanging threads cannot be terminated"));
   if (!in_time)
-    throw NotBegun(Error("timeout", "the deadline expired before the prediction could start")
-                       .Note(fmt::format(
-                           "the maximum number of concurrent predictions was running: {}", most_)));
+    throw NotBegun(
+        Error("timeout", "the deadline expired before the prediction could start")
+            .Note("the maximum number of concurrent predictions was running: {}", most_));
   ++taken_;
 }
 
@@ -188,8 +187,7 @@ void Worker::RunOnThread(const TimeLimit& limit, std::function<void()> task) {
       thread_->handle.detach();
       lock.unlock();
       thread_ = nullptr;
-      throw Error("timeout",
-                  fmt::format("no result within {:.6g} ms", Milliseconds(*limit.timeout)));
+      throw Error("timeout", "no result within {:.6g} ms", Milliseconds(*limit.timeout));
     }
     failure = std::exchange(thread_->failure, nullptr);
     thread_->state = Thread::kIdle;

@@ -23,8 +23,7 @@ namespace fs = std::filesystem;
 namespace {
 
 Error IoError(const char* what, const fs::path& path) {
-  return Error("file-io",
-               fmt::format("cannot {} \"{}\": {}", what, path.string(), strerror(errno)));
+  return Error("file-io", "cannot {} \"{}\": {}", what, path.string(), strerror(errno));
 }
 
 // Truncates long names, so that the folder's name stays within the 255 bytes of file systems.
@@ -97,8 +96,7 @@ fs::path Followed(fs::path path) {
   for (int links = 0; fs::is_symlink(path, error); ++links) {
     fs::path next = fs::read_symlink(path, error);
     if (error || links == kMostLinks)
-      throw Error("file-io",
-                  fmt::format("\"{}\" is a dangling or cyclic symbolic link", path.string()));
+      throw Error("file-io", "\"{}\" is a dangling or cyclic symbolic link", path.string());
     path = path.parent_path() / next;
   }
   return path;
@@ -127,18 +125,17 @@ Staging::Staging(fs::path target, Kind kind, bool force)
   }
   std::string name = target_.filename().string();
   if (name.empty() || name == "." || name == "..")
-    throw Error("file-io", fmt::format("\"{}\" is not a valid output path", target_.string()));
+    throw Error("file-io", "\"{}\" is not a valid output path", target_.string());
   fs::path parent = target_.has_parent_path() ? target_.parent_path() : fs::path(".");
   if (!fs::is_directory(parent, error))
-    throw Error("file-io", fmt::format("cannot write \"{}\": the folder \"{}\" does not exist",
-                                       target_.string(), parent.string()));
+    throw Error("file-io", "cannot write \"{}\": the folder \"{}\" does not exist",
+                target_.string(), parent.string());
   const std::string prefix = Prefix(target_);
   RemoveStale(parent, prefix);
   fs::file_status old = fs::symlink_status(target_, error);
   if (fs::exists(old) && !fs::is_regular_file(old) && (kind_ == kFile || !fs::is_directory(old)))
-    throw Error("file-exists",
-                fmt::format("\"{}\" exists and is {}", given.string(),
-                            fs::is_directory(old) ? "a folder" : "not a regular file"))
+    throw Error("file-exists", "\"{}\" exists and is {}", given.string(),
+                fs::is_directory(old) ? "a folder" : "not a regular file")
         .Help("choose another name");
 
   static std::atomic<int> counter = 0;
@@ -185,9 +182,8 @@ void Staging::Install() {
   // Renaming a file over a file is atomic, too.
   const bool aside = exists && (S_ISDIR(old.st_mode) || S_ISDIR(fresh.st_mode));
   if (aside && !force_)
-    throw Error("file-exists",
-                fmt::format("\"{}\" exists and cannot be replaced in one step here: {}",
-                            target_.string(), strerror(errno)))
+    throw Error("file-exists", "\"{}\" exists and cannot be replaced in one step here: {}",
+                target_.string(), strerror(errno))
         .Help("remove it first, or pass option 'force'");
   const fs::path kept = folder_ / "old" / target_.filename();
   if (aside &&

@@ -7,12 +7,11 @@
 
 #include <fmt/format.h>
 
-#include <functional>
-#include <memory>
 #include <mutex>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace mlc {
@@ -27,15 +26,35 @@ struct Location {
   bool empty() const { return file.empty() && where.empty(); }
 };
 
+// A text with {} for each of the arguments that follow it. Functions that take a text take a format
+// and arguments, too; a text without arguments is not a format.
+template <class... Args>
+using TextFormat = fmt::format_string<Args...>;
+
 class Error : public std::runtime_error {
  public:
   Error(std::string_view id, std::string text);
+  template <class First, class... Rest>
+  Error(std::string_view id, TextFormat<First, Rest...> format, First&& first, Rest&&... rest)
+      : Error(id, fmt::format(format, std::forward<First>(first), std::forward<Rest>(rest)...)) {}
 
   // Chained: throw Error("bad-x", "...").At(loc).Expected("...").Help("...").
   Error& At(Location location);
   Error& Expected(std::string text);
   Error& Help(std::string text);
   Error& Note(std::string text);
+  template <class First, class... Rest>
+  Error& Expected(TextFormat<First, Rest...> format, First&& first, Rest&&... rest) {
+    return Expected(fmt::format(format, std::forward<First>(first), std::forward<Rest>(rest)...));
+  }
+  template <class First, class... Rest>
+  Error& Help(TextFormat<First, Rest...> format, First&& first, Rest&&... rest) {
+    return Help(fmt::format(format, std::forward<First>(first), std::forward<Rest>(rest)...));
+  }
+  template <class First, class... Rest>
+  Error& Note(TextFormat<First, Rest...> format, First&& first, Rest&&... rest) {
+    return Note(fmt::format(format, std::forward<First>(first), std::forward<Rest>(rest)...));
+  }
 
   const std::string& id() const { return id_; }
   const std::string& text() const { return text_; }
@@ -75,6 +94,10 @@ class Diagnostics {
   void Add(Error error);
   void Warn(Error warning);  // same parts as an error, but the work continues
   void Note(std::string text);
+  template <class First, class... Rest>
+  void Note(TextFormat<First, Rest...> format, First&& first, Rest&&... rest) {
+    Note(fmt::format(format, std::forward<First>(first), std::forward<Rest>(rest)...));
+  }
   void Decide(std::string kind, std::string subject, std::string reason, std::string id = {});
   // Moves the messages of another collection behind those of this one.
   void Append(Diagnostics&& other);

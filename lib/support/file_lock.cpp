@@ -25,7 +25,7 @@ bool IsSame(int file, const fs::path& path) {
 }
 
 Error IoError(const fs::path& path) {
-  return Error("file-io", fmt::format("cannot lock \"{}\": {}", path.string(), strerror(errno)));
+  return Error("file-io", "cannot lock \"{}\": {}", path.string(), strerror(errno));
 }
 
 int Operation(FileLock::Kind kind) { return kind == FileLock::kShared ? LOCK_SH : LOCK_EX; }

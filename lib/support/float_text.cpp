@@ -10,7 +10,6 @@
 #include <cerrno>
 #include <cmath>
 #include <string>
-#include <type_traits>
 
 namespace mlc {
 namespace {

@@ -118,8 +118,7 @@ std::string OfFile(const std::filesystem::path& path) {
   int failed = count < 0 ? errno : 0;
   close(file);
   if (failed != 0)
-    throw Error("file-io",
-                fmt::format("cannot read \"{}\": {}", path.string(), std::strerror(failed)));
+    throw Error("file-io", "cannot read \"{}\": {}", path.string(), std::strerror(failed));
   return hash.Hex();
 }
 }  // namespace

@@ -63,8 +63,7 @@ void Add(const fs::path& path, const struct stat& info) {
 }
 
 Error Overwrites(const fs::path& target, std::string why) {
-  return Error("overwrites-input",
-               fmt::format("\"{}\" cannot be written: {}", target.string(), why))
+  return Error("overwrites-input", "\"{}\" cannot be written: {}", target.string(), why)
       .Help("choose another output path");
 }
 

@@ -32,7 +32,7 @@ class Checker : public nlohmann::json_sax<Json> {
   bool end_array() override { return Close(); }
   bool key(std::string& name) override {
     if (open_.back().insert(name).second) return true;
-    throw Error(id_, fmt::format("duplicate key \"{}\" in an object", name.substr(0, kShown)))
+    throw Error(id_, "duplicate key \"{}\" in an object", name.substr(0, kShown))
         .At({file_, ""})
         .Expected("unique keys");
   }
@@ -58,14 +58,14 @@ class Checker : public nlohmann::json_sax<Json> {
     if (++values_ > bounds_.values)
       throw Error("resource-limit", "too many values")
           .At({file_, ""})
-          .Expected(fmt::format("at most {} values", bounds_.values));
+          .Expected("at most {} values", bounds_.values);
     return true;
   }
   bool Open() {
     if (open_.size() == bounds_.depth)
       throw Error("resource-limit", "lists and objects are nested too deeply")
           .At({file_, ""})
-          .Expected(fmt::format("at most {} levels", bounds_.depth));
+          .Expected("at most {} levels", bounds_.depth);
     open_.emplace_back();
     return Value();
   }

@@ -23,7 +23,7 @@ namespace {
 
 Error Failed(const char* what, const std::filesystem::path& path) {
   const bool too_many = errno == EMFILE;
-  Error error("file-io", fmt::format("cannot {} \"{}\": {}", what, path.string(), strerror(errno)));
+  Error error("file-io", "cannot {} \"{}\": {}", what, path.string(), strerror(errno));
   return too_many ? error.Help("raise the limit of open files (ulimit -n)") : error;
 }
 
@@ -66,7 +66,7 @@ int OpenRegular(const std::filesystem::path& path) {
   }
   if (!S_ISREG(info.st_mode)) {
     if (fd >= 0) close(fd);
-    throw Error("file-io", fmt::format("\"{}\" is {}", path.string(), KindOf(info.st_mode)))
+    throw Error("file-io", "\"{}\" is {}", path.string(), KindOf(info.st_mode))
         .Expected("a regular file");
   }
   InputRegistry::AddFile(path, info);

@@ -18,8 +18,7 @@ TemporaryFolder::TemporaryFolder() {
   std::string text = (fs::temp_directory_path() / "mlc-XXXXXX").string();
   ScratchFolders folders;
   if (!mkdtemp(text.data()))
-    throw Error("file-io",
-                fmt::format("cannot create a folder \"{}\": {}", text, std::strerror(errno)));
+    throw Error("file-io", "cannot create a folder \"{}\": {}", text, std::strerror(errno));
   path = text;
   folders.Add(path);
 }

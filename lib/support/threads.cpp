@@ -24,8 +24,7 @@ int DefaultThreads() {
     int value = 0;
     auto [end, error] = std::from_chars(view.data(), view.data() + view.size(), value);
     if (error != std::errc() || end != view.data() + view.size() || value < 1 || value > 1024)
-      throw Error("usage", fmt::format("MLC_THREADS is \"{}\"", view))
-          .Expected("a number from 1 to 1024");
+      throw Error("usage", "MLC_THREADS is \"{}\"", view).Expected("a number from 1 to 1024");
     return std::min(value, most);
   }
   return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, most);

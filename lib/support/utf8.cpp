@@ -38,8 +38,8 @@ void RequireUtf8(std::string_view text, std::string_view id, const std::string& 
     shown.remove_prefix(shown.size() - kShown);
     while (!shown.empty() && FirstBadUtf8(shown) != std::string_view::npos) shown.remove_prefix(1);
   }
-  throw Error(id, fmt::format("{} is not UTF-8: line {}, byte {} is 0x{:02x}, after \"{}\"", what,
-                              line, bad - start + 1, static_cast<unsigned char>(text[bad]), shown))
+  throw Error(id, "{} is not UTF-8: line {}, byte {} is 0x{:02x}, after \"{}\"", what, line,
+              bad - start + 1, static_cast<unsigned char>(text[bad]), shown)
       .Help("convert it, e.g. iconv -f latin1 -t utf-8");
 }
 

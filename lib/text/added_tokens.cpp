@@ -79,18 +79,19 @@ AddedTokens::AddedTokens(const TokenizerSpec& spec, const Vocabulary& vocabulary
     pieces.ranges.push_back({0, pieces.text.size()});
     normalizers.Apply(pieces);
     if (pieces.text.empty())
-      throw Error("bad-file", fmt::format("the normalized text of the added token \"{}\" is empty",
-                                          spec.tokens[static_cast<size_t>(token.id)]));
+      throw Error("bad-file", "the normalized text of the added token \"{}\" is empty",
+                  spec.tokens[static_cast<size_t>(token.id)]);
     Add(token, vocabulary, std::move(pieces.text));
   }
 }
 
 void AddedTokens::Add(const AddedToken& how, const Vocabulary& vocabulary, std::string text) {
   if (text.size() > kLongest)
-    throw Error("resource-limit", fmt::format("added token {} of the tokenizer has {} "
-                                              "bytes",
-                                              how.id, text.size()))
-        .Expected(fmt::format("at most {} bytes", kLongest));
+    throw Error("resource-limit",
+                "added token {} of the tokenizer has {} "
+                "bytes",
+                how.id, text.size())
+        .Expected("at most {} bytes", kLongest);
   // The first of several tokens with the same text wins.
   if (trie_.Find(text) >= 0) return;
   trie_.Add(text, static_cast<int32_t>(tokens_.size()));

@@ -57,9 +57,8 @@ void RequireCharsmap(std::string_view charsmap) {
   if (charsmap.empty()) return;
   if (charsmap.size() < 4 || Word(charsmap, 0) % 4 != 0 ||
       Word(charsmap, 0) >= charsmap.size() - 4 || charsmap.back() != '\0')
-    throw Error("bad-file",
-                fmt::format("the precompiled normalizer of the tokenizer ({} bytes) is invalid",
-                            charsmap.size()))
+    throw Error("bad-file", "the precompiled normalizer of the tokenizer ({} bytes) is invalid",
+                charsmap.size())
         .Expected("a size, an array of that size, and null-terminated strings");
 }
 

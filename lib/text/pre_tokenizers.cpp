@@ -174,7 +174,7 @@ const PreTokenizer& FindPreTokenizer(std::string_view name) {
       if (other == name) return row;
       if (!other.empty()) known += fmt::format("{}{}", known.empty() ? "" : ", ", other);
     }
-  throw Error("unsupported-tokenizer", fmt::format("unsupported pre-tokenizer \"{}\"", name))
+  throw Error("unsupported-tokenizer", "unsupported pre-tokenizer \"{}\"", name)
       .Expected("one of " + known)
       .Help(
           "add a row for it to lib/text/pre_tokenizers.cpp, with the regular expressions of its "

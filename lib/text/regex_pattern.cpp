@@ -16,13 +16,12 @@ constexpr uint64_t kMostSteps = 100'000'000, kMostStepsPerByte = 1000;
 }  // namespace
 
 void RefuseExpression(const std::string& expression, const std::string& why) {
-  throw Error("unsupported-tokenizer",
-              fmt::format("regular expression {} is not supported: {}", expression, why));
+  throw Error("unsupported-tokenizer", "regular expression {} is not supported: {}", expression,
+              why);
 }
 
 void StopExpression(const std::string& expression, const std::string& why) {
-  throw Error("resource-limit",
-              fmt::format("regular expression {} of the tokenizer: {}", expression, why));
+  throw Error("resource-limit", "regular expression {} of the tokenizer: {}", expression, why);
 }
 
 Pattern::Pattern(const std::string& text, Syntax syntax) : text_(text) {

@@ -241,8 +241,8 @@ void TextSteps::Apply(TextPieces& pieces) const {
         text += Mapped(std::string_view(pieces.text).substr(range.begin, range.end - range.begin),
                        step.step, step.pattern, first, most);
         if (text.size() > most)
-          throw Error("resource-limit",
-                      fmt::format("normalization expands the text to more than {} bytes", most));
+          throw Error("resource-limit", "normalization expands the text to more than {} bytes",
+                      most);
         if (first && step.step.kind == Kind::kStrip && step.step.left)
           pieces.begins_text = !IsSpaceAt(
               std::string_view(pieces.text).substr(range.begin, range.end - range.begin));

@@ -23,15 +23,15 @@ constexpr size_t kMostTokens = size_t{1} << 23;
 
 TokenizerSpec Checked(TokenizerSpec spec) {
   if (spec.tokens.size() > kMostTokens)
-    throw Error("resource-limit", fmt::format("the tokenizer has {} tokens", spec.tokens.size()))
-        .Expected(fmt::format("at most {} tokens", kMostTokens));
+    throw Error("resource-limit", "the tokenizer has {} tokens", spec.tokens.size())
+        .Expected("at most {} tokens", kMostTokens);
   for (size_t id = 0; id < spec.tokens.size(); ++id) {
     if (spec.tokens[id].empty()) spec.tokens[id] = fmt::format("[EMPTY_{}]", id);
     if ((spec.kind == TokenizerKind::kUnigram || spec.kind == TokenizerKind::kWordPiece) &&
         spec.tokens[id].size() > kLongestToken)
-      throw Error("resource-limit",
-                  fmt::format("token {} of the tokenizer has {} bytes", id, spec.tokens[id].size()))
-          .Expected(fmt::format("at most {} bytes", kLongestToken));
+      throw Error("resource-limit", "token {} of the tokenizer has {} bytes", id,
+                  spec.tokens[id].size())
+          .Expected("at most {} bytes", kLongestToken);
   }
   if (std::any_of(spec.scores.begin(), spec.scores.end(), [](float s) { return std::isnan(s); }))
     throw Error("bad-file", "a score of the tokenizer is NaN");
@@ -121,7 +121,7 @@ std::vector<int32_t> Tokenizer::Encode(std::string_view text, bool add_special,
   const TokenizerSpec& spec = state_->spec;
   // Positions are 32 bits wide, and normalization may lengthen the text.
   if (text.size() > size_t{1} << 28)
-    throw Error("resource-limit", fmt::format("the text has {} bytes", text.size()))
+    throw Error("resource-limit", "the text has {} bytes", text.size())
         .Expected("at most 256 MiB")
         .Help("tokenize it in parts");
   std::vector<int32_t> ids;
@@ -188,8 +188,8 @@ int32_t Tokenizer::BeginOfText() const {
 
 std::string Tokenizer::Piece(int32_t id, bool special) const {
   if (id < 0 || id >= vocabulary())
-    throw Error("bad-input", fmt::format("token {} is not in the vocabulary", id))
-        .Expected(fmt::format("a number from 0 to {}", vocabulary() - 1));
+    throw Error("bad-input", "token {} is not in the vocabulary", id)
+        .Expected("a number from 0 to {}", vocabulary() - 1);
   return state_->vocabulary.Piece(id, special);
 }
 

@@ -102,9 +102,9 @@ class Unigram : public PieceModel {
       ids.push_back(spec_.unk);
     } else if (spec_.hugging_face) {
       throw Error("bad-file",
-                  fmt::format("the tokenizer has no token for \"{}\", and no \"unk_id\" "
-                              "for unknown characters",
-                              text));
+                  "the tokenizer has no token for \"{}\", and no \"unk_id\" "
+                  "for unknown characters",
+                  text);
     }
   }
 

@@ -4,7 +4,6 @@
 
 #include "lib/text/piece_models.h"
 #include "lib/text/trie.h"
-#include "lib/text/unicode.h"
 
 namespace mlc::text {
 namespace {

@@ -36,13 +36,11 @@ void CheckFunction(const Function& before, const Function& after, uint64_t seed,
                     Match::kByPlace, budgets)) {
     if (compared.within) continue;
     throw Error(
-        "check-failed",
-        fmt::format(
-            "pass {} changes the results: {} \"{}\"{}{}: {}", pass,
-            compared.state ? "state" : "output", compared.name,
-            before.program->functions.size() > 1 ? fmt::format(" of function {}", before.name) : "",
-            steps.size() > 1 ? fmt::format(" in step {}", compared.step + 1) : "",
-            Describe(compared.comparison)))
+        "check-failed", "pass {} changes the results: {} \"{}\"{}{}: {}", pass,
+        compared.state ? "state" : "output", compared.name,
+        before.program->functions.size() > 1 ? fmt::format(" of function {}", before.name) : "",
+        steps.size() > 1 ? fmt::format(" in step {}", compared.step + 1) : "",
+        Describe(compared.comparison))
         .Help(
             "option 'print-after' shows the program before and after; option 'verify-each' checks "
             "its form");
@@ -54,14 +52,12 @@ void CheckFunction(const Function& before, const Function& after, uint64_t seed,
 void CheckSame(const Program& before, const Program& after, uint64_t seed, std::string_view pass) {
   for (const FunctionPair& pair : MatchFunctions(before, after)) {
     if (!pair.a || !pair.b)
-      throw Error("check-failed",
-                  fmt::format("pass {} {} function {}", pass, pair.a ? "removes" : "adds",
-                              (pair.a ? pair.a : pair.b)->name));
+      throw Error("check-failed", "pass {} {} function {}", pass, pair.a ? "removes" : "adds",
+                  (pair.a ? pair.a : pair.b)->name);
     if (pair.a->outputs.size() != pair.b->outputs.size() ||
         pair.a->states.size() != pair.b->states.size())
-      throw Error("check-failed",
-                  fmt::format("pass {} changes the number of outputs or states of function {}",
-                              pass, pair.a->name));
+      throw Error("check-failed", "pass {} changes the number of outputs or states of function {}",
+                  pass, pair.a->name);
     CheckFunction(*pair.a, *pair.b, seed, pass);
   }
 }

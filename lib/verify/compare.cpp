@@ -37,7 +37,7 @@ Json FigureJson(double value) { return std::isfinite(value) ? Json(value) : Json
 double Limit(const Json& json, const std::string& field) {
   const Json& value = json.at(field);
   if (!value.is_number() || !(value.get<double>() >= 0) || !std::isfinite(value.get<double>()))
-    throw Error("bad-file", fmt::format("\"{}\" is {}", field, value.dump()))
+    throw Error("bad-file", "\"{}\" is {}", field, value.dump())
         .Expected("a finite number, at least 0");
   return value.get<double>();
 }
@@ -45,24 +45,24 @@ double Limit(const Json& json, const std::string& field) {
 // Reads the fields of `json` on top of `base`. Only an `outer` object may have "outputs".
 Budget BudgetFrom(const Json& json, std::optional<Budget> base, bool outer) {
   if (!json.is_object())
-    throw Error("bad-file", fmt::format("{} is not an object", json.dump())).Expected("{...}");
+    throw Error("bad-file", "{} is not an object", json.dump()).Expected("{...}");
   static const std::set<std::string> known = {"base", "max_error", "rmse",  "unequal", "per_axis",
                                               "atol", "rtol",      "floor", "stated"};
   for (const auto& [key, value] : json.items())
     if (!known.contains(key) && !(outer && key == "outputs"))
-      throw Error("bad-file", fmt::format("unknown field \"{}\"", key))
-          .Expected(fmt::format("{}{}", fmt::join(known, ", "), outer ? ", outputs" : ""));
+      throw Error("bad-file", "unknown field \"{}\"", key)
+          .Expected("{}{}", fmt::join(known, ", "), outer ? ", outputs" : "");
   if (json.contains("base")) {
     std::string name = json.at("base").is_string() ? json.at("base").get<std::string>() : "";
     base = NamedBudget(name);
     if (!base)
-      throw Error("bad-file", fmt::format("\"base\" is {}", json.at("base").dump()))
+      throw Error("bad-file", "\"base\" is {}", json.at("base").dump())
           .Expected(std::string(kBudgetNames));
   }
   bool elementwise = json.contains("atol") || json.contains("rtol");
   for (const char* field : {"max_error", "rmse"})
     if (!base && !elementwise && !json.contains(field))
-      throw Error("bad-file", fmt::format("\"{}\" is missing", field))
+      throw Error("bad-file", "\"{}\" is missing", field)
           .Expected("max_error and rmse, or a base that has them, or atol or rtol");
   Budget budget = base.value_or(Budget());
   if (json.contains("max_error")) budget.max_error = Limit(json, "max_error");
@@ -73,7 +73,7 @@ Budget BudgetFrom(const Json& json, std::optional<Budget> base, bool outer) {
   if (json.contains("rtol")) budget.rtol = Limit(json, "rtol");
   if (json.contains("per_axis")) {
     if (!json.at("per_axis").is_number_integer())
-      throw Error("bad-file", fmt::format("\"per_axis\" is {}", json.at("per_axis").dump()))
+      throw Error("bad-file", "\"per_axis\" is {}", json.at("per_axis").dump())
           .Expected("the index of a dimension");
     budget.per_axis = json.at("per_axis").get<int64_t>();
   }
@@ -140,8 +140,7 @@ Budgets BudgetsFromJson(std::string_view text, std::string_view where) {
       budgets.outputs[name] = BudgetFrom(fields, budgets.all, false);
     return budgets;
   } catch (const nlohmann::json::exception& error) {
-    throw Error("bad-file", fmt::format("budget: {}", JsonFault(error.what())))
-        .At({std::string(where), ""});
+    throw Error("bad-file", "budget: {}", JsonFault(error.what())).At({std::string(where), ""});
   } catch (Error& error) {
     error.At({std::string(where), "budget"});
     throw;
@@ -158,8 +157,8 @@ Budgets ParseBudgets(std::string_view name) {
   if (std::optional<Budget> budget = NamedBudget(name)) return {std::string(name), *budget, {}};
   std::error_code ignored;
   if (!std::filesystem::exists(name, ignored))
-    throw Error("bad-name", fmt::format("unknown budget \"{}\", and there is no such file", name))
-        .Expected(fmt::format("{} or a JSON file with max_error and rmse", kBudgetNames));
+    throw Error("bad-name", "unknown budget \"{}\", and there is no such file", name)
+        .Expected("{} or a JSON file with max_error and rmse", kBudgetNames);
   return BudgetsFromJson(AsText(MappedFile::Open(name)->bytes()), name);
 }
 

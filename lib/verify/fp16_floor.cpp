@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "lib/ir/builder.h"
 #include "lib/support/half.h"

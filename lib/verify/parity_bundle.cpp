@@ -51,7 +51,7 @@ auto ReadJson(const fs::path& path, std::string_view what, std::string_view way_
               Read&& read) {
   std::error_code ignored;
   if (!fs::is_regular_file(path, ignored))
-    throw Error("file-io", fmt::format("no {} found", what))
+    throw Error("file-io", "no {} found", what)
         .At({path.string(), ""})
         .Help(std::string(way_to_one));
   std::shared_ptr<const MappedFile> file = MappedFile::Open(path);
@@ -64,14 +64,14 @@ auto ReadJson(const fs::path& path, std::string_view what, std::string_view way_
     whole = text.substr(at + kChecksum.size(), kNoChecksum.size()) == Checksum(zeroed);
   }
   if (!whole)
-    throw Error("check-failed", fmt::format("not a {}, or modified since it was written", what))
+    throw Error("check-failed", "not a {}, or modified since it was written", what)
         .At({path.string(), ""})
-        .Help(fmt::format("copy it again; {}", way_to_one));
+        .Help("copy it again; {}", way_to_one);
   try {
     Json json = Json::parse(text);
     if (int version = json.at("version").get<int>(); version != kVersion)
-      throw Error("bad-file", fmt::format("the {} has format version {}", what, version))
-          .Expected(fmt::format("version {}", kVersion))
+      throw Error("bad-file", "the {} has format version {}", what, version)
+          .Expected("version {}", kVersion)
           .Help("create it again with this version of mlc");
     return read(json);
   } catch (const nlohmann::json::exception& error) {
@@ -104,9 +104,9 @@ std::vector<ParityFile> FilesFrom(const Json& json) {
     if (entry.contains("floor")) file.floor = FloorFromJson(entry.at("floor").dump());
     fs::path path = file.file;
     if (path.is_absolute() || std::find(path.begin(), path.end(), "..") != path.end())
-      throw Error("bad-file", fmt::format("path \"{}\" is outside the folder", file.file));
+      throw Error("bad-file", "path \"{}\" is outside the folder", file.file);
     if (file.step < 0 || file.step >= kMostSteps)
-      throw Error("bad-file", fmt::format("\"{}\" has invalid step {}", file.name, file.step));
+      throw Error("bad-file", "\"{}\" has invalid step {}", file.name, file.step);
     files.push_back(std::move(file));
   }
   return files;
@@ -140,12 +140,11 @@ void CheckFiles(const fs::path& folder, const std::vector<ParityFile>& files) {
   for (const ParityFile& file : files) {
     fs::path path = folder / file.file;
     if (!fs::is_regular_file(path, ignored))
-      throw Error("file-io", fmt::format("\"{}\" is missing from the parity bundle", file.file))
+      throw Error("file-io", "\"{}\" is missing from the parity bundle", file.file)
           .At({path.string(), ""})
           .Help(std::string(kCopyAgain));
     if (Xxh3OfFile(path) != file.hash)
-      throw Error("check-failed",
-                  fmt::format("\"{}\" was modified after it was written", file.file))
+      throw Error("check-failed", "\"{}\" was modified after it was written", file.file)
           .At({path.string(), ""})
           .Help(std::string(kCopyAgain));
   }
@@ -184,17 +183,14 @@ void WriteParity(const fs::path& folder, const fs::path& package, Parity parity,
   Staging staging(folder, Staging::kFolder, true);
   if (fs::exists(folder, error) && !IsOwnParity(folder) &&
       !(fs::is_directory(folder, error) && fs::is_empty(folder, error)))
-    throw Error("file-exists",
-                fmt::format("\"{}\" exists and is not a parity bundle, or contains other files",
-                            folder.string()))
+    throw Error("file-exists", "\"{}\" exists and is not a parity bundle, or contains other files",
+                folder.string())
         .Help("choose another folder");
   fs::create_directories(staging.path());
   parity.package = package.filename().empty() ? package.parent_path().filename().string()
                                               : package.filename().string();
   fs::copy(package, staging.path() / parity.package, fs::copy_options::recursive, error);
-  if (error)
-    throw Error("file-io",
-                fmt::format("cannot copy \"{}\": {}", package.string(), error.message()));
+  if (error) throw Error("file-io", "cannot copy \"{}\": {}", package.string(), error.message());
   for (const ParityFunction& function : functions) {
     Folders folders{functions.size() > 1, function.inputs.size() > 1};
     for (size_t step = 0; step < function.inputs.size(); ++step)
@@ -233,7 +229,7 @@ Parity ReadParity(const fs::path& folder) {
     read.inputs = FilesFrom(json.at("inputs"));
     read.outputs = FilesFrom(json.at("outputs"));
     if (fs::path(read.package).filename() != read.package || read.package == "..")
-      throw Error("bad-file", fmt::format("path \"{}\" is outside the folder", read.package));
+      throw Error("bad-file", "path \"{}\" is outside the folder", read.package);
     return read;
   });
   CheckFiles(folder, parity.inputs);
@@ -301,15 +297,15 @@ ParityResult ReadResult(const fs::path& file, const fs::path& bundle) {
   if (result.bundle != parity.checksum)
     throw Error("check-failed", "the result belongs to another parity bundle")
         .At({file.string(), ""})
-        .Note(fmt::format("compared with {}", home.string()))
+        .Note("compared with {}", home.string())
         .Help("run the bundle again, or pass the matching bundle with option 'bundle' DIR");
   if (files.empty() || !fs::exists(folder / *fs::path(files[0].file).begin())) return result;
   std::vector<ParityFile> written = files;
   std::erase_if(written, [](const ParityFile& output) { return output.hash.empty(); });
   CheckFiles(folder, written);
   if (files.size() != parity.outputs.size())
-    throw Error("bad-file", fmt::format("the result has {} outputs, the bundle has {}",
-                                        files.size(), parity.outputs.size()))
+    throw Error("bad-file", "the result has {} outputs, the bundle has {}", files.size(),
+                parity.outputs.size())
         .At({file.string(), ""});
   result.outputs.clear();
   for (size_t i = 0; i < files.size(); ++i) {

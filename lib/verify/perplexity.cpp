@@ -81,8 +81,8 @@ void EachRow(const Tensor& logits, std::span<const int32_t> next, Score score, T
   MLC_CHECK(std::ssize(next) >= rows.end, "{} tokens follow {} rows", next.size(), rows.end);
   for (int64_t row = rows.begin; row < rows.end; ++row)
     if (const int32_t token = next[static_cast<size_t>(row)]; token < 0 || token >= vocabulary)
-      throw Error("bad-input", fmt::format("token {} is not in the vocabulary of the model", token))
-          .Expected(fmt::format("0 to {}", vocabulary - 1));
+      throw Error("bad-input", "token {} is not in the vocabulary of the model", token)
+          .Expected("0 to {}", vocabulary - 1);
   std::vector<Result> results(static_cast<size_t>(std::max<int64_t>(rows.end - rows.begin, 0)));
   ParallelFor(std::ssize(results), 0, [&](int64_t i) {
     results[static_cast<size_t>(i)] =
@@ -127,9 +127,8 @@ void ScoreChunk(const Tensor& logits, std::span<const int32_t> next, MeanOf& sur
 void Agreement::AddChunk(const Tensor& reference, const Tensor& value,
                          std::span<const int32_t> next) {
   if (reference.dims() != value.dims())
-    throw Error("bad-input",
-                fmt::format("the logits of the two models differ in shape: [{}] and [{}]",
-                            fmt::join(reference.dims(), ", "), fmt::join(value.dims(), ", ")));
+    throw Error("bad-input", "the logits of the two models differ in shape: [{}] and [{}]",
+                fmt::join(reference.dims(), ", "), fmt::join(value.dims(), ", "));
   const Pin<float> p = reference.data<float>(), q = value.data<float>();
   const int64_t vocabulary = reference.dims()[1];
   EachRow<Pair>(
@@ -168,7 +167,7 @@ AgreementFigures Agreement::figures() const {
 const AgreementLimit& AgreementLimitOf(std::string_view name) {
   for (const AgreementLimit& limit : kLimits)
     if (limit.name == name) return limit;
-  throw Error("bad-name", fmt::format("budget \"{}\" defines no limits for perplexity", name))
+  throw Error("bad-name", "budget \"{}\" defines no limits for perplexity", name)
       .Expected("fp32, fp16 or int8");
 }
 

@@ -53,13 +53,11 @@ void CheckOptions(const BenchmarkOptions& options) {
   for (auto [name, limit] :
        {std::pair{"--timeout", options.timeout}, {"--load-timeout", options.load_timeout}})
     if (limit && (limit->count() < 1 || limit->count() > kMostMs))
-      throw Error("usage", fmt::format("{}: expected milliseconds, from 1 to {}", name, kMostMs));
+      throw Error("usage", "{}: expected milliseconds, from 1 to {}", name, kMostMs);
   if (options.iterations < 1 || options.warmup < 0 || options.iterations > kMostRuns ||
       options.warmup > kMostRuns)
-    throw Error(
-        "usage",
-        fmt::format("--iterations must be at least 1 and --warmup at least 0, both at most {}",
-                    kMostRuns));
+    throw Error("usage", "--iterations must be at least 1 and --warmup at least 0, both at most {}",
+                kMostRuns);
   if (options.breaker.p99_budget_ms && !(*options.breaker.p99_budget_ms >= 1))
     throw Error("usage", "--p99-budget: expected milliseconds, at least 1");
   constexpr int64_t kMostMemory = int64_t{1} << 50;
@@ -71,7 +69,7 @@ void CheckOptions(const BenchmarkOptions& options) {
     throw Error("usage", "--soak cannot be combined with --iterations or --jobs");
   constexpr int64_t kMostJobs = 256;
   if (options.jobs < 1 || options.jobs > kMostJobs)
-    throw Error("usage", fmt::format("--jobs must be from 1 to {}", kMostJobs));
+    throw Error("usage", "--jobs must be from 1 to {}", kMostJobs);
   const bool by_tokens = !options.tokens.empty();
   if (options.step && !by_tokens) throw Error("usage", "--step requires --tokens");
   if (by_tokens && options.jobs > 1)
@@ -92,7 +90,7 @@ class Bench {
     const Trace::Span span(*trace_, "read", Trace::kPhase);
     const Clock::time_point begin = Clock::now();
     if (options.operations && FrontendOf(model).IsSource())
-      throw Error("usage", fmt::format("--operations: \"{}\" is a source model", model.string()))
+      throw Error("usage", "--operations: \"{}\" is a source model", model.string())
           .Expected("a package or bundle");
     model_.emplace(model, OptionsOfModel(), diagnostics);
     tensors_.emplace(*model_, options);
@@ -218,9 +216,8 @@ class Bench {
     for (const Port& own : function().inputs)
       if (const Port* port = ports.Find(verify::UserName(own));
           port && port->feature != own.feature)
-        throw Error("usage",
-                    fmt::format("--compare: input \"{}\" is an image in only one of the models",
-                                verify::UserName(own)))
+        throw Error("usage", "--compare: input \"{}\" is an image in only one of the models",
+                    verify::UserName(own))
             .Help("use `mlc verify SOURCE PACKAGE` with the --image option of the compilation");
     std::map<std::string, Tensor> named;
     const std::vector<const Value*> values = InputValues(function());
@@ -301,8 +298,7 @@ class Bench {
     const auto worst = std::find_if(
         result_.compared.begin(), result_.compared.end(),
         [](const verify::Compared& compared) { return compared.tells && !compared.within; });
-    Note(Error("check-failed",
-               fmt::format("output \"{}\": {}", worst->name, Describe(worst->comparison)))
+    Note(Error("check-failed", "output \"{}\": {}", worst->name, Describe(worst->comparison))
              .Expected(Describe(worst->budget)));
     outside_ = result_.compared;
   }

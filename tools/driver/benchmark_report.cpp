@@ -169,9 +169,8 @@ void CheckResultTime(std::string_view text) {
   constexpr std::time_t kSkew = 600;  // clock skew between machines, in seconds
   const std::optional<std::time_t> time = ParseUtc(text);
   if (time && *time <= std::time(nullptr) + kSkew) return;
-  throw Error("bad-file", fmt::format("\"time\" is \"{}\", {}", text,
-                                      time ? "which is in the future"
-                                           : "and not a time such as 2026-01-31T23:59:59Z"));
+  throw Error("bad-file", "\"time\" is \"{}\", {}", text,
+              time ? "which is in the future" : "and not a time such as 2026-01-31T23:59:59Z");
 }
 
 namespace {
@@ -223,14 +222,12 @@ void AppendHistory(const fs::path& file, const fs::path& model, const BenchmarkR
   const int error = errno;
   if (!ok && whole > 0) static_cast<void>(ftruncate(descriptor, whole) == 0);
   if (descriptor >= 0) ok = close(descriptor) == 0 && ok;
-  if (!ok)
-    throw Error("file-io", fmt::format("cannot write \"{}\": {}", file.string(), strerror(error)));
+  if (!ok) throw Error("file-io", "cannot write \"{}\": {}", file.string(), strerror(error));
 }
 
 std::vector<Baseline> ReadBaselines(const fs::path& file) {
   std::ifstream in(file);
-  if (!in)
-    throw Error("file-io", fmt::format("cannot read \"{}\": {}", file.string(), strerror(errno)));
+  if (!in) throw Error("file-io", "cannot read \"{}\": {}", file.string(), strerror(errno));
   const std::string text((std::istreambuf_iterator<char>(in)), {});
   std::vector<std::pair<Json, Location>> documents;
   const std::string expected = "the output of `mlc run --json` or --history";
@@ -264,7 +261,7 @@ std::vector<Baseline> ReadBaselines(const fs::path& file) {
     } catch (const Error& error) {
       why = error.text();
     }
-    throw Error("bad-file", fmt::format("the baseline is not a report of mlc run: {}", why))
+    throw Error("bad-file", "the baseline is not a report of mlc run: {}", why)
         .At(where)
         .Expected(expected);
   }
@@ -284,11 +281,10 @@ BaselineCheck CheckBaseline(const std::vector<Baseline>& all, const fs::path& mo
         (!found || likeness(baseline) >= likeness(*found)))
       found = &baseline;
   if (!found)
-    throw Error(
-        "bad-file",
-        fmt::format("the baseline has no run of function \"{}\" with --units {} that "
-                    "measured {}, {} at a time",
-                    result.function->name, Name(result.units), result.measures, result.jobs));
+    throw Error("bad-file",
+                "the baseline has no run of function \"{}\" with --units {} that "
+                "measured {}, {} at a time",
+                result.function->name, Name(result.units), result.measures, result.jobs);
   const Baseline& before = *found;
   BaselineCheck check;
   const Statistics now = PredictTimes(result);

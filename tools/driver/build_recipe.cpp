@@ -43,8 +43,7 @@ std::map<std::string, Tensor> RunSamples(const Program& program,
   for (size_t i = 0; i < main.inputs.size(); ++i) {
     auto it = samples.find(main.inputs[i].source_name);
     if (it == samples.end())
-      throw Error("bad-recipe",
-                  fmt::format("check.inputs lacks \"{}\"", main.inputs[i].source_name));
+      throw Error("bad-recipe", "check.inputs lacks \"{}\"", main.inputs[i].source_name);
     // Inputs are converted before batching, so that errors state the position in the file.
     const Port& port = main.inputs[i];
     if (port.feature == Port::Feature::kMultiArray && port.source_dtype != DType::kNone)
@@ -54,13 +53,12 @@ std::map<std::string, Tensor> RunSamples(const Program& program,
     if (!shape.empty() && shape[0].is_constant())
       batch[i] = std::max<int64_t>(shape[0].constant(), 1);
     if (it->second.rank() == 0 || it->second.dims()[0] % batch[i] != 0)
-      throw Error("bad-recipe",
-                  fmt::format("check.inputs.{}: {} samples are not a multiple of the batch size {}",
-                              main.inputs[i].source_name,
-                              it->second.rank() ? it->second.dims()[0] : 0, batch[i]));
+      throw Error(
+          "bad-recipe", "check.inputs.{}: {} samples are not a multiple of the batch size {}",
+          main.inputs[i].source_name, it->second.rank() ? it->second.dims()[0] : 0, batch[i]);
     if (it->second.size() == 0)
-      throw Error("bad-recipe",
-                  fmt::format("check.inputs.{}: there are no samples", main.inputs[i].source_name));
+      throw Error("bad-recipe", "check.inputs.{}: there are no samples",
+                  main.inputs[i].source_name);
     int64_t own = it->second.dims()[0] / batch[i];
     if (runs >= 0 && own != runs)
       throw Error("bad-recipe", "check.inputs have different numbers of runs");
@@ -79,11 +77,10 @@ std::map<std::string, Tensor> RunSamples(const Program& program,
       Tensor result = ToSourceType(results.at(main.body.outputs()[k]->name), main.outputs[k]);
       if (result.dtype() == DType::kString) continue;
       if (run > 0 && result.dims() != last[k].dims())
-        throw Error(
-            "bad-recipe",
-            fmt::format("check: the shape of output \"{}\" differs in run {}: [{}] instead of [{}]",
-                        main.outputs[k].source_name, run, fmt::join(result.dims(), ", "),
-                        fmt::join(last[k].dims(), ", ")));
+        throw Error("bad-recipe",
+                    "check: the shape of output \"{}\" differs in run {}: [{}] instead of [{}]",
+                    main.outputs[k].source_name, run, fmt::join(result.dims(), ", "),
+                    fmt::join(last[k].dims(), ", "));
       last[k] = std::move(result);
       Pin<std::byte> data = last[k].bytes();
       bytes[k].insert(bytes[k].end(), data.begin(), data.end());
@@ -109,8 +106,8 @@ double Accuracy(const Tensor& scores, const Tensor& labels) {
   int64_t right = 0, classes = scores.dims()[1];
   for (int64_t row = 0; row < labels.size(); ++row) {
     if (labels.Int(row) < 0 || labels.Int(row) >= classes)
-      throw Error("bad-recipe", fmt::format("check.accuracy: label {} is {}, of {} classes", row,
-                                            labels.Int(row), classes));
+      throw Error("bad-recipe", "check.accuracy: label {} is {}, of {} classes", row,
+                  labels.Int(row), classes);
     int64_t best = 0;
     for (int64_t c = 1; c < classes; ++c)
       if (scores.Double(row * classes + c) > scores.Double(row * classes + best)) best = c;
@@ -160,7 +157,7 @@ verify::Budgets BudgetsOf(const Recipe& recipe, const Recipe::Variant& variant,
   budgets.name.clear();
   for (const auto& [output, unused] : budgets.outputs)
     if (!recipe.reference.contains(output))
-      throw Error("bad-recipe", fmt::format("budget: output \"{}\" has no reference", output));
+      throw Error("bad-recipe", "budget: output \"{}\" has no reference", output);
   return budgets;
 }
 
@@ -241,7 +238,7 @@ std::vector<SourceFile> CheckSource(const Recipe& recipe, Diagnostics& diagnosti
   }
   std::vector<SourceFile> files = SourceHashes(SourceFiles(source, facts), true).Finish();
   if (std::string found = CombinedSha256(files); found != recipe.sha256) {
-    Error error("check-failed", fmt::format("source \"{}\": hash mismatch", source.string()));
+    Error error("check-failed", "source \"{}\": hash mismatch", source.string());
     error.Expected(recipe.sha256).Note("found: " + found);
     if (files.size() > 1)
       for (const SourceFile& file : files) error.Note(file.sha256 + "  " + file.name);
@@ -259,8 +256,7 @@ CheckFiles ReadCheckFiles(const Recipe& recipe) {
     try {
       return ReadTensor(recipe.folder / file);
     } catch (const Error& error) {
-      errors.push_back(
-          Error(error).Note(fmt::format("recipe \"{}\", {}", recipe.file.string(), where)));
+      errors.push_back(Error(error).Note("recipe \"{}\", {}", recipe.file.string(), where));
       return Tensor();
     }
   };
@@ -306,13 +302,13 @@ BuildResult BuildVariant(const Recipe& recipe, const Recipe::Variant& variant,
   for (const auto& [name, given] : samples)
     if (std::find(inputs.begin(), inputs.end(), name) == inputs.end() &&
         !IsAbsent(*program.main(), name, given))
-      throw Error("bad-recipe", fmt::format("check.inputs: the model has no input \"{}\"", name))
-          .Expected(fmt::format("{}", fmt::join(inputs, ", ")));
+      throw Error("bad-recipe", "check.inputs: the model has no input \"{}\"", name)
+          .Expected("{}", fmt::join(inputs, ", "));
   std::map<std::string, Tensor> outputs = RunSamples(program, samples);
   auto output = [&](const std::string& wanted) -> const Tensor& {
     auto it = outputs.find(wanted);
     if (it == outputs.end())
-      throw Error("bad-recipe", fmt::format("the model has no numeric output \"{}\"", wanted));
+      throw Error("bad-recipe", "the model has no numeric output \"{}\"", wanted);
     return it->second;
   };
   verify::Budgets budgets = BudgetsOf(recipe, variant, result.compiled.precision);

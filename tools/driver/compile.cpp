@@ -79,7 +79,7 @@ precision::MeasureInputs ReadCalibration(const fs::path& folder, const Program& 
       inputs.steps[function->name].push_back(MakeInputs(*function, given));
     }
   if (!any)
-    throw Error("usage", fmt::format("--calibrate: \"{}\" contains no inputs", folder.string()))
+    throw Error("usage", "--calibrate: \"{}\" contains no inputs", folder.string())
         .Expected(
             "NAME.npy, in_NAME.npy or input_<k>.pb, in DIR/0, DIR/1, ... for several samples");
   return inputs;
@@ -111,11 +111,10 @@ void RefuseFp32(const Diagnostics& diagnostics) {
     if (decision.kind == "fp32" && ++count <= kNamed)
       named.push_back(fmt::format("{}, {}", decision.subject, decision.reason));
   if (count == 0) return;
-  Error error("check-failed", fmt::format("--fp16-strict: {} would stay in fp32",
-                                          count == 1 ? std::string("1 operation")
-                                                     : fmt::format("{} operations", count)));
+  Error error("check-failed", "--fp16-strict: {} would stay in fp32",
+              count == 1 ? std::string("1 operation") : fmt::format("{} operations", count));
   for (const std::string& one : named) error.Note(one);
-  if (count > kNamed) error.Note(fmt::format("and {} more", count - kNamed));
+  if (count > kNamed) error.Note("and {} more", count - kNamed);
   throw error.Help(
       "without --fp16-strict they stay in fp32; --fp16-ops forces operations to compute in fp16");
 }
@@ -127,8 +126,8 @@ void WarnOfRounding(const precision::Measurement& measurement, Diagnostics& diag
     for (const precision::Measurement::Figure& figure : measurement.beyond)
       outputs.push_back(fmt::format("output \"{}\" has {} of {:.2g} (limit {:.2g})", figure.output,
                                     Name(figure.kind), figure.value, figure.allowed));
-    Error warning("fp16-error", fmt::format("fp16 exceeds its budget on {}: {}", measurement.inputs,
-                                            fmt::join(outputs, ", ")));
+    Error warning("fp16-error", "fp16 exceeds its budget on {}: {}", measurement.inputs,
+                  fmt::join(outputs, ", "));
     warning.Help(
         measurement.mixed_share
             ? fmt::format("--precision mixed meets the budget with at most {:.0f} % of the "
@@ -150,8 +149,7 @@ CompileResult Compile(const fs::path& model, const fs::path& given, const Compil
                       Diagnostics& diagnostics, const std::vector<SourceFile>* known) {
   const fs::path output = WithoutSlash(given);
   if (output.extension() != ".mlpackage" && output.extension() != ".mlmodelc")
-    throw Error("usage",
-                fmt::format("-o: \"{}\" does not end in .mlpackage or .mlmodelc", output.string()));
+    throw Error("usage", "-o: \"{}\" does not end in .mlpackage or .mlmodelc", output.string());
   if (options.budget && options.precision != passes::PassContext::Precision::kMixed)
     throw Error("usage", "--budget requires --precision mixed")
         .Help("mlc verify --budget judges an fp16 package");
@@ -169,7 +167,7 @@ CompileResult Compile(const fs::path& model, const fs::path& given, const Compil
   const verify::Budgets least = verify::ParseBudgets(options.budget.value_or("fp16"));
   for (const std::string& name : options.fp16_ops)
     if (std::count(options.fp32_ops.begin(), options.fp32_ops.end(), name) > 0)
-      throw Error("usage", fmt::format("--fp32-ops and --fp16-ops both name \"{}\"", name));
+      throw Error("usage", "--fp32-ops and --fp16-ops both name \"{}\"", name);
   CompileResult result;
   auto start = std::chrono::steady_clock::now();
   auto phase = [&](std::string name) {
@@ -240,10 +238,10 @@ CompileResult Compile(const fs::path& model, const fs::path& given, const Compil
   result.passes = RunPipeline(program, again, passes, context, options.passes);
   if (result.measurement && !result.measurement->broken.empty())
     throw Error("check-failed",
-                fmt::format("output \"{}\" would be NaN or infinite on {} inputs, where the source "
-                            "computes finite values",
-                            result.measurement->broken,
-                            result.measurement->generated ? "generated" : "the given"))
+                "output \"{}\" would be NaN or infinite on {} inputs, where the source "
+                "computes finite values",
+                result.measurement->broken,
+                result.measurement->generated ? "generated" : "the given")
         .Help("--precision fp32 keeps everything in fp32; --no-measure skips this check");
   if (options.fp16_strict) RefuseFp32(diagnostics);
   if (result.measurement) WarnOfRounding(*result.measurement, diagnostics);

@@ -17,7 +17,7 @@ namespace {
 Field Version(std::string_view option, std::string& field) {
   auto set = [option, &field](const std::string& text) {
     if (text.empty() || text.find_first_not_of("0123456789.") != std::string::npos)
-      throw Error("usage", fmt::format("{}: \"{}\" is not a version", option, text))
+      throw Error("usage", "{}: \"{}\" is not a version", option, text)
           .Expected("numbers and dots, e.g. 3500.32.1");
     field = text;
   };
@@ -84,8 +84,7 @@ Option PrecisionOption(passes::PassContext::Precision& into, std::string_view he
   auto set = [&into](const std::string& text) {
     std::optional<passes::PassContext::Precision> precision = ParsePrecision(text);
     if (!precision)
-      throw Error("usage", fmt::format("--precision: \"{}\" is unknown", text))
-          .Expected("fp16, fp32 or mixed");
+      throw Error("usage", "--precision: \"{}\" is unknown", text).Expected("fp16, fp32 or mixed");
     into = *precision;
   };
   auto get = [&into] {
@@ -103,8 +102,7 @@ std::vector<Option> CompileTable(CompileOptions& into) {
        {[&into](const std::string& text) {
           into.target = ParseTarget(text);
           if (!into.target)
-            throw Error("usage", fmt::format("--target: \"{}\" is unknown", text))
-                .Expected(kTargetHelp);
+            throw Error("usage", "--target: \"{}\" is unknown", text).Expected(kTargetHelp);
         },
         [&into] {
           return into.target ? ValuesOf(std::string(TargetName(*into.target))) : std::nullopt;
@@ -142,8 +140,7 @@ std::vector<Option> CompileTable(CompileOptions& into) {
        "iOS16)",
        {[&into](const std::string& text) {
           if (text != "fp16" && text != "source")
-            throw Error("usage", fmt::format("--io: \"{}\" is unknown", text))
-                .Expected("source or fp16");
+            throw Error("usage", "--io: \"{}\" is unknown", text).Expected("source or fp16");
           into.import.io = text == "fp16" ? DType::kFp16 : DType::kNone;
         },
         [&into] {

@@ -52,7 +52,7 @@ uint64_t ParseBytes(std::string_view what, std::string_view text) {
   for (const Suffix& suffix : kSuffixes)
     if (error == std::errc() && suffix.name == rest && value >= 0 && value * suffix.bytes <= kMost)
       return static_cast<uint64_t>(value * suffix.bytes);
-  throw Error("usage", fmt::format("{}: \"{}\" is not a number of bytes", what, text))
+  throw Error("usage", "{}: \"{}\" is not a number of bytes", what, text)
       .Expected("5000000, 500MB or 20GB");
 }
 
@@ -142,7 +142,7 @@ CompiledModel CompiledFor(runtime::Runtime& runtime, const fs::path& given, runt
   const Frontend& frontend = FrontendOf(model);
   if (frontend.format == Format::kBundle) return {.path = model};
   if (frontend.format != Format::kPackage && frontend.format != Format::kMlmodel)
-    throw Error("usage", fmt::format("\"{}\" is {}", model.string(), frontend.what))
+    throw Error("usage", "\"{}\" is {}", model.string(), frontend.what)
         .Expected("a .mlpackage")
         .Help("`mlc compile` makes a package from it");
   if (cache && CanBeCached(model)) try {

@@ -219,7 +219,7 @@ constexpr ForeignRow kFolders[] = {
 };
 
 [[noreturn]] void Refuse(const fs::path& path, const ForeignRow& row) {
-  throw Error("unknown-format", fmt::format("unsupported format: {}", row.what))
+  throw Error("unknown-format", "unsupported format: {}", row.what)
       .At({path.string(), ""})
       .Help(std::string(row.help));
 }
@@ -232,8 +232,7 @@ const Frontend& FrontendOf(const fs::path& path) {
   std::error_code error;
   fs::file_status status = fs::status(path, error);
   if (!fs::exists(status))
-    throw Error("file-io", fmt::format("\"{}\" does not exist", path.string()))
-        .Help("check the path");
+    throw Error("file-io", "\"{}\" does not exist", path.string()).Help("check the path");
   if (fs::is_directory(status)) {
     for (const Frontend& row : kFrontends)
       if (row.detect(path, nullptr)) return row;

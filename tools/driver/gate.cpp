@@ -287,7 +287,7 @@ void RefuseSource(const fs::path& model) {
     return;  // reported by the check that the model loads
   }
   if (frontend->IsSource())
-    throw Error("usage", fmt::format("{} is a source model ({})", model.string(), frontend->name))
+    throw Error("usage", "{} is a source model ({})", model.string(), frontend->name)
         .Expected("a package or a compiled bundle")
         .Help("`mlc compile` makes a package");
 }
@@ -358,11 +358,11 @@ GateSubject MakeGateSubject(const fs::path& model, const GateOptions& options,
                              },
                              options.load_timeout);
   const Model read(model,
-                  {.import = sizes,
-                   .function = options.function,
-                   .units = runtime::Units::kReference,
-                   .timeout = options.timeout},
-                  diagnostics);
+                   {.import = sizes,
+                    .function = options.function,
+                    .units = runtime::Units::kReference,
+                    .timeout = options.timeout},
+                   diagnostics);
   subject.function = read.function().name;
   if (options.function) subject.load.function = subject.function;
   subject.inputs = analysis::GenerateInputs(read.function(), {}, {}).tensors;
@@ -578,7 +578,7 @@ std::vector<GateCheck> GateD(const GateSubject& subject, const GateOptions& opti
 std::vector<GateResult> RunGate(char gate, const std::vector<fs::path>& models,
                                 const GateOptions& options, Diagnostics& diagnostics) {
   if (gate < 'a' || gate > 'd')
-    throw Error("usage", fmt::format("unknown gate \"{}\"", gate)).Expected("a, b, c or d");
+    throw Error("usage", "unknown gate \"{}\"", gate).Expected("a, b, c or d");
   if (gate == 'b' && !options.p99_ms) throw NoBudget();
   for (const fs::path& model : models) RefuseSource(model);
   const std::string runtime = MakeRuntime(options.units, {})->capabilities().runtime;

@@ -10,14 +10,14 @@ std::vector<Option> GateTable(GateOptions& into) {
   const auto at_least_one = [](std::string_view option, int64_t& field) -> Field {
     return [option, &field](const std::string& text) {
       field = ParseInt(option, text);
-      if (field < 1) throw Error("usage", fmt::format("{} {}", option, text)).Expected("1 or more");
+      if (field < 1) throw Error("usage", "{} {}", option, text).Expected("1 or more");
     };
   };
   const auto number = [](std::string_view option, const std::string& text, double least,
                          double most, const char* expected) {
     const std::optional<double> value = ParseNumber(text);
     if (!value || *value < least || *value > most)
-      throw Error("usage", fmt::format("{}: \"{}\"", option, text)).Expected(expected);
+      throw Error("usage", "{}: \"{}\"", option, text).Expected(expected);
     return *value;
   };
   std::vector<Option> table = {
@@ -27,7 +27,7 @@ std::vector<Option> GateTable(GateOptions& into) {
        [&into](const std::string& text) {
          const std::optional<runtime::Units> units = runtime::ParseUnits(text);
          if (!units)
-           throw Error("usage", fmt::format("--units: \"{}\" is unknown", text))
+           throw Error("usage", "--units: \"{}\" is unknown", text)
                .Expected("all, cpu, gpu, ane or reference");
          into.units = *units;
        }},

@@ -95,8 +95,8 @@ GenerateResult Generate(const fs::path& path, const ModelOptions& load,
   const auto prompt = std::ssize(result.prompt_tokens);
   if (prompt == 0) throw Error("usage", "--prompt has no tokens");
   if (prompt > model.size().context)
-    throw Error("usage", fmt::format("--prompt has {} tokens, but the model accepts at most {}",
-                                     prompt, model.size().context))
+    throw Error("usage", "--prompt has {} tokens, but the model accepts at most {}", prompt,
+                model.size().context)
         .Help(
             "shorten the prompt, or run or compile the source model with a larger --context N, up "
             "to "

@@ -9,7 +9,7 @@ namespace {
 Field Number(std::string_view option, double& field) {
   return [option, &field](const std::string& text) {
     const std::optional<double> number = ParseNumber(text);
-    if (!number) throw Error("usage", fmt::format("{}: \"{}\" is not a number", option, text));
+    if (!number) throw Error("usage", "{}: \"{}\" is not a number", option, text);
     field = *number;
   };
 }

@@ -47,7 +47,7 @@ double At(const std::vector<double>& numbers, size_t channel) {
 
 ImportOptions::Image ParseImage(const std::string& text) {
   auto fail = [&](std::string what) {
-    return Error("usage", fmt::format("--image: \"{}\" {}", text, what))
+    return Error("usage", "--image: \"{}\" {}", text, what)
         .Expected(
             "rgb, bgr or gray; then SCALE; then BIAS: pixel * SCALE + BIAS, e.g. rgb,1/255,0; or "
             "rgb,mean=M,std=S: (pixel * SCALE - M) / S")
@@ -137,7 +137,7 @@ std::pair<std::string, ImportOptions::Image> ParseImageOption(const std::string&
     }
   if (at == std::string::npos) at = text.find('=');
   if (at == std::string::npos || at == 0)
-    throw Error("usage", fmt::format("--image: \"{}\" is not of the form NAME=VALUE", text));
+    throw Error("usage", "--image: \"{}\" is not of the form NAME=VALUE", text);
   return {text.substr(0, at), ParseImage(text.substr(at + 1))};
 }
 
@@ -159,7 +159,7 @@ Tensor ReadPicture(const std::filesystem::path& path) {
   std::shared_ptr<const MappedFile> file = MappedFile::Open(path);
   std::string_view bytes(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size());
   auto fail = [&](std::string_view what) {
-    return Error("bad-file", fmt::format("the image has {}", what)).At({path.string(), ""});
+    return Error("bad-file", "the image has {}", what).At({path.string(), ""});
   };
   size_t at = 2;
   auto number = [&] {  // skips white space and comments
@@ -218,9 +218,8 @@ Tensor ToPixels(const Tensor& tensor, const Value& input, const Port& port) {
   else if (dims == Dims{1, height, width, channels})
     picture = pixels.Reshaped({height, width, channels});
   if (picture.dims() != Dims{height, width, channels})
-    throw Error("bad-input",
-                fmt::format("image \"{}\" has shape [{}]", port.source_name, fmt::join(dims, ", ")))
-        .Expected(fmt::format("[{0}, {1}, {2}] or [1, {2}, {0}, {1}]", height, width, channels));
+    throw Error("bad-input", "image \"{}\" has shape [{}]", port.source_name, fmt::join(dims, ", "))
+        .Expected("[{0}, {1}, {2}] or [1, {2}, {0}, {1}]", height, width, channels);
   Pin<float> planes = picture.Transposed({2, 0, 1}).data<float>();
   std::vector<float> ordered;
   for (int64_t c = 0; c < channels; ++c) {

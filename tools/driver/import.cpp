@@ -14,8 +14,7 @@ void RefuseOptions(ImportOptions options, const Frontend& frontend) {
     for (const Frontend& row : Frontends())
       if (row.Takes(option.name))
         takers += fmt::format("{}{}", takers.empty() ? "" : " or ", row.what);
-    Error error("usage",
-                fmt::format("{} applies to {}, not to {}", option.name, takers, frontend.what));
+    Error error("usage", "{} applies to {}, not to {}", option.name, takers, frontend.what);
     if (frontend.Takes("--context"))
       error.Help(
           "--context N sets the number of tokens of a language model, --dim tokens=N that of an "

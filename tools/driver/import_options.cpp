@@ -17,22 +17,21 @@ Symbol ParseSizes(const std::string& value, const std::string& text) {
     std::vector<int64_t> low = IntList("--dim", value.substr(0, dots)),
                          high = IntList("--dim", value.substr(dots + 2));
     if (low.size() != 1 || high.size() != 1)
-      throw Error("usage", fmt::format("--dim: \"{}\" lacks a bound", text))
+      throw Error("usage", "--dim: \"{}\" lacks a bound", text)
           .Expected("SYMBOL=LOW..HIGH, e.g. N=1..8");
     symbol.low = low[0];
     symbol.high = high[0];
   } else {
     symbol.enumerated = IntList("--dim", value);
-    if (symbol.enumerated.empty())
-      throw Error("usage", fmt::format("--dim: \"{}\" has no value", text));
+    if (symbol.enumerated.empty()) throw Error("usage", "--dim: \"{}\" has no value", text);
     std::sort(symbol.enumerated.begin(), symbol.enumerated.end());
     symbol.low = symbol.enumerated.front();
     symbol.high = symbol.enumerated.back();
     if (symbol.enumerated.size() == 1) symbol.enumerated.clear();
   }
   if (symbol.low < 1 || symbol.high < symbol.low || symbol.high > INT32_MAX)
-    throw Error("usage", fmt::format("--dim: \"{}\" is not a range of sizes", text))
-        .Expected(fmt::format("sizes from 1 to {}, in order", INT32_MAX));
+    throw Error("usage", "--dim: \"{}\" is not a range of sizes", text)
+        .Expected("sizes from 1 to {}, in order", INT32_MAX);
   return symbol;
 }
 
@@ -46,7 +45,7 @@ ImportOptions::Replacement ParseReplacement(const std::string& text) {
   auto [key, value] = KeyValue("--replace", text);
   size_t dot = key.rfind('.');
   if (dot == std::string::npos)
-    throw Error("usage", fmt::format("--replace: \"{}\" is not of the form OP.ATTR=V", text));
+    throw Error("usage", "--replace: \"{}\" is not of the form OP.ATTR=V", text);
   return {key.substr(0, dot), key.substr(dot + 1), value};
 }
 
@@ -104,8 +103,7 @@ std::vector<Option> ImportTable(ImportOptions& into) {
        "the default and the only one)",
        {[&into](const std::string& text) {
           if (text != "swift")
-            throw Error("usage", fmt::format("--runtime: \"{}\" is unknown", text))
-                .Expected("swift");
+            throw Error("usage", "--runtime: \"{}\" is unknown", text).Expected("swift");
           into.runtime = text;
         },
         [] { return std::nullopt; }}},
@@ -132,7 +130,7 @@ std::vector<Option> ImportTable(ImportOptions& into) {
        {[&into](const std::string& text) {
           into.data_root = text;
           if (!std::filesystem::is_directory(into.data_root))
-            throw Error("usage", fmt::format("--data-root: \"{}\" is not a folder", text));
+            throw Error("usage", "--data-root: \"{}\" is not a folder", text);
         },
         [&into] { return ValuesOf(into.data_root); }}},
   };

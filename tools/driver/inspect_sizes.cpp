@@ -35,8 +35,7 @@ void Narrow(const Function& function, const std::string& name, const Symbol& wan
             const std::string& option, Symbols& chosen) {
   std::optional<Symbol> both = Both(chosen.at(name), wanted);
   if (!both)
-    throw Error("bad-input",
-                fmt::format("{}: an input of the package does not accept this size", option))
+    throw Error("bad-input", "{}: an input of the package does not accept this size", option)
         .Expected(SizesText(function, Dim::Symbol(name)));
   chosen[name] = std::move(*both);
 }
@@ -49,7 +48,7 @@ void ChooseShape(const Function& function, size_t i, Dims dims, const std::strin
       shape[1] == Dim(dims[3]) && !(shape[1] == Dim(dims[1])))
     dims = {dims[0], dims[3], dims[1], dims[2]};
   auto fail = [&](const std::string& text) {
-    return Error("bad-input", fmt::format("{}: {}", option, text)).Expected(ToString(shape));
+    return Error("bad-input", "{}: {}", option, text).Expected(ToString(shape));
   };
   if (dims.size() != shape.size())
     throw fail(fmt::format("{} dimensions, but the input of the package has {}", dims.size(),
@@ -85,8 +84,8 @@ void ChooseListed(Function& function, Symbols& chosen) {
     while (s < shapes.size() && !(found = narrowed(shapes[s]))) ++s;
     if (!found)
       throw Error("bad-input",
-                  fmt::format("input \"{}\" of the package: no enumerated shape matches --shape and --dim",
-                              function.inputs[i].name))
+                  "input \"{}\" of the package: no enumerated shape matches --shape and --dim",
+                  function.inputs[i].name)
           .Expected(ShapesText(function.inputs[i]));
     shapes = {Dims(shapes[s])};
     chosen = std::move(*found);
@@ -143,7 +142,7 @@ void ChooseSizes(Program& program, const ImportOptions& options, bool may_lack) 
   for (const auto& [name, dims] : options.shapes) {
     const std::string option = fmt::format("--shape {}={}", name, fmt::join(dims, ","));
     InSome(program, may_lack,
-           Error("bad-name", fmt::format("--shape {}: the model has no input with this name", name))
+           Error("bad-name", "--shape {}: the model has no input with this name", name)
                .Expected(Quoted(inputs)),
            [&](const Function& function, Symbols& chosen) {
              for (size_t i = 0; i < function.inputs.size(); ++i) {

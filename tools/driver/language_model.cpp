@@ -8,8 +8,7 @@ namespace {
 
 void RequireLanguageModel(const Function& function, std::string_view what) {
   if (IsLanguageModel(function)) return;
-  Error error("usage",
-              fmt::format("{}: function \"{}\" is not a language model", what, function.name));
+  Error error("usage", "{}: function \"{}\" is not a language model", what, function.name);
   if (IsEncoder(function))
     throw error.Note("it is an encoder: it computes embeddings and cannot generate text")
         .Help("`mlc run MODEL --tokens 5,17,100` prints its outputs for these tokens");
@@ -37,13 +36,13 @@ void LanguageModel::Forget() {
 Tensor LanguageModel::Append(std::span<const int32_t> tokens) {
   const auto count = static_cast<int64_t>(tokens.size());
   if (seen_ + count > size_.context)
-    throw Error("bad-input", fmt::format("{} tokens and {} more exceed the model's context of {}",
-                                         seen_, count, size_.context))
+    throw Error("bad-input", "{} tokens and {} more exceed the model's context of {}", seen_, count,
+                size_.context)
         .Help("run or compile the source model with a larger --context N");
   for (const int32_t token : tokens)
     if (token < 0 || token >= size_.vocabulary)
-      throw Error("bad-input", fmt::format("token {} is not in the vocabulary of the model", token))
-          .Expected(fmt::format("0 to {}", size_.vocabulary - 1))
+      throw Error("bad-input", "token {} is not in the vocabulary of the model", token)
+          .Expected("0 to {}", size_.vocabulary - 1)
           .Help("check that the tokenizer belongs to this model");
   const Predict predict = [this](const std::map<std::string, Tensor>& inputs) {
     return instance_->Run(inputs, state_.get()).outputs;

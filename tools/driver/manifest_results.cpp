@@ -26,18 +26,17 @@ std::string Read(const fs::path& path) {
   const char* why = in ? "" : strerror(errno);
   std::error_code ignored;
   if (fs::is_directory(path, ignored)) why = "it is a folder";
-  if (*why) throw Error("file-io", fmt::format("cannot read \"{}\": {}", path.string(), why));
+  if (*why) throw Error("file-io", "cannot read \"{}\": {}", path.string(), why);
   return std::string((std::istreambuf_iterator<char>(in)), {});
 }
 
 // Returns a member of a given type. Error "bad-file" otherwise; the caller adds the location.
 using Is = bool (*)(const Json& value);
 const Json& Field(const Json& object, const char* name, Is is, const char* kind) {
-  if (!object.is_object())
-    throw Error("bad-file", fmt::format("the parent of \"{}\" is not an object", name));
+  if (!object.is_object()) throw Error("bad-file", "the parent of \"{}\" is not an object", name);
   const auto it = object.find(name);
-  if (it == object.end()) throw Error("bad-file", fmt::format("\"{}\" is missing", name));
-  if (!is(*it)) throw Error("bad-file", fmt::format("\"{}\" is not {}", name, kind));
+  if (it == object.end()) throw Error("bad-file", "\"{}\" is missing", name);
+  if (!is(*it)) throw Error("bad-file", "\"{}\" is not {}", name, kind);
   return *it;
 }
 const Json& Text(const Json& object, const char* name) {
@@ -74,7 +73,7 @@ void CheckPlace(const Json& entry) {
   CheckResultTime(Text(entry, "time").get<std::string>());
   Text(entry, "function");
   if (const std::string units = Text(entry, "units"); !runtime::ParseUnits(units))
-    throw Error("bad-file", fmt::format("\"units\" is \"{}\"", units))
+    throw Error("bad-file", "\"units\" is \"{}\"", units)
         .Expected("all, cpu, gpu, ane or reference");
   const Json& machine = Object(entry, "machine");
   Text(machine, "runtime");
@@ -218,7 +217,7 @@ void MergeHistory(const fs::path& history, const std::string& hash, Json& entrie
       if (line.is_discarded()) throw Error("bad-file", "this is not JSON");
       Merge(line, hash, entries, merged);
     } catch (const Error& error) {
-      throw Error("bad-file", fmt::format("this is not the result of a run: {}", error.text()))
+      throw Error("bad-file", "this is not the result of a run: {}", error.text())
           .At(where)
           .Expected("what `mlc run PACKAGE --history FILE` writes");
     }
@@ -245,11 +244,10 @@ MergedResults MergeResults(const fs::path& package, const std::vector<fs::path>&
     for (const fs::path& history : histories)
       MergeHistory(history, hash, entries, merged, diagnostics);
     if (merged.added + merged.replaced + merged.older == 0)
-      throw Error(
-          "check-failed",
-          fmt::format("no usable result for this package (failed runs: {}, results of other "
-                      "packages: {})",
-                      merged.failed, merged.skipped))
+      throw Error("check-failed",
+                  "no usable result for this package (failed runs: {}, results of other "
+                  "packages: {})",
+                  merged.failed, merged.skipped)
           .Note("a run fails if nothing ran, or if a prediction failed or used the fallback")
           .At({package.string(), ""})
           .Help("`mlc run PACKAGE --history FILE` measures it");

@@ -32,17 +32,17 @@ class Chunks {
         LoadTokenizer(options.tokenizer.empty() ? model : options.tokenizer);
     text_.context = options.context.value_or(std::min(kContext, most));
     if (text_.context < kLeastContext || text_.context > most)
-      throw Error("usage", fmt::format("--context {} is out of range", text_.context))
-          .Expected(fmt::format("{} to {}, the model's context", kLeastContext, most));
+      throw Error("usage", "--context {} is out of range", text_.context)
+          .Expected("{} to {}, the model's context", kLeastContext, most);
     const auto file = MappedFile::Open(options.text);
     tokens_ = tokenizer.Encode(AsText(file->bytes()), true, false);
     begin_ = tokenizer.BeginOfText();
     text_.tokens = std::ssize(tokens_);
     text_.chunks = text_.tokens / text_.context;
     if (text_.chunks == 0)
-      throw Error("usage", fmt::format("\"{}\" has {} tokens, less than one chunk",
-                                       options.text.string(), text_.tokens))
-          .Expected(fmt::format("{} tokens or more", text_.context))
+      throw Error("usage", "\"{}\" has {} tokens, less than one chunk", options.text.string(),
+                  text_.tokens)
+          .Expected("{} tokens or more", text_.context)
           .Help("use a longer text, or shorter chunks with --context N");
   }
 
@@ -114,9 +114,8 @@ AgreementResult CompareOnText(const fs::path& source, const fs::path& package,
   LanguageModel value(package, ForModel(package, {.units = runtime::Units::kReference}), "--text",
                       diagnostics);
   if (reference.size().vocabulary != value.size().vocabulary)
-    throw Error("usage",
-                fmt::format("--text: the vocabulary of SOURCE has {} tokens, that of PACKAGE {}",
-                            reference.size().vocabulary, value.size().vocabulary))
+    throw Error("usage", "--text: the vocabulary of SOURCE has {} tokens, that of PACKAGE {}",
+                reference.size().vocabulary, value.size().vocabulary)
         .Expected("a package that was compiled from SOURCE");
   Chunks chunks(source, std::min(reference.size().context, value.size().context), options);
   verify::Agreement agreement;

@@ -24,20 +24,19 @@ namespace {
 void CheckOptions(const fs::path& path, const ModelOptions& options, runtime::Units units) {
   const Frontend& frontend = FrontendOf(path);
   if (options.bundles_only && frontend.format != Format::kBundle)
-    throw Error("usage", fmt::format("--no-compile: \"{}\" is {}", path.string(), frontend.what))
+    throw Error("usage", "--no-compile: \"{}\" is {}", path.string(), frontend.what)
         .Expected("a compiled bundle (.mlmodelc)")
         .Help(frontend.IsSource() ? "`mlc compile MODEL -o MODEL.mlmodelc` makes one"
                                   : "`mlc precompile` makes one from a package");
   if (frontend.IsSource() && units != runtime::Units::kReference)
-    throw Error("usage",
-                fmt::format("--units {}: Core ML runs packages and bundles, but \"{}\" is {}",
-                            Name(units), path.string(), frontend.what))
+    throw Error("usage", "--units {}: Core ML runs packages and bundles, but \"{}\" is {}",
+                Name(units), path.string(), frontend.what)
         .Help("`mlc compile` makes a package from it");
   for (auto [name, given] : {std::pair{"--low-precision", options.hints.low_precision_accumulation},
                              {"--reshapes", options.hints.reshapes.has_value()},
                              {"--specialization", options.hints.specialization.has_value()}})
     if (given && units == runtime::Units::kReference)
-      throw Error("usage", fmt::format("{} applies to Core ML, not to the reference engine", name))
+      throw Error("usage", "{} applies to Core ML, not to the reference engine", name)
           .Expected("--units all, cpu, gpu or ane");
 }
 

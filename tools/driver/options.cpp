@@ -35,15 +35,14 @@ GivenOptions ParseOptions(const std::vector<Option>& options,
                         : ++i < words.size()        ? words[i]
                                                     : "";
     if (value.empty())
-      throw Error("usage", fmt::format("options: {}: 1 required {} missing", name, option->value));
+      throw Error("usage", "options: {}: 1 required {} missing", name, option->value);
     values.push_back(std::move(value));
     if (values.size() > 1 && !option->repeat)
-      throw Error("usage", fmt::format("options: {}: At Most 1 required but received 2", name));
+      throw Error("usage", "options: {}: At Most 1 required but received 2", name);
   }
   if (!unknown.empty())
-    throw Error("usage", fmt::format("options: The following {} not expected: {}",
-                                     unknown.size() == 1 ? "argument was" : "arguments were",
-                                     fmt::join(unknown, " ")));
+    throw Error("usage", "options: The following {} not expected: {}",
+                unknown.size() == 1 ? "argument was" : "arguments were", fmt::join(unknown, " "));
   return given;
 }
 
@@ -72,7 +71,7 @@ int64_t ParseInt(std::string_view option, std::string_view text) {
   int64_t value = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || text.empty())
-    throw Error("usage", fmt::format("{}: \"{}\" is not a whole number", option, text));
+    throw Error("usage", "{}: \"{}\" is not a whole number", option, text);
   return value;
 }
 
@@ -91,14 +90,14 @@ std::chrono::milliseconds ParseDuration(std::string_view option, std::string_vie
     if (error == std::errc() && end == last && count > 0 && count <= kMost / unit.milliseconds)
       return std::chrono::milliseconds(count * unit.milliseconds);
   }
-  throw Error("usage", fmt::format("{}: \"{}\" is not a duration", option, text))
+  throw Error("usage", "{}: \"{}\" is not a duration", option, text)
       .Expected("a whole number with a unit: 250ms, 90s, 30m or 1h");
 }
 
 std::pair<std::string, std::string> KeyValue(std::string_view option, const std::string& text) {
   size_t equals = text.rfind('=');
   if (equals == std::string::npos || equals == 0)
-    throw Error("usage", fmt::format("{}: \"{}\" is not of the form NAME=VALUE", option, text));
+    throw Error("usage", "{}: \"{}\" is not of the form NAME=VALUE", option, text);
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 

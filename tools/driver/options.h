@@ -132,7 +132,7 @@ template <class Map>
 void AddOnce(std::string_view option, Map& map, const std::string& name,
              typename Map::mapped_type value) {
   if (!map.emplace(name, std::move(value)).second)
-    throw Error("usage", fmt::format("{}: \"{}\" is given twice", option, name));
+    throw Error("usage", "{}: \"{}\" is given twice", option, name);
 }
 // A map field set by "NAME=VALUE", with unique names: `parse` converts VALUE to an entry (and
 // receives the whole text for errors), `print` converts an entry to VALUE.
@@ -157,7 +157,7 @@ T OneOf(std::string_view option, const std::string& text,
     if (text == word) return value;
     expected += fmt::format("{}{}", expected.empty() ? "" : " or ", word);
   }
-  throw Error("usage", fmt::format("{}: \"{}\" is unknown", option, text)).Expected(expected);
+  throw Error("usage", "{}: \"{}\" is unknown", option, text).Expected(expected);
 }
 
 }  // namespace mlc::driver

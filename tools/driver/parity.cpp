@@ -116,8 +116,7 @@ verify::ParityResult CheckResult(const fs::path& file, const fs::path& bundle,
                                  const fs::path& package) {
   verify::ParityResult result = verify::ReadResult(file, bundle);
   if (!package.empty() && coreml::PackageHash(package) != result.package_hash)
-    throw Error("check-failed",
-                fmt::format("the result does not belong to package \"{}\"", package.string()))
+    throw Error("check-failed", "the result does not belong to package \"{}\"", package.string())
         .At({file.string(), ""})
         .Help("create a bundle of this package and run it, or pass the package of the result");
   return result;

@@ -33,8 +33,8 @@ void CheckNotCached(const fs::path& output) {
   fs::path folder = fs::weakly_canonical(fs::absolute(output), error);
   for (; !folder.empty(); folder = folder.parent_path()) {
     if (runtime::ModelCache::HasMarker(folder))
-      throw Error("file-exists", fmt::format("-o: \"{}\" is in the cache of compiled models \"{}\"",
-                                             output.string(), folder.string()))
+      throw Error("file-exists", "-o: \"{}\" is in the cache of compiled models \"{}\"",
+                  output.string(), folder.string())
           .Help("choose another output path");
     if (!folder.has_relative_path()) break;
   }
@@ -69,14 +69,14 @@ bool Precompile(const fs::path& package, const fs::path& output, const Precompil
                 Diagnostics& diagnostics) {
   const Frontend& frontend = FrontendOf(package);
   if (frontend.format == Format::kBundle)
-    throw Error("usage", fmt::format("\"{}\" is already a compiled bundle", package.string()))
+    throw Error("usage", "\"{}\" is already a compiled bundle", package.string())
         .Expected("a .mlpackage");
   if (frontend.format != Format::kPackage && frontend.format != Format::kMlmodel)
-    throw Error("usage", fmt::format("\"{}\" is {}", package.string(), frontend.what))
+    throw Error("usage", "\"{}\" is {}", package.string(), frontend.what)
         .Expected("a .mlpackage")
         .Help("`mlc compile` makes a package from it");
   if (output.extension() != ".mlmodelc")
-    throw Error("usage", fmt::format("-o: \"{}\" does not end in .mlmodelc", output.string()));
+    throw Error("usage", "-o: \"{}\" does not end in .mlmodelc", output.string());
   CheckNotCached(output);
   // A bundle with the package's name and folder shares the package's tokenizer file.
   const TokenizerFile tokenizer = ReadTokenizerBeside(package);

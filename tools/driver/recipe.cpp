@@ -138,9 +138,9 @@ Recipe ReadRecipe(const fs::path& path) {
   std::shared_ptr<const MappedFile> file = MappedFile::Open(path);
   constexpr size_t kMostBytes = 16 << 20;
   if (file->bytes().size() > kMostBytes)
-    throw Error("resource-limit", fmt::format("the recipe has {} bytes", file->bytes().size()))
+    throw Error("resource-limit", "the recipe has {} bytes", file->bytes().size())
         .At({path.string(), ""})
-        .Expected(fmt::format("at most {} bytes", kMostBytes));
+        .Expected("at most {} bytes", kMostBytes);
   RequireJson(AsText(file->bytes()), "bad-recipe", path.string());
   Json json = Json::parse(AsText(file->bytes()));
   static const Json schema = Json::parse(kRecipeSchema);

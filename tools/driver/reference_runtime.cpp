@@ -91,11 +91,11 @@ class ReferenceState : public runtime::ModelState {
       auto it = std::find_if(schema_->states.begin(), schema_->states.end(),
                              [&](const runtime::Feature& state) { return state.name == name; });
       if (it == schema_->states.end())
-        throw Error("bad-input", fmt::format("the model has no state \"{}\"", name));
+        throw Error("bad-input", "the model has no state \"{}\"", name);
       if (tensor.dtype() != it->dtype || tensor.dims() != it->dims)
-        throw Error("bad-input", fmt::format("state \"{}\" has type {} [{}]", name,
-                                             Name(tensor.dtype()), fmt::join(tensor.dims(), ", ")))
-            .Expected(fmt::format("{} [{}]", Name(it->dtype), fmt::join(it->dims, ", ")));
+        throw Error("bad-input", "state \"{}\" has type {} [{}]", name, Name(tensor.dtype()),
+                    fmt::join(tensor.dims(), ", "))
+            .Expected("{} [{}]", Name(it->dtype), fmt::join(it->dims, ", "));
       states[name] = tensor;
     }
   }
@@ -225,7 +225,7 @@ std::unique_ptr<runtime::LoadedModel> MakeReferenceModel(
     const ReferenceOptions& options, const runtime::LoadOptions& load,
     std::shared_ptr<engine::PreparedWeights> weights) {
   if (load.units != runtime::Units::kAll && load.units != runtime::Units::kReference)
-    throw Error("no-coreml", fmt::format("--units {} requires Core ML", Name(load.units)))
+    throw Error("no-coreml", "--units {} requires Core ML", Name(load.units))
         .Help("use --units reference, mlc's own engine");
   engine::EngineOptions engine;
   engine.arithmetic = options.arithmetic.value_or(engine::EngineOptions::Arithmetic::kFaithful);

@@ -33,9 +33,9 @@ void AddFile(const std::string& text, const std::set<std::string>& names,
   for (size_t at = equals; at != std::string::npos; at = text.find('=', at + 1))
     if (names.contains(text.substr(0, at))) equals = at;
   if (equals == std::string::npos)
-    throw Error("usage", fmt::format("--input: \"{}\" is not of the form NAME=FILE", text));
+    throw Error("usage", "--input: \"{}\" is not of the form NAME=FILE", text);
   if (!inputs.emplace(text.substr(0, equals), ReadTensor(text.substr(equals + 1))).second)
-    throw Error("usage", fmt::format("--input: \"{}\" is given twice", text.substr(0, equals)));
+    throw Error("usage", "--input: \"{}\" is given twice", text.substr(0, equals));
 }
 
 std::string NameOf(const Port& port, bool tokens) {
@@ -62,8 +62,7 @@ void WriteOutputs(const fs::path& folder, std::vector<RunOutput>& outputs, bool 
   std::error_code error;
   fs::create_directories(folder, error);
   if (error)
-    throw Error("file-io",
-                fmt::format("cannot create folder \"{}\": {}", folder.string(), error.message()));
+    throw Error("file-io", "cannot create folder \"{}\": {}", folder.string(), error.message());
   for (RunOutput& output : outputs) {
     output.file = PlaceOf(folder, *output.port, output.name, source);
     WriteNpy(output.file, output.tensor);

@@ -21,11 +21,9 @@ std::pair<std::string, std::pair<double, double>> ParseRange(const std::string& 
     high = ParseNumber(std::string_view(text).substr(dots + 2));
   }
   if (!low || !high)
-    throw Error("usage", fmt::format("--input-range: \"{}\" is not of the form NAME=LO..HI", text));
+    throw Error("usage", "--input-range: \"{}\" is not of the form NAME=LO..HI", text);
   if (*low > *high)
-    throw Error(
-        "usage",
-        fmt::format("--input-range: \"{}\": the lower bound is above the upper bound", text));
+    throw Error("usage", "--input-range: \"{}\": the lower bound is above the upper bound", text);
   return {text.substr(0, equals), {*low, *high}};
 }
 
@@ -78,7 +76,7 @@ std::vector<Option> RunTable(BenchmarkOptions& into) {
          into.sweep = text == "sweep";
          into.units = runtime::ParseUnits(text);
          if (!into.units && !into.sweep)
-           throw Error("usage", fmt::format("--units: \"{}\" is unknown", text))
+           throw Error("usage", "--units: \"{}\" is unknown", text)
                .Expected("all, cpu, gpu, ane, reference or sweep");
        }},
       {"--require-units", "",

@@ -37,7 +37,7 @@ std::string WriteTemporary(std::string_view prefix, const std::string& text) {
   std::FILE* stream = file < 0 ? nullptr : fdopen(file, "w");
   bool written = stream && std::fwrite(text.data(), 1, text.size(), stream) == text.size();
   if (stream) written = std::fclose(stream) == 0 && written;
-  if (!written) throw Error("file-io", fmt::format("cannot write \"{}\"", path));
+  if (!written) throw Error("file-io", "cannot write \"{}\"", path);
   return path;
 }
 
@@ -104,8 +104,7 @@ OptimizeResult Optimize(const fs::path& model, const OptimizeOptions& options,
   const fs::path& output = options.output;
   bool package = output.extension() == ".mlpackage";
   if (!output.empty() && !package && output.extension() != ".mil")
-    throw Error("usage",
-                fmt::format("-o: \"{}\" ends neither in .mil nor in .mlpackage", output.string()))
+    throw Error("usage", "-o: \"{}\" ends neither in .mil nor in .mlpackage", output.string())
         .Help("for a .mlmodelc, write a package and run mlc precompile");
   Program program = Import(model, {}, diagnostics);
   Verify(program);

@@ -105,9 +105,8 @@ LanguageSize LanguageSizes(const Function& function) {
 void CheckTokens(const Function& function, const std::vector<int64_t>& tokens, bool step) {
   const bool encoder = IsEncoder(function);
   if (!encoder && !IsLanguageModel(function))
-    throw Error("usage",
-                fmt::format("--tokens: function \"{}\" is neither a language model nor an encoder",
-                            function.name))
+    throw Error("usage", "--tokens: function \"{}\" is neither a language model nor an encoder",
+                function.name)
         .Expected(
             "inputs inputIds and causalMask and an output logits, or an input input_ids and "
             "optionally attention_mask and token_type_ids");
@@ -124,14 +123,14 @@ void CheckTokens(const Function& function, const std::vector<int64_t>& tokens, b
   }
   const auto [most, vocabulary] = sizes;
   if (count > most)
-    throw Error("usage", fmt::format("--tokens: {} tokens, but the model accepts at most {}",
-                                     tokens.size(), most))
+    throw Error("usage", "--tokens: {} tokens, but the model accepts at most {}", tokens.size(),
+                most)
         .Help(encoder ? "compile with a larger --dim tokens=N, up to the model's limit"
                       : "compile with a larger --context N, up to the model's limit");
   for (int64_t token : tokens)
     if (token < 0 || token >= vocabulary)
-      throw Error("bad-input", fmt::format("--tokens: token {} is not in the vocabulary", token))
-          .Expected(fmt::format("0 to {}", vocabulary - 1));
+      throw Error("bad-input", "--tokens: token {} is not in the vocabulary", token)
+          .Expected("0 to {}", vocabulary - 1);
 }
 
 std::string NameForTokens(const Port& port) {

@@ -20,9 +20,8 @@ std::unique_ptr<runtime::Runtime> MakeRuntime(runtime::Units units,
                                               const ReferenceOptions& options) {
   if (units == runtime::Units::kReference) return MakeReferenceRuntime(options);
   if (!make_core_ml)
-    throw Error(
-        "no-coreml",
-        fmt::format("--units {} requires Core ML, which runs on Apple's systems only", Name(units)))
+    throw Error("no-coreml", "--units {} requires Core ML, which runs on Apple's systems only",
+                Name(units))
         .Help("use --units reference, mlc's own engine");
   return make_core_ml();
 }

@@ -54,8 +54,7 @@ size_t TopP(double share, const std::vector<Scored>& sorted) {
 
 void CheckSampling(const SamplingOptions& options) {
   const auto check = [](bool right, const char* name, double value, const char* expected) {
-    if (!right)
-      throw Error("usage", fmt::format("{}: {} is out of range", name, value)).Expected(expected);
+    if (!right) throw Error("usage", "{}: {} is out of range", name, value).Expected(expected);
   };
   check(options.temperature >= 0 && options.temperature <= 1e6, "--temperature",
         options.temperature, "0 to 1e6");
@@ -69,8 +68,7 @@ void CheckSampling(const SamplingOptions& options) {
                              {"--top-p", options.top_p != 1},
                              {"--min-p", options.min_p != 0}})
     if (given)
-      throw Error("usage",
-                  fmt::format("{} requires --temperature; without it, decoding is greedy", name))
+      throw Error("usage", "{} requires --temperature; without it, decoding is greedy", name)
           .Help("--temperature 1 samples from the model's probabilities");
 }
 

@@ -130,15 +130,14 @@ bool IsAbsent(const Function& function, std::string_view name, const Tensor& giv
                             [&](const AbsentInput& a) { return a.source_name == name; });
   if (input == function.absent_inputs.end()) return false;
   if (IsValueOf(*input, given)) return true;
-  Error error(
-      "bad-input",
-      fmt::format("input \"{}\" was fixed when the model was compiled, but a different value "
-                  "is given, {} of shape {}",
-                  name, Name(given.dtype()), ToString(ToShape(given.dims()))));
-  error.Expected(fmt::format("the value that was compiled in, {} of shape {}, or none",
-                             Name(input->dtype), ToString(ToShape(input->dims))));
+  Error error("bad-input",
+              "input \"{}\" was fixed when the model was compiled, but a different value "
+              "is given, {} of shape {}",
+              name, Name(given.dtype()), ToString(ToShape(given.dims())));
+  error.Expected("the value that was compiled in, {} of shape {}, or none", Name(input->dtype),
+                 ToString(ToShape(input->dims)));
   if (std::count(input->dims.begin(), input->dims.end(), 0) == 0)
-    error.Help(fmt::format("compile the model with the new value: --const {}=FILE", name));
+    error.Help("compile the model with the new value: --const {}=FILE", name);
   throw error;
 }
 
@@ -155,7 +154,7 @@ std::map<std::string, Tensor> MakeInputs(const Function& function,
     if (!port) port = by_name.Find(name);
     if (!port && IsAbsent(function, name, tensor)) continue;
     if (!port)
-      throw Error("bad-input", fmt::format("the model has no input \"{}\"", name))
+      throw Error("bad-input", "the model has no input \"{}\"", name)
           .Expected(PortNames(function.inputs));
     const auto index = static_cast<size_t>(port - function.inputs.data());
     const Value& value = *values[index];
@@ -180,8 +179,8 @@ std::map<std::string, Tensor> MakeInputs(const Function& function,
     std::string listed;
     for (const Dims& shape : shapes)
       listed += fmt::format("{}[{}]", listed.empty() ? "" : ", ", fmt::join(shape, ", "));
-    throw Error("bad-input", fmt::format("input \"{}\" has shape [{}]",
-                                         function.inputs[i].source_name, fmt::join(dims, ", ")))
+    throw Error("bad-input", "input \"{}\" has shape [{}]", function.inputs[i].source_name,
+                fmt::join(dims, ", "))
         .Expected("one of the shapes that the package lists: " + listed);
   }
   return inputs;
@@ -209,10 +208,9 @@ void CheckRange(const Port& port, const Value& value, const std::string& name, d
   auto [least, greatest] = ValuesOf(port, dtype);
   if (low < least || high > greatest ||
       (whole && (low != std::floor(low) || high != std::floor(high))))
-    throw Error("usage", fmt::format("--input-range: \"{}={}..{}\" is not a range of {} values",
-                                     name, low, high, Name(dtype)))
-        .Expected(fmt::format("{}numbers from {:.10g} to {:.10g}", whole ? "whole " : "", least,
-                              greatest));
+    throw Error("usage", "--input-range: \"{}={}..{}\" is not a range of {} values", name, low,
+                high, Name(dtype))
+        .Expected("{}numbers from {:.10g} to {:.10g}", whole ? "whole " : "", least, greatest);
 }
 
 }  // namespace
@@ -235,8 +233,7 @@ void CheckRanges(const analysis::GeneratedInputOptions& options, const Program& 
   }
   for (const auto& [name, range] : options.ranges)
     if (!known.contains(name))
-      throw Error("usage", fmt::format("--input-range: the model has no input \"{}\"", name))
-          .Expected(names);
+      throw Error("usage", "--input-range: the model has no input \"{}\"", name).Expected(names);
 }
 
 namespace {
@@ -246,8 +243,7 @@ std::vector<fs::path> TensorFiles(const fs::path& folder) {
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error))
     if (entry.path().extension() == ".npy" || entry.path().extension() == ".pb")
       files.push_back(entry.path());
-  if (error)
-    throw Error("file-io", fmt::format("cannot list \"{}\": {}", folder.string(), error.message()));
+  if (error) throw Error("file-io", "cannot list \"{}\": {}", folder.string(), error.message());
   std::sort(files.begin(), files.end());
   return files;
 }
@@ -282,8 +278,7 @@ std::map<std::string, Tensor> ReadInputFolder(const Function& function, const fs
       const std::string& name = ports[index].source_name;
       if (!IsAbsent(function, name, given)) inputs[name] = given;
     } else if (!stem.starts_with("out")) {
-      throw Error("bad-input",
-                  fmt::format("\"{}\" matches no input of the model", file.filename().string()))
+      throw Error("bad-input", "\"{}\" matches no input of the model", file.filename().string())
           .Expected(PortNames(ports));
     }
   }
@@ -296,7 +291,7 @@ const Function& FindFunction(const Program& program, const std::string& name, bo
     if (function->name == name || (only_is_fine && program.functions.size() == 1)) return *function;
     names += (names.empty() ? "" : ", ") + function->name;
   }
-  throw Error("bad-name", fmt::format("the model has no function \"{}\"", name)).Expected(names);
+  throw Error("bad-name", "the model has no function \"{}\"", name).Expected(names);
 }
 
 fs::path FunctionFolder(const fs::path& folder, const Function& function, bool several) {
@@ -314,8 +309,8 @@ std::vector<fs::path> StepFolders(const fs::path& folder) {
   while (numbered.erase(std::to_string(folders.size())))
     folders.push_back(folder / std::to_string(folders.size()));
   if (!numbered.empty())
-    throw Error("bad-input", fmt::format("\"{}\" has a folder \"{}\", but no \"{}\"",
-                                         folder.string(), *numbered.begin(), folders.size()))
+    throw Error("bad-input", "\"{}\" has a folder \"{}\", but no \"{}\"", folder.string(),
+                *numbered.begin(), folders.size())
         .Expected("folders 0, 1, ... without gaps");
   return folders.empty() ? std::vector{folder} : folders;
 }
@@ -394,10 +389,8 @@ std::vector<verify::StepResults> ReadReferences(const Function& function, const 
     if (std::any_of(step.outputs.begin(), step.outputs.end(), known) ||
         std::any_of(step.states.begin(), step.states.end(), known))
       return steps;
-  throw Error("bad-input",
-              fmt::format("\"{}\" contains no output of {}", path.string(),
-                          function.program->functions.size() > 1 ? "function " + function.name
-                                                                 : "the model"))
+  throw Error("bad-input", "\"{}\" contains no output of {}", path.string(),
+              function.program->functions.size() > 1 ? "function " + function.name : "the model")
       .Expected(PortNames(function.outputs));
 }
 

@@ -27,10 +27,9 @@ text::TokenizerSpec ReadTokenizer(const fs::path& path) {
               "use_fast=True).save_pretrained(FOLDER)");
     fs::path beside = TokenizerBeside(path);
     if (beside.empty())
-      throw Error("unsupported-tokenizer",
-                  fmt::format("there is no tokenizer beside this .{}", frontend.name))
-          .Expected(fmt::format("{} or {}", TokenizerPath(path, "gguf").string(),
-                                TokenizerPath(path, "json").string()))
+      throw Error("unsupported-tokenizer", "there is no tokenizer beside this .{}", frontend.name)
+          .Expected("{} or {}", TokenizerPath(path, "gguf").string(),
+                    TokenizerPath(path, "json").string())
           .Help(
               "copy it together with the package, or pass the source model (mlc run: --tokenizer "
               "MODEL)");
@@ -42,8 +41,8 @@ text::TokenizerSpec ReadTokenizer(const fs::path& path) {
   if (std::string_view(reinterpret_cast<const char*>(magic.data()), magic.size()) == "GGUF")
     return ReadGgufTokenizer(gguf::GgufFile::Open(file));
   if (magic[0] == std::byte{'{'}) return safetensors::ReadHuggingFaceTokenizer(path);
-  throw Error("unsupported-tokenizer",
-              fmt::format("{} has no tokenizer that mlc supports", FrontendOf(path).what))
+  throw Error("unsupported-tokenizer", "{} has no tokenizer that mlc supports",
+              FrontendOf(path).what)
       .Expected("a GGUF, a Hugging Face folder, a tokenizer.json, or a package with one beside it");
 }
 

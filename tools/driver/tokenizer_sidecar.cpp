@@ -101,8 +101,7 @@ void CheckTokenizerTarget(const fs::path& package, const TokenizerFile& file, bo
     const fs::path path = TokenizerPath(package, row.name);
     Staging check(path, Staging::kFile);
     if (!force && fs::exists(path, ignored) && !IsOurs(row, path))
-      throw Error("file-exists",
-                  fmt::format("\"{}\" already exists and was not written by mlc", path.string()))
+      throw Error("file-exists", "\"{}\" already exists and was not written by mlc", path.string())
           .Help("choose another name with -o, remove it first, or pass --force");
   }
 }
@@ -115,9 +114,7 @@ void InstallTokenizer(const fs::path& package, const TokenizerFile& file) {
       WriteFile(path, file.bytes);
     } else if (fs::is_regular_file(path, error) && (!file.format.empty() || IsOurs(row, path))) {
       fs::remove(path, error);
-      if (error)
-        throw Error("file-io",
-                    fmt::format("cannot remove \"{}\": {}", path.string(), error.message()));
+      if (error) throw Error("file-io", "cannot remove \"{}\": {}", path.string(), error.message());
     }
   }
 }

@@ -126,11 +126,11 @@ void AddStep(const std::map<std::string, Tensor>& given, analysis::GeneratedInpu
   for (const Port& port : source.inputs)
     if (const Port* own = by_user.Find(verify::UserName(port)))
       if (own->feature != port.feature)
-        throw Error("usage", fmt::format("input \"{}\" is a different kind of image or array in "
-                                         "the package than in the source",
-                                         verify::UserName(port)))
-            .Help(fmt::format("pass the --image {}=... option of the compilation",
-                              verify::UserName(port)));
+        throw Error("usage",
+                    "input \"{}\" is a different kind of image or array in "
+                    "the package than in the source",
+                    verify::UserName(port))
+            .Help("pass the --image {}=... option of the compilation", verify::UserName(port));
   const PortIndex by_name(package.inputs);
   std::erase_if(shared, [&](const auto& entry) {
     return !by_user.Find(entry.first) && !by_name.Find(entry.first);
@@ -207,9 +207,8 @@ std::vector<Check> Checks(const Program& source, const Program& package,
   } else {
     for (const verify::FunctionPair& pair : verify::MatchFunctions(source, package)) {
       if (!pair.a || !pair.b)
-        throw Error("check-failed",
-                    fmt::format("the {} has no function {}", pair.a ? "package" : "source",
-                                (pair.a ? pair.a : pair.b)->name))
+        throw Error("check-failed", "the {} has no function {}", pair.a ? "package" : "source",
+                    (pair.a ? pair.a : pair.b)->name)
             .Help("--function NAME compares a single function");
       checks.push_back({pair.a, pair.b});
     }
@@ -246,13 +245,11 @@ std::vector<Check> Checks(const Program& source, const Program& package,
       steps = static_cast<size_t>(*options.samples);
     }
     if (given.size() > 1 && steps > given.size())
-      throw Error("usage",
-                  fmt::format("--inputs has {} samples of function {}, but {} are required",
-                              given.size(), check.source->name, steps));
+      throw Error("usage", "--inputs has {} samples of function {}, but {} are required",
+                  given.size(), check.source->name, steps);
     if (check.references.size() > steps)
-      throw Error("usage",
-                  fmt::format("--reference has {} samples of function {}, but only {} are run",
-                              check.references.size(), check.source->name, steps));
+      throw Error("usage", "--reference has {} samples of function {}, but only {} are run",
+                  check.references.size(), check.source->name, steps);
     for (size_t step = 0; step < steps; ++step) {
       make_up.sample = static_cast<int>(step);
       AddStep(given.empty()       ? std::map<std::string, Tensor>()
@@ -262,7 +259,7 @@ std::vector<Check> Checks(const Program& source, const Program& package,
     }
   }
   if (!any)
-    throw Error("usage", fmt::format("--inputs: \"{}\" contains no inputs", inputs.string()))
+    throw Error("usage", "--inputs: \"{}\" contains no inputs", inputs.string())
         .Expected("NAME.npy, in_NAME.npy or input_<k>.pb, in DIR/FUNCTION for several functions")
         .Help("without --inputs, inputs are generated");
   return checks;
@@ -349,12 +346,11 @@ void CheckBudgets(std::optional<int64_t> per_axis, const verify::Budgets& budget
           axis = axis || (tensor && wanted < tensor.rank() && wanted >= -tensor.rank());
         }
   if (per_axis && !axis)
-    throw Error("usage", fmt::format("--per-axis: no output has an axis {}", *per_axis))
-        .Expected(fmt::format("{} to {}", -rank, rank - 1));
+    throw Error("usage", "--per-axis: no output has an axis {}", *per_axis)
+        .Expected("{} to {}", -rank, rank - 1);
   for (const auto& [name, budget] : budgets.outputs)
     if (std::find(names.begin(), names.end(), name) == names.end())
-      throw Error("bad-name", fmt::format("the model has no output \"{}\"", name))
-          .At({budgets.name, "budget"});
+      throw Error("bad-name", "the model has no output \"{}\"", name).At({budgets.name, "budget"});
 }
 
 }  // namespace
@@ -362,8 +358,8 @@ void CheckBudgets(std::optional<int64_t> per_axis, const verify::Budgets& budget
 void RequireOrder(const fs::path& source, const fs::path& package) {
   const Frontend &of_source = FrontendOf(source), &of_package = FrontendOf(package);
   if (of_package.IsSource())
-    throw Error("usage", fmt::format("PACKAGE \"{}\" is a source model (.{})", package.string(),
-                                     of_package.name))
+    throw Error("usage", "PACKAGE \"{}\" is a source model (.{})", package.string(),
+                of_package.name)
         .Expected("mlc verify SOURCE PACKAGE")
         .Help(of_source.IsSource()
                   ? "`mlc compile` makes a package from it"
@@ -584,8 +580,7 @@ VerifyResult Verify(const fs::path& source_path, const fs::path& package_path,
                 figures = Describe(compared.comparison);
     if (!compared.comparison.discriminating)
       diagnostics.Warn(
-          Error("check-failed",
-                fmt::format("{} differs from its constant reference: {}", what, figures))
+          Error("check-failed", "{} differs from its constant reference: {}", what, figures)
               .Help("verify with inputs for which outputs differ"));
     else if (compared.comparison.resized && resized.emplace(compared.function, what).second)
       diagnostics.Warn(Error(

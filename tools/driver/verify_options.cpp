@@ -12,7 +12,7 @@ Field NotNegative(std::string_view option, std::optional<double>& field) {
   return [option, &field](const std::string& text) {
     const std::optional<double> number = ParseNumber(text);
     if (!number || *number < 0)
-      throw Error("usage", fmt::format("{}: \"{}\" is not a number of at least 0", option, text));
+      throw Error("usage", "{}: \"{}\" is not a number of at least 0", option, text);
     field = *number;
   };
 }

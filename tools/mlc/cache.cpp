@@ -118,8 +118,7 @@ int Removed(const std::filesystem::path& folder, const std::vector<runtime::Evic
 int RunCache(const CacheArguments& given, Session& session) {
   const std::string& action = given.action;
   if (action != "ls" && action != "gc" && action != "clear" && action != "stats")
-    throw Error("usage", fmt::format("cache: unknown action \"{}\"", action))
-        .Expected("ls, gc, clear or stats");
+    throw Error("usage", "cache: unknown action \"{}\"", action).Expected("ls, gc, clear or stats");
   if (action != "gc" && (given.verify || !given.limit.empty()))
     throw Error("usage", "--limit and --verify require mlc cache gc");
   const uint64_t limit = given.limit.empty() ? CacheLimit() : ParseBytes("--limit", given.limit);

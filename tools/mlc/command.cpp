@@ -35,13 +35,13 @@ void Append(std::vector<Option> rows, std::vector<Option>& table) {
 void Refuse(OptionNames options, std::string_view why, const Session& session) {
   for (const std::string_view option : options)
     if (session.given.contains(std::string(option)))
-      throw Error("usage", fmt::format("{}; remove {}", why, option));
+      throw Error("usage", "{}; remove {}", why, option);
 }
 
 void RefuseAllBut(OptionNames options, std::string_view why, const Session& session) {
   for (const auto& [option, values] : session.given)
     if (std::find(options.begin(), options.end(), option) == options.end())
-      throw Error("usage", fmt::format("{}; remove {}", why, option));
+      throw Error("usage", "{}; remove {}", why, option);
 }
 
 namespace {
@@ -161,12 +161,11 @@ int RunCommandLine(std::string_view program, std::string_view summary,
       std::vector<std::string> names;
       for (CLI::App* sub : apps) names.push_back(sub->get_name());
       const std::string meant = MeantName({names.begin(), names.end()}, argv[1]);
-      usage = Error("usage",
-                    fmt::format("unknown command \"{}\"{}", argv[1],
-                                meant.empty() ? "" : fmt::format("; did you mean \"{}\"?", meant)))
-                  .Expected(fmt::format("{}", fmt::join(names, ", ")));
+      usage = Error("usage", "unknown command \"{}\"{}", argv[1],
+                    meant.empty() ? "" : fmt::format("; did you mean \"{}\"?", meant))
+                  .Expected("{}", fmt::join(names, ", "));
     }
-    PrintErrors({usage.Help(fmt::format("{} --help", name))}, json);
+    PrintErrors({usage.Help("{} --help", name)}, json);
     return 2;
   }
   for (size_t i = 0; i < commands.size(); ++i) {
@@ -206,8 +205,7 @@ std::string Completions(std::string_view shell, std::string_view program,
       program, names, cases);
   if (shell == "bash") return function;
   if (shell == "zsh") return "autoload -U +X bashcompinit && bashcompinit\n" + function;
-  throw Error("usage", fmt::format("no completions for \"{}\"", shell))
-      .Expected("bash, zsh or fish");
+  throw Error("usage", "no completions for \"{}\"", shell).Expected("bash, zsh or fish");
 }
 
 }  // namespace mlc::driver

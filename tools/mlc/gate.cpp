@@ -35,10 +35,10 @@ void CheckUses(char gate, const Session& session) {
   for (const auto& [option, gates, of_source] : kUses) {
     if (!session.given.contains(std::string(option))) continue;
     if (gates.find(gate) == std::string_view::npos)
-      throw Error("usage", fmt::format("gate {} does not use {}", gate, option))
-          .Expected(fmt::format("gate {}", fmt::join(gates, ", ")));
+      throw Error("usage", "gate {} does not use {}", gate, option)
+          .Expected("gate {}", fmt::join(gates, ", "));
     if (of_source && !session.given.contains("--source"))
-      throw Error("usage", fmt::format("{} requires --source", option));
+      throw Error("usage", "{} requires --source", option);
   }
 }
 
@@ -119,7 +119,7 @@ void Print(char gate, const std::vector<GateResult>& results) {
 int Gate(const GateArguments& given, Session& session) {
   const char gate = given.gate.size() == 1 ? given.gate[0] : '?';
   if (gate < 'a' || gate > 'd')
-    throw Error("usage", fmt::format("unknown gate \"{}\"", given.gate)).Expected("a, b, c or d");
+    throw Error("usage", "unknown gate \"{}\"", given.gate).Expected("a, b, c or d");
   CheckUses(gate, session);
   const std::vector<std::filesystem::path> models(given.models.begin(), given.models.end());
   const std::vector<GateResult> results = RunGate(gate, models, given.options, session.diagnostics);

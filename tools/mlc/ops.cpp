@@ -100,8 +100,7 @@ Command OpsCommand() {
          for (const Frontend& row : Frontends())
            if (row.listing && row.name == name) given->frontend = &row;
          if (!given->frontend)
-           throw Error("usage", fmt::format("--frontend: \"{}\" is unknown", name))
-               .Expected(std::string(names));
+           throw Error("usage", "--frontend: \"{}\" is unknown", name).Expected(std::string(names));
        }},
       {"--markdown", "", "print a Markdown table", Switch(given->markdown)},
       JsonOption()};

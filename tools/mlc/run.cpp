@@ -122,7 +122,7 @@ Json BaselineJson(const BaselineCheck& check) {
 int RunSweep(const RunArguments& given, const BenchmarkOptions& options, Session& session) {
   for (const char* option : {"--trace", "--baseline", "--history", "--profile"})
     if (session.given.contains(option))
-      throw Error("usage", fmt::format("--units sweep cannot be combined with {}", option))
+      throw Error("usage", "--units sweep cannot be combined with {}", option)
           .Help("run again with the recommended units");
   const SweepResult sweep = Sweep(given.model, options, session.diagnostics);
   if (session.json) {
@@ -201,7 +201,7 @@ int RunModel(RunArguments& given, Session& session) {
   BenchmarkOptions options = given.options;
   for (const char* option : {"--tolerance", "--force-baseline"})
     if (given.baseline.empty() && session.given.contains(option))
-      throw Error("usage", fmt::format("{} requires --baseline", option));
+      throw Error("usage", "{} requires --baseline", option);
   if (!options.tokens.empty())
     Refuse({"--seed", "--input-range"}, "--tokens replaces inputs", session);
   if (given.tolerance < 0 || given.tolerance > 1000)

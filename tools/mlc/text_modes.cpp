@@ -198,7 +198,7 @@ void CheckText(const TextArguments& text, const Session& session) {
     for (const char* option : {"--generate", "--chat", "--system", "--stop", "--temperature",
                                "--top-k", "--top-p", "--min-p", "--repetition-penalty"})
       if (session.given.contains(option))
-        throw Error("usage", fmt::format("{} requires --prompt or --prompt-file", option));
+        throw Error("usage", "{} requires --prompt or --prompt-file", option);
   if (!text.generate.tokenizer.empty() && !text.given())
     throw Error("usage", "--tokenizer requires --prompt or --perplexity");
 }
@@ -208,7 +208,7 @@ int RunText(const fs::path& model, const BenchmarkOptions& run, const TextArgume
   const bool perplexity = !text.perplexity.empty();
   for (const char* option : {"--trace", "--baseline", "--history"})
     if (session.given.contains(option))
-      throw Error("usage", fmt::format("{} requires inputs or --tokens", option));
+      throw Error("usage", "{} requires inputs or --tokens", option);
   Refuse({"--input", "--input-range", "--tokens", "--step", "--output-dir", "--require-units",
           "--iterations", "--warmup", "--jobs", "--soak", "--warm-load", "--p99-budget",
           "--memory-mark", "--compare", "--operations", "--budget", "--profile"},

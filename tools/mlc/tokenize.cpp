@@ -38,8 +38,8 @@ std::vector<int32_t> ParseIds(const std::string& list) {
       const char* last = list.data() + end;
       auto [stop, error] = std::from_chars(list.data() + at, last, id);
       if (error != std::errc() || stop != last)
-        throw Error("usage", fmt::format("--decode: \"{}\" is not a token id",
-                                         std::string_view(list).substr(at, end - at)))
+        throw Error("usage", "--decode: \"{}\" is not a token id",
+                    std::string_view(list).substr(at, end - at))
             .Expected("comma-separated numbers, e.g. 1,2,3");
       ids.push_back(id);
     }

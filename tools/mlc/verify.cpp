@@ -160,8 +160,7 @@ int RunVerify(const VerifyArguments& given, Session& session) {
                       session);
   }
   for (auto [name, path] : {std::pair{"SOURCE", &given.source}, {"PACKAGE", &given.package}})
-    if (path->empty())
-      throw Error("usage", fmt::format("{} is required", name)).Help("mlc verify --help");
+    if (path->empty()) throw Error("usage", "{} is required", name).Help("mlc verify --help");
   if (session.given.contains("--inputs"))
     Refuse({"--seed", "--input-range"}, "--inputs replaces generated inputs", session);
   if (!given.options.layers && session.given.contains("--worst"))

@@ -52,7 +52,7 @@ NodeOrder OrderNodes(const std::vector<NodeDef>& nodes, const std::vector<std::s
   for (size_t i = 0; i < nodes.size(); ++i)
     for (const std::string& output : nodes[i].outputs)
       if (!output.empty() && !maker.emplace(output, i).second)
-        throw Error("bad-graph", fmt::format("two nodes produce a value named \"{}\"", output))
+        throw Error("bad-graph", "two nodes produce a value named \"{}\"", output)
             .At({"", Describe(nodes[i])});
 
   NodeOrder order;

@@ -97,9 +97,8 @@ std::vector<std::byte> Narrowed(const From& values, DType dtype) {
   std::vector<To> narrow;
   for (auto value : values) {
     if (std::cmp_less(value, low) || std::cmp_greater(value, high))
-      throw Error("bad-constant",
-                  fmt::format("element {} has the value {}, which is out of range for type {}",
-                              narrow.size(), value, Name(dtype)));
+      throw Error("bad-constant", "element {} has the value {}, which is out of range for type {}",
+                  narrow.size(), value, Name(dtype));
     narrow.push_back(static_cast<To>(value));
   }
   return BytesOf(narrow);
@@ -201,8 +200,7 @@ class Reader {
     for (std::string_view field : FieldBytes(bytes, 11)) {  // attribute_proto
       ::onnx::AttributeProto attribute;
       if (!attribute.ParseFromArray(field.data(), static_cast<int>(field.size())))
-        throw Error("bad-file", fmt::format("function \"{}\" has a malformed default attribute",
-                                            function.name));
+        throw Error("bad-file", "function \"{}\" has a malformed default attribute", function.name);
       function.defaults.push_back(ReadAttribute(attribute));
     }
     function.overload = TextField(proto, 13);
@@ -376,12 +374,12 @@ class Reader {
       throw Error("unsupported-field", "segmented tensors are not supported");
     Dims dims(proto.dims().begin(), proto.dims().end());
     for (int64_t dim : dims)
-      if (dim < 0) throw Error("bad-constant", fmt::format("dimension {} is negative", dim));
+      if (dim < 0) throw Error("bad-constant", "dimension {} is negative", dim);
     for (const WidenedRow& row : kWidened)
       if (row.number == proto.data_type()) return Widened(proto, row, dims);
     if (dtype == DType::kNone)
-      throw Error("unsupported-dtype",
-                  fmt::format("unsupported element type {}", DataTypeName(proto.data_type())));
+      throw Error("unsupported-dtype", "unsupported element type {}",
+                  DataTypeName(proto.data_type()));
     return Elements(proto, dtype, std::move(dims));
   }
 
@@ -449,14 +447,13 @@ class Reader {
   }
 
   static void Mismatch(int64_t expected, int64_t found) {
-    throw Error("bad-constant", fmt::format("its shape requires {} elements, but the file has {}",
-                                            expected, found));
+    throw Error("bad-constant", "its shape requires {} elements, but the file has {}", expected,
+                found);
   }
   static void CheckBytes(uint64_t expected, uint64_t found) {
     if (expected != found)
-      throw Error(
-          "bad-constant",
-          fmt::format("its shape and type require {} bytes, but the file has {}", expected, found));
+      throw Error("bad-constant", "its shape and type require {} bytes, but the file has {}",
+                  expected, found);
   }
 
   // Returns bytes[offset, ...) as a tensor. The caller has checked the range.
@@ -483,19 +480,16 @@ class Reader {
       if (entry.key() == "checksum") checksum = entry.value();
       if (entry.key() == "offset") offset = Number(entry.value());
       if (entry.key() == "length" && Number(entry.value()) != size)
-        throw Error(
-            "external-data",
-            fmt::format("its shape and type require {} bytes, but external_data declares {}", size,
-                        entry.value()));
+        throw Error("external-data",
+                    "its shape and type require {} bytes, but external_data declares {}", size,
+                    entry.value());
     }
     std::shared_ptr<const MappedFile> file = OpenExternal(location, checksum);
     if (offset > file->size() || size > file->size() - offset) {
       external_[location].error = std::make_shared<Error>(
-          Error(
-              "external-data",
-              fmt::format(
-                  "external data file \"{}\" has {} bytes, but the model refers to bytes {} to {}",
-                  location, file->size(), offset, offset + size))
+          Error("external-data",
+                "external data file \"{}\" has {} bytes, but the model refers to bytes {} to {}",
+                location, file->size(), offset, offset + size)
               .Help("the file is truncated or belongs to another model: download the model and its "
                     "data again, together"));
       throw BadFile{external_[location].error};
@@ -508,7 +502,7 @@ class Reader {
     if (text.empty() || text.size() > 18 ||
         !std::all_of(text.begin(), text.end(),
                      [](unsigned char c) { return c >= '0' && c <= '9'; }))
-      throw Error("external-data", fmt::format("\"{}\" is not a valid offset or length", text));
+      throw Error("external-data", "\"{}\" is not a valid offset or length", text);
     return std::stoull(text);
   }
 
@@ -539,11 +533,9 @@ class Reader {
     std::error_code ignored;
     fs::path model = fs::absolute(file_->path()), name = fs::path(location).lexically_normal();
     auto refuse = [&](const fs::path& found) {
-      Error error(
-          "external-data",
-          fmt::format("external data location \"{}\" is outside the model's folder", location));
-      if (!found.empty())
-        error.Note(fmt::format("it is a symbolic link to \"{}\"", found.string()));
+      Error error("external-data", "external data location \"{}\" is outside the model's folder",
+                  location);
+      if (!found.empty()) error.Note("it is a symbolic link to \"{}\"", found.string());
       return error.Help(
           "if you trust these files, pass their folder with option 'data-root', or copy them into "
           "the "
@@ -559,7 +551,7 @@ class Reader {
       if (path.empty() && fs::exists(root / name, ignored))
         path = fs::weakly_canonical(root / name, ignored);
     if (path.empty() || !fs::is_regular_file(path, ignored)) {
-      Error error("external-data", fmt::format("external data file \"{}\" is missing", location));
+      Error error("external-data", "external data file \"{}\" is missing", location);
       for (const fs::path& root : roots) error.Expected((root / name).string());
       throw error.Help("copy the file there, or pass its folder with option 'data-root'");
     }
@@ -578,10 +570,9 @@ class Reader {
     if (wanted == found) return;
     throw Error(
         "external-data",
-        fmt::format(
-            "external data file \"{}\" does not match the checksum in the model: its SHA-1 is {}",
-            location, found))
-        .Expected(fmt::format("{}, the checksum in the model", wanted))
+        "external data file \"{}\" does not match the checksum in the model: its SHA-1 is {}",
+        location, found)
+        .Expected("{}, the checksum in the model", wanted)
         .Help("download the model and its data again, together");
   }
 

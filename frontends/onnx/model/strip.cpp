@@ -131,7 +131,7 @@ class Fields {
     Bad("a number has more than ten bytes");
   }
   [[noreturn]] void Bad(std::string_view text) const {
-    throw Error("bad-file", fmt::format("not a valid ONNX file: {}", text))
+    throw Error("bad-file", "not a valid ONNX file: {}", text)
         .At({"", fmt::format("offset {}", position_)});
   }
   ByteWindow& bytes_;
@@ -151,8 +151,7 @@ void AppendField(std::string& out, uint32_t number, std::string_view bytes) {
 
 std::string Strip(ByteWindow& bytes, uint64_t begin, uint64_t end, Message message, int depth) {
   if (depth > kMaxDepth)
-    throw Error("resource-limit",
-                fmt::format("messages are nested more than {} levels deep", kMaxDepth))
+    throw Error("resource-limit", "messages are nested more than {} levels deep", kMaxDepth)
         .At({"", fmt::format("offset {}", begin)});
   std::string out;
   Fields fields(bytes, begin, end);

@@ -32,12 +32,12 @@ Value* Widened(Node& node, Value* mask, Value* keys, Seen& seen) {
   const Dim &width = mask->type.shape.back(), &wanted = keys->type.shape[2];
   if (width == wanted) return mask;
   if (width.is_constant() && wanted.is_constant() && width.constant() > wanted.constant())
-    node.Fail("bad-operand", fmt::format("attn_mask has {} columns, but there are {} keys",
-                                         width.ToString(), wanted.ToString()));
+    node.Fail("bad-operand", "attn_mask has {} columns, but there are {} keys", width.ToString(),
+              wanted.ToString());
   Value *columns = IndicesOf(node, keys, 2), *count = DimOf(node, mask, mask->type.rank() - 1);
   seen.places = And(node, seen.places, Binary(node, "less", columns, count));
   seen.empty_rows = true;
-  Value* last = node.Make("sub", {{"x", count}, {"y", 1}});
+  Value* last = Binary(node, "sub", count, 1);
   return node.Make(
       "gather", {{"x", mask}, {"indices", Binary(node, "minimum", columns, last)}, {"axis", -1}});
 }
@@ -84,7 +84,7 @@ Seen ReadMasks(Node& node, Value* q, Value* k) {
       finite = std::all_of(values.begin(), values.end(), [&](double x) { return x > lowest; });
     }
     if (!finite) {
-      seen.given = node.Make("greater", {{"x", mask}, {"y", lowest}});
+      seen.given = Binary(node, "greater", mask, lowest);
       seen.empty_rows = true;
     }
   }
@@ -104,8 +104,7 @@ void Attention(Node& node) {
   }
   for (Value* x : {q, k, v})
     if (x->type.rank() != 4)
-      node.Fail("bad-operand",
-                fmt::format("an input is {}, expected 3 or 4 dimensions", x->type.ToString()));
+      node.Fail("bad-operand", "an input is {}, expected 3 or 4 dimensions", x->type.ToString());
   if (Value* past = node.Optional(4)) {
     k = Concat(node, {past, k}, 2);
     v = Concat(node, {node.In(5), v}, 2);
@@ -123,15 +122,15 @@ void Attention(Node& node) {
       node.Fail("dynamic-shape", "the numbers of heads must be constant");
     group = key_heads.constant() > 0 ? heads.constant() / key_heads.constant() : 0;
     if (group * key_heads.constant() != heads.constant())
-      node.Fail("bad-operand", fmt::format("{} query heads are not divisible by {} key heads",
-                                           heads.constant(), key_heads.constant()));
+      node.Fail("bad-operand", "{} query heads are not divisible by {} key heads", heads.constant(),
+                key_heads.constant());
   }
   Value *all_k = networks::Repeated(node, k, group), *all_v = networks::Repeated(node, v, group);
 
   Seen seen = ReadMasks(node, q, k);
   int64_t shown = node.Int("qk_matmul_output_mode", 0);
   if (shown < 0 || shown > 3)
-    node.Unsupported("qk_matmul_output_mode", fmt::format("qk_matmul_output_mode={}", shown));
+    node.Unsupported("qk_matmul_output_mode", "qk_matmul_output_mode={}", shown);
   double scale = node.Float("scale", 1 / std::sqrt(static_cast<double>(size.constant())));
   networks::AttentionParts parts{Binary(node, "mul", q, scale), all_k, all_v};
   parts.softcap = node.Float("softcap", 0.0);
@@ -143,7 +142,7 @@ void Attention(Node& node) {
   if (int64_t precision = node.Int("softmax_precision", 0)) {
     parts.softmax = lower::RuntimeType(ToDType(static_cast<int>(precision)));
     if (!IsFloat(parts.softmax))
-      node.Unsupported("softmax_precision", fmt::format("softmax_precision={}", precision));
+      node.Unsupported("softmax_precision", "softmax_precision={}", precision);
   }
   parts.fits = [&](Value* changed, Value* before) {
     return OfShape(node, changed, before, "the attention scores");
@@ -174,16 +173,15 @@ void RotaryEmbedding(Node& node) {
     node.Fail("dynamic-shape", "the head size must be constant");
   if (turned == 0) turned = size.constant();
   if (cosine->type.rank() != 3 || angles.constant() * 2 != turned)
-    node.Fail("bad-operand",
-              fmt::format("cos_cache is {}, which does not match {} rotated elements per head",
-                          cosine->type.ToString(), turned));
+    node.Fail("bad-operand", "cos_cache is {}, which does not match {} rotated elements per head",
+              cosine->type.ToString(), turned);
   for (Value** angle : {&cosine, &sine})
     if ((*angle)->type.rank() == 3) {
       RequireEqualSize(node, x, 0, *angle, 0, "batch sizes of the input and of the caches");
       RequireEqualSize(node, x, 2, *angle, 1, "sequence lengths of the input and of the caches");
     }
   Value* y = networks::Rotated(node, x, cosine, sine, node.Int("interleaved", 0) != 0);
-  node.Set(flat ? networks::Joined(node, y) : y, node.dtype());
+  node.SetAlike(flat ? networks::Joined(node, y) : y);
 }
 
 // Returns x with dimension `axis` starting at `begin`; negative values count from the end.
@@ -206,16 +204,13 @@ Value* From(Node& node, Value* x, int axis, Value* begin) {
 void TensorScatter(Node& node) {
   Value *cache = node.In(0), *update = node.In(1), *starts = node.Optional(2);
   DType dtype = node.dtype();
-  if (lower::RuntimeType(dtype) == DType::kNone)
-    node.Fail("unsupported-dtype",
-              fmt::format("elements of type {} are not supported", Name(dtype)));
+  node.RequireRunTimeType(dtype, "elements");
   std::string mode = node.String("mode", "linear");
-  if (mode != "linear" && mode != "circular")
-    node.Unsupported("mode", fmt::format("unknown mode \"{}\"", mode));
+  if (mode != "linear" && mode != "circular") node.Unsupported("mode", "unknown mode \"{}\"", mode);
   int rank = node.rank(), axis = node.Axis(node.Int("axis", -2), rank);
   if (axis == 0 || node.rank(1) != rank)
-    node.Fail("bad-operand", fmt::format("past_cache {} and update {} do not match for axis {}",
-                                         ToString(node.shape(0)), ToString(node.shape(1)), axis));
+    node.Fail("bad-operand", "past_cache {} and update {} do not match for axis {}",
+              ToString(node.shape(0)), ToString(node.shape(1)), axis);
   cache = lower::AtRunTime(node, cache, dtype);
   update = lower::AtRunTime(node, update, dtype);
   RequireSameShape(node, cache, update, "shapes of past_cache and update", axis);
@@ -253,13 +248,13 @@ void CausalConvWithState(Node& node) {
   DType dtype = node.dtype();
   const Shape& kernel = node.shape(1);
   if (node.rank() != 3 || kernel.size() != 3)
-    node.Fail("bad-operand", fmt::format("input {} and weight {} do not match",
-                                         ToString(node.shape(0)), ToString(kernel)));
+    node.Fail("bad-operand", "input {} and weight {} do not match", ToString(node.shape(0)),
+              ToString(kernel));
   if (!kernel[0].is_constant() || !kernel[2].is_constant())
     node.Fail("dynamic-shape", "the shape of weight must be constant");
   std::string activation = node.String("activation", "none");
   if (activation != "none" && activation != "silu" && activation != "swish")
-    node.Unsupported("activation", fmt::format("unsupported activation \"{}\"", activation));
+    node.Unsupported("activation", "unsupported activation \"{}\"", activation);
   int64_t before = kernel[2].constant() - 1;
   if (past && before > 0) {
     x = Concat(node, {past, x}, 2);

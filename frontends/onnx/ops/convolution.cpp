@@ -7,6 +7,7 @@
 #include "frontends/onnx/ops/window.h"
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/shape_guard.h"
+#include "lib/ir/arithmetic.h"
 
 namespace mlc::onnx {
 namespace {
@@ -15,12 +16,11 @@ namespace {
 std::vector<int64_t> KernelOf(Node& node, const Type& x, const Type& weight) {
   const Shape& shape = weight.shape;
   if (x.rank() < 3 || x.rank() > 5)
-    node.Fail("rank-limit",
-              fmt::format("input has {} dimensions; Core ML supports convolutions with 3 to 5",
-                          x.rank()));
+    node.Fail("rank-limit", "input has {} dimensions; Core ML supports convolutions with 3 to 5",
+              x.rank());
   if (weight.rank() != x.rank())
-    node.Fail("bad-operand", fmt::format("weight has {} dimensions, but the input has {}",
-                                         weight.rank(), x.rank()));
+    node.Fail("bad-operand", "weight has {} dimensions, but the input has {}", weight.rank(),
+              x.rank());
   if (!IsStatic(shape)) node.Fail("dynamic-shape", "the shape of the weight must be constant");
   std::vector<int64_t> dims = StaticDims(shape);
   return {dims.begin() + 2, dims.end()};
@@ -28,8 +28,7 @@ std::vector<int64_t> KernelOf(Node& node, const Type& x, const Type& weight) {
 
 int64_t Groups(Node& node) {
   int64_t groups = node.Int("group", 1);
-  if (groups < 1)
-    node.Fail("bad-attribute", fmt::format("group is {}, expected a positive number", groups));
+  if (groups < 1) node.Fail("bad-attribute", "group is {}, expected a positive number", groups);
   return groups;
 }
 
@@ -38,8 +37,7 @@ Value* AddBias(Node& node, Value* y, Value* bias) {
   RequireEqualSize(node, y, 1, bias, 0, "number of output channels and length of the bias");
   std::vector<int64_t> shape(y->type.shape.size(), 1);
   shape[1] = -1;
-  return node.Make("add",
-                   {{"x", y}, {"y", node.Make("reshape", {{"x", bias}, {"shape", Ints(shape)}})}});
+  return Binary(node, "add", y, node.Make("reshape", {{"x", bias}, {"shape", Ints(shape)}}));
 }
 
 // Crops the input by its negative pads.
@@ -74,16 +72,14 @@ Value* Spread(Node& node, Value* weight, std::vector<int64_t>& dilations) {
     if (gap == 0 || size == 1) continue;
     int64_t behind = ElementCount(Dims(dims.begin() + static_cast<int64_t>(i) + 3, dims.end()));
     Value* rows = node.Make("reshape", {{"x", weight}, {"shape", Ints({-1, size, behind})}});
-    rows = node.Make("expand_dims", {{"x", rows}, {"axes", Ints({2})}});
+    rows = Expanded(node, rows, {2});
     rows = node.Make("pad", {{"x", rows},
                              {"pad", Ints({0, 0, 0, 0, 0, gap, 0, 0})},
                              {"mode", "constant"},
                              {"constant_val", 0.0}});
     rows = node.Make("reshape", {{"x", rows}, {"shape", Ints({-1, size * (gap + 1), behind})}});
     dims[i + 2] = size * (gap + 1) - gap;
-    rows =
-        node.Make("slice_by_size",
-                  {{"x", rows}, {"begin", Ints({0, 0, 0})}, {"size", Ints({-1, dims[i + 2], -1})}});
+    rows = SliceOfSize(node, rows, {0, 0, 0}, {-1, dims[i + 2], -1});
     weight = node.Make("reshape", {{"x", rows}, {"shape", Ints(dims)}});
   }
   return weight;
@@ -98,9 +94,8 @@ Value* Convolve(Node& node, Value* x, Value* weight, Value* bias) {
   const Dim& channels = x->type.shape[1];
   int64_t per_group = StaticDims(weight->type.shape)[1], out = StaticDims(weight->type.shape)[0];
   if (out % groups != 0 || (channels.is_constant() && channels.constant() != per_group * groups))
-    node.Fail("bad-operand",
-              fmt::format("input has {} channels, but the weight has {} in each of {} groups",
-                          channels.ToString(), per_group, groups));
+    node.Fail("bad-operand", "input has {} channels, but the weight has {} in each of {} groups",
+              channels.ToString(), per_group, groups);
   if (!weight->is_constant()) weight = Spread(node, weight, window.dilations);
   x = Crop(node, x, window);
   Builder::Args args = PadArgs(window);
@@ -116,9 +111,7 @@ Value* Convolve(Node& node, Value* x, Value* weight, Value* bias) {
 
 namespace {
 
-void Conv(Node& node) {
-  node.Set(Convolve(node, node.In(0), node.In(1), node.Optional(2)), node.dtype());
-}
+void Conv(Node& node) { node.SetAlike(Convolve(node, node.In(0), node.In(1), node.Optional(2))); }
 
 void ConvTranspose(Node& node) {
   std::vector<int64_t> kernel = KernelOf(node, node.In(0)->type, node.In(1)->type);
@@ -127,9 +120,8 @@ void ConvTranspose(Node& node) {
   std::vector<int64_t> extra = node.Ints("output_padding", std::vector<int64_t>(spatial, 0));
   std::string auto_pad = node.String("auto_pad", "NOTSET");
   if (extra.size() != spatial)
-    node.Fail("bad-attribute",
-              fmt::format("output_padding has {} values, expected one per spatial dimension",
-                          extra.size()));
+    node.Fail("bad-attribute", "output_padding has {} values, expected one per spatial dimension",
+              extra.size());
   int64_t groups = Groups(node);
   Value *x = node.In(0), *weight = node.In(1), *bias = node.Optional(2);
 
@@ -175,7 +167,7 @@ void ConvTranspose(Node& node) {
     std::fill(window.before.begin(), window.before.end(), 0);
     std::fill(window.after.begin(), window.after.end(), 0);
   } else if (auto_pad != "NOTSET" && !auto_pad.empty()) {
-    node.Unsupported("auto_pad", fmt::format("unknown value \"{}\"", auto_pad));
+    node.Unsupported("auto_pad", "unknown value \"{}\"", auto_pad);
   }
 
   // output_padding extends the result at its end, which means cropping less of the full result.

@@ -1,6 +1,7 @@
 // CumSum and CumProd.
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/shape_guard.h"
+#include "lib/ir/arithmetic.h"
 #include "lib/ir/shape_tensors.h"
 #include "lib/lower/convert.h"
 
@@ -22,28 +23,22 @@ Running ReadRunning(Node& node) {
   } else {  // a vector has only one axis
     auto bound = [&](int32_t number) { return node.Const(Tensor::Scalar(number)); };
     Value* given = Single(node, node.In(1), "axis");
-    Value* ok = node.Make("logical_and",
-                          {{"x", node.Make("greater_equal", {{"x", given}, {"y", bound(-1)}})},
-                           {"y", node.Make("less_equal", {{"x", given}, {"y", bound(0)}})}});
+    Value* ok = node.Make("logical_and", {{"x", Binary(node, "greater_equal", given, bound(-1))},
+                                          {"y", Binary(node, "less_equal", given, bound(0))}});
     x = Guarded(node, lower::AtRunTime(node, x, node.dtype()), ok);
   }
   if (axis.size() != 1) node.Fail("bad-operand", "axis must be a single number");
-  DType dtype = node.dtype();
-  if (!node.In(0)->is_constant() && (dtype == DType::kUint32 || dtype == DType::kUint64))
-    node.Fail("unsupported-dtype", fmt::format("arithmetic on {} at run time is not supported; "
-                                               "Core ML has only 32-bit signed integers",
-                                               Name(dtype)));
+  if (!node.In(0)->is_constant()) node.RequireRunTimeArithmetic(node.dtype());
   return {x, node.Axis(axis[0], node.rank()), node.Int("exclusive", 0) != 0,
           node.Int("reverse", 0) != 0};
 }
 
 void CumSum(Node& node) {
   Running running = ReadRunning(node);
-  node.Set(node.Make("cumsum", {{"x", running.x},
-                                {"axis", running.axis},
-                                {"exclusive", running.exclusive},
-                                {"reverse", running.reverse}}),
-           node.dtype());
+  node.SetAlike(node.Make("cumsum", {{"x", running.x},
+                                     {"axis", running.axis},
+                                     {"exclusive", running.exclusive},
+                                     {"reverse", running.reverse}}));
 }
 
 // Prefix product by doubling: in each step, every element is multiplied by the one 1, 2, 4, ...
@@ -56,7 +51,7 @@ void CumProd(Node& node) {
   constexpr int64_t kLongest = int64_t{1} << 20;
   int64_t length = Greatest(node, node.shape()[running.axis]);
   if (length > kLongest)
-    node.Fail("resource-limit", fmt::format("a product of up to {} elements is too large", length));
+    node.Fail("resource-limit", "a product of up to {} elements is too large", length);
   // Positions without a source element hold ones.
   auto shifted = [&](Value* value, int64_t by) {
     std::vector<int64_t> pad(2 * rank, 0), begin(rank, 0), end(rank, 0);
@@ -75,8 +70,7 @@ void CumProd(Node& node) {
                                         {"end_mask", Tensor::Vector<bool>(last)}});
   };
   if (running.exclusive) x = shifted(x, 1);
-  for (int64_t by = 1; by < length; by *= 2)
-    x = node.Make("mul", {{"x", x}, {"y", shifted(x, by)}});
+  for (int64_t by = 1; by < length; by *= 2) x = Binary(node, "mul", x, shifted(x, by));
   node.Set(x, dtype);
 }
 

@@ -1,7 +1,7 @@
 // DepthToSpace, SpaceToDepth and Col2Im.
-#include <array>
 
 #include "frontends/onnx/row.h"
+#include "lib/ir/arithmetic.h"
 
 namespace mlc::onnx {
 
@@ -11,27 +11,23 @@ int64_t BlockSize(Node& node) {
   int64_t size = node.Int("blocksize");
   constexpr int64_t kSane = 1 << 15;
   if (node.rank() != 4)
-    node.Fail("bad-operand",
-              fmt::format("the input is {}, expected 4 dimensions", ToString(node.shape())));
-  if (size < 1 || size > kSane)
-    node.Fail("bad-attribute", fmt::format("invalid blocksize {}", size));
+    node.Fail("bad-operand", "the input is {}, expected 4 dimensions", ToString(node.shape()));
+  if (size < 1 || size > kSane) node.Fail("bad-attribute", "invalid blocksize {}", size);
   return size;
 }
 
 void DepthToSpace(Node& node) {
   int64_t size = BlockSize(node);
   std::string mode = node.opset() >= 11 ? node.String("mode", "DCR") : "DCR";
-  if (mode != "DCR" && mode != "CRD")
-    node.Unsupported("mode", fmt::format("unknown mode \"{}\"", mode));
-  node.Set(mode == "DCR"
-               ? node.Make("depth_to_space", {{"x", node.In(0)}, {"block_size", size}})
-               : node.Make("pixel_shuffle", {{"x", node.In(0)}, {"upscale_factor", size}}),
-           node.dtype());
+  if (mode != "DCR" && mode != "CRD") node.Unsupported("mode", "unknown mode \"{}\"", mode);
+  node.SetAlike(mode == "DCR"
+                    ? node.Make("depth_to_space", {{"x", node.In(0)}, {"block_size", size}})
+                    : node.Make("pixel_shuffle", {{"x", node.In(0)}, {"upscale_factor", size}}));
 }
 
 void SpaceToDepth(Node& node) {
   int64_t size = BlockSize(node);
-  node.Set(node.Make("space_to_depth", {{"x", node.In(0)}, {"block_size", size}}), node.dtype());
+  node.SetAlike(node.Make("space_to_depth", {{"x", node.In(0)}, {"block_size", size}}));
 }
 
 // Sums overlapping blocks [n, c * block, positions] into images [n, c, image...]. The positions of
@@ -47,8 +43,8 @@ void Col2Im(Node& node) {
   std::vector<int64_t> pads = node.Ints("pads", std::vector<int64_t>(2 * spatial, 0));
   const Shape& shape = node.shape(0);
   if (shape.size() != 3 || !IsStatic(shape))
-    node.Fail("bad-operand",
-              fmt::format("the input is {}, expected three constant dimensions", ToString(shape)));
+    node.Fail("bad-operand", "the input is {}, expected three constant dimensions",
+              ToString(shape));
   if (spatial == 0 || block.size() != spatial || strides.size() != spatial ||
       dilations.size() != spatial || pads.size() != 2 * spatial)
     node.Fail("bad-operand",
@@ -58,18 +54,16 @@ void Col2Im(Node& node) {
   for (size_t i = 0; i < spatial; ++i) {
     for (int64_t value : {image[i], block[i], strides[i], dilations[i]})
       if (value < 1 || value > kSane)
-        node.Fail(
-            "bad-operand",
-            fmt::format("invalid size {} in image_shape, block_shape or the attributes", value));
+        node.Fail("bad-operand", "invalid size {} in image_shape, block_shape or the attributes",
+                  value);
     int64_t room = image[i] + pads[i] + pads[spatial + i] - dilations[i] * (block[i] - 1) - 1;
     if (room < 0) node.Fail("bad-operand", "the block is larger than the padded image");
     counts.push_back(room / strides[i] + 1);
   }
   int64_t pixels = ElementCount(image), taps = ElementCount(block);
   if (columns[1] % taps != 0 || columns[2] != ElementCount(counts))
-    node.Fail("bad-operand",
-              fmt::format("the input is {}, expected blocks of {} elements at {} positions",
-                          ToString(shape), taps, ElementCount(counts)));
+    node.Fail("bad-operand", "the input is {}, expected blocks of {} elements at {} positions",
+              ToString(shape), taps, ElementCount(counts));
   std::vector<int64_t> places;
   for (int64_t tap = 0; tap < taps; ++tap)
     for (int64_t position = 0; position < columns[2]; ++position) {
@@ -95,12 +89,10 @@ void Col2Im(Node& node) {
                                       {"updates", updates},
                                       {"axis", 2},
                                       {"mode", "add"}});
-  Value* flat = node.Make(
-      "slice_by_size",
-      {{"x", sums}, {"begin", Ints({0, 0, 0})}, {"size", Ints({columns[0], channels, pixels})}});
+  Value* flat = SliceOfSize(node, sums, {0, 0, 0}, {columns[0], channels, pixels});
   std::vector<int64_t> result = {columns[0], channels};
   result.insert(result.end(), image.begin(), image.end());
-  node.Set(node.Make("reshape", {{"x", flat}, {"shape", Tensor::Vector(result)}}), node.dtype());
+  node.SetAlike(node.Make("reshape", {{"x", flat}, {"shape", Tensor::Vector(result)}}));
 }
 
 constexpr NodeRow kRows[] = {

@@ -8,7 +8,7 @@ namespace {
 
 template <Value* (*kOf)(Builder&, Value*)>
 void OfSquare(Node& node) {
-  node.Set(kOf(node, node.In(0)), node.dtype());
+  node.SetAlike(kOf(node, node.In(0)));
 }
 
 constexpr char kSquare[] = "square matrices of constant size, up to 64";

@@ -1,9 +1,9 @@
 // Elementwise arithmetic, comparison, logic, type conversion and selection.
 #include <cmath>
-#include <numbers>
 
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/shape_guard.h"
+#include "lib/ir/arithmetic.h"
 #include "lib/ir/shape_tensors.h"
 #include "lib/lower/convert.h"
 #include "lib/ops/value_range.h"
@@ -21,8 +21,8 @@ struct Pair {
 Pair Operands(Node& node) {
   Pair pair{node.In(0), node.In(1)};
   if (node.dtype(0) != node.dtype(1))
-    node.Fail("bad-operand", fmt::format("the inputs have different types, {} and {}",
-                                         Name(node.dtype(0)), Name(node.dtype(1))));
+    node.Fail("bad-operand", "the inputs have different types, {} and {}", Name(node.dtype(0)),
+              Name(node.dtype(1)));
   if (node.opset() >= 7) return pair;
   bool broadcast = node.Int("broadcast", 0) != 0;
   int64_t axis = node.Int("axis", -1);
@@ -30,30 +30,24 @@ Pair Operands(Node& node) {
   if (!broadcast || axis < 0 || missing <= 0) return pair;
   int trailing = missing - node.Axis(axis, pair.x->type.rank());
   if (trailing < 0)
-    node.Fail("bad-attribute",
-              fmt::format("axis {} is too large for the rank of the second input", axis));
+    node.Fail("bad-attribute", "axis {} is too large for the rank of the second input", axis);
   std::vector<int64_t> axes;
   for (int i = 0; i < trailing; ++i) axes.push_back(pair.y->type.rank() + i);
-  if (!axes.empty()) pair.y = node.Make("expand_dims", {{"x", pair.y}, {"axes", Ints(axes)}});
+  if (!axes.empty()) pair.y = Expanded(node, pair.y, axes);
   return pair;
 }
 
-// 32- and 64-bit unsigned values are held as int32 at run time; results of arithmetic on them may
-// be out of that range.
 void CheckArithmetic(Node& node, DType dtype, std::initializer_list<Value*> operands) {
   bool constant = true;
   for (Value* operand : operands) constant = constant && operand->is_constant();
-  if (!constant && (dtype == DType::kUint32 || dtype == DType::kUint64))
-    node.Fail("unsupported-dtype", fmt::format("arithmetic on {} at run time is not supported; "
-                                               "Core ML has only 32-bit signed integers",
-                                               Name(dtype)));
+  if (!constant) node.RequireRunTimeArithmetic(dtype);
 }
 
 template <const char* kMil>
 void Arithmetic(Node& node) {
   auto [x, y] = Operands(node);
   CheckArithmetic(node, node.dtype(), {x, y});
-  node.Set(lower::Wrap(node, node.Make(kMil, {{"x", x}, {"y", y}}), node.dtype()), node.dtype());
+  node.SetAlike(lower::Wrap(node, node.Make(kMil, {{"x", x}, {"y", y}}), node.dtype()));
 }
 
 template <const char* kMil>
@@ -65,10 +59,10 @@ void Compare(Node& node) {
 // Returns whether floor_div is one less than the quotient truncated toward zero. Signed operands
 // are compared without abs, because abs(-2^31) overflows.
 Value* IsRoundedDown(Node& node, Value* x, Value* y) {
-  auto negative = [&](Value* value) { return node.Make("less", {{"x", value}, {"y", 0}}); };
-  Value* rest = node.Make("mod", {{"x", x}, {"y", y}});
+  auto negative = [&](Value* value) { return Binary(node, "less", value, 0); };
+  Value* rest = Binary(node, "mod", x, y);
   return node.Make("logical_and",
-                   {{"x", node.Make("not_equal", {{"x", rest}, {"y", 0}})},
+                   {{"x", Binary(node, "not_equal", rest, 0)},
                     {"y", node.Make("logical_xor", {{"x", negative(x)}, {"y", negative(y)}})}});
 }
 
@@ -78,12 +72,12 @@ void Div(Node& node) {
   DType dtype = node.dtype();
   CheckArithmetic(node, dtype, {x, y});
   if (!IsInteger(dtype) || (x->is_constant() && y->is_constant()))
-    return node.Set(node.Make("real_div", {{"x", x}, {"y", y}}), dtype);
+    return node.Set(Binary(node, "real_div", x, y), dtype);
   if (!IsSigned(dtype) || (IsNatural(x) && IsNatural(y)))
-    return node.Set(node.Make("floor_div", {{"x", x}, {"y", y}}), dtype);
-  Value* quotient = node.Make("floor_div", {{"x", x}, {"y", y}});
+    return node.Set(Binary(node, "floor_div", x, y), dtype);
+  Value* quotient = Binary(node, "floor_div", x, y);
   Value* up = node.builder().Cast(IsRoundedDown(node, x, y), quotient->type.dtype);
-  node.Set(lower::Wrap(node, node.Make("add", {{"x", quotient}, {"y", up}}), dtype), dtype);
+  node.Set(lower::Wrap(node, Binary(node, "add", quotient, up), dtype), dtype);
 }
 
 // The remainder has the divisor's sign in MIL, and the dividend's in ONNX with fmod=1.
@@ -95,17 +89,15 @@ void Mod(Node& node) {
   if (!fmod && IsFloat(dtype))
     node.Unsupported("fmod", "fmod=0 is not allowed for floating-point inputs");
   if (!fmod || (IsInteger(dtype) && !IsSigned(dtype)))
-    return node.Set(node.Make("mod", {{"x", x}, {"y", y}}), dtype);
+    return node.Set(Binary(node, "mod", x, y), dtype);
   if (IsInteger(dtype)) {
-    Value* rest = node.Make("mod", {{"x", x}, {"y", y}});
-    Value* other = node.Make("sub", {{"x", rest}, {"y", y}});
-    return node.Set(
-        node.Make("select", {{"cond", IsRoundedDown(node, x, y)}, {"a", other}, {"b", rest}}),
-        dtype);
+    Value* rest = Binary(node, "mod", x, y);
+    Value* other = Binary(node, "sub", rest, y);
+    return node.Set(Select(node, IsRoundedDown(node, x, y), other, rest), dtype);
   }
   Value* rest =
       node.Make("mod", {{"x", node.Make("abs", {{"x", x}})}, {"y", node.Make("abs", {{"x", y}})}});
-  node.Set(node.Make("mul", {{"x", rest}, {"y", node.Make("sign", {{"x", x}})}}), dtype);
+  node.Set(Binary(node, "mul", rest, node.Make("sign", {{"x", x}})), dtype);
 }
 
 // The exponent may have another type than the base; the result has the type of the base.
@@ -115,61 +107,57 @@ void Pow(Node& node) {
   DType base = node.dtype(0), exponent = node.dtype(1);
   CheckArithmetic(node, base, {x, y});
   if (IsInteger(base) && IsFloat(exponent)) {
-    Value* power = node.Make("pow", {{"x", lower::Convert(node, x, base, exponent)}, {"y", y}});
+    Value* power = Binary(node, "pow", lower::Convert(node, x, base, exponent), y);
     return node.Set(lower::Convert(node, power, exponent, base), base);
   }
   y = lower::Convert(node, y, exponent, base);
-  node.Set(lower::Wrap(node, node.Make("pow", {{"x", x}, {"y", y}}), base), base);
+  node.Set(lower::Wrap(node, Binary(node, "pow", x, y), base), base);
 }
 
 void Neg(Node& node) {
   Value* x = node.In(0);
   CheckArithmetic(node, node.dtype(), {x});
-  node.Set(lower::Wrap(node, node.Make("mul", {{"x", x}, {"y", -1}}), node.dtype()), node.dtype());
+  node.SetAlike(lower::Wrap(node, Binary(node, "mul", x, -1), node.dtype()));
 }
 
 void Abs(Node& node) {
-  node.Set(lower::Wrap(node, node.Make("abs", {{"x", node.In(0)}}), node.dtype()), node.dtype());
+  node.SetAlike(lower::Wrap(node, node.Make("abs", {{"x", node.In(0)}}), node.dtype()));
 }
 
-void Reciprocal(Node& node) {
-  node.Set(node.Make("real_div", {{"x", 1.0}, {"y", node.In(0)}}), node.dtype());
-}
+void Reciprocal(Node& node) { node.SetAlike(Binary(node, "real_div", 1.0, node.In(0))); }
 
 // MIL's log adds epsilon = 1e-45 by default.
-void Log(Node& node) {
-  node.Set(node.Make("log", {{"x", node.In(0)}, {"epsilon", 0.0}}), node.dtype());
-}
+void Log(Node& node) { node.SetAlike(node.Make("log", {{"x", node.In(0)}, {"epsilon", 0.0}})); }
 
 // For |x| < 1 this is 2 atanh(x / (1 + sqrt(1 + x^2))), which does not cancel near zero; otherwise
 // sign(x) (log|x| + log(1 + sqrt(1 + 1 / x^2))), which does not overflow.
 Value* InverseSinh(Node& node, Value* x) {
-  auto one_plus = [&](Value* value) { return node.Make("add", {{"x", value}, {"y", 1.0}}); };
+  auto one_plus = [&](Value* value) { return Binary(node, "add", value, 1.0); };
   auto one_plus_root = [&](Value* value) {  // 1 + sqrt(1 + value^2)
     return one_plus(node.Make("sqrt", {{"x", one_plus(node.Make("square", {{"x", value}}))}}));
   };
   auto log = [&](Value* value) { return node.Make("log", {{"x", value}, {"epsilon", 0.0}}); };
-  Value* half = node.Make("real_div", {{"x", x}, {"y", one_plus_root(x)}});
-  Value* near = node.Make("mul", {{"x", node.Make("atanh", {{"x", half}})}, {"y", 2.0}});
+  Value* half = Binary(node, "real_div", x, one_plus_root(x));
+  Value* near = Binary(node, "mul", node.Make("atanh", {{"x", half}}), 2.0);
   Value* magnitude = node.Make("abs", {{"x", x}});
-  Value* inverse = node.Make("real_div", {{"x", 1.0}, {"y", magnitude}});
+  Value* inverse = Binary(node, "real_div", 1.0, magnitude);
   Value* logs = node.Make("add", {{"x", log(magnitude)}, {"y", log(one_plus_root(inverse))}});
-  Value* far = node.Make("mul", {{"x", logs}, {"y", node.Make("sign", {{"x", x}})}});
-  Value* is_near = node.Make("less", {{"x", magnitude}, {"y", 1.0}});
-  return node.Make("select", {{"cond", is_near}, {"a", near}, {"b", far}});
+  Value* far = Binary(node, "mul", logs, node.Make("sign", {{"x", x}}));
+  Value* is_near = Binary(node, "less", magnitude, 1.0);
+  return Select(node, is_near, near, far);
 }
-void Asinh(Node& node) { node.Set(InverseSinh(node, node.In(0)), node.dtype()); }
+void Asinh(Node& node) { node.SetAlike(InverseSinh(node, node.In(0))); }
 
 // 2 asinh(sqrt((x - 1) / 2))
 void Acosh(Node& node) {
-  Value* above = node.Make("sub", {{"x", node.In(0)}, {"y", 1.0}});
-  Value* root = node.Make("sqrt", {{"x", node.Make("mul", {{"x", above}, {"y", 0.5}})}});
-  node.Set(node.Make("mul", {{"x", InverseSinh(node, root)}, {"y", 2.0}}), node.dtype());
+  Value* above = Binary(node, "sub", node.In(0), 1.0);
+  Value* root = node.Make("sqrt", {{"x", Binary(node, "mul", above, 0.5)}});
+  node.SetAlike(Binary(node, "mul", InverseSinh(node, root), 2.0));
 }
 
 void IsNaN(Node& node) {
   Value* x = node.In(0);
-  node.Set(node.Make("not_equal", {{"x", x}, {"y", x}}), DType::kBool);
+  node.Set(Binary(node, "not_equal", x, x), DType::kBool);
 }
 
 void IsInf(Node& node) {
@@ -178,12 +166,10 @@ void IsInf(Node& node) {
        negative = node.Int("detect_negative", 1) != 0;
   if (positive && negative) x = node.Make("abs", {{"x", x}});
   if (!positive && !negative)
-    return node.Set(node.Make("less", {{"x", node.Make("abs", {{"x", x}})}, {"y", 0.0}}),
-                    DType::kBool);
+    return node.Set(Binary(node, "less", node.Make("abs", {{"x", x}}), 0.0), DType::kBool);
   if (x->is_constant()) {
     constexpr double kInfinity = std::numeric_limits<double>::infinity();
-    return node.Set(node.Make("equal", {{"x", x}, {"y", positive ? kInfinity : -kInfinity}}),
-                    DType::kBool);
+    return node.Set(Binary(node, "equal", x, positive ? kInfinity : -kInfinity), DType::kBool);
   }
   // Compares with the largest finite number, because packages hold no infinite constants.
   double largest = node.dtype(0) == DType::kFp16 ? 65504 : std::numeric_limits<float>::max();
@@ -198,21 +184,19 @@ Value* Chain(Node& node, std::string_view op) {
   Value* result = node.In(0);
   for (int i = 1; i < node.inputs(); ++i) {
     if (node.dtype(i) != node.dtype(0))
-      node.Fail("bad-operand", fmt::format("the inputs have different types, {} and {}",
-                                           Name(node.dtype(0)), Name(node.dtype(i))));
+      node.Fail("bad-operand", "the inputs have different types, {} and {}", Name(node.dtype(0)),
+                Name(node.dtype(i)));
     CheckArithmetic(node, op == "add" ? node.dtype(i) : DType::kNone, {result, node.In(i)});
     result = node.Make(op, {{"x", result}, {"y", node.In(i)}});
   }
   return result;
 }
 
-void Sum(Node& node) { node.Set(Chain(node, "add"), node.dtype()); }
-void Max(Node& node) { node.Set(Chain(node, "maximum"), node.dtype()); }
-void Min(Node& node) { node.Set(Chain(node, "minimum"), node.dtype()); }
+void Sum(Node& node) { node.SetAlike(Chain(node, "add")); }
+void Max(Node& node) { node.SetAlike(Chain(node, "maximum")); }
+void Min(Node& node) { node.SetAlike(Chain(node, "minimum")); }
 void Mean(Node& node) {
-  node.Set(
-      node.Make("real_div", {{"x", Chain(node, "add")}, {"y", static_cast<double>(node.inputs())}}),
-      node.dtype());
+  node.SetAlike(Binary(node, "real_div", Chain(node, "add"), static_cast<double>(node.inputs())));
 }
 
 // min(max(x, low), high), where either bound may be missing. MIL's clip requires constant bounds
@@ -222,8 +206,8 @@ Value* Clamped(Node& node, Value* x, Value* low, Value* high) {
     return node.Make("clip", {{"x", x},
                               {"alpha", node.Const(low->constant().Reshaped({}))},
                               {"beta", node.Const(high->constant().Reshaped({}))}});
-  if (low) x = node.Make("maximum", {{"x", x}, {"y", low}});
-  if (high) x = node.Make("minimum", {{"x", x}, {"y", high}});
+  if (low) x = Binary(node, "maximum", x, low);
+  if (high) x = Binary(node, "minimum", x, high);
   return x;
 }
 
@@ -234,7 +218,7 @@ void Clip(Node& node) {
   for (Value* bound : bounds)
     if (bound && Product(bound->type.shape) != Dim(1))
       node.Fail("bad-operand", "min and max must be scalars");
-  node.Set(Clamped(node, node.In(0), bounds[0], bounds[1]), node.dtype());
+  node.SetAlike(Clamped(node, node.In(0), bounds[0], bounds[1]));
 }
 
 void ClipAttributes(Node& node) {
@@ -247,14 +231,13 @@ void ClipAttributes(Node& node) {
     return node.Const(Tensor::Full(node.dtype(), {}, value));
   };
   Value *low = bound("min"), *high = bound("max");
-  node.Set(Clamped(node, x, low, high), node.dtype());
+  node.SetAlike(Clamped(node, x, low, high));
 }
 
 DType Target(Node& node, int number) {
   DType dtype = ToDType(number);
   if (lower::RuntimeType(dtype) == DType::kNone)
-    node.Fail("unsupported-dtype",
-              fmt::format("conversion to {} is not supported", DataTypeName(number)));
+    node.Fail("unsupported-dtype", "conversion to {} is not supported", DataTypeName(number));
   return dtype;
 }
 
@@ -269,7 +252,7 @@ void CastNamed(Node& node) {
       DType to = Target(node, static_cast<int>(i));
       return node.Set(lower::Convert(node, node.In(0), node.dtype(), to), to);
     }
-  node.Fail("bad-attribute", fmt::format("unknown type \"{}\" in attribute to", name));
+  node.Fail("bad-attribute", "unknown type \"{}\" in attribute to", name);
 }
 
 void CastTo(Node& node, DType to) {
@@ -277,8 +260,8 @@ void CastTo(Node& node, DType to) {
   DType from = node.dtype();
   for (DType dtype : {from, to})
     if (Bits(dtype) < 8)
-      node.Fail("unsupported-dtype",
-                fmt::format("conversion from {} to {} is not supported", Name(from), Name(to)));
+      node.Fail("unsupported-dtype", "conversion from {} to {} is not supported", Name(from),
+                Name(to));
   Value* x = node.In(0);
   // Cast-13 does not specify the rounding to bfloat16, and ONNX's test data of that time truncate;
   // Cast-19 rounds to nearest, ties to even.
@@ -290,15 +273,14 @@ void Cast(Node& node) { CastTo(node, Target(node, static_cast<int>(node.Int("to"
 void CastLike(Node& node) {
   node.In(1);
   if (lower::RuntimeType(node.dtype(1)) == DType::kNone)
-    node.Fail("unsupported-dtype",
-              fmt::format("conversion to {} is not supported", Name(node.dtype(1))));
+    node.Fail("unsupported-dtype", "conversion to {} is not supported", Name(node.dtype(1)));
   CastTo(node, node.dtype(1));
 }
 
 void Where(Node& node) {
   if (node.dtype(1) != node.dtype(2))
-    node.Fail("bad-operand", fmt::format("X and Y have different types, {} and {}",
-                                         Name(node.dtype(1)), Name(node.dtype(2))));
+    node.Fail("bad-operand", "X and Y have different types, {} and {}", Name(node.dtype(1)),
+              Name(node.dtype(2)));
   node.Set(node.Make("select", {{"cond", node.In(0)}, {"a", node.In(1)}, {"b", node.In(2)}}),
            node.dtype(1));
 }
@@ -309,7 +291,7 @@ void BitwiseNot(Node& node) {
   Value* x = node.In(0);
   CheckArithmetic(node, dtype, {x});
   int64_t top = IsSigned(dtype) ? -1 : (int64_t{1} << Bits(dtype)) - 1;
-  node.Set(node.Make("sub", {{"x", top}, {"y", x}}), dtype);
+  node.Set(Binary(node, "sub", top, x), dtype);
 }
 
 constexpr char kAdd[] = "add", kSub[] = "sub", kMul[] = "mul", kEqual[] = "equal",

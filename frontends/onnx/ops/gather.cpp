@@ -23,8 +23,8 @@ Value* AsSlice(Node& node, Value* x, Value* indices, int axis) {
     bool inside = place >= -greatest && place < greatest;
     if (inside && size.is_constant() && place < 0) place += greatest;
     if (!inside)
-      node.Fail("bad-operand", fmt::format("an index is out of range for dimension {} of {}", axis,
-                                           ToString(x->type.shape)));
+      node.Fail("bad-operand", "an index is out of range for dimension {} of {}", axis,
+                ToString(x->type.shape));
   }
   auto [least, most] = std::minmax_element(places.begin(), places.end());
   bool inside = RequireSize(node, size, std::max(*most + 1, -*least), INT32_MAX,
@@ -57,10 +57,10 @@ Value* AsSlice(Node& node, Value* x, Value* indices, int axis) {
 void Gather(Node& node) {
   Value *x = node.In(0), *indices = node.In(1);
   int axis = node.Axis(node.Int("axis", 0), node.rank());
-  if (Value* slice = AsSlice(node, x, indices, axis)) return node.Set(slice, node.dtype());
+  if (Value* slice = AsSlice(node, x, indices, axis)) return node.SetAlike(slice);
   if (!indices->is_constant()) x = lower::AtRunTime(node, x, node.dtype());
   indices = lower::FromFront(node, indices, x, axis);
-  node.Set(node.Make("gather", {{"x", x}, {"indices", indices}, {"axis", axis}}), node.dtype());
+  node.SetAlike(node.Make("gather", {{"x", x}, {"indices", indices}, {"axis", axis}}));
 }
 
 // In MIL, the indices must match the data in all dimensions except the axis; in ONNX they may be
@@ -69,8 +69,8 @@ void GatherElements(Node& node) {
   Value *x = node.In(0), *indices = node.In(1);
   int rank = node.rank(), axis = node.Axis(node.Int("axis", 0), rank);
   if (node.rank(1) != rank)
-    node.Fail("bad-operand", fmt::format("data is {} and indices is {}, expected equal ranks",
-                                         ToString(node.shape(0)), ToString(node.shape(1))));
+    node.Fail("bad-operand", "data is {} and indices is {}, expected equal ranks",
+              ToString(node.shape(0)), ToString(node.shape(1)));
   if (!indices->is_constant()) x = lower::AtRunTime(node, x, node.dtype());
   indices = lower::FromFront(node, indices, x, axis);
   bool cut = false;
@@ -87,20 +87,19 @@ void GatherElements(Node& node) {
     x = node.Make(
         "slice_by_size",
         {{"x", x}, {"begin", Ints(std::vector<int64_t>(rank, 0))}, {"size", sizes.Make()}});
-  node.Set(node.Make("gather_along_axis", {{"x", x}, {"indices", indices}, {"axis", axis}}),
-           node.dtype());
+  node.SetAlike(node.Make("gather_along_axis", {{"x", x}, {"indices", indices}, {"axis", axis}}));
 }
 
 void GatherNd(Node& node) {
   Value *x = node.In(0), *indices = node.In(1);
   int64_t batch = node.opset() >= 12 ? node.Int("batch_dims", 0) : 0;
   if (batch < 0 || batch >= std::min(node.rank(0), node.rank(1)))
-    node.Fail("bad-attribute", fmt::format("batch_dims is {}", batch));
+    node.Fail("bad-attribute", "batch_dims is {}", batch);
   if (!indices->is_constant()) x = lower::AtRunTime(node, x, node.dtype());
   indices = lower::VectorsFromFront(node, indices, x, static_cast<int>(batch));
   Builder::Args args = {{"x", x}, {"indices", indices}};
   if (batch) args.emplace_back("batch_dims", batch);
-  node.Set(node.Make("gather_nd", std::move(args)), node.dtype());
+  node.SetAlike(node.Make("gather_nd", std::move(args)));
 }
 
 constexpr NodeRow kRows[] = {

@@ -1,5 +1,6 @@
 // GridSample, AffineGrid, RoiAlign, MaxRoiPool and DeformConv.
-// // MIL's resample covers the simple cases. Otherwise the image is laid out as rows, one row of
+//
+// MIL's resample covers the simple cases. Otherwise the image is laid out as rows, one row of
 // all channels per pixel, and each tap of the interpolation kernel gathers rows. This supports any
 // rank, kernel and padding mode.
 #include <fmt/ranges.h>
@@ -120,8 +121,7 @@ class Maker {
       if (weight) {
         if (weight->type.dtype != seen->type.dtype)
           weight = node_.builder().Cast(weight, seen->type.dtype);
-        seen = Binary(node_, "mul", seen,
-                      node_.Make("expand_dims", {{"x", weight}, {"axes", Ints({-1})}}));
+        seen = Binary(node_, "mul", seen, Expanded(node_, weight, {-1}));
       }
       sum = sum ? Binary(node_, together, sum, seen) : seen;
     };
@@ -134,7 +134,7 @@ class Maker {
     Dims dims = StaticDims(x->type.shape);
     int64_t pixels = ElementCount(dims) / (dims[0] * dims[1]);
     Value* flat = node_.Make("reshape", {{"x", x}, {"shape", Ints({dims[0], dims[1], pixels})}});
-    Value* last = node_.Make("transpose", {{"x", flat}, {"perm", Ints({0, 2, 1})}});
+    Value* last = Transposed(node_, flat, {0, 2, 1});
     return node_.Make("reshape", {{"x", last}, {"shape", Ints({dims[0] * pixels, dims[1]})}});
   }
 
@@ -146,34 +146,21 @@ class Maker {
     return node_.Const(Tensor::Of({n, 1}, first).Cast(DType::kInt32));
   }
 
-  // Selects element i of the last dimension and removes that dimension.
-  Value* Last(Value* x, int64_t i) const {
-    size_t rank = x->type.shape.size();
-    std::vector<int64_t> begin(rank, 0), end(rank, 0);
-    std::vector<bool> mask(rank, true), squeeze(rank, false);
-    begin.back() = i;
-    end.back() = i + 1;
-    mask.back() = false;
-    squeeze.back() = true;
-    return node_.Make("slice_by_index", {{"x", x},
-                                         {"begin", Ints(begin)},
-                                         {"end", Ints(end)},
-                                         {"begin_mask", Tensor::Vector<bool>(mask)},
-                                         {"end_mask", Tensor::Vector<bool>(mask)},
-                                         {"squeeze_mask", Tensor::Vector<bool>(squeeze)}});
-  }
-
  private:
   Node& node_;
 };
 
+// Selects element i of the last dimension and removes that dimension.
+Value* LastElement(Node& node, Value* x, int64_t i) {
+  return Element(node, x, i, x->type.rank() - 1);
+}
+
 void NeedsKnownSizes(Node& node, const Shape& shape, std::string_view what) {
   if (!IsStatic(shape))
-    node.Fail("dynamic-shape",
-              fmt::format("{} is {}, but its dimensions must be constant", what, ToString(shape)));
+    node.Fail("dynamic-shape", "{} is {}, but its dimensions must be constant", what,
+              ToString(shape));
   for (const Dim& dim : shape)
-    if (dim == Dim(0))
-      node.Fail("empty-tensor", fmt::format("{} is empty: {}", what, ToString(shape)));
+    if (dim == Dim(0)) node.Fail("empty-tensor", "{} is empty: {}", what, ToString(shape));
 }
 
 // The grid [n, locations..., k] holds coordinates in x [n, c, k sizes] from -1 to 1, last axis
@@ -184,20 +171,19 @@ void GridSample(Node& node) {
   bool align = node.Int("align_corners", 0) != 0;
   int rank = node.rank(0), k = rank - 2;
   if (k < 1 || node.rank(1) != rank || node.shape(1).back() != Dim(k))
-    node.Fail("bad-operand", fmt::format("the shapes of X, {}, and grid, {}, do not match",
-                                         ToString(node.shape(0)), ToString(node.shape(1))));
+    node.Fail("bad-operand", "the shapes of X, {}, and grid, {}, do not match",
+              ToString(node.shape(0)), ToString(node.shape(1)));
   Kernel kernel = Kernel::kLinear;
   if (mode == "nearest")
     kernel = Kernel::kNearest;
   else if (mode == "bicubic" || mode == "cubic")
     kernel = Kernel::kCubic;
   else if (mode != "bilinear" && mode != "linear")
-    node.Unsupported("mode", fmt::format("unknown mode \"{}\"", mode));
+    node.Unsupported("mode", "unknown mode \"{}\"", mode);
   if (padding != "zeros" && padding != "border" && padding != "reflection")
-    node.Unsupported("padding_mode", fmt::format("unknown padding_mode \"{}\"", padding));
+    node.Unsupported("padding_mode", "unknown padding_mode \"{}\"", padding);
   if (kernel != Kernel::kNearest && !IsFloat(node.dtype()))
-    node.Fail("unsupported-dtype",
-              fmt::format("interpolation of {} is not supported", Name(node.dtype())));
+    node.Fail("unsupported-dtype", "interpolation of {} is not supported", Name(node.dtype()));
 
   Value *x = node.In(0), *grid = node.In(1);
   bool rounds_first = kernel == Kernel::kNearest && padding == "reflection";
@@ -206,15 +192,14 @@ void GridSample(Node& node) {
                           : padding == "border" ? "border"
                           : align               ? "reflection"
                                                 : "symmetric";
-    return node.Set(node.Make("resample", {{"x", x},
-                                           {"coordinates", grid},
-                                           {"sampling_mode",
-                                            kernel == Kernel::kLinear ? "bilinear" : "nearest"},
-                                           {"padding_mode", outside},
-                                           {"padding_value", 0.0},
-                                           {"coordinates_mode", "normalized_minus_one_to_one"},
-                                           {"align_corners", align}}),
-                    node.dtype());
+    return node.SetAlike(node.Make(
+        "resample", {{"x", x},
+                     {"coordinates", grid},
+                     {"sampling_mode", kernel == Kernel::kLinear ? "bilinear" : "nearest"},
+                     {"padding_mode", outside},
+                     {"padding_value", 0.0},
+                     {"coordinates_mode", "normalized_minus_one_to_one"},
+                     {"align_corners", align}}));
   }
 
   NeedsKnownSizes(node, node.shape(0), "X");
@@ -230,15 +215,15 @@ void GridSample(Node& node) {
     if (padding == "border") axis.outside = Outside::kBorder;
     if (padding == "reflection") axis.outside = Outside::kReflection;
     double scale = align ? (size - 1) / 2 : size / 2;
-    Value* at = Binary(node, "mul", make.Last(grid, k - 1 - i), scale);
+    Value* at = Binary(node, "mul", LastElement(node, grid, k - 1 - i), scale);
     taps.push_back(make.Taps(Binary(node, "add", at, (size - 1) / 2), axis, kernel));
   }
   Value* first = make.FirstRows(dims[0], ElementCount(sizes));
   Value* samples = make.Sample(make.Rows(x), taps, sizes, first);
-  samples = node.Make("transpose", {{"x", samples}, {"perm", Ints({0, 2, 1})}});
+  samples = Transposed(node, samples, {0, 2, 1});
   std::vector<int64_t> shape = {dims[0], dims[1]};
   shape.insert(shape.end(), places.begin() + 1, places.end() - 1);
-  node.Set(node.Make("reshape", {{"x", samples}, {"shape", Ints(shape)}}), node.dtype());
+  node.SetAlike(node.Make("reshape", {{"x", samples}, {"shape", Ints(shape)}}));
 }
 
 // Divides each region [r, 4] (x1, y1, x2, y2) of x [n, c, h, w] into bins. Each bin is the mean or
@@ -250,15 +235,14 @@ void RoiAlign(Node& node) {
   int64_t height = node.Int("output_height", 1), width = node.Int("output_width", 1);
   int64_t ratio = node.Int("sampling_ratio", 0);
   double scale = node.Float("spatial_scale", 1.0);
-  if (mode != "avg" && mode != "max")
-    node.Unsupported("mode", fmt::format("unknown mode \"{}\"", mode));
+  if (mode != "avg" && mode != "max") node.Unsupported("mode", "unknown mode \"{}\"", mode);
   if (ratio < 1)
     node.Unsupported(
         "sampling_ratio",
         "sampling_ratio=0, for which the number of samples depends on data, is not supported");
   if (height < 1 || width < 1 || height * ratio > 1 << 15 || width * ratio > 1 << 15)
-    node.Fail("bad-attribute", fmt::format("invalid size: {} x {} bins with sampling_ratio {}",
-                                           height, width, ratio));
+    node.Fail("bad-attribute", "invalid size: {} x {} bins with sampling_ratio {}", height, width,
+              ratio);
   if (node.rank(0) != 4 || node.rank(1) != 2 || node.rank(2) != 1)
     node.Fail("bad-operand", "expected X [n, c, h, w], rois [r, 4] and batch_indices [r]");
   NeedsKnownSizes(node, node.shape(0), "X");
@@ -271,14 +255,13 @@ void RoiAlign(Node& node) {
   Tensor known = in_batch->constant();
   for (int64_t i = 0; known && i < known.size(); ++i)
     if (!known.Bool(i))
-      node.Fail("bad-operand",
-                fmt::format("an element of batch_indices is out of range; the batch size is {}",
-                            dims[0]));
+      node.Fail("bad-operand", "an element of batch_indices is out of range; the batch size is {}",
+                dims[0]);
   if (!known) rois = Guarded(node, rois, in_batch);
   // The samples along one axis, of shape [r, samples, 1] or [r, 1, samples].
   auto taps = [&](int64_t low, int64_t bins, int64_t size, int64_t other) {
     auto edge = [&](int64_t i) {
-      Value* at = Binary(node, "mul", make.Last(rois, i), scale);
+      Value* at = Binary(node, "mul", LastElement(node, rois, i), scale);
       return half ? Binary(node, "sub", at, 0.5) : at;
     };
     Value* start = edge(low);
@@ -288,12 +271,10 @@ void RoiAlign(Node& node) {
     for (int64_t i = 0; i < bins * ratio; ++i)
       steps.push_back((static_cast<double>(i) + 0.5) / static_cast<double>(bins * ratio));
     Value* step = node.Const(Tensor::Vector(steps).Cast(start->type.dtype));
-    auto column = [&](Value* x) {
-      return node.Make("expand_dims", {{"x", x}, {"axes", Ints({1})}});
-    };
+    auto column = [&](Value* x) { return Expanded(node, x, {1}); };
     Value* along = Binary(node, "mul", column(length), step);
     Value* at = Binary(node, "add", column(start), along);
-    at = node.Make("expand_dims", {{"x", at}, {"axes", Ints({other})}});
+    at = Expanded(node, at, {other});
     // Samples up to one pixel beyond the edge take the edge's value; samples farther out are zero.
     Value* before = Binary(node, "less_equal", at, static_cast<double>(size));
     Value* inside = Binary(node, "logical_and", Binary(node, "greater_equal", at, -1.0), before);
@@ -308,18 +289,18 @@ void RoiAlign(Node& node) {
   Value* first = nullptr;
   if (dims[0] > 1) {
     first = Binary(node, "mul", node.builder().Cast(places, DType::kInt32), pixels);
-    first = node.Make("expand_dims", {{"x", first}, {"axes", Ints({1, 2})}});
+    first = Expanded(node, first, {1, 2});
   }
   std::vector<std::vector<Tap>> axes = {taps(1, height, dims[2], 2), taps(0, width, dims[3], 1)};
   // In ONNX, the maximum is taken over weighted pixels (test_roialign_mode_max).
   Value* samples = make.Sample(make.Rows(node.In(0)), axes, {dims[2], dims[3]}, first,
                                mode == "avg" ? "add" : "maximum");
-  samples = node.Make("transpose", {{"x", samples}, {"perm", Ints({0, 3, 1, 2})}});
+  samples = Transposed(node, samples, {0, 3, 1, 2});
   Builder::Args pool = {{"x", samples},
                         {"kernel_sizes", Ints({ratio, ratio})},
                         {"strides", Ints({ratio, ratio})},
                         {"pad_type", "valid"}};
-  node.Set(node.Make(mode == "avg" ? "avg_pool" : "max_pool", std::move(pool)), node.dtype());
+  node.SetAlike(node.Make(mode == "avg" ? "avg_pool" : "max_pool", std::move(pool)));
 }
 
 // The maximum of x [n, c, h, w] in each bin of the regions [r, 5] (image, x1, y1, x2, y2; integer
@@ -329,11 +310,11 @@ void MaxRoiPool(Node& node) {
   std::vector<int64_t> bins = node.Ints("pooled_shape");
   double scale = node.Float("spatial_scale", 1.0);
   if (node.rank(0) != 4 || node.rank(1) != 2 || node.shape(1)[1] != Dim(5))
-    node.Fail("bad-operand", fmt::format("X is {} and rois is {}, expected [n, c, h, w] and [r, 5]",
-                                         ToString(node.shape(0)), ToString(node.shape(1))));
+    node.Fail("bad-operand", "X is {} and rois is {}, expected [n, c, h, w] and [r, 5]",
+              ToString(node.shape(0)), ToString(node.shape(1)));
   if (bins.size() != 2 || bins[0] < 1 || bins[1] < 1)
-    node.Fail("bad-attribute", fmt::format("pooled_shape is [{}], expected two positive sizes",
-                                           fmt::join(bins, ", ")));
+    node.Fail("bad-attribute", "pooled_shape is [{}], expected two positive sizes",
+              fmt::join(bins, ", "));
   NeedsKnownSizes(node, node.shape(0), "X");
   Dims dims = StaticDims(node.shape(0));
   constexpr double kMostElements = 1 << 28;
@@ -341,14 +322,11 @@ void MaxRoiPool(Node& node) {
                     static_cast<double>(dims[1] * dims[3]) *
                     static_cast<double>(std::max(bins[0] * dims[2], bins[0] * bins[1]));
   if (elements > kMostElements)
-    node.Fail("resource-limit", fmt::format("too many intermediate elements: {}", elements));
+    node.Fail("resource-limit", "too many intermediate elements: {}", elements);
   Maker make(node);
   Value* rois = node.builder().Cast(node.In(1), DType::kFp32);
-  auto expand = [&](Value* x, const std::vector<int64_t>& axes) {
-    return node.Make("expand_dims", {{"x", x}, {"axes", Ints(axes)}});
-  };
   auto pixel = [&](int64_t i) {  // rounds halves away from 0
-    Value* at = Binary(node, "mul", make.Last(rois, i), scale);
+    Value* at = Binary(node, "mul", LastElement(node, rois, i), scale);
     Value* size =
         node.Make("floor", {{"x", Binary(node, "add", node.Make("abs", {{"x", at}}), 0.5)}});
     return node.builder().Cast(Binary(node, "mul", node.Make("sign", {{"x", at}}), size),
@@ -365,38 +343,34 @@ void MaxRoiPool(Node& node) {
   auto masks = [&](int64_t low, int64_t count, int64_t size) {
     Value *start = pixel(low), *end = pixel(low + 2);
     Value* length = Binary(node, "add", Binary(node, "sub", end, start), 1);
-    length = expand(Binary(node, "maximum", length, 1), {1});
+    length = Expanded(node, Binary(node, "maximum", length, 1), {1});
     auto edge = [&](int64_t from, int64_t up) {  // exact in integers
       Value* at = Binary(node, "mul", length, counted(from, count));
       at = Binary(node, "floor_div", up ? Binary(node, "add", at, up) : at, count);
-      at = Binary(node, "add", at, expand(start, {1}));
+      at = Binary(node, "add", at, Expanded(node, start, {1}));
       return Binary(node, "minimum", Binary(node, "maximum", at, 0), size);
     };
     Value *first = edge(0, 0), *last = edge(1, count - 1);
-    Value* before = Binary(node, "greater", expand(last, {2}), counted(0, size));
-    Value* behind = Binary(node, "less_equal", expand(first, {2}), counted(0, size));
+    Value* before = Binary(node, "greater", Expanded(node, last, {2}), counted(0, size));
+    Value* behind = Binary(node, "less_equal", Expanded(node, first, {2}), counted(0, size));
     Value* inside = Binary(node, "logical_and", behind, before);
     return Masks{inside, Binary(node, "less", first, last)};
   };
   Masks rows = masks(2, bins[0], dims[2]), columns = masks(1, bins[1], dims[3]);
-  Value* image = node.builder().Cast(make.Last(rois, 0), DType::kInt32);
+  Value* image = node.builder().Cast(LastElement(node, rois, 0), DType::kInt32);
   Value* x = node.Make("gather", {{"x", node.In(0)}, {"indices", image}, {"axis", 0}});
   double lowest = x->type.dtype == DType::kFp16 ? -65504.0 : std::numeric_limits<float>::lowest();
   auto greatest = [&](Value* values, Value* inside, int64_t axis) {
-    Value* seen = node.Make(
-        "select",
-        {{"cond", inside}, {"a", values}, {"b", Tensor::Full(values->type.dtype, {}, lowest)}});
-    return node.Make("reduce_max", {{"x", seen}, {"axes", Ints({axis})}, {"keep_dims", false}});
+    Value* seen = Select(node, inside, values, Tensor::Full(values->type.dtype, {}, lowest));
+    return Reduced(node, "reduce_max", seen, {axis}, false);
   };
-  Value* in_rows = expand(rows.inside, {1, 4});
-  x = greatest(expand(x, {2}), in_rows, 3);
-  Value* in_columns = expand(columns.inside, {1, 2});
-  x = greatest(expand(x, {3}), in_columns, 4);
-  Value* any_column = expand(columns.any, {1, 2});
-  Value* any = Binary(node, "logical_and", expand(rows.any, {1, 3}), any_column);
-  node.Set(
-      node.Make("select", {{"cond", any}, {"a", x}, {"b", Tensor::Full(x->type.dtype, {}, 0)}}),
-      node.dtype());
+  Value* in_rows = Expanded(node, rows.inside, {1, 4});
+  x = greatest(Expanded(node, x, {2}), in_rows, 3);
+  Value* in_columns = Expanded(node, columns.inside, {1, 2});
+  x = greatest(Expanded(node, x, {3}), in_columns, 4);
+  Value* any_column = Expanded(node, columns.any, {1, 2});
+  Value* any = Binary(node, "logical_and", Expanded(node, rows.any, {1, 3}), any_column);
+  node.SetAlike(Select(node, any, x, Tensor::Full(x->type.dtype, {}, 0)));
 }
 
 // A convolution whose sampling locations are shifted by `offset` [n, groups * taps * 2, h, w] and
@@ -434,9 +408,7 @@ void DeformConv(Node& node) {
         usual.push_back(
             static_cast<double>(at * strides[axis] - pads[axis] + step * dilations[axis]));
       }
-    Value* part =
-        node.Make("slice_by_size",
-                  {{"x", all}, {"begin", Ints({0, 0, axis, 0})}, {"size", Ints({-1, -1, 1, -1})}});
+    Value* part = SliceOfSize(node, all, {0, 0, axis, 0}, {-1, -1, 1, -1});
     part = node.Make("reshape", {{"x", part}, {"shape", Ints({in[0], sets, taps * places})}});
     return Binary(node, "add", part, Tensor::Vector(usual).Cast(part->type.dtype));
   };
@@ -446,7 +418,7 @@ void DeformConv(Node& node) {
   int64_t channels = in[1] / sets, pixels = in[2] * in[3];
   Value* images =
       node.Make("reshape", {{"x", x}, {"shape", Ints({in[0] * sets, channels, pixels})}});
-  images = node.Make("transpose", {{"x", images}, {"perm", Ints({0, 2, 1})}});
+  images = Transposed(node, images, {0, 2, 1});
   Value* rows = node.Make("reshape", {{"x", images}, {"shape", Ints({-1, channels})}});
   Value* first = make.FirstRows(in[0] * sets, pixels);
   if (first) first = node.Make("reshape", {{"x", first}, {"shape", Ints({in[0], sets, 1})}});
@@ -456,7 +428,7 @@ void DeformConv(Node& node) {
     samples = Binary(node, "mul", samples, mask);
   }
   // [n, sets, taps * locations, channels] -> [n, groups, channels per group * taps, locations].
-  samples = node.Make("transpose", {{"x", samples}, {"perm", Ints({0, 1, 3, 2})}});
+  samples = Transposed(node, samples, {0, 1, 3, 2});
   samples = node.Make("reshape",
                       {{"x", samples}, {"shape", Ints({in[0], groups, kernel[1] * taps, places})}});
   weight = node.Make(
@@ -468,7 +440,7 @@ void DeformConv(Node& node) {
     RequireEqualSize(node, y, 1, bias, 0, "number of output channels and length of the bias");
     y = Binary(node, "add", y, node.Make("reshape", {{"x", bias}, {"shape", Ints({1, -1, 1, 1})}}));
   }
-  node.Set(y, node.dtype());
+  node.SetAlike(y);
 }
 
 // The normalized coordinates (from -1 to 1) of all pixels of size [n, c, sizes], transformed by
@@ -478,13 +450,11 @@ void AffineGrid(Node& node) {
   bool align = node.Int("align_corners", 0) != 0;
   int64_t k = static_cast<int64_t>(size.size()) - 2;
   if ((k != 2 && k != 3) || node.rank(0) != 3 || node.shape(0)[1] != Dim(k))
-    node.Fail("bad-operand",
-              fmt::format("theta is {}, which does not match a size of {} dimensions",
-                          ToString(node.shape(0)), size.size()));
+    node.Fail("bad-operand", "theta is {}, which does not match a size of {} dimensions",
+              ToString(node.shape(0)), size.size());
   int64_t pixels = 1;
   for (int64_t i = 2; i < k + 2; ++i) {
-    if (size[i] < 1 || size[i] > 1 << 24)
-      node.Fail("bad-operand", fmt::format("invalid size {}", size[i]));
+    if (size[i] < 1 || size[i] > 1 << 24) node.Fail("bad-operand", "invalid size {}", size[i]);
     pixels *= size[i];
     if (pixels > 1 << 26)
       node.Fail("resource-limit", "a grid of more than 64 Mi pixels is not supported");
@@ -504,7 +474,7 @@ void AffineGrid(Node& node) {
   std::vector<int64_t> shape = {size[0]};
   shape.insert(shape.end(), size.begin() + 2, size.end());
   shape.push_back(k);
-  node.Set(node.Make("reshape", {{"x", y}, {"shape", Ints(shape)}}), node.dtype());
+  node.SetAlike(node.Make("reshape", {{"x", y}, {"shape", Ints(shape)}}));
 }
 
 constexpr NodeRow kRows[] = {

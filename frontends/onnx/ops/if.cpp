@@ -6,6 +6,7 @@
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/scope.h"
 #include "frontends/onnx/shape_guard.h"
+#include "lib/ir/arithmetic.h"
 #include "lib/lower/convert.h"
 
 namespace mlc::onnx {
@@ -28,14 +29,13 @@ void CheckAlike(Node& node, int output, const Bound& yes, const Bound& no) {
   AddLeaves(no, b);
   for (size_t i = 0; i < a.size(); ++i) {
     if (a[i].dtype != b[i].dtype)
-      node.Fail("bad-graph",
-                fmt::format("the branches return output {} with different types, {} and {}", output,
-                            Name(a[i].dtype), Name(b[i].dtype)));
+      node.Fail("bad-graph", "the branches return output {} with different types, {} and {}",
+                output, Name(a[i].dtype), Name(b[i].dtype));
     if (a[i].value->type.rank() != b[i].value->type.rank())
       differ("with the shapes", ToString(a[i].value->type.shape), ToString(b[i].value->type.shape));
     if (lower::RuntimeType(a[i].dtype) == DType::kNone)
-      node.Fail("unsupported-dtype",
-                fmt::format("elements of type {} are not supported at run time", Name(a[i].dtype)));
+      node.Fail("unsupported-dtype", "elements of type {} are not supported at run time",
+                Name(a[i].dtype));
   }
 }
 
@@ -54,7 +54,7 @@ Value* WithOpenSizes(Builder& b, Value* x, const Shape& other, Value* condition)
   Value* one = b.Cast(condition, DType::kInt32);
   return b.Make("slice_by_index", {{"x", x},
                                    {"begin", Ints(std::vector<int64_t>(shape.size()))},
-                                   {"end", b.Make("mul", {{"x", Ints(sizes)}, {"y", one}})},
+                                   {"end", Binary(b, "mul", Ints(sizes), one)},
                                    {"end_mask", Tensor::Vector(whole)}});
 }
 
@@ -122,7 +122,7 @@ void Branch(Node& node, Value* condition) {
   for (int i = 0; i < node.outputs(); ++i) {
     if (!node.HasOutput(i)) continue;
     if (i >= static_cast<int>(std::min(results[0].size(), results[1].size())))
-      node.Fail("bad-graph", fmt::format("the branches do not return output {}", i));
+      node.Fail("bad-graph", "the branches do not return output {}", i);
     if (!SameRanks(results[0][i], results[1][i])) {
       if (std::optional<bool> known = AssumeSize(node, condition)) {
         int chosen = *known ? 0 : 1;

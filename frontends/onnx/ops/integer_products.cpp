@@ -1,7 +1,5 @@
 // Products of integers: ConvInteger, MatMulInteger, QLinearConv, QLinearMatMul and com.microsoft
 // operators.
-#include <algorithm>
-#include <cmath>
 
 #include "frontends/onnx/ops/convolve.h"
 #include "frontends/onnx/ops/quantized.h"
@@ -47,21 +45,12 @@ void ConvInteger(Node& node) {
   node.Set(node.builder().Cast(sum.value, DType::kInt32), DType::kInt32);
 }
 
-Value* Permuted(Node& node, Value* x, bool to_last) {
-  std::vector<int64_t> perm = {0};
-  int rank = x->type.rank();
-  if (!to_last) perm.push_back(rank - 1);
-  for (int i = to_last ? 2 : 1; i < (to_last ? rank : rank - 1); ++i) perm.push_back(i);
-  if (to_last) perm.push_back(1);
-  return node.Make("transpose", {{"x", x}, {"perm", Ints(perm)}});
-}
-
 // Reshapes a scale or zero point of a matrix, which may be a scalar, a vector over rows or columns,
 // or already shaped like a reduction result.
 Value* OfRows(Node& node, Value* value) {
   if (!value || value->type.rank() != 1) return value;
   if (Product(value->type.shape) == Dim(1)) return lower::Along(node, value, 0, 1);
-  return node.Make("expand_dims", {{"x", value}, {"axes", Ints({1})}});
+  return Expanded(node, value, {1});
 }
 Value* OfColumns(Node& node, Value* value) {
   return value ? lower::Along(node, value, 0, 1) : nullptr;
@@ -72,7 +61,7 @@ Value* OfColumns(Node& node, Value* value) {
 void QLinearConv(Node& node) {
   bool channels_last = node.Int("channels_last", 0) != 0;
   Value* x = node.In(0);
-  if (channels_last) x = Permuted(node, x, false);
+  if (channels_last) x = ChannelsMoved(node, x, false);
   lower::Factor sum = ConvolveIntegers(node, x, node.Optional(2), node.dtype(0), node.In(3),
                                        node.Optional(5), node.dtype(3));
   int rank = x->type.rank();
@@ -88,7 +77,7 @@ void QLinearConv(Node& node) {
   DType integers = zero ? node.dtype(7) : node.dtype(0);
   zero = OfColumns(node, zero);
   Value* y = Requantize(node, sum.value, lower::Along(node, scale, 1, rank), zero, integers);
-  node.Set(channels_last ? Permuted(node, y, true) : y, integers);
+  node.Set(channels_last ? ChannelsMoved(node, y, true) : y, integers);
 }
 
 void MatMulInteger(Node& node) {
@@ -142,8 +131,7 @@ void DynamicQuantizeMatMul(Node& node) {
 }
 
 lower::Factor Transposed(Node& node, lower::Factor factor, bool transposed) {
-  if (transposed)
-    factor.value = node.Make("transpose", {{"x", factor.value}, {"perm", Ints({1, 0})}});
+  if (transposed) factor.value = Transposed(node, factor.value, {1, 0});
   return factor;
 }
 
@@ -162,7 +150,7 @@ void QGemm(Node& node) {
   if (Value* addend = node.Optional(6)) sum = lower::PlusInteger(node, sum, addend);
   Value* b_scale = OfColumns(node, Float(node, 4));
   Value* scale = Binary(node, "mul", OfColumns(node, Float(node, 1)), b_scale);
-  if (alpha != 1) scale = node.Make("mul", {{"x", scale}, {"y", alpha}});
+  if (alpha != 1) scale = Binary(node, "mul", scale, alpha);
   if (!node.HasInput(7)) return node.Set(Scaled(node, sum, scale, nullptr), DType::kFp32);
   scale = Binary(node, "real_div", scale, OfColumns(node, Float(node, 7)));
   DType integers = node.HasInput(8) ? node.dtype(8) : node.dtype(0);

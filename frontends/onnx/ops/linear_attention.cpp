@@ -17,8 +17,8 @@ Value* TokensFirst(Node& node, int input, int64_t heads, int64_t rows, int64_t c
   Value* x = node.builder().Cast(node.In(input), DType::kFp32);
   const Shape& shape = node.shape(input);
   if (shape.size() != 3 || shape[2] != Dim(heads * rows * columns))
-    node.Fail("bad-operand", fmt::format("input {} is {}, expected {} elements per token", input,
-                                         ToString(shape), heads * rows * columns));
+    node.Fail("bad-operand", "input {} is {}, expected {} elements per token", input,
+              ToString(shape), heads * rows * columns);
   x = Transposed(node, x, {1, 0, 2});
   return Reshaped(node, x, {{x, 0}, {x, 1}, heads, rows, columns});
 }
@@ -31,21 +31,19 @@ void LinearAttention(Node& node) {
   bool gated = rule == "gated" || rule == "gated_delta";
   bool delta = rule == "delta" || rule == "gated_delta";
   if (!gated && !delta && rule != "linear")
-    node.Unsupported("update_rule", fmt::format("unknown update_rule \"{}\"", rule));
+    node.Unsupported("update_rule", "unknown update_rule \"{}\"", rule);
   if (node.HasInput(4) != gated || node.HasInput(5) != delta)
-    node.Fail("bad-operand",
-              fmt::format("update_rule \"{}\" cannot be used with{} decay and with{} beta", rule,
-                          node.HasInput(4) ? "" : "out", node.HasInput(5) ? "" : "out"));
+    node.Fail("bad-operand", "update_rule \"{}\" cannot be used with{} decay and with{} beta", rule,
+              node.HasInput(4) ? "" : "out", node.HasInput(5) ? "" : "out");
   int64_t queries = node.Int("q_num_heads"), heads = node.Int("kv_num_heads");
   if (heads < 1 || queries < 1 || queries % heads != 0)
-    node.Fail("bad-attribute",
-              fmt::format("{} query heads are not divisible by {} key heads", queries, heads));
+    node.Fail("bad-attribute", "{} query heads are not divisible by {} key heads", queries, heads);
   for (int i : {0, 1, 2}) {
     if (node.rank(i) != 3)
-      node.Fail("bad-operand", fmt::format("input {} is {}, expected three dimensions", i,
-                                           ToString(node.shape(i))));
+      node.Fail("bad-operand", "input {} is {}, expected three dimensions", i,
+                ToString(node.shape(i)));
     if (!node.shape(i)[2].is_constant())
-      node.Fail("dynamic-shape", fmt::format("the last dimension of input {} must be constant", i));
+      node.Fail("dynamic-shape", "the last dimension of input {} must be constant", i);
   }
   int64_t rows = node.shape(1)[2].constant() / heads, columns = node.shape(2)[2].constant() / heads;
 
@@ -59,7 +57,7 @@ void LinearAttention(Node& node) {
   if (delta) tokens.beta = TokensFirst(node, 5, node.shape(5).back() == Dim(1) ? 1 : heads, 1, 1);
   double scale = node.Float("scale", 0.0);
   if (scale == 0) scale = 1 / std::sqrt(static_cast<double>(rows));
-  tokens.q = node.Make("mul", {{"x", tokens.q}, {"y", scale}});
+  tokens.q = Binary(node, "mul", tokens.q, scale);
 
   Value* state = node.Optional(3);
   if (state) state = Expanded(node, node.builder().Cast(state, DType::kFp32), {0});
@@ -68,7 +66,7 @@ void LinearAttention(Node& node) {
   Value* y = Reshaped(node, after.y, {{after.y, 0}, {after.y, 1}, queries * columns});
   node.Set(0, node.builder().Cast(Transposed(node, y, {1, 0, 2}), lower::RuntimeType(dtype)),
            dtype);
-  Value* present = node.Make("squeeze", {{"x", after.state}, {"axes", Ints({0})}});
+  Value* present = Squeezed(node, after.state, {0});
   node.Set(1, node.builder().Cast(present, lower::RuntimeType(kept)), kept);
 }
 

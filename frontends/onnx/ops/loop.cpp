@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "frontends/onnx/loop_lowering.h"
-#include "frontends/onnx/node_transaction.h"
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/shape_guard.h"
 #include "lib/ir/arithmetic.h"
@@ -33,10 +32,10 @@ void Loop(Node& node) {
     what.go = given[1];
   int carried = static_cast<int>(what.body->inputs.size()) - 2;
   if (carried < 0 || node.inputs() > carried + 2)
-    node.Fail("bad-graph", fmt::format("the body has {} loop-carried inputs, but the node has {}",
-                                       carried, node.inputs() - 2));
+    node.Fail("bad-graph", "the body has {} loop-carried inputs, but the node has {}", carried,
+              node.inputs() - 2);
   for (int i = 0; i < carried; ++i) {
-    if (!node.HasInput(i + 2)) node.Fail("bad-graph", fmt::format("input {} is missing", i + 2));
+    if (!node.HasInput(i + 2)) node.Fail("bad-graph", "input {} is missing", i + 2);
     what.carried.push_back(node.Input(i + 2));
   }
   int joined = static_cast<int>(what.body->outputs.size()) - 1 - carried;
@@ -110,7 +109,7 @@ LoopResults ScanOver(Node& node, const Graph& body, const std::vector<Bound>& st
       if (sequences.given[i].reverse)
         at = what.known && index->is_constant()
                  ? b.Const(Tensor::Scalar(*what.known - 1 - index->constant().Int(0)))
-                 : b.Make("sub", {{"x", b.Make("sub", {{"x", what.trips}, {"y", 1}})}, {"y", at}});
+                 : Binary(b, "sub", Binary(b, "sub", what.trips, 1), at);
       Value* x = sequences.x[i].value;
       if (!index->is_constant()) x = lower::AtRunTime(b, x, sequences.x[i].dtype);
       inputs.push_back({At(b, x, at, sequences.given[i].axis), sequences.x[i].dtype});
@@ -124,8 +123,7 @@ LoopResults ScanOver(Node& node, const Graph& body, const std::vector<Bound>& st
 std::vector<int64_t> ForEach(Node& node, std::string_view name, size_t count) {
   std::vector<int64_t> values = node.Ints(name, std::vector<int64_t>(count));
   if (values.size() != count)
-    node.Fail("bad-attribute",
-              fmt::format("{} has {} elements, expected {}", name, values.size(), count));
+    node.Fail("bad-attribute", "{} has {} elements, expected {}", name, values.size(), count);
   return values;
 }
 
@@ -133,9 +131,8 @@ std::vector<int64_t> ForEach(Node& node, std::string_view name, size_t count) {
 std::vector<Bound> ReadInputs(Node& node, const Graph& body, int first, Sequences& sequences) {
   int64_t count = node.Int("num_scan_inputs"), inputs = node.inputs() - first;
   if (count < 1 || count > inputs || inputs != static_cast<int64_t>(body.inputs.size()))
-    node.Fail("bad-graph",
-              fmt::format("the node has {} inputs ({} of them scan inputs), but the body has {}",
-                          inputs, count, body.inputs.size()));
+    node.Fail("bad-graph", "the node has {} inputs ({} of them scan inputs), but the body has {}",
+              inputs, count, body.inputs.size());
   std::vector<Bound> states;
   for (int i = first; i < node.inputs(); ++i) {
     node.In(i);  // throws if it is not a tensor
@@ -188,9 +185,8 @@ void BatchScan(Node& node) {
   if (node.HasInput(0)) lengths = node.ConstantInts(0, "sequence_lens");
   if (!lengths.empty() &&
       (static_cast<int64_t>(lengths.size()) != batch || !shape[1].is_constant()))
-    node.Fail("bad-operand",
-              fmt::format("{} sequence lengths do not match a scan input of shape {}",
-                          lengths.size(), ToString(shape)));
+    node.Fail("bad-operand", "{} sequence lengths do not match a scan input of shape {}",
+              lengths.size(), ToString(shape));
   std::vector<std::vector<Value*>> members(states.size() + s.made.size());
   std::vector<DType> dtypes(members.size());
   for (int64_t i = 0; i < batch; ++i) {
@@ -204,14 +200,11 @@ void BatchScan(Node& node) {
       if (lengths.empty()) continue;
       left = shape[1].constant() - lengths[i];
       if (lengths[i] < 1 || left < 0)
-        node.Fail("bad-operand",
-                  fmt::format("sequence length {} is out of range; the scan input has length {}",
-                              lengths[i], shape[1].ToString()));
+        node.Fail("bad-operand", "sequence length {} is out of range; the scan input has length {}",
+                  lengths[i], shape[1].ToString());
       std::vector<int64_t> size = StaticDims(x.value->type.shape);
       size[0] = lengths[i];
-      x.value = b.Make("slice_by_size", {{"x", x.value},
-                                         {"begin", Ints(std::vector<int64_t>(size.size()))},
-                                         {"size", Ints(size)}});
+      x.value = SliceOfSize(b, x.value, std::vector<int64_t>(size.size()), size);
     }
     LoopResults done = ScanOver(node, body, own, one);
     std::vector<Bound> results = done.carried;
@@ -220,8 +213,7 @@ void BatchScan(Node& node) {
         Dims rest = StaticDims(joined.value->type.shape);
         rest[0] = left;
         Value* zeros = node.Const(Tensor::Full(joined.value->type.dtype, rest, 0));
-        joined.value =
-            b.Make("concat", {{"values", std::vector<Value*>{joined.value, zeros}}, {"axis", 0}});
+        joined.value = Concat(b, std::vector<Value*>{joined.value, zeros}, 0);
       }
       results.push_back(joined);
     }
@@ -231,7 +223,7 @@ void BatchScan(Node& node) {
     }
   }
   for (size_t k = 0; k < members.size(); ++k) {
-    Value* all = batch == 1 ? b.Make("expand_dims", {{"x", members[k][0]}, {"axes", Ints({0})}})
+    Value* all = batch == 1 ? Expanded(b, members[k][0], {0})
                             : b.Make("stack", {{"values", members[k]}, {"axis", 0}});
     node.Set(static_cast<int>(k), all, dtypes[k]);
   }

@@ -15,13 +15,13 @@ namespace mlc::onnx {
 namespace {
 
 Value* Scale(Node& node, Value* value, double factor) {
-  return factor == 1 ? value : node.Make("mul", {{"x", value}, {"y", factor}});
+  return factor == 1 ? value : Binary(node, "mul", value, factor);
 }
 
 void Gemm(Node& node) {
   if (node.rank(0) != 2 || node.rank(1) != 2)
-    node.Fail("bad-operand", fmt::format("the inputs have {} and {} dimensions, expected 2",
-                                         node.rank(0), node.rank(1)));
+    node.Fail("bad-operand", "the inputs have {} and {} dimensions, expected 2", node.rank(0),
+              node.rank(1));
   bool transpose_a = node.Int("transA", 0) != 0, transpose_b = node.Int("transB", 0) != 0;
   double alpha = node.Float("alpha", 1.0), beta = node.Float("beta", 1.0);
   node.Ignore({"broadcast"});  // exists before opset 7; later opsets always broadcast C
@@ -34,7 +34,7 @@ void Gemm(Node& node) {
       "matmul", {{"x", a}, {"y", b}, {"transpose_x", transpose_a}, {"transpose_y", transpose_b}});
   if (!b->is_constant()) product = Scale(node, product, alpha);
   if (c && beta != 0) {
-    Value* sum = node.Make("add", {{"x", product}, {"y", Scale(node, c, beta)}});
+    Value* sum = Binary(node, "add", product, Scale(node, c, beta));
     product = OfShape(node, sum, product, "the product");
   }
   node.Set(product);
@@ -51,8 +51,7 @@ struct Labelled {
 Labelled Permute(Node& node, Labelled operand, const std::string& order) {
   std::vector<int64_t> perm;
   for (char label : order) perm.push_back(static_cast<int64_t>(operand.labels.find(label)));
-  if (operand.labels != order)
-    operand.value = node.Make("transpose", {{"x", operand.value}, {"perm", Ints(perm)}});
+  if (operand.labels != order) operand.value = Transposed(node, operand.value, perm);
   return {operand.value, order};
 }
 
@@ -67,9 +66,7 @@ Labelled SumOver(Node& node, Labelled operand, const std::string& keep) {
       left += operand.labels[i];
   }
   if (axes.empty()) return operand;
-  return {
-      node.Make("reduce_sum", {{"x", operand.value}, {"axes", Ints(axes)}, {"keep_dims", false}}),
-      left};
+  return {Reduced(node, "reduce_sum", operand.value, axes, false), left};
 }
 
 // Takes the diagonal of repeated labels: multiplies by an identity mask and sums over the
@@ -94,10 +91,8 @@ Labelled Diagonal(Node& node, Labelled operand) {
     Value* other = along(j);
     Value* identity = Binary(node, "equal", along(i), other);
     identity = node.builder().Cast(identity, operand.value->type.dtype);
-    Value* masked = node.Make("mul", {{"x", operand.value}, {"y", identity}});
-    operand.value =
-        node.Make("reduce_sum",
-                  {{"x", masked}, {"axes", Ints({static_cast<int64_t>(j)})}, {"keep_dims", false}});
+    Value* masked = Binary(node, "mul", operand.value, identity);
+    operand.value = Reduced(node, "reduce_sum", masked, {static_cast<int64_t>(j)}, false);
     operand.labels.erase(j, 1);
     --i;
   }
@@ -146,7 +141,7 @@ const Dim& SizeOf(const Labelled& operand, char label) {
 // Removes a label of size 1, which broadcasts.
 Labelled Without(Node& node, Labelled operand, char label) {
   auto at = static_cast<int64_t>(operand.labels.find(label));
-  operand.value = node.Make("squeeze", {{"x", operand.value}, {"axes", Ints({at})}});
+  operand.value = Squeezed(node, operand.value, {at});
   operand.labels.erase(static_cast<size_t>(at), 1);
   return operand;
 }
@@ -161,8 +156,8 @@ Labelled Contract(Node& node, Labelled a, Labelled b, const std::string& keep) {
       Labelled& one = x == Dim(1) ? a : b;
       one = Without(node, one, label);
     } else if (x.is_constant() && y.is_constant()) {
-      node.Fail("bad-operand", fmt::format("label '{}' has different sizes, {} and {}", label,
-                                           x.ToString(), y.ToString()));
+      node.Fail("bad-operand", "label '{}' has different sizes, {} and {}", label, x.ToString(),
+                y.ToString());
     }
   }
   a = SumOver(node, a, b.labels + keep);
@@ -180,8 +175,7 @@ Labelled Contract(Node& node, Labelled a, Labelled b, const std::string& keep) {
   Value* y = Group(node, Permute(node, b, batch + inner + right), {batch, inner, right});
   Value* product = node.Make("matmul", {{"x", x}, {"y", y}});
   std::string labels = batch + left + right;
-  if (labels.empty())
-    return {node.Make("squeeze", {{"x", product}, {"axes", Ints({0, 1, 2})}}), labels};
+  if (labels.empty()) return {Squeezed(node, product, {0, 1, 2}), labels};
   std::vector<DimensionsOf> sizes;
   for (char label : labels) {
     size_t in_a = a.labels.find(label), in_b = b.labels.find(label);
@@ -196,7 +190,7 @@ void Einsum(Node& node) {
   std::string equation = node.String("equation");
   equation.erase(std::remove(equation.begin(), equation.end(), ' '), equation.end());
   auto bad = [&] {
-    node.Fail("bad-attribute", fmt::format("equation \"{}\" does not match the inputs", equation));
+    node.Fail("bad-attribute", "equation \"{}\" does not match the inputs", equation);
   };
   size_t arrow = equation.find("->");
   std::string inputs = equation.substr(0, arrow);

@@ -14,24 +14,19 @@ namespace {
 double Single(Node& node, int i, std::string_view operand, double fallback) {
   if (!node.HasInput(i)) return fallback;
   Tensor value = node.Constant(i, operand);
-  if (value.size() != 1)
-    node.Fail("bad-operand", fmt::format("{} must be a single number", operand));
+  if (value.size() != 1) node.Fail("bad-operand", "{} must be a single number", operand);
   return value.Double(0);
 }
 
 // Converts corners (y1, x1, y2, x2) of either diagonal to center and size (x, y, width, height):
 // [b, n, 4].
 Value* CentreSize(Node& node, Value* boxes) {
-  auto corner = [&](int64_t i) {
-    return node.Make("slice_by_size",
-                     {{"x", boxes}, {"begin", Ints({0, 0, i})}, {"size", Ints({-1, -1, 2})}});
-  };
+  auto corner = [&](int64_t i) { return SliceOfSize(node, boxes, {0, 0, i}, {-1, -1, 2}); };
   Value *a = corner(0), *b = corner(2);
   Value* centre = Binary(node, "mul", Binary(node, "add", a, b), 0.5);
   Value* size = node.Make("abs", {{"x", Binary(node, "sub", b, a)}});
   auto swapped = [&](Value* x) { return node.Make("reverse", {{"x", x}, {"axes", Ints({2})}}); };
-  return node.Make("concat",
-                   {{"values", std::vector<Value*>{swapped(centre), swapped(size)}}, {"axis", 2}});
+  return Concat(node, std::vector<Value*>{swapped(centre), swapped(size)}, 2);
 }
 
 // Lower than every score, and representable in fp16.
@@ -42,7 +37,7 @@ constexpr double kLowest = -65504;
 void AddLast(Node& node, Value*& boxes, Value*& scores, int64_t groups) {
   auto behind = [&](Value* x, int64_t width, float fill) {
     Value* one = node.Const(Tensor::Full(x->type.dtype, {groups, 1, width}, fill));
-    return node.Make("concat", {{"values", std::vector<Value*>{x, one}}, {"axis", 1}});
+    return Concat(node, std::vector<Value*>{x, one}, 1);
   };
   boxes = behind(boxes, 4, 0);
   scores = behind(scores, 1, kLowest);
@@ -80,7 +75,7 @@ void NonMaxSuppression(Node& node) {
   Value* boxes = centred ? node.In(0) : CentreSize(node, node.In(0));
   int64_t groups = batches * classes;
   if (classes > 1) {
-    boxes = node.Make("expand_dims", {{"x", boxes}, {"axes", Ints({1})}});
+    boxes = Expanded(node, boxes, {1});
     boxes = node.Make("tile", {{"x", boxes}, {"reps", Ints({1, classes, 1, 1})}});
     boxes = node.Make("reshape", {{"x", boxes}, {"shape", Ints({groups, -1, 4})}});
   }
@@ -94,13 +89,13 @@ void NonMaxSuppression(Node& node) {
                                                          {"iou_threshold", overlap},
                                                          {"score_threshold", threshold},
                                                          {"max_boxes", kept}})[2];
-  Value* used = node.Make("greater_equal", {{"x", selected}, {"y", 0}});
+  Value* used = Binary(node, "greater_equal", selected, 0);
   if (thresholded || count.low < 1) {
-    Value* safe = node.Make("maximum", {{"x", selected}, {"y", 0}});
+    Value* safe = Binary(node, "maximum", selected, 0);
     Value* flat = node.Make("reshape", {{"x", scores}, {"shape", Ints({groups, -1})}});
     Value* score = node.Make("gather_along_axis", {{"x", flat}, {"indices", safe}, {"axis", 1}});
-    Value* high = node.Make("greater", {{"x", score}, {"y", threshold}});
-    used = node.Make("logical_and", {{"x", used}, {"y", high}});
+    Value* high = Binary(node, "greater", score, threshold);
+    used = Binary(node, "logical_and", used, high);
   }
   Value* places = Places(node, node.builder().Cast(used, DType::kInt32));  // (group, index)
   std::vector<int64_t> labels;
@@ -115,9 +110,8 @@ void NonMaxSuppression(Node& node) {
                                    {"squeeze_mask", Tensor::Vector<bool>({false, true})}});
   Value* label = node.Make("gather", {{"x", table}, {"indices", group}, {"axis", 0}});
   Value* box = node.Make("gather_nd", {{"x", selected}, {"indices", places}});
-  box = node.Make("expand_dims", {{"x", box}, {"axes", Ints({1})}});
-  node.Set(node.Make("concat", {{"values", std::vector<Value*>{label, box}}, {"axis", 1}}),
-           DType::kInt64);
+  box = Expanded(node, box, {1});
+  node.Set(Concat(node, std::vector<Value*>{label, box}, 1), DType::kInt64);
 }
 
 constexpr NodeRow kRows[] = {

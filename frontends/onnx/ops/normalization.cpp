@@ -1,4 +1,3 @@
-#include <cmath>
 
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/shape_guard.h"
@@ -21,8 +20,7 @@ Value* As(Node& node, int input, DType dtype) {
 Value* ChannelsAs(Node& node, int i, Value*& x) {
   Value* vector = As(node, i, node.dtype());
   if (vector->type.rank() != 1)
-    node.Fail("bad-operand",
-              fmt::format("input {} is {}, expected a vector", i, ToString(vector->type.shape)));
+    node.Fail("bad-operand", "input {} is {}, expected a vector", i, ToString(vector->type.shape));
   RequireEqualSize(
       node, x, 1, vector, 0,
       fmt::format("number of channels of {} and length of input {}", ToString(x->type.shape), i));
@@ -50,11 +48,9 @@ void TrainingNormalization(Node& node, double epsilon) {
   auto follow = [&](int output, Value* now) {
     if (!node.HasOutput(output)) return;
     DType own = node.dtype(output + 2);
-    now =
-        lower::Convert(node, node.Make("squeeze", {{"x", now}, {"axes", Ints(axes)}}), dtype, own);
-    Value* kept = node.Make("mul", {{"x", node.In(output + 2)}, {"y", momentum}});
-    node.Set(output, Binary(node, "add", kept, node.Make("mul", {{"x", now}, {"y", 1 - momentum}})),
-             own);
+    now = lower::Convert(node, Squeezed(node, now, axes), dtype, own);
+    Value* kept = Binary(node, "mul", node.In(output + 2), momentum);
+    node.Set(output, Binary(node, "add", kept, Binary(node, "mul", now, 1 - momentum)), own);
   };
   follow(1, mean);
   follow(2, variance);
@@ -105,8 +101,7 @@ void InstanceNormalization(Node& node) {
   int rank = x->type.rank();
   if (rank < 3) node.Fail("bad-operand", "the input has no spatial dimensions");
   Value *scale = ChannelsAs(node, 1, x), *bias = ChannelsAs(node, 2, x);
-  if (rank > 5)
-    node.Fail("rank-limit", fmt::format("the input has rank {}, which is not supported", rank));
+  if (rank > 5) node.Fail("rank-limit", "the input has rank {}, which is not supported", rank);
   if (scale->is_constant() && bias->is_constant())
     return node.Set(node.Make("instance_norm",
                               {{"x", x}, {"gamma", scale}, {"beta", bias}, {"epsilon", epsilon}}),
@@ -180,7 +175,7 @@ void GroupNormalization(Node& node) {
   auto spread = [&](Value* vector) {
     if (vector->type.rank() != 1) node.Fail("bad-operand", "scale and bias must be vectors");
     if (!per_channel && groups != channels) {
-      vector = node.Make("expand_dims", {{"x", vector}, {"axes", Ints({1})}});
+      vector = Expanded(node, vector, {1});
       vector = node.Make("tile", {{"x", vector}, {"reps", Ints({1, channels / groups})}});
       vector = node.Make("reshape", {{"x", vector}, {"shape", Ints({channels})}});
     }
@@ -194,10 +189,9 @@ void Lrn(Node& node) {
   int64_t size = node.Int("size");
   double alpha = node.Float("alpha", 1e-4f), beta = node.Float("beta", 0.75),
          bias = node.Float("bias", 1.0);
-  if (size < 1)
-    node.Fail("bad-attribute", fmt::format("size is {}, expected a positive number", size));
+  if (size < 1) node.Fail("bad-attribute", "size is {}, expected a positive number", size);
   if (node.rank() < 2)
-    node.Fail("bad-operand", fmt::format("the input has rank {}, expected 2 or more", node.rank()));
+    node.Fail("bad-operand", "the input has rank {}, expected 2 or more", node.rank());
   // Core ML documents ranks 3 and 4; at rank 3 it was observed to normalize over the wrong
   // channels.
   Value* x = node.In(0);
@@ -217,19 +211,19 @@ void Lrn(Node& node) {
       node.Make("local_response_norm",
                 {{"x", turned(x)}, {"size", size}, {"alpha", alpha}, {"beta", beta}, {"k", bias}}));
   if (node.rank() != 4) y = node.Make("reshape", {{"x", y}, {"shape", ShapeOf(node, node.In(0))}});
-  node.Set(y, node.dtype());
+  node.SetAlike(y);
 }
 
 void LpNormalization(Node& node) {
   int64_t p = node.Int("p", 2);
-  if (p != 1 && p != 2) node.Unsupported("p", fmt::format("p={}", p));
+  if (p != 1 && p != 2) node.Unsupported("p", "p={}", p);
   int64_t axis = node.Axis(node.Int("axis", -1), node.rank());
   Value* norm = node.Make(p == 1 ? "reduce_l1_norm" : "reduce_l2_norm",
                           {{"x", node.In(0)}, {"axes", Ints({axis})}, {"keep_dims", true}});
   // Where the norm is 0, the result is 0.
-  Value* zero = node.Make("equal", {{"x", norm}, {"y", 0.0}});
-  norm = node.Make("select", {{"cond", zero}, {"a", 1.0}, {"b", norm}});
-  node.Set(node.Make("real_div", {{"x", node.In(0)}, {"y", norm}}), node.dtype());
+  Value* zero = Binary(node, "equal", norm, 0.0);
+  norm = Select(node, zero, 1.0, norm);
+  node.SetAlike(Binary(node, "real_div", node.In(0), norm));
 }
 
 // scale * x + bias, with a bias per channel. Experimental operator, removed in opset 10.
@@ -241,8 +235,8 @@ void ImageScaler(Node& node) {
                    "bias must have one element per channel");
   Value* vector =
       lower::Convert(node, node.Const(Tensor::Vector(bias)), DType::kFp32, node.dtype());
-  Value* y = node.Make("mul", {{"x", x}, {"y", node.Float("scale", 1.0)}});
-  node.Set(Binary(node, "add", y, networks::PerChannel(node, vector, 4)), node.dtype());
+  Value* y = Binary(node, "mul", x, node.Float("scale", 1.0));
+  node.SetAlike(Binary(node, "add", y, networks::PerChannel(node, vector, 4)));
 }
 
 // (x - mean) / (deviation + 1e-9), like the function body in the ONNX specification. Before opset 9
@@ -256,12 +250,11 @@ void MeanVarianceNormalization(Node& node) {
     wanted.push_back(1);
   for (int64_t axis : wanted) axes.push_back(node.Axis(axis, x->type.rank()));
   Value* centred = Binary(node, "sub", x, networks::Mean(node, x, axes));
-  if (node.opset() < 9 && node.Int("normalize_variance", 1) == 0)
-    return node.Set(centred, node.dtype());
+  if (node.opset() < 9 && node.Int("normalize_variance", 1) == 0) return node.SetAlike(centred);
   Value* deviation =
       node.Make("sqrt", {{"x", networks::Mean(node, Binary(node, "mul", centred, centred), axes)}});
-  Value* divisor = node.Make("add", {{"x", deviation}, {"y", 1e-9}});
-  node.Set(node.Make("real_div", {{"x", centred}, {"y", divisor}}), node.dtype());
+  Value* divisor = Binary(node, "add", deviation, 1e-9);
+  node.SetAlike(Binary(node, "real_div", centred, divisor));
 }
 
 constexpr NodeRow kRows[] = {

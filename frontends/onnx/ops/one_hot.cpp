@@ -1,6 +1,7 @@
 // OneHot.
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/shape_guard.h"
+#include "lib/ir/arithmetic.h"
 #include "lib/ir/shape_tensors.h"
 #include "lib/lower/convert.h"
 #include "lib/ops/value_range.h"
@@ -20,9 +21,9 @@ void OneHot(Node& node) {
   if (node.rank(2) != 1) node.Fail("bad-operand", "values must be [off, on]");
   values = Sized(node, values, 0, 2, "values must be [off, on]");
   if (node.opset() >= 11 && !IsNatural(indices)) {
-    Value* raised = node.Make("add", {{"x", indices}, {"y", depth}});
-    Value* negative = node.Make("less", {{"x", indices}, {"y", 0}});
-    indices = node.Make("select", {{"cond", negative}, {"a", raised}, {"b", indices}});
+    Value* raised = Binary(node, "add", indices, depth);
+    Value* negative = Binary(node, "less", indices, 0);
+    indices = Select(node, negative, raised, indices);
   }
   Builder::Args args = {{"indices", indices}, {"one_hot_vector_size", depth}, {"axis", axis}};
   if (values->is_constant()) {

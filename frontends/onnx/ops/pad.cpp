@@ -41,8 +41,8 @@ Value* Crop(Node& node, Value* x, Amounts& amounts) {
     int64_t left =
         -std::min<int64_t>(amounts.before[i], 0) - std::min<int64_t>(amounts.after[i], 0);
     if (left > 0 && size.is_constant() && left >= size.constant())
-      node.Fail("bad-operand", fmt::format("negative pads crop {} elements from dimension {} of {}",
-                                           left, i, ToString(x->type.shape)));
+      node.Fail("bad-operand", "negative pads crop {} elements from dimension {} of {}", left, i,
+                ToString(x->type.shape));
     cut = cut || left > 0;
     amounts.before[i] = std::max<int64_t>(amounts.before[i], 0);
     amounts.after[i] = std::max<int64_t>(amounts.after[i], 0);
@@ -79,7 +79,7 @@ Value* Surround(Node& node, Value* x, const Amounts& amounts, Value* constant) {
     block(amounts.before[axis]);
     values.push_back(x);
     block(amounts.after[axis]);
-    if (values.size() > 1) x = node.Make("concat", {{"values", values}, {"axis", axis}});
+    if (values.size() > 1) x = Concat(node, values, axis);
   }
   return x;
 }
@@ -114,7 +114,7 @@ Value* PadByIndices(Node& node, Value* x, int axis, Value* place, Mode mode,
   shape[axis] = -1;
   Value* inside = Binary(node, "equal", place, index);
   inside = node.Make("reshape", {{"x", inside}, {"shape", Ints(shape)}});
-  return node.Make("select", {{"cond", inside}, {"a", x}, {"b", constant}});
+  return Select(node, inside, x, constant);
 }
 
 Value* Scalar(Node& node, int64_t number) {
@@ -158,10 +158,10 @@ Value* PadByImages(Node& node, Value* x, Amounts amounts, Mode mode) {
     perm.insert(perm.end(), now.begin(), now.end());
     for (int i = 0; i < rank; ++i) back[perm[i]] = i;
     for (int axis : now) pad.insert(pad.end(), {amounts.before[axis], amounts.after[axis]});
-    if (!in_place) x = node.Make("transpose", {{"x", x}, {"perm", Ints(perm)}});
+    if (!in_place) x = Transposed(node, x, perm);
     x = node.Make("pad",
                   {{"x", x}, {"pad", Tensor::Vector(pad)}, {"mode", name}, {"constant_val", 0.0}});
-    if (!in_place) x = node.Make("transpose", {{"x", x}, {"perm", Ints(back)}});
+    if (!in_place) x = Transposed(node, x, back);
   }
   return x;
 }
@@ -189,10 +189,8 @@ Value* Padded(Node& node, Value* x, Amounts amounts, Mode mode, Value* constant,
   for (const std::vector<int64_t>* side : {&amounts.before, &amounts.after})
     for (int64_t amount : *side)
       if (amount <= -kSane || amount >= kSane)
-        node.Fail("bad-operand", fmt::format("pads contain an invalid value {}", amount));
-  if (lower::RuntimeType(dtype) == DType::kNone)
-    node.Fail("unsupported-dtype",
-              fmt::format("elements of type {} are not supported", Name(dtype)));
+        node.Fail("bad-operand", "pads contain an invalid value {}", amount);
+  node.RequireRunTimeType(dtype, "elements");
   for (int i = 0; i < x->type.rank(); ++i)
     if (amounts.before[i] < 0 || amounts.after[i] < 0)
       RequireSize(node, x->type.shape[i] + amounts.before[i] + amounts.after[i], 0, INT32_MAX,
@@ -212,14 +210,14 @@ Mode ModeOf(Node& node) {
   if (name == "reflect") return Mode::kReflect;
   if (name == "edge") return Mode::kEdge;
   if (name == "wrap" && node.opset() >= 19) return Mode::kWrap;
-  node.Unsupported("mode", fmt::format("unknown mode \"{}\"", name));
+  node.Unsupported("mode", "unknown mode \"{}\"", name);
 }
 
 // `pads` lists the pads before all `axes`, then those after.
 Amounts Halves(Node& node, const std::vector<int64_t>& pads, const std::vector<int64_t>& axes) {
   if (pads.size() != 2 * axes.size())
-    node.Fail("bad-operand", fmt::format("{} pads are given for {} axes, expected two per axis",
-                                         pads.size(), axes.size()));
+    node.Fail("bad-operand", "{} pads are given for {} axes, expected two per axis", pads.size(),
+              axes.size());
   Amounts amounts{std::vector<int64_t>(node.rank(), 0), std::vector<int64_t>(node.rank(), 0)};
   for (size_t i = 0; i < axes.size(); ++i) {
     int axis = node.Axis(axes[i], node.rank());
@@ -238,28 +236,24 @@ std::vector<int64_t> AllAxes(Node& node) {
 void PadAttributes(Node& node) {
   std::vector<int64_t> pads = node.Ints(node.opset() == 1 ? "paddings" : "pads");
   Value* x = node.In(0);
-  if (lower::RuntimeType(node.dtype()) == DType::kNone)
-    node.Fail("unsupported-dtype",
-              fmt::format("elements of type {} are not supported", Name(node.dtype())));
+  node.RequireRunTimeType(node.dtype(), "elements");
   Value* constant = node.Const(Tensor::Full(node.dtype(), {}, node.Float("value", 0.0)));
-  node.Set(Padded(node, x, Halves(node, pads, AllAxes(node)), ModeOf(node), constant, node.dtype()),
-           node.dtype());
+  node.SetAlike(
+      Padded(node, x, Halves(node, pads, AllAxes(node)), ModeOf(node), constant, node.dtype()));
 }
 
 // Crops x by the negative pads and sets them to zero.
 Value* CropAtRunTime(Node& node, Value* x, Value*& before, Value*& after) {
   auto split = [&](Value*& amounts) {
-    Value* cut =
-        node.Make("maximum", {{"x", node.Make("mul", {{"x", amounts}, {"y", -1}})}, {"y", 0}});
-    amounts = node.Make("maximum", {{"x", amounts}, {"y", 0}});
+    Value* cut = Binary(node, "maximum", Binary(node, "mul", amounts, -1), 0);
+    amounts = Binary(node, "maximum", amounts, 0);
     return cut;
   };
-  Value* sum = node.Make("add", {{"x", before}, {"y", after}});
-  Value* left = node.Make(
-      "add", {{"x", lower::AtRunTime(node, ShapeOf(node, x), DType::kInt64)}, {"y", sum}});
-  before = Guarded(node, before, node.Make("greater_equal", {{"x", left}, {"y", 0}}));
+  Value* sum = Binary(node, "add", before, after);
+  Value* left = Binary(node, "add", lower::AtRunTime(node, ShapeOf(node, x), DType::kInt64), sum);
+  before = Guarded(node, before, Binary(node, "greater_equal", left, 0));
   Value *begin = split(before), *end = split(after);
-  end = node.Make("sub", {{"x", ShapeOf(node, x)}, {"y", end}});
+  end = Binary(node, "sub", ShapeOf(node, x), end);
   return node.Make("slice_by_index", {{"x", x}, {"begin", begin}, {"end", end}});
 }
 
@@ -267,9 +261,7 @@ Value* CropAtRunTime(Node& node, Value* x, Value*& before, Value*& after) {
 void PadAtRunTime(Node& node, Value* pads, const std::vector<int64_t>& axes, Mode mode,
                   Value* constant) {
   Value* x = lower::AtRunTime(node, node.In(0), node.dtype());
-  if (lower::RuntimeType(node.dtype()) == DType::kNone)
-    node.Fail("unsupported-dtype",
-              fmt::format("elements of type {} are not supported", Name(node.dtype())));
+  node.RequireRunTimeType(node.dtype(), "elements");
   int count = static_cast<int>(axes.size());
   pads = lower::AtRunTime(node, pads, DType::kInt64);
   bool exact = IsFloat(node.dtype()) && (!constant || constant->is_constant());
@@ -283,7 +275,7 @@ void PadAtRunTime(Node& node, Value* pads, const std::vector<int64_t>& axes, Mod
       Value* places = PlacesAfter(node, x, axis, Element(node, pads, i, 0), after);
       x = PadByIndices(node, x, axis, places, mode, constant);
     }
-    return node.Set(x, node.dtype());
+    return node.SetAlike(x);
   }
   // MIL takes the two pads of each dimension next to each other.
   std::vector<int> which(node.rank(), -1);
@@ -307,7 +299,7 @@ void PadAtRunTime(Node& node, Value* pads, const std::vector<int64_t>& axes, Mod
     args.emplace_back("constant_val", constant);
   else
     args.emplace_back("constant_val", 0.0);
-  node.Set(node.Make("pad", std::move(args)), node.dtype());
+  node.SetAlike(node.Make("pad", std::move(args)));
 }
 
 void Pad(Node& node) {
@@ -320,13 +312,13 @@ void Pad(Node& node) {
   if (some) axes = node.ConstantInts(3, "axes");
   if (node.Known(1)) {
     Amounts amounts = Halves(node, node.ConstantInts(1, "pads"), axes);
-    return node.Set(Padded(node, node.In(0), amounts, mode, constant, node.dtype()), node.dtype());
+    return node.SetAlike(Padded(node, node.In(0), amounts, mode, constant, node.dtype()));
   }
   Value* pads = AsVector(node, node.In(1));
   int64_t length = VectorLength(node, pads, "pads");
   if (length != 2 * std::ssize(axes))
-    node.Fail("bad-operand", fmt::format("{} pads are given for {} axes, expected two per axis",
-                                         length, axes.size()));
+    node.Fail("bad-operand", "{} pads are given for {} axes, expected two per axis", length,
+              axes.size());
   PadAtRunTime(node, pads, axes, mode, constant);
 }
 
@@ -339,8 +331,7 @@ Value* CenteredAtRunTime(Node& node, Value* x, int axis, int64_t size) {
   Value* cut = half(Binary(node, "mul", missing, -1));
   Value* before = Binary(node, "sub", half(missing), cut);
   constexpr int64_t kMostPlaces = int64_t{1} << 24;
-  if (size > kMostPlaces)
-    node.Fail("resource-limit", fmt::format("a dimension of size {} is too large", size));
+  if (size > kMostPlaces) node.Fail("resource-limit", "a dimension of size {} is too large", size);
   std::vector<int32_t> count(size);
   std::iota(count.begin(), count.end(), 0);
   Value* places = Binary(node, "sub", Tensor::Vector(count), before);
@@ -354,15 +345,14 @@ void CenterCropPad(Node& node) {
   std::vector<int64_t> shape = node.ConstantInts(1, "shape");
   std::vector<int64_t> axes = node.Ints("axes", AllAxes(node));
   if (shape.size() != axes.size())
-    node.Fail("bad-operand",
-              fmt::format("{} sizes are given for {} axes", shape.size(), axes.size()));
+    node.Fail("bad-operand", "{} sizes are given for {} axes", shape.size(), axes.size());
   Value* x = node.In(0);
   std::vector<int64_t> pads(2 * axes.size());
   for (size_t i = 0; i < axes.size(); ++i) {
     int axis = node.Axis(axes[i], node.rank());
     const Dim& have = node.shape()[axis];
     if (shape[i] < 1 || shape[i] > INT32_MAX)
-      node.Fail("bad-operand", fmt::format("shape contains an invalid value {}", shape[i]));
+      node.Fail("bad-operand", "shape contains an invalid value {}", shape[i]);
     if (!have.is_constant()) {
       x = CenteredAtRunTime(node, lower::AtRunTime(node, x, node.dtype()), axis, shape[i]);
       continue;
@@ -371,8 +361,7 @@ void CenterCropPad(Node& node) {
     pads[i] = missing / 2;  // rounds toward zero for cropping and padding
     pads[axes.size() + i] = missing - missing / 2;
   }
-  node.Set(Padded(node, x, Halves(node, pads, axes), Mode::kConstant, nullptr, node.dtype()),
-           node.dtype());
+  node.SetAlike(Padded(node, x, Halves(node, pads, axes), Mode::kConstant, nullptr, node.dtype()));
 }
 
 // Crops the borders [left, top, right, bottom] of an image; with `scale`, takes the given height
@@ -382,25 +371,23 @@ void CropBorders(Node& node) {
   std::vector<int64_t> size = node.Ints("scale", std::vector<int64_t>());
   if (node.rank() != 4) node.Fail("bad-operand", "the input must have four dimensions");
   if (border.size() != 4 || std::ranges::any_of(border, [](int64_t b) { return b < 0; }))
-    node.Fail("bad-attribute",
-              fmt::format("border is [{}], expected four widths", fmt::join(border, ", ")));
+    node.Fail("bad-attribute", "border is [{}], expected four widths", fmt::join(border, ", "));
   if (!size.empty() && size.size() != 2)
-    node.Fail("bad-attribute", fmt::format("scale has {} elements, expected 2", size.size()));
+    node.Fail("bad-attribute", "scale has {} elements, expected 2", size.size());
   std::vector<int64_t> starts = {border[1], border[0]}, ends;
   for (int d = 0; d < 2; ++d) {
     int64_t end = size.empty() ? -border[3 - d] : starts[d] + size[d];
     ends.push_back(size.empty() && end == 0 ? INT32_MAX : end);
     const Dim& whole = node.shape()[2 + d];
     if (whole.is_constant() && (size.empty() ? starts[d] - end : end) > whole.constant())
-      node.Fail("bad-operand", fmt::format("border and scale exceed the input of shape {}",
-                                           ToString(node.shape())));
+      node.Fail("bad-operand", "border and scale exceed the input of shape {}",
+                ToString(node.shape()));
   }
-  node.Set(node.Apply("Slice", 10,
-                      {node.Input(0),
-                       {node.Const(Tensor::Vector(starts)), DType::kInt64},
-                       {node.Const(Tensor::Vector(ends)), DType::kInt64},
-                       {node.Const(Tensor::Vector<int64_t>({2, 3})), DType::kInt64}}),
-           node.dtype());
+  node.SetAlike(node.Apply("Slice", 10,
+                           {node.Input(0),
+                            {node.Const(Tensor::Vector(starts)), DType::kInt64},
+                            {node.Const(Tensor::Vector(ends)), DType::kInt64},
+                            {node.Const(Tensor::Vector<int64_t>({2, 3})), DType::kInt64}}));
 }
 
 constexpr NodeRow kRows[] = {

@@ -54,8 +54,7 @@ Value* Padded(Node& node, Value* x, const Window& window, double pad_value) {
 constexpr int64_t kMostTaps = 4096;
 
 void CheckTaps(Node& node, std::string_view attribute, int64_t taps) {
-  if (taps > kMostTaps)
-    node.Unsupported(attribute, fmt::format("a window of {} elements is too large", taps));
+  if (taps > kMostTaps) node.Unsupported(attribute, "a window of {} elements is too large", taps);
 }
 
 // Element tap[i] of every window along each spatial dimension i; -1 keeps the dimension.
@@ -103,9 +102,8 @@ Value* Together(Node& node, Value* x, const Window& window, std::string_view op,
 
 void CheckRank(Node& node) {
   if (node.rank(0) < 3 || node.rank(0) > 5)
-    node.Fail(
-        "rank-limit",
-        fmt::format("input has {} dimensions; Core ML supports pooling with 3 to 5", node.rank(0)));
+    node.Fail("rank-limit", "input has {} dimensions; Core ML supports pooling with 3 to 5",
+              node.rank(0));
 }
 
 Builder::Args PoolArgs(Value* x, const Window& window) {
@@ -168,8 +166,7 @@ Value* Places(Node& node, Value* x, const Window& window) {
     for (size_t i = 0; i < spatial; ++i)
       if (tap[i] > 0)
         at = Binary(node, "add", at, product(steps[i], number(tap[i] * window.dilations[i])));
-    place = node.Make(
-        "select", {{"cond", Binary(node, "greater", value, greatest)}, {"a", at}, {"b", place}});
+    place = Select(node, Binary(node, "greater", value, greatest), at, place);
     if (t + 1 < taps) greatest = Binary(node, "maximum", greatest, value);
   }
   return place;
@@ -193,8 +190,8 @@ void MaxPool(Node& node) {
 void MaxUnpool(Node& node) {
   CheckRank(node);
   if (!IsStatic(node.shape(0)) || node.shape(0) != node.shape(1))
-    node.Fail("bad-operand", fmt::format("X is {} and I is {}, expected equal constant shapes",
-                                         ToString(node.shape(0)), ToString(node.shape(1))));
+    node.Fail("bad-operand", "X is {} and I is {}, expected equal constant shapes",
+              ToString(node.shape(0)), ToString(node.shape(1)));
   std::vector<int64_t> kernel = node.Ints("kernel_shape");
   size_t spatial = kernel.size();
   std::vector<int64_t> strides = node.Ints("strides", std::vector<int64_t>(spatial, 1)),
@@ -207,8 +204,7 @@ void MaxUnpool(Node& node) {
   for (size_t i = 0; i < spatial; ++i) {
     int64_t size = (pooled[i + 2] - 1) * strides[i] + kernel[i] - pads[i] - pads[spatial + i];
     if (size < 1 || size > kSane || (count *= size) > kSane)
-      node.Fail("bad-attribute",
-                fmt::format("dimension {} of the output would be {}", i + 2, size));
+      node.Fail("bad-attribute", "dimension {} of the output would be {}", i + 2, size);
     dims.push_back(size);
   }
   Value* x = node.Make("reshape", {{"x", node.In(0)}, {"shape", Ints({-1})}});
@@ -231,7 +227,7 @@ void MaxUnpool(Node& node) {
       y = node.Make("pad",
                     {{"x", y}, {"pad", Ints(beyond)}, {"mode", "constant"}, {"constant_val", 0.0}});
   }
-  node.Set(y, node.dtype());
+  node.SetAlike(y);
 }
 
 void AveragePool(Node& node) {
@@ -265,7 +261,7 @@ void AveragePool(Node& node) {
       return;
     }
     double count = static_cast<double>(ElementCount(window.kernel));
-    node.Set(node.Make("mul", {{"x", Together(node, x, window, "add", 0)}, {"y", 1 / count}}));
+    node.Set(Binary(node, "mul", Together(node, x, window, "add", 0), 1 / count));
     return;
   }
   Builder::Args args = PoolArgs(x, window);
@@ -278,15 +274,14 @@ void AveragePool(Node& node) {
 Value* LpNorm(Node& node, Value* x, int64_t p, double count,
               const std::function<Value*(Value*)>& mean) {
   Value* magnitude = node.Make("abs", {{"x", x}});
-  Value* power =
-      p == 1 ? magnitude : node.Make("pow", {{"x", magnitude}, {"y", static_cast<double>(p)}});
-  Value* sum = node.Make("mul", {{"x", mean(power)}, {"y", count}});
-  return p == 1 ? sum : node.Make("pow", {{"x", sum}, {"y", 1.0 / static_cast<double>(p)}});
+  Value* power = p == 1 ? magnitude : Binary(node, "pow", magnitude, static_cast<double>(p));
+  Value* sum = Binary(node, "mul", mean(power), count);
+  return p == 1 ? sum : Binary(node, "pow", sum, 1.0 / static_cast<double>(p));
 }
 
 int64_t NormOrder(Node& node) {
   int64_t p = node.opset() == 1 ? static_cast<int64_t>(node.Float("p", 2.0)) : node.Int("p", 2);
-  if (p < 1) node.Unsupported("p", fmt::format("p is {}, expected a positive number", p));
+  if (p < 1) node.Unsupported("p", "p is {}, expected a positive number", p);
   return p;
 }
 
@@ -299,7 +294,7 @@ void LpPool(Node& node) {
   for (int64_t size : window.kernel) count *= static_cast<double>(size);
   node.Set(LpNorm(node, node.In(0), p, count, [&](Value* power) {
     if (window.dilated())
-      return node.Make("mul", {{"x", Together(node, power, window, "add", 0)}, {"y", 1 / count}});
+      return Binary(node, "mul", Together(node, power, window, "add", 0), 1 / count);
     Builder::Args args = PoolArgs(power, window);
     args.emplace_back("exclude_padding_from_average", false);
     return node.Make("avg_pool", std::move(args));
@@ -314,26 +309,22 @@ std::vector<int64_t> SpatialAxes(Node& node) {
 }
 
 void GlobalAveragePool(Node& node) {
-  node.Set(node.Make("reduce_mean",
-                     {{"x", node.In(0)}, {"axes", Ints(SpatialAxes(node))}, {"keep_dims", true}}));
+  node.Set(Reduced(node, "reduce_mean", node.In(0), SpatialAxes(node), true));
 }
 void GlobalMaxPool(Node& node) {
-  node.Set(node.Make("reduce_max",
-                     {{"x", node.In(0)}, {"axes", Ints(SpatialAxes(node))}, {"keep_dims", true}}));
+  node.Set(Reduced(node, "reduce_max", node.In(0), SpatialAxes(node), true));
 }
 void GlobalLpPool(Node& node) {
   std::vector<int64_t> axes = SpatialAxes(node);
   int64_t p = NormOrder(node);
   if (p == 2) {
-    node.Set(node.Make("reduce_l2_norm",
-                       {{"x", node.In(0)}, {"axes", Ints(axes)}, {"keep_dims", true}}));
+    node.Set(Reduced(node, "reduce_l2_norm", node.In(0), axes, true));
     return;
   }
   Value* magnitude = node.Make("abs", {{"x", node.In(0)}});
-  Value* power =
-      p == 1 ? magnitude : node.Make("pow", {{"x", magnitude}, {"y", static_cast<double>(p)}});
-  Value* sum = node.Make("reduce_sum", {{"x", power}, {"axes", Ints(axes)}, {"keep_dims", true}});
-  node.Set(p == 1 ? sum : node.Make("pow", {{"x", sum}, {"y", 1.0 / static_cast<double>(p)}}));
+  Value* power = p == 1 ? magnitude : Binary(node, "pow", magnitude, static_cast<double>(p));
+  Value* sum = Reduced(node, "reduce_sum", power, axes, true);
+  node.Set(p == 1 ? sum : Binary(node, "pow", sum, 1.0 / static_cast<double>(p)));
 }
 
 constexpr std::array kRows = {

@@ -1,8 +1,12 @@
 // QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear.
 #include "frontends/onnx/ops/quantized.h"
 
+#include <algorithm>
+#include <numeric>
+
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/shape_guard.h"
+#include "lib/ir/arithmetic.h"
 #include "lib/lower/convert.h"
 
 namespace mlc::onnx {
@@ -57,6 +61,18 @@ Value* Requantize(Node& node, Value* sum, Value* scale, Value* zero, DType integ
   });
 }
 
+Value* ChannelsMoved(Node& node, Value* x, bool to_last) {
+  int rank = x->type.rank();
+  if (rank < 3) return x;
+  std::vector<int64_t> perm(rank);
+  std::iota(perm.begin(), perm.end(), 0);
+  if (to_last)
+    std::rotate(perm.begin() + 1, perm.begin() + 2, perm.end());
+  else
+    std::rotate(perm.begin() + 1, perm.end() - 1, perm.end());
+  return Transposed(node, x, perm);
+}
+
 namespace {
 
 DType TypeAttribute(Node& node, std::string_view name, DType fallback) {
@@ -64,8 +80,8 @@ DType TypeAttribute(Node& node, std::string_view name, DType fallback) {
   if (number == 0) return fallback;
   DType dtype = ToDType(static_cast<int>(number));
   if (dtype == DType::kNone)
-    node.Fail("unsupported-dtype", fmt::format("{} is the unsupported type {}", name,
-                                               DataTypeName(static_cast<int>(number))));
+    node.Fail("unsupported-dtype", "{} is the unsupported type {}", name,
+              DataTypeName(static_cast<int>(number)));
   return dtype;
 }
 
@@ -73,7 +89,7 @@ void ReadAxis(Node& node, lower::Scheme& scheme) {
   scheme.axis = node.Int("axis", 1);
   scheme.block = node.Int("block_size", 0);
   if (scheme.block < 0)
-    node.Fail("bad-attribute", fmt::format("block_size is {}, expected at least 0", scheme.block));
+    node.Fail("bad-attribute", "block_size is {}, expected at least 0", scheme.block);
 }
 
 void QuantizeLinear(Node& node) {
@@ -81,8 +97,8 @@ void QuantizeLinear(Node& node) {
   DType integers = node.HasInput(2) ? node.dtype(2) : DType::kUint8;
   integers = TypeAttribute(node, "output_dtype", integers);
   if (node.HasInput(2) && node.dtype(2) != integers)
-    node.Fail("bad-operand", fmt::format("the zero point has type {}, but output_dtype is {}",
-                                         Name(node.dtype(2)), Name(integers)));
+    node.Fail("bad-operand", "the zero point has type {}, but output_dtype is {}",
+              Name(node.dtype(2)), Name(integers));
   lower::Scheme scheme = SchemeOf(node, 1, 2, integers);
   ReadAxis(node, scheme);
   // The division uses the type of the scale unless `precision` is given.
@@ -97,8 +113,8 @@ void DequantizeLinear(Node& node) {
   ReadAxis(node, scheme);
   DType to = TypeAttribute(node, "output_dtype", node.dtype(1));
   if (scheme.zero && node.dtype(2) != node.dtype(0))
-    node.Fail("bad-operand", fmt::format("the zero point has type {}, but x has type {}",
-                                         Name(node.dtype(2)), Name(node.dtype(0))));
+    node.Fail("bad-operand", "the zero point has type {}, but x has type {}", Name(node.dtype(2)),
+              Name(node.dtype(0)));
   node.Set(Dequantize(node, node.In(0), scheme, to), to);
 }
 

@@ -14,5 +14,7 @@ Value* Quantize(Node& node, Value* x, lower::Scheme scheme);
 Value* Dequantize(Node& node, Value* x, lower::Scheme scheme, DType to);
 lower::Factor Centered(Node& node, Value* value, Value* zero, DType integers);
 Value* Requantize(Node& node, Value* sum, Value* scale, Value* zero, DType integers);
+// Moves the channels from dimension 1 to the last one, or back.
+Value* ChannelsMoved(Node& node, Value* x, bool to_last);
 
 }  // namespace mlc::onnx

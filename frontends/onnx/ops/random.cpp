@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "frontends/onnx/row.h"
+#include "lib/ir/arithmetic.h"
 #include "lib/ir/shape_tensors.h"
 #include "lib/lower/convert.h"
 
@@ -22,8 +23,7 @@ int64_t Seed(Node& node) {
 DType ResultType(Node& node, DType otherwise) {
   DType dtype = node.Has("dtype") ? ToDType(static_cast<int>(node.Int("dtype"))) : otherwise;
   if (!IsFloat(dtype) || lower::RuntimeType(dtype) == DType::kNone)
-    node.Fail("unsupported-dtype",
-              fmt::format("random numbers of type {} are not supported", Name(dtype)));
+    node.Fail("unsupported-dtype", "random numbers of type {} are not supported", Name(dtype));
   return dtype;
 }
 
@@ -58,14 +58,12 @@ void Random(Node& node) {
 void Bernoulli(Node& node) {
   Value* x = node.In(0);
   DType dtype = node.Has("dtype") ? ToDType(static_cast<int>(node.Int("dtype"))) : node.dtype();
-  if (lower::RuntimeType(dtype) == DType::kNone)
-    node.Fail("unsupported-dtype",
-              fmt::format("results of type {} are not supported", Name(dtype)));
+  node.RequireRunTimeType(dtype, "results");
   Value* drawn = node.Make("random_uniform", {{"shape", ShapeOf(node, x)},
                                               {"low", Parameter(0, node.dtype())},
                                               {"high", Parameter(1, node.dtype())},
                                               {"seed", Seed(node)}});
-  Value* hit = node.Make("less", {{"x", drawn}, {"y", x}});
+  Value* hit = Binary(node, "less", drawn, x);
   node.Set(lower::Convert(node, hit, DType::kBool, dtype), dtype);
 }
 
@@ -73,8 +71,7 @@ void Bernoulli(Node& node) {
 void Multinomial(Node& node) {
   DType dtype = ToDType(static_cast<int>(node.Int("dtype", 6)));
   if (!IsInteger(dtype))
-    node.Fail("unsupported-dtype",
-              fmt::format("results of type {} are not supported", Name(dtype)));
+    node.Fail("unsupported-dtype", "results of type {} are not supported", Name(dtype));
   Value* drawn = node.Make("random_categorical", {{"x", node.In(0)},
                                                   {"mode", "logits"},
                                                   {"size", node.Int("sample_size", 1)},
@@ -93,8 +90,8 @@ void Drop(Node& node, Value* ratio, DType mask_type) {
                                            {"low", Tensor::Full(dtype, {}, 0)},
                                            {"high", Tensor::Full(dtype, {}, 1)},
                                            {"seed", Seed(node)}});
-  Value* kept = b.Make("greater_equal", {{"x", drawn}, {"y", ratio}});
-  Value* scaled = b.Make("real_div", {{"x", x}, {"y", b.Make("sub", {{"x", 1.0}, {"y", ratio}})}});
+  Value* kept = Binary(b, "greater_equal", drawn, ratio);
+  Value* scaled = Binary(b, "real_div", x, Binary(b, "sub", 1.0, ratio));
   node.Set(0, b.Make("select", {{"cond", kept}, {"a", scaled}, {"b", 0.0}}), node.dtype());
   if (node.HasOutput(1)) node.Set(1, lower::Convert(b, kept, DType::kBool, mask_type), mask_type);
 }
@@ -113,7 +110,7 @@ void Dropout(Node& node) {
       Tensor known = ratio->constant();
       if (known && known.size() != 1) node.Fail("bad-operand", "ratio must be a single number");
       if (known && !(known.Double(0) >= 0 && known.Double(0) < 1))
-        node.Fail("bad-operand", fmt::format("ratio is {}, expected 0 to 1", known.Double(0)));
+        node.Fail("bad-operand", "ratio is {}, expected 0 to 1", known.Double(0));
       if (!known || known.Double(0) != 0) return Drop(node, ratio, mask_type);
     }
   }

@@ -27,13 +27,13 @@ Value* Slice(Builder& b, Value* x, int64_t begin, int64_t size) {  // slices dim
   std::vector<int64_t> first(x->type.rank(), 0), count(x->type.rank(), -1);
   first[0] = begin;
   count[0] = size;
-  return b.Make("slice_by_size", {{"x", x}, {"begin", Ints(first)}, {"size", Ints(count)}});
+  return SliceOfSize(b, x, first, count);
 }
 
 // Returns row `d` of dimension 0, without that dimension.
 Value* Part(Builder& b, Value* x, int64_t d) {
   if (!x) return nullptr;
-  return b.Make("squeeze", {{"x", Slice(b, x, d, 1)}, {"axes", Ints({0})}});
+  return Squeezed(b, Slice(b, x, d, 1), {0});
 }
 
 std::vector<std::vector<networks::CellActivation>> ReadActivations(Node& node, size_t directions,
@@ -43,8 +43,8 @@ std::vector<std::vector<networks::CellActivation>> ReadActivations(Node& node, s
   if (names.empty())
     for (size_t d = 0; d < directions; ++d) names.insert(names.end(), usual.begin(), usual.end());
   if (names.size() != each * directions)
-    node.Fail("bad-attribute", fmt::format("activations has {} elements, expected {}", names.size(),
-                                           each * directions));
+    node.Fail("bad-attribute", "activations has {} elements, expected {}", names.size(),
+              each * directions);
   std::vector<double> alphas = node.Floats("activation_alpha", std::vector<double>{}),
                       betas = node.Floats("activation_beta", std::vector<double>{});
   // alpha and beta values are assigned, in order, to the activations that have such a parameter.
@@ -54,8 +54,7 @@ std::vector<std::vector<networks::CellActivation>> ReadActivations(Node& node, s
     std::string name = names[i];
     for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     const networks::CellActivationRow* row = networks::FindCellActivation(name);
-    if (!row)
-      node.Unsupported("activations", fmt::format("unsupported activation \"{}\"", names[i]));
+    if (!row) node.Unsupported("activations", "unsupported activation \"{}\"", names[i]);
     networks::CellActivation activation{row, row->alpha, row->beta};
     if (row->parameters > 0 && alpha < alphas.size()) activation.alpha = alphas[alpha++];
     if (row->parameters > 1 && beta < betas.size()) activation.beta = betas[beta++];
@@ -83,8 +82,7 @@ Value* ReadLengths(Node& node, Value*& x) {
     std::vector<int64_t> values = known.Ints();
     auto [least, most] = std::minmax_element(values.begin(), values.end());
     if (values.empty() || *least < 0)
-      node.Fail("bad-operand",
-                fmt::format("invalid length {} in sequence_lens", values.empty() ? 0 : *least));
+      node.Fail("bad-operand", "invalid length {} in sequence_lens", values.empty() ? 0 : *least);
     bool whole = steps.is_constant() && *least == steps.constant();
     if (RequireSize(node, steps, *most, INT32_MAX,
                     fmt::format("length {} in sequence_lens must not exceed the sequence length {}",
@@ -108,7 +106,7 @@ Layer ReadLayer(Node& node, networks::Cell cell, int64_t gates,
   else if (direction == "forward" || direction == "reverse")
     layer.directions = {direction};
   else
-    node.Unsupported("direction", fmt::format("unknown direction \"{}\"", direction));
+    node.Unsupported("direction", "unknown direction \"{}\"", direction);
   layer.activations = ReadActivations(node, layer.directions.size(), usual);
   if (double clip = node.Has("clip") ? node.Float("clip") : 0; clip > 0) layer.parts.clip = clip;
   layer.batch_first = node.Int("layout", 0) != 0;
@@ -116,14 +114,14 @@ Layer ReadLayer(Node& node, networks::Cell cell, int64_t gates,
   int64_t count = std::ssize(layer.directions);
 
   if (node.rank(0) != 3 || node.rank(2) != 3)
-    node.Fail("bad-operand", fmt::format("X is {} and R is {}, expected three dimensions",
-                                         ToString(node.shape(0)), ToString(node.shape(2))));
+    node.Fail("bad-operand", "X is {} and R is {}, expected three dimensions",
+              ToString(node.shape(0)), ToString(node.shape(2)));
   Dim hidden = node.shape(2)[2];
   if (!hidden.is_constant()) node.Fail("dynamic-shape", "the shape of R must be constant");
   layer.hidden = hidden.constant();
   if (node.Int("hidden_size", layer.hidden) != layer.hidden || layer.hidden < 1)
-    node.Fail("bad-attribute",
-              fmt::format("hidden_size does not match R, which is {}", ToString(node.shape(2))));
+    node.Fail("bad-attribute", "hidden_size does not match R, which is {}",
+              ToString(node.shape(2)));
   if (layer.batch_first) layer.parts.x = Transposed(node, layer.parts.x, {1, 0, 2});
   const Shape x = layer.parts.x->type.shape;
   Dim rows = gates * layer.hidden;

@@ -1,4 +1,5 @@
 #include "frontends/onnx/row.h"
+#include "lib/ir/arithmetic.h"
 #include "lib/lower/convert.h"
 
 namespace mlc::onnx {
@@ -31,29 +32,21 @@ Reduction AxesOf(Node& node, int axes_input_since) {
   return reduction;
 }
 
-Value* Reduced(Node& node, std::string_view op, Value* x, const Reduction& reduction, bool keep) {
-  return node.Make(op, {{"x", x}, {"axes", Ints(reduction.axes)}, {"keep_dims", keep}});
-}
-
 // `alone` is the operation that a reduction over a single element amounts to; "" is the identity.
 void Reduce(Node& node, std::string_view op, std::string_view alone, int axes_input_since) {
   Reduction reduction = AxesOf(node, axes_input_since);
   DType dtype = node.dtype();
   Value* x = node.In(0);
   bool sums = op != "reduce_max" && op != "reduce_min";
-  if (sums && !x->is_constant() && (dtype == DType::kUint32 || dtype == DType::kUint64))
-    node.Fail("unsupported-dtype", fmt::format("arithmetic on {} at run time is not supported; "
-                                               "Core ML has only 32-bit signed integers",
-                                               Name(dtype)));
+  if (sums && !x->is_constant()) node.RequireRunTimeArithmetic(dtype);
   if (sums && !x->is_constant() && IsInteger(dtype) && Bits(dtype) < 32)
-    node.Fail("unsupported-dtype",
-              fmt::format("sums and products of {} are not supported", Name(dtype)));
+    node.Fail("unsupported-dtype", "sums and products of {} are not supported", Name(dtype));
   if (reduction.axes.empty()) {
     if (alone == "log") return node.Set(node.Make("log", {{"x", x}, {"epsilon", 0.0}}), dtype);
     return node.Set(alone.empty() ? x : node.Make(alone, {{"x", x}}), dtype);
   }
   if (dtype == DType::kBool) x = lower::Convert(node, x, dtype, DType::kInt32);
-  Value* result = Reduced(node, op, x, reduction, reduction.keep);
+  Value* result = Reduced(node, op, x, reduction.axes, reduction.keep);
   node.Set(dtype == DType::kBool ? lower::Convert(node, result, DType::kInt32, dtype) : result,
            dtype);
 }
@@ -76,16 +69,15 @@ void ReduceLogSumExp(Node& node) {
   Value* x = node.In(0);
   if (reduction.axes.empty()) return node.Set(x, dtype);
   if (!IsFloat(dtype)) x = lower::Convert(node, x, dtype, DType::kFp32);
-  Value* greatest = Reduced(node, "reduce_max", x, reduction, true);
-  Value* rest = node.Make("sub", {{"x", greatest}, {"y", greatest}});
-  Value* finite = node.Make("equal", {{"x", rest}, {"y", 0.0}});
-  greatest = node.Make("select", {{"cond", finite}, {"a", greatest}, {"b", 0.0}});
-  Value* exp = node.Make("exp", {{"x", node.Make("sub", {{"x", x}, {"y", greatest}})}});
-  Value* sum = Reduced(node, "reduce_sum", exp, reduction, reduction.keep);
-  if (!reduction.keep)
-    greatest = node.Make("squeeze", {{"x", greatest}, {"axes", Ints(reduction.axes)}});
+  Value* greatest = Reduced(node, "reduce_max", x, reduction.axes, true);
+  Value* rest = Binary(node, "sub", greatest, greatest);
+  Value* finite = Binary(node, "equal", rest, 0.0);
+  greatest = Select(node, finite, greatest, 0.0);
+  Value* exp = node.Make("exp", {{"x", Binary(node, "sub", x, greatest)}});
+  Value* sum = Reduced(node, "reduce_sum", exp, reduction.axes, reduction.keep);
+  if (!reduction.keep) greatest = Squeezed(node, greatest, reduction.axes);
   Value* log = node.Make("log", {{"x", sum}, {"epsilon", 0.0}});
-  Value* result = node.Make("add", {{"x", log}, {"y", greatest}});
+  Value* result = Binary(node, "add", log, greatest);
   node.Set(IsFloat(dtype) ? result : lower::Convert(node, result, DType::kFp32, dtype), dtype);
 }
 

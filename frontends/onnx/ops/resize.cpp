@@ -160,11 +160,10 @@ Value* AlongAxis(Node& node, Value* x, const Mode& mode, const Axis& a) {
   for (int i = 0; i < rank; ++i) perm.push_back(i);
   std::swap(perm[a.axis], perm[rank - 1]);
   bool last = a.axis == rank - 1;
-  if (!last) x = node.Make("transpose", {{"x", x}, {"perm", Ints(perm)}});
+  if (!last) x = Transposed(node, x, perm);
   x = node.Make("matmul", {{"x", x}, {"y", weights}});
-  if (outside)
-    x = node.Make("add", {{"x", x}, {"y", Tensor::Of<double>({a.out}, added).Cast(x->type.dtype)}});
-  return last ? x : node.Make("transpose", {{"x", x}, {"perm", Ints(perm)}});
+  if (outside) x = Binary(node, "add", x, Tensor::Of<double>({a.out}, added).Cast(x->type.dtype));
+  return last ? x : Transposed(node, x, perm);
 }
 
 // Returns whether x has rank 4 and the axes are among its last two dimensions.
@@ -238,9 +237,7 @@ Value* Several(Node& node, Value* x, Value* yes, Value* no) {
 
 // The run-time counterpart of Source(), for all output elements.
 Value* Sources(Node& node, const Mode& mode, const OpenAxis& a) {
-  Value* i = Float(node, node.Make("range_1d", {{"start", Tensor::Scalar<int32_t>(0)},
-                                                {"end", a.out},
-                                                {"step", Tensor::Scalar<int32_t>(1)}}));
+  Value* i = Float(node, Counting(node, a.out));
   Value *in = Float(node, a.in), *out = Float(node, a.out), *last = Binary(node, "sub", in, 1.0);
   const std::string& c = mode.coordinates;
   if (c == "asymmetric") return Binary(node, "real_div", i, a.scale);
@@ -287,10 +284,8 @@ Value* Cubic(Node& node, Value* t, double a) {
 // The weight matrix [in, out]; each column holds the weights of one output element.
 Value* Weights(Node& node, const Mode& mode, const OpenAxis& a, Value* x) {
   Value *in = Float(node, a.in), *last = Binary(node, "sub", in, 1.0);
-  Value* j = Float(node, node.Make("range_1d", {{"start", Tensor::Scalar<int32_t>(0)},
-                                                {"end", a.in},
-                                                {"step", Tensor::Scalar<int32_t>(1)}}));
-  j = node.Make("expand_dims", {{"x", j}, {"axes", Ints({1})}});
+  Value* j = Float(node, Counting(node, a.in));
+  j = Expanded(node, j, {1});
   if (mode.kind == "linear") {
     x = Binary(node, "minimum", Binary(node, "maximum", x, 0.0), last);
     Value* far = node.Make("abs", {{"x", Binary(node, "sub", j, x)}});
@@ -298,8 +293,7 @@ Value* Weights(Node& node, const Mode& mode, const OpenAxis& a, Value* x) {
   }
   Value* weights = Cubic(node, Binary(node, "sub", j, x), mode.cubic_a);
   if (mode.exclude_outside) {
-    Value* sum =
-        node.Make("reduce_sum", {{"x", weights}, {"axes", Ints({0})}, {"keep_dims", true}});
+    Value* sum = Reduced(node, "reduce_sum", weights, {0}, true);
     return Binary(node, "real_div", weights, sum);
   }
   // Two elements beyond each end replicate the elements at the ends.
@@ -339,9 +333,7 @@ Value* AlongOpenAxis(Node& node, Value* x, const Mode& mode, const OpenAxis& a) 
     std::vector<int64_t> perm;
     for (int i = 0; i < rank; ++i) perm.push_back(i);
     std::swap(perm[axis], perm[rank - 1]);
-    auto swapped = [&](Value* v) {
-      return axis == rank - 1 ? v : node.Make("transpose", {{"x", v}, {"perm", Ints(perm)}});
-    };
+    auto swapped = [&](Value* v) { return axis == rank - 1 ? v : Transposed(node, v, perm); };
     Value* weights = node.builder().Cast(Weights(node, mode, a, source), x->type.dtype);
     y = swapped(node.Make("matmul", {{"x", swapped(x)}, {"y", weights}}));
   }
@@ -351,9 +343,7 @@ Value* AlongOpenAxis(Node& node, Value* x, const Mode& mode, const OpenAxis& a) 
   std::vector<int64_t> shape(rank, 1);
   shape[axis] = -1;
   inside = node.Make("reshape", {{"x", inside}, {"shape", Ints(shape)}});
-  return node.Make(
-      "select",
-      {{"cond", inside}, {"a", y}, {"b", Tensor::Full(y->type.dtype, {}, mode.extrapolation)}});
+  return Select(node, inside, y, Tensor::Full(y->type.dtype, {}, mode.extrapolation));
 }
 
 // Upsamples the height and width of images by integer factors; null if MIL has no operation for it.
@@ -399,19 +389,17 @@ Value* Apply(Node& node, const Mode& mode, const std::vector<double>& scales,
       a.end = roi[rank + i];
     }
     if (!scales.empty() && !(scales[i] > 0 && scales[i] < 1e6))
-      node.Fail("bad-attribute", fmt::format("invalid scale {} for axis {}", scales[i], i));
+      node.Fail("bad-attribute", "invalid scale {} for axis {}", scales[i], i);
     if (shape[i].is_constant() && (sizes.empty() || sizes[i].is_constant())) {
       a.in = shape[i].constant();
       a.out = sizes.empty()
                   ? static_cast<int64_t>(std::floor(static_cast<double>(a.in) * scales[i]))
                   : sizes[i].constant();
       if (a.in < 1 || a.out < 1)
-        node.Fail(
-            "empty-tensor",
-            fmt::format("axis {} is empty: its size is {} and would become {}", i, a.in, a.out));
+        node.Fail("empty-tensor", "axis {} is empty: its size is {} and would become {}", i, a.in,
+                  a.out);
       if (a.out != a.in && a.out > (int64_t{1} << 20))
-        node.Fail("resource-limit",
-                  fmt::format("axis {} would become too large: {} elements", i, a.out));
+        node.Fail("resource-limit", "axis {} would become too large: {} elements", i, a.out);
       if (scales.empty()) a.scale = static_cast<double>(a.out) / static_cast<double>(a.in);
       factors[i] = a.scale;
       axes.push_back(a);
@@ -448,7 +436,7 @@ Mode ReadMode(Node& node) {
   mode.kind = node.String("mode", "nearest");
   if (mode.kind == "bilinear") mode.kind = "linear";
   if (mode.kind != "nearest" && mode.kind != "linear" && mode.kind != "cubic")
-    node.Unsupported("mode", fmt::format("unknown value \"{}\"", mode.kind));
+    node.Unsupported("mode", "unknown value \"{}\"", mode.kind);
   return mode;
 }
 
@@ -461,6 +449,7 @@ Mode OldMode(Node& node) {
   return mode;
 }
 
+// Resize-10 is the last form of Upsample.
 void Upsample(Node& node) {
   Mode mode = OldMode(node);
   std::vector<double> scales;
@@ -476,14 +465,6 @@ void Upsample(Node& node) {
   node.Set(Apply(node, mode, scales, {}, {}));
 }
 
-void Resize10(Node& node) {
-  Mode mode = OldMode(node);
-  std::vector<double> scales = node.Constant(1, "scales").Doubles();
-  if (static_cast<int>(scales.size()) != node.rank(0))
-    node.Fail("bad-attribute", "the number of scales is not the rank of the input");
-  node.Set(Apply(node, mode, scales, {}, {}));
-}
-
 void Resize(Node& node) {
   Mode mode = ReadMode(node);
   mode.coordinates = node.String("coordinate_transformation_mode", "half_pixel");
@@ -491,7 +472,7 @@ void Resize(Node& node) {
   static constexpr std::array kNearest = {"round_prefer_floor", "round_prefer_ceil", "floor",
                                           "ceil"};
   if (std::find(kNearest.begin(), kNearest.end(), mode.nearest) == kNearest.end())
-    node.Unsupported("nearest_mode", fmt::format("unknown value \"{}\"", mode.nearest));
+    node.Unsupported("nearest_mode", "unknown value \"{}\"", mode.nearest);
   mode.cubic_a = node.Float("cubic_coeff_a", -0.75);
   mode.exclude_outside = node.Int("exclude_outside", 0) != 0;
   mode.extrapolation = node.Float("extrapolation_value", 0.0);
@@ -500,8 +481,7 @@ void Resize(Node& node) {
       "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel",  "align_corners",
       "asymmetric", "tf_crop_and_resize",   "tf_half_pixel_for_nn"};
   if (std::find(kCoordinates.begin(), kCoordinates.end(), mode.coordinates) == kCoordinates.end())
-    node.Unsupported("coordinate_transformation_mode",
-                     fmt::format("unknown value \"{}\"", mode.coordinates));
+    node.Unsupported("coordinate_transformation_mode", "unknown value \"{}\"", mode.coordinates);
   int rank = node.rank(0);
   std::vector<int64_t> axes;
   for (int64_t i = 0; i < rank; ++i) axes.push_back(i);
@@ -513,8 +493,8 @@ void Resize(Node& node) {
   auto spread = [&](const auto& values, auto fill) {
     std::vector<std::decay_t<decltype(values[0])>> all(rank, fill);
     if (values.size() != axes.size())
-      node.Fail("bad-operand", fmt::format("{} scales or sizes are given for {} axes",
-                                           values.size(), axes.size()));
+      node.Fail("bad-operand", "{} scales or sizes are given for {} axes", values.size(),
+                axes.size());
     for (size_t i = 0; i < axes.size(); ++i) all[axes[i]] = values[i];
     return all;
   };
@@ -553,7 +533,7 @@ void Resize(Node& node) {
   if (policy != "stretch") {
     // The smaller (or larger) factor applies to all axes; sizes are rounded half up (Resize-18).
     if (policy != "not_larger" && policy != "not_smaller")
-      node.Unsupported("keep_aspect_ratio_policy", fmt::format("unknown value \"{}\"", policy));
+      node.Unsupported("keep_aspect_ratio_policy", "unknown value \"{}\"", policy);
     double factor = policy == "not_larger" ? INFINITY : 0;
     if (sizes->size() != axes.size())
       node.Fail("bad-operand", "the number of sizes does not match the number of axes");
@@ -586,7 +566,7 @@ void Resize(Node& node) {
 }
 
 constexpr std::array kRows = {
-    NodeRow("Resize", Resize10, 10, 10).Direct(),
+    NodeRow("Resize", Upsample, 10, 10).Direct(),
     NodeRow("Resize", Resize, 11).Direct(),
     NodeRow("Upsample", Upsample, 1, 9).Direct(),
 };

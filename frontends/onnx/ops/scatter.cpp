@@ -14,7 +14,7 @@ std::string ModeOf(Node& node, int max_since) {
   if (name == "none") return "update";
   bool extreme = name == "max" || name == "min";
   if (name != "add" && name != "mul" && !(extreme && node.opset() >= max_since))
-    node.Unsupported("reduction", fmt::format("unknown reduction \"{}\"", name));
+    node.Unsupported("reduction", "unknown reduction \"{}\"", name);
   return name;
 }
 
@@ -23,13 +23,10 @@ lower::Scattered OperandsOf(Node& node) {
   lower::Scattered s{node.In(0), node.In(1), node.In(2), mode};
   DType dtype = node.dtype(0);
   if (node.dtype(2) != dtype)
-    node.Fail("bad-operand", fmt::format("data and updates have different types, {} and {}",
-                                         Name(dtype), Name(node.dtype(2))));
+    node.Fail("bad-operand", "data and updates have different types, {} and {}", Name(dtype),
+              Name(node.dtype(2)));
   if (s.data->is_constant() && s.indices->is_constant() && s.updates->is_constant()) return s;
-  if ((s.mode == "add" || s.mode == "mul") && (dtype == DType::kUint32 || dtype == DType::kUint64))
-    node.Fail("unsupported-dtype", fmt::format("arithmetic on {} at run time is not supported; "
-                                               "Core ML has only 32-bit signed integers",
-                                               Name(dtype)));
+  if (s.mode == "add" || s.mode == "mul") node.RequireRunTimeArithmetic(dtype);
   s.data = lower::AtRunTime(node, s.data, dtype);
   s.updates = lower::AtRunTime(node, s.updates, dtype);
   return s;
@@ -38,12 +35,11 @@ lower::Scattered OperandsOf(Node& node) {
 void ScatterElements(Node& node) {
   lower::Scattered s = OperandsOf(node);
   Value* y = lower::ScatterAlongAxis(node, s, node.Axis(node.Int("axis", 0), node.rank()));
-  node.Set(lower::Wrap(node, y, node.dtype()), node.dtype());
+  node.SetAlike(lower::Wrap(node, y, node.dtype()));
 }
 
 void ScatterNd(Node& node) {
-  node.Set(lower::Wrap(node, lower::ScatterVectors(node, OperandsOf(node)), node.dtype()),
-           node.dtype());
+  node.SetAlike(lower::Wrap(node, lower::ScatterVectors(node, OperandsOf(node)), node.dtype()));
 }
 
 constexpr NodeRow kRows[] = {

@@ -17,10 +17,10 @@ namespace {
 constexpr int64_t kMostElements = 4096;
 
 Sequence Elements(Node& node, int input) {
-  if (!node.HasInput(input)) node.Fail("bad-graph", fmt::format("input {} is missing", input));
+  if (!node.HasInput(input)) node.Fail("bad-graph", "input {} is missing", input);
   Bound bound = node.Input(input);
   if (!bound.sequence)
-    node.Fail("bad-graph", fmt::format("input {} is {}, expected a sequence", input, bound.kind()));
+    node.Fail("bad-graph", "input {} is {}, expected a sequence", input, bound.kind());
   return bound.sequence;
 }
 
@@ -28,8 +28,8 @@ Sequence Elements(Node& node, int input) {
 int64_t Position(Node& node, const Tensor& position, size_t count) {
   int64_t at = position.Int(0), length = static_cast<int64_t>(count);
   if (at < -length || at >= length)
-    node.Fail("bad-operand",
-              fmt::format("position {} is out of range for a sequence of {} elements", at, count));
+    node.Fail("bad-operand", "position {} is out of range for a sequence of {} elements", at,
+              count);
   return at < 0 ? at + length : at;
 }
 
@@ -72,26 +72,25 @@ void SequenceAt(Node& node) {
     return;
   }
   std::vector<Value*> values = Alike(node, elements.All(), node.In(1));
-  Value* all = values.size() == 1
-                   ? node.Make("expand_dims", {{"x", values[0]}, {"axes", Ints({0})}})
-                   : node.Make("stack", {{"values", values}, {"axis", 0}});
+  Value* all = values.size() == 1 ? Expanded(node, values[0], {0})
+                                  : node.Make("stack", {{"values", values}, {"axis", 0}});
   Value* at = lower::FromFront(node, AsVector(node, node.In(1)), all, 0);
   Value* chosen = node.Make("gather", {{"x", all}, {"indices", at}, {"axis", 0}});
-  node.Set(node.Make("squeeze", {{"x", chosen}, {"axes", Ints({0})}}), elements[0].dtype);
+  node.Set(Squeezed(node, chosen, {0}), elements[0].dtype);
 }
 
 // Returns a position that is computed at run time as a scalar; negative positions count from the
 // end of `length`.
 Value* RuntimePosition(Node& node, int input, int64_t length) {
   Value* at = node.Make("reshape", {{"x", node.In(input)}, {"shape", Ints({1})}});
-  Value* from_end = node.Make("add", {{"x", at}, {"y", length}});
-  Value* negative = node.Make("less", {{"x", at}, {"y", 0}});
-  return node.Make("select", {{"cond", negative}, {"a", from_end}, {"b", at}});
+  Value* from_end = Binary(node, "add", at, length);
+  Value* negative = Binary(node, "less", at, 0);
+  return Select(node, negative, from_end, at);
 }
 
 Value* Chosen(Node& node, Value* condition, Value* a, Value* b) {
-  condition = node.Make("squeeze", {{"x", condition}, {"axes", Ints({0})}});
-  return node.Make("select", {{"cond", condition}, {"a", a}, {"b", b}});
+  condition = Squeezed(node, condition, {0});
+  return Select(node, condition, a, b);
 }
 
 void SequenceInsert(Node& node) {
@@ -103,9 +102,8 @@ void SequenceInsert(Node& node) {
   if (known) {
     int64_t at = known.Int(0);
     if (at < -count || at > count)
-      node.Fail(
-          "bad-operand",
-          fmt::format("position {} is out of range for a sequence of {} elements", at, count));
+      node.Fail("bad-operand", "position {} is out of range for a sequence of {} elements", at,
+                count);
     if (at == count) return node.SetSequence(sequence.With(added));
     std::vector<Bound> elements = sequence.All();
     elements.insert(elements.begin() + (at < 0 ? at + count : at), added);
@@ -120,9 +118,9 @@ void SequenceInsert(Node& node) {
   for (int64_t i = 0; i <= count; ++i) {
     Value* value = values[0];
     if (i < count)  // before the new element
-      value = Chosen(node, node.Make("greater", {{"x", at}, {"y", i}}), values[i + 1], value);
+      value = Chosen(node, Binary(node, "greater", at, i), values[i + 1], value);
     if (i > 0)  // after the new element
-      value = Chosen(node, node.Make("less", {{"x", at}, {"y", i}}), values[i], value);
+      value = Chosen(node, Binary(node, "less", at, i), values[i], value);
     result.push_back({value, added.dtype});
   }
   node.SetSequence(std::move(result));
@@ -141,9 +139,8 @@ void SequenceErase(Node& node) {
   Value* at = RuntimePosition(node, 1, count);
   std::vector<Bound> result;
   for (int64_t i = 0; i + 1 < count; ++i)
-    result.push_back(
-        {Chosen(node, node.Make("greater", {{"x", at}, {"y", i}}), values[i], values[i + 1]),
-         elements[i].dtype});
+    result.push_back({Chosen(node, Binary(node, "greater", at, i), values[i], values[i + 1]),
+                      elements[i].dtype});
   node.SetSequence(std::move(result));
 }
 
@@ -162,9 +159,9 @@ Value* Part(Node& node, Value* x, int axis, Value* begin, Value* size) {
     parts.push_back(own);
     if (axis + 1 < rank)
       parts.push_back(node.Const(Ints(std::vector<int64_t>(rank - axis - 1, others))));
-    return parts.size() == 1 ? own : node.Make("concat", {{"values", parts}, {"axis", 0}});
+    return parts.size() == 1 ? own : Concat(node, parts, 0);
   };
-  Value* end = node.Make("add", {{"x", begin}, {"y", size}});
+  Value* end = Binary(node, "add", begin, size);
   std::vector<bool> whole(rank, true);
   whole[axis] = false;
   return node.Make("slice_by_index", {{"x", x},
@@ -193,17 +190,15 @@ void SplitToSequence(Node& node) {
       throw Error("dynamic-shape", "SplitToSequence: the number of parts must be constant")
           .Help("fix the size of the input with option 'shape' or option 'dim'");
     int64_t size = split.Int(0);
-    if (size < 1)
-      node.Fail("bad-operand", fmt::format("split is {}, expected a positive number", size));
+    if (size < 1) node.Fail("bad-operand", "split is {}, expected a positive number", size);
     for (int64_t at = 0; at < length.constant() && sizes.size() <= kMostElements; at += size)
       sizes.push_back(std::min(size, length.constant() - at));
   }
   if (static_cast<int64_t>(sizes.size()) > kMostElements)
-    node.Fail("resource-limit",
-              fmt::format("more than {} output tensors are not supported", kMostElements));
+    node.Fail("resource-limit", "more than {} output tensors are not supported", kMostElements);
   int64_t sum = 0;
   for (int64_t size : sizes) {
-    if (size < 0) node.Fail("bad-operand", fmt::format("invalid size {} in split", size));
+    if (size < 0) node.Fail("bad-operand", "invalid size {} in split", size);
     sum += size;
   }
   if (!computed)
@@ -219,9 +214,9 @@ void SplitToSequence(Node& node) {
       size = node.Make("slice_by_index",
                        {{"x", computed}, {"begin", Ints({at})}, {"end", Ints({at + 1})}});
     Value* part = sizes.size() == 1 && !computed ? x : Part(node, x, axis, begin, size);
-    if (!keep) part = node.Make("squeeze", {{"x", part}, {"axes", Ints({axis})}});
+    if (!keep) part = Squeezed(node, part, {axis});
     elements.push_back({part, node.dtype(0)});
-    begin = node.Make("add", {{"x", begin}, {"y", size}});
+    begin = Binary(node, "add", begin, size);
   }
   node.SetSequence(std::move(elements));
 }
@@ -234,8 +229,7 @@ void ConcatFromSequence(Node& node) {
   if (!elements[0].value) node.Fail("bad-graph", "an element of the sequence is not a tensor");
   int at = node.Axis(axis, elements[0].value->type.rank() + fresh);
   if (fresh)
-    for (Bound& element : elements)
-      element.value = node.Make("expand_dims", {{"x", element.value}, {"axes", Ints({at})}});
+    for (Bound& element : elements) element.value = Expanded(node, element.value, {at});
   Attribute attribute;
   attribute.name = "axis";
   attribute.kind = Attribute::Kind::kInt;
@@ -252,9 +246,8 @@ void SequenceMap(Node& node) {
     for (int k = 0; k < node.inputs(); ++k) {
       Bound input = node.Input(k);
       if (input.sequence && input.sequence.size() != first.size())
-        node.Fail("bad-operand",
-                  fmt::format("the input sequences have different lengths, {} and {}", first.size(),
-                              input.sequence.size()));
+        node.Fail("bad-operand", "the input sequences have different lengths, {} and {}",
+                  first.size(), input.sequence.size());
       inputs.push_back(input.sequence ? input.sequence[i] : input);
     }
     std::vector<Bound> made = node.Inline(body, inputs);

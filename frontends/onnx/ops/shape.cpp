@@ -1,9 +1,9 @@
 // Shape and operators that change a tensor's shape but not its elements.
 #include <algorithm>
 
-#include "frontends/onnx/node_transaction.h"
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/shape_guard.h"
+#include "lib/ir/arithmetic.h"
 #include "lib/ir/shape_tensors.h"
 #include "lib/lower/convert.h"
 
@@ -70,8 +70,8 @@ Value* Reshaped(Node& node, Value* x, Value* shape, bool allow_zero) {
         else
           sizes.Add(-2);  // no such dimension exists: fails at run time
       }
-      Value* zero = node.Make("equal", {{"x", shape}, {"y", 0}});
-      shape = node.Make("select", {{"cond", zero}, {"a", sizes.Make()}, {"b", shape}});
+      Value* zero = Binary(node, "equal", shape, 0);
+      shape = Select(node, zero, sizes.Make(), shape);
     }
     return node.Make("reshape", {{"x", x}, {"shape", shape}});
   }
@@ -90,22 +90,21 @@ Value* Reshaped(Node& node, Value* x, Value* shape, bool allow_zero) {
     }
     if (element == Dim(0) && !allow_zero) {
       if (i >= static_cast<int>(from.size()))
-        node.Fail("bad-operand",
-                  fmt::format("element {} of shape is 0, but the input is {}", i, ToString(from)));
+        node.Fail("bad-operand", "element {} of shape is 0, but the input is {}", i,
+                  ToString(from));
       target.push_back(from[i]);
       sizes.AddDim(x, i);
     } else {
       if (element.is_constant() && element.constant() < 0)
-        node.Fail("bad-operand",
-                  fmt::format("shape contains an invalid value {}", element.constant()));
+        node.Fail("bad-operand", "shape contains an invalid value {}", element.constant());
       target.push_back(element);
       sizes.Add(shape, i);
     }
     others = others * target.back();
   }
   auto mismatch = [&] {
-    node.Fail("bad-operand", fmt::format("a tensor of shape {} cannot be reshaped to {}",
-                                         ToString(from), ToString(*elements)));
+    node.Fail("bad-operand", "a tensor of shape {} cannot be reshaped to {}", ToString(from),
+              ToString(*elements));
   };
   Dim total = Product(from);
   if (open >= 0) {
@@ -125,12 +124,12 @@ Value* Reshaped(Node& node, Value* x, Value* shape, bool allow_zero) {
 
 void ReshapeAttribute(Node& node) {
   Value* shape = node.Const(Tensor::Vector(node.Ints("shape")));
-  node.Set(Reshaped(node, node.In(0), shape, false), node.dtype());
+  node.SetAlike(Reshaped(node, node.In(0), shape, false));
 }
 
 void Reshape(Node& node) {
   bool allow_zero = node.Int("allowzero", 0) != 0;
-  node.Set(Reshaped(node, node.In(0), node.In(1), allow_zero), node.dtype());
+  node.SetAlike(Reshaped(node, node.In(0), node.In(1), allow_zero));
 }
 
 void Flatten(Node& node) {
@@ -143,11 +142,10 @@ void Flatten(Node& node) {
   Dim columns = Product(Shape(x.begin() + axis, x.end()));
   auto number = [](const Dim& dim) { return dim.is_constant() ? dim.constant() : -1; };
   if (!rows.is_constant() && !columns.is_constant())
-    return node.Set(node.Make("flatten2d", {{"x", node.In(0)}, {"axis", axis}}), node.dtype());
-  if (rank == 2 && x[0] == rows && x[1] == columns) return node.Set(node.In(0), node.dtype());
-  node.Set(
-      node.Make("reshape", {{"x", node.In(0)}, {"shape", Ints({number(rows), number(columns)})}}),
-      node.dtype());
+    return node.SetAlike(node.Make("flatten2d", {{"x", node.In(0)}, {"axis", axis}}));
+  if (rank == 2 && x[0] == rows && x[1] == columns) return node.SetAlike(node.In(0));
+  node.SetAlike(
+      node.Make("reshape", {{"x", node.In(0)}, {"shape", Ints({number(rows), number(columns)})}}));
 }
 
 void Transpose(Node& node) {
@@ -156,15 +154,14 @@ void Transpose(Node& node) {
   for (int i = rank; i-- > 0;) reversed.push_back(i);
   std::vector<int64_t> perm = node.Ints("perm", reversed);
   if (static_cast<int>(perm.size()) != rank)
-    node.Fail("bad-attribute", fmt::format("perm has {} elements, but the input is {}", perm.size(),
-                                           ToString(node.shape())));
+    node.Fail("bad-attribute", "perm has {} elements, but the input is {}", perm.size(),
+              ToString(node.shape()));
   bool same = true;
   for (int i = 0; i < rank; ++i) {
     perm[i] = node.Axis(perm[i], rank);
     same = same && perm[i] == i;
   }
-  node.Set(same ? node.In(0) : node.Make("transpose", {{"x", node.In(0)}, {"perm", Ints(perm)}}),
-           node.dtype());
+  node.SetAlike(same ? node.In(0) : Transposed(node, node.In(0), perm));
 }
 
 // Axes of Squeeze and Unsqueeze, which are an attribute before opset 13.
@@ -197,23 +194,23 @@ void Squeeze(Node& node) {
     known =
         RequireSize(node, shape[i], 1, 1, what + " must be 1") && known && shape[i].is_constant();
   }
-  if (axes.empty()) return node.Set(x, node.dtype());
-  if (known) return node.Set(node.Make("squeeze", {{"x", x}, {"axes", Ints(axes)}}), node.dtype());
+  if (axes.empty()) return node.SetAlike(x);
+  if (known) return node.SetAlike(Squeezed(node, x, axes));
   Sizes rest(node);
   for (size_t i = 0; i < shape.size(); ++i)
     if (!drop[i]) rest.AddDim(x, static_cast<int>(i));
   if (rest.size() > 0)
-    return node.Set(node.Make("reshape", {{"x", x}, {"shape", rest.Make()}}), node.dtype());
+    return node.SetAlike(node.Make("reshape", {{"x", x}, {"shape", rest.Make()}}));
   x = node.Make("reshape", {{"x", x}, {"shape", Ints({1})}});
-  node.Set(AsScalar(node.builder(), x), node.dtype());
+  node.SetAlike(AsScalar(node.builder(), x));
 }
 
 void Unsqueeze(Node& node) {
   std::vector<int64_t> axes = AxesOf(node);
   int rank = node.rank() + static_cast<int>(axes.size());
   for (int64_t& axis : axes) axis = node.Axis(axis, rank);
-  if (axes.empty()) return node.Set(node.In(0), node.dtype());
-  node.Set(node.Make("expand_dims", {{"x", node.In(0)}, {"axes", Ints(axes)}}), node.dtype());
+  if (axes.empty()) return node.SetAlike(node.In(0));
+  node.SetAlike(Expanded(node, node.In(0), axes));
 }
 
 // Multiplies x by ones of the given shape, which broadcasts and rejects incompatible shapes.
@@ -231,13 +228,12 @@ void Expand(Node& node) {
   int rank = std::max(node.rank(), length), lead = rank - length;
   if (!shape->is_constant()) x = lower::AtRunTime(node, x, node.dtype());
   if (x->is_constant() && x->constant().size() == 1 && rank == length)
-    return node.Set(
-        node.Make("fill", {{"shape", shape}, {"value", node.Const(x->constant().Reshaped({}))}}),
-        node.dtype());
+    return node.SetAlike(
+        node.Make("fill", {{"shape", shape}, {"value", node.Const(x->constant().Reshaped({}))}}));
   if (node.rank() < rank) {
     std::vector<int64_t> axes;
     for (int i = 0; i < rank - node.rank(); ++i) axes.push_back(i);
-    x = node.Make("expand_dims", {{"x", x}, {"axes", Ints(axes)}});
+    x = Expanded(node, x, axes);
   }
   const Shape from = x->type.shape;
   Sizes reps(node);
@@ -253,17 +249,17 @@ void Expand(Node& node) {
     } else {  // either size may be 1 at run time
       certain = false;
       if (from[i].is_constant() && want.is_constant() && want != Dim(-1))
-        node.Fail("bad-operand", fmt::format("dimension {} of {} does not broadcast to {}", i,
-                                             ToString(from), want.ToString()));
+        node.Fail("bad-operand", "dimension {} of {} does not broadcast to {}", i, ToString(from),
+                  want.ToString());
       if (want.is_constant() && want != Dim(-1))
         RequireSize(node, from[i], 1, want.constant(),
                     fmt::format("dimension {} of {} must broadcast to {}", i, ToString(from),
                                 want.ToString()));
     }
   }
-  if (same) return node.Set(x, node.dtype());
+  if (same) return node.SetAlike(x);
   if (!certain)
-    return node.Set(TimesOnes(node, lower::AtRunTime(node, x, node.dtype()), shape), node.dtype());
+    return node.SetAlike(TimesOnes(node, lower::AtRunTime(node, x, node.dtype()), shape));
   x = node.Make("tile", {{"x", x}, {"reps", reps.Make()}});
   // Type inference knows either all repetitions or none; the shape is declared so that one unknown
   // repetition does not hide the others.
@@ -276,20 +272,19 @@ void Expand(Node& node) {
   if (!IsStatic(x->type.shape) && std::count(known.begin(), known.end(), -1) == 1 && rank > 1 &&
       !ElementsOf(shape))
     x = node.Make("reshape", {{"x", x}, {"shape", Ints(known)}});
-  node.Set(x, node.dtype());
+  node.SetAlike(x);
 }
 
 void Tile(Node& node) {
   Value *x = node.In(0), *reps = node.In(1);
   if (VectorLength(node, reps, "repeats") != node.rank())
-    node.Fail("bad-operand",
-              fmt::format("repeats has {} elements, but the input is {}",
-                          VectorLength(node, reps, "repeats"), ToString(node.shape())));
+    node.Fail("bad-operand", "repeats has {} elements, but the input is {}",
+              VectorLength(node, reps, "repeats"), ToString(node.shape()));
   if (!reps->is_constant()) x = lower::AtRunTime(node, x, node.dtype());
   auto elements = ElementsOf(reps);
   bool once = elements && std::all_of(elements->begin(), elements->end(),
                                       [](const Dim& dim) { return dim == Dim(1); });
-  node.Set(once ? x : node.Make("tile", {{"x", x}, {"reps", reps}}), node.dtype());
+  node.SetAlike(once ? x : node.Make("tile", {{"x", x}, {"reps", reps}}));
 }
 
 // Opset 1 tiles along a single axis.
@@ -300,7 +295,7 @@ void TileAxis(Node& node) {
   if (tiles.size() != 1 || axis.size() != 1)
     node.Fail("bad-operand", "tiles and axis must be single numbers");
   reps[node.Axis(axis[0], node.rank())] = tiles[0];
-  node.Set(node.Make("tile", {{"x", node.In(0)}, {"reps", Tensor::Vector(reps)}}), node.dtype());
+  node.SetAlike(node.Make("tile", {{"x", node.In(0)}, {"reps", Tensor::Vector(reps)}}));
 }
 
 void ShapeRange(Node& node) {
@@ -334,12 +329,12 @@ void Range(Node& node) {
   Value* bounds[3];
   for (int i = 0; i < 3; ++i) {
     if (node.dtype(i) != node.dtype(0))
-      node.Fail("bad-operand", fmt::format("the inputs have different types, {} and {}",
-                                           Name(node.dtype(0)), Name(node.dtype(i))));
+      node.Fail("bad-operand", "the inputs have different types, {} and {}", Name(node.dtype(0)),
+                Name(node.dtype(i)));
     bounds[i] = Single(node, node.In(i), "a bound");
   }
-  node.Set(node.Make("range_1d", {{"start", bounds[0]}, {"end", bounds[1]}, {"step", bounds[2]}}),
-           node.dtype());
+  node.SetAlike(
+      node.Make("range_1d", {{"start", bounds[0]}, {"end", bounds[1]}, {"step", bounds[2]}}));
 }
 
 constexpr NodeRow kRows[] = {

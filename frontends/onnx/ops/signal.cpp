@@ -11,10 +11,10 @@ namespace {
 int64_t OneInteger(Node& node, int input, std::string_view name, int64_t low, int64_t high) {
   Tensor tensor = node.Constant(input, name);
   if (tensor.size() != 1 || !IsInteger(tensor.dtype()))
-    node.Fail("bad-operand", fmt::format("{} must be a single integer", name));
+    node.Fail("bad-operand", "{} must be a single integer", name);
   int64_t value = tensor.Int(0);
   if (value < low || value > high)
-    node.Fail("bad-operand", fmt::format("{} is {}, expected {} to {}", name, value, low, high));
+    node.Fail("bad-operand", "{} is {}, expected {} to {}", name, value, low, high);
   return value;
 }
 
@@ -37,8 +37,8 @@ void Dft(Node& node) {
               "axis must not be the last dimension, which holds real and imaginary parts");
   if (shape[rank - 1] != Dim(1) && shape[rank - 1] != Dim(2))
     node.Fail("bad-operand",
-              fmt::format("the input is {}, expected a last dimension of 1 (real) or 2 (complex)",
-                          ToString(shape)));
+              "the input is {}, expected a last dimension of 1 (real) or 2 (complex)",
+              ToString(shape));
   if (!shape[axis].is_constant())
     node.Fail("dynamic-shape", "the transformed dimension must be constant");
   lower::Transform t;
@@ -54,7 +54,7 @@ void Dft(Node& node) {
   t.half = to_real;
   t.out = to_real ? 1 : 2;
 
-  node.Set(lower::FourierTransform(node, x, axis, t), node.dtype());
+  node.SetAlike(lower::FourierTransform(node, x, axis, t));
 }
 
 void Stft(Node& node) {
@@ -64,19 +64,19 @@ void Stft(Node& node) {
   int rank = x->type.rank();
   int64_t parts = rank == 3 && x->type.shape[2] == Dim(2) ? 2 : 1;
   if (rank < 2 || rank > 3 || (rank == 3 && parts == 1 && x->type.shape[2] != Dim(1)))
-    node.Fail("bad-operand", fmt::format("signal is {}, expected [batch, length, 1 or 2]",
-                                         ToString(x->type.shape)));
+    node.Fail("bad-operand", "signal is {}, expected [batch, length, 1 or 2]",
+              ToString(x->type.shape));
   Value* window = node.Optional(2);
   if (!window && !node.HasInput(3)) node.Fail("bad-graph", "window or frame_length must be given");
   if (window && (window->type.rank() != 1 || !window->type.shape[0].is_constant()))
-    node.Fail("bad-operand", fmt::format("window is {}, expected a vector of constant length",
-                                         ToString(window->type.shape)));
+    node.Fail("bad-operand", "window is {}, expected a vector of constant length",
+              ToString(window->type.shape));
   lower::Transform t;
   t.size = node.HasInput(3) ? OneInteger(node, 3, "frame_length", 1, lower::kGreatestTable)
                             : window->type.shape[0].constant();
   if (window && window->type.shape[0] != Dim(t.size))
-    node.Fail("bad-operand", fmt::format("window has {} elements, but frame_length is {}",
-                                         window->type.shape[0].ToString(), t.size));
+    node.Fail("bad-operand", "window has {} elements, but frame_length is {}",
+              window->type.shape[0].ToString(), t.size);
   t.length = t.size;
   t.bins = onesided ? t.size / 2 + 1 : t.size;
   t.in = parts;
@@ -85,14 +85,12 @@ void Stft(Node& node) {
   int64_t step = OneInteger(node, 1, "frame_step", 1, lower::kGreatestTable);
 
   if (window) window = lower::AtRunTime(node, window, node.dtype(2));
-  node.Set(lower::ShortTimeTransform(node, x, window, t, step), node.dtype());
+  node.SetAlike(lower::ShortTimeTransform(node, x, window, t, step));
 }
 
 DType ResultType(Node& node) {
   DType dtype = ToDType(static_cast<int>(node.Int("output_datatype", 1)));
-  if (lower::RuntimeType(dtype) == DType::kNone)
-    node.Fail("unsupported-dtype",
-              fmt::format("results of type {} are not supported", Name(dtype)));
+  node.RequireRunTimeType(dtype, "results");
   return dtype;
 }
 

@@ -103,7 +103,7 @@ Value* Sliced(Node& node, Value* x, Value* starts, Value* ends, const std::vecto
   std::vector<bool> seen(shape.size());
   for (int i = 0; i < static_cast<int>(axes.size()); ++i) {
     int axis = node.Axis(axes[i], x->type.rank());
-    if (seen[axis]) node.Fail("bad-operand", fmt::format("duplicate axis {}", axis));
+    if (seen[axis]) node.Fail("bad-operand", "duplicate axis {}", axis);
     seen[axis] = true;
     const Dim& size = shape[axis];
     int64_t step = steps[i];
@@ -126,8 +126,8 @@ Value* Sliced(Node& node, Value* x, Value* starts, Value* ends, const std::vecto
       } else if (size.Bounds(node.builder().symbols()).low < -start->number) {
         Sizes last(node);
         last.AddDim(x, axis);
-        Value* place = node.Make("add", {{"x", last.Make()}, {"y", start->number}});
-        start = Cut::Bound{0, node.Make("maximum", {{"x", place}, {"y", 0}}), 0};
+        Value* place = Binary(node, "add", last.Make(), start->number);
+        start = Cut::Bound{0, Binary(node, "maximum", place, 0), 0};
       }
     }
     if (start && (start->vector || start->number != (forward ? 0 : -1))) cut.SetBegin(axis, *start);
@@ -149,12 +149,11 @@ void SliceAttributes(Node& node) {
   std::vector<int64_t> starts = node.Ints("starts"), ends = node.Ints("ends");
   std::vector<int64_t> axes = node.Ints("axes", FirstAxes(static_cast<int64_t>(starts.size())));
   if (starts.size() != ends.size() || starts.size() != axes.size())
-    node.Fail("bad-attribute",
-              fmt::format("starts, ends and axes have different lengths: {}, {} and {}",
-                          starts.size(), ends.size(), axes.size()));
+    node.Fail("bad-attribute", "starts, ends and axes have different lengths: {}, {} and {}",
+              starts.size(), ends.size(), axes.size());
   Value *end = node.Const(Tensor::Vector(ends)), *begin = node.Const(Tensor::Vector(starts));
   std::vector<int64_t> steps(axes.size(), 1);
-  node.Set(Sliced(node, node.In(0), begin, end, axes, steps), node.dtype());
+  node.SetAlike(Sliced(node, node.In(0), begin, end, axes, steps));
 }
 
 void Slice(Node& node) {
@@ -167,9 +166,9 @@ void Slice(Node& node) {
   if (VectorLength(node, ends, "ends") != count || static_cast<int64_t>(axes.size()) != count ||
       static_cast<int64_t>(steps.size()) != count)
     node.Fail("bad-operand",
-              fmt::format("starts, ends, axes and steps have different lengths: {}, {}, {} and {}",
-                          count, VectorLength(node, ends, "ends"), axes.size(), steps.size()));
-  node.Set(Sliced(node, node.In(0), starts, ends, axes, steps), node.dtype());
+              "starts, ends, axes and steps have different lengths: {}, {}, {} and {}", count,
+              VectorLength(node, ends, "ends"), axes.size(), steps.size());
+  node.SetAlike(Sliced(node, node.In(0), starts, ends, axes, steps));
 }
 
 void Concat(Node& node) {
@@ -179,22 +178,19 @@ void Concat(Node& node) {
   std::vector<Value*> values;
   for (int i = 0; i < node.inputs(); ++i) {
     if (node.dtype(i) != node.dtype(0) || node.rank(i) != node.rank(0))
-      node.Fail("bad-operand",
-                fmt::format("the inputs do not match: {} {} and {} {}", Name(node.dtype(0)),
-                            ToString(node.shape(0)), Name(node.dtype(i)), ToString(node.shape(i))));
+      node.Fail("bad-operand", "the inputs do not match: {} {} and {} {}", Name(node.dtype(0)),
+                ToString(node.shape(0)), Name(node.dtype(i)), ToString(node.shape(i)));
     if (node.shape(i)[axis] != Dim(0)) values.push_back(node.In(i));
   }
-  if (values.empty()) return node.Set(node.In(0), node.dtype());
-  node.Set(
-      values.size() == 1 ? values[0] : node.Make("concat", {{"values", values}, {"axis", axis}}),
-      node.dtype());
+  if (values.empty()) return node.SetAlike(node.In(0));
+  node.SetAlike(values.size() == 1 ? values[0] : Concat(node, values, axis));
 }
 
 // Splits into parts whose sizes are computed at run time: slices between the prefix sums of the
 // sizes.
 void SplitAtRunTime(Node& node, int axis, Value* sizes) {
   Value* ends = node.Make("cumsum", {{"x", sizes}, {"axis", 0}});
-  Value* begins = node.Make("sub", {{"x", ends}, {"y", sizes}});
+  Value* begins = Binary(node, "sub", ends, sizes);
   for (int i = 0; i < node.outputs(); ++i) {
     if (!node.HasOutput(i)) continue;
     Cut cut(node.rank());
@@ -228,8 +224,8 @@ void Split(Node& node) {
     if (parts->is_constant())
       parts = node.builder().Cast(parts, DType::kInt64);  // floats in opset 1
     if (VectorLength(node, parts, "split") != count)
-      node.Fail("bad-operand", fmt::format("{} sizes are given for {} outputs",
-                                           VectorLength(node, parts, "split"), count));
+      node.Fail("bad-operand", "{} sizes are given for {} outputs",
+                VectorLength(node, parts, "split"), count);
     auto elements = ElementsOf(parts);
     if (!elements || !IsStatic(*elements))
       return SplitAtRunTime(node, axis, AllParts(node, node.In(0), axis, parts));
@@ -240,22 +236,20 @@ void Split(Node& node) {
     given = true;
   }
   if (node.opset() >= 18 && !given && node.Int("num_outputs", count) != count)
-    node.Fail("bad-attribute", fmt::format("num_outputs is {}, but the node has {} outputs",
-                                           node.Int("num_outputs", count), count));
+    node.Fail("bad-attribute", "num_outputs is {}, but the node has {} outputs",
+              node.Int("num_outputs", count), count);
   if (given && static_cast<int>(sizes.size()) != count)
-    node.Fail("bad-attribute",
-              fmt::format("{} sizes are given for {} outputs", sizes.size(), count));
+    node.Fail("bad-attribute", "{} sizes are given for {} outputs", sizes.size(), count);
   if (given) {
     int64_t sum = std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
     RequireSize(node, size, sum, sum,
                 fmt::format("the sum of the sizes, {}, must equal the dimension, {}", sum,
                             size.ToString()));
   }
-  if (count == 1) return node.Set(node.In(0), node.dtype());
+  if (count == 1) return node.SetAlike(node.In(0));
   if (!given && size.is_constant() && size.constant() % count != 0) {
     if (node.opset() < 18)
-      node.Fail("bad-operand",
-                fmt::format("{} is not divisible by {} outputs", size.constant(), count));
+      node.Fail("bad-operand", "{} is not divisible by {} outputs", size.constant(), count);
     int64_t part = (size.constant() + count - 1) / count, left = size.constant();
     for (int i = 0; i < count; ++i, left -= sizes.back())
       sizes.push_back(std::clamp<int64_t>(left, 0, part));

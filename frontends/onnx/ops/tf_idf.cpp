@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "frontends/onnx/row.h"
+#include "lib/ir/arithmetic.h"
 #include "lib/lower/convert.h"
 
 namespace mlc::onnx {
@@ -44,15 +45,12 @@ Value* Occurrences(Node& node, Value* x, int64_t n, const Pool& pool, int64_t st
     std::vector<int64_t> column;
     for (int64_t gram = 0; gram < pool.count(); ++gram)
       column.push_back(pool.items[gram * pool.length + k]);
-    Value* part = node.Make(
-        "slice_by_size", {{"x", x}, {"begin", Ints({0, k * step})}, {"size", Ints({-1, places})}});
-    part = node.Make("expand_dims", {{"x", part}, {"axes", Ints({2})}});
-    Value* equal = node.Make("equal", {{"x", part}, {"y", Ints(column)}});
-    found = found ? node.Make("logical_and", {{"x", found}, {"y", equal}}) : equal;
+    Value* part = SliceOfSize(node, x, {0, k * step}, {-1, places});
+    part = Expanded(node, part, {2});
+    Value* equal = Binary(node, "equal", part, Ints(column));
+    found = found ? Binary(node, "logical_and", found, equal) : equal;
   }
-  return node.Make("reduce_sum", {{"x", node.builder().Cast(found, DType::kInt32)},
-                                  {"axes", Ints({1})},
-                                  {"keep_dims", false}});
+  return Reduced(node, "reduce_sum", node.builder().Cast(found, DType::kInt32), {1}, false);
 }
 
 void TfIdfVectorizer(Node& node) {
@@ -63,16 +61,15 @@ void TfIdfVectorizer(Node& node) {
   if (node.Has("pool_strings") || node.dtype() == DType::kString)
     node.Fail("unsupported-dtype", "n-grams of strings are not supported");
   if (mode != "TF" && mode != "IDF" && mode != "TFIDF")
-    node.Unsupported("mode", fmt::format("unknown mode \"{}\"", mode));
+    node.Unsupported("mode", "unknown mode \"{}\"", mode);
   std::vector<Pool> pools = Pools(node);
   int64_t grams = pools.empty() ? 0 : pools.back().first + pools.back().count();
   if (columns.empty() || grams != static_cast<int64_t>(columns.size()))
-    node.Fail("bad-attribute",
-              fmt::format("ngram_indexes has {} elements for {} n-grams", columns.size(), grams));
+    node.Fail("bad-attribute", "ngram_indexes has {} elements for {} n-grams", columns.size(),
+              grams);
   std::vector<double> weights = node.Floats("weights", std::vector<double>(grams, 1.0));
   if (static_cast<int64_t>(weights.size()) != grams)
-    node.Fail("bad-attribute",
-              fmt::format("weights has {} elements for {} n-grams", weights.size(), grams));
+    node.Fail("bad-attribute", "weights has {} elements for {} n-grams", weights.size(), grams);
   constexpr int64_t kSane = 1 << 24;
   int64_t width = *std::max_element(columns.begin(), columns.end()) + 1;
   if (*std::min_element(columns.begin(), columns.end()) < 0 || width > kSane)
@@ -82,7 +79,7 @@ void TfIdfVectorizer(Node& node) {
   if (!alone && node.rank() != 2)
     node.Fail("bad-operand", "expected an input of shape [n] or [b, n]");
   Value* x = lower::AtRunTime(node, node.In(0), node.dtype());
-  if (alone) x = node.Make("expand_dims", {{"x", x}, {"axes", Ints({0})}});
+  if (alone) x = Expanded(node, x, {0});
   if (!x->type.shape[1].is_constant())
     node.Fail("dynamic-shape", "the length of the sequences must be constant");
   int64_t n = x->type.shape[1].constant();
@@ -99,7 +96,7 @@ void TfIdfVectorizer(Node& node) {
     // Skips do not apply to unigrams, which have a single item.
     for (int64_t skip = 0; skip <= (pool.length == 1 ? 0 : std::min(skips, n)); ++skip)
       if (Value* one = Occurrences(node, x, n, pool, skip + 1))
-        sum = sum ? node.Make("add", {{"x", sum}, {"y", one}}) : one;
+        sum = sum ? Binary(node, "add", sum, one) : one;
     if (!sum) continue;
     counts.push_back(sum);
     for (int64_t gram = 0; gram < pool.count(); ++gram, ++found) {
@@ -108,19 +105,16 @@ void TfIdfVectorizer(Node& node) {
     }
   }
   if (counts.empty()) node.Fail("bad-attribute", "the sequences are too short for any n-gram");
-  Value* none = node.Make(
-      "reduce_sum",
-      {{"x", node.Make("mul", {{"x", x}, {"y", 0}})}, {"axes", Ints({1})}, {"keep_dims", true}});
+  Value* none = Reduced(node, "reduce_sum", Binary(node, "mul", x, 0), {1}, true);
   counts.push_back(none);
   for (int64_t& place : source)
     if (place < 0) place = found;
-  Value* all = node.Make("concat", {{"values", counts}, {"axis", 1}});
+  Value* all = Concat(node, counts, 1);
   Value* y = node.Make("gather", {{"x", all}, {"indices", Ints(source)}, {"axis", 1}});
-  if (mode == "IDF") y = node.Make("minimum", {{"x", y}, {"y", 1}});
+  if (mode == "IDF") y = Binary(node, "minimum", y, 1);
   y = node.builder().Cast(y, DType::kFp32);
-  if (mode != "TF")
-    y = node.Make("mul", {{"x", y}, {"y", Tensor::Vector(weight).Cast(DType::kFp32)}});
-  if (alone) y = node.Make("squeeze", {{"x", y}, {"axes", Ints({0})}});
+  if (mode != "TF") y = Binary(node, "mul", y, Tensor::Vector(weight).Cast(DType::kFp32));
+  if (alone) y = Squeezed(node, y, {0});
   node.Set(y, DType::kFp32);
 }
 

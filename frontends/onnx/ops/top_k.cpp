@@ -1,6 +1,7 @@
 // TopK, ArgMax and ArgMin.
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/shape_guard.h"
+#include "lib/ir/arithmetic.h"
 #include "lib/ir/shape_tensors.h"
 #include "lib/lower/convert.h"
 #include "lib/lower/sort.h"
@@ -47,7 +48,7 @@ void TopK(Node& node) {
     if (!known || !known->front().is_constant()) return TopOpenK(node, axis, largest);
     k = known->front().constant();
   }
-  if (k < 1) node.Fail("bad-operand", fmt::format("K is {}, expected a positive number", k));
+  if (k < 1) node.Fail("bad-operand", "K is {}, expected a positive number", k);
   const Dim& size = node.shape()[axis];
   RequireSize(
       node, size, k, INT32_MAX,
@@ -70,10 +71,10 @@ void Arg(Node& node, std::string_view op) {
   if (last) {
     Sizes size(node);
     size.AddDim(x, axis);
-    Value* count = node.Make("squeeze", {{"x", size.Make()}, {"axes", Ints({0})}});
+    Value* count = Squeezed(node, size.Make(), {0});
     if (count->is_constant()) count = node.builder().Cast(count, index->type.dtype);
-    Value* end = node.Make("sub", {{"x", count}, {"y", 1}});
-    index = node.Make("sub", {{"x", end}, {"y", index}});
+    Value* end = Binary(node, "sub", count, 1);
+    index = Binary(node, "sub", end, index);
   }
   node.Set(index, DType::kInt64);
 }

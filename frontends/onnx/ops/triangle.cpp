@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "frontends/onnx/row.h"
+#include "lib/ir/arithmetic.h"
 #include "lib/ir/shape_tensors.h"
 #include "lib/lower/convert.h"
 
@@ -15,11 +16,9 @@ Value* Offsets(Node& node, Value* x) {
   auto places = [&](int axis, int64_t behind) {
     Sizes size(node);
     size.AddDim(x, axis);
-    Value* end = node.Make("squeeze", {{"x", size.Make()}, {"axes", Ints({0})}});
-    Value* range =
-        node.Make("range_1d",
-                  {{"start", 0}, {"end", lower::AtRunTime(node, end, DType::kInt32)}, {"step", 1}});
-    return node.Make("expand_dims", {{"x", range}, {"axes", Ints({behind})}});
+    Value* end = Squeezed(node, size.Make(), {0});
+    Value* range = Counting(node, lower::AtRunTime(node, end, DType::kInt32));
+    return Expanded(node, range, {behind});
   };
   return node.Make("sub", {{"x", places(rank - 1, 0)}, {"y", places(rank - 2, 1)}});
 }
@@ -43,10 +42,10 @@ Value* Band(Node& node, Value* x, std::optional<int64_t> low, std::optional<int6
   }
   Value* offset = Offsets(node, x);
   Value* mask = nullptr;
-  if (low) mask = node.Make("greater_equal", {{"x", offset}, {"y", *low}});
+  if (low) mask = Binary(node, "greater_equal", offset, *low);
   if (high) {
-    Value* below = node.Make("less_equal", {{"x", offset}, {"y", *high}});
-    mask = mask ? node.Make("logical_and", {{"x", mask}, {"y", below}}) : below;
+    Value* below = Binary(node, "less_equal", offset, *high);
+    mask = mask ? Binary(node, "logical_and", mask, below) : below;
   }
   return mask;
 }
@@ -55,18 +54,16 @@ Value* Band(Node& node, Value* x, std::optional<int64_t> low, std::optional<int6
 void Trilu(Node& node) {
   Value* x = node.In(0);
   if (node.rank() < 2)
-    node.Fail("bad-operand", fmt::format("the input is {}, expected at least two dimensions",
-                                         ToString(node.shape())));
-  if (lower::RuntimeType(node.dtype()) == DType::kNone)
-    node.Fail("unsupported-dtype",
-              fmt::format("elements of type {} are not supported", Name(node.dtype())));
+    node.Fail("bad-operand", "the input is {}, expected at least two dimensions",
+              ToString(node.shape()));
+  node.RequireRunTimeType(node.dtype(), "elements");
   bool upper = node.Int("upper", 1) != 0;
   if (node.HasInput(1) && !node.In(1)->is_constant()) {
     Value* mask = node.Make(upper ? "greater_equal" : "less_equal",
                             {{"x", Offsets(node, x)}, {"y", AsVector(node, node.In(1))}});
     Value* zero = node.Const(Tensor::Full(lower::RuntimeType(node.dtype()), {}, 0));
     x = lower::AtRunTime(node, x, node.dtype());
-    return node.Set(node.Make("select", {{"cond", mask}, {"a", x}, {"b", zero}}), node.dtype());
+    return node.SetAlike(Select(node, mask, x, zero));
   }
   int64_t k = 0;
   if (node.HasInput(1)) {
@@ -84,18 +81,15 @@ void Trilu(Node& node) {
                     dtype);
   Value* mask = upper ? Band(node, x, k, std::nullopt) : Band(node, x, std::nullopt, k);
   Value* zero = node.Const(Tensor::Full(x->type.dtype, {}, 0));
-  node.Set(node.Make("select", {{"cond", mask}, {"a", x}, {"b", zero}}), dtype);
+  node.Set(Select(node, mask, x, zero), dtype);
 }
 
 void EyeLike(Node& node) {
   if (node.rank() != 2)
-    node.Fail("bad-operand",
-              fmt::format("the input is {}, expected a matrix", ToString(node.shape())));
+    node.Fail("bad-operand", "the input is {}, expected a matrix", ToString(node.shape()));
   int64_t k = node.Int("k", 0);
   DType dtype = node.Has("dtype") ? ToDType(static_cast<int>(node.Int("dtype"))) : node.dtype();
-  if (lower::RuntimeType(dtype) == DType::kNone)
-    node.Fail("unsupported-dtype",
-              fmt::format("results of type {} are not supported", Name(dtype)));
+  node.RequireRunTimeType(dtype, "results");
   node.Set(lower::Convert(node, Band(node, node.In(0), k, k), DType::kBool, dtype), dtype);
 }
 

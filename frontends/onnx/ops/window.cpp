@@ -13,11 +13,10 @@ constexpr int64_t kSane = 1 << 20;
 void Check(Node& node, std::string_view attribute, const std::vector<int64_t>& values, size_t count,
            int64_t low) {
   if (values.size() != count)
-    node.Fail("bad-attribute",
-              fmt::format("{} has {} values, expected {}", attribute, values.size(), count));
+    node.Fail("bad-attribute", "{} has {} values, expected {}", attribute, values.size(), count);
   for (int64_t value : values)
     if (value < low || value > kSane)
-      node.Fail("bad-attribute", fmt::format("{} contains an invalid value {}", attribute, value));
+      node.Fail("bad-attribute", "{} contains an invalid value {}", attribute, value);
 }
 }  // namespace
 
@@ -32,16 +31,14 @@ bool Window::dilated() const {
 
 Window ReadWindow(Node& node, const Shape& input, std::vector<int64_t> kernel) {
   if (input.size() < 3)
-    node.Fail("bad-operand",
-              fmt::format("input has {} dimensions, expected at least 3", input.size()));
+    node.Fail("bad-operand", "input has {} dimensions, expected at least 3", input.size());
   size_t spatial = input.size() - 2;
   Window window;
   window.kernel = kernel.empty() ? node.Ints("kernel_shape") : node.Ints("kernel_shape", kernel);
   Check(node, "kernel_shape", window.kernel, spatial, 1);
   if (!kernel.empty() && window.kernel != kernel)
-    node.Fail("bad-attribute",
-              fmt::format("kernel_shape is [{}], but the weight has [{}]",
-                          fmt::join(window.kernel, ", "), fmt::join(kernel, ", ")));
+    node.Fail("bad-attribute", "kernel_shape is [{}], but the weight has [{}]",
+              fmt::join(window.kernel, ", "), fmt::join(kernel, ", "));
   window.strides = node.Ints("strides", std::vector<int64_t>(spatial, 1));
   Check(node, "strides", window.strides, spatial, 1);
   window.dilations = node.Ints("dilations", std::vector<int64_t>(spatial, 1));
@@ -57,7 +54,7 @@ Window ReadWindow(Node& node, const Shape& input, std::vector<int64_t> kernel) {
   std::fill(window.after.begin(), window.after.end(), 0);
   if (auto_pad == "VALID") return window;
   if (auto_pad != "SAME_UPPER" && auto_pad != "SAME_LOWER")
-    node.Unsupported("auto_pad", fmt::format("unknown value \"{}\"", auto_pad));
+    node.Unsupported("auto_pad", "unknown value \"{}\"", auto_pad);
   bool upper = auto_pad == "SAME_UPPER";
   bool steps =
       std::any_of(window.strides.begin(), window.strides.end(), [](int64_t s) { return s != 1; });

@@ -2,7 +2,6 @@
 // ONNX terms.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "frontends/onnx/node.h"

@@ -38,8 +38,8 @@ Value* MaskBias(Node& node, Value* mask, Value* queries, Value* keys, double fil
             node, networks::BiasOf(node, Binary(node, "less", columns, limit(mask)), fill, dtype),
             {1, 2});
       if (!(count == batch * Dim(2)) || !batch.is_constant())
-        node.Unsupported("", fmt::format("a mask of shape [{}] for batch size {} is not supported",
-                                         count.ToString(), batch.ToString()));
+        node.Unsupported("", "a mask of shape [{}] for batch size {} is not supported",
+                         count.ToString(), batch.ToString());
       std::vector<Value*> ends = Parts(node, mask, {batch.constant(), batch.constant()}, 0);
       Value* started = Binary(node, "greater_equal", columns, limit(ends[1]));
       Value* going = Binary(node, "less", columns, limit(ends[0]));
@@ -64,8 +64,7 @@ Value* MaskBias(Node& node, Value* mask, Value* queries, Value* keys, double fil
       return networks::BiasOf(node, mask, fill, dtype);
     }
     default:
-      node.Fail("bad-operand",
-                fmt::format("mask is {}, expected 1 to 4 dimensions", mask->type.ToString()));
+      node.Fail("bad-operand", "mask is {}, expected 1 to 4 dimensions", mask->type.ToString());
   }
 }
 
@@ -90,8 +89,8 @@ Value* Ranked(Node& node, int input, std::initializer_list<int> ranks, std::stri
   Value* value = node.Optional(input);
   if (!value || std::find(ranks.begin(), ranks.end(), value->type.rank()) != ranks.end())
     return value;
-  node.Fail("bad-operand", fmt::format("{} is {}, expected {} dimensions", what,
-                                       value->type.ToString(), fmt::join(ranks, " or ")));
+  node.Fail("bad-operand", "{} is {}, expected {} dimensions", what, value->type.ToString(),
+            fmt::join(ranks, " or "));
 }
 Value* Needed(Node& node, int input, std::initializer_list<int> ranks, std::string_view what) {
   node.In(input);
@@ -128,9 +127,8 @@ void Attention(Node& node) {
   std::vector<int64_t> sizes =
       node.Ints("qkv_hidden_sizes", std::vector<int64_t>(3, width.constant() / 3));
   if (sizes.size() != 3 || sizes[0] + sizes[1] + sizes[2] != width.constant())
-    node.Fail("bad-attribute",
-              fmt::format("qkv_hidden_sizes [{}] do not add up to {}, the width of weights",
-                          fmt::join(sizes, ", "), width.constant()));
+    node.Fail("bad-attribute", "qkv_hidden_sizes [{}] do not add up to {}, the width of weights",
+              fmt::join(sizes, ", "), width.constant());
   std::vector<Value*> qkv = Parts(node, all, sizes, 2);
   networks::AttentionParts parts{networks::Heads(node, qkv[0], heads),
                                  networks::Heads(node, qkv[1], heads),
@@ -181,8 +179,8 @@ void MultiHeadAttention(Node& node) {
       int64_t width = q->type.rank() == 3 ? hidden.constant() : hidden.constant() * heads;
       int64_t rest = all.constant() - 2 * width;
       if (rest < 1)
-        node.Fail("bad-operand", fmt::format("bias has {} elements, expected more than {}",
-                                             all.constant(), 2 * width));
+        node.Fail("bad-operand", "bias has {} elements, expected more than {}", all.constant(),
+                  2 * width);
       biases = Parts(node, bias, {width, width, rest}, 0);
     }
     // As in onnxruntime, the bias is not added to inputs that already have a dimension of heads.
@@ -232,7 +230,7 @@ void RotaryEmbedding(Node& node) {
   if (node.Int("is_packed_batching", 0) != 0)
     node.Unsupported("is_packed_batching", "is_packed_batching=1");
   double scale = node.Float("scale", 1.0);
-  if (scale != 1) node.Unsupported("scale", fmt::format("scale={}", scale));
+  if (scale != 1) node.Unsupported("scale", "scale={}", scale);
   int64_t heads = node.Int("num_heads", 0), part = node.Int("rotary_embedding_dim", 0);
   bool flat = x->type.rank() == 3;
   if (!cosine->type.shape.back().is_constant())
@@ -245,7 +243,7 @@ void RotaryEmbedding(Node& node) {
     x = networks::Heads(node, x, heads);
   }
   if (ids->type.rank() <= 1) {
-    if (ids->type.rank() == 1) ids = node.Make("squeeze", {{"x", ids}, {"axes", Ints({0})}});
+    if (ids->type.rank() == 1) ids = Squeezed(node, ids, {0});
     ids = lower::AtRunTime(node, ids, node.dtype(1));
     ids = Binary(node, "add", IndicesOf(node, x, 2), ids);
     ids = Expanded(node, ids, {0});
@@ -256,7 +254,7 @@ void RotaryEmbedding(Node& node) {
   Value* sine = Rows(node, node.In(3), ids);
   cosine = Rows(node, cosine, ids);
   Value* y = networks::Rotated(node, x, cosine, sine, node.Int("interleaved", 0) != 0);
-  node.Set(flat ? networks::Joined(node, y) : y, node.dtype());
+  node.SetAlike(flat ? networks::Joined(node, y) : y);
 }
 
 // The index of the last key of each row, [B], in GroupQueryAttention; null if every row has P + S
@@ -281,18 +279,14 @@ Value* Appended(Node& node, Value* past, Value* added, Value* counts) {
   const Dim &most = past->type.shape[2], &sum = all->type.shape[2];
   if (total && most.is_constant() && sum.is_constant()) {
     int64_t length = std::max(total.Int(0), most.constant());
-    if (length < sum.constant())
-      all = node.Make(
-          "slice_by_size",
-          {{"x", all}, {"begin", Ints({0, 0, 0, 0})}, {"size", Ints({-1, -1, length, -1})}});
+    if (length < sum.constant()) all = SliceOfSize(node, all, {0, 0, 0, 0}, {-1, -1, length, -1});
   }
   Value* begin = Expanded(node, counts, {1});
   Value* place = Binary(node, "sub", Expanded(node, IndicesOf(node, all, 2), {0}),
                         begin);  // [B, T]: index into the new tokens
-  Value* old = node.Make("less", {{"x", place}, {"y", 0}});
-  Value* kept = node.Make("select", {{"cond", Expanded(node, old, {1, 3})},
-                                     {"a", all},
-                                     {"b", Tensor::Full(all->type.dtype, {}, 0)}});
+  Value* old = Binary(node, "less", place, 0);
+  Value* kept =
+      Select(node, Expanded(node, old, {1, 3}), all, Tensor::Full(all->type.dtype, {}, 0));
   Value* wanted = Expanded(node, IndicesOf(node, added, 2), {0, 1});
   Value* taken = Binary(node, "equal", Expanded(node, place, {2}), wanted);  // [B, T, S]
   taken = Expanded(node, node.builder().Cast(taken, all->type.dtype), {1});
@@ -304,8 +298,8 @@ Value* Appended(Node& node, Value* past, Value* added, Value* counts) {
 void GroupQueryAttention(Node& node) {
   int64_t heads = node.Int("num_heads"), key_heads = node.Int("kv_num_heads");
   if (heads < 1 || key_heads < 1 || heads % key_heads != 0)
-    node.Fail("bad-attribute",
-              fmt::format("{} query heads are not divisible by {} key heads", heads, key_heads));
+    node.Fail("bad-attribute", "{} query heads are not divisible by {} key heads", heads,
+              key_heads);
   RefuseInputs(node, {12, 13}, "a quantized past is not supported");
   RefuseInputs(node, {14, 15}, "normalization of queries and keys is not supported");
   for (std::string_view name : {"k_quant_type", "v_quant_type"})
@@ -322,8 +316,8 @@ void GroupQueryAttention(Node& node) {
     const Dim& width = q->type.shape[2];
     if (!width.is_constant() || width.constant() % (heads + 2 * key_heads) != 0)
       node.Fail("bad-operand",
-                fmt::format("packed query is {}, whose width does not match the numbers of heads",
-                            q->type.ToString()));
+                "packed query is {}, whose width does not match the numbers of heads",
+                q->type.ToString());
     int64_t size = width.constant() / (heads + 2 * key_heads);
     std::vector<Value*> parts =
         Parts(node, q, {heads * size, key_heads * size, key_heads * size}, 2);
@@ -338,8 +332,8 @@ void GroupQueryAttention(Node& node) {
     node.Fail("bad-graph", "past_key and past_value must be given together");
   Value *past = Past(node, 3, 4, "past_key"), *past_values = Past(node, 4, 4, "past_value");
   if (!past != !past_values)
-    node.Fail("bad-operand", fmt::format("past_key is {}, but past_value is {}",
-                                         node.In(3)->type.ToString(), node.In(4)->type.ToString()));
+    node.Fail("bad-operand", "past_key is {}, but past_value is {}", node.In(3)->type.ToString(),
+              node.In(4)->type.ToString());
   Value* last = LastKeys(node, parts.k, past);
   Value *positions = nullptr,
         *counts = nullptr;  // positions of queries [S] or [B, S]; lengths of the past [B]
@@ -347,9 +341,8 @@ void GroupQueryAttention(Node& node) {
     Value* all = past ? Concat(node, {past, parts.k}, 2) : parts.k;
     positions = networks::Positions(node, parts.q, all);
   } else {
-    Value* first =
-        node.Make("add", {{"x", Binary(node, "sub", last, DimOf(node, parts.q, 2))}, {"y", 1}});
-    counts = node.Make("maximum", {{"x", first}, {"y", 0}});
+    Value* first = Binary(node, "add", Binary(node, "sub", last, DimOf(node, parts.q, 2)), 1);
+    counts = Binary(node, "maximum", first, 0);
     positions = Expanded(node, IndicesOf(node, parts.q, 2), {0});
     positions = Binary(node, "add", Expanded(node, counts, {1}), positions);
   }

@@ -26,30 +26,26 @@ Value* PlusBias(Node& node, Value* x, int i) {
   return node.HasInput(i) ? PlusLast(node, x, node.In(i)) : x;
 }
 
-void Gelu(Node& node) { node.Set(GeluOf(node, node.In(0), false), node.dtype()); }
-void BiasGelu(Node& node) {
-  node.Set(GeluOf(node, PlusBias(node, node.In(0), 1), false), node.dtype());
-}
-void FastGelu(Node& node) {
-  node.Set(GeluOf(node, PlusBias(node, node.In(0), 1), true), node.dtype());
-}
+void Gelu(Node& node) { node.SetAlike(GeluOf(node, node.In(0), false)); }
+void BiasGelu(Node& node) { node.SetAlike(GeluOf(node, PlusBias(node, node.In(0), 1), false)); }
+void FastGelu(Node& node) { node.SetAlike(GeluOf(node, PlusBias(node, node.In(0), 1), true)); }
 void GemmFastGelu(Node& node) {
   Value* product = lower::MatrixProduct(node, node.In(0), node.In(1));
-  node.Set(GeluOf(node, PlusBias(node, product, 2), true), node.dtype());
+  node.SetAlike(GeluOf(node, PlusBias(node, product, 2), true));
 }
 void QuickGelu(Node& node) {
   Value* x = node.In(0);
-  Value* scaled = node.Make("mul", {{"x", x}, {"y", node.Float("alpha", 1.702f)}});
-  node.Set(Binary(node, "mul", x, node.Make("sigmoid", {{"x", scaled}})), node.dtype());
+  Value* scaled = Binary(node, "mul", x, node.Float("alpha", 1.702f));
+  node.SetAlike(Binary(node, "mul", x, node.Make("sigmoid", {{"x", scaled}})));
 }
 void BiasAdd(Node& node) {
-  node.Set(Binary(node, "add", PlusBias(node, node.In(0), 1), node.In(2)), node.dtype());
+  node.SetAlike(Binary(node, "add", PlusBias(node, node.In(0), 1), node.In(2)));
 }
 void BiasSplitGelu(Node& node) {
   Value* x = PlusBias(node, node.In(0), 1);
   std::vector<Value*> halves = node.builder().MakeAll(
       "split", {{"x", x}, {"num_splits", 2}, {"axis", static_cast<int64_t>(x->type.rank() - 1)}});
-  node.Set(Binary(node, "mul", halves[0], GeluOf(node, halves[1], false)), node.dtype());
+  node.SetAlike(Binary(node, "mul", halves[0], GeluOf(node, halves[1], false)));
 }
 
 // Applies the activation named by attribute `activation`.
@@ -70,11 +66,7 @@ Value* Activated(Node& node, Value* x, const std::vector<double>& params) {
     return node.Make("clip", {{"x", x},
                               {"alpha", param(0, std::numeric_limits<float>::lowest())},
                               {"beta", param(1, std::numeric_limits<float>::max())}});
-  node.Unsupported("activation", fmt::format("activation=\"{}\"", name));
-}
-
-Value* Permuted(Node& node, Value* x, const std::vector<int64_t>& perm) {
-  return node.Make("transpose", {{"x", x}, {"perm", Ints(perm)}});
+  node.Unsupported("activation", "activation=\"{}\"", name);
 }
 
 // Adds input 3, which must have the shape of y.
@@ -88,35 +80,37 @@ Value* PlusAlike(Node& node, Value* y) {
 // Inputs: X, W, B, Z. Z is added before the activation.
 void FusedConv(Node& node) {
   Value* y = PlusAlike(node, Convolve(node, node.In(0), node.In(1), node.Optional(2)));
-  node.Set(Activated(node, y, node.Floats("activation_params", std::vector<double>{})),
-           node.dtype());
+  node.SetAlike(Activated(node, y, node.Floats("activation_params", std::vector<double>{})));
 }
 
 // Like FusedConv, but channels last; the weight is still [M, C / group, kH, kW].
 void NhwcConv(Node& node) {
   if (node.rank() != 4) node.Fail("bad-operand", "the input must have four dimensions");
-  Value* x = Permuted(node, node.In(0), {0, 3, 1, 2});
+  Value* x = Transposed(node, node.In(0), {0, 3, 1, 2});
   Value* y = Convolve(node, x, node.In(1), node.Optional(2));
-  y = PlusAlike(node, Permuted(node, y, {0, 2, 3, 1}));
-  node.Set(Activated(node, y, node.Floats("activation_params", std::vector<double>{})),
-           node.dtype());
+  y = PlusAlike(node, Transposed(node, y, {0, 2, 3, 1}));
+  node.SetAlike(Activated(node, y, node.Floats("activation_params", std::vector<double>{})));
 }
 
 void NhwcMaxPool(Node& node) {
   if (node.rank() != 4) node.Fail("bad-operand", "the input must have four dimensions");
-  Value* x = Permuted(node, node.In(0), {0, 3, 1, 2});
+  Value* x = Transposed(node, node.In(0), {0, 3, 1, 2});
   Value* y = node.Apply("MaxPool", 12, {{x, node.dtype()}},
                         {"auto_pad", "ceil_mode", "dilations", "kernel_shape", "pads", "strides"});
-  node.Set(Permuted(node, y, {0, 2, 3, 1}), node.dtype());
+  node.SetAlike(Transposed(node, y, {0, 2, 3, 1}));
+}
+
+std::vector<double> ActivationParams(Node& node) {
+  std::vector<double> params;
+  for (std::string_view name : {"activation_alpha", "activation_beta", "activation_gamma"})
+    if (node.Has(name)) params.push_back(node.Float(name));
+  return params;
 }
 
 void FusedGemm(Node& node) {
   Value* y = node.Apply("Gemm", 13, {node.Input(0), node.Input(1), node.Input(2)},
                         {"alpha", "beta", "transA", "transB"});
-  std::vector<double> params;
-  for (std::string_view name : {"activation_alpha", "activation_beta", "activation_gamma"})
-    if (node.Has(name)) params.push_back(node.Float(name));
-  node.Set(Activated(node, y, params), node.dtype());
+  node.SetAlike(Activated(node, y, ActivationParams(node)));
 }
 
 // Transposes an operand of a product: moves the first dimension after the batch dimensions if
@@ -128,7 +122,7 @@ Value* Turned(Node& node, Value* x, bool batch, bool matrix) {
   for (int i = 0; i < rank; ++i) perm.push_back(i);
   if (batch) std::rotate(perm.begin(), perm.begin() + 1, perm.end() - 1);
   if (matrix) std::swap(perm[rank - 2], perm[rank - 1]);
-  return std::is_sorted(perm.begin(), perm.end()) ? x : Permuted(node, x, perm);
+  return std::is_sorted(perm.begin(), perm.end()) ? x : Transposed(node, x, perm);
 }
 
 Value* ScaledProduct(Node& node) {
@@ -136,15 +130,12 @@ Value* ScaledProduct(Node& node) {
   Value* b = Turned(node, node.In(1), node.Int("transBatchB", 0) != 0, node.Int("transB", 0) != 0);
   double alpha = node.Float("alpha", 1.0);
   Value* y = lower::MatrixProduct(node, a, b);
-  return alpha == 1 ? y : node.Make("mul", {{"x", y}, {"y", alpha}});
+  return alpha == 1 ? y : Binary(node, "mul", y, alpha);
 }
 
-void FusedMatMul(Node& node) { node.Set(ScaledProduct(node), node.dtype()); }
+void FusedMatMul(Node& node) { node.SetAlike(ScaledProduct(node)); }
 void FusedMatMulActivation(Node& node) {
-  std::vector<double> params;
-  for (std::string_view name : {"activation_alpha", "activation_beta", "activation_gamma"})
-    if (node.Has(name)) params.push_back(node.Float(name));
-  node.Set(Activated(node, ScaledProduct(node), params), node.dtype());
+  node.SetAlike(Activated(node, ScaledProduct(node), ActivationParams(node)));
 }
 
 // Normalizes the last dimension, without subtracting the mean if `simple`. Sets outputs `mean` and
@@ -237,8 +228,7 @@ void EmbedLayerNormalization(Node& node) {
   if (node.HasOutput(1)) {
     Value* count =
         node.HasInput(7)
-            ? node.Make("reduce_sum",
-                        {{"x", node.In(7)}, {"axes", Ints({1})}, {"keep_dims", false}})
+            ? Reduced(node, "reduce_sum", node.In(7), {1}, false)
             : node.Make(
                   "fill",
                   {{"shape", node.Make("slice_by_index", {{"x", node.Make("shape", {{"x", ids}})},
@@ -256,40 +246,38 @@ void GroupNorm(Node& node) {
   int64_t activation = node.Int("activation");
   if (node.rank() != 4) node.Fail("bad-operand", "the input must have four dimensions");
   Value* x = node.In(0);
-  if (last) x = Permuted(node, x, {0, 3, 1, 2});
+  if (last) x = Transposed(node, x, {0, 3, 1, 2});
   Attribute groups{"num_groups", "", Attribute::Kind::kInt, {}, {node.Int("groups")}, {}, {}, {}};
   Value* y = node.Apply("GroupNormalization", 21, {{x, node.dtype()}, node.Input(1), node.Input(2)},
                         {"epsilon"}, {groups});
   if (activation == 1) y = node.Make("silu", {{"x", y}});
   if (activation != 0 && activation != 1)
-    node.Unsupported("activation", fmt::format("activation={}", activation));
-  node.Set(last ? Permuted(node, y, {0, 2, 3, 1}) : y, node.dtype());
+    node.Unsupported("activation", "activation={}", activation);
+  node.SetAlike(last ? Transposed(node, y, {0, 2, 3, 1}) : y);
 }
 
 void GridSample(Node& node) {
-  node.Set(node.Apply("GridSample", 16, {node.Input(0), node.Input(1)},
-                      {"align_corners", "mode", "padding_mode"}),
-           node.dtype());
+  node.SetAlike(node.Apply("GridSample", 16, {node.Input(0), node.Input(1)},
+                           {"align_corners", "mode", "padding_mode"}));
 }
 void Trilu(Node& node) {
-  node.Set(node.Apply("Trilu", 14, {node.Input(0), node.Input(1)}, {"upper"}), node.dtype());
+  node.SetAlike(node.Apply("Trilu", 14, {node.Input(0), node.Input(1)}, {"upper"}));
 }
 void GatherNd(Node& node) {
-  node.Set(node.Apply("GatherND", 12, {node.Input(0), node.Input(1)}), node.dtype());
+  node.SetAlike(node.Apply("GatherND", 12, {node.Input(0), node.Input(1)}));
 }
 void Pad(Node& node) {
-  node.Set(node.Apply("Pad", 13, {node.Input(0), node.Input(1), node.Input(2)}, {"mode"}),
-           node.dtype());
+  node.SetAlike(node.Apply("Pad", 13, {node.Input(0), node.Input(1), node.Input(2)}, {"mode"}));
 }
 void Range(Node& node) {
   Bound step = node.Input(2);
   if (!step.value) step = {node.Const(Tensor::Full(node.dtype(), {}, 1)), node.dtype()};
-  node.Set(node.Apply("Range", 11, {node.Input(0), node.Input(1), step}), node.dtype());
+  node.SetAlike(node.Apply("Range", 11, {node.Input(0), node.Input(1), step}));
 }
 void ExpandDims(Node& node) {
   int64_t axis = node.Constant(1, "axis").Int(0);
   axis = node.Axis(axis, node.rank() + 1);
-  node.Set(node.Make("expand_dims", {{"x", node.In(0)}, {"axes", Ints({axis})}}), node.dtype());
+  node.SetAlike(Expanded(node, node.In(0), {axis}));
 }
 
 NodeRow Mine(std::string_view name, Handler handler) { return {name, handler, 1, 0, kMicrosoft}; }

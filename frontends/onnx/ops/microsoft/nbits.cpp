@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "frontends/onnx/row.h"
+#include "lib/ir/arithmetic.h"
 #include "lib/ir/concat_slice.h"
 #include "lib/ir/encoding.h"
 #include "lib/ir/shape_tensors.h"
@@ -27,7 +28,7 @@ DType Unsigned(Node& node, int64_t bits) {
     case 8:
       return DType::kUint8;
     default:
-      node.Unsupported("bits", fmt::format("bits={}", bits));
+      node.Unsupported("bits", "bits={}", bits);
   }
 }
 
@@ -40,8 +41,7 @@ Tensor Unpacked(const Tensor& bytes, DType dtype) {
 
 void CheckSize(Node& node, const Tensor& tensor, std::string_view name, int64_t size) {
   if (tensor.size() != size)
-    node.Fail("bad-operand",
-              fmt::format("{} has {} elements, expected {}", name, tensor.size(), size));
+    node.Fail("bad-operand", "{} has {} elements, expected {}", name, tensor.size(), size);
 }
 
 // group[k] is the block whose scale applies to column k of the data [N, K]. Sorts the columns and
@@ -53,8 +53,7 @@ Value* InOrder(Node& node, Value* x, const std::vector<int64_t>& group, int64_t 
   for (int64_t i = 0; i < k; ++i) ordered = ordered && group[i] == i / block;
   if (ordered) return x;
   if (k != data.dims()[1])
-    node.Unsupported("",
-                     fmt::format("g_idx has {} elements, but B has {} columns", k, data.dims()[1]));
+    node.Unsupported("", "g_idx has {} elements, but B has {} columns", k, data.dims()[1]);
   std::vector<int64_t> order(group.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(),
@@ -77,8 +76,7 @@ void MatMulNBits(Node& node) {
     node.Unsupported("weight_prepacked", "weights prepacked for another device are not supported");
   constexpr int64_t kSane = int64_t{1} << 24;
   if (k < 1 || n < 1 || block < 1 || k > kSane || n > kSane || block > kSane || block % 8 != 0)
-    node.Fail("bad-attribute",
-              fmt::format("invalid sizes: K={}, N={}, block_size={}", k, n, block));
+    node.Fail("bad-attribute", "invalid sizes: K={}, N={}, block_size={}", k, n, block);
   int64_t blocks = (k + block - 1) / block, width = blocks * block;
   node.WantConstants({{1, "B"}, {2, "scales"}, {3, "zero_points"}, {4, "g_idx"}});
   Tensor packed = node.Constant(1, "B"), scale = node.Constant(2, "scales");
@@ -107,8 +105,8 @@ void MatMulNBits(Node& node) {
     weight = node.Make("slice_by_index",
                        {{"x", weight}, {"begin", Ints({0, 0})}, {"end", Ints({n, k})}});
   Value* y = node.Make("matmul", {{"x", x}, {"y", weight}, {"transpose_y", true}});
-  if (node.HasInput(5)) y = node.Make("add", {{"x", y}, {"y", node.In(5)}});
-  node.Set(y, node.dtype(0));
+  if (node.HasInput(5)) y = Binary(node, "add", y, node.In(5));
+  node.SetAlike(y);
 }
 
 // Inputs: data, indices, scales, zero_points.
@@ -120,17 +118,15 @@ void GatherBlockQuantized(Node& node) {
   if (bytes) data = Unpacked(data, Unsigned(node, bits));
   int rank = data.rank();
   if (rank < 1 || scale.rank() != rank)
-    node.Fail("bad-operand",
-              fmt::format("data has {} dimensions, but scales has {}", rank, scale.rank()));
+    node.Fail("bad-operand", "data has {} dimensions, but scales has {}", rank, scale.rank());
   int axis = node.Axis(node.Int("gather_axis", 0), rank),
       blocks = node.Axis(node.Int("quantize_axis", 1), rank);
   Dims dims = data.dims();
   for (int i = 0; i < rank; ++i) {
     int64_t expected = i == blocks && block > 0 ? (dims[i] + block - 1) / block : dims[i];
     if (scale.dims()[i] != expected && scale.dims()[i] != 1)
-      node.Fail("bad-operand",
-                fmt::format("the shapes of scales, [{}], and data, [{}], do not match",
-                            fmt::join(scale.dims(), ", "), fmt::join(dims, ", ")));
+      node.Fail("bad-operand", "the shapes of scales, [{}], and data, [{}], do not match",
+                fmt::join(scale.dims(), ", "), fmt::join(dims, ", "));
     if (dims[i] % scale.dims()[i] != 0)
       node.Unsupported("block_size", "a last block shorter than the others is not supported");
   }

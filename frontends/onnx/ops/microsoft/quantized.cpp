@@ -2,6 +2,7 @@
 #include "frontends/onnx/ops/quantized.h"
 
 #include "frontends/onnx/row.h"
+#include "lib/ir/arithmetic.h"
 #include "lib/lower/convert.h"
 
 namespace mlc::onnx {
@@ -32,16 +33,6 @@ void Binary(Node& node) {
   SetQuantized(node, real, 6, 7, node.dtype(0));
 }
 
-Value* Permuted(Node& node, Value* x, bool to_last) {
-  std::vector<int64_t> perm = {0};
-  int rank = x->type.rank();
-  if (rank < 3) return x;
-  if (!to_last) perm.push_back(rank - 1);
-  for (int i = to_last ? 2 : 1; i < (to_last ? rank : rank - 1); ++i) perm.push_back(i);
-  if (to_last) perm.push_back(1);
-  return node.Make("transpose", {{"x", x}, {"perm", Ints(perm)}});
-}
-
 // Inputs: X, X_scale, X_zero, Y_scale, Y_zero. Dequantizes X, applies an ai.onnx operator and
 // quantizes the result.
 void Around(Node& node, std::string_view op, int opset,
@@ -49,9 +40,9 @@ void Around(Node& node, std::string_view op, int opset,
             const std::vector<Attribute>& others = {}) {
   bool channels_last = node.Int("channels_last", 0) != 0;
   Value* x = Real(node, 0);
-  if (channels_last) x = Permuted(node, x, false);
+  if (channels_last) x = ChannelsMoved(node, x, false);
   Value* y = node.Apply(op, opset, {{x, DType::kFp32}}, attributes, others);
-  if (channels_last) y = Permuted(node, y, true);
+  if (channels_last) y = ChannelsMoved(node, y, true);
   SetQuantized(node, y, 3, 4, node.dtype(0));
 }
 
@@ -84,13 +75,13 @@ void Concat(Node& node) {
   for (int i = 2; i < node.inputs(); i += 3) parts.push_back(Requantized(node, i, 0, 1).value);
   if (parts.empty()) node.Fail("bad-graph", "no inputs to concatenate are given");
   int64_t axis = node.Axis(node.Int("axis"), parts[0]->type.rank());
-  node.Set(node.Make("concat", {{"values", parts}, {"axis", axis}}), integers);
+  node.Set(Concat(node, parts, axis), integers);
 }
 
 // Inputs: condition, X, x_scale, x_zero, Y, y_scale, y_zero, z_scale, z_zero.
 void Where(Node& node) {
   Bound a = Requantized(node, 1, 7, 8), b = Requantized(node, 4, 7, 8);
-  node.Set(node.Make("select", {{"cond", node.In(0)}, {"a", a.value}, {"b", b.value}}), a.dtype);
+  node.Set(Select(node, node.In(0), a.value, b.value), a.dtype);
 }
 
 // (A - A_zero) * (B - B_zero) in int32.
@@ -99,7 +90,7 @@ void MulInteger(Node& node) {
     Value* x = lower::Convert(node, node.In(value), node.dtype(value), DType::kInt32);
     if (!node.HasInput(zero)) return x;
     Value* z = lower::Convert(node, node.In(zero), node.dtype(zero), DType::kInt32);
-    return node.Make("sub", {{"x", x}, {"y", lower::Along(node, z, 0, 1)}});
+    return Binary(node, "sub", x, lower::Along(node, z, 0, 1));
   };
   node.Set(node.Make("mul", {{"x", factor(0, 1)}, {"y", factor(2, 3)}}), DType::kInt32);
 }
