@@ -101,8 +101,8 @@ Error UnsupportedArchitecture(const std::string& name, const std::set<std::strin
   error.Note("encoders: {}", fmt::join(encoders, ", "));
   std::set<std::string> all = decoders;
   all.insert(encoders.begin(), encoders.end());
-  if (const std::vector<std::string> near = NearNames(all, name); !near.empty())
-    error.Note("most similar: \"{}\"", near[0]);
+  if (const std::string meant = MeantName(all, name); !meant.empty())
+    error.Note("most similar: \"{}\"", meant);
   return error;
 }
 

@@ -14,7 +14,7 @@ namespace mlc::networks {
 const DecoderConfig& DecoderFlags(std::string_view name);
 
 // Returns the error "unsupported-architecture" for a name without a row in a source; it lists the
-// source's decoders and encoders and the most similar name.
+// source's decoders and encoders and a similar name, if there is one.
 Error UnsupportedArchitecture(const std::string& name, const std::set<std::string>& decoders,
                               const std::set<std::string>& encoders);
 

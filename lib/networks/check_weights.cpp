@@ -19,7 +19,9 @@ Dims WithoutFirstOnes(const Dims& dims) {
 
 Tensor CheckedWeight(const Tensor& tensor, const std::string& name, const Dims& dims) {
   if (!tensor)
-    throw Error("missing-tensor", "tensor \"{}\" is missing", name)
+    throw Error("missing-tensor", name.empty()
+                                      ? "the source format has no name for a required tensor"
+                                      : fmt::format("tensor \"{}\" is missing", name))
         .Expected("a float tensor of shape [{}]", fmt::join(dims, ", "));
   if (WithoutFirstOnes(tensor.dims()) != WithoutFirstOnes(dims) || !IsFloat(tensor.dtype()))
     throw Error("bad-tensor", "tensor \"{}\" is {} [{}]", name, Name(tensor.dtype()),

@@ -16,7 +16,6 @@ namespace mlc {
 // If the address space is limited (ulimit -v) and the file would take a large part of it, the file
 // stays open instead and is read in parts, by Read or through a ByteWindow; both work for either
 // kind.
-// instead and is read in parts: by Read, or through a ByteWindow, which both serve either kind.
 class MappedFile {
  public:
   // Error "file-io" if the file cannot be opened or mapped.

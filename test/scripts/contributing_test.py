@@ -11,6 +11,8 @@ import driver  # noqa: E402
 # Section: the includes of its code, its namespace, the type of its rows (None: it shows no table).
 SECTIONS = {"A MIL operator": (["<cmath>", '"lib/ops/eval.h"', '"lib/ops/range_rules.h"', '"lib/ops/row.h"'], "mlc", "OpRow"),
             "An ONNX operator": (['"frontends/onnx/node.h"', '"frontends/onnx/row.h"'], "mlc::onnx", "NodeRow"),
+            "A frontend": (['"lib/ir/builder.h"', '"lib/ir/import_options.h"', '"lib/ir/npy.h"', '"lib/ir/source_facts.h"',
+                            '"lib/ops/row.h"'], "mlc::matrix", None),
             "A pass": (['"lib/passes/rewriting.h"'], "mlc::passes", None)}
 
 

@@ -1,5 +1,7 @@
 #include "tools/driver/frontends.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 #include "frontends/coreml/coreml.h"
@@ -228,6 +230,16 @@ constexpr ForeignRow kFolders[] = {
 
 std::span<const Frontend> Frontends() { return kFrontends; }
 
+std::string FormatsText(const std::function<bool(const Frontend&)>& chosen) {
+  std::vector<std::string_view> all;
+  for (const Frontend& row : kFrontends)
+    if (chosen(row)) all.push_back(row.what);
+  if (all.size() < 2) return fmt::format("{}", fmt::join(all, ""));
+  const std::string_view last = all.back();
+  all.pop_back();
+  return fmt::format("{} or {}", fmt::join(all, ", "), last);
+}
+
 const Frontend& FrontendOf(const fs::path& path) {
   std::error_code error;
   fs::file_status status = fs::status(path, error);
@@ -263,9 +275,7 @@ const Frontend& FrontendOf(const fs::path& path) {
   }
   throw Error("unknown-format", "unrecognised model format")
       .At({path.string(), ""})
-      .Expected(
-          "ONNX, GGUF, a Hugging Face folder or .safetensors, a .mlpackage or .mlmodelc folder, a "
-          ".mlmodel or MIL text");
+      .Expected(FormatsText([](const Frontend&) { return true; }));
 }
 
 fs::path ModelFolder(const fs::path& path) {

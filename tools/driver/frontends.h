@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -59,6 +60,9 @@ struct Frontend {
 };
 
 std::span<const Frontend> Frontends();
+// Returns the formats for which `chosen` is true, for messages: "a GGUF file, MIL text or an ONNX
+// model".
+std::string FormatsText(const std::function<bool(const Frontend&)>& chosen);
 // Detects the format by content. Error "unknown-format" describes the contents and suggests a
 // remedy.
 const Frontend& FrontendOf(const std::filesystem::path& path);

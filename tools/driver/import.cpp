@@ -10,10 +10,8 @@ namespace {
 void RefuseOptions(ImportOptions options, const Frontend& frontend) {
   for (const Option& option : ImportTable(options)) {
     if (frontend.Takes(option.name) || !option.field.get()) continue;
-    std::string takers;
-    for (const Frontend& row : Frontends())
-      if (row.Takes(option.name))
-        takers += fmt::format("{}{}", takers.empty() ? "" : " or ", row.what);
+    const std::string takers =
+        FormatsText([&](const Frontend& row) { return row.Takes(option.name); });
     Error error("usage", "{} applies to {}, not to {}", option.name, takers, frontend.what);
     if (frontend.Takes("--context"))
       error.Help(

@@ -1,6 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/support/atomic_install.h"
+#include "tools/driver/frontends.h"
 #include "tools/driver/output_path.h"
 #include "tools/mlc/command.h"
 #include "tools/mlc/interface_report.h"
@@ -101,8 +102,10 @@ int RunCompile(const CompileArguments& given, Session& session) {
 Command CompileCommand() {
   auto given = std::make_shared<CompileArguments>();
   ShowPasses(given->options.passes);
+  static const std::string sources =
+      FormatsText([](const Frontend& frontend) { return frontend.IsSource(); });
   std::vector<Option> table = {
-      {"MODEL", "", "ONNX or GGUF model, or Hugging Face folder", Into(given->model), true},
+      {"MODEL", "", sources, Into(given->model), true},
       {"-o", "OUT.mlpackage|OUT.mlmodelc",
        "output (default: the model's name with .mlpackage); .mlmodelc is experimental",
        [given = given.get()](const std::string& text) { given->output = WithoutSlash(text); }}};
