@@ -6,6 +6,7 @@
 
 #include "frontends/coreml/read.h"
 #include "lib/coreml/dtypes.h"
+#include "lib/coreml/interface_entry.h"
 #include "lib/ir/port_index.h"
 #include "proto/model.pb.h"
 

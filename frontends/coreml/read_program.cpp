@@ -3,6 +3,7 @@
 
 #include "frontends/coreml/read.h"
 #include "lib/coreml/form_encoding.h"
+#include "lib/coreml/interface_entry.h"
 #include "lib/ir/builder.h"
 #include "lib/ir/port_index.h"
 #include "lib/ops/form_params.h"
