@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "lib/ir/tensor.h"
+#include "lib/support/mapped_file.h"
 
 namespace mlc::coreml {
 

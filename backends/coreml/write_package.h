@@ -8,6 +8,7 @@
 #include <string>
 
 #include "lib/ir/program.h"
+#include "lib/support/mapped_file.h"
 
 namespace mlc::coreml {
 
@@ -15,7 +16,7 @@ struct PackageOptions {
   // Never raised automatically: Error "target-too-old" names what needs a newer one; see
   // LowestTarget (lower.h).
   Opset target = Opset::kIos16;
-  int threads = 0;     // 0: one per processor
+  int threads = 0;  // 0: one per processor
   // Replace anything that exists at the path, even if the file system cannot do so atomically.
   bool force = false;
   // Called for source bytes while they are in the page cache (WeightPlan::PassedFn).

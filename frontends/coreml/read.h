@@ -7,6 +7,7 @@
 #include <string>
 
 #include "lib/ir/program.h"
+#include "lib/support/mapped_file.h"
 
 namespace mlc::schema {
 class ModelDescription;

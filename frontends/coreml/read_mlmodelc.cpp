@@ -5,6 +5,7 @@
 #include "lib/coreml/schema.h"
 #include "lib/ir/text.h"
 #include "lib/ops/row.h"
+#include "lib/support/mapped_file.h"
 #include "proto/model.pb.h"
 
 namespace mlc::coreml {

@@ -10,6 +10,7 @@
 #include "lib/ops/row.h"
 #include "lib/support/byte_window.h"
 #include "lib/support/input_registry.h"
+#include "lib/support/mapped_file.h"
 #include "lib/support/regular_file.h"
 #include "proto/model.pb.h"
 

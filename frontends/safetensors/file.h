@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "lib/ir/tensor.h"
+#include "lib/support/mapped_file.h"
 
 namespace mlc::safetensors {
 

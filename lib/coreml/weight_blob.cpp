@@ -5,6 +5,7 @@
 
 #include "lib/coreml/dtypes.h"
 #include "lib/support/error.h"
+#include "lib/support/mapped_file.h"
 
 namespace mlc::coreml {
 

@@ -12,6 +12,7 @@
 #include <memory>
 
 #include "lib/ir/tensor.h"
+#include "lib/support/mapped_file.h"
 
 namespace mlc::coreml {
 

@@ -227,6 +227,33 @@ Tensor NarrowForMil(const Tensor& tensor, DType to) {
   return Tensor::Of<int64_t>(tensor.dims(), values).Cast(to);
 }
 
+Tensor Ints(const std::vector<int64_t>& values) {
+  return Tensor::Vector<int64_t>(values).Cast(DType::kInt32);
+}
+
+Builder::Arg::Arg(std::string_view p, Value* v) : param(p) {
+  if (v) operands.emplace_back(v);
+}
+Builder::Arg::Arg(std::string_view p, std::vector<Value*> vs)
+    : param(p), operands(vs.begin(), vs.end()) {}
+Builder::Arg::Arg(std::string_view p, Tensor t) : param(p) {
+  if (t) operands.emplace_back(std::move(t));
+}
+Builder::Arg::Arg(std::string_view p, Operand o) : param(p) { operands.push_back(std::move(o)); }
+Builder::Arg::Arg(std::string_view p, bool v) : Arg(p, Tensor::Scalar<bool>(v)) {}
+Builder::Arg::Arg(std::string_view p, int v) : Arg(p, static_cast<int64_t>(v)) {}
+Builder::Arg::Arg(std::string_view p, int64_t v) : Arg(p, Tensor::Scalar<int64_t>(v)) {
+  untyped = true;
+}
+Builder::Arg::Arg(std::string_view p, double v) : Arg(p, Tensor::Scalar<double>(v)) {
+  untyped = true;
+}
+Builder::Arg::Arg(std::string_view p, const char* v) : Arg(p, Tensor::String(v)) {}
+Builder::Arg::Arg(std::string_view p, const std::string& v) : Arg(p, Tensor::String(v)) {}
+
+Builder::Builder(Block& block, Diagnostics& diagnostics, Operation* before)
+    : block_(block), diagnostics_(diagnostics), before_(before) {}
+
 Value* Builder::Const(Tensor value, std::string_view name_hint) {
   auto op = std::make_unique<Operation>();
   op->def = &program().ops->At("const");

@@ -23,11 +23,8 @@ namespace mlc {
 // Maximum number of result elements for folding; view operations fold at any size.
 inline constexpr int64_t kFoldLimit = int64_t{1} << 22;
 
-inline Tensor Ints(
-    const std::vector<int64_t>&
-        values) {  // int32 vector; Error "constant-range" at emission if a value exceeds int32
-  return Tensor::Vector<int64_t>(values).Cast(DType::kInt32);
-}
+// An int32 vector; Error "constant-range" at emission if a value exceeds int32.
+Tensor Ints(const std::vector<int64_t>& values);
 
 class Builder {
  public:
@@ -35,25 +32,20 @@ class Builder {
     std::string_view param;
     Operands operands;     // empty: omitted
     bool untyped = false;  // a C++ number, which takes the dtype of the parameter
-    Arg(std::string_view p, Value* v) : param(p) {
-      if (v) operands.emplace_back(v);
-    }
-    Arg(std::string_view p, std::vector<Value*> vs) : param(p), operands(vs.begin(), vs.end()) {}
-    Arg(std::string_view p, Tensor t) : param(p) {
-      if (t) operands.emplace_back(std::move(t));
-    }
-    Arg(std::string_view p, Operand o) : param(p) { operands.push_back(std::move(o)); }
-    Arg(std::string_view p, bool v) : Arg(p, Tensor::Scalar<bool>(v)) {}
-    Arg(std::string_view p, int v) : Arg(p, static_cast<int64_t>(v)) {}
-    Arg(std::string_view p, int64_t v) : Arg(p, Tensor::Scalar<int64_t>(v)) { untyped = true; }
-    Arg(std::string_view p, double v) : Arg(p, Tensor::Scalar<double>(v)) { untyped = true; }
-    Arg(std::string_view p, const char* v) : Arg(p, Tensor::String(v)) {}
-    Arg(std::string_view p, const std::string& v) : Arg(p, Tensor::String(v)) {}
+    Arg(std::string_view p, Value* v);
+    Arg(std::string_view p, std::vector<Value*> vs);
+    Arg(std::string_view p, Tensor t);
+    Arg(std::string_view p, Operand o);
+    Arg(std::string_view p, bool v);
+    Arg(std::string_view p, int v);
+    Arg(std::string_view p, int64_t v);
+    Arg(std::string_view p, double v);
+    Arg(std::string_view p, const char* v);
+    Arg(std::string_view p, const std::string& v);
   };
   using Args = std::vector<Arg>;
 
-  Builder(Block& block, Diagnostics& diagnostics, Operation* before = nullptr)
-      : block_(block), diagnostics_(diagnostics), before_(before) {}
+  Builder(Block& block, Diagnostics& diagnostics, Operation* before = nullptr);
 
   // Creates an operation and returns its first result.
   Value* Make(std::string_view op, Args args);

@@ -10,6 +10,7 @@
 
 #include "lib/support/atomic_install.h"
 #include "lib/support/error.h"
+#include "lib/support/mapped_file.h"
 
 namespace mlc {
 

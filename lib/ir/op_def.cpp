@@ -72,6 +72,41 @@ std::optional<Opset> ParseOpsetName(std::string_view name) {
   return std::nullopt;
 }
 
+OpContext::OpContext(const OpDef& def, const OperandLists& operands, const Operation* op)
+    : def_(def), operands_(&operands), op_(op) {}
+OpContext::OpContext(const OpDef& def, const OperandLists& operands, const Values& known)
+    : def_(def), operands_(&operands), known_(&known) {}
+OpContext::OpContext(const OpDef& def, Args args, const Operation* op)
+    : def_(def), args_(std::move(args)), op_(op) {}
+
+InferContext::InferContext(const OpDef& def, const OperandLists& operands, const Operation* op,
+                           const Symbols* symbols)
+    : OpContext(def, operands, op), symbols_(symbols) {}
+InferContext::InferContext(const OpDef& def, const OperandLists& operands, const Values& known)
+    : OpContext(def, operands, known) {}
+InferContext::InferContext(const OpDef& def, Args args) : OpContext(def, std::move(args)) {}
+
+void InferContext::Result(Type type) {
+  results.push_back(std::move(type));
+  dims.emplace_back();
+}
+void InferContext::Result(DType dtype, Shape shape) {
+  Result(Type::Tensor(dtype, std::move(shape)));
+}
+void InferContext::Elements(std::vector<Dim> elements) { dims.back() = std::move(elements); }
+
+EvalContext::EvalContext(const OpDef& def, const OperandLists& operands,
+                         std::vector<Type> result_types, const Operation* op)
+    : OpContext(def, operands, op), result_types(std::move(result_types)) {}
+EvalContext::EvalContext(const OpDef& def, const OperandLists& operands, const Values& known,
+                         std::vector<Type> result_types)
+    : OpContext(def, operands, known), result_types(std::move(result_types)) {}
+EvalContext::EvalContext(const OpDef& def, Args args, std::vector<Type> result_types,
+                         const Operation* op)
+    : OpContext(def, std::move(args), op), result_types(std::move(result_types)) {}
+
+void EvalContext::Set(Tensor tensor) { results.push_back(std::move(tensor)); }
+
 int Form::Find(std::string_view name) const {
   for (size_t i = 0; i < params.size(); ++i) {
     // This is a hot path: names of equal length mostly differ in their first character.

@@ -92,15 +92,12 @@ class OpContext {
   using Values = PointerMap<Value, Arg>;
   // Operands of an operation, existing or about to be created. Keeps a reference: `operands` must
   // outlive the context.
-  OpContext(const OpDef& def, const OperandLists& operands, const Operation* op = nullptr)
-      : def_(def), operands_(&operands), op_(op) {}
+  OpContext(const OpDef& def, const OperandLists& operands, const Operation* op = nullptr);
   // The same, except that the values in `known` override operands. `known` must outlive the
   // context.
-  OpContext(const OpDef& def, const OperandLists& operands, const Values& known)
-      : def_(def), operands_(&operands), known_(&known) {}
+  OpContext(const OpDef& def, const OperandLists& operands, const Values& known);
   // Operands whose types and values the caller supplies.
-  OpContext(const OpDef& def, Args args, const Operation* op = nullptr)
-      : def_(def), args_(std::move(args)), op_(op) {}
+  OpContext(const OpDef& def, Args args, const Operation* op = nullptr);
 
   const OpDef& def() const { return def_; }
   const Operation* operation() const { return op_; }  // null at run time
@@ -171,20 +168,15 @@ class InferContext : public OpContext {
  public:
   // `symbols` are those of the function and must outlive the context; null: no bounds are known.
   InferContext(const OpDef& def, const OperandLists& operands, const Operation* op,
-               const Symbols* symbols)
-      : OpContext(def, operands, op), symbols_(symbols) {}
-  InferContext(const OpDef& def, const OperandLists& operands, const Values& known)
-      : OpContext(def, operands, known) {}
-  InferContext(const OpDef& def, Args args) : OpContext(def, std::move(args)) {}
+               const Symbols* symbols);
+  InferContext(const OpDef& def, const OperandLists& operands, const Values& known);
+  InferContext(const OpDef& def, Args args);
   const Symbols& symbols() const;
   Dim::Range Bounds(const Dim& dim) const { return dim.Bounds(symbols()); }
-  void Result(Type type) {
-    results.push_back(std::move(type));
-    dims.emplace_back();
-  }
-  void Result(DType dtype, Shape shape) { Result(Type::Tensor(dtype, std::move(shape))); }
+  void Result(Type type);
+  void Result(DType dtype, Shape shape);
   // Sets the elements of the last Result, which must be an integer tensor.
-  void Elements(std::vector<Dim> elements) { dims.back() = std::move(elements); }
+  void Elements(std::vector<Dim> elements);
   using OpContext::Elements;
   // A placeholder for a dimension that inference cannot express; `hint` is a name for it. When a
   // result type is stored, the placeholder is replaced by a symbol of the function, or by the
@@ -204,19 +196,16 @@ class InferContext : public OpContext {
 class EvalContext : public OpContext {
  public:
   EvalContext(const OpDef& def, const OperandLists& operands, std::vector<Type> result_types,
-              const Operation* op = nullptr)
-      : OpContext(def, operands, op), result_types(std::move(result_types)) {}
+              const Operation* op = nullptr);
   EvalContext(const OpDef& def, const OperandLists& operands, const Values& known,
-              std::vector<Type> result_types)
-      : OpContext(def, operands, known), result_types(std::move(result_types)) {}
+              std::vector<Type> result_types);
   EvalContext(const OpDef& def, Args args, std::vector<Type> result_types,
-              const Operation* op = nullptr)
-      : OpContext(def, std::move(args), op), result_types(std::move(result_types)) {}
+              const Operation* op = nullptr);
   Tensor in(std::string_view name, int i = 0) const { return value(name, i); }
   // The static dims and the dtype of result i.
   Dims out_dims(int i = 0) const { return StaticDims(result_types[i].shape); }
   DType out_dtype(int i = 0) const { return result_types[i].dtype; }
-  void Set(Tensor tensor) { results.push_back(std::move(tensor)); }
+  void Set(Tensor tensor);
   // For results that change only some elements of an operand: returns a tensor with the operand's
   // elements and sets `out` to its writable memory, to be modified before Set. The operand's own
   // memory is reused, and removed from the context, if nothing else refers to it.

@@ -8,6 +8,9 @@
 
 namespace mlc {
 
+// Initialised before any code runs.
+constinit const Tensor kNoTensor{};
+
 void Value::State(Type as_read) {
   Type known = type;
   for (Type* each : {&as_read, &known})
@@ -421,6 +424,7 @@ Value* Function::AddInput(std::string_view hint, Type type) {
   return body.inputs.emplace_back(std::move(value)).get();
 }
 
+Program::Program(const OpSet* op_set) : ops(op_set) {}
 Program::Program(Program&& other) noexcept { *this = std::move(other); }
 
 Program& Program::operator=(Program&& other) noexcept {

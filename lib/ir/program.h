@@ -102,7 +102,7 @@ struct Provenance {
 };
 
 // The empty tensor that represents "not constant".
-inline const Tensor kNoTensor{};
+extern const Tensor kNoTensor;
 
 // One result of an operation, or an input of a function or block.
 class Value : public ShapeKnowledge, public Provenance {
@@ -380,7 +380,7 @@ struct Interface {
 
 class Program {
  public:
-  explicit Program(const OpSet* op_set) : ops(op_set) {}
+  explicit Program(const OpSet* op_set);
   Program(Program&& other) noexcept;  // functions keep their addresses
   Program& operator=(Program&& other) noexcept;
 

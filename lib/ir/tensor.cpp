@@ -17,6 +17,7 @@
 #include "lib/ir/view_reader.h"
 #include "lib/support/error.h"
 #include "lib/support/hash.h"
+#include "lib/support/mapped_file.h"
 #include "lib/support/memory_limits.h"
 
 namespace mlc {

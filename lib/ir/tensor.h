@@ -18,7 +18,6 @@
 
 #include "lib/ir/dtype.h"
 #include "lib/support/half.h"
-#include "lib/support/mapped_file.h"
 
 namespace mlc {
 
@@ -57,6 +56,7 @@ Dims StridesOf(const Dims& dims);        // row-major, in elements
 size_t ByteCount(DType dtype, int64_t elements);  // rounded up for sub-byte types
 
 struct Encoding;
+class MappedFile;
 
 // All elements of a tensor in memory, for the lifetime of the pin: the tensor's own memory if it is
 // aligned for T, otherwise a computed copy that is shared between all live pins and freed by the

@@ -4,6 +4,13 @@
 
 namespace mlc {
 
+Type Type::Tensor(DType dtype, Shape shape) {
+  Type type;
+  type.dtype = dtype;
+  type.shape = std::move(shape);
+  return type;
+}
+
 Type Type::List(Type element, Dim length) {
   Type type;
   type.kind = Kind::kList;

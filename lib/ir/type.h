@@ -19,12 +19,7 @@ struct Type {
       elements;  // list: the element; state: the wrapped tensor; tuple: members; dict: key, value
   Dim length;    // list only
 
-  static Type Tensor(DType dtype, Shape shape = {}) {
-    Type type;
-    type.dtype = dtype;
-    type.shape = std::move(shape);
-    return type;
-  }
+  static Type Tensor(DType dtype, Shape shape = {});
   static Type List(Type element, Dim length);
   static Type State(Type tensor);
 

@@ -27,7 +27,7 @@ FOREIGN = {
     "a.tflite": (b"\x1c\0\0\0TFL3" + bytes(8), "tf2onnx"),
     "a.safetensors": (b"\x08\0\0\0\0\0\0\0" + b'{"a": 1}', "export"),
     "empty.onnx": (b"", "empty"),
-    "text.onnx": (b"hello\n", "expected: ONNX"),
+    "text.onnx": (b"hello\n", "expected: a GGUF file"),
 }
 
 

@@ -15,6 +15,7 @@
 #include "lib/ir/text.h"
 #include "lib/support/atomic_install.h"
 #include "lib/support/hash.h"
+#include "lib/support/mapped_file.h"
 #include "lib/support/memory_use.h"
 #include "tools/driver/errors.h"
 #include "tools/driver/frontends.h"

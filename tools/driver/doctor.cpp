@@ -13,6 +13,7 @@
 #include "lib/analysis/input_ranges.h"
 #include "lib/analysis/weight_bytes.h"
 #include "lib/passes/safe_masks.h"
+#include "lib/support/mapped_file.h"
 #include "tools/driver/frontends.h"
 #include "tools/driver/model_interface.h"
 #include "tools/driver/run_tokens.h"

@@ -20,6 +20,7 @@
 #include "frontends/safetensors/tokenizer_file.h"
 #include "lib/analysis/valid_sizes.h"
 #include "lib/support/byte_window.h"
+#include "lib/support/mapped_file.h"
 #include "lib/support/regular_file.h"
 #include "tools/driver/operators.h"
 

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "lib/ir/input_conversion.h"
+#include "lib/support/mapped_file.h"
 
 namespace mlc::driver {
 

@@ -13,6 +13,7 @@
 
 #include "lib/ir/subbyte.h"
 #include "lib/support/error.h"
+#include "lib/support/mapped_file.h"
 #include "test/catch.h"
 #include "test/read_in_parts.h"
 
