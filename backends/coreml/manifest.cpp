@@ -7,6 +7,7 @@
 #include "lib/coreml/package_layout.h"
 #include "lib/support/atomic_install.h"
 #include "lib/support/input_registry.h"
+#include "lib/support/json_text.h"
 #include "lib/support/mapped_file.h"
 #include "lib/support/regular_file.h"
 
@@ -193,7 +194,7 @@ std::string ManifestJson(const Manifest& manifest, const Program& program,
                       {"passed", result.passed}});
   Put(json, "parity", std::move(parity));
   // Names in a source may be invalid UTF-8.
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return JsonText(json, 2, BadUtf8::kReplace) + "\n";
 }
 
 std::filesystem::path ManifestPath(const std::filesystem::path& package) {
@@ -206,7 +207,7 @@ std::optional<Stated> StatedOf(const std::filesystem::path& package) {
   std::filesystem::path path = ManifestPath(package);
   if (!std::filesystem::is_regular_file(path, ignored)) return std::nullopt;
   InputRegistry::Unnoted look;
-  Json json = Json::parse(AsText(MappedFile::Open(path)->bytes()), nullptr, false);
+  Json json = ParseJsonIfValid(AsText(MappedFile::Open(path)->bytes()));
   try {
     if (json.at("package").at("xxh3_128") != PackageHash(package)) return std::nullopt;
     Stated stated{json.at("precision"), json.at("source").at("format"), {}, {}};
@@ -236,7 +237,7 @@ void CheckManifestTarget(const std::filesystem::path& package, bool force) {
   std::error_code error;
   if (force || !std::filesystem::exists(path, error)) return;
   InputRegistry::Unnoted look;
-  Json json = Json::parse(AsText(MappedFile::Open(path)->bytes()), nullptr, false);
+  Json json = ParseJsonIfValid(AsText(MappedFile::Open(path)->bytes()));
   if (!json.is_object() || !json.contains("mlc"))
     throw Error("file-exists", "\"{}\" exists and is not a manifest written by mlc", path.string())
         .Help(

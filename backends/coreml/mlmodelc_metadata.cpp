@@ -5,6 +5,7 @@
 #include <set>
 
 #include "backends/coreml/write_mlmodelc.h"
+#include "lib/support/json_text.h"
 
 namespace mlc::coreml {
 
@@ -247,7 +248,7 @@ std::string BundleMetadata(const Program& program, const std::string& class_name
       json["functions"].push_back(one);
     }
   }
-  return Json::array({json}).dump(2, ' ', false, Json::error_handler_t::replace);
+  return JsonText(Json::array({json}), 2, BadUtf8::kReplace);
 }
 
 }  // namespace mlc::coreml

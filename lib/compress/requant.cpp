@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include "lib/compress/quantisers.h"
+#include "lib/ir/import_options.h"
 
 namespace mlc::compress {
 

@@ -4,9 +4,12 @@
 #include <functional>
 #include <string>
 
-#include "lib/ir/import_options.h"
 #include "lib/ir/tensor.h"
 #include "lib/support/error.h"
+
+namespace mlc {
+struct ImportOptions;
+}  // namespace mlc
 
 namespace mlc::compress {
 

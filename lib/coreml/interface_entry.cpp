@@ -149,13 +149,13 @@ std::string InterfaceEntry(const Program& program) {
       functions[program.functions.size() == 1 ? "main" : function->name] = std::move(json);
   }
   if (functions.empty()) return {};
-  return Json{{"version", 1}, {"functions", functions}}.dump();
+  return JsonText(Json{{"version", 1}, {"functions", functions}});
 }
 
 InputDims ApplyInterfaceEntry(std::string_view text, Program& program) {
   InputDims dims;
   try {
-    Json json = Json::parse(text);
+    Json json = ParseJson(text);
     if (json.at("version") != 1) return dims;
     for (const auto& function : program.functions) {
       const Json& functions = json.at("functions");

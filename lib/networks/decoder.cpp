@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "lib/ir/arithmetic.h"
+#include "lib/ir/import_options.h"
 #include "lib/ir/shape_tensors.h"
 #include "lib/networks/attention.h"
 #include "lib/networks/decoder_weights.h"

@@ -24,12 +24,15 @@
 #include <utility>
 #include <vector>
 
-#include "lib/ir/import_options.h"
 #include "lib/ir/program.h"
 #include "lib/networks/activation.h"
 #include "lib/networks/norms.h"
 #include "lib/networks/rotary_table.h"
 #include "lib/support/error.h"
+
+namespace mlc {
+struct ImportOptions;
+}  // namespace mlc
 
 namespace mlc::networks {
 

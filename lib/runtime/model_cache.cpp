@@ -16,6 +16,7 @@
 #include "lib/support/error.h"
 #include "lib/support/hash.h"
 #include "lib/support/input_registry.h"
+#include "lib/support/json_text.h"
 
 namespace mlc::runtime {
 
@@ -256,7 +257,7 @@ std::optional<ModelCache::Record> ModelCache::Read(const std::string& key) const
   std::optional<std::string> text = TextOf(Place("ac", key), kMostOfRecord);
   if (!text) return std::nullopt;
   try {
-    const Json json = Json::parse(*text);
+    const Json json = ParseJson(*text);
     Record record;
     if (json.at("version") != kVersion || json.at("key") != key) return std::nullopt;
     record.name = json.at("name");
@@ -445,8 +446,7 @@ void ModelCache::Install(const std::string& key, const CacheKey& parts, std::str
             {"files", Json::array()}, {"tree", record.Tree()}};
   for (const Record::File& file : record.files)
     json["files"].push_back({{"path", file.path}, {"sha256", file.sha256}, {"size", file.size}});
-  PutFile(work_, Place("ac", key), json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n",
-          true);
+  PutFile(work_, Place("ac", key), JsonText(json, 1, BadUtf8::kReplace) + "\n", true);
   SetTime(Place("ac", key), now_());
 }
 
@@ -634,12 +634,12 @@ void ModelCache::Log(const Eviction& eviction) {
   std::error_code ignored;
   if (fs::file_size(log, ignored) > kMostOfLog && !ignored)
     fs::rename(log, folder_ / "log.1", ignored);
-  const std::string line = Json{{"time", Seconds(now_())},
-                                {"reason", eviction.reason},
-                                {"bytes", eviction.bytes},
-                                {"key", eviction.key},
-                                {"model", eviction.model}}
-                               .dump(-1, ' ', false, Json::error_handler_t::replace) +
+  const std::string line = JsonText(Json{{"time", Seconds(now_())},
+                                         {"reason", eviction.reason},
+                                         {"bytes", eviction.bytes},
+                                         {"key", eviction.key},
+                                         {"model", eviction.model}},
+                                    -1, BadUtf8::kReplace) +
                            "\n";
   // A single append, so that lines of different processes do not mix.
   const int file = open(log.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
@@ -665,7 +665,7 @@ ModelCache::Counters ModelCache::ReadCounters() const {
   constexpr size_t kMost = 1 << 16;
   Counters all;
   // Unreadable counters start at zero.
-  const Json json = Json::parse(TextOf(folder_ / "stats", kMost).value_or(""), nullptr, false);
+  const Json json = ParseJsonIfValid(TextOf(folder_ / "stats", kMost).value_or(""));
   if (json.is_object())
     ForEachCounter(all, [&](const char* name, auto& counter) {
       if (json.contains(name) && json[name].is_number()) counter = json[name];
@@ -681,7 +681,7 @@ void ModelCache::Count(const std::function<void(Counters&)>& change) {
     change(all);
     Json json = Json::object();
     ForEachCounter(all, [&](const char* name, auto& counter) { json[name] = counter; });
-    PutFile(work_, folder_ / "stats", json.dump() + "\n", false);
+    PutFile(work_, folder_ / "stats", JsonText(json) + "\n", false);
   } catch (const Error&) {
   }
 }

@@ -83,6 +83,20 @@ class Checker : public nlohmann::json_sax<Json> {
 
 }  // namespace
 
+nlohmann::ordered_json ParseJson(std::string_view text) {
+  return nlohmann::ordered_json::parse(text);
+}
+
+nlohmann::ordered_json ParseJsonIfValid(std::string_view text) {
+  return nlohmann::ordered_json::parse(text, nullptr, false);
+}
+
+std::string JsonText(const nlohmann::ordered_json& json, int indent, BadUtf8 bad) {
+  using Handler = nlohmann::ordered_json::error_handler_t;
+  return json.dump(indent, ' ', false,
+                   bad == BadUtf8::kReplace ? Handler::replace : Handler::strict);
+}
+
 std::string JsonFault(std::string_view what) {
   const size_t end = what.starts_with("[json.exception") ? what.find("] ") : what.npos;
   return std::string(end == what.npos ? what : what.substr(end + 2));

@@ -37,7 +37,7 @@ Json FigureJson(double value) { return std::isfinite(value) ? Json(value) : Json
 double Limit(const Json& json, const std::string& field) {
   const Json& value = json.at(field);
   if (!value.is_number() || !(value.get<double>() >= 0) || !std::isfinite(value.get<double>()))
-    throw Error("bad-file", "\"{}\" is {}", field, value.dump())
+    throw Error("bad-file", "\"{}\" is {}", field, JsonText(value))
         .Expected("a finite number, at least 0");
   return value.get<double>();
 }
@@ -45,7 +45,7 @@ double Limit(const Json& json, const std::string& field) {
 // Reads the fields of `json` on top of `base`. Only an `outer` object may have "outputs".
 Budget BudgetFrom(const Json& json, std::optional<Budget> base, bool outer) {
   if (!json.is_object())
-    throw Error("bad-file", "{} is not an object", json.dump()).Expected("{...}");
+    throw Error("bad-file", "{} is not an object", JsonText(json)).Expected("{...}");
   static const std::set<std::string> known = {"base", "max_error", "rmse",  "unequal", "per_axis",
                                               "atol", "rtol",      "floor", "stated"};
   for (const auto& [key, value] : json.items())
@@ -56,7 +56,7 @@ Budget BudgetFrom(const Json& json, std::optional<Budget> base, bool outer) {
     std::string name = json.at("base").is_string() ? json.at("base").get<std::string>() : "";
     base = NamedBudget(name);
     if (!base)
-      throw Error("bad-file", "\"base\" is {}", json.at("base").dump())
+      throw Error("bad-file", "\"base\" is {}", JsonText(json.at("base")))
           .Expected(std::string(kBudgetNames));
   }
   bool elementwise = json.contains("atol") || json.contains("rtol");
@@ -73,12 +73,12 @@ Budget BudgetFrom(const Json& json, std::optional<Budget> base, bool outer) {
   if (json.contains("rtol")) budget.rtol = Limit(json, "rtol");
   if (json.contains("per_axis")) {
     if (!json.at("per_axis").is_number_integer())
-      throw Error("bad-file", "\"per_axis\" is {}", json.at("per_axis").dump())
+      throw Error("bad-file", "\"per_axis\" is {}", JsonText(json.at("per_axis")))
           .Expected("the index of a dimension");
     budget.per_axis = json.at("per_axis").get<int64_t>();
   }
   if (json.contains("stated")) budget.stated = Limit(json, "stated");
-  if (json.contains("floor")) budget.floor = FloorFromJson(json.at("floor").dump());
+  if (json.contains("floor")) budget.floor = FloorFromJson(JsonText(json.at("floor")));
   return budget;
 }
 
@@ -89,7 +89,7 @@ Json FieldsOf(const Budget& budget) {
   if (budget.atol) json["atol"] = *budget.atol;
   if (budget.rtol) json["rtol"] = *budget.rtol;
   if (budget.stated) json["stated"] = *budget.stated;
-  if (budget.floor) json["floor"] = Json::parse(ToJson(*budget.floor));
+  if (budget.floor) json["floor"] = ParseJson(ToJson(*budget.floor));
   return json;
 }
 
@@ -100,11 +100,11 @@ std::string ToJson(const Floor& floor) {
             {"rmse", FigureJson(floor.rmse)},
             {"unequal", floor.unequal},
             {"resized", floor.resized}};
-  return json.dump();
+  return JsonText(json);
 }
 
 Floor FloorFromJson(std::string_view text) {
-  Json json = Json::parse(text);
+  Json json = ParseJson(text);
   auto figure = [&](const char* field) {
     return json.at(field) == "inf" ? kInfinity : Limit(json, field);
   };
@@ -131,7 +131,7 @@ const Budget& Budgets::of(const std::string& output) const {
 
 Budgets BudgetsFromJson(std::string_view text, std::string_view where) {
   try {
-    Json json = Json::parse(text);
+    Json json = ParseJson(text);
     Budgets budgets{std::string(where), BudgetFrom(json, std::nullopt, true), {}};
     if (!json.contains("outputs")) return budgets;
     if (!json.at("outputs").is_object())
@@ -150,7 +150,7 @@ Budgets BudgetsFromJson(std::string_view text, std::string_view where) {
 std::string ToJson(const Budgets& budgets) {
   Json json = FieldsOf(budgets.all);
   for (const auto& [name, budget] : budgets.outputs) json["outputs"][name] = FieldsOf(budget);
-  return json.dump();
+  return JsonText(json);
 }
 
 Budgets ParseBudgets(std::string_view name) {

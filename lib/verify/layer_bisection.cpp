@@ -8,6 +8,7 @@
 
 #include "lib/passes/safe_masks.h"
 #include "lib/support/error.h"
+#include "lib/support/json_text.h"
 
 namespace mlc::verify {
 
@@ -158,12 +159,12 @@ std::string LayersJson(const Layers& all) {
   using Json = nlohmann::ordered_json;
   std::vector<Compared> compared;
   for (const Layer& layer : all.layers) compared.push_back(layer.compared);
-  Json list = Json::parse(ReportJson(compared));
+  Json list = ParseJson(ReportJson(compared));
   for (size_t i = 0; i < list.size(); ++i) {
     list[i].erase("kind");
     list[i]["operator"] = all.layers[i].op;
   }
-  return list.dump();
+  return JsonText(list);
 }
 
 }  // namespace mlc::verify

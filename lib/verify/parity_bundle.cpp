@@ -38,7 +38,7 @@ std::string Checksum(std::string_view text) {
 std::string WriteJson(const fs::path& path, Json json) {
   Json whole{{"version", kVersion}, {"checksum", kNoChecksum}};
   whole.update(json);
-  std::string text = whole.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  std::string text = JsonText(whole, 2, BadUtf8::kReplace) + "\n";
   std::string checksum = Checksum(text);
   text.replace(text.find(kChecksum) + kChecksum.size(), checksum.size(), checksum);
   WriteFile(path, text);
@@ -68,7 +68,7 @@ auto ReadJson(const fs::path& path, std::string_view what, std::string_view way_
         .At({path.string(), ""})
         .Help("copy it again; {}", way_to_one);
   try {
-    Json json = Json::parse(text);
+    Json json = ParseJson(text);
     if (int version = json.at("version").get<int>(); version != kVersion)
       throw Error("bad-file", "the {} has format version {}", what, version)
           .Expected("version {}", kVersion)
@@ -91,7 +91,7 @@ Json ToJson(const std::vector<ParityFile>& files) {
                     {"name", file.name},
                     {"file", file.file},
                     {"xxh3_128", file.hash}});
-    if (file.floor) list.back()["floor"] = Json::parse(ToJson(*file.floor));
+    if (file.floor) list.back()["floor"] = ParseJson(ToJson(*file.floor));
   }
   return list;
 }
@@ -101,7 +101,7 @@ std::vector<ParityFile> FilesFrom(const Json& json) {
   for (const Json& entry : json) {
     ParityFile file{entry.at("function"), entry.at("step"), entry.at("kind") == "state",
                     entry.at("name"),     entry.at("file"), entry.at("xxh3_128")};
-    if (entry.contains("floor")) file.floor = FloorFromJson(entry.at("floor").dump());
+    if (entry.contains("floor")) file.floor = FloorFromJson(JsonText(entry.at("floor")));
     fs::path path = file.file;
     if (path.is_absolute() || std::find(path.begin(), path.end(), "..") != path.end())
       throw Error("bad-file", "path \"{}\" is outside the folder", file.file);
@@ -211,7 +211,7 @@ void WriteParity(const fs::path& folder, const fs::path& package, Parity parity,
   WriteJson(staging.path() / kParity, {{"package", parity.package},
                                        {"package_hash", parity.package_hash},
                                        {"reference", parity.reference},
-                                       {"budget", Json::parse(ToJson(parity.budgets))},
+                                       {"budget", ParseJson(ToJson(parity.budgets))},
                                        {"inputs", ToJson(parity.inputs)},
                                        {"outputs", ToJson(parity.outputs)}});
   staging.Commit();
@@ -225,7 +225,7 @@ Parity ReadParity(const fs::path& folder) {
     read.package = json.at("package");
     read.package_hash = json.at("package_hash");
     read.reference = json.at("reference");
-    read.budgets = BudgetsFromJson(json.at("budget").dump(), kParity);
+    read.budgets = BudgetsFromJson(JsonText(json.at("budget")), kParity);
     read.inputs = FilesFrom(json.at("inputs"));
     read.outputs = FilesFrom(json.at("outputs"));
     if (fs::path(read.package).filename() != read.package || read.package == "..")
@@ -269,9 +269,9 @@ ParityResult WriteResult(const fs::path& folder, const fs::path& result_file, co
                           {"machine", result.machine},
                           {"mlc", result.version},
                           {"predict_ms", result.milliseconds},
-                          {"budget", Json::parse(ToJson(parity.budgets))},
+                          {"budget", ParseJson(ToJson(parity.budgets))},
                           {"files", ToJson(files)},
-                          {"outputs", Json::parse(ReportJson(result.outputs))}});
+                          {"outputs", ParseJson(ReportJson(result.outputs))}});
   return result;
 }
 
@@ -288,7 +288,7 @@ ParityResult ReadResult(const fs::path& file, const fs::path& bundle) {
     read.version = json.at("mlc");
     read.milliseconds = json.at("predict_ms");
     files = FilesFrom(json.at("files"));
-    read.outputs = ReportFromJson(json.at("outputs").dump());
+    read.outputs = ReportFromJson(JsonText(json.at("outputs")));
     return read;
   });
   if (bundle.empty() && !fs::exists(folder / kParity)) return result;

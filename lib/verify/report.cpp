@@ -6,6 +6,7 @@
 #include <set>
 #include <tuple>
 
+#include "lib/support/json_text.h"
 #include "lib/verify/compare_functions.h"
 
 namespace mlc::verify {
@@ -71,7 +72,7 @@ Json ToJson(const Compared& compared) {
             {"exceeds", compared.exceeds},
             {"tells", compared.tells},
             {"budget", ToJson(compared.budget.Allowed())}};
-  if (compared.budget.floor) json["floor"] = Json::parse(ToJson(*compared.budget.floor));
+  if (compared.budget.floor) json["floor"] = ParseJson(ToJson(*compared.budget.floor));
   json["dims"] = c.dims;
   if (c.exact) json["equal_fraction"] = c.equal_fraction;
   if (!c.mismatch.empty()) json["mismatch"] = c.mismatch;
@@ -178,12 +179,12 @@ std::string VerdictText(const std::vector<Compared>& list) {
 std::string ReportJson(const std::vector<Compared>& list) {
   Json json = Json::array();
   for (const Compared& compared : list) json.push_back(ToJson(compared));
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return JsonText(json, -1, BadUtf8::kReplace);
 }
 
 std::vector<Compared> ReportFromJson(std::string_view text) {
   std::vector<Compared> list;
-  for (const Json& json : Json::parse(text)) {
+  for (const Json& json : ParseJson(text)) {
     Compared compared{json.at("function"),
                       json.at("name"),
                       json.at("kind") == "state",
@@ -195,7 +196,7 @@ std::vector<Compared> ReportFromJson(std::string_view text) {
                       json.value("exceeds", false),
                       {}};
     BudgetFrom(json.at("budget"), compared.budget);
-    if (json.contains("floor")) compared.budget.floor = FloorFromJson(json.at("floor").dump());
+    if (json.contains("floor")) compared.budget.floor = FloorFromJson(JsonText(json.at("floor")));
     Comparison& c = compared.comparison;
     c.dims = json.at("dims").get<Dims>();
     c.max_error = NumberFrom(json.at("max_error"));

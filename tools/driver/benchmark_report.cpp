@@ -134,9 +134,9 @@ Json ToJson(const BenchmarkResult& result) {
   if (!result.compared.empty())
     json["compared"] = {{"with", result.compared_with},
                         {"verdict", VerdictText(result.compared)},
-                        {"outputs", Json::parse(verify::ReportJson(result.compared))}};
+                        {"outputs", ParseJson(verify::ReportJson(result.compared))}};
   if (result.operations)
-    json["compared"]["operations"] = Json::parse(verify::LayersJson(*result.operations));
+    json["compared"]["operations"] = ParseJson(verify::LayersJson(*result.operations));
   return json;
 }
 
@@ -201,7 +201,7 @@ std::optional<double> PredictionsPerSecond(const BenchmarkResult& result) {
   return 1000 * static_cast<double>(PredictTimes(result).count) / result.wall_ms;
 }
 
-std::string RunJson(const BenchmarkResult& result) { return ToJson(result).dump(); }
+std::string RunJson(const BenchmarkResult& result) { return JsonText(ToJson(result)); }
 
 void AppendHistory(const fs::path& file, const fs::path& model, const BenchmarkResult& result) {
   Json line{{"time", UtcText(std::time(nullptr))},
@@ -209,7 +209,7 @@ void AppendHistory(const fs::path& file, const fs::path& model, const BenchmarkR
             {"model", fs::absolute(model).filename().string()}};
   if (const std::string hash = HashOf(model); !hash.empty()) line["model_hash"] = hash;
   line.update(ToJson(result));
-  std::string bytes = line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  std::string bytes = JsonText(line, -1, BadUtf8::kReplace) + "\n";
   const int descriptor = open(file.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
   bool ok = descriptor >= 0 && flock(descriptor, LOCK_EX) == 0;
   const off_t size = ok ? lseek(descriptor, 0, SEEK_END) : 0;
@@ -231,14 +231,14 @@ std::vector<Baseline> ReadBaselines(const fs::path& file) {
   const std::string text((std::istreambuf_iterator<char>(in)), {});
   std::vector<std::pair<Json, Location>> documents;
   const std::string expected = "the output of `mlc run --json` or --history";
-  if (Json whole = Json::parse(text, nullptr, false); whole.is_object()) {
+  if (Json whole = ParseJsonIfValid(text); whole.is_object()) {
     documents.push_back({std::move(whole), {file.string(), ""}});
   } else {
     for (size_t begin = 0, line = 1; begin < text.size(); ++line) {
       const size_t end = std::min(text.find('\n', begin), text.size());
       const Location where{file.string(), fmt::format("line {}", line)};
       Json document = end > begin
-                          ? Json::parse(text.begin() + begin, text.begin() + end, nullptr, false)
+                          ? ParseJsonIfValid(std::string_view(text).substr(begin, end - begin))
                           : Json();
       // The last line of a history may be truncated because its writer was interrupted.
       const bool cut = end == text.size() && !documents.empty();

@@ -11,6 +11,7 @@
 #include "lib/runtime/runtime.h"
 #include "lib/support/atomic_install.h"
 #include "lib/support/file_lock.h"
+#include "lib/support/json_text.h"
 #include "tools/driver/benchmark_report.h"
 
 namespace fs = std::filesystem;
@@ -132,7 +133,7 @@ bool Failed(const Json& line) {
 Json ReadManifest(const fs::path& path) {
   std::string place;
   try {
-    Json manifest = Json::parse(Read(path), nullptr, false);
+    Json manifest = ParseJsonIfValid(Read(path));
     if (!manifest.is_object()) throw Error("bad-file", "this is not a manifest");
     Text(Object(manifest, "package"), "xxh3_128");
     if (!manifest.contains("measured")) return manifest;
@@ -208,7 +209,7 @@ void MergeHistory(const fs::path& history, const std::string& hash, Json& entrie
     ++line_number;
     if (end == begin) continue;
     const Location where{history.string(), fmt::format("line {}", line_number)};
-    const Json line = Json::parse(text.begin() + begin, text.begin() + end, nullptr, false);
+    const Json line = ParseJsonIfValid(std::string_view(text).substr(begin, end - begin));
     if (line.is_discarded() && end == text.size()) {
       diagnostics.Warn(Error("bad-file", "the last line is truncated and was skipped").At(where));
       continue;
@@ -254,7 +255,7 @@ MergedResults MergeResults(const fs::path& package, const std::vector<fs::path>&
     if (merged.added + merged.replaced > 0) {
       SetSpeedUps(entries);
       manifest["measured"] = entries;
-      WriteFile(merged.manifest, manifest.dump(2) + "\n");
+      WriteFile(merged.manifest, JsonText(manifest, 2) + "\n");
     }
   } catch (...) {
     lock.RemoveFile();

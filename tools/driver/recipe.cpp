@@ -63,13 +63,13 @@ void Validate(const Json& value, const Json& schema, const Json& root, const std
         bad(fmt::format("{} does not match {}", Shown(value), rule.get<std::string>()));
     } else if (keyword == "minimum") {
       if (value.is_number() && value < rule)
-        bad(fmt::format("is {}, below {}", value.dump(), rule.dump()));
+        bad(fmt::format("is {}, below {}", JsonText(value), JsonText(rule)));
     } else if (keyword == "maximum") {
       if (value.is_number() && value > rule)
-        bad(fmt::format("is {}, above {}", value.dump(), rule.dump()));
+        bad(fmt::format("is {}, above {}", JsonText(value), JsonText(rule)));
     } else if (keyword == "minItems") {
       if (value.is_array() && value.size() < rule.get<size_t>())
-        bad(fmt::format("has fewer than {} items", rule.dump()));
+        bad(fmt::format("has fewer than {} items", JsonText(rule)));
     } else if (keyword == "items") {
       for (size_t i = 0; value.is_array() && i < value.size(); ++i)
         Validate(value[i], rule, root, fmt::format("{}[{}]", at, i), found);
@@ -79,7 +79,7 @@ void Validate(const Json& value, const Json& schema, const Json& root, const std
           bad(fmt::format("lacks \"{}\"", name.get<std::string>()));
     } else if (keyword == "minProperties") {
       if (value.is_object() && value.size() < rule.get<size_t>())
-        bad(fmt::format("has fewer than {} members", rule.dump()));
+        bad(fmt::format("has fewer than {} members", JsonText(rule)));
     } else if (keyword == "additionalProperties" || keyword == "properties") {
       if (!value.is_object() ||
           (keyword == "additionalProperties" && rule.is_boolean() && rule.get<bool>()))
@@ -124,7 +124,7 @@ Recipe::Variant VariantFrom(const Json& json) {
   variant.options = json.at("options").get<std::vector<std::string>>();
   if (json.contains("budget"))
     variant.budget =
-        json["budget"].is_string() ? json["budget"].get<std::string>() : json["budget"].dump();
+        json["budget"].is_string() ? json["budget"].get<std::string>() : JsonText(json["budget"]);
   if (json.contains("limits"))
     for (const auto& [what, most] : json["limits"].items())
       variant.limits.emplace_back(what, most.get<int64_t>());
@@ -142,8 +142,8 @@ Recipe ReadRecipe(const fs::path& path) {
         .At({path.string(), ""})
         .Expected("at most {} bytes", kMostBytes);
   RequireJson(AsText(file->bytes()), "bad-recipe", path.string());
-  Json json = Json::parse(AsText(file->bytes()));
-  static const Json schema = Json::parse(kRecipeSchema);
+  Json json = ParseJson(AsText(file->bytes()));
+  static const Json schema = ParseJson(kRecipeSchema);
   std::vector<Violation> found;
   Validate(json, schema, schema, "", found);
   // Violations in a variant affect only that variant; others make the recipe invalid.

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "lib/support/atomic_install.h"
+#include "lib/support/json_text.h"
 #include "lib/support/milliseconds.h"
 
 #if __has_include(<os/signpost.h>)
@@ -125,7 +126,7 @@ void Trace::Write(const std::filesystem::path& path) const {
   }
   nlohmann::ordered_json json{{"traceEvents", list}, {"displayTimeUnit", "ms"}};
   if (left_out_ > 0) json["otherData"] = {{"events left out", left_out_}};
-  WriteFile(path, json.dump() + "\n");
+  WriteFile(path, JsonText(json) + "\n");
 }
 
 }  // namespace mlc::driver

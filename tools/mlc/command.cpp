@@ -10,6 +10,7 @@
 #include "lib/support/edit_distance.h"
 #include "lib/support/input_registry.h"
 #include "lib/support/interrupt.h"
+#include "lib/support/json_text.h"
 #include "tools/driver/errors.h"
 #include "tools/driver/version.h"
 
@@ -18,7 +19,7 @@ namespace mlc::driver {
 Option JsonOption() { return {"--json", "", "print one JSON document to stdout"}; }
 
 void PrintDocument(const nlohmann::ordered_json& json) {
-  fmt::print("{}\n", WithFlags(json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace)));
+  fmt::print("{}\n", WithFlags(JsonText(json, 2, BadUtf8::kReplace)));
 }
 
 nlohmann::ordered_json ErrorJson(const Error& error) {
@@ -93,9 +94,8 @@ void PrintErrors(const std::vector<Error>& errors, bool json) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const Error& error : errors) list.push_back(ErrorJson(error));
   // std::puts instead of fmt, which throws if stdout is full.
-  std::puts(WithFlags(nlohmann::ordered_json{{"errors", list}}.dump(
-                          2, ' ', false, nlohmann::json::error_handler_t::replace))
-                .c_str());
+  std::puts(
+      WithFlags(JsonText(nlohmann::ordered_json{{"errors", list}}, 2, BadUtf8::kReplace)).c_str());
 }
 
 int Execute(const Command& command, const GivenOptions& given) {

@@ -1,6 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/support/atomic_install.h"
+#include "lib/support/json_text.h"
 #include "tools/driver/frontends.h"
 #include "tools/driver/output_path.h"
 #include "tools/mlc/command.h"
@@ -47,7 +48,7 @@ int RunCompile(const CompileArguments& given, Session& session) {
   // Leaked on purpose: the process is about to exit, and freeing the program would only take time.
   static const CompileResult& result =
       *new CompileResult(Compile(given.model, output, options, session.diagnostics));
-  if (!options.stats.empty()) WriteFile(options.stats, Stats(result).dump(2) + "\n");
+  if (!options.stats.empty()) WriteFile(options.stats, JsonText(Stats(result), 2) + "\n");
   if (session.json) {
     Json json{{"package", fs::absolute(result.package).string()},
               {"target", TargetName(result.target)},

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "lib/support/json_text.h"
 #include "tools/driver/errors.h"
 #include "tools/driver/inspect.h"
 #include "tools/driver/inspect_folder.h"
@@ -53,7 +54,7 @@ void PrintJson(const FolderFacts& facts, bool weights) {
             {"architecture", facts.architecture},
             {"model_type", facts.model_type},
             {"config", Json::object()}};
-  for (const auto& [key, value] : facts.config) json["config"][key] = Json::parse(value);
+  for (const auto& [key, value] : facts.config) json["config"][key] = ParseJson(value);
   json["problems"] = Json::array();
   for (const Error& problem : facts.problems) json["problems"].push_back(ErrorJson(problem));
   json["files"] = Json::array();

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/ir/port_index.h"
+#include "lib/support/json_text.h"
 
 namespace mlc::driver {
 
@@ -47,9 +48,11 @@ std::string GeneratedInputsJson(const Function& function,
     if (!range.why.empty()) entry["because"] = range.why;
     list.push_back(std::move(entry));
   }
-  return Json{
-      {"function", function.name}, {"seed", options.seed}, {"samples", samples}, {"inputs", list}}
-      .dump(-1, ' ', false, Json::error_handler_t::replace);
+  return JsonText(Json{{"function", function.name},
+                       {"seed", options.seed},
+                       {"samples", samples},
+                       {"inputs", list}},
+                  -1, BadUtf8::kReplace);
 }
 
 }  // namespace mlc::driver

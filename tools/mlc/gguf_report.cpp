@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "lib/support/json_text.h"
 #include "tools/driver/errors.h"
 #include "tools/driver/inspect.h"
 #include "tools/driver/inspect_gguf.h"
@@ -30,7 +31,7 @@ std::string ToText(const GgufFacts::Value& value, bool single = false) {
         line, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }, ' ');
     return line;
   }
-  return ToJson(value).dump();
+  return JsonText(ToJson(value));
 }
 
 Json ToJson(const Total& total) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "lib/support/json_text.h"
 #include "tools/mlc/command.h"
 #include "tools/mlc/folder_report.h"
 #include "tools/mlc/gguf_report.h"
@@ -139,8 +140,8 @@ int RunInspect(const InspectArguments& given, Session& session) {
     }
   InspectResult result = Inspect(given.model, given.options, session.diagnostics);
   if (given.options.text && session.json)
-    fmt::print("{}\n", Json{{"format", result.frontend->name}, {"mil", result.text}}.dump(
-                           2, ' ', false, Json::error_handler_t::replace));
+    fmt::print("{}\n", JsonText(Json{{"format", result.frontend->name}, {"mil", result.text}}, 2,
+                                BadUtf8::kReplace));
   else if (given.options.text)
     fmt::print("{}", result.text);
   else

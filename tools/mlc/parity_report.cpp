@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "lib/support/json_text.h"
 #include "tools/driver/errors.h"
 
 namespace fs = std::filesystem;
@@ -11,24 +12,23 @@ namespace mlc::driver {
 using Json = nlohmann::ordered_json;
 
 std::string ParityJson(const verify::ParityResult& result) {
-  return Json{{"ok", Judge(result.outputs) == verify::Verdict::kPassed},
-              {"verdict", VerdictText(result.outputs)},
-              {"figure", verify::kErrorFigure},
-              {"package_hash", result.package_hash},
-              {"units", result.units},
-              {"machine", result.machine},
-              {"mlc", result.version},
-              {"predict_ms", result.milliseconds},
-              {"compared_again", result.compared_again},
-              {"outputs", Json::parse(verify::ReportJson(result.outputs))}}
-      .dump();
+  return JsonText(Json{{"ok", Judge(result.outputs) == verify::Verdict::kPassed},
+                       {"verdict", VerdictText(result.outputs)},
+                       {"figure", verify::kErrorFigure},
+                       {"package_hash", result.package_hash},
+                       {"units", result.units},
+                       {"machine", result.machine},
+                       {"mlc", result.version},
+                       {"predict_ms", result.milliseconds},
+                       {"compared_again", result.compared_again},
+                       {"outputs", ParseJson(verify::ReportJson(result.outputs))}});
 }
 
 int ShowParity(const verify::ParityResult& result, const Session& session,
                const fs::path& written) {
   bool ok = Judge(result.outputs) == verify::Verdict::kPassed;
   if (session.json)
-    PrintDocument(Json::parse(ParityJson(result)));
+    PrintDocument(ParseJson(ParityJson(result)));
   else
     fmt::print(
         "on {} by mlc {}, units {}, {:.2f} ms{}\nerror: {}\n{}{}{}\n", result.machine,

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/support/atomic_install.h"
+#include "lib/support/json_text.h"
 #include "tools/driver/errors.h"
 #include "tools/driver/parity.h"
 #include "tools/mlc/command.h"
@@ -47,14 +48,14 @@ Json ResultJson(const BenchmarkResult& result, const analysis::GeneratedInputOpt
     if (tensor.dtype() == DType::kString) entry["values"] = tensor.strings();
     list.push_back(std::move(entry));
   }
-  Json json = Json::parse(RunJson(result));
+  Json json = ParseJson(RunJson(result));
   json["outputs"] = list;
   if (result.units == runtime::Units::kReference) json["computes"] = Describe(result.arithmetic);
   for (const auto& [token, probability] : result.next)
     json["next"].push_back({{"token", token}, {"probability", probability}});
   if (!result.generated.empty())
     json["made_up"] =
-        Json::parse(GeneratedInputsJson(*result.function, result.generated, make_up, 1));
+        ParseJson(GeneratedInputsJson(*result.function, result.generated, make_up, 1));
   return json;
 }
 
@@ -172,7 +173,7 @@ int RunBundles(const RunArguments& given, Session& session) {
       const bool ok = Judge(result.outputs) == verify::Verdict::kPassed;
       if (!ok) code = std::max(code, ExitCode("check-failed"));
       if (session.json)
-        list.push_back({{"bundle", bundle}, {"result", Json::parse(ParityJson(result))}});
+        list.push_back({{"bundle", bundle}, {"result", ParseJson(ParityJson(result))}});
       else
         fmt::print("{:<40} {} in {:.2f} ms\n", bundle, VerdictText(result.outputs),
                    result.milliseconds);

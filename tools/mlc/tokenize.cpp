@@ -64,7 +64,7 @@ std::vector<std::string> ReadTexts(const fs::path& path) {
 
 // Formats a token for display: "Hel", " lo", "\n", "<0xF0>".
 std::string Shown(const std::string& piece) {
-  if (FirstBadUtf8(piece) == std::string::npos) return Json(piece).dump();
+  if (FirstBadUtf8(piece) == std::string::npos) return JsonText(Json(piece));
   std::string shown = "\"";
   for (unsigned char byte : piece)
     shown += byte >= 0x20 && byte < 0x7f ? std::string(1, static_cast<char>(byte))
@@ -95,12 +95,12 @@ int TokenizeRun(const TokenizeArguments& given, Session& session) {
   if (!given.texts.empty()) {
     Json lists = Json::array();
     for (const std::string& text : ReadTexts(given.texts)) lists.push_back(encode(text));
-    fmt::print("{}\n", Json{{"ids", std::move(lists)}}.dump());
+    fmt::print("{}\n", JsonText(Json{{"ids", std::move(lists)}}));
     return 0;
   }
   std::vector<int32_t> ids = encode(given.text ? *given.text : ReadBytes(given.file));
   if (session.json) {
-    fmt::print("{}\n", Json{{"ids", ids}}.dump());
+    fmt::print("{}\n", JsonText(Json{{"ids", ids}}));
   } else {
     for (int32_t id : ids) fmt::print("{:>8}  {}\n", id, Shown(tokenizer.Piece(id, true)));
   }

@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "lib/support/json_text.h"
 #include "lib/verify/fp16_floor.h"
 #include "tools/driver/errors.h"
 #include "tools/driver/parity.h"
@@ -90,7 +91,7 @@ Json LanguageJson(const LanguageResult& language) {
 }
 
 void PrintJson(const VerifyResult& result, const VerifyOptions& options) {
-  Json budget = Json::parse(ToJson(result.budgets));
+  Json budget = ParseJson(ToJson(result.budgets));
   budget["name"] = result.budgets.name;
   Json json{{"reference", result.reference},
             {"figure", verify::kErrorFigure},
@@ -98,16 +99,16 @@ void PrintJson(const VerifyResult& result, const VerifyOptions& options) {
             {"floors", result.floors},
             {"ok", Judge(result.outputs) == verify::Verdict::kPassed},
             {"verdict", VerdictText(result.outputs)},
-            {"outputs", Json::parse(verify::ReportJson(result.outputs))}};
+            {"outputs", ParseJson(verify::ReportJson(result.outputs))}};
   Json layers = Json::array(), not_compared = layers;
   for (const VerifyResult::OfFunction& function : result.functions) {
     if (!function.generated.empty())
-      json["made_up"].push_back(Json::parse(GeneratedInputsJson(
-          *function.source, function.generated, options.make_up, function.samples)));
+      json["made_up"].push_back(ParseJson(GeneratedInputsJson(*function.source, function.generated,
+                                                              options.make_up, function.samples)));
     for (const std::string& name : function.not_compared) not_compared.push_back(name);
     if (function.followed.tokens > 0) json["routers"].push_back(RoutersJson(function.followed));
     if (function.language) json["language"].push_back(LanguageJson(*function.language));
-    for (Json& layer : Json::parse(verify::LayersJson(function.layers)))
+    for (Json& layer : ParseJson(verify::LayersJson(function.layers)))
       layers.push_back(std::move(layer));
   }
   if (result.exact) json["computes"] = Describe(engine::EngineOptions::Arithmetic::kExact);
