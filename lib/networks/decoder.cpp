@@ -94,7 +94,8 @@ class Decoder {
   // Computes the positions of the tokens and the values that depend on them.
   void MakePositions() {
     b_.SetName("positions");
-    Value* past = Binary(b_, "sub", DimOf(b_, mask_, 3), DimOf(b_, ids_, 1));
+    Value* tokens = DimOf(b_, ids_, 1);
+    Value* past = Binary(b_, "sub", DimOf(b_, mask_, 3), tokens);
     positions_ = Binary(b_, "add", IndicesOf(b_, ids_, 1), past);
     past_ = AsVector(b_, past);
     if (config_.AttentionLayers() == 0) return;
@@ -105,7 +106,8 @@ class Decoder {
   void MakePositionInputs(bool local) {
     PositionInputs& around = position_inputs_[local ? 1 : 0];
     b_.SetName("mask");
-    Value* hidden = Hidden(b_, Expanded(b_, positions_, {1}), IndicesOf(b_, mask_, 3),
+    Value* columns = IndicesOf(b_, mask_, 3);
+    Value* hidden = Hidden(b_, Expanded(b_, positions_, {1}), columns,
                            local && config_.window < context_ ? config_.window : 0);
     around.bias = Select(b_, hidden, kHidden, b_.Cast(mask_, DType::kFp32));
     if (!config_.rotary.used) return;
@@ -163,7 +165,8 @@ class Decoder {
     auto normed = [&] { return tensors_.Has(Role::kFeedForwardNorm, layer); };
     if (config_.parallel || (config_.parallel_without_norm && !normed())) {
       if (normed()) into = Norm(Role::kFeedForwardNorm, layer, x);
-      return added(added(x, y), FeedForward(b_, tensors_, config_, layer, into));
+      Value* fed = FeedForward(b_, tensors_, config_, layer, into);
+      return added(added(x, y), fed);
     }
     x = added(x, y);
     into = config_.pre_norms ? Norm(Role::kFeedForwardNorm, layer, x) : x;

@@ -40,8 +40,8 @@ Value* DeltaNet(const TokenMixerContext& context, Value* x) {
   auto of_values = [&](Value* part, int64_t size) {
     return Reshaped(b, part, {{x, 1}, shared, keys, 1, size});
   };
-  Value* step = Binary(b, "add", context.Projected(Role::kAlpha, x, heads),
-                       context.tensors.Bias(Role::kTimeStep, context.layer, {heads}, true));
+  Value* bias = context.tensors.Bias(Role::kTimeStep, context.layer, {heads}, true);
+  Value* step = Binary(b, "add", context.Projected(Role::kAlpha, x, heads), bias);
   step = b.Make("softplus", {{"x", step}});
   Value* alpha =
       b.Make("exp", {{"x", Binary(b, "mul", step, context.Weight(Role::kDecay, {heads}))}});

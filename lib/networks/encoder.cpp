@@ -142,7 +142,8 @@ class Encoder {
     const int64_t most = MaxTokens(config_);
     Value* at = IndicesOf(b_, ids_, 1);
     // i - j of query i and key j, counted from 0.
-    Value* apart = Binary(b_, "sub", Expanded(b_, at, {1}), Expanded(b_, at, {0}));
+    Value* keys = Expanded(b_, at, {0});
+    Value* apart = Binary(b_, "sub", Expanded(b_, at, {1}), keys);
     apart = Binary(b_, "add", apart, most - 1);
     if (config_.relative == Relative::kBias) {
       Value* bias = Needed("relative_positions.weight", {config_.buckets, config_.heads});
@@ -216,8 +217,9 @@ class Encoder {
           Parts(b_, Linear(own + "qkv", x, queries + 2 * keys), {queries, keys, keys}, 2);
       return split(all[0], all[1], all[2]);
     }
-    return split(Linear(own + "query", x, queries), Linear(own + "key", x, keys),
-                 Linear(own + "value", x, keys));
+    Value* v = Linear(own + "value", x, keys);
+    Value* k = Linear(own + "key", x, keys);
+    return split(Linear(own + "query", x, queries), k, v);
   }
 
   // Returns queries or keys [1, heads, S, head dimension], normalised and rotated.
@@ -231,7 +233,8 @@ class Encoder {
   Angles AnglesOf(bool local) {
     RotaryTable table = MakeRotaryTable(config_.rotary, MaxTokens(config_), {}, local);
     auto rows = [&](const Tensor& angles) {
-      return Expanded(b_, Rows(b_, b_.Const(angles, "angles"), IndicesOf(b_, ids_, 1)), {0});
+      Value* positions = IndicesOf(b_, ids_, 1);
+      return Expanded(b_, Rows(b_, b_.Const(angles, "angles"), positions), {0});
     };
     return {rows(table.cosine), rows(table.sine)};
   }

@@ -40,7 +40,8 @@ Value* Rest(Builder& b, Value* x) {
 }
 
 Value* SafeSoftplus(Builder& b, Value* x) {
-  return Binary(b, "add", b.Make("relu", {{"x", x}}), Rest(b, x));
+  Value* rest = Rest(b, x);
+  return Binary(b, "add", b.Make("relu", {{"x", x}}), rest);
 }
 
 // x - max(x) and the maximum; x and null if x is already such a difference.
@@ -93,13 +94,15 @@ Value* LogarithmOf(Builder& b, Value* p) {
   }
   if (op->is("sigmoid") && op->value("x")) {
     Value* x = op->value("x");
-    return Binary(b, "sub", Binary(b, "minimum", x, 0.0), Rest(b, x));
+    Value* rest = Rest(b, x);
+    return Binary(b, "sub", Binary(b, "minimum", x, 0.0), rest);
   }
   if (op->is("sub") && IsUniform(op->value("x"), 1)) {
     const Operation* sigmoid = DefinedBy(op->value("y"), "sigmoid");
     Value* x = sigmoid ? sigmoid->value("x") : nullptr;
     if (!x || !(x->type == p->type)) return nullptr;
-    return Binary(b, "sub", Binary(b, "minimum", Negated(b, x), 0.0), Rest(b, x));
+    Value* rest = Rest(b, x);
+    return Binary(b, "sub", Binary(b, "minimum", Negated(b, x), 0.0), rest);
   }
   if (op->is("reduce_sum")) return LogarithmOfSum(b, *op);
   if (op->is("add")) {
@@ -107,7 +110,8 @@ Value* LogarithmOf(Builder& b, Value* p) {
                     *other = DefinedBy(op->value("y"), "exp");
     Value *x = one ? one->value("x") : nullptr, *y = other ? other->value("x") : nullptr;
     if (!x || !y) return nullptr;
-    return Binary(b, "add", Binary(b, "maximum", x, y), Rest(b, Binary(b, "sub", x, y)));
+    Value* rest = Rest(b, Binary(b, "sub", x, y));
+    return Binary(b, "add", Binary(b, "maximum", x, y), rest);
   }
   return nullptr;
 }

@@ -119,8 +119,8 @@ void Attention(Node& node) {
   if (node.Int("do_rotary", 0) != 0) node.Unsupported("do_rotary", "do_rotary=1");
   node.Ignore({"rotary_embedding_dim"});
   DType dtype = node.dtype();
-  Value* all =
-      Binary(node, "matmul", Needed(node, 0, {3}, "input"), Needed(node, 1, {2}, "weights"));
+  Value* weights = Needed(node, 1, {2}, "weights");
+  Value* all = Binary(node, "matmul", Needed(node, 0, {3}, "input"), weights);
   if (Ranked(node, 2, {1}, "bias")) all = PlusLast(node, all, node.In(2));
   const Dim& width = all->type.shape.back();
   if (!width.is_constant()) node.Fail("dynamic-shape", "the width of weights must be constant");
