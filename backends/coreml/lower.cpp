@@ -26,7 +26,7 @@ Error Located(Error error, const Operation& op) {
 Error TooOld(const std::string& what, Opset needs, Opset target) {
   return Error("target-too-old", "{} requires {}, but the target is {}", what, TargetName(needs),
                TargetName(target))
-      .Help("option 'target' {}", TargetName(needs));
+      .Help("pass option 'target' {}", TargetName(needs));
 }
 
 void CheckTypes(const Operation& op, const Form& form, Opset target) {

@@ -150,8 +150,8 @@ void TextReader::ParseElement(Elements& out) {
   out.list.push_back(element);
 }
 
-// `shape` provides rank and dimensions (a placeholder allows any size); null: the brackets decide.
-// Fills in out.dims.
+// `shape` provides the rank and the dimensions (a placeholder allows any size); if it is null, they
+// follow from the nesting of the brackets. Fills in out.dims.
 void TextReader::ParseElements(Elements& out, size_t level, const Shape* shape) {
   if (shape ? level == shape->size() : !token_.is("[")) {
     if (!shape && !out.list.empty() && level != out.dims.size())

@@ -103,7 +103,8 @@ Tensor Grid(const Tensor& value, const Scheme& scheme, const Dims& x) {
   }
   int axis = OpContext::Axis(scheme.axis, rank);
   if (value.rank() != 1 || value.size() != x[axis])
-    throw Error("bad-operand", "{} scales do not match a dimension of {}", value.size(), x[axis]);
+    throw Error("bad-operand", "the scales have shape [{}], but axis {} needs a vector of {}",
+                fmt::join(value.dims(), ", "), axis, x[axis]);
   Dims dims(rank, 1);
   dims[axis] = value.size();
   return value.Reshaped(std::move(dims));

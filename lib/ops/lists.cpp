@@ -60,7 +60,8 @@ void InferMakeList(InferContext& context) {
   for (int i = 0; i < context.count("elem_shape"); ++i) {
     Tensor dim = context.value("elem_shape", i);
     if (!dim || dim.size() != 1)
-      throw Error("needs-constant", "make_list: elem_shape must be constants of one element");
+      throw Error("needs-constant",
+                  "make_list: each value of elem_shape must be a constant with one element");
     if (dim.dtype() == DType::kString)
       shape.push_back(named(dim.strings()[0]));
     else if (dim.Int(0) >= 0)

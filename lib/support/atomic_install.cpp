@@ -182,7 +182,8 @@ void Staging::Install() {
   // Renaming a file over a file is atomic, too.
   const bool aside = exists && (S_ISDIR(old.st_mode) || S_ISDIR(fresh.st_mode));
   if (aside && !force_)
-    throw Error("file-exists", "\"{}\" exists and cannot be replaced in one step here: {}",
+    throw Error("file-exists",
+                "\"{}\" exists and cannot be replaced atomically on this file system: {}",
                 target_.string(), strerror(errno))
         .Help("remove it first, or pass option 'force'");
   const fs::path kept = folder_ / "old" / target_.filename();

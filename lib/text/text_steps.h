@@ -62,9 +62,9 @@ struct TextPieces {
 
 class TextSteps {
  public:
-  // Errors of Pattern; "bad-file" for an invalid charsmap.
+  // Throws the errors of Pattern, and "bad-file" for an invalid charsmap.
   explicit TextSteps(const std::vector<TextStep>& steps);
-  // Errors of Pattern::FindAll.
+  // Throws the errors of Pattern::FindAll.
   void Apply(TextPieces& pieces) const;
   bool empty() const { return steps_.empty(); }
 

@@ -53,9 +53,11 @@ std::map<std::string, Tensor> RunSamples(const Program& program,
     if (!shape.empty() && shape[0].is_constant())
       batch[i] = std::max<int64_t>(shape[0].constant(), 1);
     if (it->second.rank() == 0 || it->second.dims()[0] % batch[i] != 0)
-      throw Error(
-          "bad-recipe", "check.inputs.{}: {} samples are not a multiple of the batch size {}",
-          main.inputs[i].source_name, it->second.rank() ? it->second.dims()[0] : 0, batch[i]);
+      throw Error("bad-recipe",
+                  "check.inputs.{}: the number of samples, {}, is not a positive multiple of the "
+                  "batch size {}",
+                  main.inputs[i].source_name, it->second.rank() ? it->second.dims()[0] : 0,
+                  batch[i]);
     if (it->second.size() == 0)
       throw Error("bad-recipe", "check.inputs.{}: there are no samples",
                   main.inputs[i].source_name);

@@ -52,7 +52,7 @@ ImportOptions::Image ParseImage(const std::string& text) {
         .Expected(
             "rgb, bgr or gray; then SCALE; then BIAS: pixel * SCALE + BIAS, e.g. rgb,1/255,0; or "
             "rgb,mean=M,std=S: (pixel * SCALE - M) / S")
-        .Help("each is one number, or three of them for rgb and bgr");
+        .Help("SCALE, BIAS, M and S are each one number, or three numbers for rgb and bgr");
   };
   ImportOptions::Image image;
   std::vector<std::string> parts = SplitAtCommas(text);

@@ -38,7 +38,7 @@ GivenOptions ParseOptions(const std::vector<Option>& options,
       throw Error("usage", "options: {}: 1 required {} missing", name, option->value);
     values.push_back(std::move(value));
     if (values.size() > 1 && !option->repeat)
-      throw Error("usage", "options: {}: At Most 1 required but received 2", name);
+      throw Error("usage", "options: {} is given more than once", name);
   }
   if (!unknown.empty())
     throw Error("usage", "options: The following {} not expected: {}",

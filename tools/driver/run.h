@@ -31,7 +31,8 @@ struct RunOutput {
   const Port* port;
   Tensor tensor;     // in the type declared by the source
   std::string name;  // the source's name, used in reports
-  // Where it was written, named as in the model that ran; empty: not written.
+  // The file it was written to, named after the output in the model that ran; empty if it was not
+  // written.
   std::filesystem::path file = {};
 };
 

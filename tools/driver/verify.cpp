@@ -36,7 +36,8 @@ struct Check {
   verify::Budgets budgets;
 };
 
-// Returns the tensors by the function's own names; `given` has these or the source's.
+// Returns the tensors of `given` that are inputs of the function, by the function's names. The keys
+// of `given` may be these names or those of the source model.
 std::map<std::string, Tensor> TakenBy(const Function& function,
                                       const std::map<std::string, Tensor>& given) {
   std::map<std::string, Tensor> taken;

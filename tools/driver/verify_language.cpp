@@ -35,7 +35,8 @@ std::vector<int64_t> MakeUpTokens(const Function& function, uint64_t seed) {
   return tokens;
 }
 
-// Compares the most likely tokens: the reference's, with the wrong ones of `figures` replaced.
+// Compares the most likely token at each position. The package's tokens are reconstructed: they are
+// those of `reference`, except at the positions listed in `figures.wrong`.
 verify::Compared NextTokens(const Function& package, const char* name, const Tensor& reference,
                             const verify::LanguageFigures& figures) {
   std::vector<int32_t> expected, found;

@@ -81,8 +81,9 @@ void NonMaxSuppression(Node& node) {
   }
   Value* scores = node.Make("reshape", {{"x", node.In(1)}, {"shape", Ints({groups, -1, 1})}});
   if (count.low < 1) AddLast(node, boxes, scores, groups);
-  // This form exists for all deployment targets; the writer replaces it where it was removed. Core
-  // ML selects the best box even if its score is below the threshold.
+  // The form with score_threshold is used for all deployment targets; lib/passes/newer_forms.cpp
+  // rewrites it for iOS17 and later, which lack this parameter. Core ML selects the best box even
+  // if its score is below the threshold.
   Value* selected =
       node.builder().MakeAll("non_maximum_suppression", {{"boxes", boxes},
                                                          {"scores", scores},

@@ -30,7 +30,8 @@ Ints64 Slice(int64_t size, int64_t begin, int64_t end, int64_t stride) {
       .Ints();
 }
 
-// The length of x[begin:end:stride] of a vector of `size`, all symbolic.
+// Returns the inferred length of x[begin:end:stride] for a vector x of length `size`. `size`,
+// `begin` and `end` may be symbolic.
 std::string Length(Dim size, Dim begin, Dim end, int32_t stride = 1) {
   std::vector<In> in = {{"x", Fp32({size})},
                         {"begin", Int32({1}), {begin}},

@@ -22,7 +22,8 @@ using mlc::stub::Is;
 
 namespace {
 
-// A default for an open size.
+// Returns the default shape of the feature, or its declared shape if it has none; open sizes become
+// 1.
 Dims DefaultShape(const MLStubFeature& feature) {
   Dims dims =
       feature.port.default_shape.empty() ? feature.feature.dims : feature.port.default_shape;
