@@ -1,4 +1,5 @@
-// frontends/gguf/required_keys_and_tensors.h - which keys and tensors llama.cpp requires for each architecture.
+// frontends/gguf/required_keys_and_tensors.h - which keys and tensors llama.cpp requires for each
+// architecture.
 #pragma once
 
 #include <cstdint>

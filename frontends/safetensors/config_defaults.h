@@ -1,5 +1,5 @@
-// frontends/safetensors/config_defaults.h - for each model family, the defaults of its configuration class
-// in transformers, its windows and its biases.
+// frontends/safetensors/config_defaults.h - for each model family, the defaults of its
+// configuration class in transformers, its windows and its biases.
 #pragma once
 
 #include <cstdint>

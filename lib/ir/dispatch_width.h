@@ -1,5 +1,5 @@
-// lib/ir/dispatch_width.h - dispatches on the width of an element, for operations that move elements
-// without interpreting them.
+// lib/ir/dispatch_width.h - dispatches on the width of an element, for operations that move
+// elements without interpreting them.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// lib/lower/quantized_arithmetic.h - quantised integer tensors with scale and zero point: conversion to and
-// from floats, and use as factors of exact products (matrix_products.h).
+// lib/lower/quantized_arithmetic.h - quantised integer tensors with scale and zero point:
+// conversion to and from floats, and use as factors of exact products (matrix_products.h).
 //
 // `integers` and other dtypes are source types (convert.h). A function with a parameter `fits`
 // calls it with the value after and before broadcasting against a scale or zero point, and uses its

@@ -63,8 +63,8 @@ Value* Unshifted(const Value* z, const std::vector<int64_t>& axes) {
   return sub->value("x");
 }
 
-// Looks through a cast: returns its operand if `x` is the result of one, otherwise `x`. Parts of the
-// program may already be in fp16.
+// Looks through a cast: returns its operand if `x` is the result of one, otherwise `x`. Parts of
+// the program may already be in fp16.
 static const Value* BehindCast(const Value* x) {
   const Operation* cast = x ? DefinedBy(x, "cast") : nullptr;
   return cast ? cast->value("x") : x;

@@ -414,8 +414,7 @@ void ModelCache::Install(const std::string& key, const CacheKey& parts, std::str
         throw IoError("link the file into the cache:", own)
             .Help(
                 "the cache requires a file system with hard links; set MLC_CACHE_DIR to a folder "
-                "on "
-                "such a file system");
+                "on such a file system");
       // Links to an existing file with the same contents, unless that file is damaged or has the
       // maximum number of links.
       bool whole = false;

@@ -100,8 +100,8 @@ class ModelState {
   virtual void Write(const std::map<std::string, Tensor>& values) = 0;
 };
 
-// One function of a model, loaded for the compute units in LoadOptions. Several threads may predict concurrently, each
-// with its own state.
+// One function of a model, loaded for the compute units in LoadOptions. Several threads may predict
+// concurrently, each with its own state.
 class LoadedModel {
  public:
   virtual ~LoadedModel() = default;

@@ -1,7 +1,7 @@
-// lib/support/json_text.h - validation of untrusted JSON text, parsing and writing.
+// lib/support/json_text.h - validates untrusted JSON text; parses and writes JSON.
 //
-// json.hpp's parser and writer are templates of thousands of lines. They are called here rather
-// than in each source that uses JSON, so that they are compiled once.
+// json.hpp's parser and writer are templates of thousands of lines, which each source that calls
+// them compiles. Sources therefore call ParseJson and JsonText, unless they need other settings.
 #pragma once
 
 #include <cstddef>
@@ -22,14 +22,16 @@ struct JsonBounds {
 void RequireJson(std::string_view text, std::string_view id, const std::string& file,
                  const JsonBounds& bounds = {});
 
-// Throws the exception of json.hpp if `text` is not JSON.
+// Parses `text`. Throws the exception of json.hpp if it is not JSON.
 nlohmann::ordered_json ParseJson(std::string_view text);
-// The result is_discarded() if `text` is not JSON.
+// Parses `text`. If it is not JSON, the result is_discarded().
 nlohmann::ordered_json ParseJsonIfValid(std::string_view text);
 
-// What becomes of bytes in strings that are not UTF-8: the exception of json.hpp, or U+FFFD.
+// The treatment of strings that are not UTF-8: json.hpp's exception is thrown, or invalid bytes are
+// replaced by U+FFFD.
 enum class BadUtf8 { kThrow, kReplace };
-// The text in one line, or on lines that are indented by a multiple of `indent` spaces.
+// Returns the text on one line, or with one line per member that is indented by multiples of
+// `indent` spaces.
 std::string JsonText(const nlohmann::ordered_json& json, int indent = -1,
                      BadUtf8 bad = BadUtf8::kThrow);
 

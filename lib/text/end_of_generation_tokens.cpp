@@ -113,8 +113,9 @@ void MarkSpecialTokens(TokenizerSpec& spec) {
     if (spec.eot == id) spec.eot = -1;
     mark(id, type);
   };
-  // If the vocabulary has "<|return|>" or "<|flush|>", and "<|call|>" or "<|calls|>", then "<|end|>"
-  // ends only a part of an answer. If it has "<|tool_response>", then "</s>" is ordinary text.
+  // If the vocabulary has "<|return|>" or "<|flush|>", and "<|call|>" or "<|calls|>", then
+  // "<|end|>" ends only a part of an answer. If it has "<|tool_response>", then "</s>" is ordinary
+  // text.
   const bool parts = (find("<|return|>") >= 0 || find("<|flush|>") >= 0) &&
                      (find("<|call|>") >= 0 || find("<|calls|>") >= 0);
   if (parts && find("<|end|>") >= 0) not_an_end(find("<|end|>"), TokenType::kUserDefined);

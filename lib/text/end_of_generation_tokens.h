@@ -1,5 +1,5 @@
-// lib/text/end_of_generation_tokens.h - recognizes special tokens that files do not mark as such, by their
-// texts.
+// lib/text/end_of_generation_tokens.h - recognizes special tokens that files do not mark as such,
+// by their texts.
 #pragma once
 
 #include "lib/text/tokenizer.h"

@@ -31,7 +31,8 @@ def packed(program, file, folder):
 
 def differences(other):
     """Returns the models for which this mlc and another one create different packages, and the number of compared models."""
-    files = sorted({m.file for m in models.models()} | set(NODE_MODELS.rglob("*.onnx")))
+    files = sorted({m.file for m in models.models()} | set(NODE_MODELS.rglob("*.onnx")) | set(driver.CORPUS.rglob("*.gguf")) |
+                   {config.parent for config in driver.CORPUS.rglob("config.json") if any(config.parent.glob("*.safetensors"))})
 
     def differs(file):
         with tempfile.TemporaryDirectory(prefix="mlc-") as path:

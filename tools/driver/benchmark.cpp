@@ -71,7 +71,7 @@ void CheckOptions(const BenchmarkOptions& options) {
   if (options.jobs < 1 || options.jobs > kMostJobs)
     throw Error("usage", "--jobs must be from 1 to {}", kMostJobs);
   const bool by_tokens = !options.tokens.empty();
-  if (options.step && !by_tokens) throw Error("usage", "--step requires --tokens");
+  CheckRunOptions(options);
   if (by_tokens && options.jobs > 1)
     throw Error("usage", "--jobs cannot be combined with --tokens");
   if (by_tokens && !options.compare.empty())
@@ -240,13 +240,15 @@ class Bench {
     if (options_.trace_predictions && options_.jobs == 1)
       span.emplace(*trace_, fmt::format("{}", done_ + 1), Trace::kPrediction);
     const Clock::time_point begin = Clock::now();
+    RunTensors::Once once;
     try {
-      RunTensors::Once once = tensors_->Predict(instance);
-      span.reset();
-      Take(std::move(once), Milliseconds(begin, Clock::now()), measured);
+      once = tensors_->Predict(instance);
     } catch (const Error& error) {
       Fail(error);
+      return;
     }
+    span.reset();
+    Take(std::move(once), Milliseconds(begin, Clock::now()), measured);
   }
 
   void Note(const Error& error) {

@@ -1,5 +1,5 @@
-// tools/driver/benchmark.h - measures a model: repeated and concurrent predictions, soaks, comparisons
-// with another model.
+// tools/driver/benchmark.h - measures a model: repeated and concurrent predictions, soaks,
+// comparisons with another model.
 #pragma once
 
 #include <chrono>
@@ -35,8 +35,8 @@ struct BenchmarkOptions : RunOptions {
   // Records phases, and operations if `profile` is set; may be null.
   std::shared_ptr<Trace> trace;
   bool trace_predictions = false;  // record predictions in `trace`, too
-  // Called after each prediction, on the thread that called Benchmark, with the number of finished and of
-  // all predictions (0: unknown) and the median time so far.
+  // Called after each prediction, on the thread that called Benchmark, with the number of finished
+  // and of all predictions (0: unknown) and the median time so far.
   std::function<void(int64_t done, int64_t of, double p50_ms)> progress;
 };
 
@@ -58,8 +58,8 @@ struct BenchmarkResult : RunResult {
   double read_ms = 0;                // import by mlc, which is needed with Core ML, too
   double load_ms = 0;                // first load; includes reading for the reference engine
   std::optional<double> warm_load_ms;
-  // Per iteration computed by the model itself. `overhead` is the time of the tool itself, not included
-  // in the other three.
+  // Per iteration computed by the model itself. `overhead` is the time of the tool itself, not
+  // included in the other three.
   Times marshal_in, predict, marshal_out, overhead;
   std::vector<double> token_ms;  // with RunOptions::step, for each token of all iterations
   double wall_ms = 0;            // for these iterations
@@ -88,8 +88,8 @@ struct BenchmarkResult : RunResult {
 // unknown.
 std::vector<const runtime::OperationPlacement*> Elsewhere(const BenchmarkResult& result);
 
-// Throws the errors of Run. With several predictions, failures of a single prediction (time, memory,
-// the runtime's own errors) are recorded, and the benchmark continues.
+// Throws the errors of Run. With several predictions, failures of a single prediction (time,
+// memory, the runtime's own errors) are recorded, and the benchmark continues.
 BenchmarkResult Benchmark(const std::filesystem::path& model, const BenchmarkOptions& options,
                           Diagnostics& diagnostics);
 

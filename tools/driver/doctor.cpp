@@ -290,8 +290,7 @@ void LargeInputs(const DoctorRule& rule, const Function& function, Examined& at)
       Add(at, rule, Place(function, "input", input->name),
           fmt::format("up to {:.0f} MB, which are copied for each prediction", bytes / 1e6),
           "bound its sizes, pass a picture as an image, or turn what stays the same into a "
-          "constant "
-          "or a state");
+          "constant or a state");
   }
 }
 

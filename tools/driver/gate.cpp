@@ -357,12 +357,12 @@ GateSubject MakeGateSubject(const fs::path& model, const GateOptions& options,
                                return CompiledFor(*runtime, model, units);
                              },
                              options.load_timeout);
-  const Model read(model,
-                   {.import = sizes,
-                    .function = options.function,
-                    .units = runtime::Units::kReference,
-                    .timeout = options.timeout},
-                   diagnostics);
+  Model read(model,
+             {.import = sizes,
+              .function = options.function,
+              .units = runtime::Units::kReference,
+              .timeout = options.timeout},
+             diagnostics);
   subject.function = read.function().name;
   if (options.function) subject.load.function = subject.function;
   subject.inputs = analysis::GenerateInputs(read.function(), {}, {}).tensors;

@@ -99,8 +99,7 @@ GenerateResult Generate(const fs::path& path, const ModelOptions& load,
                 model.size().context)
         .Help(
             "shorten the prompt, or run or compile the source model with a larger --context N, up "
-            "to "
-            "the model's limit");
+            "to the model's limit");
 
   text::StreamDecoder decoder(tokenizer);
   text::StopTexts stops(options.stops);

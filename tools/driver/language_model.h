@@ -14,9 +14,9 @@ namespace mlc::driver {
 
 class LanguageModel {
  public:
-  // `what` is the option that requires a language model, named in errors. Throws the errors of Model
-  // and of loading, and Error "usage" for a function that is not a language model, which says what
-  // it is. `diagnostics` must outlive this object.
+  // `what` is the option that requires a language model, named in errors. Throws the errors of
+  // Model and of loading, and Error "usage" for a function that is not a language model, which says
+  // what it is. `diagnostics` must outlive this object.
   LanguageModel(const std::filesystem::path& model, const ModelOptions& options,
                 std::string_view what, Diagnostics& diagnostics);
 

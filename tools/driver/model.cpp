@@ -79,14 +79,14 @@ std::unique_ptr<runtime::GuardedModel> Model::Load(runtime::GuardOptions guard) 
 
 std::unique_ptr<runtime::GuardedModel> Model::Load(const Function& function,
                                                    runtime::GuardOptions guard) {
-  Compile();
   guard.load = LoaderOf(function);
   guard.timeout = options_.timeout;
   guard.load_timeout = load_limit();
   return std::make_unique<runtime::GuardedModel>(std::move(guard));
 }
 
-Model::Loader Model::LoaderOf(const Function& function) const {
+Model::Loader Model::LoaderOf(const Function& function) {
+  Compile();
   runtime::LoadOptions load = options_.hints;
   load.units = units_;
   load.function = function.name;
@@ -113,7 +113,8 @@ Model::Loader Model::ReferenceLoader(const Function& function,
                                      runtime::LoadOptions load) const {
   ReferenceOptions options{.arithmetic = arithmetic, .threads = options_.threads};
   options.timeout = timeout;
-  return [program = program_, &function, options, load = std::move(load), weights = weights_] {
+  return [program = program_, &function, options, load = std::move(load), weights = weights_,
+          held = options_.temporary] {
     return MakeReferenceModel(program, function, options, load, weights);
   };
 }

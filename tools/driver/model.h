@@ -1,9 +1,9 @@
 // tools/driver/model.h - a model of any format that is loaded on a runtime.
 //
-// A Model is imported when it is constructed. For Core ML it is compiled at the first load, or taken
-// from the cache of compiled models. It can be loaded as several instances, which are called with
-// time limits (lib/runtime/guarded_model.h). Instances and loaders own everything that they use and
-// may outlive the Model. Not thread-safe.
+// A Model is imported when it is constructed. For Core ML it is compiled at the first load, or
+// taken from the cache of compiled models. It can be loaded as several instances, which are called
+// with time limits (lib/runtime/guarded_model.h). Instances and loaders own everything that they
+// use and may outlive the Model. Not thread-safe.
 #pragma once
 
 #include <chrono>
@@ -27,7 +27,8 @@ struct ModelOptions {
   std::optional<std::string> function;  // absent: the program's default function
   // Absent: the reference engine for a source model, DefaultUnits() for Core ML's formats.
   std::optional<runtime::Units> units;
-  // Of the reference engine. Absent: exact for a source model, faithful for Core ML's formats.
+  // The arithmetic of the reference engine. Absent: exact for a source model, faithful for Core
+  // ML's formats.
   std::optional<engine::EngineOptions::Arithmetic> arithmetic;
   int threads = 0;                                   // of the reference engine; 0: DefaultThreads()
   std::optional<std::chrono::milliseconds> timeout;  // aborts a prediction that takes longer
@@ -36,7 +37,7 @@ struct ModelOptions {
   std::optional<std::chrono::milliseconds> load_timeout;
   runtime::LoadOptions hints;  // units and function are set by Model
   bool bundles_only = false;   // accept only a .mlmodelc
-  // Whether import.shapes and import.dims may contain names that the model does not have, because
+  // True if import.shapes and import.dims may contain names that the model does not have, because
   // they are those of another model.
   bool may_lack_sizes = false;
   // The folder of a temporary model, which is removed with the last instance. Such a model is not
@@ -71,8 +72,8 @@ class Model {
                                               runtime::GuardOptions guard = {});
 
   using Loader = std::function<std::unique_ptr<runtime::LoadedModel>()>;
-  // Returns a loader without time limits; the model must be compiled.
-  Loader LoaderOf(const Function& function) const;
+  // Compiles, and returns a loader without time limits.
+  Loader LoaderOf(const Function& function);
   // Returns a loader on the reference engine. Its instances share prepared weights.
   Loader ReferenceLoaderOf(const Function& function) const;
   // Loads a function on the reference engine in faithful arithmetic, to compare with.

@@ -71,17 +71,21 @@ void WriteOutputs(const fs::path& folder, std::vector<RunOutput>& outputs, bool 
 
 }  // namespace
 
+void CheckRunOptions(const RunOptions& options) {
+  const bool by_tokens = !options.tokens.empty();
+  if (options.step && !by_tokens) throw Error("usage", "--step requires --tokens");
+  if (by_tokens && !(options.inputs.empty() && options.input_files.empty()))
+    throw Error("usage", "--tokens cannot be combined with --input");
+}
+
 RunTensors::RunTensors(const Model& model, const RunOptions& options)
     : model_(model), options_(options), given_(options.inputs) {
   const Function& function = model.function();
   const bool by_tokens = !options.tokens.empty();
-  if (options.step && !by_tokens) throw Error("usage", "--step requires --tokens");
   const std::set<std::string> names = InputNames(function);
   for (const std::string& text : options.input_files) AddFile(text, names, given_);
   if (!options.output_folder.empty())
     CheckOutputs(options.output_folder, function, by_tokens, model.is_source());
-  if (by_tokens && !given_.empty())
-    throw Error("usage", "--tokens cannot be combined with --input");
   CheckRanges(options.make_up, *model.program());
   if (by_tokens) {
     CheckTokens(function, options.tokens, options.step);
@@ -163,6 +167,7 @@ void RunTensors::Finish(RunResult& result) const {
 }
 
 RunResult Run(const fs::path& path, const RunOptions& options, Diagnostics& diagnostics) {
+  CheckRunOptions(options);
   Model model(path, options, diagnostics);
   const RunTensors tensors(model, options);
   RunResult result;

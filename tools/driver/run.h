@@ -52,6 +52,9 @@ struct RunResult {
 RunResult Run(const std::filesystem::path& model, const RunOptions& options,
               Diagnostics& diagnostics);
 
+// Throws Error "usage" for options that contradict each other, before the model is read.
+void CheckRunOptions(const RunOptions& options);
+
 // The inputs and outputs of a model's runs, for callers that repeat predictions.
 class RunTensors {
  public:

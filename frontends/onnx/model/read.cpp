@@ -538,8 +538,7 @@ class Reader {
       if (!found.empty()) error.Note("it is a symbolic link to \"{}\"", found.string());
       return error.Help(
           "if you trust these files, pass their folder with option 'data-root', or copy them into "
-          "the "
-          "model's folder");
+          "the model's folder");
     };
     if (location.empty() || location.find('\0') != std::string::npos || name.is_absolute() ||
         *name.begin() == "..")

@@ -1,5 +1,5 @@
-// frontends/onnx/ops/quantized.h - the functions of lib/lower/quantized_arithmetic.h for inputs of a node.
-// Flexible sizes are narrowed to those that match scales and zero points (shape_guard.h).
+// frontends/onnx/ops/quantized.h - the functions of lib/lower/quantized_arithmetic.h for inputs of
+// a node. Flexible sizes are narrowed to those that match scales and zero points (shape_guard.h).
 #pragma once
 
 #include "frontends/onnx/node.h"
