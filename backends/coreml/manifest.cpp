@@ -3,6 +3,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "lib/analysis/placement_rules.h"
 #include "lib/coreml/interface_entry.h"
 #include "lib/coreml/package_layout.h"
 #include "lib/support/atomic_install.h"
@@ -107,6 +108,38 @@ Json IoSchema(const Program& program) {
   return schema;
 }
 
+// What the rules of placement say about the Neural Engine of the default chip, at the default sizes.
+Json PlacementJson(const Program& program) {
+  const analysis::Chip& chip = analysis::DefaultChip();
+  int64_t operations = 0, eligible = 0, segments = 0;
+  double work = 0, eligible_work = 0;
+  std::map<std::string, std::vector<std::string>> refused;
+  for (const auto& function : program.functions) {
+    const analysis::Placement placement =
+        analysis::PlacementOf(*function, analysis::Unit::kNeuralEngine, chip,
+                              analysis::SizesToExamine(*function).front());
+    operations += std::ssize(placement.operations);
+    eligible += placement.eligible_operations;
+    segments += placement.eligible_segments;
+    work += placement.work;
+    eligible_work += placement.eligible_work;
+    for (const analysis::PlacementFinding& finding : placement.findings)
+      if (finding.op && finding.rule->severity == analysis::Severity::kCannotRun)
+        refused[std::string(finding.rule->id)].push_back(
+            finding.op->results.empty() ? finding.op->name : finding.op->result()->name);
+  }
+  auto percent = [](double part, double whole) {
+    return whole > 0 ? std::round(1e4 * part / whole) / 100 : 100.0;
+  };
+  Json json{{"chip", chip.name},
+            {"ane_op_coverage_pct",
+             percent(static_cast<double>(eligible), static_cast<double>(operations))},
+            {"ane_work_coverage_pct", percent(eligible_work, work)},
+            {"segments", segments}};
+  Put(json, "not_eligible", Json(refused));
+  return json;
+}
+
 }  // namespace
 
 std::string ManifestJson(const Manifest& manifest, const Program& program,
@@ -140,6 +173,7 @@ std::string ManifestJson(const Manifest& manifest, const Program& program,
   json["fp16_segments"] = manifest.fp16_segments;
   if (manifest.no_fp16_form_share > 0)
     json["no_fp16_form_share"] = std::round(manifest.no_fp16_form_share * 1e4) / 1e4;
+  json["placement"] = PlacementJson(program);
   if (!manifest.measured_on.empty()) {
     Json& rounding = json["rounding"] = Json::object({{"inputs", manifest.measured_on}});
     for (const Manifest::Exceeded& one : manifest.exceeded)

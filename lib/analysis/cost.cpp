@@ -46,7 +46,21 @@ Cost CostOf(const Block& block, const SymbolSizes& sizes) {
   return sum;
 }
 
+void Visit(const Block& block, double times, const SymbolSizes& sizes,
+           const std::function<void(const Operation&, double)>& visit) {
+  for (Operation* op : block.operations()) {
+    const double inner = op->def->effect == Effect::kLoop ? times * Trips(*op, sizes) : times;
+    for (const auto& nested : op->blocks) Visit(*nested, inner, sizes, visit);
+    visit(*op, times);
+  }
+}
+
 }  // namespace
+
+void ForEachExecution(const Function& function, const SymbolSizes& sizes,
+                      const std::function<void(const Operation&, double)>& visit) {
+  Visit(function.body, 1, sizes, visit);
+}
 
 double Trips(const Operation& loop, const SymbolSizes& sizes) {
   for (Operation* op : loop.blocks[0]->operations()) {

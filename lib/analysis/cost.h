@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 
@@ -32,5 +33,9 @@ Cost CostOf(const Function& function, const SymbolSizes& sizes);
 double Trips(const Operation& loop, const SymbolSizes& sizes);
 // Returns the cost of one execution of the operation, without its nested blocks.
 Cost CostOf(const Operation& op, const SymbolSizes& sizes);
+// Calls visit(op, number of executions) for each operation in program order; those in nested blocks
+// come before the operation that contains them. Of two branches both are visited.
+void ForEachExecution(const Function& function, const SymbolSizes& sizes,
+                      const std::function<void(const Operation&, double)>& visit);
 
 }  // namespace mlc::analysis

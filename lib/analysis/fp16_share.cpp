@@ -1,9 +1,9 @@
 #include "lib/analysis/fp16_share.h"
 
 #include <functional>
-#include <unordered_map>
-#include <unordered_set>
 #include <vector>
+
+#include "lib/analysis/segments.h"
 
 namespace mlc::analysis {
 
@@ -11,20 +11,10 @@ namespace {
 
 bool IsFloatTensor(const Type& type) { return type.is_tensor() && IsFloat(type.dtype); }
 
-// Calls visit(op, number of executions) for each operation of the block, inner operations first.
-void Visit(const Block& block, double times, const SymbolSizes& sizes,
-           const std::function<void(const Operation&, double)>& visit) {
-  for (Operation* op : block.operations()) {
-    const double inner = op->def->effect == Effect::kLoop ? times * Trips(*op, sizes) : times;
-    for (const auto& nested : op->blocks) Visit(*nested, inner, sizes, visit);
-    visit(*op, times);
-  }
-}
-
 void ForEachWork(const Function& function,
                  const std::function<void(const Operation&, FloatWork, double)>& visit) {
   const SymbolSizes sizes = DefaultSizes(function);
-  Visit(function.body, 1, sizes, [&](const Operation& op, double times) {
+  ForEachExecution(function, sizes, [&](const Operation& op, double times) {
     if (const FloatWork in = FloatWorkOf(op); in != FloatWork::kNone)
       visit(op, in, times * CostOf(op, sizes).multiply_adds);
   });
@@ -38,59 +28,22 @@ FloatWork TypeOfStep(const Operation& op) {
   return type;
 }
 
-// Executes fp32 operations as early as possible, so that all fp16 operations that do not depend on
-// later ones form one segment, and so on.
 int CountSegments(const Block& block) {
-  int segments = 0;
-  struct Step {
-    const Operation* op;
-    FloatWork type;
-    std::unordered_set<const Operation*> waits_for;
-  };
-  std::vector<Step> left;
-  std::unordered_map<const Operation*, const Operation*>
-      outer;  // maps each operation to the operation of this block that contains it
-  for (Operation* op : block.operations()) {
-    Step step{op, TypeOfStep(*op), {}};
-    const std::function<void(const Operation&)> look = [&](const Operation& at) {
-      outer[&at] = op;
-      auto read = [&](const Value* value) {
-        if (!value || !value->def) return;
-        if (auto from = outer.find(value->def); from != outer.end() && from->second != op)
-          step.waits_for.insert(from->second);
-      };
-      for (const Operands& operands : at.args())
-        for (const Operand& operand : operands) read(operand.value);
-      for (const auto& nested : at.blocks) {
-        for (Operation* inner : nested->operations()) look(*inner);
-        for (const Value* output : nested->outputs()) read(output);
-      }
-    };
-    look(*op);
-    for (const auto& nested : op->blocks)
-      if (step.type == FloatWork::kFp32) segments += CountSegments(*nested);
-    left.push_back(std::move(step));
+  const std::vector<Segment> segments = SegmentsOf(block, [](const Operation& op) {
+    const FloatWork type = TypeOfStep(op);
+    return type == FloatWork::kNone   ? Side::kEither
+           : type == FloatWork::kFp16 ? Side::kDevice
+                                      : Side::kElsewhere;
+  });
+  int count = 0;
+  for (const Segment& segment : segments) {
+    count += segment.side == Side::kDevice;
+    if (segment.side == Side::kElsewhere)
+      for (const Operation* op : segment.operations)
+        if (TypeOfStep(*op) == FloatWork::kFp32)
+          for (const auto& nested : op->blocks) count += CountSegments(*nested);
   }
-  std::unordered_set<const Operation*> done;
-  // Runs all operations that are ready, in program order. Returns whether one of this type was run.
-  auto run = [&](FloatWork type) {
-    bool ran = false;
-    std::erase_if(left, [&](const Step& step) {
-      if (step.type != FloatWork::kNone && step.type != type) return false;
-      for (const Operation* before : step.waits_for)
-        if (!done.contains(before)) return false;
-      ran = ran || step.type == type;
-      done.insert(step.op);
-      return true;
-    });
-    return ran;
-  };
-  while (!left.empty()) {
-    const bool wide = run(FloatWork::kFp32), narrow = run(FloatWork::kFp16);
-    segments += narrow;
-    if (!wide && !narrow) break;
-  }
-  return segments;
+  return count;
 }
 
 }  // namespace

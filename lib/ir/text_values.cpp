@@ -295,8 +295,9 @@ Node TextReader::ParseLiteral(Type& type) {
         if (!IsStatic(type.shape)) Fail(elements.offset, "fill() needs a static shape");
         elements.dims = StaticDims(type.shape);
         elements.fill = true;
-        if (type.dtype == DType::kString || type.dtype == DType::kBool || Bits(type.dtype) < 8 ||
-            ElementCount(elements.dims) > kMaxFill)
+        if (type.dtype == DType::kString || type.dtype == DType::kBool || Bits(type.dtype) < 8)
+          Fail(elements.offset, fmt::format("fill() does not support {}", Name(type.dtype)));
+        if (ElementCount(elements.dims) > kMaxFill)
           Fail(elements.offset, fmt::format("fill() is limited to {} numbers", kMaxFill));
       } else {
         ParseElements(elements, 0, &type.shape);

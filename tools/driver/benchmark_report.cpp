@@ -36,11 +36,15 @@ Json PlacementJson(const BenchmarkResult& result) {
     json["unknown_because"] = result.no_placements;
     return json;
   }
-  Json counts = Json::object(), costs = Json::object(), elsewhere = Json::array();
+  Json counts = Json::object(), costs = Json::object(), elsewhere = Json::array(), all = elsewhere;
   for (const runtime::OperationPlacement& placement : result.placements) {
     const std::string device(Name(placement.preferred));
     counts[device] = counts.value(device, 0) + 1;
     if (placement.cost) costs[device] = costs.value(device, 0.0) + *placement.cost;
+    Json& entry = all.emplace_back(
+        Json{{"name", placement.name}, {"op", placement.op}, {"device", device}});
+    for (runtime::Device supported : placement.supported)
+      entry["supported"].push_back(Name(supported));
   }
   for (const runtime::OperationPlacement* placement : Elsewhere(result))
     elsewhere.push_back(
@@ -48,6 +52,7 @@ Json PlacementJson(const BenchmarkResult& result) {
   json["operations"] = counts;
   if (!costs.empty()) json["cost"] = costs;
   json["elsewhere"] = elsewhere;
+  json["by_operation"] = all;
   return json;
 }
 

@@ -144,13 +144,22 @@ void WarnOfRounding(const precision::Measurement& measurement, Diagnostics& diag
                                "--calibrate DIR measures on your own inputs"));
 }
 
-}  // namespace
+// A source model after the passes.
+struct Optimized {
+  Program program;
+  Opset target = Opset::kIos16;
+  std::optional<precision::Measurement> measurement;
+  std::vector<passes::PassRun> passes;
+};
 
-CompileResult Compile(const fs::path& model, const fs::path& given, const CompileOptions& options,
-                      Diagnostics& diagnostics, const std::vector<SourceFile>* known) {
-  const fs::path output = WithoutSlash(given);
-  if (output.extension() != ".mlpackage" && output.extension() != ".mlmodelc")
-    throw Error("usage", "-o: \"{}\" does not end in .mlpackage or .mlmodelc", output.string());
+// What a caller does when a step of a compilation is done.
+struct Steps {
+  std::function<void(SourceFacts&)> imported = [](SourceFacts&) {};
+  std::function<void(std::string phase)> finished = [](const std::string&) {};
+};
+
+// Throws Error "usage" for options that contradict each other.
+void CheckOptions(const CompileOptions& options) {
   if (options.budget && options.precision != passes::PassContext::Precision::kMixed)
     throw Error("usage", "--budget requires --precision mixed")
         .Help("mlc verify --budget judges an fp16 package");
@@ -162,20 +171,15 @@ CompileResult Compile(const fs::path& model, const fs::path& given, const Compil
     throw Error("usage",
                 "--precision fp32 cannot be combined with --calibrate, --fp16-ops, --fp32-ops or "
                 "--fp16-strict");
-  if (output.extension() == ".mlpackage" && options.versions != BundleVersions())
-    throw Error("usage", "--compiler-version and --mil-version require a compiled bundle as output")
-        .Help("-o NAME.mlmodelc writes one");
-  const verify::Budgets least = verify::ParseBudgets(options.budget.value_or("fp16"));
   for (const std::string& name : options.fp16_ops)
     if (std::count(options.fp32_ops.begin(), options.fp32_ops.end(), name) > 0)
       throw Error("usage", "--fp32-ops and --fp16-ops both name \"{}\"", name);
-  CompileResult result;
-  auto start = std::chrono::steady_clock::now();
-  auto phase = [&](std::string name) {
-    auto now = std::chrono::steady_clock::now();
-    result.phases.emplace_back(std::move(name), std::chrono::duration<double>(now - start).count());
-    start = now;
-  };
+}
+
+// Imports the model and runs the passes.
+Optimized OptimizeSource(const fs::path& model, const CompileOptions& options,
+                         Diagnostics& diagnostics, const Steps& steps) {
+  const verify::Budgets least = verify::ParseBudgets(options.budget.value_or("fp16"));
   ImportOptions import = options.import;
   import.target = options.target;
   // iOS15 does not support fp16 inputs and outputs.
@@ -192,22 +196,9 @@ CompileResult Compile(const fs::path& model, const fs::path& given, const Compil
     Diagnostics ignored;
     return make(ignored);
   };
-  Program program = make(diagnostics);
-  std::vector<fs::path> tokenizer_parts;
-  const TokenizerFile tokenizer = TokenizerFileOf(model, tokenizer_parts, diagnostics);
-  for (const fs::path& file : tokenizer_parts) facts.Add(model, file);
-  phase("import");
-  bool bundle = output.extension() == ".mlmodelc";
-  // Output conflicts are checked once all input files are known, and before anything is written.
-  bundle ? coreml::CheckBundleTarget(output, options.force)
-         : coreml::CheckPackageTarget(output, options.force);
-  CheckTokenizerTarget(output, tokenizer, options.force);
-  if (options.manifest) coreml::CheckManifestTarget(output, options.force);
-  for (const fs::path* file : {&options.save_ir, &options.stats})
-    if (!file->empty()) Staging(*file, Staging::kFile);
-  std::vector<SourceFile> files;
-  if (options.manifest && !known) files = SourceFiles(model, facts);
-  SourceHashes hashes(std::move(files), options.sha256);
+  Optimized optimized{.program = make(diagnostics)};
+  Program& program = optimized.program;
+  steps.imported(facts);
   Interface& interface = program.interface;
   if (options.author) interface.author = *options.author;
   if (options.license) interface.license = *options.license;
@@ -215,7 +206,7 @@ CompileResult Compile(const fs::path& model, const fs::path& given, const Compil
   program.build_info = {{std::string(coreml::kMlcVersionKey), kVersion}};
   Verify(program);
   std::vector<const passes::PassDef*> passes = passes::DefaultPipeline();
-  Opset target = options.target
+  const Opset target = options.target
                      ? *options.target
                      : coreml::LowestTarget(program, passes, options.precision, diagnostics);
   passes::PassContext context{diagnostics, options.precision, target};
@@ -228,25 +219,81 @@ CompileResult Compile(const fs::path& model, const fs::path& given, const Compil
                  ? precision::MakeUpLeastInputs(program, kMixedWork, kMixedWeights)
                  : precision::MakeUpMeasureInputs(program);
     context.measure = [&](const Program& wide, passes::PassContext& into) {
-      phase("passes before measuring");
-      result.measurement = Measure(wide, into, options, passes, least, std::move(inputs), again);
-      if (options.budget && !result.measurement->not_measured.empty())
+      steps.finished("passes before measuring");
+      optimized.measurement = Measure(wide, into, options, passes, least, std::move(inputs), again);
+      if (options.budget && !optimized.measurement->not_measured.empty())
         diagnostics.Warn(
-            Error("check-failed", "--budget was not checked: " + result.measurement->not_measured));
-      phase("measuring");
+            Error("check-failed", "--budget was not checked: " + optimized.measurement->not_measured));
+      steps.finished("measuring");
     };
   }
-  result.passes = RunPipeline(program, again, passes, context, options.passes);
-  if (result.measurement && !result.measurement->broken.empty())
+  optimized.passes = RunPipeline(program, again, passes, context, options.passes);
+  if (optimized.measurement && !optimized.measurement->broken.empty())
     throw Error("check-failed",
                 "output \"{}\" would be NaN or infinite on {} inputs, where the source "
                 "computes finite values",
-                result.measurement->broken,
-                result.measurement->generated ? "generated" : "the given")
+                optimized.measurement->broken,
+                optimized.measurement->generated ? "generated" : "the given")
         .Help("--precision fp32 keeps everything in fp32; --no-measure skips this check");
   if (options.fp16_strict) RefuseFp32(diagnostics);
-  if (result.measurement) WarnOfRounding(*result.measurement, diagnostics);
-  phase("passes");
+  if (optimized.measurement) WarnOfRounding(*optimized.measurement, diagnostics);
+  steps.finished("passes");
+  optimized.target = target;
+  return optimized;
+}
+
+}  // namespace
+
+Program CompileProgram(const fs::path& model, const CompileOptions& options,
+                       Diagnostics& diagnostics) {
+  CheckOptions(options);
+  return OptimizeSource(model, options, diagnostics, {}).program;
+}
+
+CompileResult Compile(const fs::path& model, const fs::path& given, const CompileOptions& options,
+                      Diagnostics& diagnostics, const std::vector<SourceFile>* known) {
+  const fs::path output = WithoutSlash(given);
+  if (output.extension() != ".mlpackage" && output.extension() != ".mlmodelc")
+    throw Error("usage", "-o: \"{}\" does not end in .mlpackage or .mlmodelc", output.string());
+  CheckOptions(options);
+  if (output.extension() == ".mlpackage" && options.versions != BundleVersions())
+    throw Error("usage", "--compiler-version and --mil-version require a compiled bundle as output")
+        .Help("-o NAME.mlmodelc writes one");
+  CompileResult result;
+  auto start = std::chrono::steady_clock::now();
+  auto phase = [&](std::string name) {
+    auto now = std::chrono::steady_clock::now();
+    result.phases.emplace_back(std::move(name), std::chrono::duration<double>(now - start).count());
+    start = now;
+  };
+  const bool bundle = output.extension() == ".mlmodelc";
+  SourceFacts facts;
+  TokenizerFile tokenizer;
+  std::optional<SourceHashes> hashes;
+  Steps steps;
+  steps.finished = phase;
+  steps.imported = [&](SourceFacts& read) {
+    std::vector<fs::path> tokenizer_parts;
+    tokenizer = TokenizerFileOf(model, tokenizer_parts, diagnostics);
+    for (const fs::path& file : tokenizer_parts) read.Add(model, file);
+    facts = read;
+    phase("import");
+    // Output conflicts are checked once all input files are known, and before anything is written.
+    bundle ? coreml::CheckBundleTarget(output, options.force)
+           : coreml::CheckPackageTarget(output, options.force);
+    CheckTokenizerTarget(output, tokenizer, options.force);
+    if (options.manifest) coreml::CheckManifestTarget(output, options.force);
+    for (const fs::path* file : {&options.save_ir, &options.stats})
+      if (!file->empty()) Staging(*file, Staging::kFile);
+    std::vector<SourceFile> files;
+    if (options.manifest && !known) files = SourceFiles(model, facts);
+    hashes.emplace(std::move(files), options.sha256);
+  };
+  Optimized optimized = OptimizeSource(model, options, diagnostics, steps);
+  Program& program = optimized.program;
+  const Opset target = optimized.target;
+  result.measurement = std::move(optimized.measurement);
+  result.passes = std::move(optimized.passes);
   const analysis::Fp16Share share = analysis::Fp16ShareOf(program);
   result.fp16_share = share.share();
   result.fp16_segments = share.segments;
@@ -267,7 +314,7 @@ CompileResult Compile(const fs::path& model, const fs::path& given, const Compil
       program, written,
       {.target = target,
        .force = options.force,
-       .passed = [&](const MappedFile& file, uint64_t end) { hashes.Pass(file, end); }},
+       .passed = [&](const MappedFile& file, uint64_t end) { hashes->Pass(file, end); }},
       diagnostics);
   if (bundle) {
     MakeBundle(written, output, output, true, {options.versions, options.force}, bundling);
@@ -280,7 +327,7 @@ CompileResult Compile(const fs::path& model, const fs::path& given, const Compil
     coreml::Manifest manifest;
     manifest.mlc_version = kVersion;
     manifest.source = DescribeSource(model, facts);
-    Describe(known ? *known : hashes.Finish(), manifest.source);
+    Describe(known ? *known : hashes->Finish(), manifest.source);
     manifest.precision = std::string(Name(options.precision));
     manifest.fp16_share = result.fp16_share;
     manifest.fp16_segments = result.fp16_segments;

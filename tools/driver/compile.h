@@ -70,4 +70,8 @@ CompileResult Compile(const std::filesystem::path& model, const std::filesystem:
                       const CompileOptions& options, Diagnostics& diagnostics,
                       const std::vector<SourceFile>* known = nullptr);
 
+// Returns the program that Compile would write.
+Program CompileProgram(const std::filesystem::path& model, const CompileOptions& options,
+                       Diagnostics& diagnostics);
+
 }  // namespace mlc::driver

@@ -94,19 +94,23 @@ Option PrecisionOption(passes::PassContext::Precision& into, std::string_view he
   return {"--precision", "fp16|fp32|mixed", help, {set, get}};
 }
 
+Option TargetOption(std::optional<Opset>& into) {
+  return {"--target",
+          "iOS17|macOS14|...",
+          "minimum deployment target (default: iOS16, or later if an operator requires it)",
+          {[&into](const std::string& text) {
+             into = ParseTarget(text);
+             if (!into)
+               throw Error("usage", "--target: \"{}\" is unknown", text).Expected(kTargetHelp);
+           },
+           [&into] {
+             return into ? ValuesOf(std::string(TargetName(*into))) : std::nullopt;
+           }}};
+}
+
 std::vector<Option> CompileTable(CompileOptions& into) {
   std::vector<Option> table = {
-      {"--target",
-       "iOS17|macOS14|...",
-       "minimum deployment target (default: iOS16, or later if an operator requires it)",
-       {[&into](const std::string& text) {
-          into.target = ParseTarget(text);
-          if (!into.target)
-            throw Error("usage", "--target: \"{}\" is unknown", text).Expected(kTargetHelp);
-        },
-        [&into] {
-          return into.target ? ValuesOf(std::string(TargetName(*into.target))) : std::nullopt;
-        }}},
+      TargetOption(into.target),
       PrecisionOption(
           into.precision,
           "compute precision: fp16 (default), fp32, or mixed (as little fp32 as meets --budget)"),

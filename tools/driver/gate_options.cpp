@@ -1,7 +1,6 @@
 // Options of gates.
 #include <fmt/format.h>
 
-#include "lib/support/float_text.h"
 #include "tools/driver/options.h"
 
 namespace mlc::driver {
@@ -12,13 +11,6 @@ std::vector<Option> GateTable(GateOptions& into) {
       field = ParseInt(option, text);
       if (field < 1) throw Error("usage", "{} {}", option, text).Expected("1 or more");
     };
-  };
-  const auto number = [](std::string_view option, const std::string& text, double least,
-                         double most, const char* expected) {
-    const std::optional<double> value = ParseNumber(text);
-    if (!value || *value < least || *value > most)
-      throw Error("usage", "{}: \"{}\"", option, text).Expected(expected);
-    return *value;
   };
   std::vector<Option> table = {
       {"--units", "all|cpu|gpu|ane|reference",
@@ -52,15 +44,15 @@ std::vector<Option> GateTable(GateOptions& into) {
       {"--iterations", "N", "b, c: number of timed predictions (default 100)",
        at_least_one("--iterations", into.iterations)},
       {"--p99-ms", "MS", "b: budget for the p99 latency (required)",
-       [&into, number](const std::string& text) {
+       [&into](const std::string& text) {
          into.p99_ms =
-             number("--p99-ms", text, std::numeric_limits<double>::min(),
+             NumberWithin("--p99-ms", text, std::numeric_limits<double>::min(),
                     std::numeric_limits<double>::max(), "a number of milliseconds above 0");
        }},
       {"--source", "MODEL", "b: source model of the package, to compare with", Into(into.source)},
       {"--coverage", "PCT", "c: minimum share of operations on the requested units (default 90)",
-       [&into, number](const std::string& text) {
-         into.coverage_percent = number("--coverage", text, 0, 100, "0 to 100");
+       [&into](const std::string& text) {
+         into.coverage_percent = NumberWithin("--coverage", text, 0, 100, "0 to 100");
        }},
       {"--duration", "DURATION", "d: length of the soak, e.g. 90s or 30m (default 1h)",
        [&into](const std::string& text) { into.duration = ParseDuration("--duration", text); }},

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "lib/support/float_text.h"
+
 namespace mlc::driver {
 
 void Fill(const std::vector<Option>& options, const GivenOptions& given) {
@@ -73,6 +75,14 @@ int64_t ParseInt(std::string_view option, std::string_view text) {
   if (error != std::errc() || end != text.data() + text.size() || text.empty())
     throw Error("usage", "{}: \"{}\" is not a whole number", option, text);
   return value;
+}
+
+double NumberWithin(std::string_view option, const std::string& text, double low, double high,
+                    std::string_view expected) {
+  const std::optional<double> value = ParseNumber(text);
+  if (!value || *value < low || *value > high)
+    throw Error("usage", "{}: \"{}\"", option, text).Expected(std::string(expected));
+  return *value;
 }
 
 std::chrono::milliseconds ParseDuration(std::string_view option, std::string_view text) {

@@ -84,6 +84,7 @@ std::vector<Option> GenerateTable(GenerateOptions& into);
 std::vector<Option> GateTable(GateOptions& into);
 std::vector<Option> VerifyTable(VerifyOptions& into);
 Option PrecisionOption(passes::PassContext::Precision& into, std::string_view help);
+Option TargetOption(std::optional<Opset>& into);
 
 // Fields of common types, for additional rows: strings, paths, optional strings, lists.
 inline std::optional<Field::Values> ValuesOf(const std::string& text) {
@@ -104,6 +105,10 @@ Field Into(std::vector<std::string>& several);
 Field Switch(bool& field, bool to = true);
 // Parses an integer. Error "usage", which names the option.
 int64_t ParseInt(std::string_view option, std::string_view text);
+// Parses a finite number within bounds; `expected` describes them. Error "usage", which names the
+// option.
+double NumberWithin(std::string_view option, const std::string& text, double low, double high,
+                    std::string_view expected);
 // Parses 250ms, 90s, 30m or 1h, at least one millisecond. Error "usage", which names the option.
 std::chrono::milliseconds ParseDuration(std::string_view option, std::string_view text);
 template <class T>

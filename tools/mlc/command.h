@@ -53,6 +53,7 @@ Command CacheCommand();
 Command CompileCommand();
 Command DiffCommand();
 Command DoctorCommand();
+Command ExplainCommand();
 Command GateCommand();
 Command InspectCommand();
 Command ManifestCommand();

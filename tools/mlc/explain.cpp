@@ -1,0 +1,397 @@
+#include "tools/driver/explain.h"
+
+#include <fmt/ranges.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "tools/mlc/command.h"
+
+namespace mlc::driver {
+namespace {
+
+using analysis::Chip;
+using analysis::Placement;
+using analysis::PlacementFinding;
+using analysis::Severity;
+using analysis::Unit;
+using Json = nlohmann::ordered_json;
+
+struct ExplainArguments {
+  std::filesystem::path model;
+  ExplainOptions options;
+  bool all = false, rules = false;
+};
+
+constexpr size_t kShown = 3;  // findings per rule, without --all
+
+// Shares that differ from 0 and 1 do not look like them.
+std::string Percent(double share) {
+  const double percent = 100 * share;
+  if (percent > 99.95 && share < 1) return percent < 99.995 ? fmt::format("{:.2f} %", percent) : "almost 100 %";
+  if (percent < 0.05 && share > 0) return "under 0.1 %";
+  return fmt::format("{:.1f} %", percent);
+}
+
+std::string Counted(int64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+std::string BytesText(double bytes) {
+  return bytes < 1e4 ? fmt::format("{:.0f} bytes", bytes)
+         : bytes < 1e6 ? fmt::format("{:.1f} kB", bytes / 1e3)
+                       : fmt::format("{:.1f} MB", bytes / 1e6);
+}
+
+std::string ChipsOfGeneration(int generation) {
+  std::vector<std::string_view> names;
+  for (const Chip& chip : analysis::Chips())
+    if (chip.generation == generation) names.push_back(chip.name);
+  return fmt::format("{}", fmt::join(names, " and "));
+}
+
+std::string SizesOf(const Placement& placement) {
+  std::string text;
+  for (const auto& [name, size] : placement.sizes)
+    text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", name, size);
+  return text;
+}
+
+std::string NameOf(const Operation& op) {
+  return op.results.empty() ? op.name : op.result()->name;
+}
+
+std::string WhereOf(const Operation& op) { return op.location ? op.location->where : ""; }
+
+// --- JSON
+
+Json FindingJson(const PlacementFinding& finding) {
+  Json json{{"rule", finding.rule->id}};
+  if (finding.op) {
+    json["operation"] = NameOf(*finding.op);
+    json["operator"] = finding.op->def->name;
+    if (const std::string where = WhereOf(*finding.op); !where.empty()) json["source"] = where;
+  }
+  json["text"] = finding.text;
+  return json;
+}
+
+Json RuleJson(const analysis::Rule& rule) {
+  return {{"id", rule.id},
+          {"severity", Name(rule.severity)},
+          {"meaning", rule.meaning},
+          {"standing", Name(rule.standing)},
+          {"source", rule.source},
+          {"fix", rule.fix}};
+}
+
+Json PlacementJson(const Placement& placement) {
+  Json json{{"function", placement.function->name},
+            {"sizes", placement.sizes},
+            {"operations", placement.operations.size()},
+            {"eligible_operations", placement.eligible_operations},
+            {"operation_coverage_pct", 100 * placement.operation_share()},
+            {"work", placement.work},
+            {"work_coverage_pct", 100 * placement.work_share()},
+            {"transfers", placement.transfers},
+            {"transfer_bytes", placement.transfer_bytes},
+            {"segments", Json::array()},
+            {"rules", Json::array()},
+            {"findings", Json::array()}};
+  for (const analysis::PlacedSegment& segment : placement.segments)
+    json["segments"].push_back({{"eligible", segment.eligible},
+                                {"operations", segment.operations},
+                                {"work", segment.work},
+                                {"first", segment.first ? NameOf(*segment.first) : ""},
+                                {"last", segment.last ? NameOf(*segment.last) : ""},
+                                {"bytes_in", segment.bytes_in},
+                                {"bytes_out", segment.bytes_out}});
+  for (const RuleImpact& impact : ImpactsOf(placement)) {
+    Json rule = RuleJson(*impact.rule);
+    rule["operations"] = impact.findings.size();
+    rule["work"] = impact.work;
+    if (impact.rule->severity == Severity::kCannotRun)
+      rule["work_coverage_without_pct"] = 100 * impact.work_share_without;
+    json["rules"].push_back(std::move(rule));
+  }
+  for (const PlacementFinding& finding : placement.findings)
+    json["findings"].push_back(FindingJson(finding));
+  return json;
+}
+
+Json ContradictionsJson(const std::vector<Contradiction>& found) {
+  Json list = Json::array();
+  for (const Contradiction& one : found)
+    list.push_back({{"operation", NameOf(*one.op)},
+                    {"operator", one.op->def->name},
+                    {"device", one.device},
+                    {"rules", one.text}});
+  return list;
+}
+
+// --- text
+
+std::string Heading(Severity severity, Unit unit) {
+  switch (severity) {
+    case Severity::kCannotRun:
+      return fmt::format("Operations that the {} cannot run", Name(unit));
+    case Severity::kInaccurate:
+      return "Operations whose results may be wrong";
+    case Severity::kSlow:
+      return "What makes it slower than necessary";
+    default:
+      return "Notes";
+  }
+}
+
+std::string FindingText(const PlacementFinding& finding) {
+  if (!finding.op) return fmt::format("      {}\n", finding.text);
+  // The output of the node is usually the name of the operation.
+  std::string where = WhereOf(*finding.op);
+  where = where.substr(0, where.find(" (output \""));
+  std::string text = fmt::format("      {} \"{}\"", finding.op->def->name, NameOf(*finding.op));
+  if (finding.text != analysis::ItIs(*finding.op)) text += ": " + finding.text;
+  return text + (where.empty() ? "\n" : fmt::format(", from {}\n", where));
+}
+
+std::string ImpactText(const RuleImpact& impact, const Placement& placement, bool all) {
+  const analysis::PlacementRule& rule = *impact.rule;
+  std::string text = fmt::format("\n    {}: {}", rule.id, rule.meaning);
+  if (placement.findings[impact.findings[0]].op)
+    text += fmt::format(" ({}, {} of the work)", Counted(std::ssize(impact.findings), "operation"),
+                        Percent(placement.work > 0 ? impact.work / placement.work : 0));
+  text += "\n";
+  const size_t shown = all ? impact.findings.size() : std::min(kShown, impact.findings.size());
+  for (size_t i = 0; i < shown; ++i) text += FindingText(placement.findings[impact.findings[i]]);
+  if (shown < impact.findings.size())
+    text += fmt::format("      ... and {} more (--all lists them)\n", impact.findings.size() - shown);
+  text += fmt::format("      fix: {}\n", rule.fix);
+  if (rule.severity == Severity::kCannotRun && impact.work_share_without > placement.work_share())
+    text += fmt::format("      this fix alone raises the coverage from {} to {} of the work\n",
+                        Percent(placement.work_share()), Percent(impact.work_share_without));
+  return text + fmt::format("      source ({}): {}\n", Name(rule.standing), rule.source);
+}
+
+std::string CoverageText(const Placement& placement, Unit unit) {
+  const std::string sizes = SizesOf(placement);
+  std::string text = fmt::format(
+      "  {}{}: {} of the work and {} of {} can run on the {}", placement.function->name,
+      sizes.empty() ? "" : " at " + sizes, Percent(placement.work_share()),
+      placement.eligible_operations, Counted(std::ssize(placement.operations), "operation"),
+      Name(unit));
+  if (placement.eligible_segments > 0)
+    text += fmt::format(", in {}", Counted(placement.eligible_segments, "segment"));
+  if (placement.transfers > 0)
+    text += fmt::format("; {} of {} to or from other units",
+                        Counted(placement.transfers, "transfer"),
+                        BytesText(placement.transfer_bytes));
+  return text + "\n";
+}
+
+std::string SegmentsText(const Placement& placement, Unit unit, bool all) {
+  constexpr size_t kMost = 8;
+  if (placement.segments.size() < 2) return "";
+  std::string text = "\n  Segments in execution order\n";
+  const size_t shown = all ? placement.segments.size() : std::min(kMost, placement.segments.size());
+  for (size_t i = 0; i < shown; ++i) {
+    const analysis::PlacedSegment& segment = placement.segments[i];
+    text += fmt::format("    {:<15} {}, {} of the work, {} in and {} out: \"{}\" to \"{}\"\n",
+                        segment.eligible ? Name(unit) : "another unit",
+                        Counted(segment.operations, "operation"),
+                        Percent(placement.work > 0 ? segment.work / placement.work : 0),
+                        BytesText(segment.bytes_in), BytesText(segment.bytes_out),
+                        segment.first ? NameOf(*segment.first) : "",
+                        segment.last ? NameOf(*segment.last) : "");
+  }
+  if (shown < placement.segments.size())
+    text += fmt::format("    ... and {} more (--all lists them)\n",
+                        placement.segments.size() - shown);
+  return text;
+}
+
+std::string_view OptionOf(Unit unit) {
+  return unit == Unit::kNeuralEngine ? "ane" : unit == Unit::kGpu ? "gpu" : "cpu";
+}
+
+// What to do first.
+std::string NextText(const Placement& placement, const std::vector<RuleImpact>& impacts,
+                     Unit unit) {
+  constexpr double kLittle = 0.01;  // a gain of coverage that is not worth an effort
+  const RuleImpact *gain = nullptr, *slow = nullptr, *splits = nullptr;
+  for (const RuleImpact& impact : impacts) {
+    if (!placement.findings[impact.findings[0]].op) continue;
+    if (impact.rule->severity == Severity::kSlow && (!slow || impact.work > slow->work))
+      slow = &impact;
+    if (impact.rule->severity != Severity::kCannotRun) continue;
+    if (!gain || impact.work_share_without > gain->work_share_without) gain = &impact;
+    if (!splits || impact.findings.size() > splits->findings.size()) splits = &impact;
+  }
+  std::string text = "Next: ";
+  if (!gain) {
+    text += fmt::format("nothing keeps an operation off the {}", Name(unit));
+  } else if (gain->work_share_without - placement.work_share() >= kLittle) {
+    text += fmt::format("start with {}, which raises the coverage most", gain->rule->id);
+  } else if (placement.work_share() < 1 - kLittle) {
+    text += fmt::format("no fix alone raises the coverage; start with {}", splits->rule->id);
+  } else if (placement.eligible_segments > 1) {
+    text += fmt::format("what cannot run is little work, but splits the program into {} segments; "
+                        "start with {}",
+                        placement.eligible_segments, splits->rule->id);
+  } else {
+    text += "what cannot run is little work at the ends of the program";
+  }
+  if (slow)
+    text += fmt::format(". Of what runs there, {} concerns most ({} of the work)", slow->rule->id,
+                        Percent(slow->work / placement.work));
+  return text + fmt::format(
+                    ".\nOn a Mac, mlc run PACKAGE --units {} --json > FILE and mlc explain PACKAGE "
+                    "--measured FILE show what Core ML really does.\n",
+                    OptionOf(unit));
+}
+
+std::string ContradictionsText(const Explanation& explanation, const ExplainArguments& given) {
+  if (given.options.measured.empty()) return "";
+  const std::string_view unit = Name(given.options.unit);
+  std::string text =
+      fmt::format("\n  Compared with {}: {}\n", given.options.measured.filename().string(),
+                  Counted(explanation.compared, "operation"));
+  const auto list = [&](const std::vector<Contradiction>& found, std::string_view what) {
+    text += fmt::format("    {} {}\n", Counted(std::ssize(found), "operation"), what);
+    const size_t shown = given.all ? found.size() : std::min<size_t>(10, found.size());
+    for (size_t i = 0; i < shown; ++i)
+      text += fmt::format("      {} \"{}\" ({}){}\n", found[i].op->def->name, NameOf(*found[i].op),
+                          found[i].device, found[i].text.empty() ? "" : ": " + found[i].text);
+    if (shown < found.size())
+      text += fmt::format("      ... and {} more (--all lists them)\n", found.size() - shown);
+  };
+  list(explanation.refused, fmt::format("ran on the {} although a rule says that it cannot", unit));
+  list(explanation.allowed, fmt::format("did not run on the {} although no rule forbids it", unit));
+  return text;
+}
+
+void PrintText(const Explanation& explanation, const ExplainArguments& given) {
+  const Unit unit = given.options.unit;
+  fmt::print("{} on the {} of {}, as far as public sources tell\n\n",
+             given.model.filename().empty() ? given.model.parent_path().filename().string()
+                                            : given.model.filename().string(),
+             Name(unit), ChipsOfGeneration(given.options.chip.generation));
+  // The sizes of a function differ little: the worst one is explained.
+  std::vector<const Placement*> worst;
+  for (const Placement& placement : explanation.placements) {
+    fmt::print("{}", CoverageText(placement, unit));
+    if (worst.empty() || worst.back()->function != placement.function)
+      worst.push_back(&placement);
+    else if (placement.work_share() < worst.back()->work_share())
+      worst.back() = &placement;
+  }
+  for (const Placement* placement : worst) {
+    if (worst.size() > 1) fmt::print("\nfunction {}\n", placement->function->name);
+    fmt::print("{}", SegmentsText(*placement, unit, given.all));
+    const std::vector<RuleImpact> impacts = ImpactsOf(*placement);
+    std::optional<Severity> last;
+    for (const RuleImpact& impact : impacts) {
+      if (last != impact.rule->severity)
+        fmt::print("\n  {}\n", Heading(impact.rule->severity, unit));
+      last = impact.rule->severity;
+      fmt::print("{}", ImpactText(impact, *placement, given.all));
+    }
+    if (worst.size() == 1) fmt::print("\n{}", NextText(*placement, impacts, unit));
+  }
+  for (const PlacementFinding& finding : explanation.package)
+    fmt::print("\n  The package\n\n    {}: {}\n{}      fix: {}\n      source ({}): {}\n",
+               finding.rule->id, finding.rule->meaning, FindingText(finding), finding.rule->fix,
+               Name(finding.rule->standing), finding.rule->source);
+  fmt::print("{}", ContradictionsText(explanation, given));
+}
+
+int RunExplain(const ExplainArguments& given, Session& session) {
+  if (given.rules) {
+    if (!session.json) {
+      fmt::print("{}", analysis::PlacementRulesPage());
+      return 0;
+    }
+    Json rules = Json::array();
+    for (const analysis::PlacementRule& rule : analysis::PlacementRules())
+      rules.push_back(RuleJson(rule));
+    PrintDocument({{"rules", rules}});
+    return 0;
+  }
+  if (given.model.empty()) throw Error("usage", "MODEL is required").Help("--rules needs none");
+  const Explanation explanation = Explain(given.model, given.options, session.diagnostics);
+  const bool failed =
+      given.options.fail_under && 100 * explanation.lowest_share() < *given.options.fail_under;
+  if (session.json) {
+    Json json{{"model", given.model.string()},
+              {"unit", Name(given.options.unit)},
+              {"chip", given.options.chip.name},
+              {"work_coverage_pct", 100 * explanation.lowest_share()},
+              {"passed", !failed},
+              {"functions", Json::array()},
+              {"package", Json::array()}};
+    for (const Placement& placement : explanation.placements)
+      json["functions"].push_back(PlacementJson(placement));
+    for (const PlacementFinding& finding : explanation.package) {
+      Json found = RuleJson(*finding.rule);
+      found["text"] = finding.text;
+      json["package"].push_back(std::move(found));
+    }
+    if (!given.options.measured.empty())
+      json["measured"] = {{"compared", explanation.compared},
+                          {"ran_although_forbidden", ContradictionsJson(explanation.refused)},
+                          {"did_not_run_although_allowed", ContradictionsJson(explanation.allowed)}};
+    PrintDocument(json);
+  } else {
+    PrintText(explanation, given);
+    if (failed)
+      fmt::print("FAILED: {} of the work can run on the {}, less than {:g} %\n",
+                 Percent(explanation.lowest_share()), Name(given.options.unit),
+                 *given.options.fail_under);
+  }
+  return failed ? ExitCode("check-failed") : 0;
+}
+
+std::string ChipList() {
+  std::vector<std::string_view> names;
+  for (const Chip& chip : analysis::Chips()) names.push_back(chip.name);
+  return fmt::format("Chips: {}\n\n", fmt::join(names, ", "));
+}
+
+}  // namespace
+
+Command ExplainCommand() {
+  auto given = std::make_shared<ExplainArguments>();
+  ExplainOptions& options = given->options;
+  std::vector<Option> table = {
+      {"MODEL", "", "package, or a source model, which is compiled in memory", Into(given->model)},
+      {"--units", "ane|gpu|cpu", "compute unit to explain (default: ane, the Neural Engine)",
+       [&options](const std::string& text) {
+         if (text != "ane" && text != "gpu" && text != "cpu")
+           throw Error("usage", "--units: \"{}\" is unknown", text).Expected("ane, gpu or cpu");
+         options.unit = text == "ane" ? Unit::kNeuralEngine : text == "gpu" ? Unit::kGpu : Unit::kCpu;
+       }},
+      {"--chip", "NAME",
+       "chip to explain (default: A14, which has the oldest Neural Engine of any Mac)",
+       [&options](const std::string& text) { options.chip = analysis::ChipNamed(text); }},
+      {"--fail-under", "PCT",
+       "fail (exit code 3) if less than PCT % of the work of a function can run there",
+       [&options](const std::string& text) {
+         options.fail_under = NumberWithin("--fail-under", text, 0, 100, "0 to 100");
+       }},
+      {"--measured", "FILE",
+       "list where the rules contradict a device: the output of mlc run --json on a Mac",
+       Into(options.measured)},
+      {"--all", "", "list all operations and segments", Switch(given->all)},
+      {"--rules", "", "print the rules with their sources, as Markdown", Switch(given->rules)},
+      TargetOption(options.compile.target),
+      PrecisionOption(options.compile.precision, "compute precision of a source model (default fp16)"),
+      JsonOption()};
+  Append(ImportTable(options.compile.import), table);
+  return {"explain",
+          "Explain which operations a compute unit can run, and why not",
+          "mlc explain model.mlpackage --chip A17Pro --fail-under 95",
+          std::move(table),
+          [given](Session& session) { return RunExplain(*given, session); },
+          ChipList()};
+}
+
+}  // namespace mlc::driver
