@@ -1,7 +1,5 @@
 #include "lib/analysis/placement.h"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -117,20 +115,17 @@ std::string_view Name(Standing standing) {
 
 std::span<const Chip> Chips() { return kChips; }
 
-const Chip& ChipNamed(std::string_view name) {
+const Chip* ChipNamed(std::string_view name) {
+  const auto same = [](unsigned char a, unsigned char b) {
+    return std::tolower(a) == std::tolower(b);
+  };
   for (const Chip& chip : kChips)
-    if (std::equal(chip.name.begin(), chip.name.end(), name.begin(), name.end(),
-                   [](unsigned char a, unsigned char b) {
-                     return std::tolower(a) == std::tolower(b);
-                   }))
-      return chip;
-  std::vector<std::string_view> names;
-  for (const Chip& chip : kChips) names.push_back(chip.name);
-  throw Error("bad-name", "unknown chip \"{}\"", name)
-      .Expected(fmt::format("{}", fmt::join(names, ", ")));
+    if (std::equal(chip.name.begin(), chip.name.end(), name.begin(), name.end(), same))
+      return &chip;
+  return nullptr;
 }
 
-const Chip& DefaultChip() { return ChipNamed("A14"); }
+const Chip& DefaultChip() { return *ChipNamed("A14"); }
 
 double Placement::operation_share() const {
   return operations.empty() ? 1

@@ -27,8 +27,8 @@ struct Chip {
   int generation;
 };
 std::span<const Chip> Chips();
-// The chip of this name in any case. Error "bad-name" lists all chips.
-const Chip& ChipNamed(std::string_view name);
+// The chip of this name, in any case; null if there is none.
+const Chip* ChipNamed(std::string_view name);
 // The chip that is assumed if none is given: the oldest one that runs all current systems.
 const Chip& DefaultChip();
 

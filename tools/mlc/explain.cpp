@@ -43,6 +43,12 @@ std::string BytesText(double bytes) {
                        : fmt::format("{:.1f} MB", bytes / 1e6);
 }
 
+std::string ChipNames() {
+  std::vector<std::string_view> names;
+  for (const Chip& chip : analysis::Chips()) names.push_back(chip.name);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
 std::string ChipsOfGeneration(int generation) {
   std::vector<std::string_view> names;
   for (const Chip& chip : analysis::Chips())
@@ -57,11 +63,21 @@ std::string SizesOf(const Placement& placement) {
   return text;
 }
 
+// An operation without results, which writes a state, has the name of the state.
 std::string NameOf(const Operation& op) {
-  return op.results.empty() ? op.name : op.result()->name;
+  if (!op.results.empty()) return op.result()->name;
+  for (const Operands& operands : op.args())
+    for (const Operand& operand : operands)
+      if (operand.value) return operand.value->name;
+  return op.name;
 }
 
-std::string WhereOf(const Operation& op) { return op.location ? op.location->where : ""; }
+// The place in the source model; "" in a package, where it would repeat the name.
+std::string WhereOf(const Operation& op) {
+  if (!op.location || op.location->where == fmt::format("{} \"{}\"", op.def->name, op.name))
+    return "";
+  return op.location->where;
+}
 
 // --- JSON
 
@@ -350,12 +366,6 @@ int RunExplain(const ExplainArguments& given, Session& session) {
   return failed ? ExitCode("check-failed") : 0;
 }
 
-std::string ChipList() {
-  std::vector<std::string_view> names;
-  for (const Chip& chip : analysis::Chips()) names.push_back(chip.name);
-  return fmt::format("Chips: {}\n\n", fmt::join(names, ", "));
-}
-
 }  // namespace
 
 Command ExplainCommand() {
@@ -371,7 +381,11 @@ Command ExplainCommand() {
        }},
       {"--chip", "NAME",
        "chip to explain (default: A14, which has the oldest Neural Engine of any Mac)",
-       [&options](const std::string& text) { options.chip = analysis::ChipNamed(text); }},
+       [&options](const std::string& text) {
+         const Chip* chip = analysis::ChipNamed(text);
+         if (!chip) throw Error("usage", "--chip: \"{}\" is unknown", text).Expected(ChipNames());
+         options.chip = *chip;
+       }},
       {"--fail-under", "PCT",
        "fail (exit code 3) if less than PCT % of the work of a function can run there",
        [&options](const std::string& text) {
@@ -391,7 +405,7 @@ Command ExplainCommand() {
           "mlc explain model.mlpackage --chip A17Pro --fail-under 95",
           std::move(table),
           [given](Session& session) { return RunExplain(*given, session); },
-          ChipList()};
+          fmt::format("Chips: {}\n\n", ChipNames())};
 }
 
 }  // namespace mlc::driver
