@@ -7,8 +7,7 @@
 
 #include "lib/support/json_text.h"
 #include "tools/mlc/command.h"
-#include "tools/mlc/folder_report.h"
-#include "tools/mlc/gguf_report.h"
+#include "tools/mlc/files_report.h"
 #include "tools/mlc/interface_report.h"
 
 namespace mlc::driver {
