@@ -21,10 +21,7 @@ constexpr size_t kMaxEnumeratedShapes = 128;
 
 // Returns the port of a value, or a port made from the value if the function has none.
 Port PortOf(const std::vector<Port>& ports, size_t index, const Value& value) {
-  if (index < ports.size()) return ports[index];
-  Port port;
-  port.name = value.name;
-  return port;
+  return index < ports.size() ? ports[index] : Port{.name = value.name};
 }
 
 // Returns one shape for each combination of the listed sizes of its symbols, smallest first;
@@ -49,8 +46,7 @@ std::vector<Dims> EnumeratedShapes(const Shape& shape, const Symbols& known) {
   for (const auto& choice : choices) {
     Dims dims;
     for (const Dim& dim : shape) dims.push_back(dim.Evaluate(choice).value_or(0));
-    if (std::find(shapes.begin(), shapes.end(), dims) == shapes.end())
-      shapes.push_back(std::move(dims));
+    if (std::ranges::find(shapes, dims) == shapes.end()) shapes.push_back(std::move(dims));
   }
   return shapes;
 }
@@ -71,8 +67,8 @@ class Describer {
     bool may_enumerate = enumerated < 2 || target_ >= Opset::kIos18;
     if (!may_enumerate)
       diagnostics_.Note(
-          fmt::format("{} allows enumerated sizes for only one input; described as ranges instead",
-                      TargetName(target_)));
+          "{} allows enumerated sizes for only one input; described as ranges instead",
+          TargetName(target_));
     size_t i = 0, s = 0;
     for (const auto& input : function.body.inputs) {
       if (input->type.kind == Type::Kind::kState)
@@ -149,11 +145,11 @@ class Describer {
     for (const Dim& dim : shape)
       if (auto it = symbols_->find(dim.symbol().value_or(""));
           it != symbols_->end() && it->second.enumerated.size() > 1)
-        diagnostics_.Note(fmt::format(
+        diagnostics_.Note(
             "input \"{}\": Core ML enumerates whole shapes, not dimensions; the sizes {} of {} "
             "are described as the range {}..{}",
             port.source_name, fmt::join(it->second.enumerated, ", "), it->first, it->second.low,
-            it->second.high));
+            it->second.high);
     return sizes;
   }
 
@@ -266,8 +262,8 @@ void DescribeMetadata(const Program& program, spec::Metadata* out) {
   out->set_versionstring(interface.version);
   std::vector<std::pair<std::string, std::string>> entries = interface.metadata;
   if (std::string entry = InterfaceEntry(program); !entry.empty()) {
-    auto after = std::find_if(entries.begin(), entries.end(),
-                              [](const auto& e) { return e.first > kInterfaceKey; });
+    auto after =
+        std::ranges::find_if(entries, [](const auto& e) { return e.first > kInterfaceKey; });
     entries.emplace(after, std::string(kInterfaceKey), std::move(entry));
   }
   for (const auto& [key, value] : entries) {
@@ -282,9 +278,9 @@ std::vector<size_t> DescribedOrder(const Program& program) {
   std::vector<size_t> places(program.functions.size());
   std::iota(places.begin(), places.end(), size_t{0});
   const std::vector<std::string>& order = program.interface.function_order;
-  std::stable_sort(places.begin(), places.end(), [&](size_t a, size_t b) {
+  std::ranges::stable_sort(places, [&](size_t a, size_t b) {
     auto place = [&](size_t i) {
-      return std::find(order.begin(), order.end(), program.functions[i]->name) - order.begin();
+      return std::ranges::find(order, program.functions[i]->name) - order.begin();
     };
     return place(a) < place(b);
   });

@@ -7,7 +7,6 @@
 #include "lib/ir/builder.h"
 #include "lib/ops/form_params.h"
 #include "lib/passes/encoded_constants.h"
-#include "lib/passes/pass.h"
 
 namespace mlc::coreml {
 
@@ -187,21 +186,6 @@ void CheckPorts(const Function& function, Opset target, const Complain& complain
     if (!output->def || !output->def->is("classify")) check(*output, "output");
 }
 
-}  // namespace
-
-LoweredOp Lower(const Operation& op, Opset target) {
-  try {
-    CheckElements(op);
-    const Form* form = op.def->FormFor(target);
-    if (!form) throw TooOld(std::string(op.def->name), op.def->forms[0].since, target);
-    return LowerTo(op, *form, target);
-  } catch (Error& error) {
-    throw Located(std::move(error), op);
-  }
-}
-
-namespace {
-
 void CheckOperations(Function& function, Opset target, const Complain& complain) {
   bool enough = false;
   ForEachOperation(function, [&](Operation* op) {
@@ -240,7 +224,7 @@ std::optional<Error> FirstTooNew(const Program& program,
                                  passes::PassContext::Precision precision, Opset target) {
   std::optional<Error> first;
   auto runs = [&](const passes::PassDef& pass) {
-    return std::find(passes.begin(), passes.end(), &pass) != passes.end();
+    return std::ranges::find(passes, &pass) != passes.end();
   };
   bool narrows = precision != passes::PassContext::Precision::kFp32 && runs(passes::kFp16Precision);
   CheckProgram(program, target, [&](const Operation* op, Error error) {
@@ -268,6 +252,17 @@ std::optional<Error> FirstTooNew(const Program& program,
 }
 
 }  // namespace
+
+LoweredOp Lower(const Operation& op, Opset target) {
+  try {
+    CheckElements(op);
+    const Form* form = op.def->FormFor(target);
+    if (!form) throw TooOld(std::string(op.def->name), op.def->forms[0].since, target);
+    return LowerTo(op, *form, target);
+  } catch (Error& error) {
+    throw Located(std::move(error), op);
+  }
+}
 
 std::vector<Error> TargetErrors(const Program& program, Opset target) {
   std::vector<Error> errors;
@@ -297,7 +292,7 @@ Opset LowestTarget(const Program& program, const std::vector<const passes::PassD
     more = FirstTooNew(program, passes, precision, target);
   }
   if (first) {
-    diagnostics.Note(fmt::format("target raised to {}: {}", TargetName(target), first->text()));
+    diagnostics.Note("target raised to {}: {}", TargetName(target), first->text());
     diagnostics.Decide("target", std::string(TargetName(target)), first->text());
   }
   return target;

@@ -1,5 +1,4 @@
 // Implements WeightPlan::Write.
-#include <fcntl.h>
 #include <sys/uio.h>
 #include <unistd.h>
 

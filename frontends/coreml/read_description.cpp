@@ -77,21 +77,17 @@ void ReadImageSizes(const spec::ImageFeatureType& image, Port& port) {
 }
 
 void ReadImageColors(const spec::ImageFeatureType& image, Port& port) {
-  switch (image.colorspace()) {
-    case spec::ImageFeatureType::RGB:
-      port.feature = Port::Feature::kImageRgb;
-      return;
-    case spec::ImageFeatureType::BGR:
-      port.feature = Port::Feature::kImageBgr;
-      return;
-    case spec::ImageFeatureType::GRAYSCALE:
-    case spec::ImageFeatureType::GRAYSCALE_FLOAT16:
-      port.feature = Port::Feature::kImageGray;
-      port.dtype =
-          image.colorspace() == spec::ImageFeatureType::GRAYSCALE ? DType::kUint8 : DType::kFp16;
-      return;
-    default:
-      throw Error("bad-file", "the description gives no color space for image \"{}\"", port.name);
+  const auto colors = image.colorspace();
+  const bool halves = colors == spec::ImageFeatureType::GRAYSCALE_FLOAT16;
+  if (colors == spec::ImageFeatureType::RGB) {
+    port.feature = Port::Feature::kImageRgb;
+  } else if (colors == spec::ImageFeatureType::BGR) {
+    port.feature = Port::Feature::kImageBgr;
+  } else if (colors == spec::ImageFeatureType::GRAYSCALE || halves) {
+    port.feature = Port::Feature::kImageGray;
+    port.dtype = halves ? DType::kFp16 : DType::kUint8;
+  } else {
+    throw Error("bad-file", "the description gives no color space for image \"{}\"", port.name);
   }
 }
 
@@ -274,9 +270,8 @@ InputDims ReadDescription(const spec::ModelDescription& description, Program& pr
   } else {
     for (const auto& function : program.functions) {
       const auto& described = description.functions();
-      auto it = std::find_if(described.begin(), described.end(), [&](const auto& candidate) {
-        return candidate.name() == function->name;
-      });
+      auto it = std::ranges::find_if(
+          described, [&](const auto& candidate) { return candidate.name() == function->name; });
       if (it == described.end())
         throw Error("bad-file", "function \"{}\" is missing from the description", function->name);
       ReadFunction(*it, function.get());
@@ -284,7 +279,7 @@ InputDims ReadDescription(const spec::ModelDescription& description, Program& pr
     for (const auto& function : description.functions())
       program.interface.function_order.push_back(function.name());
     program.interface.default_function = description.defaultfunctionname();
-    if (std::none_of(program.functions.begin(), program.functions.end(), [&](const auto& function) {
+    if (std::ranges::none_of(program.functions, [&](const auto& function) {
           return function->name == program.interface.default_function;
         }))
       throw Error("bad-file", "the default function \"{}\" is missing from the program",

@@ -90,8 +90,7 @@ enum class Pooling : int64_t { kNone, kMean, kFirst, kLast, kRank };
 
 class Importer : GgufModel {
  public:
-  Importer(const GgufFile& file, const ImportOptions& options, Diagnostics& diagnostics)
-      : GgufModel(file), options_(options), diagnostics_(diagnostics) {}
+  using GgufModel::GgufModel;
 
   Program Run() {
     const ArchitectureRow* row = FindRow(architecture());
@@ -103,7 +102,7 @@ class Importer : GgufModel {
     weights.stored = compress::Requantising(options_, diagnostics_);
     Program program = networks::BuildEncoder(
         config_, weights, networks::PackagedTokens(options_, config_), diagnostics_);
-    CheckAllTaken(diagnostics_);
+    CheckAllTaken();
     Describe(program,
              config_.output == Head::kSequence ? "text-classification" : "feature-extraction");
     return program;
@@ -197,24 +196,21 @@ class Importer : GgufModel {
   }
 
   void ReadPooling() {
-    switch (Pooling{Int("pooling_type", 0)}) {
-      case Pooling::kNone:
-        config_.output = Head::kHidden;
-        break;
-      case Pooling::kMean:
-      case Pooling::kFirst:
-        config_.output = Head::kSentence;
-        config_.mean_pooling = Pooling{Int("pooling_type")} == Pooling::kMean;
-        break;
-      case Pooling::kRank:
-        // llama.cpp's src/llama-graph.cpp, build_pooling.
-        config_.output = Head::kSequence;
-        config_.pooling =
-            config_.normed_pooling ? networks::Activation::kGeluTanh : networks::Activation::kTanh;
-        config_.mean_pooling = config_.normed_pooling;
-        break;
-      default:
-        Refuse("pooling_type", fmt::format("the unsupported pooling type {}", Int("pooling_type")));
+    const int64_t type = Int("pooling_type", 0);
+    const Pooling pooling{type};
+    if (pooling == Pooling::kNone) {
+      config_.output = Head::kHidden;
+    } else if (pooling == Pooling::kMean || pooling == Pooling::kFirst) {
+      config_.output = Head::kSentence;
+      config_.mean_pooling = pooling == Pooling::kMean;
+    } else if (pooling == Pooling::kRank) {
+      // llama.cpp's src/llama-graph.cpp, build_pooling.
+      config_.output = Head::kSequence;
+      config_.pooling =
+          config_.normed_pooling ? networks::Activation::kGeluTanh : networks::Activation::kTanh;
+      config_.mean_pooling = config_.normed_pooling;
+    } else {
+      Refuse("pooling_type", fmt::format("the unsupported pooling type {}", type));
     }
     while (config_.output == Head::kSentence &&
            Stored(fmt::format("sentence.{}.weight", config_.dense.size())))
@@ -228,8 +224,6 @@ class Importer : GgufModel {
     if (Int("expert_count", 0) > 0) Refuse("expert_count", "experts");
   }
 
-  const ImportOptions& options_;
-  Diagnostics& diagnostics_;
   networks::EncoderConfig config_;
 };
 

@@ -60,15 +60,15 @@ Tensor GgufModel::Take(const std::string& name) {
   return file_.Constant(*tensor);
 }
 
-void GgufModel::CheckAllTaken(Diagnostics& diagnostics) const {
+void GgufModel::CheckAllTaken() const {
   std::vector<std::string> names;
   for (const GgufTensor& tensor : file_.tensors()) names.push_back(tensor.name);
   networks::CheckAllUsed(fmt::format("architecture \"{}\"", architecture_), names, taken_);
   for (const GgufEntry& entry : file_.metadata()) {
     if (!entry.key.starts_with(architecture_ + ".") || asked_.contains(entry.key)) continue;
     const std::string_view key = std::string_view(entry.key).substr(architecture_.size() + 1);
-    if (std::find(std::begin(kNoEffect), std::end(kNoEffect), key) != std::end(kNoEffect)) continue;
-    diagnostics.Warn(
+    if (std::ranges::find(kNoEffect, key) != std::end(kNoEffect)) continue;
+    diagnostics_.Warn(
         Error("unread-key", "key \"{}\" is not read", entry.key)
             .Help(
                 "if the key changes what the model computes, the package is wrong; compare it with "
@@ -91,7 +91,7 @@ void GgufModel::Describe(Program& program, std::string_view task) const {
   if (id.empty()) id = Repository(file_.String("general.base_model.0.repo_url", ""));
   interface.metadata.emplace_back("co.huggingface.exporters.name", id.empty() ? name : id);
   interface.metadata.emplace_back("co.huggingface.exporters.task", task);
-  std::sort(interface.metadata.begin(), interface.metadata.end());
+  std::ranges::sort(interface.metadata);
 }
 
 }  // namespace mlc::gguf

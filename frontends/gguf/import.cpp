@@ -10,7 +10,6 @@
 #include "frontends/gguf/file.h"
 #include "frontends/gguf/gguf.h"
 #include "frontends/gguf/gguf_model.h"
-#include "frontends/gguf/names.h"
 #include "frontends/gguf/required_keys_and_tensors.h"
 #include "lib/compress/requant.h"
 #include "lib/networks/architectures.h"
@@ -25,8 +24,7 @@ namespace {
 
 class Importer : GgufModel {
  public:
-  Importer(const GgufFile& file, const ImportOptions& options, Diagnostics& diagnostics)
-      : GgufModel(file), options_(options), diagnostics_(diagnostics) {}
+  using GgufModel::GgufModel;
 
   Program Run() {
     row_ = FindGgufDecoder(architecture());
@@ -53,7 +51,7 @@ class Importer : GgufModel {
     Program program = networks::BuildDecoder(config, weights, context, diagnostics_);
     for (const GgufTensor& tensor : file().tensors())
       if (IsInPredictionLayer(tensor.name)) Take(tensor.name);
-    CheckAllTaken(diagnostics_);
+    CheckAllTaken();
     if (!ignored_.empty())
       diagnostics_.Warn(
           Error("unused-tensor", "unused tensors ({}): \"{}\"", ignored_.size(),
@@ -385,8 +383,6 @@ class Importer : GgufModel {
     return layer >= blocks - prediction && layer < blocks;
   }
 
-  const ImportOptions& options_;
-  Diagnostics& diagnostics_;
   const GgufDecoderRow* row_ = nullptr;
   std::set<std::string> ignored_;  // tensors that are present but have no effect
 };

@@ -124,12 +124,6 @@ auto Converted(const Config& config, const std::shared_ptr<const void>& object,
       .Expected(std::string(wanted));
 }
 
-}  // namespace
-
-Config::Config() = default;
-
-namespace {
-
 std::string TextIn(const std::filesystem::path& file) {
   std::shared_ptr<const MappedFile> mapped = MappedFile::Open(file);
   if (mapped->size() > kMostBytes)
@@ -228,19 +222,6 @@ std::vector<std::string> Config::Texts(const std::string& key) const {
 }
 std::map<std::string, std::string> Config::TextMap(const std::string& key) const {
   return Converted(*this, object_, key, "an object of strings", TextMapOf);
-}
-
-int64_t Config::Int(const std::string& key, int64_t fallback) const {
-  return has(key) ? Int(key) : fallback;
-}
-double Config::Number(const std::string& key, double fallback) const {
-  return has(key) ? Number(key) : fallback;
-}
-bool Config::Bool(const std::string& key, bool fallback) const {
-  return has(key) ? Bool(key) : fallback;
-}
-std::string Config::Text(const std::string& key, const std::string& fallback) const {
-  return has(key) ? Text(key) : fallback;
 }
 
 Config Config::Object(const std::string& key) const {

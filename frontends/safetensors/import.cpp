@@ -8,7 +8,6 @@
 #include "frontends/safetensors/encoder_rows.h"
 #include "frontends/safetensors/encoders.h"
 #include "frontends/safetensors/folder.h"
-#include "frontends/safetensors/names.h"
 #include "frontends/safetensors/rotary_scaling.h"
 #include "frontends/safetensors/safetensors.h"
 #include "frontends/safetensors/tied_tensors.h"
@@ -319,7 +318,7 @@ class Importer {
     const std::string name = json_.Text("_name_or_path", "");
     if (IsRepository(name))
       program.interface.metadata.emplace_back("co.huggingface.exporters.name", name);
-    std::sort(program.interface.metadata.begin(), program.interface.metadata.end());
+    std::ranges::sort(program.interface.metadata);
   }
 
   static bool IsRepository(std::string_view name) {
@@ -373,8 +372,8 @@ void NoteUnscaled(const Folder& folder, Diagnostics& diagnostics) {
     count += folder.item(name).problem.empty() && folder.item(name).type.starts_with("F8") &&
              !folder.has(name + "_scale_inv") && !folder.has(name + "_scale");
   if (count > 0)
-    diagnostics.Note(fmt::format("{} FP8 {} without scales: the values are used unscaled", count,
-                                 count == 1 ? "tensor" : "tensors"));
+    diagnostics.Note("{} FP8 {} without scales: the values are used unscaled", count,
+                     count == 1 ? "tensor" : "tensors");
 }
 
 // Returns the quantisation method of config.json, or an empty string.

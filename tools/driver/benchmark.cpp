@@ -20,8 +20,7 @@ namespace fs = std::filesystem;
 namespace mlc::driver {
 
 Statistics Times::statistics() const {
-  if (!times.empty()) return StatisticsOf(times);
-  return StatisticsOf(together.Summary());
+  return times.empty() ? together.Summary() : StatisticsOf(times);
 }
 
 std::vector<const runtime::OperationPlacement*> Elsewhere(const BenchmarkResult& result) {
@@ -38,14 +37,9 @@ using Clock = std::chrono::steady_clock;
 // Returns whether the error concerns a single prediction, so that others may succeed. Other errors
 // are the user's and would recur.
 bool IsOfTheRun(const Error& error) {
-  switch (runtime::FailureOf(error.id())) {
-    case runtime::Failure::kException:
-    case runtime::Failure::kTimeout:
-    case runtime::Failure::kMemory:
-      return true;
-    default:
-      return error.id() == "schema-mismatch";
-  }
+  const runtime::Failure failure = runtime::FailureOf(error.id());
+  return failure == runtime::Failure::kException || failure == runtime::Failure::kTimeout ||
+         failure == runtime::Failure::kMemory || error.id() == "schema-mismatch";
 }
 
 void CheckOptions(const BenchmarkOptions& options) {
@@ -220,9 +214,8 @@ class Bench {
                     verify::UserName(own))
             .Help("use `mlc verify SOURCE PACKAGE` with the --image option of the compilation");
     std::map<std::string, Tensor> named;
-    const std::vector<const Value*> values = InputValues(function());
-    for (size_t i = 0; i < values.size(); ++i)
-      named[verify::UserName(function().inputs[i])] = inputs.at(values[i]->name);
+    for (const auto& [port, value] : InputPorts(function()))
+      named[verify::UserName(port)] = inputs.at(value.name);
     expected_->outputs = Named(twin, other.Load(twin)->Run(MakeInputs(twin, named)).outputs);
   }
 
@@ -297,9 +290,9 @@ class Bench {
     if (Judge(result_.compared) != verify::Verdict::kFailed) return;
     telemetry_->Revoked(runtime::Failure::kParity);
     breaker_->Revoke(once.ticket, Clock::now());
-    const auto worst = std::find_if(
-        result_.compared.begin(), result_.compared.end(),
-        [](const verify::Compared& compared) { return compared.tells && !compared.within; });
+    const auto worst = std::ranges::find_if(result_.compared, [](const verify::Compared& compared) {
+      return compared.tells && !compared.within;
+    });
     Note(Error("check-failed", "output \"{}\": {}", worst->name, Describe(worst->comparison))
              .Expected(Describe(worst->budget)));
     outside_ = result_.compared;
@@ -339,14 +332,7 @@ class Bench {
       std::future<runtime::Prediction> future = std::move(waiting.front());
       waiting.pop_front();
       try {
-        const runtime::Prediction prediction = future.get();
-        const Clock::time_point begin = Clock::now();
-        RunTensors::Once once{.outputs = tensors_->Outputs(prediction.outputs),
-                              .timings = prediction.timings,
-                              .token_ms = {},
-                              .fallback = prediction.fallback,
-                              .ticket = prediction.ticket};
-        once.timings.marshal_out_ms += Milliseconds(begin, Clock::now());
+        RunTensors::Once once = tensors_->Converted(future.get());
         const double whole =
             once.timings.marshal_in_ms + once.timings.predict_ms + once.timings.marshal_out_ms;
         Take(std::move(once), whole, true);

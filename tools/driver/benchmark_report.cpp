@@ -4,7 +4,6 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include <cmath>
 #include <ctime>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -109,7 +108,7 @@ Json ToJson(const BenchmarkResult& result) {
   if (result.warm_load_ms) json["warm_load_ms"] = *result.warm_load_ms;
   json["measures"] = result.measures;
   json["jobs"] = result.jobs;
-  json["iterations"] = PredictTimes(result).count;
+  json["iterations"] = result.predict.statistics().count;
   json["timings_ms"] = times;
   if (const std::optional<double> rate = PredictionsPerSecond(result))
     json["predictions_per_second"] = *rate;
@@ -135,7 +134,7 @@ Json ToJson(const BenchmarkResult& result) {
                      {"high_water", result.queue->queue_high_water},
                      {"blocked", result.queue->blocked},
                      {"rejected", result.queue->rejected},
-                     {"waited_ms", ToJson(StatisticsOf(result.queue->waited))}};
+                     {"waited_ms", ToJson(result.queue->waited)}};
   if (!result.compared.empty())
     json["compared"] = {{"with", result.compared_with},
                         {"verdict", VerdictText(result.compared)},
@@ -163,23 +162,6 @@ off_t EndOfLines(int descriptor, off_t size) {
              : from + static_cast<off_t>(end);
 }
 
-}  // namespace
-
-std::string HashOf(const fs::path& model) {
-  const Format format = FrontendOf(model).format;
-  return format == Format::kPackage || format == Format::kBundle ? coreml::PackageHash(model) : "";
-}
-
-void CheckResultTime(std::string_view text) {
-  constexpr std::time_t kSkew = 600;  // clock skew between machines, in seconds
-  const std::optional<std::time_t> time = ParseUtc(text);
-  if (time && *time <= std::time(nullptr) + kSkew) return;
-  throw Error("bad-file", "\"time\" is \"{}\", {}", text,
-              time ? "which is in the future" : "and not a time such as 2026-01-31T23:59:59Z");
-}
-
-namespace {
-
 Baseline BaselineOf(const Json& json) {
   Baseline found{.measures = json.value("measures", "predictions"),
                  .jobs = json.value("jobs", int64_t{1}),
@@ -197,13 +179,24 @@ Baseline BaselineOf(const Json& json) {
 
 }  // namespace
 
-Statistics PredictTimes(const BenchmarkResult& result) { return result.predict.statistics(); }
+std::string HashOf(const fs::path& model) {
+  const Format format = FrontendOf(model).format;
+  return format == Format::kPackage || format == Format::kBundle ? coreml::PackageHash(model) : "";
+}
+
+void CheckResultTime(std::string_view text) {
+  constexpr std::time_t kSkew = 600;  // clock skew between machines, in seconds
+  const std::optional<std::time_t> time = ParseUtc(text);
+  if (time && *time <= std::time(nullptr) + kSkew) return;
+  throw Error("bad-file", "\"time\" is \"{}\", {}", text,
+              time ? "which is in the future" : "and not a time such as 2026-01-31T23:59:59Z");
+}
 
 std::optional<double> PredictionsPerSecond(const BenchmarkResult& result) {
   const runtime::Snapshot& telemetry = result.telemetry;
   if (result.wall_ms <= 0 || telemetry.fallbacks + telemetry.failed + telemetry.refused > 0)
     return std::nullopt;
-  return 1000 * static_cast<double>(PredictTimes(result).count) / result.wall_ms;
+  return 1000 * static_cast<double>(result.predict.statistics().count) / result.wall_ms;
 }
 
 std::string RunJson(const BenchmarkResult& result) { return JsonText(ToJson(result)); }
@@ -292,7 +285,7 @@ BaselineCheck CheckBaseline(const std::vector<Baseline>& all, const fs::path& mo
                 result.function->name, Name(result.units), result.measures, result.jobs);
   const Baseline& before = *found;
   BaselineCheck check;
-  const Statistics now = PredictTimes(result);
+  const Statistics now = result.predict.statistics();
   for (const StatisticsField& field : kStatisticsFields) {
     BaselineCheck::Row row{field.name, before.predict.*field.value, now.*field.value};
     row.judged = row.name == std::string_view("p50");

@@ -23,7 +23,7 @@
 #include "tools/driver/output_path.h"
 #include "tools/driver/source_hashes.h"
 #include "tools/driver/supplied_tensors.h"
-#include "tools/driver/tokenizer_sidecar.h"
+#include "tools/driver/tokenizer.h"
 #include "tools/driver/version.h"
 
 namespace fs = std::filesystem;
@@ -32,27 +32,25 @@ namespace mlc::driver {
 
 namespace {
 
-// Returns the manifest's description of the source, without the hashes.
-coreml::Manifest::Source DescribeSource(const fs::path& model, const SourceFacts& facts) {
-  coreml::Manifest::Source source;
-  source.name = (model.has_filename() ? model : model.parent_path()).filename().string();
-  source.format = std::string(FrontendOf(model).name);
-  source.facts = facts.metadata;
-  return source;
-}
-
 std::string HashOf(std::string_view bytes) {
   Xxh3 hash;
   hash.Update(bytes);
   return hash.Hex();
 }
 
-void Describe(const std::vector<SourceFile>& files, coreml::Manifest::Source& source) {
+// Returns the manifest's description of the source.
+coreml::Manifest::Source DescribeSource(const fs::path& model, const SourceFacts& facts,
+                                        const std::vector<SourceFile>& files) {
+  coreml::Manifest::Source source;
+  source.name = (model.has_filename() ? model : model.parent_path()).filename().string();
+  source.format = std::string(FrontendOf(model).name);
+  source.facts = facts.metadata;
   source.xxh3_128 = CombinedXxh3(files);
   source.sha256 = CombinedSha256(files);
   if (files.size() > 1)
     for (const SourceFile& file : files)
       source.files.push_back({file.name, file.bytes, file.xxh3_128, file.sha256});
+  return source;
 }
 
 // Work limits for --precision mixed, which measures larger programs than other precisions do.
@@ -84,23 +82,6 @@ precision::MeasureInputs ReadCalibration(const fs::path& folder, const Program& 
         .Expected(
             "NAME.npy, in_NAME.npy or input_<k>.pb, in DIR/0, DIR/1, ... for several samples");
   return inputs;
-}
-
-// Measures the whole program before it is lowered to fp16. `least`: the budgets of --precision
-// mixed.
-precision::Measurement Measure(const Program& program, passes::PassContext& context,
-                               const CompileOptions& options,
-                               const std::vector<const passes::PassDef*>& passes,
-                               const verify::Budgets& least, precision::MeasureInputs inputs,
-                               const std::function<Program()>& source) {
-  precision::MeasureOptions measure;
-  measure.inputs = std::move(inputs);
-  measure.passes = {std::find(passes.begin(), passes.end(), &passes::kFp16Precision), passes.end()};
-  measure.least = options.precision == passes::PassContext::Precision::kMixed;
-  if (measure.least) measure.budgets = least;
-  measure.source = source;
-  measure.floor = !measure.least;
-  return MeasureFp16(program, context, measure);
 }
 
 // Implements --fp16-strict: throws if any operation stays in fp32.
@@ -172,7 +153,7 @@ void CheckOptions(const CompileOptions& options) {
                 "--precision fp32 cannot be combined with --calibrate, --fp16-ops, --fp32-ops or "
                 "--fp16-strict");
   for (const std::string& name : options.fp16_ops)
-    if (std::count(options.fp32_ops.begin(), options.fp32_ops.end(), name) > 0)
+    if (std::ranges::count(options.fp32_ops, name) > 0)
       throw Error("usage", "--fp32-ops and --fp16-ops both name \"{}\"", name);
 }
 
@@ -218,9 +199,18 @@ Optimized OptimizeSource(const fs::path& model, const CompileOptions& options,
              : options.precision == passes::PassContext::Precision::kMixed
                  ? precision::MakeUpLeastInputs(program, kMixedWork, kMixedWeights)
                  : precision::MakeUpMeasureInputs(program);
+    // Measures the whole program before it is lowered to fp16.
     context.measure = [&](const Program& wide, passes::PassContext& into) {
       steps.finished("passes before measuring");
-      optimized.measurement = Measure(wide, into, options, passes, least, std::move(inputs), again);
+      const bool mixed = options.precision == passes::PassContext::Precision::kMixed;
+      optimized.measurement = precision::MeasureFp16(
+          wide, into,
+          {.passes = {std::ranges::find(passes, &passes::kFp16Precision), passes.end()},
+           .inputs = std::move(inputs),
+           .source = again,
+           .floor = !mixed,
+           .budgets = least,
+           .least = mixed});
       if (options.budget && !optimized.measurement->not_measured.empty())
         diagnostics.Warn(
             Error("check-failed", "--budget was not checked: " + optimized.measurement->not_measured));
@@ -326,8 +316,7 @@ CompileResult Compile(const fs::path& model, const fs::path& given, const Compil
   if (options.manifest) {
     coreml::Manifest manifest;
     manifest.mlc_version = kVersion;
-    manifest.source = DescribeSource(model, facts);
-    Describe(known ? *known : hashes->Finish(), manifest.source);
+    manifest.source = DescribeSource(model, facts, known ? *known : hashes->Finish());
     manifest.precision = std::string(Name(options.precision));
     manifest.fp16_share = result.fp16_share;
     manifest.fp16_segments = result.fp16_segments;

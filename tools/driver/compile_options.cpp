@@ -1,12 +1,8 @@
 // Options of compilation: passes, precision, targets, versions of a bundle.
-#include <fmt/format.h>
-
-#include <limits>
 
 #include "lib/support/utf8.h"
 #include "lib/verify/check_pass.h"
 #include "tools/driver/options.h"
-#include "tools/driver/supplied_tensors.h"
 
 namespace fs = std::filesystem;
 
@@ -15,13 +11,12 @@ namespace mlc::driver {
 namespace {
 
 Field Version(std::string_view option, std::string& field) {
-  auto set = [option, &field](const std::string& text) {
+  return Into(field, [option, &field](const std::string& text) {
     if (text.empty() || text.find_first_not_of("0123456789.") != std::string::npos)
       throw Error("usage", "{}: \"{}\" is not a version", option, text)
           .Expected("numbers and dots, e.g. 3500.32.1");
     field = text;
-  };
-  return {set, [&field] { return ValuesOf(field); }};
+  });
 }
 
 constexpr const char* kTargetHelp =
@@ -29,11 +24,10 @@ constexpr const char* kTargetHelp =
     "watchOS11, watchOS26; visionOS1, visionOS2, visionOS26";
 
 Field Metadata(std::string_view option, std::optional<std::string>& field) {
-  auto set = [option, &field](const std::string& text) {
+  return Into(field, [option, &field](const std::string& text) {
     RequireUtf8(text, "usage", std::string(option));
     field = WithoutBom(text);
-  };
-  return {set, [&field] { return ValuesOf(field); }};
+  });
 }
 
 // An output path, which is not stored in the manifest.
@@ -46,27 +40,26 @@ Field Destination(fs::path& field) {
 
 std::vector<Option> PassTable(PassOptions& into) {
   return {
-      {"--print-after",
-       "PASS|all",
+      {"--print-after", "PASS|all",
        "print the program to stderr after this pass, or after every pass",
-       {[&into](const std::string& text) {
-          into.print_after = text;
-          if (text != "all") passes::ParsePasses(text);
-        },
-        [&into] { return ValuesOf(into.print_after); }}},
+       Into(into.print_after,
+            [&into](const std::string& text) {
+              into.print_after = text;
+              if (text != "all") passes::ParsePasses(text);
+            })},
       {"--verify-each", "", "verify the program after every pass", Switch(into.verify_each)},
-      {"--check-each",
-       "SEED",
+      {"--check-each", "SEED",
        "run the program on generated inputs before and after every pass and compare the "
        "results",
-       {[&into](const std::string& text) {
-          uint64_t seed = static_cast<uint64_t>(ParseInt("--check-each", text));
-          into.check_each = [seed](const Program& before, const Program& after,
-                                   std::string_view pass) {
-            verify::CheckSame(before, after, seed, pass);
-          };
-        },
-        [&into] { return into.check_each ? std::optional(Field::Values{}) : std::nullopt; }}},
+       Field(
+           [&into](const std::string& text) {
+             uint64_t seed = static_cast<uint64_t>(ParseInt("--check-each", text));
+             into.check_each = [seed](const Program& before, const Program& after,
+                                      std::string_view pass) {
+               verify::CheckSame(before, after, seed, pass);
+             };
+           },
+           [&into] { return into.check_each ? std::optional(Field::Values{}) : std::nullopt; })},
       {"--time-passes", "", "print to stderr how long each pass took", Switch(into.time_passes)},
   };
 }
@@ -94,23 +87,19 @@ Option PrecisionOption(passes::PassContext::Precision& into, std::string_view he
   return {"--precision", "fp16|fp32|mixed", help, {set, get}};
 }
 
-Option TargetOption(std::optional<Opset>& into) {
-  return {"--target",
-          "iOS17|macOS14|...",
-          "minimum deployment target (default: iOS16, or later if an operator requires it)",
-          {[&into](const std::string& text) {
-             into = ParseTarget(text);
-             if (!into)
+std::vector<Option> ProgramTable(CompileOptions& into) {
+  std::vector<Option> table = {
+      {"--target", "iOS17|macOS14|...",
+       "minimum deployment target (default: iOS16, or later if an operator requires it)",
+       Field(
+           [&into](const std::string& text) {
+             into.target = ParseTarget(text);
+             if (!into.target)
                throw Error("usage", "--target: \"{}\" is unknown", text).Expected(kTargetHelp);
            },
            [&into] {
-             return into ? ValuesOf(std::string(TargetName(*into))) : std::nullopt;
-           }}};
-}
-
-std::vector<Option> CompileTable(CompileOptions& into) {
-  std::vector<Option> table = {
-      TargetOption(into.target),
+             return into.target ? ValuesOf(std::string(TargetName(*into.target))) : std::nullopt;
+           })},
       PrecisionOption(
           into.precision,
           "compute precision: fp16 (default), fp32, or mixed (as little fp32 as meets --budget)"),
@@ -138,22 +127,32 @@ std::vector<Option> CompileTable(CompileOptions& into) {
   };
   append(ImportTable(into.import));
   append({
-      {"--io",
-       "source|fp16",
+      {"--io", "source|fp16",
        "type of float inputs and outputs: as in the source (default), or fp16 (requires "
        "iOS16)",
-       {[&into](const std::string& text) {
-          if (text != "fp16" && text != "source")
-            throw Error("usage", "--io: \"{}\" is unknown", text).Expected("source or fp16");
-          into.import.io = text == "fp16" ? DType::kFp16 : DType::kNone;
-        },
-        [&into] {
-          return into.import.io == DType::kFp16 ? ValuesOf(std::string("fp16")) : std::nullopt;
-        }}},
+       Field(
+           [&into](const std::string& text) {
+             if (text != "fp16" && text != "source")
+               throw Error("usage", "--io: \"{}\" is unknown", text).Expected("source or fp16");
+             into.import.io = text == "fp16" ? DType::kFp16 : DType::kNone;
+           },
+           [&into] {
+             return into.import.io == DType::kFp16 ? ValuesOf(std::string("fp16")) : std::nullopt;
+           })},
       {"--labels", "FILE",
        "make the model a classifier: FILE has one class label per line, and the "
        "output with as many elements gives the scores",
        Into(into.labels)},
+  });
+  return table;
+}
+
+std::vector<Option> CompileTable(CompileOptions& into) {
+  std::vector<Option> table = ProgramTable(into);
+  auto append = [&](std::vector<Option> rows) {
+    table.insert(table.end(), rows.begin(), rows.end());
+  };
+  append({
       {"--author", "S", "author in the package metadata", Metadata("--author", into.author)},
       {"--license", "S", "licence in the package metadata", Metadata("--license", into.license)},
       {"--description", "S", "description in the package metadata",

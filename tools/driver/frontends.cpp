@@ -2,14 +2,12 @@
 
 #include <fmt/ranges.h>
 
-#include <algorithm>
-
 #include "frontends/coreml/coreml.h"
 #include "frontends/gguf/decoder_rows.h"
 #include "frontends/gguf/encoders.h"
 #include "frontends/gguf/file.h"
 #include "frontends/gguf/gguf.h"
-#include "frontends/gguf/tokenizer_file.h"
+#include "frontends/gguf/tokenizer.h"
 #include "frontends/onnx/library_versions.h"
 #include "frontends/onnx/onnx.h"
 #include "frontends/safetensors/decoder_rows.h"
@@ -17,7 +15,7 @@
 #include "frontends/safetensors/file.h"
 #include "frontends/safetensors/folder.h"
 #include "frontends/safetensors/safetensors.h"
-#include "frontends/safetensors/tokenizer_file.h"
+#include "frontends/safetensors/tokenizer.h"
 #include "lib/analysis/valid_sizes.h"
 #include "lib/support/byte_window.h"
 #include "lib/support/mapped_file.h"

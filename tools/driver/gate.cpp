@@ -12,7 +12,6 @@
 #include "tools/driver/errors.h"
 #include "tools/driver/frontends.h"
 #include "tools/driver/model.h"
-#include "tools/driver/runtimes.h"
 #include "tools/driver/supplied_tensors.h"
 #include "tools/driver/verify.h"
 
@@ -80,10 +79,6 @@ std::function<std::unique_ptr<runtime::LoadedModel>()> LoadOf(const GateSubject&
   };
 }
 
-double Milliseconds(const runtime::PredictTimings& timings) {
-  return timings.marshal_in_ms + timings.predict_ms + timings.marshal_out_ms;
-}
-
 // A model with timeouts. The breaker stays closed, because the checks judge failures themselves.
 std::unique_ptr<runtime::GuardedModel> Guarded(const GateSubject& subject,
                                                const GateOptions& options, runtime::Units units) {
@@ -102,8 +97,8 @@ runtime::LatencySummary Measure(runtime::GuardedModel& model, const Outputs& inp
   runtime::LatencyHistogram histogram;
   const int64_t warmup = iterations / 10;
   for (int64_t i = 0; i < warmup + iterations; ++i) {
-    const runtime::PredictTimings timings = model.Run(inputs).timings;
-    if (i >= warmup) histogram.Add(Milliseconds(timings));
+    const auto [in_ms, predict_ms, out_ms] = model.Run(inputs).timings;
+    if (i >= warmup) histogram.Add(in_ms + predict_ms + out_ms);
   }
   return histogram.Summary();
 }
@@ -131,7 +126,7 @@ std::string Changed(const Outputs& outputs, const Outputs& first, const verify::
 bool IsNoNumbers(const Tensor& tensor) {
   if (!IsFloat(tensor.dtype()) || tensor.size() == 0) return false;
   const std::vector<double> values = tensor.Doubles();
-  return std::none_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); });
+  return std::ranges::none_of(values, [](double v) { return std::isfinite(v); });
 }
 
 // Returns a failed or not applicable check if the outputs are meaningless (all NaN, or unable to
@@ -162,16 +157,13 @@ std::string Difference(const runtime::Schema& found, const runtime::Schema& expe
                            Part{"output", found.outputs, expected.outputs},
                            Part{"state", found.states, expected.states}}) {
     for (const runtime::Feature& feature : part.expected) {
-      const auto it =
-          std::find_if(part.found.begin(), part.found.end(),
-                       [&](const runtime::Feature& f) { return f.name == feature.name; });
+      const auto it = std::ranges::find(part.found, feature.name, &runtime::Feature::name);
       if (it == part.found.end())
         return fmt::format("the runtime has no {} \"{}\"", part.what, feature.name);
       // Core ML's descriptions of outputs may lack a shape.
-      const bool as_stated =
-          it->dims == feature.dims ||
-          (&part.found == &found.outputs &&
-           std::all_of(it->dims.begin(), it->dims.end(), [](int64_t dim) { return dim < 0; }));
+      const bool as_stated = it->dims == feature.dims ||
+                             (&part.found == &found.outputs &&
+                              std::ranges::all_of(it->dims, [](int64_t dim) { return dim < 0; }));
       if (it->kind != feature.kind || it->dtype != feature.dtype || !as_stated)
         return fmt::format("{} \"{}\" is {}, but {} in the package", part.what, feature.name,
                            Shown(*it), Shown(feature));
@@ -190,12 +182,11 @@ std::string Misfit(const Outputs& outputs, const runtime::Schema& schema) {
     if (it == outputs.end()) return fmt::format("output \"{}\" is missing", feature.name);
     const Tensor& tensor = it->second;
     const bool stated = !feature.dims.empty();  // optional for outputs
-    const bool fits =
-        tensor.dtype() == feature.dtype &&
-        (!stated || std::equal(tensor.dims().begin(), tensor.dims().end(), feature.dims.begin(),
-                               feature.dims.end(), [](int64_t size, int64_t declared) {
-                                 return declared < 0 || size == declared;
-                               }));
+    const bool fits = tensor.dtype() == feature.dtype &&
+                      (!stated || std::ranges::equal(tensor.dims(), feature.dims,
+                                                     [](int64_t size, int64_t declared) {
+                                                       return declared < 0 || size == declared;
+                                                     }));
     if (!fits)
       return fmt::format("output \"{}\" is {} [{}], but is declared as {}", feature.name,
                          Name(tensor.dtype()), fmt::join(tensor.dims(), ", "), Shown(feature));
@@ -244,10 +235,9 @@ GateCheck ParityCheck(const GateSubject& subject, runtime::GuardedModel& model,
                          "with --source MODEL");
   std::string text;
   if (!options.source.empty()) {
-    VerifyOptions verify;
-    verify.import = options.import;
-    verify.function = options.function;
-    const VerifyResult result = Verify(options.source, subject.model, verify, diagnostics);
+    const VerifyResult result =
+        Verify(options.source, subject.model,
+               {.import = options.import, .function = options.function}, diagnostics);
     if (Judge(result.outputs) != verify::Verdict::kPassed) {
       text = "against the source: " + VerdictText(result.outputs);
       for (const verify::Compared& output : result.outputs)
@@ -302,44 +292,13 @@ int64_t BytesOf(const fs::path& path) {
   return bytes;
 }
 
-}  // namespace
-
-std::string_view Name(GateVerdict verdict) {
-  constexpr std::string_view kNames[] = {"pass", "fail", "not-applicable"};
-  return kNames[static_cast<size_t>(verdict)];
-}
-
-GateVerdict Together(const std::vector<GateCheck>& checks) {
-  GateVerdict all = checks.empty() ? GateVerdict::kNotApplicable : GateVerdict::kPass;
-  for (const GateCheck& check : checks) {
-    if (check.verdict == GateVerdict::kFail) return GateVerdict::kFail;
-    if (check.verdict == GateVerdict::kNotApplicable) all = GateVerdict::kNotApplicable;
-  }
-  return all;
-}
-
-GateVerdict Together(char gate, const std::vector<GateResult>& results) {
-  std::vector<GateCheck> checks;
-  std::optional<GateCheck> speed;
-  for (const GateResult& result : results)
-    for (const GateCheck& check : result.checks) {
-      if (gate != 'c' || check.name != kSpeed)
-        checks.push_back(check);
-      else if (!speed || check.verdict < speed->verdict)
-        speed = check;
-    }
-  if (speed) checks.push_back(*speed);
-  return Together(checks);
-}
-
+// Throws Error "usage" for a source model, and the errors of Import and of the runtime.
 GateSubject MakeGateSubject(const fs::path& model, const GateOptions& options,
                             Diagnostics& diagnostics) {
   RefuseSource(model);
   const Format format = FrontendOf(model).format;
   // The other import options apply to --source.
-  ImportOptions sizes;
-  sizes.shapes = options.import.shapes;
-  sizes.dims = options.import.dims;
+  const ImportOptions sizes{.shapes = options.import.shapes, .dims = options.import.dims};
   GateSubject subject{.model = model, .bytes = BytesOf(model)};
   subject.is_reference = options.units == runtime::Units::kReference;
   subject.load.units = options.units;
@@ -369,6 +328,36 @@ GateSubject MakeGateSubject(const fs::path& model, const GateOptions& options,
   subject.budget = verify::ParseBudgets(ComputesInFp16(*read.program()) ? "fp16" : "fp32").all;
   subject.reference = read.LoaderOf(read.function())();
   return subject;
+}
+
+}  // namespace
+
+std::string_view Name(GateVerdict verdict) {
+  constexpr std::string_view kNames[] = {"pass", "fail", "not-applicable"};
+  return kNames[static_cast<size_t>(verdict)];
+}
+
+GateVerdict Together(const std::vector<GateCheck>& checks) {
+  GateVerdict all = checks.empty() ? GateVerdict::kNotApplicable : GateVerdict::kPass;
+  for (const GateCheck& check : checks) {
+    if (check.verdict == GateVerdict::kFail) return GateVerdict::kFail;
+    if (check.verdict == GateVerdict::kNotApplicable) all = GateVerdict::kNotApplicable;
+  }
+  return all;
+}
+
+GateVerdict Together(char gate, const std::vector<GateResult>& results) {
+  std::vector<GateCheck> checks;
+  std::optional<GateCheck> speed;
+  for (const GateResult& result : results)
+    for (const GateCheck& check : result.checks) {
+      if (gate != 'c' || check.name != kSpeed)
+        checks.push_back(check);
+      else if (!speed || check.verdict < speed->verdict)
+        speed = check;
+    }
+  if (speed) checks.push_back(*speed);
+  return Together(checks);
 }
 
 std::vector<GateCheck> GateA(const GateSubject& subject, const GateOptions& options) {
@@ -424,8 +413,8 @@ std::vector<GateCheck> GateA(const GateSubject& subject, const GateOptions& opti
     checks.push_back(AtLeast("cache hits",
                              100 * static_cast<double>(hits) / static_cast<double>(cycle),
                              kCacheHitsPercent, "%", fmt::format("{} of {}", hits, cycle)));
-  const auto limit = std::find_if(std::begin(kCompileLimits), std::end(kCompileLimits),
-                                  [&](const CompileLimit& l) { return subject.bytes <= l.bytes; });
+  const auto limit = std::ranges::find_if(
+      kCompileLimits, [&](const CompileLimit& l) { return subject.bytes <= l.bytes; });
   const runtime::LatencySummary compiled = compiling.Summary();
   if (compiled.count == 0)
     checks.push_back(NotApplicable("compile p99", "nothing was compiled"));
@@ -588,19 +577,10 @@ std::vector<GateResult> RunGate(char gate, const std::vector<fs::path>& models,
     try {
       const GateSubject subject = MakeGateSubject(model, options, diagnostics);
       result.function = subject.function;
-      switch (gate) {
-        case 'a':
-          result.checks = GateA(subject, options);
-          break;
-        case 'b':
-          result.checks = GateB(subject, options, diagnostics);
-          break;
-        case 'c':
-          result.checks = GateC(subject, options);
-          break;
-        default:
-          result.checks = GateD(subject, options);
-      }
+      result.checks = gate == 'a'   ? GateA(subject, options)
+                      : gate == 'b' ? GateB(subject, options, diagnostics)
+                      : gate == 'c' ? GateC(subject, options)
+                                    : GateD(subject, options);
     } catch (const Error& error) {
       const std::string place = error.location().ToString();
       result.checks = {

@@ -102,11 +102,11 @@ ImportOptions::Image ParseImage(const std::string& text) {
     return it == given.end() ? std::vector<double>{otherwise} : it->second;
   };
   std::vector<double> mean = values("mean", 0), deviation = values("std", 1);
-  if (std::count(deviation.begin(), deviation.end(), 0.0) > 0) throw fail("has a std of 0");
+  if (std::ranges::count(deviation, 0.0) > 0) throw fail("has a std of 0");
   // Means and deviations apply to values from 0 to 1, unless one above 1 implies pixel units.
   auto above_one = [](double x) { return std::fabs(x) > 1; };
-  bool of_pixels = std::any_of(mean.begin(), mean.end(), above_one) ||
-                   std::any_of(deviation.begin(), deviation.end(), above_one);
+  bool of_pixels =
+      std::ranges::any_of(mean, above_one) || std::ranges::any_of(deviation, above_one);
   std::vector<double> scale = values("scale", normalised && !of_pixels ? 1.0 / 255 : 1),
                       bias = values("bias", 0);
   size_t count = std::max({scale.size(), bias.size(), mean.size(), deviation.size()});
@@ -117,11 +117,27 @@ ImportOptions::Image ParseImage(const std::string& text) {
     image.bias.push_back(static_cast<float>(At(bias, c) - At(mean, c) / At(deviation, c)));
   }
   auto all_equal = [](const std::vector<float>& list) {
-    return std::all_of(list.begin(), list.end(), [&](float x) { return x == list[0]; });
+    return std::ranges::all_of(list, [&](float x) { return x == list[0]; });
   };
   for (std::vector<float>* list : {&image.scale, &image.bias})
     if (all_equal(*list)) list->resize(1);
   return image;
+}
+
+// Returns [1, channels, height, width] for an image input; open sizes are taken from the given
+// tensor.
+Dims PixelDims(const Shape& shape, int64_t channels, const Dims& given) {
+  size_t height = given.size() == 4 ? (given[1] == channels ? 2 : 1)
+                  : given.size() == 3 && channels == 1 && given[0] == 1 ? 1
+                                                                        : 0;
+  Dims dims = {1, channels};
+  for (size_t d = 2; d < 4; ++d) {
+    size_t from = height + d - 2;
+    dims.push_back(shape[d].is_constant() ? shape[d].constant()
+                   : from < given.size()  ? given[from]
+                                          : 0);
+  }
+  return dims;
 }
 
 }  // namespace
@@ -186,24 +202,6 @@ Tensor ReadPicture(const std::filesystem::path& path) {
       pixel = std::byte(std::min<int64_t>(255, std::to_integer<int64_t>(pixel) * 255 / most));
   return Tensor::Owned(DType::kUint8, dims, std::move(pixels));
 }
-
-namespace {
-// Returns [1, channels, height, width] for an image input; open sizes are taken from the given
-// tensor.
-Dims PixelDims(const Shape& shape, int64_t channels, const Dims& given) {
-  size_t height = given.size() == 4 ? (given[1] == channels ? 2 : 1)
-                  : given.size() == 3 && channels == 1 && given[0] == 1 ? 1
-                                                                        : 0;
-  Dims dims = {1, channels};
-  for (size_t d = 2; d < 4; ++d) {
-    size_t from = height + d - 2;
-    dims.push_back(shape[d].is_constant() ? shape[d].constant()
-                   : from < given.size()  ? given[from]
-                                          : 0);
-  }
-  return dims;
-}
-}  // namespace
 
 Tensor ToPixels(const Tensor& tensor, const Value& input, const Port& port) {
   const int64_t channels = port.feature == Port::Feature::kImageGray ? 1 : 3;

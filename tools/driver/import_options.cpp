@@ -24,7 +24,7 @@ Symbol ParseSizes(const std::string& value, const std::string& text) {
   } else {
     symbol.enumerated = IntList("--dim", value);
     if (symbol.enumerated.empty()) throw Error("usage", "--dim: \"{}\" has no value", text);
-    std::sort(symbol.enumerated.begin(), symbol.enumerated.end());
+    std::ranges::sort(symbol.enumerated);
     symbol.low = symbol.enumerated.front();
     symbol.high = symbol.enumerated.back();
     if (symbol.enumerated.size() == 1) symbol.enumerated.clear();
@@ -69,70 +69,63 @@ std::vector<Option> ImportTable(ImportOptions& into) {
        false, true},
       {"--outputs", "A,B", "make these values the outputs and drop everything else",
        NamesInto(into.outputs)},
-      {"--replace",
-       "OP.ATTR=V",
+      {"--replace", "OP.ATTR=V",
        "override an attribute on every node with this operator (changes results)",
-       {[&into](const std::string& text) { into.replacements.push_back(ParseReplacement(text)); },
-        [&into] {
-          return Each(into.replacements, [](const ImportOptions::Replacement& replacement) {
-            return fmt::format("{}.{}={}", replacement.op, replacement.attribute,
-                               replacement.value);
-          });
-        }},
-       false,
-       true},
-      {"--image",
-       "INPUT=rgb,SCALE,BIAS",
+       Field([&into](
+                 const std::string& text) { into.replacements.push_back(ParseReplacement(text)); },
+             [&into] {
+               return Each(into.replacements, [](const ImportOptions::Replacement& one) {
+                 return fmt::format("{}.{}={}", one.op, one.attribute, one.value);
+               });
+             }),
+       false, true},
+      {"--image", "INPUT=rgb,SCALE,BIAS",
        "make an input an image (rgb, bgr or gray): the model receives pixel * SCALE + "
        "BIAS. SCALE and BIAS are one number, or one per channel; 1/255 is allowed. With "
        "INPUT=rgb,mean=M,std=S it receives (pixel / 255 - M) / S, or (pixel - M) / S if "
        "M or S is above 1",
-       {[&into](const std::string& text) {
-          auto [name, image] = ParseImageOption(text);
-          AddOnce("--image", into.images, name, std::move(image));
-        },
-        [&into] {
-          return Each(into.images,
-                      [](const auto& image) { return ImageOption(image.first, image.second); });
-        }},
-       false,
-       true},
-      {"--runtime",
-       "swift",
+       Field(
+           [&into](const std::string& text) {
+             auto [name, image] = ParseImageOption(text);
+             AddOnce("--image", into.images, name, std::move(image));
+           },
+           [&into] {
+             return Each(into.images,
+                         [](const auto& image) { return ImageOption(image.first, image.second); });
+           }),
+       false, true},
+      {"--runtime", "swift",
        "library with which an app runs the language model: swift (swift-transformers; "
        "the default and the only one)",
-       {[&into](const std::string& text) {
-          if (text != "swift")
-            throw Error("usage", "--runtime: \"{}\" is unknown", text).Expected("swift");
-          into.runtime = text;
-        },
-        [] { return std::nullopt; }}},
-      {"--context",
-       "N",
+       Field(
+           [&into](const std::string& text) {
+             if (text != "swift")
+               throw Error("usage", "--runtime: \"{}\" is unknown", text).Expected("swift");
+             into.runtime = text;
+           },
+           [] { return std::nullopt; })},
+      {"--context", "N",
        "maximum context length of a language model, in tokens (default: 2048, or the "
        "model's own limit if lower)",
-       {[&into](const std::string& text) { into.context = ParseInt("--context", text); },
-        [&into] { return into.context ? ValuesOf(std::to_string(*into.context)) : std::nullopt; }}},
-      {"--requant",
-       "int8|int4|lut4|fp16",
+       Into(into.context, Whole("--context", into.context).set)},
+      {"--requant", "int8|int4|lut4|fp16",
        "requantise the matrices of a language model or encoder: int8 (one scale per "
        "row), int4 (one scale per 32 elements), lut4 (a table of 16 values per 32 "
        "rows), or fp16, dequantised (default: keep the source's encoding)",
-       {[&into](const std::string& text) {
-          if (text.empty()) throw Error("usage", "--requant requires a scheme");
-          into.requant = text;
-        },
-        [&into] { return ValuesOf(into.requant); }}},
-      {"--data-root",
-       "DIR",
+       Into(into.requant,
+            [&into](const std::string& text) {
+              if (text.empty()) throw Error("usage", "--requant requires a scheme");
+              into.requant = text;
+            })},
+      {"--data-root", "DIR",
        "additional folder that may contain external data files, or the targets of "
        "symbolic links to them (default: only the model's folder)",
-       {[&into](const std::string& text) {
-          into.data_root = text;
-          if (!std::filesystem::is_directory(into.data_root))
-            throw Error("usage", "--data-root: \"{}\" is not a folder", text);
-        },
-        [&into] { return ValuesOf(into.data_root); }}},
+       Into(into.data_root,
+            [&into](const std::string& text) {
+              into.data_root = text;
+              if (!std::filesystem::is_directory(into.data_root))
+                throw Error("usage", "--data-root: \"{}\" is not a folder", text);
+            })},
   };
 }
 

@@ -8,7 +8,6 @@
 #include "tools/driver/frontends.h"
 #include "tools/driver/language_model.h"
 #include "tools/driver/tokenizer.h"
-#include "tools/driver/tokenizer_sidecar.h"
 #include "tools/driver/verify.h"
 
 namespace fs = std::filesystem;
@@ -96,9 +95,7 @@ PerplexityResult MeasurePerplexity(const fs::path& path, const ModelOptions& loa
       [&] { return verify::PerplexityOf(surprises).perplexity; });
   result.text = chunks.text();
   result.figures = verify::PerplexityOf(surprises);
-  result.units = model.model().units();
-  result.arithmetic = model.model().arithmetic();
-  result.runtime = model.model().capabilities().runtime;
+  result.executor = model.model().executor();
   return result;
 }
 

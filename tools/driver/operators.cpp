@@ -49,8 +49,6 @@ Operators that `mlc` compiles, and from which opset version on. Written by `mlc 
 
 )";
 
-std::string_view DomainName(std::string_view domain) { return domain.empty() ? "ai.onnx" : domain; }
-
 }  // namespace
 
 Listing ListOnnxOperators() {
@@ -67,7 +65,8 @@ Listing ListOnnxOperators() {
     std::string versions =
         row.until ? fmt::format("{}-{}", begin, row.until) : fmt::format("{}+", begin);
     if (!same) {
-      table.rows.push_back({std::string(row.name), std::string(DomainName(row.domain)), "",
+      table.rows.push_back({std::string(row.name),
+                            row.domain.empty() ? "ai.onnx" : std::string(row.domain), "",
                             std::string(row.kind), std::string(row.condition)});
       done.clear();
     }
@@ -83,7 +82,7 @@ Listing ListArchitectures(std::string_view title, const std::set<std::string>& d
   Listing list{title, {"architecture", "network"}, {}};
   for (const std::string& name : decoders) list.rows.push_back({name, "decoder"});
   for (const std::string& name : encoders) list.rows.push_back({name, "encoder"});
-  std::sort(list.rows.begin(), list.rows.end());
+  std::ranges::sort(list.rows);
   return list;
 }
 

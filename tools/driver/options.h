@@ -72,6 +72,8 @@ GivenOptions ParseOptions(const std::vector<Option>& options,
 std::vector<Option> ImportTable(ImportOptions& into);
 std::vector<Option> PassTable(PassOptions& into);
 std::vector<Option> BundleTable(BundleVersions& into);
+// Options that determine the program, and all options of compilation.
+std::vector<Option> ProgramTable(CompileOptions& into);
 std::vector<Option> CompileTable(CompileOptions& into);
 // Returns the options that differ from the defaults, as stored in the manifest. They are normalised
 // so that the manifest does not depend on folders: input paths lose their folders, output paths are
@@ -84,7 +86,6 @@ std::vector<Option> GenerateTable(GenerateOptions& into);
 std::vector<Option> GateTable(GateOptions& into);
 std::vector<Option> VerifyTable(VerifyOptions& into);
 Option PrecisionOption(passes::PassContext::Precision& into, std::string_view help);
-Option TargetOption(std::optional<Opset>& into);
 
 // Fields of common types, for additional rows: strings, paths, optional strings, lists.
 inline std::optional<Field::Values> ValuesOf(const std::string& text) {
@@ -96,12 +97,20 @@ inline std::optional<Field::Values> ValuesOf(const std::filesystem::path& path) 
 inline std::optional<Field::Values> ValuesOf(const std::optional<std::string>& text) {
   return text ? std::optional(Field::Values{*text}) : std::nullopt;
 }
+inline std::optional<Field::Values> ValuesOf(std::optional<int64_t> number) {
+  return number ? std::optional(Field::Values{std::to_string(*number)}) : std::nullopt;
+}
 template <class T>
 Field Into(T& field) {
   return {[&field](const std::string& text) { field = text; },
           [&field] { return ValuesOf(field); }};
 }
 Field Into(std::vector<std::string>& several);
+// A field whose setter checks the text.
+template <class T>
+Field Into(T& field, std::function<void(const std::string& text)> set) {
+  return {std::move(set), [&field] { return ValuesOf(field); }};
+}
 Field Switch(bool& field, bool to = true);
 // Parses an integer. Error "usage", which names the option.
 int64_t ParseInt(std::string_view option, std::string_view text);
@@ -111,6 +120,7 @@ double NumberWithin(std::string_view option, const std::string& text, double low
                     std::string_view expected);
 // Parses 250ms, 90s, 30m or 1h, at least one millisecond. Error "usage", which names the option.
 std::chrono::milliseconds ParseDuration(std::string_view option, std::string_view text);
+// A field of numbers or milliseconds.
 template <class T>
 Field Whole(std::string_view option, T& field) {
   return
@@ -153,16 +163,21 @@ Field Named(std::string_view option, Map& map, Parse parse, Print print) {
             });
           }};
 }
-// Returns the value of one of several words. Error "usage", which lists them.
+// A field set by one of several words. Error "usage", which lists them.
 template <class T>
-T OneOf(std::string_view option, const std::string& text,
-        std::initializer_list<std::pair<std::string_view, T>> words) {
-  std::string expected;
-  for (const auto& [word, value] : words) {
-    if (text == word) return value;
-    expected += fmt::format("{}{}", expected.empty() ? "" : " or ", word);
-  }
-  throw Error("usage", "{}: \"{}\" is unknown", option, text).Expected(expected);
+Field OneOf(std::string_view option, std::optional<T>& field,
+            std::initializer_list<std::pair<std::string_view, T>> words) {
+  return [option, &field, words = std::vector(words)](const std::string& text) {
+    std::string expected;
+    for (const auto& [word, value] : words) {
+      if (text == word) {
+        field = value;
+        return;
+      }
+      expected += fmt::format("{}{}", expected.empty() ? "" : " or ", word);
+    }
+    throw Error("usage", "{}: \"{}\" is unknown", option, text).Expected(expected);
+  };
 }
 
 }  // namespace mlc::driver

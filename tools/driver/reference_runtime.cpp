@@ -32,9 +32,8 @@ runtime::Feature FeatureOf(const std::string& name, const Type& type, const Port
 
 runtime::Schema SchemaOf(const Function& function) {
   runtime::Schema schema;
-  const std::vector<const Value*> inputs = InputValues(function);
-  for (size_t i = 0; i < inputs.size(); ++i)
-    schema.inputs.push_back(FeatureOf(inputs[i]->name, inputs[i]->type, function.inputs[i]));
+  for (const auto& [port, value] : InputPorts(function))
+    schema.inputs.push_back(FeatureOf(value.name, value.type, port));
   for (size_t k = 0; k < function.outputs.size(); ++k)
     schema.outputs.push_back(
         FeatureOf(function.outputs[k].name, function.body.outputs()[k]->type, function.outputs[k]));
@@ -88,8 +87,7 @@ class ReferenceState : public runtime::ModelState {
   }
   void Write(const std::map<std::string, Tensor>& values) override {
     for (const auto& [name, tensor] : values) {
-      auto it = std::find_if(schema_->states.begin(), schema_->states.end(),
-                             [&](const runtime::Feature& state) { return state.name == name; });
+      auto it = std::ranges::find(schema_->states, name, &runtime::Feature::name);
       if (it == schema_->states.end())
         throw Error("bad-input", "the model has no state \"{}\"", name);
       if (tensor.dtype() != it->dtype || tensor.dims() != it->dims)

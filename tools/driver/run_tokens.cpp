@@ -6,7 +6,6 @@
 
 #include "lib/analysis/input_ranges.h"
 #include "lib/ir/concat_slice.h"
-#include "lib/ir/port_index.h"
 #include "tools/driver/supplied_tensors.h"
 
 namespace mlc::driver {
@@ -71,20 +70,15 @@ int64_t Vocabulary(const Function& function, int64_t count) {
   return static_cast<int64_t>(std::min(range.high, kMost)) + 1;
 }
 
-int64_t MostTokens(const Function& function) {
-  return TokenIds(function).type.shape[1].Bounds(function.symbols).high;
-}
-
 }  // namespace
 
 bool IsEncoder(const Function& function) {
   if (!function.states.empty()) return false;
   bool ids = false;
-  std::vector<const Value*> values = InputValues(function);
-  for (size_t i = 0; i < values.size(); ++i) {
-    const std::string name = verify::UserName(function.inputs[i]);
+  for (const auto& [port, value] : InputPorts(function)) {
+    const std::string name = verify::UserName(port);
     if (name != kTokenIds && name != kSeen && name != kTypes) return false;
-    if (values[i]->type.rank() != 2) return false;
+    if (value.type.rank() != 2) return false;
     ids = ids || name == kTokenIds;
   }
   return ids;
@@ -116,7 +110,9 @@ void CheckTokens(const Function& function, const std::vector<int64_t>& tokens, b
   const auto count = static_cast<int64_t>(tokens.size());
   LanguageSize sizes{};
   if (encoder) {
-    sizes.context = SizeFor(function, count) > 0 ? count : MostTokens(function);
+    sizes.context = SizeFor(function, count) > 0
+                        ? count
+                        : TokenIds(function).type.shape[1].Bounds(function.symbols).high;
     sizes.vocabulary = Vocabulary(function, count);
   } else {
     sizes = LanguageSizes(function);
@@ -145,13 +141,12 @@ std::map<std::string, Tensor> EncoderInputs(const Function& function,
   std::vector<int32_t> ids(size, 0), seen(size, 0);
   for (size_t i = 0; i < tokens.size(); ++i) ids[i] = static_cast<int32_t>(tokens[i]), seen[i] = 1;
   std::map<std::string, Tensor> inputs;
-  std::vector<const Value*> values = InputValues(function);
-  for (size_t i = 0; i < values.size(); ++i) {
-    const std::string name = verify::UserName(function.inputs[i]);
+  for (const auto& [port, value] : InputPorts(function)) {
+    const std::string name = verify::UserName(port);
     const std::vector<int32_t> zeros(size, 0);
     const auto& held = name == kTokenIds ? ids : name == kSeen ? seen : zeros;
-    inputs[values[i]->name] =
-        Tensor::Of<int32_t>({1, static_cast<int64_t>(size)}, held).Cast(values[i]->type.dtype);
+    inputs[value.name] =
+        Tensor::Of<int32_t>({1, static_cast<int64_t>(size)}, held).Cast(value.type.dtype);
   }
   return inputs;
 }
@@ -207,7 +202,7 @@ Tensor RunTokens(const Predict& predict, const Function& function,
 std::vector<NextToken> LikelyNext(const Tensor& logits, int64_t most) {
   const int64_t count = logits.dims()[0];
   std::vector<double> last = logits.Rows(count - 1, count).Doubles();
-  const double greatest = *std::max_element(last.begin(), last.end());
+  const double greatest = *std::ranges::max_element(last);
   double sum = 0;
   for (double logit : last) sum += std::exp(logit - greatest);
   std::vector<NextToken> next;

@@ -18,7 +18,6 @@
 #include "tools/driver/run_tokens.h"
 #include "tools/driver/supplied_tensors.h"
 #include "tools/driver/tokenizer.h"
-#include "tools/driver/tokenizer_sidecar.h"
 
 namespace fs = std::filesystem;
 
@@ -75,18 +74,14 @@ bool Takes(const Function& function, const std::map<std::string, Dims>& shapes) 
     const Symbol& symbol = function.symbols.at(open->first);
     const int64_t value = sizes.emplace(open->first, size - open->second).first->second;
     return value == size - open->second && symbol.low <= value && value <= symbol.high &&
-           (symbol.enumerated.empty() ||
-            std::count(symbol.enumerated.begin(), symbol.enumerated.end(), value));
+           (symbol.enumerated.empty() || std::ranges::count(symbol.enumerated, value));
   };
   for (const auto& input : function.body.inputs)
     if (auto it = shapes.find(input->name); it != shapes.end())
-      if (!std::equal(input->type.shape.begin(), input->type.shape.end(), it->second.begin(),
-                      it->second.end(), takes))
-        return false;
+      if (!std::ranges::equal(input->type.shape, it->second, takes)) return false;
   for (const Port& port : function.inputs)
     if (auto it = shapes.find(port.name); it != shapes.end() && !port.enumerated_shapes.empty())
-      if (!std::count(port.enumerated_shapes.begin(), port.enumerated_shapes.end(), it->second))
-        return false;
+      if (!std::ranges::count(port.enumerated_shapes, it->second)) return false;
   return true;
 }
 
@@ -120,9 +115,8 @@ void AddStep(const std::map<std::string, Tensor>& given, analysis::GeneratedInpu
     it->second.high = std::max(it->second.high, range.high);
   }
   std::map<std::string, Tensor> shared = given;
-  std::vector<const Value*> values = InputValues(source);
-  for (size_t i = 0; i < source.inputs.size(); ++i)
-    shared[verify::UserName(source.inputs[i])] = source_inputs.at(values[i]->name);
+  for (const auto& [port, value] : InputPorts(source))
+    shared[verify::UserName(port)] = source_inputs.at(value.name);
   const PortIndex by_user(package.inputs, verify::UserName);
   for (const Port& port : source.inputs)
     if (const Port* own = by_user.Find(verify::UserName(port)))
@@ -137,13 +131,11 @@ void AddStep(const std::map<std::string, Tensor>& given, analysis::GeneratedInpu
     return !by_user.Find(entry.first) && !by_name.Find(entry.first);
   });
   // Packages of other converters do not declare source types; those of the source apply.
-  std::vector<const Value*> own_values = InputValues(package);
-  for (size_t i = 0; i < own_values.size(); ++i) {
-    const Port& own = package.inputs[i];
+  for (const auto& [own, value] : InputPorts(package)) {
     auto it = shared.find(verify::UserName(own));
     if (it != shared.end() && own.source_dtype == DType::kNone &&
         own.feature == Port::Feature::kMultiArray)
-      it->second = ConvertInput(it->second, it->second.dtype(), own_values[i]->type.dtype,
+      it->second = ConvertInput(it->second, it->second.dtype(), value.type.dtype,
                                 {"bad-input", fmt::format("input \"{}\"", verify::UserName(own))});
   }
   check.package_steps.push_back(MakeInputs(package, shared, make_up));
@@ -223,8 +215,7 @@ std::vector<Check> Checks(const Program& source, const Program& package,
     if (!inputs.empty())
       for (const fs::path& folder : StepFolders(FunctionFolder(inputs, *check.source, several)))
         given.push_back(ReadInputFolder(*check.source, folder));
-    any = any ||
-          std::any_of(given.begin(), given.end(), [](const auto& step) { return !step.empty(); });
+    any = any || std::ranges::any_of(given, [](const auto& step) { return !step.empty(); });
     if (!references.empty())
       check.references = ReadReferences(*check.source, *check.package,
                                         FunctionFolder(references, *check.source, several));
@@ -297,7 +288,7 @@ verify::Budgets WithFloors(const verify::Budgets& budgets, const Check& check,
   } catch (const Error& error) {
     if (error.id() == "timeout" || error.id() == "resource-limit") throw;
     // Rounded constants may be invalid where they determine sizes.
-    diagnostics.Note(fmt::format("function {} has no floor: {}", check.source->name, error.text()));
+    diagnostics.Note("function {} has no floor: {}", check.source->name, error.text());
     return budgets;
   }
 }
@@ -313,8 +304,8 @@ std::vector<verify::Compared> CompareWithTies(const Check& check,
   std::vector<verify::Compared> list = compare(check.references);
   const Function& source = *check.source;
   if (!ties || !verify::HasSteps(source) ||
-      std::all_of(list.begin(), list.end(),
-                  [](const verify::Compared& one) { return one.comparison.max_error == 0; }))
+      std::ranges::all_of(
+          list, [](const verify::Compared& one) { return one.comparison.max_error == 0; }))
     return list;
   std::vector<verify::StepResults> others, references = check.references;
   for (const verify::StepResults& step :
@@ -350,58 +341,20 @@ void CheckBudgets(std::optional<int64_t> per_axis, const verify::Budgets& budget
     throw Error("usage", "--per-axis: no output has an axis {}", *per_axis)
         .Expected("{} to {}", -rank, rank - 1);
   for (const auto& [name, budget] : budgets.outputs)
-    if (std::find(names.begin(), names.end(), name) == names.end())
+    if (std::ranges::find(names, name) == names.end())
       throw Error("bad-name", "the model has no output \"{}\"", name).At({budgets.name, "budget"});
 }
 
-}  // namespace
-
-void RequireOrder(const fs::path& source, const fs::path& package) {
-  const Frontend &of_source = FrontendOf(source), &of_package = FrontendOf(package);
-  if (of_package.IsSource())
-    throw Error("usage", "PACKAGE \"{}\" is a source model (.{})", package.string(),
-                of_package.name)
-        .Expected("mlc verify SOURCE PACKAGE")
-        .Help(of_source.IsSource()
-                  ? "`mlc compile` makes a package from it"
-                  : "swap the arguments: mlc verify " + package.string() + " " + source.string());
-}
-
-// Both models must be readable.
-void RequireTwo(const fs::path& source, const fs::path& package) {
-  std::error_code ignored;
-  auto same_files = [&] {
-    try {
-      return coreml::PackageHash(source) == coreml::PackageHash(package);
-    } catch (const Error&) {  // e.g. a cycle of symbolic links
-      return false;
-    }
-  };
-  bool packages = fs::is_directory(source, ignored) && fs::is_directory(package, ignored);
-  if (fs::equivalent(source, package, ignored) || (packages && same_files()))
-    throw Error("usage", "SOURCE and PACKAGE are the same model")
-        .Help(
-            "pass the model that the package was compiled from, or outputs that were computed "
-            "elsewhere: --reference DIR");
-}
-
-namespace {
-
 void WriteBundle(const fs::path& folder, const fs::path& package, const VerifyResult& result,
                  const std::vector<Check>& checks) {
-  verify::Parity parity;
-  parity.reference = result.reference;
-  parity.budgets = result.budgets;
-  parity.package_hash = coreml::PackageHash(package);
+  verify::Parity parity{.package_hash = coreml::PackageHash(package),
+                        .reference = result.reference,
+                        .budgets = result.budgets};
   std::vector<verify::ParityFunction> functions;
   for (const Check& check : checks)
     functions.push_back({check.package->name, check.shared, check.references, check.budgets});
   verify::WriteParity(folder, package, std::move(parity), functions);
 }
-
-}  // namespace
-
-namespace {
 
 // Returns the name in INPUT=1,2 or SYMBOL=4.
 std::string NameIn(const Option& option, const std::string& value) {
@@ -421,9 +374,8 @@ ImportOptions AsCompiled(ImportOptions options, const fs::path& source, const fs
   // --shape and --dim determine the same dimensions: if one of them is given, the manifest's values
   // of the other are ignored.
   auto is_given = [&](std::string_view name) {
-    return std::any_of(table.begin(), table.end(), [&](const Option& option) {
-      return option.name == name && option.field.get();
-    });
+    return std::ranges::any_of(
+        table, [&](const Option& option) { return option.name == name && option.field.get(); });
   };
   const bool shapes = is_given("--shape"), symbols = is_given("--dim");
   for (const Option& option : table) {
@@ -444,8 +396,7 @@ ImportOptions AsCompiled(ImportOptions options, const fs::path& source, const fs
     }
   }
   if (!taken.empty())
-    diagnostics.Note(
-        fmt::format("the source is imported with {}, according to the package's manifest", taken));
+    diagnostics.Note("the source is imported with {}, according to the package's manifest", taken);
   return options;
 }
 
@@ -484,6 +435,35 @@ std::string VerifyTokenizer(const fs::path& source, const fs::path& package,
 
 }  // namespace
 
+void RequireOrder(const fs::path& source, const fs::path& package) {
+  const Frontend &of_source = FrontendOf(source), &of_package = FrontendOf(package);
+  if (of_package.IsSource())
+    throw Error("usage", "PACKAGE \"{}\" is a source model (.{})", package.string(),
+                of_package.name)
+        .Expected("mlc verify SOURCE PACKAGE")
+        .Help(of_source.IsSource()
+                  ? "`mlc compile` makes a package from it"
+                  : "swap the arguments: mlc verify " + package.string() + " " + source.string());
+}
+
+// Both models must be readable.
+void RequireTwo(const fs::path& source, const fs::path& package) {
+  std::error_code ignored;
+  auto same_files = [&] {
+    try {
+      return coreml::PackageHash(source) == coreml::PackageHash(package);
+    } catch (const Error&) {  // e.g. a cycle of symbolic links
+      return false;
+    }
+  };
+  bool packages = fs::is_directory(source, ignored) && fs::is_directory(package, ignored);
+  if (fs::equivalent(source, package, ignored) || (packages && same_files()))
+    throw Error("usage", "SOURCE and PACKAGE are the same model")
+        .Help(
+            "pass the model that the package was compiled from, or outputs that were computed "
+            "elsewhere: --reference DIR");
+}
+
 bool ComputesInFp16(const Program& package) {
   bool half = false;
   for (const auto& function : package.functions)
@@ -497,9 +477,7 @@ bool ComputesInFp16(const Program& package) {
 VerifyResult Verify(const fs::path& source_path, const fs::path& package_path,
                     const VerifyOptions& options, Diagnostics& diagnostics) {
   RequireOrder(source_path, package_path);
-  ImportOptions sizes;
-  sizes.shapes = options.import.shapes;
-  sizes.dims = options.import.dims;
+  const ImportOptions sizes{.shapes = options.import.shapes, .dims = options.import.dims};
   Program package = ImportToRun(package_path, sizes, true, diagnostics);
   const ImportOptions import = AsCompiled(options.import, source_path, package_path, diagnostics);
   auto source = std::make_shared<Program>(ImportSource(source_path, import, package, diagnostics));
@@ -512,8 +490,8 @@ VerifyResult Verify(const fs::path& source_path, const fs::path& package_path,
   bool half = ComputesInFp16(package);
   result.budgets = BudgetsOf(options, half);
   const bool by_default = half && !options.budget && !options.atol && !options.rtol;
-  result.floors = by_default && coreml::StatedPrecision(package_path) != "mixed";
   const std::optional<coreml::Stated> stated = coreml::StatedOf(package_path);
+  result.floors = by_default && !(stated && stated->precision == "mixed");
   const std::map<std::string, double> exceeded =
       stated ? stated->exceeded : std::map<std::string, double>();
   std::optional<Program> rounded;
@@ -525,7 +503,8 @@ VerifyResult Verify(const fs::path& source_path, const fs::path& package_path,
 
   std::vector<Check> checks = Checks(*source, package, options);
   for (Check& check : checks) {
-    const bool language = by_source && AreLanguageModels(*check.source, *check.package);
+    const bool language =
+        by_source && IsLanguageModel(*check.source) && IsLanguageModel(*check.package);
     const bool routers =
         language && verify::HasRouters(*check.source) && verify::HasRouters(*check.package);
     engine::EngineOptions recording = faithful, following = exact;
@@ -566,8 +545,7 @@ VerifyResult Verify(const fs::path& source_path, const fs::path& package_path,
           verify::CompareLayers(*check.source, check.source_steps, exact, *check.package,
                                 check.package_steps, faithful, result.budgets.all);
   }
-  if (!options.tokens.empty() &&
-      std::none_of(result.functions.begin(), result.functions.end(), [](const auto& function) {
+  if (!options.tokens.empty() && std::ranges::none_of(result.functions, [](const auto& function) {
         return function.language.has_value() || IsEncoder(*function.source);
       }))
     throw Error("usage", "--tokens: no language model or encoder is compared with its source");
@@ -585,9 +563,8 @@ VerifyResult Verify(const fs::path& source_path, const fs::path& package_path,
               .Help("verify with inputs for which outputs differ"));
     else if (compared.comparison.resized && resized.emplace(compared.function, what).second)
       diagnostics.Warn(Error(
-          "check-failed",
-          fmt::format("the size of {} depends on data: {}; fp16 constants alone change it, too",
-                      what, figures)));
+          "check-failed", "the size of {} depends on data: {}; fp16 constants alone change it, too",
+          what, figures));
   }
   return result;
 }

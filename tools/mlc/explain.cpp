@@ -5,6 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "tools/driver/frontends.h"
 #include "tools/mlc/command.h"
 
 namespace mlc::driver {
@@ -333,6 +334,10 @@ int RunExplain(const ExplainArguments& given, Session& session) {
     return 0;
   }
   if (given.model.empty()) throw Error("usage", "MODEL is required").Help("--rules needs none");
+  if (!FrontendOf(given.model).IsSource())
+    Refuse({"--target", "--precision", "--budget", "--calibrate", "--fp16-strict", "--no-measure",
+            "--fp32-ops", "--fp16-ops", "--io", "--labels"},
+           "a package is explained as it is", session);
   const Explanation explanation = Explain(given.model, given.options, session.diagnostics);
   const bool failed =
       given.options.fail_under && 100 * explanation.lowest_share() < *given.options.fail_under;
@@ -396,10 +401,8 @@ Command ExplainCommand() {
        Into(options.measured)},
       {"--all", "", "list all operations and segments", Switch(given->all)},
       {"--rules", "", "print the rules with their sources, as Markdown", Switch(given->rules)},
-      TargetOption(options.compile.target),
-      PrecisionOption(options.compile.precision, "compute precision of a source model (default fp16)"),
       JsonOption()};
-  Append(ImportTable(options.compile.import), table);
+  Append(ProgramTable(options.compile), table);
   return {"explain",
           "Explain which operations a compute unit can run, and why not",
           "mlc explain model.mlpackage --chip A17Pro --fail-under 95",

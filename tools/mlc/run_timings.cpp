@@ -84,7 +84,7 @@ std::string FailuresText(const BenchmarkResult& result) {
 
 std::string MeasuredText(const BenchmarkResult& result, const BenchmarkOptions& options) {
   std::string text;
-  const Statistics predict = PredictTimes(result);
+  const Statistics predict = result.predict.statistics();
   if (predict.count > 1) {
     text += fmt::format("  {:<12}", "ms");
     for (const StatisticsField& field : kStatisticsFields)
@@ -143,7 +143,7 @@ std::string ProfileText(const Trace& trace, int64_t predictions) {
   }
   if (totals.empty()) return "operations: this runtime does not report their times\n";
   std::vector<std::pair<std::string, Total>> sorted(totals.begin(), totals.end());
-  std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+  std::ranges::sort(sorted, [](const auto& a, const auto& b) {
     return a.second.ms != b.second.ms ? a.second.ms > b.second.ms : a.first < b.first;
   });
   std::string text =
@@ -179,7 +179,7 @@ std::string SweepText(const SweepResult& sweep) {
       continue;
     }
     const BenchmarkResult& result = *row.result;
-    const Statistics times = PredictTimes(result);
+    const Statistics times = result.predict.statistics();
     std::map<runtime::Device, int64_t> met;
     for (const runtime::OperationPlacement& placement : result.placements)
       ++met[placement.preferred];

@@ -1,10 +1,32 @@
-#include "tools/driver/inspect_gguf.h"
+#include "tools/driver/inspect_files.h"
 
 #include "frontends/gguf/file.h"
+#include "frontends/safetensors/folder.h"
 #include "tools/driver/import.h"
 
 namespace mlc::driver {
 namespace {
+
+void AddWeight(FileFacts::Weight weight, FileFacts& facts) {
+  double elements = 1;
+  for (int64_t size : weight.dims) elements *= static_cast<double>(size);
+  for (FileFacts::Total* total : {&facts.total, &facts.by_type[weight.type]}) {
+    ++total->tensors;
+    total->elements += elements;
+    total->bytes += weight.bytes;
+  }
+  facts.weights.push_back(std::move(weight));
+}
+
+void ImportProgram(const std::filesystem::path& path, FileFacts& facts, Diagnostics& diagnostics) {
+  try {
+    facts.program = std::make_shared<const Program>(Import(path, {}, diagnostics));
+  } catch (const Error& error) {
+    facts.problems = {error};
+  } catch (const Errors& errors) {
+    facts.problems = errors.errors();
+  }
+}
 
 constexpr uint64_t kElements = 3, kTextBytes = 80;  // display limits
 
@@ -40,7 +62,8 @@ GgufFacts::Value ValueOf(const gguf::GgufFile& file, const gguf::GgufValue& valu
 
 GgufFacts InspectGguf(const std::filesystem::path& path, Diagnostics& diagnostics) {
   const gguf::GgufFile file = gguf::GgufFile::Open(path);
-  GgufFacts facts{.version = file.version()};
+  GgufFacts facts;
+  facts.version = file.version();
   for (const auto& part : file.files())
     facts.files.push_back({part->path().filename().string(), part->size()});
   for (const auto& [key, value] : file.metadata()) {
@@ -56,22 +79,27 @@ GgufFacts InspectGguf(const std::filesystem::path& path, Diagnostics& diagnostic
       facts.architecture = file.Text(value, kTextBytes);
     facts.metadata.push_back(std::move(entry));
   }
-  for (const gguf::GgufTensor& tensor : file.tensors()) {
-    std::string type(tensor.type->name);
-    for (GgufFacts::Total* total : {&facts.total, &facts.by_type[type]}) {
-      ++total->tensors;
-      total->elements += static_cast<double>(tensor.elements());
-      total->bytes += tensor.bytes;
-    }
-    facts.weights.push_back({tensor.name, std::move(type), tensor.dims, tensor.bytes});
+  for (const gguf::GgufTensor& tensor : file.tensors())
+    AddWeight({tensor.name, std::string(tensor.type->name), tensor.dims, tensor.bytes}, facts);
+  ImportProgram(path, facts, diagnostics);
+  return facts;
+}
+
+FolderFacts InspectFolder(const std::filesystem::path& path, Diagnostics& diagnostics) {
+  const safetensors::Folder folder = safetensors::Folder::Open(path);
+  FolderFacts facts;
+  facts.architecture = folder.architecture();
+  facts.model_type = folder.model_type();
+  for (const std::string& key : folder.config().keys())
+    facts.config.emplace_back(key, folder.config().Json(key));
+  for (const std::filesystem::path& file : folder.paths())
+    facts.files.push_back({file.filename().string(), std::filesystem::file_size(file)});
+  for (const std::string& name : folder.names()) {
+    safetensors::Folder::Item item = folder.item(name);
+    AddWeight({item.name, item.type, std::move(item.dims), item.bytes, std::move(item.problem)},
+              facts);
   }
-  try {
-    facts.program = std::make_shared<const Program>(Import(path, {}, diagnostics));
-  } catch (const Error& error) {
-    facts.problems = {error};
-  } catch (const Errors& errors) {
-    facts.problems = errors.errors();
-  }
+  if (!facts.model_type.empty()) ImportProgram(path, facts, diagnostics);
   return facts;
 }
 

@@ -1,0 +1,15 @@
+// tools/mlc/files_report.h - prints the contents of GGUF files, Hugging Face folders and
+// safetensors files as text or JSON.
+#pragma once
+
+#include <filesystem>
+
+#include "tools/mlc/command.h"
+
+namespace mlc::driver {
+
+// These print to stdout. `weights`: list every tensor.
+void PrintGguf(const std::filesystem::path& path, bool weights, Session& session);
+void PrintFolder(const std::filesystem::path& path, bool weights, Session& session);
+
+}  // namespace mlc::driver
