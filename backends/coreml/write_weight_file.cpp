@@ -1,4 +1,5 @@
 // Implements WeightPlan::Write.
+#include <fcntl.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
