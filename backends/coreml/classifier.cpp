@@ -32,7 +32,7 @@ std::vector<std::string> ReadLabels(const std::filesystem::path& path) {
   size_t empty = 0;
   for (std::string line; std::getline(text, line);) {
     auto blank = [](unsigned char c) { return std::isspace(c); };
-    line.erase(line.begin(), std::find_if_not(line.begin(), line.end(), blank));
+    line.erase(line.begin(), std::ranges::find_if_not(line, blank));
     line.erase(std::find_if_not(line.rbegin(), line.rend(), blank).base(), line.end());
     if (line.empty()) {
       ++empty;

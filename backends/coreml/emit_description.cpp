@@ -49,8 +49,7 @@ std::vector<Dims> EnumeratedShapes(const Shape& shape, const Symbols& known) {
   for (const auto& choice : choices) {
     Dims dims;
     for (const Dim& dim : shape) dims.push_back(dim.Evaluate(choice).value_or(0));
-    if (std::find(shapes.begin(), shapes.end(), dims) == shapes.end())
-      shapes.push_back(std::move(dims));
+    if (std::ranges::find(shapes, dims) == shapes.end()) shapes.push_back(std::move(dims));
   }
   return shapes;
 }
@@ -266,8 +265,8 @@ void DescribeMetadata(const Program& program, spec::Metadata* out) {
   out->set_versionstring(interface.version);
   std::vector<std::pair<std::string, std::string>> entries = interface.metadata;
   if (std::string entry = InterfaceEntry(program); !entry.empty()) {
-    auto after = std::find_if(entries.begin(), entries.end(),
-                              [](const auto& e) { return e.first > kInterfaceKey; });
+    auto after =
+        std::ranges::find_if(entries, [](const auto& e) { return e.first > kInterfaceKey; });
     entries.emplace(after, std::string(kInterfaceKey), std::move(entry));
   }
   for (const auto& [key, value] : entries) {
@@ -282,9 +281,9 @@ std::vector<size_t> DescribedOrder(const Program& program) {
   std::vector<size_t> places(program.functions.size());
   std::iota(places.begin(), places.end(), size_t{0});
   const std::vector<std::string>& order = program.interface.function_order;
-  std::stable_sort(places.begin(), places.end(), [&](size_t a, size_t b) {
+  std::ranges::stable_sort(places, [&](size_t a, size_t b) {
     auto place = [&](size_t i) {
-      return std::find(order.begin(), order.end(), program.functions[i]->name) - order.begin();
+      return std::ranges::find(order, program.functions[i]->name) - order.begin();
     };
     return place(a) < place(b);
   });

@@ -240,7 +240,7 @@ std::optional<Error> FirstTooNew(const Program& program,
                                  passes::PassContext::Precision precision, Opset target) {
   std::optional<Error> first;
   auto runs = [&](const passes::PassDef& pass) {
-    return std::find(passes.begin(), passes.end(), &pass) != passes.end();
+    return std::ranges::find(passes, &pass) != passes.end();
   };
   bool narrows = precision != passes::PassContext::Precision::kFp32 && runs(passes::kFp16Precision);
   CheckProgram(program, target, [&](const Operation* op, Error error) {

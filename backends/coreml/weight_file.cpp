@@ -1,6 +1,5 @@
 #include "backends/coreml/weight_file.h"
 
-#include <algorithm>
 #include <map>
 #include <tuple>
 

@@ -105,7 +105,7 @@ bool IsOwnPackage(const fs::path& package) {
     PackageItems items = ReadPackageItems(package);
     items.paths.push_back(package / kPackageManifest);
     for (const fs::directory_entry& entry : fs::recursive_directory_iterator(package)) {
-      bool listed = std::any_of(items.paths.begin(), items.paths.end(), [&](const fs::path& item) {
+      bool listed = std::ranges::any_of(items.paths, [&](const fs::path& item) {
         return StaysInside(entry.path().lexically_relative(item));
       });
       if (!listed && !fs::is_directory(entry.symlink_status())) return false;

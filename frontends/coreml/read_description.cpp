@@ -274,9 +274,8 @@ InputDims ReadDescription(const spec::ModelDescription& description, Program& pr
   } else {
     for (const auto& function : program.functions) {
       const auto& described = description.functions();
-      auto it = std::find_if(described.begin(), described.end(), [&](const auto& candidate) {
-        return candidate.name() == function->name;
-      });
+      auto it = std::ranges::find_if(
+          described, [&](const auto& candidate) { return candidate.name() == function->name; });
       if (it == described.end())
         throw Error("bad-file", "function \"{}\" is missing from the description", function->name);
       ReadFunction(*it, function.get());
@@ -284,7 +283,7 @@ InputDims ReadDescription(const spec::ModelDescription& description, Program& pr
     for (const auto& function : description.functions())
       program.interface.function_order.push_back(function.name());
     program.interface.default_function = description.defaultfunctionname();
-    if (std::none_of(program.functions.begin(), program.functions.end(), [&](const auto& function) {
+    if (std::ranges::none_of(program.functions, [&](const auto& function) {
           return function->name == program.interface.default_function;
         }))
       throw Error("bad-file", "the default function \"{}\" is missing from the program",

@@ -21,10 +21,10 @@ void OrderInputs(Function& function) {
         input->type.kind == Type::Kind::kState ? function.states : function.inputs;
     auto named = [&](const Port& port) { return port.name == input->name; };
     return std::pair(&ports == &function.states,
-                     std::find_if(ports.begin(), ports.end(), named) - ports.begin());
+                     std::ranges::find_if(ports, named) - ports.begin());
   };
-  std::stable_sort(function.body.inputs.begin(), function.body.inputs.end(),
-                   [&](const auto& a, const auto& b) { return place(a) < place(b); });
+  std::ranges::stable_sort(function.body.inputs,
+                           [&](const auto& a, const auto& b) { return place(a) < place(b); });
 }
 
 // Reads the names of flexible input dimensions from the metadata of the description.

@@ -181,8 +181,7 @@ Tensor ReadValue(const mil::Value& value, WeightFiles& weights) {
 
 void CheckIdentifier(const std::string& name) {
   auto legal = [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '@'; };
-  if (name.empty() || !std::all_of(name.begin(), name.end(), legal) || name[0] == '@' ||
-      std::isdigit(name[0]))
+  if (name.empty() || !std::ranges::all_of(name, legal) || name[0] == '@' || std::isdigit(name[0]))
     throw Error("bad-file", "\"{}\" is not a valid MIL identifier", name);
 }
 

@@ -9,7 +9,6 @@
 #include "frontends/gguf/file.h"
 #include "lib/ir/import_options.h"
 #include "lib/ir/program.h"
-#include "lib/support/error.h"
 
 namespace mlc::gguf {
 

@@ -67,7 +67,7 @@ void GgufModel::CheckAllTaken(Diagnostics& diagnostics) const {
   for (const GgufEntry& entry : file_.metadata()) {
     if (!entry.key.starts_with(architecture_ + ".") || asked_.contains(entry.key)) continue;
     const std::string_view key = std::string_view(entry.key).substr(architecture_.size() + 1);
-    if (std::find(std::begin(kNoEffect), std::end(kNoEffect), key) != std::end(kNoEffect)) continue;
+    if (std::ranges::find(kNoEffect, key) != std::end(kNoEffect)) continue;
     diagnostics.Warn(
         Error("unread-key", "key \"{}\" is not read", entry.key)
             .Help(
@@ -91,7 +91,7 @@ void GgufModel::Describe(Program& program, std::string_view task) const {
   if (id.empty()) id = Repository(file_.String("general.base_model.0.repo_url", ""));
   interface.metadata.emplace_back("co.huggingface.exporters.name", id.empty() ? name : id);
   interface.metadata.emplace_back("co.huggingface.exporters.task", task);
-  std::sort(interface.metadata.begin(), interface.metadata.end());
+  std::ranges::sort(interface.metadata);
 }
 
 }  // namespace mlc::gguf

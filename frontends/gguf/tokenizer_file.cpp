@@ -30,7 +30,7 @@ std::string GgufTokenizerFile(const GgufFile& file) {
   std::string bytes = "GGUF";
   Put<uint32_t>(3, bytes);
   Put<uint64_t>(0, bytes);  // number of tensors
-  Put(static_cast<uint64_t>(std::count_if(all.begin(), all.end(), Belongs)), bytes);
+  Put(static_cast<uint64_t>(std::ranges::count_if(all, Belongs)), bytes);
   for (const GgufEntry& entry : all) {
     if (!Belongs(entry)) continue;
     const GgufValue& value = entry.value;
@@ -52,7 +52,7 @@ std::string GgufTokenizerFile(const GgufFile& file) {
 
 bool IsGgufTokenizerFile(const GgufFile& file) {
   const std::vector<GgufEntry>& all = file.metadata();
-  return file.tensors().empty() && file.Has(kModel) && std::all_of(all.begin(), all.end(), Belongs);
+  return file.tensors().empty() && file.Has(kModel) && std::ranges::all_of(all, Belongs);
 }
 
 }  // namespace mlc::gguf

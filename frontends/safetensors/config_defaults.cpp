@@ -183,7 +183,7 @@ std::vector<std::string> MissingBiases(const Config& config,
   if (!family) return missing;
   for (const BiasRule& rule : family->biases) {
     if (rule.key.empty() || !config.Bool(std::string(rule.key), false)) continue;
-    const bool found = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+    const bool found = std::ranges::any_of(names, [&](const std::string& name) {
       return name.ends_with(".bias") && name.find(rule.where) != std::string::npos;
     });
     if (!found) missing.emplace_back(rule.key);

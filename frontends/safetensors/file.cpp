@@ -44,8 +44,7 @@ constexpr DTypeRow kDTypes[] = {
 };
 
 const DTypeRow* RowOf(std::string_view name) {
-  auto row = std::find_if(std::begin(kDTypes), std::end(kDTypes),
-                          [&](const DTypeRow& row) { return row.name == name; });
+  auto row = std::ranges::find(kDTypes, name, &DTypeRow::name);
   return row == std::end(kDTypes) ? nullptr : row;
 }
 
@@ -94,7 +93,7 @@ class Header : public nlohmann::json_sax<Json> {
           .At({path_.string(), ""})
           .Expected("at most {} bytes", kLongestName);
     if (at_ == At::kTensor) {
-      field_ = std::find(kFields.begin(), kFields.end(), name) - kFields.begin();
+      field_ = std::ranges::find(kFields, name) - kFields.begin();
       if (field_ == kFields.size())
         throw Bad(fmt::format("unknown member \"{}\"", name))
             .Expected("{}", fmt::join(kFields, ", "));
@@ -304,14 +303,13 @@ SafetensorsFile SafetensorsFile::Open(const fs::path& path) {
   std::vector<Entry>& entries = header.entries;
   for (const Entry& entry : entries)
     CheckSize(entry, {path.string(), fmt::format("tensor \"{}\"", entry.name)});
-  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+  std::ranges::sort(entries, [](const Entry& a, const Entry& b) {
     return std::tie(a.offset, a.bytes) < std::tie(b.offset, b.bytes);
   });
   const uint64_t data = kLengthBytes + length;
   CheckPlaces(entries, bytes.size() - data, path);
   for (Entry& entry : entries) entry.offset += data;
-  std::sort(entries.begin(), entries.end(),
-            [](const Entry& a, const Entry& b) { return a.name < b.name; });
+  std::ranges::sort(entries, {}, &Entry::name);
   for (size_t i = 1; i < entries.size(); ++i)
     if (entries[i].name == entries[i - 1].name)
       throw Error("bad-file", "duplicate tensor \"{}\"", entries[i].name)
@@ -327,8 +325,7 @@ SafetensorsFile SafetensorsFile::Open(const fs::path& path) {
 }
 
 const Entry* SafetensorsFile::Find(const std::string& name) const {
-  auto entry = std::lower_bound(entries_->begin(), entries_->end(), name,
-                                [](const Entry& a, const std::string& b) { return a.name < b; });
+  auto entry = std::ranges::lower_bound(*entries_, name, {}, &Entry::name);
   return entry != entries_->end() && entry->name == name ? &*entry : nullptr;
 }
 

@@ -311,7 +311,7 @@ bool Folder::IsExcluded(const std::string& name) const {
   auto any = [&](const char* key, auto&& fits) {
     if (how.kind(key) != Config::Kind::kList) return false;
     const std::vector<std::string> entries = how.Texts(key);
-    return std::any_of(entries.begin(), entries.end(), fits);
+    return std::ranges::any_of(entries, fits);
   };
   return any("modules_to_not_convert",
              [&](std::string_view entry) {
@@ -345,7 +345,7 @@ void Folder::ResolveMlx(Weight& weight) const {
   const Dims &packed = data.entry->dims, &scales = weight.scale->entry->dims;
   Dims grid = packed;
   bool fits = !packed.empty() && scales.size() == packed.size() &&
-              std::find(packed.begin(), packed.end(), 0) == packed.end();
+              std::ranges::find(packed, 0) == packed.end();
   int64_t columns = 0, row_bits = 0;
   if (fits) {
     fits = !__builtin_mul_overflow(scales.back(), group, &columns) &&
@@ -367,7 +367,7 @@ void Folder::ResolveMlx(Weight& weight) const {
 
 void Folder::ResolveFp8(Weight& weight) const {
   const Dims &dims = weight.dims, &scale = weight.scale->entry->dims;
-  if (std::find(dims.begin(), dims.end(), 0) != dims.end()) {
+  if (std::ranges::find(dims, 0) != dims.end()) {
     weight.form = Weight::Form::kPlain;
     return;
   }
@@ -384,15 +384,15 @@ void Folder::ResolveFp8(Weight& weight) const {
   // There is one scale, or one per row (with or without a last dimension), or one per block of the
   // last dimensions.
   weight.block = dims;
-  if (std::all_of(scale.begin(), scale.end(), [](int64_t size) { return size == 1; })) return;
+  if (std::ranges::all_of(scale, [](int64_t size) { return size == 1; })) return;
   std::fill(weight.block.begin(), weight.block.end() - std::min<size_t>(1, dims.size()), 1);
   Dims rows(dims.begin(), dims.end() - std::min<size_t>(1, dims.size()));
   if (scale == rows) return;
   rows.push_back(1);
   if (scale == rows) return;
   if (scale.size() == dims.size() && dims.size() >= sizes.size()) {
-    std::fill(weight.block.begin(), weight.block.end(), 1);
-    std::copy(sizes.begin(), sizes.end(), weight.block.end() - static_cast<int64_t>(sizes.size()));
+    std::ranges::fill(weight.block, 1);
+    std::ranges::copy(sizes, weight.block.end() - static_cast<int64_t>(sizes.size()));
     if (covered_by(weight.block)) return;
   }
   throw Refusal(*weight.data, "bad-constant",

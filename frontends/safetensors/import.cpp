@@ -319,7 +319,7 @@ class Importer {
     const std::string name = json_.Text("_name_or_path", "");
     if (IsRepository(name))
       program.interface.metadata.emplace_back("co.huggingface.exporters.name", name);
-    std::sort(program.interface.metadata.begin(), program.interface.metadata.end());
+    std::ranges::sort(program.interface.metadata);
   }
 
   static bool IsRepository(std::string_view name) {

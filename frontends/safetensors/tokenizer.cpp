@@ -350,7 +350,7 @@ class Reader {
                                              "GemmaTokenizer", "LlamaTokenizer"};
     std::string name = Text(config, "tokenizer_class", "");
     if (name.ends_with("Fast")) name.resize(name.size() - 4);
-    if (std::find(std::begin(kClasses), std::end(kClasses), name) == std::end(kClasses)) return;
+    if (std::ranges::find(kClasses, name) == std::end(kClasses)) return;
     auto read = [&](const char* key, int32_t id, std::vector<int32_t>& side) {
       if (!Member(config, key).is_boolean()) return;
       side.clear();

@@ -297,9 +297,9 @@ class Bench {
     if (Judge(result_.compared) != verify::Verdict::kFailed) return;
     telemetry_->Revoked(runtime::Failure::kParity);
     breaker_->Revoke(once.ticket, Clock::now());
-    const auto worst = std::find_if(
-        result_.compared.begin(), result_.compared.end(),
-        [](const verify::Compared& compared) { return compared.tells && !compared.within; });
+    const auto worst = std::ranges::find_if(result_.compared, [](const verify::Compared& compared) {
+      return compared.tells && !compared.within;
+    });
     Note(Error("check-failed", "output \"{}\": {}", worst->name, Describe(worst->comparison))
              .Expected(Describe(worst->budget)));
     outside_ = result_.compared;

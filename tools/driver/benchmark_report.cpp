@@ -4,7 +4,6 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include <cmath>
 #include <ctime>
 #include <fstream>
 #include <nlohmann/json.hpp>

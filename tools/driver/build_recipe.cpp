@@ -132,7 +132,7 @@ CompileOptions OptionsOf(const Recipe& recipe, const Recipe::Variant& variant,
   CompileOptions options = base;
   const std::vector<Option> table = CompileTable(options);
   std::vector<Option> allowed;
-  std::copy_if(table.begin(), table.end(), std::back_inserter(allowed), [](const Option& option) {
+  std::ranges::copy_if(table, std::back_inserter(allowed), [](const Option& option) {
     return option.name != "--save-ir" && option.name != "--stats" && option.name != "--data-root";
   });
   GivenOptions given = ParseOptions(allowed, variant.options);
@@ -218,8 +218,7 @@ BuildCheck CheckReference(const std::string& output, const Tensor& value, const 
 }  // namespace
 
 bool BuildResult::ok() const {
-  return std::all_of(checks.begin(), checks.end(),
-                     [](const BuildCheck& check) { return check.ok; });
+  return std::ranges::all_of(checks, [](const BuildCheck& check) { return check.ok; });
 }
 
 std::vector<SourceFile> CheckSource(const Recipe& recipe, Diagnostics& diagnostics) {
@@ -302,8 +301,7 @@ BuildResult BuildVariant(const Recipe& recipe, const Recipe::Variant& variant,
   std::vector<std::string> inputs;
   for (const Port& port : program.main()->inputs) inputs.push_back(port.source_name);
   for (const auto& [name, given] : samples)
-    if (std::find(inputs.begin(), inputs.end(), name) == inputs.end() &&
-        !IsAbsent(*program.main(), name, given))
+    if (std::ranges::find(inputs, name) == inputs.end() && !IsAbsent(*program.main(), name, given))
       throw Error("bad-recipe", "check.inputs: the model has no input \"{}\"", name)
           .Expected("{}", fmt::join(inputs, ", "));
   std::map<std::string, Tensor> outputs = RunSamples(program, samples);

@@ -95,7 +95,7 @@ precision::Measurement Measure(const Program& program, passes::PassContext& cont
                                const std::function<Program()>& source) {
   precision::MeasureOptions measure;
   measure.inputs = std::move(inputs);
-  measure.passes = {std::find(passes.begin(), passes.end(), &passes::kFp16Precision), passes.end()};
+  measure.passes = {std::ranges::find(passes, &passes::kFp16Precision), passes.end()};
   measure.least = options.precision == passes::PassContext::Precision::kMixed;
   if (measure.least) measure.budgets = least;
   measure.source = source;
@@ -167,7 +167,7 @@ CompileResult Compile(const fs::path& model, const fs::path& given, const Compil
         .Help("-o NAME.mlmodelc writes one");
   const verify::Budgets least = verify::ParseBudgets(options.budget.value_or("fp16"));
   for (const std::string& name : options.fp16_ops)
-    if (std::count(options.fp32_ops.begin(), options.fp32_ops.end(), name) > 0)
+    if (std::ranges::count(options.fp32_ops, name) > 0)
       throw Error("usage", "--fp32-ops and --fp16-ops both name \"{}\"", name);
   CompileResult result;
   auto start = std::chrono::steady_clock::now();

@@ -1,12 +1,8 @@
 // Options of compilation: passes, precision, targets, versions of a bundle.
-#include <fmt/format.h>
-
-#include <limits>
 
 #include "lib/support/utf8.h"
 #include "lib/verify/check_pass.h"
 #include "tools/driver/options.h"
-#include "tools/driver/supplied_tensors.h"
 
 namespace fs = std::filesystem;
 

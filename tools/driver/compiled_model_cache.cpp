@@ -4,9 +4,7 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdlib>
-#include <cstring>
 #include <fstream>
 
 #include "lib/coreml/package_layout.h"

@@ -122,7 +122,7 @@ void ReservedNames(const DoctorRule& rule, const Function& function, Examined& a
 // Returns the number of outputs to which --labels could apply.
 int64_t OfTheSameSize(const Function& function, int64_t elements) {
   const std::vector<Value*>& outputs = function.body.outputs();
-  return std::count_if(outputs.begin(), outputs.end(), [&](const Value* value) {
+  return std::ranges::count_if(outputs, [&](const Value* value) {
     return value->type.is_tensor() && IsFloat(value->type.dtype) &&
            Product(value->type.shape) == Dim(elements);
   });
@@ -202,10 +202,9 @@ void OpenDimensions(const DoctorRule& rule, const Function& function, Examined& 
 
 // Returns whether a size of the input has no bound: compiling a source model adds default bounds.
 bool IsUnbounded(const Function& function, const Port& port, const Value& input, bool source) {
-  if (std::any_of(port.shape_range.begin(), port.shape_range.end(),
-                  [](const auto& range) { return range.second < 0; }))
+  if (std::ranges::any_of(port.shape_range, [](const auto& range) { return range.second < 0; }))
     return true;
-  return std::any_of(input.type.shape.begin(), input.type.shape.end(), [&](const Dim& dim) {
+  return std::ranges::any_of(input.type.shape, [&](const Dim& dim) {
     const auto name = dim.symbol_and_offset();
     if (!name) return false;
     const Symbol& symbol = function.symbols.at(name->first);
@@ -266,8 +265,8 @@ void DataDependent(const DoctorRule& rule, const Function& function, Examined& a
   ForEachPort(function, [&](std::string_view kind, const Port& port, const Value& value) {
     std::vector<std::string> names;
     for (const Dim& dim : value.type.shape) dim.CollectSymbols(names);
-    const bool depends = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
-      return std::find(known.begin(), known.end(), name) == known.end();
+    const bool depends = std::ranges::any_of(names, [&](const std::string& name) {
+      return std::ranges::find(known, name) == known.end();
     });
     if (kind == "output" && depends)
       Add(at, rule, Place(function, kind, port.name),
@@ -300,11 +299,10 @@ void LargeInputs(const DoctorRule& rule, const Function& function, Examined& at)
 // `attn_mask` operand, or has the range of a mask.
 bool IsMask(const Function& function, const Value& input) {
   const std::unordered_set<const Operation*> ending = passes::EndInSoftmax(function.body);
-  const bool masks =
-      std::all_of(input.users.begin(), input.users.end(), [&](const Operation* user) {
-        return passes::EndsInSoftmax(*user, ending) ||
-               (user->def->Find("attn_mask") >= 0 && user->value("attn_mask") == &input);
-      });
+  const bool masks = std::all_of(input.users.begin(), input.users.end(), [&](const Operation* user) {
+    return passes::EndsInSoftmax(*user, ending) ||
+           (user->def->Find("attn_mask") >= 0 && user->value("attn_mask") == &input);
+  });
   if (input.has_uses() && masks) return true;
   const std::map<std::string, analysis::InputRange> ranges = analysis::InputRanges(function, {});
   const auto range = ranges.find(input.name);

@@ -55,7 +55,7 @@ struct Frontend {
 
   bool IsSource() const { return format == Format::kSource; }
   bool Takes(std::string_view option) const {
-    return std::find(options.begin(), options.end(), option) != options.end();
+    return std::ranges::find(options, option) != options.end();
   }
 };
 

@@ -131,7 +131,7 @@ std::string Changed(const Outputs& outputs, const Outputs& first, const verify::
 bool IsNoNumbers(const Tensor& tensor) {
   if (!IsFloat(tensor.dtype()) || tensor.size() == 0) return false;
   const std::vector<double> values = tensor.Doubles();
-  return std::none_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); });
+  return std::ranges::none_of(values, [](double v) { return std::isfinite(v); });
 }
 
 // Returns a failed or not applicable check if the outputs are meaningless (all NaN, or unable to
@@ -162,16 +162,13 @@ std::string Difference(const runtime::Schema& found, const runtime::Schema& expe
                            Part{"output", found.outputs, expected.outputs},
                            Part{"state", found.states, expected.states}}) {
     for (const runtime::Feature& feature : part.expected) {
-      const auto it =
-          std::find_if(part.found.begin(), part.found.end(),
-                       [&](const runtime::Feature& f) { return f.name == feature.name; });
+      const auto it = std::ranges::find(part.found, feature.name, &runtime::Feature::name);
       if (it == part.found.end())
         return fmt::format("the runtime has no {} \"{}\"", part.what, feature.name);
       // Core ML's descriptions of outputs may lack a shape.
-      const bool as_stated =
-          it->dims == feature.dims ||
-          (&part.found == &found.outputs &&
-           std::all_of(it->dims.begin(), it->dims.end(), [](int64_t dim) { return dim < 0; }));
+      const bool as_stated = it->dims == feature.dims ||
+                             (&part.found == &found.outputs &&
+                              std::ranges::all_of(it->dims, [](int64_t dim) { return dim < 0; }));
       if (it->kind != feature.kind || it->dtype != feature.dtype || !as_stated)
         return fmt::format("{} \"{}\" is {}, but {} in the package", part.what, feature.name,
                            Shown(*it), Shown(feature));
@@ -190,12 +187,11 @@ std::string Misfit(const Outputs& outputs, const runtime::Schema& schema) {
     if (it == outputs.end()) return fmt::format("output \"{}\" is missing", feature.name);
     const Tensor& tensor = it->second;
     const bool stated = !feature.dims.empty();  // optional for outputs
-    const bool fits =
-        tensor.dtype() == feature.dtype &&
-        (!stated || std::equal(tensor.dims().begin(), tensor.dims().end(), feature.dims.begin(),
-                               feature.dims.end(), [](int64_t size, int64_t declared) {
-                                 return declared < 0 || size == declared;
-                               }));
+    const bool fits = tensor.dtype() == feature.dtype &&
+                      (!stated || std::ranges::equal(tensor.dims(), feature.dims,
+                                                     [](int64_t size, int64_t declared) {
+                                                       return declared < 0 || size == declared;
+                                                     }));
     if (!fits)
       return fmt::format("output \"{}\" is {} [{}], but is declared as {}", feature.name,
                          Name(tensor.dtype()), fmt::join(tensor.dims(), ", "), Shown(feature));
@@ -424,8 +420,8 @@ std::vector<GateCheck> GateA(const GateSubject& subject, const GateOptions& opti
     checks.push_back(AtLeast("cache hits",
                              100 * static_cast<double>(hits) / static_cast<double>(cycle),
                              kCacheHitsPercent, "%", fmt::format("{} of {}", hits, cycle)));
-  const auto limit = std::find_if(std::begin(kCompileLimits), std::end(kCompileLimits),
-                                  [&](const CompileLimit& l) { return subject.bytes <= l.bytes; });
+  const auto limit = std::ranges::find_if(
+      kCompileLimits, [&](const CompileLimit& l) { return subject.bytes <= l.bytes; });
   const runtime::LatencySummary compiled = compiling.Summary();
   if (compiled.count == 0)
     checks.push_back(NotApplicable("compile p99", "nothing was compiled"));

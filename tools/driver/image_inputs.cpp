@@ -102,11 +102,11 @@ ImportOptions::Image ParseImage(const std::string& text) {
     return it == given.end() ? std::vector<double>{otherwise} : it->second;
   };
   std::vector<double> mean = values("mean", 0), deviation = values("std", 1);
-  if (std::count(deviation.begin(), deviation.end(), 0.0) > 0) throw fail("has a std of 0");
+  if (std::ranges::count(deviation, 0.0) > 0) throw fail("has a std of 0");
   // Means and deviations apply to values from 0 to 1, unless one above 1 implies pixel units.
   auto above_one = [](double x) { return std::fabs(x) > 1; };
-  bool of_pixels = std::any_of(mean.begin(), mean.end(), above_one) ||
-                   std::any_of(deviation.begin(), deviation.end(), above_one);
+  bool of_pixels =
+      std::ranges::any_of(mean, above_one) || std::ranges::any_of(deviation, above_one);
   std::vector<double> scale = values("scale", normalised && !of_pixels ? 1.0 / 255 : 1),
                       bias = values("bias", 0);
   size_t count = std::max({scale.size(), bias.size(), mean.size(), deviation.size()});
@@ -117,7 +117,7 @@ ImportOptions::Image ParseImage(const std::string& text) {
     image.bias.push_back(static_cast<float>(At(bias, c) - At(mean, c) / At(deviation, c)));
   }
   auto all_equal = [](const std::vector<float>& list) {
-    return std::all_of(list.begin(), list.end(), [&](float x) { return x == list[0]; });
+    return std::ranges::all_of(list, [&](float x) { return x == list[0]; });
   };
   for (std::vector<float>* list : {&image.scale, &image.bias})
     if (all_equal(*list)) list->resize(1);

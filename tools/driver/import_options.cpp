@@ -24,7 +24,7 @@ Symbol ParseSizes(const std::string& value, const std::string& text) {
   } else {
     symbol.enumerated = IntList("--dim", value);
     if (symbol.enumerated.empty()) throw Error("usage", "--dim: \"{}\" has no value", text);
-    std::sort(symbol.enumerated.begin(), symbol.enumerated.end());
+    std::ranges::sort(symbol.enumerated);
     symbol.low = symbol.enumerated.front();
     symbol.high = symbol.enumerated.back();
     if (symbol.enumerated.size() == 1) symbol.enumerated.clear();

@@ -17,8 +17,7 @@ std::optional<Symbol> Both(const Symbol& a, const Symbol& b) {
   if (!a.enumerated.empty() || !b.enumerated.empty()) {
     auto takes = [](const Symbol& symbol, int64_t size) {
       return size >= symbol.low && size <= symbol.high &&
-             (symbol.enumerated.empty() ||
-              std::count(symbol.enumerated.begin(), symbol.enumerated.end(), size) > 0);
+             (symbol.enumerated.empty() || std::ranges::count(symbol.enumerated, size) > 0);
     };
     for (int64_t size : a.enumerated.empty() ? b.enumerated : a.enumerated)
       if (takes(a, size) && takes(b, size)) both.enumerated.push_back(size);
@@ -121,7 +120,7 @@ void ChooseSizes(Program& program, const ImportOptions& options, bool may_lack) 
   std::vector<std::string> symbols, inputs;
   for (const auto& function : program.functions) {
     for (const std::string& name : OpenSymbols(*function))
-      if (std::find(symbols.begin(), symbols.end(), name) == symbols.end()) symbols.push_back(name);
+      if (std::ranges::find(symbols, name) == symbols.end()) symbols.push_back(name);
     for (const Port& port : function->inputs)
       inputs.push_back(port.source_name.empty() ? port.name : port.source_name);
   }

@@ -152,9 +152,8 @@ Json ReadManifest(const fs::path& path) {
 }
 
 bool IsOfSame(const Json& a, const Json& b, std::initializer_list<const char*> fields) {
-  return std::all_of(fields.begin(), fields.end(), [&](const char* field) {
-    return a.value(field, Json()) == b.value(field, Json());
-  });
+  return std::ranges::all_of(
+      fields, [&](const char* field) { return a.value(field, Json()) == b.value(field, Json()); });
 }
 
 void SetSpeedUps(Json& entries) {

@@ -51,7 +51,7 @@ std::string OpenSizesText(const Function& function) {
   for (const Value* input : InputValues(function))
     for (const Dim& dim : input->type.shape)
       if (std::string text = SizesText(function, dim);
-          !text.empty() && std::find(texts.begin(), texts.end(), text) == texts.end())
+          !text.empty() && std::ranges::find(texts, text) == texts.end())
         texts.push_back(text);
   return fmt::format("{}", fmt::join(texts, ", "));
 }

@@ -83,7 +83,7 @@ Listing ListArchitectures(std::string_view title, const std::set<std::string>& d
   Listing list{title, {"architecture", "network"}, {}};
   for (const std::string& name : decoders) list.rows.push_back({name, "decoder"});
   for (const std::string& name : encoders) list.rows.push_back({name, "encoder"});
-  std::sort(list.rows.begin(), list.rows.end());
+  std::ranges::sort(list.rows);
   return list;
 }
 

@@ -23,8 +23,7 @@ GivenOptions ParseOptions(const std::vector<Option>& options,
   for (size_t i = 0; i < words.size(); ++i) {
     size_t equals = words[i].starts_with("--") ? words[i].find('=') : std::string::npos;
     std::string name = words[i].substr(0, equals);
-    auto option = std::find_if(options.begin(), options.end(),
-                               [&](const Option& row) { return row.name == name; });
+    auto option = std::ranges::find(options, name, &Option::name);
     if (option == options.end() || (option->IsSwitch() && equals != std::string::npos)) {
       unknown.push_back(words[i]);
       continue;

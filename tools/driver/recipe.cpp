@@ -51,8 +51,7 @@ void Validate(const Json& value, const Json& schema, const Json& root, const std
     if (keyword == "type") {
       std::vector<std::string> types =
           rule.is_string() ? std::vector<std::string>{rule} : rule.get<std::vector<std::string>>();
-      if (std::none_of(types.begin(), types.end(),
-                       [&](const std::string& type) { return IsType(value, type); }))
+      if (std::ranges::none_of(types, [&](const std::string& type) { return IsType(value, type); }))
         return bad(fmt::format("is {}, not of type {}", Shown(value), fmt::join(types, " or ")));
     } else if (keyword == "pattern") {
       constexpr size_t kLongest = 4096;  // std::regex is recursive

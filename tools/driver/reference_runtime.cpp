@@ -88,8 +88,7 @@ class ReferenceState : public runtime::ModelState {
   }
   void Write(const std::map<std::string, Tensor>& values) override {
     for (const auto& [name, tensor] : values) {
-      auto it = std::find_if(schema_->states.begin(), schema_->states.end(),
-                             [&](const runtime::Feature& state) { return state.name == name; });
+      auto it = std::ranges::find(schema_->states, name, &runtime::Feature::name);
       if (it == schema_->states.end())
         throw Error("bad-input", "the model has no state \"{}\"", name);
       if (tensor.dtype() != it->dtype || tensor.dims() != it->dims)

@@ -1,12 +1,7 @@
 // Options of runs and of generated inputs.
-#include <fmt/format.h>
-
-#include <cmath>
-#include <limits>
 
 #include "lib/support/float_text.h"
 #include "tools/driver/options.h"
-#include "tools/driver/supplied_tensors.h"
 
 namespace mlc::driver {
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 
 #include "backends/coreml/lower.h"
 #include "backends/coreml/write_package.h"
@@ -115,7 +114,7 @@ OptimizeResult Optimize(const fs::path& model, const OptimizeOptions& options,
   // A package requires the operator forms of its target, regardless of the requested passes.
   std::vector<const passes::PassDef*> passes =
       options.passes ? *options.passes : passes::DefaultPipeline();
-  if (package && std::find(passes.begin(), passes.end(), &passes::kNewerForms) == passes.end())
+  if (package && std::ranges::find(passes, &passes::kNewerForms) == passes.end())
     passes.push_back(&passes::kNewerForms);
   Diagnostics unsaid;  // text has no target, so its notes are dropped
   Opset target =

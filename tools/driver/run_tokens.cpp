@@ -6,7 +6,6 @@
 
 #include "lib/analysis/input_ranges.h"
 #include "lib/ir/concat_slice.h"
-#include "lib/ir/port_index.h"
 #include "tools/driver/supplied_tensors.h"
 
 namespace mlc::driver {
@@ -207,7 +206,7 @@ Tensor RunTokens(const Predict& predict, const Function& function,
 std::vector<NextToken> LikelyNext(const Tensor& logits, int64_t most) {
   const int64_t count = logits.dims()[0];
   std::vector<double> last = logits.Rows(count - 1, count).Doubles();
-  const double greatest = *std::max_element(last.begin(), last.end());
+  const double greatest = *std::ranges::max_element(last);
   double sum = 0;
   for (double logit : last) sum += std::exp(logit - greatest);
   std::vector<NextToken> next;

@@ -84,10 +84,9 @@ std::vector<TokenCandidate> Candidates(const SamplingOptions& options,
     throw Error("runtime-failed",
                 "all logits of the model are NaN or -infinity: no token can be chosen");
   if (options.repetition_penalty != 1) Penalise(options.repetition_penalty, before, all);
-  if (options.temperature <= 0)
-    return {{std::min_element(all.begin(), all.end(), Before)->token, 1.0}};
+  if (options.temperature <= 0) return {{std::ranges::min_element(all, Before)->token, 1.0}};
   // The full vocabulary is sorted only if its tail may be drawn.
-  const double most = std::min_element(all.begin(), all.end(), Before)->logit;
+  const double most = std::ranges::min_element(all, Before)->logit;
   if (options.top_p >= 1 && options.top_k <= 0 && options.min_p > 0)
     std::erase_if(all,
                   [&](const Scored& one) { return one.logit < most + std::log(options.min_p); });
@@ -95,7 +94,7 @@ std::vector<TokenCandidate> Candidates(const SamplingOptions& options,
     std::partial_sort(all.begin(), all.begin() + options.top_k, all.end(), Before);
     all.resize(static_cast<size_t>(options.top_k));
   } else {
-    std::sort(all.begin(), all.end(), Before);
+    std::ranges::sort(all, Before);
   }
   if (options.top_p < 1) all.resize(TopP(options.top_p, all));
   if (options.min_p > 0)

@@ -126,8 +126,7 @@ std::vector<const Value*> InputValues(const Function& function) {
 }
 
 bool IsAbsent(const Function& function, std::string_view name, const Tensor& given) {
-  auto input = std::find_if(function.absent_inputs.begin(), function.absent_inputs.end(),
-                            [&](const AbsentInput& a) { return a.source_name == name; });
+  auto input = std::ranges::find(function.absent_inputs, name, &AbsentInput::source_name);
   if (input == function.absent_inputs.end()) return false;
   if (IsValueOf(*input, given)) return true;
   Error error("bad-input",
@@ -136,7 +135,7 @@ bool IsAbsent(const Function& function, std::string_view name, const Tensor& giv
               name, Name(given.dtype()), ToString(ToShape(given.dims())));
   error.Expected("the value that was compiled in, {} of shape {}, or none", Name(input->dtype),
                  ToString(ToShape(input->dims)));
-  if (std::count(input->dims.begin(), input->dims.end(), 0) == 0)
+  if (std::ranges::count(input->dims, 0) == 0)
     error.Help("compile the model with the new value: --const {}=FILE", name);
   throw error;
 }
@@ -172,10 +171,10 @@ std::map<std::string, Tensor> MakeInputs(const Function& function,
     // A size that occurs in none of the shapes is reported by the engine.
     bool possible = used[i];
     for (size_t d = 0; possible && d < dims.size(); ++d)
-      possible = std::any_of(shapes.begin(), shapes.end(), [&](const Dims& shape) {
+      possible = std::ranges::any_of(shapes, [&](const Dims& shape) {
         return shape.size() == dims.size() && shape[d] == dims[d];
       });
-    if (!possible || std::count(shapes.begin(), shapes.end(), dims) > 0) continue;
+    if (!possible || std::ranges::count(shapes, dims) > 0) continue;
     std::string listed;
     for (const Dims& shape : shapes)
       listed += fmt::format("{}[{}]", listed.empty() ? "" : ", ", fmt::join(shape, ", "));
@@ -244,7 +243,7 @@ std::vector<fs::path> TensorFiles(const fs::path& folder) {
     if (entry.path().extension() == ".npy" || entry.path().extension() == ".pb")
       files.push_back(entry.path());
   if (error) throw Error("file-io", "cannot list \"{}\": {}", folder.string(), error.message());
-  std::sort(files.begin(), files.end());
+  std::ranges::sort(files);
   return files;
 }
 
@@ -386,8 +385,7 @@ std::vector<verify::StepResults> ReadReferences(const Function& function, const 
   }
   auto known = [](const auto& entry) { return static_cast<bool>(entry.second); };
   for (const verify::StepResults& step : steps)
-    if (std::any_of(step.outputs.begin(), step.outputs.end(), known) ||
-        std::any_of(step.states.begin(), step.states.end(), known))
+    if (std::ranges::any_of(step.outputs, known) || std::ranges::any_of(step.states, known))
       return steps;
   throw Error("bad-input", "\"{}\" contains no output of {}", path.string(),
               function.program->functions.size() > 1 ? "function " + function.name : "the model")

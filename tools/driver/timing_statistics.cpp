@@ -10,7 +10,7 @@ namespace mlc::driver {
 
 Statistics StatisticsOf(std::vector<double> times) {
   if (times.empty()) return {};
-  std::sort(times.begin(), times.end());
+  std::ranges::sort(times);
   const auto count = static_cast<double>(times.size());
   auto at = [&](double q) {
     const auto rank = static_cast<size_t>(std::ceil(q * count));
@@ -56,7 +56,7 @@ std::vector<std::string> Doubts(const std::vector<double>& times, int64_t warmup
                     "run; use --iterations {} or more",
                     times.size(), kFew));
   std::vector<double> sorted = times;
-  std::sort(sorted.begin(), sorted.end());
+  std::ranges::sort(sorted);
   const double quarter = sorted[sorted.size() / 4], middle = sorted[sorted.size() / 2],
                three = sorted[3 * sorted.size() / 4];
   const double far = three + kFar * std::max(three - quarter, 0.01 * middle);

@@ -1,7 +1,6 @@
 #include "tools/driver/trace.h"
 
 #include <algorithm>
-#include <ctime>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -56,7 +55,7 @@ Trace::Span::Span(Trace& trace, std::string name, Kind kind)
 
 uint32_t Trace::ThreadNumber() {
   const size_t id = std::hash<std::thread::id>()(std::this_thread::get_id());
-  const auto it = std::find(threads_.begin(), threads_.end(), id);
+  const auto it = std::ranges::find(threads_, id);
   const auto number = static_cast<uint32_t>(it - threads_.begin());
   if (it == threads_.end()) threads_.push_back(id);
   return number;
@@ -96,8 +95,8 @@ std::vector<std::pair<std::string, double>> Trace::phases() const {
     if (event.kind != kPhase) continue;
     const double ms = Milliseconds(event.begin, event.end);
     other -= ms;
-    auto it = std::find_if(found.begin(), found.end(),
-                           [&](const auto& phase) { return phase.first == event.name; });
+    auto it =
+        std::ranges::find_if(found, [&](const auto& phase) { return phase.first == event.name; });
     if (it == found.end())
       found.emplace_back(event.name, ms);
     else

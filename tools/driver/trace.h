@@ -11,7 +11,6 @@
 #include <filesystem>
 #include <mutex>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace mlc::driver {

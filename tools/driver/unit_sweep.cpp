@@ -18,7 +18,7 @@ std::vector<runtime::Units> UnitsHere() {
   std::vector<runtime::Units> units{runtime::Units::kCpu};
   for (auto [device, unit] : {std::pair{runtime::Device::kAne, runtime::Units::kAne},
                               {runtime::Device::kGpu, runtime::Units::kGpu}})
-    if (std::find(devices.begin(), devices.end(), device) != devices.end()) units.push_back(unit);
+    if (std::ranges::find(devices, device) != devices.end()) units.push_back(unit);
   units.push_back(runtime::Units::kAll);
   return units;
 }

@@ -75,18 +75,14 @@ bool Takes(const Function& function, const std::map<std::string, Dims>& shapes) 
     const Symbol& symbol = function.symbols.at(open->first);
     const int64_t value = sizes.emplace(open->first, size - open->second).first->second;
     return value == size - open->second && symbol.low <= value && value <= symbol.high &&
-           (symbol.enumerated.empty() ||
-            std::count(symbol.enumerated.begin(), symbol.enumerated.end(), value));
+           (symbol.enumerated.empty() || std::ranges::count(symbol.enumerated, value));
   };
   for (const auto& input : function.body.inputs)
     if (auto it = shapes.find(input->name); it != shapes.end())
-      if (!std::equal(input->type.shape.begin(), input->type.shape.end(), it->second.begin(),
-                      it->second.end(), takes))
-        return false;
+      if (!std::ranges::equal(input->type.shape, it->second, takes)) return false;
   for (const Port& port : function.inputs)
     if (auto it = shapes.find(port.name); it != shapes.end() && !port.enumerated_shapes.empty())
-      if (!std::count(port.enumerated_shapes.begin(), port.enumerated_shapes.end(), it->second))
-        return false;
+      if (!std::ranges::count(port.enumerated_shapes, it->second)) return false;
   return true;
 }
 
@@ -223,8 +219,7 @@ std::vector<Check> Checks(const Program& source, const Program& package,
     if (!inputs.empty())
       for (const fs::path& folder : StepFolders(FunctionFolder(inputs, *check.source, several)))
         given.push_back(ReadInputFolder(*check.source, folder));
-    any = any ||
-          std::any_of(given.begin(), given.end(), [](const auto& step) { return !step.empty(); });
+    any = any || std::ranges::any_of(given, [](const auto& step) { return !step.empty(); });
     if (!references.empty())
       check.references = ReadReferences(*check.source, *check.package,
                                         FunctionFolder(references, *check.source, several));
@@ -313,8 +308,8 @@ std::vector<verify::Compared> CompareWithTies(const Check& check,
   std::vector<verify::Compared> list = compare(check.references);
   const Function& source = *check.source;
   if (!ties || !verify::HasSteps(source) ||
-      std::all_of(list.begin(), list.end(),
-                  [](const verify::Compared& one) { return one.comparison.max_error == 0; }))
+      std::ranges::all_of(
+          list, [](const verify::Compared& one) { return one.comparison.max_error == 0; }))
     return list;
   std::vector<verify::StepResults> others, references = check.references;
   for (const verify::StepResults& step :
@@ -350,7 +345,7 @@ void CheckBudgets(std::optional<int64_t> per_axis, const verify::Budgets& budget
     throw Error("usage", "--per-axis: no output has an axis {}", *per_axis)
         .Expected("{} to {}", -rank, rank - 1);
   for (const auto& [name, budget] : budgets.outputs)
-    if (std::find(names.begin(), names.end(), name) == names.end())
+    if (std::ranges::find(names, name) == names.end())
       throw Error("bad-name", "the model has no output \"{}\"", name).At({budgets.name, "budget"});
 }
 
@@ -421,9 +416,8 @@ ImportOptions AsCompiled(ImportOptions options, const fs::path& source, const fs
   // --shape and --dim determine the same dimensions: if one of them is given, the manifest's values
   // of the other are ignored.
   auto is_given = [&](std::string_view name) {
-    return std::any_of(table.begin(), table.end(), [&](const Option& option) {
-      return option.name == name && option.field.get();
-    });
+    return std::ranges::any_of(
+        table, [&](const Option& option) { return option.name == name && option.field.get(); });
   };
   const bool shapes = is_given("--shape"), symbols = is_given("--dim");
   for (const Option& option : table) {
@@ -566,8 +560,7 @@ VerifyResult Verify(const fs::path& source_path, const fs::path& package_path,
           verify::CompareLayers(*check.source, check.source_steps, exact, *check.package,
                                 check.package_steps, faithful, result.budgets.all);
   }
-  if (!options.tokens.empty() &&
-      std::none_of(result.functions.begin(), result.functions.end(), [](const auto& function) {
+  if (!options.tokens.empty() && std::ranges::none_of(result.functions, [](const auto& function) {
         return function.language.has_value() || IsEncoder(*function.source);
       }))
     throw Error("usage", "--tokens: no language model or encoder is compared with its source");

@@ -1,5 +1,4 @@
 // Options of comparisons.
-#include <fmt/format.h>
 
 #include "lib/support/float_text.h"
 #include "tools/driver/options.h"

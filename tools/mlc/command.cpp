@@ -41,7 +41,7 @@ void Refuse(OptionNames options, std::string_view why, const Session& session) {
 
 void RefuseAllBut(OptionNames options, std::string_view why, const Session& session) {
   for (const auto& [option, values] : session.given)
-    if (std::find(options.begin(), options.end(), option) == options.end())
+    if (std::ranges::find(options, option) == options.end())
       throw Error("usage", "{}; remove {}", why, option);
 }
 

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <functional>
-#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>

@@ -25,7 +25,7 @@ constexpr runtime::Device kDevices[] = {runtime::Device::kCpu, runtime::Device::
                                         runtime::Device::kAne, runtime::Device::kReference};
 
 bool Has(const runtime::Capabilities& found, runtime::Device device) {
-  return std::find(found.devices.begin(), found.devices.end(), device) != found.devices.end();
+  return std::ranges::find(found.devices, device) != found.devices.end();
 }
 
 // Returns why units cannot be used with --units, or "" if they can.

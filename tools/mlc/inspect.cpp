@@ -31,8 +31,7 @@ void PrintOperators(const std::map<std::string, int64_t>& counts, size_t most) {
   for (const auto& [name, count] : counts) total += count;
   fmt::print("{:<11}{}\n", "operators", total);
   std::vector<std::pair<std::string, int64_t>> sorted(counts.begin(), counts.end());
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::ranges::stable_sort(sorted, std::greater(), [](const auto& kind) { return kind.second; });
   for (size_t i = 0; i < std::min(most, sorted.size()); ++i)
     fmt::print("  {:>5}  {}\n", sorted[i].second, sorted[i].first);
   if (sorted.size() > most)

@@ -33,8 +33,8 @@ std::string PrecisionText(const CompileResult& result) {
     more.push_back(fmt::format("less with --target {}", result.fp16_target));
   if (result.measurement && !result.measurement->beyond.empty()) {
     const precision::Measurement::Figure& worst =
-        *std::max_element(result.measurement->beyond.begin(), result.measurement->beyond.end(),
-                          [](const auto& a, const auto& b) { return a.Part() < b.Part(); });
+        *std::ranges::max_element(result.measurement->beyond,
+                                  [](const auto& a, const auto& b) { return a.Part() < b.Part(); });
     more.push_back(fmt::format("{}: {:.2g} % {}", worst.output, 100 * worst.value,
                                worst.kind == precision::Measurement::Figure::Kind::kError
                                    ? "error"

@@ -7,7 +7,6 @@
 #include <chrono>
 #include <cstdio>
 #include <optional>
-#include <string>
 
 #include "lib/support/error.h"
 

@@ -143,7 +143,7 @@ std::string ProfileText(const Trace& trace, int64_t predictions) {
   }
   if (totals.empty()) return "operations: this runtime does not report their times\n";
   std::vector<std::pair<std::string, Total>> sorted(totals.begin(), totals.end());
-  std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+  std::ranges::sort(sorted, [](const auto& a, const auto& b) {
     return a.second.ms != b.second.ms ? a.second.ms > b.second.ms : a.first < b.first;
   });
   std::string text =

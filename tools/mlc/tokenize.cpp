@@ -4,7 +4,6 @@
 
 #include "lib/support/json_text.h"
 #include "lib/support/mapped_file.h"
-#include "lib/support/regular_file.h"
 #include "lib/support/utf8.h"
 #include "tools/driver/tokenizer.h"
 #include "tools/mlc/command.h"
