@@ -11,13 +11,12 @@ namespace mlc::driver {
 namespace {
 
 Field Version(std::string_view option, std::string& field) {
-  auto set = [option, &field](const std::string& text) {
+  return Into(field, [option, &field](const std::string& text) {
     if (text.empty() || text.find_first_not_of("0123456789.") != std::string::npos)
       throw Error("usage", "{}: \"{}\" is not a version", option, text)
           .Expected("numbers and dots, e.g. 3500.32.1");
     field = text;
-  };
-  return {set, [&field] { return ValuesOf(field); }};
+  });
 }
 
 constexpr const char* kTargetHelp =
@@ -25,11 +24,10 @@ constexpr const char* kTargetHelp =
     "watchOS11, watchOS26; visionOS1, visionOS2, visionOS26";
 
 Field Metadata(std::string_view option, std::optional<std::string>& field) {
-  auto set = [option, &field](const std::string& text) {
+  return Into(field, [option, &field](const std::string& text) {
     RequireUtf8(text, "usage", std::string(option));
     field = WithoutBom(text);
-  };
-  return {set, [&field] { return ValuesOf(field); }};
+  });
 }
 
 // An output path, which is not stored in the manifest.
@@ -42,14 +40,13 @@ Field Destination(fs::path& field) {
 
 std::vector<Option> PassTable(PassOptions& into) {
   return {
-      {"--print-after",
-       "PASS|all",
+      {"--print-after", "PASS|all",
        "print the program to stderr after this pass, or after every pass",
-       {[&into](const std::string& text) {
-          into.print_after = text;
-          if (text != "all") passes::ParsePasses(text);
-        },
-        [&into] { return ValuesOf(into.print_after); }}},
+       Into(into.print_after,
+            [&into](const std::string& text) {
+              into.print_after = text;
+              if (text != "all") passes::ParsePasses(text);
+            })},
       {"--verify-each", "", "verify the program after every pass", Switch(into.verify_each)},
       {"--check-each",
        "SEED",

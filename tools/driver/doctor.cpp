@@ -299,10 +299,11 @@ void LargeInputs(const DoctorRule& rule, const Function& function, Examined& at)
 // `attn_mask` operand, or has the range of a mask.
 bool IsMask(const Function& function, const Value& input) {
   const std::unordered_set<const Operation*> ending = passes::EndInSoftmax(function.body);
-  const bool masks = std::all_of(input.users.begin(), input.users.end(), [&](const Operation* user) {
-    return passes::EndsInSoftmax(*user, ending) ||
-           (user->def->Find("attn_mask") >= 0 && user->value("attn_mask") == &input);
-  });
+  const bool masks =
+      std::all_of(input.users.begin(), input.users.end(), [&](const Operation* user) {
+        return passes::EndsInSoftmax(*user, ending) ||
+               (user->def->Find("attn_mask") >= 0 && user->value("attn_mask") == &input);
+      });
   if (input.has_uses() && masks) return true;
   const std::map<std::string, analysis::InputRange> ranges = analysis::InputRanges(function, {});
   const auto range = ranges.find(input.name);

@@ -6,10 +6,11 @@
 namespace mlc::driver {
 
 std::vector<Option> GateTable(GateOptions& into) {
-  const auto at_least_one = [](std::string_view option, int64_t& field) -> Field {
+  const auto at_least_one = [](std::string_view option, auto& field) -> Field {
     return [option, &field](const std::string& text) {
-      field = ParseInt(option, text);
-      if (field < 1) throw Error("usage", "{} {}", option, text).Expected("1 or more");
+      const int64_t count = ParseInt(option, text);
+      if (count < 1) throw Error("usage", "{} {}", option, text).Expected("1 or more");
+      field = std::remove_reference_t<decltype(field)>(count);
     };
   };
   const auto number = [](std::string_view option, const std::string& text, double least,
@@ -34,18 +35,10 @@ std::vector<Option> GateTable(GateOptions& into) {
        Into(into.function)},
       {"--timeout", "MS",
        "fail a prediction that takes longer than MS milliseconds (default 60000)",
-       [&into, at_least_one](const std::string& text) {
-         int64_t ms = 0;
-         at_least_one("--timeout", ms).set(text);
-         into.timeout = std::chrono::milliseconds(ms);
-       }},
+       at_least_one("--timeout", into.timeout)},
       {"--load-timeout", "MS",
        "fail a compilation or load that takes longer than MS milliseconds (default 600000)",
-       [&into, at_least_one](const std::string& text) {
-         int64_t ms = 0;
-         at_least_one("--load-timeout", ms).set(text);
-         into.load_timeout = std::chrono::milliseconds(ms);
-       }},
+       at_least_one("--load-timeout", into.load_timeout)},
       {"--cycles", "N", "a: number of compile/load cycles (default 10000)",
        at_least_one("--cycles", into.cycles)},
       {"--iterations", "N", "b, c: number of timed predictions (default 100)",

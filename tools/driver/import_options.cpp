@@ -97,42 +97,38 @@ std::vector<Option> ImportTable(ImportOptions& into) {
         }},
        false,
        true},
-      {"--runtime",
-       "swift",
+      {"--runtime", "swift",
        "library with which an app runs the language model: swift (swift-transformers; "
        "the default and the only one)",
-       {[&into](const std::string& text) {
-          if (text != "swift")
-            throw Error("usage", "--runtime: \"{}\" is unknown", text).Expected("swift");
-          into.runtime = text;
-        },
-        [] { return std::nullopt; }}},
-      {"--context",
-       "N",
+       Field(
+           [&into](const std::string& text) {
+             if (text != "swift")
+               throw Error("usage", "--runtime: \"{}\" is unknown", text).Expected("swift");
+             into.runtime = text;
+           },
+           [] { return std::nullopt; })},
+      {"--context", "N",
        "maximum context length of a language model, in tokens (default: 2048, or the "
        "model's own limit if lower)",
-       {[&into](const std::string& text) { into.context = ParseInt("--context", text); },
-        [&into] { return into.context ? ValuesOf(std::to_string(*into.context)) : std::nullopt; }}},
-      {"--requant",
-       "int8|int4|lut4|fp16",
+       Into(into.context, Whole("--context", into.context).set)},
+      {"--requant", "int8|int4|lut4|fp16",
        "requantise the matrices of a language model or encoder: int8 (one scale per "
        "row), int4 (one scale per 32 elements), lut4 (a table of 16 values per 32 "
        "rows), or fp16, dequantised (default: keep the source's encoding)",
-       {[&into](const std::string& text) {
-          if (text.empty()) throw Error("usage", "--requant requires a scheme");
-          into.requant = text;
-        },
-        [&into] { return ValuesOf(into.requant); }}},
-      {"--data-root",
-       "DIR",
+       Into(into.requant,
+            [&into](const std::string& text) {
+              if (text.empty()) throw Error("usage", "--requant requires a scheme");
+              into.requant = text;
+            })},
+      {"--data-root", "DIR",
        "additional folder that may contain external data files, or the targets of "
        "symbolic links to them (default: only the model's folder)",
-       {[&into](const std::string& text) {
-          into.data_root = text;
-          if (!std::filesystem::is_directory(into.data_root))
-            throw Error("usage", "--data-root: \"{}\" is not a folder", text);
-        },
-        [&into] { return ValuesOf(into.data_root); }}},
+       Into(into.data_root,
+            [&into](const std::string& text) {
+              into.data_root = text;
+              if (!std::filesystem::is_directory(into.data_root))
+                throw Error("usage", "--data-root: \"{}\" is not a folder", text);
+            })},
   };
 }
 

@@ -95,17 +95,26 @@ inline std::optional<Field::Values> ValuesOf(const std::filesystem::path& path) 
 inline std::optional<Field::Values> ValuesOf(const std::optional<std::string>& text) {
   return text ? std::optional(Field::Values{*text}) : std::nullopt;
 }
+inline std::optional<Field::Values> ValuesOf(std::optional<int64_t> number) {
+  return number ? std::optional(Field::Values{std::to_string(*number)}) : std::nullopt;
+}
 template <class T>
 Field Into(T& field) {
   return {[&field](const std::string& text) { field = text; },
           [&field] { return ValuesOf(field); }};
 }
 Field Into(std::vector<std::string>& several);
+// A field whose setter checks the text.
+template <class T>
+Field Into(T& field, std::function<void(const std::string& text)> set) {
+  return {std::move(set), [&field] { return ValuesOf(field); }};
+}
 Field Switch(bool& field, bool to = true);
 // Parses an integer. Error "usage", which names the option.
 int64_t ParseInt(std::string_view option, std::string_view text);
 // Parses 250ms, 90s, 30m or 1h, at least one millisecond. Error "usage", which names the option.
 std::chrono::milliseconds ParseDuration(std::string_view option, std::string_view text);
+// A field of numbers or milliseconds.
 template <class T>
 Field Whole(std::string_view option, T& field) {
   return
@@ -148,16 +157,21 @@ Field Named(std::string_view option, Map& map, Parse parse, Print print) {
             });
           }};
 }
-// Returns the value of one of several words. Error "usage", which lists them.
+// A field set by one of several words. Error "usage", which lists them.
 template <class T>
-T OneOf(std::string_view option, const std::string& text,
-        std::initializer_list<std::pair<std::string_view, T>> words) {
-  std::string expected;
-  for (const auto& [word, value] : words) {
-    if (text == word) return value;
-    expected += fmt::format("{}{}", expected.empty() ? "" : " or ", word);
-  }
-  throw Error("usage", "{}: \"{}\" is unknown", option, text).Expected(expected);
+Field OneOf(std::string_view option, std::optional<T>& field,
+            std::initializer_list<std::pair<std::string_view, T>> words) {
+  return [option, &field, words = std::vector(words)](const std::string& text) {
+    std::string expected;
+    for (const auto& [word, value] : words) {
+      if (text == word) {
+        field = value;
+        return;
+      }
+      expected += fmt::format("{}{}", expected.empty() ? "" : " or ", word);
+    }
+    throw Error("usage", "{}: \"{}\" is unknown", option, text).Expected(expected);
+  };
 }
 
 }  // namespace mlc::driver

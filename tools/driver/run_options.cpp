@@ -7,6 +7,10 @@ namespace mlc::driver {
 
 namespace {
 
+using Arithmetic = engine::EngineOptions::Arithmetic;
+using Reshapes = runtime::LoadOptions::Reshapes;
+using Specialization = runtime::LoadOptions::Specialization;
+
 // Names may contain '=', ranges do not.
 std::pair<std::string, std::pair<double, double>> ParseRange(const std::string& text) {
   const size_t equals = text.rfind('='), dots = text.rfind("..");
@@ -20,13 +24,6 @@ std::pair<std::string, std::pair<double, double>> ParseRange(const std::string& 
   if (*low > *high)
     throw Error("usage", "--input-range: \"{}\": the lower bound is above the upper bound", text);
   return {text.substr(0, equals), {*low, *high}};
-}
-
-engine::EngineOptions::Arithmetic ParseArithmetic(const std::string& text) {
-  return OneOf<engine::EngineOptions::Arithmetic>(
-      "--arithmetic", text,
-      {{"faithful", engine::EngineOptions::Arithmetic::kFaithful},
-       {"exact", engine::EngineOptions::Arithmetic::kExact}});
 }
 
 }  // namespace
@@ -82,38 +79,28 @@ std::vector<Option> RunTable(BenchmarkOptions& into) {
        "allow the GPU to accumulate in fp16 (Core ML's low precision accumulation)",
        Switch(into.hints.low_precision_accumulation)},
       {"--reshapes", "frequent|infrequent", "Core ML hint: how often input shapes change",
-       [&into](const std::string& text) {
-         into.hints.reshapes = OneOf<runtime::LoadOptions::Reshapes>(
-             "--reshapes", text,
-             {{"frequent", runtime::LoadOptions::Reshapes::kFrequent},
-              {"infrequent", runtime::LoadOptions::Reshapes::kInfrequent}});
-       }},
+       OneOf("--reshapes", into.hints.reshapes,
+             {{"frequent", Reshapes::kFrequent}, {"infrequent", Reshapes::kInfrequent}})},
       {"--specialization", "default|fast-prediction",
        "Core ML hint: fast-prediction accepts a longer load for faster predictions",
-       [&into](const std::string& text) {
-         into.hints.specialization = OneOf<runtime::LoadOptions::Specialization>(
-             "--specialization", text,
-             {{"default", runtime::LoadOptions::Specialization::kDefault},
-              {"fast-prediction", runtime::LoadOptions::Specialization::kFastPrediction}});
-       }},
+       OneOf("--specialization", into.hints.specialization,
+             {{"default", Specialization::kDefault},
+              {"fast-prediction", Specialization::kFastPrediction}})},
       {"--arithmetic", "faithful|exact",
        "arithmetic of the reference engine: faithful rounds fp16 results to fp16, as Core ML "
        "does (default for packages); exact computes in fp32 (default for source models)",
-       [&into](const std::string& text) { into.arithmetic = ParseArithmetic(text); }},
+       OneOf("--arithmetic", into.arithmetic,
+             {{"faithful", Arithmetic::kFaithful}, {"exact", Arithmetic::kExact}})},
       {"--iterations", "N", "number of measured runs (default 1)",
        Whole("--iterations", into.iterations)},
       {"--warmup", "N", "number of runs before the measured ones (default 0)",
        Whole("--warmup", into.warmup)},
       {"--timeout", "MS",
        "abort a prediction after MS milliseconds and reload the model (exit code 4)",
-       [&into](const std::string& text) {
-         into.timeout = std::chrono::milliseconds(ParseInt("--timeout", text));
-       }},
+       Whole("--timeout", into.timeout)},
       {"--load-timeout", "MS",
        "abort a compilation or load by Core ML after MS milliseconds (default 600000)",
-       [&into](const std::string& text) {
-         into.load_timeout = std::chrono::milliseconds(ParseInt("--load-timeout", text));
-       }},
+       Whole("--load-timeout", into.load_timeout)},
       {"--jobs", "N",
        "number of concurrent predictions, each on its own instance of the model (default "
        "1)",
@@ -127,9 +114,7 @@ std::vector<Option> RunTable(BenchmarkOptions& into) {
       {"--p99-budget", "MS",
        "open the circuit breaker, which stops calling the model for a while, when 3 "
        "of the last 100 predictions take longer than MS milliseconds",
-       [&into](const std::string& text) {
-         into.breaker.p99_budget_ms = static_cast<double>(ParseInt("--p99-budget", text));
-       }},
+       Whole("--p99-budget", into.breaker.p99_budget_ms)},
       {"--memory-mark", "MB",
        "open the circuit breaker when the process uses more than MB megabytes",
        [&into](const std::string& text) {
