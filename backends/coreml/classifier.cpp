@@ -129,10 +129,10 @@ void MakeClassifier(Program& program, const std::vector<std::string>& labels,
   function.Rename(results[1], results[0]->name + "_probs");
   results[0]->def->name = results[0]->name;
   if (logits)
-    diagnostics.Note(fmt::format(
+    diagnostics.Note(
         "output \"{}\" is the result of {}, not of a softmax or sigmoid, so {} holds logits, "
         "not probabilities",
-        function.outputs[chosen].source_name, logits->def->name, results[1]->name));
+        function.outputs[chosen].source_name, logits->def->name, results[1]->name);
   Port label{.name = results[0]->name, .source_name = results[0]->name};
   Port values = function.outputs[chosen];
   values.name = results[1]->name;

@@ -70,8 +70,8 @@ class Describer {
     bool may_enumerate = enumerated < 2 || target_ >= Opset::kIos18;
     if (!may_enumerate)
       diagnostics_.Note(
-          fmt::format("{} allows enumerated sizes for only one input; described as ranges instead",
-                      TargetName(target_)));
+          "{} allows enumerated sizes for only one input; described as ranges instead",
+          TargetName(target_));
     size_t i = 0, s = 0;
     for (const auto& input : function.body.inputs) {
       if (input->type.kind == Type::Kind::kState)
@@ -148,11 +148,11 @@ class Describer {
     for (const Dim& dim : shape)
       if (auto it = symbols_->find(dim.symbol().value_or(""));
           it != symbols_->end() && it->second.enumerated.size() > 1)
-        diagnostics_.Note(fmt::format(
+        diagnostics_.Note(
             "input \"{}\": Core ML enumerates whole shapes, not dimensions; the sizes {} of {} "
             "are described as the range {}..{}",
             port.source_name, fmt::join(it->second.enumerated, ", "), it->first, it->second.low,
-            it->second.high));
+            it->second.high);
     return sizes;
   }
 

@@ -297,7 +297,7 @@ Opset LowestTarget(const Program& program, const std::vector<const passes::PassD
     more = FirstTooNew(program, passes, precision, target);
   }
   if (first) {
-    diagnostics.Note(fmt::format("target raised to {}: {}", TargetName(target), first->text()));
+    diagnostics.Note("target raised to {}: {}", TargetName(target), first->text());
     diagnostics.Decide("target", std::string(TargetName(target)), first->text());
   }
   return target;

@@ -53,13 +53,14 @@ class FunctionReader {
   }
 
  private:
-  [[noreturn]] void Fail(const char* id, std::string text) {
-    throw Error(id, std::move(text)).At({file_, where_});
+  template <class... Args>
+  [[noreturn]] void Fail(const char* id, TextFormat<Args...> text, Args&&... args) {
+    throw Error(id, fmt::format(text, std::forward<Args>(args)...)).At({file_, where_});
   }
 
   void Define(Value* value) {
     if (!scope_.emplace(value->name, value).second)
-      Fail("bad-graph", fmt::format("duplicate name \"{}\"", value->name));
+      Fail("bad-graph", "duplicate name \"{}\"", value->name);
     defined_.push_back(value->name);
   }
 
@@ -77,15 +78,14 @@ class FunctionReader {
       if (!IsStatic(type.elements[0].shape))
         Fail("unsupported-field", "states of flexible shape are not supported");
     } else if (!type.is_tensor()) {
-      Fail("unsupported-field",
-           fmt::format("inputs of type {} are not supported", type.ToString()));
+      Fail("unsupported-field", "inputs of type {} are not supported", type.ToString());
     }
     if (port->feature == Port::Feature::kMultiArray && port->dtype != DType::kNone &&
         port->dtype != (is_state ? type.elements[0] : type).dtype)
       Fail("bad-file",
-           fmt::format(
-               "the description gives the element type {}, but the type in the program is {}",
-               Name(port->dtype), type.ToString()));
+
+           "the description gives the element type {}, but the type in the program is {}",
+           Name(port->dtype), type.ToString());
     if (!is_state) OpenDims(*port, type);
     CheckIdentifier(source.name());
     if (!function_.Claim(source.name())) Fail("bad-graph", "duplicate input name");
@@ -112,8 +112,7 @@ class FunctionReader {
       std::string name = SymbolName(named, d, port.name);
       std::optional<Dim> size = function_.OpenSize(name, port.DescribedSizes(d));
       if (!size)
-        Fail("bad-file",
-             fmt::format("no size is valid for all uses of the symbolic dimension {}", name));
+        Fail("bad-file", "no size is valid for all uses of the symbolic dimension {}", name);
       type.shape[d] = *size;
     }
   }
@@ -169,7 +168,7 @@ class FunctionReader {
   // Sibling blocks may use the same names.
   std::string ClaimName(const std::string& name) {
     CheckIdentifier(name);
-    if (scope_.contains(name)) Fail("bad-graph", fmt::format("duplicate name \"{}\"", name));
+    if (scope_.contains(name)) Fail("bad-graph", "duplicate name \"{}\"", name);
     function_.ClaimShared(name);
     return name;
   }
@@ -177,18 +176,18 @@ class FunctionReader {
   Value* Find(const std::string& name) {
     auto it = scope_.find(name);
     if (it == scope_.end())
-      Fail("bad-graph", fmt::format("the value \"{}\" is used before it is defined", name));
+      Fail("bad-graph", "the value \"{}\" is used before it is defined", name);
     return it->second;
   }
 
   void ReadOperation(const mil::Operation& source, Block& block,
                      std::shared_ptr<const Location> location) {
     const OpDef* def = function_.program->ops->Find(source.type());
-    if (!def) Fail("unsupported-operator", fmt::format("unknown operator \"{}\"", source.type()));
+    if (!def) Fail("unsupported-operator", "unknown operator \"{}\"", source.type());
     const Form* form = def->FormFor(function_.opset);
     if (!form)
-      Fail("unsupported-operator", fmt::format("operator {} is not available in {}", source.type(),
-                                               OpsetName(function_.opset)));
+      Fail("unsupported-operator", "operator {} is not available in {}", source.type(),
+           OpsetName(function_.opset));
     CheckKeys(source.inputs(), "input");
     CheckKeys(source.attributes(), "attribute");
 
@@ -206,8 +205,7 @@ class FunctionReader {
                  HasParam(*def, *form, attribute.key())) {
         op->SetArg(attribute.key(), {ReadValue(attribute.value(), weights_)});
       } else {
-        Fail("unsupported-attribute",
-             fmt::format("{} has no attribute \"{}\"", def->name, attribute.key()));
+        Fail("unsupported-attribute", "{} has no attribute \"{}\"", def->name, attribute.key());
       }
     }
     if (op->is("const") && !op->val) Fail("bad-constant", "const has no value");
@@ -221,7 +219,7 @@ class FunctionReader {
       op->results.push_back(std::move(value));
     }
     if (source.blocks_size() && !op->def->runs_blocks())
-      Fail("bad-file", fmt::format("{} cannot have nested blocks", def->name));
+      Fail("bad-file", "{} cannot have nested blocks", def->name);
     op->block = &block;  // sizes in nested blocks get their symbols through this block
     for (const mil::Block& nested : source.blocks()) {
       auto inner = std::make_unique<Block>();
@@ -239,8 +237,7 @@ class FunctionReader {
   void ReadArgument(const mil::ArgumentEntry& source, const Form& form, Operation& op) {
     if (PlacementOf(*op.def, form) == ParamPlacement::kAttributes ||
         !HasParam(*op.def, form, source.key()))
-      Fail("unsupported-attribute",
-           fmt::format("{} has no input \"{}\"", op.def->name, source.key()));
+      Fail("unsupported-attribute", "{} has no input \"{}\"", op.def->name, source.key());
     const Param& param = form.params[form.Find(source.key())];
     Operands operands;
     for (const mil::Argument::Binding& binding : source.value().arguments()) {
@@ -249,11 +246,11 @@ class FunctionReader {
       else if (binding.has_value())
         operands.emplace_back(ReadValue(binding.value(), weights_));
       else
-        Fail("bad-file", fmt::format("input \"{}\" has an empty binding", source.key()));
+        Fail("bad-file", "input \"{}\" has an empty binding", source.key());
     }
     if (operands.size() != 1 && !param.variadic)
-      Fail("bad-file", fmt::format("input \"{}\" is bound to {} values instead of one",
-                                   source.key(), operands.size()));
+      Fail("bad-file", "input \"{}\" is bound to {} values instead of one", source.key(),
+           operands.size());
     op.SetArg(source.key(), std::move(operands));
   }
 
@@ -261,10 +258,9 @@ class FunctionReader {
     for (const Param& param : form.params)
       if (param.default_kind == Param::Default::kRequired && !param.variadic &&
           HasParam(*op.def, form, param.name) && !op.has(param.name))
-        Fail("bad-operand",
-             fmt::format("{}: required input \"{}\" is missing", op.def->name, param.name));
+        Fail("bad-operand", "{}: required input \"{}\" is missing", op.def->name, param.name);
     if (std::string complaint = OperandComplaint(op, form); !complaint.empty())
-      Fail("bad-operand", fmt::format("{} has an {}", op.def->name, complaint));
+      Fail("bad-operand", "{} has an {}", op.def->name, complaint);
   }
 
   // Infers the result types, with which the types in the file must agree. Where inference cannot
@@ -279,8 +275,8 @@ class FunctionReader {
       InferContext context = ContextOf(op);
       op.def->infer(context);
       if (context.results.size() != op.results.size())
-        Fail("bad-file", fmt::format("{} has {} results, expected {}", op.def->name,
-                                     op.results.size(), context.results.size()));
+        Fail("bad-file", "{} has {} results, expected {}", op.def->name, op.results.size(),
+             context.results.size());
       InferTypes(op);
     }
     for (size_t i = 0; i < declared.size(); ++i) {
@@ -288,8 +284,8 @@ class FunctionReader {
       NameOpenDims(type, op.results[i]->name);
       op.results[i]->State(declared[i]);
       if (!MayAgree(declared[i], type))
-        Fail("bad-file", fmt::format("a result is declared as {}, but the inferred type is {}",
-                                     declared[i].ToString(), type.ToString()));
+        Fail("bad-file", "a result is declared as {}, but the inferred type is {}",
+             declared[i].ToString(), type.ToString());
     }
   }
 

@@ -373,8 +373,8 @@ void NoteUnscaled(const Folder& folder, Diagnostics& diagnostics) {
     count += folder.item(name).problem.empty() && folder.item(name).type.starts_with("F8") &&
              !folder.has(name + "_scale_inv") && !folder.has(name + "_scale");
   if (count > 0)
-    diagnostics.Note(fmt::format("{} FP8 {} without scales: the values are used unscaled", count,
-                                 count == 1 ? "tensor" : "tensors"));
+    diagnostics.Note("{} FP8 {} without scales: the values are used unscaled", count,
+                     count == 1 ? "tensor" : "tensors");
 }
 
 // Returns the quantisation method of config.json, or an empty string.

@@ -73,7 +73,10 @@ class Reader {
   [[noreturn]] static void Refuse(const std::string& what) {
     throw Error("unsupported-tokenizer", "{} is not supported", what);
   }
-  [[noreturn]] static void Bad(const std::string& what) { throw Error("bad-file", what); }
+  template <class... Args>
+  [[noreturn]] static void Bad(TextFormat<Args...> text, Args&&... args) {
+    throw Error("bad-file", fmt::format(text, std::forward<Args>(args)...));
+  }
 
   const Json& Part(const char* name) const { return Member(file_, name); }
 
@@ -81,8 +84,7 @@ class Reader {
     const int64_t most = static_cast<int64_t>(
         4 * (Member(Part("model"), "vocab").size() + Part("added_tokens").size()) + kMostGaps);
     if (id < 0 || id >= most)
-      Bad(fmt::format("token \"{}\" has the id {}, which is not in the range 0 to {}", text, id,
-                      most - 1));
+      Bad("token \"{}\" has the id {}, which is not in the range 0 to {}", text, id, most - 1);
     size_t at = static_cast<size_t>(id);
     if (at >= spec_.tokens.size()) {
       spec_.tokens.resize(at + 1);
@@ -90,8 +92,7 @@ class Reader {
       spec_.in_model.resize(at + 1);
     }
     if (spec_.types[at] != text::TokenType::kUnused && spec_.tokens[at] != text)
-      Bad(fmt::format("the tokens \"{}\" and \"{}\" have the same id, {}", spec_.tokens[at], text,
-                      id));
+      Bad("the tokens \"{}\" and \"{}\" have the same id, {}", spec_.tokens[at], text, id);
     spec_.tokens[at] = text;
     spec_.types[at] = type;
     ids_[text] = static_cast<int32_t>(id);
@@ -106,8 +107,7 @@ class Reader {
     const Json& vocabulary = Member(model, "vocab");
     if (!vocabulary.is_object()) Bad("\"model.vocab\" is missing or not an object of token ids");
     for (const auto& [text, id] : vocabulary.items()) {
-      if (!id.is_number_integer())
-        Bad(fmt::format("the id of token \"{}\" is not an integer", text));
+      if (!id.is_number_integer()) Bad("the id of token \"{}\" is not an integer", text);
       SetToken(id.get<int64_t>(), text, text::TokenType::kNormal);
       spec_.in_model[id.get<size_t>()] = true;
     }
@@ -170,7 +170,7 @@ class Reader {
       }
       if (all && (spec_.byte_encoded || spec_.byte_fallback)) return;
     }
-    Bad(fmt::format("\"model.unk_token\" is \"{}\", which is not in \"model.vocab\"", *unknown_));
+    Bad("\"model.unk_token\" is \"{}\", which is not in \"model.vocab\"", *unknown_);
   }
 
   void ReadMerges(const Json& merges) {
@@ -182,7 +182,7 @@ class Reader {
         if (text.starts_with("#version")) continue;
         size_t space = text.find(' ');
         if (space == std::string::npos || text.find(' ', space + 1) != std::string::npos)
-          Bad(fmt::format("the merge \"{}\" is not a pair", text));
+          Bad("the merge \"{}\" is not a pair", text);
         spec_.merges.emplace_back(text.substr(0, space), text.substr(space + 1));
       } else if (merge.is_array() && merge.size() == 2 && merge[0].is_string() &&
                  merge[1].is_string()) {
@@ -193,10 +193,9 @@ class Reader {
       const auto& [left, right] = spec_.merges.back();
       for (const std::string& part : {left, right, left + right})
         if (IdOf(part) < 0)
-          Bad(
-              fmt::format("the merge of \"{}\" and \"{}\" needs the token \"{}\", which is not in "
-                          "\"model.vocab\"",
-                          left, right, part));
+          Bad("the merge of \"{}\" and \"{}\" needs the token \"{}\", which is not in "
+              "\"model.vocab\"",
+              left, right, part);
     }
     // If merges are equal, the last one is used.
     std::set<std::pair<std::string_view, std::string_view>> seen;
@@ -225,8 +224,8 @@ class Reader {
     const Json& unknown = Member(model, "unk_id");
     if (!unknown.is_null()) {
       if (!unknown.is_number_unsigned() || unknown.get<uint64_t>() >= spec_.tokens.size())
-        Bad(fmt::format("\"model.unk_id\" is {}, but \"model.vocab\" has {} tokens", unknown.dump(),
-                        spec_.tokens.size()));
+        Bad("\"model.unk_id\" is {}, but \"model.vocab\" has {} tokens", unknown.dump(),
+            spec_.tokens.size());
       spec_.unk = unknown.get<int32_t>();
       spec_.types[static_cast<size_t>(spec_.unk)] = text::TokenType::kUnknown;
     }
@@ -293,7 +292,7 @@ class Reader {
   void AddSpecial(const Json& processor, const char* name, std::vector<int32_t>& ids) {
     const Json& pair = Member(processor, name);
     if (!pair.is_array() || pair.size() != 2 || !pair[1].is_number_integer())
-      Bad(fmt::format("\"{}\" of the post-processor is not a token", name));
+      Bad("\"{}\" of the post-processor is not a token", name);
     ids.push_back(pair[1].get<int32_t>());
   }
 
@@ -322,15 +321,14 @@ class Reader {
       for (const Json& each : Member(processor, "single")) {
         if (each.is_object() && each.contains("Sequence")) {
           std::string which = Text(each["Sequence"], "id", "");
-          if (which != "A")
-            Bad(fmt::format("the template for a single text contains the text \"{}\"", which));
+          if (which != "A") Bad("the template for a single text contains the text \"{}\"", which);
           if (behind) Refuse("a template that contains the text more than once");
           behind = true;
           continue;
         }
         std::string name = Text(Member(each, "SpecialToken"), "id", "");
         const Json& ids = Member(Member(Member(processor, "special_tokens"), name), "ids");
-        if (!ids.is_array()) Bad(fmt::format("the template's token \"{}\" has no \"ids\"", name));
+        if (!ids.is_array()) Bad("the template's token \"{}\" has no \"ids\"", name);
         for (const Json& id : ids) {
           if (!id.is_number_integer()) Bad("a token id of the template is not an integer");
           (behind ? after : before).push_back(id.get<int32_t>());

@@ -190,7 +190,7 @@ CompiledModel CompiledWithin(runtime::Worker::Timeout limit,
       },
       limit);
   for (const Error& fault : made.faults)
-    diagnostics.Note(fmt::format("compiled models are not cached: {}", fault.text()));
+    diagnostics.Note("compiled models are not cached: {}", fault.text());
   return std::move(made.compiled);
 }
 

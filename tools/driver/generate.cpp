@@ -138,8 +138,8 @@ GenerateResult Generate(const fs::path& path, const ModelOptions& load,
     }
     if (model.seen() >= model.size().context) {
       result.why = "context";
-      diagnostics.Note(fmt::format("the context of {} tokens is full: generation stops here",
-                                   model.size().context));
+      diagnostics.Note("the context of {} tokens is full: generation stops here",
+                       model.size().context);
       break;
     }
     if (options.interrupted && options.interrupted()) {

@@ -64,8 +64,8 @@ std::optional<std::string> TokenizerDifference(const fs::path& model, const fs::
   Diagnostics of_model;
   const TokenizerFile expected = TokenizerFileOf(model, read, of_model);
   if (!of_model.warnings().empty())
-    diagnostics.Note(fmt::format("the tokenizer beside the package was not compared: {}",
-                                 of_model.warnings()[0].text()));
+    diagnostics.Note("the tokenizer beside the package was not compared: {}",
+                     of_model.warnings()[0].text());
   if (expected.format.empty()) return std::nullopt;
   const TokenizerFile found = ReadTokenizerBeside(package);
   if (found.format.empty()) return "there is no tokenizer beside the package";

@@ -292,7 +292,7 @@ verify::Budgets WithFloors(const verify::Budgets& budgets, const Check& check,
   } catch (const Error& error) {
     if (error.id() == "timeout" || error.id() == "resource-limit") throw;
     // Rounded constants may be invalid where they determine sizes.
-    diagnostics.Note(fmt::format("function {} has no floor: {}", check.source->name, error.text()));
+    diagnostics.Note("function {} has no floor: {}", check.source->name, error.text());
     return budgets;
   }
 }
@@ -438,8 +438,7 @@ ImportOptions AsCompiled(ImportOptions options, const fs::path& source, const fs
     }
   }
   if (!taken.empty())
-    diagnostics.Note(
-        fmt::format("the source is imported with {}, according to the package's manifest", taken));
+    diagnostics.Note("the source is imported with {}, according to the package's manifest", taken);
   return options;
 }
 
@@ -578,9 +577,8 @@ VerifyResult Verify(const fs::path& source_path, const fs::path& package_path,
               .Help("verify with inputs for which outputs differ"));
     else if (compared.comparison.resized && resized.emplace(compared.function, what).second)
       diagnostics.Warn(Error(
-          "check-failed",
-          fmt::format("the size of {} depends on data: {}; fp16 constants alone change it, too",
-                      what, figures)));
+          "check-failed", "the size of {} depends on data: {}; fp16 constants alone change it, too",
+          what, figures));
   }
   return result;
 }

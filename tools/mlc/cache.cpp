@@ -128,7 +128,7 @@ int RunCache(const CacheArguments& given, Session& session) {
   if (action == "ls") return List(cache.get(), folder, session.json);
   if (action == "stats") return Stats(cache.get(), folder, session.json);
   if (!cache) {
-    session.diagnostics.Note(fmt::format("no cache in \"{}\"", folder.string()));
+    session.diagnostics.Note("no cache in \"{}\"", folder.string());
     return Removed(folder, {}, session.json);
   }
   // Entries evicted by opening the cache are reported, too.
@@ -140,13 +140,12 @@ int RunCache(const CacheArguments& given, Session& session) {
     std::vector<runtime::Eviction> in_use;
     add(cache->Verify(&in_use));
     for (const runtime::Eviction& entry : in_use)
-      session.diagnostics.Note(
-          fmt::format("{} is in use and was kept, although {}", entry.model, entry.reason));
+      session.diagnostics.Note("{} is in use and was kept, although {}", entry.model, entry.reason);
   }
   if (action == "clear") {
     add(cache->Clear());
     for (const runtime::CachedModel& model : cache->List())
-      session.diagnostics.Note(fmt::format("{} is in use and was kept", model.part("model")));
+      session.diagnostics.Note("{} is in use and was kept", model.part("model"));
   } else {
     add(cache->Collect(limit));
   }
