@@ -187,21 +187,6 @@ void CheckPorts(const Function& function, Opset target, const Complain& complain
     if (!output->def || !output->def->is("classify")) check(*output, "output");
 }
 
-}  // namespace
-
-LoweredOp Lower(const Operation& op, Opset target) {
-  try {
-    CheckElements(op);
-    const Form* form = op.def->FormFor(target);
-    if (!form) throw TooOld(std::string(op.def->name), op.def->forms[0].since, target);
-    return LowerTo(op, *form, target);
-  } catch (Error& error) {
-    throw Located(std::move(error), op);
-  }
-}
-
-namespace {
-
 void CheckOperations(Function& function, Opset target, const Complain& complain) {
   bool enough = false;
   ForEachOperation(function, [&](Operation* op) {
@@ -268,6 +253,17 @@ std::optional<Error> FirstTooNew(const Program& program,
 }
 
 }  // namespace
+
+LoweredOp Lower(const Operation& op, Opset target) {
+  try {
+    CheckElements(op);
+    const Form* form = op.def->FormFor(target);
+    if (!form) throw TooOld(std::string(op.def->name), op.def->forms[0].since, target);
+    return LowerTo(op, *form, target);
+  } catch (Error& error) {
+    throw Located(std::move(error), op);
+  }
+}
 
 std::vector<Error> TargetErrors(const Program& program, Opset target) {
   std::vector<Error> errors;

@@ -33,61 +33,6 @@ void Parse(const MappedFile& file, spec::Model& model) {
   file.Release(0, file.size());
 }
 
-}  // namespace
-
-void LocateIn(const fs::path& file, Error& error) {
-  if (!error.has_location())
-    error.At({file.string(), ""});
-  else if (error.location().file.empty())
-    error.At({file.string(), error.location().where});
-}
-
-void CheckVersion(int version) {
-  if (version < static_cast<int>(Opset::kIos15) || version > static_cast<int>(Opset::kIos26))
-    throw Error("unsupported-field", "unsupported specification version {}", version)
-        .Expected("{} to {}", static_cast<int>(Opset::kIos15), static_cast<int>(Opset::kIos26));
-}
-
-void WarnOfNothing(const Program& program, Diagnostics& diagnostics) {
-  for (const auto& function : program.functions)
-    if (function->body.outputs().empty())
-      diagnostics.Warn(Error("bad-graph", "function {} has no outputs", function->name));
-}
-
-Tensor WeightFiles::Read(const std::string& file_name, uint64_t offset, DType dtype,
-                         const Dims& dims) {
-  std::shared_ptr<const MappedFile>& file = files_[file_name];
-  if (!file) {
-    if (!file_name.starts_with(kModelPath) || !StaysInside(file_name.substr(kModelPath.size())))
-      throw Error("bad-file", "invalid path of a weight file: \"{}\"", file_name)
-          .Expected(std::string(kWeightReference));
-    fs::path path = folder_ / file_name.substr(kModelPath.size());
-    std::error_code error;
-    if (may_lack_ && !fs::exists(path, error) && !error)
-      return Tensor::Absent(file_name, offset, dtype, dims);
-    file = MappedFile::Open(path);
-  }
-  return ReadBlob(file, offset, dtype, dims);
-}
-
-fs::path CoremlModelPath(const fs::path& package) { return ReadPackageItems(package).model; }
-
-CoremlFormat DetectCoreml(const fs::path& path) {
-  std::error_code ignored;
-  if (fs::is_directory(path, ignored)) {
-    if (fs::is_regular_file(path / kPackageManifest, ignored)) return CoremlFormat::kPackage;
-    if (fs::is_regular_file(path / kBundleData, ignored)) return CoremlFormat::kBundle;
-    return CoremlFormat::kNone;
-  }
-  if (!fs::is_regular_file(path, ignored)) return CoremlFormat::kNone;
-  std::shared_ptr<const MappedFile> file = MappedFile::Open(path);
-  ByteWindow bytes(*file);
-  if (IsMilText(AsText(bytes.Head(kMostComment)))) return CoremlFormat::kText;
-  return ModelKind(bytes) != 0 ? CoremlFormat::kModel : CoremlFormat::kNone;
-}
-
-namespace {
-
 Program ImportModelFile(const fs::path& path, bool may_lack_weights, Diagnostics& diagnostics) {
   Program program(&Ops());
   try {
@@ -154,6 +99,57 @@ void AddWayOn(Error& error) {
 }
 
 }  // namespace
+
+void LocateIn(const fs::path& file, Error& error) {
+  if (!error.has_location())
+    error.At({file.string(), ""});
+  else if (error.location().file.empty())
+    error.At({file.string(), error.location().where});
+}
+
+void CheckVersion(int version) {
+  if (version < static_cast<int>(Opset::kIos15) || version > static_cast<int>(Opset::kIos26))
+    throw Error("unsupported-field", "unsupported specification version {}", version)
+        .Expected("{} to {}", static_cast<int>(Opset::kIos15), static_cast<int>(Opset::kIos26));
+}
+
+void WarnOfNothing(const Program& program, Diagnostics& diagnostics) {
+  for (const auto& function : program.functions)
+    if (function->body.outputs().empty())
+      diagnostics.Warn(Error("bad-graph", "function {} has no outputs", function->name));
+}
+
+Tensor WeightFiles::Read(const std::string& file_name, uint64_t offset, DType dtype,
+                         const Dims& dims) {
+  std::shared_ptr<const MappedFile>& file = files_[file_name];
+  if (!file) {
+    if (!file_name.starts_with(kModelPath) || !StaysInside(file_name.substr(kModelPath.size())))
+      throw Error("bad-file", "invalid path of a weight file: \"{}\"", file_name)
+          .Expected(std::string(kWeightReference));
+    fs::path path = folder_ / file_name.substr(kModelPath.size());
+    std::error_code error;
+    if (may_lack_ && !fs::exists(path, error) && !error)
+      return Tensor::Absent(file_name, offset, dtype, dims);
+    file = MappedFile::Open(path);
+  }
+  return ReadBlob(file, offset, dtype, dims);
+}
+
+fs::path CoremlModelPath(const fs::path& package) { return ReadPackageItems(package).model; }
+
+CoremlFormat DetectCoreml(const fs::path& path) {
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) {
+    if (fs::is_regular_file(path / kPackageManifest, ignored)) return CoremlFormat::kPackage;
+    if (fs::is_regular_file(path / kBundleData, ignored)) return CoremlFormat::kBundle;
+    return CoremlFormat::kNone;
+  }
+  if (!fs::is_regular_file(path, ignored)) return CoremlFormat::kNone;
+  std::shared_ptr<const MappedFile> file = MappedFile::Open(path);
+  ByteWindow bytes(*file);
+  if (IsMilText(AsText(bytes.Head(kMostComment)))) return CoremlFormat::kText;
+  return ModelKind(bytes) != 0 ? CoremlFormat::kModel : CoremlFormat::kNone;
+}
 
 Program ImportCoreml(const fs::path& path, Diagnostics& diagnostics) {
   CoremlFormat format = DetectCoreml(path);

@@ -35,7 +35,6 @@ struct BlockType {
   // `bias` is null for types without biases.
   void (*scales)(const uint8_t* block, float* scale, float* bias) = nullptr;
 
-  double bits_per_element() const { return 8.0 * bytes / elements; }
 };
 
 // Returns all types, sorted by id.

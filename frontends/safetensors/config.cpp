@@ -124,12 +124,6 @@ auto Converted(const Config& config, const std::shared_ptr<const void>& object,
       .Expected(std::string(wanted));
 }
 
-}  // namespace
-
-Config::Config() = default;
-
-namespace {
-
 std::string TextIn(const std::filesystem::path& file) {
   std::shared_ptr<const MappedFile> mapped = MappedFile::Open(file);
   if (mapped->size() > kMostBytes)
@@ -152,6 +146,8 @@ Error NotThis(const std::string& file, std::string_view wanted) {
 }
 
 }  // namespace
+
+Config::Config() = default;
 
 Config Config::Read(const std::filesystem::path& file) {
   return Parse(TextIn(file), file.string());

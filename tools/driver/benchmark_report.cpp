@@ -157,23 +157,6 @@ off_t EndOfLines(int descriptor, off_t size) {
              : from + static_cast<off_t>(end);
 }
 
-}  // namespace
-
-std::string HashOf(const fs::path& model) {
-  const Format format = FrontendOf(model).format;
-  return format == Format::kPackage || format == Format::kBundle ? coreml::PackageHash(model) : "";
-}
-
-void CheckResultTime(std::string_view text) {
-  constexpr std::time_t kSkew = 600;  // clock skew between machines, in seconds
-  const std::optional<std::time_t> time = ParseUtc(text);
-  if (time && *time <= std::time(nullptr) + kSkew) return;
-  throw Error("bad-file", "\"time\" is \"{}\", {}", text,
-              time ? "which is in the future" : "and not a time such as 2026-01-31T23:59:59Z");
-}
-
-namespace {
-
 Baseline BaselineOf(const Json& json) {
   Baseline found{.measures = json.value("measures", "predictions"),
                  .jobs = json.value("jobs", int64_t{1}),
@@ -190,6 +173,19 @@ Baseline BaselineOf(const Json& json) {
 }
 
 }  // namespace
+
+std::string HashOf(const fs::path& model) {
+  const Format format = FrontendOf(model).format;
+  return format == Format::kPackage || format == Format::kBundle ? coreml::PackageHash(model) : "";
+}
+
+void CheckResultTime(std::string_view text) {
+  constexpr std::time_t kSkew = 600;  // clock skew between machines, in seconds
+  const std::optional<std::time_t> time = ParseUtc(text);
+  if (time && *time <= std::time(nullptr) + kSkew) return;
+  throw Error("bad-file", "\"time\" is \"{}\", {}", text,
+              time ? "which is in the future" : "and not a time such as 2026-01-31T23:59:59Z");
+}
 
 Statistics PredictTimes(const BenchmarkResult& result) { return result.predict.statistics(); }
 

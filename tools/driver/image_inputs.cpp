@@ -124,6 +124,22 @@ ImportOptions::Image ParseImage(const std::string& text) {
   return image;
 }
 
+// Returns [1, channels, height, width] for an image input; open sizes are taken from the given
+// tensor.
+Dims PixelDims(const Shape& shape, int64_t channels, const Dims& given) {
+  size_t height = given.size() == 4 ? (given[1] == channels ? 2 : 1)
+                  : given.size() == 3 && channels == 1 && given[0] == 1 ? 1
+                                                                        : 0;
+  Dims dims = {1, channels};
+  for (size_t d = 2; d < 4; ++d) {
+    size_t from = height + d - 2;
+    dims.push_back(shape[d].is_constant() ? shape[d].constant()
+                   : from < given.size()  ? given[from]
+                                          : 0);
+  }
+  return dims;
+}
+
 }  // namespace
 
 std::pair<std::string, ImportOptions::Image> ParseImageOption(const std::string& text) {
@@ -186,24 +202,6 @@ Tensor ReadPicture(const std::filesystem::path& path) {
       pixel = std::byte(std::min<int64_t>(255, std::to_integer<int64_t>(pixel) * 255 / most));
   return Tensor::Owned(DType::kUint8, dims, std::move(pixels));
 }
-
-namespace {
-// Returns [1, channels, height, width] for an image input; open sizes are taken from the given
-// tensor.
-Dims PixelDims(const Shape& shape, int64_t channels, const Dims& given) {
-  size_t height = given.size() == 4 ? (given[1] == channels ? 2 : 1)
-                  : given.size() == 3 && channels == 1 && given[0] == 1 ? 1
-                                                                        : 0;
-  Dims dims = {1, channels};
-  for (size_t d = 2; d < 4; ++d) {
-    size_t from = height + d - 2;
-    dims.push_back(shape[d].is_constant() ? shape[d].constant()
-                   : from < given.size()  ? given[from]
-                                          : 0);
-  }
-  return dims;
-}
-}  // namespace
 
 Tensor ToPixels(const Tensor& tensor, const Value& input, const Port& port) {
   const int64_t channels = port.feature == Port::Feature::kImageGray ? 1 : 3;

@@ -116,6 +116,90 @@ Tensor ToInputType(const Tensor& given, const Value& input, const Port& port) {
   return converted;
 }
 
+// Returns the minimum and maximum value that an input can hold.
+std::pair<double, double> ValuesOf(const Port& port, DType dtype) {
+  if (port.feature != Port::Feature::kMultiArray) return {0, 255};
+  if (dtype == DType::kBool) return {0, 1};
+  if (IsFloat(dtype)) {
+    double most = dtype == DType::kFp16 ? 65504 : std::numeric_limits<float>::max();
+    return {-most, most};
+  }
+  bool is_signed = Name(dtype).starts_with("int");
+  double span = std::ldexp(1.0, std::min(Bits(dtype), 32));
+  return is_signed ? std::pair{-span / 2, span / 2 - 1} : std::pair{0.0, span - 1};
+}
+
+void CheckRange(const Port& port, const Value& value, const std::string& name, double low,
+                double high) {
+  DType dtype = port.source_dtype == DType::kNone ? value.type.dtype : port.source_dtype;
+  bool whole = !IsFloat(dtype) || port.feature != Port::Feature::kMultiArray;
+  auto [least, greatest] = ValuesOf(port, dtype);
+  if (low < least || high > greatest ||
+      (whole && (low != std::floor(low) || high != std::floor(high))))
+    throw Error("usage", "--input-range: \"{}={}..{}\" is not a range of {} values", name, low,
+                high, Name(dtype))
+        .Expected("{}numbers from {:.10g} to {:.10g}", whole ? "whole " : "", least, greatest);
+}
+
+std::vector<fs::path> TensorFiles(const fs::path& folder) {
+  std::error_code error;
+  std::vector<fs::path> files;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error))
+    if (entry.path().extension() == ".npy" || entry.path().extension() == ".pb")
+      files.push_back(entry.path());
+  if (error) throw Error("file-io", "cannot list \"{}\": {}", folder.string(), error.message());
+  std::ranges::sort(files);
+  return files;
+}
+
+std::set<std::string> Stems(const std::vector<fs::path>& files) {
+  std::set<std::string> stems;
+  for (const fs::path& file : files) stems.insert(file.stem().string());
+  return stems;
+}
+
+// Returns the tensors named like the ports, in the order of the ports; `read` creates them from
+// `found`. `word`: prefix of numbered files in ONNX's test sets.
+template <class Found, class Read>
+verify::NamedTensors InOrder(const std::vector<Port>& ports,
+                             const std::map<std::string, Found>& found, std::string_view word,
+                             bool numbered, Read&& read) {
+  verify::NamedTensors named;
+  for (const Port& port : ports) named.emplace_back(verify::UserName(port), Tensor());
+  const PortFiles port_files(ports, "out", word, numbered);
+  for (const auto& [name, what] : found)
+    if (int index = port_files.Find(name); index >= 0)
+      named[index].second = WithBfloat16(read(what), ports[index].source_dtype);
+  return named;
+}
+
+verify::NamedTensors ReadInOrder(const std::vector<Port>& ports, const fs::path& folder,
+                                 std::string_view word) {
+  std::vector<fs::path> listed;
+  if (fs::is_directory(folder)) listed = TensorFiles(folder);
+  std::map<std::string, fs::path> files;
+  for (const fs::path& file : listed) files[file.stem().string()] = file;
+  return InOrder(ports, files, word, AreNumbered(Stems(listed), word, ports.size()), ReadTensor);
+}
+
+// Calls `read` with the ports, and for missing tensors with the names of `others`.
+template <class Read>
+verify::NamedTensors ByEitherName(const std::vector<Port>& ports, const std::vector<Port>& others,
+                                  Read&& read) {
+  verify::NamedTensors named = read(ports);
+  std::vector<Port> renamed = ports;
+  const PortIndex by_user(others, verify::UserName);
+  for (Port& port : renamed)
+    if (const Port* other = by_user.Find(verify::UserName(port))) {
+      port.source_name = verify::UserName(port);
+      port.name = other->name;
+    }
+  const verify::NamedTensors more = read(renamed);
+  for (size_t i = 0; i < named.size(); ++i)
+    if (!named[i].second) named[i].second = more[i].second;
+  return named;
+}
+
 }  // namespace
 
 std::vector<const Value*> InputValues(const Function& function) {
@@ -185,35 +269,6 @@ std::map<std::string, Tensor> MakeInputs(const Function& function,
   return inputs;
 }
 
-namespace {
-
-// Returns the minimum and maximum value that an input can hold.
-std::pair<double, double> ValuesOf(const Port& port, DType dtype) {
-  if (port.feature != Port::Feature::kMultiArray) return {0, 255};
-  if (dtype == DType::kBool) return {0, 1};
-  if (IsFloat(dtype)) {
-    double most = dtype == DType::kFp16 ? 65504 : std::numeric_limits<float>::max();
-    return {-most, most};
-  }
-  bool is_signed = Name(dtype).starts_with("int");
-  double span = std::ldexp(1.0, std::min(Bits(dtype), 32));
-  return is_signed ? std::pair{-span / 2, span / 2 - 1} : std::pair{0.0, span - 1};
-}
-
-void CheckRange(const Port& port, const Value& value, const std::string& name, double low,
-                double high) {
-  DType dtype = port.source_dtype == DType::kNone ? value.type.dtype : port.source_dtype;
-  bool whole = !IsFloat(dtype) || port.feature != Port::Feature::kMultiArray;
-  auto [least, greatest] = ValuesOf(port, dtype);
-  if (low < least || high > greatest ||
-      (whole && (low != std::floor(low) || high != std::floor(high))))
-    throw Error("usage", "--input-range: \"{}={}..{}\" is not a range of {} values", name, low,
-                high, Name(dtype))
-        .Expected("{}numbers from {:.10g} to {:.10g}", whole ? "whole " : "", least, greatest);
-}
-
-}  // namespace
-
 void CheckRanges(const analysis::GeneratedInputOptions& options, const Program& program) {
   std::set<std::string> known;
   std::string names;
@@ -234,25 +289,6 @@ void CheckRanges(const analysis::GeneratedInputOptions& options, const Program& 
     if (!known.contains(name))
       throw Error("usage", "--input-range: the model has no input \"{}\"", name).Expected(names);
 }
-
-namespace {
-std::vector<fs::path> TensorFiles(const fs::path& folder) {
-  std::error_code error;
-  std::vector<fs::path> files;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error))
-    if (entry.path().extension() == ".npy" || entry.path().extension() == ".pb")
-      files.push_back(entry.path());
-  if (error) throw Error("file-io", "cannot list \"{}\": {}", folder.string(), error.message());
-  std::ranges::sort(files);
-  return files;
-}
-
-std::set<std::string> Stems(const std::vector<fs::path>& files) {
-  std::set<std::string> stems;
-  for (const fs::path& file : files) stems.insert(file.stem().string());
-  return stems;
-}
-}  // namespace
 
 std::map<std::string, Tensor> ReadInputFolder(const Function& function, const fs::path& folder) {
   std::map<std::string, Tensor> inputs;
@@ -313,50 +349,6 @@ std::vector<fs::path> StepFolders(const fs::path& folder) {
         .Expected("folders 0, 1, ... without gaps");
   return folders.empty() ? std::vector{folder} : folders;
 }
-
-namespace {
-// Returns the tensors named like the ports, in the order of the ports; `read` creates them from
-// `found`. `word`: prefix of numbered files in ONNX's test sets.
-template <class Found, class Read>
-verify::NamedTensors InOrder(const std::vector<Port>& ports,
-                             const std::map<std::string, Found>& found, std::string_view word,
-                             bool numbered, Read&& read) {
-  verify::NamedTensors named;
-  for (const Port& port : ports) named.emplace_back(verify::UserName(port), Tensor());
-  const PortFiles port_files(ports, "out", word, numbered);
-  for (const auto& [name, what] : found)
-    if (int index = port_files.Find(name); index >= 0)
-      named[index].second = WithBfloat16(read(what), ports[index].source_dtype);
-  return named;
-}
-
-verify::NamedTensors ReadInOrder(const std::vector<Port>& ports, const fs::path& folder,
-                                 std::string_view word) {
-  std::vector<fs::path> listed;
-  if (fs::is_directory(folder)) listed = TensorFiles(folder);
-  std::map<std::string, fs::path> files;
-  for (const fs::path& file : listed) files[file.stem().string()] = file;
-  return InOrder(ports, files, word, AreNumbered(Stems(listed), word, ports.size()), ReadTensor);
-}
-
-// Calls `read` with the ports, and for missing tensors with the names of `others`.
-template <class Read>
-verify::NamedTensors ByEitherName(const std::vector<Port>& ports, const std::vector<Port>& others,
-                                  Read&& read) {
-  verify::NamedTensors named = read(ports);
-  std::vector<Port> renamed = ports;
-  const PortIndex by_user(others, verify::UserName);
-  for (Port& port : renamed)
-    if (const Port* other = by_user.Find(verify::UserName(port))) {
-      port.source_name = verify::UserName(port);
-      port.name = other->name;
-    }
-  const verify::NamedTensors more = read(renamed);
-  for (size_t i = 0; i < named.size(); ++i)
-    if (!named[i].second) named[i].second = more[i].second;
-  return named;
-}
-}  // namespace
 
 std::vector<verify::StepResults> ReadReferences(const Function& function, const Function& package,
                                                 const fs::path& path) {

@@ -349,39 +349,6 @@ void CheckBudgets(std::optional<int64_t> per_axis, const verify::Budgets& budget
       throw Error("bad-name", "the model has no output \"{}\"", name).At({budgets.name, "budget"});
 }
 
-}  // namespace
-
-void RequireOrder(const fs::path& source, const fs::path& package) {
-  const Frontend &of_source = FrontendOf(source), &of_package = FrontendOf(package);
-  if (of_package.IsSource())
-    throw Error("usage", "PACKAGE \"{}\" is a source model (.{})", package.string(),
-                of_package.name)
-        .Expected("mlc verify SOURCE PACKAGE")
-        .Help(of_source.IsSource()
-                  ? "`mlc compile` makes a package from it"
-                  : "swap the arguments: mlc verify " + package.string() + " " + source.string());
-}
-
-// Both models must be readable.
-void RequireTwo(const fs::path& source, const fs::path& package) {
-  std::error_code ignored;
-  auto same_files = [&] {
-    try {
-      return coreml::PackageHash(source) == coreml::PackageHash(package);
-    } catch (const Error&) {  // e.g. a cycle of symbolic links
-      return false;
-    }
-  };
-  bool packages = fs::is_directory(source, ignored) && fs::is_directory(package, ignored);
-  if (fs::equivalent(source, package, ignored) || (packages && same_files()))
-    throw Error("usage", "SOURCE and PACKAGE are the same model")
-        .Help(
-            "pass the model that the package was compiled from, or outputs that were computed "
-            "elsewhere: --reference DIR");
-}
-
-namespace {
-
 void WriteBundle(const fs::path& folder, const fs::path& package, const VerifyResult& result,
                  const std::vector<Check>& checks) {
   verify::Parity parity;
@@ -393,10 +360,6 @@ void WriteBundle(const fs::path& folder, const fs::path& package, const VerifyRe
     functions.push_back({check.package->name, check.shared, check.references, check.budgets});
   verify::WriteParity(folder, package, std::move(parity), functions);
 }
-
-}  // namespace
-
-namespace {
 
 // Returns the name in INPUT=1,2 or SYMBOL=4.
 std::string NameIn(const Option& option, const std::string& value) {
@@ -476,6 +439,35 @@ std::string VerifyTokenizer(const fs::path& source, const fs::path& package,
 }
 
 }  // namespace
+
+void RequireOrder(const fs::path& source, const fs::path& package) {
+  const Frontend &of_source = FrontendOf(source), &of_package = FrontendOf(package);
+  if (of_package.IsSource())
+    throw Error("usage", "PACKAGE \"{}\" is a source model (.{})", package.string(),
+                of_package.name)
+        .Expected("mlc verify SOURCE PACKAGE")
+        .Help(of_source.IsSource()
+                  ? "`mlc compile` makes a package from it"
+                  : "swap the arguments: mlc verify " + package.string() + " " + source.string());
+}
+
+// Both models must be readable.
+void RequireTwo(const fs::path& source, const fs::path& package) {
+  std::error_code ignored;
+  auto same_files = [&] {
+    try {
+      return coreml::PackageHash(source) == coreml::PackageHash(package);
+    } catch (const Error&) {  // e.g. a cycle of symbolic links
+      return false;
+    }
+  };
+  bool packages = fs::is_directory(source, ignored) && fs::is_directory(package, ignored);
+  if (fs::equivalent(source, package, ignored) || (packages && same_files()))
+    throw Error("usage", "SOURCE and PACKAGE are the same model")
+        .Help(
+            "pass the model that the package was compiled from, or outputs that were computed "
+            "elsewhere: --reference DIR");
+}
 
 bool ComputesInFp16(const Program& package) {
   bool half = false;
