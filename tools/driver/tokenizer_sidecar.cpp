@@ -1,7 +1,7 @@
 #include "tools/driver/tokenizer_sidecar.h"
 
-#include "frontends/gguf/tokenizer_file.h"
-#include "frontends/safetensors/tokenizer_file.h"
+#include "frontends/gguf/tokenizer.h"
+#include "frontends/safetensors/tokenizer.h"
 #include "lib/support/atomic_install.h"
 #include "lib/support/input_registry.h"
 #include "lib/support/mapped_file.h"
