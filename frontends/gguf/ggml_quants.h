@@ -34,7 +34,6 @@ struct BlockType {
   // Computes the scales and biases of all cells of a block in fp32, for types without offsets.
   // `bias` is null for types without biases.
   void (*scales)(const uint8_t* block, float* scale, float* bias) = nullptr;
-
 };
 
 // Returns all types, sorted by id.

@@ -1,7 +1,8 @@
-#include "frontends/gguf/tokenizer_file.h"
-
+// Implements GgufTokenizerFile and IsGgufTokenizerFile.
 #include <algorithm>
 #include <bit>
+
+#include "frontends/gguf/tokenizer.h"
 
 namespace mlc::gguf {
 

@@ -1,5 +1,4 @@
-#include "frontends/safetensors/tokenizer_file.h"
-
+// Implements HuggingFaceTokenizerFile, and the comparison of such files.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
