@@ -90,8 +90,7 @@ enum class Pooling : int64_t { kNone, kMean, kFirst, kLast, kRank };
 
 class Importer : GgufModel {
  public:
-  Importer(const GgufFile& file, const ImportOptions& options, Diagnostics& diagnostics)
-      : GgufModel(file), options_(options), diagnostics_(diagnostics) {}
+  using GgufModel::GgufModel;
 
   Program Run() {
     const ArchitectureRow* row = FindRow(architecture());
@@ -103,7 +102,7 @@ class Importer : GgufModel {
     weights.stored = compress::Requantising(options_, diagnostics_);
     Program program = networks::BuildEncoder(
         config_, weights, networks::PackagedTokens(options_, config_), diagnostics_);
-    CheckAllTaken(diagnostics_);
+    CheckAllTaken();
     Describe(program,
              config_.output == Head::kSequence ? "text-classification" : "feature-extraction");
     return program;
@@ -228,8 +227,6 @@ class Importer : GgufModel {
     if (Int("expert_count", 0) > 0) Refuse("expert_count", "experts");
   }
 
-  const ImportOptions& options_;
-  Diagnostics& diagnostics_;
   networks::EncoderConfig config_;
 };
 

@@ -424,13 +424,22 @@ const GgufValue* GgufFile::Find(std::string_view key) const {
   return found == keys_.end() ? nullptr : &metadata_[found->second].value;
 }
 
-const GgufValue& GgufFile::Need(std::string_view key, std::string_view expected) const {
+const GgufValue& GgufFile::Several(std::string_view key, bool (*is)(GgufType),
+                                   std::string_view expected) const {
   const GgufValue* value = Find(key);
   if (!value)
     throw Error("bad-file", "the model has no key \"{}\"", key)
         .At({files_[0]->path().string(), KeyText(key)})
         .Expected(std::string(expected));
+  if (!is(value->element)) WrongType(key, expected);
   return *value;
+}
+
+const GgufValue& GgufFile::Single(std::string_view key, bool (*is)(GgufType),
+                                  std::string_view expected) const {
+  const GgufValue& value = Several(key, is, expected);
+  if (value.type == GgufType::kArray) WrongType(key, expected);
+  return value;
 }
 
 void GgufFile::WrongType(std::string_view key, std::string_view expected) const {
@@ -473,41 +482,20 @@ std::vector<GgufValue> GgufFile::Elements(const GgufValue& array, uint64_t most)
 }
 
 int64_t GgufFile::Int(std::string_view key) const {
-  const GgufValue& value = Need(key, "an integer");
-  if (!IsInteger(value.type)) WrongType(key, "an integer");
-  return Integer(value);
+  return Integer(Single(key, IsInteger, "an integer"));
 }
 double GgufFile::Float(std::string_view key) const {
-  const GgufValue& value = Need(key, "a float");
-  if (!IsFloat(value.type)) WrongType(key, "a float");
-  return Number(value);
+  return Number(Single(key, IsFloat, "a float"));
 }
 bool GgufFile::Bool(std::string_view key) const {
-  const GgufValue& value = Need(key, "a bool");
-  if (!IsBool(value.type)) WrongType(key, "a bool");
-  return Integer(value) != 0;
+  return Integer(Single(key, IsBool, "a bool")) != 0;
 }
 std::string GgufFile::String(std::string_view key) const {
-  const GgufValue& value = Need(key, "a string");
-  if (!IsString(value.type)) WrongType(key, "a string");
-  return Text(value);
-}
-int64_t GgufFile::Int(std::string_view key, int64_t otherwise) const {
-  return Has(key) ? Int(key) : otherwise;
-}
-double GgufFile::Float(std::string_view key, double otherwise) const {
-  return Has(key) ? Float(key) : otherwise;
-}
-bool GgufFile::Bool(std::string_view key, bool otherwise) const {
-  return Has(key) ? Bool(key) : otherwise;
-}
-std::string GgufFile::String(std::string_view key, std::string_view otherwise) const {
-  return Has(key) ? String(key) : std::string(otherwise);
+  return Text(Single(key, IsString, "a string"));
 }
 
 std::vector<std::string> GgufFile::Strings(std::string_view key) const {
-  const GgufValue& value = Need(key, "strings");
-  if (!IsString(value.element)) WrongType(key, "strings");
+  const GgufValue& value = Several(key, IsString, "strings");
   if (value.type != GgufType::kArray) return {Text(value)};
   std::vector<std::string> strings;
   strings.reserve(value.count);
@@ -519,8 +507,7 @@ std::vector<std::string> GgufFile::Strings(std::string_view key) const {
 
 // Reads consecutive numbers of one size: read(type, address) converts one.
 template <class T, class Read>
-std::vector<T> GgufFile::List(std::string_view key, Read read) const {
-  const GgufValue& value = *Find(key);
+std::vector<T> GgufFile::List(const GgufValue& value, Read read) const {
   std::vector<std::byte> raw(value.bytes);
   files_[0]->Read(value.offset, raw);
   std::vector<T> list;
@@ -532,20 +519,19 @@ std::vector<T> GgufFile::List(std::string_view key, Read read) const {
 }
 
 std::vector<int64_t> GgufFile::Ints(std::string_view key) const {
-  if (!IsInteger(Need(key, "integers").element)) WrongType(key, "integers");
-  return List<int64_t>(key, [&](GgufType type, const std::byte* from) {
+  const GgufValue& value = Several(key, IsInteger, "integers");
+  return List<int64_t>(value, [&](GgufType type, const std::byte* from) {
     std::optional<int64_t> number = IntegerAt(type, from);
     if (!number) WrongType(key, "integers below 9223372036854775808");
     return *number;
   });
 }
 std::vector<double> GgufFile::Floats(std::string_view key) const {
-  if (!IsFloat(Need(key, "floats").element)) WrongType(key, "floats");
-  return List<double>(key, FloatAt);
+  return List<double>(Several(key, IsFloat, "floats"), FloatAt);
 }
 std::vector<bool> GgufFile::Bools(std::string_view key) const {
-  if (!IsBool(Need(key, "bools").element)) WrongType(key, "bools");
-  return List<bool>(key, [](GgufType, const std::byte* from) { return *from != std::byte{0}; });
+  const GgufValue& value = Several(key, IsBool, "bools");
+  return List<bool>(value, [](GgufType, const std::byte* from) { return *from != std::byte{0}; });
 }
 
 const GgufTensor* GgufFile::FindTensor(std::string_view name) const {

@@ -82,10 +82,16 @@ class GgufFile {
   double Float(std::string_view key) const;
   bool Bool(std::string_view key) const;
   std::string String(std::string_view key) const;  // unchecked bytes, usually UTF-8
-  int64_t Int(std::string_view key, int64_t otherwise) const;
-  double Float(std::string_view key, double otherwise) const;
-  bool Bool(std::string_view key, bool otherwise) const;
-  std::string String(std::string_view key, std::string_view otherwise) const;
+  int64_t Int(std::string_view key, int64_t otherwise) const {
+    return Has(key) ? Int(key) : otherwise;
+  }
+  double Float(std::string_view key, double otherwise) const {
+    return Has(key) ? Float(key) : otherwise;
+  }
+  bool Bool(std::string_view key, bool otherwise) const { return Has(key) ? Bool(key) : otherwise; }
+  std::string String(std::string_view key, std::string_view otherwise) const {
+    return Has(key) ? String(key) : std::string(otherwise);
+  }
   // Return copies of arrays; a single value is returned as an array of one.
   std::vector<int64_t> Ints(std::string_view key) const;
   std::vector<double> Floats(std::string_view key) const;
@@ -111,10 +117,14 @@ class GgufFile {
   struct Header;
   static Header ReadHeader(std::shared_ptr<const MappedFile> file);
   void Take(Header header);
-  const GgufValue& Need(std::string_view key, std::string_view expected) const;
+  // Return the value of a key, with the type, or with elements of the type, that `is` accepts.
+  const GgufValue& Single(std::string_view key, bool (*is)(GgufType),
+                          std::string_view expected) const;
+  const GgufValue& Several(std::string_view key, bool (*is)(GgufType),
+                           std::string_view expected) const;
   [[noreturn]] void WrongType(std::string_view key, std::string_view expected) const;
   template <class T, class Read>
-  std::vector<T> List(std::string_view key, Read read) const;
+  std::vector<T> List(const GgufValue& value, Read read) const;
 
   uint32_t version_ = 0;
   std::vector<std::shared_ptr<const MappedFile>> files_;

@@ -60,7 +60,7 @@ Tensor GgufModel::Take(const std::string& name) {
   return file_.Constant(*tensor);
 }
 
-void GgufModel::CheckAllTaken(Diagnostics& diagnostics) const {
+void GgufModel::CheckAllTaken() const {
   std::vector<std::string> names;
   for (const GgufTensor& tensor : file_.tensors()) names.push_back(tensor.name);
   networks::CheckAllUsed(fmt::format("architecture \"{}\"", architecture_), names, taken_);
@@ -68,7 +68,7 @@ void GgufModel::CheckAllTaken(Diagnostics& diagnostics) const {
     if (!entry.key.starts_with(architecture_ + ".") || asked_.contains(entry.key)) continue;
     const std::string_view key = std::string_view(entry.key).substr(architecture_.size() + 1);
     if (std::ranges::find(kNoEffect, key) != std::end(kNoEffect)) continue;
-    diagnostics.Warn(
+    diagnostics_.Warn(
         Error("unread-key", "key \"{}\" is not read", entry.key)
             .Help(
                 "if the key changes what the model computes, the package is wrong; compare it with "

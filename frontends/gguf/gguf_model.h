@@ -8,14 +8,17 @@
 #include <vector>
 
 #include "frontends/gguf/file.h"
-#include "lib/ir/program.h"
+#include "lib/ir/import_options.h"
 
 namespace mlc::gguf {
 
 class GgufModel {
  public:
-  explicit GgufModel(const GgufFile& file)
-      : file_(file), architecture_(file.String("general.architecture")) {}
+  GgufModel(const GgufFile& file, const ImportOptions& options, Diagnostics& diagnostics)
+      : options_(options),
+        diagnostics_(diagnostics),
+        file_(file),
+        architecture_(file.String("general.architecture")) {}
 
   const GgufFile& file() const { return file_; }
   const std::string& architecture() const { return architecture_; }
@@ -51,11 +54,15 @@ class GgufModel {
   Tensor Take(const std::string& name);
   // Throws the error "unused-tensor" if a tensor was not taken, and emits a warning "unread-key"
   // for each key of the architecture that was not read and might affect the results.
-  void CheckAllTaken(Diagnostics& diagnostics) const;
+  void CheckAllTaken() const;
 
   // Sets name, author, licence, and the repository from which swift-transformers loads the
   // tokenizer; `task` is Hugging Face's name of the task.
   void Describe(Program& program, std::string_view task) const;
+
+ protected:
+  const ImportOptions& options_;
+  Diagnostics& diagnostics_;
 
  private:
   const GgufFile& file_;

@@ -25,8 +25,7 @@ namespace {
 
 class Importer : GgufModel {
  public:
-  Importer(const GgufFile& file, const ImportOptions& options, Diagnostics& diagnostics)
-      : GgufModel(file), options_(options), diagnostics_(diagnostics) {}
+  using GgufModel::GgufModel;
 
   Program Run() {
     row_ = FindGgufDecoder(architecture());
@@ -53,7 +52,7 @@ class Importer : GgufModel {
     Program program = networks::BuildDecoder(config, weights, context, diagnostics_);
     for (const GgufTensor& tensor : file().tensors())
       if (IsInPredictionLayer(tensor.name)) Take(tensor.name);
-    CheckAllTaken(diagnostics_);
+    CheckAllTaken();
     if (!ignored_.empty())
       diagnostics_.Warn(
           Error("unused-tensor", "unused tensors ({}): \"{}\"", ignored_.size(),
@@ -385,8 +384,6 @@ class Importer : GgufModel {
     return layer >= blocks - prediction && layer < blocks;
   }
 
-  const ImportOptions& options_;
-  Diagnostics& diagnostics_;
   const GgufDecoderRow* row_ = nullptr;
   std::set<std::string> ignored_;  // tensors that are present but have no effect
 };

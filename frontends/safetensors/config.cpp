@@ -226,19 +226,6 @@ std::map<std::string, std::string> Config::TextMap(const std::string& key) const
   return Converted(*this, object_, key, "an object of strings", TextMapOf);
 }
 
-int64_t Config::Int(const std::string& key, int64_t fallback) const {
-  return has(key) ? Int(key) : fallback;
-}
-double Config::Number(const std::string& key, double fallback) const {
-  return has(key) ? Number(key) : fallback;
-}
-bool Config::Bool(const std::string& key, bool fallback) const {
-  return has(key) ? Bool(key) : fallback;
-}
-std::string Config::Text(const std::string& key, const std::string& fallback) const {
-  return has(key) ? Text(key) : fallback;
-}
-
 Config Config::Object(const std::string& key) const {
   auto object_of = [](const JsonValue& value) {
     return value.is_object() ? std::optional(&value) : std::nullopt;

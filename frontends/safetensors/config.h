@@ -35,13 +35,19 @@ class Config {
   std::vector<std::string> keys() const;  // keys of all members except nulls, sorted
 
   int64_t Int(const std::string& key) const;  // accepts 4096.0, too
-  int64_t Int(const std::string& key, int64_t fallback) const;
+  int64_t Int(const std::string& key, int64_t fallback) const {
+    return has(key) ? Int(key) : fallback;
+  }
   double Number(const std::string& key) const;
-  double Number(const std::string& key, double fallback) const;
+  double Number(const std::string& key, double fallback) const {
+    return has(key) ? Number(key) : fallback;
+  }
   bool Bool(const std::string& key) const;
-  bool Bool(const std::string& key, bool fallback) const;
+  bool Bool(const std::string& key, bool fallback) const { return has(key) ? Bool(key) : fallback; }
   std::string Text(const std::string& key) const;
-  std::string Text(const std::string& key, const std::string& fallback) const;
+  std::string Text(const std::string& key, const std::string& fallback) const {
+    return has(key) ? Text(key) : fallback;
+  }
   std::vector<int64_t> Ints(const std::string& key) const;
   std::vector<double> Numbers(const std::string& key) const;
   std::vector<std::string> Texts(const std::string& key) const;
