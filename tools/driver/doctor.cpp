@@ -42,6 +42,7 @@ struct Examined {
   bool ours;
   std::optional<coreml::Stated> stated;
   std::vector<Finding>& findings;
+  const DoctorRule* rule = nullptr;  // the rule that is being checked
 
   // Returns whether the model is or was compiled from an ONNX model, or from an unknown source
   // format.
@@ -60,9 +61,8 @@ std::string ToCompile(const Examined& at, std::string options, std::string_view 
   return at.ours ? std::move(options) : fmt::format("{} where the model is converted", elsewhere);
 }
 
-void Add(Examined& at, const DoctorRule& rule, std::string place, std::string text,
-         std::string help) {
-  at.findings.push_back({&rule, std::move(place), std::move(text), std::move(help)});
+void Add(Examined& at, std::string place, std::string text, std::string help) {
+  at.findings.push_back({at.rule, std::move(place), std::move(text), std::move(help)});
 }
 
 std::string Place(const Function& function, std::string_view kind, std::string_view name) {
@@ -91,10 +91,10 @@ bool IsImage(const Port& port) { return port.feature != Port::Feature::kMultiArr
 
 // --- names
 
-void ChangedNames(const DoctorRule& rule, const Function& function, Examined& at) {
+void ChangedNames(const Function& function, Examined& at) {
   ForEachPort(function, [&](std::string_view kind, const Port& port, const Value&) {
     if (!port.source_name.empty() && port.source_name != port.name)
-      Add(at, rule, Place(function, kind, port.name),
+      Add(at, Place(function, kind, port.name),
           fmt::format("the source calls it \"{}\"", port.source_name),
           fmt::format("use \"{}\" in the app, or rename it in the source", port.name));
   });
@@ -109,10 +109,10 @@ constexpr std::string_view kSwiftKeywords =
     "repeat return throw switch where while Any as await false is nil self Self super throws true "
     "try ";
 
-void ReservedNames(const DoctorRule& rule, const Function& function, Examined& at) {
+void ReservedNames(const Function& function, Examined& at) {
   ForEachPort(function, [&](std::string_view kind, const Port& port, const Value&) {
     if (kSwiftKeywords.find(fmt::format(" {} ", port.name)) != kSwiftKeywords.npos)
-      Add(at, rule, Place(function, kind, port.name), "the name is a Swift keyword",
+      Add(at, Place(function, kind, port.name), "the name is a Swift keyword",
           "rename it in the source: the class that Xcode generates has a property of this name");
   });
 }
@@ -128,7 +128,7 @@ int64_t OfTheSameSize(const Function& function, int64_t elements) {
   });
 }
 
-void Unlabelled(const DoctorRule& rule, const Function& function, Examined& at) {
+void Unlabelled(const Function& function, Examined& at) {
   if (coreml::FindClassifier(function)) return;
   ForEachPort(function, [&](std::string_view kind, const Port& port, const Value& value) {
     if (kind != "output" || !value.type.is_tensor() || !IsFloat(value.type.dtype)) return;
@@ -138,7 +138,7 @@ void Unlabelled(const DoctorRule& rule, const Function& function, Examined& at) 
       classes = std::max(classes, dim.constant());
     }
     if (classes < 2 || !coreml::AreShares(value)) return;
-    Add(at, rule, Place(function, kind, port.name),
+    Add(at, Place(function, kind, port.name),
         fmt::format(
             "{} numbers from 0 to 1 without labels: an app gets an array instead of a class",
             classes),
@@ -151,12 +151,12 @@ void Unlabelled(const DoctorRule& rule, const Function& function, Examined& at) 
   });
 }
 
-void Logits(const DoctorRule& rule, const Function& function, Examined& at) {
+void Logits(const Function& function, Examined& at) {
   const Operation* classifier = coreml::FindClassifier(function);
   const Value* probabilities = classifier ? classifier->value("probabilities") : nullptr;
   const Operation* logits = probabilities ? coreml::MakesLogits(probabilities) : nullptr;
   if (!logits) return;
-  Add(at, rule, Place(function, "output", classifier->results.back()->name),
+  Add(at, Place(function, "output", classifier->results.back()->name),
       fmt::format("the probabilities are the result of {}, which may be outside 0 to 1",
                   logits->def->name),
       "end the model in a softmax (one label) or sigmoid (several)");
@@ -173,7 +173,7 @@ std::vector<int64_t> SizesIn(const Symbol& symbol) {
   return sizes;
 }
 
-void OpenDimensions(const DoctorRule& rule, const Function& function, Examined& at) {
+void OpenDimensions(const Function& function, Examined& at) {
   const std::string sizes = OpenSizesText(function);
   if (sizes.empty()) return;
   std::string help;
@@ -196,7 +196,7 @@ void OpenDimensions(const DoctorRule& rule, const Function& function, Examined& 
   } else {
     help = "fix them, or list the few that are needed, where the model is converted";
   }
-  Add(at, rule, Place(function), fmt::format("dynamic sizes: {}", sizes),
+  Add(at, Place(function), fmt::format("dynamic sizes: {}", sizes),
       help + ": the Neural Engine supports fixed and listed shapes");
 }
 
@@ -226,11 +226,11 @@ std::string Bounding(const Function& function, const Value& input) {
   return options;
 }
 
-void Unbounded(const DoctorRule& rule, const Function& function, Examined& at) {
+void Unbounded(const Function& function, Examined& at) {
   const std::vector<const Value*> inputs = InputValues(function);
   for (size_t i = 0; i < inputs.size(); ++i)
     if (IsUnbounded(function, function.inputs[i], *inputs[i], at.source))
-      Add(at, rule, Place(function, "input", inputs[i]->name),
+      Add(at, Place(function, "input", inputs[i]->name),
           at.source
               ? fmt::format("a size has no upper bound; mlc compile limits it to {}", Symbol{}.high)
               : "a size has no upper bound",
@@ -239,7 +239,7 @@ void Unbounded(const DoctorRule& rule, const Function& function, Examined& at) {
 }
 
 // Reports the sizes that tools measure and plan with by default.
-void DefaultShapes(const DoctorRule& rule, const Function& function, Examined& at) {
+void DefaultShapes(const Function& function, Examined& at) {
   const std::vector<const Value*> inputs = InputValues(function);
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Shape& shape = inputs[i]->type.shape;
@@ -254,13 +254,13 @@ void DefaultShapes(const DoctorRule& rule, const Function& function, Examined& a
         sizes += fmt::format("{}{} = {}", sizes.empty() ? "" : ", ", shape[d].ToString(), low);
     }
     if (!sizes.empty())
-      Add(at, rule, Place(function, "input", inputs[i]->name),
+      Add(at, Place(function, "input", inputs[i]->name),
           fmt::format("the default shape has the smallest sizes, {}", sizes),
           "note that tools such as Xcode's performance report use the default shape");
   }
 }
 
-void DataDependent(const DoctorRule& rule, const Function& function, Examined& at) {
+void DataDependent(const Function& function, Examined& at) {
   const std::vector<std::string> known = OpenSymbols(function);
   ForEachPort(function, [&](std::string_view kind, const Port& port, const Value& value) {
     std::vector<std::string> names;
@@ -269,13 +269,13 @@ void DataDependent(const DoctorRule& rule, const Function& function, Examined& a
       return std::ranges::find(known, name) == known.end();
     });
     if (kind == "output" && depends)
-      Add(at, rule, Place(function, kind, port.name),
+      Add(at, Place(function, kind, port.name),
           fmt::format("its shape, {}, depends on data", ToString(value.type.shape)),
           "pad to a fixed size in the model, and return the count as another output");
   });
 }
 
-void LargeInputs(const DoctorRule& rule, const Function& function, Examined& at) {
+void LargeInputs(const Function& function, Examined& at) {
   const std::vector<const Value*> inputs = InputValues(function);
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Value* input = inputs[i];
@@ -286,7 +286,7 @@ void LargeInputs(const DoctorRule& rule, const Function& function, Examined& at)
     const auto bytes =
         static_cast<double>(ByteCount(input->type.dtype, 1)) * static_cast<double>(most);
     if (bytes >= static_cast<double>(kLargeInputBytes))
-      Add(at, rule, Place(function, "input", input->name),
+      Add(at, Place(function, "input", input->name),
           fmt::format("up to {:.0f} MB, which are copied for each prediction", bytes / 1e6),
           "bound its sizes, pass a picture as an image, or turn what stays the same into a "
           "constant or a state");
@@ -310,7 +310,7 @@ bool IsMask(const Function& function, const Value& input) {
   return range != ranges.end() && range->second.kind == analysis::InputRange::Kind::kMask;
 }
 
-void Pictures(const DoctorRule& rule, const Function& function, Examined& at) {
+void Pictures(const Function& function, Examined& at) {
   if (at.ours && !at.of_onnx()) return;   // --image does not apply to them
   if (IsLanguageModel(function)) return;  // inputs of this shape are masks
   const std::vector<const Value*> inputs = InputValues(function);
@@ -340,13 +340,13 @@ void Pictures(const DoctorRule& rule, const Function& function, Examined& at) {
           batch ? fmt::format(" --dim {}=1", *batch) : "",
           first ? ""
                 : "; the package transposes it, as Core ML's images have their channels first");
-    Add(at, rule, Place(function, "input", inputs[i]->name),
+    Add(at, Place(function, "input", inputs[i]->name),
         fmt::format("{} looks like an image, but is declared as an array", ToString(shape)),
         std::move(help));
   }
 }
 
-void WideOutputs(const DoctorRule& rule, const Function& function, Examined& at) {
+void WideOutputs(const Function& function, Examined& at) {
   ForEachPort(function, [&](std::string_view kind, const Port& port, const Value& value) {
     if (at.source || kind != "output" || value.type.dtype != DType::kFp32 || !value.def ||
         value.def->results.size() != 1)
@@ -358,8 +358,7 @@ void WideOutputs(const DoctorRule& rule, const Function& function, Examined& at)
         if (operand.value && operand.value->type.is_tensor() && !operand.value->is_constant())
           (operand.value->type.dtype == DType::kFp16 ? narrow : other) = true;
     if (narrow && !other)
-      Add(at, rule, Place(function, kind, port.name),
-          "computed in fp16 and widened to fp32 at the end",
+      Add(at, Place(function, kind, port.name), "computed in fp16 and widened to fp32 at the end",
           ToCompile(at,
                     fmt::format("compile with --io fp16{}, if the app can use fp16",
                                 function.opset < Opset::kIos16 ? " --target iOS16" : ""),
@@ -367,11 +366,11 @@ void WideOutputs(const DoctorRule& rule, const Function& function, Examined& at)
   });
 }
 
-void LittleFp16(const DoctorRule& rule, const Program& program, Examined& at) {
+void LittleFp16(const Program& program, Examined& at) {
   if (at.source) return;
   const double share = analysis::Fp16ShareOf(program).share();
   if (share >= kLittleFp16) return;
-  Add(at, rule, "",
+  Add(at, "",
       fmt::format("{:.0f} % of the work on floats is in fp16, but the Neural Engine computes in "
                   "fp16 only",
                   100 * share),
@@ -389,27 +388,27 @@ const Type* StateType(const Value& value) {
   return value.type.kind == Type::Kind::kState ? &value.type.elements[0] : nullptr;
 }
 
-void States(const DoctorRule& rule, const Function& function, Examined& at) {
+void States(const Function& function, Examined& at) {
   std::vector<std::string> names;
   for (const auto& input : function.body.inputs)
     if (StateType(*input)) names.push_back(input->name);
   if (!names.empty())
-    Add(at, rule, Place(function), fmt::format("it has states: {}", fmt::join(names, ", ")),
+    Add(at, Place(function), fmt::format("it has states: {}", fmt::join(names, ", ")),
         "they require iOS18 or macOS15: ship another package for older systems, and create one "
         "MLState per sequence");
 }
 
-void WideStates(const DoctorRule& rule, const Function& function, Examined& at) {
+void WideStates(const Function& function, Examined& at) {
   for (const auto& input : function.body.inputs)
     if (const Type* type = StateType(*input); type && type->dtype != DType::kFp16)
-      Add(at, rule, Place(function, "state", input->name),
+      Add(at, Place(function, "state", input->name),
           fmt::format("it is {}, but Core ML's states are fp16", Name(type->dtype)),
           "make it fp16");
 }
 
 // --- the model as a whole
 
-void Metadata(const DoctorRule& rule, const Program& program, Examined& at) {
+void Metadata(const Program& program, Examined& at) {
   if (at.source) return;
   const Interface& interface = program.interface;
   std::vector<std::string> missing;
@@ -418,12 +417,12 @@ void Metadata(const DoctorRule& rule, const Program& program, Examined& at) {
         std::pair{"description", &interface.short_description}})
     if (value->empty()) missing.push_back(name);
   if (!missing.empty())
-    Add(at, rule, "", fmt::format("no {}", fmt::join(missing, ", ")),
+    Add(at, "", fmt::format("no {}", fmt::join(missing, ", ")),
         fmt::format("compile with --{} TEXT: Xcode shows it to users of the model",
                     fmt::join(missing, " TEXT --")));
 }
 
-void NewerThanNeeded(const DoctorRule& rule, const Program& program, Examined& at) {
+void NewerThanNeeded(const Program& program, Examined& at) {
   const int declared = program.interface.specification_version;
   if (at.source || declared == 0) return;
   Opset needed = Opset::kIos15;
@@ -444,13 +443,13 @@ void NewerThanNeeded(const DoctorRule& rule, const Program& program, Examined& a
   // iOS16 is the default target of packages; a lower one has no advantage.
   needed = std::max(needed, Opset::kIos16);
   if (static_cast<int>(needed) >= declared) return;
-  Add(at, rule, "",
+  Add(at, "",
       fmt::format("it declares {}, but its operations require only {}",
                   TargetName(static_cast<Opset>(declared)), TargetName(needed)),
       fmt::format("compile with --target {} to support older systems", TargetName(needed)));
 }
 
-void Duplicates(const DoctorRule& rule, const Program& program, Examined& at) {
+void Duplicates(const Program& program, Examined& at) {
   if (at.source) return;  // compiling merges duplicates
   // Equal constants at different offsets, by content.
   std::map<std::string, std::map<std::pair<const MappedFile*, uint64_t>, std::string>> places;
@@ -488,7 +487,7 @@ void Duplicates(const DoctorRule& rule, const Program& program, Examined& at) {
     if (names.size() < kShown) names.push_back(copies.begin()->second);
   }
   if (bytes > 0)
-    Add(at, rule, "",
+    Add(at, "",
         fmt::format("{:.2f} MB of weights are duplicates: {} ...", static_cast<double>(bytes) / 1e6,
                     fmt::join(names, ", ")),
         fmt::format("mlc opt {} -o OUT.mlpackage keeps one copy of each", at.model.string()));
@@ -497,8 +496,8 @@ void Duplicates(const DoctorRule& rule, const Program& program, Examined& at) {
 // A rule's check, for each function or for the whole program.
 struct Row {
   DoctorRule rule;
-  void (*function)(const DoctorRule&, const Function&, Examined&) = nullptr;
-  void (*program)(const DoctorRule&, const Program&, Examined&) = nullptr;
+  void (*function)(const Function&, Examined&) = nullptr;
+  void (*program)(const Program&, Examined&) = nullptr;
 };
 constexpr Severity kNote = Severity::kNote, kWarning = Severity::kWarning;
 constexpr std::array kRows = {
@@ -551,9 +550,10 @@ std::vector<Finding> Examine(const fs::path& model, const ImportOptions& options
               source,  ours,  source ? std::nullopt : coreml::StatedOf(model),
               findings};
   for (size_t i = 0; i < kRows.size(); ++i) {
-    if (kRows[i].program) kRows[i].program(kRules[i], program, at);
+    at.rule = &kRules[i];
+    if (kRows[i].program) kRows[i].program(program, at);
     if (!kRows[i].function) continue;
-    for (const auto& function : program.functions) kRows[i].function(kRules[i], *function, at);
+    for (const auto& function : program.functions) kRows[i].function(*function, at);
   }
   return findings;
 }
