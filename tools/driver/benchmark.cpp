@@ -339,14 +339,7 @@ class Bench {
       std::future<runtime::Prediction> future = std::move(waiting.front());
       waiting.pop_front();
       try {
-        const runtime::Prediction prediction = future.get();
-        const Clock::time_point begin = Clock::now();
-        RunTensors::Once once{.outputs = tensors_->Outputs(prediction.outputs),
-                              .timings = prediction.timings,
-                              .token_ms = {},
-                              .fallback = prediction.fallback,
-                              .ticket = prediction.ticket};
-        once.timings.marshal_out_ms += Milliseconds(begin, Clock::now());
+        RunTensors::Once once = tensors_->Converted(future.get());
         const double whole =
             once.timings.marshal_in_ms + once.timings.predict_ms + once.timings.marshal_out_ms;
         Take(std::move(once), whole, true);

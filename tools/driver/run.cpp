@@ -107,11 +107,15 @@ std::map<std::string, Tensor> RunTensors::Inputs() const {
   return MakeInputs(model_.function(), given_);
 }
 
-std::vector<RunOutput> RunTensors::Outputs(const std::map<std::string, Tensor>& found) const {
-  std::vector<RunOutput> outputs;
+RunTensors::Once RunTensors::Converted(const runtime::Prediction& prediction) const {
+  const Clock::time_point begin = Clock::now();
+  Once once{
+      .timings = prediction.timings, .fallback = prediction.fallback, .ticket = prediction.ticket};
   for (const Port& port : model_.function().outputs)
-    outputs.push_back({&port, ToSourceType(found.at(port.name), port), verify::UserName(port)});
-  return outputs;
+    once.outputs.push_back(
+        {&port, ToSourceType(prediction.outputs.at(port.name), port), verify::UserName(port)});
+  once.timings.marshal_out_ms += Milliseconds(begin, Clock::now());
+  return once;
 }
 
 RunTensors::Once RunTensors::Predict(runtime::GuardedModel& model) const {
@@ -120,14 +124,8 @@ RunTensors::Once RunTensors::Predict(runtime::GuardedModel& model) const {
   const std::map<std::string, Tensor> inputs = Inputs();
   const Clock::time_point ready = Clock::now();
   const runtime::Prediction prediction = model.Run(inputs);
-  const Clock::time_point done = Clock::now();
-  Once once{.outputs = Outputs(prediction.outputs),
-            .timings = prediction.timings,
-            .token_ms = {},
-            .fallback = prediction.fallback,
-            .ticket = prediction.ticket};
+  Once once = Converted(prediction);
   once.timings.marshal_in_ms += Milliseconds(begin, ready);
-  once.timings.marshal_out_ms += Milliseconds(done, Clock::now());
   return once;
 }
 

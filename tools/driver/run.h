@@ -77,8 +77,8 @@ class RunTensors {
 
   // Returns the inputs by MIL name, in the types of the model; not for tokens.
   std::map<std::string, Tensor> Inputs() const;
-  // Converts outputs of a prediction on Inputs().
-  std::vector<RunOutput> Outputs(const std::map<std::string, Tensor>& found) const;
+  // Converts the outputs of a prediction on Inputs(), and adds the time that this takes.
+  Once Converted(const runtime::Prediction& prediction) const;
 
   // Sets `next`, and writes the outputs if requested.
   void Finish(RunResult& result) const;
