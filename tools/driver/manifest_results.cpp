@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "backends/coreml/manifest.h"
@@ -32,38 +33,32 @@ std::string Read(const fs::path& path) {
 }
 
 // Returns a member of a given type. Error "bad-file" otherwise; the caller adds the location.
-using Is = bool (*)(const Json& value);
+template <class Is>
 const Json& Field(const Json& object, const char* name, Is is, const char* kind) {
   if (!object.is_object()) throw Error("bad-file", "the parent of \"{}\" is not an object", name);
   const auto it = object.find(name);
   if (it == object.end()) throw Error("bad-file", "\"{}\" is missing", name);
-  if (!is(*it)) throw Error("bad-file", "\"{}\" is not {}", name, kind);
+  if (!std::invoke(is, *it)) throw Error("bad-file", "\"{}\" is not {}", name, kind);
   return *it;
 }
 const Json& Text(const Json& object, const char* name) {
-  return Field(
-      object, name, [](const Json& v) { return v.is_string(); }, "a string");
+  return Field(object, name, &Json::is_string, "a string");
 }
 const Json& Object(const Json& object, const char* name) {
-  return Field(
-      object, name, [](const Json& v) { return v.is_object(); }, "an object");
+  return Field(object, name, &Json::is_object, "an object");
 }
 const Json& List(const Json& object, const char* name) {
-  return Field(
-      object, name, [](const Json& v) { return v.is_array(); }, "a list");
+  return Field(object, name, &Json::is_array, "a list");
 }
 const Json& Count(const Json& object, const char* name) {
-  return Field(
-      object, name,
-      [](const Json& v) {
-        return v.is_number_unsigned() || (v.is_number_integer() && v.get<int64_t>() >= 0);
-      },
-      "a non-negative integer");
+  auto is = [](const Json& v) {
+    return v.is_number_unsigned() || (v.is_number_integer() && v.get<int64_t>() >= 0);
+  };
+  return Field(object, name, is, "a non-negative integer");
 }
 const Json& Figure(const Json& object, const char* name) {
-  return Field(
-      object, name, [](const Json& v) { return v.is_number() && v.get<double>() >= 0; },
-      "a number of at least 0");
+  auto is = [](const Json& v) { return v.is_number() && v.get<double>() >= 0; };
+  return Field(object, name, is, "a number of at least 0");
 }
 
 // Returns whether a report states that there is no figure.
@@ -171,12 +166,9 @@ void SetSpeedUps(Json& entries) {
 void Merge(const Json& line, const std::string& hash, Json& entries, MergedResults& merged) {
   if (!line.is_object()) throw Error("bad-file", "this is not a JSON object");
   // Runs of source models have no hash.
-  if (!line.contains("model_hash")) {
-    Object(line, "timings_ms");
-    ++merged.skipped;
-    return;
-  }
-  if (Text(line, "model_hash") != hash) {
+  const bool hashed = line.contains("model_hash");
+  if (!hashed) Object(line, "timings_ms");
+  if (!hashed || Text(line, "model_hash") != hash) {
     ++merged.skipped;
     return;
   }
