@@ -21,10 +21,7 @@ constexpr size_t kMaxEnumeratedShapes = 128;
 
 // Returns the port of a value, or a port made from the value if the function has none.
 Port PortOf(const std::vector<Port>& ports, size_t index, const Value& value) {
-  if (index < ports.size()) return ports[index];
-  Port port;
-  port.name = value.name;
-  return port;
+  return index < ports.size() ? ports[index] : Port{.name = value.name};
 }
 
 // Returns one shape for each combination of the listed sizes of its symbols, smallest first;

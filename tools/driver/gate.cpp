@@ -240,10 +240,9 @@ GateCheck ParityCheck(const GateSubject& subject, runtime::GuardedModel& model,
                          "with --source MODEL");
   std::string text;
   if (!options.source.empty()) {
-    VerifyOptions verify;
-    verify.import = options.import;
-    verify.function = options.function;
-    const VerifyResult result = Verify(options.source, subject.model, verify, diagnostics);
+    const VerifyResult result =
+        Verify(options.source, subject.model,
+               {.import = options.import, .function = options.function}, diagnostics);
     if (Judge(result.outputs) != verify::Verdict::kPassed) {
       text = "against the source: " + VerdictText(result.outputs);
       for (const verify::Compared& output : result.outputs)
@@ -333,9 +332,7 @@ GateSubject MakeGateSubject(const fs::path& model, const GateOptions& options,
   RefuseSource(model);
   const Format format = FrontendOf(model).format;
   // The other import options apply to --source.
-  ImportOptions sizes;
-  sizes.shapes = options.import.shapes;
-  sizes.dims = options.import.dims;
+  const ImportOptions sizes{.shapes = options.import.shapes, .dims = options.import.dims};
   GateSubject subject{.model = model, .bytes = BytesOf(model)};
   subject.is_reference = options.units == runtime::Units::kReference;
   subject.load.units = options.units;
@@ -584,19 +581,10 @@ std::vector<GateResult> RunGate(char gate, const std::vector<fs::path>& models,
     try {
       const GateSubject subject = MakeGateSubject(model, options, diagnostics);
       result.function = subject.function;
-      switch (gate) {
-        case 'a':
-          result.checks = GateA(subject, options);
-          break;
-        case 'b':
-          result.checks = GateB(subject, options, diagnostics);
-          break;
-        case 'c':
-          result.checks = GateC(subject, options);
-          break;
-        default:
-          result.checks = GateD(subject, options);
-      }
+      result.checks = gate == 'a'   ? GateA(subject, options)
+                      : gate == 'b' ? GateB(subject, options, diagnostics)
+                      : gate == 'c' ? GateC(subject, options)
+                                    : GateD(subject, options);
     } catch (const Error& error) {
       const std::string place = error.location().ToString();
       result.checks = {

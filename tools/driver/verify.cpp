@@ -351,10 +351,9 @@ void CheckBudgets(std::optional<int64_t> per_axis, const verify::Budgets& budget
 
 void WriteBundle(const fs::path& folder, const fs::path& package, const VerifyResult& result,
                  const std::vector<Check>& checks) {
-  verify::Parity parity;
-  parity.reference = result.reference;
-  parity.budgets = result.budgets;
-  parity.package_hash = coreml::PackageHash(package);
+  verify::Parity parity{.package_hash = coreml::PackageHash(package),
+                        .reference = result.reference,
+                        .budgets = result.budgets};
   std::vector<verify::ParityFunction> functions;
   for (const Check& check : checks)
     functions.push_back({check.package->name, check.shared, check.references, check.budgets});
@@ -482,9 +481,7 @@ bool ComputesInFp16(const Program& package) {
 VerifyResult Verify(const fs::path& source_path, const fs::path& package_path,
                     const VerifyOptions& options, Diagnostics& diagnostics) {
   RequireOrder(source_path, package_path);
-  ImportOptions sizes;
-  sizes.shapes = options.import.shapes;
-  sizes.dims = options.import.dims;
+  const ImportOptions sizes{.shapes = options.import.shapes, .dims = options.import.dims};
   Program package = ImportToRun(package_path, sizes, true, diagnostics);
   const ImportOptions import = AsCompiled(options.import, source_path, package_path, diagnostics);
   auto source = std::make_shared<Program>(ImportSource(source_path, import, package, diagnostics));
