@@ -161,28 +161,12 @@ T ReadAs(const std::byte* from) {
 
 // Returns the integer at an address; empty above the range of int64.
 std::optional<int64_t> IntegerAt(GgufType type, const std::byte* from) {
-  switch (type) {
-    case GgufType::kUint8:
-      return ReadAs<uint8_t>(from);
-    case GgufType::kInt8:
-      return ReadAs<int8_t>(from);
-    case GgufType::kUint16:
-      return ReadAs<uint16_t>(from);
-    case GgufType::kInt16:
-      return ReadAs<int16_t>(from);
-    case GgufType::kUint32:
-      return ReadAs<uint32_t>(from);
-    case GgufType::kInt32:
-      return ReadAs<int32_t>(from);
-    case GgufType::kBool:
-      return ReadAs<uint8_t>(from) != 0;
-    default: {
-      const auto bits = ReadAs<uint64_t>(from);
-      if (type == GgufType::kUint64 && bits > std::numeric_limits<int64_t>::max())
-        return std::nullopt;
-      return static_cast<int64_t>(bits);
-    }
-  }
+  uint64_t bits = 0;  // little-endian, as in the file
+  std::memcpy(&bits, from, static_cast<size_t>(BytesOf(type)));
+  const int unused = 64 - 8 * BytesOf(type);
+  if (Name(type).starts_with("int")) return static_cast<int64_t>(bits << unused) >> unused;
+  if (bits > std::numeric_limits<int64_t>::max()) return std::nullopt;
+  return type == GgufType::kBool ? bits != 0 : static_cast<int64_t>(bits);
 }
 double FloatAt(GgufType type, const std::byte* from) {
   return type == GgufType::kFloat32 ? ReadAs<float>(from) : ReadAs<double>(from);
