@@ -46,25 +46,11 @@ std::vector<int32_t> TokensOf(const text::Tokenizer& tokenizer, std::string_view
   return tokens;
 }
 
-void CheckOptions(const GenerateOptions& options) {
-  CheckSampling(options.sampling);
-  if (options.most && *options.most < 1)
-    throw Error("usage", "--generate: expected at least one token");
-  if (options.system && !options.chat) throw Error("usage", "--system requires --chat");
-}
-
 }  // namespace
 
 std::string_view Name(GenerateResult::Finish finish) {
-  switch (finish) {
-    case GenerateResult::Finish::kStop:
-      return "stop";
-    case GenerateResult::Finish::kLength:
-      return "length";
-    case GenerateResult::Finish::kInterrupted:
-      return "interrupted";
-  }
-  return "";
+  constexpr std::string_view kNames[] = {"stop", "length", "interrupted"};
+  return kNames[static_cast<size_t>(finish)];
 }
 
 double PrefillRate(const GenerateResult& result) {
@@ -74,16 +60,17 @@ double DecodeRate(const GenerateResult& result) { return Rate(result.decoded, re
 
 GenerateResult Generate(const fs::path& path, const ModelOptions& load,
                         const GenerateOptions& options, Diagnostics& diagnostics) {
-  CheckOptions(options);
+  CheckSampling(options.sampling);
+  if (options.most && *options.most < 1)
+    throw Error("usage", "--generate: expected at least one token");
+  if (options.system && !options.chat) throw Error("usage", "--system requires --chat");
   Clock::time_point begin = Clock::now();
   LanguageModel model(path, load, "--prompt", diagnostics);
   const double load_ms = Milliseconds(begin, Clock::now());
   const text::Tokenizer tokenizer =
       LoadTokenizer(options.tokenizer.empty() ? path : options.tokenizer);
   GenerateResult result;
-  result.units = model.model().units();
-  result.arithmetic = model.model().arithmetic();
-  result.runtime = model.model().capabilities().runtime;
+  result.executor = model.model().executor();
   result.load_ms = load_ms;
   result.prompt = options.prompt;
   if (options.chat) {

@@ -36,10 +36,7 @@ struct GenerateResult {
   std::vector<int32_t> tokens;  // without the token that ended the answer
   enum class Finish { kStop, kLength, kInterrupted } finish = Finish::kLength;
   std::string why;  // "token 2 (</s>)", "stop text", "--generate", "context", "interrupted"
-  runtime::Units units = runtime::Units::kReference;
-  // Of the reference engine.
-  engine::EngineOptions::Arithmetic arithmetic = engine::EngineOptions::Arithmetic::kExact;
-  std::string runtime;    // "mlc's engine"
+  Executor executor;
   double load_ms = 0;     // reading and loading
   double prefill_ms = 0;  // the prompt, processed as one batch, up to its logits
   // Everything after the prompt: sampling, callbacks and predicting, token by token.

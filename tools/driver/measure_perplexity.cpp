@@ -96,9 +96,7 @@ PerplexityResult MeasurePerplexity(const fs::path& path, const ModelOptions& loa
       [&] { return verify::PerplexityOf(surprises).perplexity; });
   result.text = chunks.text();
   result.figures = verify::PerplexityOf(surprises);
-  result.units = model.model().units();
-  result.arithmetic = model.model().arithmetic();
-  result.runtime = model.model().capabilities().runtime;
+  result.executor = model.model().executor();
   return result;
 }
 

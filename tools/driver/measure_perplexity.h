@@ -35,10 +35,7 @@ struct TextChunks {
 struct PerplexityResult {
   TextChunks text;
   verify::PerplexityFigures figures;
-  runtime::Units units = runtime::Units::kReference;
-  // Of the reference engine.
-  engine::EngineOptions::Arithmetic arithmetic = engine::EngineOptions::Arithmetic::kExact;
-  std::string runtime;
+  Executor executor;
   double ms = 0;  // for all chunks
 };
 // Throws Error "usage" for a text without a

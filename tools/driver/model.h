@@ -45,6 +45,14 @@ struct ModelOptions {
   std::shared_ptr<const TemporaryFolder> temporary;
 };
 
+// What computes the results of a model.
+struct Executor {
+  runtime::Units units = runtime::Units::kReference;
+  // Of the reference engine.
+  engine::EngineOptions::Arithmetic arithmetic = engine::EngineOptions::Arithmetic::kExact;
+  std::string runtime;  // "mlc's engine"
+};
+
 class Model {
  public:
   // Throws the errors of Import; Error "usage" for units, hints or `bundles_only` that do not suit
@@ -59,6 +67,7 @@ class Model {
   runtime::Units units() const { return units_; }
   engine::EngineOptions::Arithmetic arithmetic() const { return arithmetic_; }
   runtime::Capabilities capabilities() const { return runtime_->capabilities(); }
+  Executor executor() const { return {units_, arithmetic_, capabilities().runtime}; }
   // The limit for a load; none for the reference engine, which always terminates.
   runtime::Worker::Timeout load_limit() const;
 

@@ -16,16 +16,15 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-std::string ModeText(const std::string& runtime, runtime::Units units,
-                     engine::EngineOptions::Arithmetic arithmetic) {
-  return units == runtime::Units::kReference ? fmt::format("{} ({})", runtime, Describe(arithmetic))
-                                             : fmt::format("{}, --units {}", runtime, Name(units));
+std::string ModeText(const Executor& by) {
+  return by.units == runtime::Units::kReference
+             ? fmt::format("{} ({})", by.runtime, Describe(by.arithmetic))
+             : fmt::format("{}, --units {}", by.runtime, Name(by.units));
 }
-void AddMode(const std::string& runtime, runtime::Units units,
-             engine::EngineOptions::Arithmetic arithmetic, Json& json) {
-  json["runtime"] = runtime;
-  json["units"] = Name(units);
-  if (units == runtime::Units::kReference) json["mode"] = Name(arithmetic);
+void AddMode(const Executor& by, Json& json) {
+  json["runtime"] = by.runtime;
+  json["units"] = Name(by.units);
+  if (by.units == runtime::Units::kReference) json["mode"] = Name(by.arithmetic);
 }
 
 // Flushes each piece, because answers may be long and users read along.
@@ -52,7 +51,7 @@ Json GeneratedJson(const GenerateResult& result) {
   json["tokens"] = result.tokens;
   json["finish"] = Name(result.finish);
   json["why"] = result.why;
-  AddMode(result.runtime, result.units, result.arithmetic, json);
+  AddMode(result.executor, json);
   json["load_ms"] = result.load_ms;
   json["prefill_ms"] = result.prefill_ms;
   json["decode_ms"] = result.decode_ms;
@@ -93,7 +92,7 @@ int RunPrompt(const fs::path& model, const BenchmarkOptions& run, const TextArgu
                PrefillRate(result));
     fmt::print(stderr, "answer: {} tokens{}, ended by {}; {}\n", result.tokens.size(),
                result.decoded > 0 ? fmt::format(", {:.1f} tokens/s", DecodeRate(result)) : "",
-               result.why, ModeText(result.runtime, result.units, result.arithmetic));
+               result.why, ModeText(result.executor));
   }
   if (result.finish == GenerateResult::Finish::kInterrupted) {
     std::fflush(stdout);
@@ -150,14 +149,13 @@ int RunPerplexity(const fs::path& model, const BenchmarkOptions& run, const Text
     Json json = FiguresJson(result.figures);
     json["scored"] = result.figures.scored;
     json.update(TextJson(result.text));
-    AddMode(result.runtime, result.units, result.arithmetic, json);
+    AddMode(result.executor, json);
     json["tokens_per_second"] = rate;
     PrintDocument(json);
   } else {
     fmt::print("perplexity {}\n{}; {}, {:.1f} tokens/s\n",
                WithError(fmt::format("{:.4f}", result.figures.perplexity), result.figures.error),
-               ChunksText(result.text, result.figures.scored),
-               ModeText(result.runtime, result.units, result.arithmetic), rate);
+               ChunksText(result.text, result.figures.scored), ModeText(result.executor), rate);
   }
   return 0;
 }
@@ -276,14 +274,6 @@ int VerifyText(const fs::path& source, const fs::path& package, const VerifyOpti
     fmt::print("{}\n", result.ok ? "PASSED" : "FAILED");
   }
   return result.ok ? 0 : ExitCode("check-failed");
-}
-
-std::string TextLimits() {
-  std::string text;
-  for (const char* name : {"fp32", "fp16", "int8"})
-    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", name,
-                        Describe(verify::AgreementLimitOf(name)));
-  return text;
 }
 
 }  // namespace mlc::driver

@@ -35,6 +35,5 @@ int RunText(const std::filesystem::path& model, const BenchmarkOptions& run,
 int VerifyText(const std::filesystem::path& source, const std::filesystem::path& package,
                const VerifyOptions& options, const std::filesystem::path& text,
                const std::filesystem::path& tokenizer, Session& session);
-std::string TextLimits();  // budgets of --text, for the help
 
 }  // namespace mlc::driver

@@ -1,3 +1,5 @@
+#include <fmt/ranges.h>
+
 #include <nlohmann/json.hpp>
 
 #include "lib/support/json_text.h"
@@ -210,10 +212,13 @@ Command VerifyCommand() {
          table);
   Append(ImportTable(given->options.import), table);
   table.push_back(JsonOption());
-  std::string budgets;
-  for (const char* name : {"fp32", "fp16", "int8"})
-    budgets += fmt::format("{}{}: {}", budgets.empty() ? "" : "; ", name,
-                           Describe(verify::ParseBudgets(name).all));
+  // "fp32: ...; fp16: ...; int8: ..."
+  auto of_each = [](auto limit) {
+    std::vector<std::string> texts;
+    for (const char* name : {"fp32", "fp16", "int8"})
+      texts.push_back(fmt::format("{}: {}", name, Describe(limit(name))));
+    return fmt::format("{}", fmt::join(texts, "; "));
+  };
   return {
       "verify",
       "Compare a package with its source model, or with reference outputs",
@@ -234,8 +239,10 @@ Command VerifyCommand() {
           "source model is made to choose the package's expert. "
           "The tokenizer beside a package must match the source's.\n"
           "Limits of --text: {}.\n\n",
-          verify::kErrorFigure, budgets, verify::kFloorDescription, verify::kFloors, kOwnFloors,
-          kLeastLimit, TextLimits())};
+          verify::kErrorFigure,
+          of_each([](const char* name) { return verify::ParseBudgets(name).all; }),
+          verify::kFloorDescription, verify::kFloors, kOwnFloors, kLeastLimit,
+          of_each(verify::AgreementLimitOf))};
 }
 
 }  // namespace mlc::driver
