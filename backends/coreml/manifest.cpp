@@ -226,11 +226,6 @@ std::optional<Stated> StatedOf(const std::filesystem::path& package) {
   }
 }
 
-std::optional<std::string> StatedPrecision(const std::filesystem::path& package) {
-  const std::optional<Stated> stated = StatedOf(package);
-  return stated ? std::optional(stated->precision) : std::nullopt;
-}
-
 void CheckManifestTarget(const std::filesystem::path& package, bool force) {
   std::filesystem::path path = ManifestPath(package);
   Staging check(path, Staging::kFile);

@@ -88,7 +88,6 @@ struct Stated {
   std::map<std::string, std::vector<std::string>> options;  // given options, by name
 };
 std::optional<Stated> StatedOf(const std::filesystem::path& package);
-std::optional<std::string> StatedPrecision(const std::filesystem::path& package);
 
 // Checks for obstacles to WriteManifest: Error "overwrites-input", "file-io", or "file-exists" if
 // the path holds anything except a manifest of mlc, unless `force`.

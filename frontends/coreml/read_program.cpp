@@ -310,11 +310,6 @@ class FunctionReader {
       defined_;  // in order of definition, so that a block's names can be removed at its end
 };
 
-void ReadBuildInfo(const mil::Value& value, Program& program) {
-  for (const auto& pair : value.immediatevalue().dictionary().values())
-    program.build_info.emplace_back(ReadString(pair.key()), ReadString(pair.value()));
-}
-
 }  // namespace
 
 void ReadProgram(const mil::Program& source, const InputDims& input_dims, WeightFiles& weights,
@@ -327,7 +322,8 @@ void ReadProgram(const mil::Program& source, const InputDims& input_dims, Weight
   for (const mil::ValueEntry& attribute : source.attributes()) {
     if (attribute.key() != "buildInfo")
       throw Error("unsupported-field", "unsupported program attribute \"{}\"", attribute.key());
-    ReadBuildInfo(attribute.value(), program);
+    for (const auto& pair : attribute.value().immediatevalue().dictionary().values())
+      program.build_info.emplace_back(ReadString(pair.key()), ReadString(pair.value()));
   }
   for (int i = 0; i < source.functions_size(); ++i)
     FunctionReader(*program.functions[i], input_dims, weights, file)

@@ -103,7 +103,7 @@ Json ToJson(const BenchmarkResult& result) {
   if (result.warm_load_ms) json["warm_load_ms"] = *result.warm_load_ms;
   json["measures"] = result.measures;
   json["jobs"] = result.jobs;
-  json["iterations"] = PredictTimes(result).count;
+  json["iterations"] = result.predict.statistics().count;
   json["timings_ms"] = times;
   if (const std::optional<double> rate = PredictionsPerSecond(result))
     json["predictions_per_second"] = *rate;
@@ -187,13 +187,11 @@ void CheckResultTime(std::string_view text) {
               time ? "which is in the future" : "and not a time such as 2026-01-31T23:59:59Z");
 }
 
-Statistics PredictTimes(const BenchmarkResult& result) { return result.predict.statistics(); }
-
 std::optional<double> PredictionsPerSecond(const BenchmarkResult& result) {
   const runtime::Snapshot& telemetry = result.telemetry;
   if (result.wall_ms <= 0 || telemetry.fallbacks + telemetry.failed + telemetry.refused > 0)
     return std::nullopt;
-  return 1000 * static_cast<double>(PredictTimes(result).count) / result.wall_ms;
+  return 1000 * static_cast<double>(result.predict.statistics().count) / result.wall_ms;
 }
 
 std::string RunJson(const BenchmarkResult& result) { return JsonText(ToJson(result)); }
@@ -282,7 +280,7 @@ BaselineCheck CheckBaseline(const std::vector<Baseline>& all, const fs::path& mo
                 result.function->name, Name(result.units), result.measures, result.jobs);
   const Baseline& before = *found;
   BaselineCheck check;
-  const Statistics now = PredictTimes(result);
+  const Statistics now = result.predict.statistics();
   for (const StatisticsField& field : kStatisticsFields) {
     BaselineCheck::Row row{field.name, before.predict.*field.value, now.*field.value};
     row.judged = row.name == std::string_view("p50");

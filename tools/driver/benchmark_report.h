@@ -16,8 +16,6 @@ namespace mlc::driver {
 // kStatisticsFields.
 std::string RunJson(const BenchmarkResult& result);
 
-Statistics PredictTimes(const BenchmarkResult& result);
-
 // Appends a line to a file of JSON lines: RunJson with the model's name, its content hash (for
 // packages and bundles), mlc's version and the time (UTC). Several processes may append at once.
 // Error "file-io".

@@ -86,23 +86,6 @@ precision::MeasureInputs ReadCalibration(const fs::path& folder, const Program& 
   return inputs;
 }
 
-// Measures the whole program before it is lowered to fp16. `least`: the budgets of --precision
-// mixed.
-precision::Measurement Measure(const Program& program, passes::PassContext& context,
-                               const CompileOptions& options,
-                               const std::vector<const passes::PassDef*>& passes,
-                               const verify::Budgets& least, precision::MeasureInputs inputs,
-                               const std::function<Program()>& source) {
-  precision::MeasureOptions measure;
-  measure.inputs = std::move(inputs);
-  measure.passes = {std::ranges::find(passes, &passes::kFp16Precision), passes.end()};
-  measure.least = options.precision == passes::PassContext::Precision::kMixed;
-  if (measure.least) measure.budgets = least;
-  measure.source = source;
-  measure.floor = !measure.least;
-  return MeasureFp16(program, context, measure);
-}
-
 // Implements --fp16-strict: throws if any operation stays in fp32.
 void RefuseFp32(const Diagnostics& diagnostics) {
   constexpr size_t kNamed = 8;
@@ -227,9 +210,18 @@ CompileResult Compile(const fs::path& model, const fs::path& given, const Compil
              : options.precision == passes::PassContext::Precision::kMixed
                  ? precision::MakeUpLeastInputs(program, kMixedWork, kMixedWeights)
                  : precision::MakeUpMeasureInputs(program);
+    // Measures the whole program before it is lowered to fp16.
     context.measure = [&](const Program& wide, passes::PassContext& into) {
       phase("passes before measuring");
-      result.measurement = Measure(wide, into, options, passes, least, std::move(inputs), again);
+      const bool mixed = options.precision == passes::PassContext::Precision::kMixed;
+      result.measurement = precision::MeasureFp16(
+          wide, into,
+          {.passes = {std::ranges::find(passes, &passes::kFp16Precision), passes.end()},
+           .inputs = std::move(inputs),
+           .source = again,
+           .floor = !mixed,
+           .budgets = least,
+           .least = mixed});
       if (options.budget && !result.measurement->not_measured.empty())
         diagnostics.Warn(
             Error("check-failed", "--budget was not checked: " + result.measurement->not_measured));

@@ -51,11 +51,6 @@ struct Examined {
   }
 };
 
-// The name that `mlc compile` uses for a port.
-const std::string& SourceName(const Port& port) {
-  return port.source_name.empty() ? port.name : port.source_name;
-}
-
 // Returns advice for `mlc compile`, or for the converter that made the package.
 std::string ToCompile(const Examined& at, std::string options, std::string_view elsewhere) {
   return at.ours ? std::move(options) : fmt::format("{} where the model is converted", elsewhere);
@@ -145,7 +140,7 @@ void Unlabelled(const Function& function, Examined& at) {
         ToCompile(at,
                   fmt::format("compile with --labels FILE{} if they are class probabilities",
                               OfTheSameSize(function, classes) > 1 && at.of_onnx()
-                                  ? " --outputs " + SourceName(port)
+                                  ? " --outputs " + verify::UserName(port)
                                   : ""),
                   "add labels"));
   });
@@ -336,7 +331,7 @@ void Pictures(const Function& function, Examined& at) {
       help = fmt::format(
           "compile with --image {}={},1/255,0{}, or the scale and bias that the model was trained "
           "with: an app can then pass camera frames without a conversion on the CPU{}",
-          SourceName(function.inputs[i]), shape[first ? 1 : 3] == Dim(1) ? "gray" : "rgb",
+          verify::UserName(function.inputs[i]), shape[first ? 1 : 3] == Dim(1) ? "gray" : "rgb",
           batch ? fmt::format(" --dim {}=1", *batch) : "",
           first ? ""
                 : "; the package transposes it, as Core ML's images have their channels first");

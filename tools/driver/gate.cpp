@@ -80,10 +80,6 @@ std::function<std::unique_ptr<runtime::LoadedModel>()> LoadOf(const GateSubject&
   };
 }
 
-double Milliseconds(const runtime::PredictTimings& timings) {
-  return timings.marshal_in_ms + timings.predict_ms + timings.marshal_out_ms;
-}
-
 // A model with timeouts. The breaker stays closed, because the checks judge failures themselves.
 std::unique_ptr<runtime::GuardedModel> Guarded(const GateSubject& subject,
                                                const GateOptions& options, runtime::Units units) {
@@ -102,8 +98,8 @@ runtime::LatencySummary Measure(runtime::GuardedModel& model, const Outputs& inp
   runtime::LatencyHistogram histogram;
   const int64_t warmup = iterations / 10;
   for (int64_t i = 0; i < warmup + iterations; ++i) {
-    const runtime::PredictTimings timings = model.Run(inputs).timings;
-    if (i >= warmup) histogram.Add(Milliseconds(timings));
+    const auto [in_ms, predict_ms, out_ms] = model.Run(inputs).timings;
+    if (i >= warmup) histogram.Add(in_ms + predict_ms + out_ms);
   }
   return histogram.Summary();
 }

@@ -121,8 +121,7 @@ void ChooseSizes(Program& program, const ImportOptions& options, bool may_lack) 
   for (const auto& function : program.functions) {
     for (const std::string& name : OpenSymbols(*function))
       if (std::ranges::find(symbols, name) == symbols.end()) symbols.push_back(name);
-    for (const Port& port : function->inputs)
-      inputs.push_back(port.source_name.empty() ? port.name : port.source_name);
+    for (const Port& port : function->inputs) inputs.push_back(verify::UserName(port));
   }
   for (const auto& [name, wanted] : options.dims) {
     const std::string option = "--dim " + name, legal = LegalName(name);

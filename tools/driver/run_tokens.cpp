@@ -70,10 +70,6 @@ int64_t Vocabulary(const Function& function, int64_t count) {
   return static_cast<int64_t>(std::min(range.high, kMost)) + 1;
 }
 
-int64_t MostTokens(const Function& function) {
-  return TokenIds(function).type.shape[1].Bounds(function.symbols).high;
-}
-
 }  // namespace
 
 bool IsEncoder(const Function& function) {
@@ -115,7 +111,9 @@ void CheckTokens(const Function& function, const std::vector<int64_t>& tokens, b
   const auto count = static_cast<int64_t>(tokens.size());
   LanguageSize sizes{};
   if (encoder) {
-    sizes.context = SizeFor(function, count) > 0 ? count : MostTokens(function);
+    sizes.context = SizeFor(function, count) > 0
+                        ? count
+                        : TokenIds(function).type.shape[1].Bounds(function.symbols).high;
     sizes.vocabulary = Vocabulary(function, count);
   } else {
     sizes = LanguageSizes(function);

@@ -107,10 +107,9 @@ std::string PortNames(const std::vector<Port>& ports) {
 Tensor ToInputType(const Tensor& given, const Value& input, const Port& port) {
   if (port.feature != Port::Feature::kMultiArray) return ToPixels(given, input, port);
   DType declared = port.source_dtype == DType::kNone ? input.type.dtype : port.source_dtype;
-  Tensor converted = ConvertInput(
-      given, declared, input.type.dtype,
-      {"bad-input",
-       fmt::format("input \"{}\"", port.source_name.empty() ? port.name : port.source_name)});
+  Tensor converted =
+      ConvertInput(given, declared, input.type.dtype,
+                   {"bad-input", fmt::format("input \"{}\"", verify::UserName(port))});
   // Packages declare a scalar of the source as [1].
   if (converted.rank() == 0 && input.type.rank() == 1) converted = converted.Reshaped({1});
   return converted;
@@ -276,8 +275,7 @@ void CheckRanges(const analysis::GeneratedInputOptions& options, const Program& 
     std::vector<const Value*> values = InputValues(*function);
     for (size_t i = 0; i < function->inputs.size(); ++i) {
       const Port& port = function->inputs[i];
-      names +=
-          (names.empty() ? "" : ", ") + (port.source_name.empty() ? port.name : port.source_name);
+      names += (names.empty() ? "" : ", ") + verify::UserName(port);
       for (const auto& [name, range] : options.ranges) {
         if (port.source_name != name && port.name != name) continue;
         known.insert(name);

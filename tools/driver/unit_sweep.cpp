@@ -60,12 +60,12 @@ SweepResult Sweep(const std::filesystem::path& model, const BenchmarkOptions& op
       continue;
     }
     row.trouble = Trouble(*row.result, options);
-    const double p50 = PredictTimes(*row.result).p50;
+    const double p50 = row.result->predict.statistics().p50;
     if (row.trouble.empty() && (best == 0 || p50 < best)) best = p50;
   }
   for (const SweepRow& row : sweep.rows) {
     if (!row.result || !row.trouble.empty()) continue;
-    const double p50 = PredictTimes(*row.result).p50;
+    const double p50 = row.result->predict.statistics().p50;
     if (sweep.recommended || p50 > best * (1 + kAlike)) continue;
     sweep.recommended = row.units;
     sweep.why = p50 == best ? "the fastest"

@@ -494,8 +494,8 @@ VerifyResult Verify(const fs::path& source_path, const fs::path& package_path,
   bool half = ComputesInFp16(package);
   result.budgets = BudgetsOf(options, half);
   const bool by_default = half && !options.budget && !options.atol && !options.rtol;
-  result.floors = by_default && coreml::StatedPrecision(package_path) != "mixed";
   const std::optional<coreml::Stated> stated = coreml::StatedOf(package_path);
+  result.floors = by_default && !(stated && stated->precision == "mixed");
   const std::map<std::string, double> exceeded =
       stated ? stated->exceeded : std::map<std::string, double>();
   std::optional<Program> rounded;
@@ -507,7 +507,8 @@ VerifyResult Verify(const fs::path& source_path, const fs::path& package_path,
 
   std::vector<Check> checks = Checks(*source, package, options);
   for (Check& check : checks) {
-    const bool language = by_source && AreLanguageModels(*check.source, *check.package);
+    const bool language =
+        by_source && IsLanguageModel(*check.source) && IsLanguageModel(*check.package);
     const bool routers =
         language && verify::HasRouters(*check.source) && verify::HasRouters(*check.package);
     engine::EngineOptions recording = faithful, following = exact;

@@ -71,10 +71,6 @@ std::optional<LanguageResult::Own> OwnFloor(const verify::Comparison& constants,
 
 }  // namespace
 
-bool AreLanguageModels(const Function& source, const Function& package) {
-  return IsLanguageModel(source) && IsLanguageModel(package);
-}
-
 LanguageResult VerifyLanguage(const LanguagePair& pair, std::vector<int64_t> tokens, uint64_t seed,
                               const verify::Budgets& budgets,
                               std::vector<verify::Compared>& outputs) {

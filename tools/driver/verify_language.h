@@ -37,8 +37,6 @@ struct LanguagePair {
   bool floors;             // whether floors raise the limits
   engine::EngineOptions source_options, package_options;
 };
-// Returns whether both functions are language models.
-bool AreLanguageModels(const Function& source, const Function& package);
 // If `tokens` is empty, up to 32 are generated, fewer for large models. Appends to `outputs` the
 // logits, judged by the budget of "logits" and by the floor, and the most likely tokens, which must
 // be equal unless the reference's choice is a near tie. Errors as in CheckTokens.

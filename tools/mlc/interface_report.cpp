@@ -35,12 +35,6 @@ const Shape& ShapeOf(const Type& type) {
   return type.kind == Type::Kind::kState ? type.elements[0].shape : type.shape;
 }
 
-std::string DimsText(const Shape& shape) {
-  std::vector<std::string> dims;
-  for (const Dim& dim : shape) dims.push_back(dim.ToString());
-  return fmt::format("[{}]", fmt::join(dims, ", "));
-}
-
 Json PortJson(const Port& port, const Value& value) {
   Json shape = Json::array();
   for (const Dim& dim : value.type.shape)
@@ -84,7 +78,7 @@ std::string InterfaceText(const Function& function, size_t most) {
       const Value& value = value_of(i);
       bool image = port.feature != Port::Feature::kMultiArray;
       text += fmt::format("{:<11}{:<{}} {:<6} {}{}{}{}\n", i == 0 ? title : "", ShownName(port),
-                          width, TypeText(value.type), DimsText(ShapeOf(value.type)),
+                          width, TypeText(value.type), ToString(ShapeOf(value.type)),
                           image ? fmt::format(" {}{} image", coreml::ImageName(port.feature),
                                               port.dtype == DType::kFp16 ? " float16" : "")
                                 : "",

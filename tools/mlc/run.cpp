@@ -80,7 +80,7 @@ void Print(const BenchmarkResult& result, const analysis::GeneratedInputOptions&
       next += fmt::format("{}{} ({:.1f} %)", next.empty() ? "" : ", ", token, 100 * probability);
     fmt::print("next: {}\n", next);
   }
-  const Statistics predict = PredictTimes(result);
+  const Statistics predict = result.predict.statistics();
   const std::string what =
       result.units == runtime::Units::kReference
           ? fmt::format("mlc's engine ({})", Describe(result.arithmetic))

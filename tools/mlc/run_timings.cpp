@@ -84,7 +84,7 @@ std::string FailuresText(const BenchmarkResult& result) {
 
 std::string MeasuredText(const BenchmarkResult& result, const BenchmarkOptions& options) {
   std::string text;
-  const Statistics predict = PredictTimes(result);
+  const Statistics predict = result.predict.statistics();
   if (predict.count > 1) {
     text += fmt::format("  {:<12}", "ms");
     for (const StatisticsField& field : kStatisticsFields)
@@ -179,7 +179,7 @@ std::string SweepText(const SweepResult& sweep) {
       continue;
     }
     const BenchmarkResult& result = *row.result;
-    const Statistics times = PredictTimes(result);
+    const Statistics times = result.predict.statistics();
     std::map<runtime::Device, int64_t> met;
     for (const runtime::OperationPlacement& placement : result.placements)
       ++met[placement.preferred];
