@@ -7,7 +7,6 @@
 #include "lib/ir/builder.h"
 #include "lib/ops/form_params.h"
 #include "lib/passes/encoded_constants.h"
-#include "lib/passes/pass.h"
 
 namespace mlc::coreml {
 

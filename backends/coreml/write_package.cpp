@@ -14,7 +14,6 @@
 #include "lib/support/atomic_install.h"
 #include "lib/support/hash.h"
 #include "lib/support/input_registry.h"
-#include "lib/support/mapped_file.h"
 #include "lib/support/threads.h"
 #include "proto/model.pb.h"
 

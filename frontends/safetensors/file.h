@@ -33,7 +33,6 @@ class SafetensorsFile {
   static SafetensorsFile Open(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return file_->path(); }
-  uint64_t byte_size() const { return file_->size(); }
   const std::vector<Entry>& entries() const { return *entries_; }  // sorted by name
   const Entry* Find(const std::string& name) const;  // null if there is no such tensor
   // Returns a slice of the mapped file. Error "unsupported-dtype" for types without a DType (F4,

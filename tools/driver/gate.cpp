@@ -12,7 +12,6 @@
 #include "tools/driver/errors.h"
 #include "tools/driver/frontends.h"
 #include "tools/driver/model.h"
-#include "tools/driver/runtimes.h"
 #include "tools/driver/supplied_tensors.h"
 #include "tools/driver/verify.h"
 

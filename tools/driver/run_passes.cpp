@@ -8,7 +8,6 @@
 #include "backends/coreml/lower.h"
 #include "backends/coreml/write_package.h"
 #include "lib/ir/text.h"
-#include "lib/passes/pass.h"
 #include "lib/support/atomic_install.h"
 #include "tools/driver/import.h"
 
