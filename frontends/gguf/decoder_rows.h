@@ -1,5 +1,5 @@
-// frontends/gguf/decoder_rows.h - the decoder architectures of GGUF files, and how llama.cpp's
-// treatment of them differs from the flags of the network.
+// frontends/gguf/decoder_rows.h - the decoder architectures of GGUF files, how llama.cpp's treatment
+// of them differs from the flags of the network, and the names of their tensors.
 #pragma once
 
 #include <optional>
@@ -30,5 +30,9 @@ struct GgufDecoderRow {
 // Returns null if there is no row with this name.
 const GgufDecoderRow* FindGgufDecoder(std::string_view name);
 std::set<std::string> GgufDecoderNames();
+
+// Returns a name like "blk.0.attn_q.weight"; empty if GGUF has no such tensor.
+std::string GgufName(std::string_view architecture, networks::Role role, networks::Part part,
+                     int64_t layer);
 
 }  // namespace mlc::gguf

@@ -10,7 +10,6 @@
 #include "frontends/gguf/file.h"
 #include "frontends/gguf/gguf.h"
 #include "frontends/gguf/gguf_model.h"
-#include "frontends/gguf/names.h"
 #include "frontends/gguf/required_keys_and_tensors.h"
 #include "lib/compress/requant.h"
 #include "lib/networks/architectures.h"

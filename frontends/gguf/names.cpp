@@ -1,6 +1,7 @@
-#include "frontends/gguf/names.h"
-
+// GGUF's names of the tensors of a decoder.
 #include <fmt/format.h>
+
+#include "frontends/gguf/decoder_rows.h"
 
 namespace mlc::gguf {
 

@@ -8,7 +8,6 @@
 #include "frontends/safetensors/encoder_rows.h"
 #include "frontends/safetensors/encoders.h"
 #include "frontends/safetensors/folder.h"
-#include "frontends/safetensors/names.h"
 #include "frontends/safetensors/rotary_scaling.h"
 #include "frontends/safetensors/safetensors.h"
 #include "frontends/safetensors/tied_tensors.h"

@@ -1,6 +1,7 @@
-#include "frontends/safetensors/names.h"
-
+// Hugging Face's names of the tensors of a decoder.
 #include <fmt/format.h>
+
+#include "frontends/safetensors/decoder_rows.h"
 
 namespace mlc::safetensors {
 

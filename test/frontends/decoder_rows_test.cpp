@@ -4,7 +4,6 @@
 
 #include "frontends/safetensors/config_defaults.h"
 #include "frontends/safetensors/decoder_rows.h"
-#include "frontends/safetensors/names.h"
 #include "lib/networks/architectures.h"
 #include "test/catch.h"
 

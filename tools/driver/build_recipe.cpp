@@ -16,7 +16,7 @@
 #include "tools/driver/frontends.h"
 #include "tools/driver/options.h"
 #include "tools/driver/supplied_tensors.h"
-#include "tools/driver/tokenizer_sidecar.h"
+#include "tools/driver/tokenizer.h"
 
 namespace fs = std::filesystem;
 

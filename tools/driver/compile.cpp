@@ -23,7 +23,7 @@
 #include "tools/driver/output_path.h"
 #include "tools/driver/source_hashes.h"
 #include "tools/driver/supplied_tensors.h"
-#include "tools/driver/tokenizer_sidecar.h"
+#include "tools/driver/tokenizer.h"
 #include "tools/driver/version.h"
 
 namespace fs = std::filesystem;

@@ -44,7 +44,7 @@ struct CompileOptions {
 struct CompileResult {
   std::filesystem::path package;
   std::filesystem::path manifest;   // empty: not requested
-  std::filesystem::path tokenizer;  // beside the package (tokenizer_sidecar.h); empty: none
+  std::filesystem::path tokenizer;  // beside the package (tokenizer.h); empty: none
   Opset target = Opset::kIos16;
   std::string precision;
   double fp16_share = 0;  // share of the floating-point work

@@ -8,7 +8,6 @@
 #include "tools/driver/frontends.h"
 #include "tools/driver/language_model.h"
 #include "tools/driver/tokenizer.h"
-#include "tools/driver/tokenizer_sidecar.h"
 #include "tools/driver/verify.h"
 
 namespace fs = std::filesystem;

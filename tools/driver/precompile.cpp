@@ -6,7 +6,7 @@
 #include "lib/support/input_registry.h"
 #include "tools/driver/compiled_model_cache.h"
 #include "tools/driver/frontends.h"
-#include "tools/driver/tokenizer_sidecar.h"
+#include "tools/driver/tokenizer.h"
 
 namespace fs = std::filesystem;
 

@@ -4,10 +4,8 @@
 
 #include "frontends/gguf/tokenizer.h"
 #include "frontends/safetensors/tokenizer.h"
-#include "lib/support/error.h"
 #include "lib/support/mapped_file.h"
 #include "tools/driver/frontends.h"
-#include "tools/driver/tokenizer_sidecar.h"
 
 namespace fs = std::filesystem;
 

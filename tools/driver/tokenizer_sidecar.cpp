@@ -1,5 +1,4 @@
-#include "tools/driver/tokenizer_sidecar.h"
-
+// The tokenizer file beside a package.
 #include "frontends/gguf/tokenizer.h"
 #include "frontends/safetensors/tokenizer.h"
 #include "lib/support/atomic_install.h"

@@ -18,7 +18,6 @@
 #include "tools/driver/run_tokens.h"
 #include "tools/driver/supplied_tensors.h"
 #include "tools/driver/tokenizer.h"
-#include "tools/driver/tokenizer_sidecar.h"
 
 namespace fs = std::filesystem;
 
