@@ -77,21 +77,17 @@ void ReadImageSizes(const spec::ImageFeatureType& image, Port& port) {
 }
 
 void ReadImageColors(const spec::ImageFeatureType& image, Port& port) {
-  switch (image.colorspace()) {
-    case spec::ImageFeatureType::RGB:
-      port.feature = Port::Feature::kImageRgb;
-      return;
-    case spec::ImageFeatureType::BGR:
-      port.feature = Port::Feature::kImageBgr;
-      return;
-    case spec::ImageFeatureType::GRAYSCALE:
-    case spec::ImageFeatureType::GRAYSCALE_FLOAT16:
-      port.feature = Port::Feature::kImageGray;
-      port.dtype =
-          image.colorspace() == spec::ImageFeatureType::GRAYSCALE ? DType::kUint8 : DType::kFp16;
-      return;
-    default:
-      throw Error("bad-file", "the description gives no color space for image \"{}\"", port.name);
+  const auto colors = image.colorspace();
+  const bool halves = colors == spec::ImageFeatureType::GRAYSCALE_FLOAT16;
+  if (colors == spec::ImageFeatureType::RGB) {
+    port.feature = Port::Feature::kImageRgb;
+  } else if (colors == spec::ImageFeatureType::BGR) {
+    port.feature = Port::Feature::kImageBgr;
+  } else if (colors == spec::ImageFeatureType::GRAYSCALE || halves) {
+    port.feature = Port::Feature::kImageGray;
+    port.dtype = halves ? DType::kFp16 : DType::kUint8;
+  } else {
+    throw Error("bad-file", "the description gives no color space for image \"{}\"", port.name);
   }
 }
 

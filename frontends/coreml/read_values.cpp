@@ -44,50 +44,31 @@ Tensor FromValues(const Values& values, const Type& type, Dims dims) {
 }
 
 Tensor ReadImmediate(const mil::TensorValue& value, const Type& type, Dims dims) {
-  DType dtype = type.dtype;
-  switch (value.value_case()) {
-    case mil::TensorValue::kFloats:
-      if (dtype == DType::kFp32)
-        return FromValues<float>(value.floats().values(), type, std::move(dims));
-      break;
-    case mil::TensorValue::kDoubles:
-      if (dtype == DType::kFp64)
-        return FromValues<double>(value.doubles().values(), type, std::move(dims));
-      break;
-    case mil::TensorValue::kBools:
-      if (dtype == DType::kBool)
-        return FromValues<bool>(value.bools().values(), type, std::move(dims));
-      break;
-    case mil::TensorValue::kLongInts:
-      if (dtype == DType::kInt64 || dtype == DType::kUint64) {
-        Tensor ints = FromValues<int64_t>(value.longints().values(), type, std::move(dims));
-        return ints.Cast(dtype);
-      }
-      break;
-    case mil::TensorValue::kInts:
-      if (dtype == DType::kInt32 || dtype == DType::kInt16 || dtype == DType::kUint16) {
-        Tensor ints = FromValues<int32_t>(value.ints().values(), type, std::move(dims)).Cast(dtype);
-        return ints;
-      }
-      break;
-    case mil::TensorValue::kStrings:
-      if (dtype == DType::kString) {
-        const auto& strings = value.strings().values();
-        if (strings.size() != ElementCount(dims)) WrongCount(strings.size(), type);
-        return Tensor::Strings(std::move(dims), {strings.begin(), strings.end()});
-      }
-      break;
-    case mil::TensorValue::kBytes: {
-      if (dtype == DType::kString || dtype == DType::kBool) break;
-      const std::string& bytes = value.bytes().values();
-      if (bytes.size() != ByteCount(dtype, ElementCount(dims)))
-        throw Error("bad-constant", "a constant of type {} has the wrong number of bytes: {}",
-                    type.ToString(), bytes.size());
-      const auto* data = reinterpret_cast<const std::byte*>(bytes.data());
-      return Tensor::Owned(dtype, std::move(dims), {data, data + bytes.size()});
-    }
-    case mil::TensorValue::VALUE_NOT_SET:
-      break;
+  const DType dtype = type.dtype;
+  const auto field = value.value_case();
+  if (field == mil::TensorValue::kFloats && dtype == DType::kFp32)
+    return FromValues<float>(value.floats().values(), type, std::move(dims));
+  if (field == mil::TensorValue::kDoubles && dtype == DType::kFp64)
+    return FromValues<double>(value.doubles().values(), type, std::move(dims));
+  if (field == mil::TensorValue::kBools && dtype == DType::kBool)
+    return FromValues<bool>(value.bools().values(), type, std::move(dims));
+  if (field == mil::TensorValue::kLongInts && (dtype == DType::kInt64 || dtype == DType::kUint64))
+    return FromValues<int64_t>(value.longints().values(), type, std::move(dims)).Cast(dtype);
+  if (field == mil::TensorValue::kInts &&
+      (dtype == DType::kInt32 || dtype == DType::kInt16 || dtype == DType::kUint16))
+    return FromValues<int32_t>(value.ints().values(), type, std::move(dims)).Cast(dtype);
+  if (field == mil::TensorValue::kStrings && dtype == DType::kString) {
+    const auto& strings = value.strings().values();
+    if (strings.size() != ElementCount(dims)) WrongCount(strings.size(), type);
+    return Tensor::Strings(std::move(dims), {strings.begin(), strings.end()});
+  }
+  if (field == mil::TensorValue::kBytes && dtype != DType::kString && dtype != DType::kBool) {
+    const std::string& bytes = value.bytes().values();
+    if (bytes.size() != ByteCount(dtype, ElementCount(dims)))
+      throw Error("bad-constant", "a constant of type {} has the wrong number of bytes: {}",
+                  type.ToString(), bytes.size());
+    const auto* data = reinterpret_cast<const std::byte*>(bytes.data());
+    return Tensor::Owned(dtype, std::move(dims), {data, data + bytes.size()});
   }
   throw Error("bad-constant", "a constant of type {} is stored in a field for another type",
               type.ToString());

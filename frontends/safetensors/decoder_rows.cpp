@@ -58,20 +58,11 @@ std::set<std::string> DecoderModelTypes() {
 }
 
 bool RequiresBias(const DecoderRow& row, networks::Role role) {
-  switch (role) {
-    case networks::Role::kQuery:
-    case networks::Role::kKey:
-    case networks::Role::kValue:
-    case networks::Role::kQkv:
-      return (row.biases & kQkvBias) != 0;
-    case networks::Role::kAttentionOutput:
-      return (row.biases & kAttentionOutputBias) != 0;
-    case networks::Role::kUp:
-    case networks::Role::kDown:
-      return (row.biases & kFeedForwardBias) != 0;
-    default:
-      return false;
-  }
+  using enum networks::Role;
+  if (role == kAttentionOutput) return (row.biases & kAttentionOutputBias) != 0;
+  if (role == kUp || role == kDown) return (row.biases & kFeedForwardBias) != 0;
+  const bool of_qkv = role == kQuery || role == kKey || role == kValue || role == kQkv;
+  return of_qkv && (row.biases & kQkvBias) != 0;
 }
 
 }  // namespace mlc::safetensors

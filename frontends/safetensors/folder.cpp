@@ -70,18 +70,11 @@ Tensor FiveBits(const Tensor& bytes, Dims dims) {
 }
 
 DType Unsigned(int64_t bits) {
-  switch (bits) {
-    case 2:
-      return DType::kUint2;
-    case 3:
-      return DType::kUint3;
-    case 4:
-      return DType::kUint4;
-    case 6:
-      return DType::kUint6;
-    default:
-      return DType::kUint8;
-  }
+  return bits == 2   ? DType::kUint2
+         : bits == 3 ? DType::kUint3
+         : bits == 4 ? DType::kUint4
+         : bits == 6 ? DType::kUint6
+                     : DType::kUint8;
 }
 
 // Expands the scales of blocks that may be cut at the end of an axis to blocks of equal size: the

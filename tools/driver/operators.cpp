@@ -49,8 +49,6 @@ Operators that `mlc` compiles, and from which opset version on. Written by `mlc 
 
 )";
 
-std::string_view DomainName(std::string_view domain) { return domain.empty() ? "ai.onnx" : domain; }
-
 }  // namespace
 
 Listing ListOnnxOperators() {
@@ -67,7 +65,8 @@ Listing ListOnnxOperators() {
     std::string versions =
         row.until ? fmt::format("{}-{}", begin, row.until) : fmt::format("{}+", begin);
     if (!same) {
-      table.rows.push_back({std::string(row.name), std::string(DomainName(row.domain)), "",
+      table.rows.push_back({std::string(row.name),
+                            row.domain.empty() ? "ai.onnx" : std::string(row.domain), "",
                             std::string(row.kind), std::string(row.condition)});
       done.clear();
     }

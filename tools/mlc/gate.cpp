@@ -43,15 +43,8 @@ void CheckUses(char gate, const Session& session) {
 }
 
 int ExitCodeOf(GateVerdict verdict) {
-  switch (verdict) {
-    case GateVerdict::kPass:
-      return 0;
-    case GateVerdict::kFail:
-      return ExitCode("check-failed");
-    case GateVerdict::kNotApplicable:
-      break;
-  }
-  return ExitCode("needs-system");
+  if (verdict == GateVerdict::kPass) return 0;
+  return ExitCode(verdict == GateVerdict::kFail ? "check-failed" : "needs-system");
 }
 
 std::string Number(const std::optional<double>& value) {
