@@ -196,24 +196,21 @@ class Importer : GgufModel {
   }
 
   void ReadPooling() {
-    switch (Pooling{Int("pooling_type", 0)}) {
-      case Pooling::kNone:
-        config_.output = Head::kHidden;
-        break;
-      case Pooling::kMean:
-      case Pooling::kFirst:
-        config_.output = Head::kSentence;
-        config_.mean_pooling = Pooling{Int("pooling_type")} == Pooling::kMean;
-        break;
-      case Pooling::kRank:
-        // llama.cpp's src/llama-graph.cpp, build_pooling.
-        config_.output = Head::kSequence;
-        config_.pooling =
-            config_.normed_pooling ? networks::Activation::kGeluTanh : networks::Activation::kTanh;
-        config_.mean_pooling = config_.normed_pooling;
-        break;
-      default:
-        Refuse("pooling_type", fmt::format("the unsupported pooling type {}", Int("pooling_type")));
+    const int64_t type = Int("pooling_type", 0);
+    const Pooling pooling{type};
+    if (pooling == Pooling::kNone) {
+      config_.output = Head::kHidden;
+    } else if (pooling == Pooling::kMean || pooling == Pooling::kFirst) {
+      config_.output = Head::kSentence;
+      config_.mean_pooling = pooling == Pooling::kMean;
+    } else if (pooling == Pooling::kRank) {
+      // llama.cpp's src/llama-graph.cpp, build_pooling.
+      config_.output = Head::kSequence;
+      config_.pooling =
+          config_.normed_pooling ? networks::Activation::kGeluTanh : networks::Activation::kTanh;
+      config_.mean_pooling = config_.normed_pooling;
+    } else {
+      Refuse("pooling_type", fmt::format("the unsupported pooling type {}", type));
     }
     while (config_.output == Head::kSentence &&
            Stored(fmt::format("sentence.{}.weight", config_.dense.size())))

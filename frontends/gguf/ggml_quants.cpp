@@ -284,19 +284,11 @@ inline void Pack(const uint8_t* q, std::byte* out) {
 }
 
 constexpr int BitsOf(DType dtype) {
-  switch (dtype) {
-    case DType::kUint1:
-      return 1;
-    case DType::kUint3:
-      return 3;
-    case DType::kInt4:
-    case DType::kUint4:
-      return 4;
-    case DType::kUint6:
-      return 6;
-    default:
-      return 8;
-  }
+  return dtype == DType::kUint1                            ? 1
+         : dtype == DType::kUint3                          ? 3
+         : dtype == DType::kInt4 || dtype == DType::kUint4 ? 4
+         : dtype == DType::kUint6                          ? 6
+                                                           : 8;
 }
 
 // Does the same for blocks that contain only nibbles from byte `at` on, in groups of n bytes: the

@@ -147,8 +147,6 @@ Error NotThis(const std::string& file, std::string_view wanted) {
 
 }  // namespace
 
-Config::Config() = default;
-
 Config Config::Read(const std::filesystem::path& file) {
   return Parse(TextIn(file), file.string());
 }

@@ -18,7 +18,7 @@ namespace mlc::safetensors {
 // what was found.
 class Config {
  public:
-  Config();  // has no members
+  Config() = default;  // has no members
   // Reads a file. Errors "file-io", "bad-file", "resource-limit".
   static Config Read(const std::filesystem::path& file);
   // Reads a file with a list of objects.

@@ -38,14 +38,9 @@ using Clock = std::chrono::steady_clock;
 // Returns whether the error concerns a single prediction, so that others may succeed. Other errors
 // are the user's and would recur.
 bool IsOfTheRun(const Error& error) {
-  switch (runtime::FailureOf(error.id())) {
-    case runtime::Failure::kException:
-    case runtime::Failure::kTimeout:
-    case runtime::Failure::kMemory:
-      return true;
-    default:
-      return error.id() == "schema-mismatch";
-  }
+  const runtime::Failure failure = runtime::FailureOf(error.id());
+  return failure == runtime::Failure::kException || failure == runtime::Failure::kTimeout ||
+         failure == runtime::Failure::kMemory || error.id() == "schema-mismatch";
 }
 
 void CheckOptions(const BenchmarkOptions& options) {

@@ -69,34 +69,31 @@ std::vector<Option> ImportTable(ImportOptions& into) {
        false, true},
       {"--outputs", "A,B", "make these values the outputs and drop everything else",
        NamesInto(into.outputs)},
-      {"--replace",
-       "OP.ATTR=V",
+      {"--replace", "OP.ATTR=V",
        "override an attribute on every node with this operator (changes results)",
-       {[&into](const std::string& text) { into.replacements.push_back(ParseReplacement(text)); },
-        [&into] {
-          return Each(into.replacements, [](const ImportOptions::Replacement& replacement) {
-            return fmt::format("{}.{}={}", replacement.op, replacement.attribute,
-                               replacement.value);
-          });
-        }},
-       false,
-       true},
-      {"--image",
-       "INPUT=rgb,SCALE,BIAS",
+       Field([&into](
+                 const std::string& text) { into.replacements.push_back(ParseReplacement(text)); },
+             [&into] {
+               return Each(into.replacements, [](const ImportOptions::Replacement& one) {
+                 return fmt::format("{}.{}={}", one.op, one.attribute, one.value);
+               });
+             }),
+       false, true},
+      {"--image", "INPUT=rgb,SCALE,BIAS",
        "make an input an image (rgb, bgr or gray): the model receives pixel * SCALE + "
        "BIAS. SCALE and BIAS are one number, or one per channel; 1/255 is allowed. With "
        "INPUT=rgb,mean=M,std=S it receives (pixel / 255 - M) / S, or (pixel - M) / S if "
        "M or S is above 1",
-       {[&into](const std::string& text) {
-          auto [name, image] = ParseImageOption(text);
-          AddOnce("--image", into.images, name, std::move(image));
-        },
-        [&into] {
-          return Each(into.images,
-                      [](const auto& image) { return ImageOption(image.first, image.second); });
-        }},
-       false,
-       true},
+       Field(
+           [&into](const std::string& text) {
+             auto [name, image] = ParseImageOption(text);
+             AddOnce("--image", into.images, name, std::move(image));
+           },
+           [&into] {
+             return Each(into.images,
+                         [](const auto& image) { return ImageOption(image.first, image.second); });
+           }),
+       false, true},
       {"--runtime", "swift",
        "library with which an app runs the language model: swift (swift-transformers; "
        "the default and the only one)",

@@ -23,6 +23,9 @@ struct DoctorArguments {
 
 constexpr runtime::Device kDevices[] = {runtime::Device::kCpu, runtime::Device::kGpu,
                                         runtime::Device::kAne, runtime::Device::kReference};
+constexpr runtime::Units kUnits[] = {runtime::Units::kAll, runtime::Units::kCpu,
+                                     runtime::Units::kGpu, runtime::Units::kAne,
+                                     runtime::Units::kReference};
 
 bool Has(const runtime::Capabilities& found, runtime::Device device) {
   return std::ranges::find(found.devices, device) != found.devices.end();
@@ -54,8 +57,7 @@ Json SystemJson(const SystemReport& report) {
             {"memory_bytes", report.memory_bytes},
             {"cache", {{"folder", report.cache_folder.string()}}}};
   for (runtime::Device device : found.devices) json["devices"].push_back(Name(device));
-  for (runtime::Units units : {runtime::Units::kAll, runtime::Units::kCpu, runtime::Units::kGpu,
-                               runtime::Units::kAne, runtime::Units::kReference}) {
+  for (runtime::Units units : kUnits) {
     const std::string why = WhyNot(found, units);
     Json row{{"units", Name(units)}, {"runs", why.empty()}};
     if (!why.empty()) row["why"] = why;
@@ -96,8 +98,7 @@ void PrintSystem(const SystemReport& report) {
     if (Has(found, device))
       devices += fmt::format("{}{}", devices.empty() ? "" : ", ", Name(device));
   fmt::print("devices    {}\n", devices);
-  for (runtime::Units units : {runtime::Units::kAll, runtime::Units::kCpu, runtime::Units::kGpu,
-                               runtime::Units::kAne, runtime::Units::kReference}) {
+  for (runtime::Units units : kUnits) {
     const std::string why = WhyNot(found, units);
     fmt::print("{:<11}{:<10} {}\n", units == runtime::Units::kAll ? "--units" : "", Name(units),
                why.empty() ? "yes" : "no: " + why);

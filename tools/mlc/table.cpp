@@ -10,11 +10,9 @@ namespace mlc::driver {
 
 void Print(const Table& table, bool markdown) {
   if (markdown) {
-    fmt::print("| {} |\n|{}\n", fmt::join(table.header, " | "), [&] {
-      std::string rule;
-      for (size_t i = 0; i < table.header.size(); ++i) rule += "---|";
-      return rule;
-    }());
+    fmt::print("| {} |\n|", fmt::join(table.header, " | "));
+    for (size_t i = 0; i < table.header.size(); ++i) fmt::print("---|");
+    fmt::print("\n");
     for (const auto& row : table.rows) {
       fmt::print("|");
       for (std::string cell : row) {
