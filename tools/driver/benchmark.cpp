@@ -215,9 +215,8 @@ class Bench {
                     verify::UserName(own))
             .Help("use `mlc verify SOURCE PACKAGE` with the --image option of the compilation");
     std::map<std::string, Tensor> named;
-    const std::vector<const Value*> values = InputValues(function());
-    for (size_t i = 0; i < values.size(); ++i)
-      named[verify::UserName(function().inputs[i])] = inputs.at(values[i]->name);
+    for (const auto& [port, value] : InputPorts(function()))
+      named[verify::UserName(port)] = inputs.at(value.name);
     expected_->outputs = Named(twin, other.Load(twin)->Run(MakeInputs(twin, named)).outputs);
   }
 

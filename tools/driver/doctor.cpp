@@ -76,8 +76,7 @@ std::string Place(const Function& function) {
 // Calls fn(kind, port, value) for the inputs and outputs of a function.
 template <class Fn>
 void ForEachPort(const Function& function, Fn&& fn) {
-  const std::vector<const Value*> inputs = InputValues(function);
-  for (size_t i = 0; i < function.inputs.size(); ++i) fn("input", function.inputs[i], *inputs[i]);
+  for (const auto& [port, value] : InputPorts(function)) fn("input", port, value);
   for (size_t i = 0; i < function.outputs.size(); ++i)
     fn("output", function.outputs[i], *function.body.outputs()[i]);
 }
@@ -222,23 +221,21 @@ std::string Bounding(const Function& function, const Value& input) {
 }
 
 void Unbounded(const Function& function, Examined& at) {
-  const std::vector<const Value*> inputs = InputValues(function);
-  for (size_t i = 0; i < inputs.size(); ++i)
-    if (IsUnbounded(function, function.inputs[i], *inputs[i], at.source))
-      Add(at, Place(function, "input", inputs[i]->name),
+  for (const auto& [port, value] : InputPorts(function))
+    if (IsUnbounded(function, port, value, at.source))
+      Add(at, Place(function, "input", value.name),
           at.source
               ? fmt::format("a size has no upper bound; mlc compile limits it to {}", Symbol{}.high)
               : "a size has no upper bound",
-          ToCompile(at, fmt::format("bound it ({})", Bounding(function, *inputs[i])), "bound it") +
+          ToCompile(at, fmt::format("bound it ({})", Bounding(function, value)), "bound it") +
               ": memory and plans are made for the largest size");
 }
 
 // Reports the sizes that tools measure and plan with by default.
 void DefaultShapes(const Function& function, Examined& at) {
-  const std::vector<const Value*> inputs = InputValues(function);
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const Shape& shape = inputs[i]->type.shape;
-    const Dims& given = function.inputs[i].default_shape;
+  for (const auto& [port, value] : InputPorts(function)) {
+    const Shape& shape = value.type.shape;
+    const Dims& given = port.default_shape;
     std::string sizes;
     for (size_t d = 0; d < shape.size(); ++d) {
       auto name = shape[d].symbol_and_offset();
@@ -249,7 +246,7 @@ void DefaultShapes(const Function& function, Examined& at) {
         sizes += fmt::format("{}{} = {}", sizes.empty() ? "" : ", ", shape[d].ToString(), low);
     }
     if (!sizes.empty())
-      Add(at, Place(function, "input", inputs[i]->name),
+      Add(at, Place(function, "input", value.name),
           fmt::format("the default shape has the smallest sizes, {}", sizes),
           "note that tools such as Xcode's performance report use the default shape");
   }
@@ -271,17 +268,15 @@ void DataDependent(const Function& function, Examined& at) {
 }
 
 void LargeInputs(const Function& function, Examined& at) {
-  const std::vector<const Value*> inputs = InputValues(function);
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const Value* input = inputs[i];
-    if (!input->type.is_tensor() || input->type.dtype == DType::kString ||
-        IsUnbounded(function, function.inputs[i], *input, at.source))
+  for (const auto& [port, input] : InputPorts(function)) {
+    const Type& type = input.type;
+    if (!type.is_tensor() || type.dtype == DType::kString ||
+        IsUnbounded(function, port, input, at.source))
       continue;
-    const int64_t most = Product(input->type.shape).Bounds(function.symbols).high;
-    const auto bytes =
-        static_cast<double>(ByteCount(input->type.dtype, 1)) * static_cast<double>(most);
+    const int64_t most = Product(type.shape).Bounds(function.symbols).high;
+    const auto bytes = static_cast<double>(ByteCount(type.dtype, 1)) * static_cast<double>(most);
     if (bytes >= static_cast<double>(kLargeInputBytes))
-      Add(at, Place(function, "input", input->name),
+      Add(at, Place(function, "input", input.name),
           fmt::format("up to {:.0f} MB, which are copied for each prediction", bytes / 1e6),
           "bound its sizes, pass a picture as an image, or turn what stays the same into a "
           "constant or a state");
@@ -308,11 +303,9 @@ bool IsMask(const Function& function, const Value& input) {
 void Pictures(const Function& function, Examined& at) {
   if (at.ours && !at.of_onnx()) return;   // --image does not apply to them
   if (IsLanguageModel(function)) return;  // inputs of this shape are masks
-  const std::vector<const Value*> inputs = InputValues(function);
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const Shape& shape = inputs[i]->type.shape;
-    if (IsImage(function.inputs[i]) || shape.size() != 4 || !IsFloat(inputs[i]->type.dtype))
-      continue;
+  for (const auto& [port, input] : InputPorts(function)) {
+    const Shape& shape = input.type.shape;
+    if (IsImage(port) || shape.size() != 4 || !IsFloat(input.type.dtype)) continue;
     auto side = [&](const Dim& dim) { return dim.Bounds(function.symbols).high; };
     // Inputs with one channel are often not pictures: those far from square are spectrograms or
     // tables.
@@ -322,7 +315,7 @@ void Pictures(const Function& function, Examined& at) {
     };
     const bool first = is_picture(shape[1], side(shape[2]), side(shape[3]));
     const bool last = is_picture(shape[3], side(shape[1]), side(shape[2]));
-    if ((!first && !last) || IsMask(function, *inputs[i])) continue;
+    if ((!first && !last) || IsMask(function, input)) continue;
     const std::optional<std::string> batch = shape[0].symbol();
     std::string help = "Core ML passes images one at a time: export with a batch of 1";
     if (!at.ours)
@@ -331,11 +324,11 @@ void Pictures(const Function& function, Examined& at) {
       help = fmt::format(
           "compile with --image {}={},1/255,0{}, or the scale and bias that the model was trained "
           "with: an app can then pass camera frames without a conversion on the CPU{}",
-          verify::UserName(function.inputs[i]), shape[first ? 1 : 3] == Dim(1) ? "gray" : "rgb",
+          verify::UserName(port), shape[first ? 1 : 3] == Dim(1) ? "gray" : "rgb",
           batch ? fmt::format(" --dim {}=1", *batch) : "",
           first ? ""
                 : "; the package transposes it, as Core ML's images have their channels first");
-    Add(at, Place(function, "input", inputs[i]->name),
+    Add(at, Place(function, "input", input.name),
         fmt::format("{} looks like an image, but is declared as an array", ToString(shape)),
         std::move(help));
   }

@@ -32,9 +32,8 @@ runtime::Feature FeatureOf(const std::string& name, const Type& type, const Port
 
 runtime::Schema SchemaOf(const Function& function) {
   runtime::Schema schema;
-  const std::vector<const Value*> inputs = InputValues(function);
-  for (size_t i = 0; i < inputs.size(); ++i)
-    schema.inputs.push_back(FeatureOf(inputs[i]->name, inputs[i]->type, function.inputs[i]));
+  for (const auto& [port, value] : InputPorts(function))
+    schema.inputs.push_back(FeatureOf(value.name, value.type, port));
   for (size_t k = 0; k < function.outputs.size(); ++k)
     schema.outputs.push_back(
         FeatureOf(function.outputs[k].name, function.body.outputs()[k]->type, function.outputs[k]));

@@ -75,11 +75,10 @@ int64_t Vocabulary(const Function& function, int64_t count) {
 bool IsEncoder(const Function& function) {
   if (!function.states.empty()) return false;
   bool ids = false;
-  std::vector<const Value*> values = InputValues(function);
-  for (size_t i = 0; i < values.size(); ++i) {
-    const std::string name = verify::UserName(function.inputs[i]);
+  for (const auto& [port, value] : InputPorts(function)) {
+    const std::string name = verify::UserName(port);
     if (name != kTokenIds && name != kSeen && name != kTypes) return false;
-    if (values[i]->type.rank() != 2) return false;
+    if (value.type.rank() != 2) return false;
     ids = ids || name == kTokenIds;
   }
   return ids;
@@ -142,13 +141,12 @@ std::map<std::string, Tensor> EncoderInputs(const Function& function,
   std::vector<int32_t> ids(size, 0), seen(size, 0);
   for (size_t i = 0; i < tokens.size(); ++i) ids[i] = static_cast<int32_t>(tokens[i]), seen[i] = 1;
   std::map<std::string, Tensor> inputs;
-  std::vector<const Value*> values = InputValues(function);
-  for (size_t i = 0; i < values.size(); ++i) {
-    const std::string name = verify::UserName(function.inputs[i]);
+  for (const auto& [port, value] : InputPorts(function)) {
+    const std::string name = verify::UserName(port);
     const std::vector<int32_t> zeros(size, 0);
     const auto& held = name == kTokenIds ? ids : name == kSeen ? seen : zeros;
-    inputs[values[i]->name] =
-        Tensor::Of<int32_t>({1, static_cast<int64_t>(size)}, held).Cast(values[i]->type.dtype);
+    inputs[value.name] =
+        Tensor::Of<int32_t>({1, static_cast<int64_t>(size)}, held).Cast(value.type.dtype);
   }
   return inputs;
 }

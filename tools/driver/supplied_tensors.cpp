@@ -208,6 +208,13 @@ std::vector<const Value*> InputValues(const Function& function) {
   return values;
 }
 
+std::vector<InputPort> InputPorts(const Function& function) {
+  std::vector<InputPort> ports;
+  for (const Value* value : InputValues(function))
+    ports.push_back({function.inputs[ports.size()], *value});
+  return ports;
+}
+
 bool IsAbsent(const Function& function, std::string_view name, const Tensor& given) {
   auto input = std::ranges::find(function.absent_inputs, name, &AbsentInput::source_name);
   if (input == function.absent_inputs.end()) return false;
@@ -272,14 +279,12 @@ void CheckRanges(const analysis::GeneratedInputOptions& options, const Program& 
   std::set<std::string> known;
   std::string names;
   for (const auto& function : program.functions) {
-    std::vector<const Value*> values = InputValues(*function);
-    for (size_t i = 0; i < function->inputs.size(); ++i) {
-      const Port& port = function->inputs[i];
+    for (const auto& [port, value] : InputPorts(*function)) {
       names += (names.empty() ? "" : ", ") + verify::UserName(port);
       for (const auto& [name, range] : options.ranges) {
         if (port.source_name != name && port.name != name) continue;
         known.insert(name);
-        CheckRange(port, *values[i], name, range.first, range.second);
+        CheckRange(port, value, name, range.first, range.second);
       }
     }
   }

@@ -56,6 +56,12 @@ std::vector<verify::StepResults> ReadReferences(const Function& function, const 
 
 // Returns the values of the function's input ports, in order; body.inputs includes states.
 std::vector<const Value*> InputValues(const Function& function);
+// Returns the input ports with their values, in order.
+struct InputPort {
+  const Port& port;
+  const Value& value;
+};
+std::vector<InputPort> InputPorts(const Function& function);
 
 // Converts a result to the dtype (bool, int64, double ...) and shape that the source declares;
 // scalars remain scalars.

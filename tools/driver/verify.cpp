@@ -115,9 +115,8 @@ void AddStep(const std::map<std::string, Tensor>& given, analysis::GeneratedInpu
     it->second.high = std::max(it->second.high, range.high);
   }
   std::map<std::string, Tensor> shared = given;
-  std::vector<const Value*> values = InputValues(source);
-  for (size_t i = 0; i < source.inputs.size(); ++i)
-    shared[verify::UserName(source.inputs[i])] = source_inputs.at(values[i]->name);
+  for (const auto& [port, value] : InputPorts(source))
+    shared[verify::UserName(port)] = source_inputs.at(value.name);
   const PortIndex by_user(package.inputs, verify::UserName);
   for (const Port& port : source.inputs)
     if (const Port* own = by_user.Find(verify::UserName(port)))
@@ -132,13 +131,11 @@ void AddStep(const std::map<std::string, Tensor>& given, analysis::GeneratedInpu
     return !by_user.Find(entry.first) && !by_name.Find(entry.first);
   });
   // Packages of other converters do not declare source types; those of the source apply.
-  std::vector<const Value*> own_values = InputValues(package);
-  for (size_t i = 0; i < own_values.size(); ++i) {
-    const Port& own = package.inputs[i];
+  for (const auto& [own, value] : InputPorts(package)) {
     auto it = shared.find(verify::UserName(own));
     if (it != shared.end() && own.source_dtype == DType::kNone &&
         own.feature == Port::Feature::kMultiArray)
-      it->second = ConvertInput(it->second, it->second.dtype(), own_values[i]->type.dtype,
+      it->second = ConvertInput(it->second, it->second.dtype(), value.type.dtype,
                                 {"bad-input", fmt::format("input \"{}\"", verify::UserName(own))});
   }
   check.package_steps.push_back(MakeInputs(package, shared, make_up));

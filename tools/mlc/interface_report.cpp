@@ -107,9 +107,8 @@ std::string InterfaceText(const Function& function, size_t most) {
 Json InterfaceJson(const Function& function) {
   Json json;
   for (const char* kind : {"inputs", "outputs", "states"}) json[kind] = Json::array();
-  std::vector<const Value*> inputs = InputValues(function);
-  for (size_t i = 0; i < inputs.size(); ++i)
-    json["inputs"].push_back(PortJson(function.inputs[i], *inputs[i]));
+  for (const auto& [port, value] : InputPorts(function))
+    json["inputs"].push_back(PortJson(port, value));
   for (size_t i = 0; i < function.outputs.size(); ++i)
     json["outputs"].push_back(PortJson(function.outputs[i], *function.body.outputs()[i]));
   for (const Value* state : StateValues(function)) {
