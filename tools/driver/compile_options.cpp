@@ -48,18 +48,18 @@ std::vector<Option> PassTable(PassOptions& into) {
               if (text != "all") passes::ParsePasses(text);
             })},
       {"--verify-each", "", "verify the program after every pass", Switch(into.verify_each)},
-      {"--check-each",
-       "SEED",
+      {"--check-each", "SEED",
        "run the program on generated inputs before and after every pass and compare the "
        "results",
-       {[&into](const std::string& text) {
-          uint64_t seed = static_cast<uint64_t>(ParseInt("--check-each", text));
-          into.check_each = [seed](const Program& before, const Program& after,
-                                   std::string_view pass) {
-            verify::CheckSame(before, after, seed, pass);
-          };
-        },
-        [&into] { return into.check_each ? std::optional(Field::Values{}) : std::nullopt; }}},
+       Field(
+           [&into](const std::string& text) {
+             uint64_t seed = static_cast<uint64_t>(ParseInt("--check-each", text));
+             into.check_each = [seed](const Program& before, const Program& after,
+                                      std::string_view pass) {
+               verify::CheckSame(before, after, seed, pass);
+             };
+           },
+           [&into] { return into.check_each ? std::optional(Field::Values{}) : std::nullopt; })},
       {"--time-passes", "", "print to stderr how long each pass took", Switch(into.time_passes)},
   };
 }
@@ -89,17 +89,17 @@ Option PrecisionOption(passes::PassContext::Precision& into, std::string_view he
 
 std::vector<Option> CompileTable(CompileOptions& into) {
   std::vector<Option> table = {
-      {"--target",
-       "iOS17|macOS14|...",
+      {"--target", "iOS17|macOS14|...",
        "minimum deployment target (default: iOS16, or later if an operator requires it)",
-       {[&into](const std::string& text) {
-          into.target = ParseTarget(text);
-          if (!into.target)
-            throw Error("usage", "--target: \"{}\" is unknown", text).Expected(kTargetHelp);
-        },
-        [&into] {
-          return into.target ? ValuesOf(std::string(TargetName(*into.target))) : std::nullopt;
-        }}},
+       Field(
+           [&into](const std::string& text) {
+             into.target = ParseTarget(text);
+             if (!into.target)
+               throw Error("usage", "--target: \"{}\" is unknown", text).Expected(kTargetHelp);
+           },
+           [&into] {
+             return into.target ? ValuesOf(std::string(TargetName(*into.target))) : std::nullopt;
+           })},
       PrecisionOption(
           into.precision,
           "compute precision: fp16 (default), fp32, or mixed (as little fp32 as meets --budget)"),
@@ -127,18 +127,18 @@ std::vector<Option> CompileTable(CompileOptions& into) {
   };
   append(ImportTable(into.import));
   append({
-      {"--io",
-       "source|fp16",
+      {"--io", "source|fp16",
        "type of float inputs and outputs: as in the source (default), or fp16 (requires "
        "iOS16)",
-       {[&into](const std::string& text) {
-          if (text != "fp16" && text != "source")
-            throw Error("usage", "--io: \"{}\" is unknown", text).Expected("source or fp16");
-          into.import.io = text == "fp16" ? DType::kFp16 : DType::kNone;
-        },
-        [&into] {
-          return into.import.io == DType::kFp16 ? ValuesOf(std::string("fp16")) : std::nullopt;
-        }}},
+       Field(
+           [&into](const std::string& text) {
+             if (text != "fp16" && text != "source")
+               throw Error("usage", "--io: \"{}\" is unknown", text).Expected("source or fp16");
+             into.import.io = text == "fp16" ? DType::kFp16 : DType::kNone;
+           },
+           [&into] {
+             return into.import.io == DType::kFp16 ? ValuesOf(std::string("fp16")) : std::nullopt;
+           })},
       {"--labels", "FILE",
        "make the model a classifier: FILE has one class label per line, and the "
        "output with as many elements gives the scores",
