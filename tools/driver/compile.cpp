@@ -32,27 +32,25 @@ namespace mlc::driver {
 
 namespace {
 
-// Returns the manifest's description of the source, without the hashes.
-coreml::Manifest::Source DescribeSource(const fs::path& model, const SourceFacts& facts) {
-  coreml::Manifest::Source source;
-  source.name = (model.has_filename() ? model : model.parent_path()).filename().string();
-  source.format = std::string(FrontendOf(model).name);
-  source.facts = facts.metadata;
-  return source;
-}
-
 std::string HashOf(std::string_view bytes) {
   Xxh3 hash;
   hash.Update(bytes);
   return hash.Hex();
 }
 
-void Describe(const std::vector<SourceFile>& files, coreml::Manifest::Source& source) {
+// Returns the manifest's description of the source.
+coreml::Manifest::Source DescribeSource(const fs::path& model, const SourceFacts& facts,
+                                        const std::vector<SourceFile>& files) {
+  coreml::Manifest::Source source;
+  source.name = (model.has_filename() ? model : model.parent_path()).filename().string();
+  source.format = std::string(FrontendOf(model).name);
+  source.facts = facts.metadata;
   source.xxh3_128 = CombinedXxh3(files);
   source.sha256 = CombinedSha256(files);
   if (files.size() > 1)
     for (const SourceFile& file : files)
       source.files.push_back({file.name, file.bytes, file.xxh3_128, file.sha256});
+  return source;
 }
 
 // Work limits for --precision mixed, which measures larger programs than other precisions do.
@@ -271,8 +269,7 @@ CompileResult Compile(const fs::path& model, const fs::path& given, const Compil
   if (options.manifest) {
     coreml::Manifest manifest;
     manifest.mlc_version = kVersion;
-    manifest.source = DescribeSource(model, facts);
-    Describe(known ? *known : hashes.Finish(), manifest.source);
+    manifest.source = DescribeSource(model, facts, known ? *known : hashes.Finish());
     manifest.precision = std::string(Name(options.precision));
     manifest.fp16_share = result.fp16_share;
     manifest.fp16_segments = result.fp16_segments;

@@ -292,36 +292,7 @@ int64_t BytesOf(const fs::path& path) {
   return bytes;
 }
 
-}  // namespace
-
-std::string_view Name(GateVerdict verdict) {
-  constexpr std::string_view kNames[] = {"pass", "fail", "not-applicable"};
-  return kNames[static_cast<size_t>(verdict)];
-}
-
-GateVerdict Together(const std::vector<GateCheck>& checks) {
-  GateVerdict all = checks.empty() ? GateVerdict::kNotApplicable : GateVerdict::kPass;
-  for (const GateCheck& check : checks) {
-    if (check.verdict == GateVerdict::kFail) return GateVerdict::kFail;
-    if (check.verdict == GateVerdict::kNotApplicable) all = GateVerdict::kNotApplicable;
-  }
-  return all;
-}
-
-GateVerdict Together(char gate, const std::vector<GateResult>& results) {
-  std::vector<GateCheck> checks;
-  std::optional<GateCheck> speed;
-  for (const GateResult& result : results)
-    for (const GateCheck& check : result.checks) {
-      if (gate != 'c' || check.name != kSpeed)
-        checks.push_back(check);
-      else if (!speed || check.verdict < speed->verdict)
-        speed = check;
-    }
-  if (speed) checks.push_back(*speed);
-  return Together(checks);
-}
-
+// Throws Error "usage" for a source model, and the errors of Import and of the runtime.
 GateSubject MakeGateSubject(const fs::path& model, const GateOptions& options,
                             Diagnostics& diagnostics) {
   RefuseSource(model);
@@ -357,6 +328,36 @@ GateSubject MakeGateSubject(const fs::path& model, const GateOptions& options,
   subject.budget = verify::ParseBudgets(ComputesInFp16(*read.program()) ? "fp16" : "fp32").all;
   subject.reference = read.LoaderOf(read.function())();
   return subject;
+}
+
+}  // namespace
+
+std::string_view Name(GateVerdict verdict) {
+  constexpr std::string_view kNames[] = {"pass", "fail", "not-applicable"};
+  return kNames[static_cast<size_t>(verdict)];
+}
+
+GateVerdict Together(const std::vector<GateCheck>& checks) {
+  GateVerdict all = checks.empty() ? GateVerdict::kNotApplicable : GateVerdict::kPass;
+  for (const GateCheck& check : checks) {
+    if (check.verdict == GateVerdict::kFail) return GateVerdict::kFail;
+    if (check.verdict == GateVerdict::kNotApplicable) all = GateVerdict::kNotApplicable;
+  }
+  return all;
+}
+
+GateVerdict Together(char gate, const std::vector<GateResult>& results) {
+  std::vector<GateCheck> checks;
+  std::optional<GateCheck> speed;
+  for (const GateResult& result : results)
+    for (const GateCheck& check : result.checks) {
+      if (gate != 'c' || check.name != kSpeed)
+        checks.push_back(check);
+      else if (!speed || check.verdict < speed->verdict)
+        speed = check;
+    }
+  if (speed) checks.push_back(*speed);
+  return Together(checks);
 }
 
 std::vector<GateCheck> GateA(const GateSubject& subject, const GateOptions& options) {

@@ -79,9 +79,6 @@ struct GateSubject {
   // bundles, which are already compiled.
   std::function<CompiledModel()> compiled;
 };
-// Throws Error "usage" for a source model, and the errors of Import and of the runtime.
-GateSubject MakeGateSubject(const std::filesystem::path& model, const GateOptions& options,
-                            Diagnostics& diagnostics);
 
 // Limits on memory growth, in bytes.
 inline constexpr double kGrowthPer1000Cycles = 100'000, kGrowthPer100Predictions = 10'000;
