@@ -20,8 +20,7 @@ namespace fs = std::filesystem;
 namespace mlc::driver {
 
 Statistics Times::statistics() const {
-  if (!times.empty()) return StatisticsOf(times);
-  return StatisticsOf(together.Summary());
+  return times.empty() ? together.Summary() : StatisticsOf(times);
 }
 
 std::vector<const runtime::OperationPlacement*> Elsewhere(const BenchmarkResult& result) {

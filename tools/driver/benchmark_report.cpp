@@ -129,7 +129,7 @@ Json ToJson(const BenchmarkResult& result) {
                      {"high_water", result.queue->queue_high_water},
                      {"blocked", result.queue->blocked},
                      {"rejected", result.queue->rejected},
-                     {"waited_ms", ToJson(StatisticsOf(result.queue->waited))}};
+                     {"waited_ms", ToJson(result.queue->waited)}};
   if (!result.compared.empty())
     json["compared"] = {{"with", result.compared_with},
                         {"verdict", VerdictText(result.compared)},

@@ -18,28 +18,16 @@ Statistics StatisticsOf(std::vector<double> times) {
   };
   Statistics found{.count = static_cast<int64_t>(times.size()),
                    .min = times.front(),
+                   .max = times.back(),
                    .mean = std::accumulate(times.begin(), times.end(), 0.0) / count,
                    .p50 = at(0.50),
                    .p90 = at(0.90),
                    .p95 = at(0.95),
-                   .p99 = at(0.99),
-                   .max = times.back()};
+                   .p99 = at(0.99)};
   double squares = 0;
   for (double time : times) squares += (time - found.mean) * (time - found.mean);
-  if (times.size() > 1) found.deviation = std::sqrt(squares / (count - 1));
+  if (times.size() > 1) found.stddev = std::sqrt(squares / (count - 1));
   return found;
-}
-
-Statistics StatisticsOf(const runtime::LatencySummary& summary) {
-  return {.count = summary.count,
-          .min = summary.min,
-          .mean = summary.mean,
-          .deviation = summary.stddev,
-          .p50 = summary.p50,
-          .p90 = summary.p90,
-          .p95 = summary.p95,
-          .p99 = summary.p99,
-          .max = summary.max};
 }
 
 std::vector<std::string> Doubts(const std::vector<double>& times, int64_t warmup) {

@@ -10,14 +10,10 @@
 
 namespace mlc::driver {
 
-// In milliseconds. Percentiles are nearest-rank, so each is a measured time. `deviation` is the
-// sample standard deviation (n - 1), 0 for a single time.
-struct Statistics {
-  int64_t count = 0;
-  double min = 0, mean = 0, deviation = 0, p50 = 0, p90 = 0, p95 = 0, p99 = 0, max = 0;
-};
-Statistics StatisticsOf(std::vector<double> times);  // all 0 for no times
-Statistics StatisticsOf(const runtime::LatencySummary& summary);
+// In milliseconds. The deviation of a single time is 0.
+using Statistics = runtime::LatencySummary;
+// Percentiles are nearest-rank, so each is a measured time. All fields are 0 for no times.
+Statistics StatisticsOf(std::vector<double> times);
 
 // Maps names in reports ("p50") to fields of Statistics.
 struct StatisticsField {
@@ -25,7 +21,7 @@ struct StatisticsField {
   double Statistics::*value;
 };
 inline constexpr StatisticsField kStatisticsFields[] = {
-    {"min", &Statistics::min}, {"mean", &Statistics::mean}, {"deviation", &Statistics::deviation},
+    {"min", &Statistics::min}, {"mean", &Statistics::mean}, {"deviation", &Statistics::stddev},
     {"p50", &Statistics::p50}, {"p90", &Statistics::p90},   {"p95", &Statistics::p95},
     {"p99", &Statistics::p99}, {"max", &Statistics::max}};
 
