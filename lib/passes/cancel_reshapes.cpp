@@ -29,13 +29,9 @@ bool Merge(Operation* second, PassContext& context) {
   return true;
 }
 
-bool Run(Program& program, PassContext& context) {
-  return RewriteAll(program, [&](Operation* op) { return Merge(op, context); });
-}
-
 }  // namespace
 
-extern const PassDef kCancelReshapes = {"cancel-reshapes",
-                                        "merge chains of reshape, expand_dims and squeeze", Run};
+extern const PassDef kCancelReshapes = {
+    "cancel-reshapes", "merge chains of reshape, expand_dims and squeeze", Rewrites<Merge>};
 
 }  // namespace mlc::passes

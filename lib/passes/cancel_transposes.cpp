@@ -65,14 +65,10 @@ bool AsReshape(Operation* transpose, PassContext& context) {
   return true;
 }
 
-bool Run(Program& program, PassContext& context) {
-  return RewriteAll(program,
-                    [&](Operation* op) { return Merge(op, context) || AsReshape(op, context); });
-}
-
 }  // namespace
 
-extern const PassDef kCancelTransposes = {
-    "cancel-transposes", "merge chains of transposes and remove those that cancel", Run};
+extern const PassDef kCancelTransposes = {"cancel-transposes",
+                                          "merge chains of transposes and remove those that cancel",
+                                          Rewrites<Merge, AsReshape>};
 
 }  // namespace mlc::passes

@@ -44,14 +44,10 @@ bool Centre(Operation* norm, PassContext& context) {
   return true;
 }
 
-bool Run(Program& program, PassContext& context) {
-  if (context.precision == PassContext::Precision::kFp32) return false;
-  return RewriteAll(program, [&](Operation* op) { return Centre(op, context); });
-}
-
 }  // namespace
 
 extern const PassDef kCentreNorms = {
-    "centre-norms", "subtract the mean from a bias that is added just before a layer_norm", Run};
+    "centre-norms", "subtract the mean from a bias that is added just before a layer_norm",
+    RewritesForFp16<Centre>};
 
 }  // namespace mlc::passes

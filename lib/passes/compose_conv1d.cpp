@@ -61,13 +61,10 @@ bool Compose(Operation* squeeze, PassContext& context) {
   return false;
 }
 
-bool Run(Program& program, PassContext& context) {
-  return RewriteAll(program, [&](Operation* op) { return Compose(op, context); });
-}
-
 }  // namespace
 
 extern const PassDef kComposeConv1d = {
-    "compose-conv1d", "turn 2-D convolutions over one dimension into 1-D convolutions", Run};
+    "compose-conv1d", "turn 2-D convolutions over one dimension into 1-D convolutions",
+    Rewrites<Compose>};
 
 }  // namespace mlc::passes

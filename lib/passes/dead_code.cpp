@@ -27,10 +27,7 @@ bool RunOnBlock(Block& block) {
 }
 
 bool Run(Program& program, PassContext&) {
-  bool changed = false;
-  for (std::unique_ptr<Function>& function : program.functions)
-    changed |= RunOnBlock(function->body);
-  return changed;
+  return OnEachFunction(program, [&](Function& f) { return RunOnBlock(f.body); });
 }
 
 }  // namespace

@@ -181,10 +181,7 @@ bool Run(Program& program, PassContext& context) {
   if (context.precision == PassContext::Precision::kFp32) return false;
   CheckNamedOperations(program, context);
   if (context.measure) context.measure(program, context);
-  bool changed = false;
-  for (std::unique_ptr<Function>& function : program.functions)
-    changed |= Narrowing(*function, context).Run();
-  return changed;
+  return OnEachFunction(program, [&](Function& f) { return Narrowing(f, context).Run(); });
 }
 
 }  // namespace

@@ -180,17 +180,10 @@ bool Softmax(Operation* div, PassContext& context) {
   return true;
 }
 
-bool Run(Program& program, PassContext& context) {
-  return RewriteAll(program, [&](Operation* op) {
-    return Gelu(op, context) || Silu(op, context) || LeakyRelu(op, context) ||
-           SoftplusOrSigmoid(op, context) || Softmax(op, context);
-  });
-}
-
 }  // namespace
 
 extern const PassDef kFuseActivations = {
     "fuse-activations", "fuse decomposed gelu, silu, leaky_relu, softplus, sigmoid and softmax",
-    Run};
+    Rewrites<Gelu, Silu, LeakyRelu, SoftplusOrSigmoid, Softmax>};
 
 }  // namespace mlc::passes

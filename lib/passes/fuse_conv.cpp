@@ -155,13 +155,9 @@ bool FuseAfter(Operation* after, PassContext& context) {
   return Rebuild(conv, after, &*numbers, zeros, context);
 }
 
-bool Run(Program& program, PassContext& context) {
-  return RewriteAll(program, [&](Operation* op) { return FuseAfter(op, context); });
-}
-
 }  // namespace
 
 extern const PassDef kFuseConv = {"fuse-conv", "fold batch_norm, scale and bias into convolutions",
-                                  Run};
+                                  Rewrites<FuseAfter>};
 
 }  // namespace mlc::passes

@@ -125,17 +125,11 @@ bool TakeTranspose(Operation* matmul, PassContext& context) {
   return false;
 }
 
-bool Run(Program& program, PassContext& context) {
-  return RewriteAll(program, [&](Operation* op) {
-    return TakeTranspose(op, context) || FromMatmul(op, context) || Bias(op, context) ||
-           Scale(op, context);
-  });
-}
-
 }  // namespace
 
 extern const PassDef kFuseLinear = {
     "fuse-linear",
-    "turn products with constant matrices into linear, and transposes into matmul flags", Run};
+    "turn products with constant matrices into linear, and transposes into matmul flags",
+    Rewrites<TakeTranspose, FromMatmul, Bias, Scale>};
 
 }  // namespace mlc::passes

@@ -161,14 +161,10 @@ bool TakeIn(Operation* after, PassContext& context) {
   return true;
 }
 
-bool Run(Program& program, PassContext& context) {
-  return RewriteAll(program,
-                    [&](Operation* op) { return Normalise(op, context) || TakeIn(op, context); });
-}
-
 }  // namespace
 
 extern const PassDef kFuseNorms = {
-    "fuse-norms", "fuse decomposed layer_norm and instance_norm with their scale and shift", Run};
+    "fuse-norms", "fuse decomposed layer_norm and instance_norm with their scale and shift",
+    Rewrites<Normalise, TakeIn>};
 
 }  // namespace mlc::passes

@@ -90,14 +90,10 @@ bool Merge(Operation* op, PassContext& context) {
   return true;
 }
 
-bool Run(Program& program, PassContext& context) {
-  return RewriteAll(program,
-                    [&](Operation* op) { return IntoWindow(op, context) || Merge(op, context); });
-}
-
 }  // namespace
 
 extern const PassDef kFusePads = {"fuse-pads",
-                                  "fold padding into convolutions, pools and other padding", Run};
+                                  "fold padding into convolutions, pools and other padding",
+                                  Rewrites<IntoWindow, Merge>};
 
 }  // namespace mlc::passes

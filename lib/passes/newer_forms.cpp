@@ -153,13 +153,9 @@ bool Rewrite(Operation* op, PassContext& context) {
   return false;
 }
 
-bool Run(Program& program, PassContext& context) {
-  return RewriteAll(program, [&](Operation* op) { return Rewrite(op, context); });
-}
-
 }  // namespace
 
-extern const PassDef kNewerForms = {"newer-forms",
-                                    "replace parameters that the target no longer supports", Run};
+extern const PassDef kNewerForms = {
+    "newer-forms", "replace parameters that the target no longer supports", Rewrites<Rewrite>};
 
 }  // namespace mlc::passes

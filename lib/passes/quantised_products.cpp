@@ -162,15 +162,10 @@ bool ScaleFirst(Operation* op, PassContext& context) {
   return false;
 }
 
-bool Run(Program& program, PassContext& context) {
-  if (context.precision == PassContext::Precision::kFp32) return false;
-  return RewriteAll(
-      program, [&](Operation* op) { return DropCasts(op, context) || ScaleFirst(op, context); });
-}
-
 }  // namespace
 
-extern const PassDef kQuantisedProducts = {
-    "quantised-products", "scale quantised integers before products, for fp16", Run};
+extern const PassDef kQuantisedProducts = {"quantised-products",
+                                           "scale quantised integers before products, for fp16",
+                                           RewritesForFp16<DropCasts, ScaleFirst>};
 
 }  // namespace mlc::passes

@@ -187,16 +187,10 @@ bool Softplus(Operation* op, PassContext& context) {
   return true;
 }
 
-bool Run(Program& program, PassContext& context) {
-  if (context.precision == PassContext::Precision::kFp32) return false;
-  return RewriteAll(program,
-                    [&](Operation* op) { return Logarithm(op, context) || Softplus(op, context); });
-}
-
 }  // namespace
 
 extern const PassDef kSafeLogarithms = {
     "safe-logarithms", "rewrite logarithms of exponentials without the exponentials, for fp16",
-    Run};
+    RewritesForFp16<Logarithm, Softplus>};
 
 }  // namespace mlc::passes

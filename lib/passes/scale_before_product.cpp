@@ -97,14 +97,10 @@ bool Move(Operation* op, PassContext& context) {
   return true;
 }
 
-bool Run(Program& program, PassContext& context) {
-  if (context.precision == PassContext::Precision::kFp32) return false;
-  return RewriteAll(program, [&](Operation* op) { return Move(op, context); });
-}
-
 }  // namespace
 
-extern const PassDef kScaleBeforeProduct = {
-    "scale-before-product", "scale an operand instead of the product, for fp16", Run};
+extern const PassDef kScaleBeforeProduct = {"scale-before-product",
+                                            "scale an operand instead of the product, for fp16",
+                                            RewritesForFp16<Move>};
 
 }  // namespace mlc::passes

@@ -67,14 +67,10 @@ bool Scale(Operation* op, PassContext& context) {
   return true;
 }
 
-bool Run(Program& program, PassContext& context) {
-  if (context.precision == PassContext::Precision::kFp32) return false;
-  return RewriteAll(program, [&](Operation* op) { return Scale(op, context); });
-}
-
 }  // namespace
 
 extern const PassDef kScaleSmallWeights = {
-    "scale-small-weights", "multiply weights that are subnormal in fp16 by a power of two", Run};
+    "scale-small-weights", "multiply weights that are subnormal in fp16 by a power of two",
+    RewritesForFp16<Scale>};
 
 }  // namespace mlc::passes

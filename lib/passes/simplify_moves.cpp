@@ -56,7 +56,7 @@ std::optional<Concat> PlainConcat(const Value* value) {
   return Concat{op, (*axes)[0]};
 }
 
-bool ConcatOfSplit(Operation* op) {
+bool ConcatOfSplit(Operation* op, PassContext&) {
   std::optional<Concat> concat = op->is("concat") ? PlainConcat(op->result()) : std::nullopt;
   if (!concat) return false;
   Operation* split = DefinedBy(op->value("values"), "split");
@@ -243,16 +243,10 @@ bool SlicesToSplit(Operation* op, PassContext& context) {
   return true;
 }
 
-bool Run(Program& program, PassContext& context) {
-  return RewriteAll(program, [&](Operation* op) {
-    return GatherOfRun(op, context) || ConcatOfSplit(op) || ConcatOfConcat(op, context) ||
-           SliceOfConcat(op, context) || SlicesToSplit(op, context);
-  });
-}
-
 }  // namespace
 
-extern const PassDef kSimplifyMoves = {"simplify-moves",
-                                       "simplify gathers, slices, splits and concats", Run};
+extern const PassDef kSimplifyMoves = {
+    "simplify-moves", "simplify gathers, slices, splits and concats",
+    Rewrites<GatherOfRun, ConcatOfSplit, ConcatOfConcat, SliceOfConcat, SlicesToSplit>};
 
 }  // namespace mlc::passes

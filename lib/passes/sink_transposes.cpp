@@ -603,10 +603,7 @@ bool RunOnBlock(Block& block, PassContext& context) {
 }
 
 bool Run(Program& program, PassContext& context) {
-  bool changed = false;
-  for (std::unique_ptr<Function>& function : program.functions)
-    changed |= RunOnBlock(function->body, context);
-  return changed;
+  return OnEachFunction(program, [&](Function& f) { return RunOnBlock(f.body, context); });
 }
 
 }  // namespace

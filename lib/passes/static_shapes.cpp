@@ -148,15 +148,10 @@ bool SliceBySize(Operation* op, PassContext& context) {
   return true;
 }
 
-bool Run(Program& program, PassContext& context) {
-  return RewriteAll(program, [&](Operation* op) {
-    return Reshape(op, context) || SliceByIndex(op, context) || SliceBySize(op, context);
-  });
-}
-
 }  // namespace
 
 extern const PassDef kStaticShapes = {"static-shapes",
-                                      "replace computed shapes and slice bounds by constants", Run};
+                                      "replace computed shapes and slice bounds by constants",
+                                      Rewrites<Reshape, SliceByIndex, SliceBySize>};
 
 }  // namespace mlc::passes
