@@ -423,8 +423,7 @@ class Loop {
       if (join.scalar) value = Squeezed(b_, value, {1});
       if (join.reverse) value = b_.Make("reverse", {{"x", value}, {"axes", Ints({0})}});
       if (join.axis > 0) {
-        std::vector<int64_t> perm;
-        for (int i = 1; i < value->type.rank(); ++i) perm.push_back(i);
+        std::vector<int64_t> perm = Consecutive(1, value->type.rank());
         perm.insert(perm.begin() + join.axis, 0);
         value = Transposed(b_, value, perm);
       }

@@ -29,7 +29,7 @@ std::optional<std::vector<int64_t>> Fitting(const Dim& dim, const std::string& n
   std::vector<int64_t> sizes = symbol.enumerated, fit;
   if (sizes.empty()) {
     if (symbol.high - symbol.low >= kMostSizes) return std::nullopt;
-    for (int64_t size = symbol.low; size <= symbol.high; ++size) sizes.push_back(size);
+    sizes = Consecutive(symbol.low, symbol.high + 1);
   }
   for (int64_t size : sizes)
     if (std::optional<int64_t> value = dim.Evaluate({{name, size}}); value && fits(*value))

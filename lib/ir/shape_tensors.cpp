@@ -35,9 +35,7 @@ Value* AsVector(Builder& b, Value* value) {
 
 Value* AsScalar(Builder& b, Value* value) {
   if (value->type.rank() == 0) return value;
-  std::vector<int64_t> axes;
-  for (int i = 0; i < value->type.rank(); ++i) axes.push_back(i);
-  return b.Make("squeeze", {{"x", value}, {"axes", Ints(axes)}});
+  return Squeezed(b, value, Consecutive(0, value->type.rank()));
 }
 
 Value* ShapeOf(Builder& b, Value* x) { return b.Make("shape", {{"x", x}}); }
@@ -146,9 +144,7 @@ Value* Sizes::Make() {
     int64_t begin = first.index, count = static_cast<int64_t>(end - i);
     parts.push_back(first.vector->type.shape[0] == Dim(count)
                         ? first.vector
-                        : builder_.Make("slice_by_index", {{"x", first.vector},
-                                                           {"begin", Ints({begin})},
-                                                           {"end", Ints({begin + count})}}));
+                        : SliceBetween(builder_, first.vector, {begin}, {begin + count}));
   }
   return parts.size() == 1 ? parts[0] : Concat(builder_, parts, 0);
 }

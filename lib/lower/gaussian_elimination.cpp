@@ -37,10 +37,8 @@ Pivot ChoosePivot(Builder& b, Value* m, int64_t rows, int64_t candidates) {
   Pivot pivot{};
   pivot.place = b.Make("reduce_argmax",
                        {{"x", b.Make("abs", {{"x", column}})}, {"axis", 1}, {"keep_dims", true}});
-  std::vector<int64_t> places;
-  for (int64_t i = 0; i < rows; ++i) places.push_back(i);
-  Value* is_pivot = Binary(b, "equal", pivot.place,
-                           b.Const(Tensor::Of({1, rows, 1}, places).Cast(DType::kInt32)));
+  Tensor places = Tensor::Of({1, rows, 1}, Consecutive(0, rows)).Cast(DType::kInt32);
+  Value* is_pivot = Binary(b, "equal", pivot.place, b.Const(places));
   Value* chosen = b.Cast(is_pivot, m->type.dtype);
   pivot.row = Reduced(b, "reduce_sum", Binary(b, "mul", m, chosen), {1}, true);
   Value* first = SliceOfSize(b, m, {0, 0, 0}, {-1, 1, -1});

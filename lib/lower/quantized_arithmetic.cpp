@@ -150,11 +150,8 @@ DType FloatType(DType source) {
 
 Value* Along(Builder& b, Value* vector, int axis, int rank) {
   if (IsScalar(vector)) return AsScalar(b, vector);
-  if (vector->type.rank() != 1) return vector;
-  std::vector<int64_t> axes;
-  for (int i = 1; i < rank - axis; ++i) axes.push_back(i);
-  if (axes.empty()) return vector;
-  return Expanded(b, vector, axes);
+  if (vector->type.rank() != 1 || rank - axis <= 1) return vector;
+  return Expanded(b, vector, Consecutive(1, rank - axis));
 }
 
 Value* Quantize(Builder& b, Value* x, const Scheme& scheme) {

@@ -113,12 +113,10 @@ Distinct DistinctSlices(Builder& b, Value* x, std::optional<int> along, bool sor
     return Reduced(b, "reduce_sum", b.Cast(flags, DType::kInt32), {1}, false);
   };
   Comparisons all = CompareAll(b, rows, width);
-  std::vector<int64_t> numbers;
-  for (int64_t i = 0; i < n; ++i) numbers.push_back(i);
   Value* first =
       b.Make("reduce_argmax",
              {{"x", b.Cast(all.equal, DType::kInt32)}, {"axis", 1}, {"keep_dims", false}});
-  Value* is_first = Binary(b, "equal", first, Ints(numbers));
+  Value* is_first = Binary(b, "equal", first, Ints(Consecutive(0, n)));
   Value* ones = b.Cast(is_first, DType::kInt32);
   Value* places = Squeezed(b, b.Make("non_zero", {{"x", ones}}), {1});
   Value* inverse;

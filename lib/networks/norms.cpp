@@ -15,9 +15,7 @@ Value* InverseRoot(Builder& b, Value* x, double epsilon) {
 
 Value* PerChannel(Builder& b, Value* vector, int rank) {
   if (vector->type.rank() != 1 || rank <= 2) return vector;
-  std::vector<int64_t> axes;
-  for (int i = 1; i < rank - 1; ++i) axes.push_back(i);
-  return Expanded(b, vector, axes);
+  return Expanded(b, vector, Consecutive(1, rank - 1));
 }
 
 Value* LayerNorm(Builder& b, Value* x, const std::vector<int64_t>& axes, Value* scale, Value* bias,

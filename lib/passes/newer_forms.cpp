@@ -38,10 +38,7 @@ bool CropBoxes(Operation* op, Builder& builder) {
   Value *boxes = flat, *indices;
   if (indexed) {
     auto columns = [&](int64_t begin, int64_t end) {
-      return builder.Make("slice_by_index", {{"x", flat},
-                                             {"begin", Ints({0, begin})},
-                                             {"end", Ints({0, end})},
-                                             {"end_mask", Tensor::Vector<bool>({true, false})}});
+      return SliceBetween(builder, flat, {0, begin}, {0, end}, {true, false});
     };
     boxes = columns(1, 5);
     Value* image = Squeezed(builder, columns(0, 1), {1});

@@ -72,7 +72,7 @@ std::optional<Sum> AsSum(const Operation& op) {
     if (!named) return std::nullopt;
     sum.axes = *named;
   } else {
-    for (int i = 0; i < sum.x->type.rank(); ++i) sum.axes.push_back(i);
+    sum.axes = Consecutive(0, sum.x->type.rank());
   }
   sum.keep = op.constant_or_default("keep_dims").Bool(0);
   Shape dims;

@@ -156,9 +156,7 @@ bool SliceOfConcat(Operation* op, PassContext& context) {
       begins[concat->axis] = begin - first;
       ends[concat->axis] = end - first;
       Builder builder = BuilderBefore(op, context);
-      Replace(op,
-              builder.Make("slice_by_index",
-                           {{"x", operand.value}, {"begin", Ints(begins)}, {"end", Ints(ends)}}));
+      Replace(op, SliceBetween(builder, operand.value, begins, ends));
       return true;
     }
     if (begin <= first && last <= end) {

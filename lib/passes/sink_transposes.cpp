@@ -28,11 +28,7 @@ namespace {
 
 using Perm = std::vector<int64_t>;  // transpose(x, perm): dimension i of the result is perm[i] of x
 
-Perm Identity(size_t rank) {
-  Perm perm(rank);
-  for (size_t i = 0; i < rank; ++i) perm[i] = static_cast<int64_t>(i);
-  return perm;
-}
+Perm Identity(size_t rank) { return Consecutive(0, static_cast<int64_t>(rank)); }
 bool IsIdentity(const Perm& perm) { return std::is_sorted(perm.begin(), perm.end()); }
 // Returns the permutation of transpose(transpose(x, first), second).
 Perm Compose(const Perm& first, const Perm& second) {

@@ -222,15 +222,9 @@ void TensorScatter(Node& node) {
     Value* rest = From(node, cache, axis, DimOf(node, update, axis));
     return node.Set(Concat(node, {update, rest}, axis), dtype);
   }
-  std::vector<int64_t> column(rank, 1), row(rank, 1);
-  column[0] = -1;
-  row[axis] = -1;
-  auto shaped = [&](Value* x, const std::vector<int64_t>& dims) {
-    return node.Make("reshape", {{"x", x}, {"shape", Ints(dims)}});
-  };
-  Value* steps = shaped(IndicesOf(node, update, axis), row);
-  Value* places =
-      Binary(node, "add", shaped(lower::AtRunTime(node, starts, node.dtype(2)), column), steps);
+  Value* steps = VectorAlong(node, IndicesOf(node, update, axis), axis, rank);
+  starts = VectorAlong(node, lower::AtRunTime(node, starts, node.dtype(2)), 0, rank);
+  Value* places = Binary(node, "add", starts, steps);
   if (mode == "circular") places = Binary(node, "mod", places, DimOf(node, cache, axis));
   Value* shape = ShapeOf(node, update);
   places = node.Apply("Expand", 13, {{places, DType::kInt32}, {shape, DType::kInt32}});

@@ -35,9 +35,7 @@ int64_t Groups(Node& node) {
 // Adds a bias per channel where it cannot be an operand of the convolution.
 Value* AddBias(Node& node, Value* y, Value* bias) {
   RequireEqualSize(node, y, 1, bias, 0, "number of output channels and length of the bias");
-  std::vector<int64_t> shape(y->type.shape.size(), 1);
-  shape[1] = -1;
-  return Binary(node, "add", y, node.Make("reshape", {{"x", bias}, {"shape", Ints(shape)}}));
+  return Binary(node, "add", y, VectorAlong(node, bias, 1, y->type.rank()));
 }
 
 // Crops the input by its negative pads.
@@ -56,10 +54,7 @@ Value* Crop(Node& node, Value* x, Window& window) {
     window.after[i] -= back;
   }
   if (!crops) return x;
-  return node.Make("slice_by_index", {{"x", x},
-                                      {"begin", Ints(begin)},
-                                      {"end", Ints(end)},
-                                      {"end_mask", Tensor::Vector<bool>(end_mask)}});
+  return SliceBetween(node, x, begin, end, end_mask);
 }
 
 // Core ML supports dilation only with constant weights. Other weights are dilated explicitly by
@@ -202,11 +197,8 @@ void ConvTranspose(Node& node) {
     y = node.Make("pad",
                   {{"x", y}, {"pad", Ints(beyond)}, {"mode", "constant"}, {"constant_val", 0.0}});
   if (crops)
-    y = node.Make("slice_by_index",
-                  {{"x", y},
-                   {"begin", Ints(late)},
-                   {"end", Ints(std::vector<int64_t>(late.size()))},
-                   {"end_mask", Tensor::Vector(std::vector<bool>(late.size(), true))}});
+    y = SliceBetween(node, y, late, std::vector<int64_t>(late.size()),
+                     std::vector<bool>(late.size(), true));
   node.Set(late_bias ? AddBias(node, y, bias) : y);
 }
 

@@ -83,10 +83,8 @@ Labelled Diagonal(Node& node, Labelled operand) {
     if (shape[i].is_constant() && shape[i].constant() > 4096)
       node.Unsupported("equation", "a diagonal of more than 4096 elements is not supported");
     auto along = [&](size_t axis) {
-      Dims dims(shape.size(), 1);
-      dims[axis] = -1;
       Value* places = IndicesOf(node, operand.value, static_cast<int>(axis));
-      return node.Make("reshape", {{"x", places}, {"shape", Ints(dims)}});
+      return VectorAlong(node, places, axis, shape.size());
     };
     Value* other = along(j);
     Value* identity = Binary(node, "equal", along(i), other);

@@ -48,10 +48,7 @@ Value* Crop(Node& node, Value* x, Amounts& amounts) {
     amounts.after[i] = std::max<int64_t>(amounts.after[i], 0);
   }
   if (!cut) return x;
-  return node.Make("slice_by_index", {{"x", x},
-                                      {"begin", Ints(begin)},
-                                      {"end", Ints(end)},
-                                      {"end_mask", Tensor::Vector<bool>(end_mask)}});
+  return SliceBetween(node, x, begin, end, end_mask);
 }
 
 // MIL's pad computes in floats, so wide integers are padded by concatenation instead.
@@ -110,11 +107,8 @@ Value* PadByIndices(Node& node, Value* x, int axis, Value* place, Mode mode,
   }
   x = node.Make("gather", {{"x", x}, {"indices", index}, {"axis", axis}});
   if (mode != Mode::kConstant) return x;
-  std::vector<int64_t> shape(x->type.rank(), 1);
-  shape[axis] = -1;
   Value* inside = Binary(node, "equal", place, index);
-  inside = node.Make("reshape", {{"x", inside}, {"shape", Ints(shape)}});
-  return Select(node, inside, x, constant);
+  return Select(node, VectorAlong(node, inside, axis, x->type.rank()), x, constant);
 }
 
 Value* Scalar(Node& node, int64_t number) {
@@ -227,11 +221,7 @@ Amounts Halves(Node& node, const std::vector<int64_t>& pads, const std::vector<i
   return amounts;
 }
 
-std::vector<int64_t> AllAxes(Node& node) {
-  std::vector<int64_t> axes;
-  for (int i = 0; i < node.rank(); ++i) axes.push_back(i);
-  return axes;
-}
+std::vector<int64_t> AllAxes(Node& node) { return Consecutive(0, node.rank()); }
 
 void PadAttributes(Node& node) {
   std::vector<int64_t> pads = node.Ints(node.opset() == 1 ? "paddings" : "pads");

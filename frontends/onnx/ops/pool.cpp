@@ -145,9 +145,7 @@ Value* Places(Node& node, Value* x, const Window& window) {
   Value* greatest = TapOf(node, padded, window, tap_at(0));
   Value* start = nullptr;
   auto add = [&](Value* vector, Value* step, size_t dimension) {
-    std::vector<int64_t> shape(spatial + 2, 1);
-    shape[dimension] = -1;
-    Value* part = node.Make("reshape", {{"x", product(vector, step)}, {"shape", Ints(shape)}});
+    Value* part = VectorAlong(node, product(vector, step), dimension, spatial + 2);
     start = start ? Binary(node, "add", start, part) : part;
   };
   Value* image = product(DimOf(node, x, 1), pixels);
@@ -302,8 +300,7 @@ void LpPool(Node& node) {
 }
 
 std::vector<int64_t> SpatialAxes(Node& node) {
-  std::vector<int64_t> axes;
-  for (int64_t i = 2; i < node.rank(0); ++i) axes.push_back(i);
+  std::vector<int64_t> axes = Consecutive(2, node.rank(0));
   if (axes.empty()) node.Fail("bad-operand", "the input has no spatial dimensions");
   return axes;
 }

@@ -126,6 +126,14 @@ std::string SamplingMode(const Mode& mode, const std::vector<Axis>& axes) {
   return "";
 }
 
+Value* SwappedWithLast(Node& node, Value* x, int axis) {
+  int last = x->type.rank() - 1;
+  if (axis == last) return x;
+  std::vector<int64_t> perm = Consecutive(0, last + 1);
+  std::swap(perm[axis], perm[last]);
+  return Transposed(node, x, perm);
+}
+
 Value* AlongAxis(Node& node, Value* x, const Mode& mode, const Axis& a) {
   std::vector<std::vector<Tap>> rows(a.out);
   bool gather = true;
@@ -155,15 +163,9 @@ Value* AlongAxis(Node& node, Value* x, const Mode& mode, const Axis& a) {
     }
   }
   Value* weights = node.Const(Tensor::Of<double>({a.in, a.out}, matrix).Cast(x->type.dtype));
-  int rank = x->type.rank();
-  std::vector<int64_t> perm;
-  for (int i = 0; i < rank; ++i) perm.push_back(i);
-  std::swap(perm[a.axis], perm[rank - 1]);
-  bool last = a.axis == rank - 1;
-  if (!last) x = Transposed(node, x, perm);
-  x = node.Make("matmul", {{"x", x}, {"y", weights}});
+  x = node.Make("matmul", {{"x", SwappedWithLast(node, x, a.axis)}, {"y", weights}});
   if (outside) x = Binary(node, "add", x, Tensor::Of<double>({a.out}, added).Cast(x->type.dtype));
-  return last ? x : Transposed(node, x, perm);
+  return SwappedWithLast(node, x, a.axis);
 }
 
 // Returns whether x has rank 4 and the axes are among its last two dimensions.
@@ -330,19 +332,14 @@ Value* AlongOpenAxis(Node& node, Value* x, const Mode& mode, const OpenAxis& a) 
     if (!IsFloat(x->type.dtype))
       node.Unsupported("mode", "interpolation of integers is not supported");
     if (mode.antialias) node.Unsupported("antialias", "an input of constant size is required");
-    std::vector<int64_t> perm;
-    for (int i = 0; i < rank; ++i) perm.push_back(i);
-    std::swap(perm[axis], perm[rank - 1]);
-    auto swapped = [&](Value* v) { return axis == rank - 1 ? v : Transposed(node, v, perm); };
     Value* weights = node.builder().Cast(Weights(node, mode, a, source), x->type.dtype);
-    y = swapped(node.Make("matmul", {{"x", swapped(x)}, {"y", weights}}));
+    y = node.Make("matmul", {{"x", SwappedWithLast(node, x, axis)}, {"y", weights}});
+    y = SwappedWithLast(node, y, axis);
   }
   if (mode.coordinates != "tf_crop_and_resize") return y;
   Value* before = Binary(node, "less_equal", source, Float(node, last));
   Value* inside = Binary(node, "logical_and", Binary(node, "greater_equal", source, 0.0), before);
-  std::vector<int64_t> shape(rank, 1);
-  shape[axis] = -1;
-  inside = node.Make("reshape", {{"x", inside}, {"shape", Ints(shape)}});
+  inside = VectorAlong(node, inside, axis, rank);
   return Select(node, inside, y, Tensor::Full(y->type.dtype, {}, mode.extrapolation));
 }
 
@@ -483,8 +480,7 @@ void Resize(Node& node) {
   if (std::find(kCoordinates.begin(), kCoordinates.end(), mode.coordinates) == kCoordinates.end())
     node.Unsupported("coordinate_transformation_mode", "unknown value \"{}\"", mode.coordinates);
   int rank = node.rank(0);
-  std::vector<int64_t> axes;
-  for (int64_t i = 0; i < rank; ++i) axes.push_back(i);
+  std::vector<int64_t> axes = Consecutive(0, rank);
   if (node.Has("axes")) {
     axes = node.Ints("axes");
     for (int64_t& axis : axes) axis = node.Axis(axis, rank);

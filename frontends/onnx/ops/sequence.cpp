@@ -210,9 +210,7 @@ void SplitToSequence(Node& node) {
   for (size_t i = 0; i < sizes.size(); ++i) {
     Value* size = node.Const(Ints({sizes[i]}));
     int64_t at = static_cast<int64_t>(i);
-    if (computed)
-      size = node.Make("slice_by_index",
-                       {{"x", computed}, {"begin", Ints({at})}, {"end", Ints({at + 1})}});
+    if (computed) size = SliceBetween(node, computed, {at}, {at + 1});
     Value* part = sizes.size() == 1 && !computed ? x : Part(node, x, axis, begin, size);
     if (!keep) part = Squeezed(node, part, {axis});
     elements.push_back({part, node.dtype(0)});

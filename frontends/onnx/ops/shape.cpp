@@ -230,11 +230,7 @@ void Expand(Node& node) {
   if (x->is_constant() && x->constant().size() == 1 && rank == length)
     return node.SetAlike(
         node.Make("fill", {{"shape", shape}, {"value", node.Const(x->constant().Reshaped({}))}}));
-  if (node.rank() < rank) {
-    std::vector<int64_t> axes;
-    for (int i = 0; i < rank - node.rank(); ++i) axes.push_back(i);
-    x = Expanded(node, x, axes);
-  }
+  if (node.rank() < rank) x = Expanded(node, x, Consecutive(0, rank - node.rank()));
   const Shape from = x->type.shape;
   Sizes reps(node);
   bool same = true, certain = true;

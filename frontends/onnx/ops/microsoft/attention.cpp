@@ -56,11 +56,8 @@ Value* MaskBias(Node& node, Value* mask, Value* queries, Value* keys, double fil
       if (!s.is_constant() || !t.is_constant())
         node.Fail("dynamic-shape", "a mask of four dimensions requires constant sequence lengths");
       int64_t past = t.constant() - s.constant();
-      mask = node.Make("slice_by_index",
-                       {{"x", mask},
-                        {"begin", Ints({0, 0, past, 0})},
-                        {"end", Ints({0, 0, t.constant(), t.constant()})},
-                        {"end_mask", Tensor::Vector<bool>({true, true, false, false})}});
+      mask = SliceBetween(node, mask, {0, 0, past, 0}, {0, 0, t.constant(), t.constant()},
+                          {true, true, false, false});
       return networks::BiasOf(node, mask, fill, dtype);
     }
     default:

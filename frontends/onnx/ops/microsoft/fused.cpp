@@ -118,8 +118,7 @@ void FusedGemm(Node& node) {
 Value* Turned(Node& node, Value* x, bool batch, bool matrix) {
   int rank = x->type.rank();
   if (rank < 2) return x;
-  std::vector<int64_t> perm;
-  for (int i = 0; i < rank; ++i) perm.push_back(i);
+  std::vector<int64_t> perm = Consecutive(0, rank);
   if (batch) std::rotate(perm.begin(), perm.begin() + 1, perm.end() - 1);
   if (matrix) std::swap(perm[rank - 2], perm[rank - 1]);
   return std::is_sorted(perm.begin(), perm.end()) ? x : Transposed(node, x, perm);
@@ -212,11 +211,8 @@ void EmbedLayerNormalization(Node& node) {
     const Dim& length = ids->type.shape[1];
     if (!length.is_constant())
       node.Fail("dynamic-shape", "without position_ids, the sequence length must be constant");
-    sum = Binary(node, "add", sum,
-                 node.Make("slice_by_index", {{"x", positions},
-                                              {"begin", Ints({0, 0})},
-                                              {"end", Ints({length.constant(), 0})},
-                                              {"end_mask", Tensor::Vector<bool>({false, true})}}));
+    positions = SliceBetween(node, positions, {0, 0}, {length.constant(), 0}, {false, true});
+    sum = Binary(node, "add", sum, positions);
   }
   if (node.HasInput(1) && node.HasInput(4)) sum = with(node.In(4), 1);
   DType dtype = node.dtype(2);
@@ -226,15 +222,12 @@ void EmbedLayerNormalization(Node& node) {
            dtype);
   node.Ignore({"mask_index_type"});
   if (node.HasOutput(1)) {
+    auto no_tokens = [&] {
+      Value* rows = SliceBetween(node, node.Make("shape", {{"x", ids}}), {0}, {1});
+      return node.Make("fill", {{"shape", rows}, {"value", 0}});
+    };
     Value* count =
-        node.HasInput(7)
-            ? Reduced(node, "reduce_sum", node.In(7), {1}, false)
-            : node.Make(
-                  "fill",
-                  {{"shape", node.Make("slice_by_index", {{"x", node.Make("shape", {{"x", ids}})},
-                                                          {"begin", Ints({0})},
-                                                          {"end", Ints({1})}})},
-                   {"value", 0}});
+        node.HasInput(7) ? Reduced(node, "reduce_sum", node.In(7), {1}, false) : no_tokens();
     node.Set(1, count, DType::kInt32);
   }
   node.Set(2, sum, dtype);

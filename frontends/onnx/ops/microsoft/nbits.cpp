@@ -2,7 +2,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <numeric>
 
 #include "frontends/onnx/row.h"
 #include "lib/ir/arithmetic.h"
@@ -54,8 +53,7 @@ Value* InOrder(Node& node, Value* x, const std::vector<int64_t>& group, int64_t 
   if (ordered) return x;
   if (k != data.dims()[1])
     node.Unsupported("", "g_idx has {} elements, but B has {} columns", k, data.dims()[1]);
-  std::vector<int64_t> order(group.size());
-  std::iota(order.begin(), order.end(), 0);
+  std::vector<int64_t> order = Consecutive(0, k);
   std::stable_sort(order.begin(), order.end(),
                    [&](int64_t i, int64_t j) { return group[i] < group[j]; });
   for (int64_t i = 0; i < k; ++i)
@@ -101,9 +99,7 @@ void MatMulNBits(Node& node) {
   if (node.HasInput(4))
     x = InOrder(node, x, node.Constant(4, "g_idx").Ints(), block, encoding.data);
   Value* weight = node.Const(Tensor::Encoded(std::move(encoding)));
-  if (width != k)
-    weight = node.Make("slice_by_index",
-                       {{"x", weight}, {"begin", Ints({0, 0})}, {"end", Ints({n, k})}});
+  if (width != k) weight = SliceBetween(node, weight, {0, 0}, {n, k});
   Value* y = node.Make("matmul", {{"x", x}, {"y", weight}, {"transpose_y", true}});
   if (node.HasInput(5)) y = Binary(node, "add", y, node.In(5));
   node.SetAlike(y);
