@@ -135,7 +135,7 @@ std::optional<LoopResults> Unrolled(Node& node, const LoopSpec& what, int64_t li
     axes = given.axes;
   }
   for (size_t k = 0; k < elements.size() && !elements[k].empty(); ++k) {
-    if (what.joined[k].reverse) std::reverse(elements[k].begin(), elements[k].end());
+    if (what.joined[k].reverse) std::ranges::reverse(elements[k]);
     done.joined.push_back({Stacked(b, elements[k], axes[k]), elements[k].front().dtype});
   }
   transaction.Splice();

@@ -88,8 +88,7 @@ bool Unify(Node& node, const Dim& difference, const std::string& text) {
   if (both.enumerated.empty()) std::swap(both, more);
   auto lacks = [&](int64_t size) {
     return size < more.low || size > more.high ||
-           (!more.enumerated.empty() &&
-            !std::binary_search(more.enumerated.begin(), more.enumerated.end(), size));
+           (!more.enumerated.empty() && !std::ranges::binary_search(more.enumerated, size));
   };
   bool listed = !both.enumerated.empty();
   std::erase_if(both.enumerated, lacks);
@@ -254,9 +253,9 @@ Value* Guarded(Node& node, Value* value, Value* ok) {
   // The gather below has a single slice, so index 1 fails at run time.
   Value* wrong = node.builder().Cast(node.Make("logical_not", {{"x", ok}}), DType::kInt32);
   if (wrong->type.rank() > 0) {
-    bool empty =
-        std::any_of(wrong->type.shape.begin(), wrong->type.shape.end(),
-                    [&](const Dim& dim) { return dim.Bounds(node.builder().symbols()).low < 1; });
+    bool empty = std::ranges::any_of(wrong->type.shape, [&](const Dim& dim) {
+      return dim.Bounds(node.builder().symbols()).low < 1;
+    });
     wrong = node.Make("reduce_max", {{"x", wrong}, {"keep_dims", false}});
     // The maximum of an empty tensor is the lowest integer; an empty tensor must pass.
     if (empty) wrong = Binary(node, "maximum", wrong, 0);

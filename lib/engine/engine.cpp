@@ -477,10 +477,9 @@ struct Engine::Plan {
     }
     if (known != states.size())
       for (const auto& [name, tensor] : states)
-        if (std::none_of(function.body.inputs.begin(), function.body.inputs.end(),
-                         [&](const auto& input) {
-                           return input->name == name && input->type.kind == Type::Kind::kState;
-                         }))
+        if (std::ranges::none_of(function.body.inputs, [&](const auto& input) {
+              return input->name == name && input->type.kind == Type::Kind::kState;
+            }))
           throw Error("bad-input", "unknown state \"{}\"", name);
   }
 

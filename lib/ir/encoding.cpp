@@ -55,7 +55,7 @@ class MaskIndex {
   template <class F>
   void Places(int64_t first, int64_t count, F&& f) const {
     if (count == 0) return;
-    auto chunk = std::upper_bound(before_.begin(), before_.end(), first) - before_.begin() - 1;
+    auto chunk = std::ranges::upper_bound(before_, first) - before_.begin() - 1;
     int64_t number = before_[chunk];
     std::array<std::byte, kChunk> bits;
     for (int64_t place = chunk * kChunk; number < first + count; place += kChunk) {

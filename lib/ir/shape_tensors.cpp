@@ -87,7 +87,7 @@ void Sizes::AddDim(Value* x, int axis) {
 }
 
 bool Sizes::known() const {
-  return std::all_of(entries_.begin(), entries_.end(), [](const Entry& e) { return !e.vector; });
+  return std::ranges::all_of(entries_, [](const Entry& e) { return !e.vector; });
 }
 
 std::vector<int64_t> Sizes::numbers() const {
@@ -97,8 +97,7 @@ std::vector<int64_t> Sizes::numbers() const {
 }
 
 Value* Sizes::Whole() const {
-  auto computed = std::find_if(entries_.begin(), entries_.end(),
-                               [](const Entry& entry) { return entry.vector; });
+  auto computed = std::ranges::find_if(entries_, [](const Entry& entry) { return entry.vector; });
   Value* vector = computed->vector;
   if (vector->type.shape[0] != Dim(static_cast<int64_t>(entries_.size()))) return nullptr;
   auto elements = ElementsOf(vector);
@@ -121,7 +120,7 @@ Value* Sizes::Make() {
     entry = {shape, entry.index, 0, false};
   }
   if (Value* whole = Whole()) return whole;
-  const DType dtype = std::find_if(entries_.begin(), entries_.end(), [](const Entry& entry) {
+  const DType dtype = std::ranges::find_if(entries_, [](const Entry& entry) {
                         return entry.vector;
                       })->vector->type.dtype;
   std::vector<Value*> parts;
@@ -155,7 +154,7 @@ Size::Size(Value* value, int i) : number(-1), of(value), axis(i) {
 }
 
 Value* Reshaped(Builder& b, Value* x, const std::vector<Size>& sizes) {
-  auto unknown = std::count_if(sizes.begin(), sizes.end(), [](const Size& s) { return s.of; });
+  auto unknown = std::ranges::count_if(sizes, [](const Size& s) { return s.of; });
   Sizes shape(b);
   for (const Size& size : sizes) {
     if (size.of && unknown > 1)

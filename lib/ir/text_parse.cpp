@@ -39,7 +39,7 @@ bool HasUnknown(const Type& type) {
   for (const Dim& dim : type.shape)
     if (InferContext::HasPlaceholder(dim)) return true;
   if (type.kind == Type::Kind::kList && InferContext::HasPlaceholder(type.length)) return true;
-  return std::any_of(type.elements.begin(), type.elements.end(), HasUnknown);
+  return std::ranges::any_of(type.elements, HasUnknown);
 }
 
 class Parser : TextReader {
@@ -117,7 +117,7 @@ Program Parser::Parse() {
   if (token_.kind != Token::Kind::kEnd) FailHere("`program(1.3)` or `func`");
   if (program_.functions.empty()) FailHere("`func` (e.g. func main<ios17>(fp32 x) {...} -> (y);)");
   auto is_default = [&](const auto& f) { return f->name == program_.interface.default_function; };
-  if (std::none_of(program_.functions.begin(), program_.functions.end(), is_default))
+  if (std::ranges::none_of(program_.functions, is_default))
     program_.interface.default_function = program_.functions[0]->name;
   return std::move(program_);
 }
@@ -417,8 +417,7 @@ const Form* Parser::ChooseForm(const Statement& s) const {
       if (strict && constexpr_op && OperandsAreAttributes(def, *form) == s.attributes.empty())
         continue;
       auto known = [&](const WrittenArg& arg) { return has(*form, arg); };
-      if (std::all_of(s.args.begin(), s.args.end(), known) &&
-          std::all_of(s.attributes.begin(), s.attributes.end(), known))
+      if (std::ranges::all_of(s.args, known) && std::ranges::all_of(s.attributes, known))
         return form;
     }
   std::string names;
@@ -540,7 +539,7 @@ void Parser::SetTypes(Operation& op, const std::vector<std::optional<Type>>& sta
     op.results[r]->type = std::move(inferred);
     if (is_file_ && stated[r]) op.results[r]->State(*stated[r]);
     std::optional<std::vector<Dim>>& elements = context.dims[r];
-    if (elements && std::none_of(elements->begin(), elements->end(), InferContext::HasPlaceholder))
+    if (elements && std::ranges::none_of(*elements, InferContext::HasPlaceholder))
       op.results[r]->elements = std::move(elements);
   }
 }

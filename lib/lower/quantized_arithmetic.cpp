@@ -81,7 +81,7 @@ Builder::Args MilArgs(Builder& b, const Scheme& scheme, DType scale_type, int ra
   // A zero point of 0 is the default and omitted.
   if (zero) {
     std::vector<int64_t> values = zero.Ints();
-    if (std::all_of(values.begin(), values.end(), [](int64_t z) { return z == 0; })) zero = {};
+    if (std::ranges::all_of(values, [](int64_t z) { return z == 0; })) zero = {};
   }
   Builder::Args args = {{"scale", b.Const(scale)}};
   if (zero) args.emplace_back("zero_point", b.Const(zero));
@@ -211,7 +211,7 @@ Factor Centered(Builder& b, Value* value, Value* zero, DType integers, const Fit
     std::vector<double> zeros = zero->constant().Doubles();
     factor.most = 0;
     for (double z : zeros) factor.most = std::max({factor.most, range.high - z, z - range.low});
-    if (std::all_of(zeros.begin(), zeros.end(), [](double z) { return z == 0; })) zero = nullptr;
+    if (std::ranges::all_of(zeros, [](double z) { return z == 0; })) zero = nullptr;
   } else if (zero) {
     factor.most = range.high - range.low;
   }

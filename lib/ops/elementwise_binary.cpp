@@ -216,8 +216,7 @@ void InferElements(InferContext& context, OnDims on_dims) {
     constexpr int64_t kFar = int64_t{1} << 31;
     return dim.is_constant() && (dim.constant() > kFar || dim.constant() < -kFar);
   };
-  if (std::any_of(a->begin(), a->end(), is_far) || std::any_of(b->begin(), b->end(), is_far))
-    return;
+  if (std::ranges::any_of(*a, is_far) || std::ranges::any_of(*b, is_far)) return;
   DimContext of{context.symbols(), IsFloat(context.dtype("x"))};
   std::vector<Dim> elements;
   for (size_t i = 0; i < std::max(a->size(), b->size()); ++i) {

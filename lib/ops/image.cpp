@@ -333,7 +333,7 @@ std::string Lower(std::string text) {
 std::string OneOf(const OpContext& context, std::string_view name,
                   std::initializer_list<std::string_view> allowed) {
   std::string value = Lower(context.String(name));
-  if (std::find(allowed.begin(), allowed.end(), value) == allowed.end())
+  if (std::ranges::find(allowed, value) == allowed.end())
     context.Fail("{} \"{}\" is not supported", name, value);
   return value;
 }

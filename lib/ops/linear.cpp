@@ -161,8 +161,7 @@ Equation ParseEquation(const OpContext& context) {
                     text.substr(arrow + 2)};
   for (const std::string* letters : {&equation.x, &equation.y, &equation.out})
     for (char c : *letters)
-      if (!std::isalpha(static_cast<unsigned char>(c)) ||
-          std::count(letters->begin(), letters->end(), c) > 1)
+      if (!std::isalpha(static_cast<unsigned char>(c)) || std::ranges::count(*letters, c) > 1)
         context.Fail("equation \"{}\" has a repeated or unknown letter", text);
   for (char c : equation.out)
     if (equation.x.find(c) == std::string::npos && equation.y.find(c) == std::string::npos)
@@ -299,7 +298,7 @@ void EvalAttention(EvalContext& context) {
     int64_t batch = row / rows;
     double max = -std::numeric_limits<double>::infinity(), total = 0;
     const double *of_row = q.data() + row * width, *of_keys = turned.data() + batch * width * keys;
-    std::fill(weights.begin(), weights.end(), 0.0);
+    std::ranges::fill(weights, 0.0);
     for (int64_t e = 0; e < width; ++e)
       for (int64_t s = 0; s < keys; ++s) weights[s] += of_row[e] * of_keys[e * keys + s];
     for (int64_t s = 0; s < keys; ++s) {

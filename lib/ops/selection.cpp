@@ -169,7 +169,7 @@ void EvalSuppression(EvalContext& context) {
   };
   std::vector<double> out_boxes(n * max_boxes * 4), out_scores(n * max_boxes * classes);
   Out<int32_t> indices({n, max_boxes}), selected({n});
-  std::fill(indices.data.begin(), indices.data.end(), -1);
+  std::ranges::fill(indices.data, -1);
   for (int64_t batch = 0; batch < n; ++batch) {
     std::vector<Box> corners(count);
     std::vector<double> best(count);
@@ -188,13 +188,13 @@ void EvalSuppression(EvalContext& context) {
       }
       order[b] = b;
     }
-    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    std::ranges::stable_sort(order, [&](int64_t a, int64_t b) {
       if ((best[a] != best[a]) != (best[b] != best[b])) return best[b] != best[b];
       return best[a] > best[b];
     });
     for (int64_t b : order) {
       if (static_cast<int64_t>(kept.size()) == max_boxes || !(best[b] > threshold)) break;
-      bool suppressed = std::any_of(kept.begin(), kept.end(), [&](int64_t k) {
+      bool suppressed = std::ranges::any_of(kept, [&](int64_t k) {
         return (!per_class || label[k] == label[b]) && Overlap(corners[k], corners[b]) > overlap;
       });
       if (!suppressed) kept.push_back(b);
@@ -245,8 +245,7 @@ void EvalClassify(EvalContext& context) {
   int64_t count = classes.size();
   if (count == 0 || count != static_cast<int64_t>(probabilities.size()))
     context.Fail("{} probabilities do not match {} classes", probabilities.size(), count);
-  int64_t best =
-      std::max_element(probabilities.begin(), probabilities.end()) - probabilities.begin();
+  int64_t best = std::ranges::max_element(probabilities) - probabilities.begin();
   context.Set(classes.dtype() == DType::kString ? Tensor::String(classes.strings()[best])
                                                 : Tensor::Scalar<int64_t>(classes.Int(best)));
   context.Set(Tensor::Of({count}, probabilities));

@@ -109,7 +109,7 @@ std::vector<int> Permutation(const OpContext& context) {
   std::vector<int> out;
   for (int64_t p : perm) {
     int axis = OpContext::Axis(p, rank);
-    if (std::find(out.begin(), out.end(), axis) != out.end())
+    if (std::ranges::find(out, axis) != out.end())
       context.Fail("duplicate dimension {} in perm", axis);
     out.push_back(axis);
   }
@@ -130,8 +130,8 @@ void EvalTranspose(EvalContext& context) {
 std::vector<int> SortedAxes(const OpContext& context, std::string_view name, int rank) {
   std::vector<int> axes;
   for (int64_t axis : context.Ints(name)) axes.push_back(OpContext::Axis(axis, rank));
-  std::sort(axes.begin(), axes.end());
-  if (std::adjacent_find(axes.begin(), axes.end()) != axes.end())
+  std::ranges::sort(axes);
+  if (std::ranges::adjacent_find(axes) != axes.end())
     context.Fail("duplicate dimension in {}", name);
   return axes;
 }
@@ -466,7 +466,7 @@ void InferReverse(InferContext& context) {
   context.Result(context.type("x"));
   if (context.rank("x") > 1) return;
   if (auto elements = WholeElements(context, "x")) {
-    if (reversed) std::reverse(elements->begin(), elements->end());
+    if (reversed) std::ranges::reverse(*elements);
     context.Elements(std::move(*elements));
   }
 }

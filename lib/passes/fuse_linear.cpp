@@ -107,7 +107,7 @@ bool SwapsLastTwo(const Operation& transpose) {
   auto perm = ConstantAxes(transpose, "perm", rank);
   if (!perm || rank < 2) return false;
   std::swap((*perm)[rank - 1], (*perm)[rank - 2]);
-  return std::is_sorted(perm->begin(), perm->end());
+  return std::ranges::is_sorted(*perm);
 }
 
 bool TakeTranspose(Operation* matmul, PassContext& context) {

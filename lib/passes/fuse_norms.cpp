@@ -26,7 +26,7 @@ std::vector<int64_t> ReducedAxes(const Operation& reduce) {
   if (!x || !reduce.constant_or_default("keep_dims").Bool(0)) return {};
   auto axes = ConstantAxes(reduce, "axes", x->type.rank());
   if (!axes) return {};
-  std::sort(axes->begin(), axes->end());
+  std::ranges::sort(*axes);
   for (size_t i = 0; i < axes->size(); ++i)
     if ((*axes)[i] != x->type.rank() - static_cast<int64_t>(axes->size() - i)) return {};
   return *axes;
@@ -105,7 +105,7 @@ Tensor AsParameter(const Tensor& constant, const Operation& norm) {
     auto named = ConstantAxes(norm, "axes", rank);
     if (!named || !norm.has("axes")) return {};
     axes = *named;
-    std::sort(axes.begin(), axes.end());
+    std::ranges::sort(axes);
   }
   Dims dims;
   for (int64_t axis : axes) {
@@ -117,7 +117,7 @@ Tensor AsParameter(const Tensor& constant, const Operation& norm) {
   int lead = rank - constant.rank();
   if (lead < 0 || constant.size() != ElementCount(dims)) return {};
   for (int i = 0; i < rank; ++i) {
-    bool normalised = std::find(axes.begin(), axes.end(), i) != axes.end();
+    bool normalised = std::ranges::find(axes, i) != axes.end();
     int64_t dim = i < lead ? 1 : constant.dims()[i - lead];
     if (normalised ? !(shape[i] == Dim(dim)) : dim != 1) return {};
   }

@@ -49,7 +49,7 @@ std::optional<Plan> Simplify(const Shape& shape, const std::vector<int64_t>& per
   for (size_t i = 0; i < rank; ++i)
     if (!(shape[i] == Dim(1))) kept.push_back(static_cast<int64_t>(i));
   auto next = [&](int64_t axis) {
-    auto it = std::find(kept.begin(), kept.end(), axis);
+    auto it = std::ranges::find(kept, axis);
     return std::next(it) == kept.end() ? int64_t{-1} : *std::next(it);
   };
   std::vector<std::vector<int64_t>> groups;  // in permuted order
@@ -61,8 +61,7 @@ std::optional<Plan> Simplify(const Shape& shape, const std::vector<int64_t>& per
   }
   std::vector<size_t> order(groups.size());  // groups in source order
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::sort(order.begin(), order.end(),
-            [&](size_t a, size_t b) { return groups[a][0] < groups[b][0]; });
+  std::ranges::sort(order, [&](size_t a, size_t b) { return groups[a][0] < groups[b][0]; });
   Plan plan;
   plan.perm.resize(groups.size());
   int unknown = 0;
@@ -102,15 +101,14 @@ bool Rewrite(Operation* last, PassContext& context) {
     std::vector<int64_t> moved;
     if (now.size() <= kMaxRank) {
       std::vector<int64_t> to;
-      for (int64_t group : plan->perm)
-        to.push_back(std::find(now.begin(), now.end(), group) - now.begin());
+      for (int64_t group : plan->perm) to.push_back(std::ranges::find(now, group) - now.begin());
       step = Plan{{}, to};
       for (int64_t group : now) step->shape.push_back(sizes[group]);
       moved = plan->perm;
       done = plan->perm.size();
     } else {
       // Move the group that belongs at `done` there: [in place][between][group][behind].
-      int64_t at = std::find(now.begin(), now.end(), plan->perm[done]) - now.begin();
+      int64_t at = std::ranges::find(now, plan->perm[done]) - now.begin();
       auto product = [&](size_t from, size_t to) {
         int64_t total = 1;
         for (size_t i = from; i < to; ++i) {

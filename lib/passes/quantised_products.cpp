@@ -32,7 +32,7 @@ bool IsWhole(const Value* value, int depth = 0) {
     const Tensor constant = value->constant();
     if (!constant || constant.size() > 4096) return false;
     const std::vector<double> numbers = constant.Doubles();
-    return std::all_of(numbers.begin(), numbers.end(), [](double x) { return std::trunc(x) == x; });
+    return std::ranges::all_of(numbers, [](double x) { return std::trunc(x) == x; });
   }
   const Operation* op = value->def;
   if (!op) return false;
@@ -59,7 +59,7 @@ bool IsWholeWeight(const Tensor& weight) {
       !IsInteger(encoding->data.dtype()))
     return false;
   const std::vector<double> scale = encoding->scale.Doubles();
-  return std::all_of(scale.begin(), scale.end(), [](double x) { return std::trunc(x) == x; });
+  return std::ranges::all_of(scale, [](double x) { return std::trunc(x) == x; });
 }
 
 // Returns whether the operand is a constant of integers, dense or encoded.

@@ -223,7 +223,7 @@ bool SlicesToSplit(Operation* op, PassContext& context) {
     std::optional<Cut> cut = user->block == op->block ? OnlyCut(*user) : std::nullopt;
     if (cut && cut->axis == own->axis) cuts.push_back(*cut);
   }
-  std::sort(cuts.begin(), cuts.end(), [](const Cut& a, const Cut& b) { return a.begin < b.begin; });
+  std::ranges::sort(cuts, [](const Cut& a, const Cut& b) { return a.begin < b.begin; });
   std::vector<int64_t> sizes;
   int64_t at = 0;
   for (const Cut& cut : cuts) {

@@ -120,7 +120,7 @@ bool SliceByIndex(Operation* op, PassContext& context) {
     for (std::string_view bound : {"begin", "end"}) args.emplace_back(bound, op->arg(bound)[0]);
   }
   auto any = [](const std::vector<bool>& mask) {
-    return std::find(mask.begin(), mask.end(), true) != mask.end();
+    return std::ranges::find(mask, true) != mask.end();
   };
   if (any(begin_mask)) args.emplace_back("begin_mask", Tensor::Vector<bool>(begin_mask));
   args.emplace_back("end_mask", Tensor::Vector<bool>(end_mask));

@@ -27,7 +27,7 @@ constexpr size_t kTop = 5;
 using Top = std::array<int64_t, kTop>;
 
 double LogSum(std::span<const float> logits) {
-  const double most = *std::max_element(logits.begin(), logits.end());
+  const double most = *std::ranges::max_element(logits);
   double sum = 0;
   for (float logit : logits) sum += std::exp(logit - most);
   return most + std::log(sum);
@@ -65,8 +65,7 @@ Pair Score(std::span<const float> p, std::span<const float> q, int32_t next) {
   const Top top_p = TopOf(p), top_q = TopOf(q);
   const size_t most = std::min(kTop, p.size());
   int64_t shared = 0;
-  for (size_t k = 0; k < most; ++k)
-    shared += std::find(top_q.begin(), top_q.end(), top_p[k]) != top_q.end();
+  for (size_t k = 0; k < most; ++k) shared += std::ranges::find(top_q, top_p[k]) != top_q.end();
   const auto at = static_cast<size_t>(next);
   return {from - p[at], to - q[at], std::max(divergence, 0.0), top_p[0] == top_q[0] ? 1.0 : 0.0,
           static_cast<double>(shared) / static_cast<double>(most)};

@@ -500,8 +500,7 @@ class Reader {
 
   static uint64_t Number(const std::string& text) {
     if (text.empty() || text.size() > 18 ||
-        !std::all_of(text.begin(), text.end(),
-                     [](unsigned char c) { return c >= '0' && c <= '9'; }))
+        !std::ranges::all_of(text, [](unsigned char c) { return c >= '0' && c <= '9'; }))
       throw Error("external-data", "\"{}\" is not a valid offset or length", text);
     return std::stoull(text);
   }

@@ -81,7 +81,7 @@ Seen ReadMasks(Node& node, Value* q, Value* k) {
     bool finite = false;
     if (Tensor constant = node.ConstantOrNone(3)) {
       std::vector<double> values = constant.Doubles();
-      finite = std::all_of(values.begin(), values.end(), [&](double x) { return x > lowest; });
+      finite = std::ranges::all_of(values, [&](double x) { return x > lowest; });
     }
     if (!finite) {
       seen.given = Binary(node, "greater", mask, lowest);

@@ -159,8 +159,8 @@ void ConvTranspose(Node& node) {
       window.after[i] = total - window.before[i];
     }
   } else if (auto_pad == "VALID") {
-    std::fill(window.before.begin(), window.before.end(), 0);
-    std::fill(window.after.begin(), window.after.end(), 0);
+    std::ranges::fill(window.before, 0);
+    std::ranges::fill(window.after, 0);
   } else if (auto_pad != "NOTSET" && !auto_pad.empty()) {
     node.Unsupported("auto_pad", "unknown value \"{}\"", auto_pad);
   }

@@ -50,7 +50,7 @@ Value* WithOpenSizes(Builder& b, Value* x, const Shape& other, Value* condition)
     sizes[i] = shape[i].constant();
     whole[i] = false;
   }
-  if (std::find(whole.begin(), whole.end(), false) == whole.end()) return x;
+  if (std::ranges::find(whole, false) == whole.end()) return x;
   Value* one = b.Cast(condition, DType::kInt32);
   return b.Make("slice_by_index", {{"x", x},
                                    {"begin", Ints(std::vector<int64_t>(shape.size()))},
@@ -73,7 +73,7 @@ int EmptyAxis(const Bound& bound, const Bound& other) {
   if (!bound.value || !other.value || !bound.value->is_constant()) return -1;
   const Shape &shape = bound.value->type.shape, &full = other.value->type.shape;
   if (shape.size() != full.size() || bound.dtype != other.dtype) return -1;
-  auto axis = std::find(shape.begin(), shape.end(), Dim(0));
+  auto axis = std::ranges::find(shape, Dim(0));
   if (axis == shape.end() || full[axis - shape.begin()] == Dim(0)) return -1;
   for (size_t d = 0; d < shape.size(); ++d)
     if (shape[d] != full[d] && shape.begin() + static_cast<int64_t>(d) != axis) return -1;
@@ -90,7 +90,7 @@ bool GiveAllOrNone(Node& node, Value* condition, NodeTransaction (&transactions)
       axes.push_back(node.HasOutput(i) && i < std::ssize(results[0]) && i < std::ssize(results[1])
                          ? EmptyAxis(results[empty][i], results[1 - empty][i])
                          : -1);
-    if (std::find(axes.begin(), axes.end(), -1) != axes.end()) continue;
+    if (std::ranges::find(axes, -1) != axes.end()) continue;
     transactions[1 - empty].Splice();
     Builder& b = node.builder();
     Value* keep = empty == 1 ? condition : b.Make("logical_not", {{"x", condition}});

@@ -233,7 +233,7 @@ void Einsum(Node& node) {
       if (times == 1 && !std::isdigit(static_cast<unsigned char>(label))) output += label;
   }
   for (char label : output)
-    if (!count.contains(label) || std::count(output.begin(), output.end(), label) > 1) bad();
+    if (!count.contains(label) || std::ranges::count(output, label) > 1) bad();
 
   for (Labelled& operand : operands) operand = Diagonal(node, operand);
   Labelled result = operands[0];

@@ -148,7 +148,7 @@ Value* PadByImages(Node& node, Value* x, Amounts amounts, Mode mode) {
       for (int i = std::max(rank - 2, 0); i < rank; ++i) now.push_back(i);
     }
     for (int i = 0; i < rank; ++i)
-      if (std::find(now.begin(), now.end(), i) == now.end()) perm.push_back(i);
+      if (std::ranges::find(now, i) == now.end()) perm.push_back(i);
     perm.insert(perm.end(), now.begin(), now.end());
     for (int i = 0; i < rank; ++i) back[perm[i]] = i;
     for (int axis : now) pad.insert(pad.end(), {amounts.before[axis], amounts.after[axis]});

@@ -82,7 +82,7 @@ Value* TapOf(Node& node, Value* padded, const Window& window, const std::vector<
 // Combines the elements of every window with `op`, one dimension at a time.
 Value* Together(Node& node, Value* x, const Window& window, std::string_view op, double pad_value) {
   size_t spatial = window.kernel.size();
-  CheckTaps(node, "dilations", *std::max_element(window.kernel.begin(), window.kernel.end()));
+  CheckTaps(node, "dilations", *std::ranges::max_element(window.kernel));
   if (window.same_upper || window.same_lower)
     node.Unsupported("auto_pad",
                      "auto_pad SAME with strides and dilations requires an input of constant size");

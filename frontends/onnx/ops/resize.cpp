@@ -171,7 +171,7 @@ Value* AlongAxis(Node& node, Value* x, const Mode& mode, const Axis& a) {
 // Returns whether x has rank 4 and the axes are among its last two dimensions.
 bool IsImage(const Value* x, const std::vector<Axis>& axes) {
   return x->type.rank() == 4 &&
-         std::all_of(axes.begin(), axes.end(), [](const Axis& a) { return a.axis >= 2; });
+         std::ranges::all_of(axes, [](const Axis& a) { return a.axis >= 2; });
 }
 
 bool Replicates(const Mode& mode, const Axis& a) {
@@ -185,7 +185,7 @@ bool Replicates(const Mode& mode, const Axis& a) {
 
 Value* ResizeStatic(Node& node, Value* x, const Mode& mode, std::vector<Axis> axes) {
   // Axes that grow come last, which reduces the amount of computation.
-  std::stable_sort(axes.begin(), axes.end(), [](const Axis& a, const Axis& b) {
+  std::ranges::stable_sort(axes, [](const Axis& a, const Axis& b) {
     return static_cast<double>(a.out) / static_cast<double>(a.in) <
            static_cast<double>(b.out) / static_cast<double>(b.in);
   });
@@ -200,7 +200,7 @@ Value* ResizeStatic(Node& node, Value* x, const Mode& mode, std::vector<Axis> ax
     return int64_t{1};
   };
   if (native && mode.kind == "nearest" &&
-      std::all_of(axes.begin(), axes.end(), [&](const Axis& a) { return Replicates(mode, a); }))
+      std::ranges::all_of(axes, [&](const Axis& a) { return Replicates(mode, a); }))
     return node.Make(
         "upsample_nearest_neighbor",
         {{"x", x}, {"scale_factor_height", factor(2)}, {"scale_factor_width", factor(3)}});
@@ -468,7 +468,7 @@ void Resize(Node& node) {
   mode.nearest = node.String("nearest_mode", "round_prefer_floor");
   static constexpr std::array kNearest = {"round_prefer_floor", "round_prefer_ceil", "floor",
                                           "ceil"};
-  if (std::find(kNearest.begin(), kNearest.end(), mode.nearest) == kNearest.end())
+  if (std::ranges::find(kNearest, mode.nearest) == kNearest.end())
     node.Unsupported("nearest_mode", "unknown value \"{}\"", mode.nearest);
   mode.cubic_a = node.Float("cubic_coeff_a", -0.75);
   mode.exclude_outside = node.Int("exclude_outside", 0) != 0;
@@ -477,7 +477,7 @@ void Resize(Node& node) {
   static constexpr std::array kCoordinates = {
       "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel",  "align_corners",
       "asymmetric", "tf_crop_and_resize",   "tf_half_pixel_for_nn"};
-  if (std::find(kCoordinates.begin(), kCoordinates.end(), mode.coordinates) == kCoordinates.end())
+  if (std::ranges::find(kCoordinates, mode.coordinates) == kCoordinates.end())
     node.Unsupported("coordinate_transformation_mode", "unknown value \"{}\"", mode.coordinates);
   int rank = node.rank(0);
   std::vector<int64_t> axes = Consecutive(0, rank);
@@ -556,7 +556,7 @@ void Resize(Node& node) {
   node.Set(Apply(node, mode, {}, all, roi, [&](int axis) {
     if (all[axis].is_constant())
       return node.Const(Tensor::Scalar(static_cast<int32_t>(all[axis].constant())));
-    int64_t at = std::find(axes.begin(), axes.end(), axis) - axes.begin();
+    int64_t at = std::ranges::find(axes, axis) - axes.begin();
     return Element(node, lower::AtRunTime(node, node.In(3), DType::kInt64), at, 0);
   }));
 }

@@ -33,8 +33,8 @@ Value* ReshapeTo(Node& node, Value* x, const Shape& target, Sizes& sizes, int op
   // MIL's reshape cannot produce scalars.
   if (target.empty()) return Single(node, x, "the input");
   auto unknown = [](const Dim& dim) { return !dim.is_constant(); };
-  auto first = std::find_if(target.begin(), target.end(), unknown);
-  if (open < 0 && std::count_if(target.begin(), target.end(), unknown) == 1 &&
+  auto first = std::ranges::find_if(target, unknown);
+  if (open < 0 && std::ranges::count_if(target, unknown) == 1 &&
       IsWhatIsLeft(shape, target, first - target.begin()))
     open = static_cast<int>(first - target.begin());
   std::vector<int64_t> numbers;
@@ -50,7 +50,7 @@ Value* ReshapeTo(Node& node, Value* x, const Shape& target, Sizes& sizes, int op
     numbers.push_back(open == static_cast<int>(i) ? -1 : 0);
   }
   // If a dimension is itself 0, zeros in the shape operand would be ambiguous.
-  if (!IsStatic(target) && std::find(target.begin(), target.end(), Dim(0)) != target.end())
+  if (!IsStatic(target) && std::ranges::find(target, Dim(0)) != target.end())
     return node.Make("reshape", {{"x", x}, {"shape", sizes.Make()}});
   return node.Make("reshape", {{"x", x}, {"shape", Ints(numbers)}});
 }
@@ -265,7 +265,7 @@ void Expand(Node& node) {
     if (size == Dim(1)) size = from[i];
     known.push_back(size.is_constant() ? size.constant() : -1);
   }
-  if (!IsStatic(x->type.shape) && std::count(known.begin(), known.end(), -1) == 1 && rank > 1 &&
+  if (!IsStatic(x->type.shape) && std::ranges::count(known, -1) == 1 && rank > 1 &&
       !ElementsOf(shape))
     x = node.Make("reshape", {{"x", x}, {"shape", Ints(known)}});
   node.SetAlike(x);
@@ -278,8 +278,8 @@ void Tile(Node& node) {
               VectorLength(node, reps, "repeats"), ToString(node.shape()));
   if (!reps->is_constant()) x = lower::AtRunTime(node, x, node.dtype());
   auto elements = ElementsOf(reps);
-  bool once = elements && std::all_of(elements->begin(), elements->end(),
-                                      [](const Dim& dim) { return dim == Dim(1); });
+  bool once =
+      elements && std::ranges::all_of(*elements, [](const Dim& dim) { return dim == Dim(1); });
   node.SetAlike(once ? x : node.Make("tile", {{"x", x}, {"reps", reps}}));
 }
 

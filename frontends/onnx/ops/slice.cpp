@@ -38,12 +38,12 @@ struct Cut {
 
 Value* Apply(Node& node, Value* x, const Cut& cut) {
   auto any = [](const std::vector<bool>& mask) {
-    return std::find(mask.begin(), mask.end(), true) != mask.end();
+    return std::ranges::find(mask, true) != mask.end();
   };
   auto all = [](const std::vector<bool>& mask) {
-    return std::find(mask.begin(), mask.end(), false) == mask.end();
+    return std::ranges::find(mask, false) == mask.end();
   };
-  bool steps = std::any_of(cut.stride.begin(), cut.stride.end(), [](int64_t s) { return s != 1; });
+  bool steps = std::ranges::any_of(cut.stride, [](int64_t s) { return s != 1; });
   if (all(cut.begin_mask) && all(cut.end_mask) && !steps) return x;
   auto vector = [&](const std::vector<Cut::Bound>& bounds) -> Operand {
     Sizes sizes(node);

@@ -84,8 +84,7 @@ double Scale(Node& node, Value* q) {
 // Returns an input whose rank must be one of `ranks`; null if omitted.
 Value* Ranked(Node& node, int input, std::initializer_list<int> ranks, std::string_view what) {
   Value* value = node.Optional(input);
-  if (!value || std::find(ranks.begin(), ranks.end(), value->type.rank()) != ranks.end())
-    return value;
+  if (!value || std::ranges::find(ranks, value->type.rank()) != ranks.end()) return value;
   node.Fail("bad-operand", "{} is {}, expected {} dimensions", what, value->type.ToString(),
             fmt::join(ranks, " or "));
 }
@@ -261,8 +260,8 @@ Value* LastKeys(Node& node, Value* k, Value* past) {
   if (past) keys = keys + past->type.shape[2];
   Tensor known = node.Known(5);
   std::vector<int64_t> lengths = known ? known.Ints() : std::vector<int64_t>();
-  bool full = known && std::all_of(lengths.begin(), lengths.end(),
-                                   [&](int64_t length) { return Dim(length + 1) == keys; });
+  bool full = known &&
+              std::ranges::all_of(lengths, [&](int64_t length) { return Dim(length + 1) == keys; });
   if (full) return nullptr;
   return Reshaped(node, lower::AtRunTime(node, node.In(5), node.dtype(5)), {-1});
 }

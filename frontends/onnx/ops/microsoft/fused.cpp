@@ -121,7 +121,7 @@ Value* Turned(Node& node, Value* x, bool batch, bool matrix) {
   std::vector<int64_t> perm = Consecutive(0, rank);
   if (batch) std::rotate(perm.begin(), perm.begin() + 1, perm.end() - 1);
   if (matrix) std::swap(perm[rank - 2], perm[rank - 1]);
-  return std::is_sorted(perm.begin(), perm.end()) ? x : Transposed(node, x, perm);
+  return std::ranges::is_sorted(perm) ? x : Transposed(node, x, perm);
 }
 
 Value* ScaledProduct(Node& node) {

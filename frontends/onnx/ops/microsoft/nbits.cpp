@@ -54,8 +54,7 @@ Value* InOrder(Node& node, Value* x, const std::vector<int64_t>& group, int64_t 
   if (k != data.dims()[1])
     node.Unsupported("", "g_idx has {} elements, but B has {} columns", k, data.dims()[1]);
   std::vector<int64_t> order = Consecutive(0, k);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int64_t i, int64_t j) { return group[i] < group[j]; });
+  std::ranges::stable_sort(order, [&](int64_t i, int64_t j) { return group[i] < group[j]; });
   for (int64_t i = 0; i < k; ++i)
     if (group[order[i]] != i / block)
       node.Unsupported("", "g_idx with blocks of different lengths is not supported");
