@@ -131,8 +131,7 @@ Tensor MapPairs(const Tensor& x, const Tensor& y, const Dims& dims, Loop<Wide<T>
 template <auto kF>
 void Eval(EvalContext& context) {
   Tensor x = context.in("x"), y = context.in("y");
-  context.Set(Dispatch(x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
+  context.Set(Dispatch(x.dtype(), [&]<class T>(T) {
     using W = Wide<T>;
     return MapPairs<T, T, W>(x, y, context.out_dims(), EachPair<kF, W, W>);
   }));
@@ -141,8 +140,7 @@ void Eval(EvalContext& context) {
 template <auto kF>
 void EvalTest(EvalContext& context) {
   Tensor x = context.in("x"), y = context.in("y");
-  context.Set(Dispatch(x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
+  context.Set(Dispatch(x.dtype(), [&]<class T>(T) {
     return MapPairs<T, bool, bool>(x, y, context.out_dims(), EachPair<kF, Wide<T>, bool>);
   }));
 }

@@ -19,8 +19,7 @@ void InferRounding(InferContext& context) {
 template <auto kFunction>
 void EvalNumbers(EvalContext& context) {
   Tensor x = context.in("x");
-  context.Set(Dispatch(x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
+  context.Set(Dispatch(x.dtype(), [&]<class T>(T) {
     return Map<T>(x, [](Wide<T> v) -> Wide<T> { return kFunction(v); });
   }));
 }
@@ -59,8 +58,7 @@ Wide<T> Bound(const Tensor& tensor) {
 
 void EvalClip(EvalContext& context) {
   Tensor x = context.in("x"), alpha = context.in("alpha"), beta = context.in("beta");
-  context.Set(Dispatch(x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
+  context.Set(Dispatch(x.dtype(), [&]<class T>(T) {
     Wide<T> low = Bound<T>(alpha), high = Bound<T>(beta);
     return Map<T>(x, [&](Wide<T> v) { return MinimumOf(MaximumOf(v, low), high); });
   }));
@@ -68,8 +66,7 @@ void EvalClip(EvalContext& context) {
 
 void EvalThreshold(EvalContext& context) {
   Tensor x = context.in("x"), alpha = context.in("alpha");
-  context.Set(Dispatch(x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
+  context.Set(Dispatch(x.dtype(), [&]<class T>(T) {
     Wide<T> low = Bound<T>(alpha);
     return Map<T>(x, [&](Wide<T> v) { return MaximumOf(v, low); });
   }));
@@ -77,10 +74,8 @@ void EvalThreshold(EvalContext& context) {
 
 void EvalLogicalNot(EvalContext& context) {
   Tensor x = context.in("x");
-  context.Set(Dispatch(x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    return Map<T, bool>(x, [](Wide<T> v) { return v == 0; });
-  }));
+  context.Set(Dispatch(
+      x.dtype(), [&]<class T>(T) { return Map<T, bool>(x, [](Wide<T> v) { return v == 0; }); }));
 }
 
 void InferLogicalNot(InferContext& context) { context.Result(DType::kBool, context.shape("x")); }

@@ -5,8 +5,7 @@
 namespace mlc {
 
 Tensor MapFloats(const Tensor& x, const std::function<double(double)>& f) {
-  return Dispatch(x.dtype(), [&](auto zero) -> Tensor {
-    using T = decltype(zero);
+  return Dispatch(x.dtype(), [&]<class T>(T) -> Tensor {
     if constexpr (kIsFloat<T>)
       return Map<T>(x, f);
     else

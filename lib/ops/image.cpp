@@ -267,8 +267,7 @@ void EvalCrop(EvalContext& context) {
   size_t rank = out.size();
   int64_t offset = CropAmounts(context, "crop_height")[0] * strides[rank - 2] +
                    CropAmounts(context, "crop_width")[0] * strides[rank - 1];
-  Dispatch(x.dtype(), [&](auto type) {
-    using T = decltype(type);
+  Dispatch(x.dtype(), [&]<class T>(T) {
     Out<T> y(out);
     Pin<T> pinned = x.data<T>();
     const T* from = pinned.data() + offset;

@@ -77,8 +77,7 @@ Tensor LinearDefault(const OpContext& context, std::string_view) {
 
 void EvalLinear(EvalContext& context) {
   Dims out = context.out_dims();
-  DispatchWide(context.dtype("x"), [&](auto type) {
-    using W = decltype(type);
+  DispatchWide(context.dtype("x"), [&]<class W>(W) {
     Tensor weight_tensor = context.in("weight");
     std::vector<W> x = LoadWide<W>(context.in("x")), weight = LoadWide<W>(weight_tensor);
     int64_t n = weight_tensor.dims()[0], k = weight_tensor.dims()[1],
@@ -133,8 +132,7 @@ void EvalMatmul(EvalContext& context) {
   Dims x_batch(x_dims.begin(), x_dims.end() - 2), y_batch(y_dims.begin(), y_dims.end() - 2);
   Dims out = context.out_dims(), batch(std::max(x_batch.size(), y_batch.size()));
   std::copy_n(out.begin(), batch.size(), batch.begin());
-  DispatchWide(context.out_dtype(), [&](auto type) {
-    using W = decltype(type);
+  DispatchWide(context.out_dtype(), [&]<class W>(W) {
     std::vector<W> x = LoadWide<W>(context.in("x")), y = LoadWide<W>(context.in("y")),
                    z(ElementCount(out));
     W* to = z.data();
@@ -228,8 +226,7 @@ void EvalEinsum(EvalContext& context) {
   }
   int64_t summed = 1;
   for (size_t i = equation.out.size(); i < sizes.size(); ++i) summed *= sizes[i];
-  DispatchWide(context.out_dtype(), [&](auto type) {
-    using W = decltype(type);
+  DispatchWide(context.out_dtype(), [&]<class W>(W) {
     std::vector<W> x = LoadWide<W>(values[0]), y = LoadWide<W>(values[1]),
                    z(ElementCount(context.out_dims()));
     int64_t step = 0;

@@ -48,8 +48,7 @@ struct Moments {
 template <class F>
 void EvalLikeX(EvalContext& context, F&& f) {
   Tensor x = context.in("x");
-  context.Set(Dispatch(x.dtype(), [&](auto zero) -> Tensor {
-    using T = decltype(zero);
+  context.Set(Dispatch(x.dtype(), [&]<class T>(T) -> Tensor {
     Out<T> out(x.dims());
     Pin<T> in = x.data<T>();
     f(in.span(), out.data);

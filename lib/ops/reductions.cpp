@@ -121,8 +121,7 @@ void EvalReduction(EvalContext& context) {
   Tensor x = context.in("x");
   Split split = SplitOf(x.dims(), Reduced(context));
   int64_t count = ElementCount(split.inner);
-  context.Set(Dispatch(x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
+  context.Set(Dispatch(x.dtype(), [&]<class T>(T) {
     using R = Reduction<Wide<T>>;
     Out<T> out(context.out_dims());
     Pin<T> in = x.data<T>();
@@ -158,8 +157,7 @@ template <bool kMaximum>
 void EvalExtreme(EvalContext& context) {
   Tensor x = context.in("x");
   Split split = SplitOf(x.dims(), Reduced(context));
-  context.Set(Dispatch(x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
+  context.Set(Dispatch(x.dtype(), [&]<class T>(T) {
     Out<T> out(context.out_dims());
     Pin<T> in = x.data<T>();
     T* to = out.data.data();
@@ -178,8 +176,7 @@ void EvalExtreme(EvalContext& context) {
 void EvalLogSumExp(EvalContext& context) {
   Tensor x = context.in("x");
   Split split = SplitOf(x.dims(), Reduced(context));
-  context.Set(Dispatch(x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
+  context.Set(Dispatch(x.dtype(), [&]<class T>(T) {
     Out<T> out(context.out_dims());
     Pin<T> in = x.data<T>();
     T* to = out.data.data();
@@ -221,8 +218,7 @@ void EvalArg(EvalContext& context) {
   reduced[axis] = true;
   Split split = SplitOf(x.dims(), reduced);
   std::vector<int64_t> indices;
-  Dispatch(x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
+  Dispatch(x.dtype(), [&]<class T>(T) {
     Pin<T> in = x.data<T>();
     Walk<1>(split.outer, {split.outer_strides}, [&](int64_t base) {
       int64_t best = 0;

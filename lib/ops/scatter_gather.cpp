@@ -249,8 +249,7 @@ void SetScattered(EvalContext& context, const std::vector<int64_t>& offsets, int
   if (static_cast<int64_t>(offsets.size()) * inner != updates.size())
     context.Fail("updates has {} elements, expected {}", updates.size(),
                  static_cast<int64_t>(offsets.size()) * inner);
-  context.Set(Dispatch(context.out_dtype(), [&](auto zero) {
-    using T = decltype(zero);
+  context.Set(Dispatch(context.out_dtype(), [&]<class T>(T) {
     Pin<T> pinned = updates.data<T>();
     const T* from = pinned.data();
     std::byte* bytes = nullptr;

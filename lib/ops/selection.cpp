@@ -18,8 +18,7 @@ void ForEachSorted(const Tensor& x, int axis, int64_t k, bool ascending,
                    const std::function<void(int64_t, int64_t, std::span<const int64_t>)>& f) {
   int64_t n = x.dims()[axis], stride = StridesOf(x.dims())[axis];
   if (n == 0) return;
-  Dispatch(x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
+  Dispatch(x.dtype(), [&]<class T>(T) {
     Pin<T> in = x.data<T>();
     std::vector<int64_t> order(n);
     for (int64_t line = 0; line < x.size() / n; ++line) {
@@ -95,8 +94,7 @@ void EvalTopk(EvalContext& context) {
   Dims dims = context.out_dims();
   int64_t k = dims[axis], stride = StridesOf(x.dims())[axis];
   IndexWriter writer(dims, axis);
-  context.Set(Dispatch(x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
+  context.Set(Dispatch(x.dtype(), [&]<class T>(T) {
     Out<T> out(dims);
     Pin<T> in = x.data<T>();
     ForEachSorted(x, axis, k, context.Bool("ascending"),

@@ -432,8 +432,7 @@ void EvalPad(EvalContext& context) {
     for (int64_t& source : sources.back())
       if (source >= 0) source *= strides[d];
   }
-  context.Set(DispatchWidth(x.dtype(), [&](auto word) {
-    using Word = decltype(word);
+  context.Set(DispatchWidth(x.dtype(), [&]<class Word>(Word) {
     std::byte* bytes = nullptr;
     Tensor out = Tensor::Allocate(x.dtype(), out_dims, &bytes);
     Word* to = reinterpret_cast<Word*>(bytes);
@@ -503,8 +502,7 @@ void EvalReverseSequence(EvalContext& context) {
   for (int64_t length : lengths)
     if (length < 0 || length > x.dims()[sequence])
       context.Fail("length {} is out of range for a sequence of {}", length, x.dims()[sequence]);
-  context.Set(DispatchWidth(x.dtype(), [&](auto word) {
-    using Word = decltype(word);
+  context.Set(DispatchWidth(x.dtype(), [&]<class Word>(Word) {
     std::byte* bytes = nullptr;
     Tensor out = Tensor::Allocate(x.dtype(), x.dims(), &bytes);
     Word* to = reinterpret_cast<Word*>(bytes);

@@ -233,8 +233,7 @@ void EvalSliceUpdate(EvalContext& context) {
   if (ElementCount(window.dims) != update.size())
     context.Fail("update is {}, but the slice has {} elements", context.type("update").ToString(),
                  ElementCount(window.dims));
-  context.Set(DispatchWidth(update.dtype(), [&](auto word) {
-    using Word = decltype(word);
+  context.Set(DispatchWidth(update.dtype(), [&]<class Word>(Word) {
     Pin<Word> pinned = update.data<Word>();
     const Word* from = pinned.data();
     std::byte* bytes = nullptr;
