@@ -1,5 +1,6 @@
 #include "lib/ops/eval.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace mlc {
@@ -30,6 +31,12 @@ Shape BroadcastShapes(const OpContext& context, const Shape& a, const Shape& b) 
       out[lead + i] = Max(x, y);  // equal at run time, or one of them is 1
   }
   return out;
+}
+
+bool MayEqual(const Shape& a, const Shape& b) {
+  return std::ranges::equal(a, b, [](const Dim& x, const Dim& y) {
+    return !x.is_constant() || !y.is_constant() || x == y;
+  });
 }
 
 void InferSameAsX(InferContext& context) { context.Result(context.type("x")); }

@@ -44,11 +44,7 @@ namespace {
 // context.Fail unless `name` is omitted or has these dimensions, as far as they are known.
 void CheckShape(const OpContext& context, std::string_view name, const Shape& expected) {
   if (!context.has(name)) return;
-  const Shape& shape = context.shape(name);
-  bool fits = shape.size() == expected.size();
-  for (size_t i = 0; fits && i < shape.size(); ++i)
-    fits = !shape[i].is_constant() || !expected[i].is_constant() || shape[i] == expected[i];
-  if (!fits)
+  if (!MayEqual(context.shape(name), expected))
     context.Fail("{} is {}, expected {}", name, context.type(name).ToString(), ToString(expected));
 }
 

@@ -30,11 +30,7 @@ Index IndexOf(const OpContext& context) { return {context, context.Bool("validat
 
 // Fails unless the shapes can be equal.
 void CheckShape(const OpContext& context, std::string_view name, const Shape& expected) {
-  const Shape& shape = context.shape(name);
-  bool fits = shape.size() == expected.size();
-  for (size_t d = 0; fits && d < shape.size(); ++d)
-    fits = !shape[d].is_constant() || !expected[d].is_constant() || shape[d] == expected[d];
-  if (!fits)
+  if (!MayEqual(context.shape(name), expected))
     context.Fail("{} is {}, expected the shape {}", name, context.type(name).ToString(),
                  ToString(expected));
 }

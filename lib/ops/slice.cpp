@@ -217,11 +217,7 @@ void EvalSliceByIndex(EvalContext& context) {
 void InferSliceUpdate(InferContext& context) {
   std::optional<std::vector<Range>> ranges;
   Shape shape = SliceShape(context, ranges);
-  const Shape& update = context.shape("update");
-  bool fits = update.size() == shape.size() && context.dtype("update") == context.dtype("x");
-  for (size_t d = 0; fits && d < shape.size(); ++d)
-    fits = !shape[d].is_constant() || !update[d].is_constant() || shape[d] == update[d];
-  if (!fits)
+  if (context.dtype("update") != context.dtype("x") || !MayEqual(context.shape("update"), shape))
     context.Fail("update is {}, but the slice is {} {}", context.type("update").ToString(),
                  Name(context.dtype("x")), ToString(shape));
   context.Result(context.type("x"));
