@@ -426,10 +426,7 @@ class Importer {
     Value* value = bound.value;
     for (const Dim& dim : value->type.shape)
       if (dim == Dim(0)) throw Error("empty-tensor", "output \"{}\" is empty", name);
-    Port port;
-    port.source_name = name;
-    port.source_dtype = bound.dtype;
-    port.source_shape = value->type.shape;
+    Port port{.source_name = name, .source_dtype = bound.dtype, .source_shape = value->type.shape};
     DType border = BorderType(bound.dtype);
 
     builder_.SetName(name);

@@ -274,11 +274,6 @@ void InstanceNorm(EvalContext& context) {
   context.Set(y.Take());
 }
 
-template <void (*kRun)(EvalContext&)>
-Kernel OfFloatX(const KernelSite& site) {
-  return IsKernelFloat(site.context.dtype("x")) ? Kernel(kRun) : Kernel();
-}
-
 Span ReducedSpan(const EvalContext& context) {
   Dims dims = StaticDims(context.shape("x"));
   std::vector<int64_t> axes;

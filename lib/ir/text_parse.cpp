@@ -207,11 +207,8 @@ void Parser::ParseFunction() {
   if (token_.is("[")) ParseFlexibleShapes(*function_);
   ParseBody(function_->body, std::move(scope));
   Expect(";", kExample);
-  for (Value* output : function_->body.outputs()) {
-    Port port;
-    port.name = output->name;
-    function_->outputs.push_back(std::move(port));
-  }
+  for (Value* output : function_->body.outputs())
+    function_->outputs.push_back({.name = output->name});
   function_ = nullptr;
 }
 
@@ -229,12 +226,9 @@ void Parser::ParseInputs(Block& block, std::vector<Value*>& scope, bool is_funct
     value->type = ResolveUnknown(value->type, name.text, is_function);
     if (is_file_) value->State(type);
     Define(value.get(), name, scope);
-    if (is_function) {
-      Port port;
-      port.name = value->name;
+    if (is_function)
       (type.kind == Type::Kind::kState ? function_->states : function_->inputs)
-          .push_back(std::move(port));
-    }
+          .push_back({.name = value->name});
     block.inputs.push_back(std::move(value));
   }
   Advance();

@@ -275,16 +275,10 @@ void Printer::PrintFlexibleShapes(const Function& function) {
   Type string = Type::Tensor(DType::kString),
        dims = Type::Tensor(DType::kInt32, {Dim::Symbol("n")});
   auto dict = [&](Type value) {
-    Type type;
-    type.kind = Type::Kind::kDict;
-    type.elements = {string, std::move(value)};
-    return type;
+    return Type{.kind = Type::Kind::kDict, .elements = {string, std::move(value)}};
   };
   auto tuple = [](std::vector<Type> members) {
-    Type type;
-    type.kind = Type::Kind::kTuple;
-    type.elements = std::move(members);
-    return type;
+    return Type{.kind = Type::Kind::kTuple, .elements = std::move(members)};
   };
   auto entry = [](const Port& port, const Dims& shape) {
     return fmt::format("{{{}, [{}]}}", Quoted(port.name), fmt::join(shape, ", "));

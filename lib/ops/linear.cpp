@@ -351,11 +351,9 @@ Interval RangeMatmul(const RangeContext& context, int) {
 Interval RangeAttention(const RangeContext& context, int) { return context.in("value"); }
 
 OperandConstraint WantOfMask(const ConstraintContext& context) {
-  OperandConstraint constraint;
-  constraint.mask = context.value.type.dtype == DType::kBool;
-  constraint.valid = constraint.mask ? 1 : -1;
-  constraint.why = fmt::format("mask of {}", Quoted(context.op));
-  return constraint;
+  bool mask = context.value.type.dtype == DType::kBool;
+  return {
+      .mask = mask, .valid = mask ? 1 : -1, .why = fmt::format("mask of {}", Quoted(context.op))};
 }
 
 constexpr OpRow kRows[] = {

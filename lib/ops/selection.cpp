@@ -230,10 +230,8 @@ void InferClassify(InferContext& context) {
   if (known && size.is_constant() && size != Dim(known.size()))
     context.Fail("{} probabilities do not match {} classes", size.ToString(), known.size());
   context.Result(label, {});
-  Type dictionary;
-  dictionary.kind = Type::Kind::kDict;
-  dictionary.elements = {Type::Tensor(label), Type::Tensor(DType::kFp64)};
-  context.Result(std::move(dictionary));
+  context.Result(
+      {.kind = Type::Kind::kDict, .elements = {Type::Tensor(label), Type::Tensor(DType::kFp64)}});
 }
 
 // The dictionary is represented by its values in the order of the classes.

@@ -148,19 +148,18 @@ void Agreement::AddChunk(const Tensor& reference, const Tensor& value,
 }
 
 AgreementFigures Agreement::figures() const {
-  AgreementFigures figures;
-  figures.reference = PerplexityOf(reference_);
-  figures.value = PerplexityOf(value_);
-  figures.ratio = std::exp(difference_.mean());
-  figures.ratio_error = figures.ratio * difference_.error();
-  figures.divergence = divergence_.mean();
-  figures.divergence_error = divergence_.error();
-  figures.most_divergence = most_;
-  figures.top1 = top1_.mean();
-  figures.top1_error = top1_.error();
-  figures.top5 = top5_.mean();
-  figures.top5_error = top5_.error();
-  return figures;
+  const double ratio = std::exp(difference_.mean());
+  return {.reference = PerplexityOf(reference_),
+          .value = PerplexityOf(value_),
+          .ratio = ratio,
+          .ratio_error = ratio * difference_.error(),
+          .divergence = divergence_.mean(),
+          .divergence_error = divergence_.error(),
+          .most_divergence = most_,
+          .top1 = top1_.mean(),
+          .top1_error = top1_.error(),
+          .top5 = top5_.mean(),
+          .top5_error = top5_.error()};
 }
 
 const AgreementLimit& AgreementLimitOf(std::string_view name) {

@@ -80,6 +80,15 @@ Value* Spread(Node& node, Value* weight, std::vector<int64_t>& dilations) {
   return weight;
 }
 
+Builder::Args ConvolutionArgs(Value* x, Value* weight, const Window& window, int64_t groups) {
+  Builder::Args args = PadArgs(window);
+  args.insert(
+      args.end(),
+      {{"x", x}, {"weight", weight}, {"strides", Ints(window.strides)}, {"groups", groups}});
+  if (window.dilated()) args.emplace_back("dilations", Ints(window.dilations));
+  return args;
+}
+
 }  // namespace
 
 Value* Convolve(Node& node, Value* x, Value* weight, Value* bias) {
@@ -93,11 +102,7 @@ Value* Convolve(Node& node, Value* x, Value* weight, Value* bias) {
               channels.ToString(), per_group, groups);
   if (!weight->is_constant()) weight = Spread(node, weight, window.dilations);
   x = Crop(node, x, window);
-  Builder::Args args = PadArgs(window);
-  args.insert(
-      args.end(),
-      {{"x", x}, {"weight", weight}, {"strides", Ints(window.strides)}, {"groups", groups}});
-  if (window.dilated()) args.emplace_back("dilations", Ints(window.dilations));
+  Builder::Args args = ConvolutionArgs(x, weight, window, groups);
   bool late_bias = bias && !bias->is_constant();
   if (bias && !late_bias) args.emplace_back("bias", bias);
   Value* y = node.Make("conv", std::move(args));
@@ -185,11 +190,7 @@ void ConvTranspose(Node& node) {
     window.after[i] = std::max<int64_t>(window.after[i], 0);
   }
   if (!weight->is_constant()) weight = Spread(node, weight, window.dilations);
-  Builder::Args args = PadArgs(window);
-  args.insert(
-      args.end(),
-      {{"x", x}, {"weight", weight}, {"strides", Ints(window.strides)}, {"groups", groups}});
-  if (window.dilated()) args.emplace_back("dilations", Ints(window.dilations));
+  Builder::Args args = ConvolutionArgs(x, weight, window, groups);
   bool late_bias = bias && (extends || !bias->is_constant());
   if (bias && !late_bias) args.emplace_back("bias", bias);
   Value* y = node.Make("conv_transpose", std::move(args));

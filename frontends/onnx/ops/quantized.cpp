@@ -125,10 +125,10 @@ void DynamicQuantizeLinear(Node& node) {
 
 constexpr NodeRow kRows[] = {
     {"DequantizeLinear", DequantizeLinear, 10},
-    {"DequantizeLinear", DequantizeLinear, 1, 0, "com.microsoft"},
+    Microsoft("DequantizeLinear", DequantizeLinear),
     {"DynamicQuantizeLinear", DynamicQuantizeLinear, 11},
     {"QuantizeLinear", QuantizeLinear, 10},
-    {"QuantizeLinear", QuantizeLinear, 1, 0, "com.microsoft"},
+    Microsoft("QuantizeLinear", QuantizeLinear),
 };
 
 }  // namespace

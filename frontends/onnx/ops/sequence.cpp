@@ -228,10 +228,7 @@ void ConcatFromSequence(Node& node) {
   int at = node.Axis(axis, elements[0].value->type.rank() + fresh);
   if (fresh)
     for (Bound& element : elements) element.value = Expanded(node, element.value, {at});
-  Attribute attribute;
-  attribute.name = "axis";
-  attribute.kind = Attribute::Kind::kInt;
-  attribute.ints = {at};
+  Attribute attribute{.name = "axis", .kind = Attribute::Kind::kInt, .ints = {at}};
   node.Set(node.Apply("Concat", 13, elements, {}, {attribute}), elements[0].dtype);
 }
 

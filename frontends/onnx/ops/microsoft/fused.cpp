@@ -15,8 +15,6 @@ namespace mlc::onnx {
 
 namespace {
 
-constexpr char kMicrosoft[] = "com.microsoft";
-
 Value* GeluOf(Node& node, Value* x, bool tanh) {
   return node.Make("gelu", {{"x", x}, {"mode", tanh ? "TANH_APPROXIMATION" : "EXACT"}});
 }
@@ -273,41 +271,38 @@ void ExpandDims(Node& node) {
   node.SetAlike(Expanded(node, node.In(0), {axis}));
 }
 
-NodeRow Mine(std::string_view name, Handler handler) { return {name, handler, 1, 0, kMicrosoft}; }
+constexpr NodeRow kRows[] = {
+    Microsoft("BiasAdd", BiasAdd),
+    Microsoft("BiasGelu", BiasGelu),
+    Microsoft("BiasSplitGelu", BiasSplitGelu),
+    Microsoft("EmbedLayerNormalization", EmbedLayerNormalization),
+    Microsoft("ExpandDims", ExpandDims).When("the axis is constant"),
+    Microsoft("FastGelu", FastGelu),
+    Microsoft("FusedConv", FusedConv),
+    Microsoft("FusedGemm", FusedGemm),
+    Microsoft("FusedMatMul", FusedMatMul),
+    Microsoft("FusedMatMulActivation", FusedMatMulActivation),
+    Microsoft("GatherND", GatherNd),
+    Microsoft("Gelu", Gelu),
+    Microsoft("GemmFastGelu", GemmFastGelu),
+    Microsoft("GridSample", GridSample),
+    Microsoft("GroupNorm", GroupNorm),
+    Microsoft("NhwcConv", NhwcConv),
+    Microsoft("NhwcFusedConv", NhwcConv),
+    Microsoft("NhwcMaxPool", NhwcMaxPool),
+    Microsoft("Pad", Pad),
+    Microsoft("QuickGelu", QuickGelu),
+    Microsoft("Range", Range),
+    {"SimplifiedLayerNormalization", SimplifiedLayerNormalization},
+    Microsoft("SimplifiedLayerNormalization", SimplifiedLayerNormalization),
+    Microsoft("SkipLayerNormalization", SkipNormalization<false>),
+    Microsoft("SkipSimplifiedLayerNormalization", SkipNormalization<true>),
+    Microsoft("TransposeMatMul", FusedMatMul),
+    Microsoft("Trilu", Trilu),
+};
 
 }  // namespace
 
-std::span<const NodeRow> MicrosoftFusedRows() {
-  static const NodeRow rows[] = {
-      Mine("BiasAdd", BiasAdd),
-      Mine("BiasGelu", BiasGelu),
-      Mine("BiasSplitGelu", BiasSplitGelu),
-      Mine("EmbedLayerNormalization", EmbedLayerNormalization),
-      Mine("ExpandDims", ExpandDims).When("the axis is constant"),
-      Mine("FastGelu", FastGelu),
-      Mine("FusedConv", FusedConv),
-      Mine("FusedGemm", FusedGemm),
-      Mine("FusedMatMul", FusedMatMul),
-      Mine("FusedMatMulActivation", FusedMatMulActivation),
-      Mine("GatherND", GatherNd),
-      Mine("Gelu", Gelu),
-      Mine("GemmFastGelu", GemmFastGelu),
-      Mine("GridSample", GridSample),
-      Mine("GroupNorm", GroupNorm),
-      Mine("NhwcConv", NhwcConv),
-      Mine("NhwcFusedConv", NhwcConv),
-      Mine("NhwcMaxPool", NhwcMaxPool),
-      Mine("Pad", Pad),
-      Mine("QuickGelu", QuickGelu),
-      Mine("Range", Range),
-      {"SimplifiedLayerNormalization", SimplifiedLayerNormalization},
-      Mine("SimplifiedLayerNormalization", SimplifiedLayerNormalization),
-      Mine("SkipLayerNormalization", SkipNormalization<false>),
-      Mine("SkipSimplifiedLayerNormalization", SkipNormalization<true>),
-      Mine("TransposeMatMul", FusedMatMul),
-      Mine("Trilu", Trilu),
-  };
-  return rows;
-}
+std::span<const NodeRow> MicrosoftFusedRows() { return kRows; }
 
 }  // namespace mlc::onnx

@@ -16,8 +16,6 @@ namespace mlc::onnx {
 
 namespace {
 
-constexpr char kMicrosoft[] = "com.microsoft";
-
 DType Unsigned(Node& node, int64_t bits) {
   switch (bits) {
     case 2:
@@ -147,9 +145,9 @@ void GatherBlockQuantized(Node& node) {
 }
 
 constexpr NodeRow kRows[] = {
-    NodeRow("GatherBlockQuantized", GatherBlockQuantized, 1, 0, kMicrosoft)
+    Microsoft("GatherBlockQuantized", GatherBlockQuantized)
         .When("data, scales and zero points are constant"),
-    NodeRow("MatMulNBits", MatMulNBits, 1, 0, kMicrosoft)
+    Microsoft("MatMulNBits", MatMulNBits)
         .When("the weight is constant; all blocks of g_idx have the same length"),
 };
 
