@@ -52,7 +52,7 @@ Bound AsDeclared(Builder& b, const Bound& bound, const ValueInfo& declared) {
   for (size_t i = 0; fits && i < dims.size(); ++i)
     fits = dims[i] > 0 && (!shape[i].is_constant() || shape[i] == Dim(dims[i]));
   if (!fits) return bound;
-  return {b.Make("reshape", {{"x", bound.value}, {"shape", Ints(dims)}}), bound.dtype};
+  return {WithShape(b, bound.value, dims), bound.dtype};
 }
 
 Given TakeApart(Node& node, const LoopSpec& what, Builder& builder,
@@ -261,9 +261,7 @@ class Loop {
       if (made.size() != taken.size() && OneElement(made) && OneElement(taken) &&
           reshaped_.insert(i).second) {
         Value*& before = initial_[i].value;
-        before = made.empty()
-                     ? AsScalar(b_, before)
-                     : b_.Make("reshape", {{"x", before}, {"shape", Ints(StaticDims(made))}});
+        before = made.empty() ? AsScalar(b_, before) : WithShape(b_, before, StaticDims(made));
         types_[i] = before->type;
         widened = true;
         continue;
@@ -432,14 +430,9 @@ class Loop {
       std::vector<bool> to_end(rank, true);
       to_end[join.axis] = false;
       Value* count = Expanded(b_, times, {0});
-      std::vector<Value*> ends;
-      if (join.axis > 0) ends.push_back(b_.Const(Ints(std::vector<int64_t>(join.axis))));
-      ends.push_back(count);
-      if (join.axis + 1 < rank)
-        ends.push_back(b_.Const(Ints(std::vector<int64_t>(rank - join.axis - 1))));
       value = b_.Make("slice_by_index", {{"x", value},
                                          {"begin", Ints(std::vector<int64_t>(rank))},
-                                         {"end", ends.size() == 1 ? count : Concat(b_, ends, 0)},
+                                         {"end", AmongZeros(b_, count, join.axis, rank)},
                                          {"end_mask", Tensor::Vector(to_end)}});
     }
     return {b_.Cast(value, lower::RuntimeType(join.dtype)), join.dtype};

@@ -333,11 +333,7 @@ void Node::Set(int output, Bound bound) {
   if (output < outputs()) results_[output] = std::move(bound);
 }
 
-void Node::SetSequence(Sequence sequence) {
-  Bound bound;
-  bound.sequence = std::move(sequence);
-  Set(0, std::move(bound));
-}
+void Node::SetSequence(Sequence sequence) { Set(0, Bound{.sequence = std::move(sequence)}); }
 
 std::vector<Bound> Node::Inline(const Graph& graph, const std::vector<Bound>& inputs,
                                 Builder& into) const {

@@ -69,7 +69,7 @@ Value* Reshaped(Node& node, Value* x, int axis, int64_t size) {
   std::vector<int64_t> numbers;
   for (const Dim& dim : x->type.shape) numbers.push_back(dim.is_constant() ? dim.constant() : 0);
   numbers[axis] = size;
-  return node.Make("reshape", {{"x", x}, {"shape", Ints(numbers)}});
+  return WithShape(node, x, numbers);
 }
 
 // Makes two flexible input sizes equal if `difference` is their difference.
@@ -244,8 +244,7 @@ Value* Single(Node& node, Value* value, const std::string& what) {
   bool known = RequireSize(
       node, Product(value->type.shape), 1, 1,
       fmt::format("{} has shape {}, expected a single element", what, ToString(value->type.shape)));
-  if (!known || !IsStatic(value->type.shape))
-    value = node.Make("reshape", {{"x", value}, {"shape", Ints({1})}});
+  if (!known || !IsStatic(value->type.shape)) value = WithShape(node, value, {1});
   return AsScalar(node.builder(), value);
 }
 

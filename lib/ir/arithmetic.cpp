@@ -71,7 +71,7 @@ std::vector<Value*> Parts(Builder& b, Value* x, const std::vector<int64_t>& size
 Value* VectorAlong(Builder& b, Value* vector, int64_t axis, int64_t rank) {
   std::vector<int64_t> shape(rank, 1);
   shape[axis] = -1;
-  return b.Make("reshape", {{"x", vector}, {"shape", Ints(shape)}});
+  return WithShape(b, vector, shape);
 }
 
 Value* SliceBetween(Builder& b, Value* x, const std::vector<int64_t>& begin,

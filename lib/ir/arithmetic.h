@@ -46,6 +46,11 @@ Value* Reduced(Builder& b, std::string_view op, Value* x, const std::vector<int6
 Value* Concat(Builder& b, std::vector<Value*> values, int64_t axis);
 // Splits dimension `axis` into consecutive parts of these sizes.
 std::vector<Value*> Parts(Builder& b, Value* x, const std::vector<int64_t>& sizes, int64_t axis);
+// A reshape; the number -1 stands for the remaining size, as in MIL.
+template <class X>
+Value* WithShape(Builder& b, X x, const std::vector<int64_t>& shape) {
+  return b.Make("reshape", {{"x", std::move(x)}, {"shape", Ints(shape)}});
+}
 // Reshapes a vector so that it lies along dimension `axis` of a tensor of this rank; the other
 // dimensions are 1.
 Value* VectorAlong(Builder& b, Value* vector, int64_t axis, int64_t rank);

@@ -432,4 +432,12 @@ Tensor DecodedFrom(const std::shared_ptr<const Encoding>& e) {
   }
 }
 
+Tensor Dense(const Tensor& tensor) {
+  if (!tensor.encoding()) return tensor;
+  return Tensor::Lazy(
+      tensor.dtype(), tensor.dims(),
+      [tensor](int64_t first, int64_t count, std::byte* out) { tensor.Read(first, count, out); },
+      tensor);
+}
+
 }  // namespace mlc

@@ -30,12 +30,20 @@ std::optional<Dim> ElementOf(const Value* vector, int index) {
 Value* AsVector(Builder& b, Value* value) {
   if (value->type.rank() == 1) return value;
   if (value->type.rank() == 0) return Expanded(b, value, {0});
-  return b.Make("reshape", {{"x", value}, {"shape", Ints({-1})}});
+  return WithShape(b, value, {-1});
 }
 
 Value* AsScalar(Builder& b, Value* value) {
   if (value->type.rank() == 0) return value;
   return Squeezed(b, value, Consecutive(0, value->type.rank()));
+}
+
+Value* AmongZeros(Builder& b, Value* element, int index, int length) {
+  std::vector<Value*> parts;
+  if (index > 0) parts.push_back(b.Const(Ints(std::vector<int64_t>(index))));
+  parts.push_back(element);
+  if (index + 1 < length) parts.push_back(b.Const(Ints(std::vector<int64_t>(length - index - 1))));
+  return parts.size() == 1 ? element : Concat(b, parts, 0);
 }
 
 Value* ShapeOf(Builder& b, Value* x) { return b.Make("shape", {{"x", x}}); }

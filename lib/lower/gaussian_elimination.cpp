@@ -54,7 +54,7 @@ Value* Determinant(Builder& b, Value* x) {
   int64_t n = SquareSize(x);
   Sizes batch(b);
   for (int i = 0; i < rank - 2; ++i) batch.AddDim(x, i);
-  Value* m = b.Make("reshape", {{"x", x}, {"shape", Ints({-1, n, n})}});
+  Value* m = WithShape(b, x, {-1, n, n});
   Value* det = nullptr;
   for (int64_t left = n; left > 0; --left) {
     Value* factor = m;
@@ -84,7 +84,7 @@ Value* Inverse(Builder& b, Value* x) {
   if (n == 1) return b.Make("inverse", {{"x", x}, {"epsilon", 0.0}});
   Sizes sizes(b);
   for (int i = 0; i < x->type.rank(); ++i) sizes.AddDim(x, i);
-  Value* m = b.Make("reshape", {{"x", x}, {"shape", Ints({-1, n, n})}});
+  Value* m = WithShape(b, x, {-1, n, n});
   std::vector<float> one(static_cast<size_t>(n * n), 0);
   for (int64_t i = 0; i < n; ++i) one[i * n + i] = 1;
   Value* zeros = Binary(b, "mul", m, 0.0);

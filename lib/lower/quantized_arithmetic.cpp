@@ -51,7 +51,7 @@ Value* Spread(Builder& b, Value* value, const Scheme& scheme, const Shape& x) {
   }
   value = Expanded(b, value, {axis + 1});
   value = b.Make("tile", {{"x", value}, {"reps", Ints(reps)}});
-  value = b.Make("reshape", {{"x", value}, {"shape", Ints(joined)}});
+  value = WithShape(b, value, joined);
   if (cells * scheme.block == size) return value;
   joined[axis] = size;
   return SliceOfSize(b, value, std::vector<int64_t>(rank, 0), joined);

@@ -63,9 +63,9 @@ Value* GroupNorm(Builder& b, Value* x, int64_t groups, double epsilon) {
       throw Error("dynamic-shape", "the batch size and another dimension are dynamic");
     grouped = {-1, groups, (Product(Shape(shape.begin() + 1, shape.end())).constant()) / groups};
   }
-  Value* rows = b.Make("reshape", {{"x", x}, {"shape", Ints(grouped)}});
+  Value* rows = WithShape(b, x, grouped);
   Value* normal = b.Make("layer_norm", {{"x", rows}, {"axes", Ints({2})}, {"epsilon", epsilon}});
-  if (unknown <= 1) return b.Make("reshape", {{"x", normal}, {"shape", Ints(back)}});
+  if (unknown <= 1) return WithShape(b, normal, back);
   return b.Make("reshape", {{"x", normal}, {"shape", ShapeOf(b, x)}});
 }
 

@@ -128,12 +128,10 @@ bool RunOnBlock(Block& block, const Seen* outer, Kept& kept) {
 }
 
 bool Run(Program& program, PassContext&) {
-  bool changed = false;
-  for (std::unique_ptr<Function>& function : program.functions) {
+  return OnEachFunction(program, [](Function& function) {
     Kept kept;
-    changed |= RunOnBlock(function->body, nullptr, kept);
-  }
-  return changed;
+    return RunOnBlock(function.body, nullptr, kept);
+  });
 }
 
 }  // namespace

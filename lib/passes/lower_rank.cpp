@@ -92,9 +92,8 @@ bool Rewrite(Operation* last, PassContext& context) {
 
   Builder builder = BuilderBefore(last, context);
   Value* value = first->value("x");
-  std::vector<int64_t> sizes = plan->shape,
-                       now(plan->perm.size());  // the current position of each group
-  for (size_t i = 0; i < now.size(); ++i) now[i] = static_cast<int64_t>(i);
+  std::vector<int64_t> sizes = plan->shape;
+  std::vector<int64_t> now = Consecutive(0, std::ssize(sizes));  // the position of each group
   for (size_t done = 0; done < plan->perm.size();) {
     if (now == plan->perm) break;
     std::optional<Plan> step;
@@ -127,7 +126,7 @@ bool Rewrite(Operation* last, PassContext& context) {
       ++done;
       if (moved == now) continue;
     }
-    value = builder.Make("reshape", {{"x", value}, {"shape", Ints(step->shape)}});
+    value = WithShape(builder, value, step->shape);
     value = Transposed(builder, value, step->perm);
     now = moved;
   }
@@ -143,9 +142,7 @@ std::optional<std::vector<int64_t>> WorkingAxes(const Operation& op) {
   std::string_view axes = op.def->layout.axes;
   if (axes.empty() || op.def->moves != Moves::kNone) return std::nullopt;
   if (op.has(axes) || axes == "axis") return ConstantAxes(op, axes, rank);
-  std::vector<int64_t> all(rank);
-  for (int d = 0; d < rank; ++d) all[d] = d;
-  return all;
+  return Consecutive(0, rank);
 }
 
 // Returns groups of adjacent dimensions of `shape` that have the same kind, ignoring sizes of 1.
@@ -252,8 +249,7 @@ bool FlattenGather(Operation* op, PassContext& context) {
   Builder builder = BuilderBefore(op, context);
   Builder::Args args = ArgsWithout(*op, {"x", "indices", "axis"});
   args.emplace_back("x", builder.Make("reshape", {{"x", op->value("x")}, {"shape", to}}));
-  args.emplace_back("indices",
-                    builder.Make("reshape", {{"x", op->arg("indices")[0]}, {"shape", Ints({-1})}}));
+  args.emplace_back("indices", WithShape(builder, op->arg("indices")[0], {-1}));
   args.emplace_back("axis", 1);
   Value* rows = builder.Make("gather", std::move(args));
   Replace(op, builder.Make("reshape", {{"x", rows}, {"shape", back}}));

@@ -34,7 +34,7 @@ bool CropBoxes(Operation* op, Builder& builder) {
   if (!indexed && (!roi[0].is_constant() || !op->arg("x")[0].type().shape[0].is_constant()))
     return false;
   int64_t width = indexed ? 5 : 4;
-  Value* flat = builder.Make("reshape", {{"x", op->arg("roi")[0]}, {"shape", Ints({-1, width})}});
+  Value* flat = WithShape(builder, op->arg("roi")[0], {-1, width});
   Value *boxes = flat, *indices;
   if (indexed) {
     auto columns = [&](int64_t begin, int64_t end) {
@@ -52,7 +52,7 @@ bool CropBoxes(Operation* op, Builder& builder) {
     if (images > 1) {
       boxes = Expanded(builder, boxes, {1});
       boxes = builder.Make("tile", {{"x", boxes}, {"reps", Ints({1, images, 1})}});
-      boxes = builder.Make("reshape", {{"x", boxes}, {"shape", Ints({count * images, 4})}});
+      boxes = WithShape(builder, boxes, {count * images, 4});
     }
   }
   Builder::Args args = ArgsWithout(*op, {"roi"});

@@ -149,7 +149,7 @@ bool ScaleFirst(Operation* op, PassContext& context) {
     }
     if (number->type.rank() > 0) {
       std::vector<int64_t> none;
-      number = builder.Make("reshape", {{"x", number}, {"shape", Ints({1})}});
+      number = WithShape(builder, number, {1});
       number = builder.Make("squeeze", {{"x", number}});
     }
     Value* q = Binary(builder, "mul", multiply->value("x"), number);

@@ -385,15 +385,15 @@ bool Scale(Operation* op, PassContext& context) {
 
 bool Run(Program& program, PassContext& context) {
   if (context.precision == PassContext::Precision::kFp32) return false;
-  bool changed = false;
-  for (std::unique_ptr<Function>& function : program.functions) {
+  return OnEachFunction(program, [&](Function& function) {
     std::vector<Operation*> sums;
-    ForEachOperation(*function, [&](Operation* op) {
+    ForEachOperation(function, [&](Operation* op) {
       if (AsSum(*op)) sums.push_back(op);
     });
+    bool changed = false;
     for (Operation* op : sums) changed |= Scale(op, context);
-  }
-  return changed;
+    return changed;
+  });
 }
 
 }  // namespace

@@ -54,8 +54,7 @@ Seen ReadMasks(Node& node, Value* q, Value* k) {
   Seen seen;
   Value *offset = nullptr, *filled = node.Optional(6);
   if (filled) {
-    filled = node.Make("reshape", {{"x", lower::AtRunTime(node, filled, node.dtype(6))},
-                                   {"shape", Ints({-1, 1, 1, 1})}});
+    filled = WithShape(node, lower::AtRunTime(node, filled, node.dtype(6)), {-1, 1, 1, 1});
     offset = Binary(node, "sub", filled, DimOf(node, q, 2));
     seen.places = Binary(node, "less", IndicesOf(node, k, 2), filled);
     seen.empty_rows = true;

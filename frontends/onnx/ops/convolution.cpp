@@ -66,16 +66,16 @@ Value* Spread(Node& node, Value* weight, std::vector<int64_t>& dilations) {
     dilations[i] = 1;
     if (gap == 0 || size == 1) continue;
     int64_t behind = ElementCount(Dims(dims.begin() + static_cast<int64_t>(i) + 3, dims.end()));
-    Value* rows = node.Make("reshape", {{"x", weight}, {"shape", Ints({-1, size, behind})}});
+    Value* rows = WithShape(node, weight, {-1, size, behind});
     rows = Expanded(node, rows, {2});
     rows = node.Make("pad", {{"x", rows},
                              {"pad", Ints({0, 0, 0, 0, 0, gap, 0, 0})},
                              {"mode", "constant"},
                              {"constant_val", 0.0}});
-    rows = node.Make("reshape", {{"x", rows}, {"shape", Ints({-1, size * (gap + 1), behind})}});
+    rows = WithShape(node, rows, {-1, size * (gap + 1), behind});
     dims[i + 2] = size * (gap + 1) - gap;
     rows = SliceOfSize(node, rows, {0, 0, 0}, {-1, dims[i + 2], -1});
-    weight = node.Make("reshape", {{"x", rows}, {"shape", Ints(dims)}});
+    weight = WithShape(node, rows, dims);
   }
   return weight;
 }

@@ -171,7 +171,7 @@ void GroupNormalization(Node& node) {
     if (!per_channel && groups != channels) {
       vector = Expanded(node, vector, {1});
       vector = node.Make("tile", {{"x", vector}, {"reps", Ints({1, channels / groups})}});
-      vector = node.Make("reshape", {{"x", vector}, {"shape", Ints({channels})}});
+      vector = WithShape(node, vector, {channels});
     }
     return networks::PerChannel(node, vector, rank);
   };

@@ -55,8 +55,7 @@ Value* Crop(Node& node, Value* x, Amounts& amounts) {
 Value* Surround(Node& node, Value* x, const Amounts& amounts, Value* constant) {
   Value* one = nullptr;
   if (!constant->is_constant())
-    one = node.Make("reshape",
-                    {{"x", constant}, {"shape", Ints(std::vector<int64_t>(x->type.rank(), 1))}});
+    one = WithShape(node, constant, std::vector<int64_t>(x->type.rank(), 1));
   for (int axis = 0; axis < x->type.rank(); ++axis) {
     std::vector<Value*> values;
     auto block = [&](int64_t count) {

@@ -205,13 +205,13 @@ void MaxUnpool(Node& node) {
       node.Fail("bad-attribute", "dimension {} of the output would be {}", i + 2, size);
     dims.push_back(size);
   }
-  Value* x = node.Make("reshape", {{"x", node.In(0)}, {"shape", Ints({-1})}});
-  Value* places = node.Make("reshape", {{"x", node.In(1)}, {"shape", Ints({-1})}});
+  Value* x = WithShape(node, node.In(0), {-1});
+  Value* places = WithShape(node, node.In(1), {-1});
   Value* zeros = node.Const(Tensor::Full(lower::RuntimeType(node.dtype()), {count}, 0));
   Value* y = node.Make(
       "scatter",
       {{"data", zeros}, {"indices", places}, {"updates", x}, {"axis", 0}, {"mode", "update"}});
-  y = node.Make("reshape", {{"x", y}, {"shape", Ints(dims)}});
+  y = WithShape(node, y, dims);
   // The indices refer to the size computed above; output_shape extends it at the end.
   if (node.HasInput(2)) {
     std::vector<int64_t> shape = node.ConstantInts(2, "output_shape"), beyond;

@@ -82,7 +82,7 @@ void SequenceAt(Node& node) {
 // Returns a position that is computed at run time as a scalar; negative positions count from the
 // end of `length`.
 Value* RuntimePosition(Node& node, int input, int64_t length) {
-  Value* at = node.Make("reshape", {{"x", node.In(input)}, {"shape", Ints({1})}});
+  Value* at = WithShape(node, node.In(input), {1});
   Value* from_end = Binary(node, "add", at, length);
   Value* negative = Binary(node, "less", at, 0);
   return Select(node, negative, from_end, at);
@@ -153,20 +153,12 @@ void SequenceLength(Node& node) {
 // element.
 Value* Part(Node& node, Value* x, int axis, Value* begin, Value* size) {
   int rank = x->type.rank();
-  auto among = [&](Value* own, int64_t others) {
-    std::vector<Value*> parts;
-    if (axis > 0) parts.push_back(node.Const(Ints(std::vector<int64_t>(axis, others))));
-    parts.push_back(own);
-    if (axis + 1 < rank)
-      parts.push_back(node.Const(Ints(std::vector<int64_t>(rank - axis - 1, others))));
-    return parts.size() == 1 ? own : Concat(node, parts, 0);
-  };
   Value* end = Binary(node, "add", begin, size);
   std::vector<bool> whole(rank, true);
   whole[axis] = false;
   return node.Make("slice_by_index", {{"x", x},
-                                      {"begin", among(begin, 0)},
-                                      {"end", among(end, 0)},
+                                      {"begin", AmongZeros(node, begin, axis, rank)},
+                                      {"end", AmongZeros(node, end, axis, rank)},
                                       {"end_mask", Tensor::Vector(whole)}});
 }
 
@@ -249,19 +241,13 @@ void SequenceMap(Node& node) {
     if (made.size() < results.size()) node.Fail("bad-graph", "the body has too few outputs");
     for (size_t k = 0; k < results.size(); ++k) results[k].push_back(made[k]);
   }
-  for (size_t k = 0; k < results.size(); ++k) {
-    Bound sequence;
-    sequence.sequence = Sequence(std::move(results[k]));
-    node.Set(static_cast<int>(k), sequence);
-  }
+  for (size_t k = 0; k < results.size(); ++k)
+    node.Set(static_cast<int>(k), Bound{.sequence = Sequence(std::move(results[k]))});
 }
 
 void Optional(Node& node) {
   node.Ignore({"type"});
-  if (node.HasInput(0)) return node.Set(0, node.Input(0));
-  Bound nothing;
-  nothing.nothing = true;
-  node.Set(0, nothing);
+  node.Set(0, node.HasInput(0) ? node.Input(0) : Bound{.nothing = true});
 }
 
 void OptionalGetElement(Node& node) {

@@ -52,7 +52,7 @@ Value* ReshapeTo(Node& node, Value* x, const Shape& target, Sizes& sizes, int op
   // If a dimension is itself 0, zeros in the shape operand would be ambiguous.
   if (!IsStatic(target) && std::ranges::find(target, Dim(0)) != target.end())
     return node.Make("reshape", {{"x", x}, {"shape", sizes.Make()}});
-  return node.Make("reshape", {{"x", x}, {"shape", Ints(numbers)}});
+  return WithShape(node, x, numbers);
 }
 
 // Reshapes to an ONNX shape: 0 copies the dimension of x (unless `allow_zero`), and -1 is inferred.
@@ -144,8 +144,7 @@ void Flatten(Node& node) {
   if (!rows.is_constant() && !columns.is_constant())
     return node.SetAlike(node.Make("flatten2d", {{"x", node.In(0)}, {"axis", axis}}));
   if (rank == 2 && x[0] == rows && x[1] == columns) return node.SetAlike(node.In(0));
-  node.SetAlike(
-      node.Make("reshape", {{"x", node.In(0)}, {"shape", Ints({number(rows), number(columns)})}}));
+  node.SetAlike(WithShape(node, node.In(0), {number(rows), number(columns)}));
 }
 
 void Transpose(Node& node) {
@@ -201,7 +200,7 @@ void Squeeze(Node& node) {
     if (!drop[i]) rest.AddDim(x, static_cast<int>(i));
   if (rest.size() > 0)
     return node.SetAlike(node.Make("reshape", {{"x", x}, {"shape", rest.Make()}}));
-  x = node.Make("reshape", {{"x", x}, {"shape", Ints({1})}});
+  x = WithShape(node, x, {1});
   node.SetAlike(AsScalar(node.builder(), x));
 }
 
@@ -267,7 +266,7 @@ void Expand(Node& node) {
   }
   if (!IsStatic(x->type.shape) && std::ranges::count(known, -1) == 1 && rank > 1 &&
       !ElementsOf(shape))
-    x = node.Make("reshape", {{"x", x}, {"shape", Ints(known)}});
+    x = WithShape(node, x, known);
   node.SetAlike(x);
 }
 
