@@ -550,9 +550,6 @@ void Count(const std::vector<NodeDef>& nodes, std::map<std::string, int64_t>& co
   }
 }
 
-}  // namespace
-
-namespace {
 OnnxFacts FactsOf(const Model& model) {
   OnnxFacts facts{model.ir_version, model.producer, model.opsets, {}, {}};
   Count(model.graph.nodes, facts.operators);

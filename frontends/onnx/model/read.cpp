@@ -612,10 +612,6 @@ Model ReadModel(const std::filesystem::path& path, const std::filesystem::path& 
 
 Model ReadModel(std::span<const std::byte> bytes) { return Reader(bytes, nullptr).Read(); }
 
-}  // namespace mlc::onnx
-
-namespace mlc::onnx {
-
 Tensor ReadOnnxTensor(const std::filesystem::path& path) {
   std::shared_ptr<const MappedFile> file = MappedFile::Open(path);
   try {
