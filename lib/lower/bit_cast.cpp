@@ -1,9 +1,8 @@
-#include "lib/lower/bit_cast.h"
-
 #include <cmath>
 #include <limits>
 
 #include "lib/ir/arithmetic.h"
+#include "lib/lower/bits.h"
 #include "lib/lower/convert.h"
 
 namespace mlc::lower {

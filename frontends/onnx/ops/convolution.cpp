@@ -3,7 +3,6 @@
 #include <array>
 #include <utility>
 
-#include "frontends/onnx/ops/convolve.h"
 #include "frontends/onnx/ops/window.h"
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/shape_guard.h"

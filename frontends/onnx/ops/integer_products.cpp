@@ -1,8 +1,8 @@
 // Products of integers: ConvInteger, MatMulInteger, QLinearConv, QLinearMatMul and com.microsoft
 // operators.
 
-#include "frontends/onnx/ops/convolve.h"
 #include "frontends/onnx/ops/quantized.h"
+#include "frontends/onnx/ops/window.h"
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/shape_guard.h"
 #include "lib/ir/arithmetic.h"

@@ -2,7 +2,7 @@
 // adopted since.
 #include <algorithm>
 
-#include "frontends/onnx/ops/convolve.h"
+#include "frontends/onnx/ops/window.h"
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/shape_guard.h"
 #include "lib/ir/arithmetic.h"
