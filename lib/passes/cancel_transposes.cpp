@@ -60,9 +60,7 @@ bool AsReshape(Operation* transpose, PassContext& context) {
     if (axis < last) return false;
     last = axis;
   }
-  Replace(transpose,
-          BuilderBefore(transpose, context).Make("reshape", {{"x", x}, {"shape", shape}}));
-  return true;
+  return ReplaceBy(transpose, context, "reshape", {{"x", x}, {"shape", shape}});
 }
 
 }  // namespace

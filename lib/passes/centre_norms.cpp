@@ -40,8 +40,7 @@ bool Centre(Operation* norm, PassContext& context) {
   args.emplace_back("bias",
                     builder.Const(Tensor::Of<double>(bias.dims(), numbers).Cast(bias.dtype()),
                                   linear->value("bias")->name));
-  Replace(linear, builder.Make("linear", std::move(args)));
-  return true;
+  return Replace(linear, builder.Make("linear", std::move(args)));
 }
 
 }  // namespace

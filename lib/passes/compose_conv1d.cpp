@@ -55,8 +55,7 @@ bool Compose(Operation* squeeze, PassContext& context) {
     for (std::string_view param : {"strides", "dilations"})
       if (conv->has(param)) args.emplace_back(param, Kept(conv->constant(param), axis, 1));
     if (pad) args.emplace_back("pad", Kept(pad, axis, 2));
-    Replace(squeeze, builder.Make("conv", std::move(args)));
-    return true;
+    return Replace(squeeze, builder.Make("conv", std::move(args)));
   }
   return false;
 }

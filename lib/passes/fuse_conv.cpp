@@ -96,8 +96,7 @@ bool Rebuild(Operation* conv, Operation* after, const std::vector<double>* scale
       "bias", builder.Const(sums.Cast(conv->arg("weight")[0].type().dtype),
                             conv->has("bias") && conv->value("bias") ? conv->value("bias")->name
                                                                      : builder.name() + "_bias"));
-  Replace(after, builder.Make(conv->def->name, std::move(args)));
-  return true;
+  return Replace(after, builder.Make(conv->def->name, std::move(args)));
 }
 
 bool FuseAfter(Operation* after, PassContext& context) {

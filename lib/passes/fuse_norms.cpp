@@ -87,11 +87,10 @@ bool Normalise(Operation* divide, PassContext& context) {
     if (elsewhere) continue;
     Builder builder = BuilderBefore(divide, context);
     bool instance = x->type.rank() == 4 && axes.size() == 2 && x->type.shape[1].is_constant();
-    Replace(divide, instance
-                        ? builder.Make("instance_norm", {{"x", x}, {"epsilon", epsilon}})
-                        : builder.Make("layer_norm",
-                                       {{"x", x}, {"axes", Ints(axes)}, {"epsilon", epsilon}}));
-    return true;
+    return Replace(divide,
+                   instance ? builder.Make("instance_norm", {{"x", x}, {"epsilon", epsilon}})
+                            : builder.Make("layer_norm",
+                                           {{"x", x}, {"axes", Ints(axes)}, {"epsilon", epsilon}}));
   }
   return false;
 }
@@ -157,8 +156,7 @@ bool TakeIn(Operation* after, PassContext& context) {
   Builder::Args args = ArgsWithout(*norm, {"gamma", "beta"});
   if (gamma) args.emplace_back("gamma", builder.Const(gamma, norm->name + "_gamma"));
   if (beta) args.emplace_back("beta", builder.Const(beta, norm->name + "_beta"));
-  Replace(after, builder.Make(norm->def->name, std::move(args)));
-  return true;
+  return Replace(after, builder.Make(norm->def->name, std::move(args)));
 }
 
 }  // namespace

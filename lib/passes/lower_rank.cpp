@@ -204,8 +204,7 @@ bool FlattenElementwise(Operation* op, PassContext& context) {
     args.emplace_back(param, operand);
   }
   Value* result = builder.Make(op->def->name, std::move(args));
-  Replace(op, builder.Make("reshape", {{"x", result}, {"shape", back}}));
-  return true;
+  return Replace(op, builder.Make("reshape", {{"x", result}, {"shape", back}}));
 }
 
 bool FlattenAlong(Operation* op, PassContext& context) {
@@ -231,8 +230,7 @@ bool FlattenAlong(Operation* op, PassContext& context) {
   else
     args.emplace_back("axes", Ints(places));
   Value* result = builder.Make(op->def->name, std::move(args));
-  Replace(op, builder.Make("reshape", {{"x", result}, {"shape", back}}));
-  return true;
+  return Replace(op, builder.Make("reshape", {{"x", result}, {"shape", back}}));
 }
 
 // Flattens the indices to a vector, and the dimensions of x before and after the axis to one each.
@@ -252,8 +250,7 @@ bool FlattenGather(Operation* op, PassContext& context) {
   args.emplace_back("indices", WithShape(builder, op->arg("indices")[0], {-1}));
   args.emplace_back("axis", 1);
   Value* rows = builder.Make("gather", std::move(args));
-  Replace(op, builder.Make("reshape", {{"x", rows}, {"shape", back}}));
-  return true;
+  return Replace(op, builder.Make("reshape", {{"x", rows}, {"shape", back}}));
 }
 
 bool Run(Program& program, PassContext& context) {

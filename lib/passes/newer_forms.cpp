@@ -60,10 +60,9 @@ bool CropBoxes(Operation* op, Builder& builder) {
   args.emplace_back("box_indices", indices);
   Value* crops = builder.Make("crop_resize", std::move(args));
   const Shape& shape = op->result()->type.shape;  // [n, images or 1, c, h, w]
-  Replace(op, shape[1] == Dim(1)
-                  ? Expanded(builder, crops, {1})
-                  : builder.Make("reshape", {{"x", crops}, {"shape", ShapeOperand(shape)}}));
-  return true;
+  return Replace(op, shape[1] == Dim(1)
+                         ? Expanded(builder, crops, {1})
+                         : builder.Make("reshape", {{"x", crops}, {"shape", ShapeOperand(shape)}}));
 }
 
 // Boxes below the threshold come last and suppress no better boxes, so they are masked after the

@@ -85,8 +85,7 @@ bool DropCasts(Operation* op, PassContext&) {
                                                       IsWholeConstant(from->def->value("y"))
                                                 : IsWholeConstant(from->def->value("weight")));
   if ((!product && !IsWhole(from)) || !CanReplace(op->result(), from)) return false;
-  Replace(op, from);
-  return true;
+  return Replace(op, from);
 }
 
 // A factor as a scalar that is known at run time and a constant.
@@ -156,8 +155,7 @@ bool ScaleFirst(Operation* op, PassContext& context) {
     Builder::Args args = ArgsWithout(*multiply, {"x", weight});
     args.emplace_back("x", q);
     args.emplace_back(weight, right);
-    Replace(op, builder.Make(multiply->def->name, std::move(args)));
-    return true;
+    return Replace(op, builder.Make(multiply->def->name, std::move(args)));
   }
   return false;
 }

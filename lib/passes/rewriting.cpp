@@ -166,9 +166,12 @@ void InferUsers(const Value* value, Function& function) {
   });
 }
 
-void Replace(Operation* op, Value* to) {
+bool Replace(Operation* op, Value* to) {
   Value* from = op->result();
-  if (!from->has_uses()) return EraseUnused(op);
+  if (!from->has_uses()) {
+    EraseUnused(op);
+    return true;
+  }
   MLC_CHECK(to->type.dtype == from->type.dtype && to->type.shape.size() == from->type.shape.size(),
             "{} of type {} replaced by {} of type {}", op->Describe(), from->type.ToString(),
             to->name, to->type.ToString());
@@ -186,6 +189,7 @@ void Replace(Operation* op, Value* to) {
   EraseUnused(op);
   if (fresh) function->Rename(to, name);
   if (!same && to->def) InferUsers(to, *function);
+  return true;
 }
 
 void EraseUnused(Operation* op) {

@@ -117,8 +117,9 @@ bool HasEffects(const Operation& op);
 
 // Replaces all uses of the only result of `op` by `to`, and erases `op` with the operations that
 // become unused. If `to` already existed, CanReplace must hold. Both values have the same dtype and
-// rank; if their dimensions differ in symbols, the types of all users are inferred again.
-void Replace(Operation* op, Value* to);
+// rank; if their dimensions differ in symbols, the types of all users are inferred again. Returns
+// true, like a rewrite that changed the program.
+bool Replace(Operation* op, Value* to);
 
 // Infers the types of all operations that depend on the value, in program order.
 void InferUsers(const Value* value, Function& function);
@@ -133,6 +134,12 @@ inline Builder BuilderBefore(Operation* op, PassContext& context) {
   builder.SetName(op->results.empty() ? op->name : op->result()->name);
   builder.SetLocation(op->location);
   return builder;
+}
+
+// Replaces the only result of `op` by that of a new operation, like Replace, and returns true.
+inline bool ReplaceBy(Operation* op, PassContext& context, std::string_view name,
+                      Builder::Args args) {
+  return Replace(op, BuilderBefore(op, context).Make(name, std::move(args)));
 }
 
 // Returns the arguments of the operation in the builder's form, without those listed.

@@ -168,8 +168,7 @@ bool Logarithm(Operation* log, PassContext& context) {
                              fmt::format("{}: rewritten without exponentials, which in fp16 "
                                          "overflow above 11 and underflow below -17",
                                          log->def->name));
-  Replace(log, y);
-  return true;
+  return Replace(log, y);
 }
 
 bool Softplus(Operation* op, PassContext& context) {
@@ -183,8 +182,7 @@ bool Softplus(Operation* op, PassContext& context) {
   context.diagnostics.Decide(
       "safe-form", op->name,
       "softplus: computed from -|x|, because fp16 exponentials overflow above 11");
-  Replace(op, SafeSoftplus(b, x));
-  return true;
+  return Replace(op, SafeSoftplus(b, x));
 }
 
 }  // namespace

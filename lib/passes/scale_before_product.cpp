@@ -93,8 +93,7 @@ bool Move(Operation* op, PassContext& context) {
                              fmt::format("matmul: operands instead of the result scaled by {:g}, "
                                          "because fp16 overflows above 65504",
                                          *scale));
-  Replace(op, scaled);
-  return true;
+  return Replace(op, scaled);
 }
 
 }  // namespace

@@ -63,8 +63,7 @@ bool Scale(Operation* op, PassContext& context) {
                   op->def->name, op->value("weight")->name, largest,
                   kScaledTo - std::ilogb(largest)));
   Value* product = builder.Make(op->def->name, std::move(args));
-  Replace(op, Binary(builder, "mul", product, 1 / scale));
-  return true;
+  return Replace(op, Binary(builder, "mul", product, 1 / scale));
 }
 
 }  // namespace

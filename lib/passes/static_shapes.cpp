@@ -40,9 +40,7 @@ bool Reshape(Operation* op, PassContext& context) {
     }
   }
   if (!target) return false;
-  Replace(op,
-          BuilderBefore(op, context).Make("reshape", {{"x", op->value("x")}, {"shape", target}}));
-  return true;
+  return ReplaceBy(op, context, "reshape", {{"x", op->value("x")}, {"shape", target}});
 }
 
 // Returns the operand's elements; nothing if not all are known.
@@ -124,8 +122,7 @@ bool SliceByIndex(Operation* op, PassContext& context) {
   };
   if (any(begin_mask)) args.emplace_back("begin_mask", Tensor::Vector<bool>(begin_mask));
   args.emplace_back("end_mask", Tensor::Vector<bool>(end_mask));
-  Replace(op, BuilderBefore(op, context).Make("slice_by_index", std::move(args)));
-  return true;
+  return ReplaceBy(op, context, "slice_by_index", std::move(args));
 }
 
 bool SliceBySize(Operation* op, PassContext& context) {
@@ -144,8 +141,7 @@ bool SliceBySize(Operation* op, PassContext& context) {
   Builder::Args args = ArgsWithout(*op, {"begin", "size"});
   args.emplace_back("begin", Ints(*first));
   args.emplace_back("size", Ints(*count));
-  Replace(op, BuilderBefore(op, context).Make("slice_by_size", std::move(args)));
-  return true;
+  return ReplaceBy(op, context, "slice_by_size", std::move(args));
 }
 
 }  // namespace
