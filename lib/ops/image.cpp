@@ -453,9 +453,8 @@ void InferCropResize(InferContext& context) {
     const Shape& roi = context.shape("roi");
     if (!(roi[2] == Dim(4)) && !(roi[2] == Dim(5)))
       context.Fail("the third dimension of roi must be 4 or 5");
-    context.Result(context.dtype("x"),
-                   {roi[0], roi[2] == Dim(4) ? x[0] : Dim(1), x[1], height, width});
-    return;
+    return context.Result(context.dtype("x"),
+                          {roi[0], roi[2] == Dim(4) ? x[0] : Dim(1), x[1], height, width});
   }
   CheckRank(context, "boxes", 2);
   const Shape& boxes = context.shape("boxes");

@@ -254,13 +254,11 @@ void AveragePool(Node& node) {
       for (int i = 2; i < x->type.rank(); ++i) sizes.AddDim(x, i);
       Value* ones = node.Make(
           "fill", {{"shape", sizes.Make()}, {"value", Tensor::Full(x->type.dtype, {}, 1)}});
-      node.Set(node.Make("real_div", {{"x", Together(node, x, window, "add", 0)},
-                                      {"y", Together(node, ones, window, "add", 0)}}));
-      return;
+      return node.Set(node.Make("real_div", {{"x", Together(node, x, window, "add", 0)},
+                                             {"y", Together(node, ones, window, "add", 0)}}));
     }
     double count = static_cast<double>(ElementCount(window.kernel));
-    node.Set(Binary(node, "mul", Together(node, x, window, "add", 0), 1 / count));
-    return;
+    return node.Set(Binary(node, "mul", Together(node, x, window, "add", 0), 1 / count));
   }
   Builder::Args args = PoolArgs(x, window);
   args.emplace_back("exclude_padding_from_average", !include);
@@ -314,10 +312,7 @@ void GlobalMaxPool(Node& node) {
 void GlobalLpPool(Node& node) {
   std::vector<int64_t> axes = SpatialAxes(node);
   int64_t p = NormOrder(node);
-  if (p == 2) {
-    node.Set(Reduced(node, "reduce_l2_norm", node.In(0), axes, true));
-    return;
-  }
+  if (p == 2) return node.Set(Reduced(node, "reduce_l2_norm", node.In(0), axes, true));
   Value* magnitude = node.Make("abs", {{"x", node.In(0)}});
   Value* power = p == 1 ? magnitude : Binary(node, "pow", magnitude, static_cast<double>(p));
   Value* sum = Reduced(node, "reduce_sum", power, axes, true);

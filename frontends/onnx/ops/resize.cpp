@@ -520,10 +520,8 @@ void Resize(Node& node) {
     }
   }
   std::string policy = node.String("keep_aspect_ratio_policy", "stretch");
-  if (has_scales) {
-    node.Set(Apply(node, mode, spread(node.Constant(2, "scales").Doubles(), 1.0), {}, roi));
-    return;
-  }
+  if (has_scales)
+    return node.Set(Apply(node, mode, spread(node.Constant(2, "scales").Doubles(), 1.0), {}, roi));
   std::optional<std::vector<Dim>> sizes = node.Elements(3);
   if (!sizes) sizes.emplace(ToShape(node.ConstantInts(3, "sizes")));
   if (policy != "stretch") {
@@ -546,8 +544,7 @@ void Resize(Node& node) {
     std::vector<double> scales(axes.size(), factor);
     std::vector<Dim> all(node.shape(0));
     for (size_t i = 0; i < axes.size(); ++i) all[axes[i]] = (*sizes)[i];
-    node.Set(Apply(node, mode, spread(scales, 1.0), all, roi));
-    return;
+    return node.Set(Apply(node, mode, spread(scales, 1.0), all, roi));
   }
   std::vector<Dim> all(node.shape(0));
   if (sizes->size() != axes.size())

@@ -67,10 +67,8 @@ void SequenceConstruct(Node& node) {
 void SequenceAt(Node& node) {
   const Sequence elements = Elements(node, 0);
   node.In(1);
-  if (Tensor known = node.Known(1)) {
-    node.Set(0, elements[Position(node, known, elements.size())]);
-    return;
-  }
+  if (Tensor known = node.Known(1))
+    return node.Set(0, elements[Position(node, known, elements.size())]);
   std::vector<Value*> values = Alike(node, elements.All(), node.In(1));
   Value* all = values.size() == 1 ? Expanded(node, values[0], {0})
                                   : node.Make("stack", {{"values", values}, {"axis", 0}});
