@@ -9,6 +9,7 @@
 #include "lib/engine/kernels.h"
 #include "lib/engine/layout.h"
 #include "lib/engine/vector_math.h"
+#include "lib/ir/arithmetic.h"
 #include "lib/ops/eval.h"
 #include "lib/support/threads.h"
 
@@ -276,12 +277,7 @@ void InstanceNorm(EvalContext& context) {
 
 Span ReducedSpan(const EvalContext& context) {
   Dims dims = StaticDims(context.shape("x"));
-  std::vector<int64_t> axes;
-  if (context.has("axes"))
-    axes = context.Ints("axes");
-  else
-    for (size_t d = 0; d < dims.size(); ++d) axes.push_back(static_cast<int64_t>(d));
-  return Span(dims, axes);
+  return Span(dims, context.has("axes") ? context.Ints("axes") : Consecutive(0, std::ssize(dims)));
 }
 
 // The operand in the layout in which it is read.

@@ -11,8 +11,7 @@ namespace mlc::passes {
 namespace {
 
 bool RunOnBlock(Block& block) {
-  std::vector<Operation*> operations;
-  for (Operation* op : block.operations()) operations.push_back(op);
+  std::vector<Operation*> operations(block.operations().begin(), block.operations().end());
   bool changed = false;
   for (auto it = operations.rbegin(); it != operations.rend(); ++it) {
     Operation* op = *it;

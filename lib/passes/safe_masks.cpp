@@ -227,8 +227,7 @@ bool EndsInSoftmax(const Operation& reader, const std::unordered_set<const Opera
 }
 
 std::unordered_set<const Operation*> EndInSoftmax(const Block& block) {
-  std::vector<const Operation*> operations;
-  for (Operation* op : block.operations()) operations.push_back(op);
+  std::vector<const Operation*> operations(block.operations().begin(), block.operations().end());
   std::unordered_set<const Operation*> ending;
   auto ends = [&](const Operation& op) {
     if (Parameters(op).empty() && !IsMove(op)) return false;
