@@ -128,8 +128,8 @@ class Importer {
       input.dims = value.dims();
       input.hash = value.hash();
     }
-    auto after = std::find_if(main_->absent_inputs.begin(), main_->absent_inputs.end(),
-                              [&](const AbsentInput& a) { return a.place > input.place; });
+    auto after = std::ranges::find_if(main_->absent_inputs,
+                                      [&](const AbsentInput& a) { return a.place > input.place; });
     main_->absent_inputs.insert(after, std::move(input));
   }
 
@@ -160,7 +160,7 @@ class Importer {
         values.insert(node.outputs.begin(), node.outputs.end());
     values.erase("");
     auto known = [](const std::vector<std::string>& names, const std::string& name) {
-      return std::find(names.begin(), names.end(), name) != names.end();
+      return std::ranges::find(names, name) != names.end();
     };
     for (const auto& [name, dims] : options_.shapes)
       if (!known(inputs, name))
@@ -342,8 +342,7 @@ class Importer {
         Type::Tensor(DType::kFp32, first ? shape : Shape{1, channels, shape[1], shape[2]}));
     builder_.SetName(value->name + "_in");
     auto apply = [&](std::string_view op, const std::vector<float>& factors, float nothing) {
-      if (std::all_of(factors.begin(), factors.end(), [&](float f) { return f == nothing; }))
-        return value;
+      if (std::ranges::all_of(factors, [&](float f) { return f == nothing; })) return value;
       Tensor each = factors.size() == 1 ? Tensor::Scalar(factors[0])
                                         : Tensor::Of<float>({1, channels, 1, 1}, factors);
       return builder_.Make(op, {{"x", value}, {"y", each}});
@@ -376,14 +375,14 @@ class Importer {
       throw Error("unsupported-dtype", "input \"{}\" has the unsupported element type {}",
                   input.name, DataTypeName(input.data_type));
     Shape shape = ShapeOf(input);
-    if (std::find(shape.begin(), shape.end(), Dim(0)) != shape.end() && IsStatic(shape)) {
+    if (std::ranges::find(shape, Dim(0)) != shape.end() && IsStatic(shape)) {
       // An empty input has only one possible value.
       import_.diagnostics.Note(fmt::format("input \"{}\" is empty and was removed", input.name));
       Tensor empty = Tensor::Full(dtype, StaticDims(shape), 0);
       SetAbsent(input.name, empty);
       return scope_.Bind(input.name, {builder_.Const(empty, input.name), dtype});
     }
-    if (std::find(shape.begin(), shape.end(), Dim(0)) != shape.end())
+    if (std::ranges::find(shape, Dim(0)) != shape.end())
       throw Error("empty-tensor", "input \"{}\" has a dimension of size 0", input.name);
     Value* value = nullptr;
     if (auto image = options_.images.find(input.name); image != options_.images.end()) {
@@ -427,10 +426,7 @@ class Importer {
     Value* value = bound.value;
     for (const Dim& dim : value->type.shape)
       if (dim == Dim(0)) throw Error("empty-tensor", "output \"{}\" is empty", name);
-    Port port;
-    port.source_name = name;
-    port.source_dtype = bound.dtype;
-    port.source_shape = value->type.shape;
+    Port port{.source_name = name, .source_dtype = bound.dtype, .source_shape = value->type.shape};
     DType border = BorderType(bound.dtype);
 
     builder_.SetName(name);
@@ -554,9 +550,6 @@ void Count(const std::vector<NodeDef>& nodes, std::map<std::string, int64_t>& co
   }
 }
 
-}  // namespace
-
-namespace {
 OnnxFacts FactsOf(const Model& model) {
   OnnxFacts facts{model.ir_version, model.producer, model.opsets, {}, {}};
   Count(model.graph.nodes, facts.operators);

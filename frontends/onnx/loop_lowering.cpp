@@ -52,7 +52,7 @@ Bound AsDeclared(Builder& b, const Bound& bound, const ValueInfo& declared) {
   for (size_t i = 0; fits && i < dims.size(); ++i)
     fits = dims[i] > 0 && (!shape[i].is_constant() || shape[i] == Dim(dims[i]));
   if (!fits) return bound;
-  return {b.Make("reshape", {{"x", bound.value}, {"shape", Ints(dims)}}), bound.dtype};
+  return {WithShape(b, bound.value, dims), bound.dtype};
 }
 
 Given TakeApart(Node& node, const LoopSpec& what, Builder& builder,
@@ -135,7 +135,7 @@ std::optional<LoopResults> Unrolled(Node& node, const LoopSpec& what, int64_t li
     axes = given.axes;
   }
   for (size_t k = 0; k < elements.size() && !elements[k].empty(); ++k) {
-    if (what.joined[k].reverse) std::reverse(elements[k].begin(), elements[k].end());
+    if (what.joined[k].reverse) std::ranges::reverse(elements[k]);
     done.joined.push_back({Stacked(b, elements[k], axes[k]), elements[k].front().dtype});
   }
   transaction.Splice();
@@ -261,9 +261,7 @@ class Loop {
       if (made.size() != taken.size() && OneElement(made) && OneElement(taken) &&
           reshaped_.insert(i).second) {
         Value*& before = initial_[i].value;
-        before = made.empty()
-                     ? AsScalar(b_, before)
-                     : b_.Make("reshape", {{"x", before}, {"shape", Ints(StaticDims(made))}});
+        before = made.empty() ? AsScalar(b_, before) : WithShape(b_, before, StaticDims(made));
         types_[i] = before->type;
         widened = true;
         continue;
@@ -423,8 +421,7 @@ class Loop {
       if (join.scalar) value = Squeezed(b_, value, {1});
       if (join.reverse) value = b_.Make("reverse", {{"x", value}, {"axes", Ints({0})}});
       if (join.axis > 0) {
-        std::vector<int64_t> perm;
-        for (int i = 1; i < value->type.rank(); ++i) perm.push_back(i);
+        std::vector<int64_t> perm = Consecutive(1, value->type.rank());
         perm.insert(perm.begin() + join.axis, 0);
         value = Transposed(b_, value, perm);
       }
@@ -433,14 +430,9 @@ class Loop {
       std::vector<bool> to_end(rank, true);
       to_end[join.axis] = false;
       Value* count = Expanded(b_, times, {0});
-      std::vector<Value*> ends;
-      if (join.axis > 0) ends.push_back(b_.Const(Ints(std::vector<int64_t>(join.axis))));
-      ends.push_back(count);
-      if (join.axis + 1 < rank)
-        ends.push_back(b_.Const(Ints(std::vector<int64_t>(rank - join.axis - 1))));
       value = b_.Make("slice_by_index", {{"x", value},
                                          {"begin", Ints(std::vector<int64_t>(rank))},
-                                         {"end", ends.size() == 1 ? count : Concat(b_, ends, 0)},
+                                         {"end", AmongZeros(b_, count, join.axis, rank)},
                                          {"end_mask", Tensor::Vector(to_end)}});
     }
     return {b_.Cast(value, lower::RuntimeType(join.dtype)), join.dtype};

@@ -119,12 +119,12 @@ const Attribute* Node::Find(std::string_view name, Attribute::Kind kind, Attribu
                             bool required) const {
   const Attribute* attribute = Find(name);
   if (!attribute) {
-    if (required) Fail("bad-attribute", fmt::format("attribute \"{}\" is missing", name));
+    if (required) Fail("bad-attribute", "attribute \"{}\" is missing", name);
     return nullptr;
   }
   if (attribute->kind != kind && attribute->kind != list)
-    Fail("bad-attribute", fmt::format("attribute \"{}\" is {}, expected {}", name,
-                                      KindName(attribute->kind), KindName(kind)));
+    Fail("bad-attribute", "attribute \"{}\" is {}, expected {}", name, KindName(attribute->kind),
+         KindName(kind));
   return attribute;
 }
 
@@ -201,11 +201,11 @@ bool Node::HasInput(int i) const {
 }
 
 Value* Node::In(int i) const {
-  if (!HasInput(i)) Fail("bad-graph", fmt::format("input {} is missing", i));
+  if (!HasInput(i)) Fail("bad-graph", "input {} is missing", i);
   Bound bound = Input(i);
   if (!bound.value)
-    Fail("bad-graph", fmt::format("input {} (\"{}\") is {}, expected a tensor", i, def_.inputs[i],
-                                  bound.kind()));
+    Fail("bad-graph", "input {} (\"{}\") is {}, expected a tensor", i, def_.inputs[i],
+         bound.kind());
   // Run-time values are never fp16, so an fp16 constant beside them is converted.
   if (bound.value->type.dtype == DType::kFp16 && bound.value->is_constant() && RunsLater(*this))
     return Const(bound.value->constant().Cast(lower::RuntimeType(DType::kFp16)));
@@ -283,14 +283,13 @@ std::optional<std::vector<Dim>> Node::Elements(int i) const { return ElementsOf(
 
 int Node::Axis(int64_t axis, int rank) const {
   if (axis < -rank || axis >= rank)
-    Fail("bad-attribute",
-         fmt::format("axis {} is out of range for a tensor of rank {}", axis, rank));
+    Fail("bad-attribute", "axis {} is out of range for a tensor of rank {}", axis, rank);
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
 
 Value* Node::Make(std::string_view op_name, Builder::Args args) const {
   if (!builder_.program().ops->Find(op_name))
-    Fail("unsupported-operator", fmt::format("the MIL operator \"{}\" is not supported", op_name));
+    Fail("unsupported-operator", "the MIL operator \"{}\" is not supported", op_name);
   return SelectInFull(builder_, builder_.Make(op_name, std::move(args)));
 }
 
@@ -334,11 +333,7 @@ void Node::Set(int output, Bound bound) {
   if (output < outputs()) results_[output] = std::move(bound);
 }
 
-void Node::SetSequence(Sequence sequence) {
-  Bound bound;
-  bound.sequence = std::move(sequence);
-  Set(0, std::move(bound));
-}
+void Node::SetSequence(Sequence sequence) { Set(0, Bound{.sequence = std::move(sequence)}); }
 
 std::vector<Bound> Node::Inline(const Graph& graph, const std::vector<Bound>& inputs,
                                 Builder& into) const {

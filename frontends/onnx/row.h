@@ -5,7 +5,7 @@
 //   {"Clip", ClipAttributes, 1, 10},
 //   {"Clip", Clip, 11}                   a handler, and the opset versions (inclusive) that it
 //                                        implements
-//   {"FusedConv", FusedConv, 1, 0, "com.microsoft"}
+//   Microsoft("FusedConv", FusedConv)
 //
 // Rows of one name have disjoint version ranges. `mlc ops --frontend onnx` and OPERATORS.md print
 // this table. By default a row is direct when it names a MIL operator and decomposed when it has a
@@ -58,6 +58,11 @@ struct NodeRow {
     return row;
   }
 };
+
+// A row of com.microsoft, whose operators have one version.
+constexpr NodeRow Microsoft(std::string_view name, Handler handler) {
+  return {name, handler, 1, 0, "com.microsoft"};
+}
 
 using NodeRows = std::span<const NodeRow>;
 // The operator families; each is one file of ops/. rows.cpp joins them.

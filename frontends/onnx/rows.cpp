@@ -52,7 +52,7 @@ std::span<const NodeRow* const> AllRows() {
                                                  MicrosoftQuantizedRows,
                                                  NBitsRows})
       for (const NodeRow& row : family()) all.push_back(&row);
-    std::sort(all.begin(), all.end(), [](const NodeRow* a, const NodeRow* b) {
+    std::ranges::sort(all, [](const NodeRow* a, const NodeRow* b) {
       return std::tie(a->domain, a->name, a->since) < std::tie(b->domain, b->name, b->since);
     });
     return all;

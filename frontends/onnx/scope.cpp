@@ -169,8 +169,8 @@ NodeDef Scope::WithReplacements(const NodeDef& def) {
     const ImportOptions::Replacement& replacement = import_.options.replacements[i];
     if (replacement.op != def.op) continue;
     import_.replaced[i] = true;
-    auto old = std::find_if(copy.attributes.begin(), copy.attributes.end(),
-                            [&](const Attribute& a) { return a.name == replacement.attribute; });
+    auto old = std::ranges::find_if(
+        copy.attributes, [&](const Attribute& a) { return a.name == replacement.attribute; });
     Attribute::Kind kind = old == copy.attributes.end() ? Attribute::Kind::kNone : old->kind;
     if (old != copy.attributes.end()) copy.attributes.erase(old);
     copy.attributes.push_back(ParseAttribute(replacement.attribute, replacement.value, kind));
@@ -190,10 +190,9 @@ void Scope::LowerNode(const NodeDef& def) {
   int opset = OpsetOf(def.domain);
   std::vector<Bound> results;
   try {
-    auto function = std::find_if(
-        import_.model.functions.begin(), import_.model.functions.end(), [&](const FunctionDef& f) {
-          return f.name == def.op && f.domain == def.domain && f.overload == def.overload;
-        });
+    auto function = std::ranges::find_if(import_.model.functions, [&](const FunctionDef& f) {
+      return f.name == def.op && f.domain == def.domain && f.overload == def.overload;
+    });
     if (function != import_.model.functions.end())
       results = Call(*function, def);
     else if (import_.options.replacements.empty())
@@ -267,8 +266,7 @@ std::vector<Bound> Scope::Handle(const NodeDef& def, int opset) {
   }
 
   Function& function = *builder_.block().function;
-  auto first_output = std::find_if(def.outputs.begin(), def.outputs.end(),
-                                   [](const auto& n) { return !n.empty(); });
+  auto first_output = std::ranges::find_if(def.outputs, [](const auto& n) { return !n.empty(); });
   builder_.SetName(first_output == def.outputs.end() ? def.op : *first_output);
   builder_.SetLocation(std::make_shared<Location>(Location{import_.file, Describe(def)}));
   size_t before = builder_.block().operations().size();
@@ -316,8 +314,7 @@ std::vector<Bound> Scope::Call(const FunctionDef& function, const NodeDef& call)
   std::unordered_map<std::string, const Attribute*> actual;
   for (const Attribute& attribute : function.defaults) actual[attribute.name] = &attribute;
   for (const Attribute& attribute : call.attributes) {
-    if (std::find(function.attributes.begin(), function.attributes.end(), attribute.name) ==
-            function.attributes.end() &&
+    if (std::ranges::find(function.attributes, attribute.name) == function.attributes.end() &&
         !actual.contains(attribute.name))
       throw Error("unsupported-attribute", "{}: the function has no attribute \"{}\"",
                   FullName(call), attribute.name);

@@ -29,7 +29,7 @@ std::optional<std::vector<int64_t>> Fitting(const Dim& dim, const std::string& n
   std::vector<int64_t> sizes = symbol.enumerated, fit;
   if (sizes.empty()) {
     if (symbol.high - symbol.low >= kMostSizes) return std::nullopt;
-    for (int64_t size = symbol.low; size <= symbol.high; ++size) sizes.push_back(size);
+    sizes = Consecutive(symbol.low, symbol.high + 1);
   }
   for (int64_t size : sizes)
     if (std::optional<int64_t> value = dim.Evaluate({{name, size}}); value && fits(*value))
@@ -69,7 +69,7 @@ Value* Reshaped(Node& node, Value* x, int axis, int64_t size) {
   std::vector<int64_t> numbers;
   for (const Dim& dim : x->type.shape) numbers.push_back(dim.is_constant() ? dim.constant() : 0);
   numbers[axis] = size;
-  return node.Make("reshape", {{"x", x}, {"shape", Ints(numbers)}});
+  return WithShape(node, x, numbers);
 }
 
 // Makes two flexible input sizes equal if `difference` is their difference.
@@ -88,8 +88,7 @@ bool Unify(Node& node, const Dim& difference, const std::string& text) {
   if (both.enumerated.empty()) std::swap(both, more);
   auto lacks = [&](int64_t size) {
     return size < more.low || size > more.high ||
-           (!more.enumerated.empty() &&
-            !std::binary_search(more.enumerated.begin(), more.enumerated.end(), size));
+           (!more.enumerated.empty() && !std::ranges::binary_search(more.enumerated, size));
   };
   bool listed = !both.enumerated.empty();
   std::erase_if(both.enumerated, lacks);
@@ -245,8 +244,7 @@ Value* Single(Node& node, Value* value, const std::string& what) {
   bool known = RequireSize(
       node, Product(value->type.shape), 1, 1,
       fmt::format("{} has shape {}, expected a single element", what, ToString(value->type.shape)));
-  if (!known || !IsStatic(value->type.shape))
-    value = node.Make("reshape", {{"x", value}, {"shape", Ints({1})}});
+  if (!known || !IsStatic(value->type.shape)) value = WithShape(node, value, {1});
   return AsScalar(node.builder(), value);
 }
 
@@ -254,9 +252,9 @@ Value* Guarded(Node& node, Value* value, Value* ok) {
   // The gather below has a single slice, so index 1 fails at run time.
   Value* wrong = node.builder().Cast(node.Make("logical_not", {{"x", ok}}), DType::kInt32);
   if (wrong->type.rank() > 0) {
-    bool empty =
-        std::any_of(wrong->type.shape.begin(), wrong->type.shape.end(),
-                    [&](const Dim& dim) { return dim.Bounds(node.builder().symbols()).low < 1; });
+    bool empty = std::ranges::any_of(wrong->type.shape, [&](const Dim& dim) {
+      return dim.Bounds(node.builder().symbols()).low < 1;
+    });
     wrong = node.Make("reduce_max", {{"x", wrong}, {"keep_dims", false}});
     // The maximum of an empty tensor is the lowest integer; an empty tensor must pass.
     if (empty) wrong = Binary(node, "maximum", wrong, 0);

@@ -324,16 +324,8 @@ Tensor AsLut4(const Tensor& weights) {
       .Cast(weights.dtype());
 }
 
-Tensor AsFp16(const Tensor& weights) {
-  if (!weights.encoding()) return weights;
-  return Tensor::Lazy(
-      weights.dtype(), weights.dims(),
-      [weights](int64_t first, int64_t count, std::byte* out) { weights.Read(first, count, out); },
-      weights);
-}
-
 constexpr Quantiser kQuantisers[] = {
-    {"fp16", "floats", Opset::kIos15, AsFp16},
+    {"fp16", "floats", Opset::kIos15, Dense},
     {"int8", "one scale per row", Opset::kIos16, AsInt8},
     {"int4", "one scale per 32 elements of a row", Opset::kIos18, AsInt4},
     {"lut4", "16 values per 32 rows", Opset::kIos18, AsLut4},

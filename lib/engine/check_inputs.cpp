@@ -33,7 +33,7 @@ std::string Declaration(const Function& function, const Value& value, const Tens
   if (!symbol) return fmt::format("compile with {} for inputs of this shape", shape);
   const Symbol& bounds = function.symbols.at(*symbol);
   const Shape& dims = value.type.shape;
-  auto axis = std::find(dims.begin(), dims.end(), Dim::Symbol(*symbol)) - dims.begin();
+  auto axis = std::ranges::find(dims, Dim::Symbol(*symbol)) - dims.begin();
   int64_t size = tensor.dims()[axis];
   std::string sizes =
       fmt::format("{}..{}", std::min(bounds.low, size), std::max(bounds.high, size));
@@ -67,7 +67,7 @@ void CheckSymbols(const Function& function, const Value& value, const Tensor& te
              symbol);
       std::vector<int64_t>& sizes = bounds.enumerated;
       for (int64_t& each : sizes) each += offset;
-      if (!sizes.empty() && !std::count(sizes.begin(), sizes.end(), size))
+      if (!sizes.empty() && !std::ranges::count(sizes, size))
         fail(fmt::format("one of {}", fmt::join(sizes, ", ")), symbol);
       symbols[name] = size - offset;
       continue;
@@ -107,7 +107,7 @@ void CheckInputs(const Function& function, const std::map<std::string, Tensor>& 
   for (const auto& input : function.body.inputs)
     if (input->type.is_tensor()) names.push_back(input->name);
   for (const auto& [name, tensor] : inputs)
-    if (std::find(names.begin(), names.end(), name) == names.end())
+    if (std::ranges::find(names, name) == names.end())
       throw Error("bad-input", "unknown input \"{}\"", name)
           .Expected(names.empty() ? "no inputs" : fmt::format("{}", fmt::join(names, ", ")));
 }

@@ -376,9 +376,8 @@ struct Engine::Plan {
 
   template <class F>
   static void ForEachUse(const Step& step, F&& f) {
-    for (const auto& list : step.args)
-      for (const Source& source : list)
-        if (source.slot >= 0) f(source.slot);
+    for (const Source& source : std::views::join(step.args))
+      if (source.slot >= 0) f(source.slot);
     for (const Step& part : step.parts) ForEachUse(part, f);
     for (const BlockPlan& block : step.blocks) {
       for (const Step& inner : block.steps) ForEachUse(inner, f);
@@ -477,10 +476,9 @@ struct Engine::Plan {
     }
     if (known != states.size())
       for (const auto& [name, tensor] : states)
-        if (std::none_of(function.body.inputs.begin(), function.body.inputs.end(),
-                         [&](const auto& input) {
-                           return input->name == name && input->type.kind == Type::Kind::kState;
-                         }))
+        if (std::ranges::none_of(function.body.inputs, [&](const auto& input) {
+              return input->name == name && input->type.kind == Type::Kind::kState;
+            }))
           throw Error("bad-input", "unknown state \"{}\"", name);
   }
 
@@ -539,8 +537,7 @@ struct Engine::Plan {
     }
     if (last && !step.types.empty()) return last;
     std::vector<Type> operand_types;
-    for (const auto& list : args)
-      for (const OpContext::Arg& arg : list) operand_types.push_back(arg.type);
+    for (const OpContext::Arg& arg : std::views::join(args)) operand_types.push_back(arg.type);
     if (last && operand_types == last->types) return last;
     EvalContext context(*step.op->def, args, types);
     auto fresh = std::make_shared<Prepared>();
@@ -559,21 +556,19 @@ struct Engine::Plan {
 
   // Converts operands to row-major order, also for later steps.
   static void BringIntoOrder(const Step& step, Call& call) {
-    for (const auto& list : step.args)
-      for (const Source& source : list)
-        if (source.slot >= 0) call.values[source.slot] = call.values[source.slot].InMemory();
+    for (const Source& source : std::views::join(step.args))
+      if (source.slot >= 0) call.values[source.slot] = call.values[source.slot].InMemory();
   }
 
   // Converts fp16 operands that are stored as fp32 to fp16. Returns whether there were any.
   bool Narrow(const Step& step, Call& call) const {
     bool any = false;
-    for (const auto& list : step.args)
-      for (const Source& source : list)
-        if (source.slot >= 0 && static_types[source.slot].dtype == DType::kFp16 &&
-            call.values[source.slot].dtype() == DType::kFp32) {
-          call.values[source.slot] = call.values[source.slot].Cast(DType::kFp16).InMemory();
-          any = true;
-        }
+    for (const Source& source : std::views::join(step.args))
+      if (source.slot >= 0 && static_types[source.slot].dtype == DType::kFp16 &&
+          call.values[source.slot].dtype() == DType::kFp32) {
+        call.values[source.slot] = call.values[source.slot].Cast(DType::kFp16).InMemory();
+        any = true;
+      }
     return any;
   }
 
@@ -602,8 +597,8 @@ struct Engine::Plan {
   // Runs cond and while_loop.
   std::vector<Tensor> RunBlocks(const Step& step, Call& call) const {
     std::vector<Tensor> variables;
-    for (const auto& list : step.args)
-      for (const Source& source : list) variables.push_back(ValueOf(source, call));
+    for (const Source& source : std::views::join(step.args))
+      variables.push_back(ValueOf(source, call));
     if (step.op->def->effect == Effect::kBranch)
       return RunBlock(step.blocks[variables.at(0).Bool(0) ? 0 : 1], {}, call);
     for (int64_t i = 0; RunBlock(step.blocks[0], variables, call).at(0).Bool(0); ++i) {

@@ -38,7 +38,7 @@ class Finder {
     if (value.is_output()) return users;
     for (const Operation* user : value.users) {
       if (!inside_.contains(user) || taken_.contains(user) || !HasLoop(user->def->name)) return {};
-      if (std::find(users.begin(), users.end(), user) == users.end()) users.push_back(user);
+      if (std::ranges::find(users, user) == users.end()) users.push_back(user);
     }
     return users;
   }

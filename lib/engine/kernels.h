@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lib/engine/fp32_view.h"
 #include "lib/engine/product_weights.h"
 #include "lib/ir/op_def.h"
 
@@ -51,6 +52,12 @@ struct KernelRow {
   // applies.
   std::array<std::string_view, 2> weights = {};
 };
+
+// KernelRow::prepare of a kernel that supports any x of type fp32 or fp16.
+template <void (*kRun)(EvalContext&)>
+Kernel OfFloatX(const KernelSite& site) {
+  return IsKernelFloat(site.context.dtype("x")) ? Kernel(kRun) : Kernel();
+}
 
 // Returns an operator's kernels, fastest first: all, or only the reproducible ones.
 std::vector<PrepareKernel> FindKernels(std::string_view op, bool reproducible = false);

@@ -116,11 +116,6 @@ void AvgPool(EvalContext& context) {
       });
 }
 
-template <void (*kRun)(EvalContext&)>
-Kernel OfFloatX(const KernelSite& site) {
-  return IsKernelFloat(site.context.dtype("x")) ? Kernel(kRun) : Kernel();
-}
-
 constexpr KernelRow kRows[] = {
     {.op = "avg_pool", .prepare = OfFloatX<AvgPool>, .any_layout = true, .takes_wide = true},
     {.op = "max_pool",

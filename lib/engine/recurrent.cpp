@@ -142,7 +142,7 @@ void GruStep(const Weights& weights, const Activations& act, const Step& step, V
   // output.
   Vector gates(step.batch * n), scaled(step.batch * n);
   auto add = [&](const Vector& x, int64_t gate) {
-    std::fill(gates.begin(), gates.end(), 0.0f);
+    std::ranges::fill(gates, 0.0f);
     AddProductOfState(x, weights.hh[gate], step, n, gates.data());
     for (int64_t b = 0; b < step.batch; ++b) {
       float* row = step.sums + b * 3 * n + gate * n;
@@ -194,7 +194,7 @@ void Run(EvalContext& context, const Family& family, const std::vector<Weights>&
   Vector sums(n.steps * n.batch * rows), scratch;
   for (const Weights& weights : directions) {
     const RecurrentDirection& direction = weights.direction;
-    std::fill(sums.begin(), sums.end(), 0.0f);
+    std::ranges::fill(sums, 0.0f);
     for (const Vector* bias :
          {family.bias_with_input ? &weights.bias : nullptr, &weights.input_bias})
       if (bias && !bias->empty())

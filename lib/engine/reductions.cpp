@@ -9,6 +9,7 @@
 #include "lib/engine/kernels.h"
 #include "lib/engine/layout.h"
 #include "lib/engine/vector_math.h"
+#include "lib/ir/arithmetic.h"
 #include "lib/ops/eval.h"
 #include "lib/support/threads.h"
 
@@ -26,7 +27,7 @@ struct Span {
   Span(const Dims& dims, std::vector<int64_t> axes) {
     int rank = static_cast<int>(dims.size());
     for (int64_t& axis : axes) axis = OpContext::Axis(axis, rank);
-    std::sort(axes.begin(), axes.end());
+    std::ranges::sort(axes);
     for (size_t i = 1; i < axes.size(); ++i) valid = valid && axes[i] == axes[i - 1] + 1;
     int64_t first = axes.empty() ? rank : axes.front(), end = axes.empty() ? rank : axes.back() + 1;
     for (int64_t d = 0; d < rank; ++d) (d < first ? outer : d < end ? length : inner) *= dims[d];
@@ -92,8 +93,8 @@ void Softmax(EvalContext& context, int threads, bool wide) {
     for (int64_t o = 0; o < span.outer; ++o) {
       const float* from = x.data() + o * span.length * span.inner;
       float* to = y.data() + o * span.length * span.inner;
-      std::fill(greatest.begin(), greatest.end(), -kInfinity);
-      std::fill(sum.begin(), sum.end(), 0.0f);
+      std::ranges::fill(greatest, -kInfinity);
+      std::ranges::fill(sum, 0.0f);
       for (int64_t k = 0; k < span.length; ++k)
         for (int64_t i = 0; i < span.inner; ++i) {
           float v = from[k * span.inner + i];
@@ -274,19 +275,9 @@ void InstanceNorm(EvalContext& context) {
   context.Set(y.Take());
 }
 
-template <void (*kRun)(EvalContext&)>
-Kernel OfFloatX(const KernelSite& site) {
-  return IsKernelFloat(site.context.dtype("x")) ? Kernel(kRun) : Kernel();
-}
-
 Span ReducedSpan(const EvalContext& context) {
   Dims dims = StaticDims(context.shape("x"));
-  std::vector<int64_t> axes;
-  if (context.has("axes"))
-    axes = context.Ints("axes");
-  else
-    for (size_t d = 0; d < dims.size(); ++d) axes.push_back(static_cast<int64_t>(d));
-  return Span(dims, axes);
+  return Span(dims, context.has("axes") ? context.Ints("axes") : Consecutive(0, std::ssize(dims)));
 }
 
 // The operand in the layout in which it is read.

@@ -1,6 +1,14 @@
 #include "lib/ir/arithmetic.h"
 
+#include <numeric>
+
 namespace mlc {
+
+std::vector<int64_t> Consecutive(int64_t first, int64_t end) {
+  std::vector<int64_t> numbers(end > first ? end - first : 0);
+  std::iota(numbers.begin(), numbers.end(), first);
+  return numbers;
+}
 
 Value* SelectInFull(Builder& builder, Value* select) {
   Operation* op = select->def;
@@ -58,6 +66,19 @@ Value* Concat(Builder& b, std::vector<Value*> values, int64_t axis) {
 
 std::vector<Value*> Parts(Builder& b, Value* x, const std::vector<int64_t>& sizes, int64_t axis) {
   return b.MakeAll("split", {{"x", x}, {"split_sizes", Ints(sizes)}, {"axis", axis}});
+}
+
+Value* VectorAlong(Builder& b, Value* vector, int64_t axis, int64_t rank) {
+  std::vector<int64_t> shape(rank, 1);
+  shape[axis] = -1;
+  return WithShape(b, vector, shape);
+}
+
+Value* SliceBetween(Builder& b, Value* x, const std::vector<int64_t>& begin,
+                    const std::vector<int64_t>& end, const std::vector<bool>& to_end) {
+  Builder::Args args = {{"x", x}, {"begin", Ints(begin)}, {"end", Ints(end)}};
+  if (!to_end.empty()) args.emplace_back("end_mask", Tensor::Vector<bool>(to_end));
+  return b.Make("slice_by_index", std::move(args));
 }
 
 Value* SliceOfSize(Builder& b, Value* x, const std::vector<int64_t>& begin,

@@ -13,6 +13,9 @@
 
 namespace mlc {
 
+// The numbers from `first` to below `end`, such as the axes of a tensor.
+std::vector<int64_t> Consecutive(int64_t first, int64_t end);
+
 // A binary operation: Binary(b, "add", x, 1.0).
 template <class X, class Y>
 Value* Binary(Builder& b, std::string_view op, X x, Y y) {
@@ -43,6 +46,18 @@ Value* Reduced(Builder& b, std::string_view op, Value* x, const std::vector<int6
 Value* Concat(Builder& b, std::vector<Value*> values, int64_t axis);
 // Splits dimension `axis` into consecutive parts of these sizes.
 std::vector<Value*> Parts(Builder& b, Value* x, const std::vector<int64_t>& sizes, int64_t axis);
+// A reshape; the number -1 stands for the remaining size, as in MIL.
+template <class X>
+Value* WithShape(Builder& b, X x, const std::vector<int64_t>& shape) {
+  return b.Make("reshape", {{"x", std::move(x)}, {"shape", Ints(shape)}});
+}
+// Reshapes a vector so that it lies along dimension `axis` of a tensor of this rank; the other
+// dimensions are 1.
+Value* VectorAlong(Builder& b, Value* vector, int64_t axis, int64_t rank);
+// Takes the elements from `begin` to `end` in each dimension, as slice_by_index does; where `to_end`
+// is set, those up to the end.
+Value* SliceBetween(Builder& b, Value* x, const std::vector<int64_t>& begin,
+                    const std::vector<int64_t>& end, const std::vector<bool>& to_end = {});
 // Takes `size` elements from `begin` on in each dimension; the size -1 extends to the end.
 Value* SliceOfSize(Builder& b, Value* x, const std::vector<int64_t>& begin,
                    const std::vector<int64_t>& size);

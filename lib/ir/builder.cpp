@@ -147,7 +147,7 @@ namespace {
 bool HasZero(const Tensor& tensor) {
   if (!tensor) return false;
   std::vector<double> numbers = tensor.Doubles();
-  return std::find(numbers.begin(), numbers.end(), 0.0) != numbers.end();
+  return std::ranges::find(numbers, 0.0) != numbers.end();
 }
 }  // namespace
 
@@ -362,7 +362,7 @@ class Builder::Making {
 
   const std::pair<char, DType>* Domain(char letter) const {
     auto is_it = [letter](const auto& domain) { return domain.first == letter; };
-    auto it = std::find_if(domains_.begin(), domains_.end(), is_it);
+    auto it = std::ranges::find_if(domains_, is_it);
     return it == domains_.end() ? nullptr : it;
   }
 

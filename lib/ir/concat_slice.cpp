@@ -32,7 +32,7 @@ struct Row {
   void Read(int64_t first, int64_t count, std::byte* out) const {
     const size_t width = Bits(pieces[0].dtype()) / 8;
     int64_t row = first / ends.back(), column = first % ends.back();
-    size_t k = std::upper_bound(ends.begin(), ends.end(), column) - ends.begin();
+    size_t k = std::ranges::upper_bound(ends, column) - ends.begin();
     while (count > 0) {
       int64_t begin = k ? ends[k - 1] : 0, size = ends[k] - begin;
       int64_t run = std::min(count, ends[k] - column);

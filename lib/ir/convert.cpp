@@ -284,15 +284,13 @@ void ConvertElements(DType from, const std::byte* in, DType to, std::byte* out, 
   // Converts in two steps through the wide type, so that loops are needed per dtype rather than per
   // pair of dtypes.
   constexpr int64_t kBlock = 512;
-  Visit(from, [&](auto source) {
-    using From = decltype(source);
+  Visit(from, [&]<class From>(From) {
     using W = Wide<From>;
     W block[kBlock];
     for (int64_t i = 0; i < count; i += kBlock) {
       int64_t n = std::min(kBlock, count - i);
       Map<From, W>(in + i * sizeof(From), reinterpret_cast<std::byte*>(block), n, Widen<From>);
-      Visit(to, [&](auto target) {
-        using To = decltype(target);
+      Visit(to, [&]<class To>(To) {
         Map<W, To>(reinterpret_cast<const std::byte*>(block), out + i * sizeof(To), n,
                    Narrow<To, W>);
       });

@@ -77,9 +77,8 @@ struct Dim::Poly {
   }
   static bool IsNatural(const Dim& dim, const Symbols& symbols, int& tries);
   bool IsSmall() const {  // products with small numbers do not overflow
-    return std::all_of(terms.begin(), terms.end(), [](const Term& term) {
-      return std::abs(term.coefficient) <= int64_t{1} << 32;
-    });
+    return std::ranges::all_of(
+        terms, [](const Term& term) { return std::abs(term.coefficient) <= int64_t{1} << 32; });
   }
 };
 
@@ -216,15 +215,13 @@ bool Dim::Poly::IsNatural(const Dim& dim, const Symbols& symbols, int& tries) {
     if (term.atoms.size() != 1 || term.atoms[0]->kind == Atom::Kind::kSymbol) continue;
     const std::vector<Dim>& args = term.atoms[0]->args;
     auto small = [](const Dim& arg) { return Of(arg).IsSmall(); };
-    if (std::abs(term.coefficient) > kSmall || !std::all_of(args.begin(), args.end(), small))
-      continue;
+    if (std::abs(term.coefficient) > kSmall || !std::ranges::all_of(args, small)) continue;
     Dim rest = dim - ToDim(Poly{{term}});
     auto with = [&](const Dim& member) {
       return IsNatural(rest + term.coefficient * member, symbols, tries);
     };
     if (term.atoms[0]->kind == Atom::Kind::kMax) {
-      if (term.coefficient < 0 ? std::all_of(args.begin(), args.end(), with)
-                               : std::any_of(args.begin(), args.end(), with))
+      if (term.coefficient < 0 ? std::ranges::all_of(args, with) : std::ranges::any_of(args, with))
         return true;
     } else if (args[1].is_constant() && args[1].constant() <= kSmall) {
       Dim top = term.coefficient > 0 ? args[0] - args[1] + 1 : args[0];
@@ -275,8 +272,7 @@ void Dim::CollectSymbols(std::vector<std::string>& names) const {
   if (!poly_) return;
   for (const Poly::Term& term : poly_->terms) {
     for (const Poly::AtomRef& atom : term.atoms) {
-      if (atom->kind == Atom::Kind::kSymbol &&
-          std::find(names.begin(), names.end(), atom->name) == names.end())
+      if (atom->kind == Atom::Kind::kSymbol && std::ranges::find(names, atom->name) == names.end())
         names.push_back(atom->name);
       for (const Dim& arg : atom->args) arg.CollectSymbols(names);
     }
@@ -286,13 +282,13 @@ void Dim::CollectSymbols(std::vector<std::string>& names) const {
 bool Dim::HasSymbol(const std::function<bool(const std::string&)>& asked) const {
   if (!poly_) return false;
   auto in_atom = [&](const Poly::AtomRef& atom) {
-    return atom->kind == Atom::Kind::kSymbol
-               ? asked(atom->name)
-               : std::any_of(atom->args.begin(), atom->args.end(),
-                             [&](const Dim& arg) { return arg.HasSymbol(asked); });
+    return atom->kind == Atom::Kind::kSymbol ? asked(atom->name)
+                                             : std::ranges::any_of(atom->args, [&](const Dim& arg) {
+                                                 return arg.HasSymbol(asked);
+                                               });
   };
-  return std::any_of(poly_->terms.begin(), poly_->terms.end(), [&](const Poly::Term& term) {
-    return std::any_of(term.atoms.begin(), term.atoms.end(), in_atom);
+  return std::ranges::any_of(poly_->terms, [&](const Poly::Term& term) {
+    return std::ranges::any_of(term.atoms, in_atom);
   });
 }
 
@@ -325,7 +321,7 @@ std::optional<int64_t> Dim::ValueFor(const SizeFn& size) const {
           break;
         }
         case Atom::Kind::kMax:
-          value = *std::max_element(args.begin(), args.end());
+          value = *std::ranges::max_element(args);
           break;
       }
       if (__builtin_mul_overflow(product, value, &product)) return std::nullopt;
@@ -398,8 +394,8 @@ Dim Dim::Within(const Symbols& symbols) const {
     auto found = symbols.find(atom->name);
     return found == symbols.end() || found->second.low != found->second.high;
   };
-  if (std::all_of(poly_->terms.begin(), poly_->terms.end(), [&](const Poly::Term& term) {
-        return std::all_of(term.atoms.begin(), term.atoms.end(), stays);
+  if (std::ranges::all_of(poly_->terms, [&](const Poly::Term& term) {
+        return std::ranges::all_of(term.atoms, stays);
       }))
     return *this;
   bool open = false;
@@ -628,8 +624,8 @@ Dim Dim::Greatest(const Dim& a, const Dim& b, const Symbols& symbols) {
     }
     for (Dim& member : members) {
       if (args.size() <= kFew) {
-        bool below = std::any_of(args.begin(), args.end(),
-                                 [&](const Dim& arg) { return at_least(arg, member); });
+        bool below =
+            std::ranges::any_of(args, [&](const Dim& arg) { return at_least(arg, member); });
         if (below) continue;
         std::erase_if(args, [&](const Dim& arg) { return at_least(member, arg); });
       }
@@ -637,8 +633,7 @@ Dim Dim::Greatest(const Dim& a, const Dim& b, const Symbols& symbols) {
     }
   }
   if (args.size() == 1) return args[0];
-  std::sort(args.begin(), args.end(),
-            [](const Dim& x, const Dim& y) { return Poly::Compare(x, y) < 0; });
+  std::ranges::sort(args, [](const Dim& x, const Dim& y) { return Poly::Compare(x, y) < 0; });
   args.erase(std::unique(args.begin(), args.end()), args.end());
   // For readability, symbols precede the constant: max(h, 4).
   std::stable_partition(args.begin(), args.end(), [](const Dim& x) { return !x.is_constant(); });
@@ -660,7 +655,7 @@ std::optional<Dim> DivideExactly(const Dim& a, const Dim& b) {
 }
 
 bool IsStatic(const Shape& shape) {
-  return std::all_of(shape.begin(), shape.end(), [](const Dim& dim) { return dim.is_constant(); });
+  return std::ranges::all_of(shape, [](const Dim& dim) { return dim.is_constant(); });
 }
 
 std::vector<int64_t> StaticDims(const Shape& shape) {

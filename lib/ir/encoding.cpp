@@ -55,7 +55,7 @@ class MaskIndex {
   template <class F>
   void Places(int64_t first, int64_t count, F&& f) const {
     if (count == 0) return;
-    auto chunk = std::upper_bound(before_.begin(), before_.end(), first) - before_.begin() - 1;
+    auto chunk = std::ranges::upper_bound(before_, first) - before_.begin() - 1;
     int64_t number = before_[chunk];
     std::array<std::byte, kChunk> bits;
     for (int64_t place = chunk * kChunk; number < first + count; place += kChunk) {
@@ -231,8 +231,7 @@ Tensor DecodedPalette(const Shared& e) {
     return ChunkedData(
         e, dims, [e, grid](int64_t first, int64_t count, const std::byte* indices, std::byte* out) {
           TableReader reader(*e);
-          DispatchWidth(e->dtype, [&](auto word) {
-            using Word = decltype(word);
+          DispatchWidth(e->dtype, [&]<class Word>(Word) {
             grid.Rows(first, count, [&](int64_t i, int64_t n, int64_t cell, int64_t used) {
               for (; n > 0; ++cell, used = 0) {
                 int64_t run = std::min(n, grid.block() - used);
@@ -260,8 +259,7 @@ Tensor DecodedPalette(const Shared& e) {
     std::vector<std::byte> indices(static_cast<size_t>(high - low));
     ReadBytes(e->data, low, high - low, indices.data());
     TableReader reader(*e);
-    DispatchWidth(e->dtype, [&](auto word) {
-      using Word = decltype(word);
+    DispatchWidth(e->dtype, [&]<class Word>(Word) {
       for (int64_t i = 0; i < count; ++i) {
         const std::byte* row = reader.At(grid.CellOf(places[i].index));
         auto index = std::to_integer<int64_t>(indices[places[i].index - low]);
@@ -282,8 +280,7 @@ Tensor DecodedEntries(const Shared& e, MaskIndex index) {
   auto own = std::make_shared<const MaskIndex>(std::move(index));
   return Chunked(e->dtype, e->dims(), {}, [=](int64_t first, int64_t count, std::byte* out) {
     TableReader reader(*e);
-    DispatchWidth(e->dtype, [&](auto word) {
-      using Word = decltype(word);
+    DispatchWidth(e->dtype, [&]<class Word>(Word) {
       int64_t number = first;
       all->Places(first, count, [&](int64_t i) {
         Place place = PlaceOf(i, inner, size, vector);
@@ -433,6 +430,14 @@ Tensor DecodedFrom(const std::shared_ptr<const Encoding>& e) {
     default:
       return DecodedSparse(e, std::move(index));
   }
+}
+
+Tensor Dense(const Tensor& tensor) {
+  if (!tensor.encoding()) return tensor;
+  return Tensor::Lazy(
+      tensor.dtype(), tensor.dims(),
+      [tensor](int64_t first, int64_t count, std::byte* out) { tensor.Read(first, count, out); },
+      tensor);
 }
 
 }  // namespace mlc

@@ -43,6 +43,8 @@ struct Encoding {
 // The decoded values, computed block by block when read. Tensor::Encoded also attaches the
 // encoding. Error "bad-constant" if the parts are inconsistent.
 Tensor DecodedFrom(const std::shared_ptr<const Encoding>& encoding);
+// The tensor without its encoding: its values, computed when they are read.
+Tensor Dense(const Tensor& tensor);
 
 // The encoding of the constant after a reshape, transpose, slice or concatenation. nullopt if no
 // encoding of the same kind exists, because blocks would be split or differ.

@@ -239,8 +239,7 @@ std::optional<Encoding> Transposed(const Encoding& e, const std::vector<int>& pe
   Encoding result = WithTransposedGrid(e, perm);
   result.data = e.data.Transposed(perm);
   if (e.form == Encoding::Form::kPalette)
-    result.vector_axis =
-        static_cast<int>(std::find(perm.begin(), perm.end(), e.vector_axis) - perm.begin());
+    result.vector_axis = static_cast<int>(std::ranges::find(perm, e.vector_axis) - perm.begin());
   return result;
 }
 

@@ -172,14 +172,14 @@ Tensor ReadArray(Bytes content, const Location& at, Make&& make) {
   Header header = HeaderParser(content, at).Parse();
   // Fortran order is C order with reversed dimensions.
   Dims stored = header.dims;
-  if (header.fortran) std::reverse(stored.begin(), stored.end());
+  if (header.fortran) std::ranges::reverse(stored);
   size_t rest = content.size() - header.size;
   // The bytes of bools may have any value; Cast normalises them to 0 or 1.
   DType dtype = header.dtype == DType::kBool ? DType::kUint8 : header.dtype;
   __int128 needed = Bits(dtype) / 8;
   for (int64_t dim : stored)
     needed = dim == 0 ? 0 : std::min<__int128>(needed * dim, __int128{1} << 62);
-  if (std::find(stored.begin(), stored.end(), 0) != stored.end()) needed = 0;
+  if (std::ranges::find(stored, 0) != stored.end()) needed = 0;
   if (needed > static_cast<__int128>(rest)) {
     throw Error("bad-file",
                 "the array is truncated: its header declares [{}] of {}, but only {} bytes follow",

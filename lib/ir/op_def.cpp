@@ -339,8 +339,7 @@ const Form* OpDef::FormFor(Opset target) const {
 }
 
 OpSet::OpSet(std::vector<OpDef> defs) : defs_(std::move(defs)) {
-  std::sort(defs_.begin(), defs_.end(),
-            [](const OpDef& a, const OpDef& b) { return a.name < b.name; });
+  std::ranges::sort(defs_, [](const OpDef& a, const OpDef& b) { return a.name < b.name; });
   for (const OpDef& def : defs_)
     MLC_CHECK(by_name_.emplace(def.name, &def).second, "operator {} has two rows", def.name);
 }

@@ -329,6 +329,7 @@ struct ConstraintRule {
 struct FormRow {
   Opset since = Opset::kIos15;
   std::string_view signature;
+  std::string_view domains = {};  // the type domains, if they are not part of `signature`
 };
 
 // What is known of an operator: a row of the operator table, as the family files of lib/ops write

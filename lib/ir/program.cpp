@@ -247,7 +247,7 @@ void Block::TakeSymbols(Block& from) {
   for (Function::Narrowing& narrowing : narrowings)
     if (narrowing.by == &from) narrowing.by = to->is_alone() ? to : nullptr;
   auto open = [](const Function::Narrowing& narrowing) { return narrowing.by; };
-  narrowings.erase(narrowings.begin(), std::find_if(narrowings.begin(), narrowings.end(), open));
+  narrowings.erase(narrowings.begin(), std::ranges::find_if(narrowings, open));
 }
 
 void Block::MoveBefore(Operation* op, Operation* before) {
@@ -306,15 +306,15 @@ bool IsTypeWord(std::string_view name) {
       "bf16",  "bool",   "dict",  "false", "fp16",    "fp32",  "fp64",   "func",   "int16", "int32",
       "int4",  "int64",  "int8",  "list",  "program", "state", "string", "tensor", "true",  "tuple",
       "uint1", "uint16", "uint2", "uint3", "uint32",  "uint4", "uint6",  "uint64", "uint8"};
-  static_assert(std::is_sorted(kTypeWords.begin(), kTypeWords.end()));
+  static_assert(std::ranges::is_sorted(kTypeWords));
   constexpr size_t kLongest = 7;
-  return name.size() <= kLongest && std::binary_search(kTypeWords.begin(), kTypeWords.end(), name);
+  return name.size() <= kLongest && std::ranges::binary_search(kTypeWords, name);
 }
 }  // namespace
 
 bool IsLegalName(std::string_view text) {
-  return !text.empty() && BeginsName(text[0]) &&
-         std::all_of(text.begin(), text.end(), BelongsInName) && !IsTypeWord(text);
+  return !text.empty() && BeginsName(text[0]) && std::ranges::all_of(text, BelongsInName) &&
+         !IsTypeWord(text);
 }
 
 std::string LegalName(std::string_view text) {
@@ -391,7 +391,7 @@ std::optional<Dim> Function::OpenSize(const std::string& symbol, Symbol sizes) {
   std::erase_if(known.enumerated, [&](int64_t size) {
     const std::vector<int64_t>& also = sizes.enumerated;
     return size < known.low || size > known.high ||
-           (!also.empty() && !std::count(also.begin(), also.end(), size));
+           (!also.empty() && !std::ranges::count(also, size));
   });
   if (known.low > known.high || (lists && known.enumerated.empty())) return std::nullopt;
   if (lists) {

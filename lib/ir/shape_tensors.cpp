@@ -30,14 +30,20 @@ std::optional<Dim> ElementOf(const Value* vector, int index) {
 Value* AsVector(Builder& b, Value* value) {
   if (value->type.rank() == 1) return value;
   if (value->type.rank() == 0) return Expanded(b, value, {0});
-  return b.Make("reshape", {{"x", value}, {"shape", Ints({-1})}});
+  return WithShape(b, value, {-1});
 }
 
 Value* AsScalar(Builder& b, Value* value) {
   if (value->type.rank() == 0) return value;
-  std::vector<int64_t> axes;
-  for (int i = 0; i < value->type.rank(); ++i) axes.push_back(i);
-  return b.Make("squeeze", {{"x", value}, {"axes", Ints(axes)}});
+  return Squeezed(b, value, Consecutive(0, value->type.rank()));
+}
+
+Value* AmongZeros(Builder& b, Value* element, int index, int length) {
+  std::vector<Value*> parts;
+  if (index > 0) parts.push_back(b.Const(Ints(std::vector<int64_t>(index))));
+  parts.push_back(element);
+  if (index + 1 < length) parts.push_back(b.Const(Ints(std::vector<int64_t>(length - index - 1))));
+  return parts.size() == 1 ? element : Concat(b, parts, 0);
 }
 
 Value* ShapeOf(Builder& b, Value* x) { return b.Make("shape", {{"x", x}}); }
@@ -89,7 +95,7 @@ void Sizes::AddDim(Value* x, int axis) {
 }
 
 bool Sizes::known() const {
-  return std::all_of(entries_.begin(), entries_.end(), [](const Entry& e) { return !e.vector; });
+  return std::ranges::all_of(entries_, [](const Entry& e) { return !e.vector; });
 }
 
 std::vector<int64_t> Sizes::numbers() const {
@@ -99,8 +105,7 @@ std::vector<int64_t> Sizes::numbers() const {
 }
 
 Value* Sizes::Whole() const {
-  auto computed = std::find_if(entries_.begin(), entries_.end(),
-                               [](const Entry& entry) { return entry.vector; });
+  auto computed = std::ranges::find_if(entries_, [](const Entry& entry) { return entry.vector; });
   Value* vector = computed->vector;
   if (vector->type.shape[0] != Dim(static_cast<int64_t>(entries_.size()))) return nullptr;
   auto elements = ElementsOf(vector);
@@ -123,7 +128,7 @@ Value* Sizes::Make() {
     entry = {shape, entry.index, 0, false};
   }
   if (Value* whole = Whole()) return whole;
-  const DType dtype = std::find_if(entries_.begin(), entries_.end(), [](const Entry& entry) {
+  const DType dtype = std::ranges::find_if(entries_, [](const Entry& entry) {
                         return entry.vector;
                       })->vector->type.dtype;
   std::vector<Value*> parts;
@@ -146,9 +151,7 @@ Value* Sizes::Make() {
     int64_t begin = first.index, count = static_cast<int64_t>(end - i);
     parts.push_back(first.vector->type.shape[0] == Dim(count)
                         ? first.vector
-                        : builder_.Make("slice_by_index", {{"x", first.vector},
-                                                           {"begin", Ints({begin})},
-                                                           {"end", Ints({begin + count})}}));
+                        : SliceBetween(builder_, first.vector, {begin}, {begin + count}));
   }
   return parts.size() == 1 ? parts[0] : Concat(builder_, parts, 0);
 }
@@ -159,7 +162,7 @@ Size::Size(Value* value, int i) : number(-1), of(value), axis(i) {
 }
 
 Value* Reshaped(Builder& b, Value* x, const std::vector<Size>& sizes) {
-  auto unknown = std::count_if(sizes.begin(), sizes.end(), [](const Size& s) { return s.of; });
+  auto unknown = std::ranges::count_if(sizes, [](const Size& s) { return s.of; });
   Sizes shape(b);
   for (const Size& size : sizes) {
     if (size.of && unknown > 1)

@@ -19,6 +19,8 @@ std::optional<Dim> ElementOf(const Value* vector, int index);
 Value* AsVector(Builder& b, Value* value);
 // Reshapes a value of one element to a scalar.
 Value* AsScalar(Builder& b, Value* value);
+// A vector of `length` zeros except for element `index`, which is that of a vector of one element.
+Value* AmongZeros(Builder& b, Value* element, int index, int length);
 // The shape of x as a vector, constant if it is static.
 Value* ShapeOf(Builder& b, Value* x);
 // A dimension as an int32 scalar.

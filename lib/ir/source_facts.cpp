@@ -9,8 +9,7 @@ namespace mlc {
 void SourceFacts::Add(const fs::path& model, const fs::path& file) {
   std::error_code ignored;
   if (file == model || fs::equivalent(file, model, ignored) ||
-      std::any_of(files.begin(), files.end(),
-                  [&](const File& known) { return known.path == file; }))
+      std::ranges::any_of(files, [&](const File& known) { return known.path == file; }))
     return;
   const fs::path folder = fs::is_directory(model, ignored) ? model : model.parent_path();
   files.push_back({file.lexically_relative(folder).generic_string(), file});

@@ -613,7 +613,7 @@ Tensor Tensor::Transposed(const std::vector<int>& perm) const {
   std::vector<int> moving;  // axes of size above 1, in their new order
   for (int axis : perm)
     if (dims_[axis] != 1) moving.push_back(axis);
-  if (std::is_sorted(moving.begin(), moving.end())) return Reshaped(std::move(dims));
+  if (std::ranges::is_sorted(moving)) return Reshaped(std::move(dims));
 
   if (dtype_ == DType::kString) {
     std::vector<int64_t> places(static_cast<size_t>(size_));

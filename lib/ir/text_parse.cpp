@@ -39,7 +39,7 @@ bool HasUnknown(const Type& type) {
   for (const Dim& dim : type.shape)
     if (InferContext::HasPlaceholder(dim)) return true;
   if (type.kind == Type::Kind::kList && InferContext::HasPlaceholder(type.length)) return true;
-  return std::any_of(type.elements.begin(), type.elements.end(), HasUnknown);
+  return std::ranges::any_of(type.elements, HasUnknown);
 }
 
 class Parser : TextReader {
@@ -117,7 +117,7 @@ Program Parser::Parse() {
   if (token_.kind != Token::Kind::kEnd) FailHere("`program(1.3)` or `func`");
   if (program_.functions.empty()) FailHere("`func` (e.g. func main<ios17>(fp32 x) {...} -> (y);)");
   auto is_default = [&](const auto& f) { return f->name == program_.interface.default_function; };
-  if (std::none_of(program_.functions.begin(), program_.functions.end(), is_default))
+  if (std::ranges::none_of(program_.functions, is_default))
     program_.interface.default_function = program_.functions[0]->name;
   return std::move(program_);
 }
@@ -207,11 +207,8 @@ void Parser::ParseFunction() {
   if (token_.is("[")) ParseFlexibleShapes(*function_);
   ParseBody(function_->body, std::move(scope));
   Expect(";", kExample);
-  for (Value* output : function_->body.outputs()) {
-    Port port;
-    port.name = output->name;
-    function_->outputs.push_back(std::move(port));
-  }
+  for (Value* output : function_->body.outputs())
+    function_->outputs.push_back({.name = output->name});
   function_ = nullptr;
 }
 
@@ -229,12 +226,9 @@ void Parser::ParseInputs(Block& block, std::vector<Value*>& scope, bool is_funct
     value->type = ResolveUnknown(value->type, name.text, is_function);
     if (is_file_) value->State(type);
     Define(value.get(), name, scope);
-    if (is_function) {
-      Port port;
-      port.name = value->name;
+    if (is_function)
       (type.kind == Type::Kind::kState ? function_->states : function_->inputs)
-          .push_back(std::move(port));
-    }
+          .push_back({.name = value->name});
     block.inputs.push_back(std::move(value));
   }
   Advance();
@@ -417,8 +411,7 @@ const Form* Parser::ChooseForm(const Statement& s) const {
       if (strict && constexpr_op && OperandsAreAttributes(def, *form) == s.attributes.empty())
         continue;
       auto known = [&](const WrittenArg& arg) { return has(*form, arg); };
-      if (std::all_of(s.args.begin(), s.args.end(), known) &&
-          std::all_of(s.attributes.begin(), s.attributes.end(), known))
+      if (std::ranges::all_of(s.args, known) && std::ranges::all_of(s.attributes, known))
         return form;
     }
   std::string names;
@@ -540,7 +533,7 @@ void Parser::SetTypes(Operation& op, const std::vector<std::optional<Type>>& sta
     op.results[r]->type = std::move(inferred);
     if (is_file_ && stated[r]) op.results[r]->State(*stated[r]);
     std::optional<std::vector<Dim>>& elements = context.dims[r];
-    if (elements && std::none_of(elements->begin(), elements->end(), InferContext::HasPlaceholder))
+    if (elements && std::ranges::none_of(*elements, InferContext::HasPlaceholder))
       op.results[r]->elements = std::move(elements);
   }
 }

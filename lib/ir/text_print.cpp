@@ -247,7 +247,7 @@ void Printer::PrintFunction(const Function& function) {
   std::vector<const Value*> inputs;
   for (const auto& input : function.body.inputs) inputs.push_back(input.get());
   auto by_name = [](const Value* a, const Value* b) { return a->name < b->name; };
-  if (!people_) std::sort(inputs.begin(), inputs.end(), by_name);  // Core ML's compiler sorts them
+  if (!people_) std::ranges::sort(inputs, by_name);  // Core ML's compiler sorts them
   Write("{}func {}<{}>(", people_ ? "" : "    ", function.name, opset);
   for (size_t i = 0; i < inputs.size(); ++i)
     Write("{}{} {}", i ? ", " : "", TypeOf(*inputs[i]), inputs[i]->name);
@@ -266,25 +266,19 @@ void Printer::PrintFlexibleShapes(const Function& function) {
   }
   if (ranges.empty() && enumerated.empty()) return;
   auto by_name = [](const Port* a, const Port* b) { return a->name < b->name; };
-  std::sort(ranges.begin(), ranges.end(), by_name);
-  std::sort(enumerated.begin(), enumerated.end(), by_name);
+  std::ranges::sort(ranges, by_name);
+  std::ranges::sort(enumerated, by_name);
   std::vector<const Port*> flexible = ranges;
   flexible.insert(flexible.end(), enumerated.begin(), enumerated.end());
-  std::sort(flexible.begin(), flexible.end(), by_name);
+  std::ranges::sort(flexible, by_name);
 
   Type string = Type::Tensor(DType::kString),
        dims = Type::Tensor(DType::kInt32, {Dim::Symbol("n")});
   auto dict = [&](Type value) {
-    Type type;
-    type.kind = Type::Kind::kDict;
-    type.elements = {string, std::move(value)};
-    return type;
+    return Type{.kind = Type::Kind::kDict, .elements = {string, std::move(value)}};
   };
   auto tuple = [](std::vector<Type> members) {
-    Type type;
-    type.kind = Type::Kind::kTuple;
-    type.elements = std::move(members);
-    return type;
+    return Type{.kind = Type::Kind::kTuple, .elements = std::move(members)};
   };
   auto entry = [](const Port& port, const Dims& shape) {
     return fmt::format("{{{}, [{}]}}", Quoted(port.name), fmt::join(shape, ", "));
@@ -408,8 +402,7 @@ void Printer::PrintOperation(const Operation& op, size_t indent) {
   std::vector<size_t> order;
   for (size_t i = 0; i < op.args().size(); ++i)
     if (!op.args()[i].empty()) order.push_back(i);
-  std::sort(order.begin(), order.end(),
-            [&](size_t a, size_t b) { return params[a].name < params[b].name; });
+  std::ranges::sort(order, [&](size_t a, size_t b) { return params[a].name < params[b].name; });
   std::vector<std::pair<std::string_view, std::function<void()>>> attributes;
   bool first = true;
   for (size_t i : order) {
@@ -448,8 +441,8 @@ void Printer::PrintOperation(const Operation& op, size_t indent) {
     });
   for (const auto& [key, tensor] : op.attributes)
     attributes.emplace_back(key, [this, &tensor = tensor] { PrintValue(tensor); });
-  std::stable_sort(attributes.begin(), attributes.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::ranges::stable_sort(attributes,
+                           [](const auto& a, const auto& b) { return a.first < b.first; });
   if (!attributes.empty()) {
     for (size_t i = 0; i < attributes.size(); ++i) {
       Write("{}{} = ", i ? ", " : "[", attributes[i].first);

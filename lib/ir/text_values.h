@@ -25,16 +25,14 @@ struct Elements {
   bool fill = false;  // a single element repeated
 
   bool AllAre(Token::Kind kind) const {
-    return std::all_of(list.begin(), list.end(),
-                       [&](const Element& e) { return e.token.kind == kind; });
+    return std::ranges::all_of(list, [&](const Element& e) { return e.token.kind == kind; });
   }
   bool AllBool() const {
-    return std::all_of(list.begin(), list.end(), [](const Element& e) {
-      return e.token.is_name("true") || e.token.is_name("false");
-    });
+    return std::ranges::all_of(
+        list, [](const Element& e) { return e.token.is_name("true") || e.token.is_name("false"); });
   }
   bool AnyFloat() const {
-    return std::any_of(list.begin(), list.end(), [](const Element& e) {
+    return std::ranges::any_of(list, [](const Element& e) {
       return e.token.kind == Token::Kind::kName ||
              e.token.text.find_first_of(".xepEP") != std::string_view::npos;
     });

@@ -4,27 +4,13 @@
 
 namespace mlc {
 
-Type Type::Tensor(DType dtype, Shape shape) {
-  Type type;
-  type.dtype = dtype;
-  type.shape = std::move(shape);
-  return type;
-}
+Type Type::Tensor(DType dtype, Shape shape) { return {.dtype = dtype, .shape = std::move(shape)}; }
 
 Type Type::List(Type element, Dim length) {
-  Type type;
-  type.kind = Kind::kList;
-  type.elements.push_back(std::move(element));
-  type.length = std::move(length);
-  return type;
+  return {.kind = Kind::kList, .elements = {std::move(element)}, .length = std::move(length)};
 }
 
-Type Type::State(Type tensor) {
-  Type type;
-  type.kind = Kind::kState;
-  type.elements.push_back(std::move(tensor));
-  return type;
-}
+Type Type::State(Type tensor) { return {.kind = Kind::kState, .elements = {std::move(tensor)}}; }
 
 std::string Type::ToString() const {
   std::string members;

@@ -61,7 +61,7 @@ class Verifier {
     if (symbol.high < symbol.low) broken("has an empty range");
     const std::vector<int64_t>& sizes = symbol.enumerated;
     if (sizes.empty()) return;
-    if (std::adjacent_find(sizes.begin(), sizes.end(), std::greater_equal<>()) != sizes.end() ||
+    if (std::ranges::adjacent_find(sizes, std::greater_equal<>()) != sizes.end() ||
         sizes.front() != symbol.low || sizes.back() != symbol.high)
       broken("has unsorted sizes, or sizes that do not match its range");
   }

@@ -1,9 +1,8 @@
-#include "lib/lower/bit_cast.h"
-
 #include <cmath>
 #include <limits>
 
 #include "lib/ir/arithmetic.h"
+#include "lib/lower/bits.h"
 #include "lib/lower/convert.h"
 
 namespace mlc::lower {
@@ -92,7 +91,7 @@ Value* BitCast(Builder& b, Value* x, DType from, DType to) {
     throw Error("unsupported-dtype", "from {} to {} at run time", Name(from), Name(to));
   Shape shape = x->type.shape;
   Value* sizes = b.Make("shape", {{"x", x}});
-  if (shape.size() != 1) x = b.Make("reshape", {{"x", x}, {"shape", Ints({-1})}});
+  if (shape.size() != 1) x = WithShape(b, x, {-1});
   Value* y = to_int ? FloatToInt(b, x) : IntToFloat(b, x);
   if (shape.empty())
     y = Squeezed(b, y, {0});

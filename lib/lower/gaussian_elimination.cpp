@@ -37,10 +37,8 @@ Pivot ChoosePivot(Builder& b, Value* m, int64_t rows, int64_t candidates) {
   Pivot pivot{};
   pivot.place = b.Make("reduce_argmax",
                        {{"x", b.Make("abs", {{"x", column}})}, {"axis", 1}, {"keep_dims", true}});
-  std::vector<int64_t> places;
-  for (int64_t i = 0; i < rows; ++i) places.push_back(i);
-  Value* is_pivot = Binary(b, "equal", pivot.place,
-                           b.Const(Tensor::Of({1, rows, 1}, places).Cast(DType::kInt32)));
+  Tensor places = Tensor::Of({1, rows, 1}, Consecutive(0, rows)).Cast(DType::kInt32);
+  Value* is_pivot = Binary(b, "equal", pivot.place, b.Const(places));
   Value* chosen = b.Cast(is_pivot, m->type.dtype);
   pivot.row = Reduced(b, "reduce_sum", Binary(b, "mul", m, chosen), {1}, true);
   Value* first = SliceOfSize(b, m, {0, 0, 0}, {-1, 1, -1});
@@ -56,7 +54,7 @@ Value* Determinant(Builder& b, Value* x) {
   int64_t n = SquareSize(x);
   Sizes batch(b);
   for (int i = 0; i < rank - 2; ++i) batch.AddDim(x, i);
-  Value* m = b.Make("reshape", {{"x", x}, {"shape", Ints({-1, n, n})}});
+  Value* m = WithShape(b, x, {-1, n, n});
   Value* det = nullptr;
   for (int64_t left = n; left > 0; --left) {
     Value* factor = m;
@@ -86,7 +84,7 @@ Value* Inverse(Builder& b, Value* x) {
   if (n == 1) return b.Make("inverse", {{"x", x}, {"epsilon", 0.0}});
   Sizes sizes(b);
   for (int i = 0; i < x->type.rank(); ++i) sizes.AddDim(x, i);
-  Value* m = b.Make("reshape", {{"x", x}, {"shape", Ints({-1, n, n})}});
+  Value* m = WithShape(b, x, {-1, n, n});
   std::vector<float> one(static_cast<size_t>(n * n), 0);
   for (int64_t i = 0; i < n; ++i) one[i * n + i] = 1;
   Value* zeros = Binary(b, "mul", m, 0.0);

@@ -64,7 +64,7 @@ double Reach(const Tensor& tensor, int64_t outer, int64_t terms, int64_t inner) 
   double most = 0;
   Tensor values = tensor.Cast(DType::kFp32);
   for (int64_t i = 0; i < outer; ++i) {
-    std::fill(sums.begin(), sums.end(), 0.0);
+    std::ranges::fill(sums, 0.0);
     for (int64_t k = 0; k < terms; k += step) {
       int64_t count = std::min(step, terms - k) * inner;
       values.Read((i * terms + k) * inner, count, reinterpret_cast<std::byte*>(rows.data()));

@@ -51,7 +51,7 @@ Value* Spread(Builder& b, Value* value, const Scheme& scheme, const Shape& x) {
   }
   value = Expanded(b, value, {axis + 1});
   value = b.Make("tile", {{"x", value}, {"reps", Ints(reps)}});
-  value = b.Make("reshape", {{"x", value}, {"shape", Ints(joined)}});
+  value = WithShape(b, value, joined);
   if (cells * scheme.block == size) return value;
   joined[axis] = size;
   return SliceOfSize(b, value, std::vector<int64_t>(rank, 0), joined);
@@ -81,7 +81,7 @@ Builder::Args MilArgs(Builder& b, const Scheme& scheme, DType scale_type, int ra
   // A zero point of 0 is the default and omitted.
   if (zero) {
     std::vector<int64_t> values = zero.Ints();
-    if (std::all_of(values.begin(), values.end(), [](int64_t z) { return z == 0; })) zero = {};
+    if (std::ranges::all_of(values, [](int64_t z) { return z == 0; })) zero = {};
   }
   Builder::Args args = {{"scale", b.Const(scale)}};
   if (zero) args.emplace_back("zero_point", b.Const(zero));
@@ -150,11 +150,8 @@ DType FloatType(DType source) {
 
 Value* Along(Builder& b, Value* vector, int axis, int rank) {
   if (IsScalar(vector)) return AsScalar(b, vector);
-  if (vector->type.rank() != 1) return vector;
-  std::vector<int64_t> axes;
-  for (int i = 1; i < rank - axis; ++i) axes.push_back(i);
-  if (axes.empty()) return vector;
-  return Expanded(b, vector, axes);
+  if (vector->type.rank() != 1 || rank - axis <= 1) return vector;
+  return Expanded(b, vector, Consecutive(1, rank - axis));
 }
 
 Value* Quantize(Builder& b, Value* x, const Scheme& scheme) {
@@ -214,7 +211,7 @@ Factor Centered(Builder& b, Value* value, Value* zero, DType integers, const Fit
     std::vector<double> zeros = zero->constant().Doubles();
     factor.most = 0;
     for (double z : zeros) factor.most = std::max({factor.most, range.high - z, z - range.low});
-    if (std::all_of(zeros.begin(), zeros.end(), [](double z) { return z == 0; })) zero = nullptr;
+    if (std::ranges::all_of(zeros, [](double z) { return z == 0; })) zero = nullptr;
   } else if (zero) {
     factor.most = range.high - range.low;
   }

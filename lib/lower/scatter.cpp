@@ -24,7 +24,7 @@ Value* ScatterPlaces(Builder& b, const Scattered& s, int axis) {
   for (size_t k = 0; k < places.size(); ++k)
     for (int64_t i = static_cast<int64_t>(dims.size()) - 1, rest = k; i >= 0; rest /= dims[i--])
       places[k] += rest % dims[i] * strides[i];
-  auto flat = [&](Value* x) { return b.Make("reshape", {{"x", x}, {"shape", Ints({-1})}}); };
+  auto flat = [&](Value* x) { return WithShape(b, x, {-1}); };
   Value* along = b.Make("mul", {{"x", b.Cast(s.indices, DType::kInt32)},
                                 {"y", b.Const(Tensor::Scalar<int32_t>(stride))}});
   Value* others = b.Const(Tensor::Of(dims, places).Cast(DType::kInt32));
@@ -33,7 +33,7 @@ Value* ScatterPlaces(Builder& b, const Scattered& s, int axis) {
                                 {"updates", flat(s.updates)},
                                 {"axis", 0},
                                 {"mode", s.mode}});
-  return b.Make("reshape", {{"x", y}, {"shape", Ints(data)}});
+  return WithShape(b, y, data);
 }
 
 }  // namespace

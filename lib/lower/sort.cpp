@@ -96,7 +96,7 @@ Distinct DistinctSlices(Builder& b, Value* x, std::optional<int> along, bool sor
   if (total < 1) throw Error("empty-tensor", "X has no elements").Expected("at least one element");
   if (n > kMost / total)
     throw Error("resource-limit", "comparing {} slices pairwise takes too much memory", n);
-  if (!along) x = b.Make("reshape", {{"x", x}, {"shape", Ints({n})}});
+  if (!along) x = WithShape(b, x, {n});
   Value* rows = x->type.dtype == DType::kBool ? b.Cast(x, DType::kInt32) : x;
   if (axis > 0) {
     std::vector<int64_t> perm = {axis};
@@ -104,7 +104,7 @@ Distinct DistinctSlices(Builder& b, Value* x, std::optional<int> along, bool sor
       if (i != axis) perm.push_back(i);
     rows = Transposed(b, rows, perm);
   }
-  rows = b.Make("reshape", {{"x", rows}, {"shape", Ints({n, width})}});
+  rows = WithShape(b, rows, {n, width});
 
   auto gather = [&](Value* from, Value* indices, int64_t dim) {
     return b.Make("gather", {{"x", from}, {"indices", indices}, {"axis", dim}});
@@ -113,12 +113,10 @@ Distinct DistinctSlices(Builder& b, Value* x, std::optional<int> along, bool sor
     return Reduced(b, "reduce_sum", b.Cast(flags, DType::kInt32), {1}, false);
   };
   Comparisons all = CompareAll(b, rows, width);
-  std::vector<int64_t> numbers;
-  for (int64_t i = 0; i < n; ++i) numbers.push_back(i);
   Value* first =
       b.Make("reduce_argmax",
              {{"x", b.Cast(all.equal, DType::kInt32)}, {"axis", 1}, {"keep_dims", false}});
-  Value* is_first = Binary(b, "equal", first, Ints(numbers));
+  Value* is_first = Binary(b, "equal", first, Ints(Consecutive(0, n)));
   Value* ones = b.Cast(is_first, DType::kInt32);
   Value* places = Squeezed(b, b.Make("non_zero", {{"x", ones}}), {1});
   Value* inverse;

@@ -12,7 +12,7 @@ namespace mlc::networks {
 namespace {
 
 Dims WithoutFirstOnes(const Dims& dims) {
-  return {std::find_if(dims.begin(), dims.end(), [](int64_t dim) { return dim != 1; }), dims.end()};
+  return {std::ranges::find_if(dims, [](int64_t dim) { return dim != 1; }), dims.end()};
 }
 
 }  // namespace

@@ -368,7 +368,7 @@ void CheckAttention(const DecoderConfig& config) {
 
 int64_t DecoderConfig::AttentionLayers() const {
   if (token_mixer == TokenMixer::kAttention) return layers;
-  if (!attends.empty()) return std::count(attends.begin(), attends.end(), true);
+  if (!attends.empty()) return std::ranges::count(attends, true);
   return attention_every > 0 ? layers / attention_every : 0;
 }
 

@@ -63,10 +63,8 @@ Value* Shares(Builder& b, Value* scores, Value* sink) {
   Value* column = Reduced(b, "reduce_max", scores, {-1}, true);
   column = Binary(b, "mul", column, 0.0);
   Value* all = Concat(b, {scores, Binary(b, "add", column, sink)}, 3);
-  return b.Make("slice_by_index", {{"x", b.Make("softmax", {{"x", all}, {"axis", -1}})},
-                                   {"begin", Ints({0, 0, 0, 0})},
-                                   {"end", Ints({0, 0, 0, -1})},
-                                   {"end_mask", Tensor::Vector<bool>({true, true, true, false})}});
+  Value* shares = b.Make("softmax", {{"x", all}, {"axis", -1}});
+  return SliceBetween(b, shares, {0, 0, 0, 0}, {0, 0, 0, -1}, {true, true, true, false});
 }
 
 }  // namespace mlc::networks

@@ -15,9 +15,7 @@ Value* InverseRoot(Builder& b, Value* x, double epsilon) {
 
 Value* PerChannel(Builder& b, Value* vector, int rank) {
   if (vector->type.rank() != 1 || rank <= 2) return vector;
-  std::vector<int64_t> axes;
-  for (int i = 1; i < rank - 1; ++i) axes.push_back(i);
-  return Expanded(b, vector, axes);
+  return Expanded(b, vector, Consecutive(1, rank - 1));
 }
 
 Value* LayerNorm(Builder& b, Value* x, const std::vector<int64_t>& axes, Value* scale, Value* bias,
@@ -65,9 +63,9 @@ Value* GroupNorm(Builder& b, Value* x, int64_t groups, double epsilon) {
       throw Error("dynamic-shape", "the batch size and another dimension are dynamic");
     grouped = {-1, groups, (Product(Shape(shape.begin() + 1, shape.end())).constant()) / groups};
   }
-  Value* rows = b.Make("reshape", {{"x", x}, {"shape", Ints(grouped)}});
+  Value* rows = WithShape(b, x, grouped);
   Value* normal = b.Make("layer_norm", {{"x", rows}, {"axes", Ints({2})}, {"epsilon", epsilon}});
-  if (unknown <= 1) return b.Make("reshape", {{"x", normal}, {"shape", Ints(back)}});
+  if (unknown <= 1) return WithShape(b, normal, back);
   return b.Make("reshape", {{"x", normal}, {"shape", ShapeOf(b, x)}});
 }
 

@@ -2,7 +2,6 @@
 // on devices and builds a loop instead. We do the same.
 #include "lib/networks/recurrent_layers.h"
 
-#include <algorithm>
 #include <array>
 
 #include "lib/ir/arithmetic.h"

@@ -117,8 +117,7 @@ void EvalSoftmax(EvalContext& context) {
   int64_t length = x.dims()[axis], stride = StridesOf(x.dims())[axis];
   Dims outer = x.dims();
   outer[axis] = 1;
-  context.Set(Dispatch(x.dtype(), [&](auto zero) -> Tensor {
-    using T = decltype(zero);
+  context.Set(Dispatch(x.dtype(), [&]<class T>(T) -> Tensor {
     Out<T> out(x.dims());
     Pin<T> in = x.data<T>();
     std::vector<double> row(length);

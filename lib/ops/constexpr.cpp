@@ -125,11 +125,9 @@ Shape CheckLut(const OpContext& context, Shape indices, DType dtype) {
 }
 
 void InferLut(InferContext& context) {
-  if (!context.has("shape")) {
-    context.Result(context.dtype("lut"),
-                   CheckLut(context, context.shape("indices"), context.dtype("indices")));
-    return;
-  }
+  if (!context.has("shape"))
+    return context.Result(context.dtype("lut"),
+                          CheckLut(context, context.shape("indices"), context.dtype("indices")));
   Shape shape = ShapeOperand(context);
   if (context.rank("indices") != 1 || context.rank("lut") != 1)
     context.Fail("indices and lut must be vectors");
@@ -192,10 +190,8 @@ void CheckCount(const OpContext& context, const Tensor& mask, int64_t values) {
 
 void InferSparse(InferContext& context) {
   if (context.rank("nonzero_data") != 1) context.Fail("nonzero_data must be a vector");
-  if (!context.has("shape")) {
-    context.Result(context.dtype("nonzero_data"), context.shape("mask"));
-    return;
-  }
+  if (!context.has("shape"))
+    return context.Result(context.dtype("nonzero_data"), context.shape("mask"));
   Shape shape = ShapeOperand(context);
   int64_t bytes = (Product(shape).constant() + 7) / 8;
   if (context.rank("mask") != 1 || !(context.shape("mask")[0] == Dim(bytes)))

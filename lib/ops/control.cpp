@@ -46,8 +46,7 @@ void InferSelect(InferContext& context) {
 void EvalSelect(EvalContext& context) {
   Tensor cond = context.in("cond"), a = context.in("a"), b = context.in("b");
   Dims dims = context.out_dims();
-  context.Set(Dispatch(a.dtype(), [&](auto zero) {
-    using T = decltype(zero);
+  context.Set(Dispatch(a.dtype(), [&]<class T>(T) {
     Out<T> out(dims);
     Pin<bool> c = cond.data<bool>();
     Pin<T> x = a.data<T>(), y = b.data<T>();

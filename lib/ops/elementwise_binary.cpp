@@ -131,8 +131,7 @@ Tensor MapPairs(const Tensor& x, const Tensor& y, const Dims& dims, Loop<Wide<T>
 template <auto kF>
 void Eval(EvalContext& context) {
   Tensor x = context.in("x"), y = context.in("y");
-  context.Set(Dispatch(x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
+  context.Set(Dispatch(x.dtype(), [&]<class T>(T) {
     using W = Wide<T>;
     return MapPairs<T, T, W>(x, y, context.out_dims(), EachPair<kF, W, W>);
   }));
@@ -141,8 +140,7 @@ void Eval(EvalContext& context) {
 template <auto kF>
 void EvalTest(EvalContext& context) {
   Tensor x = context.in("x"), y = context.in("y");
-  context.Set(Dispatch(x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
+  context.Set(Dispatch(x.dtype(), [&]<class T>(T) {
     return MapPairs<T, bool, bool>(x, y, context.out_dims(), EachPair<kF, Wide<T>, bool>);
   }));
 }
@@ -216,8 +214,7 @@ void InferElements(InferContext& context, OnDims on_dims) {
     constexpr int64_t kFar = int64_t{1} << 31;
     return dim.is_constant() && (dim.constant() > kFar || dim.constant() < -kFar);
   };
-  if (std::any_of(a->begin(), a->end(), is_far) || std::any_of(b->begin(), b->end(), is_far))
-    return;
+  if (std::ranges::any_of(*a, is_far) || std::ranges::any_of(*b, is_far)) return;
   DimContext of{context.symbols(), IsFloat(context.dtype("x"))};
   std::vector<Dim> elements;
   for (size_t i = 0; i < std::max(a->size(), b->size()); ++i) {

@@ -74,13 +74,10 @@ OperandConstraint WantOfMul(const ConstraintContext& context) {
     part.low = std::max(part.low, 0.0);
     return part;
   }
-  if (other->high <= kMasked || (other->low >= -kMasked && IsMinusOne(context))) {
-    OperandConstraint mask;
-    mask.mask = true;
-    mask.valid = other->high <= kMasked ? 0 : 1;
-    mask.why = fmt::format("mask of {}", Quoted(context.op));
-    return mask;
-  }
+  if (other->high <= kMasked || (other->low >= -kMasked && IsMinusOne(context)))
+    return {.mask = true,
+            .valid = other->high <= kMasked ? 0 : 1,
+            .why = fmt::format("mask of {}", Quoted(context.op))};
   double factor = Middle(*other);
   if (!std::isfinite(factor)) return {};
   if (constraint.mask && other->low >= 0 && other->high <= 1) return constraint;

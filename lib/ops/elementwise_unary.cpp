@@ -19,8 +19,7 @@ void InferRounding(InferContext& context) {
 template <auto kFunction>
 void EvalNumbers(EvalContext& context) {
   Tensor x = context.in("x");
-  context.Set(Dispatch(x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
+  context.Set(Dispatch(x.dtype(), [&]<class T>(T) {
     return Map<T>(x, [](Wide<T> v) -> Wide<T> { return kFunction(v); });
   }));
 }
@@ -59,8 +58,7 @@ Wide<T> Bound(const Tensor& tensor) {
 
 void EvalClip(EvalContext& context) {
   Tensor x = context.in("x"), alpha = context.in("alpha"), beta = context.in("beta");
-  context.Set(Dispatch(x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
+  context.Set(Dispatch(x.dtype(), [&]<class T>(T) {
     Wide<T> low = Bound<T>(alpha), high = Bound<T>(beta);
     return Map<T>(x, [&](Wide<T> v) { return MinimumOf(MaximumOf(v, low), high); });
   }));
@@ -68,8 +66,7 @@ void EvalClip(EvalContext& context) {
 
 void EvalThreshold(EvalContext& context) {
   Tensor x = context.in("x"), alpha = context.in("alpha");
-  context.Set(Dispatch(x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
+  context.Set(Dispatch(x.dtype(), [&]<class T>(T) {
     Wide<T> low = Bound<T>(alpha);
     return Map<T>(x, [&](Wide<T> v) { return MaximumOf(v, low); });
   }));
@@ -77,10 +74,8 @@ void EvalThreshold(EvalContext& context) {
 
 void EvalLogicalNot(EvalContext& context) {
   Tensor x = context.in("x");
-  context.Set(Dispatch(x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    return Map<T, bool>(x, [](Wide<T> v) { return v == 0; });
-  }));
+  context.Set(Dispatch(
+      x.dtype(), [&]<class T>(T) { return Map<T, bool>(x, [](Wide<T> v) { return v == 0; }); }));
 }
 
 void InferLogicalNot(InferContext& context) { context.Result(DType::kBool, context.shape("x")); }
@@ -116,7 +111,6 @@ void InferCast(InferContext& context) {
 
 void EvalCast(EvalContext& context) { context.Set(context.in("x").Cast(context.out_dtype())); }
 
-constexpr std::string_view kFloatX = "x:T | T=fp16/fp32";
 constexpr std::string_view kNumberX = "x:T | T=fp16/fp32/int32";
 constexpr std::string_view kEpsilon15 = "x:T epsilon:T!=* | T=fp16/fp32";
 constexpr std::string_view kEpsilon17 = "x:T epsilon:U!=* | T=fp16/fp32 U=fp16/fp32";
@@ -241,15 +235,35 @@ OperandConstraint WantOfNot(const ConstraintContext& context) {
   return constraint;
 }
 
+template <auto kFunction>
+constexpr OpRow NumberFunction(OpRow row) {
+  row.signatures = {{{kIos15, kNumberX}}};
+  row.infer = InferSameAsX;
+  row.eval = EvalNumbers<kFunction>;
+  row.layout = {.data = {"x"}};
+  return row;
+}
+template <double (*kFunction)(double)>
+constexpr OpRow Rounding(OpRow row) {
+  row = FloatFunction<kFunction>(row);
+  row.infer = InferRounding;
+  row.range = RangeRising<kFunction>;
+  return row;
+}
+template <double (*kFunction)(double), const double& kEpsilon>
+constexpr OpRow WithEpsilon(OpRow row) {
+  row = FloatFunction<kFunction>(row);
+  row.signatures = {{{kIos15, kEpsilon15}, {kIos17, kEpsilon17}}};
+  row.eval = EvalWithEpsilon<kFunction>;
+  row.default_value = DefaultEpsilon<kEpsilon>;
+  return row;
+}
+
 constexpr OpRow kRows[] = {
-    {.name = "abs",
-     .doc = "|x|",
-     .signatures = {{{kIos15, kNumberX}}},
-     .infer = InferSameAsX,
-     .eval = EvalNumbers<kAbs>,
-     .layout = {.data = {"x"}},
-     .fp16 = {.carries = kLogarithms | kSelections | kCounts | kSteps},
-     .range = RangeAbs},
+    NumberFunction<kAbs>({.name = "abs",
+                          .doc = "|x|",
+                          .fp16 = {.carries = kLogarithms | kSelections | kCounts | kSteps},
+                          .range = RangeAbs}),
     FloatFunction<kAcos>({.name = "acos",
                           .doc = "arc cosine of x",
                           .fp16 = {.needs = kAngles},
@@ -277,14 +291,9 @@ constexpr OpRow kRows[] = {
      .fp16 = {.carries = kPlaces | kSteps | kWholeSums, .kind = kKeepsSums},
      .range = RangeCast,
      .constraints = {{{"x", WantOfCast}}}},
-    {.name = "ceil",
-     .doc = "smallest integer not less than x",
-     .signatures = {{{kIos15, kFloatX}}},
-     .infer = InferRounding,
-     .eval = EvalFloats<kCeil>,
-     .layout = {.data = {"x"}},
-     .fp16 = {.needs = kSteps, .kind = kMakesWhole | kAsksWhole},
-     .range = RangeRising<kCeil>},
+    Rounding<kCeil>({.name = "ceil",
+                     .doc = "smallest integer not less than x",
+                     .fp16 = {.needs = kSteps, .kind = kMakesWhole | kAsksWhole}}),
     {.name = "clip",
      .doc = "min(max(x, alpha), beta)",
      .signatures = {{{kIos15, kClip}, {kIos17, kClip}}},
@@ -304,41 +313,22 @@ constexpr OpRow kRows[] = {
                          .doc = "e^x",
                          .fp16 = {.carries = kSelections, .kind = kRough},
                          .range = RangeRising<kExp>}),
-    {.name = "exp2",
-     .doc = "2^x",
-     .signatures = {{{kIos15, kNumberX}}},
-     .infer = InferSameAsX,
-     .eval = EvalNumbers<kExp2>,
-     .layout = {.data = {"x"}},
-     .fp16 = {.kind = kRough},
-     .range = RangeExp2},
-    {.name = "floor",
-     .doc = "largest integer not greater than x",
-     .signatures = {{{kIos15, kFloatX}}},
-     .infer = InferRounding,
-     .eval = EvalFloats<kFloor>,
-     .layout = {.data = {"x"}},
-     .fp16 = {.needs = kSteps, .carries = kWholeSums, .kind = kMakesWhole | kAsksWhole},
-     .range = RangeRising<kFloor>},
-    {.name = "inverse",
-     .doc = "1 / (x + epsilon); epsilon defaults to 1e-4",
-     .signatures = {{{kIos15, kEpsilon15}, {kIos17, kEpsilon17}}},
-     .infer = InferFloatX,
-     .eval = EvalWithEpsilon<Inverse>,
-     .default_value = DefaultEpsilon<kInverseEpsilon>,
-     .layout = {.data = {"x"}},
-     .fp16 = {.kind = kRough},
-     .range = RangeInverse},
-    {.name = "log",
-     .doc = "natural logarithm of x + epsilon; epsilon defaults to 1e-45",
-     .signatures = {{{kIos15, kEpsilon15}, {kIos17, kEpsilon17}}},
-     .infer = InferFloatX,
-     .eval = EvalWithEpsilon<kLog>,
-     .default_value = DefaultEpsilon<kLogEpsilon>,
-     .layout = {.data = {"x"}},
-     .fp16 = {.needs = kLogarithms, .kind = kRough},
-     .range = RangeLog,
-     .constraints = {{{"x", WantOfLogarithm}}}},
+    NumberFunction<kExp2>(
+        {.name = "exp2", .doc = "2^x", .fp16 = {.kind = kRough}, .range = RangeExp2}),
+    Rounding<kFloor>(
+        {.name = "floor",
+         .doc = "largest integer not greater than x",
+         .fp16 = {.needs = kSteps, .carries = kWholeSums, .kind = kMakesWhole | kAsksWhole}}),
+    WithEpsilon<Inverse, kInverseEpsilon>({.name = "inverse",
+                                           .doc = "1 / (x + epsilon); epsilon defaults to 1e-4",
+                                           .fp16 = {.kind = kRough},
+                                           .range = RangeInverse}),
+    WithEpsilon<kLog, kLogEpsilon>(
+        {.name = "log",
+         .doc = "natural logarithm of x + epsilon; epsilon defaults to 1e-45",
+         .fp16 = {.needs = kLogarithms, .kind = kRough},
+         .range = RangeLog,
+         .constraints = {{{"x", WantOfLogarithm}}}}),
     {.name = "logical_not",
      .doc = "logical not",
      .signatures = {{{kIos15, "x:bool"}}},
@@ -347,32 +337,21 @@ constexpr OpRow kRows[] = {
      .layout = {.data = {"x"}},
      .range = RangeLogicalNot,
      .constraints = {{{"x", WantOfNot}}}},
-    {.name = "round",
-     .doc = "x rounded to the nearest integer, ties to even",
-     .signatures = {{{kIos15, kFloatX}}},
-     .infer = InferRounding,
-     .eval = EvalFloats<kRound>,
-     .layout = {.data = {"x"}},
-     .fp16 = {.needs = kSteps, .carries = kSteps | kWholeSums, .kind = kMakesWhole | kAsksWhole},
-     .range = RangeRising<kRound>},
-    {.name = "rsqrt",
-     .doc = "1 / sqrt(x + epsilon); epsilon defaults to 1e-12",
-     .signatures = {{{kIos15, kEpsilon15}, {kIos17, kEpsilon17}}},
-     .infer = InferFloatX,
-     .eval = EvalWithEpsilon<InverseRoot>,
-     .default_value = DefaultEpsilon<kRsqrtEpsilon>,
-     .layout = {.data = {"x"}},
-     .fp16 = {.carries = kLogarithms, .kind = kRough},
-     .range = RangeRsqrt,
-     .constraints = {{{"x", WantOfLogarithm}}}},
-    {.name = "sign",
-     .doc = "sign of x: -1, 0 or 1",
-     .signatures = {{{kIos15, kNumberX}}},
-     .infer = InferSameAsX,
-     .eval = EvalNumbers<kSign>,
-     .layout = {.data = {"x"}},
-     .fp16 = {.needs = kSteps},
-     .range = RangeRising<Sign>},
+    Rounding<kRound>({.name = "round",
+                      .doc = "x rounded to the nearest integer, ties to even",
+                      .fp16 = {.needs = kSteps,
+                               .carries = kSteps | kWholeSums,
+                               .kind = kMakesWhole | kAsksWhole}}),
+    WithEpsilon<InverseRoot, kRsqrtEpsilon>(
+        {.name = "rsqrt",
+         .doc = "1 / sqrt(x + epsilon); epsilon defaults to 1e-12",
+         .fp16 = {.carries = kLogarithms, .kind = kRough},
+         .range = RangeRsqrt,
+         .constraints = {{{"x", WantOfLogarithm}}}}),
+    NumberFunction<kSign>({.name = "sign",
+                           .doc = "sign of x: -1, 0 or 1",
+                           .fp16 = {.needs = kSteps},
+                           .range = RangeRising<Sign>}),
     FloatFunction<kSin>(
         {.name = "sin", .doc = "sine of x", .fp16 = {.needs = kAngles}, .range = RangeWave}),
     FloatFunction<kSinh>(
@@ -382,14 +361,10 @@ constexpr OpRow kRows[] = {
                           .fp16 = {.carries = kLogarithms | kSelections | kCounts, .kind = kRough},
                           .range = RangeSqrt,
                           .constraints = {{{"x", WantOfRoot}}}}),
-    {.name = "square",
-     .doc = "x * x",
-     .signatures = {{{kIos15, kNumberX}}},
-     .infer = InferSameAsX,
-     .eval = EvalNumbers<kSquare>,
-     .layout = {.data = {"x"}},
-     .fp16 = {.carries = kLogarithms | kSelections | kCounts},
-     .range = RangeSquare},
+    NumberFunction<kSquare>({.name = "square",
+                             .doc = "x * x",
+                             .fp16 = {.carries = kLogarithms | kSelections | kCounts},
+                             .range = RangeSquare}),
     FloatFunction<kTan>(
         {.name = "tan", .doc = "tangent of x", .fp16 = {.needs = kAngles}, .range = RangeTan}),
     FloatFunction<kTanh>(

@@ -1,12 +1,12 @@
 #include "lib/ops/eval.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace mlc {
 
 Tensor MapFloats(const Tensor& x, const std::function<double(double)>& f) {
-  return Dispatch(x.dtype(), [&](auto zero) -> Tensor {
-    using T = decltype(zero);
+  return Dispatch(x.dtype(), [&]<class T>(T) -> Tensor {
     if constexpr (kIsFloat<T>)
       return Map<T>(x, f);
     else
@@ -31,6 +31,12 @@ Shape BroadcastShapes(const OpContext& context, const Shape& a, const Shape& b) 
       out[lead + i] = Max(x, y);  // equal at run time, or one of them is 1
   }
   return out;
+}
+
+bool MayEqual(const Shape& a, const Shape& b) {
+  return std::ranges::equal(a, b, [](const Dim& x, const Dim& y) {
+    return !x.is_constant() || !y.is_constant() || x == y;
+  });
 }
 
 void InferSameAsX(InferContext& context) { context.Result(context.type("x")); }

@@ -178,6 +178,8 @@ template <auto kFunction>
 void EvalFloats(EvalContext& context) {
   context.Set(MapFloats(context.in("x"), kFunction));
 }
+// Returns whether two shapes can be equal, as far as they are known.
+bool MayEqual(const Shape& a, const Shape& b);
 // Infers the type of x as the result type.
 void InferSameAsX(InferContext& context);
 // Like InferSameAsX; context.Fail if x is not a float.

@@ -153,7 +153,6 @@ void InferResizeBilinear(InferContext& context) {
   ReadSampling(context);
   InferResizeTarget(context);
 }
-void EvalResizeBilinear(EvalContext& context) { ResizeTo(context, ReadSampling(context), false); }
 // Samples at pixel centres, like TensorFlow's ResizeNearestNeighbor with half_pixel_centers, which
 // coremltools lowers to this operator; it lowers the variant without half_pixel_centers to
 // upsample_nearest_neighbor (frontend/tensorflow/ops.py).
@@ -185,8 +184,6 @@ void InferUpsample(InferContext& context) {
   width = Scaled(context, width, "scale_factor_width");
   context.Result(context.dtype("x"), std::move(shape));
 }
-
-void EvalUpsampleNearest(EvalContext& context) { ResizeTo(context, Sampling::kDefault, true); }
 
 void EvalUpsampleBilinear(EvalContext& context) {
   bool align = context.Bool("align_corners");
@@ -267,8 +264,7 @@ void EvalCrop(EvalContext& context) {
   size_t rank = out.size();
   int64_t offset = CropAmounts(context, "crop_height")[0] * strides[rank - 2] +
                    CropAmounts(context, "crop_width")[0] * strides[rank - 1];
-  Dispatch(x.dtype(), [&](auto type) {
-    using T = decltype(type);
+  Dispatch(x.dtype(), [&]<class T>(T) {
     Out<T> y(out);
     Pin<T> pinned = x.data<T>();
     const T* from = pinned.data() + offset;
@@ -333,7 +329,7 @@ std::string Lower(std::string text) {
 std::string OneOf(const OpContext& context, std::string_view name,
                   std::initializer_list<std::string_view> allowed) {
   std::string value = Lower(context.String(name));
-  if (std::find(allowed.begin(), allowed.end(), value) == allowed.end())
+  if (std::ranges::find(allowed, value) == allowed.end())
     context.Fail("{} \"{}\" is not supported", name, value);
   return value;
 }
@@ -457,9 +453,8 @@ void InferCropResize(InferContext& context) {
     const Shape& roi = context.shape("roi");
     if (!(roi[2] == Dim(4)) && !(roi[2] == Dim(5)))
       context.Fail("the third dimension of roi must be 4 or 5");
-    context.Result(context.dtype("x"),
-                   {roi[0], roi[2] == Dim(4) ? x[0] : Dim(1), x[1], height, width});
-    return;
+    return context.Result(context.dtype("x"),
+                          {roi[0], roi[2] == Dim(4) ? x[0] : Dim(1), x[1], height, width});
   }
   CheckRank(context, "boxes", 2);
   const Shape& boxes = context.shape("boxes");
@@ -549,6 +544,10 @@ Interval RangeWithOutside(const RangeContext& context, int) {
 }
 constexpr std::string_view kPadValue = "pad_value", kPaddingValue = "padding_value";
 
+constexpr std::string_view kResample =
+    "x:T coordinates:U sampling_mode:string! padding_mode:string! padding_value:T! "
+    "coordinates_mode:string! align_corners:bool!";
+
 constexpr OpRow kRows[] = {
     {.name = "affine",
      .doc = "bilinear samples of x [b, c, h, w] at output positions mapped by transform_matrix [b "
@@ -592,17 +591,9 @@ constexpr OpRow kRows[] = {
      .range = RangeWithOutside<kPadValue>},
     {.name = "resample",
      .doc = "samples of x [b, c, h, w] at coordinates [b, h2, w2, 2], given as (x, y)",
-     .signatures =
-         {{{kIos15,
-            "x:T coordinates:U sampling_mode:string! padding_mode:string! padding_value:T! "
-            "coordinates_mode:string! align_corners:bool! | T=fp16/fp32 U=int32/fp32"},
-           {kIos16,
-            "x:T coordinates:U sampling_mode:string! padding_mode:string! padding_value:T! "
-            "coordinates_mode:string! align_corners:bool! | T=fp16/fp32 U=int32/fp16/fp32"},
-           {kIos17,
-            "x:T coordinates:U sampling_mode:string! padding_mode:string! padding_value:T! "
-            "coordinates_mode:string! align_corners:bool! | T=fp16/fp32 "
-            "U=int8/uint8/int16/uint16/int32/fp16/fp32"}}},
+     .signatures = {{{kIos15, kResample, "T=fp16/fp32 U=int32/fp32"},
+                     {kIos16, kResample, "T=fp16/fp32 U=int32/fp16/fp32"},
+                     {kIos17, kResample, "T=fp16/fp32 U=int8/uint8/int16/uint16/int32/fp16/fp32"}}},
      .infer = InferResample,
      .eval = EvalResample,
      .fp16 = {.wide = {"coordinates"}},
@@ -623,7 +614,7 @@ constexpr OpRow kRows[] = {
                       "x:T target_size_height:int32!=1 target_size_width:int32!=1 "
                       "sampling_mode:string!=DEFAULT | T=fp16/fp32"}}},
      .infer = InferResizeBilinear,
-     .eval = EvalResizeBilinear,
+     .eval = [](EvalContext& context) { ResizeTo(context, ReadSampling(context), false); },
      .range = RangeOfX},
     {.name = "resize_nearest_neighbor",
      .doc = "x with its last two dimensions resized to a given size by nearest-neighbour sampling",
@@ -650,7 +641,7 @@ constexpr OpRow kRows[] = {
          {{{kIos15,
             "x:T scale_factor_height:U!=1 scale_factor_width:U!=1 | T=fp16/fp32 U=fp32/int32"}}},
      .infer = InferUpsample,
-     .eval = EvalUpsampleNearest,
+     .eval = [](EvalContext& context) { ResizeTo(context, Sampling::kDefault, true); },
      .range = RangeOfX},
 };
 

@@ -77,8 +77,7 @@ Tensor LinearDefault(const OpContext& context, std::string_view) {
 
 void EvalLinear(EvalContext& context) {
   Dims out = context.out_dims();
-  DispatchWide(context.dtype("x"), [&](auto type) {
-    using W = decltype(type);
+  DispatchWide(context.dtype("x"), [&]<class W>(W) {
     Tensor weight_tensor = context.in("weight");
     std::vector<W> x = LoadWide<W>(context.in("x")), weight = LoadWide<W>(weight_tensor);
     int64_t n = weight_tensor.dims()[0], k = weight_tensor.dims()[1],
@@ -133,8 +132,7 @@ void EvalMatmul(EvalContext& context) {
   Dims x_batch(x_dims.begin(), x_dims.end() - 2), y_batch(y_dims.begin(), y_dims.end() - 2);
   Dims out = context.out_dims(), batch(std::max(x_batch.size(), y_batch.size()));
   std::copy_n(out.begin(), batch.size(), batch.begin());
-  DispatchWide(context.out_dtype(), [&](auto type) {
-    using W = decltype(type);
+  DispatchWide(context.out_dtype(), [&]<class W>(W) {
     std::vector<W> x = LoadWide<W>(context.in("x")), y = LoadWide<W>(context.in("y")),
                    z(ElementCount(out));
     W* to = z.data();
@@ -161,8 +159,7 @@ Equation ParseEquation(const OpContext& context) {
                     text.substr(arrow + 2)};
   for (const std::string* letters : {&equation.x, &equation.y, &equation.out})
     for (char c : *letters)
-      if (!std::isalpha(static_cast<unsigned char>(c)) ||
-          std::count(letters->begin(), letters->end(), c) > 1)
+      if (!std::isalpha(static_cast<unsigned char>(c)) || std::ranges::count(*letters, c) > 1)
         context.Fail("equation \"{}\" has a repeated or unknown letter", text);
   for (char c : equation.out)
     if (equation.x.find(c) == std::string::npos && equation.y.find(c) == std::string::npos)
@@ -229,8 +226,7 @@ void EvalEinsum(EvalContext& context) {
   }
   int64_t summed = 1;
   for (size_t i = equation.out.size(); i < sizes.size(); ++i) summed *= sizes[i];
-  DispatchWide(context.out_dtype(), [&](auto type) {
-    using W = decltype(type);
+  DispatchWide(context.out_dtype(), [&]<class W>(W) {
     std::vector<W> x = LoadWide<W>(values[0]), y = LoadWide<W>(values[1]),
                    z(ElementCount(context.out_dims()));
     int64_t step = 0;
@@ -299,7 +295,7 @@ void EvalAttention(EvalContext& context) {
     int64_t batch = row / rows;
     double max = -std::numeric_limits<double>::infinity(), total = 0;
     const double *of_row = q.data() + row * width, *of_keys = turned.data() + batch * width * keys;
-    std::fill(weights.begin(), weights.end(), 0.0);
+    std::ranges::fill(weights, 0.0);
     for (int64_t e = 0; e < width; ++e)
       for (int64_t s = 0; s < keys; ++s) weights[s] += of_row[e] * of_keys[e * keys + s];
     for (int64_t s = 0; s < keys; ++s) {
@@ -355,11 +351,9 @@ Interval RangeMatmul(const RangeContext& context, int) {
 Interval RangeAttention(const RangeContext& context, int) { return context.in("value"); }
 
 OperandConstraint WantOfMask(const ConstraintContext& context) {
-  OperandConstraint constraint;
-  constraint.mask = context.value.type.dtype == DType::kBool;
-  constraint.valid = constraint.mask ? 1 : -1;
-  constraint.why = fmt::format("mask of {}", Quoted(context.op));
-  return constraint;
+  bool mask = context.value.type.dtype == DType::kBool;
+  return {
+      .mask = mask, .valid = mask ? 1 : -1, .why = fmt::format("mask of {}", Quoted(context.op))};
 }
 
 constexpr OpRow kRows[] = {

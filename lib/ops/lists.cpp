@@ -34,11 +34,7 @@ Dim LengthAfterWrite(InferContext& context) {
 // Requires that the value matches the element type of the list.
 void CheckElement(InferContext& context, const Type& value) {
   const Type& element = ElementOf(context);
-  bool fits = value.dtype == element.dtype && value.shape.size() == element.shape.size();
-  for (size_t i = 0; fits && i < value.shape.size(); ++i)
-    fits = !value.shape[i].is_constant() || !element.shape[i].is_constant() ||
-           value.shape[i] == element.shape[i];
-  if (!fits)
+  if (value.dtype != element.dtype || !MayEqual(value.shape, element.shape))
     context.Fail("value is {}, but the list elements are {}", value.ToString(), element.ToString());
 }
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lib/ir/arithmetic.h"
 #include "lib/ops/eval.h"
 #include "lib/ops/operand_constraint.h"
 #include "lib/ops/range_rules.h"
@@ -48,8 +49,7 @@ struct Moments {
 template <class F>
 void EvalLikeX(EvalContext& context, F&& f) {
   Tensor x = context.in("x");
-  context.Set(Dispatch(x.dtype(), [&](auto zero) -> Tensor {
-    using T = decltype(zero);
+  context.Set(Dispatch(x.dtype(), [&]<class T>(T) -> Tensor {
     Out<T> out(x.dims());
     Pin<T> in = x.data<T>();
     f(in.span(), out.data);
@@ -141,9 +141,7 @@ std::vector<bool> NormalizedAxes(const OpContext& context) {
 
 // The default of axes: all of them.
 Tensor LayerNormDefault(const OpContext& context, std::string_view) {
-  std::vector<int32_t> axes;
-  for (int i = 0; i < context.rank("x"); ++i) axes.push_back(i);
-  return Tensor::Vector(axes);
+  return Ints(Consecutive(0, context.rank("x")));
 }
 
 void InferLayerNorm(InferContext& context) {

@@ -23,26 +23,14 @@ OperandConstraint MovedTo(OperandConstraint constraint, const Shape& before, con
 }  // namespace
 
 OperandConstraint OperandConstraint::Bounded(double low, double high, std::string why) {
-  OperandConstraint constraint;
-  constraint.low = low;
-  constraint.high = std::max(low, high);
-  constraint.why = std::move(why);
-  return constraint;
+  return {.low = low, .high = std::max(low, high), .why = std::move(why)};
 }
 
 OperandConstraint OperandConstraint::Soft(double low, double high, std::string why) {
-  OperandConstraint constraint;
-  constraint.soft_low = low;
-  constraint.soft_high = high;
-  constraint.why = std::move(why);
-  return constraint;
+  return {.soft_low = low, .soft_high = high, .why = std::move(why)};
 }
 
-OperandConstraint OperandConstraint::Opaque() {
-  OperandConstraint constraint;
-  constraint.opaque = true;
-  return constraint;
-}
+OperandConstraint OperandConstraint::Opaque() { return {.opaque = true}; }
 
 OperandConstraint Meet(OperandConstraint a, const OperandConstraint& b) {
   bool either = a.branch && a.branch == b.branch;

@@ -74,6 +74,7 @@ Form ParseForm(const FormRow& row) {
   size_t bar = std::min(row.signature.find('|'), row.signature.size());
   std::string_view params = row.signature.substr(0, bar);
   std::string_view domains = row.signature.substr(std::min(bar + 1, row.signature.size()));
+  if (!row.domains.empty()) domains = row.domains;
   for (std::string_view word = NextWord(params); !word.empty(); word = NextWord(params))
     form.params.push_back(ParseParam(word));
   for (std::string_view word = NextWord(domains); !word.empty(); word = NextWord(domains)) {

@@ -62,8 +62,7 @@ void InferQuantize(InferContext& context) {
 void EvalQuantize(EvalContext& context) {
   Scales scales(context);
   Tensor x = context.in("input");
-  context.Set(Dispatch(context.out_dtype(), [&](auto zero) -> Tensor {
-    using R = decltype(zero);
+  context.Set(Dispatch(context.out_dtype(), [&]<class R>(R) -> Tensor {
     Out<R> out(x.dims());
     if constexpr (!kIsFloat<R>) {
       auto low = static_cast<double>(std::numeric_limits<R>::lowest());

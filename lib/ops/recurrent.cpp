@@ -44,11 +44,7 @@ namespace {
 // context.Fail unless `name` is omitted or has these dimensions, as far as they are known.
 void CheckShape(const OpContext& context, std::string_view name, const Shape& expected) {
   if (!context.has(name)) return;
-  const Shape& shape = context.shape(name);
-  bool fits = shape.size() == expected.size();
-  for (size_t i = 0; fits && i < shape.size(); ++i)
-    fits = !shape[i].is_constant() || !expected[i].is_constant() || shape[i] == expected[i];
-  if (!fits)
+  if (!MayEqual(context.shape(name), expected))
     context.Fail("{} is {}, expected {}", name, context.type(name).ToString(), ToString(expected));
 }
 
@@ -88,9 +84,6 @@ void InferRecurrent(InferContext& context, int64_t gates, int states) {
                  {context.Bool("output_sequence") ? steps : Dim(1), x[1], width});
   for (int i = 0; i < states; ++i) context.Result(context.dtype("x"), state);
 }
-void InferGru(InferContext& context) { InferRecurrent(context, 3, 1); }
-void InferLstm(InferContext& context) { InferRecurrent(context, 4, 2); }
-void InferRnn(InferContext& context) { InferRecurrent(context, 1, 1); }
 
 double Activate(RecurrentActivation activation, double x) {
   switch (activation) {
@@ -316,55 +309,46 @@ Interval RangeRnn(const RangeContext& context, int) {
   return RangeActivated(context, "activation");
 }
 
+constexpr std::string_view
+    kGru =
+        "x:T initial_h:T weight_ih:T! weight_hh:T! bias:T!? direction:string!=forward "
+        "output_sequence:bool!=false recurrent_activation:string!=sigmoid activation:string!=tanh",
+    kLstm =
+        "x:T initial_h:T initial_c:T weight_ih:T! weight_hh:T! bias:T!? peephole:T!? "
+        "weight_ih_back:T!? weight_hh_back:T!? bias_back:T!? peephole_back:T!? "
+        "direction:string!=forward output_sequence:bool!=false "
+        "recurrent_activation:string!=sigmoid cell_activation:string!=tanh "
+        "activation:string!=tanh clip:T!?",
+    kRnn =
+        "x:T initial_h:T weight_ih:T! weight_hh:T! bias:T!? direction:string!=forward "
+        "output_sequence:bool!=false activation:string!=tanh";
+
 constexpr OpRow kRows[] = {
     {.name = "gru",
      .doc = "gated recurrent units; with reset_after, the reset gate scales the product, not the "
             "state",
      .signatures =
-         {{{kIos15,
-            "x:T initial_h:T weight_ih:T! weight_hh:T! bias:T!? direction:string!=forward "
-            "output_sequence:bool!=false recurrent_activation:string!=sigmoid "
-            "activation:string!=tanh | T=fp32"},
-           {kIos17,
-            "x:T initial_h:T weight_ih:T! weight_hh:T! bias:T!? direction:string!=forward "
-            "output_sequence:bool!=false recurrent_activation:string!=sigmoid "
-            "activation:string!=tanh | T=fp16/fp32"},
+         {{{kIos15, kGru, "T=fp32"},
+           {kIos17, kGru, "T=fp16/fp32"},
            {kIos18,
             "x:T initial_h:T weight_ih:T! weight_hh:T! bias:T!? direction:string!=forward "
             "output_sequence:bool!=false recurrent_activation:string!=sigmoid "
             "activation:string!=tanh reset_after:bool!? input_bias:T!? | T=fp16/fp32"}}},
-     .infer = InferGru,
+     .infer = [](InferContext& context) { InferRecurrent(context, 3, 1); },
      .eval = EvalGru,
      .work = WorkOfSteps,
      .range = RangeGru},
     {.name = "lstm",
      .doc = "long short-term memory, in one or both directions",
-     .signatures = {{{kIos15,
-                      "x:T initial_h:T initial_c:T weight_ih:T! weight_hh:T! bias:T!? peephole:T!? "
-                      "weight_ih_back:T!? weight_hh_back:T!? bias_back:T!? peephole_back:T!? "
-                      "direction:string!=forward output_sequence:bool!=false "
-                      "recurrent_activation:string!=sigmoid cell_activation:string!=tanh "
-                      "activation:string!=tanh clip:T!? | T=fp32"},
-                     {kIos17,
-                      "x:T initial_h:T initial_c:T weight_ih:T! weight_hh:T! bias:T!? peephole:T!? "
-                      "weight_ih_back:T!? weight_hh_back:T!? bias_back:T!? peephole_back:T!? "
-                      "direction:string!=forward output_sequence:bool!=false "
-                      "recurrent_activation:string!=sigmoid cell_activation:string!=tanh "
-                      "activation:string!=tanh clip:T!? | T=fp16/fp32"}}},
-     .infer = InferLstm,
+     .signatures = {{{kIos15, kLstm, "T=fp32"}, {kIos17, kLstm, "T=fp16/fp32"}}},
+     .infer = [](InferContext& context) { InferRecurrent(context, 4, 2); },
      .eval = EvalLstm,
      .work = WorkOfSteps,
      .range = RangeLstm},
     {.name = "rnn",
      .doc = "simple recurrent units: activation(weight_ih * x + weight_hh * h + bias)",
-     .signatures =
-         {{{kIos15,
-            "x:T initial_h:T weight_ih:T! weight_hh:T! bias:T!? direction:string!=forward "
-            "output_sequence:bool!=false activation:string!=tanh | T=fp32"},
-           {kIos17,
-            "x:T initial_h:T weight_ih:T! weight_hh:T! bias:T!? direction:string!=forward "
-            "output_sequence:bool!=false activation:string!=tanh | T=fp16/fp32"}}},
-     .infer = InferRnn,
+     .signatures = {{{kIos15, kRnn, "T=fp32"}, {kIos17, kRnn, "T=fp16/fp32"}}},
+     .infer = [](InferContext& context) { InferRecurrent(context, 1, 1); },
      .eval = EvalRnn,
      .work = WorkOfSteps,
      .range = RangeRnn},

@@ -116,25 +116,35 @@ T Ended(W value) {
   return Narrow<T>(value);
 }
 
-template <template <class> class Reduction>
-void EvalReduction(EvalContext& context) {
+// Sets each element of the result to reduce(T{}, each, count), where each(f) calls f(x) for the
+// `count` elements of type T that are reduced to it.
+template <class F>
+void EvalReduced(EvalContext& context, F&& reduce) {
   Tensor x = context.in("x");
   Split split = SplitOf(x.dims(), Reduced(context));
   int64_t count = ElementCount(split.inner);
-  context.Set(Dispatch(x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    using R = Reduction<Wide<T>>;
+  context.Set(Dispatch(x.dtype(), [&]<class T>(T zero) {
     Out<T> out(context.out_dims());
     Pin<T> in = x.data<T>();
     T* to = out.data.data();
     Walk<1>(split.outer, {split.outer_strides}, [&](int64_t base) {
-      Wide<T> a = R::Begin();
-      Walk<1>(split.inner, {split.inner_strides},
-              [&](int64_t offset) { a = R::Step(a, Widen(in[base + offset])); });
-      *to++ = Ended<T>(R::End(a, count));
+      auto each = [&](auto&& f) {
+        Walk<1>(split.inner, {split.inner_strides}, [&](int64_t offset) { f(in[base + offset]); });
+      };
+      *to++ = reduce(zero, each, count);
     });
     return out.tensor;
   }));
+}
+
+template <template <class> class Reduction>
+void EvalReduction(EvalContext& context) {
+  EvalReduced(context, []<class T>(T, auto&& each, int64_t count) {
+    using R = Reduction<Wide<T>>;
+    Wide<T> a = R::Begin();
+    each([&](T x) { a = R::Step(a, Widen(x)); });
+    return Ended<T>(R::End(a, count));
+  });
 }
 
 // Extrema start from the limit of the dtype, which is also the result for an empty reduction (ONNX:
@@ -156,46 +166,24 @@ Wide<T> Highest() {
 
 template <bool kMaximum>
 void EvalExtreme(EvalContext& context) {
-  Tensor x = context.in("x");
-  Split split = SplitOf(x.dims(), Reduced(context));
-  context.Set(Dispatch(x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    Out<T> out(context.out_dims());
-    Pin<T> in = x.data<T>();
-    T* to = out.data.data();
-    Walk<1>(split.outer, {split.outer_strides}, [&](int64_t base) {
-      Wide<T> best = kMaximum ? Lowest<T>() : Highest<T>();
-      Walk<1>(split.inner, {split.inner_strides}, [&](int64_t offset) {
-        Wide<T> v = Widen(in[base + offset]);
-        best = kMaximum ? MaximumOf(best, v) : MinimumOf(best, v);
-      });
-      *to++ = Narrow<T>(best);
+  EvalReduced(context, []<class T>(T, auto&& each, int64_t) {
+    Wide<T> best = kMaximum ? Lowest<T>() : Highest<T>();
+    each([&](T x) {
+      Wide<T> v = Widen(x);
+      best = kMaximum ? MaximumOf(best, v) : MinimumOf(best, v);
     });
-    return out.tensor;
-  }));
+    return Narrow<T>(best);
+  });
 }
 
 void EvalLogSumExp(EvalContext& context) {
-  Tensor x = context.in("x");
-  Split split = SplitOf(x.dims(), Reduced(context));
-  context.Set(Dispatch(x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    Out<T> out(context.out_dims());
-    Pin<T> in = x.data<T>();
-    T* to = out.data.data();
-    Walk<1>(split.outer, {split.outer_strides}, [&](int64_t base) {
-      double greatest = -std::numeric_limits<double>::infinity(), sum = 0;
-      auto each = [&](auto&& f) {
-        Walk<1>(split.inner, {split.inner_strides},
-                [&](int64_t offset) { f(static_cast<double>(in[base + offset])); });
-      };
-      each([&](double v) { greatest = MaximumOf(greatest, v); });
-      each([&](double v) { sum += std::exp(v - greatest); });
-      // An infinite maximum is the result; inf - inf would turn it into NaN.
-      *to++ = Ended<T>(std::isinf(greatest) ? greatest : greatest + std::log(sum));
-    });
-    return out.tensor;
-  }));
+  EvalReduced(context, []<class T>(T, auto&& each, int64_t) {
+    double greatest = -std::numeric_limits<double>::infinity(), sum = 0;
+    each([&](T x) { greatest = MaximumOf(greatest, static_cast<double>(x)); });
+    each([&](T x) { sum += std::exp(static_cast<double>(x) - greatest); });
+    // An infinite maximum is the result; inf - inf would turn it into NaN.
+    return Ended<T>(std::isinf(greatest) ? greatest : greatest + std::log(sum));
+  });
 }
 
 void InferArg(InferContext& context) {
@@ -221,8 +209,7 @@ void EvalArg(EvalContext& context) {
   reduced[axis] = true;
   Split split = SplitOf(x.dims(), reduced);
   std::vector<int64_t> indices;
-  Dispatch(x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
+  Dispatch(x.dtype(), [&]<class T>(T) {
     Pin<T> in = x.data<T>();
     Walk<1>(split.outer, {split.outer_strides}, [&](int64_t base) {
       int64_t best = 0;

@@ -12,7 +12,8 @@
 //   =v          optional with default v
 //   =*          optional with a computed default (OpRow::default_value)
 //
-// A row has one signature per form, oldest first. The last one is canonical and names every
+// Forms whose parameters differ only in type share the text before the bar; FormRow::domains holds
+// the rest. A row has one signature per form, oldest first. The last one is canonical and names every
 // parameter of every form. form_params.cpp describes forms that are not a prefix of the canonical
 // one (renamed parameters, other results).
 #pragma once

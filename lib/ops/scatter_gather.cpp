@@ -30,11 +30,7 @@ Index IndexOf(const OpContext& context) { return {context, context.Bool("validat
 
 // Fails unless the shapes can be equal.
 void CheckShape(const OpContext& context, std::string_view name, const Shape& expected) {
-  const Shape& shape = context.shape(name);
-  bool fits = shape.size() == expected.size();
-  for (size_t d = 0; fits && d < shape.size(); ++d)
-    fits = !shape[d].is_constant() || !expected[d].is_constant() || shape[d] == expected[d];
-  if (!fits)
+  if (!MayEqual(context.shape(name), expected))
     context.Fail("{} is {}, expected the shape {}", name, context.type(name).ToString(),
                  ToString(expected));
 }
@@ -249,8 +245,7 @@ void SetScattered(EvalContext& context, const std::vector<int64_t>& offsets, int
   if (static_cast<int64_t>(offsets.size()) * inner != updates.size())
     context.Fail("updates has {} elements, expected {}", updates.size(),
                  static_cast<int64_t>(offsets.size()) * inner);
-  context.Set(Dispatch(context.out_dtype(), [&](auto zero) {
-    using T = decltype(zero);
+  context.Set(Dispatch(context.out_dtype(), [&]<class T>(T) {
     Pin<T> pinned = updates.data<T>();
     const T* from = pinned.data();
     std::byte* bytes = nullptr;

@@ -18,8 +18,7 @@ void ForEachSorted(const Tensor& x, int axis, int64_t k, bool ascending,
                    const std::function<void(int64_t, int64_t, std::span<const int64_t>)>& f) {
   int64_t n = x.dims()[axis], stride = StridesOf(x.dims())[axis];
   if (n == 0) return;
-  Dispatch(x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
+  Dispatch(x.dtype(), [&]<class T>(T) {
     Pin<T> in = x.data<T>();
     std::vector<int64_t> order(n);
     for (int64_t line = 0; line < x.size() / n; ++line) {
@@ -95,8 +94,7 @@ void EvalTopk(EvalContext& context) {
   Dims dims = context.out_dims();
   int64_t k = dims[axis], stride = StridesOf(x.dims())[axis];
   IndexWriter writer(dims, axis);
-  context.Set(Dispatch(x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
+  context.Set(Dispatch(x.dtype(), [&]<class T>(T) {
     Out<T> out(dims);
     Pin<T> in = x.data<T>();
     ForEachSorted(x, axis, k, context.Bool("ascending"),
@@ -169,7 +167,7 @@ void EvalSuppression(EvalContext& context) {
   };
   std::vector<double> out_boxes(n * max_boxes * 4), out_scores(n * max_boxes * classes);
   Out<int32_t> indices({n, max_boxes}), selected({n});
-  std::fill(indices.data.begin(), indices.data.end(), -1);
+  std::ranges::fill(indices.data, -1);
   for (int64_t batch = 0; batch < n; ++batch) {
     std::vector<Box> corners(count);
     std::vector<double> best(count);
@@ -188,13 +186,13 @@ void EvalSuppression(EvalContext& context) {
       }
       order[b] = b;
     }
-    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    std::ranges::stable_sort(order, [&](int64_t a, int64_t b) {
       if ((best[a] != best[a]) != (best[b] != best[b])) return best[b] != best[b];
       return best[a] > best[b];
     });
     for (int64_t b : order) {
       if (static_cast<int64_t>(kept.size()) == max_boxes || !(best[b] > threshold)) break;
-      bool suppressed = std::any_of(kept.begin(), kept.end(), [&](int64_t k) {
+      bool suppressed = std::ranges::any_of(kept, [&](int64_t k) {
         return (!per_class || label[k] == label[b]) && Overlap(corners[k], corners[b]) > overlap;
       });
       if (!suppressed) kept.push_back(b);
@@ -232,10 +230,8 @@ void InferClassify(InferContext& context) {
   if (known && size.is_constant() && size != Dim(known.size()))
     context.Fail("{} probabilities do not match {} classes", size.ToString(), known.size());
   context.Result(label, {});
-  Type dictionary;
-  dictionary.kind = Type::Kind::kDict;
-  dictionary.elements = {Type::Tensor(label), Type::Tensor(DType::kFp64)};
-  context.Result(std::move(dictionary));
+  context.Result(
+      {.kind = Type::Kind::kDict, .elements = {Type::Tensor(label), Type::Tensor(DType::kFp64)}});
 }
 
 // The dictionary is represented by its values in the order of the classes.
@@ -245,8 +241,7 @@ void EvalClassify(EvalContext& context) {
   int64_t count = classes.size();
   if (count == 0 || count != static_cast<int64_t>(probabilities.size()))
     context.Fail("{} probabilities do not match {} classes", probabilities.size(), count);
-  int64_t best =
-      std::max_element(probabilities.begin(), probabilities.end()) - probabilities.begin();
+  int64_t best = std::ranges::max_element(probabilities) - probabilities.begin();
   context.Set(classes.dtype() == DType::kString ? Tensor::String(classes.strings()[best])
                                                 : Tensor::Scalar<int64_t>(classes.Int(best)));
   context.Set(Tensor::Of({count}, probabilities));

@@ -109,7 +109,7 @@ std::vector<int> Permutation(const OpContext& context) {
   std::vector<int> out;
   for (int64_t p : perm) {
     int axis = OpContext::Axis(p, rank);
-    if (std::find(out.begin(), out.end(), axis) != out.end())
+    if (std::ranges::find(out, axis) != out.end())
       context.Fail("duplicate dimension {} in perm", axis);
     out.push_back(axis);
   }
@@ -130,8 +130,8 @@ void EvalTranspose(EvalContext& context) {
 std::vector<int> SortedAxes(const OpContext& context, std::string_view name, int rank) {
   std::vector<int> axes;
   for (int64_t axis : context.Ints(name)) axes.push_back(OpContext::Axis(axis, rank));
-  std::sort(axes.begin(), axes.end());
-  if (std::adjacent_find(axes.begin(), axes.end()) != axes.end())
+  std::ranges::sort(axes);
+  if (std::ranges::adjacent_find(axes) != axes.end())
     context.Fail("duplicate dimension in {}", name);
   return axes;
 }
@@ -432,8 +432,7 @@ void EvalPad(EvalContext& context) {
     for (int64_t& source : sources.back())
       if (source >= 0) source *= strides[d];
   }
-  context.Set(DispatchWidth(x.dtype(), [&](auto word) {
-    using Word = decltype(word);
+  context.Set(DispatchWidth(x.dtype(), [&]<class Word>(Word) {
     std::byte* bytes = nullptr;
     Tensor out = Tensor::Allocate(x.dtype(), out_dims, &bytes);
     Word* to = reinterpret_cast<Word*>(bytes);
@@ -466,7 +465,7 @@ void InferReverse(InferContext& context) {
   context.Result(context.type("x"));
   if (context.rank("x") > 1) return;
   if (auto elements = WholeElements(context, "x")) {
-    if (reversed) std::reverse(elements->begin(), elements->end());
+    if (reversed) std::ranges::reverse(*elements);
     context.Elements(std::move(*elements));
   }
 }
@@ -503,8 +502,7 @@ void EvalReverseSequence(EvalContext& context) {
   for (int64_t length : lengths)
     if (length < 0 || length > x.dims()[sequence])
       context.Fail("length {} is out of range for a sequence of {}", length, x.dims()[sequence]);
-  context.Set(DispatchWidth(x.dtype(), [&](auto word) {
-    using Word = decltype(word);
+  context.Set(DispatchWidth(x.dtype(), [&]<class Word>(Word) {
     std::byte* bytes = nullptr;
     Tensor out = Tensor::Allocate(x.dtype(), x.dims(), &bytes);
     Word* to = reinterpret_cast<Word*>(bytes);

@@ -217,11 +217,7 @@ void EvalSliceByIndex(EvalContext& context) {
 void InferSliceUpdate(InferContext& context) {
   std::optional<std::vector<Range>> ranges;
   Shape shape = SliceShape(context, ranges);
-  const Shape& update = context.shape("update");
-  bool fits = update.size() == shape.size() && context.dtype("update") == context.dtype("x");
-  for (size_t d = 0; fits && d < shape.size(); ++d)
-    fits = !shape[d].is_constant() || !update[d].is_constant() || shape[d] == update[d];
-  if (!fits)
+  if (context.dtype("update") != context.dtype("x") || !MayEqual(context.shape("update"), shape))
     context.Fail("update is {}, but the slice is {} {}", context.type("update").ToString(),
                  Name(context.dtype("x")), ToString(shape));
   context.Result(context.type("x"));
@@ -233,8 +229,7 @@ void EvalSliceUpdate(EvalContext& context) {
   if (ElementCount(window.dims) != update.size())
     context.Fail("update is {}, but the slice has {} elements", context.type("update").ToString(),
                  ElementCount(window.dims));
-  context.Set(DispatchWidth(update.dtype(), [&](auto word) {
-    using Word = decltype(word);
+  context.Set(DispatchWidth(update.dtype(), [&]<class Word>(Word) {
     Pin<Word> pinned = update.data<Word>();
     const Word* from = pinned.data();
     std::byte* bytes = nullptr;

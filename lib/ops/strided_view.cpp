@@ -14,8 +14,7 @@ namespace {
 constexpr int64_t kBlock = 1 << 14;
 
 void Pick(size_t width, const std::byte* in, int64_t step, int64_t count, std::byte* out) {
-  auto copy = [&](auto word) {
-    using Word = decltype(word);
+  auto copy = [&]<class Word>(Word) {
     for (int64_t i = 0; i < count; ++i)
       std::memcpy(out + i * sizeof(Word), in + i * step * static_cast<int64_t>(sizeof(Word)),
                   sizeof(Word));

@@ -117,8 +117,7 @@ void InferRange(InferContext& context) {
 void EvalRange(EvalContext& context) {
   Tensor start = context.in("start"), step = context.in("step");
   int64_t length = RangeLength(context, start, context.in("end"), step);
-  context.Set(Dispatch(start.dtype(), [&](auto zero) {
-    using T = decltype(zero);
+  context.Set(Dispatch(start.dtype(), [&]<class T>(T) {
     Out<T> out({length});
     if constexpr (kIsFloat<T>) {
       double first = start.Double(0), by = step.Double(0);
@@ -161,8 +160,7 @@ void EvalOneHot(EvalContext& context) {
   Tensor indices = context.in("indices");
   int axis = OneHotAxis(context);
   int64_t depth = dims[axis], inner = StridesOf(dims)[axis];
-  context.Set(DispatchWidth(dtype, [&](auto word) {
-    using Word = decltype(word);
+  context.Set(DispatchWidth(dtype, [&]<class Word>(Word) {
     std::byte* bytes = nullptr;
     Tensor out = Tensor::Allocate(dtype, dims, &bytes);
     Word* to = reinterpret_cast<Word*>(bytes);
@@ -186,8 +184,7 @@ void EvalCumsum(EvalContext& context) {
   int axis = OpContext::Axis(context.Int("axis"), x.rank());
   bool exclusive = context.Bool("exclusive"), reverse = context.Bool("reverse");
   int64_t n = x.dims()[axis], inner = StridesOf(x.dims())[axis];
-  context.Set(Dispatch(x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
+  context.Set(Dispatch(x.dtype(), [&]<class T>(T) {
     using Sum = std::conditional_t<kIsFloat<T>, double, uint64_t>;  // integers wrap
     Out<T> out(x.dims());
     Pin<T> in = x.data<T>();
@@ -217,8 +214,7 @@ void EvalBandPart(EvalContext& context) {
   Tensor x = context.in("x");
   int64_t lower = context.Int("lower"), upper = context.Int("upper");
   int64_t rows = x.dims()[x.rank() - 2], columns = x.dims()[x.rank() - 1];
-  context.Set(DispatchWidth(x.dtype(), [&](auto word) {
-    using Word = decltype(word);
+  context.Set(DispatchWidth(x.dtype(), [&]<class Word>(Word) {
     std::byte* bytes = nullptr;
     Tensor out = Tensor::Allocate(x.dtype(), x.dims(), &bytes);
     Word* to = reinterpret_cast<Word*>(bytes);
@@ -234,8 +230,7 @@ void EvalBandPart(EvalContext& context) {
 
 // Positions of the nonzero elements of x in row-major order.
 std::vector<int64_t> NonZeroPositions(const Tensor& x) {
-  return Dispatch(x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
+  return Dispatch(x.dtype(), [&]<class T>(T) {
     std::vector<int64_t> positions;
     Pin<T> in = x.data<T>();
     for (size_t i = 0; i < in.size(); ++i)

@@ -11,8 +11,7 @@ namespace mlc {
 // Rounds (floats) or wraps (integers) each element once.
 template <class W>
 Tensor Store(DType dtype, Dims dims, const std::vector<W>& values) {
-  return Dispatch(dtype, [&](auto type) {
-    using T = decltype(type);
+  return Dispatch(dtype, [&]<class T>(T) {
     Out<T> out(std::move(dims));
     for (size_t i = 0; i < out.data.size(); ++i) out.data[i] = Narrow<T>(values[i]);
     return out.tensor;

@@ -18,24 +18,17 @@ bool Merge(Operation* second, PassContext& context) {
   if (!first || !Reshapes(*first)) return false;
   Value* source = first->value("x");
   if (source->type == second->result()->type && CanReplace(second->result(), source)) {
-    Replace(second, source);
-    return true;
+    return Replace(second, source);
   }
   const Shape& last = second->result()->type.shape;
   Tensor shape = ShapeOperand(last);
   if (!shape || last.size() > 5) return false;
-  Replace(second,
-          BuilderBefore(second, context).Make("reshape", {{"x", source}, {"shape", shape}}));
-  return true;
-}
-
-bool Run(Program& program, PassContext& context) {
-  return RewriteAll(program, [&](Operation* op) { return Merge(op, context); });
+  return ReplaceBy(second, context, "reshape", {{"x", source}, {"shape", shape}});
 }
 
 }  // namespace
 
-extern const PassDef kCancelReshapes = {"cancel-reshapes",
-                                        "merge chains of reshape, expand_dims and squeeze", Run};
+extern const PassDef kCancelReshapes = {
+    "cancel-reshapes", "merge chains of reshape, expand_dims and squeeze", Rewrites<Merge>};
 
 }  // namespace mlc::passes

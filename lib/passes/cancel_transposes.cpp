@@ -60,19 +60,13 @@ bool AsReshape(Operation* transpose, PassContext& context) {
     if (axis < last) return false;
     last = axis;
   }
-  Replace(transpose,
-          BuilderBefore(transpose, context).Make("reshape", {{"x", x}, {"shape", shape}}));
-  return true;
-}
-
-bool Run(Program& program, PassContext& context) {
-  return RewriteAll(program,
-                    [&](Operation* op) { return Merge(op, context) || AsReshape(op, context); });
+  return ReplaceBy(transpose, context, "reshape", {{"x", x}, {"shape", shape}});
 }
 
 }  // namespace
 
-extern const PassDef kCancelTransposes = {
-    "cancel-transposes", "merge chains of transposes and remove those that cancel", Run};
+extern const PassDef kCancelTransposes = {"cancel-transposes",
+                                          "merge chains of transposes and remove those that cancel",
+                                          Rewrites<Merge, AsReshape>};
 
 }  // namespace mlc::passes

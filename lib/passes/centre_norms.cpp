@@ -40,18 +40,13 @@ bool Centre(Operation* norm, PassContext& context) {
   args.emplace_back("bias",
                     builder.Const(Tensor::Of<double>(bias.dims(), numbers).Cast(bias.dtype()),
                                   linear->value("bias")->name));
-  Replace(linear, builder.Make("linear", std::move(args)));
-  return true;
-}
-
-bool Run(Program& program, PassContext& context) {
-  if (context.precision == PassContext::Precision::kFp32) return false;
-  return RewriteAll(program, [&](Operation* op) { return Centre(op, context); });
+  return Replace(linear, builder.Make("linear", std::move(args)));
 }
 
 }  // namespace
 
 extern const PassDef kCentreNorms = {
-    "centre-norms", "subtract the mean from a bias that is added just before a layer_norm", Run};
+    "centre-norms", "subtract the mean from a bias that is added just before a layer_norm",
+    RewritesForFp16<Centre>};
 
 }  // namespace mlc::passes

@@ -80,7 +80,7 @@ void UseKept(Operation& op, const Kept& kept) {
   for (int i = 0; i < std::ssize(op.args()) && !kept.empty(); ++i) {
     const Operands& given = op.args()[i];
     auto goes = [&](const Operand& operand) { return kept.contains(operand.value); };
-    if (std::none_of(given.begin(), given.end(), goes)) continue;
+    if (std::ranges::none_of(given, goes)) continue;
     Operands operands = given;
     for (Operand& operand : operands)
       if (goes(operand)) operand.value = kept.at(operand.value);
@@ -128,12 +128,10 @@ bool RunOnBlock(Block& block, const Seen* outer, Kept& kept) {
 }
 
 bool Run(Program& program, PassContext&) {
-  bool changed = false;
-  for (std::unique_ptr<Function>& function : program.functions) {
+  return OnEachFunction(program, [](Function& function) {
     Kept kept;
-    changed |= RunOnBlock(function->body, nullptr, kept);
-  }
-  return changed;
+    return RunOnBlock(function.body, nullptr, kept);
+  });
 }
 
 }  // namespace

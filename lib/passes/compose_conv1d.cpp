@@ -55,19 +55,15 @@ bool Compose(Operation* squeeze, PassContext& context) {
     for (std::string_view param : {"strides", "dilations"})
       if (conv->has(param)) args.emplace_back(param, Kept(conv->constant(param), axis, 1));
     if (pad) args.emplace_back("pad", Kept(pad, axis, 2));
-    Replace(squeeze, builder.Make("conv", std::move(args)));
-    return true;
+    return Replace(squeeze, builder.Make("conv", std::move(args)));
   }
   return false;
-}
-
-bool Run(Program& program, PassContext& context) {
-  return RewriteAll(program, [&](Operation* op) { return Compose(op, context); });
 }
 
 }  // namespace
 
 extern const PassDef kComposeConv1d = {
-    "compose-conv1d", "turn 2-D convolutions over one dimension into 1-D convolutions", Run};
+    "compose-conv1d", "turn 2-D convolutions over one dimension into 1-D convolutions",
+    Rewrites<Compose>};
 
 }  // namespace mlc::passes

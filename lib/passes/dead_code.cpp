@@ -11,8 +11,7 @@ namespace mlc::passes {
 namespace {
 
 bool RunOnBlock(Block& block) {
-  std::vector<Operation*> operations;
-  for (Operation* op : block.operations()) operations.push_back(op);
+  std::vector<Operation*> operations(block.operations().begin(), block.operations().end());
   bool changed = false;
   for (auto it = operations.rbegin(); it != operations.rend(); ++it) {
     Operation* op = *it;
@@ -27,10 +26,7 @@ bool RunOnBlock(Block& block) {
 }
 
 bool Run(Program& program, PassContext&) {
-  bool changed = false;
-  for (std::unique_ptr<Function>& function : program.functions)
-    changed |= RunOnBlock(function->body);
-  return changed;
+  return OnEachFunction(program, [&](Function& f) { return RunOnBlock(f.body); });
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 // No numeric effect.
 #include <unordered_map>
 
-#include "lib/passes/pass.h"
+#include "lib/passes/rewriting.h"
 
 namespace mlc::passes {
 namespace {
@@ -78,10 +78,7 @@ bool RunOnBlock(Block& block, const Seen* outer) {
 }
 
 bool Run(Program& program, PassContext&) {
-  bool changed = false;
-  for (std::unique_ptr<Function>& function : program.functions)
-    changed |= RunOnBlock(function->body, nullptr);
-  return changed;
+  return OnEachFunction(program, [&](Function& f) { return RunOnBlock(f.body, nullptr); });
 }
 
 }  // namespace

@@ -143,15 +143,6 @@ bool FitsHalf(const Encoding& e) {
   return !wide || FitsHalf(e.table, 1);
 }
 
-// Returns the tensor without its encoding, so that no later pass considers it again.
-Tensor Dense(const Tensor& tensor) {
-  if (!tensor.encoding()) return tensor;
-  return Tensor::Lazy(
-      tensor.dtype(), tensor.dims(),
-      [tensor](int64_t first, int64_t count, std::byte* out) { tensor.Read(first, count, out); },
-      tensor);
-}
-
 Dims Leading(const Tensor& table) { return {table.dims().begin(), table.dims().end() - 2}; }
 
 // Returns a tensor whose cells are repeated to a finer `grid`; trailing dimensions are unchanged.
@@ -504,7 +495,7 @@ bool Rewrite(Operation* op, const std::optional<Plan>& plan, PassContext& contex
     context.diagnostics.Decide("encoding", op->name,
                                plan->dense.empty() ? reason : fmt::format("dense: {}", reason));
   if (!plan->dense.empty()) {
-    op->val = Dense(op->val);  // so that the decision is reported once
+    op->val = Dense(op->val);  // no later pass considers it again
     return false;
   }
   Build(op, *plan, context);

@@ -84,13 +84,9 @@ bool Rewrite(Operation* op, PassContext& context) {
   return true;
 }
 
-bool Run(Program& program, PassContext& context) {
-  return RewriteAll(program, [&](Operation* op) { return Rewrite(op, context); });
-}
-
 }  // namespace
 
 extern const PassDef kFiniteConstants = {
-    "finite-constants", "write infinite and NaN constants as divisions by zero", Run};
+    "finite-constants", "write infinite and NaN constants as divisions by zero", Rewrites<Rewrite>};
 
 }  // namespace mlc::passes

@@ -6,7 +6,7 @@
 // Must not fire on random or stateful operations, on results of more than 4 Mi elements unless the
 // operation only moves elements (which folds lazily), on constexpr operations, or on operations
 // whose evaluation fails. No numeric effect: evaluation is exact in the operands' type.
-#include "lib/passes/pass.h"
+#include "lib/passes/rewriting.h"
 
 namespace mlc::passes {
 namespace {
@@ -73,10 +73,8 @@ bool RunOnBlock(Block& block, Diagnostics& diagnostics) {
 }
 
 bool Run(Program& program, PassContext& context) {
-  bool changed = false;
-  for (std::unique_ptr<Function>& function : program.functions)
-    changed |= RunOnBlock(function->body, context.diagnostics);
-  return changed;
+  return OnEachFunction(program,
+                        [&](Function& f) { return RunOnBlock(f.body, context.diagnostics); });
 }
 
 }  // namespace

@@ -61,7 +61,7 @@ void DropOutput(Block& block, size_t i) {
   block.SetOutputs(std::move(outputs));
 }
 
-bool DropUnused(Operation* op) {
+bool DropUnused(Operation* op, PassContext&) {
   if (!op->is("cond")) return false;
   bool changed = false;
   for (size_t i = op->results.size(); i-- > 0;) {
@@ -111,16 +111,10 @@ bool TakeOutInvariants(Operation* op, PassContext& context) {
   return changed;
 }
 
-bool Run(Program& program, PassContext& context) {
-  return RewriteAll(program, [&](Operation* op) {
-    return TakeBranch(op, context) || SkipLoop(op, context) || DropUnused(op) ||
-           TakeOutInvariants(op, context);
-  });
-}
-
 }  // namespace
 
 extern const PassDef kFoldControlFlow = {
-    "fold-control-flow", "remove branches with constant predicates and loops that never run", Run};
+    "fold-control-flow", "remove branches with constant predicates and loops that never run",
+    Rewrites<TakeBranch, SkipLoop, DropUnused, TakeOutInvariants>};
 
 }  // namespace mlc::passes

@@ -132,7 +132,7 @@ class Narrowing {
   void TakeWide(Operation& op) {
     for (int i = 0; i < std::ssize(op.args()); ++i) {
       const Operands& given = op.args()[i];
-      if (std::none_of(given.begin(), given.end(), IsNarrowed())) continue;
+      if (std::ranges::none_of(given, IsNarrowed())) continue;
       Operands operands = given;
       for (Operand& operand : operands)
         if (narrowed_.contains(operand.value)) operand = Full(operand.value);
@@ -161,8 +161,8 @@ class Narrowing {
     Value* full = Full(half);
     std::string name = half->name;
     const std::vector<Use> uses = full->outputs.All();
-    bool named = std::any_of(uses.begin(), uses.end(),
-                             [&](const Use& use) { return use.block == &function_.body; });
+    bool named =
+        std::ranges::any_of(uses, [&](const Use& use) { return use.block == &function_.body; });
     function_.body.SetOutput(i, full);
     if (named) return;
     function_.Rename(half, name + "_fp16");
@@ -181,10 +181,7 @@ bool Run(Program& program, PassContext& context) {
   if (context.precision == PassContext::Precision::kFp32) return false;
   CheckNamedOperations(program, context);
   if (context.measure) context.measure(program, context);
-  bool changed = false;
-  for (std::unique_ptr<Function>& function : program.functions)
-    changed |= Narrowing(*function, context).Run();
-  return changed;
+  return OnEachFunction(program, [&](Function& f) { return Narrowing(f, context).Run(); });
 }
 
 }  // namespace

@@ -13,8 +13,7 @@ bool HasFp32(const Operation& op) {
   for (const Operands& operands : op.args())
     for (const Operand& operand : operands)
       if (IsFp32(operand.type())) return true;
-  return std::any_of(op.results.begin(), op.results.end(),
-                     [](const auto& result) { return IsFp32(result->type); });
+  return std::ranges::any_of(op.results, [](const auto& result) { return IsFp32(result->type); });
 }
 
 bool IsWeight(const Value* value) {
@@ -58,7 +57,7 @@ bool HoldsWhole(const Tensor& constant) {
   constexpr int64_t kLooked = 65536;
   if (constant.size() > kLooked) return false;
   const Pin<float> numbers = constant.data<float>();
-  return std::all_of(numbers.begin(), numbers.end(), [](float x) { return std::trunc(x) == x; });
+  return std::ranges::all_of(numbers, [](float x) { return std::trunc(x) == x; });
 }
 
 bool IsCastToInteger(const Operation& op) {
@@ -257,8 +256,8 @@ class Finder {
   bool IsWholeNumber(const Value* value, int depth = 0) const {
     if (depth > 8) return false;
     if (const auto& origins = flow_.Origins(value); !origins.empty())
-      return std::all_of(origins.begin(), origins.end(),
-                         [&](const Value* origin) { return IsWholeNumber(origin, depth + 1); });
+      return std::ranges::all_of(
+          origins, [&](const Value* origin) { return IsWholeNumber(origin, depth + 1); });
     const Operation* op = value->def;
     if (!op) return false;
     if (IsCast(*op)) return op->value("x") && IsInteger(op->value("x")->type.dtype);
@@ -428,7 +427,7 @@ class Finder {
   static bool Chooses(const Operation& op) {
     if (Needs<Fp16::kSteps>(op)) return true;
     if (op.is("shape")) return false;
-    return std::any_of(op.results.begin(), op.results.end(), [](const auto& result) {
+    return std::ranges::any_of(op.results, [](const auto& result) {
       return result->type.is_tensor() && !IsFloat(result->type.dtype);
     });
   }

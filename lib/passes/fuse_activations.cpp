@@ -97,8 +97,7 @@ bool Gelu(Operation* mul, PassContext& context) {
     const char* mode = nullptr;
     Value* x = GeluGate(product.factors[i], &mode);
     if (!x || x != product.factors[1 - i] || !(x->type == mul->result()->type)) continue;
-    Replace(mul, BuilderBefore(mul, context).Make("gelu", {{"x", x}, {"mode", mode}}));
-    return true;
+    return ReplaceBy(mul, context, "gelu", {{"x", x}, {"mode", mode}});
   }
   return false;
 }
@@ -131,9 +130,7 @@ bool LeakyRelu(Operation* maximum, PassContext& context) {
     if (!x || source != x || !(alpha > 0 && alpha < 1) || SoleUser(scaled) != maximum ||
         !(x->type == maximum->result()->type))
       continue;
-    Replace(maximum,
-            BuilderBefore(maximum, context).Make("leaky_relu", {{"x", x}, {"alpha", alpha}}));
-    return true;
+    return ReplaceBy(maximum, context, "leaky_relu", {{"x", x}, {"alpha", alpha}});
   }
   return false;
 }
@@ -160,8 +157,7 @@ bool SoftplusOrSigmoid(Operation* op, PassContext& context) {
   if (!denominator) return false;
   auto [x, factor] = Scaled(OnePlusExp(denominator));
   if (!x || factor != -1 || !(x->type == op->result()->type)) return false;
-  Replace(op, builder.Make("sigmoid", {{"x", x}}));
-  return true;
+  return Replace(op, builder.Make("sigmoid", {{"x", x}}));
 }
 
 bool Softmax(Operation* div, PassContext& context) {
@@ -176,21 +172,13 @@ bool Softmax(Operation* div, PassContext& context) {
   auto axes = x ? ConstantAxes(*sum, "axes", x->type.rank()) : std::nullopt;
   if (!axes || axes->size() != 1) return false;
   if (Value* whole = Unshifted(x, *axes)) x = whole;
-  Replace(div, BuilderBefore(div, context).Make("softmax", {{"x", x}, {"axis", axes->front()}}));
-  return true;
-}
-
-bool Run(Program& program, PassContext& context) {
-  return RewriteAll(program, [&](Operation* op) {
-    return Gelu(op, context) || Silu(op, context) || LeakyRelu(op, context) ||
-           SoftplusOrSigmoid(op, context) || Softmax(op, context);
-  });
+  return ReplaceBy(div, context, "softmax", {{"x", x}, {"axis", axes->front()}});
 }
 
 }  // namespace
 
 extern const PassDef kFuseActivations = {
     "fuse-activations", "fuse decomposed gelu, silu, leaky_relu, softplus, sigmoid and softmax",
-    Run};
+    Rewrites<Gelu, Silu, LeakyRelu, SoftplusOrSigmoid, Softmax>};
 
 }  // namespace mlc::passes

@@ -96,8 +96,7 @@ bool Rebuild(Operation* conv, Operation* after, const std::vector<double>* scale
       "bias", builder.Const(sums.Cast(conv->arg("weight")[0].type().dtype),
                             conv->has("bias") && conv->value("bias") ? conv->value("bias")->name
                                                                      : builder.name() + "_bias"));
-  Replace(after, builder.Make(conv->def->name, std::move(args)));
-  return true;
+  return Replace(after, builder.Make(conv->def->name, std::move(args)));
 }
 
 bool FuseAfter(Operation* after, PassContext& context) {
@@ -155,13 +154,9 @@ bool FuseAfter(Operation* after, PassContext& context) {
   return Rebuild(conv, after, &*numbers, zeros, context);
 }
 
-bool Run(Program& program, PassContext& context) {
-  return RewriteAll(program, [&](Operation* op) { return FuseAfter(op, context); });
-}
-
 }  // namespace
 
 extern const PassDef kFuseConv = {"fuse-conv", "fold batch_norm, scale and bias into convolutions",
-                                  Run};
+                                  Rewrites<FuseAfter>};
 
 }  // namespace mlc::passes

@@ -31,8 +31,7 @@ bool FromMatmul(Operation* matmul, PassContext& context) {
   Value* w = matmul->constant_or_default("transpose_y").Bool(0)
                  ? y
                  : builder.Const(y->constant().Transposed({1, 0}), y->name);
-  Replace(matmul, builder.Make("linear", {{"x", x}, {"weight", w}}));
-  return true;
+  return Replace(matmul, builder.Make("linear", {{"x", x}, {"weight", w}}));
 }
 
 bool Bias(Operation* sum, PassContext& context) {
@@ -58,10 +57,9 @@ bool Bias(Operation* sum, PassContext& context) {
   Builder builder = BuilderBefore(sum, context);
   Value* b =
       builder.Const(Tensor::Of<double>({features}, bias).Cast(added.dtype()), constant->name);
-  Replace(sum, builder.Make(
-                   "linear",
-                   {{"x", linear->value("x")}, {"weight", linear->value("weight")}, {"bias", b}}));
-  return true;
+  return Replace(sum, builder.Make("linear", {{"x", linear->value("x")},
+                                              {"weight", linear->value("weight")},
+                                              {"bias", b}}));
 }
 
 // Returns one number per feature; empty if the constant has another shape.
@@ -97,8 +95,7 @@ bool Scale(Operation* scaled, PassContext& context) {
                       builder.Const(Tensor::Of<double>(old.dims(), numbers).Cast(old.dtype()),
                                     linear->value("bias")->name));
   }
-  Replace(scaled, builder.Make("linear", std::move(args)));
-  return true;
+  return Replace(scaled, builder.Make("linear", std::move(args)));
 }
 
 // Returns whether the operation swaps the last two dimensions only.
@@ -107,7 +104,7 @@ bool SwapsLastTwo(const Operation& transpose) {
   auto perm = ConstantAxes(transpose, "perm", rank);
   if (!perm || rank < 2) return false;
   std::swap((*perm)[rank - 1], (*perm)[rank - 2]);
-  return std::is_sorted(perm->begin(), perm->end());
+  return std::ranges::is_sorted(*perm);
 }
 
 bool TakeTranspose(Operation* matmul, PassContext& context) {
@@ -119,23 +116,16 @@ bool TakeTranspose(Operation* matmul, PassContext& context) {
     Builder::Args args = ArgsWithout(*matmul, {operand, flag});
     args.emplace_back(operand, transpose->value("x"));
     args.emplace_back(flag, !old.Bool(0));
-    Replace(matmul, BuilderBefore(matmul, context).Make("matmul", std::move(args)));
-    return true;
+    return ReplaceBy(matmul, context, "matmul", std::move(args));
   }
   return false;
-}
-
-bool Run(Program& program, PassContext& context) {
-  return RewriteAll(program, [&](Operation* op) {
-    return TakeTranspose(op, context) || FromMatmul(op, context) || Bias(op, context) ||
-           Scale(op, context);
-  });
 }
 
 }  // namespace
 
 extern const PassDef kFuseLinear = {
     "fuse-linear",
-    "turn products with constant matrices into linear, and transposes into matmul flags", Run};
+    "turn products with constant matrices into linear, and transposes into matmul flags",
+    Rewrites<TakeTranspose, FromMatmul, Bias, Scale>};
 
 }  // namespace mlc::passes

@@ -26,7 +26,7 @@ std::vector<int64_t> ReducedAxes(const Operation& reduce) {
   if (!x || !reduce.constant_or_default("keep_dims").Bool(0)) return {};
   auto axes = ConstantAxes(reduce, "axes", x->type.rank());
   if (!axes) return {};
-  std::sort(axes->begin(), axes->end());
+  std::ranges::sort(*axes);
   for (size_t i = 0; i < axes->size(); ++i)
     if ((*axes)[i] != x->type.rank() - static_cast<int64_t>(axes->size() - i)) return {};
   return *axes;
@@ -87,11 +87,10 @@ bool Normalise(Operation* divide, PassContext& context) {
     if (elsewhere) continue;
     Builder builder = BuilderBefore(divide, context);
     bool instance = x->type.rank() == 4 && axes.size() == 2 && x->type.shape[1].is_constant();
-    Replace(divide, instance
-                        ? builder.Make("instance_norm", {{"x", x}, {"epsilon", epsilon}})
-                        : builder.Make("layer_norm",
-                                       {{"x", x}, {"axes", Ints(axes)}, {"epsilon", epsilon}}));
-    return true;
+    return Replace(divide,
+                   instance ? builder.Make("instance_norm", {{"x", x}, {"epsilon", epsilon}})
+                            : builder.Make("layer_norm",
+                                           {{"x", x}, {"axes", Ints(axes)}, {"epsilon", epsilon}}));
   }
   return false;
 }
@@ -105,7 +104,7 @@ Tensor AsParameter(const Tensor& constant, const Operation& norm) {
     auto named = ConstantAxes(norm, "axes", rank);
     if (!named || !norm.has("axes")) return {};
     axes = *named;
-    std::sort(axes.begin(), axes.end());
+    std::ranges::sort(axes);
   }
   Dims dims;
   for (int64_t axis : axes) {
@@ -117,7 +116,7 @@ Tensor AsParameter(const Tensor& constant, const Operation& norm) {
   int lead = rank - constant.rank();
   if (lead < 0 || constant.size() != ElementCount(dims)) return {};
   for (int i = 0; i < rank; ++i) {
-    bool normalised = std::find(axes.begin(), axes.end(), i) != axes.end();
+    bool normalised = std::ranges::find(axes, i) != axes.end();
     int64_t dim = i < lead ? 1 : constant.dims()[i - lead];
     if (normalised ? !(shape[i] == Dim(dim)) : dim != 1) return {};
   }
@@ -157,18 +156,13 @@ bool TakeIn(Operation* after, PassContext& context) {
   Builder::Args args = ArgsWithout(*norm, {"gamma", "beta"});
   if (gamma) args.emplace_back("gamma", builder.Const(gamma, norm->name + "_gamma"));
   if (beta) args.emplace_back("beta", builder.Const(beta, norm->name + "_beta"));
-  Replace(after, builder.Make(norm->def->name, std::move(args)));
-  return true;
-}
-
-bool Run(Program& program, PassContext& context) {
-  return RewriteAll(program,
-                    [&](Operation* op) { return Normalise(op, context) || TakeIn(op, context); });
+  return Replace(after, builder.Make(norm->def->name, std::move(args)));
 }
 
 }  // namespace
 
 extern const PassDef kFuseNorms = {
-    "fuse-norms", "fuse decomposed layer_norm and instance_norm with their scale and shift", Run};
+    "fuse-norms", "fuse decomposed layer_norm and instance_norm with their scale and shift",
+    Rewrites<Normalise, TakeIn>};
 
 }  // namespace mlc::passes

@@ -73,8 +73,7 @@ bool IntoWindow(Operation* op, PassContext& context) {
   args.emplace_back("x", padding->op->value("x"));
   args.emplace_back("pad_type", "custom");
   args.emplace_back("pad", Ints(total));
-  Replace(op, BuilderBefore(op, context).Make(op->def->name, std::move(args)));
-  return true;
+  return ReplaceBy(op, context, op->def->name, std::move(args));
 }
 
 bool Merge(Operation* op, PassContext& context) {
@@ -86,18 +85,13 @@ bool Merge(Operation* op, PassContext& context) {
   Builder::Args args = ArgsWithout(*op, {"x", "pad"});
   args.emplace_back("x", inner->op->value("x"));
   args.emplace_back("pad", Ints(outer->amounts));
-  Replace(op, BuilderBefore(op, context).Make("pad", std::move(args)));
-  return true;
-}
-
-bool Run(Program& program, PassContext& context) {
-  return RewriteAll(program,
-                    [&](Operation* op) { return IntoWindow(op, context) || Merge(op, context); });
+  return ReplaceBy(op, context, "pad", std::move(args));
 }
 
 }  // namespace
 
 extern const PassDef kFusePads = {"fuse-pads",
-                                  "fold padding into convolutions, pools and other padding", Run};
+                                  "fold padding into convolutions, pools and other padding",
+                                  Rewrites<IntoWindow, Merge>};
 
 }  // namespace mlc::passes

@@ -49,7 +49,7 @@ std::optional<Plan> Simplify(const Shape& shape, const std::vector<int64_t>& per
   for (size_t i = 0; i < rank; ++i)
     if (!(shape[i] == Dim(1))) kept.push_back(static_cast<int64_t>(i));
   auto next = [&](int64_t axis) {
-    auto it = std::find(kept.begin(), kept.end(), axis);
+    auto it = std::ranges::find(kept, axis);
     return std::next(it) == kept.end() ? int64_t{-1} : *std::next(it);
   };
   std::vector<std::vector<int64_t>> groups;  // in permuted order
@@ -61,8 +61,7 @@ std::optional<Plan> Simplify(const Shape& shape, const std::vector<int64_t>& per
   }
   std::vector<size_t> order(groups.size());  // groups in source order
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::sort(order.begin(), order.end(),
-            [&](size_t a, size_t b) { return groups[a][0] < groups[b][0]; });
+  std::ranges::sort(order, [&](size_t a, size_t b) { return groups[a][0] < groups[b][0]; });
   Plan plan;
   plan.perm.resize(groups.size());
   int unknown = 0;
@@ -93,24 +92,22 @@ bool Rewrite(Operation* last, PassContext& context) {
 
   Builder builder = BuilderBefore(last, context);
   Value* value = first->value("x");
-  std::vector<int64_t> sizes = plan->shape,
-                       now(plan->perm.size());  // the current position of each group
-  for (size_t i = 0; i < now.size(); ++i) now[i] = static_cast<int64_t>(i);
+  std::vector<int64_t> sizes = plan->shape;
+  std::vector<int64_t> now = Consecutive(0, std::ssize(sizes));  // the position of each group
   for (size_t done = 0; done < plan->perm.size();) {
     if (now == plan->perm) break;
     std::optional<Plan> step;
     std::vector<int64_t> moved;
     if (now.size() <= kMaxRank) {
       std::vector<int64_t> to;
-      for (int64_t group : plan->perm)
-        to.push_back(std::find(now.begin(), now.end(), group) - now.begin());
+      for (int64_t group : plan->perm) to.push_back(std::ranges::find(now, group) - now.begin());
       step = Plan{{}, to};
       for (int64_t group : now) step->shape.push_back(sizes[group]);
       moved = plan->perm;
       done = plan->perm.size();
     } else {
       // Move the group that belongs at `done` there: [in place][between][group][behind].
-      int64_t at = std::find(now.begin(), now.end(), plan->perm[done]) - now.begin();
+      int64_t at = std::ranges::find(now, plan->perm[done]) - now.begin();
       auto product = [&](size_t from, size_t to) {
         int64_t total = 1;
         for (size_t i = from; i < to; ++i) {
@@ -129,7 +126,7 @@ bool Rewrite(Operation* last, PassContext& context) {
       ++done;
       if (moved == now) continue;
     }
-    value = builder.Make("reshape", {{"x", value}, {"shape", Ints(step->shape)}});
+    value = WithShape(builder, value, step->shape);
     value = Transposed(builder, value, step->perm);
     now = moved;
   }
@@ -145,9 +142,7 @@ std::optional<std::vector<int64_t>> WorkingAxes(const Operation& op) {
   std::string_view axes = op.def->layout.axes;
   if (axes.empty() || op.def->moves != Moves::kNone) return std::nullopt;
   if (op.has(axes) || axes == "axis") return ConstantAxes(op, axes, rank);
-  std::vector<int64_t> all(rank);
-  for (int d = 0; d < rank; ++d) all[d] = d;
-  return all;
+  return Consecutive(0, rank);
 }
 
 // Returns groups of adjacent dimensions of `shape` that have the same kind, ignoring sizes of 1.
@@ -209,8 +204,7 @@ bool FlattenElementwise(Operation* op, PassContext& context) {
     args.emplace_back(param, operand);
   }
   Value* result = builder.Make(op->def->name, std::move(args));
-  Replace(op, builder.Make("reshape", {{"x", result}, {"shape", back}}));
-  return true;
+  return Replace(op, builder.Make("reshape", {{"x", result}, {"shape", back}}));
 }
 
 bool FlattenAlong(Operation* op, PassContext& context) {
@@ -236,8 +230,7 @@ bool FlattenAlong(Operation* op, PassContext& context) {
   else
     args.emplace_back("axes", Ints(places));
   Value* result = builder.Make(op->def->name, std::move(args));
-  Replace(op, builder.Make("reshape", {{"x", result}, {"shape", back}}));
-  return true;
+  return Replace(op, builder.Make("reshape", {{"x", result}, {"shape", back}}));
 }
 
 // Flattens the indices to a vector, and the dimensions of x before and after the axis to one each.
@@ -254,12 +247,10 @@ bool FlattenGather(Operation* op, PassContext& context) {
   Builder builder = BuilderBefore(op, context);
   Builder::Args args = ArgsWithout(*op, {"x", "indices", "axis"});
   args.emplace_back("x", builder.Make("reshape", {{"x", op->value("x")}, {"shape", to}}));
-  args.emplace_back("indices",
-                    builder.Make("reshape", {{"x", op->arg("indices")[0]}, {"shape", Ints({-1})}}));
+  args.emplace_back("indices", WithShape(builder, op->arg("indices")[0], {-1}));
   args.emplace_back("axis", 1);
   Value* rows = builder.Make("gather", std::move(args));
-  Replace(op, builder.Make("reshape", {{"x", rows}, {"shape", back}}));
-  return true;
+  return Replace(op, builder.Make("reshape", {{"x", rows}, {"shape", back}}));
 }
 
 bool Run(Program& program, PassContext& context) {

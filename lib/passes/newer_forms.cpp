@@ -34,14 +34,11 @@ bool CropBoxes(Operation* op, Builder& builder) {
   if (!indexed && (!roi[0].is_constant() || !op->arg("x")[0].type().shape[0].is_constant()))
     return false;
   int64_t width = indexed ? 5 : 4;
-  Value* flat = builder.Make("reshape", {{"x", op->arg("roi")[0]}, {"shape", Ints({-1, width})}});
+  Value* flat = WithShape(builder, op->arg("roi")[0], {-1, width});
   Value *boxes = flat, *indices;
   if (indexed) {
     auto columns = [&](int64_t begin, int64_t end) {
-      return builder.Make("slice_by_index", {{"x", flat},
-                                             {"begin", Ints({0, begin})},
-                                             {"end", Ints({0, end})},
-                                             {"end_mask", Tensor::Vector<bool>({true, false})}});
+      return SliceBetween(builder, flat, {0, begin}, {0, end}, {true, false});
     };
     boxes = columns(1, 5);
     Value* image = Squeezed(builder, columns(0, 1), {1});
@@ -55,7 +52,7 @@ bool CropBoxes(Operation* op, Builder& builder) {
     if (images > 1) {
       boxes = Expanded(builder, boxes, {1});
       boxes = builder.Make("tile", {{"x", boxes}, {"reps", Ints({1, images, 1})}});
-      boxes = builder.Make("reshape", {{"x", boxes}, {"shape", Ints({count * images, 4})}});
+      boxes = WithShape(builder, boxes, {count * images, 4});
     }
   }
   Builder::Args args = ArgsWithout(*op, {"roi"});
@@ -63,10 +60,9 @@ bool CropBoxes(Operation* op, Builder& builder) {
   args.emplace_back("box_indices", indices);
   Value* crops = builder.Make("crop_resize", std::move(args));
   const Shape& shape = op->result()->type.shape;  // [n, images or 1, c, h, w]
-  Replace(op, shape[1] == Dim(1)
-                  ? Expanded(builder, crops, {1})
-                  : builder.Make("reshape", {{"x", crops}, {"shape", ShapeOperand(shape)}}));
-  return true;
+  return Replace(op, shape[1] == Dim(1)
+                         ? Expanded(builder, crops, {1})
+                         : builder.Make("reshape", {{"x", crops}, {"shape", ShapeOperand(shape)}}));
 }
 
 // Boxes below the threshold come last and suppress no better boxes, so they are masked after the
@@ -153,13 +149,9 @@ bool Rewrite(Operation* op, PassContext& context) {
   return false;
 }
 
-bool Run(Program& program, PassContext& context) {
-  return RewriteAll(program, [&](Operation* op) { return Rewrite(op, context); });
-}
-
 }  // namespace
 
-extern const PassDef kNewerForms = {"newer-forms",
-                                    "replace parameters that the target no longer supports", Run};
+extern const PassDef kNewerForms = {
+    "newer-forms", "replace parameters that the target no longer supports", Rewrites<Rewrite>};
 
 }  // namespace mlc::passes

@@ -41,13 +41,9 @@ bool Merge(Operation* second, PassContext& context) {
   return true;
 }
 
-bool Run(Program& program, PassContext& context) {
-  return RewriteAll(program, [&](Operation* op) { return Merge(op, context); });
-}
-
 }  // namespace
 
 extern const PassDef kOptimiseCasts = {
-    "optimise-casts", "merge chains of casts and remove lossless round trips", Run};
+    "optimise-casts", "merge chains of casts and remove lossless round trips", Rewrites<Merge>};
 
 }  // namespace mlc::passes

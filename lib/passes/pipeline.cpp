@@ -69,9 +69,8 @@ std::span<const PassDef* const> AllPasses() {
   static const std::vector<const PassDef*> passes = [] {
     std::vector<const PassDef*> all;
     for (const PassDef* pass : kPipeline)
-      if (pass->run && std::find(all.begin(), all.end(), pass) == all.end()) all.push_back(pass);
-    std::sort(all.begin(), all.end(),
-              [](const PassDef* a, const PassDef* b) { return a->name < b->name; });
+      if (pass->run && std::ranges::find(all, pass) == all.end()) all.push_back(pass);
+    std::ranges::sort(all, [](const PassDef* a, const PassDef* b) { return a->name < b->name; });
     return all;
   }();
   return passes;
@@ -86,8 +85,7 @@ std::vector<const PassDef*> ParsePasses(std::string_view list) {
     std::string_view name = list.substr(0, comma);
     list.remove_prefix(std::min(comma + 1, list.size()));
     std::span<const PassDef* const> all = AllPasses();
-    auto it = std::find_if(all.begin(), all.end(),
-                           [&](const PassDef* pass) { return pass->name == name; });
+    auto it = std::ranges::find_if(all, [&](const PassDef* pass) { return pass->name == name; });
     if (it == all.end()) {
       std::string known;
       for (const PassDef* pass : all)

@@ -96,8 +96,8 @@ class Planner {
         if (IsFp32(operand.type())) return false;
         half = half || (operand.type().is_tensor() && operand.type().dtype == DType::kFp16);
       }
-    return half && std::none_of(op.results.begin(), op.results.end(),
-                                [](const auto& result) { return IsFp32(result->type); });
+    return half && std::ranges::none_of(op.results,
+                                        [](const auto& result) { return IsFp32(result->type); });
   }
 
   // Decoded constexpr operations count like dense constants, so that the plan of a program that has
@@ -176,14 +176,14 @@ class Planner {
     for (const Operands& operands : op.args())
       for (const Operand& operand : operands)
         if (!is_small(operand.value)) return false;
-    return std::all_of(op.results.begin(), op.results.end(),
-                       [&](const auto& result) { return is_small(result.get()); });
+    return std::ranges::all_of(op.results,
+                               [&](const auto& result) { return is_small(result.get()); });
   }
 
   // Drops all decisions based on estimated rounding errors if they exceed the work budget.
   void LimitRounding() {
     auto rounds = [](const auto& entry) { return entry.second.reason == Fp32Reason::kRounding; };
-    if (std::none_of(digits_.begin(), digits_.end(), rounds)) return;
+    if (std::ranges::none_of(digits_, rounds)) return;
     double rounded = 0, all = 0;
     for (const auto& [op, work] : analysis::WorkOfOperations(function_)) {
       all += work;

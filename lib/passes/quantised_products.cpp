@@ -32,7 +32,7 @@ bool IsWhole(const Value* value, int depth = 0) {
     const Tensor constant = value->constant();
     if (!constant || constant.size() > 4096) return false;
     const std::vector<double> numbers = constant.Doubles();
-    return std::all_of(numbers.begin(), numbers.end(), [](double x) { return std::trunc(x) == x; });
+    return std::ranges::all_of(numbers, [](double x) { return std::trunc(x) == x; });
   }
   const Operation* op = value->def;
   if (!op) return false;
@@ -59,7 +59,7 @@ bool IsWholeWeight(const Tensor& weight) {
       !IsInteger(encoding->data.dtype()))
     return false;
   const std::vector<double> scale = encoding->scale.Doubles();
-  return std::all_of(scale.begin(), scale.end(), [](double x) { return std::trunc(x) == x; });
+  return std::ranges::all_of(scale, [](double x) { return std::trunc(x) == x; });
 }
 
 // Returns whether the operand is a constant of integers, dense or encoded.
@@ -85,8 +85,7 @@ bool DropCasts(Operation* op, PassContext&) {
                                                       IsWholeConstant(from->def->value("y"))
                                                 : IsWholeConstant(from->def->value("weight")));
   if ((!product && !IsWhole(from)) || !CanReplace(op->result(), from)) return false;
-  Replace(op, from);
-  return true;
+  return Replace(op, from);
 }
 
 // A factor as a scalar that is known at run time and a constant.
@@ -149,28 +148,22 @@ bool ScaleFirst(Operation* op, PassContext& context) {
     }
     if (number->type.rank() > 0) {
       std::vector<int64_t> none;
-      number = builder.Make("reshape", {{"x", number}, {"shape", Ints({1})}});
+      number = WithShape(builder, number, {1});
       number = builder.Make("squeeze", {{"x", number}});
     }
     Value* q = Binary(builder, "mul", multiply->value("x"), number);
     Builder::Args args = ArgsWithout(*multiply, {"x", weight});
     args.emplace_back("x", q);
     args.emplace_back(weight, right);
-    Replace(op, builder.Make(multiply->def->name, std::move(args)));
-    return true;
+    return Replace(op, builder.Make(multiply->def->name, std::move(args)));
   }
   return false;
 }
 
-bool Run(Program& program, PassContext& context) {
-  if (context.precision == PassContext::Precision::kFp32) return false;
-  return RewriteAll(
-      program, [&](Operation* op) { return DropCasts(op, context) || ScaleFirst(op, context); });
-}
-
 }  // namespace
 
-extern const PassDef kQuantisedProducts = {
-    "quantised-products", "scale quantised integers before products, for fp16", Run};
+extern const PassDef kQuantisedProducts = {"quantised-products",
+                                           "scale quantised integers before products, for fp16",
+                                           RewritesForFp16<DropCasts, ScaleFirst>};
 
 }  // namespace mlc::passes

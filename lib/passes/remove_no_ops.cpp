@@ -53,8 +53,7 @@ bool Run(Program& program, PassContext&) {
     Value* operand = Equal(*op);
     if (!operand || !(operand->type == op->result()->type) || !CanReplace(op->result(), operand))
       return false;
-    Replace(op, operand);
-    return true;
+    return Replace(op, operand);
   });
 }
 

@@ -86,7 +86,7 @@ Tensor ShapeOperand(const Shape& to) {
     if (dim == Dim(0)) return {};
     dims.push_back(dim.is_constant() ? dim.constant() : -1);
   }
-  return dims.empty() || std::count(dims.begin(), dims.end(), -1) > 1 ? Tensor() : Ints(dims);
+  return dims.empty() || std::ranges::count(dims, -1) > 1 ? Tensor() : Ints(dims);
 }
 
 bool DecidesSteps(const Value* value) {
@@ -166,9 +166,12 @@ void InferUsers(const Value* value, Function& function) {
   });
 }
 
-void Replace(Operation* op, Value* to) {
+bool Replace(Operation* op, Value* to) {
   Value* from = op->result();
-  if (!from->has_uses()) return EraseUnused(op);
+  if (!from->has_uses()) {
+    EraseUnused(op);
+    return true;
+  }
   MLC_CHECK(to->type.dtype == from->type.dtype && to->type.shape.size() == from->type.shape.size(),
             "{} of type {} replaced by {} of type {}", op->Describe(), from->type.ToString(),
             to->name, to->type.ToString());
@@ -186,6 +189,7 @@ void Replace(Operation* op, Value* to) {
   EraseUnused(op);
   if (fresh) function->Rename(to, name);
   if (!same && to->def) InferUsers(to, *function);
+  return true;
 }
 
 void EraseUnused(Operation* op) {
@@ -202,8 +206,8 @@ void EraseUnused(Operation* op) {
     last->block->Erase(last);
     for (Operation* maker : makers)
       if (maker->blocks.empty() && !HasEffects(*maker) &&
-          std::none_of(maker->results.begin(), maker->results.end(),
-                       [](const auto& result) { return result->has_uses(); }))
+          std::ranges::none_of(maker->results,
+                               [](const auto& result) { return result->has_uses(); }))
         unused.push_back(maker);
   }
 }
@@ -212,8 +216,7 @@ Builder::Args ArgsWithout(const Operation& op, std::initializer_list<std::string
   Builder::Args args;
   const std::vector<Param>& params = op.def->canonical().params;
   for (size_t i = 0; i < op.args().size(); ++i) {
-    if (op.args()[i].empty() ||
-        std::find(left_out.begin(), left_out.end(), params[i].name) != left_out.end())
+    if (op.args()[i].empty() || std::ranges::find(left_out, params[i].name) != left_out.end())
       continue;
     args.emplace_back(params[i].name, op.args()[i][0]);
     args.back().operands = op.args()[i];

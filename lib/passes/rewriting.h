@@ -117,8 +117,9 @@ bool HasEffects(const Operation& op);
 
 // Replaces all uses of the only result of `op` by `to`, and erases `op` with the operations that
 // become unused. If `to` already existed, CanReplace must hold. Both values have the same dtype and
-// rank; if their dimensions differ in symbols, the types of all users are inferred again.
-void Replace(Operation* op, Value* to);
+// rank; if their dimensions differ in symbols, the types of all users are inferred again. Returns
+// true, like a rewrite that changed the program.
+bool Replace(Operation* op, Value* to);
 
 // Infers the types of all operations that depend on the value, in program order.
 void InferUsers(const Value* value, Function& function);
@@ -135,11 +136,37 @@ inline Builder BuilderBefore(Operation* op, PassContext& context) {
   return builder;
 }
 
+// Replaces the only result of `op` by that of a new operation, like Replace, and returns true.
+inline bool ReplaceBy(Operation* op, PassContext& context, std::string_view name,
+                      Builder::Args args) {
+  return Replace(op, BuilderBefore(op, context).Make(name, std::move(args)));
+}
+
 // Returns the arguments of the operation in the builder's form, without those listed.
 Builder::Args ArgsWithout(const Operation& op, std::initializer_list<std::string_view> left_out);
+
+// Applies `run` to each function, and returns whether it returned true for any.
+template <class F>
+bool OnEachFunction(Program& program, F run) {
+  bool changed = false;
+  for (std::unique_ptr<Function>& function : program.functions) changed |= run(*function);
+  return changed;
+}
 
 // Applies `rewrite` to every operation, in nested blocks too, until a full round changes nothing.
 // `rewrite` may erase the given operation and operations before it.
 bool RewriteAll(Program& program, const std::function<bool(Operation*)>& rewrite);
+// RewriteAll as the function of a pass: for each operation, the first of these rewrites that
+// applies.
+template <bool (*... kRewrites)(Operation*, PassContext&)>
+bool Rewrites(Program& program, PassContext& context) {
+  return RewriteAll(program, [&](Operation* op) { return (kRewrites(op, context) || ...); });
+}
+// Like Rewrites; changes nothing if the program stays in fp32.
+template <bool (*... kRewrites)(Operation*, PassContext&)>
+bool RewritesForFp16(Program& program, PassContext& context) {
+  return context.precision != PassContext::Precision::kFp32 &&
+         Rewrites<kRewrites...>(program, context);
+}
 
 }  // namespace mlc::passes

@@ -168,8 +168,7 @@ bool Logarithm(Operation* log, PassContext& context) {
                              fmt::format("{}: rewritten without exponentials, which in fp16 "
                                          "overflow above 11 and underflow below -17",
                                          log->def->name));
-  Replace(log, y);
-  return true;
+  return Replace(log, y);
 }
 
 bool Softplus(Operation* op, PassContext& context) {
@@ -183,20 +182,13 @@ bool Softplus(Operation* op, PassContext& context) {
   context.diagnostics.Decide(
       "safe-form", op->name,
       "softplus: computed from -|x|, because fp16 exponentials overflow above 11");
-  Replace(op, SafeSoftplus(b, x));
-  return true;
-}
-
-bool Run(Program& program, PassContext& context) {
-  if (context.precision == PassContext::Precision::kFp32) return false;
-  return RewriteAll(program,
-                    [&](Operation* op) { return Logarithm(op, context) || Softplus(op, context); });
+  return Replace(op, SafeSoftplus(b, x));
 }
 
 }  // namespace
 
 extern const PassDef kSafeLogarithms = {
     "safe-logarithms", "rewrite logarithms of exponentials without the exponentials, for fp16",
-    Run};
+    RewritesForFp16<Logarithm, Softplus>};
 
 }  // namespace mlc::passes

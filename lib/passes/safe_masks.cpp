@@ -205,10 +205,7 @@ bool RunOnBlock(Block& block, PassContext& context) {
 
 bool Run(Program& program, PassContext& context) {
   if (context.precision == PassContext::Precision::kFp32) return false;
-  bool changed = false;
-  for (std::unique_ptr<Function>& function : program.functions)
-    changed |= RunOnBlock(function->body, context);
-  return changed;
+  return OnEachFunction(program, [&](Function& f) { return RunOnBlock(f.body, context); });
 }
 
 }  // namespace
@@ -230,8 +227,7 @@ bool EndsInSoftmax(const Operation& reader, const std::unordered_set<const Opera
 }
 
 std::unordered_set<const Operation*> EndInSoftmax(const Block& block) {
-  std::vector<const Operation*> operations;
-  for (Operation* op : block.operations()) operations.push_back(op);
+  std::vector<const Operation*> operations(block.operations().begin(), block.operations().end());
   std::unordered_set<const Operation*> ending;
   auto ends = [&](const Operation& op) {
     if (Parameters(op).empty() && !IsMove(op)) return false;

@@ -72,7 +72,7 @@ std::optional<Sum> AsSum(const Operation& op) {
     if (!named) return std::nullopt;
     sum.axes = *named;
   } else {
-    for (int i = 0; i < sum.x->type.rank(); ++i) sum.axes.push_back(i);
+    sum.axes = Consecutive(0, sum.x->type.rank());
   }
   sum.keep = op.constant_or_default("keep_dims").Bool(0);
   Shape dims;
@@ -385,15 +385,15 @@ bool Scale(Operation* op, PassContext& context) {
 
 bool Run(Program& program, PassContext& context) {
   if (context.precision == PassContext::Precision::kFp32) return false;
-  bool changed = false;
-  for (std::unique_ptr<Function>& function : program.functions) {
+  return OnEachFunction(program, [&](Function& function) {
     std::vector<Operation*> sums;
-    ForEachOperation(*function, [&](Operation* op) {
+    ForEachOperation(function, [&](Operation* op) {
       if (AsSum(*op)) sums.push_back(op);
     });
+    bool changed = false;
     for (Operation* op : sums) changed |= Scale(op, context);
-  }
-  return changed;
+    return changed;
+  });
 }
 
 }  // namespace

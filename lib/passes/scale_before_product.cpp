@@ -93,18 +93,13 @@ bool Move(Operation* op, PassContext& context) {
                              fmt::format("matmul: operands instead of the result scaled by {:g}, "
                                          "because fp16 overflows above 65504",
                                          *scale));
-  Replace(op, scaled);
-  return true;
-}
-
-bool Run(Program& program, PassContext& context) {
-  if (context.precision == PassContext::Precision::kFp32) return false;
-  return RewriteAll(program, [&](Operation* op) { return Move(op, context); });
+  return Replace(op, scaled);
 }
 
 }  // namespace
 
-extern const PassDef kScaleBeforeProduct = {
-    "scale-before-product", "scale an operand instead of the product, for fp16", Run};
+extern const PassDef kScaleBeforeProduct = {"scale-before-product",
+                                            "scale an operand instead of the product, for fp16",
+                                            RewritesForFp16<Move>};
 
 }  // namespace mlc::passes

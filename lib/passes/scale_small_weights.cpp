@@ -63,18 +63,13 @@ bool Scale(Operation* op, PassContext& context) {
                   op->def->name, op->value("weight")->name, largest,
                   kScaledTo - std::ilogb(largest)));
   Value* product = builder.Make(op->def->name, std::move(args));
-  Replace(op, Binary(builder, "mul", product, 1 / scale));
-  return true;
-}
-
-bool Run(Program& program, PassContext& context) {
-  if (context.precision == PassContext::Precision::kFp32) return false;
-  return RewriteAll(program, [&](Operation* op) { return Scale(op, context); });
+  return Replace(op, Binary(builder, "mul", product, 1 / scale));
 }
 
 }  // namespace
 
 extern const PassDef kScaleSmallWeights = {
-    "scale-small-weights", "multiply weights that are subnormal in fp16 by a power of two", Run};
+    "scale-small-weights", "multiply weights that are subnormal in fp16 by a power of two",
+    RewritesForFp16<Scale>};
 
 }  // namespace mlc::passes

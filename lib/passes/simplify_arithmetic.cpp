@@ -59,8 +59,7 @@ bool DivideToMultiply(Operation* op, PassContext& context) {
   }
   Builder builder = BuilderBefore(op, context);
   Tensor factor = Tensor::Of<double>(y->constant().dims(), reciprocals).Cast(y->constant().dtype());
-  Replace(op, Binary(builder, "mul", x, builder.Const(factor, op->name + "_y")));
-  return true;
+  return Replace(op, Binary(builder, "mul", x, builder.Const(factor, op->name + "_y")));
 }
 
 double Extreme(const Tensor& tensor, bool greatest) {
@@ -96,8 +95,7 @@ bool MergeConstants(Operation* op, PassContext& context) {
     merged->def->block->Erase(merged->def);
     return false;
   }
-  Replace(op, builder.Make(op->def->name, {{"x", x}, {"y", merged}}));
-  return true;
+  return Replace(op, builder.Make(op->def->name, {{"x", x}, {"y", merged}}));
 }
 
 // Returns b if value = -b and it has no other user.
@@ -118,9 +116,7 @@ bool AbsorbMinus(Operation* op, PassContext& context) {
     x = y;
   }
   if (!minus) return false;
-  Replace(op,
-          BuilderBefore(op, context).Make(op->is("add") ? "sub" : "add", {{"x", x}, {"y", minus}}));
-  return true;
+  return ReplaceBy(op, context, op->is("add") ? "sub" : "add", {{"x", x}, {"y", minus}});
 }
 
 bool Power(Operation* op, PassContext& context) {
@@ -130,8 +126,7 @@ bool Power(Operation* op, PassContext& context) {
   if (!exponent || !(op->result()->type == x->type) || (*exponent != 2 && *exponent != 0.5))
     return false;
   if (*exponent == 0.5 && !IsNatural(x)) return false;
-  Replace(op, BuilderBefore(op, context).Make(*exponent == 2 ? "square" : "sqrt", {{"x", x}}));
-  return true;
+  return ReplaceBy(op, context, *exponent == 2 ? "square" : "sqrt", {{"x", x}});
 }
 
 bool MeanOfSum(Operation* op, PassContext& context) {
@@ -143,8 +138,7 @@ bool MeanOfSum(Operation* op, PassContext& context) {
   std::optional<double> factor = UniformConstant(constant);
   if (!x || !factor) return false;
   int64_t count = 1;
-  std::vector<int64_t> axes(x->type.rank());
-  for (size_t i = 0; i < axes.size(); ++i) axes[i] = static_cast<int64_t>(i);
+  std::vector<int64_t> axes = Consecutive(0, x->type.rank());
   if (sum->has("axes")) {
     auto named = ConstantAxes(*sum, "axes", x->type.rank());
     if (!named) return false;
@@ -155,8 +149,7 @@ bool MeanOfSum(Operation* op, PassContext& context) {
     count *= x->type.shape[axis].constant();
   }
   if (std::fabs(*factor * static_cast<double>(count) - 1) > 1e-6) return false;
-  Replace(op, BuilderBefore(op, context).Make("reduce_mean", ArgsWithout(*sum, {})));
-  return true;
+  return ReplaceBy(op, context, "reduce_mean", ArgsWithout(*sum, {}));
 }
 
 // Represents min(max(x, low), high).
@@ -212,8 +205,7 @@ bool MergeClamps(Operation* op, PassContext& context) {
   bool bounded = clamp->low > -kInfinity || clamp->high < kInfinity;
   if (name == "identity") {
     if (bounded || !CanReplace(op->result(), clamp->x)) return false;
-    Replace(op, clamp->x);
-    return true;
+    return Replace(op, clamp->x);
   }
   Builder builder = BuilderBefore(op, context);
   Builder::Args args = {{"x", clamp->x}};
@@ -223,8 +215,7 @@ bool MergeClamps(Operation* op, PassContext& context) {
   } else if (name == "maximum" || name == "minimum") {
     args.emplace_back("y", name == "maximum" ? clamp->low : clamp->high);
   }
-  Replace(op, builder.Make(name, std::move(args)));
-  return true;
+  return Replace(op, builder.Make(name, std::move(args)));
 }
 
 bool KnownChoice(Operation* op) {
@@ -236,8 +227,7 @@ bool KnownChoice(Operation* op) {
   Value* chosen = op->value(cond.Bool(0) ? "a" : "b");
   if (!chosen || !(chosen->type == op->result()->type) || !CanReplace(op->result(), chosen))
     return false;
-  Replace(op, chosen);
-  return true;
+  return Replace(op, chosen);
 }
 
 bool Run(Program& program, PassContext& context) {

@@ -39,8 +39,7 @@ bool GatherOfRun(Operation* op, PassContext& context) {
   if (!size.is_constant() && indices.rank() == 1) return false;  // a slice would be truncated
   Builder builder = BuilderBefore(op, context);
   Value* slice = SliceAlong(builder, x, axis, run[0], run.back() + 1, indices.rank() == 0);
-  Replace(op, slice);
-  return true;
+  return Replace(op, slice);
 }
 
 struct Concat {
@@ -56,7 +55,7 @@ std::optional<Concat> PlainConcat(const Value* value) {
   return Concat{op, (*axes)[0]};
 }
 
-bool ConcatOfSplit(Operation* op) {
+bool ConcatOfSplit(Operation* op, PassContext&) {
   std::optional<Concat> concat = op->is("concat") ? PlainConcat(op->result()) : std::nullopt;
   if (!concat) return false;
   Operation* split = DefinedBy(op->value("values"), "split");
@@ -69,8 +68,7 @@ bool ConcatOfSplit(Operation* op) {
     return false;
   for (size_t i = 0; i < values.size(); ++i)
     if (values[i].value != split->result(static_cast<int>(i))) return false;
-  Replace(op, x);
-  return true;
+  return Replace(op, x);
 }
 
 bool ConcatOfConcat(Operation* op, PassContext& context) {
@@ -111,8 +109,7 @@ bool ConcatOfConcat(Operation* op, PassContext& context) {
   Builder::Args args = ArgsWithout(*op, {"values"});
   args.emplace_back("values", std::vector<Value*>());
   args.back().operands = std::move(flat);
-  Replace(op, BuilderBefore(op, context).Make("concat", std::move(args)));
-  return true;
+  return ReplaceBy(op, context, "concat", std::move(args));
 }
 
 // Returns {begin, end} of every dimension for a slice with stride 1 of a value with static shape.
@@ -156,10 +153,7 @@ bool SliceOfConcat(Operation* op, PassContext& context) {
       begins[concat->axis] = begin - first;
       ends[concat->axis] = end - first;
       Builder builder = BuilderBefore(op, context);
-      Replace(op,
-              builder.Make("slice_by_index",
-                           {{"x", operand.value}, {"begin", Ints(begins)}, {"end", Ints(ends)}}));
-      return true;
+      return Replace(op, SliceBetween(builder, operand.value, begins, ends));
     }
     if (begin <= first && last <= end) {
       whole.push_back(operand);
@@ -216,8 +210,7 @@ bool SlicesToSplit(Operation* op, PassContext& context) {
         int64_t size = part->type.shape[own->axis].constant();
         if (begin == own->begin && begin + size == own->end &&
             CanReplace(op->result(), part.get()) && op->block->Precedes(user, op)) {
-          Replace(op, part.get());
-          return true;
+          return Replace(op, part.get());
         }
         begin += size;
       }
@@ -225,7 +218,7 @@ bool SlicesToSplit(Operation* op, PassContext& context) {
     std::optional<Cut> cut = user->block == op->block ? OnlyCut(*user) : std::nullopt;
     if (cut && cut->axis == own->axis) cuts.push_back(*cut);
   }
-  std::sort(cuts.begin(), cuts.end(), [](const Cut& a, const Cut& b) { return a.begin < b.begin; });
+  std::ranges::sort(cuts, [](const Cut& a, const Cut& b) { return a.begin < b.begin; });
   std::vector<int64_t> sizes;
   int64_t at = 0;
   for (const Cut& cut : cuts) {
@@ -243,16 +236,10 @@ bool SlicesToSplit(Operation* op, PassContext& context) {
   return true;
 }
 
-bool Run(Program& program, PassContext& context) {
-  return RewriteAll(program, [&](Operation* op) {
-    return GatherOfRun(op, context) || ConcatOfSplit(op) || ConcatOfConcat(op, context) ||
-           SliceOfConcat(op, context) || SlicesToSplit(op, context);
-  });
-}
-
 }  // namespace
 
-extern const PassDef kSimplifyMoves = {"simplify-moves",
-                                       "simplify gathers, slices, splits and concats", Run};
+extern const PassDef kSimplifyMoves = {
+    "simplify-moves", "simplify gathers, slices, splits and concats",
+    Rewrites<GatherOfRun, ConcatOfSplit, ConcatOfConcat, SliceOfConcat, SlicesToSplit>};
 
 }  // namespace mlc::passes

@@ -28,12 +28,8 @@ namespace {
 
 using Perm = std::vector<int64_t>;  // transpose(x, perm): dimension i of the result is perm[i] of x
 
-Perm Identity(size_t rank) {
-  Perm perm(rank);
-  for (size_t i = 0; i < rank; ++i) perm[i] = static_cast<int64_t>(i);
-  return perm;
-}
-bool IsIdentity(const Perm& perm) { return std::is_sorted(perm.begin(), perm.end()); }
+Perm Identity(size_t rank) { return Consecutive(0, static_cast<int64_t>(rank)); }
+bool IsIdentity(const Perm& perm) { return std::ranges::is_sorted(perm); }
 // Returns the permutation of transpose(transpose(x, first), second).
 Perm Compose(const Perm& first, const Perm& second) {
   Perm perm(second.size());
@@ -196,8 +192,8 @@ class Layouts {
   Layouts(Block& block, PassContext& context) : block_(block), context_(context) {}
 
   bool Run() {
-    if (std::none_of(block_.operations().begin(), block_.operations().end(),
-                     [](const auto& op) { return op->is("transpose"); }))
+    if (std::ranges::none_of(block_.operations(),
+                             [](const auto& op) { return op->is("transpose"); }))
       return false;
     CollectNodes();
     if (nodes_.empty()) return false;
@@ -209,7 +205,7 @@ class Layouts {
     std::vector<std::vector<int>> singles;
     for (int i = 0; i < static_cast<int>(nodes_.size()); ++i) {
       std::vector<Value*> roots = RootsOf(i);
-      if (std::all_of(roots.begin(), roots.end(), [&](Value* root) {
+      if (std::ranges::all_of(roots, [&](Value* root) {
             auto it = uses_.find(root);
             return it == uses_.end() || it->second.all.size() <= kManyUses;
           }))
@@ -402,8 +398,7 @@ class Layouts {
     const size_t rank = nodes_[group.nodes[0]].rank;
     std::vector<Perm> candidates = {Identity(rank)};
     auto propose = [&](Perm perm) {
-      if (candidates.size() < kMost &&
-          std::find(candidates.begin(), candidates.end(), perm) == candidates.end())
+      if (candidates.size() < kMost && std::ranges::find(candidates, perm) == candidates.end())
         candidates.push_back(std::move(perm));
     };
     for (Value* root : group.roots) {
@@ -434,13 +429,13 @@ class Layouts {
         std::vector<Perm> before;
         for (int node : nodes) before.push_back(nodes_[node].layout);
         // Casts of fp16-precision are already in place; after them a transpose would be wider.
-        bool casts = std::any_of(nodes.begin(), nodes.end(),
-                                 [&](int node) { return nodes_[node].op->is("cast"); });
+        bool casts =
+            std::ranges::any_of(nodes, [&](int node) { return nodes_[node].op->is("cast"); });
         Price best = Cost(group);
         const Perm* choice = nullptr;
         for (const Perm& candidate : candidates) {
-          if (!std::all_of(nodes.begin(), nodes.end(),
-                           [&](int node) { return WorksIn(nodes_[node], candidate); }))
+          if (!std::ranges::all_of(nodes,
+                                   [&](int node) { return WorksIn(nodes_[node], candidate); }))
             continue;
           for (int node : nodes) SetLayout(node, candidate);
           Price cost = Cost(group);
@@ -483,7 +478,7 @@ class Layouts {
     for (Builder::Arg& arg : args) {
       const auto& data = node.row->data;
       const auto& per_dimension = node.row->per_dimension;
-      if (std::find(data.begin(), data.end(), arg.param) != data.end()) {
+      if (std::ranges::find(data, arg.param) != data.end()) {
         for (Operand& operand : arg.operands) {
           if (Tensor constant = operand.constant())
             operand = PermutedConstant(constant, layout);
@@ -498,8 +493,7 @@ class Layouts {
                             : Ints(axes)};
       } else if (arg.param == "pad") {
         arg.operands = {Ints(PermutedPad(node, layout))};
-      } else if (std::find(per_dimension.begin(), per_dimension.end(), arg.param) !=
-                 per_dimension.end()) {
+      } else if (std::ranges::find(per_dimension, arg.param) != per_dimension.end()) {
         Tensor numbers = op->constant(arg.param);
         std::vector<int64_t> permuted;
         for (int64_t dim : layout) permuted.push_back(numbers.Int(dim));
@@ -511,7 +505,7 @@ class Layouts {
       bool drops = !node.dropped.empty();
       Perm axes(node.added.begin(), node.added.end());
       for (int64_t axis : node.dropped) axes.push_back(place[axis]);
-      std::sort(axes.begin(), axes.end());
+      std::ranges::sort(axes);
       made = builder.MakeAll(drops ? "squeeze" : "expand_dims",
                              {{"x", Get(op->value("x"), layout, op)}, {"axes", Ints(axes)}});
     } else {
@@ -532,8 +526,7 @@ class Layouts {
   void Rewire(Operation* op, const std::vector<std::string_view>& only) {
     const std::vector<Param>& params = op->def->canonical().params;
     for (size_t i = 0; i < op->args().size(); ++i) {
-      if (!only.empty() && std::find(only.begin(), only.end(), params[i].name) == only.end())
-        continue;
+      if (!only.empty() && std::ranges::find(only, params[i].name) == only.end()) continue;
       Operands operands = op->args()[i];
       bool changed = false;
       for (Operand& operand : operands) {
@@ -603,10 +596,7 @@ bool RunOnBlock(Block& block, PassContext& context) {
 }
 
 bool Run(Program& program, PassContext& context) {
-  bool changed = false;
-  for (std::unique_ptr<Function>& function : program.functions)
-    changed |= RunOnBlock(function->body, context);
-  return changed;
+  return OnEachFunction(program, [&](Function& f) { return RunOnBlock(f.body, context); });
 }
 
 }  // namespace

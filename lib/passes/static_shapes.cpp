@@ -40,9 +40,7 @@ bool Reshape(Operation* op, PassContext& context) {
     }
   }
   if (!target) return false;
-  Replace(op,
-          BuilderBefore(op, context).Make("reshape", {{"x", op->value("x")}, {"shape", target}}));
-  return true;
+  return ReplaceBy(op, context, "reshape", {{"x", op->value("x")}, {"shape", target}});
 }
 
 // Returns the operand's elements; nothing if not all are known.
@@ -120,12 +118,11 @@ bool SliceByIndex(Operation* op, PassContext& context) {
     for (std::string_view bound : {"begin", "end"}) args.emplace_back(bound, op->arg(bound)[0]);
   }
   auto any = [](const std::vector<bool>& mask) {
-    return std::find(mask.begin(), mask.end(), true) != mask.end();
+    return std::ranges::find(mask, true) != mask.end();
   };
   if (any(begin_mask)) args.emplace_back("begin_mask", Tensor::Vector<bool>(begin_mask));
   args.emplace_back("end_mask", Tensor::Vector<bool>(end_mask));
-  Replace(op, BuilderBefore(op, context).Make("slice_by_index", std::move(args)));
-  return true;
+  return ReplaceBy(op, context, "slice_by_index", std::move(args));
 }
 
 bool SliceBySize(Operation* op, PassContext& context) {
@@ -144,19 +141,13 @@ bool SliceBySize(Operation* op, PassContext& context) {
   Builder::Args args = ArgsWithout(*op, {"begin", "size"});
   args.emplace_back("begin", Ints(*first));
   args.emplace_back("size", Ints(*count));
-  Replace(op, BuilderBefore(op, context).Make("slice_by_size", std::move(args)));
-  return true;
-}
-
-bool Run(Program& program, PassContext& context) {
-  return RewriteAll(program, [&](Operation* op) {
-    return Reshape(op, context) || SliceByIndex(op, context) || SliceBySize(op, context);
-  });
+  return ReplaceBy(op, context, "slice_by_size", std::move(args));
 }
 
 }  // namespace
 
 extern const PassDef kStaticShapes = {"static-shapes",
-                                      "replace computed shapes and slice bounds by constants", Run};
+                                      "replace computed shapes and slice bounds by constants",
+                                      Rewrites<Reshape, SliceByIndex, SliceBySize>};
 
 }  // namespace mlc::passes

@@ -118,16 +118,15 @@ std::vector<Measurement::Figure> ErrorStats::Beyond() const {
 }
 
 bool ErrorStats::Safe() const {
-  return std::all_of(series_.begin(), series_.end(),
-                     [](const auto& entry) { return entry.second.safe; });
+  return std::ranges::all_of(series_, [](const auto& entry) { return entry.second.safe; });
 }
 
 // With W the worst and M the median part over the orders run, W * sqrt(W / M) estimates the worst
 // over all orders; it must not exceed 1, which is W^3 <= M.
 bool ErrorStats::Steady() const {
-  return std::all_of(by_order_.begin(), by_order_.end(), [](const auto& entry) {
+  return std::ranges::all_of(by_order_, [](const auto& entry) {
     const std::vector<double>& parts = entry.second;
-    const double largest = *std::max_element(parts.begin(), parts.end());
+    const double largest = *std::ranges::max_element(parts);
     return parts.size() == 1 || largest * largest * largest <= Median(parts);
   });
 }

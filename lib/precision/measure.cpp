@@ -60,8 +60,8 @@ Measurement Measure(const Program& program, passes::PassContext& context,
     measurement.not_measured = std::move(why);
     return measurement;
   };
-  if (std::any_of(program.functions.begin(), program.functions.end(),
-                  [](const auto& function) { return verify::IsRandom(*function); }))
+  if (std::ranges::any_of(program.functions,
+                          [](const auto& function) { return verify::IsRandom(*function); }))
     return not_measured("the results are random");
   PrecisionTrials trials(program, context, options);
   trials.look_at_values = !options.least && inputs.too_large.empty();
@@ -138,14 +138,14 @@ Measurement MeasureFp16(const Program& program, passes::PassContext& context,
   // Keeps the Pareto front: the points that no point with at least as much fp16 work improves on.
   auto badness = [](const Measurement::Point& point) { return point.worst.Part(); };
   std::vector<Measurement::Point> tried = std::move(measurement.curve);
-  std::stable_sort(tried.begin(), tried.end(), [&](const auto& a, const auto& b) {
+  std::ranges::stable_sort(tried, [&](const auto& a, const auto& b) {
     return std::pair(-a.fp16_share, badness(a)) < std::pair(-b.fp16_share, badness(b));
   });
   measurement.curve.clear();
   for (Measurement::Point& point : tried)
     if (measurement.curve.empty() || badness(point) < badness(measurement.curve.back()))
       measurement.curve.push_back(std::move(point));
-  std::reverse(measurement.curve.begin(), measurement.curve.end());
+  std::ranges::reverse(measurement.curve);
   return measurement;
 }
 

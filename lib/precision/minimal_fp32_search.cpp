@@ -120,8 +120,8 @@ class Search {
       Job& from = confirming_[i];
       const std::set<size_t> outside = candidate.figures.Outside(first + i);
       if (!all && outside.empty()) continue;
-      auto to = std::find_if(jobs.begin(), jobs.end(),
-                             [&](const Job& job) { return job.function == from.function; });
+      auto to =
+          std::ranges::find_if(jobs, [&](const Job& job) { return job.function == from.function; });
       if (to == jobs.end()) to = jobs.insert(to, Job{from.function, {}});
       Job left{from.function, {}};
       for (size_t step = 0; step < from.steps.size(); ++step) {
@@ -222,8 +222,8 @@ class Search {
       Candidate alone = Try(keep(others));
       segments[i].harm = alone.lost.empty() ? alone.worst().Part() : kInfinity;
     }
-    std::stable_sort(segments.begin(), segments.end(),
-                     [](const Segment& a, const Segment& b) { return a.harm > b.harm; });
+    std::ranges::stable_sort(segments,
+                             [](const Segment& a, const Segment& b) { return a.harm > b.harm; });
     std::optional<Candidate> best;
     auto fits = [&](const std::vector<Segment>& kept) {
       Candidate candidate = Try(keep(kept));

@@ -34,8 +34,7 @@ bool ComputesIn(DType dtype, const Operation& op) {
     for (const Operand& operand : operands)
       if (operand.value && !operand.value->is_constant() && IsOf(*operand.value, dtype))
         return true;
-  return std::any_of(op.results.begin(), op.results.end(),
-                     [&](const auto& result) { return IsOf(*result, dtype); });
+  return std::ranges::any_of(op.results, [&](const auto& result) { return IsOf(*result, dtype); });
 }
 
 // fp16-precision moves the name of a narrowed output to the cast that follows it.

@@ -129,8 +129,8 @@ class Search {
               static_cast<double>(std::max<size_t>(trials_.jobs[0].steps.size(), 1));
     if (other.lost.empty() && other.worst().Part() <= candidate.worst().Part()) return candidate;
     for (Job& job : more) {
-      auto to = std::find_if(trials_.jobs.begin(), trials_.jobs.end(),
-                             [&](const Job& known) { return known.function == job.function; });
+      auto to = std::ranges::find_if(
+          trials_.jobs, [&](const Job& known) { return known.function == job.function; });
       if (to == trials_.jobs.end()) continue;
       std::move(job.steps.begin(), job.steps.end(), std::back_inserter(to->steps));
       std::move(job.references.begin(), job.references.end(), std::back_inserter(to->references));
@@ -149,14 +149,12 @@ class Search {
     for (auto it = operations_.rbegin(); it != operations_.rend(); ++it) {
       const Operation* op = *it;
       if (!wanted.contains(op) || !IsMeasured(*op) || !ComputesFp32(*op)) continue;
-      const bool last =
-          std::all_of(op->results.begin(), op->results.end(), [&](const auto& result) {
-            return std::all_of(
-                result->users.begin(), result->users.end(), [&](const Operation* user) {
-                  return tail.contains(user) || !wanted.contains(user) ||
-                         IsMeasured(*user) == false || candidate.fp32.contains(NameOf(*user));
-                });
-          });
+      const bool last = std::ranges::all_of(op->results, [&](const auto& result) {
+        return std::all_of(result->users.begin(), result->users.end(), [&](const Operation* user) {
+          return tail.contains(user) || !wanted.contains(user) || IsMeasured(*user) == false ||
+                 candidate.fp32.contains(NameOf(*user));
+        });
+      });
       if (!last || !Take(*op, candidate, left, names)) continue;
       tail.insert(op);
     }

@@ -20,7 +20,7 @@ double Megabytes(int64_t bytes) { return static_cast<double>(bytes) / 1e6; }
 std::string_view Name(CircuitBreaker::State state) { return kStates[static_cast<size_t>(state)]; }
 
 BreakerOptions::Override ParseBreakerOverride(std::string_view text) {
-  const auto it = std::find(kOverrides.begin(), kOverrides.end(), text);
+  const auto it = std::ranges::find(kOverrides, text);
   if (it == kOverrides.end())
     throw Error("usage", "{} is \"{}\"", kVariable, text).Expected("open, closed or auto");
   return static_cast<BreakerOptions::Override>(it - kOverrides.begin());
@@ -123,9 +123,8 @@ void CircuitBreaker::Revoke(const Ticket& ticket, Time now) {
   std::lock_guard lock(mutex_);
   if (!ticket.admitted || ticket.epoch != epoch_) return;
   if (state_ == State::kHalfOpen) return FailProbe("the results of the probe were wrong", now);
-  const auto it = std::find_if(window_.begin(), window_.end(), [&](const Outcome& outcome) {
-    return outcome.serial == ticket.serial;
-  });
+  const auto it = std::ranges::find_if(
+      window_, [&](const Outcome& outcome) { return outcome.serial == ticket.serial; });
   if (it == window_.end()) return;
   it->kind = Outcome::kFailed;
   Judge(now);

@@ -499,7 +499,7 @@ std::vector<std::string> ModelCache::Keys(std::string_view kind) const {
   for (fs::directory_iterator entry(folder_ / kind, error), end; !error && entry != end;
        entry.increment(error))
     if (std::string name = entry->path().filename().string(); IsKey(name)) keys.push_back(name);
-  std::sort(keys.begin(), keys.end());
+  std::ranges::sort(keys);
   return keys;
 }
 
@@ -519,7 +519,7 @@ std::vector<Eviction> ModelCache::RemoveOldest(uint64_t limit, const std::string
   for (std::string& key : Keys("ac"))
     if (std::optional<FileIdentity> record = IdentityOf(Place("ac", key)))
       oldest.emplace_back(record->modified, std::move(key));
-  std::sort(oldest.begin(), oldest.end());
+  std::ranges::sort(oldest);
   bytes = Bytes();
   for (const auto& [used, key] : oldest) {
     if (bytes <= limit && limit > 0) break;
@@ -566,7 +566,7 @@ void ModelCache::RemoveHalfWritten() {
     Count([&](Counters& sum) { ++sum.evictions, sum.evicted_bytes += bytes; });
   }
   for (const std::string& key : Keys("lock"))
-    if (!std::binary_search(entries.begin(), entries.end(), key))
+    if (!std::ranges::binary_search(entries, key))
       if (std::optional<FileLock> lock = FileLock::Try(Place("lock", key), FileLock::kExclusive);
           lock && !fs::exists(Place("ac", key)))
         lock->RemoveFile();
@@ -588,8 +588,8 @@ std::vector<CachedModel> ModelCache::List() {
     model.in_use = !FileLock::Try(Place("lock", key), FileLock::kExclusive);
     models.push_back(std::move(model));
   }
-  std::stable_sort(models.begin(), models.end(),
-                   [](const CachedModel& a, const CachedModel& b) { return a.used > b.used; });
+  std::ranges::stable_sort(
+      models, [](const CachedModel& a, const CachedModel& b) { return a.used > b.used; });
   return models;
 }
 

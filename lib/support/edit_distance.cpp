@@ -31,7 +31,7 @@ std::vector<std::string> NearNames(const std::set<std::string>& names, const std
   for (const std::string& name : names)
     if (!name.empty())
       ranked.emplace_back(EditDistance(name.substr(0, kLongest), wanted.substr(0, kLongest)), name);
-  std::sort(ranked.begin(), ranked.end());
+  std::ranges::sort(ranked);
   std::vector<std::string> nearest;
   for (size_t i = 0; i < ranked.size() && i < kShown; ++i) nearest.push_back(ranked[i].second);
   return nearest;

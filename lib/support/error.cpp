@@ -1,7 +1,5 @@
 #include "lib/support/error.h"
 
-#include <algorithm>
-
 namespace mlc {
 
 namespace {

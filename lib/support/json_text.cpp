@@ -42,7 +42,7 @@ class Checker : public nlohmann::json_sax<Json> {
   // Reports the parser's message `why` from "syntax error" on.
   [[noreturn]] void Refuse(size_t at, std::string_view why) const {
     std::string_view before = text_.substr(0, at);
-    size_t line = std::count(before.begin(), before.end(), '\n');
+    size_t line = std::ranges::count(before, '\n');
     size_t column = before.size() - (line ? before.rfind('\n') + 1 : 0);
     Error refusal(id_, "invalid JSON");
     refusal.At({file_, fmt::format("line {}:{}", line + 1, column + 1)});

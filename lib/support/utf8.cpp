@@ -30,7 +30,7 @@ void RequireUtf8(std::string_view text, std::string_view id, const std::string& 
   size_t bad = FirstBadUtf8(text);
   if (bad == std::string_view::npos) return;
   std::string_view before = text.substr(0, bad);
-  auto line = std::count(before.begin(), before.end(), '\n') + 1;
+  auto line = std::ranges::count(before, '\n') + 1;
   size_t start = before.rfind('\n') + 1;
   constexpr size_t kShown = 40;
   std::string_view shown = before.substr(start);

@@ -55,7 +55,7 @@ AddedTokens::AddedTokens(const TokenizerSpec& spec, const Vocabulary& vocabulary
            type == TokenType::kUserDefined))
         tokens.push_back({id});
     }
-  std::sort(tokens.begin(), tokens.end(), [&](const AddedToken& a, const AddedToken& b) {
+  std::ranges::sort(tokens, [&](const AddedToken& a, const AddedToken& b) {
     size_t left = spec.tokens[static_cast<size_t>(a.id)].size();
     size_t right = spec.tokens[static_cast<size_t>(b.id)].size();
     return left != right ? left > right : a.id < b.id;
@@ -153,7 +153,7 @@ std::vector<TextFragment> AddedTokens::SplitLongest(std::string_view text,
         seen[static_cast<size_t>(place)] = true;
         return true;
       });
-    std::sort(present.begin(), present.end());
+    std::ranges::sort(present);
   }
   std::vector<TextFragment> fragments, next;
   if (!text.empty()) fragments.push_back({{0, text.size()}});

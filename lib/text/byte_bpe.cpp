@@ -109,7 +109,7 @@ class ByteBpe : public PieceModel {
   }
   int32_t ByteId(char c) const { return byte_ids_[static_cast<unsigned char>(c)]; }
   bool HasBytes(std::string_view text) const {
-    return std::all_of(text.begin(), text.end(), [&](char c) { return ByteId(c) >= 0; });
+    return std::ranges::all_of(text, [&](char c) { return ByteId(c) >= 0; });
   }
 
   // Encodes text that is not in the vocabulary as bytes. Bytes without a token are dropped in

@@ -16,7 +16,7 @@ class SpmBpe : public PieceModel {
   SpmBpe(const TokenizerSpec& spec, const Vocabulary& vocabulary)
       : spec_(spec), vocabulary_(vocabulary) {
     // If no token contains a space after another character, words can be encoded independently.
-    words_apart_ = std::none_of(spec.tokens.begin(), spec.tokens.end(), [](std::string_view text) {
+    words_apart_ = std::ranges::none_of(spec.tokens, [](std::string_view text) {
       for (size_t at = 1; (at = text.find(kSpace, at)) != std::string_view::npos; ++at)
         if (!text.substr(0, at).ends_with(kSpace)) return true;
       return false;

@@ -33,7 +33,7 @@ TokenizerSpec Checked(TokenizerSpec spec) {
                   spec.tokens[id].size())
           .Expected("at most {} bytes", kLongestToken);
   }
-  if (std::any_of(spec.scores.begin(), spec.scores.end(), [](float s) { return std::isnan(s); }))
+  if (std::ranges::any_of(spec.scores, [](float s) { return std::isnan(s); }))
     throw Error("bad-file", "a score of the tokenizer is NaN");
   MarkSpecialTokens(spec);
   return spec;
@@ -214,8 +214,8 @@ int32_t Tokenizer::vocabulary() const { return state_->vocabulary.size(); }
 
 bool Tokenizer::EndsGeneration(int32_t id) const {
   const TokenizerSpec& spec = state_->spec;
-  return id >= 0 && (id == spec.eos || id == spec.eot ||
-                     std::find(spec.ends.begin(), spec.ends.end(), id) != spec.ends.end());
+  return id >= 0 &&
+         (id == spec.eos || id == spec.eot || std::ranges::find(spec.ends, id) != spec.ends.end());
 }
 
 int32_t Tokenizer::Find(std::string_view token) const { return state_->vocabulary.Find(token); }

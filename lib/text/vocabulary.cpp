@@ -73,7 +73,7 @@ bool BytesOfGpt2(std::string_view text, std::string& bytes) {
 }
 
 std::string Gpt2OfByte(unsigned char byte) {
-  auto found = std::find(Gpt2Bytes().begin(), Gpt2Bytes().end(), int16_t{byte});
+  auto found = std::ranges::find(Gpt2Bytes(), int16_t{byte});
   std::string text;
   AppendCharacter(text, static_cast<char32_t>(found - Gpt2Bytes().begin()));
   return text;

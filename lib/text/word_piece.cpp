@@ -52,7 +52,7 @@ class WordPiece : public PieceModel {
 
  private:
   static int64_t Characters(std::string_view text) {
-    return std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; });
+    return std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; });
   }
 
   const TokenizerSpec& spec_;

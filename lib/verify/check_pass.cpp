@@ -15,7 +15,7 @@ bool Any(const Function& function, const std::function<bool(const Operation&)>& 
 
 bool ComputesInFp16(const Function& function) {
   return Any(function, [](const Operation& op) {
-    return std::any_of(op.results.begin(), op.results.end(), [](const auto& result) {
+    return std::ranges::any_of(op.results, [](const auto& result) {
       return result->type.is_tensor() && result->type.dtype == DType::kFp16;
     });
   });

@@ -21,12 +21,11 @@ bool Follow(std::span<const double> scores, const std::vector<int64_t>& own,
   for (const double score : scores) size = std::max(size, std::fabs(score));
   for (const int64_t expert : wanted) {
     if (expert < 0 || expert >= std::ssize(scores)) return false;
-    if (std::count(wanted.begin(), wanted.end(), expert) != 1) return false;
-    if (!std::count(own.begin(), own.end(), expert)) lowest = std::min(lowest, scores[expert]);
+    if (std::ranges::count(wanted, expert) != 1) return false;
+    if (!std::ranges::count(own, expert)) lowest = std::min(lowest, scores[expert]);
   }
   for (const int64_t expert : own)
-    if (!std::count(wanted.begin(), wanted.end(), expert))
-      highest = std::max(highest, scores[expert]);
+    if (!std::ranges::count(wanted, expert)) highest = std::max(highest, scores[expert]);
   if (lowest == INFINITY || !(highest - lowest <= kRouterResolution * size)) return false;
   widest = std::max(widest, size > 0 ? (highest - lowest) / size : 0);
   return true;

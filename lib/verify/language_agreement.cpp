@@ -9,7 +9,7 @@ namespace {
 
 // log(sum(exp(x)))
 double LogSum(const std::vector<double>& x) {
-  double most = *std::max_element(x.begin(), x.end()), sum = 0;
+  double most = *std::ranges::max_element(x), sum = 0;
   for (double each : x) sum += std::exp(each - most);
   return most + std::log(sum);
 }
@@ -38,7 +38,7 @@ LanguageFigures CompareLogits(const Tensor& value, const Tensor& reference) {
     figures.mean_divergence += divergence / static_cast<double>(figures.tokens);
     figures.max_divergence = std::max(figures.max_divergence, divergence);
     auto most = [](const std::vector<double>& x) {
-      return std::max_element(x.begin(), x.end()) - x.begin();
+      return std::ranges::max_element(x) - x.begin();
     };
     int64_t token = most(own), expected = most(given);
     if (token == expected)

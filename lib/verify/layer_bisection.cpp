@@ -138,16 +138,15 @@ std::string LayersText(const Layers& all, size_t most) {
     text += fmt::format("; {} more share a name, but have different dimensions or another order",
                         all.others);
   text += "\n";
-  auto first = std::find_if(all.layers.begin(), all.layers.end(),
-                            [](const Layer& layer) { return !layer.compared.within; });
+  auto first =
+      std::ranges::find_if(all.layers, [](const Layer& layer) { return !layer.compared.within; });
   if (first != all.layers.end())
     text += fmt::format("first value outside the budget: {}\n", Text(*first));
   else if (!all.layers.empty())
     text += "all values are within the budget\n";
   std::vector<const Layer*> worst;
   for (const Layer& layer : all.layers) worst.push_back(&layer);
-  std::stable_sort(worst.begin(), worst.end(),
-                   [](const Layer* a, const Layer* b) { return IsWorse(*a, *b); });
+  std::ranges::stable_sort(worst, [](const Layer* a, const Layer* b) { return IsWorse(*a, *b); });
   worst.resize(std::min(worst.size(), most));
   if (!worst.empty()) text += fmt::format("worst {} values:\n", worst.size());
   for (const Layer* layer : worst)

@@ -103,7 +103,7 @@ std::vector<ParityFile> FilesFrom(const Json& json) {
                     entry.at("name"),     entry.at("file"), entry.at("xxh3_128")};
     if (entry.contains("floor")) file.floor = FloorFromJson(JsonText(entry.at("floor")));
     fs::path path = file.file;
-    if (path.is_absolute() || std::find(path.begin(), path.end(), "..") != path.end())
+    if (path.is_absolute() || std::ranges::find(path, "..") != path.end())
       throw Error("bad-file", "path \"{}\" is outside the folder", file.file);
     if (file.step < 0 || file.step >= kMostSteps)
       throw Error("bad-file", "\"{}\" has invalid step {}", file.name, file.step);

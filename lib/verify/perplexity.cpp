@@ -27,7 +27,7 @@ constexpr size_t kTop = 5;
 using Top = std::array<int64_t, kTop>;
 
 double LogSum(std::span<const float> logits) {
-  const double most = *std::max_element(logits.begin(), logits.end());
+  const double most = *std::ranges::max_element(logits);
   double sum = 0;
   for (float logit : logits) sum += std::exp(logit - most);
   return most + std::log(sum);
@@ -65,8 +65,7 @@ Pair Score(std::span<const float> p, std::span<const float> q, int32_t next) {
   const Top top_p = TopOf(p), top_q = TopOf(q);
   const size_t most = std::min(kTop, p.size());
   int64_t shared = 0;
-  for (size_t k = 0; k < most; ++k)
-    shared += std::find(top_q.begin(), top_q.end(), top_p[k]) != top_q.end();
+  for (size_t k = 0; k < most; ++k) shared += std::ranges::find(top_q, top_p[k]) != top_q.end();
   const auto at = static_cast<size_t>(next);
   return {from - p[at], to - q[at], std::max(divergence, 0.0), top_p[0] == top_q[0] ? 1.0 : 0.0,
           static_cast<double>(shared) / static_cast<double>(most)};
@@ -149,19 +148,18 @@ void Agreement::AddChunk(const Tensor& reference, const Tensor& value,
 }
 
 AgreementFigures Agreement::figures() const {
-  AgreementFigures figures;
-  figures.reference = PerplexityOf(reference_);
-  figures.value = PerplexityOf(value_);
-  figures.ratio = std::exp(difference_.mean());
-  figures.ratio_error = figures.ratio * difference_.error();
-  figures.divergence = divergence_.mean();
-  figures.divergence_error = divergence_.error();
-  figures.most_divergence = most_;
-  figures.top1 = top1_.mean();
-  figures.top1_error = top1_.error();
-  figures.top5 = top5_.mean();
-  figures.top5_error = top5_.error();
-  return figures;
+  const double ratio = std::exp(difference_.mean());
+  return {.reference = PerplexityOf(reference_),
+          .value = PerplexityOf(value_),
+          .ratio = ratio,
+          .ratio_error = ratio * difference_.error(),
+          .divergence = divergence_.mean(),
+          .divergence_error = divergence_.error(),
+          .most_divergence = most_,
+          .top1 = top1_.mean(),
+          .top1_error = top1_.error(),
+          .top5 = top5_.mean(),
+          .top5_error = top5_.error()};
 }
 
 const AgreementLimit& AgreementLimitOf(std::string_view name) {

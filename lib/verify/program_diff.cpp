@@ -121,8 +121,8 @@ class Side {
   // Returns the block that owns a block input, and the index of the input.
   std::pair<const Block*, size_t> OwnerOf(const Value* input) const { return owners_.at(input); }
   bool HasInput(const std::string& name) const {
-    return std::any_of(inputs_.begin(), inputs_.end(),
-                       [&](const auto& input) { return input.first->name == name; });
+    return std::ranges::any_of(inputs_,
+                               [&](const auto& input) { return input.first->name == name; });
   }
   int Find(const Operation* op) const {
     auto it = index_.find(op);
@@ -239,8 +239,7 @@ std::string Producer(const Value* value) {
 
 size_t IndexOf(const Block* block) {
   const auto& blocks = block->parent->blocks;
-  auto it = std::find_if(blocks.begin(), blocks.end(),
-                         [&](const auto& one) { return one.get() == block; });
+  auto it = std::ranges::find_if(blocks, [&](const auto& one) { return one.get() == block; });
   return static_cast<size_t>(it - blocks.begin());
 }
 
@@ -511,7 +510,7 @@ void CompareTexts(const std::string& what, const std::string& a, const std::stri
 
 bool ProgramDiff::same() const {
   return interface.empty() && operations.empty() &&
-         std::all_of(weights.begin(), weights.end(), [](const WeightPair& weight) {
+         std::ranges::all_of(weights, [](const WeightPair& weight) {
            return weight.state == WeightPair::State::kEqual;
          });
 }

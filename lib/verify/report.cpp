@@ -127,9 +127,8 @@ std::string WhyItTellsNothing(const Compared& compared) {
 
 std::string ReportText(const std::vector<Compared>& list) {
   std::string text, function;
-  bool several = std::any_of(list.begin(), list.end(), [&](const Compared& compared) {
-    return compared.function != list[0].function;
-  });
+  bool several = std::ranges::any_of(
+      list, [&](const Compared& compared) { return compared.function != list[0].function; });
   for (const auto& [worst, steps] : WorstSteps(list)) {
     if (several && function != worst->function)
       text += fmt::format("function {}:\n", worst->function);
@@ -155,8 +154,7 @@ std::string ReportText(const std::vector<Compared>& list) {
 std::string VerdictText(const std::vector<Compared>& list) {
   switch (Judge(list)) {
     case Verdict::kPassed:
-      return std::any_of(list.begin(), list.end(),
-                         [](const Compared& compared) { return compared.exceeds; })
+      return std::ranges::any_of(list, [](const Compared& compared) { return compared.exceeds; })
                  ? "PASSED, exceeds the fp16 budget as stated in the manifest"
                  : "PASSED";
     case Verdict::kFailed:

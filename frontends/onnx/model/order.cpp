@@ -1,7 +1,5 @@
 #include "frontends/onnx/model/order.h"
 
-#include <fmt/format.h>
-
 #include <functional>
 #include <queue>
 

@@ -500,8 +500,7 @@ class Reader {
 
   static uint64_t Number(const std::string& text) {
     if (text.empty() || text.size() > 18 ||
-        !std::all_of(text.begin(), text.end(),
-                     [](unsigned char c) { return c >= '0' && c <= '9'; }))
+        !std::ranges::all_of(text, [](unsigned char c) { return c >= '0' && c <= '9'; }))
       throw Error("external-data", "\"{}\" is not a valid offset or length", text);
     return std::stoull(text);
   }
@@ -612,10 +611,6 @@ Model ReadModel(const std::filesystem::path& path, const std::filesystem::path& 
 }
 
 Model ReadModel(std::span<const std::byte> bytes) { return Reader(bytes, nullptr).Read(); }
-
-}  // namespace mlc::onnx
-
-namespace mlc::onnx {
 
 Tensor ReadOnnxTensor(const std::filesystem::path& path) {
   std::shared_ptr<const MappedFile> file = MappedFile::Open(path);

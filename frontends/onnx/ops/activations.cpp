@@ -124,9 +124,7 @@ void PRelu(Node& node) {
     return node.SetAlike(node.Make("leaky_relu", {{"x", x}, {"alpha", constant.Reshaped({})}}));
   // Before opset 7 a vector held one slope per channel; later opsets write it as [C, 1, 1].
   if (node.opset() < 7 && slope->type.rank() == 1 && rank > 2) {
-    std::vector<int64_t> dims(rank - 1, 1);
-    dims[0] = -1;
-    slope = node.Make("reshape", {{"x", slope}, {"shape", Ints(dims)}});
+    slope = VectorAlong(node, slope, 0, rank - 1);
     if (constant) constant = slope->constant();
   }
   bool channels = constant && rank >= 2 && x->type.shape[1] == Dim(constant.size());

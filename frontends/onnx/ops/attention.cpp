@@ -54,8 +54,7 @@ Seen ReadMasks(Node& node, Value* q, Value* k) {
   Seen seen;
   Value *offset = nullptr, *filled = node.Optional(6);
   if (filled) {
-    filled = node.Make("reshape", {{"x", lower::AtRunTime(node, filled, node.dtype(6))},
-                                   {"shape", Ints({-1, 1, 1, 1})}});
+    filled = WithShape(node, lower::AtRunTime(node, filled, node.dtype(6)), {-1, 1, 1, 1});
     offset = Binary(node, "sub", filled, DimOf(node, q, 2));
     seen.places = Binary(node, "less", IndicesOf(node, k, 2), filled);
     seen.empty_rows = true;
@@ -81,7 +80,7 @@ Seen ReadMasks(Node& node, Value* q, Value* k) {
     bool finite = false;
     if (Tensor constant = node.ConstantOrNone(3)) {
       std::vector<double> values = constant.Doubles();
-      finite = std::all_of(values.begin(), values.end(), [&](double x) { return x > lowest; });
+      finite = std::ranges::all_of(values, [&](double x) { return x > lowest; });
     }
     if (!finite) {
       seen.given = Binary(node, "greater", mask, lowest);
@@ -222,15 +221,9 @@ void TensorScatter(Node& node) {
     Value* rest = From(node, cache, axis, DimOf(node, update, axis));
     return node.Set(Concat(node, {update, rest}, axis), dtype);
   }
-  std::vector<int64_t> column(rank, 1), row(rank, 1);
-  column[0] = -1;
-  row[axis] = -1;
-  auto shaped = [&](Value* x, const std::vector<int64_t>& dims) {
-    return node.Make("reshape", {{"x", x}, {"shape", Ints(dims)}});
-  };
-  Value* steps = shaped(IndicesOf(node, update, axis), row);
-  Value* places =
-      Binary(node, "add", shaped(lower::AtRunTime(node, starts, node.dtype(2)), column), steps);
+  Value* steps = VectorAlong(node, IndicesOf(node, update, axis), axis, rank);
+  starts = VectorAlong(node, lower::AtRunTime(node, starts, node.dtype(2)), 0, rank);
+  Value* places = Binary(node, "add", starts, steps);
   if (mode == "circular") places = Binary(node, "mod", places, DimOf(node, cache, axis));
   Value* shape = ShapeOf(node, update);
   places = node.Apply("Expand", 13, {{places, DType::kInt32}, {shape, DType::kInt32}});

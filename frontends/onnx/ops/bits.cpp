@@ -2,7 +2,6 @@
 #include "lib/lower/bits.h"
 
 #include "frontends/onnx/row.h"
-#include "lib/lower/bit_cast.h"
 
 namespace mlc::onnx {
 

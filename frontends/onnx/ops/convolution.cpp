@@ -3,7 +3,6 @@
 #include <array>
 #include <utility>
 
-#include "frontends/onnx/ops/convolve.h"
 #include "frontends/onnx/ops/window.h"
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/shape_guard.h"
@@ -35,9 +34,7 @@ int64_t Groups(Node& node) {
 // Adds a bias per channel where it cannot be an operand of the convolution.
 Value* AddBias(Node& node, Value* y, Value* bias) {
   RequireEqualSize(node, y, 1, bias, 0, "number of output channels and length of the bias");
-  std::vector<int64_t> shape(y->type.shape.size(), 1);
-  shape[1] = -1;
-  return Binary(node, "add", y, node.Make("reshape", {{"x", bias}, {"shape", Ints(shape)}}));
+  return Binary(node, "add", y, VectorAlong(node, bias, 1, y->type.rank()));
 }
 
 // Crops the input by its negative pads.
@@ -56,10 +53,7 @@ Value* Crop(Node& node, Value* x, Window& window) {
     window.after[i] -= back;
   }
   if (!crops) return x;
-  return node.Make("slice_by_index", {{"x", x},
-                                      {"begin", Ints(begin)},
-                                      {"end", Ints(end)},
-                                      {"end_mask", Tensor::Vector<bool>(end_mask)}});
+  return SliceBetween(node, x, begin, end, end_mask);
 }
 
 // Core ML supports dilation only with constant weights. Other weights are dilated explicitly by
@@ -71,18 +65,27 @@ Value* Spread(Node& node, Value* weight, std::vector<int64_t>& dilations) {
     dilations[i] = 1;
     if (gap == 0 || size == 1) continue;
     int64_t behind = ElementCount(Dims(dims.begin() + static_cast<int64_t>(i) + 3, dims.end()));
-    Value* rows = node.Make("reshape", {{"x", weight}, {"shape", Ints({-1, size, behind})}});
+    Value* rows = WithShape(node, weight, {-1, size, behind});
     rows = Expanded(node, rows, {2});
     rows = node.Make("pad", {{"x", rows},
                              {"pad", Ints({0, 0, 0, 0, 0, gap, 0, 0})},
                              {"mode", "constant"},
                              {"constant_val", 0.0}});
-    rows = node.Make("reshape", {{"x", rows}, {"shape", Ints({-1, size * (gap + 1), behind})}});
+    rows = WithShape(node, rows, {-1, size * (gap + 1), behind});
     dims[i + 2] = size * (gap + 1) - gap;
     rows = SliceOfSize(node, rows, {0, 0, 0}, {-1, dims[i + 2], -1});
-    weight = node.Make("reshape", {{"x", rows}, {"shape", Ints(dims)}});
+    weight = WithShape(node, rows, dims);
   }
   return weight;
+}
+
+Builder::Args ConvolutionArgs(Value* x, Value* weight, const Window& window, int64_t groups) {
+  Builder::Args args = PadArgs(window);
+  args.insert(
+      args.end(),
+      {{"x", x}, {"weight", weight}, {"strides", Ints(window.strides)}, {"groups", groups}});
+  if (window.dilated()) args.emplace_back("dilations", Ints(window.dilations));
+  return args;
 }
 
 }  // namespace
@@ -98,11 +101,7 @@ Value* Convolve(Node& node, Value* x, Value* weight, Value* bias) {
               channels.ToString(), per_group, groups);
   if (!weight->is_constant()) weight = Spread(node, weight, window.dilations);
   x = Crop(node, x, window);
-  Builder::Args args = PadArgs(window);
-  args.insert(
-      args.end(),
-      {{"x", x}, {"weight", weight}, {"strides", Ints(window.strides)}, {"groups", groups}});
-  if (window.dilated()) args.emplace_back("dilations", Ints(window.dilations));
+  Builder::Args args = ConvolutionArgs(x, weight, window, groups);
   bool late_bias = bias && !bias->is_constant();
   if (bias && !late_bias) args.emplace_back("bias", bias);
   Value* y = node.Make("conv", std::move(args));
@@ -164,8 +163,8 @@ void ConvTranspose(Node& node) {
       window.after[i] = total - window.before[i];
     }
   } else if (auto_pad == "VALID") {
-    std::fill(window.before.begin(), window.before.end(), 0);
-    std::fill(window.after.begin(), window.after.end(), 0);
+    std::ranges::fill(window.before, 0);
+    std::ranges::fill(window.after, 0);
   } else if (auto_pad != "NOTSET" && !auto_pad.empty()) {
     node.Unsupported("auto_pad", "unknown value \"{}\"", auto_pad);
   }
@@ -190,11 +189,7 @@ void ConvTranspose(Node& node) {
     window.after[i] = std::max<int64_t>(window.after[i], 0);
   }
   if (!weight->is_constant()) weight = Spread(node, weight, window.dilations);
-  Builder::Args args = PadArgs(window);
-  args.insert(
-      args.end(),
-      {{"x", x}, {"weight", weight}, {"strides", Ints(window.strides)}, {"groups", groups}});
-  if (window.dilated()) args.emplace_back("dilations", Ints(window.dilations));
+  Builder::Args args = ConvolutionArgs(x, weight, window, groups);
   bool late_bias = bias && (extends || !bias->is_constant());
   if (bias && !late_bias) args.emplace_back("bias", bias);
   Value* y = node.Make("conv_transpose", std::move(args));
@@ -202,11 +197,8 @@ void ConvTranspose(Node& node) {
     y = node.Make("pad",
                   {{"x", y}, {"pad", Ints(beyond)}, {"mode", "constant"}, {"constant_val", 0.0}});
   if (crops)
-    y = node.Make("slice_by_index",
-                  {{"x", y},
-                   {"begin", Ints(late)},
-                   {"end", Ints(std::vector<int64_t>(late.size()))},
-                   {"end_mask", Tensor::Vector(std::vector<bool>(late.size(), true))}});
+    y = SliceBetween(node, y, late, std::vector<int64_t>(late.size()),
+                     std::vector<bool>(late.size(), true));
   node.Set(late_bias ? AddBias(node, y, bias) : y);
 }
 

@@ -80,8 +80,7 @@ void Col2Im(Node& node) {
       places.push_back(place);
     }
   int64_t channels = columns[1] / taps;
-  Value* updates = node.Make(
-      "reshape", {{"x", node.In(0)}, {"shape", Ints({columns[0], channels, taps * columns[2]})}});
+  Value* updates = WithShape(node, node.In(0), {columns[0], channels, taps * columns[2]});
   Value* zeros =
       node.Const(Tensor::Full(updates->type.dtype, {columns[0], channels, pixels + 1}, 0));
   Value* sums = node.Make("scatter", {{"data", zeros},

@@ -15,7 +15,7 @@ constexpr char kSquare[] = "square matrices of constant size, up to 64";
 
 constexpr NodeRow kRows[] = {
     NodeRow("Det", OfSquare<lower::Determinant>, 11).When(kSquare),
-    NodeRow("Inverse", OfSquare<lower::Inverse>, 1, 0, "com.microsoft").When(kSquare),
+    Microsoft("Inverse", OfSquare<lower::Inverse>).When(kSquare),
 };
 
 }  // namespace

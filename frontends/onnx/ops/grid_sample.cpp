@@ -133,9 +133,9 @@ class Maker {
   Value* Rows(Value* x) const {
     Dims dims = StaticDims(x->type.shape);
     int64_t pixels = ElementCount(dims) / (dims[0] * dims[1]);
-    Value* flat = node_.Make("reshape", {{"x", x}, {"shape", Ints({dims[0], dims[1], pixels})}});
+    Value* flat = WithShape(node_, x, {dims[0], dims[1], pixels});
     Value* last = Transposed(node_, flat, {0, 2, 1});
-    return node_.Make("reshape", {{"x", last}, {"shape", Ints({dims[0] * pixels, dims[1]})}});
+    return WithShape(node_, last, {dims[0] * pixels, dims[1]});
   }
 
   // The first row of each of n images, [n, 1]; null for a single image.
@@ -207,7 +207,7 @@ void GridSample(Node& node) {
   Maker make(node);
   Dims dims = StaticDims(node.shape(0)), places = StaticDims(node.shape(1));
   std::vector<int64_t> sizes(dims.begin() + 2, dims.end());
-  grid = node.Make("reshape", {{"x", grid}, {"shape", Ints({places[0], -1, k})}});
+  grid = WithShape(node, grid, {places[0], -1, k});
   std::vector<std::vector<Tap>> taps;
   for (int i = 0; i < k; ++i) {
     double size = static_cast<double>(sizes[i]);
@@ -223,7 +223,7 @@ void GridSample(Node& node) {
   samples = Transposed(node, samples, {0, 2, 1});
   std::vector<int64_t> shape = {dims[0], dims[1]};
   shape.insert(shape.end(), places.begin() + 1, places.end() - 1);
-  node.SetAlike(node.Make("reshape", {{"x", samples}, {"shape", Ints(shape)}}));
+  node.SetAlike(WithShape(node, samples, shape));
 }
 
 // Divides each region [r, 4] (x1, y1, x2, y2) of x [n, c, h, w] into bins. Each bin is the mean or
@@ -397,8 +397,7 @@ void DeformConv(Node& node) {
   if (!fits) node.Fail("bad-operand", "the shapes of the inputs and the attributes do not match");
   Maker make(node);
   // Each coordinate as [n, sets, taps * locations].
-  Value* all =
-      node.Make("reshape", {{"x", offset}, {"shape", Ints({in[0], sets * taps, 2, places})}});
+  Value* all = WithShape(node, offset, {in[0], sets * taps, 2, places});
   auto coordinate = [&](int axis) {
     std::vector<double> usual;
     for (int64_t tap = 0; tap < taps; ++tap)
@@ -409,36 +408,32 @@ void DeformConv(Node& node) {
             static_cast<double>(at * strides[axis] - pads[axis] + step * dilations[axis]));
       }
     Value* part = SliceOfSize(node, all, {0, 0, axis, 0}, {-1, -1, 1, -1});
-    part = node.Make("reshape", {{"x", part}, {"shape", Ints({in[0], sets, taps * places})}});
+    part = WithShape(node, part, {in[0], sets, taps * places});
     return Binary(node, "add", part, Tensor::Vector(usual).Cast(part->type.dtype));
   };
   std::vector<std::vector<Tap>> axes = {make.Taps(coordinate(0), {in[2]}, Kernel::kLinear),
                                         make.Taps(coordinate(1), {in[3]}, Kernel::kLinear)};
   // Rows with the channels of one set, ordered by image and then by set.
   int64_t channels = in[1] / sets, pixels = in[2] * in[3];
-  Value* images =
-      node.Make("reshape", {{"x", x}, {"shape", Ints({in[0] * sets, channels, pixels})}});
+  Value* images = WithShape(node, x, {in[0] * sets, channels, pixels});
   images = Transposed(node, images, {0, 2, 1});
-  Value* rows = node.Make("reshape", {{"x", images}, {"shape", Ints({-1, channels})}});
+  Value* rows = WithShape(node, images, {-1, channels});
   Value* first = make.FirstRows(in[0] * sets, pixels);
-  if (first) first = node.Make("reshape", {{"x", first}, {"shape", Ints({in[0], sets, 1})}});
+  if (first) first = WithShape(node, first, {in[0], sets, 1});
   Value* samples = make.Sample(rows, axes, {in[2], in[3]}, first);
   if (Value* mask = node.Optional(4)) {
-    mask = node.Make("reshape", {{"x", mask}, {"shape", Ints({in[0], sets, taps * places, 1})}});
+    mask = WithShape(node, mask, {in[0], sets, taps * places, 1});
     samples = Binary(node, "mul", samples, mask);
   }
   // [n, sets, taps * locations, channels] -> [n, groups, channels per group * taps, locations].
   samples = Transposed(node, samples, {0, 1, 3, 2});
-  samples = node.Make("reshape",
-                      {{"x", samples}, {"shape", Ints({in[0], groups, kernel[1] * taps, places})}});
-  weight = node.Make(
-      "reshape",
-      {{"x", weight}, {"shape", Ints({1, groups, kernel[0] / groups, kernel[1] * taps})}});
+  samples = WithShape(node, samples, {in[0], groups, kernel[1] * taps, places});
+  weight = WithShape(node, weight, {1, groups, kernel[0] / groups, kernel[1] * taps});
   Value* y = node.Make("matmul", {{"x", weight}, {"y", samples}});
-  y = node.Make("reshape", {{"x", y}, {"shape", Ints({in[0], kernel[0], out[2], out[3]})}});
+  y = WithShape(node, y, {in[0], kernel[0], out[2], out[3]});
   if (Value* bias = node.Optional(3)) {
     RequireEqualSize(node, y, 1, bias, 0, "number of output channels and length of the bias");
-    y = Binary(node, "add", y, node.Make("reshape", {{"x", bias}, {"shape", Ints({1, -1, 1, 1})}}));
+    y = Binary(node, "add", y, WithShape(node, bias, {1, -1, 1, 1}));
   }
   node.SetAlike(y);
 }
@@ -474,7 +469,7 @@ void AffineGrid(Node& node) {
   std::vector<int64_t> shape = {size[0]};
   shape.insert(shape.end(), size.begin() + 2, size.end());
   shape.push_back(k);
-  node.SetAlike(node.Make("reshape", {{"x", y}, {"shape", Ints(shape)}}));
+  node.SetAlike(WithShape(node, y, shape));
 }
 
 constexpr NodeRow kRows[] = {

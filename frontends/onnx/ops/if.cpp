@@ -1,17 +1,66 @@
 // If: the branch is selected at compile time, or becomes a cond.
 #include <algorithm>
 
-#include "frontends/onnx/branch_folding.h"
 #include "frontends/onnx/node_transaction.h"
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/scope.h"
 #include "frontends/onnx/shape_guard.h"
 #include "lib/ir/arithmetic.h"
+#include "lib/ir/shape_tensors.h"
 #include "lib/lower/convert.h"
 
 namespace mlc::onnx {
 
 namespace {
+
+// The difference of two integer operands with one known element each; nothing for other operands.
+std::optional<Dim> Difference(const Operation& op) {
+  const Value *x = op.value("x"), *y = op.value("y");
+  auto a = x ? ElementsOf(x) : std::nullopt, b = y ? ElementsOf(y) : std::nullopt;
+  if (!a || !b || a->size() != 1 || b->size() != 1) return std::nullopt;
+  return a->front() - b->front();
+}
+
+// Handles a condition that compares a flexible dimension with one size. Narrows the dimension's
+// symbol to the sizes for which the comparison has one known result, records the decision, and
+// returns that result. Returns nothing for other conditions, and when the remaining sizes are empty
+// or not contiguous.
+std::optional<bool> AssumeSize(Node& node, const Value* condition) {
+  bool when_equal = true;
+  const Operation* op = condition->def;
+  for (; op && !op->is("equal") && !op->is("not_equal"); op = op->value("x")->def) {
+    bool passes = op->is("cast") || op->def->moves == Moves::kShape;
+    if (op->is("logical_not"))
+      when_equal = !when_equal;
+    else if (!passes)
+      return std::nullopt;
+    if (!op->value("x")) return std::nullopt;
+  }
+  if (!op) return std::nullopt;
+  if (op->is("not_equal")) when_equal = !when_equal;
+  std::optional<Dim> difference = Difference(*op);
+  if (!difference || node.scope().import().trial) return std::nullopt;
+  std::optional<Narrowed> narrowed = Narrow(
+      node, *difference, [](int64_t value) { return value == 0; },
+      "only for these sizes do the branches produce shapes that later nodes accept");
+  if (!narrowed || !narrowed->all) return std::nullopt;
+  return when_equal;
+}
+
+// Returns x if the scalar `keep` is true, else x with zero elements along dimension `axis`.
+Value* AllOrNone(Builder& builder, Value* x, int axis, Value* keep) {
+  int rank = x->type.rank();
+  Value* shape = builder.Make("shape", {{"x", x}});
+  Value* some = Binary(builder, "mul", shape, builder.Cast(keep, DType::kInt32));
+  std::vector<bool> whole(rank, true);
+  whole[axis] = false;
+  Value* result = builder.Make("slice_by_index", {{"x", x},
+                                                  {"begin", Ints(std::vector<int64_t>(rank))},
+                                                  {"end", some},
+                                                  {"end_mask", Tensor::Vector(whole)}});
+  Bounded(builder, result->type.shape[axis], x->type.shape[axis]);
+  return result;
+}
 
 // Checks that both branches give an output the same type; sizes may differ.
 void CheckAlike(Node& node, int output, const Bound& yes, const Bound& no) {
@@ -50,7 +99,7 @@ Value* WithOpenSizes(Builder& b, Value* x, const Shape& other, Value* condition)
     sizes[i] = shape[i].constant();
     whole[i] = false;
   }
-  if (std::find(whole.begin(), whole.end(), false) == whole.end()) return x;
+  if (std::ranges::find(whole, false) == whole.end()) return x;
   Value* one = b.Cast(condition, DType::kInt32);
   return b.Make("slice_by_index", {{"x", x},
                                    {"begin", Ints(std::vector<int64_t>(shape.size()))},
@@ -73,7 +122,7 @@ int EmptyAxis(const Bound& bound, const Bound& other) {
   if (!bound.value || !other.value || !bound.value->is_constant()) return -1;
   const Shape &shape = bound.value->type.shape, &full = other.value->type.shape;
   if (shape.size() != full.size() || bound.dtype != other.dtype) return -1;
-  auto axis = std::find(shape.begin(), shape.end(), Dim(0));
+  auto axis = std::ranges::find(shape, Dim(0));
   if (axis == shape.end() || full[axis - shape.begin()] == Dim(0)) return -1;
   for (size_t d = 0; d < shape.size(); ++d)
     if (shape[d] != full[d] && shape.begin() + static_cast<int64_t>(d) != axis) return -1;
@@ -90,7 +139,7 @@ bool GiveAllOrNone(Node& node, Value* condition, NodeTransaction (&transactions)
       axes.push_back(node.HasOutput(i) && i < std::ssize(results[0]) && i < std::ssize(results[1])
                          ? EmptyAxis(results[empty][i], results[1 - empty][i])
                          : -1);
-    if (std::find(axes.begin(), axes.end(), -1) != axes.end()) continue;
+    if (std::ranges::find(axes, -1) != axes.end()) continue;
     transactions[1 - empty].Splice();
     Builder& b = node.builder();
     Value* keep = empty == 1 ? condition : b.Make("logical_not", {{"x", condition}});

@@ -1,8 +1,8 @@
 // Products of integers: ConvInteger, MatMulInteger, QLinearConv, QLinearMatMul and com.microsoft
 // operators.
 
-#include "frontends/onnx/ops/convolve.h"
 #include "frontends/onnx/ops/quantized.h"
+#include "frontends/onnx/ops/window.h"
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/shape_guard.h"
 #include "lib/ir/arithmetic.h"
@@ -11,8 +11,6 @@
 namespace mlc::onnx {
 
 namespace {
-
-constexpr char kMicrosoft[] = "com.microsoft";
 
 // Returns a float input as fp32.
 Value* Float(Node& node, int input) {
@@ -89,13 +87,24 @@ void MatMulInteger(Node& node) {
   node.Set(node.builder().Cast(sum.value, DType::kInt32), DType::kInt32);
 }
 
+// The inputs that describe a matrix.
+struct Matrix {
+  int value, scale, zero;
+};
+// Multiplies two matrices. Returns the product of their integers, and its scale.
+std::pair<lower::Factor, Value*> ScaledProduct(Node& node, Matrix a, Matrix b) {
+  lower::Factor right =
+      Centered(node, node.In(b.value), OfColumns(node, node.Optional(b.zero)), node.dtype(b.value));
+  lower::Factor left =
+      Centered(node, node.In(a.value), OfRows(node, node.Optional(a.zero)), node.dtype(a.value));
+  lower::Factor sum = lower::ExactMatrixProduct(node, left, right);
+  Value* b_scale = OfColumns(node, Float(node, b.scale));
+  return {sum, Binary(node, "mul", OfRows(node, Float(node, a.scale)), b_scale)};
+}
+
 // Inputs: a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero.
 void QLinearMatMul(Node& node) {
-  lower::Factor b = Centered(node, node.In(3), OfColumns(node, node.Optional(5)), node.dtype(3));
-  lower::Factor a = Centered(node, node.In(0), OfRows(node, node.Optional(2)), node.dtype(0));
-  lower::Factor sum = lower::ExactMatrixProduct(node, a, b);
-  Value* b_scale = OfColumns(node, Float(node, 4));
-  Value* scale = Binary(node, "mul", OfRows(node, Float(node, 1)), b_scale);
+  auto [sum, scale] = ScaledProduct(node, {0, 1, 2}, {3, 4, 5});
   scale = Binary(node, "real_div", scale, OfRows(node, Float(node, 6)));
   node.Set(Requantize(node, sum.value, scale, OfRows(node, node.Optional(7)), node.dtype(7)),
            node.dtype(7));
@@ -110,11 +119,7 @@ Value* Scaled(Node& node, const lower::Factor& sum, Value* scale, Value* bias) {
 
 // Inputs: A, B, a_scale, b_scale, a_zero, b_zero, bias.
 void MatMulIntegerToFloat(Node& node) {
-  lower::Factor b = Centered(node, node.In(1), OfColumns(node, node.Optional(5)), node.dtype(1));
-  lower::Factor a = Centered(node, node.In(0), OfRows(node, node.Optional(4)), node.dtype(0));
-  lower::Factor sum = lower::ExactMatrixProduct(node, a, b);
-  Value* b_scale = OfColumns(node, Float(node, 3));
-  Value* scale = Binary(node, "mul", OfRows(node, Float(node, 2)), b_scale);
+  auto [sum, scale] = ScaledProduct(node, {0, 2, 4}, {1, 3, 5});
   Value* bias = node.HasInput(6) ? Float(node, 6) : nullptr;
   Value* y = Scaled(node, sum, scale, bias);
   node.Set(lower::Convert(node, y, DType::kFp32, node.dtype(2)), node.dtype(2));
@@ -160,12 +165,12 @@ void QGemm(Node& node) {
 
 constexpr NodeRow kRows[] = {
     {"ConvInteger", ConvInteger, 10},
-    {"DynamicQuantizeMatMul", DynamicQuantizeMatMul, 1, 0, kMicrosoft},
+    Microsoft("DynamicQuantizeMatMul", DynamicQuantizeMatMul),
     {"MatMulInteger", MatMulInteger, 10},
-    {"MatMulIntegerToFloat", MatMulIntegerToFloat, 1, 0, kMicrosoft},
-    {"QGemm", QGemm, 1, 0, kMicrosoft},
+    Microsoft("MatMulIntegerToFloat", MatMulIntegerToFloat),
+    Microsoft("QGemm", QGemm),
     {"QLinearConv", QLinearConv, 10},
-    {"QLinearConv", QLinearConv, 1, 0, kMicrosoft},
+    Microsoft("QLinearConv", QLinearConv),
     {"QLinearMatMul", QLinearMatMul, 10},
 };
 

@@ -12,10 +12,14 @@ namespace mlc::onnx {
 
 namespace {
 
+void SetResults(Node& node, const LoopResults& results) {
+  int output = 0;
+  for (const Bound& bound : results.carried) node.Set(output++, bound);
+  for (const Bound& bound : results.joined) node.Set(output++, bound);
+}
+
 void Loop(Node& node) {
-  LoopSpec what;
-  what.body = &node.Subgraph("body");
-  what.conditional = true;
+  LoopSpec what{.body = &node.Subgraph("body"), .conditional = true};
   Value* given[2] = {};
   for (int i : {0, 1})
     if (node.HasInput(i)) given[i] = Single(node, node.In(i), fmt::format("input {}", i));
@@ -52,10 +56,7 @@ void Loop(Node& node) {
     inputs.insert(inputs.end(), values.begin(), values.end());
     return inputs;
   };
-  LoopResults done = LowerLoop(node, what);
-  int output = 0;
-  for (const Bound& bound : done.carried) node.Set(output++, bound);
-  for (const Bound& bound : done.joined) node.Set(output++, bound);
+  SetResults(node, LowerLoop(node, what));
 }
 
 // Returns x at `index` along dimension `axis`, without that dimension.
@@ -85,10 +86,7 @@ struct Sequences {
 
 LoopResults ScanOver(Node& node, const Graph& body, const std::vector<Bound>& states,
                      Sequences sequences) {
-  LoopSpec what;
-  what.body = &body;
-  what.carried = states;
-  what.joined = sequences.made;
+  LoopSpec what{.body = &body, .carried = states, .joined = sequences.made};
   for (size_t i = 1; i < sequences.x.size(); ++i)
     RequireEqualSize(node, sequences.x[0].value, sequences.given[0].axis, sequences.x[i].value,
                      sequences.given[i].axis, "lengths of the scan inputs");
@@ -157,10 +155,7 @@ void Scan(Node& node) {
   directions = ForEach(node, "scan_output_directions", s.made.size());
   for (size_t i = 0; i < s.made.size(); ++i)
     s.made[i] = {static_cast<int>(axes[i]), directions[i] != 0};
-  LoopResults done = ScanOver(node, body, states, s);
-  int output = 0;
-  for (const Bound& bound : done.carried) node.Set(output++, bound);
-  for (const Bound& bound : done.joined) node.Set(output++, bound);
+  SetResults(node, ScanOver(node, body, states, s));
 }
 
 // Before opset 9, dimension 0 of every tensor is the batch. The batch entries are scanned one by

@@ -83,10 +83,8 @@ Labelled Diagonal(Node& node, Labelled operand) {
     if (shape[i].is_constant() && shape[i].constant() > 4096)
       node.Unsupported("equation", "a diagonal of more than 4096 elements is not supported");
     auto along = [&](size_t axis) {
-      Dims dims(shape.size(), 1);
-      dims[axis] = -1;
       Value* places = IndicesOf(node, operand.value, static_cast<int>(axis));
-      return node.Make("reshape", {{"x", places}, {"shape", Ints(dims)}});
+      return VectorAlong(node, places, axis, shape.size());
     };
     Value* other = along(j);
     Value* identity = Binary(node, "equal", along(i), other);
@@ -235,7 +233,7 @@ void Einsum(Node& node) {
       if (times == 1 && !std::isdigit(static_cast<unsigned char>(label))) output += label;
   }
   for (char label : output)
-    if (!count.contains(label) || std::count(output.begin(), output.end(), label) > 1) bad();
+    if (!count.contains(label) || std::ranges::count(output, label) > 1) bad();
 
   for (Labelled& operand : operands) operand = Diagonal(node, operand);
   Labelled result = operands[0];

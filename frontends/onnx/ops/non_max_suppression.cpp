@@ -77,9 +77,9 @@ void NonMaxSuppression(Node& node) {
   if (classes > 1) {
     boxes = Expanded(node, boxes, {1});
     boxes = node.Make("tile", {{"x", boxes}, {"reps", Ints({1, classes, 1, 1})}});
-    boxes = node.Make("reshape", {{"x", boxes}, {"shape", Ints({groups, -1, 4})}});
+    boxes = WithShape(node, boxes, {groups, -1, 4});
   }
-  Value* scores = node.Make("reshape", {{"x", node.In(1)}, {"shape", Ints({groups, -1, 1})}});
+  Value* scores = WithShape(node, node.In(1), {groups, -1, 1});
   if (count.low < 1) AddLast(node, boxes, scores, groups);
   // The form with score_threshold is used for all deployment targets; lib/passes/newer_forms.cpp
   // rewrites it for iOS17 and later, which lack this parameter. Core ML selects the best box even
@@ -93,7 +93,7 @@ void NonMaxSuppression(Node& node) {
   Value* used = Binary(node, "greater_equal", selected, 0);
   if (thresholded || count.low < 1) {
     Value* safe = Binary(node, "maximum", selected, 0);
-    Value* flat = node.Make("reshape", {{"x", scores}, {"shape", Ints({groups, -1})}});
+    Value* flat = WithShape(node, scores, {groups, -1});
     Value* score = node.Make("gather_along_axis", {{"x", flat}, {"indices", safe}, {"axis", 1}});
     Value* high = Binary(node, "greater", score, threshold);
     used = Binary(node, "logical_and", used, high);

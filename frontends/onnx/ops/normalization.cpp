@@ -36,8 +36,8 @@ void TrainingNormalization(Node& node, double epsilon) {
   int rank = x->type.rank();
   if (rank < 2) node.Fail("bad-operand", "the input has no channel dimension");
   Value *scale = ChannelsAs(node, 1, x), *bias = ChannelsAs(node, 2, x);
-  std::vector<int64_t> axes = {0};
-  for (int i = 2; i < rank; ++i) axes.push_back(i);
+  std::vector<int64_t> axes = Consecutive(1, rank);
+  axes[0] = 0;  // all but the channels
   Value* mean = networks::Mean(node, x, axes);
   Value* centred = Binary(node, "sub", x, mean);
   Value* variance = networks::Mean(node, node.Make("square", {{"x", centred}}), axes);
@@ -111,19 +111,13 @@ void InstanceNormalization(Node& node) {
   node.Set(Binary(node, "add", normal, networks::PerChannel(node, bias, rank)), dtype);
 }
 
-std::vector<int64_t> AxesFrom(int axis, int rank) {
-  std::vector<int64_t> axes;
-  for (int i = axis; i < rank; ++i) axes.push_back(i);
-  return axes;
-}
-
 void LayerNormalization(Node& node) {
   double epsilon = node.Float("epsilon", 1e-5f);
   node.Ignore({"stash_type"});  // intermediate results are fp32 in any case
   DType dtype = node.dtype();
   Value* x = node.In(0);
   int rank = x->type.rank();
-  std::vector<int64_t> axes = AxesFrom(node.Axis(node.Int("axis", -1), rank), rank);
+  std::vector<int64_t> axes = Consecutive(node.Axis(node.Int("axis", -1), rank), rank);
   Value *scale = As(node, 1, dtype), *bias = node.HasInput(2) ? As(node, 2, dtype) : nullptr;
   Value* result = nullptr;
   if (node.HasOutput(1) || node.HasOutput(2)) {
@@ -147,7 +141,7 @@ void RmsNormalization(Node& node) {
   DType dtype = node.dtype();
   Value* x = node.In(0);
   int rank = x->type.rank();
-  std::vector<int64_t> axes = AxesFrom(node.Axis(node.Int("axis", -1), rank), rank);
+  std::vector<int64_t> axes = Consecutive(node.Axis(node.Int("axis", -1), rank), rank);
   Value* squares = Binary(node, "mul", x, x);
   Value* result = networks::RmsNorm(node, x, axes, As(node, 1, dtype), nullptr, epsilon, squares).y;
   node.Set(OfShape(node, result, x, "the input"), dtype);
@@ -177,7 +171,7 @@ void GroupNormalization(Node& node) {
     if (!per_channel && groups != channels) {
       vector = Expanded(node, vector, {1});
       vector = node.Make("tile", {{"x", vector}, {"reps", Ints({1, channels / groups})}});
-      vector = node.Make("reshape", {{"x", vector}, {"shape", Ints({channels})}});
+      vector = WithShape(node, vector, {channels});
     }
     return networks::PerChannel(node, vector, rank);
   };

@@ -44,10 +44,7 @@ void OneHot(Node& node) {
     each.emplace_back("off_value", Tensor::Full(on ? DType::kBool : type, {}, 0));
     return node.Make("one_hot", std::move(each));
   };
-  auto value = [&](int64_t i) {
-    return node.Make("slice_by_index",
-                     {{"x", values}, {"begin", Ints({i})}, {"end", Ints({i + 1})}});
-  };
+  auto value = [&](int64_t i) { return SliceBetween(node, values, {i}, {i + 1}); };
   Value* off = node.Make("add", {{"x", one_hot(false)}, {"y", value(0)}});
   Value* chosen = node.Make("select", {{"cond", one_hot(true)}, {"a", value(1)}, {"b", off}});
   node.Set(node.builder().Cast(chosen, lower::RuntimeType(dtype)), dtype);

@@ -48,18 +48,14 @@ Value* Crop(Node& node, Value* x, Amounts& amounts) {
     amounts.after[i] = std::max<int64_t>(amounts.after[i], 0);
   }
   if (!cut) return x;
-  return node.Make("slice_by_index", {{"x", x},
-                                      {"begin", Ints(begin)},
-                                      {"end", Ints(end)},
-                                      {"end_mask", Tensor::Vector<bool>(end_mask)}});
+  return SliceBetween(node, x, begin, end, end_mask);
 }
 
 // MIL's pad computes in floats, so wide integers are padded by concatenation instead.
 Value* Surround(Node& node, Value* x, const Amounts& amounts, Value* constant) {
   Value* one = nullptr;
   if (!constant->is_constant())
-    one = node.Make("reshape",
-                    {{"x", constant}, {"shape", Ints(std::vector<int64_t>(x->type.rank(), 1))}});
+    one = WithShape(node, constant, std::vector<int64_t>(x->type.rank(), 1));
   for (int axis = 0; axis < x->type.rank(); ++axis) {
     std::vector<Value*> values;
     auto block = [&](int64_t count) {
@@ -110,11 +106,8 @@ Value* PadByIndices(Node& node, Value* x, int axis, Value* place, Mode mode,
   }
   x = node.Make("gather", {{"x", x}, {"indices", index}, {"axis", axis}});
   if (mode != Mode::kConstant) return x;
-  std::vector<int64_t> shape(x->type.rank(), 1);
-  shape[axis] = -1;
   Value* inside = Binary(node, "equal", place, index);
-  inside = node.Make("reshape", {{"x", inside}, {"shape", Ints(shape)}});
-  return Select(node, inside, x, constant);
+  return Select(node, VectorAlong(node, inside, axis, x->type.rank()), x, constant);
 }
 
 Value* Scalar(Node& node, int64_t number) {
@@ -154,7 +147,7 @@ Value* PadByImages(Node& node, Value* x, Amounts amounts, Mode mode) {
       for (int i = std::max(rank - 2, 0); i < rank; ++i) now.push_back(i);
     }
     for (int i = 0; i < rank; ++i)
-      if (std::find(now.begin(), now.end(), i) == now.end()) perm.push_back(i);
+      if (std::ranges::find(now, i) == now.end()) perm.push_back(i);
     perm.insert(perm.end(), now.begin(), now.end());
     for (int i = 0; i < rank; ++i) back[perm[i]] = i;
     for (int axis : now) pad.insert(pad.end(), {amounts.before[axis], amounts.after[axis]});
@@ -227,11 +220,7 @@ Amounts Halves(Node& node, const std::vector<int64_t>& pads, const std::vector<i
   return amounts;
 }
 
-std::vector<int64_t> AllAxes(Node& node) {
-  std::vector<int64_t> axes;
-  for (int i = 0; i < node.rank(); ++i) axes.push_back(i);
-  return axes;
-}
+std::vector<int64_t> AllAxes(Node& node) { return Consecutive(0, node.rank()); }
 
 void PadAttributes(Node& node) {
   std::vector<int64_t> pads = node.Ints(node.opset() == 1 ? "paddings" : "pads");

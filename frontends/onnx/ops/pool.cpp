@@ -82,7 +82,7 @@ Value* TapOf(Node& node, Value* padded, const Window& window, const std::vector<
 // Combines the elements of every window with `op`, one dimension at a time.
 Value* Together(Node& node, Value* x, const Window& window, std::string_view op, double pad_value) {
   size_t spatial = window.kernel.size();
-  CheckTaps(node, "dilations", *std::max_element(window.kernel.begin(), window.kernel.end()));
+  CheckTaps(node, "dilations", *std::ranges::max_element(window.kernel));
   if (window.same_upper || window.same_lower)
     node.Unsupported("auto_pad",
                      "auto_pad SAME with strides and dilations requires an input of constant size");
@@ -145,9 +145,7 @@ Value* Places(Node& node, Value* x, const Window& window) {
   Value* greatest = TapOf(node, padded, window, tap_at(0));
   Value* start = nullptr;
   auto add = [&](Value* vector, Value* step, size_t dimension) {
-    std::vector<int64_t> shape(spatial + 2, 1);
-    shape[dimension] = -1;
-    Value* part = node.Make("reshape", {{"x", product(vector, step)}, {"shape", Ints(shape)}});
+    Value* part = VectorAlong(node, product(vector, step), dimension, spatial + 2);
     start = start ? Binary(node, "add", start, part) : part;
   };
   Value* image = product(DimOf(node, x, 1), pixels);
@@ -207,13 +205,13 @@ void MaxUnpool(Node& node) {
       node.Fail("bad-attribute", "dimension {} of the output would be {}", i + 2, size);
     dims.push_back(size);
   }
-  Value* x = node.Make("reshape", {{"x", node.In(0)}, {"shape", Ints({-1})}});
-  Value* places = node.Make("reshape", {{"x", node.In(1)}, {"shape", Ints({-1})}});
+  Value* x = WithShape(node, node.In(0), {-1});
+  Value* places = WithShape(node, node.In(1), {-1});
   Value* zeros = node.Const(Tensor::Full(lower::RuntimeType(node.dtype()), {count}, 0));
   Value* y = node.Make(
       "scatter",
       {{"data", zeros}, {"indices", places}, {"updates", x}, {"axis", 0}, {"mode", "update"}});
-  y = node.Make("reshape", {{"x", y}, {"shape", Ints(dims)}});
+  y = WithShape(node, y, dims);
   // The indices refer to the size computed above; output_shape extends it at the end.
   if (node.HasInput(2)) {
     std::vector<int64_t> shape = node.ConstantInts(2, "output_shape"), beyond;
@@ -256,13 +254,11 @@ void AveragePool(Node& node) {
       for (int i = 2; i < x->type.rank(); ++i) sizes.AddDim(x, i);
       Value* ones = node.Make(
           "fill", {{"shape", sizes.Make()}, {"value", Tensor::Full(x->type.dtype, {}, 1)}});
-      node.Set(node.Make("real_div", {{"x", Together(node, x, window, "add", 0)},
-                                      {"y", Together(node, ones, window, "add", 0)}}));
-      return;
+      return node.Set(node.Make("real_div", {{"x", Together(node, x, window, "add", 0)},
+                                             {"y", Together(node, ones, window, "add", 0)}}));
     }
     double count = static_cast<double>(ElementCount(window.kernel));
-    node.Set(Binary(node, "mul", Together(node, x, window, "add", 0), 1 / count));
-    return;
+    return node.Set(Binary(node, "mul", Together(node, x, window, "add", 0), 1 / count));
   }
   Builder::Args args = PoolArgs(x, window);
   args.emplace_back("exclude_padding_from_average", !include);
@@ -302,8 +298,7 @@ void LpPool(Node& node) {
 }
 
 std::vector<int64_t> SpatialAxes(Node& node) {
-  std::vector<int64_t> axes;
-  for (int64_t i = 2; i < node.rank(0); ++i) axes.push_back(i);
+  std::vector<int64_t> axes = Consecutive(2, node.rank(0));
   if (axes.empty()) node.Fail("bad-operand", "the input has no spatial dimensions");
   return axes;
 }
@@ -317,10 +312,7 @@ void GlobalMaxPool(Node& node) {
 void GlobalLpPool(Node& node) {
   std::vector<int64_t> axes = SpatialAxes(node);
   int64_t p = NormOrder(node);
-  if (p == 2) {
-    node.Set(Reduced(node, "reduce_l2_norm", node.In(0), axes, true));
-    return;
-  }
+  if (p == 2) return node.Set(Reduced(node, "reduce_l2_norm", node.In(0), axes, true));
   Value* magnitude = node.Make("abs", {{"x", node.In(0)}});
   Value* power = p == 1 ? magnitude : Binary(node, "pow", magnitude, static_cast<double>(p));
   Value* sum = Reduced(node, "reduce_sum", power, axes, true);

@@ -2,7 +2,6 @@
 #include "frontends/onnx/ops/quantized.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/shape_guard.h"
@@ -64,8 +63,7 @@ Value* Requantize(Node& node, Value* sum, Value* scale, Value* zero, DType integ
 Value* ChannelsMoved(Node& node, Value* x, bool to_last) {
   int rank = x->type.rank();
   if (rank < 3) return x;
-  std::vector<int64_t> perm(rank);
-  std::iota(perm.begin(), perm.end(), 0);
+  std::vector<int64_t> perm = Consecutive(0, rank);
   if (to_last)
     std::rotate(perm.begin() + 1, perm.begin() + 2, perm.end());
   else
@@ -127,10 +125,10 @@ void DynamicQuantizeLinear(Node& node) {
 
 constexpr NodeRow kRows[] = {
     {"DequantizeLinear", DequantizeLinear, 10},
-    {"DequantizeLinear", DequantizeLinear, 1, 0, "com.microsoft"},
+    Microsoft("DequantizeLinear", DequantizeLinear),
     {"DynamicQuantizeLinear", DynamicQuantizeLinear, 11},
     {"QuantizeLinear", QuantizeLinear, 10},
-    {"QuantizeLinear", QuantizeLinear, 1, 0, "com.microsoft"},
+    Microsoft("QuantizeLinear", QuantizeLinear),
 };
 
 }  // namespace

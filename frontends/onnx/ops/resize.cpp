@@ -126,6 +126,14 @@ std::string SamplingMode(const Mode& mode, const std::vector<Axis>& axes) {
   return "";
 }
 
+Value* SwappedWithLast(Node& node, Value* x, int axis) {
+  int last = x->type.rank() - 1;
+  if (axis == last) return x;
+  std::vector<int64_t> perm = Consecutive(0, last + 1);
+  std::swap(perm[axis], perm[last]);
+  return Transposed(node, x, perm);
+}
+
 Value* AlongAxis(Node& node, Value* x, const Mode& mode, const Axis& a) {
   std::vector<std::vector<Tap>> rows(a.out);
   bool gather = true;
@@ -155,21 +163,15 @@ Value* AlongAxis(Node& node, Value* x, const Mode& mode, const Axis& a) {
     }
   }
   Value* weights = node.Const(Tensor::Of<double>({a.in, a.out}, matrix).Cast(x->type.dtype));
-  int rank = x->type.rank();
-  std::vector<int64_t> perm;
-  for (int i = 0; i < rank; ++i) perm.push_back(i);
-  std::swap(perm[a.axis], perm[rank - 1]);
-  bool last = a.axis == rank - 1;
-  if (!last) x = Transposed(node, x, perm);
-  x = node.Make("matmul", {{"x", x}, {"y", weights}});
+  x = node.Make("matmul", {{"x", SwappedWithLast(node, x, a.axis)}, {"y", weights}});
   if (outside) x = Binary(node, "add", x, Tensor::Of<double>({a.out}, added).Cast(x->type.dtype));
-  return last ? x : Transposed(node, x, perm);
+  return SwappedWithLast(node, x, a.axis);
 }
 
 // Returns whether x has rank 4 and the axes are among its last two dimensions.
 bool IsImage(const Value* x, const std::vector<Axis>& axes) {
   return x->type.rank() == 4 &&
-         std::all_of(axes.begin(), axes.end(), [](const Axis& a) { return a.axis >= 2; });
+         std::ranges::all_of(axes, [](const Axis& a) { return a.axis >= 2; });
 }
 
 bool Replicates(const Mode& mode, const Axis& a) {
@@ -183,7 +185,7 @@ bool Replicates(const Mode& mode, const Axis& a) {
 
 Value* ResizeStatic(Node& node, Value* x, const Mode& mode, std::vector<Axis> axes) {
   // Axes that grow come last, which reduces the amount of computation.
-  std::stable_sort(axes.begin(), axes.end(), [](const Axis& a, const Axis& b) {
+  std::ranges::stable_sort(axes, [](const Axis& a, const Axis& b) {
     return static_cast<double>(a.out) / static_cast<double>(a.in) <
            static_cast<double>(b.out) / static_cast<double>(b.in);
   });
@@ -198,7 +200,7 @@ Value* ResizeStatic(Node& node, Value* x, const Mode& mode, std::vector<Axis> ax
     return int64_t{1};
   };
   if (native && mode.kind == "nearest" &&
-      std::all_of(axes.begin(), axes.end(), [&](const Axis& a) { return Replicates(mode, a); }))
+      std::ranges::all_of(axes, [&](const Axis& a) { return Replicates(mode, a); }))
     return node.Make(
         "upsample_nearest_neighbor",
         {{"x", x}, {"scale_factor_height", factor(2)}, {"scale_factor_width", factor(3)}});
@@ -330,19 +332,14 @@ Value* AlongOpenAxis(Node& node, Value* x, const Mode& mode, const OpenAxis& a) 
     if (!IsFloat(x->type.dtype))
       node.Unsupported("mode", "interpolation of integers is not supported");
     if (mode.antialias) node.Unsupported("antialias", "an input of constant size is required");
-    std::vector<int64_t> perm;
-    for (int i = 0; i < rank; ++i) perm.push_back(i);
-    std::swap(perm[axis], perm[rank - 1]);
-    auto swapped = [&](Value* v) { return axis == rank - 1 ? v : Transposed(node, v, perm); };
     Value* weights = node.builder().Cast(Weights(node, mode, a, source), x->type.dtype);
-    y = swapped(node.Make("matmul", {{"x", swapped(x)}, {"y", weights}}));
+    y = node.Make("matmul", {{"x", SwappedWithLast(node, x, axis)}, {"y", weights}});
+    y = SwappedWithLast(node, y, axis);
   }
   if (mode.coordinates != "tf_crop_and_resize") return y;
   Value* before = Binary(node, "less_equal", source, Float(node, last));
   Value* inside = Binary(node, "logical_and", Binary(node, "greater_equal", source, 0.0), before);
-  std::vector<int64_t> shape(rank, 1);
-  shape[axis] = -1;
-  inside = node.Make("reshape", {{"x", inside}, {"shape", Ints(shape)}});
+  inside = VectorAlong(node, inside, axis, rank);
   return Select(node, inside, y, Tensor::Full(y->type.dtype, {}, mode.extrapolation));
 }
 
@@ -471,7 +468,7 @@ void Resize(Node& node) {
   mode.nearest = node.String("nearest_mode", "round_prefer_floor");
   static constexpr std::array kNearest = {"round_prefer_floor", "round_prefer_ceil", "floor",
                                           "ceil"};
-  if (std::find(kNearest.begin(), kNearest.end(), mode.nearest) == kNearest.end())
+  if (std::ranges::find(kNearest, mode.nearest) == kNearest.end())
     node.Unsupported("nearest_mode", "unknown value \"{}\"", mode.nearest);
   mode.cubic_a = node.Float("cubic_coeff_a", -0.75);
   mode.exclude_outside = node.Int("exclude_outside", 0) != 0;
@@ -480,11 +477,10 @@ void Resize(Node& node) {
   static constexpr std::array kCoordinates = {
       "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel",  "align_corners",
       "asymmetric", "tf_crop_and_resize",   "tf_half_pixel_for_nn"};
-  if (std::find(kCoordinates.begin(), kCoordinates.end(), mode.coordinates) == kCoordinates.end())
+  if (std::ranges::find(kCoordinates, mode.coordinates) == kCoordinates.end())
     node.Unsupported("coordinate_transformation_mode", "unknown value \"{}\"", mode.coordinates);
   int rank = node.rank(0);
-  std::vector<int64_t> axes;
-  for (int64_t i = 0; i < rank; ++i) axes.push_back(i);
+  std::vector<int64_t> axes = Consecutive(0, rank);
   if (node.Has("axes")) {
     axes = node.Ints("axes");
     for (int64_t& axis : axes) axis = node.Axis(axis, rank);
@@ -524,10 +520,8 @@ void Resize(Node& node) {
     }
   }
   std::string policy = node.String("keep_aspect_ratio_policy", "stretch");
-  if (has_scales) {
-    node.Set(Apply(node, mode, spread(node.Constant(2, "scales").Doubles(), 1.0), {}, roi));
-    return;
-  }
+  if (has_scales)
+    return node.Set(Apply(node, mode, spread(node.Constant(2, "scales").Doubles(), 1.0), {}, roi));
   std::optional<std::vector<Dim>> sizes = node.Elements(3);
   if (!sizes) sizes.emplace(ToShape(node.ConstantInts(3, "sizes")));
   if (policy != "stretch") {
@@ -550,8 +544,7 @@ void Resize(Node& node) {
     std::vector<double> scales(axes.size(), factor);
     std::vector<Dim> all(node.shape(0));
     for (size_t i = 0; i < axes.size(); ++i) all[axes[i]] = (*sizes)[i];
-    node.Set(Apply(node, mode, spread(scales, 1.0), all, roi));
-    return;
+    return node.Set(Apply(node, mode, spread(scales, 1.0), all, roi));
   }
   std::vector<Dim> all(node.shape(0));
   if (sizes->size() != axes.size())
@@ -560,7 +553,7 @@ void Resize(Node& node) {
   node.Set(Apply(node, mode, {}, all, roi, [&](int axis) {
     if (all[axis].is_constant())
       return node.Const(Tensor::Scalar(static_cast<int32_t>(all[axis].constant())));
-    int64_t at = std::find(axes.begin(), axes.end(), axis) - axes.begin();
+    int64_t at = std::ranges::find(axes, axis) - axes.begin();
     return Element(node, lower::AtRunTime(node, node.In(3), DType::kInt64), at, 0);
   }));
 }

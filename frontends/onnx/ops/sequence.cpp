@@ -67,10 +67,8 @@ void SequenceConstruct(Node& node) {
 void SequenceAt(Node& node) {
   const Sequence elements = Elements(node, 0);
   node.In(1);
-  if (Tensor known = node.Known(1)) {
-    node.Set(0, elements[Position(node, known, elements.size())]);
-    return;
-  }
+  if (Tensor known = node.Known(1))
+    return node.Set(0, elements[Position(node, known, elements.size())]);
   std::vector<Value*> values = Alike(node, elements.All(), node.In(1));
   Value* all = values.size() == 1 ? Expanded(node, values[0], {0})
                                   : node.Make("stack", {{"values", values}, {"axis", 0}});
@@ -82,7 +80,7 @@ void SequenceAt(Node& node) {
 // Returns a position that is computed at run time as a scalar; negative positions count from the
 // end of `length`.
 Value* RuntimePosition(Node& node, int input, int64_t length) {
-  Value* at = node.Make("reshape", {{"x", node.In(input)}, {"shape", Ints({1})}});
+  Value* at = WithShape(node, node.In(input), {1});
   Value* from_end = Binary(node, "add", at, length);
   Value* negative = Binary(node, "less", at, 0);
   return Select(node, negative, from_end, at);
@@ -153,20 +151,12 @@ void SequenceLength(Node& node) {
 // element.
 Value* Part(Node& node, Value* x, int axis, Value* begin, Value* size) {
   int rank = x->type.rank();
-  auto among = [&](Value* own, int64_t others) {
-    std::vector<Value*> parts;
-    if (axis > 0) parts.push_back(node.Const(Ints(std::vector<int64_t>(axis, others))));
-    parts.push_back(own);
-    if (axis + 1 < rank)
-      parts.push_back(node.Const(Ints(std::vector<int64_t>(rank - axis - 1, others))));
-    return parts.size() == 1 ? own : Concat(node, parts, 0);
-  };
   Value* end = Binary(node, "add", begin, size);
   std::vector<bool> whole(rank, true);
   whole[axis] = false;
   return node.Make("slice_by_index", {{"x", x},
-                                      {"begin", among(begin, 0)},
-                                      {"end", among(end, 0)},
+                                      {"begin", AmongZeros(node, begin, axis, rank)},
+                                      {"end", AmongZeros(node, end, axis, rank)},
                                       {"end_mask", Tensor::Vector(whole)}});
 }
 
@@ -210,9 +200,7 @@ void SplitToSequence(Node& node) {
   for (size_t i = 0; i < sizes.size(); ++i) {
     Value* size = node.Const(Ints({sizes[i]}));
     int64_t at = static_cast<int64_t>(i);
-    if (computed)
-      size = node.Make("slice_by_index",
-                       {{"x", computed}, {"begin", Ints({at})}, {"end", Ints({at + 1})}});
+    if (computed) size = SliceBetween(node, computed, {at}, {at + 1});
     Value* part = sizes.size() == 1 && !computed ? x : Part(node, x, axis, begin, size);
     if (!keep) part = Squeezed(node, part, {axis});
     elements.push_back({part, node.dtype(0)});
@@ -230,10 +218,7 @@ void ConcatFromSequence(Node& node) {
   int at = node.Axis(axis, elements[0].value->type.rank() + fresh);
   if (fresh)
     for (Bound& element : elements) element.value = Expanded(node, element.value, {at});
-  Attribute attribute;
-  attribute.name = "axis";
-  attribute.kind = Attribute::Kind::kInt;
-  attribute.ints = {at};
+  Attribute attribute{.name = "axis", .kind = Attribute::Kind::kInt, .ints = {at}};
   node.Set(node.Apply("Concat", 13, elements, {}, {attribute}), elements[0].dtype);
 }
 
@@ -254,19 +239,13 @@ void SequenceMap(Node& node) {
     if (made.size() < results.size()) node.Fail("bad-graph", "the body has too few outputs");
     for (size_t k = 0; k < results.size(); ++k) results[k].push_back(made[k]);
   }
-  for (size_t k = 0; k < results.size(); ++k) {
-    Bound sequence;
-    sequence.sequence = Sequence(std::move(results[k]));
-    node.Set(static_cast<int>(k), sequence);
-  }
+  for (size_t k = 0; k < results.size(); ++k)
+    node.Set(static_cast<int>(k), Bound{.sequence = Sequence(std::move(results[k]))});
 }
 
 void Optional(Node& node) {
   node.Ignore({"type"});
-  if (node.HasInput(0)) return node.Set(0, node.Input(0));
-  Bound nothing;
-  nothing.nothing = true;
-  node.Set(0, nothing);
+  node.Set(0, node.HasInput(0) ? node.Input(0) : Bound{.nothing = true});
 }
 
 void OptionalGetElement(Node& node) {

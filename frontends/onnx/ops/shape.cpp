@@ -33,8 +33,8 @@ Value* ReshapeTo(Node& node, Value* x, const Shape& target, Sizes& sizes, int op
   // MIL's reshape cannot produce scalars.
   if (target.empty()) return Single(node, x, "the input");
   auto unknown = [](const Dim& dim) { return !dim.is_constant(); };
-  auto first = std::find_if(target.begin(), target.end(), unknown);
-  if (open < 0 && std::count_if(target.begin(), target.end(), unknown) == 1 &&
+  auto first = std::ranges::find_if(target, unknown);
+  if (open < 0 && std::ranges::count_if(target, unknown) == 1 &&
       IsWhatIsLeft(shape, target, first - target.begin()))
     open = static_cast<int>(first - target.begin());
   std::vector<int64_t> numbers;
@@ -50,9 +50,9 @@ Value* ReshapeTo(Node& node, Value* x, const Shape& target, Sizes& sizes, int op
     numbers.push_back(open == static_cast<int>(i) ? -1 : 0);
   }
   // If a dimension is itself 0, zeros in the shape operand would be ambiguous.
-  if (!IsStatic(target) && std::find(target.begin(), target.end(), Dim(0)) != target.end())
+  if (!IsStatic(target) && std::ranges::find(target, Dim(0)) != target.end())
     return node.Make("reshape", {{"x", x}, {"shape", sizes.Make()}});
-  return node.Make("reshape", {{"x", x}, {"shape", Ints(numbers)}});
+  return WithShape(node, x, numbers);
 }
 
 // Reshapes to an ONNX shape: 0 copies the dimension of x (unless `allow_zero`), and -1 is inferred.
@@ -144,8 +144,7 @@ void Flatten(Node& node) {
   if (!rows.is_constant() && !columns.is_constant())
     return node.SetAlike(node.Make("flatten2d", {{"x", node.In(0)}, {"axis", axis}}));
   if (rank == 2 && x[0] == rows && x[1] == columns) return node.SetAlike(node.In(0));
-  node.SetAlike(
-      node.Make("reshape", {{"x", node.In(0)}, {"shape", Ints({number(rows), number(columns)})}}));
+  node.SetAlike(WithShape(node, node.In(0), {number(rows), number(columns)}));
 }
 
 void Transpose(Node& node) {
@@ -201,7 +200,7 @@ void Squeeze(Node& node) {
     if (!drop[i]) rest.AddDim(x, static_cast<int>(i));
   if (rest.size() > 0)
     return node.SetAlike(node.Make("reshape", {{"x", x}, {"shape", rest.Make()}}));
-  x = node.Make("reshape", {{"x", x}, {"shape", Ints({1})}});
+  x = WithShape(node, x, {1});
   node.SetAlike(AsScalar(node.builder(), x));
 }
 
@@ -230,11 +229,7 @@ void Expand(Node& node) {
   if (x->is_constant() && x->constant().size() == 1 && rank == length)
     return node.SetAlike(
         node.Make("fill", {{"shape", shape}, {"value", node.Const(x->constant().Reshaped({}))}}));
-  if (node.rank() < rank) {
-    std::vector<int64_t> axes;
-    for (int i = 0; i < rank - node.rank(); ++i) axes.push_back(i);
-    x = Expanded(node, x, axes);
-  }
+  if (node.rank() < rank) x = Expanded(node, x, Consecutive(0, rank - node.rank()));
   const Shape from = x->type.shape;
   Sizes reps(node);
   bool same = true, certain = true;
@@ -269,9 +264,9 @@ void Expand(Node& node) {
     if (size == Dim(1)) size = from[i];
     known.push_back(size.is_constant() ? size.constant() : -1);
   }
-  if (!IsStatic(x->type.shape) && std::count(known.begin(), known.end(), -1) == 1 && rank > 1 &&
+  if (!IsStatic(x->type.shape) && std::ranges::count(known, -1) == 1 && rank > 1 &&
       !ElementsOf(shape))
-    x = node.Make("reshape", {{"x", x}, {"shape", Ints(known)}});
+    x = WithShape(node, x, known);
   node.SetAlike(x);
 }
 
@@ -282,8 +277,8 @@ void Tile(Node& node) {
               VectorLength(node, reps, "repeats"), ToString(node.shape()));
   if (!reps->is_constant()) x = lower::AtRunTime(node, x, node.dtype());
   auto elements = ElementsOf(reps);
-  bool once = elements && std::all_of(elements->begin(), elements->end(),
-                                      [](const Dim& dim) { return dim == Dim(1); });
+  bool once =
+      elements && std::ranges::all_of(*elements, [](const Dim& dim) { return dim == Dim(1); });
   node.SetAlike(once ? x : node.Make("tile", {{"x", x}, {"reps", reps}}));
 }
 

@@ -38,12 +38,12 @@ struct Cut {
 
 Value* Apply(Node& node, Value* x, const Cut& cut) {
   auto any = [](const std::vector<bool>& mask) {
-    return std::find(mask.begin(), mask.end(), true) != mask.end();
+    return std::ranges::find(mask, true) != mask.end();
   };
   auto all = [](const std::vector<bool>& mask) {
-    return std::find(mask.begin(), mask.end(), false) == mask.end();
+    return std::ranges::find(mask, false) == mask.end();
   };
-  bool steps = std::any_of(cut.stride.begin(), cut.stride.end(), [](int64_t s) { return s != 1; });
+  bool steps = std::ranges::any_of(cut.stride, [](int64_t s) { return s != 1; });
   if (all(cut.begin_mask) && all(cut.end_mask) && !steps) return x;
   auto vector = [&](const std::vector<Cut::Bound>& bounds) -> Operand {
     Sizes sizes(node);
@@ -139,15 +139,9 @@ Value* Sliced(Node& node, Value* x, Value* starts, Value* ends, const std::vecto
   return Apply(node, x, cut);
 }
 
-std::vector<int64_t> FirstAxes(int64_t count) {
-  std::vector<int64_t> axes(count);
-  std::iota(axes.begin(), axes.end(), 0);
-  return axes;
-}
-
 void SliceAttributes(Node& node) {
   std::vector<int64_t> starts = node.Ints("starts"), ends = node.Ints("ends");
-  std::vector<int64_t> axes = node.Ints("axes", FirstAxes(static_cast<int64_t>(starts.size())));
+  std::vector<int64_t> axes = node.Ints("axes", Consecutive(0, std::ssize(starts)));
   if (starts.size() != ends.size() || starts.size() != axes.size())
     node.Fail("bad-attribute", "starts, ends and axes have different lengths: {}, {} and {}",
               starts.size(), ends.size(), axes.size());
@@ -160,7 +154,7 @@ void Slice(Node& node) {
   node.WantConstants({{3, "axes"}, {4, "steps"}});
   Value *starts = AsVector(node, node.In(1)), *ends = AsVector(node, node.In(2));
   int64_t count = VectorLength(node, starts, "starts");
-  std::vector<int64_t> axes = FirstAxes(count), steps(count, 1);
+  std::vector<int64_t> axes = Consecutive(0, count), steps(count, 1);
   if (node.HasInput(3)) axes = node.ConstantInts(3, "axes");
   if (node.HasInput(4)) steps = node.ConstantInts(4, "steps");
   if (VectorLength(node, ends, "ends") != count || static_cast<int64_t>(axes.size()) != count ||
@@ -206,9 +200,8 @@ Value* RunTimeParts(Node& node, int axis, int count) {
   sizes.AddDim(node.In(0), axis);
   Value* size = lower::AtRunTime(node, sizes.Make(), DType::kInt64);
   Value* part = Binary(node, "floor_div", Binary(node, "add", size, count - 1), count);
-  std::vector<int64_t> before(count);
-  std::iota(before.begin(), before.end(), 0);
-  Value* left = Binary(node, "sub", size, Binary(node, "mul", part, Ints(before)));
+  Value* before = Binary(node, "mul", part, Ints(Consecutive(0, count)));
+  Value* left = Binary(node, "sub", size, before);
   return Binary(node, "minimum", Binary(node, "maximum", left, 0), part);
 }
 

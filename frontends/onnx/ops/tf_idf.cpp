@@ -71,8 +71,8 @@ void TfIdfVectorizer(Node& node) {
   if (static_cast<int64_t>(weights.size()) != grams)
     node.Fail("bad-attribute", "weights has {} elements for {} n-grams", weights.size(), grams);
   constexpr int64_t kSane = 1 << 24;
-  int64_t width = *std::max_element(columns.begin(), columns.end()) + 1;
-  if (*std::min_element(columns.begin(), columns.end()) < 0 || width > kSane)
+  int64_t width = *std::ranges::max_element(columns) + 1;
+  if (*std::ranges::min_element(columns) < 0 || width > kSane)
     node.Fail("bad-attribute", "an element of ngram_indexes is out of range");
 
   bool alone = node.rank() == 1;

@@ -21,12 +21,12 @@ void Check(Node& node, std::string_view attribute, const std::vector<int64_t>& v
 }  // namespace
 
 bool Window::has_pads() const {
-  return std::any_of(before.begin(), before.end(), [](int64_t p) { return p != 0; }) ||
-         std::any_of(after.begin(), after.end(), [](int64_t p) { return p != 0; });
+  return std::ranges::any_of(before, [](int64_t p) { return p != 0; }) ||
+         std::ranges::any_of(after, [](int64_t p) { return p != 0; });
 }
 
 bool Window::dilated() const {
-  return std::any_of(dilations.begin(), dilations.end(), [](int64_t d) { return d != 1; });
+  return std::ranges::any_of(dilations, [](int64_t d) { return d != 1; });
 }
 
 Window ReadWindow(Node& node, const Shape& input, std::vector<int64_t> kernel) {
@@ -50,14 +50,13 @@ Window ReadWindow(Node& node, const Shape& input, std::vector<int64_t> kernel) {
 
   std::string auto_pad = node.String("auto_pad", "NOTSET");
   if (auto_pad == "NOTSET" || auto_pad.empty()) return window;
-  std::fill(window.before.begin(), window.before.end(), 0);
-  std::fill(window.after.begin(), window.after.end(), 0);
+  std::ranges::fill(window.before, 0);
+  std::ranges::fill(window.after, 0);
   if (auto_pad == "VALID") return window;
   if (auto_pad != "SAME_UPPER" && auto_pad != "SAME_LOWER")
     node.Unsupported("auto_pad", "unknown value \"{}\"", auto_pad);
   bool upper = auto_pad == "SAME_UPPER";
-  bool steps =
-      std::any_of(window.strides.begin(), window.strides.end(), [](int64_t s) { return s != 1; });
+  bool steps = std::ranges::any_of(window.strides, [](int64_t s) { return s != 1; });
   if (steps && !IsStatic(Shape(input.begin() + 2, input.end()))) {
     (upper ? window.same_upper : window.same_lower) = true;
     return window;

@@ -1,5 +1,5 @@
 // frontends/onnx/ops/window.h - kernel, strides, dilations and pads of convolutions and pools in
-// ONNX terms.
+// ONNX terms, and convolution for operators that contain one.
 #pragma once
 
 #include <vector>
@@ -23,5 +23,9 @@ struct Window {
 Window ReadWindow(Node& node, const Shape& input, std::vector<int64_t> kernel = {});
 // Returns the arguments pad_type and pad of a MIL operator.
 Builder::Args PadArgs(const Window& window);
+
+// Convolves x [N, C, ...] with weight [M, C / group, ...] and adds bias [M] (or null). Reads the
+// node's attributes auto_pad, dilations, group, kernel_shape, pads and strides.
+Value* Convolve(Node& node, Value* x, Value* weight, Value* bias);
 
 }  // namespace mlc::onnx

@@ -4,7 +4,6 @@
 #include <limits>
 #include <numbers>
 
-#include "lib/lower/bit_cast.h"
 #include "lib/lower/bits.h"
 #include "lib/lower/convert.h"
 #include "lib/lower/gaussian_elimination.h"

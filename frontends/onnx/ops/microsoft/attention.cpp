@@ -21,7 +21,6 @@ namespace mlc::onnx {
 
 namespace {
 
-constexpr char kMicrosoft[] = "com.microsoft";
 constexpr double kLowest = std::numeric_limits<float>::lowest();
 
 // Converts the key mask of Attention and MultiHeadAttention to a bias that broadcasts against [B,
@@ -56,11 +55,8 @@ Value* MaskBias(Node& node, Value* mask, Value* queries, Value* keys, double fil
       if (!s.is_constant() || !t.is_constant())
         node.Fail("dynamic-shape", "a mask of four dimensions requires constant sequence lengths");
       int64_t past = t.constant() - s.constant();
-      mask = node.Make("slice_by_index",
-                       {{"x", mask},
-                        {"begin", Ints({0, 0, past, 0})},
-                        {"end", Ints({0, 0, t.constant(), t.constant()})},
-                        {"end_mask", Tensor::Vector<bool>({true, true, false, false})}});
+      mask = SliceBetween(node, mask, {0, 0, past, 0}, {0, 0, t.constant(), t.constant()},
+                          {true, true, false, false});
       return networks::BiasOf(node, mask, fill, dtype);
     }
     default:
@@ -87,8 +83,7 @@ double Scale(Node& node, Value* q) {
 // Returns an input whose rank must be one of `ranks`; null if omitted.
 Value* Ranked(Node& node, int input, std::initializer_list<int> ranks, std::string_view what) {
   Value* value = node.Optional(input);
-  if (!value || std::find(ranks.begin(), ranks.end(), value->type.rank()) != ranks.end())
-    return value;
+  if (!value || std::ranges::find(ranks, value->type.rank()) != ranks.end()) return value;
   node.Fail("bad-operand", "{} is {}, expected {} dimensions", what, value->type.ToString(),
             fmt::join(ranks, " or "));
 }
@@ -101,6 +96,20 @@ Value* Needed(Node& node, int input, std::initializer_list<int> ranks, std::stri
 Value* Past(Node& node, int input, int rank, std::string_view what) {
   Value* past = Ranked(node, input, {rank}, what);
   return past && past->type.shape[rank - 2] == Dim(0) ? nullptr : past;
+}
+
+// Sets the scale and the biases of Attention and MultiHeadAttention: the input `mask_input`, the
+// causal mask and attention_bias.
+void SetBiases(Node& node, int mask_input, networks::AttentionParts& parts) {
+  parts.scale = Scale(node, parts.q);
+  double fill = node.Float("mask_filter_value", -10000.0);
+  DType type = parts.q->type.dtype;
+  if (Value* mask = node.Optional(mask_input))
+    parts.biases.push_back(MaskBias(node, mask, parts.q, parts.k, fill, type));
+  if (node.Int("unidirectional", 0) != 0)
+    parts.biases.push_back(networks::CausalBias(node, networks::Positions(node, parts.q, parts.k),
+                                                parts.k, -1, kLowest, type));
+  if (Value* bias = Ranked(node, 5, {4}, "attention_bias")) parts.biases.push_back(bias);
 }
 
 void RefuseInputs(Node& node, std::initializer_list<int> inputs, std::string_view what) {
@@ -141,15 +150,7 @@ void Attention(Node& node) {
     node.Set(1,
              node.Make("stack", {{"values", std::vector<Value*>{parts.k, parts.v}}, {"axis", 0}}),
              dtype);
-  parts.scale = Scale(node, parts.q);
-  double fill = node.Float("mask_filter_value", -10000.0);
-  DType type = parts.q->type.dtype;
-  if (Value* mask = node.Optional(3))
-    parts.biases.push_back(MaskBias(node, mask, parts.q, parts.k, fill, type));
-  if (node.Int("unidirectional", 0) != 0)
-    parts.biases.push_back(networks::CausalBias(node, networks::Positions(node, parts.q, parts.k),
-                                                parts.k, -1, kLowest, type));
-  if (Value* bias = Ranked(node, 5, {4}, "attention_bias")) parts.biases.push_back(bias);
+  SetBiases(node, 3, parts);
   node.Set(0, networks::Joined(node, Attend(node, parts).y), dtype);
 }
 
@@ -207,15 +208,7 @@ void MultiHeadAttention(Node& node) {
   }
   node.Set(1, parts.k, dtype);
   node.Set(2, parts.v, dtype);
-  parts.scale = Scale(node, parts.q);
-  double fill = node.Float("mask_filter_value", -10000.0);
-  DType type = parts.q->type.dtype;
-  if (Value* mask = node.Optional(4))
-    parts.biases.push_back(MaskBias(node, mask, parts.q, parts.k, fill, type));
-  if (node.Int("unidirectional", 0) != 0)
-    parts.biases.push_back(networks::CausalBias(node, networks::Positions(node, parts.q, parts.k),
-                                                parts.k, -1, kLowest, type));
-  if (Value* added = Ranked(node, 5, {4}, "attention_bias")) parts.biases.push_back(added);
+  SetBiases(node, 4, parts);
   networks::Attended attended = Attend(node, parts);
   node.Set(0, networks::Joined(node, attended.y), dtype);
   node.Set(3, attended.scores, dtype);
@@ -264,8 +257,8 @@ Value* LastKeys(Node& node, Value* k, Value* past) {
   if (past) keys = keys + past->type.shape[2];
   Tensor known = node.Known(5);
   std::vector<int64_t> lengths = known ? known.Ints() : std::vector<int64_t>();
-  bool full = known && std::all_of(lengths.begin(), lengths.end(),
-                                   [&](int64_t length) { return Dim(length + 1) == keys; });
+  bool full = known &&
+              std::ranges::all_of(lengths, [&](int64_t length) { return Dim(length + 1) == keys; });
   if (full) return nullptr;
   return Reshaped(node, lower::AtRunTime(node, node.In(5), node.dtype(5)), {-1});
 }
@@ -403,11 +396,11 @@ constexpr char kFull[] =
     "all rows of the past have the same length, and past and present do not share a buffer";
 
 constexpr NodeRow kRows[] = {
-    NodeRow("Attention", Attention, 1, 0, kMicrosoft).When(kFull),
-    NodeRow("GroupQueryAttention", GroupQueryAttention, 1, 0, kMicrosoft)
+    Microsoft("Attention", Attention).When(kFull),
+    Microsoft("GroupQueryAttention", GroupQueryAttention)
         .When("if past and present share a buffer, total_sequence_length is constant"),
-    NodeRow("MultiHeadAttention", MultiHeadAttention, 1, 0, kMicrosoft).When(kFull),
-    {"RotaryEmbedding", RotaryEmbedding, 1, 0, kMicrosoft},
+    Microsoft("MultiHeadAttention", MultiHeadAttention).When(kFull),
+    Microsoft("RotaryEmbedding", RotaryEmbedding),
 };
 
 }  // namespace

@@ -2,7 +2,7 @@
 // adopted since.
 #include <algorithm>
 
-#include "frontends/onnx/ops/convolve.h"
+#include "frontends/onnx/ops/window.h"
 #include "frontends/onnx/row.h"
 #include "frontends/onnx/shape_guard.h"
 #include "lib/ir/arithmetic.h"
@@ -14,8 +14,6 @@
 namespace mlc::onnx {
 
 namespace {
-
-constexpr char kMicrosoft[] = "com.microsoft";
 
 Value* GeluOf(Node& node, Value* x, bool tanh) {
   return node.Make("gelu", {{"x", x}, {"mode", tanh ? "TANH_APPROXIMATION" : "EXACT"}});
@@ -118,11 +116,10 @@ void FusedGemm(Node& node) {
 Value* Turned(Node& node, Value* x, bool batch, bool matrix) {
   int rank = x->type.rank();
   if (rank < 2) return x;
-  std::vector<int64_t> perm;
-  for (int i = 0; i < rank; ++i) perm.push_back(i);
+  std::vector<int64_t> perm = Consecutive(0, rank);
   if (batch) std::rotate(perm.begin(), perm.begin() + 1, perm.end() - 1);
   if (matrix) std::swap(perm[rank - 2], perm[rank - 1]);
-  return std::is_sorted(perm.begin(), perm.end()) ? x : Transposed(node, x, perm);
+  return std::ranges::is_sorted(perm) ? x : Transposed(node, x, perm);
 }
 
 Value* ScaledProduct(Node& node) {
@@ -212,11 +209,8 @@ void EmbedLayerNormalization(Node& node) {
     const Dim& length = ids->type.shape[1];
     if (!length.is_constant())
       node.Fail("dynamic-shape", "without position_ids, the sequence length must be constant");
-    sum = Binary(node, "add", sum,
-                 node.Make("slice_by_index", {{"x", positions},
-                                              {"begin", Ints({0, 0})},
-                                              {"end", Ints({length.constant(), 0})},
-                                              {"end_mask", Tensor::Vector<bool>({false, true})}}));
+    positions = SliceBetween(node, positions, {0, 0}, {length.constant(), 0}, {false, true});
+    sum = Binary(node, "add", sum, positions);
   }
   if (node.HasInput(1) && node.HasInput(4)) sum = with(node.In(4), 1);
   DType dtype = node.dtype(2);
@@ -226,15 +220,12 @@ void EmbedLayerNormalization(Node& node) {
            dtype);
   node.Ignore({"mask_index_type"});
   if (node.HasOutput(1)) {
+    auto no_tokens = [&] {
+      Value* rows = SliceBetween(node, node.Make("shape", {{"x", ids}}), {0}, {1});
+      return node.Make("fill", {{"shape", rows}, {"value", 0}});
+    };
     Value* count =
-        node.HasInput(7)
-            ? Reduced(node, "reduce_sum", node.In(7), {1}, false)
-            : node.Make(
-                  "fill",
-                  {{"shape", node.Make("slice_by_index", {{"x", node.Make("shape", {{"x", ids}})},
-                                                          {"begin", Ints({0})},
-                                                          {"end", Ints({1})}})},
-                   {"value", 0}});
+        node.HasInput(7) ? Reduced(node, "reduce_sum", node.In(7), {1}, false) : no_tokens();
     node.Set(1, count, DType::kInt32);
   }
   node.Set(2, sum, dtype);
@@ -280,41 +271,38 @@ void ExpandDims(Node& node) {
   node.SetAlike(Expanded(node, node.In(0), {axis}));
 }
 
-NodeRow Mine(std::string_view name, Handler handler) { return {name, handler, 1, 0, kMicrosoft}; }
+constexpr NodeRow kRows[] = {
+    Microsoft("BiasAdd", BiasAdd),
+    Microsoft("BiasGelu", BiasGelu),
+    Microsoft("BiasSplitGelu", BiasSplitGelu),
+    Microsoft("EmbedLayerNormalization", EmbedLayerNormalization),
+    Microsoft("ExpandDims", ExpandDims).When("the axis is constant"),
+    Microsoft("FastGelu", FastGelu),
+    Microsoft("FusedConv", FusedConv),
+    Microsoft("FusedGemm", FusedGemm),
+    Microsoft("FusedMatMul", FusedMatMul),
+    Microsoft("FusedMatMulActivation", FusedMatMulActivation),
+    Microsoft("GatherND", GatherNd),
+    Microsoft("Gelu", Gelu),
+    Microsoft("GemmFastGelu", GemmFastGelu),
+    Microsoft("GridSample", GridSample),
+    Microsoft("GroupNorm", GroupNorm),
+    Microsoft("NhwcConv", NhwcConv),
+    Microsoft("NhwcFusedConv", NhwcConv),
+    Microsoft("NhwcMaxPool", NhwcMaxPool),
+    Microsoft("Pad", Pad),
+    Microsoft("QuickGelu", QuickGelu),
+    Microsoft("Range", Range),
+    {"SimplifiedLayerNormalization", SimplifiedLayerNormalization},
+    Microsoft("SimplifiedLayerNormalization", SimplifiedLayerNormalization),
+    Microsoft("SkipLayerNormalization", SkipNormalization<false>),
+    Microsoft("SkipSimplifiedLayerNormalization", SkipNormalization<true>),
+    Microsoft("TransposeMatMul", FusedMatMul),
+    Microsoft("Trilu", Trilu),
+};
 
 }  // namespace
 
-std::span<const NodeRow> MicrosoftFusedRows() {
-  static const NodeRow rows[] = {
-      Mine("BiasAdd", BiasAdd),
-      Mine("BiasGelu", BiasGelu),
-      Mine("BiasSplitGelu", BiasSplitGelu),
-      Mine("EmbedLayerNormalization", EmbedLayerNormalization),
-      Mine("ExpandDims", ExpandDims).When("the axis is constant"),
-      Mine("FastGelu", FastGelu),
-      Mine("FusedConv", FusedConv),
-      Mine("FusedGemm", FusedGemm),
-      Mine("FusedMatMul", FusedMatMul),
-      Mine("FusedMatMulActivation", FusedMatMulActivation),
-      Mine("GatherND", GatherNd),
-      Mine("Gelu", Gelu),
-      Mine("GemmFastGelu", GemmFastGelu),
-      Mine("GridSample", GridSample),
-      Mine("GroupNorm", GroupNorm),
-      Mine("NhwcConv", NhwcConv),
-      Mine("NhwcFusedConv", NhwcConv),
-      Mine("NhwcMaxPool", NhwcMaxPool),
-      Mine("Pad", Pad),
-      Mine("QuickGelu", QuickGelu),
-      Mine("Range", Range),
-      {"SimplifiedLayerNormalization", SimplifiedLayerNormalization},
-      Mine("SimplifiedLayerNormalization", SimplifiedLayerNormalization),
-      Mine("SkipLayerNormalization", SkipNormalization<false>),
-      Mine("SkipSimplifiedLayerNormalization", SkipNormalization<true>),
-      Mine("TransposeMatMul", FusedMatMul),
-      Mine("Trilu", Trilu),
-  };
-  return rows;
-}
+std::span<const NodeRow> MicrosoftFusedRows() { return kRows; }
 
 }  // namespace mlc::onnx

@@ -2,7 +2,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <numeric>
 
 #include "frontends/onnx/row.h"
 #include "lib/ir/arithmetic.h"
@@ -16,8 +15,6 @@
 namespace mlc::onnx {
 
 namespace {
-
-constexpr char kMicrosoft[] = "com.microsoft";
 
 DType Unsigned(Node& node, int64_t bits) {
   switch (bits) {
@@ -54,10 +51,8 @@ Value* InOrder(Node& node, Value* x, const std::vector<int64_t>& group, int64_t 
   if (ordered) return x;
   if (k != data.dims()[1])
     node.Unsupported("", "g_idx has {} elements, but B has {} columns", k, data.dims()[1]);
-  std::vector<int64_t> order(group.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int64_t i, int64_t j) { return group[i] < group[j]; });
+  std::vector<int64_t> order = Consecutive(0, k);
+  std::ranges::stable_sort(order, [&](int64_t i, int64_t j) { return group[i] < group[j]; });
   for (int64_t i = 0; i < k; ++i)
     if (group[order[i]] != i / block)
       node.Unsupported("", "g_idx with blocks of different lengths is not supported");
@@ -101,9 +96,7 @@ void MatMulNBits(Node& node) {
   if (node.HasInput(4))
     x = InOrder(node, x, node.Constant(4, "g_idx").Ints(), block, encoding.data);
   Value* weight = node.Const(Tensor::Encoded(std::move(encoding)));
-  if (width != k)
-    weight = node.Make("slice_by_index",
-                       {{"x", weight}, {"begin", Ints({0, 0})}, {"end", Ints({n, k})}});
+  if (width != k) weight = SliceBetween(node, weight, {0, 0}, {n, k});
   Value* y = node.Make("matmul", {{"x", x}, {"y", weight}, {"transpose_y", true}});
   if (node.HasInput(5)) y = Binary(node, "add", y, node.In(5));
   node.SetAlike(y);
@@ -152,9 +145,9 @@ void GatherBlockQuantized(Node& node) {
 }
 
 constexpr NodeRow kRows[] = {
-    NodeRow("GatherBlockQuantized", GatherBlockQuantized, 1, 0, kMicrosoft)
+    Microsoft("GatherBlockQuantized", GatherBlockQuantized)
         .When("data, scales and zero points are constant"),
-    NodeRow("MatMulNBits", MatMulNBits, 1, 0, kMicrosoft)
+    Microsoft("MatMulNBits", MatMulNBits)
         .When("the weight is constant; all blocks of g_idx have the same length"),
 };
 

@@ -9,8 +9,6 @@ namespace mlc::onnx {
 
 namespace {
 
-constexpr char kMicrosoft[] = "com.microsoft";
-
 // Returns the dequantized tensor whose x, scale and zero point are the inputs from `first` on.
 Value* Real(Node& node, int first) {
   return Dequantize(node, node.In(first), SchemeOf(node, first + 1, first + 2, node.dtype(first)),
@@ -101,18 +99,18 @@ void ReduceSumInteger(Node& node) {
 }
 
 constexpr NodeRow kRows[] = {
-    {"MulInteger", MulInteger, 1, 0, kMicrosoft},
-    {"QLinearAdd", Binary<kAdd>, 1, 0, kMicrosoft},
-    {"QLinearAveragePool", AveragePool, 1, 0, kMicrosoft},
-    {"QLinearConcat", Concat, 1, 0, kMicrosoft},
-    {"QLinearGlobalAveragePool", GlobalAveragePool, 1, 0, kMicrosoft},
-    {"QLinearLeakyRelu", LeakyRelu, 1, 0, kMicrosoft},
-    {"QLinearMul", Binary<kMul>, 1, 0, kMicrosoft},
-    {"QLinearReduceMean", ReduceMean, 1, 0, kMicrosoft},
-    {"QLinearSigmoid", Sigmoid, 1, 0, kMicrosoft},
-    {"QLinearSoftmax", Softmax, 1, 0, kMicrosoft},
-    {"QLinearWhere", Where, 1, 0, kMicrosoft},
-    {"ReduceSumInteger", ReduceSumInteger, 1, 0, kMicrosoft},
+    Microsoft("MulInteger", MulInteger),
+    Microsoft("QLinearAdd", Binary<kAdd>),
+    Microsoft("QLinearAveragePool", AveragePool),
+    Microsoft("QLinearConcat", Concat),
+    Microsoft("QLinearGlobalAveragePool", GlobalAveragePool),
+    Microsoft("QLinearLeakyRelu", LeakyRelu),
+    Microsoft("QLinearMul", Binary<kMul>),
+    Microsoft("QLinearReduceMean", ReduceMean),
+    Microsoft("QLinearSigmoid", Sigmoid),
+    Microsoft("QLinearSoftmax", Softmax),
+    Microsoft("QLinearWhere", Where),
+    Microsoft("ReduceSumInteger", ReduceSumInteger),
 };
 
 }  // namespace
