@@ -114,7 +114,7 @@ Described DescribeOne(MLFeatureDescription* description) {
       feature.dims = {-1};
       break;
     default:
-      throw Error("schema-mismatch", "feature \"{}\" has the unsupported kind {}", feature.name,
+      throw Error("schema-mismatch", "feature \"{}\" has the unsupported type {}", feature.name,
                   static_cast<int64_t>(described.type));
   }
   return described;

@@ -54,7 +54,8 @@ MLFeatureValue* ToValue(const Described& input, const Tensor& tensor, ArrayPool&
     default:
       break;
   }
-  throw Error("bad-input", "input \"{}\" has an unsupported kind", input.feature.name);
+  throw Error("bad-input", "input \"{}\" has an unsupported type", input.feature.name)
+      .Expected("a multi-array, an image, an integer, a double or a dictionary");
 }
 
 // The numbers of a map from labels, in the label order of the model if it lists the labels, else
@@ -90,7 +91,8 @@ Tensor FromValue(const Described& output, MLFeatureValue* value, MLModelDescript
     default:
       break;
   }
-  throw Error("schema-mismatch", "output \"{}\" has an unsupported kind", output.feature.name);
+  throw Error("schema-mismatch", "output \"{}\" has an unsupported type", output.feature.name)
+      .Expected("a multi-array, an image, an integer, a double or a dictionary");
 }
 
 }  // namespace

@@ -45,8 +45,8 @@ class WeightPlan {
              const PassedFn& passed = {});
   // Checks a constant that is stored in the program, so that NotFinite includes it.
   void CheckSmall(const Tensor& tensor, std::string_view name);
-  // After Write: the names of fp16 and fp32 constants that hold NaN or infinity, in the order of
-  // Add, after those of constants in the program.
+  // The names of fp16 and fp32 constants that hold NaN or infinity: first those stored in the
+  // program (CheckSmall), then those in the weight file, in the order of Add. Valid after Write.
   std::vector<std::string> NotFinite() const;
 
  private:

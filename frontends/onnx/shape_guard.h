@@ -14,8 +14,8 @@
 
 namespace mlc::onnx {
 
-// Requires `low` <= dim <= `high` and narrows input sizes accordingly. Returns whether this then
-// holds for all of them; if not, the caller must add a run-time check. Throws "bad-operand" when no
+// Requires `low` <= dim <= `high` and narrows input sizes accordingly. Returns whether the
+// requirement holds for every size that remains; if not, the caller must add a run-time check. Throws "bad-operand" when no
 // size is left; `text` states the requirement ("dimension 0 of [n, 3] must be 1").
 bool RequireSize(Node& node, const Dim& dim, int64_t low, int64_t high, const std::string& text);
 

@@ -16,11 +16,10 @@ namespace {
 // Generations by die name (H11 for A12, ...), as compilers for the Neural Engine list them:
 // h13g for M1, h14g for M2, h15g for M3, h16g for M4 and h16p for A17 Pro, h17g for M5 and h17p for
 // A18, h18p for A19.
-constexpr std::array kChips = {Chip{"A12", 12}, Chip{"A13", 13},    Chip{"A14", 14},
-                               Chip{"A15", 15}, Chip{"A16", 16},    Chip{"A17Pro", 17},
-                               Chip{"A18", 18}, Chip{"A19", 19},    Chip{"M1", 14},
-                               Chip{"M2", 15},  Chip{"M3", 16},     Chip{"M4", 17},
-                               Chip{"M5", 18}};
+constexpr std::array kChips = {
+    Chip{"A12", 12},    Chip{"A13", 13}, Chip{"A14", 14}, Chip{"A15", 15}, Chip{"A16", 16},
+    Chip{"A17Pro", 17}, Chip{"A18", 18}, Chip{"A19", 19}, Chip{"M1", 14},  Chip{"M2", 15},
+    Chip{"M3", 16},     Chip{"M4", 17},  Chip{"M5", 18}};
 
 // Returns whether the unit executes the operation, rather than Core ML when it loads the model.
 bool IsExecuted(const Operation& op) { return !op.def->is_const() && !op.def->is_constexpr(); }
@@ -128,9 +127,9 @@ const Chip* ChipNamed(std::string_view name) {
 const Chip& DefaultChip() { return *ChipNamed("A14"); }
 
 double Placement::operation_share() const {
-  return operations.empty() ? 1
-                            : static_cast<double>(eligible_operations) /
-                                  static_cast<double>(operations.size());
+  return operations.empty()
+             ? 1
+             : static_cast<double>(eligible_operations) / static_cast<double>(operations.size());
 }
 
 double Placement::work_share() const { return work > 0 ? eligible_work / work : 1; }
@@ -199,8 +198,7 @@ double WorkShareWithout(const Placement& placement, const PlacementRule& rule) {
   return placement.work > 0 ? eligible / placement.work : 1;
 }
 
-std::vector<PlacementFinding> ProgramFindings(const Program& program, Unit unit,
-                                              const Chip& chip) {
+std::vector<PlacementFinding> ProgramFindings(const Program& program, Unit unit, const Chip& chip) {
   std::vector<PlacementFinding> findings;
   for (const PlacementRule& rule : PlacementRules())
     if (rule.program && rule.AppliesTo(unit, chip))

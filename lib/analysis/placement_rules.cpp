@@ -17,11 +17,11 @@ namespace {
 constexpr uint8_t kAne = static_cast<uint8_t>(Unit::kNeuralEngine),
                   kGpu = static_cast<uint8_t>(Unit::kGpu), kCpu = static_cast<uint8_t>(Unit::kCpu);
 
-constexpr int64_t kAlignment = 64;          // bytes to which rows of the last axis are padded
-constexpr double kMuchPadding = 1.5;        // growth of a tensor that is worth mentioning
-constexpr int64_t kLargeTensor = 1 << 16;   // elements from which the layout matters
-constexpr int64_t kLargeTable = 1 << 20;    // bytes of an embedding table worth moving out
-constexpr int64_t kLargestMask = 1 << 22;   // elements; larger constants are weights
+constexpr int64_t kAlignment = 64;             // bytes to which rows of the last axis are padded
+constexpr double kMuchPadding = 1.5;           // growth of a tensor that is worth mentioning
+constexpr int64_t kLargeTensor = 1 << 16;      // elements from which the layout matters
+constexpr int64_t kLargeTable = 1 << 20;       // bytes of an embedding table worth moving out
+constexpr int64_t kLargestMask = 1 << 22;      // elements; larger constants are weights
 constexpr int64_t kLeastFusedQuery = 1 << 20;  // elements up to which fused attention is not taken
 
 // --- operands and sizes
@@ -162,8 +162,7 @@ bool IsListed(const std::string& symbol, const OperationAt& at) {
 }
 
 // Returns the first dimension with a symbol for which `is` holds, as text.
-std::string WithSymbol(const OperationAt& at,
-                       const std::function<bool(const std::string&)>& is) {
+std::string WithSymbol(const OperationAt& at, const std::function<bool(const std::string&)>& is) {
   return FirstOf(at.op, [&](std::string_view what, const Type& type) {
     for (const Dim& dim : type.shape)
       if (dim.HasSymbol(is)) return fmt::format("{} has shape {}", what, ToString(type.shape));
@@ -176,9 +175,8 @@ bool IsOpen(const std::string& symbol, const OperationAt& at) {
 }
 
 std::string OpenShape(const OperationAt& at) {
-  return WithSymbol(at, [&](const std::string& symbol) {
-    return IsOpen(symbol, at) && !IsListed(symbol, at);
-  });
+  return WithSymbol(
+      at, [&](const std::string& symbol) { return IsOpen(symbol, at) && !IsListed(symbol, at); });
 }
 
 std::string DataDependentShape(const OperationAt& at) {
@@ -384,8 +382,8 @@ std::string FourBitWeights(const OperationAt& at) {
 
 std::string AffineWeights(const OperationAt& at) {
   const Operation* decoder = WeightDecoder(at.op);
-  return decoder && OneOf(*decoder, {"constexpr_affine_dequantize",
-                                     "constexpr_blockwise_shift_scale"})
+  return decoder &&
+                 OneOf(*decoder, {"constexpr_affine_dequantize", "constexpr_blockwise_shift_scale"})
              ? fmt::format("its weights are decoded by {}", decoder->def->name)
              : "";
 }
@@ -491,8 +489,9 @@ std::string NarrowRows(const OperationAt& at) {
     const Type& type = result->type;
     if (!type.is_tensor() || ElementsOf(type, at) < kLargeTensor) continue;
     if (const double factor = PaddingOf(type, at); factor >= kMuchPadding)
-      return fmt::format("the last axis of the result {} is padded to {} bytes: {:.3g} times the memory",
-                         Shown(SizesOf(type, at)), kAlignment, factor);
+      return fmt::format(
+          "the last axis of the result {} is padded to {} bytes: {:.3g} times the memory",
+          Shown(SizesOf(type, at)), kAlignment, factor);
   }
   return "";
 }
@@ -513,9 +512,9 @@ bool IsPerHeadProduct(const OperationAt& at) {
 
 std::string HeadsTogether(const OperationAt& at) {
   if (at.op.is("scaled_dot_product_attention")) return Itself(at);
-  return IsPerHeadProduct(at) ? fmt::format("one product computes {} heads",
-                                            SizesOf(at.op.result()->type, at)[1])
-                              : "";
+  return IsPerHeadProduct(at)
+             ? fmt::format("one product computes {} heads", SizesOf(at.op.result()->type, at)[1])
+             : "";
 }
 
 std::string UnfusedAttention(const OperationAt& at) {
@@ -537,9 +536,9 @@ std::string SoftmaxOverRows(const OperationAt& at) {
   const std::vector<int64_t> axis = IntsOf(at.op, "axis");
   if (axis.empty() || type.rank() != 4 || ElementsOf(type, at) < kLargeTensor) return "";
   const int at_axis = OpContext::Axis(axis[0], 4);
-  return at_axis >= 2 ? fmt::format("it normalises along axis {} of {}", at_axis,
-                                    Shown(SizesOf(type, at)))
-                      : "";
+  return at_axis >= 2
+             ? fmt::format("it normalises along axis {} of {}", at_axis, Shown(SizesOf(type, at)))
+             : "";
 }
 
 std::string MovesLastAxis(const OperationAt& at) {
@@ -597,8 +596,9 @@ std::string Embedding(const OperationAt& at) {
   if (!at.op.is("gather") || !HasConstant(at.op, "x")) return "";
   const Type& table = at.op.arg("x")[0].type();
   const int64_t bytes = ElementsOf(table, at) * Bits(table.dtype) / 8;
-  return bytes >= kLargeTable ? fmt::format("its table has {:.1f} MB", static_cast<double>(bytes) / 1e6)
-                              : "";
+  return bytes >= kLargeTable
+             ? fmt::format("its table has {:.1f} MB", static_cast<double>(bytes) / 1e6)
+             : "";
 }
 
 std::string UpcastActivation(const OperationAt& at) {
@@ -667,18 +667,30 @@ constexpr PlacementRule kRules[] = {
       "included",
       "compile with --precision fp16, and with --io fp16 (from iOS16) if the operation converts an "
       "input or output; the manifest's decisions say why an operation stays in fp32"},
-     kAne, 0, 0, Fp32},
+     kAne,
+     0,
+     0,
+     Fp32},
     {{"wide-integer", kCannotRun, "an operand or result is an integer of more than 16 bits", kApple,
       "apple/coreai-models, neural_engine_rules.md: fp16, int8 and int16 are the supported types; "
       "sbryngelson/ANEForge (aned) rejects int32 tensors",
       "compute indices and masks outside the model and pass them as fp16, or as int16 from iOS17"},
-     kAne, 0, 0, Integers},
+     kAne,
+     0,
+     0,
+     Integers},
     {{"rank", kCannotRun, "an operand or result has more than five dimensions", kApple,
       "apple/coreai-models, neural_engine_rules.md: \"Max tensor rank: 5\"; onnxruntime#14212 "
       "failed when loading",
       "drop dimensions of 1, or split the reshape and transpose into steps with five dimensions; "
       "mlc compile does both where it can"},
-     kAne, 0, 0, Rank, nullptr, nullptr, "lower-rank"},
+     kAne,
+     0,
+     0,
+     Rank,
+     nullptr,
+     nullptr,
+     "lower-rank"},
     // Apple's flexible-inputs.md says that ranges may run there from iOS17.4; coremltools#2370 and
     // FluidInference/FluidAudio measured that none does, and Apple's newer text asks for static
     // shapes.
@@ -686,15 +698,25 @@ constexpr PlacementRule kRules[] = {
       "apple/coreai-models, neural_engine_rules.md: \"Fully static shapes\"; coremltools#1764, "
       "#2370. Conflict: coremltools' flexible-inputs.md allows ranges from iOS17.4",
       "fix the size (--dim SYMBOL=N) or list the sizes that are needed (--dim SYMBOL=A,B,C)"},
-     kAne, 0, 0, OpenShape},
+     kAne,
+     0,
+     0,
+     OpenShape},
     {{"data-dependent-shape", kCannotRun, "a dimension depends on the data", kApple,
       "apple/coreai-models, neural_engine_rules.md: \"Fully static shapes\"",
-      "return a tensor of the largest size with a count or a mask, or compute this part in the app"},
-     kAne, 0, 0, DataDependentShape},
+      "return a tensor of the largest size with a count or a mask, or compute this part in the "
+      "app"},
+     kAne,
+     0,
+     0,
+     DataDependentShape},
     {{"zero-size", kCannotRun, "an operand or result has no elements", kMeasured,
       "sbryngelson/ane-guide, 04-capability-surface.md (aned, M1)",
       "remove the empty tensor from the source model, or fix the size that makes it empty"},
-     kAne, 0, 0, ZeroSized},
+     kAne,
+     0,
+     0,
+     ZeroSized},
     // Apple's compiler states both limits. continue-revolution/sd-webui-animatediff#235 saw 4096 for
     // batches of one addition in 2023; later logs do not.
     {{"long-axis", kCannotRun,
@@ -705,21 +727,33 @@ constexpr PlacementRule kRules[] = {
       "D, H, W up to 16384); onnxruntime's Core ML provider (16384)",
       "split the axis, or move it to the channels (--optimize-for ane does this for the last layer "
       "of a language model)"},
-     kAne, 0, 16, LongAxis},
+     kAne,
+     0,
+     16,
+     LongAxis},
     {{"very-long-axis", kCannotRun, "an axis has more than 65536 elements", kCode,
       "sbryngelson/ane-guide, a-op-device-matrix.md (aned, compiler tables of M4 and M5)",
       "split the axis"},
-     kAne, 17, 0, VeryLongAxis},
+     kAne,
+     17,
+     0,
+     VeryLongAxis},
     // --- operators
     {{"recurrent", kCannotRun, "a recurrent layer", kApple,
       "coremltools#1780 (Apple staff); FluidInference/FluidAudio, ANE_Candidates.md (M5)",
       "run this part on the CPU as a model of its own, or replace the layer by a convolution or "
       "attention and train again"},
-     kAne, 0, 0, IsNamed<kRecurrent>},
+     kAne,
+     0,
+     0,
+     IsNamed<kRecurrent>},
     {{"control-flow", kCannotRun, "a loop, a branch or a list", kMeasured,
       "coremltools#2208, #2008; sbryngelson/ANEForge (aned)",
       "unroll the loop in the source model, or call the model once for each step"},
-     kAne | kGpu, 0, 0, ControlFlow},
+     kAne | kGpu,
+     0,
+     0,
+     ControlFlow},
     // A comment in coremltools' torch frontend says that gather resides on the Neural Engine, and
     // the two aned sources contradict each other. What Core ML planned on three devices decides.
     {{"gather", kCannotRun, "a lookup with indices that are not constant", kMeasured,
@@ -727,259 +761,447 @@ constexpr PlacementRule kRules[] = {
       "FluidInference/FluidAudio (M5): planned on the CPU. Conflict: coremltools, "
       "frontend/torch/ops.py",
       "look up embeddings in a model of their own or in the app, and pass the rows"},
-     kAne, 0, 0, Gather},
+     kAne,
+     0,
+     0,
+     Gather},
     {{"scatter", kCannotRun, "writes at computed indices", kApple,
       "coremltools, frontend/torch/ops.py: scatter and scatter_nd \"fall off ANE\"; "
       "sbryngelson/ANEForge (aned)",
       "write slices at constant positions, or select with a mask: x * (1 - m) + update * m"},
-     kAne, 0, 0, IsNamed<kScatters>},
+     kAne,
+     0,
+     0,
+     IsNamed<kScatters>},
     {{"selection", kCannotRun, "sorts, or finds the position of the largest elements", kMeasured,
       "roboflow/rf-detr#1495 (M3 Pro): topk planned on the CPU; john-rocky/CoreML-LLM "
       "EXPERIMENTS.md (iPhone 17 Pro): reduce_argmax on the CPU. Conflict: sbryngelson/ANEForge "
       "(aned) runs topk from M2",
       "return the scores, and select in the app"},
-     kAne, 0, 0, IsNamed<kSelections>},
+     kAne,
+     0,
+     0,
+     IsNamed<kSelections>},
     {{"box-selection", kCannotRun, "non-maximum suppression", kMeasured,
       "sbryngelson/ane-guide, a-op-device-matrix.md (aned)",
       "return boxes and scores, and suppress in the app or in a second model"},
-     kAne, 0, 0, IsNamed<kBoxes>},
+     kAne,
+     0,
+     0,
+     IsNamed<kBoxes>},
     {{"cumulative-sum", kCannotRun, "cumsum", kMeasured,
       "john-rocky/CoreML-LLM, QWEN35_ROADMAP.md: 1088 of 1089 operations planned on the Neural "
       "Engine, all but cumsum",
       "multiply by a constant triangular matrix of ones"},
-     kAne, 0, 0, IsNamed<kCumulative>},
+     kAne,
+     0,
+     0,
+     IsNamed<kCumulative>},
     {{"no-kernel", kCannotRun, "an operator for which the Neural Engine has no kernel", kMeasured,
       "sbryngelson/ANEForge, full_mil_vocabulary_sweep.json (aned)",
       "compute it in the app, or from arithmetic, slices and concatenations"},
-     kAne, 0, 0, IsNamed<kUnknown>},
+     kAne,
+     0,
+     0,
+     IsNamed<kUnknown>},
     {{"no-function", kCannotRun, "a function that the Neural Engine does not compute", kMeasured,
       "sbryngelson/ANEForge, full_mil_vocabulary_sweep.json (aned); jafreck/ironmill, "
       "ane-op-support-matrix.md",
       "express it by exp, log, sqrt and divisions, or by a table, within the range that occurs"},
-     kAne, 0, 0, IsNamed<kFunctions>},
+     kAne,
+     0,
+     0,
+     IsNamed<kFunctions>},
     {{"logic", kCannotRun, "a logical operation on two booleans", kMeasured,
-      "sbryngelson/ANEForge (aned), jafreck/ironmill: rejected, although comparisons and select run",
+      "sbryngelson/ANEForge (aned), jafreck/ironmill: rejected, although comparisons and select "
+      "run",
       "multiply numbers that are 0 or 1 (and), or take their maximum (or)"},
-     kAne, 0, 0, IsNamed<kLogic>},
+     kAne,
+     0,
+     0,
+     IsNamed<kLogic>},
     {{"random", kCannotRun, "draws random numbers", kMeasured,
       "sbryngelson/ANEForge, full_mil_vocabulary_sweep.json (aned)",
       "pass the random numbers as an input"},
-     kAne, 0, 0, Random},
+     kAne,
+     0,
+     0,
+     Random},
     {{"sine", kCannotRun, "sin or cos", kMeasured,
       "sbryngelson/ane-guide, a-op-device-matrix.md (aned, M1 and M2); jafreck/ironmill",
       "pass sines and cosines as inputs, or as a table if the positions are constant"},
-     kAne, 0, 15, IsNamed<kAngles>},
+     kAne,
+     0,
+     15,
+     IsNamed<kAngles>},
     {{"sampling", kCannotRun, "samples at computed positions, or counts", kMeasured,
       "sbryngelson/ane-guide, a-op-device-matrix.md (aned): M1 has no unit for it",
       "resize by a constant factor instead, or sample in the app"},
-     kAne, 0, 14, IsNamed<kSampling>},
+     kAne,
+     0,
+     14,
+     IsNamed<kSampling>},
     {{"product-rank", kCannotRun, "a matrix product of tensors with five dimensions", kMeasured,
       "john-rocky/CoreML-LLM: five dimensions on the CPU, three on the Neural Engine; "
       "sbryngelson/ane-guide (aned)",
       "reshape to at most four dimensions around the product"},
-     kAne, 0, 0, Product5d},
+     kAne,
+     0,
+     0,
+     Product5d},
     // sbryngelson/ANEForge's later documents call three-dimensional convolutions native, but its
     // own probe of each device fails.
     {{"conv-3d", kCannotRun, "a three-dimensional convolution", kMeasured,
       "sbryngelson/ane-guide, 04-capability-surface.md (aned: fails for each device). Conflict: "
       "sbryngelson/ANEForge, op-catalog.md",
       "use one two-dimensional convolution for each step of the depth, and add the results"},
-     kAne, 0, 0, Conv3d},
+     kAne,
+     0,
+     0,
+     Conv3d},
     {{"kernel-width", kCannotRun, "a convolution kernel is more than 13 wide", kMeasured,
       "sbryngelson/ane-guide, 04-capability-surface.md (aned, M1)",
       "split the kernel into several, or exchange height and width: heights up to 29 run"},
-     kAne, 0, 17, KernelWider13},
+     kAne,
+     0,
+     17,
+     KernelWider13},
     {{"kernel-width-15", kCannotRun, "a convolution kernel is more than 15 wide", kMeasured,
       "sbryngelson/ANEForge, cross-chip.md (aned, M5)",
       "split the kernel into several, or exchange height and width: heights up to 32 run"},
-     kAne, 18, 0, KernelWider15},
+     kAne,
+     18,
+     0,
+     KernelWider15},
     {{"transposed-dilation", kCannotRun, "a transposed convolution with dilations", kCode,
       "pkhairkh/MILLer (messages of Apple's compiler in macOS 26, second hand)",
       "insert zeros into the kernel instead"},
-     kAne, 0, 0, DilatedTransposedConv},
+     kAne,
+     0,
+     0,
+     DilatedTransposedConv},
     {{"pool-window-13", kCannotRun, "a pooling window larger than 13", kMeasured,
       "hollance/neural-engine#2 (log of a system of 2020)",
       "pool twice with smaller windows, or reduce over whole axes"},
-     kAne, 0, 13, PoolWindow13},
+     kAne,
+     0,
+     13,
+     PoolWindow13},
     {{"pool-window-29", kCannotRun, "a pooling window larger than 29", kMeasured,
       "sbryngelson/ane-guide, a-op-device-matrix.md (aned, M1)",
       "pool twice with smaller windows, or reduce over whole axes"},
-     kAne, 14, 14, PoolWindow29},
+     kAne,
+     14,
+     14,
+     PoolWindow29},
     {{"pool-window-31", kCannotRun, "a pooling window larger than 31", kMeasured,
       "sbryngelson/ane-guide, a-op-device-matrix.md (aned, from M2)",
       "pool twice with smaller windows, or reduce over whole axes"},
-     kAne, 15, 0, PoolWindow31},
+     kAne,
+     15,
+     0,
+     PoolWindow31},
     {{"old-pool-stride", kCannotRun, "a pooling stride larger than 2", kMeasured,
       "hollance/neural-engine#2 (log of a system of 2020). Conflict: Apple's text of 2026 "
       "recommends strides of 2 or 4, for current chips",
       "pool with stride 1 or 2, and slice"},
-     kAne, 0, 13, OldPoolStride},
+     kAne,
+     0,
+     13,
+     OldPoolStride},
     {{"old-upsampling", kCannotRun, "upsampling by a factor above 2", kMeasured,
       "hollance/neural-engine#2 (log of a system of 2020)", "upsample several times by 2"},
-     kAne, 0, 13, OldUpsampling},
+     kAne,
+     0,
+     13,
+     OldUpsampling},
     {{"channel-padding", kCannotRun, "pads batches or channels", kCode,
       "pkhairkh/MILLer (messages of Apple's compiler in macOS 26, second hand)",
       "concatenate a constant instead"},
-     kAne, 0, 0, PadsChannels},
+     kAne,
+     0,
+     0,
+     PadsChannels},
     {{"reflection", kCannotRun, "pads by reflection", kMeasured,
       "sbryngelson/ane-guide, 17-model-design-rules.md (aned): M1 has no unit for it",
       "concatenate slices instead"},
-     kAne, 0, 14, Mirrors},
+     kAne,
+     0,
+     14,
+     Mirrors},
     {{"response-norm", kCannotRun, "local response normalisation of more than 15 channels",
       kMeasured, "sbryngelson/ANEForge, op-quirks.md (aned)",
       "divide by a power of an average pool of squares over channels, as a convolution"},
-     kAne, 0, 0, WideResponseNorm},
+     kAne,
+     0,
+     0,
+     WideResponseNorm},
     // Apple's rules say that no fused form exists. On M4, Core ML takes large ones all the same.
     {{"small-fused-attention", kCannotRun,
       "scaled_dot_product_attention with a query of at most 1048576 elements", kMeasured,
       "vx-lang/Vx#437 (M4). Conflict: apple/coreai-models, neural_engine_rules.md: \"there is no "
       "fused SDPA path\" of any size",
       "compile for iOS17 or older, where attention consists of products and a softmax"},
-     kAne, 0, 0, SmallFusedAttention},
+     kAne,
+     0,
+     0,
+     SmallFusedAttention},
     {{"many-states", kCannotRun, "a function with more than two states", kMeasured,
       "john-rocky/CoreML-LLM, MLSTATE_PATTERN.md (iPhone 17 Pro): prediction fails, although the "
       "plan names the Neural Engine",
       "store keys and values of all layers in one state"},
-     kAne, 0, 0, ManyStates},
+     kAne,
+     0,
+     0,
+     ManyStates},
     {{"state-width", kCannotRun, "a state whose last dimension is not a multiple of 32", kMeasured,
       "coremltools#2631", "pad the last dimension of the state to a multiple of 32"},
-     kAne, 0, 0, StateWidth},
+     kAne,
+     0,
+     0,
+     StateWidth},
     // --- weights
     {{"table-blocks", kCannotRun, "weights with lookup tables for blocks of rows and columns",
       kMeasured, "apple/coreai-models#279 (error -14)",
       "use tables for groups of output channels only"},
-     kAne, 0, 0, GroupedTables},
+     kAne,
+     0,
+     0,
+     GroupedTables},
     {{"int4-weights", kCannotRun, "weights of four bits with a scale", kMeasured,
       "apple/coreai-models#55, #205: no region on the Neural Engine",
       "use a palette of 16 values for groups of output channels"},
-     kAne, 0, 0, FourBitWeights},
+     kAne,
+     0,
+     0,
+     FourBitWeights},
     {{"block-scales", kInaccurate, "weights with a scale for each block", kMeasured,
       "apple/coreai-models#279 (cosine 0.367 on iPhone 16 Pro Max); coremltools, "
       "opt-quantization-perf.md: blocks are for the GPU, channels for the Neural Engine",
       "use a scale for each channel, or a palette for groups of output channels"},
-     kAne, 0, 0, BlockwiseWeights},
+     kAne,
+     0,
+     0,
+     BlockwiseWeights},
     {{"folded-int8", kNote, "int8 weights are expanded to fp16 when the model is loaded", kMeasured,
       "sbryngelson/ane-guide, a-op-device-matrix.md (aned, M1)",
       "a palette of 64 or 16 values stays compressed on each Neural Engine"},
-     kAne, 0, 14, AffineWeights},
+     kAne,
+     0,
+     14,
+     AffineWeights},
     {{"int8-activations", kSlow, "quantised activations", kApple,
       "coremltools, opt-quantization-perf.md: faster on A17 Pro and M4, slower where the unit "
       "expands them",
       "quantise the weights only"},
-     kAne, 0, 16, QuantizedActivations},
+     kAne,
+     0,
+     16,
+     QuantizedActivations},
     {{"palette-stride", kSlow, "a convolution with a palette and a stride above 2", kApple,
       "apple/coreai-models, neural_engine_rules.md: \"With palettized kernels ... use up to 2\"",
       "leave the weights of this layer in fp16"},
-     kAne, 0, 0, PalettizedStride},
+     kAne,
+     0,
+     0,
+     PalettizedStride},
     {{"cpu-palette", kInaccurate, "weights with at most 16 different values in one table",
       kMeasured, "coremltools#2716 (cosine 0.03 on the CPU)",
       "use tables for groups of channels, or run on another unit"},
-     kCpu, 0, 0, PerTensorPalette},
+     kCpu,
+     0,
+     0,
+     PerTensorPalette},
     {{"expanded-weights", kNote, "compressed weights are expanded when the model is loaded", kApple,
       "coremltools, opt-palettization-perf.md and opt-quantization-perf.md",
       "on the CPU, compression makes the package smaller, not faster"},
-     kCpu, 0, 0, CompressedWeights},
+     kCpu,
+     0,
+     0,
+     CompressedWeights},
     {{"gpu-int8", kInaccurate, "weights of eight bits with a scale", kMeasured,
       "FluidInference/mobius#73: MPSGraph ended with \"pass manager failed\"",
       "use a palette of 64 values on the GPU"},
-     kGpu, 0, 0, EightBitWeights},
+     kGpu,
+     0,
+     0,
+     EightBitWeights},
     // --- numbers
     {{"infinity", kInaccurate, "a constant contains an infinity", kApple,
       "apple/coreai-models, common_issues.md: \"does not handle IEEE -inf correctly in softmax\"",
       "mask with -40000, as the pass safe-masks does for attention"},
-     kAne, 0, 0, InfiniteConstant, nullptr, nullptr, "safe-masks"},
+     kAne,
+     0,
+     0,
+     InfiniteConstant,
+     nullptr,
+     nullptr,
+     "safe-masks"},
     {{"offset-slice", kInaccurate,
       "a slice that does not start at the beginning of the last axis: magnitudes above 4094 become "
       "infinite",
       kMeasured, "sbryngelson/ane-guide, 19-pitfalls-and-limits.md (aned, M1 and M2; exact on M5)",
       "slice another axis, or make sure that the values stay below 4094"},
-     kAne, 0, 15, OffsetSlice},
+     kAne,
+     0,
+     15,
+     OffsetSlice},
     {{"unshifted-exponential", kInaccurate,
       "computes an exponential that overflows fp16 for operands above 10", kMeasured,
       "coremltools#2690 (reduce_log_sum_exp), #2687 (softplus, M4)",
       "subtract the maximum first, as the pass safe-logarithms does"},
-     kAne, 0, 0, IsNamed<kUnshifted>, nullptr, nullptr, "safe-logarithms"},
+     kAne,
+     0,
+     0,
+     IsNamed<kUnshifted>,
+     nullptr,
+     nullptr,
+     "safe-logarithms"},
     {{"fused-mask", kInaccurate, "scaled_dot_product_attention with a mask", kClaim,
       "maderix/ANE, README (M4): the mask is ignored",
       "compile for iOS17 or older, where attention consists of products and a softmax"},
-     kAne, 0, 0, FusedAttentionMask},
+     kAne,
+     0,
+     0,
+     FusedAttentionMask},
     {{"long-top-k", kInaccurate, "selects from more than 65536 elements", kMeasured,
       "john-rocky/CoreML-LLM, MTP_PATH_C_FINDINGS.md: indices off by multiples of 65536",
       "select from parts of the axis, then from their results"},
-     kAne | kGpu | kCpu, 0, 0, LongTopK},
+     kAne | kGpu | kCpu,
+     0,
+     0,
+     LongTopK},
     // --- speed
     {{"narrow-rows", kSlow, "the last axis of a large tensor is short, and is padded to 64 bytes",
       kApple, "apple/coreai-models, neural_engine_rules.md: \"Tensor memory alignment\"",
       "move a longer axis to the end: --optimize-for ane"},
-     kAne, 0, 0, NarrowRows},
+     kAne,
+     0,
+     0,
+     NarrowRows},
     {{"linear-layer", kSlow, "a linear layer that is not a convolution", kApple,
-      "apple/coreai-models, neural_engine_rules.md: \"Conv2d instead of Linear\"; measured gains of "
+      "apple/coreai-models, neural_engine_rules.md: \"Conv2d instead of Linear\"; measured gains "
+      "of "
       "10 to 22 %",
       "write it as a 1x1 convolution in (batch, channels, 1, sequence): --optimize-for ane"},
-     kAne, 0, 0, LinearLayer},
+     kAne,
+     0,
+     0,
+     LinearLayer},
     {{"heads-together", kSlow, "attention that computes several heads at once", kApple,
-      "apple/coreai-models, neural_engine_rules.md: \"Per-head attention\"; apple/ml-ane-transformers",
+      "apple/coreai-models, neural_engine_rules.md: \"Per-head attention\"; "
+      "apple/ml-ane-transformers",
       "compute each head by itself: --optimize-for ane"},
-     kAne, 0, 0, HeadsTogether},
+     kAne,
+     0,
+     0,
+     HeadsTogether},
     {{"row-softmax", kSlow, "a large softmax along a spatial axis", kApple,
       "apple/coreai-models, neural_engine_rules.md: \"Softmax placement\"",
       "normalise along the channels: --optimize-for ane"},
-     kAne, 0, 0, SoftmaxOverRows},
+     kAne,
+     0,
+     0,
+     SoftmaxOverRows},
     {{"moved-rows", kSlow, "a reshape or transpose changes the last axis of a large tensor", kApple,
       "apple/coreai-models, neural_engine_rules.md: \"Avoid unnecessary memory copies\"",
       "keep one layout from end to end: --optimize-for ane"},
-     kAne, 0, 0, MovesLastAxis},
+     kAne,
+     0,
+     0,
+     MovesLastAxis},
     {{"conv-stride", kSlow, "a convolution stride with prime factors other than 2 and 3", kApple,
       "apple/coreai-models, neural_engine_rules.md: \"Convolution stride optimization\"",
       "use 2, 3, 4, 6, 8, 9, 12, 16, 24 or 32, equal in both directions, and train again"},
-     kAne, 0, 0, ConvStride},
+     kAne,
+     0,
+     0,
+     ConvStride},
     {{"large-kernel", kSlow, "a convolution kernel of nine or more", kApple,
       "apple/coreai-models, neural_engine_rules.md: \"Large kernel decomposition\"",
       "use several smaller kernels (two of 5 cover 9), and train again"},
-     kAne, 0, 0, LargeKernel},
+     kAne,
+     0,
+     0,
+     LargeKernel},
     {{"large-dilation", kSlow, "a dilation above 3", kApple,
       "apple/coreai-models, neural_engine_rules.md: \"Dilated convolution factorization\"; "
       "hollance/neural-engine lists dilated convolutions as unsupported, in 2020",
       "use a chain of convolutions with dilations of 2 and 3, and train again"},
-     kAne, 0, 0, LargeDilation},
+     kAne,
+     0,
+     0,
+     LargeDilation},
     {{"pool-stride", kSlow, "a pooling stride other than 1, 2 and 4", kApple,
       "apple/coreai-models, neural_engine_rules.md: \"Pooling stride\"",
       "use 2 or 4, and train again"},
-     kAne, 14, 0, PoolStride},
+     kAne,
+     14,
+     0,
+     PoolStride},
     {{"embedding", kSlow, "a lookup in a table of 1 MB or more", kApple,
       "apple/coreai-models, neural_engine_rules.md: \"Model decomposition\"; "
       "apple/ml-ane-transformers",
       "compile the lookup as a model of its own for the CPU"},
-     kAne, 0, 0, Embedding},
+     kAne,
+     0,
+     0,
+     Embedding},
     {{"listed-norm", kSlow, "layer_norm of a listed shape", kMeasured,
       "coremltools#1909: 175 ms, against 20 ms with a fixed shape",
       "compile one function or package for each size"},
-     kAne, 0, 0, ListedShapesOfNorm},
+     kAne,
+     0,
+     0,
+     ListedShapesOfNorm},
     {{"upcast-activation", kNote, "silu or tanh, which Core AI computes in fp32", kApple,
       "apple/coreai-models, common_issues.md (Core AI, not Core ML)",
       "write silu as x * sigmoid(x), and tanh as 2 * sigmoid(2 x) - 1: --optimize-for ane"},
-     kAne, 0, 0, UpcastActivation},
+     kAne,
+     0,
+     0,
+     UpcastActivation},
     {{"unfused-attention", kSlow, "attention that is not scaled_dot_product_attention", kApple,
       "apple/coreai-models, gpu_rules.md: \"Native SDPA\"",
       "compile for iOS18 or newer: --optimize-for gpu"},
-     kGpu, 0, 0, UnfusedAttention},
+     kGpu,
+     0,
+     0,
+     UnfusedAttention},
     {{"gpu-pointwise", kSlow, "a linear layer that is written as a convolution", kClaim,
       "erwinzhang7 (vision transformers: the Neural Engine gains 10 to 13 %, the GPU loses)",
       "compile without --optimize-for ane"},
-     kGpu, 0, 0, PointwiseConv},
+     kGpu,
+     0,
+     0,
+     PointwiseConv},
     {{"segments", kSlow, "the Neural Engine is entered more than once", kMeasured,
       "arXiv 2606.22283: 0.09 to 0.23 ms for each entry; apple/coreai-models, "
       "neural_engine_rules.md: \"Neural Engine residency\"",
       "remove the operations between the segments, those with the least work first"},
-     kAne, 0, 0, nullptr, Fragments},
+     kAne,
+     0,
+     0,
+     nullptr,
+     Fragments},
     {{"package-1gb", kCannotRun, "a package of more than 1 GB, on a phone or tablet", kApple,
       "coremltools, mlmodel-utilities.md: parts of at most 1 GB. Conflict: john-rocky/CoreML-LLM "
       "ran up to 1.4 GB on iPhone 17 Pro",
       "compress the weights, or divide the model"},
-     kAne, 0, 0, nullptr, nullptr, Above1GB},
+     kAne,
+     0,
+     0,
+     nullptr,
+     nullptr,
+     Above1GB},
     {{"package-2gb", kCannotRun, "a package of more than 2 GB, on a Mac", kClaim,
       "Anemll and 0seba, READMEs", "compress the weights, or divide the model"},
-     kAne, 0, 0, nullptr, nullptr, Above2GB},
+     kAne,
+     0,
+     0,
+     nullptr,
+     nullptr,
+     Above2GB},
 };
 
 }  // namespace

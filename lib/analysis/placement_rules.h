@@ -18,14 +18,14 @@ namespace mlc::analysis {
 struct OperationAt {
   const Operation& op;
   const SymbolSizes& sizes;
-  const Symbols& symbols;             // of the function
+  const Symbols& symbols;                // of the function
   const std::vector<std::string>& open;  // symbols of the function's inputs
   const Chip& chip;
 };
 
 struct PlacementRule : Rule {
-  uint8_t units;         // set of Unit
-  int oldest, newest;    // generations that it applies to (Chip); 0: no bound
+  uint8_t units;       // set of Unit
+  int oldest, newest;  // generations that it applies to (Chip); 0: no bound
   // Exactly one of these is set. They return what was found, or "" if the rule does not apply.
   std::string (*operation)(const OperationAt&) = nullptr;
   std::string (*function)(const Placement&, const Chip&) = nullptr;

@@ -14,7 +14,8 @@ enum class Side : uint8_t { kEither, kDevice, kElsewhere };
 
 struct Segment {
   Side side;
-  std::vector<const Operation*> operations;  // in execution order; nested operations belong to theirs
+  std::vector<const Operation*>
+      operations;  // in execution order; nested operations belong to theirs
 };
 
 // Returns the segments of the block in execution order. Operations elsewhere are executed as early

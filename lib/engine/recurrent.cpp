@@ -44,8 +44,8 @@ Vector Operand(const OpContext& context, std::string_view param, std::string_vie
   return Vector(floats.data(), floats.data() + floats.size());
 }
 
-// The constants of one direction in fp32, prepared at the first call. The weights of the state are
-// packed in `parts` of adjacent gates.
+// The constants of one direction in fp32, prepared at the first call. The recurrent weights (hidden
+// to hidden) are packed in `parts` groups of adjacent gates.
 struct Weights {
   Weights(const OpContext& context, const RecurrentDirection& d, int64_t gates, int64_t parts)
       : direction(d),

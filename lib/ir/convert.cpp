@@ -233,7 +233,8 @@ void InBlocks(int64_t count, Step&& step) {
     step(i, std::min(kBlock, count - i), reinterpret_cast<std::byte*>(block));
 }
 
-// The conversions that are applied to all weights of a model.
+// Fast paths for the conversions that are applied to whole weight files. Returns false for other
+// pairs of types.
 bool ConvertFast(DType from, const std::byte* in, DType to, std::byte* out, int64_t count) {
   if (from == DType::kFp32 && to == DType::kFp16) {
     int64_t done = 0;

@@ -17,9 +17,9 @@ struct TargetRow {
   std::array<std::string_view, 5>
       systems;  // the first release of each system that supports it, iOS first
 };
-// From coremltools' _deployment_compatibility.py and mil-ops facts: specification version, first
-// releases, opset key. coremltools does not list visionOS, whose releases correspond to iOS 17, iOS
-// 18 and 26.
+// From coremltools' _deployment_compatibility.py and the opsets of its operator registry:
+// specification version, first releases, opset name. coremltools does not list visionOS, whose
+// releases correspond to iOS 17, iOS 18 and 26.
 constexpr std::array<TargetRow, 5> kTargets = {{
     {Opset::kIos15, "CoreML5", {"iOS15", "macOS12", "tvOS15", "watchOS8"}},
     {Opset::kIos16, "CoreML6", {"iOS16", "macOS13", "tvOS16", "watchOS9"}},

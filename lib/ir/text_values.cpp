@@ -11,7 +11,7 @@ namespace mlc {
 namespace {
 
 constexpr int kMaxAtoms = 16;               // products of long sums grow exponentially
-constexpr std::string_view kUnknown = "?";  // the symbol for `?` until inference
+constexpr std::string_view kUnknown = "?";  // placeholder of a `?`, replaced by inference
 
 }  // namespace
 

@@ -17,8 +17,8 @@ struct AttentionParts {
   std::vector<Value*> biases;  // added to the scores, in order (masks.h)
   // bool values that broadcast to the scores [B, N, S, T].
   std::vector<Value*> seen;  // a key is hidden unless all are true
-  // A key has weight 0 unless all of these are true; for queries that may see no key, whose result
-  // is then 0.
+  // Like `seen`, but applied after the softmax: the weight of a key is 0 unless all are true. Needed
+  // if a query may see no key, whose result must then be 0.
   std::vector<Value*> kept;
   Value* sink = nullptr;         // an additional score in every row [B or 1, N or 1, S or 1, 1]
   DType softmax = DType::kNone;  // the type of the softmax computation; kNone: the scores' type

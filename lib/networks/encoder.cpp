@@ -393,10 +393,10 @@ void CheckNumbers(const EncoderConfig& config) {
   if (config.head_dim == 0 && config.width % config.heads != 0)
     throw Error("bad-file", "the width {} is not a multiple of the number of heads ({})",
                 config.width, config.heads);
-  for (auto [name, number] :
-       {std::pair{"key/value heads", config.kv_heads}, {"dimensions of a head", config.head_dim}})
+  for (auto [name, number] : {std::pair{"number of key/value heads", config.kv_heads},
+                              {"size of a head", config.head_dim}})
     if (number < 0 || number > INT32_MAX)
-      throw Error("bad-file", "the model has {} {}", number, name);
+      throw Error("bad-file", "the {} is {}", name, number).Expected("0 to {}", INT32_MAX);
   if (config.kv_heads > 0 && config.heads % config.kv_heads != 0)
     throw Error("bad-file",
                 "the number of heads ({}) is not a multiple of the number of key/value heads ({})",

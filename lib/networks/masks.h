@@ -11,7 +11,7 @@ namespace mlc::networks {
 
 // Returns the lowest finite number of a float type: a score whose softmax is 0.
 double Lowest(DType dtype);
-// Returns the positions [S] of queries, which are the last of T.
+// Returns the positions [S] of the queries, T - S to T - 1: they are the last S of the T keys.
 Value* Positions(Builder& b, Value* queries, Value* keys);
 // Returns the keys that a query sees from `left` before to `right` after its position; -1: no
 // limit. The position is the query's row plus `offset` (null, a scalar, or one per batch element

@@ -1,7 +1,7 @@
+#include "lib/ops/narrow_result.h"
 #include "lib/ops/range_rules.h"
 #include "lib/ops/row.h"
 #include "lib/ops/sliding_window.h"
-#include "lib/ops/wide_results.h"
 
 namespace mlc {
 

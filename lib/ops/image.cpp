@@ -2,9 +2,9 @@
 #include <cmath>
 #include <optional>
 
+#include "lib/ops/narrow_result.h"
 #include "lib/ops/range_rules.h"
 #include "lib/ops/row.h"
-#include "lib/ops/wide_results.h"
 
 namespace mlc {
 

@@ -3,10 +3,10 @@
 #include <limits>
 #include <map>
 
+#include "lib/ops/narrow_result.h"
 #include "lib/ops/operand_constraint.h"
 #include "lib/ops/range_rules.h"
 #include "lib/ops/row.h"
-#include "lib/ops/wide_results.h"
 
 namespace mlc {
 

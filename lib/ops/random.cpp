@@ -10,9 +10,9 @@
 #include <numbers>
 
 #include "lib/ir/program.h"
+#include "lib/ops/narrow_result.h"
 #include "lib/ops/range_rules.h"
 #include "lib/ops/row.h"
-#include "lib/ops/wide_results.h"
 #include "lib/support/philox.h"
 
 namespace mlc {

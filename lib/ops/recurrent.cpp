@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lib/ops/narrow_result.h"
 #include "lib/ops/range_rules.h"
 #include "lib/ops/row.h"
-#include "lib/ops/wide_results.h"
 
 namespace mlc {
 

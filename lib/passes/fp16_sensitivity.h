@@ -49,8 +49,8 @@ bool HasFp32(const Operation& op);
 inline bool Is(const Operation& op, Fp16::Kind kind) { return op.def->fp16.kind & kind; }
 // Returns whether the value is a constant, dense or encoded.
 bool IsWeight(const Value* value);
-// Returns the operation that computes each element of the value from one element of `from` and
-// constants, or null.
+// If the value is the result of an elementwise operation or data movement with one operand that is
+// not constant, returns the operation and sets `from` to that operand; otherwise returns null.
 const Operation* MadeOfOne(const Value& value, const Value*& from);
 
 }  // namespace mlc::passes

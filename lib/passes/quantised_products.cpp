@@ -162,8 +162,9 @@ bool ScaleFirst(Operation* op, PassContext& context) {
 
 }  // namespace
 
-extern const PassDef kQuantisedProducts = {"quantised-products",
-                                           "scale quantised integers before products, for fp16",
-                                           RewritesForFp16<DropCasts, ScaleFirst>};
+extern const PassDef kQuantisedProducts = {
+    "quantised-products",
+    "scale quantised integers before conv and matmul, so that fp16 sums do not overflow",
+    RewritesForFp16<DropCasts, ScaleFirst>};
 
 }  // namespace mlc::passes

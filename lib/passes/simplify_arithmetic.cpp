@@ -98,7 +98,7 @@ bool MergeConstants(Operation* op, PassContext& context) {
   return Replace(op, builder.Make(op->def->name, {{"x", x}, {"y", merged}}));
 }
 
-// Returns b if value = -b and it has no other user.
+// Returns b if `value` is -b and has a single user; null otherwise.
 Value* Negated(Value* value) {
   Operation* mul = DefinedBy(value, "mul");
   if (!mul || !SoleUser(value)) return nullptr;

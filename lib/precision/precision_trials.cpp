@@ -199,10 +199,12 @@ void PrecisionTrials::CompareWithSource(Jobs& which) {
     Prepare(job);
     context.diagnostics.Warn(
         Error("check-failed",
-              "output \"{}\" has {} of {:.2g} on {} inputs even in fp32 (limit {:.2g}), "
-              "because passes rewrote the program",
+              "output \"{}\" has {} of {:.2g} on {} inputs (limit {:.2g}), which the rewrites for "
+              "fp16 cause even without rounding",
               worst.output, Name(worst.kind), worst.value, Inputs(), worst.allowed)
-            .Help("mlc verify shows where; option 'precision' fp32 avoids these rewrites"));
+            .Help(
+                "option 'precision' fp32 disables these rewrites; mlc verify --layers shows where "
+                "the error starts"));
   }
 }
 

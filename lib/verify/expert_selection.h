@@ -1,8 +1,8 @@
 // lib/verify/expert_selection.h - the experts that the routers of a language model select (topk),
 // and a source that adopts the selection of its package where both selections are valid.
 //
-// If a router's scores for the k-th and the next expert are closer than fp16 can resolve, rounding
-// decides which expert a token gets, and all later values differ. Therefore the package runs first,
+// If a router's scores for the k-th and the next expert differ by less than the error that the fp16
+// budget allows, rounding decides which expert a token gets, and all later values differ. Therefore the package runs first,
 // its selections are recorded, and the source uses the experts of the package where its own scores
 // are that close:
 //

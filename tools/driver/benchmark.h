@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "lib/runtime/model_pool.h"
-#include "lib/verify/layer_bisection.h"
+#include "lib/verify/layer_comparison.h"
 #include "tools/driver/run.h"
 #include "tools/driver/timing_statistics.h"
 #include "tools/driver/trace.h"

@@ -40,8 +40,8 @@ Json PlacementJson(const BenchmarkResult& result) {
     const std::string device(Name(placement.preferred));
     counts[device] = counts.value(device, 0) + 1;
     if (placement.cost) costs[device] = costs.value(device, 0.0) + *placement.cost;
-    Json& entry = all.emplace_back(
-        Json{{"name", placement.name}, {"op", placement.op}, {"device", device}});
+    Json& entry =
+        all.emplace_back(Json{{"name", placement.name}, {"op", placement.op}, {"device", device}});
     for (runtime::Device supported : placement.supported)
       entry["supported"].push_back(Name(supported));
   }

@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-#include "lib/verify/layer_bisection.h"
+#include "lib/verify/layer_comparison.h"
 #include "tools/driver/model.h"
 
 namespace mlc::driver {

@@ -188,8 +188,8 @@ Optimized OptimizeSource(const fs::path& model, const CompileOptions& options,
   Verify(program);
   std::vector<const passes::PassDef*> passes = passes::DefaultPipeline();
   const Opset target = options.target
-                     ? *options.target
-                     : coreml::LowestTarget(program, passes, options.precision, diagnostics);
+                           ? *options.target
+                           : coreml::LowestTarget(program, passes, options.precision, diagnostics);
   passes::PassContext context{diagnostics, options.precision, target};
   context.fp32_ops = AsImported(options.fp32_ops);
   context.fp16_ops = AsImported(options.fp16_ops);
@@ -212,8 +212,8 @@ Optimized OptimizeSource(const fs::path& model, const CompileOptions& options,
            .budgets = least,
            .least = mixed});
       if (options.budget && !optimized.measurement->not_measured.empty())
-        diagnostics.Warn(
-            Error("check-failed", "--budget was not checked: " + optimized.measurement->not_measured));
+        diagnostics.Warn(Error("check-failed",
+                               "--budget was not checked: " + optimized.measurement->not_measured));
       steps.finished("measuring");
     };
   }

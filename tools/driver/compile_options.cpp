@@ -104,8 +104,8 @@ std::vector<Option> ProgramTable(CompileOptions& into) {
           into.precision,
           "compute precision: fp16 (default), fp32, or mixed (as little fp32 as meets --budget)"),
       {"--budget", "fp16|FILE",
-       "error budget for --precision mixed (see mlc verify --help; default: fp16, not raised by "
-       "the floor described there)",
+       "error budget for --precision mixed, as in mlc verify --help but never raised to the floor "
+       "(default: fp16)",
        Into(into.budget)},
       {"--calibrate", "DIR",
        "measure fp16 accuracy on your own inputs (DIR/NAME.npy; several samples in DIR/0, "

@@ -20,7 +20,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 std::string_view DeviceName(analysis::Unit unit) {
-  return unit == analysis::Unit::kNeuralEngine ? "ane" : unit == analysis::Unit::kGpu ? "gpu" : "cpu";
+  return unit == analysis::Unit::kNeuralEngine ? "ane"
+         : unit == analysis::Unit::kGpu        ? "gpu"
+                                               : "cpu";
 }
 
 // Where a device executed an operation.
@@ -43,8 +45,7 @@ std::map<std::string, Measured> ReadMeasured(const fs::path& file) {
         .Expected("the output of mlc run PACKAGE --units ane --json on a Mac");
   };
   if (!json.is_object() || !json.contains("placement") || !json["placement"].is_object() ||
-      !json["placement"].contains("by_operation") ||
-      !json["placement"]["by_operation"].is_array())
+      !json["placement"].contains("by_operation") || !json["placement"]["by_operation"].is_array())
     throw fail("no placement of operations is recorded");
   for (const Json& entry : json["placement"]["by_operation"]) {
     if (!entry.is_object() || !entry.contains("name") || !entry["name"].is_string() ||
@@ -71,16 +72,17 @@ void Compare(const Placement& placement, std::string_view device,
     const auto found = measured.find(operation.op->result()->name);
     if (found == measured.end()) continue;
     const std::vector<std::string>& supported = found->second.supported;
-    const bool runs = supported.empty()
-                          ? found->second.device == device
-                          : std::find(supported.begin(), supported.end(), device) != supported.end();
+    const bool runs = supported.empty() ? found->second.device == device
+                                        : std::find(supported.begin(), supported.end(), device) !=
+                                              supported.end();
     ++into.compared;
     if (runs == operation.eligible) continue;
     std::string rules;
     for (size_t i = 0; i < operation.findings; ++i) {
       const analysis::PlacementFinding& finding = placement.findings[operation.first + i];
       if (finding.rule->severity == Severity::kCannotRun)
-        rules += fmt::format("{}{} ({})", rules.empty() ? "" : "; ", finding.rule->id, finding.text);
+        rules +=
+            fmt::format("{}{} ({})", rules.empty() ? "" : "; ", finding.rule->id, finding.text);
     }
     (runs ? into.refused : into.allowed).push_back({operation.op, found->second.device, rules});
   }

@@ -25,8 +25,8 @@ struct ExplainOptions {
 // What one rule means for a function.
 struct RuleImpact {
   const analysis::PlacementRule* rule;
-  std::vector<size_t> findings;  // indices into Placement::findings
-  double work = 0;               // of the operations that it applies to
+  std::vector<size_t> findings;   // indices into Placement::findings
+  double work = 0;                // of the operations that it applies to
   double work_share_without = 0;  // coverage if the rule did not apply (severity: cannot run)
 };
 // Rules that apply to a function: by severity, worst first, then by work.
@@ -41,7 +41,7 @@ struct Contradiction {
 
 struct Explanation {
   std::shared_ptr<const Program> program;
-  bool compiled = false;  // whether the model was a source model
+  bool compiled = false;                        // whether the model was a source model
   std::vector<analysis::Placement> placements;  // by function, then by sizes
   std::vector<analysis::PlacementFinding> package;
   // Of --measured: the operations that ran on the unit and those that did not.

@@ -49,8 +49,9 @@ GateCheck PassIf(bool passed, std::string name, std::string text) {
           .text = std::move(text)};
 }
 
-// Returns the check "memory growth", where `per` counts are one unit of the limit. Growth of less
-// than `noise` bytes over all `counted` counts is attributed to the allocator.
+// Returns the check "memory growth". `limit` is the allowed growth per `per` cycles or predictions
+// (`what`). A total growth of less than `noise` bytes over `counted` of them passes, because the
+// allocator may cause it.
 GateCheck GrowthCheck(const runtime::MemoryGrowth& growth, int64_t per, double limit,
                       std::string_view what, int64_t counted = 0, double noise = 0) {
   const std::optional<double> slope = growth.Slope();

@@ -39,7 +39,7 @@ std::vector<Option> GateTable(GateOptions& into) {
        [&into](const std::string& text) {
          into.p99_ms =
              NumberWithin("--p99-ms", text, std::numeric_limits<double>::min(),
-                    std::numeric_limits<double>::max(), "a number of milliseconds above 0");
+                          std::numeric_limits<double>::max(), "a number of milliseconds above 0");
        }},
       {"--source", "MODEL", "b: source model of the package, to compare with", Into(into.source)},
       {"--coverage", "PCT", "c: minimum share of operations on the requested units (default 90)",

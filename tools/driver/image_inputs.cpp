@@ -50,8 +50,8 @@ ImportOptions::Image ParseImage(const std::string& text) {
   auto fail = [&](std::string what) {
     return Error("usage", "--image: \"{}\" {}", text, what)
         .Expected(
-            "rgb, bgr or gray; then SCALE; then BIAS: pixel * SCALE + BIAS, e.g. rgb,1/255,0; or "
-            "rgb,mean=M,std=S: (pixel * SCALE - M) / S")
+            "LAYOUT,SCALE,BIAS (pixel * SCALE + BIAS) or LAYOUT,mean=M,std=S ((pixel / 255 - M) / "
+            "S), where LAYOUT is rgb, bgr or gray; e.g. rgb,1/255,0")
         .Help("SCALE, BIAS, M and S are each one number, or three numbers for rgb and bgr");
   };
   ImportOptions::Image image;

@@ -80,10 +80,9 @@ std::vector<Option> ImportTable(ImportOptions& into) {
              }),
        false, true},
       {"--image", "INPUT=rgb,SCALE,BIAS",
-       "make an input an image (rgb, bgr or gray): the model receives pixel * SCALE + "
-       "BIAS. SCALE and BIAS are one number, or one per channel; 1/255 is allowed. With "
-       "INPUT=rgb,mean=M,std=S it receives (pixel / 255 - M) / S, or (pixel - M) / S if "
-       "M or S is above 1",
+       "make an input an image (rgb, bgr or gray); the model receives pixel * SCALE + BIAS, e.g. "
+       "rgb,1/255,0. With mean=M,std=S it receives (pixel / 255 - M) / S; M or S above 1 are taken "
+       "as pixel values, without the / 255. Each is one number, or one per channel",
        Field(
            [&into](const std::string& text) {
              auto [name, image] = ParseImageOption(text);

@@ -240,7 +240,9 @@ MergedResults MergeResults(const fs::path& package, const std::vector<fs::path>&
                   "no usable result for this package (failed runs: {}, results of other "
                   "packages: {})",
                   merged.failed, merged.skipped)
-          .Note("a run fails if nothing ran, or if a prediction failed or used the fallback")
+          .Note(
+              "a run counts as failed if it has no prediction, or if a prediction failed or was "
+              "answered by the reference engine in place of Core ML")
           .At({package.string(), ""})
           .Help("`mlc run PACKAGE --history FILE` measures it");
     if (merged.added + merged.replaced > 0) {

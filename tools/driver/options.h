@@ -28,8 +28,8 @@ struct Field {
   using Values = std::vector<std::string>;
   // Called with each value, or with "" for a switch; may be empty. Error "usage".
   std::function<void(const std::string& text)> set;
-  // Returns the values that reproduce the field's state (none for a switch), or nothing if the
-  // field has its default. Empty for options that are not stored in manifests.
+  // Returns the values that reproduce the field's state (an empty list for a switch that is set),
+  // or nullopt if the field has its default. No function for options that manifests do not store.
   std::function<std::optional<Values>()> get = {};
 
   Field() = default;

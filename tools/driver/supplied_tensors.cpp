@@ -181,7 +181,8 @@ verify::NamedTensors ReadInOrder(const std::vector<Port>& ports, const fs::path&
   return InOrder(ports, files, word, AreNumbered(Stems(listed), word, ports.size()), ReadTensor);
 }
 
-// Calls `read` with the ports, and for missing tensors with the names of `others`.
+// Reads the tensors of `ports`. Those that are missing are read again by the names that the other
+// model gives them (`others`).
 template <class Read>
 verify::NamedTensors ByEitherName(const std::vector<Port>& ports, const std::vector<Port>& others,
                                   Read&& read) {

@@ -548,7 +548,8 @@ VerifyResult Verify(const fs::path& source_path, const fs::path& package_path,
   if (!options.tokens.empty() && std::ranges::none_of(result.functions, [](const auto& function) {
         return function.language.has_value() || IsEncoder(*function.source);
       }))
-    throw Error("usage", "--tokens: no language model or encoder is compared with its source");
+    throw Error("usage", "--tokens requires a language model or an encoder; the source is neither")
+        .Help("pass inputs with --inputs, or omit --tokens");
   CheckBudgets(options.per_axis, result.budgets, checks);
   result.tokenizer = VerifyTokenizer(source_path, package_path, result.outputs, diagnostics);
   if (!options.bundle.empty()) WriteBundle(options.bundle, package_path, result, checks);

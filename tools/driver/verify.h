@@ -10,7 +10,7 @@
 #include "lib/analysis/generated_inputs.h"
 #include "lib/verify/compare.h"
 #include "lib/verify/compare_functions.h"
-#include "lib/verify/layer_bisection.h"
+#include "lib/verify/layer_comparison.h"
 #include "tools/driver/import.h"
 #include "tools/driver/verify_language.h"
 

@@ -29,7 +29,8 @@ constexpr size_t kShown = 3;  // findings per rule, without --all
 // Shares that differ from 0 and 1 do not look like them.
 std::string Percent(double share) {
   const double percent = 100 * share;
-  if (percent > 99.95 && share < 1) return percent < 99.995 ? fmt::format("{:.2f} %", percent) : "almost 100 %";
+  if (percent > 99.95 && share < 1)
+    return percent < 99.995 ? fmt::format("{:.2f} %", percent) : "almost 100 %";
   if (percent < 0.05 && share > 0) return "under 0.1 %";
   return fmt::format("{:.1f} %", percent);
 }
@@ -39,7 +40,7 @@ std::string Counted(int64_t count, std::string_view noun) {
 }
 
 std::string BytesText(double bytes) {
-  return bytes < 1e4 ? fmt::format("{:.0f} bytes", bytes)
+  return bytes < 1e4   ? fmt::format("{:.0f} bytes", bytes)
          : bytes < 1e6 ? fmt::format("{:.1f} kB", bytes / 1e3)
                        : fmt::format("{:.1f} MB", bytes / 1e6);
 }
@@ -94,12 +95,9 @@ Json FindingJson(const PlacementFinding& finding) {
 }
 
 Json RuleJson(const analysis::Rule& rule) {
-  return {{"id", rule.id},
-          {"severity", Name(rule.severity)},
-          {"meaning", rule.meaning},
-          {"standing", Name(rule.standing)},
-          {"source", rule.source},
-          {"fix", rule.fix}};
+  return {{"id", rule.id},           {"severity", Name(rule.severity)},
+          {"meaning", rule.meaning}, {"standing", Name(rule.standing)},
+          {"source", rule.source},   {"fix", rule.fix}};
 }
 
 Json PlacementJson(const Placement& placement) {
@@ -181,7 +179,8 @@ std::string ImpactText(const RuleImpact& impact, const Placement& placement, boo
   const size_t shown = all ? impact.findings.size() : std::min(kShown, impact.findings.size());
   for (size_t i = 0; i < shown; ++i) text += FindingText(placement.findings[impact.findings[i]]);
   if (shown < impact.findings.size())
-    text += fmt::format("      ... and {} more (--all lists them)\n", impact.findings.size() - shown);
+    text +=
+        fmt::format("      ... and {} more (--all lists them)\n", impact.findings.size() - shown);
   text += fmt::format("      fix: {}\n", rule.fix);
   if (rule.severity == Severity::kCannotRun && impact.work_share_without > placement.work_share())
     text += fmt::format("      this fix alone raises the coverage from {} to {} of the work\n",
@@ -191,17 +190,17 @@ std::string ImpactText(const RuleImpact& impact, const Placement& placement, boo
 
 std::string CoverageText(const Placement& placement, Unit unit) {
   const std::string sizes = SizesOf(placement);
-  std::string text = fmt::format(
-      "  {}{}: {} of the work and {} of {} can run on the {}", placement.function->name,
-      sizes.empty() ? "" : " at " + sizes, Percent(placement.work_share()),
-      placement.eligible_operations, Counted(std::ssize(placement.operations), "operation"),
-      Name(unit));
+  std::string text =
+      fmt::format("  {}{}: {} of the work and {} of {} can run on the {}", placement.function->name,
+                  sizes.empty() ? "" : " at " + sizes, Percent(placement.work_share()),
+                  placement.eligible_operations,
+                  Counted(std::ssize(placement.operations), "operation"), Name(unit));
   if (placement.eligible_segments > 0)
     text += fmt::format(", in {}", Counted(placement.eligible_segments, "segment"));
   if (placement.transfers > 0)
-    text += fmt::format("; {} of {} to or from other units",
-                        Counted(placement.transfers, "transfer"),
-                        BytesText(placement.transfer_bytes));
+    text +=
+        fmt::format("; {} of {} to or from other units", Counted(placement.transfers, "transfer"),
+                    BytesText(placement.transfer_bytes));
   return text + "\n";
 }
 
@@ -212,17 +211,16 @@ std::string SegmentsText(const Placement& placement, Unit unit, bool all) {
   const size_t shown = all ? placement.segments.size() : std::min(kMost, placement.segments.size());
   for (size_t i = 0; i < shown; ++i) {
     const analysis::PlacedSegment& segment = placement.segments[i];
-    text += fmt::format("    {:<15} {}, {} of the work, {} in and {} out: \"{}\" to \"{}\"\n",
-                        segment.eligible ? Name(unit) : "another unit",
-                        Counted(segment.operations, "operation"),
-                        Percent(placement.work > 0 ? segment.work / placement.work : 0),
-                        BytesText(segment.bytes_in), BytesText(segment.bytes_out),
-                        segment.first ? NameOf(*segment.first) : "",
-                        segment.last ? NameOf(*segment.last) : "");
+    text += fmt::format(
+        "    {:<15} {}, {} of the work, {} in and {} out: \"{}\" to \"{}\"\n",
+        segment.eligible ? Name(unit) : "another unit", Counted(segment.operations, "operation"),
+        Percent(placement.work > 0 ? segment.work / placement.work : 0),
+        BytesText(segment.bytes_in), BytesText(segment.bytes_out),
+        segment.first ? NameOf(*segment.first) : "", segment.last ? NameOf(*segment.last) : "");
   }
   if (shown < placement.segments.size())
-    text += fmt::format("    ... and {} more (--all lists them)\n",
-                        placement.segments.size() - shown);
+    text +=
+        fmt::format("    ... and {} more (--all lists them)\n", placement.segments.size() - shown);
   return text;
 }
 
@@ -251,9 +249,10 @@ std::string NextText(const Placement& placement, const std::vector<RuleImpact>& 
   } else if (placement.work_share() < 1 - kLittle) {
     text += fmt::format("no fix alone raises the coverage; start with {}", splits->rule->id);
   } else if (placement.eligible_segments > 1) {
-    text += fmt::format("what cannot run is little work, but splits the program into {} segments; "
-                        "start with {}",
-                        placement.eligible_segments, splits->rule->id);
+    text += fmt::format(
+        "what cannot run is little work, but splits the program into {} segments; "
+        "start with {}",
+        placement.eligible_segments, splits->rule->id);
   } else {
     text += "what cannot run is little work at the ends of the program";
   }
@@ -357,9 +356,10 @@ int RunExplain(const ExplainArguments& given, Session& session) {
       json["package"].push_back(std::move(found));
     }
     if (!given.options.measured.empty())
-      json["measured"] = {{"compared", explanation.compared},
-                          {"ran_although_forbidden", ContradictionsJson(explanation.refused)},
-                          {"did_not_run_although_allowed", ContradictionsJson(explanation.allowed)}};
+      json["measured"] = {
+          {"compared", explanation.compared},
+          {"ran_although_forbidden", ContradictionsJson(explanation.refused)},
+          {"did_not_run_although_allowed", ContradictionsJson(explanation.allowed)}};
     PrintDocument(json);
   } else {
     PrintText(explanation, given);
@@ -382,7 +382,9 @@ Command ExplainCommand() {
        [&options](const std::string& text) {
          if (text != "ane" && text != "gpu" && text != "cpu")
            throw Error("usage", "--units: \"{}\" is unknown", text).Expected("ane, gpu or cpu");
-         options.unit = text == "ane" ? Unit::kNeuralEngine : text == "gpu" ? Unit::kGpu : Unit::kCpu;
+         options.unit = text == "ane"   ? Unit::kNeuralEngine
+                        : text == "gpu" ? Unit::kGpu
+                                        : Unit::kCpu;
        }},
       {"--chip", "NAME",
        "chip to explain (default: A14, which has the oldest Neural Engine of any Mac)",

@@ -22,7 +22,7 @@ std::vector<Command> Commands() {
   return {CompileCommand(),  RunCommand(),      VerifyCommand(),     InspectCommand(),
           DiffCommand(),     OptCommand(),      PrecompileCommand(), OpsCommand(),
           BuildCommand(),    ManifestCommand(), CacheCommand(),      GateCommand(),
-          TokenizeCommand(), DoctorCommand(), ExplainCommand(),   CompletionsCommand()};
+          TokenizeCommand(), DoctorCommand(),   ExplainCommand(),    CompletionsCommand()};
 }
 
 }  // namespace

@@ -211,7 +211,7 @@ int RunModel(RunArguments& given, Session& session) {
   if (options.sweep) return RunSweep(given, options, session);
   options.trace = std::make_shared<Trace>(ProcessTime());
   options.trace_predictions = !given.trace.empty();
-  // Conflicts are reported before the run, which may take an hour.
+  // Unreadable baselines and unwritable files are reported before the run, which may take an hour.
   std::vector<Baseline> baselines;
   Trace::Span looking(*options.trace, "look", Trace::kPhase);
   if (!given.baseline.empty()) baselines = ReadBaselines(given.baseline);

@@ -190,26 +190,28 @@ Command VerifyCommand() {
       {"PACKAGE", "", "package or compiled bundle made from it", Into(given->package)},
   };
   Append(VerifyTable(given->options), table);
-  Append({{"--text", "FILE",
-           "compare two language models on this text: perplexity, and divergence of the "
-           "predictions, in chunks of --context tokens (default 512); the second half of "
-           "each chunk is scored; limits below",
-           Into(given->text)},
-          {"--tokenizer", "PATH",
-           "GGUF file, Hugging Face folder or tokenizer.json to take the tokenizer for "
-           "--text from (default: SOURCE)",
-           Into(given->tokenizer)},
-          {"--worst", "N", "number of operations that --layers lists (default 10)",
-           Whole("--worst", given->worst)},
-          {"--bundle", "DIR",
-           "write package, inputs and reference outputs into a folder, to be checked on "
-           "another machine by `mlc-run --bundle DIR`",
-           Into(given->options.bundle)},
-          {"--result", "FILE",
-           "check and print a result.json written by `mlc-run --bundle`; it must match "
-           "the bundle in its folder, or in DIR with --bundle DIR, and PACKAGE if it is given",
-           Into(given->result)}},
-         table);
+  Append(
+      {{"--text", "FILE",
+        "compare two language models on this text: perplexity, and divergence of the "
+        "predictions, in chunks of --context tokens (default 512); the second half of "
+        "each chunk is scored; limits below",
+        Into(given->text)},
+       {"--tokenizer", "PATH",
+        "GGUF file, Hugging Face folder or tokenizer.json to take the tokenizer for "
+        "--text from (default: SOURCE)",
+        Into(given->tokenizer)},
+       {"--worst", "N", "number of operations that --layers lists (default 10)",
+        Whole("--worst", given->worst)},
+       {"--bundle", "DIR",
+        "write package, inputs and reference outputs into a folder, to be checked on "
+        "another machine by `mlc-run --bundle DIR`",
+        Into(given->options.bundle)},
+       {"--result", "FILE",
+        "check and print a result.json written by mlc-run --bundle. The bundle is its folder, or "
+        "the DIR of --bundle. Fails if the result belongs to another bundle, or to another "
+        "package than PACKAGE",
+        Into(given->result)}},
+      table);
   Append(ImportTable(given->options.import), table);
   table.push_back(JsonOption());
   // "fp32: ...; fp16: ...; int8: ..."
@@ -235,14 +237,15 @@ Command VerifyCommand() {
           "if that exceeds the budget; the same holds for the share of unequal integers.\n"
           "Language models are also compared on a prompt, with a floor that includes fp16 "
           "arithmetic: the RMSE of the logits may be up to {} x this floor, or {} if that is "
-          "larger. If the router scores of two experts are equal within the precision of fp16, the "
-          "source model is made to choose the package's expert. "
+          "larger. Where two router scores of a mixture of experts differ by less than {:g} % of "
+          "the "
+          "largest score, the source model uses the expert that the package selected. "
           "The tokenizer beside a package must match the source's.\n"
           "Limits of --text: {}.\n\n",
           verify::kErrorFigure,
           of_each([](const char* name) { return verify::ParseBudgets(name).all; }),
           verify::kFloorDescription, verify::kFloors, kOwnFloors, kLeastLimit,
-          of_each(verify::AgreementLimitOf))};
+          100 * verify::kRouterResolution, of_each(verify::AgreementLimitOf))};
 }
 
 }  // namespace mlc::driver

@@ -1,6 +1,4 @@
 // Tests the rules of placement: each fires on one program and does not fire on a similar one.
-#include "lib/analysis/placement_rules.h"
-
 #include <fmt/ranges.h>
 
 #include <cstdlib>
@@ -8,6 +6,7 @@
 #include <set>
 #include <sstream>
 
+#include "lib/analysis/placement_rules.h"
 #include "lib/ir/text.h"
 #include "lib/ops/row.h"
 #include "test/catch.h"
@@ -340,8 +339,8 @@ TEST_CASE("segments, transfers and the value of a fix", "[placement]") {
   const Program program = Parsed(
       "tensor<fp16, [4, 8]> x",
       "a = relu(x = x); b = tan(x = a); c = exp(x = a); d = add(x = b, y = c); y = relu(x = d);");
-  const Placement placement = PlacementOf(*program.functions[0], Unit::kNeuralEngine,
-                                          *ChipNamed("M4"), {});
+  const Placement placement =
+      PlacementOf(*program.functions[0], Unit::kNeuralEngine, *ChipNamed("M4"), {});
   CHECK(placement.operations.size() == 5);
   CHECK(placement.eligible_operations == 4);
   CHECK(placement.work == 5 * 32);
@@ -364,8 +363,8 @@ TEST_CASE("segments, transfers and the value of a fix", "[placement]") {
 
 TEST_CASE("constants and decoded weights are not placed", "[placement]") {
   const Program program = Parsed("tensor<fp16, [4, 64]> x", kInt8Linear);
-  const Placement placement = PlacementOf(*program.functions[0], Unit::kNeuralEngine,
-                                          *ChipNamed("M4"), {});
+  const Placement placement =
+      PlacementOf(*program.functions[0], Unit::kNeuralEngine, *ChipNamed("M4"), {});
   CHECK(placement.operations.size() == 1);
   CHECK(placement.work_share() == 1);
 }

@@ -36,8 +36,9 @@ TEST_CASE("array conversions are equal to element conversions") {
   }
 }
 
-// A wide fp16 result has the same values as a narrow one, whether stored in parts or as a whole.
-TEST_CASE("a wide result is rounded to fp16") {
+// An fp16 result that is kept in fp32 (`wide`) has the same values as one that is stored in fp16,
+// whether it is stored in parts or as a whole.
+TEST_CASE("an fp16 result that is kept in fp32 is rounded to fp16") {
   for (int64_t size : {5, 40000})
     for (int threads : {1, 2})
       for (bool put : {false, true}) {

@@ -60,7 +60,7 @@ bool Has(std::span<const std::string_view> names, std::string_view name) {
   for (const In& in : operands) constant[def.Find(in.param)] = !Has(varying, in.param);
   InferContext inferred = Infer(op, operands);
   REQUIRE_FALSE(FindKernels(op).empty());
-  std::vector<std::pair<Kernel, bool>> kernels;  // and whether it is reproducible
+  std::vector<std::pair<Kernel, bool>> kernels;  // each kernel, and whether it is reproducible
   PreparedWeights prepared;
   // OpenMP creates and destroys threads whenever their number changes.
   for (int threads : {1, 2, 5})

@@ -3,7 +3,7 @@
 #include "lib/ir/text.h"
 #include "lib/ops/row.h"
 #include "lib/verify/check_pass.h"
-#include "lib/verify/layer_bisection.h"
+#include "lib/verify/layer_comparison.h"
 #include "test/catch.h"
 
 namespace mlc::test {

@@ -1,4 +1,4 @@
-// lib/verify/layer_bisection.h - locates the layer at which a package starts to deviate from its
+// lib/verify/layer_comparison.h - locates the layer at which a package starts to deviate from its
 // source.
 #pragma once
 

@@ -1,4 +1,4 @@
-// lib/ops/wide_results.h - stores the results of operators that compute in whole vectors of wide
+// lib/ops/narrow_result.h - stores the results of operators that compute in whole vectors of wide
 // elements.
 #pragma once
 

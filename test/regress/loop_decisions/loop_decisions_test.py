@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A body that is lowered again, since what it carries is of other sizes each time, is in the manifest once."""
+"""A loop body that is lowered several times, because the sizes that it carries change, adds its decisions to the manifest once."""
 import json
 import pathlib
 import struct

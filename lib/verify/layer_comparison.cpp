@@ -1,4 +1,4 @@
-#include "lib/verify/layer_bisection.h"
+#include "lib/verify/layer_comparison.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
