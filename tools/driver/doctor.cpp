@@ -11,9 +11,11 @@
 #include "backends/coreml/manifest.h"
 #include "lib/analysis/fp16_share.h"
 #include "lib/analysis/input_ranges.h"
+#include "lib/analysis/placement_rules.h"
 #include "lib/analysis/weight_bytes.h"
 #include "lib/passes/safe_masks.h"
 #include "lib/support/mapped_file.h"
+#include "tools/driver/explain.h"
 #include "tools/driver/frontends.h"
 #include "tools/driver/model_interface.h"
 #include "tools/driver/run_tokens.h"
@@ -24,7 +26,7 @@ namespace fs = std::filesystem;
 namespace mlc::driver {
 namespace {
 
-using Severity = DoctorRule::Severity;
+using analysis::Severity;
 
 // Thresholds of the rules.
 constexpr int64_t kLargeInputBytes = 16 << 20;  // copied for each prediction
@@ -42,7 +44,7 @@ struct Examined {
   bool ours;
   std::optional<coreml::Stated> stated;
   std::vector<Finding>& findings;
-  const DoctorRule* rule = nullptr;  // the rule that is being checked
+  const analysis::Rule* rule = nullptr;  // the rule that is being checked
 
   // Returns whether the model is or was compiled from an ONNX model, or from an unknown source
   // format.
@@ -57,7 +59,8 @@ std::string ToCompile(const Examined& at, std::string options, std::string_view 
 }
 
 void Add(Examined& at, std::string place, std::string text, std::string help) {
-  at.findings.push_back({at.rule, std::move(place), std::move(text), std::move(help)});
+  at.findings.push_back(
+      {at.rule, at.rule->severity, std::move(place), std::move(text), std::move(help)});
 }
 
 std::string Place(const Function& function, std::string_view kind, std::string_view name) {
@@ -481,47 +484,121 @@ void Duplicates(const Program& program, Examined& at) {
         fmt::format("mlc opt {} -o OUT.mlpackage keeps one copy of each", at.model.string()));
 }
 
+// --- placement
+
+// Rules of placement whose subject the rules above report for the inputs and outputs.
+constexpr std::array<std::string_view, 3> kReported = {"fp32", "open-shape",
+                                                       "data-dependent-shape"};
+constexpr double kMuchWork = 0.05;  // share of the work outside the Neural Engine
+
+void Placements(const Function& function, Examined& at) {
+  if (at.source) return;  // its operations are not those of the package
+  const analysis::Placement placement =
+      PlacementOf(function, analysis::Unit::kNeuralEngine, analysis::DefaultChip(),
+                  analysis::SizesToExamine(function).front());
+  for (const RuleImpact& impact : ImpactsOf(placement)) {
+    const analysis::PlacementFinding& first = placement.findings[impact.findings[0]];
+    const Severity severity = impact.rule->severity;
+    if ((severity != Severity::kCannotRun && severity != Severity::kInaccurate) ||
+        std::ranges::find(kReported, impact.rule->id) != kReported.end())
+      continue;
+    const double share = placement.work > 0 ? impact.work / placement.work : 0;
+    at.findings.push_back(
+        {impact.rule,
+         severity == Severity::kInaccurate || share >= kMuchWork ? Severity::kWarning
+                                                                 : Severity::kNote,
+         Place(function),
+         fmt::format("{}: {} operation{} on the Neural Engine of {}, first {}, {}",
+                     impact.rule->meaning, impact.findings.size(),
+                     impact.findings.size() == 1 ? "" : "s", analysis::DefaultChip().name,
+                     first.op->Describe(), first.text),
+         std::string(impact.rule->fix)});
+  }
+}
+
 // A rule's check, for each function or for the whole program.
 struct Row {
-  DoctorRule rule;
+  analysis::Rule rule;
   void (*function)(const Function&, Examined&) = nullptr;
   void (*program)(const Program&, Examined&) = nullptr;
 };
 constexpr Severity kNote = Severity::kNote, kWarning = Severity::kWarning;
+constexpr analysis::Standing kApple = analysis::Standing::kApple,
+                             kCode = analysis::Standing::kCode,
+                             kClaim = analysis::Standing::kClaim;
 constexpr std::array kRows = {
-    Row{{"name-changed", kNote, "a name differs from the source's"}, ChangedNames},
-    Row{{"name-reserved", kWarning, "a name is a Swift keyword"}, ReservedNames},
-    Row{{"no-labels", kNote, "class probabilities without labels"}, Unlabelled},
-    Row{{"logits-as-probabilities", kWarning, "a classifier without softmax or sigmoid"}, Logits},
-    Row{{"open-size", kNote, "an input has a dynamic size"}, OpenDimensions},
-    Row{{"unbounded-size", kWarning, "a dynamic size has no upper bound"}, Unbounded},
-    Row{{"small-default", kNote, "the default shape uses the smallest sizes"}, DefaultShapes},
-    Row{{"data-dependent-size", kWarning, "an output's size depends on the data"}, DataDependent},
-    Row{{"large-input", kWarning, "an input of 16 MB or more"}, LargeInputs},
-    Row{{"picture-as-array", kNote, "an input looks like an image but is an array"}, Pictures},
-    Row{{"widened-output", kNote, "an output is converted from fp16 to fp32"}, WideOutputs},
-    Row{{"little-fp16", kWarning, "most of the work is not in fp16"}, nullptr, LittleFp16},
-    Row{{"states", kNote, "states require iOS18"}, States},
-    Row{{"state-type", kWarning, "a state is not fp16"}, WideStates},
-    Row{{"metadata", kNote, "author, licence or description is missing"}, nullptr, Metadata},
-    Row{{"target", kNote, "the declared target is newer than the model needs"},
+    Row{{"name-changed", kNote, "a name differs from the source's", kCode,
+         "coremltools, mil/passes/defs/preprocess.py: names must be MIL identifiers",
+         "use the package's name, or rename it in the source"},
+        ChangedNames},
+    Row{{"name-reserved", kWarning, "a name is a Swift keyword", kApple,
+         "The Swift Programming Language, \"Keywords and Punctuation\"",
+         "rename it in the source"},
+        ReservedNames},
+    Row{{"no-labels", kNote, "class probabilities without labels", kApple,
+         "coremltools, docs-guides/source/classifiers.md", "compile with --labels FILE"},
+        Unlabelled},
+    Row{{"logits-as-probabilities", kWarning, "a classifier without softmax or sigmoid", kApple,
+         "Core ML's Model.proto: predictedProbabilitiesName",
+         "end the model in a softmax or sigmoid"},
+        Logits},
+    Row{{"open-size", kNote, "an input has a dynamic size", kApple,
+         "apple/coreai-models, neural_engine_rules.md: \"Fully static shapes\"",
+         "fix or list the sizes (--dim)"},
+        OpenDimensions},
+    Row{{"unbounded-size", kWarning, "a dynamic size has no upper bound", kApple,
+         "coremltools, docs-guides/source/flexible-inputs.md", "bound the size (--dim)"},
+        Unbounded},
+    Row{{"small-default", kNote, "the default shape uses the smallest sizes", kApple,
+         "coremltools, docs-guides/source/flexible-inputs.md: the default shape",
+         "list the most usual size first"},
+        DefaultShapes},
+    Row{{"data-dependent-size", kWarning, "an output's size depends on the data", kApple,
+         "apple/coreai-models, neural_engine_rules.md: \"Fully static shapes\"",
+         "pad to a fixed size, and return the count"},
+        DataDependent},
+    Row{{"large-input", kWarning, "an input of 16 MB or more", kCode,
+         "mlc's runner, which copies inputs into multi-arrays", "bound its sizes, or pass an image"},
+        LargeInputs},
+    Row{{"picture-as-array", kNote, "an input looks like an image but is an array", kApple,
+         "coremltools, docs-guides/source/image-inputs.md", "compile with --image"},
+        Pictures},
+    Row{{"widened-output", kNote, "an output is converted from fp16 to fp32", kClaim,
+         "maderix/ANE: fp16 inputs and outputs save a third of their time", "compile with --io fp16"},
+        WideOutputs},
+    Row{{"little-fp16", kWarning, "most of the work is not in fp16", kApple,
+         "apple/coreai-models, neural_engine_rules.md: \"fp32 falls back to GPU/CPU\"",
+         "compile with --precision fp16"},
+        nullptr,
+        LittleFp16},
+    Row{{"states", kNote, "states require iOS18", kApple,
+         "coremltools, docs-guides/source/stateful-models.md", "ship another package for older systems"},
+        States},
+    Row{{"state-type", kWarning, "a state is not fp16", kApple,
+         "coremltools, docs-guides/source/stateful-models.md", "make it fp16"},
+        WideStates},
+    Row{{"metadata", kNote, "author, licence or description is missing", kApple,
+         "Core ML's Model.proto: Metadata", "compile with --author, --license and --description"},
+        nullptr,
+        Metadata},
+    Row{{"target", kNote, "the declared target is newer than the model needs", kApple,
+         "coremltools, docs-guides/source/target-conversion-formats.md", "compile with --target"},
         nullptr,
         NewerThanNeeded},
-    Row{{"duplicate-weights", kWarning, "duplicate weights"}, nullptr, Duplicates},
+    Row{{"duplicate-weights", kWarning, "duplicate weights", kCode,
+         "coremltools, mil/passes/defs/cleanup/const_deduplication.py", "run mlc opt on the package"},
+        nullptr,
+        Duplicates},
 };
 constexpr auto kRules = [] {
-  std::array<DoctorRule, kRows.size()> rules{};
+  std::array<analysis::Rule, kRows.size()> rules{};
   for (size_t i = 0; i < rules.size(); ++i) rules[i] = kRows[i].rule;
   return rules;
 }();
 
 }  // namespace
 
-std::span<const DoctorRule> DoctorRules() { return kRules; }
-
-std::string_view Name(DoctorRule::Severity severity) {
-  return severity == Severity::kNote ? "note" : "warning";
-}
+std::span<const analysis::Rule> DoctorRules() { return kRules; }
 
 std::vector<Finding> Examine(const fs::path& model, const ImportOptions& options,
                              Diagnostics& diagnostics) {
@@ -543,6 +620,7 @@ std::vector<Finding> Examine(const fs::path& model, const ImportOptions& options
     if (!kRows[i].function) continue;
     for (const auto& function : program.functions) kRows[i].function(*function, at);
   }
+  for (const auto& function : program.functions) Placements(*function, at);
   return findings;
 }
 

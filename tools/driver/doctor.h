@@ -8,21 +8,18 @@
 #include <string_view>
 #include <vector>
 
+#include "lib/analysis/rule.h"
 #include "tools/driver/import.h"
 
 namespace mlc::driver {
 
-// A rule of the linter. kWarning: likely to fail or to be expensive; kNote: for information.
-struct DoctorRule {
-  std::string_view id;
-  enum class Severity { kNote, kWarning } severity;
-  std::string_view meaning;  // shown in the list of rules
-};
-std::span<const DoctorRule> DoctorRules();
-std::string_view Name(DoctorRule::Severity severity);  // "note", "warning"
+// The linter's own rules, of severity note or warning. It also applies those rules of placement
+// (lib/analysis/placement_rules.h) that say what the Neural Engine cannot run or computes wrongly.
+std::span<const analysis::Rule> DoctorRules();
 
 struct Finding {
-  const DoctorRule* rule;
+  const analysis::Rule* rule;
+  analysis::Severity severity;  // kNote or kWarning
   std::string place;  // "input \"x\"", "function \"f\", output \"y\"", "" for the model as a whole
   std::string text;   // what was found
   std::string help;   // what to do

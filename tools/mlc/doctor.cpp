@@ -146,14 +146,14 @@ int ExamineModel(const DoctorArguments& given, Session& session) {
   int warnings = 0;
   Json list = Json::array();
   for (const Finding& finding : findings) {
-    warnings += finding.rule->severity == DoctorRule::Severity::kWarning;
+    warnings += finding.severity == analysis::Severity::kWarning;
     list.push_back({{"id", finding.rule->id},
-                    {"severity", Name(finding.rule->severity)},
+                    {"severity", Name(finding.severity)},
                     {"place", finding.place},
                     {"text", finding.text},
                     {"help", finding.help}});
     if (!session.json)
-      fmt::print("{}[{}]: {}{}{}\n  help: {}\n", Name(finding.rule->severity), finding.rule->id,
+      fmt::print("{}[{}]: {}{}{}\n  help: {}\n", Name(finding.severity), finding.rule->id,
                  finding.place, finding.place.empty() ? "" : ": ", finding.text, finding.help);
   }
   if (session.json)
@@ -167,9 +167,9 @@ int ExamineModel(const DoctorArguments& given, Session& session) {
 // The help text lists the rules.
 std::string RuleList() {
   std::string text = "Findings:\n";
-  for (const DoctorRule& rule : DoctorRules())
+  for (const analysis::Rule& rule : DoctorRules())
     text += fmt::format("  {:<24} {:<8} {}\n", rule.id, Name(rule.severity), rule.meaning);
-  return text + "\n";
+  return text + "  and what the Neural Engine cannot run, or computes wrongly, by the rules of mlc explain\n\n";
 }
 
 }  // namespace
