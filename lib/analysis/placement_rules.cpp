@@ -51,8 +51,10 @@ std::string FirstOf(const Operation& op, Fn&& text_of) {
   return found;
 }
 
+// At sizes that are not valid together, an expression may be negative.
 int64_t SizeOf(const Dim& dim, const OperationAt& at) {
-  return dim.is_constant() ? dim.constant() : dim.Evaluate(at.sizes).value_or(1);
+  return dim.is_constant() ? dim.constant()
+                           : std::max<int64_t>(dim.Evaluate(at.sizes).value_or(1), 0);
 }
 
 Dims SizesOf(const Type& type, const OperationAt& at) {
@@ -61,8 +63,10 @@ Dims SizesOf(const Type& type, const OperationAt& at) {
   return dims;
 }
 
-int64_t ElementsOf(const Type& type, const OperationAt& at) {
-  return ElementCount(SizesOf(type, at));
+double ElementsOf(const Type& type, const OperationAt& at) {
+  double elements = 1;
+  for (int64_t size : SizesOf(type, at)) elements *= static_cast<double>(size);
+  return elements;
 }
 
 std::vector<int64_t> IntsOf(const Operation& op, std::string_view param) {
@@ -323,7 +327,7 @@ std::string WideResponseNorm(const OperationAt& at) {
 
 std::string SmallFusedAttention(const OperationAt& at) {
   if (!at.op.is("scaled_dot_product_attention")) return "";
-  const int64_t elements = ElementsOf(at.op.arg("query")[0].type(), at);
+  const double elements = ElementsOf(at.op.arg("query")[0].type(), at);
   return elements <= kLeastFusedQuery ? fmt::format("its query has {} elements", elements) : "";
 }
 
@@ -595,10 +599,8 @@ std::string PoolStride(const OperationAt& at) {
 std::string Embedding(const OperationAt& at) {
   if (!at.op.is("gather") || !HasConstant(at.op, "x")) return "";
   const Type& table = at.op.arg("x")[0].type();
-  const int64_t bytes = ElementsOf(table, at) * Bits(table.dtype) / 8;
-  return bytes >= kLargeTable
-             ? fmt::format("its table has {:.1f} MB", static_cast<double>(bytes) / 1e6)
-             : "";
+  const double bytes = ElementsOf(table, at) * Bits(table.dtype) / 8;
+  return bytes >= kLargeTable ? fmt::format("its table has {:.1f} MB", bytes / 1e6) : "";
 }
 
 std::string UpcastActivation(const OperationAt& at) {

@@ -523,8 +523,7 @@ struct Row {
   void (*program)(const Program&, Examined&) = nullptr;
 };
 constexpr Severity kNote = Severity::kNote, kWarning = Severity::kWarning;
-constexpr analysis::Standing kApple = analysis::Standing::kApple,
-                             kCode = analysis::Standing::kCode,
+constexpr analysis::Standing kApple = analysis::Standing::kApple, kCode = analysis::Standing::kCode,
                              kClaim = analysis::Standing::kClaim;
 constexpr std::array kRows = {
     Row{{"name-changed", kNote, "a name differs from the source's", kCode,
@@ -532,8 +531,7 @@ constexpr std::array kRows = {
          "use the package's name, or rename it in the source"},
         ChangedNames},
     Row{{"name-reserved", kWarning, "a name is a Swift keyword", kApple,
-         "The Swift Programming Language, \"Keywords and Punctuation\"",
-         "rename it in the source"},
+         "The Swift Programming Language, \"Keywords and Punctuation\"", "rename it in the source"},
         ReservedNames},
     Row{{"no-labels", kNote, "class probabilities without labels", kApple,
          "coremltools, docs-guides/source/classifiers.md", "compile with --labels FILE"},
@@ -558,13 +556,15 @@ constexpr std::array kRows = {
          "pad to a fixed size, and return the count"},
         DataDependent},
     Row{{"large-input", kWarning, "an input of 16 MB or more", kCode,
-         "mlc's runner, which copies inputs into multi-arrays", "bound its sizes, or pass an image"},
+         "mlc's runner, which copies inputs into multi-arrays",
+         "bound its sizes, or pass an image"},
         LargeInputs},
     Row{{"picture-as-array", kNote, "an input looks like an image but is an array", kApple,
          "coremltools, docs-guides/source/image-inputs.md", "compile with --image"},
         Pictures},
     Row{{"widened-output", kNote, "an output is converted from fp16 to fp32", kClaim,
-         "maderix/ANE: fp16 inputs and outputs save a third of their time", "compile with --io fp16"},
+         "maderix/ANE: fp16 inputs and outputs save a third of their time",
+         "compile with --io fp16"},
         WideOutputs},
     Row{{"little-fp16", kWarning, "most of the work is not in fp16", kApple,
          "apple/coreai-models, neural_engine_rules.md: \"fp32 falls back to GPU/CPU\"",
@@ -572,7 +572,8 @@ constexpr std::array kRows = {
         nullptr,
         LittleFp16},
     Row{{"states", kNote, "states require iOS18", kApple,
-         "coremltools, docs-guides/source/stateful-models.md", "ship another package for older systems"},
+         "coremltools, docs-guides/source/stateful-models.md",
+         "ship another package for older systems"},
         States},
     Row{{"state-type", kWarning, "a state is not fp16", kApple,
          "coremltools, docs-guides/source/stateful-models.md", "make it fp16"},
@@ -586,7 +587,8 @@ constexpr std::array kRows = {
         nullptr,
         NewerThanNeeded},
     Row{{"duplicate-weights", kWarning, "duplicate weights", kCode,
-         "coremltools, mil/passes/defs/cleanup/const_deduplication.py", "run mlc opt on the package"},
+         "coremltools, mil/passes/defs/cleanup/const_deduplication.py",
+         "run mlc opt on the package"},
         nullptr,
         Duplicates},
 };

@@ -169,7 +169,9 @@ std::string RuleList() {
   std::string text = "Findings:\n";
   for (const analysis::Rule& rule : DoctorRules())
     text += fmt::format("  {:<24} {:<8} {}\n", rule.id, Name(rule.severity), rule.meaning);
-  return text + "  and what the Neural Engine cannot run, or computes wrongly, by the rules of mlc explain\n\n";
+  return text +
+         "  and what the Neural Engine cannot run, or computes wrongly, by the rules of mlc "
+         "explain\n\n";
 }
 
 }  // namespace
