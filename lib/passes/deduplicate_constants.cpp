@@ -2,8 +2,9 @@
 //
 //   a = const([1, 2]); b = const([1, 2])   ->   a, and every use of b uses a
 //
-// Must not fire on constants that differ in type or shape, or on a constant that is a block output.
-// No numeric effect.
+// Must not fire on constants that differ in type or shape, on a constant that is a block output, or
+// on default arguments as packages contain them, one for each operation: a package that mlc has just
+// written would change. No numeric effect.
 #include <unordered_map>
 
 #include "lib/passes/rewriting.h"
@@ -46,6 +47,22 @@ bool Sketch(const Tensor& lazy, std::string& key) {
   return n <= kEnd;
 }
 
+// Returns whether the constant is an argument that its only user could omit, under the name that
+// backends/coreml and coremltools give to defaults when they write them: OPERATION_PARAMETER_0.
+bool IsWrittenDefault(const Operation& constant) {
+  const Value* value = constant.result();
+  if (value->users.size() != 1) return false;
+  const Operation& user = *value->users.front();
+  const std::string& name =
+      user.name.empty() && !user.results.empty() ? user.result()->name : user.name;
+  const std::vector<Param>& params = user.def->canonical().params;
+  for (size_t i = 0; i < params.size(); ++i)
+    if (params[i].default_kind != Param::Default::kRequired && user.args()[i].size() == 1 &&
+        user.args()[i][0].value == value)
+      return value->name.starts_with(fmt::format("{}_{}_0", name, params[i].name));
+  return false;
+}
+
 // The constants of a block, by key, and those of the enclosing blocks.
 struct Seen {
   const Seen* outer = nullptr;
@@ -59,7 +76,7 @@ bool RunOnBlock(Block& block, const Seen* outer) {
   for (auto it = block.operations().begin(); it != block.operations().end();) {
     Operation* op = *it++;
     for (std::unique_ptr<Block>& nested : op->blocks) changed |= RunOnBlock(*nested, &seen);
-    if (!op->def->is_const() || op->result()->is_output()) continue;
+    if (!op->def->is_const() || op->result()->is_output() || IsWrittenDefault(*op)) continue;
     bool whole = Sketch(op->val, sketch);
     Value* same = nullptr;
     for (const Seen* around = &seen; around && !same; around = around->outer)

@@ -41,13 +41,13 @@ bool IsFloatResult(const Operation* op) {
 }
 
 bool DivideToMultiply(Operation* op, PassContext& context) {
-  bool narrow = context.precision != PassContext::Precision::kFp32;
   if (!op->is("real_div")) return false;
   Value *x = op->value("x"), *y = op->value("y");
   if (!x || !y || x->is_constant() || !y->is_constant() || y->constant().size() > 65536)
     return false;
   if (op->result()->type.rank() == 0 || DecidesSteps(op->result())) return false;
   const bool half = y->constant().dtype() == DType::kFp16;
+  const bool narrow = half || context.precision != PassContext::Precision::kFp32;
   const double least = half ? 0x1p-14 : std::numeric_limits<float>::min(),
                greatest = half ? 65504 : std::numeric_limits<float>::max();
   std::vector<double> reciprocals;

@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+"""`mlc opt` changes nothing in a package that mlc has just written, in either precision.
+
+Compiles every ONNX, GGUF and Hugging Face model of the corpus and of the folder MLC_ZOO for the default target, and those that
+are no single operators for iOS18, too. Without the corpus, the sample models of manifests are compiled.
+"""
+import os
+import pathlib
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import driver  # noqa: E402
+
+
+def sources(folder):
+    """Returns the models below a folder."""
+    found = []
+    for at, folders, files in os.walk(folder):
+        if at.endswith((".mlpackage", ".mlmodelc")):
+            folders.clear()
+            continue
+        found += [pathlib.Path(at, f) for f in files if f.endswith((".onnx", ".gguf"))]
+        if "config.json" in files and any(f.endswith(".safetensors") for f in files):
+            found.append(pathlib.Path(at))
+    return sorted(found)
+
+
+def examine(model):
+    """Returns (number of packages, faults)."""
+    packages, faults = 0, []
+    targets = ("iOS16",) if "onnx-node" in model.parts else ("iOS16", "iOS18")
+    for target in targets:
+        with tempfile.TemporaryDirectory(prefix="mlc-") as scratch:
+            package = pathlib.Path(scratch) / "m.mlpackage"
+            options = [] if target == "iOS16" else ["--target", target]
+            if driver.run("compile", model, "-o", package, "--no-measure", "--no-manifest", *options, timeout=600).code:
+                continue  # tested elsewhere
+            packages += 1
+            for precision in ("fp32", "fp16"):
+                result = driver.run("opt", package, "--precision", precision, "--json", timeout=600)
+                changed = [run["name"] for run in result.answer.get("passes", []) if run["changed"]]
+                if result.code or changed:
+                    faults.append(f"{model}, {target}, {precision}: {changed or driver.ending(result)}")
+    return packages, faults
+
+
+def main():
+    if not driver.MLC.exists():
+        print("# fixed point: skipped, no mlc")
+        return driver.SKIPPED
+    folders = [driver.CORPUS, *([os.environ["MLC_ZOO"]] if "MLC_ZOO" in os.environ else [])]
+    models = sum((sources(folder) for folder in folders), []) or sources(driver.ROOT / "manifests")
+    results = driver.parallel(examine, models)
+    faults = sum((found for _, found in results), [])
+    print("\n".join(faults))
+    print(f"# fixed point: {sum(count for count, _ in results)} packages of {len(models)} models, {len(faults)} changed")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
