@@ -88,14 +88,14 @@ void AddSegments(const Function& function, Placement& placement) {
   }
 }
 
+}  // namespace
+
 std::vector<std::string> InputSymbols(const Function& function) {
   std::vector<std::string> names;
   for (const auto& input : function.body.inputs)
     for (const Dim& dim : input->type.shape) dim.CollectSymbols(names);
   return names;
 }
-
-}  // namespace
 
 std::string_view Name(Unit unit) {
   return unit == Unit::kCpu ? "CPU" : unit == Unit::kGpu ? "GPU" : "Neural Engine";

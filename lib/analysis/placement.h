@@ -73,6 +73,8 @@ struct Placement {
   double work_share() const;
 };
 
+// The symbols of the inputs' sizes, perhaps several times; other sizes depend on data.
+std::vector<std::string> InputSymbols(const Function& function);
 // Examines a function at these sizes of its symbols.
 Placement PlacementOf(const Function& function, Unit unit, const Chip& chip,
                       const SymbolSizes& sizes);

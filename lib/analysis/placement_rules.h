@@ -30,8 +30,6 @@ struct PlacementRule : Rule {
   std::string (*operation)(const OperationAt&) = nullptr;
   std::string (*function)(const Placement&, const Chip&) = nullptr;
   std::string (*program)(const Program&, const Chip&) = nullptr;
-  // Passes that apply the fix (mlc compile --optimize-for); "" if the source has to change.
-  std::string_view passes = {};
 
   bool AppliesTo(Unit unit, const Chip& chip) const;
 };

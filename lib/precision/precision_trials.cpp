@@ -203,8 +203,8 @@ void PrecisionTrials::CompareWithSource(Jobs& which) {
               "fp16 cause even without rounding",
               worst.output, Name(worst.kind), worst.value, Inputs(), worst.allowed)
             .Help(
-                "option 'precision' fp32 disables these rewrites; mlc verify --layers shows where "
-                "the error starts"));
+                "option 'precision' fp32 disables these rewrites; mlc verify shows where the error "
+                "starts"));
   }
 }
 

@@ -37,8 +37,8 @@ def test_coverage_segments_and_the_value_of_a_fix(folder):
     assert (rule["id"], rule["severity"], rule["operations"]) == ("no-function", "cannot run", 1)
     assert rule["work_coverage_without_pct"] == 100 and rule["source"] and rule["fix"] and rule["standing"] == "measured"
     assert function["findings"][0]["operation"] == "b" and function["findings"][0]["operator"] == "tan"
-    expect(run("explain", model), 0, "2 of 3 operations can run on the Neural Engine, in 2 segments; 2 transfers of 256 bytes",
-           "no-function", 'tan "b"', "this fix alone raises the coverage from 66.7 % to 100.0 % of the work", "start with no-function")
+    expect(run("explain", model), 0, "2 of 3 operations can run on the Neural Engine, in 2 parts; 2 tensors (256 bytes) cross between units",
+           "no-function", 'tan "b"', "this fix alone raises the coverage from 66.7 % to 100.0 % of the work", "Needs work: start with no-function")
 
 
 def test_units_and_chips(folder):
@@ -67,7 +67,7 @@ def test_a_source_is_compiled(folder):
     assert answer["functions"][0]["sizes"] == {}
     found = {finding["rule"]: finding for finding in answer["functions"][0]["findings"]}
     assert found["no-function"]["source"] == 'node of output "y"', found
-    assert {"fp32", "no-function"} <= set(found)  # the casts of the input and output, and sinh
+    assert {"fp32-port", "no-function"} <= set(found)  # the casts of the input and output, and sinh
     assert explained(model, "--io", "fp16")["work_coverage_pct"] == 50
     assert explained(model, "--precision", "fp32")["work_coverage_pct"] == 0
     assert not list((folder / "m.onnx").parent.glob("*.mlpackage"))
@@ -84,7 +84,7 @@ def test_each_listed_size_is_examined(folder):
     assert explained(model, "--io", "fp16")["work_coverage_pct"] == 0  # an open size
     sizes = explained(model, "--io", "fp16", "--dim", "n=8,16,20000")["functions"]
     assert [(f["sizes"]["n"], f["work_coverage_pct"]) for f in sizes] == [(8, 100), (16, 100), (20000, 0)]
-    expect(run("explain", model, "--io", "fp16", "--dim", "n=8,16,20000"), 0, "main at n = 8: 100.0 %", "main at n = 20000: 0.0 %",
+    expect(run("explain", model, "--io", "fp16", "--dim", "n=8,16,20000"), 0, "function main at n = 8: 100.0 %", "function main at n = 20000: 0.0 %",
            "long-axis", "axis 1 of x has 20000 elements")
 
 

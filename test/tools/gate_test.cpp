@@ -210,7 +210,15 @@ const Row kRows[] = {
      [](Fixture& f) {
        f.plan->placements.push_back({"z", "add", runtime::Device::kCpu, {}, {}});
      },
-     "coverage", kFail, "1 of 2 on all"},
+     "coverage", kFail, "1 of 2 on all; elsewhere by rule of mlc explain: no known rule 1"},
+    {"two of three operations on the CPU, one for a known reason", 'c',
+     [](Fixture& f) {
+       f.plan->placements.push_back({"z", "add", runtime::Device::kCpu, {}, {}});
+       f.plan->placements.push_back({"t", "tan", runtime::Device::kCpu, {}, {}});
+       f.subject.refused["t"] = "no-function";
+     },
+     "coverage", kFail,
+     "1 of 3 on all; elsewhere by rule of mlc explain: no known rule 1, no-function 1"},
     {"nobody says where", 'c',
      [](Fixture& f) {
        f.plan->placements = {{"y", "mul", runtime::Device::kUnknown, {}, {}}};

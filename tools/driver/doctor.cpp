@@ -15,6 +15,7 @@
 #include "lib/analysis/weight_bytes.h"
 #include "lib/passes/safe_masks.h"
 #include "lib/support/mapped_file.h"
+#include "tools/driver/errors.h"
 #include "tools/driver/explain.h"
 #include "tools/driver/frontends.h"
 #include "tools/driver/model_interface.h"
@@ -487,7 +488,7 @@ void Duplicates(const Program& program, Examined& at) {
 // --- placement
 
 // Rules of placement whose subject the rules above report for the inputs and outputs.
-constexpr std::array<std::string_view, 3> kReported = {"fp32", "open-shape",
+constexpr std::array<std::string_view, 4> kReported = {"fp32", "fp32-port", "open-shape",
                                                        "data-dependent-shape"};
 constexpr double kMuchWork = 0.05;  // share of the work outside the Neural Engine
 
@@ -512,7 +513,7 @@ void Placements(const Function& function, Examined& at) {
                      impact.rule->meaning, impact.findings.size(),
                      impact.findings.size() == 1 ? "" : "s", analysis::DefaultChip().name,
                      first.op->Describe(), first.text),
-         std::string(impact.rule->fix)});
+         WithFlags(impact.rule->fix)});
   }
 }
 

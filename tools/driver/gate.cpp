@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "lib/analysis/generated_inputs.h"
+#include "lib/analysis/placement_rules.h"
 #include "lib/runtime/guarded_model.h"
 #include "lib/support/memory_use.h"
 #include "lib/support/temporary_folder.h"
@@ -328,6 +329,14 @@ GateSubject MakeGateSubject(const fs::path& model, const GateOptions& options,
   subject.inputs = analysis::GenerateInputs(read.function(), {}, {}).tensors;
   subject.budget = verify::ParseBudgets(ComputesInFp16(*read.program()) ? "fp16" : "fp32").all;
   subject.reference = read.LoaderOf(read.function())();
+  const analysis::Placement placement = PlacementOf(
+      read.function(),
+      options.units == runtime::Units::kGpu ? analysis::Unit::kGpu : analysis::Unit::kNeuralEngine,
+      analysis::DefaultChip(), analysis::SizesToExamine(read.function()).front());
+  for (const analysis::PlacementFinding& finding : placement.findings)
+    if (finding.op && finding.rule->severity == analysis::Severity::kCannotRun &&
+        !finding.op->results.empty())
+      subject.refused.emplace(finding.op->result()->name, finding.rule->id);
   return subject;
 }
 
@@ -484,11 +493,21 @@ std::vector<GateCheck> GateC(const GateSubject& subject, const GateOptions& opti
     std::string why;
     const std::vector<runtime::OperationPlacement> placements = asked->Placements(&why);
     int64_t known = 0, on_asked = 0;
+    std::map<std::string, int64_t> elsewhere;  // number of operations by rule
     for (const runtime::OperationPlacement& placement : placements) {
       const runtime::Device device = placement.preferred;
       known += device != runtime::Device::kUnknown;
-      on_asked += device != runtime::Device::kCpu && runtime::Allows(options.units, device);
+      const bool covered =
+          device != runtime::Device::kCpu && runtime::Allows(options.units, device);
+      on_asked += covered;
+      if (covered) continue;
+      const auto rule = subject.refused.find(placement.name);
+      ++elsewhere[rule != subject.refused.end() ? rule->second : "no known rule"];
     }
+    std::string rules;
+    for (const auto& [rule, count] : elsewhere)
+      rules += fmt::format("{}{} {}", rules.empty() ? "; elsewhere by rule of mlc explain: " : ", ",
+                           rule, count);
     if (known == 0)
       checks.push_back(
           NotApplicable("coverage", why.empty() ? "the runtime reports no placements" : why));
@@ -497,7 +516,8 @@ std::vector<GateCheck> GateC(const GateSubject& subject, const GateOptions& opti
       checks.push_back(AtLeast(
           "coverage", 100 * static_cast<double>(on_asked) / static_cast<double>(placements.size()),
           options.coverage_percent, "% of the operations",
-          fmt::format("{} of {} on {}", on_asked, placements.size(), Name(options.units))));
+          fmt::format("{} of {} on {}{}", on_asked, placements.size(), Name(options.units),
+                      rules)));
   } catch (const Error& error) {
     checks.push_back(PassIf(false, "runs", WithFlags(error.text())));
   }

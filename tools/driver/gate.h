@@ -75,6 +75,8 @@ struct GateSubject {
   std::shared_ptr<runtime::LoadedModel> reference;  // the same model on the reference engine
   std::map<std::string, Tensor> inputs;             // generated
   verify::Budget budget;                            // for the precision of the model
+  // For operations that the units cannot run: the rule of placement, by the name of the result.
+  std::map<std::string, std::string> refused;
   // Compiles the model with a separate cache, initially empty. Owns what it refers to. Null for
   // bundles, which are already compiled.
   std::function<CompiledModel()> compiled;

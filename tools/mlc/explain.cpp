@@ -2,9 +2,11 @@
 
 #include <fmt/ranges.h>
 
-#include <cmath>
+#include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 
+#include "tools/driver/errors.h"
 #include "tools/driver/frontends.h"
 #include "tools/mlc/command.h"
 
@@ -58,11 +60,13 @@ std::string ChipsOfGeneration(int generation) {
   return fmt::format("{}", fmt::join(names, " and "));
 }
 
-std::string SizesOf(const Placement& placement) {
-  std::string text;
-  for (const auto& [name, size] : placement.sizes)
-    text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", name, size);
-  return text;
+// The sizes of the inputs; those that depend on data are left out.
+std::map<std::string, int64_t> SizesOf(const Placement& placement) {
+  std::map<std::string, int64_t> sizes;
+  for (const std::string& name : analysis::InputSymbols(*placement.function))
+    if (const auto found = placement.sizes.find(name); found != placement.sizes.end())
+      sizes.insert(*found);
+  return sizes;
 }
 
 // An operation without results, which writes a state, has the name of the state.
@@ -97,12 +101,12 @@ Json FindingJson(const PlacementFinding& finding) {
 Json RuleJson(const analysis::Rule& rule) {
   return {{"id", rule.id},           {"severity", Name(rule.severity)},
           {"meaning", rule.meaning}, {"standing", Name(rule.standing)},
-          {"source", rule.source},   {"fix", rule.fix}};
+          {"source", rule.source},   {"fix", WithFlags(rule.fix)}};
 }
 
 Json PlacementJson(const Placement& placement) {
   Json json{{"function", placement.function->name},
-            {"sizes", placement.sizes},
+            {"sizes", SizesOf(placement)},
             {"operations", placement.operations.size()},
             {"eligible_operations", placement.eligible_operations},
             {"operation_coverage_pct", 100 * placement.operation_share()},
@@ -149,7 +153,8 @@ Json ContradictionsJson(const std::vector<Contradiction>& found) {
 std::string Heading(Severity severity, Unit unit) {
   switch (severity) {
     case Severity::kCannotRun:
-      return fmt::format("Operations that the {} cannot run", Name(unit));
+      return fmt::format("Operations that the {} cannot run (one may have several reasons)",
+                         Name(unit));
     case Severity::kInaccurate:
       return "Operations whose results may be wrong";
     case Severity::kSlow:
@@ -159,9 +164,9 @@ std::string Heading(Severity severity, Unit unit) {
   }
 }
 
+// Without the output of the node, which is usually the name of the operation.
 std::string FindingText(const PlacementFinding& finding) {
   if (!finding.op) return fmt::format("      {}\n", finding.text);
-  // The output of the node is usually the name of the operation.
   std::string where = WhereOf(*finding.op);
   where = where.substr(0, where.find(" (output \""));
   std::string text = fmt::format("      {} \"{}\"", finding.op->def->name, NameOf(*finding.op));
@@ -175,44 +180,47 @@ std::string ImpactText(const RuleImpact& impact, const Placement& placement, boo
   if (placement.findings[impact.findings[0]].op)
     text += fmt::format(" ({}, {} of the work)", Counted(std::ssize(impact.findings), "operation"),
                         Percent(placement.work > 0 ? impact.work / placement.work : 0));
-  text += "\n";
+  text += fmt::format(" [{}]\n", Name(rule.standing));
   const size_t shown = all ? impact.findings.size() : std::min(kShown, impact.findings.size());
   for (size_t i = 0; i < shown; ++i) text += FindingText(placement.findings[impact.findings[i]]);
   if (shown < impact.findings.size())
     text +=
         fmt::format("      ... and {} more (--all lists them)\n", impact.findings.size() - shown);
-  text += fmt::format("      fix: {}\n", rule.fix);
-  if (rule.severity == Severity::kCannotRun && impact.work_share_without > placement.work_share())
+  text += fmt::format("      fix: {}\n", WithFlags(rule.fix));
+  const std::string before = Percent(placement.work_share()),
+                    after = Percent(impact.work_share_without);
+  if (rule.severity == Severity::kCannotRun && before != after)
     text += fmt::format("      this fix alone raises the coverage from {} to {} of the work\n",
-                        Percent(placement.work_share()), Percent(impact.work_share_without));
-  return text + fmt::format("      source ({}): {}\n", Name(rule.standing), rule.source);
+                        before, after);
+  return all ? text + fmt::format("      source: {}\n", rule.source) : text;
 }
 
 std::string CoverageText(const Placement& placement, Unit unit) {
-  const std::string sizes = SizesOf(placement);
-  std::string text =
-      fmt::format("  {}{}: {} of the work and {} of {} can run on the {}", placement.function->name,
-                  sizes.empty() ? "" : " at " + sizes, Percent(placement.work_share()),
-                  placement.eligible_operations,
-                  Counted(std::ssize(placement.operations), "operation"), Name(unit));
+  std::string sizes;
+  for (const auto& [name, size] : SizesOf(placement))
+    sizes += fmt::format("{}{} = {}", sizes.empty() ? " at " : ", ", name, size);
+  std::string text = fmt::format(
+      "  function {}{}: {} of the work and {} of {} can run on the {}", placement.function->name,
+      sizes, Percent(placement.work_share()), placement.eligible_operations,
+      Counted(std::ssize(placement.operations), "operation"), Name(unit));
   if (placement.eligible_segments > 0)
-    text += fmt::format(", in {}", Counted(placement.eligible_segments, "segment"));
+    text += fmt::format(", in {}", Counted(placement.eligible_segments, "part"));
   if (placement.transfers > 0)
-    text +=
-        fmt::format("; {} of {} to or from other units", Counted(placement.transfers, "transfer"),
-                    BytesText(placement.transfer_bytes));
+    text += fmt::format("; {} ({}) {} between units", Counted(placement.transfers, "tensor"),
+                        BytesText(placement.transfer_bytes),
+                        placement.transfers == 1 ? "crosses" : "cross");
   return text + "\n";
 }
 
-std::string SegmentsText(const Placement& placement, Unit unit, bool all) {
-  constexpr size_t kMost = 8;
+std::string PartsText(const Placement& placement, Unit unit, bool all) {
+  constexpr size_t kMost = 6;
   if (placement.segments.size() < 2) return "";
-  std::string text = "\n  Segments in execution order\n";
+  std::string text = "\n  Parts in execution order\n";
   const size_t shown = all ? placement.segments.size() : std::min(kMost, placement.segments.size());
   for (size_t i = 0; i < shown; ++i) {
     const analysis::PlacedSegment& segment = placement.segments[i];
     text += fmt::format(
-        "    {:<15} {}, {} of the work, {} in and {} out: \"{}\" to \"{}\"\n",
+        "    {:<15} {}, {} of the work; {} from and {} to other units; \"{}\" to \"{}\"\n",
         segment.eligible ? Name(unit) : "another unit", Counted(segment.operations, "operation"),
         Percent(placement.work > 0 ? segment.work / placement.work : 0),
         BytesText(segment.bytes_in), BytesText(segment.bytes_out),
@@ -228,41 +236,77 @@ std::string_view OptionOf(Unit unit) {
   return unit == Unit::kNeuralEngine ? "ane" : unit == Unit::kGpu ? "gpu" : "cpu";
 }
 
-// What to do first.
-std::string NextText(const Placement& placement, const std::vector<RuleImpact>& impacts,
-                     Unit unit) {
-  constexpr double kLittle = 0.01;  // a gain of coverage that is not worth an effort
-  const RuleImpact *gain = nullptr, *slow = nullptr, *splits = nullptr;
+constexpr double kLittle = 0.01;  // a share of the work that is not worth an effort
+
+// The part with the most work, if the rest is little work after it: the model can end there.
+const analysis::PlacedSegment* MainPart(const Placement& placement) {
+  for (const analysis::PlacedSegment& segment : placement.segments)
+    if (segment.eligible && segment.work >= (1 - kLittle) * placement.work) return &segment;
+  return nullptr;
+}
+
+// The verdict, and what to do first.
+std::string AdviceText(const Placement& placement, const std::vector<RuleImpact>& impacts,
+                       Unit unit, bool compiled) {
+  const RuleImpact *gain = nullptr, *slow = nullptr, *splits = nullptr, *wrong = nullptr;
+  bool ports_only = true;
   for (const RuleImpact& impact : impacts) {
     if (!placement.findings[impact.findings[0]].op) continue;
-    if (impact.rule->severity == Severity::kSlow && (!slow || impact.work > slow->work))
-      slow = &impact;
-    if (impact.rule->severity != Severity::kCannotRun) continue;
+    const Severity severity = impact.rule->severity;
+    if (severity == Severity::kInaccurate && !wrong) wrong = &impact;
+    if (severity == Severity::kSlow && (!slow || impact.work > slow->work)) slow = &impact;
+    if (severity != Severity::kCannotRun) continue;
+    ports_only = ports_only && impact.rule->id == "fp32-port";
     if (!gain || impact.work_share_without > gain->work_share_without) gain = &impact;
-    if (!splits || impact.findings.size() > splits->findings.size()) splits = &impact;
+    if (impact.rule->id != "fp32-port" &&
+        (!splits || impact.findings.size() > splits->findings.size()))
+      splits = &impact;
   }
-  std::string text = "Next: ";
+  const double share = placement.work_share();
+  const int64_t outside = std::ssize(placement.operations) - placement.eligible_operations;
+  std::string text;
   if (!gain) {
-    text += fmt::format("nothing keeps an operation off the {}", Name(unit));
-  } else if (gain->work_share_without - placement.work_share() >= kLittle) {
-    text += fmt::format("start with {}, which raises the coverage most", gain->rule->id);
-  } else if (placement.work_share() < 1 - kLittle) {
-    text += fmt::format("no fix alone raises the coverage; start with {}", splits->rule->id);
-  } else if (placement.eligible_segments > 1) {
-    text += fmt::format(
-        "what cannot run is little work, but splits the program into {} segments; "
-        "start with {}",
-        placement.eligible_segments, splits->rule->id);
+    text = fmt::format("Good: no known rule keeps an operation off the {}.", Name(unit));
+  } else if (share >= 1 - kLittle && placement.eligible_segments == 1 &&
+             (ports_only || outside <= 20)) {
+    text = "Good: what cannot run there is little work at the ends of the program.";
+  } else if (gain->work_share_without - share >= kLittle) {
+    text = fmt::format("Needs work: start with {}, which raises the coverage from {} to {}.",
+                       gain->rule->id, Percent(share), Percent(gain->work_share_without));
+  } else if (const analysis::PlacedSegment* part = MainPart(placement); part && outside > 20) {
+    text = fmt::format(
+        "Cut the model: one part with {} of the work runs in one piece and ends with \"{}\"; the "
+        "{} "
+        "operations outside are little work. End the model there (--outputs), and do the rest in "
+        "the app.",
+        Percent(part->work / placement.work), NameOf(*part->last), outside);
+  } else if (share >= 1 - kLittle) {
+    text = fmt::format(
+        "Split: what cannot run is little work, but divides the program into {} parts; start with "
+        "{}.",
+        placement.eligible_segments, splits ? splits->rule->id : gain->rule->id);
   } else {
-    text += "what cannot run is little work at the ends of the program";
+    text = fmt::format("Needs work: no fix alone raises the coverage; start with {}.",
+                       splits ? splits->rule->id : gain->rule->id);
   }
+  if (wrong) text += fmt::format(" Check the results: {}.", wrong->rule->id);
   if (slow)
-    text += fmt::format(". Of what runs there, {} concerns most ({} of the work)", slow->rule->id,
+    text += fmt::format(" Speed: {} concerns {} of the work.", slow->rule->id,
                         Percent(slow->work / placement.work));
-  return text + fmt::format(
-                    ".\nOn a Mac, mlc run PACKAGE --units {} --json > FILE and mlc explain PACKAGE "
-                    "--measured FILE show what Core ML really does.\n",
-                    OptionOf(unit));
+  return fmt::format(
+      "  {}\n  To check on a Mac: {}mlc run PACKAGE --units {} --json > FILE, and mlc explain "
+      "PACKAGE "
+      "--measured FILE.\n",
+      text, compiled ? "mlc compile MODEL, " : "", OptionOf(unit));
+}
+
+// Rules that concern little work, and do not split what is worth running there.
+bool IsMinor(const RuleImpact& impact, const Placement& placement) {
+  constexpr double kMinor = 0.001;
+  if (!placement.findings[impact.findings[0]].op) return false;
+  if (impact.rule->severity != Severity::kCannotRun) return impact.work < kMinor * placement.work;
+  if (MainPart(placement)) return impact.work < kLittle * placement.work;
+  return placement.eligible_segments <= 1 && impact.work < kMinor * placement.work;
 }
 
 std::string ContradictionsText(const Explanation& explanation, const ExplainArguments& given) {
@@ -285,12 +329,19 @@ std::string ContradictionsText(const Explanation& explanation, const ExplainArgu
   return text;
 }
 
-void PrintText(const Explanation& explanation, const ExplainArguments& given) {
+void PrintText(const Explanation& explanation, const ExplainArguments& given, bool chip_given) {
   const Unit unit = given.options.unit;
-  fmt::print("{} on the {} of {}, as far as public sources tell\n\n",
-             given.model.filename().empty() ? given.model.parent_path().filename().string()
-                                            : given.model.filename().string(),
-             Name(unit), ChipsOfGeneration(given.options.chip.generation));
+  const int64_t rules =
+      std::ranges::count_if(analysis::PlacementRules(), [&](const analysis::PlacementRule& rule) {
+        return rule.AppliesTo(unit, given.options.chip);
+      });
+  fmt::print(
+      "{} on the {} of {}{}\nWork is the estimated number of multiplications. The answer is "
+      "a prediction by {} rules (--rules lists them with their sources).\n\n",
+      given.model.filename().empty() ? given.model.parent_path().filename().string()
+                                     : given.model.filename().string(),
+      Name(unit), ChipsOfGeneration(given.options.chip.generation),
+      chip_given ? "" : " (the default; --chip selects another)", rules);
   // The sizes of a function differ little: the worst one is explained.
   std::vector<const Placement*> worst;
   for (const Placement& placement : explanation.placements) {
@@ -302,28 +353,36 @@ void PrintText(const Explanation& explanation, const ExplainArguments& given) {
   }
   for (const Placement* placement : worst) {
     if (worst.size() > 1) fmt::print("\nfunction {}\n", placement->function->name);
-    fmt::print("{}", SegmentsText(*placement, unit, given.all));
     const std::vector<RuleImpact> impacts = ImpactsOf(*placement);
+    fmt::print("{}{}", AdviceText(*placement, impacts, unit, explanation.compiled),
+               PartsText(*placement, unit, given.all));
     std::optional<Severity> last;
+    int64_t minor = 0;
     for (const RuleImpact& impact : impacts) {
+      if (!given.all && (IsMinor(impact, *placement) || impact.rule->severity == Severity::kNote)) {
+        ++minor;
+        continue;
+      }
       if (last != impact.rule->severity)
         fmt::print("\n  {}\n", Heading(impact.rule->severity, unit));
       last = impact.rule->severity;
       fmt::print("{}", ImpactText(impact, *placement, given.all));
     }
-    if (worst.size() == 1) fmt::print("\n{}", NextText(*placement, impacts, unit));
+    if (minor > 0)
+      fmt::print("\n  {} of little consequence (--all lists {})\n",
+                 Counted(minor, last ? "more rule" : "rule"), minor == 1 ? "it" : "them");
   }
   for (const PlacementFinding& finding : explanation.package)
-    fmt::print("\n  The package\n\n    {}: {}\n{}      fix: {}\n      source ({}): {}\n",
-               finding.rule->id, finding.rule->meaning, FindingText(finding), finding.rule->fix,
-               Name(finding.rule->standing), finding.rule->source);
+    fmt::print("\n  The package\n\n    {}: {} [{}]\n{}      fix: {}\n", finding.rule->id,
+               finding.rule->meaning, Name(finding.rule->standing), FindingText(finding),
+               WithFlags(finding.rule->fix));
   fmt::print("{}", ContradictionsText(explanation, given));
 }
 
 int RunExplain(const ExplainArguments& given, Session& session) {
   if (given.rules) {
     if (!session.json) {
-      fmt::print("{}", analysis::PlacementRulesPage());
+      fmt::print("{}", WithFlags(analysis::PlacementRulesPage()));
       return 0;
     }
     Json rules = Json::array();
@@ -362,7 +421,7 @@ int RunExplain(const ExplainArguments& given, Session& session) {
           {"did_not_run_although_allowed", ContradictionsJson(explanation.allowed)}};
     PrintDocument(json);
   } else {
-    PrintText(explanation, given);
+    PrintText(explanation, given, session.given.contains("--chip"));
     if (failed)
       fmt::print("FAILED: {} of the work can run on the {}, less than {:g} %\n",
                  Percent(explanation.lowest_share()), Name(given.options.unit),
@@ -386,8 +445,7 @@ Command ExplainCommand() {
                         : text == "gpu" ? Unit::kGpu
                                         : Unit::kCpu;
        }},
-      {"--chip", "NAME",
-       "chip to explain (default: A14, which has the oldest Neural Engine of any Mac)",
+      {"--chip", "NAME", "chip to explain (default: A14, whose Neural Engine is that of M1)",
        [&options](const std::string& text) {
          const Chip* chip = analysis::ChipNamed(text);
          if (!chip) throw Error("usage", "--chip: \"{}\" is unknown", text).Expected(ChipNames());
@@ -401,7 +459,7 @@ Command ExplainCommand() {
       {"--measured", "FILE",
        "list where the rules contradict a device: the output of mlc run --json on a Mac",
        Into(options.measured)},
-      {"--all", "", "list all operations and segments", Switch(given->all)},
+      {"--all", "", "list all rules, operations, parts and sources", Switch(given->all)},
       {"--rules", "", "print the rules with their sources, as Markdown", Switch(given->rules)},
       JsonOption()};
   Append(ProgramTable(options.compile), table);
