@@ -31,6 +31,11 @@ std::vector<passes::PassRun> RunPipeline(Program& program, const std::function<P
                                          const std::vector<const passes::PassDef*>& passes,
                                          passes::PassContext& context, const PassOptions& options);
 
+// Writes a program as it is, as MIL text (.mil) or in the forms of the lowest target that supports
+// it (.mlpackage). Error "usage" for other endings.
+void WriteProgram(Program& program, const std::filesystem::path& output, bool force,
+                  Diagnostics& diagnostics);
+
 struct OptimizeOptions {
   std::optional<std::vector<const passes::PassDef*>> passes;  // absent: the default pipeline
   // Precision of the default pipeline.

@@ -22,7 +22,8 @@ std::vector<Command> Commands() {
   return {CompileCommand(),  RunCommand(),      VerifyCommand(),     InspectCommand(),
           DiffCommand(),     OptCommand(),      PrecompileCommand(), OpsCommand(),
           BuildCommand(),    ManifestCommand(), CacheCommand(),      GateCommand(),
-          TokenizeCommand(), DoctorCommand(), ExplainCommand(),   CompletionsCommand()};
+          TokenizeCommand(), DoctorCommand(), ExplainCommand(), ExtractCommand(),
+          ReduceCommand(), CompletionsCommand()};
 }
 
 }  // namespace
