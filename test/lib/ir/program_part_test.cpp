@@ -1,7 +1,7 @@
 #include "lib/ir/program_part.h"
 
 #include "lib/ir/text.h"
-#include "lib/ops/ops.h"
+#include "lib/ops/row.h"
 #include "test/catch.h"
 #include "test/expected_error.h"
 
