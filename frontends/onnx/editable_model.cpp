@@ -530,13 +530,14 @@ EditableModel EditableModel::Part(const ModelPart& part) const {
   }
 
   // The values and nodes that the outputs need.
+  const Names available(part.inputs.begin(), part.inputs.end());
   Names used;
   std::set<int> needed;
   std::vector<std::string> open = part.outputs;
   while (!open.empty()) {
     const std::string name = std::move(open.back());
     open.pop_back();
-    if (!used.insert(name).second || part.inputs.contains(name)) continue;
+    if (!used.insert(name).second || available.contains(name)) continue;
     if (const auto producer = producers.find(name); producer != producers.end())
       if (needed.insert(producer->second).second) AppendReads(graph.node(producer->second), open);
   }
@@ -554,17 +555,18 @@ EditableModel EditableModel::Part(const ModelPart& part) const {
   };
   const Names initializers = state_->InitializerNames();
   google::protobuf::RepeatedPtrField<ValueInfoProto> inputs;
-  Names placed;
-  for (const ValueInfoProto& input : graph.input())
-    if (used.contains(input.name()) &&
-        (part.inputs.contains(input.name()) || initializers.contains(input.name()))) {
+  Names before;
+  for (const ValueInfoProto& input : graph.input()) {
+    before.insert(input.name());
+    // Before version 4 of the format, initializers are inputs too.
+    if (initializers.contains(input.name()) && used.contains(input.name()) &&
+        !available.contains(input.name()))
       *inputs.Add() = input;
-      placed.insert(input.name());
-    }
+  }
   for (const std::string& name : part.inputs) {
-    if (!used.contains(name) || placed.contains(name)) continue;
+    if (!used.contains(name)) continue;
     ValueInfoProto info = info_of(name);
-    if (!IsKnown(info.type()))
+    if (!before.contains(name) && !IsKnown(info.type()))
       throw Error("bad-name",
                   "the {} of value \"{}\" is unknown, so it cannot become an input",
                   info.type().tensor_type().elem_type() ? "shape" : "type", name)
@@ -585,7 +587,7 @@ EditableModel EditableModel::Part(const ModelPart& part) const {
   });
   for (const std::string& name : part.outputs) produced.erase(name);
   const auto is_kept = [&](const std::string& name) {
-    return used.contains(name) && !part.inputs.contains(name);
+    return used.contains(name) && !available.contains(name);
   };
   std::erase_if(next->initializers, [&](const auto& tensor) { return !is_kept(tensor->name()); });
   Filter(graph.mutable_sparse_initializer(),

@@ -34,10 +34,12 @@ void CheckNames(const ModelGraph& graph, const ModelPart& part) {
         .Expected("a value of the model, such as {}", Quoted(NearNames(known, name)));
   };
   for (const std::string& name : part.inputs) check(name);
+  const std::set<std::string> inputs(part.inputs.begin(), part.inputs.end());
+  if (inputs.size() < part.inputs.size()) throw Error("bad-name", "an input is given twice");
   std::set<std::string> outputs;
   for (const std::string& name : part.outputs) {
     check(name);
-    if (part.inputs.contains(name))
+    if (inputs.contains(name))
       throw Error("bad-name", "value \"{}\" cannot be both an input and an output of the part",
                   name);
     if (!outputs.insert(name).second)
@@ -50,14 +52,15 @@ void CheckNames(const ModelGraph& graph, const ModelPart& part) {
 void CheckPart(const ModelGraph& graph, const ModelPart& part) {
   CheckNames(graph, part);
   const std::unordered_map<std::string, size_t> producers = Producers(graph);
-  const std::set<std::string> inputs(graph.inputs.begin(), graph.inputs.end());
+  const std::unordered_set<std::string> inputs(graph.inputs.begin(), graph.inputs.end());
+  const std::unordered_set<std::string> available(part.inputs.begin(), part.inputs.end());
   for (const std::string& output : part.outputs) {
     std::unordered_set<std::string> seen = {output};
     std::vector<std::string> open = {output};
     while (!open.empty()) {
       const std::string name = std::move(open.back());
       open.pop_back();
-      if (part.inputs.contains(name)) continue;
+      if (available.contains(name)) continue;
       if (inputs.contains(name))
         throw Error("bad-name",
                     name == output
@@ -102,7 +105,7 @@ std::optional<ModelPart> PartWithout(const ModelGraph& graph, const std::set<siz
     return producer != producers.end() && !part.removed.contains(producer->second);
   };
 
-  part.inputs.insert(graph.inputs.begin(), graph.inputs.end());
+  part.inputs = graph.inputs;
   std::unordered_set<std::string> read;
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     if (part.removed.contains(i)) {
@@ -113,8 +116,8 @@ std::optional<ModelPart> PartWithout(const ModelGraph& graph, const std::set<siz
     }
     for (const std::string& operand : graph.nodes[i].operands) {
       const std::string name = resolve(operand);
-      read.insert(name);
-      if (producers.contains(name) && !is_kept(name)) part.inputs.insert(name);
+      if (read.insert(name).second && producers.contains(name) && !is_kept(name))
+        part.inputs.push_back(name);
     }
   }
 

@@ -29,8 +29,9 @@ struct ModelGraph {
 
 // A part of a model, by the names of its values.
 struct ModelPart {
-  // Values that become inputs; an input of the model that is not among them is not available.
-  std::set<std::string> inputs;
+  // Values that become inputs, in this order; an input of the model that is not among them is not
+  // available.
+  std::vector<std::string> inputs;
   std::vector<std::string> outputs;
   std::map<std::string, std::string> replaced;  // values, and those that their users read instead
   std::set<size_t> removed;  // nodes that are dropped even if they have effects

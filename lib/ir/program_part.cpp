@@ -125,22 +125,31 @@ void EraseUnneeded(Function& function, const std::unordered_set<const Operation*
     if (!needed.contains(*it)) function.body.Erase(*it);
 }
 
-void DropUnusedInputs(Function& function) {
-  std::vector<Port> inputs, states;
+// Drops inputs that nothing uses, and puts the others in the order of `names`, states last.
+void ArrangeInputs(Function& function, const std::vector<std::string>& names) {
   std::vector<std::unique_ptr<Value>> values;
-  size_t input = 0, state = 0;
-  for (auto& value : function.body.inputs) {
-    Port& port = IsState(*value) ? function.states[state++] : function.inputs[input++];
-    if (!value->has_uses()) {
+  for (auto& value : function.body.inputs)
+    if (value->has_uses())
+      values.push_back(std::move(value));
+    else
       function.ReleaseName(value->name);
-      continue;
-    }
-    (IsState(*value) ? states : inputs).push_back(std::move(port));
-    values.push_back(std::move(value));
+  std::unordered_map<std::string, size_t> order;
+  for (const std::string& name : names) order.emplace(name, order.size());
+  const auto place = [&](const std::unique_ptr<Value>& value) {
+    const auto found = order.find(value->name);
+    return found == order.end() ? order.size() : found->second;
+  };
+  std::stable_sort(values.begin(), values.end(),
+                   [&](const auto& a, const auto& b) { return place(a) < place(b); });
+  for (std::vector<Port>* ports : {&function.inputs, &function.states}) {
+    std::map<std::string, Port> by_name;
+    for (Port& port : *ports) by_name[port.name] = std::move(port);
+    ports->clear();
+    for (const auto& value : values)
+      if (const auto port = by_name.find(value->name); port != by_name.end())
+        ports->push_back(std::move(port->second));
   }
   function.body.inputs = std::move(values);
-  function.inputs = std::move(inputs);
-  function.states = std::move(states);
 }
 
 }  // namespace
@@ -241,7 +250,7 @@ void TakePart(Function& function, const ModelPart& part) {
       if (use.block != &function.body) use.block->SetOutput(use.index, input);
   }
   EraseUnneeded(function, removed);
-  DropUnusedInputs(function);
+  ArrangeInputs(function, part.inputs);
   if (infer) function.SimplifySizes();
 }
 
@@ -443,7 +452,7 @@ void Simplify(Function& function, Simplification how, const std::set<size_t>& pl
   function.SimplifySizes();
   // Constants that only a removed operand used are dropped.
   ModelPart same;
-  for (const Port& port : function.inputs) same.inputs.insert(port.name);
+  for (const Port& port : function.inputs) same.inputs.push_back(port.name);
   for (const Value* output : function.body.outputs()) same.outputs.push_back(output->name);
   TakePart(function, same);
 }

@@ -33,8 +33,8 @@ ExtractResult Extract(const fs::path& model, const ExtractOptions& options,
   const ModelGraph graph = whole->Graph(function);
   ModelPart part;
   for (const std::string& name : options.inputs)
-    part.inputs.insert(whole->ValueNamed(function, name));
-  if (options.inputs.empty()) part.inputs.insert(graph.inputs.begin(), graph.inputs.end());
+    part.inputs.push_back(whole->ValueNamed(function, name));
+  if (options.inputs.empty()) part.inputs = graph.inputs;
   for (const std::string& name : options.outputs)
     part.outputs.push_back(whole->ValueNamed(function, name));
   CheckPart(graph, part);

@@ -168,7 +168,7 @@ class Reducer {
     if (graph.outputs.size() < 2) return;
     Minimise("outputs", graph.outputs.size(), [&](const EditableModel& base, const Items& items) {
       ModelPart part;
-      part.inputs.insert(graph.inputs.begin(), graph.inputs.end());
+      part.inputs = graph.inputs;
       for (size_t i = 0; i < graph.outputs.size(); ++i)
         if (!items.contains(i)) part.outputs.push_back(graph.outputs[i]);
       return part.outputs.empty() ? nullptr : base.Part(function, part);
