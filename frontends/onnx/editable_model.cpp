@@ -217,9 +217,10 @@ Slice SliceOf(const TensorProto& tensor, const fs::path& model, const fs::path& 
   const uint64_t bytes = fs::file_size(slice.file);
   if (!has_size && slice.offset <= bytes) slice.size = bytes - slice.offset;
   if (slice.offset > bytes || slice.size > bytes - slice.offset)
-    throw Error("external-data",
-                "external data file \"{}\" has {} bytes, but tensor \"{}\" refers to bytes {} to {}",
-                location, bytes, tensor.name(), slice.offset, slice.offset + slice.size);
+    throw Error(
+        "external-data",
+        "external data file \"{}\" has {} bytes, but tensor \"{}\" refers to bytes {} to {}",
+        location, bytes, tensor.name(), slice.offset, slice.offset + slice.size);
   return slice;
 }
 
@@ -430,7 +431,13 @@ struct EditableModel::State {
     return found;
   }
   int64_t SizeAt(std::pair<int, int> place) const {
-    return model.graph().input(place.first).type().tensor_type().shape().dim(place.second).dim_value();
+    return model.graph()
+        .input(place.first)
+        .type()
+        .tensor_type()
+        .shape()
+        .dim(place.second)
+        .dim_value();
   }
   std::vector<int64_t> DistinctInputSizes() const {
     std::set<int64_t> sizes;
@@ -567,8 +574,7 @@ EditableModel EditableModel::Part(const ModelPart& part) const {
     if (!used.contains(name)) continue;
     ValueInfoProto info = info_of(name);
     if (!before.contains(name) && !IsKnown(info.type()))
-      throw Error("bad-name",
-                  "the {} of value \"{}\" is unknown, so it cannot become an input",
+      throw Error("bad-name", "the {} of value \"{}\" is unknown, so it cannot become an input",
                   info.type().tensor_type().elem_type() ? "shape" : "type", name)
           .Help("begin the part at another value, or export the model with shapes (value_info)");
     *inputs.Add() = std::move(info);
@@ -686,7 +692,8 @@ void EditableModel::Write(const fs::path& path, uint64_t external_above) const {
   const fs::path &source = state_->path, &data_root = state_->data_root;
   uint64_t total = 0;
   for (const auto& tensor : state_->initializers)
-    total += IsExternal(*tensor) ? SliceOf(*tensor, source, data_root).size : tensor->ByteSizeLong();
+    total +=
+        IsExternal(*tensor) ? SliceOf(*tensor, source, data_root).size : tensor->ByteSizeLong();
   ModelProto model = state_->model;
   GraphProto& graph = *model.mutable_graph();
   ForEachTensor(graph, [&](TensorProto& tensor) { Embed(tensor, source, data_root); });

@@ -42,8 +42,7 @@ void CheckNames(const ModelGraph& graph, const ModelPart& part) {
     if (inputs.contains(name))
       throw Error("bad-name", "value \"{}\" cannot be both an input and an output of the part",
                   name);
-    if (!outputs.insert(name).second)
-      throw Error("bad-name", "output \"{}\" is given twice", name);
+    if (!outputs.insert(name).second) throw Error("bad-name", "output \"{}\" is given twice", name);
   }
 }
 

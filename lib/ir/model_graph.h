@@ -34,7 +34,7 @@ struct ModelPart {
   std::vector<std::string> inputs;
   std::vector<std::string> outputs;
   std::map<std::string, std::string> replaced;  // values, and those that their users read instead
-  std::set<size_t> removed;  // nodes that are dropped even if they have effects
+  std::set<size_t> removed;                     // nodes that are dropped even if they have effects
 };
 
 // Error "bad-name" if a name of the part is unknown (with the nearest names) or is nested, if an

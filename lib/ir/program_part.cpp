@@ -212,8 +212,7 @@ void TakePart(Function& function, const ModelPart& part) {
   for (Port& port : function.outputs) ports[port.name] = std::move(port);
   for (const std::string& name : part.outputs) outputs.push_back(value_of(name));
   std::vector<std::pair<Value*, Value*>> replaced;
-  for (const auto& [from, to] : part.replaced)
-    replaced.emplace_back(value_of(from), value_of(to));
+  for (const auto& [from, to] : part.replaced) replaced.emplace_back(value_of(from), value_of(to));
 
   function.body.SetOutputs({});
   for (const auto& [from, to] : replaced) ReplaceAllUses(from, to);
@@ -229,15 +228,15 @@ void TakePart(Function& function, const ModelPart& part) {
       throw Error("bad-operand", "value \"{}\" is a {}, which cannot become an input", value->name,
                   value->type.ToString())
           .Expected("a tensor");
-    if (value->users.empty()) continue;
+    if (!value->has_uses()) continue;
     Type type = value->type;
     for (Dim& dim : type.shape)
       if (const auto parts = dim.symbol_and_offset();
           !dim.is_constant() && !(parts && (parts->second == 0 || parts->second == -1))) {
         const Dim::Range bounds = dim.Bounds(function.symbols);
         dim = Dim::Symbol(function.FreshSymbol(
-            value->name + "_size", {std::max<int64_t>(1, bounds.low),
-                                    std::min<int64_t>(bounds.high, INT32_MAX), {}}));
+            value->name + "_size",
+            {std::max<int64_t>(1, bounds.low), std::min<int64_t>(bounds.high, INT32_MAX), {}}));
         infer = true;
       }
     infer = infer || value->elements;
@@ -433,8 +432,7 @@ void Simplify(Function& function, Simplification how, const std::set<size_t>& pl
       for (Dim* dim : InputSizes(function))
         if (sizes.contains(dim->constant())) *dim = 1;
       ForEachOperation(function, [&](Operation* op) {
-        if (!HasTensor(*op) || op->val.dtype() == DType::kString ||
-            op->val.dtype() == DType::kBool)
+        if (!HasTensor(*op) || op->val.dtype() == DType::kString || op->val.dtype() == DType::kBool)
           return;
         op->val = Shrunk(op->val, sizes);
         op->result()->type = Type::Tensor(op->val.dtype(), ToShape(op->val.dims()));

@@ -56,7 +56,9 @@ class EditableProgram : public EditableModel {
     return index;
   }
   int64_t operation_count() const override { return OperationCount(program_); }
-  ModelGraph Graph(size_t function) const override { return GraphOf(*program_.functions[function]); }
+  ModelGraph Graph(size_t function) const override {
+    return GraphOf(*program_.functions[function]);
+  }
   std::string ValueNamed(size_t index, const std::string& name) const override {
     const Function& function = *program_.functions[index];
     for (const auto* ports : {&function.inputs, &function.outputs})

@@ -43,8 +43,7 @@ ExtractResult Extract(const fs::path& model, const ExtractOptions& options,
   result.operations_before = whole->operation_count();
   try {
     // The part has one function, with the index 0.
-    const EditableModel::Pointer extracted =
-        whole->WithFunctions({function})->Part(0, part);
+    const EditableModel::Pointer extracted = whole->WithFunctions({function})->Part(0, part);
     extracted->Write(options.output, options.force, diagnostics);
     const ModelGraph written = extracted->Graph(0);
     result.inputs = written.inputs;
@@ -52,7 +51,8 @@ ExtractResult Extract(const fs::path& model, const ExtractOptions& options,
     result.operations = extracted->operation_count();
   } catch (const InternalError& error) {
     std::string_view what = error.what();
-    if (constexpr std::string_view kPrefix = "the program is not valid: "; what.starts_with(kPrefix))
+    if (constexpr std::string_view kPrefix = "the program is not valid: ";
+        what.starts_with(kPrefix))
       what.remove_prefix(kPrefix.size());
     throw Error("bad-operand", "the part is not valid by itself: {}", what)
         .Help("begin the part at other values");

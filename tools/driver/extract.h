@@ -14,10 +14,10 @@ struct ExtractOptions {
   // Names of values, or of ports in the source of a package.
   std::vector<std::string> inputs;  // empty: the part begins at the inputs of the model
   std::vector<std::string> outputs;
-  std::string function;  // empty: the default one
+  std::string function;             // empty: the default one
   std::filesystem::path data_root;  // as in ImportOptions
-  std::filesystem::path output;  // .onnx for an ONNX model, else .mlpackage or .mil
-  bool force = false;            // replace what exists at `output`
+  std::filesystem::path output;     // .onnx for an ONNX model, else .mlpackage or .mil
+  bool force = false;               // replace what exists at `output`
 };
 
 struct ExtractResult {

@@ -98,8 +98,9 @@ class Reducer {
     TestScript::Outcome copy;
     if (!IsInteresting(*best_, &copy) && !Stopped())
       throw fail("a copy of the model that mlc wrote", copy)
-          .Help("make the script independent of the name, the encoding and the comments of the "
-                "file");
+          .Help(
+              "make the script independent of the name, the encoding and the comments of the "
+              "file");
   }
 
   bool IsInteresting(const EditableModel& candidate, TestScript::Outcome* outcome = nullptr) {
@@ -189,9 +190,9 @@ class Reducer {
     ReduceNodes(function, true);
     ReduceOutputs(function);
     constexpr std::pair<Simplification, const char*> kSimplifications[] = {
-        {Simplification::kUniform, "constants"},    {Simplification::kZero, "constants"},
-        {Simplification::kOne, "constants"},        {Simplification::kAttributes, "attributes"},
-        {Simplification::kSizes, "sizes"},          {Simplification::kInputSizes, "sizes"},
+        {Simplification::kUniform, "constants"}, {Simplification::kZero, "constants"},
+        {Simplification::kOne, "constants"},     {Simplification::kAttributes, "attributes"},
+        {Simplification::kSizes, "sizes"},       {Simplification::kInputSizes, "sizes"},
     };
     for (const auto& [how, step] : kSimplifications)
       Minimise(step, best_->PlacesToSimplify(function, how),

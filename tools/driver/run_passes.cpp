@@ -104,8 +104,6 @@ void WriteProgram(Program& program, const fs::path& output, bool force, Diagnost
     WriteFile(output, PrintText(program));
     return;
   }
-  if (output.extension() != ".mlpackage")
-    throw Error("usage", "-o: \"{}\" ends neither in .mil nor in .mlpackage", output.string());
   const std::vector<const passes::PassDef*> passes = {&passes::kNewerForms};
   const auto precision = passes::PassContext::Precision::kFp32;
   const Opset target = coreml::LowestTarget(program, passes, precision, diagnostics);

@@ -31,8 +31,8 @@ std::vector<passes::PassRun> RunPipeline(Program& program, const std::function<P
                                          const std::vector<const passes::PassDef*>& passes,
                                          passes::PassContext& context, const PassOptions& options);
 
-// Writes a program as it is, as MIL text (.mil) or in the forms of the lowest target that supports
-// it (.mlpackage). Error "usage" for other endings.
+// Writes a program as it is: as MIL text if the path ends in .mil, otherwise as a package for the
+// lowest target that supports it.
 void WriteProgram(Program& program, const std::filesystem::path& output, bool force,
                   Diagnostics& diagnostics);
 

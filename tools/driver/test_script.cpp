@@ -72,9 +72,8 @@ TestScript::Outcome TestScript::Run(const fs::path& file) const {
   }
   kill(-child, SIGKILL);  // what it left in the background
   outcome.passed = WIFEXITED(status) && WEXITSTATUS(status) == 0;
-  outcome.text = WIFSIGNALED(status)
-                     ? fmt::format("it was killed by signal {}", WTERMSIG(status))
-                     : fmt::format("it exited with {}", WEXITSTATUS(status));
+  outcome.text = WIFSIGNALED(status) ? fmt::format("it was killed by signal {}", WTERMSIG(status))
+                                     : fmt::format("it exited with {}", WEXITSTATUS(status));
   return outcome;
 }
 

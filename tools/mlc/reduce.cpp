@@ -56,7 +56,7 @@ int RunReduce(const ReduceArguments& given, Session& session) {
   else
     fmt::print("{}\n  {} operations before, {} after; {} tests{}\n", options.output.string(),
                result.operations_before, result.operations, result.tests,
-               result.end == ReduceResult::End::kMinimal      ? ""
+               result.end == ReduceResult::End::kMinimal     ? ""
                : result.end == ReduceResult::End::kTimeLimit ? "; the time limit was reached"
                                                              : "; interrupted");
   if (result.end == ReduceResult::End::kInterrupted) {
@@ -69,7 +69,8 @@ int RunReduce(const ReduceArguments& given, Session& session) {
 constexpr std::string_view kNotes =
     "SCRIPT is run as \"SCRIPT FILE\" and exits with 0 while FILE shows the fault, for example:\n"
     "  #!/bin/sh\n"
-    "  mlc compile \"$1\" -o \"$(mktemp -d)/a.mlpackage\" 2>&1 | grep -q \"does not terminate\"\n\n";
+    "  mlc compile \"$1\" -o \"$(mktemp -d)/a.mlpackage\" 2>&1 | grep -q \"does not "
+    "terminate\"\n\n";
 
 }  // namespace
 

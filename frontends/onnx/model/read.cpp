@@ -515,7 +515,8 @@ class Reader {
     auto [it, is_new] = external_.try_emplace(location);
     ExternalFile& external = it->second;
     try {
-      if (is_new) external.file = MappedFile::Open(FindExternalData(file_->path(), data_root_, location));
+      if (is_new)
+        external.file = MappedFile::Open(FindExternalData(file_->path(), data_root_, location));
       if (!external.error && check_data_ && !checksum.empty()) {
         if (external.sha1.empty()) external.sha1 = Sha1OfFile(external.file->path());
         CheckSum(location, checksum, external.sha1);

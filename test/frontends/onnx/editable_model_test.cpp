@@ -46,8 +46,7 @@ EditableModel PartOf(const EditableModel& model, const ModelPart& part) {
 
 TEST_CASE("editable onnx: a part has inferred types, needed weights and the values of the whole") {
   TemporaryFolder folder;
-  const EditableModel part =
-      PartOf(Read(folder, Chain()), {.inputs = {"h"}, .outputs = {"y"}});
+  const EditableModel part = PartOf(Read(folder, Chain()), {.inputs = {"h"}, .outputs = {"y"}});
   CHECK(part.node_count() == 2);
   part.Write(folder.path / "part.onnx");
   Diagnostics diagnostics;
@@ -69,9 +68,9 @@ TEST_CASE("editable onnx: the first part ends at a value in the middle") {
 
 TEST_CASE("editable onnx: a value without a known type cannot become an input") {
   TemporaryFolder folder;
-  const EditableModel model = Read(
-      folder, Model({Node("Odd", {"x"}, {"h"}, {}, "custom"), Node("Relu", {"h"}, {"y"})},
-                    {Info("x", kFloat, {2})}, {Info("y", kFloat, {2})}));
+  const EditableModel model =
+      Read(folder, Model({Node("Odd", {"x"}, {"h"}, {}, "custom"), Node("Relu", {"h"}, {"y"})},
+                         {Info("x", kFloat, {2})}, {Info("y", kFloat, {2})}));
   const std::string text = Refusal([&] { PartOf(model, {.inputs = {"h"}, .outputs = {"y"}}); });
   CHECK(text.find("type of value \"h\" is unknown") != std::string::npos);
 }
@@ -81,17 +80,17 @@ TEST_CASE("editable onnx: subgraphs keep what they read from outside") {
   const std::string branch = Graph({Node("Neg", {"r"}, {"n"})}, {}, {Info("n", kFloat, {2})});
   const std::string other = Graph({Node("Abs", {"x"}, {"a"})}, {}, {Info("a", kFloat, {2})});
   const EditableModel model =
-      Read(folder, Model({Node("Relu", {"x"}, {"r"}),
-                          Node("If", {"c"}, {"y"},
-                               {GraphAttribute("then_branch", branch),
-                                GraphAttribute("else_branch", other)})},
+      Read(folder, Model({Node("Relu", {"x"}, {"r"}), Node("If", {"c"}, {"y"},
+                                                           {GraphAttribute("then_branch", branch),
+                                                            GraphAttribute("else_branch", other)})},
                          {Info("x", kFloat, {2}), Info("c", kBool, {})}, {Info("y", kFloat, {2})}));
   const ModelGraph graph = model.Graph();
   CHECK(graph.nested == std::set<std::string>{"a", "n"});
   CHECK(PartOf(model, {.inputs = {"x", "c"}, .outputs = {"y"}}).node_count() == 4);
   CHECK(PartOf(model, {.inputs = {"x", "c", "r"}, .outputs = {"y"}}).node_count() == 3);
-  CHECK(Refusal([&] { PartOf(model, {.inputs = {"x", "c"}, .outputs = {"n"}}); })
-            .find("inside a nested block") != std::string::npos);
+  CHECK(Refusal([&] {
+          PartOf(model, {.inputs = {"x", "c"}, .outputs = {"n"}});
+        }).find("inside a nested block") != std::string::npos);
   // Without the Relu, the subgraph reads x.
   const std::optional<ModelPart> part = PartWithout(graph, {0}, true);
   REQUIRE(part);
@@ -102,10 +101,10 @@ TEST_CASE("editable onnx: subgraphs keep what they read from outside") {
 
 TEST_CASE("editable onnx: large weights go to a file of their own, and come back") {
   TemporaryFolder folder;
-  const EditableModel model = Read(
-      folder, Model({Node("MatMul", {"x", "w"}, {"y"})}, {Info("x", kFloat, {1, 100})},
-                    {Info("y", kFloat, {1, 10})},
-                    {Proto("w", {100, 10}, std::vector<float>(1000, 0.25f))}));
+  const EditableModel model =
+      Read(folder, Model({Node("MatMul", {"x", "w"}, {"y"})}, {Info("x", kFloat, {1, 100})},
+                         {Info("y", kFloat, {1, 10})},
+                         {Proto("w", {100, 10}, std::vector<float>(1000, 0.25f))}));
   model.Write(folder.path / "out.onnx", 1000);
   CHECK(fs::file_size(folder.path / "out.onnx.data") == 4000);
   CHECK(fs::file_size(folder.path / "out.onnx") < 1000);

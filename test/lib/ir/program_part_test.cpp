@@ -74,8 +74,9 @@ TEST_CASE("program part: unknown names and missing inputs are errors that name t
   CHECK(PartError({.inputs = {"x", "y"}, .outputs = {"dd"}}).find("no value \"dd\"") !=
         std::string::npos);
   CHECK(PartError({.inputs = {"x", "y"}, .outputs = {"dd"}}).find("\"d\"") != std::string::npos);
-  CHECK(PartError({.inputs = {"a"}, .outputs = {"d"}})
-            .find("output \"d\" depends on input \"y\"") != std::string::npos);
+  CHECK(
+      PartError({.inputs = {"a"}, .outputs = {"d"}}).find("output \"d\" depends on input \"y\"") !=
+      std::string::npos);
   CHECK(PartError({.inputs = {"a", "y"}, .outputs = {"a"}}).find("both an input and an output") !=
         std::string::npos);
   CHECK(PartError({.inputs = {"x", "y"}, .outputs = {"b", "b"}}).find("twice") !=
@@ -122,7 +123,8 @@ TEST_CASE("program part: without a node, its result is an input or its operand")
 }
 
 TEST_CASE("program part: a write of a state stays if the state is read") {
-  constexpr std::string_view kStates = R"(func main<ios18>(state<tensor<fp16, [4]>> s, tensor<fp16, [4]> x) {
+  constexpr std::string_view kStates =
+      R"(func main<ios18>(state<tensor<fp16, [4]>> s, tensor<fp16, [4]> x) {
   tensor<fp16, [4]> before = read_state(input = s);
   tensor<fp16, [4]> sum = add(x = before, y = x);
   write_state(input = s, data = sum);
