@@ -522,6 +522,36 @@ ModelGraph EditableModel::Graph() const {
   return graph;
 }
 
+std::vector<std::string> EditableModel::Untyped(const std::vector<std::string>& values) const {
+  std::vector<std::string> untyped;
+  for (const std::string& name : values)
+    if (const auto found = state_->types->find(name);
+        found == state_->types->end() || !IsKnown(found->second))
+      untyped.push_back(name);
+  return untyped;
+}
+
+EditableModel EditableModel::WithTypes(const std::map<std::string, Type>& types) const {
+  auto next = std::make_shared<State>(*state_);
+  Types known = *state_->types;
+  for (const auto& [name, type] : types) {
+    auto& tensor = *known[name].mutable_tensor_type();
+    for (int number = 1; tensor.elem_type() == 0 && number < 32; ++number)
+      if (ToDType(number) == type.dtype) tensor.set_elem_type(number);
+    tensor.clear_shape();
+    for (const Dim& dim : type.shape) {
+      auto* added = tensor.mutable_shape()->add_dim();
+      if (dim.is_constant())
+        added->set_dim_value(dim.constant());
+      else if (const auto symbol = dim.symbol())
+        added->set_dim_param(*symbol);
+    }
+    tensor.mutable_shape();
+  }
+  next->types = std::make_shared<const Types>(std::move(known));
+  return EditableModel(std::move(next));
+}
+
 int64_t EditableModel::node_count() const { return CountNodes(state_->model.graph()); }
 
 EditableModel EditableModel::Part(const ModelPart& part) const {

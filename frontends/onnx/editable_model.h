@@ -4,10 +4,15 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "lib/ir/model_graph.h"
+#include "lib/ir/type.h"
 
 namespace mlc::onnx {
 
@@ -21,6 +26,10 @@ class EditableModel {
                             const std::filesystem::path& data_root = {});
 
   ModelGraph Graph() const;
+  // Those of the values whose type or shape is unknown; and the model with their types: the
+  // element type if it was unknown, and the shape, whose dimensions are numbers or symbols.
+  std::vector<std::string> Untyped(const std::vector<std::string>& values) const;
+  EditableModel WithTypes(const std::map<std::string, Type>& types) const;
   int64_t node_count() const;  // with those of subgraphs
 
   // The nodes that the outputs need (CheckPart or PartWithout must accept the part). Error

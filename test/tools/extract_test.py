@@ -128,6 +128,18 @@ def test_external_data_is_carried_inside(folder):
     expect(run("extract", folder / "model.onnx", "--inputs", "r", "--outputs", "t", "-o", part), 0)
 
 
+def test_types_that_only_mlc_infers(folder):
+    for op, code in (("Gelu", 0), ("Bogus", 1)):
+        nodes = [wire.node(op, ["x"], ["g"], domain="com.microsoft"), wire.node("Tanh", ["g"], ["y"])]
+        graph = wire.graph(nodes, [wire.value_info("x", wire.FLOAT, ["n", 3])], [wire.value_info("y", wire.FLOAT, None)])
+        (folder / "m.onnx").write_bytes(wire.model(graph))
+        result = run("extract", folder / "m.onnx", "--inputs", "g", "--outputs", "y", "-o", folder / "p.onnx")
+        expect(result, code, *['type of value "g" is unknown'] * code)
+        if code == 0:
+            shape = expect(run("inspect", folder / "p.onnx", "--json"), 0).answer["inputs"][0]["shape"]
+            assert shape == ["n", 3], shape
+
+
 def test_names_that_cannot_be_cut(folder):
     path, out = model(folder), folder / "o.onnx"
     expect(run("extract", path, "--outputs", "yy", "-o", out), 1, "error[bad-name]", 'no value "yy"', '"y"')

@@ -18,28 +18,56 @@ namespace {
 
 class EditableOnnx : public EditableModel {
  public:
-  explicit EditableOnnx(onnx::EditableModel model) : model_(std::move(model)) {}
+  EditableOnnx(onnx::EditableModel model, fs::path path, fs::path data_root)
+      : model_(std::move(model)), path_(std::move(path)), data_root_(std::move(data_root)) {}
   std::vector<std::string> functions() const override { return {"main"}; }
   size_t default_function() const override { return 0; }
   int64_t operation_count() const override { return model_.node_count(); }
   ModelGraph Graph(size_t) const override { return model_.Graph(); }
   std::string ValueNamed(size_t, const std::string& name) const override { return name; }
-  Pointer Part(size_t, const ModelPart& part) const override {
-    return std::make_shared<EditableOnnx>(model_.Part(part));
+  // Imports the model with these values as outputs where ONNX's shape inference fails.
+  Pointer Typed(const std::vector<std::string>& values) const override {
+    std::map<std::string, Type> types;
+    int imports = 0;
+    AppendImportedTypes(model_.Untyped(values), types, imports);
+    return Edited(model_.WithTypes(types));
   }
-  Pointer WithFunctions(const std::set<size_t>&) const override {
-    return std::make_shared<EditableOnnx>(model_);
-  }
+  Pointer Part(size_t, const ModelPart& part) const override { return Edited(model_.Part(part)); }
+  Pointer WithFunctions(const std::set<size_t>&) const override { return Edited(model_); }
   size_t PlacesToSimplify(size_t, Simplification how) const override {
     return model_.PlacesToSimplify(how);
   }
   Pointer Simplified(size_t, Simplification how, const std::set<size_t>& places) const override {
-    return std::make_shared<EditableOnnx>(model_.Simplified(how, places));
+    return Edited(model_.Simplified(how, places));
   }
   void Write(const fs::path& path, bool, Diagnostics&) const override { model_.Write(path); }
 
  private:
+  Pointer Edited(onnx::EditableModel model) const {
+    return std::make_shared<EditableOnnx>(std::move(model), path_, data_root_);
+  }
+  // A value that cannot be an output is found by halving, within a few imports.
+  void AppendImportedTypes(const std::vector<std::string>& values,
+                           std::map<std::string, Type>& types, int& imports) const {
+    constexpr int kMostImports = 12;
+    if (values.empty() || ++imports > kMostImports) return;
+    try {
+      Diagnostics ignored;
+      ImportOptions options;
+      options.outputs = values;
+      options.data_root = data_root_;
+      const Program program = Import(path_, options, ignored);
+      for (const Port& port : program.main()->outputs)
+        types[port.source_name] = Type::Tensor(port.source_dtype, port.source_shape);
+    } catch (const std::exception&) {
+      if (values.size() == 1) return;
+      const auto middle = values.begin() + std::ssize(values) / 2;
+      AppendImportedTypes({values.begin(), middle}, types, imports);
+      AppendImportedTypes({middle, values.end()}, types, imports);
+    }
+  }
   onnx::EditableModel model_;
+  fs::path path_, data_root_;
 };
 
 class EditableProgram : public EditableModel {
@@ -68,6 +96,9 @@ class EditableProgram : public EditableModel {
       for (const Port& port : *ports)
         if (port.source_name == name) return port.name;
     return name;
+  }
+  Pointer Typed(const std::vector<std::string>&) const override {
+    return Edited([](Program&) {});
   }
   Pointer Part(size_t function, const ModelPart& part) const override {
     return Edited([&](Program& program) { TakePart(*program.functions[function], part); });
@@ -128,7 +159,8 @@ bool IsOnnx(const fs::path& model) {
 EditableModel::Pointer ReadEditable(const fs::path& model, const fs::path& data_root,
                                     Diagnostics& diagnostics) {
   if (IsOnnx(model))
-    return std::make_shared<EditableOnnx>(onnx::EditableModel::Read(model, data_root));
+    return std::make_shared<EditableOnnx>(onnx::EditableModel::Read(model, data_root), model,
+                                          data_root);
   Program program = Import(model, {}, diagnostics);
   Verify(program);
   return std::make_shared<EditableProgram>(std::move(program));

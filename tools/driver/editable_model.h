@@ -28,6 +28,8 @@ class EditableModel {
   // Returns the value that a user means: its own name, or that of a port in the source.
   virtual std::string ValueNamed(size_t function, const std::string& name) const = 0;
 
+  // Determines the types of values that may become inputs, as far as possible.
+  virtual Pointer Typed(const std::vector<std::string>& values) const = 0;
   virtual Pointer Part(size_t function, const ModelPart& part) const = 0;
   virtual Pointer WithFunctions(const std::set<size_t>& kept) const = 0;
   virtual size_t PlacesToSimplify(size_t function, Simplification how) const = 0;

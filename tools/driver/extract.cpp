@@ -43,7 +43,8 @@ ExtractResult Extract(const fs::path& model, const ExtractOptions& options,
   result.operations_before = whole->operation_count();
   try {
     // The part has one function, with the index 0.
-    const EditableModel::Pointer extracted = whole->WithFunctions({function})->Part(0, part);
+    const EditableModel::Pointer extracted =
+        whole->Typed(part.inputs)->WithFunctions({function})->Part(0, part);
     extracted->Write(options.output, options.force, diagnostics);
     const ModelGraph written = extracted->Graph(0);
     result.inputs = written.inputs;

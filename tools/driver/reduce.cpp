@@ -94,6 +94,12 @@ class Reducer {
       throw fail("the model", outcome)
           .Help("run it by hand: {} {}", options_.script.string(), model_.string());
     must_import_ = Imports(model_);
+    if (must_import_ && !Stopped()) {
+      std::vector<std::string> values;
+      for (const GraphNode& node : best_->Graph(0).nodes)
+        values.insert(values.end(), node.results.begin(), node.results.end());
+      best_ = best_->Typed(values);
+    }
     // What follows is written by mlc, like this copy.
     TestScript::Outcome copy;
     if (!IsInteresting(*best_, &copy) && !Stopped())
