@@ -49,6 +49,17 @@ TEST_CASE("delta debugging: an item that depends on another is removed after it"
   CHECK(removed == std::set<size_t>{0, 1, 2, 3, 5, 6, 7});
 }
 
+TEST_CASE("delta debugging: a small valid rest is found where larger ones are not valid") {
+  // Item 70 has to stay; a rest of more than 20 items is not valid.
+  int calls = 0;
+  const std::set<size_t> removed = RemovableItems(100, [&](const std::set<size_t>& items) {
+    ++calls;
+    return !items.contains(70) && items.size() >= 80;
+  });
+  CHECK(removed.size() == 99);
+  CHECK(calls < 60);
+}
+
 TEST_CASE("delta debugging: nothing is removed if nothing may be") {
   CHECK(RemovableItems(20, [](const std::set<size_t>&) { return false; }).empty());
 }
