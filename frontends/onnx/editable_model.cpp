@@ -258,10 +258,6 @@ bool IsFloatTensor(const TensorProto& tensor) {
   }
 }
 
-int64_t ElementsOf(const TensorProto& tensor) {
-  return ElementCount({tensor.dims().begin(), tensor.dims().end()});
-}
-
 // Moves the elements of floats, int32 and int64 to raw_data.
 void MakeRaw(TensorProto& tensor) {
   std::string raw;
@@ -305,7 +301,7 @@ bool IsUniform(const std::string& raw, size_t element) {
 }
 
 bool CanSimplify(TensorProto tensor, Simplification how) {
-  if (!IsFloatTensor(tensor) || ElementsOf(tensor) == 0) return false;
+  if (!IsFloatTensor(tensor)) return false;
   if (IsExternal(tensor)) return true;
   MakeRaw(tensor);
   const size_t element = ElementBytes(tensor.data_type(), false).size();
@@ -317,9 +313,11 @@ bool CanSimplify(TensorProto tensor, Simplification how) {
                       raw.substr(0, element) != ElementBytes(tensor.data_type(), true));
 }
 
+// Overwrites every element of raw_data.
 void Fill(TensorProto& tensor, const std::string& element) {
-  std::string raw;
-  for (int64_t i = ElementsOf(tensor); i > 0; --i) raw += element;
+  std::string raw = tensor.raw_data();
+  for (size_t at = 0; at + element.size() <= raw.size(); at += element.size())
+    raw.replace(at, element.size(), element);
   tensor.set_raw_data(std::move(raw));
 }
 

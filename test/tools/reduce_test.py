@@ -174,6 +174,27 @@ def test_a_package_is_reduced_to_a_package(folder):
     expect(run("run", folder / "c.mlpackage"), 0)
 
 
+def test_functions_and_states_are_reduced(folder):
+    (folder / "m.mil").write_text("""program(1.3)
+{
+    func a<ios18>(state<tensor<fp16, [4]>> s, tensor<fp16, [4]> x) {
+            tensor<fp16, [4]> before = read_state(input = s);
+            tensor<fp16, [4]> sum = add(x = before, y = x);
+            write_state(input = s, data = sum);
+            tensor<fp16, [4]> y = tanh(x = sum);
+        } -> (y);
+    func b<ios18>(tensor<fp16, [4]> x) {
+            tensor<fp16, [4]> q = exp(x = x);
+        } -> (q);
+}""")
+    for operator, operations, function in (("exp", 1, "b"), ("tanh", 1, "a"), ("write_state", 2, "a")):
+        judge = script(folder, f"#!/bin/sh\ngrep -q {operator} \"$1\"\n")
+        answer = expect(run("reduce", folder / "m.mil", "--test", judge, "-o", folder / "o.mil", "--json"), 0).answer
+        assert answer["operations"] == operations, (operator, answer)
+        text = (folder / "o.mil").read_text()
+        assert f"func {function}<" in text and text.count("func ") == 1 and "[1]" in text and "[4]" not in text, text
+
+
 def test_sizes_and_constants_are_reduced(folder):
     nodes = [wire.node("MatMul", ["x", "w"], ["h"]), wire.node("Add", ["h", "b"], ["y"])]
     weights = [wire.tensor(n, wire.FLOAT, d, np.random.default_rng(1).normal(size=d).astype("<f4").tobytes())
