@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "backends/coreml/write_package.h"
-#include "frontends/onnx/editable_model.h"
+#include "frontends/onnx/onnx_file.h"
 #include "lib/ir/program_part.h"
 #include "lib/support/atomic_install.h"
 #include "tools/driver/frontends.h"
@@ -18,7 +18,7 @@ namespace {
 
 class EditableOnnx : public EditableModel {
  public:
-  EditableOnnx(onnx::EditableModel model, fs::path path, fs::path data_root)
+  EditableOnnx(onnx::OnnxFile model, fs::path path, fs::path data_root)
       : model_(std::move(model)), path_(std::move(path)), data_root_(std::move(data_root)) {}
   std::vector<std::string> functions() const override { return {"main"}; }
   size_t default_function() const override { return 0; }
@@ -43,7 +43,7 @@ class EditableOnnx : public EditableModel {
   void Write(const fs::path& path, bool, Diagnostics&) const override { model_.Write(path); }
 
  private:
-  Pointer Edited(onnx::EditableModel model) const {
+  Pointer Edited(onnx::OnnxFile model) const {
     return std::make_shared<EditableOnnx>(std::move(model), path_, data_root_);
   }
   // A value that cannot be an output is found by halving, within a few imports.
@@ -66,7 +66,7 @@ class EditableOnnx : public EditableModel {
       AppendImportedTypes({middle, values.end()}, types, imports);
     }
   }
-  onnx::EditableModel model_;
+  onnx::OnnxFile model_;
   fs::path path_, data_root_;
 };
 
@@ -159,8 +159,7 @@ bool IsOnnx(const fs::path& model) {
 EditableModel::Pointer ReadEditable(const fs::path& model, const fs::path& data_root,
                                     Diagnostics& diagnostics) {
   if (IsOnnx(model))
-    return std::make_shared<EditableOnnx>(onnx::EditableModel::Read(model, data_root), model,
-                                          data_root);
+    return std::make_shared<EditableOnnx>(onnx::OnnxFile::Read(model, data_root), model, data_root);
   Program program = Import(model, {}, diagnostics);
   Verify(program);
   return std::make_shared<EditableProgram>(std::move(program));

@@ -1,4 +1,4 @@
-// Converts the protobuf classes of ONNX to plain structs. Besides, only editable_model.cpp includes
+// Converts the protobuf classes of ONNX to plain structs. Besides, only onnx_file.cpp includes
 // these classes.
 #include <onnx/onnx_pb.h>
 

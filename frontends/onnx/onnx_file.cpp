@@ -1,4 +1,4 @@
-#include "frontends/onnx/editable_model.h"
+#include "frontends/onnx/onnx_file.h"
 
 #include <onnx/onnx_pb.h>
 #include <onnx/shape_inference/implementation.h>
@@ -387,7 +387,7 @@ void DropUnusedFunctions(ModelProto& model) {
 
 }  // namespace
 
-struct EditableModel::State {
+struct OnnxFile::State {
   ModelProto model;  // without initializers
   Tensors initializers;
   std::shared_ptr<const Types> types;
@@ -465,7 +465,7 @@ struct EditableModel::State {
   }
 };
 
-EditableModel EditableModel::Read(const fs::path& path, const fs::path& data_root) {
+OnnxFile OnnxFile::Read(const fs::path& path, const fs::path& data_root) {
   const auto file = MappedFile::Open(path);
   if (file->size() > INT_MAX)
     throw Error("too-large", "the file has 2 GiB or more")
@@ -486,10 +486,10 @@ EditableModel EditableModel::Read(const fs::path& path, const fs::path& data_roo
   graph.clear_initializer();
   state->model.clear_training_info();
   state->types = std::make_shared<const Types>(InferTypes(state->model, state->initializers));
-  return EditableModel(std::move(state));
+  return OnnxFile(std::move(state));
 }
 
-ModelGraph EditableModel::Graph() const {
+ModelGraph OnnxFile::Graph() const {
   ModelGraph graph;
   const GraphProto& proto = state_->model.graph();
   graph.constants = state_->InitializerNames();
@@ -520,7 +520,7 @@ ModelGraph EditableModel::Graph() const {
   return graph;
 }
 
-std::vector<std::string> EditableModel::Untyped(const std::vector<std::string>& values) const {
+std::vector<std::string> OnnxFile::Untyped(const std::vector<std::string>& values) const {
   std::vector<std::string> untyped;
   for (const std::string& name : values)
     if (const auto found = state_->types->find(name);
@@ -529,7 +529,7 @@ std::vector<std::string> EditableModel::Untyped(const std::vector<std::string>& 
   return untyped;
 }
 
-EditableModel EditableModel::WithTypes(const std::map<std::string, Type>& types) const {
+OnnxFile OnnxFile::WithTypes(const std::map<std::string, Type>& types) const {
   auto next = std::make_shared<State>(*state_);
   Types known = *state_->types;
   for (const auto& [name, type] : types) {
@@ -547,12 +547,12 @@ EditableModel EditableModel::WithTypes(const std::map<std::string, Type>& types)
     tensor.mutable_shape();
   }
   next->types = std::make_shared<const Types>(std::move(known));
-  return EditableModel(std::move(next));
+  return OnnxFile(std::move(next));
 }
 
-int64_t EditableModel::node_count() const { return CountNodes(state_->model.graph()); }
+int64_t OnnxFile::node_count() const { return CountNodes(state_->model.graph()); }
 
-EditableModel EditableModel::Part(const ModelPart& part) const {
+OnnxFile OnnxFile::Part(const ModelPart& part) const {
   auto next = std::make_shared<State>(*state_);
   GraphProto& graph = *next->model.mutable_graph();
   std::unordered_map<std::string, int> producers;
@@ -631,10 +631,10 @@ EditableModel EditableModel::Part(const ModelPart& part) const {
   Filter(graph.mutable_quantization_annotation(),
          [&](const auto& annotation) { return used.contains(annotation.tensor_name()); });
   DropUnusedFunctions(next->model);
-  return EditableModel(std::move(next));
+  return OnnxFile(std::move(next));
 }
 
-size_t EditableModel::PlacesToSimplify(Simplification how) const {
+size_t OnnxFile::PlacesToSimplify(Simplification how) const {
   switch (how) {
     case Simplification::kUniform:
     case Simplification::kZero:
@@ -654,7 +654,7 @@ size_t EditableModel::PlacesToSimplify(Simplification how) const {
   return 0;
 }
 
-EditableModel EditableModel::Simplified(Simplification how, const std::set<size_t>& places) const {
+OnnxFile OnnxFile::Simplified(Simplification how, const std::set<size_t>& places) const {
   auto next = std::make_shared<State>(*state_);
   GraphProto& graph = *next->model.mutable_graph();
   // Replaces a constant by edit(constant).
@@ -713,10 +713,10 @@ EditableModel EditableModel::Simplified(Simplification how, const std::set<size_
       break;
     }
   }
-  return EditableModel(std::move(next));
+  return OnnxFile(std::move(next));
 }
 
-void EditableModel::Write(const fs::path& path, uint64_t external_above) const {
+void OnnxFile::Write(const fs::path& path, uint64_t external_above) const {
   const fs::path &source = state_->path, &data_root = state_->data_root;
   uint64_t total = 0;
   for (const auto& tensor : state_->initializers)

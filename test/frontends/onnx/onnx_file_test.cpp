@@ -1,4 +1,4 @@
-#include "frontends/onnx/editable_model.h"
+#include "frontends/onnx/onnx_file.h"
 
 #include <filesystem>
 #include <fstream>
@@ -12,7 +12,7 @@ namespace mlc::test {
 namespace {
 
 namespace fs = std::filesystem;
-using onnx::EditableModel;
+using onnx::OnnxFile;
 
 void Put(const fs::path& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary) << bytes;
@@ -32,21 +32,21 @@ std::string Chain() {
                 Proto("b", {4}, std::vector<float>{1, 2, 3, 4})});
 }
 
-EditableModel Read(const TemporaryFolder& folder, const std::string& bytes) {
+OnnxFile Read(const TemporaryFolder& folder, const std::string& bytes) {
   Put(folder.path / "model.onnx", bytes);
-  return EditableModel::Read(folder.path / "model.onnx");
+  return OnnxFile::Read(folder.path / "model.onnx");
 }
 
-EditableModel PartOf(const EditableModel& model, const ModelPart& part) {
+OnnxFile PartOf(const OnnxFile& model, const ModelPart& part) {
   CheckPart(model.Graph(), part);
   return model.Part(part);
 }
 
 }  // namespace
 
-TEST_CASE("editable onnx: a part has inferred types, needed weights and the values of the whole") {
+TEST_CASE("onnx file: a part has inferred types, needed weights and the values of the whole") {
   TemporaryFolder folder;
-  const EditableModel part = PartOf(Read(folder, Chain()), {.inputs = {"h"}, .outputs = {"y"}});
+  const OnnxFile part = PartOf(Read(folder, Chain()), {.inputs = {"h"}, .outputs = {"y"}});
   CHECK(part.node_count() == 2);
   part.Write(folder.path / "part.onnx");
   Diagnostics diagnostics;
@@ -58,7 +58,7 @@ TEST_CASE("editable onnx: a part has inferred types, needed weights and the valu
   CHECK(y.Doubles() == std::vector<double>{1, 2, 4, 6, 4, 6, 3, 10});  // by hand
 }
 
-TEST_CASE("editable onnx: the first part ends at a value in the middle") {
+TEST_CASE("onnx file: the first part ends at a value in the middle") {
   TemporaryFolder folder;
   const ModelGraph graph =
       PartOf(Read(folder, Chain()), {.inputs = {"x"}, .outputs = {"r"}}).Graph();
@@ -66,20 +66,20 @@ TEST_CASE("editable onnx: the first part ends at a value in the middle") {
   CHECK(graph.constants == std::set<std::string>{"w"});
 }
 
-TEST_CASE("editable onnx: a value without a known type cannot become an input") {
+TEST_CASE("onnx file: a value without a known type cannot become an input") {
   TemporaryFolder folder;
-  const EditableModel model =
+  const OnnxFile model =
       Read(folder, Model({Node("Odd", {"x"}, {"h"}, {}, "custom"), Node("Relu", {"h"}, {"y"})},
                          {Info("x", kFloat, {2})}, {Info("y", kFloat, {2})}));
   const std::string text = Refusal([&] { PartOf(model, {.inputs = {"h"}, .outputs = {"y"}}); });
   CHECK(text.find("type of value \"h\" is unknown") != std::string::npos);
 }
 
-TEST_CASE("editable onnx: subgraphs keep what they read from outside") {
+TEST_CASE("onnx file: subgraphs keep what they read from outside") {
   TemporaryFolder folder;
   const std::string branch = Graph({Node("Neg", {"r"}, {"n"})}, {}, {Info("n", kFloat, {2})});
   const std::string other = Graph({Node("Abs", {"x"}, {"a"})}, {}, {Info("a", kFloat, {2})});
-  const EditableModel model =
+  const OnnxFile model =
       Read(folder, Model({Node("Relu", {"x"}, {"r"}), Node("If", {"c"}, {"y"},
                                                            {GraphAttribute("then_branch", branch),
                                                             GraphAttribute("else_branch", other)})},
@@ -94,21 +94,21 @@ TEST_CASE("editable onnx: subgraphs keep what they read from outside") {
   // Without the Relu, the subgraph reads x.
   const std::optional<ModelPart> part = PartWithout(graph, {0}, true);
   REQUIRE(part);
-  const EditableModel bypassed = model.Part(*part);
+  const OnnxFile bypassed = model.Part(*part);
   CHECK(bypassed.node_count() == 3);
   CHECK(bypassed.Graph().inputs == std::vector<std::string>{"x", "c"});
 }
 
-TEST_CASE("editable onnx: large weights go to a file of their own, and come back") {
+TEST_CASE("onnx file: large weights go to a file of their own, and come back") {
   TemporaryFolder folder;
-  const EditableModel model =
+  const OnnxFile model =
       Read(folder, Model({Node("MatMul", {"x", "w"}, {"y"})}, {Info("x", kFloat, {1, 100})},
                          {Info("y", kFloat, {1, 10})},
                          {Proto("w", {100, 10}, std::vector<float>(1000, 0.25f))}));
   model.Write(folder.path / "out.onnx", 1000);
   CHECK(fs::file_size(folder.path / "out.onnx.data") == 4000);
   CHECK(fs::file_size(folder.path / "out.onnx") < 1000);
-  const EditableModel external = EditableModel::Read(folder.path / "out.onnx");
+  const OnnxFile external = OnnxFile::Read(folder.path / "out.onnx");
   external.Write(folder.path / "again.onnx");
   CHECK(!fs::exists(folder.path / "again.onnx.data"));
   external.Write(folder.path / "copy.onnx", 1000);
@@ -121,16 +121,16 @@ TEST_CASE("editable onnx: large weights go to a file of their own, and come back
   }
 }
 
-TEST_CASE("editable onnx: constants, attributes and sizes are simplified") {
+TEST_CASE("onnx file: constants, attributes and sizes are simplified") {
   TemporaryFolder folder;
-  const EditableModel model = Read(folder, Chain());
+  const OnnxFile model = Read(folder, Chain());
   CHECK(model.PlacesToSimplify(Simplification::kUniform) == 1);  // w is uniform
-  const EditableModel uniform = model.Simplified(Simplification::kUniform, {0});
+  const OnnxFile uniform = model.Simplified(Simplification::kUniform, {0});
   CHECK(uniform.PlacesToSimplify(Simplification::kUniform) == 0);
   CHECK(uniform.PlacesToSimplify(Simplification::kZero) == 1);  // b is 1
   CHECK(model.Simplified(Simplification::kZero, {0, 1}).PlacesToSimplify(Simplification::kOne) ==
         0);
-  const EditableModel shrunk = model.Simplified(Simplification::kSizes, {0, 1});
+  const OnnxFile shrunk = model.Simplified(Simplification::kSizes, {0, 1});
   shrunk.Write(folder.path / "small.onnx");
   Diagnostics diagnostics;
   Program program = onnx::ImportOnnx(folder.path / "small.onnx", {}, diagnostics);
@@ -138,7 +138,7 @@ TEST_CASE("editable onnx: constants, attributes and sizes are simplified") {
   CHECK(program.main()->body.outputs()[0]->type.shape == Shape{1, 4});
 }
 
-TEST_CASE("editable onnx: damaged files are errors") {
+TEST_CASE("onnx file: damaged files are errors") {
   TemporaryFolder folder;
   CHECK(RefusalId([&] { Read(folder, "not a model"); }) == "bad-file");
   CHECK(RefusalId([&] { Read(folder, Number(1, 8)); }) == "bad-file");
