@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "lib/ir/import_options.h"
 #include "lib/ir/model_graph.h"
 #include "lib/support/error.h"
 
