@@ -36,6 +36,7 @@ const std::vector<ErrorId> kErrorIds = {
      "Core ML requires a constant operand, but the model computes it at run time"},
     {"needs-system", 1, "this system, or its version, does not support the request"},
     {"no-coreml", 1, "Core ML is not available on this system"},
+    {"not-interesting", 1, "the test script of a reduction rejects the model"},
     {"overwrites-input", 1, "an output would overwrite an input of this run"},
     {"rank-limit", 1, "a tensor has more than the five dimensions that Core ML supports"},
     {"resource-limit", 1, "the input exceeds a limit on memory, depth or number of elements"},

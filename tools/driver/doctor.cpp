@@ -15,7 +15,6 @@
 #include "lib/analysis/weight_bytes.h"
 #include "lib/passes/safe_masks.h"
 #include "lib/support/mapped_file.h"
-#include "tools/driver/errors.h"
 #include "tools/driver/explain.h"
 #include "tools/driver/frontends.h"
 #include "tools/driver/model_interface.h"
@@ -509,11 +508,11 @@ void Placements(const Function& function, Examined& at) {
          severity == Severity::kInaccurate || share >= kMuchWork ? Severity::kWarning
                                                                  : Severity::kNote,
          Place(function),
-         fmt::format("{}: {} operation{} on the Neural Engine of {}, first {}, {}",
+         fmt::format("{}: {} operation{} on the Neural Engine of {}, first {} \"{}\", {}",
                      impact.rule->meaning, impact.findings.size(),
                      impact.findings.size() == 1 ? "" : "s", analysis::DefaultChip().name,
-                     first.op->Describe(), first.text),
-         WithFlags(impact.rule->fix)});
+                     first.op->def->name, first.op->results.empty() ? first.op->name : first.op->result()->name, first.text),
+         fmt::format("mlc explain {} shows all of them, and what to do", at.model.string())});
   }
 }
 

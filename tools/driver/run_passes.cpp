@@ -97,6 +97,19 @@ std::optional<passes::PassContext::Precision> ParsePrecision(std::string_view na
   return std::nullopt;
 }
 
+void WriteProgram(Program& program, const fs::path& output, bool force, Diagnostics& diagnostics) {
+  if (output.extension() == ".mil") {
+    WriteFile(output, PrintText(program));
+    return;
+  }
+  const std::vector<const passes::PassDef*> passes = {&passes::kNewerForms};
+  const auto precision = passes::PassContext::Precision::kFp32;
+  const Opset target = coreml::LowestTarget(program, passes, precision, diagnostics);
+  passes::PassContext context{diagnostics, precision, target};
+  passes::RunPasses(program, passes, context, {});
+  coreml::WritePackage(program, output, {.target = target, .force = force}, diagnostics);
+}
+
 OptimizeResult Optimize(const fs::path& model, const OptimizeOptions& options,
                         Diagnostics& diagnostics) {
   const fs::path& output = options.output;

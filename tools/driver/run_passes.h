@@ -31,6 +31,11 @@ std::vector<passes::PassRun> RunPipeline(Program& program, const std::function<P
                                          const std::vector<const passes::PassDef*>& passes,
                                          passes::PassContext& context, const PassOptions& options);
 
+// Writes a program as it is: as MIL text if the path ends in .mil, otherwise as a package for the
+// lowest target that supports it.
+void WriteProgram(Program& program, const std::filesystem::path& output, bool force,
+                  Diagnostics& diagnostics);
+
 struct OptimizeOptions {
   std::optional<std::vector<const passes::PassDef*>> passes;  // absent: the default pipeline
   // Precision of the default pipeline.

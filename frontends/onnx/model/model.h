@@ -124,6 +124,14 @@ Model ReadModel(const std::filesystem::path& path, const std::filesystem::path& 
                 bool check_data = true);
 Model ReadModel(std::span<const std::byte> bytes);  // copies the data it needs
 
+// Returns the path of an external data file with symbolic links resolved. A location names a file
+// in the model's folder. Because a malicious model could come with a link to a private file, the
+// target must be in the model's folder, in `data_root`, or in the folder of the model's own link
+// target. Error "external-data".
+std::filesystem::path FindExternalData(const std::filesystem::path& model,
+                                       const std::filesystem::path& data_root,
+                                       const std::string& location);
+
 // Returns a ModelProto (or TensorProto) in which each raw_data field is replaced by 16 bytes: the
 // offset and the size (little-endian uint64) of the data in `bytes`. Training information,
 // value_info and documentation are omitted. Only the fields around the data are read, so the data

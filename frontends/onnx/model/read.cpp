@@ -1,4 +1,5 @@
-// Converts the protobuf classes of ONNX to plain structs. No other file includes these classes.
+// Converts the protobuf classes of ONNX to plain structs. Besides, only onnx_file.cpp includes
+// these classes.
 #include <onnx/onnx_pb.h>
 
 #include <algorithm>
@@ -15,6 +16,8 @@
 #include "lib/support/hash.h"
 #include "lib/support/mapped_file.h"
 #include "lib/support/utf8.h"
+
+namespace fs = std::filesystem;
 
 namespace mlc::onnx {
 
@@ -511,7 +514,8 @@ class Reader {
     auto [it, is_new] = external_.try_emplace(location);
     ExternalFile& external = it->second;
     try {
-      if (is_new) external.file = MappedFile::Open(FindExternal(location));
+      if (is_new)
+        external.file = MappedFile::Open(FindExternalData(file_->path(), data_root_, location));
       if (!external.error && check_data_ && !checksum.empty()) {
         if (external.sha1.empty()) external.sha1 = Sha1OfFile(external.file->path());
         CheckSum(location, checksum, external.sha1);
@@ -521,46 +525,6 @@ class Reader {
     }
     if (external.error) throw BadFile{external.error};
     return external.file;
-  }
-
-  // Returns the path of an external data file with symbolic links resolved. A location names a file
-  // in the model's folder. Because a malicious model could come with a link to a private file, the
-  // target must be in the model's folder, in --data-root, or in the folder of the model's own link
-  // target.
-  std::filesystem::path FindExternal(const std::string& location) const {
-    namespace fs = std::filesystem;
-    std::error_code ignored;
-    fs::path model = fs::absolute(file_->path()), name = fs::path(location).lexically_normal();
-    auto refuse = [&](const fs::path& found) {
-      Error error("external-data", "external data location \"{}\" is outside the model's folder",
-                  location);
-      if (!found.empty()) error.Note("it is a symbolic link to \"{}\"", found.string());
-      return error.Help(
-          "if you trust these files, pass their folder with option 'data-root', or copy them into "
-          "the model's folder");
-    };
-    if (location.empty() || location.find('\0') != std::string::npos || name.is_absolute() ||
-        *name.begin() == "..")
-      throw refuse({});
-    std::vector<fs::path> roots = {model.parent_path()};
-    if (!data_root_.empty()) roots.push_back(data_root_);
-    fs::path path;
-    for (const fs::path& root : roots)
-      if (path.empty() && fs::exists(root / name, ignored))
-        path = fs::weakly_canonical(root / name, ignored);
-    if (path.empty() || !fs::is_regular_file(path, ignored)) {
-      Error error("external-data", "external data file \"{}\" is missing", location);
-      for (const fs::path& root : roots) error.Expected((root / name).string());
-      throw error.Help("copy the file there, or pass its folder with option 'data-root'");
-    }
-    roots.push_back(fs::canonical(model, ignored).parent_path());
-    for (const fs::path& root : roots) {
-      fs::path folder = fs::weakly_canonical(root, ignored);
-      if (folder.filename().empty()) folder = folder.parent_path();  // the path ends in a slash
-      auto [end, unused] = std::mismatch(folder.begin(), folder.end(), path.begin(), path.end());
-      if (!folder.empty() && end == folder.end()) return path;
-    }
-    throw refuse(path);
   }
 
   static void CheckSum(const std::string& location, std::string wanted, const std::string& found) {
@@ -582,6 +546,42 @@ class Reader {
 };
 
 }  // namespace
+
+fs::path FindExternalData(const fs::path& path_of_model, const fs::path& data_root,
+                          const std::string& location) {
+  std::error_code ignored;
+  fs::path model = fs::absolute(path_of_model), name = fs::path(location).lexically_normal();
+  auto refuse = [&](const fs::path& found) {
+    Error error("external-data", "external data location \"{}\" is outside the model's folder",
+                location);
+    if (!found.empty()) error.Note("it is a symbolic link to \"{}\"", found.string());
+    return error.Help(
+        "if you trust these files, pass their folder with option 'data-root', or copy them into "
+        "the model's folder");
+  };
+  if (location.empty() || location.find('\0') != std::string::npos || name.is_absolute() ||
+      *name.begin() == "..")
+    throw refuse({});
+  std::vector<fs::path> roots = {model.parent_path()};
+  if (!data_root.empty()) roots.push_back(data_root);
+  fs::path path;
+  for (const fs::path& root : roots)
+    if (path.empty() && fs::exists(root / name, ignored))
+      path = fs::weakly_canonical(root / name, ignored);
+  if (path.empty() || !fs::is_regular_file(path, ignored)) {
+    Error error("external-data", "external data file \"{}\" is missing", location);
+    for (const fs::path& root : roots) error.Expected((root / name).string());
+    throw error.Help("copy the file there, or pass its folder with option 'data-root'");
+  }
+  roots.push_back(fs::canonical(model, ignored).parent_path());
+  for (const fs::path& root : roots) {
+    fs::path folder = fs::weakly_canonical(root, ignored);
+    if (folder.filename().empty()) folder = folder.parent_path();  // the path ends in a slash
+    auto [end, unused] = std::mismatch(folder.begin(), folder.end(), path.begin(), path.end());
+    if (!folder.empty() && end == folder.end()) return path;
+  }
+  throw refuse(path);
+}
 
 DType ToDType(int data_type) {
   for (const DataTypeRow& row : kDataTypes)
