@@ -56,6 +56,10 @@ constexpr std::array kPipeline = {
     &kFoldConstants,
     &kOptimiseCasts,
     &kRemoveNoOps,
+    // Casts to and from fp16 states separated moves that can now cancel.
+    &kSinkTransposes,
+    &kCancelTransposes,
+    &kCancelReshapes,
     &kEncodedConstants,
     &kDeduplicateConstants,
     &kCommonSubexpressions,

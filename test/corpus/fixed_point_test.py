@@ -13,6 +13,15 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import driver  # noqa: E402
 
 
+# Models that change, and why that is right.
+CONSTANT = "the writer gives a constant output an operation, which folds again"
+KNOWN = {
+    "test_optional_has_element_empty_no_input_name_optional_input": CONSTANT,
+    "test_optional_has_element_empty_no_input_optional_input": CONSTANT,
+    "test_bitcast_int32_to_float32": "a lookup stays in fp32 for the sake of its user, which is in fp16 once it is written",
+}
+
+
 def sources(folder):
     """Returns the models below a folder."""
     found = []
@@ -40,7 +49,8 @@ def examine(model):
             for precision in ("fp32", "fp16"):
                 result = driver.run("opt", package, "--precision", precision, "--json", timeout=600)
                 changed = [run["name"] for run in result.answer.get("passes", []) if run["changed"]]
-                if result.code or changed:
+                known = model.parent.name in KNOWN and result.code == 0
+                if (result.code or changed) and not known:
                     faults.append(f"{model}, {target}, {precision}: {changed or driver.ending(result)}")
     return packages, faults
 

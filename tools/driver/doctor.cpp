@@ -508,10 +508,11 @@ void Placements(const Function& function, Examined& at) {
          severity == Severity::kInaccurate || share >= kMuchWork ? Severity::kWarning
                                                                  : Severity::kNote,
          Place(function),
-         fmt::format("{}: {} operation{} on the Neural Engine of {}, first {} \"{}\", {}",
-                     impact.rule->meaning, impact.findings.size(),
-                     impact.findings.size() == 1 ? "" : "s", analysis::DefaultChip().name,
-                     first.op->def->name, first.op->results.empty() ? first.op->name : first.op->result()->name, first.text),
+         fmt::format(
+             "{}: {} operation{} on the Neural Engine of {}, first {} \"{}\", {}",
+             impact.rule->meaning, impact.findings.size(), impact.findings.size() == 1 ? "" : "s",
+             analysis::DefaultChip().name, first.op->def->name,
+             first.op->results.empty() ? first.op->name : first.op->result()->name, first.text),
          fmt::format("mlc explain {} shows all of them, and what to do", at.model.string())});
   }
 }
