@@ -15,7 +15,11 @@ import driver  # noqa: E402
 
 # Models that change, and why that is right.
 CONSTANT = "the writer gives a constant output an operation, which folds again"
+DIVISION = "a pipeline for fp32 replaces divisions in what stayed in fp32; one for fp16 keeps them, as the reciprocals are inexact"
 KNOWN = {
+    "fasterrcnn_mobilenet": DIVISION,
+    "raft_small": DIVISION,
+    "ssdlite320": DIVISION,
     "test_optional_has_element_empty_no_input_name_optional_input": CONSTANT,
     "test_optional_has_element_empty_no_input_optional_input": CONSTANT,
     "test_bitcast_int32_to_float32": "a lookup stays in fp32 for the sake of its user, which is in fp16 once it is written",
@@ -47,7 +51,8 @@ def examine(model):
                 continue  # tested elsewhere
             packages += 1
             for precision in ("fp32", "fp16"):
-                result = driver.run("opt", package, "--precision", precision, "--json", timeout=600)
+                result = driver.run("opt", package, "--precision", precision, "-o", package.with_name("again.mlpackage"),
+                                    "--force", "--json", timeout=600)
                 changed = [run["name"] for run in result.answer.get("passes", []) if run["changed"]]
                 known = model.parent.name in KNOWN and result.code == 0
                 if (result.code or changed) and not known:
