@@ -108,7 +108,7 @@ Json IoSchema(const Program& program) {
   return schema;
 }
 
-// What the rules of placement say about the Neural Engine of the default chip, at the default sizes.
+// Describes the coverage of the Neural Engine of the default chip, at the default sizes.
 Json PlacementJson(const Program& program) {
   const analysis::Chip& chip = analysis::DefaultChip();
   int64_t operations = 0, eligible = 0, segments = 0;
@@ -125,8 +125,7 @@ Json PlacementJson(const Program& program) {
     eligible_work += placement.eligible_work;
     for (const analysis::PlacementFinding& finding : placement.findings)
       if (finding.op && finding.rule->severity == analysis::Severity::kCannotRun)
-        refused[std::string(finding.rule->id)].push_back(
-            finding.op->results.empty() ? finding.op->name : finding.op->result()->name);
+        refused[std::string(finding.rule->id)].push_back(analysis::NameOf(*finding.op));
   }
   auto percent = [](double part, double whole) {
     return whole > 0 ? std::round(1e4 * part / whole) / 100 : 100.0;

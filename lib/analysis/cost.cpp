@@ -62,6 +62,13 @@ void ForEachExecution(const Function& function, const SymbolSizes& sizes,
   Visit(function.body, 1, sizes, visit);
 }
 
+std::vector<std::string> InputSymbols(const Function& function) {
+  std::vector<std::string> names;
+  for (const auto& input : function.body.inputs)
+    for (const Dim& dim : input->type.shape) dim.CollectSymbols(names);
+  return names;
+}
+
 double Trips(const Operation& loop, const SymbolSizes& sizes) {
   for (Operation* op : loop.blocks[0]->operations()) {
     if (!op->is("less")) continue;

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "lib/ir/program.h"
 
@@ -12,6 +13,9 @@ namespace mlc::analysis {
 
 // Sizes of dynamic dimensions by symbol.
 using SymbolSizes = std::map<std::string, int64_t>;
+
+// Returns the symbols of the inputs' sizes, each once; all other sizes depend on data.
+std::vector<std::string> InputSymbols(const Function& function);
 
 // Returns the type with numbers for its symbols; a symbol without a size counts as 1.
 Type Sized(Type type, const SymbolSizes& sizes);

@@ -90,11 +90,12 @@ void AddSegments(const Function& function, Placement& placement) {
 
 }  // namespace
 
-std::vector<std::string> InputSymbols(const Function& function) {
-  std::vector<std::string> names;
-  for (const auto& input : function.body.inputs)
-    for (const Dim& dim : input->type.shape) dim.CollectSymbols(names);
-  return names;
+std::string NameOf(const Operation& op) {
+  if (!op.results.empty()) return op.result()->name;
+  for (const Operands& operands : op.args())
+    for (const Operand& operand : operands)
+      if (operand.value) return operand.value->name;
+  return op.name;
 }
 
 std::string_view Name(Unit unit) {

@@ -29,7 +29,7 @@ struct Chip {
 std::span<const Chip> Chips();
 // The chip of this name, in any case; null if there is none.
 const Chip* ChipNamed(std::string_view name);
-// The chip that is assumed if none is given: the oldest one that runs all current systems.
+// The chip that is assumed if none is given: A14, whose Neural Engine the first Macs with one have.
 const Chip& DefaultChip();
 
 struct PlacementRule;
@@ -73,8 +73,9 @@ struct Placement {
   double work_share() const;
 };
 
-// The symbols of the inputs' sizes, perhaps several times; other sizes depend on data.
-std::vector<std::string> InputSymbols(const Function& function);
+// The name of the first result; an operation without results, which writes a state, has that of the
+// state.
+std::string NameOf(const Operation& op);
 // Examines a function at these sizes of its symbols.
 Placement PlacementOf(const Function& function, Unit unit, const Chip& chip,
                       const SymbolSizes& sizes);

@@ -9,7 +9,7 @@
 
 namespace mlc::analysis {
 
-// Where an operation runs: on the device, elsewhere, or on whichever executes its neighbours.
+// The place of an operation: on the device, elsewhere, or on either, with its neighbours.
 enum class Side : uint8_t { kEither, kDevice, kElsewhere };
 
 struct Segment {

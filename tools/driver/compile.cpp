@@ -133,7 +133,7 @@ struct Optimized {
   std::vector<passes::PassRun> passes;
 };
 
-// What a caller does when a step of a compilation is done.
+// Callbacks for the end of each step of a compilation.
 struct Steps {
   std::function<void(SourceFacts&)> imported = [](SourceFacts&) {};
   std::function<void(std::string phase)> finished = [](const std::string&) {};

@@ -9,6 +9,7 @@
 
 #include "backends/coreml/classifier.h"
 #include "backends/coreml/manifest.h"
+#include "lib/analysis/cost.h"
 #include "lib/analysis/fp16_share.h"
 #include "lib/analysis/input_ranges.h"
 #include "lib/analysis/placement_rules.h"
@@ -180,7 +181,7 @@ void OpenDimensions(const Function& function, Examined& at) {
   } else if (at.ours) {
     std::string fixed, listed;
     std::set<std::string> done;
-    for (const std::string& name : OpenSymbols(function)) {
+    for (const std::string& name : analysis::InputSymbols(function)) {
       if (!done.insert(name).second) continue;
       const Symbol& symbol = function.symbols.at(name);
       if (symbol.low >= symbol.high) continue;
@@ -256,7 +257,7 @@ void DefaultShapes(const Function& function, Examined& at) {
 }
 
 void DataDependent(const Function& function, Examined& at) {
-  const std::vector<std::string> known = OpenSymbols(function);
+  const std::vector<std::string> known = analysis::InputSymbols(function);
   ForEachPort(function, [&](std::string_view kind, const Port& port, const Value& value) {
     std::vector<std::string> names;
     for (const Dim& dim : value.type.shape) dim.CollectSymbols(names);
@@ -508,11 +509,10 @@ void Placements(const Function& function, Examined& at) {
          severity == Severity::kInaccurate || share >= kMuchWork ? Severity::kWarning
                                                                  : Severity::kNote,
          Place(function),
-         fmt::format(
-             "{}: {} operation{} on the Neural Engine of {}, first {} \"{}\", {}",
-             impact.rule->meaning, impact.findings.size(), impact.findings.size() == 1 ? "" : "s",
-             analysis::DefaultChip().name, first.op->def->name,
-             first.op->results.empty() ? first.op->name : first.op->result()->name, first.text),
+         fmt::format("{}: {} operation{} on the Neural Engine of {}, first {} \"{}\", {}",
+                     impact.rule->meaning, impact.findings.size(),
+                     impact.findings.size() == 1 ? "" : "s", analysis::DefaultChip().name,
+                     first.op->def->name, analysis::NameOf(*first.op), first.text),
          fmt::format("mlc explain {} shows all of them, and what to do", at.model.string())});
   }
 }

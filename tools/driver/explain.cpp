@@ -25,7 +25,7 @@ std::string_view DeviceName(analysis::Unit unit) {
                                                : "cpu";
 }
 
-// Where a device executed an operation.
+// The device that executed an operation, and those that support it.
 struct Measured {
   std::string device;
   std::vector<std::string> supported;

@@ -18,11 +18,11 @@ struct ExplainOptions {
   analysis::Unit unit = analysis::Unit::kNeuralEngine;
   analysis::Chip chip = analysis::DefaultChip();
   std::optional<double> fail_under;  // minimum coverage of each function, in percent of its work
-  // What `mlc run --json` reported on a device, to compare with the rules; empty: none.
+  // The output of `mlc run --json` on a device, to compare with the rules; empty: none.
   std::filesystem::path measured;
 };
 
-// What one rule means for a function.
+// The consequences of one rule for a function.
 struct RuleImpact {
   const analysis::PlacementRule* rule;
   std::vector<size_t> findings;   // indices into Placement::findings
@@ -44,7 +44,8 @@ struct Explanation {
   bool compiled = false;                        // whether the model was a source model
   std::vector<analysis::Placement> placements;  // by function, then by sizes
   std::vector<analysis::PlacementFinding> package;
-  // Of --measured: the operations that ran on the unit and those that did not.
+  // Operations in `measured` that the unit ran against a rule, or did not run without one.
+  // `refused`: a rule forbids the operation, but it ran. `allowed`: no rule forbids it.
   std::vector<Contradiction> allowed, refused;
   int64_t compared = 0;
 

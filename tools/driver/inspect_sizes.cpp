@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lib/analysis/cost.h"
 #include "tools/driver/frontends.h"
 #include "tools/driver/import.h"
 #include "tools/driver/model_interface.h"
@@ -119,7 +120,7 @@ void InSome(Program& program, bool may_lack, const Error& unknown, Take&& take) 
 void ChooseSizes(Program& program, const ImportOptions& options, bool may_lack) {
   std::vector<std::string> symbols, inputs;
   for (const auto& function : program.functions) {
-    for (const std::string& name : OpenSymbols(*function))
+    for (const std::string& name : analysis::InputSymbols(*function))
       if (std::ranges::find(symbols, name) == symbols.end()) symbols.push_back(name);
     for (const Port& port : function->inputs) inputs.push_back(verify::UserName(port));
   }
@@ -129,7 +130,7 @@ void ChooseSizes(Program& program, const ImportOptions& options, bool may_lack) 
            Error("bad-name", option + ": no input has a dynamic dimension with this name")
                .Expected(Quoted(symbols)),
            [&](const Function& function, Symbols& chosen) {
-             for (const std::string& open : OpenSymbols(function)) {
+             for (const std::string& open : analysis::InputSymbols(function)) {
                if (open != name && open != legal) continue;
                Narrow(function, open, wanted, option, chosen);
                return true;

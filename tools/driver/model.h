@@ -45,7 +45,7 @@ struct ModelOptions {
   std::shared_ptr<const TemporaryFolder> temporary;
 };
 
-// What computes the results of a model.
+// The units and the arithmetic that compute the results of a model.
 struct Executor {
   runtime::Units units = runtime::Units::kReference;
   // Of the reference engine.

@@ -19,13 +19,6 @@ std::vector<std::string> ClassLabels(const Function& function) {
   return labels;
 }
 
-std::vector<std::string> OpenSymbols(const Function& function) {
-  std::vector<std::string> names;
-  for (const Value* input : InputValues(function))
-    for (const Dim& dim : input->type.shape) dim.CollectSymbols(names);
-  return names;
-}
-
 std::string SizesText(const Function& function, const Dim& dim) {
   auto open = dim.symbol_and_offset();
   if (!open) return "";

@@ -11,8 +11,6 @@ namespace mlc::driver {
 // Returns the labels of a classifier in the order of its classes, empty for other functions.
 std::vector<std::string> ClassLabels(const Function& function);
 
-// Returns the symbols of a function's inputs, without duplicates.
-std::vector<std::string> OpenSymbols(const Function& function);
 // "n in 1..4096" or "n in 8|16"; "" for a fixed size.
 std::string SizesText(const Function& function, const Dim& dim);
 // "[1, 2], [3, 4]": the enumerated shapes of an input.

@@ -14,6 +14,7 @@ namespace mlc::driver {
 namespace {
 
 using analysis::Chip;
+using analysis::NameOf;
 using analysis::Placement;
 using analysis::PlacementFinding;
 using analysis::Severity;
@@ -67,15 +68,6 @@ std::map<std::string, int64_t> SizesOf(const Placement& placement) {
     if (const auto found = placement.sizes.find(name); found != placement.sizes.end())
       sizes.insert(*found);
   return sizes;
-}
-
-// An operation without results, which writes a state, has the name of the state.
-std::string NameOf(const Operation& op) {
-  if (!op.results.empty()) return op.result()->name;
-  for (const Operands& operands : op.args())
-    for (const Operand& operand : operands)
-      if (operand.value) return operand.value->name;
-  return op.name;
 }
 
 // The place in the source model; "" in a package, where it would repeat the name.
@@ -276,14 +268,14 @@ std::string AdviceText(const Placement& placement, const std::vector<RuleImpact>
   } else if (const analysis::PlacedSegment* part = MainPart(placement); part && outside > 20) {
     text = fmt::format(
         "Cut the model: one part with {} of the work runs in one piece and ends with \"{}\"; the "
-        "{} "
-        "operations outside are little work. End the model there (--outputs), and do the rest in "
+        "{} operations outside are little work. End the model there (--outputs), and do the rest "
+        "in "
         "the app.",
         Percent(part->work / placement.work), NameOf(*part->last), outside);
   } else if (share >= 1 - kLittle) {
     text = fmt::format(
-        "Split: what cannot run is little work, but divides the program into {} parts; start with "
-        "{}.",
+        "Split: what cannot run is little work, but divides the program into {} parts; "
+        "start with {}.",
         placement.eligible_segments, splits ? splits->rule->id : gain->rule->id);
   } else {
     text = fmt::format("Needs work: no fix alone raises the coverage; start with {}.",
@@ -295,8 +287,7 @@ std::string AdviceText(const Placement& placement, const std::vector<RuleImpact>
                         Percent(slow->work / placement.work));
   return fmt::format(
       "  {}\n  To check on a Mac: {}mlc run PACKAGE --units {} --json > FILE, and mlc explain "
-      "PACKAGE "
-      "--measured FILE.\n",
+      "PACKAGE --measured FILE.\n",
       text, compiled ? "mlc compile MODEL, " : "", OptionOf(unit));
 }
 

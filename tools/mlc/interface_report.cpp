@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "lib/analysis/cost.h"
 #include "lib/coreml/interface_entry.h"
 #include "tools/driver/inspect.h"
 #include "tools/driver/supplied_tensors.h"
@@ -116,7 +117,7 @@ Json InterfaceJson(const Function& function) {
     json["states"].push_back(
         {{"name", state->name}, {"dtype", Name(type.dtype)}, {"shape", StaticDims(type.shape)}});
   }
-  for (const std::string& name : OpenSymbols(function)) {
+  for (const std::string& name : analysis::InputSymbols(function)) {
     const Symbol& symbol = function.symbols.at(name);
     json["symbols"][name] = {{"low", symbol.low}, {"high", symbol.high}};
     if (!symbol.enumerated.empty()) json["symbols"][name]["sizes"] = symbol.enumerated;
