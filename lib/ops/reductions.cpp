@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
 
 #include "lib/ops/eval.h"
@@ -116,20 +117,34 @@ T Ended(W value) {
   return Narrow<T>(value);
 }
 
+// Calls f(offset) for each element in row-major order. It is not a template, because the loops would
+// be compiled for every reduction of every dtype.
+void ForEachOffset(const Dims& dims, const Dims& strides, const std::function<void(int64_t)>& f) {
+  Walk<1>(dims, {strides}, f);
+}
+
 // Sets each element of the result to reduce(T{}, each, count), where each(f) calls f(x) for the
 // `count` elements of type T that are reduced to it.
 template <class F>
 void EvalReduced(EvalContext& context, F&& reduce) {
   Tensor x = context.in("x");
   Split split = SplitOf(x.dims(), Reduced(context));
-  int64_t count = ElementCount(split.inner);
+  int64_t count = ElementCount(split.inner), length = 1, stride = 0;
+  if (!split.inner.empty()) {
+    length = split.inner.back(), stride = split.inner_strides.back();
+    split.inner.pop_back(), split.inner_strides.pop_back();
+  }
   context.Set(Dispatch(x.dtype(), [&]<class T>(T zero) {
     Out<T> out(context.out_dims());
     Pin<T> in = x.data<T>();
     T* to = out.data.data();
-    Walk<1>(split.outer, {split.outer_strides}, [&](int64_t base) {
+    ForEachOffset(split.outer, split.outer_strides, [&](int64_t base) {
       auto each = [&](auto&& f) {
-        Walk<1>(split.inner, {split.inner_strides}, [&](int64_t offset) { f(in[base + offset]); });
+        auto row = [&](int64_t offset) {
+          const T* elements = in.data() + base + offset;
+          for (int64_t i = 0; i < length; ++i) f(elements[i * stride]);
+        };
+        ForEachOffset(split.inner, split.inner_strides, std::ref(row));
       };
       *to++ = reduce(zero, each, count);
     });
