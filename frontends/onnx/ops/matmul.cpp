@@ -169,8 +169,16 @@ Labelled Contract(Node& node, Labelled a, Labelled b, const std::string& keep) {
   }
   for (char label : b.labels)
     if (a.labels.find(label) == a.labels.npos) right += label;
-  Value* x = Group(node, Permute(node, a, batch + left + inner), {batch, left, inner});
-  Value* y = Group(node, Permute(node, b, batch + inner + right), {batch, inner, right});
+  // Two batch dimensions, the last of which is usually that of attention heads, need no reshape.
+  std::vector<std::string> batches = {batch};
+  if (batch.size() > 1)
+    batches = {batch.substr(0, batch.size() - 1), batch.substr(batch.size() - 1)};
+  auto matrix = [&](const Labelled& operand, const std::string& rows, const std::string& columns) {
+    std::vector<std::string> groups = batches;
+    groups.insert(groups.end(), {rows, columns});
+    return Group(node, Permute(node, operand, batch + rows + columns), groups);
+  };
+  Value *x = matrix(a, left, inner), *y = matrix(b, inner, right);
   Value* product = node.Make("matmul", {{"x", x}, {"y", y}});
   std::string labels = batch + left + right;
   if (labels.empty()) return {Squeezed(node, product, {0, 1, 2}), labels};
