@@ -47,8 +47,8 @@ class Importer : GgufModel {
         .name = [this](networks::Role role, networks::Part part,
                        int64_t layer) { return GgufName(row_->name, role, part, layer); }};
     weights.stored = compress::Requantising(options_, diagnostics_);
-    const int64_t context = networks::PackagedContext(options_, config.context);
-    Program program = networks::BuildDecoder(config, weights, context, diagnostics_);
+    const networks::DecoderSizes sizes = networks::PackagedSizes(options_, config);
+    Program program = networks::BuildDecoder(config, weights, sizes, diagnostics_);
     for (const GgufTensor& tensor : file().tensors())
       if (IsInPredictionLayer(tensor.name)) Take(tensor.name);
     CheckAllTaken();

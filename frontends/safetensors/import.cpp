@@ -46,8 +46,8 @@ class Importer {
         .name = [this](networks::Role role, networks::Part part,
                        int64_t layer) { return Name(role, part, layer); }};
     weights.stored = compress::Requantising(options_, diagnostics_);
-    const int64_t context = networks::PackagedContext(options_, config_.context);
-    Program program = networks::BuildDecoder(config_, weights, context, diagnostics_);
+    const networks::DecoderSizes sizes = networks::PackagedSizes(options_, config_);
+    Program program = networks::BuildDecoder(config_, weights, sizes, diagnostics_);
     for (const std::string& name : folder_.names())
       if (IsLeftOver(name)) used_.insert(name);
     networks::CheckAllUsed(fmt::format("architecture \"{}\"", row_->model_type), folder_.names(),

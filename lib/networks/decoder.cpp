@@ -29,10 +29,12 @@ constexpr int64_t kMaxHeadDim = 1 << 14;
 
 class Decoder {
  public:
-  Decoder(const DecoderConfig& config, const DecoderWeights& weights, int64_t context,
+  Decoder(const DecoderConfig& config, const DecoderWeights& weights, const DecoderSizes& sizes,
           Diagnostics& diagnostics)
       : config_(config),
-        context_(context),
+        sizes_(sizes),
+        context_(sizes.context),
+        fixed_(sizes.has_fixed_context()),
         program_(&Ops()),
         main_(program_.Add("main")),
         b_(main_->body, diagnostics),
@@ -47,6 +49,7 @@ class Decoder {
     if (config_.root_width_scale) x = Scaled(x, std::sqrt(static_cast<double>(config_.width)));
     if (config_.learned_positions) x = Binary(b_, "add", x, Rows(b_, PositionTable(), positions_));
     for (int64_t layer = 0; layer < config_.layers; ++layer) x = Layer(layer, x);
+    if (fixed_) WriteCaches();
     Finish(Logits(Norm(Role::kOutputNorm, 0, x)));
     return std::move(program_);
   }
@@ -58,11 +61,22 @@ class Decoder {
     Value* bias = nullptr;                     // the mask [1, 1, S, T], which is added to scores
   };
 
+  // The keys or values of all layers. With a fixed number of tokens: before this call, and each
+  // layer after it.
+  struct Cache {
+    Value *state = nullptr, *before = nullptr;
+    std::vector<Value*> after;
+  };
+
   void MakePorts() {
     main_->opset = Opset::kIos18;
-    Symbol sizes{1, context_, {}};
-    Dim tokens = Dim::Symbol(main_->FreshSymbol("tokens", sizes));
-    Dim end = Dim::Symbol(main_->FreshSymbol("end", sizes));
+    auto size = [&](const char* name, const std::optional<Symbol>& given) {
+      const Symbol sizes = given.value_or(Symbol{1, context_, {}});
+      return sizes.low == sizes.high ? Dim(sizes.low)
+                                     : Dim::Symbol(main_->FreshSymbol(name, sizes));
+    };
+    Dim tokens = size("tokens", sizes_.tokens);
+    Dim end = fixed_ ? Dim(context_) : size("end", sizes_.end);
     auto input = [&](const char* name, DType dtype, const Shape& shape) {
       Value* value = main_->AddInput(name, Type::Tensor(dtype, shape));
       main_->inputs.push_back(
@@ -78,9 +92,12 @@ class Decoder {
       return value;
     };
     if (const int64_t layers = config_.AttentionLayers()) {
-      key_cache_ = state("keyCache", {layers, 1, config_.kv_heads, context_, config_.head_dim});
-      value_cache_ =
-          state("valueCache", {layers, 1, config_.kv_heads, context_, config_.value_head_dim});
+      auto cache = [&](const char* name, int64_t elements) {
+        return fixed_ ? state(name, {layers, 1, config_.kv_heads * elements, 1, context_})
+                      : state(name, {layers, 1, config_.kv_heads, context_, elements});
+      };
+      key_cache_.state = cache("keyCache", config_.head_dim);
+      value_cache_.state = cache("valueCache", config_.value_head_dim);
     }
     if (const int64_t layers = config_.layers - config_.AttentionLayers()) {
       const TokenMixerRow& row = RowOf(config_.token_mixer);
@@ -94,6 +111,7 @@ class Decoder {
   // Computes the positions of the tokens and the values that depend on them.
   void MakePositions() {
     b_.SetName("positions");
+    if (fixed_) return MakePositionsOfMask();
     Value* tokens = DimOf(b_, ids_, 1);
     Value* past = Binary(b_, "sub", DimOf(b_, mask_, 3), tokens);
     positions_ = Binary(b_, "add", IndicesOf(b_, ids_, 1), past);
@@ -103,13 +121,67 @@ class Decoder {
     if (config_.window > 0) MakePositionInputs(true);
   }
 
+  // With a fixed number of tokens: the position of a token is the last one that it sees, and it is
+  // written there into the caches.
+  void MakePositionsOfMask() {
+    Value* seen = Binary(b_, "greater", b_.Cast(mask_, DType::kFp32), kHidden / 2);
+    Value* count = Reduced(b_, "reduce_sum", b_.Cast(seen, DType::kInt32), {3}, false);
+    Value* rows = Binary(b_, "sub", Squeezed(b_, count, {0}), 1);  // [1, S]; -1: padding
+    positions_ = Squeezed(b_, Binary(b_, "maximum", rows, 0), {0});
+    if (config_.AttentionLayers() == 0) return;
+    Value* columns = b_.Const(Ints(Consecutive(0, context_)), "columns");
+    Value* written = Binary(b_, "equal", Expanded(b_, rows, {2}), columns);  // [1, S, C]
+    written = b_.Cast(written, DType::kFp32);
+    Value* any = Reduced(b_, "reduce_max", written, {1}, true);
+    kept_ = Expanded(b_, Transposed(b_, Binary(b_, "sub", 1.0, any), {0, 2, 1}), {1});
+    written_ = Expanded(b_, Transposed(b_, written, {0, 2, 1}), {1});
+    MakePositionInputs(false);
+    if (config_.window > 0) MakePositionInputs(true);
+    for (Cache* cache : {&key_cache_, &value_cache_})
+      cache->before = b_.Make("read_state", {{"input", cache->state}});
+  }
+
+  // Returns the keys or values of all positions, with the fresh ones [1, heads, S, head dimension]
+  // at theirs: [heads, 1, C, head dimension]. Sums select them, because the Neural Engine does not
+  // write at computed positions.
+  Value* UpdateFixedCache(Cache& cache, int64_t layer, Value* fresh) {
+    const int64_t elements = fresh->type.shape[3].constant();
+    Value* old = Element(b_, cache.before, layer, 0);  // [1, heads * elements, 1, C]
+    old = WithShape(b_, old, {1, config_.kv_heads, elements, context_});
+    old = Transposed(b_, b_.Cast(old, DType::kFp32), {0, 1, 3, 2});
+    const bool one = fresh->type.shape[2] == Dim(1);
+    Value* placed = Binary(b_, one ? "mul" : "matmul", written_, fresh);
+    Value* all = Binary(b_, "add", Binary(b_, "mul", old, kept_), placed);
+    Value* flat = WithShape(b_, Transposed(b_, all, {0, 1, 3, 2}),
+                            {1, 1, config_.kv_heads * elements, 1, context_});
+    cache.after.push_back(b_.Cast(flat, DType::kFp16));
+    return WithShape(b_, all, {config_.kv_heads, 1, context_, elements});
+  }
+
+  // Writes all layers at once.
+  void WriteCaches() {
+    b_.SetName("caches");
+    for (const Cache* cache : {&key_cache_, &value_cache_})
+      if (!cache->after.empty())
+        b_.MakeAll("write_state", {{"input", cache->state}, {"data", Concat(b_, cache->after, 0)}});
+  }
+
   void MakePositionInputs(bool local) {
     PositionInputs& around = position_inputs_[local ? 1 : 0];
     b_.SetName("mask");
+    const bool windowed = local && config_.window < context_;
+    if (fixed_ && !windowed) {
+      around.bias = Binary(b_, "maximum", b_.Cast(mask_, DType::kFp32), kHidden);
+      return MakeAngles(local, around);
+    }
     Value* columns = IndicesOf(b_, mask_, 3);
-    Value* hidden = Hidden(b_, Expanded(b_, positions_, {1}), columns,
-                           local && config_.window < context_ ? config_.window : 0);
+    Value* hidden =
+        Hidden(b_, Expanded(b_, positions_, {1}), columns, windowed ? config_.window : 0);
     around.bias = Select(b_, hidden, kHidden, b_.Cast(mask_, DType::kFp32));
+    MakeAngles(local, around);
+  }
+
+  void MakeAngles(bool local, PositionInputs& around) {
     if (!config_.rotary.used) return;
     std::vector<double> factors;
     if (std::optional<Role> role = FactorsRole())
@@ -256,7 +328,9 @@ class Decoder {
 
   // Writes `fresh` [1, heads, S, head dimension] into a layer of a cache and returns the layer's
   // keys or values of all tokens so far: [heads, 1, T, head dimension].
-  Value* UpdateCache(Value* state, int64_t layer, Value* fresh) {
+  Value* UpdateCache(Cache& cache, int64_t layer, Value* fresh) {
+    if (fixed_) return UpdateFixedCache(cache, layer, fresh);
+    Value* state = cache.state;
     Sizes begin(b_), end(b_);
     begin.Add({layer, 0, 0});
     begin.Add(past_, 0);
@@ -326,18 +400,23 @@ class Decoder {
   }
 
   const DecoderConfig& config_;
+  const DecoderSizes sizes_;
   const int64_t context_;
+  const bool fixed_;  // no size depends on the past
   Program program_;
   Function* main_;
   Builder b_;
   DecoderTensors tensors_;
   Value *ids_ = nullptr, *mask_ = nullptr;
-  Value *key_cache_ = nullptr, *value_cache_ = nullptr, *conv_cache_ = nullptr,
-        *recurrent_cache_ = nullptr;
+  Cache key_cache_, value_cache_;
+  Value *conv_cache_ = nullptr, *recurrent_cache_ = nullptr;
   int64_t attention_layers_ = 0,
           other_layers_ = 0;    // number of layers so far with attention, and without
   Value* positions_ = nullptr;  // int32 [S]
   Value* past_ = nullptr;       // int32 [1]: the number of past tokens
+  // With a fixed number of tokens: 1 where a token is written [1, 1, C, S], and where none is
+  // [1, 1, C, 1].
+  Value *written_ = nullptr, *kept_ = nullptr;
   PositionInputs position_inputs_[2];
 };
 
@@ -418,29 +497,45 @@ void CheckNumbers(const DecoderConfig& config) {
                      config.experts));
 }
 
-int64_t PackagedContext(const ImportOptions& options, int64_t own) {
-  if (!options.dims.empty())
-    throw Error("usage", "option 'dim': language models have no dynamic dimensions")
-        .Help("option 'context' sets the maximum number of tokens");
-  const std::optional<int64_t> asked = options.context;
-  if (!asked) return std::min(kUsualContext, own);
-  if (*asked < 1 || *asked > own)
-    throw Error("usage", "option 'context' {}: the model was trained for {} tokens", *asked, own)
-        .Expected("1 to {}", own);
-  return *asked;
+DecoderSizes PackagedSizes(const ImportOptions& options, const DecoderConfig& config) {
+  DecoderSizes sizes{std::min(kUsualContext, config.context)};
+  if (const std::optional<int64_t> asked = options.context) {
+    if (*asked < 1 || *asked > config.context)
+      throw Error("usage", "option 'context' {}: the model was trained for {} tokens", *asked,
+                  config.context)
+          .Expected("1 to {}", config.context);
+    sizes.context = *asked;
+  }
+  for (const auto& [name, wanted] : options.dims) {
+    if (name != "tokens" && name != "end")
+      throw Error("bad-name", "option 'dim' {}: unknown dimension", name).Expected("tokens or end");
+    if (wanted.low < 1 || wanted.high > sizes.context)
+      throw Error("usage", "option 'dim' {}={}..{}: the context has {} tokens", name, wanted.low,
+                  wanted.high, sizes.context)
+          .Expected("1 to {}", sizes.context);
+    (name == "end" ? sizes.end : sizes.tokens) = wanted;
+  }
+  if (sizes.has_fixed_context() && config.AttentionLayers() < config.layers &&
+      sizes.tokens->high > 1)
+    throw Error("usage",
+                "option 'dim' tokens={}: this model has layers with a state that padding would "
+                "change",
+                sizes.tokens->high)
+        .Expected("tokens=1");
+  return sizes;
 }
 
-Program BuildDecoder(const DecoderConfig& config, const DecoderWeights& weights, int64_t context,
-                     Diagnostics& diagnostics) {
+Program BuildDecoder(const DecoderConfig& config, const DecoderWeights& weights,
+                     const DecoderSizes& sizes, Diagnostics& diagnostics) {
   CheckNumbers(config);
   // Angles are constants: the limit allows a million tokens with heads of 256 dimensions.
   constexpr int64_t kMostAngles = int64_t{1} << 27;
   if (const int64_t angles = config.rotary.used ? config.rotary.size / 2 : 1;
-      context > kMostAngles / angles)
-    throw Error("resource-limit", "a context of {} tokens is too long", context)
+      sizes.context > kMostAngles / angles)
+    throw Error("resource-limit", "a context of {} tokens is too long", sizes.context)
         .Expected("at most {} tokens", kMostAngles / angles)
         .Help("option 'context' sets the maximum number of tokens");
-  return Decoder(config, weights, context, diagnostics).Build();
+  return Decoder(config, weights, sizes, diagnostics).Build();
 }
 
 }  // namespace mlc::networks

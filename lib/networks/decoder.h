@@ -13,10 +13,20 @@
 //
 // The tokens have the positions T - S to T - 1. Attention is always causal, so that causalMask may
 // be all zeros.
+//
+// If the number of tokens is given, no size depends on the past, as the Neural Engine requires
+// (apple/coreai-models, neural_engine_rules.md: "Fully static shapes", "KV cache"):
+//
+//   inputs   causalMask fp16 [1, 1, S, C]: 0 where a token sees a position of the context, its own
+//            included, and -40000 or less elsewhere. The position of a token is the number of
+//            positions that it sees, minus 1. A token that sees none is padding, and its logits are
+//            meaningless.
+//   states   keyCache fp16 [layers, 1, key/value heads * head dimension, 1, C], valueCache likewise
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -176,16 +186,22 @@ struct DecoderWeights {
   std::function<Tensor(const Tensor&, const std::string& name)> stored = {};
 };
 
-// Returns the context of a package: the requested one, or else 2048, limited to the model's own.
-// Error "usage", also for --dim, as there are no flexible dimensions.
-int64_t PackagedContext(const ImportOptions& options, int64_t own);
+struct DecoderSizes {
+  int64_t context;
+  // The sizes of S and T; absent: any up to the context. With `tokens` alone, the context is fixed.
+  std::optional<Symbol> tokens = {}, end = {};
+  bool has_fixed_context() const { return tokens && !end; }
+};
+// Returns the sizes of a package. The context is the requested one, or else 2048, limited to the
+// model's own. Error "usage" for sizes that the model does not support.
+DecoderSizes PackagedSizes(const ImportOptions& options, const DecoderConfig& config);
 
 // Throws the error "bad-file" for invalid or inconsistent numbers. BuildDecoder calls it, too.
 void CheckNumbers(const DecoderConfig& config);
 
-// Returns a program for `context` tokens. The errors "missing-tensor" and "bad-tensor" give the
+// Returns a program for these sizes. The errors "missing-tensor" and "bad-tensor" give the
 // tensor's name in the source; "unsupported-architecture" for incompatible numbers.
-Program BuildDecoder(const DecoderConfig& config, const DecoderWeights& weights, int64_t context,
-                     Diagnostics& diagnostics);
+Program BuildDecoder(const DecoderConfig& config, const DecoderWeights& weights,
+                     const DecoderSizes& sizes, Diagnostics& diagnostics);
 
 }  // namespace mlc::networks

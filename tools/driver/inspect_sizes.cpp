@@ -161,7 +161,7 @@ void ChooseSizes(Program& program, const ImportOptions& options, bool may_lack) 
 
 Program ImportToRun(const std::filesystem::path& path, const ImportOptions& options, bool may_lack,
                     Diagnostics& diagnostics) {
-  if (FrontendOf(path).Takes("--shape")) return Import(path, options, diagnostics);
+  if (FrontendOf(path).Takes("--dim")) return Import(path, options, diagnostics);
   ImportOptions others = options;
   others.dims.clear();
   others.shapes.clear();

@@ -41,9 +41,8 @@ const Value& TokenIds(const Function& function) {
   return *values[i];
 }
 
-// Returns the smallest supported size that holds `count` tokens, or 0 if there is none.
-int64_t SizeFor(const Function& function, int64_t count) {
-  const Dim& declared = TokenIds(function).type.shape[1];
+// Returns the smallest size of a dimension that holds `count` tokens, or 0 if there is none.
+int64_t SizeFor(const Function& function, const Dim& declared, int64_t count) {
   auto open = declared.symbol_and_offset();
   if (!open)
     return declared.is_constant() && declared.constant() >= count ? declared.constant() : 0;
@@ -110,7 +109,7 @@ void CheckTokens(const Function& function, const std::vector<int64_t>& tokens, b
   const auto count = static_cast<int64_t>(tokens.size());
   LanguageSize sizes{};
   if (encoder) {
-    sizes.context = SizeFor(function, count) > 0
+    sizes.context = SizeFor(function, TokenIds(function).type.shape[1], count) > 0
                         ? count
                         : TokenIds(function).type.shape[1].Bounds(function.symbols).high;
     sizes.vocabulary = Vocabulary(function, count);
@@ -137,7 +136,8 @@ std::string NameForTokens(const Port& port) {
 
 std::map<std::string, Tensor> EncoderInputs(const Function& function,
                                             const std::vector<int64_t>& tokens) {
-  const auto size = static_cast<size_t>(SizeFor(function, static_cast<int64_t>(tokens.size())));
+  const auto size = static_cast<size_t>(
+      SizeFor(function, TokenIds(function).type.shape[1], static_cast<int64_t>(tokens.size())));
   std::vector<int32_t> ids(size, 0), seen(size, 0);
   for (size_t i = 0; i < tokens.size(); ++i) ids[i] = static_cast<int32_t>(tokens[i]), seen[i] = 1;
   std::map<std::string, Tensor> inputs;
@@ -177,15 +177,53 @@ std::vector<Tensor> RunEncoder(const Predict& predict, const Function& function,
   return outputs;
 }
 
+namespace {
+
+// A call of a function with a fixed context: `tokens` and padding.
+Tensor AppendFixed(const Predict& predict, const Function& function,
+                   std::span<const int32_t> tokens, int64_t seen, int64_t size) {
+  const Value& mask = *InputOf(function, kMask);
+  const int64_t context = mask.type.shape[3].constant();
+  constexpr float kHidden = -4e4f;  // lib/networks/decoder.h
+  std::vector<int32_t> ids(tokens.begin(), tokens.end());
+  ids.resize(static_cast<size_t>(size), 0);
+  std::vector<float> visible(static_cast<size_t>(size * context), kHidden);
+  for (int64_t i = 0; i < std::ssize(tokens); ++i)
+    std::fill_n(visible.begin() + i * context, seen + i + 1, 0.0f);
+  const std::map<std::string, Tensor> outputs =
+      predict({{kIds, Tensor::Of<int32_t>({1, size}, ids)},
+               {kMask, Tensor::Of<float>({1, 1, size, context}, visible).Cast(mask.type.dtype)}});
+  const Tensor& logits = outputs.at(kLogits);
+  return logits.Cast(DType::kFp32)
+      .Reshaped({size, logits.dims()[2]})
+      .Rows(0, std::ssize(tokens))
+      .InMemory();
+}
+
+}  // namespace
+
 Tensor AppendTokens(const Predict& predict, const Function& function,
                     std::span<const int32_t> tokens, int64_t seen) {
-  const DType mask_dtype = InputOf(function, kMask)->type.dtype;
+  const Value &ids = *InputOf(function, kIds), &mask = *InputOf(function, kMask);
   const auto count = static_cast<int64_t>(tokens.size());
-  const std::map<std::string, Tensor> outputs = predict(
-      {{kIds, Tensor::Of<int32_t>({1, count}, std::vector<int32_t>(tokens.begin(), tokens.end()))},
-       {kMask, Tensor::Full(mask_dtype, {1, 1, count, seen + count}, 0)}});
-  const Tensor& logits = outputs.at(kLogits);
-  return logits.Cast(DType::kFp32).Reshaped({count, logits.dims()[2]}).InMemory();
+  if (!mask.type.shape[3].is_constant()) {
+    const std::map<std::string, Tensor> outputs =
+        predict({{kIds, Tensor::Of<int32_t>({1, count},
+                                            std::vector<int32_t>(tokens.begin(), tokens.end()))},
+                 {kMask, Tensor::Full(mask.type.dtype, {1, 1, count, seen + count}, 0)}});
+    const Tensor& logits = outputs.at(kLogits);
+    return logits.Cast(DType::kFp32).Reshaped({count, logits.dims()[2]}).InMemory();
+  }
+  // As few calls as possible, each with the smallest size that holds its tokens.
+  const int64_t most = ids.type.shape[1].Bounds(function.symbols).high;
+  std::vector<Tensor> rows;
+  for (int64_t first = 0; first < count; first += most) {
+    const int64_t part = std::min(most, count - first);
+    rows.push_back(AppendFixed(
+        predict, function, tokens.subspan(static_cast<size_t>(first), static_cast<size_t>(part)),
+        seen + first, SizeFor(function, ids.type.shape[1], part)));
+  }
+  return Join(rows, 0).InMemory();
 }
 
 Tensor RunTokens(const Predict& predict, const Function& function,

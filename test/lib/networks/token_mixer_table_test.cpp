@@ -117,7 +117,7 @@ TEST_CASE("networks: logits do not depend on the division of a prompt into calls
               return fmt::format("tensor_{}_{}", static_cast<int>(role), layer);
             }};
     Diagnostics diagnostics;
-    Program program = BuildDecoder(config, weights, 16, diagnostics);
+    Program program = BuildDecoder(config, weights, {16}, diagnostics);
     Verify(program);
     engine::Engine engine(*program.functions[0],
                           {.arithmetic = engine::EngineOptions::Arithmetic::kExact});
