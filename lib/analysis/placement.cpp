@@ -102,6 +102,16 @@ std::string_view Name(Unit unit) {
   return unit == Unit::kCpu ? "CPU" : unit == Unit::kGpu ? "GPU" : "Neural Engine";
 }
 
+std::string_view ShortName(Unit unit) {
+  return unit == Unit::kCpu ? "cpu" : unit == Unit::kGpu ? "gpu" : "ane";
+}
+
+std::optional<Unit> UnitNamed(std::string_view short_name) {
+  for (Unit unit : {Unit::kCpu, Unit::kGpu, Unit::kNeuralEngine})
+    if (ShortName(unit) == short_name) return unit;
+  return std::nullopt;
+}
+
 std::string_view Name(Severity severity) {
   constexpr std::array<std::string_view, 5> kNames = {"note", "slow", "warning", "inaccurate",
                                                       "cannot run"};

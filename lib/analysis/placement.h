@@ -18,7 +18,9 @@
 namespace mlc::analysis {
 
 enum class Unit : uint8_t { kCpu = 1, kGpu = 2, kNeuralEngine = 4 };
-std::string_view Name(Unit unit);  // "CPU", "GPU", "Neural Engine"
+std::string_view Name(Unit unit);       // "CPU", "GPU", "Neural Engine"
+std::string_view ShortName(Unit unit);  // "cpu", "gpu", "ane", as on the command line
+std::optional<Unit> UnitNamed(std::string_view short_name);
 
 // A chip with the generation of its Neural Engine, which is the number of the A-series chip that
 // introduced it: 14 for A14 and M1.

@@ -6,11 +6,13 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "lib/analysis/placement.h"
 #include "lib/ir/builder.h"
 #include "lib/ir/program.h"
 #include "lib/passes/fp32_reason.h"
@@ -23,6 +25,8 @@ struct PassContext {
   // The deployment target, known before the first pass: no pass may create what it does not
   // support.
   Opset target = Opset::kIos16;
+  // The compute unit that the program is written for; nothing: any.
+  std::optional<analysis::Unit> optimize_for = {};
   // For fp16-precision: operations, by name or operator, that are forced to fp32 or fp16. A name
   // takes precedence over an operator.
   std::vector<std::string> fp32_ops = {}, fp16_ops = {};

@@ -6,12 +6,12 @@
 
 namespace mlc::passes {
 
-extern const PassDef kCancelReshapes, kCancelTransposes, kCentreNorms, kCommonSubexpressions,
-    kComposeConv1d, kDeadCode, kDeduplicateConstants, kFiniteConstants, kFoldConstants,
-    kFoldControlFlow, kFuseActivations, kFuseConv, kFuseLinear, kFuseNorms, kFusePads, kLowerRank,
-    kOptimiseCasts, kQuantisedProducts, kRemoveNoOps, kSafeLogarithms, kSafeMasks, kSafeNorms,
-    kScaleBeforeProduct, kScaleSmallWeights, kSimplifyArithmetic, kSimplifyMoves, kSinkTransposes,
-    kStaticShapes;
+extern const PassDef kCancelReshapes, kCancelTransposes, kCentreNorms, kChannelsFirst,
+    kCommonSubexpressions, kComposeConv1d, kDeadCode, kDeduplicateConstants, kFiniteConstants,
+    kFoldConstants, kFoldControlFlow, kFuseActivations, kFuseConv, kFuseLinear, kFuseNorms,
+    kFusePads, kLowerRank, kOptimiseCasts, kQuantisedProducts, kRemoveNoOps, kSafeLogarithms,
+    kSafeMasks, kSafeNorms, kScaleBeforeProduct, kScaleSmallWeights, kSimplifyArithmetic,
+    kSimplifyMoves, kSinkTransposes, kStaticShapes;
 
 namespace {
 
@@ -52,6 +52,7 @@ constexpr std::array kPipeline = {
     &kScaleSmallWeights,
     &kFp16Precision,
     &kFiniteConstants,
+    &kChannelsFirst,
     &kRepeat,
     &kFoldConstants,
     &kOptimiseCasts,

@@ -37,6 +37,8 @@ const std::vector<ErrorId> kErrorIds = {
     {"needs-system", 1, "this system, or its version, does not support the request"},
     {"no-coreml", 1, "Core ML is not available on this system"},
     {"not-interesting", 1, "the test script of a reduction rejects the model"},
+    {"open-shape", 1,
+     "a size is a range, which the compute unit to optimise for does not run (a warning)"},
     {"overwrites-input", 1, "an output would overwrite an input of this run"},
     {"rank-limit", 1, "a tensor has more than the five dimensions that Core ML supports"},
     {"resource-limit", 1, "the input exceeds a limit on memory, depth or number of elements"},

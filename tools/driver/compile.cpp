@@ -190,7 +190,7 @@ Optimized OptimizeSource(const fs::path& model, const CompileOptions& options,
   const Opset target = options.target
                            ? *options.target
                            : coreml::LowestTarget(program, passes, options.precision, diagnostics);
-  passes::PassContext context{diagnostics, options.precision, target};
+  passes::PassContext context{diagnostics, options.precision, target, options.optimize_for};
   context.fp32_ops = AsImported(options.fp32_ops);
   context.fp16_ops = AsImported(options.fp16_ops);
   precision::MeasureInputs inputs;

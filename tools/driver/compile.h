@@ -22,6 +22,7 @@ struct CompileOptions {
   ImportOptions import;         // import.target is set from `target`
   std::optional<Opset> target;  // absent: iOS16, raised when the imported program needs more
   passes::PassContext::Precision precision = passes::PassContext::Precision::kFp16;
+  std::optional<analysis::Unit> optimize_for;  // the compute unit whose forms are preferred
   // Measure the effect of fp16, if the program is small enough to run on generated inputs.
   bool measure = true;
   std::filesystem::path calibrate;    // inputs to measure on, for any model size; empty: generated

@@ -87,6 +87,23 @@ Option PrecisionOption(passes::PassContext::Precision& into, std::string_view he
   return {"--precision", "fp16|fp32|mixed", help, {set, get}};
 }
 
+analysis::Unit ParseUnit(std::string_view option, const std::string& text) {
+  std::optional<analysis::Unit> unit = analysis::UnitNamed(text);
+  if (!unit)
+    throw Error("usage", "{}: \"{}\" is unknown", option, text).Expected("ane, gpu or cpu");
+  return *unit;
+}
+
+Option OptimizeForOption(std::optional<analysis::Unit>& into) {
+  return {"--optimize-for", "ane|gpu|cpu",
+          "write operations in the forms that this compute unit executes best, as mlc explain "
+          "recommends",
+          Field([&into](const std::string& text) { into = ParseUnit("--optimize-for", text); },
+                [&into] {
+                  return into ? ValuesOf(std::string(analysis::ShortName(*into))) : std::nullopt;
+                })};
+}
+
 std::vector<Option> ProgramTable(CompileOptions& into) {
   std::vector<Option> table = {
       {"--target", "iOS17|macOS14|...",
@@ -103,6 +120,7 @@ std::vector<Option> ProgramTable(CompileOptions& into) {
       PrecisionOption(
           into.precision,
           "compute precision: fp16 (default), fp32, or mixed (as little fp32 as meets --budget)"),
+      OptimizeForOption(into.optimize_for),
       {"--budget", "fp16|FILE",
        "error budget for --precision mixed, as in mlc verify --help but never raised to the floor "
        "(default: fp16)",

@@ -86,6 +86,9 @@ std::vector<Option> GenerateTable(GenerateOptions& into);
 std::vector<Option> GateTable(GateOptions& into);
 std::vector<Option> VerifyTable(VerifyOptions& into);
 Option PrecisionOption(passes::PassContext::Precision& into, std::string_view help);
+Option OptimizeForOption(std::optional<analysis::Unit>& into);
+// Error "usage" for anything but ane, gpu and cpu.
+analysis::Unit ParseUnit(std::string_view option, const std::string& text);
 
 // Fields of common types, for additional rows: strings, paths, optional strings, lists.
 inline std::optional<Field::Values> ValuesOf(const std::string& text) {

@@ -56,6 +56,7 @@ std::vector<passes::PassRun> RunPipeline(Program& program, const std::function<P
       passes::PassContext same{.diagnostics = ignored,
                                .precision = context.precision,
                                .target = context.target,
+                               .optimize_for = context.optimize_for,
                                .fp32_ops = context.fp32_ops,
                                .fp16_ops = context.fp16_ops,
                                .measured = context.measured,
@@ -75,9 +76,12 @@ std::vector<passes::PassRun> RunPipeline(Program& program, const std::function<P
           PrintText(before, {.inline_limit = 8, .max_elements = whole ? 0 : 32}) + "\n");
       help = fmt::format(
           "\n  the program before it: {}{}\n  to rerun: mlc opt {} --passes {} "
-          "--precision {} --verify-each",
+          "--precision {}{} --verify-each",
           path, whole ? "" : " (without its constants, which are too large)",
-          whole ? path : "MODEL", failure.pass, Name(context.precision));
+          whole ? path : "MODEL", failure.pass, Name(context.precision),
+          context.optimize_for
+              ? fmt::format(" --optimize-for {}", analysis::ShortName(*context.optimize_for))
+              : "");
     } catch (const std::exception& error) {
       help = fmt::format("\n  the program before it could not be saved: {}", error.what());
     }
@@ -131,7 +135,7 @@ OptimizeResult Optimize(const fs::path& model, const OptimizeOptions& options,
   Diagnostics unsaid;  // text has no target, so its notes are dropped
   Opset target =
       coreml::LowestTarget(program, passes, options.precision, package ? diagnostics : unsaid);
-  passes::PassContext context{diagnostics, options.precision, target};
+  passes::PassContext context{diagnostics, options.precision, target, options.optimize_for};
   auto again = [&] {
     Diagnostics ignored;
     return Import(model, {}, ignored);

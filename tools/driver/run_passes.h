@@ -40,6 +40,7 @@ struct OptimizeOptions {
   std::optional<std::vector<const passes::PassDef*>> passes;  // absent: the default pipeline
   // Precision of the default pipeline.
   passes::PassContext::Precision precision = passes::PassContext::Precision::kFp32;
+  std::optional<analysis::Unit> optimize_for;  // the compute unit whose forms are preferred
   PassOptions pipeline;
   bool inline_constants = false;  // print small constants at their uses in MIL text
   std::filesystem::path output;   // .mlpackage or .mil; empty: only `text`

@@ -224,10 +224,6 @@ std::string PartsText(const Placement& placement, Unit unit, bool all) {
   return text;
 }
 
-std::string_view OptionOf(Unit unit) {
-  return unit == Unit::kNeuralEngine ? "ane" : unit == Unit::kGpu ? "gpu" : "cpu";
-}
-
 constexpr double kLittle = 0.01;  // a share of the work that is not worth an effort
 
 // The part with the most work, if the rest is little work after it: the model can end there.
@@ -288,7 +284,7 @@ std::string AdviceText(const Placement& placement, const std::vector<RuleImpact>
   return fmt::format(
       "  {}\n  To check on a Mac: {}mlc run PACKAGE --units {} --json > FILE, and mlc explain "
       "PACKAGE --measured FILE.\n",
-      text, compiled ? "mlc compile MODEL, " : "", OptionOf(unit));
+      text, compiled ? "mlc compile MODEL, " : "", analysis::ShortName(unit));
 }
 
 // Rules that concern little work, and do not split what is worth running there.
@@ -385,7 +381,7 @@ int RunExplain(const ExplainArguments& given, Session& session) {
   if (given.model.empty()) throw Error("usage", "MODEL is required").Help("--rules needs none");
   if (!FrontendOf(given.model).IsSource())
     Refuse({"--target", "--precision", "--budget", "--calibrate", "--fp16-strict", "--no-measure",
-            "--fp32-ops", "--fp16-ops", "--io", "--labels"},
+            "--fp32-ops", "--fp16-ops", "--optimize-for", "--io", "--labels"},
            "a package is explained as it is", session);
   const Explanation explanation = Explain(given.model, given.options, session.diagnostics);
   const bool failed =
@@ -429,13 +425,7 @@ Command ExplainCommand() {
   std::vector<Option> table = {
       {"MODEL", "", "package, or a source model, which is compiled in memory", Into(given->model)},
       {"--units", "ane|gpu|cpu", "compute unit to explain (default: ane, the Neural Engine)",
-       [&options](const std::string& text) {
-         if (text != "ane" && text != "gpu" && text != "cpu")
-           throw Error("usage", "--units: \"{}\" is unknown", text).Expected("ane, gpu or cpu");
-         options.unit = text == "ane"   ? Unit::kNeuralEngine
-                        : text == "gpu" ? Unit::kGpu
-                                        : Unit::kCpu;
-       }},
+       [&options](const std::string& text) { options.unit = ParseUnit("--units", text); }},
       {"--chip", "NAME", "chip to explain (default: A14, whose Neural Engine is that of M1)",
        [&options](const std::string& text) {
          const Chip* chip = analysis::ChipNamed(text);

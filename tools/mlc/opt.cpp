@@ -59,6 +59,7 @@ Command OptCommand() {
        [&options](const std::string& text) { options.passes = passes::ParsePasses(text); }},
       PrecisionOption(options.precision,
                       "compute precision of the default pipeline (default fp32)"),
+      OptimizeForOption(options.optimize_for),
       {"--inline", "", "print small constants where they are used",
        Switch(options.inline_constants)},
       {"--force", "", "replace whatever exists at -o, even on file systems without atomic exchange",

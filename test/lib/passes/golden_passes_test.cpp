@@ -24,6 +24,7 @@ constexpr std::string_view kOnlyInFp16 = "safe-masks.mil, case 2";
 struct Case {
   std::string where, passes, text;
   bool fp16 = false;
+  std::optional<analysis::Unit> optimize_for;
 };
 
 PassContext::Precision PrecisionOf(const Case& c) {
@@ -59,6 +60,7 @@ std::vector<Case> Cases() {
       if (line.starts_with("// RUN: ")) {
         next.passes = WordAfter(line, "--passes");
         next.fp16 = WordAfter(line, "--precision") == "fp16";
+        next.optimize_for = analysis::UnitNamed(WordAfter(line, "--optimize-for"));
       } else if (line == "// ----") {
         finish();
       } else if (line == "// CHECK") {
@@ -122,7 +124,7 @@ TEST_CASE("passes preserve results and are idempotent", "[passes]") {
     try {
       Program program = ParseText(c.text, c.where, Ops()), before = Clone(program);
       Diagnostics diagnostics;
-      PassContext context{diagnostics, PrecisionOf(c), TargetOf(program, c)};
+      PassContext context{diagnostics, PrecisionOf(c), TargetOf(program, c), c.optimize_for};
       auto passes = ParsePasses(c.passes);
       bool changed = false;
       for (const PassRun& run : RunPasses(program, passes, context, {.verify_each = true}))
@@ -160,7 +162,7 @@ TEST_CASE("passes preserve results across block boundaries", "[passes]") {
         for (const std::string& passes : {c.passes, std::string("all")}) {
           Program copy = Clone(program);
           Diagnostics diagnostics;
-          PassContext context{diagnostics, PrecisionOf(c), TargetOf(program, c)};
+          PassContext context{diagnostics, PrecisionOf(c), TargetOf(program, c), c.optimize_for};
           PipelineOptions options{.verify_each = true};
           if (c.where != kOnlyInFp16)
             options.check_each = [](const Program& before, const Program& after,
