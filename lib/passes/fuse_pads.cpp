@@ -2,12 +2,14 @@
 //
 //   y = conv(pad(x, 0), w, pad_type = valid)           ->   y = conv(x, w, pad_type = custom)
 //   y = avg_pool(pad(x, 0))                            ->   y = avg_pool(x, pad_type = custom)
+//   y = avg_pool(pad(x, 0), exclude_padding_from_average = true)
+//     ->   y = avg_pool(x, pad_type = custom, exclude_padding_from_average = false)
 //   y = max_pool(pad(x, c)), c <= every element of x   ->   y = max_pool(x, pad_type = custom)
 //   y = pad(pad(x))                                    ->   y = pad(x)
 //
 // Must not fire if batch or channels are padded, if the fill value differs from the operation's own
-// padding, if a pool excludes its padding from the average or rounds its size up, or if a window
-// would contain only padding. Range analysis proves that all elements of x are at least c. No
+// padding, if a pool excludes padding of its own from the average or rounds its size up, or if a
+// window would contain only padding. Range analysis proves that all elements of x are at least c. No
 // numeric effect.
 //
 // Operators by name: padding and the operations after it.
@@ -37,7 +39,12 @@ std::optional<Padding> ConstantPadding(Value* value) {
   return padding;
 }
 
-// Returns whether `pool` can apply a padding of `total` itself.
+// Returns whether an average pool leaves padding out of its averages.
+bool ExcludesPadding(const Operation& op) {
+  return op.is("avg_pool") && op.constant_or_default("exclude_padding_from_average").Bool(0);
+}
+
+// Returns whether `pool` can apply `padding` itself, with its own padding `total` in all.
 bool PoolCanPad(const Operation& pool, const Padding& padding, const std::vector<int64_t>& total) {
   Tensor kernel = pool.constant("kernel_sizes"), ceil = pool.constant_or_default("ceil_mode");
   if (!kernel || !ceil || ceil.Bool(0)) return false;
@@ -47,8 +54,8 @@ bool PoolCanPad(const Operation& pool, const Padding& padding, const std::vector
     return padding.number == -std::numeric_limits<double>::infinity() ||
            padding.number <= -std::numeric_limits<float>::max() ||
            (padding.number == 0 && IsNatural(padding.op->value("x")));
-  Tensor exclude = pool.constant_or_default("exclude_padding_from_average");
-  return padding.number == 0 && exclude && !exclude.Bool(0);
+  const bool pads = !std::equal(total.begin(), total.end(), padding.amounts.begin() + 4);
+  return padding.number == 0 && !(pads && ExcludesPadding(pool));
 }
 
 bool IntoWindow(Operation* op, PassContext& context) {
@@ -69,9 +76,10 @@ bool IntoWindow(Operation* op, PassContext& context) {
     for (size_t i = 0; i < total.size(); ++i) total[i] += own.Int(static_cast<int64_t>(i));
   }
   if (is_conv ? padding->number != 0 : !PoolCanPad(*op, *padding, total)) return false;
-  Builder::Args args = ArgsWithout(*op, {"x", "pad", "pad_type"});
+  Builder::Args args = ArgsWithout(*op, {"x", "pad", "pad_type", "exclude_padding_from_average"});
   args.emplace_back("x", padding->op->value("x"));
   args.emplace_back("pad_type", "custom");
+  if (ExcludesPadding(*op)) args.emplace_back("exclude_padding_from_average", false);
   args.emplace_back("pad", Ints(total));
   return ReplaceBy(op, context, op->def->name, std::move(args));
 }
