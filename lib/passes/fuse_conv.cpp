@@ -40,35 +40,6 @@ std::optional<std::vector<double>> PerChannel(const Tensor& constant, const Oper
   return constant.size() == channels ? std::optional(constant.Doubles()) : std::nullopt;
 }
 
-// Returns the weight with every output channel multiplied by its scale; reads it block by block.
-Tensor ScaleWeight(const Tensor& weight, bool transposed, int64_t groups,
-                   std::vector<double> scale) {
-  int64_t inner = 1;  // elements that share dimensions 0 and 1
-  for (int i = 2; i < weight.rank(); ++i) inner *= weight.dims()[i];
-  int64_t second = weight.dims()[1], per_group = std::max<int64_t>(weight.dims()[0] / groups, 1);
-  auto channel = [=](int64_t element) {
-    int64_t pair = element / inner;  // index in dimensions 0 and 1
-    return transposed ? pair / second / per_group * second + pair % second : pair / second;
-  };
-  DType dtype = weight.dtype();
-  auto read = [=, scale = std::move(scale)](int64_t first, int64_t count, std::byte* out) {
-    weight.Read(first, count, out);
-    int64_t run = transposed ? inner : inner * second;
-    for (int64_t i = 0; i < count;) {
-      int64_t end = std::min(count, i + run - (first + i) % run);
-      double factor = scale[channel(first + i)];
-      if (dtype == DType::kFp16) {
-        Half* values = reinterpret_cast<Half*>(out);
-        for (; i < end; ++i) values[i] = Half(static_cast<double>(values[i]) * factor);
-      } else {
-        float* values = reinterpret_cast<float*>(out);
-        for (; i < end; ++i) values[i] = static_cast<float>(values[i] * factor);
-      }
-    }
-  };
-  return Tensor::Lazy(dtype, weight.dims(), std::move(read));
-}
-
 // Replaces `conv` and `after` by y = conv * scale + shift. A null scale is 1.
 bool Rebuild(Operation* conv, Operation* after, const std::vector<double>* scale,
              const std::vector<double>& shift, PassContext& context) {
@@ -86,7 +57,8 @@ bool Rebuild(Operation* conv, Operation* after, const std::vector<double>* scale
     const bool transposed = conv->is("conv_transpose");
     Tensor scaled = transposed ? Tensor() : ScaledRows(weight, *scale);
     if (!scaled)
-      scaled = ScaleWeight(weight, transposed, conv->constant_or_default("groups").Int(0), *scale);
+      scaled =
+          ScaledChannels(weight, *scale, transposed, conv->constant_or_default("groups").Int(0));
     args.emplace_back("weight", builder.Const(scaled, conv->value("weight")->name));
   } else {
     args.emplace_back("weight", conv->arg("weight")[0]);

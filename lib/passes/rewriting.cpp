@@ -144,6 +144,64 @@ Tensor ScaledRows(const Tensor& constant, const std::vector<double>& scale) {
   return Tensor::Encoded(std::move(scaled));
 }
 
+Tensor ScaledChannels(const Tensor& weight, std::vector<double> scale, bool transposed,
+                      int64_t groups) {
+  int64_t inner = 1;  // elements that share dimensions 0 and 1
+  for (int i = 2; i < weight.rank(); ++i) inner *= weight.dims()[i];
+  int64_t second = weight.dims()[1], per_group = std::max<int64_t>(weight.dims()[0] / groups, 1);
+  auto channel = [=](int64_t element) {
+    int64_t pair = element / inner;  // index in dimensions 0 and 1
+    return transposed ? pair / second / per_group * second + pair % second : pair / second;
+  };
+  DType dtype = weight.dtype();
+  auto read = [=, scale = std::move(scale)](int64_t first, int64_t count, std::byte* out) {
+    weight.Read(first, count, out);
+    int64_t run = transposed ? inner : inner * second;
+    for (int64_t i = 0; i < count;) {
+      int64_t end = std::min(count, i + run - (first + i) % run);
+      double factor = scale[channel(first + i)];
+      if (dtype == DType::kFp16) {
+        Half* values = reinterpret_cast<Half*>(out);
+        for (; i < end; ++i) values[i] = Half(static_cast<double>(values[i]) * factor);
+      } else {
+        float* values = reinterpret_cast<float*>(out);
+        for (; i < end; ++i) values[i] = static_cast<float>(values[i] * factor);
+      }
+    }
+  };
+  return Tensor::Lazy(dtype, weight.dims(), std::move(read));
+}
+
+std::optional<Cut> OnlyCut(const Operation& op) {
+  if (!op.is("slice_by_index")) return std::nullopt;
+  const Value* x = op.value("x");
+  const Tensor begin = op.constant("begin"), end = op.constant("end");
+  if (!x || !begin || !end) return std::nullopt;
+  if (op.has("stride") && Uniform(op.constant("stride")) != 1.0) return std::nullopt;
+  auto is_set = [&](std::string_view mask, int i) {
+    const Tensor flags = op.constant(mask);
+    return flags && flags.Bool(i);
+  };
+  std::optional<Cut> cut;
+  for (int i = 0; i < x->type.rank(); ++i) {
+    const bool from_start = is_set("begin_mask", i), to_end = is_set("end_mask", i);
+    const bool squeezes = is_set("squeeze_mask", i);
+    int64_t from = from_start ? 0 : begin.Int(i), to = end.Int(i);
+    const Dim& dim = x->type.shape[i];
+    if (from == 0 && to_end && !squeezes) continue;
+    if (!dim.is_constant()) return std::nullopt;
+    const int64_t size = dim.constant();
+    if (from < 0) from += size;
+    if (to < 0) to += size;
+    from = std::clamp<int64_t>(from, 0, size);
+    to = squeezes ? from + 1 : to_end ? size : std::clamp<int64_t>(to, 0, size);
+    if (from == 0 && to == size && !squeezes) continue;
+    if (cut || from >= to) return std::nullopt;
+    cut = Cut{i, from, to, squeezes};
+  }
+  return cut;
+}
+
 bool HasEffects(const Operation& op) {
   if (op.def->effect == Effect::kWritesState) return true;
   for (const std::unique_ptr<Block>& nested : op.blocks)

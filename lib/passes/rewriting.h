@@ -112,6 +112,24 @@ bool IsBelow(const Tensor& constant, double limit);
 // empty if that encoding has no scales per slice.
 Tensor ScaledRows(const Tensor& constant, const std::vector<double>& scale);
 
+// Returns the weight of a convolution or linear layer with every output channel multiplied by its
+// factor; computes in double, and reads the weight block by block when the result is read.
+// `transposed` and `groups` are those of conv_transpose.
+Tensor ScaledChannels(const Tensor& weight, std::vector<double> scale, bool transposed = false,
+                      int64_t groups = 1);
+
+// Returns the product of the dimensions from `first` on.
+inline Dim ProductFrom(const Shape& shape, int64_t first) {
+  return Product(Shape(shape.begin() + first, shape.end()));
+}
+
+// The only dimension in which a slice with stride 1 is not complete, and its bounds.
+struct Cut {
+  int64_t axis, begin, end;
+  bool squeezes;  // whether the slice removes the dimension
+};
+std::optional<Cut> OnlyCut(const Operation& op);
+
 // Returns whether the operation has side effects.
 bool HasEffects(const Operation& op);
 

@@ -7,9 +7,15 @@
 //   slice_by_index(concat(a, b)), inside b         ->   slice_by_index(b)
 //   slice_by_index(concat(a, b, c)), b and c       ->   concat(b, c)
 //   slice_by_index(x), slice_by_index(x) ...       ->   split(x)       if they cover x
+//   slice_by_index(slice_by_index(x))              ->   slice_by_index(x)
+//   reshape(transpose(reshape(concat(a, b))))      ->   concat(a, b, interleave = true)
+//                                                       if it shuffles the channels of a and b
 //
 // Must not fire if indices are computed, if an inner concat has other users or interleaves, or if a
-// slice has a stride or covers parts of two values. No numeric effect.
+// slice has a stride or covers parts of two values. A slice with other users is only merged into
+// slices with strides, which cannot become a split, if this leaves it unused; a shuffle is only
+// merged if a and b have the same shape and no other operation uses the reshaped concat. No numeric
+// effect.
 //
 // Operators by name: the data movement that it matches and the data movement that it creates.
 #include "lib/ir/arithmetic.h"
@@ -112,24 +118,75 @@ bool ConcatOfConcat(Operation* op, PassContext& context) {
   return ReplaceBy(op, context, "concat", std::move(args));
 }
 
-// Returns {begin, end} of every dimension for a slice with stride 1 of a value with static shape.
-std::optional<std::vector<std::pair<int64_t, int64_t>>> Bounds(const Operation& op) {
+// The indices begin, begin + stride, ... below end of a dimension; the stride is positive.
+struct Span {
+  int64_t begin, end, stride;
+};
+
+// Returns the span of every dimension for a slice of a value with static shape.
+std::optional<std::vector<Span>> Spans(const Operation& op) {
   Value* x = op.value("x");
-  Tensor begin = op.constant("begin"), end = op.constant("end");
+  Tensor begin = op.constant("begin"), end = op.constant("end"), stride = op.constant("stride");
   if (!x || !begin || !end || !IsStatic(x->type.shape) || op.constant("squeeze_mask"))
     return std::nullopt;
-  if (op.has("stride") && Uniform(op.constant("stride")) != 1.0) return std::nullopt;
+  if (op.has("stride") && !stride) return std::nullopt;
   Tensor begin_mask = op.constant("begin_mask"), end_mask = op.constant("end_mask");
-  std::vector<std::pair<int64_t, int64_t>> bounds;
+  std::vector<Span> spans;
   for (int i = 0; i < x->type.rank(); ++i) {
     int64_t size = x->type.shape[i].constant(), from = begin.Int(i), to = end.Int(i);
+    int64_t step = stride ? stride.Int(i) : 1;
+    if (step < 1) return std::nullopt;
     if (from < 0) from += size;
     if (to < 0) to += size;
     if (begin_mask && begin_mask.Bool(i)) from = 0;
     if (end_mask && end_mask.Bool(i)) to = size;
-    bounds.emplace_back(std::clamp<int64_t>(from, 0, size), std::clamp<int64_t>(to, 0, size));
+    spans.push_back({std::clamp<int64_t>(from, 0, size), std::clamp<int64_t>(to, 0, size), step});
   }
+  return spans;
+}
+bool HasStride(const std::vector<Span>& spans) {
+  return std::ranges::any_of(spans, [](const Span& span) { return span.stride != 1; });
+}
+
+// Returns {begin, end} of every dimension for a slice with stride 1 of a value with static shape.
+std::optional<std::vector<std::pair<int64_t, int64_t>>> Bounds(const Operation& op) {
+  std::optional<std::vector<Span>> spans = Spans(op);
+  if (!spans || HasStride(*spans)) return std::nullopt;
+  std::vector<std::pair<int64_t, int64_t>> bounds;
+  for (const Span& span : *spans) bounds.emplace_back(span.begin, span.end);
   return bounds;
+}
+
+// Returns whether merging `value`, a slice, into its users leaves it unused: either its only user
+// is a slice, or all are slices with strides.
+bool CanMergeIntoUsers(const Value* value) {
+  if (SoleUser(value)) return true;
+  if (value->is_output()) return false;
+  for (const Operation* user : value->users) {
+    auto spans = user->is("slice_by_index") ? Spans(*user) : std::nullopt;
+    if (user->block != value->def->block || !spans || !HasStride(*spans)) return false;
+  }
+  return true;
+}
+
+bool SliceOfSlice(Operation* op, PassContext& context) {
+  if (!op->is("slice_by_index")) return false;
+  Operation* first = DefinedBy(op->value("x"), "slice_by_index");
+  auto outer = Spans(*op), inner = first ? Spans(*first) : std::nullopt;
+  if (!outer || !inner || !CanMergeIntoUsers(first->result())) return false;
+  std::vector<int64_t> begins, ends, strides;
+  for (size_t i = 0; i < inner->size(); ++i) {
+    const auto [from, to, step] = (*outer)[i];
+    const Span& within = (*inner)[i];
+    if (from >= to) return false;
+    const int64_t last = from + (to - from - 1) / step * step;
+    begins.push_back(within.begin + from * within.stride);
+    ends.push_back(within.begin + last * within.stride + 1);
+    strides.push_back(within.stride * step);
+  }
+  Builder::Args args = {{"x", first->value("x")}, {"begin", Ints(begins)}, {"end", Ints(ends)}};
+  if (Uniform(Ints(strides)) != 1.0) args.emplace_back("stride", Ints(strides));
+  return ReplaceBy(op, context, "slice_by_index", std::move(args));
 }
 
 bool SliceOfConcat(Operation* op, PassContext& context) {
@@ -176,26 +233,15 @@ bool SliceOfConcat(Operation* op, PassContext& context) {
   return true;
 }
 
-// The only dimension in which a slice is not complete, with its bounds.
-struct Cut {
-  int64_t axis, begin, end;
-};
-std::optional<Cut> OnlyCut(const Operation& op) {
-  auto bounds = op.is("slice_by_index") ? Bounds(op) : std::nullopt;
-  if (!bounds) return std::nullopt;
-  std::optional<Cut> cut;
-  for (size_t i = 0; i < bounds->size(); ++i) {
-    auto [begin, end] = (*bounds)[i];
-    if (begin == 0 && Dim(end) == op.value("x")->type.shape[i]) continue;
-    if (cut || begin >= end) return std::nullopt;
-    cut = Cut{static_cast<int64_t>(i), begin, end};
-  }
-  return cut;
+// Returns the cut of a slice that may be a part of a split.
+std::optional<Cut> PartOfSplit(const Operation& op) {
+  std::optional<Cut> cut = OnlyCut(op);
+  return cut && !cut->squeezes && IsStatic(op.value("x")->type.shape) ? cut : std::nullopt;
 }
 
 // The first slice creates the split, and the others use it.
 bool SlicesToSplit(Operation* op, PassContext& context) {
-  std::optional<Cut> own = OnlyCut(*op);
+  std::optional<Cut> own = PartOfSplit(*op);
   if (!own) return false;
   Value* x = op->value("x");
   constexpr size_t kMostParts = 64;
@@ -215,7 +261,7 @@ bool SlicesToSplit(Operation* op, PassContext& context) {
         begin += size;
       }
     }
-    std::optional<Cut> cut = user->block == op->block ? OnlyCut(*user) : std::nullopt;
+    std::optional<Cut> cut = user->block == op->block ? PartOfSplit(*user) : std::nullopt;
     if (cut && cut->axis == own->axis) cuts.push_back(*cut);
   }
   std::ranges::sort(cuts, [](const Cut& a, const Cut& b) { return a.begin < b.begin; });
@@ -236,10 +282,47 @@ bool SlicesToSplit(Operation* op, PassContext& context) {
   return true;
 }
 
+// Returns the dimension that a transpose swaps with the next one, if it does nothing else.
+std::optional<int> SwappedWithNext(const Operation& transpose) {
+  auto perm = ConstantAxes(transpose, "perm", transpose.result()->type.rank());
+  if (!perm) return std::nullopt;
+  for (size_t i = 0; i + 1 < perm->size(); ++i) {
+    if ((*perm)[i] == static_cast<int64_t>(i)) continue;
+    std::swap((*perm)[i], (*perm)[i + 1]);
+    return std::ranges::is_sorted(*perm) ? std::optional(static_cast<int>(i)) : std::nullopt;
+  }
+  return std::nullopt;
+}
+
+// The inner reshape splits the axis of the concat into [values, channels of each], the transpose
+// swaps these two, and the outer reshape joins them.
+bool ShuffleOfConcat(Operation* op, PassContext& context) {
+  Operation* transpose = Reshapes(*op) ? DefinedBy(op->value("x"), "transpose") : nullptr;
+  Value* parted = transpose && SoleUser(transpose->result()) ? transpose->value("x") : nullptr;
+  if (!parted || !parted->def || !Reshapes(*parted->def) || !SoleUser(parted)) return false;
+  const Value* joined = parted->def->value("x");
+  std::optional<Concat> concat = PlainConcat(joined);
+  std::optional<int> swapped = SwappedWithNext(*transpose);
+  if (!concat || !swapped || !(joined->type == op->result()->type)) return false;
+  const Operands& values = concat->op->arg("values");
+  const Type each = values[0].type();
+  if (!std::ranges::all_of(values, [&](const Operand& value) { return value.type() == each; }))
+    return false;
+  const Shape& shape = parted->type.shape;
+  if (shape[*swapped] != Dim(static_cast<int64_t>(values.size())) ||
+      shape[*swapped + 1] != each.shape[concat->axis] ||
+      ProductFrom(shape, *swapped + 2) != ProductFrom(each.shape, concat->axis + 1))
+    return false;
+  Builder::Args args = ArgsWithout(*concat->op, {"interleave"});
+  args.emplace_back("interleave", true);
+  return ReplaceBy(op, context, "concat", std::move(args));
+}
+
 }  // namespace
 
 extern const PassDef kSimplifyMoves = {
     "simplify-moves", "simplify gathers, slices, splits and concats",
-    Rewrites<GatherOfRun, ConcatOfSplit, ConcatOfConcat, SliceOfConcat, SlicesToSplit>};
+    Rewrites<GatherOfRun, ConcatOfSplit, ConcatOfConcat, SliceOfConcat, SlicesToSplit, SliceOfSlice,
+             ShuffleOfConcat>};
 
 }  // namespace mlc::passes
