@@ -8,10 +8,10 @@ namespace mlc::passes {
 
 extern const PassDef kCancelReshapes, kCancelTransposes, kCentreNorms, kChannelsFirst,
     kCommonSubexpressions, kComposeConv1d, kDeadCode, kDeduplicateConstants, kFiniteConstants,
-    kFoldConstants, kFoldControlFlow, kFuseActivations, kFuseConv, kFuseLinear, kFuseNorms,
-    kFusePads, kLowerRank, kOptimiseCasts, kQuantisedProducts, kRemoveNoOps, kSafeLogarithms,
-    kSafeMasks, kSafeNorms, kScaleBeforeProduct, kScaleSmallWeights, kSimplifyArithmetic,
-    kSimplifyMoves, kSinkTransposes, kStaticShapes;
+    kFoldConstants, kFoldControlFlow, kFoldScales, kFuseActivations, kFuseConv, kFuseLinear,
+    kFuseNorms, kFusePads, kLowerRank, kOptimiseCasts, kQuantisedProducts, kRemoveNoOps,
+    kSafeLogarithms, kSafeMasks, kSafeNorms, kScaleBeforeProduct, kScaleSmallWeights,
+    kSimplifyArithmetic, kSimplifyMoves, kSinkTransposes, kStaticShapes;
 
 namespace {
 
@@ -39,6 +39,7 @@ constexpr std::array kPipeline = {
     &kCancelTransposes,
     &kCancelReshapes,
     &kFuseLinear,
+    &kFoldScales,
     &kFusePads,
     &kQuantisedProducts,
     &kFuseConv,
