@@ -14,9 +14,10 @@
 //
 // Must not fire on weights that are encoded, in fp16 or used by other operations, if another
 // operation uses the features, if the scaled result is rounded next, on scales above 1, which could
-// exceed fp16, or if the largest scaled weight of a feature is below 2^-10: below it a sixteenth of
-// the weight would be subnormal in fp16. Numeric effect: weights are scaled in double and rounded
-// to fp32, before they are narrowed; results differ in the last bits, and not for powers of two.
+// exceed fp16, or if the largest scaled weight of a feature is below 2^-10 and not 0, since weights
+// below a sixteenth of 2^-10 are subnormal in fp16. Numeric effect: weights are scaled in double
+// and rounded to fp32, before they are narrowed; results differ in the last bits, and not for
+// powers of two.
 //
 // Operators by name: the linear layer and scale that it matches, and the parts between them.
 #include "lib/passes/rewriting.h"
