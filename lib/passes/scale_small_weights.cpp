@@ -1,11 +1,16 @@
 // Scales weights that are subnormal in fp16, and scales the product back.
 //
 //   y = conv(x, w, b)   ->   y = mul(conv(x, w * 2^k, b * 2^k), 2^-k)      max |w| < 2^-14
+//   y = mul(x, c)       ->   y = mul(mul(x, c * 2^k), 2^-k)                max |c| < 2^-14
 //
 // The factor 2^k scales the largest weight to about 2^-10, so that weights down to a sixteenth of
-// it are normal numbers. Applies to conv, conv_transpose and linear. Must not fire if any weight is
-// 2^-14 or more, on weights that are all 0 or not constant, or with --precision fp32. Numeric
-// effect: only the usual fp16 rounding of weights.
+// it are normal numbers. Applies to conv, conv_transpose and linear, and to products with a
+// constant that are only added to other values (the layer scale of residual networks): the absolute
+// error of a subnormal result, 2^-25, does not matter there. Must not fire if any weight is 2^-14
+// or more, on weights that are all 0 or not constant, or with --precision fp32. Numeric effect:
+// only the usual fp16 rounding of weights.
+//
+// Operators by name: the products and sums of residual branches.
 #include "lib/ir/arithmetic.h"
 #include "lib/ir/encoding.h"
 #include "lib/ir/shape_tensors.h"
@@ -39,37 +44,70 @@ Tensor Scaled(const Tensor& constant, double factor) {
   return Tensor::Of<double>(constant.dims(), numbers).Cast(constant.dtype());
 }
 
+// Returns the power of two that scales the largest number of an fp32 constant to 2^-10; nothing if
+// it is a normal fp16 number, or 0.
+std::optional<double> ScaleFor(const Tensor& constant) {
+  if (!constant || constant.dtype() != DType::kFp32 || !IsBelow(constant, kLeastNormal))
+    return std::nullopt;
+  const Tensor::Range range = constant.range();
+  const double largest = std::max(range.high, -range.low);
+  return largest > 0 ? std::optional(std::exp2(kScaledTo - std::ilogb(largest))) : std::nullopt;
+}
+
+void Report(const Operation& op, std::string_view param, double scale, PassContext& context) {
+  const Tensor& constant = op.constant(param);
+  const Tensor::Range range = constant.range();
+  context.diagnostics.Decide(
+      "safe-form", op.name,
+      fmt::format("{}: constant {}, {}, is at most {:g}, which is subnormal in fp16, and is "
+                  "scaled by 2^{}",
+                  op.def->name, param, op.value(param)->name, std::max(range.high, -range.low),
+                  std::ilogb(scale)));
+}
+
 bool Scale(Operation* op, PassContext& context) {
   if (!(op->def->fp16.kind & Fp16::kProduct) || op->def->Find("weight") < 0) return false;
   const Tensor weight = op->constant("weight"), bias = op->constant("bias");
-  if (!weight || !op->value("weight") || weight.dtype() != DType::kFp32) return false;
-  if (op->has("bias") && (!bias || !op->value("bias"))) return false;
-  if (!IsBelow(weight, kLeastNormal)) return false;
-  const Tensor::Range range = weight.range();
-  const double largest = std::max(range.high, -range.low);
-  if (!(largest > 0)) return false;
-  const double scale = std::exp2(kScaledTo - std::ilogb(largest));
+  if (!op->value("weight") || (op->has("bias") && (!bias || !op->value("bias")))) return false;
+  const std::optional<double> scale = ScaleFor(weight);
+  if (!scale) return false;
   Builder builder = BuilderBefore(op, context);
   auto scaled = [&](const Tensor& constant, std::string_view param) {
-    return builder.Const(Scaled(constant, scale), op->value(param)->name);
+    return builder.Const(Scaled(constant, *scale), op->value(param)->name);
   };
   Builder::Args args = ArgsWithout(*op, {"weight", "bias"});
   args.emplace_back("weight", scaled(weight, "weight"));
   if (bias) args.emplace_back("bias", scaled(bias, "bias"));
-  context.diagnostics.Decide(
-      "safe-form", op->name,
-      fmt::format("{}: constant weight, {}, is at most {:g}, which is subnormal in fp16, and is "
-                  "scaled by 2^{}",
-                  op->def->name, op->value("weight")->name, largest,
-                  kScaledTo - std::ilogb(largest)));
+  Report(*op, "weight", *scale, context);
   Value* product = builder.Make(op->def->name, std::move(args));
-  return Replace(op, Binary(builder, "mul", product, 1 / scale));
+  return Replace(op, Binary(builder, "mul", product, 1 / *scale));
+}
+
+// Returns whether the value, possibly moved, is only added to values that are not constant.
+bool IsOnlyAdded(const Value* value) {
+  if (value->is_output() || value->users.empty()) return false;
+  return std::all_of(value->users.begin(), value->users.end(), [&](const Operation* user) {
+    if (user->is("add") || user->is("sub")) return !user->constant("x") && !user->constant("y");
+    return MovesX(*user) && user->value("x") == value && IsOnlyAdded(user->result());
+  });
+}
+
+bool ScaleFactor(Operation* op, PassContext& context) {
+  if (!op->is("mul") || !IsOnlyAdded(op->result())) return false;
+  auto [factor, x] = SplitConstant(op);
+  const std::optional<double> scale = factor ? ScaleFor(factor->constant()) : std::nullopt;
+  if (!scale) return false;
+  Report(*op, op->value("x") == factor ? "x" : "y", *scale, context);
+  Builder builder = BuilderBefore(op, context);
+  Value* scaled =
+      Binary(builder, "mul", x, builder.Const(Scaled(factor->constant(), *scale), factor->name));
+  return Replace(op, Binary(builder, "mul", scaled, 1 / *scale));
 }
 
 }  // namespace
 
 extern const PassDef kScaleSmallWeights = {
     "scale-small-weights", "multiply weights that are subnormal in fp16 by a power of two",
-    RewritesForFp16<Scale>};
+    RewritesForFp16<Scale, ScaleFactor>};
 
 }  // namespace mlc::passes

@@ -88,7 +88,9 @@ bool MergeConstants(Operation* op, PassContext& context) {
   Value* merged = builder.Make(op->def->name, {{"x", inner}, {"y", outer}});
   if (!merged->is_constant()) return false;
   double greatest = Extreme(merged->constant(), true), least = Extreme(merged->constant(), false);
-  bool keeps = op->is("mul") ? std::isfinite(greatest) && least >= 1e-30
+  // The factors of scale-small-weights stay apart: fp16 cannot represent their product.
+  const bool half = merged->type.dtype == DType::kFp16;
+  bool keeps = op->is("mul") ? std::isfinite(greatest) && least >= (half ? kLeastNormal : 1e-30)
                              : greatest >= 0.5 * std::max(Extreme(inner->constant(), true),
                                                           Extreme(outer->constant(), true));
   if (!keeps) {
