@@ -427,6 +427,39 @@ void Matmul(EvalContext& context, const Setting& setting) {
   context.Set(z.Take());
 }
 
+// einsum "nchw,nwhu->nchu", where h is 1, or "chw,whr->chr": matrix products of a batch.
+template <class T>
+void Einsum(EvalContext& context, const Setting& setting) {
+  Dims left = StaticDims(context.shape("values", 0)),
+       right = StaticDims(context.shape("values", 1));
+  for (Dims* dims : {&left, &right})
+    if (dims->size() == 3) dims->insert(dims->begin(), 1);
+  const int64_t m = left[1], k = left[3], n = right[3], count = std::max(left[0], right[0]);
+  Weights x = Weights::Expanded(context.in("values", 0)),
+          y = Weights::Expanded(context.in("values", 1));
+  Sums<T> z(context, 0);
+  Shares shares(count, static_cast<double>(z.size()) * static_cast<double>(k),
+                setting.method.threads);
+  ParallelFor(count, shares.across, [&](int64_t i) {
+    AddMatrixProduct({&x, left[0] == 1 ? 0 : i * m * k, k, 1},
+                     {&y, right[0] == 1 ? 0 : i * k * n, n, 1}, m, k, n, z.data() + i * m * n,
+                     setting.method.With(shares.each));
+  });
+  context.Set(z.Take());
+}
+
+Kernel PrepareEinsum(const KernelSite& site) {
+  const EvalContext& context = site.context;
+  const Dims x = StaticDims(context.shape("values", 0)), y = StaticDims(context.shape("values", 1));
+  const size_t h = x.size() - 2;
+  if (!IsKernelFloat(context.dtype("values", 0)) || x[h] != 1 || y[h] != 1 || x.back() != y[h - 1])
+    return {};
+  return [setting = Setting{{.threads = site.threads}, {}, {}},
+          run = site.reproducible ? Einsum<double> : Einsum<float>](EvalContext& call) {
+    run(call, setting);
+  };
+}
+
 using Params = std::array<std::string_view, 2>;
 constexpr Params kWeight = {"weight"}, kFactors = {"x", "y"};
 
@@ -467,6 +500,7 @@ constexpr KernelRow kRows[] = {
     RowOf<ConvTranspose<float>, ConvTranspose<double>, kWeight>("conv_transpose"),
     RowOf<Linear<float>, Linear<double>, kWeight>("linear"),
     RowOf<Matmul<float>, Matmul<double>, kFactors>("matmul"),
+    {.op = "einsum", .prepare = PrepareEinsum, .reproducible = true, .takes_wide = true},
 };
 
 }  // namespace

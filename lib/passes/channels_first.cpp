@@ -35,73 +35,10 @@
 
 #include "lib/analysis/cost.h"
 #include "lib/ir/arithmetic.h"
-#include "lib/passes/rewriting.h"
+#include "lib/passes/chunks.h"
 
 namespace mlc::passes {
 namespace {
-
-constexpr int64_t kMostChunks = 128;
-
-// What a dimension of a value is in its chunks. A dimension of 1 has no role.
-enum class Role : uint8_t { kNone, kBatch, kChannel, kHeight, kWidth, kDivided };
-using Roles = std::vector<Role>;
-
-// The dimension of a chunk for each role but kNone and kDivided.
-int64_t PlaceOf(Role role) { return static_cast<int64_t>(role) - 1; }
-
-struct Chunked {
-  Roles roles;                 // one for each dimension of the value
-  std::vector<Value*> chunks;  // in row-major order of the divided dimensions
-};
-
-Roles WithoutOnes(Roles roles, const Shape& shape) {
-  for (size_t i = 0; i < roles.size(); ++i)
-    if (shape[i] == Dim(1)) roles[i] = Role::kNone;
-  return roles;
-}
-
-std::vector<int64_t> DividedSizes(const Roles& roles, const Shape& shape) {
-  std::vector<int64_t> sizes;
-  for (size_t i = 0; i < roles.size(); ++i)
-    if (roles[i] == Role::kDivided) sizes.push_back(shape[i].constant());
-  return sizes;
-}
-
-// The dimensions of a value in the order of its chunks, concatenated along their channels.
-// Dimensions of 1 come first.
-std::vector<int64_t> MemoryOrder(const Roles& roles) {
-  std::vector<int64_t> order;
-  using enum Role;
-  for (Role role : {kNone, kBatch, kDivided, kChannel, kHeight, kWidth})
-    for (size_t i = 0; i < roles.size(); ++i)
-      if (roles[i] == role) order.push_back(static_cast<int64_t>(i));
-  return order;
-}
-
-// The shape of the concatenated chunks.
-Shape ShapeOfChunks(const Roles& roles, const Shape& shape) {
-  Shape four = {1, 1, 1, 1};
-  for (size_t i = 0; i < roles.size(); ++i) {
-    if (roles[i] == Role::kDivided) four[1] = four[1] * shape[i];
-    if (roles[i] != Role::kNone && roles[i] != Role::kDivided)
-      four[PlaceOf(roles[i])] = four[PlaceOf(roles[i])] * shape[i];
-  }
-  return four;
-}
-
-// Returns whether a value of this shape can be divided according to these roles and restored.
-bool IsPossible(const Roles& roles, const Shape& shape) {
-  int64_t chunks = 1;
-  for (size_t i = 0; i < roles.size(); ++i) {
-    if (roles[i] == Role::kNone && !(shape[i] == Dim(1))) return false;
-    if (roles[i] != Role::kNone && roles[i] != Role::kDivided &&
-        std::ranges::count(roles, roles[i]) > 1)
-      return false;
-    if (roles[i] != Role::kDivided) continue;
-    if (!shape[i].is_constant() || (chunks *= shape[i].constant()) > kMostChunks) return false;
-  }
-  return roles.size() <= 5 && ShapeOperand(shape) && ShapeOperand(ShapeOfChunks(roles, shape));
-}
 
 // Returns whether `value` reaches a product of two values through few operations.
 bool FeedsProduct(const Value* value) {
@@ -158,8 +95,8 @@ class ChannelsFirst {
     return true;
   }
 
-  // Returns the value divided according to these roles; `order` is its definition or a later
-  // operation. Empty if that is not possible.
+  // Returns the chunks of a value for these roles: those that it has, or new ones. Empty if that is
+  // not possible.
   std::vector<Value*> Divide(Builder& b, Value* value, Roles roles) {
     const Shape& shape = value->type.shape;
     roles = WithoutOnes(std::move(roles), shape);
@@ -167,38 +104,8 @@ class ChannelsFirst {
     if (const Chunked* chunked = ChunkedOf(value); chunked && chunked->roles == roles)
       return chunked->chunks;
     std::vector<Value*>& chunks = divided_[{value, roles}];
-    if (!chunks.empty()) return chunks;
-    const std::vector<int64_t> perm = MemoryOrder(roles);
-    const Shape four = ShapeOfChunks(roles, shape);
-    Value* whole = value;
-    if (!std::ranges::is_sorted(perm)) whole = Transposed(b, whole, perm);
-    if (!(whole->type.shape == four))
-      whole = b.Make("reshape", {{"x", whole}, {"shape", ShapeOperand(four)}});
-    int64_t count = 1;
-    for (int64_t size : DividedSizes(roles, shape)) count *= size;
-    if (count == 1) return chunks = {whole};
-    const int64_t channels = four[1].constant() / count;
-    return chunks = Parts(b, whole, std::vector<int64_t>(static_cast<size_t>(count), channels), 1);
-  }
-
-  // The inverse of Divide.
-  Value* Whole(Builder& b, const Chunked& chunked, const Shape& shape) {
-    Value* whole = chunked.chunks[0];
-    if (chunked.chunks.size() > 1) whole = Concat(b, chunked.chunks, 1);
-    const std::vector<int64_t> order = MemoryOrder(chunked.roles);
-    Shape moved;
-    std::vector<int64_t> perm;
-    for (int64_t axis : order) moved.push_back(shape[static_cast<size_t>(axis)]);
-    for (size_t i = 0; i < shape.size(); ++i)
-      perm.push_back(std::ranges::find(order, static_cast<int64_t>(i)) - order.begin());
-    if (!std::ranges::is_sorted(perm)) {
-      if (!(whole->type.shape == moved))
-        whole = b.Make("reshape", {{"x", whole}, {"shape", ShapeOperand(moved)}});
-      whole = Transposed(b, whole, perm);
-    }
-    if (!(whole->type.shape == shape))
-      whole = b.Make("reshape", {{"x", whole}, {"shape", ShapeOperand(shape)}});
-    return whole;
+    if (chunks.empty()) chunks = Divided(b, value, roles);
+    return chunks;
   }
 
   bool Convert(Operation* op) {
@@ -703,11 +610,11 @@ class ChannelsFirst {
       roles[i] = *free;
     }
     if (!IsPossible(roles, widest)) return false;
-    std::optional<Parameters> parameters = ParametersOf(*op, roles);
-    if (!parameters) return false;
+    std::optional<ChunkArguments> others = ArgumentsForChunks(*op, roles);
+    if (!others) return false;
     Roles kept;  // of the results
     for (size_t d = 0; d < rank; ++d)
-      if (!parameters->dropped.contains(static_cast<int64_t>(d))) kept.push_back(roles[d]);
+      if (!others->dropped.contains(static_cast<int64_t>(d))) kept.push_back(roles[d]);
     for (const std::unique_ptr<Value>& result : op->results) {
       const Shape& shape = result->type.shape;
       if (shape.size() != kept.size() || !IsPossible(WithoutOnes(kept, shape), shape)) return false;
@@ -724,7 +631,7 @@ class ChannelsFirst {
     if (!possible) return false;
     std::vector<std::vector<Value*>> results(op->results.size());
     ForEachChunk(roles, widest, [&](const std::vector<int64_t>& index) {
-      Builder::Args args = parameters->args;
+      Builder::Args args = others->args;
       for (auto& [param, operands] : chunks) {
         Operands chosen;
         size_t i = 0;
@@ -748,93 +655,6 @@ class ChannelsFirst {
     return true;
   }
 
-  // The arguments of an operation that are not data, for chunks.
-  struct Parameters {
-    Builder::Args args;
-    std::unordered_set<int64_t> dropped;  // dimensions that the results lack
-  };
-  static std::optional<Parameters> ParametersOf(const Operation& op, const Roles& roles) {
-    const Layout& row = op.def->layout;
-    const int rank = static_cast<int>(roles.size());
-    Parameters made;
-    std::vector<int64_t> places;
-    // A dimension of 1 becomes one that no other dimension has.
-    auto place_of = [&](int64_t axis) -> std::optional<int64_t> {
-      const Role role = roles[static_cast<size_t>(axis)];
-      if (role == Role::kDivided) return std::nullopt;
-      if (role != Role::kNone) return PlaceOf(role);
-      for (Role other : {Role::kHeight, Role::kWidth, Role::kChannel, Role::kBatch})
-        if (!std::ranges::count(roles, other)) return PlaceOf(other);
-      return std::nullopt;
-    };
-    if (!row.axes.empty()) {
-      auto axes = ConstantAxes(op, row.axes, rank);
-      if (!axes) return std::nullopt;
-      for (int64_t axis : *axes) {
-        auto place = place_of(axis);
-        if (!place || std::ranges::count(places, *place)) return std::nullopt;
-        places.push_back(*place);
-      }
-      if (op.def->Find("keep_dims") >= 0) {
-        const Tensor keep = op.constant_or_default("keep_dims");
-        if (!keep) return std::nullopt;
-        if (!keep.Bool(0)) made.dropped = {axes->begin(), axes->end()};
-      }
-    }
-    const std::vector<Param>& params = op.def->canonical().params;
-    for (size_t p = 0; p < op.args().size(); ++p) {
-      const std::string_view param = params[p].name;
-      if (op.args()[p].empty() || std::ranges::count(row.data, param)) continue;
-      if (param == row.axes) {
-        made.args.emplace_back(param, op.constant(param).rank() == 0
-                                          ? Tensor::Scalar<int32_t>(static_cast<int32_t>(places[0]))
-                                          : Ints(places));
-      } else if (param == "keep_dims") {
-        made.args.emplace_back(param, true);
-      } else if (std::ranges::count(row.per_dimension, param)) {
-        std::optional<Tensor> numbers = PerDimension(op, param, roles);
-        if (!numbers) return std::nullopt;
-        if (param == "squeeze_mask") {
-          const Tensor squeezed = op.constant(param);
-          for (int64_t i = 0; i < squeezed.size(); ++i) {
-            if (!squeezed.Bool(i)) continue;
-            if (roles[static_cast<size_t>(i)] == Role::kDivided) return std::nullopt;
-            made.dropped.insert(i);
-          }
-        } else {
-          made.args.emplace_back(param, *numbers);
-        }
-      } else {
-        Builder::Arg arg(param, op.args()[p][0]);
-        arg.operands = op.args()[p];
-        made.args.push_back(std::move(arg));
-      }
-    }
-    if (!made.dropped.empty() && !row.axes.empty() && op.def->Find("keep_dims") >= 0 &&
-        !op.has("keep_dims"))
-      made.args.emplace_back("keep_dims", true);
-    return made;
-  }
-
-  // One number for each dimension of a chunk.
-  static std::optional<Tensor> PerDimension(const Operation& op, std::string_view param,
-                                            const Roles& roles) {
-    const Tensor numbers = op.constant(param);
-    const auto rank = static_cast<int64_t>(roles.size());
-    if (!numbers || param == "pad" || numbers.size() != rank) return std::nullopt;
-    const bool one = param == "end" || param == "stride" || param == "size" || param == "reps";
-    std::vector<int64_t> four(4, one ? 1 : 0);
-    for (int64_t i = 0; i < rank; ++i) {
-      const Role role = roles[static_cast<size_t>(i)];
-      const int64_t number = numbers.dtype() == DType::kBool ? numbers.Bool(i) : numbers.Int(i);
-      if (role != Role::kNone && role != Role::kDivided)
-        four[PlaceOf(role)] = number;
-      else if ((param == "reps" || param == "stride") && number != 1)
-        return std::nullopt;
-    }
-    return Tensor::Vector<int64_t>(four).Cast(numbers.dtype());
-  }
-
   // An operand of an operation whose results have `roles`: one for all chunks, or one for each.
   std::vector<Operand> ChunksOf(Builder& b, const Operation& op, const Operand& operand,
                                 const Roles& roles) {
@@ -847,33 +667,6 @@ class ChannelsFirst {
     Value* value = operand.value ? operand.value : b.Const(constant);
     std::vector<Value*> chunks = Divide(b, value, own);
     return {chunks.begin(), chunks.end()};
-  }
-
-  // Calls f(index of each dimension) for each chunk; the index of an undivided dimension is 0.
-  template <class F>
-  static void ForEachChunk(const Roles& roles, const Shape& shape, F&& f) {
-    std::vector<int64_t> index(roles.size(), 0);
-    for (;;) {
-      f(std::as_const(index));
-      size_t i = roles.size();
-      while (i-- > 0) {
-        if (roles[i] != Role::kDivided) continue;
-        if (++index[i] < shape[i].constant()) break;
-        index[i] = 0;
-      }
-      if (i == static_cast<size_t>(-1)) return;
-    }
-  }
-
-  // The chunk of an operand of shape `own`, which is broadcast to `shape`, at this index.
-  static size_t IndexOf(const std::vector<int64_t>& index, const Roles& roles, const Shape& shape,
-                        const Shape& own) {
-    int64_t at = 0;
-    for (size_t i = 0; i < own.size(); ++i) {
-      const size_t d = i + shape.size() - own.size();
-      if (roles[d] == Role::kDivided && !(own[i] == Dim(1))) at = at * own[i].constant() + index[d];
-    }
-    return static_cast<size_t>(at);
   }
 
   Value* Named(Value* made, const Value* after) {

@@ -402,6 +402,26 @@ TEST_CASE("matrix products agree with eval") {
   CHECK_FALSE(Check("matmul", {{"x", I32({1, 2}, {1, 2})}, {"y", I32({2, 1}, {3, 4})}}));
 }
 
+TEST_CASE("einsum kernels agree with eval") {
+  Generator g;
+  for (int i = 0; i < 40; ++i) {
+    const int64_t m = g.Int(1, 40), k = g.Int(1, 40), n = g.Int(1, 40), batch = g.Int(1, 3);
+    const DType dtype = i % 5 == 0 ? DType::kFp16 : DType::kFp32;
+    Dims x = {batch, m, 1, k}, y = {i % 4 == 1 ? 1 : batch, k, 1, n};
+    const bool flat = i % 3 == 0;
+    if (flat) x.erase(x.begin()), y.erase(y.begin());
+    CHECK(Check("einsum",
+                {{"values", g.Floats(x, dtype)},
+                 {"values", g.Floats(y, dtype)},
+                 {"equation", Tensor::String(flat ? "chw,whr->chr" : "bkhc,bchq->bkhq")}},
+                {"values"}));
+  }
+  // No kernel: a matrix for each h.
+  CHECK_FALSE(Check("einsum", {{"values", g.Floats({2, 3, 4, 5})},
+                               {"values", g.Floats({2, 5, 4, 6})},
+                               {"equation", Tensor::String("nchw,nwhu->nchu")}}));
+}
+
 // Encoded weights are expanded in several parts of the outputs, the last of which is smaller; few
 // vectors, long rows and groups take other code paths.
 TEST_CASE("products of large encoded weights agree with eval") {
