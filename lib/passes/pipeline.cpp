@@ -6,7 +6,7 @@
 
 namespace mlc::passes {
 
-extern const PassDef kCancelReshapes, kCancelTransposes, kCentreNorms, kChannelsFirst,
+extern const PassDef kAneForms, kCancelReshapes, kCancelTransposes, kCentreNorms, kChannelsFirst,
     kCommonSubexpressions, kComposeConv1d, kDeadCode, kDeduplicateConstants, kFiniteConstants,
     kFoldConstants, kFoldControlFlow, kFoldScales, kFuseActivations, kFuseConv, kFuseLinear,
     kFuseNorms, kFusePads, kLowerRank, kOptimiseCasts, kQuantisedProducts, kRemoveNoOps,
@@ -50,6 +50,7 @@ constexpr std::array kPipeline = {
     &kSafeNorms,
     &kCentreNorms,
     &kUntilStable,
+    &kAneForms,
     &kScaleSmallWeights,
     &kFp16Precision,
     &kFiniteConstants,
