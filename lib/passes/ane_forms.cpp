@@ -186,9 +186,26 @@ bool Conv3d(Operation* op, PassContext& context) {
       padding == "custom" && given ? given.Ints() : std::vector<int64_t>(6, 0);
   const Dims in = StaticDims(from), out = StaticDims(to), kernel = weight.dims();
   Builder b = BuilderBefore(op, context);
+  if (kernel[3] == 1 && kernel[4] == 1 && strides[1] == 1 && strides[2] == 1 &&
+      std::all_of(pad.begin() + 2, pad.end(), [](int64_t n) { return n == 0; })) {
+    // A convolution over time only is one of a picture whose rows are frames.
+    Builder::Args args = ArgsWithout(*op, {"x", "weight", "strides", "dilations", "pad_type", "pad"});
+    args.emplace_back("x", WithShape(b, x, {in[0], in[1], in[2], in[3] * in[4]}));
+    args.emplace_back("weight", b.Const(weight.Reshaped({kernel[0], kernel[1], kernel[2], 1}),
+                                        op->value("weight")->name));
+    args.emplace_back("strides", Ints({strides[0], 1}));
+    args.emplace_back("dilations", Ints({dilations[0], 1}));
+    args.emplace_back("pad_type", "custom");
+    args.emplace_back("pad", Ints({pad[0], pad[1], 0, 0}));
+    return Replace(op, WithShape(b, b.Make("conv", std::move(args)), {out.begin(), out.end()}));
+  }
   Value* frames = Transposed(b, x, {0, 2, 1, 3, 4});  // [N, D, C, H, W]
-  if (pad[0] || pad[1])
-    frames = b.Make("pad", {{"x", frames}, {"pad", Ints({pad[0], pad[1], 0, 0, 0, 0, 0, 0})}});
+  // A pad would move to the channels with the transpose.
+  auto zeros = [&](int64_t count) {
+    return b.Const(Tensor::Full(x->type.dtype, {in[0], count, in[1], in[3], in[4]}, 0), "padding");
+  };
+  if (pad[0]) frames = Concat(b, {zeros(pad[0]), frames}, 1);
+  if (pad[1]) frames = Concat(b, {frames, zeros(pad[1])}, 1);
   Value* sum = nullptr;
   for (int64_t k = 0; k < kernel[2]; ++k) {
     const int64_t begin = k * dilations[0];
