@@ -189,7 +189,8 @@ bool Conv3d(Operation* op, PassContext& context) {
   if (kernel[3] == 1 && kernel[4] == 1 && strides[1] == 1 && strides[2] == 1 &&
       std::all_of(pad.begin() + 2, pad.end(), [](int64_t n) { return n == 0; })) {
     // A convolution over time only is one of a picture whose rows are frames.
-    Builder::Args args = ArgsWithout(*op, {"x", "weight", "strides", "dilations", "pad_type", "pad"});
+    Builder::Args args =
+        ArgsWithout(*op, {"x", "weight", "strides", "dilations", "pad_type", "pad"});
     args.emplace_back("x", WithShape(b, x, {in[0], in[1], in[2], in[3] * in[4]}));
     args.emplace_back("weight", b.Const(weight.Reshaped({kernel[0], kernel[1], kernel[2], 1}),
                                         op->value("weight")->name));

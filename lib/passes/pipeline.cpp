@@ -9,7 +9,7 @@ namespace mlc::passes {
 extern const PassDef kAneForms, kCancelReshapes, kCancelTransposes, kCentreNorms, kChannelsFirst,
     kCommonSubexpressions, kComposeConv1d, kDeadCode, kDeduplicateConstants, kFiniteConstants,
     kFoldConstants, kFoldControlFlow, kFoldScales, kFuseActivations, kFuseConv, kFuseLinear,
-    kFuseNorms, kFusePads, kLowerRank, kOptimiseCasts, kQuantisedProducts, kRemoveNoOps,
+    kFuseNorms, kFusePads, kGpuForms, kLowerRank, kOptimiseCasts, kQuantisedProducts, kRemoveNoOps,
     kSafeLogarithms, kSafeMasks, kSafeNorms, kScaleBeforeProduct, kScaleSmallWeights,
     kSimplifyArithmetic, kSimplifyMoves, kSinkTransposes, kStaticShapes;
 
@@ -39,6 +39,7 @@ constexpr std::array kPipeline = {
     &kCancelTransposes,
     &kCancelReshapes,
     &kFuseLinear,
+    &kGpuForms,
     &kFoldScales,
     &kFusePads,
     &kQuantisedProducts,
