@@ -11,7 +11,8 @@
 //
 // A scale other than 1 / sqrt(width) multiplies the queries. Must not fire without --optimize-for
 // gpu, if the target is older, if an intermediate result has other users, if queries, keys and
-// values differ in their leading dimensions, or on windows, strides and groups. Numeric effect: the
+// values differ in their leading dimensions, on windows, strides and groups, or on pooled pictures,
+// [n, c, 1, 1], which other convolutions surround. Numeric effect: the
 // order of roundings.
 //
 // Operators by name: those that the rules concern.
@@ -94,7 +95,8 @@ bool Pointwise(Operation* op, PassContext& context) {
   Value* x = op->is("conv") ? op->value("x") : nullptr;
   if (!IsFor(context) || !weight || !x || !op->value("weight") || weight.rank() != 4) return false;
   const Dims& dims = weight.dims();
-  if (dims[2] != 1 || dims[3] != 1 || !(x->type.shape[2] == Dim(1))) return false;
+  if (dims[2] != 1 || dims[3] != 1 || !(x->type.shape[2] == Dim(1)) || x->type.shape[3] == Dim(1))
+    return false;
   const Tensor groups = op->constant_or_default("groups");
   if (!groups || groups.Int(0) != 1) return false;
   for (auto [param, number] : {std::pair{"strides", 1}, {"dilations", 1}, {"pad", 0}}) {
