@@ -34,6 +34,23 @@ def test_corpus(folder):
     print(f"# GGUF language models against llama.cpp: {len(found)} files; worst {summary(found)}")
 
 
+def test_corpus_with_fixed_sizes(folder):
+    """Recurrent layers take one token at a time, since padding would change their state."""
+    if not FOLDER.exists():
+        print("# language models with fixed sizes: skipped, there is no corpus")
+        return
+    tokens = [int(word) for word in (FOLDER / "TOKENS.txt").read_text().split(":")[1].split()]
+    models = sorted(model for model in FOLDER.glob("*.f32.gguf") if model.name.split(".")[0] not in ENCODERS)
+    recurrent = {"lfm2", "mamba", "mamba2", "qwen35"}
+
+    def one(model):
+        sizes = "tokens=1" if model.name.split(".")[0] in recurrent else "tokens=5"
+        return check(model, tokens, np.load(model.with_name(model.stem + ".logits.npy")), folder / model.stem, "--dim", sizes)
+
+    found = parallel(one, models)
+    print(f"# language models with fixed sizes against llama.cpp: {len(found)} files; worst {summary(found)}")
+
+
 def test_gpt_neox(folder):
     """Uses transformers' model in the layout of llama.cpp's converter: the rows of all queries, keys and values are
     consecutive."""
@@ -144,7 +161,7 @@ def test_refusals(folder):
     model, tensors = llama.gguf(folder / "tiny.gguf"), llama.gguf_tensors()
     inspect = lambda tensors: run("inspect", "--ops", llama.gguf(folder / "other.gguf", tensors=tensors))
     refused(run("compile", model, "-o", folder / "x.mlpackage", "--target", "iOS17"), "target-too-old", "states", "iOS18")
-    refused(run("compile", model, "-o", folder / "x.mlpackage", "--dim", "tokens=1"), "usage", "--context")
+    refused(run("compile", model, "-o", folder / "x.mlpackage", "--dim", "past=1"), "bad-name", "tokens or end")
     refused(inspect(tensors | {"blk.0.extra.weight": np.zeros((2, 2))}), "unused-tensor", "blk.0.extra.weight")
     refused(inspect({name: tensor for name, tensor in tensors.items() if name != "blk.1.ffn_up.weight"}), "missing-tensor",
             "blk.1.ffn_up.weight", "[48, 32]")
