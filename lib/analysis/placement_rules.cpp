@@ -186,7 +186,9 @@ constexpr PlacementRule kRules[] = {
         "cumulative-sum", kCannotRun, "cumsum", kMeasured,
         "john-rocky/CoreML-LLM, QWEN35_ROADMAP.md: 1088 of 1089 operations planned on the Neural "
         "Engine, all but cumsum",
-        "multiply by a constant triangular matrix of ones", kAne, 0, 0, IsNamed<kCumulative>),
+        "option 'optimize-for' ane multiplies by a constant triangular matrix of ones instead, up "
+        "to 2048 elements",
+        kAne, 0, 0, IsNamed<kCumulative>),
     OnOperation("computed-size", kCannotRun, "sizes or counted positions as data", kMeasured,
                 "sbryngelson/ANEForge, full_mil_vocabulary_sweep.json (aned): shape has no kernel; "
                 "sbryngelson/ane-guide (aned): range_1d not on M1",
@@ -206,8 +208,9 @@ constexpr PlacementRule kRules[] = {
         "logic", kCannotRun, "a logical operation on two booleans", kMeasured,
         "sbryngelson/ANEForge (aned), jafreck/ironmill: rejected, although comparisons and select "
         "run",
-        "multiply numbers that are 0 or 1 (and), or take their maximum (or)", kAne, 0, 0,
-        IsNamed<kLogic>),
+        "option 'optimize-for' ane multiplies numbers that are 0 or 1 (and), or takes their "
+        "maximum (or)",
+        kAne, 0, 0, IsNamed<kLogic>),
     OnOperation("random", kCannotRun, "draws random numbers", kMeasured,
                 "sbryngelson/ANEForge, full_mil_vocabulary_sweep.json (aned)",
                 "pass the random numbers as an input", kAne, 0, 0, Random),
@@ -223,18 +226,21 @@ constexpr PlacementRule kRules[] = {
                 kMeasured,
                 "john-rocky/CoreML-LLM: five dimensions on the CPU, three on the Neural Engine; "
                 "sbryngelson/ane-guide (aned)",
-                "reshape to at most four dimensions around the product", kAne, 0, 0, Product5d),
+                "option 'optimize-for' ane reshapes to four dimensions around the product", kAne, 0,
+                0, Product5d),
     // sbryngelson/ANEForge's later documents call three-dimensional convolutions native, but its
     // own probe of each device fails.
     OnOperation(
         "conv-3d", kCannotRun, "a three-dimensional convolution", kMeasured,
         "sbryngelson/ane-guide, 04-capability-surface.md (aned: fails for each device). Conflict: "
         "sbryngelson/ANEForge, op-catalog.md",
-        "use one two-dimensional convolution for each step of the depth, and add the results", kAne,
-        0, 0, Conv3d),
+        "option 'optimize-for' ane adds the results of one two-dimensional convolution for each "
+        "step of the depth",
+        kAne, 0, 0, Conv3d),
     OnOperation("kernel-width", kCannotRun, "a convolution kernel is more than 13 wide", kMeasured,
                 "sbryngelson/ane-guide, 04-capability-surface.md (aned, M1)",
-                "split the kernel into several, or exchange height and width: heights up to 29 run",
+                "option 'optimize-for' ane exchanges height and width, since heights up to 29 run; "
+                "split longer kernels into several",
                 kAne, 0, 17, KernelWider13),
     OnOperation("kernel-width-15", kCannotRun, "a convolution kernel is more than 15 wide",
                 kMeasured, "sbryngelson/ANEForge, cross-chip.md (aned, M5)",
@@ -242,7 +248,8 @@ constexpr PlacementRule kRules[] = {
                 kAne, 18, 0, KernelWider15),
     OnOperation("transposed-dilation", kCannotRun, "a transposed convolution with dilations", kCode,
                 "pkhairkh/MILLer (messages of Apple's compiler in macOS 26, second hand)",
-                "insert zeros into the kernel instead", kAne, 0, 0, DilatedTransposedConv),
+                "option 'optimize-for' ane inserts zeros into the kernel instead", kAne, 0, 0,
+                DilatedTransposedConv),
     OnOperation("pool-window-13", kCannotRun, "a pooling window larger than 13", kMeasured,
                 "hollance/neural-engine#2 (log of a system of 2020)",
                 "pool twice with smaller windows, or reduce over whole axes", kAne, 0, 13,
@@ -265,15 +272,16 @@ constexpr PlacementRule kRules[] = {
                 kAne, 0, 13, OldUpsampling),
     OnOperation("channel-padding", kCannotRun, "pads batches or channels", kCode,
                 "pkhairkh/MILLer (messages of Apple's compiler in macOS 26, second hand)",
-                "concatenate a constant instead", kAne, 0, 0, PadsChannels),
+                "option 'optimize-for' ane concatenates a constant instead", kAne, 0, 0,
+                PadsChannels),
     OnOperation("reflection", kCannotRun, "pads by reflection", kMeasured,
                 "sbryngelson/ane-guide, 17-model-design-rules.md (aned): M1 has no unit for it",
-                "concatenate slices instead", kAne, 0, 14, Mirrors),
+                "option 'optimize-for' ane concatenates slices instead", kAne, 0, 14, Mirrors),
     OnOperation("response-norm", kCannotRun,
                 "local response normalisation of more than 15 channels", kMeasured,
                 "sbryngelson/ANEForge, op-quirks.md (aned)",
-                "divide by a power of an average pool of squares over channels, as a convolution",
-                kAne, 0, 0, WideResponseNorm),
+                "option 'optimize-for' ane divides by a power of a convolution of squares", kAne, 0,
+                0, WideResponseNorm),
     // Apple's rules say that no fused form exists. On M4, Core ML takes large ones all the same.
     OnOperation(
         "small-fused-attention", kCannotRun,
@@ -366,21 +374,25 @@ constexpr PlacementRule kRules[] = {
     OnOperation("linear-layer", kSlow, "a linear layer that is not a convolution", kApple,
                 "apple/coreai-models, neural_engine_rules.md: \"Conv2d instead of Linear\"; "
                 "onnxsim and erwinzhang7 measured gains of 10 to 22 %",
-                "write it as a 1x1 convolution in the source model: of (N, C, H, W) for pictures, "
-                "of (batch, channels, 1, sequence) for text",
+                "option 'optimize-for' ane writes it as a 1x1 convolution: of (N, C, H, W) for "
+                "pictures, of (batch, channels, 1, sequence) for text",
                 kAne, 0, 0, LinearLayer),
     OnOperation("heads-together", kSlow, "attention that computes several heads at once", kApple,
                 "apple/coreai-models, neural_engine_rules.md: \"Per-head attention\"; "
                 "apple/ml-ane-transformers",
-                "compute each head by itself in the source model", kAne, 0, 0, HeadsTogether),
+                "option 'optimize-for' ane computes each head by itself", kAne, 0, 0,
+                HeadsTogether),
     OnOperation("row-softmax", kSlow, "a large softmax along a spatial axis", kApple,
                 "apple/coreai-models, neural_engine_rules.md: \"Softmax placement\"",
-                "normalise along the channels: scores of shape (batch, keys, 1, queries)", kAne, 0,
-                0, SoftmaxOverRows),
+                "option 'optimize-for' ane normalises along the channels: scores of shape (batch, "
+                "keys, 1, queries)",
+                kAne, 0, 0, SoftmaxOverRows),
     OnOperation("moved-rows", kSlow,
                 "a reshape or transpose changes the last axis of a large tensor", kApple,
                 "apple/coreai-models, neural_engine_rules.md: \"Avoid unnecessary memory copies\"",
-                "keep one layout from end to end in the source model", kAne, 0, 0, MovesLastAxis),
+                "option 'optimize-for' ane keeps one layout, from end to end where the source "
+                "model allows it",
+                kAne, 0, 0, MovesLastAxis),
     OnOperation("conv-stride", kSlow, "a convolution stride with prime factors other than 2 and 3",
                 kApple,
                 "apple/coreai-models, neural_engine_rules.md: \"Convolution stride optimization\"",
@@ -410,15 +422,15 @@ constexpr PlacementRule kRules[] = {
                 "apple/coreai-models, common_issues.md (Core AI, not Core ML)",
                 "write silu as x * sigmoid(x), and tanh as 2 * sigmoid(2 x) - 1", kAne, 0, 0,
                 UpcastActivation),
-    OnOperation(
-        "unfused-attention", kSlow, "attention that is not scaled_dot_product_attention", kApple,
-        "apple/coreai-models, gpu_rules.md: \"Native SDPA\"",
-        "write it as one attention operator in the source model, and compile for iOS18 or newer",
-        kGpu, 0, 0, UnfusedAttention),
+    OnOperation("unfused-attention", kSlow, "attention that is not scaled_dot_product_attention",
+                kApple, "apple/coreai-models, gpu_rules.md: \"Native SDPA\"",
+                "option 'optimize-for' gpu with option 'target' iOS18 or newer fuses it; or write "
+                "it as one attention operator in the source model",
+                kGpu, 0, 0, UnfusedAttention),
     OnOperation(
         "gpu-pointwise", kSlow, "a linear layer that is written as a convolution", kClaim,
         "erwinzhang7 (vision transformers: the Neural Engine gains 10 to 13 %, the GPU loses)",
-        "write it as a linear layer in the source model", kGpu, 0, 0, PointwiseConv),
+        "option 'optimize-for' gpu writes it as a linear layer", kGpu, 0, 0, PointwiseConv),
     OnFunction("segments", kSlow, "the Neural Engine is entered more than once", kMeasured,
                "arXiv 2606.22283: 0.09 to 0.23 ms for each entry; apple/coreai-models, "
                "neural_engine_rules.md: \"Neural Engine residency\"",
