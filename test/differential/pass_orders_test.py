@@ -40,20 +40,19 @@ def order(chooser, names):
     return chosen
 
 
-def check(model, names, precision, seed):
+def check(model, names, options, seed):
     """Returns (outcome, detail): ok, refused (the graph needs options), or a failure."""
-    result = driver.run("opt", model, "--passes", ",".join(names), "--precision", precision, "--check-each", str(seed),
-                        "--verify-each", "--json")
+    result = driver.run("opt", model, "--passes", ",".join(names), *options, "--check-each", str(seed), "--verify-each", "--json")
     outcome = driver.verdict(result)
     return outcome, "" if outcome == "ok" else driver.ending(result)
 
 
-def shortest(model, names, precision, seed, outcome):
+def shortest(model, names, options, seed, outcome):
     """Removes passes from the order as long as it fails in the same way."""
     at = 0
     while at < len(names):
         fewer = names[:at] + names[at + 1:]
-        if fewer and check(model, fewer, precision, seed)[0] == outcome:
+        if fewer and check(model, fewer, options, seed)[0] == outcome:
             names = fewer
         else:
             at += 1
@@ -82,19 +81,22 @@ def main():
                 model = pathlib.Path(scratch) / f"{seed}.onnx"
                 model.write_bytes(made.model())
                 chooser = random.Random(seed)
-                programs.append((model, order(chooser, names), chooser.choice(("fp32", "fp16")), seed))
+                chosen = order(chooser, names)
+                options = ["--precision", chooser.choice(("fp32", "fp16"))]
+                options += chooser.choice(([], ["--optimize-for", "ane"], ["--optimize-for", "gpu"]))
+                programs.append((model, chosen, options, seed))
                 if len(programs) == min(SLICE, arguments.programs - count):
                     break
             if not programs:
                 break
             count += len(programs)
-            for (model, chosen, precision, seed), (outcome, detail) in zip(
+            for (model, chosen, options, seed), (outcome, detail) in zip(
                     programs, driver.parallel(lambda program: check(*program), programs)):
                 totals[outcome] += 1
                 if outcome in ("ok", "refused") and "check-failed" not in detail:
                     continue
-                fewest = shortest(model, chosen, precision, seed, outcome)
-                failures.append(f"{outcome}: seed {seed}, --precision {precision} --passes {','.join(fewest)}: {detail}")
+                fewest = shortest(model, chosen, options, seed, outcome)
+                failures.append(f"{outcome}: seed {seed}, {' '.join(options)} --passes {','.join(fewest)}: {detail}")
                 if arguments.keep:
                     arguments.keep.mkdir(parents=True, exist_ok=True)
                     shutil.copy(model, arguments.keep)
