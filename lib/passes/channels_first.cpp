@@ -30,6 +30,7 @@
 // Operators by name: products, normalisation, reshapes and slices, for which the layout decides
 // about the form.
 #include <array>
+#include <map>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -114,13 +115,15 @@ class ChannelsFirst {
           !ShapeOperand(result->type.shape))
         return false;
     if (HasEffects(*op) || !op->blocks.empty()) return false;
+    // A value is restored in fp16 before an output is cast.
+    if (IsCast(*op) && op->result()->is_output()) return false;
     Builder b = BuilderBefore(op, context_);
     if (op->is("linear")) return Linear(b, op, op->value("x"), op->value("weight"), false);
     if (op->is("matmul")) return Product(b, op);
     if (op->is("transpose")) return Transpose(b, op);
     if (op->is("layer_norm")) return LayerNorm(b, op);
     if (Reshapes(*op)) return Reshape(b, op);
-    return OnDivided(op) || InAnyLayout(b, op);
+    return OnDivided(b, op) || InAnyLayout(b, op);
   }
 
   // Returns whether a matrix has a row for each picture of a batch.
@@ -208,6 +211,7 @@ class ChannelsFirst {
       return Linear(b, op, x.value, y.value, y.rows < y.columns);
     if (!ChunkedOf(x.value) && !ChunkedOf(y.value)) return false;
     if (!IsFloat(x.value->type.dtype) || x.value->type.dtype != y.value->type.dtype) return false;
+    const bool constant = y.value->is_constant();
     // The leading dimensions have common roles; those of the matrices are channels and width.
     const Shape& shape = op->result()->type.shape;
     const size_t rank = shape.size();
@@ -224,8 +228,8 @@ class ChannelsFirst {
         }
     for (size_t i = 0; i + 2 < rank; ++i) {
       if (roles[i] == Role::kNone && !(shape[i] == Dim(1)))
-        roles[i] =
-            i == 0 && !std::ranges::count(roles, Role::kBatch) ? Role::kBatch : Role::kDivided;
+        roles[i] = i == 0 && !constant && !std::ranges::count(roles, Role::kBatch) ? Role::kBatch
+                                                                                   : Role::kDivided;
       for (const Matrix& m : {x, y}) {
         const Shape& own = m.value->type.shape;
         if (roles[i] == Role::kBatch &&
@@ -236,9 +240,24 @@ class ChannelsFirst {
     roles[rank - 2] = Role::kWidth;
     roles[rank - 1] = Role::kChannel;
     if (!IsPossible(WithoutOnes(roles, shape), shape)) return false;
-    const std::vector<Value*> left = MatrixChunks(b, x, roles), right = MatrixChunks(b, y, roles);
-    if (left.empty() || right.empty()) return false;
+    const std::vector<Value*> left = MatrixChunks(b, x, roles);
+    if (left.empty()) return false;
     std::vector<Value*> chunks;
+    if (constant) {
+      if (std::ranges::count(roles, Role::kBatch)) return false;
+      const std::vector<Value*> weights = WeightsOf(b, y);
+      if (weights.empty()) return false;
+      ForEachChunk(roles, shape, [&](const std::vector<int64_t>& index) {
+        chunks.push_back(
+            b.Make("conv", {{"x", left[IndexOf(index, roles, shape, x.value->type.shape)]},
+                            {"weight", weights[IndexOf(index, roles, shape, y.value->type.shape)]},
+                            {"pad_type", "valid"}}));
+      });
+      has_products_ = true;
+      return Set(op->result(), roles, NamedChunks(std::move(chunks), op->result()));
+    }
+    const std::vector<Value*> right = MatrixChunks(b, y, roles);
+    if (right.empty()) return false;
     ForEachChunk(roles, shape, [&](const std::vector<int64_t>& index) {
       Value* first = right[IndexOf(index, roles, shape, y.value->type.shape)];
       Value* second = left[IndexOf(index, roles, shape, x.value->type.shape)];
@@ -247,6 +266,26 @@ class ChannelsFirst {
     });
     has_products_ = true;
     return Set(op->result(), roles, NamedChunks(std::move(chunks), op->result()));
+  }
+
+  // The matrices of a constant operand, such as those of experts, as weights of convolutions; empty
+  // if there are too many for operations of their own.
+  static std::vector<Value*> WeightsOf(Builder& b, const Matrix& m) {
+    constexpr int64_t kMostWeights = 32;
+    const Dims dims = m.value->constant().dims();
+    const int64_t rows = dims[dims.size() - 2], columns = dims.back(),
+                  count = ElementCount(dims) / (rows * columns);
+    if (count > kMostWeights) return {};
+    const Tensor flat = m.value->constant().Reshaped({count, rows, columns});
+    const bool stored_by_input = m.rows < m.columns;
+    std::vector<Value*> weights;
+    for (int64_t i = 0; i < count; ++i) {
+      Tensor matrix = flat.Rows(i, i + 1).Reshaped({rows, columns});
+      if (stored_by_input) matrix = matrix.Transposed({1, 0});
+      weights.push_back(b.Const(matrix.Reshaped({matrix.dims()[0], matrix.dims()[1], 1, 1}),
+                                fmt::format("{}_{}", m.value->name, i)));
+    }
+    return weights;
   }
 
   // The chunks of an operand of a product: x as (batch, K, 1, M), y as (batch, N, 1, K).
@@ -361,7 +400,9 @@ class ChannelsFirst {
           target.push_back(j++);
         }
       }
-      if (!RolesOfGroup(op, *chunked, source, target, roles)) return false;
+      if (!RegroupRoles(
+              chunked->roles, source, target, [&] { return FeedsProduct(op->result()); }, roles))
+        return false;
       if (source.size() == 1 && chunked->roles[source[0]] == Role::kChannel)
         for (size_t d = 0; d + 1 < target.size(); ++d)
           divisions.push_back(to[target[d]].constant());
@@ -370,50 +411,6 @@ class ChannelsFirst {
     if (!IsPossible(roles, to)) return false;
     return Set(op->result(), roles,
                Regrouped(b, *chunked, from, roles, to, divisions, op->result()));
-  }
-
-  // Sets the roles of the dimensions `target` that have the elements of `source`.
-  bool RolesOfGroup(const Operation* op, const Chunked& chunked, const std::vector<size_t>& source,
-                    const std::vector<size_t>& target, Roles& roles) const {
-    const Role first = chunked.roles[source[0]], last = chunked.roles[source.back()];
-    if (source.size() == 1 && target.size() == 1) {
-      roles[target[0]] = first;
-      return true;
-    }
-    // Channels are the innermost order of the chunks.
-    const bool innermost =
-        std::none_of(chunked.roles.begin() + static_cast<std::ptrdiff_t>(source.back()) + 1,
-                     chunked.roles.end(), [](Role role) { return role == Role::kDivided; });
-    auto all_divided = [&](size_t count) {
-      return std::all_of(source.begin(), source.begin() + static_cast<std::ptrdiff_t>(count),
-                         [&](size_t d) { return chunked.roles[d] == Role::kDivided; });
-    };
-    if (source.size() == 1) {
-      if (first == Role::kDivided) {
-        for (size_t d : target) roles[d] = Role::kDivided;
-        return true;
-      }
-      if (first == Role::kWidth && target.size() == 2 &&
-          !std::ranges::count(chunked.roles, Role::kHeight)) {
-        roles[target[0]] = Role::kHeight;
-        roles[target[1]] = Role::kWidth;
-        return true;
-      }
-      if (first != Role::kChannel || !innermost || !FeedsProduct(op->result())) return false;
-      for (size_t d : target) roles[d] = Role::kDivided;
-      roles[target.back()] = Role::kChannel;
-      return true;
-    }
-    if (target.size() != 1) return false;
-    if (all_divided(source.size()))
-      roles[target[0]] = Role::kDivided;
-    else if (last == Role::kChannel && innermost && all_divided(source.size() - 1))
-      roles[target[0]] = Role::kChannel;
-    else if (source.size() == 2 && first == Role::kHeight && last == Role::kWidth)
-      roles[target[0]] = Role::kWidth;
-    else
-      return false;
-    return true;
   }
 
   // The chunks of a reshaped value.
@@ -459,8 +456,8 @@ class ChannelsFirst {
     return chunks;
   }
 
-  // Operations that select or repeat the indices of a divided dimension.
-  bool OnDivided(Operation* op) {
+  // Operations that select, repeat or add the indices of a divided dimension.
+  bool OnDivided(Builder& b, Operation* op) {
     if (op->def->Find("x") < 0) return false;
     const Value* x = op->value("x");
     const Chunked* chunked = ChunkedOf(x);
@@ -468,7 +465,32 @@ class ChannelsFirst {
     if (op->is("tile")) return Tile(op, *chunked);
     if (op->is("split")) return Split(op, *chunked);
     if (op->is("slice_by_index")) return Slice(op, *chunked);
+    if (op->is("reduce_sum")) return Sum(b, op, *chunked);
     return false;
+  }
+
+  // The sum over a divided dimension, such as that of experts, adds chunks.
+  bool Sum(Builder& b, Operation* op, const Chunked& chunked) {
+    const Shape& from = op->value("x")->type.shape;
+    auto axes = ConstantAxes(*op, "axes", static_cast<int>(from.size()));
+    const Tensor keep = op->constant_or_default("keep_dims");
+    if (!axes || axes->size() != 1 || !keep) return false;
+    const auto axis = static_cast<size_t>((*axes)[0]);
+    if (chunked.roles[axis] != Role::kDivided) return false;
+    std::map<std::vector<int64_t>, Value*> sums;  // by the indices of the other dimensions
+    size_t place = 0;
+    ForEachChunk(chunked.roles, from, [&](std::vector<int64_t> index) {
+      index[axis] = 0;
+      Value*& sum = sums[index];
+      Value* chunk = chunked.chunks[place++];
+      sum = sum ? Binary(b, "add", sum, chunk) : chunk;
+    });
+    std::vector<Value*> chunks;
+    for (const auto& [index, sum] : sums) chunks.push_back(sum);
+    Roles roles = chunked.roles;
+    roles[axis] = Role::kNone;
+    if (!keep.Bool(0)) roles.erase(roles.begin() + static_cast<std::ptrdiff_t>(axis));
+    return Set(op->result(), std::move(roles), NamedChunks(std::move(chunks), op->result()));
   }
 
   // Copies of a dimension of 1, or of a divided one, are the same chunks again.
@@ -679,7 +701,7 @@ class ChannelsFirst {
       return chunks;
     }
     for (size_t i = 0; i < chunks.size(); ++i)
-      if (chunks[i]->def) names_.emplace_back(chunks[i], fmt::format("{}_head_{}", after->name, i));
+      if (chunks[i]->def) names_.emplace_back(chunks[i], fmt::format("{}_part_{}", after->name, i));
     return chunks;
   }
 

@@ -121,6 +121,48 @@ size_t IndexOf(const std::vector<int64_t>& index, const Roles& roles, const Shap
   return static_cast<size_t>(at);
 }
 
+bool RegroupRoles(const Roles& from, const std::vector<size_t>& source,
+                  const std::vector<size_t>& target, const std::function<bool()>& may_divide,
+                  Roles& roles) {
+  const Role first = from[source[0]], last = from[source.back()];
+  if (source.size() == 1 && target.size() == 1) {
+    roles[target[0]] = first;
+    return true;
+  }
+  // Channels are the innermost order of the chunks.
+  const bool innermost = std::none_of(from.begin() + static_cast<std::ptrdiff_t>(source.back()) + 1,
+                                      from.end(), [](Role role) { return role == Role::kDivided; });
+  auto all_divided = [&](size_t count) {
+    return std::all_of(source.begin(), source.begin() + static_cast<std::ptrdiff_t>(count),
+                       [&](size_t d) { return from[d] == Role::kDivided; });
+  };
+  if (source.size() == 1) {
+    if (first == Role::kDivided) {
+      for (size_t d : target) roles[d] = Role::kDivided;
+      return true;
+    }
+    if (first == Role::kWidth && target.size() == 2 && !std::ranges::count(from, Role::kHeight)) {
+      roles[target[0]] = Role::kHeight;
+      roles[target[1]] = Role::kWidth;
+      return true;
+    }
+    if (first != Role::kChannel || !innermost || !may_divide()) return false;
+    for (size_t d : target) roles[d] = Role::kDivided;
+    roles[target.back()] = Role::kChannel;
+    return true;
+  }
+  if (target.size() != 1) return false;
+  if (all_divided(source.size()))
+    roles[target[0]] = Role::kDivided;
+  else if (last == Role::kChannel && innermost && all_divided(source.size() - 1))
+    roles[target[0]] = Role::kChannel;
+  else if (source.size() == 2 && first == Role::kHeight && last == Role::kWidth)
+    roles[target[0]] = Role::kWidth;
+  else
+    return false;
+  return true;
+}
+
 std::optional<ChunkArguments> ArgumentsForChunks(const Operation& op, const Roles& roles) {
   const Layout& row = op.def->layout;
   const int rank = static_cast<int>(roles.size());

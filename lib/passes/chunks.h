@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <unordered_set>
 #include <utility>
@@ -64,6 +65,13 @@ void ForEachChunk(const Roles& roles, const Shape& shape, F&& f) {
 // The position of the chunk of an operand of shape `own`, which is broadcast to `shape`.
 size_t IndexOf(const std::vector<int64_t>& index, const Roles& roles, const Shape& shape,
                const Shape& own);
+
+// Sets the roles of the dimensions `target` of a reshaped value that have the elements of the
+// dimensions `source`, which had roles `from`. Returns false if the reshape mixes dimensions.
+// `may_divide` is asked before channels are divided.
+bool RegroupRoles(const Roles& from, const std::vector<size_t>& source,
+                  const std::vector<size_t>& target, const std::function<bool()>& may_divide,
+                  Roles& roles);
 
 // The arguments of an operation, other than its data, for the chunks of its data, if the operator
 // works in any layout (OpDef::layout).

@@ -55,11 +55,13 @@ constexpr std::array kPipeline = {
     &kScaleSmallWeights,
     &kFp16Precision,
     &kFiniteConstants,
+    &kOptimiseCasts,
     &kChannelsFirst,
     &kRepeat,
     &kFoldConstants,
     &kOptimiseCasts,
     &kRemoveNoOps,
+    &kFuseConv,  // scales after the convolutions of channels-first
     // Casts to and from fp16 states separated moves that can now cancel.
     &kSinkTransposes,
     &kCancelTransposes,

@@ -2,7 +2,7 @@
 """`mlc opt` changes nothing in a package that mlc has just written, in either precision.
 
 Compiles every ONNX, GGUF and Hugging Face model of the corpus and of the folder MLC_ZOO for the default target, and those that
-are no single operators for iOS18, too. Without the corpus, the sample models of manifests are compiled.
+are no single operators for iOS18 and for the Neural Engine, too. Without the corpus, the sample models of manifests are compiled.
 """
 import os
 import pathlib
@@ -42,11 +42,10 @@ def sources(folder):
 def examine(model):
     """Returns (number of packages, faults)."""
     packages, faults = 0, []
-    targets = ("iOS16",) if "onnx-node" in model.parts else ("iOS16", "iOS18")
-    for target in targets:
+    variants = [[]] if "onnx-node" in model.parts else [[], ["--target", "iOS18"], ["--optimize-for", "ane"]]
+    for options in variants:
         with tempfile.TemporaryDirectory(prefix="mlc-") as scratch:
             package = pathlib.Path(scratch) / "m.mlpackage"
-            options = [] if target == "iOS16" else ["--target", target]
             if driver.run("compile", model, "-o", package, "--no-measure", "--no-manifest", *options, timeout=600).code:
                 continue  # tested elsewhere
             packages += 1
@@ -56,7 +55,7 @@ def examine(model):
                 changed = [run["name"] for run in result.answer.get("passes", []) if run["changed"]]
                 known = model.parent.name in KNOWN and result.code == 0
                 if (result.code or changed) and not known:
-                    faults.append(f"{model}, {target}, {precision}: {changed or driver.ending(result)}")
+                    faults.append(f"{model}, {' '.join(options) or 'default'}, {precision}: {changed or driver.ending(result)}")
     return packages, faults
 
 
