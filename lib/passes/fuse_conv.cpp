@@ -111,7 +111,8 @@ bool FuseAfter(Operation* after, PassContext& context) {
   const bool exact = context.precision == PassContext::Precision::kFp32;
   if (!numbers || (is_scale && exact && DecidesSteps(after->result()))) return false;
   // Does not fold a scale that scale-small-weights has extracted.
-  if (is_scale && !exact && constant->constant().size() == 1) {
+  const bool half = conv->result()->type.dtype == DType::kFp16;
+  if (is_scale && (half || !exact) && constant->constant().size() == 1) {
     const double number = std::fabs(constant->constant().Double(0));
     const double limit = after->is("mul") ? kLeastNormal / number : kLeastNormal * number;
     if (limit > kLeastNormal && IsBelow(conv->constant("weight"), limit)) return false;

@@ -61,7 +61,9 @@ constexpr std::array kPipeline = {
     &kFoldConstants,
     &kOptimiseCasts,
     &kRemoveNoOps,
-    &kFuseConv,  // scales after the convolutions of channels-first
+    // What channels-first makes: scales after convolutions, slices of slices.
+    &kFuseConv,
+    &kSimplifyMoves,
     // Casts to and from fp16 states separated moves that can now cancel.
     &kSinkTransposes,
     &kCancelTransposes,
