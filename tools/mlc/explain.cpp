@@ -235,14 +235,17 @@ const analysis::PlacedSegment* MainPart(const Placement& placement) {
 
 // The verdict, and what to do first.
 std::string AdviceText(const Placement& placement, const std::vector<RuleImpact>& impacts,
-                       Unit unit, bool compiled) {
+                       const ExplainOptions& options, bool compiled) {
+  const Unit unit = options.unit;
   const RuleImpact *gain = nullptr, *slow = nullptr, *splits = nullptr, *wrong = nullptr;
   bool ports_only = true;
   for (const RuleImpact& impact : impacts) {
     if (!placement.findings[impact.findings[0]].op) continue;
     const Severity severity = impact.rule->severity;
     if (severity == Severity::kInaccurate && !wrong) wrong = &impact;
-    if (severity == Severity::kSlow && (!slow || impact.work > slow->work)) slow = &impact;
+    if (severity == Severity::kSlow && impact.work >= kLittle * placement.work &&
+        (!slow || impact.work > slow->work))
+      slow = &impact;
     if (severity != Severity::kCannotRun) continue;
     ports_only = ports_only && impact.rule->id == "fp32-port";
     if (!gain || impact.work_share_without > gain->work_share_without) gain = &impact;
@@ -281,6 +284,11 @@ std::string AdviceText(const Placement& placement, const std::vector<RuleImpact>
   if (slow)
     text += fmt::format(" Speed: {} concerns {} of the work.", slow->rule->id,
                         Percent(slow->work / placement.work));
+  if (options.compile.optimize_for != unit &&
+      std::ranges::any_of(impacts, [](const RuleImpact& impact) {
+        return impact.rule->fix.find("optimize-for") != std::string_view::npos;
+      }))
+    text += fmt::format(" Try --optimize-for {}.", analysis::ShortName(unit));
   return fmt::format(
       "  {}\n  To check on a Mac: {}mlc run PACKAGE --units {} --json > FILE, and mlc explain "
       "PACKAGE --measured FILE.\n",
@@ -341,7 +349,7 @@ void PrintText(const Explanation& explanation, const ExplainArguments& given, bo
   for (const Placement* placement : worst) {
     if (worst.size() > 1) fmt::print("\nfunction {}\n", placement->function->name);
     const std::vector<RuleImpact> impacts = ImpactsOf(*placement);
-    fmt::print("{}{}", AdviceText(*placement, impacts, unit, explanation.compiled),
+    fmt::print("{}{}", AdviceText(*placement, impacts, given.options, explanation.compiled),
                PartsText(*placement, unit, given.all));
     std::optional<Severity> last;
     int64_t minor = 0;
