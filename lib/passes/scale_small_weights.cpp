@@ -2,6 +2,7 @@
 //
 //   y = conv(x, w, b)   ->   y = mul(conv(x, w * 2^k, b * 2^k), 2^-k)      max |w| < 2^-14
 //   y = mul(x, c)       ->   y = mul(mul(x, c * 2^k), 2^-k)                max |c| < 2^-14
+//   y = mul(matmul(x, w), c)   ->   y = mul(matmul(x, w * c * 2^k), 2^-k)
 //
 // The factor 2^k scales the largest weight to about 2^-10, so that weights down to a sixteenth of
 // it are normal numbers. Applies to conv, conv_transpose and linear, and to products with a
@@ -92,15 +93,65 @@ bool IsOnlyAdded(const Value* value) {
   });
 }
 
+// Returns matmul(x, w * factor), or add(matmul(x, w * factor), b * factor), for a value that is
+// matmul(x, w), or add(matmul(x, w), b), with other constants; null for any other value. `factor`
+// has one number, or one per column. Sets `scale` to a power of two that the result is scaled by.
+Value* Folded(Builder& builder, Value* value, const Tensor& factor, double& scale) {
+  Tensor bias;
+  if (!SoleUser(value)) return nullptr;
+  if (Operation* add = DefinedBy(value, "add")) {
+    auto [constant, other] = SplitConstant(add);
+    if (!constant || !SoleUser(other)) return nullptr;
+    bias = constant->constant();
+    value = other;
+  }
+  Operation* product = DefinedBy(value, "matmul");
+  const Tensor weight = product ? product->constant("y") : Tensor();
+  const Tensor transposed = product ? product->constant_or_default("transpose_y") : Tensor();
+  if (!weight || !product->value("y") || weight.rank() != 2 || weight.encoding() || !transposed ||
+      transposed.Bool(0) || weight.dtype() != DType::kFp32)
+    return nullptr;
+  const int64_t columns = weight.dims()[1];
+  auto is_per_column = [&](const Tensor& tensor) {
+    return tensor.size() == 1 || (tensor.size() == columns && tensor.dims().back() == columns);
+  };
+  if (!is_per_column(factor) || (bias && !is_per_column(bias))) return nullptr;
+  constexpr int kFoldedTo = -3;  // exponent of the largest folded weight
+  const Tensor::Range of_weight = weight.range(), of_factor = factor.range();
+  const double largest =
+      std::max(of_weight.high, -of_weight.low) * std::max(of_factor.high, -of_factor.low);
+  if (!(largest > 0)) return nullptr;
+  // Its reciprocal is a normal number, and so not scaled again.
+  scale = std::exp2(std::min(kFoldedTo - std::ilogb(largest), 14));
+  auto at = [](const Tensor& tensor, int64_t i) {
+    return tensor.Double(tensor.size() == 1 ? 0 : i);
+  };
+  std::vector<double> factors, biases;
+  for (int64_t i = 0; i < columns; ++i) {
+    factors.push_back(at(factor, i) * scale);
+    if (bias) biases.push_back(at(bias, i) * factors.back());
+  }
+  if (std::ranges::any_of(biases, [](double number) { return std::fabs(number) > 65504; }))
+    return nullptr;
+  Builder::Args args = ArgsWithout(*product, {"y"});
+  args.emplace_back(
+      "y", builder.Const(ScaledChannels(weight, factors, true), product->value("y")->name));
+  Value* scaled = builder.Make("matmul", std::move(args));
+  if (!bias) return scaled;
+  return Binary(builder, "add", scaled, Tensor::Of<double>({columns}, biases).Cast(DType::kFp32));
+}
+
 bool ScaleFactor(Operation* op, PassContext& context) {
   if (!op->is("mul") || !IsOnlyAdded(op->result())) return false;
   auto [factor, x] = SplitConstant(op);
-  const std::optional<double> scale = factor ? ScaleFor(factor->constant()) : std::nullopt;
+  std::optional<double> scale = factor ? ScaleFor(factor->constant()) : std::nullopt;
   if (!scale) return false;
-  Report(*op, op->value("x") == factor ? "x" : "y", *scale, context);
   Builder builder = BuilderBefore(op, context);
-  Value* scaled =
-      Binary(builder, "mul", x, builder.Const(Scaled(factor->constant(), *scale), factor->name));
+  Value* scaled = Folded(builder, x, factor->constant(), *scale);
+  if (!scaled)
+    scaled =
+        Binary(builder, "mul", x, builder.Const(Scaled(factor->constant(), *scale), factor->name));
+  Report(*op, op->value("x") == factor ? "x" : "y", *scale, context);
   return Replace(op, Binary(builder, "mul", scaled, 1 / *scale));
 }
 
