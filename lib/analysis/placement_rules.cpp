@@ -114,8 +114,8 @@ constexpr PlacementRule kRules[] = {
         "open-shape", kCannotRun, "a dimension is a range of sizes", kApple,
         "apple/coreai-models, neural_engine_rules.md: \"Fully static shapes\"; coremltools#1764, "
         "#2370. Conflict: coremltools' flexible-inputs.md allows ranges from iOS17.4",
-        "fix all sizes: one package or function for each (option 'dim' SYMBOL=N); a list of sizes "
-        "(SYMBOL=A,B,C) runs, too, except as listed-norm says",
+        "fix every size with option 'dim' SYMBOL=N, or list sizes with option 'dim' SYMBOL=A,B,C "
+        "(layer_norm is then slow: see listed-norm)",
         kAne, 0, 0, OpenShape),
     OnOperation("data-dependent-shape", kCannotRun, "a dimension depends on the data", kApple,
                 "apple/coreai-models, neural_engine_rules.md: \"Fully static shapes\"",
@@ -143,12 +143,11 @@ constexpr PlacementRule kRules[] = {
                 "sbryngelson/ane-guide, a-op-device-matrix.md (aned, compiler tables of M4 and M5)",
                 "split the axis", kAne, 17, 0, VeryLongAxis),
     // --- operators
-    OnOperation(
-        "recurrent", kCannotRun, "a recurrent layer", kApple,
-        "coremltools#1780 (Apple staff); FluidInference/FluidAudio, ANE_Candidates.md (M5)",
-        "run this part on the CPU as a model of its own, or replace the layer by a convolution or "
-        "attention and train again",
-        kAne, 0, 0, IsNamed<kRecurrent>),
+    OnOperation("recurrent", kCannotRun, "a recurrent layer", kApple,
+                "coremltools#1780 (Apple staff); FluidInference/FluidAudio, ANE_Candidates.md (M5)",
+                "run this part on the CPU as a separate model, or replace the layer by a "
+                "convolution or attention and retrain",
+                kAne, 0, 0, IsNamed<kRecurrent>),
     OnOperation("control-flow", kCannotRun, "a loop, a branch or a list", kMeasured,
                 "coremltools#2208, #2008; sbryngelson/ANEForge (aned)",
                 "unroll the loop in the source model, or call the model once for each step",
@@ -160,9 +159,8 @@ constexpr PlacementRule kRules[] = {
         "roboflow/rf-detr#1495 (M3 Pro), john-rocky/CoreML-LLM EXPERIMENTS.md (iPhone 17 Pro), "
         "FluidInference/FluidAudio (M5): planned on the CPU. Conflict: coremltools, "
         "frontend/torch/ops.py",
-        "look up embeddings in a model of their own or in the app, and pass the rows; end a "
-        "detector "
-        "before it selects boxes",
+        "look up embeddings in the app or in a separate model, and pass the rows; end a detector "
+        "before it selects boxes (option 'outputs')",
         kAne, 0, 0, Gather),
     OnOperation(
         "scatter", kCannotRun, "writes at computed indices", kApple,
@@ -234,8 +232,8 @@ constexpr PlacementRule kRules[] = {
         "conv-3d", kCannotRun, "a three-dimensional convolution", kMeasured,
         "sbryngelson/ane-guide, 04-capability-surface.md (aned: fails for each device). Conflict: "
         "sbryngelson/ANEForge, op-catalog.md",
-        "option 'optimize-for' ane adds the results of one two-dimensional convolution for each "
-        "step of the depth",
+        "option 'optimize-for' ane computes one two-dimensional convolution for each step of the "
+        "kernel's depth, and adds the results",
         kAne, 0, 0, Conv3d),
     OnOperation("kernel-width", kCannotRun, "a convolution kernel is more than 13 wide", kMeasured,
                 "sbryngelson/ane-guide, 04-capability-surface.md (aned, M1)",
@@ -297,7 +295,9 @@ constexpr PlacementRule kRules[] = {
         "store keys and values of all layers in one state", kAne, 0, 0, ManyStates),
     OnOperation("state-width", kCannotRun, "a state whose last dimension is not a multiple of 32",
                 kMeasured, "coremltools#2631",
-                "pad the last dimension of the state to a multiple of 32", kAne, 0, 0, StateWidth),
+                "pad the last dimension of the state to a multiple of 32; for a language model, "
+                "option 'dim' tokens=N stores the context last",
+                kAne, 0, 0, StateWidth),
     // --- weights
     OnOperation("table-blocks", kCannotRun,
                 "weights with lookup tables for blocks of rows and columns", kMeasured,
@@ -366,16 +366,15 @@ constexpr PlacementRule kRules[] = {
                 "select from parts of the axis, then from their results", kAne | kGpu | kCpu, 0, 0,
                 LongTopK),
     // --- speed
-    OnOperation(
-        "narrow-rows", kSlow, "rows of a large tensor are padded to a multiple of 64 bytes", kApple,
-        "apple/coreai-models, neural_engine_rules.md: \"Tensor memory alignment\"",
-        "none for a picture; put the longest axis last where the source model has the choice", kAne,
-        0, 0, NarrowRows),
+    OnOperation("narrow-rows", kSlow, "rows of a large tensor are padded to a multiple of 64 bytes",
+                kApple, "apple/coreai-models, neural_engine_rules.md: \"Tensor memory alignment\"",
+                "usually none for images; otherwise put the longest axis last in the source model",
+                kAne, 0, 0, NarrowRows),
     OnOperation("linear-layer", kSlow, "a linear layer that is not a convolution", kApple,
                 "apple/coreai-models, neural_engine_rules.md: \"Conv2d instead of Linear\"; "
                 "onnxsim and erwinzhang7 measured gains of 10 to 22 %",
-                "option 'optimize-for' ane writes it as a 1x1 convolution: of (N, C, H, W) for "
-                "pictures, of (batch, channels, 1, sequence) for text",
+                "option 'optimize-for' ane writes it as a 1x1 convolution, of tensors (batch, "
+                "channels, height, width) for images and (batch, channels, 1, sequence) for text",
                 kAne, 0, 0, LinearLayer),
     OnOperation("heads-together", kSlow, "attention that computes several heads at once", kApple,
                 "apple/coreai-models, neural_engine_rules.md: \"Per-head attention\"; "
@@ -434,7 +433,8 @@ constexpr PlacementRule kRules[] = {
     OnFunction("segments", kSlow, "the Neural Engine is entered more than once", kMeasured,
                "arXiv 2606.22283: 0.09 to 0.23 ms for each entry; apple/coreai-models, "
                "neural_engine_rules.md: \"Neural Engine residency\"",
-               "remove what splits it: the rules above name the operations between the segments",
+               "replace the operations between the segments, which the rules name that cannot run, "
+               "or move them out of the model",
                kAne, 0, 0, Fragments),
     OnProgram(
         "package-1gb", kCannotRun, "a package of more than 1 GB, on a phone or tablet", kApple,

@@ -124,7 +124,7 @@ class Decoder {
   // With a fixed number of tokens: the position of a token is the last one that it sees, and it is
   // written there into the caches.
   void MakePositionsOfMask() {
-    Value* seen = Binary(b_, "greater", mask_, kHidden / 2);
+    Value* seen = Binary(b_, "greater", b_.Cast(mask_, DType::kFp32), kHidden / 2);
     Value* count = Reduced(b_, "reduce_sum", b_.Cast(seen, DType::kInt32), {3}, false);
     Value* rows = Binary(b_, "sub", Squeezed(b_, count, {0}), 1);  // [1, S]; -1: padding
     positions_ = Squeezed(b_, Binary(b_, "maximum", rows, 0), {0});

@@ -14,13 +14,13 @@
 // The tokens have the positions T - S to T - 1. Attention is always causal, so that causalMask may
 // be all zeros.
 //
-// If the number of tokens is given, no size depends on the past, as the Neural Engine requires
-// (apple/coreai-models, neural_engine_rules.md: "Fully static shapes", "KV cache"):
+// If the number of tokens is fixed or listed, no size depends on the past, as the Neural Engine
+// requires (apple/coreai-models, neural_engine_rules.md: "Fully static shapes", "KV cache"):
 //
-//   inputs   causalMask fp16 [1, 1, S, C]: 0 where a token sees a position of the context, its own
-//            included, and -40000 or less elsewhere. The position of a token is the number of
-//            positions that it sees, minus 1. A token that sees none is padding, and its logits are
-//            meaningless.
+//   inputs   causalMask fp16 [1, 1, S, C]: 0 at the positions of the context that a token may see,
+//            including its own, and -40000 or less elsewhere. The position of a token is the number
+//            of positions that it sees, minus 1. A token that sees none is padding, and its logits
+//            are meaningless.
 //   states   keyCache fp16 [layers, 1, key/value heads * head dimension, 1, C], valueCache likewise
 #pragma once
 

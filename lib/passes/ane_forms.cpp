@@ -13,8 +13,9 @@
 //   pool-window-N         avg_pool over a whole picture   ->   reduce_mean
 //
 // Must not fire without --optimize-for ane, if the rule does not apply, or where the fix is not
-// exact: on computed weights, on sizes that are not constant, on kernels that are also too high. The
-// others are left to the author of the model, as mlc explain says. Numeric effect: only the order
+// exact: on computed weights, on sizes that are not constant, on kernels that are also too high;
+// nor where it would be large: on more than 2048 sums, 1024 normalised channels, 7 steps of depth.
+// mlc explain reports such cases, which are left to the author of the model. Numeric effect: only the order
 // of summation.
 //
 // Operators by name: those that the rules concern.
@@ -29,7 +30,11 @@
 namespace mlc::passes {
 namespace {
 
-constexpr int64_t kHighestKernel = 29;      // rule kernel-width
+constexpr int64_t kHighestKernel = 29;  // rule kernel-width
+constexpr int64_t kWidestKernel = 13;   // rule kernel-width
+constexpr int64_t kDeepestKernel = 7;   // each step of the depth is a convolution of its own
+constexpr int64_t kMostNormalised =
+    1024;  // channels; the band has the square of this many elements
 constexpr int64_t kLongestTriangle = 2048;  // the triangle has the square of this many elements
 
 // Returns a dimension if it is constant.
@@ -116,6 +121,7 @@ bool TransposedDilation(Operation* op, PassContext& context) {
   const std::vector<int64_t> dilations = PerSpatial(*op, "dilations", from.size() - 2);
   Dims to = from;
   for (size_t i = 2; i < from.size(); ++i) to[i] = (from[i] - 1) * dilations[i - 2] + 1;
+  if (to.back() > kWidestKernel || to[2] > kHighestKernel) return false;
   std::vector<double> spread(static_cast<size_t>(ElementCount(to)), 0.0);
   const std::vector<double> numbers = weight.Doubles();
   std::vector<int64_t> index(from.size(), 0);
@@ -133,7 +139,7 @@ bool TransposedDilation(Operation* op, PassContext& context) {
   return Replace(op, b.Make("conv_transpose", std::move(args)));
 }
 
-// Returns the numbers with `per` entries for each of two spatial dimensions, exchanged.
+// Exchanges the entries of two spatial dimensions, of which each has `per`.
 Tensor Exchanged(const Tensor& numbers, int64_t per) {
   std::vector<int64_t> all = numbers.Ints();
   std::rotate(all.begin(), all.begin() + per, all.end());
@@ -170,7 +176,7 @@ bool KernelWidth(Operation* op, PassContext& context) {
   return Replace(op, flat ? Squeezed(b, y, {3}) : Transposed(b, y, {0, 1, 3, 2}));
 }
 
-// A sum over the depth of the kernel of convolutions of pictures, one for each step of the depth.
+// Adds the results of convolutions of images, one for each step of the kernel's depth.
 bool Conv3d(Operation* op, PassContext& context) {
   const Tensor weight = op->constant("weight");
   Value* x = op->value("x");
@@ -188,7 +194,7 @@ bool Conv3d(Operation* op, PassContext& context) {
   Builder b = BuilderBefore(op, context);
   if (kernel[3] == 1 && kernel[4] == 1 && strides[1] == 1 && strides[2] == 1 &&
       std::all_of(pad.begin() + 2, pad.end(), [](int64_t n) { return n == 0; })) {
-    // A convolution over time only is one of a picture whose rows are frames.
+    // A convolution over time only is one of an image whose rows are frames.
     Builder::Args args =
         ArgsWithout(*op, {"x", "weight", "strides", "dilations", "pad_type", "pad"});
     args.emplace_back("x", WithShape(b, x, {in[0], in[1], in[2], in[3] * in[4]}));
@@ -200,8 +206,9 @@ bool Conv3d(Operation* op, PassContext& context) {
     args.emplace_back("pad", Ints({pad[0], pad[1], 0, 0}));
     return Replace(op, WithShape(b, b.Make("conv", std::move(args)), {out.begin(), out.end()}));
   }
+  if (kernel[2] > kDeepestKernel) return false;
   Value* frames = Transposed(b, x, {0, 2, 1, 3, 4});  // [N, D, C, H, W]
-  // A pad would move to the channels with the transpose.
+  // After the transpose, depth is dimension 1, which cannot be padded (rule channel-padding).
   auto zeros = [&](int64_t count) {
     return b.Const(Tensor::Full(x->type.dtype, {in[0], count, in[1], in[3], in[4]}, 0), "padding");
   };
@@ -287,7 +294,7 @@ bool Logic(Operation* op, PassContext& context) {
 bool ResponseNorm(Operation* op, PassContext& context) {
   Value* x = op->value("x");
   constexpr double kScale = 1.0 / 16;
-  if (!x || x->type.rank() != 4 || !SizeOf(x, 1)) return false;
+  if (!x || x->type.rank() != 4 || !SizeOf(x, 1) || *SizeOf(x, 1) > kMostNormalised) return false;
   std::map<std::string_view, double> numbers;
   for (std::string_view param : {"size", "alpha", "beta", "k"}) {
     const Tensor number = op->constant_or_default(param);

@@ -16,19 +16,20 @@
 // apple/coreai-models, neural_engine_rules.md: "BC1S format", "Conv2d instead of Linear", "Per-head
 // attention", "Softmax placement").
 //
-// The pass walks through the operations in order and represents values by chunks: tensors of four
-// dimensions, one for each index of the dimensions that are divided (heads). A linear layer starts
-// a chunk; every operation that works in any layout continues it, according to its row in lib/ops.
+// The pass walks through the operations in order and represents values by chunks (chunks.h):
+// tensors of four dimensions, one for each index of the dimensions that are divided (heads). A
+// linear layer starts a chain of chunks. Operations that work in any layout, according to their
+// rows in lib/ops, are then applied to each chunk.
 // Where another operation or an output needs the value in its own order of dimensions, it is
 // restored. Reshapes and transposes that divide channels into heads and reorder dimensions cost
 // nothing.
 //
 // Must not fire without --optimize-for ane, in functions with a range of sizes (a warning), on nested
 // blocks, on weights that are not constant, on values with several dynamic dimensions, on more than
-// 128 chunks, or if a reshape mixes dimensions. No numeric effect, except for the order of summation.
+// 64 chunks, or if a reshape mixes dimensions. No numeric effect, except for the order of summation.
 //
-// Operators by name: products, normalisation, reshapes and slices, for which the layout decides
-// about the form.
+// Operators by name: products, normalisation, reshapes and slices, which need rewrites of their own
+// in this layout.
 #include <array>
 #include <map>
 #include <unordered_map>
@@ -68,7 +69,7 @@ class ChannelsFirst {
     for (Operation* op : operations)
       if (!op->def->is_const() && !op->results.empty() && Convert(op)) converted.push_back(op);
     if (!has_products_) {
-      // Chunks without products would only move transposes.
+      // Without a product, the rewrite would only move transposes.
       const std::unordered_set<const Operation*> own(operations.begin(), operations.end());
       std::vector<Operation*> made;
       for (Operation* op : function_.body.operations())
@@ -115,7 +116,7 @@ class ChannelsFirst {
           !ShapeOperand(result->type.shape))
         return false;
     if (HasEffects(*op) || !op->blocks.empty()) return false;
-    // A value is restored in fp16 before an output is cast.
+    // The cast of an output stays, so that the value is restored in fp16 before it.
     if (IsCast(*op) && op->result()->is_output()) return false;
     Builder b = BuilderBefore(op, context_);
     if (op->is("linear")) return Linear(b, op, op->value("x"), op->value("weight"), false);
@@ -206,9 +207,19 @@ class ChannelsFirst {
   bool Product(Builder& b, Operation* op) {
     const Matrix x = MatrixOf(op, "x", "transpose_x"), y = MatrixOf(op, "y", "transpose_y");
     if (!x.value || !y.value) return false;
-    if (y.value->is_constant() && y.value->type.rank() == 2 &&
-        x.columns + 1 == x.value->type.shape.size())
-      return Linear(b, op, x.value, y.value, y.rows < y.columns);
+    if (y.value->is_constant() && x.columns + 1 == x.value->type.shape.size()) {
+      // Leading dimensions of 1 do not matter, if the result has no more of them than x.
+      const Dims& dims = y.value->constant().dims();
+      const auto leading = dims.end() - 2;
+      if (std::all_of(dims.begin(), leading, [](int64_t size) { return size == 1; }) &&
+          op->result()->type.rank() == x.value->type.rank()) {
+        Value* matrix =
+            dims.size() == 2
+                ? y.value
+                : b.Const(y.value->constant().Reshaped({leading, dims.end()}), y.value->name);
+        return Linear(b, op, x.value, matrix, y.rows < y.columns);
+      }
+    }
     if (!ChunkedOf(x.value) && !ChunkedOf(y.value)) return false;
     if (!IsFloat(x.value->type.dtype) || x.value->type.dtype != y.value->type.dtype) return false;
     const bool constant = y.value->is_constant();
@@ -321,7 +332,7 @@ class ChannelsFirst {
     if (!x || !perm) return false;
     const Chunked* chunked = ChunkedOf(x);
     if (!chunked) {
-      // Channels that become the last dimension; a chunk needs no transpose.
+      // A transpose that moves channels to the end is not needed by chunks.
       Roles roles;
       if (*perm == std::vector<int64_t>{0, 2, 3, 1})
         roles = {Role::kBatch, Role::kChannel, Role::kHeight, Role::kWidth};
@@ -374,6 +385,10 @@ class ChannelsFirst {
   // A reshape that divides a dimension or joins adjacent ones.
   bool Reshape(Builder& b, Operation* op) {
     Value* x = op->value("x");
+    // The result of a convolution of images, which attention divides into heads.
+    if (x && !ChunkedOf(x) && DefinedBy(x, "conv") && x->type.rank() == 4 &&
+        FeedsProduct(op->result()))
+      Set(x, {Role::kBatch, Role::kChannel, Role::kHeight, Role::kWidth}, {x});
     const Chunked* chunked = ChunkedOf(x);
     if (!chunked) return false;
     const Shape &from = x->type.shape, &to = op->result()->type.shape;
@@ -385,7 +400,7 @@ class ChannelsFirst {
     };
     for (skip(from, i), skip(to, j); i < from.size() || j < to.size(); skip(from, i), skip(to, j)) {
       if (i == from.size() || j == to.size()) return false;
-      // The smallest groups of dimensions with the same product.
+      // The smallest groups of source and target dimensions with equal element counts.
       std::vector<size_t> source = {i++}, target = {j++};
       Dim left = from[source[0]], right = to[target[0]];
       while (!(left == right)) {
@@ -435,7 +450,7 @@ class ChannelsFirst {
                                 1));
       chunks = NamedChunks(std::move(joined), named);
     } else if (after > before) {
-      // One step for each dimension: packed projections are separated before their heads.
+      // One dimension at a time: queries, keys and values first, then their heads.
       for (size_t i = 0; i < divisions.size(); ++i) {
         std::vector<Value*> parts;
         for (Value* chunk : chunks) {
@@ -493,7 +508,7 @@ class ChannelsFirst {
     return Set(op->result(), std::move(roles), NamedChunks(std::move(chunks), op->result()));
   }
 
-  // Copies of a dimension of 1, or of a divided one, are the same chunks again.
+  // Tiling a dimension of 1, or a divided one, uses the same chunks again.
   bool Tile(Operation* op, const Chunked& chunked) {
     const Tensor reps = op->constant("reps");
     const Shape &from = op->value("x")->type.shape, &to = op->result()->type.shape;
@@ -605,7 +620,7 @@ class ChannelsFirst {
       if (possible) rank = std::max(rank, operand.type().shape.size());
     });
     if (!possible) return false;
-    Shape widest(rank, 1);  // the shape of the operands, broadcast
+    Shape widest(rank, 1);  // the shape to which all operands are broadcast
     each_operand([&](std::string_view, const Operand& operand) {
       const Shape& shape = operand.type().shape;
       for (size_t i = 0; i < shape.size(); ++i)
@@ -634,14 +649,18 @@ class ChannelsFirst {
     if (!IsPossible(roles, widest)) return false;
     std::optional<ChunkArguments> others = ArgumentsForChunks(*op, roles);
     if (!others) return false;
-    Roles kept;  // of the results
+    Roles kept;                   // of the results
+    std::vector<size_t> sources;  // the dimension of the operands, for each of the results
     for (size_t d = 0; d < rank; ++d)
-      if (!others->dropped.contains(static_cast<int64_t>(d))) kept.push_back(roles[d]);
+      if (!others->dropped.contains(static_cast<int64_t>(d))) {
+        kept.push_back(roles[d]);
+        sources.push_back(d);
+      }
     for (const std::unique_ptr<Value>& result : op->results) {
       const Shape& shape = result->type.shape;
       if (shape.size() != kept.size() || !IsPossible(WithoutOnes(kept, shape), shape)) return false;
-      for (size_t d = 0; d < rank && kept.size() == rank; ++d)
-        if (roles[d] == Role::kDivided && !(shape[d] == widest[d])) return false;
+      for (size_t d = 0; d < kept.size(); ++d)
+        if (kept[d] == Role::kDivided && !(shape[d] == widest[sources[d]])) return false;
     }
     // The operands, as chunks.
     std::map<std::string_view, std::vector<std::vector<Operand>>> chunks;
@@ -705,8 +724,8 @@ class ChannelsFirst {
     return chunks;
   }
 
-  // Gives the users of a converted operation that were not converted the whole value, and erases
-  // the operation.
+  // Restores the whole value for users that were not converted, then erases the original
+  // operation.
   void Restore(Operation* op) {
     for (const std::unique_ptr<Value>& result : op->results) {
       if (!result->has_uses()) continue;
@@ -719,8 +738,8 @@ class ChannelsFirst {
     op->block->Erase(op);
   }
 
-  // Computes the parts of a projection, such as queries, keys and values, by convolutions of their
-  // own.
+  // Replaces a convolution followed by a split, such as packed queries, keys and values, by one
+  // convolution for each part.
   void SeparateProjections(Operation* split) {
     Operation* conv = DefinedBy(split->value("x"), "conv");
     auto axis = ConstantAxes(*split, "axis", 4);
@@ -775,10 +794,12 @@ bool Run(Program& program, PassContext& context) {
     if (const std::string symbol = RangeOf(f); !symbol.empty()) {
       context.diagnostics.Warn(
           Error("open-shape",
-                "--optimize-for ane: function {} stays as it is, because the Neural Engine does "
-                "not run functions with a range of sizes, and {} is one",
+                "option 'optimize-for' ane: function {} stays as it is: {} is a range of sizes, "
+                "and the Neural "
+                "Engine needs fixed or listed ones",
                 f.name, symbol)
-              .Help("fix the size with --dim {}=N, or list sizes: --dim {}=A,B,C", symbol, symbol));
+              .Help("fix the size with option 'dim' {}=N, or list sizes: {}=A,B,C", symbol,
+                    symbol));
       return false;
     }
     return ChannelsFirst(f, context).Run();
@@ -789,7 +810,7 @@ bool Run(Program& program, PassContext& context) {
 
 extern const PassDef kChannelsFirst = {
     "channels-first",
-    "write linear layers and attention as Apple's Neural Engine wants them (--optimize-for ane)",
+    "write linear layers and attention in the layout of the Neural Engine (--optimize-for ane)",
     Run};
 
 }  // namespace mlc::passes

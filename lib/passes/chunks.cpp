@@ -7,7 +7,7 @@
 namespace mlc::passes {
 namespace {
 
-constexpr int64_t kMostChunks = 128;
+constexpr int64_t kMostChunks = 64;
 
 // The dimensions of a value in the order of its chunks, concatenated along their channels.
 // Dimensions of 1 come first.

@@ -1,9 +1,10 @@
-// lib/passes/chunks.h - values in the layout of the Neural Engine, for channels-first: tensors of
-// four dimensions (batch, channels, height, width), called chunks, one for each index of the
-// dimensions that are divided, such as the heads of attention.
+// lib/passes/chunks.h - the form in which the pass channels-first represents values: one or more
+// chunks, which are tensors of four dimensions (batch, channels, height, width). A divided
+// dimension, such as that of attention heads, has one chunk for each index.
 //
 // A value [1, 16, 4, 32] whose dimensions are none, width, divided and channel consists of four
-// chunks [1, 32, 1, 16]. The order of a value's dimensions costs nothing: it is only known.
+// chunks [1, 32, 1, 16]. Reordering the dimensions of a value needs no operation: only its roles
+// change.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,7 @@
 
 namespace mlc::passes {
 
-// What a dimension of a value is in its chunks. A dimension of 1 has no role.
+// The dimension of the chunks that holds a dimension of the value; kNone for dimensions of 1.
 enum class Role : uint8_t { kNone, kBatch, kChannel, kHeight, kWidth, kDivided };
 using Roles = std::vector<Role>;  // one for each dimension
 
@@ -33,10 +34,10 @@ struct Chunked {
 Roles WithoutOnes(Roles roles, const Shape& shape);
 // The sizes of the divided dimensions.
 std::vector<int64_t> DividedSizes(const Roles& roles, const Shape& shape);
-// The shape of the chunks, concatenated along their channels.
+// The shape of all chunks, concatenated along their channels.
 Shape ShapeOfChunks(const Roles& roles, const Shape& shape);
 // Returns whether a value of this shape can be divided according to these roles and restored: at
-// most one dimension is dynamic, the number of chunks is limited to 128, and each role but kDivided
+// most one dimension is dynamic, the number of chunks is limited to 64, and each role but kDivided
 // occurs once.
 bool IsPossible(const Roles& roles, const Shape& shape);
 
@@ -66,9 +67,9 @@ void ForEachChunk(const Roles& roles, const Shape& shape, F&& f) {
 size_t IndexOf(const std::vector<int64_t>& index, const Roles& roles, const Shape& shape,
                const Shape& own);
 
-// Sets the roles of the dimensions `target` of a reshaped value that have the elements of the
-// dimensions `source`, which had roles `from`. Returns false if the reshape mixes dimensions.
-// `may_divide` is asked before channels are divided.
+// For a reshape that turns the dimensions `source`, with roles `from`, into `target`: sets the
+// roles of `target`, and returns false if the reshape mixes dimensions. Channels are divided only
+// if `may_divide` returns true.
 bool RegroupRoles(const Roles& from, const std::vector<size_t>& source,
                   const std::vector<size_t>& target, const std::function<bool()>& may_divide,
                   Roles& roles);

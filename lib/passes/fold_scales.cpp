@@ -171,7 +171,7 @@ bool Fold(Operation* scale, PassContext& context) {
 
 }  // namespace
 
-extern const PassDef kFoldScales = {
-    "fold-scales", "fold the scale of features into the weights of linear", Rewrites<Fold>};
+extern const PassDef kFoldScales = {"fold-scales", "fold scales into the weights of linear layers",
+                                    Rewrites<Fold>};
 
 }  // namespace mlc::passes

@@ -11,9 +11,9 @@
 //
 // A scale other than 1 / sqrt(width) multiplies the queries. Must not fire without --optimize-for
 // gpu, if the target is older, if an intermediate result has other users, if queries, keys and
-// values differ in their leading dimensions, on windows, strides and groups, or on pooled pictures,
-// [n, c, 1, 1], which other convolutions surround. Numeric effect: the
-// order of roundings.
+// values differ in their leading dimensions, on windows, strides and groups, or on pooled images,
+// [n, c, 1, 1], between other convolutions. Numeric effect: the
+// order of rounding.
 //
 // Operators by name: those that the rules concern.
 #include <algorithm>
@@ -39,6 +39,15 @@ Value* WithoutScale(Value* value, double& scale) {
   return scaled;
 }
 
+// Returns whether the value is a product of two values, possibly scaled.
+bool IsProduct(const Value* value) {
+  if (!value->def) return false;
+  Value* scaled = nullptr;
+  if (ScaleOf(*value->def, scaled)) value = scaled;
+  const Operation* product = DefinedBy(value, "matmul");
+  return product && !product->constant("x") && !product->constant("y");
+}
+
 bool Attention(Operation* op, PassContext& context) {
   if (!IsFor(context) || context.target < Opset::kIos18 || !op->is("matmul")) return false;
   const Tensor swapped = op->constant_or_default("transpose_x"),
@@ -55,10 +64,13 @@ bool Attention(Operation* op, PassContext& context) {
   if (Operation* add = DefinedBy(scores, "add")) {
     Value *x = add->value("x"), *y = add->value("y");
     if (!x || !y) return false;
-    const bool first = x->def && (x->def->is("matmul") || x->def->is("mul"));
+    const bool first = IsProduct(x);
     scores = first ? x : y;
     mask = first ? y : x;
-    if (!SoleUser(scores) || mask->type.dtype != scores->type.dtype) return false;
+    // A mask may broadcast the scores; attention does not.
+    if (!SoleUser(scores) || mask->type.dtype != scores->type.dtype ||
+        !(add->result()->type.shape == scores->type.shape))
+      return false;
   }
   double scale = 1;
   scores = WithoutScale(scores, scale);
@@ -111,10 +123,31 @@ bool Pointwise(Operation* op, PassContext& context) {
   return Replace(op, Expanded(b, Transposed(b, b.Make("linear", std::move(args)), {0, 2, 1}), {2}));
 }
 
+// Says once that a newer target would help.
+void ReportTarget(Program& program, PassContext& context) {
+  if (!IsFor(context) || context.target >= Opset::kIos18) return;
+  bool has_attention = false;
+  for (const std::unique_ptr<Function>& function : program.functions)
+    ForEachOperation(*function, [&](const Operation* op) {
+      const Operation* user = op->is("softmax") ? SoleUser(op->result(), "matmul") : nullptr;
+      has_attention |= user && !user->constant("x") && !user->constant("y");
+    });
+  if (has_attention)
+    context.diagnostics.Note(
+        "option 'optimize-for' gpu: attention stays as it is, because scaled_dot_product_attention "
+        "requires option 'target' iOS18 or newer");
+}
+
+bool Run(Program& program, PassContext& context) {
+  const bool changed = Rewrites<Attention, Pointwise>(program, context);
+  if (!changed) ReportTarget(program, context);
+  return changed;
+}
+
 }  // namespace
 
 extern const PassDef kGpuForms = {
     "gpu-forms", "fuse attention, and turn pointwise convolutions into linear (--optimize-for gpu)",
-    Rewrites<Attention, Pointwise>};
+    Run};
 
 }  // namespace mlc::passes

@@ -1,5 +1,7 @@
 #include "lib/support/error.h"
 
+#include <algorithm>
+
 namespace mlc {
 
 namespace {
@@ -113,7 +115,7 @@ void Diagnostics::Warn(Error warning) {
 }
 void Diagnostics::Note(std::string text) {
   std::lock_guard lock(mutex_);
-  notes_.push_back(std::move(text));
+  if (std::ranges::find(notes_, text) == notes_.end()) notes_.push_back(std::move(text));
 }
 void Diagnostics::Decide(std::string kind, std::string subject, std::string reason,
                          std::string id) {

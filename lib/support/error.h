@@ -92,8 +92,8 @@ struct Decision {
 class Diagnostics {
  public:
   void Add(Error error);
-  void Warn(Error warning);  // same parts as an error, but the work continues
-  void Note(std::string text);
+  void Warn(Error warning);     // same parts as an error, but the work continues
+  void Note(std::string text);  // unless it was given before
   template <class First, class... Rest>
   void Note(TextFormat<First, Rest...> format, First&& first, Rest&&... rest) {
     Note(fmt::format(format, std::forward<First>(first), std::forward<Rest>(rest)...));

@@ -37,7 +37,7 @@ def test_coverage_segments_and_the_value_of_a_fix(folder):
     assert (rule["id"], rule["severity"], rule["operations"]) == ("no-function", "cannot run", 1)
     assert rule["work_coverage_without_pct"] == 100 and rule["source"] and rule["fix"] and rule["standing"] == "measured"
     assert function["findings"][0]["operation"] == "b" and function["findings"][0]["operator"] == "tan"
-    expect(run("explain", model), 0, "2 of 3 operations can run on the Neural Engine, in 2 parts; 2 tensors (256 bytes) cross between units",
+    expect(run("explain", model), 0, "2 of 3 operations can run on the Neural Engine, in 2 parts; 2 tensors (256 bytes) are copied between units",
            "no-function", 'tan "b"', "this fix alone raises the coverage from 66.7 % to 100.0 % of the work", "Needs work: start with no-function")
 
 

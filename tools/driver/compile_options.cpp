@@ -95,13 +95,14 @@ analysis::Unit ParseUnit(std::string_view option, const std::string& text) {
 }
 
 Option OptimizeForOption(std::optional<analysis::Unit>& into) {
-  return {"--optimize-for", "ane|gpu|cpu",
-          "write operations in the forms that this compute unit executes best, as mlc explain "
-          "recommends",
-          Field([&into](const std::string& text) { into = ParseUnit("--optimize-for", text); },
-                [&into] {
-                  return into ? ValuesOf(std::string(analysis::ShortName(*into))) : std::nullopt;
-                })};
+  return {
+      "--optimize-for", "ane|gpu|cpu",
+      "rewrite operations into the forms that run best on this compute unit (default: none); ane "
+      "needs fixed or listed sizes (--dim), gpu fuses attention from iOS18, cpu changes nothing",
+      Field([&into](const std::string& text) { into = ParseUnit("--optimize-for", text); },
+            [&into] {
+              return into ? ValuesOf(std::string(analysis::ShortName(*into))) : std::nullopt;
+            })};
 }
 
 std::vector<Option> ProgramTable(CompileOptions& into) {

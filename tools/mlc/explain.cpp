@@ -8,6 +8,7 @@
 
 #include "tools/driver/errors.h"
 #include "tools/driver/frontends.h"
+#include "tools/driver/run_tokens.h"
 #include "tools/mlc/command.h"
 
 namespace mlc::driver {
@@ -166,7 +167,8 @@ std::string FindingText(const PlacementFinding& finding) {
   return text + (where.empty() ? "\n" : fmt::format(", from {}\n", where));
 }
 
-std::string ImpactText(const RuleImpact& impact, const Placement& placement, bool all) {
+std::string ImpactText(const RuleImpact& impact, const Placement& placement, bool all,
+                       bool rewritten) {
   const analysis::PlacementRule& rule = *impact.rule;
   std::string text = fmt::format("\n    {}: {}", rule.id, rule.meaning);
   if (placement.findings[impact.findings[0]].op)
@@ -178,7 +180,10 @@ std::string ImpactText(const RuleImpact& impact, const Placement& placement, boo
   if (shown < impact.findings.size())
     text +=
         fmt::format("      ... and {} more (--all lists them)\n", impact.findings.size() - shown);
-  text += fmt::format("      fix: {}\n", WithFlags(rule.fix));
+  if (rewritten && rule.fix.find("optimize-for") != std::string_view::npos)
+    text += "      fix: change the source model; --optimize-for leaves these as they are\n";
+  else
+    text += fmt::format("      fix: {}\n", WithFlags(rule.fix));
   const std::string before = Percent(placement.work_share()),
                     after = Percent(impact.work_share_without);
   if (rule.severity == Severity::kCannotRun && before != after)
@@ -198,9 +203,9 @@ std::string CoverageText(const Placement& placement, Unit unit) {
   if (placement.eligible_segments > 0)
     text += fmt::format(", in {}", Counted(placement.eligible_segments, "part"));
   if (placement.transfers > 0)
-    text += fmt::format("; {} ({}) {} between units", Counted(placement.transfers, "tensor"),
-                        BytesText(placement.transfer_bytes),
-                        placement.transfers == 1 ? "crosses" : "cross");
+    text +=
+        fmt::format("; {} ({}) {} copied between units", Counted(placement.transfers, "tensor"),
+                    BytesText(placement.transfer_bytes), placement.transfers == 1 ? "is" : "are");
   return text + "\n";
 }
 
@@ -212,8 +217,8 @@ std::string PartsText(const Placement& placement, Unit unit, bool all) {
   for (size_t i = 0; i < shown; ++i) {
     const analysis::PlacedSegment& segment = placement.segments[i];
     text += fmt::format(
-        "    {:<15} {}, {} of the work; {} from and {} to other units; \"{}\" to \"{}\"\n",
-        segment.eligible ? Name(unit) : "another unit", Counted(segment.operations, "operation"),
+        "    {:<15} {}, {} of the work; receives {}, sends {}; \"{}\" to \"{}\"\n",
+        segment.eligible ? Name(unit) : "other units", Counted(segment.operations, "operation"),
         Percent(placement.work > 0 ? segment.work / placement.work : 0),
         BytesText(segment.bytes_in), BytesText(segment.bytes_out),
         segment.first ? NameOf(*segment.first) : "", segment.last ? NameOf(*segment.last) : "");
@@ -233,11 +238,26 @@ const analysis::PlacedSegment* MainPart(const Placement& placement) {
   return nullptr;
 }
 
-// The verdict, and what to do first.
-std::string AdviceText(const Placement& placement, const std::vector<RuleImpact>& impacts,
-                       const ExplainOptions& options, bool compiled) {
+// The verdict and what to do first, with the rules that it names.
+struct Advice {
+  std::string text;
+  std::vector<const analysis::PlacementRule*> named;
+};
+
+// How to fix the sizes of a function whose inputs have ranges of sizes.
+std::string FixedSizes(const Function& function) {
+  if (IsLanguageModel(function)) return "--dim tokens=1";
+  std::vector<std::string> dims;
+  for (const std::string& symbol : analysis::InputSymbols(function))
+    dims.push_back(fmt::format("--dim {}=N", symbol));
+  return fmt::format("{}", fmt::join(dims, " "));
+}
+
+Advice AdviceOn(const Placement& placement, const std::vector<RuleImpact>& impacts,
+                const ExplainOptions& options, bool compiled) {
   const Unit unit = options.unit;
-  const RuleImpact *gain = nullptr, *slow = nullptr, *splits = nullptr, *wrong = nullptr;
+  const RuleImpact *gain = nullptr, *slow = nullptr, *splits = nullptr, *wrong = nullptr,
+                   *open = nullptr;
   bool ports_only = true;
   for (const RuleImpact& impact : impacts) {
     if (!placement.findings[impact.findings[0]].op) continue;
@@ -247,6 +267,7 @@ std::string AdviceText(const Placement& placement, const std::vector<RuleImpact>
         (!slow || impact.work > slow->work))
       slow = &impact;
     if (severity != Severity::kCannotRun) continue;
+    if (impact.rule->id == "open-shape" && impact.work >= placement.work / 4) open = &impact;
     ports_only = ports_only && impact.rule->id == "fp32-port";
     if (!gain || impact.work_share_without > gain->work_share_without) gain = &impact;
     if (impact.rule->id != "fp32-port" &&
@@ -255,44 +276,60 @@ std::string AdviceText(const Placement& placement, const std::vector<RuleImpact>
   }
   const double share = placement.work_share();
   const int64_t outside = std::ssize(placement.operations) - placement.eligible_operations;
-  std::string text;
-  if (!gain) {
+  Advice advice;
+  std::string& text = advice.text;
+  auto named = [&](const RuleImpact* impact) {
+    advice.named.push_back(impact->rule);
+    return impact->rule->id;
+  };
+  std::string next;  // options to try
+  if (open) {
+    next = FixedSizes(*placement.function);
+    text = fmt::format("Needs work: sizes must be fixed or listed ({}).", named(open));
+  } else if (!gain) {
     text = fmt::format("Good: no known rule keeps an operation off the {}.", Name(unit));
   } else if (share >= 1 - kLittle && placement.eligible_segments == 1 &&
              (ports_only || outside <= 20)) {
-    text = "Good: what cannot run there is little work at the ends of the program.";
+    text =
+        "Good: only a little work at the beginning and the end of the program runs on another "
+        "unit, as usual.";
   } else if (gain->work_share_without - share >= kLittle) {
     text = fmt::format("Needs work: start with {}, which raises the coverage from {} to {}.",
-                       gain->rule->id, Percent(share), Percent(gain->work_share_without));
+                       named(gain), Percent(share), Percent(gain->work_share_without));
   } else if (const analysis::PlacedSegment* part = MainPart(placement); part && outside > 20) {
     text = fmt::format(
-        "Cut the model: one part with {} of the work runs in one piece and ends with \"{}\"; the "
-        "{} operations outside are little work. End the model there (--outputs), and do the rest "
-        "in "
-        "the app.",
+        "Cut the model: one part with {} of the work runs in one piece, up to \"{}\"; the {} "
+        "operations outside are little work. End the model at the values that the rest needs from "
+        "this part (--outputs takes their names in the source model), and compute the rest in the "
+        "app.",
         Percent(part->work / placement.work), NameOf(*part->last), outside);
   } else if (share >= 1 - kLittle) {
     text = fmt::format(
         "Split: what cannot run is little work, but divides the program into {} parts; "
         "start with {}.",
-        placement.eligible_segments, splits ? splits->rule->id : gain->rule->id);
+        placement.eligible_segments, named(splits ? splits : gain));
   } else {
     text = fmt::format("Needs work: no fix alone raises the coverage; start with {}.",
-                       splits ? splits->rule->id : gain->rule->id);
+                       named(splits ? splits : gain));
   }
-  if (wrong) text += fmt::format(" Check the results: {}.", wrong->rule->id);
+  if (wrong) text += fmt::format(" Check the results: {}.", named(wrong));
   if (slow)
-    text += fmt::format(" Speed: {} concerns {} of the work.", slow->rule->id,
+    text += fmt::format(" Speed: {} concerns {} of the work.", named(slow),
                         Percent(slow->work / placement.work));
-  if (options.compile.optimize_for != unit &&
-      std::ranges::any_of(impacts, [](const RuleImpact& impact) {
-        return impact.rule->fix.find("optimize-for") != std::string_view::npos;
-      }))
-    text += fmt::format(" Try --optimize-for {}.", analysis::ShortName(unit));
-  return fmt::format(
-      "  {}\n  To check on a Mac: {}mlc run PACKAGE --units {} --json > FILE, and mlc explain "
+  const bool rewrites = std::ranges::any_of(impacts, [](const RuleImpact& impact) {
+    return impact.rule->fix.find("optimize-for") != std::string_view::npos;
+  });
+  if (options.compile.optimize_for != unit && rewrites)
+    next += fmt::format("{}--optimize-for {}", next.empty() ? "" : " ", analysis::ShortName(unit));
+  text = fmt::format("  {}\n", text);
+  if (!next.empty())
+    text += compiled ? fmt::format("  Next: mlc explain MODEL {}\n", next)
+                     : fmt::format("  Next: compile the source model with {}\n", next);
+  text += fmt::format(
+      "  To check on a Mac: {}mlc run PACKAGE --units {} --json > FILE, and mlc explain "
       "PACKAGE --measured FILE.\n",
-      text, compiled ? "mlc compile MODEL, " : "", analysis::ShortName(unit));
+      compiled ? "mlc compile with the same options, " : "", analysis::ShortName(unit));
+  return advice;
 }
 
 // Rules that concern little work, and do not split what is worth running there.
@@ -331,8 +368,10 @@ void PrintText(const Explanation& explanation, const ExplainArguments& given, bo
         return rule.AppliesTo(unit, given.options.chip);
       });
   fmt::print(
-      "{} on the {} of {}{}\nWork is the estimated number of multiplications. The answer is "
-      "a prediction by {} rules (--rules lists them with their sources).\n\n",
+      "{} on the {} of {}{}\nThis is a prediction from the {} rules that apply, not a measurement "
+      "(--rules lists all). \"Work\" is the estimated number\nof multiplications; it is not a "
+      "time. [Apple] stands for text published by Apple, [measured] for measurements by others on "
+      "devices,\n[source code] for published code, [claim] for a statement without figures.\n\n",
       given.model.filename().empty() ? given.model.parent_path().filename().string()
                                      : given.model.filename().string(),
       Name(unit), ChipsOfGeneration(given.options.chip.generation),
@@ -349,22 +388,24 @@ void PrintText(const Explanation& explanation, const ExplainArguments& given, bo
   for (const Placement* placement : worst) {
     if (worst.size() > 1) fmt::print("\nfunction {}\n", placement->function->name);
     const std::vector<RuleImpact> impacts = ImpactsOf(*placement);
-    fmt::print("{}{}", AdviceText(*placement, impacts, given.options, explanation.compiled),
-               PartsText(*placement, unit, given.all));
+    const Advice advice = AdviceOn(*placement, impacts, given.options, explanation.compiled);
+    fmt::print("{}{}", advice.text, PartsText(*placement, unit, given.all));
     std::optional<Severity> last;
     int64_t minor = 0;
     for (const RuleImpact& impact : impacts) {
-      if (!given.all && (IsMinor(impact, *placement) || impact.rule->severity == Severity::kNote)) {
+      if (!given.all && std::ranges::find(advice.named, impact.rule) == advice.named.end() &&
+          (IsMinor(impact, *placement) || impact.rule->severity == Severity::kNote)) {
         ++minor;
         continue;
       }
       if (last != impact.rule->severity)
         fmt::print("\n  {}\n", Heading(impact.rule->severity, unit));
       last = impact.rule->severity;
-      fmt::print("{}", ImpactText(impact, *placement, given.all));
+      fmt::print("{}", ImpactText(impact, *placement, given.all,
+                                  given.options.compile.optimize_for == unit));
     }
     if (minor > 0)
-      fmt::print("\n  {} of little consequence (--all lists {})\n",
+      fmt::print("\n  {} with little effect (--all lists {})\n",
                  Counted(minor, last ? "more rule" : "rule"), minor == 1 ? "it" : "them");
   }
   for (const PlacementFinding& finding : explanation.package)
@@ -386,11 +427,11 @@ int RunExplain(const ExplainArguments& given, Session& session) {
     PrintDocument({{"rules", rules}});
     return 0;
   }
-  if (given.model.empty()) throw Error("usage", "MODEL is required").Help("--rules needs none");
+  if (given.model.empty()) throw Error("usage", "MODEL is required").Help("--rules needs no MODEL");
   if (!FrontendOf(given.model).IsSource())
     Refuse({"--target", "--precision", "--budget", "--calibrate", "--fp16-strict", "--no-measure",
             "--fp32-ops", "--fp16-ops", "--optimize-for", "--io", "--labels"},
-           "a package is explained as it is", session);
+           "this option applies to source models only", session);
   const Explanation explanation = Explain(given.model, given.options, session.diagnostics);
   const bool failed =
       given.options.fail_under && 100 * explanation.lowest_share() < *given.options.fail_under;
