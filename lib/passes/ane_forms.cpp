@@ -409,8 +409,8 @@ bool Run(Program& program, PassContext& context) {
 }  // namespace
 
 extern const PassDef kAneForms = {"ane-forms",
-                                  "replace operations that the Neural Engine cannot run, where "
-                                  "that is exact (--optimize-for ane)",
+                                  "replace operations that the Neural Engine cannot run, if the "
+                                  "program is for it",
                                   Run};
 
 }  // namespace mlc::passes

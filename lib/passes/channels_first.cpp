@@ -810,7 +810,7 @@ bool Run(Program& program, PassContext& context) {
 
 extern const PassDef kChannelsFirst = {
     "channels-first",
-    "write linear layers and attention in the layout of the Neural Engine (--optimize-for ane)",
+    "write linear layers and attention as the Neural Engine prefers them, if the program is for it",
     Run};
 
 }  // namespace mlc::passes

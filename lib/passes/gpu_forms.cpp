@@ -147,7 +147,8 @@ bool Run(Program& program, PassContext& context) {
 }  // namespace
 
 extern const PassDef kGpuForms = {
-    "gpu-forms", "fuse attention, and turn pointwise convolutions into linear (--optimize-for gpu)",
+    "gpu-forms",
+    "fuse attention, and turn pointwise convolutions into linear, if the program is for a GPU",
     Run};
 
 }  // namespace mlc::passes
