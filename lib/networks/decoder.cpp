@@ -124,8 +124,8 @@ class Decoder {
   // With a fixed number of tokens: the position of a token is the last one that it sees, and it is
   // written there into the caches.
   void MakePositionsOfMask() {
-    Value* seen = Binary(b_, "greater", b_.Cast(mask_, DType::kFp32), kHidden / 2);
-    Value* count = Reduced(b_, "reduce_sum", b_.Cast(seen, DType::kInt32), {3}, false);
+    seen_ = Binary(b_, "greater", b_.Cast(mask_, DType::kFp32), kHidden / 2);
+    Value* count = Reduced(b_, "reduce_sum", b_.Cast(seen_, DType::kInt32), {3}, false);
     Value* rows = Binary(b_, "sub", Squeezed(b_, count, {0}), 1);  // [1, S]; -1: padding
     positions_ = Squeezed(b_, Binary(b_, "maximum", rows, 0), {0});
     if (config_.AttentionLayers() == 0) return;
@@ -170,14 +170,19 @@ class Decoder {
     PositionInputs& around = position_inputs_[local ? 1 : 0];
     b_.SetName("mask");
     const bool windowed = local && config_.window < context_;
+    // Finite numbers keep the results of padding finite, which are multiplied by 0 in the caches.
+    auto given = [&] {
+      return fixed_ ? Select(b_, seen_, Tensor::Full(DType::kFp32, {}, 0), kHidden)
+                    : b_.Cast(mask_, DType::kFp32);
+    };
     if (fixed_ && !windowed) {
-      around.bias = Binary(b_, "maximum", b_.Cast(mask_, DType::kFp32), kHidden);
-      return MakeAngles(local, around);
+      around.bias = given();
+    } else {
+      Value* columns = IndicesOf(b_, mask_, 3);
+      Value* hidden =
+          Hidden(b_, Expanded(b_, positions_, {1}), columns, windowed ? config_.window : 0);
+      around.bias = Select(b_, hidden, kHidden, given());
     }
-    Value* columns = IndicesOf(b_, mask_, 3);
-    Value* hidden =
-        Hidden(b_, Expanded(b_, positions_, {1}), columns, windowed ? config_.window : 0);
-    around.bias = Select(b_, hidden, kHidden, b_.Cast(mask_, DType::kFp32));
     MakeAngles(local, around);
   }
 
@@ -414,9 +419,9 @@ class Decoder {
           other_layers_ = 0;    // number of layers so far with attention, and without
   Value* positions_ = nullptr;  // int32 [S]
   Value* past_ = nullptr;       // int32 [1]: the number of past tokens
-  // With a fixed number of tokens: 1 where a token is written [1, 1, C, S], and where none is
-  // [1, 1, C, 1].
-  Value *written_ = nullptr, *kept_ = nullptr;
+  // With a fixed number of tokens: the positions that tokens see, bool [1, 1, S, C]; 1 where a token
+  // is written [1, 1, C, S], and where none is [1, 1, C, 1].
+  Value *seen_ = nullptr, *written_ = nullptr, *kept_ = nullptr;
   PositionInputs position_inputs_[2];
 };
 
