@@ -1,4 +1,4 @@
-// Replaces parameters that the target no longer supports by equivalent operations.
+// Replaces parameters and indices that the target no longer supports by equivalent operations.
 //
 //   y = crop_resize(x, roi = r)
 //     ->   y = crop_resize(x, boxes = corners of r, box_indices = images of r)      (from iOS17)
@@ -9,16 +9,24 @@
 //     ->   w = constexpr_lut_to_dense(indices = uint4 [64, 3], lut)                 (from iOS18)
 //   w = constexpr_sparse_to_dense(mask = packed bits, nonzero_data, shape = [64, 3])
 //     ->   w = constexpr_sparse_to_dense(mask = uint1 [64, 3], nonzero_data)        (from iOS18)
+//   y = gather(x [30, 8], indices)
+//     ->   y = gather(x, select(indices // 30 == -1, indices + 30, indices))        (from iOS17)
 //
-// Must not fire if the target supports the older form, or on a roi of four numbers if the number of
-// boxes or images is dynamic: this has no newer form, and the writer reports an error. No numeric
-// effect.
+// The last also concerns the other gathers and the scatters: their indices could count from the end
+// of a dimension, and "negative values are considered out-of-bound" since iOS17 (coremltools,
+// mil/ops/defs/iOS17/scatter_gather.py).
+//
+// Must not fire if the target supports the older form; on a roi of four numbers if the number of
+// boxes or images is dynamic: this has no newer form, and the writer reports an error; on indices
+// that cannot be negative, or that were written for iOS17. No numeric effect.
 #include <array>
 
 #include "lib/ir/arithmetic.h"
 #include "lib/ir/encoding.h"
 #include "lib/ir/shape_tensors.h"
+#include "lib/lower/indices.h"
 #include "lib/ops/form_params.h"
+#include "lib/ops/value_range.h"
 #include "lib/passes/rewriting.h"
 
 namespace mlc::passes {
@@ -149,9 +157,52 @@ bool Rewrite(Operation* op, PassContext& context) {
   return false;
 }
 
+// An operator with indices into a dimension of an operand, or with index vectors into several.
+struct Indexing {
+  std::string_view op, into;
+  bool vectors = false;
+};
+constexpr std::array kIndexingRows = {
+    Indexing{"gather", "x"},
+    Indexing{"gather_along_axis", "x"},
+    Indexing{"gather_nd", "x", true},
+    Indexing{"scatter", "data"},
+    Indexing{"scatter_along_axis", "data"},
+    Indexing{"scatter_nd", "data", true},
+};
+
+bool IndicesFromFront(Operation* op, PassContext& context) {
+  const Indexing* row = std::ranges::find(kIndexingRows, op->def->name, &Indexing::op);
+  const Form* form = op->def->FormFor(context.target);
+  if (row == kIndexingRows.end() || !form || !op->form ||
+      HasParam(*op->def, *op->form, "validate_indices") ||
+      !HasParam(*op->def, *form, "validate_indices"))
+    return false;
+  Value *x = op->value(row->into), *indices = op->value("indices");
+  if (!x || !indices || IsNatural(indices)) return false;
+  Builder builder = BuilderBefore(op, context);
+  // Arithmetic has no smaller integers.
+  auto widened = [&] { return builder.Cast(indices, DType::kInt32); };
+  Value* from = nullptr;
+  if (row->vectors) {
+    Tensor batch = op->has("batch_dims") ? op->constant("batch_dims") : Tensor::Scalar<int32_t>(0);
+    const Shape& shape = indices->type.shape;
+    if (!batch || shape.empty() || !shape.back().is_constant()) return false;
+    from = lower::VectorsFromFront(builder, widened(), x, static_cast<int>(batch.Int(0)));
+  } else {
+    auto axis = ConstantAxes(*op, "axis", x->type.rank());
+    if (!axis) return false;
+    from = lower::FromFront(builder, widened(), x, static_cast<int>((*axis)[0]));
+  }
+  Set(op, "indices", {from});
+  op->form = nullptr;
+  return true;
+}
+
 }  // namespace
 
 extern const PassDef kNewerForms = {
-    "newer-forms", "replace parameters that the target no longer supports", Rewrites<Rewrite>};
+    "newer-forms", "replace parameters and indices that the target no longer supports",
+    Rewrites<Rewrite, IndicesFromFront>};
 
 }  // namespace mlc::passes

@@ -2,6 +2,8 @@
 //
 //   gather(x, [2, 3, 4], axis = 1)                 ->   slice_by_index(x, 2 to 5 of dimension 1)
 //   gather(x, 2, axis = 1)                         ->   the same with squeeze_mask
+//   gather(x [30, 8], select(i // 30 == -1, i + 30, i))
+//                                                  ->   gather(x, i)   before iOS17
 //   concat(split(x, axis = 1), axis = 1)           ->   x              all parts, in order
 //   concat(concat(a, b), c)                        ->   concat(a, b, c)
 //   slice_by_index(concat(a, b)), inside b         ->   slice_by_index(b)
@@ -11,14 +13,18 @@
 //   reshape(transpose(reshape(concat(a, b))))      ->   concat(a, b, interleave = true)
 //                                                       if it shuffles the channels of a and b
 //
-// Must not fire if indices are computed, if an inner concat has other users or interleaves, or if a
-// slice has a stride or covers parts of two values. A slice with other users is only merged into
-// slices with strides, which cannot become a split, if this leaves it unused; a shuffle is only
-// merged if a and b have the same shape and no other operation uses the reshaped concat. No numeric
-// effect.
+// Before iOS17, the indices of gather may count from the end (coremltools,
+// mil/ops/defs/iOS15/scatter_gather.py), so that frontends need not have turned them.
+//
+// Must not fire if indices are computed (slices), if the added size is not that of the dimension
+// (indices from the end), if an inner concat has other users or interleaves, or if a slice has a
+// stride or covers parts of two values. A slice with other users is only merged into slices with
+// strides, which cannot become a split, if this leaves it unused; a shuffle is only merged if a and
+// b have the same shape and no other operation uses the reshaped concat. No numeric effect.
 //
 // Operators by name: the data movement that it matches and the data movement that it creates.
 #include "lib/ir/arithmetic.h"
+#include "lib/ops/form_params.h"
 #include "lib/passes/rewriting.h"
 
 namespace mlc::passes {
@@ -46,6 +52,30 @@ bool GatherOfRun(Operation* op, PassContext& context) {
   Builder builder = BuilderBefore(op, context);
   Value* slice = SliceAlong(builder, x, axis, run[0], run.back() + 1, indices.rank() == 0);
   return Replace(op, slice);
+}
+
+// See lower::FromFront.
+bool GatherFromEnd(Operation* op, PassContext& context) {
+  if (!op->is("gather")) return false;
+  const Form* form = op->def->FormFor(context.target);
+  Operation* chosen = DefinedBy(op->value("indices"), "select");
+  Operation* raised = chosen ? DefinedBy(chosen->value("a"), "add") : nullptr;
+  Operation* negative = chosen ? DefinedBy(chosen->value("cond"), "equal") : nullptr;
+  Operation* turn = negative ? DefinedBy(negative->value("x"), "floor_div") : nullptr;
+  if (!form || HasParam(*op->def, *form, "validate_indices") || !raised || !turn) return false;
+  Value* indices = chosen->value("b");
+  auto axis = ConstantAxes(*op, "axis", op->arg("x")[0].type().rank());
+  if (!indices || !axis || raised->value("x") != indices || turn->value("x") != indices)
+    return false;
+  const Dim size = op->arg("x")[0].type().shape[(*axis)[0]];
+  if (!size.is_constant() || !IsUniform(negative->value("y"), -1) ||
+      !IsUniform(raised->value("y"), static_cast<double>(size.constant())) ||
+      !IsUniform(turn->value("y"), static_cast<double>(size.constant())) ||
+      !(indices->type == chosen->result()->type))
+    return false;
+  op->SetArg("indices", {indices});
+  if (!chosen->result()->has_uses()) EraseUnused(chosen);
+  return true;
 }
 
 struct Concat {
@@ -322,7 +352,7 @@ bool ShuffleOfConcat(Operation* op, PassContext& context) {
 
 extern const PassDef kSimplifyMoves = {
     "simplify-moves", "simplify gathers, slices, splits and concats",
-    Rewrites<GatherOfRun, ConcatOfSplit, ConcatOfConcat, SliceOfConcat, SlicesToSplit, SliceOfSlice,
-             ShuffleOfConcat>};
+    Rewrites<GatherOfRun, GatherFromEnd, ConcatOfSplit, ConcatOfConcat, SliceOfConcat,
+             SlicesToSplit, SliceOfSlice, ShuffleOfConcat>};
 
 }  // namespace mlc::passes
