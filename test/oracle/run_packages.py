@@ -4,6 +4,7 @@ JOBS.json: [{"package", "inputs" (npz), "outputs" (npz to write)}]. Prints one J
 or what stopped it, the operator first.
 """
 import contextlib
+import functools
 import importlib.util
 import json
 import multiprocessing
@@ -29,6 +30,16 @@ def compute(job):
     return ""
 
 
+def refuse_interleaved(infer):
+    """Wraps the value inference of concat, which ignores interleave (coremltools, mil/ops/defs/iOS15/tensor_operation.py)."""
+    @functools.wraps(infer)
+    def wrapped(op):
+        if op.interleave.val:
+            raise NotImplementedError("value_inference() of concat ignores interleave")
+        return infer(op)
+    return wrapped
+
+
 if __name__ == "__main__":
     spec = importlib.util.spec_from_file_location("run_mlpackage", sys.argv[1])
     tool = importlib.util.module_from_spec(spec)
@@ -38,6 +49,8 @@ if __name__ == "__main__":
     with contextlib.redirect_stdout(None), contextlib.suppress(SystemExit):
         spec.loader.exec_module(tool)
     from coremltools.converters.mil import mil
+    from coremltools.converters.mil.mil.ops.defs.iOS15.tensor_operation import concat
+    concat.value_inference = refuse_interleaved(concat.value_inference)
     with multiprocessing.get_context("fork").Pool(int(os.environ.get("MLC_JOBS", os.cpu_count() or 1)),
                                                   maxtasksperchild=1) as pool:
         answers = pool.map(compute, jobs, chunksize=1)
