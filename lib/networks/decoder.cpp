@@ -515,8 +515,10 @@ DecoderSizes PackagedSizes(const ImportOptions& options, const DecoderConfig& co
     if (name != "tokens" && name != "end")
       throw Error("bad-name", "option 'dim' {}: unknown dimension", name).Expected("tokens or end");
     if (wanted.low < 1 || wanted.high > sizes.context)
-      throw Error("usage", "option 'dim' {}={}..{}: the context has {} tokens", name, wanted.low,
-                  wanted.high, sizes.context)
+      throw Error("usage", "option 'dim' {}={}: the context has {} tokens", name,
+                  wanted.low == wanted.high ? std::to_string(wanted.low)
+                                            : fmt::format("{}..{}", wanted.low, wanted.high),
+                  sizes.context)
           .Expected("1 to {}", sizes.context);
     (name == "end" ? sizes.end : sizes.tokens) = wanted;
   }

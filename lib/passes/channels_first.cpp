@@ -19,10 +19,9 @@
 // The pass walks through the operations in order and represents values by chunks (chunks.h):
 // tensors of four dimensions, one for each index of the dimensions that are divided (heads). A
 // linear layer starts a chain of chunks. Operations that work in any layout, according to their
-// rows in lib/ops, are then applied to each chunk.
-// Where another operation or an output needs the value in its own order of dimensions, it is
-// restored. Reshapes and transposes that divide channels into heads and reorder dimensions cost
-// nothing.
+// rows in lib/ops, are then applied to each chunk. A value is restored where another operation or an
+// output needs its own order of dimensions. Reshapes and transposes that divide channels into heads
+// and reorder dimensions cost nothing.
 //
 // Must not fire without --optimize-for ane, in functions with a range of sizes (a warning), on nested
 // blocks, on weights that are not constant, on values with several dynamic dimensions, on more than
@@ -127,33 +126,6 @@ class ChannelsFirst {
     return OnDivided(b, op) || InAnyLayout(b, op);
   }
 
-  // Returns whether a matrix has a row for each picture of a batch.
-  static bool HasRowsOfPictures(const Value* x) {
-    const Operation* op = x->def;
-    if (!op || op->def->Find("x") < 0 || !op->value("x")) return false;
-    const Shape& from = op->value("x")->type.shape;
-    return from.size() == 4 && from[0] == x->type.shape[0] &&
-           (Reshapes(*op) || op->def->sums.of != Sums::kNone);
-  }
-
-  // Roles of the operand of a linear layer that starts a chunk: channels last.
-  static Roles SeedRoles(const Value* x) {
-    const Shape& shape = x->type.shape;
-    if (shape.size() == 2 && HasRowsOfPictures(x)) return {Role::kBatch, Role::kChannel};
-    Roles roles(shape.size(), Role::kNone);
-    roles.back() = Role::kChannel;
-    std::vector<size_t> others;
-    for (size_t i = 0; i + 1 < shape.size(); ++i)
-      if (!(shape[i] == Dim(1))) others.push_back(i);
-    constexpr std::array kLeading = {Role::kBatch, Role::kHeight, Role::kWidth};
-    if (others.size() > kLeading.size()) return {};
-    for (size_t i = 0; i < others.size(); ++i)
-      roles[others[i]] = others.size() == 2 && i == 1
-                             ? Role::kWidth
-                             : kLeading[others.size() == 2 ? i : i + 3 - others.size()];
-    return roles;
-  }
-
   // y = x times the transposed weight, or times the weight if it is `stored_by_input`.
   bool Linear(Builder& b, Operation* op, Value* x, Value* weight, bool stored_by_input) {
     if (!x || !weight || !weight->is_constant() || weight->type.rank() != 2) return false;
@@ -161,7 +133,7 @@ class ChannelsFirst {
         x->is_constant())
       return false;
     const Chunked* chunked = ChunkedOf(x);
-    Roles roles = SeedRoles(x);
+    Roles roles = RolesOfFeatures(x);
     if (chunked && chunked->chunks.size() == 1 &&
         (chunked->roles.back() == Role::kChannel ||
          (chunked->roles.back() == Role::kNone &&

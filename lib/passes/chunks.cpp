@@ -1,6 +1,7 @@
 #include "lib/passes/chunks.h"
 
 #include <algorithm>
+#include <array>
 
 #include "lib/ir/arithmetic.h"
 
@@ -39,7 +40,33 @@ std::optional<Tensor> PerDimension(const Operation& op, std::string_view param,
   return Tensor::Vector<int64_t>(four).Cast(numbers.dtype());
 }
 
+// Returns whether a matrix has a row for each picture of a batch.
+bool HasRowsOfPictures(const Value* x) {
+  const Operation* op = x->def;
+  if (!op || op->def->Find("x") < 0 || !op->value("x")) return false;
+  const Shape& from = op->value("x")->type.shape;
+  return from.size() == 4 && from[0] == x->type.shape[0] &&
+         (Reshapes(*op) || op->def->sums.of != Sums::kNone);
+}
+
 }  // namespace
+
+Roles RolesOfFeatures(const Value* x) {
+  const Shape& shape = x->type.shape;
+  if (shape.size() == 2 && HasRowsOfPictures(x)) return {Role::kBatch, Role::kChannel};
+  Roles roles(shape.size(), Role::kNone);
+  roles.back() = Role::kChannel;
+  std::vector<size_t> others;
+  for (size_t i = 0; i + 1 < shape.size(); ++i)
+    if (!(shape[i] == Dim(1))) others.push_back(i);
+  constexpr std::array kLeading = {Role::kBatch, Role::kHeight, Role::kWidth};
+  if (others.size() > kLeading.size()) return {};
+  for (size_t i = 0; i < others.size(); ++i)
+    roles[others[i]] = others.size() == 2 && i == 1
+                           ? Role::kWidth
+                           : kLeading[others.size() == 2 ? i : i + 3 - others.size()];
+  return roles;
+}
 
 Roles WithoutOnes(Roles roles, const Shape& shape) {
   for (size_t i = 0; i < roles.size(); ++i)

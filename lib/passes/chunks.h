@@ -30,6 +30,9 @@ struct Chunked {
   std::vector<Value*> chunks;  // in row-major order of the divided dimensions
 };
 
+// Returns the roles of the operand of a linear layer: its last dimension is the channels. Empty if
+// it has more dimensions than a chunk.
+Roles RolesOfFeatures(const Value* x);
 // Returns the roles with kNone for dimensions of 1.
 Roles WithoutOnes(Roles roles, const Shape& shape);
 // The sizes of the divided dimensions.

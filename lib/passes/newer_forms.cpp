@@ -185,7 +185,8 @@ bool IndicesFromFront(Operation* op, PassContext& context) {
   auto widened = [&] { return builder.Cast(indices, DType::kInt32); };
   Value* from = nullptr;
   if (row->vectors) {
-    Tensor batch = op->has("batch_dims") ? op->constant("batch_dims") : Tensor::Scalar<int32_t>(0);
+    Tensor batch = op->def->Find("batch_dims") >= 0 ? op->constant_or_default("batch_dims")
+                                                    : Tensor::Scalar<int32_t>(0);
     const Shape& shape = indices->type.shape;
     if (!batch || shape.empty() || !shape.back().is_constant()) return false;
     from = lower::VectorsFromFront(builder, widened(), x, static_cast<int>(batch.Int(0)));

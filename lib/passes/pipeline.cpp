@@ -61,7 +61,7 @@ constexpr std::array kPipeline = {
     &kFoldConstants,
     &kOptimiseCasts,
     &kRemoveNoOps,
-    // What channels-first makes: scales after convolutions, slices of slices.
+    // These merge the scales after convolutions and the slices of slices that channels-first makes.
     &kFuseConv,
     &kSimplifyMoves,
     // Casts to and from fp16 states separated moves that can now cancel.

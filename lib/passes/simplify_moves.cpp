@@ -22,7 +22,8 @@
 // strides, which cannot become a split, if this leaves it unused; a shuffle is only merged if a and
 // b have the same shape and no other operation uses the reshaped concat. No numeric effect.
 //
-// Operators by name: the data movement that it matches and the data movement that it creates.
+// Operators by name: the data movement that it matches and creates, and the arithmetic of indices
+// from the end.
 #include "lib/ir/arithmetic.h"
 #include "lib/ops/form_params.h"
 #include "lib/passes/rewriting.h"
