@@ -21,7 +21,41 @@ namespace {
 constexpr size_t kLongestToken = 1024;
 constexpr size_t kMostTokens = size_t{1} << 23;
 
+[[noreturn]] void Bad(std::string text) {
+  throw Error("bad-file", "inconsistent tokenizer: " + std::move(text));
+}
+
+// Rejects a specification whose lists have different lengths or that refers to tokens which do not
+// exist. Everything after this check indexes the lists without looking.
+void CheckConsistency(const TokenizerSpec& spec) {
+  size_t count = spec.tokens.size();
+  if (count == 0) Bad("it has no tokens");
+  if (count > INT32_MAX) Bad(fmt::format("it has {} tokens", count));
+  if (!spec.scores.empty() && spec.scores.size() != count)
+    Bad(fmt::format("it has {} tokens and {} scores", count, spec.scores.size()));
+  if (!spec.types.empty() && spec.types.size() != count)
+    Bad(fmt::format("it has {} tokens and {} types", count, spec.types.size()));
+  if (!spec.in_model.empty() && spec.in_model.size() != count)
+    Bad(fmt::format("it has {} tokens and {} membership flags", count, spec.in_model.size()));
+  const std::pair<const char*, int32_t> ids[] = {
+      {"bos", spec.bos}, {"eos", spec.eos}, {"eot", spec.eot}, {"unk", spec.unk},
+      {"sep", spec.sep}, {"cls", spec.cls}, {"pad", spec.pad}, {"mask", spec.mask}};
+  auto check = [&](const char* name, int32_t id) {
+    if (id < -1 || id >= static_cast<int64_t>(count))
+      Bad(fmt::format("its {} is token {}, but it has {} tokens", name, id, count));
+  };
+  for (const auto& [name, id] : ids) check(name, id);
+  for (int32_t id : spec.before) check("template", id);
+  for (int32_t id : spec.after) check("template", id);
+  for (int32_t id : spec.ends) check("end of an answer", id);
+  for (const AddedToken& token : spec.added) {
+    if (token.id < 0) Bad("an added token has no id");
+    check("added token", token.id);
+  }
+}
+
 TokenizerSpec Checked(TokenizerSpec spec) {
+  CheckConsistency(spec);
   if (spec.tokens.size() > kMostTokens)
     throw Error("resource-limit", "the tokenizer has {} tokens", spec.tokens.size())
         .Expected("at most {} tokens", kMostTokens);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "lib/support/error.h"
 #include "lib/support/utf8.h"
 #include "lib/text/unicode.h"
 
@@ -55,10 +54,6 @@ const std::array<int16_t, kGpt2Characters>& Gpt2Bytes() {
   return kBytes;
 }
 
-[[noreturn]] void Bad(std::string text) {
-  throw Error("bad-file", "inconsistent tokenizer: " + std::move(text));
-}
-
 }  // namespace
 
 bool BytesOfGpt2(std::string_view text, std::string& bytes) {
@@ -80,31 +75,7 @@ std::string Gpt2OfByte(unsigned char byte) {
 }
 
 Vocabulary::Vocabulary(const TokenizerSpec& spec) : spec_(&spec) {
-  size_t count = spec.tokens.size();
-  if (count == 0) Bad("it has no tokens");
-  if (count > INT32_MAX) Bad(fmt::format("it has {} tokens", count));
-  if (!spec.scores.empty() && spec.scores.size() != count)
-    Bad(fmt::format("it has {} tokens and {} scores", count, spec.scores.size()));
-  if (!spec.types.empty() && spec.types.size() != count)
-    Bad(fmt::format("it has {} tokens and {} types", count, spec.types.size()));
-  if (!spec.in_model.empty() && spec.in_model.size() != count)
-    Bad(fmt::format("it has {} tokens and {} membership flags", count, spec.in_model.size()));
-  const std::pair<const char*, int32_t> ids[] = {
-      {"bos", spec.bos}, {"eos", spec.eos}, {"eot", spec.eot}, {"unk", spec.unk},
-      {"sep", spec.sep}, {"cls", spec.cls}, {"pad", spec.pad}, {"mask", spec.mask}};
-  auto check = [&](const char* name, int32_t id) {
-    if (id < -1 || id >= static_cast<int64_t>(count))
-      Bad(fmt::format("its {} is token {}, but it has {} tokens", name, id, count));
-  };
-  for (const auto& [name, id] : ids) check(name, id);
-  for (int32_t id : spec.before) check("template", id);
-  for (int32_t id : spec.after) check("template", id);
-  for (int32_t id : spec.ends) check("end of an answer", id);
-  for (const AddedToken& token : spec.added) {
-    if (token.id < 0) Bad("an added token has no id");
-    check("added token", token.id);
-  }
-
+  const size_t count = spec.tokens.size();
   ids_.reserve(count);
   bytes_.fill(-1);
   for (size_t i = 0; i < count; ++i) {

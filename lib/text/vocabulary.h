@@ -21,7 +21,7 @@ std::string Gpt2OfByte(unsigned char byte);
 
 class Vocabulary {
  public:
-  // Keeps a reference to `spec`, which must outlive it. Errors of Tokenizer.
+  // Keeps a reference to `spec`, which must outlive it and which Tokenizer has checked.
   explicit Vocabulary(const TokenizerSpec& spec);
 
   int32_t size() const { return static_cast<int32_t>(spec_->tokens.size()); }

@@ -216,6 +216,12 @@ TEST_CASE("tokenizer: inconsistent specifications and invalid ids are rejected",
   CHECK(refused([](TokenizerSpec&) {}).empty());
   CHECK(refused([](TokenizerSpec& s) { s.tokens.clear(); }) == "bad-file");
   CHECK(refused([](TokenizerSpec& s) { s.scores.pop_back(); }) == "bad-file");
+  // The type of "</s>", which is the end of an answer, would be written behind a short list.
+  CHECK(refused([](TokenizerSpec& s) {
+          s.tokens[1] = "</s>";
+          s.types = {TokenType::kNormal};
+        }) == "bad-file");
+  CHECK(refused([](TokenizerSpec& s) { s.in_model = {true}; }) == "bad-file");
   CHECK(refused([](TokenizerSpec& s) { s.scores[0] = NAN; }) == "bad-file");
   CHECK(refused([](TokenizerSpec& s) { s.bos = 2; }) == "bad-file");
   CHECK(refused([](TokenizerSpec& s) { s.ends = {-1, 9}; }) == "bad-file");
