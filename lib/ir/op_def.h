@@ -316,6 +316,17 @@ struct Interval;
 class RangeContext;
 using RangeFn = Interval (*)(const RangeContext&, int result);
 
+// An operand that holds weights if it is constant: matrices that the operator multiplies by, or a
+// table that it reads rows of. The other axes are those of a kernel, which belong to the input, or
+// those of a batch of matrices, each with its own outputs.
+struct WeightOperand {
+  std::string_view param;
+  int output = 0, input = 1;  // axes: output channels or rows of a table; elements of each
+  int batch = 0;              // number of leading axes that are a batch
+};
+// Returns the operands that hold weights.
+using WeightsFn = std::vector<WeightOperand> (*)(const OpContext&);
+
 // What an operation requires of the operands of a parameter, or of all operands if the name is ""
 // (lib/ops/operand_constraint.h).
 struct OperandConstraint;
@@ -350,6 +361,7 @@ struct OpRow {
   std::array<Neutral, 2> neutral = {};
   Fp16 fp16 = {};
   WorkFn work = nullptr;           // null: reads each element once
+  WeightsFn weights = nullptr;     // null: none
   RangeFn range = nullptr;         // null only with no_range
   std::string_view no_range = {};  // reason why no interval is known
   std::array<ConstraintRule, 3> constraints = {};

@@ -181,6 +181,9 @@ Interval RangeConvTranspose(const RangeContext& context, int) {
   return context.has("bias") ? RoundedSum(sum, context.in("bias")) : sum;
 }
 
+std::vector<WeightOperand> WeightsOfConv(const OpContext&) { return {{"weight", 0, 1}}; }
+std::vector<WeightOperand> WeightsOfConvTranspose(const OpContext&) { return {{"weight", 1, 0}}; }
+
 constexpr OpRow kRows[] = {
     {.name = "conv",
      .doc = "convolution of [n, channels, 1 to 3 spatial dimensions] with weight [out, channels / "
@@ -196,6 +199,7 @@ constexpr OpRow kRows[] = {
      .default_value = WindowDefault,
      .fp16 = {.needs = kWholeSums, .carries = kLogarithms, .kind = kProduct | kMain},
      .work = WorkOfWeight,
+     .weights = WeightsOfConv,
      .range = RangeConv},
     {.name = "conv_transpose",
      .doc = "transposed convolution with weight [channels, out / groups, kernel], cropped or "
@@ -212,6 +216,7 @@ constexpr OpRow kRows[] = {
      .default_value = WindowDefault,
      .fp16 = {.kind = kProduct | kMain},
      .work = WorkOfWeight,
+     .weights = WeightsOfConvTranspose,
      .range = RangeConvTranspose},
 };
 

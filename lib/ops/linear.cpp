@@ -356,6 +356,22 @@ OperandConstraint WantOfMask(const ConstraintContext& context) {
       .mask = mask, .valid = mask ? 1 : -1, .why = fmt::format("mask of {}", Quoted(context.op))};
 }
 
+std::vector<WeightOperand> WeightsOfLinear(const OpContext&) { return {{"weight", 0, 1}}; }
+
+// A vector is not a matrix of weights.
+std::vector<WeightOperand> WeightsOfMatmul(const OpContext& context) {
+  std::vector<WeightOperand> weights;
+  for (const bool left : {true, false}) {
+    const std::string_view param = left ? "x" : "y";
+    const int rank = context.rank(param);
+    if (rank < 2) continue;
+    const bool transposed = context.Bool(left ? "transpose_x" : "transpose_y");
+    const int output = rank - (left != transposed ? 2 : 1);
+    weights.push_back({param, output, 2 * rank - 3 - output, rank - 2});
+  }
+  return weights;
+}
+
 constexpr OpRow kRows[] = {
     {.name = "einsum",
      .doc = "Einstein summation; Core ML supports nchw,nwhu->nchu and chw,whr->chr",
@@ -374,6 +390,7 @@ constexpr OpRow kRows[] = {
      .default_value = LinearDefault,
      .fp16 = {.needs = kWholeSums, .carries = kAngles | kLogarithms | kCounts, .kind = kProduct},
      .work = WorkOfWeight,
+     .weights = WeightsOfLinear,
      .range = RangeOfProducts},
     {.name = "matmul",
      .doc = "matrix product over the last two dimensions; the others broadcast as in NumPy",
@@ -386,6 +403,7 @@ constexpr OpRow kRows[] = {
      .eval = EvalMatmul,
      .fp16 = {.needs = kWholeSums, .carries = kAngles | kLogarithms | kCounts, .kind = kProduct},
      .work = WorkOfMatmul,
+     .weights = WeightsOfMatmul,
      .range = RangeMatmul},
     {.name = "scaled_dot_product_attention",
      .doc = "softmax(query * key^T / sqrt(width) + mask) * value",

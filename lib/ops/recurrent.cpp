@@ -309,6 +309,13 @@ Interval RangeRnn(const RangeContext& context, int) {
   return RangeActivated(context, "activation");
 }
 
+std::vector<WeightOperand> WeightsOfRecurrent(const OpContext& context) {
+  std::vector<WeightOperand> weights;
+  for (std::string_view param : {"weight_ih", "weight_hh", "weight_ih_back", "weight_hh_back"})
+    if (context.def().Find(param) >= 0 && context.has(param)) weights.push_back({param, 0, 1});
+  return weights;
+}
+
 constexpr std::string_view
     kGru =
         "x:T initial_h:T weight_ih:T! weight_hh:T! bias:T!? direction:string!=forward "
@@ -337,6 +344,7 @@ constexpr OpRow kRows[] = {
      .infer = [](InferContext& context) { InferRecurrent(context, 3, 1); },
      .eval = EvalGru,
      .work = WorkOfSteps,
+     .weights = WeightsOfRecurrent,
      .range = RangeGru},
     {.name = "lstm",
      .doc = "long short-term memory, in one or both directions",
@@ -344,6 +352,7 @@ constexpr OpRow kRows[] = {
      .infer = [](InferContext& context) { InferRecurrent(context, 4, 2); },
      .eval = EvalLstm,
      .work = WorkOfSteps,
+     .weights = WeightsOfRecurrent,
      .range = RangeLstm},
     {.name = "rnn",
      .doc = "simple recurrent units: activation(weight_ih * x + weight_hh * h + bias)",
@@ -351,6 +360,7 @@ constexpr OpRow kRows[] = {
      .infer = [](InferContext& context) { InferRecurrent(context, 1, 1); },
      .eval = EvalRnn,
      .work = WorkOfSteps,
+     .weights = WeightsOfRecurrent,
      .range = RangeRnn},
 };
 

@@ -397,6 +397,14 @@ OperandConstraint WantOfIndexVectors(const ConstraintContext& context) {
   return constraint;
 }
 
+// The rows of a table are its outputs.
+std::vector<WeightOperand> WeightsOfGather(const OpContext& context) {
+  const int rank = context.rank("x");
+  if (rank < 2 || !IsFloat(context.dtype("x"))) return {};
+  const int axis = OpContext::Axis(context.Int("axis"), rank);
+  return {{"x", axis, axis == rank - 1 ? rank - 2 : rank - 1}};
+}
+
 constexpr OpRow kRows[] = {
     {.name = "gather",
      .doc = "slices of x along axis, selected by indices",
@@ -412,6 +420,7 @@ constexpr OpRow kRows[] = {
      .eval = EvalGather,
      .moves = Moves::kCopies,
      .fp16 = {.carries = kPlaces},
+     .weights = WeightsOfGather,
      .range = RangeOfX,
      .constraints = {{{"indices", WantOfIndices}}}},
     {.name = "gather_along_axis",
