@@ -181,6 +181,8 @@ std::string ManifestJson(const Manifest& manifest, const Program& program,
                                       {"allowed", Number(Digits(one.allowed))}});
     if (manifest.mixed_share > 0) rounding["mixed_fp32_share"] = Digits(manifest.mixed_share);
   }
+  if (manifest.compression)
+    json["compression"] = Json::parse(compress::CompressionJson(*manifest.compression));
   Json options = Json::object();
   for (const auto& [name, values] : manifest.options)
     options[name] = values.empty() ? Json(true) : Json(values);

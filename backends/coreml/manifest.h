@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "backends/coreml/write_package.h"
+#include "lib/compress/compression.h"
 #include "lib/passes/pass.h"
 
 namespace mlc::coreml {
@@ -59,7 +60,8 @@ struct Manifest {
     uint64_t bytes = 0;
     std::string xxh3_128;
   } tokenizer = {};
-  std::vector<passes::PassRun> passes;  // without durations
+  std::vector<passes::PassRun> passes;                 // without durations
+  const compress::Compression* compression = nullptr;  // null: weights were not compressed
   // Renders the names of options in decisions, warnings and notes.
   std::string (*text)(std::string_view) = [](std::string_view text) { return std::string(text); };
 

@@ -2,7 +2,6 @@
 
 #include "frontends/gguf/gguf_model.h"
 #include "frontends/gguf/required_keys_and_tensors.h"
-#include "lib/compress/requant.h"
 #include "lib/networks/encoder_architectures.h"
 
 namespace mlc::gguf {
@@ -99,7 +98,6 @@ class Importer : GgufModel {
     networks::EncoderWeights weights{
         .find = [this](const std::string& name) { return Take(Name(name)); },
         .name = [this](const std::string& name) { return Name(name); }};
-    weights.stored = compress::Requantising(options_, diagnostics_);
     Program program = networks::BuildEncoder(
         config_, weights, networks::PackagedTokens(options_, config_), diagnostics_);
     CheckAllTaken();

@@ -11,7 +11,6 @@
 #include "frontends/gguf/gguf.h"
 #include "frontends/gguf/gguf_model.h"
 #include "frontends/gguf/required_keys_and_tensors.h"
-#include "lib/compress/requant.h"
 #include "lib/networks/architectures.h"
 #include "lib/networks/decoder.h"
 #include "lib/support/edit_distance.h"
@@ -46,7 +45,6 @@ class Importer : GgufModel {
                        int64_t layer) { return Find(role, part, layer); },
         .name = [this](networks::Role role, networks::Part part,
                        int64_t layer) { return GgufName(row_->name, role, part, layer); }};
-    weights.stored = compress::Requantising(options_, diagnostics_);
     const networks::DecoderSizes sizes = networks::PackagedSizes(options_, config);
     Program program = networks::BuildDecoder(config, weights, sizes, diagnostics_);
     for (const GgufTensor& tensor : file().tensors())

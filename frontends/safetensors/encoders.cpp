@@ -11,7 +11,6 @@
 #include "frontends/safetensors/config_defaults.h"
 #include "frontends/safetensors/encoder_rows.h"
 #include "frontends/safetensors/tied_tensors.h"
-#include "lib/compress/requant.h"
 #include "lib/networks/check_weights.h"
 #include "lib/networks/encoder_architectures.h"
 
@@ -53,7 +52,6 @@ class Importer {
     networks::EncoderWeights weights{
         .find = [this](const std::string& name) { return Find(name); },
         .name = [this](const std::string& name) { return Name(name); }};
-    weights.stored = compress::Requantising(options_, diagnostics_);
     Program program = networks::BuildEncoder(
         config_, weights, networks::PackagedTokens(options_, config_), diagnostics_);
     for (const std::string& name : folder_.names())

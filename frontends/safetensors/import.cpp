@@ -11,7 +11,6 @@
 #include "frontends/safetensors/rotary_scaling.h"
 #include "frontends/safetensors/safetensors.h"
 #include "frontends/safetensors/tied_tensors.h"
-#include "lib/compress/requant.h"
 #include "lib/ir/concat_slice.h"
 #include "lib/networks/architectures.h"
 #include "lib/networks/check_weights.h"
@@ -45,7 +44,6 @@ class Importer {
                        int64_t layer) { return Find(role, part, layer); },
         .name = [this](networks::Role role, networks::Part part,
                        int64_t layer) { return Name(role, part, layer); }};
-    weights.stored = compress::Requantising(options_, diagnostics_);
     const networks::DecoderSizes sizes = networks::PackagedSizes(options_, config_);
     Program program = networks::BuildDecoder(config_, weights, sizes, diagnostics_);
     for (const std::string& name : folder_.names())

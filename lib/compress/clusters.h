@@ -7,12 +7,13 @@
 namespace mlc::compress {
 
 // The means of at most `most` clusters with minimal squared error, in ascending order; there are
-// fewer if there are fewer values. Computed exactly by dynamic programming: optimal clusters are
-// contiguous, and the start of the last of k clusters is monotonic in its end, so the range of
-// starts is halved together with the range of ends (Groenlund et al. 2017, "Fast exact k-means,
-// k-medians and Bregman divergence clustering in 1D", section 2). `values` are distinct and
-// ascending; `counts`, their multiplicities, are positive. Time most * n log n, memory most * n.
-std::vector<double> OptimalMeans(std::span<const double> values, std::span<const double> counts,
+// fewer if there are fewer values. Exact: the optimal number of clusters falls with a penalty per
+// cluster, and a partition that is optimal for a penalty is optimal for its number of clusters, so
+// that a few solutions of the problem with a penalty suffice, whatever the number of clusters is. If
+// no penalty gives `most` clusters, dynamic programming over the number of clusters does. `values`
+// are distinct and ascending, at most 65536; `weights` are positive: multiplicities, importance or
+// their product. Time about n log n, memory 40 n bytes.
+std::vector<double> OptimalMeans(std::span<const double> values, std::span<const double> weights,
                                  int most);
 
 }  // namespace mlc::compress

@@ -43,9 +43,10 @@ struct ImportOptions {
   // if that is lower.
   std::string runtime = "swift";
   std::optional<int64_t> context;
-  // Language models only: the quantiser for matrices (lib/compress/quantisers.h). Empty: the
-  // source's own encoding.
-  std::string requant;
+  // How the weights of the imported program are compressed (lib/compress/rules.h), which the tools
+  // do after importing; empty: not at all. `requant` is a rule for language models only.
+  std::string compress, requant;
+  bool compress_in_fp32 = false;  // the weights are for a package in fp32
 };
 
 }  // namespace mlc

@@ -181,9 +181,6 @@ struct DecoderWeights {
   // `layer` is 0 for tensors outside of layers. Returns an empty tensor if the source has none.
   std::function<Tensor(Role, Part, int64_t layer)> find;
   std::function<std::string(Role, Part, int64_t layer)> name;  // name in the source
-  // Returns the form in which to store a weight, which is in the network's layout, given its name
-  // in the source; empty: unchanged.
-  std::function<Tensor(const Tensor&, const std::string& name)> stored = {};
 };
 
 struct DecoderSizes {

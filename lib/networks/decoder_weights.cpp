@@ -14,8 +14,7 @@ Tensor DecoderTensors::Checked(Role role, Part part, int64_t layer, const Dims& 
 
 Value* DecoderTensors::Constant(Role role, Part part, int64_t layer, const Tensor& tensor) {
   const std::string name = weights_.name(role, part, layer);
-  return made_[{role, part, layer}] =
-             builder_.Const(weights_.stored ? weights_.stored(tensor, name) : tensor, name);
+  return made_[{role, part, layer}] = builder_.Const(tensor, name);
 }
 
 Value* DecoderTensors::Weight(Role role, int64_t layer, const Dims& dims) {

@@ -87,8 +87,7 @@ class Encoder {
     const std::string source = weights_.name(name);
     const Tensor checked = CheckedWeight(tensor, source, dims);
     Value*& made = made_[source];
-    if (!made)
-      made = b_.Const(weights_.stored ? weights_.stored(checked, source) : checked, source);
+    if (!made) made = b_.Const(checked, source);
     return made;
   }
   // Returns x times a matrix, plus the bias if there is one. `out` -1: any number of rows.

@@ -120,8 +120,6 @@ struct EncoderConfig {
 struct EncoderWeights {
   std::function<Tensor(const std::string&)> find;
   std::function<std::string(const std::string&)> name;  // name in the source
-  // Converts a weight, given its name in the source; empty: no conversion.
-  std::function<Tensor(const Tensor&, const std::string& name)> stored = {};
 };
 
 // Splits "layer.3.query" into "layer.{}.query" and "3"; other names have no number.

@@ -103,6 +103,17 @@ std::optional<int> ScaleAxis(const Encoding& e) {
   return found > 1 ? std::nullopt : std::optional(axis);
 }
 
+// Returns int8 elements plus 128.
+Tensor Unsigned(const Tensor& integers) {
+  return Tensor::Lazy(
+      DType::kUint8, integers.dims(),
+      [=](int64_t first, int64_t count, std::byte* out) {
+        integers.Read(first, count, out);
+        for (int64_t i = 0; i < count; ++i) out[i] ^= std::byte{0x80};
+      },
+      integers);
+}
+
 // Returns elements [first, first + count) as doubles.
 std::vector<double> Doubles(const Tensor& tensor, int64_t first, int64_t count) {
   std::vector<std::byte> raw(ByteCount(InBytes(tensor.dtype()), count));
@@ -249,6 +260,11 @@ class Planner {
     if (axis) {
       Dims dims = scale.size() == 1 ? Dims() : Dims{scale.size()};
       if (!offset) offset = Tensor::Full(stored, dims, 0);
+      if (stored == DType::kInt8) {
+        // Processors mishandle signed integers in this operation (coremltools#2114, #2675).
+        data = Unsigned(data);
+        offset = Unsigned(offset);
+      }
       Add({"constexpr_affine_dequantize",
            {{"quantized_data", data},
             {"zero_point", offset.Reshaped(dims)},
@@ -434,10 +450,10 @@ class Planner {
 };
 
 // Returns nothing if a constant has no encoding or is not a weight.
-std::optional<Plan> PlanFor(const Operation& op, DType dtype, Opset target) {
+std::optional<Plan> PlanFor(const Operation& op, DType dtype, Opset target, bool named = false) {
   if (!op.def->is_const() || !op.val.encoding() || op.result()->is_output()) return std::nullopt;
   if (dtype != DType::kFp32 && dtype != DType::kFp16) return std::nullopt;
-  if (op.val.size() < kLeastElements) return std::nullopt;
+  if (op.val.size() < kLeastElements && !named) return std::nullopt;
   Plan plan = Planner(dtype, target).Of(*op.val.encoding());
   if (plan.dense.empty() && plan.bytes() >= ByteCount(dtype, op.val.size())) return std::nullopt;
   return plan;
@@ -447,7 +463,7 @@ std::optional<Plan> PlanFor(const Operation& op, DType dtype, Opset target) {
 void Build(Operation* op, const Plan& plan, PassContext& context) {
   Builder builder = BuilderBefore(op, context);
   Function* function = op->block->function;
-  const std::string name = op->result()->name, stem = op->name;
+  const std::string name = op->result()->name, stem = op->name.empty() ? name : op->name;
   std::vector<Operation*> made;
   for (const Step& step : plan.steps) {
     const bool last = made.size() + 1 == plan.steps.size();
@@ -512,7 +528,10 @@ bool Run(Program& program, PassContext& context) {
     });
   std::vector<std::optional<Plan>> plans(encoded.size());
   ParallelFor(std::ssize(encoded), 0, [&](int64_t i) {
-    plans[i] = PlanFor(*encoded[i], encoded[i]->val.dtype(), context.target);
+    const Operation& op = *encoded[i];
+    const bool named =
+        context.compression && context.compression->named.contains(op.result()->name);
+    plans[i] = PlanFor(op, op.val.dtype(), context.target, named);
   });
   bool changed = false;
   for (size_t i = 0; i < encoded.size(); ++i) changed |= Rewrite(encoded[i], plans[i], context);

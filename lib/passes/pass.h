@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "lib/analysis/placement.h"
+#include "lib/compress/compression.h"
 #include "lib/ir/builder.h"
 #include "lib/ir/program.h"
 #include "lib/passes/fp32_reason.h"
@@ -39,6 +40,9 @@ struct PassContext {
   // True if `measured` is final: --precision mixed then keeps no further operations in fp32 as a
   // precaution.
   bool judged = false;
+  // For compress: the rules, and the report that the pass fills in.
+  // Null: nothing is compressed.
+  compress::Compression* compression = nullptr;
 };
 
 struct PassDef {
@@ -53,7 +57,7 @@ std::span<const PassDef* const> AllPasses();
 // null `run`) delimit groups that RunPasses repeats until nothing changes.
 std::vector<const PassDef*> DefaultPipeline();
 // Passes that other code looks up in a pipeline or adds to it.
-extern const PassDef kEncodedConstants, kFp16Precision, kNewerForms;
+extern const PassDef kCompress, kEncodedConstants, kFp16Precision, kNewerForms;
 // Parses a comma-separated list of pass names, which may be empty. Throws Error "bad-name", which
 // lists the known names.
 std::vector<const PassDef*> ParsePasses(std::string_view list);

@@ -53,6 +53,7 @@ constexpr std::array kPipeline = {
     &kUntilStable,
     &kAneForms,
     &kScaleSmallWeights,
+    &kCompress,
     &kFp16Precision,
     &kFiniteConstants,
     &kOptimiseCasts,

@@ -17,6 +17,7 @@
 #include "lib/support/hash.h"
 #include "lib/support/mapped_file.h"
 #include "lib/support/memory_use.h"
+#include "tools/driver/compression.h"
 #include "tools/driver/errors.h"
 #include "tools/driver/frontends.h"
 #include "tools/driver/options.h"
@@ -131,6 +132,7 @@ struct Optimized {
   Opset target = Opset::kIos16;
   std::optional<precision::Measurement> measurement;
   std::vector<passes::PassRun> passes;
+  std::optional<compress::Compression> compression;
 };
 
 // Callbacks for the end of each step of a compilation.
@@ -166,9 +168,11 @@ Optimized OptimizeSource(const fs::path& model, const CompileOptions& options,
   // iOS15 does not support fp16 inputs and outputs.
   if (import.io == DType::kNone && options.target == Opset::kIos15) import.io = DType::kFp32;
 
+  std::vector<compress::Rule> rules = CompressionRules(options.import);
+  if (options.target) compress::CheckTarget(rules, *options.target);
   SourceFacts facts;
   auto make = [&](Diagnostics& into) {
-    Program made = Import(model, import, into, &facts);
+    Program made = ImportUncompressed(model, import, into, &facts);
     if (!options.labels.empty())
       coreml::MakeClassifier(made, coreml::ReadLabels(options.labels), into);
     return made;
@@ -187,10 +191,16 @@ Optimized OptimizeSource(const fs::path& model, const CompileOptions& options,
   program.build_info = {{std::string(coreml::kMlcVersionKey), kVersion}};
   Verify(program);
   std::vector<const passes::PassDef*> passes = passes::DefaultPipeline();
-  const Opset target = options.target
-                           ? *options.target
-                           : coreml::LowestTarget(program, passes, options.precision, diagnostics);
+  const Opset target =
+      options.target
+          ? *options.target
+          : RaisedFor(rules, coreml::LowestTarget(program, passes, options.precision, diagnostics),
+                      diagnostics);
   passes::PassContext context{diagnostics, options.precision, target, options.optimize_for};
+  if (!rules.empty()) {
+    optimized.compression.emplace(compress::Compression{.rules = std::move(rules)});
+    context.compression = &*optimized.compression;
+  }
   context.fp32_ops = AsImported(options.fp32_ops);
   context.fp16_ops = AsImported(options.fp16_ops);
   precision::MeasureInputs inputs;
@@ -207,7 +217,9 @@ Optimized OptimizeSource(const fs::path& model, const CompileOptions& options,
           wide, into,
           {.passes = {std::ranges::find(passes, &passes::kFp16Precision), passes.end()},
            .inputs = std::move(inputs),
-           .source = again,
+           // The errors of compressed weights are those of compression, and are not measured.
+           .source = optimized.compression ? [&wide] { return Clone(wide); }
+                                           : std::function<Program()>(again),
            .floor = !mixed,
            .budgets = least,
            .least = mixed});
@@ -283,6 +295,7 @@ CompileResult Compile(const fs::path& model, const fs::path& given, const Compil
   Program& program = optimized.program;
   const Opset target = optimized.target;
   result.measurement = std::move(optimized.measurement);
+  result.compression = std::move(optimized.compression);
   result.passes = std::move(optimized.passes);
   const analysis::Fp16Share share = analysis::Fp16ShareOf(program);
   result.fp16_share = share.share();
@@ -332,6 +345,7 @@ CompileResult Compile(const fs::path& model, const fs::path& given, const Compil
     if (!tokenizer.format.empty())
       manifest.tokenizer = {tokenizer.format, tokenizer.bytes.size(), HashOf(tokenizer.bytes)};
     manifest.passes = result.passes;
+    manifest.compression = result.compression ? &*result.compression : nullptr;
     manifest.text = WithFlags;
     coreml::WriteManifest(output, manifest, program, diagnostics);
     result.manifest = coreml::ManifestPath(output);

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "lib/compress/compression.h"
 #include "lib/precision/measure.h"
 #include "tools/driver/import.h"
 #include "tools/driver/precompile.h"
@@ -55,6 +56,7 @@ struct CompileResult {
   // The oldest target that supports more of the operations in fp16; empty: none.
   std::string fp16_target;
   std::optional<precision::Measurement> measurement;  // absent: fp32, or not requested
+  std::optional<compress::Compression> compression;   // absent: not requested
   int64_t operations = 0;                             // non-const
   std::map<std::string, int64_t> operators;
   uint64_t weight_bytes = 0;

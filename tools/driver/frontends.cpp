@@ -28,10 +28,12 @@ namespace mlc::driver {
 
 namespace {
 
-constexpr std::string_view kOnnxOptions[] = {"--shape",   "--dim",   "--const",    "--outputs",
-                                             "--replace", "--image", "--data-root"};
+constexpr std::string_view kOnnxOptions[] = {"--shape",   "--dim",   "--const",     "--outputs",
+                                             "--replace", "--image", "--data-root", "--compress"};
 // The number of an encoder's tokens is a dimension.
-constexpr std::string_view kNetworkOptions[] = {"--dim", "--context", "--requant"};
+constexpr std::string_view kNetworkOptions[] = {"--dim", "--context", "--compress", "--requant"};
+// Weights of any program can be compressed.
+constexpr std::string_view kCoremlOptions[] = {"--compress"};
 
 bool Contains(ByteWindow& bytes, size_t offset, std::string_view text) {
   return bytes.size() >= offset + text.size() && AsText(bytes.At(offset, text.size())) == text;
@@ -111,12 +113,14 @@ constexpr Frontend kFrontends[] = {
      .what = "a package",
      .format = Format::kPackage,
      .detect = IsCoreml<coreml::CoremlFormat::kPackage>,
-     .import = FromCoreml},
+     .import = FromCoreml,
+     .options = kCoremlOptions},
     {.name = "mlmodelc",
      .what = "a compiled bundle",
      .format = Format::kBundle,
      .detect = IsCoreml<coreml::CoremlFormat::kBundle>,
-     .import = FromCoreml},
+     .import = FromCoreml,
+     .options = kCoremlOptions},
     {.name = "safetensors",
      .what = "a Hugging Face folder",
      .detect =
@@ -151,6 +155,7 @@ constexpr Frontend kFrontends[] = {
      .format = Format::kMilText,
      .detect = IsCoreml<coreml::CoremlFormat::kText>,
      .import = FromText,
+     .options = kCoremlOptions,
      .facts =
          [](const fs::path& path, const fs::path&) {
            SourceFacts facts;
@@ -162,7 +167,8 @@ constexpr Frontend kFrontends[] = {
      .what = "a Core ML model file",
      .format = Format::kMlmodel,
      .detect = IsCoreml<coreml::CoremlFormat::kModel>,
-     .import = FromCoreml},
+     .import = FromCoreml,
+     .options = kCoremlOptions},
     // ONNX is last, because a protobuf message has no distinctive signature.
     {.name = "onnx",
      .what = "an ONNX model",

@@ -1,5 +1,6 @@
 #include "tools/driver/import.h"
 
+#include "tools/driver/compression.h"
 #include "tools/driver/frontends.h"
 #include "tools/driver/options.h"
 
@@ -23,11 +24,18 @@ void RefuseOptions(ImportOptions options, const Frontend& frontend) {
 
 }  // namespace
 
-Program Import(const std::filesystem::path& path, const ImportOptions& options,
-               Diagnostics& diagnostics, SourceFacts* facts) {
+Program ImportUncompressed(const std::filesystem::path& path, const ImportOptions& options,
+                           Diagnostics& diagnostics, SourceFacts* facts) {
   const Frontend& frontend = FrontendOf(path);
   RefuseOptions(options, frontend);
   return frontend.import(path, options, diagnostics, facts);
+}
+
+Program Import(const std::filesystem::path& path, const ImportOptions& options,
+               Diagnostics& diagnostics, SourceFacts* facts) {
+  Program program = ImportUncompressed(path, options, diagnostics, facts);
+  CompressProgram(program, options, diagnostics);
+  return program;
 }
 
 }  // namespace mlc::driver

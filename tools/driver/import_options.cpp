@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "lib/compress/rules.h"
 #include "tools/driver/image_inputs.h"
 #include "tools/driver/options.h"
 #include "tools/driver/supplied_tensors.h"
@@ -107,13 +108,23 @@ std::vector<Option> ImportTable(ImportOptions& into) {
        "maximum context length of a language model, in tokens (default: 2048, or the "
        "model's own limit if lower)",
        Into(into.context, Whole("--context", into.context).set)},
+      {"--compress", "RULE[;RULE]...",
+       "compress weights, e.g. int8, pal4:group=16, or conv=int4,first=none; mlc compile --help "
+       "explains rules. @FILE contains one rule per line",
+       Into(into.compress,
+            [&into](const std::string& text) {
+              into.compress = compress::Text(compress::ParseRules(text));
+            })},
       {"--requant", "int8|int4|lut4|fp16",
-       "requantise the matrices of a language model or encoder: int8 (one scale per "
-       "row), int4 (one scale per 32 elements), lut4 (a table of 16 values per 32 "
-       "rows), or fp16, dequantised (default: keep the source's encoding)",
+       "short form of --compress for language models and encoders: int8 (one scale per row), int4 "
+       "(one scale per 32 elements), lut4 (a table of 16 values per 32 rows), or fp16, dequantised "
+       "(default: keep the source's encoding)",
        Into(into.requant,
             [&into](const std::string& text) {
-              if (text.empty()) throw Error("usage", "--requant requires a scheme");
+              constexpr std::string_view kNames[] = {"int8", "int4", "lut4", "fp16"};
+              if (std::ranges::find(kNames, text) == std::end(kNames))
+                throw Error("usage", "--requant: unknown scheme \"{}\"", text)
+                    .Expected("{}", fmt::join(kNames, ", "));
               into.requant = text;
             })},
       {"--data-root", "DIR",

@@ -9,6 +9,7 @@
 #include "backends/coreml/write_package.h"
 #include "lib/ir/text.h"
 #include "lib/support/atomic_install.h"
+#include "tools/driver/compression.h"
 #include "tools/driver/import.h"
 
 namespace fs = std::filesystem;
@@ -53,6 +54,10 @@ std::vector<passes::PassRun> RunPipeline(Program& program, const std::function<P
     try {
       Program before = again();
       Diagnostics ignored;
+      std::optional<compress::Compression> compression;
+      if (context.compression)
+        compression.emplace(compress::Compression{.rules = context.compression->rules,
+                                                  .decompress = context.compression->decompress});
       passes::PassContext same{.diagnostics = ignored,
                                .precision = context.precision,
                                .target = context.target,
@@ -61,7 +66,8 @@ std::vector<passes::PassRun> RunPipeline(Program& program, const std::function<P
                                .fp16_ops = context.fp16_ops,
                                .measured = context.measured,
                                .reached = context.reached,
-                               .judged = context.judged};
+                               .judged = context.judged,
+                               .compression = compression ? &*compression : nullptr};
       passes::RunPasses(before, passes, same, {.at_most = failure.completed});
       // The text states the target, so that rerunning it uses the same one.
       for (const auto& function : before.functions)
@@ -121,6 +127,15 @@ OptimizeResult Optimize(const fs::path& model, const OptimizeOptions& options,
   if (!output.empty() && !package && output.extension() != ".mil")
     throw Error("usage", "-o: \"{}\" ends neither in .mil nor in .mlpackage", output.string())
         .Help("for a .mlmodelc, write a package and run mlc precompile");
+  const bool compresses = !options.compress.empty() || options.decompress;
+  if (!options.compress.empty() && options.decompress)
+    throw Error("usage", "--compress cannot be combined with --decompress");
+  OptimizeResult result;
+  if (compresses)
+    result.compression.emplace(
+        compress::Compression{.rules = options.decompress ? std::vector<compress::Rule>()
+                                                          : compress::ParseRules(options.compress),
+                              .decompress = options.decompress});
   Program program = Import(model, {}, diagnostics);
   Verify(program);
   if (package)
@@ -128,19 +143,26 @@ OptimizeResult Optimize(const fs::path& model, const OptimizeOptions& options,
   else if (!output.empty())
     Staging(output, Staging::kFile);  // reports conflicts early
   // A package requires the operator forms of its target, regardless of the requested passes.
-  std::vector<const passes::PassDef*> passes =
-      options.passes ? *options.passes : passes::DefaultPipeline();
+  std::vector<const passes::PassDef*> passes = options.passes ? *options.passes
+                                               : compresses ? std::vector<const passes::PassDef*>()
+                                                            : passes::DefaultPipeline();
+  if (compresses)
+    for (const passes::PassDef* needed : {&passes::kCompress, &passes::kEncodedConstants})
+      if (std::ranges::find(passes, needed) == passes.end()) passes.push_back(needed);
   if (package && std::ranges::find(passes, &passes::kNewerForms) == passes.end())
     passes.push_back(&passes::kNewerForms);
   Diagnostics unsaid;  // text has no target, so its notes are dropped
   Opset target =
       coreml::LowestTarget(program, passes, options.precision, package ? diagnostics : unsaid);
   passes::PassContext context{diagnostics, options.precision, target, options.optimize_for};
+  if (compresses) {
+    context.target = target = RaisedFor(result.compression->rules, target, diagnostics);
+    context.compression = &*result.compression;
+  }
   auto again = [&] {
     Diagnostics ignored;
     return Import(model, {}, ignored);
   };
-  OptimizeResult result;
   result.passes = RunPipeline(program, again, passes, context, options.pipeline);
   for (const passes::PassRun& run : result.passes) result.changed = result.changed || run.changed;
   if (package) {

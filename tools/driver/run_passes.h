@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lib/compress/compression.h"
 #include "lib/passes/pass.h"
 
 namespace mlc::driver {
@@ -42,6 +43,10 @@ struct OptimizeOptions {
   passes::PassContext::Precision precision = passes::PassContext::Precision::kFp32;
   std::optional<analysis::Unit> optimize_for;  // the compute unit whose forms are preferred
   PassOptions pipeline;
+  // Rules of compression (lib/compress/rules.h); or all encoded constants become plain. Then the
+  // default passes are those that compression needs.
+  std::string compress;
+  bool decompress = false;
   bool inline_constants = false;  // print small constants at their uses in MIL text
   std::filesystem::path output;   // .mlpackage or .mil; empty: only `text`
   bool force = false;             // replace existing outputs
@@ -49,7 +54,8 @@ struct OptimizeOptions {
 struct OptimizeResult {
   std::vector<passes::PassRun> passes;
   bool changed = false;
-  std::string text;  // MIL text, if no output was written
+  std::optional<compress::Compression> compression;  // absent: not requested
+  std::string text;                                  // MIL text, if no output was written
 };
 // Runs passes on a model of any format and returns MIL text or writes a package. Error "usage" for
 // other outputs.

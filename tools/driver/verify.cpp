@@ -369,8 +369,11 @@ ImportOptions AsCompiled(ImportOptions options, const fs::path& source, const fs
   const std::optional<coreml::Stated> stated = coreml::StatedOf(package);
   const Frontend& frontend = FrontendOf(source);
   if (!stated || !frontend.IsSource() || stated->source_format != frontend.name) return options;
+  options.compress_in_fp32 = stated->precision == "fp32";
   std::string taken;
   const std::vector<Option> table = ImportTable(options);
+  // --compress and its short form exclude each other.
+  const bool compressed = !options.compress.empty() || !options.requant.empty();
   // --shape and --dim determine the same dimensions: if one of them is given, the manifest's values
   // of the other are ignored.
   auto is_given = [&](std::string_view name) {
@@ -380,6 +383,7 @@ ImportOptions AsCompiled(ImportOptions options, const fs::path& source, const fs
   const bool shapes = is_given("--shape"), symbols = is_given("--dim");
   for (const Option& option : table) {
     if ((option.name == "--dim" && shapes) || (option.name == "--shape" && symbols)) continue;
+    if (compressed && (option.name == "--compress" || option.name == "--requant")) continue;
     const auto it = stated->options.find(option.key());
     // The manifest stores these two incompletely.
     if (it == stated->options.end() || option.name == "--const" || option.name == "--data-root")

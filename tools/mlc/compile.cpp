@@ -8,6 +8,7 @@
 #include "tools/driver/frontends.h"
 #include "tools/driver/output_path.h"
 #include "tools/mlc/command.h"
+#include "tools/mlc/compression_report.h"
 #include "tools/mlc/interface_report.h"
 #include "tools/mlc/pass_output.h"
 
@@ -156,6 +157,8 @@ int RunCompile(const CompileArguments& given, Session& session) {
     }
     json["notes"] = warnings;
     json["decisions"] = decisions;
+    if (result.compression)
+      json["compression"] = Json::parse(compress::CompressionJson(*result.compression));
     json.update(MeasurementJson(result));
     json.update(Stats(result));
     PrintDocument(json);
@@ -171,6 +174,7 @@ int RunCompile(const CompileArguments& given, Session& session) {
              result.package.string(), TargetName(result.target), PrecisionText(result),
              result.operations, static_cast<double>(result.weight_bytes) / 1e6,
              open.empty() ? "" : ", " + open, seconds);
+  if (result.compression) fmt::print("{}", CompressionText(*result.compression));
   constexpr size_t kPorts = 12;
   fmt::print("{}", InterfaceText(function, kPorts));
   if (output.extension() == ".mlmodelc") fmt::print("  {}\n", kExperimental);
@@ -197,9 +201,12 @@ Command CompileCommand() {
        [given = given.get()](const std::string& text) { given->output = WithoutSlash(text); }}};
   Append(CompileTable(given->options), table);
   table.push_back(JsonOption());
-  return {"compile", "Compile a model into a Core ML package",
-          "mlc compile model.onnx -o model.mlpackage --dim batch=1", std::move(table),
-          [given](Session& session) { return RunCompile(*given, session); }};
+  return {"compile",
+          "Compile a model into a Core ML package",
+          "mlc compile model.onnx -o model.mlpackage --dim batch=1",
+          std::move(table),
+          [given](Session& session) { return RunCompile(*given, session); },
+          CompressionHelp()};
 }
 
 }  // namespace mlc::driver

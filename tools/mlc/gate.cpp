@@ -24,11 +24,12 @@ struct OptionUse {
   bool of_source = false;
 };
 constexpr OptionUse kUses[] = {
-    {"--timeout", "bcd"},     {"--cycles", "a"},        {"--iterations", "bc"},
-    {"--p99-ms", "b"},        {"--source", "b"},        {"--coverage", "c"},
-    {"--duration", "d"},      {"--const", "b", true},   {"--outputs", "b", true},
-    {"--replace", "b", true}, {"--image", "b", true},   {"--runtime", "b", true},
-    {"--context", "b", true}, {"--requant", "b", true}, {"--data-root", "b", true},
+    {"--timeout", "bcd"},      {"--cycles", "a"},        {"--iterations", "bc"},
+    {"--p99-ms", "b"},         {"--source", "b"},        {"--coverage", "c"},
+    {"--duration", "d"},       {"--const", "b", true},   {"--outputs", "b", true},
+    {"--replace", "b", true},  {"--image", "b", true},   {"--runtime", "b", true},
+    {"--context", "b", true},  {"--requant", "b", true}, {"--data-root", "b", true},
+    {"--compress", "b", true},
 };
 
 void CheckUses(char gate, const Session& session) {

@@ -3,6 +3,7 @@
 
 #include "tools/driver/output_path.h"
 #include "tools/mlc/command.h"
+#include "tools/mlc/compression_report.h"
 #include "tools/mlc/pass_output.h"
 
 namespace fs = std::filesystem;
@@ -24,6 +25,9 @@ int Opt(const OptArguments& given, Session& session) {
     for (const passes::PassRun& run : result.passes)
       answer["passes"].push_back(
           {{"name", run.name}, {"changed", run.changed}, {"ms", run.seconds * 1e3}});
+    if (result.compression)
+      answer["compression"] =
+          nlohmann::ordered_json::parse(compress::CompressionJson(*result.compression));
     if (!output.empty())
       answer["output"] = fs::absolute(output).string();
     else
@@ -32,6 +36,7 @@ int Opt(const OptArguments& given, Session& session) {
     return 0;
   }
   if (output.extension() == ".mlpackage") fmt::print("{}\n", output.string());
+  if (result.compression) fmt::print(stderr, "{}", CompressionText(*result.compression));
   if (output.empty()) fmt::print("{}{}", result.text, result.text.ends_with('\n') ? "" : "\n");
   fmt::print(stderr, "changed: {}\n", result.changed ? "yes" : "no");
   return 0;
@@ -60,6 +65,14 @@ Command OptCommand() {
       PrecisionOption(options.precision,
                       "compute precision of the default pipeline (default fp32)"),
       OptimizeForOption(options.optimize_for),
+      {"--compress", "RULE[;RULE]...",
+       "compress weights of any package, also of one that is compressed already; runs only the "
+       "passes that this needs unless --passes is given. mlc compile --help explains rules",
+       Into(options.compress,
+            [&options](const std::string& text) {
+              options.compress = compress::Text(compress::ParseRules(text));
+            })},
+      {"--decompress", "", "store compressed constants as plain ones", Switch(options.decompress)},
       {"--inline", "", "print small constants where they are used",
        Switch(options.inline_constants)},
       {"--force", "", "replace whatever exists at -o, even on file systems without atomic exchange",

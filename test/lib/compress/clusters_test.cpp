@@ -43,14 +43,15 @@ double CostOf(const std::vector<double>& values, const std::vector<double>& coun
 TEST_CASE("clusters: the clustering is optimal") {
   std::mt19937 random(5);
   std::uniform_real_distribution<double> step(0.01, 1);
-  for (int round = 0; round < 300; ++round) {
+  for (int round = 0; round < 10000; ++round) {
     const size_t size = 1 + random() % 12;
     std::vector<double> values, counts;
     double at = -3;
     for (size_t i = 0; i < size; ++i) {
-      at += step(random) * (random() % 4 == 0 ? 5 : 1);
+      // Some cases have values at equal distances, for which several numbers of clusters gain alike.
+      at += round % 3 == 0 ? 1 : step(random) * (random() % 4 == 0 ? 5 : 1);
       values.push_back(at);
-      counts.push_back(static_cast<double>(1 + random() % 9));
+      counts.push_back(round % 6 == 0 ? 1 : static_cast<double>(1 + random() % 9) * step(random));
     }
     for (int groups = 1; groups <= 4; ++groups) {
       std::vector<double> means = OptimalMeans(values, counts, groups);
@@ -59,6 +60,36 @@ TEST_CASE("clusters: the clustering is optimal") {
       CHECK(std::is_sorted(means.begin(), means.end()));
       CHECK(CostOf(values, counts, means) <= Least(values, counts, 0, groups) * (1 + 1e-9) + 1e-12);
     }
+  }
+}
+
+TEST_CASE("clusters: large problems have the cost of dynamic programming over all starts") {
+  std::mt19937 random(7);
+  std::normal_distribution<double> normal;
+  for (const int groups : {2, 5, 16, 40}) {
+    constexpr size_t kSize = 300;
+    std::vector<double> values, counts;
+    for (size_t i = 0; i < kSize; ++i) values.push_back(normal(random));
+    std::sort(values.begin(), values.end());
+    for (size_t i = 0; i < kSize; ++i) counts.push_back(static_cast<double>(1 + random() % 5));
+    std::vector<double> least(kSize + 1, std::numeric_limits<double>::infinity());
+    least[0] = 0;
+    for (int group = 0; group < groups; ++group) {
+      std::vector<double> next(kSize + 1, std::numeric_limits<double>::infinity());
+      for (size_t begin = 0; begin < kSize; ++begin) {
+        double weight = 0, sum = 0, square = 0;
+        for (size_t end = begin + 1; end <= kSize; ++end) {
+          weight += counts[end - 1];
+          sum += counts[end - 1] * values[end - 1];
+          square += counts[end - 1] * values[end - 1] * values[end - 1];
+          next[end] = std::min(next[end], least[begin] + square - sum * sum / weight);
+        }
+      }
+      least = next;
+    }
+    INFO(groups << " groups");
+    CHECK(CostOf(values, counts, OptimalMeans(values, counts, groups)) ==
+          Approx(least[kSize]).epsilon(1e-9));
   }
 }
 

@@ -105,8 +105,9 @@ TEST_CASE("MatMulNBits: integers, scales and zero points are written to the pack
       }
 }
 
+// Signed integers are stored unsigned (lib/passes/encoded_constants.cpp).
 TEST_CASE(
-    "DequantizeLinear of a weight: integers and scales are written to the package unchanged") {
+    "DequantizeLinear of a weight: integers plus 128, and scales are written to the package") {
   std::vector<uint8_t> weight = Pattern(64 * 48);
   std::vector<float> scales = Scales(48);
   std::string model = Model({Node("DequantizeLinear", {"w", "s", "z"}, {"d"}, {Int("axis", 1)}),
@@ -122,11 +123,11 @@ TEST_CASE(
   bool turned = data.dims() == Dims{48, 64};
   std::vector<int64_t> expected;
   for (int64_t i = 0; i < 64 * 48; ++i)
-    expected.push_back(static_cast<int8_t>(weight[turned ? i % 64 * 48 + i / 64 : i]));
+    expected.push_back(static_cast<int8_t>(weight[turned ? i % 64 * 48 + i / 64 : i]) + 128);
   CHECK(data.Ints() == expected);
   CHECK(op->constant("axis").Int(0) == (turned ? 0 : 1));
   CHECK(op->constant("scale").Doubles() == std::vector<double>(scales.begin(), scales.end()));
-  CHECK(op->constant("zero_point").Ints() == std::vector<int64_t>(48, 3));
+  CHECK(op->constant("zero_point").Ints() == std::vector<int64_t>(48, 3 + 128));
 }
 
 // Expected values follow the definitions of the element types in the specification.

@@ -1,0 +1,85 @@
+#include "lib/compress/compression.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "lib/compress/quantise.h"
+#include "lib/support/error.h"
+#include "lib/support/json_text.h"
+
+namespace mlc::compress {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// A signal-to-noise ratio with two decimals; null without an error.
+Json Decibels(double snr) {
+  return std::isfinite(snr) ? Json(std::round(100 * snr) / 100) : Json(nullptr);
+}
+
+}  // namespace
+
+double WeightReport::snr() const { return SnrOf(energy, error); }
+
+Totals TotalsOf(const std::vector<WeightReport>& weights) {
+  Totals totals;
+  for (const WeightReport& weight : weights) {
+    if (!weight.weight && !weight.compressed) continue;
+    ++totals.weights;
+    totals.compressed += weight.compressed ? 1 : 0;
+    totals.bytes_before += weight.bytes_before;
+    totals.bytes_after += weight.bytes_after;
+    if (!weight.compressed) continue;
+    totals.error += weight.error;
+    totals.energy += weight.energy;
+  }
+  return totals;
+}
+
+std::string CompressionJson(const Compression& compression) {
+  const Totals totals = TotalsOf(compression.weights);
+  Json json{
+      {"rules", Text(compression.rules)},  {"weights", totals.weights},
+      {"compressed", totals.compressed},   {"bytes_before", totals.bytes_before},
+      {"bytes_after", totals.bytes_after}, {"snr_db", Decibels(SnrOf(totals.energy, totals.error))},
+      {"tensors", Json::array()}};
+  for (const WeightReport& weight : compression.weights) {
+    Json& entry = json["tensors"].emplace_back(Json::object());
+    entry["name"] = weight.name;
+    entry["consumer"] = weight.consumer;
+    entry["operator"] = weight.op;
+    entry["shape"] = weight.dims;
+    if (!weight.asked.empty()) entry["asked"] = weight.asked;
+    entry["scheme"] = weight.compressed ? weight.used : "none";
+    entry["bytes_before"] = weight.bytes_before;
+    entry["bytes_after"] = weight.bytes_after;
+    if (weight.compressed) entry["snr_db"] = Decibels(weight.snr());
+    if (!weight.reason.empty()) entry["reason"] = weight.reason;
+  }
+  return JsonText(json, 2, BadUtf8::kReplace);
+}
+
+Opset Since(const std::vector<Rule>& rules) {
+  Opset since = Opset::kIos15;
+  for (const Rule& rule : rules) since = std::max(since, Since(rule.scheme));
+  return since;
+}
+
+void CheckTarget(const std::vector<Rule>& rules, Opset target) {
+  for (const Rule& rule : rules) {
+    const Opset since = Since(rule.scheme);
+    if (since <= target) continue;
+    throw Error("target-too-old", "option 'compress' {}: not supported on {}", Text(rule.scheme),
+                TargetName(target))
+        .Expected("{} or later", TargetName(since))
+        .Help(target < Opset::kIos16
+                  ? fmt::format("{} supports plain weights only", TargetName(target))
+                  : fmt::format("{} supports int8 by row or tensor, pal1, pal2, pal4, pal6 and "
+                                "pal8 with one table, and sparse without another scheme",
+                                TargetName(target)));
+  }
+}
+
+}  // namespace mlc::compress

@@ -1,0 +1,708 @@
+#include "lib/compress/quantise.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <limits>
+#include <memory>
+
+#include "lib/compress/scales.h"
+#include "lib/compress/sparsity.h"
+#include "lib/compress/tables.h"
+#include "lib/compress/vectors.h"
+#include "lib/compress/weight_view.h"
+#include "lib/ir/block_grid.h"
+#include "lib/ir/encoding.h"
+#include "lib/support/error.h"
+#include "lib/support/threads.h"
+
+namespace mlc::compress {
+
+namespace {
+
+using Values = Scheme::Values;
+
+DType IndexType(int bits) {
+  switch (bits) {
+    case 1:
+      return DType::kUint1;
+    case 2:
+      return DType::kUint2;
+    case 3:
+      return DType::kUint3;
+    case 4:
+      return DType::kUint4;
+    case 6:
+      return DType::kUint6;
+    default:
+      return DType::kUint8;
+  }
+}
+
+// The largest divisor of a size that is at most `most` and at least `least`; otherwise the smallest
+// above `most`.
+int64_t NearestDivisor(int64_t size, int64_t most, int64_t least) {
+  for (int64_t part = std::min(size, most); part >= least; --part)
+    if (size % part == 0) return part;
+  int64_t part = std::min(size, most);
+  while (size % part != 0) ++part;
+  return part;
+}
+
+double GreatestOf(std::span<const float> numbers) {
+  double greatest = 0;
+  for (const float x : numbers) greatest = std::max(greatest, std::fabs(static_cast<double>(x)));
+  return greatest;
+}
+
+bool AllFinite(std::span<const float> numbers) {
+  // The sum of x - x is 0, or NaN if a number is not finite.
+  float sum = 0;
+  for (const float x : numbers) sum += x - x;
+  return sum == 0;
+}
+
+class Quantiser {
+ public:
+  Quantiser(const Tensor& weight, const Request& request)
+      : weight_(Dense(weight)),
+        request_(request),
+        scheme_(LegalScheme(request.scheme, weight.dims(), request.axes, &result_.stepped)),
+        axes_(LegalAxes(scheme_, weight.dims(), request.axes, request.target, &result_.stepped)) {
+    result_.tensor = weight;
+    result_.used = scheme_;
+    const bool narrow = weight.dtype() == DType::kFp16;
+    stored_ = narrow ? Stored::kFp16 : request.half ? Stored::kFp16Digits : Stored::kFp32;
+  }
+
+  Quantised Run() {
+    source_ = weight_;
+    if (scheme_.sparse()) Prune();
+    if (!result_.refused.empty()) return std::move(result_);
+    std::optional<Encoding> values;
+    switch (scheme_.values) {
+      case Values::kKept:
+        return std::move(result_);
+      case Values::kPlain:
+        if (!scheme_.sparse()) {
+          result_.tensor = weight_;
+          result_.bytes = ByteCount(number_type(), weight_.size());
+          return std::move(result_);
+        }
+        break;
+      case Values::kInteger:
+        values = Integers();
+        break;
+      case Values::kPalette:
+        values = scheme_.vector > 1 ? Vectors() : Palette();
+        break;
+    }
+    if (!result_.refused.empty()) return std::move(result_);
+    Finish(std::move(values));
+    return std::move(result_);
+  }
+
+ private:
+  DType number_type() const {
+    return request_.half || weight_.dtype() == DType::kFp16 ? DType::kFp16 : DType::kFp32;
+  }
+  // The dtype of the scales and tables, and of the values that are computed from them.
+  DType encoded_type() const { return stored_ == Stored::kFp16 ? DType::kFp16 : DType::kFp32; }
+  int64_t number_bytes() const { return number_type() == DType::kFp16 ? 2 : 4; }
+
+  void Refuse() { result_.refused = "it contains NaN or infinity"; }
+
+  // Returns the importance of the elements of whole rows, from one in the middle of the weight on.
+  std::span<const float> ImportanceOf(int64_t first, int64_t count, int64_t columns,
+                                      std::vector<float>& buffer) const {
+    if (request_.importance.empty()) return {};
+    buffer.resize(static_cast<size_t>(count));
+    for (int64_t i = 0; i < count; ++i) buffer[i] = request_.importance[(first + i) % columns];
+    return buffer;
+  }
+
+  double Energy(std::span<const float> numbers, std::span<const float> importance) const {
+    double sum = 0;
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      const auto x = static_cast<double>(numbers[i]);
+      sum += importance.empty() ? x * x : x * x * static_cast<double>(importance[i]);
+    }
+    return sum;
+  }
+
+  void Prune() {
+    const WeightView view(weight_, axes_, false);
+    std::vector<float> roots(request_.importance.begin(), request_.importance.end());
+    for (float& root : roots) root = std::sqrt(root);
+    Tensor mask = MaskOfLargest(view, scheme_, roots);
+    mask_ = view.Stored(mask).InMemory();
+    source_ = Masked(weight_, mask_);
+    const Tensor masked = view.tensor();
+    const Sums sums =
+        ForCells(masked, 1, request_.threads, [&](int64_t first, std::span<const float> numbers) {
+          std::vector<std::byte> set(numbers.size());
+          std::vector<float> zeroed(numbers.begin(), numbers.end()), buffer;
+          const Tensor kept = Masked(masked, mask);
+          const std::vector<float> left =
+              ReadFloats(kept, first, static_cast<int64_t>(numbers.size()));
+          for (size_t i = 0; i < left.size(); ++i) zeroed[i] -= left[i];
+          const auto importance =
+              ImportanceOf(first, static_cast<int64_t>(numbers.size()), view.columns(), buffer);
+          return Sums{.error = Energy(zeroed, importance),
+                      .energy = Energy(numbers, importance),
+                      .finite = AllFinite(numbers)};
+        });
+    pruned_ = sums.error;
+    whole_ = sums.energy;
+    if (!sums.finite) Refuse();
+    kept_ = CountSet(mask_, 0, mask_.size());
+  }
+
+  // The grid of the view: one cell per `block` inputs (0: all) of each `group` rows (0: all).
+  Dims GridOf(const WeightView& view, int64_t group, int64_t block, bool whole) const {
+    Dims grid(view.tensor().rank(), 1);
+    if (whole) return grid;
+    const int batch = view.batch();
+    for (int d = 0; d < batch; ++d) grid[d] = view.size(d);
+    grid[batch] = view.size(batch) / group;
+    if (block > 0) grid[batch + 1] = view.size(batch + 1) / block;
+    return grid;
+  }
+
+  // ---- integers
+
+  std::optional<Encoding> Integers() {
+    const compress::Integers integers{scheme_.bits, scheme_.asymmetric};
+    const WeightView view(source_, axes_, false);
+    const bool whole = scheme_.block == Scheme::kTensor;
+    const Dims grid = GridOf(view, 1, scheme_.block, whole);
+    const int64_t cells = ElementCount(grid), cell = weight_.size() / cells;
+    std::vector<float> scales(static_cast<size_t>(cells)), zeros, narrow;
+    if (scheme_.asymmetric) zeros.resize(scales.size());
+    const bool undecided = stored_ == Stored::kFp16Digits;
+    if (undecided) narrow.resize(scales.size());
+    Sums sums;
+    if (whole) {
+      sums = WholeScale(view, integers, scales[0], zeros);
+      if (undecided) narrow[0] = RoundedScale(Stored::kFp16, scales[0]);
+      sums.other_error = narrow.empty() || narrow[0] == scales[0] ? sums.error : 1e300;
+    } else {
+      sums = ForCells(view.tensor(), cell, request_.threads,
+                      [&](int64_t first, std::span<const float> numbers) {
+                        Sums sum{.finite = AllFinite(numbers)};
+                        std::vector<float> buffer;
+                        for (int64_t i = 0; sum.finite && i < std::ssize(numbers) / cell; ++i) {
+                          const auto block = numbers.subspan(static_cast<size_t>(i * cell),
+                                                             static_cast<size_t>(cell));
+                          const auto importance =
+                              ImportanceOf((first + i) * cell, cell, view.columns(), buffer);
+                          const Scale best = BestScale(block, importance, integers, stored_);
+                          const double error = ErrorOf(block, importance, best, integers);
+                          scales[first + i] = best.scale;
+                          if (!zeros.empty()) zeros[first + i] = best.zero;
+                          sum.energy += Energy(block, importance);
+                          sum.error += error;
+                          if (!undecided) continue;
+                          // Whether fp16 can hold the scale, with its zero point, is decided for all together.
+                          const Scale half{RoundedScale(Stored::kFp16, best.scale), best.zero};
+                          narrow[first + i] = half.scale;
+                          sum.other_error += half.scale == best.scale
+                                                 ? error
+                                                 : ErrorOf(block, importance, half, integers);
+                        }
+                        return sum;
+                      });
+    }
+    if (!sums.finite) return Refuse(), std::nullopt;
+    if (undecided) {
+      constexpr double kTolerated = 1.05;
+      const bool fits = std::ranges::all_of(narrow, [&](float scale) {
+        return std::fabs(scale) * (integers.high() - integers.low()) < kGreatestHalf;
+      });
+      if (fits && sums.other_error <= kTolerated * sums.error) {
+        stored_ = Stored::kFp16;
+        scales.swap(narrow);
+        sums.error = sums.other_error;
+      }
+    }
+    result_.error = sums.error;
+    result_.energy = sums.energy;
+    const DType data_type = scheme_.asymmetric ? (scheme_.bits == 8 ? DType::kUint8 : DType::kUint4)
+                                               : (scheme_.bits == 8 ? DType::kInt8 : DType::kInt4);
+    const DType held = scheme_.asymmetric ? DType::kUint8 : DType::kInt8;
+    Encoding e{.form = Encoding::Form::kAffine, .dtype = encoded_type()};
+    e.scale = view.Stored(Tensor::Of(grid, scales).Cast(encoded_type())).InMemory();
+    if (scheme_.asymmetric)
+      e.offset = view.Stored(Tensor::Of(grid, zeros).Cast(DType::kUint8)).InMemory();
+    // Scales of small blocks are numerous, and stay in fp16.
+    const bool narrow_scales = encoded_type() == DType::kFp16;
+    const Pin<Half> halves = narrow_scales ? e.scale.data<Half>() : Pin<Half>();
+    const Pin<float> floats = narrow_scales ? Pin<float>() : e.scale.data<float>();
+    const Pin<uint8_t> zero = e.offset ? e.offset.data<uint8_t>() : Pin<uint8_t>();
+    const BlockGrid blocks(weight_.dims(), e.scale.dims());
+    const Tensor source = source_;
+    const Tensor data = Tensor::Lazy(
+        held, weight_.dims(),
+        [=](int64_t first, int64_t count, std::byte* out) {
+          const std::vector<float> numbers = ReadFloats(source, first, count);
+          blocks.Rows(first, count, [&](int64_t i, int64_t n, int64_t at, int64_t used) {
+            for (; n > 0; ++at, used = 0) {
+              const int64_t run = std::min(n, blocks.block() - used);
+              const Scale one{narrow_scales ? static_cast<float>(halves[at]) : floats[at],
+                              zero.empty() ? 0 : static_cast<float>(zero[at])};
+              ToIntegers(std::span(numbers).subspan(static_cast<size_t>(i - first),
+                                                    static_cast<size_t>(run)),
+                         one, integers, out + (i - first));
+              i += run, n -= run;
+            }
+          });
+        },
+        source);
+    if (e.offset) e.offset = e.offset.Cast(data_type);
+    SetData(e, data, data_type);
+    result_.bytes += static_cast<uint64_t>(cells * number_bytes()) +
+                     (e.offset ? ByteCount(data_type, cells) : 0);
+    return e;
+  }
+
+  // One scale for the weight, chosen from its distinct values.
+  Sums WholeScale(const WeightView& view, const compress::Integers& integers, float& scale,
+                  std::vector<float>& zeros) {
+    const Points points = PointsOfAll(view);
+    std::vector<float> numbers(points.values.begin(), points.values.end()),
+        weights(points.weights.begin(), points.weights.end());
+    if (!points.finite) return {.finite = false};
+    const Scale best = BestScale(numbers, weights, integers, stored_);
+    scale = best.scale;
+    if (!zeros.empty()) zeros[0] = best.zero;
+    return {.error = points.inside + ErrorOf(numbers, weights, best, integers),
+            .energy = Energy(numbers, weights)};
+  }
+
+  // ---- palettes
+
+  // The distinct values of the whole weight.
+  Points PointsOfAll(const WeightView& view) const {
+    const Tensor& tensor = view.tensor();
+    const bool halves = tensor.dtype() == DType::kFp16 && request_.importance.empty();
+    const int exponent = tensor.dtype() == DType::kFp16 ? 0 : ExponentFor(Greatest(tensor));
+    constexpr int64_t kParts = 4, kChunk = int64_t{1} << 16;
+    const int64_t part = (tensor.size() + kParts - 1) / kParts;
+    std::vector<PointCounter> counters(kParts, PointCounter(exponent, !scheme_.sparse()));
+    ParallelFor(kParts, request_.threads, [&](int64_t p) {
+      const int64_t end = std::min((p + 1) * part, tensor.size());
+      const int64_t chunk = std::max(tensor.BlockElements(kChunk * 4), kChunk);
+      std::vector<uint16_t> bits;
+      std::vector<float> buffer;
+      for (int64_t first = p * part; first < end; first += chunk) {
+        const int64_t count = std::min(chunk, end - first);
+        if (halves) {
+          bits.resize(static_cast<size_t>(count));
+          tensor.Read(first, count, reinterpret_cast<std::byte*>(bits.data()));
+          counters[p].AddHalves(bits);
+        } else {
+          counters[p].Add(ReadFloats(tensor, first, count),
+                          ImportanceOf(first, count, view.columns(), buffer));
+        }
+        tensor.Release(first, count);
+      }
+    });
+    for (int64_t p = 1; p < kParts; ++p) counters[0].Add(std::move(counters[p]));
+    return counters[0].Take();
+  }
+
+  static double Greatest(const Tensor& tensor) {
+    const Tensor::Range range = tensor.range();
+    return std::max(std::fabs(range.low), std::fabs(range.high));
+  }
+
+  std::optional<Encoding> Palette() {
+    Tensor row_scales;
+    if (scheme_.row_scale) {
+      row_scales = RowScales();
+      if (!result_.refused.empty()) return std::nullopt;
+    }
+    const WeightView view(source_, axes_, scheme_.input_groups);
+    const bool whole = scheme_.group == 0;
+    const Dims grid = GridOf(view, std::max<int64_t>(scheme_.group, 1), 0, whole);
+    const int64_t cells = ElementCount(grid), cell = weight_.size() / cells,
+                  entries = int64_t{1} << scheme_.bits;
+    std::vector<Table> tables(static_cast<size_t>(cells));
+    const auto size = static_cast<int>(entries);
+    Sums sums;
+    if (whole && !scheme_.row_scale) {
+      const Points points = PointsOfAll(view);
+      sums.finite = points.finite;
+      if (sums.finite) tables[0] = BestTable(points, size, scheme_.int8_table, StoredFor(points));
+      for (size_t i = 0; i < points.values.size(); ++i)
+        sums.energy += points.weights[i] * points.values[i] * points.values[i];
+      sums.energy += points.inside;
+    } else {
+      const int64_t line = view.columns();
+      const Pin<float> scale = row_scales ? row_scales.data<float>() : Pin<float>();
+      sums = ForCells(
+          view.tensor(), cell, request_.threads,
+          [&](int64_t first, std::span<const float> numbers) {
+            Sums sum{.finite = AllFinite(numbers)};
+            std::vector<float> importance, buffer;
+            std::vector<uint16_t> bits;
+            for (int64_t i = 0; sum.finite && i < std::ssize(numbers) / cell; ++i) {
+              const auto block =
+                  numbers.subspan(static_cast<size_t>(i * cell), static_cast<size_t>(cell));
+              std::span<const float> weights =
+                  scheme_.input_groups ? std::span<const float>()
+                                       : ImportanceOf((first + i) * cell, cell, line, buffer);
+              if (!scale.empty()) {
+                // The error of a number counts as much as its scale, squared.
+                importance.assign(block.size(), 1);
+                for (int64_t k = 0; k < cell; ++k) {
+                  const float s = scale[((first + i) * cell + k) / line];
+                  importance[k] = s * s * (weights.empty() ? 1 : weights[k]);
+                }
+                weights = importance;
+              }
+              const bool halves = weight_.dtype() == DType::kFp16 && weights.empty();
+              PointCounter counter(weight_.dtype() == DType::kFp16 && scale.empty()
+                                       ? 0
+                                       : ExponentFor(GreatestOf(block)),
+                                   !scheme_.sparse());
+              if (halves) {
+                bits.resize(block.size());
+                for (size_t k = 0; k < bits.size(); ++k) bits[k] = Half(block[k]).bits;
+                counter.AddHalves(bits);
+              } else {
+                counter.Add(block, weights);
+              }
+              const Points points = counter.Take();
+              tables[first + i] = BestTable(points, size, scheme_.int8_table, StoredFor(points));
+              sum.energy += Energy(block, weights);
+            }
+            return sum;
+          });
+    }
+    if (!sums.finite) return Refuse(), std::nullopt;
+    for (const Table& table : tables) result_.error += table.error;
+    result_.energy = sums.energy;
+    return Assemble(view, grid, tables, row_scales);
+  }
+
+  // Entries of numbers outside the range of fp16 keep its precision.
+  Stored StoredFor(const Points& points) const {
+    return stored_ == Stored::kFp16Digits && ExponentFor(points.greatest) == 0 ? Stored::kFp16
+                                                                               : stored_;
+  }
+
+  // Divides the rows of the weight by their root mean square, which makes them alike.
+  Tensor RowScales() {
+    const WeightView view(source_, axes_, false);
+    std::vector<float> scales(static_cast<size_t>(view.rows()));
+    const int64_t line = view.columns();
+    const Sums sums = ForCells(
+        view.tensor(), line, request_.threads, [&](int64_t first, std::span<const float> numbers) {
+          for (int64_t i = 0; i < std::ssize(numbers) / line; ++i) {
+            const auto row =
+                numbers.subspan(static_cast<size_t>(i * line), static_cast<size_t>(line));
+            const double mean = Energy(row, {}) / static_cast<double>(line);
+            const Stored stored = stored_ == Stored::kFp32 ? Stored::kFp32 : Stored::kFp16;
+            scales[first + i] = RoundedScale(stored, static_cast<float>(std::sqrt(mean)));
+            if (scales[first + i] == 0) scales[first + i] = 1;
+          }
+          return Sums{.finite = AllFinite(numbers)};
+        });
+    if (!sums.finite) return Refuse(), Tensor();
+    const Dims grid = GridOf(view, 1, 0, false);
+    const Tensor stored = view.Stored(Tensor::Of(grid, scales)).InMemory();
+    const BlockGrid blocks(weight_.dims(), stored.dims());
+    const Tensor numbers = source_;
+    source_ = Tensor::Lazy(
+        DType::kFp32, weight_.dims(),
+        [=, scale = stored.data<float>()](int64_t first, int64_t count, std::byte* out) {
+          std::vector<float> values = ReadFloats(numbers, first, count);
+          blocks.Rows(first, count, [&](int64_t i, int64_t n, int64_t at, int64_t used) {
+            for (; n > 0; --n, ++i) {
+              values[i - first] /= scale[at];
+              if (++used == blocks.block()) ++at, used = 0;
+            }
+          });
+          std::memcpy(out, values.data(), values.size() * sizeof(float));
+        },
+        numbers);
+    return stored;
+  }
+
+  std::optional<Encoding> Assemble(const WeightView& view, const Dims& grid,
+                                   const std::vector<Table>& tables, const Tensor& row_scales) {
+    const int64_t entries = int64_t{1} << scheme_.bits;
+    std::vector<float> all;
+    std::vector<int8_t> integers;
+    std::vector<float> scales;
+    for (const Table& table : tables) {
+      all.insert(all.end(), table.entries.begin(), table.entries.end());
+      integers.insert(integers.end(), table.integers.begin(), table.integers.end());
+      scales.push_back(table.scale);
+    }
+    if (stored_ == Stored::kFp16Digits &&
+        std::ranges::all_of(
+            all, [](float x) { return static_cast<float>(Half(x)) == x && std::isfinite(x); }) &&
+        (!scheme_.int8_table || std::ranges::all_of(scales, [](float x) {
+          return x >= kLeastNormalHalf && x < kGreatestHalf / 128;
+        })))
+      stored_ = Stored::kFp16;
+    Encoding e{.form = Encoding::Form::kPalette, .dtype = encoded_type()};
+    Dims dims = grid;
+    dims.insert(dims.end(), {entries, 1});
+    if (scheme_.int8_table) {
+      Dims alone = grid;
+      alone.insert(alone.end(), {1, 1});
+      e.table = Tensor::Encoded(
+          {.dtype = encoded_type(),
+           .data = view.Stored(Tensor::Of(dims, integers)).InMemory(),
+           .scale = view.Stored(Tensor::Of(alone, scales).Cast(encoded_type())).InMemory()});
+    } else {
+      e.table = view.Stored(Tensor::Of(dims, all).Cast(encoded_type())).InMemory();
+    }
+    // Tables by cell in the order of the weight.
+    const Pin<float> decoded = Dense(e.table).Cast(DType::kFp32).data<float>();
+    const auto cells = static_cast<int64_t>(tables.size());
+    auto middles = std::make_shared<std::vector<float>>();
+    for (int64_t at = 0; at < cells; ++at) {
+      const std::vector<float> of = MiddlesOf(
+          decoded.span().subspan(static_cast<size_t>(at * entries), static_cast<size_t>(entries)));
+      middles->insert(middles->end(), of.begin(), of.end());
+    }
+    const Dims stored_grid(e.table.dims().begin(), e.table.dims().end() - 2);
+    const BlockGrid blocks(weight_.dims(), stored_grid);
+    const Tensor source = source_;
+    const auto steps = static_cast<size_t>(entries - 1);
+    Tensor::ReadFn read = [=](int64_t first, int64_t count, std::byte* out) {
+      const std::vector<float> numbers = ReadFloats(source, first, count);
+      blocks.Rows(first, count, [&](int64_t i, int64_t n, int64_t at, int64_t used) {
+        for (; n > 0; ++at, used = 0) {
+          const int64_t run = std::min(n, blocks.block() - used);
+          AssignNearest(
+              std::span(*middles).subspan(static_cast<size_t>(at) * steps, steps),
+              std::span(numbers).subspan(static_cast<size_t>(i - first), static_cast<size_t>(run)),
+              out + (i - first));
+          i += run, n -= run;
+        }
+      });
+    };
+    if (cells == 1 && source.dtype() == DType::kFp16) read = ByBits(source, *middles);
+    SetData(e, Tensor::Lazy(DType::kUint8, weight_.dims(), std::move(read), source),
+            IndexType(scheme_.bits));
+    // Before iOS26, row scales are multiplied into tables, one per row.
+    const bool folded = row_scales && request_.target < Opset::kIos26;
+    result_.bytes += static_cast<uint64_t>((folded ? row_scales.size() : cells) * entries *
+                                           (scheme_.int8_table ? 1 : number_bytes()));
+    if (scheme_.int8_table) result_.bytes += static_cast<uint64_t>(cells * number_bytes());
+    if (!row_scales) return e;
+    Encoding scaled{.form = Encoding::Form::kAffine, .dtype = encoded_type()};
+    scaled.data = Tensor::Encoded(std::move(e));
+    scaled.scale = row_scales.Cast(encoded_type());
+    if (!folded) result_.bytes += static_cast<uint64_t>(row_scales.size() * number_bytes());
+    return scaled;
+  }
+
+  // Looks up the index of every fp16 number.
+  static Tensor::ReadFn ByBits(const Tensor& source, std::span<const float> middles) {
+    auto index = std::make_shared<std::vector<std::byte>>(size_t{1} << 16);
+    std::vector<float> all(index->size());
+    for (size_t bits = 0; bits < all.size(); ++bits)
+      all[bits] = Half::ToFloat(static_cast<uint16_t>(bits));
+    AssignNearest(middles, all, index->data());
+    return [=](int64_t first, int64_t count, std::byte* out) {
+      std::vector<uint16_t> bits(static_cast<size_t>(count));
+      source.Read(first, count, reinterpret_cast<std::byte*>(bits.data()));
+      for (size_t i = 0; i < bits.size(); ++i) out[i] = (*index)[bits[i]];
+    };
+  }
+
+  // ---- palettes of vectors along the output axis
+
+  std::optional<Encoding> Vectors() {
+    constexpr int64_t kSample = int64_t{1} << 15;
+    const int64_t vector = scheme_.vector, entries = int64_t{1} << scheme_.bits;
+    const WeightView view(source_, axes_, false);
+    const int batch = view.batch(), rank = view.tensor().rank();
+    // [..., outputs / vector, inputs ..., vector]
+    Dims split = view.tensor().dims(), shape = split;
+    split[batch] /= vector;
+    shape[batch] /= vector;
+    split.insert(split.begin() + batch + 1, vector);
+    std::vector<int> order;
+    for (int d = 0; d <= rank; ++d)
+      if (d != batch + 1) order.push_back(d);
+    order.push_back(batch + 1);
+    const Tensor vectors = view.tensor().Reshaped(split).Transposed(order);
+    const Dims grid = GridOf(view, std::max<int64_t>(scheme_.group, 1), 0, scheme_.group == 0);
+    const int64_t cells = ElementCount(grid), cell = weight_.size() / cells;
+    std::vector<float> all(static_cast<size_t>(cells * entries * vector));
+    // A sample of each cell, evenly spaced.
+    std::atomic<bool> finite = true;
+    ParallelFor(cells, request_.threads, [&](int64_t c) {
+      const int64_t count = cell / vector, step = std::max<int64_t>(count / kSample, 1);
+      constexpr int64_t kRun = 1024;  // vectors
+      std::vector<float> sample;
+      for (int64_t at = 0; at < count; at += kRun * step) {
+        const std::vector<float> run =
+            ReadFloats(vectors, c * cell + at * vector, std::min(kRun, count - at) * vector);
+        sample.insert(sample.end(), run.begin(), run.end());
+      }
+      if (!AllFinite(sample)) return finite.store(false);
+      const std::vector<float> table = VectorTable(sample, vector, entries);
+      std::ranges::transform(table, all.begin() + c * entries * vector, [&](float x) {
+        return RoundedTo(stored_ == Stored::kFp32 ? stored_ : Stored::kFp16, x);
+      });
+    });
+    if (!finite) return Refuse(), std::nullopt;
+    if (stored_ == Stored::kFp16Digits) stored_ = Stored::kFp16;
+    Encoding e{
+        .form = Encoding::Form::kPalette, .dtype = encoded_type(), .vector_axis = axes_.output};
+    Dims dims = grid;
+    dims.insert(dims.end(), {entries, vector});
+    e.table = view.Stored(Tensor::Of(dims, all).Cast(encoded_type())).InMemory();
+    auto tables = std::make_shared<const std::vector<float>>(std::move(all));
+    auto table_of = [=](int64_t vector_at) {
+      return std::span(*tables).subspan(
+          static_cast<size_t>(vector_at * vector / cell * entries * vector),
+          static_cast<size_t>(entries * vector));
+    };
+    const Sums sums = ForCells(
+        vectors, vector, request_.threads, [&](int64_t first, std::span<const float> numbers) {
+          Sums sum{.energy = Energy(numbers, {}), .finite = AllFinite(numbers)};
+          for (int64_t i = 0; sum.finite && i < std::ssize(numbers) / vector; ++i) {
+            const std::span<const float> table = table_of(first + i);
+            const float* at = &numbers[i * vector];
+            sum.error +=
+                SquaredDistance(at, &table[NearestVector(table, at, vector) * vector], vector);
+          }
+          return sum;
+        });
+    if (!sums.finite) return Refuse(), std::nullopt;
+    result_.error = sums.error;
+    result_.energy = sums.energy;
+    Tensor indices = Tensor::Lazy(
+        DType::kUint8, shape,
+        [=](int64_t first, int64_t count, std::byte* out) {
+          const std::vector<float> numbers = ReadFloats(vectors, first * vector, count * vector);
+          for (int64_t i = 0; i < count; ++i)
+            out[i] = static_cast<std::byte>(
+                NearestVector(table_of(first + i), &numbers[i * vector], vector));
+        },
+        vectors);
+    e.data = view.Stored(indices).Cast(IndexType(scheme_.bits));
+    result_.bytes += ByteCount(e.data.dtype(), e.data.size()) +
+                     static_cast<uint64_t>(cells * entries * vector * number_bytes());
+    return e;
+  }
+
+  // ---- results
+
+  // Sets the data of an encoding from integers for all elements, of which a sparse one keeps some.
+  void SetData(Encoding& e, const Tensor& data, DType dtype) {
+    e.data = (mask_ ? Taken(data, mask_) : data).Cast(dtype);
+    e.mask = mask_;
+    result_.bytes += ByteCount(dtype, e.data.size());
+  }
+
+  void Finish(std::optional<Encoding> values) {
+    const DType dtype = weight_.dtype();
+    if (!mask_) {
+      result_.tensor = Tensor::Encoded(*std::move(values)).Cast(dtype);
+      return;
+    }
+    Encoding sparse{.form = Encoding::Form::kSparse, .dtype = dtype, .mask = mask_};
+    if (values) {
+      sparse.dtype = values->dtype;
+      sparse.data = Tensor::Encoded(*std::move(values));
+    } else {
+      sparse.data = Taken(weight_, mask_);
+      result_.bytes += static_cast<uint64_t>(kept_ * number_bytes());
+    }
+    result_.bytes += mask_.byte_size();
+    result_.error += pruned_;
+    result_.energy = whole_;
+    result_.tensor = Tensor::Encoded(std::move(sparse)).Cast(dtype);
+  }
+
+  Quantised result_;
+  const Tensor weight_;
+  const Request& request_;
+  const Scheme scheme_;
+  const WeightOperand axes_;
+  Stored stored_;
+  Tensor source_;  // the weight, or what is quantised instead: with zeros, or with scaled rows
+  Tensor mask_;
+  int64_t kept_ = 0;
+  double pruned_ = 0, whole_ = 0;
+};
+
+}  // namespace
+
+Scheme LegalScheme(const Scheme& scheme, const Dims& dims, const WeightOperand& axes,
+                   std::string* stepped) {
+  Scheme legal = scheme;
+  auto step = [&](std::string text) {
+    if (stepped) *stepped += (stepped->empty() ? "" : "; ") + std::move(text);
+  };
+  const int64_t outputs = dims[axes.output], inputs = dims[axes.input];
+  if (scheme.values == Values::kInteger && scheme.block > 0) {
+    constexpr int64_t kLeastShare = 4;
+    const int64_t least = std::max<int64_t>(scheme.block / kLeastShare, 2);
+    legal.block = NearestDivisor(inputs, scheme.block, std::min(least, inputs));
+    if (legal.block == inputs) legal.block = Scheme::kRow;
+    if (legal.block == Scheme::kRow && inputs != scheme.block)
+      step(fmt::format("one scale per row, because blocks of {} do not divide {} inputs",
+                       scheme.block, inputs));
+    if (legal.block > 0 && legal.block != scheme.block)
+      step(fmt::format("blocks of {}, because {} does not divide {} inputs", legal.block,
+                       scheme.block, inputs));
+  }
+  if (scheme.values != Values::kPalette) return legal;
+  const int64_t channels = scheme.input_groups ? inputs : outputs;
+  while (outputs % legal.vector != 0) legal.vector /= 2;
+  if (legal.vector != scheme.vector)
+    step(fmt::format("vectors of {}, because {} does not divide {} outputs", legal.vector,
+                     scheme.vector, outputs));
+  if (scheme.group > 0) {
+    // Vectors lie within a group.
+    const int64_t units = channels / legal.vector,
+                  wanted = std::max<int64_t>(scheme.group / legal.vector, 1);
+    legal.group = NearestDivisor(units, wanted, (wanted + 1) / 2) * legal.vector;
+    if (legal.group == channels && axes.batch == 0) legal.group = 0;
+    if (legal.group == 0) legal.input_groups = false;
+    if (legal.group == 0 && channels != scheme.group)
+      step(fmt::format("one table, because groups of {} do not divide {} channels", scheme.group,
+                       channels));
+    if (legal.group > 0 && legal.group != scheme.group)
+      step(fmt::format("groups of {}, because {} does not divide {} channels", legal.group,
+                       scheme.group, channels));
+  }
+  return legal;
+}
+
+WeightOperand LegalAxes(const Scheme& scheme, const Dims& dims, const WeightOperand& axes,
+                        Opset target, std::string* stepped) {
+  WeightOperand legal = axes;
+  const bool rows = scheme.values == Values::kInteger && scheme.block == Scheme::kRow;
+  if (target >= Opset::kIos18 || !rows) return legal;
+  if (ElementCount(Dims(dims.begin(), dims.begin() + axes.batch)) == 1) return legal;
+  legal.batch = 0;
+  if (stepped)
+    *stepped += fmt::format(
+        "{}the matrices of the batch share their scales, because {} has scales "
+        "along one axis only",
+        stepped->empty() ? "" : "; ", TargetName(target));
+  return legal;
+}
+
+double SnrOf(double energy, double error) {
+  if (!(error > 0)) return std::numeric_limits<double>::infinity();
+  return 10 * std::log10(energy / error);
+}
+
+Quantised Quantise(const Tensor& weight, const Request& request) {
+  return Quantiser(weight, request).Run();
+}
+
+}  // namespace mlc::compress

@@ -1,0 +1,100 @@
+#include "lib/compress/tables.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "lib/compress/clusters.h"
+
+namespace mlc::compress {
+
+namespace {
+
+// Rounds the means of clusters to stored entries.
+Table Rounded(const std::vector<double>& means, bool int8_entries, Stored stored) {
+  Table table;
+  if (!int8_entries) {
+    for (const double mean : means)
+      table.entries.push_back(RoundedTo(stored, static_cast<float>(mean)));
+    return table;
+  }
+  double greatest = 0;
+  for (const double mean : means) greatest = std::max(greatest, std::fabs(mean));
+  table.scale = RoundedScale(stored, static_cast<float>(greatest / 127));
+  for (const double mean : means) {
+    const double steps = table.scale > 0 ? mean / static_cast<double>(table.scale) : 0;
+    table.integers.push_back(static_cast<int8_t>(std::nearbyint(std::clamp(steps, -127.0, 127.0))));
+    table.entries.push_back(table.scale * static_cast<float>(table.integers.back()));
+  }
+  return table;
+}
+
+// Assigns points to entries, sums up the error, and returns the means of those of each entry.
+std::vector<double> Assigned(const Points& points, Table& table) {
+  std::vector<double> means(table.entries.begin(), table.entries.end());
+  table.error = points.inside;
+  size_t at = 0;
+  for (size_t entry = 0; entry < table.entries.size(); ++entry) {
+    const auto value = static_cast<double>(table.entries[entry]);
+    const bool last = entry + 1 == table.entries.size();
+    const double until = last ? 0 : (value + static_cast<double>(table.entries[entry + 1])) / 2;
+    double weight = 0, sum = 0;
+    for (; at < points.values.size() && (last || points.values[at] <= until); ++at) {
+      const double off = points.values[at] - value;
+      table.error += points.weights[at] * off * off;
+      weight += points.weights[at];
+      sum += points.weights[at] * points.values[at];
+    }
+    if (weight > 0) means[entry] = sum / weight;
+  }
+  return means;
+}
+
+}  // namespace
+
+Table BestTable(const Points& points, int size, bool int8_entries, Stored stored) {
+  std::vector<double> means = OptimalMeans(points.values, points.weights, size);
+  if (means.empty()) means = {0};
+  Table best = Rounded(means, int8_entries, stored);
+  Table again = Rounded(Assigned(points, best), int8_entries, stored);
+  if (std::ranges::is_sorted(again.entries)) {
+    Assigned(points, again);
+    if (again.error < best.error) best = std::move(again);
+  }
+  best.entries.resize(static_cast<size_t>(size), best.entries.back());
+  if (int8_entries) best.integers.resize(static_cast<size_t>(size), best.integers.back());
+  return best;
+}
+
+std::vector<float> MiddlesOf(std::span<const float> entries) {
+  std::vector<float> middles;
+  for (size_t i = 0; i + 1 < entries.size(); ++i)
+    middles.push_back(entries[i] / 2 + entries[i + 1] / 2);
+  return middles;
+}
+
+void AssignNearest(std::span<const float> middles, std::span<const float> numbers, std::byte* out) {
+  constexpr size_t kCounted = 15;
+  if (middles.size() <= kCounted) {
+    // Counting the middles below is faster than a search, for several numbers at a time.
+    std::array<float, kCounted> all;
+    all.fill(std::numeric_limits<float>::infinity());
+    std::ranges::copy(middles, all.begin());
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      int index = 0;
+      for (const float middle : all) index += numbers[i] > middle ? 1 : 0;
+      out[i] = static_cast<std::byte>(index);
+    }
+    return;
+  }
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    // The number of middles is a power of two, minus 1.
+    size_t index = 0;
+    for (size_t step = (middles.size() + 1) / 2; step > 0; step /= 2)
+      index += numbers[i] > middles[index + step - 1] ? step : 0;
+    out[i] = static_cast<std::byte>(index);
+  }
+}
+
+}  // namespace mlc::compress

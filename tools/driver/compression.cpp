@@ -1,0 +1,51 @@
+#include "tools/driver/compression.h"
+
+#include <algorithm>
+
+#include "backends/coreml/lower.h"
+#include "lib/passes/pass.h"
+
+namespace mlc::driver {
+
+std::vector<compress::Rule> CompressionRules(const ImportOptions& options) {
+  if (options.compress.empty() && options.requant.empty()) return {};
+  if (!options.compress.empty() && !options.requant.empty())
+    throw Error("usage", "--requant cannot be combined with --compress")
+        .Help("--compress {} is the same as --requant {}", options.requant, options.requant);
+  return compress::ParseRules(options.compress.empty() ? options.requant : options.compress);
+}
+
+void CompressProgram(Program& program, const ImportOptions& options, Diagnostics& diagnostics) {
+  compress::Compression compression{.rules = CompressionRules(options)};
+  if (compression.rules.empty()) return;
+  std::vector<const passes::PassDef*> passes = passes::DefaultPipeline();
+  const auto precision = options.compress_in_fp32 ? passes::PassContext::Precision::kFp32
+                                                  : passes::PassContext::Precision::kFp16;
+  Diagnostics ignored;
+  const Opset target =
+      options.target
+          ? *options.target
+          : RaisedFor(compression.rules, coreml::LowestTarget(program, passes, precision, ignored),
+                      ignored);
+  passes.erase(std::ranges::find(passes, &passes::kCompress) + 1, passes.end());
+  passes::PassContext context{.diagnostics = diagnostics,
+                              .precision = precision,
+                              .target = target,
+                              .compression = &compression};
+  passes::RunPasses(program, passes, context);
+}
+
+Opset RaisedFor(const std::vector<compress::Rule>& rules, Opset target, Diagnostics& diagnostics) {
+  for (const compress::Rule& rule : rules) {
+    const Opset since = compress::Since(rule.scheme);
+    if (since <= target || since < compress::Since(rules)) continue;
+    const std::string why =
+        fmt::format("option 'compress' {} requires it", compress::Text(rule.scheme));
+    diagnostics.Note("target raised to {}: {}", TargetName(since), why);
+    diagnostics.Decide("target", std::string(TargetName(since)), why);
+    return since;
+  }
+  return target;
+}
+
+}  // namespace mlc::driver

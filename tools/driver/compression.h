@@ -1,0 +1,22 @@
+// tools/driver/compression.h - compresses the weights of programs that are not compiled.
+#pragma once
+
+#include "lib/compress/compression.h"
+#include "lib/ir/import_options.h"
+#include "lib/ir/program.h"
+#include "lib/support/error.h"
+
+namespace mlc::driver {
+
+// The rules of the options 'compress' and 'requant'; none if neither is given. Error "usage" if
+// both are.
+std::vector<compress::Rule> CompressionRules(const ImportOptions& options);
+
+// Runs the passes that precede compression in a compilation, and compression: the program has the
+// weights of a package that is compiled with the same options, but nothing is narrowed.
+void CompressProgram(Program& program, const ImportOptions& options, Diagnostics& diagnostics);
+
+// Returns the target for rules, at least `target`; a note and a decision state why it is raised.
+Opset RaisedFor(const std::vector<compress::Rule>& rules, Opset target, Diagnostics& diagnostics);
+
+}  // namespace mlc::driver

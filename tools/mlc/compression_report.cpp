@@ -1,0 +1,83 @@
+#include "tools/mlc/compression_report.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace mlc::driver {
+namespace {
+
+using compress::WeightReport;
+
+std::string SnrText(double snr) {
+  return std::isfinite(snr) ? fmt::format("{:.1f} dB", snr) : std::string("exact");
+}
+
+// Whether a rule selects the weight, but it is stored in another way.
+bool Differs(const WeightReport& weight) {
+  return !weight.asked.empty() && weight.asked != "none" && !weight.reason.empty();
+}
+
+std::string Line(const WeightReport& weight) {
+  return fmt::format("  {:<40} {:<16} {:<22} {:>9}\n", weight.name,
+                     fmt::format("[{}]", fmt::join(weight.dims, ",")),
+                     weight.compressed ? weight.used : "unchanged",
+                     weight.compressed ? SnrText(weight.snr()) : "");
+}
+
+}  // namespace
+
+std::string CompressionText(const compress::Compression& compression) {
+  constexpr size_t kWorst = 5, kDiffering = 12;
+  const compress::Totals totals = compress::TotalsOf(compression.weights);
+  std::vector<const WeightReport*> made, differing;
+  for (const WeightReport& weight : compression.weights) {
+    if (weight.compressed && weight.error > 0) made.push_back(&weight);
+    if (Differs(weight)) differing.push_back(&weight);
+  }
+  std::string text = fmt::format(
+      "compressed {} of {} weights, {:.2f} MB to {:.2f} MB{}\n", totals.compressed, totals.weights,
+      static_cast<double>(totals.bytes_before) / 1e6, static_cast<double>(totals.bytes_after) / 1e6,
+      totals.error > 0 ? fmt::format(", {:.1f} dB signal to noise",
+                                     10 * std::log10(totals.energy / totals.error))
+                       : "");
+  std::ranges::stable_sort(made, {}, [](const WeightReport* weight) { return weight->snr(); });
+  if (made.size() > kWorst) made.resize(kWorst);
+  if (!made.empty()) text += "lowest signal to noise:\n";
+  for (const WeightReport* weight : made) text += Line(*weight);
+  if (!differing.empty()) text += "not as the rules say:\n";
+  for (size_t i = 0; i < std::min(differing.size(), kDiffering); ++i)
+    text += fmt::format("  {:<40} {}\n", differing[i]->name,
+                        differing[i]->compressed
+                            ? fmt::format("{}: {}", differing[i]->used, differing[i]->reason)
+                            : "unchanged: " + differing[i]->reason);
+  if (differing.size() > kDiffering)
+    text += fmt::format("  and {} more, listed by --json\n", differing.size() - kDiffering);
+  return text;
+}
+
+std::string CompressionHelp() {
+  return R"(Compression:
+  --compress [SELECTOR=]SCHEME, several rules separated by ; or , (the last rule that selects a
+  weight applies):
+  int8, int4                   integers with scales; options: block=N (inputs per scale; int4: 32),
+                               block=row, block=tensor, asym (with a zero point)
+  pal1|2|3|4|6|8               a table of values; options: group=N (one table per N outputs),
+                               axis=in (per N inputs), vec=2|4, scale=row, lut=int8
+  lut4                         pal4:group=32
+  sparse:SHARE, sparse:N:M     zeros, of all weights or of every M inputs; sparse:0.75+int8, +int4 or
+                               +palN compress the rest
+  fp16, none                   plain weights; as they are
+  Options follow a colon, separated by commas: int4:block=64,asym. Sizes that do not divide a weight
+  are reduced, and the report says so. A selector is an operator (conv), first, last, or a name or
+  glob (*attn*) of a weight or of an operation that uses it. Element-wise constants, tables
+  of rotary embeddings, weights with fewer than 2048 elements and those with NaN or infinity are left
+  as they are. int8 by row or
+  tensor, pal1|2|4|6|8 with one table and sparse:... alone require iOS16, all others iOS18. Methods
+  that train a model (quantisation-aware training, movement pruning) are not available.
+
+)";
+}
+
+}  // namespace mlc::driver
