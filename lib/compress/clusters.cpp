@@ -108,8 +108,8 @@ class Penalised {
   std::vector<int32_t> start_, count_, queue_, takes_over_;
 };
 
-// Searches for a penalty that gives `clusters` clusters, from a guess on, which becomes the penalty.
-// The number falls about like the cube root of the penalty. nullopt if no penalty gives it: equal
+// Searches for a penalty that gives this number of clusters, from a guess on, which becomes it. The
+// number falls about like the cube root of the penalty. nullopt if no penalty gives it: equal
 // gains of several clusters, as of values at equal distances.
 std::optional<std::vector<int32_t>> WithClusters(std::span<const Sums> sums, int32_t clusters,
                                                  double& penalty, int32_t tolerance = 0) {
