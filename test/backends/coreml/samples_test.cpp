@@ -125,6 +125,30 @@ TEST_CASE("samples for samples_test.py", "[.][coreml-samples]") {
   manifest.options = {{"--dim", {"batch=1", "n=1..8"}}, {"--sha256", {}}};
   manifest.passes = {{"dead-code", true, 0.5, {{"add", 2}}, {{"add", 1}}}};
   manifest.parity = {{"y", 1e-3, std::numeric_limits<double>::infinity(), 1e-2, 1e-3, false}};
+  compress::Compression compression{.rules = compress::ParseRules("pal4;first=none")};
+  compression.weights = {{.name = "w",
+                          .consumer = "y",
+                          .op = "conv",
+                          .dims = {8, 512},
+                          .asked = "none",
+                          .used = "none",
+                          .weight = true,
+                          .bytes_before = 8192,
+                          .bytes_after = 8192,
+                          .reason = "it is named"},
+                         {.name = "v",
+                          .consumer = "z",
+                          .op = "linear",
+                          .dims = {8, 512},
+                          .asked = "pal4",
+                          .used = "pal4",
+                          .weight = true,
+                          .compressed = true,
+                          .bytes_before = 8192,
+                          .bytes_after = 2080,
+                          .error = 0.5,
+                          .energy = 8}};
+  manifest.compression = &compression;
   Port port;
   port.name = "x";
   port.source_name = "input \xff";  // not UTF-8
