@@ -19,9 +19,23 @@ Json Decibels(double snr) {
   return std::isfinite(snr) ? Json(std::round(100 * snr) / 100) : Json(nullptr);
 }
 
+// Rounded to four digits, which do not depend on the order of sums.
+double Rounded(double x) {
+  if (!(std::fabs(x) > 0) || !std::isfinite(x)) return x;
+  const double unit = std::pow(10, std::floor(std::log10(std::fabs(x))) - 3);
+  return std::round(x / unit) * unit;
+}
+
+Json LossJson(const Loss& loss) {
+  Json json{{"snr_db", Decibels(SnrOf(1, loss.noise))}};
+  if (loss.divergence) json["divergence"] = Rounded(*loss.divergence);
+  return json;
+}
+
 }  // namespace
 
 double WeightReport::snr() const { return SnrOf(energy, error); }
+double WeightReport::output_snr() const { return SnrOf(output_energy, output_error); }
 
 Totals TotalsOf(const std::vector<WeightReport>& weights) {
   Totals totals;
@@ -45,6 +59,19 @@ std::string CompressionJson(const Compression& compression) {
       {"compressed", totals.compressed},   {"bytes_before", totals.bytes_before},
       {"bytes_after", totals.bytes_after}, {"snr_db", Decibels(SnrOf(totals.energy, totals.error))},
       {"tensors", Json::array()}};
+  if (!compression.inputs.empty()) json["inputs"] = compression.inputs;
+  if (compression.loss) {
+    json["loss"] = LossJson(*compression.loss);
+    json["loss"]["inputs"] = compression.evaluated_on;
+  }
+  for (const CurvePoint& point : compression.curve) {
+    Json& entry = json["curve"].emplace_back(Json::object());
+    if (!point.scheme.empty()) entry["scheme"] = point.scheme;
+    entry["bytes"] = point.bytes;
+    entry["bits"] = Rounded(point.bits);
+    entry["loss"] = LossJson(point.loss);
+    if (point.chosen) entry["chosen"] = true;
+  }
   for (const WeightReport& weight : compression.weights) {
     Json& entry = json["tensors"].emplace_back(Json::object());
     entry["name"] = weight.name;
@@ -56,6 +83,8 @@ std::string CompressionJson(const Compression& compression) {
     entry["bytes_before"] = weight.bytes_before;
     entry["bytes_after"] = weight.bytes_after;
     if (weight.compressed) entry["snr_db"] = Decibels(weight.snr());
+    if (weight.output_energy > 0) entry["output_snr_db"] = Decibels(weight.output_snr());
+    if (weight.bias_corrected) entry["bias_corrected"] = true;
     if (!weight.reason.empty()) entry["reason"] = weight.reason;
   }
   return JsonText(json, 2, BadUtf8::kReplace);
@@ -69,7 +98,7 @@ Opset Since(const std::vector<Rule>& rules) {
 
 void CheckTarget(const std::vector<Rule>& rules, Opset target) {
   for (const Rule& rule : rules) {
-    const Opset since = Since(rule.scheme);
+    const Opset since = LowestTarget(rule.scheme);
     if (since <= target) continue;
     throw Error("target-too-old", "option 'compress' {}: not supported on {}", Text(rule.scheme),
                 TargetName(target))

@@ -4,13 +4,16 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "lib/compress/input_statistics.h"
 #include "lib/compress/rules.h"
-#include "lib/ir/tensor.h"
+#include "lib/ir/program.h"
 
 namespace mlc::compress {
 
@@ -25,9 +28,31 @@ struct WeightReport {
   uint64_t bytes_before = 0, bytes_after = 0;  // in a package of the program's precision
   // The sums of squares of the changes and of the weight, of a compressed weight.
   double error = 0, energy = 0;
+  // The same of what the weight computes, if that was measured.
+  double output_error = 0, output_energy = 0;
+  bool bias_corrected = false;
   std::string reason;  // why it is unchanged, or why `used` differs from `asked`
 
   double snr() const;  // dB; infinite without an error
+  double output_snr() const;
+};
+
+// What a program has lost on samples, against what it computed before compression.
+struct Loss {
+  double noise = 0;  // energy of the error of the outputs, relative to that of the outputs
+  // Of language models: the mean divergence of the distributions of the next token, in nats.
+  std::optional<double> divergence = {};
+
+  double cost() const { return divergence.value_or(noise); }
+};
+
+// A point of the curve of auto: what the program would lose at a size.
+struct CurvePoint {
+  std::string scheme;  // of all weights; empty: chosen for each weight
+  uint64_t bytes = 0;  // of the weights of the rule
+  double bits = 0;     // per element
+  Loss loss;
+  bool chosen = false;
 };
 
 struct Compression {
@@ -35,10 +60,21 @@ struct Compression {
   // Makes every encoded constant plain, whatever it is used for; there are no rules.
   bool decompress = false;
 
-  // The importance of the inputs of weights, by the name of the constant (Request::importance in
-  // quantise.h); a weight without an entry has inputs of equal importance.
-  std::map<std::string, std::vector<float>> importance = {};
+  // Measures what the weights of a program are multiplied by; empty: unknown. It is called for a few
+  // weights at a time, so that later ones see inputs that earlier ones, compressed, have made.
+  std::function<std::map<const Value*, InputSums>(const Program&,
+                                                  const std::set<const Value*>& weights)>
+      measure = {};
+  int most_measures = 1;    // how often it is called, unless products would take too much memory
+  std::string inputs = {};  // what it measures on: "16 samples"
+  // Runs the program on samples. The first call is for the program as it is before compression, and
+  // sets what others are compared with. Empty: unknown.
+  std::function<Loss(const Program&)> evaluate = {};
+  int most_evaluations = 0;
+  std::string evaluated_on = {};
 
+  std::vector<CurvePoint> curve = {};  // of rules with auto
+  std::optional<Loss> loss = {};       // of the compressed program
   // In order of execution.
   std::vector<WeightReport> weights = {};
   // Names of constants that rules name, and which are encoded even if they are small.

@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 
+#include "lib/compress/assignment.h"
 #include "lib/compress/scales.h"
 #include "lib/compress/sparsity.h"
 #include "lib/compress/tables.h"
@@ -62,15 +63,26 @@ bool AllFinite(std::span<const float> numbers) {
   return sum == 0;
 }
 
+// How the inputs of a weight are used.
+enum class Use : uint8_t { kNone, kImportance, kAssign };
+
 class Quantiser {
  public:
-  Quantiser(const Tensor& weight, const Request& request)
+  Quantiser(const Tensor& weight, const Request& request, Use use)
       : weight_(Dense(weight)),
         request_(request),
+        use_(use),
         scheme_(LegalScheme(request.scheme, weight.dims(), request.axes, &result_.stepped)),
         axes_(LegalAxes(scheme_, weight.dims(), request.axes, request.target, &result_.stepped)) {
     result_.tensor = weight;
     result_.used = scheme_;
+    if (weighted()) {
+      double sum = 0;
+      for (const float square : request.inputs->square) sum += static_cast<double>(square);
+      least_importance_ = std::max(
+          static_cast<float>(sum / static_cast<double>(request.inputs->square.size()) * 1e-4),
+          1e-30F);
+    }
     const bool narrow = weight.dtype() == DType::kFp16;
     stored_ = narrow ? Stored::kFp16 : request.half ? Stored::kFp16Digits : Stored::kFp32;
   }
@@ -82,6 +94,7 @@ class Quantiser {
     std::optional<Encoding> values;
     switch (scheme_.values) {
       case Values::kKept:
+      case Values::kAuto:  // its choice is made before
         return std::move(result_);
       case Values::kPlain:
         if (!scheme_.sparse()) {
@@ -89,6 +102,7 @@ class Quantiser {
           result_.bytes = ByteCount(number_type(), weight_.size());
           return std::move(result_);
         }
+        if (use_ == Use::kAssign) Compensate();
         break;
       case Values::kInteger:
         values = Integers();
@@ -110,14 +124,23 @@ class Quantiser {
   DType encoded_type() const { return stored_ == Stored::kFp16 ? DType::kFp16 : DType::kFp32; }
   int64_t number_bytes() const { return number_type() == DType::kFp16 ? 2 : 4; }
 
+  bool weighted() const { return use_ != Use::kNone; }
+
   void Refuse() { result_.refused = "it contains NaN or infinity"; }
 
   // Returns the importance of the elements of whole rows, from one in the middle of the weight on.
   std::span<const float> ImportanceOf(int64_t first, int64_t count, int64_t columns,
                                       std::vector<float>& buffer) const {
-    if (request_.importance.empty()) return {};
+    if (!weighted()) return {};
+    const InputStatistics& inputs = *request_.inputs;
+    const int64_t set_size = weight_.size() / inputs.sets;
     buffer.resize(static_cast<size_t>(count));
-    for (int64_t i = 0; i < count; ++i) buffer[i] = request_.importance[(first + i) % columns];
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t at = first + i, c = at / set_size * columns + at % columns;
+      const float mean = request_.bias ? inputs.mean[c] : 0;
+      // Inputs that were always 0 may be different some day.
+      buffer[i] = std::max(inputs.square[c] - mean * mean, least_importance_);
+    }
     return buffer;
   }
 
@@ -132,9 +155,17 @@ class Quantiser {
 
   void Prune() {
     const WeightView view(weight_, axes_, false);
-    std::vector<float> roots(request_.importance.begin(), request_.importance.end());
-    for (float& root : roots) root = std::sqrt(root);
+    std::vector<float> roots;
+    if (weighted() && request_.inputs->sets == 1) {
+      ImportanceOf(0, view.columns(), view.columns(), roots);
+      for (float& root : roots) root = std::sqrt(root);
+    }
     Tensor mask = MaskOfLargest(view, scheme_, roots);
+    if (use_ == Use::kAssign) {
+      const Tensor bytes = mask.Cast(DType::kUint8);
+      kept_in_view_.resize(static_cast<size_t>(bytes.size()));
+      bytes.Read(0, bytes.size(), reinterpret_cast<std::byte*>(kept_in_view_.data()));
+    }
     mask_ = view.Stored(mask).InMemory();
     source_ = Masked(weight_, mask_);
     const Tensor masked = view.tensor();
@@ -225,6 +256,16 @@ class Quantiser {
         sums.error = sums.other_error;
       }
     }
+    std::optional<Assigned> assigned;
+    if (use_ == Use::kAssign) {
+      Levels levels{.cells_per_row = whole ? 1 : std::max<int64_t>(cells / view.rows(), 1),
+                    .rows_per_cell = whole ? view.rows() : 1,
+                    .integers = integers,
+                    .scales = std::move(scales),
+                    .zeros = zeros};
+      assigned = AssignIn(view, levels);
+      scales = std::move(levels.scales);
+    }
     result_.error = sums.error;
     result_.energy = sums.energy;
     const DType data_type = scheme_.asymmetric ? (scheme_.bits == 8 ? DType::kUint8 : DType::kUint4)
@@ -259,7 +300,7 @@ class Quantiser {
         },
         source);
     if (e.offset) e.offset = e.offset.Cast(data_type);
-    SetData(e, data, data_type);
+    SetData(e, assigned ? CodesIn(view, *assigned, held) : data, data_type);
     result_.bytes += static_cast<uint64_t>(cells * number_bytes()) +
                      (e.offset ? ByteCount(data_type, cells) : 0);
     return e;
@@ -284,7 +325,7 @@ class Quantiser {
   // The distinct values of the whole weight.
   Points PointsOfAll(const WeightView& view) const {
     const Tensor& tensor = view.tensor();
-    const bool halves = tensor.dtype() == DType::kFp16 && request_.importance.empty();
+    const bool halves = tensor.dtype() == DType::kFp16 && !weighted();
     const int exponent = tensor.dtype() == DType::kFp16 ? 0 : ExponentFor(Greatest(tensor));
     constexpr int64_t kParts = 4, kChunk = int64_t{1} << 16;
     const int64_t part = (tensor.size() + kParts - 1) / kParts;
@@ -448,6 +489,20 @@ class Quantiser {
           return x >= kLeastNormalHalf && x < kGreatestHalf / 128;
         })))
       stored_ = Stored::kFp16;
+    const auto cells = static_cast<int64_t>(tables.size());
+    std::optional<Assigned> assigned;
+    if (use_ == Use::kAssign && !scheme_.input_groups) {
+      Levels levels{.rows_per_cell = view.rows() / cells,
+                    .entries = entries,
+                    .tables = std::move(all),
+                    .fixed = scheme_.int8_table};
+      if (row_scales) {
+        const Tensor in_view = WeightView(row_scales, axes_, false).tensor();
+        levels.row_scales = ReadFloats(in_view, 0, in_view.size());
+      }
+      assigned = AssignIn(view, levels);
+      all = std::move(levels.tables);
+    }
     Encoding e{.form = Encoding::Form::kPalette, .dtype = encoded_type()};
     Dims dims = grid;
     dims.insert(dims.end(), {entries, 1});
@@ -463,7 +518,6 @@ class Quantiser {
     }
     // Tables by cell in the order of the weight.
     const Pin<float> decoded = Dense(e.table).Cast(DType::kFp32).data<float>();
-    const auto cells = static_cast<int64_t>(tables.size());
     auto middles = std::make_shared<std::vector<float>>();
     for (int64_t at = 0; at < cells; ++at) {
       const std::vector<float> of = MiddlesOf(
@@ -488,7 +542,9 @@ class Quantiser {
       });
     };
     if (cells == 1 && source.dtype() == DType::kFp16) read = ByBits(source, *middles);
-    SetData(e, Tensor::Lazy(DType::kUint8, weight_.dims(), std::move(read), source),
+    SetData(e,
+            assigned ? CodesIn(view, *assigned, DType::kUint8)
+                     : Tensor::Lazy(DType::kUint8, weight_.dims(), std::move(read), source),
             IndexType(scheme_.bits));
     // Before iOS26, row scales are multiplied into tables, one per row.
     const bool folded = row_scales && request_.target < Opset::kIos26;
@@ -596,6 +652,35 @@ class Quantiser {
     return e;
   }
 
+  // ---- integers and indices for the least error of the output
+
+  // Changes the elements of a sparse weight that stay.
+  void Compensate() {
+    const WeightView view(weight_, axes_, false);
+    const std::vector<float> made =
+        Compensated(ReadFloats(view.tensor(), 0, weight_.size()), kept_in_view_, view.rows(),
+                    *request_.inputs, request_.bias, request_.threads);
+    source_ = view.Stored(Tensor::Of(view.tensor().dims(), made)).Cast(weight_.dtype()).InMemory();
+  }
+
+  // Completes the levels of the elements of a view, and chooses those of the least error.
+  Assigned AssignIn(const WeightView& view, Levels& levels) const {
+    levels.rows = view.rows();
+    levels.columns = view.columns();
+    levels.kept = kept_in_view_;
+    levels.stored = stored_;
+    const Tensor weight = WeightView(weight_, axes_, false).tensor();
+    return Assign(ReadFloats(weight, 0, weight.size()), levels, *request_.inputs, request_.bias,
+                  request_.threads);
+  }
+
+  static Tensor CodesIn(const WeightView& view, Assigned& assigned, DType dtype) {
+    const Dims& dims = view.tensor().dims();
+    if (dtype == DType::kUint8) return view.Stored(Tensor::Of(dims, assigned.codes)).InMemory();
+    const std::vector<int8_t> codes(assigned.codes.begin(), assigned.codes.end());
+    return view.Stored(Tensor::Of(dims, codes)).InMemory();
+  }
+
   // ---- results
 
   // Sets the data of an encoding from integers for all elements, of which a sparse one keeps some.
@@ -616,7 +701,7 @@ class Quantiser {
       sparse.dtype = values->dtype;
       sparse.data = Tensor::Encoded(*std::move(values));
     } else {
-      sparse.data = Taken(weight_, mask_);
+      sparse.data = Taken(source_, mask_);
       result_.bytes += static_cast<uint64_t>(kept_ * number_bytes());
     }
     result_.bytes += mask_.byte_size();
@@ -628,11 +713,14 @@ class Quantiser {
   Quantised result_;
   const Tensor weight_;
   const Request& request_;
+  const Use use_;
+  float least_importance_ = 0;
   const Scheme scheme_;
   const WeightOperand axes_;
   Stored stored_;
   Tensor source_;  // the weight, or what is quantised instead: with zeros, or with scaled rows
   Tensor mask_;
+  std::vector<uint8_t> kept_in_view_;  // the mask in the order of the view, for assignment
   int64_t kept_ = 0;
   double pruned_ = 0, whole_ = 0;
 };
@@ -701,8 +789,53 @@ double SnrOf(double energy, double error) {
   return 10 * std::log10(energy / error);
 }
 
+namespace {
+
+// Measures a result for the inputs.
+void Measure(const Tensor& weight, const Request& request, Quantised& result) {
+  if (!result.refused.empty()) return;
+  const WeightView view(Dense(weight), request.axes, false),
+      made(Dense(result.tensor), request.axes, false);
+  const std::vector<float> numbers = ReadFloats(view.tensor(), 0, weight.size()),
+                           decoded = ReadFloats(made.tensor(), 0, weight.size());
+  const InputStatistics& inputs = *request.inputs;
+  const OutputError output =
+      OutputErrorOf(numbers, decoded, view.rows(), inputs, request.bias, request.threads);
+  result.output_error = output.error;
+  result.output_energy = output.energy;
+  result.error = result.energy = 0;
+  if (request.bias) result.bias.assign(static_cast<size_t>(view.rows()), 0);
+  for (int64_t row = 0; row < view.rows(); ++row) {
+    const float* mean = &inputs.mean[row * inputs.sets / view.rows() * inputs.columns];
+    double sum = 0;
+    for (int64_t c = 0; c < view.columns(); ++c) {
+      const auto x = static_cast<double>(numbers[row * view.columns() + c]);
+      const double error = x - static_cast<double>(decoded[row * view.columns() + c]);
+      result.error += error * error;
+      result.energy += x * x;
+      sum += error * static_cast<double>(mean[c]);
+    }
+    if (request.bias) result.bias[row] = static_cast<float>(sum);
+  }
+}
+
+}  // namespace
+
 Quantised Quantise(const Tensor& weight, const Request& request) {
-  return Quantiser(weight, request).Run();
+  if (!request.inputs || !*request.inputs) return Quantiser(weight, request, Use::kNone).Run();
+  // Each technique is used only if it lowers the error of the output.
+  std::vector<Use> uses = {Use::kNone, Use::kImportance};
+  const bool encodes = request.scheme.values == Values::kInteger || request.scheme.sparse() ||
+                       (request.scheme.values == Values::kPalette && request.scheme.vector == 1);
+  if (!request.inputs->products.empty() && encodes && !request.estimate) uses.back() = Use::kAssign;
+  Quantised best;
+  for (const Use use : uses) {
+    Quantised made = Quantiser(weight, request, use).Run();
+    if (!made.refused.empty()) return made;
+    Measure(weight, request, made);
+    if (use == uses.front() || made.output_error < best.output_error) best = std::move(made);
+  }
+  return best;
 }
 
 }  // namespace mlc::compress

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 
+#include "lib/compress/input_statistics.h"
 #include "lib/compress/scheme.h"
 #include "lib/ir/tensor.h"
 
@@ -21,20 +22,28 @@ struct Request {
   bool half = true;
   // What the operations of this target can express.
   Opset target = Opset::kIos26;
-  // The importance of the inputs: the weight of the squared error of each column of the view
-  // [outputs, inputs, kernel ...], such as the mean square of what is multiplied by it. Empty: 1.
-  std::span<const float> importance = {};
+  // What the columns of the view [outputs, inputs, kernel ...] are multiplied by; null: unknown, and
+  // the error of the weight itself is minimised. With products, integers and indices are chosen for
+  // the least error of the output (assignment.h); else columns count by the mean square of their
+  // inputs.
+  const InputStatistics* inputs = nullptr;
+  bool bias = false;  // a bias will be corrected by Quantised::bias
+  // Only estimates the result: scales and tables are chosen, but integers and indices are the nearest
+  // ones. Much faster with products.
+  bool estimate = false;
   int threads = 0;  // 0: DefaultThreads()
 };
 
 struct Quantised {
-  Tensor tensor;        // with the encoding; the weight itself if it was refused
-  Scheme used;          // the scheme with legal block and group sizes
-  std::string stepped;  // how and why `used` differs from the scheme that was asked for
-  std::string refused;  // why nothing was done: "NaN or infinity"
-  // Sums of squares: of the differences, and of the weight. With importance, each column counts as
-  // much as it is important.
-  double error = 0, energy = 0;
+  Tensor tensor;                 // with the encoding; the weight itself if it was refused
+  Scheme used;                   // the scheme with legal block and group sizes
+  std::string stepped;           // how and why `used` differs from the scheme that was asked for
+  std::string refused;           // why nothing was done: "NaN or infinity"
+  double error = 0, energy = 0;  // sums of squares: of the differences, and of the weight
+  // With inputs: the same of the output, as means over the inputs, summed over the rows; and what
+  // the bias of each row becomes larger by, if there is one.
+  double output_error = 0, output_energy = 0;
+  std::vector<float> bias;
   uint64_t bytes = 0;  // size of the encoding in a package
 };
 

@@ -13,7 +13,8 @@ namespace {
 using Values = Scheme::Values;
 
 constexpr std::string_view kExpected =
-    "none, fp16, int8, int4, pal1, pal2, pal3, pal4, pal6, pal8, lut4 or sparse:SHARE, e.g. "
+    "none, fp16, int8, int4, pal1, pal2, pal3, pal4, pal6, pal8, lut4, sparse:SHARE or "
+    "auto:bits=N, e.g. "
     "int4:block=32 or pal4:group=16";
 
 struct SchemeRow {
@@ -32,9 +33,10 @@ constexpr SchemeRow kSchemes[] = {
     {"pal6", {.values = Values::kPalette, .bits = 6}},
     {"pal8", {.values = Values::kPalette, .bits = 8}},
     {"lut4", {.values = Values::kPalette, .bits = 4, .group = 32}},
+    {"auto", {.values = Values::kAuto}},
 };
 // Schemes of the grammar that no pass implements.
-constexpr std::string_view kLater[] = {"w8a8", "auto"};
+constexpr std::string_view kLater[] = {"w8a8"};
 
 template <class... Args>
 Error Wrong(std::string_view scheme, fmt::format_string<Args...> format, Args&&... args) {
@@ -88,6 +90,26 @@ constexpr OptionRow kOptions[] = {
     {"lut=", Values::kPalette,
      [](Scheme& scheme, std::string_view value) { return scheme.int8_table = value == "int8"; },
      "int8"},
+    {"bits=", Values::kAuto,
+     [](Scheme& scheme, std::string_view value) {
+       scheme.goal = Scheme::Goal::kBits;
+       return Number(value, scheme.wanted) && scheme.wanted >= 1 && scheme.wanted <= 16;
+     },
+     "bits per element from 1 to 16"},
+    {"size=", Values::kAuto,
+     [](Scheme& scheme, std::string_view value) {
+       scheme.goal = Scheme::Goal::kSize;
+       if (!value.ends_with('%')) return false;
+       return Number(value.substr(0, value.size() - 1), scheme.wanted) && scheme.wanted > 0 &&
+              scheme.wanted <= 100;
+     },
+     "a percentage of the size of the weights, such as 30%"},
+    {"snr=", Values::kAuto,
+     [](Scheme& scheme, std::string_view value) {
+       scheme.goal = Scheme::Goal::kSnr;
+       return Number(value, scheme.wanted) && scheme.wanted > 0 && scheme.wanted <= 200;
+     },
+     "the signal-to-noise ratio of the outputs in dB, such as 40"},
 };
 
 const OptionRow* FindOption(std::string_view text) {
@@ -159,6 +181,9 @@ bool BeginsWithOption(std::string_view text) {
 Scheme ParseScheme(std::string_view text) {
   if (NameOf(text) != "sparse") {
     const Scheme scheme = ParseValues(text, text);
+    if (scheme.values == Values::kAuto && scheme.goal == Scheme::Goal::kNone)
+      throw Wrong(text, "auto requires a goal")
+          .Expected("auto:bits=4, auto:size=30% or auto:snr=40");
     if (scheme.input_groups && scheme.group == 0) throw Wrong(text, "axis=in requires group=N");
     if (scheme.vector > 1 && (scheme.input_groups || scheme.row_scale || scheme.int8_table))
       throw Wrong(text, "vec cannot be combined with axis=in, scale=row or lut=int8");
@@ -208,6 +233,12 @@ std::string Text(const Scheme& scheme) {
       add(scheme.vector > 1, fmt::format("vec={}", scheme.vector));
       add(scheme.row_scale, "scale=row");
       add(scheme.int8_table, "lut=int8");
+      break;
+    case Values::kAuto:
+      values = "auto";
+      add(scheme.goal == Scheme::Goal::kBits, fmt::format("bits={}", scheme.wanted));
+      add(scheme.goal == Scheme::Goal::kSize, fmt::format("size={}%", scheme.wanted));
+      add(scheme.goal == Scheme::Goal::kSnr, fmt::format("snr={}", scheme.wanted));
   }
   if (!scheme.sparse()) return values + options;
   std::string sparse = scheme.zeros_among > 0
@@ -224,12 +255,49 @@ Opset Since(const Scheme& scheme) {
       return scheme.sparse() ? Opset::kIos16 : Opset::kIos15;
     case Values::kInteger:
       return scheme.bits < 8 || scheme.block > 0 || scheme.sparse() ? Opset::kIos18 : Opset::kIos16;
+    case Values::kAuto:
+      return Opset::kIos18;
     case Values::kPalette:
       break;
   }
   const bool plain = scheme.bits != 3 && scheme.group == 0 && scheme.vector == 1 &&
                      !scheme.row_scale && !scheme.int8_table && !scheme.sparse();
   return plain ? Opset::kIos16 : Opset::kIos18;
+}
+
+Opset LowestTarget(const Scheme& scheme) {
+  return scheme.values == Values::kAuto ? Opset::kIos16 : Since(scheme);
+}
+
+std::vector<Scheme> Choices(Opset target) {
+  constexpr std::string_view kChoices[] = {"fp16",
+                                           "int8",
+                                           "pal8",
+                                           "pal8:group=32",
+                                           "pal6",
+                                           "pal6:group=32",
+                                           "int4:block=16,asym",
+                                           "int4:block=16",
+                                           "int4:block=32,asym",
+                                           "int4:block=32",
+                                           "int4:block=64",
+                                           "int4:block=row",
+                                           "pal4:group=8",
+                                           "pal4:group=16",
+                                           "pal4:group=32",
+                                           "pal4",
+                                           "pal3:group=8",
+                                           "pal3:group=16",
+                                           "pal3:group=32",
+                                           "pal3",
+                                           "pal2:group=8",
+                                           "pal2:group=32",
+                                           "pal2",
+                                           "pal1"};
+  std::vector<Scheme> choices;
+  for (const std::string_view text : kChoices)
+    if (const Scheme scheme = ParseScheme(text); Since(scheme) <= target) choices.push_back(scheme);
+  return choices;
 }
 
 }  // namespace mlc::compress

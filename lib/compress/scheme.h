@@ -9,6 +9,8 @@
 //                             output channels), scale=row (one scale per output channel), lut=int8
 //   lut4                      pal4:group=32
 //   sparse:0.75  sparse:2:4   zeros, as a share or n of m inputs; +int8, +int4, +palN compress the rest
+//   auto:bits=4               for each weight the scheme that loses least within all bytes: bits=N (per
+//                             element), size=60% (of what the weights take) or snr=40 (of the outputs)
 //
 // A scheme is written NAME[:OPTION[,OPTION]...]. int8 has one scale per row by default, int4 one per
 // 32 inputs, palettes one table.
@@ -17,13 +19,14 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "lib/ir/op_def.h"
 
 namespace mlc::compress {
 
 struct Scheme {
-  enum class Values : uint8_t { kKept, kPlain, kInteger, kPalette };
+  enum class Values : uint8_t { kKept, kPlain, kInteger, kPalette, kAuto };
   Values values = Values::kKept;
   int bits = 0;  // of an integer or an index
 
@@ -43,10 +46,15 @@ struct Scheme {
   int zeros_of = 0, zeros_among = 0;
   bool sparse() const { return zeros > 0 || zeros_among > 0; }
 
+  // kAuto: what is to be reached by all weights of the rule together.
+  enum class Goal : uint8_t { kNone, kBits, kSize, kSnr };  // per element; a share; in dB
+  Goal goal = Goal::kNone;
+  double wanted = 0;
+
   bool operator==(const Scheme&) const = default;
 };
 
-// Parses a scheme. Error "usage", also for schemes that are not available yet (w8a8, auto).
+// Parses a scheme. Error "usage", also for schemes that are not available yet (w8a8).
 Scheme ParseScheme(std::string_view text);
 // Returns whether the text begins with the name of a scheme, so that it is not a selector.
 bool BeginsWithScheme(std::string_view text);
@@ -55,7 +63,11 @@ bool BeginsWithScheme(std::string_view text);
 bool BeginsWithOption(std::string_view text);
 // The shortest text that gives the scheme.
 std::string Text(const Scheme& scheme);
-// The first target with Core ML's operations for the scheme.
+// The first target with Core ML's operations for the scheme; for kAuto, for all that it chooses from.
 Opset Since(const Scheme& scheme);
+// The first target on which the scheme can be used.
+Opset LowestTarget(const Scheme& scheme);
+// What kAuto chooses from, on a target; larger ones first.
+std::vector<Scheme> Choices(Opset target);
 
 }  // namespace mlc::compress

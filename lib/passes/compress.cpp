@@ -12,234 +12,25 @@
 // Numeric effect: the error of each scheme, which the report states for each weight.
 #include <algorithm>
 #include <map>
-#include <tuple>
 
-#include "lib/compress/compression.h"
 #include "lib/compress/quantise.h"
-#include "lib/ir/encoding.h"
+#include "lib/passes/choose_schemes.h"
 #include "lib/passes/rewriting.h"
-#include "lib/support/edit_distance.h"
+#include "lib/passes/weight_candidates.h"
 #include "lib/support/threads.h"
 
 namespace mlc::passes {
 namespace {
 
 using compress::Compression;
-using compress::Match;
+using compress::InputSums;
 using compress::Quantised;
 using compress::Rule;
-using compress::Subject;
 using compress::WeightReport;
 
 constexpr int64_t kLeastElements = 2048;
 // Larger weights are compressed one by one, each on all threads.
 constexpr int64_t kLarge = int64_t{1} << 20;
-
-// Constants of a program that have the same elements.
-struct Candidate {
-  std::vector<Value*> values;
-  Tensor tensor;  // perhaps encoded
-  Subject subject;
-  std::optional<WeightOperand> axes;  // of the first use as a weight
-  bool decoded = false;               // by constexpr operations of the program
-  bool is_output = false;
-  const Rule* rule = nullptr;
-  bool named = false;
-  WeightReport report;
-};
-
-// The location of the elements and how they are transformed. Elements that are computed without a
-// source have none, and are not shared.
-using Place = std::tuple<const void*, uint64_t, std::string, Dims>;
-
-std::optional<Place> PlaceOf(const Tensor& tensor) {
-  const auto [held, plan] = tensor.origin();
-  if (const Tensor::FileView view = held.file_view(); view.file)
-    return Place(view.file, view.offset, plan, tensor.dims());
-  const std::span<const std::byte> bytes = held.InPlace(0, held.size());
-  if (bytes.empty()) return std::nullopt;
-  return Place(bytes.data(), 0, plan, tensor.dims());
-}
-
-// Returns the constants that an encoded constant is made from, and those of a constexpr operation.
-void AppendParts(const Tensor& tensor, std::vector<Tensor>& parts) {
-  const Encoding* e = tensor.encoding();
-  if (!e) return parts.push_back(tensor);
-  for (const Tensor* part : {&e->data, &e->scale, &e->offset, &e->bias, &e->table, &e->mask})
-    if (*part) AppendParts(*part, parts);
-}
-
-const std::string& NameOf(const Operation& op) {
-  return op.results.empty() ? op.name : op.result()->name;
-}
-
-// Returns whether the value, its sine or its cosine only multiplies other values of the network, or
-// is negated, as rotary embeddings are: such rows of a table are no embeddings, and need their
-// precision.
-// Operators by name: the operators of rotary embeddings.
-bool OnlyRotates(const Value* value, int depth = 0) {
-  constexpr int kMostDepth = 12;
-  if (value->is_output() || value->users.empty() || depth == kMostDepth) return false;
-  return std::all_of(value->users.begin(), value->users.end(), [&](const Operation* user) {
-    if (user->is("mul")) {
-      const Value* other = OtherOperand(user, value);
-      if (!other || user->constant("x") || user->constant("y"))
-        return OnlyRotates(user->result(), depth + 1);
-      return true;
-    }
-    return (user->def->moves != Moves::kNone || IsCast(*user) || user->is("sin") ||
-            user->is("cos")) &&
-           std::ranges::all_of(user->results, [&](const auto& result) {
-             return OnlyRotates(result.get(), depth + 1);
-           });
-  });
-}
-
-class Collector {
- public:
-  explicit Collector(Program& program) {
-    for (const auto& function : program.functions) {
-      Candidate* first = nullptr;
-      Candidate* last = nullptr;
-      ForEachOperation(*function, [&](Operation* op) {
-        if (op->def->is_constexpr()) return Decode(*op);
-        if (op->def->is_const()) return;
-        for (const auto& [candidate, weight] : UsesBy(op)) {
-          if (!weight) continue;
-          if (!first) first = candidate;
-          last = candidate;
-        }
-      });
-      if (first) first->subject.first = last->subject.last = true;
-      for (Value* output : function->body.outputs())
-        if (auto it = by_value_.find(output); it != by_value_.end()) it->second->is_output = true;
-    }
-  }
-
-  std::vector<std::unique_ptr<Candidate>> Take() { return std::move(candidates_); }
-
- private:
-  // Evaluates a constexpr operation: its results carry their encodings.
-  void Decode(const Operation& op) {
-    std::vector<Type> types;
-    for (const auto& result : op.results) types.push_back(result->type);
-    EvalContext context(*op.def, op.args(), decoded_, std::move(types));
-    op.def->eval(context);
-    for (size_t i = 0; i < op.results.size(); ++i)
-      decoded_[op.results[i].get()] = {op.results[i]->type, context.results[i]};
-  }
-
-  // Records the uses of constants by an operation, and returns these with whether each is a weight.
-  std::vector<std::pair<Candidate*, bool>> UsesBy(Operation* op) {
-    std::vector<WeightOperand> weights;
-    if (op->def->weights) weights = op->def->weights(OpContext(*op->def, op->args(), op));
-    if (op->def->moves == Moves::kCopies && OnlyRotates(op->result())) weights.clear();
-    std::vector<std::pair<Candidate*, bool>> uses;
-    for (size_t p = 0; p < op->args().size(); ++p)
-      for (const Operand& operand : op->args()[p]) {
-        Candidate* candidate = operand.value ? Of(operand.value) : nullptr;
-        if (!candidate) continue;
-        Subject& subject = candidate->subject;
-        const std::string_view param = op->def->canonical().params[p].name;
-        const auto axes = std::ranges::find(weights, param, &WeightOperand::param);
-        const bool weight = axes != weights.end();
-        if (weight && !candidate->axes) {
-          candidate->axes = *axes;
-          candidate->report.consumer = NameOf(*op);
-          candidate->report.op = op->def->name;
-        } else if (candidate->report.consumer.empty()) {
-          candidate->report.consumer = NameOf(*op);
-          candidate->report.op = op->def->name;
-        }
-        subject.weight = subject.weight || weight;
-        subject.consumers.push_back(NameOf(*op));
-        // The bias of a convolution is not what `conv` selects.
-        if (weight || weights.empty()) subject.types.push_back(op->def->name);
-        uses.emplace_back(candidate, weight);
-      }
-    return uses;
-  }
-
-  // Returns the candidate that a float constant belongs to; null for other values.
-  Candidate* Of(Value* value) {
-    if (auto it = by_value_.find(value); it != by_value_.end()) return it->second;
-    Tensor tensor = value->constant();
-    const auto decoded = decoded_.find(value);
-    if (!tensor && decoded != decoded_.end()) tensor = decoded->second.value;
-    if (!tensor || (tensor.dtype() != DType::kFp32 && tensor.dtype() != DType::kFp16))
-      return nullptr;
-    std::vector<Tensor> parts;
-    AppendParts(tensor, parts);
-    std::vector<Place> places;
-    for (const Tensor& part : parts)
-      if (std::optional<Place> place = PlaceOf(part)) places.push_back(std::move(*place));
-    Candidate* candidate = nullptr;
-    if (places.size() == parts.size())
-      if (auto it = by_place_.find(places); it != by_place_.end()) candidate = it->second;
-    if (!candidate || candidate->tensor.dtype() != tensor.dtype()) {
-      candidates_.push_back(std::make_unique<Candidate>());
-      candidate = candidates_.back().get();
-      candidate->tensor = tensor;
-      candidate->decoded = !value->is_constant();
-      candidate->report.name = value->name;
-      candidate->report.dims = tensor.dims();
-      if (places.size() == parts.size()) by_place_[std::move(places)] = candidate;
-    }
-    candidate->values.push_back(value);
-    candidate->subject.names.push_back(value->name);
-    candidate->is_output = candidate->is_output || value->is_output();
-    return by_value_[value] = candidate;
-  }
-
-  OpContext::Values decoded_;
-  std::map<const Value*, Candidate*> by_value_;
-  std::map<std::vector<Place>, Candidate*> by_place_;
-  std::vector<std::unique_ptr<Candidate>> candidates_;
-};
-
-bool HasEncoding(const Candidate& candidate) {
-  return candidate.decoded || candidate.tensor.encoding();
-}
-
-// The size of a constant in a package, as it is.
-uint64_t BytesOf(const Candidate& candidate, DType dtype) {
-  if (!HasEncoding(candidate)) return ByteCount(dtype, candidate.tensor.size());
-  std::vector<Tensor> parts;
-  AppendParts(candidate.tensor, parts);
-  uint64_t bytes = 0;
-  for (const Tensor& part : parts)
-    bytes += ByteCount(part.dtype() == DType::kFp32 ? dtype : part.dtype(), part.size());
-  return bytes;
-}
-
-// Finds the rule of each candidate. A rule that selects nothing is an error.
-void Select(const std::vector<Rule>& rules, std::vector<std::unique_ptr<Candidate>>& candidates) {
-  for (const Rule& rule : rules) {
-    bool any = rule.selector.empty();
-    for (const auto& candidate : candidates) {
-      const Match match = MatchOf(rule.selector, candidate->subject);
-      if (match == Match::kNone) continue;
-      if (!candidate->subject.weight && match == Match::kAny) continue;
-      any = true;
-      candidate->rule = &rule;
-      candidate->named = match == Match::kName;
-    }
-    if (any) continue;
-    std::set<std::string> names = {"first", "last"};
-    for (const auto& candidate : candidates) {
-      const Subject& subject = candidate->subject;
-      if (!subject.weight) continue;
-      names.insert(subject.names.begin(), subject.names.end());
-      names.insert(subject.consumers.begin(), subject.consumers.end());
-      names.insert(subject.types.begin(), subject.types.end());
-    }
-    throw Error("bad-name", "option 'compress': \"{}\" selects no weight", rule.selector)
-        .Expected(
-            "an operator type, first, last, or a name or glob of a weight or of what uses "
-            "it, such as {}",
-            Quoted(NearNames(names, rule.selector)));
-  }
-}
 
 // Why a candidate that a rule selects stays as it is; empty: it does not.
 std::string WhyUnchanged(const Candidate& candidate) {
@@ -260,22 +51,35 @@ class Compressor {
         half_(context.precision != PassContext::Precision::kFp32) {}
 
   bool Run() {
-    candidates_ = Collector(program_).Take();
+    candidates_ = CollectCandidates(program_);
     if (compression_.decompress)
       Decompress();
     else
-      Select(compression_.rules, candidates_);
-    std::vector<Candidate*> large, small;
+      SelectRules(compression_.rules, candidates_);
+    std::vector<Candidate*> chosen;
     for (const auto& candidate : candidates_)
-      if (Examine(*candidate))
-        (candidate->tensor.size() >= kLarge ? large : small).push_back(candidate.get());
-    for (Candidate* candidate : large) Compress(*candidate, 0);
-    ParallelFor(std::ssize(small), 0, [&](int64_t i) { Compress(*small[i], 1); });
+      if (Examine(*candidate)) chosen.push_back(candidate.get());
+    if (compression_.evaluate && !chosen.empty()) compression_.evaluate(program_);
+    Choose(chosen);
     bool changed = false;
-    for (const auto& candidate : candidates_) {
-      changed |= candidate->report.compressed && Replace(*candidate);
-      if (Concerns(*candidate)) compression_.weights.push_back(std::move(candidate->report));
+    for (const std::vector<Candidate*>& stage : Stages(chosen)) {
+      if (compression_.measure) Measure(stage);
+      std::vector<Candidate*> small;
+      for (Candidate* candidate : stage) {
+        if (candidate->tensor.size() >= kLarge)
+          Compress(*candidate, 0);
+        else
+          small.push_back(candidate);
+      }
+      ParallelFor(std::ssize(small), 0, [&](int64_t i) { Compress(*small[i], 1); });
+      for (Candidate* candidate : stage) {
+        candidate->inputs = {};
+        changed |= candidate->report.compressed && Replace(*candidate);
+      }
     }
+    if (compression_.evaluate && changed) compression_.loss = compression_.evaluate(program_);
+    for (const auto& candidate : candidates_)
+      if (Concerns(*candidate)) compression_.weights.push_back(std::move(candidate->report));
     return changed;
   }
 
@@ -293,7 +97,10 @@ class Compressor {
   void Decompress() {
     static const Rule kPlain{"", {.values = compress::Scheme::Values::kPlain}};
     for (const auto& candidate : candidates_)
-      if (HasEncoding(*candidate)) candidate->rule = &kPlain;
+      if (HasEncoding(*candidate)) {
+        candidate->rule = &kPlain;
+        candidate->scheme = kPlain.scheme;
+      }
   }
 
   // Returns whether the candidate is to be compressed.
@@ -309,20 +116,125 @@ class Compressor {
     report.asked = report.used = Text(candidate.rule->scheme);
     if (compression_.decompress) return true;
     report.reason = WhyUnchanged(candidate);
-    if (candidate.rule->scheme.values == compress::Scheme::Values::kKept) return false;
+    if (candidate.scheme.values == compress::Scheme::Values::kKept) return false;
     if (!report.reason.empty()) report.used = "none";
     return report.reason.empty();
   }
 
-  void Compress(Candidate& candidate, int threads) {
-    WeightReport& report = candidate.report;
-    compress::Request request{.scheme = candidate.rule->scheme,
+  // Chooses the schemes of the weights of rules with auto.
+  void Choose(const std::vector<Candidate*>& chosen) {
+    for (const Rule& rule : compression_.rules) {
+      if (rule.scheme.values != compress::Scheme::Values::kAuto) continue;
+      std::vector<Candidate*> own;
+      for (Candidate* candidate : chosen)
+        if (candidate->rule == &rule) own.push_back(candidate);
+      if (own.empty()) continue;
+      for (Candidate* candidate : own)
+        if (candidate->decoded) Replace(*candidate);
+      if (compression_.measure)
+        for (const std::vector<Candidate*>& stage : Stages(own)) Measure(stage);
+      // The multiply-adds of the assignment of integers and indices, which is repeated for each
+      // scheme; above the limit the nearest ones show what a scheme is worth.
+      constexpr double kMostWork = 5e10;
+      double work = 0;
+      for (const Candidate* candidate : own)
+        work += static_cast<double>(candidate->tensor.size() * candidate->inputs.columns);
+      const bool estimate =
+          work * static_cast<double>(compress::Choices(context_.target).size()) > kMostWork;
+      ChooseSchemes(program_, rule.scheme, own, StoredType(*own[0]), context_.target, compression_,
+                    [&](Candidate& candidate, const compress::Scheme& scheme, int threads) {
+                      compress::Request request = RequestFor(candidate, scheme, threads);
+                      request.estimate = estimate;
+                      return compress::Quantise(candidate.tensor, request);
+                    });
+    }
+  }
+
+  // The weights that are compressed with the same measured inputs: one group without measuring.
+  std::vector<std::vector<Candidate*>> Stages(const std::vector<Candidate*>& chosen) const {
+    if (!compression_.measure) return {chosen};
+    constexpr uint64_t kMostBytes = uint64_t{512} << 20;  // of products
+    const size_t most =
+        (chosen.size() + compression_.most_measures - 1) / std::max(compression_.most_measures, 1);
+    std::vector<std::vector<Candidate*>> stages;
+    uint64_t bytes = 0;
+    for (Candidate* candidate : chosen) {
+      const auto columns = static_cast<uint64_t>(
+          candidate->axes
+              ? candidate->tensor.size() / candidate->tensor.dims()[candidate->axes->output]
+              : 0);
+      const bool products = columns <= compress::kMostColumnsWithProducts;
+      const uint64_t own = products ? columns * columns * sizeof(float) : columns;
+      if (stages.empty() || stages.back().size() >= most || bytes + own > kMostBytes) {
+        stages.emplace_back();
+        bytes = 0;
+      }
+      stages.back().push_back(candidate);
+      bytes += own;
+    }
+    return stages;
+  }
+
+  // Measures what the weights are multiplied by.
+  void Measure(const std::vector<Candidate*>& stage) {
+    std::set<const Value*> weights;
+    for (const Candidate* candidate : stage)
+      weights.insert(candidate->values.begin(), candidate->values.end());
+    const std::map<const Value*, InputSums> sums = compression_.measure(program_, weights);
+    for (Candidate* candidate : stage) {
+      if (!candidate->axes) continue;
+      const int64_t outputs = candidate->tensor.dims()[candidate->axes->output];
+      std::optional<InputSums> whole;
+      for (const Value* value : candidate->values) {
+        const auto found = sums.find(value);
+        if (found == sums.end()) continue;
+        const InputSums& sum = found->second;
+        int64_t rows = outputs;
+        for (int d = 0; d < candidate->axes->batch; ++d) rows *= candidate->tensor.dims()[d];
+        if (rows * sum.columns() != candidate->tensor.size() || rows % sum.sets() != 0) continue;
+        if (!whole)
+          whole = sum;
+        else if (whole->sets() == sum.sets() && whole->has_products() == sum.has_products())
+          whole->Add(sum);
+      }
+      if (whole) candidate->inputs = whole->Means();
+    }
+  }
+
+  // The bias that is added to what a weight computes, and to nothing else; null if there is none.
+  static Operation* BiasOf(const Candidate& candidate) {
+    if (candidate.values.size() != 1 || candidate.values[0]->users.size() != 1) return nullptr;
+    const Operation* op = *candidate.values[0]->users.begin();
+    if (!candidate.axes || candidate.axes->param != "weight" || op->def->Find("bias") < 0)
+      return nullptr;
+    Value* bias = op->value("bias");
+    if (!bias || !bias->is_constant() || bias->users.size() != 1 || bias->is_output() ||
+        bias->constant().encoding() || bias->constant().rank() != 1)
+      return nullptr;
+    return bias->def;
+  }
+
+  compress::Request RequestFor(const Candidate& candidate, const compress::Scheme& scheme,
+                               int threads) const {
+    compress::Request request{.scheme = scheme,
                               .axes = candidate.axes.value_or(WeightOperand()),
                               .half = half_,
                               .target = context_.target,
                               .threads = threads};
-    if (auto it = compression_.importance.find(report.name); it != compression_.importance.end())
-      request.importance = it->second;
+    if (!candidate.inputs) return request;
+    const Operation* bias = BiasOf(candidate);
+    request.inputs = &candidate.inputs;
+    request.bias = bias && bias->val.size() == candidate.tensor.dims()[request.axes.output];
+    return request;
+  }
+
+  void Compress(Candidate& candidate, int threads) {
+    WeightReport& report = candidate.report;
+    if (candidate.scheme.values == compress::Scheme::Values::kKept) {
+      report.used = "none";  // auto has chosen it
+      return;
+    }
+    const compress::Request request = RequestFor(candidate, candidate.scheme, threads);
     Quantised made = compress::Quantise(candidate.tensor, request);
     const bool plain = !made.tensor.encoding();
     report.used = Text(made.used);
@@ -344,11 +256,20 @@ class Compressor {
     report.bytes_after = made.bytes;
     report.error = made.error;
     report.energy = made.energy;
+    report.output_error = made.output_error;
+    report.output_energy = made.output_energy;
     candidate.tensor = std::move(made.tensor);
+    if (made.bias.empty() || made.error == 0) return;
+    Operation* bias = BiasOf(candidate);
+    std::vector<double> corrected = bias->val.Doubles();
+    for (size_t i = 0; i < corrected.size(); ++i) corrected[i] += static_cast<double>(made.bias[i]);
+    const std::vector<float> stored(corrected.begin(), corrected.end());
+    bias->val = Tensor::Of(bias->val.dims(), stored).Cast(bias->val.dtype()).InMemory();
+    report.bias_corrected = true;
   }
 
   bool Replace(Candidate& candidate) {
-    for (Value* value : candidate.values) {
+    for (Value*& value : candidate.values) {
       if (candidate.named) compression_.named.insert(value->name);
       if (value->is_constant()) {
         value->def->val = candidate.tensor;
@@ -361,7 +282,9 @@ class Compressor {
       Function* function = op->block->function;
       EraseUnused(op);
       function->Rename(made, name);
+      value = made;
     }
+    candidate.decoded = false;
     return true;
   }
 

@@ -2,7 +2,7 @@
 """Creates the sample model: a small CNN trained on the 8x8 digits of scikit-learn.
 
 Writes to manifests/digits: digits.onnx, 300 held-out images (images.npy [300,1,8,8] float32, grey values 0..16), their
-labels (labels.npy [300] int64) and the results of PyTorch for them (probabilities.npy [300,10] float32). The hash of the model
+labels (labels.npy [300] int64), 64 images of the training set for --calibrate (calibration/image.npy), and the results of PyTorch for them (probabilities.npy [300,10] float32). The hash of the model
 and the accuracy are written to manifests/digits.json. Requires Debian's python3-torch and python3-sklearn. Runs on the same
 machine are deterministic.
 
@@ -20,6 +20,7 @@ from torch import nn
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 OUT = ROOT / "manifests" / "digits"
 HELD_OUT = 300
+CALIBRATION = 64
 OPSET = 13
 
 
@@ -73,6 +74,9 @@ def main():
     labels = torch.tensor(data.target)
     model = Digits()
     train(model, images[:-HELD_OUT], labels[:-HELD_OUT])
+    (OUT / "calibration").mkdir(parents=True, exist_ok=True)
+    seen = images[:-HELD_OUT]
+    np.save(OUT / "calibration" / "image.npy", seen[::len(seen) // CALIBRATION][:CALIBRATION].numpy())
     images, labels = images[-HELD_OUT:], labels[-HELD_OUT:]
     with torch.no_grad():
         probabilities = model(images)

@@ -17,7 +17,9 @@
 #include "lib/support/hash.h"
 #include "lib/support/mapped_file.h"
 #include "lib/support/memory_use.h"
+#include "tools/driver/calibration.h"
 #include "tools/driver/compression.h"
+#include "tools/driver/compression_page.h"
 #include "tools/driver/errors.h"
 #include "tools/driver/frontends.h"
 #include "tools/driver/options.h"
@@ -63,26 +65,6 @@ std::vector<std::string> AsImported(std::vector<std::string> names) {
   for (std::string& name : names)
     if (!IsLegalName(name)) name = LegalName(name);
   return names;
-}
-
-// Reads the inputs from a folder in the format of `mlc verify --inputs`; missing ones are
-// generated.
-precision::MeasureInputs ReadCalibration(const fs::path& folder, const Program& program) {
-  precision::MeasureInputs inputs;
-  inputs.description = "the given inputs";
-  bool any = false;
-  for (const auto& function : program.functions)
-    for (const fs::path& step :
-         StepFolders(FunctionFolder(folder, *function, program.functions.size() > 1))) {
-      std::map<std::string, Tensor> given = ReadInputFolder(*function, step);
-      any = any || !given.empty();
-      inputs.steps[function->name].push_back(MakeInputs(*function, given));
-    }
-  if (!any)
-    throw Error("usage", "--calibrate: \"{}\" contains no inputs", folder.string())
-        .Expected(
-            "NAME.npy, in_NAME.npy or input_<k>.pb, in DIR/0, DIR/1, ... for several samples");
-  return inputs;
 }
 
 // Implements --fp16-strict: throws if any operation stays in fp32.
@@ -146,10 +128,12 @@ void CheckOptions(const CompileOptions& options) {
   if (options.budget && options.precision != passes::PassContext::Precision::kMixed)
     throw Error("usage", "--budget requires --precision mixed")
         .Help("mlc verify --budget judges an fp16 package");
-  if (!options.measure && (options.budget || !options.calibrate.empty()))
+  // Inputs for compression only are no contradiction.
+  const bool measures_on = !options.calibrate.empty() && CompressionRules(options.import).empty();
+  if (!options.measure && (options.budget || measures_on))
     throw Error("usage", "--no-measure cannot be combined with --calibrate or --budget");
   if (options.precision == passes::PassContext::Precision::kFp32 &&
-      (!options.fp16_ops.empty() || !options.fp32_ops.empty() || !options.calibrate.empty() ||
+      (!options.fp16_ops.empty() || !options.fp32_ops.empty() || measures_on ||
        options.fp16_strict))
     throw Error("usage",
                 "--precision fp32 cannot be combined with --calibrate, --fp16-ops, --fp32-ops or "
@@ -203,9 +187,13 @@ Optimized OptimizeSource(const fs::path& model, const CompileOptions& options,
   }
   context.fp32_ops = AsImported(options.fp32_ops);
   context.fp16_ops = AsImported(options.fp16_ops);
+  const std::unique_ptr<Measuring> measuring =
+      MeasuringFor(optimized.compression, options.calibrate, model, program);
+  if (measuring && optimized.compression)
+    measuring->Prepare(*optimized.compression, !options.calibrate.empty());
   precision::MeasureInputs inputs;
   if (options.measure && options.precision != passes::PassContext::Precision::kFp32) {
-    inputs = !options.calibrate.empty() ? ReadCalibration(options.calibrate, program)
+    inputs = !options.calibrate.empty() ? ForMeasuring(measuring->samples(), program)
              : options.precision == passes::PassContext::Precision::kMixed
                  ? precision::MakeUpLeastInputs(program, kMixedWork, kMixedWeights)
                  : precision::MakeUpMeasureInputs(program);
@@ -230,6 +218,11 @@ Optimized OptimizeSource(const fs::path& model, const CompileOptions& options,
     };
   }
   optimized.passes = RunPipeline(program, again, passes, context, options.passes);
+  if (optimized.compression) {
+    // What they refer to ends with this function.
+    optimized.compression->measure = nullptr;
+    optimized.compression->evaluate = nullptr;
+  }
   if (optimized.measurement && !optimized.measurement->broken.empty())
     throw Error("check-failed",
                 "output \"{}\" would be NaN or infinite on {} inputs, where the source "
@@ -258,6 +251,11 @@ CompileResult Compile(const fs::path& model, const fs::path& given, const Compil
   if (output.extension() != ".mlpackage" && output.extension() != ".mlmodelc")
     throw Error("usage", "-o: \"{}\" does not end in .mlpackage or .mlmodelc", output.string());
   CheckOptions(options);
+  if (!options.report.empty()) {
+    CheckCompressionReport(options.report);
+    if (CompressionRules(options.import).empty())
+      throw Error("usage", "--report requires --compress");
+  }
   if (output.extension() == ".mlpackage" && options.versions != BundleVersions())
     throw Error("usage", "--compiler-version and --mil-version require a compiled bundle as output")
         .Help("-o NAME.mlmodelc writes one");
@@ -285,7 +283,7 @@ CompileResult Compile(const fs::path& model, const fs::path& given, const Compil
            : coreml::CheckPackageTarget(output, options.force);
     CheckTokenizerTarget(output, tokenizer, options.force);
     if (options.manifest) coreml::CheckManifestTarget(output, options.force);
-    for (const fs::path* file : {&options.save_ir, &options.stats})
+    for (const fs::path* file : {&options.save_ir, &options.stats, &options.report})
       if (!file->empty()) Staging(*file, Staging::kFile);
     std::vector<SourceFile> files;
     if (options.manifest && !known) files = SourceFiles(model, facts);
@@ -306,6 +304,8 @@ CompileResult Compile(const fs::path& model, const fs::path& given, const Compil
       if (std::string newer = decision.reason.substr(at + passes::kFp32Before.size());
           result.fp16_target.empty() || newer < result.fp16_target)
         result.fp16_target = std::move(newer);
+  if (!options.report.empty())
+    WriteCompressionReport(options.report, model.filename().string(), *result.compression);
   if (!options.save_ir.empty())
     WriteFile(options.save_ir, PrintText(program, {.inline_limit = 8, .max_elements = 32}) + "\n");
   // A bundle is made from a temporary package.

@@ -26,7 +26,9 @@ struct CompileOptions {
   std::optional<analysis::Unit> optimize_for;  // the compute unit whose forms are preferred
   // Measure the effect of fp16, if the program is small enough to run on generated inputs.
   bool measure = true;
-  std::filesystem::path calibrate;    // inputs to measure on, for any model size; empty: generated
+  // Inputs to measure fp16 on and to compress for, as for ReadCalibration (calibration.h); empty: none.
+  std::string calibrate;
+  std::filesystem::path report;       // of compression (compression_page.h); empty: none
   std::optional<std::string> budget;  // for --precision mixed, as accepted by ParseBudgets
   std::vector<std::string> fp32_ops, fp16_ops;  // see PassContext
   bool fp16_strict = false;                     // operations that would stay in fp32 are errors

@@ -126,10 +126,22 @@ std::vector<Option> ProgramTable(CompileOptions& into) {
        "error budget for --precision mixed, as in mlc verify --help but never raised to the floor "
        "(default: fp16)",
        Into(into.budget)},
-      {"--calibrate", "DIR",
-       "measure fp16 accuracy on your own inputs (DIR/NAME.npy; several samples in DIR/0, "
-       "DIR/1, ...)",
-       Into(into.calibrate)},
+      {"--calibrate", "DIR|FILE.txt",
+       "inputs to measure fp16 accuracy on and to compress for: DIR/NAME.npy (several samples in "
+       "DIR/0, DIR/1, ..., or along the first dimension), a text for a language model, or "
+       "generated:N",
+       Field([&into](const std::string& text) { into.calibrate = text; },
+             [&into] {
+               // The manifest does not depend on folders.
+               return into.calibrate.empty()
+                          ? std::nullopt
+                          : std::optional(Field::Values{
+                                std::filesystem::path(into.calibrate).filename().string()});
+             })},
+      {"--report", "FILE",
+       "write what compression cost as a page (.html), a picture of the curve of auto (.svg) or "
+       ".json",
+       Destination(into.report)},
       {"--fp16-strict", "", "fail if any operation would stay in fp32",
        Switch(into.fp16_strict, true)},
       {"--no-measure", "", "do not measure fp16 accuracy on generated inputs",

@@ -9,7 +9,9 @@
 #include "backends/coreml/write_package.h"
 #include "lib/ir/text.h"
 #include "lib/support/atomic_install.h"
+#include "tools/driver/calibration.h"
 #include "tools/driver/compression.h"
+#include "tools/driver/compression_page.h"
 #include "tools/driver/import.h"
 
 namespace fs = std::filesystem;
@@ -130,6 +132,10 @@ OptimizeResult Optimize(const fs::path& model, const OptimizeOptions& options,
   const bool compresses = !options.compress.empty() || options.decompress;
   if (!options.compress.empty() && options.decompress)
     throw Error("usage", "--compress cannot be combined with --decompress");
+  if (options.compress.empty() && (!options.calibrate.empty() || !options.report.empty()))
+    throw Error("usage", "{} requires --compress",
+                options.calibrate.empty() ? "--report" : "--calibrate");
+  if (!options.report.empty()) CheckCompressionReport(options.report);
   OptimizeResult result;
   if (compresses)
     result.compression.emplace(
@@ -159,11 +165,21 @@ OptimizeResult Optimize(const fs::path& model, const OptimizeOptions& options,
     context.target = target = RaisedFor(result.compression->rules, target, diagnostics);
     context.compression = &*result.compression;
   }
+  const std::unique_ptr<Measuring> measuring =
+      MeasuringFor(result.compression, options.calibrate, model, program);
+  if (measuring) measuring->Prepare(*result.compression, !options.calibrate.empty());
   auto again = [&] {
     Diagnostics ignored;
     return Import(model, {}, ignored);
   };
   result.passes = RunPipeline(program, again, passes, context, options.pipeline);
+  if (result.compression) {
+    // What they refer to ends with this function.
+    result.compression->measure = nullptr;
+    result.compression->evaluate = nullptr;
+    if (!options.report.empty())
+      WriteCompressionReport(options.report, model.filename().string(), *result.compression);
+  }
   for (const passes::PassRun& run : result.passes) result.changed = result.changed || run.changed;
   if (package) {
     coreml::WritePackage(program, output, {.target = target, .force = options.force}, diagnostics);

@@ -47,6 +47,8 @@ struct OptimizeOptions {
   // default passes are those that compression needs.
   std::string compress;
   bool decompress = false;
+  std::string calibrate;          // inputs to compress for (calibration.h); empty: none
+  std::filesystem::path report;   // of compression (compression_page.h); empty: none
   bool inline_constants = false;  // print small constants at their uses in MIL text
   std::filesystem::path output;   // .mlpackage or .mil; empty: only `text`
   bool force = false;             // replace existing outputs

@@ -372,8 +372,17 @@ ImportOptions AsCompiled(ImportOptions options, const fs::path& source, const fs
   options.compress_in_fp32 = stated->precision == "fp32";
   std::string taken;
   const std::vector<Option> table = ImportTable(options);
-  // --compress and its short form exclude each other.
-  const bool compressed = !options.compress.empty() || !options.requant.empty();
+  // --compress and its short form exclude each other. Weights that were compressed for inputs are
+  // not compressed anew: the package is compared with the plain source.
+  const auto rules = stated->options.find("--compress");
+  const bool by_data =
+      stated->options.contains("--calibrate") ||
+      (rules != stated->options.end() && rules->second.at(0).find("auto:") != std::string::npos);
+  const bool compressed = !options.compress.empty() || !options.requant.empty() || by_data;
+  if (by_data && options.compress.empty())
+    diagnostics.Note(
+        "the weights of the package were compressed for inputs; it is compared with the source as "
+        "it is, and the errors of compression count");
   // --shape and --dim determine the same dimensions: if one of them is given, the manifest's values
   // of the other are ignored.
   auto is_given = [&](std::string_view name) {

@@ -26,6 +26,25 @@ std::string Line(const WeightReport& weight) {
                      weight.compressed ? SnrText(weight.snr()) : "");
 }
 
+std::string LossText(const compress::Loss& loss) {
+  std::string text = loss.noise > 0 ? fmt::format("{:.1f} dB", -10 * std::log10(loss.noise))
+                                    : std::string("exact");
+  text += " signal to noise";
+  if (loss.divergence) text += fmt::format(", divergence {:.3g}", *loss.divergence);
+  return text;
+}
+
+// The sizes that auto compared.
+std::string CurveText(const compress::Compression& compression) {
+  std::string text;
+  for (const compress::CurvePoint& point : compression.curve)
+    text += fmt::format("  {:>10.3f} MB  {:>6.2f} bits  {:<36} {}{}\n",
+                        static_cast<double>(point.bytes) / 1e6, point.bits, LossText(point.loss),
+                        point.scheme.empty() ? "" : "all " + point.scheme,
+                        point.chosen ? "(chosen)" : "");
+  return text.empty() ? text : "sizes compared, with nearest integers and indices:\n" + text;
+}
+
 }  // namespace
 
 std::string CompressionText(const compress::Compression& compression) {
@@ -42,6 +61,11 @@ std::string CompressionText(const compress::Compression& compression) {
       totals.error > 0 ? fmt::format(", {:.1f} dB signal to noise",
                                      10 * std::log10(totals.energy / totals.error))
                        : "");
+  if (!compression.inputs.empty()) text += fmt::format("calibrated on {}\n", compression.inputs);
+  if (compression.loss)
+    text +=
+        fmt::format("outputs: {} ({})\n", LossText(*compression.loss), compression.evaluated_on);
+  text += CurveText(compression);
   std::ranges::stable_sort(made, {}, [](const WeightReport* weight) { return weight->snr(); });
   if (made.size() > kWorst) made.resize(kWorst);
   if (!made.empty()) text += "lowest signal to noise:\n";
@@ -69,6 +93,10 @@ std::string CompressionHelp() {
   sparse:SHARE, sparse:N:M     zeros, of all weights or of every M inputs; sparse:0.75+int8, +int4 or
                                +palN compress the rest
   fp16, none                   plain weights; as they are
+  auto:bits=N, auto:size=P%,   the scheme for each weight that loses least: within N bits per element,
+  auto:snr=DB                  P percent of the size, or the fewest bytes with that signal to noise
+  With --calibrate, integers and indices minimise the error of what a weight computes on these
+  inputs, and biases are corrected.
   Options follow a colon, separated by commas: int4:block=64,asym. Sizes that do not divide a weight
   are reduced, and the report says so. A selector is an operator (conv), first, last, or a name or
   glob (*attn*) of a weight or of an operation that uses it. Element-wise constants, tables

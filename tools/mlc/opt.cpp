@@ -72,6 +72,10 @@ Command OptCommand() {
             [&options](const std::string& text) {
               options.compress = compress::Text(compress::ParseRules(text));
             })},
+      {"--calibrate", "DIR|FILE.txt", "inputs to compress for, as in mlc compile",
+       Into(options.calibrate)},
+      {"--report", "FILE", "write what compression cost, as .html, .svg or .json",
+       Into(options.report)},
       {"--decompress", "", "store compressed constants as plain ones", Switch(options.decompress)},
       {"--inline", "", "print small constants where they are used",
        Switch(options.inline_constants)},

@@ -234,6 +234,8 @@ TEST_CASE("quantise: importance moves the error to unimportant inputs") {
   const Tensor weight = Drawn({64, 64}, DType::kFp32);
   std::vector<float> importance(64, 1);
   for (size_t i = 0; i < 8; ++i) importance[i] = 100;
+  const InputStatistics inputs{
+      .columns = 64, .count = 1, .mean = std::vector<float>(64), .square = importance};
   for (const char* scheme : {"int4:block=row", "pal2", "pal2:group=16", "sparse:0.5"}) {
     INFO(scheme);
     auto error_of = [&](const Quantised& made) {
@@ -245,10 +247,10 @@ TEST_CASE("quantise: importance moves the error to unimportant inputs") {
     };
     Request request{.scheme = ParseScheme(scheme), .axes = {"weight", 0, 1}, .half = false};
     const double plain = error_of(Quantise(weight, request));
-    request.importance = importance;
+    request.inputs = &inputs;
     const Quantised made = Quantise(weight, request);
     CHECK(error_of(made) < 0.999 * plain);
-    CHECK(made.error == Approx(error_of(made)).epsilon(1e-3));
+    CHECK(made.output_error == Approx(error_of(made)).epsilon(1e-3));
   }
 }
 

@@ -96,7 +96,11 @@ TEST_CASE("rules: errors name the rule and the mistake") {
            {"sparse:0.5+fp16", "usage", "sparse can be combined"},
            {"sparse:0.5+pal4:vec=2", "usage", "sparse cannot be combined"},
            {"w8a8", "usage", "not available yet"},
-           {"auto:size=60%", "usage", "not available yet"},
+           {"auto", "usage", "auto requires a goal"},
+           {"auto:size=60", "usage", "invalid option \"size=60\""},
+           {"auto:bits=0.5", "usage", "invalid option \"bits=0.5\""},
+           {"auto:group=4", "usage", "auto has no option group=4"},
+           {"sparse:0.5+auto:bits=4", "usage", "sparse can be combined"},
        }) {
     INFO(text);
     auto parse = [rule = text] { ParseRules(rule); };

@@ -1,0 +1,259 @@
+#include "tools/driver/calibration.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "lib/analysis/cost.h"
+#include "lib/calibration/collect_inputs.h"
+#include "lib/calibration/end_to_end_loss.h"
+#include "lib/support/mapped_file.h"
+#include "lib/support/regular_file.h"
+#include "tools/driver/run_tokens.h"
+#include "tools/driver/supplied_tensors.h"
+#include "tools/driver/tokenizer.h"
+
+namespace fs = std::filesystem;
+
+namespace mlc::driver {
+
+namespace {
+
+using calibration::Sample;
+using calibration::Samples;
+
+constexpr std::string_view kGenerated = "generated:";
+constexpr int64_t kMostSamples = 4096;
+// Tokens of a chunk of text, and the number of chunks, evenly spaced in a longer text.
+constexpr int64_t kChunk = 512, kMostChunks = 64;
+// The seed differs from that of `mlc verify`, which tests on other inputs.
+constexpr uint64_t kSeed = 1000;
+// Larger open dimensions, such as a batch, show little more.
+constexpr double kMostWorkOfSample = 1e8;
+// The multiply-adds of all runs together, once for statistics and twice for comparing programs: a
+// minute or two on a processor of 2024.
+constexpr double kMostWork = 1e11;
+
+void RequireFinite(const std::map<std::string, Tensor>& inputs, const fs::path& from) {
+  for (const auto& [name, tensor] : inputs) {
+    if (!IsFloat(tensor.dtype())) continue;
+    const std::vector<double> values = tensor.Doubles();
+    const auto bad = std::ranges::find_if(values, [](double x) { return std::isnan(x); });
+    if (bad == values.end()) continue;
+    throw Error("bad-input", "--calibrate: input \"{}\" of \"{}\" is NaN at element {}", name,
+                from.string(), bad - values.begin())
+        .Expected("numbers that the model is meant for");
+  }
+}
+
+// Splits inputs that hold several samples along their first dimension.
+std::vector<std::map<std::string, Tensor>> Split(const Function& function,
+                                                 std::map<std::string, Tensor> given) {
+  int64_t count = 1;
+  for (const Value* value : InputValues(function)) {
+    const auto found = given.find(value->name);
+    if (found == given.end() || value->type.rank() == 0 || !value->type.shape[0].is_constant())
+      continue;
+    const Tensor& tensor = found->second;
+    const int64_t size = value->type.shape[0].constant();
+    if (tensor.rank() != value->type.rank() || size == 0 || tensor.dims()[0] % size != 0) continue;
+    count = std::max(count, tensor.dims()[0] / size);
+  }
+  std::vector<std::map<std::string, Tensor>> split(static_cast<size_t>(count), given);
+  if (count == 1) return split;
+  for (const Value* value : InputValues(function)) {
+    const auto found = given.find(value->name);
+    if (found == given.end() || value->type.rank() == 0 || !value->type.shape[0].is_constant())
+      continue;
+    const int64_t size = value->type.shape[0].constant();
+    if (found->second.rank() == 0 || found->second.dims()[0] != size * count) continue;
+    for (int64_t i = 0; i < count; ++i)
+      split[i][value->name] = found->second.Rows(i * size, (i + 1) * size);
+  }
+  return split;
+}
+
+Samples FromFolder(const fs::path& folder, const Program& program) {
+  Samples samples;
+  bool any = false;
+  for (const auto& function : program.functions) {
+    Sample steps;
+    for (const fs::path& step :
+         StepFolders(FunctionFolder(folder, *function, program.functions.size() > 1))) {
+      const std::map<std::string, Tensor> given = ReadInputFolder(*function, step);
+      RequireFinite(given, step);
+      any = any || !given.empty();
+      for (const std::map<std::string, Tensor>& one : Split(*function, given))
+        steps.push_back(MakeInputs(*function, one));
+    }
+    std::vector<Sample>& into = samples.functions[function->name];
+    if (verify::HasStates(*function))
+      into.push_back(std::move(steps));
+    else
+      for (verify::StepInputs& step : steps) into.push_back({std::move(step)});
+  }
+  if (!any)
+    throw Error("usage", "--calibrate: \"{}\" contains no inputs", folder.string())
+        .Expected(
+            "NAME.npy, in_NAME.npy or input_<k>.pb, in DIR/0, DIR/1, ... for several samples, or a "
+            "text file for a language model");
+  samples.description = fmt::format("the given inputs, {} sample{}", samples.count(),
+                                    samples.count() == 1 ? "" : "s");
+  return samples;
+}
+
+// The inputs for tokens, as AppendTokens and RunEncoder would pass them.
+Sample ForTokens(const Function& function, std::vector<int32_t> tokens) {
+  if (IsEncoder(function))
+    return {EncoderInputs(function, std::vector<int64_t>(tokens.begin(), tokens.end()))};
+  Sample sample;
+  const int64_t vocabulary = LanguageSizes(function).vocabulary;
+  const Predict predict = [&](const std::map<std::string, Tensor>& inputs) {
+    sample.push_back(inputs);
+    // Logits that nobody reads.
+    const int64_t rows = inputs.at("inputIds").dims()[1];
+    return std::map<std::string, Tensor>{
+        {"logits", Tensor::Full(DType::kFp32, {1, rows, vocabulary}, 0)}};
+  };
+  AppendTokens(predict, function, tokens, 0);
+  return sample;
+}
+
+Samples FromText(const fs::path& file, const fs::path& model, const Program& program) {
+  const text::Tokenizer tokenizer = LoadTokenizer(model);
+  const auto mapped = MappedFile::Open(file);
+  const std::vector<int32_t> tokens = tokenizer.Encode(AsText(mapped->bytes()), true, false);
+  Samples samples;
+  int64_t chunks = 0, length = 0;
+  for (const auto& function : program.functions) {
+    const bool language = IsLanguageModel(*function);
+    if (!language && !IsEncoder(*function)) continue;
+    const int64_t context = language ? LanguageSizes(*function).context : kChunk;
+    length = std::min(kChunk, context);
+    const int64_t whole = std::ssize(tokens) / length;
+    if (whole == 0)
+      throw Error("usage", "--calibrate: \"{}\" has {} tokens", file.string(), tokens.size())
+          .Expected("{} or more", length);
+    chunks = std::min(whole, kMostChunks);
+    for (int64_t i = 0; i < chunks; ++i) {
+      const auto begin = tokens.begin() + i * whole / chunks * length;
+      std::vector<int32_t> chunk(begin, begin + length);
+      if (tokenizer.BeginOfText() >= 0) chunk[0] = tokenizer.BeginOfText();
+      samples.functions[function->name].push_back(ForTokens(*function, std::move(chunk)));
+    }
+  }
+  if (samples.functions.empty())
+    throw Error("usage", "--calibrate: \"{}\" is a text, but the model takes no tokens",
+                file.string())
+        .Expected("a folder with NAME.npy for each input");
+  samples.description =
+      fmt::format("text, {} chunk{} of {} tokens", chunks, chunks == 1 ? "" : "s", length);
+  return samples;
+}
+
+Samples Generated(int64_t count, const Program& program) {
+  Samples samples{.generated = true};
+  for (const auto& function : program.functions) {
+    std::vector<Sample>& into = samples.functions[function->name];
+    for (int64_t i = 0; i < count; ++i) {
+      const analysis::GeneratedInputOptions options{
+          .seed = kSeed, .sample = static_cast<int>(i), .most_work = kMostWorkOfSample};
+      into.push_back({analysis::GenerateInputs(*function, {}, options).tensors});
+    }
+  }
+  samples.description = fmt::format("generated inputs, {} sample{}", count, count == 1 ? "" : "s");
+  return samples;
+}
+
+// The sizes of open dimensions that inputs have.
+analysis::SymbolSizes SizesOf(const Function& function, const verify::StepInputs& inputs) {
+  analysis::SymbolSizes sizes;
+  for (const Value* value : InputValues(function)) {
+    const auto given = inputs.find(value->name);
+    if (given == inputs.end()) continue;
+    for (int d = 0; d < given->second.rank(); ++d)
+      if (const auto open = value->type.shape[d].symbol_and_offset())
+        sizes[open->first] = given->second.dims()[d] - open->second;
+  }
+  return sizes;
+}
+
+}  // namespace
+
+calibration::Samples ReadCalibration(const std::string& given, const fs::path& model,
+                                     const Program& program) {
+  if (given.starts_with(kGenerated)) {
+    int64_t count = 0;
+    const char* end = given.data() + given.size();
+    const auto [at, error] = std::from_chars(given.data() + kGenerated.size(), end, count);
+    if (error != std::errc() || at != end || count < 1 || count > kMostSamples)
+      throw Error("usage", "--calibrate: \"{}\" is not a number of samples", given)
+          .Expected("generated:N with N from 1 to {}", kMostSamples);
+    return Generated(count, program);
+  }
+  const fs::path path = given;
+  if (path.extension() == ".txt") return FromText(path, model, program);
+  return FromFolder(path, program);
+}
+
+precision::MeasureInputs ForMeasuring(const Samples& samples, const Program& program) {
+  precision::MeasureInputs inputs;
+  inputs.generated = samples.generated;
+  inputs.description = samples.description;
+  for (const auto& [name, of] : samples.functions)
+    for (const Sample& sample : of) {
+      std::vector<verify::StepInputs>& steps = inputs.steps[name];
+      // States continue from step to step, so that only the first sample begins with initial ones.
+      if (!steps.empty() && verify::HasStates(*verify::FunctionNamed(program, name))) break;
+      steps.insert(steps.end(), sample.begin(), sample.end());
+    }
+  return inputs;
+}
+
+Measuring::Measuring(const std::string& given, const fs::path& model, const Program& program)
+    : samples_(ReadCalibration(given, model, program)) {
+  std::set<std::string> logits;
+  for (const auto& function : program.functions) {
+    if (IsLanguageModel(*function)) logits.insert("logits");
+    const auto of = samples_.functions.find(function->name);
+    if (of == samples_.functions.end()) continue;
+    for (const Sample& sample : of->second)
+      for (const verify::StepInputs& inputs : sample)
+        work_ += analysis::CostOf(*function, SizesOf(*function, inputs)).multiply_adds;
+  }
+  // Enough evaluations to weigh a hundred weights.
+  constexpr double kWeights = 100;
+  const double of_sample = work_ / static_cast<double>(std::max<int64_t>(samples_.count(), 1));
+  const auto most = static_cast<int64_t>(
+      std::clamp(kMostWork / (kWeights * of_sample), 1.0, static_cast<double>(kMostSamples)));
+  loss_work_ = of_sample * static_cast<double>(std::min(most, samples_.count()));
+  loss_.emplace(samples_, most, std::move(logits));
+}
+
+void Measuring::Prepare(compress::Compression& compression, bool calibrate) {
+  constexpr double kMostCalls = 16, kMostEvaluations = 2000;
+  if (calibrate) {
+    compression.most_measures = static_cast<int>(std::clamp(kMostWork / work_, 1.0, kMostCalls));
+    compression.inputs = samples_.description;
+    compression.measure = [this](const Program& program, const std::set<const Value*>& weights) {
+      return calibration::CollectInputs(program, samples_, weights);
+    };
+  }
+  compression.most_evaluations =
+      static_cast<int>(std::clamp(2 * kMostWork / loss_work_, 1.0, kMostEvaluations));
+  compression.evaluated_on = samples_.description;
+  compression.evaluate = [this](const Program& program) { return (*loss_)(program); };
+}
+
+std::unique_ptr<Measuring> MeasuringFor(const std::optional<compress::Compression>& compression,
+                                        const std::string& given, const fs::path& model,
+                                        const Program& program) {
+  const bool chooses =
+      compression && std::ranges::any_of(compression->rules, [](const compress::Rule& rule) {
+        return rule.scheme.values == compress::Scheme::Values::kAuto;
+      });
+  if (given.empty() && !chooses) return nullptr;
+  return std::make_unique<Measuring>(given.empty() ? "generated:4" : given, model, program);
+}
+
+}  // namespace mlc::driver
