@@ -799,8 +799,25 @@ void Measure(const Tensor& weight, const Request& request, Quantised& result) {
   const std::vector<float> numbers = ReadFloats(view.tensor(), 0, weight.size()),
                            decoded = ReadFloats(made.tensor(), 0, weight.size());
   const InputStatistics& inputs = *request.inputs;
-  const OutputError output =
-      OutputErrorOf(numbers, decoded, view.rows(), inputs, request.bias, request.threads);
+  // An estimate takes evenly spaced rows of each set.
+  constexpr int64_t kEstimated = 64;
+  const int64_t columns = view.columns(), set_rows = view.rows() / inputs.sets,
+                step = request.estimate ? std::max<int64_t>(set_rows / kEstimated, 1) : 1,
+                taken = (set_rows + step - 1) / step;
+  OutputError output;
+  if (step == 1) {
+    output = OutputErrorOf(numbers, decoded, view.rows(), inputs, request.bias, request.threads);
+  } else {
+    std::vector<float> some, some_decoded;
+    for (int64_t row = 0; row < view.rows(); ++row) {
+      if (row % set_rows % step != 0) continue;
+      some.insert(some.end(), &numbers[row * columns], &numbers[row * columns] + columns);
+      some_decoded.insert(some_decoded.end(), &decoded[row * columns],
+                          &decoded[row * columns] + columns);
+    }
+    output = OutputErrorOf(some, some_decoded, taken * inputs.sets, inputs, request.bias,
+                           request.threads);
+  }
   result.output_error = output.error;
   result.output_energy = output.energy;
   result.error = result.energy = 0;

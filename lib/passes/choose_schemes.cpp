@@ -253,7 +253,14 @@ class Chooser {
     std::vector<size_t> order(points.size());
     for (size_t i = 0; i < order.size(); ++i) order[i] = i;
     std::ranges::stable_sort(order, {}, [&](size_t i) { return points[i].bytes; });
-    for (const size_t i : order) Record(points[i], i == chosen);
+    const auto same = [&](size_t a, size_t b) {
+      return points[a].uniform == points[b].uniform && points[a].schemes == points[b].schemes;
+    };
+    for (size_t i = 0; i < order.size(); ++i) {
+      if (order[i] != chosen && same(order[i], chosen)) continue;
+      if (i > 0 && same(order[i], order[i - 1]) && order[i] != chosen) continue;
+      Record(points[order[i]], order[i] == chosen);
+    }
   }
 
   static constexpr int kPoints = 14;

@@ -133,18 +133,17 @@ class Compressor {
         if (candidate->decoded) Replace(*candidate);
       if (compression_.measure)
         for (const std::vector<Candidate*>& stage : Stages(own)) Measure(stage);
-      // The multiply-adds of the assignment of integers and indices, which is repeated for each
-      // scheme; above the limit the nearest ones show what a scheme is worth.
-      constexpr double kMostWork = 5e10;
+      // The multiply-adds of the assignment of integers and indices, which is repeated for each scheme
+      // and point; above the limit the nearest ones show what a scheme is worth.
+      constexpr double kMostWork = 4e9, kTimes = 32;
       double work = 0;
       for (const Candidate* candidate : own)
         work += static_cast<double>(candidate->tensor.size() * candidate->inputs.columns);
-      const bool estimate =
-          work * static_cast<double>(compress::Choices(context_.target).size()) > kMostWork;
+      const bool large = work * kTimes > kMostWork;
       ChooseSchemes(program_, rule.scheme, own, StoredType(*own[0]), context_.target, compression_,
                     [&](Candidate& candidate, const compress::Scheme& scheme, int threads) {
                       compress::Request request = RequestFor(candidate, scheme, threads);
-                      request.estimate = estimate;
+                      request.estimate = large;
                       return compress::Quantise(candidate.tensor, request);
                     });
     }

@@ -37,12 +37,13 @@ std::string LossText(const compress::Loss& loss) {
 // The sizes that auto compared.
 std::string CurveText(const compress::Compression& compression) {
   std::string text;
-  for (const compress::CurvePoint& point : compression.curve)
-    text += fmt::format("  {:>10.3f} MB  {:>6.2f} bits  {:<36} {}{}\n",
-                        static_cast<double>(point.bytes) / 1e6, point.bits, LossText(point.loss),
-                        point.scheme.empty() ? "" : "all " + point.scheme,
-                        point.chosen ? "(chosen)" : "");
-  return text.empty() ? text : "sizes compared, with nearest integers and indices:\n" + text;
+  for (const compress::CurvePoint& point : compression.curve) {
+    text += fmt::format("  {:>10.3f} MB  {:>6.2f} bits  {}", static_cast<double>(point.bytes) / 1e6,
+                        point.bits, LossText(point.loss));
+    if (!point.scheme.empty()) text += ", all " + point.scheme;
+    text += point.chosen ? ", chosen\n" : "\n";
+  }
+  return text.empty() ? text : "sizes compared, before the final calibration:\n" + text;
 }
 
 }  // namespace
