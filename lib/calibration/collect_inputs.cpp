@@ -218,9 +218,10 @@ InputSumsByWeight CollectInputs(const Program& program, const Samples& samples,
           if (vectors.by_set.empty()) continue;
           InputSums& sum = sums[counted.weight];
           if (sum.sets() == 0)
-            sum = InputSums(
-                vectors.sets, vectors.columns,
-                vectors.products && vectors.columns <= compress::kMostColumnsWithProducts);
+            sum = InputSums(vectors.sets, vectors.columns,
+                            vectors.products && vectors.sets * vectors.columns * vectors.columns <=
+                                                    compress::kMostColumnsWithProducts *
+                                                        compress::kMostColumnsWithProducts);
           for (int64_t set = 0; set < vectors.sets; ++set)
             sum.Add(set, vectors.by_set[set], threads);
         }

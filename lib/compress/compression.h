@@ -67,8 +67,8 @@ struct Compression {
       measure = {};
   int most_measures = 1;    // how often it is called, unless products would take too much memory
   std::string inputs = {};  // what it measures on: "16 samples"
-  // Runs the program on samples. The first call is for the program as it is before compression, and
-  // sets what others are compared with. Empty: unknown.
+  // Runs the program on samples, and compares its outputs with those before compression. Empty:
+  // unknown.
   std::function<Loss(const Program&)> evaluate = {};
   int most_evaluations = 0;
   std::string evaluated_on = {};

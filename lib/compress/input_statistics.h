@@ -23,7 +23,8 @@ struct InputStatistics {
   explicit operator bool() const { return count > 0; }
 };
 
-// More columns have no products: their matrices and the equations with them would be too large.
+// More columns, or sets with as many products, have no products: their matrices and the equations
+// with them would be too large.
 inline constexpr int64_t kMostColumnsWithProducts = 4608;
 
 // Sums over vectors. The order of additions, and so the result, does not depend on the number of

@@ -59,7 +59,6 @@ class Compressor {
     std::vector<Candidate*> chosen;
     for (const auto& candidate : candidates_)
       if (Examine(*candidate)) chosen.push_back(candidate.get());
-    if (compression_.evaluate && !chosen.empty()) compression_.evaluate(program_);
     Choose(chosen);
     bool changed = false;
     for (const std::vector<Candidate*>& stage : Stages(chosen)) {

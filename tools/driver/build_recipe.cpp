@@ -133,7 +133,8 @@ CompileOptions OptionsOf(const Recipe& recipe, const Recipe::Variant& variant,
   const std::vector<Option> table = CompileTable(options);
   std::vector<Option> allowed;
   std::ranges::copy_if(table, std::back_inserter(allowed), [](const Option& option) {
-    return option.name != "--save-ir" && option.name != "--stats" && option.name != "--data-root";
+    return option.name != "--save-ir" && option.name != "--stats" && option.name != "--report" &&
+           option.name != "--data-root";
   });
   GivenOptions given = ParseOptions(allowed, variant.options);
   for (const Option& option : allowed) {

@@ -230,19 +230,29 @@ Measuring::Measuring(const std::string& given, const fs::path& model, const Prog
   loss_.emplace(samples_, most, std::move(logits));
 }
 
-void Measuring::Prepare(compress::Compression& compression, bool calibrate) {
+void Measuring::Prepare(const Program& program, compress::Compression& compression,
+                        bool calibrate) {
   constexpr double kMostCalls = 16, kMostEvaluations = 2000;
   if (calibrate) {
     compression.most_measures = static_cast<int>(std::clamp(kMostWork / work_, 1.0, kMostCalls));
     compression.inputs = samples_.description;
-    compression.measure = [this](const Program& program, const std::set<const Value*>& weights) {
-      return calibration::CollectInputs(program, samples_, weights);
+    compression.measure = [this](const Program& measured, const std::set<const Value*>& weights) {
+      return calibration::CollectInputs(measured, samples_, weights);
     };
   }
   compression.most_evaluations =
       static_cast<int>(std::clamp(2 * kMostWork / loss_work_, 1.0, kMostEvaluations));
+  // Nobody asked for these runs: they are few, and what cannot be run is not.
+  constexpr int kLeastEvaluations = 20;
+  if (!calibrate && compression.most_evaluations < kLeastEvaluations) return;
+  try {
+    (*loss_)(program);
+  } catch (const Error&) {
+    if (calibrate) throw;
+    return;
+  }
   compression.evaluated_on = samples_.description;
-  compression.evaluate = [this](const Program& program) { return (*loss_)(program); };
+  compression.evaluate = [this](const Program& changed) { return (*loss_)(changed); };
 }
 
 std::unique_ptr<Measuring> MeasuringFor(const std::optional<compress::Compression>& compression,
@@ -253,7 +263,12 @@ std::unique_ptr<Measuring> MeasuringFor(const std::optional<compress::Compressio
         return rule.scheme.values == compress::Scheme::Values::kAuto;
       });
   if (given.empty() && !chooses) return nullptr;
-  return std::make_unique<Measuring>(given.empty() ? "generated:4" : given, model, program);
+  if (!given.empty()) return std::make_unique<Measuring>(given, model, program);
+  try {
+    return std::make_unique<Measuring>("generated:4", model, program);
+  } catch (const Error&) {
+    return nullptr;  // inputs of unknown size, for example; schemes are chosen by weights alone
+  }
 }
 
 }  // namespace mlc::driver

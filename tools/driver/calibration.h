@@ -34,9 +34,10 @@ class Measuring {
   Measuring& operator=(const Measuring&) = delete;
 
   const calibration::Samples& samples() const { return samples_; }
-  // Lets the pass compress run programs on the inputs, while this object exists. Without
-  // `calibrate`, they only tell what a program loses.
-  void Prepare(compress::Compression& compression, bool calibrate);
+  // Lets the pass compress run programs on the inputs, while this object exists; `program` is what
+  // their outputs are compared with. Without `calibrate`, the inputs only tell what a program loses,
+  // if running it takes little time. Throws the errors of running, but only with `calibrate`.
+  void Prepare(const Program& program, compress::Compression& compression, bool calibrate);
 
  private:
   calibration::Samples samples_;
@@ -46,7 +47,7 @@ class Measuring {
 };
 
 // Reads the inputs `given` with --calibrate. If none are given, returns a few generated inputs for
-// comparing the schemes of auto, or null if there are no rules with auto.
+// comparing the schemes of auto, or null if there are no rules with auto or none can be generated.
 std::unique_ptr<Measuring> MeasuringFor(const std::optional<compress::Compression>& compression,
                                         const std::string& given,
                                         const std::filesystem::path& model, const Program& program);

@@ -190,7 +190,7 @@ Optimized OptimizeSource(const fs::path& model, const CompileOptions& options,
   const std::unique_ptr<Measuring> measuring =
       MeasuringFor(optimized.compression, options.calibrate, model, program);
   if (measuring && optimized.compression)
-    measuring->Prepare(*optimized.compression, !options.calibrate.empty());
+    measuring->Prepare(program, *optimized.compression, !options.calibrate.empty());
   precision::MeasureInputs inputs;
   if (options.measure && options.precision != passes::PassContext::Precision::kFp32) {
     inputs = !options.calibrate.empty() ? ForMeasuring(measuring->samples(), program)

@@ -138,10 +138,6 @@ std::vector<Option> ProgramTable(CompileOptions& into) {
                           : std::optional(Field::Values{
                                 std::filesystem::path(into.calibrate).filename().string()});
              })},
-      {"--report", "FILE",
-       "write what compression cost as a page (.html), a picture of the curve of auto (.svg) or "
-       ".json",
-       Destination(into.report)},
       {"--fp16-strict", "", "fail if any operation would stay in fp32",
        Switch(into.fp16_strict, true)},
       {"--no-measure", "", "do not measure fp16 accuracy on generated inputs",
@@ -190,6 +186,10 @@ std::vector<Option> CompileTable(CompileOptions& into) {
        Metadata("--description", into.description)},
       {"--no-manifest", "", "do not write OUT.manifest.json", Switch(into.manifest, false)},
       {"--sha256", "", "record the SHA-256 of the source in the manifest", Switch(into.sha256)},
+      {"--report", "FILE",
+       "write what compression cost as a page (.html), a picture of the curve of auto (.svg) or "
+       ".json",
+       Destination(into.report)},
       {"--stats", "FILE", "write times and peak memory as JSON (the manifest has neither)",
        Destination(into.stats)},
       {"--force", "", "replace whatever exists at -o, even on file systems without atomic exchange",

@@ -167,7 +167,7 @@ OptimizeResult Optimize(const fs::path& model, const OptimizeOptions& options,
   }
   const std::unique_ptr<Measuring> measuring =
       MeasuringFor(result.compression, options.calibrate, model, program);
-  if (measuring) measuring->Prepare(*result.compression, !options.calibrate.empty());
+  if (measuring) measuring->Prepare(program, *result.compression, !options.calibrate.empty());
   auto again = [&] {
     Diagnostics ignored;
     return Import(model, {}, ignored);
