@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Writes manifests/verses/calibration.txt: text that the sample language model itself generates, which is neither part of what it
+"""Writes manifests/verses-calibration.txt: text that the sample language model itself generates, which is neither part of what it
 was trained on nor of the books that it is tested on. Requires a build of mlc; the result depends on mlc's sampling only."""
 import os
 import pathlib
@@ -19,7 +19,7 @@ def main():
         done = subprocess.run([MLC, "run", VERSES / "verses-f16.gguf", "--prompt", beginning, "--generate", "250", "--temperature", "1",
                                "--seed", str(seed)], capture_output=True, text=True, check=True)
         texts.append(beginning + " " + done.stdout.strip())
-    (VERSES / "calibration.txt").write_text("\n".join(texts) + "\n")
+    (ROOT / "manifests/verses-calibration.txt").write_text("\n".join(texts) + "\n")
 
 
 if __name__ == "__main__":

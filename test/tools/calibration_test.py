@@ -108,7 +108,7 @@ def test_threads(folder):
 def test_text(folder):
     """A language model is calibrated on text, which its tokenizer splits."""
     model = ROOT / "manifests/verses/verses-q8_0.gguf"
-    (folder / "sample.txt").write_text((ROOT / "manifests/verses/calibration.txt").read_text()[:8000])
+    (folder / "sample.txt").write_text((ROOT / "manifests/verses-calibration.txt").read_text()[:8000])
     answer = expect(run("compile", model, "-o", folder / "v.mlpackage", "--compress", "pal3:group=32", "--no-measure", "--json",
                         "--calibrate", folder / "sample.txt", timeout=240), 0).answer["compression"]
     assert answer["inputs"].startswith("text, ") and answer["loss"]["divergence"] > 0

@@ -63,6 +63,8 @@ TEST_CASE("options: requests are written in a canonical form with the same meani
       {{"--image", "x=bgr,2,1,2,3"}, {{"--image", {"x=bgr,scale=2,bias=1,2,3"}}}},
       {{"--stats", "here/stats.json", "--sha256"}, {{"--stats", {}}, {"--sha256", {}}}},
       {{"--calibrate", "/"}, {{"--calibrate", {""}}}},
+      {{"--calibrate", "here/text.txt"}, {{"--calibrate", {"text.txt"}}}},
+      {{"--calibrate", "generated:8"}, {{"--calibrate", {"generated:8"}}}},
       {{"--budget", "fp32"}, {{"--budget", {"fp32"}}}},
       {{"--budget", "here/budget.json"}, {{"--budget", {"budget.json"}}}},
   };

@@ -34,16 +34,19 @@ constexpr double kMostWorkOfSample = 1e8;
 // minute or two on a processor of 2024.
 constexpr double kMostWork = 1e11;
 
-void RequireFinite(const std::map<std::string, Tensor>& inputs, const fs::path& from) {
-  for (const auto& [name, tensor] : inputs) {
-    if (!IsFloat(tensor.dtype())) continue;
-    const std::vector<double> values = tensor.Doubles();
-    const auto bad = std::ranges::find_if(values, [](double x) { return std::isnan(x); });
-    if (bad == values.end()) continue;
-    throw Error("bad-input", "--calibrate: input \"{}\" of \"{}\" is NaN at element {}", name,
-                from.string(), bad - values.begin())
-        .Expected("numbers that the model is meant for");
-  }
+void RequireFinite(const Samples& samples) {
+  for (const auto& [function, of] : samples.functions)
+    for (size_t i = 0; i < of.size(); ++i)
+      for (const verify::StepInputs& inputs : of[i])
+        for (const auto& [name, tensor] : inputs) {
+          if (!IsFloat(tensor.dtype())) continue;
+          const std::vector<double> values = tensor.Doubles();
+          const auto bad = std::ranges::find_if(values, [](double x) { return std::isnan(x); });
+          if (bad == values.end()) continue;
+          throw Error("bad-input", "--calibrate: input \"{}\" of sample {} is NaN at element {}",
+                      name, i, bad - values.begin())
+              .Expected("numbers that the model is meant for");
+        }
 }
 
 // Splits inputs that hold several samples along their first dimension.
@@ -81,7 +84,6 @@ Samples FromFolder(const fs::path& folder, const Program& program) {
     for (const fs::path& step :
          StepFolders(FunctionFolder(folder, *function, program.functions.size() > 1))) {
       const std::map<std::string, Tensor> given = ReadInputFolder(*function, step);
-      RequireFinite(given, step);
       any = any || !given.empty();
       for (const std::map<std::string, Tensor>& one : Split(*function, given))
         steps.push_back(MakeInputs(*function, one));
@@ -234,6 +236,7 @@ void Measuring::Prepare(const Program& program, compress::Compression& compressi
                         bool calibrate) {
   constexpr double kMostCalls = 16, kMostEvaluations = 2000;
   if (calibrate) {
+    RequireFinite(samples_);
     compression.most_measures = static_cast<int>(std::clamp(kMostWork / work_, 1.0, kMostCalls));
     compression.inputs = samples_.description;
     compression.measure = [this](const Program& measured, const std::set<const Value*>& weights) {

@@ -126,10 +126,10 @@ std::vector<Option> ProgramTable(CompileOptions& into) {
        "error budget for --precision mixed, as in mlc verify --help but never raised to the floor "
        "(default: fp16)",
        Into(into.budget)},
-      {"--calibrate", "DIR|FILE.txt",
+      {"--calibrate", "generated:N|FILE|DIR",
        "inputs to measure fp16 accuracy on and to compress for: DIR/NAME.npy (several samples in "
-       "DIR/0, DIR/1, ..., or along the first dimension), a text for a language model, or "
-       "generated:N",
+       "DIR/0, DIR/1, ..., or along the first dimension), FILE.txt for a "
+       "language model, or N generated samples",
        Field([&into](const std::string& text) { into.calibrate = text; },
              [&into] {
                // The manifest does not depend on folders.

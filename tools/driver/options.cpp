@@ -50,10 +50,13 @@ GivenOptions ParseOptions(const std::vector<Option>& options,
 std::optional<size_t> PlaceIn(const Option& option, std::string_view value) {
   if (!option.value.ends_with("FILE") && !option.value.ends_with("DIR")) return std::nullopt;
   if (option.value.ends_with("=FILE")) return value.rfind('=') + 1;
-  // "fp16|FILE": values listed before FILE are keywords, not paths.
+  // "fp16|FILE": values listed before FILE are keywords, not paths; "generated:N" has a number.
   for (std::string_view rest = option.value; rest.find('|') != rest.npos;) {
     const size_t end = rest.find('|');
-    if (rest.substr(0, end) == value) return std::nullopt;
+    const std::string_view keyword = rest.substr(0, end);
+    if (keyword == value) return std::nullopt;
+    if (keyword.ends_with(":N") && value.starts_with(keyword.substr(0, keyword.size() - 1)))
+      return std::nullopt;
     rest.remove_prefix(end + 1);
   }
   return 0;

@@ -72,7 +72,7 @@ Command OptCommand() {
             [&options](const std::string& text) {
               options.compress = compress::Text(compress::ParseRules(text));
             })},
-      {"--calibrate", "DIR|FILE.txt", "inputs to compress for, as in mlc compile",
+      {"--calibrate", "generated:N|FILE|DIR", "inputs to compress for, as in mlc compile",
        Into(options.calibrate)},
       {"--report", "FILE", "write what compression cost, as .html, .svg or .json",
        Into(options.report)},
