@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "lib/compress/weight_view.h"
 #include "lib/engine/engine.h"
 #include "lib/ops/sliding_window.h"
 
@@ -14,7 +15,7 @@ using compress::InputSums;
 
 constexpr int64_t kMostVectors = 512;
 
-// What a weight is multiplied by, as vectors of floats in sets (lib/compress/input_statistics.h).
+// The vectors that a weight is multiplied by, in sets (lib/compress/input_statistics.h).
 struct Vectors {
   int64_t sets = 1, columns = 0;
   bool products = true;
@@ -30,9 +31,7 @@ struct Use {
 };
 
 std::vector<float> FloatsOf(const Tensor& tensor) {
-  std::vector<float> floats(static_cast<size_t>(tensor.size()));
-  tensor.Cast(DType::kFp32).Read(0, tensor.size(), reinterpret_cast<std::byte*>(floats.data()));
-  return floats;
+  return compress::ReadFloats(tensor, 0, tensor.size());
 }
 
 // Evenly spaced numbers below `count`.
@@ -141,12 +140,7 @@ Vectors OfConvTranspose(const Use& use, const OpContext&, const Tensor& x, const
   return vectors;
 }
 
-// The inputs of lstm and gru are sequences of vectors.
-Vectors OfRecurrent(const Use& use, const OpContext& context, const Tensor& x, const Dims& out) {
-  return OfLinear(use, context, x, out);
-}
-
-// The weights whose inputs can be told.
+// The weights whose inputs can be told. The inputs of lstm and gru are sequences of vectors.
 struct Row {
   std::string_view op, weight, input;
   Vectors (*vectors)(const Use& use, const OpContext& context, const Tensor& x, const Dims& out);
@@ -157,9 +151,9 @@ constexpr Row kRows[] = {
     {"matmul", "x", "y", OfMatmul},
     {"conv", "weight", "x", OfConv},
     {"conv_transpose", "weight", "x", OfConvTranspose},
-    {"lstm", "weight_ih", "x", OfRecurrent},
-    {"lstm", "weight_ih_back", "x", OfRecurrent},
-    {"gru", "weight_ih", "x", OfRecurrent},
+    {"lstm", "weight_ih", "x", OfLinear},
+    {"lstm", "weight_ih_back", "x", OfLinear},
+    {"gru", "weight_ih", "x", OfLinear},
 };
 
 struct Counted {

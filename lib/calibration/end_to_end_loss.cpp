@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lib/compress/weight_view.h"
 #include "lib/engine/engine.h"
 
 namespace mlc::calibration {
@@ -10,9 +11,7 @@ namespace mlc::calibration {
 namespace {
 
 std::vector<float> FloatsOf(const Tensor& tensor) {
-  std::vector<float> floats(static_cast<size_t>(tensor.size()));
-  tensor.Cast(DType::kFp32).Read(0, tensor.size(), reinterpret_cast<std::byte*>(floats.data()));
-  return floats;
+  return compress::ReadFloats(tensor, 0, tensor.size());
 }
 
 struct Sums {

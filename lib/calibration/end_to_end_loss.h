@@ -26,7 +26,7 @@ class EndToEndLoss {
   const Samples& samples_;
   int64_t most_samples_;
   std::set<std::string> logits_;
-  // Of each function, sample and step: the outputs of the first program.
+  // The outputs of the first program, by function, for each sample and step.
   std::map<std::string, std::vector<std::map<std::string, Tensor>>> references_;
 };
 

@@ -279,7 +279,7 @@ class Assigner {
           const uint8_t code = Code(row, c, numbers_[at] - best);
           if (code == codes_[at]) continue;
           const float error = numbers_[at] - ValueOf(row, c, code), change = error - e[c];
-          // What the sum changes by; rounding may make a level look nearer than it is.
+          // The change of the sum. Rounding may make a level look nearer than it is.
           const float gain = change * (2 * slope[c] + change * h[c * columns_ + c]);
           if (!(gain < 0)) continue;
           codes_[at] = code;

@@ -17,7 +17,7 @@
 
 namespace mlc::compress {
 
-// What became of a weight. Tied weights, and those that several functions share, are one.
+// The result for one weight. Tied weights, and those that several functions share, are one.
 struct WeightReport {
   std::string name;
   std::string consumer, op;  // the first operation that uses it, and its operator
@@ -37,10 +37,10 @@ struct WeightReport {
   double output_snr() const;
 };
 
-// What a program has lost on samples, against what it computed before compression.
+// The loss of a program on samples, relative to its outputs before compression.
 struct Loss {
   double noise = 0;  // energy of the error of the outputs, relative to that of the outputs
-  // Of language models: the mean divergence of the distributions of the next token, in nats.
+  // The mean divergence of the distributions of the next token of a language model, in nats.
   std::optional<double> divergence = {};
 
   double cost() const { return divergence.value_or(noise); }

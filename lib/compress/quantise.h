@@ -9,6 +9,7 @@
 #include <string>
 
 #include "lib/compress/input_statistics.h"
+#include "lib/compress/legal_scheme.h"
 #include "lib/compress/scheme.h"
 #include "lib/ir/tensor.h"
 
@@ -20,7 +21,7 @@ struct Request {
   // Scales and tables have the precision of fp16, whatever the dtype of the weight; it is known
   // that the weight will be narrowed.
   bool half = true;
-  // What the operations of this target can express.
+  // The result is limited to what the operations of this target can express.
   Opset target = Opset::kIos26;
   // What the columns of the view [outputs, inputs, kernel ...] are multiplied by; null: unknown, and
   // the error of the weight itself is minimised. With products, integers and indices are chosen for
@@ -49,16 +50,6 @@ struct Quantised {
 
 // Quantises a float weight of any rank from 2. Encoded weights are decoded first.
 Quantised Quantise(const Tensor& weight, const Request& request);
-
-// Returns the scheme with the largest blocks and groups that are legal for a weight and at most as
-// large as those of `scheme`, if they are at least half (of blocks: a quarter) as large; otherwise
-// the next larger ones, up to a row or one table. `stepped` receives an explanation.
-Scheme LegalScheme(const Scheme& scheme, const Dims& dims, const WeightOperand& axes,
-                   std::string* stepped = nullptr);
-// Before iOS18, scales may differ along one axis only: the matrices of a batch then share those of
-// their rows. Returns the axes with which a weight is quantised.
-WeightOperand LegalAxes(const Scheme& scheme, const Dims& dims, const WeightOperand& axes,
-                        Opset target, std::string* stepped = nullptr);
 
 // Signal to noise in dB; infinite without an error.
 double SnrOf(double energy, double error);

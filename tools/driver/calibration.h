@@ -18,8 +18,7 @@ namespace mlc::driver {
 //   - a text file (.txt, UTF-8), for language models and encoders: chunks of the model's context,
 //     tokenized by its tokenizer;
 //   - "generated:N": N samples of generated inputs.
-// Error "usage" if it is none of them or holds no inputs, and "bad-input" for inputs with NaN or
-// infinity and for tensors that do not fit.
+// Error "usage" if it is none of them or holds no inputs, and "bad-input" for tensors that do not fit.
 calibration::Samples ReadCalibration(const std::string& given, const std::filesystem::path& model,
                                      const Program& program);
 
@@ -36,7 +35,8 @@ class Measuring {
   const calibration::Samples& samples() const { return samples_; }
   // Lets the pass compress run programs on the inputs, while this object exists; `program` is what
   // their outputs are compared with. Without `calibrate`, the inputs only tell what a program loses,
-  // if running it takes little time. Throws the errors of running, but only with `calibrate`.
+  // if running it takes little time. With `calibrate` only, throws the errors of
+  // running, and Error "bad-input" for inputs with NaN.
   void Prepare(const Program& program, compress::Compression& compression, bool calibrate);
 
  private:

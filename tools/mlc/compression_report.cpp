@@ -96,15 +96,15 @@ std::string CompressionHelp() {
   fp16, none                   plain weights; as they are
   auto:bits=N, auto:size=P%,   the scheme for each weight that loses least: within N bits per element,
   auto:snr=DB                  P percent of the size, or the fewest bytes with that signal to noise
-  With --calibrate, integers and indices minimise the error of what a weight computes on these
-  inputs, and biases are corrected.
   Options follow a colon, separated by commas: int4:block=64,asym. Sizes that do not divide a weight
   are reduced, and the report says so. A selector is an operator (conv), first, last, or a name or
-  glob (*attn*) of a weight or of an operation that uses it. Element-wise constants, tables
-  of rotary embeddings, weights with fewer than 2048 elements and those with NaN or infinity are left
-  as they are. int8 by row or
-  tensor, pal1|2|4|6|8 with one table and sparse:... alone require iOS16, all others iOS18. Methods
-  that train a model (quantisation-aware training, movement pruning) are not available.
+  glob (*attn*) of a weight or of an operation that uses it.
+  With --calibrate, integers and indices minimise the error of what a weight computes on these
+  inputs, and biases are corrected. Element-wise constants, tables of rotary embeddings, weights with
+  fewer than 2048 elements and those with NaN or infinity are left as they are.
+  int8 by row or tensor, pal1|2|4|6|8 with one table and sparse:... alone require iOS16, all others
+  iOS18; auto chooses among what --target supports. Methods that train a model (quantisation-aware
+  training, movement pruning) are not available.
 
 )";
 }
