@@ -12,7 +12,8 @@ namespace mlc::networks {
 
 namespace {
 
-constexpr int64_t kUnrolledSteps = 64;
+// A step has 10 to 20 operations, and so has a whole loop, which however runs on the CPU only.
+constexpr int64_t kUnrolledSteps = 16;
 
 // The defaults are those of the operators of the same name. MIL's scaled_tanh has no documented
 // factors.

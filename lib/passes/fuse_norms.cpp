@@ -14,113 +14,43 @@
 // the squares no longer overflow fp16.
 //
 // Operators by name: the parts of normalisations, and normalisations.
+#include "lib/passes/decomposed_norm.h"
 #include "lib/passes/rewriting.h"
 
 namespace mlc::passes {
 namespace {
 
-// Returns the axes of a reduction over trailing dimensions with keep_dims; empty for any other
-// reduction.
-std::vector<int64_t> ReducedAxes(const Operation& reduce) {
-  Value* x = reduce.value("x");
-  if (!x || !reduce.constant_or_default("keep_dims").Bool(0)) return {};
-  auto axes = ConstantAxes(reduce, "axes", x->type.rank());
-  if (!axes) return {};
-  std::ranges::sort(*axes);
-  for (size_t i = 0; i < axes->size(); ++i)
-    if ((*axes)[i] != x->type.rank() - static_cast<int64_t>(axes->size() - i)) return {};
-  return *axes;
-}
-
-// Returns v if value = 1 / sqrt(v) (reciprocal) or sqrt(v) without other users, and adds the
-// epsilons in between to `epsilon`.
-Value* UnderRoot(Value* value, bool reciprocal, double& epsilon) {
-  if (!value || !value->def || !SoleUser(value)) return nullptr;
-  const Operation& op = *value->def;
-  if (!reciprocal) {
-    if (op.is("sqrt")) return op.value("x");
-    return op.is("pow") && IsUniform(op.value("y"), 0.5) ? op.value("x") : nullptr;
-  }
-  if (op.is("pow")) return IsUniform(op.value("y"), -0.5) ? op.value("x") : nullptr;
-  if (op.is("rsqrt")) {
-    if (Tensor own = op.constant_or_default("epsilon"); own && own.Double(0) > 1e-11)
-      epsilon += own.Double(0);
-    return op.value("x");
-  }
-  if (op.is("inverse")) {
-    Tensor own = op.constant_or_default("epsilon");
-    return own && own.Double(0) <= 1e-6 ? UnderRoot(op.value("x"), false, epsilon) : nullptr;
-  }
-  if (op.is("real_div") && IsUniform(op.value("x"), 1))
-    return UnderRoot(op.value("y"), false, epsilon);
-  return nullptr;
-}
-
 bool Normalise(Operation* divide, PassContext& context) {
-  bool reciprocal = divide->is("mul");
-  if (!divide->is("real_div") && !reciprocal) return false;
-  for (Value* d : {divide->value("x"), divide->value("y")}) {
-    if (!d || (!reciprocal && d != divide->value("x"))) continue;
+  return ForDecomposedNorm(divide, [&](const DecomposedNorm& norm) {
+    Value* d = norm.d;
     Operation* centre = DefinedBy(d, "sub");
     Operation* mean = centre ? DefinedBy(centre->value("y"), "reduce_mean") : nullptr;
     Value* x = centre ? centre->value("x") : nullptr;
-    if (!mean || !x || mean->value("x") != x || !(x->type == divide->result()->type)) continue;
-    std::vector<int64_t> axes = ReducedAxes(*mean);
-    double epsilon = 0;
-    Value* variance = UnderRoot(OtherOperand(divide, d), reciprocal, epsilon);
-    if (Operation* add = DefinedBy(variance, "add")) {
-      auto [constant, other] = SplitConstant(add);
-      std::optional<double> number = UniformConstant(constant);
-      if (!number || !SoleUser(variance)) continue;
-      epsilon += *number;
-      variance = other;
-    }
-    Operation* mean_square = DefinedBy(variance, "reduce_mean");
-    if (axes.empty() || epsilon <= 0 || !mean_square || !SoleUser(variance)) continue;
-    Value* square = mean_square->value("x");
-    if (ReducedAxes(*mean_square) != axes || SquareRoot(square) != d || !SoleUser(square) ||
-        d->is_output())
-      continue;
-    bool elsewhere = false;
-    for (Operation* user : d->users) elsewhere |= user != divide && user != square->def;
-    for (int64_t axis : axes) elsewhere |= !x->type.shape[axis].is_constant();
-    if (elsewhere) continue;
+    if (!mean || !x || mean->value("x") != x || !(x->type == d->type) || d->is_output() ||
+        TrailingAxes(*mean) != norm.axes)
+      return false;
+    for (Operation* user : d->users)
+      if (user != divide && user != norm.square) return false;
     Builder builder = BuilderBefore(divide, context);
-    bool instance = x->type.rank() == 4 && axes.size() == 2 && x->type.shape[1].is_constant();
+    bool instance = x->type.rank() == 4 && norm.axes.size() == 2 && x->type.shape[1].is_constant();
+    Builder::Args args = {{"x", x}, {"epsilon", norm.epsilon}};
+    if (!instance) args.emplace_back("axes", Ints(norm.axes));
     return Replace(divide,
-                   instance ? builder.Make("instance_norm", {{"x", x}, {"epsilon", epsilon}})
-                            : builder.Make("layer_norm",
-                                           {{"x", x}, {"axes", Ints(axes)}, {"epsilon", epsilon}}));
-  }
-  return false;
+                   builder.Make(instance ? "instance_norm" : "layer_norm", std::move(args)));
+  });
 }
 
 // Returns the constant as gamma or beta of the normalisation; empty if its shape does not fit.
 Tensor AsParameter(const Tensor& constant, const Operation& norm) {
   const Shape& shape = norm.result()->type.shape;
-  int rank = static_cast<int>(shape.size());
   std::vector<int64_t> axes = {1};
   if (norm.is("layer_norm")) {
-    auto named = ConstantAxes(norm, "axes", rank);
+    auto named = ConstantAxes(norm, "axes", static_cast<int>(shape.size()));
     if (!named || !norm.has("axes")) return {};
     axes = *named;
     std::ranges::sort(axes);
   }
-  Dims dims;
-  for (int64_t axis : axes) {
-    if (!shape[axis].is_constant()) return {};
-    dims.push_back(shape[axis].constant());
-  }
-  if (std::optional<double> number = Uniform(constant); number && constant.rank() <= rank)
-    return Tensor::Full(constant.dtype(), dims, *number);
-  int lead = rank - constant.rank();
-  if (lead < 0 || constant.size() != ElementCount(dims)) return {};
-  for (int i = 0; i < rank; ++i) {
-    bool normalised = std::ranges::find(axes, i) != axes.end();
-    int64_t dim = i < lead ? 1 : constant.dims()[i - lead];
-    if (normalised ? !(shape[i] == Dim(dim)) : dim != 1) return {};
-  }
-  return constant.Reshaped(dims);
+  return AsNormParameter(constant, shape, axes);
 }
 
 Tensor Combine(const Tensor& a, const Tensor& b, bool product) {

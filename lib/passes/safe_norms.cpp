@@ -1,4 +1,11 @@
-// Scales rows before their squares are summed, so that fp16 can represent the sums in norms.
+// Writes norms so that fp16 can represent them, although it cannot represent sums of squares.
+//
+//   v = reduce_mean(square(x), [-1], keep_dims); y = mul(mul(x, rsqrt(add(v, eps))), g)
+//     ->   n = layer_norm(concat(x, mul(x, -1)), axes = [-1], epsilon = eps, gamma = concat(g, g))
+//          y = the first half of n
+//
+// The mean of a row and its negative is 0, and the variance is the mean of the squares. layer_norm
+// is one operation that every compute unit takes. All other norms are scaled:
 //
 //   v = reduce_mean(square(x), axes, keep_dims); y = mul(x, rsqrt(add(v, eps)))
 //     ->   m = maximum(reduce_max(abs(x), axes, keep_dims), c);  c = sqrt(eps), at least 2^-14
@@ -32,12 +39,15 @@
 // Operators by name: the parts of norms that it matches, and the operations that it creates.
 #include "lib/ir/arithmetic.h"
 #include "lib/ops/value_range.h"
+#include "lib/passes/decomposed_norm.h"
 #include "lib/passes/rewriting.h"
 
 namespace mlc::passes {
 namespace {
 
-constexpr double kNormal = 0x1p-14;                // the smallest normal fp16 number
+constexpr double kNormal = 0x1p-14;        // the smallest normal fp16 number
+constexpr int64_t kMostMirrored = 8192;    // twice as many are an axis that the Neural Engine takes
+constexpr double kLeastEpsilon = 0x1p-24;  // the smallest positive fp16 number
 constexpr int64_t kMostSummed = int64_t{1} << 14;  // 1 / n is normal, and n is not too large
 
 // A sum of |x|^degree, or its root, over axes.
@@ -200,11 +210,10 @@ void Look(const Value* v, int degree, Prospect& prospect) {
   }
 }
 
-// Returns whether fp16 can represent the squares: neither they nor their sum overflow, and those
-// that underflow are small compared to the smallest one or to epsilon.
-bool IsSafe(const Sum& sum, double epsilon) {
-  Interval size = Magnitude(FindInterval(*sum.x));
-  double count = sum.mean ? 1 : static_cast<double>(sum.most);
+// Returns whether fp16 can represent the squares of x: neither they nor the sum of `count` of them
+// overflow, and those that underflow are small compared to the smallest one or to epsilon.
+bool IsSafe(const Value& x, double count, double epsilon) {
+  Interval size = Magnitude(FindInterval(x));
   return size.high * size.high * count <= 65000 && (size.low >= 0x1p-7 || epsilon >= 0x1p-5);
 }
 
@@ -378,22 +387,69 @@ bool Scale(Operation* op, PassContext& context) {
   Prospect prospect;
   Look(op->result(), sum->degree, prospect);
   if (sum->degree == 2 ? !prospect.root : !prospect.divides) return false;
-  if (IsSafe(*sum, prospect.epsilon)) return false;
+  double count = sum->mean ? 1 : static_cast<double>(sum->most);
+  if (IsSafe(*sum->x, count, prospect.epsilon)) return false;
   Scaling(op, *sum, prospect.epsilon, context);
   return true;
 }
 
+// Returns the scale of a normalised row, as a vector, if the operation multiplies by it.
+Tensor RowScale(const Operation& op) {
+  if (!op.is("mul")) return {};
+  auto [constant, row] = SplitConstant(&op);
+  if (!constant || !row->def || SoleUser(row) != &op || !(op.result()->type == row->type))
+    return {};
+  const int rank = row->type.rank();
+  return rank == 0 ? Tensor() : AsNormParameter(constant->constant(), row->type.shape, {rank - 1});
+}
+
+// Replaces an RMSNorm over the last dimension by a layer_norm over the row and its negative. `last`
+// is the division by the root, or the scale after it.
+bool Mirror(Operation* last, PassContext& context) {
+  const Tensor gamma = RowScale(*last);
+  Operation* divide = gamma ? SplitConstant(last).second->def : last;
+  if (divide->results.size() != 1) return false;
+  const Operation* after = gamma ? nullptr : SoleUser(divide->result());
+  if (after && RowScale(*after)) return false;  // begins there
+  return ForDecomposedNorm(divide, [&](const DecomposedNorm& norm) {
+    Value* x = norm.d;
+    const int64_t axis = x->type.rank() - 1;
+    if (norm.axes != std::vector{axis} || IsDividedByGreatest(x)) return false;
+    const int64_t size = x->type.shape[axis].constant();
+    if (size > kMostMirrored || norm.epsilon < kLeastEpsilon || IsSafe(*x, 1, norm.epsilon))
+      return false;
+    Builder b = BuilderBefore(last, context);
+    Value* both = Concat(b, {x, Binary(b, "mul", x, -1.0)}, axis);
+    Builder::Args args = {{"x", both}, {"axes", Ints(norm.axes)}, {"epsilon", norm.epsilon}};
+    if (gamma) {
+      std::vector<double> numbers = gamma.Doubles();
+      numbers.resize(2 * numbers.size());
+      std::copy_n(numbers.begin(), size, numbers.begin() + size);
+      args.emplace_back("gamma",
+                        b.Const(Tensor::Of<double>({2 * size}, numbers).Cast(gamma.dtype()),
+                                divide->name + "_gamma"));
+    }
+    Value* normal = b.Make("layer_norm", std::move(args));
+    context.diagnostics.Decide(
+        "safe-form", divide->name,
+        "RMSNorm: a layer_norm of the rows and their negatives, because fp16 "
+        "squares overflow above 255 and underflow below 2^-12");
+    return Replace(last, SliceAlong(b, normal, axis, 0, size, false));
+  });
+}
+
 bool Run(Program& program, PassContext& context) {
   if (context.precision == PassContext::Precision::kFp32) return false;
-  return OnEachFunction(program, [&](Function& function) {
-    std::vector<Operation*> sums;
-    ForEachOperation(function, [&](Operation* op) {
-      if (AsSum(*op)) sums.push_back(op);
-    });
-    bool changed = false;
-    for (Operation* op : sums) changed |= Scale(op, context);
-    return changed;
-  });
+  const bool mirrored = RewriteAll(program, [&](Operation* op) { return Mirror(op, context); });
+  return mirrored | OnEachFunction(program, [&](Function& function) {
+           std::vector<Operation*> sums;
+           ForEachOperation(function, [&](Operation* op) {
+             if (AsSum(*op)) sums.push_back(op);
+           });
+           bool changed = false;
+           for (Operation* op : sums) changed |= Scale(op, context);
+           return changed;
+         });
 }
 
 }  // namespace
