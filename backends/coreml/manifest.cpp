@@ -245,11 +245,18 @@ std::optional<Stated> StatedOf(const std::filesystem::path& package) {
   Json json = ParseJsonIfValid(AsText(MappedFile::Open(path)->bytes()));
   try {
     if (json.at("package").at("xxh3_128") != PackageHash(package)) return std::nullopt;
-    Stated stated{json.at("precision"), json.at("source").at("format"), {}, {}};
+    Stated stated{json.at("precision"), json.at("source").at("format"), {}, {}, {}};
     const Json rounding = json.value("rounding", Json::object());  // absent if nothing was measured
     for (const Json& output : rounding.value("exceeded", Json::array()))
       if (output.at("error").is_number())
         stated.exceeded[output.at("output")] = output.at("error").get<double>();
+    for (const char* inputs : {"loss", "generated_loss"}) {
+      const Json loss = json.value("compression", Json::object()).value(inputs, Json::object());
+      for (const Json& output : loss.value("outputs", Json::array())) {
+        double& error = stated.lost[output.at("output")];
+        error = std::max(error, output.at("max_error").get<double>());
+      }
+    }
     const Json options = json.value("options", Json::object());  // absent if no options were given
     for (const auto& [name, values] : options.items())
       // A switch has the value true.

@@ -86,7 +86,9 @@ std::filesystem::path ManifestPath(const std::filesystem::path& package);
 // package.
 struct Stated {
   std::string precision, source_format;
-  std::map<std::string, double> exceeded;                   // Manifest::Exceeded: errors by output
+  std::map<std::string, double> exceeded;  // Manifest::Exceeded: errors by output
+  // Largest errors by output of compression for inputs, which the source is not compressed for.
+  std::map<std::string, double> lost;
   std::map<std::string, std::vector<std::string>> options;  // given options, by name
 };
 std::optional<Stated> StatedOf(const std::filesystem::path& package);

@@ -193,24 +193,29 @@ int64_t Samples::count() const {
   return most;
 }
 
-InputSumsByWeight CollectInputs(const Program& program, const Samples& samples,
-                                const std::set<const Value*>& weights, int threads) {
-  InputSumsByWeight sums;
+Observed Observe(const Program& program, const Samples& samples,
+                 const std::set<const Value*>& weights, const std::set<const Value*>& values,
+                 int threads) {
+  Observed observed;
   for (const auto& function : program.functions) {
     const auto given = samples.functions.find(function->name);
     if (given == samples.functions.end()) continue;
     const WeightUses uses = UsesIn(*function, weights);
-    if (uses.by_op.empty()) continue;
-    std::map<const Value*, Tensor> values;
+    if (uses.by_op.empty() && values.empty()) continue;
+    std::map<const Value*, Tensor> held;
+    auto count = [&](const Value* value, const Tensor& tensor) {
+      if (values.contains(value) && IsFloat(tensor.dtype()))
+        observed.values[value].Add(FloatsOf(tensor));
+    };
     auto observe = [&](const Operation& op, std::span<Tensor> results) {
       if (const auto used = uses.by_op.find(&op); used != uses.by_op.end())
         for (const Counted& counted : used->second) {
-          const auto x = values.find(op.value(counted.use.input));
-          if (x == values.end()) continue;
+          const auto x = held.find(op.value(counted.use.input));
+          if (x == held.end()) continue;
           const Vectors vectors = counted.row->vectors(
               counted.use, OpContext(*op.def, op.args(), &op), x->second, results[0].dims());
           if (vectors.by_set.empty()) continue;
-          InputSums& sum = sums[counted.weight];
+          InputSums& sum = observed.inputs[counted.weight];
           if (sum.sets() == 0)
             sum = InputSums(vectors.sets, vectors.columns,
                             vectors.products && vectors.sets * vectors.columns * vectors.columns <=
@@ -219,8 +224,11 @@ InputSumsByWeight CollectInputs(const Program& program, const Samples& samples,
           for (int64_t set = 0; set < vectors.sets; ++set)
             sum.Add(set, vectors.by_set[set], threads);
         }
-      for (size_t i = 0; i < results.size(); ++i)
-        if (uses.inputs.contains(op.results[i].get())) values[op.results[i].get()] = results[i];
+      for (size_t i = 0; i < results.size(); ++i) {
+        const Value* result = op.results[i].get();
+        if (uses.inputs.contains(result)) held[result] = results[i];
+        count(result, results[i]);
+      }
     };
     const engine::Engine engine(*function,
                                 {.arithmetic = engine::EngineOptions::Arithmetic::kExact,
@@ -230,15 +238,18 @@ InputSumsByWeight CollectInputs(const Program& program, const Samples& samples,
     for (const Sample& sample : given->second) {
       engine::States states;
       for (const verify::StepInputs& inputs : sample) {
-        values.clear();
-        for (const Value* value : uses.inputs)
-          if (const auto input = inputs.find(value->name); input != inputs.end() && !value->def)
-            values[value] = input->second;
+        held.clear();
+        for (const auto& value : function->body.inputs) {
+          const auto input = inputs.find(value->name);
+          if (input == inputs.end()) continue;
+          if (uses.inputs.contains(value.get())) held[value.get()] = input->second;
+          count(value.get(), input->second);
+        }
         engine.Run(inputs, states);
       }
     }
   }
-  return sums;
+  return observed;
 }
 
 }  // namespace mlc::calibration

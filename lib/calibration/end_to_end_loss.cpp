@@ -14,26 +14,38 @@ std::vector<float> FloatsOf(const Tensor& tensor) {
   return compress::ReadFloats(tensor, 0, tensor.size());
 }
 
+const std::string& UserNameOf(const Function& function, const std::string& output) {
+  const auto port = std::ranges::find(function.outputs, output, &Port::name);
+  return port == function.outputs.end() ? output : verify::UserName(*port);
+}
+
 struct Sums {
   double error = 0, energy = 0, divergence = 0;
+  std::map<std::string, double> peaks;
   int64_t rows = 0;
 };
 
-void AddNoise(const std::vector<float>& value, const std::vector<float>& reference, Sums& sums) {
+void AddNoise(const std::string& output, const std::vector<float>& value,
+              const std::vector<float>& reference, Sums& sums) {
   // Relative to the variance: a constant carries no information.
   double mean = 0;
   for (const float x : reference) mean += static_cast<double>(x);
   mean /= static_cast<double>(std::max<size_t>(reference.size(), 1));
-  double error = 0, energy = 0;
+  double error = 0, energy = 0, worst = 0, low = 0, high = 0;
   for (size_t i = 0; i < reference.size(); ++i) {
     const double x = static_cast<double>(reference[i]), d = static_cast<double>(value[i]) - x;
     if (!std::isfinite(x)) continue;
     error += d * d;
+    worst = std::max(worst, std::isfinite(d) ? std::fabs(d) : INFINITY);
+    low = std::min(low, x);
+    high = std::max(high, x);
     energy += (x - mean) * (x - mean);
   }
   if (!(energy > 0)) return;
   sums.error += error / energy;
   sums.energy += 1;
+  double& peak = sums.peaks[output];
+  peak = std::max(peak, worst / (high - low));
 }
 
 void AddDivergence(const std::vector<float>& value, const std::vector<float>& reference,
@@ -83,7 +95,7 @@ compress::Loss EndToEndLoss::operator()(const Program& program) {
           const Tensor& output = outputs.at(name);
           if (output.dims() != reference.dims()) continue;  // sizes that depend on data
           const std::vector<float> value = FloatsOf(output), expected = FloatsOf(reference);
-          AddNoise(value, expected, sums);
+          AddNoise(UserNameOf(*function, name), value, expected, sums);
           if (logits) AddDivergence(value, expected, reference.dims().back(), sums);
         }
       }
@@ -91,6 +103,8 @@ compress::Loss EndToEndLoss::operator()(const Program& program) {
   }
   compress::Loss loss;
   if (sums.energy > 0) loss.noise = sums.error / sums.energy;
+  for (const auto& [name, peak] : sums.peaks) loss.peak = std::max(loss.peak, peak);
+  loss.peaks = std::move(sums.peaks);
   if (sums.rows > 0) loss.divergence = sums.divergence / static_cast<double>(sums.rows);
   return loss;
 }

@@ -32,6 +32,13 @@ Json LossJson(const Loss& loss) {
   return json;
 }
 
+Json OutputsJson(const Loss& loss) {
+  Json outputs = Json::array();
+  for (const auto& [name, peak] : loss.peaks)
+    outputs.push_back({{"output", name}, {"max_error", Rounded(peak)}});
+  return outputs;
+}
+
 }  // namespace
 
 double WeightReport::snr() const { return SnrOf(energy, error); }
@@ -63,6 +70,21 @@ std::string CompressionJson(const Compression& compression) {
   if (compression.loss) {
     json["loss"] = LossJson(*compression.loss);
     json["loss"]["inputs"] = compression.evaluated_on;
+    json["loss"]["outputs"] = OutputsJson(*compression.loss);
+  }
+  if (compression.generated_loss) {
+    json["generated_loss"] = LossJson(*compression.generated_loss);
+    json["generated_loss"]["outputs"] = OutputsJson(*compression.generated_loss);
+  }
+  if (!compression.ranges.empty()) json["ranges"] = compression.ranges;
+  for (const ActivationReport& activation : compression.activations) {
+    Json& entry = json["activations"].emplace_back(Json::object());
+    entry["name"] = activation.name;
+    entry["dtype"] = Name(activation.dtype);
+    entry["scale"] = Rounded(activation.scale);
+    if (activation.zero_point != 0) entry["zero_point"] = activation.zero_point;
+    entry["low"] = Rounded(activation.low);
+    entry["high"] = Rounded(activation.high);
   }
   for (const CurvePoint& point : compression.curve) {
     Json& entry = json["curve"].emplace_back(Json::object());

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/compress/histogram.h"
 #include "lib/compress/input_statistics.h"
 #include "lib/compress/rules.h"
 #include "lib/ir/program.h"
@@ -40,6 +41,9 @@ struct WeightReport {
 // The loss of a program on samples, relative to its outputs before compression.
 struct Loss {
   double noise = 0;  // energy of the error of the outputs, relative to that of the outputs
+  // The largest error of any output, relative to the range of its values (lib/verify/compare.h).
+  double peak = 0;
+  std::map<std::string, double> peaks = {};  // by output, under its name in the source
   // The mean divergence of the distributions of the next token of a language model, in nats.
   std::optional<double> divergence = {};
 
@@ -55,6 +59,15 @@ struct CurvePoint {
   bool chosen = false;
 };
 
+// An activation in 8 bits: scale * (q - zero_point).
+struct ActivationReport {
+  std::string name;
+  DType dtype = DType::kInt8;
+  double scale = 0;
+  int zero_point = 0;
+  double low = 0, high = 0;  // of its values on the inputs
+};
+
 struct Compression {
   std::vector<Rule> rules;
   // Makes every encoded constant plain, whatever it is used for; there are no rules.
@@ -65,6 +78,10 @@ struct Compression {
   std::function<std::map<const Value*, InputSums>(const Program&,
                                                   const std::set<const Value*>& weights)>
       measure = {};
+  // Observes values of a program; empty: unknown.
+  std::function<std::map<const Value*, Histogram>(const Program&,
+                                                  const std::set<const Value*>& values)>
+      observe = {};
   int most_measures = 1;    // how often it is called, unless products would take too much memory
   std::string inputs = {};  // what it measures on: "16 samples"
   // Runs the program on samples, and compares its outputs with those before compression. Empty:
@@ -72,11 +89,17 @@ struct Compression {
   std::function<Loss(const Program&)> evaluate = {};
   int most_evaluations = 0;
   std::string evaluated_on = {};
+  std::string observed_on = {};  // the inputs of `observe`
+  // The same on the generated inputs that a package is verified on by default.
+  std::function<Loss(const Program&)> evaluate_generated = {};
 
   std::vector<CurvePoint> curve = {};  // of rules with auto
   std::optional<Loss> loss = {};       // of the compressed program
+  std::optional<Loss> generated_loss = {};
   // In order of execution.
   std::vector<WeightReport> weights = {};
+  std::vector<ActivationReport> activations = {};
+  std::string ranges = {};  // how the ranges of activations were chosen
   // Names of constants that rules name, and which are encoded even if they are small.
   std::set<std::string> named = {};
   bool done = false;  // the pass has run: it changes a program once

@@ -1,10 +1,18 @@
 #include "lib/compress/input_statistics.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "lib/support/threads.h"
 
 namespace mlc::compress {
+
+Fixed ToFixed(double x) {
+  if (std::isnan(x)) return 0;
+  return static_cast<Fixed>(std::clamp(x, -0x1p62, 0x1p62) * 0x1p64);
+}
+
+double FromFixed(Fixed x) { return static_cast<double>(x) * 0x1p-64; }
 
 InputSums::InputSums(int64_t sets, int64_t columns, bool products)
     : sets_(sets),
@@ -12,37 +20,48 @@ InputSums::InputSums(int64_t sets, int64_t columns, bool products)
       counts_(static_cast<size_t>(sets)),
       sums_(static_cast<size_t>(sets * columns)),
       square_sums_(sums_.size()) {
-  if (products) products_.resize(static_cast<size_t>(sets * columns * columns));
+  if (products) products_.resize(static_cast<size_t>(sets * triangle()));
 }
 
 void InputSums::Add(int64_t set, std::span<const float> vectors, int threads) {
   const int64_t count = std::ssize(vectors) / columns_;
   counts_[set] += count;
-  double* sums = &sums_[set * columns_];
-  double* squares = &square_sums_[set * columns_];
+  std::vector<double> sums(static_cast<size_t>(columns_)), squares(sums.size());
   for (int64_t v = 0; v < count; ++v)
     for (int64_t c = 0; c < columns_; ++c) {
       const auto x = static_cast<double>(vectors[v * columns_ + c]);
       sums[c] += x;
       squares[c] += x * x;
     }
+  for (int64_t c = 0; c < columns_; ++c) {
+    sums_[set * columns_ + c] += ToFixed(sums[c]);
+    square_sums_[set * columns_ + c] += ToFixed(squares[c]);
+  }
   if (products_.empty()) return;
   // Tiles of the upper triangle that stay in the cache.
   constexpr int64_t kTileRows = 32, kTileColumns = 512;
   const int64_t row_tiles = (columns_ + kTileRows - 1) / kTileRows;
-  float* products = &products_[set * columns_ * columns_];
-  ParallelFor(row_tiles, threads, [&](int64_t tile) {
-    const int64_t begin = tile * kTileRows, end = std::min(begin + kTileRows, columns_);
+  Fixed* products = &products_[set * triangle()];
+  ParallelFor(row_tiles, threads, [&](int64_t index) {
+    const int64_t begin = index * kTileRows, end = std::min(begin + kTileRows, columns_);
+    std::vector<float> tile(kTileRows * kTileColumns);
     for (int64_t from = begin; from < columns_; from += kTileColumns) {
       const int64_t to = std::min(from + kTileColumns, columns_);
+      std::ranges::fill(tile, 0.0F);
       for (int64_t v = 0; v < count; ++v) {
         const float* vector = &vectors[v * columns_];
         for (int64_t r = begin; r < end; ++r) {
           const float x = vector[r];
           if (x == 0) continue;  // such as after a ReLU
-          float* row = products + r * columns_;
-          for (int64_t c = from; c < to; ++c) row[c] += x * vector[c];
+          float* row = &tile[(r - begin) * kTileColumns];
+          for (int64_t c = from; c < to; ++c) row[c - from] += x * vector[c];
         }
+      }
+      for (int64_t r = begin; r < end; ++r) {
+        // Row r of the triangle begins with the column r.
+        Fixed* row = products + r * columns_ - r * (r - 1) / 2 - r;
+        for (int64_t c = std::max(from, r); c < to; ++c)
+          row[c] += ToFixed(static_cast<double>(tile[(r - begin) * kTileColumns + c - from]));
       }
     }
   });
@@ -65,20 +84,20 @@ InputStatistics InputSums::Means() const {
   if (means.count == 0) return means;
   means.mean.resize(sums_.size());
   means.square.resize(sums_.size());
-  means.products.resize(products_.size());
+  if (has_products()) means.products.resize(static_cast<size_t>(sets_ * columns_ * columns_));
   for (int64_t set = 0; set < sets_; ++set) {
     const auto count = static_cast<double>(counts_[set]);
+    auto mean = [&](Fixed sum) { return static_cast<float>(FromFixed(sum) / count); };
     for (int64_t c = set * columns_; c < (set + 1) * columns_; ++c) {
-      means.mean[c] = static_cast<float>(sums_[c] / count);
-      means.square[c] = static_cast<float>(square_sums_[c] / count);
+      means.mean[c] = mean(sums_[c]);
+      means.square[c] = mean(square_sums_[c]);
     }
     if (products_.empty()) continue;
-    const float* from = &products_[set * columns_ * columns_];
+    const Fixed* from = &products_[set * triangle()];
     float* to = &means.products[set * columns_ * columns_];
     for (int64_t r = 0; r < columns_; ++r)
       for (int64_t c = r; c < columns_; ++c)
-        to[r * columns_ + c] = to[c * columns_ + r] =
-            static_cast<float>(static_cast<double>(from[r * columns_ + c]) / count);
+        to[r * columns_ + c] = to[c * columns_ + r] = mean(*from++);
   }
   return means;
 }

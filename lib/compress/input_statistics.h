@@ -27,8 +27,14 @@ struct InputStatistics {
 // with them would be too large.
 inline constexpr int64_t kMostColumnsWithProducts = 4608;
 
-// Sums over vectors. The order of additions, and so the result, does not depend on the number of
-// threads.
+// A number in units of 2^-64, so that sums are exact: they do not depend on their order, and those
+// of parts add up to that of the whole.
+__extension__ using Fixed = __int128;
+Fixed ToFixed(double x);  // NaN becomes 0, and large magnitudes 2^62
+double FromFixed(Fixed x);
+
+// Sums over vectors. The result does not depend on the order of the calls of Add, nor on the number
+// of threads; it does depend on which vectors are added in one call.
 class InputSums {
  public:
   InputSums() = default;
@@ -43,11 +49,18 @@ class InputSums {
   void Add(const InputSums& other);
   InputStatistics Means() const;
 
+  // The parts of the sums, for files.
+  std::span<int64_t> counts() { return counts_; }          // by set
+  std::span<Fixed> sums() { return sums_; }                // [sets, columns]
+  std::span<Fixed> square_sums() { return square_sums_; }  // [sets, columns]
+  std::span<Fixed> products() { return products_; }        // [sets, the upper triangle by rows]
+
  private:
+  int64_t triangle() const { return columns_ * (columns_ + 1) / 2; }
+
   int64_t sets_ = 0, columns_ = 0;
-  std::vector<int64_t> counts_;             // by set
-  std::vector<double> sums_, square_sums_;  // [sets, columns]
-  std::vector<float> products_;             // [sets, columns, columns]; the upper triangle
+  std::vector<int64_t> counts_;
+  std::vector<Fixed> sums_, square_sums_, products_;
 };
 
 }  // namespace mlc::compress

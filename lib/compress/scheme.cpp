@@ -13,9 +13,8 @@ namespace {
 using Values = Scheme::Values;
 
 constexpr std::string_view kExpected =
-    "none, fp16, int8, int4, pal1, pal2, pal3, pal4, pal6, pal8, lut4, sparse:SHARE or "
-    "auto:bits=N, e.g. "
-    "int4:block=32 or pal4:group=16";
+    "none, fp16, int8, int4, pal1, pal2, pal3, pal4, pal6, pal8, lut4, w8a8, sparse:SHARE or "
+    "auto:bits=N, e.g. int4:block=32 or pal4:group=16";
 
 struct SchemeRow {
   std::string_view name;
@@ -33,10 +32,9 @@ constexpr SchemeRow kSchemes[] = {
     {"pal6", {.values = Values::kPalette, .bits = 6}},
     {"pal8", {.values = Values::kPalette, .bits = 8}},
     {"lut4", {.values = Values::kPalette, .bits = 4, .group = 32}},
+    {"w8a8", {.values = Values::kInteger, .bits = 8, .activations = true}},
     {"auto", {.values = Values::kAuto}},
 };
-// Schemes of the grammar that no pass implements.
-constexpr std::string_view kLater[] = {"w8a8"};
 
 template <class... Args>
 Error Wrong(std::string_view scheme, fmt::format_string<Args...> format, Args&&... args) {
@@ -144,9 +142,6 @@ void ParseZeros(std::string_view text, std::string_view whole, Scheme& scheme) {
 // Parses int8, or int8:block=32,asym.
 Scheme ParseValues(std::string_view text, std::string_view whole) {
   const std::string_view name = NameOf(text);
-  if (std::ranges::find(kLater, name) != std::end(kLater))
-    throw Error("usage", "option 'compress': {} is not available yet", name)
-        .Expected(std::string(kExpected));
   const SchemeRow* row = FindScheme(name);
   if (!row) throw Wrong(whole, "unknown scheme \"{}\"", name).Expected(std::string(kExpected));
   Scheme scheme = row->scheme;
@@ -159,7 +154,8 @@ Scheme ParseValues(std::string_view text, std::string_view whole) {
     rest.remove_prefix(option.size());
     const OptionRow* found = FindOption(option);
     if (!found) throw Wrong(whole, "unknown option \"{}\"", option);
-    if (found->applies != scheme.values) throw Wrong(whole, "{} has no option {}", name, option);
+    if (found->applies != scheme.values || scheme.activations)
+      throw Wrong(whole, "{} has no option {}", name, option);
     if (!found->set(scheme, option.substr(found->name.size())))
       throw Wrong(whole, "invalid option \"{}\"", option).Expected(std::string(found->expected));
   }
@@ -170,8 +166,7 @@ Scheme ParseValues(std::string_view text, std::string_view whole) {
 
 bool BeginsWithScheme(std::string_view text) {
   const std::string_view name = NameOf(text);
-  return FindScheme(name) || name == "sparse" ||
-         std::ranges::find(kLater, name) != std::end(kLater);
+  return FindScheme(name) || name == "sparse";
 }
 
 bool BeginsWithOption(std::string_view text) {
@@ -197,7 +192,8 @@ Scheme ParseScheme(std::string_view text) {
   Scheme scheme{.values = Values::kPlain};
   if (plus < text.size()) {
     scheme = ParseValues(text.substr(plus + 1), text);
-    if (scheme.values != Values::kInteger && scheme.values != Values::kPalette)
+    if ((scheme.values != Values::kInteger && scheme.values != Values::kPalette) ||
+        scheme.activations)
       throw Wrong(text, "sparse can be combined with int8, int4 and palettes only");
     if (scheme.vector > 1 || scheme.row_scale || scheme.int8_table)
       throw Wrong(text, "sparse cannot be combined with vec, scale=row or lut=int8");
@@ -220,6 +216,7 @@ std::string Text(const Scheme& scheme) {
       values = "fp16";
       break;
     case Values::kInteger:
+      if (scheme.activations) return "w8a8";
       values = fmt::format("int{}", scheme.bits);
       add(scheme.block == Scheme::kTensor, "block=tensor");
       add(scheme.block == Scheme::kRow && scheme.bits == 4, "block=row");
@@ -254,6 +251,7 @@ Opset Since(const Scheme& scheme) {
     case Values::kPlain:
       return scheme.sparse() ? Opset::kIos16 : Opset::kIos15;
     case Values::kInteger:
+      if (scheme.activations) return Opset::kIos17;
       return scheme.bits < 8 || scheme.block > 0 || scheme.sparse() ? Opset::kIos18 : Opset::kIos16;
     case Values::kAuto:
       return Opset::kIos18;

@@ -8,6 +8,7 @@
 //                             channels), axis=in (per N inputs), vec=2|4 (entries are vectors of
 //                             output channels), scale=row (one scale per output channel), lut=int8
 //   lut4                      pal4:group=32
+//   w8a8                      int8, and activations of convolutions and linear layers in 8 bits
 //   sparse:0.75  sparse:2:4   zeros, as a share or n of m inputs; +int8, +int4, +palN compress the rest
 //   auto:bits=4               for each weight the scheme that loses least within all bytes: bits=N (per
 //                             element), size=60% (of what the weights take) or snr=40 (of the outputs)
@@ -34,6 +35,7 @@ struct Scheme {
   static constexpr int64_t kRow = 0, kTensor = -1;
   int64_t block = kRow;
   bool asymmetric = false;
+  bool activations = false;  // what the weight is multiplied by is quantised, too
 
   // Palettes.
   int64_t group = 0;  // channels per table; 0: one table
@@ -54,7 +56,7 @@ struct Scheme {
   bool operator==(const Scheme&) const = default;
 };
 
-// Parses a scheme. Error "usage", also for schemes that are not available yet (w8a8).
+// Parses a scheme. Error "usage".
 Scheme ParseScheme(std::string_view text);
 // Returns whether the text begins with the name of a scheme, so that it is not a selector.
 bool BeginsWithScheme(std::string_view text);

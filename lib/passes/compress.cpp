@@ -15,6 +15,7 @@
 
 #include "lib/compress/quantise.h"
 #include "lib/passes/choose_schemes.h"
+#include "lib/passes/quantise_activations.h"
 #include "lib/passes/rewriting.h"
 #include "lib/passes/weight_candidates.h"
 #include "lib/support/threads.h"
@@ -76,7 +77,10 @@ class Compressor {
         changed |= candidate->report.compressed && Replace(*candidate);
       }
     }
+    changed |= QuantiseInputs(chosen);
     if (compression_.evaluate && changed) compression_.loss = compression_.evaluate(program_);
+    if (compression_.evaluate_generated && changed)
+      compression_.generated_loss = compression_.evaluate_generated(program_);
     for (const auto& candidate : candidates_)
       if (Concerns(*candidate)) compression_.weights.push_back(std::move(candidate->report));
     return changed;
@@ -264,6 +268,16 @@ class Compressor {
     const std::vector<float> stored(corrected.begin(), corrected.end());
     bias->val = Tensor::Of(bias->val.dims(), stored).Cast(bias->val.dtype()).InMemory();
     report.bias_corrected = true;
+  }
+
+  // Quantises the activations of layers with the scheme w8a8.
+  bool QuantiseInputs(const std::vector<Candidate*>& chosen) {
+    std::set<const Value*> weights;
+    for (const Candidate* candidate : chosen)
+      if (candidate->scheme.activations && candidate->report.compressed)
+        weights.insert(candidate->values.begin(), candidate->values.end());
+    if (weights.empty() || !compression_.observe) return false;
+    return QuantiseActivations(program_, weights, compression_, context_);
   }
 
   bool Replace(Candidate& candidate) {

@@ -115,11 +115,12 @@ Budget Budget::Allowed() const {
   Budget allowed = *this;
   if (stated) {
     allowed.max_error = std::max(max_error, kStated * *stated);
+    allowed.rmse = std::max(rmse, kStated * *stated);  // it is at most max_error
     allowed.unequal = std::max(unequal, kStated * *stated);
   }
   if (!floor) return allowed;
   allowed.max_error = std::max(allowed.max_error, kFloors * floor->max_error);
-  allowed.rmse = std::max(rmse, kFloors * floor->rmse);
+  allowed.rmse = std::max(allowed.rmse, kFloors * floor->rmse);
   allowed.unequal = std::max(allowed.unequal, kFloors * floor->unequal);
   return allowed;
 }

@@ -155,7 +155,7 @@ std::string VerdictText(const std::vector<Compared>& list) {
   switch (Judge(list)) {
     case Verdict::kPassed:
       return std::ranges::any_of(list, [](const Compared& compared) { return compared.exceeds; })
-                 ? "PASSED, exceeds the fp16 budget as stated in the manifest"
+                 ? "PASSED, exceeds the budget as stated in the manifest"
                  : "PASSED";
     case Verdict::kFailed:
       return "FAILED";

@@ -93,9 +93,96 @@ def test_packages(folder):
     assert json.loads((folder / "r.json").read_text()) == report and report["tensors"][0]["scheme"] != "none"
 
 
+def test_statistics(folder):
+    """Statistics are read instead of the inputs; those of parts add up to those of the whole."""
+    model, inputs, images, expected = digits(folder)
+    whole = np.load(inputs / "image.npy")
+    for name, part in (("a", whole[:24]), ("b", whole[24:]), ("whole", whole)):
+        (folder / name).mkdir()
+        np.save(folder / name / "image.npy", part)
+        answer = expect(run("calibrate", model, "--inputs", folder / name, "-o", folder / f"{name}.stats", "--json",
+                            environment={"MLC_THREADS": "1" if name == "whole" else "8"}), 0).answer
+        assert answer["samples"] == len(part) and answer["weights"] == 4 and answer["activations"] >= 5 and not answer["without_inputs"]
+    wanted = (folder / "whole.stats").read_bytes()
+    for parts in ("a.stats", "b.stats"), ("b.stats", "a"), ("b", "a"):
+        expect(run("calibrate", model, *[x for part in parts for x in ("--inputs", folder / part)], "-o", folder / "sum.stats"), 0)
+        assert (folder / "sum.stats").read_bytes() == wanted, parts
+    errors = {}
+    for name, options in (("without", []), ("with", ["--calibrate", folder / "whole.stats"])):
+        package = folder / f"{name}.mlpackage"
+        answer = expect(run("compile", model, "-o", package, "--compress", "pal3", "--json", *options), 0).answer["compression"]
+        errors[name] = error(package, images, expected, folder)
+    assert errors["with"] < 0.8 * errors["without"] and answer["inputs"] == "statistics of 64 samples", (errors, answer)
+    # A package has weights of its own.
+    expect(run("calibrate", folder / "with.mlpackage", "--inputs", inputs, "-o", folder / "package.stats"), 0)
+    expect(run("opt", folder / "with.mlpackage", "--compress", "pal2", "--calibrate", folder / "package.stats", "-o", folder / "o.mlpackage"), 0)
+    expect(run("opt", folder / "with.mlpackage", "--compress", "pal2", "--calibrate", folder / "whole.stats", "-o", folder / "o2.mlpackage"),
+           1, "those of another model", "mlc calibrate MODEL")
+    assert not (folder / "o2.mlpackage").exists()
+    expect(run("calibrate", model, "--inputs", folder / "a.stats", "--inputs", folder / "package.stats", "-o", folder / "e.stats"), 1,
+           "different models")
+    # A model that differs in one weight.
+    other = folder / "other.onnx"
+    data = model.read_bytes()
+    at = data.rindex(b"features.3.weight")  # of the initializer; its elements follow
+    raw = bytearray(data)
+    raw[at + 400] ^= 1
+    other.write_bytes(raw)
+    expect(run("calibrate", other, "--inputs", folder / "a", "-o", folder / "other.stats"), 0)
+    expect(run("calibrate", model, "--inputs", folder / "a", "--inputs", folder / "other.stats", "-o", folder / "e2.stats"), 1,
+           "different models", "weight")
+    assert not (folder / "e2.stats").exists()
+    # Damaged files.
+    for name, data in (("cut", wanted[:-100]), ("bit", wanted[:5000] + bytes([wanted[5000] ^ 1]) + wanted[5001:]), ("head", wanted[:20])):
+        (folder / f"{name}.stats").write_bytes(data)
+        expect(run("compile", model, "-o", folder / "e.mlpackage", "--compress", "pal4", "--calibrate", folder / f"{name}.stats"), 1,
+               "are damaged", "mlc calibrate")
+    (folder / "version.stats").write_bytes(wanted.replace(b"statistics 1", b"statistics 9", 1))
+    expect(run("compile", model, "-o", folder / "e.mlpackage", "--compress", "pal4", "--calibrate", folder / "version.stats"), 1,
+           "another version")
+    expect(run("compile", model, "-o", folder / "e.mlpackage", "--calibrate", folder / "whole.stats"), 2, "statistics require --compress")
+    expect(run("calibrate", model, "-o", folder / "e.stats"), 2, "--inputs")
+    (folder / "empty").mkdir()
+    expect(run("calibrate", model, "--inputs", folder / "empty", "-o", folder / "e3.stats"), 2, "contains no inputs")
+    assert not (folder / "e3.stats").exists()
+
+
+def test_activations(folder):
+    """w8a8: ranges of activations from inputs, with and without --calibrate."""
+    model, inputs, images, expected = digits(folder)
+    expect(run("calibrate", model, "--inputs", inputs, "-o", folder / "d.stats"), 0)
+    for name, options in (("generated", []), ("given", ["--calibrate", inputs]), ("statistics", ["--calibrate", folder / "d.stats"])):
+        package = folder / f"{name}.mlpackage"
+        answer = expect(run("compile", model, "-o", package, "--compress", "w8a8", "--json", *options), 0).answer["compression"]
+        assert len(answer["activations"]) == 5 and answer["ranges"] and answer["inputs"], answer
+        assert error(package, images, expected, folder) < 0.02
+        manifest = json.loads((folder / f"{name}.manifest.json").read_text())
+        assert not json_schema.errors(manifest, json.loads((ROOT / "manifests/manifest.schema.json").read_text()))
+        operators = expect(run("inspect", package, "--json"), 0).answer["operators"]
+        assert operators["quantize"] == operators["dequantize"] == 5, operators
+        expect(run("verify", model, package), 0, "PASSED")
+        expect(run("opt", package, "-o", folder / "again.mil", "--precision", "fp16"), 0, "changed: no")
+    # Only the layers that rules name.
+    answer = expect(run("compile", model, "-o", folder / "one.mlpackage", "--compress", "linear=w8a8", "--json"), 0).answer["compression"]
+    assert len(answer.get("activations", [])) <= 1, answer
+    expect(run("compile", model, "-o", folder / "e.mlpackage", "--compress", "w8a8", "--target", "iOS16"), 1, "w8a8", "iOS17")
+    expect(run("compile", model, "-o", folder / "e.mlpackage", "--compress", "w8a8:block=32"), 2, "no option")
+    expect(run("compile", model, "-o", folder / "e.mlpackage", "--compress", "sparse:0.5+w8a8"), 2, "sparse can be combined")
+
+
+def test_verify(folder):
+    """Packages compressed for inputs are judged by what their manifest states."""
+    model, inputs, _, _ = digits(folder)
+    for scheme in ["pal2", "--calibrate", inputs], ["pal3", "--calibrate", inputs, "--precision", "fp32"], ["auto:bits=3"]:
+        package = folder / "p.mlpackage"
+        expect(run("compile", model, "-o", package, "--force", "--compress", *scheme), 0)
+        expect(run("verify", model, package), 0, "PASSED, exceeds the budget as stated in the manifest")
+        expect(run("verify", model, package, "--budget", "fp16"), 3, "FAILED")
+
+
 def test_threads(folder):
     model, inputs, _, _ = digits(folder)
-    for scheme in "pal3", "auto:bits=4":
+    for scheme in "pal3", "auto:bits=4", "w8a8":
         bytes_of = []
         for threads in "1", "8":
             package = folder / f"{threads}.mlpackage"

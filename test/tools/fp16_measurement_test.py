@@ -103,7 +103,7 @@ def test_what_exceeds_its_budget_is_said_and_passes_as_stated(folder):
     manifest = json.loads((folder / "a.manifest.json").read_text())
     stated, = manifest["rounding"]["exceeded"]
     assert stated["output"] == "y" and stated["error"] > stated["allowed"] >= 1e-2 and manifest["fp16_share"] == 1, manifest
-    expect(run("verify", m, package), 0, "over y", "PASSED, exceeds the fp16 budget as stated in the manifest")
+    expect(run("verify", m, package), 0, "over y", "PASSED, exceeds the budget as stated in the manifest")
     # Without the manifest no error is stated; more than 1.5 times the stated error never passes.
     (folder / "a.manifest.json").rename(folder / "kept")
     expect(run("verify", m, package), 3, "FAILED")

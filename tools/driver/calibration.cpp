@@ -7,8 +7,13 @@
 #include "lib/analysis/cost.h"
 #include "lib/calibration/collect_inputs.h"
 #include "lib/calibration/end_to_end_loss.h"
+#include "lib/passes/quantise_activations.h"
+#include "lib/passes/weight_candidates.h"
+#include "lib/support/atomic_install.h"
 #include "lib/support/mapped_file.h"
 #include "lib/support/regular_file.h"
+#include "tools/driver/frontends.h"
+#include "tools/driver/import.h"
 #include "tools/driver/run_tokens.h"
 #include "tools/driver/supplied_tensors.h"
 #include "tools/driver/tokenizer.h"
@@ -30,6 +35,8 @@ constexpr int64_t kChunk = 512, kMostChunks = 64;
 constexpr uint64_t kSeed = 1000;
 // Larger open dimensions, such as a batch, show little more.
 constexpr double kMostWorkOfSample = 1e8;
+// Generated samples for comparing programs, and for the ranges of activations.
+constexpr int64_t kFewSamples = 4, kObservedSamples = 16;
 // The multiply-adds of all runs together, once for statistics and twice for comparing programs: a
 // minute or two on a processor of 2024.
 constexpr double kMostWork = 1e11;
@@ -167,6 +174,31 @@ Samples Generated(int64_t count, const Program& program) {
   return samples;
 }
 
+std::map<const Value*, compress::Histogram> ValuesFrom(const calibration::Statistics& statistics,
+                                                       const std::set<const Value*>& values) {
+  std::map<const Value*, compress::Histogram> histograms;
+  for (const Value* value : values)
+    if (const auto found = statistics.values().find(value->name);
+        found != statistics.values().end())
+      histograms.emplace(value, found->second);
+  return histograms;
+}
+
+// The inputs that `mlc verify` generates by default.
+Samples VerifiedByDefault(const Program& program) {
+  Samples samples{.generated = true};
+  for (const auto& function : program.functions) {
+    std::vector<Sample>& into = samples.functions[function->name];
+    const bool stateful = verify::HasStates(*function);
+    const int64_t count = stateful ? verify::kStatefulSteps : analysis::DefaultSamples(*function);
+    for (int i = 0; i < count; ++i) {
+      if (into.empty() || !stateful) into.emplace_back();
+      into.back().push_back(analysis::GenerateInputs(*function, {}, {.sample = i}).tensors);
+    }
+  }
+  return samples;
+}
+
 // The sizes of open dimensions that inputs have.
 analysis::SymbolSizes SizesOf(const Function& function, const verify::StepInputs& inputs) {
   analysis::SymbolSizes sizes;
@@ -178,6 +210,18 @@ analysis::SymbolSizes SizesOf(const Function& function, const verify::StepInputs
         sizes[open->first] = given->second.dims()[d] - open->second;
   }
   return sizes;
+}
+
+// The multiply-adds of runs on all samples.
+double WorkOf(const Samples& samples, const Program& program) {
+  double work = 0;
+  for (const auto& [name, of] : samples.functions) {
+    const Function& function = *verify::FunctionNamed(program, name);
+    for (const Sample& sample : of)
+      for (const verify::StepInputs& inputs : sample)
+        work += analysis::CostOf(function, SizesOf(function, inputs)).multiply_adds;
+  }
+  return work;
 }
 
 }  // namespace
@@ -212,66 +256,175 @@ precision::MeasureInputs ForMeasuring(const Samples& samples, const Program& pro
   return inputs;
 }
 
-Measuring::Measuring(const std::string& given, const fs::path& model, const Program& program)
-    : samples_(ReadCalibration(given, model, program)) {
-  std::set<std::string> logits;
-  for (const auto& function : program.functions) {
-    if (IsLanguageModel(*function)) logits.insert("logits");
-    const auto of = samples_.functions.find(function->name);
-    if (of == samples_.functions.end()) continue;
-    for (const Sample& sample : of->second)
-      for (const verify::StepInputs& inputs : sample)
-        work_ += analysis::CostOf(*function, SizesOf(*function, inputs)).multiply_adds;
+Measuring::Measuring(const std::string& given, const fs::path& model, const Program& program) {
+  if (calibration::Statistics::IsFile(given)) {
+    statistics_ = calibration::Statistics::Read(given);
+    try {
+      samples_ = Generated(kFewSamples, program);
+    } catch (const Error&) {
+      return;  // nothing to compare programs on
+    }
+  } else {
+    samples_ = ReadCalibration(given, model, program);
   }
+  std::set<std::string> logits;
+  for (const auto& function : program.functions)
+    if (IsLanguageModel(*function)) logits.insert("logits");
+  work_ += WorkOf(samples_, program);
   // Enough evaluations to weigh a hundred weights.
   constexpr double kWeights = 100;
   const double of_sample = work_ / static_cast<double>(std::max<int64_t>(samples_.count(), 1));
   const auto most = static_cast<int64_t>(
       std::clamp(kMostWork / (kWeights * of_sample), 1.0, static_cast<double>(kMostSamples)));
   loss_work_ = of_sample * static_cast<double>(std::min(most, samples_.count()));
-  loss_.emplace(samples_, most, std::move(logits));
+  loss_.emplace(samples_, most, logits);
+  try {
+    generated_ = VerifiedByDefault(program);
+  } catch (const Error&) {
+    return;  // inputs of unknown size, for example
+  }
+  // Programs that take long to run are not run once more.
+  if (WorkOf(generated_, program) > kMostWork / 2) return;
+  generated_loss_.emplace(generated_, kMostSamples, std::move(logits));
 }
 
 void Measuring::Prepare(const Program& program, compress::Compression& compression,
                         bool calibrate) {
   constexpr double kMostCalls = 16, kMostEvaluations = 2000;
-  if (calibrate) {
-    RequireFinite(samples_);
-    compression.most_measures = static_cast<int>(std::clamp(kMostWork / work_, 1.0, kMostCalls));
-    compression.inputs = samples_.description;
-    compression.measure = [this](const Program& measured, const std::set<const Value*>& weights) {
-      return calibration::CollectInputs(measured, samples_, weights);
+  if (statistics_) {
+    compression.inputs = compression.observed_on = statistics_->Description();
+    compression.measure = [this](const Program&, const std::set<const Value*>& weights) {
+      std::map<const Value*, compress::InputSums> sums;
+      for (const Value* weight : weights) {
+        ++asked_;
+        const auto found = statistics_->weights().find(weight->name);
+        if (found == statistics_->weights().end()) continue;
+        const std::string &hash = found->second.hash, own = calibration::HashOf(*weight);
+        if (hash.empty() || own.empty() || hash == own) {
+          ++found_;
+          sums.emplace(weight, found->second.sums.Unpack());
+        } else {
+          different_ = weight->name;
+        }
+      }
+      return sums;
+    };
+    compression.observe = [this](const Program&, const std::set<const Value*>& values) {
+      return ValuesFrom(*statistics_, values);
+    };
+  } else {
+    if (calibrate) {
+      RequireFinite(samples_);
+      compression.inputs = samples_.description;
+      compression.most_measures = static_cast<int>(std::clamp(kMostWork / work_, 1.0, kMostCalls));
+      compression.measure = [this](const Program& measured, const std::set<const Value*>& weights) {
+        return calibration::Observe(measured, samples_, weights, {}).inputs;
+      };
+    }
+    compression.observed_on = samples_.description;
+    compression.observe = [this](const Program& measured, const std::set<const Value*>& values) {
+      return calibration::Observe(measured, samples_, {}, values).values;
     };
   }
+  if (!loss_) return;
   compression.most_evaluations =
       static_cast<int>(std::clamp(2 * kMostWork / loss_work_, 1.0, kMostEvaluations));
   // Nobody asked for these runs: they are few, and what cannot be run is not.
+  const bool asked = calibrate && !statistics_;
   constexpr int kLeastEvaluations = 20;
-  if (!calibrate && compression.most_evaluations < kLeastEvaluations) return;
+  if (!asked && compression.most_evaluations < kLeastEvaluations) return;
   try {
     (*loss_)(program);
   } catch (const Error&) {
-    if (calibrate) throw;
+    if (asked) throw;
     return;
   }
   compression.evaluated_on = samples_.description;
   compression.evaluate = [this](const Program& changed) { return (*loss_)(changed); };
+  if (!generated_loss_) return;
+  try {
+    (*generated_loss_)(program);
+  } catch (const Error&) {
+    return;
+  }
+  compression.evaluate_generated = [this](const Program& changed) {
+    return (*generated_loss_)(changed);
+  };
+}
+
+void Measuring::RequireUsed() const {
+  if (!statistics_ || asked_ == 0 || found_ > 0) return;
+  throw Error("bad-input", "--calibrate: the statistics are those of another model: {}",
+              different_.empty() ? std::string("no weight has a name that they contain")
+                                 : fmt::format("weight \"{}\" has other elements", different_))
+      .Help(
+          "mlc calibrate MODEL --inputs DIR -o STATS, with the options that are given here, makes "
+          "those of this model");
 }
 
 std::unique_ptr<Measuring> MeasuringFor(const std::optional<compress::Compression>& compression,
                                         const std::string& given, const fs::path& model,
                                         const Program& program) {
-  const bool chooses =
-      compression && std::ranges::any_of(compression->rules, [](const compress::Rule& rule) {
-        return rule.scheme.values == compress::Scheme::Values::kAuto;
-      });
-  if (given.empty() && !chooses) return nullptr;
   if (!given.empty()) return std::make_unique<Measuring>(given, model, program);
+  if (!compression) return nullptr;
+  auto any = [&](auto applies) { return std::ranges::any_of(compression->rules, applies); };
+  const bool observes = any([](const compress::Rule& rule) { return rule.scheme.activations; });
+  const bool chooses = any([](const compress::Rule& rule) {
+    return rule.scheme.values == compress::Scheme::Values::kAuto;
+  });
+  if (!observes && !chooses) return nullptr;
   try {
-    return std::make_unique<Measuring>("generated:4", model, program);
-  } catch (const Error&) {
+    const int64_t samples = observes ? kObservedSamples : kFewSamples;
+    return std::make_unique<Measuring>(fmt::format("{}{}", kGenerated, samples), model, program);
+  } catch (const Error& error) {
+    if (observes)
+      throw Error("usage", "option 'compress' w8a8 requires --calibrate: {}", error.text())
+          .Help("--calibrate DIR takes the ranges of activations from your own inputs");
     return nullptr;  // inputs of unknown size, for example; schemes are chosen by weights alone
   }
+}
+
+CalibrateResult Calibrate(const fs::path& model, const CalibrateOptions& options,
+                          Diagnostics& diagnostics) {
+  if (options.inputs.empty())
+    throw Error("usage", "--inputs is missing")
+        .Help("--inputs DIR names a folder with NAME.npy for each input of the model");
+  if (calibration::Statistics::IsFile(model))
+    throw Error("usage", "\"{}\" holds statistics and is no model", model.string())
+        .Help("mlc calibrate MODEL --inputs A --inputs B -o STATS adds statistics up");
+  Staging(options.output, Staging::kFile);  // reports conflicts early
+  // The weights and values have the names and elements that the pass compress finds.
+  Program program = FrontendOf(model).format == Format::kSource
+                        ? CompileProgram(model, options.compile, diagnostics, &passes::kCompress)
+                        : Import(model, options.compile.import, diagnostics);
+  std::set<const Value*> weights;
+  for (const auto& candidate : passes::CollectCandidates(program))
+    if (candidate->subject.weight)
+      weights.insert(candidate->values.begin(), candidate->values.end());
+  const std::set<const Value*> values = passes::ActivationValues(program, weights);
+  std::optional<calibration::Statistics> all;
+  for (const std::string& given : options.inputs) {
+    calibration::Statistics part = [&] {
+      if (calibration::Statistics::IsFile(given)) return calibration::Statistics::Read(given);
+      const Samples samples = ReadCalibration(given, model, program);
+      RequireFinite(samples);
+      return calibration::Statistics::Collect(program, samples, weights, values);
+    }();
+    if (all)
+      all->Add(part);
+    else
+      all.emplace(std::move(part));
+  }
+  all->Write(options.output);
+  CalibrateResult result{.inputs = all->Description(),
+                         .samples = all->samples(),
+                         .weights = std::ssize(all->weights()),
+                         .values = std::ssize(all->values()),
+                         .bytes = fs::file_size(options.output)};
+  for (const Value* weight : weights)
+    if (!all->weights().contains(weight->name)) result.without.push_back(weight->name);
+  std::ranges::sort(result.without);
+  return result;
 }
 
 }  // namespace mlc::driver

@@ -8,8 +8,10 @@
 
 #include "lib/calibration/end_to_end_loss.h"
 #include "lib/calibration/samples.h"
+#include "lib/calibration/statistics.h"
 #include "lib/compress/compression.h"
 #include "lib/precision/measure.h"
+#include "tools/driver/compile.h"
 
 namespace mlc::driver {
 
@@ -27,29 +29,57 @@ precision::MeasureInputs ForMeasuring(const calibration::Samples& samples, const
 // The inputs that a program is compressed for.
 class Measuring {
  public:
-  // As ReadCalibration.
+  // As ReadCalibration; `given` may also be a file of statistics, which tells what weights are
+  // multiplied by without running the program.
   Measuring(const std::string& given, const std::filesystem::path& model, const Program& program);
   Measuring(const Measuring&) = delete;
   Measuring& operator=(const Measuring&) = delete;
 
-  const calibration::Samples& samples() const { return samples_; }
+  // Null for statistics.
+  const calibration::Samples* samples() const { return statistics_ ? nullptr : &samples_; }
   // Lets the pass compress run programs on the inputs, while this object exists; `program` is what
   // their outputs are compared with. Without `calibrate`, the inputs only tell what a program loses,
-  // if running it takes little time. With `calibrate` only, throws the errors of
-  // running, and Error "bad-input" for inputs with NaN.
+  // if running it takes little time, and the ranges of activations. With `calibrate` only, throws
+  // the errors of running, and Error "bad-input" for inputs with NaN.
   void Prepare(const Program& program, compress::Compression& compression, bool calibrate);
+  // Throws Error "bad-input" if the pass has found no weight in the statistics: they are those of
+  // another model.
+  void RequireUsed() const;
 
  private:
-  calibration::Samples samples_;
+  std::optional<calibration::Statistics> statistics_;
+  calibration::Samples samples_;  // with statistics: generated ones that compare programs, if any
   // Multiply-adds of a run on all samples, and on those for comparing programs.
   double work_ = 1, loss_work_ = 1;
   std::optional<calibration::EndToEndLoss> loss_;
+  calibration::Samples generated_;
+  std::optional<calibration::EndToEndLoss> generated_loss_;
+  // Weights that were looked up in the statistics, and one with other elements.
+  int64_t asked_ = 0, found_ = 0;
+  std::string different_;
 };
 
 // Reads the inputs `given` with --calibrate. If none are given, returns a few generated inputs for
-// comparing the schemes of auto, or null if there are no rules with auto or none can be generated.
+// comparing the schemes of auto and for the ranges of w8a8, or null if there are no such rules, or if
+// none can be generated for auto. Error "usage" if none can be generated for w8a8.
 std::unique_ptr<Measuring> MeasuringFor(const std::optional<compress::Compression>& compression,
                                         const std::string& given,
                                         const std::filesystem::path& model, const Program& program);
+
+struct CalibrateOptions {
+  CompileOptions compile;           // what determines the program
+  std::vector<std::string> inputs;  // as ReadCalibration takes them, or files of statistics
+  std::filesystem::path output;
+};
+struct CalibrateResult {
+  std::string inputs;  // "statistics of 16 samples"
+  int64_t samples = 0, weights = 0, values = 0;
+  std::vector<std::string> without;  // weights whose inputs are unknown
+  uint64_t bytes = 0;                // of the file
+};
+// Writes what the weights of a model are multiplied by, and which values its activations have, to a
+// file of statistics. Several inputs are added up. Error "usage" without inputs.
+CalibrateResult Calibrate(const std::filesystem::path& model, const CalibrateOptions& options,
+                          Diagnostics& diagnostics);
 
 }  // namespace mlc::driver

@@ -130,6 +130,9 @@ void CheckOptions(const CompileOptions& options) {
         .Help("mlc verify --budget judges an fp16 package");
   // Inputs for compression only are no contradiction.
   const bool measures_on = !options.calibrate.empty() && CompressionRules(options.import).empty();
+  if (measures_on && calibration::Statistics::IsFile(options.calibrate))
+    throw Error("usage", "--calibrate: statistics require --compress")
+        .Help("give the inputs themselves to measure fp16 accuracy on");
   if (!options.measure && (options.budget || measures_on))
     throw Error("usage", "--no-measure cannot be combined with --calibrate or --budget");
   if (options.precision == passes::PassContext::Precision::kFp32 &&
@@ -143,9 +146,10 @@ void CheckOptions(const CompileOptions& options) {
       throw Error("usage", "--fp32-ops and --fp16-ops both name \"{}\"", name);
 }
 
-// Imports the model and runs the passes.
+// Imports the model and runs the passes, or those before `until`.
 Optimized OptimizeSource(const fs::path& model, const CompileOptions& options,
-                         Diagnostics& diagnostics, const Steps& steps) {
+                         Diagnostics& diagnostics, const Steps& steps,
+                         const passes::PassDef* until = nullptr) {
   const verify::Budgets least = verify::ParseBudgets(options.budget.value_or("fp16"));
   ImportOptions import = options.import;
   import.target = options.target;
@@ -193,7 +197,8 @@ Optimized OptimizeSource(const fs::path& model, const CompileOptions& options,
     measuring->Prepare(program, *optimized.compression, !options.calibrate.empty());
   precision::MeasureInputs inputs;
   if (options.measure && options.precision != passes::PassContext::Precision::kFp32) {
-    inputs = !options.calibrate.empty() ? ForMeasuring(measuring->samples(), program)
+    inputs = !options.calibrate.empty() && measuring->samples()
+                 ? ForMeasuring(*measuring->samples(), program)
              : options.precision == passes::PassContext::Precision::kMixed
                  ? precision::MakeUpLeastInputs(program, kMixedWork, kMixedWeights)
                  : precision::MakeUpMeasureInputs(program);
@@ -217,11 +222,15 @@ Optimized OptimizeSource(const fs::path& model, const CompileOptions& options,
       steps.finished("measuring");
     };
   }
+  passes.erase(std::ranges::find(passes, until), passes.end());
   optimized.passes = RunPipeline(program, again, passes, context, options.passes);
+  if (measuring) measuring->RequireUsed();
   if (optimized.compression) {
     // What they refer to ends with this function.
     optimized.compression->measure = nullptr;
+    optimized.compression->observe = nullptr;
     optimized.compression->evaluate = nullptr;
+    optimized.compression->evaluate_generated = nullptr;
   }
   if (optimized.measurement && !optimized.measurement->broken.empty())
     throw Error("check-failed",
@@ -240,9 +249,9 @@ Optimized OptimizeSource(const fs::path& model, const CompileOptions& options,
 }  // namespace
 
 Program CompileProgram(const fs::path& model, const CompileOptions& options,
-                       Diagnostics& diagnostics) {
+                       Diagnostics& diagnostics, const passes::PassDef* until) {
   CheckOptions(options);
-  return OptimizeSource(model, options, diagnostics, {}).program;
+  return OptimizeSource(model, options, diagnostics, {}, until).program;
 }
 
 CompileResult Compile(const fs::path& model, const fs::path& given, const CompileOptions& options,

@@ -75,8 +75,8 @@ CompileResult Compile(const std::filesystem::path& model, const std::filesystem:
                       const CompileOptions& options, Diagnostics& diagnostics,
                       const std::vector<SourceFile>* known = nullptr);
 
-// Returns the program that Compile would write.
+// Returns the program that Compile would write, or the one before the pass `until`.
 Program CompileProgram(const std::filesystem::path& model, const CompileOptions& options,
-                       Diagnostics& diagnostics);
+                       Diagnostics& diagnostics, const passes::PassDef* until = nullptr);
 
 }  // namespace mlc::driver

@@ -173,10 +173,13 @@ OptimizeResult Optimize(const fs::path& model, const OptimizeOptions& options,
     return Import(model, {}, ignored);
   };
   result.passes = RunPipeline(program, again, passes, context, options.pipeline);
+  if (measuring) measuring->RequireUsed();
   if (result.compression) {
     // What they refer to ends with this function.
     result.compression->measure = nullptr;
+    result.compression->observe = nullptr;
     result.compression->evaluate = nullptr;
+    result.compression->evaluate_generated = nullptr;
     if (!options.report.empty())
       WriteCompressionReport(options.report, model.filename().string(), *result.compression);
   }

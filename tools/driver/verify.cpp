@@ -377,12 +377,17 @@ ImportOptions AsCompiled(ImportOptions options, const fs::path& source, const fs
   const auto rules = stated->options.find("--compress");
   const bool by_data =
       stated->options.contains("--calibrate") ||
-      (rules != stated->options.end() && rules->second.at(0).find("auto:") != std::string::npos);
+      (rules != stated->options.end() &&
+       std::ranges::any_of(compress::ParseRules(rules->second.at(0)),
+                           [](const compress::Rule& rule) {
+                             return rule.scheme.values == compress::Scheme::Values::kAuto ||
+                                    rule.scheme.activations;
+                           }));
   const bool compressed = !options.compress.empty() || !options.requant.empty() || by_data;
   if (by_data && options.compress.empty())
     diagnostics.Note(
         "the weights of the package were compressed for inputs; it is compared with the source as "
-        "it is, and the errors of compression count");
+        "it is, and may differ by what the manifest states that compression cost");
   // --shape and --dim determine the same dimensions: if one of them is given, the manifest's values
   // of the other are ignored.
   auto is_given = [&](std::string_view name) {
@@ -505,8 +510,11 @@ VerifyResult Verify(const fs::path& source_path, const fs::path& package_path,
   const bool by_default = half && !options.budget && !options.atol && !options.rtol;
   const std::optional<coreml::Stated> stated = coreml::StatedOf(package_path);
   result.floors = by_default && !(stated && stated->precision == "mixed");
-  const std::map<std::string, double> exceeded =
-      stated ? stated->exceeded : std::map<std::string, double>();
+  // Errors that the manifest states.
+  std::map<std::string, double> errors;
+  if (stated && result.floors) errors = stated->exceeded;
+  if (stated && !options.budget && !options.atol && !options.rtol)
+    for (const auto& [name, error] : stated->lost) errors[name] = std::max(errors[name], error);
   std::optional<Program> rounded;
   if (by_default) rounded = verify::RoundConstants(*source);
   TakeSourceTypes(*source, package);
@@ -532,11 +540,10 @@ VerifyResult Verify(const fs::path& source_path, const fs::path& package_path,
     check.budgets = result.floors
                         ? WithFloors(result.budgets, check, *rounded, exact, by_source, diagnostics)
                         : result.budgets;
-    if (result.floors)
-      for (const auto& [name, error] : exceeded) {
-        auto [budget, first] = check.budgets.outputs.try_emplace(name, check.budgets.all);
-        budget->second.stated = error;
-      }
+    for (const auto& [name, error] : errors) {
+      auto [budget, first] = check.budgets.outputs.try_emplace(name, check.budgets.all);
+      budget->second.stated = error;
+    }
     std::vector<verify::Compared> own =
         CompareWithTies(check, exact, !language, by_source, result.budgets.all.max_error / 10);
     result.outputs.insert(result.outputs.end(), own.begin(), own.end());

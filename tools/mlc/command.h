@@ -49,6 +49,7 @@ std::string Completions(std::string_view shell, std::string_view program,
 // The commands, one file each.
 Command BuildCommand();
 Command CacheCommand();
+Command CalibrateCommand();
 Command CompileCommand();
 Command DiffCommand();
 Command DoctorCommand();

@@ -63,6 +63,9 @@ std::string CompressionText(const compress::Compression& compression) {
                                      10 * std::log10(totals.energy / totals.error))
                        : "");
   if (!compression.inputs.empty()) text += fmt::format("calibrated on {}\n", compression.inputs);
+  if (!compression.activations.empty())
+    text += fmt::format("{} activations in 8 bits, ranges by {}\n", compression.activations.size(),
+                        compression.ranges);
   if (compression.loss)
     text +=
         fmt::format("outputs: {} ({})\n", LossText(*compression.loss), compression.evaluated_on);
@@ -93,6 +96,7 @@ std::string CompressionHelp() {
   lut4                         pal4:group=32
   sparse:SHARE, sparse:N:M     zeros, of all weights or of every M inputs; sparse:0.75+int8, +int4 or
                                +palN compress the rest
+  w8a8                         int8, and activations of layers in 8 bits, with ranges from the inputs
   fp16, none                   plain weights; as they are
   auto:bits=N, auto:size=P%,   the scheme for each weight that loses least: within N bits per element,
   auto:snr=DB                  P percent of the size, or the fewest bytes with that signal to noise
@@ -102,8 +106,8 @@ std::string CompressionHelp() {
   With --calibrate, integers and indices minimise the error of what a weight computes on these
   inputs, and biases are corrected. Element-wise constants, tables of rotary embeddings, weights with
   fewer than 2048 elements and those with NaN or infinity are left as they are.
-  int8 by row or tensor, pal1|2|4|6|8 with one table and sparse:... alone require iOS16, all others
-  iOS18; auto chooses among what --target supports. Methods that train a model (quantisation-aware
+  int8 by row or tensor, pal1|2|4|6|8 with one table and sparse:... alone require iOS16, w8a8 iOS17,
+  all others iOS18; auto chooses among what --target supports. Methods that train a model (quantisation-aware
   training, movement pruning) are not available.
 
 )";

@@ -19,11 +19,11 @@ Command CompletionsCommand() {
 }
 
 std::vector<Command> Commands() {
-  return {CompileCommand(),  RunCommand(),        VerifyCommand(),     InspectCommand(),
-          DiffCommand(),     OptCommand(),        PrecompileCommand(), OpsCommand(),
-          BuildCommand(),    ManifestCommand(),   CacheCommand(),      GateCommand(),
-          TokenizeCommand(), DoctorCommand(),     ExplainCommand(),    ExtractCommand(),
-          ReduceCommand(),   CompletionsCommand()};
+  return {CompileCommand(),  RunCommand(),       VerifyCommand(),     InspectCommand(),
+          DiffCommand(),     OptCommand(),       PrecompileCommand(), OpsCommand(),
+          BuildCommand(),    ManifestCommand(),  CacheCommand(),      GateCommand(),
+          TokenizeCommand(), DoctorCommand(),    ExplainCommand(),    ExtractCommand(),
+          ReduceCommand(),   CalibrateCommand(), CompletionsCommand()};
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ void CheckEnergy(const std::string& body, const Dims& input, const std::string& 
   const verify::StepInputs inputs = {{"x", Tensor::Of(input, numbers)}};
   Samples samples;
   samples.functions[function.name] = {{inputs}};
-  const auto sums = CollectInputs(program, samples, {weight});
+  const auto sums = Observe(program, samples, {weight}, {}).inputs;
   REQUIRE(sums.contains(weight));
   const compress::InputStatistics means = sums.at(weight).Means();
   const std::vector<double> w = weight->constant().Doubles();

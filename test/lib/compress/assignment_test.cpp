@@ -182,13 +182,30 @@ TEST_CASE("input statistics: means, and the sums of parts") {
       CHECK(static_cast<double>(whole.mean[a]) == Approx(mean).margin(1e-5));
       CHECK(static_cast<double>(whole.products[a * kColumns + b]) == Approx(product).margin(1e-5));
     }
-  InputSums first(1, kColumns, true), second(1, kColumns, true);
-  first.Add(0, std::span(vectors).first(20 * kColumns), 1);
-  second.Add(0, std::span(vectors).subspan(20 * kColumns), 8);
-  first.Add(second);
-  const InputStatistics parts = first.Means();
-  CHECK(parts.count == 60);
-  for (size_t i = 0; i < parts.products.size(); ++i)
-    CHECK(static_cast<double>(parts.products[i]) ==
+  // The order of calls does not matter, to the bit.
+  InputSums forth(1, kColumns, true), back(1, kColumns, true), part(1, kColumns, true);
+  auto add = [&](InputSums& sums, int64_t call, int threads) {
+    sums.Add(0,
+             std::span(vectors).subspan(static_cast<size_t>(call * 20 * kColumns), 20 * kColumns),
+             threads);
+  };
+  for (const int64_t call : {0, 1, 2}) add(forth, call, 1);
+  add(back, 2, 8);
+  for (const int64_t call : {1, 0}) add(part, call, 8);
+  back.Add(part);
+  const InputStatistics one = forth.Means(), other = back.Means();
+  CHECK(other.count == 60);
+  CHECK((one.mean == other.mean && one.square == other.square && one.products == other.products));
+  for (size_t i = 0; i < one.products.size(); ++i)
+    CHECK(static_cast<double>(one.products[i]) ==
           Approx(static_cast<double>(whole.products[i])).margin(1e-5));
+}
+
+TEST_CASE("input statistics: numbers of any size") {
+  using mlc::compress::FromFixed, mlc::compress::ToFixed;
+  for (const double x : {0.0, 1.0, -1.5, 1e-15, -3e18, 123456.789})
+    CHECK(FromFixed(ToFixed(x)) == Approx(x).epsilon(1e-4).margin(0x1p-64));
+  CHECK(FromFixed(ToFixed(1e30)) == 0x1p62);
+  CHECK(FromFixed(ToFixed(-INFINITY)) == -0x1p62);
+  CHECK(FromFixed(ToFixed(NAN)) == 0);
 }

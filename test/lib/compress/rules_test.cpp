@@ -95,7 +95,7 @@ TEST_CASE("rules: errors name the rule and the mistake") {
            {"sparse:4:4", "usage", "not a number of zeros"},
            {"sparse:0.5+fp16", "usage", "sparse can be combined"},
            {"sparse:0.5+pal4:vec=2", "usage", "sparse cannot be combined"},
-           {"w8a8", "usage", "not available yet"},
+           {"w8a8:block=32", "usage", "no option"},
            {"auto", "usage", "auto requires a goal"},
            {"auto:size=60", "usage", "invalid option \"size=60\""},
            {"auto:bits=0.5", "usage", "invalid option \"bits=0.5\""},
