@@ -327,6 +327,16 @@ struct WeightOperand {
 // Returns the operands that hold weights.
 using WeightsFn = std::vector<WeightOperand> (*)(const OpContext&);
 
+// What an operator is in a chain of 8-bit activations: the operators that Core ML computes in
+// integers between dequantize and quantize (coremltools' activation quantisation,
+// coremltools/optimize/coreml/experimental).
+enum class EightBit : uint8_t {
+  kNone,
+  kLayer,       // multiplies x by a weight
+  kJoin,        // pools x, or adds two values, if they are in 8 bits
+  kActivation,  // a function of x that belongs to the layer before it
+};
+
 // What an operation requires of the operands of a parameter, or of all operands if the name is ""
 // (lib/ops/operand_constraint.h).
 struct OperandConstraint;
@@ -360,8 +370,9 @@ struct OpRow {
   Sums sums = {};
   std::array<Neutral, 2> neutral = {};
   Fp16 fp16 = {};
-  WorkFn work = nullptr;           // null: reads each element once
-  WeightsFn weights = nullptr;     // null: none
+  WorkFn work = nullptr;        // null: reads each element once
+  WeightsFn weights = nullptr;  // null: none
+  EightBit eight_bit = EightBit::kNone;
   RangeFn range = nullptr;         // null only with no_range
   std::string_view no_range = {};  // reason why no interval is known
   std::array<ConstraintRule, 3> constraints = {};

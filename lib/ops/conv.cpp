@@ -200,6 +200,7 @@ constexpr OpRow kRows[] = {
      .fp16 = {.needs = kWholeSums, .carries = kLogarithms, .kind = kProduct | kMain},
      .work = WorkOfWeight,
      .weights = WeightsOfConv,
+     .eight_bit = EightBit::kLayer,
      .range = RangeConv},
     {.name = "conv_transpose",
      .doc = "transposed convolution with weight [channels, out / groups, kernel], cropped or "

@@ -327,6 +327,7 @@ constexpr OpRow kRows[] = {
          .doc = "x + y",
          .neutral = {{{"y", 0, "x"}, {"x", 0, "y"}}},
          .fp16 = {.carries = kPlaces | kSteps | kWholeSums, .kind = kKeepsWhole | kKeepsSums},
+         .eight_bit = EightBit::kJoin,
          .range = RangeAdd,
          .constraints = {{{"", WantOfAdd}}}}),
     Comparison<std::equal_to<>{}, EqualDims>(

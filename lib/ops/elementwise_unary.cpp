@@ -367,8 +367,10 @@ constexpr OpRow kRows[] = {
                              .range = RangeSquare}),
     FloatFunction<kTan>(
         {.name = "tan", .doc = "tangent of x", .fp16 = {.needs = kAngles}, .range = RangeTan}),
-    FloatFunction<kTanh>(
-        {.name = "tanh", .doc = "hyperbolic tangent of x", .range = RangeRising<kTanh>}),
+    FloatFunction<kTanh>({.name = "tanh",
+                          .doc = "hyperbolic tangent of x",
+                          .eight_bit = EightBit::kActivation,
+                          .range = RangeRising<kTanh>}),
     {.name = "threshold",
      .doc = "max(x, alpha)",
      .signatures = {{{kIos15, "x:T alpha:T! | T=fp16/fp32/int32"}}},

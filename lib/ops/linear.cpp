@@ -391,6 +391,7 @@ constexpr OpRow kRows[] = {
      .fp16 = {.needs = kWholeSums, .carries = kAngles | kLogarithms | kCounts, .kind = kProduct},
      .work = WorkOfWeight,
      .weights = WeightsOfLinear,
+     .eight_bit = EightBit::kLayer,
      .range = RangeOfProducts},
     {.name = "matmul",
      .doc = "matrix product over the last two dimensions; the others broadcast as in NumPy",

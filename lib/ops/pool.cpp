@@ -104,6 +104,7 @@ constexpr OpRow kRows[] = {
      .eval = EvalAvgPool,
      .default_value = WindowDefault,
      .sums = {.of = Sums::kElements, .mean = true},
+     .eight_bit = EightBit::kJoin,
      .range = RangeOfXOrZero},
     {.name = "l2_pool",
      .doc = "square root of the sum of squares over windows of the spatial dimensions",
@@ -123,6 +124,7 @@ constexpr OpRow kRows[] = {
      .infer = InferPool,
      .eval = EvalMaxPool,
      .default_value = WindowDefault,
+     .eight_bit = EightBit::kJoin,
      .range = RangeOfX},
 };
 

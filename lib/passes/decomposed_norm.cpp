@@ -1,3 +1,4 @@
+// Operators by name: the parts of normalisations that it matches.
 #include "lib/passes/decomposed_norm.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Operators by name: concat and max_pool, whose results have the values of their operands.
 #include "lib/passes/quantise_activations.h"
 
 #include <algorithm>
@@ -13,22 +14,12 @@ namespace {
 
 using compress::Histogram;
 
-// Operators by name: those that coremltools' activation quantisation handles
-// (coremltools/optimize/coreml/experimental). Core ML computes them in integers.
-constexpr std::array<std::string_view, 2> kLayers = {"conv", "linear"};
-constexpr std::array<std::string_view, 2> kPools = {"avg_pool", "max_pool"};
-constexpr std::array<std::string_view, 7> kActivations = {
-    "relu", "relu6", "leaky_relu", "tanh", "scaled_tanh", "sigmoid", "sigmoid_hard"};
-
-template <size_t n>
-bool IsAny(const Operation& op, const std::array<std::string_view, n>& names) {
-  return std::ranges::any_of(names, [&](std::string_view name) { return op.is(name); });
-}
-
 // The result of a layer, or of the activation function that alone uses it.
 Value* Activated(Value* result) {
   Operation* user = SoleUser(result);
-  return user && IsAny(*user, kActivations) && user->value("x") == result ? user->result() : result;
+  return user && user->def->eight_bit == EightBit::kActivation && user->value("x") == result
+             ? user->result()
+             : result;
 }
 
 // The values of a function that are quantised, in program order.
@@ -66,8 +57,9 @@ Plan PlanOf(Function& function, const std::set<const Value*>& weights) {
   Plan plan;
   std::vector<Operation*> joined;  // poolings, sums and concatenations
   ForEachOperation(function, [&](Operation* op) {
-    if (IsAny(*op, kPools) || op->is("add") || op->is("concat")) joined.push_back(op);
-    if (!IsAny(*op, kLayers) || !weights.contains(op->value("weight"))) return;
+    const EightBit part = op->def->eight_bit;
+    if (part == EightBit::kJoin || op->is("concat")) joined.push_back(op);
+    if (part != EightBit::kLayer || !weights.contains(op->value("weight"))) return;
     plan.users.insert(op);
     plan.Add(op->value("x"), false);
     plan.Add(Activated(op->result()), true);
@@ -76,7 +68,7 @@ Plan PlanOf(Function& function, const std::set<const Value*>& weights) {
     changed = false;
     for (Operation* op : joined) {
       if (op->is("concat") || plan.users.contains(op)) continue;
-      Value *x = op->value("x"), *y = op->is("add") ? op->value("y") : x;
+      Value *x = op->value("x"), *y = op->def->Find("y") >= 0 ? op->value("y") : x;
       if (!plan.Find(x) || !plan.Find(y)) continue;
       plan.users.insert(op);
       plan.Add(Activated(op->result()), true);
