@@ -211,7 +211,21 @@ void Statistics::Add(const Statistics& other) {
   for (const auto& [name, histogram] : other.values_) values_[name].Add(histogram);
 }
 
+void Statistics::AddSquares(const std::string& weight, int64_t sets, int64_t columns,
+                            const std::vector<float>& squares, const std::vector<int64_t>& counts) {
+  InputSums sums(sets, columns, false);
+  for (int64_t set = 0; set < sets; ++set) {
+    const int64_t count = std::max<int64_t>(counts[set], 1);
+    sums.counts()[set] = count;
+    for (int64_t c = set * columns; c < (set + 1) * columns; ++c)
+      sums.square_sums()[c] =
+          compress::ToFixed(static_cast<double>(squares[c]) * static_cast<double>(count));
+  }
+  weights_.emplace(weight, Weight{"", PackedSums(sums)});
+}
+
 std::string Statistics::Description() const {
+  if (!description_.empty()) return description_;
   return fmt::format("statistics of {} {}sample{}", samples_, generated_ ? "generated " : "",
                      samples_ == 1 ? "" : "s");
 }

@@ -61,6 +61,10 @@ class Statistics {
   // Error "file-io", and "bad-input" if the file does not hold statistics, is damaged, or is of
   // another version.
   static Statistics Read(const std::filesystem::path& path);
+  // Statistics of mean squares alone, for a weight of any elements: [sets, columns].
+  void AddSquares(const std::string& weight, int64_t sets, int64_t columns,
+                  const std::vector<float>& squares, const std::vector<int64_t>& counts);
+  void SetDescription(std::string text) { description_ = std::move(text); }
   static bool IsFile(const std::filesystem::path& path);
   void Write(const std::filesystem::path& path) const;
 
@@ -74,6 +78,7 @@ class Statistics {
   const std::map<std::string, compress::Histogram>& values() const { return values_; }
 
  private:
+  std::string description_;
   int64_t samples_ = 0;
   bool generated_ = false;
   // The sum of the hashes of all samples, so that their order does not matter.

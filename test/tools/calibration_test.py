@@ -9,6 +9,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import numpy as np
 
 import compressible_models
+import gguf_wire
 import json_schema
 from driver import ROOT, expect, run, run_tests
 
@@ -168,6 +169,41 @@ def test_activations(folder):
     expect(run("compile", model, "-o", folder / "e.mlpackage", "--compress", "w8a8", "--target", "iOS16"), 1, "w8a8", "iOS17")
     expect(run("compile", model, "-o", folder / "e.mlpackage", "--compress", "w8a8:block=32"), 2, "no option")
     expect(run("compile", model, "-o", folder / "e.mlpackage", "--compress", "sparse:0.5+w8a8"), 2, "sparse can be combined")
+
+
+def test_importance(folder):
+    """An importance matrix of llama.cpp weights the columns of matrices."""
+    model = ROOT / "manifests/verses/verses-q8_0.gguf"
+
+    def imatrix(name, change=None, rename=lambda name: name):
+        tensors = {}
+        for layer in range(4):
+            for matrix, columns in (("attn_q", 128), ("attn_k", 128), ("ffn_up", 128), ("ffn_down", 224)):
+                sums = (1000 * np.where(np.arange(columns) % 32 == 5, 100, 0.01)[None]).astype("f4")
+                base = rename(f"blk.{layer}.{matrix}.weight")
+                tensors[f"{base}.in_sum2"], tensors[f"{base}.counts"] = sums, np.full((1, 1), 1000, "f4")
+        if change:
+            change(tensors)
+        path = folder / name
+        path.write_bytes(gguf_wire.model({"general.type": "imatrix", "imatrix.chunk_count": 7, "imatrix.chunk_size": 256}, tensors))
+        return path
+
+    command = ["compile", model, "-o", folder / "v.mlpackage", "--compress", "int4:block=32", "--no-measure", "--force"]
+    answer = expect(run(*command, "--json", "--calibrate", imatrix("i.gguf")), 0).answer["compression"]
+    assert answer["inputs"] == "an importance matrix of 7 chunks", answer
+    weighted = {entry["name"]: entry for entry in answer["tensors"] if "output_snr_db" in entry}
+    assert len(weighted) == 16, weighted
+    # One column of each block matters, and the scales of its blocks suit it.
+    assert all(entry["output_snr_db"] > entry["snr_db"] + 6 for entry in weighted.values()), weighted
+    wrong = {"counts": lambda t: t.pop("blk.0.attn_q.weight.counts"),
+             "negative": lambda t: t.update({"blk.0.attn_q.weight.in_sum2": -t["blk.0.attn_q.weight.in_sum2"]}),
+             "rows": lambda t: t.update({"blk.0.attn_q.weight.counts": np.full((2, 1), 1, "f4")}),
+             "nan": lambda t: t.update({"blk.0.attn_q.weight.in_sum2": np.full((1, 128), np.nan, "f4")})}
+    for name, change in wrong.items():
+        expect(run(*command, "--calibrate", imatrix(f"{name}.gguf", change)), 1, "bad-file", "blk.0.attn_q.weight")
+    expect(run(*command, "--calibrate", imatrix("other.gguf", rename=lambda name: "model." + name)), 1, "those of another model")
+    expect(run("compile", model, "-o", folder / "w.mlpackage", "--calibrate", folder / "i.gguf"), 2, "statistics require --compress")
+    expect(run(*command, "--calibrate", model), 1)  # a model is no importance matrix
 
 
 def test_verify(folder):

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "frontends/gguf/imatrix.h"
 #include "lib/analysis/cost.h"
 #include "lib/calibration/collect_inputs.h"
 #include "lib/calibration/end_to_end_loss.h"
@@ -174,6 +175,19 @@ Samples Generated(int64_t count, const Program& program) {
   return samples;
 }
 
+// A language model imported from a GGUF file has the names of the importance matrix.
+calibration::Statistics FromImatrix(const fs::path& path) {
+  const gguf::Imatrix imatrix = gguf::ReadImatrix(path);
+  calibration::Statistics statistics;
+  for (const auto& [name, importance] : imatrix.tensors)
+    statistics.AddSquares(LegalName(name), importance.matrices, importance.columns,
+                          importance.squares, importance.counts);
+  statistics.SetDescription(imatrix.chunks > 0
+                                ? fmt::format("an importance matrix of {} chunks", imatrix.chunks)
+                                : std::string("an importance matrix"));
+  return statistics;
+}
+
 std::map<const Value*, compress::Histogram> ValuesFrom(const calibration::Statistics& statistics,
                                                        const std::set<const Value*>& values) {
   std::map<const Value*, compress::Histogram> histograms;
@@ -242,6 +256,10 @@ calibration::Samples ReadCalibration(const std::string& given, const fs::path& m
   return FromFolder(path, program);
 }
 
+bool HoldsStatistics(const std::string& given) {
+  return calibration::Statistics::IsFile(given) || gguf::IsImatrix(given);
+}
+
 precision::MeasureInputs ForMeasuring(const Samples& samples, const Program& program) {
   precision::MeasureInputs inputs;
   inputs.generated = samples.generated;
@@ -257,8 +275,9 @@ precision::MeasureInputs ForMeasuring(const Samples& samples, const Program& pro
 }
 
 Measuring::Measuring(const std::string& given, const fs::path& model, const Program& program) {
-  if (calibration::Statistics::IsFile(given)) {
-    statistics_ = calibration::Statistics::Read(given);
+  if (HoldsStatistics(given)) {
+    statistics_ = calibration::Statistics::IsFile(given) ? calibration::Statistics::Read(given)
+                                                         : FromImatrix(given);
     try {
       samples_ = Generated(kFewSamples, program);
     } catch (const Error&) {

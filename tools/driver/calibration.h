@@ -24,13 +24,16 @@ namespace mlc::driver {
 calibration::Samples ReadCalibration(const std::string& given, const std::filesystem::path& model,
                                      const Program& program);
 
+// Whether `given` is a file of statistics or an importance matrix of llama.cpp, which tell what
+// weights are multiplied by without running the program.
+bool HoldsStatistics(const std::string& given);
+
 precision::MeasureInputs ForMeasuring(const calibration::Samples& samples, const Program& program);
 
 // The inputs that a program is compressed for.
 class Measuring {
  public:
-  // As ReadCalibration; `given` may also be a file of statistics, which tells what weights are
-  // multiplied by without running the program.
+  // As ReadCalibration; `given` may also hold statistics.
   Measuring(const std::string& given, const std::filesystem::path& model, const Program& program);
   Measuring(const Measuring&) = delete;
   Measuring& operator=(const Measuring&) = delete;

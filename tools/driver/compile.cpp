@@ -130,7 +130,7 @@ void CheckOptions(const CompileOptions& options) {
         .Help("mlc verify --budget judges an fp16 package");
   // Inputs for compression only are no contradiction.
   const bool measures_on = !options.calibrate.empty() && CompressionRules(options.import).empty();
-  if (measures_on && calibration::Statistics::IsFile(options.calibrate))
+  if (measures_on && HoldsStatistics(options.calibrate))
     throw Error("usage", "--calibrate: statistics require --compress")
         .Help("give the inputs themselves to measure fp16 accuracy on");
   if (!options.measure && (options.budget || measures_on))
