@@ -25,8 +25,12 @@ def count(torch, ct, make, inputs, target):
     types = [ct.TensorType(shape=t.shape, dtype=float if t.is_floating_point() else int) for t in x]
     converted = ct.convert(traced, inputs=types, convert_to="mlprogram", minimum_deployment_target=getattr(ct.target, target),
                            skip_model_load=True)
-    return sum(op.op_type not in ("const", "cast") and not op.op_type.startswith("constexpr")
-               for function in converted._mil_program.functions.values() for op in function.operations)
+
+    def within(block):
+        return sum((op.op_type not in ("const", "cast") and not op.op_type.startswith("constexpr")) + sum(map(within, op.blocks))
+                   for op in block.operations)
+
+    return sum(map(within, converted._mil_program.functions.values()))
 
 
 def main():

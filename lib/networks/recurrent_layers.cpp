@@ -13,7 +13,7 @@ namespace mlc::networks {
 namespace {
 
 // A step has 10 to 20 operations, and so has a whole loop, which however runs on the CPU only.
-constexpr int64_t kUnrolledSteps = 16;
+constexpr int64_t kUnrolledSteps = 2;
 
 // The defaults are those of the operators of the same name. MIL's scaled_tanh has no documented
 // factors.

@@ -61,7 +61,7 @@ struct RecurrentResult {
 
 // Returns one result per direction. If MIL's operator supports the layer, each direction is one
 // operation (or both directions of an LSTM together). Otherwise the layer is computed step by step,
-// which a decision reports: unrolled if there are at most 16 steps and their number is known,
+// which a decision reports: unrolled if there are at most 2 steps and their number is known,
 // otherwise a while_loop.
 std::vector<RecurrentResult> Recurrent(Builder& b, const RecurrentLayer& layer,
                                        const std::vector<LayerDirection>& directions);

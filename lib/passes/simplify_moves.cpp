@@ -61,17 +61,15 @@ bool GatherFromEnd(Operation* op, PassContext& context) {
   const Form* form = op->def->FormFor(context.target);
   Operation* chosen = DefinedBy(op->value("indices"), "select");
   Operation* raised = chosen ? DefinedBy(chosen->value("a"), "add") : nullptr;
-  Operation* negative = chosen ? DefinedBy(chosen->value("cond"), "equal") : nullptr;
-  Operation* turn = negative ? DefinedBy(negative->value("x"), "floor_div") : nullptr;
-  if (!form || HasParam(*op->def, *form, "validate_indices") || !raised || !turn) return false;
+  Operation* negative = chosen ? DefinedBy(chosen->value("cond"), "less") : nullptr;
+  if (!form || HasParam(*op->def, *form, "validate_indices") || !raised || !negative) return false;
   Value* indices = chosen->value("b");
   auto axis = ConstantAxes(*op, "axis", op->arg("x")[0].type().rank());
-  if (!indices || !axis || raised->value("x") != indices || turn->value("x") != indices)
+  if (!indices || !axis || raised->value("x") != indices || negative->value("x") != indices)
     return false;
   const Dim size = op->arg("x")[0].type().shape[(*axis)[0]];
-  if (!size.is_constant() || !IsUniform(negative->value("y"), -1) ||
+  if (!size.is_constant() || !IsUniform(negative->value("y"), 0) ||
       !IsUniform(raised->value("y"), static_cast<double>(size.constant())) ||
-      !IsUniform(turn->value("y"), static_cast<double>(size.constant())) ||
       !(indices->type == chosen->result()->type))
     return false;
   op->SetArg("indices", {indices});

@@ -30,8 +30,8 @@ using calibration::Samples;
 
 constexpr std::string_view kGenerated = "generated:";
 constexpr int64_t kMostSamples = 4096;
-// Tokens of a chunk of text, and the number of chunks, evenly spaced in a longer text.
-constexpr int64_t kChunk = 512, kMostChunks = 64;
+// Tokens of a chunk of text, and of all chunks, which are evenly spaced in a longer text.
+constexpr int64_t kChunk = 512, kMostTokens = 64 * kChunk;
 // The seed differs from that of `mlc verify`, which tests on other inputs.
 constexpr uint64_t kSeed = 1000;
 // Larger open dimensions, such as a batch, show little more.
@@ -144,7 +144,7 @@ Samples FromText(const fs::path& file, const fs::path& model, const Program& pro
     if (whole == 0)
       throw Error("usage", "--calibrate: \"{}\" has {} tokens", file.string(), tokens.size())
           .Expected("{} or more", length);
-    chunks = std::min(whole, kMostChunks);
+    chunks = std::min(whole, kMostTokens / length);
     for (int64_t i = 0; i < chunks; ++i) {
       const auto begin = tokens.begin() + i * whole / chunks * length;
       std::vector<int32_t> chunk(begin, begin + length);
