@@ -30,8 +30,9 @@ Imatrix ReadImatrix(const std::filesystem::path& path) {
     auto fail = [&](std::string what) {
       return Error("bad-file", "the importance of \"{}\": {}", name, what)
           .At({path.string(), fmt::format("tensor \"{}\"", tensor.name)})
-          .Expected("{}{} with a row of sums of squares for each matrix, and {}{} with as many counts",
-                    name, kSums, name, kCounts);
+          .Expected(
+              "{}{} with a row of sums of squares for each matrix, and {}{} with as many counts",
+              name, kSums, name, kCounts);
     };
     const GgufTensor* counted = file.FindTensor(name + std::string(kCounts));
     if (!counted) throw fail("there are no counts");
@@ -39,7 +40,8 @@ Imatrix ReadImatrix(const std::filesystem::path& path) {
     if (importance.columns < 1) throw fail("there are no sums");
     importance.matrices = tensor.elements() / importance.columns;
     if (counted->elements() != importance.matrices)
-      throw fail(fmt::format("{} counts for {} matrices", counted->elements(), importance.matrices));
+      throw fail(
+          fmt::format("{} counts for {} matrices", counted->elements(), importance.matrices));
     const Tensor sums = file.Constant(tensor), counts = file.Constant(*counted);
     if (!IsFloat(sums.dtype()) || !IsFloat(counts.dtype())) throw fail("they are not floats");
     for (int64_t m = 0; m < importance.matrices; ++m) {

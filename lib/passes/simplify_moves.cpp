@@ -2,9 +2,12 @@
 //
 //   gather(x, [2, 3, 4], axis = 1)                 ->   slice_by_index(x, 2 to 5 of dimension 1)
 //   gather(x, 2, axis = 1)                         ->   the same with squeeze_mask
-//   gather(x [30, 8], select(i // 30 == -1, i + 30, i))
+//   gather(x [30, 8], select(i < 0, i + 30, i))
 //                                                  ->   gather(x, i)   before iOS17
 //   concat(split(x, axis = 1), axis = 1)           ->   x              all parts, in order
+//   transpose(stack(split(x [2, 6], 2), axis = 0), [1, 0, 2])
+//                                                  ->   reshape(x, [2, 2, 3])
+//   concat(expand_dims(a), expand_dims(b))         ->   stack(a, b)    along the new dimension, up to three
 //   concat(concat(a, b), c)                        ->   concat(a, b, c)
 //   slice_by_index(concat(a, b)), inside b         ->   slice_by_index(b)
 //   slice_by_index(concat(a, b, c)), b and c       ->   concat(b, c)
@@ -17,7 +20,7 @@
 // mil/ops/defs/iOS15/scatter_gather.py), so that frontends need not have turned them.
 //
 // Must not fire if indices are computed (slices), if the added size is not that of the dimension
-// (indices from the end), if an inner concat has other users or interleaves, or if a slice has a
+// (indices from the end), if a part of a stack or a concat has other users, if an inner concat has other users or interleaves, or if a slice has a
 // stride or covers parts of two values. A slice with other users is only merged into slices with
 // strides, which cannot become a split, if this leaves it unused; a shuffle is only merged if a and
 // b have the same shape and no other operation uses the reshaped concat. No numeric effect.
@@ -104,6 +107,60 @@ bool ConcatOfSplit(Operation* op, PassContext&) {
   for (size_t i = 0; i < values.size(); ++i)
     if (values[i].value != split->result(static_cast<int>(i))) return false;
   return Replace(op, x);
+}
+
+// The directions of a bidirectional layer: ONNX has them in a dimension of their own, in front of the
+// batch, from where they usually return.
+bool TransposeOfStack(Operation* op, PassContext& context) {
+  Operation* stack = op->is("transpose") ? DefinedBy(op->value("x"), "stack") : nullptr;
+  Operation* split = stack ? DefinedBy(stack->value("values"), "split") : nullptr;
+  if (!split || !split->value("x") || !SoleUser(stack->result())) return false;
+  Value* x = split->value("x");
+  const int rank = x->type.rank();
+  const Operands& values = stack->arg("values");
+  const auto axes = ConstantAxes(*split, "axis", rank),
+             place = ConstantAxes(*stack, "axis", rank + 1),
+             perm = ConstantAxes(*op, "perm", rank + 1);
+  const Value* part = split->result();
+  const Dim& size = part->type.shape[rank - 1];
+  if (!axes || !place || !perm || (*axes)[0] != rank - 1 || !size.is_constant() ||
+      split->results.size() != values.size())
+    return false;
+  for (size_t i = 0; i < values.size(); ++i)
+    if (values[i].value != split->result(static_cast<int>(i)) ||
+        !(values[i].value->type == part->type))
+      return false;
+  // The new dimension returns to its place before the parts.
+  std::vector<int64_t> back = Consecutive(0, rank + 1);
+  back.erase(back.begin() + (*place)[0]);
+  back.insert(back.end() - 1, (*place)[0]);
+  if (*perm != back) return false;
+  std::vector<int64_t> shape;  // one unknown size follows from the others
+  for (int i = 0; i + 1 < rank; ++i)
+    shape.push_back(x->type.shape[i].is_constant() ? x->type.shape[i].constant() : -1);
+  if (std::ranges::count(shape, -1) > 1) return false;
+  shape.push_back(std::ssize(values));
+  shape.push_back(size.constant());
+  Builder builder = BuilderBefore(op, context);
+  return Replace(op, WithShape(builder, x, shape));
+}
+
+bool ConcatOfExpanded(Operation* op, PassContext& context) {
+  // Transpositions of more dimensions sink through expand_dims and concat, but not through stack.
+  constexpr int kMostRank = 3;
+  std::optional<Concat> concat = op->is("concat") ? PlainConcat(op->result()) : std::nullopt;
+  if (!concat || op->result()->type.rank() > kMostRank) return false;
+  std::vector<Value*> parts;
+  for (const Operand& operand : op->arg("values")) {
+    const Operation* expand = DefinedBy(operand.value, "expand_dims");
+    if (!expand || SoleUser(operand.value) != op || !expand->value("x")) return false;
+    const auto axes = ConstantAxes(*expand, "axes", op->result()->type.rank());
+    if (!axes || *axes != std::vector{concat->axis}) return false;
+    parts.push_back(expand->value("x"));
+    if (!(parts.back()->type == parts[0]->type)) return false;
+  }
+  return parts.size() > 1 &&
+         ReplaceBy(op, context, "stack", {{"values", parts}, {"axis", concat->axis}});
 }
 
 bool ConcatOfConcat(Operation* op, PassContext& context) {
@@ -350,8 +407,8 @@ bool ShuffleOfConcat(Operation* op, PassContext& context) {
 }  // namespace
 
 extern const PassDef kSimplifyMoves = {
-    "simplify-moves", "simplify gathers, slices, splits and concats",
-    Rewrites<GatherOfRun, GatherFromEnd, ConcatOfSplit, ConcatOfConcat, SliceOfConcat,
-             SlicesToSplit, SliceOfSlice, ShuffleOfConcat>};
+    "simplify-moves", "simplify gathers, slices, splits, stacks and concats",
+    Rewrites<GatherOfRun, GatherFromEnd, ConcatOfSplit, TransposeOfStack, ConcatOfExpanded,
+             ConcatOfConcat, SliceOfConcat, SlicesToSplit, SliceOfSlice, ShuffleOfConcat>};
 
 }  // namespace mlc::passes

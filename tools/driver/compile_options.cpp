@@ -129,7 +129,8 @@ std::vector<Option> ProgramTable(CompileOptions& into) {
       {"--calibrate", "generated:N|FILE|DIR",
        "inputs to measure fp16 accuracy on and to compress for: DIR/NAME.npy (several samples in "
        "DIR/0, DIR/1, ..., or along the first dimension), FILE.txt for a language model, or N "
-       "generated samples; to compress only, statistics of mlc calibrate or an importance matrix of "
+       "generated samples; to compress only, statistics of mlc calibrate or an importance matrix "
+       "of "
        "llama.cpp",
        Field([&into](const std::string& text) { into.calibrate = text; },
              [&into] {
