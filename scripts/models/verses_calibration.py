@@ -15,7 +15,7 @@ BEGINNINGS = ("And", "Then", "Now", "In", "The", "For", "But", "Moreover", "And 
 
 def main():
     texts = []
-    for seed, beginning in enumerate(BEGINNINGS, 1):
+    for seed, beginning in enumerate(5 * BEGINNINGS, 1):
         done = subprocess.run([MLC, "run", VERSES / "verses-f16.gguf", "--prompt", beginning, "--generate", "250", "--temperature", "1",
                                "--seed", str(seed)], capture_output=True, text=True, check=True)
         texts.append(beginning + " " + done.stdout.strip())
