@@ -56,6 +56,16 @@ constexpr PlacementRule OnOperation(std::string_view id, Severity severity,
                                     std::string (*check)(const OperationAt&)) {
   return {{id, severity, meaning, standing, source, fix}, units, oldest, newest, check};
 }
+// The form of an operation's weights, or of its activations in 8 bits.
+constexpr PlacementRule OnWeights(std::string_view id, Severity severity, std::string_view meaning,
+                                  Standing standing, std::string_view source, std::string_view fix,
+                                  uint8_t units, int oldest, int newest,
+                                  std::string (*check)(const OperationAt&)) {
+  PlacementRule rule =
+      OnOperation(id, severity, meaning, standing, source, fix, units, oldest, newest, check);
+  rule.weights = true;
+  return rule;
+}
 constexpr PlacementRule OnFunction(std::string_view id, Severity severity, std::string_view meaning,
                                    Standing standing, std::string_view source, std::string_view fix,
                                    uint8_t units, int oldest, int newest,
@@ -299,44 +309,43 @@ constexpr PlacementRule kRules[] = {
                 "option 'dim' tokens=N stores the context last",
                 kAne, 0, 0, StateWidth),
     // --- weights
-    OnOperation("table-blocks", kCannotRun,
-                "weights with lookup tables for blocks of rows and columns", kMeasured,
-                "apple/coreai-models#279 (error -14)",
-                "use tables for groups of output channels only", kAne, 0, 0, GroupedTables),
-    OnOperation("int4-weights", kCannotRun, "weights of four bits with a scale", kMeasured,
-                "apple/coreai-models#55, #205: no region on the Neural Engine",
-                "use a palette of 16 values for groups of output channels", kAne, 0, 0,
-                FourBitWeights),
-    OnOperation("block-scales", kInaccurate, "weights with a scale for each block", kMeasured,
-                "apple/coreai-models#279 (cosine 0.367 on iPhone 16 Pro Max); coremltools, "
-                "opt-quantization-perf.md: blocks are for the GPU, channels for the Neural Engine",
-                "use a scale for each channel, or a palette for groups of output channels", kAne, 0,
-                0, BlockwiseWeights),
-    OnOperation("folded-int8", kNote, "int8 weights are expanded to fp16 when the model is loaded",
-                kMeasured, "sbryngelson/ane-guide, a-op-device-matrix.md (aned, M1)",
-                "a palette of 64 or 16 values stays compressed on each Neural Engine", kAne, 0, 14,
-                AffineWeights),
-    OnOperation(
+    OnWeights("table-blocks", kCannotRun,
+              "weights with lookup tables for blocks of rows and columns", kMeasured,
+              "apple/coreai-models#279 (error -14)",
+              "use tables for groups of output channels only", kAne, 0, 0, GroupedTables),
+    OnWeights("int4-weights", kCannotRun, "weights of four bits with a scale", kMeasured,
+              "apple/coreai-models#55, #205: no region on the Neural Engine",
+              "use a palette of 16 values for groups of output channels", kAne, 0, 0,
+              FourBitWeights),
+    OnWeights("block-scales", kInaccurate, "weights with a scale for each block", kMeasured,
+              "apple/coreai-models#279 (cosine 0.367 on iPhone 16 Pro Max); coremltools, "
+              "opt-quantization-perf.md: blocks are for the GPU, channels for the Neural Engine",
+              "use a scale for each channel, or a palette for groups of output channels", kAne, 0,
+              0, BlockwiseWeights),
+    OnWeights("folded-int8", kNote, "int8 weights are expanded to fp16 when the model is loaded",
+              kMeasured, "sbryngelson/ane-guide, a-op-device-matrix.md (aned, M1)",
+              "a palette of 64 or 16 values stays compressed on each Neural Engine", kAne, 0, 14,
+              AffineWeights),
+    OnWeights(
         "int8-activations", kSlow, "quantised activations", kApple,
         "coremltools, opt-quantization-perf.md: faster on A17 Pro and M4, slower where the unit "
         "expands them",
         "quantise the weights only", kAne, 0, 16, QuantizedActivations),
-    OnOperation(
+    OnWeights(
         "palette-stride", kSlow, "a convolution with a palette and a stride above 2", kApple,
         "apple/coreai-models, neural_engine_rules.md: \"With palettized kernels ... use up to 2\"",
         "leave the weights of this layer in fp16", kAne, 0, 0, PalettizedStride),
-    OnOperation("cpu-palette", kInaccurate, "weights with at most 16 different values in one table",
-                kMeasured, "coremltools#2716 (cosine 0.03 on the CPU)",
-                "use tables for groups of channels, or run on another unit", kCpu, 0, 0,
-                PerTensorPalette),
-    OnOperation("expanded-weights", kNote,
-                "compressed weights are expanded when the model is loaded", kApple,
-                "coremltools, opt-palettization-perf.md and opt-quantization-perf.md",
-                "on the CPU, compression makes the package smaller, not faster", kCpu, 0, 0,
-                CompressedWeights),
-    OnOperation("gpu-int8", kInaccurate, "weights of eight bits with a scale", kMeasured,
-                "FluidInference/mobius#73: MPSGraph ended with \"pass manager failed\"",
-                "use a palette of 64 values on the GPU", kGpu, 0, 0, EightBitWeights),
+    OnWeights("cpu-palette", kInaccurate, "weights with at most 16 different values in one table",
+              kMeasured, "coremltools#2716 (cosine 0.03 on the CPU)",
+              "use tables for groups of channels, or run on another unit", kCpu, 0, 0,
+              PerTensorPalette),
+    OnWeights("expanded-weights", kNote, "compressed weights are expanded when the model is loaded",
+              kApple, "coremltools, opt-palettization-perf.md and opt-quantization-perf.md",
+              "on the CPU, compression makes the package smaller, not faster", kCpu, 0, 0,
+              CompressedWeights),
+    OnWeights("gpu-int8", kInaccurate, "weights of eight bits with a scale", kMeasured,
+              "FluidInference/mobius#73: MPSGraph ended with \"pass manager failed\"",
+              "use a palette of 64 values on the GPU", kGpu, 0, 0, EightBitWeights),
     // --- numbers
     OnOperation(
         "infinity", kInaccurate, "a constant contains an infinity", kApple,

@@ -30,6 +30,7 @@ struct PlacementRule : Rule {
   std::string (*operation)(const OperationAt&) = nullptr;
   std::string (*function)(const Placement&, const Chip&) = nullptr;
   std::string (*program)(const Program&, const Chip&) = nullptr;
+  bool weights = false;  // it is about the form in which weights or activations are stored
 
   bool AppliesTo(Unit unit, const Chip& chip) const;
 };

@@ -76,6 +76,13 @@ std::string CompressionJson(const Compression& compression) {
     json["generated_loss"] = LossJson(*compression.generated_loss);
     json["generated_loss"]["outputs"] = OutputsJson(*compression.generated_loss);
   }
+  for (const UnitFinding& finding : compression.units)
+    json["units"].push_back({{"rule", finding.rule},
+                             {"unit", finding.unit},
+                             {"severity", finding.severity},
+                             {"meaning", finding.meaning},
+                             {"operations", finding.operations},
+                             {"fix", finding.fix}});
   if (!compression.ranges.empty()) json["ranges"] = compression.ranges;
   for (const ActivationReport& activation : compression.activations) {
     Json& entry = json["activations"].emplace_back(Json::object());

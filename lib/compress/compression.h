@@ -68,6 +68,12 @@ struct ActivationReport {
   double low = 0, high = 0;  // of its values on the inputs
 };
 
+// What a compute unit does with the form of weights: a rule of placement that applies to operations.
+struct UnitFinding {
+  std::string rule, unit, severity, meaning, fix;
+  int64_t operations = 0;
+};
+
 struct Compression {
   std::vector<Rule> rules;
   // Makes every encoded constant plain, whatever it is used for; there are no rules.
@@ -99,6 +105,7 @@ struct Compression {
   // In order of execution.
   std::vector<WeightReport> weights = {};
   std::vector<ActivationReport> activations = {};
+  std::vector<UnitFinding> units = {};
   std::string ranges = {};  // how the ranges of activations were chosen
   // Names of constants that rules name, and which are encoded even if they are small.
   std::set<std::string> named = {};

@@ -59,6 +59,22 @@ def test_manifest_and_report(folder):
     assert "PASSED" in expect(run("verify", model, package), 0).stdout
 
 
+def test_compute_units(folder):
+    """The report says which units the chosen forms do not suit, by the rules of mlc explain."""
+    model = network(folder)
+    rules = expect(run("explain", "--rules"), 0).stdout
+    expected = {"int4:block=row": {("int4-weights", "Neural Engine", "cannot run")}, "int8": {("gpu-int8", "GPU", "inaccurate")},
+                "pal4": {("cpu-palette", "CPU", "inaccurate")}, "w8a8": {("int8-activations", "Neural Engine", "slow")}, "fp16": set()}
+    for scheme, wanted in expected.items():
+        done = expect(run("compile", model, "-o", folder / "u.mlpackage", "--force", "--compress", scheme, "--json"), 0)
+        units = done.answer["compression"].get("units", [])
+        found = {(entry["rule"], entry["unit"], entry["severity"]) for entry in units}
+        assert wanted <= found and all(f"| {entry['rule']} |" in rules and entry["fix"] and entry["operations"] > 0 for entry in units), units
+        assert scheme != "fp16" or not units, units
+    package = expect(run("compile", model, "-o", folder / "p.mlpackage"), 0) and folder / "p.mlpackage"
+    expect(run("opt", package, "--compress", "pal4", "-o", folder / "o.mlpackage"), 0, "cpu-palette: weights with at most 16")
+
+
 def test_separators_in_shells(folder):
     """Neither separator nor the characters of schemes need quotes, except for ; and globs; a file has one rule per line."""
     model = network(folder)

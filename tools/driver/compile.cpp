@@ -227,6 +227,7 @@ Optimized OptimizeSource(const fs::path& model, const CompileOptions& options,
   if (measuring) measuring->RequireUsed();
   if (optimized.compression) {
     // What they refer to ends with this function.
+    NoteUnits(program, *optimized.compression);
     optimized.compression->measure = nullptr;
     optimized.compression->observe = nullptr;
     optimized.compression->evaluate = nullptr;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backends/coreml/lower.h"
+#include "lib/analysis/placement_rules.h"
 #include "lib/passes/pass.h"
 
 namespace mlc::driver {
@@ -33,6 +34,25 @@ void CompressProgram(Program& program, const ImportOptions& options, Diagnostics
                               .target = target,
                               .compression = &compression};
   passes::RunPasses(program, passes, context);
+}
+
+void NoteUnits(const Program& program, compress::Compression& compression) {
+  using analysis::Unit;
+  for (const Unit unit : {Unit::kNeuralEngine, Unit::kGpu, Unit::kCpu}) {
+    std::map<const analysis::PlacementRule*, int64_t> operations;
+    for (const auto& function : program.functions)
+      for (const analysis::PlacementFinding& finding :
+           analysis::PlacementOf(*function, unit, analysis::DefaultChip(),
+                                 analysis::SizesToExamine(*function).front())
+               .findings)
+        if (finding.rule->weights) ++operations[finding.rule];
+    // In the order of the table.
+    for (const analysis::PlacementRule& rule : analysis::PlacementRules())
+      if (const auto found = operations.find(&rule); found != operations.end())
+        compression.units.push_back({std::string(rule.id), std::string(Name(unit)),
+                                     std::string(Name(rule.severity)), std::string(rule.meaning),
+                                     std::string(rule.fix), found->second});
+  }
 }
 
 Opset RaisedFor(const std::vector<compress::Rule>& rules, Opset target, Diagnostics& diagnostics) {

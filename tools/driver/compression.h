@@ -16,6 +16,9 @@ std::vector<compress::Rule> CompressionRules(const ImportOptions& options);
 // weights of a package that is compiled with the same options, but nothing is narrowed.
 void CompressProgram(Program& program, const ImportOptions& options, Diagnostics& diagnostics);
 
+// Adds what compute units of the default chip do with the forms of the weights of the program.
+void NoteUnits(const Program& program, compress::Compression& compression);
+
 // Returns the target for rules, at least `target`; a note and a decision state why it is raised.
 Opset RaisedFor(const std::vector<compress::Rule>& rules, Opset target, Diagnostics& diagnostics);
 

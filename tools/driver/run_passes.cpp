@@ -176,6 +176,7 @@ OptimizeResult Optimize(const fs::path& model, const OptimizeOptions& options,
   if (measuring) measuring->RequireUsed();
   if (result.compression) {
     // What they refer to ends with this function.
+    if (compresses && !options.decompress) NoteUnits(program, *result.compression);
     result.compression->measure = nullptr;
     result.compression->observe = nullptr;
     result.compression->evaluate = nullptr;

@@ -70,6 +70,14 @@ std::string CompressionText(const compress::Compression& compression) {
     text +=
         fmt::format("outputs: {} ({})\n", LossText(*compression.loss), compression.evaluated_on);
   text += CurveText(compression);
+  // The notes are in the JSON form only.
+  std::vector<compress::UnitFinding> units = compression.units;
+  std::erase_if(units, [](const auto& finding) { return finding.severity == "note"; });
+  if (!units.empty()) text += "compute units (mlc explain --rules):\n";
+  for (const compress::UnitFinding& finding : units)
+    text += fmt::format("  {:<14} {:<10} {}: {} ({} operation{})\n", finding.unit, finding.severity,
+                        finding.rule, finding.meaning, finding.operations,
+                        finding.operations == 1 ? "" : "s");
   std::ranges::stable_sort(made, {}, [](const WeightReport* weight) { return weight->snr(); });
   if (made.size() > kWorst) made.resize(kWorst);
   if (!made.empty()) text += "lowest signal to noise:\n";
