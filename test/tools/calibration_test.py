@@ -235,6 +235,11 @@ def test_text(folder):
     answer = expect(run("compile", model, "-o", folder / "v.mlpackage", "--compress", "pal3:group=32", "--no-measure", "--json",
                         "--calibrate", folder / "sample.txt", timeout=240), 0).answer["compression"]
     assert answer["inputs"].startswith("text, ") and answer["loss"]["divergence"] > 0
+    expect(run("verify", model, folder / "v.mlpackage"), 0, "over state keyCache", "PASSED, exceeds the budget as stated")
+    expect(run("calibrate", model, "--inputs", folder / "sample.txt", "-o", folder / "v.stats"), 0)
+    statistics = expect(run("compile", model, "-o", folder / "s.mlpackage", "--compress", "pal3:group=32", "--no-measure", "--json",
+                            "--calibrate", folder / "v.stats"), 0).answer["compression"]
+    assert sum("output_snr_db" in entry for entry in statistics["tensors"]) == 29, statistics
     plain = expect(run("compile", model, "-o", folder / "p.mlpackage", "--compress", "pal3:group=32", "--no-measure", "--json"), 0).answer
     assert "loss" not in plain["compression"]
 

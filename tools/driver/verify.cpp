@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <ranges>
 #include <set>
 
 #include "backends/coreml/manifest.h"
@@ -540,10 +541,15 @@ VerifyResult Verify(const fs::path& source_path, const fs::path& package_path,
     check.budgets = result.floors
                         ? WithFloors(result.budgets, check, *rounded, exact, by_source, diagnostics)
                         : result.budgets;
-    for (const auto& [name, error] : errors) {
-      auto [budget, first] = check.budgets.outputs.try_emplace(name, check.budgets.all);
+    const auto state_error = [&](verify::Budgets& budgets, const std::string& name, double error) {
+      auto [budget, first] = budgets.outputs.try_emplace(name, budgets.all);
       budget->second.stated = error;
-    }
+    };
+    for (const auto& [name, error] : errors) state_error(check.budgets, name, error);
+    // The manifest states nothing of states, which may differ as much as the worst output.
+    if (stated && !stated->lost.empty() && !errors.empty())
+      for (const auto& [name, tensor] : check.references[0].states)
+        state_error(check.budgets, name, std::ranges::max(std::views::values(errors)));
     std::vector<verify::Compared> own =
         CompareWithTies(check, exact, !language, by_source, result.budgets.all.max_error / 10);
     result.outputs.insert(result.outputs.end(), own.begin(), own.end());
@@ -555,11 +561,14 @@ VerifyResult Verify(const fs::path& source_path, const fs::path& package_path,
     for (const auto& [name, tensor] : check.references[0].outputs)
       if (!tensor) function.not_compared.push_back(name);
     function.followed = check.followed;
-    if (language)
+    if (language) {
+      verify::Budgets budgets = result.budgets;
+      for (const auto& [name, error] : errors) state_error(budgets, name, error);
       function.language =
           VerifyLanguage({check.source, check.package, rounded ? &*rounded : nullptr, result.floors,
                           exact, faithful},
-                         options.tokens, options.make_up.seed, result.budgets, result.outputs);
+                         options.tokens, options.make_up.seed, budgets, result.outputs);
+    }
     if (options.layers)
       function.layers =
           verify::CompareLayers(*check.source, check.source_steps, exact, *check.package,
