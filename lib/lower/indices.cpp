@@ -8,12 +8,15 @@ namespace mlc::lower {
 
 namespace {
 
-// Adds `sizes` to negative indices, as coremltools does.
+// Adds `sizes` to indices from -sizes to -1. Lower indices are unchanged, so that the run time
+// rejects them: with a size added they could be valid negative indices.
 Value* Raise(Builder& b, Value* indices, Value* sizes) {
   if (IsNatural(indices)) return indices;
   if (sizes->is_constant()) sizes = b.Cast(sizes, indices->type.dtype);
   Value* raised = Binary(b, "add", indices, sizes);
-  return Select(b, Binary(b, "less", indices, 0), raised, indices);
+  Value* turn = Binary(b, "floor_div", indices, sizes);
+  Value* negative = Binary(b, "equal", turn, -1);
+  return Select(b, negative, raised, indices);
 }
 
 }  // namespace

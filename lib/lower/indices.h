@@ -1,7 +1,7 @@
 // lib/lower/indices.h - normalises indices to count from the front.
 //
 // Sources allow negative indices, which count from the end; since iOS17, MIL leaves them undefined.
-// An index below -size stays negative.
+// An index below -size stays negative, so that the run time rejects it.
 #pragma once
 
 #include "lib/ir/builder.h"

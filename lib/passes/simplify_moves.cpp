@@ -2,7 +2,7 @@
 //
 //   gather(x, [2, 3, 4], axis = 1)                 ->   slice_by_index(x, 2 to 5 of dimension 1)
 //   gather(x, 2, axis = 1)                         ->   the same with squeeze_mask
-//   gather(x [30, 8], select(i < 0, i + 30, i))
+//   gather(x [30, 8], select(i // 30 == -1, i + 30, i))
 //                                                  ->   gather(x, i)   before iOS17
 //   concat(split(x, axis = 1), axis = 1)           ->   x              all parts, in order
 //   transpose(stack(split(x [2, 6], 2), axis = 0), [1, 0, 2])
@@ -64,15 +64,17 @@ bool GatherFromEnd(Operation* op, PassContext& context) {
   const Form* form = op->def->FormFor(context.target);
   Operation* chosen = DefinedBy(op->value("indices"), "select");
   Operation* raised = chosen ? DefinedBy(chosen->value("a"), "add") : nullptr;
-  Operation* negative = chosen ? DefinedBy(chosen->value("cond"), "less") : nullptr;
-  if (!form || HasParam(*op->def, *form, "validate_indices") || !raised || !negative) return false;
+  Operation* negative = chosen ? DefinedBy(chosen->value("cond"), "equal") : nullptr;
+  Operation* turn = negative ? DefinedBy(negative->value("x"), "floor_div") : nullptr;
+  if (!form || HasParam(*op->def, *form, "validate_indices") || !raised || !turn) return false;
   Value* indices = chosen->value("b");
   auto axis = ConstantAxes(*op, "axis", op->arg("x")[0].type().rank());
-  if (!indices || !axis || raised->value("x") != indices || negative->value("x") != indices)
+  if (!indices || !axis || raised->value("x") != indices || turn->value("x") != indices)
     return false;
   const Dim size = op->arg("x")[0].type().shape[(*axis)[0]];
-  if (!size.is_constant() || !IsUniform(negative->value("y"), 0) ||
+  if (!size.is_constant() || !IsUniform(negative->value("y"), -1) ||
       !IsUniform(raised->value("y"), static_cast<double>(size.constant())) ||
+      !IsUniform(turn->value("y"), static_cast<double>(size.constant())) ||
       !(indices->type == chosen->result()->type))
     return false;
   op->SetArg("indices", {indices});
