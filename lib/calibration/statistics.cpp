@@ -99,9 +99,6 @@ std::array<uint64_t, 2> HashOfSample(const std::string& function, const Sample& 
   return numbers;
 }
 
-// The number of sums that a file may claim: their memory is bounded by what a program could need.
-constexpr int64_t kMostSums = int64_t{1} << 32;
-
 }  // namespace
 
 std::string HashOf(const Value& weight) {
@@ -131,6 +128,16 @@ InputSums PackedSums::Unpack() const {
   calibration::Unpack(left, sums.products());
   if (!left.empty()) Damaged();
   return sums;
+}
+
+bool PackedSums::HasShapeOf(const PackedSums& other) const {
+  return sets_ == other.sets_ && columns_ == other.columns_ && products_ == other.products_;
+}
+
+void PackedSums::Add(const PackedSums& other) {
+  InputSums sums = Unpack();
+  sums.Add(other.Unpack());
+  *this = PackedSums(sums);
 }
 
 Statistics Statistics::Collect(const Program& program, const Samples& samples,
@@ -166,16 +173,17 @@ Statistics Statistics::Collect(const Program& program, const Samples& samples,
   for (size_t i = 0; i < runs.size(); ++i) {
     Observed observed =
         Observe(program, samples, runs[i], i == 0 ? values : std::set<const Value*>());
-    std::map<std::string, std::pair<std::string, InputSums>> by_name;
     for (auto& [weight, sums] : observed.inputs) {
-      auto [at, added] = by_name.try_emplace(weight->name, HashOf(*weight), std::move(sums));
-      // A weight of another function that has the same name and elements adds to it.
-      if (!added && at->second.first == HashOf(*weight) &&
-          at->second.second.columns() == sums.columns() && at->second.second.sets() == sums.sets())
-        at->second.second.Add(sums);
+      const Weight made{HashOf(*weight), PackedSums(sums)};
+      auto [at, added] = statistics.weights_.try_emplace(weight->name, made);
+      if (added) continue;
+      // A weight of another function that has the same name and elements adds to it; of weights with
+      // other elements, one is kept, whatever their order.
+      if (at->second.hash == made.hash && at->second.sums.HasShapeOf(made.sums))
+        at->second.sums.Add(made.sums);
+      else if (made.hash < at->second.hash)
+        at->second = made;
     }
-    for (auto& [name, made] : by_name)
-      statistics.weights_.try_emplace(name, Weight{made.first, PackedSums(made.second)});
     for (auto& [value, histogram] : observed.values) statistics.values_[value->name].Add(histogram);
   }
   return statistics;
@@ -198,15 +206,11 @@ void Statistics::Add(const Statistics& other) {
       weights_.emplace(name, weight);
       continue;
     }
-    const PackedSums &a = found->second.sums, &b = weight.sums;
-    if (found->second.hash != weight.hash || a.sets() != b.sets() || a.columns() != b.columns() ||
-        a.has_products() != b.has_products())
+    if (found->second.hash != weight.hash || !found->second.sums.HasShapeOf(weight.sums))
       throw Error("bad-input",
                   "the statistics are those of different models: weight \"{}\" differs", name)
           .Expected("statistics of one model, made with the same options");
-    InputSums sums = a.Unpack();
-    sums.Add(b.Unpack());
-    found->second.sums = PackedSums(sums);
+    found->second.sums.Add(weight.sums);
   }
   for (const auto& [name, histogram] : other.values_) values_[name].Add(histogram);
 }
@@ -306,9 +310,11 @@ Statistics Statistics::Read(const fs::path& path) try {
     const bool products = weight.at("products");
     std::vector<int64_t> counts = weight.at("counts");
     const size_t size = weight.at("bytes");
-    if (sets < 1 || columns < 1 || sets > kMostSums / columns || std::ssize(counts) != sets ||
-        size > left.size() || static_cast<int64_t>(size) < sets * columns ||
-        (products && sets * columns > kMostSums / columns))
+    // Each number takes a byte or more, so that the memory of the sums is bounded by the file's size.
+    const auto most = static_cast<int64_t>(std::min(size, left.size()));
+    if (sets < 1 || columns < 1 || size > left.size() || sets > most / columns ||
+        std::ssize(counts) != sets || 2 * sets * columns > most ||
+        (products && sets * columns > 2 * most / (columns + 1)))
       Damaged();
     statistics.weights_.emplace(
         weight.at("name"),

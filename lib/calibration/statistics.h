@@ -37,6 +37,8 @@ class PackedSums {
   const std::vector<int64_t>& counts() const { return counts_; }
   std::span<const std::byte> bytes() const { return bytes_; }
   compress::InputSums Unpack() const;
+  bool HasShapeOf(const PackedSums& other) const;
+  void Add(const PackedSums& other);  // of the same shape
 
  private:
   int64_t sets_ = 0, columns_ = 0;

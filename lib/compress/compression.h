@@ -68,7 +68,8 @@ struct ActivationReport {
   double low = 0, high = 0;  // of its values on the inputs
 };
 
-// What a compute unit does with the form of weights: a rule of placement that applies to operations.
+// A rule of placement that applies to operations on one compute unit because of the form of their
+// weights.
 struct UnitFinding {
   std::string rule, unit, severity, meaning, fix;
   int64_t operations = 0;

@@ -327,8 +327,8 @@ struct WeightOperand {
 // Returns the operands that hold weights.
 using WeightsFn = std::vector<WeightOperand> (*)(const OpContext&);
 
-// What an operator is in a chain of 8-bit activations: the operators that Core ML computes in
-// integers between dequantize and quantize (coremltools' activation quantisation,
+// The role of an operator in a chain of 8-bit activations. Core ML computes these operators in integers
+// between dequantize and quantize (coremltools' activation quantisation,
 // coremltools/optimize/coreml/experimental).
 enum class EightBit : uint8_t {
   kNone,

@@ -24,8 +24,8 @@ namespace mlc::driver {
 calibration::Samples ReadCalibration(const std::string& given, const std::filesystem::path& model,
                                      const Program& program);
 
-// Whether `given` is a file of statistics or an importance matrix of llama.cpp, which tell what
-// weights are multiplied by without running the program.
+// Returns true for a file of statistics or an importance matrix of llama.cpp. Both tell what weights
+// are multiplied by without running the program.
 bool HoldsStatistics(const std::string& given);
 
 precision::MeasureInputs ForMeasuring(const calibration::Samples& samples, const Program& program);

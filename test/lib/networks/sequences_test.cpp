@@ -163,9 +163,10 @@ std::vector<float> Wave(int steps) {
 
 // The runs cover MIL's operator, unrolled steps and a loop; rows shorter than the sequence; both
 // directions.
-const Run kRuns[] = {{3, 3, false, true}, {3, 3, true, true},   {3, 3, false, false},
-                     {3, 2, false, true}, {3, 2, true, true},   {70, 70, false, false},
-                     {70, 9, true, true}, {70, 70, true, false}};
+const Run kRuns[] = {{2, 2, false, false}, {2, 1, true, true},     {3, 3, false, true},
+                     {3, 3, true, true},   {3, 3, false, false},   {3, 2, false, true},
+                     {3, 2, true, true},   {70, 70, false, false}, {70, 9, true, true},
+                     {70, 70, true, false}};
 
 TEST_CASE("networks: LSTM cells") {
   std::vector<float> w = {0.5, -0.25, 1, 0.75}, r = {0.25, 0.5, -0.5, 1},
