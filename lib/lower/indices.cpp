@@ -8,18 +8,24 @@ namespace mlc::lower {
 
 namespace {
 
-// Adds `sizes` to indices from -sizes to -1. Lower indices are unchanged, so that the run time
-// rejects them: with a size added they could be valid negative indices.
+// Adds `sizes` to negative indices, as coremltools does.
 Value* Raise(Builder& b, Value* indices, Value* sizes) {
   if (IsNatural(indices)) return indices;
   if (sizes->is_constant()) sizes = b.Cast(sizes, indices->type.dtype);
   Value* raised = Binary(b, "add", indices, sizes);
-  Value* turn = Binary(b, "floor_div", indices, sizes);
-  Value* negative = Binary(b, "equal", turn, -1);
-  return Select(b, negative, raised, indices);
+  return Select(b, Binary(b, "less", indices, 0), raised, indices);
 }
 
 }  // namespace
+
+Value* CountingFromEnd(Value* result) {
+  Operation* op = result->def;
+  while (op && op->is("cast")) op = op->value("x")->def;  // legalised
+  if (!op || op->def->is_const()) return result;
+  for (const Form& form : op->def->forms)
+    if (form.Find("validate_indices") < 0) op->form = &form;
+  return result;
+}
 
 Value* FromFront(Builder& b, Value* indices, Value* x, int axis) {
   Sizes size(b);

@@ -10,11 +10,11 @@ namespace {
 Value* Scatter(Builder& b, std::string_view op, const Scattered& s, Builder::Args args = {}) {
   args.insert(args.end(),
               {{"mode", s.mode}, {"data", s.data}, {"indices", s.indices}, {"updates", s.updates}});
-  return b.Make(op, std::move(args));
+  return CountingFromEnd(b.Make(op, std::move(args)));
 }
 
 // Scatters by flat indices, because index vectors of five-dimensional data would have six
-// dimensions.
+// dimensions. An index out of range becomes a flat index out of range.
 Value* ScatterPlaces(Builder& b, const Scattered& s, int axis) {
   Dims data = StaticDims(s.data->type.shape), dims = StaticDims(s.indices->type.shape);
   std::vector<int64_t> places(ElementCount(dims)), strides(data.size(), 1);
@@ -25,11 +25,16 @@ Value* ScatterPlaces(Builder& b, const Scattered& s, int axis) {
     for (int64_t i = static_cast<int64_t>(dims.size()) - 1, rest = k; i >= 0; rest /= dims[i--])
       places[k] += rest % dims[i] * strides[i];
   auto flat = [&](Value* x) { return WithShape(b, x, {-1}); };
-  Value* along = b.Make("mul", {{"x", b.Cast(s.indices, DType::kInt32)},
-                                {"y", b.Const(Tensor::Scalar<int32_t>(stride))}});
+  Value* indices = b.Cast(s.indices, DType::kInt32);
+  int64_t size = data[axis];
+  Value* turn = Binary(b, "floor_div", Binary(b, "add", indices, size), 2 * size);
+  Value* along = Binary(b, "mul", Binary(b, "mod", indices, size), stride);
   Value* others = b.Const(Tensor::Of(dims, places).Cast(DType::kInt32));
+  Value* inside = Binary(b, "add", along, others);
+  Value* outside = b.Const(Tensor::Scalar<int32_t>(ElementCount(data)));
+  Value* flat_indices = Select(b, Binary(b, "equal", turn, 0), inside, outside);
   Value* y = b.Make("scatter", {{"data", flat(s.data)},
-                                {"indices", flat(Binary(b, "add", along, others))},
+                                {"indices", flat(flat_indices)},
                                 {"updates", flat(s.updates)},
                                 {"axis", 0},
                                 {"mode", s.mode}});
@@ -47,7 +52,6 @@ Value* ScatterAlongAxis(Builder& b, Scattered s, int axis) {
   if (s.indices->type.rank() != rank || s.updates->type.rank() != rank)
     throw Error("bad-operand", "data is {}, indices {} and updates {}", ToString(data),
                 ToString(indices), ToString(s.updates->type.shape));
-  s.indices = FromFront(b, s.indices, s.data, axis);
   bool less = false;
   for (int i = 0; i < rank; ++i) less = less || (i != axis && data[i] != indices[i]);
   if (!less || !IsStatic(indices)) return Scatter(b, "scatter_along_axis", s, {{"axis", axis}});
@@ -71,9 +75,6 @@ Value* ScatterAlongAxis(Builder& b, Scattered s, int axis) {
   return Scatter(b, "scatter_nd", s);
 }
 
-Value* ScatterVectors(Builder& b, Scattered s) {
-  s.indices = VectorsFromFront(b, s.indices, s.data, 0);
-  return Scatter(b, "scatter_nd", s);
-}
+Value* ScatterVectors(Builder& b, Scattered s) { return Scatter(b, "scatter_nd", s); }
 
 }  // namespace mlc::lower

@@ -10,14 +10,25 @@ namespace mlc {
 
 namespace {
 
-// Negative indices count from the end. iOS17 leaves them undefined, or rejects them if
-// validate_indices is set. Indices out of range are always errors.
+// Whether negative indices count from the end. Since iOS17, coremltools' definitions "consider
+// [them] out-of-bound": the operators that have validate_indices.
+bool CountsFromEnd(const OpContext& context) {
+  if (context.Bool("validate_indices")) return false;
+  const Operation* op = context.operation();
+  if (!op || !op->block) return true;
+  const Form* form = op->form ? op->form : op->def->FormFor(op->block->function->opset);
+  return !form || form->Find("validate_indices") < 0;
+}
+
+// Indices out of range are always errors.
 class Index {
  public:
-  Index(const OpContext& context, bool validate) : context_(context), negative_(!validate) {}
+  explicit Index(const OpContext& context) : context_(context), negative_(CountsFromEnd(context)) {}
   int64_t operator()(int64_t index, int64_t size) const {
     if (index >= size || index < (negative_ ? -size : 0))
-      context_.Fail("index {} is out of range for a dimension of size {}", index, size);
+      context_.Fail(
+          "index {} is out of range for a dimension of size {}{}", index, size,
+          index < 0 && index >= -size ? "; since iOS17, indices may not be negative" : "");
     return index < 0 ? index + size : index;
   }
 
@@ -25,8 +36,6 @@ class Index {
   const OpContext& context_;
   bool negative_;
 };
-
-Index IndexOf(const OpContext& context) { return {context, context.Bool("validate_indices")}; }
 
 // Fails unless the shapes can be equal.
 void CheckShape(const OpContext& context, std::string_view name, const Shape& expected) {
@@ -77,7 +86,7 @@ void InferGather(InferContext& context) {
   auto elements = WholeElements(context, "x");
   if (!elements) return;
   std::vector<Dim> picked;
-  Index index = IndexOf(context);
+  Index index(context);
   for (int64_t i : at.Ints())
     picked.push_back((*elements)[index(i, static_cast<int64_t>(elements->size()))]);
   context.Elements(std::move(picked));
@@ -92,7 +101,7 @@ void EvalGather(EvalContext& context) {
   int64_t size = dims[axis], inner = Product(dims, axis + 1, dims.size());
   int64_t picks = Product(indices.dims(), batch, indices.dims().size());
   std::vector<int64_t> at = indices.Ints();
-  Index index = IndexOf(context);
+  Index index(context);
   for (int64_t& i : at) i = index(i, size);
   std::byte* out = nullptr;
   Tensor tensor = Tensor::Allocate(x.tensor().dtype(), context.out_dims(), &out);
@@ -136,7 +145,7 @@ void EvalGatherAlongAxis(EvalContext& context) {
   ElementSource x(context.in("x"));
   std::byte* out = nullptr;
   Tensor tensor = Tensor::Allocate(x.tensor().dtype(), context.out_dims(), &out);
-  for (int64_t at : OffsetsAlongAxis(IndexOf(context), x.tensor().dims(), AlongAxis(context, "x"),
+  for (int64_t at : OffsetsAlongAxis(Index(context), x.tensor().dims(), AlongAxis(context, "x"),
                                      context.in("indices"))) {
     x.Copy(at, 1, 1, out);
     out += x.width();
@@ -192,7 +201,7 @@ void EvalGatherNd(EvalContext& context) {
   int64_t inner = Product(dims, batch + depth, dims.size());
   std::byte* out = nullptr;
   Tensor tensor = Tensor::Allocate(x.tensor().dtype(), context.out_dims(), &out);
-  for (int64_t at : SliceOffsets(IndexOf(context), dims, batch, depth, context.in("indices"))) {
+  for (int64_t at : SliceOffsets(Index(context), dims, batch, depth, context.in("indices"))) {
     x.Copy(at, 1, inner, out);
     out += inner * x.width();
   }
@@ -279,7 +288,7 @@ void InferScattered(InferContext& context) {
     return;
   auto elements = WholeElements(context, "data"), updates = WholeElements(context, "updates");
   if (!elements || !updates || at.size() != static_cast<int64_t>(updates->size())) return;
-  Index index = IndexOf(context);
+  Index index(context);
   for (int64_t i = 0; i < at.size(); ++i)
     (*elements)[index(at.Int(i), static_cast<int64_t>(elements->size()))] = (*updates)[i];
   context.Elements(std::move(*elements));
@@ -301,7 +310,7 @@ void EvalScatter(EvalContext& context) {
   int axis = OpContext::Axis(context.Int("axis"), static_cast<int>(dims.size()));
   int64_t outer = Product(dims, 0, axis), inner = Product(dims, axis + 1, dims.size());
   std::vector<int64_t> at = context.in("indices").Ints(), offsets;
-  Index index = IndexOf(context);
+  Index index(context);
   for (int64_t o = 0; o < outer; ++o)
     for (int64_t i : at) offsets.push_back((o * dims[axis] + index(i, dims[axis])) * inner);
   SetScattered(context, offsets, inner);
@@ -317,8 +326,7 @@ void EvalScatterAlongAxis(EvalContext& context) {
   Dims dims = context.in("data").dims();
   SetScattered(
       context,
-      OffsetsAlongAxis(IndexOf(context), dims, AlongAxis(context, "data"), context.in("indices")),
-      1);
+      OffsetsAlongAxis(Index(context), dims, AlongAxis(context, "data"), context.in("indices")), 1);
 }
 
 void InferScatterNd(InferContext& context) {
@@ -333,7 +341,7 @@ void InferScatterNd(InferContext& context) {
 void EvalScatterNd(EvalContext& context) {
   Dims dims = context.in("data").dims();
   int depth = IndexDepth(context, "data", 0);
-  SetScattered(context, SliceOffsets(IndexOf(context), dims, 0, depth, context.in("indices")),
+  SetScattered(context, SliceOffsets(Index(context), dims, 0, depth, context.in("indices")),
                Product(dims, depth, dims.size()));
 }
 

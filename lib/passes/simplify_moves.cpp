@@ -2,8 +2,6 @@
 //
 //   gather(x, [2, 3, 4], axis = 1)                 ->   slice_by_index(x, 2 to 5 of dimension 1)
 //   gather(x, 2, axis = 1)                         ->   the same with squeeze_mask
-//   gather(x [30, 8], select(i // 30 == -1, i + 30, i))
-//                                                  ->   gather(x, i)   before iOS17
 //   concat(split(x, axis = 1), axis = 1)           ->   x              all parts, in order
 //   transpose(stack(split(x [2, 6], 2), axis = 0), [1, 0, 2])
 //                                                  ->   reshape(x, [2, 2, 3])
@@ -16,17 +14,13 @@
 //   reshape(transpose(reshape(concat(a, b))))      ->   concat(a, b, interleave = true)
 //                                                       if it shuffles the channels of a and b
 //
-// Before iOS17, the indices of gather may count from the end (coremltools,
-// mil/ops/defs/iOS15/scatter_gather.py), so that frontends need not have turned them.
-//
-// Must not fire if indices are computed (slices), if the added size is not that of the dimension
-// (indices from the end), if a part of a stack or a concat has other users, if an inner concat has other users or interleaves, or if a slice has a
-// stride or covers parts of two values. A slice with other users is only merged into slices with
+// Must not fire if indices are computed (slices), if a part of a stack or a concat has other users,
+// if an inner concat has other users or interleaves, or if a slice has a stride or covers parts of
+// two values. A slice with other users is only merged into slices with
 // strides, which cannot become a split, if this leaves it unused; a shuffle is only merged if a and
 // b have the same shape and no other operation uses the reshaped concat. No numeric effect.
 //
-// Operators by name: the data movement that it matches and creates, and the arithmetic of indices
-// from the end.
+// Operators by name: the data movement that it matches and creates.
 #include "lib/ir/arithmetic.h"
 #include "lib/ops/form_params.h"
 #include "lib/passes/rewriting.h"
@@ -56,30 +50,6 @@ bool GatherOfRun(Operation* op, PassContext& context) {
   Builder builder = BuilderBefore(op, context);
   Value* slice = SliceAlong(builder, x, axis, run[0], run.back() + 1, indices.rank() == 0);
   return Replace(op, slice);
-}
-
-// See lower::FromFront.
-bool GatherFromEnd(Operation* op, PassContext& context) {
-  if (!op->is("gather")) return false;
-  const Form* form = op->def->FormFor(context.target);
-  Operation* chosen = DefinedBy(op->value("indices"), "select");
-  Operation* raised = chosen ? DefinedBy(chosen->value("a"), "add") : nullptr;
-  Operation* negative = chosen ? DefinedBy(chosen->value("cond"), "equal") : nullptr;
-  Operation* turn = negative ? DefinedBy(negative->value("x"), "floor_div") : nullptr;
-  if (!form || HasParam(*op->def, *form, "validate_indices") || !raised || !turn) return false;
-  Value* indices = chosen->value("b");
-  auto axis = ConstantAxes(*op, "axis", op->arg("x")[0].type().rank());
-  if (!indices || !axis || raised->value("x") != indices || turn->value("x") != indices)
-    return false;
-  const Dim size = op->arg("x")[0].type().shape[(*axis)[0]];
-  if (!size.is_constant() || !IsUniform(negative->value("y"), -1) ||
-      !IsUniform(raised->value("y"), static_cast<double>(size.constant())) ||
-      !IsUniform(turn->value("y"), static_cast<double>(size.constant())) ||
-      !(indices->type == chosen->result()->type))
-    return false;
-  op->SetArg("indices", {indices});
-  if (!chosen->result()->has_uses()) EraseUnused(chosen);
-  return true;
 }
 
 struct Concat {
@@ -410,7 +380,7 @@ bool ShuffleOfConcat(Operation* op, PassContext& context) {
 
 extern const PassDef kSimplifyMoves = {
     "simplify-moves", "simplify gathers, slices, splits, stacks and concats",
-    Rewrites<GatherOfRun, GatherFromEnd, ConcatOfSplit, TransposeOfStack, ConcatOfExpanded,
-             ConcatOfConcat, SliceOfConcat, SlicesToSplit, SliceOfSlice, ShuffleOfConcat>};
+    Rewrites<GatherOfRun, ConcatOfSplit, TransposeOfStack, ConcatOfExpanded, ConcatOfConcat,
+             SliceOfConcat, SlicesToSplit, SliceOfSlice, ShuffleOfConcat>};
 
 }  // namespace mlc::passes

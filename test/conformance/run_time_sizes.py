@@ -447,6 +447,8 @@ case("GatherBlockQuantized: indices", "GatherBlockQuantized", {"x": np.zeros((5,
 case("ReverseSequence: sequence_lens for a constant batch size", "ReverseSequence", {"x": "f 3 2", "l": "i n"}, [{"x": (3, 2), "l": ints(1, 3)}], [{"x": (3, 2), "l": ints(1)}])
 case("ScatterElements: five dimensions", "ScatterElements", {"x": "f 1 1 1 3 2", "i": "i 1 1 1 1 1", "u": "f 1 1 1 1 1"}, [{"x": (1, 1, 1, 3, 2), "i": ints(-1).reshape(1, 1, 1, 1, 1), "u": (1, 1, 1, 1, 1)}],
      [{"x": (1, 1, 1, 3, 2), "i": ints(-4).reshape(1, 1, 1, 1, 1), "u": (1, 1, 1, 1, 1)}, {"x": (1, 1, 1, 3, 2), "i": ints(3).reshape(1, 1, 1, 1, 1), "u": (1, 1, 1, 1, 1)}], axis=3)
+case("ScatterElements: five dimensions, two blocks", "ScatterElements", {"x": "f 2 1 1 3 2", "i": "i 1 1 1 1 1", "u": "f 1 1 1 1 1"}, [{"x": (2, 1, 1, 3, 2), "i": ints(-1).reshape(1, 1, 1, 1, 1), "u": (1, 1, 1, 1, 1)}],
+     [{"x": (2, 1, 1, 3, 2), "i": ints(-4).reshape(1, 1, 1, 1, 1), "u": (1, 1, 1, 1, 1)}, {"x": (2, 1, 1, 3, 2), "i": ints(3).reshape(1, 1, 1, 1, 1), "u": (1, 1, 1, 1, 1)}], axis=3)
 case("GatherND: vectors", "GatherND", {"x": "f 3 2", "i": "i n 2"}, [{"x": (3, 2), "i": ints(-3, 1).reshape(1, 2)}], [{"x": (3, 2), "i": ints(-4, 1).reshape(1, 2)}, {"x": (3, 2), "i": ints(0, -3).reshape(1, 2)}])
 # ---- checks of empty tensors pass, and checked values keep their known elements
 

@@ -59,8 +59,8 @@ void Gather(Node& node) {
   int axis = node.Axis(node.Int("axis", 0), node.rank());
   if (Value* slice = AsSlice(node, x, indices, axis)) return node.SetAlike(slice);
   if (!indices->is_constant()) x = lower::AtRunTime(node, x, node.dtype());
-  indices = lower::FromFront(node, indices, x, axis);
-  node.SetAlike(node.Make("gather", {{"x", x}, {"indices", indices}, {"axis", axis}}));
+  node.SetAlike(lower::CountingFromEnd(
+      node.Make("gather", {{"x", x}, {"indices", indices}, {"axis", axis}})));
 }
 
 // In MIL, the indices must match the data in all dimensions except the axis; in ONNX they may be
@@ -72,7 +72,6 @@ void GatherElements(Node& node) {
     node.Fail("bad-operand", "data is {} and indices is {}, expected equal ranks",
               ToString(node.shape(0)), ToString(node.shape(1)));
   if (!indices->is_constant()) x = lower::AtRunTime(node, x, node.dtype());
-  indices = lower::FromFront(node, indices, x, axis);
   bool cut = false;
   Sizes sizes(node);
   for (int i = 0; i < rank; ++i) {
@@ -87,7 +86,8 @@ void GatherElements(Node& node) {
     x = node.Make(
         "slice_by_size",
         {{"x", x}, {"begin", Ints(std::vector<int64_t>(rank, 0))}, {"size", sizes.Make()}});
-  node.SetAlike(node.Make("gather_along_axis", {{"x", x}, {"indices", indices}, {"axis", axis}}));
+  node.SetAlike(lower::CountingFromEnd(
+      node.Make("gather_along_axis", {{"x", x}, {"indices", indices}, {"axis", axis}})));
 }
 
 void GatherNd(Node& node) {
@@ -96,10 +96,9 @@ void GatherNd(Node& node) {
   if (batch < 0 || batch >= std::min(node.rank(0), node.rank(1)))
     node.Fail("bad-attribute", "batch_dims is {}", batch);
   if (!indices->is_constant()) x = lower::AtRunTime(node, x, node.dtype());
-  indices = lower::VectorsFromFront(node, indices, x, static_cast<int>(batch));
   Builder::Args args = {{"x", x}, {"indices", indices}};
   if (batch) args.emplace_back("batch_dims", batch);
-  node.SetAlike(node.Make("gather_nd", std::move(args)));
+  node.SetAlike(lower::CountingFromEnd(node.Make("gather_nd", std::move(args))));
 }
 
 constexpr NodeRow kRows[] = {

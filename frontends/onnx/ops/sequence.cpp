@@ -72,8 +72,8 @@ void SequenceAt(Node& node) {
   std::vector<Value*> values = Alike(node, elements.All(), node.In(1));
   Value* all = values.size() == 1 ? Expanded(node, values[0], {0})
                                   : node.Make("stack", {{"values", values}, {"axis", 0}});
-  Value* at = lower::FromFront(node, AsVector(node, node.In(1)), all, 0);
-  Value* chosen = node.Make("gather", {{"x", all}, {"indices", at}, {"axis", 0}});
+  Value* chosen = lower::CountingFromEnd(
+      node.Make("gather", {{"x", all}, {"indices", AsVector(node, node.In(1))}, {"axis", 0}}));
   node.Set(Squeezed(node, chosen, {0}), elements[0].dtype);
 }
 

@@ -1,5 +1,8 @@
 #include <numeric>
 
+#include "lib/engine/engine.h"
+#include "lib/ir/text.h"
+#include "lib/ops/row.h"
 #include "test/catch.h"
 #include "test/lib/ops/evaluate.h"
 #include "test/lib/ops/random_operands.h"
@@ -55,6 +58,33 @@ TEST_CASE("gather") {  // numpy.take
   CHECK_THROWS_AS(
       Evaluate("gather", {{"x", x}, {"indices", V({-1})}, {"validate_indices", Bool(true)}}),
       Error);
+}
+
+TEST_CASE("gather and scatter: since iOS17, a negative index is out of range") {
+  auto run = [](std::string_view opset, std::string_view op, int32_t index) {
+    const Program program = ParseText(
+        fmt::format("func main<{}>(tensor<fp32, [3]> x, tensor<int32, [1]> i) {{ {} }} -> (y);",
+                    opset, op),
+        "t.mil", Ops());
+    const Tensor x = Tensor::Vector<float>({7, 8, 9});
+    return engine::Execute(program, {{"x", x}, {"i", Tensor::Vector<int32_t>({index})}})
+        .at("y")
+        .Doubles();
+  };
+  constexpr std::string_view kGather = "y = gather(x = x, indices = i, axis = 0);",
+                             kScatter =
+                                 "y = scatter(data = x, indices = i, updates = const "
+                                 "tensor<fp32, [1]>([5.0]), axis = 0, mode = \"update\");";
+  CHECK(run("ios16", kGather, -1) == Doubles{9});
+  CHECK(run("ios17", kGather, 2) == Doubles{9});
+  CHECK(run("ios16", kScatter, -1) == Doubles{7, 8, 5});
+  CHECK(run("ios17", kScatter, 2) == Doubles{7, 8, 5});
+  for (const std::string_view op : {kGather, kScatter}) {
+    CHECK_THROWS_WITH(run("ios17", op, -1),
+                      ContainsSubstring("since iOS17, indices may not be negative"));
+    CHECK_THROWS_WITH(run("ios17", op, -4), !ContainsSubstring("iOS17"));
+    CHECK_THROWS_AS(run("ios16", op, -4), Error);
+  }
 }
 
 TEST_CASE("gather: batch_dims") {  // tf.gather, by hand

@@ -181,9 +181,8 @@ void SkipNormalization(Node& node) {
 }
 
 Value* Rows(Node& node, Value* table, Value* indices) {
-  return node.Make(
-      "gather",
-      {{"x", table}, {"indices", lower::FromFront(node, indices, table, 0)}, {"axis", 0}});
+  return lower::CountingFromEnd(
+      node.Make("gather", {{"x", table}, {"indices", indices}, {"axis", 0}}));
 }
 
 // Inputs: input_ids, segment_ids, word, position and segment embeddings, gamma, beta, mask,

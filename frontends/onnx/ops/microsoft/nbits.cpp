@@ -138,10 +138,10 @@ void GatherBlockQuantized(Node& node) {
     encoding.offset = Tensor::Full(data.dtype(), scale.dims(), 1 << (Bits(data.dtype()) - 1));
   }
   Value* table = node.Const(Tensor::Encoded(std::move(encoding)));
-  node.Set(node.Make("gather", {{"x", table},
-                                {"indices", lower::FromFront(node, node.In(1), table, axis)},
-                                {"axis", static_cast<int64_t>(axis)}}),
-           dtype);
+  node.Set(
+      lower::CountingFromEnd(node.Make(
+          "gather", {{"x", table}, {"indices", node.In(1)}, {"axis", static_cast<int64_t>(axis)}})),
+      dtype);
 }
 
 constexpr NodeRow kRows[] = {
