@@ -4,7 +4,7 @@ namespace mlc::gguf {
 
 namespace {
 
-constexpr GgufDecoderRow kRows[] = {
+constexpr GgufDecoderRow kDecoderRows[] = {
     {.name = "cohere2", .architecture = "cohere2", .interleaved = true},
     {.name = "ernie4_5", .architecture = "llama", .interleaved = true},
     {.name = "exaone4", .architecture = "exaone4", .windowed_layers = 64, .window = 4096},
@@ -42,14 +42,14 @@ constexpr GgufDecoderRow kRows[] = {
 }  // namespace
 
 const GgufDecoderRow* FindGgufDecoder(std::string_view name) {
-  for (const GgufDecoderRow& row : kRows)
+  for (const GgufDecoderRow& row : kDecoderRows)
     if (row.name == name) return &row;
   return nullptr;
 }
 
 std::set<std::string> GgufDecoderNames() {
   std::set<std::string> names;
-  for (const GgufDecoderRow& row : kRows) names.emplace(row.name);
+  for (const GgufDecoderRow& row : kDecoderRows) names.emplace(row.name);
   return names;
 }
 

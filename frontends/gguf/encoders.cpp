@@ -18,7 +18,7 @@ struct ArchitectureRow {
   networks::Activation activation =
       networks::Activation::kGeluTanh;  // in feed-forward layers, unless a key overrides it
 };
-constexpr ArchitectureRow kRows[] = {
+constexpr ArchitectureRow kEncoderRows[] = {
     {"bert", "bert"},
     {"gemma-embedding", "gemma-embedding"},
     {"modern-bert", "modernbert"},
@@ -27,7 +27,7 @@ constexpr ArchitectureRow kRows[] = {
 };
 
 const ArchitectureRow* FindRow(std::string_view name) {
-  for (const ArchitectureRow& row : kRows)
+  for (const ArchitectureRow& row : kEncoderRows)
     if (row.name == name) return &row;
   return nullptr;
 }
@@ -231,7 +231,7 @@ bool IsGgufEncoder(std::string_view architecture) { return FindRow(architecture)
 
 std::set<std::string> GgufEncoderNames() {
   std::set<std::string> names;
-  for (const ArchitectureRow& row : kRows) names.emplace(row.name);
+  for (const ArchitectureRow& row : kEncoderRows) names.emplace(row.name);
   return names;
 }
 

@@ -6,7 +6,7 @@ namespace {
 
 constexpr uint8_t kAllBiases = kQkvBias | kAttentionOutputBias | kFeedForwardBias;
 
-constexpr DecoderRow kRows[] = {
+constexpr DecoderRow kDecoderRows[] = {
     {.model_type = "cohere2", .architecture = "cohere2", .interleaved = true},
     {.model_type = "ernie4_5", .architecture = "llama", .interleaved = true},
     {.model_type = "exaone4", .architecture = "exaone4"},
@@ -46,14 +46,14 @@ constexpr DecoderRow kRows[] = {
 }  // namespace
 
 const DecoderRow* FindDecoderRow(std::string_view model_type) {
-  for (const DecoderRow& row : kRows)
+  for (const DecoderRow& row : kDecoderRows)
     if (row.model_type == model_type) return &row;
   return nullptr;
 }
 
 std::set<std::string> DecoderModelTypes() {
   std::set<std::string> types;
-  for (const DecoderRow& row : kRows) types.emplace(row.model_type);
+  for (const DecoderRow& row : kDecoderRows) types.emplace(row.model_type);
   return types;
 }
 

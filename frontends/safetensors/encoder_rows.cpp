@@ -167,7 +167,7 @@ constexpr EncoderName kDebertaHeads[] = {
     {"sequence.dense", "pooler.dense"},
 };
 
-constexpr EncoderRow kRows[] = {
+constexpr EncoderRow kEncoderRows[] = {
     {.model_type = "albert",
      .architecture = "albert",
      .prefix = "albert.",
@@ -228,7 +228,7 @@ constexpr EncoderRow kRows[] = {
 }  // namespace
 
 const EncoderRow* FindEncoderRow(const Config& config) {
-  for (const EncoderRow& row : kRows)
+  for (const EncoderRow& row : kEncoderRows)
     if (row.model_type == config.Text("model_type", "") &&
         (row.where.empty() || config.Bool(std::string(row.where), false)))
       return &row;
@@ -237,7 +237,7 @@ const EncoderRow* FindEncoderRow(const Config& config) {
 
 std::set<std::string> EncoderModelTypes() {
   std::set<std::string> types;
-  for (const EncoderRow& row : kRows) types.emplace(row.model_type);
+  for (const EncoderRow& row : kEncoderRows) types.emplace(row.model_type);
   return types;
 }
 

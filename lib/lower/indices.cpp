@@ -20,8 +20,10 @@ Value* Raise(Builder& b, Value* indices, Value* sizes) {
 
 Value* CountingFromEnd(Value* result) {
   Operation* op = result->def;
-  while (op && op->is("cast")) op = op->value("x")->def;  // legalised
-  if (!op || op->def->is_const()) return result;
+  // Its result may be cast.
+  while (op && op->def->Find("validate_indices") < 0)
+    op = op->def->Find("x") >= 0 && op->value("x") ? op->value("x")->def : nullptr;
+  if (!op) return result;
   for (const Form& form : op->def->forms)
     if (form.Find("validate_indices") < 0) op->form = &form;
   return result;

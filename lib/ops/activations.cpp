@@ -218,7 +218,7 @@ constexpr OpRow AlphaBetaFunction(OpRow row) {
   return row;
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kActivationRows[] = {
     AlphaBetaFunction<ClampedRelu>(
         {.name = "clamped_relu", .doc = "min(x, beta) if x >= 0, else min(alpha * x, beta)"}),
     AlphaFunction<Elu>(
@@ -289,6 +289,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> ActivationRows() { return kRows; }
+std::span<const OpRow> ActivationRows() { return kActivationRows; }
 
 }  // namespace mlc

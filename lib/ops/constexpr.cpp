@@ -271,7 +271,7 @@ Interval RangeSparse(const RangeContext& context, int) {
   return Join(context.in("nonzero_data"), {0, 0});
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kConstexprRows[] = {
     {.name = "constexpr_affine_dequantize",
      .doc = "scale * (quantized_data - zero_point), both per tensor or per channel of an axis",
      .signatures = {{{kIos16,
@@ -345,6 +345,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> ConstexprRows() { return kRows; }
+std::span<const OpRow> ConstexprRows() { return kConstexprRows; }
 
 }  // namespace mlc

@@ -172,7 +172,7 @@ OperandConstraint WantOfLoop(const ConstraintContext& context) {
   return constraint;
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kControlRows[] = {
     {.name = "cond",
      .doc = "the results of the first block if pred, else of the second",
      .signatures = {{{kIos15, "pred:bool"}}},
@@ -234,6 +234,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> ControlRows() { return kRows; }
+std::span<const OpRow> ControlRows() { return kControlRows; }
 
 }  // namespace mlc

@@ -184,7 +184,7 @@ Interval RangeConvTranspose(const RangeContext& context, int) {
 std::vector<WeightOperand> WeightsOfConv(const OpContext&) { return {{"weight", 0, 1}}; }
 std::vector<WeightOperand> WeightsOfConvTranspose(const OpContext&) { return {{"weight", 1, 0}}; }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kConvRows[] = {
     {.name = "conv",
      .doc = "convolution of [n, channels, 1 to 3 spatial dimensions] with weight [out, channels / "
             "groups, kernel]",
@@ -223,6 +223,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> ConvRows() { return kRows; }
+std::span<const OpRow> ConvRows() { return kConvRows; }
 
 }  // namespace mlc

@@ -321,7 +321,7 @@ constexpr OpRow Logic(OpRow row) {
   return row;
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kElementwiseBinaryRows[] = {
     Arithmetic<kAdd, AddDims>(
         {.name = "add",
          .doc = "x + y",
@@ -398,6 +398,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> ElementwiseBinaryRows() { return kRows; }
+std::span<const OpRow> ElementwiseBinaryRows() { return kElementwiseBinaryRows; }
 
 }  // namespace mlc

@@ -259,7 +259,7 @@ constexpr OpRow WithEpsilon(OpRow row) {
   return row;
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kElementwiseUnaryRows[] = {
     NumberFunction<kAbs>({.name = "abs",
                           .doc = "|x|",
                           .fp16 = {.carries = kLogarithms | kSelections | kCounts | kSteps},
@@ -382,6 +382,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> ElementwiseUnaryRows() { return kRows; }
+std::span<const OpRow> ElementwiseUnaryRows() { return kElementwiseUnaryRows; }
 
 }  // namespace mlc

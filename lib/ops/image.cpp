@@ -548,7 +548,7 @@ constexpr std::string_view kResample =
     "x:T coordinates:U sampling_mode:string! padding_mode:string! padding_value:T! "
     "coordinates_mode:string! align_corners:bool!";
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kImageRows[] = {
     {.name = "affine",
      .doc = "bilinear samples of x [b, c, h, w] at output positions mapped by transform_matrix [b "
             "or 1, 6]",
@@ -647,6 +647,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> ImageRows() { return kRows; }
+std::span<const OpRow> ImageRows() { return kImageRows; }
 
 }  // namespace mlc

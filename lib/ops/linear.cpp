@@ -372,7 +372,7 @@ std::vector<WeightOperand> WeightsOfMatmul(const OpContext& context) {
   return weights;
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kLinearRows[] = {
     {.name = "einsum",
      .doc = "Einstein summation; Core ML supports nchw,nwhu->nchu and chw,whr->chr",
      .signatures = {{{kIos15, "values:T... equation:string! | T=fp16/fp32"}}},
@@ -418,6 +418,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> LinearRows() { return kRows; }
+std::span<const OpRow> LinearRows() { return kLinearRows; }
 
 }  // namespace mlc

@@ -197,7 +197,7 @@ void EvalListScatter(EvalContext& context) {
 
 Interval RangeLength(const RangeContext&, int) { return {0, static_cast<double>(kMostElements)}; }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kListRows[] = {
     {.name = "list_gather",
      .doc = "the list elements at indices, stacked into one tensor",
      .signatures = {{{kIos15, "ls:list indices:int32"}}},
@@ -246,6 +246,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> ListRows() { return kRows; }
+std::span<const OpRow> ListRows() { return kListRows; }
 
 }  // namespace mlc

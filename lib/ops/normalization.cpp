@@ -267,7 +267,7 @@ OperandConstraint WantOfBatchNorm(const ConstraintContext& context) {
   return constraint;
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kNormalizationRows[] = {
     {.name = "batch_norm",
      .doc = "gamma * (x - mean) / sqrt(variance + epsilon) + beta, with one element of each per "
             "channel",
@@ -324,6 +324,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> NormalizationRows() { return kRows; }
+std::span<const OpRow> NormalizationRows() { return kNormalizationRows; }
 
 }  // namespace mlc

@@ -93,7 +93,7 @@ Interval RangeL2Pool(const RangeContext& context, int) {
   return {0, std::sqrt(Sum(Square(context.in("x")), 0, count).high)};
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kPoolRows[] = {
     {.name = "avg_pool",
      .doc = "average over windows of the spatial dimensions; padding counts unless excluded",
      .signatures =
@@ -130,6 +130,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> PoolRows() { return kRows; }
+std::span<const OpRow> PoolRows() { return kPoolRows; }
 
 }  // namespace mlc

@@ -115,7 +115,7 @@ OperandConstraint WantOfQuantize(const ConstraintContext& context) {
                                  fmt::format("quantisation levels of {}", Quoted(context.op)));
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kQuantizationRows[] = {
     {.name = "dequantize",
      .doc = "scale * (input - zero_point)",
      .signatures = {{{kIos17,
@@ -137,6 +137,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> QuantizationRows() { return kRows; }
+std::span<const OpRow> QuantizationRows() { return kQuantizationRows; }
 
 }  // namespace mlc

@@ -148,7 +148,7 @@ Interval RangeUniform(const RangeContext& context, int) {
   return Join(context.in("low"), context.in("high"));
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kRandomRows[] = {
     {.name = "random_bernoulli",
      .doc = "Bernoulli samples: 1 with probability prob, else 0",
      .signatures = {{{kIos15, "shape:int32 prob:T!=0.5 seed:int32!=-1 | T=fp16/fp32"}}},
@@ -183,6 +183,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> RandomRows() { return kRows; }
+std::span<const OpRow> RandomRows() { return kRandomRows; }
 
 }  // namespace mlc

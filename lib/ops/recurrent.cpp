@@ -330,7 +330,7 @@ constexpr std::string_view
         "x:T initial_h:T weight_ih:T! weight_hh:T! bias:T!? direction:string!=forward "
         "output_sequence:bool!=false activation:string!=tanh";
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kRecurrentRows[] = {
     {.name = "gru",
      .doc = "gated recurrent units; with reset_after, the reset gate scales the product, not the "
             "state",
@@ -366,6 +366,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> RecurrentRows() { return kRows; }
+std::span<const OpRow> RecurrentRows() { return kRecurrentRows; }
 
 }  // namespace mlc

@@ -297,7 +297,7 @@ constexpr OpRow Reduction(OpRow row) {
   return row;
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kReductionRows[] = {
     {.name = "reduce_argmax",
      .doc = "index of the largest element along axis; the first if several are equal",
      .signatures = kAxis,
@@ -368,6 +368,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> ReductionRows() { return kRows; }
+std::span<const OpRow> ReductionRows() { return kReductionRows; }
 
 }  // namespace mlc

@@ -413,7 +413,7 @@ std::vector<WeightOperand> WeightsOfGather(const OpContext& context) {
   return {{"x", axis, axis == rank - 1 ? rank - 2 : rank - 1}};
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kScatterGatherRows[] = {
     {.name = "gather",
      .doc = "slices of x along axis, selected by indices",
      .signatures =
@@ -499,6 +499,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> ScatterGatherRows() { return kRows; }
+std::span<const OpRow> ScatterGatherRows() { return kScatterGatherRows; }
 
 }  // namespace mlc

@@ -258,7 +258,7 @@ Interval RangeTopk(const RangeContext& context, int result) {
   return result == 0 ? context.in("x") : RangeOfPlaces(context, result);
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kSelectionRows[] = {
     {.name = "argsort",
      .doc = "indices that sort x along axis; the sort is stable",
      .signatures = {{{kIos15, "x:T axis:int32!=-1 ascending:bool!=false | T=fp16/fp32/int32"}}},
@@ -302,6 +302,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> SelectionRows() { return kRows; }
+std::span<const OpRow> SelectionRows() { return kSelectionRows; }
 
 }  // namespace mlc

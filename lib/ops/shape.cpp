@@ -548,7 +548,7 @@ OperandConstraint WantOfConcat(const ConstraintContext& context) {
   return constraint;
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kShapeRows[] = {
     {.name = "concat",
      .doc = "values concatenated along axis; interleaved: with alternating slices",
      .signatures = {{{kIos15,
@@ -692,6 +692,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> ShapeRows() { return kRows; }
+std::span<const OpRow> ShapeRows() { return kShapeRows; }
 
 }  // namespace mlc

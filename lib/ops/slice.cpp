@@ -378,7 +378,7 @@ OperandConstraint WantOfSliceBound(const ConstraintContext& context) {
   return constraint;
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kSliceRows[] = {
     {.name = "slice_by_index",
      .doc = "x[begin:end:stride] as in NumPy; squeeze_mask selects the single index begin",
      .signatures =
@@ -434,6 +434,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> SliceRows() { return kRows; }
+std::span<const OpRow> SliceRows() { return kSliceRows; }
 
 }  // namespace mlc

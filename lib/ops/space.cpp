@@ -173,7 +173,7 @@ void EvalBatchToSpace(EvalContext& context) {
                           blocks.margin[0][0] * strides[2] + blocks.margin[1][0] * strides[3]));
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kSpaceRows[] = {
     {.name = "batch_to_space",
      .doc = "batch elements rearranged into blocks of height and width, then cropped",
      .signatures = {{{kIos15, "x:T block_shape:int32! crops:int32! | T=fp16/fp32"}}},
@@ -219,6 +219,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> SpaceRows() { return kRows; }
+std::span<const OpRow> SpaceRows() { return kSpaceRows; }
 
 }  // namespace mlc

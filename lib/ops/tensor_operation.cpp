@@ -301,7 +301,7 @@ OperandConstraint WantOfClasses(const ConstraintContext& context) {
                                     fmt::format("classes of {}", Quoted(context.op)));
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kTensorRows[] = {
     {.name = "band_part",
      .doc = "x with zeros outside a band of `lower` sub- and `upper` superdiagonals; negative: "
             "keep all",
@@ -367,6 +367,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> TensorRows() { return kRows; }
+std::span<const OpRow> TensorRows() { return kTensorRows; }
 
 }  // namespace mlc

@@ -376,7 +376,7 @@ constexpr std::array kForms = {
     Form{"pool-window-29", WholeWindow},
 };
 
-bool Run(Program& program, PassContext& context) {
+bool RunAneForms(Program& program, PassContext& context) {
   if (context.optimize_for != analysis::Unit::kNeuralEngine) return false;
   const analysis::Chip& chip = analysis::DefaultChip();
   std::vector<std::pair<const analysis::PlacementRule*, const Form*>> forms;
@@ -411,6 +411,6 @@ bool Run(Program& program, PassContext& context) {
 extern const PassDef kAneForms = {"ane-forms",
                                   "replace operations that the Neural Engine cannot run, if the "
                                   "program is for it",
-                                  Run};
+                                  RunAneForms};
 
 }  // namespace mlc::passes

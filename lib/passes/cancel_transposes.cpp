@@ -20,7 +20,7 @@ bool IsIdentity(const std::vector<int64_t>& perm) {
   return true;
 }
 
-bool Merge(Operation* second, PassContext& context) {
+bool MergeTransposes(Operation* second, PassContext& context) {
   if (!second->is("transpose")) return false;
   Operation* first = DefinedBy(second->value("x"), "transpose");
   int rank = second->result()->type.rank();
@@ -67,6 +67,6 @@ bool AsReshape(Operation* transpose, PassContext& context) {
 
 extern const PassDef kCancelTransposes = {"cancel-transposes",
                                           "merge chains of transposes and remove those that cancel",
-                                          Rewrites<Merge, AsReshape>};
+                                          Rewrites<MergeTransposes, AsReshape>};
 
 }  // namespace mlc::passes

@@ -760,7 +760,7 @@ std::string RangeOf(const Function& function) {
   return "";
 }
 
-bool Run(Program& program, PassContext& context) {
+bool RunChannelsFirst(Program& program, PassContext& context) {
   if (context.optimize_for != analysis::Unit::kNeuralEngine) return false;
   return OnEachFunction(program, [&](Function& f) {
     if (const std::string symbol = RangeOf(f); !symbol.empty()) {
@@ -783,6 +783,6 @@ bool Run(Program& program, PassContext& context) {
 extern const PassDef kChannelsFirst = {
     "channels-first",
     "write linear layers and attention as the Neural Engine prefers them, if the program is for it",
-    Run};
+    RunChannelsFirst};
 
 }  // namespace mlc::passes

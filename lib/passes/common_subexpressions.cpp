@@ -127,7 +127,7 @@ bool RunOnBlock(Block& block, const Seen* outer, Kept& kept) {
   return changed;
 }
 
-bool Run(Program& program, PassContext&) {
+bool RunCommonSubexpressions(Program& program, PassContext&) {
   return OnEachFunction(program, [](Function& function) {
     Kept kept;
     return RunOnBlock(function.body, nullptr, kept);
@@ -137,6 +137,7 @@ bool Run(Program& program, PassContext&) {
 }  // namespace
 
 extern const PassDef kCommonSubexpressions = {"common-subexpressions",
-                                              "merge operations that compute the same values", Run};
+                                              "merge operations that compute the same values",
+                                              RunCommonSubexpressions};
 
 }  // namespace mlc::passes

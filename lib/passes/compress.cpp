@@ -307,7 +307,7 @@ class Compressor {
   std::vector<std::unique_ptr<Candidate>> candidates_;
 };
 
-bool Run(Program& program, PassContext& context) {
+bool RunCompress(Program& program, PassContext& context) {
   if (!context.compression || context.compression->done) return false;
   compress::CheckTarget(context.compression->rules, context.target);
   context.compression->done = true;
@@ -316,6 +316,6 @@ bool Run(Program& program, PassContext& context) {
 
 }  // namespace
 
-extern const PassDef kCompress = {"compress", "store weights in compressed forms", Run};
+extern const PassDef kCompress = {"compress", "store weights in compressed forms", RunCompress};
 
 }  // namespace mlc::passes

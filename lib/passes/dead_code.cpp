@@ -25,12 +25,13 @@ bool RunOnBlock(Block& block) {
   return changed;
 }
 
-bool Run(Program& program, PassContext&) {
+bool RunDeadCode(Program& program, PassContext&) {
   return OnEachFunction(program, [&](Function& f) { return RunOnBlock(f.body); });
 }
 
 }  // namespace
 
-extern const PassDef kDeadCode = {"dead-code", "remove operations whose results are not used", Run};
+extern const PassDef kDeadCode = {"dead-code", "remove operations whose results are not used",
+                                  RunDeadCode};
 
 }  // namespace mlc::passes

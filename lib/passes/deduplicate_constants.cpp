@@ -94,13 +94,13 @@ bool RunOnBlock(Block& block, const Seen* outer) {
   return changed;
 }
 
-bool Run(Program& program, PassContext&) {
+bool RunDeduplicateConstants(Program& program, PassContext&) {
   return OnEachFunction(program, [&](Function& f) { return RunOnBlock(f.body, nullptr); });
 }
 
 }  // namespace
 
 extern const PassDef kDeduplicateConstants = {"deduplicate-constants", "merge equal constants",
-                                              Run};
+                                              RunDeduplicateConstants};
 
 }  // namespace mlc::passes

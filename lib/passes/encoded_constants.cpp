@@ -38,7 +38,7 @@ namespace {
 
 using Form = Encoding::Form;
 
-constexpr int64_t kLeastElements = 2048;
+constexpr int64_t kLeastEncoded = 2048;
 // Plain rounding to fp16 has an error of 2.1e-4; 4 bits with a bias justify 5e-4.
 constexpr double kMostError = 1e-3;
 // The limit for flushed scales, by root mean square; the rest of fp16's budget of 1e-2 is left for
@@ -453,7 +453,7 @@ class Planner {
 std::optional<Plan> PlanFor(const Operation& op, DType dtype, Opset target, bool named = false) {
   if (!op.def->is_const() || !op.val.encoding() || op.result()->is_output()) return std::nullopt;
   if (dtype != DType::kFp32 && dtype != DType::kFp16) return std::nullopt;
-  if (op.val.size() < kLeastElements && !named) return std::nullopt;
+  if (op.val.size() < kLeastEncoded && !named) return std::nullopt;
   Plan plan = Planner(dtype, target).Of(*op.val.encoding());
   if (plan.dense.empty() && plan.bytes() >= ByteCount(dtype, op.val.size())) return std::nullopt;
   return plan;
@@ -518,7 +518,7 @@ bool Rewrite(Operation* op, const std::optional<Plan>& plan, PassContext& contex
   return true;
 }
 
-bool Run(Program& program, PassContext& context) {
+bool RunEncodedConstants(Program& program, PassContext& context) {
   // Plans read the scales of all constants in parallel; the constants that they create have no
   // encoding.
   std::vector<Operation*> encoded;
@@ -679,6 +679,7 @@ bool NeedsFp32(const Operation& op, const Tensor& values, Opset target) {
 }
 
 extern const PassDef kEncodedConstants = {
-    "encoded-constants", "store quantised constants in the forms that Core ML supports", Run};
+    "encoded-constants", "store quantised constants in the forms that Core ML supports",
+    RunEncodedConstants};
 
 }  // namespace mlc::passes

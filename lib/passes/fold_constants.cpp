@@ -72,7 +72,7 @@ bool RunOnBlock(Block& block, Diagnostics& diagnostics) {
   return changed;
 }
 
-bool Run(Program& program, PassContext& context) {
+bool RunFoldConstants(Program& program, PassContext& context) {
   return OnEachFunction(program,
                         [&](Function& f) { return RunOnBlock(f.body, context.diagnostics); });
 }
@@ -80,6 +80,7 @@ bool Run(Program& program, PassContext& context) {
 }  // namespace
 
 extern const PassDef kFoldConstants = {
-    "fold-constants", "evaluate operations with constant operands or static shapes", Run};
+    "fold-constants", "evaluate operations with constant operands or static shapes",
+    RunFoldConstants};
 
 }  // namespace mlc::passes

@@ -177,7 +177,7 @@ class Narrowing {
   PointerMap<Value, std::monostate> narrowed_;  // fp16 results that were fp32 before
 };
 
-bool Run(Program& program, PassContext& context) {
+bool RunFp16Precision(Program& program, PassContext& context) {
   if (context.precision == PassContext::Precision::kFp32) return false;
   CheckNamedOperations(program, context);
   if (context.measure) context.measure(program, context);
@@ -187,6 +187,7 @@ bool Run(Program& program, PassContext& context) {
 }  // namespace
 
 extern const PassDef kFp16Precision = {
-    "fp16-precision", "narrow fp32 to fp16, except for values that fp16 cannot represent", Run};
+    "fp16-precision", "narrow fp32 to fp16, except for values that fp16 cannot represent",
+    RunFp16Precision};
 
 }  // namespace mlc::passes

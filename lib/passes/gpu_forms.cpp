@@ -138,7 +138,7 @@ void ReportTarget(Program& program, PassContext& context) {
         "requires option 'target' iOS18 or newer");
 }
 
-bool Run(Program& program, PassContext& context) {
+bool RunGpuForms(Program& program, PassContext& context) {
   const bool changed = Rewrites<Attention, Pointwise>(program, context);
   if (!changed) ReportTarget(program, context);
   return changed;
@@ -149,6 +149,6 @@ bool Run(Program& program, PassContext& context) {
 extern const PassDef kGpuForms = {
     "gpu-forms",
     "fuse attention, and turn pointwise convolutions into linear, if the program is for a GPU",
-    Run};
+    RunGpuForms};
 
 }  // namespace mlc::passes

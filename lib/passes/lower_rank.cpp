@@ -253,7 +253,7 @@ bool FlattenGather(Operation* op, PassContext& context) {
   return Replace(op, builder.Make("reshape", {{"x", rows}, {"shape", back}}));
 }
 
-bool Run(Program& program, PassContext& context) {
+bool RunLowerRank(Program& program, PassContext& context) {
   return RewriteAll(program, [&](Operation* op) {
     if (op->results.size() != 1 || !op->result()->type.is_tensor()) return false;
     if (op->result()->type.rank() > 5 &&
@@ -266,6 +266,7 @@ bool Run(Program& program, PassContext& context) {
 }  // namespace
 
 extern const PassDef kLowerRank = {
-    "lower-rank", "rewrite operations on more than five dimensions to use at most five", Run};
+    "lower-rank", "rewrite operations on more than five dimensions to use at most five",
+    RunLowerRank};
 
 }  // namespace mlc::passes

@@ -146,7 +146,7 @@ constexpr std::array kNewerFormRows = {
     NewerForm{"non_maximum_suppression", "score_threshold", SuppressWithoutThreshold},
 };
 
-bool Rewrite(Operation* op, PassContext& context) {
+bool RewriteOlder(Operation* op, PassContext& context) {
   const Form* form = op->def->FormFor(context.target);
   for (const NewerForm& row : kNewerFormRows) {
     if (!form || !op->is(row.op) || !op->has(row.lost) || HasParam(*op->def, *form, row.lost))
@@ -204,6 +204,6 @@ bool IndicesFromFront(Operation* op, PassContext& context) {
 
 extern const PassDef kNewerForms = {
     "newer-forms", "replace parameters and indices that the target no longer supports",
-    Rewrites<Rewrite, IndicesFromFront>};
+    Rewrites<RewriteOlder, IndicesFromFront>};
 
 }  // namespace mlc::passes

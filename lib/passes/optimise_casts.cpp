@@ -22,7 +22,7 @@ bool Holds(DType to, DType from) {
   return false;
 }
 
-bool Merge(Operation* second, PassContext& context) {
+bool MergeCasts(Operation* second, PassContext& context) {
   if (!second->is("cast")) return false;
   Operation* first = DefinedBy(second->value("x"), "cast");
   if (!first) return false;
@@ -43,7 +43,8 @@ bool Merge(Operation* second, PassContext& context) {
 
 }  // namespace
 
-extern const PassDef kOptimiseCasts = {
-    "optimise-casts", "merge chains of casts and remove lossless round trips", Rewrites<Merge>};
+extern const PassDef kOptimiseCasts = {"optimise-casts",
+                                       "merge chains of casts and remove lossless round trips",
+                                       Rewrites<MergeCasts>};
 
 }  // namespace mlc::passes

@@ -47,7 +47,7 @@ Value* Equal(const Operation& op) {
   return nullptr;
 }
 
-bool Run(Program& program, PassContext&) {
+bool RunRemoveNoOps(Program& program, PassContext&) {
   return RewriteAll(program, [](Operation* op) {
     if (op->results.size() != 1) return false;
     Value* operand = Equal(*op);
@@ -59,7 +59,7 @@ bool Run(Program& program, PassContext&) {
 
 }  // namespace
 
-extern const PassDef kRemoveNoOps = {"remove-no-ops",
-                                     "remove operations whose result equals their operand", Run};
+extern const PassDef kRemoveNoOps = {
+    "remove-no-ops", "remove operations whose result equals their operand", RunRemoveNoOps};
 
 }  // namespace mlc::passes

@@ -203,7 +203,7 @@ bool RunOnBlock(Block& block, PassContext& context) {
   return changed | Masks(block, context).Bound();
 }
 
-bool Run(Program& program, PassContext& context) {
+bool RunSafeMasks(Program& program, PassContext& context) {
   if (context.precision == PassContext::Precision::kFp32) return false;
   return OnEachFunction(program, [&](Function& f) { return RunOnBlock(f.body, context); });
 }
@@ -247,7 +247,7 @@ bool MasksBoth(double source, double package) {
   return source < kMasked && package <= kShallow + kScores;
 }
 
-extern const PassDef kSafeMasks = {"safe-masks",
-                                   "bound the fill values of attention masks, for fp16", Run};
+extern const PassDef kSafeMasks = {
+    "safe-masks", "bound the fill values of attention masks, for fp16", RunSafeMasks};
 
 }  // namespace mlc::passes

@@ -438,7 +438,7 @@ bool Mirror(Operation* last, PassContext& context) {
   });
 }
 
-bool Run(Program& program, PassContext& context) {
+bool RunSafeNorms(Program& program, PassContext& context) {
   if (context.precision == PassContext::Precision::kFp32) return false;
   const bool mirrored = RewriteAll(program, [&](Operation* op) { return Mirror(op, context); });
   return mirrored | OnEachFunction(program, [&](Function& function) {
@@ -455,6 +455,6 @@ bool Run(Program& program, PassContext& context) {
 }  // namespace
 
 extern const PassDef kSafeNorms = {
-    "safe-norms", "divide rows by their largest magnitude before squaring, for fp16", Run};
+    "safe-norms", "divide rows by their largest magnitude before squaring, for fp16", RunSafeNorms};
 
 }  // namespace mlc::passes

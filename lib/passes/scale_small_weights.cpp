@@ -66,7 +66,7 @@ void Report(const Operation& op, std::string_view param, double scale, PassConte
                   std::ilogb(scale)));
 }
 
-bool Scale(Operation* op, PassContext& context) {
+bool ScaleWeight(Operation* op, PassContext& context) {
   if (!(op->def->fp16.kind & Fp16::kProduct) || op->def->Find("weight") < 0) return false;
   const Tensor weight = op->constant("weight"), bias = op->constant("bias");
   if (!op->value("weight") || (op->has("bias") && (!bias || !op->value("bias")))) return false;
@@ -159,6 +159,6 @@ bool ScaleFactor(Operation* op, PassContext& context) {
 
 extern const PassDef kScaleSmallWeights = {
     "scale-small-weights", "multiply weights that are subnormal in fp16 by a power of two",
-    RewritesForFp16<Scale, ScaleFactor>};
+    RewritesForFp16<ScaleWeight, ScaleFactor>};
 
 }  // namespace mlc::passes

@@ -232,7 +232,7 @@ bool KnownChoice(Operation* op) {
   return Replace(op, chosen);
 }
 
-bool Run(Program& program, PassContext& context) {
+bool RunSimplifyArithmetic(Program& program, PassContext& context) {
   return RewriteAll(program, [&](Operation* op) {
     if (KnownChoice(op)) return true;
     if (!IsFloatResult(op)) return false;
@@ -244,7 +244,7 @@ bool Run(Program& program, PassContext& context) {
 
 }  // namespace
 
-extern const PassDef kSimplifyArithmetic = {"simplify-arithmetic",
-                                            "simplify arithmetic with constants", Run};
+extern const PassDef kSimplifyArithmetic = {
+    "simplify-arithmetic", "simplify arithmetic with constants", RunSimplifyArithmetic};
 
 }  // namespace mlc::passes

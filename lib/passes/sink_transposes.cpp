@@ -595,13 +595,14 @@ bool RunOnBlock(Block& block, PassContext& context) {
   return changed;
 }
 
-bool Run(Program& program, PassContext& context) {
+bool RunSinkTransposes(Program& program, PassContext& context) {
   return OnEachFunction(program, [&](Function& f) { return RunOnBlock(f.body, context); });
 }
 
 }  // namespace
 
 extern const PassDef kSinkTransposes = {
-    "sink-transposes", "propagate transposes through operations so that fewer remain", Run};
+    "sink-transposes", "propagate transposes through operations so that fewer remain",
+    RunSinkTransposes};
 
 }  // namespace mlc::passes

@@ -220,7 +220,7 @@ void ParametricSoftplus(Node& node) {
   node.SetAlike(Scaled(node, node.Make("softplus", {{"x", x}}), node.Float("alpha")));
 }
 
-constexpr NodeRow kRows[] = {
+constexpr NodeRow kActivationRows[] = {
     {"Affine", Affine, 1, 9},
     {"Celu", Celu, 12},
     NodeRow("Elu", Elu).Direct(),
@@ -250,6 +250,6 @@ constexpr NodeRow kRows[] = {
 
 }  // namespace
 
-std::span<const NodeRow> ActivationRows() { return kRows; }
+std::span<const NodeRow> ActivationRows() { return kActivationRows; }
 
 }  // namespace mlc::onnx

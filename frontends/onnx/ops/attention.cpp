@@ -267,7 +267,7 @@ void CausalConvWithState(Node& node) {
            dtype);
 }
 
-constexpr NodeRow kRows[] = {
+constexpr NodeRow kAttentionRows[] = {
     {"Attention", Attention, 23},
     {"CausalConvWithState", CausalConvWithState, 27},
     {"RotaryEmbedding", RotaryEmbedding, 23},
@@ -276,6 +276,6 @@ constexpr NodeRow kRows[] = {
 
 }  // namespace
 
-std::span<const NodeRow> AttentionRows() { return kRows; }
+std::span<const NodeRow> AttentionRows() { return kAttentionRows; }
 
 }  // namespace mlc::onnx

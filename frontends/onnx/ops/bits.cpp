@@ -35,7 +35,7 @@ void BitShift(Node& node) {
 
 constexpr char kWithin[] = "32- and 64-bit integers must be in the range of int32";
 
-constexpr NodeRow kRows[] = {
+constexpr NodeRow kBitsRows[] = {
     NodeRow("BitCast", BitCast, 26)
         .When("at run time only 8- and 16-bit integers, fp32 and int32; NaN payloads are not "
               "preserved"),
@@ -49,6 +49,6 @@ constexpr NodeRow kRows[] = {
 
 }  // namespace
 
-std::span<const NodeRow> BitsRows() { return kRows; }
+std::span<const NodeRow> BitsRows() { return kBitsRows; }
 
 }  // namespace mlc::onnx

@@ -31,13 +31,13 @@ void Identity(Node& node) {
   node.Set(0, node.Input(0));
 }
 
-constexpr NodeRow kRows[] = {
+constexpr NodeRow kConstantRows[] = {
     NodeRow("Constant", Constant).Folded(),
     NodeRow("Identity", Identity).Folded(),
 };
 
 }  // namespace
 
-std::span<const NodeRow> ConstantRows() { return kRows; }
+std::span<const NodeRow> ConstantRows() { return kConstantRows; }
 
 }  // namespace mlc::onnx

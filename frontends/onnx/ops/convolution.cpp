@@ -202,13 +202,13 @@ void ConvTranspose(Node& node) {
   node.Set(late_bias ? AddBias(node, y, bias) : y);
 }
 
-constexpr std::array kRows = {
+constexpr std::array kConvolutionRows = {
     NodeRow("Conv", Conv).Direct(),
     NodeRow("ConvTranspose", ConvTranspose).Direct(),
 };
 
 }  // namespace
 
-std::span<const NodeRow> ConvolutionRows() { return kRows; }
+std::span<const NodeRow> ConvolutionRows() { return kConvolutionRows; }
 
 }  // namespace mlc::onnx

@@ -74,13 +74,13 @@ void CumProd(Node& node) {
   node.Set(x, dtype);
 }
 
-constexpr NodeRow kRows[] = {
+constexpr NodeRow kCumulativeRows[] = {
     {"CumProd", CumProd, 26},
     NodeRow("CumSum", CumSum, 11).Direct(),
 };
 
 }  // namespace
 
-std::span<const NodeRow> CumulativeRows() { return kRows; }
+std::span<const NodeRow> CumulativeRows() { return kCumulativeRows; }
 
 }  // namespace mlc::onnx

@@ -94,7 +94,7 @@ void Col2Im(Node& node) {
   node.SetAlike(node.Make("reshape", {{"x", flat}, {"shape", Tensor::Vector(result)}}));
 }
 
-constexpr NodeRow kRows[] = {
+constexpr NodeRow kDepthToSpaceRows[] = {
     {"Col2Im", Col2Im, 18},
     NodeRow("DepthToSpace", DepthToSpace).Direct(),
     NodeRow("SpaceToDepth", SpaceToDepth).Direct(),
@@ -102,6 +102,6 @@ constexpr NodeRow kRows[] = {
 
 }  // namespace
 
-std::span<const NodeRow> DepthToSpaceRows() { return kRows; }
+std::span<const NodeRow> DepthToSpaceRows() { return kDepthToSpaceRows; }
 
 }  // namespace mlc::onnx

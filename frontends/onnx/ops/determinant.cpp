@@ -13,13 +13,13 @@ void OfSquare(Node& node) {
 
 constexpr char kSquare[] = "square matrices of constant size, up to 64";
 
-constexpr NodeRow kRows[] = {
+constexpr NodeRow kDeterminantRows[] = {
     NodeRow("Det", OfSquare<lower::Determinant>, 11).When(kSquare),
     Microsoft("Inverse", OfSquare<lower::Inverse>).When(kSquare),
 };
 
 }  // namespace
 
-std::span<const NodeRow> DeterminantRows() { return kRows; }
+std::span<const NodeRow> DeterminantRows() { return kDeterminantRows; }
 
 }  // namespace mlc::onnx

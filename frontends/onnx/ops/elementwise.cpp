@@ -299,7 +299,7 @@ constexpr char kAdd[] = "add", kSub[] = "sub", kMul[] = "mul", kEqual[] = "equal
                kLessEqual[] = "less_equal", kAnd[] = "logical_and", kOr[] = "logical_or",
                kXor[] = "logical_xor";
 
-constexpr NodeRow kRows[] = {
+constexpr NodeRow kElementwiseRows[] = {
     NodeRow("Abs", Abs).Direct(),
     {"Acos", "acos(x)"},
     {"Acosh", Acosh},
@@ -354,6 +354,6 @@ constexpr NodeRow kRows[] = {
 
 }  // namespace
 
-std::span<const NodeRow> ElementwiseRows() { return kRows; }
+std::span<const NodeRow> ElementwiseRows() { return kElementwiseRows; }
 
 }  // namespace mlc::onnx

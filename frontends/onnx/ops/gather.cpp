@@ -101,7 +101,7 @@ void GatherNd(Node& node) {
   node.SetAlike(lower::CountingFromEnd(node.Make("gather_nd", std::move(args))));
 }
 
-constexpr NodeRow kRows[] = {
+constexpr NodeRow kGatherRows[] = {
     NodeRow("Gather", Gather).Direct(),
     NodeRow("GatherElements", GatherElements, 11).Direct(),
     NodeRow("GatherND", GatherNd, 11).Direct(),
@@ -109,6 +109,6 @@ constexpr NodeRow kRows[] = {
 
 }  // namespace
 
-std::span<const NodeRow> GatherRows() { return kRows; }
+std::span<const NodeRow> GatherRows() { return kGatherRows; }
 
 }  // namespace mlc::onnx

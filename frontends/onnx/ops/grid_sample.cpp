@@ -472,7 +472,7 @@ void AffineGrid(Node& node) {
   node.SetAlike(WithShape(node, y, shape));
 }
 
-constexpr NodeRow kRows[] = {
+constexpr NodeRow kGridSampleRows[] = {
     NodeRow("AffineGrid", AffineGrid, 20).When("size is constant"),
     NodeRow("DeformConv", DeformConv, 19).When("the sizes of all inputs are constant"),
     NodeRow("GridSample", GridSample, 16).Direct(),
@@ -482,6 +482,6 @@ constexpr NodeRow kRows[] = {
 
 }  // namespace
 
-std::span<const NodeRow> GridSampleRows() { return kRows; }
+std::span<const NodeRow> GridSampleRows() { return kGridSampleRows; }
 
 }  // namespace mlc::onnx

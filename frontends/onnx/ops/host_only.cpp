@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::string_view kStrings = "Core ML does not support strings";
 
-constexpr NodeRow kRows[] = {
+constexpr NodeRow kHostOnlyRows[] = {
     NodeRow("ImageDecoder", 20)
         .Never("Core ML cannot decode an image file; the application must do so"),
     NodeRow("RegexFullMatch", 20).Never(kStrings),
@@ -18,6 +18,6 @@ constexpr NodeRow kRows[] = {
 
 }  // namespace
 
-std::span<const NodeRow> HostOnlyRows() { return kRows; }
+std::span<const NodeRow> HostOnlyRows() { return kHostOnlyRows; }
 
 }  // namespace mlc::onnx

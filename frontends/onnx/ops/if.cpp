@@ -218,12 +218,12 @@ void If(Node& node) {
     node.Set(i, results[i]);
 }
 
-constexpr NodeRow kRows[] = {
+constexpr NodeRow kIfRows[] = {
     NodeRow("If", If),
 };
 
 }  // namespace
 
-std::span<const NodeRow> IfRows() { return kRows; }
+std::span<const NodeRow> IfRows() { return kIfRows; }
 
 }  // namespace mlc::onnx

@@ -163,7 +163,7 @@ void QGemm(Node& node) {
            integers);
 }
 
-constexpr NodeRow kRows[] = {
+constexpr NodeRow kIntegerProductRows[] = {
     {"ConvInteger", ConvInteger, 10},
     Microsoft("DynamicQuantizeMatMul", DynamicQuantizeMatMul),
     {"MatMulInteger", MatMulInteger, 10},
@@ -176,6 +176,6 @@ constexpr NodeRow kRows[] = {
 
 }  // namespace
 
-std::span<const NodeRow> IntegerProductRows() { return kRows; }
+std::span<const NodeRow> IntegerProductRows() { return kIntegerProductRows; }
 
 }  // namespace mlc::onnx

@@ -70,10 +70,10 @@ void LinearAttention(Node& node) {
   node.Set(1, node.builder().Cast(present, lower::RuntimeType(kept)), kept);
 }
 
-constexpr NodeRow kRows[] = {{"LinearAttention", LinearAttention, 27}};
+constexpr NodeRow kLinearAttentionRows[] = {{"LinearAttention", LinearAttention, 27}};
 
 }  // namespace
 
-std::span<const NodeRow> LinearAttentionRows() { return kRows; }
+std::span<const NodeRow> LinearAttentionRows() { return kLinearAttentionRows; }
 
 }  // namespace mlc::onnx

@@ -224,7 +224,7 @@ void BatchScan(Node& node) {
   }
 }
 
-constexpr NodeRow kRows[] = {
+constexpr NodeRow kLoopRows[] = {
     NodeRow("Loop", Loop),
     NodeRow("Scan", BatchScan, 8, 8).When("the batch size and the sequence lengths are constant"),
     NodeRow("Scan", Scan, 9),
@@ -232,6 +232,6 @@ constexpr NodeRow kRows[] = {
 
 }  // namespace
 
-std::span<const NodeRow> LoopRows() { return kRows; }
+std::span<const NodeRow> LoopRows() { return kLoopRows; }
 
 }  // namespace mlc::onnx

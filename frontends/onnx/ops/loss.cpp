@@ -58,13 +58,13 @@ void SoftmaxCrossEntropyLoss(Node& node) {
   node.Set(1, log_probabilities, node.dtype());
 }
 
-constexpr NodeRow kRows[] = {
+constexpr NodeRow kLossRows[] = {
     {"NegativeLogLikelihoodLoss", NegativeLogLikelihoodLoss, 12},
     {"SoftmaxCrossEntropyLoss", SoftmaxCrossEntropyLoss, 12},
 };
 
 }  // namespace
 
-std::span<const NodeRow> LossRows() { return kRows; }
+std::span<const NodeRow> LossRows() { return kLossRows; }
 
 }  // namespace mlc::onnx

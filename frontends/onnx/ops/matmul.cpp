@@ -257,7 +257,7 @@ void Einsum(Node& node) {
   node.Set(Permute(node, SumOver(node, result, output), output).value);
 }
 
-constexpr std::array kRows = {
+constexpr std::array kMatMulRows = {
     NodeRow{"Einsum", Einsum},
     NodeRow("Gemm", Gemm).Direct(),
     NodeRow("MatMul", MatMul).Direct(),
@@ -265,6 +265,6 @@ constexpr std::array kRows = {
 
 }  // namespace
 
-std::span<const NodeRow> MatMulRows() { return kRows; }
+std::span<const NodeRow> MatMulRows() { return kMatMulRows; }
 
 }  // namespace mlc::onnx

@@ -30,7 +30,7 @@ Value* CentreSize(Node& node, Value* boxes) {
 }
 
 // Lower than every score, and representable in fp16.
-constexpr double kLowest = -65504;
+constexpr double kLowestHalf = -65504;
 
 // Appends a box of size zero with the lowest score to each group, because Core ML always selects at
 // least one box.
@@ -40,7 +40,7 @@ void AddLast(Node& node, Value*& boxes, Value*& scores, int64_t groups) {
     return Concat(node, std::vector<Value*>{x, one}, 1);
   };
   boxes = behind(boxes, 4, 0);
-  scores = behind(scores, 1, kLowest);
+  scores = behind(scores, 1, kLowestHalf);
 }
 
 // Each class of each batch entry becomes a batch entry of MIL's operator; its results become rows
@@ -63,7 +63,7 @@ void NonMaxSuppression(Node& node) {
   double most = Single(node, 2, "max_output_boxes_per_class", 0);
   double overlap = Single(node, 3, "iou_threshold", 0);
   bool thresholded = node.HasInput(4);
-  double threshold = Single(node, 4, "score_threshold", kLowest);
+  double threshold = Single(node, 4, "score_threshold", kLowestHalf);
   int64_t kept = static_cast<int64_t>(std::clamp(most, 0.0, static_cast<double>(count.high)));
   if (kept < 1 || batches < 1 || classes < 1)
     node.Fail("empty-tensor",
@@ -115,7 +115,7 @@ void NonMaxSuppression(Node& node) {
   node.Set(Concat(node, std::vector<Value*>{label, box}, 1), DType::kInt64);
 }
 
-constexpr NodeRow kRows[] = {
+constexpr NodeRow kNonMaxSuppressionRows[] = {
     NodeRow("NonMaxSuppression", NonMaxSuppression, 10)
         .When("max_output_boxes_per_class, the thresholds and the numbers of batches and classes "
               "are constant"),
@@ -123,6 +123,6 @@ constexpr NodeRow kRows[] = {
 
 }  // namespace
 
-std::span<const NodeRow> NonMaxSuppressionRows() { return kRows; }
+std::span<const NodeRow> NonMaxSuppressionRows() { return kNonMaxSuppressionRows; }
 
 }  // namespace mlc::onnx

@@ -44,7 +44,7 @@ void Unique(Node& node) {
   node.Set(3, distinct.counts, DType::kInt64);
 }
 
-constexpr NodeRow kRows[] = {
+constexpr NodeRow kNonZeroRows[] = {
     NodeRow("Compress", Compress, 9).When("the condition is constant"),
     NodeRow("NonZero", NonZero, 9).When("the input is constant"),
     NodeRow("Unique", Unique, 11)
@@ -53,6 +53,6 @@ constexpr NodeRow kRows[] = {
 
 }  // namespace
 
-std::span<const NodeRow> NonZeroRows() { return kRows; }
+std::span<const NodeRow> NonZeroRows() { return kNonZeroRows; }
 
 }  // namespace mlc::onnx

@@ -251,7 +251,7 @@ void MeanVarianceNormalization(Node& node) {
   node.SetAlike(Binary(node, "real_div", centred, divisor));
 }
 
-constexpr NodeRow kRows[] = {
+constexpr NodeRow kNormalizationRows[] = {
     NodeRow("BatchNormalization", BatchNormalization).Direct(),
     {"GroupNormalization", GroupNormalization, 18},
     {"ImageScaler", ImageScaler, 1, 9},
@@ -266,6 +266,6 @@ constexpr NodeRow kRows[] = {
 
 }  // namespace
 
-std::span<const NodeRow> NormalizationRows() { return kRows; }
+std::span<const NodeRow> NormalizationRows() { return kNormalizationRows; }
 
 }  // namespace mlc::onnx

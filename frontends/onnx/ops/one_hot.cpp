@@ -50,12 +50,12 @@ void OneHot(Node& node) {
   node.Set(node.builder().Cast(chosen, lower::RuntimeType(dtype)), dtype);
 }
 
-constexpr NodeRow kRows[] = {
+constexpr NodeRow kOneHotRows[] = {
     NodeRow("OneHot", OneHot, 9).Direct(),
 };
 
 }  // namespace
 
-std::span<const NodeRow> OneHotRows() { return kRows; }
+std::span<const NodeRow> OneHotRows() { return kOneHotRows; }
 
 }  // namespace mlc::onnx

@@ -379,7 +379,7 @@ void CropBorders(Node& node) {
                             {node.Const(Tensor::Vector<int64_t>({2, 3})), DType::kInt64}}));
 }
 
-constexpr NodeRow kRows[] = {
+constexpr NodeRow kPadRows[] = {
     {"CenterCropPad", CenterCropPad, 18},
     {"Crop", CropBorders, 1, 9},
     NodeRow("Pad", PadAttributes, 1, 10).Direct(),
@@ -388,6 +388,6 @@ constexpr NodeRow kRows[] = {
 
 }  // namespace
 
-std::span<const NodeRow> PadRows() { return kRows; }
+std::span<const NodeRow> PadRows() { return kPadRows; }
 
 }  // namespace mlc::onnx

@@ -319,7 +319,7 @@ void GlobalLpPool(Node& node) {
   node.Set(p == 1 ? sum : Binary(node, "pow", sum, 1.0 / static_cast<double>(p)));
 }
 
-constexpr std::array kRows = {
+constexpr std::array kPoolRows = {
     NodeRow("AveragePool", AveragePool).Direct(),
     NodeRow("GlobalAveragePool", GlobalAveragePool).Direct(),
     NodeRow{"GlobalLpPool", GlobalLpPool},
@@ -331,6 +331,6 @@ constexpr std::array kRows = {
 
 }  // namespace
 
-std::span<const NodeRow> PoolRows() { return kRows; }
+std::span<const NodeRow> PoolRows() { return kPoolRows; }
 
 }  // namespace mlc::onnx

@@ -123,7 +123,7 @@ void DynamicQuantizeLinear(Node& node) {
   node.Set(2, node.builder().Cast(y.zero, DType::kInt32), DType::kUint8);
 }
 
-constexpr NodeRow kRows[] = {
+constexpr NodeRow kQuantizedRows[] = {
     {"DequantizeLinear", DequantizeLinear, 10},
     Microsoft("DequantizeLinear", DequantizeLinear),
     {"DynamicQuantizeLinear", DynamicQuantizeLinear, 11},
@@ -133,6 +133,6 @@ constexpr NodeRow kRows[] = {
 
 }  // namespace
 
-std::span<const NodeRow> QuantizedRows() { return kRows; }
+std::span<const NodeRow> QuantizedRows() { return kQuantizedRows; }
 
 }  // namespace mlc::onnx

@@ -122,7 +122,7 @@ void Dropout(Node& node) {
            mask_type);
 }
 
-constexpr NodeRow kRows[] = {
+constexpr NodeRow kRandomRows[] = {
     {"Bernoulli", Bernoulli, 15},
     NodeRow("Dropout", Dropout).Folded(),
     NodeRow("Multinomial", Multinomial, 7).Direct(),
@@ -134,6 +134,6 @@ constexpr NodeRow kRows[] = {
 
 }  // namespace
 
-std::span<const NodeRow> RandomRows() { return kRows; }
+std::span<const NodeRow> RandomRows() { return kRandomRows; }
 
 }  // namespace mlc::onnx

@@ -208,7 +208,7 @@ void Gru(Node& node) {
 
 void Rnn(Node& node) { Lower(node, ReadLayer(node, networks::Cell::kRnn, 1, {"Tanh"})); }
 
-constexpr NodeRow kRows[] = {
+constexpr NodeRow kRecurrentRows[] = {
     NodeRow("GRU", Gru).Direct(),
     NodeRow("LSTM", Lstm).Direct(),
     NodeRow("RNN", Rnn).Direct(),
@@ -216,6 +216,6 @@ constexpr NodeRow kRows[] = {
 
 }  // namespace
 
-std::span<const NodeRow> RecurrentRows() { return kRows; }
+std::span<const NodeRow> RecurrentRows() { return kRecurrentRows; }
 
 }  // namespace mlc::onnx

@@ -81,7 +81,7 @@ void ReduceLogSumExp(Node& node) {
   node.Set(IsFloat(dtype) ? result : lower::Convert(node, result, DType::kFp32, dtype), dtype);
 }
 
-constexpr NodeRow kRows[] = {
+constexpr NodeRow kReductionRows[] = {
     NodeRow("ReduceL1", ReduceL1).Direct(),
     NodeRow("ReduceL2", ReduceL2).Direct(),
     NodeRow("ReduceLogSum", ReduceLogSum).Direct(),
@@ -96,6 +96,6 @@ constexpr NodeRow kRows[] = {
 
 }  // namespace
 
-std::span<const NodeRow> ReductionRows() { return kRows; }
+std::span<const NodeRow> ReductionRows() { return kReductionRows; }
 
 }  // namespace mlc::onnx

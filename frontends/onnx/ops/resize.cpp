@@ -558,7 +558,7 @@ void Resize(Node& node) {
   }));
 }
 
-constexpr std::array kRows = {
+constexpr std::array kResizeRows = {
     NodeRow("Resize", Upsample, 10, 10).Direct(),
     NodeRow("Resize", Resize, 11).Direct(),
     NodeRow("Upsample", Upsample, 1, 9).Direct(),
@@ -566,6 +566,6 @@ constexpr std::array kRows = {
 
 }  // namespace
 
-std::span<const NodeRow> ResizeRows() { return kRows; }
+std::span<const NodeRow> ResizeRows() { return kResizeRows; }
 
 }  // namespace mlc::onnx

@@ -16,12 +16,12 @@ void ReverseSequence(Node& node) {
                                                {"batch_axis", node.Axis(batch, node.rank())}}));
 }
 
-constexpr NodeRow kRows[] = {
+constexpr NodeRow kReverseSequenceRows[] = {
     NodeRow("ReverseSequence", ReverseSequence, 10).Direct(),
 };
 
 }  // namespace
 
-std::span<const NodeRow> ReverseSequenceRows() { return kRows; }
+std::span<const NodeRow> ReverseSequenceRows() { return kReverseSequenceRows; }
 
 }  // namespace mlc::onnx

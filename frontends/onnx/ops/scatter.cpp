@@ -42,7 +42,7 @@ void ScatterNd(Node& node) {
   node.SetAlike(lower::Wrap(node, lower::ScatterVectors(node, OperandsOf(node)), node.dtype()));
 }
 
-constexpr NodeRow kRows[] = {
+constexpr NodeRow kScatterRows[] = {
     NodeRow("Scatter", ScatterElements, 9, 10).Direct(),
     NodeRow("ScatterElements", ScatterElements, 11).Direct(),
     NodeRow("ScatterND", ScatterNd, 11).Direct(),
@@ -50,6 +50,6 @@ constexpr NodeRow kRows[] = {
 
 }  // namespace
 
-std::span<const NodeRow> ScatterRows() { return kRows; }
+std::span<const NodeRow> ScatterRows() { return kScatterRows; }
 
 }  // namespace mlc::onnx

@@ -263,7 +263,7 @@ void OptionalHasElement(Node& node) {
 constexpr std::string_view kPosition =
     "the position is constant, or all elements have the same shape";
 
-constexpr NodeRow kRows[] = {
+constexpr NodeRow kSequenceRows[] = {
     NodeRow("ConcatFromSequence", ConcatFromSequence, 11),
     NodeRow("Optional", Optional, 15).Folded(),
     NodeRow("OptionalGetElement", OptionalGetElement, 15).Folded(),
@@ -280,6 +280,6 @@ constexpr NodeRow kRows[] = {
 
 }  // namespace
 
-std::span<const NodeRow> SequenceRows() { return kRows; }
+std::span<const NodeRow> SequenceRows() { return kSequenceRows; }
 
 }  // namespace mlc::onnx

@@ -332,7 +332,7 @@ void Range(Node& node) {
       node.Make("range_1d", {{"start", bounds[0]}, {"end", bounds[1]}, {"step", bounds[2]}}));
 }
 
-constexpr NodeRow kRows[] = {
+constexpr NodeRow kShapeRows[] = {
     NodeRow("ConstantOfShape", ConstantOfShape, 9).Folded(),
     {"Expand", Expand, 8},
     NodeRow("Flatten", Flatten).Direct(),
@@ -350,6 +350,6 @@ constexpr NodeRow kRows[] = {
 
 }  // namespace
 
-std::span<const NodeRow> ShapeRows() { return kRows; }
+std::span<const NodeRow> ShapeRows() { return kShapeRows; }
 
 }  // namespace mlc::onnx

@@ -130,7 +130,7 @@ void MelWeightMatrix(Node& node) {
   node.Set(node.Const(weights.Cast(dtype)), dtype);
 }
 
-constexpr NodeRow kRows[] = {
+constexpr NodeRow kSignalRows[] = {
     {"BlackmanWindow", Window<lower::kBlackman>, 17},
     {"DFT", Dft, 17},
     {"HammingWindow", Window<lower::kHamming>, 17},
@@ -141,6 +141,6 @@ constexpr NodeRow kRows[] = {
 
 }  // namespace
 
-std::span<const NodeRow> SignalRows() { return kRows; }
+std::span<const NodeRow> SignalRows() { return kSignalRows; }
 
 }  // namespace mlc::onnx

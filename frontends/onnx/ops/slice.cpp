@@ -259,7 +259,7 @@ void Split(Node& node) {
   for (int i = 0; i < count; ++i) node.Set(i, parts[i], node.dtype());
 }
 
-constexpr NodeRow kRows[] = {
+constexpr NodeRow kSliceRows[] = {
     NodeRow("Concat", Concat).Direct(),
     {"DynamicSlice", Slice, 1, 9},  // experimental; equals Slice of opset 10 without steps
     NodeRow("Slice", SliceAttributes, 1, 9).Direct(),
@@ -269,6 +269,6 @@ constexpr NodeRow kRows[] = {
 
 }  // namespace
 
-std::span<const NodeRow> SliceRows() { return kRows; }
+std::span<const NodeRow> SliceRows() { return kSliceRows; }
 
 }  // namespace mlc::onnx

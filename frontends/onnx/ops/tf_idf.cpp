@@ -118,13 +118,13 @@ void TfIdfVectorizer(Node& node) {
   node.Set(y, DType::kFp32);
 }
 
-constexpr NodeRow kRows[] = {
+constexpr NodeRow kTfIdfRows[] = {
     NodeRow("TfIdfVectorizer", TfIdfVectorizer, 9)
         .When("X is an integer tensor with a constant last dimension"),
 };
 
 }  // namespace
 
-std::span<const NodeRow> TfIdfRows() { return kRows; }
+std::span<const NodeRow> TfIdfRows() { return kTfIdfRows; }
 
 }  // namespace mlc::onnx

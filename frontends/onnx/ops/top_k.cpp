@@ -81,7 +81,7 @@ void Arg(Node& node, std::string_view op) {
 void ArgMax(Node& node) { Arg(node, "reduce_argmax"); }
 void ArgMin(Node& node) { Arg(node, "reduce_argmin"); }
 
-constexpr NodeRow kRows[] = {
+constexpr NodeRow kTopKRows[] = {
     NodeRow("ArgMax", ArgMax).Direct(),
     NodeRow("ArgMin", ArgMin).Direct(),
     NodeRow("TopK", TopK).Direct(),
@@ -89,6 +89,6 @@ constexpr NodeRow kRows[] = {
 
 }  // namespace
 
-std::span<const NodeRow> TopKRows() { return kRows; }
+std::span<const NodeRow> TopKRows() { return kTopKRows; }
 
 }  // namespace mlc::onnx

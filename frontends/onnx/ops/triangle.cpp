@@ -93,13 +93,13 @@ void EyeLike(Node& node) {
   node.Set(lower::Convert(node, Band(node, node.In(0), k, k), DType::kBool, dtype), dtype);
 }
 
-constexpr NodeRow kRows[] = {
+constexpr NodeRow kTriangleRows[] = {
     NodeRow("EyeLike", EyeLike, 9).Folded(),
     {"Trilu", Trilu, 14},
 };
 
 }  // namespace
 
-std::span<const NodeRow> TriangleRows() { return kRows; }
+std::span<const NodeRow> TriangleRows() { return kTriangleRows; }
 
 }  // namespace mlc::onnx

@@ -395,7 +395,7 @@ void GroupQueryAttention(Node& node) {
 constexpr char kFull[] =
     "all rows of the past have the same length, and past and present do not share a buffer";
 
-constexpr NodeRow kRows[] = {
+constexpr NodeRow kMicrosoftAttentionRows[] = {
     Microsoft("Attention", Attention).When(kFull),
     Microsoft("GroupQueryAttention", GroupQueryAttention)
         .When("if past and present share a buffer, total_sequence_length is constant"),
@@ -405,6 +405,6 @@ constexpr NodeRow kRows[] = {
 
 }  // namespace
 
-std::span<const NodeRow> MicrosoftAttentionRows() { return kRows; }
+std::span<const NodeRow> MicrosoftAttentionRows() { return kMicrosoftAttentionRows; }
 
 }  // namespace mlc::onnx

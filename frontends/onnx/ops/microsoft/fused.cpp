@@ -270,7 +270,7 @@ void ExpandDims(Node& node) {
   node.SetAlike(Expanded(node, node.In(0), {axis}));
 }
 
-constexpr NodeRow kRows[] = {
+constexpr NodeRow kMicrosoftFusedRows[] = {
     Microsoft("BiasAdd", BiasAdd),
     Microsoft("BiasGelu", BiasGelu),
     Microsoft("BiasSplitGelu", BiasSplitGelu),
@@ -302,6 +302,6 @@ constexpr NodeRow kRows[] = {
 
 }  // namespace
 
-std::span<const NodeRow> MicrosoftFusedRows() { return kRows; }
+std::span<const NodeRow> MicrosoftFusedRows() { return kMicrosoftFusedRows; }
 
 }  // namespace mlc::onnx

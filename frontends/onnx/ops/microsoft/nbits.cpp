@@ -144,7 +144,7 @@ void GatherBlockQuantized(Node& node) {
       dtype);
 }
 
-constexpr NodeRow kRows[] = {
+constexpr NodeRow kNBitsRows[] = {
     Microsoft("GatherBlockQuantized", GatherBlockQuantized)
         .When("data, scales and zero points are constant"),
     Microsoft("MatMulNBits", MatMulNBits)
@@ -153,6 +153,6 @@ constexpr NodeRow kRows[] = {
 
 }  // namespace
 
-std::span<const NodeRow> NBitsRows() { return kRows; }
+std::span<const NodeRow> NBitsRows() { return kNBitsRows; }
 
 }  // namespace mlc::onnx

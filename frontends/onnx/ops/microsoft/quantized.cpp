@@ -98,7 +98,7 @@ void ReduceSumInteger(Node& node) {
   node.Set(node.Apply("ReduceSum", 11, {{x, DType::kInt32}}, {"axes", "keepdims"}), DType::kInt32);
 }
 
-constexpr NodeRow kRows[] = {
+constexpr NodeRow kMicrosoftQuantizedRows[] = {
     Microsoft("MulInteger", MulInteger),
     Microsoft("QLinearAdd", Binary<kAdd>),
     Microsoft("QLinearAveragePool", AveragePool),
@@ -115,6 +115,6 @@ constexpr NodeRow kRows[] = {
 
 }  // namespace
 
-std::span<const NodeRow> MicrosoftQuantizedRows() { return kRows; }
+std::span<const NodeRow> MicrosoftQuantizedRows() { return kMicrosoftQuantizedRows; }
 
 }  // namespace mlc::onnx
