@@ -93,6 +93,9 @@ std::string CompressionJson(const Compression& compression) {
     entry["low"] = Rounded(activation.low);
     entry["high"] = Rounded(activation.high);
   }
+  if (!compression.activations_left.empty())
+    json["activations_left"] = {{"names", compression.activations_left},
+                                {"error_otherwise", Rounded(compression.loss_in_8_bits)}};
   for (const CurvePoint& point : compression.curve) {
     Json& entry = json["curve"].emplace_back(Json::object());
     if (!point.scheme.empty()) entry["scheme"] = point.scheme;

@@ -108,6 +108,9 @@ struct Compression {
   std::vector<ActivationReport> activations = {};
   std::vector<UnitFinding> units = {};
   std::string ranges = {};  // how the ranges of activations were chosen
+  // Activations that stay in fp16, and what the largest error of an output would be otherwise.
+  std::vector<std::string> activations_left = {};
+  double loss_in_8_bits = 0;
   // Names of constants that rules name, and which are encoded even if they are small.
   std::set<std::string> named = {};
   bool done = false;  // the pass has run: it changes a program once

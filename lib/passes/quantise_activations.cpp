@@ -143,12 +143,25 @@ Grid GridFor(const Histogram& histogram, Ranges ranges) {
                                                                                    : plain;
 }
 
+// A smaller loss is within the budget int8 of mlc verify (0.05) on other inputs, too.
+constexpr double kTolerated = 0.035;
+// At most one of four values stays in fp16.
+constexpr size_t kLeastQuantised = 4;
+
 // A pair in the program. Its constants are those of one way to choose ranges.
 struct Pair {
   std::string value;
   const Histogram* histogram = nullptr;
   std::array<Grid, kRanges.size()> grids;
   Operation *quantise = nullptr, *dequantise = nullptr;
+  Value* plain = nullptr;  // what is quantised
+  std::vector<Use> uses;
+
+  // Whether the operations use the quantised value.
+  void Use8Bits(bool use) const {
+    for (const mlc::Use& one : uses)
+      one.operation->SetOperand(one, use ? dequantise->result() : plain);
+  }
 };
 
 void SetGrid(Operation& op, const Grid& grid) {
@@ -226,7 +239,9 @@ class Quantiser {
     Value* dequantise = builder.Make("dequantize", std::move(args));
     pair.quantise = quantise->def;
     pair.dequantise = dequantise->def;
-    for (const Use& use : uses) use.operation->SetOperand(use, dequantise);
+    pair.plain = value;
+    pair.uses = std::move(uses);
+    pair.Use8Bits(true);
     pairs_.push_back(std::move(pair));
   }
 
@@ -241,11 +256,11 @@ class Quantiser {
   // wrong pixel.
   static double CostOf(const compress::Loss& loss) { return loss.divergence.value_or(loss.peak); }
 
-  // Chooses the ranges that lose least.
+  // Chooses the ranges that lose least, and the values that lose too much in 8 bits.
   void Choose() {
     size_t chosen = kRanges.size() - 1;
-    if (compression_.evaluate && compression_.evaluated_on == compression_.observed_on) {
-      std::optional<double> least;
+    std::optional<double> least;
+    if (compression_.evaluate && compression_.evaluated_on == compression_.observed_on)
       for (size_t i = 0; i < kRanges.size(); ++i) {
         SetRanges(i);
         const double cost = CostOf(compression_.evaluate(program_));
@@ -253,8 +268,8 @@ class Quantiser {
         least = cost;
         chosen = i;
       }
-    }
     SetRanges(chosen);
+    if (least && *least > kTolerated) LeaveOut(*least);
     compression_.ranges = kRanges[chosen].second;
     compression_.inputs = compression_.observed_on;
     for (const Pair& pair : pairs_)
@@ -262,6 +277,45 @@ class Quantiser {
                                           pair.grids[chosen].scale, pair.grids[chosen].zero_point,
                                           static_cast<double>(pair.histogram->low()),
                                           static_cast<double>(pair.histogram->high())});
+  }
+
+  // Leaves the values in fp16 whose 8 bits cost most, until the loss is tolerable: those without which
+  // it is least, one after the other, while it becomes less.
+  void LeaveOut(double cost) {
+    const auto most = std::max<size_t>(pairs_.size() / kLeastQuantised, 1);
+    int evaluations = compression_.most_evaluations - static_cast<int>(kRanges.size() + most);
+    std::vector<std::pair<double, size_t>> without;  // the cost without a pair
+    for (size_t i = 0; i < pairs_.size() && evaluations > 0; ++i, --evaluations) {
+      pairs_[i].Use8Bits(false);
+      without.emplace_back(CostOf(compression_.evaluate(program_)), i);
+      pairs_[i].Use8Bits(true);
+    }
+    std::ranges::sort(without);
+    const double all = cost;
+    std::set<size_t> left;
+    for (const auto& [alone, i] : without) {
+      if (cost <= kTolerated || left.size() == most || alone >= all) break;
+      pairs_[i].Use8Bits(false);
+      const double next = left.empty() ? alone : CostOf(compression_.evaluate(program_));
+      if (next < cost) {
+        cost = next;
+        left.insert(i);
+      } else {
+        pairs_[i].Use8Bits(true);
+      }
+    }
+    if (left.empty()) return;
+    compression_.loss_in_8_bits = all;
+    std::vector<Pair> kept;
+    for (size_t i = 0; i < pairs_.size(); ++i) {
+      if (left.contains(i)) {
+        compression_.activations_left.push_back(pairs_[i].value);
+        EraseUnused(pairs_[i].dequantise);
+      } else {
+        kept.push_back(std::move(pairs_[i]));
+      }
+    }
+    pairs_ = std::move(kept);
   }
 
   Program& program_;

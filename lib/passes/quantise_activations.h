@@ -21,7 +21,9 @@ std::set<const Value*> ActivationValues(const Program& program,
 
 // Inserts the pairs. Ranges come from compression.observe, which must be set: of minima and maxima,
 // percentiles and least squared errors, those whose largest errors are least by compression.evaluate,
-// or the last ones if it is not measured on the same inputs. Appends to compression.activations. Returns whether there are any.
+// or the last ones if it is not measured on the same inputs. If the error is large nevertheless, the
+// values that cause most of it stay as they are, at most a quarter. Appends to
+// compression.activations and activations_left. Returns whether there are any.
 bool QuantiseActivations(Program& program, const std::set<const Value*>& weights,
                          compress::Compression& compression, PassContext& context);
 
