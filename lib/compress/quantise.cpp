@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "lib/compress/assignment.h"
+#include "lib/compress/block_sums.h"
 #include "lib/compress/scales.h"
 #include "lib/compress/sparsity.h"
 #include "lib/compress/tables.h"
@@ -44,13 +45,6 @@ double GreatestOf(std::span<const float> numbers) {
   double greatest = 0;
   for (const float x : numbers) greatest = std::max(greatest, std::fabs(static_cast<double>(x)));
   return greatest;
-}
-
-bool AllFinite(std::span<const float> numbers) {
-  // The sum of x - x is 0, or NaN if a number is not finite.
-  float sum = 0;
-  for (const float x : numbers) sum += x - x;
-  return sum == 0;
 }
 
 // How the inputs of a weight are used.
@@ -134,15 +128,6 @@ class Quantiser {
     return buffer;
   }
 
-  double Energy(std::span<const float> numbers, std::span<const float> importance) const {
-    double sum = 0;
-    for (size_t i = 0; i < numbers.size(); ++i) {
-      const auto x = static_cast<double>(numbers[i]);
-      sum += importance.empty() ? x * x : x * x * static_cast<double>(importance[i]);
-    }
-    return sum;
-  }
-
   void Prune() {
     const WeightView view(weight_, axes_, false);
     std::vector<float> roots;
@@ -169,8 +154,8 @@ class Quantiser {
           for (size_t i = 0; i < left.size(); ++i) zeroed[i] -= left[i];
           const auto importance =
               ImportanceOf(first, static_cast<int64_t>(numbers.size()), view.columns(), buffer);
-          return Sums{.error = Energy(zeroed, importance),
-                      .energy = Energy(numbers, importance),
+          return Sums{.error = SumOfSquares(zeroed, importance),
+                      .energy = SumOfSquares(numbers, importance),
                       .finite = AllFinite(numbers)};
         });
     pruned_ = sums.error;
@@ -208,31 +193,35 @@ class Quantiser {
       if (undecided) narrow[0] = RoundedScale(Stored::kFp16, scales[0]);
       sums.other_error = narrow.empty() || narrow[0] == scales[0] ? sums.error : 1e300;
     } else {
-      sums = ForCells(view.tensor(), cell, request_.threads,
-                      [&](int64_t first, std::span<const float> numbers) {
-                        Sums sum{.finite = AllFinite(numbers)};
-                        std::vector<float> buffer;
-                        for (int64_t i = 0; sum.finite && i < std::ssize(numbers) / cell; ++i) {
-                          const auto block = numbers.subspan(static_cast<size_t>(i * cell),
-                                                             static_cast<size_t>(cell));
-                          const auto importance =
-                              ImportanceOf((first + i) * cell, cell, view.columns(), buffer);
-                          const Scale best = BestScale(block, importance, integers, stored_);
-                          const double error = ErrorOf(block, importance, best, integers);
-                          scales[first + i] = best.scale;
-                          if (!zeros.empty()) zeros[first + i] = best.zero;
-                          sum.energy += Energy(block, importance);
-                          sum.error += error;
-                          if (!undecided) continue;
-                          // Whether fp16 can hold the scale, with its zero point, is decided for all together.
-                          const Scale half{RoundedScale(Stored::kFp16, best.scale), best.zero};
-                          narrow[first + i] = half.scale;
-                          sum.other_error += half.scale == best.scale
-                                                 ? error
-                                                 : ErrorOf(block, importance, half, integers);
-                        }
-                        return sum;
-                      });
+      sums = ForCells(
+          view.tensor(), cell, request_.threads,
+          [&](int64_t first, std::span<const float> numbers) {
+            Sums sum{.finite = AllFinite(numbers)};
+            if (!sum.finite) return sum;
+            std::vector<float> buffer;
+            const auto importance =
+                ImportanceOf(first * cell, std::ssize(numbers), view.columns(), buffer);
+            const auto size = static_cast<size_t>(cell);
+            std::vector<Scale> best(numbers.size() / size);
+            BestScales(numbers, importance, size, integers, stored_, best);
+            sum.energy = SumOfSquares(numbers, importance);
+            for (size_t i = 0; i < best.size(); ++i) {
+              scales[first + i] = best[i].scale;
+              if (!zeros.empty()) zeros[first + i] = best[i].zero;
+              sum.error += best[i].error;
+              if (!undecided) continue;
+              // Whether fp16 can hold the scale, with its zero point, is decided for all together.
+              const Scale half{RoundedScale(Stored::kFp16, best[i].scale), best[i].zero};
+              narrow[first + i] = half.scale;
+              auto block = [&](std::span<const float> of) {
+                return of.empty() ? of : of.subspan(i * size, size);
+              };
+              sum.other_error += half.scale == best[i].scale
+                                     ? best[i].error
+                                     : ErrorOf(block(numbers), block(importance), half, integers);
+            }
+            return sum;
+          });
     }
     if (!sums.finite) return Refuse(), std::nullopt;
     if (undecided) {
@@ -303,11 +292,11 @@ class Quantiser {
     std::vector<float> numbers(points.values.begin(), points.values.end()),
         weights(points.weights.begin(), points.weights.end());
     if (!points.finite) return {.finite = false};
-    const Scale best = BestScale(numbers, weights, integers, stored_);
+    Scale best;
+    BestScales(numbers, weights, numbers.size(), integers, stored_, {&best, 1});
     scale = best.scale;
     if (!zeros.empty()) zeros[0] = best.zero;
-    return {.error = points.inside + ErrorOf(numbers, weights, best, integers),
-            .energy = Energy(numbers, weights)};
+    return {.error = points.inside + best.error, .energy = SumOfSquares(numbers, weights)};
   }
 
   // ---- palettes
@@ -406,7 +395,7 @@ class Quantiser {
               }
               const Points points = counter.Take();
               tables[first + i] = BestTable(points, size, scheme_.int8_table, StoredFor(points));
-              sum.energy += Energy(block, weights);
+              sum.energy += SumOfSquares(block, weights);
             }
             return sum;
           });
@@ -433,7 +422,7 @@ class Quantiser {
           for (int64_t i = 0; i < std::ssize(numbers) / line; ++i) {
             const auto row =
                 numbers.subspan(static_cast<size_t>(i * line), static_cast<size_t>(line));
-            const double mean = Energy(row, {}) / static_cast<double>(line);
+            const double mean = SumOfSquares(row, {}) / static_cast<double>(line);
             const Stored stored = stored_ == Stored::kFp32 ? Stored::kFp32 : Stored::kFp16;
             scales[first + i] = RoundedScale(stored, static_cast<float>(std::sqrt(mean)));
             if (scales[first + i] == 0) scales[first + i] = 1;
@@ -615,7 +604,7 @@ class Quantiser {
     };
     const Sums sums = ForCells(
         vectors, vector, request_.threads, [&](int64_t first, std::span<const float> numbers) {
-          Sums sum{.energy = Energy(numbers, {}), .finite = AllFinite(numbers)};
+          Sums sum{.energy = SumOfSquares(numbers, {}), .finite = AllFinite(numbers)};
           for (int64_t i = 0; sum.finite && i < std::ssize(numbers) / vector; ++i) {
             const std::span<const float> table = table_of(first + i);
             const float* at = &numbers[i * vector];

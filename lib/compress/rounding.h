@@ -34,7 +34,9 @@ inline float RoundedTo(Stored stored, float x) {
     case Stored::kFp32:
       return x;
     case Stored::kFp16:
-      return static_cast<float>(Half(x));
+      if (std::fabs(x) < kLeastNormalHalf || std::fabs(x) >= kGreatestHalf)
+        return static_cast<float>(Half(x));
+      break;
     case Stored::kFp16Digits:
       break;
   }

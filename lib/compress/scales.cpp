@@ -2,122 +2,98 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <limits>
-#include <vector>
+#include <utility>
+
+#include "lib/compress/block_sums.h"
 
 namespace mlc::compress {
 
 namespace {
 
-constexpr float kWhole = 0x1.8p23F;  // adding it rounds to an integer (below 2^22)
+using LaneFloats = std::array<float, kLanes>;
 
-// 0 if x is so small that its reciprocal overflows.
-float Inverse(float scale) {
-  const float inverse = 1 / scale;
-  return std::isfinite(inverse) ? inverse : 0;
+// Rounds scales, and turns those that are 0 into NaN, whose errors are NaN.
+void RoundScales(Stored stored, LaneFloats& scales) {
+  auto normal = [](float x) {
+    const float magnitude = std::fabs(x);
+    return magnitude >= kLeastNormalHalf && magnitude < kGreatestHalf;
+  };
+  int others = 0;
+  for (const float scale : scales) others += normal(scale) ? 0 : 1;
+  if (others == 0 && stored != Stored::kFp32) {
+    for (float& scale : scales) scale = RoundedDigits(scale);
+    return;
+  }
+  for (float& scale : scales) {
+    scale = RoundedScale(stored, scale);
+    if (scale == 0) scale = std::numeric_limits<float>::quiet_NaN();
+  }
 }
 
-// Elementwise and summed in a fixed order, so that results are the same on every processor.
-typedef float Lanes __attribute__((vector_size(16), aligned(4), may_alias));
-constexpr size_t kLanes = 4;
+// Three for each of the shares below.
+constexpr size_t kMostScales = 42;
 
-float Sum(Lanes x) { return (x[0] + x[1]) + (x[2] + x[3]); }
-
-// A block in vector lanes. One that does not fill them is padded with zeros of weight 0.
-class Block {
- public:
-  Block(std::span<const float> values, std::span<const float> weights, const Integers& integers)
-      : low_(integers.low()), high_(integers.high()), values_(values), weights_(weights) {
-    if (values.size() % kLanes == 0) return;
-    const size_t size = (values.size() + kLanes - 1) / kLanes * kLanes;
-    for (auto [part, padded] : {std::pair(&values_, &padded_), {&weights_, &padded_weights_}}) {
-      if (part->empty()) continue;
-      padded->assign(part->begin(), part->end());
-      padded->resize(size);
-      *part = *padded;
-    }
-  }
-  Block(const Block&) = delete;
-  Block& operator=(const Block&) = delete;
-
-  double Error(Scale scale) const {
-    return Sums([&](size_t i, Lanes(&sums)[2]) {
-      const Lanes x = At(values_, i);
-      const Lanes off = x - scale.scale * (Rounded(x, scale) - scale.zero);
-      sums[0] += weights_.empty() ? off * off : off * off * At(weights_, i);
-    })[0];
-  }
-
-  // The least-squares scale for the integers that a scale produces; 0 if all are 0.
-  float Fitted(Scale scale) const {
-    const auto [along, squares] = Sums([&](size_t i, Lanes(&sums)[2]) {
-      const Lanes x = At(values_, i), q = Rounded(x, scale) - scale.zero,
-                  weighted = weights_.empty() ? q : q * At(weights_, i);
-      sums[0] += x * weighted;
-      sums[1] += q * weighted;
-    });
-    return squares > 0 ? static_cast<float>(along / squares) : 0;
-  }
-
- private:
-  // Long blocks are summed in parts, since sums of floats lose precision.
-  static constexpr size_t kPart = 1024;
-
-  template <class F>
-  std::array<double, 2> Sums(F&& add) const {
-    std::array<double, 2> all = {};
-    for (size_t begin = 0; begin < values_.size(); begin += kPart) {
-      Lanes sums[2] = {};
-      const size_t end = std::min(begin + kPart, values_.size());
-      for (size_t i = begin; i < end; i += kLanes) add(i, sums);
-      all[0] += static_cast<double>(Sum(sums[0]));
-      all[1] += static_cast<double>(Sum(sums[1]));
-    }
-    return all;
-  }
-
-  Lanes Rounded(Lanes x, Scale scale) const {
-    const Lanes low = Lanes{} + low_, high = Lanes{} + high_;
-    x = x * Inverse(scale.scale) + scale.zero;
-    x = x < high ? x : high;
-    x = x > low ? x : low;
-    return x + kWhole - kWhole;
-  }
-
-  static const Lanes& At(std::span<const float> from, size_t i) {
-    return *reinterpret_cast<const Lanes*>(&from[i]);
-  }
-
-  float low_, high_;
-  std::span<const float> values_, weights_;
-  std::vector<float> padded_, padded_weights_;
-};
-
-// The best of the scales that were tried.
+// The best of the scales that were tried for each of several blocks.
 class Search {
  public:
-  Search(const Block& block, Stored stored) : block_(block), stored_(stored) {}
+  Search(const BlockLanes& blocks, const Integers& integers, Stored stored)
+      : blocks_(blocks), low_(integers.low()), high_(integers.high()), stored_(stored) {
+    errors_.fill(std::numeric_limits<double>::infinity());
+    best_.scale.fill(1);
+    best_.zero.fill(0);
+  }
 
-  bool Try(Scale scale) {
-    scale.scale = RoundedScale(stored_, scale.scale);
-    if (scale.scale == 0) return false;
-    const double error = block_.Error(scale);
-    if (!(error < least_)) return false;
-    least_ = error;
-    best_ = scale;
-    return true;
+  // Remembers scales, one for each block, that will be tried with others.
+  void Propose(const LaneFloats& scales, const LaneFloats& zeros) {
+    LaneGrids& grids = proposed_.at(count_++);
+    grids = {scales, zeros};
+    RoundScales(stored_, grids.scale);
+  }
+  // Returns whether one of the proposed scales is better than the best one, by block.
+  std::array<bool, kLanes> TryProposed() {
+    std::array<std::array<double, kLanes>, kMostScales> errors;
+    const size_t count = std::exchange(count_, 0);
+    blocks_.Errors(std::span(proposed_).first(count), low_, high_, errors.data());
+    std::array<bool, kLanes> better = {};
+    for (size_t lane = 0; lane < kLanes; ++lane) {
+      size_t best = count;
+      double least = errors_[lane];
+      for (size_t i = 0; i < count; ++i) {
+        best = errors[i][lane] < least ? i : best;
+        least = errors[i][lane] < least ? errors[i][lane] : least;
+      }
+      if (best == count) continue;
+      errors_[lane] = least;
+      best_.scale[lane] = proposed_[best].scale[lane];
+      best_.zero[lane] = proposed_[best].zero[lane];
+      better[lane] = true;
+    }
+    return better;
   }
   void Refit(int rounds) {
-    for (int i = 0; i < rounds; ++i)
-      if (!Try({block_.Fitted(best_), best_.zero})) break;
+    std::array<bool, kLanes> better;
+    better.fill(true);
+    for (int i = 0; i < rounds; ++i) {
+      LaneFloats fitted = blocks_.FittedScales(best_, low_, high_);
+      for (size_t lane = 0; lane < kLanes; ++lane)
+        if (!better[lane]) fitted[lane] = 0;
+      Propose(fitted, best_.zero);
+      better = TryProposed();
+      if (std::ranges::none_of(better, std::identity())) break;
+    }
   }
-  Scale best() const { return best_; }
+  Scale best(size_t lane) const { return {best_.scale[lane], best_.zero[lane], errors_[lane]}; }
 
  private:
-  const Block& block_;
+  const BlockLanes& blocks_;
+  const float low_, high_;
   const Stored stored_;
-  Scale best_;
-  double least_ = std::numeric_limits<double>::infinity();
+  std::array<LaneGrids, kMostScales> proposed_;
+  size_t count_ = 0;
+  LaneGrids best_;
+  std::array<double, kLanes> errors_;
 };
 
 // Shares of the range of a block that the integers cover. Longer blocks have longer tails.
@@ -143,63 +119,69 @@ float Integers::high() const {
   return bits == 8 ? 127 : 7;
 }
 
-Scale BestScale(std::span<const float> numbers, std::span<const float> weights,
-                const Integers& integers, Stored stored) {
-  float least = 0, greatest = 0;
-  for (const float x : numbers) {
-    least = std::min(least, x);
-    greatest = std::max(greatest, x);
-  }
-  if (least == 0 && greatest == 0)
-    return {stored == Stored::kFp32 ? std::numeric_limits<float>::min() : kLeastNormalHalf, 0};
-  const Block block(numbers, weights, integers);
-  Search search(block, stored);
-  if (integers.asymmetric) {
-    const float steps = integers.high();
-    auto range = [&](float low, float high) {
-      const float scale = RoundedScale(stored, (high - low) / steps);
-      if (scale == 0) return;
-      const float zero = std::nearbyint(std::clamp(-low / scale, 0.0F, steps));
-      search.Try({scale, zero});
+void BestScales(std::span<const float> numbers, std::span<const float> weights, size_t block,
+                const Integers& integers, Stored stored, std::span<Scale> best) {
+  for (size_t first = 0; first < best.size(); first += kLanes) {
+    const size_t count = std::min(kLanes, best.size() - first);
+    auto part = [&](std::span<const float> from) {
+      return from.empty() ? from : from.subspan(first * block, count * block);
     };
-    for (const float share : SharesFor(integers, numbers.size())) {
-      range(least * share, greatest * share);
-      if (share == 1) continue;
-      range(least, greatest * share);
-      range(least * share, greatest);
+    const BlockLanes blocks(part(numbers), part(weights), block);
+    LaneFloats least, greatest, scales, zeros = {};
+    blocks.Extremes(least, greatest);
+    Search search(blocks, integers, stored);
+    for (const float share : SharesFor(integers, block)) {
+      // Shares of the range below and above 0.
+      auto propose = [&](float below, float above) {
+        for (size_t lane = 0; lane < kLanes; ++lane) {
+          const float low = least[lane] * below, high = greatest[lane] * above;
+          if (integers.asymmetric) {
+            scales[lane] = (high - low) / integers.high();
+          } else {
+            const float extreme = -low > high ? low : high;
+            // The extreme is at -127, or at 127 if it is positive; that of int4 at -8.
+            scales[lane] = integers.bits == 8 ? std::fabs(extreme) / 127 : extreme / integers.low();
+          }
+        }
+        if (integers.asymmetric) {
+          RoundScales(stored, scales);
+          for (size_t lane = 0; lane < kLanes; ++lane) {
+            const float zero = std::nearbyint(-least[lane] * below / scales[lane]);
+            zeros[lane] = zero > 0 ? std::min(zero, integers.high()) : 0;  // 0 for NaN
+          }
+        }
+        search.Propose(scales, zeros);
+      };
+      propose(share, share);
+      if (!integers.asymmetric || share == 1) continue;
+      propose(1, share);
+      propose(share, 1);
     }
-  } else {
-    const float extreme = -least > greatest ? least : greatest;
-    // The extreme is at -127, or at 127 if it is positive; that of int4 at -8.
-    const float whole = integers.bits == 8 ? std::fabs(extreme) / 127 : extreme / integers.low();
-    for (const float share : SharesFor(integers, numbers.size())) search.Try({whole * share, 0});
+    search.TryProposed();
+    search.Refit(3);
+    for (size_t lane = 0; lane < count; ++lane) {
+      best[first + lane] = search.best(lane);
+      if (least[lane] == 0 && greatest[lane] == 0)
+        best[first + lane] = {
+            stored == Stored::kFp32 ? std::numeric_limits<float>::min() : kLeastNormalHalf, 0};
+    }
   }
-  search.Refit(3);
-  return search.best();
 }
 
 void ToIntegers(std::span<const float> numbers, const Scale& scale, const Integers& integers,
                 std::byte* out) {
-  const float inverse = Inverse(scale.scale), low = integers.low(), high = integers.high();
-  for (size_t i = 0; i < numbers.size(); ++i) {
-    const float x = numbers[i] * inverse + scale.zero;
-    out[i] = static_cast<std::byte>(
-        static_cast<int>(std::max(low, std::min(high, x)) + kWhole - kWhole));
-  }
+  ToBytes(numbers, scale.scale, scale.zero, integers.low(), integers.high(), out);
 }
 
 double ErrorOf(std::span<const float> numbers, std::span<const float> weights, const Scale& scale,
                const Integers& integers) {
-  const float inverse = Inverse(scale.scale), low = integers.low(), high = integers.high();
-  double sum = 0;
-  for (size_t i = 0; i < numbers.size(); ++i) {
-    const float q = std::max(low, std::min(high, numbers[i] * inverse + scale.zero)) + kWhole -
-                    kWhole - scale.zero;
-    const double off =
-        static_cast<double>(numbers[i]) - static_cast<double>(scale.scale) * static_cast<double>(q);
-    sum += off * off * (weights.empty() ? 1 : static_cast<double>(weights[i]));
-  }
-  return sum;
+  LaneGrids grids;
+  grids.scale.fill(scale.scale);
+  grids.zero.fill(scale.zero);
+  std::array<double, kLanes> sums;
+  BlockLanes(numbers, weights, numbers.size())
+      .Errors({&grids, 1}, integers.low(), integers.high(), &sums);
+  return sums[0];
 }
 
 }  // namespace mlc::compress

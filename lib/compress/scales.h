@@ -23,12 +23,14 @@ struct Integers {
 // may be negative: the extreme of a block of int4 is then at -8.
 struct Scale {
   float scale = 0, zero = 0;
+  double error = 0;  // what BestScales found, as ErrorOf
 };
 
-// `weights` are the importance of each number; an empty span stands for ones. A block of zeros has
-// the smallest scale. Numbers must be finite.
-Scale BestScale(std::span<const float> numbers, std::span<const float> weights,
-                const Integers& integers, Stored stored);
+// Chooses the scales of blocks of numbers, one after the other. `weights` are the importance of each
+// number; an empty span stands for ones. A block of zeros has the smallest scale. Numbers must be
+// finite.
+void BestScales(std::span<const float> numbers, std::span<const float> weights, size_t block,
+                const Integers& integers, Stored stored, std::span<Scale> best);
 
 // Writes the integers of numbers, in bytes.
 void ToIntegers(std::span<const float> numbers, const Scale& scale, const Integers& integers,
