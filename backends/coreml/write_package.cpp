@@ -174,8 +174,15 @@ PackageResult WritePackage(const Program& program, const fs::path& path,
     package.Update(fmt::format("{}/{}", kPackageData, kWeightFile));
     fs::create_directories(data / kWeightsItem);
     OutputFile file(data / kWeightFile);
-    weights.Write(
-        file.descriptor(), threads, [&](Bytes bytes) { package.Update(bytes); }, options.passed);
+    uint64_t written = 0;
+    auto in_order = [&](Bytes bytes) {
+      package.Update(bytes);
+      written += bytes.size();
+      if (options.progress)
+        options.progress("writing weights",
+                         static_cast<double>(written) / static_cast<double>(weights.file_bytes()));
+    };
+    weights.Write(file.descriptor(), threads, in_order, options.passed);
     file.Close();
     weights_uuid = Uuid(package);
   }

@@ -9,6 +9,7 @@
 
 #include "lib/ir/program.h"
 #include "lib/support/mapped_file.h"
+#include "lib/support/progress.h"
 
 namespace mlc::coreml {
 
@@ -21,6 +22,7 @@ struct PackageOptions {
   bool force = false;
   // Called for source bytes while they are in the page cache (WeightPlan::PassedFn).
   std::function<void(const MappedFile& file, uint64_t end)> passed = {};
+  Progress progress = {};  // of writing the weights
 };
 
 struct PackageResult {

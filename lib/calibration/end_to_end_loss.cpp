@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "lib/compress/weight_view.h"
-#include "lib/engine/engine.h"
 
 namespace mlc::calibration {
 
@@ -69,16 +68,17 @@ void AddDivergence(const std::vector<float>& value, const std::vector<float>& re
 
 }  // namespace
 
-compress::Loss EndToEndLoss::operator()(const Program& program) {
+compress::Loss EndToEndLoss::operator()(const Program& program,
+                                        engine::EngineOptions::Arithmetic arithmetic) {
   const bool first = references_.empty();
   Sums sums;
   for (const auto& function : program.functions) {
     const auto given = samples_.functions.find(function->name);
     if (given == samples_.functions.end()) continue;
     auto& references = references_[function->name];
-    const engine::Engine engine(*function,
-                                {.arithmetic = engine::EngineOptions::Arithmetic::kExact,
-                                 .kernels = engine::EngineOptions::Kernels::kReproducible});
+    const engine::Engine engine(
+        *function,
+        {.arithmetic = arithmetic, .kernels = engine::EngineOptions::Kernels::kReproducible});
     size_t at = 0;
     const int64_t count = std::ssize(given->second), used = std::min(count, most_samples_);
     for (int64_t i = 0; i < used; ++i) {

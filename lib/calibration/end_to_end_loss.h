@@ -8,6 +8,7 @@
 
 #include "lib/calibration/samples.h"
 #include "lib/compress/compression.h"
+#include "lib/engine/engine.h"
 
 namespace mlc::calibration {
 
@@ -19,8 +20,10 @@ class EndToEndLoss {
   EndToEndLoss(const Samples& samples, int64_t most_samples, std::set<std::string> logits)
       : samples_(samples), most_samples_(most_samples), logits_(std::move(logits)) {}
 
-  // The first program is what the others are compared with.
-  compress::Loss operator()(const Program& program);
+  // The first program is what the others are compared with. `arithmetic` matters to operations with
+  // types in fp16.
+  compress::Loss operator()(const Program& program, engine::EngineOptions::Arithmetic arithmetic =
+                                                        engine::EngineOptions::Arithmetic::kExact);
 
  private:
   const Samples& samples_;

@@ -15,6 +15,7 @@
 #include "lib/compress/input_statistics.h"
 #include "lib/compress/rules.h"
 #include "lib/ir/program.h"
+#include "lib/support/progress.h"
 
 namespace mlc::compress {
 
@@ -113,6 +114,15 @@ struct Compression {
   double loss_in_8_bits = 0;
   // Names of constants that rules name, and which are encoded even if they are small.
   std::set<std::string> named = {};
+  Progress progress = {};
+  // Forgets the functions above, when what they refer to ends.
+  void ReleaseFunctions() {
+    measure = nullptr;
+    observe = nullptr;
+    evaluate = evaluate_generated = nullptr;
+    progress = nullptr;
+  }
+
   bool done = false;  // the pass has run: it changes a program once
 };
 

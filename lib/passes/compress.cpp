@@ -12,6 +12,7 @@
 // Numeric effect: the error of each scheme, which the report states for each weight.
 #include <algorithm>
 #include <map>
+#include <mutex>
 
 #include "lib/compress/quantise.h"
 #include "lib/passes/choose_schemes.h"
@@ -59,7 +60,10 @@ class Compressor {
       SelectRules(compression_.rules, candidates_);
     std::vector<Candidate*> chosen;
     for (const auto& candidate : candidates_)
-      if (Examine(*candidate)) chosen.push_back(candidate.get());
+      if (Examine(*candidate)) {
+        chosen.push_back(candidate.get());
+        elements_ += candidate->tensor.size();
+      }
     Choose(chosen);
     bool changed = false;
     for (const std::vector<Candidate*>& stage : Stages(chosen)) {
@@ -143,12 +147,22 @@ class Compressor {
       for (const Candidate* candidate : own)
         work += static_cast<double>(candidate->tensor.size() * candidate->inputs.columns);
       const bool large = work * kTimes > kMostWork;
+      const auto evaluate = compression_.evaluate;
+      int evaluations = 0;
+      if (evaluate && compression_.progress)
+        compression_.evaluate = [&](const Program& program) {
+          compression_.progress(
+              "comparing schemes",
+              std::min(1.0, static_cast<double>(evaluations++) / compression_.most_evaluations));
+          return evaluate(program);
+        };
       ChooseSchemes(program_, rule.scheme, own, StoredType(*own[0]), context_.target, compression_,
                     [&](Candidate& candidate, const compress::Scheme& scheme, int threads) {
                       compress::Request request = RequestFor(candidate, scheme, threads);
                       request.estimate = large;
                       return compress::Quantise(candidate.tensor, request);
                     });
+      compression_.evaluate = evaluate;
     }
   }
 
@@ -231,6 +245,15 @@ class Compressor {
   }
 
   void Compress(Candidate& candidate, int threads) {
+    CompressOne(candidate, threads);
+    if (!compression_.progress) return;
+    const std::lock_guard lock(progress_);
+    done_ += candidate.tensor.size();
+    compression_.progress("compressing weights",
+                          static_cast<double>(done_) / static_cast<double>(elements_));
+  }
+
+  void CompressOne(Candidate& candidate, int threads) {
     WeightReport& report = candidate.report;
     if (candidate.scheme.values == compress::Scheme::Values::kKept) {
       report.used = "none";  // auto has chosen it
@@ -305,6 +328,8 @@ class Compressor {
   PassContext& context_;
   const bool half_;
   std::vector<std::unique_ptr<Candidate>> candidates_;
+  std::mutex progress_;
+  int64_t elements_ = 0, done_ = 0;  // of the weights that are compressed
 };
 
 bool RunCompress(Program& program, PassContext& context) {

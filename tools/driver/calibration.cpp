@@ -371,6 +371,21 @@ void Measuring::Prepare(const Program& program, compress::Compression& compressi
   };
 }
 
+void Measuring::MeasureAgain(const Program& program, compress::Compression& compression) {
+  if (compression.activations.empty()) return;
+  auto update = [&](std::optional<calibration::EndToEndLoss>& measure,
+                    std::optional<compress::Loss>& loss) {
+    if (!measure || !loss) return;
+    const compress::Loss now = (*measure)(program, engine::EngineOptions::Arithmetic::kFaithful);
+    loss->noise = std::max(loss->noise, now.noise);
+    loss->peak = std::max(loss->peak, now.peak);
+    for (const auto& [output, peak] : now.peaks)
+      loss->peaks[output] = std::max(loss->peaks[output], peak);
+  };
+  update(loss_, compression.loss);
+  update(generated_loss_, compression.generated_loss);
+}
+
 void Measuring::RequireUsed() const {
   if (!statistics_ || asked_ == 0 || found_ > 0) return;
   throw Error("bad-input", "--calibrate: the statistics are those of another model: {}",

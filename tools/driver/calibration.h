@@ -45,6 +45,9 @@ class Measuring {
   // if running it takes little time, and the ranges of activations. With `calibrate` only, throws
   // the errors of running, and Error "bad-input" for inputs with NaN.
   void Prepare(const Program& program, compress::Compression& compression, bool calibrate);
+  // Updates the losses of a program whose activations are quantised, when it has its final types:
+  // a number between two steps may be rounded to the other one in fp16.
+  void MeasureAgain(const Program& program, compress::Compression& compression);
   // Throws Error "bad-input" if the pass has found no weight in the statistics: they are those of
   // another model.
   void RequireUsed() const;

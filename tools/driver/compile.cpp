@@ -187,6 +187,7 @@ Optimized OptimizeSource(const fs::path& model, const CompileOptions& options,
   passes::PassContext context{diagnostics, options.precision, target, options.optimize_for};
   if (!rules.empty()) {
     optimized.compression.emplace(compress::Compression{.rules = std::move(rules)});
+    optimized.compression->progress = options.progress;
     context.compression = &*optimized.compression;
   }
   context.fp32_ops = AsImported(options.fp32_ops);
@@ -228,10 +229,8 @@ Optimized OptimizeSource(const fs::path& model, const CompileOptions& options,
   if (optimized.compression) {
     // What they refer to ends with this function.
     NoteUnits(program, *optimized.compression);
-    optimized.compression->measure = nullptr;
-    optimized.compression->observe = nullptr;
-    optimized.compression->evaluate = nullptr;
-    optimized.compression->evaluate_generated = nullptr;
+    if (measuring) measuring->MeasureAgain(program, *optimized.compression);
+    optimized.compression->ReleaseFunctions();
   }
   if (optimized.measurement && !optimized.measurement->broken.empty())
     throw Error("check-failed",
@@ -327,7 +326,8 @@ CompileResult Compile(const fs::path& model, const fs::path& given, const Compil
       program, written,
       {.target = target,
        .force = options.force,
-       .passed = [&](const MappedFile& file, uint64_t end) { hashes->Pass(file, end); }},
+       .passed = [&](const MappedFile& file, uint64_t end) { hashes->Pass(file, end); },
+       .progress = options.progress},
       diagnostics);
   if (bundle) {
     MakeBundle(written, output, output, true, {options.versions, options.force}, bundling);

@@ -43,6 +43,7 @@ struct CompileOptions {
   bool force = false;
   BundleVersions versions;  // for .mlmodelc outputs
   PassOptions passes;
+  Progress progress;  // of compressing and of writing weights
 };
 
 struct CompileResult {

@@ -163,6 +163,7 @@ OptimizeResult Optimize(const fs::path& model, const OptimizeOptions& options,
   passes::PassContext context{diagnostics, options.precision, target, options.optimize_for};
   if (compresses) {
     context.target = target = RaisedFor(result.compression->rules, target, diagnostics);
+    result.compression->progress = options.progress;
     context.compression = &*result.compression;
   }
   const std::unique_ptr<Measuring> measuring =
@@ -177,16 +178,16 @@ OptimizeResult Optimize(const fs::path& model, const OptimizeOptions& options,
   if (result.compression) {
     // What they refer to ends with this function.
     if (compresses && !options.decompress) NoteUnits(program, *result.compression);
-    result.compression->measure = nullptr;
-    result.compression->observe = nullptr;
-    result.compression->evaluate = nullptr;
-    result.compression->evaluate_generated = nullptr;
+    if (measuring) measuring->MeasureAgain(program, *result.compression);
+    result.compression->ReleaseFunctions();
     if (!options.report.empty())
       WriteCompressionReport(options.report, model.filename().string(), *result.compression);
   }
   for (const passes::PassRun& run : result.passes) result.changed = result.changed || run.changed;
   if (package) {
-    coreml::WritePackage(program, output, {.target = target, .force = options.force}, diagnostics);
+    coreml::WritePackage(program, output,
+                         {.target = target, .force = options.force, .progress = options.progress},
+                         diagnostics);
     return result;
   }
   result.text = PrintText(program, {.inline_limit = options.inline_constants ? 64 : 0});

@@ -52,6 +52,7 @@ struct OptimizeOptions {
   bool inline_constants = false;  // print small constants at their uses in MIL text
   std::filesystem::path output;   // .mlpackage or .mil; empty: only `text`
   bool force = false;             // replace existing outputs
+  Progress progress = {};         // of compressing and of writing weights
 };
 struct OptimizeResult {
   std::vector<passes::PassRun> passes;

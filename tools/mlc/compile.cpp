@@ -11,6 +11,7 @@
 #include "tools/mlc/compression_report.h"
 #include "tools/mlc/interface_report.h"
 #include "tools/mlc/pass_output.h"
+#include "tools/mlc/progress_line.h"
 
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
@@ -127,13 +128,16 @@ struct CompileArguments {
 };
 
 int RunCompile(const CompileArguments& given, Session& session) {
-  const CompileOptions& options = given.options;
+  CompileOptions options = given.options;
   if (!options.manifest)
     Refuse({"--sha256"}, "--no-manifest writes no manifest to record it in", session);
   fs::path output = given.output.empty() ? DefaultOutput(given.model) : given.output;
   // Leaked on purpose: the process is about to exit, and freeing the program would only take time.
-  static const CompileResult& result =
-      *new CompileResult(Compile(given.model, output, options, session.diagnostics));
+  static const CompileResult& result = *new CompileResult([&] {
+    ProgressLine line;
+    if (!session.json) options.progress = line.Showing();
+    return Compile(given.model, output, options, session.diagnostics);
+  }());
   if (!options.stats.empty()) WriteFile(options.stats, JsonText(Stats(result), 2) + "\n");
   if (session.json) {
     Json json{{"package", fs::absolute(result.package).string()},

@@ -5,6 +5,7 @@
 #include "tools/mlc/command.h"
 #include "tools/mlc/compression_report.h"
 #include "tools/mlc/pass_output.h"
+#include "tools/mlc/progress_line.h"
 
 namespace fs = std::filesystem;
 
@@ -17,7 +18,13 @@ struct OptArguments {
 };
 
 int Opt(const OptArguments& given, Session& session) {
-  OptimizeResult result = Optimize(given.in, given.options, session.diagnostics);
+  OptimizeResult result;
+  {
+    ProgressLine line;
+    OptimizeOptions options = given.options;
+    if (!session.json) options.progress = line.Showing();
+    result = Optimize(given.in, options, session.diagnostics);
+  }
   const fs::path& output = given.options.output;
   if (session.json) {
     nlohmann::ordered_json answer{{"changed", result.changed},

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "lib/support/error.h"
+#include "lib/support/progress.h"
 
 namespace mlc::driver {
 
@@ -28,6 +29,14 @@ class ProgressLine {
     last_ = now;
     fmt::print(stderr, "\r\033[K{}", text());
     std::fflush(stderr);
+  }
+
+  // Shows the progress of long work, while this object exists.
+  Progress Showing() {
+    if (!live()) return {};
+    return [this](std::string_view step, double share) {
+      Show([&] { return fmt::format("{}: {:.0f} %", step, 100 * share); });
+    };
   }
 
  private:
