@@ -5,8 +5,7 @@
 //
 // expand_dims and squeeze may be equivalent reshapes, and the dimension of 1 may be the last. Must
 // not fire if the kernel or the padding has more than one element in that dimension, if the weight
-// is not constant, if an intermediate result has other users, or under --optimize-for ane, for which
-// channels-first makes convolutions with two dimensions. No numeric effect.
+// is not constant, or if an intermediate result has other users. No numeric effect.
 //
 // Operators by name: the conv that it matches and the conv that it creates.
 #include "lib/passes/rewriting.h"
@@ -32,7 +31,6 @@ Tensor Kept(const Tensor& numbers, int axis, int per) {
 }
 
 bool Compose(Operation* squeeze, PassContext& context) {
-  if (context.optimize_for == analysis::Unit::kNeuralEngine) return false;
   if (!Reshapes(*squeeze)) return false;
   Operation* conv = DefinedBy(squeeze->value("x"), "conv");
   if (!conv || !SoleUser(conv->result()) || !conv->constant("weight")) return false;

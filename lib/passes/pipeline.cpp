@@ -64,6 +64,7 @@ constexpr std::array kPipeline = {
     &kRemoveNoOps,
     // These merge the scales after convolutions and the slices of slices that channels-first makes.
     &kFuseConv,
+    &kComposeConv1d,  // of a convolution alone between other layouts
     &kSimplifyMoves,
     // Casts to and from fp16 states separated moves that can now cancel.
     &kSinkTransposes,

@@ -1,6 +1,8 @@
 // When a pass breaks an invariant, the program before it is saved and can be run again.
 #include "tools/driver/run_passes.h"
 
+#include <unistd.h>
+
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -47,6 +49,32 @@ TEST_CASE("the program before a failing pass is saved as valid MIL text") {
   Program saved = ParseText(text, "saved", Ops());
   Verify(saved);
   CHECK(passes::Histogram(saved) == std::map<std::string, int64_t>{{"relu", 1}});
+}
+
+TEST_CASE("compressing says how far it is, up to the end of each step") {
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / fmt::format("mlc-progress-{}", getpid());
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / "m.mil") << R"(
+func main<ios16>(tensor<fp32, [1, 64]> x) {
+  a = linear(x = x, weight = const tensor<fp32, [64, 64]>(fill(0.5)));
+  y = linear(x = a, weight = const tensor<fp32, [48, 64]>(fill(0.25)));
+} -> (y);)";
+  std::map<std::string, std::vector<double>> shares;
+  OptimizeOptions options{.compress = "int8", .output = folder / "m.mlpackage"};
+  options.progress = [&](std::string_view step, double share) {
+    shares[std::string(step)].push_back(share);
+  };
+  Diagnostics diagnostics;
+  Optimize(folder / "m.mil", options, diagnostics);
+  std::filesystem::remove_all(folder);
+  CHECK(shares["compressing weights"].size() == 2);
+  for (const auto& [step, all] : shares) {
+    CAPTURE(step);
+    CHECK(std::ranges::is_sorted(all));
+    CHECK(all.back() == 1);
+  }
+  CHECK(shares.contains("writing weights"));
 }
 
 }  // namespace mlc::test
