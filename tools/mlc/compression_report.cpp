@@ -68,7 +68,8 @@ std::string CompressionText(const compress::Compression& compression) {
                         compression.ranges);
   if (const size_t left = compression.activations_left.size(); left > 0)
     text += fmt::format(
-        "{} activation{} stay{} in fp16: in 8 bits, the largest error of an output would be {:.2g}\n",
+        "{} activation{} stay{} in fp16: in 8 bits, the largest error of an output would be "
+        "{:.2g}\n",
         left, left == 1 ? "" : "s", left == 1 ? "s" : "", compression.loss_in_8_bits);
   if (compression.loss)
     text +=
