@@ -1,6 +1,7 @@
 // lib/compress/allocation.h - which of its schemes each weight gets, so that all together cost least.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 

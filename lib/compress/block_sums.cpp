@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 
 namespace mlc::compress {
@@ -167,10 +168,7 @@ template <size_t kSums, class F>
 void BaselineRun(const Task& task) { Run(task); }
 #if defined(__x86_64__)
 [[gnu::target("avx2")]] void Avx2Run(const Task& task) { Run(task); }
-[[gnu::target("avx512f,avx512bw,avx512vl,prefer-vector-width=512")]] void Avx512Run(
-    const Task& task) {
-  Run(task);
-}
+[[gnu::target("avx512f,avx512bw,avx512vl")]] void Avx512Run(const Task& task) { Run(task); }
 const auto kRun = __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl")
                       ? Avx512Run
                   : __builtin_cpu_supports("avx2") ? Avx2Run

@@ -82,8 +82,9 @@ void BaselineCount(const float* middles, const float* numbers, size_t count, std
                                        std::byte* out) {
   CountBelow(middles, numbers, count, out);
 }
-[[gnu::target("avx512f,avx512bw,avx512vl,prefer-vector-width=512")]] void Avx512Count(
-    const float* middles, const float* numbers, size_t count, std::byte* out) {
+[[gnu::target("avx512f,avx512bw,avx512vl")]] void Avx512Count(const float* middles,
+                                                              const float* numbers, size_t count,
+                                                              std::byte* out) {
   CountBelow(middles, numbers, count, out);
 }
 const auto kCount = __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl")
