@@ -54,7 +54,7 @@ struct Grid {
 
 // A computation over numbers, and weights if there are any. Blocks are stored by number and lane.
 struct Task {
-  enum Kind : uint8_t { kErrors, kFit, kExtremes, kSquares, kBytes } kind;
+  enum Kind : uint8_t { kErrors, kFit, kExtremes, kSquares, kBytes, kCounts } kind;
   const float *numbers = nullptr, *weights = nullptr;
   size_t count = 0;  // of a block
   std::span<const LaneGrids> grids = {};
@@ -62,6 +62,7 @@ struct Task {
   std::array<double, kLanes>* sums = nullptr;  // kErrors: by grid; kFit: 2; kSquares: 1
   float *least = nullptr, *greatest = nullptr;
   std::byte* bytes = nullptr;
+  const float* middles = nullptr;  // kCounts: kMostCounted
 };
 
 // Adds up what `term` adds to one or two sums of lanes for each number.
@@ -150,6 +151,16 @@ template <size_t kSums, class F>
   }
 }
 
+[[gnu::always_inline]] inline void Count(const Task& task) {
+  for (size_t i = 0; i < task.count; ++i) {
+    const Floats& x = At(task.numbers + i * kLanes);
+    Ints below = {};
+#pragma GCC unroll 15
+    for (size_t m = 0; m < kMostCounted; ++m) below -= x > task.middles[m];
+    *reinterpret_cast<Bytes*>(task.bytes + i * kLanes) = __builtin_convertvector(below, Bytes);
+  }
+}
+
 [[gnu::always_inline]] inline void Run(const Task& task) {
   switch (task.kind) {
     case Task::kErrors:
@@ -162,6 +173,8 @@ template <size_t kSums, class F>
       return Squares(task);
     case Task::kBytes:
       return ToBytes(task);
+    case Task::kCounts:
+      return Count(task);
   }
 }
 
@@ -180,12 +193,6 @@ constexpr auto kRun = BaselineRun;
 std::vector<float> InLanes(std::span<const float> from, size_t block) {
   std::vector<float> lanes(from.empty() ? 0 : block * kLanes);
   const size_t count = from.size() / block;
-  if (count == kLanes) {
-    for (size_t i = 0; i < block; ++i)
-      for (size_t lane = 0; lane < kLanes; ++lane)
-        lanes[i * kLanes + lane] = from[lane * block + i];
-    return lanes;
-  }
   for (size_t lane = 0; lane < count; ++lane)
     for (size_t i = 0; i < block; ++i) lanes[i * kLanes + lane] = from[lane * block + i];
   return lanes;
@@ -261,19 +268,14 @@ bool AllFinite(std::span<const float> numbers) {
   return std::ranges::all_of(sums, [](float sum) { return sum == 0; });
 }
 
-void ToBytes(std::span<const float> numbers, float scale, float zero, float low, float high,
-             std::byte* out) {
-  LaneGrids grids;
-  grids.scale.fill(scale);
-  grids.zero.fill(zero);
+namespace {
+
+// Runs a task whose numbers follow one another and give a byte each.
+void RunToBytes(Task task, std::span<const float> numbers, std::byte* out) {
   const size_t whole = numbers.size() / kLanes * kLanes;
-  Task task{.kind = Task::kBytes,
-            .numbers = numbers.data(),
-            .count = whole / kLanes,
-            .grids = {&grids, 1},
-            .low = low,
-            .high = high,
-            .bytes = out};
+  task.numbers = numbers.data();
+  task.count = whole / kLanes;
+  task.bytes = out;
   kRun(task);
   if (whole == numbers.size()) return;
   float rest[kLanes] = {};
@@ -284,6 +286,23 @@ void ToBytes(std::span<const float> numbers, float scale, float zero, float low,
   task.bytes = bytes;
   kRun(task);
   std::copy(bytes, bytes + (numbers.size() - whole), out + whole);
+}
+
+}  // namespace
+
+void ToBytes(std::span<const float> numbers, float scale, float zero, float low, float high,
+             std::byte* out) {
+  LaneGrids grids;
+  grids.scale.fill(scale);
+  grids.zero.fill(zero);
+  RunToBytes({.kind = Task::kBytes, .grids = {&grids, 1}, .low = low, .high = high}, numbers, out);
+}
+
+void CountBelow(std::span<const float> middles, std::span<const float> numbers, std::byte* out) {
+  std::array<float, kMostCounted> all;
+  all.fill(std::numeric_limits<float>::infinity());
+  std::ranges::copy(middles, all.begin());
+  RunToBytes({.kind = Task::kCounts, .middles = all.data()}, numbers, out);
 }
 
 }  // namespace mlc::compress

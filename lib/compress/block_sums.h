@@ -13,7 +13,7 @@ namespace mlc::compress {
 
 inline constexpr size_t kLanes = 16;
 
-// Of each of several blocks: the integers low <= q <= high represent scale * (q - zero).
+// The scale and the zero point of each block: an integer q represents scale * (q - zero).
 struct LaneGrids {
   alignas(64) std::array<float, kLanes> scale, zero;
 };
@@ -45,5 +45,9 @@ bool AllFinite(std::span<const float> numbers);
 // Writes the integers low <= q <= high that stand for numbers, in bytes.
 void ToBytes(std::span<const float> numbers, float scale, float zero, float low, float high,
              std::byte* out);
+
+// Writes how many of up to kMostCounted middles each number exceeds.
+inline constexpr size_t kMostCounted = 15;
+void CountBelow(std::span<const float> middles, std::span<const float> numbers, std::byte* out);
 
 }  // namespace mlc::compress

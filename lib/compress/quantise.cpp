@@ -210,7 +210,7 @@ class Quantiser {
               if (!zeros.empty()) zeros[first + i] = best[i].zero;
               sum.error += best[i].error;
               if (!undecided) continue;
-              // Whether fp16 can hold the scale, with its zero point, is decided for all together.
+              // The precision of fp16 is chosen for all scales or for none.
               const Scale half{RoundedScale(Stored::kFp16, best[i].scale), best[i].zero};
               narrow[first + i] = half.scale;
               auto block = [&](std::span<const float> of) {

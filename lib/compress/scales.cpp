@@ -16,16 +16,6 @@ using LaneFloats = std::array<float, kLanes>;
 
 // Rounds scales, and turns those that are 0 into NaN, whose errors are NaN.
 void RoundScales(Stored stored, LaneFloats& scales) {
-  auto normal = [](float x) {
-    const float magnitude = std::fabs(x);
-    return magnitude >= kLeastNormalHalf && magnitude < kGreatestHalf;
-  };
-  int others = 0;
-  for (const float scale : scales) others += normal(scale) ? 0 : 1;
-  if (others == 0 && stored != Stored::kFp32) {
-    for (float& scale : scales) scale = RoundedDigits(scale);
-    return;
-  }
   for (float& scale : scales) {
     scale = RoundedScale(stored, scale);
     if (scale == 0) scale = std::numeric_limits<float>::quiet_NaN();

@@ -1,10 +1,9 @@
 #include "lib/compress/tables.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <limits>
 
+#include "lib/compress/block_sums.h"
 #include "lib/compress/clusters.h"
 
 namespace mlc::compress {
@@ -51,50 +50,6 @@ std::vector<double> Assigned(const Points& points, Table& table) {
   return means;
 }
 
-constexpr size_t kCounted = 15;
-
-// Writes how many of the middles each number exceeds.
-[[gnu::always_inline]] inline void CountBelow(const float* middles, const float* numbers,
-                                              size_t count, std::byte* out) {
-  constexpr size_t kLanes = 16;
-  typedef float Floats __attribute__((vector_size(4 * kLanes), aligned(4), may_alias));
-  typedef int32_t Ints __attribute__((vector_size(4 * kLanes)));
-  typedef int8_t Bytes __attribute__((vector_size(kLanes), aligned(1), may_alias));
-  size_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    const Floats x = *reinterpret_cast<const Floats*>(numbers + i);
-    Ints index = {};
-#pragma GCC unroll 15
-    for (size_t m = 0; m < kCounted; ++m) index -= x > middles[m];
-    *reinterpret_cast<Bytes*>(out + i) = __builtin_convertvector(index, Bytes);
-  }
-  for (; i < count; ++i) {
-    int index = 0;
-    for (size_t m = 0; m < kCounted; ++m) index += numbers[i] > middles[m] ? 1 : 0;
-    out[i] = static_cast<std::byte>(index);
-  }
-}
-void BaselineCount(const float* middles, const float* numbers, size_t count, std::byte* out) {
-  CountBelow(middles, numbers, count, out);
-}
-#if defined(__x86_64__)
-[[gnu::target("avx2")]] void Avx2Count(const float* middles, const float* numbers, size_t count,
-                                       std::byte* out) {
-  CountBelow(middles, numbers, count, out);
-}
-[[gnu::target("avx512f,avx512bw,avx512vl")]] void Avx512Count(const float* middles,
-                                                              const float* numbers, size_t count,
-                                                              std::byte* out) {
-  CountBelow(middles, numbers, count, out);
-}
-const auto kCount = __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl")
-                        ? Avx512Count
-                    : __builtin_cpu_supports("avx2") ? Avx2Count
-                                                     : BaselineCount;
-#else
-constexpr auto kCount = BaselineCount;
-#endif
-
 }  // namespace
 
 Table BestTable(const Points& points, int size, bool int8_entries, Stored stored) {
@@ -119,14 +74,8 @@ std::vector<float> MiddlesOf(std::span<const float> entries) {
 }
 
 void AssignNearest(std::span<const float> middles, std::span<const float> numbers, std::byte* out) {
-  if (middles.size() <= kCounted) {
-    // Counting the middles below is faster than a search, for several numbers at a time.
-    std::array<float, kCounted> all;
-    all.fill(std::numeric_limits<float>::infinity());
-    std::ranges::copy(middles, all.begin());
-    kCount(all.data(), numbers.data(), numbers.size(), out);
-    return;
-  }
+  // Counting the middles below is faster than a search, for several numbers at a time.
+  if (middles.size() <= kMostCounted) return CountBelow(middles, numbers, out);
   for (size_t i = 0; i < numbers.size(); ++i) {
     // The number of middles is a power of two, minus 1.
     size_t index = 0;

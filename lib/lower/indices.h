@@ -12,8 +12,8 @@ namespace mlc::lower {
 // end: the pass newer-forms normalises them if the target does not support them. Returns `result`.
 Value* CountingFromEnd(Value* result);
 
-// Normalises indices into dimension `axis` of x; an index below -size stays negative. Folded if constant; unchanged if no index can be
-// negative.
+// Normalises indices into dimension `axis` of x; an index below -size stays negative. Folded if
+// constant; unchanged if no index can be negative.
 Value* FromFront(Builder& b, Value* indices, Value* x, int axis);
 // Normalises index vectors, stored in the last dimension of `indices`, into the dimensions of x
 // after the first `batch`. Error "bad-operand" if the length of the vectors is unknown or exceeds

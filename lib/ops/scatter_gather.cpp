@@ -10,8 +10,8 @@ namespace mlc {
 
 namespace {
 
-// Whether negative indices count from the end. Since iOS17, coremltools' definitions "consider
-// [them] out-of-bound": the operators that have validate_indices.
+// Returns whether negative indices count from the end. They are out of range in the forms since
+// iOS17, which have validate_indices (coremltools, mil/ops/defs/iOS17/scatter_gather.py).
 bool CountsFromEnd(const OpContext& context) {
   if (context.Bool("validate_indices")) return false;
   const Operation* op = context.operation();

@@ -157,7 +157,7 @@ struct Pair {
   Value* plain = nullptr;  // what is quantised
   std::vector<Use> uses;
 
-  // Whether the operations use the quantised value.
+  // Lets the operations use the quantised value, or the plain one.
   void Use8Bits(bool use) const {
     for (const mlc::Use& one : uses)
       one.operation->SetOperand(one, use ? dequantise->result() : plain);
