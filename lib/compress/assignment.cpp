@@ -1,16 +1,19 @@
 #include "lib/compress/assignment.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 
+#include "lib/compress/vectors.h"
 #include "lib/support/threads.h"
 
 namespace mlc::compress {
 
 namespace {
 
-// Rows that are processed together, so that each row of H is read from the cache.
+// Rows that are processed together, so that each row of H is read from the cache. A multiple of
+// every length of vectors.
 constexpr int64_t kTile = 8;
 
 void AddScaled(float factor, const float* from, float* to, int64_t count) {
@@ -97,8 +100,7 @@ class Assigner {
     assigned.energy = ForRows([&](int64_t first, int64_t rows, const std::vector<float>& h) {
       return EnergyOf(&numbers_[first * columns_], rows, h);
     });
-    assigned.nearest_error = ErrorOfAll(
-        [&](int64_t row, int64_t c) { return Code(row, c, numbers_[row * columns_ + c]); });
+    assigned.nearest_error = NearestAll();
     nearest_ = codes_;
     assigned.error = RoundAll();
     if (assigned.error > assigned.nearest_error) {
@@ -120,7 +122,7 @@ class Assigner {
       assigned.error = error;
       if (small) break;
     }
-    assigned.codes = std::move(codes_);
+    assigned.codes = levels_.vector > 1 ? CodesOfVectors() : std::move(codes_);
     return assigned;
   }
 
@@ -133,10 +135,18 @@ class Assigner {
 
   // Middles between the entries of tables, for finding the nearest one.
   void Decode() {
-    if (levels_.entries == 0) return;
+    if (levels_.entries == 0 || levels_.vector > 1) return;
     middles_.resize(levels_.tables.size());
     for (size_t i = 0; i + 1 < levels_.tables.size(); ++i)
       middles_[i] = (levels_.tables[i] + levels_.tables[i + 1]) / 2;
+  }
+
+  // Returns the code of the levels nearest to the numbers of the rows that share it, from `row` on.
+  uint8_t Code(int64_t row, int64_t c, const float* numbers) const {
+    if (levels_.vector == 1) return Code(row, c, *numbers);
+    const int64_t size = levels_.entries * levels_.vector;
+    const std::span table(&levels_.tables[CellOf(row, c) * size], static_cast<size_t>(size));
+    return static_cast<uint8_t>(NearestVector(table, numbers, levels_.vector));
   }
 
   uint8_t Code(int64_t row, int64_t c, float x) const {
@@ -164,7 +174,8 @@ class Assigner {
   float ValueOf(int64_t row, int64_t c, uint8_t code) const {
     const int64_t cell = CellOf(row, c);
     if (levels_.entries == 0) return levels_.scales[cell] * Step(code, cell);
-    const float entry = levels_.tables[cell * levels_.entries + code];
+    const float entry =
+        levels_.tables[(cell * levels_.entries + code) * levels_.vector + row % levels_.vector];
     return levels_.row_scales.empty() ? entry : entry * levels_.row_scales[row];
   }
 
@@ -213,13 +224,28 @@ class Assigner {
     return e;
   }
 
-  template <class F>
-  double ErrorOfAll(F code) {
+  double NearestAll() {
     return ForRows([&](int64_t first, int64_t rows, const std::vector<float>& h) {
-      for (int64_t r = first; r < first + rows; ++r)
-        for (int64_t c = 0; c < columns_; ++c) codes_[r * columns_ + c] = code(r, c);
+      for (int64_t r = first; r < first + rows; r += levels_.vector)
+        for (int64_t c = 0; c < columns_; ++c) {
+          std::array<float, kTile> wanted;
+          for (int64_t d = 0; d < levels_.vector; ++d) wanted[d] = numbers_[(r + d) * columns_ + c];
+          SetCode(r, c, Code(r, c, wanted.data()));
+        }
       return EnergyOf(ErrorsOf(first, rows).data(), rows, h);
     });
+  }
+
+  // The codes of vectors stand in each of their rows.
+  void SetCode(int64_t row, int64_t c, uint8_t code) {
+    for (int64_t d = 0; d < levels_.vector; ++d) codes_[(row + d) * columns_ + c] = code;
+  }
+
+  std::vector<uint8_t> CodesOfVectors() const {
+    std::vector<uint8_t> codes;
+    for (int64_t r = 0; r < levels_.rows; r += levels_.vector)
+      codes.insert(codes.end(), codes_.begin() + r * columns_, codes_.begin() + (r + 1) * columns_);
+    return codes;
   }
 
   // ---- assignment
@@ -242,12 +268,18 @@ class Assigner {
       std::vector<float> sums(static_cast<size_t>(rows * columns_));
       for (int64_t j = 0; j < columns_; ++j) {
         const float* factor = &factors[set][j * columns_];
-        for (int64_t r = 0; r < rows; ++r) {
-          const int64_t c = order[j], row = first + r, at = row * columns_ + c;
-          float* sum = &sums[r * columns_];
-          if (Kept(row, c)) codes_[at] = Code(row, c, numbers_[at] + sum[j] / factor[j]);
-          const float error = numbers_[at] - Current(row, c);
-          AddScaled(error, factor + j + 1, sum + j + 1, columns_ - j - 1);
+        const int64_t c = order[j];
+        for (int64_t r = 0; r < rows; r += levels_.vector) {
+          const int64_t row = first + r;
+          std::array<float, kTile> wanted;
+          for (int64_t d = 0; d < levels_.vector; ++d)
+            wanted[d] =
+                numbers_[(row + d) * columns_ + c] + sums[(r + d) * columns_ + j] / factor[j];
+          if (Kept(row, c)) SetCode(row, c, Code(row, c, wanted.data()));
+          for (int64_t d = 0; d < levels_.vector; ++d) {
+            const float error = numbers_[(row + d) * columns_ + c] - Current(row + d, c);
+            AddScaled(error, factor + j + 1, &sums[(r + d) * columns_ + j + 1], columns_ - j - 1);
+          }
         }
       }
       return Descend(first, rows, h);
@@ -265,26 +297,37 @@ class Assigner {
     constexpr int kSweeps = 12;
     std::vector<float> errors = ErrorsOf(first, rows);
     std::vector<float> slopes = Products(errors.data(), rows, h);
-    for (int64_t r = 0; r < rows; ++r) {
-      float* e = &errors[r * columns_];
-      float* slope = &slopes[r * columns_];
+    for (int64_t r = 0; r < rows; r += levels_.vector) {
+      const int64_t row = first + r;
       bool changed = true;
       for (int sweep = 0; sweep < kSweeps && changed; ++sweep) {
         changed = false;
         for (int64_t c = 0; c < columns_; ++c) {
-          const int64_t row = first + r, at = row * columns_ + c;
           if (!Kept(row, c)) continue;
-          // With this error the sum would be least.
-          const float best = e[c] - slope[c] / h[c * columns_ + c];
-          const uint8_t code = Code(row, c, numbers_[at] - best);
-          if (code == codes_[at]) continue;
-          const float error = numbers_[at] - ValueOf(row, c, code), change = error - e[c];
+          const float diagonal = h[c * columns_ + c];
+          std::array<float, kTile> wanted, changes;
+          for (int64_t d = 0; d < levels_.vector; ++d) {
+            const int64_t at = (r + d) * columns_ + c;
+            // With this error the sum would be least.
+            const float best = errors[at] - slopes[at] / diagonal;
+            wanted[d] = numbers_[(row + d) * columns_ + c] - best;
+          }
+          const uint8_t code = Code(row, c, wanted.data());
+          if (code == codes_[row * columns_ + c]) continue;
           // The change of the sum. Rounding may make a level look nearer than it is.
-          const float gain = change * (2 * slope[c] + change * h[c * columns_ + c]);
+          float gain = 0;
+          for (int64_t d = 0; d < levels_.vector; ++d) {
+            const int64_t at = (r + d) * columns_ + c;
+            changes[d] =
+                numbers_[(row + d) * columns_ + c] - ValueOf(row + d, c, code) - errors[at];
+            gain += changes[d] * (2 * slopes[at] + changes[d] * diagonal);
+          }
           if (!(gain < 0)) continue;
-          codes_[at] = code;
-          e[c] = error;
-          AddScaled(change, &h[c * columns_], slope, columns_);
+          SetCode(row, c, code);
+          for (int64_t d = 0; d < levels_.vector; ++d) {
+            errors[(r + d) * columns_ + c] += changes[d];
+            AddScaled(changes[d], &h[c * columns_], &slopes[(r + d) * columns_], columns_);
+          }
           changed = true;
         }
       }
@@ -297,39 +340,41 @@ class Assigner {
   // Fits the scales and tables to the integers: they minimise the error of the rows that share them.
   // Sums are over chunks of rows, whose number does not depend on that of the threads.
   void Fit() {
-    const int64_t sharing = levels_.rows_per_cell;  // rows with the same unknowns
+    // Rows with the same unknowns: those of a cell, and of vectors only every so many.
+    const int64_t stride = levels_.vector, sharing = levels_.rows_per_cell / stride;
     const int64_t unknowns = levels_.entries > 0 ? levels_.entries : levels_.cells_per_row;
     constexpr int64_t kMostUnknowns = 256, kChunks = 16;
     if (unknowns > kMostUnknowns) return;
     const int64_t parts = levels_.rows / sharing,
                   chunk = std::max<int64_t>((sharing + kChunks - 1) / kChunks, 1),
                   chunks = (sharing + chunk - 1) / chunk;
-    std::vector<Equations> all(static_cast<size_t>(parts * chunks), Equations(unknowns));
-    ParallelFor(std::ssize(all), threads_, [&](int64_t i) {
-      const int64_t first = i / chunks * sharing + i % chunks * chunk,
-                    end = std::min(first + chunk, (i / chunks + 1) * sharing);
-      for (int64_t row = first; row < end; ++row) AddRow(row, matrices_[row / set_rows_], all[i]);
-    });
-    ParallelFor(parts, threads_, [&](int64_t part) {
-      Equations& equations = all[part * chunks];
-      for (int64_t i = 1; i < chunks; ++i) equations.Add(all[part * chunks + i]);
-      const std::vector<double> solution = equations.Solve();
-      if (solution.empty()) return;
-      float* values =
-          levels_.entries > 0 ? &levels_.tables[part * unknowns] : &levels_.scales[part * unknowns];
-      for (int64_t u = 0; u < unknowns; ++u) {
-        if (equations.unused(u)) continue;
-        const auto exact = static_cast<float>(solution[u]);
-        const float value = levels_.entries > 0 ? RoundedTo(levels_.stored, exact)
-                                                : RoundedScale(levels_.stored, exact);
-        // A scale keeps its sign, because the range of integers is not symmetric.
-        const bool usable = std::isfinite(value) &&
-                            (levels_.entries > 0 || (value != 0 && (value > 0) == (values[u] > 0)));
-        if (usable) values[u] = value;
-      }
-      // Codes of a table are found by order, so that entries ascend.
-      if (levels_.entries > 0) Sort(part, values);
-    });
+    // A few parts at a time, because equations are large.
+    constexpr int64_t kMostNumbers = int64_t{1} << 23;
+    const int64_t batch = std::max<int64_t>(kMostNumbers / (chunks * unknowns * unknowns), 1);
+    for (int64_t begin = 0; begin < parts; begin += batch) {
+      const int64_t count = std::min(batch, parts - begin);
+      std::vector<Equations> all(static_cast<size_t>(count * chunks), Equations(unknowns));
+      ParallelFor(std::ssize(all), threads_, [&](int64_t i) {
+        const int64_t part = begin + i / chunks, first = i % chunks * chunk,
+                      top = part / stride * levels_.rows_per_cell + part % stride;
+        for (int64_t k = first; k < std::min(first + chunk, sharing); ++k) {
+          const int64_t row = top + k * stride;
+          AddRow(row, matrices_[row / set_rows_], all[i]);
+        }
+      });
+      ParallelFor(count, threads_, [&](int64_t i) {
+        for (int64_t c = 1; c < chunks; ++c) all[i * chunks].Add(all[i * chunks + c]);
+        const int64_t part = begin + i;
+        Take(all[i * chunks],
+             levels_.entries > 0
+                 ? &levels_.tables[part / stride * unknowns * stride + part % stride]
+                 : &levels_.scales[part * unknowns]);
+      });
+    }
+    // Codes of a table are found by order, so that entries ascend.
+    if (levels_.entries > 0)
+      ParallelFor(levels_.rows / levels_.rows_per_cell, threads_,
+                  [&](int64_t cell) { Sort(cell); });
     Decode();
   }
 
@@ -380,6 +425,22 @@ class Assigner {
     std::vector<double> matrix_, right_;
   };
 
+  // Stores the solution of equations in scales or in entries of a table, which are `vector` apart.
+  void Take(const Equations& equations, float* values) const {
+    const std::vector<double> solution = equations.Solve();
+    for (int64_t u = 0; u < std::ssize(solution); ++u) {
+      if (equations.unused(u)) continue;
+      const auto exact = static_cast<float>(solution[u]);
+      const float value = levels_.entries > 0 ? RoundedTo(levels_.stored, exact)
+                                              : RoundedScale(levels_.stored, exact);
+      // A scale keeps its sign, because the range of integers is not symmetric.
+      float& old = values[u * levels_.vector];
+      const bool usable =
+          std::isfinite(value) && (levels_.entries > 0 || (value != 0 && (value > 0) == (old > 0)));
+      if (usable) old = value;
+    }
+  }
+
   // The unknown that an element depends on, relative to those of its row, and its factor.
   std::pair<int64_t, float> TermOf(int64_t row, int64_t c) const {
     const uint8_t code = codes_[row * columns_ + c];
@@ -409,16 +470,18 @@ class Assigner {
     }
   }
 
-  void Sort(int64_t cell, float* values) {
-    const int64_t n = levels_.entries;
-    if (std::is_sorted(values, values + n)) return;
+  void Sort(int64_t cell) {
+    const int64_t n = levels_.entries, length = levels_.vector;
+    float* values = &levels_.tables[cell * n * length];
     std::vector<int> order(static_cast<size_t>(n));
     std::iota(order.begin(), order.end(), 0);
-    std::ranges::stable_sort(order, {}, [&](int i) { return values[i]; });
+    std::ranges::stable_sort(order, {}, [&](int i) { return values[i * length]; });
+    if (std::ranges::is_sorted(order)) return;
     std::vector<float> sorted;
     std::vector<uint8_t> place(static_cast<size_t>(n));
     for (int64_t i = 0; i < n; ++i) {
-      sorted.push_back(values[order[i]]);
+      const float* entry = values + order[i] * length;
+      sorted.insert(sorted.end(), entry, entry + length);
       place[order[i]] = static_cast<uint8_t>(i);
     }
     std::ranges::copy(sorted, values);

@@ -29,6 +29,8 @@ struct Levels {
   std::vector<float> scales, zeros;
   // Palettes: tables of `entries` ascending values, by cell, times a scale by row, if there are any.
   int64_t entries = 0;  // 0: integers
+  // Rows that share their codes, one after the other: an entry has a value for each of them.
+  int64_t vector = 1;
   std::vector<float> tables, row_scales;
   bool fixed = false;  // tables are not fitted, as those of int8 entries
 
@@ -38,7 +40,7 @@ struct Levels {
 };
 
 struct Assigned {
-  std::vector<uint8_t> codes;  // [rows, columns]; signed integers as two's complement
+  std::vector<uint8_t> codes;  // [rows / vector, columns]; signed integers as two's complement
   // Sums over rows of e H e' and w H w'.
   double error = 0, energy = 0;
   double nearest_error = 0;  // with the nearest levels, before scales and tables were fitted

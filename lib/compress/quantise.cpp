@@ -572,25 +572,39 @@ class Quantiser {
     const Dims grid = GridOf(view, std::max<int64_t>(scheme_.group, 1), 0, scheme_.group == 0);
     const int64_t cells = ElementCount(grid), cell = weight_.size() / cells;
     std::vector<float> all(static_cast<size_t>(cells * entries * vector));
-    // A sample of each cell, evenly spaced.
+    // A sample of each cell, evenly spaced. The rows of a vector have the same inputs.
+    const int64_t columns = view.columns();
+    std::vector<float> importance;
+    if (weighted() && request_.inputs->sets == 1) ImportanceOf(0, columns, columns, importance);
     std::atomic<bool> finite = true;
     ParallelFor(cells, request_.threads, [&](int64_t c) {
       const int64_t count = cell / vector, step = std::max<int64_t>(count / kSample, 1);
       constexpr int64_t kRun = 1024;  // vectors
-      std::vector<float> sample;
+      std::vector<float> sample, weights;
       for (int64_t at = 0; at < count; at += kRun * step) {
-        const std::vector<float> run =
-            ReadFloats(vectors, c * cell + at * vector, std::min(kRun, count - at) * vector);
+        const int64_t first = c * cell + at * vector, taken = std::min(kRun, count - at);
+        const std::vector<float> run = ReadFloats(vectors, first, taken * vector);
         sample.insert(sample.end(), run.begin(), run.end());
+        for (int64_t i = 0; !importance.empty() && i < taken; ++i)
+          weights.push_back(importance[(first / vector + i) % columns]);
       }
       if (!AllFinite(sample)) return finite.store(false);
-      const std::vector<float> table = VectorTable(sample, vector, entries);
+      const std::vector<float> table = VectorTable(sample, weights, vector, entries);
       std::ranges::transform(table, all.begin() + c * entries * vector, [&](float x) {
         return RoundedTo(stored_ == Stored::kFp32 ? stored_ : Stored::kFp16, x);
       });
     });
     if (!finite) return Refuse(), std::nullopt;
     if (stored_ == Stored::kFp16Digits) stored_ = Stored::kFp16;
+    std::optional<Assigned> assigned;
+    if (use_ == Use::kAssign && view.rows() / request_.inputs->sets % vector == 0) {
+      Levels levels{.rows_per_cell = view.rows() / cells,
+                    .entries = entries,
+                    .vector = vector,
+                    .tables = std::move(all)};
+      assigned = AssignIn(view, levels);
+      all = std::move(levels.tables);
+    }
     Encoding e{
         .form = Encoding::Form::kPalette, .dtype = encoded_type(), .vector_axis = axes_.output};
     Dims dims = grid;
@@ -616,15 +630,17 @@ class Quantiser {
     if (!sums.finite) return Refuse(), std::nullopt;
     result_.error = sums.error;
     result_.energy = sums.energy;
-    Tensor indices = Tensor::Lazy(
-        DType::kUint8, shape,
-        [=](int64_t first, int64_t count, std::byte* out) {
-          const std::vector<float> numbers = ReadFloats(vectors, first * vector, count * vector);
-          for (int64_t i = 0; i < count; ++i)
-            out[i] = static_cast<std::byte>(
-                NearestVector(table_of(first + i), &numbers[i * vector], vector));
-        },
-        vectors);
+    Tensor indices = assigned ? Tensor::Of(shape, assigned->codes)
+                              : Tensor::Lazy(
+                                    DType::kUint8, shape,
+                                    [=](int64_t first, int64_t count, std::byte* out) {
+                                      const std::vector<float> numbers =
+                                          ReadFloats(vectors, first * vector, count * vector);
+                                      for (int64_t i = 0; i < count; ++i)
+                                        out[i] = static_cast<std::byte>(NearestVector(
+                                            table_of(first + i), &numbers[i * vector], vector));
+                                    },
+                                    vectors);
     e.data = view.Stored(indices).Cast(IndexType(scheme_.bits));
     result_.bytes += ByteCount(e.data.dtype(), e.data.size()) +
                      static_cast<uint64_t>(cells * entries * vector * number_bytes());
@@ -765,7 +781,7 @@ Quantised Quantise(const Tensor& weight, const Request& request) {
   // Each technique is used only if it lowers the error of the output.
   std::vector<Use> uses = {Use::kNone, Use::kImportance};
   const bool encodes = request.scheme.values == Values::kInteger || request.scheme.sparse() ||
-                       (request.scheme.values == Values::kPalette && request.scheme.vector == 1);
+                       request.scheme.values == Values::kPalette;
   if (!request.inputs->products.empty() && encodes && !request.estimate) uses.back() = Use::kAssign;
   Quantised best;
   for (const Use use : uses) {

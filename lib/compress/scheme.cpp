@@ -272,8 +272,10 @@ std::vector<Scheme> Choices(Opset target) {
                                            "int8",
                                            "pal8",
                                            "pal8:group=32",
+                                           "pal8:vec=2",
                                            "pal6",
                                            "pal6:group=32",
+                                           "pal6:vec=2",
                                            "int4:block=16,asym",
                                            "int4:block=16",
                                            "int4:block=32,asym",
@@ -291,6 +293,7 @@ std::vector<Scheme> Choices(Opset target) {
                                            "pal2:group=8",
                                            "pal2:group=32",
                                            "pal2",
+                                           "pal8:vec=4",
                                            "pal1"};
   std::vector<Scheme> choices;
   for (const std::string_view text : kChoices)

@@ -98,8 +98,8 @@ TEST_CASE("assignment: lowers the error of outputs in every scheme, with any num
   const InputStatistics statistics = StatisticsOf(vectors, kColumns);
   for (const char* scheme :
        {"int4:block=16", "int4:block=row", "int4:asym", "int4:block=tensor", "int8", "pal2",
-        "pal4:group=8", "pal3:lut=int8", "pal3:scale=row", "sparse:0.5", "sparse:2:4",
-        "sparse:0.5+pal4", "sparse:2:4+int4:block=16"}) {
+        "pal4:group=8", "pal3:lut=int8", "pal3:scale=row", "pal4:vec=2", "pal4:group=16,vec=4",
+        "sparse:0.5", "sparse:2:4", "sparse:0.5+pal4", "sparse:2:4+int4:block=16"}) {
     INFO(scheme);
     Request request{
         .scheme = ParseScheme(scheme), .axes = {"weight", 0, 1}, .half = false, .threads = 1};
