@@ -117,6 +117,7 @@ std::string CompressionJson(const Compression& compression) {
     if (weight.compressed) entry["snr_db"] = Decibels(weight.snr());
     if (weight.output_energy > 0) entry["output_snr_db"] = Decibels(weight.output_snr());
     if (weight.bias_corrected) entry["bias_corrected"] = true;
+    if (weight.equalised) entry["equalised"] = true;
     if (!weight.reason.empty()) entry["reason"] = weight.reason;
   }
   return JsonText(json, 2, BadUtf8::kReplace);

@@ -33,7 +33,8 @@ struct WeightReport {
   // The same of what the weight computes, if that was measured.
   double output_error = 0, output_energy = 0;
   bool bias_corrected = false;
-  std::string reason;  // why it is unchanged, or why `used` differs from `asked`
+  bool equalised = false;  // factors were moved between it and other layers
+  std::string reason;      // why it is unchanged, or why `used` differs from `asked`
 
   double snr() const;  // dB; infinite without an error
   double output_snr() const;

@@ -16,6 +16,7 @@
 
 #include "lib/compress/quantise.h"
 #include "lib/passes/choose_schemes.h"
+#include "lib/passes/equalise_channels.h"
 #include "lib/passes/quantise_activations.h"
 #include "lib/passes/rewriting.h"
 #include "lib/passes/weight_candidates.h"
@@ -65,8 +66,8 @@ class Compressor {
         elements_ += candidate->tensor.size();
       }
     Choose(chosen);
-    bool changed = false;
-    for (const std::vector<Candidate*>& stage : Stages(chosen)) {
+    bool changed = Equalise(chosen);
+    for (const std::vector<Candidate*>& stage : Stages(chosen, compression_.most_measures)) {
       if (compression_.measure) Measure(stage);
       std::vector<Candidate*> small;
       for (Candidate* candidate : stage) {
@@ -139,14 +140,9 @@ class Compressor {
       for (Candidate* candidate : own)
         if (candidate->decoded) Replace(*candidate);
       if (compression_.measure)
-        for (const std::vector<Candidate*>& stage : Stages(own)) Measure(stage);
-      // The multiply-adds of the assignment of integers and indices, which is repeated for each scheme
-      // and point; above the limit the nearest ones show what a scheme is worth.
-      constexpr double kMostWork = 4e9, kTimes = 32;
-      double work = 0;
-      for (const Candidate* candidate : own)
-        work += static_cast<double>(candidate->tensor.size() * candidate->inputs.columns);
-      const bool large = work * kTimes > kMostWork;
+        for (const std::vector<Candidate*>& stage : Stages(own, 1)) Measure(stage);
+      constexpr double kTimes = 32;  // each scheme and point
+      const bool large = WorkOf(own) * kTimes > kMostWork;
       const auto evaluate = compression_.evaluate;
       int evaluations = 0;
       if (evaluate && compression_.progress)
@@ -166,12 +162,44 @@ class Compressor {
     }
   }
 
-  // The weights that are compressed with the same measured inputs: one group without measuring.
-  std::vector<std::vector<Candidate*>> Stages(const std::vector<Candidate*>& chosen) const {
+  // The multiply-adds of the assignment of integers and indices. Where it is repeated, the nearest
+  // ones show what a scheme is worth if the work would exceed the limit.
+  static constexpr double kMostWork = 4e9;
+  static double WorkOf(const std::vector<Candidate*>& candidates) {
+    double work = 0;
+    for (const Candidate* candidate : candidates)
+      work += static_cast<double>(candidate->tensor.size() * candidate->inputs.columns);
+    return work;
+  }
+
+  bool Equalise(const std::vector<Candidate*>& chosen) {
+    if (!compression_.measure) return false;
+    for (const std::vector<Candidate*>& stage : Stages(chosen, 1)) {
+      std::vector<Candidate*> unknown;
+      for (Candidate* candidate : stage)
+        if (!candidate->inputs) unknown.push_back(candidate);
+      if (!unknown.empty()) Measure(unknown);
+      constexpr double kTimes = 5;  // factors to try
+      const bool large = WorkOf(stage) * kTimes > kMostWork;
+      EqualiseChannels(chosen,
+                       [&](Candidate& candidate, const compress::Scheme& scheme, int threads) {
+                         compress::Request request = RequestFor(candidate, scheme, threads);
+                         request.estimate = large;
+                         return compress::Quantise(candidate.tensor, request);
+                       });
+      for (Candidate* candidate : stage) candidate->inputs = {};
+    }
+    return std::ranges::any_of(chosen, [](const Candidate* c) { return c->report.equalised; });
+  }
+
+  // The weights that are compressed with the same measured inputs, in at least so many groups; one
+  // group without measuring.
+  std::vector<std::vector<Candidate*>> Stages(const std::vector<Candidate*>& chosen,
+                                              int groups) const {
     if (!compression_.measure) return {chosen};
     constexpr uint64_t kMostBytes = uint64_t{512} << 20;  // of products
-    const size_t most =
-        (chosen.size() + compression_.most_measures - 1) / std::max(compression_.most_measures, 1);
+    const auto parts = static_cast<size_t>(std::max(groups, 1)),
+               most = (chosen.size() + parts - 1) / parts;
     std::vector<std::vector<Candidate*>> stages;
     uint64_t bytes = 0;
     for (Candidate* candidate : chosen) {

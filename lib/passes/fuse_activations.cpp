@@ -35,11 +35,11 @@ std::pair<Value*, double> Scaled(Value* value) {
 }
 
 // A tree of products, as its constant factor and its other factors.
-struct Product {
+struct ProductTree {
   double constant = 1;
   std::vector<Value*> factors;
 };
-void Flatten(Value* value, int depth, Product& product) {
+void Flatten(Value* value, int depth, ProductTree& product) {
   if (std::optional<double> number = UniformConstant(value)) {
     product.constant *= *number;
     return;
@@ -89,7 +89,7 @@ Value* GeluGate(Value* value, const char** mode) {
 
 bool Gelu(Operation* mul, PassContext& context) {
   if (!mul->is("mul") || !mul->value("x") || !mul->value("y")) return false;
-  Product product;
+  ProductTree product;
   Flatten(mul->value("x"), 2, product);
   Flatten(mul->value("y"), 2, product);
   if (product.factors.size() != 2 || !Near(product.constant, 0.5)) return false;

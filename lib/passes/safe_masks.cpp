@@ -195,17 +195,18 @@ class Masks {
   std::vector<Operation*> unused_;
 };
 
-bool RunOnBlock(Block& block, PassContext& context) {
+bool RewriteMasks(Block& block, PassContext& context) {
   bool changed = false;
   // Nested blocks come first, because they may erase constants of this block.
   for (Operation* op : block.operations())
-    for (const std::unique_ptr<Block>& nested : op->blocks) changed |= RunOnBlock(*nested, context);
+    for (const std::unique_ptr<Block>& nested : op->blocks)
+      changed |= RewriteMasks(*nested, context);
   return changed | Masks(block, context).Bound();
 }
 
 bool RunSafeMasks(Program& program, PassContext& context) {
   if (context.precision == PassContext::Precision::kFp32) return false;
-  return OnEachFunction(program, [&](Function& f) { return RunOnBlock(f.body, context); });
+  return OnEachFunction(program, [&](Function& f) { return RewriteMasks(f.body, context); });
 }
 
 }  // namespace

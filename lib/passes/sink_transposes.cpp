@@ -587,16 +587,17 @@ class Layouts {
   std::vector<std::pair<Value*, std::string>> names_;
 };
 
-bool RunOnBlock(Block& block, PassContext& context) {
+bool SinkInBlock(Block& block, PassContext& context) {
   bool changed = false;
   for (Operation* op : block.operations())
-    for (const std::unique_ptr<Block>& nested : op->blocks) changed |= RunOnBlock(*nested, context);
+    for (const std::unique_ptr<Block>& nested : op->blocks)
+      changed |= SinkInBlock(*nested, context);
   while (Layouts(block, context).Run()) changed = true;
   return changed;
 }
 
 bool RunSinkTransposes(Program& program, PassContext& context) {
-  return OnEachFunction(program, [&](Function& f) { return RunOnBlock(f.body, context); });
+  return OnEachFunction(program, [&](Function& f) { return SinkInBlock(f.body, context); });
 }
 
 }  // namespace
