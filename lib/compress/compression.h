@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -14,6 +15,7 @@
 #include "lib/compress/histogram.h"
 #include "lib/compress/input_statistics.h"
 #include "lib/compress/rules.h"
+#include "lib/compress/stored_results.h"
 #include "lib/ir/program.h"
 #include "lib/support/progress.h"
 
@@ -116,6 +118,8 @@ struct Compression {
   // Names of constants that rules name, and which are encoded even if they are small.
   std::set<std::string> named = {};
   Progress progress = {};
+  // Where weights are kept as soon as they are compressed; null: nowhere.
+  std::shared_ptr<StoredResults> stored = {};
   // Forgets the functions above, when what they refer to ends.
   void ReleaseFunctions() {
     measure = nullptr;

@@ -156,7 +156,7 @@ class Compressor {
                     [&](Candidate& candidate, const compress::Scheme& scheme, int threads) {
                       compress::Request request = RequestFor(candidate, scheme, threads);
                       request.estimate = large;
-                      return compress::Quantise(candidate.tensor, request);
+                      return Quantise(candidate, request);
                     });
       compression_.evaluate = evaluate;
     }
@@ -185,7 +185,7 @@ class Compressor {
                        [&](Candidate& candidate, const compress::Scheme& scheme, int threads) {
                          compress::Request request = RequestFor(candidate, scheme, threads);
                          request.estimate = large;
-                         return compress::Quantise(candidate.tensor, request);
+                         return Quantise(candidate, request);
                        });
       for (Candidate* candidate : stage) candidate->inputs = {};
     }
@@ -272,6 +272,11 @@ class Compressor {
     return request;
   }
 
+  Quantised Quantise(const Candidate& candidate, const compress::Request& request) const {
+    return compression_.stored ? compression_.stored->Quantise(candidate.tensor, request)
+                               : compress::Quantise(candidate.tensor, request);
+  }
+
   void Compress(Candidate& candidate, int threads) {
     CompressOne(candidate, threads);
     if (!compression_.progress) return;
@@ -288,7 +293,7 @@ class Compressor {
       return;
     }
     const compress::Request request = RequestFor(candidate, candidate.scheme, threads);
-    Quantised made = compress::Quantise(candidate.tensor, request);
+    Quantised made = Quantise(candidate, request);
     const bool plain = !made.tensor.encoding();
     report.used = Text(made.used);
     report.reason = made.stepped;

@@ -2,7 +2,9 @@
 """Tests --calibrate with --compress, auto and --report on the command line."""
 import json
 import pathlib
+import subprocess
 import sys
+import time
 import xml.etree.ElementTree
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
@@ -11,7 +13,7 @@ import numpy as np
 import compressible_models
 import gguf_wire
 import json_schema
-from driver import ROOT, expect, run, run_tests
+from driver import MLC, ROOT, expect, run, run_tests
 
 DIGITS = ROOT / "manifests/digits"
 
@@ -228,6 +230,42 @@ def test_threads(folder):
                        environment={"MLC_THREADS": threads}), 0)
             bytes_of.append([f.read_bytes() for f in sorted(package.rglob("*")) if f.is_file()])
         assert bytes_of[0] == bytes_of[1], scheme
+
+
+def package_bytes(package):
+    return [file.read_bytes() for file in sorted(package.rglob("*")) if file.is_file()]
+
+
+def test_resume(folder):
+    """A run that was killed continues with the weights that it left, and ends with the bytes of one that was not."""
+    model, inputs, _, _ = digits(folder)
+    whole, package, kept = folder / "whole.mlpackage", folder / "resumed.mlpackage", folder / "kept"
+    options = ["--force", "--compress", "pal3", "--calibrate", inputs]
+    expect(run("compile", model, "-o", whole, *options), 0)
+    process = subprocess.Popen([MLC, "compile", model, "-o", package, *map(str, options), "--resume", kept], stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL)
+    while process.poll() is None and not list(kept.glob("*.weight")):
+        time.sleep(0.001)
+    process.kill()
+    process.wait()
+    left = len(list(kept.glob("*.weight")))
+    assert left > 0
+    expect(run("compile", model, "-o", package, *options, "--resume", kept), 0, f"\n{left} result")
+    assert package_bytes(package) == package_bytes(whole)
+    results = sorted(kept.glob("*.weight"))
+    expect(run("compile", model, "-o", package, *options, "--resume", kept), 0, f"\n{len(results)} results were taken from")
+    assert package_bytes(package) == package_bytes(whole)
+    # Another scheme, or other inputs, use none of them.
+    expect(run("compile", model, "-o", package, "--force", "--compress", "pal2", "--calibrate", inputs, "--resume", kept), 0,
+           "\n0 results were taken from")
+    for change in lambda bytes: bytes[:100], lambda bytes: bytes[:-40] + b"\0" + bytes[-39:], lambda bytes: b"":
+        damaged = results[0].read_bytes()
+        results[0].write_bytes(change(damaged))
+        expect(run("compile", model, "-o", package, *options, "--resume", kept), 1, "damaged", results[0].name, "delete the file")
+        results[0].write_bytes(damaged)
+    expect(run("compile", model, "-o", package, "--force", "--compress", "pal3", "--resume", kept), 2, "requires --compress and --calibrate")
+    (folder / "file").write_text("")
+    expect(run("compile", model, "-o", package, *options, "--resume", folder / "file"), 1, "cannot create the folder")
 
 
 def test_text(folder):

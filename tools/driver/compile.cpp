@@ -188,6 +188,7 @@ Optimized OptimizeSource(const fs::path& model, const CompileOptions& options,
   if (!rules.empty()) {
     optimized.compression.emplace(compress::Compression{.rules = std::move(rules)});
     optimized.compression->progress = options.progress;
+    optimized.compression->stored = StoredIn(options.resume);
     context.compression = &*optimized.compression;
   }
   context.fp32_ops = AsImported(options.fp32_ops);
@@ -265,6 +266,7 @@ CompileResult Compile(const fs::path& model, const fs::path& given, const Compil
     if (CompressionRules(options.import).empty())
       throw Error("usage", "--report requires --compress");
   }
+  RequireCalibration(options.resume, !CompressionRules(options.import).empty(), options.calibrate);
   if (output.extension() == ".mlpackage" && options.versions != BundleVersions())
     throw Error("usage", "--compiler-version and --mil-version require a compiled bundle as output")
         .Help("-o NAME.mlmodelc writes one");

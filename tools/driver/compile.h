@@ -28,7 +28,8 @@ struct CompileOptions {
   bool measure = true;
   // Inputs to measure fp16 on and to compress for, as for ReadCalibration (calibration.h); empty: none.
   std::string calibrate;
-  std::filesystem::path report;       // of compression (compression_page.h); empty: none
+  std::filesystem::path report;  // of compression (compression_page.h); empty: none
+  std::filesystem::path resume;  // folder of compressed weights (stored_results.h); empty: none
   std::optional<std::string> budget;  // for --precision mixed, as accepted by ParseBudgets
   std::vector<std::string> fp32_ops, fp16_ops;  // see PassContext
   bool fp16_strict = false;                     // operations that would stay in fp32 are errors

@@ -192,6 +192,10 @@ std::vector<Option> CompileTable(CompileOptions& into) {
        "write what compression cost as a page (.html), a picture of the curve of auto (.svg) or "
        ".json",
        Destination(into.report)},
+      {"--resume", "DIR",
+       "keep each weight that is compressed for --calibrate in DIR, and take those that an "
+       "interrupted run left there",
+       Destination(into.resume)},
       {"--stats", "FILE", "write times and peak memory as JSON (the manifest has neither)",
        Destination(into.stats)},
       {"--force", "", "replace whatever exists at -o, even on file systems without atomic exchange",

@@ -68,4 +68,15 @@ Opset RaisedFor(const std::vector<compress::Rule>& rules, Opset target, Diagnost
   return target;
 }
 
+void RequireCalibration(const std::filesystem::path& resume, bool compresses,
+                        const std::string& calibrate) {
+  if (resume.empty() || (compresses && !calibrate.empty())) return;
+  throw Error("usage", "--resume requires --compress and --calibrate")
+      .Help("other compression takes seconds, and keeps nothing");
+}
+
+std::shared_ptr<compress::StoredResults> StoredIn(const std::filesystem::path& resume) {
+  return resume.empty() ? nullptr : std::make_shared<compress::StoredResults>(resume);
+}
+
 }  // namespace mlc::driver

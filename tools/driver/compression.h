@@ -1,4 +1,5 @@
-// tools/driver/compression.h - compresses the weights of programs that are not compiled.
+// tools/driver/compression.h - the rules of compression, where its results are kept, and the compressed weights of
+// programs that are not compiled.
 #pragma once
 
 #include "lib/compress/compression.h"
@@ -21,5 +22,11 @@ void NoteUnits(const Program& program, compress::Compression& compression);
 
 // Returns the target for rules, at least `target`; a note and a decision state why it is raised.
 Opset RaisedFor(const std::vector<compress::Rule>& rules, Opset target, Diagnostics& diagnostics);
+
+// Throws Error "usage" if a folder of results is given, but nothing is compressed for inputs.
+void RequireCalibration(const std::filesystem::path& resume, bool compresses,
+                        const std::string& calibrate);
+// The results in a folder, which is created; null if none is given.
+std::shared_ptr<compress::StoredResults> StoredIn(const std::filesystem::path& resume);
 
 }  // namespace mlc::driver

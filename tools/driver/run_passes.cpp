@@ -136,6 +136,7 @@ OptimizeResult Optimize(const fs::path& model, const OptimizeOptions& options,
     throw Error("usage", "{} requires --compress",
                 options.calibrate.empty() ? "--report" : "--calibrate");
   if (!options.report.empty()) CheckCompressionReport(options.report);
+  RequireCalibration(options.resume, !options.compress.empty(), options.calibrate);
   OptimizeResult result;
   if (compresses)
     result.compression.emplace(
@@ -164,6 +165,7 @@ OptimizeResult Optimize(const fs::path& model, const OptimizeOptions& options,
   if (compresses) {
     context.target = target = RaisedFor(result.compression->rules, target, diagnostics);
     result.compression->progress = options.progress;
+    result.compression->stored = StoredIn(options.resume);
     context.compression = &*result.compression;
   }
   const std::unique_ptr<Measuring> measuring =

@@ -49,6 +49,7 @@ struct OptimizeOptions {
   bool decompress = false;
   std::string calibrate;          // inputs to compress for (calibration.h); empty: none
   std::filesystem::path report;   // of compression (compression_page.h); empty: none
+  std::filesystem::path resume;   // folder of compressed weights (stored_results.h); empty: none
   bool inline_constants = false;  // print small constants at their uses in MIL text
   std::filesystem::path output;   // .mlpackage or .mil; empty: only `text`
   bool force = false;             // replace existing outputs

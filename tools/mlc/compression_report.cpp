@@ -63,6 +63,10 @@ std::string CompressionText(const compress::Compression& compression) {
                                      10 * std::log10(totals.energy / totals.error))
                        : "");
   if (!compression.inputs.empty()) text += fmt::format("calibrated on {}\n", compression.inputs);
+  if (compression.stored)
+    text += fmt::format("{} result{} taken from \"{}\"\n", compression.stored->found(),
+                        compression.stored->found() == 1 ? " was" : "s were",
+                        compression.stored->folder().string());
   if (!compression.activations.empty())
     text += fmt::format("{} activations in 8 bits, ranges by {}\n", compression.activations.size(),
                         compression.ranges);

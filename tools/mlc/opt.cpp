@@ -83,6 +83,8 @@ Command OptCommand() {
        Into(options.calibrate)},
       {"--report", "FILE", "write what compression cost, as .html, .svg or .json",
        Into(options.report)},
+      {"--resume", "DIR", "keep compressed weights in DIR, as in mlc compile",
+       Into(options.resume)},
       {"--decompress", "", "store compressed constants as plain ones", Switch(options.decompress)},
       {"--inline", "", "print small constants where they are used",
        Switch(options.inline_constants)},
