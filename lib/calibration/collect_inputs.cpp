@@ -27,7 +27,7 @@ struct Use {
   const Operation* op;
   std::string_view param;
   Dims weight;             // sizes
-  std::string_view input;  // the parameter of what the weight is multiplied by
+  std::string_view input;  // the parameter of what the weight is multiplied by; empty: the result
 };
 
 std::vector<float> FloatsOf(const Tensor& tensor) {
@@ -140,7 +140,22 @@ Vectors OfConvTranspose(const Use& use, const OpContext&, const Tensor& x, const
   return vectors;
 }
 
-// The weights whose inputs can be told. The inputs of lstm and gru are sequences of vectors.
+// The hidden states, of which the result has those of all steps, or that of the last one; it stands for
+// the others. For two directions, each vector of the result consists of two states.
+Vectors OfStates(const Use& use, const OpContext&, const Tensor& states, const Dims&) {
+  const int64_t columns = use.weight[1], length = states.dims().back(),
+                begin = use.param.ends_with("_back") ? length - columns : 0;
+  Vectors vectors{.columns = columns, .by_set = {{}}};
+  const std::vector<float> floats = FloatsOf(states);
+  for (const int64_t place : Places(states.size() / length)) {
+    const auto from = floats.begin() + place * length + begin;
+    vectors.by_set[0].insert(vectors.by_set[0].end(), from, from + columns);
+  }
+  return vectors;
+}
+
+// The weights whose inputs can be told. The inputs of lstm, gru and rnn are sequences of vectors. gru
+// multiplies one part of its hidden weights by states that a gate has scaled.
 struct Row {
   std::string_view op, weight, input;
   Vectors (*vectors)(const Use& use, const OpContext& context, const Tensor& x, const Dims& out);
@@ -153,7 +168,12 @@ constexpr Row kRows[] = {
     {"conv_transpose", "weight", "x", OfConvTranspose},
     {"lstm", "weight_ih", "x", OfLinear},
     {"lstm", "weight_ih_back", "x", OfLinear},
+    {"lstm", "weight_hh", "", OfStates},
+    {"lstm", "weight_hh_back", "", OfStates},
     {"gru", "weight_ih", "x", OfLinear},
+    {"gru", "weight_hh", "", OfStates},
+    {"rnn", "weight_ih", "x", OfLinear},
+    {"rnn", "weight_hh", "", OfStates},
 };
 
 struct Counted {
@@ -174,7 +194,7 @@ WeightUses UsesIn(Function& function, const std::set<const Value*>& weights) {
     for (const Row& row : kRows) {
       if (!op->is(row.op)) continue;
       const Value* weight = op->value(row.weight);
-      const Value* input = op->value(row.input);
+      const Value* input = row.input.empty() ? op->result() : op->value(row.input);
       if (!weight || !input || !weights.contains(weight)) continue;
       Dims dims;
       for (const Dim& dim : weight->type.shape) dims.push_back(dim.constant());
@@ -210,10 +230,12 @@ Observed Observe(const Program& program, const Samples& samples,
     auto observe = [&](const Operation& op, std::span<Tensor> results) {
       if (const auto used = uses.by_op.find(&op); used != uses.by_op.end())
         for (const Counted& counted : used->second) {
-          const auto x = held.find(op.value(counted.use.input));
-          if (x == held.end()) continue;
-          const Vectors vectors = counted.row->vectors(
-              counted.use, OpContext(*op.def, op.args(), &op), x->second, results[0].dims());
+          const bool own = counted.use.input.empty();
+          const auto x = own ? held.end() : held.find(op.value(counted.use.input));
+          if (!own && x == held.end()) continue;
+          const Vectors vectors =
+              counted.row->vectors(counted.use, OpContext(*op.def, op.args(), &op),
+                                   own ? results[0] : x->second, results[0].dims());
           if (vectors.by_set.empty()) continue;
           InputSums& sum = observed.inputs[counted.weight];
           if (sum.sets() == 0)

@@ -82,3 +82,35 @@ TEST_CASE("collected inputs of products, on both sides and in batches") {
 } -> (y);)",
               {4, 2}, "w");
 }
+
+TEST_CASE("collected inputs of hidden weights: the states of the steps, by direction") {
+  const Program program = ParseText(R"(func main<ios16>(tensor<fp32, [5, 1, 3]> x) {
+  z = const()[val = tensor<fp32, [1, 4]>(fill(0))];
+  b = const()[val = tensor<fp32, [8]>(fill(0.1))];
+  i = const()[val = tensor<fp32, [8, 3]>(fill(0.5))];
+  w = const()[val = tensor<fp32, [8, 2]>(fill(0.25))];
+  v = const()[val = tensor<fp32, [8, 2]>(fill(-0.75))];
+  y, h, c = lstm(x = x, initial_h = z, initial_c = z, weight_ih = i, weight_hh = w, bias = b, weight_ih_back = i, weight_hh_back = v, bias_back = b, direction = "bidirectional", output_sequence = true);
+} -> (y);)",
+                                    "test.mil", Ops());
+  std::map<std::string, const Value*> weights;
+  ForEachOperation(*program.functions[0], [&](Operation* op) {
+    if (op->def->is_const()) weights[op->result()->name] = op->result();
+  });
+  std::vector<float> numbers;
+  for (int i = 0; i < 15; ++i) numbers.push_back(static_cast<float>(i % 7) / 4 - 0.5F);
+  const verify::StepInputs inputs = {{"x", Tensor::Of({5, 1, 3}, numbers)}};
+  Samples samples;
+  samples.functions[program.functions[0]->name] = {{inputs}};
+  const auto sums = Observe(program, samples, {weights["w"], weights["v"]}, {}).inputs;
+  const std::vector<double> states = engine::Execute(program, inputs).at("y").Doubles();
+  for (const auto& [name, begin] : {std::pair("w", 0), std::pair("v", 2)}) {
+    const compress::InputStatistics means = sums.at(weights[name]).Means();
+    REQUIRE(means.columns == 2);
+    for (int c = 0; c < 2; ++c) {
+      double mean = 0;
+      for (int t = 0; t < 5; ++t) mean += states[t * 4 + begin + c] / 5;
+      CHECK(static_cast<double>(means.mean[c]) == Approx(mean).epsilon(1e-5));
+    }
+  }
+}
