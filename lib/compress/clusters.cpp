@@ -33,11 +33,15 @@ class Penalised {
     for (auto* indices : {&start_, &count_, &queue_, &takes_over_})
       indices->resize(static_cast<size_t>(size_) + 1);
     cost_.resize(static_cast<size_t>(size_) + 1);
+    for (const Sums& one : sums) {
+      weight_.push_back(one.weight);
+      sum_.push_back(one.sum);
+    }
   }
 
   // Returns the number of clusters.
   int32_t Solve(double penalty) {
-    int32_t first = 0, last = 0;
+    int32_t first = 0, last = 0, guess = 1;
     queue_[0] = 0;
     for (int32_t end = 1; end <= size_; ++end) {
       while (first < last && takes_over_[first + 1] <= end) ++first;
@@ -46,12 +50,11 @@ class Penalised {
       start_[end] = start;
       count_[end] = count_[start] + 1;
       if (end == size_) break;
-      // The start `end` is of use if it takes over from the last one before the end.
-      int32_t from = TakesOver(queue_[last], end, last > first ? takes_over_[last] : end + 1);
-      while (last > first && from <= takes_over_[last]) {
-        --last;
-        from = TakesOver(queue_[last], end, from);
-      }
+      // The start `end` is of use if it takes over from the last one before the end. Starts that it
+      // replaces before they take over are of no use.
+      while (last > first && Comparison(*this, queue_[last], end).Better(takes_over_[last])) --last;
+      const int32_t from = TakesOver(queue_[last], end, guess);
+      guess = std::min(from + 1, size_);
       if (from > size_) continue;
       queue_[++last] = end;
       takes_over_[last] = from;
@@ -72,18 +75,33 @@ class Penalised {
     return cost_[start] + Cost(sums_[start], sums_[end]);
   }
 
+  // Two starts a < b of the last cluster.
+  struct Comparison {
+    Comparison(const Penalised& of, int32_t a, int32_t b)
+        : weight(of.weight_.data()),
+          sum(of.sum_.data()),
+          weight_a(weight[a]),
+          weight_b(weight[b]),
+          sum_a(sum[a]),
+          sum_b(sum[b]),
+          gap((of.cost_[b] - of.sums_[b].square) - (of.cost_[a] - of.sums_[a].square)) {}
+
+    // At(b, end) < At(a, end), multiplied by the weights of both clusters.
+    bool Better(int32_t end) const {
+      const double wa = weight[end] - weight_a, wb = weight[end] - weight_b, da = sum[end] - sum_a,
+                   db = sum[end] - sum_b;
+      return gap * wa * wb < db * db * wa - da * da * wb;
+    }
+
+    const double *weight, *sum;
+    double weight_a, weight_b, sum_a, sum_b, gap;
+  };
+
   // Returns the first end from which start b > a is better; size_ + 1 if there is none. `guess` is
   // near it.
   int32_t TakesOver(int32_t a, int32_t b, int32_t guess) const {
-    const double gap = (cost_[b] - sums_[b].square) - (cost_[a] - sums_[a].square);
-    const double weight_a = sums_[a].weight, weight_b = sums_[b].weight, sum_a = sums_[a].sum,
-                 sum_b = sums_[b].sum;
-    // At(b, end) < At(a, end), multiplied by the weights of both clusters.
-    auto better = [&](int32_t end) {
-      const double wa = sums_[end].weight - weight_a, wb = sums_[end].weight - weight_b,
-                   da = sums_[end].sum - sum_a, db = sums_[end].sum - sum_b;
-      return gap * wa * wb < db * db * wa - da * da * wb;
-    };
+    const Comparison comparison(*this, a, b);
+    auto better = [&](int32_t end) { return comparison.Better(end); };
     int32_t low = b, high = size_ + 1;  // not better at low, better at high
     int32_t at = std::clamp(guess, b + 1, size_), step = 1;
     if (better(at)) {
@@ -104,7 +122,8 @@ class Penalised {
 
   std::span<const Sums> sums_;
   int32_t size_;
-  std::vector<double> cost_;  // of the values before an end
+  std::vector<double> weight_, sum_;  // those of sums_
+  std::vector<double> cost_;          // of the values before an end
   std::vector<int32_t> start_, count_, queue_, takes_over_;
 };
 

@@ -95,11 +95,23 @@ Points PointCounter::Take() {
       points.weights.push_back(static_cast<double>(halves_[bits]));
     };
     halves_[0] += std::exchange(halves_[kSign], 0U);
-    // Most numbers do not occur in a small group.
-    for (int bits = 0xFFFF; bits > kSign; --bits)
-      if (halves_[bits] != 0) append(static_cast<uint16_t>(bits));
-    for (int bits = 0; bits < kSign; ++bits)
-      if (halves_[bits] != 0) append(static_cast<uint16_t>(bits));
+    // Most numbers do not occur in a small group, so that blocks without any are skipped.
+    constexpr int kBlock = 16;
+    auto occurs = [&](int block) {
+      uint32_t any = 0;
+      for (int i = 0; i < kBlock; ++i) any |= halves_[block + i];
+      return any != 0;
+    };
+    for (int block = 0x10000 - kBlock; block >= kSign; block -= kBlock) {
+      if (!occurs(block)) continue;
+      for (int bits = block + kBlock - 1; bits >= block; --bits)
+        if (halves_[bits] != 0) append(static_cast<uint16_t>(bits));
+    }
+    for (int block = 0; block < kSign; block += kBlock) {
+      if (!occurs(block)) continue;
+      for (int bits = block; bits < block + kBlock; ++bits)
+        if (halves_[bits] != 0) append(static_cast<uint16_t>(bits));
+    }
     halves_.clear();
     return points;
   }
