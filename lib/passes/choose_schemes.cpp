@@ -99,6 +99,8 @@ class Chooser {
       Restore({i});
       sum += sensitivity_[i];
     }
+    // Outputs that do not depend on any weight, as where all samples are clamped, say nothing.
+    if (!(sum > 0)) return sensitivity_.assign(candidates_.size(), 1);
     // What the samples do not show may still count.
     const double least = sum / static_cast<double>(candidates_.size()) * 1e-3;
     for (double& sensitivity : sensitivity_) sensitivity = std::max(sensitivity, least);
@@ -202,11 +204,10 @@ class Chooser {
     if (uniform.size() > kUniform) uniform.resize(kUniform);
     points.insert(points.end(), uniform.begin(), uniform.end());
     std::optional<size_t> chosen;
+    auto lost = [&](size_t i) { return std::pair(points[i].loss.cost(), points[i].cost); };
     for (size_t i = 0; i < points.size(); ++i) {
       Measure(points[i]);
-      if (points[i].bytes <= budget &&
-          (!chosen || points[i].loss.cost() < points[*chosen].loss.cost()))
-        chosen = i;
+      if (points[i].bytes <= budget && (!chosen || lost(i) < lost(*chosen))) chosen = i;
     }
     // Nothing fits: the smallest is the best that can be done.
     if (!chosen) chosen = 0;
