@@ -204,7 +204,10 @@ class Chooser {
     if (uniform.size() > kUniform) uniform.resize(kUniform);
     points.insert(points.end(), uniform.begin(), uniform.end());
     std::optional<size_t> chosen;
-    auto lost = [&](size_t i) { return std::pair(points[i].loss.cost(), points[i].cost); };
+    // A few samples can flatter a point, so that the estimate counts, too.
+    auto lost = [&](size_t i) {
+      return std::pair(points[i].loss.cost() * std::sqrt(points[i].cost), points[i].cost);
+    };
     for (size_t i = 0; i < points.size(); ++i) {
       Measure(points[i]);
       if (points[i].bytes <= budget && (!chosen || lost(i) < lost(*chosen))) chosen = i;
