@@ -283,9 +283,12 @@ class Quantiser {
   // it is least, one after the other, while it becomes less.
   void LeaveOut(double cost) {
     const auto most = std::max<size_t>(pairs_.size() / kLeastQuantised, 1);
-    int evaluations = compression_.most_evaluations - static_cast<int>(kRanges.size() + most);
+    const int evaluations = compression_.most_evaluations - static_cast<int>(kRanges.size() + most);
+    if (evaluations <= 0) return;
     std::vector<std::pair<double, size_t>> without;  // the cost without a pair
-    for (size_t i = 0; i < pairs_.size() && evaluations > 0; ++i, --evaluations) {
+    // If there are not enough evaluations for all pairs, they are spread over the program.
+    const size_t step = (pairs_.size() + evaluations - 1) / evaluations;
+    for (size_t i = 0; i < pairs_.size(); i += step) {
       pairs_[i].Use8Bits(false);
       without.emplace_back(CostOf(compression_.evaluate(program_)), i);
       pairs_[i].Use8Bits(true);

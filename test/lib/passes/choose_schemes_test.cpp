@@ -12,7 +12,8 @@ namespace {
 
 // Two layers with drawn weights of 64 x 64, for which auto chooses schemes.
 struct Case {
-  Case() : program(ParseText(R"(
+  Case()
+      : program(ParseText(R"(
 func main<ios18>(tensor<fp32, [2, 64]> x) {
   v = const()[val = tensor<fp32, [64, 64]>(fill(0))];
   w = const()[val = tensor<fp32, [64, 64]>(fill(0))];
@@ -20,7 +21,7 @@ func main<ios18>(tensor<fp32, [2, 64]> x) {
   y = linear(x = h, weight = w);
 } -> (y);
 )",
-                             "t.mil", Ops())) {
+                          "t.mil", Ops())) {
     std::mt19937 random(1);
     std::normal_distribution<float> normal;
     ForEachOperation(*program.functions[0], [&](Operation* op) {

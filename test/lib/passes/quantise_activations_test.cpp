@@ -39,7 +39,8 @@ const Value* Named(const Program& program, std::string_view name) {
 
 // Quantises the program; values are between those of `ranges`, or 0 and 1.
 Quantised Quantise(const std::map<std::string, std::pair<float, float>>& ranges,
-                   const std::function<double(const Program&)>& peak = nullptr) {
+                   const std::function<double(const Program&)>& peak = nullptr,
+                   int most_evaluations = 100) {
   Quantised made{ParseText(kProgram, "t.mil", Ops())};
   made.weights.insert(Named(made.program, "w"));
   made.compression.observe = [&](const Program&, const std::set<const Value*>& values) {
@@ -58,7 +59,7 @@ Quantised Quantise(const std::map<std::string, std::pair<float, float>>& ranges,
     made.compression.evaluate = [peak](const Program& program) {
       return compress::Loss{.peak = peak(program)};
     };
-    made.compression.most_evaluations = 100;
+    made.compression.most_evaluations = most_evaluations;
   }
   Diagnostics diagnostics;
   PassContext context{.diagnostics = diagnostics, .target = Opset::kIos17};
@@ -129,6 +130,11 @@ TEST_CASE("w8a8: values that lose too much in 8 bits stay as they are") {
   // A tolerable loss, and one that no value causes.
   CHECK(Quantise({}, peak(0.02, 0)).compression.activations_left.empty());
   CHECK(Quantise({}, [](const Program&) { return 0.5; }).compression.activations_left.empty());
+
+  // Three evaluations for five values reach the last one, s.
+  auto last = [](const Program& program) { return 0.01 + 0.2 * Is8Bits(program, "s"); };
+  CHECK(Quantise({}, last, 7).compression.activations_left == std::vector<std::string>{"s"});
+  CHECK(Quantise({}, last, 4).compression.activations_left.empty());
 }
 
 }  // namespace
