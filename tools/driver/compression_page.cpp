@@ -33,15 +33,19 @@ std::string Escaped(std::string_view text) {
   return escaped;
 }
 
-// Colours follow the theme of the reader. The identifiers are those of the picture and the page.
+// Colours follow the theme of the reader. Programs that convert pictures ignore variables.
 constexpr std::string_view kStyle = R"(
-svg, body { color: #1b1f24; background: #ffffff; --line: #d0d7de; --uniform: #9a6700; --chosen: #0969da; --soft: #57606a; }
-@media (prefers-color-scheme: dark) {
-  svg, body { color: #e6edf3; background: #0d1117; --line: #30363d; --uniform: #d29922; --chosen: #58a6ff; --soft: #8b949e; }
-}
+svg, body { color: #1b1f24; background: #ffffff; }
 text { fill: currentColor; font: 13px system-ui, sans-serif; }
-.soft { fill: var(--soft); } .grid { stroke: var(--line); } .curve { stroke: var(--soft); fill: none; }
-.point { fill: var(--soft); } .uniform { fill: var(--uniform); } .chosen { fill: var(--chosen); }
+.ground { fill: #ffffff; } .soft { fill: #57606a; } .grid { stroke: #d0d7de; }
+.curve { stroke: #57606a; fill: none; } .point { fill: #57606a; } .uniform { fill: #9a6700; }
+.chosen { fill: #0969da; } th, td { border-color: #d0d7de; }
+@media (prefers-color-scheme: dark) {
+  svg, body { color: #e6edf3; background: #0d1117; }
+  .ground { fill: #0d1117; } .soft { fill: #8b949e; } .grid { stroke: #30363d; }
+  .curve { stroke: #8b949e; } .point { fill: #8b949e; } .uniform { fill: #d29922; }
+  .chosen { fill: #58a6ff; } th, td { border-color: #30363d; }
+}
 )";
 
 double LossOf(const CurvePoint& point) { return std::max(point.loss.cost(), 1e-12); }
@@ -75,7 +79,7 @@ std::string Picture(const Compression& compression) {
     return kTop + (high - std::log10(loss)) / (high - low) * (kHeight - kTop - kBottom);
   };
   std::string svg = fmt::format(
-      R"(<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {:g} {:g}" role="img" aria-label="Loss by size"><style>{}</style>)",
+      R"(<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {0:g} {1:g}" role="img" aria-label="Loss by size"><style>{2}</style><rect class="ground" width="{0:g}" height="{1:g}"/>)",
       kWidth, kHeight, kStyle);
   for (double bits = least_bits; bits <= most_bits; ++bits)
     svg += fmt::format(
@@ -97,6 +101,12 @@ std::string Picture(const Compression& compression) {
       line +=
           fmt::format("{}{:.1f},{:.1f}", line.empty() ? "" : " ", x(point.bits), y(LossOf(point)));
   svg += fmt::format(R"(<polyline class="curve" points="{}"/>)", line);
+  struct Label {
+    double x, y;
+    std::string text;
+  };
+  constexpr double kLabelWidth = 130, kLabelHeight = 15;
+  std::vector<Label> labels;
   for (const CurvePoint& point : compression.curve) {
     const std::string label = point.scheme.empty() ? "a scheme for each weight" : point.scheme;
     svg += fmt::format(
@@ -107,8 +117,18 @@ std::string Picture(const Compression& compression) {
         x(point.bits), y(LossOf(point)), point.chosen ? 6 : 4, Escaped(label), point.bits,
         point.bytes, point.loss.cost());
     if (!point.scheme.empty() || point.chosen)
-      svg += fmt::format(R"(<text class="soft" x="{:.1f}" y="{:.1f}">{}</text>)", x(point.bits) + 8,
-                         y(LossOf(point)) - 6, point.chosen ? "chosen" : Escaped(point.scheme));
+      labels.push_back({x(point.bits) + 9, y(LossOf(point)) + 4,
+                        point.chosen ? point.scheme.empty() ? "chosen" : point.scheme + ", chosen"
+                                     : point.scheme});
+  }
+  // From top to bottom, each below those that it would overlap.
+  std::ranges::stable_sort(labels, {}, &Label::y);
+  for (size_t i = 0; i < labels.size(); ++i) {
+    for (size_t k = 0; k < i; ++k)
+      if (std::fabs(labels[k].x - labels[i].x) < kLabelWidth)
+        labels[i].y = std::max(labels[i].y, labels[k].y + kLabelHeight);
+    svg += fmt::format(R"(<text class="soft" x="{:.1f}" y="{:.1f}">{}</text>)", labels[i].x,
+                       labels[i].y, Escaped(labels[i].text));
   }
   return svg + "</svg>\n";
 }
@@ -125,7 +145,7 @@ std::string Page(const std::string& title, const Compression& compression) {
       "<meta name=\"viewport\" content=\"width=device-width\"><title>{0}</title><style>{1}"
       "body {{ font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: "
       "0 1rem; }} table {{ border-collapse: collapse; width: 100%; font-size: 13px; }} th, td {{ "
-      "text-align: left; padding: 3px 8px; border-bottom: 1px solid var(--line); }} .n {{ "
+      "text-align: left; padding: 3px 8px; border-width: 0 0 1px; border-style: solid; }} .n {{ "
       "text-align: right; }}</style></head><body><h1>{0}</h1>\n<p>{2} of {3} weights were "
       "compressed, from {4:.2f} MB to {5:.2f} MB, by the rules <code>{6}</code>{7}.</p>\n",
       Escaped(title), kStyle, totals.compressed, totals.weights,
