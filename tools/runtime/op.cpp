@@ -176,7 +176,7 @@ int32_t mlc_op_new(mlc_block* block, const char* op_name, const char* name, mlc_
     if (!def || def->is_const())
       throw Error("unsupported-operator", "unknown operator {}", op_name)
           .Help(def ? "mlc_block_constant adds constants" : "mlc_capabilities lists the operators");
-    if (name && !IsLegalName(name))
+    if (!OrEmpty(name).empty() && !IsLegalName(name))
       throw Error("bad-name", "\"{}\" cannot be a name in a program", name)
           .Expected("letters, digits and _, e.g. {}", LegalName(name));
     auto made = std::make_unique<mlc_op>();

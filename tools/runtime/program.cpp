@@ -155,19 +155,19 @@ Value* AddInput(Block& block, const char* name, Type type) {
   return block.inputs.back().get();
 }
 
+// A port has a source name only if it differs, so that packages are those of the same program as text.
 Port PortFor(const char* name, const Value& value) {
-  const Type& type = value.type.kind == Type::Kind::kState ? value.type.elements[0] : value.type;
-  return {.name = value.name,
-          .source_name = name,
-          .source_dtype = type.dtype,
-          .source_shape = type.shape};
+  Port port{.name = value.name};
+  if (value.name != name) port.source_name = name;
+  return port;
 }
 
 Value* AddConstant(mlc_block* block, const char* name, Tensor tensor) {
   Open(block);
   Builder builder(*block->block, block->program->diagnostics);
-  if (name) RequireLegal(name);
-  return builder.Const(std::move(tensor), name ? name : "const");
+  const bool named = !OrEmpty(name).empty();
+  if (named) RequireLegal(name);
+  return builder.Const(std::move(tensor), named ? name : "const");
 }
 
 void StoreValue(mlc_block* block, Value* value, mlc_value* id) {
@@ -336,7 +336,9 @@ int32_t mlc_block_output(mlc_block* block, const char* name, mlc_value id, mlc_e
       if (std::ranges::find(outputs, value) != outputs.end())
         throw Error("usage", "\"{}\" is already an output", value->name)
             .Help("add an identity, whose result can be another output");
-      if (std::ranges::find(function.outputs, name, &Port::source_name) != function.outputs.end())
+      if (std::ranges::any_of(function.outputs, [&](const Port& port) {
+            return (port.source_name.empty() ? port.name : port.source_name) == name;
+          }))
         throw Error("bad-name", "the function already has an output \"{}\"", name);
       if (!value->type.is_tensor())
         throw Error("usage", "\"{}\" is {}, which cannot be an output", value->name,
