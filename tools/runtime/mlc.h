@@ -48,10 +48,11 @@
  * has. JSON results may gain fields.
  *
  * The library prints nothing, never ends the process, installs no signal handlers and changes
- * neither the environment nor the locale. Its exceptions do not leave it. It may be closed with
- * dlclose when no call is running, no handle is left, and no prediction that exceeded its time
- * limit is still running. Long calls use a thread of their own, so that a small stack suffices;
- * only predictions without a time limit run on the stack of the caller, which must have 128 kB.
+ * neither the environment nor the locale. Its exceptions do not leave it. Files that it reads are
+ * not mapped, so that a file which another process truncates is an error. dlclose leaves the
+ * library loaded, because protobuf cannot register its messages twice. Long calls use a thread of
+ * their own, so that a small stack suffices; only predictions without a time limit run on the stack
+ * of the caller, which must have 128 kB.
  */
 #ifndef MLC_H
 #define MLC_H
@@ -97,20 +98,28 @@ MLC_API int32_t mlc_require(int32_t header, mlc_error** error);
 
 /* ---- Errors ----------------------------------------------------------------------------------- */
 
-/* Classes of errors. */
+/* Classes of errors:
+ *   INPUT        the model or a tensor is invalid: types, shapes, names, damaged files
+ *   USAGE        options, or arguments of a function, are invalid
+ *   CHECK        a budget or a limit that an option sets was exceeded
+ *   TIMEOUT      the time limit was exceeded
+ *   UNSUPPORTED  a valid model that mlc, the target or this system does not support
+ *   FILE         the operating system refused to read or write
+ *   LIMIT        a limit on memory, depth, number of elements or size of a file was exceeded
+ *   CANCELLED    mlc_context_cancel, or a callback, ended the call
+ *   RUNTIME      Core ML failed, or its results contradict the model
+ *   INTERNAL     a bug in mlc */
 #define MLC_OK 0
-#define MLC_ERROR_INPUT \
-  1 /* the model or a tensor is invalid: types, shapes, names, damaged files */
-#define MLC_ERROR_USAGE 2   /* options, or arguments of a function, are invalid */
-#define MLC_ERROR_CHECK 3   /* a comparison, a budget or a limit of an option failed */
-#define MLC_ERROR_TIMEOUT 4 /* the time limit was exceeded */
-#define MLC_ERROR_UNSUPPORTED \
-  5                       /* a valid model, which mlc, the target or this system does not support */
-#define MLC_ERROR_FILE 6  /* the operating system refused to read or write */
-#define MLC_ERROR_LIMIT 7 /* a limit on memory, depth, time of a pattern or number of elements */
-#define MLC_ERROR_CANCELLED 8 /* mlc_context_cancel, or a callback, ended the call */
-#define MLC_ERROR_RUNTIME 9   /* Core ML failed, or its results contradict the model */
-#define MLC_ERROR_INTERNAL 70 /* a bug in mlc */
+#define MLC_ERROR_INPUT 1
+#define MLC_ERROR_USAGE 2
+#define MLC_ERROR_CHECK 3
+#define MLC_ERROR_TIMEOUT 4
+#define MLC_ERROR_UNSUPPORTED 5
+#define MLC_ERROR_FILE 6
+#define MLC_ERROR_LIMIT 7
+#define MLC_ERROR_CANCELLED 8
+#define MLC_ERROR_RUNTIME 9
+#define MLC_ERROR_INTERNAL 70
 
 /* Returns the class of the error, MLC_OK for NULL.
  * Ownership: none.
@@ -234,8 +243,8 @@ MLC_API int32_t mlc_compile_memory(mlc_context* context, const void* bytes, size
                                    const char* folder, const char* output, const char* options,
                                    char** result, mlc_error** error);
 
-/* Describes a model of any format: interface, operators, weights. Options: those of mlc inspect that
- * concern the import ("dim", "shape", ...), and "weights" to list the constants.
+/* Describes a model of any format: interface, operators, weights. As mlc inspect --ops --json.
+ * Options: those that concern the import ("dim", "shape", ...), and "weights" to list the constants.
  * Ownership: the caller frees *result with mlc_string_free, *error with mlc_error_free.
  * Threads: any, each with its own context. */
 MLC_API int32_t mlc_inspect(mlc_context* context, const char* model, const char* options,
@@ -284,9 +293,8 @@ MLC_API int32_t mlc_verify(mlc_context* context, const char* source, const char*
 MLC_API int32_t mlc_precompile(mlc_context* context, const char* package, const char* output,
                                const char* options, char** result, mlc_error** error);
 
-/* Lists the operators that the builder knows: {"operators": [{"name", "class", "parameters", "since",
- * "summary"}]}. The class is "direct" for an operator of MIL, "decomposed" for one that becomes
- * several, "never" for one that Core ML cannot express, with "reason".
+/* Lists the operators that the builder knows: {"operators": [{"name", "class", "since", "summary",
+ * "parameters": [{"name", "required", "types", ...}]}]}. The class is "direct": these are the operators of MIL.
  * Ownership: the caller frees *result with mlc_string_free, *error with mlc_error_free.
  * Threads: any. */
 MLC_API int32_t mlc_capabilities(char** result, mlc_error** error);
@@ -531,7 +539,7 @@ MLC_API int32_t mlc_request_set_input(mlc_request* request, const char* name,
                                       const mlc_tensor* tensor, mlc_error** error);
 
 /* Sets the states; NULL: zeros.
- * Ownership: none; the request keeps the states alive.
+ * Ownership: none, the request keeps the states alive; the caller frees *error with mlc_error_free.
  * Threads: one at a time. */
 MLC_API int32_t mlc_request_set_state(mlc_request* request, mlc_state* state, mlc_error** error);
 
