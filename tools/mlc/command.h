@@ -53,6 +53,7 @@ Command CompileCommand();
 Command DiffCommand();
 Command DoctorCommand();
 Command ExplainCommand();
+Command ExportWeightsCommand();
 Command ExtractCommand();
 Command GateCommand();
 Command InspectCommand();
@@ -62,6 +63,7 @@ Command OptCommand();
 Command PrecompileCommand();
 Command ReduceCommand();
 Command RunCommand();
+Command SetWeightsCommand();
 Command TokenizeCommand();
 Command VerifyCommand();
 
