@@ -132,6 +132,40 @@ def test_declarations_in_rust_are_those_of_the_header(folder):
     assert rust_declarations.FILE.read_text() == rust_declarations.declarations(), "run rust_declarations.py --update"
 
 
+TRUNCATED = """
+import array, os, pathlib, sys
+import mlc
+folder = pathlib.Path(sys.argv[1])
+size = 1 << 20
+program = mlc.Program()
+body = program.function()
+w = body.constant(array.array("f", range(size)), "w")
+body.output(body.op("mul", "y", x=body.input("x", mlc.FP32, [size]), y=w), "y")
+program.write(folder / "a.mlpackage")
+weights = next((folder / "a.mlpackage").rglob("weight.bin"))
+bytes = weights.read_bytes()
+x = array.array("f", [2.0]) * size
+model = mlc.Model(folder / "a.mlpackage")
+opened = mlc.Program(folder / "a.mlpackage")
+os.truncate(weights, 100)
+for attempt in (lambda: model.predict({"x": x}), lambda: opened.write(folder / "b.mlpackage"),
+                lambda: mlc.Model(folder / "a.mlpackage").predict({"x": x})):
+    try:
+        attempt()
+        print("done")
+    except mlc.Error as error:
+        print(error.id)
+weights.write_bytes(bytes)
+assert mlc.Model(folder / "a.mlpackage").predict({"x": x})["y"].view[size - 1] == 2 * (size - 1)
+"""
+
+
+def test_a_file_that_shrinks_is_an_error(folder):
+    installed = Installed(folder)
+    printed = installed.run(sys.executable, "-c", TRUNCATED, folder, env={"PYTHONPATH": str(BINDINGS / "python")}).split()
+    assert set(printed) <= {"done", "file-io", "bad-file"} and printed[2] != "done", printed
+
+
 def test_swift_module_map(folder):
     clang = shutil.which("clang-16") or shutil.which("clang")
     if not clang:

@@ -152,7 +152,8 @@ TEST_CASE("c interface: requests and results outlive models and tensors") {
   CHECK_THAT(mlc_results_timings(results.get()), ContainsSubstring("predict_ms"));
 }
 
-TEST_CASE("c interface: after a time limit, a late prediction touches nothing of the caller's") {
+TEST_CASE("c interface: after a time limit, a late prediction touches nothing of the caller's",
+          "[threads]") {
   constexpr auto kLate = std::chrono::seconds(5);
   static const auto plan = std::make_shared<runtime::FakePlan>();
   plan->given = [=](float x) {
@@ -184,7 +185,7 @@ TEST_CASE("c interface: after a time limit, a late prediction touches nothing of
   CHECK_THAT(Taken(json), ContainsSubstring("\"timeout\":1"));
 }
 
-TEST_CASE("c interface: eight threads on one model and on eight") {
+TEST_CASE("c interface: eight threads on one model and on eight", "[threads]") {
   Building building = Doubling();
   for (const bool shared : {true, false}) {
     std::vector<ModelHandle> models;
