@@ -25,7 +25,22 @@ def test_installed_files(folder):
     installed = interface.install(folder)
     files = sorted(path.relative_to(installed).name for path in installed.rglob("*") if path.is_file() or path.is_symlink())
     assert [name for name in files if name.endswith(".h")] == ["mlc.h"], files
-    assert {"libmlc.so", "libmlc.so.0", "mlc.pc", "libmlcConfig.cmake"} <= set(files), files
+    assert {"libmlc.a", "libmlc.so", "libmlc.so.0", "mlc.pc", "libmlcConfig.cmake"} <= set(files), files
+
+
+def test_static_library(folder):
+    installed = interface.install(folder)
+    environment = interface.environment(installed)
+    flags = subprocess.run(["pkg-config", "--cflags", "--libs", "--static", "mlc"], env=environment, capture_output=True, text=True,
+                           check=True).stdout.split()
+    flags[flags.index("-lmlc")] = "-l:libmlc.a"
+    (folder / "main.c").write_text('#include <mlc.h>\n#include <stdio.h>\nint main(int argc, char** argv) {\n  mlc_error* error = NULL;\n'
+                                   '  if (argc != 3 || mlc_compile(NULL, argv[1], argv[2], NULL, NULL, &error)) puts(mlc_error_text(error));\n'
+                                   '  return mlc_error_code(error);\n}\n')
+    done = subprocess.run(["cc", "main.c", *flags, "-o", "main"], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    done = subprocess.run([folder / "main", DIGITS / "digits.onnx", folder / "a.mlpackage"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
 
 
 def test_cmake_package(folder):
