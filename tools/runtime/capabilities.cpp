@@ -3,6 +3,7 @@
 
 #include "lib/ops/row.h"
 #include "tools/runtime/call.h"
+#include "tools/runtime/composites.h"
 
 using namespace mlc;
 using namespace mlc::abi;
@@ -38,6 +39,17 @@ int32_t mlc_capabilities(char** result, mlc_error** error) {
       if (def.runs_blocks()) row["blocks"] = 2;
       for (const Param& param : def.canonical().params)
         row["parameters"].push_back(ParameterJson(param));
+      list.push_back(std::move(row));
+    }
+    for (const Composite& composite : Composites()) {
+      Json row{{"name", composite.name},
+               {"class", "decomposed"},
+               {"summary", composite.summary},
+               {"parameters", Json::array()}};
+      if (!composite.condition.empty()) row["condition"] = composite.condition;
+      for (size_t i = 0; i < composite.names().size(); ++i)
+        row["parameters"].push_back(
+            {{"name", composite.parameters[i]}, {"required", i < composite.required}});
       list.push_back(std::move(row));
     }
     StoreResult({{"operators", list}}, result);

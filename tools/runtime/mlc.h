@@ -293,8 +293,10 @@ MLC_API int32_t mlc_verify(mlc_context* context, const char* source, const char*
 MLC_API int32_t mlc_precompile(mlc_context* context, const char* package, const char* output,
                                const char* options, char** result, mlc_error** error);
 
-/* Lists the operators that the builder knows: {"operators": [{"name", "class", "since", "summary",
- * "parameters": [{"name", "required", "types", ...}]}]}. The class is "direct": these are the operators of MIL.
+/* Lists the operators that the builder knows: {"operators": [{"name", "class", "summary", "parameters":
+ * [{"name", "required", ...}]}]}. The class is "direct" for the operators of MIL, which also have "since",
+ * the target that they require, and "decomposed" for operators of ONNX that become several, such as
+ * "onnx.ScatterND", perhaps under a "condition".
  * Ownership: the caller frees *result with mlc_string_free, *error with mlc_error_free.
  * Threads: any. */
 MLC_API int32_t mlc_capabilities(char** result, mlc_error** error);
@@ -765,7 +767,8 @@ MLC_API int32_t mlc_block_constant_file(mlc_block* block, const char* name, cons
 MLC_API int32_t mlc_block_output(mlc_block* block, const char* name, mlc_value value,
                                  mlc_error** error);
 
-/* Begins an operation, e.g. "conv". mlc_capabilities lists the operators, "mlc ops" their parameters.
+/* Begins an operation of MIL, e.g. "conv", or one that becomes several, e.g. "onnx.ScatterND":
+ * mlc_capabilities lists the operators with their parameters.
  * `name`, which may be NULL, names the result.
  * Ownership: the caller frees *op with mlc_op_free, *error with mlc_error_free.
  * Threads: one at a time per program. */

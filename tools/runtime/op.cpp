@@ -1,11 +1,14 @@
 // Operations under construction.
-#include <algorithm>
-#include <cmath>
+#include <fmt/ranges.h>
 
+#include <algorithm>
+
+#include "lib/ir/block_transaction.h"
 #include "lib/ir/builder.h"
 #include "lib/ir/insert_operation.h"
 #include "lib/ir/text_values.h"
 #include "lib/ops/row.h"
+#include "tools/runtime/composites.h"
 #include "tools/runtime/program.h"
 #include "tools/runtime/tensor.h"
 
@@ -25,19 +28,21 @@ struct Argument {
 struct mlc_op {
   std::shared_ptr<ProgramParts> program;
   mlc_block* block = nullptr;
-  const OpDef* def = nullptr;
+  const OpDef* def = nullptr;  // null for a composite
+  const Composite* composite = nullptr;
+  std::string_view op_name;
   std::string name;                 // of the result, if it is free
-  std::vector<Argument> arguments;  // by canonical parameter
+  std::vector<Argument> arguments;  // by canonical parameter, or parameter of the composite
   std::unique_ptr<Operation> operation = std::make_unique<Operation>();  // null: finished
   std::vector<mlc_block*> blocks;  // handles of the nested blocks
 };
 
 namespace {
 
-std::string ParameterNames(const OpDef& def) {
-  std::string names;
-  for (const Param& param : def.canonical().params)
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", param.name);
+std::vector<std::string_view> ParametersOf(const mlc_op& op) {
+  if (op.composite) return {op.composite->names().begin(), op.composite->names().end()};
+  std::vector<std::string_view> names;
+  for (const Param& param : op.def->canonical().params) names.push_back(param.name);
   return names;
 }
 
@@ -50,11 +55,12 @@ mlc_op& Unfinished(mlc_op* op) {
 
 size_t IndexOf(const mlc_op& op, const char* parameter) {
   Require(parameter, "parameter");
-  const int index = op.def->Find(parameter);
-  if (index < 0)
-    throw Error("bad-name", "{} has no parameter \"{}\"", op.def->name, parameter)
-        .Expected(ParameterNames(*op.def));
-  return static_cast<size_t>(index);
+  const std::vector<std::string_view> names = ParametersOf(op);
+  const auto found = std::ranges::find(names, std::string_view(parameter));
+  if (found == names.end())
+    throw Error("bad-name", "{} has no parameter \"{}\"", op.op_name, parameter)
+        .Expected("{}", fmt::join(names, ", "));
+  return static_cast<size_t>(found - names.begin());
 }
 
 void SetConstant(mlc_op* op, const char* parameter, Tensor tensor, bool untyped) {
@@ -135,6 +141,46 @@ void CheckArguments(const mlc_op& op) {
     throw Error("bad-graph", "{} has two blocks, not {}", op.def->name, op.blocks.size());
 }
 
+// Lowers a composite; a failure leaves nothing in the block. Returns the results.
+std::vector<Value*> FinishComposite(mlc_op& op) {
+  const Composite& composite = *op.composite;
+  Builder builder(*op.block->block, op.program->diagnostics);
+  BlockTransaction draft(builder);
+  if (!op.name.empty()) draft.builder().SetName(op.name);
+  std::vector<Operands> lists;
+  for (size_t i = 0; i < op.arguments.size(); ++i) {
+    Operands operands;
+    for (const Operand& operand : op.arguments[i].operands) {
+      // Numbers are int32 and fp32.
+      Tensor constant = operand.constant();
+      if (op.arguments[i].untyped)
+        constant =
+            NarrowForMil(constant, constant.dtype() == DType::kFp64 ? DType::kFp32 : DType::kInt32);
+      const bool text = constant && constant.dtype() == DType::kString;
+      operands.push_back(operand.value ? Operand(operand.value)
+                         : text        ? Operand(constant)
+                                       : Operand(draft.builder().Const(constant)));
+    }
+    if (operands.empty() && i < composite.required)
+      throw Error("bad-operand", "{} lacks \"{}\"", composite.name, composite.parameters[i]);
+    if (operands.size() > 1 || (!operands.empty() && !operands[0].type().is_tensor()))
+      throw Error("bad-operand", "{}: \"{}\" takes one tensor", composite.name,
+                  composite.parameters[i]);
+    lists.push_back(std::move(operands));
+  }
+  std::vector<Value*> results;
+  try {
+    results = composite.lower(draft.builder(), CompositeArguments(composite.names(), lists));
+  } catch (const Error& error) {
+    Error named(error.id(), "{}: {}", composite.name, error.text());
+    for (const std::string& note : error.notes()) named.Note(note);
+    throw named;
+  }
+  draft.Splice();
+  op.operation.reset();
+  return results;
+}
+
 // Makes constants of the block from the literals of the arguments.
 void MakeConstants(mlc_op& op, const std::string& base) {
   Builder builder(*op.block->block, op.program->diagnostics);
@@ -173,7 +219,8 @@ int32_t mlc_op_new(mlc_block* block, const char* op_name, const char* name, mlc_
     Require(op_name, "op_name");
     Require(op, "op");
     const OpDef* def = program.program.ops->Find(op_name);
-    if (!def || def->is_const())
+    const Composite* composite = FindComposite(op_name);
+    if (!composite && (!def || def->is_const()))
       throw Error("unsupported-operator", "unknown operator {}", op_name)
           .Help(def ? "mlc_block_constant adds constants" : "mlc_capabilities lists the operators");
     if (!OrEmpty(name).empty() && !IsLegalName(name))
@@ -183,8 +230,10 @@ int32_t mlc_op_new(mlc_block* block, const char* op_name, const char* name, mlc_
     made->program = program.shared_from_this();
     made->block = block;
     made->def = def;
+    made->composite = composite;
+    made->op_name = composite ? composite->name : def->name;
     made->name = std::string(OrEmpty(name));
-    made->arguments.resize(def->canonical().params.size());
+    made->arguments.resize(ParametersOf(*made).size());
     made->operation->def = def;
     *op = made.release();
   });
@@ -229,8 +278,8 @@ int32_t mlc_op_block(mlc_op* op, int32_t index, mlc_block** block, mlc_error** e
   return Call(error, [&] {
     Unfinished(op);
     Require(block, "block");
-    if (!op->def->runs_blocks())
-      throw Error("usage", "{} has no blocks", op->def->name).Expected("cond or while_loop");
+    if (!op->def || !op->def->runs_blocks())
+      throw Error("usage", "{} has no blocks", op->op_name).Expected("cond or while_loop");
     if (index < 0 || index > 1) throw Error("usage", "the block {}", index).Expected("0 or 1");
     while (op->blocks.empty()) {
       for (int i = 0; i < 2; ++i) {
@@ -249,13 +298,18 @@ int32_t mlc_op_finish(mlc_op* op, int32_t capacity, mlc_value* results, int32_t*
   return Call(error, [&] {
     Unfinished(op);
     if (capacity > 0) Require(results, "results");
-    Operation* made = Finish(*op);
+    std::vector<Value*> found;
+    if (op->composite) {
+      found = FinishComposite(*op);
+    } else {
+      for (const auto& result : Finish(*op)->results) found.push_back(result.get());
+    }
     for (mlc_block* block : op->blocks) block->open = false;
-    for (size_t i = 0; i < made->results.size(); ++i) {
-      const mlc_value value = op->program->Add(made->results[i].get(), op->block);
+    for (size_t i = 0; i < found.size(); ++i) {
+      const mlc_value value = op->program->Add(found[i], op->block);
       if (static_cast<int64_t>(i) < capacity) results[i] = value;
     }
-    if (count) *count = static_cast<int32_t>(made->results.size());
+    if (count) *count = static_cast<int32_t>(found.size());
   });
 }
 

@@ -309,4 +309,49 @@ TEST_CASE("c interface: weights by name, constants in files, symbols and labels"
              ContainsSubstring(R"("symbols":{"n":{"low":1,"high":8})"));
 }
 
+TEST_CASE("c interface: operators of ONNX become several operations, or leave nothing") {
+  Building building;
+  const mlc_value x = building.Input("x", MLC_INT32, {3}), f = building.Input("f", MLC_FP32, {3});
+  mlc_op* op = nullptr;
+  Expect(mlc_op_new, building.body, "onnx.BitwiseAnd", "bits", &op);
+  const OpHandle freed(op);
+  char* text = nullptr;
+  Expect(mlc_op_arg, op, "A", f);
+  Expect(mlc_op_int, op, "B", int64_t{12});
+  mlc_value bits = -1;
+  CHECK_THAT(ErrorText(mlc_op_finish, op, 1, &bits, static_cast<int32_t*>(nullptr)),
+             ContainsSubstring("onnx.BitwiseAnd: \"A\" is fp32 [3]\n  expected: int32"));
+  Expect(mlc_op_arg, op, "A", x);
+  Expect(mlc_op_finish, op, 1, &bits, static_cast<int32_t*>(nullptr));
+  Expect(mlc_op_new, building.body, "onnx.ScatterElements", "scattered", &op);
+  const OpHandle scatter(op);
+  Expect(mlc_op_arg, op, "data", f);
+  Expect(mlc_op_ints, op, "indices", 1, std::vector<int64_t>{-1}.data());
+  CHECK_THAT(ErrorText(mlc_op_finish, op, 1, &bits, static_cast<int32_t*>(nullptr)),
+             ContainsSubstring("onnx.ScatterElements lacks \"updates\""));
+  Expect(mlc_op_floats, op, "updates", 1, std::vector<double>{7}.data());
+  CHECK_THAT(ErrorText(mlc_op_string, op, "mode", "add"),
+             ContainsSubstring("expected: data, indices, updates, axis, reduction"));
+  Expect(mlc_op_string, op, "reduction", "add");
+  mlc_value scattered = -1;
+  Expect(mlc_op_finish, op, 1, &scattered, static_cast<int32_t*>(nullptr));
+  building.Output("bits_out", bits);
+  building.Output("scattered_out", scattered);
+  Expect(mlc_program_text, building.program.get(), &text);
+  CHECK_THAT(Taken(text), ContainsSubstring("scatter_along_axis"));
+  const ModelHandle model = building.Load();
+  int32_t in[3] = {7, 8, 13}, out[3] = {};
+  float floats[3] = {1, 2, 3}, sums[3] = {};
+  const mlc_tensor a = TensorOf(in, MLC_INT32, {3}), b = TensorOf(floats, MLC_FP32, {3}),
+                   c = TensorOf(out, MLC_INT32, {3}), d = TensorOf(sums, MLC_FP32, {3});
+  const mlc_tensor *inputs[] = {&a, &b}, *outputs[] = {&c, &d};
+  const char *input_names[] = {"x", "f"}, *output_names[] = {"bits_out", "scattered_out"};
+  Expect(mlc_predict, model.get(), static_cast<mlc_state*>(nullptr), 2, input_names, inputs, 2,
+         output_names, outputs, int64_t{0}, static_cast<mlc_results**>(nullptr));
+  CHECK((out[0] == 4 && out[1] == 8 && out[2] == 12));
+  CHECK((sums[0] == 1 && sums[2] == 10));
+  Expect(mlc_capabilities, &text);
+  CHECK_THAT(Taken(text), ContainsSubstring(R"("name":"onnx.Unique","class":"decomposed")"));
+}
+
 }  // namespace mlc::test
