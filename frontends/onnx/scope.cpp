@@ -5,6 +5,7 @@
 
 #include "frontends/onnx/row.h"
 #include "lib/support/memory_limits.h"
+#include "lib/support/work_scope.h"
 
 namespace mlc::onnx {
 
@@ -160,7 +161,10 @@ void Scope::Report(Error error, const NodeDef& def, int opset) {
 void Scope::Lower(const std::vector<NodeDef>& nodes, const std::vector<std::string>& wanted) {
   NodeOrder order = OrderNodes(nodes, wanted);
   used_ = std::move(order.used);
-  for (size_t index : order.nodes) LowerNode(nodes[index]);
+  for (size_t index : order.nodes) {
+    ThrowIfCancelled();
+    LowerNode(nodes[index]);
+  }
 }
 
 NodeDef Scope::WithReplacements(const NodeDef& def) {

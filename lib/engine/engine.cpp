@@ -20,6 +20,7 @@
 #include "lib/ir/encoding.h"
 #include "lib/support/memory_limits.h"
 #include "lib/support/threads.h"
+#include "lib/support/work_scope.h"
 
 namespace mlc::engine {
 
@@ -632,6 +633,7 @@ struct Engine::Plan {
       } catch (const std::bad_alloc&) {
         Locate(OutOfMemory(fmt::format("{} ran out of memory", step.op->def->name)), *step.op);
       }
+      ThrowIfCancelled();
       if (options.timeout && Clock::now() - call.start > *options.timeout)
         throw Error("timeout", "the run took longer than {} ms", options.timeout->count())
             .Note("interrupted at {}", step.op->Describe());

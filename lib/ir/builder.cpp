@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "lib/ir/insert_operation.h"
+
 namespace mlc {
 
 namespace {
@@ -125,6 +127,13 @@ Tensor FromElements(const Type& type, const std::optional<std::vector<Dim>>& ele
 }
 
 }  // namespace
+
+Operation* InsertOperation(Block& block, std::unique_ptr<Operation> op, InferContext& inferred,
+                           Operation* before) {
+  Operation* made = block.Insert(std::move(op), before);
+  AddResults(*made, inferred);
+  return made;
+}
 
 InferContext ContextOf(const Operation& op) {
   return {*op.def, op.args(), &op, &op.block->function->symbols};
@@ -453,9 +462,7 @@ class Builder::Making {
   Operation* Insert(InferContext inferred) {
     for (size_t i = 0; i < operands_.size(); ++i)
       if (!operands_[i].empty()) op_->SetArg(static_cast<int>(i), std::move(operands_[i]));
-    Operation* made = b_.block_.Insert(std::move(op_), b_.before_);
-    AddResults(*made, inferred);
-    return made;
+    return InsertOperation(b_.block_, std::move(op_), inferred, b_.before_);
   }
 
   // Casts results back to the original run-time dtype of the operands.

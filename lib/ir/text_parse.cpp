@@ -372,9 +372,13 @@ Value* Parser::MakeConst(Block& block, Tensor value, const std::string& hint) {
 
 WrittenOperand Parser::ParseOperand() {
   WrittenOperand operand;
-  operand.make_const = token_.is_name("const");
-  if (operand.make_const) Advance();
+  // A value may be named const, too.
   Token ahead = Ahead();
+  operand.make_const = token_.is_name("const") && !ahead.is(",") && !ahead.is(")");
+  if (operand.make_const) {
+    Advance();
+    ahead = Ahead();
+  }
   bool type_follows = ahead.is("<") || ahead.is("(");
   if (!operand.make_const && !type_follows && token_.kind == Token::Kind::kName &&
       (AtType() || visible_.contains(token_.text))) {

@@ -17,6 +17,7 @@
 #include "lib/ir/builder.h"
 #include "lib/ir/program.h"
 #include "lib/passes/fp32_reason.h"
+#include "lib/support/progress.h"
 
 namespace mlc::passes {
 
@@ -76,7 +77,8 @@ struct PipelineOptions {
   // stop.
   std::function<void(const Program& before, const Program& after, std::string_view pass)>
       check_each;
-  int at_most = -1;  // maximum number of passes to run, counting repetitions; below 0: no limit
+  int at_most = -1;   // maximum number of passes to run, counting repetitions; below 0: no limit
+  Progress progress;  // called before every pass
   std::string print_after;                                           // pass name or "all"
   std::function<void(std::string_view pass, const Program&)> print;  // called for print_after
 };

@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "lib/passes/pass.h"
+#include "lib/support/work_scope.h"
 
 namespace mlc::passes {
 
@@ -184,6 +185,9 @@ std::vector<PassRun> RunPasses(Program& program, const std::vector<const PassDef
       again = false;
     } else {
       if (completed == options.at_most) break;
+      ThrowIfCancelled();
+      if (options.progress)
+        options.progress("optimising", static_cast<double>(i) / static_cast<double>(passes.size()));
       PassRun run;
       try {
         auto stable = stable_at.find(passes[i]);

@@ -22,6 +22,7 @@ const std::vector<ErrorId> kErrorIds = {
     {"bad-recipe", 1, "a build recipe does not match its schema or its files"},
     {"bad-tensor", 1, "a weight of the source has a shape or type that does not match the network"},
     {"bad-text", 1, "MIL text has a syntax or type error"},
+    {"cancelled", 1, "another thread cancelled the work"},
     {"circuit-open", 1, "the circuit breaker is open and there is no fallback"},
     {"constant-range", 1, "a constant does not fit the narrower type that Core ML supports"},
     {"dynamic-shape", 1,

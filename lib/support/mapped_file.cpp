@@ -16,6 +16,7 @@
 #include "lib/support/input_registry.h"
 #include "lib/support/memory_limits.h"
 #include "lib/support/regular_file.h"
+#include "lib/support/work_scope.h"
 
 namespace mlc {
 
@@ -101,7 +102,8 @@ std::shared_ptr<const MappedFile> MappedFile::Open(const std::filesystem::path& 
   struct stat info;
   size_t size = fstat(fd, &info) == 0 ? static_cast<size_t>(info.st_size) : 0;
   std::shared_ptr<MappedFile> file(new MappedFile(path, fd, size));
-  if (size == 0 || (LeavesAddresses(size) && file->Map())) {
+  file->reads_ = !WorkScope::Current().map_files;
+  if (size == 0 || (!file->reads_ && LeavesAddresses(size) && file->Map())) {
     close(fd);
     file->descriptor_ = -1;
   }
@@ -111,8 +113,18 @@ std::shared_ptr<const MappedFile> MappedFile::Open(const std::filesystem::path& 
 bool MappedFile::Map() const {
   std::lock_guard lock(AllMappings().mutex);
   if (data_) return true;
-  void* data = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, descriptor_, 0);
+  const int anonymous = reads_ ? MAP_ANONYMOUS : 0;
+  void* data = mmap(nullptr, size_, PROT_READ | (reads_ ? PROT_WRITE : 0), MAP_PRIVATE | anonymous,
+                    reads_ ? -1 : descriptor_, 0);
   if (data == MAP_FAILED) return false;
+  if (reads_) {
+    try {
+      ReadParts(0, {static_cast<std::byte*>(data), size_});
+    } catch (...) {
+      munmap(data, size_);
+      throw;
+    }
+  }
   data_ = static_cast<const std::byte*>(data);
   AllMappings().by_address[data_] = {size_, path_};
   AllMappings().bytes += size_;
@@ -133,6 +145,10 @@ void MappedFile::Read(uint64_t offset, std::span<std::byte> out) const {
     std::memcpy(out.data(), all.data() + offset, out.size());
     return;
   }
+  ReadParts(offset, out);
+}
+
+void MappedFile::ReadParts(uint64_t offset, std::span<std::byte> out) const {
   while (!out.empty()) {
     ssize_t count = pread(descriptor_, out.data(), std::min(out.size(), kMostAtOnce),
                           static_cast<off_t>(offset));
@@ -159,7 +175,7 @@ void MappedFile::MapIn([[maybe_unused]] size_t offset, [[maybe_unused]] size_t s
 #ifdef MADV_POPULATE_READ
   size_t begin = offset / PageSize() * PageSize(), end = std::min(offset + size, size_);
   std::byte* data = const_cast<std::byte*>(data_.load());
-  if (!data || begin >= end) return;
+  if (!data || reads_ || begin >= end) return;
   // The kernel reads ahead in the file meanwhile, unless it is cached.
   constexpr size_t kAhead = 8 << 20;
   if (size_t next = begin + kAhead; next < size_)
@@ -172,7 +188,7 @@ void MappedFile::Release(size_t offset, size_t size) const {
   size_t page = PageSize(), begin = (offset + page - 1) / page * page;
   size_t end = (offset + size) / page * page;
   std::byte* data = const_cast<std::byte*>(data_.load());
-  if (data && begin < end) madvise(data + begin, end - begin, MADV_DONTNEED);
+  if (data && !reads_ && begin < end) madvise(data + begin, end - begin, MADV_DONTNEED);
 }
 
 std::filesystem::path MappedAt(const void* address) {

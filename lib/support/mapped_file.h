@@ -15,7 +15,7 @@ namespace mlc {
 //
 // If the address space is limited (ulimit -v) and the file would take a large part of it, the file
 // stays open instead and is read in parts, by Read or through a ByteWindow; both work for either
-// kind.
+// kind. The same applies in a WorkScope without mapped files, where bytes() reads the whole file.
 class MappedFile {
  public:
   // Error "file-io" if the file cannot be opened or mapped.
@@ -47,10 +47,12 @@ class MappedFile {
   MappedFile(std::filesystem::path path, int descriptor, size_t size)
       : path_(std::move(path)), descriptor_(descriptor), size_(size) {}
   bool Map() const;  // false: not enough address space
+  void ReadParts(uint64_t offset, std::span<std::byte> out) const;
 
   std::filesystem::path path_;
   int descriptor_;  // -1 once the whole file is mapped
   size_t size_;
+  bool reads_ = false;  // memory holds a copy of the file instead of mapping it
   mutable std::atomic<const std::byte*> data_ = nullptr;
 };
 

@@ -14,11 +14,13 @@
 
 #include "lib/support/error.h"
 #include "lib/support/memory_limits.h"
+#include "lib/support/work_scope.h"
 
 namespace mlc {
 
 int DefaultThreads() {
   const int most = static_cast<int>(std::min<size_t>(ThreadLimit(), INT_MAX));
+  if (const int threads = WorkScope::Current().threads; threads > 0) return std::min(threads, most);
   if (const char* text = std::getenv("MLC_THREADS"); text && *text) {
     std::string_view view = text;
     int value = 0;
@@ -33,7 +35,10 @@ int DefaultThreads() {
 void ParallelFor(int64_t count, int threads, const std::function<void(int64_t)>& fn) {
   int64_t wanted = std::min<int64_t>(threads > 0 ? threads : DefaultThreads(), count);
   if (wanted <= 1) {
-    for (int64_t i = 0; i < count; ++i) fn(i);
+    for (int64_t i = 0; i < count; ++i) {
+      ThrowIfCancelled();
+      fn(i);
+    }
     return;
   }
   std::atomic<int64_t> next = 0;
@@ -41,9 +46,12 @@ void ParallelFor(int64_t count, int threads, const std::function<void(int64_t)>&
   std::mutex mutex;
   int64_t first_failed = count;
   std::exception_ptr exception;
+  const WorkLimits limits = WorkScope::Current();
   auto work = [&] {
+    const WorkScope scope(limits);
     for (int64_t i; !failed && (i = next++) < count;) {
       try {
+        ThrowIfCancelled();
         fn(i);
       } catch (...) {
         std::lock_guard lock(mutex);

@@ -40,6 +40,21 @@ TEST_CASE("reference runtime: a state of another model is refused", "[runtime]")
   CHECK(Step(*model, nullptr) == std::vector<double>{1, 2});
 }
 
+TEST_CASE("reference runtime: states of exact arithmetic can be written and copied", "[runtime]") {
+  auto program = std::make_shared<Program>(ParseText(
+      "func main<ios18>(tensor<fp16, [2]> x, state<tensor<fp16, [2]>> s) {\n"
+      "a = read_state(input = s); b = add(x = a, y = x); write_state(input = s, data = b);"
+      "y = read_state(input = s);\n} -> (y);",
+      "t.mil", Ops()));
+  const std::unique_ptr<runtime::LoadedModel> model = MakeReferenceModel(
+      program, *program->main(), {.arithmetic = engine::EngineOptions::Arithmetic::kExact}, {});
+  const std::unique_ptr<runtime::ModelState> state = model->NewState(), copy = model->NewState();
+  state->Write({{"s", Halves(5, 6)}});
+  CHECK(Step(*model, state.get()) == std::vector<double>{6, 8});
+  copy->Write(state->Read());
+  CHECK(Step(*model, copy.get()) == std::vector<double>{7, 10});
+}
+
 TEST_CASE("reference runtime: a state outlives its model and accepts only its own type",
           "[runtime]") {
   std::unique_ptr<runtime::LoadedModel> model = Adder();

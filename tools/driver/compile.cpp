@@ -146,10 +146,27 @@ void CheckOptions(const CompileOptions& options) {
       throw Error("usage", "--fp32-ops and --fp16-ops both name \"{}\"", name);
 }
 
+// Makes the program to compile. `model` is empty if no file contains it.
+struct Source {
+  fs::path model;
+  std::function<Program(const ImportOptions&, Diagnostics&, SourceFacts*)> read;
+};
+Source FileSource(const fs::path& model) {
+  return {model,
+          [model](const ImportOptions& options, Diagnostics& diagnostics, SourceFacts* facts) {
+            return ImportUncompressed(model, options, diagnostics, facts);
+          }};
+}
+
 // Imports the model and runs the passes, or those before `until`.
-Optimized OptimizeSource(const fs::path& model, const CompileOptions& options,
+Optimized OptimizeSource(const Source& source, const CompileOptions& options,
                          Diagnostics& diagnostics, const Steps& steps,
                          const passes::PassDef* until = nullptr) {
+  const fs::path& model = source.model;
+  const auto progress = [&](std::string_view step, double share) {
+    if (options.progress) options.progress(step, share);
+  };
+  progress("importing", 0);
   const verify::Budgets least = verify::ParseBudgets(options.budget.value_or("fp16"));
   ImportOptions import = options.import;
   import.target = options.target;
@@ -160,7 +177,7 @@ Optimized OptimizeSource(const fs::path& model, const CompileOptions& options,
   if (options.target) compress::CheckTarget(rules, *options.target);
   SourceFacts facts;
   auto make = [&](Diagnostics& into) {
-    Program made = ImportUncompressed(model, import, into, &facts);
+    Program made = source.read(import, into, &facts);
     if (!options.labels.empty())
       coreml::MakeClassifier(made, coreml::ReadLabels(options.labels), into);
     return made;
@@ -171,6 +188,7 @@ Optimized OptimizeSource(const fs::path& model, const CompileOptions& options,
   };
   Optimized optimized{.program = make(diagnostics)};
   Program& program = optimized.program;
+  progress("importing", 1);
   steps.imported(facts);
   Interface& interface = program.interface;
   if (options.author) interface.author = *options.author;
@@ -252,11 +270,15 @@ Optimized OptimizeSource(const fs::path& model, const CompileOptions& options,
 Program CompileProgram(const fs::path& model, const CompileOptions& options,
                        Diagnostics& diagnostics, const passes::PassDef* until) {
   CheckOptions(options);
-  return OptimizeSource(model, options, diagnostics, {}, until).program;
+  return OptimizeSource(FileSource(model), options, diagnostics, {}, until).program;
 }
 
-CompileResult Compile(const fs::path& model, const fs::path& given, const CompileOptions& options,
-                      Diagnostics& diagnostics, const std::vector<SourceFile>* known) {
+namespace {
+
+CompileResult CompileSource(const Source& source, const fs::path& given,
+                            const CompileOptions& options, Diagnostics& diagnostics,
+                            const std::vector<SourceFile>* known) {
+  const fs::path& model = source.model;
   const fs::path output = WithoutSlash(given);
   if (output.extension() != ".mlpackage" && output.extension() != ".mlmodelc")
     throw Error("usage", "-o: \"{}\" does not end in .mlpackage or .mlmodelc", output.string());
@@ -285,7 +307,7 @@ CompileResult Compile(const fs::path& model, const fs::path& given, const Compil
   steps.finished = phase;
   steps.imported = [&](SourceFacts& read) {
     std::vector<fs::path> tokenizer_parts;
-    tokenizer = TokenizerFileOf(model, tokenizer_parts, diagnostics);
+    if (!model.empty()) tokenizer = TokenizerFileOf(model, tokenizer_parts, diagnostics);
     for (const fs::path& file : tokenizer_parts) read.Add(model, file);
     facts = read;
     phase("import");
@@ -300,7 +322,7 @@ CompileResult Compile(const fs::path& model, const fs::path& given, const Compil
     if (options.manifest && !known) files = SourceFiles(model, facts);
     hashes.emplace(std::move(files), options.sha256);
   };
-  Optimized optimized = OptimizeSource(model, options, diagnostics, steps);
+  Optimized optimized = OptimizeSource(source, options, diagnostics, steps);
   Program& program = optimized.program;
   const Opset target = optimized.target;
   result.measurement = std::move(optimized.measurement);
@@ -374,6 +396,23 @@ CompileResult Compile(const fs::path& model, const fs::path& given, const Compil
   result.content_hash = package.content_hash;
   result.program = std::make_shared<Program>(std::move(program));
   return result;
+}
+
+}  // namespace
+
+CompileResult Compile(const fs::path& model, const fs::path& output, const CompileOptions& options,
+                      Diagnostics& diagnostics, const std::vector<SourceFile>* known) {
+  return CompileSource(FileSource(model), output, options, diagnostics, known);
+}
+
+CompileResult Compile(const Program& program, const fs::path& output, const CompileOptions& given,
+                      Diagnostics& diagnostics) {
+  CompileOptions options = given;
+  options.manifest = false;
+  const auto copy = [&](const ImportOptions&, Diagnostics&, SourceFacts*) {
+    return Clone(program);
+  };
+  return CompileSource({{}, copy}, output, options, diagnostics, nullptr);
 }
 
 }  // namespace mlc::driver

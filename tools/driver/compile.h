@@ -44,7 +44,7 @@ struct CompileOptions {
   bool force = false;
   BundleVersions versions;  // for .mlmodelc outputs
   PassOptions passes;
-  Progress progress;  // of compressing and of writing weights
+  Progress progress;  // of importing, compressing and writing weights
 };
 
 struct CompileResult {
@@ -76,6 +76,11 @@ struct CompileResult {
 CompileResult Compile(const std::filesystem::path& model, const std::filesystem::path& output,
                       const CompileOptions& options, Diagnostics& diagnostics,
                       const std::vector<SourceFile>* known = nullptr);
+
+// Compiles a program that no file contains, which stays as it is. Options of importing and of the
+// manifest have no effect.
+CompileResult Compile(const Program& program, const std::filesystem::path& output,
+                      const CompileOptions& options, Diagnostics& diagnostics);
 
 // Returns the program that Compile would write, or the one before the pass `until`.
 Program CompileProgram(const std::filesystem::path& model, const CompileOptions& options,

@@ -1,5 +1,6 @@
 // Options of compilation: passes, precision, targets, versions of a bundle.
 
+#include "lib/compress/rules.h"
 #include "lib/support/utf8.h"
 #include "lib/verify/check_pass.h"
 #include "tools/driver/options.h"
@@ -208,6 +209,43 @@ std::vector<Option> CompileTable(CompileOptions& into) {
        Destination(into.save_ir)},
   });
   append(PassTable(into.passes));
+  return table;
+}
+
+std::vector<Option> PrecompileTable(PrecompileOptions& into) {
+  std::vector<Option> table = {
+      {"--force", "", "replace whatever exists at -o, even on file systems without atomic exchange",
+       Switch(into.force)},
+      {"--cache", "DIR", "cache of compiled models to read from and add to", Into(into.cache)}};
+  std::vector<Option> versions = BundleTable(into.versions);
+  table.insert(table.end(), versions.begin(), versions.end());
+  return table;
+}
+
+std::vector<Option> OptimizeTable(OptimizeOptions& into) {
+  std::vector<Option> table = {
+      {"--passes", "LIST", "comma-separated passes, \"\" for none (default: the whole pipeline)",
+       [&into](const std::string& text) { into.passes = passes::ParsePasses(text); }},
+      PrecisionOption(into.precision, "compute precision of the default pipeline (default fp32)"),
+      OptimizeForOption(into.optimize_for),
+      {"--compress", "RULE[;RULE]...",
+       "compress weights of any package, also of one that is compressed already; runs only the "
+       "passes that this needs unless --passes is given. mlc compile --help explains rules",
+       Into(into.compress,
+            [&into](const std::string& text) {
+              into.compress = compress::Text(compress::ParseRules(text));
+            })},
+      {"--calibrate", "generated:N|FILE|DIR", "inputs to compress for, as in mlc compile",
+       Into(into.calibrate)},
+      {"--report", "FILE", "write what compression cost, as .html, .svg or .json",
+       Into(into.report)},
+      {"--resume", "DIR", "keep compressed weights in DIR, as in mlc compile", Into(into.resume)},
+      {"--decompress", "", "store compressed constants as plain ones", Switch(into.decompress)},
+      {"--inline", "", "print small constants where they are used", Switch(into.inline_constants)},
+      {"--force", "", "replace whatever exists at -o, even on file systems without atomic exchange",
+       Switch(into.force)}};
+  std::vector<Option> of_passes = PassTable(into.pipeline);
+  table.insert(table.end(), of_passes.begin(), of_passes.end());
   return table;
 }
 

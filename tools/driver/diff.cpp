@@ -13,4 +13,20 @@ DiffResult Diff(const std::filesystem::path& a, const std::filesystem::path& b,
   return result;
 }
 
+std::string_view StateText(verify::WeightPair::State state) {
+  constexpr std::string_view kStates[] = {"equal", "close", "changed"};
+  return kStates[static_cast<int>(state)];
+}
+
+std::string NameInDiff(const Operation& op) {
+  if (!op.name.empty()) return op.name;
+  if (!op.results.empty()) return op.result()->name;
+  return op.def->effect == Effect::kWritesState ? op.value("input")->name : "";
+}
+
+std::string FunctionInDiff(const Operation& op) {
+  const Function& function = *op.block->function;
+  return function.program->functions.size() > 1 ? function.name : "";
+}
+
 }  // namespace mlc::driver

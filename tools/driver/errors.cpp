@@ -1,6 +1,7 @@
 #include "tools/driver/errors.h"
 
 #include <algorithm>
+#include <cctype>
 #include <new>
 #include <system_error>
 
@@ -32,6 +33,28 @@ std::string WithFlags(std::string_view text) {
     const size_t name = at + kOption.size(), end = std::min(text.find('\'', name), text.size());
     with += fmt::format("{}--{}", text.substr(0, at), text.substr(name, end - name));
     text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return with.append(text);
+}
+
+std::string WithFields(std::string_view text) {
+  const auto is_word = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '-';
+  };
+  std::string with;
+  if (text.starts_with("-o: ")) {
+    with = "output: ";
+    text.remove_prefix(4);
+  }
+  for (size_t at; (at = text.find("--")) != text.npos;) {
+    size_t end = at + 2;
+    while (end < text.size() && is_word(text[end])) ++end;
+    const bool begins = at == 0 || !is_word(text[at - 1]);
+    const bool named = end > at + 2 && std::islower(static_cast<unsigned char>(text[at + 2]));
+    with += begins && named ? fmt::format("{}option '{}'", text.substr(0, at),
+                                          text.substr(at + 2, end - at - 2))
+                            : std::string(text.substr(0, end));
+    text.remove_prefix(end);
   }
   return with.append(text);
 }

@@ -16,5 +16,8 @@ std::vector<Error> CurrentErrors();
 // Replaces field names in a message of the library ("option 'dim'") by the flags of the command
 // line ("--dim").
 std::string WithFlags(std::string_view text);
+// The opposite, for callers without a command line: "--dim" becomes "option 'dim'", and "-o" the
+// output.
+std::string WithFields(std::string_view text);
 
 }  // namespace mlc::driver

@@ -146,4 +146,22 @@ Explanation Explain(const fs::path& model, const ExplainOptions& options,
   return explanation;
 }
 
+std::map<std::string, int64_t> InputSizes(const analysis::Placement& placement) {
+  std::map<std::string, int64_t> sizes;
+  for (const std::string& name : analysis::InputSymbols(*placement.function))
+    if (const auto found = placement.sizes.find(name); found != placement.sizes.end())
+      sizes.insert(*found);
+  return sizes;
+}
+
+std::string PlaceInSource(const Operation& op) {
+  if (!op.location || op.location->where == fmt::format("{} \"{}\"", op.def->name, op.name))
+    return "";
+  return op.location->where;
+}
+
+bool Explanation::Passes(const ExplainOptions& options) const {
+  return !options.fail_under || 100 * lowest_share() >= *options.fail_under;
+}
+
 }  // namespace mlc::driver

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,6 +22,9 @@ struct ExplainOptions {
   // The output of `mlc run --json` on a device, to compare with the rules; empty: none.
   std::filesystem::path measured;
 };
+
+// The names of all chips, separated by commas.
+std::string ChipNames();
 
 // The consequences of one rule for a function.
 struct RuleImpact {
@@ -50,7 +54,14 @@ struct Explanation {
   int64_t compared = 0;
 
   double lowest_share() const;  // of the work, over all functions and sizes
+  // Whether every function reaches ExplainOptions::fail_under.
+  bool Passes(const ExplainOptions& options) const;
 };
+
+// The sizes of the inputs of a placement; those that depend on data are left out.
+std::map<std::string, int64_t> InputSizes(const analysis::Placement& placement);
+// The place of an operation in the source model; "" in a package, where it would repeat the name.
+std::string PlaceInSource(const Operation& op);
 
 // Explains a package as it is, or a source model as `mlc compile` would write it. Throws the errors
 // of Import and Compile; "bad-file" if `measured` names no devices.

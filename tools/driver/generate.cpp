@@ -4,8 +4,8 @@
 
 #include "lib/support/milliseconds.h"
 #include "lib/text/chat_template.h"
-#include "lib/text/stop_strings.h"
 #include "tools/driver/language_model.h"
+#include "tools/driver/text_generator.h"
 #include "tools/driver/tokenizer.h"
 
 namespace fs = std::filesystem;
@@ -33,19 +33,6 @@ const text::ChatTemplate& TemplateOf(const text::Tokenizer& tokenizer) {
           "tokens in it are recognised");
 }
 
-std::vector<int32_t> TokensOf(const text::Tokenizer& tokenizer, std::string_view prompt) {
-  std::vector<int32_t> tokens = tokenizer.Encode(prompt, true, true);
-  // The tokenizer's end tokens would end the prompt, too, and are removed.
-  const text::TokenizerSpec& spec = tokenizer.spec();
-  const std::vector<int32_t> end = spec.has_template ? spec.after
-                                   : spec.add_eos    ? std::vector{spec.eos}
-                                                     : std::vector<int32_t>{};
-  if (!end.empty() && tokens.size() >= end.size() &&
-      std::equal(end.rbegin(), end.rend(), tokens.rbegin()))
-    tokens.resize(tokens.size() - end.size());
-  return tokens;
-}
-
 }  // namespace
 
 std::string_view Name(GenerateResult::Finish finish) {
@@ -70,7 +57,7 @@ GenerateResult Generate(const fs::path& path, const ModelOptions& load,
   const text::Tokenizer tokenizer =
       LoadTokenizer(options.tokenizer.empty() ? path : options.tokenizer);
   GenerateResult result;
-  result.executor = model.model().executor();
+  result.executor = model.model()->executor();
   result.load_ms = load_ms;
   result.prompt = options.prompt;
   if (options.chat) {
@@ -78,7 +65,7 @@ GenerateResult Generate(const fs::path& path, const ModelOptions& load,
     result.chat_template = row.name;
     result.prompt = text::RenderChat(row, options.system, options.prompt);
   }
-  result.prompt_tokens = TokensOf(tokenizer, result.prompt);
+  result.prompt_tokens = PromptTokens(tokenizer, result.prompt, true);
   const auto prompt = std::ssize(result.prompt_tokens);
   if (prompt == 0) throw Error("usage", "--prompt has no tokens");
   if (prompt > model.size().context)
@@ -88,58 +75,43 @@ GenerateResult Generate(const fs::path& path, const ModelOptions& load,
             "shorten the prompt, or run or compile the source model with a larger --context N, up "
             "to the model's limit");
 
-  text::StreamDecoder decoder(tokenizer);
-  text::StopTexts stops(options.stops);
+  TextGenerator generator(model, &tokenizer, options.sampling, options.stops);
   const auto show = [&](const std::string& text) {
     result.text += text;
     if (options.show && !text.empty()) options.show(text);
   };
   begin = Clock::now();
-  Tensor logits = model.Append(result.prompt_tokens);
-  result.prefill_ms = Milliseconds(begin, Clock::now());
-  begin = Clock::now();
-  std::vector<int32_t> all = result.prompt_tokens;
-  // Embedding rows beyond the vocabulary are not tokens.
-  const auto vocabulary =
-      static_cast<size_t>(std::min<int64_t>(tokenizer.vocabulary(), model.size().vocabulary));
+  generator.Feed(result.prompt_tokens);
   while (true) {
-    const Tensor last = logits.Rows(logits.dims()[0] - 1, logits.dims()[0]);
-    const Pin<float> row = last.data<float>();
-    const int32_t next = Sample(options.sampling, std::span(row.data(), vocabulary), all);
-    if (tokenizer.EndsGeneration(next)) {
-      result.finish = GenerateResult::Finish::kStop;
-      result.why = fmt::format("token {} ({})", next, tokenizer.Piece(next, true));
-      break;
-    }
-    all.push_back(next);
-    result.tokens.push_back(next);
-    show(stops.Add(decoder.Add(next)));
-    if (stops.stopped()) {
-      result.finish = GenerateResult::Finish::kStop;
-      result.why = "stop text";
-      break;
-    }
-    if (options.most && std::ssize(result.tokens) >= *options.most) {
-      result.why = "--generate";
-      break;
-    }
-    if (model.seen() >= model.size().context) {
-      result.why = "context";
+    const TextGenerator::Step step = generator.Next();
+    show(step.text);
+    if (step.done) {
+      result.why = step.why;
+      if (step.why != "context") {
+        result.finish = GenerateResult::Finish::kStop;
+        break;
+      }
       diagnostics.Note("the context of {} tokens is full: generation stops here",
                        model.size().context);
       break;
     }
-    if (options.interrupted && options.interrupted()) {
+    result.tokens.push_back(step.token);
+    if (generator.at_stop()) continue;
+    if (options.most && std::ssize(result.tokens) >= *options.most) {
+      result.why = "--generate";
+    } else if (model.seen() < model.size().context && options.interrupted &&
+               options.interrupted()) {
       result.finish = GenerateResult::Finish::kInterrupted;
       result.why = "interrupted";
-      break;
+    } else {
+      continue;
     }
-    logits = model.Append(std::span(all).last(1));
-    ++result.decoded;
+    show(generator.End(result.why).text);
+    break;
   }
-  show(stops.Add(decoder.End()));
-  if (!stops.stopped()) show(stops.End());
-  result.decode_ms = Milliseconds(begin, Clock::now());
+  result.prefill_ms = generator.prompt_ms();
+  result.decode_ms = MillisecondsSince(begin) - result.prefill_ms;
+  result.decoded = model.seen() - prompt;
   return result;
 }
 

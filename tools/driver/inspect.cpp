@@ -41,4 +41,18 @@ std::map<std::string, int64_t> OperatorsOf(Function& function) {
   return counts;
 }
 
+std::vector<std::pair<std::string, std::string>> Texts(const Interface& interface) {
+  std::vector<std::pair<std::string, std::string>> texts = {
+      {"author", interface.author},
+      {"license", interface.license},
+      {"description", interface.short_description},
+      {"version", interface.version}};
+  std::erase_if(texts, [](const auto& text) { return text.second.empty(); });
+  return texts;
+}
+
+double BitsOf(uint64_t bytes, int64_t elements) {
+  return elements == 0 ? 0 : 8 * static_cast<double>(bytes) / static_cast<double>(elements);
+}
+
 }  // namespace mlc::driver

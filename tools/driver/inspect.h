@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lib/analysis/weight_bytes.h"
@@ -36,5 +37,9 @@ struct InspectResult {
 InspectResult Inspect(const std::filesystem::path& model, const InspectOptions& options,
                       Diagnostics& diagnostics);
 std::map<std::string, int64_t> OperatorsOf(Function& function);
+// Returns the metadata that is present: author and so on.
+std::vector<std::pair<std::string, std::string>> Texts(const Interface& interface);
+// Returns bits per weight, 0 if there are no weights.
+double BitsOf(uint64_t bytes, int64_t elements);
 
 }  // namespace mlc::driver

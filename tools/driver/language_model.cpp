@@ -19,12 +19,22 @@ void RequireLanguageModel(const Function& function, std::string_view what) {
 
 LanguageModel::LanguageModel(const fs::path& path, const ModelOptions& options,
                              std::string_view what, Diagnostics& diagnostics)
-    : model_(path, options, diagnostics) {
-  RequireLanguageModel(model_.function(), what);
-  size_ = LanguageSizes(model_.function());
+    : model_(std::make_unique<Model>(path, options, diagnostics)),
+      program_(model_->program()),
+      function_(&model_->function()) {
+  RequireLanguageModel(*function_, what);
+  size_ = LanguageSizes(*function_);
   instance_ =
-      model_.Load({.breaker = std::make_shared<runtime::CircuitBreaker>(runtime::BreakerOptions{
-                       .override = runtime::BreakerOptions::Override::kClosed})});
+      model_->Load({.breaker = std::make_shared<runtime::CircuitBreaker>(runtime::BreakerOptions{
+                        .override = runtime::BreakerOptions::Override::kClosed})});
+  Forget();
+}
+
+LanguageModel::LanguageModel(std::shared_ptr<const Program> program, const Function& function,
+                             std::shared_ptr<runtime::GuardedModel> instance, std::string_view what)
+    : program_(std::move(program)), function_(&function), instance_(std::move(instance)) {
+  RequireLanguageModel(function, what);
+  size_ = LanguageSizes(function);
   Forget();
 }
 
@@ -47,7 +57,7 @@ Tensor LanguageModel::Append(std::span<const int32_t> tokens) {
   const Predict predict = [this](const std::map<std::string, Tensor>& inputs) {
     return instance_->Run(inputs, state_.get()).outputs;
   };
-  Tensor logits = AppendTokens(predict, model_.function(), tokens, seen_);
+  Tensor logits = AppendTokens(predict, *function_, tokens, seen_);
   seen_ += count;
   return logits;
 }

@@ -19,8 +19,12 @@ class LanguageModel {
   // what it is. `diagnostics` must outlive this object.
   LanguageModel(const std::filesystem::path& model, const ModelOptions& options,
                 std::string_view what, Diagnostics& diagnostics);
+  // The same for a function that is loaded. `program` owns it.
+  LanguageModel(std::shared_ptr<const Program> program, const Function& function,
+                std::shared_ptr<runtime::GuardedModel> instance, std::string_view what);
 
-  const Model& model() const { return model_; }
+  // Null for a model that was loaded by the caller.
+  const Model* model() const { return model_.get(); }
   LanguageSize size() const { return size_; }
   int64_t seen() const { return seen_; }  // number of tokens processed
 
@@ -31,8 +35,10 @@ class LanguageModel {
   void Forget();
 
  private:
-  Model model_;
-  std::unique_ptr<runtime::GuardedModel> instance_;
+  std::unique_ptr<Model> model_;
+  std::shared_ptr<const Program> program_;
+  const Function* function_;
+  std::shared_ptr<runtime::GuardedModel> instance_;
   std::unique_ptr<runtime::ModelState> state_;
   LanguageSize size_{};
   int64_t seen_ = 0;

@@ -95,7 +95,7 @@ PerplexityResult MeasurePerplexity(const fs::path& path, const ModelOptions& loa
       [&] { return verify::PerplexityOf(surprises).perplexity; });
   result.text = chunks.text();
   result.figures = verify::PerplexityOf(surprises);
-  result.executor = model.model().executor();
+  result.executor = model.model()->executor();
   return result;
 }
 
@@ -126,7 +126,7 @@ AgreementResult CompareOnText(const fs::path& source, const fs::path& package,
   result.text = chunks.text();
   result.figures = agreement.figures();
   result.limit = verify::AgreementLimitOf(
-      budget.value_or(ComputesInFp16(*value.model().program()) ? "fp16" : "fp32"));
+      budget.value_or(ComputesInFp16(*value.model()->program()) ? "fp16" : "fp32"));
   result.tokenizer = TokenizerDifference(source, package, diagnostics);
   result.ok = Within(result.figures, result.limit) && result.tokenizer.value_or("").empty();
   return result;

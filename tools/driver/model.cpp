@@ -1,6 +1,7 @@
 #include "tools/driver/model.h"
 
 #include "tools/driver/frontends.h"
+#include "tools/driver/run_passes.h"
 #include "tools/driver/runtimes.h"
 #include "tools/driver/supplied_tensors.h"
 
@@ -20,6 +21,15 @@ std::string_view Describe(engine::EngineOptions::Arithmetic arithmetic) {
 
 namespace {
 
+void CheckHints(const ModelOptions& options, runtime::Units units) {
+  for (auto [name, given] : {std::pair{"--low-precision", options.hints.low_precision_accumulation},
+                             {"--reshapes", options.hints.reshapes.has_value()},
+                             {"--specialization", options.hints.specialization.has_value()}})
+    if (given && units == runtime::Units::kReference)
+      throw Error("usage", "{} applies to Core ML, not to the reference engine", name)
+          .Expected("--units all, cpu, gpu or ane");
+}
+
 // Reports units, hints and restrictions that do not suit the model, before it is imported.
 void CheckOptions(const fs::path& path, const ModelOptions& options, runtime::Units units) {
   const Frontend& frontend = FrontendOf(path);
@@ -32,12 +42,7 @@ void CheckOptions(const fs::path& path, const ModelOptions& options, runtime::Un
     throw Error("usage", "--units {}: Core ML runs packages and bundles, but \"{}\" is {}",
                 Name(units), path.string(), frontend.what)
         .Help("`mlc compile` makes a package from it");
-  for (auto [name, given] : {std::pair{"--low-precision", options.hints.low_precision_accumulation},
-                             {"--reshapes", options.hints.reshapes.has_value()},
-                             {"--specialization", options.hints.specialization.has_value()}})
-    if (given && units == runtime::Units::kReference)
-      throw Error("usage", "{} applies to Core ML, not to the reference engine", name)
-          .Expected("--units all, cpu, gpu or ane");
+  CheckHints(options, units);
 }
 
 }  // namespace
@@ -54,6 +59,23 @@ Model::Model(const fs::path& path, const ModelOptions& options, Diagnostics& dia
   program_ = std::make_shared<Program>(
       ImportToRun(path, options.import, options.may_lack_sizes, diagnostics));
   function_ = options.function ? &FindFunction(*program_, *options.function) : program_->main();
+}
+
+Model::Model(std::shared_ptr<const Program> program, const ModelOptions& options,
+             Diagnostics& diagnostics)
+    : options_(options), diagnostics_(diagnostics), program_(std::move(program)) {
+  units_ = options.units.value_or(DefaultUnits());
+  is_source_ = units_ == runtime::Units::kReference;
+  arithmetic_ = options.arithmetic.value_or(engine::EngineOptions::Arithmetic::kExact);
+  CheckHints(options, units_);
+  runtime_ = MakeRuntime(units_, {});
+  function_ = options.function ? &FindFunction(*program_, *options.function) : program_->main();
+  if (is_source_) return;
+  auto folder = std::make_shared<TemporaryFolder>();
+  path_ = folder->path / "program.mlpackage";
+  Program written = Clone(*program_);
+  WriteProgram(written, path_, false, diagnostics);
+  options_.temporary = std::move(folder);
 }
 
 runtime::Worker::Timeout Model::load_limit() const {

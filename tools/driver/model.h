@@ -60,6 +60,11 @@ class Model {
   // object.
   Model(const std::filesystem::path& path, const ModelOptions& options, Diagnostics& diagnostics);
 
+  // The model of a program that no file contains, which is shared. The arithmetic is that of a source
+  // model by default. Core ML runs it from a temporary package.
+  Model(std::shared_ptr<const Program> program, const ModelOptions& options,
+        Diagnostics& diagnostics);
+
   const std::filesystem::path& path() const { return path_; }
   const std::shared_ptr<const Program>& program() const { return program_; }
   const Function& function() const { return *function_; }

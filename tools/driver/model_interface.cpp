@@ -49,4 +49,9 @@ std::string OpenSizesText(const Function& function) {
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
+void SetClassLabels(Program& program, const std::vector<std::string>& labels,
+                    Diagnostics& diagnostics) {
+  coreml::MakeClassifier(program, labels, diagnostics);
+}
+
 }  // namespace mlc::driver

@@ -8,8 +8,16 @@
 
 namespace mlc::driver {
 
+// Returns the values of the function's states, in order.
+std::vector<const Value*> StateValues(const Function& function);
+// "fp32", also for a state; "dict" for the probabilities of a classifier.
+std::string TypeText(const Type& type);
 // Returns the labels of a classifier in the order of its classes, empty for other functions.
 std::vector<std::string> ClassLabels(const Function& function);
+
+// Makes the program a classifier with these labels (backends/coreml/classifier.h).
+void SetClassLabels(Program& program, const std::vector<std::string>& labels,
+                    Diagnostics& diagnostics);
 
 // "n in 1..4096" or "n in 8|16"; "" for a fixed size.
 std::string SizesText(const Function& function, const Dim& dim);

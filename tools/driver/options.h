@@ -17,6 +17,7 @@
 
 #include "tools/driver/benchmark.h"
 #include "tools/driver/compile.h"
+#include "tools/driver/explain.h"
 #include "tools/driver/gate.h"
 #include "tools/driver/generate.h"
 #include "tools/driver/verify.h"
@@ -85,6 +86,9 @@ std::vector<Option> RunTable(BenchmarkOptions& into);
 std::vector<Option> GenerateTable(GenerateOptions& into);
 std::vector<Option> GateTable(GateOptions& into);
 std::vector<Option> VerifyTable(VerifyOptions& into);
+std::vector<Option> ExplainTable(ExplainOptions& into);
+std::vector<Option> OptimizeTable(OptimizeOptions& into);
+std::vector<Option> PrecompileTable(PrecompileOptions& into);
 Option PrecisionOption(passes::PassContext::Precision& into, std::string_view help);
 Option OptimizeForOption(std::optional<analysis::Unit>& into);
 // Error "usage" for anything but ane, gpu and cpu.

@@ -75,14 +75,14 @@ void DescribeMachine(runtime::Capabilities& found) {
 
 class ReferenceState : public runtime::ModelState {
  public:
-  explicit ReferenceState(std::shared_ptr<const runtime::Schema> schema)
-      : schema_(std::move(schema)) {}
+  ReferenceState(std::shared_ptr<const runtime::Schema> schema, bool exact)
+      : schema_(std::move(schema)), exact_(exact) {}
   // Identifies the model that the state belongs to.
   const runtime::Schema* schema() const { return schema_.get(); }
   std::map<std::string, Tensor> Read() const override {
     std::map<std::string, Tensor> all = states;
     for (const runtime::Feature& state : schema_->states)
-      if (!all.contains(state.name)) all[state.name] = Tensor::Full(state.dtype, state.dims, 0);
+      if (!all.contains(state.name)) all[state.name] = Tensor::Full(Stored(state), state.dims, 0);
     return all;
   }
   void Write(const std::map<std::string, Tensor>& values) override {
@@ -90,17 +90,23 @@ class ReferenceState : public runtime::ModelState {
       auto it = std::ranges::find(schema_->states, name, &runtime::Feature::name);
       if (it == schema_->states.end())
         throw Error("bad-input", "the model has no state \"{}\"", name);
-      if (tensor.dtype() != it->dtype || tensor.dims() != it->dims)
+      if ((tensor.dtype() != it->dtype && tensor.dtype() != Stored(*it)) ||
+          tensor.dims() != it->dims)
         throw Error("bad-input", "state \"{}\" has type {} [{}]", name, Name(tensor.dtype()),
                     fmt::join(tensor.dims(), ", "))
             .Expected("{} [{}]", Name(it->dtype), fmt::join(it->dims, ", "));
-      states[name] = tensor;
+      states[name] = tensor.Cast(Stored(*it));
     }
   }
   engine::States states;
 
  private:
+  // Exact arithmetic keeps fp16 states in fp32.
+  DType Stored(const runtime::Feature& state) const {
+    return exact_ && state.dtype == DType::kFp16 ? DType::kFp32 : state.dtype;
+  }
   std::shared_ptr<const runtime::Schema> schema_;
+  bool exact_;
 };
 
 class ReferenceModel : public runtime::LoadedModel {
@@ -111,6 +117,7 @@ class ReferenceModel : public runtime::LoadedModel {
       : program_(std::move(program)),
         function_(function),
         schema_(std::make_shared<const runtime::Schema>(SchemaOf(function))),
+        exact_(options.arithmetic == engine::EngineOptions::Arithmetic::kExact),
         observe_(std::move(observe)),
         engine_(function, Observed(std::move(options))) {}
 
@@ -137,7 +144,7 @@ class ReferenceModel : public runtime::LoadedModel {
 
   std::unique_ptr<runtime::ModelState> NewState() override {
     if (schema_->states.empty()) return nullptr;
-    return std::make_unique<ReferenceState>(schema_);
+    return std::make_unique<ReferenceState>(schema_, exact_);
   }
 
   std::vector<runtime::OperationPlacement> Placements(std::string*) override {
@@ -171,6 +178,7 @@ class ReferenceModel : public runtime::LoadedModel {
   std::shared_ptr<const Program> program_;
   const Function& function_;
   const std::shared_ptr<const runtime::Schema> schema_;
+  const bool exact_;
   std::function<void(const runtime::LoadOptions::OperationRun&)> observe_;
   // Per thread, because several threads may predict concurrently.
   static thread_local Clock::time_point last_;

@@ -122,14 +122,10 @@ void WriteProgram(Program& program, const fs::path& output, bool force, Diagnost
   coreml::WritePackage(program, output, {.target = target, .force = force}, diagnostics);
 }
 
-OptimizeResult Optimize(const fs::path& model, const OptimizeOptions& options,
-                        Diagnostics& diagnostics) {
-  const fs::path& output = options.output;
-  bool package = output.extension() == ".mlpackage";
-  if (!output.empty() && !package && output.extension() != ".mil")
-    throw Error("usage", "-o: \"{}\" ends neither in .mil nor in .mlpackage", output.string())
-        .Help("for a .mlmodelc, write a package and run mlc precompile");
-  const bool compresses = !options.compress.empty() || options.decompress;
+namespace {
+
+// Throws Error "usage" for options that contradict each other.
+void CheckOptions(const OptimizeOptions& options) {
   if (!options.compress.empty() && options.decompress)
     throw Error("usage", "--compress cannot be combined with --decompress");
   if (options.compress.empty() && (!options.calibrate.empty() || !options.report.empty()))
@@ -137,18 +133,25 @@ OptimizeResult Optimize(const fs::path& model, const OptimizeOptions& options,
                 options.calibrate.empty() ? "--report" : "--calibrate");
   if (!options.report.empty()) CheckCompressionReport(options.report);
   RequireCalibration(options.resume, !options.compress.empty(), options.calibrate);
+}
+
+struct OptimizedFor {
   OptimizeResult result;
+  Opset target = Opset::kIos16;
+};
+
+// Runs the passes on `program`, which `again` makes once more. `model` is empty if no file contains
+// it. `package`: the program is written for a target.
+OptimizedFor RunOn(Program& program, const fs::path& model, const std::function<Program()>& again,
+                   bool package, const OptimizeOptions& options, Diagnostics& diagnostics) {
+  OptimizedFor optimized;
+  OptimizeResult& result = optimized.result;
+  const bool compresses = !options.compress.empty() || options.decompress;
   if (compresses)
     result.compression.emplace(
         compress::Compression{.rules = options.decompress ? std::vector<compress::Rule>()
                                                           : compress::ParseRules(options.compress),
                               .decompress = options.decompress});
-  Program program = Import(model, {}, diagnostics);
-  Verify(program);
-  if (package)
-    coreml::CheckPackageTarget(output, options.force);
-  else if (!output.empty())
-    Staging(output, Staging::kFile);  // reports conflicts early
   // A package requires the operator forms of its target, regardless of the requested passes.
   std::vector<const passes::PassDef*> passes = options.passes ? *options.passes
                                                : compresses ? std::vector<const passes::PassDef*>()
@@ -159,8 +162,8 @@ OptimizeResult Optimize(const fs::path& model, const OptimizeOptions& options,
   if (package && std::ranges::find(passes, &passes::kNewerForms) == passes.end())
     passes.push_back(&passes::kNewerForms);
   Diagnostics unsaid;  // text has no target, so its notes are dropped
-  Opset target =
-      coreml::LowestTarget(program, passes, options.precision, package ? diagnostics : unsaid);
+  Opset& target = optimized.target;
+  target = coreml::LowestTarget(program, passes, options.precision, package ? diagnostics : unsaid);
   passes::PassContext context{diagnostics, options.precision, target, options.optimize_for};
   if (compresses) {
     context.target = target = RaisedFor(result.compression->rules, target, diagnostics);
@@ -171,10 +174,6 @@ OptimizeResult Optimize(const fs::path& model, const OptimizeOptions& options,
   const std::unique_ptr<Measuring> measuring =
       MeasuringFor(result.compression, options.calibrate, model, program);
   if (measuring) measuring->Prepare(program, *result.compression, !options.calibrate.empty());
-  auto again = [&] {
-    Diagnostics ignored;
-    return Import(model, {}, ignored);
-  };
   result.passes = RunPipeline(program, again, passes, context, options.pipeline);
   if (measuring) measuring->RequireUsed();
   if (result.compression) {
@@ -186,15 +185,48 @@ OptimizeResult Optimize(const fs::path& model, const OptimizeOptions& options,
       WriteCompressionReport(options.report, model.filename().string(), *result.compression);
   }
   for (const passes::PassRun& run : result.passes) result.changed = result.changed || run.changed;
+  return optimized;
+}
+
+}  // namespace
+
+OptimizeResult OptimizeProgram(Program& program, const OptimizeOptions& options,
+                               Diagnostics& diagnostics) {
+  CheckOptions(options);
+  Verify(program);
+  const Program before = Clone(program);
+  const auto again = [&] { return Clone(before); };
+  return RunOn(program, {}, again, true, options, diagnostics).result;
+}
+
+OptimizeResult Optimize(const fs::path& model, const OptimizeOptions& options,
+                        Diagnostics& diagnostics) {
+  const fs::path& output = options.output;
+  bool package = output.extension() == ".mlpackage";
+  if (!output.empty() && !package && output.extension() != ".mil")
+    throw Error("usage", "-o: \"{}\" ends neither in .mil nor in .mlpackage", output.string())
+        .Help("for a .mlmodelc, write a package and run mlc precompile");
+  CheckOptions(options);
+  Program program = Import(model, {}, diagnostics);
+  Verify(program);
+  if (package)
+    coreml::CheckPackageTarget(output, options.force);
+  else if (!output.empty())
+    Staging(output, Staging::kFile);  // reports conflicts early
+  auto again = [&] {
+    Diagnostics ignored;
+    return Import(model, {}, ignored);
+  };
+  auto [result, target] = RunOn(program, model, again, package, options, diagnostics);
   if (package) {
     coreml::WritePackage(program, output,
                          {.target = target, .force = options.force, .progress = options.progress},
                          diagnostics);
-    return result;
+    return std::move(result);
   }
   result.text = PrintText(program, {.inline_limit = options.inline_constants ? 64 : 0});
   if (!output.empty()) WriteFile(output, std::exchange(result.text, ""));
-  return result;
+  return std::move(result);
 }
 
 }  // namespace mlc::driver

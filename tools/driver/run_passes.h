@@ -61,6 +61,10 @@ struct OptimizeResult {
   std::optional<compress::Compression> compression;  // absent: not requested
   std::string text;                                  // MIL text, if no output was written
 };
+// Runs passes on a program, which is meant to be written as a package. Options of output have no
+// effect, and the result has no text.
+OptimizeResult OptimizeProgram(Program& program, const OptimizeOptions& options,
+                               Diagnostics& diagnostics);
 // Runs passes on a model of any format and returns MIL text or writes a package. Error "usage" for
 // other outputs.
 OptimizeResult Optimize(const std::filesystem::path& model, const OptimizeOptions& options,

@@ -103,18 +103,6 @@ std::string PortNames(const std::vector<Port>& ports) {
   return names;
 }
 
-// Converts the given tensor to the type of the program's value.
-Tensor ToInputType(const Tensor& given, const Value& input, const Port& port) {
-  if (port.feature != Port::Feature::kMultiArray) return ToPixels(given, input, port);
-  DType declared = port.source_dtype == DType::kNone ? input.type.dtype : port.source_dtype;
-  Tensor converted =
-      ConvertInput(given, declared, input.type.dtype,
-                   {"bad-input", fmt::format("input \"{}\"", verify::UserName(port))});
-  // Packages declare a scalar of the source as [1].
-  if (converted.rank() == 0 && input.type.rank() == 1) converted = converted.Reshaped({1});
-  return converted;
-}
-
 // Returns the minimum and maximum value that an input can hold.
 std::pair<double, double> ValuesOf(const Port& port, DType dtype) {
   if (port.feature != Port::Feature::kMultiArray) return {0, 255};
@@ -231,6 +219,33 @@ bool IsAbsent(const Function& function, std::string_view name, const Tensor& giv
   throw error;
 }
 
+Tensor ToInputType(const Tensor& given, const Value& input, const Port& port) {
+  if (port.feature != Port::Feature::kMultiArray) return ToPixels(given, input, port);
+  DType declared = port.source_dtype == DType::kNone ? input.type.dtype : port.source_dtype;
+  Tensor converted =
+      ConvertInput(given, declared, input.type.dtype,
+                   {"bad-input", fmt::format("input \"{}\"", verify::UserName(port))});
+  // Packages declare a scalar of the source as [1].
+  if (converted.rank() == 0 && input.type.rank() == 1) converted = converted.Reshaped({1});
+  return converted;
+}
+
+void CheckListedShape(const Port& port, const Dims& dims) {
+  const std::vector<Dims>& shapes = port.enumerated_shapes;
+  // A size that occurs in none of the shapes is reported by the engine.
+  bool possible = true;
+  for (size_t d = 0; possible && d < dims.size(); ++d)
+    possible = std::ranges::any_of(shapes, [&](const Dims& shape) {
+      return shape.size() == dims.size() && shape[d] == dims[d];
+    });
+  if (!possible || std::ranges::count(shapes, dims) > 0) return;
+  std::string listed;
+  for (const Dims& shape : shapes)
+    listed += fmt::format("{}[{}]", listed.empty() ? "" : ", ", fmt::join(shape, ", "));
+  throw Error("bad-input", "input \"{}\" has shape [{}]", port.source_name, fmt::join(dims, ", "))
+      .Expected("one of the shapes that the package lists: " + listed);
+}
+
 std::map<std::string, Tensor> MakeInputs(const Function& function,
                                          const std::map<std::string, Tensor>& given,
                                          const analysis::GeneratedInputOptions& options,
@@ -257,21 +272,7 @@ std::map<std::string, Tensor> MakeInputs(const Function& function,
   inputs.merge(generated.tensors);
   if (made) *made = std::move(generated.ranges);
   for (size_t i = 0; i < function.inputs.size(); ++i) {
-    const std::vector<Dims>& shapes = function.inputs[i].enumerated_shapes;
-    const Dims& dims = inputs.at(values[i]->name).dims();
-    // A size that occurs in none of the shapes is reported by the engine.
-    bool possible = used[i];
-    for (size_t d = 0; possible && d < dims.size(); ++d)
-      possible = std::ranges::any_of(shapes, [&](const Dims& shape) {
-        return shape.size() == dims.size() && shape[d] == dims[d];
-      });
-    if (!possible || std::ranges::count(shapes, dims) > 0) continue;
-    std::string listed;
-    for (const Dims& shape : shapes)
-      listed += fmt::format("{}[{}]", listed.empty() ? "" : ", ", fmt::join(shape, ", "));
-    throw Error("bad-input", "input \"{}\" has shape [{}]", function.inputs[i].source_name,
-                fmt::join(dims, ", "))
-        .Expected("one of the shapes that the package lists: " + listed);
+    if (used[i]) CheckListedShape(function.inputs[i], inputs.at(values[i]->name).dims());
   }
   return inputs;
 }

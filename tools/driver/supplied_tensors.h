@@ -24,6 +24,10 @@ std::map<std::string, Tensor> MakeInputs(
     const Function& function, const std::map<std::string, Tensor>& given,
     const analysis::GeneratedInputOptions& options = {},
     std::map<std::string, analysis::InputRange>* made = nullptr);
+// Converts a tensor to the type of an input. Error "bad-input".
+Tensor ToInputType(const Tensor& given, const Value& input, const Port& port);
+// Error "bad-input" if the package lists the shapes of the input, and this is not one of them.
+void CheckListedShape(const Port& port, const Dims& dims);
 // Error "usage" for a range that names no input of the program, or that the input's type cannot
 // represent.
 void CheckRanges(const analysis::GeneratedInputOptions& options, const Program& program);

@@ -9,6 +9,7 @@
 #include <xxhash.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -18,6 +19,7 @@
 #include "lib/support/threads.h"
 #include "tools/driver/compiled_model_cache.h"
 #include "tools/driver/frontends.h"
+#include "tools/driver/runtimes.h"
 #include "tools/driver/version.h"
 
 // jemalloc(3); null if a tool is not linked with it.
@@ -101,6 +103,16 @@ SystemReport ExamineSystem(runtime::Runtime& runtime) {
       static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   ExamineCache(report);
   return report;
+}
+
+std::string WhyUnusable(const runtime::Capabilities& found, runtime::Units units) {
+  if (units == runtime::Units::kReference) return "";
+  if (!make_core_ml) return "requires Core ML, which runs on Apple's systems only";
+  for (runtime::Device device : {runtime::Device::kGpu, runtime::Device::kAne})
+    if (Name(device) == Name(units) &&
+        std::ranges::find(found.devices, device) == found.devices.end())
+      return "Core ML finds none on this machine";
+  return "";
 }
 
 }  // namespace mlc::driver

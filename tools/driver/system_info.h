@@ -25,6 +25,12 @@ struct SystemReport {
   uint64_t disk_free_bytes = 0;                   // on the disk of the cache folder
 };
 
+inline constexpr runtime::Units kAllUnits[] = {runtime::Units::kAll, runtime::Units::kCpu,
+                                               runtime::Units::kGpu, runtime::Units::kAne,
+                                               runtime::Units::kReference};
+// Returns why units cannot be used on this machine, or "" if they can.
+std::string WhyUnusable(const runtime::Capabilities& found, runtime::Units units);
+
 // Does not create the cache folder.
 SystemReport ExamineSystem(runtime::Runtime& runtime);
 

@@ -5,6 +5,7 @@
 
 #include "tools/driver/build_recipe.h"
 #include "tools/driver/errors.h"
+#include "tools/driver/json_results.h"
 #include "tools/mlc/command.h"
 #include "tools/mlc/pass_output.h"
 

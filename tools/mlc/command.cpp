@@ -12,6 +12,7 @@
 #include "lib/support/interrupt.h"
 #include "lib/support/json_text.h"
 #include "tools/driver/errors.h"
+#include "tools/driver/json_results.h"
 #include "tools/driver/version.h"
 
 namespace mlc::driver {
@@ -20,13 +21,6 @@ Option JsonOption() { return {"--json", "", "print one JSON document to stdout"}
 
 void PrintDocument(const nlohmann::ordered_json& json) {
   fmt::print("{}\n", WithFlags(JsonText(json, 2, BadUtf8::kReplace)));
-}
-
-nlohmann::ordered_json ErrorJson(const Error& error) {
-  return {{"id", error.id()},
-          {"text", error.text()},
-          {"location", error.location().ToString()},
-          {"notes", error.notes()}};
 }
 
 void Append(std::vector<Option> rows, std::vector<Option>& table) {

@@ -29,7 +29,6 @@ struct Command {
 
 Option JsonOption();
 void PrintDocument(const nlohmann::ordered_json& json);
-nlohmann::ordered_json ErrorJson(const Error& error);  // {id, text, location, notes}
 void Append(std::vector<Option> rows, std::vector<Option>& table);
 
 // Rejects options that have no effect: Error "usage" for the first of `options` that was given.
@@ -54,6 +53,7 @@ Command CompileCommand();
 Command DiffCommand();
 Command DoctorCommand();
 Command ExplainCommand();
+Command ExportWeightsCommand();
 Command ExtractCommand();
 Command GateCommand();
 Command InspectCommand();
@@ -63,6 +63,7 @@ Command OptCommand();
 Command PrecompileCommand();
 Command ReduceCommand();
 Command RunCommand();
+Command SetWeightsCommand();
 Command TokenizeCommand();
 Command VerifyCommand();
 

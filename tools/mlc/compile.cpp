@@ -6,6 +6,7 @@
 #include "lib/support/atomic_install.h"
 #include "lib/support/json_text.h"
 #include "tools/driver/frontends.h"
+#include "tools/driver/json_results.h"
 #include "tools/driver/output_path.h"
 #include "tools/mlc/command.h"
 #include "tools/mlc/compression_report.h"
@@ -14,7 +15,6 @@
 #include "tools/mlc/progress_line.h"
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
 
 namespace mlc::driver {
 namespace {
@@ -28,23 +28,6 @@ fs::path DefaultOutput(const fs::path& model) {
   if (ending != ".mlpackage" && ending != ".mlmodelc" && fs::is_directory(model, ignored))
     return name += ".mlpackage";
   return name.replace_extension(".mlpackage");
-}
-
-// Figures that depend on the machine and on the run, in seconds and bytes.
-Json Stats(const CompileResult& result) {
-  Json phases = Json::object(), passes = Json::array();
-  for (const auto& [name, seconds] : result.phases) phases[name] = seconds;
-  for (const passes::PassRun& run : result.passes)
-    passes.push_back({{"name", run.name}, {"changed", run.changed}, {"seconds", run.seconds}});
-  return {{"phases", phases}, {"passes", passes}, {"peak_memory_bytes", result.peak_memory_bytes}};
-}
-
-Json FigureJson(const precision::Measurement::Figure& figure) {
-  return {{"output", figure.output},
-          {"figure", Name(figure.kind)},
-          {"value", figure.value},
-          {"allowed", figure.allowed},
-          {"within", figure.fits}};
 }
 
 // "fp32", "fp16", "fp16 (3 % of the work fp32, not measured)".
@@ -92,36 +75,6 @@ std::string MeasurementText(const CompileResult& result) {
   return text;
 }
 
-// Contains "fp16_share", and "measurement" if there was one.
-Json MeasurementJson(const CompileResult& result) {
-  Json json{{"fp16_share", result.fp16_share},
-            {"fp16_segments", result.fp16_segments},
-            {"no_fp16_form_share", result.no_fp16_form_share}};
-  if (!result.measurement) return json;
-  const precision::Measurement& measurement = *result.measurement;
-  if (!measurement.not_measured.empty()) {
-    json["measurement"] = {{"not_measured", measurement.not_measured},
-                           {"ranges", measurement.ranges}};
-    return json;
-  }
-  Json found{{"inputs", measurement.generated ? "made up" : "given"},
-             {"description", measurement.inputs},
-             {"runs", measurement.runs},
-             {"before", FigureJson(measurement.plain)},
-             {"after", FigureJson(measurement.chosen)}};
-  for (const precision::Measurement::Figure& figure : measurement.beyond)
-    found["exceeded"].push_back(FigureJson(figure));
-  if (measurement.mixed_share) found["mixed_fp32_share"] = *measurement.mixed_share;
-  if (!measurement.other_range.empty()) found["other_range"] = measurement.other_range;
-  for (const precision::Measurement::Point& point : measurement.curve) {
-    Json entry = FigureJson(point.worst);
-    entry["fp16_share"] = point.fp16_share;
-    found["curve"].push_back(entry);
-  }
-  json["measurement"] = found;
-  return json;
-}
-
 struct CompileArguments {
   fs::path model, output;
   CompileOptions options;
@@ -138,34 +91,9 @@ int RunCompile(const CompileArguments& given, Session& session) {
     if (!session.json) options.progress = line.Showing();
     return Compile(given.model, output, options, session.diagnostics);
   }());
-  if (!options.stats.empty()) WriteFile(options.stats, JsonText(Stats(result), 2) + "\n");
+  if (!options.stats.empty()) WriteFile(options.stats, JsonText(StatsJson(result), 2) + "\n");
   if (session.json) {
-    Json json{{"package", fs::absolute(result.package).string()},
-              {"target", TargetName(result.target)},
-              {"precision", result.precision},
-              {"operations", result.operations},
-              {"operators", result.operators},
-              {"weight_bytes", result.weight_bytes},
-              {"content_hash", result.content_hash}};
-    json.update(InterfaceJson(*result.program->main()));
-    if (!result.manifest.empty()) json["manifest"] = fs::absolute(result.manifest).string();
-    if (!result.tokenizer.empty()) json["tokenizer"] = fs::absolute(result.tokenizer).string();
-    Json warnings = Json::array(), decisions = warnings;
-    for (const Error& warning : session.diagnostics.warnings())
-      warnings.push_back(warning.Render("warning"));
-    for (const std::string& note : session.diagnostics.notes()) warnings.push_back(note);
-    for (const Decision& decision : session.diagnostics.decisions()) {
-      Json& entry = decisions.emplace_back(Json::object());
-      entry = {{"kind", decision.kind}, {"subject", decision.subject}, {"reason", decision.reason}};
-      if (!decision.id.empty()) entry["id"] = decision.id;
-    }
-    json["notes"] = warnings;
-    json["decisions"] = decisions;
-    if (result.compression)
-      json["compression"] = Json::parse(compress::CompressionJson(*result.compression));
-    json.update(MeasurementJson(result));
-    json.update(Stats(result));
-    PrintDocument(json);
+    PrintDocument(CompileJson(result, session.diagnostics));
     return 0;
   }
   double seconds = 0;

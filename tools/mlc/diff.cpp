@@ -5,68 +5,21 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "tools/driver/json_results.h"
 #include "tools/mlc/command.h"
 
 namespace mlc::driver {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-constexpr std::string_view kStates[] = {"equal", "close", "changed"};
-
-// Operations in MIL text may be unnamed; those without a result are named after the state that they
-// write.
-std::string NameOf(const Operation& op) {
-  if (!op.name.empty()) return op.name;
-  if (!op.results.empty()) return op.result()->name;
-  return op.def->effect == Effect::kWritesState ? op.value("input")->name : "";
-}
-
-// Returns the name of the operation's function, or "" if the program has only one.
-std::string FunctionOf(const Operation& op) {
-  const Function& function = *op.block->function;
-  return function.program->functions.size() > 1 ? function.name : "";
-}
-
 std::string Describe(const Operation& op) {
-  std::string function = FunctionOf(op);
-  return fmt::format("{} \"{}\"{}", op.def->name, NameOf(op),
+  std::string function = FunctionInDiff(op);
+  return fmt::format("{} \"{}\"{}", op.def->name, NameInDiff(op),
                      function.empty() ? "" : " of function " + function);
 }
 
-Json OperationJson(const Operation* op) {
-  if (!op) return nullptr;
-  Json json{{"op", op->def->name}, {"name", NameOf(*op)}};
-  if (std::string function = FunctionOf(*op); !function.empty()) json["function"] = function;
-  return json;
-}
-
-Json ToJson(const verify::ProgramDiff& diff) {
-  Json operations = Json::array(), weights = Json::array();
-  for (const verify::OperationPair& pair : diff.operations)
-    operations.push_back({{"first", OperationJson(pair.a)},
-                          {"second", OperationJson(pair.b)},
-                          {"changes", pair.changes}});
-  for (const verify::WeightPair& weight : diff.weights) {
-    double difference = weight.largest_difference;
-    weights.push_back({{"operation", NameOf(*weight.a)},
-                       {"parameter", weight.param},
-                       {"state", kStates[static_cast<int>(weight.state)]},
-                       {"largest_difference", std::isfinite(difference) ? Json(difference) : "inf"},
-                       {"bytes", {weight.bytes_a, weight.bytes_b}}});
-    if (std::string function = FunctionOf(*weight.a); !function.empty())
-      weights.back()["function"] = function;
-  }
-  return {{"same", diff.same()},
-          {"interface", diff.interface},
-          {"matched_operations", diff.matched},
-          {"operations", operations},
-          {"weights", weights}};
-}
-
 std::string WeightText(const verify::WeightPair& weight) {
-  std::string text = fmt::format("{} {}: {}", Describe(*weight.a), weight.param,
-                                 kStates[static_cast<int>(weight.state)]);
+  std::string text =
+      fmt::format("{} {}: {}", Describe(*weight.a), weight.param, StateText(weight.state));
   Tensor a = weight.a->constant(weight.param), b = weight.b->constant(weight.param);
   if (a && b && a.dims() != b.dims())
     return fmt::format("{}, {} [{}] -> {} [{}]", text, Name(a.dtype()), fmt::join(a.dims(), ", "),
@@ -95,7 +48,7 @@ int RunDiff(const DiffArguments& given, Session& session) {
   const verify::ProgramDiff& diff = result.found;
   int code = diff.same() ? 0 : 3;
   if (session.json) {
-    PrintDocument(ToJson(diff));
+    PrintDocument(DiffJson(result));
     return code;
   }
   size_t limit = given.all ? SIZE_MAX : 20, shown = 0, hidden = 0;

@@ -1,17 +1,17 @@
 #include "tools/driver/doctor.h"
 
 #include <CLI/Version.hpp>
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "tools/driver/compiled_model_cache.h"
+#include "tools/driver/json_results.h"
 #include "tools/driver/runtimes.h"
 #include "tools/driver/system_info.h"
 #include "tools/mlc/command.h"
 
 namespace mlc::driver {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct DoctorArguments {
   std::optional<std::string> model;
@@ -23,67 +23,6 @@ struct DoctorArguments {
 
 constexpr runtime::Device kDevices[] = {runtime::Device::kCpu, runtime::Device::kGpu,
                                         runtime::Device::kAne, runtime::Device::kReference};
-constexpr runtime::Units kUnits[] = {runtime::Units::kAll, runtime::Units::kCpu,
-                                     runtime::Units::kGpu, runtime::Units::kAne,
-                                     runtime::Units::kReference};
-
-bool Has(const runtime::Capabilities& found, runtime::Device device) {
-  return std::ranges::find(found.devices, device) != found.devices.end();
-}
-
-// Returns why units cannot be used with --units, or "" if they can.
-std::string WhyNot(const runtime::Capabilities& found, runtime::Units units) {
-  if (units == runtime::Units::kReference) return "";
-  if (!make_core_ml) return "requires Core ML, which runs on Apple's systems only";
-  for (runtime::Device device : {runtime::Device::kGpu, runtime::Device::kAne})
-    if (Name(device) == Name(units) && !Has(found, device))
-      return "Core ML finds none on this machine";
-  return "";
-}
-
-Json SystemJson(const SystemReport& report) {
-  const runtime::Capabilities& found = report.runtime;
-  Json json{{"mlc", {{"version", report.version}, {"build", report.build}}},
-            {"chip", found.chip},
-            {"os", found.os},
-            {"os_build", found.os_build},
-            {"runtime", {{"name", found.runtime}, {"version", found.runtime_version}}},
-            {"devices", Json::array()},
-            {"units", Json::array()},
-            {"missing", Json::array()},
-            {"libraries", Json::array()},
-            {"threads", report.threads},
-            {"processors", report.processors},
-            {"memory_bytes", report.memory_bytes},
-            {"cache", {{"folder", report.cache_folder.string()}}}};
-  for (runtime::Device device : found.devices) json["devices"].push_back(Name(device));
-  for (runtime::Units units : kUnits) {
-    const std::string why = WhyNot(found, units);
-    Json row{{"units", Name(units)}, {"runs", why.empty()}};
-    if (!why.empty()) row["why"] = why;
-    json["units"].push_back(row);
-  }
-  for (const runtime::Capabilities::Missing& missing : found.missing)
-    json["missing"].push_back({{"feature", missing.feature}, {"why", missing.why}});
-  for (const LibraryVersion& library : report.libraries) {
-    Json row{{"name", library.name}};
-    if (!library.built.empty()) row["built"] = library.built;
-    if (!library.running.empty()) row["running"] = library.running;
-    json["libraries"].push_back(row);
-  }
-  Json& cache = json["cache"];
-  cache["disk_free_bytes"] = report.disk_free_bytes;
-  if (!report.cache_fault.empty()) cache["fault"] = report.cache_fault;
-  if (report.cache) {
-    cache["entries"] = report.cache->entries;
-    cache["bytes"] = report.cache->bytes;
-    cache["limit"] = report.cache->limit;
-    cache["hits"] = report.cache->hits;
-    cache["misses"] = report.cache->misses;
-  }
-  return json;
-}
-
 void PrintSystem(const SystemReport& report) {
   const runtime::Capabilities& found = report.runtime;
   fmt::print("mlc        {}, build {}\n", report.version,
@@ -95,11 +34,11 @@ void PrintSystem(const SystemReport& report) {
   fmt::print("runtime    {} {}\n", found.runtime, found.runtime_version);
   std::string devices;
   for (runtime::Device device : kDevices)
-    if (Has(found, device))
+    if (std::ranges::find(found.devices, device) != found.devices.end())
       devices += fmt::format("{}{}", devices.empty() ? "" : ", ", Name(device));
   fmt::print("devices    {}\n", devices);
-  for (runtime::Units units : kUnits) {
-    const std::string why = WhyNot(found, units);
+  for (runtime::Units units : kAllUnits) {
+    const std::string why = WhyUnusable(found, units);
     fmt::print("{:<11}{:<10} {}\n", units == runtime::Units::kAll ? "--units" : "", Name(units),
                why.empty() ? "yes" : "no: " + why);
   }
@@ -144,20 +83,14 @@ int DescribeSystem(Session& session) {
 int ExamineModel(const DoctorArguments& given, Session& session) {
   const std::vector<Finding> findings = Examine(*given.model, given.import, session.diagnostics);
   int warnings = 0;
-  Json list = Json::array();
   for (const Finding& finding : findings) {
     warnings += finding.severity == analysis::Severity::kWarning;
-    list.push_back({{"id", finding.rule->id},
-                    {"severity", Name(finding.severity)},
-                    {"place", finding.place},
-                    {"text", finding.text},
-                    {"help", finding.help}});
     if (!session.json)
       fmt::print("{}[{}]: {}{}{}\n  help: {}\n", Name(finding.severity), finding.rule->id,
                  finding.place, finding.place.empty() ? "" : ": ", finding.text, finding.help);
   }
   if (session.json)
-    PrintDocument({{"model", *given.model}, {"findings", list}, {"warnings", warnings}});
+    PrintDocument(FindingsJson(*given.model, findings));
   else
     fmt::print("{} finding{}, {} warning{}\n", findings.size(), findings.size() == 1 ? "" : "s",
                warnings, warnings == 1 ? "" : "s");

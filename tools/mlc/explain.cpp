@@ -8,6 +8,7 @@
 
 #include "tools/driver/errors.h"
 #include "tools/driver/frontends.h"
+#include "tools/driver/json_results.h"
 #include "tools/driver/run_tokens.h"
 #include "tools/mlc/command.h"
 
@@ -20,7 +21,6 @@ using analysis::Placement;
 using analysis::PlacementFinding;
 using analysis::Severity;
 using analysis::Unit;
-using Json = nlohmann::ordered_json;
 
 struct ExplainArguments {
   std::filesystem::path model;
@@ -49,99 +49,12 @@ std::string BytesText(double bytes) {
                        : fmt::format("{:.1f} MB", bytes / 1e6);
 }
 
-std::string ChipNames() {
-  std::vector<std::string_view> names;
-  for (const Chip& chip : analysis::Chips()) names.push_back(chip.name);
-  return fmt::format("{}", fmt::join(names, ", "));
-}
-
 std::string ChipsOfGeneration(int generation) {
   std::vector<std::string_view> names;
   for (const Chip& chip : analysis::Chips())
     if (chip.generation == generation) names.push_back(chip.name);
   return fmt::format("{}", fmt::join(names, " and "));
 }
-
-// The sizes of the inputs; those that depend on data are left out.
-std::map<std::string, int64_t> SizesOf(const Placement& placement) {
-  std::map<std::string, int64_t> sizes;
-  for (const std::string& name : analysis::InputSymbols(*placement.function))
-    if (const auto found = placement.sizes.find(name); found != placement.sizes.end())
-      sizes.insert(*found);
-  return sizes;
-}
-
-// The place in the source model; "" in a package, where it would repeat the name.
-std::string WhereOf(const Operation& op) {
-  if (!op.location || op.location->where == fmt::format("{} \"{}\"", op.def->name, op.name))
-    return "";
-  return op.location->where;
-}
-
-// --- JSON
-
-Json FindingJson(const PlacementFinding& finding) {
-  Json json{{"rule", finding.rule->id}};
-  if (finding.op) {
-    json["operation"] = NameOf(*finding.op);
-    json["operator"] = finding.op->def->name;
-    if (const std::string where = WhereOf(*finding.op); !where.empty()) json["source"] = where;
-  }
-  json["text"] = finding.text;
-  return json;
-}
-
-Json RuleJson(const analysis::Rule& rule) {
-  return {{"id", rule.id},           {"severity", Name(rule.severity)},
-          {"meaning", rule.meaning}, {"standing", Name(rule.standing)},
-          {"source", rule.source},   {"fix", WithFlags(rule.fix)}};
-}
-
-Json PlacementJson(const Placement& placement) {
-  Json json{{"function", placement.function->name},
-            {"sizes", SizesOf(placement)},
-            {"operations", placement.operations.size()},
-            {"eligible_operations", placement.eligible_operations},
-            {"operation_coverage_pct", 100 * placement.operation_share()},
-            {"work", placement.work},
-            {"work_coverage_pct", 100 * placement.work_share()},
-            {"transfers", placement.transfers},
-            {"transfer_bytes", placement.transfer_bytes},
-            {"segments", Json::array()},
-            {"rules", Json::array()},
-            {"findings", Json::array()}};
-  for (const analysis::PlacedSegment& segment : placement.segments)
-    json["segments"].push_back({{"eligible", segment.eligible},
-                                {"operations", segment.operations},
-                                {"work", segment.work},
-                                {"first", segment.first ? NameOf(*segment.first) : ""},
-                                {"last", segment.last ? NameOf(*segment.last) : ""},
-                                {"bytes_in", segment.bytes_in},
-                                {"bytes_out", segment.bytes_out}});
-  for (const RuleImpact& impact : ImpactsOf(placement)) {
-    Json rule = RuleJson(*impact.rule);
-    rule["operations"] = impact.findings.size();
-    rule["work"] = impact.work;
-    if (impact.rule->severity == Severity::kCannotRun)
-      rule["work_coverage_without_pct"] = 100 * impact.work_share_without;
-    json["rules"].push_back(std::move(rule));
-  }
-  for (const PlacementFinding& finding : placement.findings)
-    json["findings"].push_back(FindingJson(finding));
-  return json;
-}
-
-Json ContradictionsJson(const std::vector<Contradiction>& found) {
-  Json list = Json::array();
-  for (const Contradiction& one : found)
-    list.push_back({{"operation", NameOf(*one.op)},
-                    {"operator", one.op->def->name},
-                    {"device", one.device},
-                    {"rules", one.text}});
-  return list;
-}
-
-// --- text
 
 std::string Heading(Severity severity, Unit unit) {
   switch (severity) {
@@ -160,7 +73,7 @@ std::string Heading(Severity severity, Unit unit) {
 // Without the output of the node, which is usually the name of the operation.
 std::string FindingText(const PlacementFinding& finding) {
   if (!finding.op) return fmt::format("      {}\n", finding.text);
-  std::string where = WhereOf(*finding.op);
+  std::string where = PlaceInSource(*finding.op);
   where = where.substr(0, where.find(" (output \""));
   std::string text = fmt::format("      {} \"{}\"", finding.op->def->name, NameOf(*finding.op));
   if (finding.text != analysis::ItIs(*finding.op)) text += ": " + finding.text;
@@ -194,7 +107,7 @@ std::string ImpactText(const RuleImpact& impact, const Placement& placement, boo
 
 std::string CoverageText(const Placement& placement, Unit unit) {
   std::string sizes;
-  for (const auto& [name, size] : SizesOf(placement))
+  for (const auto& [name, size] : InputSizes(placement))
     sizes += fmt::format("{}{} = {}", sizes.empty() ? " at " : ", ", name, size);
   std::string text = fmt::format(
       "  function {}{}: {} of the work and {} of {} can run on the {}", placement.function->name,
@@ -421,7 +334,7 @@ int RunExplain(const ExplainArguments& given, Session& session) {
       fmt::print("{}", WithFlags(analysis::PlacementRulesPage()));
       return 0;
     }
-    Json rules = Json::array();
+    nlohmann::ordered_json rules = nlohmann::ordered_json::array();
     for (const analysis::PlacementRule& rule : analysis::PlacementRules())
       rules.push_back(RuleJson(rule));
     PrintDocument({{"rules", rules}});
@@ -433,29 +346,9 @@ int RunExplain(const ExplainArguments& given, Session& session) {
             "--fp32-ops", "--fp16-ops", "--optimize-for", "--io", "--labels"},
            "this option applies to source models only", session);
   const Explanation explanation = Explain(given.model, given.options, session.diagnostics);
-  const bool failed =
-      given.options.fail_under && 100 * explanation.lowest_share() < *given.options.fail_under;
+  const bool failed = !explanation.Passes(given.options);
   if (session.json) {
-    Json json{{"model", given.model.string()},
-              {"unit", Name(given.options.unit)},
-              {"chip", given.options.chip.name},
-              {"work_coverage_pct", 100 * explanation.lowest_share()},
-              {"passed", !failed},
-              {"functions", Json::array()},
-              {"package", Json::array()}};
-    for (const Placement& placement : explanation.placements)
-      json["functions"].push_back(PlacementJson(placement));
-    for (const PlacementFinding& finding : explanation.package) {
-      Json found = RuleJson(*finding.rule);
-      found["text"] = finding.text;
-      json["package"].push_back(std::move(found));
-    }
-    if (!given.options.measured.empty())
-      json["measured"] = {
-          {"compared", explanation.compared},
-          {"ran_although_forbidden", ContradictionsJson(explanation.refused)},
-          {"did_not_run_although_allowed", ContradictionsJson(explanation.allowed)}};
-    PrintDocument(json);
+    PrintDocument(ExplainJson(given.model, explanation, given.options));
   } else {
     PrintText(explanation, given, session.given.contains("--chip"));
     if (failed)
@@ -472,27 +365,12 @@ Command ExplainCommand() {
   auto given = std::make_shared<ExplainArguments>();
   ExplainOptions& options = given->options;
   std::vector<Option> table = {
-      {"MODEL", "", "package, or a source model, which is compiled in memory", Into(given->model)},
-      {"--units", "ane|gpu|cpu", "compute unit to explain (default: ane, the Neural Engine)",
-       [&options](const std::string& text) { options.unit = ParseUnit("--units", text); }},
-      {"--chip", "NAME", "chip to explain (default: A14, whose Neural Engine is that of M1)",
-       [&options](const std::string& text) {
-         const Chip* chip = analysis::ChipNamed(text);
-         if (!chip) throw Error("usage", "--chip: \"{}\" is unknown", text).Expected(ChipNames());
-         options.chip = *chip;
-       }},
-      {"--fail-under", "PCT",
-       "fail (exit code 3) if less than PCT % of the work of a function can run there",
-       [&options](const std::string& text) {
-         options.fail_under = NumberWithin("--fail-under", text, 0, 100, "0 to 100");
-       }},
-      {"--measured", "FILE",
-       "list where the rules contradict a device: the output of mlc run --json on a Mac",
-       Into(options.measured)},
-      {"--all", "", "list all rules, operations, parts and sources", Switch(given->all)},
-      {"--rules", "", "print the rules with their sources, as Markdown", Switch(given->rules)},
-      JsonOption()};
-  Append(ProgramTable(options.compile), table);
+      {"MODEL", "", "package, or a source model, which is compiled in memory", Into(given->model)}};
+  Append(ExplainTable(options), table);
+  Append({{"--all", "", "list all rules, operations, parts and sources", Switch(given->all)},
+          {"--rules", "", "print the rules with their sources, as Markdown", Switch(given->rules)},
+          JsonOption()},
+         table);
   return {"explain",
           "Explain which operations a compute unit can run, and why not",
           "mlc explain model.mlpackage --chip A17Pro --fail-under 95",

@@ -9,6 +9,7 @@
 #include "tools/driver/errors.h"
 #include "tools/driver/inspect.h"
 #include "tools/driver/inspect_files.h"
+#include "tools/driver/json_results.h"
 #include "tools/mlc/interface_report.h"
 
 namespace mlc::driver {

@@ -1,10 +1,6 @@
 #include "tools/mlc/generated_inputs_report.h"
 
-#include <cmath>
-#include <nlohmann/json.hpp>
-
 #include "lib/ir/port_index.h"
-#include "lib/support/json_text.h"
 
 namespace mlc::driver {
 
@@ -33,26 +29,6 @@ std::string GeneratedInputsText(const Function& function,
   }
   if (made.size() > kShown) text += fmt::format("  and {} more\n", made.size() - kShown);
   return text;
-}
-
-std::string GeneratedInputsJson(const Function& function,
-                                const std::map<std::string, analysis::InputRange>& made,
-                                const analysis::GeneratedInputOptions& options, int samples) {
-  using Json = nlohmann::ordered_json;
-  Json list = Json::array();
-  const Ports ports(function.inputs);
-  for (const auto& [name, range] : made) {
-    Json entry{{"name", NameOfInput(ports, name)}, {"values", Describe(range)}};
-    if (std::isfinite(range.low)) entry["low"] = range.low;
-    if (std::isfinite(range.high)) entry["high"] = range.high;
-    if (!range.why.empty()) entry["because"] = range.why;
-    list.push_back(std::move(entry));
-  }
-  return JsonText(Json{{"function", function.name},
-                       {"seed", options.seed},
-                       {"samples", samples},
-                       {"inputs", list}},
-                  -1, BadUtf8::kReplace);
 }
 
 }  // namespace mlc::driver

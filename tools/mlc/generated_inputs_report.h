@@ -1,4 +1,4 @@
-// tools/mlc/generated_inputs_report.h - reports generated inputs as text and as JSON.
+// tools/mlc/generated_inputs_report.h - reports generated inputs as text.
 #pragma once
 
 #include <map>
@@ -8,12 +8,8 @@
 
 namespace mlc::driver {
 
-// Describes which inputs were generated and how: as lines of text (empty if none) and as a JSON
-// object.
+// Describes in lines of text which inputs were generated and how; empty if none.
 std::string GeneratedInputsText(const Function& function,
-                                const std::map<std::string, analysis::InputRange>& made,
-                                const analysis::GeneratedInputOptions& options, int samples);
-std::string GeneratedInputsJson(const Function& function,
                                 const std::map<std::string, analysis::InputRange>& made,
                                 const analysis::GeneratedInputOptions& options, int samples);
 

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/support/json_text.h"
+#include "tools/driver/json_results.h"
 #include "tools/mlc/command.h"
 #include "tools/mlc/files_report.h"
 #include "tools/mlc/interface_report.h"
@@ -14,17 +15,6 @@ namespace mlc::driver {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-// Returns the metadata that is present: author and so on.
-std::vector<std::pair<std::string, std::string>> Texts(const Interface& interface) {
-  std::vector<std::pair<std::string, std::string>> texts = {
-      {"author", interface.author},
-      {"license", interface.license},
-      {"description", interface.short_description},
-      {"version", interface.version}};
-  std::erase_if(texts, [](const auto& text) { return text.second.empty(); });
-  return texts;
-}
 
 void PrintOperators(const std::map<std::string, int64_t>& counts, size_t most) {
   int64_t total = 0;
@@ -38,43 +28,11 @@ void PrintOperators(const std::map<std::string, int64_t>& counts, size_t most) {
     fmt::print("         ... {} more kinds, see --ops\n", sorted.size() - most);
 }
 
-double BitsOf(uint64_t bytes, int64_t elements) {
-  return elements == 0 ? 0 : 8 * static_cast<double>(bytes) / static_cast<double>(elements);
-}
-
 struct InspectArguments {
   std::filesystem::path model;
   InspectOptions options;
   bool ops = false, weights = false;
 };
-
-void PrintJson(const InspectResult& result, const InspectArguments& given) {
-  const Program& program = *result.program;
-  Json json{{"format", result.frontend->name}, {"target", TargetName(result.needed)}};
-  json.update(ProgramJson(program));
-  json["operators"] = result.operators;
-  json["fp16_share"] = result.fp16_share;
-  json["weights"] = {{"count", result.weights.size()},
-                     {"elements", result.weight_elements},
-                     {"bytes", result.weight_bytes},
-                     {"bits_per_weight", BitsOf(result.weight_bytes, result.weight_elements)},
-                     {"by_dtype", result.weight_bytes_by_dtype}};
-  if (given.weights) {
-    Json& tensors = json["weights"]["tensors"] = Json::array();
-    for (const analysis::Weight& weight : result.weights) {
-      tensors.push_back({{"name", weight.name},
-                         {"dtype", Name(weight.dtype)},
-                         {"shape", weight.dims},
-                         {"bytes", weight.bytes}});
-      if (!weight.encoding.empty()) tensors.back()["encoding"] = weight.encoding;
-    }
-  }
-  Json metadata = Json::object();
-  for (const auto& [key, value] : program.interface.metadata) metadata[key] = value;
-  json["metadata"] = metadata;
-  for (const auto& [key, value] : Texts(program.interface)) json[key] = value;
-  PrintDocument(json);
-}
 
 void Print(const InspectResult& result, const InspectArguments& given) {
   const Program& program = *result.program;
@@ -143,7 +101,7 @@ int RunInspect(const InspectArguments& given, Session& session) {
   else if (given.options.text)
     fmt::print("{}", result.text);
   else
-    session.json ? PrintJson(result, given) : Print(result, given);
+    session.json ? PrintDocument(InspectJson(result, given.weights)) : Print(result, given);
   return 0;
 }
 

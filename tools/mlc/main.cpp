@@ -19,11 +19,12 @@ Command CompletionsCommand() {
 }
 
 std::vector<Command> Commands() {
-  return {CompileCommand(),  RunCommand(),       VerifyCommand(),     InspectCommand(),
-          DiffCommand(),     OptCommand(),       PrecompileCommand(), OpsCommand(),
-          BuildCommand(),    ManifestCommand(),  CacheCommand(),      GateCommand(),
-          TokenizeCommand(), DoctorCommand(),    ExplainCommand(),    ExtractCommand(),
-          ReduceCommand(),   CalibrateCommand(), CompletionsCommand()};
+  return {CompileCommand(),    RunCommand(),       VerifyCommand(),        InspectCommand(),
+          DiffCommand(),       OptCommand(),       PrecompileCommand(),    OpsCommand(),
+          BuildCommand(),      ManifestCommand(),  CacheCommand(),         GateCommand(),
+          TokenizeCommand(),   DoctorCommand(),    ExplainCommand(),       ExtractCommand(),
+          ReduceCommand(),     CalibrateCommand(), ExportWeightsCommand(), SetWeightsCommand(),
+          CompletionsCommand()};
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include "lib/ops/row.h"
 #include "tools/driver/errors.h"
+#include "tools/driver/json_results.h"
 #include "tools/driver/operators.h"
 #include "tools/mlc/command.h"
 #include "tools/mlc/table.h"
@@ -31,15 +32,11 @@ Table MilTable() {
 // Shows the row of each operator of a model, and the frontend's errors when it imports the model.
 int ShowModel(const OpsArguments& given, Session& session) {
   ModelOperators model = CheckOperators(given.model, given.import, session.diagnostics);
-  Json json{{"operators", Json::object()}, {"unsupported", Json::array()}};
   Table table{{"operator", "nodes", "class", "condition"}, {}};
-  for (const ModelOperators::Row& row : model.rows) {
-    json["operators"][row.name] = row.nodes;
-    if (!row.known) json["unsupported"].push_back(row.name);
+  for (const ModelOperators::Row& row : model.rows)
     table.rows.push_back({row.name, std::to_string(row.nodes),
                           std::string(row.known ? row.known->kind : "unsupported"),
                           std::string(row.known ? row.known->condition : "")});
-  }
   int code = 0;
   for (const Error& error : model.errors) code = std::max(code, ExitCode(error.id()));
   if (!session.json) {
@@ -48,8 +45,7 @@ int ShowModel(const OpsArguments& given, Session& session) {
     for (const Error& error : model.errors) fmt::print(stderr, "{}\n", WithFlags(error.Render()));
     return code;
   }
-  for (const Error& error : model.errors) json["errors"].push_back(ErrorJson(error));
-  PrintDocument(json);
+  PrintDocument(OperatorsJson(model));
   return code;
 }
 

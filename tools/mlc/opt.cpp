@@ -67,31 +67,8 @@ Command OptCommand() {
       {"IN", "", "MIL text, package or source model", Into(given->in), true},
       {"-o", "FILE.mil|OUT.mlpackage", "output (default: MIL text on stdout)",
        [&options](const std::string& text) { options.output = WithoutSlash(text); }},
-      {"--passes", "LIST", "comma-separated passes, \"\" for none (default: the whole pipeline)",
-       [&options](const std::string& text) { options.passes = passes::ParsePasses(text); }},
-      PrecisionOption(options.precision,
-                      "compute precision of the default pipeline (default fp32)"),
-      OptimizeForOption(options.optimize_for),
-      {"--compress", "RULE[;RULE]...",
-       "compress weights of any package, also of one that is compressed already; runs only the "
-       "passes that this needs unless --passes is given. mlc compile --help explains rules",
-       Into(options.compress,
-            [&options](const std::string& text) {
-              options.compress = compress::Text(compress::ParseRules(text));
-            })},
-      {"--calibrate", "generated:N|FILE|DIR", "inputs to compress for, as in mlc compile",
-       Into(options.calibrate)},
-      {"--report", "FILE", "write what compression cost, as .html, .svg or .json",
-       Into(options.report)},
-      {"--resume", "DIR", "keep compressed weights in DIR, as in mlc compile",
-       Into(options.resume)},
-      {"--decompress", "", "store compressed constants as plain ones", Switch(options.decompress)},
-      {"--inline", "", "print small constants where they are used",
-       Switch(options.inline_constants)},
-      {"--force", "", "replace whatever exists at -o, even on file systems without atomic exchange",
-       Switch(options.force)},
   };
-  Append(PassTable(options.pipeline), table);
+  Append(OptimizeTable(options), table);
   table.push_back(
       {"--json", "", "print one JSON document to stdout, with the text if there is no -o"});
   return {"opt",

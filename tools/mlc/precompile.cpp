@@ -44,13 +44,9 @@ Command PrecompileCommand() {
                      "--check compares with Core ML's own compiler, which this system does not "
                      "have")
              .Help("run it on a Mac");
-       }},
-      {"--force", "", "replace whatever exists at -o, even on file systems without atomic exchange",
-       Switch(given->options.force)},
-      {"--cache", "DIR", "cache of compiled models to read from and add to",
-       Into(given->options.cache)},
-      JsonOption()};
-  Append(BundleTable(given->options.versions), table);
+       }}};
+  Append(PrecompileTable(given->options), table);
+  table.push_back(JsonOption());
   return {"precompile", "Compile a package to a .mlmodelc bundle without Core ML (experimental)",
           "mlc precompile model.mlpackage -o model.mlmodelc", std::move(table),
           [given](Session& session) { return PrecompileRun(*given, session); }};

@@ -7,6 +7,7 @@
 #include "lib/support/atomic_install.h"
 #include "lib/support/json_text.h"
 #include "tools/driver/errors.h"
+#include "tools/driver/json_results.h"
 #include "tools/driver/parity.h"
 #include "tools/mlc/command.h"
 #include "tools/mlc/generated_inputs_report.h"

@@ -455,6 +455,15 @@ TEST_CASE("text: error messages") {
   CHECK_THAT(Message(""), ContainsSubstring("unexpected the end of the text"));
 }
 
+TEST_CASE("text: a value may be named const, which builders do without a name") {
+  const Program program = Parse(
+      "func main<ios17>(fp32 x) { fp32 const = const()[val = fp32(1.0)]; y = add(x = const, y = "
+      "x); "
+      "z = add(x = y, y = const); } -> (z);");
+  const std::string printed = PrintText(program);
+  CHECK(PrintText(Parse(printed)) == printed);
+}
+
 TEST_CASE("text: IsMilText") {
   for (std::string_view text : {"program(1.0)", "// note\nfunc main", " [symbols = {}]"})
     CHECK(IsMilText(text));

@@ -1,0 +1,37 @@
+// Options of explanations.
+#include <fmt/ranges.h>
+
+#include "tools/driver/options.h"
+
+namespace mlc::driver {
+
+std::string ChipNames() {
+  std::vector<std::string_view> names;
+  for (const analysis::Chip& chip : analysis::Chips()) names.push_back(chip.name);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+std::vector<Option> ExplainTable(ExplainOptions& into) {
+  std::vector<Option> table = {
+      {"--units", "ane|gpu|cpu", "compute unit to explain (default: ane, the Neural Engine)",
+       [&into](const std::string& text) { into.unit = ParseUnit("--units", text); }},
+      {"--chip", "NAME", "chip to explain (default: A14, whose Neural Engine is that of M1)",
+       [&into](const std::string& text) {
+         const analysis::Chip* chip = analysis::ChipNamed(text);
+         if (!chip) throw Error("usage", "--chip: \"{}\" is unknown", text).Expected(ChipNames());
+         into.chip = *chip;
+       }},
+      {"--fail-under", "PCT",
+       "fail (exit code 3) if less than PCT % of the work of a function can run there",
+       [&into](const std::string& text) {
+         into.fail_under = NumberWithin("--fail-under", text, 0, 100, "0 to 100");
+       }},
+      {"--measured", "FILE",
+       "list where the rules contradict a device: the output of mlc run --json on a Mac",
+       Into(into.measured)}};
+  std::vector<Option> of_program = ProgramTable(into.compile);
+  table.insert(table.end(), of_program.begin(), of_program.end());
+  return table;
+}
+
+}  // namespace mlc::driver

@@ -1,0 +1,69 @@
+// tools/driver/text_generator.h - continues a text with a language model, one token per call.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/text/stop_strings.h"
+#include "lib/text/tokenizer.h"
+#include "tools/driver/language_model.h"
+#include "tools/driver/sampling.h"
+
+namespace mlc::driver {
+
+// Encodes a prompt as a model expects it: special tokens in it are recognised. With `begin`, it gets
+// the tokens that begin a text; tokens that would end it are left out.
+std::vector<int32_t> PromptTokens(const text::Tokenizer& tokenizer, std::string_view prompt,
+                                  bool begin);
+
+class TextGenerator {
+ public:
+  // Both must outlive this object; `tokenizer` may be null, then there are no texts and no tokens
+  // that end an answer. Error "usage" for sampling options that contradict each other.
+  TextGenerator(LanguageModel& model, const text::Tokenizer* tokenizer,
+                const SamplingOptions& sampling, std::vector<std::string> stops);
+
+  // Adds tokens to what the model has read, and begins a new answer.
+  void Feed(std::span<const int32_t> tokens);
+
+  struct Step {
+    int32_t token = -1;  // -1: the answer has ended
+    std::string text;    // that became certain; the last step has the rest
+    bool done = false;
+    std::string why;  // for the last step: "token 2 (</s>)", "stop text", "context"
+  };
+  // Chooses the next token. Error "bad-input" if nothing was fed or the tokens exceed the context,
+  // and the errors of predicting.
+  Step Next();
+
+  // Ends the answer here; the step has the rest of the text.
+  Step End(std::string why);
+  // Whether the text so far ends at a stop text: the next step is the last.
+  bool at_stop() const { return stops_.stopped(); }
+
+  // All tokens, those fed and those chosen.
+  const std::vector<int32_t>& tokens() const { return tokens_; }
+  int64_t prompt_tokens() const { return fed_; }
+  int64_t processed() const { return model_.seen(); }
+  double prompt_ms() const { return prompt_ms_; }  // time of processing the first prompt
+  void Forget();
+
+ private:
+  LanguageModel& model_;
+  const text::Tokenizer* tokenizer_;
+  SamplingOptions sampling_;
+  std::vector<std::string> stop_texts_;
+  text::StopTexts stops_;
+  std::optional<text::StreamDecoder> decoder_;
+  std::vector<int32_t> tokens_;
+  size_t pending_ = 0;  // tokens at the end that the model has not processed
+  int64_t fed_ = 0;
+  std::optional<Step> ended_;
+  double prompt_ms_ = 0;
+};
+
+}  // namespace mlc::driver

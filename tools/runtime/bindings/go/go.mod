@@ -1,0 +1,3 @@
+module mlc
+
+go 1.19

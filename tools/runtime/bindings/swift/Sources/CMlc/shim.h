@@ -1,0 +1,2 @@
+// shim.h - the installed header of libmlc, which pkg-config finds.
+#include <mlc.h>

@@ -1,0 +1,174 @@
+#include "tools/runtime/context.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <optional>
+
+#include "lib/support/work_scope.h"
+#include "tools/driver/errors.h"
+#include "tools/driver/options_json.h"
+#include "tools/runtime/call.h"
+
+namespace mlc::abi {
+
+namespace {
+
+// What the thread of a job and the thread of its caller share.
+class SharedJob {
+ public:
+  SharedJob(mlc_context* context, const std::function<void(Job&)>& work)
+      : context_(context), work_(work) {
+    if (context && context->progress)
+      job_.progress = [this](std::string_view step, double share) {
+        std::lock_guard lock(mutex_);
+        event_ = {std::string(step), share};
+        changed_.notify_one();
+      };
+  }
+
+  void Work() noexcept {
+    try {
+      const WorkScope scope({.threads = context_ ? context_->threads : 0,
+                             .cancelled = context_ ? &context_->cancelled : nullptr,
+                             .map_files = false});
+      ThrowIfCancelled();
+      work_(job_);
+    } catch (...) {
+      failure_ = std::current_exception();
+    }
+    std::lock_guard lock(mutex_);
+    done_ = true;
+    changed_.notify_one();
+  }
+
+  // Calls back until the work is done.
+  void Watch() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      changed_.wait(lock, [&] { return done_ || event_; });
+      if (!event_) break;
+      const auto [step, share] = *std::exchange(event_, std::nullopt);
+      lock.unlock();
+      if (context_->progress(step.c_str(), share, context_->progress_user) != 0)
+        context_->cancelled = true;
+      lock.lock();
+    }
+  }
+
+  // Reports notes and warnings, and throws the exception of the work.
+  void Finish() {
+    if (context_ && context_->log) {
+      for (const Error& warning : job_.diagnostics.warnings()) {
+        std::string text = warning.text();
+        for (const std::string& note : warning.notes()) text += "\n" + note;
+        Log(MLC_WARNING, warning.id(), text);
+      }
+      for (const std::string& note : job_.diagnostics.notes()) Log(MLC_NOTE, "", note);
+    }
+    if (failure_) std::rethrow_exception(failure_);
+  }
+
+ private:
+  void Log(int32_t level, const std::string& id, const std::string& text) {
+    context_->log(level, id.c_str(), driver::WithFields(text).c_str(), context_->log_user);
+  }
+
+  mlc_context* const context_;
+  const std::function<void(Job&)>& work_;
+  Job job_;
+  std::exception_ptr failure_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::optional<std::pair<std::string, double>> event_;  // the latest progress
+  bool done_ = false;
+};
+
+// Marks a context as used by one call.
+class Use {
+ public:
+  explicit Use(mlc_context* context) : context_(context) {
+    if (context_ && context_->busy.exchange(true))
+      throw Error("usage", "the context is used by another call").Help("create one per thread");
+  }
+  ~Use() {
+    if (context_) context_->busy = false;
+  }
+  Use(const Use&) = delete;
+  Use& operator=(const Use&) = delete;
+
+ private:
+  mlc_context* context_;
+};
+
+// Starts a thread that has a large stack and receives no signals of the host.
+pthread_t StartThread(SharedJob& shared) {
+  constexpr size_t kStack = size_t{16} << 20;
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, kStack);
+  const auto run = [](void* job) -> void* {
+    static_cast<SharedJob*>(job)->Work();
+    return nullptr;
+  };
+  pthread_t thread;
+  const int failed = pthread_create(&thread, &attributes, run, &shared);
+  pthread_attr_destroy(&attributes);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (failed) throw Error("resource-limit", "the system cannot create a thread");
+  return thread;
+}
+
+}  // namespace
+
+void RunJob(mlc_context* context, const std::function<void(Job&)>& work) {
+  const Use use(context);
+  SharedJob shared(context, work);
+  const pthread_t thread = StartThread(shared);
+  shared.Watch();
+  pthread_join(thread, nullptr);
+  shared.Finish();
+}
+
+}  // namespace mlc::abi
+
+using namespace mlc;
+
+int32_t mlc_context_new(const char* options, mlc_context** context, mlc_error** error) {
+  return abi::Call(error, [&] {
+    abi::Require(context, "context");
+    auto made = std::make_unique<mlc_context>();
+    int64_t threads = 0;
+    driver::FillFromJson(
+        {{"--threads", "N", "maximum number of threads", driver::Whole("--threads", threads)}},
+        abi::OrEmpty(options));
+    constexpr int64_t kMostThreads = 1024;
+    if (threads < 0 || threads > kMostThreads)
+      throw Error("usage", "option 'threads': {}", threads).Expected("0 to {}", kMostThreads);
+    made->threads = static_cast<int>(threads);
+    *context = made.release();
+  });
+}
+void mlc_context_set_log(mlc_context* context, mlc_log_function log, void* user) {
+  if (!context) return;
+  context->log = log;
+  context->log_user = user;
+}
+void mlc_context_set_progress(mlc_context* context, mlc_progress_function progress, void* user) {
+  if (!context) return;
+  context->progress = progress;
+  context->progress_user = user;
+}
+void mlc_context_cancel(mlc_context* context) {
+  if (context) context->cancelled = true;
+}
+void mlc_context_reset(mlc_context* context) {
+  if (context) context->cancelled = false;
+}
+void mlc_context_free(mlc_context* context) { delete context; }
