@@ -114,8 +114,9 @@ void ChooseTypes(mlc_op& op) {
     if (is_float && !IsFloat(dtype))
       throw Error("bad-operand", "{}: \"{}\" takes {}, not floating-point numbers", op.def->name,
                   params[i].name, Name(dtype));
+    Operand typed(NarrowForMil(numbers, dtype));
     argument.operands = {};
-    argument.operands.emplace_back(NarrowForMil(numbers, dtype));
+    argument.operands.push_back(std::move(typed));
     argument.untyped = false;
   }
 }
