@@ -1,5 +1,5 @@
-// The C interface: each byte of the input selects a call and its arguments. Every call succeeds or fails
-// with an error that is not a bug, and everything is freed.
+// The C interface: each byte of the input selects a call and its arguments. Every call succeeds or
+// fails with an error that is not a bug, and everything is freed.
 #include <cstdint>
 #include <cstdlib>
 #include <string>

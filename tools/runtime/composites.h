@@ -1,5 +1,5 @@
-// tools/runtime/composites.h - operators of other vocabularies that the builder lowers to several MIL
-// operations (lib/lower).
+// tools/runtime/composites.h - operators of other vocabularies that the builder lowers to several
+// MIL operations (lib/lower).
 #pragma once
 
 #include <array>

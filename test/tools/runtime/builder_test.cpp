@@ -1,5 +1,5 @@
-// The builder: programs that it builds from the operators of test data, its errors, and the lifetime
-// of what it lends.
+// The builder: programs that it builds from the operators of test data, its errors, and the
+// lifetime of what it lends.
 #include <cstring>
 #include <filesystem>
 #include <fstream>
