@@ -346,6 +346,10 @@ TEST_CASE("c interface: operators of ONNX become several operations, or leave no
   CHECK_THAT(ErrorText(mlc_op_finish, op, 1, &bits, static_cast<int32_t*>(nullptr)),
              ContainsSubstring("onnx.ScatterElements lacks \"updates\""));
   Expect(mlc_op_floats, op, "updates", 1, std::vector<double>{7}.data());
+  Expect(mlc_op_string, op, "updates", "text");
+  CHECK_THAT(ErrorText(mlc_op_finish, op, 1, &bits, static_cast<int32_t*>(nullptr)),
+             ContainsSubstring("onnx.ScatterElements: \"updates\" is a string"));
+  Expect(mlc_op_floats, op, "updates", 1, std::vector<double>{7}.data());
   CHECK_THAT(ErrorText(mlc_op_string, op, "mode", "add"),
              ContainsSubstring("expected: data, indices, updates, axis, reduction"));
   Expect(mlc_op_string, op, "reduction", "add");
