@@ -1,11 +1,12 @@
-// The C interface: each byte of the input selects a call and its arguments. Every call succeeds or fails
-// with an error that is not a bug, and everything is freed.
+// The C interface: each byte of the input selects a call and its arguments. Every call succeeds or
+// fails with an error that is not a bug, and everything is freed.
 #include <cstdint>
 #include <cstdlib>
 #include <string>
 #include <vector>
 
 #include "lib/ops/row.h"
+#include "tools/runtime/composites.h"
 #include "tools/runtime/mlc.h"
 
 namespace mlc {
@@ -42,7 +43,7 @@ class Session {
     AddFunction();
   }
   ~Session() {
-    for (mlc_op* op : ops_) mlc_op_free(op);
+    for (const Operator& one : ops_) mlc_op_free(one.op);
     mlc_program_free(program_);
   }
 
@@ -65,38 +66,56 @@ class Session {
         });
       case 3: {
         const std::vector<OpDef>& all = Ops().all();
-        mlc_op* op = nullptr;
-        const std::string name(all[bytes_.Next() % all.size()].name);
+        const size_t which = bytes_.Below(all.size() + abi::Composites().size());
+        Operator made;
+        std::string name;
+        if (which < all.size()) {
+          name = all[which].name;
+          for (const Param& param : all[which].canonical().params)
+            made.parameters.emplace_back(param.name);
+        } else {
+          const abi::Composite& composite = abi::Composites()[which - all.size()];
+          name = composite.name;
+          for (std::string_view parameter : composite.names())
+            made.parameters.emplace_back(parameter);
+        }
         Do([&](mlc_error** error) {
-          return mlc_op_new(Block(), name.c_str(), bytes_.Text().c_str(), &op, error);
+          return mlc_op_new(Block(), name.c_str(), bytes_.Text().c_str(), &made.op, error);
         });
-        if (op) ops_.push_back(op);
+        if (made.op) ops_.push_back(std::move(made));
         return;
       }
       case 4:
-        return Do([&](mlc_error** error) { return mlc_op_arg(Op(), Parameter(), Value(), error); });
+        return Do([&](mlc_error** error) {
+          mlc_op* op = Op();
+          return mlc_op_arg(op, Parameter(), Value(), error);
+        });
       case 5:
         return Do([&](mlc_error** error) {
           const mlc_value values[] = {Value(), Value()};
-          return mlc_op_args(Op(), Parameter(), static_cast<int32_t>(bytes_.Below(3)), values,
-                             error);
+          mlc_op* op = Op();
+          return mlc_op_args(op, Parameter(), static_cast<int32_t>(bytes_.Below(3)), values, error);
         });
       case 6:
         return Do([&](mlc_error** error) {
-          return mlc_op_int(Op(), Parameter(), static_cast<int8_t>(bytes_.Next()), error);
+          mlc_op* op = Op();
+          return mlc_op_int(op, Parameter(), static_cast<int8_t>(bytes_.Next()), error);
         });
       case 7:
         return Do([&](mlc_error** error) {
-          return mlc_op_float(Op(), Parameter(), bytes_.Next() / 16.0, error);
+          mlc_op* op = Op();
+          return mlc_op_float(op, Parameter(), bytes_.Next() / 16.0, error);
         });
       case 8:
         return Do([&](mlc_error** error) {
-          return mlc_op_string(Op(), Parameter(), bytes_.Text().c_str(), error);
+          mlc_op* op = Op();
+          return mlc_op_string(op, Parameter(), bytes_.Text().c_str(), error);
         });
       case 9:
         return Do([&](mlc_error** error) {
           Shape();
-          return mlc_op_ints(Op(), Parameter(), rank_, dims_, error);
+          mlc_op* op = Op();
+          return mlc_op_ints(op, Parameter(), rank_, dims_, error);
         });
       case 10: {
         mlc_block* block = nullptr;
@@ -126,7 +145,7 @@ class Session {
       case 14: {
         if (ops_.empty()) return;
         const size_t at = bytes_.Below(ops_.size());
-        mlc_op_free(ops_[at]);
+        mlc_op_free(ops_[at].op);
         ops_.erase(ops_.begin() + static_cast<std::ptrdiff_t>(at));
         return;
       }
@@ -160,14 +179,20 @@ class Session {
     if (block) blocks_.push_back(block);
   }
   mlc_block* Block() { return blocks_.empty() ? nullptr : blocks_[bytes_.Below(blocks_.size())]; }
-  mlc_op* Op() { return ops_.empty() ? nullptr : ops_[bytes_.Below(ops_.size())]; }
+  // Usually the latest, so that operations are finished.
+  mlc_op* Op() {
+    if (ops_.empty()) return nullptr;
+    const size_t back = bytes_.Below(8) == 0 ? bytes_.Below(ops_.size()) : 0;
+    chosen_ = ops_.size() - 1 - back;
+    return ops_[chosen_].op;
+  }
   mlc_value Value() { return values_.empty() ? 7 : values_[bytes_.Below(values_.size())]; }
   int32_t Type() { return static_cast<int32_t>(bytes_.Below(24)); }
+  // A parameter of the operation that Op chose.
   const char* Parameter() {
-    static const char* const kNames[] = {"x",    "y",      "values", "axis",      "axes",
-                                         "data", "weight", "cond",   "loop_vars", "pred",
-                                         "a",    "b",      "shape",  "begin",     "input"};
-    return kNames[bytes_.Below(std::size(kNames))];
+    if (ops_.empty() || ops_[chosen_].parameters.empty()) return "x";
+    const std::vector<std::string>& names = ops_[chosen_].parameters;
+    return names[bytes_.Below(names.size())].c_str();
   }
   // Up to 4 sizes below 4, so that constants fit the memory.
   void Shape() {
@@ -179,7 +204,12 @@ class Session {
   Bytes& bytes_;
   mlc_program* program_ = nullptr;
   std::vector<mlc_block*> blocks_;
-  std::vector<mlc_op*> ops_;
+  struct Operator {
+    mlc_op* op = nullptr;
+    std::vector<std::string> parameters;
+  };
+  std::vector<Operator> ops_;
+  size_t chosen_ = 0;
   std::vector<mlc_value> values_;
   int32_t rank_ = 0;
   int64_t dims_[4] = {};

@@ -2,7 +2,9 @@
 #include "tools/driver/options.h"
 
 #include "test/catch.h"
+#include "test/expected_error.h"
 #include "tools/driver/errors.h"
+#include "tools/driver/options_json.h"
 
 namespace mlc::test {
 using namespace driver;
@@ -82,6 +84,37 @@ TEST_CASE("options: requests are written in a canonical form with the same meani
     if (!expected.contains("--stats") && !expected.contains("--calibrate"))
       CHECK(AskedFor(Parsed(again)) == expected);
   }
+}
+
+TEST_CASE("options: callers without a command line read fields instead of flags") {
+  CHECK(WithFields("-o: \"x\" does not end in .mlpackage") ==
+        "output: \"x\" does not end in .mlpackage");
+  CHECK(WithFields("--budget requires --precision mixed") ==
+        "option 'budget' requires option 'precision' mixed");
+  CHECK(WithFields("(--dim) a--b -- c --9") == "(option 'dim') a--b -- c --9");
+  CHECK(WithFields(WithFlags("option 'dim' and option 'no-measure'")) ==
+        "option 'dim' and option 'no-measure'");
+}
+
+TEST_CASE("options: as JSON they are those of the command line") {
+  CompileOptions options;
+  const std::vector<Option> table = CompileTable(options);
+  FillFromJson(table, R"({"precision": "fp32", "dim": {"n": "1..8", "m": [1, 2], "k": 4},
+      "shape": {"x=y": [1, 3]}, "no-measure": true, "sha256": false, "fp32-ops": ["a", "b"],
+      "outputs": ["p", "q"], "context": 12, "replace": ["Resize.antialias=0"]})");
+  CHECK(AskedFor(options) ==
+        AskedFor(Parsed({"--precision=fp32", "--dim=n=1..8", "--dim=m=1,2", "--dim=k=4",
+                         "--shape=x=y=1,3", "--no-measure", "--fp32-ops=a,b", "--outputs=p,q",
+                         "--context=12", "--replace=Resize.antialias=0"})));
+  FillFromJson(table, "");
+  for (auto [text, message] : {std::pair{"[1]", "the options are not a JSON object"},
+                               {"{", "error[usage]"},
+                               {R"({"dims": 1})", "did you mean 'dim'?"},
+                               {R"({"dim": 3})", "is not of the form NAME=VALUE"},
+                               {R"({"dim": {"n": {}}})", "option 'dim': {} is not a value of it"},
+                               {R"({"sha256": 1})", "expected: true or false"},
+                               {R"({"precision": null})", "option 'precision': null is not"}})
+    CHECK_THAT(Refusal([&] { FillFromJson(table, text); }), ContainsSubstring(message));
 }
 
 }  // namespace mlc::test

@@ -26,7 +26,8 @@ struct CompileOptions {
   std::optional<analysis::Unit> optimize_for;  // the compute unit whose forms are preferred
   // Measure the effect of fp16, if the program is small enough to run on generated inputs.
   bool measure = true;
-  // Inputs to measure fp16 on and to compress for, as for ReadCalibration (calibration.h); empty: none.
+  // Inputs to measure fp16 on and to compress for, as for ReadCalibration (calibration.h); empty:
+  // none.
   std::string calibrate;
   std::filesystem::path report;  // of compression (compression_page.h); empty: none
   std::filesystem::path resume;  // folder of compressed weights (stored_results.h); empty: none

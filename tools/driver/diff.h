@@ -19,8 +19,8 @@ struct DiffResult {
 
 // "equal", "close", "changed".
 std::string_view StateText(verify::WeightPair::State state);
-// Returns a name for any operation: those in MIL text may be unnamed, and those without a result are
-// named after the state that they write.
+// Returns a name for any operation: those in MIL text may be unnamed, and those without a result
+// are named after the state that they write.
 std::string NameInDiff(const Operation& op);
 // Returns the name of the operation's function, or "" if the program has only one.
 std::string FunctionInDiff(const Operation& op);

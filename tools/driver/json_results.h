@@ -1,5 +1,5 @@
-// tools/driver/json_results.h - the results of the driver as JSON: what --json prints, and what the C
-// interface returns. Texts spell options as on the command line, or as the library does ("option
+// tools/driver/json_results.h - the results of the driver as JSON: what --json prints, and what the
+// C interface returns. Texts spell options as on the command line, or as the library does ("option
 // 'dim'"); the caller replaces them (errors.h).
 #pragma once
 

@@ -15,8 +15,8 @@
 
 namespace mlc::driver {
 
-// Encodes a prompt as a model expects it: special tokens in it are recognised. With `begin`, it gets
-// the tokens that begin a text; tokens that would end it are left out.
+// Encodes a prompt as a model expects it: special tokens in it are recognised. With `begin`, it
+// gets the tokens that begin a text; tokens that would end it are left out.
 std::vector<int32_t> PromptTokens(const text::Tokenizer& tokenizer, std::string_view prompt,
                                   bool begin);
 

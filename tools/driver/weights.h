@@ -38,9 +38,9 @@ struct ExportedWeight {
   std::filesystem::path file;
   std::string why_fixed;  // why SetWeights refuses it; empty: it does not
 };
-// Writes the weights of a model of any format, decoded, to NAME.npy (percent-encoded) in a folder, which
-// is created. Types that .npy lacks become fp32. Error "bad-name", "file-io", "file-exists" for files
-// that exist.
+// Writes the weights of a model of any format, decoded, to NAME.npy (percent-encoded) in a folder,
+// which is created. Types that .npy lacks become fp32. Error "bad-name", "file-io", "file-exists"
+// for files that exist.
 std::vector<ExportedWeight> ExportWeights(const std::filesystem::path& model,
                                           const ExportWeightsOptions& options,
                                           Diagnostics& diagnostics);
@@ -50,9 +50,9 @@ struct SetWeightsOptions {
   std::filesystem::path output;   // .mlpackage or .mil
   bool force = false;
 };
-// Replaces the weights of a package, bundle or MIL text, and writes the result; returns their names.
-// Throws Errors, one for each file that SetWeight refuses; Error "usage" for a source model, or a folder
-// without files.
+// Replaces the weights of a package, bundle or MIL text, and writes the result; returns their
+// names. Throws Errors, one for each file that SetWeight refuses; Error "usage" for a source model,
+// or a folder without files.
 std::vector<std::string> SetWeights(const std::filesystem::path& model,
                                     const SetWeightsOptions& options, Diagnostics& diagnostics);
 

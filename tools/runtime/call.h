@@ -60,8 +60,8 @@ struct Job {
   Diagnostics diagnostics;
   Progress progress;  // null if the caller does not ask for it
 };
-// Runs `work` on a thread of its own, which has a large stack and blocks signals, within the limits of
-// the context, which may be null. Meanwhile the calling thread calls the callbacks. Throws the
+// Runs `work` on a thread of its own, which has a large stack and blocks signals, within the limits
+// of the context, which may be null. Meanwhile the calling thread calls the callbacks. Throws the
 // exceptions of `work`.
 void RunJob(mlc_context* context, const std::function<void(Job&)>& work);
 

@@ -1,5 +1,5 @@
-// Functions that compile and examine models: options to a record, one call of tools/driver, the result
-// as JSON.
+// Functions that compile and examine models: options to a record, one call of tools/driver, the
+// result as JSON.
 #include <fstream>
 #include <nlohmann/json.hpp>
 

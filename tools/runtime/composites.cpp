@@ -117,7 +117,9 @@ const Operands& CompositeArguments::At(std::string_view name) const {
 
 Value* CompositeArguments::value(std::string_view name) const {
   const Operands& operands = At(name);
-  return operands.empty() ? nullptr : operands[0].value;
+  if (operands.empty()) return nullptr;
+  if (!operands[0].value) throw Error("bad-operand", "\"{}\" is a string", name);
+  return operands[0].value;
 }
 
 int64_t CompositeArguments::Int(std::string_view name, int64_t otherwise) const {

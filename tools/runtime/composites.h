@@ -1,5 +1,5 @@
-// tools/runtime/composites.h - operators of other vocabularies that the builder lowers to several MIL
-// operations (lib/lower).
+// tools/runtime/composites.h - operators of other vocabularies that the builder lowers to several
+// MIL operations (lib/lower).
 #pragma once
 
 #include <array>
@@ -17,7 +17,8 @@ class CompositeArguments {
  public:
   CompositeArguments(std::span<const std::string_view> names, const std::vector<Operands>& operands)
       : names_(names), operands_(operands) {}
-  Value* value(std::string_view name) const;  // null if omitted
+  // Null if omitted. Error "bad-operand" for a string.
+  Value* value(std::string_view name) const;
   // The constant of a parameter, or `otherwise`. Error "needs-constant" for other values.
   int64_t Int(std::string_view name, int64_t otherwise) const;
   std::string String(std::string_view name, std::string_view otherwise) const;

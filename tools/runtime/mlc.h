@@ -17,8 +17,8 @@
  * pointer that is required is an error, not a crash.
  *
  * OWNERSHIP. Each function states it in a line "Ownership:".
- *   caller    The caller frees the results with the function named there. Freeing NULL does nothing.
- *   lent      The result belongs to the handle that it was asked of, and is valid as long as stated.
+ *   caller    The caller frees the results with the function named there; NULL does nothing.
+ *   lent      The result belongs to the handle that was asked, and is valid as long as stated.
  *   none      Nothing changes hands: arguments are only used during the call.
  * Handles keep what they need, so that the order of freeing is free: a model may be freed before
  * its states. Arguments are copied unless the function says otherwise.
@@ -38,21 +38,21 @@
  *     {"precision": "fp32", "dim": {"batch": "1..8"}, "shape": {"x": [1, 3, 224, 224]},
  *      "no-manifest": true, "fp32-ops": ["softmax"]}
  *
- * An option NAME=VALUE is an object, a switch is true or false, a list is an array, and every value
- * may also be a string as on the command line. Unknown fields are errors.
+ * An option NAME=VALUE is an object, a switch is true or false, a list is an array, and every
+ * value may also be a string as on the command line. Unknown fields are errors.
  *
  * RESULTS AS JSON are those of the command line with --json.
  *
  * STABILITY. Functions are added, never changed or removed, within a major version; each has the
- * symbol version of the release that added it. mlc_abi_supports and mlc_require tell what a library
- * has. JSON results may gain fields.
+ * symbol version of the release that added it. mlc_abi_supports and mlc_require tell what a
+ * library has. JSON results may gain fields.
  *
  * The library prints nothing, never ends the process, installs no signal handlers and changes
  * neither the environment nor the locale. Its exceptions do not leave it. Files that it reads are
  * not mapped, so that a file which another process truncates is an error. dlclose leaves the
  * library loaded, because protobuf cannot register its messages twice. Long calls use a thread of
- * their own, so that a small stack suffices; only predictions without a time limit run on the stack
- * of the caller, which must have 128 kB.
+ * their own, so that a small stack suffices; only predictions without a time limit run on the
+ * stack of the caller, which must have 128 kB.
  */
 #ifndef MLC_H
 #define MLC_H
@@ -68,7 +68,7 @@ extern "C" {
 #define MLC_API
 #endif
 
-/* ---- Version ---------------------------------------------------------------------------------- */
+/* ---- Version ------------------------------------------------------------------------------- */
 
 /* The version of this header: major << 16 | minor. */
 #define MLC_ABI_VERSION 1
@@ -96,7 +96,7 @@ typedef struct mlc_error mlc_error;
  * Threads: any. */
 MLC_API int32_t mlc_require(int32_t header, mlc_error** error);
 
-/* ---- Errors ----------------------------------------------------------------------------------- */
+/* ---- Errors -------------------------------------------------------------------------------- */
 
 /* Classes of errors:
  *   INPUT        the model or a tensor is invalid: types, shapes, names, damaged files
@@ -177,7 +177,7 @@ MLC_API void mlc_error_free(mlc_error* error);
  * Threads: one at a time. */
 MLC_API void mlc_string_free(char* text);
 
-/* ---- Context ---------------------------------------------------------------------------------- */
+/* ---- Context ------------------------------------------------------------------------------- */
 
 /* The settings of long calls, which can be cancelled. Functions accept NULL for the defaults. One
  * context serves one call at a time. */
@@ -186,8 +186,8 @@ typedef struct mlc_context mlc_context;
 #define MLC_NOTE 1
 #define MLC_WARNING 2
 
-/* Receives notes and warnings of a call (MLC_NOTE, MLC_WARNING) before it returns. `id` is "" for a
- * note. The texts are valid during the call of the function. */
+/* Receives notes and warnings of a call (MLC_NOTE, MLC_WARNING) before it returns. `id` is "" for
+ * a note. The texts are valid during the call of the function. */
 typedef void (*mlc_log_function)(int32_t level, const char* id, const char* text, void* user);
 
 /* Receives how much of a step is done, from 0 to 1. A result other than 0 cancels the call. */
@@ -209,8 +209,8 @@ MLC_API void mlc_context_set_log(mlc_context* context, mlc_log_function log, voi
 MLC_API void mlc_context_set_progress(mlc_context* context, mlc_progress_function progress,
                                       void* user);
 
-/* Ends the call that uses the context with MLC_ERROR_CANCELLED as soon as possible, and each later one
- * until mlc_context_reset. What was half written is removed.
+/* Ends the call that uses the context with MLC_ERROR_CANCELLED as soon as possible, and each later
+ * one until mlc_context_reset. What was half written is removed.
  * Ownership: none.
  * Threads: while running. */
 MLC_API void mlc_context_cancel(mlc_context* context);
@@ -225,11 +225,11 @@ MLC_API void mlc_context_reset(mlc_context* context);
  * Threads: one at a time. */
 MLC_API void mlc_context_free(mlc_context* context);
 
-/* ---- Compiling and examining models ----------------------------------------------------------- */
+/* ---- Compiling and examining models -------------------------------------------------------- */
 
-/* Compiles a model (ONNX, GGUF, a Hugging Face folder) to a .mlpackage or .mlmodelc. `result`, which
- * may be NULL, receives a JSON object: package, target, precision, operations, weight_bytes, inputs,
- * outputs, decisions and so on. Options: those of mlc compile.
+/* Compiles a model (ONNX, GGUF, a Hugging Face folder) to a .mlpackage or .mlmodelc. `result`,
+ * which may be NULL, receives a JSON object: package, target, precision, operations, weight_bytes,
+ * inputs, outputs, decisions and so on. Options: those of mlc compile.
  * Ownership: the caller frees *result with mlc_string_free, *error with mlc_error_free.
  * Threads: any, each with its own context. */
 MLC_API int32_t mlc_compile(mlc_context* context, const char* model, const char* output,
@@ -244,7 +244,8 @@ MLC_API int32_t mlc_compile_memory(mlc_context* context, const void* bytes, size
                                    char** result, mlc_error** error);
 
 /* Describes a model of any format: interface, operators, weights. As mlc inspect --ops --json.
- * Options: those that concern the import ("dim", "shape", ...), and "weights" to list the constants.
+ * Options: those that concern the import ("dim", "shape", ...), and "weights" to list the
+ * constants.
  * Ownership: the caller frees *result with mlc_string_free, *error with mlc_error_free.
  * Threads: any, each with its own context. */
 MLC_API int32_t mlc_inspect(mlc_context* context, const char* model, const char* options,
@@ -280,8 +281,8 @@ MLC_API int32_t mlc_system(mlc_context* context, char** result, mlc_error** erro
 MLC_API int32_t mlc_diff(mlc_context* context, const char* first, const char* second, char** result,
                          mlc_error** error);
 
-/* Compares a package with its source model. Options: those of mlc verify. A failed comparison is no
- * error: "ok" and "verdict" of the result state it.
+/* Compares a package with its source model. Options: those of mlc verify. A failed comparison is
+ * no error: "ok" and "verdict" of the result state it.
  * Ownership: the caller frees *result with mlc_string_free, *error with mlc_error_free.
  * Threads: any, each with its own context. */
 MLC_API int32_t mlc_verify(mlc_context* context, const char* source, const char* package,
@@ -293,19 +294,19 @@ MLC_API int32_t mlc_verify(mlc_context* context, const char* source, const char*
 MLC_API int32_t mlc_precompile(mlc_context* context, const char* package, const char* output,
                                const char* options, char** result, mlc_error** error);
 
-/* Lists the operators that the builder knows: {"operators": [{"name", "class", "summary", "parameters":
- * [{"name", "required", ...}]}]}. The class is "direct" for the operators of MIL, which also have "since",
- * the target that they require, and "decomposed" for operators of ONNX that become several, such as
- * "onnx.ScatterND", perhaps under a "condition".
+/* Lists the operators that the builder knows: {"operators": [{"name", "class", "summary",
+ * "parameters": [{"name", "required", ...}]}]}. The class is "direct" for the operators of MIL,
+ * which also have "since", the target that they require, and "decomposed" for operators of ONNX
+ * that become several, such as "onnx.ScatterND", perhaps under a "condition".
  * Ownership: the caller frees *result with mlc_string_free, *error with mlc_error_free.
  * Threads: any. */
 MLC_API int32_t mlc_capabilities(char** result, mlc_error** error);
 
-/* ---- Tensors ---------------------------------------------------------------------------------- */
+/* ---- Tensors ------------------------------------------------------------------------------- */
 
-/* Element types. Types below 8 bits are packed, least significant bits first. Models have inputs and
- * outputs of MLC_BOOL to MLC_UINT16 and MLC_STRING; the others occur in constants. A bool is one
- * byte, 0 or 1. */
+/* Element types. Types below 8 bits are packed, least significant bits first. Models have inputs
+ * and outputs of MLC_BOOL to MLC_UINT16 and MLC_STRING; the others occur in constants. A bool is
+ * one byte, 0 or 1. */
 #define MLC_BOOL 1
 #define MLC_FP16 2
 #define MLC_FP32 3
@@ -329,8 +330,8 @@ MLC_API int32_t mlc_capabilities(char** result, mlc_error** error);
 #define MLC_UINT4 21
 #define MLC_UINT6 22
 
-/* A tensor in memory of the caller. The library uses it only during the call that receives it, also
- * if a time limit expires, except for mlc_block_constant_borrowed. Set struct_size to
+/* A tensor in memory of the caller. The library uses it only during the call that receives it,
+ * also if a time limit expires, except for mlc_block_constant_borrowed. Set struct_size to
  * sizeof(mlc_tensor) and `reserved` to NULL. */
 typedef struct mlc_tensor {
   size_t struct_size;
@@ -342,7 +343,7 @@ typedef struct mlc_tensor {
   void* reserved;
 } mlc_tensor;
 
-/* ---- Models ----------------------------------------------------------------------------------- */
+/* ---- Models -------------------------------------------------------------------------------- */
 
 /* A function of a model that is loaded and ready to predict. */
 typedef struct mlc_model mlc_model;
@@ -418,8 +419,8 @@ MLC_API int32_t mlc_model_capabilities(mlc_model* model, char** result, mlc_erro
  * Threads: any. */
 MLC_API int32_t mlc_model_placements(mlc_model* model, char** result, mlc_error** error);
 
-/* Returns statistics of the predictions so far: counts, latencies, failures by kind, memory, and the
- * state of the circuit breaker.
+/* Returns statistics of the predictions so far: counts, latencies, failures by kind, memory, and
+ * the state of the circuit breaker.
  * Ownership: the caller frees *result with mlc_string_free, *error with mlc_error_free.
  * Threads: any. */
 MLC_API int32_t mlc_model_telemetry(mlc_model* model, char** result, mlc_error** error);
@@ -429,7 +430,7 @@ MLC_API int32_t mlc_model_telemetry(mlc_model* model, char** result, mlc_error**
  * Threads: one at a time. */
 MLC_API void mlc_model_free(mlc_model* model);
 
-/* ---- States ----------------------------------------------------------------------------------- */
+/* ---- States -------------------------------------------------------------------------------- */
 
 /* The values that a model keeps between predictions. */
 typedef struct mlc_state mlc_state;
@@ -466,19 +467,20 @@ MLC_API int32_t mlc_state_copy(mlc_state* state, mlc_state** copy, mlc_error** e
  * Threads: one at a time. */
 MLC_API void mlc_state_free(mlc_state* state);
 
-/* ---- Predictions ------------------------------------------------------------------------------ */
+/* ---- Predictions --------------------------------------------------------------------------- */
 
 /* The outputs of a prediction, in memory of the library. */
 typedef struct mlc_results mlc_results;
 
 /* Predicts. `input_names` and `inputs` have `input_count` entries, one for every input that is not
- * optional. Inputs may have any type that represents their values exactly in the type of the model.
- * `output_names` and `outputs` name outputs to be copied into memory of the caller, which has the
- * type and the sizes of the results. `results`, which may be NULL, receives all outputs. `state` may
- * be NULL: states are zero, and forgotten. `timeout_ms`: 0 for the limit of the model, or none.
+ * optional. Inputs may have any type that represents their values exactly in the type of the
+ * model. `output_names` and `outputs` name outputs to be copied into memory of the caller, which
+ * has the type and the sizes of the results. `results`, which may be NULL, receives all outputs.
+ * `state` may be NULL: states are zero, and forgotten. `timeout_ms`: 0 for the limit of the model,
+ * or none.
  *
- * If the time limit expires, the call returns MLC_ERROR_TIMEOUT and nothing of the caller's is used
- * afterwards, although the prediction may still be running.
+ * If the time limit expires, the call returns MLC_ERROR_TIMEOUT and nothing of the caller's is
+ * used afterwards, although the prediction may still be running.
  * Ownership: the caller frees *results with mlc_results_free, *error with mlc_error_free.
  * Threads: any, each with its own state. */
 MLC_API int32_t mlc_predict(mlc_model* model, mlc_state* state, int32_t input_count,
@@ -504,8 +506,8 @@ MLC_API int32_t mlc_results_find(const mlc_results* results, const char* name);
 
 /* Fills in `tensor`, whose struct_size is set, with the dense elements of an output. Outputs of
  * strings have no data.
- * Ownership: lent, data and dims are valid until the results are freed; the caller frees *error with
- * mlc_error_free.
+ * Ownership: lent, data and dims are valid until the results are freed; the caller frees *error
+ * with mlc_error_free.
  * Threads: any. */
 MLC_API int32_t mlc_results_tensor(const mlc_results* results, int32_t index, mlc_tensor* tensor,
                                    mlc_error** error);
@@ -525,8 +527,8 @@ MLC_API const char* mlc_results_timings(const mlc_results* results);
  * Threads: one at a time. */
 MLC_API void mlc_results_free(mlc_results* results);
 
-/* A prediction that is prepared by one call per tensor, for languages whose garbage collector forbids
- * arrays of pointers to its memory. It can run several times. */
+/* A prediction that is prepared by one call per tensor, for languages whose garbage collector
+ * forbids arrays of pointers to its memory. It can run several times. */
 typedef struct mlc_request mlc_request;
 
 /* Creates a request without inputs.
@@ -541,7 +543,8 @@ MLC_API int32_t mlc_request_set_input(mlc_request* request, const char* name,
                                       const mlc_tensor* tensor, mlc_error** error);
 
 /* Sets the states; NULL: zeros.
- * Ownership: none, the request keeps the states alive; the caller frees *error with mlc_error_free.
+ * Ownership: none, the request keeps the states alive; the caller frees *error with
+ * mlc_error_free.
  * Threads: one at a time. */
 MLC_API int32_t mlc_request_set_state(mlc_request* request, mlc_state* state, mlc_error** error);
 
@@ -556,29 +559,30 @@ MLC_API int32_t mlc_request_run(mlc_request* request, int64_t timeout_ms, mlc_re
  * Threads: one at a time. */
 MLC_API void mlc_request_free(mlc_request* request);
 
-/* ---- Text ------------------------------------------------------------------------------------- */
+/* ---- Text ---------------------------------------------------------------------------------- */
 
 /* Converts text to token ids and back. */
 typedef struct mlc_tokenizer mlc_tokenizer;
 
-/* Loads the tokenizer of a GGUF file, a Hugging Face folder or a tokenizer.json, or the file beside a
- * package.
+/* Loads the tokenizer of a GGUF file, a Hugging Face folder or a tokenizer.json, or the file
+ * beside a package.
  * Ownership: the caller frees *tokenizer with mlc_tokenizer_free, *error with mlc_error_free.
  * Threads: any, each with its own context. */
 MLC_API int32_t mlc_tokenizer_load(mlc_context* context, const char* path,
                                    mlc_tokenizer** tokenizer, mlc_error** error);
 
-/* Encodes `size` bytes of text. Writes at most `capacity` ids to `ids`, and the number of all ids to
- * *count: if it is larger than `capacity`, call again with more room. `add_special` adds the tokens
- * that the model expects around a text, `parse_special` recognises special tokens in the text.
+/* Encodes `size` bytes of text. Writes at most `capacity` ids to `ids`, and the number of all ids
+ * to *count: if it is larger than `capacity`, call again with more room. `add_special` adds the
+ * tokens that the model expects around a text, `parse_special` recognises special tokens in the
+ * text.
  * Ownership: the caller frees *error with mlc_error_free.
  * Threads: any. */
 MLC_API int32_t mlc_tokenizer_encode(const mlc_tokenizer* tokenizer, const char* text, size_t size,
                                      int32_t add_special, int32_t parse_special, int32_t* ids,
                                      size_t capacity, size_t* count, mlc_error** error);
 
-/* Decodes ids. *text has *size bytes and a NUL behind them; `size` may be NULL. `special` also spells
- * out special tokens.
+/* Decodes ids. *text has *size bytes and a NUL behind them; `size` may be NULL. `special` also
+ * spells out special tokens.
  * Ownership: the caller frees *text with mlc_string_free, *error with mlc_error_free.
  * Threads: any. */
 MLC_API int32_t mlc_tokenizer_decode(const mlc_tokenizer* tokenizer, const int32_t* ids,
@@ -590,8 +594,8 @@ MLC_API int32_t mlc_tokenizer_decode(const mlc_tokenizer* tokenizer, const int32
  * Threads: any. */
 MLC_API int32_t mlc_tokenizer_vocabulary(const mlc_tokenizer* tokenizer);
 
-/* Returns the id of a token by its spelling ("<|im_end|>"), or of a role ("bos", "eos", "eot", "unk",
- * "sep", "cls", "pad", "mask"), -1 if there is none. A spelling takes precedence.
+/* Returns the id of a token by its spelling ("<|im_end|>"), or of a role ("bos", "eos", "eot",
+ * "unk", "sep", "cls", "pad", "mask"), -1 if there is none. A spelling takes precedence.
  * Ownership: none.
  * Threads: any. */
 MLC_API int32_t mlc_tokenizer_find(const mlc_tokenizer* tokenizer, const char* token);
@@ -609,15 +613,15 @@ MLC_API void mlc_tokenizer_free(mlc_tokenizer* tokenizer);
 /* Continues texts with a language model, one token per call. To stop, do not call again. */
 typedef struct mlc_generator mlc_generator;
 
-/* Creates a generator on a loaded language model. Options: those of mlc run for prompts that choose
- * tokens: "temperature", "top-k", "top-p", "min-p", "repetition-penalty", "seed", "stop".
+/* Creates a generator on a loaded language model. Options: those of mlc run for prompts that
+ * choose tokens: "temperature", "top-k", "top-p", "min-p", "repetition-penalty", "seed", "stop".
  * Ownership: the caller frees *generator with mlc_generator_free, *error with mlc_error_free.
  * Threads: any. */
 MLC_API int32_t mlc_generator_new(mlc_model* model, mlc_tokenizer* tokenizer, const char* options,
                                   mlc_generator** generator, mlc_error** error);
 
-/* Appends a text to what the model has read. Special tokens in it are recognised. The first text gets
- * the tokens that the model expects at the beginning.
+/* Appends a text to what the model has read. Special tokens in it are recognised. The first text
+ * gets the tokens that the model expects at the beginning.
  * Ownership: the caller frees *error with mlc_error_free.
  * Threads: one at a time. */
 MLC_API int32_t mlc_generator_feed(mlc_generator* generator, const char* text, size_t size,
@@ -629,10 +633,11 @@ MLC_API int32_t mlc_generator_feed(mlc_generator* generator, const char* text, s
 MLC_API int32_t mlc_generator_feed_ids(mlc_generator* generator, const int32_t* ids, size_t count,
                                        mlc_error** error);
 
-/* Chooses the next token. *piece is the text that became certain: whole characters, without what may
- * begin a stop text. *done is 1 when the answer has ended, by a token, a stop text or the end of the
- * context; *id is then -1 and *piece the rest of the text.
- * Ownership: *piece is lent, valid until the next call; the caller frees *error with mlc_error_free.
+/* Chooses the next token. *piece is the text that became certain: whole characters, without what
+ * may begin a stop text. *done is 1 when the answer has ended, by a token, a stop text or the end
+ * of the context; *id is then -1 and *piece the rest of the text.
+ * Ownership: *piece is lent, valid until the next call; the caller frees *error with
+ * mlc_error_free.
  * Threads: one at a time. */
 MLC_API int32_t mlc_generator_next(mlc_generator* generator, int32_t* id, const char** piece,
                                    int32_t* done, mlc_error** error);
@@ -652,7 +657,7 @@ MLC_API int32_t mlc_generator_reset(mlc_generator* generator, mlc_error** error)
  * Threads: one at a time. */
 MLC_API void mlc_generator_free(mlc_generator* generator);
 
-/* ---- Programs --------------------------------------------------------------------------------- */
+/* ---- Programs ------------------------------------------------------------------------------ */
 
 /* A program under construction: functions of MIL operations.
  *
@@ -676,8 +681,8 @@ typedef struct mlc_block mlc_block;
 typedef struct mlc_op mlc_op;
 
 /* A value of a program: an input, a constant or the result of an operation. A value of another
- * program, or of a block that is not around the operation that uses it, is an error. Passes end the
- * lifetime of all values. */
+ * program, or of a block that is not around the operation that uses it, is an error. Passes end
+ * the lifetime of all values. */
 typedef int64_t mlc_value;
 
 /* Creates an empty program. Options: "target", the deployment target ("iOS17"), below which the
@@ -700,8 +705,8 @@ MLC_API int32_t mlc_program_open(mlc_context* context, const char* model, const 
 MLC_API int32_t mlc_function_add(mlc_program* program, const char* name, mlc_block** body,
                                  mlc_error** error);
 
-/* Adds a size that is known at run time: from `low` to `high`, at least 1. *dim is a negative number
- * that stands for it in the dims of inputs of this function.
+/* Adds a size that is known at run time: from `low` to `high`, at least 1. *dim is a negative
+ * number that stands for it in the dims of inputs of this function.
  * Ownership: the caller frees *error with mlc_error_free.
  * Threads: one at a time per program. */
 MLC_API int32_t mlc_block_symbol(mlc_block* body, const char* name, int64_t low, int64_t high,
@@ -713,8 +718,8 @@ MLC_API int32_t mlc_block_symbol(mlc_block* body, const char* name, int64_t low,
 MLC_API int32_t mlc_block_symbol_sizes(mlc_block* body, const char* name, int32_t count,
                                        const int64_t* sizes, int64_t* dim, mlc_error** error);
 
-/* Adds an input: of the model to the body of a function, or a variable to a block of while_loop. Each
- * of `dims` is a size or a symbol.
+/* Adds an input: of the model to the body of a function, or a variable to a block of while_loop.
+ * Each of `dims` is a size or a symbol.
  * Ownership: the caller frees *error with mlc_error_free.
  * Threads: one at a time per program. */
 MLC_API int32_t mlc_block_input(mlc_block* block, const char* name, int32_t dtype, int32_t rank,
@@ -760,16 +765,16 @@ MLC_API int32_t mlc_block_constant_file(mlc_block* block, const char* name, cons
                                         uint64_t offset, int32_t dtype, int32_t rank,
                                         const int64_t* dims, mlc_value* value, mlc_error** error);
 
-/* Adds an output: of the model, with this name, or a result of a block of cond or while_loop, whose
- * name may be NULL.
+/* Adds an output: of the model, with this name, or a result of a block of cond or while_loop,
+ * whose name may be NULL.
  * Ownership: the caller frees *error with mlc_error_free.
  * Threads: one at a time per program. */
 MLC_API int32_t mlc_block_output(mlc_block* block, const char* name, mlc_value value,
                                  mlc_error** error);
 
 /* Begins an operation of MIL, e.g. "conv", or one that becomes several, e.g. "onnx.ScatterND":
- * mlc_capabilities lists the operators with their parameters.
- * `name`, which may be NULL, names the result.
+ * mlc_capabilities lists the operators with their parameters. `name`, which may be NULL, names the
+ * result.
  * Ownership: the caller frees *op with mlc_op_free, *error with mlc_error_free.
  * Threads: one at a time per program. */
 MLC_API int32_t mlc_op_new(mlc_block* block, const char* op_name, const char* name, mlc_op** op,
@@ -786,8 +791,8 @@ MLC_API int32_t mlc_op_arg(mlc_op* op, const char* parameter, mlc_value value, m
 MLC_API int32_t mlc_op_args(mlc_op* op, const char* parameter, int32_t count,
                             const mlc_value* values, mlc_error** error);
 
-/* Sets an argument to a constant. A number gets the element type of the operands that the parameter
- * must agree with, or else the one that the parameter takes.
+/* Sets an argument to a constant. A number gets the element type of the operands that the
+ * parameter must agree with, or else the one that the parameter takes.
  * Ownership: the caller frees *error with mlc_error_free.
  * Threads: one at a time per program. */
 MLC_API int32_t mlc_op_int(mlc_op* op, const char* parameter, int64_t number, mlc_error** error);
@@ -820,24 +825,25 @@ MLC_API int32_t mlc_op_ints(mlc_op* op, const char* parameter, int32_t count,
 MLC_API int32_t mlc_op_floats(mlc_op* op, const char* parameter, int32_t count,
                               const double* numbers, mlc_error** error);
 
-/* Returns a nested block, which is empty at first: of cond the branches for true (0) and false (1), of
- * while_loop the condition (0) and the body (1), which have one input for each loop variable.
+/* Returns a nested block, which is empty at first: of cond the branches for true (0) and false
+ * (1), of while_loop the condition (0) and the body (1), which have one input for each loop
+ * variable.
  * Ownership: *block is lent, valid until the program is freed; the caller frees *error with
  * mlc_error_free.
  * Threads: one at a time per program. */
 MLC_API int32_t mlc_op_block(mlc_op* op, int32_t index, mlc_block** block, mlc_error** error);
 
-/* Adds the operation at the end of its block. Types and shapes of the results are inferred here; the
- * error of an operation that is not valid names the operator, the argument and the rule. Such an
- * operation remains unfinished, and can be corrected. Writes at most `capacity` values to `results`
- * and their number to *count, which may be NULL.
+/* Adds the operation at the end of its block. Types and shapes of the results are inferred here;
+ * the error of an operation that is not valid names the operator, the argument and the rule. Such
+ * an operation remains unfinished, and can be corrected. Writes at most `capacity` values to
+ * `results` and their number to *count, which may be NULL.
  * Ownership: the caller frees *error with mlc_error_free.
  * Threads: one at a time per program. */
 MLC_API int32_t mlc_op_finish(mlc_op* op, int32_t capacity, mlc_value* results, int32_t* count,
                               mlc_error** error);
 
-/* Frees the handle of an operation. A finished operation stays in the program; an unfinished one is
- * dropped with its blocks.
+/* Frees the handle of an operation. A finished operation stays in the program; an unfinished one
+ * is dropped with its blocks.
  * Ownership: takes `op`, which may be NULL.
  * Threads: one at a time per program. */
 MLC_API void mlc_op_free(mlc_op* op);
@@ -857,8 +863,8 @@ MLC_API int32_t mlc_value_dtype(const mlc_program* program, mlc_value value);
  * Threads: one at a time per program. */
 MLC_API int32_t mlc_value_rank(const mlc_program* program, mlc_value value);
 
-/* Writes the sizes of a value, which has mlc_value_rank of them, to `dims`; -1 for a size that is not
- * known before run time.
+/* Writes the sizes of a value, which has mlc_value_rank of them, to `dims`; -1 for a size that is
+ * not known before run time.
  * Ownership: the caller frees *error with mlc_error_free.
  * Threads: one at a time per program. */
 MLC_API int32_t mlc_value_dims(const mlc_program* program, mlc_value value, int64_t* dims,
@@ -878,29 +884,30 @@ MLC_API int32_t mlc_program_set_labels(mlc_program* program, int32_t count,
                                        const char* const* labels, mlc_error** error);
 
 /* Runs passes on the program: those of the option "passes" ("fuse-conv,dead-code"), or else the
- * default ones. Options: those of mlc opt, e.g. "precision" (default: fp32) and "compress". `result`,
- * which may be NULL, receives {"changed", "passes"}. Ends the lifetime of all values.
+ * default ones. Options: those of mlc opt, e.g. "precision" (default: fp32) and "compress".
+ * `result`, which may be NULL, receives {"changed", "passes"}. Ends the lifetime of all values.
  * Ownership: the caller frees *result with mlc_string_free, *error with mlc_error_free.
  * Threads: one at a time per program. */
 MLC_API int32_t mlc_program_optimise(mlc_context* context, mlc_program* program,
                                      const char* options, char** result, mlc_error** error);
 
-/* Writes the program as it is to a .mlpackage, for the lowest target that supports it, or to a .mil
- * text. Options: "force". `result`, which may be NULL, receives {"package"}.
+/* Writes the program as it is to a .mlpackage, for the lowest target that supports it, or to a
+ * .mil text. Options: "force". `result`, which may be NULL, receives {"package"}.
  * Ownership: the caller frees *result with mlc_string_free, *error with mlc_error_free.
  * Threads: one at a time per program. */
 MLC_API int32_t mlc_program_write(mlc_context* context, mlc_program* program, const char* output,
                                   const char* options, char** result, mlc_error** error);
 
-/* Compiles the program as mlc_compile compiles a source model, which includes the narrowing to fp16.
- * The program stays as it is. No manifest is written, because there is no source file.
+/* Compiles the program as mlc_compile compiles a source model, which includes the narrowing to
+ * fp16. The program stays as it is. No manifest is written, because there is no source file.
  * Ownership: the caller frees *result with mlc_string_free, *error with mlc_error_free.
  * Threads: one at a time per program. */
 MLC_API int32_t mlc_program_compile(mlc_context* context, mlc_program* program, const char* output,
                                     const char* options, char** result, mlc_error** error);
 
-/* Loads the program as it is, without a file, as mlc_model_load does. Later changes of the program do
- * not affect the model. The reference engine computes in fp32 by default ("arithmetic": "exact").
+/* Loads the program as it is, without a file, as mlc_model_load does. Later changes of the program
+ * do not affect the model. The reference engine computes in fp32 by default ("arithmetic":
+ * "exact").
  * Ownership: the caller frees *model with mlc_model_free, *error with mlc_error_free.
  * Threads: one at a time per program. */
 MLC_API int32_t mlc_program_load(mlc_context* context, mlc_program* program, const char* options,
@@ -923,8 +930,8 @@ MLC_API int32_t mlc_program_weights(mlc_program* program, char** result, mlc_err
 MLC_API int32_t mlc_program_get_weight(mlc_program* program, const char* name,
                                        const mlc_tensor* tensor, mlc_error** error);
 
-/* Replaces a weight by a tensor of the same shape, which is copied and, between floating-point types,
- * rounded. In all functions that have a weight of this name with the same elements.
+/* Replaces a weight by a tensor of the same shape, which is copied and, between floating-point
+ * types, rounded. In all functions that have a weight of this name with the same elements.
  * Ownership: the caller frees *error with mlc_error_free.
  * Threads: one at a time per program. */
 MLC_API int32_t mlc_program_set_weight(mlc_program* program, const char* name,

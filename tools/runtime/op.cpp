@@ -89,8 +89,8 @@ bool IsCompileTime(const Operand& operand) {
   return operand.constant() || (operand.value->def && operand.value->def->def->is_constexpr());
 }
 
-// Gives numbers the element type of the operands that they must agree with, or else the one that the
-// parameter takes.
+// Gives numbers the element type of the operands that they must agree with, or else the one that
+// the parameter takes.
 void ChooseTypes(mlc_op& op) {
   const std::vector<Param>& params = op.def->canonical().params;
   const auto domain_type = [&](char domain) {
@@ -114,8 +114,9 @@ void ChooseTypes(mlc_op& op) {
     if (is_float && !IsFloat(dtype))
       throw Error("bad-operand", "{}: \"{}\" takes {}, not floating-point numbers", op.def->name,
                   params[i].name, Name(dtype));
+    Operand typed(NarrowForMil(numbers, dtype));
     argument.operands = {};
-    argument.operands.emplace_back(NarrowForMil(numbers, dtype));
+    argument.operands.push_back(std::move(typed));
     argument.untyped = false;
   }
 }

@@ -155,7 +155,8 @@ Value* AddInput(Block& block, const char* name, Type type) {
   return block.inputs.back().get();
 }
 
-// A port has a source name only if it differs, so that packages are those of the same program as text.
+// A port has a source name only if it differs, so that packages are those of the same program as
+// text.
 Port PortFor(const char* name, const Value& value) {
   Port port{.name = value.name};
   if (value.name != name) port.source_name = name;

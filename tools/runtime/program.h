@@ -1,8 +1,8 @@
 // tools/runtime/program.h - a program under construction.
 //
-// Handles of blocks belong to the program and stay valid as long as it exists; a block whose operation
-// was dropped, or whose program was rewritten, is recognised and refused. A value is an index into a
-// table of the program, with a serial number of the program above it.
+// Handles of blocks belong to the program and stay valid as long as it exists; a block whose
+// operation was dropped, or whose program was rewritten, is recognised and refused. A value is an
+// index into a table of the program, with a serial number of the program above it.
 #pragma once
 
 #include <memory>

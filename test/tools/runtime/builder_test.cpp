@@ -1,5 +1,5 @@
-// The builder: programs that it builds from the operators of test data, its errors, and the lifetime
-// of what it lends.
+// The builder: programs that it builds from the operators of test data, its errors, and the
+// lifetime of what it lends.
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -188,6 +188,22 @@ TEST_CASE("c interface: errors of operations name operator, argument and rule, a
   CHECK_THAT(finish(), ContainsSubstring("the operation is finished"));
 }
 
+TEST_CASE("c interface: a number that does not fit can be replaced") {
+  Building building;
+  const mlc_value x = building.Input("x", MLC_INT32, {2});
+  mlc_op* op = nullptr;
+  Expect(mlc_op_new, building.body, "add", "z", &op);
+  const OpHandle freed(op);
+  Expect(mlc_op_arg, op, "x", x);
+  Expect(mlc_op_int, op, "y", int64_t{1} << 40);
+  for (int i = 0; i < 2; ++i)
+    CHECK_THAT(ErrorText(mlc_op_finish, op, 0, static_cast<mlc_value*>(nullptr),
+                         static_cast<int32_t*>(nullptr)),
+               ContainsSubstring("error[constant-range]"));
+  Expect(mlc_op_int, op, "y", int64_t{1});
+  Expect(mlc_op_finish, op, 0, static_cast<mlc_value*>(nullptr), static_cast<int32_t*>(nullptr));
+}
+
 TEST_CASE("c interface: values of other programs and blocks are refused") {
   Building one, other;
   const mlc_value x = one.Input("x", MLC_FP32, {2}), y = other.Input("x", MLC_FP32, {2});
@@ -329,6 +345,10 @@ TEST_CASE("c interface: operators of ONNX become several operations, or leave no
   Expect(mlc_op_ints, op, "indices", 1, std::vector<int64_t>{-1}.data());
   CHECK_THAT(ErrorText(mlc_op_finish, op, 1, &bits, static_cast<int32_t*>(nullptr)),
              ContainsSubstring("onnx.ScatterElements lacks \"updates\""));
+  Expect(mlc_op_floats, op, "updates", 1, std::vector<double>{7}.data());
+  Expect(mlc_op_string, op, "updates", "text");
+  CHECK_THAT(ErrorText(mlc_op_finish, op, 1, &bits, static_cast<int32_t*>(nullptr)),
+             ContainsSubstring("onnx.ScatterElements: \"updates\" is a string"));
   Expect(mlc_op_floats, op, "updates", 1, std::vector<double>{7}.data());
   CHECK_THAT(ErrorText(mlc_op_string, op, "mode", "add"),
              ContainsSubstring("expected: data, indices, updates, axis, reduction"));

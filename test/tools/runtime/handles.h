@@ -1,4 +1,5 @@
-// test/tools/runtime/handles.h - handles of the C interface that free themselves, and small programs.
+// test/tools/runtime/handles.h - handles of the C interface that free themselves, and small
+// programs.
 #pragma once
 
 #include <cstdint>
