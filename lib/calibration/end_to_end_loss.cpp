@@ -1,3 +1,4 @@
+// Operators by name: those that make probabilities of scores.
 #include "lib/calibration/end_to_end_loss.h"
 
 #include <algorithm>
@@ -18,33 +19,78 @@ const std::string& UserNameOf(const Function& function, const std::string& outpu
   return port == function.outputs.end() ? output : verify::UserName(*port);
 }
 
+// How an output is computed from scores.
+enum class Probabilities : uint8_t { kNone, kSoftmax, kSigmoid };
+
+Probabilities ProbabilitiesOf(const Function& function, const std::string& output) {
+  for (const Value* value : function.body.outputs()) {
+    if (value->name != output) continue;
+    // Of operations that move elements or convert them.
+    while (value->def && (value->def->def->moves != Moves::kNone || value->def->is("cast")) &&
+           value->def->def->Find("x") >= 0 && value->def->value("x"))
+      value = value->def->value("x");
+    if (value->def && value->def->is("softmax")) return Probabilities::kSoftmax;
+    if (value->def && value->def->is("sigmoid")) return Probabilities::kSigmoid;
+  }
+  return Probabilities::kNone;
+}
+
+// The scores of probabilities, up to a constant for each row of a softmax.
+std::vector<float> ScoresOf(std::vector<float> values, Probabilities kind) {
+  constexpr double kLeast = 1e-12;
+  for (float& value : values) {
+    const double p = static_cast<double>(value);
+    double score = std::log(std::max(p, kLeast));
+    if (kind == Probabilities::kSigmoid) score -= std::log(std::max(1 - p, kLeast));
+    value = static_cast<float>(score);
+  }
+  return values;
+}
+
 struct Sums {
   double error = 0, energy = 0, divergence = 0;
+  double error_of_scores = 0;
   std::map<std::string, double> peaks;
   int64_t rows = 0;
 };
 
-void AddNoise(const std::string& output, const std::vector<float>& value,
-              const std::vector<float>& reference, Sums& sums) {
+// The error and the energy of an output, and its largest error relative to its range.
+struct Noise {
+  double error = 0, energy = 0, peak = 0;
+};
+
+Noise NoiseOf(const std::vector<float>& value, const std::vector<float>& reference) {
   // Relative to the variance: a constant carries no information.
   double mean = 0;
   for (const float x : reference) mean += static_cast<double>(x);
   mean /= static_cast<double>(std::max<size_t>(reference.size(), 1));
-  double error = 0, energy = 0, worst = 0, low = 0, high = 0;
+  double worst = 0, low = 0, high = 0;
+  Noise noise;
   for (size_t i = 0; i < reference.size(); ++i) {
     const double x = static_cast<double>(reference[i]), d = static_cast<double>(value[i]) - x;
     if (!std::isfinite(x)) continue;
-    error += d * d;
+    noise.error += d * d;
     worst = std::max(worst, std::isfinite(d) ? std::fabs(d) : INFINITY);
     low = std::min(low, x);
     high = std::max(high, x);
-    energy += (x - mean) * (x - mean);
+    noise.energy += (x - mean) * (x - mean);
   }
-  if (!(energy > 0)) return;
-  sums.error += error / energy;
+  noise.peak = worst / (high - low);
+  return noise;
+}
+
+void AddNoise(const std::string& output, const std::vector<float>& value,
+              const std::vector<float>& reference, Probabilities kind, Sums& sums) {
+  const Noise noise = NoiseOf(value, reference);
+  if (!(noise.energy > 0)) return;
+  sums.error += noise.error / noise.energy;
   sums.energy += 1;
   double& peak = sums.peaks[output];
-  peak = std::max(peak, worst / (high - low));
+  peak = std::max(peak, noise.peak);
+  const Noise scores = kind == Probabilities::kNone
+                           ? noise
+                           : NoiseOf(ScoresOf(value, kind), ScoresOf(reference, kind));
+  if (scores.energy > 0) sums.error_of_scores += scores.error / scores.energy;
 }
 
 void AddDivergence(const std::vector<float>& value, const std::vector<float>& reference,
@@ -76,6 +122,9 @@ compress::Loss EndToEndLoss::operator()(const Program& program,
     const auto given = samples_.functions.find(function->name);
     if (given == samples_.functions.end()) continue;
     auto& references = references_[function->name];
+    std::map<std::string, Probabilities> kinds;
+    for (const Value* output : function->body.outputs())
+      kinds[output->name] = ProbabilitiesOf(*function, output->name);
     const engine::Engine engine(
         *function,
         {.arithmetic = arithmetic, .kernels = engine::EngineOptions::Kernels::kReproducible});
@@ -95,14 +144,18 @@ compress::Loss EndToEndLoss::operator()(const Program& program,
           const Tensor& output = outputs.at(name);
           if (output.dims() != reference.dims()) continue;  // sizes that depend on data
           const std::vector<float> value = FloatsOf(output), expected = FloatsOf(reference);
-          AddNoise(UserNameOf(*function, name), value, expected, sums);
+          AddNoise(UserNameOf(*function, name), value, expected,
+                   logits ? Probabilities::kNone : kinds.at(name), sums);
           if (logits) AddDivergence(value, expected, reference.dims().back(), sums);
         }
       }
     }
   }
   compress::Loss loss;
-  if (sums.energy > 0) loss.noise = sums.error / sums.energy;
+  if (sums.energy > 0) {
+    loss.noise = sums.error / sums.energy;
+    loss.noise_of_scores = sums.error_of_scores / sums.energy;
+  }
   for (const auto& [name, peak] : sums.peaks) loss.peak = std::max(loss.peak, peak);
   loss.peaks = std::move(sums.peaks);
   if (sums.rows > 0) loss.divergence = sums.divergence / static_cast<double>(sums.rows);

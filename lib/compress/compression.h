@@ -45,13 +45,16 @@ struct WeightReport {
 // The loss of a program on samples, relative to its outputs before compression.
 struct Loss {
   double noise = 0;  // energy of the error of the outputs, relative to that of the outputs
+  // The same for the scores that outputs are probabilities of: on samples that a model is sure of, all
+  // probabilities are 0 and 1, and tell little.
+  double noise_of_scores = 0;
   // The largest error of any output, relative to the range of its values (lib/verify/compare.h).
   double peak = 0;
   std::map<std::string, double> peaks = {};  // by output, under its name in the source
   // The mean divergence of the distributions of the next token of a language model, in nats.
   std::optional<double> divergence = {};
 
-  double cost() const { return divergence.value_or(noise); }
+  double cost() const { return divergence.value_or(noise_of_scores); }
 };
 
 // A point of the curve of auto: what the program would lose at a size.

@@ -373,6 +373,8 @@ struct OpRow {
   WorkFn work = nullptr;        // null: reads each element once
   WeightsFn weights = nullptr;  // null: none
   EightBit eight_bit = EightBit::kNone;
+  // A positive factor of x, by channel, is a factor of the result.
+  bool homogeneous = false;
   RangeFn range = nullptr;         // null only with no_range
   std::string_view no_range = {};  // reason why no interval is known
   std::array<ConstraintRule, 3> constraints = {};

@@ -105,6 +105,7 @@ constexpr OpRow kPoolRows[] = {
      .default_value = WindowDefault,
      .sums = {.of = Sums::kElements, .mean = true},
      .eight_bit = EightBit::kJoin,
+     .homogeneous = true,
      .range = RangeOfXOrZero},
     {.name = "l2_pool",
      .doc = "square root of the sum of squares over windows of the spatial dimensions",
@@ -125,6 +126,7 @@ constexpr OpRow kPoolRows[] = {
      .eval = EvalMaxPool,
      .default_value = WindowDefault,
      .eight_bit = EightBit::kJoin,
+     .homogeneous = true,
      .range = RangeOfX},
 };
 

@@ -7,6 +7,7 @@
 
 #include "lib/compress/assignment.h"
 #include "lib/compress/weight_view.h"
+#include "lib/ir/encoding.h"
 #include "lib/passes/rewriting.h"
 
 namespace mlc::passes {
@@ -151,9 +152,8 @@ class Equaliser {
   // Returns the operand whose channels a result has, multiplied by the same factors; null if there is
   // none.
   static const Value* Through(const Operation& op, const Value* result, bool last) {
-    const bool pools = op.is("max_pool") || op.is("avg_pool");
-    if (op.is("relu") || op.is("leaky_relu") || op.is("prelu") || (pools && !last))
-      return op.value("x");
+    // Pooling is along the axes behind the channels, which are those of convolutions.
+    if (op.def->homogeneous && (!last || op.def->Find("kernel_sizes") < 0)) return op.value("x");
     // The first features of a normalisation of [x, -x], whose mean is 0.
     if (op.is("slice_by_index") && last) {
       const std::optional<Cut> cut = OnlyCut(op);

@@ -45,19 +45,20 @@ void Pool::Close() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-std::future<Prediction> Pool::Submit(PoolTask task, WhenFull when_full) {
+std::future<Prediction> Pool::Submit(PoolTask task, WhenFull when_full, Deadline until) {
   auto promise = std::make_shared<std::promise<Prediction>>();
   std::future<Prediction> future = promise->get_future();
-  Submit(std::move(task), when_full, [promise](Prediction made, std::exception_ptr failure) {
+  const Done done = [promise](Prediction made, std::exception_ptr failure) {
     if (failure)
       promise->set_exception(std::move(failure));
     else
       promise->set_value(std::move(made));
-  });
+  };
+  Submit(std::move(task), when_full, done, until);
   return future;
 }
 
-void Pool::Submit(PoolTask task, WhenFull when_full, Done done) {
+void Pool::Submit(PoolTask task, WhenFull when_full, Done done, Deadline until) {
   std::unique_lock lock(mutex_);
   if (waiting_.size() >= queue_ && when_full == WhenFull::kRefuse) {
     ++statistics_.rejected;
@@ -66,7 +67,12 @@ void Pool::Submit(PoolTask task, WhenFull when_full, Done done) {
   }
   if (waiting_.size() >= queue_) {
     ++statistics_.blocked;
-    room_.wait(lock, [this] { return waiting_.size() < queue_; });
+    auto room = [this] { return waiting_.size() < queue_; };
+    if (!until) room_.wait(lock, room);
+    if (until && !room_.wait_until(lock, *until, room)) {
+      ++statistics_.rejected;
+      throw Error("timeout", "the deadline expired while the queue was full");
+    }
   }
   waiting_.push_back({std::move(task), std::move(done), std::chrono::steady_clock::now()});
   ++statistics_.submitted;

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -39,12 +40,13 @@ class Pool {
   Pool(std::vector<std::unique_ptr<GuardedModel>> instances, size_t queue);
   ~Pool();  // waits until all submitted tasks are finished
 
-  // Error "resource-limit" if the queue is full, with kRefuse. The future carries exceptions of the
-  // prediction.
-  std::future<Prediction> Submit(PoolTask task, WhenFull when_full);
+  // Error "resource-limit" if the queue is full, with kRefuse; "timeout" if it is full until `until`,
+  // with kBlock. The future carries exceptions of the prediction.
+  using Deadline = std::optional<std::chrono::steady_clock::time_point>;
+  std::future<Prediction> Submit(PoolTask task, WhenFull when_full, Deadline until = {});
   // `done` is called on a thread of the pool. It must not throw, and may only submit with kRefuse.
   using Done = std::function<void(Prediction prediction, std::exception_ptr failure)>;
-  void Submit(PoolTask task, WhenFull when_full, Done done);
+  void Submit(PoolTask task, WhenFull when_full, Done done, Deadline until = {});
 
   PoolStatistics statistics() const;
 

@@ -94,7 +94,7 @@ std::string Picture(const Compression& compression) {
                      (kLeft + kWidth - kRight) / 2, kHeight - 16);
   svg += fmt::format(R"(<text x="{:g}" y="22">{}</text>)", kLeft - 50,
                      divergence ? "divergence of the next token, nats"
-                                : "noise of the outputs, relative to their variance");
+                                : "noise of the outputs or their scores, relative to the variance");
   std::string line;
   for (const CurvePoint& point : compression.curve)
     if (point.scheme.empty())

@@ -23,12 +23,14 @@ std::vector<int32_t> PromptTokens(const text::Tokenizer& tokenizer, std::string_
 }
 
 TextGenerator::TextGenerator(LanguageModel& model, const text::Tokenizer* tokenizer,
-                             const SamplingOptions& sampling, std::vector<std::string> stops)
+                             const SamplingOptions& sampling, std::vector<std::string> stops,
+                             bool continues)
     : model_(model),
       tokenizer_(tokenizer),
       sampling_(sampling),
       stop_texts_(std::move(stops)),
-      stops_(stop_texts_) {
+      stops_(stop_texts_),
+      continues_(continues) {
   CheckSampling(sampling);
   if (tokenizer_) decoder_.emplace(*tokenizer_);
 }
@@ -39,7 +41,10 @@ void TextGenerator::Feed(std::span<const int32_t> tokens) {
   fed_ += std::ssize(tokens);
   ended_.reset();
   stops_ = text::StopTexts(stop_texts_);
-  if (tokenizer_) decoder_.emplace(*tokenizer_);
+  if (!tokenizer_) return;
+  decoder_.emplace(*tokenizer_);
+  // Decoders drop the space before the first token that they see.
+  if (continues_ && !tokens_.empty()) decoder_->Add(tokens_.back());
 }
 
 TextGenerator::Step TextGenerator::End(std::string why) {

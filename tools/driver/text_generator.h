@@ -23,9 +23,11 @@ std::vector<int32_t> PromptTokens(const text::Tokenizer& tokenizer, std::string_
 class TextGenerator {
  public:
   // Both must outlive this object; `tokenizer` may be null, then there are no texts and no tokens
-  // that end an answer. Error "usage" for sampling options that contradict each other.
+  // that end an answer. With `continues`, the texts of steps continue the text that was fed: the
+  // first one keeps its leading space. Error "usage" for sampling options that contradict each other.
   TextGenerator(LanguageModel& model, const text::Tokenizer* tokenizer,
-                const SamplingOptions& sampling, std::vector<std::string> stops);
+                const SamplingOptions& sampling, std::vector<std::string> stops,
+                bool continues = false);
 
   // Adds tokens to what the model has read, and begins a new answer.
   void Feed(std::span<const int32_t> tokens);
@@ -58,6 +60,7 @@ class TextGenerator {
   SamplingOptions sampling_;
   std::vector<std::string> stop_texts_;
   text::StopTexts stops_;
+  const bool continues_;
   std::optional<text::StreamDecoder> decoder_;
   std::vector<int32_t> tokens_;
   size_t pending_ = 0;  // tokens at the end that the model has not processed

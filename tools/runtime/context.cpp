@@ -53,14 +53,16 @@ class SharedJob {
       if (!event_) break;
       const auto [step, share] = *std::exchange(event_, std::nullopt);
       lock.unlock();
-      if (context_->progress(step.c_str(), share, context_->progress_user) != 0)
-        context_->cancelled = true;
+      if (!stopped_ && context_->progress(step.c_str(), share, context_->progress_user) != 0)
+        stopped_ = context_->cancelled = true;
       lock.lock();
     }
   }
 
   // Reports notes and warnings, and throws the exception of the work.
   void Finish() {
+    // A callback cancels its own call only.
+    if (stopped_) context_->cancelled = false;
     if (context_ && context_->log) {
       for (const Error& warning : job_.diagnostics.warnings()) {
         std::string text = warning.text();
@@ -85,6 +87,7 @@ class SharedJob {
   std::condition_variable changed_;
   std::optional<std::pair<std::string, double>> event_;  // the latest progress
   bool done_ = false;
+  bool stopped_ = false;  // by the callback; of the calling thread
 };
 
 // Marks a context as used by one call.

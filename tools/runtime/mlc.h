@@ -190,7 +190,8 @@ typedef struct mlc_context mlc_context;
  * a note. The texts are valid during the call of the function. */
 typedef void (*mlc_log_function)(int32_t level, const char* id, const char* text, void* user);
 
-/* Receives how much of a step is done, from 0 to 1. A result other than 0 cancels the call. */
+/* Receives how much of a step is done, from 0 to 1; steps can begin again. A result other than 0 cancels
+ * the call, and only that one. */
 typedef int32_t (*mlc_progress_function)(const char* step, double share, void* user);
 
 /* Creates a context. Options: "threads", the maximum number of threads of a call.
@@ -305,8 +306,9 @@ MLC_API int32_t mlc_capabilities(char** result, mlc_error** error);
 /* ---- Tensors ------------------------------------------------------------------------------- */
 
 /* Element types. Types below 8 bits are packed, least significant bits first. Models have inputs
- * and outputs of MLC_BOOL to MLC_UINT16 and MLC_STRING; the others occur in constants. A bool is
- * one byte, 0 or 1. */
+ * of MLC_BOOL to MLC_UINT16, and outputs of these types and MLC_STRING. The probabilities of a
+ * classifier are an output of MLC_FP64 with a number for each label. The other types occur in
+ * constants. A bool is one byte, 0 or 1. */
 #define MLC_BOOL 1
 #define MLC_FP16 2
 #define MLC_FP32 3
@@ -355,7 +357,10 @@ typedef struct mlc_model mlc_model;
 
 /* Loads a package, a compiled bundle, MIL text or a source model. Options: those of mlc run that
  * concern loading: "units", "function", "arithmetic", "timeout", "load-timeout", "dim", "shape",
- * "low-precision", "reshapes", "specialization"; and "threads", of the reference engine.
+ * "low-precision", "reshapes", "specialization"; "threads", of the reference engine; and
+ * "circuit-breaker": true, which refuses predictions for five seconds or longer, with
+ * MLC_ERROR_RUNTIME, after more than 5 % of the last 100 have failed; so do "p99-budget" and
+ * "memory-mark". Times are in milliseconds.
  * Ownership: the caller frees *model with mlc_model_free, *error with mlc_error_free.
  * Threads: any, each with its own context. */
 MLC_API int32_t mlc_model_load(mlc_context* context, const char* path, const char* options,
@@ -476,8 +481,8 @@ typedef struct mlc_results mlc_results;
  * optional. Inputs may have any type that represents their values exactly in the type of the
  * model. `output_names` and `outputs` name outputs to be copied into memory of the caller, which
  * has the type and the sizes of the results. `results`, which may be NULL, receives all outputs.
- * `state` may be NULL: states are zero, and forgotten. `timeout_ms`: 0 for the limit of the model,
- * or none.
+ * `state` may be NULL: states are zero, and forgotten. `timeout_ms`: 0 for the limit of the model
+ * (option "timeout"), if it has one; otherwise the shorter of the two.
  *
  * If the time limit expires, the call returns MLC_ERROR_TIMEOUT and nothing of the caller's is
  * used afterwards, although the prediction may still be running.
@@ -558,6 +563,37 @@ MLC_API int32_t mlc_request_run(mlc_request* request, int64_t timeout_ms, mlc_re
  * Ownership: takes `request`, which may be NULL.
  * Threads: one at a time. */
 MLC_API void mlc_request_free(mlc_request* request);
+
+/* Several instances of a model that serve one queue: predictions run at the same time, each on one
+ * instance, in the order in which they were asked for. */
+typedef struct mlc_pool mlc_pool;
+
+/* Creates a pool, whose instances share the weights where the runtime allows it. Options: "instances"
+ * (default 2), "queue", how many predictions may wait (default 16).
+ * Ownership: the caller frees *pool with mlc_pool_free, *error with mlc_error_free.
+ * Threads: any. */
+MLC_API int32_t mlc_pool_new(mlc_model* model, const char* options, mlc_pool** pool,
+                             mlc_error** error);
+
+/* Predicts on the next free instance, and returns when that is done. If the queue is full, the call
+ * waits for room if `wait` is not 0, and fails with MLC_ERROR_LIMIT otherwise. The time limit includes
+ * the time in the queue; a prediction that exceeds it is started nevertheless, and its result is
+ * dropped. The request must not have states. It is only read, so that several calls can use it.
+ * Ownership: the caller frees *results with mlc_results_free, *error with mlc_error_free.
+ * Threads: any. */
+MLC_API int32_t mlc_pool_run(mlc_pool* pool, const mlc_request* request, int32_t wait,
+                             int64_t timeout_ms, mlc_results** results, mlc_error** error);
+
+/* Returns {"instances", "queue", "submitted", "finished", "rejected", "blocked", "queue_high_water",
+ * "waited_p50_ms", "waited_p99_ms"}.
+ * Ownership: the caller frees *result with mlc_string_free, *error with mlc_error_free.
+ * Threads: any. */
+MLC_API int32_t mlc_pool_statistics(mlc_pool* pool, char** result, mlc_error** error);
+
+/* Frees a pool that no call uses, after the predictions that it has begun.
+ * Ownership: takes `pool`, which may be NULL.
+ * Threads: one at a time. */
+MLC_API void mlc_pool_free(mlc_pool* pool);
 
 /* ---- Text ---------------------------------------------------------------------------------- */
 
@@ -936,6 +972,22 @@ MLC_API int32_t mlc_program_get_weight(mlc_program* program, const char* name,
  * Threads: one at a time per program. */
 MLC_API int32_t mlc_program_set_weight(mlc_program* program, const char* name,
                                        const mlc_tensor* tensor, mlc_error** error);
+
+/* Adds scale * up * down, of low rank, to a weight of linear or conv operations (LoRA): `down` is [rank,
+ * inputs], of a convolution [rank, inputs, kernel ...], and `up` is [outputs, rank].
+ * Ownership: the caller frees *error with mlc_error_free.
+ * Threads: one at a time per program. */
+MLC_API int32_t mlc_program_merge_lora(mlc_program* program, const char* weight,
+                                       const mlc_tensor* down, const mlc_tensor* up, double scale,
+                                       mlc_error** error);
+
+/* Keeps such a pair apart, so that it can be changed at run time: adds the inputs "WEIGHT_lora_down" and
+ * "WEIGHT_lora_up", in the type of the weight, and operations that add scale * up * (down * x) to the
+ * result of each layer. Ends the lifetime of all values.
+ * Ownership: the caller frees *error with mlc_error_free.
+ * Threads: one at a time per program. */
+MLC_API int32_t mlc_program_add_lora_inputs(mlc_program* program, const char* weight, int64_t rank,
+                                            double scale, mlc_error** error);
 
 /* Frees a program with its blocks. Models that were loaded from it remain valid.
  * Ownership: takes `program`, which may be NULL.

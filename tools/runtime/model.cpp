@@ -21,6 +21,12 @@ namespace {
 
 Ports PortsFrom(const std::vector<runtime::Feature>& features, const std::vector<Port>& ports) {
   Ports found{.features = features, .source_names = {}, .by_name = {}};
+  // The probabilities of a classifier are a dictionary of numbers, of which the values are delivered.
+  for (runtime::Feature& feature : found.features)
+    if (feature.kind == runtime::Feature::Kind::kTensor && feature.dtype == DType::kNone) {
+      feature.dtype = DType::kFp64;
+      feature.dims = {-1};
+    }
   for (const runtime::Feature& feature : features) {
     const auto port = std::ranges::find(ports, feature.name, &Port::name);
     found.source_names.push_back(
@@ -91,6 +97,8 @@ std::vector<driver::Option> LoadTable(LoadOptions& into) {
             "--low-precision", "--reshapes", "--specialization", "--p99-budget", "--memory-mark"});
   table.push_back({"--threads", "N", "number of threads of the reference engine",
                    driver::Whole("--threads", into.threads)});
+  table.push_back({"--circuit-breaker", "", "refuse predictions for a while after many failures",
+                   driver::Switch(into.breaker)});
   return table;
 }
 
@@ -109,6 +117,9 @@ mlc_model* LoadModel(const LoadOptions& options,
   model->model = make(given, model->diagnostics);
   model->units_requested = given.units;
   model->breaker = options.run.breaker;
+  // The host decides what to do about failures, unless it asks for more.
+  const bool asked = options.breaker || model->breaker.p99_budget_ms || model->breaker.memory_limit;
+  if (!asked) model->breaker.override = runtime::BreakerOptions::Override::kClosed;
   return new mlc_model{std::make_shared<LoadedFunction>(model, model->model->function())};
 }
 

@@ -55,6 +55,7 @@ class LoadedFunction {
 struct LoadOptions {
   driver::BenchmarkOptions run;
   int64_t threads = 0;
+  bool breaker = false;
 };
 std::vector<driver::Option> LoadTable(LoadOptions& into);
 // Loads the default function, or the one that the options name.

@@ -2,12 +2,15 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
+#include <set>
 
 #include "lib/ir/block_transaction.h"
 #include "lib/ir/builder.h"
 #include "lib/ir/insert_operation.h"
 #include "lib/ir/text_values.h"
 #include "lib/ops/row.h"
+#include "lib/support/edit_distance.h"
 #include "tools/runtime/composites.h"
 #include "tools/runtime/program.h"
 #include "tools/runtime/tensor.h"
@@ -211,6 +214,19 @@ Operation* Finish(mlc_op& op) {
   return InsertOperation(block, std::move(op.operation), inferred);
 }
 
+// The operator with the most similar name; empty if there is none.
+std::string MeantOperator(const OpSet& ops, const std::string& wanted) {
+  std::set<std::string> names;
+  for (const OpDef& def : ops.all())
+    if (!def.is_const()) names.emplace(def.name);
+  for (const Composite& composite : Composites()) names.emplace(composite.name);
+  // Names of ONNX have capitals: Conv, LayerNormalization.
+  std::string lower = wanted;
+  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  const std::string meant = MeantName(names, wanted);
+  return meant.empty() ? MeantName(names, lower) : meant;
+}
+
 }  // namespace
 
 int32_t mlc_op_new(mlc_block* block, const char* op_name, const char* name, mlc_op** op,
@@ -221,9 +237,13 @@ int32_t mlc_op_new(mlc_block* block, const char* op_name, const char* name, mlc_
     Require(op, "op");
     const OpDef* def = program.program.ops->Find(op_name);
     const Composite* composite = FindComposite(op_name);
-    if (!composite && (!def || def->is_const()))
-      throw Error("unsupported-operator", "unknown operator {}", op_name)
-          .Help(def ? "mlc_block_constant adds constants" : "mlc_capabilities lists the operators");
+    if (!composite && (!def || def->is_const())) {
+      Error error("unsupported-operator", "unknown operator {}", op_name);
+      if (const std::string meant = MeantOperator(*program.program.ops, op_name); !meant.empty())
+        error.Expected("perhaps {}", meant);
+      throw error.Help(def ? "mlc_block_constant adds constants"
+                           : "mlc_capabilities lists the operators");
+    }
     if (!OrEmpty(name).empty() && !IsLegalName(name))
       throw Error("bad-name", "\"{}\" cannot be a name in a program", name)
           .Expected("letters, digits and _, e.g. {}", LegalName(name));
@@ -300,10 +320,17 @@ int32_t mlc_op_finish(mlc_op* op, int32_t capacity, mlc_value* results, int32_t*
     Unfinished(op);
     if (capacity > 0) Require(results, "results");
     std::vector<Value*> found;
-    if (op->composite) {
-      found = FinishComposite(*op);
-    } else {
-      for (const auto& result : Finish(*op)->results) found.push_back(result.get());
+    try {
+      if (op->composite) {
+        found = FinishComposite(*op);
+      } else {
+        for (const auto& result : Finish(*op)->results) found.push_back(result.get());
+      }
+    } catch (Error& refused) {
+      if (!refused.has_location())
+        refused.At({"", fmt::format("function \"{}\", {} \"{}\"", op->block->block->function->name,
+                                    op->op_name, op->name)});
+      throw;
     }
     for (mlc_block* block : op->blocks) block->open = false;
     for (size_t i = 0; i < found.size(); ++i) {

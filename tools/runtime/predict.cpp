@@ -1,28 +1,15 @@
 // Predictions, their results, and requests.
+#include "tools/runtime/predict.h"
+
 #include <algorithm>
 #include <cstddef>
 #include <nlohmann/json.hpp>
 
-#include "lib/runtime/guarded_model.h"
 #include "tools/driver/supplied_tensors.h"
-#include "tools/runtime/model.h"
 #include "tools/runtime/tensor.h"
 
 using namespace mlc;
 using namespace mlc::abi;
-
-struct mlc_results {
-  std::shared_ptr<LoadedFunction> function;
-  std::vector<Tensor> tensors;         // in the order of the ports
-  std::vector<Pin<std::byte>> pinned;  // their elements; empty for strings
-  std::string timings;                 // JSON
-};
-
-struct mlc_request {
-  std::shared_ptr<LoadedFunction> function;
-  std::map<std::string, Tensor> inputs;  // by MIL name
-  std::shared_ptr<std::unique_ptr<runtime::ModelState>> state;
-};
 
 namespace {
 
@@ -59,7 +46,29 @@ void AddInput(const LoadedFunction& function, const char* name, const Tensor& gi
     throw Error("bad-input", "input \"{}\" is given twice", name);
 }
 
-// Adds the values of optional inputs. Error "bad-input" if another input is missing.
+runtime::Prediction Run(const LoadedFunction& function, const std::map<std::string, Tensor>& inputs,
+                        runtime::ModelState* state, int64_t timeout_ms) {
+  return timeout_ms == 0 ? function.instance->Run(inputs, state)
+                         : function.instance->Run(inputs, state, TimeoutFrom(timeout_ms));
+}
+
+// The elements of an output in the type that the schema states: exact arithmetic computes in fp32.
+Tensor AsDeclared(const Tensor& tensor, const runtime::Feature& feature) {
+  return tensor.dtype() == feature.dtype || tensor.dtype() == DType::kString
+             ? tensor
+             : tensor.Cast(feature.dtype);
+}
+
+const Tensor* TensorAt(const mlc_results* results, int32_t index) {
+  return results && index >= 0 && static_cast<size_t>(index) < results->tensors.size()
+             ? &results->tensors[static_cast<size_t>(index)]
+             : nullptr;
+}
+
+}  // namespace
+
+namespace mlc::abi {
+
 void Complete(const LoadedFunction& function, std::map<std::string, Tensor>& inputs) {
   if (inputs.size() == function.input_values.size()) return;
   std::string missing;
@@ -82,19 +91,6 @@ runtime::Worker::Timeout TimeoutFrom(int64_t ms) {
   return std::chrono::milliseconds(std::min(ms, kMost));
 }
 
-runtime::Prediction Run(const LoadedFunction& function, const std::map<std::string, Tensor>& inputs,
-                        runtime::ModelState* state, int64_t timeout_ms) {
-  return timeout_ms == 0 ? function.instance->Run(inputs, state)
-                         : function.instance->Run(inputs, state, TimeoutFrom(timeout_ms));
-}
-
-// The elements of an output in the type that the schema states: exact arithmetic computes in fp32.
-Tensor AsDeclared(const Tensor& tensor, const runtime::Feature& feature) {
-  return tensor.dtype() == feature.dtype || tensor.dtype() == DType::kString
-             ? tensor
-             : tensor.Cast(feature.dtype);
-}
-
 std::unique_ptr<mlc_results> ResultsOf(const std::shared_ptr<LoadedFunction>& function,
                                        const runtime::Prediction& prediction) {
   auto results = std::make_unique<mlc_results>();
@@ -111,13 +107,7 @@ std::unique_ptr<mlc_results> ResultsOf(const std::shared_ptr<LoadedFunction>& fu
   return results;
 }
 
-const Tensor* TensorAt(const mlc_results* results, int32_t index) {
-  return results && index >= 0 && static_cast<size_t>(index) < results->tensors.size()
-             ? &results->tensors[static_cast<size_t>(index)]
-             : nullptr;
-}
-
-}  // namespace
+}  // namespace mlc::abi
 
 int32_t mlc_predict(mlc_model* model, mlc_state* state, int32_t input_count,
                     const char* const* input_names, const mlc_tensor* const* inputs,

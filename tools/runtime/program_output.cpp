@@ -4,6 +4,7 @@
 
 #include "lib/ir/text.h"
 #include "tools/driver/json_results.h"
+#include "tools/driver/lora.h"
 #include "tools/driver/model_interface.h"
 #include "tools/driver/options_json.h"
 #include "tools/driver/weights.h"
@@ -212,5 +213,30 @@ int32_t mlc_program_set_weight(mlc_program* program, const char* name, const mlc
     Require(name, "name");
     driver::SetWeight(program->parts->program, name,
                       Copied(tensor, fmt::format("weight \"{}\"", name)));
+  });
+}
+
+int32_t mlc_program_merge_lora(mlc_program* program, const char* weight, const mlc_tensor* down,
+                               const mlc_tensor* up, double scale, mlc_error** error) {
+  return Call(error, [&] {
+    Require(program, "program");
+    Require(weight, "weight");
+    driver::MergeLora(program->parts->program, weight, Copied(down, "`down`"), Copied(up, "`up`"),
+                      scale);
+  });
+}
+
+int32_t mlc_program_add_lora_inputs(mlc_program* program, const char* weight, int64_t rank,
+                                    double scale, mlc_error** error) {
+  return Call(error, [&] {
+    Require(program, "program");
+    Require(weight, "weight");
+    ProgramParts& parts = *program->parts;
+    // A failure leaves the program as it is.
+    Program changed = Clone(parts.program);
+    driver::AddLoraInputs(changed, weight, rank, scale, parts.diagnostics);
+    Verify(changed);
+    parts.Seal();
+    parts.program = std::move(changed);
   });
 }

@@ -120,7 +120,7 @@ int32_t mlc_generator_new(mlc_model* model, mlc_tokenizer* tokenizer, const char
     made->model = std::make_unique<driver::LanguageModel>(
         function.model->model->program(), function.function, function.instance, "the generator");
     made->generator = std::make_unique<driver::TextGenerator>(*made->model, made->tokenizer.get(),
-                                                              given.sampling, given.stops);
+                                                              given.sampling, given.stops, true);
     *generator = made.release();
   });
 }

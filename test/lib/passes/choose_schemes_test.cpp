@@ -51,7 +51,9 @@ func main<ios18>(tensor<fp32, [2, 64]> x) {
   // Returns the bytes of both weights in the schemes that were chosen.
   std::vector<uint64_t> Choose(const char* goal, const std::function<double()>& noise) {
     compress::Compression compression;
-    compression.evaluate = [&](const Program&) { return compress::Loss{.noise = noise()}; };
+    compression.evaluate = [&](const Program&) {
+      return compress::Loss{.noise_of_scores = noise()};
+    };
     compression.most_evaluations = 100;
     const QuantiseFn quantise = [](Candidate& candidate, const compress::Scheme& scheme, int) {
       compress::Request request{.scheme = scheme, .axes = *candidate.axes};

@@ -169,6 +169,10 @@ TEST_CASE("c interface: errors of operations name operator, argument and rule, a
   CHECK_THAT(
       ErrorText(mlc_op_new, building.body, "convolve", static_cast<const char*>(nullptr), &op),
       ContainsSubstring("error[unsupported-operator]: unknown operator convolve"));
+  for (const auto& [given, meant] :
+       {std::pair("rellu", "perhaps relu"), std::pair("Conv", "perhaps conv")})
+    CHECK_THAT(ErrorText(mlc_op_new, building.body, given, static_cast<const char*>(nullptr), &op),
+               ContainsSubstring(meant));
   Expect(mlc_op_new, building.body, "matmul", "z", &op);
   const OpHandle freed(op);
   CHECK_THAT(ErrorText(mlc_op_arg, op, "weight", x),
@@ -179,6 +183,7 @@ TEST_CASE("c interface: errors of operations name operator, argument and rule, a
                      static_cast<int32_t*>(nullptr));
   };
   CHECK_THAT(finish(), ContainsSubstring("matmul lacks \"y\""));
+  CHECK_THAT(finish(), ContainsSubstring("at function \"main\", matmul \"z\""));
   Expect(mlc_op_arg, op, "y", y);
   CHECK_THAT(finish(), ContainsSubstring("error[bad-operand]: matmul"));
   Expect(mlc_op_arg, op, "y", x);
@@ -336,7 +341,8 @@ TEST_CASE("c interface: operators of ONNX become several operations, or leave no
   Expect(mlc_op_int, op, "B", int64_t{12});
   mlc_value bits = -1;
   CHECK_THAT(ErrorText(mlc_op_finish, op, 1, &bits, static_cast<int32_t*>(nullptr)),
-             ContainsSubstring("onnx.BitwiseAnd: \"A\" is fp32 [3]\n  expected: int32"));
+             ContainsSubstring("onnx.BitwiseAnd: \"A\" is fp32 [3]\n  at function \"main\", "
+                               "onnx.BitwiseAnd \"bits\"\n  expected: int32"));
   Expect(mlc_op_arg, op, "A", x);
   Expect(mlc_op_finish, op, 1, &bits, static_cast<int32_t*>(nullptr));
   Expect(mlc_op_new, building.body, "onnx.ScatterElements", "scattered", &op);

@@ -185,6 +185,28 @@ TEST_CASE("c interface: after a time limit, a late prediction touches nothing of
   CHECK_THAT(Taken(json), ContainsSubstring("\"timeout\":1"));
 }
 
+TEST_CASE("c interface: failures refuse no predictions unless the circuit breaker is asked for") {
+  for (const bool asked : {false, true}) {
+    static const auto plan = std::make_shared<runtime::FakePlan>();
+    plan->given = [](float x) {
+      if (x < 0) throw Error("runtime-failed", "the device is lost");
+    };
+    driver::make_core_ml = +[]() -> std::unique_ptr<runtime::Runtime> {
+      return std::make_unique<runtime::FakeRuntime>(plan);
+    };
+    Building building = Doubling();
+    const ModelHandle model = building.Load(
+        asked ? "{\"units\": \"all\", \"circuit-breaker\": true}" : "{\"units\": \"all\"}");
+    driver::make_core_ml = nullptr;
+    REQUIRE(model);
+    float bad[2] = {-1, 0}, in[2] = {1, 2}, out[2] = {};
+    for (int i = 0; i < 20; ++i) PredictTwo(model.get(), nullptr, bad, out, 0);
+    const std::string text = PredictTwo(model.get(), nullptr, in, out, 0);
+    INFO(text);
+    CHECK((text == "") == !asked);
+  }
+}
+
 TEST_CASE("c interface: eight threads on one model and on eight", "[threads]") {
   Building building = Doubling();
   for (const bool shared : {true, false}) {
@@ -279,6 +301,97 @@ TEST_CASE("c interface: cycles of compiling, loading and predicting do not grow"
   const int64_t growth = ResidentBytes() - before;
   std::cout << "# c interface: " << cycles << " cycles grew by " << growth / 1000 << " kB\n";
   CHECK(growth < 1'000'000);
+}
+
+TEST_CASE("c interface: a pool serves threads, refuses when it is full, and ends in time") {
+  const Building building = Doubling();
+  mlc_model* loaded = nullptr;
+  Expect(mlc_program_load, static_cast<mlc_context*>(nullptr), building.program.get(),
+         static_cast<const char*>(nullptr), &loaded);
+  const ModelHandle model(loaded);
+  mlc_pool* pool = nullptr;
+  CHECK_THAT(ErrorText(mlc_pool_new, model.get(), "{\"instances\": 0}", &pool),
+             ContainsSubstring("option 'instances': 0\n  expected: 1 to 256"));
+  Expect(mlc_pool_new, model.get(), "{\"instances\": 3, \"queue\": 2}", &pool);
+  std::vector<std::thread> threads;
+  std::atomic<int> right = 0;
+  for (int t = 0; t < 8; ++t)
+    threads.emplace_back([&, t] {
+      mlc_request* request = nullptr;
+      if (mlc_request_new(model.get(), &request, nullptr) != MLC_OK) return;
+      const RequestHandle freed(request);
+      for (int i = 0; i < 50; ++i) {
+        float in[2] = {static_cast<float>(t), static_cast<float>(i)};
+        const mlc_tensor x = TensorOf(in, MLC_FP32, {2});
+        mlc_results* results = nullptr;
+        if (mlc_request_set_input(request, "x", &x, nullptr) != MLC_OK) return;
+        if (mlc_pool_run(pool, request, 1, i % 2 * 60'000, &results, nullptr) != MLC_OK) return;
+        const ResultsHandle owned(results);
+        mlc_tensor y{.struct_size = sizeof(mlc_tensor)};
+        if (mlc_results_tensor(results, 0, &y, nullptr) != MLC_OK) return;
+        const float* values = static_cast<const float*>(y.data);
+        right += values[0] == 2 * in[0] && values[1] == 2 * in[1];
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  CHECK(right == 400);
+  char* json = nullptr;
+  Expect(mlc_pool_statistics, pool, &json);
+  CHECK_THAT(Taken(json), ContainsSubstring("\"submitted\":400"));
+  mlc_pool_free(pool);
+  mlc_pool_free(nullptr);
+}
+
+TEST_CASE("c interface: a classifier delivers its label and the probabilities of all labels") {
+  Building building;
+  const mlc_value x = building.Input("x", MLC_FP32, {1, 3});
+  mlc_op* op = nullptr;
+  mlc_value p = -1;
+  Expect(mlc_op_new, building.body, "softmax", "p", &op);
+  Expect(mlc_op_arg, op, "x", x);
+  Expect(mlc_op_int, op, "axis", int64_t{-1});
+  Expect(mlc_op_finish, op, 1, &p, static_cast<int32_t*>(nullptr));
+  mlc_op_free(op);
+  building.Output("p", p);
+  const char* labels[] = {"cat", "dog", "owl"};
+  Expect(mlc_program_set_labels, building.program.get(), 3, labels);
+  mlc_model* loaded = nullptr;
+  Expect(mlc_program_load, static_cast<mlc_context*>(nullptr), building.program.get(),
+         static_cast<const char*>(nullptr), &loaded);
+  const ModelHandle model(loaded);
+  float in[3] = {0, 2, 1};
+  const mlc_tensor tensor = TensorOf(in, MLC_FP32, {1, 3});
+  const mlc_tensor* inputs[] = {&tensor};
+  const char* names[] = {"x"};
+  mlc_results* made = nullptr;
+  Expect(mlc_predict, model.get(), static_cast<mlc_state*>(nullptr), 1, names, inputs, 0,
+         static_cast<const char* const*>(nullptr), static_cast<const mlc_tensor* const*>(nullptr),
+         int64_t{0}, &made);
+  const ResultsHandle results(made);
+  REQUIRE(mlc_results_count(results.get()) == 2);
+  int found = 0;
+  for (int32_t i = 0; i < 2; ++i) {
+    if (mlc_model_port_dtype(model.get(), MLC_PORT_OUTPUT, i) == MLC_STRING) {
+      CHECK(std::string(mlc_results_string(results.get(), i, 0)) == "dog");
+      ++found;
+      continue;
+    }
+    CHECK(mlc_model_port_dtype(model.get(), MLC_PORT_OUTPUT, i) == MLC_FP64);
+    CHECK(mlc_model_port_rank(model.get(), MLC_PORT_OUTPUT, i) == 1);
+    mlc_tensor y{.struct_size = sizeof(mlc_tensor)};
+    Expect(mlc_results_tensor, results.get(), i, &y);
+    REQUIRE((y.dtype == MLC_FP64 && y.rank == 1 && y.dims[0] == 3));
+    CHECK(static_cast<const double*>(y.data)[1] == Approx(0.6652).epsilon(1e-3));
+    double own[3] = {};
+    const mlc_tensor to = TensorOf(own, MLC_FP64, {3});
+    const mlc_tensor* outputs[] = {&to};
+    const char* output_names[] = {mlc_results_name(results.get(), i)};
+    Expect(mlc_predict, model.get(), static_cast<mlc_state*>(nullptr), 1, names, inputs, 1,
+           output_names, outputs, int64_t{0}, static_cast<mlc_results**>(nullptr));
+    CHECK(own[2] == Approx(0.2447).epsilon(1e-3));
+    ++found;
+  }
+  CHECK(found == 2);
 }
 
 }  // namespace mlc::test

@@ -87,6 +87,10 @@ pub struct mlc_request {
     _private: [u8; 0],
 }
 #[repr(C)]
+pub struct mlc_pool {
+    _private: [u8; 0],
+}
+#[repr(C)]
 pub struct mlc_tokenizer {
     _private: [u8; 0],
 }
@@ -173,6 +177,10 @@ extern "C" {
     pub fn mlc_request_set_state(request: *mut mlc_request, state: *mut mlc_state, error: *mut *mut mlc_error) -> i32;
     pub fn mlc_request_run(request: *mut mlc_request, timeout_ms: i64, results: *mut *mut mlc_results, error: *mut *mut mlc_error) -> i32;
     pub fn mlc_request_free(request: *mut mlc_request);
+    pub fn mlc_pool_new(model: *mut mlc_model, options: *const c_char, pool: *mut *mut mlc_pool, error: *mut *mut mlc_error) -> i32;
+    pub fn mlc_pool_run(pool: *mut mlc_pool, request: *const mlc_request, wait: i32, timeout_ms: i64, results: *mut *mut mlc_results, error: *mut *mut mlc_error) -> i32;
+    pub fn mlc_pool_statistics(pool: *mut mlc_pool, result: *mut *mut c_char, error: *mut *mut mlc_error) -> i32;
+    pub fn mlc_pool_free(pool: *mut mlc_pool);
     pub fn mlc_tokenizer_load(context: *mut mlc_context, path: *const c_char, tokenizer: *mut *mut mlc_tokenizer, error: *mut *mut mlc_error) -> i32;
     pub fn mlc_tokenizer_encode(tokenizer: *const mlc_tokenizer, text: *const c_char, size: usize, add_special: i32, parse_special: i32, ids: *mut i32, capacity: usize, count: *mut usize, error: *mut *mut mlc_error) -> i32;
     pub fn mlc_tokenizer_decode(tokenizer: *const mlc_tokenizer, ids: *const i32, count: usize, special: i32, text: *mut *mut c_char, size: *mut usize, error: *mut *mut mlc_error) -> i32;
@@ -225,5 +233,7 @@ extern "C" {
     pub fn mlc_program_weights(program: *mut mlc_program, result: *mut *mut c_char, error: *mut *mut mlc_error) -> i32;
     pub fn mlc_program_get_weight(program: *mut mlc_program, name: *const c_char, tensor: *const mlc_tensor, error: *mut *mut mlc_error) -> i32;
     pub fn mlc_program_set_weight(program: *mut mlc_program, name: *const c_char, tensor: *const mlc_tensor, error: *mut *mut mlc_error) -> i32;
+    pub fn mlc_program_merge_lora(program: *mut mlc_program, weight: *const c_char, down: *const mlc_tensor, up: *const mlc_tensor, scale: f64, error: *mut *mut mlc_error) -> i32;
+    pub fn mlc_program_add_lora_inputs(program: *mut mlc_program, weight: *const c_char, rank: i64, scale: f64, error: *mut *mut mlc_error) -> i32;
     pub fn mlc_program_free(program: *mut mlc_program);
 }
