@@ -35,9 +35,10 @@ Probabilities ProbabilitiesOf(const Function& function, const std::string& outpu
   return Probabilities::kNone;
 }
 
-// The scores of probabilities, up to a constant for each row of a softmax.
+// The scores of probabilities, up to a constant for each row of a softmax. Small probabilities count
+// as equal: whether one is 1e-6 or 1e-9 matters to nobody, but would be most of the error.
 std::vector<float> ScoresOf(std::vector<float> values, Probabilities kind) {
-  constexpr double kLeast = 1e-12;
+  constexpr double kLeast = 1e-3;
   for (float& value : values) {
     const double p = static_cast<double>(value);
     double score = std::log(std::max(p, kLeast));
