@@ -9,7 +9,8 @@
  *       return 1;
  *     }
  *
- * Core ML runs the models on Apple's systems, the reference engine of mlc everywhere else.
+ * Core ML runs the models on Apple's systems, the reference engine of mlc everywhere else. The
+ * library is linked with `pkg-config --cflags --libs mlc`, or mlc::libmlc of find_package(libmlc).
  *
  * RESULTS. A function that can fail returns int32_t: MLC_OK (0), or the class of the error. Its
  * last parameter receives an error record, which the caller frees; it may be NULL. On success
@@ -230,7 +231,9 @@ MLC_API void mlc_context_free(mlc_context* context);
 
 /* Compiles a model (ONNX, GGUF, a Hugging Face folder) to a .mlpackage or .mlmodelc. `result`,
  * which may be NULL, receives a JSON object: package, target, precision, operations, weight_bytes,
- * inputs, outputs, decisions and so on. Options: those of mlc compile.
+ * inputs, outputs, decisions and so on. A manifest and, for language models, the tokenizer are
+ * written beside the output. An output that mlc has written before is replaced, any other only with
+ * the option "force". Options: those of mlc compile.
  * Ownership: the caller frees *result with mlc_string_free, *error with mlc_error_free.
  * Threads: any, each with its own context. */
 MLC_API int32_t mlc_compile(mlc_context* context, const char* model, const char* output,
@@ -408,7 +411,7 @@ MLC_API int32_t mlc_model_port_dtype(const mlc_model* model, int32_t kind, int32
  * Threads: any. */
 MLC_API int32_t mlc_model_port_rank(const mlc_model* model, int32_t kind, int32_t index);
 
-/* Returns the sizes, -1 for one that is open. NULL if there is no such port.
+/* Returns the sizes, -1 for one that is open. NULL if there is no such port, or its rank is 0.
  * Ownership: lent, valid until the model is freed.
  * Threads: any. */
 MLC_API const int64_t* mlc_model_port_dims(const mlc_model* model, int32_t kind, int32_t index);
@@ -651,6 +654,8 @@ typedef struct mlc_generator mlc_generator;
 
 /* Creates a generator on a loaded language model. Options: those of mlc run for prompts that
  * choose tokens: "temperature", "top-k", "top-p", "min-p", "repetition-penalty", "seed", "stop".
+ * Without a temperature, the most likely token is chosen; equal seeds give equal texts. Without a
+ * tokenizer (NULL), only ids can be appended, and there is no text. A generator has states of its own.
  * Ownership: the caller frees *generator with mlc_generator_free, *error with mlc_error_free.
  * Threads: any. */
 MLC_API int32_t mlc_generator_new(mlc_model* model, mlc_tokenizer* tokenizer, const char* options,
@@ -663,7 +668,8 @@ MLC_API int32_t mlc_generator_new(mlc_model* model, mlc_tokenizer* tokenizer, co
 MLC_API int32_t mlc_generator_feed(mlc_generator* generator, const char* text, size_t size,
                                    mlc_error** error);
 
-/* Appends tokens.
+/* Appends tokens. mlc_generator_next checks them, and whether they exceed the context; after its error,
+ * mlc_generator_reset begins again.
  * Ownership: the caller frees *error with mlc_error_free.
  * Threads: one at a time. */
 MLC_API int32_t mlc_generator_feed_ids(mlc_generator* generator, const int32_t* ids, size_t count,
@@ -728,7 +734,7 @@ typedef int64_t mlc_value;
 MLC_API int32_t mlc_program_new(const char* options, mlc_program** program, mlc_error** error);
 
 /* Imports a model of any format as a program, e.g. to replace its weights. Options: those of the
- * import. It cannot get further operations.
+ * import. Its functions cannot get further operations, but it can get further functions.
  * Ownership: the caller frees *program with mlc_program_free, *error with mlc_error_free.
  * Threads: any, each with its own context. */
 MLC_API int32_t mlc_program_open(mlc_context* context, const char* model, const char* options,
@@ -774,7 +780,8 @@ MLC_API int32_t mlc_block_state(mlc_block* body, const char* name, int32_t dtype
 MLC_API int32_t mlc_block_image(mlc_block* body, mlc_value input, const char* space,
                                 mlc_error** error);
 
-/* Adds a constant, whose elements are copied. `name` may be NULL.
+/* Adds a constant, whose elements are copied. `name` may be NULL; a name that the function has already
+ * gets a suffix, as those of operations do (mlc_value_name).
  * Ownership: the caller frees *error with mlc_error_free.
  * Threads: one at a time per program. */
 MLC_API int32_t mlc_block_constant(mlc_block* block, const char* name, const mlc_tensor* tensor,
@@ -956,6 +963,7 @@ MLC_API int32_t mlc_program_text(mlc_program* program, char** text, mlc_error** 
 
 /* Lists the weights, which are the constants of ten elements or more: {"weights": [{"name",
  * "function", "dtype", "shape", "settable", "why"}]}. An encoded constant cannot be set.
+ * Names are those of the program: legal identifiers, in which other characters became "_".
  * Ownership: the caller frees *result with mlc_string_free, *error with mlc_error_free.
  * Threads: one at a time per program. */
 MLC_API int32_t mlc_program_weights(mlc_program* program, char** result, mlc_error** error);
