@@ -1,10 +1,12 @@
 #include "lib/runtime/guarded_model.h"
 
+#include <atomic>
 #include <future>
 #include <utility>
 
 #include "lib/support/error.h"
 #include "lib/support/milliseconds.h"
+#include "lib/support/work_scope.h"
 
 namespace mlc::runtime {
 namespace {
@@ -279,6 +281,9 @@ Prediction GuardedModel::Run(const std::map<std::string, Tensor>& inputs, ModelS
     throw;
   }
 
+  // Ends a prediction of the reference engine after its time limit, so that it does not compute for
+  // nobody. Core ML cannot be interrupted.
+  const auto stop = std::make_shared<std::atomic<bool>>(false);
   // Everything that the thread of the worker accesses.
   struct Made {
     Prediction prediction;
@@ -289,8 +294,11 @@ Prediction GuardedModel::Run(const std::map<std::string, Tensor>& inputs, ModelS
     auto owned = timeout ? Copies(inputs) : inputs;
     const double copied_ms = timeout ? MillisecondsSince(begin) : 0;
     auto predict = [model = instance->model(), inputs = std::move(owned),
-                    owner = state ? state->owner : nullptr,
-                    inner = state ? state->inner : nullptr] {
+                    owner = state ? state->owner : nullptr, inner = state ? state->inner : nullptr,
+                    stop, limited = timeout.has_value()] {
+      WorkLimits limits = WorkScope::Current();
+      if (limited) limits.cancelled = stop.get();
+      const WorkScope scope(limits);
       Made made;
       made.inner = State::For(*model, owner, inner);
       made.prediction.outputs = model->Predict(inputs, made.inner.get(), &made.prediction.timings);
@@ -311,6 +319,7 @@ Prediction GuardedModel::Run(const std::map<std::string, Tensor>& inputs, ModelS
     made.prediction.ticket = ticket;
     return std::move(made.prediction);
   } catch (const Error& error) {
+    if (error.id() == "timeout") *stop = true;
     const bool begun = !dynamic_cast<const NotBegun*>(&error);
     const bool callers = error.id() == "bad-input";
     if (callers) outcome.kind = CircuitBreaker::Outcome::kNeither;

@@ -185,6 +185,59 @@ TEST_CASE("c interface: after a time limit, a late prediction touches nothing of
   CHECK_THAT(Taken(json), ContainsSubstring("\"timeout\":1"));
 }
 
+// y = x, after a loop that does not end.
+Building Endless() {
+  Building building;
+  const mlc_value x = building.Input("x", MLC_FP32, {2});
+  mlc_op* loop = nullptr;
+  mlc_value y = -1;
+  Expect(mlc_op_new, building.body, "while_loop", "loop", &loop);
+  Expect(mlc_op_args, loop, "loop_vars", 1, &x);
+  for (int32_t part = 0; part < 2; ++part) {
+    mlc_block* block = nullptr;
+    Expect(mlc_op_block, loop, part, &block);
+    const int64_t dims[] = {2};
+    mlc_value variable = -1;
+    Expect(mlc_block_input, block, part ? "a" : "c", MLC_FP32, 1, dims, &variable);
+    if (part == 1) {
+      Expect(mlc_block_output, block, static_cast<const char*>(nullptr),
+             building.Binary(block, "mul", "b", variable, variable));
+      continue;
+    }
+    mlc_op* op = nullptr;
+    mlc_value any = -1, always = -1;
+    Expect(mlc_op_new, block, "reduce_max", "any", &op);
+    Expect(mlc_op_arg, op, "x", variable);
+    Expect(mlc_op_bool, op, "keep_dims", 0);
+    Expect(mlc_op_finish, op, 1, &any, static_cast<int32_t*>(nullptr));
+    mlc_op_free(op);
+    Expect(mlc_op_new, block, "greater", "always", &op);
+    Expect(mlc_op_arg, op, "x", any);
+    Expect(mlc_op_float, op, "y", -1.0);
+    Expect(mlc_op_finish, op, 1, &always, static_cast<int32_t*>(nullptr));
+    mlc_op_free(op);
+    Expect(mlc_block_output, block, static_cast<const char*>(nullptr), always);
+  }
+  Expect(mlc_op_finish, loop, 1, &y, static_cast<int32_t*>(nullptr));
+  mlc_op_free(loop);
+  building.Output("y", y);
+  return building;
+}
+
+TEST_CASE("c interface: predictions that exceed their limit end, and other models go on") {
+  Building building = Endless(), other = Doubling();
+  const ModelHandle model = building.Load("{}"), doubling = other.Load("{}");
+  REQUIRE((model && doubling));
+  float in[2] = {1, 1}, out[2] = {};
+  // More than the predictions that may be abandoned.
+  for (int i = 0; i < 12; ++i) {
+    CHECK_THAT(PredictTwo(model.get(), nullptr, in, out, 20), ContainsSubstring("error[timeout]"));
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  CHECK(PredictTwo(doubling.get(), nullptr, in, out, 60'000) == "");
+  CHECK(out[0] == 2);
+}
+
 TEST_CASE("c interface: failures refuse no predictions unless the circuit breaker is asked for") {
   for (const bool asked : {false, true}) {
     static const auto plan = std::make_shared<runtime::FakePlan>();
