@@ -22,16 +22,13 @@ const std::string& UserNameOf(const Function& function, const std::string& outpu
 // How an output is computed from scores.
 enum class Probabilities : uint8_t { kNone, kSoftmax, kSigmoid };
 
-Probabilities ProbabilitiesOf(const Function& function, const std::string& output) {
-  for (const Value* value : function.body.outputs()) {
-    if (value->name != output) continue;
-    // Of operations that move elements or convert them.
-    while (value->def && (value->def->def->moves != Moves::kNone || value->def->is("cast")) &&
-           value->def->def->Find("x") >= 0 && value->def->value("x"))
-      value = value->def->value("x");
-    if (value->def && value->def->is("softmax")) return Probabilities::kSoftmax;
-    if (value->def && value->def->is("sigmoid")) return Probabilities::kSigmoid;
-  }
+Probabilities ProbabilitiesOf(const Value* value) {
+  // Operations that move or convert the probabilities do not matter.
+  while (value->def && (value->def->def->moves != Moves::kNone || value->def->is("cast")) &&
+         value->def->def->Find("x") >= 0 && value->def->value("x"))
+    value = value->def->value("x");
+  if (value->def && value->def->is("softmax")) return Probabilities::kSoftmax;
+  if (value->def && value->def->is("sigmoid")) return Probabilities::kSigmoid;
   return Probabilities::kNone;
 }
 
@@ -125,7 +122,7 @@ compress::Loss EndToEndLoss::operator()(const Program& program,
     auto& references = references_[function->name];
     std::map<std::string, Probabilities> kinds;
     for (const Value* output : function->body.outputs())
-      kinds[output->name] = ProbabilitiesOf(*function, output->name);
+      kinds[output->name] = ProbabilitiesOf(output);
     const engine::Engine engine(
         *function,
         {.arithmetic = arithmetic, .kernels = engine::EngineOptions::Kernels::kReproducible});

@@ -121,7 +121,7 @@ struct Compression {
   // Names of constants that rules name, and which are encoded even if they are small.
   std::set<std::string> named = {};
   Progress progress = {};
-  // Where weights are kept as soon as they are compressed; null: nowhere.
+  // The results of weights that are compressed already; null if none are kept.
   std::shared_ptr<StoredResults> stored = {};
   // Forgets the functions above, when what they refer to ends.
   void ReleaseFunctions() {

@@ -22,7 +22,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// The version changes with the results of the quantisers.
 constexpr std::string_view kMagic = "mlc-weight 1\n";
 constexpr size_t kHashDigits = 32;
 
@@ -35,8 +34,9 @@ constexpr Part kParts[] = {{"data", &Encoding::data},     {"scale", &Encoding::s
                            {"offset", &Encoding::offset}, {"bias", &Encoding::bias},
                            {"table", &Encoding::table},   {"mask", &Encoding::mask}};
 
-std::string KeyOf(const Tensor& weight, const Request& request) {
+std::string KeyOf(const Tensor& weight, const Request& request, const std::string& version) {
   Xxh3 hash;
+  hash.Update(version + "\n");
   const InputStatistics& inputs = *request.inputs;
   hash.Update(fmt::format("{}{} {} {} {} {} {} {} {} {} {} {} {} {} {}", kMagic, weight.hash(),
                           Name(weight.dtype()), fmt::join(weight.dims(), ","), Text(request.scheme),
@@ -141,7 +141,8 @@ Quantised Read(const fs::path& path) try {
 
 }  // namespace
 
-StoredResults::StoredResults(fs::path folder) : folder_(std::move(folder)) {
+StoredResults::StoredResults(fs::path folder, std::string version)
+    : folder_(std::move(folder)), version_(std::move(version)) {
   std::error_code error;
   fs::create_directories(folder_, error);
   if (error)
@@ -152,7 +153,7 @@ StoredResults::StoredResults(fs::path folder) : folder_(std::move(folder)) {
 Quantised StoredResults::Quantise(const Tensor& weight, const Request& request) {
   const bool quick = !request.inputs || request.inputs->products.empty() || request.estimate;
   if (quick) return compress::Quantise(weight, request);
-  const std::string name = KeyOf(weight, request) + ".weight";
+  const std::string name = KeyOf(weight, request, version_) + ".weight";
   const fs::path path = folder_ / name;
   const bool exists = fs::exists(path);
   Quantised made = exists ? Read(path) : compress::Quantise(weight, request);

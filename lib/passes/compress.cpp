@@ -66,9 +66,20 @@ class Compressor {
         elements_ += candidate->tensor.size();
       }
     Choose(chosen);
-    bool changed = Equalise(chosen);
+    // Later groups are measured again, on what earlier ones have become. What is measured once, as from
+    // statistics, which only know the weights as they were, serves both.
+    const bool again = compression_.most_measures > 1;
+    if (again)
+      for (const std::vector<Candidate*>& stage : Stages(chosen, 1)) {
+        Equalise(chosen, stage);
+        for (Candidate* candidate : stage) candidate->inputs = {};
+      }
+    bool changed = false;
     for (const std::vector<Candidate*>& stage : Stages(chosen, compression_.most_measures)) {
-      if (compression_.measure) Measure(stage);
+      if (again)
+        MeasureUnknown(stage);
+      else
+        Equalise(chosen, stage);
       std::vector<Candidate*> small;
       for (Candidate* candidate : stage) {
         if (candidate->tensor.size() >= kLarge)
@@ -79,6 +90,7 @@ class Compressor {
       ParallelFor(std::ssize(small), 0, [&](int64_t i) { Compress(*small[i], 1); });
       for (Candidate* candidate : stage) {
         candidate->inputs = {};
+        changed |= candidate->report.equalised;
         changed |= candidate->report.compressed && Replace(*candidate);
       }
     }
@@ -172,24 +184,18 @@ class Compressor {
     return work;
   }
 
-  bool Equalise(const std::vector<Candidate*>& chosen) {
-    if (!compression_.measure) return false;
-    for (const std::vector<Candidate*>& stage : Stages(chosen, 1)) {
-      std::vector<Candidate*> unknown;
-      for (Candidate* candidate : stage)
-        if (!candidate->inputs) unknown.push_back(candidate);
-      if (!unknown.empty()) Measure(unknown);
-      constexpr double kTimes = 5;  // factors to try
-      const bool large = WorkOf(stage) * kTimes > kMostWork;
-      EqualiseChannels(chosen,
-                       [&](Candidate& candidate, const compress::Scheme& scheme, int threads) {
-                         compress::Request request = RequestFor(candidate, scheme, threads);
-                         request.estimate = large;
-                         return Quantise(candidate, request);
-                       });
-      for (Candidate* candidate : stage) candidate->inputs = {};
-    }
-    return std::ranges::any_of(chosen, [](const Candidate* c) { return c->report.equalised; });
+  // Measures the inputs of the weights of a stage, and moves factors to and from them.
+  void Equalise(const std::vector<Candidate*>& chosen, const std::vector<Candidate*>& stage) {
+    if (!compression_.measure) return;
+    MeasureUnknown(stage);
+    constexpr double kTimes = 5;  // factors to try
+    const bool large = WorkOf(stage) * kTimes > kMostWork;
+    EqualiseChannels(chosen,
+                     [&](Candidate& candidate, const compress::Scheme& scheme, int threads) {
+                       compress::Request request = RequestFor(candidate, scheme, threads);
+                       request.estimate = large;
+                       return Quantise(candidate, request);
+                     });
   }
 
   // The weights that are compressed with the same measured inputs, in at least so many groups; one
@@ -219,7 +225,13 @@ class Compressor {
     return stages;
   }
 
-  // Measures what the weights are multiplied by.
+  // Measures what the weights are multiplied by whose inputs are not known yet.
+  void MeasureUnknown(const std::vector<Candidate*>& stage) {
+    std::vector<Candidate*> unknown;
+    for (Candidate* candidate : stage)
+      if (!candidate->inputs) unknown.push_back(candidate);
+    if (compression_.measure && !unknown.empty()) Measure(unknown);
+  }
   void Measure(const std::vector<Candidate*>& stage) {
     std::set<const Value*> weights;
     for (const Candidate* candidate : stage)

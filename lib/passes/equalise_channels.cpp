@@ -50,7 +50,7 @@ bool IsOwn(const Value* value) {
          !value->constant().encoding();
 }
 
-// What computes y, and all operations that use it.
+// The layer or normalisation that computes y, and all operations that use y.
 struct Link {
   Layer layer;                     // op is null for a normalisation
   std::vector<Value*> parameters;  // bias; or gamma and beta, whose channels perhaps repeat
@@ -293,8 +293,8 @@ class Equaliser {
     }
   }
 
-  // What quantising a weight costs, relative to its output: with these factors of its inputs or, if
-  // `produces`, of its outputs.
+  // Returns the error that quantising a weight causes, relative to its output, with these factors of
+  // its inputs or, if `produces`, of its outputs.
   double CostOf(const Layer& layer, const Factors& factors, bool produces) const {
     const Candidate& candidate = *layer.candidate;
     auto channel_of = [&](int64_t i) { return produces ? i / layer.columns : layer.input_of(i); };

@@ -11,8 +11,8 @@ namespace mlc {
 struct WorkLimits {
   int threads = 0;                               // maximum number of threads; 0: DefaultThreads()
   const std::atomic<bool>* cancelled = nullptr;  // set by another thread to end the work early
-  // Whether files are mapped. Otherwise they are read, so that a file that another process
-  // truncates is an error instead of a signal.
+  // False: files are read instead of mapped, so that a file that another process truncates is an
+  // error instead of a signal.
   bool map_files = true;
 };
 

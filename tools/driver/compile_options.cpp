@@ -152,63 +152,66 @@ std::vector<Option> ProgramTable(CompileOptions& into) {
        "operations (by name or operator) to compute in fp16, whatever mlc would choose",
        NamesInto(into.fp16_ops), false, true},
   };
-  auto append = [&](std::vector<Option> rows) {
-    table.insert(table.end(), rows.begin(), rows.end());
-  };
-  append(ImportTable(into.import));
-  append({
-      {"--io", "source|fp16",
-       "type of float inputs and outputs: as in the source (default), or fp16 (requires "
-       "iOS16)",
-       Field(
-           [&into](const std::string& text) {
-             if (text != "fp16" && text != "source")
-               throw Error("usage", "--io: \"{}\" is unknown", text).Expected("source or fp16");
-             into.import.io = text == "fp16" ? DType::kFp16 : DType::kNone;
-           },
-           [&into] {
-             return into.import.io == DType::kFp16 ? ValuesOf(std::string("fp16")) : std::nullopt;
-           })},
-      {"--labels", "FILE",
-       "make the model a classifier: FILE has one class label per line, and the "
-       "output with as many elements gives the scores",
-       Into(into.labels)},
-  });
+  Append(ImportTable(into.import), table);
+  Append(
+      {
+          {"--io", "source|fp16",
+           "type of float inputs and outputs: as in the source (default), or fp16 (requires "
+           "iOS16)",
+           Field(
+               [&into](const std::string& text) {
+                 if (text != "fp16" && text != "source")
+                   throw Error("usage", "--io: \"{}\" is unknown", text).Expected("source or fp16");
+                 into.import.io = text == "fp16" ? DType::kFp16 : DType::kNone;
+               },
+               [&into] {
+                 return into.import.io == DType::kFp16 ? ValuesOf(std::string("fp16"))
+                                                       : std::nullopt;
+               })},
+          {"--labels", "FILE",
+           "make the model a classifier: FILE has one class label per line, and the "
+           "output with as many elements gives the scores",
+           Into(into.labels)},
+      },
+      table);
   return table;
 }
 
 std::vector<Option> CompileTable(CompileOptions& into) {
   std::vector<Option> table = ProgramTable(into);
-  auto append = [&](std::vector<Option> rows) {
-    table.insert(table.end(), rows.begin(), rows.end());
-  };
-  append({
-      {"--author", "S", "author in the package metadata", Metadata("--author", into.author)},
-      {"--license", "S", "licence in the package metadata", Metadata("--license", into.license)},
-      {"--description", "S", "description in the package metadata",
-       Metadata("--description", into.description)},
-      {"--no-manifest", "", "do not write OUT.manifest.json", Switch(into.manifest, false)},
-      {"--sha256", "", "record the SHA-256 of the source in the manifest", Switch(into.sha256)},
-      {"--report", "FILE",
-       "write what compression cost as a page (.html), a picture of the curve of auto (.svg) or "
-       ".json",
-       Destination(into.report)},
-      {"--resume", "DIR",
-       "keep each weight that is compressed for --calibrate in DIR, and take those that an "
-       "interrupted run left there",
-       Destination(into.resume)},
-      {"--stats", "FILE", "write times and peak memory as JSON (the manifest has neither)",
-       Destination(into.stats)},
-      {"--force", "", "replace whatever exists at -o, even on file systems without atomic exchange",
-       Switch(into.force)},
-      {"--compiler-version", "V", "Core ML compiler version to record in a .mlmodelc",
-       Version("--compiler-version", into.versions.compiler)},
-      {"--mil-version", "V", "MIL component version to record in a .mlmodelc",
-       Version("--mil-version", into.versions.mil)},
-      {"--save-ir", "FILE", "write the optimised program as MIL text, large constants abbreviated",
-       Destination(into.save_ir)},
-  });
-  append(PassTable(into.passes));
+  Append(
+      {
+          {"--author", "S", "author in the package metadata", Metadata("--author", into.author)},
+          {"--license", "S", "licence in the package metadata",
+           Metadata("--license", into.license)},
+          {"--description", "S", "description in the package metadata",
+           Metadata("--description", into.description)},
+          {"--no-manifest", "", "do not write OUT.manifest.json", Switch(into.manifest, false)},
+          {"--sha256", "", "record the SHA-256 of the source in the manifest", Switch(into.sha256)},
+          {"--report", "FILE",
+           "write what compression cost as a page (.html), a picture of the curve of auto (.svg) "
+           "or "
+           ".json",
+           Destination(into.report)},
+          {"--resume", "DIR",
+           "keep each weight that is compressed for --calibrate in DIR, and take those that an "
+           "interrupted run left there",
+           Destination(into.resume)},
+          {"--stats", "FILE", "write times and peak memory as JSON (the manifest has neither)",
+           Destination(into.stats)},
+          {"--force", "",
+           "replace whatever exists at -o, even on file systems without atomic exchange",
+           Switch(into.force)},
+          {"--compiler-version", "V", "Core ML compiler version to record in a .mlmodelc",
+           Version("--compiler-version", into.versions.compiler)},
+          {"--mil-version", "V", "MIL component version to record in a .mlmodelc",
+           Version("--mil-version", into.versions.mil)},
+          {"--save-ir", "FILE",
+           "write the optimised program as MIL text, large constants abbreviated",
+           Destination(into.save_ir)},
+      },
+      table);
+  Append(PassTable(into.passes), table);
   return table;
 }
 
@@ -218,7 +221,7 @@ std::vector<Option> PrecompileTable(PrecompileOptions& into) {
        Switch(into.force)},
       {"--cache", "DIR", "cache of compiled models to read from and add to", Into(into.cache)}};
   std::vector<Option> versions = BundleTable(into.versions);
-  table.insert(table.end(), versions.begin(), versions.end());
+  Append(std::move(versions), table);
   return table;
 }
 
@@ -245,7 +248,7 @@ std::vector<Option> OptimizeTable(OptimizeOptions& into) {
       {"--force", "", "replace whatever exists at -o, even on file systems without atomic exchange",
        Switch(into.force)}};
   std::vector<Option> of_passes = PassTable(into.pipeline);
-  table.insert(table.end(), of_passes.begin(), of_passes.end());
+  Append(std::move(of_passes), table);
   return table;
 }
 

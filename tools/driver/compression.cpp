@@ -5,6 +5,7 @@
 #include "backends/coreml/lower.h"
 #include "lib/analysis/placement_rules.h"
 #include "lib/passes/pass.h"
+#include "tools/driver/version.h"
 
 namespace mlc::driver {
 
@@ -76,7 +77,7 @@ void RequireCalibration(const std::filesystem::path& resume, bool compresses,
 }
 
 std::shared_ptr<compress::StoredResults> StoredIn(const std::filesystem::path& resume) {
-  return resume.empty() ? nullptr : std::make_shared<compress::StoredResults>(resume);
+  return resume.empty() ? nullptr : std::make_shared<compress::StoredResults>(resume, kVersion);
 }
 
 }  // namespace mlc::driver

@@ -54,7 +54,7 @@ struct Explanation {
   int64_t compared = 0;
 
   double lowest_share() const;  // of the work, over all functions and sizes
-  // Whether every function reaches ExplainOptions::fail_under.
+  // True if every function reaches ExplainOptions::fail_under.
   bool Passes(const ExplainOptions& options) const;
 };
 

@@ -29,8 +29,7 @@ std::vector<Option> ExplainTable(ExplainOptions& into) {
       {"--measured", "FILE",
        "list where the rules contradict a device: the output of mlc run --json on a Mac",
        Into(into.measured)}};
-  std::vector<Option> of_program = ProgramTable(into.compile);
-  table.insert(table.end(), of_program.begin(), of_program.end());
+  Append(ProgramTable(into.compile), table);
   return table;
 }
 

@@ -1,29 +1,19 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "lib/ir/port_index.h"
 #include "lib/support/json_text.h"
 #include "tools/driver/json_results.h"
+#include "tools/driver/model_interface.h"
 
 namespace mlc::driver {
-
-namespace {
-using Ports = PortIndex<const std::vector<Port>>;
-
-const std::string& NameOfInput(const Ports& ports, const std::string& name) {
-  const Port* port = ports.Find(name);
-  return port && !port->source_name.empty() ? port->source_name : name;
-}
-}  // namespace
 
 std::string GeneratedInputsJson(const Function& function,
                                 const std::map<std::string, analysis::InputRange>& made,
                                 const analysis::GeneratedInputOptions& options, int samples) {
   using Json = nlohmann::ordered_json;
   Json list = Json::array();
-  const Ports ports(function.inputs);
   for (const auto& [name, range] : made) {
-    Json entry{{"name", NameOfInput(ports, name)}, {"values", Describe(range)}};
+    Json entry{{"name", InputNameOf(function, name)}, {"values", Describe(range)}};
     if (std::isfinite(range.low)) entry["low"] = range.low;
     if (std::isfinite(range.high)) entry["high"] = range.high;
     if (!range.why.empty()) entry["because"] = range.why;

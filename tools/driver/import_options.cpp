@@ -36,7 +36,7 @@ Symbol ParseSizes(const std::string& value, const std::string& text) {
   return symbol;
 }
 
-std::string SizesText(const Symbol& sizes) {
+std::string TextOfSizes(const Symbol& sizes) {
   if (!sizes.enumerated.empty()) return fmt::format("{}", fmt::join(sizes.enumerated, ","));
   return sizes.low == sizes.high ? fmt::format("{}", sizes.low)
                                  : fmt::format("{}..{}", sizes.low, sizes.high);
@@ -61,7 +61,7 @@ std::vector<Option> ImportTable(ImportOptions& into) {
            [](const Dims& dims) { return fmt::format("{}", fmt::join(dims, ",")); }),
        false, true},
       {"--dim", "SYMBOL=4|1..8|1,2,4", "fix, bound or enumerate a dynamic dimension",
-       Named("--dim", into.dims, ParseSizes, SizesText), false, true},
+       Named("--dim", into.dims, ParseSizes, TextOfSizes), false, true},
       {"--const", "INPUT=FILE", "replace an input with the constant in a .npy or .pb file",
        Named(
            "--const", into.constants,

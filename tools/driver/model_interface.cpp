@@ -54,4 +54,9 @@ void SetClassLabels(Program& program, const std::vector<std::string>& labels,
   coreml::MakeClassifier(program, labels, diagnostics);
 }
 
+std::string InputNameOf(const Function& function, const std::string& name) {
+  const auto port = std::ranges::find(function.inputs, name, &Port::name);
+  return port != function.inputs.end() && !port->source_name.empty() ? port->source_name : name;
+}
+
 }  // namespace mlc::driver

@@ -19,6 +19,9 @@ std::vector<std::string> ClassLabels(const Function& function);
 void SetClassLabels(Program& program, const std::vector<std::string>& labels,
                     Diagnostics& diagnostics);
 
+// Returns the name of an input in the source, by its name in the program.
+std::string InputNameOf(const Function& function, const std::string& name);
+
 // "n in 1..4096" or "n in 8|16"; "" for a fixed size.
 std::string SizesText(const Function& function, const Dim& dim);
 // "[1, 2], [3, 4]": the enumerated shapes of an input.

@@ -139,4 +139,23 @@ Field NamesInto(std::vector<std::string>& names) {
   return {set, [&names] { return ValuesOf(fmt::format("{}", fmt::join(names, ","))); }};
 }
 
+void Append(std::vector<Option> rows, std::vector<Option>& table) {
+  table.insert(table.end(), rows.begin(), rows.end());
+}
+
+std::vector<Option> Only(std::vector<Option> table, std::initializer_list<std::string_view> names) {
+  std::erase_if(table, [&](const Option& option) {
+    return std::ranges::find(names, option.name) == names.end();
+  });
+  return table;
+}
+
+std::vector<Option> Without(std::vector<Option> table,
+                            std::initializer_list<std::string_view> names) {
+  std::erase_if(table, [&](const Option& option) {
+    return std::ranges::find(names, option.name) != names.end();
+  });
+  return table;
+}
+
 }  // namespace mlc::driver

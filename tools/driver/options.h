@@ -187,4 +187,11 @@ Field OneOf(std::string_view option, std::optional<T>& field,
   };
 }
 
+// Appends rows to a table.
+void Append(std::vector<Option> rows, std::vector<Option>& table);
+// Returns the options of a table with these names, or all others.
+std::vector<Option> Only(std::vector<Option> table, std::initializer_list<std::string_view> names);
+std::vector<Option> Without(std::vector<Option> table,
+                            std::initializer_list<std::string_view> names);
+
 }  // namespace mlc::driver

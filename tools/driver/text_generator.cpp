@@ -44,7 +44,9 @@ void TextGenerator::Feed(std::span<const int32_t> tokens) {
   if (!tokenizer_) return;
   decoder_.emplace(*tokenizer_);
   // Decoders drop the space before the first token that they see.
-  if (continues_ && !tokens_.empty()) decoder_->Add(tokens_.back());
+  // Only text that was fed is continued, not the token that begins a text.
+  if (continues_ && !tokens_.empty() && decoder_->Add(tokens_.back()).empty())
+    decoder_.emplace(*tokenizer_);
 }
 
 TextGenerator::Step TextGenerator::End(std::string why) {

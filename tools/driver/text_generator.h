@@ -44,7 +44,7 @@ class TextGenerator {
 
   // Ends the answer here; the step has the rest of the text.
   Step End(std::string why);
-  // Whether the text so far ends at a stop text: the next step is the last.
+  // Returns whether the text so far ends at a stop text, so that the next step is the last.
   bool at_stop() const { return stops_.stopped(); }
 
   // All tokens, those fed and those chosen.

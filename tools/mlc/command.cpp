@@ -23,10 +23,6 @@ void PrintDocument(const nlohmann::ordered_json& json) {
   fmt::print("{}\n", WithFlags(JsonText(json, 2, BadUtf8::kReplace)));
 }
 
-void Append(std::vector<Option> rows, std::vector<Option>& table) {
-  table.insert(table.end(), rows.begin(), rows.end());
-}
-
 void Refuse(OptionNames options, std::string_view why, const Session& session) {
   for (const std::string_view option : options)
     if (session.given.contains(std::string(option)))

@@ -29,7 +29,6 @@ struct Command {
 
 Option JsonOption();
 void PrintDocument(const nlohmann::ordered_json& json);
-void Append(std::vector<Option> rows, std::vector<Option>& table);
 
 // Rejects options that have no effect: Error "usage" for the first of `options` that was given.
 using OptionNames = std::initializer_list<std::string_view>;

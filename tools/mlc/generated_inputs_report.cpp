@@ -1,17 +1,8 @@
 #include "tools/mlc/generated_inputs_report.h"
 
-#include "lib/ir/port_index.h"
+#include "tools/driver/model_interface.h"
 
 namespace mlc::driver {
-
-namespace {
-using Ports = PortIndex<const std::vector<Port>>;
-
-const std::string& NameOfInput(const Ports& ports, const std::string& name) {
-  const Port* port = ports.Find(name);
-  return port && !port->source_name.empty() ? port->source_name : name;
-}
-}  // namespace
 
 std::string GeneratedInputsText(const Function& function,
                                 const std::map<std::string, analysis::InputRange>& made,
@@ -20,11 +11,10 @@ std::string GeneratedInputsText(const Function& function,
   if (made.empty()) return "";
   std::string text = fmt::format("inputs generated from seed {}, {} sample{}:\n", options.seed,
                                  samples, samples == 1 ? "" : "s");
-  const Ports ports(function.inputs);
   size_t shown = 0;
   for (const auto& [name, range] : made) {
     if (++shown > kShown) break;
-    text += fmt::format("  {}: {}{}\n", NameOfInput(ports, name), Describe(range),
+    text += fmt::format("  {}: {}{}\n", InputNameOf(function, name), Describe(range),
                         range.why.empty() ? "" : fmt::format(" ({})", range.why));
   }
   if (made.size() > kShown) text += fmt::format("  and {} more\n", made.size() - kShown);

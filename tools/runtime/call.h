@@ -4,15 +4,12 @@
 
 #include <cstdint>
 #include <functional>
-#include <initializer_list>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "lib/support/error.h"
 #include "lib/support/progress.h"
-#include "tools/driver/options.h"
 #include "tools/runtime/mlc.h"
 
 namespace mlc::abi {
@@ -64,12 +61,5 @@ struct Job {
 // of the context, which may be null. Meanwhile the calling thread calls the callbacks. Throws the
 // exceptions of `work`.
 void RunJob(mlc_context* context, const std::function<void(Job&)>& work);
-
-// The options of a table without those of these names, e.g. because they print.
-std::vector<driver::Option> Without(std::vector<driver::Option> table,
-                                    std::initializer_list<std::string_view> names);
-std::vector<driver::Option> Only(std::vector<driver::Option> table,
-                                 std::initializer_list<std::string_view> names);
-void Append(std::vector<driver::Option> rows, std::vector<driver::Option>& table);
 
 }  // namespace mlc::abi

@@ -21,7 +21,7 @@ namespace {
 
 // Passes print nothing here.
 std::vector<driver::Option> Silent(std::vector<driver::Option> table) {
-  return Without(std::move(table), {"--print-after", "--time-passes"});
+  return driver::Without(std::move(table), {"--print-after", "--time-passes"});
 }
 
 // A call that turns a job into a result.
@@ -143,7 +143,7 @@ int32_t mlc_verify(mlc_context* context, const char* source, const char* package
     Require(package, "package");
     driver::VerifyOptions given;
     std::vector<driver::Option> table = driver::VerifyTable(given);
-    Append(driver::ImportTable(given.import), table);
+    driver::Append(driver::ImportTable(given.import), table);
     driver::FillFromJson(table, OrEmpty(options));
     return driver::VerifyJson(driver::Verify(source, package, given, job.diagnostics), given);
   });

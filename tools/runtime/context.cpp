@@ -17,7 +17,7 @@ namespace mlc::abi {
 
 namespace {
 
-// What the thread of a job and the thread of its caller share.
+// The state that the thread of a job and the thread of its caller share.
 class SharedJob {
  public:
   SharedJob(mlc_context* context, const std::function<void(Job&)>& work)

@@ -137,26 +137,6 @@ void StoreResult(const nlohmann::ordered_json& json, char** result) {
   if (result) *result = CopyText(ResultText(json));
 }
 
-std::vector<driver::Option> Without(std::vector<driver::Option> table,
-                                    std::initializer_list<std::string_view> names) {
-  std::erase_if(table, [&](const driver::Option& option) {
-    return std::ranges::find(names, option.name) != names.end();
-  });
-  return table;
-}
-
-std::vector<driver::Option> Only(std::vector<driver::Option> table,
-                                 std::initializer_list<std::string_view> names) {
-  std::erase_if(table, [&](const driver::Option& option) {
-    return std::ranges::find(names, option.name) == names.end();
-  });
-  return table;
-}
-
-void Append(std::vector<driver::Option> rows, std::vector<driver::Option>& table) {
-  table.insert(table.end(), rows.begin(), rows.end());
-}
-
 }  // namespace mlc::abi
 
 using mlc::abi::NoMemory;

@@ -91,10 +91,10 @@ const Ports* LoadedFunction::PortsOf(int32_t kind) const {
 }
 
 std::vector<driver::Option> LoadTable(LoadOptions& into) {
-  std::vector<driver::Option> table =
-      Only(driver::RunTable(into.run),
-           {"--units", "--function", "--arithmetic", "--timeout", "--load-timeout",
-            "--low-precision", "--reshapes", "--specialization", "--p99-budget", "--memory-mark"});
+  std::vector<driver::Option> table = driver::Only(
+      driver::RunTable(into.run),
+      {"--units", "--function", "--arithmetic", "--timeout", "--load-timeout", "--low-precision",
+       "--reshapes", "--specialization", "--p99-budget", "--memory-mark"});
   table.push_back({"--threads", "N", "number of threads of the reference engine",
                    driver::Whole("--threads", into.threads)});
   table.push_back({"--circuit-breaker", "", "refuse predictions for a while after many failures",
@@ -148,7 +148,7 @@ int32_t mlc_model_load(mlc_context* context, const char* path, const char* optio
     RunJob(context, [&](Job& job) {
       LoadOptions given;
       std::vector<driver::Option> table = LoadTable(given);
-      Append(driver::ImportTable(given.run.import), table);
+      driver::Append(driver::ImportTable(given.run.import), table);
       driver::FillFromJson(table, OrEmpty(options));
       made = LoadModel(given, [&](const driver::ModelOptions& load, Diagnostics& diagnostics) {
         auto loaded = std::make_unique<driver::Model>(path, load, diagnostics);

@@ -9,7 +9,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "tools/driver/benchmark.h"
 #include "tools/driver/model.h"
+#include "tools/driver/options.h"
 #include "tools/runtime/call.h"
 
 namespace mlc::abi {

@@ -182,7 +182,8 @@ int32_t mlc_program_new(const char* options, mlc_program** program, mlc_error** 
   return Call(error, [&] {
     Require(program, "program");
     driver::CompileOptions compile;
-    driver::FillFromJson(Only(driver::CompileTable(compile), {"--target"}), OrEmpty(options));
+    driver::FillFromJson(driver::Only(driver::CompileTable(compile), {"--target"}),
+                         OrEmpty(options));
     auto parts = std::make_shared<ProgramParts>(Program(&Ops()));
     parts->target = compile.target;
     *program = new mlc_program{std::move(parts)};

@@ -91,9 +91,10 @@ int32_t mlc_program_optimise(mlc_context* context, mlc_program* program, const c
     Json json;
     RunJob(context, [&](Job& job) {
       driver::OptimizeOptions given;
-      driver::FillFromJson(Without(driver::OptimizeTable(given),
-                                   {"--print-after", "--time-passes", "--inline", "--force"}),
-                           OrEmpty(options));
+      driver::FillFromJson(
+          driver::Without(driver::OptimizeTable(given),
+                          {"--print-after", "--time-passes", "--inline", "--force"}),
+          OrEmpty(options));
       given.progress = job.progress;
       given.pipeline.progress = job.progress;
       // A failed pass leaves the program as it was.
@@ -138,11 +139,12 @@ int32_t mlc_program_compile(mlc_context* context, mlc_program* program, const ch
     Json json;
     RunJob(context, [&](Job& job) {
       driver::CompileOptions given;
-      driver::FillFromJson(Without(driver::CompileTable(given),
-                                   {"--shape", "--dim", "--const", "--outputs", "--replace",
-                                    "--image", "--runtime", "--context", "--data-root", "--io",
-                                    "--no-manifest", "--sha256", "--print-after", "--time-passes"}),
-                           OrEmpty(options));
+      driver::FillFromJson(
+          driver::Without(driver::CompileTable(given),
+                          {"--shape", "--dim", "--const", "--outputs", "--replace", "--image",
+                           "--runtime", "--context", "--data-root", "--io", "--no-manifest",
+                           "--sha256", "--print-after", "--time-passes"}),
+          OrEmpty(options));
       given.progress = job.progress;
       given.passes.progress = job.progress;
       if (!given.target) given.target = parts.target;

@@ -106,9 +106,9 @@ int32_t mlc_generator_new(mlc_model* model, mlc_tokenizer* tokenizer, const char
     Require(model, "model");
     Require(generator, "generator");
     driver::GenerateOptions given;
-    std::vector<driver::Option> table =
-        Only(driver::GenerateTable(given),
-             {"--stop", "--temperature", "--top-k", "--top-p", "--min-p", "--repetition-penalty"});
+    std::vector<driver::Option> table = driver::Only(
+        driver::GenerateTable(given),
+        {"--stop", "--temperature", "--top-k", "--top-p", "--min-p", "--repetition-penalty"});
     table.push_back(
         {"--seed", "N", "seed of the sampling", driver::Whole("--seed", given.sampling.seed)});
     driver::FillFromJson(table, OrEmpty(options));

@@ -5,6 +5,7 @@
 #include "lib/engine/engine.h"
 #include "lib/ir/text.h"
 #include "lib/ops/row.h"
+#include "lib/passes/pass.h"
 #include "test/catch.h"
 
 namespace mlc::passes {
@@ -170,8 +171,19 @@ std::string With(std::string_view text, std::string_view part, std::string_view 
 }  // namespace
 
 TEST_CASE("equalise: layers and normalisations before layers; outputs do not change") {
-  const std::pair<std::string_view, int> cases[] = {
-      {kConvolutions, 2}, {kNorm, 2}, {kRootMeanSquare, 1}, {kGate, 2}};
+  constexpr std::string_view kActivation = "leaky_relu(x = a, alpha = const fp32(0.1))";
+  const std::pair<std::string, int> cases[] = {
+      {std::string(kConvolutions), 2},
+      {std::string(kNorm), 2},
+      {std::string(kRootMeanSquare), 1},
+      {std::string(kGate), 2},
+      // Every operator with the trait.
+      {With(kConvolutions, kActivation, "relu(x = a)"), 2},
+      {With(kConvolutions, kActivation,
+            "prelu(x = a, alpha = const tensor<fp32, [12]>(fill(0.25)))"),
+       2},
+      {With(kConvolutions, "max_pool", "avg_pool"), 2},
+  };
   for (const auto& [text, weights] : cases) {
     Case made(text);
     made.Measure();
@@ -218,6 +230,49 @@ TEST_CASE("equalise: nothing if activations are in 8 bits") {
   for (Candidate* candidate : made.candidates) candidate->scheme = compress::ParseScheme("w8a8");
   std::vector<double> before, after;
   CHECK(made.Run(before, after) == 0);
+}
+
+TEST_CASE("equalise: statistics that know the weights as they were are measured once, and used") {
+  for (const int measures : {1, 4}) {
+    Case made(kConvolutions);
+    made.Measure();
+    // As from a file of statistics, if there is one call: nothing is known of changed weights.
+    std::map<std::string, std::vector<double>> originals;
+    for (const Candidate* candidate : made.candidates)
+      originals[candidate->report.name] = candidate->tensor.Doubles();
+    compress::Compression compression{.rules = compress::ParseRules("v=pal3;w=pal3")};
+    compression.most_measures = measures;
+    int unknown = 0;
+    compression.measure = [&](const Program&, const std::set<const Value*>& weights) {
+      std::map<const Value*, compress::InputSums> sums;
+      for (const Value* weight : weights) {
+        if (measures == 1 && weight->constant().Doubles() != originals.at(weight->name)) {
+          ++unknown;
+          continue;
+        }
+        const Tensor& tensor = weight->constant();
+        const int64_t sets = weight->name == "w" ? 2 : 1,
+                      columns = tensor.size() / tensor.dims()[0];
+        compress::InputSums& sum = sums[weight] = compress::InputSums(sets, columns, true);
+        for (int64_t set = 0; set < sets; ++set)
+          sum.Add(set, Normal(64 * columns, static_cast<unsigned>(set)), 1);
+      }
+      return sums;
+    };
+    Diagnostics diagnostics;
+    PassContext context{.diagnostics = diagnostics, .target = Opset::kIos18};
+    context.compression = &compression;
+    RunPasses(made.program, {&kCompress}, context);
+    INFO(measures << " measures");
+    CHECK(unknown == 0);
+    int equalised = 0;
+    for (const compress::WeightReport& weight : compression.weights) {
+      if (!weight.weight) continue;
+      equalised += weight.equalised;
+      CHECK(weight.output_energy > 0);
+    }
+    CHECK(equalised == 2);
+  }
 }
 
 }  // namespace mlc::passes
