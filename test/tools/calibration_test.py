@@ -82,6 +82,16 @@ def test_auto(folder):
     assert "inputs" not in answer["compression"] and "generated" in answer["compression"]["loss"]["inputs"]
 
 
+def test_compares_on_other_inputs(folder):
+    """Generated inputs that weights are fitted to are not those on which programs are compared; given ones are."""
+    model, inputs, _, _ = digits(folder)
+    for given, fitted, compared in (("generated:4", "generated inputs, 4 samples", "generated inputs, 64 samples"),
+                                    (inputs, "the given inputs, 64 samples", "the given inputs, 64 samples")):
+        report = expect(run("compile", model, "-o", folder / "auto.mlpackage", "--force", "--compress", "auto:bits=4", "--calibrate", given,
+                            "--json"), 0).answer["compression"]
+        assert (report["inputs"], report["loss"]["inputs"]) == (fitted, compared), report
+
+
 def test_packages(folder):
     """Packages of anybody are calibrated, too; encoded weights may be chosen anew."""
     package = compressible_models.package(folder, "linear", run, expect)

@@ -36,8 +36,9 @@ constexpr int64_t kChunk = 512, kMostTokens = 64 * kChunk;
 constexpr uint64_t kSeed = 1000;
 // Larger open dimensions, such as a batch, show little more.
 constexpr double kMostWorkOfSample = 1e8;
-// Generated samples for comparing programs, and for the ranges of activations.
-constexpr int64_t kFewSamples = 4, kObservedSamples = 16;
+// Generated samples: without --calibrate, for the ranges of activations, and for comparing programs
+// that run fast.
+constexpr int64_t kFewSamples = 4, kObservedSamples = 16, kComparedSamples = 64;
 // The multiply-adds of all runs together, once for statistics and twice for comparing programs: a
 // minute or two on a processor of 2024.
 constexpr double kMostWork = 1e11;
@@ -161,13 +162,13 @@ Samples FromText(const fs::path& file, const fs::path& model, const Program& pro
   return samples;
 }
 
-Samples Generated(int64_t count, const Program& program) {
+Samples Generated(int64_t count, const Program& program, uint64_t seed = kSeed) {
   Samples samples{.generated = true};
   for (const auto& function : program.functions) {
     std::vector<Sample>& into = samples.functions[function->name];
     for (int64_t i = 0; i < count; ++i) {
       const analysis::GeneratedInputOptions options{
-          .seed = kSeed, .sample = static_cast<int>(i), .most_work = kMostWorkOfSample};
+          .seed = seed, .sample = static_cast<int>(i), .most_work = kMostWorkOfSample};
       into.push_back({analysis::GenerateInputs(*function, {}, options).tensors});
     }
   }
@@ -295,8 +296,14 @@ Measuring::Measuring(const std::string& given, const fs::path& model, const Prog
   const double of_sample = work_ / static_cast<double>(std::max<int64_t>(samples_.count(), 1));
   const auto most = static_cast<int64_t>(
       std::clamp(kMostWork / (kWeights * of_sample), 1.0, static_cast<double>(kMostSamples)));
-  loss_work_ = of_sample * static_cast<double>(std::min(most, samples_.count()));
-  loss_.emplace(samples_, most, logits);
+  // Weights are fitted to the inputs that they are calibrated on. Others, where they can be
+  // generated, tell better which program is closer to the source.
+  if (samples_.generated && most > samples_.count())
+    compared_ = Generated(std::min(most, kComparedSamples), program, kSeed + 1);
+  const Samples& compared = compared_.functions.empty() ? samples_ : compared_;
+  compared_on_ = compared.description;
+  loss_work_ = of_sample * static_cast<double>(std::min(most, compared.count()));
+  loss_.emplace(compared, most, logits);
   try {
     generated_ = VerifiedByDefault(program);
   } catch (const Error&) {
@@ -358,7 +365,7 @@ void Measuring::Prepare(const Program& program, compress::Compression& compressi
     if (asked) throw;
     return;
   }
-  compression.evaluated_on = samples_.description;
+  compression.evaluated_on = compared_on_;
   compression.evaluate = [this](const Program& changed) { return (*loss_)(changed); };
   if (!generated_loss_) return;
   try {

@@ -54,7 +54,9 @@ class Measuring {
 
  private:
   std::optional<calibration::Statistics> statistics_;
-  calibration::Samples samples_;  // with statistics: generated ones that compare programs, if any
+  calibration::Samples samples_;   // with statistics: generated ones that compare programs, if any
+  calibration::Samples compared_;  // other generated ones that compare programs, if those run fast
+  std::string compared_on_;
   // Multiply-adds of a run on all samples, and on those for comparing programs.
   double work_ = 1, loss_work_ = 1;
   std::optional<calibration::EndToEndLoss> loss_;
