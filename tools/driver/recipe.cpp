@@ -128,6 +128,7 @@ Recipe::Variant VariantFrom(const Json& json) {
     for (const auto& [what, most] : json["limits"].items())
       variant.limits.emplace_back(what, most.get<int64_t>());
   variant.bundle = json.value("bundle", false);
+  variant.parity_bundle = json.value("parity_bundle", false);
   return variant;
 }
 

@@ -23,7 +23,7 @@ struct Recipe {
     std::vector<std::string> options;
     std::string budget;  // a name, or JSON for BudgetsFromJson; empty: by the variant's precision
     std::vector<std::pair<std::string, int64_t>> limits;  // "package_bytes", "operations"
-    bool bundle = false;
+    bool bundle = false, parity_bundle = false;
     std::vector<Error> errors;  // why it cannot be built; in this case only `name` is set
   };
   std::vector<Variant> variants;  // at least one, with unique names
