@@ -132,7 +132,7 @@ ChildResult RunChild(const fs::path& program, const ChildOptions& options) {
     if (now < next_look) return;
     next_look = now + kTick;
     const bool ending = kill_at != Clock::time_point::max();
-    if (!ending && now - begin >= options.timeout)
+    if (!ending && options.timeout.count() > 0 && now - begin >= options.timeout)
       end(result.timed_out);
     else if (!ending && options.stop && options.stop(ResidentBytesOf(child)))
       end(result.stopped);

@@ -19,7 +19,7 @@ struct ChildOptions {
   std::vector<std::string> arguments;  // including the name of the program
   // Added to the environment of this process.
   std::vector<std::pair<std::string, std::string>> environment;
-  std::chrono::milliseconds timeout = std::chrono::milliseconds::max();
+  std::chrono::milliseconds timeout{0};  // 0: none
   // Called a few times per second with the resident memory in bytes (0: unknown). Returns whether
   // the child is to be ended.
   std::function<bool(int64_t resident)> stop;

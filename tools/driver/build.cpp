@@ -1,7 +1,6 @@
 #include "tools/driver/build.h"
 
 #include <fmt/ranges.h>
-#include <fnmatch.h>
 
 #include <algorithm>
 #include <atomic>
@@ -48,12 +47,6 @@ BuildRecord NotBuilt(const Recipe& recipe, const Recipe::Variant& variant,
           .name = variant.name,
           .options = JoinedOptions(variant.options),
           .errors = std::move(errors)};
-}
-
-bool IsWanted(const std::string& name, const std::vector<std::string>& patterns) {
-  return patterns.empty() || std::ranges::any_of(patterns, [&](const std::string& pattern) {
-           return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
-         });
 }
 
 struct Job {

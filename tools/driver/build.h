@@ -20,7 +20,7 @@ struct BuildOptions {
   std::filesystem::path output = ".";
   std::vector<std::string> only;  // glob patterns of RECIPE-VARIANT; empty: all
   int jobs = 1;                   // variants that are built at the same time
-  std::chrono::milliseconds timeout = std::chrono::milliseconds::max();  // of a variant
+  std::chrono::milliseconds timeout{0};  // of a variant; 0: none
   // The memory that all processes together may use; 0: four fifths of the machine's, within the
   // limits of the container. A variant starts when the memory that it will need is free; its
   // estimate is what it took the last time.

@@ -58,7 +58,7 @@ void ChecksDependOn(const VariantBuild& build, const BuildStep& before, BuildFol
   const Recipe& recipe = build.recipe;
   key.Add("budget", build.variant.budget);
   for (const auto& [what, most] : build.variant.limits)
-    key.Add("limit " + what, std::to_string(most));
+    key.Add("limit " + what, fmt::format("{}", most));
   if (recipe.accuracy)
     key.Add("accuracy", fmt::format("{} {} {}", recipe.accuracy->output, recipe.accuracy->expected,
                                     recipe.accuracy->tolerance));

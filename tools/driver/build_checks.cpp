@@ -3,13 +3,16 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
 #include "lib/engine/engine.h"
 #include "lib/ir/input_conversion.h"
+#include "lib/support/memory_use.h"
 #include "lib/verify/fp16_floor.h"
 #include "tools/driver/errors.h"
+#include "tools/driver/explain.h"
 #include "tools/driver/supplied_tensors.h"
 
 namespace fs = std::filesystem;
@@ -142,15 +145,44 @@ verify::Budgets WithFloors(const verify::Budgets& budgets, const fs::path& sourc
   return Fp16Budgets(budgets, run(program), run(verify::RoundConstants(program)));
 }
 
-void CheckLimits(const Recipe::Variant& variant, const BuildRecord& built,
+// What a limit applies to.
+struct Measured {
+  const BuildRecord& built;
+  const fs::path& package;
+};
+struct LimitRow {
+  std::string_view name;
+  bool least;  // a lower limit
+  double (*figure)(const Measured& of);
+};
+const std::array<LimitRow, 5> kLimits{{
+    // name, lower limit, figure
+    {"package_bytes", false,
+     [](const Measured& of) { return static_cast<double>(of.built.package_bytes); }},
+    {"operations", false,
+     [](const Measured& of) { return static_cast<double>(of.built.operations); }},
+    {"fp32_share", false, [](const Measured& of) { return 1 - of.built.fp16_share; }},
+    {"ane_coverage_pct", true,
+     [](const Measured& of) {
+       Diagnostics said;
+       return 100 * Explain(of.package, {}, said).lowest_share();
+     }},
+    {"peak_memory_bytes", false,
+     [](const Measured&) { return static_cast<double>(PeakMemoryBytes()); }},
+}};
+
+void CheckLimits(const Recipe::Variant& variant, const Measured& of,
                  std::vector<BuildCheck>& checks) {
-  for (const auto& [what, most] : variant.limits) {
-    const int64_t found = what == "operations" ? built.operations : built.package_bytes;
+  constexpr double kRounding = 1e-9;
+  for (const auto& [what, limit] : variant.limits) {
+    const LimitRow& row = *std::ranges::find(kLimits, what, &LimitRow::name);
+    const double found = row.figure(of);
     checks.push_back({.kind = BuildCheck::Kind::kLimit,
                       .what = what,
-                      .ok = found <= most,
-                      .found = static_cast<double>(found),
-                      .limit = static_cast<double>(most)});
+                      .ok = row.least ? found >= limit - kRounding : found <= limit + kRounding,
+                      .found = found,
+                      .limit = limit,
+                      .least = row.least});
   }
 }
 
@@ -201,7 +233,6 @@ std::vector<BuildCheck> CheckPackage(const Recipe& recipe, const Recipe::Variant
                                      const CheckFiles& files, const fs::path& package,
                                      const CompileOptions& options, const BuildRecord& built) {
   std::vector<BuildCheck> checks;
-  CheckLimits(variant, built, checks);
   const std::map<std::string, Tensor>& samples = files.inputs;
   Diagnostics said;  // nothing that the compilation did not say
   Program program = Import(package, {}, said);
@@ -218,6 +249,7 @@ std::vector<BuildCheck> CheckPackage(const Recipe& recipe, const Recipe::Variant
       throw Error("bad-recipe", "the model has no numeric output \"{}\"", wanted);
     return it->second;
   };
+  CheckLimits(variant, {built, package}, checks);
   verify::Budgets budgets = BudgetsOf(recipe, variant, built.precision);
   // The floor takes two more runs, so it is computed only if the fp16 budget alone is exceeded.
   bool floors = variant.budget.empty() && built.precision == "fp16";

@@ -15,24 +15,24 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kVersion = 1;
+constexpr int kStateVersion = 1;
 constexpr size_t kMostOfState = 64u << 20;
 constexpr auto kDigestsKept = std::chrono::hours(24 * 30);
 
 std::string Contents(Json json) {
-  json["version"] = kVersion;
+  json["version"] = kStateVersion;
   return JsonText(json, 1, BadUtf8::kReplace) + "\n";
 }
 // Returns a null value if the file is absent, damaged or of another version.
 Json Read(const fs::path& path) {
   const std::optional<std::string> text = cache::TextOf(path, kMostOfState);
   Json json = text ? ParseJsonIfValid(*text) : Json();
-  return json.is_object() && json.contains("version") && json["version"] == kVersion ? json
+  return json.is_object() && json.contains("version") && json["version"] == kStateVersion ? json
                                                                                      : Json();
 }
 
 // The names below a folder; empty for a file.
-std::string Listing(const fs::path& path) {
+std::string NamesBelow(const fs::path& path) {
   if (!fs::is_directory(path)) return "";
   std::set<std::string> names;
   for (const fs::directory_entry& entry :
@@ -121,7 +121,7 @@ std::optional<std::vector<SourceFile>> BuildFolder::Known(const fs::path& source
   if (json.is_null()) return std::nullopt;
   try {
     // A new file in the folder of a model may be one that its import reads.
-    if (json.at("build") != BuildName() || json.at("names") != Listing(source)) return std::nullopt;
+    if (json.at("build") != BuildName() || json.at("names") != NamesBelow(source)) return std::nullopt;
     std::vector<SourceFile> files;
     for (const Json& file : json.at("files")) {
       SourceFile& one = files.emplace_back();
@@ -143,7 +143,7 @@ std::optional<std::vector<SourceFile>> BuildFolder::Known(const fs::path& source
 
 void BuildFolder::Remember(const fs::path& source, const fs::path& data_root,
                            const std::vector<SourceFile>& files) {
-  Json json{{"build", BuildName()}, {"names", Listing(source)}, {"files", Json::array()}};
+  Json json{{"build", BuildName()}, {"names", NamesBelow(source)}, {"files", Json::array()}};
   for (const SourceFile& file : files)
     json["files"].push_back({{"name", file.name},
                              {"path", fs::absolute(file.path).string()},

@@ -1,5 +1,7 @@
 #include "tools/driver/build_inputs.h"
 
+#include <fnmatch.h>
+
 #include <algorithm>
 
 #include "tools/driver/frontends.h"
@@ -31,53 +33,38 @@ void AddFiles(const std::string& role, const fs::path& path, RoleFiles& files) {
   files.insert(files.end(), below.begin(), below.end());
 }
 
-std::vector<SourceFile> ReadSource(const Recipe& recipe, const fs::path& source,
-                                   const fs::path& data_root, BuildFolder& folder,
-                                   Diagnostics& diagnostics, std::optional<Error>& unreadable) {
-  SourceFacts facts;
-  try {
-    const Frontend& frontend = FrontendOf(source);
-    if (frontend.facts) facts = frontend.facts(source, data_root);
-    std::vector<fs::path> read;
-    TokenizerFileOf(source, read, diagnostics);
-    for (const fs::path& file : read) facts.Add(source, file);
-  } catch (const Error& error) {
-    if (!fs::exists(source)) throw;
-    unreadable = error;
-  }
-  std::vector<SourceFile> files = SourceHashes(SourceFiles(source, facts), false).Finish();
-  for (SourceFile& file : files) file.sha256 = folder.digests().Of(file.path).sha256;
-  if (!unreadable && CombinedSha256(files) == recipe.sha256)
-    folder.Remember(source, data_root, files);
-  return files;
+struct SourcePaths {
+  fs::path source, data_root;
+};
+SourcePaths PathsOf(const Recipe& recipe) {
+  return {recipe.folder / recipe.source,
+          recipe.data_root.empty() ? fs::path() : recipe.folder / recipe.data_root};
 }
 
-}  // namespace
-
-RecipeInputs CheckRecipe(const Recipe& recipe, BuildFolder& folder, Diagnostics& diagnostics) {
-  const fs::path source = recipe.folder / recipe.source,
-                 data_root =
-                     recipe.data_root.empty() ? fs::path() : recipe.folder / recipe.data_root;
-  std::optional<Error> unreadable;  // reported only if the hash matches the recipe
-  RecipeInputs inputs;
-  if (std::optional<std::vector<SourceFile>> known = folder.Known(source, data_root))
-    inputs.source = std::move(*known);
-  else
-    inputs.source = ReadSource(recipe, source, data_root, folder, diagnostics, unreadable);
-  if (std::string found = CombinedSha256(inputs.source); found != recipe.sha256) {
-    Error error("check-failed", "source \"{}\": hash mismatch", source.string());
-    error.Expected(recipe.sha256).Note("found: " + found);
-    if (inputs.source.size() > 1)
-      for (const SourceFile& file : inputs.source) error.Note(file.sha256 + "  " + file.name);
-    throw error.Help(
-        "fetch the model that the recipe was written for, or update the hash in the recipe: mlc "
-        "build --update");
+// The files that an import reads; error "unreadable" is set if that is unknown.
+std::vector<SourceFile> FilesOf(const SourcePaths& paths, Diagnostics& diagnostics,
+                                std::optional<Error>& unreadable) {
+  SourceFacts facts;
+  try {
+    const Frontend& frontend = FrontendOf(paths.source);
+    if (frontend.facts) facts = frontend.facts(paths.source, paths.data_root);
+    std::vector<fs::path> read;
+    TokenizerFileOf(paths.source, read, diagnostics);
+    for (const fs::path& file : read) facts.Add(paths.source, file);
+  } catch (const Error& error) {
+    if (!fs::exists(paths.source)) throw;
+    unreadable = error;
   }
-  if (unreadable) throw *unreadable;
+  return SourceFiles(paths.source, facts);
+}
+
+// The files of the checks. Throws Errors, one for each that is missing.
+RoleFiles CheckFilesOf(const Recipe& recipe) {
+  RoleFiles files;
   std::vector<Error> errors;
   auto add = [&](const std::string& role, const std::string& file, const std::string& where) {
     try {
-      AddFiles(role, recipe.folder / file, inputs.checks);
+      AddFiles(role, recipe.folder / file, files);
     } catch (const Error& error) {
       errors.push_back(Error(error).Note("recipe \"{}\", {}", recipe.file.string(), where));
     }
@@ -88,6 +75,54 @@ RecipeInputs CheckRecipe(const Recipe& recipe, BuildFolder& folder, Diagnostics&
     add("reference " + output, file, "check.reference." + output);
   if (recipe.accuracy) add("labels", recipe.accuracy->labels, "check.accuracy.labels");
   if (!errors.empty()) throw Errors(std::move(errors));
+  return files;
+}
+
+}  // namespace
+
+bool IsWanted(const std::string& name, const std::vector<std::string>& patterns) {
+  return patterns.empty() || std::ranges::any_of(patterns, [&](const std::string& pattern) {
+           return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
+         });
+}
+
+std::vector<SourceFile> FilesOfSource(const fs::path& source, const fs::path& data_root,
+                                      Diagnostics& diagnostics) {
+  std::optional<Error> unreadable;
+  std::vector<SourceFile> files = FilesOf({source, data_root}, diagnostics, unreadable);
+  if (unreadable) throw *unreadable;
+  return files;
+}
+
+RecipeInputs FindInputs(const Recipe& recipe) {
+  const SourcePaths paths = PathsOf(recipe);
+  Diagnostics said;
+  return {FilesOfSource(paths.source, paths.data_root, said), CheckFilesOf(recipe)};
+}
+
+RecipeInputs CheckRecipe(const Recipe& recipe, BuildFolder& folder, Diagnostics& diagnostics) {
+  const SourcePaths paths = PathsOf(recipe);
+  std::optional<Error> unreadable;  // reported only if the hash matches the recipe
+  RecipeInputs inputs;
+  const std::optional<std::vector<SourceFile>> known =
+      folder.Known(paths.source, paths.data_root);
+  if (known) {
+    inputs.source = *known;
+  } else {
+    inputs.source = SourceHashes(FilesOf(paths, diagnostics, unreadable), false).Finish();
+    for (SourceFile& file : inputs.source) file.sha256 = folder.digests().Of(file.path).sha256;
+  }
+  if (std::string found = CombinedSha256(inputs.source); found != recipe.sha256) {
+    Error error("check-failed", "source \"{}\": hash mismatch", paths.source.string());
+    error.Expected(recipe.sha256).Note("found: " + found);
+    if (inputs.source.size() > 1)
+      for (const SourceFile& file : inputs.source) error.Note(file.sha256 + "  " + file.name);
+    throw error.Help(
+        "fetch the model that the recipe was written for, or update the hash in the recipe");
+  }
+  if (unreadable) throw *unreadable;
+  if (!known) folder.Remember(paths.source, paths.data_root, inputs.source);
+  inputs.checks = CheckFilesOf(recipe);
   return inputs;
 }
 

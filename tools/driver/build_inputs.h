@@ -26,6 +26,17 @@ struct RecipeInputs {
 // that `folder` knows are not read again. Throws Errors; "check-failed" for a wrong hash.
 RecipeInputs CheckRecipe(const Recipe& recipe, BuildFolder& folder, Diagnostics& diagnostics);
 
+// The files that the import of a source reads, without hashes. Errors of the frontend.
+std::vector<SourceFile> FilesOfSource(const std::filesystem::path& source,
+                                      const std::filesystem::path& data_root,
+                                      Diagnostics& diagnostics);
+
+// The same files, without reading more than their names requires: the source has no hashes.
+RecipeInputs FindInputs(const Recipe& recipe);
+
+// Returns whether the name of a variant matches one of the glob patterns, or there are none.
+bool IsWanted(const std::string& name, const std::vector<std::string>& patterns);
+
 struct VariantInputs {
   CompileOptions options;
   RoleFiles files;  // that the options name

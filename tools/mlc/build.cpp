@@ -7,9 +7,11 @@
 #include <thread>
 
 #include "lib/support/child_process.h"
+#include "tools/driver/build_emit.h"
 #include "tools/driver/compiled_model_cache.h"
 #include "tools/driver/errors.h"
 #include "tools/driver/output_path.h"
+#include "tools/driver/write_recipe.h"
 #include "tools/mlc/command.h"
 #include "tools/mlc/pass_output.h"
 
@@ -20,7 +22,8 @@ namespace {
 
 struct BuildArguments {
   std::vector<std::string> recipes;
-  std::string one;  // --one
+  std::string one, emit, init;
+  bool update = false;
   BuildOptions options;
 };
 
@@ -81,12 +84,54 @@ void PrintGroup(const ErrorGroup& group) {
   fmt::print(stderr, "{}: {}\n", who, WithFlags(group.error.Render()));
 }
 
+int Update(const std::vector<std::string>& recipes, const Session& session) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const std::string& recipe : recipes) {
+    const UpdatedRecipe updated = UpdateRecipe(recipe);
+    list.push_back(
+        {{"recipe", recipe}, {"before", updated.before}, {"after", updated.after}});
+    if (session.json) continue;
+    fmt::print("{}  {}\n", recipe,
+               updated.before == updated.after ? "unchanged" : "now " + updated.after);
+  }
+  if (session.json) PrintDocument({{"recipes", list}});
+  return 0;
+}
+
+// The path for commands that run later.
+std::string ProgramPath() {
+  std::error_code error;
+  const fs::path path = fs::canonical(ThisExecutable(), error);
+  return error ? "mlc" : path.string();
+}
+
 int RunBuild(const BuildArguments& given, Session& session) {
   if (!given.one.empty()) {
     EndWithParent();
     const BuildRecord record = BuildOne(given.recipes.at(0), given.one, given.options);
     PrintDocument(BuildRecordJson(record));
     return record.exit_code();
+  }
+  if (!given.init.empty()) {
+    RefuseAllBut({"--init", "-o", "--json"}, "--init writes a recipe and builds nothing", session);
+    const fs::path recipe = InitRecipe(given.init, given.options.output, session.diagnostics);
+    if (session.json)
+      PrintDocument({{"recipe", fs::absolute(recipe).string()}});
+    else
+      fmt::print("{}\n", recipe.string());
+    return 0;
+  }
+  if (given.recipes.empty()) throw Error("usage", "RECIPE is missing").Help("mlc build --help");
+  const std::vector<std::string> recipes = FindRecipes(given.recipes);
+  if (given.update) {
+    RefuseAllBut({"RECIPE|DIR", "--update", "--json"}, "--update changes recipes and builds nothing",
+                 session);
+    return Update(recipes, session);
+  }
+  if (!given.emit.empty()) {
+    Refuse({"--dry-run", "--force", "--timeout", "--json"}, "--emit builds nothing", session);
+    fmt::print("{}", EmitBuild(recipes, given.options, given.emit, ProgramPath()));
+    return 0;
   }
   auto command = [&](const std::string& recipe, const std::string& variant, bool cache) {
     std::vector<std::string> words{"build", recipe, "--one",
@@ -100,7 +145,7 @@ int RunBuild(const BuildArguments& given, Session& session) {
   };
   const bool dry_run = given.options.dry_run;
   const BuildReport report =
-      Build(FindRecipes(given.recipes), given.options, command, [&](const BuildRecord& record) {
+      Build(recipes, given.options, command, [&](const BuildRecord& record) {
         if (!session.json) Print(record, dry_run);
       });
   const int code = report.exit_code();
@@ -149,7 +194,7 @@ Command BuildCommand() {
       "Compile and check the packages of recipes",
       "mlc build manifests/digits.json",
       {{"RECIPE|DIR...", "", "JSON recipes (manifests/README.md), or folders of them",
-        Into(given->recipes), true},
+        Into(given->recipes)},
        {"-o", "DIR", "output folder (default: the working directory)",
         [&options](const std::string& text) { options.output = WithoutSlash(text); }},
        {"-j", "N",
@@ -176,6 +221,12 @@ Command BuildCommand() {
         "replace whatever exists at the packages' paths, even on file systems without "
         "atomic exchange",
         Switch(options.base.force)},
+       {"--emit", "list|ninja|bazel",
+        "print the variants for another engine instead: commands, or a build file",
+        Into(given->emit)},
+       {"--init", "MODEL", "write a recipe for a model, with generated samples, to DIR",
+        Into(given->init)},
+       {"--update", "", "update the hashes of sources in recipes", Switch(given->update)},
        {"--one", "VARIANT", "build one variant of a recipe in this process, and print its record",
         Into(given->one)},
        JsonOption()},
