@@ -8,6 +8,7 @@ FAULTS = ("truncate", "stall", "500", "wrong", "other", "garbage", "refuse")
 
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    wbufsize = 1 << 16  # head and body in one packet
 
     def log_message(self, *arguments):
         pass

@@ -5,6 +5,7 @@
 
 #include "lib/support/error.h"
 #include "lib/support/hash.h"
+#include "lib/support/input_registry.h"
 #include "lib/support/json_text.h"
 #include "proto/action_result.pb.h"
 
@@ -173,6 +174,7 @@ std::map<std::string, fs::path> FilesBelow(const fs::path& folder) {
 }
 
 std::vector<ActionRecord::File> RecordFiles(const fs::path& folder, FileDigests& digests) {
+  InputRegistry::Unnoted unnoted;
   std::vector<ActionRecord::File> files;
   for (const auto& [path, file] : FilesBelow(folder)) {
     const FileDigests::Digest digest = digests.Of(file);
@@ -183,6 +185,7 @@ std::vector<ActionRecord::File> RecordFiles(const fs::path& folder, FileDigests&
 
 bool SameFiles(const fs::path& folder, std::string_view name,
                const std::vector<ActionRecord::File>& files) {
+  InputRegistry::Unnoted unnoted;
   if (!fs::is_directory(folder / name))
     return files.size() == 1 && files[0].path == name &&
            Sha256OfFile(folder / name) == files[0].sha256;

@@ -191,8 +191,12 @@ bool FolderCache::IsIntact(const std::string& key, std::string_view name,
 }
 
 std::optional<FolderCache::Entry> FolderCache::Find(const CacheKey& parts, std::string_view name) {
+  return fs::exists(Place("ac", parts.Hex())) ? FindOrWait(parts, name) : std::nullopt;
+}
+
+std::optional<FolderCache::Entry> FolderCache::FindOrWait(const CacheKey& parts,
+                                                          std::string_view name) {
   const std::string key = parts.Hex();
-  if (!fs::exists(Place("ac", key))) return std::nullopt;
   FileLock lock = FileLock::Wait(Place("lock", key), FileLock::kShared);
   const std::optional<ActionRecord> record = Read(key);
   if (!IsIntact(key, name, record)) return std::nullopt;
@@ -212,7 +216,7 @@ FolderCache::Entry FolderCache::FindOrMake(const CacheKey& parts, std::string_vi
   const fs::path place = Place("tree", key) / name;
   auto hold = [](FileLock lock) { return std::make_shared<const FileLock>(std::move(lock)); };
   for (int i = 0;; ++i) {
-    if (std::optional<Entry> entry = Find(parts, name)) return *entry;
+    if (std::optional<Entry> entry = FindOrWait(parts, name)) return *entry;
     std::optional<FileLock> lock = FileLock::Try(Place("lock", key), FileLock::kExclusive);
     if (!lock && i < kTries) {
       // Another process either checks the entry, which takes little time, or creates it, and then

@@ -133,6 +133,8 @@ class FolderCache {
   std::filesystem::path Place(std::string_view kind, std::string_view name) const;
   FileLock LockAll(FileLock::Kind kind) const;
   std::optional<ActionRecord> Read(const std::string& key) const;
+  // Waits while another process creates the entry.
+  std::optional<Entry> FindOrWait(const CacheKey& key, std::string_view name);
   // Called under the lock of the entry.
   bool IsIntact(const std::string& key, std::string_view name,
                 const std::optional<ActionRecord>& record);

@@ -172,7 +172,7 @@ long HttpCache::Perform(const std::string& path, Transfer& transfer) {
   curl_easy_setopt(easy, CURLOPT_USERAGENT, "mlc");
   curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(easy, CURLOPT_NETRC, static_cast<long>(CURL_NETRC_OPTIONAL));
-  curl_easy_setopt(easy, CURLOPT_HTTPAUTH, CURLAUTH_ANY);
+  curl_easy_setopt(easy, CURLOPT_HTTPAUTH, static_cast<long>(CURLAUTH_BASIC));
   curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT,
                    static_cast<long>(options_.connect_timeout.count()));
   curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);

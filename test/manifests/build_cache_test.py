@@ -120,8 +120,9 @@ def test_failures_are_not_cached(folder):
         assert variants["m-fp16"]["status"] == "failed" and "checks" not in variants["m-fp16"].get("cached", []), variants["m-fp16"]
         assert variants["n-only"]["status"] == "not built"
         assert {f.split("/")[0] for f in fleet.bytes()} == {"m-fp32.mlpackage", "m-fp32.manifest.json", "m-fp32.mlmodelc"}
-    names = [e["name"] for e in expect(run("cache", "ls", "--cache", cache, "--json"), 0).answer["entries"]]
-    assert sorted(names) == ["bundle", "checks", "package", "package"], names
+    entries = expect(run("cache", "ls", "--cache", cache, "--json"), 0).answer["entries"]
+    makers = sorted(part["value"] for entry in entries for part in entry["parts"] if part["name"] == "maker")
+    assert makers == [f"mlc build: {action}" for action in ("bundle", "checks", "package", "package")], makers
 
 
 def test_a_server(folder):

@@ -76,9 +76,9 @@ def build(folder, recipe, *options, **more):
 
 
 def made(folder):
-    """Lists everything below the folder except the files of `prepare` and `write`."""
+    """Lists everything below the folder except the files of `prepare` and `write`, and what builds note about themselves."""
     return sorted(str(f.relative_to(folder)) for f in folder.rglob("*")
-                  if f.parent != folder / "models" and f.name != "models")
+                  if f.parent != folder / "models" and f.name != "models" and ".mlc-build" not in f.parts)
 
 
 def test_a_good_recipe(folder):
@@ -214,7 +214,8 @@ def test_files_of_checks_are_looked_for_before_anything_is_compiled(folder):
     recipe = changed(changed(good, ["check", "reference", "y"], "none.npy"), ["check", "accuracy", "labels"], "nor_this.npy")
     result = expect(build(folder, recipe), 1, "error[file-io]", "none.npy", "nor_this.npy", "check.reference.y", "check.accuracy.labels",
                     "FAILED")
-    assert "not built" not in result.stdout and made(folder) == ["work"], (result.stdout, made(folder))
+    assert "0 passed, 0 failed, 2 not built" in result.stdout and made(folder) == ["work"], (result.stdout, made(folder))
+    assert result.stderr.count("none.npy") == result.stderr.count("nor_this.npy") == 1, result.stderr
     (folder / "models" / "none.npy").write_bytes(b"no array")
     expect(build(folder, changed(good, ["check", "inputs", "x"], "none.npy")), 1, "none.npy")
     assert made(folder) == ["work"], made(folder)
@@ -228,17 +229,18 @@ def test_what_is_not_built_leaves_nothing_and_what_was_there(folder):
     assert made(folder) == ["work"], made(folder)
 
     def files():
-        return {f: f.read_bytes() for f in sorted((folder / "work").rglob("*")) if f.is_file()}
+        return {f: f.read_bytes() for f in sorted((folder / "work").rglob("*")) if f.is_file() and ".mlc-build" not in f.parts}
 
     expect(build(folder, changed(good, ["variants", 0, "bundle"], True)), 0, "PASSED")
     before = files()
     assert {f.name for f in (folder / "work").iterdir()} == {"r-a.mlpackage", "r-a.manifest.json", "r-a.mlmodelc", "r-b.mlpackage",
-                                                            "r-b.manifest.json"}, before.keys()
+                                                            "r-b.manifest.json", ".mlc-build"}, before.keys()
     options = ["--precision", "fp32", "--author", "another"]
     expect(build(folder, changed(bundles, ["variants", 0, "options"], options), "--force"), 1, "r-a  not built")
     assert files() == before
-    # A variant that fails its checks has been built.
-    expect(build(folder, changed(good, ["variants", 0, "limits"], {"operations": 0}), "--force"), 3, "FAIL operations")
+    # A variant that fails its checks is not installed either.
+    expect(build(folder, changed(good, ["variants", 0, "limits"], {"operations": 0}), "--force"), 3, "FAIL operations",
+           "r-a.mlpackage is the result of an earlier build")
     # So has a package whose check needs an output that does not exist.
     expect(build(folder, changed(good, ["check", "reference"], {"z": "y.npy"}), "--force"), 1, '"z"', "r-a  not built")
 

@@ -18,8 +18,8 @@ namespace mlc::driver {
 
 struct BuildOptions {
   std::filesystem::path output = ".";
-  std::vector<std::string> only;  // glob patterns of RECIPE-VARIANT; empty: all
-  int jobs = 1;                   // variants that are built at the same time
+  std::vector<std::string> only;         // glob patterns of RECIPE-VARIANT; empty: all
+  int jobs = 1;                          // variants that are built at the same time
   std::chrono::milliseconds timeout{0};  // of a variant; 0: none
   // The memory that all processes together may use; 0: four fifths of the machine's, within the
   // limits of the container. A variant starts when the memory that it will need is free; its
@@ -47,12 +47,14 @@ struct BuildReport {
 // {ok, recipes: [{recipe, variants: [BuildRecordJson ...], errors}], counts, errors, ...}
 nlohmann::ordered_json BuildReportJson(const BuildReport& report);
 
-// Errors with the same text, of any variants and locations.
-struct ErrorGroup {
-  Error error;  // the first, with the number of others as a note
+// Messages with the same text, of any variants and locations.
+struct MessageGroup {
+  Error first;  // with the number of others as a note
   std::vector<std::string> variants;
 };
-std::vector<ErrorGroup> GroupErrors(const BuildReport& report);
+std::vector<MessageGroup> GroupErrors(const BuildReport& report);
+// The warnings of what was built now.
+std::vector<MessageGroup> GroupWarnings(const BuildReport& report);
 
 // The arguments of this program, without its name, that build one variant and print the record as
 // JSON. `cache`: whether the cache can be used.

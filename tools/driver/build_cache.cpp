@@ -5,9 +5,8 @@
 #include <cstdlib>
 #include <utility>
 
-#include "lib/cache/folder_cache.h"
-#include "lib/cache/http_cache.h"
 #include "lib/support/hash.h"
+#include "lib/support/input_registry.h"
 #include "tools/driver/compiled_model_cache.h"
 #include "tools/driver/errors.h"
 #include "tools/driver/options.h"
@@ -56,8 +55,6 @@ BuildCache::BuildCache(const CacheOptions& options) : options_(options) {
     }
   }
 }
-
-BuildCache::~BuildCache() = default;
 
 void BuildCache::Fail(const Error& error) {
   Error warning("remote-cache", "the cache \"{}\" is not used: {}", options_.place, error.text());
@@ -132,6 +129,7 @@ bool BuildCache::FetchOrMake(const cache::CacheKey& key, std::string_view action
     record.made = std::chrono::duration_cast<std::chrono::seconds>(
                       std::chrono::system_clock::now().time_since_epoch())
                       .count();
+    InputRegistry::Unnoted unnoted;
     for (const auto& [path, file] : cache::FilesBelow(into))
       record.files.push_back(
           {(fs::path(action) / path).generic_string(), Sha256OfFile(file), fs::file_size(file)});

@@ -9,13 +9,9 @@
 #include <string_view>
 #include <vector>
 
-#include "lib/cache/action_record.h"
+#include "lib/cache/folder_cache.h"
+#include "lib/cache/http_cache.h"
 #include "lib/support/error.h"
-
-namespace mlc::cache {
-class FolderCache;
-class HttpCache;
-}  // namespace mlc::cache
 
 namespace mlc::driver {
 
@@ -30,7 +26,6 @@ class BuildCache {
  public:
   // Error "usage" for an invalid URL, "file-exists" for a folder with other contents.
   explicit BuildCache(const CacheOptions& options);
-  ~BuildCache();
 
   // Copies the result of an action to `into`, a path that does not exist and ends in the name of the
   // action. Returns whether there was one; its files have been verified.

@@ -27,8 +27,13 @@ struct Unit {
 };
 
 std::string Command(const Unit& unit, const BuildOptions& options, const std::string& program) {
-  std::vector<std::string> words{program, "build", unit.recipe->file.string(), "--only",
-                                 unit.variant->name, "-o", options.output.string()};
+  std::vector<std::string> words{program,
+                                 "build",
+                                 unit.recipe->file.string(),
+                                 "--only",
+                                 unit.variant->name,
+                                 "-o",
+                                 options.output.string()};
   if (!options.cache.place.empty()) words.insert(words.end(), {"--cache", options.cache.place});
   if (options.cache.read_only) words.push_back("--read-only-cache");
   return JoinedOptions(words);
@@ -55,8 +60,8 @@ std::string Ninja(const std::vector<Unit>& units, const BuildOptions& options,
                   const std::string& program) {
   // A job's share of the processors does not change what it writes.
   const int threads = std::max(1, DefaultThreads() / options.jobs);
-  const auto limit = static_cast<uint64_t>(
-      options.memory_limit > 0 ? options.memory_limit : MachineMemory() / 5 * 4);
+  const auto limit = static_cast<uint64_t>(options.memory_limit > 0 ? options.memory_limit
+                                                                    : MachineMemory() / 5 * 4);
   std::string text = fmt::format(
       "# Written by `mlc build --emit ninja`. Run: ninja -k 0 -f FILE\n"
       "ninja_required_version = 1.7\n\n"
@@ -114,16 +119,13 @@ std::string Bazel(const std::vector<Unit>& units, const BuildOptions& options) {
       for (const auto* files : {&unit->source, &unit->checks})
         for (const fs::path& file : *files) data.insert(label(file));
       for (const auto& [role, path] : unit->inputs.files) data.insert(label(path));
-      std::string extra;
-      if (unit->variant->bundle) extra += ", bundle = True";
-      if (unit->variant->parity_bundle) extra += ", parity_bundle = True";
-      if (!unit->inputs.options.manifest) extra += ", manifest = False";
-      variants.insert(fmt::format("        {}: struct(options = {}{}),\n",
-                                  Starlark(unit->variant->name),
-                                  Starlark(JoinedOptions(unit->variant->options)), extra));
+      variants.insert(fmt::format("        {}: {},\n", Starlark(unit->variant->name),
+                                  Starlark(JoinedOptions(unit->variant->options))));
     }
-    text += fmt::format("\nmlc_recipe(\n    name = {},\n    recipe = {},\n    data = [\n",
-                        Starlark(first->recipe->name), Starlark(label(first->recipe->file)));
+    text += fmt::format(
+        "\nmlc_recipe(\n    name = {},\n    recipe = {},\n    source = {},\n    data = [\n",
+        Starlark(first->recipe->name), Starlark(label(first->recipe->file)),
+        Starlark(first->recipe->source));
     for (const std::string& file : data) text += fmt::format("        {},\n", Starlark(file));
     text += "    ],\n    variants = {\n";
     for (const std::string& variant : variants) text += variant;
@@ -162,8 +164,7 @@ std::string EmitBuild(const std::vector<std::string>& paths, const BuildOptions&
     }
   }
   if (!errors.empty()) throw Errors(std::move(errors));
-  if (units.empty())
-    throw Error("usage", "no variant matches {}", fmt::join(options.only, ", "));
+  if (units.empty()) throw Error("usage", "no variant matches {}", fmt::join(options.only, ", "));
   if (format == "list") return List(units, options, program);
   return format == "ninja" ? Ninja(units, options, program) : Bazel(units, options);
 }

@@ -6,6 +6,7 @@
 
 #include "lib/support/build_id.h"
 #include "lib/support/hash.h"
+#include "lib/support/input_registry.h"
 #include "lib/support/json_text.h"
 
 namespace fs = std::filesystem;
@@ -28,7 +29,7 @@ Json Read(const fs::path& path) {
   const std::optional<std::string> text = cache::TextOf(path, kMostOfState);
   Json json = text ? ParseJsonIfValid(*text) : Json();
   return json.is_object() && json.contains("version") && json["version"] == kStateVersion ? json
-                                                                                     : Json();
+                                                                                          : Json();
 }
 
 // The names below a folder; empty for a file.
@@ -121,7 +122,8 @@ std::optional<std::vector<SourceFile>> BuildFolder::Known(const fs::path& source
   if (json.is_null()) return std::nullopt;
   try {
     // A new file in the folder of a model may be one that its import reads.
-    if (json.at("build") != BuildName() || json.at("names") != NamesBelow(source)) return std::nullopt;
+    if (json.at("build") != BuildName() || json.at("names") != NamesBelow(source))
+      return std::nullopt;
     std::vector<SourceFile> files;
     for (const Json& file : json.at("files")) {
       SourceFile& one = files.emplace_back();
@@ -155,6 +157,7 @@ void BuildFolder::Remember(const fs::path& source, const fs::path& data_root,
 }
 
 std::string BuildFolder::Difference(const std::vector<cache::ActionRecord::File>& files) {
+  InputRegistry::Unnoted unnoted;  // outputs may be replaced
   std::set<std::string> names;
   std::set<fs::path> tops;
   for (const cache::ActionRecord::File& file : files) {

@@ -104,8 +104,7 @@ RecipeInputs CheckRecipe(const Recipe& recipe, BuildFolder& folder, Diagnostics&
   const SourcePaths paths = PathsOf(recipe);
   std::optional<Error> unreadable;  // reported only if the hash matches the recipe
   RecipeInputs inputs;
-  const std::optional<std::vector<SourceFile>> known =
-      folder.Known(paths.source, paths.data_root);
+  const std::optional<std::vector<SourceFile>> known = folder.Known(paths.source, paths.data_root);
   if (known) {
     inputs.source = *known;
   } else {

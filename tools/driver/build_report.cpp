@@ -1,7 +1,5 @@
 // What a build as a whole came to.
 #include <algorithm>
-#include <array>
-#include <map>
 #include <nlohmann/json.hpp>
 
 #include "tools/driver/build.h"
@@ -74,34 +72,61 @@ Json BuildReportJson(const BuildReport& report) {
   return json;
 }
 
-std::vector<ErrorGroup> GroupErrors(const BuildReport& report) {
+namespace {
+
+class Groups {
+ public:
+  void Add(const std::string& variant, const Error& error) {
+    const auto same = [&](const Found& found) {
+      return found.first->id() == error.id() && found.first->text() == error.text();
+    };
+    auto found = std::ranges::find_if(found_, same);
+    if (found == found_.end()) {
+      found_.push_back({&error});
+      found = found_.end() - 1;
+    }
+    if (found->variants.empty() || found->variants.back() != variant)
+      found->variants.push_back(variant);
+    if (found->variants.size() == 1) ++found->places;
+  }
+
+  std::vector<MessageGroup> Finish() const {
+    std::vector<MessageGroup> groups;
+    for (const Found& found : found_) {
+      groups.push_back({*found.first, found.variants});
+      if (found.places > 1)
+        groups.back().first.Note("the first of {} places in the model", found.places);
+    }
+    return groups;
+  }
+
+ private:
   struct Found {
     const Error* first;
-    int places = 0;  // of the first variant
-    std::vector<std::string> variants;
+    int places = 0;  // in the first variant
+    std::vector<std::string> variants = {};
   };
-  std::vector<std::pair<std::array<std::string, 2>, Found>> groups;
+  std::vector<Found> found_;
+};
+
+}  // namespace
+
+std::vector<MessageGroup> GroupErrors(const BuildReport& report) {
+  Groups groups;
   ForEachError(report,
                [&](const std::string& recipe, const std::string& variant, const Error& error) {
-                 const std::array<std::string, 2> key{error.id(), error.text()};
-                 auto group = std::ranges::find(groups, key, &decltype(groups)::value_type::first);
-                 if (group == groups.end()) {
-                   groups.push_back({key, {&error}});
-                   group = groups.end() - 1;
-                 }
-                 Found& found = group->second;
-                 const std::string& name = variant.empty() ? recipe : variant;
-                 if (found.variants.empty() || found.variants.back() != name)
-                   found.variants.push_back(name);
-                 if (found.variants.size() == 1) ++found.places;
+                 groups.Add(variant.empty() ? recipe : variant, error);
                });
-  std::vector<ErrorGroup> result;
-  for (const auto& [key, found] : groups) {
-    ErrorGroup group{*found.first, found.variants};
-    if (found.places > 1) group.error.Note("the first of {} places in the model", found.places);
-    result.push_back(std::move(group));
-  }
-  return result;
+  return groups.Finish();
+}
+
+std::vector<MessageGroup> GroupWarnings(const BuildReport& report) {
+  Groups groups;
+  for (const BuildReport::Recipe& recipe : report.recipes)
+    for (const BuildRecord& record : recipe.variants)
+      if (record.status != Status::kUpToDate)
+        for (const Error& warning : record.warnings) groups.Add(record.name, warning);
+  return groups.Finish();
 }
 
 }  // namespace mlc::driver

@@ -117,7 +117,8 @@ void RequireVersion(const fs::path& path, const std::string& wanted) {
   const std::string_view given = kVersion;
   const std::string_view first = std::string_view(wanted).substr(0, wanted.size() - 1);
   if (wanted == given || (wanted.ends_with('x') && given.starts_with(first))) return;
-  throw Bad(path, "mlc", fmt::format("the recipe requires mlc {}, and this is mlc {}", wanted, given));
+  throw Bad(path, "mlc",
+            fmt::format("the recipe requires mlc {}, and this is mlc {}", wanted, given));
 }
 
 std::map<std::string, std::string> Files(const Json& json) {

@@ -78,15 +78,14 @@ fs::path InitRecipe(const fs::path& model, const fs::path& folder, Diagnostics& 
     if (output.tensor.dtype() != DType::kString)
       write("output", output.port->source_name, output.tensor, reference);
   staging.Commit();
-  const Json json{
-      {"name", name},
-      {"source",
-       {{"path", fs::absolute(model).lexically_relative(fs::absolute(folder)).string()},
-        {"sha256", SourceHash(model, "")}}},
-      {"variants",
-       {{{"name", "fp16"}, {"options", Json::array()}},
-        {{"name", "fp32"}, {"options", {"--precision", "fp32"}}}}},
-      {"check", {{"inputs", inputs}, {"reference", reference}}}};
+  const Json json{{"name", name},
+                  {"source",
+                   {{"path", fs::absolute(model).lexically_relative(fs::absolute(folder)).string()},
+                    {"sha256", SourceHash(model, "")}}},
+                  {"variants",
+                   {{{"name", "fp16"}, {"options", Json::array()}},
+                    {{"name", "fp32"}, {"options", {"--precision", "fp32"}}}}},
+                  {"check", {{"inputs", inputs}, {"reference", reference}}}};
   WriteFile(recipe, JsonText(json, 2) + "\n");
   return recipe;
 }
@@ -101,8 +100,7 @@ UpdatedRecipe UpdateRecipe(const std::string& path) {
   std::string text(AsText(MappedFile::Open(path)->bytes()));
   const size_t at = text.find(updated.before);
   if (at == text.npos || text.find(updated.before, at + 1) != text.npos)
-    throw Error("bad-recipe", "the hash {} does not occur exactly once in the text",
-                updated.before)
+    throw Error("bad-recipe", "the hash {} does not occur exactly once in the text", updated.before)
         .At({path, ""})
         .Help("replace source.sha256 by " + updated.after);
   text.replace(at, updated.before.size(), updated.after);

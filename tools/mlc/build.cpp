@@ -73,7 +73,7 @@ void Print(const BuildRecord& record, bool dry_run) {
 }
 
 // Variants that fail for the same reason are listed once.
-void PrintGroup(const ErrorGroup& group) {
+void PrintGroup(const MessageGroup& group, std::string_view severity) {
   constexpr size_t kMostNames = 5;
   const std::vector<std::string>& names = group.variants;
   std::string who = fmt::format(
@@ -81,15 +81,14 @@ void PrintGroup(const ErrorGroup& group) {
       fmt::join(names.begin(),
                 names.begin() + static_cast<ptrdiff_t>(std::min(names.size(), kMostNames)), ", "));
   if (names.size() > kMostNames) who += fmt::format(" and {} more", names.size() - kMostNames);
-  fmt::print(stderr, "{}: {}\n", who, WithFlags(group.error.Render()));
+  fmt::print(stderr, "{}: {}\n", who, WithFlags(group.first.Render(severity)));
 }
 
 int Update(const std::vector<std::string>& recipes, const Session& session) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const std::string& recipe : recipes) {
     const UpdatedRecipe updated = UpdateRecipe(recipe);
-    list.push_back(
-        {{"recipe", recipe}, {"before", updated.before}, {"after", updated.after}});
+    list.push_back({{"recipe", recipe}, {"before", updated.before}, {"after", updated.after}});
     if (session.json) continue;
     fmt::print("{}  {}\n", recipe,
                updated.before == updated.after ? "unchanged" : "now " + updated.after);
@@ -124,8 +123,8 @@ int RunBuild(const BuildArguments& given, Session& session) {
   if (given.recipes.empty()) throw Error("usage", "RECIPE is missing").Help("mlc build --help");
   const std::vector<std::string> recipes = FindRecipes(given.recipes);
   if (given.update) {
-    RefuseAllBut({"RECIPE|DIR", "--update", "--json"}, "--update changes recipes and builds nothing",
-                 session);
+    RefuseAllBut({"RECIPE|DIR", "--update", "--json"},
+                 "--update changes recipes and builds nothing", session);
     return Update(recipes, session);
   }
   if (!given.emit.empty()) {
@@ -144,10 +143,9 @@ int RunBuild(const BuildArguments& given, Session& session) {
     return words;
   };
   const bool dry_run = given.options.dry_run;
-  const BuildReport report =
-      Build(recipes, given.options, command, [&](const BuildRecord& record) {
-        if (!session.json) Print(record, dry_run);
-      });
+  const BuildReport report = Build(recipes, given.options, command, [&](const BuildRecord& record) {
+    if (!session.json) Print(record, dry_run);
+  });
   const int code = report.exit_code();
   if (session.json) {
     PrintDocument(BuildReportJson(report));
@@ -156,12 +154,12 @@ int RunBuild(const BuildArguments& given, Session& session) {
   for (const BuildReport::Recipe& recipe : report.recipes)
     for (const BuildRecord& record : recipe.variants) {
       if (record.status == BuildRecord::Status::kUpToDate) continue;
-      for (const Error& warning : record.warnings) session.diagnostics.Warn(warning);
       for (const std::string& note : record.notes)
         session.diagnostics.Note(record.name + ": " + note);
     }
   for (const Error& warning : report.warnings) session.diagnostics.Warn(warning);
-  for (const ErrorGroup& group : GroupErrors(report)) PrintGroup(group);
+  for (const MessageGroup& group : GroupWarnings(report)) PrintGroup(group, "warning");
+  for (const MessageGroup& group : GroupErrors(report)) PrintGroup(group, "error");
   using Status = BuildRecord::Status;
   if (dry_run)
     fmt::print("{} to build, {} up to date\n", report.Count(Status::kNotBuilt),

@@ -28,12 +28,13 @@ CalibrateOptions::Shard ParseShard(const std::string& text) {
 
 int RunCalibrate(const CalibrateArguments& given, Session& session) {
   if (!given.merge.empty())
-    RefuseAllBut({"--merge", "-o", "--json"}, "--merge needs neither a model nor its options", session);
+    RefuseAllBut({"--merge", "-o", "--json"}, "--merge needs neither a model nor its options",
+                 session);
   else if (given.model.empty())
     throw Error("usage", "MODEL is missing").Help("mlc calibrate --help");
-  const CalibrateResult result =
-      given.merge.empty() ? Calibrate(given.model, given.options, session.diagnostics)
-                          : MergeStatistics(given.merge, given.options.output);
+  const CalibrateResult result = given.merge.empty()
+                                     ? Calibrate(given.model, given.options, session.diagnostics)
+                                     : MergeStatistics(given.merge, given.options.output);
   const fs::path& output = given.options.output;
   if (session.json) {
     PrintDocument({{"output", fs::absolute(output).string()},
@@ -65,7 +66,8 @@ Command CalibrateCommand() {
        [&options](const std::string& text) { options.inputs.push_back(text); }, false, true},
       {"--shard", "I/N", "use block I of N blocks of the samples: parts of a long run, for --merge",
        [&options](const std::string& text) { options.shard = ParseShard(text); }},
-      {"--merge", "STATS", "add up the statistics of parts, without a model; repeat it for each part",
+      {"--merge", "STATS",
+       "add up the statistics of parts, without a model; repeat it for each part",
        Into(given->merge), false, true},
       {"-o", "STATS", "output, for --calibrate of mlc compile and mlc opt",
        [&options](const std::string& text) { options.output = WithoutSlash(text); }, true},
