@@ -46,10 +46,7 @@ bool IsFileName(const std::string& name) {
 bool IsBelow(const std::string& path, const std::string& name) {
   const fs::path parsed = path;
   return !path.empty() && path.find('\0') == path.npos && path.back() != '/' &&
-         parsed.is_relative() && *parsed.begin() == name &&
-         std::ranges::none_of(parsed, [](const fs::path& part) {
-           return part.empty() || part == "." || part == "..";
-         });
+         parsed.lexically_normal().generic_string() == path && *parsed.begin() == name;
 }
 
 }  // namespace

@@ -86,6 +86,21 @@ def main():
         made = run("cache", "stats", "--cache", cache, "--json").answer
         check(made["misses"] == 8, f"eight builds made results more than once: {made}")
 
+        # A cache on a full disk is not used, and the build goes on. Only root can mount a small file system.
+        small = fleet.folder / "small"
+        small.mkdir()
+        mounted = os.getuid() == 0 and subprocess.run(["mount", "-t", "tmpfs", "-o", "size=32k", "tmpfs", small],
+                                                      capture_output=True).returncode == 0
+        if mounted:
+            shutil.rmtree(fleet.out, ignore_errors=True)
+            try:
+                result = run("build", fleet.models, "-o", fleet.out, "--cache", small / "cache", "--json")
+            finally:
+                subprocess.run(["umount", small], check=True)
+            warnings = result.answer.get("warnings", [])
+            check(result.code == 0 and fleet.bytes() == expected, f"full cache: {result.stdout}")
+            check([w["id"] for w in warnings] == ["remote-cache"], f"full cache: {warnings}")
+
         # A full disk, as a limit on the size of files. Nothing is lost, and the message names the file.
         shutil.rmtree(fleet.out, ignore_errors=True)
         fleet.build()

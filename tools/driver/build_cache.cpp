@@ -52,6 +52,8 @@ BuildCache::BuildCache(const CacheOptions& options) : options_(options) {
     } catch (const Error& error) {
       if (error.id() != "file-io") throw;
       Fail(error);
+    } catch (const fs::filesystem_error& error) {
+      Fail(Error("file-io", error.what()));
     }
   }
 }
@@ -70,52 +72,59 @@ std::vector<Error> BuildCache::TakeWarnings() { return std::exchange(warnings_, 
 
 bool BuildCache::Fetch(const cache::CacheKey& key, std::string_view action, const fs::path& into) {
   if (options_.place.empty()) return false;
+  if (folder_) {
+    std::optional<cache::FolderCache::Entry> entry;
+    try {
+      entry = folder_->Find(key, action);
+    } catch (...) {
+      Fail(CurrentErrors().at(0));
+    }
+    return entry && Copy(*entry, action, into);
+  }
+  // Here, what fails may be the disk of the outputs. Then making the result fails as well, and says so.
   const fs::path parent = into.parent_path() / (into.filename().string() + ".fetched");
   bool found = false;
   try {
-    if (folder_) {
-      const std::optional<cache::FolderCache::Entry> entry = folder_->Find(key, action);
-      if (entry) CopyWritable(entry->path, into);
-      found = entry && cache::SameFiles(into.parent_path(), action, entry->files);
-    } else {
-      fs::create_directory(parent);
-      found = (http_ ? http_->Fetch(key, action, parent)
-                     : cache::ReadEntry(options_.place, key, action, parent))
-                  .has_value();
-      if (found) fs::rename(parent / action, into);
-    }
+    fs::create_directory(parent);
+    found = (http_ ? http_->Fetch(key, action, parent)
+                   : cache::ReadEntry(options_.place, key, action, parent))
+                .has_value();
+    if (found) fs::rename(parent / action, into);
   } catch (...) {
     found = false;
     Fail(CurrentErrors().at(0));
   }
   std::error_code ignored;
   fs::remove_all(parent, ignored);
-  if (!found) fs::remove_all(into, ignored);
   return found;
+}
+
+// Returns false, with a warning, if the copy is damaged. Error "file-io" if it cannot be written.
+bool BuildCache::Copy(const cache::FolderCache::Entry& entry, std::string_view action,
+                      const fs::path& into) {
+  CopyWritable(entry.path, into);
+  if (cache::SameFiles(into.parent_path(), action, entry.files)) return true;
+  fs::remove_all(into);
+  Fail(Error("file-io", "the copy of a result differs from the original")
+           .At({entry.path.string(), ""}));
+  return false;
 }
 
 bool BuildCache::FetchOrMake(const cache::CacheKey& key, std::string_view action,
                              const fs::path& into,
                              const std::function<void(const fs::path&)>& make) {
-  bool called = false, made = false;
-  auto once = [&](const fs::path& place) {
-    called = true;
-    make(place);
-    made = true;
-  };
   if (folder_) {
+    std::optional<cache::FolderCache::Entry> entry;
     try {
-      const cache::FolderCache::Entry entry = folder_->FindOrMake(key, action, once);
-      CopyWritable(entry.path, into);
-      if (cache::SameFiles(into.parent_path(), action, entry.files)) return entry.hit;
-      throw Error("file-io", "the copy of a result differs from the original")
-          .At({entry.path.string(), ""});
-    } catch (const std::exception&) {
-      if (called && !made) throw;  // by `make`
-      Fail(CurrentErrors().at(0));
-      std::error_code ignored;
-      fs::remove_all(into, ignored);
+      entry = folder_->FindOrMake(key, action, make);
+    } catch (const Error& error) {
+      // The disk of the cache may be full. What is wrong with an input is wrong without a cache, too.
+      if (error.id() != "file-io") throw;
+      Fail(error);
+    } catch (const fs::filesystem_error& error) {
+      Fail(Error("file-io", error.what()));
     }
+    if (entry && Copy(*entry, action, into)) return entry->hit;
     make(into);
     return false;
   }

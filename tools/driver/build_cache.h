@@ -43,6 +43,8 @@ class BuildCache {
 
  private:
   void Fail(const Error& error);
+  bool Copy(const cache::FolderCache::Entry& entry, std::string_view action,
+            const std::filesystem::path& into);
   CacheOptions options_;
   std::unique_ptr<cache::FolderCache> folder_;
   std::unique_ptr<cache::HttpCache> http_;
