@@ -28,7 +28,7 @@ Error IoError(const char* what, const fs::path& path) {
 
 // Truncates long names, so that the folder's name stays within the 255 bytes of file systems.
 std::string Prefix(const fs::path& target) {
-  return "." + target.filename().string().substr(0, 200) + ".mlc-";
+  return fmt::format(".{}.mlc-", target.filename().string().substr(0, 200));
 }
 
 constexpr const char* kMarker = "mlc-staging";

@@ -5,6 +5,10 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+
+#include "lib/support/child_process.h"
+#include "lib/support/hash.h"
+
 #ifdef __APPLE__
 #include <dlfcn.h>
 #include <mach-o/loader.h>
@@ -84,6 +88,14 @@ std::string BuildId() {
   dl_iterate_phdr(Look, &search);
   return search.id;
 #endif
+}
+
+const std::string& BuildName() {
+  static const std::string name = [] {
+    std::string id = BuildId();
+    return id.empty() ? Sha256OfFile(ThisExecutable()) : id;
+  }();
+  return name;
 }
 
 }  // namespace mlc

@@ -44,6 +44,7 @@ const std::vector<ErrorId> kErrorIds = {
      "a size is a range, which the compute unit to optimise for does not run (a warning)"},
     {"overwrites-input", 1, "an output would overwrite an input of this run"},
     {"rank-limit", 1, "a tensor has more than the five dimensions that Core ML supports"},
+    {"remote-cache", 1, "the cache of builds cannot be used (a warning)"},
     {"resource-limit", 1, "the input exceeds a limit on memory, depth or number of elements"},
     {"runtime-failed", 1, "Core ML, or another runtime, failed"},
     {"schema-mismatch", 1, "a runtime's outputs do not match the model's declaration"},
@@ -141,7 +142,7 @@ void Diagnostics::ThrowIfErrors() const {
 namespace {
 std::string RenderAll(const std::vector<Error>& errors) {
   std::string out;
-  for (const Error& error : errors) out += (out.empty() ? "" : "\n") + error.Render();
+  for (const Error& error : errors) out.append(out.empty() ? "" : "\n").append(error.Render());
   return out;
 }
 }  // namespace

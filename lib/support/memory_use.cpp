@@ -1,13 +1,13 @@
 #include "lib/support/memory_use.h"
 
 #include <sys/resource.h>
-
-#ifdef __APPLE__
-#include <mach/mach.h>
-#else
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <fstream>
+#ifdef __APPLE__
+#include <mach/mach.h>
 #endif
 
 namespace mlc {
@@ -41,6 +41,18 @@ int64_t PeakMemoryBytes() {
 #else
   return int64_t{usage.ru_maxrss} * 1024;
 #endif
+}
+
+int64_t MachineMemory() {
+  int64_t bytes = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
+#ifndef __APPLE__
+  // Versions 2 and 1 of control groups; the file has "max" or a huge number if there is no limit.
+  for (const char* path :
+       {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"})
+    if (int64_t limit = 0; std::ifstream(path) >> limit && limit > 0)
+      bytes = std::min(bytes, limit);
+#endif
+  return bytes;
 }
 
 }  // namespace mlc

@@ -9,5 +9,7 @@ namespace mlc {
 int64_t ResidentBytes();
 // Peak resident memory in bytes: getrusage.
 int64_t PeakMemoryBytes();
+// The memory of the machine in bytes, or the limit of the container (cgroup) if it is lower.
+int64_t MachineMemory();
 
 }  // namespace mlc

@@ -4,6 +4,7 @@ import copy
 import hashlib
 import json
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -76,9 +77,9 @@ def build(folder, recipe, *options, **more):
 
 
 def made(folder):
-    """Lists everything below the folder except the files of `prepare` and `write`."""
+    """Lists everything below the folder except the files of `prepare` and `write`, and what builds note about themselves."""
     return sorted(str(f.relative_to(folder)) for f in folder.rglob("*")
-                  if f.parent != folder / "models" and f.name != "models")
+                  if f.parent != folder / "models" and f.name != "models" and ".mlc-build" not in f.parts)
 
 
 def test_a_good_recipe(folder):
@@ -96,6 +97,7 @@ BAD = [
     (["check", "accuracy", "tolerance"], -1, "check.accuracy.tolerance"),
     (["check", "accuracy", "expected"], 1.5, "check.accuracy.expected"),
     (["check", "accuracy", "labels"], ..., "labels"), (["source"], "m.onnx", "source"), (["source", "sha256"], "12", "sha256"),
+    (["mlc"], "0.1", "mlc"), (["mlc"], "x", "mlc"), (["mlc"], 0.1, "mlc"),
     (["source", "sha256"], ..., "sha256"), (["source", "path"], ..., "path"), (["source", "url"], "x", "url"),
 ]
 BAD_VARIANTS = [
@@ -105,7 +107,8 @@ BAD_VARIANTS = [
     (["budget"], {"max_error": -1}, "variants[1].budget.max_error"), (["budget"], {"error": 1}, "error"),
     (["limits"], {}, "variants[1].limits"), (["limits"], {"operations": -1}, "variants[1].limits.operations"),
     (["limits"], {"operations": 1.5}, "variants[1].limits.operations"), (["bundle"], "yes", "variants[1].bundle"),
-    (["extra"], 1, "extra"),
+    (["extra"], 1, "extra"), (["parity_bundle"], 1, "variants[1].parity_bundle"),
+    (["limits"], {"fp32_share": 2}, "variants[1].limits.fp32_share"), (["limits"], {"ane_coverage_pct": -1}, "ane_coverage_pct"),
 ]
 
 
@@ -191,6 +194,106 @@ def test_the_exit_code_is_the_worst(folder):
     assert [bool(r.get("errors")) for r in answer["recipes"]] == [True, False]
 
 
+def test_limits(folder):
+    good = prepare(folder)
+    for limits, code, text in (({"fp32_share": 1}, 0, "ok   fp32_share 1, at most 1"), ({"fp32_share": 0.5}, 3, "FAIL fp32_share 1"),
+                               ({"ane_coverage_pct": 0}, 0, "ok   ane_coverage_pct 0, at least 0"),
+                               ({"ane_coverage_pct": 1}, 3, "FAIL ane_coverage_pct 0"),
+                               ({"peak_memory_bytes": 10**10}, 0, "ok   peak_memory_bytes"),
+                               ({"peak_memory_bytes": 10**6}, 3, "FAIL peak_memory_bytes")):
+        expect(build(folder, changed(good, ["variants", 0, "limits"], limits), "--only", "r-a"), code, text)
+
+
+def test_a_version_may_be_required(folder):
+    good = prepare(folder)
+    version = run("--version").stdout.split()[-1]
+    for wanted in version, version.rpartition(".")[0] + ".x", version.split(".")[0] + ".x":
+        expect(build(folder, {**good, "mlc": wanted}), 0, "PASSED")
+    for wanted in "9.9.9", "9.x", version + "9", version.rpartition(".")[0] + "1.x":
+        expect(build(folder, {**good, "mlc": wanted}), 1, "error[bad-recipe]", f"requires mlc {wanted}", version)
+
+
+def test_only_and_names(folder):
+    good = prepare(folder)
+    shown = expect(build(folder, good, "--only", "*-b"), 0, "1 passed", "r-b.mlpackage").stdout
+    assert "r-a" not in shown and not (folder / "work" / "r-a.mlpackage").exists()
+    expect(build(folder, good, "--only", "none"), 2, "no variant matches none")
+    write(folder, good, "same.json")
+    both = run("build", folder / "models" / "r.json", folder / "models" / "same.json", folder=folder / "work")
+    expect(both, 1, 'duplicate name "r-a"', "same.json", "r-a.mlpackage")
+    expect(run("build", folder / "work", folder=folder), 2, "has no recipes")
+
+
+def test_time_and_memory(folder):
+    good = prepare(folder)
+    expect(build(folder, good, "--timeout", "1ms"), 4, "error[timeout]", "r-a", "2 not built")
+    expect(build(folder, good, "--memory-limit", "1MB"), 1, "error[resource-limit]", "--memory-limit", "2 not built")
+    # With little memory, the variants run one after the other.
+    expect(build(folder, good, "-j", "2", "--memory-limit", "400MB"), 0, "2 passed")
+    for option, value in ("-j", "-1"), ("-j", "x"), ("--timeout", "1"), ("--memory-limit", "lots"):
+        expect(build(folder, good, option, value), 2, "error[usage]")
+    assert [f for f in made(folder) if ".mlc-" in f] == []
+
+
+def test_equal_errors_are_shown_once(folder):
+    good = prepare(folder)
+    recipe = changed(good, ["variants"], [{"name": f"v{i}", "options": ["--dim", "nosuch=3"]} for i in range(7)])
+    result = expect(build(folder, recipe, "-j", "2"), 1, "and 2 more: error[", "0 passed, 0 failed, 7 not built, 0 up to date")
+    assert result.stderr.count("error[") == 1, result.stderr
+
+
+def test_a_recipe_is_written_and_updated(folder):
+    prepare(folder)
+    (folder / "work").mkdir()
+    model = folder / "models" / "m.onnx"
+    shown = expect(run("build", "--init", model, "-o", "recipes", folder=folder / "work"), 0, "recipes/m.json")
+    recipe = folder / "work" / "recipes" / "m.json"
+    assert not json_schema.errors(json.loads(recipe.read_text()), SCHEMA), shown
+    expect(run("build", "recipes", folder=folder / "work"), 0, "m-fp16.mlpackage", "m-fp32.mlpackage", "2 passed")
+    expect(run("build", "--init", model, "-o", "recipes", folder=folder / "work"), 1, "file-exists")
+    model.write_bytes(model.read_bytes() + wire.field(2, "another producer"))
+    expect(run("build", "recipes", folder=folder / "work"), 3, "hash mismatch")
+    before = recipe.read_text()
+    expect(run("build", "recipes", "--update", folder=folder / "work"), 0, sha256(model))
+    assert recipe.read_text() == before.replace(json.loads(before)["source"]["sha256"], sha256(model))
+    expect(run("build", "recipes", "--update", folder=folder / "work"), 0, "unchanged")
+    expect(run("build", "recipes", folder=folder / "work"), 0, "2 passed")
+
+
+def test_other_engines(folder):
+    """The commands and the build file make what `mlc build` makes, and know what is up to date."""
+    good = prepare(folder)
+    expect(build(folder, changed(good, ["variants", 0, "bundle"], True)), 0)
+
+    def files(out):
+        return {str(f.relative_to(out)): f.read_bytes() for f in sorted(out.rglob("*")) if f.is_file() and ".mlc-build" not in f.parts}
+
+    expected = files(folder / "work")
+    recipe = folder / "models" / "r.json"
+    lines = expect(run("build", recipe, "--emit", "list", "-o", folder / "a b", folder=folder), 0).stdout.splitlines()
+    assert len(lines) == 2 and "--only r-a" in lines[0], lines
+    for line in lines:
+        subprocess.run(["bash", "-c", line], check=True, capture_output=True)
+    assert files(folder / "a b") == expected
+    bazel = expect(run("build", recipe, "--emit", "bazel", "-o", folder / "models", folder=folder), 0).stdout
+    assert '"r-a": "--precision fp32"' in bazel and '"best.npy"' in bazel, bazel
+    expect(run("build", recipe, "--emit", "bazel", "-o", folder / "work", folder=folder), 2, "is not in the folder")
+    expect(run("build", recipe, "--emit", "make", folder=folder), 2, "list, ninja or bazel")
+    if not shutil.which("ninja"):
+        return
+    (folder / "build.ninja").write_text(expect(run("build", recipe, "--emit", "ninja", "-o", "n", "-j", "2", folder=folder), 0).stdout)
+
+    def ninja():
+        return subprocess.run(["ninja"], cwd=folder, check=True, capture_output=True, text=True).stdout
+
+    ninja()
+    assert files(folder / "n") == expected and "no work" in ninja()
+    (folder / "n" / "r-b.manifest.json").unlink()
+    assert "r-b" in ninja() and files(folder / "n") == expected and "no work" in ninja()
+    np.save(folder / "models" / "y.npy", X @ W + np.float32(1e-7))
+    assert "2 passed" not in ninja() and "no work" in ninja()
+
+
 def test_a_check_that_compares_nothing_does_not_pass(folder):
     good = prepare(folder)
     np.save(folder / "models" / "none.npy", np.zeros((0, 16), "<f4"))
@@ -214,7 +317,8 @@ def test_files_of_checks_are_looked_for_before_anything_is_compiled(folder):
     recipe = changed(changed(good, ["check", "reference", "y"], "none.npy"), ["check", "accuracy", "labels"], "nor_this.npy")
     result = expect(build(folder, recipe), 1, "error[file-io]", "none.npy", "nor_this.npy", "check.reference.y", "check.accuracy.labels",
                     "FAILED")
-    assert "not built" not in result.stdout and made(folder) == ["work"], (result.stdout, made(folder))
+    assert "0 passed, 0 failed, 2 not built" in result.stdout and made(folder) == ["work"], (result.stdout, made(folder))
+    assert result.stderr.count("none.npy") == result.stderr.count("nor_this.npy") == 1, result.stderr
     (folder / "models" / "none.npy").write_bytes(b"no array")
     expect(build(folder, changed(good, ["check", "inputs", "x"], "none.npy")), 1, "none.npy")
     assert made(folder) == ["work"], made(folder)
@@ -228,17 +332,18 @@ def test_what_is_not_built_leaves_nothing_and_what_was_there(folder):
     assert made(folder) == ["work"], made(folder)
 
     def files():
-        return {f: f.read_bytes() for f in sorted((folder / "work").rglob("*")) if f.is_file()}
+        return {f: f.read_bytes() for f in sorted((folder / "work").rglob("*")) if f.is_file() and ".mlc-build" not in f.parts}
 
     expect(build(folder, changed(good, ["variants", 0, "bundle"], True)), 0, "PASSED")
     before = files()
     assert {f.name for f in (folder / "work").iterdir()} == {"r-a.mlpackage", "r-a.manifest.json", "r-a.mlmodelc", "r-b.mlpackage",
-                                                            "r-b.manifest.json"}, before.keys()
+                                                            "r-b.manifest.json", ".mlc-build"}, before.keys()
     options = ["--precision", "fp32", "--author", "another"]
     expect(build(folder, changed(bundles, ["variants", 0, "options"], options), "--force"), 1, "r-a  not built")
     assert files() == before
-    # A variant that fails its checks has been built.
-    expect(build(folder, changed(good, ["variants", 0, "limits"], {"operations": 0}), "--force"), 3, "FAIL operations")
+    # A variant that fails its checks is not installed either.
+    expect(build(folder, changed(good, ["variants", 0, "limits"], {"operations": 0}), "--force"), 3, "FAIL operations",
+           "r-a.mlpackage is the result of an earlier build")
     # So has a package whose check needs an output that does not exist.
     expect(build(folder, changed(good, ["check", "reference"], {"z": "y.npy"}), "--force"), 1, '"z"', "r-a  not built")
 

@@ -50,6 +50,26 @@ def test_lowers_the_error(folder):
         assert not json_schema.errors(manifest, json.loads((ROOT / "manifests/manifest.schema.json").read_text()))
 
 
+def test_shards_add_up_to_the_whole(folder):
+    model, inputs, *_ = digits(folder)
+    expect(run("calibrate", model, "--inputs", inputs, "-o", folder / "whole"), 0)
+    for count in 2, 5:
+        parts = [folder / f"{count}-{i}" for i in range(1, count + 1)]
+        for i, part in enumerate(parts, 1):
+            shown = expect(run("calibrate", model, "--inputs", inputs, "--shard", f"{i}/{count}", "-o", part, "--json"), 0).answer
+            assert 64 // count <= shown["samples"] <= 64 // count + 1, shown
+        for order in parts, parts[::-1]:
+            merged = expect(run("calibrate", *[word for part in order for word in ("--merge", part)], "-o", folder / "all", "--json"), 0)
+            assert merged.answer["samples"] == 64 and (folder / "all").read_bytes() == (folder / "whole").read_bytes(), count
+    for words, code, text in ((["--shard", "0/2"], 2, "--shard"), (["--shard", "3/2"], 2, "--shard"), (["--shard", "2"], 2, "--shard"),
+                              (["--shard", "1/65"], 2, "64 samples")):
+        expect(run("calibrate", model, "--inputs", inputs, *words, "-o", folder / "none"), code, text)
+    expect(run("calibrate", model, "--merge", folder / "whole", "-o", folder / "none"), 2, "MODEL")
+    expect(run("calibrate", "--merge", DIGITS / "digits.onnx", "-o", folder / "none"), 1, "digits.onnx")
+    expect(run("calibrate", "-o", folder / "none"), 2, "MODEL is missing")
+    assert not (folder / "none").exists()
+
+
 def test_auto(folder):
     model, inputs, images, expected = digits(folder)
     package = folder / "auto.mlpackage"

@@ -64,7 +64,7 @@ fs::path MakePackage(const fs::path& folder) {
 TEST_CASE("compiled: cache entries are specific to runtime, system and compute units") {
   TempFolder temp;
   const fs::path package = MakePackage(temp.path);
-  runtime::ModelCache cache(temp.path / "cache");
+  cache::FolderCache cache(temp.path / "cache");
   Compiler compiler;
   const CompiledModel first = CompiledFor(compiler, package, runtime::Units::kAll, &cache);
   CHECK(first.made);
@@ -79,12 +79,12 @@ TEST_CASE("compiled: cache entries are specific to runtime, system and compute u
   CHECK(CompiledFor(compiler, package, runtime::Units::kAll, &cache).made);
   compiler.found = before;
   CHECK_FALSE(CompiledFor(compiler, package, runtime::Units::kAll, &cache).made);
-  const runtime::CachedModel entry = cache.List().at(0);
+  const cache::CachedModel entry = cache.List().at(0);
   CHECK(entry.part("model") == "digits.mlpackage");
   CHECK(entry.part("units") == "all");
   CHECK(entry.part("os build") == "24B83");
   // While the first copy exists, the entry is not evicted.
-  for (const runtime::Eviction& eviction : cache.Clear()) CHECK(eviction.key != entry.key);
+  for (const cache::Eviction& eviction : cache.Clear()) CHECK(eviction.key != entry.key);
   CHECK(fs::exists(first.path / "model.mil"));
 }
 
@@ -123,7 +123,7 @@ TEST_CASE("compiled: compiled bundles are used in place; other formats are refus
 TEST_CASE("compiled: compiler errors are passed on, and the next attempt compiles again") {
   TempFolder temp;
   const fs::path package = MakePackage(temp.path);
-  runtime::ModelCache cache(temp.path / "cache");
+  cache::FolderCache cache(temp.path / "cache");
   Compiler compiler;
   compiler.fails = true;
   CHECK(RefusalId([&] { CompiledFor(compiler, package, runtime::Units::kAll, &cache); }) ==
@@ -135,7 +135,7 @@ TEST_CASE("compiled: compiler errors are passed on, and the next attempt compile
 TEST_CASE("compiled: failures of an optional cache are notes") {
   TempFolder temp;
   const fs::path package = MakePackage(temp.path);
-  runtime::ModelCache cache(temp.path / "cache");
+  cache::FolderCache cache(temp.path / "cache");
   Compiler compiler;
   // Without this folder, nothing can be linked into the cache.
   fs::remove_all(temp.path / "cache" / "cas");
@@ -155,7 +155,7 @@ TEST_CASE("compiled: failures of an optional cache are notes") {
 TEST_CASE("compiled: when the disk of the cache is full, another folder is used") {
   TempFolder temp;
   const fs::path package = MakePackage(temp.path);
-  runtime::ModelCache cache(temp.path / "cache");
+  cache::FolderCache cache(temp.path / "cache");
   std::vector<Error> faults;
   Compiler compiler;
   compiler.full = temp.path / "cache";

@@ -425,6 +425,46 @@ std::unique_ptr<Measuring> MeasuringFor(const std::optional<compress::Compressio
   }
 }
 
+namespace {
+
+// Drops the samples of other shards.
+void Keep(const CalibrateOptions::Shard& shard, const std::string& given, Samples& samples) {
+  if (samples.count() < shard.count)
+    throw Error("usage", "--shard: \"{}\" has {} samples", given, samples.count())
+        .Expected("at least {}, one for each shard", shard.count);
+  for (auto& [function, all] : samples.functions) {
+    const int64_t size = std::ssize(all);
+    const auto at = [&](int64_t index) { return all.begin() + size * index / shard.count; };
+    all = std::vector<calibration::Sample>(std::make_move_iterator(at(shard.index - 1)),
+                                           std::make_move_iterator(at(shard.index)));
+  }
+}
+
+CalibrateResult Written(const calibration::Statistics& all, const fs::path& output) {
+  all.Write(output);
+  return {.inputs = all.Description(),
+          .samples = all.samples(),
+          .weights = std::ssize(all.weights()),
+          .values = std::ssize(all.values()),
+          .bytes = fs::file_size(output)};
+}
+
+}  // namespace
+
+CalibrateResult MergeStatistics(const std::vector<std::string>& parts, const fs::path& output) {
+  Staging(output, Staging::kFile);  // reports conflicts early
+  std::optional<calibration::Statistics> all;
+  for (const std::string& file : parts) {
+    calibration::Statistics part = calibration::Statistics::Read(file);
+    if (all)
+      all->Add(part);
+    else
+      all.emplace(std::move(part));
+  }
+  MLC_CHECK(all.has_value(), "there is nothing to merge");
+  return Written(*all, output);
+}
+
 CalibrateResult Calibrate(const fs::path& model, const CalibrateOptions& options,
                           Diagnostics& diagnostics) {
   if (options.inputs.empty())
@@ -447,7 +487,8 @@ CalibrateResult Calibrate(const fs::path& model, const CalibrateOptions& options
   for (const std::string& given : options.inputs) {
     calibration::Statistics part = [&] {
       if (calibration::Statistics::IsFile(given)) return calibration::Statistics::Read(given);
-      const Samples samples = ReadCalibration(given, model, program);
+      Samples samples = ReadCalibration(given, model, program);
+      if (options.shard) Keep(*options.shard, given, samples);
       RequireFinite(samples);
       return calibration::Statistics::Collect(program, samples, weights, values);
     }();
@@ -456,12 +497,7 @@ CalibrateResult Calibrate(const fs::path& model, const CalibrateOptions& options
     else
       all.emplace(std::move(part));
   }
-  all->Write(options.output);
-  CalibrateResult result{.inputs = all->Description(),
-                         .samples = all->samples(),
-                         .weights = std::ssize(all->weights()),
-                         .values = std::ssize(all->values()),
-                         .bytes = fs::file_size(options.output)};
+  CalibrateResult result = Written(*all, options.output);
   for (const Value* weight : weights)
     if (!all->weights().contains(weight->name)) result.without.push_back(weight->name);
   std::ranges::sort(result.without);

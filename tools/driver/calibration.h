@@ -77,6 +77,11 @@ std::unique_ptr<Measuring> MeasuringFor(const std::optional<compress::Compressio
 struct CalibrateOptions {
   CompileOptions compile;           // what determines the program
   std::vector<std::string> inputs;  // as ReadCalibration takes them, or files of statistics
+  // Uses the samples of one of `count` blocks of nearly equal size; `index` is from 1 to `count`.
+  struct Shard {
+    int64_t index = 1, count = 1;
+  };
+  std::optional<Shard> shard;
   std::filesystem::path output;
 };
 struct CalibrateResult {
@@ -89,5 +94,9 @@ struct CalibrateResult {
 // file of statistics. Several inputs are added up. Error "usage" without inputs.
 CalibrateResult Calibrate(const std::filesystem::path& model, const CalibrateOptions& options,
                           Diagnostics& diagnostics);
+// Adds up files of statistics. The result of all shards is that of all samples, to the bit. Error
+// "bad-input" if they are those of different models.
+CalibrateResult MergeStatistics(const std::vector<std::string>& parts,
+                                const std::filesystem::path& output);
 
 }  // namespace mlc::driver

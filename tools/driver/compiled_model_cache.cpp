@@ -10,7 +10,6 @@
 #include "lib/coreml/package_layout.h"
 #include "lib/support/build_id.h"
 #include "lib/support/float_text.h"
-#include "lib/support/hash.h"
 #include "lib/support/temporary_folder.h"
 #include "tools/driver/frontends.h"
 #include "tools/driver/version.h"
@@ -84,17 +83,16 @@ fs::path DefaultCacheFolder() {
 
 uint64_t CacheLimit() {
   const char* limit = std::getenv("MLC_CACHE_LIMIT");
-  return limit && *limit ? ParseBytes("MLC_CACHE_LIMIT", limit)
-                         : runtime::ModelCache::kDefaultLimit;
+  return limit && *limit ? ParseBytes("MLC_CACHE_LIMIT", limit) : cache::FolderCache::kDefaultLimit;
 }
 
-std::unique_ptr<runtime::ModelCache> OpenCache(const fs::path& folder) {
-  return std::make_unique<runtime::ModelCache>(folder.empty() ? DefaultCacheFolder() : folder,
-                                               CacheLimit());
+std::unique_ptr<cache::FolderCache> OpenCache(const fs::path& folder) {
+  return std::make_unique<cache::FolderCache>(folder.empty() ? DefaultCacheFolder() : folder,
+                                              CacheLimit());
 }
 
-std::unique_ptr<runtime::ModelCache> OpenExistingCache(const fs::path& folder) {
-  return runtime::ModelCache::Exists(folder.empty() ? DefaultCacheFolder() : folder)
+std::unique_ptr<cache::FolderCache> OpenExistingCache(const fs::path& folder) {
+  return cache::FolderCache::Exists(folder.empty() ? DefaultCacheFolder() : folder)
              ? OpenCache(folder)
              : nullptr;
 }
@@ -114,18 +112,15 @@ bool CanBeCached(const fs::path& model) {
   return file.eof();
 }
 
-runtime::CacheKey KeyOfCompiled(runtime::ModelCache& cache, const fs::path& package,
-                                std::string_view maker,
-                                const std::vector<std::pair<std::string, std::string>>& options) {
-  runtime::CacheKey key;
+cache::CacheKey KeyOfCompiled(cache::FolderCache& cache, const fs::path& package,
+                              std::string_view maker,
+                              const std::vector<std::pair<std::string, std::string>>& options) {
+  cache::CacheKey key;
   key.Add("model", package.filename().string());
   key.Add("maker", maker);
   for (const auto& [name, value] : options) key.Add(name, value);
   key.Add("mlc", kVersion);
-  // Without a build id from the linker, the hash of the executable identifies the build.
-  std::string build = BuildId();
-  if (build.empty()) build = Sha256OfFile("/proc/self/exe");
-  key.Add("build", build);
+  key.Add("build", BuildName());
   if (fs::is_directory(package)) {
     for (const auto& [name, path] : coreml::PackageFiles(package)) cache.AddFile(key, name, path);
   } else {
@@ -135,7 +130,7 @@ runtime::CacheKey KeyOfCompiled(runtime::ModelCache& cache, const fs::path& pack
 }
 
 CompiledModel CompiledFor(runtime::Runtime& runtime, const fs::path& given, runtime::Units units,
-                          runtime::ModelCache* cache, std::vector<Error>* faults) {
+                          cache::FolderCache* cache, std::vector<Error>* faults) {
   const fs::path model = given.has_filename() ? given : given.parent_path();
   const Frontend& frontend = FrontendOf(model);
   if (frontend.format == Format::kBundle) return {.path = model};
@@ -145,12 +140,12 @@ CompiledModel CompiledFor(runtime::Runtime& runtime, const fs::path& given, runt
         .Help("`mlc compile` makes a package from it");
   if (cache && CanBeCached(model)) try {
       const runtime::Capabilities found = runtime.capabilities();
-      const runtime::CacheKey key = KeyOfCompiled(*cache, model, found.runtime,
-                                                  {{"runtime version", found.runtime_version},
-                                                   {"os", found.os},
-                                                   {"os build", found.os_build},
-                                                   {"units", std::string(Name(units))}});
-      runtime::ModelCache::Entry entry =
+      const cache::CacheKey key = KeyOfCompiled(*cache, model, found.runtime,
+                                                {{"runtime version", found.runtime_version},
+                                                 {"os", found.os},
+                                                 {"os build", found.os_build},
+                                                 {"units", std::string(Name(units))}});
+      cache::FolderCache::Entry entry =
           cache->FindOrMake(key, BundleName(model).string(),
                             [&](const fs::path& into) { runtime.Compile(model, into); });
       return {entry.path, !entry.hit, entry.seconds, entry.held};
@@ -178,7 +173,7 @@ CompiledModel CompiledWithin(runtime::Worker::Timeout limit,
   Made made = runtime::Worker().Run(
       [runtime = std::move(runtime), model, units] {
         Made made;
-        std::unique_ptr<runtime::ModelCache> cache;
+        std::unique_ptr<cache::FolderCache> cache;
         try {
           cache = OpenCache("");
         } catch (const Error& error) {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "lib/runtime/model_cache.h"
+#include "lib/cache/folder_cache.h"
 #include "lib/runtime/runtime.h"
 #include "lib/runtime/worker.h"
 #include "lib/support/error.h"
@@ -28,9 +28,9 @@ std::filesystem::path DefaultCacheFolder();
 uint64_t CacheLimit();
 // Opens the cache in `folder` (empty: the default folder) with that limit, creating it if
 // necessary.
-std::unique_ptr<runtime::ModelCache> OpenCache(const std::filesystem::path& folder);
+std::unique_ptr<cache::FolderCache> OpenCache(const std::filesystem::path& folder);
 // Returns null if the cache does not exist, instead of creating it.
-std::unique_ptr<runtime::ModelCache> OpenExistingCache(const std::filesystem::path& folder);
+std::unique_ptr<cache::FolderCache> OpenExistingCache(const std::filesystem::path& folder);
 
 // A bundle that can be loaded from `path` as long as this object or a copy of it lives; the cache
 // does not evict it meanwhile. Without a cache, it is in a temporary folder that is removed with
@@ -44,10 +44,10 @@ struct CompiledModel {
 
 // Returns the .mlmodelc of a .mlpackage or .mlmodel for `units`, compiled by `runtime` or taken
 // from `cache` (may be null). A .mlmodelc is returned as it is. Throws Error "usage" for other
-// formats, and the errors of Runtime::Compile and ModelCache::FindOrMake. If `faults` is given, a
+// formats, and the errors of Runtime::Compile and FolderCache::FindOrMake. If `faults` is given, a
 // "file-io" error of the cache is appended to it, and the model is compiled without a cache.
 CompiledModel CompiledFor(runtime::Runtime& runtime, const std::filesystem::path& model,
-                          runtime::Units units, runtime::ModelCache* cache = nullptr,
+                          runtime::Units units, cache::FolderCache* cache = nullptr,
                           std::vector<Error>* faults = nullptr);
 // Uses the cache in the default folder; if it is unusable, adds a note and compiles without a
 // cache. Throws Error "timeout" beyond `limit`, and the other errors of Worker::Run.
@@ -61,8 +61,8 @@ CompiledModel CompiledWithin(runtime::Worker::Timeout limit,
 bool CanBeCached(const std::filesystem::path& model);
 // Returns the cache key of the bundle that `maker` compiles from a package. It covers the package's
 // name and files, `maker`, `options` and this build of mlc.
-runtime::CacheKey KeyOfCompiled(runtime::ModelCache& cache, const std::filesystem::path& package,
-                                std::string_view maker,
-                                const std::vector<std::pair<std::string, std::string>>& options);
+cache::CacheKey KeyOfCompiled(cache::FolderCache& cache, const std::filesystem::path& package,
+                              std::string_view maker,
+                              const std::vector<std::pair<std::string, std::string>>& options);
 
 }  // namespace mlc::driver

@@ -306,7 +306,7 @@ GateSubject MakeGateSubject(const fs::path& model, const GateOptions& options,
   subject.load.units = options.units;
   subject.runtime = MakeRuntime(options.units, {.import = sizes});
   auto scratch = std::make_shared<TemporaryFolder>();
-  std::shared_ptr<runtime::ModelCache> cache = OpenCache(scratch->path);
+  std::shared_ptr<cache::FolderCache> cache = OpenCache(scratch->path);
   if (format != Format::kBundle)
     subject.compiled = [scratch, cache, runtime = subject.runtime, model, units = options.units] {
       return CompiledFor(*runtime, model, units, cache.get());

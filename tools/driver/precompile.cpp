@@ -32,7 +32,7 @@ void CheckNotCached(const fs::path& output) {
   std::error_code error;
   fs::path folder = fs::weakly_canonical(fs::absolute(output), error);
   for (; !folder.empty(); folder = folder.parent_path()) {
-    if (runtime::ModelCache::HasMarker(folder))
+    if (cache::FolderCache::HasMarker(folder))
       throw Error("file-exists", "-o: \"{}\" is in the cache of compiled models \"{}\"",
                   output.string(), folder.string())
           .Help("choose another output path");
@@ -50,12 +50,12 @@ bool MakeOrCopy(const fs::path& package, const fs::path& output, const Precompil
   coreml::CheckBundleTarget(output, options.force);  // fails early
   // Prevents creating the cache inside of the package.
   if (fs::is_directory(package)) InputRegistry::AddFolder(package);
-  std::unique_ptr<runtime::ModelCache> cache = OpenCache(options.cache);
+  std::unique_ptr<cache::FolderCache> cache = OpenCache(options.cache);
   CheckNotCached(output);
-  const runtime::CacheKey key = KeyOfCompiled(
+  const cache::CacheKey key = KeyOfCompiled(
       *cache, package, "mlc precompile",
       {{"compiler version", options.versions.compiler}, {"mil version", options.versions.mil}});
-  const runtime::ModelCache::Entry entry = cache->FindOrMake(
+  const cache::FolderCache::Entry entry = cache->FindOrMake(
       key, package.filename().replace_extension(".mlmodelc").string(), [&](const fs::path& into) {
         MakeBundle(package, into, package, false, options, diagnostics);
       });

@@ -22,7 +22,7 @@ struct BundleVersions {
 struct PrecompileOptions {
   BundleVersions versions;
   bool force = false;           // replace existing output
-  std::filesystem::path cache;  // folder of a ModelCache; empty: none
+  std::filesystem::path cache;  // folder of a FolderCache; empty: none
 };
 
 // Writes the bundle of a .mlpackage or .mlmodel, or copies it from the cache; returns whether it

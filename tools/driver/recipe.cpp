@@ -11,6 +11,7 @@
 #include "lib/support/json_text.h"
 #include "lib/support/mapped_file.h"
 #include "lib/support/regular_file.h"
+#include "tools/driver/version.h"
 
 namespace fs = std::filesystem;
 
@@ -111,6 +112,15 @@ Error Bad(const fs::path& path, const std::string& at, const std::string& text) 
       .Help("manifests/recipe.schema.json describes the format");
 }
 
+// `wanted` is "0.1.3", or "0.1.x" for any with these first numbers.
+void RequireVersion(const fs::path& path, const std::string& wanted) {
+  const std::string_view given = kVersion;
+  const std::string_view first = std::string_view(wanted).substr(0, wanted.size() - 1);
+  if (wanted == given || (wanted.ends_with('x') && given.starts_with(first))) return;
+  throw Bad(path, "mlc",
+            fmt::format("the recipe requires mlc {}, and this is mlc {}", wanted, given));
+}
+
 std::map<std::string, std::string> Files(const Json& json) {
   std::map<std::string, std::string> files;
   for (const auto& [name, file] : json.items()) files[name] = file.get<std::string>();
@@ -126,8 +136,9 @@ Recipe::Variant VariantFrom(const Json& json) {
         json["budget"].is_string() ? json["budget"].get<std::string>() : JsonText(json["budget"]);
   if (json.contains("limits"))
     for (const auto& [what, most] : json["limits"].items())
-      variant.limits.emplace_back(what, most.get<int64_t>());
+      variant.limits.emplace_back(what, most.get<double>());
   variant.bundle = json.value("bundle", false);
+  variant.parity_bundle = json.value("parity_bundle", false);
   return variant;
 }
 
@@ -157,6 +168,7 @@ Recipe ReadRecipe(const fs::path& path) {
   }
   if (!errors.empty()) throw Errors(std::move(errors));
 
+  if (json.contains("mlc")) RequireVersion(path, json["mlc"]);
   Recipe recipe{.file = path, .folder = path.parent_path(), .name = json.at("name")};
   const Json &source = json.at("source"), &check = json.at("check");
   recipe.source = source.at("path");

@@ -22,8 +22,8 @@ struct Recipe {
     std::string name;  // the package is named RECIPE-VARIANT
     std::vector<std::string> options;
     std::string budget;  // a name, or JSON for BudgetsFromJson; empty: by the variant's precision
-    std::vector<std::pair<std::string, int64_t>> limits;  // "package_bytes", "operations"
-    bool bundle = false;
+    std::vector<std::pair<std::string, double>> limits;  // the rows of kLimits (build_checks.cpp)
+    bool bundle = false, parity_bundle = false;
     std::vector<Error> errors;  // why it cannot be built; in this case only `name` is set
   };
   std::vector<Variant> variants;  // at least one, with unique names
@@ -36,7 +36,8 @@ struct Recipe {
   std::optional<Accuracy> accuracy;
 };
 
-// Throws Errors "bad-recipe", one for each violation of the schema outside of the variants;
+// Throws Error "bad-recipe" if the recipe requires another version of mlc, and Errors "bad-recipe",
+// one for each violation of the schema outside of the variants;
 // violations in a variant are stored in its `errors`. Error "file-io".
 Recipe ReadRecipe(const std::filesystem::path& path);
 

@@ -83,7 +83,7 @@ void ExamineCache(SystemReport& report) {
     const fs::path there = Existing(report.cache_folder);
     const fs::space_info space = fs::space(there, error);
     if (!error) report.disk_free_bytes = space.available;
-    if (const std::unique_ptr<runtime::ModelCache> cache = OpenExistingCache(""))
+    if (const std::unique_ptr<cache::FolderCache> cache = OpenExistingCache(""))
       report.cache = cache->Statistics();
     else if (access(there.c_str(), W_OK) != 0 || !fs::is_directory(there))
       report.cache_fault = fmt::format("\"{}\" cannot be written", there.string());

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/runtime/model_cache.h"
+#include "lib/cache/folder_cache.h"
 #include "lib/runtime/runtime.h"
 #include "lib/support/library_version.h"
 
@@ -20,9 +20,9 @@ struct SystemReport {
   int processors = 0;  // available
   uint64_t memory_bytes = 0;
   std::filesystem::path cache_folder;
-  std::string cache_fault;                        // why there is no cache; empty: no fault
-  std::optional<runtime::CacheStatistics> cache;  // absent if the folder does not exist yet
-  uint64_t disk_free_bytes = 0;                   // on the disk of the cache folder
+  std::string cache_fault;                      // why there is no cache; empty: no fault
+  std::optional<cache::CacheStatistics> cache;  // absent if the folder does not exist yet
+  uint64_t disk_free_bytes = 0;                 // on the disk of the cache folder
 };
 
 inline constexpr runtime::Units kAllUnits[] = {runtime::Units::kAll, runtime::Units::kCpu,

@@ -1,11 +1,17 @@
-#include <algorithm>
-#include <cmath>
+#include "tools/driver/build.h"
+
+#include <fmt/ranges.h>
+
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <thread>
 
-#include "tools/driver/build_recipe.h"
+#include "lib/support/child_process.h"
+#include "tools/driver/build_emit.h"
+#include "tools/driver/compiled_model_cache.h"
 #include "tools/driver/errors.h"
-#include "tools/driver/json_results.h"
+#include "tools/driver/output_path.h"
+#include "tools/driver/write_recipe.h"
 #include "tools/mlc/command.h"
 #include "tools/mlc/pass_output.h"
 
@@ -14,140 +20,217 @@ namespace fs = std::filesystem;
 namespace mlc::driver {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 struct BuildArguments {
   std::vector<std::string> recipes;
-  CompileOptions base;
+  std::string one, emit, init;
+  bool update = false;
+  BuildOptions options;
 };
 
-// JSON cannot represent infinity.
-Json Number(double value) { return std::isfinite(value) ? Json(value) : Json("inf"); }
-
-Json ToJson(const BuildCheck& check) {
-  const verify::Comparison& c = check.comparison;
-  Json json;
-  if (check.kind == BuildCheck::Kind::kLimit)
-    json = {{"kind", "limit"}, {"what", check.what}, {"found", check.size}, {"limit", check.most}};
-  else if (check.kind == BuildCheck::Kind::kReference)
-    json = {{"kind", "reference"},    {"output", check.what},
-            {"budget", check.budget}, {"max_error", Number(c.max_error)},
-            {"rmse", Number(c.rmse)}, {"figures", Describe(c)}};
-  else
-    json = {{"kind", "accuracy"},
-            {"output", check.what},
-            {"accuracy", check.accuracy},
-            {"expected", check.expected}};
-  if (!check.note.empty()) json["note"] = check.note;
-  json["ok"] = check.ok;
-  return json;
+std::string CheckText(const BuildCheck& check) {
+  switch (check.kind) {
+    case BuildCheck::Kind::kLimit:
+      return fmt::format("{} {:.10g}, at {} {:.10g}", check.what, check.found,
+                         check.least ? "least" : "most", check.limit);
+    case BuildCheck::Kind::kAccuracy:
+      return fmt::format("accuracy {:.2f} %, expected {:.2f} %", check.found * 100,
+                         check.limit * 100);
+    case BuildCheck::Kind::kReference:
+      return fmt::format("{} against the reference: {} (budget {})", check.what, check.figures,
+                         check.budget);
+  }
+  return "";
 }
 
-Json ToJson(const std::string& name, const BuildResult& result) {
-  const CompileResult& compiled = result.compiled;
-  Json json{{"name", name},
-            {"package", fs::absolute(compiled.package).string()},
-            {"precision", compiled.precision},
-            {"target", TargetName(compiled.target)},
-            {"operations", compiled.operations},
-            {"weight_bytes", compiled.weight_bytes},
-            {"package_bytes", result.package_bytes},
-            {"checks", Json::array()}};
-  for (const BuildCheck& check : result.checks) json["checks"].push_back(ToJson(check));
-  if (!result.bundle.empty()) json["bundle"] = fs::absolute(result.bundle).string();
-  return json;
-}
-
-void Print(const std::string& name, const BuildResult& result) {
-  const CompileResult& compiled = result.compiled;
-  fmt::print("{}.mlpackage  {}, {}, {} operations, {:.2f} MB of weights\n", name,
-             TargetName(compiled.target), compiled.precision, compiled.operations,
-             static_cast<double>(compiled.weight_bytes) / 1e6);
-  for (const BuildCheck& check : result.checks) {
-    const char* word = check.ok ? "ok" : "FAIL";
-    if (check.kind == BuildCheck::Kind::kLimit)
-      fmt::print("  {:<4} {} {}, at most {}\n", word, check.what, check.size, check.most);
-    else if (check.kind == BuildCheck::Kind::kAccuracy)
-      fmt::print("  {:<4} accuracy {:.2f} %, expected {:.2f} %\n", word, check.accuracy * 100,
-                 check.expected * 100);
-    else
-      fmt::print("  {:<4} {} against the reference: {} (budget {})\n", word, check.what,
-                 Describe(check.comparison), check.budget);
+void PrintChecks(const BuildRecord& record) {
+  for (const BuildCheck& check : record.checks) {
+    fmt::print("  {:<4} {}\n", check.ok ? "ok" : "FAIL", CheckText(check));
     if (!check.note.empty()) fmt::print("       {}\n", check.note);
   }
 }
 
-// Each variant is reported when it is built; the failure of one does not affect the others.
-int Build(const BuildArguments& given, Session& session) {
-  int code = 0;
-  Json reports = Json::array(), errors = reports;
-  // Reports the current exception, for the recipe or a variant of it.
-  auto fail = [&](const std::string& recipe, const std::string& variant) {
-    Json list = Json::array();
-    for (const Error& error : CurrentErrors()) {
-      code = std::max(code, ExitCode(error.id()));
-      Json json = ErrorJson(error);
-      list.push_back(json);
-      json["recipe"] = recipe;
-      if (!variant.empty()) json["variant"] = variant;
-      errors.push_back(std::move(json));
-      if (session.json) continue;
-      std::fflush(stdout);
-      fmt::print(stderr, "{}{}\n", variant.empty() ? "" : variant + ": ",
-                 WithFlags(error.Render()));
+void Print(const BuildRecord& record, bool dry_run) {
+  switch (record.status) {
+    case BuildRecord::Status::kUpToDate:
+      fmt::print("{}.mlpackage  up to date\n", record.name);
+      break;
+    case BuildRecord::Status::kNotBuilt:
+      if (dry_run && record.errors.empty())
+        fmt::print("{}  to build: {}\n", record.name, fmt::join(record.why, ", "));
+      else
+        fmt::print("{}  not built{}\n", record.name,
+                   record.errors.empty() ? "" : ": " + WithFlags(record.errors[0].text()));
+      break;
+    case BuildRecord::Status::kPassed:
+    case BuildRecord::Status::kFailed:
+      fmt::print("{}{}  {}, {}, {} operations, {:.2f} MB of weights{}\n", record.name,
+                 record.ok() ? ".mlpackage" : "  failed", record.target, record.precision,
+                 record.operations, static_cast<double>(record.weight_bytes) / 1e6,
+                 record.ok() && record.made.empty() ? ", from the cache" : "");
+      PrintChecks(record);
+  }
+  std::fflush(stdout);
+}
+
+// Variants that fail for the same reason are listed once.
+void PrintGroup(const MessageGroup& group, std::string_view severity) {
+  constexpr size_t kMostNames = 5;
+  const std::vector<std::string>& names = group.variants;
+  std::string who = fmt::format(
+      "{}",
+      fmt::join(names.begin(),
+                names.begin() + static_cast<ptrdiff_t>(std::min(names.size(), kMostNames)), ", "));
+  if (names.size() > kMostNames) who += fmt::format(" and {} more", names.size() - kMostNames);
+  fmt::print(stderr, "{}: {}\n", who, WithFlags(group.first.Render(severity)));
+}
+
+int Update(const std::vector<std::string>& recipes, const Session& session) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const std::string& recipe : recipes) {
+    const UpdatedRecipe updated = UpdateRecipe(recipe);
+    list.push_back({{"recipe", recipe}, {"before", updated.before}, {"after", updated.after}});
+    if (session.json) continue;
+    fmt::print("{}  {}\n", recipe,
+               updated.before == updated.after ? "unchanged" : "now " + updated.after);
+  }
+  if (session.json) PrintDocument({{"recipes", list}});
+  return 0;
+}
+
+// The path for commands that run later.
+std::string ProgramPath() {
+  std::error_code error;
+  const fs::path path = fs::canonical(ThisExecutable(), error);
+  return error ? "mlc" : path.string();
+}
+
+int RunBuild(const BuildArguments& given, Session& session) {
+  if (!given.one.empty()) {
+    EndWithParent();
+    const BuildRecord record = BuildOne(given.recipes.at(0), given.one, given.options);
+    PrintDocument(BuildRecordJson(record));
+    return record.exit_code();
+  }
+  if (!given.init.empty()) {
+    RefuseAllBut({"--init", "-o", "--json"}, "--init writes a recipe and builds nothing", session);
+    const fs::path recipe = InitRecipe(given.init, given.options.output, session.diagnostics);
+    if (session.json)
+      PrintDocument({{"recipe", fs::absolute(recipe).string()}});
+    else
+      fmt::print("{}\n", recipe.string());
+    return 0;
+  }
+  if (given.recipes.empty()) throw Error("usage", "RECIPE is missing").Help("mlc build --help");
+  const std::vector<std::string> recipes = FindRecipes(given.recipes);
+  if (given.update) {
+    RefuseAllBut({"RECIPE|DIR", "--update", "--json"},
+                 "--update changes recipes and builds nothing", session);
+    return Update(recipes, session);
+  }
+  if (!given.emit.empty()) {
+    Refuse({"--dry-run", "--force", "--timeout", "--json"}, "--emit builds nothing", session);
+    fmt::print("{}", EmitBuild(recipes, given.options, given.emit, ProgramPath()));
+    return 0;
+  }
+  auto command = [&](const std::string& recipe, const std::string& variant, bool cache) {
+    std::vector<std::string> words{"build", recipe, "--one",
+                                   variant, "-o",   given.options.output.string()};
+    if (cache && !given.options.cache.place.empty()) {
+      words.insert(words.end(), {"--cache", given.options.cache.place});
+      if (given.options.cache.read_only) words.push_back("--read-only-cache");
     }
-    return list;
+    if (given.options.base.force) words.push_back("--force");
+    return words;
   };
-  for (const std::string& path : given.recipes) {
-    Json report{{"recipe", path}, {"variants", Json::array()}};
-    try {
-      Recipe recipe = ReadRecipe(path);
-      std::vector<SourceFile> source = CheckSource(recipe, session.diagnostics);
-      const CheckFiles files = ReadCheckFiles(recipe);
-      for (const Recipe::Variant& variant : recipe.variants) {
-        Json& built = report["variants"].emplace_back();
-        try {
-          auto result =
-              BuildVariant(recipe, variant, source, files, given.base, session.diagnostics);
-          built = ToJson(variant.name, result);
-          if (!result.ok()) code = std::max(code, ExitCode("check-failed"));
-          if (!session.json) Print(variant.name, result);
-        } catch (...) {
-          built = Json{{"name", variant.name}, {"errors", fail(path, variant.name)}};
-          if (!session.json) fmt::print("{}  not built\n", variant.name);
-        }
-        std::fflush(stdout);
-      }
-    } catch (...) {
-      report["errors"] = fail(path, "");
-    }
-    reports.push_back(std::move(report));
-  }
+  const bool dry_run = given.options.dry_run;
+  const BuildReport report = Build(recipes, given.options, command, [&](const BuildRecord& record) {
+    if (!session.json) Print(record, dry_run);
+  });
+  const int code = report.exit_code();
   if (session.json) {
-    Json json{{"ok", code == 0}, {"recipes", reports}};
-    if (!errors.empty()) json["errors"] = errors;
-    PrintDocument(json);
-  } else {
-    fmt::print("{}\n", code == 0 ? "PASSED" : "FAILED");
+    PrintDocument(BuildReportJson(report));
+    return code;
   }
+  for (const BuildReport::Recipe& recipe : report.recipes)
+    for (const BuildRecord& record : recipe.variants) {
+      if (record.status == BuildRecord::Status::kUpToDate) continue;
+      for (const std::string& note : record.notes)
+        session.diagnostics.Note(record.name + ": " + note);
+    }
+  for (const Error& warning : report.warnings) session.diagnostics.Warn(warning);
+  for (const MessageGroup& group : GroupWarnings(report)) PrintGroup(group, "warning");
+  for (const MessageGroup& group : GroupErrors(report)) PrintGroup(group, "error");
+  using Status = BuildRecord::Status;
+  if (dry_run)
+    fmt::print("{} to build, {} up to date\n", report.Count(Status::kNotBuilt),
+               report.Count(Status::kUpToDate));
+  else
+    fmt::print("{}: {} passed, {} failed, {} not built, {} up to date\n",
+               code == 0 ? "PASSED" : "FAILED", report.Count(Status::kPassed),
+               report.Count(Status::kFailed), report.Count(Status::kNotBuilt),
+               report.Count(Status::kUpToDate));
   return code;
+}
+
+int ParseJobs(const std::string& text) {
+  constexpr int64_t kMost = 1024;
+  const int64_t jobs = ParseInt("-j", text);
+  if (jobs < 0 || jobs > kMost)
+    throw Error("usage", "-j: \"{}\"", text).Expected("a number from 0 to 1024");
+  return jobs > 0 ? static_cast<int>(jobs)
+                  : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
 }  // namespace
 
 Command BuildCommand() {
   auto given = std::make_shared<BuildArguments>();
-  ShowPasses(given->base.passes);
-  return {"build",
-          "Compile and check the packages of a recipe",
-          "mlc build manifests/digits.json",
-          {{"RECIPE...", "", "JSON recipes (manifests/README.md)", Into(given->recipes), true},
-           {"--force", "",
-            "replace whatever exists at the packages' paths, even on file systems without "
-            "atomic exchange",
-            Switch(given->base.force)},
-           JsonOption()},
-          [given](Session& session) { return Build(*given, session); }};
+  BuildOptions& options = given->options;
+  ShowPasses(options.base.passes);
+  return {
+      "build",
+      "Compile and check the packages of recipes",
+      "mlc build manifests/digits.json",
+      {{"RECIPE|DIR...", "", "JSON recipes (manifests/README.md), or folders of them",
+        Into(given->recipes)},
+       {"-o", "DIR", "output folder (default: the working directory)",
+        [&options](const std::string& text) { options.output = WithoutSlash(text); }},
+       {"-j", "N",
+        "variants to build at the same time, which share the processors (default 1; 0: one per "
+        "processor)",
+        [&options](const std::string& text) { options.jobs = ParseJobs(text); }},
+       {"--only", "GLOB", "build only variants with such names: 'digits-*'", Into(options.only),
+        false, true},
+       {"--timeout", "TIME", "time limit of a variant: 90s, 30m, 1h",
+        [&options](const std::string& text) {
+          options.timeout = ParseDuration("--timeout", text);
+        }},
+       {"--memory-limit", "BYTES",
+        "memory of all variants together, e.g. 8GB (default: 80 % of the machine's)",
+        [&options](const std::string& text) {
+          options.memory_limit = ParseBytes("--memory-limit", text);
+        }},
+       {"--cache", "DIR|URL",
+        "cache of results to read from and add to: a folder, or http(s)://HOST/PREFIX",
+        Into(options.cache.place)},
+       {"--read-only-cache", "", "do not add to the cache", Switch(options.cache.read_only)},
+       {"--dry-run", "", "print what is not up to date, and why", Switch(options.dry_run)},
+       {"--force", "",
+        "replace whatever exists at the packages' paths, even on file systems without "
+        "atomic exchange",
+        Switch(options.base.force)},
+       {"--emit", "list|ninja|bazel",
+        "print the variants for another engine instead: commands, or a build file",
+        Into(given->emit)},
+       {"--init", "MODEL", "write a recipe for a model, with generated samples, to DIR",
+        Into(given->init)},
+       {"--update", "", "update the hashes of sources in recipes", Switch(given->update)},
+       {"--one", "VARIANT", "build one variant of a recipe in this process, and print its record",
+        Into(given->one)},
+       JsonOption()},
+      [given](Session& session) { return RunBuild(*given, session); },
+      "A variant is up to date if neither its files, options and checks nor mlc and its outputs "
+      "have\nchanged since it passed. DIR/.mlc-build records that.\n\n"};
 }
 
 }  // namespace mlc::driver

@@ -22,12 +22,12 @@ std::string TimeText(SystemTime time) {
 }
 
 // `cache` is null if there is none.
-int List(runtime::ModelCache* cache, const std::filesystem::path& folder, bool json) {
-  const std::vector<runtime::CachedModel> models =
-      cache ? cache->List() : std::vector<runtime::CachedModel>();
+int List(cache::FolderCache* cache, const std::filesystem::path& folder, bool json) {
+  const std::vector<cache::CachedModel> models =
+      cache ? cache->List() : std::vector<cache::CachedModel>();
   if (json) {
     Json list = Json::array();
-    for (const runtime::CachedModel& model : models) {
+    for (const cache::CachedModel& model : models) {
       Json parts = Json::array();
       for (const auto& [name, value] : model.parts)
         parts.push_back({{"name", name}, {"value", value}});
@@ -47,7 +47,7 @@ int List(runtime::ModelCache* cache, const std::filesystem::path& folder, bool j
   }
   Table table{{"key", "model", "maker", "units", "size", "took", "last used", ""}, {}};
   constexpr size_t kShownDigits = 12;
-  for (const runtime::CachedModel& model : models)
+  for (const cache::CachedModel& model : models)
     table.rows.push_back({model.key.substr(0, kShownDigits), model.part("model"),
                           model.part("maker"), model.part("units"), BytesText(model.bytes),
                           fmt::format("{:.2f} s", model.seconds), TimeText(model.used),
@@ -59,9 +59,9 @@ int List(runtime::ModelCache* cache, const std::filesystem::path& folder, bool j
   return 0;
 }
 
-int Stats(runtime::ModelCache* cache, const std::filesystem::path& folder, bool json) {
-  const runtime::CacheStatistics found =
-      cache ? cache->Statistics() : runtime::CacheStatistics{.limit = CacheLimit()};
+int Stats(cache::FolderCache* cache, const std::filesystem::path& folder, bool json) {
+  const cache::CacheStatistics found =
+      cache ? cache->Statistics() : cache::CacheStatistics{.limit = CacheLimit()};
   const uint64_t asked = found.hits + found.misses;
   if (json) {
     Json document{{"folder", folder.string()},
@@ -94,11 +94,11 @@ int Stats(runtime::ModelCache* cache, const std::filesystem::path& folder, bool 
   return 0;
 }
 
-int Removed(const std::filesystem::path& folder, const std::vector<runtime::Eviction>& removed,
+int Removed(const std::filesystem::path& folder, const std::vector<cache::Eviction>& removed,
             bool json) {
   uint64_t bytes = 0;
   Json list = Json::array();
-  for (const runtime::Eviction& eviction : removed) {
+  for (const cache::Eviction& eviction : removed) {
     bytes += eviction.bytes;
     list.push_back({{"key", eviction.key},
                     {"model", eviction.model},
@@ -124,7 +124,7 @@ int RunCache(const CacheArguments& given, Session& session) {
   const uint64_t limit = given.limit.empty() ? CacheLimit() : ParseBytes("--limit", given.limit);
   const std::filesystem::path folder =
       std::filesystem::absolute(given.folder.empty() ? DefaultCacheFolder() : given.folder);
-  const std::unique_ptr<runtime::ModelCache> cache = OpenExistingCache(folder);
+  const std::unique_ptr<cache::FolderCache> cache = OpenExistingCache(folder);
   if (action == "ls") return List(cache.get(), folder, session.json);
   if (action == "stats") return Stats(cache.get(), folder, session.json);
   if (!cache) {
@@ -132,19 +132,19 @@ int RunCache(const CacheArguments& given, Session& session) {
     return Removed(folder, {}, session.json);
   }
   // Entries evicted by opening the cache are reported, too.
-  std::vector<runtime::Eviction> removed = cache->evictions();
-  auto add = [&](std::vector<runtime::Eviction> more) {
+  std::vector<cache::Eviction> removed = cache->evictions();
+  auto add = [&](std::vector<cache::Eviction> more) {
     removed.insert(removed.end(), more.begin(), more.end());
   };
   if (given.verify) {
-    std::vector<runtime::Eviction> in_use;
+    std::vector<cache::Eviction> in_use;
     add(cache->Verify(&in_use));
-    for (const runtime::Eviction& entry : in_use)
+    for (const cache::Eviction& entry : in_use)
       session.diagnostics.Note("{} is in use and was kept, although {}", entry.model, entry.reason);
   }
   if (action == "clear") {
     add(cache->Clear());
-    for (const runtime::CachedModel& model : cache->List())
+    for (const cache::CachedModel& model : cache->List())
       session.diagnostics.Note("{} is in use and was kept", model.part("model"));
   } else {
     add(cache->Collect(limit));

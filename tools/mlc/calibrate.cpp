@@ -13,10 +13,28 @@ namespace {
 struct CalibrateArguments {
   fs::path model;
   CalibrateOptions options;
+  std::vector<std::string> merge;
 };
 
+CalibrateOptions::Shard ParseShard(const std::string& text) {
+  const size_t slash = text.find('/');
+  if (slash != text.npos) {
+    const CalibrateOptions::Shard shard{ParseInt("--shard", text.substr(0, slash)),
+                                        ParseInt("--shard", text.substr(slash + 1))};
+    if (shard.index >= 1 && shard.index <= shard.count) return shard;
+  }
+  throw Error("usage", "--shard: \"{}\"", text).Expected("I/N with I from 1 to N, as 2/8");
+}
+
 int RunCalibrate(const CalibrateArguments& given, Session& session) {
-  const CalibrateResult result = Calibrate(given.model, given.options, session.diagnostics);
+  if (!given.merge.empty())
+    RefuseAllBut({"--merge", "-o", "--json"}, "--merge needs neither a model nor its options",
+                 session);
+  else if (given.model.empty())
+    throw Error("usage", "MODEL is missing").Help("mlc calibrate --help");
+  const CalibrateResult result = given.merge.empty()
+                                     ? Calibrate(given.model, given.options, session.diagnostics)
+                                     : MergeStatistics(given.merge, given.options.output);
   const fs::path& output = given.options.output;
   if (session.json) {
     PrintDocument({{"output", fs::absolute(output).string()},
@@ -41,11 +59,16 @@ Command CalibrateCommand() {
   auto given = std::make_shared<CalibrateArguments>();
   CalibrateOptions& options = given->options;
   std::vector<Option> table = {
-      {"MODEL", "", "source model or package", Into(given->model), true},
+      {"MODEL", "", "source model or package", Into(given->model)},
       {"--inputs", "generated:N|FILE|DIR",
        "inputs as for --calibrate of mlc compile, or statistics of other inputs; repeat it to add "
        "up",
-       [&options](const std::string& text) { options.inputs.push_back(text); }, true, true},
+       [&options](const std::string& text) { options.inputs.push_back(text); }, false, true},
+      {"--shard", "I/N", "use block I of N blocks of the samples: parts of a long run, for --merge",
+       [&options](const std::string& text) { options.shard = ParseShard(text); }},
+      {"--merge", "STATS",
+       "add up the statistics of parts, without a model; repeat it for each part",
+       Into(given->merge), false, true},
       {"-o", "STATS", "output, for --calibrate of mlc compile and mlc opt",
        [&options](const std::string& text) { options.output = WithoutSlash(text); }, true},
       JsonOption()};
@@ -63,7 +86,9 @@ Command CalibrateCommand() {
           std::move(table),
           [given](Session& session) { return RunCalibrate(*given, session); },
           "The statistics of parts of the inputs add up to those of all inputs, to the bit:\n"
-          "  mlc calibrate model.onnx --inputs part1.stats --inputs part2.stats -o all.stats\n\n"};
+          "  mlc calibrate model.onnx --inputs samples --shard 1/2 -o 1.stats\n"
+          "  mlc calibrate model.onnx --inputs samples --shard 2/2 -o 2.stats\n"
+          "  mlc calibrate --merge 1.stats --merge 2.stats -o all.stats\n\n"};
 }
 
 }  // namespace mlc::driver

@@ -1,4 +1,4 @@
-// lib/runtime/file_digests.h - a persistent cache of the SHA-256 of files, keyed by file system
+// lib/cache/file_digests.h - a persistent cache of the SHA-256 of files, keyed by file system
 // metadata, so that unmodified files are not read again.
 //
 // Each file has a record FOLDER/DEVICE-INODE with its size, its modification and inode change times
@@ -8,6 +8,7 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
@@ -15,7 +16,7 @@
 #include <optional>
 #include <string>
 
-namespace mlc::runtime {
+namespace mlc::cache {
 
 struct FileIdentity {
   uint64_t device = 0, inode = 0, size = 0;
@@ -27,6 +28,7 @@ std::optional<FileIdentity> IdentityOf(const std::filesystem::path& path);
 
 using WallClock = std::function<std::chrono::system_clock::time_point()>;
 
+// Thread-safe.
 class FileDigests {
  public:
   // Both folders must exist and be on the same file system; `work` is private to the owner of this
@@ -51,7 +53,7 @@ class FileDigests {
                                         const FileIdentity& identity) const;
   std::filesystem::path folder_, work_;
   WallClock now_;
-  uint64_t hashed_ = 0;
+  std::atomic<uint64_t> hashed_ = 0;
 };
 
 // Atomically replaces `path` by a file with this text, using a temporary file in `work`. With
@@ -61,4 +63,4 @@ void PutFile(const std::filesystem::path& work, const std::filesystem::path& pat
 // Returns the text of a file of at most `most` bytes; nothing if there is no such file.
 std::optional<std::string> TextOf(const std::filesystem::path& path, size_t most);
 
-}  // namespace mlc::runtime
+}  // namespace mlc::cache

@@ -1,4 +1,4 @@
-#include "lib/runtime/model_cache.h"
+#include "lib/cache/folder_cache.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -17,7 +17,7 @@
 #include "test/catch.h"
 #include "test/expected_error.h"
 
-namespace mlc::runtime {
+namespace mlc::cache {
 namespace {
 
 namespace fs = std::filesystem;
@@ -67,11 +67,11 @@ struct Maker {
   }
 };
 
-ModelCache::Entry Get(ModelCache& cache, const CacheKey& key, Maker& maker) {
+FolderCache::Entry Get(FolderCache& cache, const CacheKey& key, Maker& maker) {
   return cache.FindOrMake(key, "m.mlmodelc", std::ref(maker));
 }
 
-std::string Blob(const ModelCache& cache, const std::string& text) {
+std::string Blob(const FolderCache& cache, const std::string& text) {
   Sha256 hash;
   hash.Update(text);
   return (cache.folder() / "cas" / hash.Hex()).string();
@@ -105,18 +105,18 @@ TEST_CASE("cache keys of different lists of parts differ") {
   CHECK(a.Hex() != c.Hex());
 }
 
-TEST_CASE("cache: an entry is created once and then found, also by another ModelCache") {
+TEST_CASE("cache: an entry is created once and then found, also by another FolderCache") {
   TempFolder temp;
   Maker maker;
   {
-    ModelCache cache(temp.path / "c");
-    ModelCache::Entry first = Get(cache, KeyOf("a"), maker);
+    FolderCache cache(temp.path / "c");
+    FolderCache::Entry first = Get(cache, KeyOf("a"), maker);
     CHECK_FALSE(first.hit);
     CHECK(first.path.filename() == "m.mlmodelc");
     CHECK(ReadAll(first.path / "weights" / "weight.bin") == "weights");
     CHECK(Get(cache, KeyOf("a"), maker).hit);
   }
-  ModelCache cache(temp.path / "c");
+  FolderCache cache(temp.path / "c");
   CHECK(Get(cache, KeyOf("a"), maker).hit);
   CHECK(maker.made == 1);
   CHECK_FALSE(Get(cache, KeyOf("a", "gpu"), maker).hit);
@@ -133,9 +133,9 @@ TEST_CASE("cache: an entry is created once and then found, also by another Model
 
 TEST_CASE("cache: entries are loaded in place, as hard links to cas") {
   TempFolder temp;
-  ModelCache cache(temp.path / "c");
+  FolderCache cache(temp.path / "c");
   Maker maker;
-  ModelCache::Entry entry = Get(cache, KeyOf("a"), maker);
+  FolderCache::Entry entry = Get(cache, KeyOf("a"), maker);
   const auto file = IdentityOf(entry.path / "weights" / "weight.bin");
   const auto blob = IdentityOf(Blob(cache, "weights"));
   REQUIRE(blob);
@@ -147,7 +147,7 @@ TEST_CASE("cache: entries are loaded in place, as hard links to cas") {
 
 TEST_CASE("cache: a copied file hits, a modified file of the same size misses") {
   TempFolder temp;
-  ModelCache cache(temp.path / "c");
+  FolderCache cache(temp.path / "c");
   Maker maker;
   const fs::path model = temp.path / "model";
   auto key = [&](const fs::path& path) {
@@ -244,7 +244,7 @@ TEST_CASE("file digests: creating a hard link does not count as modification") {
 
 TEST_CASE("cache: an entry is not stored if a file of its key was modified meanwhile") {
   TempFolder temp;
-  ModelCache cache(temp.path / "c");
+  FolderCache cache(temp.path / "c");
   Write(temp.path / "model", "abcd");
   CacheKey key;
   cache.AddFile(key, "model", temp.path / "model");
@@ -260,7 +260,7 @@ TEST_CASE("cache: an entry is not stored if a file of its key was modified meanw
 
 TEST_CASE("cache: an exception during creation is passed on and leaves nothing behind") {
   TempFolder temp;
-  ModelCache cache(temp.path / "c");
+  FolderCache cache(temp.path / "c");
   CHECK_THROWS_AS(cache.FindOrMake(KeyOf("a"), "m.mlmodelc",
                                    [](const fs::path& into) {
                                      Maker()(into);
@@ -277,12 +277,12 @@ TEST_CASE("cache: an exception during creation is passed on and leaves nothing b
 TEST_CASE("cache: damaged entries are recreated") {
   TempFolder temp;
   // The times of files are old enough for the index to trust them.
-  ModelCache cache(temp.path / "c", ModelCache::kDefaultLimit,
-                   [] { return std::chrono::system_clock::now() + 1h; });
+  FolderCache cache(temp.path / "c", FolderCache::kDefaultLimit,
+                    [] { return std::chrono::system_clock::now() + 1h; });
   Maker maker;
   fs::path path, record;
   {
-    ModelCache::Entry entry = Get(cache, KeyOf("a"), maker);
+    FolderCache::Entry entry = Get(cache, KeyOf("a"), maker);
     path = entry.path;
     record = cache.folder() / "ac" / entry.key;
   }
@@ -314,7 +314,7 @@ TEST_CASE("cache: damaged entries are recreated") {
     Write(record, text);
   }
   CHECK(maker.made == 1);
-  ModelCache::Entry entry = Get(cache, KeyOf("a"), maker);
+  FolderCache::Entry entry = Get(cache, KeyOf("a"), maker);
   CHECK_FALSE(entry.hit);
   CHECK(maker.made == 2);
   CHECK(ReadAll(weights) == "weights");
@@ -325,12 +325,12 @@ TEST_CASE("cache: damaged entries are recreated") {
 
 TEST_CASE("cache: a damaged file shared by two entries is replaced in both") {
   TempFolder temp;
-  ModelCache cache(temp.path / "c");
+  FolderCache cache(temp.path / "c");
   Maker maker;
   for (const char* model : {"a", "b"}) Get(cache, KeyOf(model), maker);
   Spoil(Blob(cache, "weights"), "weightz");
   for (const char* model : {"a", "b"}) {
-    ModelCache::Entry entry = Get(cache, KeyOf(model), maker);
+    FolderCache::Entry entry = Get(cache, KeyOf(model), maker);
     CHECK_FALSE(entry.hit);
     CHECK(ReadAll(entry.path / "weights" / "weight.bin") == "weights");
   }
@@ -339,19 +339,19 @@ TEST_CASE("cache: a damaged file shared by two entries is replaced in both") {
 
 TEST_CASE("cache: a damaged entry in use does not block others") {
   TempFolder temp;
-  ModelCache cache(temp.path / "c");
+  FolderCache cache(temp.path / "c");
   Maker maker;
-  std::optional<ModelCache::Entry> used = Get(cache, KeyOf("a"), maker);
+  std::optional<FolderCache::Entry> used = Get(cache, KeyOf("a"), maker);
   Spoil(used->path / "weights" / "weight.bin", "weightz");
   fs::path own;
   {
     // Even by the thread that uses it.
-    const ModelCache::Entry second = Get(cache, KeyOf("a"), maker);
+    const FolderCache::Entry second = Get(cache, KeyOf("a"), maker);
     own = second.path;
     CHECK_FALSE(second.hit);
     CHECK_FALSE(second.cached);
     CHECK(ReadAll(own / "weights" / "weight.bin") == "weights");
-    { ModelCache other(temp.path / "c"); }
+    { FolderCache other(temp.path / "c"); }
     CHECK(fs::exists(own));
   }
   CHECK_FALSE(fs::exists(own));
@@ -366,7 +366,7 @@ TEST_CASE("cache: a damaged entry in use does not block others") {
 
 TEST_CASE("cache: Verify reads all entries and removes damaged ones") {
   TempFolder temp;
-  ModelCache cache(temp.path / "c");
+  FolderCache cache(temp.path / "c");
   Maker good{"good"}, bad{"bad"};
   Get(cache, KeyOf("a"), good);
   Get(cache, KeyOf("b"), bad);
@@ -383,7 +383,7 @@ TEST_CASE("cache evicts least recently used entries, but none in use") {
   TempFolder temp;
   auto now = std::chrono::system_clock::now();
   // Three entries of slightly more than a thousand bytes; a fourth exceeds the limit.
-  ModelCache cache(temp.path / "c", 3100, [&] { return now += 1s; });
+  FolderCache cache(temp.path / "c", 3100, [&] { return now += 1s; });
   auto get = [&](const std::string& model) {
     return cache.FindOrMake(KeyOf(model), "m.mlmodelc", [&](const fs::path& into) {
       fs::create_directory(into);
@@ -407,7 +407,7 @@ TEST_CASE("cache evicts least recently used entries, but none in use") {
   CHECK(ReadAll(cache.folder() / "log").find("\"reason\":\"limit\",\"bytes\":1001") !=
         std::string::npos);
   {
-    ModelCache::Entry used = get("c"), kept = get("a"), fourth = get("d");
+    FolderCache::Entry used = get("c"), kept = get("a"), fourth = get("d");
     CHECK(cache.List()[0].in_use);
     get("e");  // all other entries are in use
     CHECK(models() == "edac");
@@ -426,10 +426,10 @@ TEST_CASE(
     "cache: an entry with an unreadable record is removed with its files, and no other entry is") {
   TempFolder temp;
   auto now = std::chrono::system_clock::now();
-  ModelCache cache(temp.path / "c", 1'000'000, [&] { return now += 1s; });
+  FolderCache cache(temp.path / "c", 1'000'000, [&] { return now += 1s; });
   std::string oldest;
   for (const char* model : {"a", "b", "c"}) {
-    const ModelCache::Entry entry =
+    const FolderCache::Entry entry =
         cache.FindOrMake(KeyOf(model), "m.mlmodelc", [&](const fs::path& into) {
           fs::create_directory(into);
           Write(into / "w", model + std::string(1000, '.'));
@@ -446,15 +446,15 @@ TEST_CASE(
   CHECK(cache.List().size() == 2);
 }
 
-TEST_CASE("cache: an entry may outlive its ModelCache") {
+TEST_CASE("cache: an entry may outlive its FolderCache") {
   TempFolder temp;
   Maker maker;
-  std::optional<ModelCache::Entry> entry;
+  std::optional<FolderCache::Entry> entry;
   {
-    ModelCache cache(temp.path / "c");
+    FolderCache cache(temp.path / "c");
     entry = Get(cache, KeyOf("a"), maker);
   }
-  ModelCache other(temp.path / "c");
+  FolderCache other(temp.path / "c");
   CHECK(other.Clear().empty());
   entry.reset();
   CHECK(other.Clear().size() == 1);
@@ -466,8 +466,8 @@ TEST_CASE("cache: two processes with the same key create the entry once") {
   std::vector<pid_t> children;
   for (int i = 0; i < 6; ++i)
     children.push_back(Fork([&] {
-      ModelCache cache(temp.path / "c");
-      ModelCache::Entry entry =
+      FolderCache cache(temp.path / "c");
+      FolderCache::Entry entry =
           cache.FindOrMake(KeyOf("a"), "m.mlmodelc", [&](const fs::path& into) {
             const int file = open(count.c_str(), O_WRONLY | O_APPEND | O_CREAT, 0666);
             if (write(file, "x", 1) != 1) _exit(98);
@@ -478,7 +478,7 @@ TEST_CASE("cache: two processes with the same key create the entry once") {
     }));
   for (pid_t child : children) CHECK(Wait(child) == 0);
   CHECK(ReadAll(count) == "x");
-  ModelCache cache(temp.path / "c");
+  FolderCache cache(temp.path / "c");
   CHECK(cache.Statistics().hits == 5);
   CHECK(cache.Statistics().misses == 1);
   CHECK(FilesIn(cache.folder() / "work") == 1);  // its own
@@ -489,7 +489,7 @@ TEST_CASE("cache: a process killed during creation leaves nothing behind and blo
   int ready[2];
   REQUIRE(pipe(ready) == 0);
   const pid_t child = Fork([&] {
-    ModelCache cache(temp.path / "c");
+    FolderCache cache(temp.path / "c");
     cache.FindOrMake(KeyOf("a"), "m.mlmodelc", [&](const fs::path& into) {
       Maker()(into);
       if (write(ready[1], "x", 1) != 1) _exit(98);
@@ -501,12 +501,12 @@ TEST_CASE("cache: a process killed during creation leaves nothing behind and blo
   REQUIRE(read(ready[0], &byte, 1) == 1);
   {
     // It is not removed while its owner is alive.
-    ModelCache other(temp.path / "c");
+    FolderCache other(temp.path / "c");
     CHECK(FilesIn(other.folder() / "work") == 2);
   }
   kill(child, SIGKILL);
   CHECK(Wait(child) == -SIGKILL);
-  ModelCache cache(temp.path / "c");
+  FolderCache cache(temp.path / "c");
   CHECK(FilesIn(cache.folder() / "work") == 1);
   Maker maker;
   CHECK_FALSE(Get(cache, KeyOf("a"), maker).hit);
@@ -518,7 +518,7 @@ TEST_CASE("cache: the constructor removes incomplete entries") {
   Maker maker;
   std::string key;
   {
-    ModelCache cache(temp.path / "c");
+    FolderCache cache(temp.path / "c");
     key = Get(cache, KeyOf("a"), maker).key;
   }
   const fs::path folder = temp.path / "c";
@@ -527,10 +527,10 @@ TEST_CASE("cache: the constructor removes incomplete entries") {
   SECTION("a tree that another process is creating is kept") {
     fs::remove(folder / "ac" / key);
     FileLock maker_lock = FileLock::Wait(folder / "lock" / key, FileLock::kExclusive);
-    ModelCache other(folder);
+    FolderCache other(folder);
     CHECK(fs::exists(folder / "tree" / key));
   }
-  ModelCache cache(folder);
+  FolderCache cache(folder);
   CHECK_FALSE(fs::exists(folder / "ac" / key));
   CHECK_FALSE(fs::exists(folder / "tree" / key));
   CHECK_FALSE(fs::exists(folder / "lock" / key));
@@ -549,7 +549,7 @@ TEST_CASE("cache: the constructor removes incomplete entries") {
 TEST_CASE("cache: a damaged entry is recreated in a run that records its sources") {
   TempFolder temp;
   InputRegistry sources;
-  ModelCache cache(temp.path / "c");
+  FolderCache cache(temp.path / "c");
   Maker maker;
   fs::path path = Get(cache, KeyOf("a"), maker).path;
   InputRegistry::AddFolder(path);
@@ -560,7 +560,7 @@ TEST_CASE("cache: a damaged entry is recreated in a run that records its sources
 TEST_CASE("cache: Exists for absent, empty and foreign folders") {
   TempFolder temp;
   Write(temp.path / "file", "");
-  CHECK(test::Refusal([&] { ModelCache cache(temp.path / "file"); }).find("MLC_CACHE_DIR") !=
+  CHECK(test::Refusal([&] { FolderCache cache(temp.path / "file"); }).find("MLC_CACHE_DIR") !=
         std::string::npos);
 }
 
@@ -569,20 +569,20 @@ TEST_CASE("cache: other folders are rejected, and foreign files in a cache are k
   const fs::path folder = temp.path / "c", index = folder / "index" / "notes",
                  work = folder / "work" / "thesis";
   fs::create_directories(work);
-  CHECK(test::RefusalId([&] { ModelCache cache(folder); }) == "file-exists");
-  CHECK(test::RefusalId([&] { ModelCache::Exists(folder); }) == "file-exists");
+  CHECK(test::RefusalId([&] { FolderCache cache(folder); }) == "file-exists");
+  CHECK(test::RefusalId([&] { FolderCache::Exists(folder); }) == "file-exists");
   CHECK(fs::exists(work));
   CHECK(FilesIn(folder) == 1);
   fs::remove_all(folder);
-  CHECK_FALSE(ModelCache::Exists(folder));
+  CHECK_FALSE(FolderCache::Exists(folder));
   fs::create_directory(folder);
-  CHECK_FALSE(ModelCache::Exists(folder));
-  { ModelCache cache(folder); }
-  CHECK(ModelCache::Exists(folder));
+  CHECK_FALSE(FolderCache::Exists(folder));
+  { FolderCache cache(folder); }
+  CHECK(FolderCache::Exists(folder));
   fs::create_directories(work);
   Write(index, "");
   fs::create_directories(folder / "work" / "1-1");
-  ModelCache cache(folder);
+  FolderCache cache(folder);
   cache.Clear();
   CHECK(fs::exists(work));
   CHECK(fs::exists(index));
@@ -591,8 +591,8 @@ TEST_CASE("cache: other folders are rejected, and foreign files in a cache are k
 
 TEST_CASE("cache: a hit succeeds even if digests and counters cannot be written") {
   TempFolder temp;
-  ModelCache cache(temp.path / "c", ModelCache::kDefaultLimit,
-                   [] { return std::chrono::system_clock::now() + 1h; });
+  FolderCache cache(temp.path / "c", FolderCache::kDefaultLimit,
+                    [] { return std::chrono::system_clock::now() + 1h; });
   Maker maker;
   Get(cache, KeyOf("a"), maker);
   for (const char* name : {"index", "stats", "log"}) {
@@ -613,4 +613,4 @@ TEST_CASE("build id matches the one written by the linker") {
 }
 
 }  // namespace
-}  // namespace mlc::runtime
+}  // namespace mlc::cache

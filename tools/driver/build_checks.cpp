@@ -1,22 +1,19 @@
-#include "tools/driver/build_recipe.h"
+#include "tools/driver/build_checks.h"
 
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
-#include "backends/coreml/manifest.h"
-#include "backends/coreml/write_mlmodelc.h"
 #include "lib/engine/engine.h"
 #include "lib/ir/input_conversion.h"
-#include "lib/support/atomic_install.h"
+#include "lib/support/memory_use.h"
 #include "lib/verify/fp16_floor.h"
 #include "tools/driver/errors.h"
-#include "tools/driver/frontends.h"
-#include "tools/driver/options.h"
+#include "tools/driver/explain.h"
 #include "tools/driver/supplied_tensors.h"
-#include "tools/driver/tokenizer.h"
 
 namespace fs = std::filesystem;
 
@@ -118,39 +115,6 @@ double Accuracy(const Tensor& scores, const Tensor& labels) {
   return static_cast<double>(right) / static_cast<double>(labels.size());
 }
 
-int64_t FolderBytes(const fs::path& folder) {
-  int64_t bytes = 0;
-  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder))
-    if (entry.is_regular_file()) bytes += static_cast<int64_t>(entry.file_size());
-  return bytes;
-}
-
-// Returns a variant's options as those of `mlc compile`, except for output paths, which the
-// recipe's name determines, and the options of the source.
-CompileOptions OptionsOf(const Recipe& recipe, const Recipe::Variant& variant,
-                         const CompileOptions& base) {
-  CompileOptions options = base;
-  const std::vector<Option> table = CompileTable(options);
-  std::vector<Option> allowed;
-  std::ranges::copy_if(table, std::back_inserter(allowed), [](const Option& option) {
-    return option.name != "--save-ir" && option.name != "--stats" && option.name != "--report" &&
-           option.name != "--data-root";
-  });
-  GivenOptions given = ParseOptions(allowed, variant.options);
-  for (const Option& option : allowed) {
-    auto it = given.find(option.key());
-    if (it == given.end()) continue;
-    for (std::string& value : it->second)
-      if (std::optional<size_t> place = PlaceIn(option, value))
-        value = value.substr(0, *place) + (recipe.folder / value.substr(*place)).string();
-  }
-  Fill(allowed, given);
-  options.sha256 = true;
-  if (!recipe.data_root.empty())
-    options.import.data_root = (recipe.folder / recipe.data_root).string();
-  return options;
-}
-
 // `name` is empty if the recipe contains the budget itself.
 verify::Budgets BudgetsOf(const Recipe& recipe, const Recipe::Variant& variant,
                           const std::string& precision) {
@@ -181,30 +145,57 @@ verify::Budgets WithFloors(const verify::Budgets& budgets, const fs::path& sourc
   return Fp16Budgets(budgets, run(program), run(verify::RoundConstants(program)));
 }
 
-// Moves an output built elsewhere on the same file system to its destination.
-void Install(const fs::path& made, const fs::path& target, Staging::Kind kind, bool force) {
-  Staging staging(target, kind, force);
-  fs::rename(made, staging.path());
-  staging.Commit();
-}
+// What a limit applies to.
+struct Measured {
+  const BuildRecord& built;
+  const fs::path& package;
+};
+struct LimitRow {
+  std::string_view name;
+  bool least;  // a lower limit
+  double (*figure)(const Measured& of);
+};
+const std::array<LimitRow, 5> kLimits{{
+    // name, lower limit, figure
+    {"package_bytes", false,
+     [](const Measured& of) { return static_cast<double>(of.built.package_bytes); }},
+    {"operations", false,
+     [](const Measured& of) { return static_cast<double>(of.built.operations); }},
+    {"fp32_share", false, [](const Measured& of) { return 1 - of.built.fp16_share; }},
+    {"ane_coverage_pct", true,
+     [](const Measured& of) {
+       Diagnostics said;
+       return 100 * Explain(of.package, {}, said).lowest_share();
+     }},
+    {"peak_memory_bytes", false,
+     [](const Measured&) { return static_cast<double>(PeakMemoryBytes()); }},
+}};
 
-void CheckLimits(const Recipe::Variant& variant, BuildResult& result) {
-  for (const auto& [what, most] : variant.limits) {
-    int64_t size = what == "operations" ? result.compiled.operations : result.package_bytes;
-    result.checks.push_back({.kind = BuildCheck::Kind::kLimit,
-                             .what = what,
-                             .ok = size <= most,
-                             .size = size,
-                             .most = most});
+void CheckLimits(const Recipe::Variant& variant, const Measured& of,
+                 std::vector<BuildCheck>& checks) {
+  constexpr double kRounding = 1e-9;
+  for (const auto& [what, limit] : variant.limits) {
+    const LimitRow& row = *std::ranges::find(kLimits, what, &LimitRow::name);
+    const double found = row.figure(of);
+    checks.push_back({.kind = BuildCheck::Kind::kLimit,
+                      .what = what,
+                      .ok = row.least ? found >= limit - kRounding : found <= limit + kRounding,
+                      .found = found,
+                      .limit = limit,
+                      .least = row.least});
   }
 }
 
 BuildCheck CheckReference(const std::string& output, const Tensor& value, const Tensor& given,
-                          const verify::Budgets& budgets) {
+                          const verify::Budgets& budgets, bool* discriminating) {
   Tensor reference = WithBfloat16(given, value.dtype());
   const verify::Budget& budget = budgets.of(output);
   BuildCheck check{.kind = BuildCheck::Kind::kReference, .what = output};
-  const verify::Comparison& c = check.comparison = Compare(value, reference, budget);
+  const verify::Comparison c = Compare(value, reference, budget);
+  check.max_error = c.max_error;
+  check.rmse = c.rmse;
+  check.figures = Describe(c);
+  *discriminating = c.discriminating;
   check.budget = budgets.name.empty() ? Describe(budget) : budgets.name;
   if (std::string floor = verify::DescribeFloor(budget, c); !floor.empty())
     check.budget += ", " + floor;
@@ -217,39 +208,6 @@ BuildCheck CheckReference(const std::string& output, const Tensor& value, const 
 }
 
 }  // namespace
-
-bool BuildResult::ok() const {
-  return std::ranges::all_of(checks, [](const BuildCheck& check) { return check.ok; });
-}
-
-std::vector<SourceFile> CheckSource(const Recipe& recipe, Diagnostics& diagnostics) {
-  const fs::path source = recipe.folder / recipe.source,
-                 data_root =
-                     recipe.data_root.empty() ? fs::path() : recipe.folder / recipe.data_root;
-  std::optional<Error> unreadable;  // reported only if the hash matches the recipe
-  SourceFacts facts;
-  try {
-    const Frontend& frontend = FrontendOf(source);
-    if (frontend.facts) facts = frontend.facts(source, data_root);
-    std::vector<fs::path> read;
-    TokenizerFileOf(source, read, diagnostics);
-    for (const fs::path& file : read) facts.Add(source, file);
-  } catch (const Error& error) {
-    if (!fs::exists(source)) throw;
-    unreadable = error;
-  }
-  std::vector<SourceFile> files = SourceHashes(SourceFiles(source, facts), true).Finish();
-  if (std::string found = CombinedSha256(files); found != recipe.sha256) {
-    Error error("check-failed", "source \"{}\": hash mismatch", source.string());
-    error.Expected(recipe.sha256).Note("found: " + found);
-    if (files.size() > 1)
-      for (const SourceFile& file : files) error.Note(file.sha256 + "  " + file.name);
-    throw error.Help(
-        "fetch the model that the recipe was written for, or update the hash in the recipe");
-  }
-  if (unreadable) throw *unreadable;
-  return files;
-}
 
 CheckFiles ReadCheckFiles(const Recipe& recipe) {
   CheckFiles files;
@@ -271,34 +229,13 @@ CheckFiles ReadCheckFiles(const Recipe& recipe) {
   return files;
 }
 
-BuildResult BuildVariant(const Recipe& recipe, const Recipe::Variant& variant,
-                         const std::vector<SourceFile>& source, const CheckFiles& files,
-                         const CompileOptions& base, Diagnostics& diagnostics) {
-  if (!variant.errors.empty()) throw Errors(variant.errors);
-  const fs::path& folder = recipe.folder;
-  const fs::path final_package = variant.name + ".mlpackage",
-                 final_bundle = variant.name + ".mlmodelc";
-  CompileOptions options = OptionsOf(recipe, variant, base);
-  coreml::CheckPackageTarget(final_package, options.force);
-  if (options.manifest) coreml::CheckManifestTarget(final_package, options.force);
-  if (variant.bundle) coreml::CheckBundleTarget(final_bundle, options.force);
-  // The package is built under a hidden name until it has passed its checks.
-  Staging hidden(final_package, Staging::kFolder, options.force);
-  const fs::path& package = hidden.path();
-  Diagnostics own;
-  BuildResult result;
-  result.compiled = Compile(folder / recipe.source, package, options, own, &source);
-  for (const Error& warning : own.warnings()) diagnostics.Warn(warning);
-  for (const std::string& note : own.notes()) diagnostics.Note(variant.name + ": " + note);
-  result.package_bytes = FolderBytes(package);
-  if (variant.bundle) {
-    result.bundle = package.parent_path() / final_bundle;
-    MakeBundle(package, result.bundle, final_package, false, {options.versions, options.force},
-               own);
-  }
-  CheckLimits(variant, result);
+std::vector<BuildCheck> CheckPackage(const Recipe& recipe, const Recipe::Variant& variant,
+                                     const CheckFiles& files, const fs::path& package,
+                                     const CompileOptions& options, const BuildRecord& built) {
+  std::vector<BuildCheck> checks;
   const std::map<std::string, Tensor>& samples = files.inputs;
-  Program program = Import(package, {}, own);
+  Diagnostics said;  // nothing that the compilation did not say
+  Program program = Import(package, {}, said);
   std::vector<std::string> inputs;
   for (const Port& port : program.main()->inputs) inputs.push_back(port.source_name);
   for (const auto& [name, given] : samples)
@@ -312,42 +249,29 @@ BuildResult BuildVariant(const Recipe& recipe, const Recipe::Variant& variant,
       throw Error("bad-recipe", "the model has no numeric output \"{}\"", wanted);
     return it->second;
   };
-  verify::Budgets budgets = BudgetsOf(recipe, variant, result.compiled.precision);
+  CheckLimits(variant, {built, package}, checks);
+  verify::Budgets budgets = BudgetsOf(recipe, variant, built.precision);
   // The floor takes two more runs, so it is computed only if the fp16 budget alone is exceeded.
-  bool floors = variant.budget.empty() && result.compiled.precision == "fp16";
+  bool floors = variant.budget.empty() && built.precision == "fp16";
   for (const auto& [wanted, given] : files.reference) {
     const Tensor& value = output(wanted);
-    BuildCheck check = CheckReference(wanted, value, given, budgets);
-    if (!check.ok && check.comparison.discriminating && std::exchange(floors, false))
-      budgets = WithFloors(budgets, folder / recipe.source, options, samples);
-    result.checks.push_back(check.ok ? std::move(check)
-                                     : CheckReference(wanted, value, given, budgets));
+    bool discriminating = false;
+    BuildCheck check = CheckReference(wanted, value, given, budgets, &discriminating);
+    if (!check.ok && discriminating && std::exchange(floors, false))
+      budgets = WithFloors(budgets, recipe.folder / recipe.source, options, samples);
+    checks.push_back(check.ok ? std::move(check)
+                              : CheckReference(wanted, value, given, budgets, &discriminating));
   }
   if (recipe.accuracy) {
     BuildCheck check{.kind = BuildCheck::Kind::kAccuracy, .what = recipe.accuracy->output};
-    check.expected = recipe.accuracy->expected;
-    check.accuracy = Accuracy(
+    check.limit = recipe.accuracy->expected;
+    check.found = Accuracy(
         output(check.what),
         ConvertInput(files.labels, DType::kInt64, {"bad-recipe", "check.accuracy.labels"}));
-    check.ok = std::fabs(check.accuracy - check.expected) <= recipe.accuracy->tolerance + 1e-12;
-    result.checks.push_back(std::move(check));
+    check.ok = std::fabs(check.found - check.limit) <= recipe.accuracy->tolerance + 1e-12;
+    checks.push_back(std::move(check));
   }
-  const TokenizerFile tokenizer = ReadTokenizerBeside(package);
-  CheckTokenizerTarget(final_package, tokenizer, options.force);
-  const fs::path manifest = result.compiled.manifest;
-  hidden.Commit();
-  result.compiled.package = final_package;
-  InstallTokenizer(final_package, tokenizer);
-  if (!tokenizer.format.empty())
-    result.compiled.tokenizer = TokenizerPath(final_package, tokenizer.format);
-  if (variant.bundle)
-    Install(std::exchange(result.bundle, final_bundle), final_bundle, Staging::kFolder,
-            options.force);
-  if (!manifest.empty()) {
-    result.compiled.manifest = coreml::ManifestPath(final_package);
-    Install(manifest, result.compiled.manifest, Staging::kFile, options.force);
-  }
-  return result;
+  return checks;
 }
 
 }  // namespace mlc::driver

@@ -1,4 +1,4 @@
-#include "lib/runtime/model_cache.h"
+#include "lib/cache/folder_cache.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -18,7 +18,7 @@
 #include "lib/support/input_registry.h"
 #include "lib/support/json_text.h"
 
-namespace mlc::runtime {
+namespace mlc::cache {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
@@ -26,27 +26,15 @@ using SystemTime = std::chrono::system_clock::time_point;
 
 namespace {
 
-constexpr int kVersion = 1;                  // version of the records in ac/
-constexpr size_t kMostOfRecord = 64u << 20;  // maximum size of ac/KEY in bytes
+constexpr int kVersion = 1;  // version of the layout
 constexpr uintmax_t kMostOfLog = 1u << 20;
 constexpr auto kDigestsKept = std::chrono::hours(24 * 30);
 constexpr std::string_view kFolders[] = {"ac", "cas", "tree", "index", "lock", "work"};
-constexpr size_t kDigits = 64;
 constexpr std::string_view kMarker = "mlc-cache";
 const std::string kMarkerText = fmt::format("compiled models of mlc, version {}\n", kVersion);
 
 Error IoError(const char* what, const fs::path& path) {
   return Error("file-io", "cannot {} \"{}\": {}", what, path.string(), strerror(errno));
-}
-
-bool IsKey(std::string_view text) {
-  return text.size() == kDigits && text.find_first_not_of("0123456789abcdef") == text.npos;
-}
-
-// Hashes the length too, so that different lists of strings have different hashes.
-void Update(Sha256& hash, std::string_view text) {
-  hash.Update(fmt::format("{}:", text.size()));
-  hash.Update(text);
 }
 
 int64_t Seconds(SystemTime time) {
@@ -69,87 +57,12 @@ SystemTime FromNanoseconds(int64_t nanoseconds) {
       std::chrono::duration_cast<SystemTime::duration>(std::chrono::nanoseconds(nanoseconds)));
 }
 
-struct NoRegularFile : Error {
-  explicit NoRegularFile(std::string text) : Error("file-io", std::move(text)) {}
-};
-
-// Returns the regular files below a folder, sorted by relative path. Throws for symlinks, sockets
-// and devices.
-std::map<std::string, fs::path> FilesBelow(const fs::path& folder) {
-  std::map<std::string, fs::path> files;
-  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
-    const fs::file_status status = entry.symlink_status();
-    if (fs::is_directory(status)) continue;
-    if (!fs::is_regular_file(status))
-      throw NoRegularFile(
-          fmt::format("\"{}\" is not a regular file and cannot be cached", entry.path().string()));
-    files[entry.path().lexically_relative(folder).generic_string()] = entry.path();
-  }
-  return files;
-}
-
 }  // namespace
 
-struct ModelCache::Record {
-  struct File {
-    std::string path, sha256;
-    uint64_t size = 0;
-  };
-  std::string name;
-  std::vector<std::pair<std::string, std::string>> parts;
-  std::vector<File> files;
-  int64_t made = 0;  // seconds since 1970
-  double seconds = 0;
-
-  std::string Tree() const {
-    Sha256 hash;
-    for (const File& file : files) {
-      Update(hash, file.path);
-      Update(hash, file.sha256);
-      Update(hash, std::to_string(file.size));
-    }
-    return hash.Hex();
-  }
-  uint64_t bytes() const {
-    uint64_t sum = 0;
-    for (const File& file : files) sum += file.size;
-    return sum;
-  }
-  std::string model() const {
-    for (const auto& [part, value] : parts)
-      if (part == "model") return value;
-    return name;
-  }
-};
-
-// A folder in work/, removed with this object.
-struct ModelCache::Work {
-  Work(fs::path place, FileLock held) : path(std::move(place)), lock(std::move(held)) {}
-  ~Work() {
-    std::error_code ignored;
-    fs::remove_all(path, ignored);
-  }
-  fs::path path;
-  FileLock lock;
-};
-
-struct ModelCache::Counters {
+struct FolderCache::Counters {
   uint64_t hits = 0, misses = 0, evictions = 0, evicted_bytes = 0, damaged = 0;
   double made_seconds = 0, saved_seconds = 0;
 };
-
-void CacheKey::Add(std::string_view name, std::string_view value) {
-  parts_.emplace_back(name, value);
-}
-
-std::string CacheKey::Hex() const {
-  Sha256 hash;
-  for (const auto& [name, value] : parts_) {
-    Update(hash, name);
-    Update(hash, value);
-  }
-  return hash.Hex();
-}
 
 std::string CachedModel::part(std::string_view part_name) const {
   for (const auto& [name, value] : parts)
@@ -157,19 +70,19 @@ std::string CachedModel::part(std::string_view part_name) const {
   return "";
 }
 
-fs::path ModelCache::Place(std::string_view kind, std::string_view name) const {
+fs::path FolderCache::Place(std::string_view kind, std::string_view name) const {
   return folder_ / kind / name;
 }
 
-FileLock ModelCache::LockAll(FileLock::Kind kind) const {
+FileLock FolderCache::LockAll(FileLock::Kind kind) const {
   return FileLock::Wait(Place("lock", "all"), kind);
 }
 
-bool ModelCache::HasMarker(const fs::path& folder) {
+bool FolderCache::HasMarker(const fs::path& folder) {
   return IdentityOf(folder / kMarker).has_value();
 }
 
-bool ModelCache::Exists(const fs::path& folder) {
+bool FolderCache::Exists(const fs::path& folder) {
   constexpr size_t kMost = 256;
   constexpr const char* kHelp = "set MLC_CACHE_DIR or option 'cache' to an empty or new folder";
   std::error_code error;
@@ -198,7 +111,7 @@ bool ModelCache::Exists(const fs::path& folder) {
   return true;
 }
 
-ModelCache::ModelCache(fs::path folder, uint64_t limit, WallClock now)
+FolderCache::FolderCache(fs::path folder, uint64_t limit, WallClock now)
     : folder_(fs::absolute(folder)), limit_(limit), now_(std::move(now)) {
   std::error_code error;
   if (!Exists(folder_)) {
@@ -223,68 +136,33 @@ ModelCache::ModelCache(fs::path folder, uint64_t limit, WallClock now)
                   error.message())
           .Help("set MLC_CACHE_DIR to a writable folder");
   }
-  work_folder_ = MakeWork();
-  work_ = work_folder_->path;
+  work_folder_ = std::make_shared<const WorkFolder>(folder_ / "work");
+  work_ = work_folder_->path();
   digests_.emplace(folder_ / "index", work_, now_);
   RemoveHalfWritten();
 }
 
-ModelCache::~ModelCache() = default;
+FolderCache::~FolderCache() = default;
 
-std::shared_ptr<const ModelCache::Work> ModelCache::MakeWork() const {
-  static std::atomic<int> counter = 0;
-  while (true) {
-    const fs::path path = Place("work", fmt::format("{}-{}", getpid(), ++counter));
-    if (mkdir(path.c_str(), 0700) != 0) {
-      if (errno == EEXIST)
-        continue;  // left by a process that ended, or owned by one in another container
-      throw IoError("create a folder in", folder_ / "work");
-    }
-    // Another process may have removed the folder as a leftover before it was locked.
-    if (std::optional<FileLock> lock = FileLock::TryFolder(path))
-      return std::make_shared<const Work>(path, std::move(*lock));
-  }
-}
-
-void ModelCache::AddFile(CacheKey& key, std::string_view name, const fs::path& path) {
-  FileDigests::Digest digest = digests_->Of(path);
-  key.Add(fmt::format("file {}", name), digest.sha256);
-  key.files_[path] = digest.identity;
+void FolderCache::AddFile(CacheKey& key, std::string_view name, const fs::path& path) {
+  key.AddFile(name, path, digests_->Of(path));
 }
 
 // Returns nothing if the record is absent or invalid.
-std::optional<ModelCache::Record> ModelCache::Read(const std::string& key) const {
-  std::optional<std::string> text = TextOf(Place("ac", key), kMostOfRecord);
-  if (!text) return std::nullopt;
-  try {
-    const Json json = ParseJson(*text);
-    Record record;
-    if (json.at("version") != kVersion || json.at("key") != key) return std::nullopt;
-    record.name = json.at("name");
-    CacheKey parts;
-    for (const Json& part : json.at("parts"))
-      parts.Add(part.at(0).get<std::string>(), part.at(1).get<std::string>());
-    record.parts = parts.parts();
-    for (const Json& file : json.at("files"))
-      record.files.push_back({file.at("path"), file.at("sha256"), file.at("size")});
-    record.made = json.at("made");
-    record.seconds = json.at("seconds");
-    if (parts.Hex() != key || json.at("tree") != record.Tree()) return std::nullopt;
-    return record;
-  } catch (const Json::exception&) {
-    return std::nullopt;
-  }
+std::optional<ActionRecord> FolderCache::Read(const std::string& key) const {
+  const std::optional<std::string> text = TextOf(Place("ac", key), kMostOfRecord);
+  return text ? Decode(*text, key) : std::nullopt;
 }
 
 // Describes the damage to an entry; empty if it is intact. The caller holds its lock. Error
 // "file-io" if the check fails.
-std::string ModelCache::Damage(const std::string& key, const Record& record) {
+std::string FolderCache::Damage(const std::string& key, const ActionRecord& record) {
   InputRegistry::Unnoted unnoted;  // damaged files will be replaced
   try {
     const std::map<std::string, fs::path> files = FilesBelow(Place("tree", key));
     if (files.size() != record.files.size())
       return fmt::format("{} files instead of {}", files.size(), record.files.size());
-    for (const Record::File& file : record.files) {
+    for (const ActionRecord::File& file : record.files) {
       auto it = files.find(file.path);
       if (it == files.end()) return fmt::format("\"{}\" is missing", file.path);
       const FileDigests::Digest found = digests_->Of(it->second);
@@ -307,28 +185,38 @@ std::string ModelCache::Damage(const std::string& key, const Record& record) {
   return "";
 }
 
-ModelCache::Entry ModelCache::FindOrMake(const CacheKey& parts, std::string_view name,
-                                         const std::function<void(const fs::path&)>& make) {
+bool FolderCache::IsIntact(const std::string& key, std::string_view name,
+                           const std::optional<ActionRecord>& record) {
+  return record && record->name == name && Damage(key, *record).empty();
+}
+
+std::optional<FolderCache::Entry> FolderCache::Find(const CacheKey& parts, std::string_view name) {
+  return fs::exists(Place("ac", parts.Hex())) ? FindOrWait(parts, name) : std::nullopt;
+}
+
+std::optional<FolderCache::Entry> FolderCache::FindOrWait(const CacheKey& parts,
+                                                          std::string_view name) {
+  const std::string key = parts.Hex();
+  FileLock lock = FileLock::Wait(Place("lock", key), FileLock::kShared);
+  const std::optional<ActionRecord> record = Read(key);
+  if (!IsIntact(key, name, record)) return std::nullopt;
+  SetTime(Place("ac", key), now_());
+  Count([&](Counters& all) { ++all.hits, all.saved_seconds += record->seconds; });
+  return Entry{key,          Place("tree", key) / name,
+               true,         record->seconds,
+               true,         std::make_shared<const FileLock>(std::move(lock)),
+               record->files};
+}
+
+FolderCache::Entry FolderCache::FindOrMake(const CacheKey& parts, std::string_view name,
+                                           const std::function<void(const fs::path&)>& make) {
   MLC_CHECK(!name.empty() && name.find('/') == name.npos, "\"{}\" is not a file name", name);
   constexpr int kTries = 8;  // a quarter of a second in total
   const std::string key = parts.Hex();
   const fs::path place = Place("tree", key) / name;
-  // Returns the entry if it is intact; called under the lock.
-  auto found = [&](std::optional<Record>& record) {
-    record = Read(key);
-    return record && record->name == name && Damage(key, *record).empty();
-  };
   auto hold = [](FileLock lock) { return std::make_shared<const FileLock>(std::move(lock)); };
   for (int i = 0;; ++i) {
-    std::optional<Record> record;
-    {
-      FileLock lock = FileLock::Wait(Place("lock", key), FileLock::kShared);
-      if (found(record)) {
-        SetTime(Place("ac", key), now_());
-        Count([&](Counters& all) { ++all.hits, all.saved_seconds += record->seconds; });
-        return {key, place, true, record->seconds, true, hold(std::move(lock))};
-      }
-    }
+    if (std::optional<Entry> entry = FindOrWait(parts, name)) return *entry;
     std::optional<FileLock> lock = FileLock::Try(Place("lock", key), FileLock::kExclusive);
     if (!lock && i < kTries) {
       // Another process either checks the entry, which takes little time, or creates it, and then
@@ -337,20 +225,28 @@ ModelCache::Entry ModelCache::FindOrMake(const CacheKey& parts, std::string_view
       continue;
     }
     if (!lock) {
-      const std::shared_ptr<const Work> work = MakeWork();
-      const double seconds = Make(parts, work->path / name, make);
+      const auto work = std::make_shared<const WorkFolder>(folder_ / "work");
+      const double seconds = Make(parts, work->path() / name, make);
       Count([&](Counters& all) { ++all.misses, all.made_seconds += seconds; });
-      return {key, work->path / name, false, seconds, false, work};
+      return {key,
+              work->path() / name,
+              false,
+              seconds,
+              false,
+              work,
+              RecordFiles(work->path(), *digests_)};
     }
-    if (found(record)) continue;  // another process created it
+    const std::optional<ActionRecord> record = Read(key);
+    if (IsIntact(key, name, record)) continue;  // another process created it
     RemoveRest(key, record ? "damaged: " + Damage(key, *record) : "half-written", evictions_);
 
     const fs::path made = work_ / fmt::format("made-{}", ++made_);
     double seconds = 0;
+    std::vector<ActionRecord::File> files;
     try {
       fs::create_directory(made);
       seconds = Make(parts, made / name, make);
-      Install(key, parts, name, seconds, made);
+      files = Install(key, parts, name, seconds, made);
     } catch (const fs::filesystem_error& error) {
       std::error_code ignored;
       fs::remove_all(made, ignored);
@@ -372,41 +268,36 @@ ModelCache::Entry ModelCache::FindOrMake(const CacheKey& parts, std::string_view
     digests_->ForgetBefore(now_() - kDigestsKept);
     for (Eviction& eviction : RemoveOldest(limit_, "limit"))
       evictions_.push_back(std::move(eviction));
-    return {key, place, false, seconds, true, hold(std::move(*lock))};
+    return {key, place, false, seconds, true, hold(std::move(*lock)), std::move(files)};
   }
 }
 
 // Returns elapsed seconds.
-double ModelCache::Make(const CacheKey& parts, const fs::path& into,
-                        const std::function<void(const fs::path&)>& make) {
+double FolderCache::Make(const CacheKey& parts, const fs::path& into,
+                         const std::function<void(const fs::path&)>& make) {
   const auto begin = std::chrono::steady_clock::now();
   make(into);
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  for (const auto& [path, identity] : parts.files())
-    if (IdentityOf(path) != identity)
-      throw Error("file-io", "the file was modified while it was being compiled")
-          .At({path.string(), ""})
-          .Help("run again when no process writes to the file");
+  parts.RequireUnchanged();
   return seconds;
 }
 
-void ModelCache::Install(const std::string& key, const CacheKey& parts, std::string_view name,
-                         double seconds, const fs::path& made) {
+std::vector<ActionRecord::File> FolderCache::Install(const std::string& key, const CacheKey& parts,
+                                                     std::string_view name, double seconds,
+                                                     const fs::path& made) {
   InputRegistry::Unnoted unnoted;
-  Record record{.name = std::string(name), .parts = parts.parts()};
-  const std::map<std::string, fs::path> files = FilesBelow(made);
+  ActionRecord record{.name = std::string(name), .parts = parts.parts()};
   if (!fs::exists(made / name))
     throw Error("file-io", "the compiler created nothing at \"{}\"", (made / name).string());
-  for (const auto& [path, file] : files) {
+  for (const auto& [path, file] : FilesBelow(made)) {
     if (chmod(file.c_str(), 0444) != 0) throw IoError("change", file);
     SyncToDisk(file);
-    const FileDigests::Digest digest = digests_->Of(file);
-    record.files.push_back({path, digest.sha256, digest.identity.size});
   }
+  record.files = RecordFiles(made, *digests_);
   {
     FileLock all = LockAll(FileLock::kShared);
-    for (const Record::File& file : record.files) {
+    for (const ActionRecord::File& file : record.files) {
       const fs::path blob = Place("cas", file.sha256), own = made / file.path,
                      link = work_ / "link";
       if (::link(own.c_str(), blob.c_str()) == 0) continue;
@@ -440,17 +331,13 @@ void ModelCache::Install(const std::string& key, const CacheKey& parts, std::str
   }
   record.made = Seconds(now_());
   record.seconds = seconds;
-  Json json{{"version", kVersion},    {"key", key},           {"name", record.name},
-            {"made", record.made},    {"seconds", seconds},   {"parts", record.parts},
-            {"files", Json::array()}, {"tree", record.Tree()}};
-  for (const Record::File& file : record.files)
-    json["files"].push_back({{"path", file.path}, {"sha256", file.sha256}, {"size", file.size}});
-  PutFile(work_, Place("ac", key), JsonText(json, 1, BadUtf8::kReplace) + "\n", true);
+  PutFile(work_, Place("ac", key), Encode(record), true);
   SetTime(Place("ac", key), now_());
+  return std::move(record.files);
 }
 
 // Removes a file that no tree refers to any more. Returns the bytes freed.
-uint64_t ModelCache::RemoveBlob(const std::string& sha256) {
+uint64_t FolderCache::RemoveBlob(const std::string& sha256) {
   const fs::path blob = Place("cas", sha256);
   struct stat info;
   if (lstat(blob.c_str(), &info) != 0 || info.st_nlink > 1 || unlink(blob.c_str()) != 0) return 0;
@@ -458,13 +345,13 @@ uint64_t ModelCache::RemoveBlob(const std::string& sha256) {
 }
 
 // The caller holds lock/all and, exclusively, the lock of the entry.
-void ModelCache::Remove(const std::string& key, const std::string& reason,
-                        std::vector<Eviction>& into) {
+void FolderCache::Remove(const std::string& key, const std::string& reason,
+                         std::vector<Eviction>& into) {
   Eviction eviction{.key = key, .reason = reason};
   std::set<std::string> blobs;
-  if (std::optional<Record> record = Read(key)) {
+  if (std::optional<ActionRecord> record = Read(key)) {
     eviction.model = record->model();
-    for (const Record::File& file : record->files) blobs.insert(file.sha256);
+    for (const ActionRecord::File& file : record->files) blobs.insert(file.sha256);
   } else {
     // The contents of the entry are unknown, so all files are checked.
     for (std::string& sha256 : Keys("cas")) blobs.insert(std::move(sha256));
@@ -475,7 +362,7 @@ void ModelCache::Remove(const std::string& key, const std::string& reason,
     throw Error("file-io", "cannot remove \"{}\": {}", Place("ac", key).string(), error.message());
   fs::remove_all(Place("tree", key), error);
   for (const std::string& sha256 : blobs)
-    if (IsKey(sha256)) eviction.bytes += RemoveBlob(sha256);
+    if (IsSha256(sha256)) eviction.bytes += RemoveBlob(sha256);
   Log(eviction);
   Count([&](Counters& all) { ++all.evictions, all.evicted_bytes += eviction.bytes; });
   into.push_back(std::move(eviction));
@@ -483,8 +370,8 @@ void ModelCache::Remove(const std::string& key, const std::string& reason,
 
 // Removes the remains of an incomplete entry; the caller holds its lock exclusively. No deadlock:
 // holders of lock/all never wait for the lock of an entry.
-void ModelCache::RemoveRest(const std::string& key, const std::string& reason,
-                            std::vector<Eviction>& into) {
+void FolderCache::RemoveRest(const std::string& key, const std::string& reason,
+                             std::vector<Eviction>& into) {
   if (!fs::exists(fs::symlink_status(Place("ac", key))) &&
       !fs::exists(fs::symlink_status(Place("tree", key))))
     return;
@@ -493,24 +380,24 @@ void ModelCache::RemoveRest(const std::string& key, const std::string& reason,
   if (reason.starts_with("damaged")) Count([](Counters& sum) { ++sum.damaged; });
 }
 
-std::vector<std::string> ModelCache::Keys(std::string_view kind) const {
+std::vector<std::string> FolderCache::Keys(std::string_view kind) const {
   std::vector<std::string> keys;
   std::error_code error;
   for (fs::directory_iterator entry(folder_ / kind, error), end; !error && entry != end;
        entry.increment(error))
-    if (std::string name = entry->path().filename().string(); IsKey(name)) keys.push_back(name);
+    if (std::string name = entry->path().filename().string(); IsSha256(name)) keys.push_back(name);
   std::ranges::sort(keys);
   return keys;
 }
 
-uint64_t ModelCache::Bytes() const {
+uint64_t FolderCache::Bytes() const {
   uint64_t sum = 0;
   for (const std::string& sha256 : Keys("cas"))
     if (std::optional<FileIdentity> blob = IdentityOf(Place("cas", sha256))) sum += blob->size;
   return sum;
 }
 
-std::vector<Eviction> ModelCache::RemoveOldest(uint64_t limit, const std::string& reason) {
+std::vector<Eviction> FolderCache::RemoveOldest(uint64_t limit, const std::string& reason) {
   std::vector<Eviction> removed;
   uint64_t bytes = Bytes();
   if (bytes <= limit && limit > 0) return removed;
@@ -532,18 +419,8 @@ std::vector<Eviction> ModelCache::RemoveOldest(uint64_t limit, const std::string
   return removed;
 }
 
-void ModelCache::RemoveWork() {
-  std::error_code error, ignored;
-  for (fs::directory_iterator entry(folder_ / "work", error), end; !error && entry != end;
-       entry.increment(error))
-    if (std::optional<FileLock> lock = IsNumberPair(entry->path().filename().string())
-                                           ? FileLock::TryFolder(entry->path())
-                                           : std::nullopt)
-      fs::remove_all(entry->path(), ignored);
-}
-
-void ModelCache::RemoveHalfWritten() {
-  RemoveWork();
+void FolderCache::RemoveHalfWritten() {
+  WorkFolder::RemoveStale(folder_ / "work");
   // If another process is cleaning up, it does so for all.
   std::optional<FileLock> all = FileLock::Try(Place("lock", "all"), FileLock::kExclusive);
   if (!all) return;
@@ -572,10 +449,10 @@ void ModelCache::RemoveHalfWritten() {
         lock->RemoveFile();
 }
 
-std::vector<CachedModel> ModelCache::List() {
+std::vector<CachedModel> FolderCache::List() {
   std::vector<CachedModel> models;
   for (const std::string& key : Keys("ac")) {
-    std::optional<Record> record = Read(key);
+    std::optional<ActionRecord> record = Read(key);
     std::optional<FileIdentity> file = IdentityOf(Place("ac", key));
     if (!record || !file) continue;
     CachedModel model{.key = key,
@@ -593,30 +470,30 @@ std::vector<CachedModel> ModelCache::List() {
   return models;
 }
 
-std::vector<Eviction> ModelCache::Collect(uint64_t limit) {
+std::vector<Eviction> FolderCache::Collect(uint64_t limit) {
   digests_->ForgetBefore(now_() - kDigestsKept);
   return limit == 0 ? Clear() : RemoveOldest(limit, "limit");
 }
 
-std::vector<Eviction> ModelCache::Clear() {
+std::vector<Eviction> FolderCache::Clear() {
   digests_->Forget();
   return RemoveOldest(0, "cleared");
 }
 
-std::vector<Eviction> ModelCache::Verify(std::vector<Eviction>* in_use) {
+std::vector<Eviction> FolderCache::Verify(std::vector<Eviction>* in_use) {
   std::vector<Eviction> removed;
   digests_->Forget();
   for (const std::string& key : Keys("ac")) {
     std::string damage;
     {
       FileLock lock = FileLock::Wait(Place("lock", key), FileLock::kShared);
-      std::optional<Record> record = Read(key);
+      std::optional<ActionRecord> record = Read(key);
       if (!record && !fs::exists(Place("ac", key))) continue;
       damage = record ? Damage(key, *record) : "unreadable record";
     }
     if (damage.empty()) continue;
     std::optional<FileLock> lock = FileLock::Try(Place("lock", key), FileLock::kExclusive);
-    std::optional<Record> record = Read(key);
+    std::optional<ActionRecord> record = Read(key);
     if (!lock) {
       if (in_use) in_use->push_back({key, record ? record->model() : "", 0, "damaged: " + damage});
       continue;
@@ -628,7 +505,7 @@ std::vector<Eviction> ModelCache::Verify(std::vector<Eviction>* in_use) {
 }
 
 // Skips the log if the disk is full, because removing entries must still work then.
-void ModelCache::Log(const Eviction& eviction) {
+void FolderCache::Log(const Eviction& eviction) {
   const fs::path log = folder_ / "log";
   std::error_code ignored;
   if (fs::file_size(log, ignored) > kMostOfLog && !ignored)
@@ -660,7 +537,7 @@ void ForEachCounter(Counters& all, Fn&& fn) {
 }
 }  // namespace
 
-ModelCache::Counters ModelCache::ReadCounters() const {
+FolderCache::Counters FolderCache::ReadCounters() const {
   constexpr size_t kMost = 1 << 16;
   Counters all;
   // Unreadable counters start at zero.
@@ -673,7 +550,7 @@ ModelCache::Counters ModelCache::ReadCounters() const {
 }
 
 // Failures to write are ignored.
-void ModelCache::Count(const std::function<void(Counters&)>& change) {
+void FolderCache::Count(const std::function<void(Counters&)>& change) {
   try {
     FileLock lock = FileLock::Wait(Place("lock", "stats"), FileLock::kExclusive);
     Counters all = ReadCounters();
@@ -685,7 +562,7 @@ void ModelCache::Count(const std::function<void(Counters&)>& change) {
   }
 }
 
-CacheStatistics ModelCache::Statistics() {
+CacheStatistics FolderCache::Statistics() {
   const Counters all = ReadCounters();
   CacheStatistics found{all.hits,
                         all.misses,
@@ -703,4 +580,21 @@ CacheStatistics ModelCache::Statistics() {
   return found;
 }
 
-}  // namespace mlc::runtime
+std::optional<ActionRecord> ReadEntry(const fs::path& folder, const CacheKey& key,
+                                      std::string_view name, const fs::path& into) {
+  const std::string hex = key.Hex();
+  const std::optional<std::string> text = TextOf(folder / "ac" / hex, kMostOfRecord);
+  std::optional<ActionRecord> record = text ? Decode(*text, hex) : std::nullopt;
+  if (!record || record->name != name) return std::nullopt;
+  std::error_code error;
+  for (const ActionRecord::File& file : record->files) {
+    fs::create_directories((into / file.path).parent_path());
+    fs::copy_file(folder / "cas" / file.sha256, into / file.path, error);
+    if (error) return std::nullopt;
+    fs::permissions(into / file.path, fs::perms::owner_write, fs::perm_options::add);
+  }
+  if (!SameFiles(into, name, record->files)) return std::nullopt;
+  return record;
+}
+
+}  // namespace mlc::cache

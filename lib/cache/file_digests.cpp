@@ -1,4 +1,4 @@
-#include "lib/runtime/file_digests.h"
+#include "lib/cache/file_digests.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -14,7 +14,7 @@
 #include "lib/support/error.h"
 #include "lib/support/hash.h"
 
-namespace mlc::runtime {
+namespace mlc::cache {
 
 namespace fs = std::filesystem;
 
@@ -141,4 +141,4 @@ std::optional<std::string> TextOf(const fs::path& path, size_t most) {
   return text;
 }
 
-}  // namespace mlc::runtime
+}  // namespace mlc::cache

@@ -1,0 +1,70 @@
+// tools/driver/build_folder.h - what `mlc build` keeps in an output folder to find out what is up to date.
+//
+// OUT/.mlc-build/
+//   state/NAME.json   of each variant that passed: keys, outputs and facts of its actions
+//   sources/HASH.json of each source: its files with their hashes
+//   index/            digests of files by inode, size and times (lib/cache/file_digests.h)
+//   lock/NAME         held while a variant is built
+//   work/             files under construction (lib/cache/work_folder.h)
+// Everything here may be deleted at any time between builds: the next one starts from scratch. Damaged files count as absent.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/cache/action_record.h"
+#include "lib/cache/work_folder.h"
+#include "lib/support/file_lock.h"
+#include "tools/driver/build_record.h"
+#include "tools/driver/source_hashes.h"
+
+namespace mlc::driver {
+
+// The last successful build of a variant.
+struct BuildState {
+  struct Action {
+    std::vector<std::pair<std::string, std::string>> parts;  // of its key
+    std::vector<cache::ActionRecord::File> files;  // its outputs, relative to the output folder
+    BuildRecord facts;                             // the members of the record that it determines
+  };
+  std::map<std::string, Action> actions;  // by name: "package", "checks" ...
+};
+
+// Thread-safe.
+class BuildFolder {
+ public:
+  // Creates OUT and OUT/.mlc-build. Error "file-io", "overwrites-input".
+  explicit BuildFolder(std::filesystem::path out);
+
+  const std::filesystem::path& out() const { return out_; }
+  cache::FileDigests& digests() { return *digests_; }
+
+  // Waits until no other process builds the variant in this folder.
+  FileLock Lock(const std::string& name) const;
+  std::optional<BuildState> ReadState(const std::string& name) const;
+  void WriteState(const std::string& name, const BuildState& state) const;
+  // The peak memory of the last build of a variant, passed or not; 0 if unknown.
+  int64_t PeakMemory(const std::string& name) const;
+  void WritePeakMemory(const std::string& name, int64_t bytes) const;
+
+  // The files of a source, with their hashes, if none of them has changed since Remember.
+  std::optional<std::vector<SourceFile>> Known(const std::filesystem::path& source,
+                                               const std::filesystem::path& data_root);
+  void Remember(const std::filesystem::path& source, const std::filesystem::path& data_root,
+                const std::vector<SourceFile>& files);
+
+  // Why the outputs differ from what an action wrote: "modified: a.mlpackage/...". Empty if they
+  // are the same. Folders among them must contain nothing else.
+  std::string Difference(const std::vector<cache::ActionRecord::File>& files);
+
+ private:
+  std::filesystem::path out_, folder_;
+  std::unique_ptr<cache::WorkFolder> work_;
+  std::unique_ptr<cache::FileDigests> digests_;
+};
+
+}  // namespace mlc::driver
