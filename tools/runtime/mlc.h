@@ -301,7 +301,8 @@ MLC_API int32_t mlc_precompile(mlc_context* context, const char* package, const 
 /* Lists the operators that the builder knows: {"operators": [{"name", "class", "summary",
  * "parameters": [{"name", "required", ...}]}]}. The class is "direct" for the operators of MIL,
  * which also have "since", the target that they require, and "decomposed" for operators of ONNX
- * that become several, such as "onnx.ScatterND", perhaps under a "condition".
+ * that become several, such as "onnx.Einsum", perhaps under a "condition". All other names of MIL
+ * and ONNX have the class "never" and the reason, "why".
  * Ownership: the caller frees *result with mlc_string_free, *error with mlc_error_free.
  * Threads: any. */
 MLC_API int32_t mlc_capabilities(char** result, mlc_error** error);

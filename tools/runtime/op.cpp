@@ -167,9 +167,11 @@ std::vector<Value*> FinishComposite(mlc_op& op) {
     }
     if (operands.empty() && i < composite.required)
       throw Error("bad-operand", "{} lacks \"{}\"", composite.name, composite.parameters[i]);
-    if (operands.size() > 1 || (!operands.empty() && !operands[0].type().is_tensor()))
-      throw Error("bad-operand", "{}: \"{}\" takes one tensor", composite.name,
-                  composite.parameters[i]);
+    const bool several = i == 0 && composite.several;
+    if ((operands.size() > 1 && !several) ||
+        !std::ranges::all_of(operands, [](const Operand& one) { return one.type().is_tensor(); }))
+      throw Error("bad-operand", "{}: \"{}\" takes {}", composite.name, composite.parameters[i],
+                  several ? "tensors" : "one tensor");
     lists.push_back(std::move(operands));
   }
   std::vector<Value*> results;
@@ -238,11 +240,13 @@ int32_t mlc_op_new(mlc_block* block, const char* op_name, const char* name, mlc_
     const OpDef* def = program.program.ops->Find(op_name);
     const Composite* composite = FindComposite(op_name);
     if (!composite && (!def || def->is_const())) {
+      for (const Refused& refused : RefusedOperators())
+        if (refused.name == op_name)
+          throw Error("unsupported-operator", "{} cannot be built: {}", op_name, refused.why);
       Error error("unsupported-operator", "unknown operator {}", op_name);
       if (const std::string meant = MeantOperator(*program.program.ops, op_name); !meant.empty())
         error.Expected("perhaps {}", meant);
-      throw error.Help(def ? "mlc_block_constant adds constants"
-                           : "mlc_capabilities lists the operators");
+      throw error.Help("mlc_capabilities lists the operators");
     }
     if (!OrEmpty(name).empty() && !IsLegalName(name))
       throw Error("bad-name", "\"{}\" cannot be a name in a program", name)
