@@ -225,10 +225,8 @@ constexpr char kSquare[] = "square matrices of constant size, up to 64";
 constexpr char kAtRunTime[] = "the result has the values of `to` as fp32, int32 or bool";
 constexpr char kFromEnd[] = "elements at indices, which count from the end if they are negative";
 
-// Sorted by name.
-//  name, what it computes
-//  condition
-//  parameters, how many of them are required, lowering
+// Sorted by name: name, what it computes, condition, parameters, how many of them are required,
+// lowering.
 constexpr Composite kComposites[] = {
     {"com.microsoft.Inverse",
      "inverse of square matrices",

@@ -49,6 +49,12 @@ std::vector<std::string_view> ParametersOf(const mlc_op& op) {
   return names;
 }
 
+Error Prefixed(std::string_view prefix, const Error& error) {
+  Error made(error.id(), "{}: {}", prefix, error.text());
+  for (const std::string& note : error.notes()) made.Note(note);
+  return made;
+}
+
 mlc_op& Unfinished(mlc_op* op) {
   Require(op, "op");
   if (!op->operation) throw Error("usage", "the operation is finished");
@@ -76,8 +82,12 @@ void SetConstant(mlc_op* op, const char* parameter, Tensor tensor, bool untyped)
 void SetValues(mlc_op* op, const char* parameter, int32_t count, const mlc_value* values) {
   Argument& argument = Unfinished(op).arguments[IndexOf(*op, parameter)];
   Operands operands;
-  for (int32_t i = 0; i < count; ++i)
-    operands.emplace_back(op->program->Visible(values[i], op->block));
+  try {
+    for (int32_t i = 0; i < count; ++i)
+      operands.emplace_back(op->program->Visible(values[i], op->block));
+  } catch (const Error& error) {
+    throw Prefixed(fmt::format("{}: \"{}\"", op->op_name, parameter), error);
+  }
   argument = {std::move(operands), false};
 }
 
@@ -114,6 +124,9 @@ void ChooseTypes(mlc_op& op) {
       throw Error("bad-operand", "{}: the element type of \"{}\" is ambiguous", op.def->name,
                   params[i].name)
           .Help("set it to a constant with a type");
+    if (dtype == DType::kBool)
+      throw Error("bad-operand", "{}: \"{}\" takes bool, not numbers", op.def->name, params[i].name)
+          .Help("set it with mlc_op_bool");
     if (is_float && !IsFloat(dtype))
       throw Error("bad-operand", "{}: \"{}\" takes {}, not floating-point numbers", op.def->name,
                   params[i].name, Name(dtype));
@@ -178,9 +191,7 @@ std::vector<Value*> FinishComposite(mlc_op& op) {
   try {
     results = composite.lower(draft.builder(), CompositeArguments(composite.names(), lists));
   } catch (const Error& error) {
-    Error named(error.id(), "{}: {}", composite.name, error.text());
-    for (const std::string& note : error.notes()) named.Note(note);
-    throw named;
+    throw Prefixed(composite.name, error);
   }
   draft.Splice();
   op.operation.reset();

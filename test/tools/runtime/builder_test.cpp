@@ -215,8 +215,7 @@ TEST_CASE("c interface: values of other programs and blocks are refused") {
   mlc_op* op = nullptr;
   Expect(mlc_op_new, one.body, "relu", "r", &op);
   OpHandle freed(op);
-  CHECK_THAT(ErrorText(mlc_op_arg, op, "x", y),
-             ContainsSubstring("is not a value of this program"));
+  CHECK_THAT(ErrorText(mlc_op_arg, op, "x", y), ContainsSubstring("belongs to another program"));
   CHECK_THAT(ErrorText(mlc_op_arg, op, "x", mlc_value{-7}), ContainsSubstring("not a value"));
   freed.reset();
   Expect(mlc_op_new, one.body, "cond", "c", &op);
