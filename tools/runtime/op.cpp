@@ -119,6 +119,7 @@ void ChooseTypes(mlc_op& op) {
     const Tensor numbers = argument.operands[0].constant();
     const bool is_float = numbers.dtype() == DType::kFp64;
     DType dtype = domain_type(params[i].domain);
+    if (params[i].types == SetOf(DType::kBool)) dtype = DType::kBool;
     if (dtype == DType::kNone) dtype = DefaultNumberType(params[i].types, is_float);
     if (dtype == DType::kNone)
       throw Error("bad-operand", "{}: the element type of \"{}\" is ambiguous", op.def->name,
@@ -148,6 +149,11 @@ void CheckArguments(const mlc_op& op) {
     if (operands.size() > 1 && !params[i].variadic)
       throw Error("bad-operand", "{}: \"{}\" takes one value, not {}", op.def->name, params[i].name,
                   operands.size());
+    if (operands.size() == 1 && operands[0].constant() &&
+        operands[0].type().dtype == DType::kBool && params[i].types &&
+        !Contains(params[i].types, DType::kBool))
+      throw Error("bad-operand", "{}: \"{}\" does not take bool", op.def->name, params[i].name)
+          .Help("set it with mlc_op_int or mlc_op_float");
     for (const Operand& operand : operands)
       if (params[i].is_const && !IsCompileTime(operand))
         throw Error("needs-constant", "{}: \"{}\" must be a constant", op.def->name,
