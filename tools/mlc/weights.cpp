@@ -78,7 +78,7 @@ Command SetWeightsCommand() {
   auto given = std::make_shared<SetArguments>();
   SetWeightsOptions& options = given->options;
   return {"set-weights",
-          "Replace weights of a package, those that are tensors of its source",
+          "Replace weights of a package",
           "mlc set-weights model.mlpackage --weights weights -o tuned.mlpackage",
           {{"MODEL", "", "package, bundle or MIL text", Into(given->model), true},
            {"--weights", "DIR", "folder of NAME.npy, as mlc export-weights writes them",

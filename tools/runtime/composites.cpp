@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "frontends/onnx/onnx.h"
 #include "lib/ir/arithmetic.h"
 #include "lib/ir/shape_tensors.h"
 #include "lib/lower/bits.h"
@@ -15,6 +14,7 @@
 #include "lib/lower/scatter.h"
 #include "lib/lower/signal.h"
 #include "lib/lower/sort.h"
+#include "tools/driver/operators.h"
 
 namespace mlc::abi {
 
@@ -368,10 +368,6 @@ constexpr Composite kComposites[] = {
      Unique},
 };
 
-std::string QualifiedName(const onnx::OnnxOperator& row) {
-  return fmt::format("{}.{}", row.domain.empty() ? "onnx" : row.domain, row.name);
-}
-
 }  // namespace
 
 const Operands& CompositeArguments::At(std::string_view name) const {
@@ -441,13 +437,10 @@ std::vector<Refused> RefusedOperators() {
       {"conv_quantized", "it exists in the Python part of coremltools only"},
       {"custom_layer", "only the code of an app can run it"},
   };
-  for (const onnx::OnnxOperator& row : onnx::OnnxOperators()) {
-    const std::string name = QualifiedName(row);
-    if (FindComposite(name) || (list.size() && list.back().name == name)) continue;
-    list.push_back({name, row.kind == "impossible"
-                              ? std::string(row.condition)
-                              : "only models have it, which mlc_program_open imports"});
-  }
+  for (const auto& [name, why] : driver::OnnxOperatorNames())
+    if (!FindComposite(name))
+      list.push_back(
+          {name, why.empty() ? "only models have it, which mlc_program_open imports" : why});
   return list;
 }
 
