@@ -57,9 +57,12 @@ TEST_CASE("c interface: errors of tensors name the input") {
     const mlc_tensor* inputs[] = {&x};
     const char* names[] = {"x"};
     mlc_results* results = nullptr;
-    return ErrorText(mlc_predict, model.get(), static_cast<mlc_state*>(nullptr), 1, names, inputs,
-                     0, static_cast<const char* const*>(nullptr),
-                     static_cast<const mlc_tensor* const*>(nullptr), int64_t{0}, &results);
+    const std::string text =
+        ErrorText(mlc_predict, model.get(), static_cast<mlc_state*>(nullptr), 1, names, inputs, 0,
+                  static_cast<const char* const*>(nullptr),
+                  static_cast<const mlc_tensor* const*>(nullptr), int64_t{0}, &results);
+    mlc_results_free(results);
+    return text;
   };
   const int64_t negative[] = {-2}, vast[] = {INT64_MAX, 4};
   using std::string_literals::operator""s;
