@@ -37,15 +37,12 @@ void CheckTypes(const Operation& op, const Form& form, Opset target) {
   throw Error("unsupported-dtype", "{}: Core ML does not support {}", op.def->name, complaint);
 }
 
-// Core ML computes with at most five dimensions. Constants that are only decompressed may have
-// more.
-constexpr int kMaxRank = 5;
-
-bool HasRank(const Type& type) { return !type.is_tensor() || type.rank() <= kMaxRank; }
+// Constants that are only decompressed may have more dimensions.
+bool HasRank(const Type& type) { return !type.is_tensor() || type.rank() <= kMostDimensions; }
 
 Error RankError(const Type& type, std::string_view what) {
   return Error("rank-limit", "{} has shape {}", what, ToString(type.shape))
-      .Expected("at most {} dimensions", kMaxRank);
+      .Expected("at most {} dimensions", kMostDimensions);
 }
 
 // Checks element types and ranks of run-time values; constants may have others.

@@ -278,7 +278,7 @@ void CheckManifestTarget(const std::filesystem::path& package, bool force) {
   if (!json.is_object() || !json.contains("mlc"))
     throw Error("file-exists", "\"{}\" exists and is not a manifest written by mlc", path.string())
         .Help(
-            "choose another name with -o, remove the existing one first, or pass option 'force' or "
+            "choose another output, remove the existing one first, or pass option 'force' or "
             "option 'no-manifest'");
 }
 

@@ -85,7 +85,7 @@ void CheckBundleTarget(const fs::path& path, bool force) {
   throw Error("file-exists",
               "\"{}\" exists and is not a bundle written by mlc, or contains other files",
               path.string())
-      .Help("choose another name with -o, remove the existing one first, or pass option 'force'");
+      .Help("choose another output, remove the existing one first, or pass option 'force'");
 }
 
 std::string BundleDataOf(const Program& program, Diagnostics& diagnostics) {

@@ -128,7 +128,7 @@ void CheckPackageTarget(const fs::path& path, bool force) {
   throw Error("file-exists",
               "\"{}\" exists and is not a package written by mlc, or contains other files",
               path.string())
-      .Help("choose another name with -o, remove the existing one first, or pass option 'force'");
+      .Help("choose another output, remove the existing one first, or pass option 'force'");
 }
 
 PackageResult WritePackage(const Program& program, const fs::path& path,

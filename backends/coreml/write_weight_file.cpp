@@ -20,6 +20,7 @@
 #include "lib/support/error.h"
 #include "lib/support/regular_file.h"
 #include "lib/support/threads.h"
+#include "lib/support/work_scope.h"
 
 namespace mlc::coreml {
 
@@ -241,6 +242,7 @@ void WeightPlan::Write(int descriptor, int threads,
   ParallelFor(static_cast<size_t>(workers), workers, [&](size_t) {
     try {
       for (size_t i = next++; i < blocks.size(); i = next++) {
+        ThrowIfCancelled();
         Block& block = blocks[i];
         const Tensor& tensor = block.record->tensor;
         std::vector<std::byte> buffer = queue.Take();

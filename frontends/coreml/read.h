@@ -66,6 +66,8 @@ std::string ReadString(const mlc::schema::mil::Value& value);
 // Reads the interface and the ports of functions that already exist. Returns the symbols that the
 // interface entry names for input dimensions.
 InputDims ReadDescription(const mlc::schema::ModelDescription& description, Program& program);
+// Sets the provenance of constants of functions that have been read, from the interface entry.
+void ReadWeightSources(const mlc::schema::ModelDescription& description, Program& program);
 // Reorder the ports to match the function's inputs and outputs. Throw "bad-file" when a port or a
 // value has no counterpart.
 void MatchInputs(Function& function);

@@ -301,4 +301,9 @@ InputDims ReadDescription(const spec::ModelDescription& description, Program& pr
   return input_dims;
 }
 
+void ReadWeightSources(const spec::ModelDescription& description, Program& program) {
+  for (const spec::UserDefinedEntry& entry : description.metadata().userdefined())
+    if (entry.key() == kInterfaceKey) ApplyWeightSources(entry.value(), program);
+}
+
 }  // namespace mlc::coreml

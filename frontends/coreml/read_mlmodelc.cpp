@@ -76,6 +76,7 @@ Program ImportBundle(const fs::path& path, Diagnostics& diagnostics) {
   try {
     program.interface.specification_version = static_cast<int>(data.specification_version);
     ReadDescription(description, program);
+    ReadWeightSources(description, program);
     if (data.functions != program.functions.size())
       throw Error("bad-file", "coremldata.bin declares {} functions, but {} has {}", data.functions,
                   kBundleText, program.functions.size());

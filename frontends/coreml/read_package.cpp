@@ -62,6 +62,7 @@ Program ImportModelFile(const fs::path& path, bool may_lack_weights, Diagnostics
     InputDims input_dims = ReadDescription(model.description(), program);
     WeightFiles weights(path.parent_path(), may_lack_weights);
     ReadProgram(model.mlprogram(), input_dims, weights, path.string(), program);
+    ReadWeightSources(model.description(), program);
     CheckDescription(model.description(), program);
   } catch (Error& error) {
     LocateIn(path, error);

@@ -534,7 +534,8 @@ Tensor GgufFile::Constant(std::string_view name) const {
 Tensor GgufFile::Constant(const GgufTensor& tensor) const {
   const std::shared_ptr<const MappedFile>& file = files_[tensor.part];
   if (tensor.type->plain != DType::kNone)
-    return Tensor::FileSlice(file, tensor.offset, tensor.type->plain, tensor.dims);
+    return Tensor::FileSlice(file, tensor.offset, tensor.type->plain, tensor.dims)
+        .From({{tensor.name}, true});
   Tensor bytes =
       Tensor::FileSlice(file, tensor.offset, DType::kUint8, {static_cast<int64_t>(tensor.bytes)});
   return FromBlocks(*tensor.type, bytes, tensor.dims);

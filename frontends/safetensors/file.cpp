@@ -344,7 +344,7 @@ Tensor SafetensorsFile::Get(const Entry& entry) const {
 Tensor SafetensorsFile::Get(const Entry& entry, DType dtype, Dims dims) const {
   MLC_CHECK(ByteCount(dtype, ElementCount(dims)) == entry.bytes, "{} [{}] in {} bytes of \"{}\"",
             Name(dtype), fmt::join(dims, ", "), entry.bytes, entry.name);
-  return Tensor::FileSlice(file_, entry.offset, dtype, std::move(dims));
+  return Tensor::FileSlice(file_, entry.offset, dtype, std::move(dims)).From({{entry.name}, true});
 }
 
 }  // namespace mlc::safetensors

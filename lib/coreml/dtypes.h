@@ -26,6 +26,9 @@ std::optional<DType> FromArrayDataType(int number);
 // The first target that allows this type for model inputs and outputs; nullopt if none does.
 std::optional<Opset> InterfaceTypeSince(DType dtype);
 
+// Core ML computes with at most five dimensions.
+inline constexpr int kMostDimensions = 5;
+
 // Returns whether a constant is stored in the weight file rather than in the program: it has at
 // least ten elements, and the target's weight file supports its type.
 bool BelongsInWeightFile(DType dtype, int64_t elements, Opset target);

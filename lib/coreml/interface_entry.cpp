@@ -1,6 +1,8 @@
 #include "lib/coreml/interface_entry.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <unordered_map>
 
 #include "lib/ir/port_index.h"
 #include "lib/support/json_text.h"
@@ -114,6 +116,35 @@ std::vector<AbsentInput> ToAbsentInputs(const Json& list) {
   return inputs;
 }
 
+Json WeightSources(Function& function) {
+  Json::object_t weights;
+  ForEachOperation(function, [&](Operation* op) {
+    const Tensor::Provenance* from = op->val ? op->val.provenance() : nullptr;
+    if (!from || op->val.encoding()) return;
+    // The names of a damaged source are no reason to refuse it.
+    if (!std::ranges::all_of(from->sources, [](const std::string& name) {
+          return FirstBadUtf8(name) == std::string_view::npos;
+        }))
+      return;
+    // Names are unique, which insertion would check by a search.
+    weights.push_back(
+        {op->result()->name, from->unchanged ? Json(from->sources[0]) : Json(from->sources)});
+  });
+  return weights;
+}
+
+// Calls apply(json) with a parsed entry of the version that mlc writes.
+template <class Apply>
+void Parse(std::string_view text, Apply apply) {
+  try {
+    const Json json = ParseJson(text);
+    if (json.at("version") == 1) apply(json);
+  } catch (const Json::exception& error) {
+    throw Error("bad-file", "the metadata entry {} is malformed: {}", kInterfaceKey,
+                JsonFault(error.what()));
+  }
+}
+
 }  // namespace
 
 std::string_view ImageName(Port::Feature feature) {
@@ -145,6 +176,7 @@ std::string InterfaceEntry(const Program& program) {
     add("outputs", ToJson(function->outputs, nullptr));
     add("states", ToJson(function->states, nullptr));
     add("absent_inputs", ToJson(function->absent_inputs));
+    if (program.interface.states_sources) json["weights"] = WeightSources(*function);
     if (!json.empty())
       functions[program.functions.size() == 1 ? "main" : function->name] = std::move(json);
   }
@@ -154,9 +186,7 @@ std::string InterfaceEntry(const Program& program) {
 
 InputDims ApplyInterfaceEntry(std::string_view text, Program& program) {
   InputDims dims;
-  try {
-    Json json = ParseJson(text);
-    if (json.at("version") != 1) return dims;
+  Parse(text, [&](const Json& json) {
     for (const auto& function : program.functions) {
       const Json& functions = json.at("functions");
       if (!functions.contains(function->name)) continue;
@@ -170,11 +200,34 @@ InputDims ApplyInterfaceEntry(std::string_view text, Program& program) {
       if (ports.contains("absent_inputs"))
         function->absent_inputs = ToAbsentInputs(ports.at("absent_inputs"));
     }
-  } catch (const Json::exception& error) {
-    throw Error("bad-file", "the metadata entry {} is malformed: {}", kInterfaceKey,
-                JsonFault(error.what()));
-  }
+  });
   return dims;
+}
+
+void ApplyWeightSources(std::string_view text, Program& program) {
+  Parse(text, [&](const Json& json) {
+    for (const auto& function : program.functions) {
+      const Json& functions = json.at("functions");
+      if (!functions.contains(function->name) || !functions.at(function->name).contains("weights"))
+        continue;
+      std::unordered_map<std::string_view, const Json*> weights;
+      const Json& object = functions.at(function->name).at("weights");
+      for (const auto& [name, sources] : object.get_ref<const Json::object_t&>())
+        weights.emplace(name, &sources);
+      program.interface.states_sources = true;
+      ForEachOperation(*function, [&](Operation* op) {
+        const auto entry = op->val ? weights.find(op->result()->name) : weights.end();
+        if (entry == weights.end()) return;
+        const Json& sources = *entry->second;
+        Tensor::Provenance from{{}, sources.is_string()};
+        if (from.unchanged)
+          from.sources = {sources.get<std::string>()};
+        else
+          from.sources = sources.get<std::vector<std::string>>();
+        op->val = op->val.From(std::move(from));
+      });
+    }
+  });
 }
 
 }  // namespace mlc::coreml

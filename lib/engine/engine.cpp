@@ -635,7 +635,7 @@ struct Engine::Plan {
       }
       ThrowIfCancelled();
       if (options.timeout && Clock::now() - call.start > *options.timeout)
-        throw Error("timeout", "the run took longer than {} ms", options.timeout->count())
+        throw Error("timeout", "no result within {} ms", options.timeout->count())
             .Note("interrupted at {}", step.op->Describe());
     }
     std::vector<Tensor> outputs;

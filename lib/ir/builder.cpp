@@ -114,6 +114,16 @@ void AddResults(Operation& op, InferContext& inferred) {
   if (!op.results.empty()) op.name = op.results[0]->name;
 }
 
+// Records the sources of results that are not views of an operand.
+std::vector<Tensor> Traced(std::vector<Tensor> results, const OperandLists& operands) {
+  for (Tensor& result : results) {
+    if (result.provenance()) continue;
+    for (const Operands& list : operands)
+      for (const Operand& operand : list) result = result.ComputedFrom(operand.constant());
+  }
+  return results;
+}
+
 // The constant for an integer result whose elements are all known numbers, even if the operands are
 // not constant.
 Tensor FromElements(const Type& type, const std::optional<std::vector<Dim>>& elements) {
@@ -206,7 +216,7 @@ std::vector<Tensor> Evaluate(const Operation& op) {
     if (!type.is_tensor() || !IsStatic(type.shape)) return {};
   EvalContext context(*op.def, op.args(), std::move(types), &op);
   op.def->eval(context);
-  return std::move(context.results);
+  return Traced(std::move(context.results), op.args());
 }
 
 Tensor NarrowForMil(const Tensor& tensor, DType to) {
@@ -416,7 +426,7 @@ class Builder::Making {
         Folds(exact, exact.results, b_.fold_limit)) {
       EvalContext context(def_, operands_, exact.results);
       def_.eval(context);
-      return std::move(context.results);
+      return Traced(std::move(context.results), operands_);
     }
     std::vector<Tensor> known;
     for (size_t i = 0; i < exact.results.size(); ++i) {

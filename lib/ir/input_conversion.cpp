@@ -51,10 +51,6 @@ std::string NumberText(N number, DType dtype) {
   return narrow ? fmt::format("{}", static_cast<float>(number)) : fmt::format("{}", number);
 }
 
-std::string NumpyName(DType dtype) {
-  return IsFloat(dtype) ? fmt::format("float{}", Bits(dtype)) : std::string(Name(dtype));
-}
-
 // tensor.Cast(to) with checks. `rounds`: floats may be rounded but must stay finite.
 Tensor Converted(const Tensor& tensor, DType to, bool rounds, const Given& name) {
   if (tensor.dtype() == to) return tensor;
@@ -78,8 +74,8 @@ Tensor Converted(const Tensor& tensor, DType to, bool rounds, const Given& name)
                                          inside ? "cannot represent exactly" : "cannot represent"));
           error.Expected("{}, or numbers that it represents exactly", Name(to));
           if (inside && IsFloat(tensor.dtype()) && to != DType::kBf16 && Bits(to) >= 8)
-            error.Help("convert it at its source: {}.astype(np.{})",
-                       IsFloat(to) ? "x" : "np.rint(x)", NumpyName(to));
+            error.Help("{} it to {} at its source", IsFloat(to) ? "convert" : "round and convert",
+                       Name(to));
           throw error;
         }
       },

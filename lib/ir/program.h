@@ -376,6 +376,8 @@ struct Interface {
   // The version of the file that the program was read from, possibly above what its functions
   // require; 0: none.
   int specification_version = 0;
+  // Constants state where they come from (Tensor::Provenance): one that does not was computed.
+  bool states_sources = false;
 };
 
 class Program {

@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <limits>
 #include <mutex>
@@ -334,6 +333,20 @@ Tensor Tensor::Full(DType dtype, Dims dims, double value) {
   return Data::Wrap(std::move(data), std::move(dims));
 }
 
+Tensor Tensor::From(Provenance provenance) const {
+  Tensor tensor = *this;
+  tensor.provenance_ = std::make_shared<const Provenance>(std::move(provenance));
+  return tensor;
+}
+
+Tensor Tensor::ComputedFrom(const Tensor& input) const {
+  if (!input.provenance_) return *this;
+  Provenance made;
+  const std::vector<std::string> none, &own = provenance_ ? provenance_->sources : none;
+  std::ranges::set_union(own, input.provenance_->sources, std::back_inserter(made.sources));
+  return From(std::move(made));
+}
+
 void Tensor::Read(int64_t first, int64_t count, std::byte* out) const {
   const Data& data = *data_;
   MLC_CHECK(first >= 0 && count >= 0 && count <= size_ - first, "reading [{}, +{}) of {} elements",
@@ -411,6 +424,7 @@ Tensor Tensor::InMemory() const {
   data->Own(std::move(all.owner_), {all.data_, all.size_});
   Tensor tensor = Data::Wrap(std::move(data), dims_);
   tensor.encoding_ = encoding_;
+  tensor.provenance_ = provenance_;
   return tensor;
 }
 
@@ -418,8 +432,10 @@ std::byte* Tensor::Overwritable(int holders) const {
   if (!data_->allocated || encoding_) return nullptr;
   const long others = data_.use_count() + std::max(data_->owner.use_count(), 1L) - 2;
   if (others >= holders) return nullptr;
-  // Orders the accesses of threads that released their handles before those that follow.
-  std::atomic_thread_fence(std::memory_order_acquire);
+  // Orders the accesses of threads that released their handles before those that follow: releasing
+  // one acquires theirs. The thread sanitizer does not know fences.
+  std::shared_ptr<const Data>(data_).reset();
+  std::shared_ptr<const void>(data_->owner).reset();
   std::lock_guard lock(Data::learning);
   data_->learnt.reset();
   return const_cast<std::byte*>(data_->ready);
@@ -636,7 +652,7 @@ Tensor Tensor::Transposed(const std::vector<int>& perm) const {
       return view->source.Transposed(total).Cast(dtype_);
     }
   }
-  Tensor result = Data::Viewed(*this, perm, dtype_, std::move(dims));
+  Tensor result = Data::Viewed(*this, perm, dtype_, std::move(dims)).ComputedFrom(*this);
   return size_ <= kLazyElements ? result.InMemory() : result;
 }
 
@@ -677,7 +693,8 @@ Tensor Tensor::Cast(DType dtype) const {
   if (size_ <= kLazyElements) result = result.InMemory();
   // A rounded tensor keeps its encoding only if this dtype represents all encoded values.
   if (encoding_ && IsFloat(dtype) && Holds(dtype_, encoding_->dtype)) result.encoding_ = encoding_;
-  return result;
+  result.provenance_ = provenance_;
+  return IsFloat(dtype) && IsFloat(dtype_) ? result : result.ComputedFrom(*this);
 }
 
 Tensor Tensor::Rows(int64_t begin, int64_t end) const {
@@ -688,33 +705,36 @@ Tensor Tensor::Rows(int64_t begin, int64_t end) const {
   int64_t row = dims_[0] == 0 ? 0 : size_ / dims_[0], first = begin * row,
           count = (end - begin) * row;
   if (count == size_) return *this;
-  if (encoding_)
-    if (std::optional<Encoding> encoding = Sliced(*encoding_, 0, begin, end))
-      return Encoded(*std::move(encoding)).Cast(dtype_);
-  if (dtype_ == DType::kString) {
-    auto from = strings().begin() + first;
-    return Strings(std::move(dims), {from, from + count});
-  }
-  if (count == 0) return Owned(dtype_, std::move(dims), {});
-  if (IsSubByte(dtype_) && first % 8 != 0) return RowsOfSubByte(*this, begin, end);
-  if (data_->source().file)
-    return FileSlice(data_->source().file, data_->source().offset + ByteCount(dtype_, first),
-                     dtype_, std::move(dims));
-  auto data = Data::New(dtype_, dims);
-  if (data_->source().pattern.size()) {
-    data->NewSource().pattern = data_->source().pattern;
-  } else if (const std::byte* address = data_->Address()) {
-    data->Own(data_, {address + ByteCount(dtype_, first), data->byte_size()});
-  } else {
-    Data::Source& from = data->NewSource();
-    from.read = [source = *this, first](int64_t at, int64_t n, std::byte* out) {
-      source.Read(first + at, n, out);
-    };
-    from.release = [source = *this, first](int64_t at, int64_t n) {
-      source.Release(first + at, n);
-    };
-  }
-  return Data::Wrap(std::move(data), std::move(dims));
+  const auto rows = [&] {
+    if (encoding_)
+      if (std::optional<Encoding> encoding = Sliced(*encoding_, 0, begin, end))
+        return Encoded(*std::move(encoding)).Cast(dtype_);
+    if (dtype_ == DType::kString) {
+      auto from = strings().begin() + first;
+      return Strings(std::move(dims), {from, from + count});
+    }
+    if (count == 0) return Owned(dtype_, std::move(dims), {});
+    if (IsSubByte(dtype_) && first % 8 != 0) return RowsOfSubByte(*this, begin, end);
+    if (data_->source().file)
+      return FileSlice(data_->source().file, data_->source().offset + ByteCount(dtype_, first),
+                       dtype_, std::move(dims));
+    auto data = Data::New(dtype_, dims);
+    if (data_->source().pattern.size()) {
+      data->NewSource().pattern = data_->source().pattern;
+    } else if (const std::byte* address = data_->Address()) {
+      data->Own(data_, {address + ByteCount(dtype_, first), data->byte_size()});
+    } else {
+      Data::Source& from = data->NewSource();
+      from.read = [source = *this, first](int64_t at, int64_t n, std::byte* out) {
+        source.Read(first + at, n, out);
+      };
+      from.release = [source = *this, first](int64_t at, int64_t n) {
+        source.Release(first + at, n);
+      };
+    }
+    return Data::Wrap(std::move(data), std::move(dims));
+  };
+  return rows().ComputedFrom(*this);
 }
 
 bool Tensor::SameBytes(const Tensor& other) const {

@@ -127,6 +127,19 @@ class Tensor {
   static Tensor Encoded(Encoding encoding);
   // Null for most tensors. The elements are the decoded values, converted to dtype().
   const Encoding* encoding() const { return encoding_.get(); }
+  // The tensors of a source model that the elements come from.
+  struct Provenance {
+    std::vector<std::string> sources;  // names, sorted
+    // The elements are those of the only source in its order, perhaps rounded to another
+    // floating-point type. The shape may be another one.
+    bool unchanged = false;
+  };
+  // Null: none, or unknown.
+  const Provenance* provenance() const { return provenance_.get(); }
+  // The same tensor with a provenance.
+  Tensor From(Provenance provenance) const;
+  // The same tensor, computed from the sources of `input` and those that it has already.
+  Tensor ComputedFrom(const Tensor& input) const;
   template <class T>
   static Tensor Of(Dims dims, const std::vector<T>& values) {
     std::vector<std::byte> bytes(values.size() * sizeof(T));
@@ -242,6 +255,7 @@ class Tensor {
   Dims dims_;
   int64_t size_ = 0;
   std::shared_ptr<const Encoding> encoding_;
+  std::shared_ptr<const Provenance> provenance_;
 };
 
 struct Tensor::Origin {

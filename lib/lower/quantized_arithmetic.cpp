@@ -154,6 +154,14 @@ Value* Along(Builder& b, Value* vector, int axis, int rank) {
   return Expanded(b, vector, Consecutive(1, rank - axis));
 }
 
+Value* OverRows(Builder& b, Value* value) {
+  if (value->type.rank() != 1) return value;
+  if (Product(value->type.shape) == Dim(1)) return Along(b, value, 0, 1);
+  return Expanded(b, value, {1});
+}
+
+Value* OverColumns(Builder& b, Value* value) { return Along(b, value, 0, 1); }
+
 Value* Quantize(Builder& b, Value* x, const Scheme& scheme) {
   int rank = x->type.rank();
   if (InMil(scheme, rank) && !x->is_constant()) {

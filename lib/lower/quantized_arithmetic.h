@@ -50,6 +50,10 @@ Value* Requantize(Builder& b, Value* sum, Value* scale, Value* zero, DType integ
 // Reshapes a vector along `axis` so that it broadcasts against a tensor of this rank; scalars and
 // tensors of one element become scalars.
 Value* Along(Builder& b, Value* vector, int axis, int rank);
+// Reshapes a scale or zero point of the rows or columns of matrices: a scalar, a vector, or a value
+// that already has the shape of a reduced matrix.
+Value* OverRows(Builder& b, Value* value);
+Value* OverColumns(Builder& b, Value* value);
 // The float type used to compute with a source type.
 DType FloatType(DType source);
 

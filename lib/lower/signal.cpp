@@ -10,6 +10,14 @@ namespace mlc::lower {
 
 namespace {
 
+// The transform of `length` numbers, truncated or padded to `size`.
+struct Transform {
+  int64_t length, size, bins;
+  int64_t in = 2, out = 2;  // 2: complex, 1: real
+  bool inverse = false;     // includes the factor 1 / size
+  bool half = false;        // one-sided spectrum: omitted bins are conjugates of those present
+};
+
 // The dtype of tables for run-time values of the dtype of x.
 DType TableType(const Value* x) {
   return x->type.dtype == DType::kFp16 ? DType::kFp16 : DType::kFp32;
@@ -40,8 +48,7 @@ Tensor TableOf(const Transform& t, DType dtype) {
   return Tensor::Of({t.length * t.in, columns}, table).Cast(dtype);
 }
 
-}  // namespace
-
+// Transforms x [..., length, ..., in] along `axis`: [..., bins, ..., out].
 Value* FourierTransform(Builder& b, Value* x, int axis, const Transform& t) {
   int rank = x->type.rank();
   // Moves the transformed dimension and the complex parts to the end, adjacent to each other.
@@ -68,8 +75,57 @@ Value* FourierTransform(Builder& b, Value* x, int axis, const Transform& t) {
   return Transposed(b, x, undo);
 }
 
+}  // namespace
+
+Value* DiscreteTransform(Builder& b, Value* x, int axis, std::optional<int64_t> size, bool inverse,
+                         bool onesided) {
+  const int last = x->type.rank() - 1;
+  const Shape& shape = x->type.shape;
+  if (last < 1) throw Error("bad-operand", "the input has no dimension to transform");
+  if (axis == last)
+    throw Error("bad-attribute",
+                "axis must not be the last dimension, which holds real and imaginary parts");
+  if (shape[last] != Dim(1) && shape[last] != Dim(2))
+    throw Error("bad-operand",
+                "the input is {}, expected a last dimension of 1 (real) or 2 (complex)",
+                ToString(shape));
+  if (!shape[axis].is_constant())
+    throw Error("dynamic-shape", "the transformed dimension must be constant");
+  Transform t{.length = shape[axis].constant(), .size = 0, .bins = 0};
+  t.in = shape[last].constant();
+  t.inverse = inverse;
+  const bool to_real = inverse && onesided;
+  t.size = size.value_or(to_real ? 2 * (t.length - 1) : t.length);
+  if (t.size < 1 || t.length < 1) throw Error("empty-tensor", "the transformed dimension is empty");
+  t.bins = onesided && !inverse ? t.size / 2 + 1 : t.size;
+  t.half = to_real;
+  t.out = to_real ? 1 : 2;
+  return FourierTransform(b, x, axis, t);
+}
+
 // A convolution with the rows of the transform, multiplied by the window, as filters.
-Value* ShortTimeTransform(Builder& b, Value* x, Value* window, const Transform& t, int64_t step) {
+Value* ShortTimeTransform(Builder& b, Value* x, Value* window, std::optional<int64_t> length,
+                          int64_t step, bool onesided) {
+  const int rank = x->type.rank();
+  const int64_t parts = rank == 3 && x->type.shape[2] == Dim(2) ? 2 : 1;
+  if (rank < 2 || rank > 3 || (rank == 3 && parts == 1 && x->type.shape[2] != Dim(1)))
+    throw Error("bad-operand", "signal is {}, expected [batch, length, 1 or 2]",
+                ToString(x->type.shape));
+  if (!window && !length) throw Error("bad-graph", "window or frame_length must be given");
+  if (window && (window->type.rank() != 1 || !window->type.shape[0].is_constant()))
+    throw Error("bad-operand", "window is {}, expected a vector of constant length",
+                ToString(window->type.shape));
+  Transform t{.length = 0, .size = 0, .bins = 0};
+  t.size = length ? *length : window->type.shape[0].constant();
+  if (window && window->type.shape[0] != Dim(t.size))
+    throw Error("bad-operand", "window has {} elements, but frame_length is {}",
+                window->type.shape[0].ToString(), t.size);
+  if (t.size < 1) throw Error("empty-tensor", "the frames are empty");
+  t.length = t.size;
+  t.bins = onesided ? t.size / 2 + 1 : t.size;
+  t.in = parts;
+  if (parts == 2 && onesided)
+    throw Error("unsupported-attribute", "onesided=1 is not allowed for complex signals");
   // [frame, parts, bins * 2] to filters [bins * 2, parts, frame].
   Tensor table = TableOf(t, TableType(x));
   Value* filters = b.Const(table.Reshaped({t.size, t.in, t.bins * 2}).Transposed({2, 1, 0}));

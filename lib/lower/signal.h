@@ -5,28 +5,30 @@
 // at most 2^26 elements: Error "resource-limit" beyond.
 #pragma once
 
+#include <optional>
+
 #include "lib/ir/builder.h"
 
 namespace mlc::lower {
 
 inline constexpr int64_t kGreatestTable = int64_t{1} << 26;  // elements
 
-// The transform of `length` numbers, truncated or padded to `size`.
-struct Transform {
-  int64_t length, size, bins;
-  int64_t in = 2, out = 2;  // 2: complex, 1: real
-  bool inverse = false;     // includes the factor 1 / size
-  bool half = false;        // one-sided spectrum: omitted bins are conjugates of those present
-};
+// The discrete Fourier transform of x along `axis`, which is not the last dimension: [..., length,
+// ..., 1 or 2] to [..., bins, ..., 2]. The signal is truncated or padded to `size` numbers
+// (default: all). `onesided` omits the bins that are conjugates of others; an inverse transform
+// then gives real numbers, [..., size, ..., 1]. The inverse includes the factor 1 / size. Error
+// "bad-operand" for another last dimension, "dynamic-shape" if the length is not constant,
+// "empty-tensor".
+Value* DiscreteTransform(Builder& b, Value* x, int axis, std::optional<int64_t> size, bool inverse,
+                         bool onesided);
 
-// Transforms x [..., length, ..., in] along `axis`, which is not the last: [..., bins, ..., out].
-Value* FourierTransform(Builder& b, Value* x, int axis, const Transform& t);
-
-// Short-time Fourier transform of a signal [batch, length], [batch, length, 1] or (t.in = 2)
-// [batch, length, 2], with frames at a distance of `step`, multiplied by window [t.size] (null: 1):
-// [batch, frames, bins, 2]. t.length equals t.size.
-Value* ShortTimeTransform(Builder& b, Value* signal, Value* window, const Transform& t,
-                          int64_t step);
+// Short-time Fourier transform of a signal [batch, length], [batch, length, 1] or, of complex
+// numbers, [batch, length, 2], with frames at a distance of `step`, multiplied by a window, a
+// vector (null: 1): [batch, frames, bins, 2]. `length` is that of the frames (default: of the
+// window). Error "bad-operand" for other shapes, "unsupported-attribute" for the one-sided
+// transform of complex numbers.
+Value* ShortTimeTransform(Builder& b, Value* signal, Value* window, std::optional<int64_t> length,
+                          int64_t step, bool onesided);
 
 // a - b * cos(x) + c * cos(2 * x) for x from 0 to 2 pi (exclusive if periodic); the coefficients
 // are those of ONNX's function bodies.

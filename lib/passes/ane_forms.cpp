@@ -134,8 +134,9 @@ bool TransposedDilation(Operation* op, PassContext& context) {
   }
   Builder b = BuilderBefore(op, context);
   Builder::Args args = ArgsWithout(*op, {"weight", "dilations"});
-  args.emplace_back("weight", b.Const(Tensor::Of<double>(to, spread).Cast(weight.dtype()),
-                                      op->value("weight")->name));
+  args.emplace_back(
+      "weight", b.Const(Tensor::Of<double>(to, spread).Cast(weight.dtype()).ComputedFrom(weight),
+                        op->value("weight")->name));
   return Replace(op, b.Make("conv_transpose", std::move(args)));
 }
 

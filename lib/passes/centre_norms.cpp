@@ -37,9 +37,10 @@ bool Centre(Operation* norm, PassContext& context) {
   Builder builder = BuilderBefore(norm, context);
   builder.SetName(sums->name);
   Builder::Args args = ArgsWithout(*linear, {"bias"});
-  args.emplace_back("bias",
-                    builder.Const(Tensor::Of<double>(bias.dims(), numbers).Cast(bias.dtype()),
-                                  linear->value("bias")->name));
+  args.emplace_back(
+      "bias",
+      builder.Const(Tensor::Of<double>(bias.dims(), numbers).Cast(bias.dtype()).ComputedFrom(bias),
+                    linear->value("bias")->name));
   return Replace(linear, builder.Make("linear", std::move(args)));
 }
 

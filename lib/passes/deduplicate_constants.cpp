@@ -2,6 +2,8 @@
 //
 //   a = const([1, 2]); b = const([1, 2])   ->   a, and every use of b uses a
 //
+// A constant that stands for several tensors of the source is no longer one of them.
+//
 // Must not fire on constants that differ in type or shape, on a constant that is a block output, or
 // on default arguments as packages contain them, one for each operation: a package that mlc has just
 // written would change. No numeric effect.
@@ -63,6 +65,15 @@ bool IsWrittenDefault(const Operation& constant) {
   return false;
 }
 
+// Records that `kept` also stands for an equal constant.
+void MergeSources(Operation& kept, const Tensor& other) {
+  const Tensor::Provenance *ours = kept.val.provenance(), *theirs = other.provenance();
+  const bool same = ours && theirs
+                        ? ours->sources == theirs->sources && ours->unchanged == theirs->unchanged
+                        : ours == theirs;
+  if (!same) kept.val = kept.val.ComputedFrom(kept.val).ComputedFrom(other);
+}
+
 // The constants of a block, by key, and those of the enclosing blocks.
 struct Seen {
   const Seen* outer = nullptr;
@@ -87,6 +98,7 @@ bool RunOnBlock(Block& block, const Seen* outer) {
       seen.constants[sketch].push_back(op->result());
       continue;
     }
+    MergeSources(*same->def, op->val);
     ReplaceAllUses(op->result(), same);
     block.Erase(op);
     changed = true;

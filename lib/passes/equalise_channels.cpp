@@ -27,7 +27,7 @@ Tensor Scaled(const Tensor& tensor, const Factors& factors, bool divided, F chan
     const float factor = factors[channel_of(i)];
     numbers[i] = divided ? numbers[i] / factor : numbers[i] * factor;
   }
-  return Tensor::Of(tensor.dims(), numbers).Cast(tensor.dtype()).InMemory();
+  return Tensor::Of(tensor.dims(), numbers).Cast(tensor.dtype()).InMemory().ComputedFrom(tensor);
 }
 
 // The weight of a convolution or linear layer: rows are outputs, columns inputs and kernel positions.

@@ -163,7 +163,8 @@ bool Fold(Operation* scale, PassContext& context) {
   args.emplace_back("weight", builder.Const(ScaledChannels(weight, factors), weight_value->name));
   if (bias) {
     for (size_t i = 0; i < factors.size(); ++i) factors[i] *= bias.Double(static_cast<int64_t>(i));
-    args.emplace_back("bias", Tensor::Of<double>(bias.dims(), factors).Cast(bias.dtype()));
+    args.emplace_back(
+        "bias", Tensor::Of<double>(bias.dims(), factors).Cast(bias.dtype()).ComputedFrom(bias));
   }
   Replace(scale, scaled);
   return Replace(linear, builder.Make("linear", std::move(args)));

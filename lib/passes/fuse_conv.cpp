@@ -40,6 +40,13 @@ std::optional<std::vector<double>> PerChannel(const Tensor& constant, const Oper
   return constant.size() == channels ? std::optional(constant.Doubles()) : std::nullopt;
 }
 
+// Records that a constant was computed from those of an operation, too.
+Tensor ComputedFromConstants(Tensor tensor, const Operation& op) {
+  for (const Operands& operands : op.args())
+    for (const Operand& operand : operands) tensor = tensor.ComputedFrom(operand.constant());
+  return tensor;
+}
+
 // Replaces `conv` and `after` by y = conv * scale + shift. A null scale is 1.
 bool Rebuild(Operation* conv, Operation* after, const std::vector<double>* scale,
              const std::vector<double>& shift, PassContext& context) {
@@ -59,11 +66,13 @@ bool Rebuild(Operation* conv, Operation* after, const std::vector<double>* scale
     if (!scaled)
       scaled =
           ScaledChannels(weight, *scale, transposed, conv->constant_or_default("groups").Int(0));
+    scaled = ComputedFromConstants(scaled.ComputedFrom(weight), *after);
     args.emplace_back("weight", builder.Const(scaled, conv->value("weight")->name));
   } else {
     args.emplace_back("weight", conv->arg("weight")[0]);
   }
-  Tensor sums = Tensor::Of<double>({static_cast<int64_t>(bias.size())}, bias);
+  const Tensor sums = ComputedFromConstants(
+      Tensor::Of<double>({static_cast<int64_t>(bias.size())}, bias).ComputedFrom(old_bias), *after);
   args.emplace_back(
       "bias", builder.Const(sums.Cast(conv->arg("weight")[0].type().dtype),
                             conv->has("bias") && conv->value("bias") ? conv->value("bias")->name

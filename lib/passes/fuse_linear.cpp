@@ -55,8 +55,11 @@ bool Bias(Operation* sum, PassContext& context) {
     bias[i] = (old ? old.Double(i) : 0) + (sum->is("sub") ? -number : number);
   }
   Builder builder = BuilderBefore(sum, context);
-  Value* b =
-      builder.Const(Tensor::Of<double>({features}, bias).Cast(added.dtype()), constant->name);
+  Value* b = builder.Const(Tensor::Of<double>({features}, bias)
+                               .Cast(added.dtype())
+                               .ComputedFrom(added)
+                               .ComputedFrom(old),
+                           constant->name);
   return Replace(sum, builder.Make("linear", {{"x", linear->value("x")},
                                               {"weight", linear->value("weight")},
                                               {"bias", b}}));
@@ -91,9 +94,10 @@ bool Scale(Operation* scaled, PassContext& context) {
                         {"weight", builder.Const(rows, linear->value("weight")->name)}};
   if (old) {
     for (size_t i = 0; i < numbers.size(); ++i) numbers[i] *= old.Double(static_cast<int64_t>(i));
-    args.emplace_back("bias",
-                      builder.Const(Tensor::Of<double>(old.dims(), numbers).Cast(old.dtype()),
-                                    linear->value("bias")->name));
+    args.emplace_back(
+        "bias",
+        builder.Const(Tensor::Of<double>(old.dims(), numbers).Cast(old.dtype()).ComputedFrom(old),
+                      linear->value("bias")->name));
   }
   return Replace(scaled, builder.Make("linear", std::move(args)));
 }

@@ -60,7 +60,7 @@ Tensor Combine(const Tensor& a, const Tensor& b, bool product) {
     double other = b.Double(static_cast<int64_t>(i));
     values[i] = product ? values[i] * other : values[i] + other;
   }
-  return Tensor::Of<double>(a.dims(), values).Cast(a.dtype());
+  return Tensor::Of<double>(a.dims(), values).Cast(a.dtype()).ComputedFrom(a).ComputedFrom(b);
 }
 
 bool TakeIn(Operation* after, PassContext& context) {

@@ -169,7 +169,7 @@ Tensor ScaledChannels(const Tensor& weight, std::vector<double> scale, bool tran
       }
     }
   };
-  return Tensor::Lazy(dtype, weight.dims(), std::move(read), weight);
+  return Tensor::Lazy(dtype, weight.dims(), std::move(read), weight).ComputedFrom(weight);
 }
 
 std::optional<Cut> OnlyCut(const Operation& op) {

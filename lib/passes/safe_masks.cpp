@@ -90,7 +90,7 @@ Tensor Bounded(const Tensor& tensor, const Group& group) {
   std::vector<double> numbers = tensor.Doubles();
   for (double& number : numbers)
     if (number < kMasked) number = group.Bound(number);
-  return Tensor::Of<double>(tensor.dims(), numbers).Cast(tensor.dtype());
+  return Tensor::Of<double>(tensor.dims(), numbers).Cast(tensor.dtype()).ComputedFrom(tensor);
 }
 
 // Returns the operands that may hold masks.

@@ -425,9 +425,10 @@ bool Mirror(Operation* last, PassContext& context) {
       std::vector<double> numbers = gamma.Doubles();
       numbers.resize(2 * numbers.size());
       std::copy_n(numbers.begin(), size, numbers.begin() + size);
-      args.emplace_back("gamma",
-                        b.Const(Tensor::Of<double>({2 * size}, numbers).Cast(gamma.dtype()),
-                                divide->name + "_gamma"));
+      args.emplace_back(
+          "gamma",
+          b.Const(Tensor::Of<double>({2 * size}, numbers).Cast(gamma.dtype()).ComputedFrom(gamma),
+                  divide->name + "_gamma"));
     }
     Value* normal = b.Make("layer_norm", std::move(args));
     context.diagnostics.Decide(

@@ -42,7 +42,7 @@ Tensor Scaled(const Tensor& constant, double factor) {
   }
   std::vector<double> numbers = constant.Doubles();
   for (double& number : numbers) number *= factor;
-  return Tensor::Of<double>(constant.dims(), numbers).Cast(constant.dtype());
+  return Tensor::Of<double>(constant.dims(), numbers).Cast(constant.dtype()).ComputedFrom(constant);
 }
 
 // Returns the power of two that scales the largest number of an fp32 constant to 2^-10; nothing if

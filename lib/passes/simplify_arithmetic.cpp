@@ -58,7 +58,9 @@ bool DivideToMultiply(Operation* op, PassContext& context) {
     reciprocals.push_back(reciprocal);
   }
   Builder builder = BuilderBefore(op, context);
-  Tensor factor = Tensor::Of<double>(y->constant().dims(), reciprocals).Cast(y->constant().dtype());
+  Tensor factor = Tensor::Of<double>(y->constant().dims(), reciprocals)
+                      .Cast(y->constant().dtype())
+                      .ComputedFrom(y->constant());
   return Replace(op, Binary(builder, "mul", x, builder.Const(factor, op->name + "_y")));
 }
 

@@ -6,6 +6,9 @@
 
 namespace mlc {
 
+// The folder for temporary files: that of the WorkScope, or else of the environment.
+std::filesystem::path TemporaryRoot();
+
 struct TemporaryFolder {
   std::filesystem::path path;
   // Error "file-io" if it cannot be created.

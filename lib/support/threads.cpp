@@ -25,8 +25,10 @@ int DefaultThreads() {
     std::string_view view = text;
     int value = 0;
     auto [end, error] = std::from_chars(view.data(), view.data() + view.size(), value);
-    if (error != std::errc() || end != view.data() + view.size() || value < 1 || value > 1024)
-      throw Error("usage", "MLC_THREADS is \"{}\"", view).Expected("a number from 1 to 1024");
+    if (error != std::errc() || end != view.data() + view.size() || value < 1 ||
+        value > kMostThreads)
+      throw Error("usage", "MLC_THREADS is \"{}\"", view)
+          .Expected("a number from 1 to {}", kMostThreads);
     return std::min(value, most);
   }
   return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, most);

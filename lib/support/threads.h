@@ -6,9 +6,12 @@
 
 namespace mlc {
 
+// The maximum number of threads that a caller can ask for.
+inline constexpr int kMostThreads = 1024;
+
 // Returns the limit of the current WorkScope, the value of MLC_THREADS, or the number of hardware
 // threads, reduced if memory is limited (ulimit -v, -d); at least 1. Error "usage" if the variable
-// is not a number from 1 to 1024.
+// is not a number from 1 to kMostThreads.
 int DefaultThreads();
 
 // Calls fn(i) once for each i in [0, count) on up to `threads` threads (0: DefaultThreads()),

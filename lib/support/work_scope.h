@@ -5,6 +5,8 @@
 #pragma once
 
 #include <atomic>
+#include <filesystem>
+#include <memory>
 
 namespace mlc {
 
@@ -14,6 +16,9 @@ struct WorkLimits {
   // False: files are read instead of mapped, so that a file that another process truncates is an
   // error instead of a signal.
   bool map_files = true;
+  // Folders for temporary files and for the cache of compiled models; null: those of the
+  // environment.
+  std::shared_ptr<const std::filesystem::path> temporary_folder = nullptr, cache_folder = nullptr;
 };
 
 // Sets the limits of the current thread until it is destroyed.

@@ -92,6 +92,9 @@ TEST_CASE("options: callers without a command line read fields instead of flags"
   CHECK(WithFields("--budget requires --precision mixed") ==
         "option 'budget' requires option 'precision' mixed");
   CHECK(WithFields("(--dim) a--b -- c --9") == "(option 'dim') a--b -- c --9");
+  // A command stays one.
+  CHECK(WithFields("`mlc ops option 'frontend' onnx` lists --dim") ==
+        "`mlc ops --frontend onnx` lists option 'dim'");
   CHECK(WithFields(WithFlags("option 'dim' and option 'no-measure'")) ==
         "option 'dim' and option 'no-measure'");
 }

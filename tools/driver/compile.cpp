@@ -291,7 +291,7 @@ CompileResult CompileSource(const Source& source, const fs::path& given,
   RequireCalibration(options.resume, !CompressionRules(options.import).empty(), options.calibrate);
   if (output.extension() == ".mlpackage" && options.versions != BundleVersions())
     throw Error("usage", "--compiler-version and --mil-version require a compiled bundle as output")
-        .Help("-o NAME.mlmodelc writes one");
+        .Help("an output that ends in .mlmodelc is one");
   CompileResult result;
   auto start = std::chrono::steady_clock::now();
   auto phase = [&](std::string name) {

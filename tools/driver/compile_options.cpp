@@ -231,13 +231,11 @@ std::vector<Option> OptimizeTable(OptimizeOptions& into) {
        [&into](const std::string& text) { into.passes = passes::ParsePasses(text); }},
       PrecisionOption(into.precision, "compute precision of the default pipeline (default fp32)"),
       OptimizeForOption(into.optimize_for),
-      {"--compress", "RULE[;RULE]...",
-       "compress weights of any package, also of one that is compressed already; runs only the "
-       "passes that this needs unless --passes is given. mlc compile --help explains rules",
-       Into(into.compress,
-            [&into](const std::string& text) {
-              into.compress = compress::Text(compress::ParseRules(text));
-            })},
+      CompressOption(
+          into.compress,
+          "compress weights of any package, also of one that is compressed already; runs "
+          "only the passes that this needs unless --passes is given. mlc compile --help "
+          "explains rules"),
       {"--calibrate", "generated:N|FILE|DIR", "inputs to compress for, as in mlc compile",
        Into(into.calibrate)},
       {"--report", "FILE", "write what compression cost, as .html, .svg or .json",

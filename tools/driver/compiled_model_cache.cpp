@@ -11,6 +11,7 @@
 #include "lib/support/build_id.h"
 #include "lib/support/float_text.h"
 #include "lib/support/temporary_folder.h"
+#include "lib/support/work_scope.h"
 #include "tools/driver/frontends.h"
 #include "tools/driver/version.h"
 
@@ -171,11 +172,11 @@ CompiledModel CompiledWithin(runtime::Worker::Timeout limit,
     std::vector<Error> faults;
   };
   Made made = runtime::Worker().Run(
-      [runtime = std::move(runtime), model, units] {
+      [runtime = std::move(runtime), model, units, folder = WorkScope::Current().cache_folder] {
         Made made;
         std::unique_ptr<cache::FolderCache> cache;
         try {
-          cache = OpenCache("");
+          cache = OpenCache(folder ? *folder : fs::path());
         } catch (const Error& error) {
           if (error.id() != "file-io" && error.id() != "file-exists") throw;
           made.faults.push_back(error);

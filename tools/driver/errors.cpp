@@ -37,15 +37,14 @@ std::string WithFlags(std::string_view text) {
   return with.append(text);
 }
 
-std::string WithFields(std::string_view text) {
+namespace {
+
+// Flags as fields, in a text without commands.
+std::string FieldsIn(std::string_view text) {
   const auto is_word = [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) || c == '-';
   };
   std::string with;
-  if (text.starts_with("-o: ")) {
-    with = "output: ";
-    text.remove_prefix(4);
-  }
   for (size_t at; (at = text.find("--")) != text.npos;) {
     size_t end = at + 2;
     while (end < text.size() && is_word(text[end])) ++end;
@@ -57,6 +56,24 @@ std::string WithFields(std::string_view text) {
     text.remove_prefix(end);
   }
   return with.append(text);
+}
+
+}  // namespace
+
+std::string WithFields(std::string_view text) {
+  std::string with;
+  if (text.starts_with("-o: ")) {
+    with = "output: ";
+    text.remove_prefix(4);
+  }
+  // A command in backquotes stays one.
+  for (bool command = false;; command = !command) {
+    const size_t end = std::min(text.find('`'), text.size());
+    with += command ? WithFlags(text.substr(0, end)) : FieldsIn(text.substr(0, end));
+    if (end == text.size()) return with;
+    with += '`';
+    text.remove_prefix(end + 1);
+  }
 }
 
 }  // namespace mlc::driver

@@ -16,8 +16,8 @@ std::vector<Error> CurrentErrors();
 // Replaces field names in a message of the library ("option 'dim'") by the flags of the command
 // line ("--dim").
 std::string WithFlags(std::string_view text);
-// The opposite, for callers without a command line: "--dim" becomes "option 'dim'", and "-o" the
-// output.
+// The opposite, for callers without a command line: "--dim" becomes "option 'dim'", and "-o" at the
+// beginning the output. Commands in backquotes keep their flags.
 std::string WithFields(std::string_view text);
 
 }  // namespace mlc::driver

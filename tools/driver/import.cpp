@@ -28,7 +28,9 @@ Program ImportUncompressed(const std::filesystem::path& path, const ImportOption
                            Diagnostics& diagnostics, SourceFacts* facts) {
   const Frontend& frontend = FrontendOf(path);
   RefuseOptions(options, frontend);
-  return frontend.import(path, options, diagnostics, facts);
+  Program program = frontend.import(path, options, diagnostics, facts);
+  if (frontend.IsSource()) program.interface.states_sources = true;
+  return program;
 }
 
 Program Import(const std::filesystem::path& path, const ImportOptions& options,

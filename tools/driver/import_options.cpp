@@ -52,6 +52,12 @@ ImportOptions::Replacement ParseReplacement(const std::string& text) {
 
 }  // namespace
 
+Option CompressOption(std::string& into, std::string_view help) {
+  return {"--compress", "RULE[;RULE]...", help, Into(into, [&into](const std::string& text) {
+            into = compress::Text(compress::ParseRules(text));
+          })};
+}
+
 std::vector<Option> ImportTable(ImportOptions& into) {
   return {
       {"--shape", "INPUT=1,3,224,224", "fix the shape of an input",
@@ -108,13 +114,9 @@ std::vector<Option> ImportTable(ImportOptions& into) {
        "maximum context length of a language model, in tokens (default: 2048, or the "
        "model's own limit if lower)",
        Into(into.context, Whole("--context", into.context).set)},
-      {"--compress", "RULE[;RULE]...",
-       "compress weights, e.g. int8, pal4:group=16, or conv=int4,first=none; mlc compile --help "
-       "explains rules. @FILE contains one rule per line",
-       Into(into.compress,
-            [&into](const std::string& text) {
-              into.compress = compress::Text(compress::ParseRules(text));
-            })},
+      CompressOption(into.compress,
+                     "compress weights, e.g. int8, pal4:group=16, or conv=int4,first=none; mlc "
+                     "compile --help explains rules. @FILE contains one rule per line"),
       {"--requant", "int8|int4|lut4|fp16",
        "short form of --compress for language models and encoders: int8 (one scale per row), int4 "
        "(one scale per 32 elements), lut4 (a table of 16 values per 32 rows), or fp16, dequantised "

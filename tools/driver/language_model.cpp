@@ -43,8 +43,8 @@ void LanguageModel::Forget() {
   seen_ = 0;
 }
 
-Tensor LanguageModel::Append(std::span<const int32_t> tokens) {
-  const auto count = static_cast<int64_t>(tokens.size());
+void LanguageModel::Check(std::span<const int32_t> tokens, int64_t pending) const {
+  const int64_t count = pending + std::ssize(tokens);
   if (seen_ + count > size_.context)
     throw Error("bad-input", "{} tokens and {} more exceed the model's context of {}", seen_, count,
                 size_.context)
@@ -54,11 +54,28 @@ Tensor LanguageModel::Append(std::span<const int32_t> tokens) {
       throw Error("bad-input", "token {} is not in the vocabulary of the model", token)
           .Expected("0 to {}", size_.vocabulary - 1)
           .Help("check that the tokenizer belongs to this model");
+}
+
+std::unique_ptr<runtime::ModelState> LanguageModel::CopyOfState() const {
+  std::unique_ptr<runtime::ModelState> copy = instance_->NewState();
+  copy->Write(state_->Read());
+  return copy;
+}
+
+void LanguageModel::Start(const runtime::ModelState& state, int64_t seen) {
+  std::unique_ptr<runtime::ModelState> copy = instance_->NewState();
+  copy->Write(state.Read());
+  state_ = std::move(copy);
+  seen_ = seen;
+}
+
+Tensor LanguageModel::Append(std::span<const int32_t> tokens) {
+  Check(tokens);
   const Predict predict = [this](const std::map<std::string, Tensor>& inputs) {
     return instance_->Run(inputs, state_.get()).outputs;
   };
   Tensor logits = AppendTokens(predict, *function_, tokens, seen_);
-  seen_ += count;
+  seen_ += std::ssize(tokens);
   return logits;
 }
 

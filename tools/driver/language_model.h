@@ -32,7 +32,13 @@ class LanguageModel {
   // vocabulary]. Throws Error "bad-input" if the context is too short or a token is not in the
   // vocabulary, and the errors of predicting.
   Tensor Append(std::span<const int32_t> tokens);
+  // Throws Error "bad-input" unless `tokens` can follow those seen and `pending` others.
+  void Check(std::span<const int32_t> tokens, int64_t pending = 0) const;
   void Forget();
+  // The state after the tokens seen, as a copy.
+  std::unique_ptr<runtime::ModelState> CopyOfState() const;
+  // Continues from a state of this function, which is copied, after `seen` tokens.
+  void Start(const runtime::ModelState& state, int64_t seen);
 
  private:
   std::unique_ptr<Model> model_;

@@ -29,9 +29,9 @@ std::vector<Operation*> LayersOf(const NamedWeight& weight) {
 
 // All weights of a name. Error "bad-name" if there is none.
 std::vector<NamedWeight> Named(Program& program, const std::string& name) {
-  FindWeight(program, name);
+  const std::string found = FindWeight(program, name).name;
   std::vector<NamedWeight> all = WeightsOf(program);
-  std::erase_if(all, [&](const NamedWeight& weight) { return weight.name != name; });
+  std::erase_if(all, [&](const NamedWeight& weight) { return weight.name != found; });
   return all;
 }
 
@@ -66,7 +66,7 @@ void MergeLora(Program& program, const std::string& weight, const Tensor& down, 
     for (int64_t r = 0; r < rank; ++r)
       for (int64_t c = 0; c < columns; ++c)
         sum[o * columns + c] += scale * b[o * rank + r] * a[r * columns + c];
-  SetWeight(program, weight, Tensor::Of(before.dims(), sum));
+  ChangeWeight(program, weight, Tensor::Of(before.dims(), sum));
 }
 
 void AddLoraInputs(Program& program, const std::string& weight, int64_t rank, double scale,

@@ -113,7 +113,8 @@ Model::Loader Model::LoaderOf(const Function& function) {
   load.units = units_;
   load.function = function.name;
   if (units_ == runtime::Units::kReference)
-    return ReferenceLoader(function, arithmetic_, options_.timeout, std::move(load));
+    // The guard limits the time, and ends the run.
+    return ReferenceLoader(function, arithmetic_, std::nullopt, std::move(load));
   return [runtime = runtime_, compiled = compiled_, load, held = options_.temporary] {
     return runtime->Load(compiled->path, load);
   };

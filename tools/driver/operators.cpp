@@ -77,6 +77,14 @@ Listing ListOnnxOperators() {
   return table;
 }
 
+std::map<std::string, std::string> OnnxOperatorNames() {
+  std::map<std::string, std::string> names;
+  for (const onnx::OnnxOperator& row : onnx::OnnxOperators())
+    names[fmt::format("{}.{}", row.domain.empty() ? "onnx" : row.domain, row.name)] =
+        row.kind == "impossible" ? row.condition : "";
+  return names;
+}
+
 Listing ListArchitectures(std::string_view title, const std::set<std::string>& decoders,
                           const std::set<std::string>& encoders) {
   Listing list{title, {"architecture", "network"}, {}};

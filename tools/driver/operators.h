@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -29,6 +30,9 @@ ModelOperators CheckOperators(const std::filesystem::path& model, const ImportOp
 // Lists the supported operators with their versions; an operator has several rows if the class or
 // the condition differs between versions.
 Listing ListOnnxOperators();
+// The names of all operators that the table knows, as "onnx.Relu" or "com.microsoft.Inverse", with
+// the reason why one can never be imported; empty: it can.
+std::map<std::string, std::string> OnnxOperatorNames();
 // Lists the architectures that a frontend supports, by its names for them.
 Listing ListArchitectures(std::string_view title, const std::set<std::string>& decoders,
                           const std::set<std::string>& encoders);

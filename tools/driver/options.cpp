@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "lib/support/float_text.h"
+#include "lib/support/threads.h"
 
 namespace mlc::driver {
 
@@ -77,6 +78,15 @@ int64_t ParseInt(std::string_view option, std::string_view text) {
   if (error != std::errc() || end != text.data() + text.size() || text.empty())
     throw Error("usage", "{}: \"{}\" is not a whole number", option, text);
   return value;
+}
+
+Option ThreadsOption(int& into, std::string_view help) {
+  return {"--threads", "N", help, [&into](const std::string& text) {
+            const int64_t threads = ParseInt("--threads", text);
+            if (threads < 0 || threads > kMostThreads)
+              throw Error("usage", "--threads: {}", threads).Expected("0 to {}", kMostThreads);
+            into = static_cast<int>(threads);
+          }};
 }
 
 double NumberWithin(std::string_view option, const std::string& text, double low, double high,

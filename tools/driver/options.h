@@ -89,6 +89,10 @@ std::vector<Option> VerifyTable(VerifyOptions& into);
 std::vector<Option> ExplainTable(ExplainOptions& into);
 std::vector<Option> OptimizeTable(OptimizeOptions& into);
 std::vector<Option> PrecompileTable(PrecompileOptions& into);
+// Rules of compression.
+Option CompressOption(std::string& into, std::string_view help);
+// A number of threads; 0 (the default) is as many as the machine has.
+Option ThreadsOption(int& into, std::string_view help);
 Option PrecisionOption(passes::PassContext::Precision& into, std::string_view help);
 Option OptimizeForOption(std::optional<analysis::Unit>& into);
 // Error "usage" for anything but ane, gpu and cpu.

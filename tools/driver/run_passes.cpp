@@ -9,6 +9,7 @@
 #include "backends/coreml/write_package.h"
 #include "lib/ir/text.h"
 #include "lib/support/atomic_install.h"
+#include "lib/support/temporary_folder.h"
 #include "tools/driver/calibration.h"
 #include "tools/driver/compression.h"
 #include "tools/driver/compression_page.h"
@@ -33,7 +34,7 @@ constexpr uint64_t kMostConstants = 64 << 20;
 // characters, ".mil".
 std::string WriteTemporary(std::string_view prefix, const std::string& text) {
   std::string file_name = fmt::format("{}-{}.mil", prefix, std::string(6, 'X'));
-  std::string path = (std::filesystem::temp_directory_path() / file_name).string();
+  std::string path = (TemporaryRoot() / file_name).string();
   int file = mkstemps(path.data(), 4);
   std::FILE* stream = file < 0 ? nullptr : fdopen(file, "w");
   bool written = stream && std::fwrite(text.data(), 1, text.size(), stream) == text.size();

@@ -36,8 +36,14 @@ TextGenerator::TextGenerator(LanguageModel& model, const text::Tokenizer* tokeni
 }
 
 void TextGenerator::Feed(std::span<const int32_t> tokens) {
-  tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
+  model_.Check(tokens, static_cast<int64_t>(pending_));
   pending_ += tokens.size();
+  Begin(tokens);
+}
+
+// Adds tokens, and begins a new answer after them.
+void TextGenerator::Begin(std::span<const int32_t> tokens) {
+  tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
   fed_ += std::ssize(tokens);
   ended_.reset();
   stops_ = text::StopTexts(stop_texts_);
@@ -87,7 +93,14 @@ void TextGenerator::Forget() {
   tokens_.clear();
   pending_ = 0;
   fed_ = 0;
-  Feed({});
+  Begin({});
+}
+
+void TextGenerator::Start(const runtime::ModelState& state, std::span<const int32_t> tokens) {
+  Forget();
+  model_.Check(tokens);
+  model_.Start(state, std::ssize(tokens));
+  Begin(tokens);
 }
 
 }  // namespace mlc::driver

@@ -29,7 +29,8 @@ class TextGenerator {
                 const SamplingOptions& sampling, std::vector<std::string> stops,
                 bool continues = false);
 
-  // Adds tokens to what the model has read, and begins a new answer.
+  // Adds tokens to what the model has read, and begins a new answer. Error "bad-input", which adds
+  // none, for tokens that are not in the vocabulary or exceed the context.
   void Feed(std::span<const int32_t> tokens);
 
   struct Step {
@@ -38,8 +39,7 @@ class TextGenerator {
     bool done = false;
     std::string why;  // for the last step: "token 2 (</s>)", "stop text", "context"
   };
-  // Chooses the next token. Error "bad-input" if nothing was fed or the tokens exceed the context,
-  // and the errors of predicting.
+  // Chooses the next token. Error "bad-input" if nothing was fed, and the errors of predicting.
   Step Next();
 
   // Ends the answer here; the step has the rest of the text.
@@ -53,8 +53,11 @@ class TextGenerator {
   int64_t processed() const { return model_.seen(); }
   double prompt_ms() const { return prompt_ms_; }  // time of processing the first prompt
   void Forget();
+  // Forgets everything and begins as if the model had read `tokens`; `state` is that after them.
+  void Start(const runtime::ModelState& state, std::span<const int32_t> tokens);
 
  private:
+  void Begin(std::span<const int32_t> tokens);
   LanguageModel& model_;
   const text::Tokenizer* tokenizer_;
   SamplingOptions sampling_;

@@ -101,7 +101,7 @@ void CheckTokenizerTarget(const fs::path& package, const TokenizerFile& file, bo
     Staging check(path, Staging::kFile);
     if (!force && fs::exists(path, ignored) && !IsOurs(row, path))
       throw Error("file-exists", "\"{}\" already exists and was not written by mlc", path.string())
-          .Help("choose another name with -o, remove it first, or pass --force");
+          .Help("choose another output, remove it first, or pass --force");
   }
 }
 

@@ -10,29 +10,38 @@
 
 namespace mlc::driver {
 
-// A constant of at least kLeastWeight elements.
-inline constexpr int64_t kLeastWeight = 10;
+// A constant that is a tensor of the source model, has at least ten elements, or is a floating-point
+// tensor of rank 1 or more.
 struct NamedWeight {
   std::string name;
+  std::string source;     // the tensor of the source that it is; empty: unknown, or none
   Operation* operation;   // the const; its `val` is the weight
   std::string why_fixed;  // why it cannot be replaced; empty: it can
 };
-// Returns the weights of all functions, in execution order.
+// Returns the weights of all functions, in execution order. A weight can be replaced if it is not
+// compressed and is a tensor of the source, perhaps rounded or reshaped, that stands for nothing
+// else. A program that does not state the sources of its constants (coremltools, MIL text, the
+// builder) counts as its own source.
 std::vector<NamedWeight> WeightsOf(Program& program);
-// Returns the first weight of this name. Error "bad-name", with similar names.
+// Returns the first weight of this name, or else of this name in the source. Error "bad-name", with
+// similar names; "bad-input" for a tensor of the source that other constants were computed from.
 NamedWeight FindWeight(Program& program, const std::string& name);
 
-// Replaces a weight, in all functions that have one of this name with the same elements. The tensor
-// has the shape of the weight; between floating-point types it is rounded. Error "bad-name" for an
-// unknown name; "bad-input" for another shape or type, and for a weight that cannot be replaced.
+// Replaces a weight, in all functions that have the same tensor of the source, or else one of this
+// name with the same elements. The tensor has the shape of the weight; between floating-point types
+// it is rounded. Error "bad-name" for an unknown name; "bad-input" for another shape or type, and
+// for a weight that cannot be replaced.
 void SetWeight(Program& program, const std::string& name, const Tensor& tensor);
+// The same for a change of the weight itself, which may be computed from the source, but not
+// compressed.
+void ChangeWeight(Program& program, const std::string& name, const Tensor& tensor);
 
 struct ExportWeightsOptions {
   std::vector<std::string> names;  // empty: all
   std::filesystem::path output;    // folder
 };
 struct ExportedWeight {
-  std::string name;
+  std::string name, source;
   DType dtype;
   Dims dims;
   std::filesystem::path file;
@@ -46,8 +55,9 @@ std::vector<ExportedWeight> ExportWeights(const std::filesystem::path& model,
                                           Diagnostics& diagnostics);
 
 struct SetWeightsOptions {
-  std::filesystem::path weights;  // folder of .npy files, named by ExportWeights
-  std::filesystem::path output;   // .mlpackage or .mil
+  // Folder of .npy files, named by ExportWeights, or in the same way after tensors of the source.
+  std::filesystem::path weights;
+  std::filesystem::path output;  // .mlpackage or .mil
   bool force = false;
 };
 // Replaces the weights of a package, bundle or MIL text, and writes the result; returns their

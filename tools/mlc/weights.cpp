@@ -28,6 +28,7 @@ int RunExport(const ExportArguments& given, Session& session) {
                       {"shape", weight.dims},
                       {"file", fs::absolute(weight.file).string()},
                       {"settable", weight.why_fixed.empty()}});
+      if (!weight.source.empty()) list.back()["source"] = weight.source;
       if (!weight.why_fixed.empty()) list.back()["why"] = weight.why_fixed;
     }
     PrintDocument({{"weights", list}});
@@ -67,8 +68,8 @@ Command ExportWeightsCommand() {
           {{"MODEL", "", "package, bundle, MIL text or source model", Into(given->model), true},
            {"-o", "DIR", "folder for NAME.npy, created if necessary",
             [&options](const std::string& text) { options.output = WithoutSlash(text); }, true},
-           {"--names", "A,B", "only these weights (default: all constants of ten elements or more)",
-            NamesInto(options.names), false, true},
+           {"--names", "A,B", "only these weights (default: all)", NamesInto(options.names), false,
+            true},
            JsonOption()},
           [given](Session& session) { return RunExport(*given, session); }};
 }

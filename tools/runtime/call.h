@@ -17,12 +17,24 @@ namespace mlc::abi {
 // Stores a record of the current exception in *error, unless it is null, and returns its class.
 int32_t StoreError(mlc_error** error) noexcept;
 
-// Runs the body of a function that can fail.
+// A null argument, which Call reports with the name of the function.
+struct NullArgument {
+  std::string name;
+  [[noreturn]] void Refuse(const char* function) const {
+    throw Error("usage", "{}: the argument \"{}\" is NULL", function, name);
+  }
+};
+
+// Runs the body of a function that can fail; `function` is the name of the caller.
 template <class Body>
-int32_t Call(mlc_error** error, Body&& body) noexcept {
+int32_t Call(mlc_error** error, Body&& body, const char* function = __builtin_FUNCTION()) noexcept {
   if (error) *error = nullptr;
   try {
-    body();
+    try {
+      body();
+    } catch (const NullArgument& null) {
+      null.Refuse(function);
+    }
     return MLC_OK;
   } catch (...) {
     return StoreError(error);
@@ -39,7 +51,7 @@ Result Answer(Result otherwise, Body&& body) noexcept {
   }
 }
 
-// Error "usage" for a null argument.
+// Throws NullArgument for a null argument.
 void Require(const void* argument, std::string_view name);
 inline std::string_view OrEmpty(const char* text) {
   return text ? std::string_view(text) : std::string_view();

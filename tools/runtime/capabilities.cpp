@@ -47,11 +47,15 @@ int32_t mlc_capabilities(char** result, mlc_error** error) {
                {"summary", composite.summary},
                {"parameters", Json::array()}};
       if (!composite.condition.empty()) row["condition"] = composite.condition;
-      for (size_t i = 0; i < composite.names().size(); ++i)
+      for (size_t i = 0; i < composite.names().size(); ++i) {
         row["parameters"].push_back(
             {{"name", composite.parameters[i]}, {"required", i < composite.required}});
+        if (i == 0 && composite.several) row["parameters"].back()["several"] = true;
+      }
       list.push_back(std::move(row));
     }
+    for (const Refused& refused : RefusedOperators())
+      list.push_back({{"name", refused.name}, {"class", "never"}, {"why", refused.why}});
     StoreResult({{"operators", list}}, result);
   });
 }

@@ -10,7 +10,7 @@
 #include "tools/driver/json_results.h"
 #include "tools/driver/options_json.h"
 #include "tools/driver/runtimes.h"
-#include "tools/runtime/call.h"
+#include "tools/runtime/options.h"
 
 namespace fs = std::filesystem;
 using namespace mlc;
@@ -19,19 +19,18 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-// Passes print nothing here.
-std::vector<driver::Option> Silent(std::vector<driver::Option> table) {
-  return driver::Without(std::move(table), {"--print-after", "--time-passes"});
-}
-
 // A call that turns a job into a result.
 int32_t Document(mlc_context* context, char** result, mlc_error** error,
-                 const std::function<Json(Job&)>& make) {
-  return Call(error, [&] {
-    Json json;
-    RunJob(context, [&](Job& job) { json = make(job); });
-    StoreResult(json, result);
-  });
+                 const std::function<Json(Job&)>& make,
+                 const char* function = __builtin_FUNCTION()) {
+  return Call(
+      error,
+      [&] {
+        Json json;
+        RunJob(context, [&](Job& job) { json = make(job); });
+        StoreResult(json, result);
+      },
+      function);
 }
 
 Json CompileFile(const fs::path& model, const char* output, driver::CompileOptions options,
@@ -44,7 +43,7 @@ Json CompileFile(const fs::path& model, const char* output, driver::CompileOptio
 
 driver::CompileOptions CompileOptionsFrom(const char* text) {
   driver::CompileOptions options;
-  driver::FillFromJson(Silent(driver::CompileTable(options)), OrEmpty(text));
+  driver::FillFromJson(CompileFileTable(options), OrEmpty(text));
   return options;
 }
 
@@ -81,12 +80,10 @@ int32_t mlc_inspect(mlc_context* context, const char* model, const char* options
                     mlc_error** error) {
   return Document(context, result, error, [&](Job& job) {
     Require(model, "model");
-    driver::InspectOptions given;
-    bool weights = false;
-    std::vector<driver::Option> table = driver::ImportTable(given.import);
-    table.push_back({"--weights", "", "list the constants", driver::Switch(weights)});
-    driver::FillFromJson(table, OrEmpty(options));
-    return driver::InspectJson(driver::Inspect(model, given, job.diagnostics), weights);
+    InspectArguments given;
+    driver::FillFromJson(InspectTable(given), OrEmpty(options));
+    return driver::InspectJson(driver::Inspect(model, given.options, job.diagnostics),
+                               given.weights);
   });
 }
 
@@ -142,9 +139,7 @@ int32_t mlc_verify(mlc_context* context, const char* source, const char* package
     Require(source, "source");
     Require(package, "package");
     driver::VerifyOptions given;
-    std::vector<driver::Option> table = driver::VerifyTable(given);
-    driver::Append(driver::ImportTable(given.import), table);
-    driver::FillFromJson(table, OrEmpty(options));
+    driver::FillFromJson(VerifyFilesTable(given), OrEmpty(options));
     return driver::VerifyJson(driver::Verify(source, package, given, job.diagnostics), given);
   });
 }

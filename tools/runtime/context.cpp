@@ -3,15 +3,17 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <exception>
+#include <map>
 #include <mutex>
 #include <optional>
 
 #include "lib/support/work_scope.h"
 #include "tools/driver/errors.h"
 #include "tools/driver/options_json.h"
-#include "tools/runtime/call.h"
+#include "tools/runtime/options.h"
 
 namespace mlc::abi {
 
@@ -25,16 +27,24 @@ class SharedJob {
     if (context && context->progress)
       job_.progress = [this](std::string_view step, double share) {
         std::lock_guard lock(mutex_);
-        event_ = {std::string(step), share};
+        // Passes run again after changes; what is reported of a step never falls.
+        double& highest = shares_[std::string(step)];
+        highest = std::max(highest, std::min(share, 1.0));
+        event_ = {std::string(step), highest};
         changed_.notify_one();
       };
   }
 
   void Work() noexcept {
     try {
-      const WorkScope scope({.threads = context_ ? context_->threads : 0,
-                             .cancelled = context_ ? &context_->cancelled : nullptr,
-                             .map_files = false});
+      WorkLimits limits{.map_files = false};
+      if (context_) {
+        limits.threads = context_->threads;
+        limits.cancelled = &context_->cancelled;
+        limits.temporary_folder = context_->temporary_folder;
+        limits.cache_folder = context_->cache_folder;
+      }
+      const WorkScope scope(limits);
       ThrowIfCancelled();
       work_(job_);
     } catch (...) {
@@ -86,6 +96,7 @@ class SharedJob {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::optional<std::pair<std::string, double>> event_;  // the latest progress
+  std::map<std::string, double> shares_;                 // the highest of each step
   bool done_ = false;
   bool stopped_ = false;  // by the callback; of the calling thread
 };
@@ -147,14 +158,14 @@ int32_t mlc_context_new(const char* options, mlc_context** context, mlc_error** 
   return abi::Call(error, [&] {
     abi::Require(context, "context");
     auto made = std::make_unique<mlc_context>();
-    int64_t threads = 0;
-    driver::FillFromJson(
-        {{"--threads", "N", "maximum number of threads", driver::Whole("--threads", threads)}},
-        abi::OrEmpty(options));
-    constexpr int64_t kMostThreads = 1024;
-    if (threads < 0 || threads > kMostThreads)
-      throw Error("usage", "option 'threads': {}", threads).Expected("0 to {}", kMostThreads);
-    made->threads = static_cast<int>(threads);
+    abi::ContextOptions given;
+    driver::FillFromJson(abi::ContextTable(given), abi::OrEmpty(options));
+    made->threads = given.threads;
+    const auto folder = [](const std::filesystem::path& path) {
+      return path.empty() ? nullptr : std::make_shared<const std::filesystem::path>(path);
+    };
+    made->temporary_folder = folder(given.temporary_folder);
+    made->cache_folder = folder(given.cache_folder);
     *context = made.release();
   });
 }

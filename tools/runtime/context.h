@@ -2,11 +2,15 @@
 #pragma once
 
 #include <atomic>
+#include <filesystem>
+#include <memory>
 
 #include "tools/runtime/mlc.h"
 
 struct mlc_context {
   int threads = 0;  // 0: as many as the machine has
+  // Null: those of the environment.
+  std::shared_ptr<const std::filesystem::path> temporary_folder, cache_folder;
   std::atomic<bool> cancelled = false;
   std::atomic<bool> busy = false;  // a call uses the context
   mlc_log_function log = nullptr;

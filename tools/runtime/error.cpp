@@ -118,7 +118,7 @@ int32_t StoreError(mlc_error** error) noexcept {
 }
 
 void Require(const void* argument, std::string_view name) {
-  if (!argument) throw Error("usage", "the argument \"{}\" is NULL", name);
+  if (!argument) throw NullArgument{std::string(name)};
 }
 
 char* CopyText(std::string_view text) {

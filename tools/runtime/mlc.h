@@ -40,7 +40,8 @@
  *      "no-manifest": true, "fp32-ops": ["softmax"]}
  *
  * An option NAME=VALUE is an object, a switch is true or false, a list is an array, and every
- * value may also be a string as on the command line. Unknown fields are errors.
+ * value may also be a string as on the command line. Unknown fields are errors. mlc_options lists
+ * the options of a function.
  *
  * RESULTS AS JSON are those of the command line with --json.
  *
@@ -90,6 +91,13 @@ MLC_API int32_t mlc_abi_version(void);
 MLC_API int32_t mlc_abi_supports(const char* function);
 
 typedef struct mlc_error mlc_error;
+
+/* Lists the options of a function of this name, e.g. "mlc_compile": {"options": [{"name", "type",
+ * "value", "choices", "default", "required", "doc"}]}. The type is "boolean", "number", "string",
+ * "array" or "object"; "value" describes the value, and "default" is there if it is a fixed one.
+ * Ownership: the caller frees *result with mlc_string_free, *error with mlc_error_free.
+ * Threads: any. */
+MLC_API int32_t mlc_options(const char* function, char** result, mlc_error** error);
 
 /* Fails if a program that was compiled with MLC_ABI_VERSION `header` cannot use this library. The
  * error says which of the two is older, and where the library was loaded from.
@@ -191,11 +199,13 @@ typedef struct mlc_context mlc_context;
  * a note. The texts are valid during the call of the function. */
 typedef void (*mlc_log_function)(int32_t level, const char* id, const char* text, void* user);
 
-/* Receives how much of a step is done, from 0 to 1; steps can begin again. A result other than 0 cancels
- * the call, and only that one. */
+/* Receives how much of a step is done, from 0 to 1, which never falls within a call; several steps
+ * can alternate. A result other than 0 cancels the call, and only that one. */
 typedef int32_t (*mlc_progress_function)(const char* step, double share, void* user);
 
-/* Creates a context. Options: "threads", the maximum number of threads of a call.
+/* Creates a context. Options: "threads", the maximum number of threads of a call;
+ * "temporary-folder", for temporary files, and "cache-folder", for models that Core ML compiled,
+ * instead of those of the environment. The memory of a call is limited by the process only.
  * Ownership: the caller frees *context with mlc_context_free, *error with mlc_error_free.
  * Threads: any. */
 MLC_API int32_t mlc_context_new(const char* options, mlc_context** context, mlc_error** error);
@@ -240,7 +250,8 @@ MLC_API int32_t mlc_compile(mlc_context* context, const char* model, const char*
                             const char* options, char** result, mlc_error** error);
 
 /* Compiles a model file whose bytes are in memory. `folder`, which may be NULL, contains its
- * external data.
+ * external data. The bytes are copied to a temporary file, which is removed before the call
+ * returns.
  * Ownership: the caller frees *result with mlc_string_free, *error with mlc_error_free.
  * Threads: any, each with its own context. */
 MLC_API int32_t mlc_compile_memory(mlc_context* context, const void* bytes, size_t size,
@@ -301,7 +312,8 @@ MLC_API int32_t mlc_precompile(mlc_context* context, const char* package, const 
 /* Lists the operators that the builder knows: {"operators": [{"name", "class", "summary",
  * "parameters": [{"name", "required", ...}]}]}. The class is "direct" for the operators of MIL,
  * which also have "since", the target that they require, and "decomposed" for operators of ONNX
- * that become several, such as "onnx.ScatterND", perhaps under a "condition".
+ * that become several, such as "onnx.Einsum", perhaps under a "condition". All other names of MIL
+ * and ONNX have the class "never" and the reason, "why".
  * Ownership: the caller frees *result with mlc_string_free, *error with mlc_error_free.
  * Threads: any. */
 MLC_API int32_t mlc_capabilities(char** result, mlc_error** error);
@@ -309,9 +321,10 @@ MLC_API int32_t mlc_capabilities(char** result, mlc_error** error);
 /* ---- Tensors ------------------------------------------------------------------------------- */
 
 /* Element types. Types below 8 bits are packed, least significant bits first. Models have inputs
- * of MLC_BOOL to MLC_UINT16, and outputs of these types and MLC_STRING. The probabilities of a
- * classifier are an output of MLC_FP64 with a number for each label. The other types occur in
- * constants. A bool is one byte, 0 or 1. */
+ * of MLC_BOOL to MLC_UINT16 with at most five dimensions, and outputs of these types and
+ * MLC_STRING. The probabilities of a classifier are an output of MLC_FP64 with a number for each
+ * label. The other types occur in constants. A bool is one byte, 0 or 1. Strings are only read, with
+ * mlc_results_string: a tensor of MLC_STRING that is passed to the library is an error. */
 #define MLC_BOOL 1
 #define MLC_FP16 2
 #define MLC_FP32 3
@@ -360,7 +373,8 @@ typedef struct mlc_model mlc_model;
 
 /* Loads a package, a compiled bundle, MIL text or a source model. Options: those of mlc run that
  * concern loading: "units", "function", "arithmetic", "timeout", "load-timeout", "dim", "shape",
- * "low-precision", "reshapes", "specialization"; "threads", of the reference engine; and
+ * "low-precision", "reshapes", "specialization"; "threads", of the reference engine; "trace", for
+ * mlc_model_trace; and
  * "circuit-breaker": true, which refuses predictions for five seconds or longer, with
  * MLC_ERROR_RUNTIME, after more than 5 % of the last 100 have failed; so do "p99-budget" and
  * "memory-mark". Times are in milliseconds.
@@ -432,6 +446,14 @@ MLC_API int32_t mlc_model_placements(mlc_model* model, char** result, mlc_error*
  * Ownership: the caller frees *result with mlc_string_free, *error with mlc_error_free.
  * Threads: any. */
 MLC_API int32_t mlc_model_telemetry(mlc_model* model, char** result, mlc_error** error);
+
+/* Writes the predictions of all functions of the model so far, and the operations in them as far as
+ * the runtime tells their times, as a file for chrome://tracing and ui.perfetto.dev. The model must
+ * have been loaded with the option "trace": true, which costs time and memory, at most for a million
+ * events.
+ * Ownership: the caller frees *error with mlc_error_free.
+ * Threads: any. */
+MLC_API int32_t mlc_model_trace(mlc_model* model, const char* path, mlc_error** error);
 
 /* Frees a model. States, requests and generators that use it remain valid.
  * Ownership: takes `model`, which may be NULL.
@@ -662,14 +684,15 @@ MLC_API int32_t mlc_generator_new(mlc_model* model, mlc_tokenizer* tokenizer, co
                                   mlc_generator** generator, mlc_error** error);
 
 /* Appends a text to what the model has read. Special tokens in it are recognised. The first text
- * gets the tokens that the model expects at the beginning.
+ * gets the tokens that the model expects at the beginning. Nothing is appended if the tokens exceed
+ * the context.
  * Ownership: the caller frees *error with mlc_error_free.
  * Threads: one at a time. */
 MLC_API int32_t mlc_generator_feed(mlc_generator* generator, const char* text, size_t size,
                                    mlc_error** error);
 
-/* Appends tokens. mlc_generator_next checks them, and whether they exceed the context; after its error,
- * mlc_generator_reset begins again.
+/* Appends tokens. Nothing is appended if one of them is not in the vocabulary of the model, or if
+ * they exceed the context.
  * Ownership: the caller frees *error with mlc_error_free.
  * Threads: one at a time. */
 MLC_API int32_t mlc_generator_feed_ids(mlc_generator* generator, const int32_t* ids, size_t count,
@@ -688,6 +711,22 @@ MLC_API int32_t mlc_generator_next(mlc_generator* generator, int32_t* id, const 
  * Ownership: the caller frees *result with mlc_string_free, *error with mlc_error_free.
  * Threads: one at a time. */
 MLC_API int32_t mlc_generator_stats(mlc_generator* generator, char** result, mlc_error** error);
+
+/* Copies the states of the model after the tokens that it has processed, whose number *count
+ * receives; `count` may be NULL. Those that were appended since the last mlc_generator_next are not
+ * processed yet.
+ * Ownership: the caller frees *state with mlc_state_free, *error with mlc_error_free.
+ * Threads: one at a time. */
+MLC_API int32_t mlc_generator_state(mlc_generator* generator, mlc_state** state, size_t* count,
+                                    mlc_error** error);
+
+/* Forgets everything, and continues as if the model had read these tokens: `state`, which is
+ * copied, has the states after them, e.g. of a prompt that several answers continue. At least one
+ * more token must be appended before mlc_generator_next.
+ * Ownership: none; the caller frees *error with mlc_error_free.
+ * Threads: one at a time. */
+MLC_API int32_t mlc_generator_start(mlc_generator* generator, mlc_state* state, const int32_t* ids,
+                                    size_t count, mlc_error** error);
 
 /* Forgets everything that the model has read.
  * Ownership: the caller frees *error with mlc_error_free.
@@ -723,8 +762,9 @@ typedef struct mlc_block mlc_block;
 typedef struct mlc_op mlc_op;
 
 /* A value of a program: an input, a constant or the result of an operation. A value of another
- * program, or of a block that is not around the operation that uses it, is an error. Passes end
- * the lifetime of all values. */
+ * program, or of a block that is not around the operation that uses it, is an error, which numbers
+ * the programs of the process in the order of their creation. Passes end the lifetime of all
+ * values. */
 typedef int64_t mlc_value;
 
 /* Creates an empty program. Options: "target", the deployment target ("iOS17"), below which the
@@ -761,7 +801,8 @@ MLC_API int32_t mlc_block_symbol_sizes(mlc_block* body, const char* name, int32_
                                        const int64_t* sizes, int64_t* dim, mlc_error** error);
 
 /* Adds an input: of the model to the body of a function, or a variable to a block of while_loop.
- * Each of `dims` is a size or a symbol.
+ * Each of `dims` is a size or a symbol. Types that only constants have, and more than five
+ * dimensions, are errors.
  * Ownership: the caller frees *error with mlc_error_free.
  * Threads: one at a time per program. */
 MLC_API int32_t mlc_block_input(mlc_block* block, const char* name, int32_t dtype, int32_t rank,
@@ -961,9 +1002,12 @@ MLC_API int32_t mlc_program_load(mlc_context* context, mlc_program* program, con
  * Threads: one at a time per program. */
 MLC_API int32_t mlc_program_text(mlc_program* program, char** text, mlc_error** error);
 
-/* Lists the weights, which are the constants of ten elements or more: {"weights": [{"name",
- * "function", "dtype", "shape", "settable", "why"}]}. An encoded constant cannot be set.
- * Names are those of the program: legal identifiers, in which other characters became "_".
+/* Lists the weights: {"weights": [{"name", "source", "function", "dtype", "shape", "settable",
+ * "why"}]}. Names are those of the program: legal identifiers, in which other characters became
+ * "_"; "source" is the name in the source model. A weight can be set if it is a tensor of the
+ * source, perhaps rounded to another type or reshaped. One that is compressed, or that was computed
+ * from tensors of the source (fused, transposed), cannot; "why" states the reason. A package that
+ * mlc did not write, and a program that was built, count as their own source.
  * Ownership: the caller frees *result with mlc_string_free, *error with mlc_error_free.
  * Threads: one at a time per program. */
 MLC_API int32_t mlc_program_weights(mlc_program* program, char** result, mlc_error** error);
@@ -974,8 +1018,9 @@ MLC_API int32_t mlc_program_weights(mlc_program* program, char** result, mlc_err
 MLC_API int32_t mlc_program_get_weight(mlc_program* program, const char* name,
                                        const mlc_tensor* tensor, mlc_error** error);
 
-/* Replaces a weight by a tensor of the same shape, which is copied and, between floating-point
- * types, rounded. In all functions that have a weight of this name with the same elements.
+/* Replaces a weight, given by its name in the program or in the source, by a tensor of the same
+ * shape, which is copied and, between floating-point types, rounded. In all functions that have
+ * the same tensor of the source, or a weight of this name with the same elements.
  * Ownership: the caller frees *error with mlc_error_free.
  * Threads: one at a time per program. */
 MLC_API int32_t mlc_program_set_weight(mlc_program* program, const char* name,

@@ -11,6 +11,7 @@
 #include "tools/driver/run_passes.h"
 #include "tools/driver/runtimes.h"
 #include "tools/driver/supplied_tensors.h"
+#include "tools/runtime/options.h"
 #include "tools/runtime/tensor.h"
 
 using Json = nlohmann::ordered_json;
@@ -64,7 +65,7 @@ LoadedFunction::LoadedFunction(std::shared_ptr<LoadedModel> owner, const Functio
       function(loaded),
       telemetry(std::make_shared<runtime::Telemetry>(SampledResidentBytes())),
       breaker(std::make_shared<runtime::CircuitBreaker>(model->breaker)),
-      instance(model->model->Load(function, {.telemetry = telemetry, .breaker = breaker})),
+      instance(model->model->Load(function, Guard())),
       inputs(PortsFrom(instance->schema().inputs, function.inputs)),
       outputs(PortsFrom(instance->schema().outputs, function.outputs)),
       states(PortsFrom(instance->schema().states, function.states)),
@@ -75,6 +76,15 @@ LoadedFunction::LoadedFunction(std::shared_ptr<LoadedModel> owner, const Functio
       if (value->name == feature.name) input_values.push_back(value);
   MLC_CHECK(input_values.size() == inputs.features.size(),
             "the runtime has inputs that the program lacks");
+}
+
+runtime::GuardOptions LoadedFunction::Guard() const {
+  runtime::GuardOptions guard{.telemetry = telemetry, .breaker = breaker};
+  if (model->trace)
+    guard.observe = [trace = model->trace](auto begin, auto end) {
+      trace->Add("predict", driver::Trace::kPrediction, begin, end);
+    };
+  return guard;
 }
 
 const Ports* LoadedFunction::PortsOf(int32_t kind) const {
@@ -90,30 +100,22 @@ const Ports* LoadedFunction::PortsOf(int32_t kind) const {
   }
 }
 
-std::vector<driver::Option> LoadTable(LoadOptions& into) {
-  std::vector<driver::Option> table = driver::Only(
-      driver::RunTable(into.run),
-      {"--units", "--function", "--arithmetic", "--timeout", "--load-timeout", "--low-precision",
-       "--reshapes", "--specialization", "--p99-budget", "--memory-mark"});
-  table.push_back({"--threads", "N", "number of threads of the reference engine",
-                   driver::Whole("--threads", into.threads)});
-  table.push_back({"--circuit-breaker", "", "refuse predictions for a while after many failures",
-                   driver::Switch(into.breaker)});
-  return table;
-}
-
 mlc_model* LoadModel(const LoadOptions& options,
                      const std::function<std::unique_ptr<driver::Model>(
                          const driver::ModelOptions& options, Diagnostics& diagnostics)>& make) {
-  constexpr int64_t kMostThreads = 1024;
-  if (options.threads < 0 || options.threads > kMostThreads)
-    throw Error("usage", "--threads: {}", options.threads).Expected("0 to {}", kMostThreads);
   if (options.run.sweep)
     throw Error("usage", "--units: \"sweep\" is unknown")
         .Expected("all, cpu, gpu, ane or reference");
   driver::ModelOptions given = options.run;
-  given.threads = static_cast<int>(options.threads);
+  given.threads = options.threads;
   auto model = std::make_shared<LoadedModel>();
+  if (options.trace) {
+    model->trace = std::make_shared<driver::Trace>();
+    given.hints.observe = [trace = model->trace](const runtime::LoadOptions::OperationRun& run) {
+      trace->Add(std::string(run.name), driver::Trace::kOperation, run.begin, run.end,
+                 std::string(run.op));
+    };
+  }
   model->model = make(given, model->diagnostics);
   model->units_requested = given.units;
   model->breaker = options.run.breaker;
@@ -147,9 +149,7 @@ int32_t mlc_model_load(mlc_context* context, const char* path, const char* optio
     mlc_model* made = nullptr;
     RunJob(context, [&](Job& job) {
       LoadOptions given;
-      std::vector<driver::Option> table = LoadTable(given);
-      driver::Append(driver::ImportTable(given.run.import), table);
-      driver::FillFromJson(table, OrEmpty(options));
+      driver::FillFromJson(LoadFileTable(given), OrEmpty(options));
       made = LoadModel(given, [&](const driver::ModelOptions& load, Diagnostics& diagnostics) {
         auto loaded = std::make_unique<driver::Model>(path, load, diagnostics);
         for (const Error& warning : diagnostics.warnings()) job.diagnostics.Warn(warning);
@@ -237,7 +237,7 @@ int32_t mlc_model_capabilities(mlc_model* model, char** result, mlc_error** erro
       if (device == runtime::Device::kAne) json["ane_available"] = true;
     }
     for (int32_t number = MLC_BOOL; number <= MLC_UINT16; ++number)
-      json["dtypes"].push_back(Name(DTypeFrom(number)));
+      json["dtypes"].push_back(Name(DTypeFrom(number, "an element type")));
     for (const runtime::Capabilities::Missing& missing : machine.missing)
       json["missing"].push_back({{"feature", missing.feature}, {"why", missing.why}});
     if (loaded.units() == runtime::Units::kReference)
@@ -282,6 +282,17 @@ int32_t mlc_model_telemetry(mlc_model* model, char** result, mlc_error** error) 
     json["breaker"] = {{"state", Name(model->function->breaker->state())},
                        {"opened", model->function->breaker->opened()}};
     StoreResult(json, result);
+  });
+}
+
+int32_t mlc_model_trace(mlc_model* model, const char* path, mlc_error** error) {
+  return Call(error, [&] {
+    Require(model, "model");
+    Require(path, "path");
+    const std::shared_ptr<driver::Trace>& trace = model->function->model->trace;
+    if (!trace)
+      throw Error("usage", "the model records no trace").Help("load it with the option 'trace'");
+    trace->Write(path);
   });
 }
 

@@ -22,7 +22,8 @@ struct LoadedModel {
   std::unique_ptr<driver::Model> model;
   std::optional<runtime::Units> units_requested;
   runtime::BreakerOptions breaker;
-  std::mutex mutex;  // guards `model`, which is not thread-safe
+  std::shared_ptr<driver::Trace> trace;  // null unless the options ask for it
+  std::mutex mutex;                      // guards `model`, which is not thread-safe
 };
 
 // The names of one kind of port, and their indices by either name.
@@ -42,6 +43,8 @@ class LoadedFunction {
   LoadedFunction& operator=(const LoadedFunction&) = delete;
 
   const Ports* PortsOf(int32_t kind) const;  // null for an unknown kind
+  // What another instance of the function shares with this one.
+  runtime::GuardOptions Guard() const;
 
   const std::shared_ptr<LoadedModel> model;
   const Function& function;
@@ -56,10 +59,9 @@ class LoadedFunction {
 // Options of loading, bound to the records that they fill.
 struct LoadOptions {
   driver::BenchmarkOptions run;
-  int64_t threads = 0;
-  bool breaker = false;
+  int threads = 0;
+  bool breaker = false, trace = false;
 };
-std::vector<driver::Option> LoadTable(LoadOptions& into);
 // Loads the default function, or the one that the options name.
 mlc_model* LoadModel(const LoadOptions& options,
                      const std::function<std::unique_ptr<driver::Model>(

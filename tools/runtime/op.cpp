@@ -49,6 +49,12 @@ std::vector<std::string_view> ParametersOf(const mlc_op& op) {
   return names;
 }
 
+Error Prefixed(std::string_view prefix, const Error& error) {
+  Error made(error.id(), "{}: {}", prefix, error.text());
+  for (const std::string& note : error.notes()) made.Note(note);
+  return made;
+}
+
 mlc_op& Unfinished(mlc_op* op) {
   Require(op, "op");
   if (!op->operation) throw Error("usage", "the operation is finished");
@@ -76,8 +82,12 @@ void SetConstant(mlc_op* op, const char* parameter, Tensor tensor, bool untyped)
 void SetValues(mlc_op* op, const char* parameter, int32_t count, const mlc_value* values) {
   Argument& argument = Unfinished(op).arguments[IndexOf(*op, parameter)];
   Operands operands;
-  for (int32_t i = 0; i < count; ++i)
-    operands.emplace_back(op->program->Visible(values[i], op->block));
+  try {
+    for (int32_t i = 0; i < count; ++i)
+      operands.emplace_back(op->program->Visible(values[i], op->block));
+  } catch (const Error& error) {
+    throw Prefixed(fmt::format("{}: \"{}\"", op->op_name, parameter), error);
+  }
   argument = {std::move(operands), false};
 }
 
@@ -109,11 +119,15 @@ void ChooseTypes(mlc_op& op) {
     const Tensor numbers = argument.operands[0].constant();
     const bool is_float = numbers.dtype() == DType::kFp64;
     DType dtype = domain_type(params[i].domain);
+    if (params[i].types == SetOf(DType::kBool)) dtype = DType::kBool;
     if (dtype == DType::kNone) dtype = DefaultNumberType(params[i].types, is_float);
     if (dtype == DType::kNone)
       throw Error("bad-operand", "{}: the element type of \"{}\" is ambiguous", op.def->name,
                   params[i].name)
           .Help("set it to a constant with a type");
+    if (dtype == DType::kBool)
+      throw Error("bad-operand", "{}: \"{}\" takes bool, not numbers", op.def->name, params[i].name)
+          .Help("set it with mlc_op_bool");
     if (is_float && !IsFloat(dtype))
       throw Error("bad-operand", "{}: \"{}\" takes {}, not floating-point numbers", op.def->name,
                   params[i].name, Name(dtype));
@@ -135,6 +149,11 @@ void CheckArguments(const mlc_op& op) {
     if (operands.size() > 1 && !params[i].variadic)
       throw Error("bad-operand", "{}: \"{}\" takes one value, not {}", op.def->name, params[i].name,
                   operands.size());
+    if (operands.size() == 1 && operands[0].constant() &&
+        operands[0].type().dtype == DType::kBool && params[i].types &&
+        !Contains(params[i].types, DType::kBool))
+      throw Error("bad-operand", "{}: \"{}\" does not take bool", op.def->name, params[i].name)
+          .Help("set it with mlc_op_int or mlc_op_float");
     for (const Operand& operand : operands)
       if (params[i].is_const && !IsCompileTime(operand))
         throw Error("needs-constant", "{}: \"{}\" must be a constant", op.def->name,
@@ -167,18 +186,18 @@ std::vector<Value*> FinishComposite(mlc_op& op) {
     }
     if (operands.empty() && i < composite.required)
       throw Error("bad-operand", "{} lacks \"{}\"", composite.name, composite.parameters[i]);
-    if (operands.size() > 1 || (!operands.empty() && !operands[0].type().is_tensor()))
-      throw Error("bad-operand", "{}: \"{}\" takes one tensor", composite.name,
-                  composite.parameters[i]);
+    const bool several = i == 0 && composite.several;
+    if ((operands.size() > 1 && !several) ||
+        !std::ranges::all_of(operands, [](const Operand& one) { return one.type().is_tensor(); }))
+      throw Error("bad-operand", "{}: \"{}\" takes {}", composite.name, composite.parameters[i],
+                  several ? "tensors" : "one tensor");
     lists.push_back(std::move(operands));
   }
   std::vector<Value*> results;
   try {
     results = composite.lower(draft.builder(), CompositeArguments(composite.names(), lists));
   } catch (const Error& error) {
-    Error named(error.id(), "{}: {}", composite.name, error.text());
-    for (const std::string& note : error.notes()) named.Note(note);
-    throw named;
+    throw Prefixed(composite.name, error);
   }
   draft.Splice();
   op.operation.reset();
@@ -238,11 +257,13 @@ int32_t mlc_op_new(mlc_block* block, const char* op_name, const char* name, mlc_
     const OpDef* def = program.program.ops->Find(op_name);
     const Composite* composite = FindComposite(op_name);
     if (!composite && (!def || def->is_const())) {
+      for (const Refused& refused : RefusedOperators())
+        if (refused.name == op_name)
+          throw Error("unsupported-operator", "{} cannot be built: {}", op_name, refused.why);
       Error error("unsupported-operator", "unknown operator {}", op_name);
       if (const std::string meant = MeantOperator(*program.program.ops, op_name); !meant.empty())
         error.Expected("perhaps {}", meant);
-      throw error.Help(def ? "mlc_block_constant adds constants"
-                           : "mlc_capabilities lists the operators");
+      throw error.Help("mlc_capabilities lists the operators");
     }
     if (!OrEmpty(name).empty() && !IsLegalName(name))
       throw Error("bad-name", "\"{}\" cannot be a name in a program", name)

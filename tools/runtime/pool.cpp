@@ -4,6 +4,7 @@
 
 #include "lib/runtime/model_pool.h"
 #include "tools/driver/options_json.h"
+#include "tools/runtime/options.h"
 #include "tools/runtime/predict.h"
 
 using namespace mlc;
@@ -11,7 +12,7 @@ using namespace mlc::abi;
 
 struct mlc_pool {
   std::shared_ptr<LoadedFunction> function;
-  int64_t instances = 2, queue = 16;
+  PoolOptions options;
   std::unique_ptr<runtime::Pool> pool;
 };
 
@@ -22,24 +23,19 @@ int32_t mlc_pool_new(mlc_model* model, const char* options, mlc_pool** pool, mlc
     constexpr int64_t kMostInstances = 256, kMostWaiting = 1 << 20;
     auto made = std::make_unique<mlc_pool>();
     made->function = model->function;
-    driver::FillFromJson(
-        {{"--instances", "N", "instances of the model",
-          driver::Whole("--instances", made->instances)},
-         {"--queue", "N", "predictions that may wait", driver::Whole("--queue", made->queue)}},
-        OrEmpty(options));
-    if (made->instances < 1 || made->instances > kMostInstances)
-      throw Error("usage", "--instances: {}", made->instances).Expected("1 to {}", kMostInstances);
-    if (made->queue < 1 || made->queue > kMostWaiting)
-      throw Error("usage", "--queue: {}", made->queue).Expected("1 to {}", kMostWaiting);
+    driver::FillFromJson(PoolTable(made->options), OrEmpty(options));
+    const auto [count, queue] = made->options;
+    if (count < 1 || count > kMostInstances)
+      throw Error("usage", "--instances: {}", count).Expected("1 to {}", kMostInstances);
+    if (queue < 1 || queue > kMostWaiting)
+      throw Error("usage", "--queue: {}", queue).Expected("1 to {}", kMostWaiting);
     const LoadedFunction& function = *model->function;
     std::vector<std::unique_ptr<runtime::GuardedModel>> instances;
-    for (int64_t i = 0; i < made->instances; ++i) {
+    for (int64_t i = 0; i < count; ++i) {
       const std::lock_guard lock(function.model->mutex);
-      instances.push_back(function.model->model->Load(
-          function.function, {.telemetry = function.telemetry, .breaker = function.breaker}));
+      instances.push_back(function.model->model->Load(function.function, function.Guard()));
     }
-    made->pool =
-        std::make_unique<runtime::Pool>(std::move(instances), static_cast<size_t>(made->queue));
+    made->pool = std::make_unique<runtime::Pool>(std::move(instances), static_cast<size_t>(queue));
     *pool = made.release();
   });
 }
@@ -77,8 +73,8 @@ int32_t mlc_pool_statistics(mlc_pool* pool, char** result, mlc_error** error) {
     Require(pool, "pool");
     Require(result, "result");
     const runtime::PoolStatistics found = pool->pool->statistics();
-    StoreResult({{"instances", pool->instances},
-                 {"queue", pool->queue},
+    StoreResult({{"instances", pool->options.instances},
+                 {"queue", pool->options.queue},
                  {"submitted", found.submitted},
                  {"finished", found.finished},
                  {"rejected", found.rejected},

@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <atomic>
 
+#include "lib/coreml/dtypes.h"
 #include "lib/ir/builder.h"
 #include "lib/ops/row.h"
 #include "lib/support/mapped_file.h"
 #include "lib/support/work_scope.h"
 #include "tools/driver/options_json.h"
+#include "tools/runtime/options.h"
 #include "tools/runtime/tensor.h"
 
 namespace mlc::abi {
@@ -19,6 +21,15 @@ uint32_t NextSerial() {
   static std::atomic<uint32_t> last = 0;
   // The sign of a value stays positive.
   return ++last & 0x7fffffff;
+}
+
+std::string Ordinal(uint32_t number) {
+  const uint32_t ten = number % 100 / 10, one = number % 10;
+  return fmt::format("{}{}", number,
+                     ten == 1 || one > 3 || one == 0 ? "th"
+                     : one == 1                      ? "st"
+                     : one == 2                      ? "nd"
+                                                     : "rd");
 }
 
 }  // namespace
@@ -49,7 +60,14 @@ const ProgramParts::Known* ProgramParts::Find(mlc_value value) const {
 
 const ProgramParts::Known& ProgramParts::At(mlc_value value) const {
   if (const Known* known = Find(value)) return *known;
-  throw Error("usage", "{} is not a value of this program", value)
+  const auto owner = static_cast<uint32_t>(value >> 32);
+  const auto index = static_cast<size_t>(value & 0xffffffff);
+  if (value < 0 || owner == 0) throw Error("usage", "{} is not a value", value);
+  if (owner != serial)
+    throw Error("usage", "value {} belongs to another program: the {} that was created, not the {}",
+                index, Ordinal(owner), Ordinal(serial));
+  if (index >= values.size()) throw Error("usage", "the program has no value {}", index);
+  throw Error("usage", "value {} has ended", index)
       .Help("values end with the block that they are in, and when passes run");
 }
 
@@ -94,23 +112,6 @@ ProgramParts& Open(mlc_block* block) {
   return *block->program;
 }
 
-Shape ShapeFrom(const ProgramParts& program, const Function& function, int32_t rank,
-                const int64_t* dims) {
-  if (rank > 0) Require(dims, "dims");
-  std::vector<int64_t> sizes;
-  for (int32_t d = 0; d < rank; ++d) sizes.push_back(dims[d] < 0 ? 0 : dims[d]);
-  Shape shape = ToShape(DimsFrom(rank, sizes.data()));
-  for (int32_t d = 0; d < rank; ++d) {
-    if (dims[d] >= 0) continue;
-    const auto index = static_cast<size_t>(-(dims[d] + 1));
-    if (index >= program.symbol_names.size() || program.symbol_functions[index] != &function)
-      throw Error("usage", "size {} is {}, which is not a symbol of the function", d, dims[d])
-          .Expected("a size of at least 0, or a symbol");
-    shape[static_cast<size_t>(d)] = Dim::Symbol(program.symbol_names[index]);
-  }
-  return shape;
-}
-
 }  // namespace mlc::abi
 
 using namespace mlc;
@@ -123,6 +124,39 @@ void RequireLegal(const char* name) {
   if (!IsLegalName(name))
     throw Error("bad-name", "\"{}\" cannot be a name in a program", name)
         .Expected("letters, digits and _, e.g. {}", LegalName(name));
+}
+
+// The shape for dims of sizes and symbols of the function.
+Shape ShapeFrom(const ProgramParts& program, const Function& function, const std::string& what,
+                int32_t rank, const int64_t* dims) {
+  std::vector<int64_t> sizes;
+  for (int32_t d = 0; dims && d < rank; ++d) sizes.push_back(std::max<int64_t>(dims[d], 0));
+  Shape shape = ToShape(DimsFrom(rank, dims ? sizes.data() : nullptr, what));
+  for (int32_t d = 0; d < rank; ++d) {
+    if (dims[d] >= 0) continue;
+    const auto index = static_cast<size_t>(-(dims[d] + 1));
+    if (index >= program.symbol_names.size() || program.symbol_functions[index] != &function)
+      throw Error("usage", "{}: size {} is {}, which is not a symbol of the function", what, d,
+                  dims[d])
+          .Expected("a size of at least 0, or a symbol");
+    shape[static_cast<size_t>(d)] = Dim::Symbol(program.symbol_names[index]);
+  }
+  return shape;
+}
+
+// The type of an input or a state. Error "usage", "unsupported-dtype" or "rank-limit" for one that
+// Core ML's values do not have.
+Type ValueType(mlc_block* block, const std::string& what, int32_t dtype, int32_t rank,
+               const int64_t* dims) {
+  const DType element = DTypeFrom(dtype, what);
+  if (dtype > MLC_UINT16)
+    throw Error("unsupported-dtype", "{} cannot have elements of {}", what, Name(element))
+        .Expected("MLC_BOOL to MLC_UINT16; the other types are those of constants");
+  Shape shape = ShapeFrom(*block->program, *block->block->function, what, rank, dims);
+  if (rank > coreml::kMostDimensions)
+    throw Error("rank-limit", "{} has {} dimensions", what, rank)
+        .Expected("at most {}", coreml::kMostDimensions);
+  return Type::Tensor(element, std::move(shape));
 }
 
 mlc_block& RequireBody(mlc_block* block) {
@@ -182,8 +216,7 @@ int32_t mlc_program_new(const char* options, mlc_program** program, mlc_error** 
   return Call(error, [&] {
     Require(program, "program");
     driver::CompileOptions compile;
-    driver::FillFromJson(driver::Only(driver::CompileTable(compile), {"--target"}),
-                         OrEmpty(options));
+    driver::FillFromJson(NewProgramTable(compile), OrEmpty(options));
     auto parts = std::make_shared<ProgramParts>(Program(&Ops()));
     parts->target = compile.target;
     *program = new mlc_program{std::move(parts)};
@@ -233,10 +266,10 @@ int32_t mlc_block_symbol_sizes(mlc_block* body, const char* name, int32_t count,
 int32_t mlc_block_input(mlc_block* block, const char* name, int32_t dtype, int32_t rank,
                         const int64_t* dims, mlc_value* value, mlc_error** error) {
   return Call(error, [&] {
-    ProgramParts& parts = Open(block);
+    Open(block);
     Require(name, "name");
     Function& function = *block->block->function;
-    const Type type = Type::Tensor(DTypeFrom(dtype), ShapeFrom(parts, function, rank, dims));
+    const Type type = ValueType(block, fmt::format("input \"{}\"", name), dtype, rank, dims);
     RequireLegal(name);
     Value* made = AddInput(*block->block, name, type);
     if (!block->around) {
@@ -254,11 +287,11 @@ int32_t mlc_block_input(mlc_block* block, const char* name, int32_t dtype, int32
 int32_t mlc_block_state(mlc_block* body, const char* name, int32_t dtype, int32_t rank,
                         const int64_t* dims, mlc_value* value, mlc_error** error) {
   return Call(error, [&] {
-    ProgramParts& parts = *RequireBody(body).program;
+    RequireBody(body);
     Require(name, "name");
     Function& function = *body->block->function;
     const Type type =
-        Type::State(Type::Tensor(DTypeFrom(dtype), ShapeFrom(parts, function, rank, dims)));
+        Type::State(ValueType(body, fmt::format("state \"{}\"", name), dtype, rank, dims));
     RequireLegal(name);
     Value* made = AddInput(*body->block, name, type);
     function.states.push_back(PortFor(name, *made));
@@ -319,10 +352,11 @@ int32_t mlc_block_constant_file(mlc_block* block, const char* name, const char* 
   return Call(error, [&] {
     Open(block);
     Require(path, "path");
-    const DType type = DTypeFrom(dtype);
+    const DType type = DTypeFrom(dtype, "the constant");
     if (type == DType::kString) throw Error("usage", "a constant in a file cannot have strings");
     const WorkScope scope({.map_files = false});
-    Tensor slice = Tensor::FileSlice(MappedFile::Open(path), offset, type, DimsFrom(rank, dims));
+    Tensor slice = Tensor::FileSlice(MappedFile::Open(path), offset, type,
+                                     DimsFrom(rank, dims, "the constant"));
     StoreValue(block, AddConstant(block, name, std::move(slice)), value);
   });
 }

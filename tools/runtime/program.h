@@ -63,10 +63,6 @@ struct ProgramParts : std::enable_shared_from_this<ProgramParts> {
 
 // Error "usage" for a block that cannot be changed any more.
 ProgramParts& Open(mlc_block* block);
-// The shape for dims of sizes and symbols of the function.
-Shape ShapeFrom(const ProgramParts& program, const Function& function, int32_t rank,
-                const int64_t* dims);
-
 }  // namespace mlc::abi
 
 struct mlc_program {

@@ -9,6 +9,7 @@
 #include "tools/driver/options_json.h"
 #include "tools/driver/weights.h"
 #include "tools/runtime/model.h"
+#include "tools/runtime/options.h"
 #include "tools/runtime/program.h"
 #include "tools/runtime/tensor.h"
 
@@ -91,10 +92,7 @@ int32_t mlc_program_optimise(mlc_context* context, mlc_program* program, const c
     Json json;
     RunJob(context, [&](Job& job) {
       driver::OptimizeOptions given;
-      driver::FillFromJson(
-          driver::Without(driver::OptimizeTable(given),
-                          {"--print-after", "--time-passes", "--inline", "--force"}),
-          OrEmpty(options));
+      driver::FillFromJson(OptimiseTable(given), OrEmpty(options));
       given.progress = job.progress;
       given.pipeline.progress = job.progress;
       // A failed pass leaves the program as it was.
@@ -120,12 +118,11 @@ int32_t mlc_program_write(mlc_context* context, mlc_program* program, const char
     if (path.extension() != ".mlpackage" && path.extension() != ".mil")
       throw Error("usage", "output: \"{}\" ends neither in .mil nor in .mlpackage", output);
     RunJob(context, [&](Job& job) {
-      bool force = false;
-      driver::FillFromJson({{"--force", "", "replace whatever exists", driver::Switch(force)}},
-                           OrEmpty(options));
+      WriteOptions given;
+      driver::FillFromJson(WriteTable(given), OrEmpty(options));
       Program written = Clone(parts.program);
       Verify(written);
-      driver::WriteProgram(written, path, force, job.diagnostics);
+      driver::WriteProgram(written, path, given.force, job.diagnostics);
     });
     StoreResult({{"package", fs::absolute(path).string()}}, result);
   });
@@ -139,12 +136,7 @@ int32_t mlc_program_compile(mlc_context* context, mlc_program* program, const ch
     Json json;
     RunJob(context, [&](Job& job) {
       driver::CompileOptions given;
-      driver::FillFromJson(
-          driver::Without(driver::CompileTable(given),
-                          {"--shape", "--dim", "--const", "--outputs", "--replace", "--image",
-                           "--runtime", "--context", "--data-root", "--io", "--no-manifest",
-                           "--sha256", "--print-after", "--time-passes"}),
-          OrEmpty(options));
+      driver::FillFromJson(CompileProgramTable(given), OrEmpty(options));
       given.progress = job.progress;
       given.passes.progress = job.progress;
       if (!given.target) given.target = parts.target;
@@ -192,6 +184,7 @@ int32_t mlc_program_weights(mlc_program* program, char** result, mlc_error** err
                       {"dtype", Name(tensor.dtype())},
                       {"shape", tensor.dims()},
                       {"settable", weight.why_fixed.empty()}});
+      if (!weight.source.empty()) list.back()["source"] = weight.source;
       if (!weight.why_fixed.empty()) list.back()["why"] = weight.why_fixed;
     }
     StoreResult({{"weights", list}}, result);

@@ -48,14 +48,22 @@ Described Describe(const mlc_tensor* tensor, const std::string& what) {
   if (tensor->struct_size < kLeast)
     throw Error("usage", "{}: struct_size is {}", what, tensor->struct_size)
         .Expected("sizeof(mlc_tensor)");
-  Described found{.dtype = DTypeFrom(tensor->dtype),
-                  .dims = DimsFrom(tensor->rank, tensor->dims),
+  if (tensor->struct_size >= sizeof(mlc_tensor) && tensor->reserved)
+    throw Error("usage", "{}: reserved is not NULL", what);
+  Described found{.dtype = DTypeFrom(tensor->dtype, what),
+                  .dims = DimsFrom(tensor->rank, tensor->dims, what),
                   .count = 0,
                   .strides = tensor->strides,
                   .data = static_cast<std::byte*>(tensor->data)};
-  found.count = ElementCount(found.dims);
+  try {
+    found.count = ElementCount(found.dims);
+  } catch (const Error& error) {
+    throw Error(error.id(), "{}: {}", what, error.text());
+  }
   if (found.dtype == DType::kString)
-    throw Error("usage", "{}: a tensor of strings has no elements in memory", what);
+    throw Error("usage", "{}: strings cannot be passed in a tensor", what)
+        .Note("models have no inputs of strings, and mlc_op_string sets arguments of operations")
+        .Help("read results with mlc_results_string");
   if (found.count > 0 && !found.data) throw Error("usage", "{}: data is NULL", what);
   if (found.strides &&
       Dims(found.strides, found.strides + found.dims.size()) == StridesOf(found.dims))
@@ -99,9 +107,10 @@ Tensor Gathered(const Described& found) {
 
 }  // namespace
 
-DType DTypeFrom(int32_t number) {
+DType DTypeFrom(int32_t number, std::string_view what) {
   if (number < 1 || number >= static_cast<int32_t>(std::size(kTypes)))
-    throw Error("usage", "{} is not an element type", number).Expected("MLC_BOOL to MLC_UINT6");
+    throw Error("usage", "{}: {} is not an element type", what, number)
+        .Expected("MLC_BOOL to MLC_UINT6");
   return kTypes[number];
 }
 
@@ -111,13 +120,14 @@ int32_t NumberOf(DType dtype) {
   return 0;
 }
 
-Dims DimsFrom(int32_t rank, const int64_t* dims) {
+Dims DimsFrom(int32_t rank, const int64_t* dims, std::string_view what) {
   constexpr int32_t kMostRank = 64;
   if (rank < 0 || rank > kMostRank)
-    throw Error("usage", "the rank is {}", rank).Expected("0 to {}", kMostRank);
-  if (rank > 0 && !dims) throw Error("usage", "the argument \"dims\" is NULL");
+    throw Error("usage", "{}: the rank is {}", what, rank).Expected("0 to {}", kMostRank);
+  if (rank > 0 && !dims) throw Error("usage", "{}: dims is NULL", what);
   for (int32_t d = 0; d < rank; ++d)
-    if (dims[d] < 0) throw Error("usage", "size {} is {}", d, dims[d]).Expected("at least 0");
+    if (dims[d] < 0)
+      throw Error("usage", "{}: size {} is {}", what, d, dims[d]).Expected("at least 0");
   return rank > 0 ? Dims(dims, dims + rank) : Dims();
 }
 

@@ -2,18 +2,20 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "lib/ir/tensor.h"
 #include "tools/runtime/mlc.h"
 
 namespace mlc::abi {
 
-// Returns the element type for a constant of mlc.h. Error "usage" for another number.
-DType DTypeFrom(int32_t number);
+// Returns the element type for a constant of mlc.h. Error "usage" for another number; `what` names
+// the tensor.
+DType DTypeFrom(int32_t number, std::string_view what);
 int32_t NumberOf(DType dtype);  // 0 for kNone
 
-// Reads `rank` sizes. Error "usage" for a negative rank or size.
-Dims DimsFrom(int32_t rank, const int64_t* dims);
+// Reads `rank` sizes. Error "usage" for a negative rank or size; `what` names the tensor.
+Dims DimsFrom(int32_t rank, const int64_t* dims, std::string_view what);
 
 // Returns a tensor that refers to the memory of the caller, unless strides require a copy. `what`
 // names it in errors. Error "usage" for an invalid description, or strings.

@@ -5,7 +5,7 @@
 #include "tools/driver/options_json.h"
 #include "tools/driver/text_generator.h"
 #include "tools/driver/tokenizer.h"
-#include "tools/runtime/model.h"
+#include "tools/runtime/options.h"
 
 using namespace mlc;
 using namespace mlc::abi;
@@ -106,12 +106,7 @@ int32_t mlc_generator_new(mlc_model* model, mlc_tokenizer* tokenizer, const char
     Require(model, "model");
     Require(generator, "generator");
     driver::GenerateOptions given;
-    std::vector<driver::Option> table = driver::Only(
-        driver::GenerateTable(given),
-        {"--stop", "--temperature", "--top-k", "--top-p", "--min-p", "--repetition-penalty"});
-    table.push_back(
-        {"--seed", "N", "seed of the sampling", driver::Whole("--seed", given.sampling.seed)});
-    driver::FillFromJson(table, OrEmpty(options));
+    driver::FillFromJson(GeneratorTable(given), OrEmpty(options));
     auto made = std::make_unique<mlc_generator>();
     made->function = model->function;
     if (tokenizer) made->tokenizer = tokenizer->tokenizer;
@@ -171,6 +166,32 @@ int32_t mlc_generator_stats(mlc_generator* generator, char** result, mlc_error**
                                                                          : "stop"},
                                 {"why", generator->why}};
     StoreResult(json, result);
+  });
+}
+
+int32_t mlc_generator_state(mlc_generator* generator, mlc_state** state, size_t* count,
+                            mlc_error** error) {
+  return Call(error, [&] {
+    Require(generator, "generator");
+    Require(state, "state");
+    auto made = std::make_unique<mlc_state>();
+    made->function = generator->function;
+    made->slot =
+        std::make_shared<std::unique_ptr<runtime::ModelState>>(generator->model->CopyOfState());
+    *state = made.release();
+    if (count) *count = static_cast<size_t>(generator->model->seen());
+  });
+}
+
+int32_t mlc_generator_start(mlc_generator* generator, mlc_state* state, const int32_t* ids,
+                            size_t count, mlc_error** error) {
+  return Call(error, [&] {
+    Require(generator, "generator");
+    Require(state, "state");
+    if (state->function != generator->function)
+      throw Error("bad-input", "the state belongs to another model");
+    generator->generator->Start(**state->slot, IdsFrom(ids, count));
+    generator->why.clear();
   });
 }
 

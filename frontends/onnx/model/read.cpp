@@ -178,8 +178,10 @@ class Reader {
   Graph ReadGraph(const ::onnx::GraphProto& proto) {
     Graph graph;
     graph.name = proto.name();
-    for (const ::onnx::TensorProto& tensor : proto.initializer())
-      graph.initializers.push_back(ReadTensor(tensor));
+    for (const ::onnx::TensorProto& tensor : proto.initializer()) {
+      Constant& constant = graph.initializers.emplace_back(ReadTensor(tensor));
+      constant.tensor = constant.tensor.From({{constant.name}, true});
+    }
     for (const ::onnx::SparseTensorProto& sparse : proto.sparse_initializer())
       graph.initializers.push_back(ReadSparse(sparse));
     for (const ::onnx::NodeProto& node : proto.node()) graph.nodes.push_back(ReadNode(node));

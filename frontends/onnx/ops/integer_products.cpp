@@ -43,15 +43,9 @@ void ConvInteger(Node& node) {
   node.Set(node.builder().Cast(sum.value, DType::kInt32), DType::kInt32);
 }
 
-// Reshapes a scale or zero point of a matrix, which may be a scalar, a vector over rows or columns,
-// or already shaped like a reduction result.
-Value* OfRows(Node& node, Value* value) {
-  if (!value || value->type.rank() != 1) return value;
-  if (Product(value->type.shape) == Dim(1)) return lower::Along(node, value, 0, 1);
-  return Expanded(node, value, {1});
-}
+Value* OfRows(Node& node, Value* value) { return value ? lower::OverRows(node, value) : nullptr; }
 Value* OfColumns(Node& node, Value* value) {
-  return value ? lower::Along(node, value, 0, 1) : nullptr;
+  return value ? lower::OverColumns(node, value) : nullptr;
 }
 
 // Inputs: x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, B (int32 with scale x_scale *

@@ -24,68 +24,27 @@ void Dft(Node& node) {
   else
     node.WantConstants({{1, "dft_length"}, {2, "axis"}});
   Value* x = node.In(0);
-  int rank = x->type.rank();
-  bool inverse = node.Int("inverse", 0) != 0, onesided = node.Int("onesided", 0) != 0;
+  const int rank = x->type.rank();
   if (rank < 2) node.Fail("bad-operand", "the input has no dimension to transform");
-  int64_t at = node.opset() < 20  ? node.Int("axis", 1)
-               : node.HasInput(2) ? OneInteger(node, 2, "axis", -rank, rank - 1)
-                                  : -2;
-  int axis = node.Axis(at, rank);
-  const Shape shape = x->type.shape;
-  if (axis == rank - 1)
-    node.Fail("bad-attribute",
-              "axis must not be the last dimension, which holds real and imaginary parts");
-  if (shape[rank - 1] != Dim(1) && shape[rank - 1] != Dim(2))
-    node.Fail("bad-operand",
-              "the input is {}, expected a last dimension of 1 (real) or 2 (complex)",
-              ToString(shape));
-  if (!shape[axis].is_constant())
-    node.Fail("dynamic-shape", "the transformed dimension must be constant");
-  lower::Transform t;
-  t.length = shape[axis].constant();
-  t.in = shape[rank - 1].constant();
-  t.inverse = inverse;
-  bool to_real = inverse && onesided;  // a onesided inverse transform gives a real signal
-  t.size = node.HasInput(1) ? OneInteger(node, 1, "dft_length", 1, lower::kGreatestTable)
-           : to_real        ? 2 * (t.length - 1)
-                            : t.length;
-  if (t.size < 1 || t.length < 1) node.Fail("empty-tensor", "the transformed dimension is empty");
-  t.bins = onesided && !inverse ? t.size / 2 + 1 : t.size;
-  t.half = to_real;
-  t.out = to_real ? 1 : 2;
-
-  node.SetAlike(lower::FourierTransform(node, x, axis, t));
+  const int64_t axis = node.opset() < 20  ? node.Int("axis", 1)
+                       : node.HasInput(2) ? OneInteger(node, 2, "axis", -rank, rank - 1)
+                                          : -2;
+  std::optional<int64_t> size;
+  if (node.HasInput(1)) size = OneInteger(node, 1, "dft_length", 1, lower::kGreatestTable);
+  node.SetAlike(lower::DiscreteTransform(node, x, node.Axis(axis, rank), size,
+                                         node.Int("inverse", 0) != 0,
+                                         node.Int("onesided", 0) != 0));
 }
 
 void Stft(Node& node) {
   node.WantConstants({{1, "frame_step"}, {3, "frame_length"}});
-  Value* x = node.In(0);
-  bool onesided = node.Int("onesided", 1) != 0;
-  int rank = x->type.rank();
-  int64_t parts = rank == 3 && x->type.shape[2] == Dim(2) ? 2 : 1;
-  if (rank < 2 || rank > 3 || (rank == 3 && parts == 1 && x->type.shape[2] != Dim(1)))
-    node.Fail("bad-operand", "signal is {}, expected [batch, length, 1 or 2]",
-              ToString(x->type.shape));
   Value* window = node.Optional(2);
-  if (!window && !node.HasInput(3)) node.Fail("bad-graph", "window or frame_length must be given");
-  if (window && (window->type.rank() != 1 || !window->type.shape[0].is_constant()))
-    node.Fail("bad-operand", "window is {}, expected a vector of constant length",
-              ToString(window->type.shape));
-  lower::Transform t;
-  t.size = node.HasInput(3) ? OneInteger(node, 3, "frame_length", 1, lower::kGreatestTable)
-                            : window->type.shape[0].constant();
-  if (window && window->type.shape[0] != Dim(t.size))
-    node.Fail("bad-operand", "window has {} elements, but frame_length is {}",
-              window->type.shape[0].ToString(), t.size);
-  t.length = t.size;
-  t.bins = onesided ? t.size / 2 + 1 : t.size;
-  t.in = parts;
-  if (parts == 2 && onesided)
-    node.Unsupported("onesided", "onesided=1 is not allowed for complex signals");
-  int64_t step = OneInteger(node, 1, "frame_step", 1, lower::kGreatestTable);
-
+  std::optional<int64_t> length;
+  if (node.HasInput(3)) length = OneInteger(node, 3, "frame_length", 1, lower::kGreatestTable);
+  const int64_t step = OneInteger(node, 1, "frame_step", 1, lower::kGreatestTable);
   if (window) window = lower::AtRunTime(node, window, node.dtype(2));
-  node.SetAlike(lower::ShortTimeTransform(node, x, window, t, step));
+  node.SetAlike(lower::ShortTimeTransform(node, node.In(0), window, length, step,
+                                          node.Int("onesided", 1) != 0));
 }
 
 DType ResultType(Node& node) {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -14,7 +15,9 @@
 
 #include "lib/coreml/weight_blob.h"
 #include "lib/support/mapped_file.h"
+#include "lib/support/work_scope.h"
 #include "test/catch.h"
+#include "test/expected_error.h"
 
 namespace fs = std::filesystem;
 
@@ -101,6 +104,29 @@ TEST_CASE("weights: constants computed from the same bytes are written correctly
     CHECK((all.substr(second + kBlobMetadataBytes) == scales));
     CHECK((made.Written({made.scales, made.integers}, threads).substr(first, scales.size()) ==
            scales));
+  }
+}
+
+TEST_CASE("weights: writing ends between blocks when it is cancelled") {
+  const Tensor zeros = Tensor::Full(DType::kFp32, {64, 1 << 20}, 0);
+  for (int threads : {1, 3}) {
+    WeightPlan plan;
+    plan.Add(zeros, "w", [](uint64_t) {});
+    plan.Layout(threads);
+    std::atomic<bool> cancelled = false;
+    const WorkScope scope({.cancelled = &cancelled});
+    size_t seen = 0;
+    const int file = open("/dev/null", O_WRONLY);
+    CHECK(RefusalId([&] {
+            plan.Write(file, threads,
+                       [&](std::span<const std::byte> bytes) {
+                         seen += bytes.size();
+                         cancelled = true;
+                       },
+                       {});
+          }) == "cancelled");
+    close(file);
+    CHECK((seen > 0 && seen < plan.file_bytes() / 2));
   }
 }
 

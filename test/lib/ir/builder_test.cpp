@@ -32,6 +32,25 @@ TEST_CASE("builder: numbers take the dtype of the parameter") {
         DType::kInt32);
 }
 
+TEST_CASE("builder: folded constants know the tensors that they were computed from") {
+  using Names = std::vector<std::string>;
+  Net net;
+  const auto source = [&](const char* name, std::vector<float> values) {
+    return net.b.Const(Tensor::Vector(values).From({{name}, true}));
+  };
+  Value *v = source("v", {1, 2}), *w = source("w", {3, 4});
+  const Tensor product = net.b.Make("mul", {{"x", w}, {"y", v}})->constant();
+  REQUIRE(product.provenance());
+  CHECK(product.provenance()->sources == Names{"v", "w"});
+  CHECK_FALSE(product.provenance()->unchanged);
+  CHECK(net.b.Cast(v, DType::kFp16)->constant().provenance()->unchanged);
+  const Tensor turned = net.b.Make("expand_dims", {{"x", v}, {"axes", Ints({0})}})->constant();
+  CHECK(turned.provenance()->unchanged);
+  CHECK(net.b.Make("add", {{"x", Tensor::Scalar(1.f)}, {"y", Tensor::Scalar(2.f)}})
+            ->constant()
+            .provenance() == nullptr);
+}
+
 TEST_CASE("builder: constants fold in their own dtype") {
   Net net;
   int64_t large = (int64_t{1} << 40) + 1;

@@ -587,5 +587,29 @@ TEST_CASE("tensor: borrowed memory is released once, after the last view") {
   CHECK(released == 0);
 }
 
+TEST_CASE("tensor: a tensor of the source stays one when it is rounded or reshaped") {
+  using Names = std::vector<std::string>;
+  for (int64_t size : {4, 128}) {  // computed at once, and lazily
+    CAPTURE(size);
+    const Tensor w = Tensor::Of({size, size}, Iota(size * size)).From({{"w"}, true});
+    for (const Tensor& same : {w.Cast(DType::kFp16), w.Reshaped({size * size}), w.InMemory(),
+                               w.Cast(DType::kFp16).Cast(DType::kFp32), w.Rows(0, size)})
+      CHECK((same.provenance() && same.provenance()->unchanged &&
+             same.provenance()->sources == Names{"w"}));
+    for (const Tensor& other :
+         {w.Transposed({1, 0}), w.Cast(DType::kInt32), w.Transposed({1, 0}).Cast(DType::kFp16)})
+      CHECK((other.provenance() && !other.provenance()->unchanged &&
+             other.provenance()->sources == Names{"w"}));
+    const Tensor both = w.ComputedFrom(Tensor::Scalar(1.f).From({{"a"}, true}));
+    CHECK(both.provenance()->sources == Names{"a", "w"});
+    CHECK_FALSE(both.provenance()->unchanged);
+    CHECK(w.ComputedFrom(Tensor::Scalar(1.f)).provenance()->unchanged);
+  }
+  // Turned twice, a large tensor is the source again.
+  const Tensor large = Tensor::Of({128, 128}, Iota(128 * 128)).From({{"w"}, true});
+  CHECK(large.Transposed({1, 0}).Transposed({1, 0}).provenance()->unchanged);
+  CHECK_FALSE(large.Rows(1, 3).provenance()->unchanged);
+}
+
 }  // namespace
 }  // namespace mlc

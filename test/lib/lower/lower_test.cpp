@@ -6,6 +6,7 @@
 
 #include "lib/lower/bits.h"
 #include "lib/lower/convert.h"
+#include "lib/lower/einsum.h"
 #include "lib/lower/gaussian_elimination.h"
 #include "lib/lower/indices.h"
 #include "lib/lower/matrix_products.h"
@@ -140,11 +141,9 @@ TEST_CASE("lower: determinants and inverses with row exchanges") {
 TEST_CASE("lower: Fourier transform along an inner axis and its inverse") {
   // Two signals of length 4 as columns: an impulse and one period of a cosine.
   Tensor x = F32({4, 2, 1}, {1, 1, 0, 0, 0, -1, 0, 0});
-  Transform there{.length = 4, .size = 4, .bins = 4, .in = 1};
-  Transform back{.length = 4, .size = 4, .bins = 4, .inverse = true};
   auto made = Lowered({x}, [&](Builder& b, const Values& in) {
-    Value* spectrum = FourierTransform(b, in[0], 0, there);
-    return Values{spectrum, FourierTransform(b, spectrum, 0, back)};
+    Value* spectrum = DiscreteTransform(b, in[0], 0, {}, false, false);
+    return Values{spectrum, DiscreteTransform(b, spectrum, 0, {}, true, false)};
   });
   CHECK(made[0].dims() == Dims{4, 2, 2});
   CheckNear(made[0], {1, 0, 0, 0, 1, 0, 2, 0, 1, 0, 0, 0, 1, 0, 2, 0});
@@ -155,11 +154,27 @@ TEST_CASE("lower: short-time Fourier transform") {
   // Frames [1, 2] and [3, 4] times the window [1, 0.5]: sums and differences of 1, 1 and of 3, 2.
   auto made =
       Lowered({F32({1, 4}, {1, 2, 3, 4}), F32({2}, {1, 0.5f})}, [](Builder& b, const Values& in) {
-        Transform t{.length = 2, .size = 2, .bins = 2, .in = 1};
-        return Values{ShortTimeTransform(b, in[0], in[1], t, 2)};
+        return Values{ShortTimeTransform(b, in[0], in[1], 2, 2, true)};
       });
   CHECK(made[0].dims() == Dims{1, 2, 2, 2});
   CheckNear(made[0], {2, 0, 0, 0, 5, 0, 1, 0});
+}
+
+TEST_CASE("lower: Einstein summation of three tensors, an ellipsis and a diagonal") {
+  const Tensor x = F32({2, 2}, {1, 2, 3, 4}), y = F32({2}, {5, 7}),
+               z = F32({1, 2, 2}, {1, 0, 2, 1});
+  auto made = Lowered({x, y, z}, [](Builder& b, const Values& in) {
+    return Values{Einsum(b, "ij,j,kji->i", in), Einsum(b, "...ij->...ji", {in[2]}),
+                  Einsum(b, "ii", {in[0]})};
+  });
+  // By hand: row i is the sum over j of x[i, j] * y[j] * z[0, j, i].
+  CheckNear(made[0], {1 * 5 * 1 + 2 * 7 * 2, 3 * 5 * 0 + 4 * 7 * 1});
+  CheckNear(made[1], {1, 2, 0, 1});
+  CheckNear(made[2], {5});
+  CHECK(RefusalId([&] {
+          Lowered({x, y},
+                  [](Builder& b, const Values& in) { return Values{Einsum(b, "ij,jk->ik", in)}; });
+        }) == "bad-attribute");
 }
 
 TEST_CASE("lower: windows of constant and run-time size") {

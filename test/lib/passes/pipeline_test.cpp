@@ -126,4 +126,40 @@ TEST_CASE("PassFailure names the pass and counts the passes before it", "[passes
   CHECK(RunPasses(program, {&kQuiet, &kRestless, &kBroken}, context, {.at_most = 2}).size() == 2);
 }
 
+TEST_CASE("passes: a constant that stands for several tensors of the source is none of them") {
+  const auto merged = [](std::vector<const char*> sources) {
+    Program program = ParseText(
+        "func main<ios16>(tensor<fp32, [2]> x) {"
+        "  a = const()[val = tensor<fp32, [2]>([1.0, 2.0])];"
+        "  b = const()[val = tensor<fp32, [2]>([1.0, 2.0])];"
+        "  s = add(x = x, y = a); p = mul(x = s, y = b); } -> (p);",
+        "m.mil", Ops());
+    size_t next = 0;
+    ForEachOperation(*program.main(), [&](Operation* op) {
+      if (!op->val) return;
+      const char* source = sources[next++];
+      if (source) op->val = op->val.From({{source}, true});
+    });
+    Diagnostics diagnostics;
+    PassContext context{diagnostics};
+    RunPasses(program, ParsePasses("deduplicate-constants"), context);
+    std::vector<Tensor> left;
+    ForEachOperation(*program.main(), [&](Operation* op) {
+      if (op->val) left.push_back(op->val);
+    });
+    REQUIRE(left.size() == 1);
+    return left[0];
+  };
+  using Names = std::vector<std::string>;
+  CHECK(merged({"w", "v"}).provenance()->sources == Names{"v", "w"});
+  for (std::vector<const char*> sources :
+       {std::vector<const char*>{"w", "v"}, {"w", nullptr}, {nullptr, "w"}}) {
+    const Tensor tensor = merged(sources);
+    REQUIRE(tensor.provenance());
+    CHECK_FALSE(tensor.provenance()->unchanged);
+  }
+  CHECK(merged({"w", "w"}).provenance()->unchanged);
+  CHECK(merged({nullptr, nullptr}).provenance() == nullptr);
+}
+
 }  // namespace mlc::test

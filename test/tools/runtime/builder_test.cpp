@@ -215,8 +215,7 @@ TEST_CASE("c interface: values of other programs and blocks are refused") {
   mlc_op* op = nullptr;
   Expect(mlc_op_new, one.body, "relu", "r", &op);
   OpHandle freed(op);
-  CHECK_THAT(ErrorText(mlc_op_arg, op, "x", y),
-             ContainsSubstring("is not a value of this program"));
+  CHECK_THAT(ErrorText(mlc_op_arg, op, "x", y), ContainsSubstring("belongs to another program"));
   CHECK_THAT(ErrorText(mlc_op_arg, op, "x", mlc_value{-7}), ContainsSubstring("not a value"));
   freed.reset();
   Expect(mlc_op_new, one.body, "cond", "c", &op);
@@ -378,6 +377,126 @@ TEST_CASE("c interface: operators of ONNX become several operations, or leave no
   CHECK((sums[0] == 1 && sums[2] == 10));
   Expect(mlc_capabilities, &text);
   CHECK_THAT(Taken(text), ContainsSubstring(R"("name":"onnx.Unique","class":"decomposed")"));
+}
+
+namespace {
+
+// The first result, converted to fp32, of a composite of the inputs x [2, 2] and y [2, 2], fp32, and constants.
+std::vector<float> ResultOf(const char* name,
+                            const std::function<void(mlc_op*, mlc_value, mlc_value)>& set,
+                            int64_t elements) {
+  INFO(name);
+  Building building;
+  const mlc_value x = building.Input("x", MLC_FP32, {2, 2}),
+                  y = building.Input("y", MLC_FP32, {2, 2});
+  mlc_op* op = nullptr;
+  Expect(mlc_op_new, building.body, name, "made", &op);
+  const OpHandle freed(op);
+  set(op, x, y);
+  mlc_value made = -1;
+  Expect(mlc_op_finish, op, 1, &made, static_cast<int32_t*>(nullptr));
+  mlc_op* cast = nullptr;
+  mlc_value cast_result = -1;
+  Expect(mlc_op_new, building.body, "cast", "numbers", &cast);
+  const OpHandle freed_cast(cast);
+  Expect(mlc_op_arg, cast, "x", made);
+  Expect(mlc_op_string, cast, "dtype", "fp32");
+  Expect(mlc_op_finish, cast, 1, &cast_result, static_cast<int32_t*>(nullptr));
+  building.Output("numbers_out", cast_result);
+  const ModelHandle model = building.Load();
+  float in[2][4] = {{1, 2, 3, 4}, {0, 1, 10, 257}};
+  const mlc_tensor a = TensorOf(in[0], MLC_FP32, {2, 2}), b = TensorOf(in[1], MLC_FP32, {2, 2});
+  const mlc_tensor* inputs[] = {&a, &b};
+  const char* names[] = {"x", "y"};
+  mlc_results* results = nullptr;
+  Expect(mlc_predict, model.get(), static_cast<mlc_state*>(nullptr), 2, names, inputs, 0,
+         static_cast<const char* const*>(nullptr), static_cast<const mlc_tensor* const*>(nullptr),
+         int64_t{0}, &results);
+  const ResultsHandle kept(results);
+  mlc_tensor found{sizeof(mlc_tensor), nullptr, 0, 0, nullptr, nullptr, nullptr};
+  Expect(mlc_results_tensor, results, 0, &found);
+  const auto* data = static_cast<const float*>(found.data);
+  return {data, data + elements};
+}
+
+}  // namespace
+
+TEST_CASE("c interface: composites compute what ONNX defines") {
+  using Floats = std::vector<float>;
+  CHECK(ResultOf(
+            "onnx.Einsum",
+            [](mlc_op* op, mlc_value x, mlc_value y) {
+              const mlc_value both[] = {x, y};
+              Expect(mlc_op_args, op, "Inputs", 2, static_cast<const mlc_value*>(both));
+              Expect(mlc_op_string, op, "equation", "ij,kj->ik");
+            },
+            4) == Floats{2, 524, 4, 1058});
+  CHECK(ResultOf(
+            "onnx.MatMul",
+            [](mlc_op* op, mlc_value x, mlc_value y) {
+              Expect(mlc_op_arg, op, "A", x);
+              Expect(mlc_op_arg, op, "B", y);
+            },
+            4) == Floats{20, 515, 40, 1031});
+  CHECK(ResultOf(
+            "onnx.Gather",
+            [](mlc_op* op, mlc_value x, mlc_value) {
+              Expect(mlc_op_arg, op, "data", x);
+              Expect(mlc_op_ints, op, "indices", 1, std::vector<int64_t>{-1}.data());
+              Expect(mlc_op_int, op, "axis", int64_t{1});
+            },
+            2) == Floats{2, 4});
+  CHECK(ResultOf(
+            "onnx.TopK",
+            [](mlc_op* op, mlc_value, mlc_value y) {
+              Expect(mlc_op_arg, op, "X", y);
+              Expect(mlc_op_int, op, "K", int64_t{1});
+            },
+            2) == Floats{1, 257});
+  CHECK(ResultOf(
+            "onnx.Cast",
+            [](mlc_op* op, mlc_value, mlc_value y) {
+              Expect(mlc_op_arg, op, "input", y);
+              Expect(mlc_op_string, op, "to", "bf16");
+            },
+            4) == Floats{0, 1, 10, 256});
+  CHECK(ResultOf(
+            "onnx.QuantizeLinear",
+            [](mlc_op* op, mlc_value, mlc_value y) {
+              Expect(mlc_op_arg, op, "x", y);
+              Expect(mlc_op_float, op, "y_scale", 0.25);
+            },
+            4) == Floats{0, 4, 40, 255});
+  CHECK(ResultOf(
+            "onnx.DFT",
+            [](mlc_op* op, mlc_value x, mlc_value) {
+              Expect(mlc_op_arg, op, "input", x);
+              Expect(mlc_op_int, op, "axis", int64_t{0});
+            },
+            4) == Floats{4, 6, -2, -2});
+  CHECK(ResultOf(
+            "onnx.HannWindow",
+            [](mlc_op* op, mlc_value, mlc_value) { Expect(mlc_op_int, op, "size", int64_t{2}); },
+            2) == Floats{0, 1});
+}
+
+TEST_CASE("c interface: a name that cannot be built is refused with the reason of the report") {
+  Building building;
+  mlc_op* op = nullptr;
+  for (auto [name, why] :
+       {std::pair{"const", "mlc_block_constant adds constants"},
+        {"custom_layer", "only the code of an app can run it"},
+        {"onnx.StringSplit", "Core ML does not support strings"},
+        {"onnx.Resize", "only models have it, which mlc_program_open imports"}}) {
+    CHECK_THAT(ErrorText(mlc_op_new, building.body, name, "n", &op),
+               ContainsSubstring(fmt::format("{} cannot be built: {}", name, why)));
+    char* text = nullptr;
+    Expect(mlc_capabilities, &text);
+    CHECK_THAT(Taken(text), ContainsSubstring(fmt::format(
+                                R"({{"name":"{}","class":"never","why":"{}"}})", name, why)));
+  }
+  CHECK_THAT(ErrorText(mlc_op_new, building.body, "onnx.Einsun", "n", &op),
+             ContainsSubstring("perhaps onnx.Einsum"));
 }
 
 }  // namespace mlc::test

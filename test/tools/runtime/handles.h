@@ -91,7 +91,7 @@ class Building {
     return value;
   }
   void Output(const char* name, mlc_value value) { Expect(mlc_block_output, body, name, value); }
-  ModelHandle Load(const char* options = nullptr) {
+  ModelHandle Load(const char* options = nullptr) const {
     mlc_model* model = nullptr;
     Expect(mlc_program_load, static_cast<mlc_context*>(nullptr), program.get(), options, &model);
     return ModelHandle(model);

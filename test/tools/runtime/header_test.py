@@ -54,6 +54,48 @@ def test_header_is_c99_and_cpp11(folder):
         assert done.returncode == 0, done.stderr
 
 
+def preprocessed(folder):
+    """The declarations alone: the types of the included headers are known to every parser."""
+    for header in ("stddef.h", "stdint.h"):
+        (folder / header).write_text("")
+    return subprocess.run(["cc", "-E", "-P", "-nostdinc", "-I", folder, interface.HEADER], capture_output=True, text=True, check=True).stdout
+
+
+def test_cffi_reads_the_declarations(folder):
+    try:
+        import cffi
+    except ImportError:
+        print("# header of libmlc: not read by cffi, which is not installed")
+        return
+    ffi = cffi.FFI()
+    ffi.cdef(preprocessed(folder))
+    assert ffi.sizeof("mlc_tensor") == 2 * ffi.sizeof("size_t") + 8 + 3 * ffi.sizeof("void*")
+    if interface.sanitized():
+        return
+    library = ffi.dlopen(str(next(driver.BUILD.glob("libmlc.so"))))
+    for function in interface.functions():
+        assert ffi.typeof(getattr(library, function.name)).kind == "function"
+    error = ffi.new("mlc_error**")
+    assert library.mlc_require(1 << 20, error) != 0 and b"interface 16.0" in ffi.string(library.mlc_error_message(error[0]))
+    library.mlc_error_free(error[0])
+
+
+def test_bindgen_reads_the_declarations(folder):
+    if not shutil.which("bindgen"):
+        print("# header of libmlc: not read by bindgen, which is not installed")
+        return
+    done = subprocess.run(["bindgen", interface.HEADER], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert set(re.findall(r"pub fn (mlc_\w+)", done.stdout)) == set(declared())
+    assert "pub const MLC_ERROR_INTERNAL: u32 = 70;" in done.stdout
+
+
+def test_every_function_with_options_lists_them(folder):
+    source = (driver.ROOT / "tools" / "runtime" / "options.cpp").read_text()
+    listed = re.findall(r'\{"(mlc_\w+)", Describe', source)
+    assert listed == sorted(f.name for f in interface.functions() if any(name == "options" for _, name in f.parameters))
+
+
 def test_macros_are_constants_only(folder):
     macros = re.findall(r"^#define (\w+)(.*)$", interface.HEADER.read_text(), re.M)
     for name, value in macros:

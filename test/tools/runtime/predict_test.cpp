@@ -4,11 +4,13 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <fstream>
 #include <iostream>
 #include <thread>
 
 #include "lib/support/half.h"
 #include "lib/support/memory_use.h"
+#include "lib/support/temporary_folder.h"
 #include "test/lib/runtime/fake_runtime.h"
 #include "test/paths.h"
 #include "test/tools/runtime/failing_allocations.h"
@@ -224,7 +226,8 @@ Building Endless() {
   return building;
 }
 
-TEST_CASE("c interface: predictions that exceed their limit end, and other models go on") {
+TEST_CASE("c interface: predictions that exceed their limit end, and other models go on",
+          "[threads]") {
   Building building = Endless(), other = Doubling();
   const ModelHandle model = building.Load("{}"), doubling = other.Load("{}");
   REQUIRE((model && doubling));
@@ -356,7 +359,8 @@ TEST_CASE("c interface: cycles of compiling, loading and predicting do not grow"
   CHECK(growth < 1'000'000);
 }
 
-TEST_CASE("c interface: a pool serves threads, refuses when it is full, and ends in time") {
+TEST_CASE("c interface: a pool serves threads, refuses when it is full, and ends in time",
+          "[threads]") {
   const Building building = Doubling();
   mlc_model* loaded = nullptr;
   Expect(mlc_program_load, static_cast<mlc_context*>(nullptr), building.program.get(),
@@ -393,6 +397,23 @@ TEST_CASE("c interface: a pool serves threads, refuses when it is full, and ends
   CHECK_THAT(Taken(json), ContainsSubstring("\"submitted\":400"));
   mlc_pool_free(pool);
   mlc_pool_free(nullptr);
+}
+
+TEST_CASE("c interface: a trace has the predictions and their operations") {
+  const Building building = Doubling();
+  const TemporaryFolder folder;
+  const std::string path = (folder.path / "trace.json").string();
+  float in[2] = {1, 2}, out[2] = {};
+  const ModelHandle silent = building.Load();
+  CHECK_THAT(ErrorText(mlc_model_trace, silent.get(), path.c_str()),
+             ContainsSubstring("the model records no trace"));
+  const ModelHandle model = building.Load(R"({"trace": true})");
+  for (int i = 0; i < 2; ++i) CHECK(PredictTwo(model.get(), nullptr, in, out) == "");
+  Expect(mlc_model_trace, model.get(), path.c_str());
+  std::ifstream file(path);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  CHECK_THAT(text, ContainsSubstring("\"cat\":\"prediction\""));
+  CHECK_THAT(text, ContainsSubstring("{\"name\":\"add\",\"cat\":\"operation\""));
 }
 
 TEST_CASE("c interface: a classifier delivers its label and the probabilities of all labels") {

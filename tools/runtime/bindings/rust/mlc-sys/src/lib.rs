@@ -115,6 +115,7 @@ extern "C" {
     pub fn mlc_version() -> *const c_char;
     pub fn mlc_abi_version() -> i32;
     pub fn mlc_abi_supports(function: *const c_char) -> i32;
+    pub fn mlc_options(function: *const c_char, result: *mut *mut c_char, error: *mut *mut mlc_error) -> i32;
     pub fn mlc_require(header: i32, error: *mut *mut mlc_error) -> i32;
     pub fn mlc_error_code(error: *const mlc_error) -> i32;
     pub fn mlc_error_id(error: *const mlc_error) -> *const c_char;
@@ -157,6 +158,7 @@ extern "C" {
     pub fn mlc_model_capabilities(model: *mut mlc_model, result: *mut *mut c_char, error: *mut *mut mlc_error) -> i32;
     pub fn mlc_model_placements(model: *mut mlc_model, result: *mut *mut c_char, error: *mut *mut mlc_error) -> i32;
     pub fn mlc_model_telemetry(model: *mut mlc_model, result: *mut *mut c_char, error: *mut *mut mlc_error) -> i32;
+    pub fn mlc_model_trace(model: *mut mlc_model, path: *const c_char, error: *mut *mut mlc_error) -> i32;
     pub fn mlc_model_free(model: *mut mlc_model);
     pub fn mlc_state_new(model: *mut mlc_model, state: *mut *mut mlc_state, error: *mut *mut mlc_error) -> i32;
     pub fn mlc_state_read(state: *mut mlc_state, name: *const c_char, tensor: *const mlc_tensor, error: *mut *mut mlc_error) -> i32;
@@ -193,6 +195,8 @@ extern "C" {
     pub fn mlc_generator_feed_ids(generator: *mut mlc_generator, ids: *const i32, count: usize, error: *mut *mut mlc_error) -> i32;
     pub fn mlc_generator_next(generator: *mut mlc_generator, id: *mut i32, piece: *mut *const c_char, done: *mut i32, error: *mut *mut mlc_error) -> i32;
     pub fn mlc_generator_stats(generator: *mut mlc_generator, result: *mut *mut c_char, error: *mut *mut mlc_error) -> i32;
+    pub fn mlc_generator_state(generator: *mut mlc_generator, state: *mut *mut mlc_state, count: *mut usize, error: *mut *mut mlc_error) -> i32;
+    pub fn mlc_generator_start(generator: *mut mlc_generator, state: *mut mlc_state, ids: *const i32, count: usize, error: *mut *mut mlc_error) -> i32;
     pub fn mlc_generator_reset(generator: *mut mlc_generator, error: *mut *mut mlc_error) -> i32;
     pub fn mlc_generator_free(generator: *mut mlc_generator);
     pub fn mlc_program_new(options: *const c_char, program: *mut *mut mlc_program, error: *mut *mut mlc_error) -> i32;
