@@ -245,7 +245,7 @@ std::optional<Stated> StatedOf(const std::filesystem::path& package) {
   Json json = ParseJsonIfValid(AsText(MappedFile::Open(path)->bytes()));
   try {
     if (json.at("package").at("xxh3_128") != PackageHash(package)) return std::nullopt;
-    Stated stated{json.at("precision"), json.at("source").at("format"), {}, {}, {}};
+    Stated stated{json.at("precision"), json.at("source").at("format"), {}, {}, {}, {}};
     const Json rounding = json.value("rounding", Json::object());  // absent if nothing was measured
     for (const Json& output : rounding.value("exceeded", Json::array()))
       if (output.at("error").is_number())
@@ -262,6 +262,9 @@ std::optional<Stated> StatedOf(const std::filesystem::path& package) {
       // A switch has the value true.
       stated.options[name] =
           values.is_array() ? values.get<std::vector<std::string>>() : std::vector<std::string>();
+    for (const Json& decision : json.value("decisions", Json::array()))
+      stated.decisions.push_back({decision.at("kind"), decision.at("subject"),
+                                  decision.at("reason"), decision.value("id", "")});
     return stated;
   } catch (const Json::exception&) {  // not a manifest of mlc
     return std::nullopt;

@@ -90,6 +90,7 @@ struct Stated {
   // Largest errors by output of compression for inputs, which the source is not compressed for.
   std::map<std::string, double> lost;
   std::map<std::string, std::vector<std::string>> options;  // given options, by name
+  std::vector<Decision> decisions;
 };
 std::optional<Stated> StatedOf(const std::filesystem::path& package);
 

@@ -73,6 +73,18 @@ std::vector<Compared> CompareSteps(const std::string& function,
 enum class Verdict { kPassed, kNothingCompared, kFailed };
 Verdict Judge(const std::vector<Compared>& list);
 
+// Orders failures first and inconclusive comparisons last, then by error.
+bool Worse(const Compared& a, const Compared& b);
+// The worst comparison of an output or state, and the number of its steps.
+struct Steps {
+  const Compared* worst;
+  int64_t count;
+};
+// In the order of first occurrence.
+std::vector<Steps> WorstSteps(const std::vector<Compared>& list);
+// Why a comparison is inconclusive; empty for the others.
+std::string WhyItTellsNothing(const Compared& compared);
+
 // Human-readable: one line for each output and state with the worst of its steps, and a headline
 // for each function if there are several.
 std::string ReportText(const std::vector<Compared>& list);

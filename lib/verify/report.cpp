@@ -30,15 +30,6 @@ double NumberFrom(const Json& json) {
                          : -infinity;
 }
 
-// Orders failures first and inconclusive comparisons last, then by error.
-bool Worse(const Compared& a, const Compared& b) {
-  auto rank = [](const Compared& c) { return !c.tells ? 0 : c.within ? 1 : 2; };
-  if (rank(a) != rank(b)) return rank(a) > rank(b);
-  if (a.comparison.max_error != b.comparison.max_error)
-    return a.comparison.max_error > b.comparison.max_error;
-  return a.ties > b.ties;
-}
-
 // The effective limits.
 Json ToJson(const Budget& budget) {
   if (budget.elementwise())
@@ -92,13 +83,16 @@ Json ToJson(const Compared& compared) {
   return json;
 }
 
-// The worst comparison of an output or state, and the number of its steps.
-struct Steps {
-  const Compared* worst;
-  int64_t count;
-};
+}  // namespace
 
-// In the order of first occurrence.
+bool Worse(const Compared& a, const Compared& b) {
+  auto rank = [](const Compared& c) { return !c.tells ? 0 : c.within ? 1 : 2; };
+  if (rank(a) != rank(b)) return rank(a) > rank(b);
+  if (a.comparison.max_error != b.comparison.max_error)
+    return a.comparison.max_error > b.comparison.max_error;
+  return a.ties > b.ties;
+}
+
 std::vector<Steps> WorstSteps(const std::vector<Compared>& list) {
   std::vector<Steps> all;
   std::map<std::tuple<std::string_view, std::string_view, bool>, size_t> places;
@@ -117,13 +111,10 @@ std::string WhyItTellsNothing(const Compared& compared) {
   const Comparison& c = compared.comparison;
   if (compared.tells) return "";
   if (!c.discriminating)
-    return c.dims.empty() || ElementCount(c.dims)
-               ? "  (not discriminating: the reference is constant)"
-               : "  (not discriminating: the reference is empty)";
-  return "  (not comparable: fp16 constants alone cause errors of this size)";
+    return c.dims.empty() || ElementCount(c.dims) ? "not discriminating: the reference is constant"
+                                                  : "not discriminating: the reference is empty";
+  return "not comparable: fp16 constants alone cause errors of this size";
 }
-
-}  // namespace
 
 std::string ReportText(const std::vector<Compared>& list) {
   std::string text, function;
@@ -142,7 +133,8 @@ std::string ReportText(const std::vector<Compared>& list) {
                                          : "FAIL",
                         (worst->state ? "state " : "") + worst->name, Describe(c),
                         steps > 1 ? fmt::format(" (step {} of {})", worst->step + 1, steps) : "",
-                        floor.empty() ? "" : "; " + floor, WhyItTellsNothing(*worst));
+                        floor.empty() ? "" : "; " + floor,
+                        worst->tells ? "" : fmt::format("  ({})", WhyItTellsNothing(*worst)));
     if (worst->ties > 0)
       text += fmt::format("     {} of {} elements differ by one quantisation step (ties)\n",
                           worst->ties, ElementCount(c.dims));
@@ -183,16 +175,14 @@ std::string ReportJson(const std::vector<Compared>& list) {
 std::vector<Compared> ReportFromJson(std::string_view text) {
   std::vector<Compared> list;
   for (const Json& json : ParseJson(text)) {
-    Compared compared{json.at("function"),
-                      json.at("name"),
-                      json.at("kind") == "state",
-                      json.at("step"),
-                      {},
-                      {},
-                      json.at("within"),
-                      json.at("tells"),
-                      json.value("exceeds", false),
-                      {}};
+    Compared& compared = list.emplace_back();
+    compared.function = json.at("function");
+    compared.name = json.at("name");
+    compared.state = json.at("kind") == "state";
+    compared.step = json.at("step");
+    compared.within = json.at("within");
+    compared.tells = json.at("tells");
+    compared.exceeds = json.value("exceeds", false);
     BudgetFrom(json.at("budget"), compared.budget);
     if (json.contains("floor")) compared.budget.floor = FloorFromJson(JsonText(json.at("floor")));
     Comparison& c = compared.comparison;
@@ -216,7 +206,6 @@ std::vector<Compared> ReportFromJson(std::string_view text) {
       compared.hidden = {hidden.at("axis"), hidden.at("slice"), NumberFrom(hidden.at("ratio")),
                          NumberFrom(hidden.at("max_error")), NumberFrom(hidden.at("rmse"))};
     }
-    list.push_back(std::move(compared));
   }
   return list;
 }

@@ -85,7 +85,7 @@ def test_auto(folder):
     manifest = json.loads((folder / "auto.manifest.json").read_text())
     assert not json_schema.errors(manifest, json.loads((ROOT / "manifests/manifest.schema.json").read_text()))
     page = (folder / "report.html").read_text()
-    assert "<svg" in page and "auto:bits=3.5" in page and "http" not in page.replace("http://www.w3.org/2000/svg", "")
+    assert "<svg" in page and "auto:bits=3.5" in page and "http://" not in page and "https://" not in page
     for goal in "auto:size=30%", "auto:snr=30":
         answer = expect(run("compile", model, "-o", package, "--force", "--compress", goal, "--calibrate", inputs, "--json",
                             "--report", folder / "curve.svg"), 0).answer["compression"]
@@ -337,7 +337,7 @@ def test_errors(folder):
     refused(2, "from 1 to 4096", calibrate="generated:0")
     refused(2, "auto requires a goal", compress="auto")
     refused(2, "bits per element from 1 to 16", compress="auto:bits=0")
-    refused(2, "ends neither in .html", report=folder / "r.pdf")
+    refused(2, "does not name the form of the report", report=folder / "r.pdf")
     refused(2, "no curve", report=folder / "r.svg")
     expect(run("compile", model, "-o", package, "--report", folder / "r.html"), 2, "--report requires --compress")
     expect(run("opt", model, "-o", package, "--calibrate", inputs), 2, "--calibrate requires --compress")

@@ -189,9 +189,8 @@ std::vector<Option> CompileTable(CompileOptions& into) {
           {"--no-manifest", "", "do not write OUT.manifest.json", Switch(into.manifest, false)},
           {"--sha256", "", "record the SHA-256 of the source in the manifest", Switch(into.sha256)},
           {"--report", "FILE",
-           "write what compression cost as a page (.html), a picture of the curve of auto (.svg) "
-           "or "
-           ".json",
+           "write what compression cost as a page (.html), Markdown (.md), .txt or .json, or the "
+           "curve of auto as a picture (.svg)",
            Destination(into.report)},
           {"--resume", "DIR",
            "keep each weight that is compressed for --calibrate in DIR, and take those that an "
@@ -238,7 +237,7 @@ std::vector<Option> OptimizeTable(OptimizeOptions& into) {
           "explains rules"),
       {"--calibrate", "generated:N|FILE|DIR", "inputs to compress for, as in mlc compile",
        Into(into.calibrate)},
-      {"--report", "FILE", "write what compression cost, as .html, .svg or .json",
+      {"--report", "FILE", "write what compression cost, as .html, .md, .txt, .svg or .json",
        Into(into.report)},
       {"--resume", "DIR", "keep compressed weights in DIR, as in mlc compile", Into(into.resume)},
       {"--decompress", "", "store compressed constants as plain ones", Switch(into.decompress)},

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -126,6 +127,23 @@ void Trace::Write(const std::filesystem::path& path) const {
   nlohmann::ordered_json json{{"traceEvents", list}, {"displayTimeUnit", "ms"}};
   if (left_out_ > 0) json["otherData"] = {{"events left out", left_out_}};
   WriteFile(path, JsonText(json) + "\n");
+}
+
+std::vector<OperationTime> OperationTimes(const Trace& trace, TimesOf what) {
+  std::map<std::pair<std::string_view, std::string_view>, OperationTime> totals;
+  for (const Trace::Event& event : trace.events()) {
+    if (event.kind != Trace::kOperation) continue;
+    const std::string_view name = what == TimesOf::kOperations ? event.name : std::string_view();
+    OperationTime& total = totals[{event.op, name}];
+    total.op = event.op;
+    total.name = name;
+    ++total.count;
+    total.ms += Milliseconds(event.begin, event.end);
+  }
+  std::vector<OperationTime> sorted;
+  for (auto& [key, total] : totals) sorted.push_back(std::move(total));
+  std::ranges::stable_sort(sorted, std::greater(), &OperationTime::ms);
+  return sorted;
 }
 
 }  // namespace mlc::driver

@@ -74,6 +74,16 @@ class Trace {
   int64_t left_out_ = 0;
 };
 
+// The total time of an operation, or of all operations of an operator (whose `name` is empty).
+struct OperationTime {
+  std::string op, name;
+  int64_t count = 0;
+  double ms = 0;
+};
+enum class TimesOf { kOperators, kOperations };
+// Over all predictions of a trace, the longest first; empty if the runtime does not report them.
+std::vector<OperationTime> OperationTimes(const Trace& trace, TimesOf what);
+
 // Returns the processor time of the process so far; at the beginning of main(), the time that
 // loading took.
 Trace::Clock::duration ProcessTime();

@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "lib/report/render.h"
+#include "lib/support/atomic_install.h"
 #include "lib/support/edit_distance.h"
 #include "lib/support/input_registry.h"
 #include "lib/support/interrupt.h"
@@ -18,6 +20,27 @@
 namespace mlc::driver {
 
 Option JsonOption() { return {"--json", "", "print one JSON document to stdout"}; }
+
+Option ReportOption(std::vector<std::filesystem::path>& files, bool checks) {
+  return {.name = "--report",
+          .value = "FILE",
+          .help = checks ? "write a report: a page (.html), Markdown (.md), JUnit (.xml), .json or "
+                           ".txt; may be repeated"
+                         : "write a report: a page (.html), Markdown (.md), .json or .txt; may be "
+                           "repeated",
+          .field =
+              [&files, checks](const std::string& file) {
+                report::CheckForm(file, checks);
+                Staging(file, Staging::kFile);
+                files.push_back(file);
+              },
+          .repeat = true};
+}
+
+void WriteReports(const report::Document& document,
+                  const std::vector<std::filesystem::path>& files) {
+  for (const std::filesystem::path& file : files) report::Write(document, file);
+}
 
 void PrintDocument(const nlohmann::ordered_json& json) {
   fmt::print("{}\n", WithFlags(JsonText(json, 2, BadUtf8::kReplace)));

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lib/report/document.h"
 #include "tools/driver/options.h"
 
 namespace mlc::driver {
@@ -29,6 +30,11 @@ struct Command {
 
 Option JsonOption();
 void PrintDocument(const nlohmann::ordered_json& json);
+// --report FILE, which may be repeated. `checks`: the report lists checks, so that it may be a JUnit
+// file. The option refuses files that cannot be written, before the command does its work.
+Option ReportOption(std::vector<std::filesystem::path>& files, bool checks);
+void WriteReports(const report::Document& document,
+                  const std::vector<std::filesystem::path>& files);
 
 // Rejects options that have no effect: Error "usage" for the first of `options` that was given.
 using OptionNames = std::initializer_list<std::string_view>;

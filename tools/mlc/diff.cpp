@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/driver/json_results.h"
+#include "tools/driver/reports.h"
 #include "tools/mlc/command.h"
 
 namespace mlc::driver {
@@ -41,12 +42,14 @@ std::string ChangesText(const std::vector<std::string>& changes, size_t limit) {
 struct DiffArguments {
   std::filesystem::path a, b;
   bool all = false;
+  std::vector<std::filesystem::path> reports;
 };
 
 int RunDiff(const DiffArguments& given, Session& session) {
   const DiffResult result = Diff(given.a, given.b, session.diagnostics);
   const verify::ProgramDiff& diff = result.found;
   int code = diff.same() ? 0 : 3;
+  if (!given.reports.empty()) WriteReports(DiffReport(given.a, given.b, result), given.reports);
   if (session.json) {
     PrintDocument(DiffJson(result));
     return code;
@@ -98,6 +101,7 @@ Command DiffCommand() {
           {{"A", "", "package, compiled bundle, MIL text or source model", Into(given->a), true},
            {"B", "", "model to compare it with", Into(given->b), true},
            {"--all", "", "show all differences (default: 20 of each kind)", Switch(given->all)},
+           ReportOption(given->reports, true),
            JsonOption()},
           [given](Session& session) { return RunDiff(*given, session); }};
 }

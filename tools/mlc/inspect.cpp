@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "lib/report/render.h"
 #include "lib/support/json_text.h"
 #include "tools/driver/json_results.h"
+#include "tools/driver/reports.h"
 #include "tools/mlc/command.h"
 #include "tools/mlc/files_report.h"
 #include "tools/mlc/interface_report.h"
@@ -31,7 +33,8 @@ void PrintOperators(const std::map<std::string, int64_t>& counts, size_t most) {
 struct InspectArguments {
   std::filesystem::path model;
   InspectOptions options;
-  bool ops = false, weights = false;
+  bool ops = false, weights = false, dot = false;
+  std::vector<std::filesystem::path> reports;
 };
 
 void Print(const InspectResult& result, const InspectArguments& given) {
@@ -82,7 +85,7 @@ constexpr FilesRow kPrintFiles[] = {{"gguf", PrintGguf}, {"safetensors", PrintFo
 
 int RunInspect(const InspectArguments& given, Session& session) {
   // Describe the files instead of the program.
-  const bool files = !given.options.text && !given.ops;
+  const bool files = !given.options.text && !given.ops && !given.dot && given.reports.empty();
   const Frontend& frontend = FrontendOf(given.model);
   if (!given.options.text || frontend.IsSource())
     Refuse({"--compiler-version", "--mil-version"},
@@ -94,8 +97,13 @@ int RunInspect(const InspectArguments& given, Session& session) {
       print(given.model, given.weights, session);
       return 0;
     }
+  if (given.dot) Refuse({"--mil", "--ops", "--weights", "--json"}, "--dot prints a graph", session);
   InspectResult result = Inspect(given.model, given.options, session.diagnostics);
-  if (given.options.text && session.json)
+  if (!given.reports.empty())
+    WriteReports(InspectReport(given.model, result, given.options), given.reports);
+  if (given.dot)
+    fmt::print("{}", report::Dot(GraphOfModel(given.model, result, given.options).graph));
+  else if (given.options.text && session.json)
     fmt::print("{}\n", JsonText(Json{{"format", result.frontend->name}, {"mil", result.text}}, 2,
                                 BadUtf8::kReplace));
   else if (given.options.text)
@@ -121,6 +129,8 @@ Command InspectCommand() {
        "print the program as MIL text: for Core ML formats as in model.mil, for source "
        "models in a short readable form",
        Switch(given->options.text)},
+      {"--dot", "", "print the graph of the default function for Graphviz", Switch(given->dot)},
+      ReportOption(given->reports, false),
       JsonOption()};
   Append(BundleTable(given->options.versions), table);
   Append(ImportTable(given->options.import), table);

@@ -9,6 +9,7 @@
 #include "tools/driver/errors.h"
 #include "tools/driver/json_results.h"
 #include "tools/driver/parity.h"
+#include "tools/driver/reports.h"
 #include "tools/mlc/command.h"
 #include "tools/mlc/generated_inputs_report.h"
 #include "tools/mlc/interface_report.h"
@@ -34,6 +35,7 @@ struct RunArguments {
   fs::path trace, baseline, history;
   int64_t tolerance = 5;  // %
   bool force_baseline = false;
+  std::vector<fs::path> reports;
 };
 
 Json ResultJson(const BenchmarkResult& result, const analysis::GeneratedInputOptions& make_up) {
@@ -122,7 +124,7 @@ Json BaselineJson(const BaselineCheck& check) {
 }
 
 int RunSweep(const RunArguments& given, const BenchmarkOptions& options, Session& session) {
-  for (const char* option : {"--trace", "--baseline", "--history", "--profile"})
+  for (const char* option : {"--trace", "--baseline", "--history", "--profile", "--report"})
     if (session.given.contains(option))
       throw Error("usage", "--units sweep cannot be combined with {}", option)
           .Help("run again with the recommended units");
@@ -208,7 +210,10 @@ int RunModel(RunArguments& given, Session& session) {
     Refuse({"--seed", "--input-range"}, "--tokens replaces inputs", session);
   if (given.tolerance < 0 || given.tolerance > 1000)
     throw Error("usage", "--tolerance: expected a percentage from 0 to 1000");
-  if (given.text.given()) return RunText(given.model, options, given.text, session);
+  if (given.text.given()) {
+    Refuse({"--report"}, "--prompt and --perplexity write no report", session);
+    return RunText(given.model, options, given.text, session);
+  }
   if (options.sweep) return RunSweep(given, options, session);
   options.trace = std::make_shared<Trace>(ProcessTime());
   options.trace_predictions = !given.trace.empty();
@@ -252,6 +257,8 @@ int RunModel(RunArguments& given, Session& session) {
     fmt::print("{}", MeasuredText(result, options));
     if (check) fmt::print("{}", BaselineText(*check, tolerance));
   }
+  if (!given.reports.empty())
+    WriteReports(RunReport(given.model, result, options, check ? &*check : nullptr), given.reports);
   if (!given.history.empty()) AppendHistory(given.history, given.model, result);
   if (!given.trace.empty()) options.trace->Write(given.trace);
   return code;
@@ -288,7 +295,8 @@ Command RunCommand() {
           {"--history", "FILE", "append the measurements to a file, as one line of JSON",
            Into(given->history)},
           {"--no-compile", "", "accept only compiled bundles (.mlmodelc)",
-           Switch(options.bundles_only)}},
+           Switch(options.bundles_only)},
+          ReportOption(given->reports, true)},
          table);
   Append(ImportTable(options.import), table);
   table.push_back(JsonOption());

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <map>
 
-#include "lib/support/milliseconds.h"
 #include "tools/driver/compiled_model_cache.h"
 #include "tools/driver/errors.h"
 
@@ -128,32 +127,18 @@ std::string MeasuredText(const BenchmarkResult& result, const BenchmarkOptions& 
 }
 
 std::string ProfileText(const Trace& trace, int64_t predictions) {
-  struct Total {
-    int64_t count = 0;
-    double ms = 0;
-  };
-  std::map<std::string, Total> totals;
+  const std::vector<OperationTime> sorted = OperationTimes(trace, TimesOf::kOperators);
+  if (sorted.empty()) return "operations: this runtime does not report their times\n";
   double all = 0;
-  for (const Trace::Event& event : trace.events()) {
-    if (event.kind != Trace::kOperation) continue;
-    const double ms = Milliseconds(event.begin, event.end);
-    totals[event.op].ms += ms;
-    ++totals[event.op].count;
-    all += ms;
-  }
-  if (totals.empty()) return "operations: this runtime does not report their times\n";
-  std::vector<std::pair<std::string, Total>> sorted(totals.begin(), totals.end());
-  std::ranges::sort(sorted, [](const auto& a, const auto& b) {
-    return a.second.ms != b.second.ms ? a.second.ms > b.second.ms : a.first < b.first;
-  });
+  for (const OperationTime& time : sorted) all += time.ms;
   std::string text =
       fmt::format("  {:<28} {:>7} {:>10} {:>7}\n", "operator", "count", "ms", "share");
   constexpr size_t kShown = 15;
   const auto runs = static_cast<double>(std::max<int64_t>(1, predictions));
   for (size_t i = 0; i < std::min(kShown, sorted.size()); ++i)
-    text += fmt::format("  {:<28} {:>7.0f} {:>10.3f} {:>6.1f} %\n", sorted[i].first,
-                        static_cast<double>(sorted[i].second.count) / runs,
-                        sorted[i].second.ms / runs, all > 0 ? 100 * sorted[i].second.ms / all : 0);
+    text += fmt::format("  {:<28} {:>7.0f} {:>10.3f} {:>6.1f} %\n", sorted[i].op,
+                        static_cast<double>(sorted[i].count) / runs, sorted[i].ms / runs,
+                        all > 0 ? 100 * sorted[i].ms / all : 0);
   return text;
 }
 

@@ -6,6 +6,7 @@
 #include "tools/driver/errors.h"
 #include "tools/driver/json_results.h"
 #include "tools/driver/parity.h"
+#include "tools/driver/reports.h"
 #include "tools/mlc/command.h"
 #include "tools/mlc/generated_inputs_report.h"
 #include "tools/mlc/parity_report.h"
@@ -22,6 +23,7 @@ struct VerifyArguments {
   int64_t worst = 10;
   fs::path result;
   fs::path text, tokenizer;
+  std::vector<fs::path> reports;
 };
 
 // Formats the comparison on the prompt that both models continued.
@@ -109,13 +111,17 @@ int RunVerify(const VerifyArguments& given, Session& session) {
   if (given.options.atol || given.options.rtol)
     Refuse({"--per-axis"}, "--atol and --rtol judge each element", session);
   if (given.worst < 1) throw Error("usage", "--worst must be at least 1");
-  if (!given.text.empty())
+  if (!given.text.empty()) {
+    Refuse({"--report"}, "--text writes no report", session);
     return VerifyText(given.source, given.package, given.options, given.text, given.tokenizer,
                       session);
+  }
   if (!given.tokenizer.empty()) throw Error("usage", "--tokenizer requires --text");
   VerifyResult result = Verify(given.source, given.package, given.options, session.diagnostics);
   session.json ? PrintDocument(VerifyJson(result, given.options))
                : Print(result, given.options, static_cast<size_t>(given.worst));
+  if (!given.reports.empty())
+    WriteReports(VerifyReport(given.source, given.package, result, given.options), given.reports);
   return Judge(result.outputs) == verify::Verdict::kPassed ? 0 : ExitCode("check-failed");
 }
 
@@ -151,6 +157,7 @@ Command VerifyCommand() {
         Into(given->result)}},
       table);
   Append(ImportTable(given->options.import), table);
+  table.push_back(ReportOption(given->reports, true));
   table.push_back(JsonOption());
   // "fp32: ...; fp16: ...; int8: ..."
   auto of_each = [](auto limit) {
