@@ -155,6 +155,11 @@ std::string Labels(const Series& series, const Scale& x, const Scale& y) {
   return content;
 }
 
+// Characters of this size are about 6.4 wide.
+double LegendWidth(const Series& series) {
+  return 6.4 * static_cast<double>(series.name.size()) + 26;
+}
+
 Picture Plot(const Chart& chart) {
   constexpr double kHeight = 300, kLeft = 70, kRight = 24, kTop = 34, kBottom = 46;
   const bool columns = chart.kind == Chart::Kind::kColumns;
@@ -181,6 +186,7 @@ Picture Plot(const Chart& chart) {
       TextAt((kLeft + kWidth - kRight) / 2, kHeight - 8, "middle", "soft", LabelOf(chart.x)) +
       TextAt(8, 16, "start", "soft", LabelOf(chart.y));
   double legend = kWidth - kRight;
+  for (const Series& series : chart.series) legend -= LegendWidth(series);
   for (size_t s = 0; s < chart.series.size(); ++s) {
     const Series& series = chart.series[s];
     const std::string color = fmt::format("s{}", s % 4);
@@ -208,12 +214,10 @@ Picture Plot(const Chart& chart) {
             Text(point.y, chart.y.unit));
     if (series.labels) content += Labels(series, x, y);
     if (chart.series.size() > 1) {
-      // From right to left; letters are about seven units wide.
-      content += TextAt(legend, 16, "end", "", series.name);
-      legend -= 7.0 * static_cast<double>(series.name.size()) + 8;
       content +=
           fmt::format(R"(<circle class="dot {}" cx="{:.1f}" cy="12" r="4"/>)", color, legend);
-      legend -= 16;
+      content += TextAt(legend + 9, 16, "start", "", series.name);
+      legend += LegendWidth(series);
     }
   }
   double last = -100;

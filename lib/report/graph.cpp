@@ -41,11 +41,17 @@ Run LongestRun(const std::vector<int>& tokens, const std::vector<int>& cut, size
     }
   }
   if (best.count == 0) return best;
-  // Moves the beginning to where the fewest values are live, which may cost one of the parts.
+  // Moves the beginning to where the fewest values cross the bounds of parts, which may cost one part.
+  const auto crossing = [&](const Run& run) {
+    int most = 0;
+    for (size_t part = 0; part <= run.count; ++part)
+      most = std::max(most, cut[run.begin + part * run.period]);
+    return most;
+  };
   const size_t first = best.begin;
-  for (size_t at = first; at < first + best.period; ++at) {
-    const size_t count = (best_length - (at - first)) / best.period;
-    if (count >= 2 && cut[at] < cut[best.begin]) best = {at, best.period, count};
+  for (size_t at = first + 1; at < first + best.period; ++at) {
+    const Run moved{at, best.period, (best_length - (at - first)) / best.period};
+    if (moved.count >= 2 && crossing(moved) < crossing(best)) best = moved;
   }
   return best;
 }

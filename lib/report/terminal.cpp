@@ -94,7 +94,7 @@ std::string CellText(const Cell& cell, Unit unit) {
   std::ranges::replace_if(
       text, [](char c) { return static_cast<unsigned char>(c) < 0x20; }, ' ');
   if (cell.numbers.size() > 1) text = fmt::format("{} {}", Sparkline(cell.numbers, 20), text);
-  if (cell.mark == Mark::kBad && text.empty()) return std::string(Name(cell.mark));
+  if (text.empty()) return std::string(Name(cell.mark));
   return text;
 }
 

@@ -66,7 +66,7 @@ report::Document Report(const std::string& title, const Compression& compression
                                                           *compression.loss->divergence)});
   }
   if (!compression.curve.empty())
-    document.sections.push_back({"Loss by size", {Curve(compression)}});
+    document.sections.push_back({"Choice of schemes", {Curve(compression)}});
   report::Table table{"",
                       {{"weight"},
                        {"operator"},

@@ -168,6 +168,7 @@ report::Graph MeasuredGraph(const BenchmarkResult& result, const Trace* trace,
 report::Table ComparedTable(const std::vector<verify::Compared>& compared) {
   report::Table table{"",
                       {{"output"},
+                       {"verdict"},
                        {"max error", Unit::kError},
                        {"allowed", Unit::kError},
                        {"RMSE", Unit::kError},
@@ -238,13 +239,15 @@ report::Document RunReport(const std::filesystem::path& model, const BenchmarkRe
                         {{"figure"},
                          {"before", Unit::kMilliseconds},
                          {"now", Unit::kMilliseconds},
-                         {"change", Unit::kShare}},
+                         {"change", Unit::kShare},
+                         {"verdict"}},
                         {}};
     for (const BaselineCheck::Row& row : check->rows)
-      table.rows.push_back({Cell(row.name, !row.judged  ? Mark::kNone
-                                           : row.within ? Mark::kGood
-                                                        : Mark::kBad),
-                            row.before, row.now, row.before > 0 ? row.now / row.before - 1 : 0});
+      table.rows.push_back({row.name, row.before, row.now,
+                            row.before > 0 ? row.now / row.before - 1 : 0,
+                            !row.judged  ? Cell()
+                            : row.within ? Cell("no slower", Mark::kGood)
+                                         : Cell("slower", Mark::kBad)});
     report::Section section{"Compared with the baseline", {std::move(table)}};
     for (const std::string& note : check->notes) section.blocks.push_back(WithFlags(note));
     document.sections.push_back(std::move(section));
