@@ -17,17 +17,17 @@ constexpr std::string_view kMarks[] = {"", " good", " notice", " bad"};
 std::string_view ClassOf(Mark mark) { return kMarks[static_cast<int>(mark)]; }
 
 // A number at an axis.
-std::string TickText(double number, Unit unit) {
+std::string TickText(double number, Quantity unit) {
   if (number == 0) return "0";
-  if (unit == Unit::kBytes)
+  if (unit == Quantity::kBytes)
     for (const auto& [name, size] : {std::pair{"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}})
       if (std::abs(number) >= size) return fmt::format("{:g} {}", number / size, name);
-  if (unit == Unit::kShare) return fmt::format("{:g} %", 100 * number);
+  if (unit == Quantity::kShare) return fmt::format("{:g} %", 100 * number);
   return fmt::format("{:g}", number);
 }
 
 std::string LabelOf(const Axis& axis) {
-  return axis.unit == Unit::kMilliseconds ? axis.label + ", ms" : axis.label;
+  return axis.unit == Quantity::kMilliseconds ? axis.label + ", ms" : axis.label;
 }
 
 // Maps numbers to positions from `begin` to `end`, and chooses round numbers in between.

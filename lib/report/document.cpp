@@ -9,12 +9,12 @@ std::optional<double> Cell::number() const {
   return numbers.empty() ? std::nullopt : std::optional(numbers.back());
 }
 
-Chart Histogram(std::string title, std::string label, Unit unit, const std::vector<double>& values,
-                int most) {
+Chart Histogram(std::string title, std::string label, Quantity unit,
+                const std::vector<double>& values, int most) {
   Chart chart{Chart::Kind::kColumns,
               std::move(title),
               {std::move(label), unit},
-              {"count", Unit::kCount},
+              {"count", Quantity::kCount},
               {{"count", {}, false}}};
   std::vector<double> sorted;
   std::ranges::copy_if(values, std::back_inserter(sorted),

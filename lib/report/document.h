@@ -19,7 +19,7 @@ namespace mlc::report {
 enum class Mark : uint8_t { kNone, kGood, kNotice, kBad };
 
 // The unit of numbers: kError is relative (1.2e-03), kShare is from 0 to 1 and shown in percent.
-enum class Unit : uint8_t { kNone, kCount, kBytes, kMilliseconds, kShare, kError, kDecibels };
+enum class Quantity : uint8_t { kNone, kCount, kBytes, kMilliseconds, kShare, kError, kDecibels };
 
 // A text, or numbers in the unit of their column. Several numbers are a series from old to new, which
 // is drawn as a small line; the last one is the value.
@@ -43,13 +43,13 @@ struct Cell {
 struct Fact {
   std::string name;
   Cell cell;
-  Unit unit = Unit::kNone;
+  Quantity unit = Quantity::kNone;
 };
 using Facts = std::vector<Fact>;
 
 struct Column {
   std::string name;
-  Unit unit = Unit::kNone;
+  Quantity unit = Quantity::kNone;
 };
 struct Table {
   std::string title;
@@ -62,7 +62,7 @@ struct Table {
 
 struct Axis {
   std::string label;
-  Unit unit = Unit::kNone;
+  Quantity unit = Quantity::kNone;
   bool logarithmic = false;  // numbers that are not positive are drawn at the low end
 };
 struct Point {
@@ -90,8 +90,8 @@ struct Chart {
 };
 // The distribution of numbers, in columns of equal width between the smallest and the largest
 // number. There are at most `most` columns, and fewer for few numbers.
-Chart Histogram(std::string title, std::string label, Unit unit, const std::vector<double>& values,
-                int most = 40);
+Chart Histogram(std::string title, std::string label, Quantity unit,
+                const std::vector<double>& values, int most = 40);
 
 // A graph of operations. Indices refer to `nodes` and `groups`; -1 is none.
 struct Graph {
@@ -118,10 +118,10 @@ struct Graph {
 // places where a repetition could begin, the one is taken at which the fewest values are live.
 void FoldRepetitions(Graph& graph);
 
-using Block = std::variant<std::string, Facts, Table, Chart, Graph>;  // std::string: a paragraph
+using Content = std::variant<std::string, Facts, Table, Chart, Graph>;  // std::string: a paragraph
 struct Section {
   std::string title;
-  std::vector<Block> blocks;
+  std::vector<Content> blocks;
 };
 
 // One thing that was checked, for test reports.

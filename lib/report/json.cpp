@@ -16,10 +16,13 @@ constexpr std::string_view kMarks[] = {"", "good", "notice", "bad"};
 constexpr std::string_view kOutcomes[] = {"passed", "failed", "skipped", "error"};
 constexpr std::string_view kCharts[] = {"bars", "columns", "plot"};
 
-// JSON has neither infinities nor NaN.
+// JSON has neither infinities nor NaN. Counts have no fraction.
 ordered_json NumberJson(double number) {
+  constexpr double kMostExact = 9007199254740992.0;  // 2^53
+  if (number == std::floor(number) && std::fabs(number) <= kMostExact)
+    return static_cast<int64_t>(number);
   if (std::isfinite(number)) return number;
-  return Text(number, Unit::kNone);
+  return Text(number, Quantity::kNone);
 }
 
 ordered_json CellJson(const Cell& cell) {
@@ -33,8 +36,8 @@ ordered_json CellJson(const Cell& cell) {
   return {{"value", value}, {"mark", kMarks[static_cast<int>(cell.mark)]}};
 }
 
-ordered_json WithUnit(ordered_json json, Unit unit) {
-  if (unit != Unit::kNone) json["unit"] = kUnits[static_cast<int>(unit)];
+ordered_json WithUnit(ordered_json json, Quantity unit) {
+  if (unit != Quantity::kNone) json["unit"] = kUnits[static_cast<int>(unit)];
   return json;
 }
 
@@ -87,7 +90,7 @@ ordered_json ChartJson(const Chart& chart) {
   return json;
 }
 
-ordered_json BlockJson(const Block& block) {
+ordered_json ContentJson(const Content& block) {
   struct {
     ordered_json operator()(const std::string& text) { return {{"paragraph", text}}; }
     ordered_json operator()(const Facts& facts) { return {{"facts", FactsJson(facts)}}; }
@@ -129,7 +132,7 @@ std::string Json(const Document& document) {
   json["sections"] = ordered_json::array();
   for (const Section& section : document.sections) {
     ordered_json blocks = ordered_json::array();
-    for (const Block& block : section.blocks) blocks.push_back(BlockJson(block));
+    for (const Content& block : section.blocks) blocks.push_back(ContentJson(block));
     json["sections"].push_back({{"title", section.title}, {"blocks", blocks}});
   }
   if (!document.checks.empty()) json["checks"] = ordered_json::array();

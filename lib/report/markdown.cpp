@@ -48,7 +48,7 @@ std::string_view Symbol(Mark mark) {
   return "";
 }
 
-std::string CellText(const Cell& cell, Unit unit) {
+std::string CellText(const Cell& cell, Quantity unit) {
   std::string text = Escaped(Text(cell, unit));
   if (cell.numbers.size() > 1) text = fmt::format("{} {}", text, Sparkline(cell.numbers, 12));
   return fmt::format("{}{}", Symbol(cell.mark), text);
@@ -66,7 +66,8 @@ std::string RowsText(const Table& table, size_t begin, size_t end) {
   std::string text = "|";
   for (const Column& column : table.columns) text += fmt::format(" {} |", Escaped(column.name));
   text += "\n|";
-  for (const Column& column : table.columns) text += column.unit == Unit::kNone ? "---|" : "---:|";
+  for (const Column& column : table.columns)
+    text += column.unit == Quantity::kNone ? "---|" : "---:|";
   text += "\n";
   for (size_t r = begin; r < end; ++r) {
     text += "|";
@@ -78,6 +79,7 @@ std::string RowsText(const Table& table, size_t begin, size_t end) {
 }
 
 std::string ChartText(const Chart& chart) {
+  if (chart.kind == Chart::Kind::kBars) return fmt::format("~~~~\n{}~~~~\n", TerminalText(chart));
   std::string text;
   for (const Series& series : chart.series) {
     std::vector<double> numbers;
@@ -86,8 +88,7 @@ std::string ChartText(const Chart& chart) {
       numbers.push_back(chart.y.logarithmic ? std::log10(std::max(point.y, 1e-30)) : point.y);
       low = std::min(low, point.y), high = std::max(high, point.y);
     }
-    // The bars' figures are those of a table.
-    if (numbers.empty() || chart.kind == Chart::Kind::kBars) continue;
+    if (numbers.empty()) continue;
     text += fmt::format("{}{}: `{}` {} to {}\n", Escaped(chart.title),
                         chart.series.size() > 1 ? " (" + Escaped(series.name) + ")" : "",
                         Sparkline(numbers), Text(low, chart.y.unit), Text(high, chart.y.unit));
@@ -95,7 +96,7 @@ std::string ChartText(const Chart& chart) {
   return text;
 }
 
-std::string BlockText(const Block& block) {
+std::string ContentText(const Content& block) {
   struct {
     std::string operator()(const std::string& text) { return Escaped(text) + "\n"; }
     std::string operator()(const Facts& facts) { return FactsText(facts); }
@@ -123,13 +124,13 @@ std::string Markdown(const Table& table) {
 
 std::string Markdown(const Document& document) {
   std::string text = fmt::format("## {}\n", Escaped(document.title));
-  if (const std::string verdict = CellText(document.verdict, Unit::kNone); !verdict.empty())
+  if (const std::string verdict = CellText(document.verdict, Quantity::kNone); !verdict.empty())
     text += fmt::format("\n**{}**\n", verdict);
   if (!document.facts.empty()) text += fmt::format("\n{}", FactsText(document.facts));
   for (const Section& section : document.sections) {
     text += fmt::format("\n### {}\n", Escaped(section.title));
-    for (const Block& block : section.blocks)
-      if (const std::string block_text = BlockText(block); !block_text.empty())
+    for (const Content& block : section.blocks)
+      if (const std::string block_text = ContentText(block); !block_text.empty())
         text += fmt::format("\n{}", block_text);
   }
   return text;

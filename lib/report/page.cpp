@@ -25,7 +25,7 @@ std::string Marked(Mark mark, const std::string& html) {
       kClasses[i], kSymbols[i], html.empty() ? std::string(Name(mark)) : html);
 }
 
-std::string CellHtml(const Cell& cell, Unit unit) {
+std::string CellHtml(const Cell& cell, Quantity unit) {
   std::string html = MarkupText(Text(cell, unit));
   html = InlineSvg(cell.numbers) + html;
   return Marked(cell.mark, html);
@@ -54,15 +54,16 @@ std::string TableHtml(const Table& table) {
     html += fmt::format("<figcaption>{}</figcaption>", MarkupText(table.title));
   html += "<div class=\"scroll\"><table><thead><tr>";
   for (const Column& column : table.columns)
-    html += fmt::format("<th scope=\"col\"{}>{}</th>",
-                        column.unit == Unit::kNone ? "" : " class=\"n\"", MarkupText(column.name));
+    html +=
+        fmt::format("<th scope=\"col\"{}>{}</th>",
+                    column.unit == Quantity::kNone ? "" : " class=\"n\"", MarkupText(column.name));
   html += "</tr></thead><tbody>\n";
   for (const std::vector<Cell>& row : table.rows) {
     html += "<tr>";
     for (size_t c = 0; c < table.columns.size(); ++c)
-      html +=
-          fmt::format("<td{}{}>{}</td>", table.columns[c].unit == Unit::kNone ? "" : " class=\"n\"",
-                      SortKey(row[c]), CellHtml(row[c], table.columns[c].unit));
+      html += fmt::format("<td{}{}>{}</td>",
+                          table.columns[c].unit == Quantity::kNone ? "" : " class=\"n\"",
+                          SortKey(row[c]), CellHtml(row[c], table.columns[c].unit));
     html += "</tr>\n";
   }
   return html + "</tbody></table></div></figure>\n";
@@ -86,7 +87,7 @@ std::string GraphHtml(const Graph& graph) {
       data, graph.nodes.size());
 }
 
-std::string BlockHtml(const Block& block) {
+std::string ContentHtml(const Content& block) {
   struct {
     std::string operator()(const std::string& text) {
       return fmt::format("<p>{}</p>\n", MarkupText(text));
@@ -110,13 +111,13 @@ std::string Page(const Document& document) {
     links += fmt::format(R"(<a href="#s{}">{}</a>)", i, title);
     sections += fmt::format(
         "<section id=\"s{0}\" aria-labelledby=\"h{0}\"><h2 id=\"h{0}\">{1}</h2>\n", i, title);
-    for (const Block& block : section.blocks) {
+    for (const Content& block : section.blocks) {
       graphs = graphs || std::holds_alternative<Graph>(block);
-      sections += BlockHtml(block);
+      sections += ContentHtml(block);
     }
     sections += "</section>\n";
   }
-  const std::string verdict = CellHtml(document.verdict, Unit::kNone);
+  const std::string verdict = CellHtml(document.verdict, Quantity::kNone);
   const std::pair<std::string_view, std::string> values[] = {
       {"title", MarkupText(document.title)},
       {"style", std::string(kChartStyle) + std::string(kPageStyle)},

@@ -10,9 +10,9 @@
 namespace mlc::report {
 
 // A number with its unit, for readers: "9.60 MB", "1.2e-03", "97.5 %".
-std::string Text(double number, Unit unit);
+std::string Text(double number, Quantity unit);
 // The text of a cell without its mark; of a series, its last number.
-std::string Text(const Cell& cell, Unit unit);
+std::string Text(const Cell& cell, Quantity unit);
 // "PASS" and so on; empty for none.
 std::string_view Name(Mark mark);
 // A line of numbers in eight heights: U+2581 to U+2588, and a space for what is not finite. More
@@ -22,6 +22,7 @@ std::string Sparkline(const std::vector<double>& numbers, size_t most = 60);
 // For a terminal: columns are aligned, lines are not broken.
 std::string TerminalText(const Document& document);
 std::string TerminalText(const Table& table);
+std::string TerminalText(const Chart& chart);
 // GitHub's dialect. Rows that are not shown at first stand in a folded part.
 std::string Markdown(const Document& document);
 std::string Markdown(const Table& table);

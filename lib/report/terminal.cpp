@@ -7,31 +7,32 @@
 
 namespace mlc::report {
 
-std::string Text(double number, Unit unit) {
+std::string Text(double number, Quantity unit) {
   if (std::isnan(number)) return "NaN";
   if (std::isinf(number)) return number > 0 ? "inf" : "-inf";
   switch (unit) {
-    case Unit::kNone:
+    case Quantity::kNone:
       return fmt::format("{:.6g}", number);
-    case Unit::kCount:
+    case Quantity::kCount:
       return fmt::format("{:.0f}", number);
-    case Unit::kBytes:
+    case Quantity::kBytes:
       for (const auto& [name, size] : {std::pair{"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}})
         if (std::abs(number) >= size) return fmt::format("{:.2f} {}", number / size, name);
       return fmt::format("{:.0f} B", number);
-    case Unit::kMilliseconds:
-      return fmt::format("{:.3f} ms", number);
-    case Unit::kShare:
+    case Quantity::kMilliseconds:
+      return std::abs(number) < 10'000 ? fmt::format("{:.3f} ms", number)
+                                       : fmt::format("{:.1f} s", number / 1000);
+    case Quantity::kShare:
       return fmt::format("{:.1f} %", 100 * number);
-    case Unit::kError:
+    case Quantity::kError:
       return number == 0 ? "0" : fmt::format("{:.1e}", number);
-    case Unit::kDecibels:
+    case Quantity::kDecibels:
       return fmt::format("{:.1f} dB", number);
   }
   return "";
 }
 
-std::string Text(const Cell& cell, Unit unit) {
+std::string Text(const Cell& cell, Quantity unit) {
   return cell.numbers.empty() ? cell.text : Text(cell.numbers.back(), unit);
 }
 
@@ -89,7 +90,7 @@ std::string Padded(const std::string& text, size_t width, bool right) {
 }
 
 // A cell on one line, with the word of its mark unless it says the same.
-std::string CellText(const Cell& cell, Unit unit) {
+std::string CellText(const Cell& cell, Quantity unit) {
   std::string text = Text(cell, unit);
   std::ranges::replace_if(
       text, [](char c) { return static_cast<unsigned char>(c) < 0x20; }, ' ');
@@ -108,7 +109,27 @@ std::string FactsText(const Facts& facts) {
   return text;
 }
 
-std::string ChartText(const Chart& chart) {
+std::string GraphText(const Graph& graph) {
+  return fmt::format("{}: {} operations; pages (.html) show the graph\n", graph.title,
+                     graph.nodes.size());
+}
+
+std::string ContentText(const Content& block) {
+  struct {
+    std::string operator()(const std::string& text) { return text + "\n"; }
+    std::string operator()(const Facts& facts) { return FactsText(facts); }
+    std::string operator()(const Table& table) {
+      return (table.title.empty() ? "" : table.title + "\n") + TerminalText(table);
+    }
+    std::string operator()(const Chart& chart) { return TerminalText(chart); }
+    std::string operator()(const Graph& graph) { return GraphText(graph); }
+  } text;
+  return std::visit(text, block);
+}
+
+}  // namespace
+
+std::string TerminalText(const Chart& chart) {
   std::string text = chart.title.empty() ? "" : chart.title + "\n";
   constexpr int kBar = 40;
   for (const Series& series : chart.series) {
@@ -141,26 +162,6 @@ std::string ChartText(const Chart& chart) {
   return text;
 }
 
-std::string GraphText(const Graph& graph) {
-  return fmt::format("{}: {} operations; pages (.html) show the graph\n", graph.title,
-                     graph.nodes.size());
-}
-
-std::string BlockText(const Block& block) {
-  struct {
-    std::string operator()(const std::string& text) { return text + "\n"; }
-    std::string operator()(const Facts& facts) { return FactsText(facts); }
-    std::string operator()(const Table& table) {
-      return (table.title.empty() ? "" : table.title + "\n") + TerminalText(table);
-    }
-    std::string operator()(const Chart& chart) { return ChartText(chart); }
-    std::string operator()(const Graph& graph) { return GraphText(graph); }
-  } text;
-  return std::visit(text, block);
-}
-
-}  // namespace
-
 std::string TerminalText(const Table& table) {
   const size_t count =
       table.shown == 0 ? table.rows.size() : std::min(table.shown, table.rows.size());
@@ -169,7 +170,7 @@ std::string TerminalText(const Table& table) {
   std::vector<bool> right;
   for (const Column& column : table.columns) {
     lines[0].push_back(column.name);
-    right.push_back(column.unit != Unit::kNone);
+    right.push_back(column.unit != Quantity::kNone);
   }
   for (size_t r = 0; r < count; ++r) {
     std::vector<std::string>& cells = lines.emplace_back();
@@ -202,7 +203,7 @@ std::string TerminalText(const Document& document) {
     text += fmt::format("\n{}\n{:-<{}}\n", section.title, "", Width(section.title));
     for (size_t i = 0; i < section.blocks.size(); ++i) {
       if (i > 0) text += "\n";
-      text += BlockText(section.blocks[i]);
+      text += ContentText(section.blocks[i]);
     }
   }
   return text;

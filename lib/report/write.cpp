@@ -33,6 +33,12 @@ void CheckForm(const std::filesystem::path& file, bool checks) {
 }
 
 void Write(const Document& document, const std::filesystem::path& file) {
+  for (const Section& section : document.sections)
+    for (const Content& content : section.blocks)
+      if (const auto* table = std::get_if<Table>(&content))
+        for (const std::vector<Cell>& row : table->rows)
+          MLC_CHECK(row.size() == table->columns.size(), "\"{}\" has a row of {} cells, not {}",
+                    section.title, row.size(), table->columns.size());
   WriteFile(file, FormOf(file).render(document));
 }
 

@@ -138,6 +138,21 @@ int BuildRecord::exit_code() const {
   return code;
 }
 
+std::string Describe(const BuildCheck& check) {
+  switch (check.kind) {
+    case BuildCheck::Kind::kLimit:
+      return fmt::format("{} {:.10g}, at {} {:.10g}", check.what, check.found,
+                         check.least ? "least" : "most", check.limit);
+    case BuildCheck::Kind::kAccuracy:
+      return fmt::format("accuracy {:.2f} %, expected {:.2f} %", check.found * 100,
+                         check.limit * 100);
+    case BuildCheck::Kind::kReference:
+      return fmt::format("{} against the reference: {} (budget {})", check.what, check.figures,
+                         check.budget);
+  }
+  return "";
+}
+
 std::string_view Name(Status status) { return NameIn(kStatuses, status); }
 
 Json BuildRecordJson(const BuildRecord& record) {

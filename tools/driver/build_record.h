@@ -25,6 +25,9 @@ struct BuildCheck {
   std::string note = {};             // for display
 };
 
+// "operations 12, at most 10".
+std::string Describe(const BuildCheck& check);
+
 struct BuildRecord {
   enum class Status {
     kPassed,    // built now, or taken from a cache; all checks passed

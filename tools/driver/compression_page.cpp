@@ -18,7 +18,7 @@ using compress::CurvePoint;
 using compress::WeightReport;
 using report::Cell;
 using report::Mark;
-using report::Unit;
+using report::Quantity;
 
 // Loss against bits per element. Schemes for all weights are points; a scheme for each weight is a
 // line.
@@ -28,10 +28,10 @@ report::Chart Curve(const Compression& compression) {
   report::Chart chart{
       report::Chart::Kind::kPlot,
       "Loss by size",
-      {"bits per element", Unit::kNone},
+      {"bits per element", Quantity::kNone},
       {divergence ? "divergence of the next token, nats"
                   : "noise of the outputs or their scores, relative to the variance",
-       Unit::kError, true},
+       Quantity::kError, true},
       {{"a scheme for each weight", {}, true, true, true}, {"one scheme", {}, false, true, true}}};
   for (const CurvePoint& point : compression.curve) {
     std::string label = point.scheme;
@@ -54,12 +54,12 @@ report::Document Report(const std::string& title, const Compression& compression
   document.facts = {
       {"rules", compress::Text(compression.rules)},
       {"compressed", fmt::format("{} of {} weights", totals.compressed, totals.weights)},
-      {"bytes before", totals.bytes_before, Unit::kBytes},
-      {"bytes after", totals.bytes_after, Unit::kBytes}};
+      {"bytes before", totals.bytes_before, Quantity::kBytes},
+      {"bytes after", totals.bytes_after, Quantity::kBytes}};
   if (!compression.inputs.empty()) document.facts.push_back({"calibrated on", compression.inputs});
   if (compression.loss) {
     document.facts.push_back(
-        {"signal to noise", Decibels(1, compression.loss->noise), Unit::kDecibels});
+        {"signal to noise", Decibels(1, compression.loss->noise), Quantity::kDecibels});
     document.facts.push_back({"measured on", compression.evaluated_on});
     if (compression.loss->divergence)
       document.facts.push_back({"divergence", fmt::format("{:.3g} nats, mean of the next token",
@@ -71,10 +71,10 @@ report::Document Report(const std::string& title, const Compression& compression
                       {{"weight"},
                        {"operator"},
                        {"scheme"},
-                       {"before", Unit::kBytes},
-                       {"after", Unit::kBytes},
-                       {"signal to noise of the weight", Unit::kDecibels},
-                       {"of the output", Unit::kDecibels},
+                       {"before", Quantity::kBytes},
+                       {"after", Quantity::kBytes},
+                       {"signal to noise of the weight", Quantity::kDecibels},
+                       {"of the output", Quantity::kDecibels},
                        {"remark"}},
                       {}};
   for (const WeightReport& weight : compression.weights)

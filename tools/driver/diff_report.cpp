@@ -9,9 +9,8 @@
 namespace mlc::driver {
 
 using report::Cell;
-using report::Check;
 using report::Mark;
-using report::Unit;
+using report::Quantity;
 
 namespace {
 
@@ -63,8 +62,8 @@ report::Document DiffReport(const std::filesystem::path& a, const std::filesyste
   for (const auto& [name, count] : counts_a) all_a += count;
   for (const auto& [name, count] : counts_b) all_b += count;
   sizes.rows = {
-      {"bytes of weights", report::Text(static_cast<double>(bytes_a), Unit::kBytes),
-       report::Text(static_cast<double>(bytes_b), Unit::kBytes),
+      {"bytes of weights", report::Text(static_cast<double>(bytes_a), Quantity::kBytes),
+       report::Text(static_cast<double>(bytes_b), Quantity::kBytes),
        ChangeCell(static_cast<double>(bytes_a), static_cast<double>(bytes_b))},
       {"operations", std::to_string(all_a), std::to_string(all_b),
        ChangeCell(static_cast<double>(all_a), static_cast<double>(all_b))},
@@ -82,9 +81,9 @@ report::Document DiffReport(const std::filesystem::path& a, const std::filesyste
   if (!diff.operations.empty()) {
     report::Table counts{"Operators whose number differs",
                          {{"operator"},
-                          {"before", Unit::kCount},
-                          {"after", Unit::kCount},
-                          {"difference", Unit::kCount}},
+                          {"before", Quantity::kCount},
+                          {"after", Quantity::kCount},
+                          {"difference", Quantity::kCount}},
                          {}};
     std::map<std::string, std::pair<int64_t, int64_t>> both;
     for (const auto& [name, count] : counts_a) both[name].first = count;
@@ -115,16 +114,16 @@ report::Document DiffReport(const std::filesystem::path& a, const std::filesyste
     report::Chart chart{report::Chart::Kind::kBars,
                         "Largest differences of weights",
                         {},
-                        {"largest difference", Unit::kError, true},
+                        {"largest difference", Quantity::kError, true},
                         {{"largest difference", {}}}};
     report::Table table{"",
                         {{"weight"},
                          {"state"},
-                         {"largest difference", Unit::kError},
+                         {"largest difference", Quantity::kError},
                          {"before"},
                          {"after"},
-                         {"bytes before", Unit::kBytes},
-                         {"bytes after", Unit::kBytes}},
+                         {"bytes before", Quantity::kBytes},
+                         {"bytes after", Quantity::kBytes}},
                         {}};
     constexpr size_t kBars = 20;
     for (const verify::WeightPair* weight : changed) {
@@ -147,8 +146,8 @@ report::Document DiffReport(const std::filesystem::path& a, const std::filesyste
 
   const auto check = [&](std::string_view name, size_t differences) {
     document.checks.push_back(
-        {differences == 0 ? Check::Outcome::kPassed : Check::Outcome::kFailed, second,
-         std::string(name),
+        {differences == 0 ? report::Check::Outcome::kPassed : report::Check::Outcome::kFailed,
+         second, std::string(name),
          differences == 0 ? "" : fmt::format("{} differences from {}", differences, first)});
   };
   check("interface", diff.interface.size());

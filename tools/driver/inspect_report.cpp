@@ -11,7 +11,7 @@
 namespace mlc::driver {
 
 using report::Cell;
-using report::Unit;
+using report::Quantity;
 
 namespace {
 
@@ -44,9 +44,9 @@ report::Section OperatorsSection(const std::map<std::string, int64_t>& counts) {
   report::Chart chart{report::Chart::Kind::kBars,
                       "Most frequent operators",
                       {},
-                      {"operations", Unit::kCount},
+                      {"operations", Quantity::kCount},
                       {{"operations", {}}}};
-  report::Table table{"", {{"operator"}, {"operations", Unit::kCount}}, {}};
+  report::Table table{"", {{"operator"}, {"operations", Quantity::kCount}}, {}};
   for (const auto& [name, count] : sorted) {
     if (chart.series[0].points.size() < kBars)
       chart.series[0].points.push_back({.y = static_cast<double>(count), .label = name});
@@ -77,11 +77,11 @@ report::Section WeightsSection(const InspectResult& result) {
   std::ranges::stable_sort(sorted, std::greater(), &analysis::Weight::bytes);
   report::Table encodings{"By encoding",
                           {{"encoding"},
-                           {"weights", Unit::kCount},
-                           {"elements", Unit::kCount},
-                           {"bytes", Unit::kBytes},
-                           {"share", Unit::kShare},
-                           {"bits per element", Unit::kNone}},
+                           {"weights", Quantity::kCount},
+                           {"elements", Quantity::kCount},
+                           {"bytes", Quantity::kBytes},
+                           {"share", Quantity::kShare},
+                           {"bits per element", Quantity::kNone}},
                           {}};
   for (const auto& [name, total] : by_encoding)
     encodings.rows.push_back({name, total.count, total.elements, total.bytes,
@@ -93,14 +93,17 @@ report::Section WeightsSection(const InspectResult& result) {
     return row[3].number().value_or(0);
   });
   constexpr size_t kBars = 15;
-  report::Chart chart{
-      report::Chart::Kind::kBars, "Largest weights", {}, {"bytes", Unit::kBytes}, {{"bytes", {}}}};
+  report::Chart chart{report::Chart::Kind::kBars,
+                      "Largest weights",
+                      {},
+                      {"bytes", Quantity::kBytes},
+                      {{"bytes", {}}}};
   report::Table table{"By size",
                       {{"weight"},
                        {"type"},
                        {"encoding"},
-                       {"bytes", Unit::kBytes},
-                       {"bits per element", Unit::kNone}},
+                       {"bytes", Quantity::kBytes},
+                       {"bits per element", Quantity::kNone}},
                       {}};
   for (const analysis::Weight* weight : sorted) {
     if (chart.series[0].points.size() < kBars)
@@ -128,12 +131,12 @@ report::Document InspectReport(const std::filesystem::path& model, const Inspect
   for (const auto& [name, count] : result.operators) operations += count;
   document.facts = {{"format", result.frontend->name},
                     {"needs", TargetName(result.needed)},
-                    {"operations", operations, Unit::kCount},
-                    {"weights", result.weights.size(), Unit::kCount},
-                    {"bytes of weights", result.weight_bytes, Unit::kBytes},
+                    {"operations", operations, Quantity::kCount},
+                    {"weights", result.weights.size(), Quantity::kCount},
+                    {"bytes of weights", result.weight_bytes, Quantity::kBytes},
                     {"bits per weight",
                      fmt::format("{:.2f}", BitsOf(result.weight_bytes, result.weight_elements))},
-                    {"work in fp16", result.fp16_share, Unit::kShare}};
+                    {"work in fp16", result.fp16_share, Quantity::kShare}};
   for (const auto& [key, value] : Texts(program.interface)) document.facts.push_back({key, value});
   const bool several = program.functions.size() > 1;
   for (const auto& function : program.functions)

@@ -189,7 +189,7 @@ DrawnModel GraphOfModel(const std::filesystem::path& model, const InspectResult&
         decisions = stated->decisions;
   } else if (result.weight_bytes > kMostBytes) {
     drawn.what = fmt::format("It is shown as imported, because its weights exceed {}.",
-                             report::Text(kMostBytes, report::Unit::kBytes));
+                             report::Text(kMostBytes, report::Quantity::kBytes));
   } else {
     try {
       Diagnostics diagnostics;  // of another command

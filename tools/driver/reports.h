@@ -7,6 +7,7 @@
 
 #include "lib/report/document.h"
 #include "tools/driver/benchmark_report.h"
+#include "tools/driver/build_history.h"
 #include "tools/driver/diff.h"
 #include "tools/driver/inspect.h"
 #include "tools/driver/verify.h"
@@ -26,6 +27,12 @@ report::Document InspectReport(const std::filesystem::path& model, const Inspect
 // Checks the interface, operations and weights for differences.
 report::Document DiffReport(const std::filesystem::path& a, const std::filesystem::path& b,
                             const DiffResult& result);
+
+// Checks each variant: that it was built, and what its recipe checks. `figures` are those of all
+// variants of the build; `history` begins with the oldest build.
+report::Document FleetReport(const BuildReport& build,
+                             const std::map<std::string, VariantFigures>& figures,
+                             const std::vector<PastBuild>& history);
 
 // The executed operations of a function with its inputs and outputs; weights and small constants
 // are facts of the operations that use them. Nested blocks and repetitions are groups. `annotate` may

@@ -8,9 +8,8 @@
 namespace mlc::driver {
 
 using report::Cell;
-using report::Check;
 using report::Mark;
-using report::Unit;
+using report::Quantity;
 
 namespace {
 
@@ -21,8 +20,8 @@ report::Chart LatencyByPrediction(const std::vector<double>& times) {
   constexpr size_t kMost = 1500;
   report::Chart chart{report::Chart::Kind::kPlot,
                       "Time of each prediction",
-                      {"prediction", Unit::kCount},
-                      {"time", Unit::kMilliseconds},
+                      {"prediction", Quantity::kCount},
+                      {"time", Quantity::kMilliseconds},
                       {{"predict", {}}}};
   const size_t step = (times.size() + kMost - 1) / kMost;
   for (size_t i = 0; i < times.size(); i += step)
@@ -34,24 +33,24 @@ report::Section LatencySection(const BenchmarkResult& result, int64_t warmup) {
   const Statistics predict = result.predict.statistics();
   report::Section section{"Latency", {}};
   if (result.predict.times.size() > 1) {
-    report::Chart histogram =
-        report::Histogram("Predictions by time", "time", Unit::kMilliseconds, result.predict.times);
+    report::Chart histogram = report::Histogram("Predictions by time", "time",
+                                                Quantity::kMilliseconds, result.predict.times);
     histogram.lines = {{"p50", predict.p50}, {"p95", predict.p95}, {"p99", predict.p99}};
     section.blocks.push_back(std::move(histogram));
   } else if (predict.count > 1) {
     report::Chart chart{report::Chart::Kind::kPlot,
                         "Time by percentile",
-                        {"percentile", Unit::kNone},
-                        {"time", Unit::kMilliseconds},
+                        {"percentile", Quantity::kNone},
+                        {"time", Quantity::kMilliseconds},
                         {{"predict", {}}}};
     for (int percent = 1; percent < 100; ++percent)
       chart.series[0].points.push_back(
           {static_cast<double>(percent), result.predict.together.Percentile(percent)});
     section.blocks.push_back(std::move(chart));
   }
-  report::Table table{"", {{"part"}, {"runs", Unit::kCount}}, {}};
+  report::Table table{"", {{"part"}, {"runs", Quantity::kCount}}, {}};
   for (const StatisticsField& field : kStatisticsFields)
-    table.columns.push_back({field.name, Unit::kMilliseconds});
+    table.columns.push_back({field.name, Quantity::kMilliseconds});
   const auto add = [&](std::string_view name, const Statistics& statistics) {
     std::vector<Cell>& row = table.rows.emplace_back();
     row = {name, statistics.count};
@@ -74,7 +73,7 @@ report::Section PhasesSection(const BenchmarkResult& result) {
   report::Chart chart{report::Chart::Kind::kBars,
                       "Time of the whole command",
                       {},
-                      {"time", Unit::kMilliseconds},
+                      {"time", Quantity::kMilliseconds},
                       {{"time", {}}}};
   for (const auto& [name, ms] : result.phases)
     chart.series[0].points.push_back({.y = std::max(0.0, ms), .label = name});
@@ -94,13 +93,13 @@ report::Section OperationsSection(const Trace& trace, int64_t predictions) {
   report::Chart chart{report::Chart::Kind::kBars,
                       "Operators",
                       {},
-                      {"time of a prediction", Unit::kMilliseconds},
+                      {"time of a prediction", Quantity::kMilliseconds},
                       {{"time", {}}}};
   report::Table table{"Operations",
                       {{"operation"},
                        {"operator"},
-                       {"time of a prediction", Unit::kMilliseconds},
-                       {"share", Unit::kShare}},
+                       {"time of a prediction", Quantity::kMilliseconds},
+                       {"share", Quantity::kShare}},
                       {}};
   for (size_t i = 0; i < std::min(kBars, operators.size()); ++i)
     chart.series[0].points.push_back({.y = operators[i].ms / runs, .label = operators[i].op});
@@ -126,7 +125,7 @@ report::Section PlacementSection(const BenchmarkResult& result) {
   }
   report::Table devices{
       "Planned for",
-      {{"device"}, {"operations", Unit::kCount}, {"share of the cost", Unit::kShare}},
+      {{"device"}, {"operations", Quantity::kCount}, {"share of the cost", Quantity::kShare}},
       {}};
   for (const auto& [device, found] : met)
     devices.rows.push_back({Name(device), found.first, found.second});
@@ -169,15 +168,16 @@ report::Table ComparedTable(const std::vector<verify::Compared>& compared) {
   report::Table table{"",
                       {{"output"},
                        {"verdict"},
-                       {"max error", Unit::kError},
-                       {"allowed", Unit::kError},
-                       {"RMSE", Unit::kError},
+                       {"max error", Quantity::kError},
+                       {"allowed", Quantity::kError},
+                       {"RMSE", Quantity::kError},
                        {"figures"}},
                       {}};
   for (const auto& [worst, steps] : verify::WorstSteps(compared))
-    table.rows.push_back({Cell(worst->name, !worst->tells   ? Mark::kNone
-                                            : worst->within ? Mark::kGood
-                                                            : Mark::kBad),
+    table.rows.push_back({worst->name,
+                          !worst->tells   ? Cell("inconclusive")
+                          : worst->within ? Cell("within the budget", Mark::kGood)
+                                          : Cell("outside the budget", Mark::kBad),
                           worst->comparison.max_error, worst->budget.Allowed().max_error,
                           worst->comparison.rmse, WithFlags(Describe(worst->comparison))});
   return table;
@@ -200,30 +200,31 @@ report::Document RunReport(const std::filesystem::path& model, const BenchmarkRe
   for (const auto& [label, text] :
        {std::pair{"chip", &result.machine.chip}, {"system", &result.machine.os}})
     if (!text->empty()) document.facts.push_back({label, *text});
-  document.facts.push_back({"p50", predict.p50, Unit::kMilliseconds});
-  document.facts.push_back({"p95", predict.p95, Unit::kMilliseconds});
-  document.facts.push_back({"predictions", predict.count, Unit::kCount});
-  if (result.jobs > 1) document.facts.push_back({"at a time", result.jobs, Unit::kCount});
+  document.facts.push_back({"p50", predict.p50, Quantity::kMilliseconds});
+  document.facts.push_back({"p95", predict.p95, Quantity::kMilliseconds});
+  document.facts.push_back({"predictions", predict.count, Quantity::kCount});
+  if (result.jobs > 1) document.facts.push_back({"at a time", result.jobs, Quantity::kCount});
   if (const std::optional<double> rate = PredictionsPerSecond(result))
     document.facts.push_back({"per second", *rate});
-  document.facts.push_back({"load", result.load_ms, Unit::kMilliseconds});
+  document.facts.push_back({"load", result.load_ms, Quantity::kMilliseconds});
   if (result.compile_ms)
-    document.facts.push_back({"compile", *result.compile_ms, Unit::kMilliseconds});
-  document.facts.push_back({"peak memory", telemetry.resident_high_water, Unit::kBytes});
+    document.facts.push_back({"compile", *result.compile_ms, Quantity::kMilliseconds});
+  document.facts.push_back({"peak memory", telemetry.resident_high_water, Quantity::kBytes});
 
   const auto outcome = [](bool ok) {
-    return ok ? Check::Outcome::kPassed : Check::Outcome::kFailed;
+    return ok ? report::Check::Outcome::kPassed : report::Check::Outcome::kFailed;
   };
   const int64_t lost = telemetry.failed + telemetry.fallbacks + telemetry.refused;
   document.checks.push_back(
-      {telemetry.failed > 0 ? Check::Outcome::kError : outcome(lost == 0), name, "predictions",
+      {telemetry.failed > 0 ? report::Check::Outcome::kError : outcome(lost == 0), name,
+       "predictions",
        fmt::format("of {} predictions {} succeeded, {} failed, {} fell back, {} were refused",
                    telemetry.predictions, telemetry.succeeded, telemetry.failed,
                    telemetry.fallbacks, telemetry.refused),
        predict.mean * static_cast<double>(predict.count)});
   if (lost > 0 || !result.failures.empty()) {
     report::Table table{
-        document.checks[0].text, {{"prediction", Unit::kCount}, {"failure"}, {"error"}}, {}};
+        document.checks[0].text, {{"prediction", Quantity::kCount}, {"failure"}, {"error"}}, {}};
     for (const BenchmarkResult::Failed& failed : result.failures)
       table.rows.push_back({failed.prediction,
                             Cell(Name(runtime::FailureOf(failed.error.id())), Mark::kBad),
@@ -237,9 +238,9 @@ report::Document RunReport(const std::filesystem::path& model, const BenchmarkRe
   if (check) {
     report::Table table{"",
                         {{"figure"},
-                         {"before", Unit::kMilliseconds},
-                         {"now", Unit::kMilliseconds},
-                         {"change", Unit::kShare},
+                         {"before", Quantity::kMilliseconds},
+                         {"now", Quantity::kMilliseconds},
+                         {"change", Quantity::kShare},
                          {"verdict"}},
                         {}};
     for (const BaselineCheck::Row& row : check->rows)
@@ -259,12 +260,12 @@ report::Document RunReport(const std::filesystem::path& model, const BenchmarkRe
                             {ComparedTable(result.compared)}};
     document.sections.push_back(std::move(section));
     for (const auto& [worst, steps] : verify::WorstSteps(result.compared))
-      document.checks.push_back({!worst->tells ? Check::Outcome::kSkipped : outcome(worst->within),
-                                 name, "output " + worst->name,
-                                 WithFlags(Describe(worst->comparison))});
+      document.checks.push_back(
+          {!worst->tells ? report::Check::Outcome::kSkipped : outcome(worst->within), name,
+           "output " + worst->name, WithFlags(Describe(worst->comparison))});
     if (Judge(result.compared) == verify::Verdict::kNothingCompared)
       document.checks.push_back(
-          {Check::Outcome::kFailed, name, "comparison", VerdictText(result.compared)});
+          {report::Check::Outcome::kFailed, name, "comparison", VerdictText(result.compared)});
   }
   if (options.require_units) {
     const size_t elsewhere = Elsewhere(result).size();
@@ -285,8 +286,9 @@ report::Document RunReport(const std::filesystem::path& model, const BenchmarkRe
          {MeasuredGraph(result, options.profile ? options.trace.get() : nullptr,
                         predict.count + options.warmup)}});
   bool ok = true;
-  for (const Check& one : document.checks)
-    ok = ok && (one.outcome == Check::Outcome::kPassed || one.outcome == Check::Outcome::kSkipped);
+  for (const report::Check& one : document.checks)
+    ok = ok && (one.outcome == report::Check::Outcome::kPassed ||
+                one.outcome == report::Check::Outcome::kSkipped);
   document.verdict = ok ? Cell("PASSED", Mark::kGood) : Cell("FAILED", Mark::kBad);
   return document;
 }

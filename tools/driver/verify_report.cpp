@@ -10,9 +10,8 @@
 namespace mlc::driver {
 
 using report::Cell;
-using report::Check;
 using report::Mark;
-using report::Unit;
+using report::Quantity;
 using verify::Compared;
 using verify::Comparison;
 
@@ -56,10 +55,10 @@ report::Table OutputsTable(const std::vector<const Compared*>& sorted, bool seve
   report::Table table{"",
                       {{"output"},
                        {"verdict"},
-                       {"max error", Unit::kError},
-                       {"allowed", Unit::kError},
-                       {"RMSE", Unit::kError},
-                       {"equal", Unit::kShare},
+                       {"max error", Quantity::kError},
+                       {"allowed", Quantity::kError},
+                       {"RMSE", Quantity::kError},
+                       {"equal", Quantity::kShare},
                        {"worst element"},
                        {"remarks"}},
                       {}};
@@ -92,7 +91,7 @@ report::Chart OutputsChart(const std::vector<const Compared*>& sorted, bool seve
   report::Chart chart{report::Chart::Kind::kBars,
                       "Error of each output; dashed: the largest that is allowed",
                       {},
-                      {"max error", Unit::kError, true},
+                      {"max error", Quantity::kError, true},
                       {{"max error", {}}}};
   for (const Compared* compared : sorted) {
     const Comparison& c = compared->comparison;
@@ -122,8 +121,8 @@ report::Section LayersSection(const VerifyResult::OfFunction& function, bool sev
   section.blocks.push_back(text);
   report::Chart chart{report::Chart::Kind::kPlot,
                       "Error of each layer in the order of execution",
-                      {"layer", Unit::kCount},
-                      {"max error", Unit::kError, true},
+                      {"layer", Quantity::kCount},
+                      {"max error", Quantity::kError, true},
                       {{"max error", {}, true, true}}};
   std::vector<const verify::Layer*> sorted;
   for (size_t i = 0; i < layers.size(); ++i) {
@@ -143,8 +142,8 @@ report::Section LayersSection(const VerifyResult::OfFunction& function, bool sev
   report::Table table{"Worst first",
                       {{"value"},
                        {"operator"},
-                       {"max error", Unit::kError},
-                       {"RMSE", Unit::kError},
+                       {"max error", Quantity::kError},
+                       {"RMSE", Quantity::kError},
                        {"verdict"},
                        {"worst element"}},
                       {}};
@@ -164,12 +163,12 @@ report::Section LanguageSection(const LanguageResult& language) {
                           {}};
   report::Table table{"",
                       {{"evaluation"},
-                       {"same top token", Unit::kCount},
-                       {"of", Unit::kCount},
-                       {"wrong", Unit::kCount},
-                       {"RMSE of the logits", Unit::kError},
-                       {"mean KL divergence", Unit::kError},
-                       {"largest", Unit::kError}},
+                       {"same top token", Quantity::kCount},
+                       {"of", Quantity::kCount},
+                       {"wrong", Quantity::kCount},
+                       {"RMSE of the logits", Quantity::kError},
+                       {"mean KL divergence", Quantity::kError},
+                       {"largest", Quantity::kError}},
                       {}};
   for (const auto& [name, figures] :
        {std::pair{"at once", &language.at_once}, {"step by step", &language.step_by_step}})
@@ -179,8 +178,9 @@ report::Section LanguageSection(const LanguageResult& language) {
          figures->error, figures->mean_divergence, figures->max_divergence});
   section.blocks.push_back(std::move(table));
   if (language.own)
-    section.blocks.push_back(report::Facts{{"own floor, RMSE", language.own->floor, Unit::kError},
-                                           {"allowed, RMSE", language.own->limit, Unit::kError}});
+    section.blocks.push_back(
+        report::Facts{{"own floor, RMSE", language.own->floor, Quantity::kError},
+                      {"allowed, RMSE", language.own->limit, Quantity::kError}});
   return section;
 }
 
@@ -225,7 +225,7 @@ report::Document VerifyReport(const std::filesystem::path& source,
       inputs.rows.push_back({InputNameOf(*function.source, input), Describe(range), range.why});
   }
   if (!inputs.rows.empty()) {
-    document.facts.push_back({"seed", options.make_up.seed, Unit::kCount});
+    document.facts.push_back({"seed", options.make_up.seed, Quantity::kCount});
     document.sections.push_back({"Generated inputs", {std::move(inputs)}});
   }
 
@@ -233,15 +233,15 @@ report::Document VerifyReport(const std::filesystem::path& source,
   for (const auto& [worst, steps] : verify::WorstSteps(result.outputs)) {
     const std::string text = WithFlags(Describe(worst->comparison)) +
                              (worst->tells ? "" : " (" + verify::WhyItTellsNothing(*worst) + ")");
-    document.checks.push_back({!worst->tells   ? Check::Outcome::kSkipped
-                               : worst->within ? Check::Outcome::kPassed
-                                               : Check::Outcome::kFailed,
+    document.checks.push_back({!worst->tells   ? report::Check::Outcome::kSkipped
+                               : worst->within ? report::Check::Outcome::kPassed
+                                               : report::Check::Outcome::kFailed,
                                name, NameOf(*worst, several), text});
     failed = failed || (worst->tells && !worst->within);
   }
   if (!passed && !failed)
     document.checks.push_back(
-        {Check::Outcome::kFailed, name, "comparison", VerdictText(result.outputs)});
+        {report::Check::Outcome::kFailed, name, "comparison", VerdictText(result.outputs)});
   return document;
 }
 

@@ -11,6 +11,7 @@
 #include "tools/driver/compiled_model_cache.h"
 #include "tools/driver/errors.h"
 #include "tools/driver/output_path.h"
+#include "tools/driver/reports.h"
 #include "tools/driver/write_recipe.h"
 #include "tools/mlc/command.h"
 #include "tools/mlc/pass_output.h"
@@ -25,26 +26,13 @@ struct BuildArguments {
   std::string one, emit, init;
   bool update = false;
   BuildOptions options;
+  fs::path history;
+  std::vector<fs::path> reports;
 };
-
-std::string CheckText(const BuildCheck& check) {
-  switch (check.kind) {
-    case BuildCheck::Kind::kLimit:
-      return fmt::format("{} {:.10g}, at {} {:.10g}", check.what, check.found,
-                         check.least ? "least" : "most", check.limit);
-    case BuildCheck::Kind::kAccuracy:
-      return fmt::format("accuracy {:.2f} %, expected {:.2f} %", check.found * 100,
-                         check.limit * 100);
-    case BuildCheck::Kind::kReference:
-      return fmt::format("{} against the reference: {} (budget {})", check.what, check.figures,
-                         check.budget);
-  }
-  return "";
-}
 
 void PrintChecks(const BuildRecord& record) {
   for (const BuildCheck& check : record.checks) {
-    fmt::print("  {:<4} {}\n", check.ok ? "ok" : "FAIL", CheckText(check));
+    fmt::print("  {:<4} {}\n", check.ok ? "ok" : "FAIL", Describe(check));
     if (!check.note.empty()) fmt::print("       {}\n", check.note);
   }
 }
@@ -104,6 +92,20 @@ std::string ProgramPath() {
   return error ? "mlc" : path.string();
 }
 
+// Writes the reports, and adds the build to the history.
+void WriteFleetReports(const BuildArguments& given, const BuildReport& build, Session& session) {
+  if (given.reports.empty() && given.history.empty()) return;
+  std::map<std::string, VariantFigures> figures;
+  for (const BuildReport::Recipe& recipe : build.recipes)
+    for (const BuildRecord& record : recipe.variants) figures[record.name] = FiguresOf(record);
+  if (!given.reports.empty()) {
+    std::vector<PastBuild> history;
+    if (!given.history.empty()) history = ReadHistory(given.history, session.diagnostics);
+    WriteReports(FleetReport(build, figures, history), given.reports);
+  }
+  if (!given.history.empty() && !build.dry_run) AddToHistory(given.history, figures);
+}
+
 int RunBuild(const BuildArguments& given, Session& session) {
   if (!given.one.empty()) {
     EndWithParent();
@@ -128,7 +130,8 @@ int RunBuild(const BuildArguments& given, Session& session) {
     return Update(recipes, session);
   }
   if (!given.emit.empty()) {
-    Refuse({"--dry-run", "--force", "--timeout", "--json"}, "--emit builds nothing", session);
+    Refuse({"--dry-run", "--force", "--timeout", "--report", "--history", "--json"},
+           "--emit builds nothing", session);
     fmt::print("{}", EmitBuild(recipes, given.options, given.emit, ProgramPath()));
     return 0;
   }
@@ -148,6 +151,7 @@ int RunBuild(const BuildArguments& given, Session& session) {
   });
   const int code = report.exit_code();
   if (session.json) {
+    WriteFleetReports(given, report, session);
     PrintDocument(BuildReportJson(report));
     return code;
   }
@@ -169,6 +173,7 @@ int RunBuild(const BuildArguments& given, Session& session) {
                code == 0 ? "PASSED" : "FAILED", report.Count(Status::kPassed),
                report.Count(Status::kFailed), report.Count(Status::kNotBuilt),
                report.Count(Status::kUpToDate));
+  WriteFleetReports(given, report, session);
   return code;
 }
 
@@ -227,6 +232,10 @@ Command BuildCommand() {
        {"--update", "", "update the hashes of sources in recipes", Switch(given->update)},
        {"--one", "VARIANT", "build one variant of a recipe in this process, and print its record",
         Into(given->one)},
+       {"--history", "DIR",
+        "folder of the figures of each build; reports compare with the last one",
+        Into(given->history)},
+       ReportOption(given->reports, true),
        JsonOption()},
       [given](Session& session) { return RunBuild(*given, session); },
       "A variant is up to date if neither its files, options and checks nor mlc and its outputs "

@@ -1,9 +1,9 @@
 #include <nlohmann/json.hpp>
 
+#include "lib/report/render.h"
 #include "lib/support/utc_time.h"
 #include "tools/driver/compiled_model_cache.h"
 #include "tools/mlc/command.h"
-#include "tools/mlc/table.h"
 
 namespace mlc::driver {
 namespace {
@@ -45,7 +45,11 @@ int List(cache::FolderCache* cache, const std::filesystem::path& folder, bool js
     PrintDocument({{"folder", folder.string()}, {"entries", list}});
     return 0;
   }
-  Table table{{"key", "model", "maker", "units", "size", "took", "last used", ""}, {}};
+  report::Table table{
+      "",
+      {{"key"}, {"model"}, {"maker"}, {"units"}, {"size"}, {"took"}, {"last used"}, {""}},
+      {},
+      0};
   constexpr size_t kShownDigits = 12;
   for (const cache::CachedModel& model : models)
     table.rows.push_back({model.key.substr(0, kShownDigits), model.part("model"),
@@ -55,7 +59,7 @@ int List(cache::FolderCache* cache, const std::filesystem::path& folder, bool js
   if (models.empty())
     fmt::print("{} in {}\n", cache ? "no entries" : "no cache", folder.string());
   else
-    Print(table, false);
+    fmt::print("{}", report::TerminalText(table));
   return 0;
 }
 

@@ -4,9 +4,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "lib/report/render.h"
 #include "tools/driver/runtimes.h"
 #include "tools/mlc/command.h"
-#include "tools/mlc/table.h"
 
 namespace mlc::driver {
 namespace {
@@ -101,11 +101,11 @@ void Print(char gate, const std::vector<GateResult>& results) {
     fmt::print("{}{} on {}\n", result.model.string(),
                result.function.empty() ? "" : fmt::format(", function {},", result.function),
                result.runtime);
-    Table table{{"check", "verdict", "found", "limit", "unit", ""}, {}};
+    report::Table table{"", {{"check"}, {"verdict"}, {"found"}, {"limit"}, {"unit"}, {""}}, {}, 0};
     for (const GateCheck& check : result.checks)
       table.rows.push_back({check.name, std::string(Name(check.verdict)), Number(check.value),
                             Number(check.limit), check.unit, check.text});
-    Print(table, false);
+    fmt::print("{}", report::TerminalText(table));
   }
   fmt::print("gate {}: {}\n", gate, Name(Together(gate, results)));
 }

@@ -2,11 +2,11 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/ops/row.h"
+#include "lib/report/render.h"
 #include "tools/driver/errors.h"
 #include "tools/driver/json_results.h"
 #include "tools/driver/operators.h"
 #include "tools/mlc/command.h"
-#include "tools/mlc/table.h"
 
 namespace mlc::driver {
 namespace {
@@ -20,8 +20,19 @@ struct OpsArguments {
   bool markdown = false;
 };
 
-Table MilTable() {
-  Table table{{"operator", "since", "versions", "evaluated", "what it computes"}, {}};
+// All rows are shown.
+report::Table AllRows(const std::vector<std::string>& header) {
+  report::Table table{"", {}, {}, 0};
+  for (const std::string& name : header) table.columns.push_back({name});
+  return table;
+}
+
+void Print(const report::Table& table, bool markdown) {
+  fmt::print("{}", markdown ? report::Markdown(table) : report::TerminalText(table));
+}
+
+report::Table MilTable() {
+  report::Table table = AllRows({"operator", "since", "versions", "evaluated", "what it computes"});
   for (const OpDef& def : Ops().all())
     table.rows.push_back({std::string(def.name), std::string(TargetName(def.forms.front().since)),
                           std::to_string(def.forms.size()), def.eval ? "yes" : "no",
@@ -32,7 +43,7 @@ Table MilTable() {
 // Shows the row of each operator of a model, and the frontend's errors when it imports the model.
 int ShowModel(const OpsArguments& given, Session& session) {
   ModelOperators model = CheckOperators(given.model, given.import, session.diagnostics);
-  Table table{{"operator", "nodes", "class", "condition"}, {}};
+  report::Table table = AllRows({"operator", "nodes", "class", "condition"});
   for (const ModelOperators::Row& row : model.rows)
     table.rows.push_back({row.name, std::to_string(row.nodes),
                           std::string(row.known ? row.known->kind : "unsupported"),
@@ -51,12 +62,14 @@ int ShowModel(const OpsArguments& given, Session& session) {
 
 int ListOps(const OpsArguments& given, Session& session) {
   if (!given.model.empty()) return ShowModel(given, session);
-  Table table;
+  report::Table table;
   std::string_view title;
   if (given.frontend) {
     Listing listing = given.frontend->listing();
     title = listing.title;
-    table = {std::move(listing.header), std::move(listing.rows)};
+    table = AllRows(listing.header);
+    for (const std::vector<std::string>& row : listing.rows)
+      table.rows.emplace_back(row.begin(), row.end());
   } else {
     table = MilTable();
   }
@@ -68,7 +81,7 @@ int ListOps(const OpsArguments& given, Session& session) {
   Json json = Json::array();
   for (const auto& row : table.rows) {
     Json entry;
-    for (size_t i = 0; i < row.size(); ++i) entry[table.header[i]] = row[i];
+    for (size_t i = 0; i < row.size(); ++i) entry[table.columns[i].name] = row[i].text;
     json.push_back(entry);
   }
   PrintDocument(json);

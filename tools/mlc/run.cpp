@@ -243,6 +243,8 @@ int RunModel(RunArguments& given, Session& session) {
     check = CheckBaseline(baselines, given.model, result, tolerance, given.force_baseline);
     if (!check->within && code == 0) code = ExitCode("check-failed");
   }
+  if (!given.reports.empty())
+    WriteReports(RunReport(given.model, result, options, check ? &*check : nullptr), given.reports);
   if (session.json) {
     Json json = ResultJson(result, options.make_up);
     if (const std::string hash = HashOf(given.model); !hash.empty()) json["model_hash"] = hash;
@@ -257,8 +259,6 @@ int RunModel(RunArguments& given, Session& session) {
     fmt::print("{}", MeasuredText(result, options));
     if (check) fmt::print("{}", BaselineText(*check, tolerance));
   }
-  if (!given.reports.empty())
-    WriteReports(RunReport(given.model, result, options, check ? &*check : nullptr), given.reports);
   if (!given.history.empty()) AppendHistory(given.history, given.model, result);
   if (!given.trace.empty()) options.trace->Write(given.trace);
   return code;

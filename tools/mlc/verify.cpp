@@ -118,10 +118,10 @@ int RunVerify(const VerifyArguments& given, Session& session) {
   }
   if (!given.tokenizer.empty()) throw Error("usage", "--tokenizer requires --text");
   VerifyResult result = Verify(given.source, given.package, given.options, session.diagnostics);
-  session.json ? PrintDocument(VerifyJson(result, given.options))
-               : Print(result, given.options, static_cast<size_t>(given.worst));
   if (!given.reports.empty())
     WriteReports(VerifyReport(given.source, given.package, result, given.options), given.reports);
+  session.json ? PrintDocument(VerifyJson(result, given.options))
+               : Print(result, given.options, static_cast<size_t>(given.worst));
   return Judge(result.outputs) == verify::Verdict::kPassed ? 0 : ExitCode("check-failed");
 }
 

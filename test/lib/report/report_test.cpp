@@ -36,14 +36,14 @@ void CheckGolden(const std::string& name, const std::string& text) {
 // Texts that each form must escape, figures of every unit and mark, and all blocks.
 Document Everything() {
   Document document{"a <b> & \"c\" | d_e", "verify", Cell("FAILED", Mark::kBad)};
-  document.facts = {{"reference", "mlc import"}, {"size", 12345678, Unit::kBytes}};
+  document.facts = {{"reference", "mlc import"}, {"size", 12345678, Quantity::kBytes}};
   Table table{"Outputs",
               {{"output"},
-               {"max error", Unit::kError},
-               {"size", Unit::kBytes},
-               {"time", Unit::kMilliseconds},
-               {"share", Unit::kShare},
-               {"count", Unit::kCount},
+               {"max error", Quantity::kError},
+               {"size", Quantity::kBytes},
+               {"time", Quantity::kMilliseconds},
+               {"share", Quantity::kShare},
+               {"count", Quantity::kCount},
                {"verdict"}},
               {{"x*y_z", 0.0123, Cell(std::vector<double>{1e6, 2e6, 1.5e6}), 1.5, 0.25, 3,
                 Cell("outside the budget", Mark::kBad)},
@@ -54,17 +54,17 @@ Document Everything() {
   Chart bars{Chart::Kind::kBars,
              "Errors",
              {},
-             {"max error", Unit::kError, true},
+             {"max error", Quantity::kError, true},
              {{"max error",
                {{.y = 1e-3, .label = "a", .limit = 1e-2},
                 {.y = 3e-2, .label = "b <", .mark = Mark::kBad, .limit = 1e-2}}}}};
   Chart plot{Chart::Kind::kPlot,
              "Layers",
-             {"layer", Unit::kCount},
-             {"max error", Unit::kError, true},
+             {"layer", Quantity::kCount},
+             {"max error", Quantity::kError, true},
              {{"error", {{0, 1e-4, "first"}, {1, 1e-3}, {2, 0}}, true, true}}};
   plot.lines = {{"budget", 1e-3}};
-  Chart histogram = Histogram("Times", "time", Unit::kMilliseconds, {1, 1, 1.5, 2, 3});
+  Chart histogram = Histogram("Times", "time", Quantity::kMilliseconds, {1, 1, 1.5, 2, 3});
   histogram.lines = {{"p50", 1.5}};
   Graph graph{"main",
               {{"input", "x", "fp32 [1]"},
@@ -82,7 +82,7 @@ Document Everything() {
               {}};
   document.sections = {
       {"Outputs", {"A paragraph_with *marks*.", table, bars}},
-      {"More", {Facts{{"p95", 2.5, Unit::kMilliseconds}}, plot, histogram, graph}}};
+      {"More", {Facts{{"p95", 2.5, Quantity::kMilliseconds}}, plot, histogram, graph}}};
   document.checks = {{Check::Outcome::kFailed, "m", "x*y_z", "max error 1 > \"0\"\nline"},
                      {Check::Outcome::kPassed, "m", "y", "fine", 1500},
                      {Check::Outcome::kSkipped, "m", "z", "constant"},
@@ -122,14 +122,15 @@ TEST_CASE("report: pages are one file and load nothing", "[report]") {
 }
 
 TEST_CASE("report: numbers with their units", "[report]") {
-  CHECK(Text(0.00123, Unit::kError) == "1.2e-03");
-  CHECK(Text(0, Unit::kError) == "0");
-  CHECK(Text(999, Unit::kBytes) == "999 B");
-  CHECK(Text(1500000, Unit::kBytes) == "1.50 MB");
-  CHECK(Text(0.125, Unit::kShare) == "12.5 %");
-  CHECK(Text(1.25, Unit::kMilliseconds) == "1.250 ms");
-  CHECK(Text(-std::numeric_limits<double>::infinity(), Unit::kBytes) == "-inf");
-  CHECK(Text(std::numeric_limits<double>::quiet_NaN(), Unit::kCount) == "NaN");
+  CHECK(Text(0.00123, Quantity::kError) == "1.2e-03");
+  CHECK(Text(0, Quantity::kError) == "0");
+  CHECK(Text(999, Quantity::kBytes) == "999 B");
+  CHECK(Text(1500000, Quantity::kBytes) == "1.50 MB");
+  CHECK(Text(0.125, Quantity::kShare) == "12.5 %");
+  CHECK(Text(1.25, Quantity::kMilliseconds) == "1.250 ms");
+  CHECK(Text(12345, Quantity::kMilliseconds) == "12.3 s");
+  CHECK(Text(-std::numeric_limits<double>::infinity(), Quantity::kBytes) == "-inf");
+  CHECK(Text(std::numeric_limits<double>::quiet_NaN(), Quantity::kCount) == "NaN");
 }
 
 TEST_CASE("report: small lines", "[report]") {
@@ -149,12 +150,12 @@ TEST_CASE("report: histograms hold every finite number once", "[report]") {
   };
   std::vector<double> values;
   for (int i = 0; i < 1000; ++i) values.push_back(i * 0.1);
-  const Chart chart = Histogram("", "", Unit::kNone, values, 40);
+  const Chart chart = Histogram("", "", Quantity::kNone, values, 40);
   CHECK(chart.series[0].points.size() == 40);
   CHECK(counted(chart) == 1000);
-  CHECK(counted(Histogram("", "", Unit::kNone, {3, 3, 3})) == 3);
-  CHECK(counted(Histogram("", "", Unit::kNone, {std::nan(""), 1})) == 1);
-  CHECK(Histogram("", "", Unit::kNone, {}).series[0].points.empty());
+  CHECK(counted(Histogram("", "", Quantity::kNone, {3, 3, 3})) == 3);
+  CHECK(counted(Histogram("", "", Quantity::kNone, {std::nan(""), 1})) == 1);
+  CHECK(Histogram("", "", Quantity::kNone, {}).series[0].points.empty());
 }
 
 // A graph of a chain of operators, one for each letter.
