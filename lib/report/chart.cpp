@@ -263,14 +263,14 @@ std::string InlineSvg(const std::vector<double>& series) {
   double low = INFINITY, high = -INFINITY;
   for (const double number : series)
     if (std::isfinite(number)) low = std::min(low, number), high = std::max(high, number);
-  if (series.size() < 2 || low > high) return "";
+  if (!(low < high)) return "";  // a flat line says nothing, and makes tables wide
   std::string points;
   double x = 0, y = 0;
   for (size_t i = 0; i < series.size(); ++i) {
     if (!std::isfinite(series[i])) continue;
     x = kMargin + static_cast<double>(i) * (kLineWidth - 2 * kMargin) /
                       static_cast<double>(series.size() - 1);
-    const double share = high > low ? (series[i] - low) / (high - low) : 0.5;
+    const double share = (series[i] - low) / (high - low);
     y = kLineHeight - kMargin - share * (kLineHeight - 2 * kMargin);
     points += fmt::format("{}{:.0f},{:.0f}", points.empty() ? "" : " ", x, y);
   }

@@ -20,9 +20,11 @@ constexpr std::array<std::string_view, 4> kSymbols = {"", "\xE2\x9C\x93", "!", "
 std::string Marked(Mark mark, const std::string& html) {
   if (mark == Mark::kNone) return html;
   const auto i = static_cast<size_t>(mark);
+  constexpr size_t kShort = 24;  // stays on one line
   return fmt::format(
-      R"(<span class="{}"><span class="symbol" aria-hidden="true">{}</span> {}</span>)",
-      kClasses[i], kSymbols[i], html.empty() ? std::string(Name(mark)) : html);
+      R"(<span class="{}{}"><span class="symbol" aria-hidden="true">{}</span> {}</span>)",
+      kClasses[i], html.size() <= kShort ? " short" : "", kSymbols[i],
+      html.empty() ? std::string(Name(mark)) : html);
 }
 
 std::string CellHtml(const Cell& cell, Quantity unit) {

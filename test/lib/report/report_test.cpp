@@ -140,6 +140,8 @@ TEST_CASE("report: small lines", "[report]") {
   CHECK(Sparkline({0, 0, 7, 7}, 2) == "▁█");
   CHECK(Sparkline({}).empty());
   CHECK(InlineSvg(std::vector<double>{1}).empty());
+  CHECK(InlineSvg(std::vector<double>{2, 2}).empty());
+  CHECK_FALSE(InlineSvg(std::vector<double>{1, 2}).empty());
 }
 
 TEST_CASE("report: histograms hold every finite number once", "[report]") {
