@@ -111,8 +111,9 @@ fs::path ThisExecutable() {
 
 ChildResult RunChild(const fs::path& program, const ChildOptions& options) {
   constexpr auto kGrace = std::chrono::seconds(2);
-  constexpr auto kTick = std::chrono::milliseconds(100);  // between two looks at time and memory
-  static std::mutex spawning;                             // no other child may inherit these pipes
+  constexpr auto kTick =
+      std::chrono::milliseconds(100);  // at most, between two looks at time and memory
+  static std::mutex spawning;          // no other child may inherit these pipes
   std::unique_lock lock(spawning);
   Pipe input, output;
   const pid_t child = Spawn(program, options, input.end(0), output.end(1));
@@ -127,10 +128,18 @@ ChildResult RunChild(const fs::path& program, const ChildOptions& options) {
     kill(child, SIGTERM);
     kill_at = Clock::now() + kGrace;
   };
+  // Until the next look: the first ones follow fast, and none is later than the time limit.
+  std::chrono::milliseconds pause(1);
+  auto tick = [&] {
+    const auto left = options.timeout - (Clock::now() - begin);
+    if (options.timeout.count() <= 0 || left.count() <= 0) return pause;
+    return std::min(pause, std::chrono::ceil<std::chrono::milliseconds>(left));
+  };
   auto look = [&] {
     const Clock::time_point now = Clock::now();
     if (now < next_look) return;
-    next_look = now + kTick;
+    pause = std::min(pause * 2, kTick);
+    next_look = now + tick();
     const bool ending = kill_at != Clock::time_point::max();
     if (!ending && options.timeout.count() > 0 && now - begin >= options.timeout)
       end(result.timed_out);
@@ -141,7 +150,7 @@ ChildResult RunChild(const fs::path& program, const ChildOptions& options) {
   };
   for (bool open = true; open;) {
     pollfd wait{output.end(0), POLLIN, 0};
-    if (poll(&wait, 1, static_cast<int>(kTick.count())) > 0) {
+    if (poll(&wait, 1, static_cast<int>(tick().count())) > 0) {
       std::array<char, 65536> bytes;
       const ssize_t size = read(output.end(0), bytes.data(), bytes.size());
       if (size > 0)
@@ -154,13 +163,13 @@ ChildResult RunChild(const fs::path& program, const ChildOptions& options) {
   // A child may close its output and go on.
   int status = 0;
   rusage usage{};
-  std::chrono::milliseconds pause(1);
-  for (pid_t ended = 0; ended != child; pause = std::min(pause * 2, kTick)) {
+  std::chrono::milliseconds again(1);
+  for (pid_t ended = 0; ended != child; again = std::min(again * 2, kTick)) {
     ended = wait4(child, &status, WNOHANG, &usage);
     if (ended < 0 && errno != EINTR) break;
     if (ended == child) break;
     look();
-    std::this_thread::sleep_for(pause);
+    std::this_thread::sleep_for(again);
   }
   if (WIFSIGNALED(status)) result.signal = WTERMSIG(status);
   if (WIFEXITED(status)) result.exit_code = WEXITSTATUS(status);
