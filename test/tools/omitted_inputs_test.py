@@ -93,11 +93,11 @@ def test_recipes(folder):
               "variants": [{"name": "v", "options": list(options)}],
               "check": {"inputs": {name: f"{name}.npy" for name in VALUES}, "reference": {"y": "y.npy"}}}
     (folder / "r.json").write_text(json.dumps(recipe))
-    expect(run("build", folder / "r.json"), 0)
+    expect(run("build", folder / "r.json", folder=folder), 0)
     np.save(folder / "axes2.npy", np.array([0]))
     recipe["check"]["inputs"]["axes"] = "axes2.npy"
     (folder / "r.json").write_text(json.dumps(recipe))
-    result = run("build", folder / "r.json", "--force")
+    result = run("build", folder / "r.json", "--force", folder=folder)
     assert result.code != 0 and "fixed when the model was compiled" in result.stdout + result.stderr, result
 
 
