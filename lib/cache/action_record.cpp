@@ -51,6 +51,11 @@ bool IsBelow(const std::string& path, const std::string& name) {
 
 }  // namespace
 
+const std::string* FindPart(const KeyParts& parts, std::string_view name) {
+  const auto found = std::ranges::find(parts, name, &KeyParts::value_type::first);
+  return found == parts.end() ? nullptr : &found->second;
+}
+
 void CacheKey::Add(std::string_view name, std::string_view value) {
   parts_.emplace_back(name, value);
 }
@@ -89,15 +94,9 @@ uint64_t ActionRecord::bytes() const {
   return sum;
 }
 
-std::string ActionRecord::part(std::string_view wanted) const {
-  for (const auto& [part, value] : parts)
-    if (part == wanted) return value;
-  return "";
-}
-
 std::string ActionRecord::model() const {
-  const std::string model = part("model");
-  return model.empty() ? name : model;
+  const std::string* model = FindPart(parts, "model");
+  return model && !model->empty() ? *model : name;
 }
 
 std::string Encode(const ActionRecord& record) {

@@ -18,6 +18,10 @@
 
 namespace mlc::cache {
 
+using KeyParts = std::vector<std::pair<std::string, std::string>>;
+// The value of a part; null if there is no such part.
+const std::string* FindPart(const KeyParts& parts, std::string_view name);
+
 // Everything that the result of an action depends on: named parts in the order in which they were
 // added.
 class CacheKey {
@@ -28,14 +32,14 @@ class CacheKey {
                const FileDigests::Digest& digest);
   // 64 hexadecimal digits.
   std::string Hex() const;
-  const std::vector<std::pair<std::string, std::string>>& parts() const { return parts_; }
+  const KeyParts& parts() const { return parts_; }
   // The files that were added. They must still be unchanged when the action is complete.
   const std::map<std::filesystem::path, FileIdentity>& files() const { return files_; }
   // Error "file-io" if one of them was modified.
   void RequireUnchanged() const;
 
  private:
-  std::vector<std::pair<std::string, std::string>> parts_;
+  KeyParts parts_;
   std::map<std::filesystem::path, FileIdentity> files_;
 };
 
@@ -47,15 +51,13 @@ struct ActionRecord {
     std::string path, sha256;  // the path is NAME, or below NAME/
     uint64_t size = 0;
   };
-  std::string name;                                        // file or folder that the action made
-  std::vector<std::pair<std::string, std::string>> parts;  // of the key
-  std::vector<File> files;                                 // sorted by path
-  int64_t made = 0;                                        // seconds since 1970
-  double seconds = 0;                                      // time that the action took
+  std::string name;         // file or folder that the action made
+  KeyParts parts;           // of the key
+  std::vector<File> files;  // sorted by path
+  int64_t made = 0;         // seconds since 1970
+  double seconds = 0;       // time that the action took
 
   uint64_t bytes() const;
-  // Returns the value of a part; "" if there is no such part.
-  std::string part(std::string_view name) const;
   // Returns the part "model", or the name.
   std::string model() const;
 };

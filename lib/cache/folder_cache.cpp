@@ -65,9 +65,8 @@ struct FolderCache::Counters {
 };
 
 std::string CachedModel::part(std::string_view part_name) const {
-  for (const auto& [name, value] : parts)
-    if (name == part_name) return value;
-  return "";
+  const std::string* value = FindPart(parts, part_name);
+  return value ? *value : "";
 }
 
 fs::path FolderCache::Place(std::string_view kind, std::string_view name) const {

@@ -56,7 +56,7 @@ struct CacheStatistics {
 
 struct CachedModel {
   std::string key, name;
-  std::vector<std::pair<std::string, std::string>> parts;
+  KeyParts parts;
   uint64_t bytes = 0;  // size of its files, which may be shared with other entries
   double seconds = 0;  // time to create it
   std::chrono::system_clock::time_point made, used;

@@ -116,11 +116,16 @@ void AddResults(Operation& op, InferContext& inferred) {
 
 // Records the sources of results that are not views of an operand.
 std::vector<Tensor> Traced(std::vector<Tensor> results, const OperandLists& operands) {
-  for (Tensor& result : results) {
-    if (result.provenance()) continue;
-    for (const Operands& list : operands)
-      for (const Operand& operand : list) result = result.ComputedFrom(operand.constant());
-  }
+  std::vector<std::string> sources;
+  for (const Operands& list : operands)
+    for (const Operand& operand : list)
+      if (const Tensor::Provenance* from = operand.constant().provenance())
+        sources.insert(sources.end(), from->sources.begin(), from->sources.end());
+  if (sources.empty()) return results;
+  std::ranges::sort(sources);
+  sources.erase(std::unique(sources.begin(), sources.end()), sources.end());
+  for (Tensor& result : results)
+    if (!result.provenance()) result = result.From({sources, false});
   return results;
 }
 

@@ -9,6 +9,10 @@ std::optional<double> Cell::number() const {
   return numbers.empty() ? std::nullopt : std::optional(numbers.back());
 }
 
+Chart BarChart(std::string title, std::string label, Quantity unit, bool logarithmic) {
+  return {Chart::Kind::kBars, std::move(title), {}, {label, unit, logarithmic}, {{label, {}}}};
+}
+
 Chart Histogram(std::string title, std::string label, Quantity unit,
                 const std::vector<double>& values, int most) {
   Chart chart{Chart::Kind::kColumns,

@@ -5,6 +5,7 @@
 // the first section. Texts are plain UTF-8 without markup.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -58,6 +59,8 @@ struct Table {
   // The number of rows that text and Markdown show, and that a page shows at first; 0: all. JSON
   // and pages have all rows.
   size_t shown = 20;
+
+  size_t ShownRows() const { return shown == 0 ? rows.size() : std::min(shown, rows.size()); }
 };
 
 struct Axis {
@@ -88,6 +91,8 @@ struct Chart {
   // Horizontal lines, for budgets; with kColumns vertical ones, for percentiles.
   std::vector<std::pair<std::string, double>> lines = {};
 };
+// Bars of one series, to which points are added.
+Chart BarChart(std::string title, std::string label, Quantity unit, bool logarithmic = false);
 // The distribution of numbers, in columns of equal width between the smallest and the largest
 // number. There are at most `most` columns, and fewer for few numbers.
 Chart Histogram(std::string title, std::string label, Quantity unit,

@@ -78,7 +78,7 @@ class GraphLayout {
       this.setFolded(group, false);
   }
 
-  // Of lists that are too long for arguments of Math.min and Math.max.
+  // The lists may be too long for arguments of Math.min and Math.max.
   static least(list) { return list.reduce((a, b) => Math.min(a, b), Infinity); }
   static most(list) { return list.reduce((a, b) => Math.max(a, b), -Infinity); }
   // Boxes extend from the coordinate of their lines, x, by l and r.
@@ -105,7 +105,7 @@ class GraphLayout {
     return this.finished.get(number);
   }
 
-  // Where values enter and leave a group: the items that read the latest value from outside or nothing
+  // Returns where values enter and leave a group: the items that read the latest value from outside or nothing
   // from inside, and those that only others read.
   ports(number, into, out) {
     const count = this.data.nodes.length, group = count + number - 1;

@@ -215,7 +215,7 @@ class GraphView {
     this.layout.setFolded(group, !this.layout.folded[group]);
     this.update();
     const after = this.boxOf.get(item);
-    // What was clicked stays where it is.
+    // The block that was clicked stays where it is.
     if (before && after) {
       this.x += after.x + after.w / 2 - before.x - before.w / 2;
       this.y += after.y - before.y;

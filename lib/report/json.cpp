@@ -16,21 +16,12 @@ constexpr std::string_view kMarks[] = {"", "good", "notice", "bad"};
 constexpr std::string_view kOutcomes[] = {"passed", "failed", "skipped", "error"};
 constexpr std::string_view kCharts[] = {"bars", "columns", "plot"};
 
-// JSON has neither infinities nor NaN. Counts have no fraction.
-ordered_json NumberJson(double number) {
-  constexpr double kMostExact = 9007199254740992.0;  // 2^53
-  if (number == std::floor(number) && std::fabs(number) <= kMostExact)
-    return static_cast<int64_t>(number);
-  if (std::isfinite(number)) return number;
-  return Text(number, Quantity::kNone);
-}
-
 ordered_json CellJson(const Cell& cell) {
   ordered_json value = cell.text;
-  if (cell.numbers.size() == 1) value = NumberJson(cell.numbers[0]);
+  if (cell.numbers.size() == 1) value = NumberJson(cell.numbers[0], true);
   if (cell.numbers.size() > 1) {
     value = ordered_json::array();
-    for (const double number : cell.numbers) value.push_back(NumberJson(number));
+    for (const double number : cell.numbers) value.push_back(NumberJson(number, true));
   }
   if (cell.mark == Mark::kNone) return value;
   return {{"value", value}, {"mark", kMarks[static_cast<int>(cell.mark)]}};
@@ -71,10 +62,10 @@ ordered_json ChartJson(const Chart& chart) {
     ordered_json points = ordered_json::array();
     for (const Point& point : series.points) {
       ordered_json& json = points.emplace_back();
-      if (chart.kind != Chart::Kind::kBars) json["x"] = NumberJson(point.x);
-      json["y"] = NumberJson(point.y);
+      if (chart.kind != Chart::Kind::kBars) json["x"] = NumberJson(point.x, true);
+      json["y"] = NumberJson(point.y, true);
       if (!point.label.empty()) json["label"] = point.label;
-      if (point.limit) json["limit"] = NumberJson(*point.limit);
+      if (point.limit) json["limit"] = NumberJson(*point.limit, true);
       if (point.mark != Mark::kNone) json["mark"] = kMarks[static_cast<int>(point.mark)];
     }
     all.push_back({{"name", series.name}, {"points", points}});
@@ -86,7 +77,7 @@ ordered_json ChartJson(const Chart& chart) {
                     {"series", all}};
   if (chart.kind == Chart::Kind::kColumns) json["width"] = chart.width;
   for (const auto& [name, value] : chart.lines)
-    json["lines"].push_back({{"name", name}, {"value", NumberJson(value)}});
+    json["lines"].push_back({{"name", name}, {"value", NumberJson(value, true)}});
   return json;
 }
 

@@ -82,16 +82,11 @@ std::string ChartText(const Chart& chart) {
   if (chart.kind == Chart::Kind::kBars) return fmt::format("~~~~\n{}~~~~\n", TerminalText(chart));
   std::string text;
   for (const Series& series : chart.series) {
-    std::vector<double> numbers;
-    double low = INFINITY, high = -INFINITY;
-    for (const Point& point : series.points) {
-      numbers.push_back(chart.y.logarithmic ? std::log10(std::max(point.y, 1e-30)) : point.y);
-      low = std::min(low, point.y), high = std::max(high, point.y);
-    }
-    if (numbers.empty()) continue;
-    text += fmt::format("{}{}: `{}` {} to {}\n", Escaped(chart.title),
+    const SeriesText shown = TextOf(series, chart.y);
+    if (shown.line.empty()) continue;
+    text += fmt::format("{}{}: `{}` {}\n", Escaped(chart.title),
                         chart.series.size() > 1 ? " (" + Escaped(series.name) + ")" : "",
-                        Sparkline(numbers), Text(low, chart.y.unit), Text(high, chart.y.unit));
+                        shown.line, shown.range);
   }
   return text;
 }
@@ -112,8 +107,7 @@ std::string ContentText(const Content& block) {
 }  // namespace
 
 std::string Markdown(const Table& table) {
-  const size_t count =
-      table.shown == 0 ? table.rows.size() : std::min(table.shown, table.rows.size());
+  const size_t count = table.ShownRows();
   std::string text = table.title.empty() ? "" : fmt::format("**{}**\n\n", Escaped(table.title));
   text += RowsText(table, 0, count);
   if (count < table.rows.size())

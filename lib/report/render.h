@@ -19,6 +19,12 @@ std::string_view Name(Mark mark);
 // than `most` numbers are averaged.
 std::string Sparkline(const std::vector<double>& numbers, size_t most = 60);
 
+// A series on one line: its numbers as a line of heights, and the range of them.
+struct SeriesText {
+  std::string line, range;  // "0.1 ms to 2 ms"; both are empty for a series without points
+};
+SeriesText TextOf(const Series& series, const Axis& y);
+
 // For a terminal: columns are aligned, lines are not broken.
 std::string TerminalText(const Document& document);
 std::string TerminalText(const Table& table);

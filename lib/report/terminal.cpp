@@ -77,6 +77,17 @@ std::string Sparkline(const std::vector<double>& numbers, size_t most) {
   return line;
 }
 
+SeriesText TextOf(const Series& series, const Axis& y) {
+  if (series.points.empty()) return {};
+  std::vector<double> numbers;
+  double low = INFINITY, high = -INFINITY;
+  for (const Point& point : series.points) {
+    numbers.push_back(y.logarithmic ? std::log10(std::max(point.y, 1e-30)) : point.y);
+    low = std::min(low, point.y), high = std::max(high, point.y);
+  }
+  return {Sparkline(numbers), fmt::format("{} to {}", Text(low, y.unit), Text(high, y.unit))};
+}
+
 namespace {
 
 size_t Width(std::string_view text) {
@@ -134,15 +145,9 @@ std::string TerminalText(const Chart& chart) {
   constexpr int kBar = 40;
   for (const Series& series : chart.series) {
     if (chart.kind != Chart::Kind::kBars) {
-      std::vector<double> numbers;
-      double low = INFINITY, high = -INFINITY;
-      for (const Point& point : series.points) {
-        numbers.push_back(chart.y.logarithmic ? std::log10(std::max(point.y, 1e-30)) : point.y);
-        low = std::min(low, point.y), high = std::max(high, point.y);
-      }
-      if (numbers.empty()) continue;
-      text += fmt::format("  {}  {} to {} ({})\n", Sparkline(numbers), Text(low, chart.y.unit),
-                          Text(high, chart.y.unit), series.name);
+      const SeriesText shown = TextOf(series, chart.y);
+      if (!shown.line.empty())
+        text += fmt::format("  {}  {} ({})\n", shown.line, shown.range, series.name);
       continue;
     }
     size_t width = 0;
@@ -163,8 +168,7 @@ std::string TerminalText(const Chart& chart) {
 }
 
 std::string TerminalText(const Table& table) {
-  const size_t count =
-      table.shown == 0 ? table.rows.size() : std::min(table.shown, table.rows.size());
+  const size_t count = table.ShownRows();
   std::vector<std::vector<std::string>> lines(1);
   std::vector<size_t> widths;
   std::vector<bool> right;

@@ -1,6 +1,8 @@
 #include "lib/support/json_text.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <unordered_set>
 #include <vector>
@@ -95,6 +97,23 @@ std::string JsonText(const nlohmann::ordered_json& json, int indent, BadUtf8 bad
   using Handler = nlohmann::ordered_json::error_handler_t;
   return json.dump(indent, ' ', false,
                    bad == BadUtf8::kReplace ? Handler::replace : Handler::strict);
+}
+
+nlohmann::ordered_json NumberJson(double value, bool whole) {
+  constexpr double kMostExact = 9007199254740992.0;  // 2^53
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
+  if (whole && value == std::floor(value) && std::fabs(value) <= kMostExact)
+    return static_cast<int64_t>(value);
+  return value;
+}
+
+double NumberFromJson(const nlohmann::ordered_json& json) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  if (!json.is_string()) return json.get<double>();
+  return json == "nan"   ? std::numeric_limits<double>::quiet_NaN()
+         : json == "inf" ? kInfinity
+                         : -kInfinity;
 }
 
 std::string JsonFault(std::string_view what) {

@@ -35,6 +35,12 @@ enum class BadUtf8 { kThrow, kReplace };
 std::string JsonText(const nlohmann::ordered_json& json, int indent = -1,
                      BadUtf8 bad = BadUtf8::kThrow);
 
+// A number, or "inf", "-inf" or "nan", which JSON has no numbers for. `whole`: a number without a
+// fraction is written as an integer.
+nlohmann::ordered_json NumberJson(double value, bool whole = false);
+// The reverse.
+double NumberFromJson(const nlohmann::ordered_json& json);
+
 // The message of a JSON library exception without its prefix: "type must be string, but is number".
 std::string JsonFault(std::string_view what);
 

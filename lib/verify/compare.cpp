@@ -31,9 +31,6 @@ std::optional<Budget> NamedBudget(std::string_view name) {
   return std::nullopt;
 }
 
-// JSON cannot represent infinity.
-Json FigureJson(double value) { return std::isfinite(value) ? Json(value) : Json("inf"); }
-
 double Limit(const Json& json, const std::string& field) {
   const Json& value = json.at(field);
   if (!value.is_number() || !(value.get<double>() >= 0) || !std::isfinite(value.get<double>()))
@@ -83,7 +80,7 @@ Budget BudgetFrom(const Json& json, std::optional<Budget> base, bool outer) {
 }
 
 Json FieldsOf(const Budget& budget) {
-  Json json{{"max_error", budget.max_error}, {"rmse", FigureJson(budget.rmse)}};
+  Json json{{"max_error", budget.max_error}, {"rmse", NumberJson(budget.rmse)}};
   if (budget.unequal > 0) json["unequal"] = budget.unequal;
   if (budget.per_axis) json["per_axis"] = *budget.per_axis;
   if (budget.atol) json["atol"] = *budget.atol;
@@ -96,8 +93,8 @@ Json FieldsOf(const Budget& budget) {
 }  // namespace
 
 std::string ToJson(const Floor& floor) {
-  Json json{{"max_error", FigureJson(floor.max_error)},
-            {"rmse", FigureJson(floor.rmse)},
+  Json json{{"max_error", NumberJson(floor.max_error)},
+            {"rmse", NumberJson(floor.rmse)},
             {"unequal", floor.unequal},
             {"resized", floor.resized}};
   return JsonText(json);

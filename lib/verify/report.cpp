@@ -15,27 +15,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// JSON cannot represent infinity or NaN.
-Json Number(double value) {
-  if (std::isnan(value)) return "nan";
-  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
-  return value;
-}
-
-double NumberFrom(const Json& json) {
-  if (!json.is_string()) return json.get<double>();
-  double infinity = std::numeric_limits<double>::infinity();
-  return json == "nan"   ? std::numeric_limits<double>::quiet_NaN()
-         : json == "inf" ? infinity
-                         : -infinity;
-}
-
 // The effective limits.
 Json ToJson(const Budget& budget) {
   if (budget.elementwise())
     return {{"atol", budget.atol.value_or(0)}, {"rtol", budget.rtol.value_or(0)}};
-  return {{"max_error", Number(budget.max_error)},
-          {"rmse", Number(budget.rmse)},
+  return {{"max_error", NumberJson(budget.max_error)},
+          {"rmse", NumberJson(budget.rmse)},
           {"unequal", budget.unequal}};
 }
 
@@ -44,8 +29,8 @@ void BudgetFrom(const Json& json, Budget& budget) {
     budget.atol = json.at("atol").get<double>();
     budget.rtol = json.at("rtol").get<double>();
   } else {
-    budget.max_error = NumberFrom(json.at("max_error"));
-    budget.rmse = NumberFrom(json.at("rmse"));
+    budget.max_error = NumberFromJson(json.at("max_error"));
+    budget.rmse = NumberFromJson(json.at("rmse"));
     budget.unequal = json.at("unequal");
   }
 }
@@ -56,8 +41,8 @@ Json ToJson(const Compared& compared) {
             {"function", compared.function},
             {"step", compared.step},
             {"kind", compared.state ? "state" : "output"},
-            {"max_error", Number(c.max_error)},
-            {"rmse", Number(c.rmse)},
+            {"max_error", NumberJson(c.max_error)},
+            {"rmse", NumberJson(c.rmse)},
             {"discriminating", c.discriminating},
             {"within", compared.within},
             {"exceeds", compared.exceeds},
@@ -70,16 +55,16 @@ Json ToJson(const Compared& compared) {
   if (c.worst_index >= 0)
     json["worst"] = {{"index", c.worst_index},
                      {"position", c.worst_position()},
-                     {"value", Number(c.worst_value)},
-                     {"reference", Number(c.worst_reference)}};
+                     {"value", NumberJson(c.worst_value)},
+                     {"reference", NumberJson(c.worst_reference)}};
   if (c.beyond > 0) json["outside_atol_rtol"] = c.beyond;
   if (compared.ties > 0) json["ties"] = compared.ties;
   if (compared.hidden)
     json["hidden"] = {{"axis", compared.hidden->axis},
                       {"slice", compared.hidden->slice},
-                      {"ratio", Number(compared.hidden->ratio)},
-                      {"max_error", Number(compared.hidden->max_error)},
-                      {"rmse", Number(compared.hidden->rmse)}};
+                      {"ratio", NumberJson(compared.hidden->ratio)},
+                      {"max_error", NumberJson(compared.hidden->max_error)},
+                      {"rmse", NumberJson(compared.hidden->rmse)}};
   return json;
 }
 
@@ -187,8 +172,8 @@ std::vector<Compared> ReportFromJson(std::string_view text) {
     if (json.contains("floor")) compared.budget.floor = FloorFromJson(JsonText(json.at("floor")));
     Comparison& c = compared.comparison;
     c.dims = json.at("dims").get<Dims>();
-    c.max_error = NumberFrom(json.at("max_error"));
-    c.rmse = NumberFrom(json.at("rmse"));
+    c.max_error = NumberFromJson(json.at("max_error"));
+    c.rmse = NumberFromJson(json.at("rmse"));
     c.discriminating = json.at("discriminating");
     c.exact = json.contains("equal_fraction");
     if (c.exact) c.equal_fraction = json.at("equal_fraction");
@@ -198,13 +183,13 @@ std::vector<Compared> ReportFromJson(std::string_view text) {
     if (json.contains("worst")) {
       const Json& worst = json.at("worst");
       c.worst_index = worst.at("index");
-      c.worst_value = NumberFrom(worst.at("value"));
-      c.worst_reference = NumberFrom(worst.at("reference"));
+      c.worst_value = NumberFromJson(worst.at("value"));
+      c.worst_reference = NumberFromJson(worst.at("reference"));
     }
     if (json.contains("hidden")) {
       const Json& hidden = json.at("hidden");
-      compared.hidden = {hidden.at("axis"), hidden.at("slice"), NumberFrom(hidden.at("ratio")),
-                         NumberFrom(hidden.at("max_error")), NumberFrom(hidden.at("rmse"))};
+      compared.hidden = {hidden.at("axis"), hidden.at("slice"), NumberFromJson(hidden.at("ratio")),
+                         NumberFromJson(hidden.at("max_error")), NumberFromJson(hidden.at("rmse"))};
     }
   }
   return list;

@@ -109,7 +109,7 @@ def test_run(folder):
     other = package(folder, "other", 2.0)
     expect(run("run", model, "--compare", other, *reports(folder)), 3)
     document = read(folder)
-    assert outcomes(document)["output y"] == "failed" and document["verdict"]["mark"] == "bad", document["checks"]
+    assert outcomes(document)["y"] == "failed" and document["verdict"]["mark"] == "bad", document["checks"]
 
 
 def test_inspect(folder):

@@ -250,15 +250,13 @@ class Fleet {
     for (Job& job : jobs) {
       job.estimate = folder_.PeakMemory(RecordOf(job).name);
       if (job.estimate > 0) continue;
-      // The source, its constants as they are compiled, and the package in the engine.
-      job.estimate = kLeast;
-      for (const SourceFile& file : checked_[job.recipe].inputs.source)
-        job.estimate += 3 * static_cast<int64_t>(file.bytes);
+      uint64_t source = 0;
+      for (const SourceFile& file : checked_[job.recipe].inputs.source) source += file.bytes;
+      job.estimate = kLeast + static_cast<int64_t>(MemoryForSource(source));
     }
     const int workers = std::min(options_.jobs, static_cast<int>(jobs.size()));
-    const int64_t limit = options_.memory_limit > 0 ? static_cast<int64_t>(options_.memory_limit)
-                                                    : MachineMemory() / 5 * 4;
-    JobQueue queue(std::move(jobs), limit, options_.memory_limit > 0);
+    JobQueue queue(std::move(jobs), static_cast<int64_t>(MemoryLimitOf(options_)),
+                   options_.memory_limit > 0);
     ParallelFor(workers, workers, [&](int64_t) {
       std::optional<BuildCache> cache;
       if (!options_.cache.place.empty()) cache.emplace(options_.cache);
@@ -360,6 +358,11 @@ class Fleet {
 };
 
 }  // namespace
+
+uint64_t MemoryLimitOf(const BuildOptions& options) {
+  return options.memory_limit > 0 ? options.memory_limit
+                                  : static_cast<uint64_t>(MachineMemory()) / 5 * 4;
+}
 
 std::vector<std::string> FindRecipes(const std::vector<std::string>& paths) {
   std::vector<std::string> recipes;

@@ -30,6 +30,12 @@ struct BuildOptions {
   CompileOptions base;   // what recipes do not set: `force` and the output of passes
 };
 
+// The memory limit in bytes.
+uint64_t MemoryLimitOf(const BuildOptions& options);
+// An estimate of the memory that building a variant takes, for a source of this size: the source,
+// its constants as they are compiled, and the package in the engine.
+constexpr uint64_t MemoryForSource(uint64_t bytes) { return 3 * bytes; }
+
 struct BuildReport {
   struct Recipe {
     std::string path;

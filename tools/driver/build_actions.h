@@ -22,7 +22,7 @@ struct VariantBuild {
   const VariantInputs& options;
 };
 
-// What an action reads of earlier ones: the package, and the facts so far.
+// The results of earlier actions that an action reads: the package, and the facts so far.
 struct BuildStep {
   std::filesystem::path package;                 // where it is now
   std::vector<cache::ActionRecord::File> files;  // its files, named as in the output folder

@@ -20,7 +20,7 @@ struct CacheOptions {
   bool read_only = false;
 };
 
-// What goes wrong with the cache is a warning, and the cache is not used any more: a build never
+// A failure of the cache is a warning, after which the cache is not used any more: a build never
 // fails because of it. Not thread-safe.
 class BuildCache {
  public:

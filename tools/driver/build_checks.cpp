@@ -145,7 +145,7 @@ verify::Budgets WithFloors(const verify::Budgets& budgets, const fs::path& sourc
   return Fp16Budgets(budgets, run(program), run(verify::RoundConstants(program)));
 }
 
-// What a limit applies to.
+// A package, and the record of its build, that limits apply to.
 struct Measured {
   const BuildRecord& built;
   const fs::path& package;

@@ -7,7 +7,6 @@
 #include <set>
 
 #include "lib/support/json_text.h"
-#include "lib/support/memory_use.h"
 #include "lib/support/threads.h"
 #include "tools/driver/build_actions.h"
 #include "tools/driver/errors.h"
@@ -60,8 +59,7 @@ std::string Ninja(const std::vector<Unit>& units, const BuildOptions& options,
                   const std::string& program) {
   // A job's share of the processors does not change what it writes.
   const int threads = std::max(1, DefaultThreads() / options.jobs);
-  const auto limit = static_cast<uint64_t>(options.memory_limit > 0 ? options.memory_limit
-                                                                    : MachineMemory() / 5 * 4);
+  const uint64_t limit = MemoryLimitOf(options);
   std::string text = fmt::format(
       "# Written by `mlc build --emit ninja`. Run: ninja -k 0 -f FILE\n"
       "ninja_required_version = 1.7\n\n"
@@ -86,8 +84,7 @@ std::string Ninja(const std::vector<Unit>& units, const BuildOptions& options,
     std::string run = Command(unit, options, program);
     for (size_t at = 0; (at = run.find('$', at)) != run.npos; at += 2) run.insert(at, "$");
     text += fmt::format("\n  run = {}\n  name = {}\n", run, unit.variant->name);
-    constexpr uint64_t kPart = 3;  // bytes of memory per byte of the source, as in Build
-    if (unit.source_bytes * kPart > limit / 2) text += "  pool = large\n";
+    if (MemoryForSource(unit.source_bytes) > limit / 2) text += "  pool = large\n";
     text += "\n";
     all += " " + NinjaPath(state);
   }

@@ -27,7 +27,7 @@ namespace mlc::driver {
 // The last successful build of a variant.
 struct BuildState {
   struct Action {
-    std::vector<std::pair<std::string, std::string>> parts;  // of its key
+    cache::KeyParts parts;                         // of its key
     std::vector<cache::ActionRecord::File> files;  // its outputs, relative to the output folder
     BuildRecord facts;                             // the members of the record that it determines
   };

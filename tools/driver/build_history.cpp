@@ -50,7 +50,7 @@ PastBuild BuildFrom(const Json& json) {
     VariantFigures& figures = build.variants[name];
     figures.status = variant.at("status");
     for (const auto& [figure, value] : variant.at("figures").items())
-      figures.figures[figure] = value.is_number() ? value.get<double>() : INFINITY;
+      figures.figures[figure] = NumberFromJson(value);
   }
   return build;
 }
@@ -106,9 +106,7 @@ void AddToHistory(const fs::path& folder, const std::map<std::string, VariantFig
   for (const auto& [name, variant] : variants) {
     if (variant.figures.empty()) continue;
     Json figures = Json::object();
-    // JSON cannot represent infinity.
-    for (const auto& [figure, value] : variant.figures)
-      figures[figure] = std::isfinite(value) ? Json(value) : Json("inf");
+    for (const auto& [figure, value] : variant.figures) figures[figure] = NumberJson(value);
     json["variants"][name] = {{"status", variant.status}, {"figures", figures}};
   }
   std::error_code error;

@@ -6,6 +6,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "lib/support/json_text.h"
 #include "tools/driver/json_results.h"
 
 namespace fs = std::filesystem;
@@ -36,32 +37,20 @@ auto ValueIn(const Table& table, const std::string& name) {
   return it == table.end() ? table[0].first : it->first;
 }
 
-// JSON cannot represent infinity.
-Json Number(double value) { return std::isfinite(value) ? Json(value) : Json("inf"); }
-double NumberFrom(const Json& json) {
-  return json.is_number() ? json.get<double>() : std::numeric_limits<double>::infinity();
-}
-// Counts have no fraction.
-Json Figure(double value) {
-  constexpr double kMostExact = 9007199254740992.0;  // 2^53
-  return value == std::floor(value) && std::fabs(value) <= kMostExact
-             ? Json(static_cast<int64_t>(value))
-             : Number(value);
-}
-
 Json CheckJson(const BuildCheck& check) {
   Json json{{"kind", NameIn(kKinds, check.kind)}};
   switch (check.kind) {
     case BuildCheck::Kind::kLimit:
-      json.update(
-          {{"what", check.what}, {"found", Figure(check.found)}, {"limit", Figure(check.limit)}});
+      json.update({{"what", check.what},
+                   {"found", NumberJson(check.found, true)},
+                   {"limit", NumberJson(check.limit, true)}});
       if (check.least) json["least"] = true;
       break;
     case BuildCheck::Kind::kReference:
       json.update({{"output", check.what},
                    {"budget", check.budget},
-                   {"max_error", Number(check.max_error)},
-                   {"rmse", Number(check.rmse)},
+                   {"max_error", NumberJson(check.max_error)},
+                   {"rmse", NumberJson(check.rmse)},
                    {"figures", check.figures}});
       break;
     case BuildCheck::Kind::kAccuracy:
@@ -80,14 +69,14 @@ BuildCheck CheckFrom(const Json& json) {
   check.note = json.value("note", "");
   switch (check.kind) {
     case BuildCheck::Kind::kLimit:
-      check.found = NumberFrom(json.at("found"));
-      check.limit = NumberFrom(json.at("limit"));
+      check.found = NumberFromJson(json.at("found"));
+      check.limit = NumberFromJson(json.at("limit"));
       check.least = json.value("least", false);
       break;
     case BuildCheck::Kind::kReference:
       check.budget = json.at("budget");
-      check.max_error = NumberFrom(json.at("max_error"));
-      check.rmse = NumberFrom(json.at("rmse"));
+      check.max_error = NumberFromJson(json.at("max_error"));
+      check.rmse = NumberFromJson(json.at("rmse"));
       check.figures = json.at("figures");
       break;
     case BuildCheck::Kind::kAccuracy:

@@ -1,4 +1,4 @@
-// What a build as a whole came to.
+// The result of a build as a whole: its exit code, counts, JSON and grouped messages.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 

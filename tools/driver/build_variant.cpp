@@ -48,14 +48,9 @@ void Merge(const BuildRecord& facts, BuildRecord& into) {
 
 // Describes what differs between the keys of two builds. `package` includes the files of the
 // package, which differ whenever it is built again.
-std::vector<std::string> Changes(const std::vector<std::pair<std::string, std::string>>& before,
-                                 const std::vector<std::pair<std::string, std::string>>& now,
+std::vector<std::string> Changes(const cache::KeyParts& before, const cache::KeyParts& now,
                                  bool package) {
   std::vector<std::string> changes;
-  auto value_in = [](const auto& parts, const std::string& name) -> const std::string* {
-    auto it = std::ranges::find(parts, name, &std::pair<std::string, std::string>::first);
-    return it == parts.end() ? nullptr : &it->second;
-  };
   auto add = [&](std::string_view what, std::string name) {
     if (name.starts_with("package ") && !package) return;
     if (name.starts_with("file ")) name = name.substr(5);
@@ -64,14 +59,14 @@ std::vector<std::string> Changes(const std::vector<std::pair<std::string, std::s
     if (std::ranges::find(changes, text) == changes.end()) changes.push_back(text);
   };
   for (const auto& [name, value] : now) {
-    const std::string* old = value_in(before, name);
+    const std::string* old = cache::FindPart(before, name);
     if (!old)
       add("new", name);
     else if (*old != value)
       add("changed", name);
   }
   for (const auto& [name, value] : before)
-    if (!value_in(now, name)) add("removed", name);
+    if (!cache::FindPart(now, name)) add("removed", name);
   return changes;
 }
 

@@ -440,6 +440,13 @@ void Keep(const CalibrateOptions::Shard& shard, const std::string& given, Sample
   }
 }
 
+void Add(calibration::Statistics part, std::optional<calibration::Statistics>& all) {
+  if (all)
+    all->Add(part);
+  else
+    all.emplace(std::move(part));
+}
+
 CalibrateResult Written(const calibration::Statistics& all, const fs::path& output) {
   all.Write(output);
   return {.inputs = all.Description(),
@@ -454,13 +461,7 @@ CalibrateResult Written(const calibration::Statistics& all, const fs::path& outp
 CalibrateResult MergeStatistics(const std::vector<std::string>& parts, const fs::path& output) {
   Staging(output, Staging::kFile);  // reports conflicts early
   std::optional<calibration::Statistics> all;
-  for (const std::string& file : parts) {
-    calibration::Statistics part = calibration::Statistics::Read(file);
-    if (all)
-      all->Add(part);
-    else
-      all.emplace(std::move(part));
-  }
+  for (const std::string& file : parts) Add(calibration::Statistics::Read(file), all);
   MLC_CHECK(all.has_value(), "there is nothing to merge");
   return Written(*all, output);
 }
@@ -485,17 +486,14 @@ CalibrateResult Calibrate(const fs::path& model, const CalibrateOptions& options
   const std::set<const Value*> values = passes::ActivationValues(program, weights);
   std::optional<calibration::Statistics> all;
   for (const std::string& given : options.inputs) {
-    calibration::Statistics part = [&] {
-      if (calibration::Statistics::IsFile(given)) return calibration::Statistics::Read(given);
-      Samples samples = ReadCalibration(given, model, program);
-      if (options.shard) Keep(*options.shard, given, samples);
-      RequireFinite(samples);
-      return calibration::Statistics::Collect(program, samples, weights, values);
-    }();
-    if (all)
-      all->Add(part);
-    else
-      all.emplace(std::move(part));
+    if (calibration::Statistics::IsFile(given)) {
+      Add(calibration::Statistics::Read(given), all);
+      continue;
+    }
+    Samples samples = ReadCalibration(given, model, program);
+    if (options.shard) Keep(*options.shard, given, samples);
+    RequireFinite(samples);
+    Add(calibration::Statistics::Collect(program, samples, weights, values), all);
   }
   CalibrateResult result = Written(*all, options.output);
   for (const Value* weight : weights)

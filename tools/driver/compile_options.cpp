@@ -219,8 +219,7 @@ std::vector<Option> PrecompileTable(PrecompileOptions& into) {
       {"--force", "", "replace whatever exists at -o, even on file systems without atomic exchange",
        Switch(into.force)},
       {"--cache", "DIR", "cache of compiled models to read from and add to", Into(into.cache)}};
-  std::vector<Option> versions = BundleTable(into.versions);
-  Append(std::move(versions), table);
+  Append(BundleTable(into.versions), table);
   return table;
 }
 
@@ -244,8 +243,7 @@ std::vector<Option> OptimizeTable(OptimizeOptions& into) {
       {"--inline", "", "print small constants where they are used", Switch(into.inline_constants)},
       {"--force", "", "replace whatever exists at -o, even on file systems without atomic exchange",
        Switch(into.force)}};
-  std::vector<Option> of_passes = PassTable(into.pipeline);
-  Append(std::move(of_passes), table);
+  Append(PassTable(into.pipeline), table);
   return table;
 }
 

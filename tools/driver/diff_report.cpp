@@ -111,11 +111,8 @@ report::Document DiffReport(const std::filesystem::path& a, const std::filesyste
     document.sections.push_back(std::move(section));
   }
   if (!changed.empty()) {
-    report::Chart chart{report::Chart::Kind::kBars,
-                        "Largest differences of weights",
-                        {},
-                        {"largest difference", Quantity::kError, true},
-                        {{"largest difference", {}}}};
+    report::Chart chart = report::BarChart("Largest differences of weights", "largest difference",
+                                           Quantity::kError, true);
     report::Table table{"",
                         {{"weight"},
                          {"state"},

@@ -188,7 +188,7 @@ report::Table VariantsTable(const std::vector<const BuildRecord*>& records,
 report::Chart Largest(std::string title, const std::vector<const BuildRecord*>& records,
                       Quantity unit, const std::function<double(const BuildRecord&)>& value) {
   constexpr size_t kBars = 15;
-  report::Chart chart{report::Chart::Kind::kBars, std::move(title), {}, {"", unit}, {{"", {}}}};
+  report::Chart chart = report::BarChart(std::move(title), "", unit);
   std::vector<report::Point>& points = chart.series[0].points;
   for (const BuildRecord* record : records)
     if (const double y = value(*record); y > 0) points.push_back({.y = y, .label = record->name});

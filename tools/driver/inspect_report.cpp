@@ -41,11 +41,7 @@ report::Section OperatorsSection(const std::map<std::string, int64_t>& counts) {
   std::vector<std::pair<std::string, int64_t>> sorted(counts.begin(), counts.end());
   std::ranges::stable_sort(sorted, std::greater(), [](const auto& kind) { return kind.second; });
   constexpr size_t kBars = 15;
-  report::Chart chart{report::Chart::Kind::kBars,
-                      "Most frequent operators",
-                      {},
-                      {"operations", Quantity::kCount},
-                      {{"operations", {}}}};
+  report::Chart chart = report::BarChart("Most frequent operators", "operations", Quantity::kCount);
   report::Table table{"", {{"operator"}, {"operations", Quantity::kCount}}, {}};
   for (const auto& [name, count] : sorted) {
     if (chart.series[0].points.size() < kBars)
@@ -93,11 +89,7 @@ report::Section WeightsSection(const InspectResult& result) {
     return row[3].number().value_or(0);
   });
   constexpr size_t kBars = 15;
-  report::Chart chart{report::Chart::Kind::kBars,
-                      "Largest weights",
-                      {},
-                      {"bytes", Quantity::kBytes},
-                      {{"bytes", {}}}};
+  report::Chart chart = report::BarChart("Largest weights", "bytes", Quantity::kBytes);
   report::Table table{"By size",
                       {{"weight"},
                        {"type"},

@@ -14,6 +14,13 @@
 
 namespace mlc::driver {
 
+// The worst comparison of each output and state, the worst first. `several`: names include those of
+// functions.
+report::Table ComparedTable(const std::vector<verify::Compared>& outputs, bool several);
+// One check for each of them, and one more if nothing was compared.
+std::vector<report::Check> ComparedChecks(const std::vector<verify::Compared>& outputs,
+                                          bool several, const std::string& group);
+
 // One check for each output and state; one more if nothing was compared.
 report::Document VerifyReport(const std::filesystem::path& source,
                               const std::filesystem::path& package, const VerifyResult& result,

@@ -70,11 +70,8 @@ report::Section LatencySection(const BenchmarkResult& result, int64_t warmup) {
 }
 
 report::Section PhasesSection(const BenchmarkResult& result) {
-  report::Chart chart{report::Chart::Kind::kBars,
-                      "Time of the whole command",
-                      {},
-                      {"time", Quantity::kMilliseconds},
-                      {{"time", {}}}};
+  report::Chart chart =
+      report::BarChart("Time of the whole command", "time", Quantity::kMilliseconds);
   for (const auto& [name, ms] : result.phases)
     chart.series[0].points.push_back({.y = std::max(0.0, ms), .label = name});
   return {"Phases", {std::move(chart)}};
@@ -90,11 +87,8 @@ report::Section OperationsSection(const Trace& trace, int64_t predictions) {
   }
   double all = 0;
   for (const OperationTime& time : operators) all += time.ms;
-  report::Chart chart{report::Chart::Kind::kBars,
-                      "Operators",
-                      {},
-                      {"time of a prediction", Quantity::kMilliseconds},
-                      {{"time", {}}}};
+  report::Chart chart =
+      report::BarChart("Operators", "time of a prediction", Quantity::kMilliseconds);
   report::Table table{"Operations",
                       {{"operation"},
                        {"operator"},
@@ -162,25 +156,6 @@ report::Graph MeasuredGraph(const BenchmarkResult& result, const Trace* trace,
     if (const auto at = placements.find(node.name); at != placements.end())
       node.place = Name(at->second->preferred);
   });
-}
-
-report::Table ComparedTable(const std::vector<verify::Compared>& compared) {
-  report::Table table{"",
-                      {{"output"},
-                       {"verdict"},
-                       {"max error", Quantity::kError},
-                       {"allowed", Quantity::kError},
-                       {"RMSE", Quantity::kError},
-                       {"figures"}},
-                      {}};
-  for (const auto& [worst, steps] : verify::WorstSteps(compared))
-    table.rows.push_back({worst->name,
-                          !worst->tells   ? Cell("inconclusive")
-                          : worst->within ? Cell("within the budget", Mark::kGood)
-                                          : Cell("outside the budget", Mark::kBad),
-                          worst->comparison.max_error, worst->budget.Allowed().max_error,
-                          worst->comparison.rmse, WithFlags(Describe(worst->comparison))});
-  return table;
 }
 
 }  // namespace
@@ -256,16 +231,10 @@ report::Document RunReport(const std::filesystem::path& model, const BenchmarkRe
                                check->notes.empty() ? "" : WithFlags(check->notes[0])});
   }
   if (!result.compared.empty()) {
-    report::Section section{"Compared with " + result.compared_with,
-                            {ComparedTable(result.compared)}};
-    document.sections.push_back(std::move(section));
-    for (const auto& [worst, steps] : verify::WorstSteps(result.compared))
-      document.checks.push_back(
-          {!worst->tells ? report::Check::Outcome::kSkipped : outcome(worst->within), name,
-           "output " + worst->name, WithFlags(Describe(worst->comparison))});
-    if (Judge(result.compared) == verify::Verdict::kNothingCompared)
-      document.checks.push_back(
-          {report::Check::Outcome::kFailed, name, "comparison", VerdictText(result.compared)});
+    document.sections.push_back(
+        {"Compared with " + result.compared_with, {ComparedTable(result.compared, false)}});
+    for (report::Check& one : ComparedChecks(result.compared, false, name))
+      document.checks.push_back(std::move(one));
   }
   if (options.require_units) {
     const size_t elsewhere = Elsewhere(result).size();

@@ -51,48 +51,12 @@ std::string NameOf(const Compared& compared, bool several) {
                      compared.state ? "state " : "", compared.name);
 }
 
-report::Table OutputsTable(const std::vector<const Compared*>& sorted, bool several) {
-  report::Table table{"",
-                      {{"output"},
-                       {"verdict"},
-                       {"max error", Quantity::kError},
-                       {"allowed", Quantity::kError},
-                       {"RMSE", Quantity::kError},
-                       {"equal", Quantity::kShare},
-                       {"worst element"},
-                       {"remarks"}},
-                      {}};
-  for (const Compared* compared : sorted) {
-    const Comparison& c = compared->comparison;
-    const verify::Budget allowed = compared->budget.Allowed();
-    std::string remarks = verify::WhyItTellsNothing(*compared);
-    const auto remark = [&](const std::string& text) {
-      if (!text.empty()) remarks += (remarks.empty() ? "" : "; ") + text;
-    };
-    remark(DescribeFloor(compared->budget, c));
-    if (compared->hidden) remark(Describe(*compared->hidden));
-    if (compared->ties > 0)
-      remark(fmt::format("{} elements differ by one quantisation step", compared->ties));
-    const bool floats = !c.exact && c.mismatch.empty();
-    table.rows.push_back({NameOf(*compared, several),
-                          Cell(JudgedText(*compared), MarkOf(*compared)),
-                          floats ? Cell(c.max_error) : Cell(),
-                          floats && !allowed.elementwise() ? Cell(allowed.max_error) : Cell(),
-                          floats ? Cell(c.rmse) : Cell(),
-                          c.exact && c.mismatch.empty() ? Cell(c.equal_fraction) : Cell(),
-                          PositionCell(c), WithFlags(remarks)});
-  }
-  return table;
-}
-
 // Bars of the errors of floats, and what each may be.
 report::Chart OutputsChart(const std::vector<const Compared*>& sorted, bool several) {
   constexpr size_t kMost = 24;
-  report::Chart chart{report::Chart::Kind::kBars,
-                      "Error of each output; dashed: the largest that is allowed",
-                      {},
-                      {"max error", Quantity::kError, true},
-                      {{"max error", {}}}};
+  report::Chart chart =
+      report::BarChart("Error of each output; dashed: the largest that is allowed", "max error",
+                       Quantity::kError, true);
   for (const Compared* compared : sorted) {
     const Comparison& c = compared->comparison;
     const verify::Budget allowed = compared->budget.Allowed();
@@ -186,6 +150,58 @@ report::Section LanguageSection(const LanguageResult& language) {
 
 }  // namespace
 
+report::Table ComparedTable(const std::vector<Compared>& outputs, bool several) {
+  report::Table table{"",
+                      {{"output"},
+                       {"verdict"},
+                       {"max error", Quantity::kError},
+                       {"allowed", Quantity::kError},
+                       {"RMSE", Quantity::kError},
+                       {"equal", Quantity::kShare},
+                       {"worst element"},
+                       {"remarks"}},
+                      {}};
+  for (const Compared* compared : WorstFirst(outputs)) {
+    const Comparison& c = compared->comparison;
+    const verify::Budget allowed = compared->budget.Allowed();
+    std::string remarks = verify::WhyItTellsNothing(*compared);
+    const auto remark = [&](const std::string& text) {
+      if (!text.empty()) remarks += (remarks.empty() ? "" : "; ") + text;
+    };
+    remark(DescribeFloor(compared->budget, c));
+    if (compared->hidden) remark(Describe(*compared->hidden));
+    if (compared->ties > 0)
+      remark(fmt::format("{} elements differ by one quantisation step", compared->ties));
+    const bool floats = !c.exact && c.mismatch.empty();
+    table.rows.push_back({NameOf(*compared, several),
+                          Cell(JudgedText(*compared), MarkOf(*compared)),
+                          floats ? Cell(c.max_error) : Cell(),
+                          floats && !allowed.elementwise() ? Cell(allowed.max_error) : Cell(),
+                          floats ? Cell(c.rmse) : Cell(),
+                          c.exact && c.mismatch.empty() ? Cell(c.equal_fraction) : Cell(),
+                          PositionCell(c), WithFlags(remarks)});
+  }
+  return table;
+}
+
+std::vector<report::Check> ComparedChecks(const std::vector<Compared>& outputs, bool several,
+                                          const std::string& group) {
+  std::vector<report::Check> checks;
+  bool failed = false;
+  for (const auto& [worst, steps] : verify::WorstSteps(outputs)) {
+    const std::string text = WithFlags(Describe(worst->comparison)) +
+                             (worst->tells ? "" : " (" + verify::WhyItTellsNothing(*worst) + ")");
+    checks.push_back({!worst->tells   ? report::Check::Outcome::kSkipped
+                      : worst->within ? report::Check::Outcome::kPassed
+                                      : report::Check::Outcome::kFailed,
+                      group, NameOf(*worst, several), text});
+    failed = failed || (worst->tells && !worst->within);
+  }
+  if (Judge(outputs) != verify::Verdict::kPassed && !failed)
+    checks.push_back({report::Check::Outcome::kFailed, group, "comparison", VerdictText(outputs)});
+  return checks;
+}
+
 report::Document VerifyReport(const std::filesystem::path& source,
                               const std::filesystem::path& package, const VerifyResult& result,
                               const VerifyOptions& options) {
@@ -209,7 +225,7 @@ report::Document VerifyReport(const std::filesystem::path& source,
   report::Section& outputs = document.sections.emplace_back(report::Section{"Outputs", {}});
   if (report::Chart chart = OutputsChart(sorted, several); chart.series[0].points.size() > 1)
     outputs.blocks.push_back(std::move(chart));
-  outputs.blocks.push_back(OutputsTable(sorted, several));
+  outputs.blocks.push_back(ComparedTable(result.outputs, several));
   outputs.blocks.push_back(fmt::format("Error: {}.", verify::kErrorFigure));
   if (result.floors)
     outputs.blocks.push_back(fmt::format("Floor: {}; errors up to {} x the floor are allowed.",
@@ -229,19 +245,7 @@ report::Document VerifyReport(const std::filesystem::path& source,
     document.sections.push_back({"Generated inputs", {std::move(inputs)}});
   }
 
-  bool failed = false;
-  for (const auto& [worst, steps] : verify::WorstSteps(result.outputs)) {
-    const std::string text = WithFlags(Describe(worst->comparison)) +
-                             (worst->tells ? "" : " (" + verify::WhyItTellsNothing(*worst) + ")");
-    document.checks.push_back({!worst->tells   ? report::Check::Outcome::kSkipped
-                               : worst->within ? report::Check::Outcome::kPassed
-                                               : report::Check::Outcome::kFailed,
-                               name, NameOf(*worst, several), text});
-    failed = failed || (worst->tells && !worst->within);
-  }
-  if (!passed && !failed)
-    document.checks.push_back(
-        {report::Check::Outcome::kFailed, name, "comparison", VerdictText(result.outputs)});
+  document.checks = ComparedChecks(result.outputs, several, name);
   return document;
 }
 

@@ -10,7 +10,7 @@
 #include "tools/driver/json_results.h"
 #include "tools/driver/options_json.h"
 #include "tools/driver/runtimes.h"
-#include "tools/runtime/options.h"
+#include "tools/runtime/function_options.h"
 
 namespace fs = std::filesystem;
 using namespace mlc;

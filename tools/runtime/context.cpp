@@ -13,7 +13,7 @@
 #include "lib/support/work_scope.h"
 #include "tools/driver/errors.h"
 #include "tools/driver/options_json.h"
-#include "tools/runtime/options.h"
+#include "tools/runtime/function_options.h"
 
 namespace mlc::abi {
 

@@ -11,7 +11,7 @@
 #include "tools/driver/run_passes.h"
 #include "tools/driver/runtimes.h"
 #include "tools/driver/supplied_tensors.h"
-#include "tools/runtime/options.h"
+#include "tools/runtime/function_options.h"
 #include "tools/runtime/tensor.h"
 
 using Json = nlohmann::ordered_json;

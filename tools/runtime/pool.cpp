@@ -4,7 +4,7 @@
 
 #include "lib/runtime/model_pool.h"
 #include "tools/driver/options_json.h"
-#include "tools/runtime/options.h"
+#include "tools/runtime/function_options.h"
 #include "tools/runtime/predict.h"
 
 using namespace mlc;

@@ -10,7 +10,7 @@
 #include "lib/support/mapped_file.h"
 #include "lib/support/work_scope.h"
 #include "tools/driver/options_json.h"
-#include "tools/runtime/options.h"
+#include "tools/runtime/function_options.h"
 #include "tools/runtime/tensor.h"
 
 namespace mlc::abi {

@@ -8,8 +8,8 @@
 #include "tools/driver/model_interface.h"
 #include "tools/driver/options_json.h"
 #include "tools/driver/weights.h"
+#include "tools/runtime/function_options.h"
 #include "tools/runtime/model.h"
-#include "tools/runtime/options.h"
 #include "tools/runtime/program.h"
 #include "tools/runtime/tensor.h"
 

@@ -5,7 +5,7 @@
 #include "tools/driver/options_json.h"
 #include "tools/driver/text_generator.h"
 #include "tools/driver/tokenizer.h"
-#include "tools/runtime/options.h"
+#include "tools/runtime/function_options.h"
 
 using namespace mlc;
 using namespace mlc::abi;

@@ -1,5 +1,9 @@
 #include "lib/support/json_text.h"
 
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
 #include "test/catch.h"
 #include "test/expected_error.h"
 
@@ -14,6 +18,22 @@ TEST_CASE("json text: valid JSON is accepted") {
   for (std::string_view good :
        {"1", "null", "[]", "{}", R"({"a": {"a": [1, "\u00e9", -2.5e3, true]}, "b": {"a": 0}})"})
     CHECK(Refused(good) == "");
+}
+
+TEST_CASE("json text: numbers that JSON lacks are words, and whole ones may be integers") {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  auto text = [](double value, bool whole) { return JsonText(NumberJson(value, whole)); };
+  CHECK(text(kInfinity, true) == "\"inf\"");
+  CHECK(text(-kInfinity, false) == "\"-inf\"");
+  CHECK(text(std::nan(""), true) == "\"nan\"");
+  CHECK(text(12, true) == "12");
+  CHECK(text(12, false) == "12.0");
+  CHECK(text(12.5, true) == "12.5");
+  CHECK(text(0x1p53, true) == "9007199254740992");
+  CHECK(text(0x1p54, true) == "1.8014398509481984e+16");
+  for (const double value : {kInfinity, -kInfinity, 12.0, -0.25})
+    CHECK(NumberFromJson(NumberJson(value)) == value);
+  CHECK(std::isnan(NumberFromJson(NumberJson(std::nan("")))));
 }
 
 TEST_CASE("json text: errors have id, file, line and column") {

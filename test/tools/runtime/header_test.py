@@ -91,7 +91,7 @@ def test_bindgen_reads_the_declarations(folder):
 
 
 def test_every_function_with_options_lists_them(folder):
-    source = (driver.ROOT / "tools" / "runtime" / "options.cpp").read_text()
+    source = (driver.ROOT / "tools" / "runtime" / "function_options.cpp").read_text()
     listed = re.findall(r'\{"(mlc_\w+)", Describe', source)
     assert listed == sorted(f.name for f in interface.functions() if any(name == "options" for _, name in f.parameters))
 

@@ -1,4 +1,4 @@
-#include "tools/runtime/options.h"
+#include "tools/runtime/function_options.h"
 
 #include <fmt/ranges.h>
 

@@ -1,4 +1,4 @@
-// tools/runtime/options.h - the options of each function, as tables bound to a record.
+// tools/runtime/function_options.h - the options of each function, as tables bound to a record.
 #pragma once
 
 #include <filesystem>
