@@ -1,13 +1,11 @@
 #include "lib/cache/http_cache.h"
 
-#include <curl/curl.h>
-
 #include <algorithm>
 #include <fstream>
 #include <functional>
-#include <mutex>
 #include <thread>
 
+#include "lib/cache/curl_functions.h"
 #include "lib/support/atomic_install.h"
 #include "lib/support/error.h"
 #include "lib/support/hash.h"
@@ -19,11 +17,6 @@ namespace {
 
 constexpr long kOk = 200, kUnauthorized = 401, kForbidden = 403, kNotFound = 404, kNotAllowed = 405,
                kTooLarge = 413;
-
-void InitialiseOnce() {
-  static std::once_flag once;
-  std::call_once(once, [] { curl_global_init(CURL_GLOBAL_DEFAULT); });
-}
 
 // A failure that trying again does not repair.
 struct FinalError : Error {
@@ -115,11 +108,12 @@ struct HttpCache::Transfer {
 };
 
 struct HttpCache::Curl {
-  CURL* easy = curl_easy_init();
+  const CurlFunctions& functions = LoadCurl();
+  CURL* easy = functions.easy_init();
   curl_slist* headers = nullptr;
   ~Curl() {
-    curl_slist_free_all(headers);
-    curl_easy_cleanup(easy);
+    functions.slist_free_all(headers);
+    functions.easy_cleanup(easy);
   }
 };
 
@@ -130,20 +124,20 @@ bool HttpCache::IsUrl(std::string_view place) {
 HttpCache::HttpCache(std::string url, HttpOptions options)
     : url_(std::move(url)), options_(std::move(options)) {
   while (url_.ends_with('/')) url_.pop_back();
-  InitialiseOnce();
-  CURLU* parsed = curl_url();
+  const CurlFunctions& curl = LoadCurl();
+  CURLU* parsed = curl.url();
   auto part = [&](CURLUPart which) {
     char* text = nullptr;
-    const bool found = curl_url_get(parsed, which, &text, 0) == CURLUE_OK;
+    const bool found = curl.url_get(parsed, which, &text, 0) == CURLUE_OK;
     std::string copy = found ? text : "";
-    curl_free(text);
+    curl.free(text);
     return copy;
   };
-  const bool valid = curl_url_set(parsed, CURLUPART_URL, url_.c_str(), 0) == CURLUE_OK &&
+  const bool valid = curl.url_set(parsed, CURLUPART_URL, url_.c_str(), 0) == CURLUE_OK &&
                      !part(CURLUPART_HOST).empty();
   const bool secret = !part(CURLUPART_USER).empty() || !part(CURLUPART_PASSWORD).empty();
   const bool more = !part(CURLUPART_QUERY).empty() || !part(CURLUPART_FRAGMENT).empty();
-  curl_url_cleanup(parsed);
+  curl.url_cleanup(parsed);
   if (secret)
     throw Error("usage", "the URL of the cache contains credentials")
         .Help("put them into ~/.netrc, or a header into MLC_CACHE_HEADER");
@@ -153,50 +147,51 @@ HttpCache::HttpCache(std::string url, HttpOptions options)
   curl_ = std::make_unique<Curl>();
   if (!curl_->easy) throw Error("remote-cache", "libcurl cannot be initialised");
   // Without this, servers that do not know the expectation delay each upload by a second.
-  curl_->headers = curl_slist_append(nullptr, "Expect:");
+  curl_->headers = curl.slist_append(nullptr, "Expect:");
   if (!options_.header.empty())
-    curl_->headers = curl_slist_append(curl_->headers, options_.header.c_str());
+    curl_->headers = curl.slist_append(curl_->headers, options_.header.c_str());
 }
 
 HttpCache::~HttpCache() = default;
 
 // Returns the status of the response. Error "remote-cache" if there is none, or only a part.
 long HttpCache::Perform(const std::string& path, Transfer& transfer) {
+  const CurlFunctions& curl = curl_->functions;
   CURL* easy = curl_->easy;
-  curl_easy_reset(easy);  // keeps the connection
+  curl.easy_reset(easy);  // keeps the connection
   const std::string url = url_ + path;
   char reason[CURL_ERROR_SIZE] = "";
-  curl_easy_setopt(easy, CURLOPT_URL, url.c_str());
-  curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, reason);
-  curl_easy_setopt(easy, CURLOPT_HTTPHEADER, curl_->headers);
-  curl_easy_setopt(easy, CURLOPT_USERAGENT, "mlc");
-  curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-  curl_easy_setopt(easy, CURLOPT_NETRC, static_cast<long>(CURL_NETRC_OPTIONAL));
-  curl_easy_setopt(easy, CURLOPT_HTTPAUTH, static_cast<long>(CURLAUTH_BASIC));
-  curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT,
-                   static_cast<long>(options_.connect_timeout.count()));
-  curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
-  curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, static_cast<long>(options_.stall_timeout.count()));
+  curl.set_option(easy, CURLOPT_URL, url.c_str());
+  curl.set_option(easy, CURLOPT_ERRORBUFFER, reason);
+  curl.set_option(easy, CURLOPT_HTTPHEADER, curl_->headers);
+  curl.set_option(easy, CURLOPT_USERAGENT, "mlc");
+  curl.set_option(easy, CURLOPT_NOSIGNAL, 1L);
+  curl.set_option(easy, CURLOPT_NETRC, static_cast<long>(CURL_NETRC_OPTIONAL));
+  curl.set_option(easy, CURLOPT_HTTPAUTH, static_cast<long>(CURLAUTH_BASIC));
+  curl.set_option(easy, CURLOPT_CONNECTTIMEOUT,
+                  static_cast<long>(options_.connect_timeout.count()));
+  curl.set_option(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
+  curl.set_option(easy, CURLOPT_LOW_SPEED_TIME, static_cast<long>(options_.stall_timeout.count()));
   if (transfer.send) {
-    curl_easy_setopt(easy, CURLOPT_UPLOAD, 1L);
-    curl_easy_setopt(easy, CURLOPT_READFUNCTION, &Transfer::Send);
-    curl_easy_setopt(easy, CURLOPT_READDATA, &transfer);
-    curl_easy_setopt(easy, CURLOPT_INFILESIZE_LARGE, static_cast<curl_off_t>(transfer.size));
-    curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, &Transfer::Drop);
+    curl.set_option(easy, CURLOPT_UPLOAD, 1L);
+    curl.set_option(easy, CURLOPT_READFUNCTION, &Transfer::Send);
+    curl.set_option(easy, CURLOPT_READDATA, &transfer);
+    curl.set_option(easy, CURLOPT_INFILESIZE_LARGE, static_cast<curl_off_t>(transfer.size));
+    curl.set_option(easy, CURLOPT_WRITEFUNCTION, &Transfer::Drop);
   } else {
-    curl_easy_setopt(easy, CURLOPT_NOBODY, transfer.head ? 1L : 0L);
-    curl_easy_setopt(easy, CURLOPT_FAILONERROR, 1L);  // the text of an error is not a blob
-    curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, &Transfer::Receive);
-    curl_easy_setopt(easy, CURLOPT_WRITEDATA, &transfer);
+    curl.set_option(easy, CURLOPT_NOBODY, transfer.head ? 1L : 0L);
+    curl.set_option(easy, CURLOPT_FAILONERROR, 1L);  // the text of an error is not a blob
+    curl.set_option(easy, CURLOPT_WRITEFUNCTION, &Transfer::Receive);
+    curl.set_option(easy, CURLOPT_WRITEDATA, &transfer);
   }
-  const CURLcode code = curl_easy_perform(easy);
+  const CURLcode code = curl.easy_perform(easy);
   if (transfer.failure) std::rethrow_exception(transfer.failure);
   long status = 0;
-  curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
+  curl.get_info(easy, CURLINFO_RESPONSE_CODE, &status);
   if (code == CURLE_OK || code == CURLE_HTTP_RETURNED_ERROR) return status;
   if (code == CURLE_WRITE_ERROR)
     throw Error("remote-cache", "the server sent more bytes than the record states").At({url, ""});
-  Error error("remote-cache", "{}", *reason ? reason : curl_easy_strerror(code));
+  Error error("remote-cache", "{}", *reason ? reason : curl.easy_strerror(code));
   error.At({url, ""});
   if (code != CURLE_OPERATION_TIMEDOUT) throw error;
   throw FinalError(error.Note("the limits are {} s for a connection, and {} s without any data",
