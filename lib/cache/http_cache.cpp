@@ -1,11 +1,13 @@
 #include "lib/cache/http_cache.h"
 
+#include <curl/curl.h>
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <fstream>
 #include <functional>
 #include <thread>
 
-#include "lib/cache/curl_functions.h"
 #include "lib/support/atomic_install.h"
 #include "lib/support/error.h"
 #include "lib/support/hash.h"
@@ -13,7 +15,74 @@
 namespace fs = std::filesystem;
 
 namespace mlc::cache {
+
+// libcurl is loaded when it is first used: it brings thirty libraries with it, which would take half of the time in which a
+// command starts.
+
+// Functions under their names in libcurl, without the prefix "curl_".
+struct CurlFunctions {
+  decltype(&curl_global_init) global_init;
+  decltype(&curl_free) free;
+  decltype(&curl_slist_append) slist_append;
+  decltype(&curl_slist_free_all) slist_free_all;
+  decltype(&curl_url) url;
+  decltype(&curl_url_cleanup) url_cleanup;
+  decltype(&curl_url_get) url_get;
+  decltype(&curl_url_set) url_set;
+  decltype(&curl_easy_init) easy_init;
+  decltype(&curl_easy_cleanup) easy_cleanup;
+  decltype(&curl_easy_reset) easy_reset;
+  // Not by their names, which are macros of curl/curl.h.
+  CURLcode (*set_option)(CURL*, CURLoption, ...);
+  CURLcode (*get_info)(CURL*, CURLINFO, ...);
+  decltype(&curl_easy_perform) easy_perform;
+  decltype(&curl_easy_strerror) easy_strerror;
+};
+
 namespace {
+
+// The interface has had this version since 2006; Debian and Homebrew name the file by it.
+#ifdef __APPLE__
+constexpr const char* kLibrary = "libcurl.4.dylib";
+#else
+constexpr const char* kLibrary = "libcurl.so.4";
+#endif
+
+CurlFunctions Load() {
+  // Never unloaded: libraries that it uses have state of threads.
+  void* library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
+  if (!library)
+    throw Error("remote-cache", "libcurl, which transfers results, cannot be loaded: {}", dlerror())
+        .Help("install libcurl (Debian: libcurl4), or use a cache in a folder");
+  CurlFunctions curl;
+  auto find = [&](auto& function, const char* name) {
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
+    if (!function) throw Error("remote-cache", "{} lacks the function {}", kLibrary, name);
+  };
+  find(curl.global_init, "curl_global_init");
+  find(curl.free, "curl_free");
+  find(curl.slist_append, "curl_slist_append");
+  find(curl.slist_free_all, "curl_slist_free_all");
+  find(curl.url, "curl_url");
+  find(curl.url_cleanup, "curl_url_cleanup");
+  find(curl.url_get, "curl_url_get");
+  find(curl.url_set, "curl_url_set");
+  find(curl.easy_init, "curl_easy_init");
+  find(curl.easy_cleanup, "curl_easy_cleanup");
+  find(curl.easy_reset, "curl_easy_reset");
+  find(curl.set_option, "curl_easy_setopt");
+  find(curl.get_info, "curl_easy_getinfo");
+  find(curl.easy_perform, "curl_easy_perform");
+  find(curl.easy_strerror, "curl_easy_strerror");
+  curl.global_init(CURL_GLOBAL_DEFAULT);
+  return curl;
+}
+
+// Thread-safe.
+const CurlFunctions& LoadCurl() {
+  static const CurlFunctions curl = Load();
+  return curl;
+}
 
 constexpr long kOk = 200, kUnauthorized = 401, kForbidden = 403, kNotFound = 404, kNotAllowed = 405,
                kTooLarge = 413;

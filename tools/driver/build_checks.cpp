@@ -13,6 +13,7 @@
 #include "lib/verify/fp16_floor.h"
 #include "tools/driver/errors.h"
 #include "tools/driver/explain.h"
+#include "tools/driver/input_files.h"
 #include "tools/driver/supplied_tensors.h"
 
 namespace fs = std::filesystem;

@@ -85,14 +85,13 @@ std::vector<std::map<std::string, Tensor>> Split(const Function& function,
   return split;
 }
 
-Samples FromFolder(const fs::path& folder, const Program& program) {
+Samples FromFolder(const fs::path& folder, const Program& program, media::Fit fit) {
   Samples samples;
   bool any = false;
   for (const auto& function : program.functions) {
     Sample steps;
-    for (const fs::path& step :
-         StepFolders(FunctionFolder(folder, *function, program.functions.size() > 1))) {
-      const std::map<std::string, Tensor> given = ReadInputFolder(*function, step);
+    for (const std::map<std::string, Tensor>& given :
+         ReadSamples(*function, folder, program.functions.size() > 1, fit)) {
       any = any || !given.empty();
       for (const std::map<std::string, Tensor>& one : Split(*function, given))
         steps.push_back(MakeInputs(*function, one));
@@ -106,8 +105,9 @@ Samples FromFolder(const fs::path& folder, const Program& program) {
   if (!any)
     throw Error("usage", "--calibrate: \"{}\" contains no inputs", folder.string())
         .Expected(
-            "NAME.npy, in_NAME.npy or input_<k>.pb, in DIR/0, DIR/1, ... for several samples, or a "
-            "text file for a language model");
+            "NAME.npy, NAME.png, in_NAME.npy or input_<k>.pb, in DIR/0, DIR/1, ... for several "
+            "samples, or pictures "
+            "or sounds alone for a model with one input, or a text file for a language model");
   samples.description = fmt::format("the given inputs, {} sample{}", samples.count(),
                                     samples.count() == 1 ? "" : "s");
   return samples;
@@ -242,7 +242,7 @@ double WorkOf(const Samples& samples, const Program& program) {
 }  // namespace
 
 calibration::Samples ReadCalibration(const std::string& given, const fs::path& model,
-                                     const Program& program) {
+                                     const Program& program, media::Fit fit) {
   if (given.starts_with(kGenerated)) {
     int64_t count = 0;
     const char* end = given.data() + given.size();
@@ -254,7 +254,7 @@ calibration::Samples ReadCalibration(const std::string& given, const fs::path& m
   }
   const fs::path path = given;
   if (path.extension() == ".txt") return FromText(path, model, program);
-  return FromFolder(path, program);
+  return FromFolder(path, program, fit);
 }
 
 bool HoldsStatistics(const std::string& given) {
@@ -275,7 +275,8 @@ precision::MeasureInputs ForMeasuring(const Samples& samples, const Program& pro
   return inputs;
 }
 
-Measuring::Measuring(const std::string& given, const fs::path& model, const Program& program) {
+Measuring::Measuring(const std::string& given, const fs::path& model, const Program& program,
+                     media::Fit fit) {
   if (HoldsStatistics(given)) {
     statistics_ = calibration::Statistics::IsFile(given) ? calibration::Statistics::Read(given)
                                                          : FromImatrix(given);
@@ -285,7 +286,7 @@ Measuring::Measuring(const std::string& given, const fs::path& model, const Prog
       return;  // nothing to compare programs on
     }
   } else {
-    samples_ = ReadCalibration(given, model, program);
+    samples_ = ReadCalibration(given, model, program, fit);
   }
   std::set<std::string> logits;
   for (const auto& function : program.functions)
@@ -405,8 +406,8 @@ void Measuring::RequireUsed() const {
 
 std::unique_ptr<Measuring> MeasuringFor(const std::optional<compress::Compression>& compression,
                                         const std::string& given, const fs::path& model,
-                                        const Program& program) {
-  if (!given.empty()) return std::make_unique<Measuring>(given, model, program);
+                                        const Program& program, media::Fit fit) {
+  if (!given.empty()) return std::make_unique<Measuring>(given, model, program, fit);
   if (!compression) return nullptr;
   auto any = [&](auto applies) { return std::ranges::any_of(compression->rules, applies); };
   const bool observes = any([](const compress::Rule& rule) { return rule.scheme.activations; });
@@ -416,7 +417,8 @@ std::unique_ptr<Measuring> MeasuringFor(const std::optional<compress::Compressio
   if (!observes && !chooses) return nullptr;
   try {
     const int64_t samples = observes ? kObservedSamples : kFewSamples;
-    return std::make_unique<Measuring>(fmt::format("{}{}", kGenerated, samples), model, program);
+    return std::make_unique<Measuring>(fmt::format("{}{}", kGenerated, samples), model, program,
+                                       fit);
   } catch (const Error& error) {
     if (observes)
       throw Error("usage", "option 'compress' w8a8 requires --calibrate: {}", error.text())
@@ -490,7 +492,7 @@ CalibrateResult Calibrate(const fs::path& model, const CalibrateOptions& options
       Add(calibration::Statistics::Read(given), all);
       continue;
     }
-    Samples samples = ReadCalibration(given, model, program);
+    Samples samples = ReadCalibration(given, model, program, options.compile.fit);
     if (options.shard) Keep(*options.shard, given, samples);
     RequireFinite(samples);
     Add(calibration::Statistics::Collect(program, samples, weights, values), all);

@@ -21,8 +21,9 @@ namespace mlc::driver {
 //     tokenized by its tokenizer;
 //   - "generated:N": N samples of generated inputs.
 // Error "usage" if it is none of them or holds no inputs, and "bad-input" for tensors that do not fit.
+// `fit` applies to pictures and sounds.
 calibration::Samples ReadCalibration(const std::string& given, const std::filesystem::path& model,
-                                     const Program& program);
+                                     const Program& program, media::Fit fit);
 
 // Returns true for a file of statistics or an importance matrix of llama.cpp. Both tell what weights
 // are multiplied by without running the program.
@@ -34,7 +35,8 @@ precision::MeasureInputs ForMeasuring(const calibration::Samples& samples, const
 class Measuring {
  public:
   // As ReadCalibration; `given` may also hold statistics.
-  Measuring(const std::string& given, const std::filesystem::path& model, const Program& program);
+  Measuring(const std::string& given, const std::filesystem::path& model, const Program& program,
+            media::Fit fit);
   Measuring(const Measuring&) = delete;
   Measuring& operator=(const Measuring&) = delete;
 
@@ -72,7 +74,8 @@ class Measuring {
 // none can be generated for auto. Error "usage" if none can be generated for w8a8.
 std::unique_ptr<Measuring> MeasuringFor(const std::optional<compress::Compression>& compression,
                                         const std::string& given,
-                                        const std::filesystem::path& model, const Program& program);
+                                        const std::filesystem::path& model, const Program& program,
+                                        media::Fit fit);
 
 struct CalibrateOptions {
   CompileOptions compile;           // what determines the program

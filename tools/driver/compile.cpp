@@ -212,7 +212,7 @@ Optimized OptimizeSource(const Source& source, const CompileOptions& options,
   context.fp32_ops = AsImported(options.fp32_ops);
   context.fp16_ops = AsImported(options.fp16_ops);
   const std::unique_ptr<Measuring> measuring =
-      MeasuringFor(optimized.compression, options.calibrate, model, program);
+      MeasuringFor(optimized.compression, options.calibrate, model, program, options.fit);
   if (measuring && optimized.compression)
     measuring->Prepare(program, *optimized.compression, !options.calibrate.empty());
   precision::MeasureInputs inputs;

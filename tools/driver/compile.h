@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lib/compress/compression.h"
+#include "lib/media/picture.h"
 #include "lib/precision/measure.h"
 #include "tools/driver/import.h"
 #include "tools/driver/precompile.h"
@@ -29,7 +30,8 @@ struct CompileOptions {
   // Inputs to measure fp16 on and to compress for, as for ReadCalibration (calibration.h); empty:
   // none.
   std::string calibrate;
-  std::filesystem::path report;  // of compression (compression_page.h); empty: none
+  media::Fit fit = media::Fit::kNone;  // of pictures and sounds among them
+  std::filesystem::path report;        // of compression (compression_page.h); empty: none
   std::filesystem::path resume;  // folder of compressed weights (stored_results.h); empty: none
   std::optional<std::string> budget;  // for --precision mixed, as accepted by ParseBudgets
   std::vector<std::string> fp32_ops, fp16_ops;  // see PassContext

@@ -20,6 +20,7 @@
 #include "lib/support/byte_window.h"
 #include "lib/support/mapped_file.h"
 #include "lib/support/regular_file.h"
+#include "tools/driver/foreign_files.h"
 #include "tools/driver/operators.h"
 
 namespace fs = std::filesystem;
@@ -183,54 +184,6 @@ constexpr Frontend kFrontends[] = {
      .libraries = onnx::OnnxLibraries},
 };
 
-// Known but unsupported formats: their signature at the beginning of the file, or after the first
-// four bytes (FlatBuffers), a description, and the remedy.
-struct ForeignRow {
-  std::string_view magic, what, help;
-};
-constexpr std::string_view kExportTorch =
-    "load the model in PyTorch and export it: torch.onnx.export(model, example, \"model.onnx\")";
-constexpr ForeignRow kForeign[] = {
-    {"\x89HDF", "an HDF5 file, perhaps Keras",
-     "convert it: python -m tf2onnx.convert --keras model.h5 --output model.onnx"},
-    {"\x80\x02", "a Python pickle", kExportTorch},
-    {"\x80\x03", "a Python pickle", kExportTorch},
-    {"\x80\x04", "a Python pickle", kExportTorch},
-    {"\x80\x05", "a Python pickle", kExportTorch},
-    {"TFL3", "a TensorFlow Lite model",
-     "convert it: python -m tf2onnx.convert --tflite model.tflite --output model.onnx"},
-    {"ORTM", "an ORT-format model", "use the .onnx file that it was made from"},
-};
-
-// Archives by the name of a member; the last row matches any archive.
-constexpr std::string_view kZip = "PK\x03\x04";
-constexpr ForeignRow kArchives[] = {
-    {"constants.pkl", "a TorchScript archive",
-     "export it: torch.onnx.export(torch.jit.load(\"FILE\"), example, \"model.onnx\")"},
-    {"data.pkl", "a PyTorch checkpoint, which has weights but no network", kExportTorch},
-    {"model.weights.h5", "a Keras archive",
-     "export it: keras.models.load_model(\"FILE\").export(\"model.onnx\", format=\"onnx\")"},
-    {"Manifest.json", "a zip archive of a .mlpackage", "unpack it"},
-    {"coremldata.bin", "a zip archive of a .mlmodelc", "unpack it"},
-    {".onnx", "a zip archive of an ONNX model", "unpack it"},
-    {".npy", "an archive of NumPy arrays", "pass it with --reference, not as the model"},
-    {"", "a zip archive", "unpack it"},
-};
-
-// Folders of other tools, by the name of a file in them.
-constexpr ForeignRow kFolders[] = {
-    {"saved_model.pb", "a TensorFlow SavedModel",
-     "convert it: python -m tf2onnx.convert --saved-model FOLDER --output model.onnx"},
-    {"Data/com.apple.CoreML", "a .mlpackage without its Manifest.json", "copy the whole folder"},
-    {"model.mil", "a .mlmodelc without its coremldata.bin", "copy the whole folder"},
-};
-
-[[noreturn]] void Refuse(const fs::path& path, const ForeignRow& row) {
-  throw Error("unknown-format", "unsupported format: {}", row.what)
-      .At({path.string(), ""})
-      .Help(std::string(row.help));
-}
-
 }  // namespace
 
 std::span<const Frontend> Frontends() { return kFrontends; }
@@ -253,8 +206,7 @@ const Frontend& FrontendOf(const fs::path& path) {
   if (fs::is_directory(status)) {
     for (const Frontend& row : kFrontends)
       if (row.detect(path, nullptr)) return row;
-    for (const ForeignRow& row : kFolders)
-      if (fs::exists(path / row.magic, error)) Refuse(path, row);
+    RefuseForeignFolder(path);
     throw Error("unknown-format", "unrecognised model folder")
         .At({path.string(), ""})
         .Expected(
@@ -268,16 +220,7 @@ const Frontend& FrontendOf(const fs::path& path) {
         .Help("download or export the model again");
   for (const Frontend& row : kFrontends)
     if (row.detect(path, &bytes)) return row;
-  for (const ForeignRow& row : kForeign)
-    if (Contains(bytes, 0, row.magic) || (row.magic.size() == 4 && Contains(bytes, 4, row.magic)))
-      Refuse(path, row);
-  if (Contains(bytes, 0, kZip)) {
-    // The names are in the archive's directory at the end of the file.
-    uint64_t directory = std::min<uint64_t>(bytes.size(), 1 << 20);
-    std::string_view text = AsText(bytes.At(bytes.size() - directory, directory));
-    for (const ForeignRow& row : kArchives)
-      if (text.find(row.magic) != std::string_view::npos) Refuse(path, row);
-  }
+  RefuseForeignModel(path, bytes);
   throw Error("unknown-format", "unrecognised model format")
       .At({path.string(), ""})
       .Expected(FormatsText([](const Frontend&) { return true; }));

@@ -166,43 +166,6 @@ std::string ImageOption(const std::string& name, const ImportOptions::Image& ima
                      fmt::join(image.bias, ","));
 }
 
-bool IsPicture(std::span<const std::byte> bytes) {
-  return bytes.size() > 2 && bytes[0] == std::byte('P') &&
-         (bytes[1] == std::byte('5') || bytes[1] == std::byte('6')) &&
-         std::isspace(static_cast<unsigned char>(bytes[2]));
-}
-
-Tensor ReadPicture(const std::filesystem::path& path) {
-  std::shared_ptr<const MappedFile> file = MappedFile::Open(path);
-  std::string_view bytes(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size());
-  auto fail = [&](std::string_view what) {
-    return Error("bad-file", "the image has {}", what).At({path.string(), ""});
-  };
-  size_t at = 2;
-  auto number = [&] {  // skips white space and comments
-    while (at < bytes.size() &&
-           (std::isspace(static_cast<unsigned char>(bytes[at])) || bytes[at] == '#'))
-      at = bytes[at] == '#' ? std::min(bytes.find('\n', at), bytes.size()) : at + 1;
-    int64_t value = 0;
-    auto [end, error] = std::from_chars(bytes.data() + at, bytes.data() + bytes.size(), value);
-    if (error != std::errc() || value < 1) throw fail("a damaged header");
-    at = static_cast<size_t>(end - bytes.data());
-    return value;
-  };
-  int64_t width = number(), height = number(), most = number();
-  if (most > 255) throw fail(fmt::format("values up to {}, expected at most 255", most));
-  Dims dims = {height, width};
-  if (bytes[1] == '6') dims.push_back(3);
-  int64_t size = ElementCount(dims);
-  if (++at > bytes.size() || static_cast<int64_t>(bytes.size() - at) < size)
-    throw fail("fewer pixels than its header says");
-  std::vector<std::byte> pixels(file->bytes().begin() + at, file->bytes().begin() + at + size);
-  if (most < 255)
-    for (std::byte& pixel : pixels)
-      pixel = std::byte(std::min<int64_t>(255, std::to_integer<int64_t>(pixel) * 255 / most));
-  return Tensor::Owned(DType::kUint8, dims, std::move(pixels));
-}
-
 Tensor ToPixels(const Tensor& tensor, const Value& input, const Port& port) {
   const int64_t channels = port.feature == Port::Feature::kImageGray ? 1 : 3;
   Dims dims = tensor.dims(), want = PixelDims(input.type.shape, channels, dims);

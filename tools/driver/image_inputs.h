@@ -21,11 +21,6 @@ std::pair<std::string, ImportOptions::Image> ParseImageOption(const std::string&
 // The inverse of ParseImageOption.
 std::string ImageOption(const std::string& name, const ImportOptions::Image& image);
 
-// Binary PPM and PGM files (P6, P5) with up to 8 bits per channel, read as uint8 [height, width, 3]
-// or [height, width]. Error "bad-file".
-bool IsPicture(std::span<const std::byte> bytes);
-Tensor ReadPicture(const std::filesystem::path& path);
-
 // Converts a numeric tensor to the pixels of an image input of shape [1, channels, height, width]:
 // fp32 from 0 to 255. Accepts a picture [height, width, channels] in the order red, green, blue (or
 // [height, width] for gray), optionally with a leading 1; or [1, channels, height, width] in the

@@ -5,6 +5,7 @@
 
 #include "lib/compress/rules.h"
 #include "tools/driver/image_inputs.h"
+#include "tools/driver/input_files.h"
 #include "tools/driver/options.h"
 #include "tools/driver/supplied_tensors.h"
 

@@ -7,6 +7,7 @@
 #include "lib/support/input_registry.h"
 #include "lib/support/milliseconds.h"
 #include "lib/support/percent_encoding.h"
+#include "tools/driver/input_files.h"
 #include "tools/driver/supplied_tensors.h"
 #include "tools/driver/verify.h"
 
@@ -27,15 +28,23 @@ std::set<std::string> InputNames(const Function& function) {
 }
 
 // Both names and paths may contain '='; the longest matching name is used.
-void AddFile(const std::string& text, const std::set<std::string>& names,
+void AddFile(const std::string& text, const Function& function, media::Fit fit,
              std::map<std::string, Tensor>& inputs) {
+  const std::set<std::string> names = InputNames(function);
   size_t equals = text.find('=');
   for (size_t at = equals; at != std::string::npos; at = text.find('=', at + 1))
     if (names.contains(text.substr(0, at))) equals = at;
   if (equals == std::string::npos)
     throw Error("usage", "--input: \"{}\" is not of the form NAME=FILE", text);
-  if (!inputs.emplace(text.substr(0, equals), ReadTensor(text.substr(equals + 1))).second)
-    throw Error("usage", "--input: \"{}\" is given twice", text.substr(0, equals));
+  const std::string name = text.substr(0, equals), file = text.substr(equals + 1);
+  const std::vector<InputPort> ports = InputPorts(function);
+  const auto input = std::ranges::find_if(ports, [&](const InputPort& one) {
+    return one.port.source_name == name || one.port.name == name;
+  });
+  Tensor given =
+      input == ports.end() ? ReadTensor(file) : ReadInput(file, input->port, input->value, fit);
+  if (!inputs.emplace(name, std::move(given)).second)
+    throw Error("usage", "--input: \"{}\" is given twice", name);
 }
 
 std::string NameOf(const Port& port, bool tokens) {
@@ -82,8 +91,7 @@ RunTensors::RunTensors(const Model& model, const RunOptions& options)
     : model_(model), options_(options), given_(options.inputs) {
   const Function& function = model.function();
   const bool by_tokens = !options.tokens.empty();
-  const std::set<std::string> names = InputNames(function);
-  for (const std::string& text : options.input_files) AddFile(text, names, given_);
+  for (const std::string& text : options.input_files) AddFile(text, function, options.fit, given_);
   if (!options.output_folder.empty())
     CheckOutputs(options.output_folder, function, by_tokens, model.is_source());
   CheckRanges(options.make_up, *model.program());

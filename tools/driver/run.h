@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lib/analysis/generated_inputs.h"
+#include "lib/media/picture.h"
 #include "tools/driver/model.h"
 #include "tools/driver/run_tokens.h"
 
@@ -18,6 +19,7 @@ struct RunOptions : ModelOptions {
   // Further inputs as "NAME=FILE". Names may contain '='; the longest prefix that is an
   // input's name is used.
   std::vector<std::string> input_files;
+  media::Fit fit = media::Fit::kNone;       // of pictures and sounds
   analysis::GeneratedInputOptions make_up;  // for inputs that are not given
   // Tokens to run instead of inputs. The only output of a language model is then logits [tokens,
   // vocabulary]; the outputs of an encoder are hidden [tokens, width], pooled [width] or those of

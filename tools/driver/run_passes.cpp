@@ -173,7 +173,7 @@ OptimizedFor RunOn(Program& program, const fs::path& model, const std::function<
     context.compression = &*result.compression;
   }
   const std::unique_ptr<Measuring> measuring =
-      MeasuringFor(result.compression, options.calibrate, model, program);
+      MeasuringFor(result.compression, options.calibrate, model, program, options.fit);
   if (measuring) measuring->Prepare(program, *result.compression, !options.calibrate.empty());
   result.passes = RunPipeline(program, again, passes, context, options.pipeline);
   if (measuring) measuring->RequireUsed();

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lib/compress/compression.h"
+#include "lib/media/picture.h"
 #include "lib/passes/pass.h"
 
 namespace mlc::driver {
@@ -47,8 +48,9 @@ struct OptimizeOptions {
   // default passes are those that compression needs.
   std::string compress;
   bool decompress = false;
-  std::string calibrate;          // inputs to compress for (calibration.h); empty: none
-  std::filesystem::path report;   // of compression (compression_page.h); empty: none
+  std::string calibrate;               // inputs to compress for (calibration.h); empty: none
+  media::Fit fit = media::Fit::kNone;  // of pictures and sounds among them
+  std::filesystem::path report;        // of compression (compression_page.h); empty: none
   std::filesystem::path resume;   // folder of compressed weights (stored_results.h); empty: none
   bool inline_constants = false;  // print small constants at their uses in MIL text
   std::filesystem::path output;   // .mlpackage or .mil; empty: only `text`

@@ -5,30 +5,21 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <set>
 #include <unordered_map>
 
-#include "frontends/onnx/onnx.h"
 #include "lib/ir/input_conversion.h"
 #include "lib/ir/npy.h"
 #include "lib/ir/port_index.h"
-#include "lib/support/mapped_file.h"
 #include "lib/support/percent_encoding.h"
 #include "tools/driver/image_inputs.h"
+#include "tools/driver/input_files.h"
 
 namespace fs = std::filesystem;
 
 namespace mlc::driver {
-
-Tensor ReadTensor(const fs::path& path) {
-  std::shared_ptr<const MappedFile> file = MappedFile::Open(path);
-  constexpr std::string_view kNumpy = "\x93NUMPY";
-  std::string_view bytes(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size());
-  if (bytes.starts_with(kNumpy)) return ReadNpy(path);
-  if (IsPicture(file->bytes())) return ReadPicture(path);
-  return onnx::ReadOnnxTensor(path);
-}
 
 namespace {
 
@@ -132,8 +123,7 @@ std::vector<fs::path> TensorFiles(const fs::path& folder) {
   std::error_code error;
   std::vector<fs::path> files;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error))
-    if (entry.path().extension() == ".npy" || entry.path().extension() == ".pb")
-      files.push_back(entry.path());
+    if (HasInputName(entry.path())) files.push_back(entry.path());
   if (error) throw Error("file-io", "cannot list \"{}\": {}", folder.string(), error.message());
   std::ranges::sort(files);
   return files;
@@ -295,34 +285,105 @@ void CheckRanges(const analysis::GeneratedInputOptions& options, const Program& 
       throw Error("usage", "--input-range: the model has no input \"{}\"", name).Expected(names);
 }
 
-std::map<std::string, Tensor> ReadInputFolder(const Function& function, const fs::path& folder) {
-  std::map<std::string, Tensor> inputs;
-  std::vector<fs::path> files = TensorFiles(folder);
-  // Numbers are positions among the inputs of the source, including absent ones, if there is a file
-  // for each.
-  std::vector<Port> ports = function.inputs;
-  for (const AbsentInput& absent : function.absent_inputs)
-    ports.insert(ports.begin() + static_cast<ptrdiff_t>(std::min(absent.place, ports.size())),
-                 {.name = absent.source_name, .source_name = absent.source_name});
-  bool numbered = AreNumbered(Stems(files), "input", ports.size());
-  if (!numbered && AreNumbered(Stems(files), "input", function.inputs.size())) {
-    ports = function.inputs;
-    numbered = true;
+namespace {
+
+// A tensor that a file or an array of an archive holds. `read` gets the input that it is for, or null
+// if the function lacks it.
+struct Source {
+  std::string name, file;
+  std::function<Tensor(const InputPort* input)> read;
+};
+
+std::vector<Source> SourcesIn(const fs::path& path, media::Fit fit) {
+  std::vector<Source> sources;
+  if (fs::is_directory(path)) {
+    for (const fs::path& file : TensorFiles(path))
+      sources.push_back(
+          {file.stem().string(), file.filename().string(), [file, fit](const InputPort* input) {
+             return input ? ReadInput(file, input->port, input->value, fit) : ReadTensor(file);
+           }});
+    return sources;
   }
-  const PortFiles port_files(ports, "in", "input", numbered);
-  for (const fs::path& file : files) {
-    std::string stem = file.stem().string();
-    int index = port_files.Find(stem);
-    if (index >= 0) {
-      Tensor given = ReadTensor(file);
-      const std::string& name = ports[index].source_name;
-      if (!IsAbsent(function, name, given)) inputs[name] = given;
-    } else if (!stem.starts_with("out")) {
-      throw Error("bad-input", "\"{}\" matches no input of the model", file.filename().string())
-          .Expected(PortNames(ports));
-    }
+  for (auto& [name, tensor] : ReadNpz(path))
+    sources.push_back({name, name, [tensor](const InputPort*) { return tensor; }});
+  return sources;
+}
+
+// The inputs that are named by sources. Numbers are positions among the inputs of the source,
+// including absent ones, if there is a file for each.
+class SourceNames {
+ public:
+  SourceNames(const Function& function, const std::vector<Source>& sources)
+      : ports_(function.inputs) {
+    std::set<std::string> names;
+    for (const Source& source : sources) names.insert(source.name);
+    std::vector<Port> all = function.inputs;
+    for (const AbsentInput& absent : function.absent_inputs)
+      all.insert(all.begin() + static_cast<ptrdiff_t>(std::min(absent.place, all.size())),
+                 {.name = absent.source_name, .source_name = absent.source_name});
+    bool numbered = AreNumbered(names, "input", all.size());
+    if (numbered || !AreNumbered(names, "input", ports_.size()))
+      ports_ = std::move(all);
+    else
+      numbered = true;
+    files_.emplace(ports_, "in", "input", numbered);
+  }
+
+  // Null if the source names no input.
+  const Port* Find(const Source& source) const {
+    const int index = files_->Find(source.name);
+    return index < 0 ? nullptr : &ports_[index];
+  }
+  const std::vector<Port>& ports() const { return ports_; }
+
+ private:
+  std::vector<Port> ports_;
+  std::optional<PortFiles> files_;
+};
+
+}  // namespace
+
+std::map<std::string, Tensor> ReadInputFolder(const Function& function, const fs::path& folder,
+                                              media::Fit fit) {
+  const std::vector<Source> sources = SourcesIn(folder, fit);
+  const SourceNames names(function, sources);
+  const std::vector<InputPort> own = InputPorts(function);
+  std::map<std::string, Tensor> inputs;
+  for (const Source& source : sources) {
+    const Port* port = names.Find(source);
+    if (!port && source.name.starts_with("out")) continue;
+    if (!port)
+      throw Error("bad-input", "\"{}\" matches no input of the model", source.file)
+          .Expected(PortNames(names.ports()));
+    const std::string& name = port->source_name;
+    const auto input = std::ranges::find_if(
+        own, [&](const InputPort& one) { return one.port.source_name == name; });
+    Tensor given = source.read(input == own.end() ? nullptr : &*input);
+    if (!IsAbsent(function, name, given)) inputs[name] = std::move(given);
   }
   return inputs;
+}
+
+std::vector<std::map<std::string, Tensor>> ReadSamples(const Function& function,
+                                                       const fs::path& folder, bool several,
+                                                       media::Fit fit) {
+  std::vector<std::map<std::string, Tensor>> samples;
+  const fs::path own = FunctionFolder(folder, function, several);
+  const std::vector<fs::path> steps = StepFolders(own);
+  if (steps == std::vector{own} && function.inputs.size() == 1 && fs::is_directory(own)) {
+    const std::vector<Source> sources = SourcesIn(own, fit);
+    const SourceNames names(function, sources);
+    if (std::ranges::all_of(sources, [&](const Source& source) {
+          return HasMediaName(source.file) && !names.Find(source);
+        })) {
+      const std::vector<InputPort> ports = InputPorts(function);
+      for (const Source& source : sources)
+        samples.push_back({{ports[0].port.source_name, source.read(&ports[0])}});
+      if (!samples.empty()) return samples;
+    }
+  }
+  for (const fs::path& step : steps) samples.push_back(ReadInputFolder(function, step, fit));
+  return samples;
 }
 
 const Function& FindFunction(const Program& program, const std::string& name, bool only_is_fine) {

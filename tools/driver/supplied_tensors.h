@@ -10,12 +10,10 @@
 
 #include "lib/analysis/generated_inputs.h"
 #include "lib/ir/program.h"
+#include "lib/media/picture.h"
 #include "lib/verify/compare_functions.h"
 
 namespace mlc::driver {
-
-// Reads a tensor from .npy, .pb (onnx.TensorProto) or a picture (.ppm, .pgm).
-Tensor ReadTensor(const std::filesystem::path& path);
 
 // Returns the inputs of a function by MIL name, in the types of its values: `given` by source or
 // MIL name, the rest generated (lib/analysis/generated_inputs.h). `made` receives the ranges of
@@ -46,11 +44,19 @@ std::vector<std::filesystem::path> StepFolders(const std::filesystem::path& fold
 // known or it is unused. Error "bad-input" if `given` differs from the known value.
 bool IsAbsent(const Function& function, std::string_view name, const Tensor& given);
 
-// Reads all tensors of a folder as inputs of this function, by file name: NAME, in_NAME
-// (percent-encoded, or with every character other than letters, digits and '_' '-' '.' replaced by
-// '_'), or input_<k> by position. Error "bad-input" if a file matches no input.
+// Reads the files of a folder (input_files.h) or the arrays of an .npz as inputs of this function, by
+// name: NAME, in_NAME (percent-encoded, or with every character other than letters, digits and
+// '_' '-' '.' replaced by '_'), or input_<k> by position. Error "bad-input" if one matches no input.
 std::map<std::string, Tensor> ReadInputFolder(const Function& function,
-                                              const std::filesystem::path& folder);
+                                              const std::filesystem::path& folder,
+                                              media::Fit fit = media::Fit::kNone);
+// Reads one or more samples: the StepFolders() of the FunctionFolder() of a folder, each as
+// ReadInputFolder(). If the function has one input, and the folder only pictures or sounds of which
+// none has its name, each file is a sample, in the order of their names.
+std::vector<std::map<std::string, Tensor>> ReadSamples(const Function& function,
+                                                       const std::filesystem::path& folder,
+                                                       bool several,
+                                                       media::Fit fit = media::Fit::kNone);
 // Reads the reference outputs of each step, from StepFolders() of a folder (NAME, out_<k>_NAME,
 // output_<k>, and states/NAME for states), or of one step from an .npz (by name or in output
 // order). A NAME is the source's or the package's. Returns all outputs and states of the function

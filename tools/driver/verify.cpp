@@ -213,9 +213,7 @@ std::vector<Check> Checks(const Program& source, const Program& package,
   bool several = source.functions.size() > 1, any = inputs.empty();
   for (Check& check : checks) {
     std::vector<std::map<std::string, Tensor>> given;
-    if (!inputs.empty())
-      for (const fs::path& folder : StepFolders(FunctionFolder(inputs, *check.source, several)))
-        given.push_back(ReadInputFolder(*check.source, folder));
+    if (!inputs.empty()) given = ReadSamples(*check.source, inputs, several, options.fit);
     any = any || std::ranges::any_of(given, [](const auto& step) { return !step.empty(); });
     if (!references.empty())
       check.references = ReadReferences(*check.source, *check.package,
@@ -253,7 +251,9 @@ std::vector<Check> Checks(const Program& source, const Program& package,
   }
   if (!any)
     throw Error("usage", "--inputs: \"{}\" contains no inputs", inputs.string())
-        .Expected("NAME.npy, in_NAME.npy or input_<k>.pb, in DIR/FUNCTION for several functions")
+        .Expected(
+            "NAME.npy, NAME.png, in_NAME.npy or input_<k>.pb, in DIR/FUNCTION for several "
+            "functions")
         .Help("without --inputs, inputs are generated");
   return checks;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lib/analysis/generated_inputs.h"
+#include "lib/media/picture.h"
 #include "lib/verify/compare.h"
 #include "lib/verify/compare_functions.h"
 #include "lib/verify/layer_comparison.h"
@@ -21,6 +22,7 @@ struct VerifyOptions {
   std::optional<std::string> function;      // absent: all, which both models must have
   std::filesystem::path inputs;             // folder of tensors; empty: all are generated
   analysis::GeneratedInputOptions make_up;  // for inputs that are not given
+  media::Fit fit = media::Fit::kNone;       // of pictures and sounds in `inputs`
   std::optional<int64_t> samples;           // steps for each function
   std::vector<int64_t> tokens;              // the prompt of a language model; empty: generated
   std::filesystem::path reference;          // folder or .npz; empty: computed from the source
