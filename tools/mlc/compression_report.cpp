@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tools/driver/compiled_model_cache.h"
+#include "tools/mlc/terminal.h"
+
 namespace mlc::driver {
 namespace {
 
@@ -57,8 +60,8 @@ std::string CompressionText(const compress::Compression& compression) {
     if (Differs(weight)) differing.push_back(&weight);
   }
   std::string text = fmt::format(
-      "compressed {} of {} weights, {:.2f} MB to {:.2f} MB{}\n", totals.compressed, totals.weights,
-      static_cast<double>(totals.bytes_before) / 1e6, static_cast<double>(totals.bytes_after) / 1e6,
+      "compressed {} of {}, {} to {}{}\n", totals.compressed, Counted(totals.weights, "weight"),
+      BytesText(totals.bytes_before), BytesText(totals.bytes_after),
       totals.error > 0 ? fmt::format(", {:.1f} dB signal to noise",
                                      10 * std::log10(totals.energy / totals.error))
                        : "");
@@ -68,8 +71,9 @@ std::string CompressionText(const compress::Compression& compression) {
                         compression.stored->found() == 1 ? " was" : "s were",
                         compression.stored->folder().string());
   if (!compression.activations.empty())
-    text += fmt::format("{} activations in 8 bits, ranges by {}\n", compression.activations.size(),
-                        compression.ranges);
+    text +=
+        fmt::format("{} in 8 bits, ranges by {}\n",
+                    Counted(std::ssize(compression.activations), "activation"), compression.ranges);
   if (const size_t left = compression.activations_left.size(); left > 0)
     text += fmt::format(
         "{} activation{} stay{} in fp16: in 8 bits, the largest error of an output would be "
