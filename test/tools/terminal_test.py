@@ -124,19 +124,55 @@ def commands():
 
 def test_help_states_every_default(folder):
     for command in commands():
-        text = expect(run(command, "--help-all"), 0).stdout.split("\nOptions:")[-1]
+        text = expect(run(command, "--help-all"), 0).stdout.split("  --help-all ")[0]  # without the notes
         for flags, help_text in re.findall(r"^  (-[-a-z0-9]+ \S+)\s+(.*)$", text, re.M):
             assert re.search(r"default|repeat|required|generated", help_text), f"{command}: {flags}: {help_text}"
 
 
-def test_help_has_two_examples_that_work(folder):
+def examples_of(command):
+    lines = expect(run(command, "--help"), 0).stdout.split("Examples:\n")[1].split("\n\n")[0].splitlines()
+    assert len(lines) >= 2 and all(line.startswith("  mlc ") for line in lines), lines
+    return [line.strip() for line in lines]
+
+
+def test_help_has_two_examples(folder):
     for command in commands():
-        lines = expect(run(command, "--help"), 0).stdout.split("Examples:\n")[1].split("\n\n")[0].splitlines()
-        assert len(lines) >= 2 and all(line.startswith("  mlc ") for line in lines), lines
+        examples_of(command)
         related = re.search(r"See also: (.*)", expect(run(command, "--help"), 0).stdout)
         assert related, command
         for name in related.group(1).split(", "):
             assert name.removeprefix("mlc ") in commands(), name
+
+
+def test_examples_run(folder):
+    """Runs the examples of all commands, with files under the names that they use."""
+    (folder / "samples").mkdir()
+    import numpy
+    images = numpy.load(DIGITS / "images.npy")[:1]
+    numpy.save(folder / "digit.npy", images)
+    numpy.save(folder / "samples" / "image.npy", images)
+    shutil.copy(VERSES / "verses-q8_0.gguf", folder / "model.gguf")
+    shutil.copytree(ROOT / "manifests", folder / "manifests")
+    package = folder.packaged()
+    expect(folder.mlc("run", "model.onnx", "--input", "image=digit.npy", "--output-dir", "samples"), 0)
+    for name in ("old", "new", "a", "b"):
+        shutil.copytree(package, folder / f"{name}.mlpackage")
+    (folder / "model.mil").write_text("func main<ios16>(tensor<fp32, [4]> x) { a = add(x = x, y = 0.0); b = relu(x = a); } -> (b);")
+    (folder / "is_faulty.sh").write_text('#!/bin/sh\nexit 1\n')
+    (folder / "is_faulty.sh").chmod(0o755)
+    for name in ("runs", "phone", "mac"):
+        expect(folder.mlc("run", "model.mlpackage", "--iterations", "2", "--history", f"{name}.jsonl"), 0)
+    environment = {**os.environ, **PLAIN, "PATH": f"{MLC.parent}:{os.environ['PATH']}", "HOME": str(folder.path),
+                   "MLC_CACHE_DIR": str(folder / "cache-of-models")}
+    tried = 0
+    for command in commands():
+        for example in examples_of(command):
+            if command in ("extract", "reduce", "set-weights", "gate", "explain"):
+                continue  # names of values, faults, weights and times of a model of the user's
+            done = subprocess.run(["bash", "-c", example], cwd=folder.path, env=environment, capture_output=True, text=True, timeout=120)
+            assert done.returncode == 0, (example, done.stdout + done.stderr)
+            tried += 1
+    assert tried > 30, tried
 
 
 def test_help_of_commands(folder):
@@ -180,10 +216,10 @@ def test_output_folders_and_trailing_slashes(folder):
                       ["explain", package], ["doctor", package], ["opt", package, "-o", "opted/"],
                       ["precompile", package, "-o", "compiled/"], ["run", package, "--compare", package],
                       ["export-weights", package, "-o", "weights/"], ["calibrate", package, "--inputs", "generated:2", "-o", "s/"],
-                      ["set-weights", package, "--weights", "weights/", "-o", "set/"], ["ops", "model.onnx"]):
+                      ["ops", "model.onnx"]):
         result = folder.mlc(*arguments)
         assert result.code == 0, (arguments, result.stdout + result.stderr)
-    for made in ("opted/model.mlpackage", "compiled/model.mlmodelc", "set/model.mlpackage", "s/model.stats"):
+    for made in ("opted/model.mlpackage", "compiled/model.mlmodelc", "s/model.stats"):
         assert (folder / made).exists(), made
     expect(folder.mlc("compile", "model.onnx", "-o", "-"), 2, "standard output")
 
@@ -327,11 +363,11 @@ def test_completions_complete(folder):
         script = expect(run("completions", "fish"), 0).stdout
         done = subprocess.run(["fish", "-c", f"{script}\ncomplete -C 'mlc compile --precision '"], capture_output=True, text=True,
                               env={**os.environ, "HOME": str(folder.path)})
-        assert [line.split("\t")[0] for line in done.stdout.splitlines()][:3] == ["fp16", "fp32", "mixed"], done
+        assert [line.split("\t")[0] for line in done.stdout.splitlines()] == ["fp16", "fp32", "mixed"], done.stdout
 
 
 def test_installed_files(folder):
-    if not (BUILD / "share").exists():
+    if not (BUILD / "cmake_install.cmake").exists():
         return
     done = subprocess.run(["cmake", "--install", str(BUILD), "--component", "tools", "--prefix", str(folder / "root")],
                           capture_output=True, text=True)

@@ -13,6 +13,12 @@ std::string OptionWords(const Command& command) {
   return fmt::format("{}", fmt::join(words, " "));
 }
 
+// Whether the value may also be a file: "fp16|FILE".
+bool MayBePath(const Option& option) {
+  return option.value.ends_with("FILE") || option.value.ends_with("DIR") ||
+         option.value.ends_with("MODEL");
+}
+
 // The words of an argument, whose text lists them: "ls|gc|clear" as the placeholder of its value.
 std::vector<std::string_view> ArgumentWords(const Command& command) {
   for (const Option& option : command.options)
@@ -30,8 +36,7 @@ std::string Bash(const CommandLine& line) {
     for (const Option& option : OptionsOf(command))
       if (const auto words = WordsOf(option); !words.empty())
         values += fmt::format("    \"{} {}\") words=\"{}\"; files={} ;;\n", command.name,
-                              option.key(), fmt::join(words, " "),
-                              option.value.find_first_of("FD") == std::string_view::npos ? 0 : 1);
+                              option.key(), fmt::join(words, " "), MayBePath(option) ? 1 : 0);
   }
   std::string function(line.program);
   std::ranges::replace(function, '-', '_');
@@ -131,11 +136,14 @@ std::string Fish(const CommandLine& line) {
                           fmt::join(words, " "));
     for (const Option& option : OptionsOf(command)) {
       const auto words = WordsOf(option);
-      text += fmt::format(
-          "complete -c {}{} -{} {}{}{} -d '{}'\n", line.program, condition,
-          option.name.starts_with("--") ? "l" : "s",
-          option.name.substr(option.name.starts_with("--") ? 2 : 1), option.IsSwitch() ? "" : " -r",
-          words.empty() ? "" : fmt::format(" -a '{}'", fmt::join(words, " ")), Quoted(option.help));
+      text += fmt::format("complete -c {}{} -{} {}{}{} -d '{}'\n", line.program, condition,
+                          option.name.starts_with("--") ? "l" : "s",
+                          option.name.substr(option.name.starts_with("--") ? 2 : 1),
+                          option.IsSwitch()                    ? ""
+                          : words.empty() || MayBePath(option) ? " -r"
+                                                               : " -x",
+                          words.empty() ? "" : fmt::format(" -a '{}'", fmt::join(words, " ")),
+                          Quoted(option.help));
     }
   }
   return text;

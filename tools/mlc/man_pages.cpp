@@ -40,8 +40,8 @@ std::string PageName(const CommandLine& line, const Command& command) {
 }
 
 std::string Title(std::string_view page) {
-  return fmt::format(".TH {} 1 \"\" \"mlc {}\" \"User Commands\"\n", Escaped(Upper(page)),
-                     kVersion);
+  return fmt::format(".TH {} 1 \"{}\" \"mlc {}\" \"User Commands\"\n", Escaped(Upper(page)),
+                     kVersionDate, kVersion);
 }
 
 // A tagged paragraph: a bold name with its placeholder, and the text below.
@@ -52,14 +52,14 @@ std::string Tagged(std::string_view name, std::string_view value, std::string_vi
 }
 
 std::string Verbatim(std::string_view lines) {
-  return fmt::format(".PP\n.RS 4\n.nf\n{}\n.fi\n.RE\n", Escaped(lines));
+  return fmt::format(".RS 4\n.nf\n{}\n.fi\n.RE\n", Escaped(lines));
 }
 
 // Paragraphs, and blocks of indented lines, as in help texts.
 std::string Notes(std::string_view notes) {
   std::string text, block;
   const auto end_block = [&] {
-    if (!block.empty()) text += Verbatim(block.substr(0, block.size() - 1));
+    if (!block.empty()) text += ".PP\n" + Verbatim(block.substr(0, block.size() - 1));
     block.clear();
   };
   while (!notes.empty()) {
@@ -85,7 +85,8 @@ std::string Explanations(std::string_view heading, std::span<const Explained> ro
 
 std::string Examples(std::span<const std::string_view> examples) {
   std::string text = ".SH EXAMPLES\n";
-  for (const std::string_view example : examples) text += Verbatim(example);
+  for (const std::string_view example : examples)
+    text += (example == examples.front() ? "" : ".PP\n") + Verbatim(example);
   return text;
 }
 

@@ -28,9 +28,9 @@ struct Word {
 };
 constexpr std::string_view kRed = "1;31", kYellow = "1;33", kGreen = "1;32", kBlue = "1;34";
 constexpr Word kWords[] = {
-    {"error", "[:", kRed},
-    {"warning", "[:", kYellow},
-    {"note", "[:", kBlue},
+    {"error", "[", kRed},
+    {"warning", "[", kYellow},
+    {"note", ":", kBlue},
     {"help", ":", kBlue},
     {"FAILED", ":., ", kRed},
     {"FAIL", " ", kRed},
