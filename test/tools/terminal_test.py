@@ -154,7 +154,7 @@ def test_examples_run(folder):
     shutil.copy(VERSES / "verses-q8_0.gguf", folder / "model.gguf")
     shutil.copytree(ROOT / "manifests", folder / "manifests")
     package = folder.packaged()
-    expect(folder.mlc("run", "model.onnx", "--input", "image=digit.npy", "--output-dir", "samples"), 0)
+    expect(folder.mlc("run", "model.onnx", "--input", "image=digit.npy", "--output-dir", "outputs"), 0)
     for name in ("old", "new", "a", "b"):
         shutil.copytree(package, folder / f"{name}.mlpackage")
     (folder / "model.mil").write_text("func main<ios16>(tensor<fp32, [4]> x) { a = add(x = x, y = 0.0); b = relu(x = a); } -> (b);")

@@ -279,7 +279,7 @@ std::vector<Option> OptimizeTable(OptimizeOptions& into) {
                into.compress,
                "compress weights of any package, also of one that is compressed already; runs "
                "only the passes that this needs unless --passes is given. mlc compile --help "
-               "explains rules")),
+               "explains rules (default: weights are stored as they are)")),
            {"--resume", "DIR", "keep compressed weights in DIR, as in mlc compile (default: none)",
             Into(into.resume)},
            {"--decompress", "", "store compressed constants as plain ones",

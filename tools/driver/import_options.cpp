@@ -146,7 +146,8 @@ std::vector<Option> ImportTable(ImportOptions& into) {
               {Common(CompressOption(
                    into.compress,
                    "compress weights, e.g. int8, pal4:group=16, or conv=int4,first=none; mlc "
-                   "compile --help explains rules. @FILE contains one rule per line (default: weights are stored as they are)")),
+                   "compile --help explains rules. @FILE contains one rule per line (default: "
+                   "weights are stored as they are)")),
                {"--requant", "int8|int4|lut4|fp16",
                 "short form of --compress for language models and encoders: int8 (one scale per "
                 "row), int4 "

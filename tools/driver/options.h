@@ -50,10 +50,10 @@ enum class OptionGroup {
   kPrecision,
   kCompression,
   kUnits,
-  kLanguage,
   kOutput,
-  kComparison,
   kMeasuring,
+  kComparison,
+  kLanguage,
   kDebugging,
   kGeneral
 };

@@ -95,7 +95,8 @@ std::vector<Option> RunTable(BenchmarkOptions& into) {
             OneOf("--reshapes", into.hints.reshapes,
                   {{"frequent", Reshapes::kFrequent}, {"infrequent", Reshapes::kInfrequent}})},
            {"--specialization", "default|fast-prediction",
-            "Core ML hint: fast-prediction accepts a longer load for faster predictions",
+            "Core ML hint: fast-prediction accepts a longer load for faster predictions (default: "
+            "default)",
             OneOf("--specialization", into.hints.specialization,
                   {{"default", Specialization::kDefault},
                    {"fast-prediction", Specialization::kFastPrediction}})},

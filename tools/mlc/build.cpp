@@ -261,7 +261,8 @@ Command BuildCommand() {
        JsonOption()},
       [given](Session& session) { return RunBuild(*given, session); },
       "A variant is up to date if neither its files, options and checks nor mlc and its outputs "
-      "have\nchanged since it passed. DIR/.mlc-build records that.\n\n",
+      "have "
+      "changed since it passed. DIR/.mlc-build records that.\n\n",
       {"compile", "verify"}};
 }
 

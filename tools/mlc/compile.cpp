@@ -155,7 +155,7 @@ Command CompileCommand() {
   return {"compile",
           "Compile a model into a Core ML package",
           {"mlc compile model.onnx -o model.mlpackage --target iOS17",
-           "mlc compile model.onnx --compress int8 --image image=gray,1/255,0 --force"},
+           "mlc compile model.onnx --compress int8 -o small.mlpackage"},
           std::move(table),
           [given](Session& session) { return RunCompile(*given, session); },
           CompressionHelp(),

@@ -14,8 +14,8 @@ constexpr size_t kColumn = 28, kNarrowColumn = 8;  // where the texts begin
 
 // By OptionGroup.
 constexpr std::string_view kHeadings[] = {
-    "Options",       "Inputs",          "Shapes", "Precision and target",   "Compression",
-    "Compute units", "Language models", "Output", "Comparing and checking", "Measuring",
+    "Options",       "Inputs", "Shapes",    "Precision and target",   "Compression",
+    "Compute units", "Output", "Measuring", "Comparing and checking", "Language models",
     "Debugging",     "General"};
 
 constexpr Explained kVariables[] = {

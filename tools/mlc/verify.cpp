@@ -184,7 +184,7 @@ Command VerifyCommand() {
       "verify",
       "Compare a package with its source model, or with reference outputs",
       {"mlc verify model.onnx model.mlpackage",
-       "mlc verify model.onnx model.mlpackage --inputs samples --reference samples"},
+       "mlc verify model.onnx model.mlpackage --inputs samples --reference outputs"},
       std::move(table),
       [given](Session& session) { return RunVerify(*given, session); },
       fmt::format(
