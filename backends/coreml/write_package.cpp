@@ -179,8 +179,7 @@ PackageResult WritePackage(const Program& program, const fs::path& path,
       package.Update(bytes);
       written += bytes.size();
       if (options.progress)
-        options.progress("writing weights",
-                         static_cast<double>(written) / static_cast<double>(weights.file_bytes()));
+        options.progress(StepOf("writing weights", written, weights.file_bytes(), "bytes"));
     };
     weights.Write(file.descriptor(), threads, in_order, options.passed);
     file.Close();

@@ -164,26 +164,31 @@ class Importer {
     };
     for (const auto& [name, dims] : options_.shapes)
       if (!known(inputs, name))
-        throw Error("bad-name", "option 'shape' {}: the model has no input with this name", name)
+        throw Error("bad-name", "option 'shape' {}: the model has no input with this name{}", name,
+                    DidYouMean(inputs, name))
             .Expected(Quoted(inputs));
     for (const auto& [name, symbol] : options_.dims)
       if (!known(all_symbols, name))
-        throw Error("bad-name", "option 'dim' {}: no input has a dimension with this name", name)
+        throw Error("bad-name", "option 'dim' {}: no input has a dimension with this name{}", name,
+                    DidYouMean(symbols, name))
             .Expected(symbols.empty() ? "no dimension, because the model has no flexible ones; "
                                         "option 'shape' sets sizes of inputs"
                                       : Quoted(symbols));
     for (const auto& [name, tensor] : options_.constants)
       if (!known(inputs, name) && !initializers.contains(name))
-        throw Error("bad-name", "option 'const' {}: the model has no input with this name", name)
+        throw Error("bad-name", "option 'const' {}: the model has no input with this name{}", name,
+                    DidYouMean(inputs, name))
             .Expected(Quoted(inputs));
     for (const std::string& name : options_.outputs)
       if (!values.contains(name) && !initializers.contains(name))
-        throw Error("bad-name", "option 'outputs' {}: the graph has no value with this name", name)
+        throw Error("bad-name", "option 'outputs' {}: the graph has no value with this name{}",
+                    name, DidYouMean(values, name))
             .Expected("one of {} names; similar ones: {}", values.size(),
                       Quoted(NearNames(values, name)));
     for (const auto& [name, image] : options_.images)
       if (!known(inputs, name))
-        throw Error("bad-name", "option 'image' {}: the model has no input with this name", name)
+        throw Error("bad-name", "option 'image' {}: the model has no input with this name{}", name,
+                    DidYouMean(inputs, name))
             .Expected(Quoted(inputs));
   }
 

@@ -215,7 +215,7 @@ int64_t Samples::count() const {
 
 Observed Observe(const Program& program, const Samples& samples,
                  const std::set<const Value*>& weights, const std::set<const Value*>& values,
-                 int threads) {
+                 int threads, const std::function<void()>& done) {
   Observed observed;
   for (const auto& function : program.functions) {
     const auto given = samples.functions.find(function->name);
@@ -269,6 +269,7 @@ Observed Observe(const Program& program, const Samples& samples,
         }
         engine.Run(inputs, states);
       }
+      if (done) done();
     }
   }
   return observed;

@@ -2,6 +2,7 @@
 // multiplied by, and what values it computes.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <set>
 
@@ -21,9 +22,10 @@ struct Observed {
   std::map<const Value*, compress::Histogram> values;
 };
 
-// Observes `weights` and `values` (inputs, and results of operations).
+// Observes `weights` and `values` (inputs, and results of operations). `done` is called after each
+// sample.
 Observed Observe(const Program& program, const Samples& samples,
                  const std::set<const Value*>& weights, const std::set<const Value*>& values,
-                 int threads = 0);
+                 int threads = 0, const std::function<void()>& done = {});
 
 }  // namespace mlc::calibration

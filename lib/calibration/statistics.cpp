@@ -142,7 +142,7 @@ void PackedSums::Add(const PackedSums& other) {
 
 Statistics Statistics::Collect(const Program& program, const Samples& samples,
                                const std::set<const Value*>& weights,
-                               const std::set<const Value*>& values) {
+                               const std::set<const Value*>& values, const Progress& progress) {
   Statistics statistics;
   statistics.samples_ = samples.count();
   statistics.generated_ = samples.generated;
@@ -171,8 +171,15 @@ Statistics Statistics::Collect(const Program& program, const Samples& samples,
     bytes += own;
   }
   for (size_t i = 0; i < runs.size(); ++i) {
+    const auto count = static_cast<uint64_t>(samples.count());
+    uint64_t done = i * count;
+    const auto after = [&] {
+      if (progress)
+        progress(StepOf("observing inputs", std::min(++done, runs.size() * count),
+                        runs.size() * count, "samples"));
+    };
     Observed observed =
-        Observe(program, samples, runs[i], i == 0 ? values : std::set<const Value*>());
+        Observe(program, samples, runs[i], i == 0 ? values : std::set<const Value*>(), 0, after);
     for (auto& [weight, sums] : observed.inputs) {
       const Weight made{HashOf(*weight), PackedSums(sums)};
       auto [at, added] = statistics.weights_.try_emplace(weight->name, made);

@@ -14,6 +14,7 @@
 
 #include "lib/calibration/collect_inputs.h"
 #include "lib/calibration/samples.h"
+#include "lib/support/progress.h"
 
 namespace mlc::calibration {
 
@@ -59,7 +60,7 @@ class Statistics {
   // runs.
   static Statistics Collect(const Program& program, const Samples& samples,
                             const std::set<const Value*>& weights,
-                            const std::set<const Value*>& values);
+                            const std::set<const Value*>& values, const Progress& progress = {});
   // Error "file-io", and "bad-input" if the file does not hold statistics, is damaged, or is of
   // another version.
   static Statistics Read(const std::filesystem::path& path);

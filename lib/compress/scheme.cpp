@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 
+#include "lib/support/edit_distance.h"
 #include "lib/support/error.h"
 
 namespace mlc::compress {
@@ -143,7 +144,12 @@ void ParseZeros(std::string_view text, std::string_view whole, Scheme& scheme) {
 Scheme ParseValues(std::string_view text, std::string_view whole) {
   const std::string_view name = NameOf(text);
   const SchemeRow* row = FindScheme(name);
-  if (!row) throw Wrong(whole, "unknown scheme \"{}\"", name).Expected(std::string(kExpected));
+  if (!row) {
+    std::vector<std::string_view> names = {"sparse"};
+    for (const SchemeRow& each : kSchemes) names.push_back(each.name);
+    throw Wrong(whole, "unknown scheme \"{}\"{}", name, DidYouMean(names, name))
+        .Expected(std::string(kExpected));
+  }
   Scheme scheme = row->scheme;
   std::string_view rest = text.substr(name.size());
   if (rest.empty()) return scheme;
@@ -153,7 +159,13 @@ Scheme ParseValues(std::string_view text, std::string_view whole) {
     const std::string_view option = rest.substr(0, rest.find(','));
     rest.remove_prefix(option.size());
     const OptionRow* found = FindOption(option);
-    if (!found) throw Wrong(whole, "unknown option \"{}\"", option);
+    if (!found) {
+      std::vector<std::string_view> names;
+      for (const OptionRow& each : kOptions)
+        names.push_back(each.name.substr(0, each.name.find('=')));
+      throw Wrong(whole, "unknown option \"{}\"{}", option,
+                  DidYouMean(names, option.substr(0, option.find('='))));
+    }
     if (found->applies != scheme.values || scheme.activations)
       throw Wrong(whole, "{} has no option {}", name, option);
     if (!found->set(scheme, option.substr(found->name.size())))

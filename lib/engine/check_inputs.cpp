@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "lib/support/edit_distance.h"
+
 namespace mlc::engine {
 
 namespace {
@@ -108,7 +110,7 @@ void CheckInputs(const Function& function, const std::map<std::string, Tensor>& 
     if (input->type.is_tensor()) names.push_back(input->name);
   for (const auto& [name, tensor] : inputs)
     if (std::ranges::find(names, name) == names.end())
-      throw Error("bad-input", "unknown input \"{}\"", name)
+      throw Error("bad-input", "unknown input \"{}\"{}", name, DidYouMean(names, name))
           .Expected(names.empty() ? "no inputs" : fmt::format("{}", fmt::join(names, ", ")));
 }
 

@@ -30,7 +30,7 @@ void CheckNames(const ModelGraph& graph, const ModelPart& part) {
       throw Error("bad-name", "value \"{}\" is inside a nested block, where models cannot be cut",
                   name)
           .Help("name a value of the graph around it");
-    throw Error("bad-name", "the model has no value \"{}\"", name)
+    throw Error("bad-name", "the model has no value \"{}\"{}", name, DidYouMean(known, name))
         .Expected("a value of the model, such as {}", Quoted(NearNames(known, name)));
   };
   for (const std::string& name : part.inputs) check(name);

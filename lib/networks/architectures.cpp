@@ -96,13 +96,12 @@ const DecoderConfig& DecoderFlags(std::string_view name) {
 
 Error UnsupportedArchitecture(const std::string& name, const std::set<std::string>& decoders,
                               const std::set<std::string>& encoders) {
-  Error error("unsupported-architecture", "unsupported architecture \"{}\"", name);
-  error.Expected("\"{}\"", fmt::join(decoders, "\", \""));
-  error.Note("encoders: {}", fmt::join(encoders, ", "));
   std::set<std::string> all = decoders;
   all.insert(encoders.begin(), encoders.end());
-  if (const std::string meant = MeantName(all, name); !meant.empty())
-    error.Note("most similar: \"{}\"", meant);
+  Error error("unsupported-architecture", "unsupported architecture \"{}\"{}", name,
+              DidYouMean(all, name));
+  error.Expected("\"{}\"", fmt::join(decoders, "\", \""));
+  error.Note("encoders: {}", fmt::join(encoders, ", "));
   return error;
 }
 

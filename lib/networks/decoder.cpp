@@ -16,6 +16,7 @@
 #include "lib/networks/rotary.h"
 #include "lib/networks/token_mixer_table.h"
 #include "lib/ops/row.h"
+#include "lib/support/edit_distance.h"
 
 namespace mlc::networks {
 
@@ -513,7 +514,9 @@ DecoderSizes PackagedSizes(const ImportOptions& options, const DecoderConfig& co
   }
   for (const auto& [name, wanted] : options.dims) {
     if (name != "tokens" && name != "end")
-      throw Error("bad-name", "option 'dim' {}: unknown dimension", name).Expected("tokens or end");
+      throw Error("bad-name", "option 'dim' {}: unknown dimension{}", name,
+                  DidYouMean(std::array{"tokens", "end"}, name))
+          .Expected("tokens or end");
     if (wanted.low < 1 || wanted.high > sizes.context)
       throw Error("usage", "option 'dim' {}={}: the context has {} tokens", name,
                   wanted.low == wanted.high ? std::to_string(wanted.low)

@@ -15,6 +15,7 @@
 #include "lib/networks/relative_position_buckets.h"
 #include "lib/networks/rotary.h"
 #include "lib/ops/row.h"
+#include "lib/support/edit_distance.h"
 
 namespace mlc::networks {
 
@@ -444,7 +445,9 @@ Symbol PackagedTokens(const ImportOptions& options, const EncoderConfig& config)
   Symbol sizes{1, most, {}};
   for (const auto& [name, wanted] : options.dims) {
     if (name != kTokens)
-      throw Error("bad-name", "option 'dim' {}: unknown dimension", name).Expected(kTokens);
+      throw Error("bad-name", "option 'dim' {}: unknown dimension{}", name,
+                  DidYouMean(std::array{kTokens}, name))
+          .Expected(kTokens);
     if (wanted.high > most)
       throw Error("usage", "option 'dim' {}={}: the model takes at most {}", name, wanted.high,
                   most)

@@ -64,6 +64,7 @@ class Compressor {
       if (Examine(*candidate)) {
         chosen.push_back(candidate.get());
         elements_ += candidate->tensor.size();
+        ++weights_;
       }
     Choose(chosen);
     // Later groups are measured again, on what earlier ones have become. What is measured once, as from
@@ -159,9 +160,9 @@ class Compressor {
       int evaluations = 0;
       if (evaluate && compression_.progress)
         compression_.evaluate = [&](const Program& program) {
-          compression_.progress(
-              "comparing schemes",
-              std::min(1.0, static_cast<double>(evaluations++) / compression_.most_evaluations));
+          compression_.progress({.name = "comparing schemes",
+                                 .share = std::min(1.0, static_cast<double>(evaluations++) /
+                                                            compression_.most_evaluations)});
           return evaluate(program);
         };
       ChooseSchemes(program_, rule.scheme, own, StoredType(*own[0]), context_.target, compression_,
@@ -294,8 +295,13 @@ class Compressor {
     if (!compression_.progress) return;
     const std::lock_guard lock(progress_);
     done_ += candidate.tensor.size();
-    compression_.progress("compressing weights",
-                          static_cast<double>(done_) / static_cast<double>(elements_));
+    ++weights_done_;
+    compression_.progress({.name = "compressing weights",
+                           .share = static_cast<double>(done_) / static_cast<double>(elements_),
+                           .done = weights_done_,
+                           .of = weights_,
+                           .unit = "weights",
+                           .item = candidate.report.name});
   }
 
   void CompressOne(Candidate& candidate, int threads) {
@@ -375,6 +381,7 @@ class Compressor {
   std::vector<std::unique_ptr<Candidate>> candidates_;
   std::mutex progress_;
   int64_t elements_ = 0, done_ = 0;  // of the weights that are compressed
+  uint64_t weights_ = 0, weights_done_ = 0;
 };
 
 bool RunCompress(Program& program, PassContext& context) {

@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "lib/passes/pass.h"
+#include "lib/support/edit_distance.h"
 #include "lib/support/work_scope.h"
 
 namespace mlc::passes {
@@ -102,10 +103,10 @@ std::vector<const PassDef*> ParsePasses(std::string_view list) {
     std::span<const PassDef* const> all = AllPasses();
     auto it = std::ranges::find_if(all, [&](const PassDef* pass) { return pass->name == name; });
     if (it == all.end()) {
-      std::string known;
-      for (const PassDef* pass : all)
-        known += (known.empty() ? "" : ", ") + std::string(pass->name);
-      throw Error("bad-name", "unknown pass \"{}\"", name).Expected(known);
+      std::vector<std::string_view> known;
+      for (const PassDef* pass : all) known.push_back(pass->name);
+      throw Error("bad-name", "unknown pass \"{}\"{}", name, DidYouMean(known, name))
+          .Expected("{}", fmt::join(known, ", "));
     }
     passes.push_back(*it);
   }
@@ -187,7 +188,7 @@ std::vector<PassRun> RunPasses(Program& program, const std::vector<const PassDef
       if (completed == options.at_most) break;
       ThrowIfCancelled();
       if (options.progress)
-        options.progress("optimising", static_cast<double>(i) / static_cast<double>(passes.size()));
+        options.progress(StepOf("optimising", i, passes.size(), "passes", passes[i]->name));
       PassRun run;
       try {
         auto stable = stable_at.find(passes[i]);

@@ -322,8 +322,8 @@ void CheckNamedOperations(const Program& program, const PassContext& context) {
       if (!known.contains(name))
         throw Error("bad-name",
                     "{} {}: the program has no operation and no "
-                    "operator of this name",
-                    option, name)
+                    "operator of this name{}",
+                    option, name, DidYouMean(known, name))
             .Expected(Quoted(NearNames(known, name)));
   };
   check("option 'fp32-ops'", context.fp32_ops);

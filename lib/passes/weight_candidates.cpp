@@ -203,7 +203,8 @@ void SelectRules(const std::vector<Rule>& rules,
       names.insert(subject.consumers.begin(), subject.consumers.end());
       names.insert(subject.types.begin(), subject.types.end());
     }
-    throw Error("bad-name", "option 'compress': \"{}\" selects no weight", rule.selector)
+    throw Error("bad-name", "option 'compress': \"{}\" selects no weight{}", rule.selector,
+                DidYouMean(names, rule.selector))
         .Expected(
             "an operator type, first, last, or a name or glob of a weight or of what uses "
             "it, such as {}",

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "lib/passes/pass.h"
+#include "lib/support/progress.h"
 #include "lib/verify/compare_functions.h"
 
 namespace mlc::precision {
@@ -56,7 +57,8 @@ struct MeasureOptions {
       {};             // imports the program again; if empty, `program` is the reference
   bool floor = true;  // let floors raise the budgets
   verify::Budgets budgets = verify::ParseBudgets("fp16");
-  bool least = false;  // --precision mixed
+  bool least = false;      // --precision mixed
+  Progress progress = {};  // of the runs, whose number is unknown before
   engine::EngineOptions::Kernels kernels =
       engine::EngineOptions::Kernels::kReproducible;  // kEval gives the same choice
 };

@@ -130,14 +130,14 @@ void PrecisionTrials::RunReference(Job& job, StatsByName& into) {
     if (generated && elements > 2 * most) throw TakesTooLong();
   };
   if (verify::HasStates(*job.function) || !generated) {
-    job.references = verify::RunSteps(*job.function, job.steps, exact);
+    job.references = verify::RunSteps(*job.function, job.steps, exact, Counting());
     return;
   }
   std::vector<verify::StepInputs> runnable;
   std::optional<Error> first;
   auto run = [&](std::span<verify::StepInputs> steps) {
     std::vector<verify::StepResults> results =
-        verify::RunSteps(*job.function, {steps.begin(), steps.end()}, exact);
+        verify::RunSteps(*job.function, {steps.begin(), steps.end()}, exact, Counting());
     std::move(results.begin(), results.end(), std::back_inserter(job.references));
     std::move(steps.begin(), steps.end(), std::back_inserter(runnable));
   };
@@ -181,8 +181,8 @@ void PrecisionTrials::CompareWithSource(Jobs& which) {
     const Function* function =
         source ? verify::FunctionNamed(*source, job.function->name) : nullptr;
     if (!function) continue;
-    std::vector<verify::StepResults> known =
-        verify::RunSteps(*function, job.steps, Options(engine::EngineOptions::Arithmetic::kExact));
+    std::vector<verify::StepResults> known = verify::RunSteps(
+        *function, job.steps, Options(engine::EngineOptions::Arithmetic::kExact), Counting());
     std::swap(known, job.references);
     Jobs one{std::move(job)};
     Candidate rewritten;
@@ -230,6 +230,15 @@ void PrecisionTrials::Prepare(Job& job) const {
     add(analysis::CostOf(*job.function, analysis::GeneratedSizes(*job.function, step, {})), 1);
 }
 
+std::function<void()> PrecisionTrials::Counting() {
+  if (!options.progress) return {};
+  return [this] {
+    // Candidates run concurrently, and calls of the receiver must not overlap.
+    const std::lock_guard lock(counting_);
+    options.progress({.name = "measuring fp16", .done = ++counted_, .unit = "samples"});
+  };
+}
+
 bool PrecisionTrials::TakeFloors(Jobs& which) {
   bool taken = false;
   for (Job& job : which) {
@@ -238,8 +247,8 @@ bool PrecisionTrials::TakeFloors(Jobs& which) {
     if (!rounded_) rounded_ = verify::RoundConstants(source_ ? *source_ : program);
     const Function* function = verify::FunctionNamed(*rounded_, job.function->name);
     if (!function) continue;
-    std::vector<verify::StepResults> rounded =
-        verify::RunSteps(*function, job.steps, Options(engine::EngineOptions::Arithmetic::kExact));
+    std::vector<verify::StepResults> rounded = verify::RunSteps(
+        *function, job.steps, Options(engine::EngineOptions::Arithmetic::kExact), Counting());
     for (size_t i = 0; i < job.budgets.size(); ++i) {
       auto some = [&](const std::vector<verify::StepResults>& all) {
         auto at = [&](size_t group) {
@@ -334,7 +343,8 @@ PrecisionTrials::Ran PrecisionTrials::RunCandidate(const Program& made, const Jo
       if (!now.finite) candidate.lost = reference->first;
     }
   };
-  ran.values = verify::RunSteps(*verify::FunctionNamed(made, job.function->name), steps, faithful);
+  ran.values = verify::RunSteps(*verify::FunctionNamed(made, job.function->name), steps, faithful,
+                                Counting());
   return ran;
 }
 

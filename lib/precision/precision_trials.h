@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <span>
@@ -101,6 +102,7 @@ class PrecisionTrials {
   std::vector<Measurement::Point> tried;  // --precision mixed
 
  private:
+  std::function<void()> Counting();  // reports each sample that is run
   struct Ran;
   void RunReference(Job& job, StatsByName& seen);
   Ran RunCandidate(const Program& made, const Jobs& jobs, size_t which, int order,
@@ -111,6 +113,8 @@ class PrecisionTrials {
 
   std::optional<Program> source_, rounded_;  // rounded_: the source with its constants in fp16
   std::map<std::string, std::vector<float>> kept_;  // some elements of each value in the first run
+  std::mutex counting_;
+  uint64_t counted_ = 0;
 };
 
 std::vector<size_t> AllSteps(const Job& job);

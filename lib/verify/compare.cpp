@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "lib/support/edit_distance.h"
 #include "lib/support/error.h"
 #include "lib/support/json_text.h"
 #include "lib/support/mapped_file.h"
@@ -155,7 +156,8 @@ Budgets ParseBudgets(std::string_view name) {
   if (std::optional<Budget> budget = NamedBudget(name)) return {std::string(name), *budget, {}};
   std::error_code ignored;
   if (!std::filesystem::exists(name, ignored))
-    throw Error("bad-name", "unknown budget \"{}\", and there is no such file", name)
+    throw Error("bad-name", "unknown budget \"{}\", and there is no such file{}", name,
+                DidYouMean(std::array{"fp32", "fp16", "int8"}, name))
         .Expected("{} or a JSON file with max_error and rmse", kBudgetNames);
   return BudgetsFromJson(AsText(MappedFile::Open(name)->bytes()), name);
 }

@@ -39,10 +39,11 @@ const std::string& UserName(const Port& port) {
 }
 
 std::vector<StepResults> RunSteps(const Function& function, const std::vector<StepInputs>& steps,
-                                  const engine::EngineOptions& options) {
+                                  const engine::EngineOptions& options,
+                                  const std::function<void()>& done) {
   engine::Engine engine(function, options);
   engine::States states;
-  std::vector<StepResults> done;
+  std::vector<StepResults> all;
   for (const StepInputs& inputs : steps) {
     std::map<std::string, Tensor> results = engine.Run(inputs, states);
     StepResults step;
@@ -51,9 +52,10 @@ std::vector<StepResults> RunSteps(const Function& function, const std::vector<St
                                 results.at(function.body.outputs()[i]->name));
     for (const Port& port : function.states)
       step.states.emplace_back(UserName(port), states.at(port.name));
-    done.push_back(std::move(step));
+    all.push_back(std::move(step));
+    if (done) done();
   }
-  return done;
+  return all;
 }
 
 Compared CompareTensor(std::string function, std::string name, bool state, int64_t step,

@@ -41,8 +41,10 @@ struct StepResults {
   NamedTensors outputs, states;
 };
 using StepInputs = std::map<std::string, Tensor>;  // by MIL name, as Engine takes them
+// `done` is called after each step.
 std::vector<StepResults> RunSteps(const Function& function, const std::vector<StepInputs>& steps,
-                                  const engine::EngineOptions& options);
+                                  const engine::EngineOptions& options,
+                                  const std::function<void()>& done = {});
 
 // The comparison of one output or state in one step.
 struct Compared {

@@ -15,6 +15,8 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BIN = pathlib.Path(os.environ.get('MLC_BUILD_DIR', ROOT / 'build')) / 'bin'
+# Without what would change the form of the output.
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name not in ('COLUMNS', 'CLICOLOR_FORCE')}
 RUN, CHECK, SPLIT = '// RUN: ', '// CHECK', '// ----'
 
 
@@ -27,6 +29,11 @@ def cases(lines):
             begin = i + 1
 
 
+def tool_in(words):
+    """Returns the index of the tool, behind variables of its environment (NAME=VALUE)."""
+    return next(i for i, word in enumerate(words) if not re.match(r'[A-Z_]+=', word))
+
+
 def run(command, path, first_line, source):
     """Returns the output of the command in the form of a CHECK section."""
     with tempfile.TemporaryDirectory() as folder:
@@ -34,8 +41,11 @@ def run(command, path, first_line, source):
         text = '//\n' * first_line + '\n'.join(source) + '\n'
         pathlib.Path(folder, path.name).write_text(text)
         words = [path.name if word == '%s' else word for word in shlex.split(command)]
-        words[0] = str(BIN / words[0])
-        done = subprocess.run(words, cwd=folder, capture_output=True, timeout=60, stdin=subprocess.DEVNULL)
+        at = tool_in(words)
+        environment = {**ENVIRONMENT, **dict(word.split('=', 1) for word in words[:at])}
+        words = [str(BIN / words[at]), *words[at + 1:]]
+        done = subprocess.run(words, cwd=folder, capture_output=True, timeout=60, stdin=subprocess.DEVNULL,
+                              env=environment)
     out = [f'// exit {done.returncode}'] if done.returncode else []
     out += [f'// {line}'.rstrip() for line in done.stderr.decode(errors='replace').splitlines()]
     return '\n'.join(out + done.stdout.decode(errors='replace').splitlines()).strip('\n').splitlines()
@@ -62,7 +72,8 @@ def check(path, update):
             return count, failures, missing
         mark = marks[0] if marks else len(case)
         source, expected = case[:mark], case[mark + 1:]
-        tool = shlex.split(command)[0]
+        words = shlex.split(command)
+        tool = words[tool_in(words)]
         if not (BIN / tool).exists():
             missing.add(tool)
             return count, failures, missing

@@ -16,7 +16,6 @@ import onnx_wire as wire
 from driver import MLC, ROOT, SKIPPED, expect, run, run_tests
 
 SCHEMA = json.loads((ROOT / "manifests" / "manifest.schema.json").read_text())
-COMMANDS = ["compile", "run", "verify", "inspect", "opt", "ops", "build", "completions"]
 FLOAT, INT64 = wire.FLOAT, wire.INT64
 
 # First bytes of files that are not ONNX models, and a word of the help text.
@@ -91,7 +90,7 @@ def inputs_of(path):
 
 def test_usage_errors_have_exit_code_2(folder):
     model = folder.linear()
-    expect(run(), 2, "error[usage]", "--help")
+    expect(run(), 0, "Usage: mlc COMMAND")
     expect(run("frobnicate"), 2, "error[usage]")
     expect(run("compile"), 2, "MODEL")
     expect(run("compile", model, "--bogus"), 2, "--bogus", "mlc compile --help")
@@ -495,14 +494,6 @@ def test_completions_are_scripts(folder):
         if shell == "bash":
             done = subprocess.run(["bash", "-n"], input=script, text=True, capture_output=True)
             assert done.returncode == 0 and not done.stderr, done.stderr
-
-
-def test_help_ends_in_an_example(folder):
-    overview = expect(run("--help"), 0).stdout
-    for command in COMMANDS:
-        assert f"  {command} " in overview, command
-        lines = expect(run(command, "--help"), 0).stdout.rstrip().splitlines()
-        assert lines[-2] == "Example:" and lines[-1].startswith(f"  mlc {command} "), lines[-2:]
 
 
 def test_bytes_do_not_depend_on_where_one_works(folder):

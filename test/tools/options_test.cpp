@@ -112,7 +112,7 @@ TEST_CASE("options: as JSON they are those of the command line") {
   FillFromJson(table, "");
   for (auto [text, message] : {std::pair{"[1]", "the options are not a JSON object"},
                                {"{", "error[usage]"},
-                               {R"({"dims": 1})", "did you mean 'dim'?"},
+                               {R"({"dims": 1})", "did you mean \"dim\"?"},
                                {R"({"dim": 3})", "is not of the form NAME=VALUE"},
                                {R"({"dim": {"n": {}}})", "option 'dim': {} is not a value of it"},
                                {R"({"sha256": 1})", "expected: true or false"},

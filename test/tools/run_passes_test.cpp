@@ -62,8 +62,8 @@ func main<ios16>(tensor<fp32, [1, 64]> x) {
 } -> (y);)";
   std::map<std::string, std::vector<double>> shares;
   OptimizeOptions options{.compress = "int8", .output = folder / "m.mlpackage"};
-  options.progress = [&](std::string_view step, double share) {
-    shares[std::string(step)].push_back(share);
+  options.progress = [&](const ProgressStep& step) {
+    shares[std::string(step.name)].push_back(step.share);
   };
   Diagnostics diagnostics;
   Optimize(folder / "m.mil", options, diagnostics);

@@ -93,11 +93,7 @@ class Bench {
   }
 
   BenchmarkResult Run() {
-    result_.jobs = options_.jobs;
-    result_.warmup = options_.warmup;
-    if (by_tokens()) result_.measures = options_.step ? "tokens one by one" : "prompts";
-    Load();
-    if (!options_.compare.empty()) Reference();
+    Begin();
     Trace::Span warming(*trace_, "warm-up", Trace::kPhase);
     for (const auto& instance : instances_)
       for (int64_t i = 0; i < options_.warmup; ++i) Once(*instance, false);
@@ -111,11 +107,34 @@ class Bench {
         Jobs();
       else
         for (int64_t i = 0; i < options_.iterations; ++i) Once(*instances_[0], true);
-      // For sequential predictions, the time for comparing and recording between them is excluded.
-      result_.wall_ms = options_.jobs > 1 ? Milliseconds(begin, Clock::now()) : busy_ms_;
+      if (options_.jobs > 1) result_.wall_ms = Milliseconds(begin, Clock::now());
     }
+    return End();
+  }
+
+  // The same as Run in steps, for predictions of several models in turn.
+  void Begin() {
+    result_.jobs = options_.jobs;
+    result_.warmup = options_.warmup;
+    if (by_tokens()) result_.measures = options_.step ? "tokens one by one" : "prompts";
+    Load();
+    if (!options_.compare.empty()) Reference();
+  }
+  void Predict(bool measured) { Once(*instances_[0], measured); }
+  BenchmarkResult End() {
+    // For sequential predictions, the time for comparing and recording between them is excluded.
+    if (options_.jobs == 1) result_.wall_ms = busy_ms_;
     Finish();
     return std::move(result_);
+  }
+
+  // By the names of the source.
+  std::map<std::string, Tensor> NamedInputs() const {
+    const std::map<std::string, Tensor> inputs = tensors_->Inputs();
+    std::map<std::string, Tensor> named;
+    for (const auto& [port, value] : InputPorts(function()))
+      named[verify::UserName(port)] = inputs.at(value.name);
+    return named;
   }
 
  private:
@@ -213,10 +232,8 @@ class Bench {
         throw Error("usage", "--compare: input \"{}\" is an image in only one of the models",
                     verify::UserName(own))
             .Help("use `mlc verify SOURCE PACKAGE` with the --image option of the compilation");
-    std::map<std::string, Tensor> named;
-    for (const auto& [port, value] : InputPorts(function()))
-      named[verify::UserName(port)] = inputs.at(value.name);
-    expected_->outputs = Named(twin, other.Load(twin)->Run(MakeInputs(twin, named)).outputs);
+    expected_->outputs =
+        Named(twin, other.Load(twin)->Run(MakeInputs(twin, NamedInputs())).outputs);
   }
 
   static verify::NamedTensors Named(const Function& function,
@@ -400,6 +417,25 @@ BenchmarkResult Benchmark(const fs::path& model, const BenchmarkOptions& options
                           Diagnostics& diagnostics) {
   CheckOptions(options);
   return Bench(model, options, diagnostics).Run();
+}
+
+std::array<BenchmarkResult, 2> BenchmarkPair(const fs::path& a, const fs::path& b,
+                                             const BenchmarkOptions& options,
+                                             Diagnostics& diagnostics) {
+  CheckOptions(options);
+  Bench first(a, options, diagnostics);
+  BenchmarkOptions of_second = options;
+  if (options.tokens.empty()) {
+    of_second.inputs = first.NamedInputs();
+    of_second.input_files.clear();
+  }
+  of_second.progress = {};
+  Bench second(b, of_second, diagnostics);
+  first.Begin();
+  second.Begin();
+  for (int64_t i = 0; i < options.warmup + options.iterations; ++i)
+    for (Bench* bench : {&first, &second}) bench->Predict(i >= options.warmup);
+  return {first.End(), second.End()};
 }
 
 }  // namespace mlc::driver

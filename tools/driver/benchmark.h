@@ -2,6 +2,7 @@
 // comparisons with another model.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -92,5 +93,12 @@ std::vector<const runtime::OperationPlacement*> Elsewhere(const BenchmarkResult&
 // memory, the runtime's own errors) are recorded, and the benchmark continues.
 BenchmarkResult Benchmark(const std::filesystem::path& model, const BenchmarkOptions& options,
                           Diagnostics& diagnostics);
+
+// Benchmarks two models on the same inputs, by the names of the source, with their predictions in
+// turn, so that what slows the machine down slows both. `progress` counts those of the first.
+std::array<BenchmarkResult, 2> BenchmarkPair(const std::filesystem::path& a,
+                                             const std::filesystem::path& b,
+                                             const BenchmarkOptions& options,
+                                             Diagnostics& diagnostics);
 
 }  // namespace mlc::driver

@@ -9,6 +9,7 @@
 
 #include "lib/engine/engine.h"
 #include "lib/ir/input_conversion.h"
+#include "lib/support/edit_distance.h"
 #include "lib/support/memory_use.h"
 #include "lib/verify/fp16_floor.h"
 #include "tools/driver/errors.h"
@@ -241,7 +242,8 @@ std::vector<BuildCheck> CheckPackage(const Recipe& recipe, const Recipe::Variant
   for (const Port& port : program.main()->inputs) inputs.push_back(port.source_name);
   for (const auto& [name, given] : samples)
     if (std::ranges::find(inputs, name) == inputs.end() && !IsAbsent(*program.main(), name, given))
-      throw Error("bad-recipe", "check.inputs: the model has no input \"{}\"", name)
+      throw Error("bad-recipe", "check.inputs: the model has no input \"{}\"{}", name,
+                  DidYouMean(inputs, name))
           .Expected("{}", fmt::join(inputs, ", "));
   std::map<std::string, Tensor> outputs = RunSamples(program, samples);
   auto output = [&](const std::string& wanted) -> const Tensor& {

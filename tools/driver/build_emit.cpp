@@ -10,6 +10,7 @@
 #include "lib/support/threads.h"
 #include "tools/driver/build_actions.h"
 #include "tools/driver/errors.h"
+#include "tools/driver/options.h"
 
 namespace fs = std::filesystem;
 
@@ -137,7 +138,7 @@ std::string Bazel(const std::vector<Unit>& units, const BuildOptions& options) {
 std::string EmitBuild(const std::vector<std::string>& paths, const BuildOptions& options,
                       std::string_view format, const std::string& program) {
   if (format != "list" && format != "ninja" && format != "bazel")
-    throw Error("usage", "--emit: unknown format \"{}\"", format).Expected("list, ninja or bazel");
+    throw UnknownWord("--emit", format, {"list", "ninja", "bazel"});
   std::vector<std::unique_ptr<Recipe>> recipes;
   std::vector<Unit> units;
   std::vector<Error> errors;

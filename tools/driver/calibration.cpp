@@ -495,7 +495,7 @@ CalibrateResult Calibrate(const fs::path& model, const CalibrateOptions& options
     Samples samples = ReadCalibration(given, model, program, options.compile.fit);
     if (options.shard) Keep(*options.shard, given, samples);
     RequireFinite(samples);
-    Add(calibration::Statistics::Collect(program, samples, weights, values), all);
+    Add(calibration::Statistics::Collect(program, samples, weights, values, options.progress), all);
   }
   CalibrateResult result = Written(*all, options.output);
   for (const Value* weight : weights)

@@ -86,6 +86,7 @@ struct CalibrateOptions {
   };
   std::optional<Shard> shard;
   std::filesystem::path output;
+  Progress progress = {};  // of the samples that are run
 };
 struct CalibrateResult {
   std::string inputs;  // "statistics of 16 samples"

@@ -163,10 +163,10 @@ Optimized OptimizeSource(const Source& source, const CompileOptions& options,
                          Diagnostics& diagnostics, const Steps& steps,
                          const passes::PassDef* until = nullptr) {
   const fs::path& model = source.model;
-  const auto progress = [&](std::string_view step, double share) {
-    if (options.progress) options.progress(step, share);
+  const auto progress = [&](double share) {
+    if (options.progress) options.progress({.name = "importing", .share = share});
   };
-  progress("importing", 0);
+  progress(0);
   const verify::Budgets least = verify::ParseBudgets(options.budget.value_or("fp16"));
   ImportOptions import = options.import;
   import.target = options.target;
@@ -188,7 +188,7 @@ Optimized OptimizeSource(const Source& source, const CompileOptions& options,
   };
   Optimized optimized{.program = make(diagnostics)};
   Program& program = optimized.program;
-  progress("importing", 1);
+  progress(1);
   steps.imported(facts);
   Interface& interface = program.interface;
   if (options.author) interface.author = *options.author;
@@ -235,7 +235,8 @@ Optimized OptimizeSource(const Source& source, const CompileOptions& options,
                                            : std::function<Program()>(again),
            .floor = !mixed,
            .budgets = least,
-           .least = mixed});
+           .least = mixed,
+           .progress = options.progress});
       if (options.budget && !optimized.measurement->not_measured.empty())
         diagnostics.Warn(Error("check-failed",
                                "--budget was not checked: " + optimized.measurement->not_measured));

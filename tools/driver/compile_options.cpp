@@ -24,6 +24,17 @@ constexpr const char* kTargetHelp =
     "iOS15 to iOS18, iOS26; macOS12 to macOS15, macOS26; tvOS15 to tvOS18, tvOS26; watchOS8 to "
     "watchOS11, watchOS26; visionOS1, visionOS2, visionOS26";
 
+// All targets that ParseTarget knows.
+std::vector<std::string> TargetNames() {
+  constexpr int kNewest = 26;
+  std::vector<std::string> names;
+  for (const char* system : {"iOS", "macOS", "tvOS", "watchOS", "visionOS"})
+    for (int version = 1; version <= kNewest; ++version)
+      if (std::string name = fmt::format("{}{}", system, version); ParseTarget(name))
+        names.push_back(std::move(name));
+  return names;
+}
+
 Field Metadata(std::string_view option, std::optional<std::string>& field) {
   return Into(field, [option, &field](const std::string& text) {
     RequireUtf8(text, "usage", std::string(option));
@@ -40,45 +51,45 @@ Field Destination(fs::path& field) {
 }  // namespace
 
 std::vector<Option> PassTable(PassOptions& into) {
-  return {
-      {"--print-after", "PASS|all",
-       "print the program to stderr after this pass, or after every pass",
-       Into(into.print_after,
+  return Grouped(
+      OptionGroup::kDebugging,
+      {{"--print-after", "PASS|all",
+        "print the program to stderr after this pass, or after every pass (default: none)",
+        Into(into.print_after,
+             [&into](const std::string& text) {
+               into.print_after = text;
+               if (text != "all") passes::ParsePasses(text);
+             })},
+       {"--verify-each", "", "verify the program after every pass", Switch(into.verify_each)},
+       {"--check-each", "SEED",
+        "run the program on generated inputs before and after every pass and compare the "
+        "results (default: not checked)",
+        Field(
             [&into](const std::string& text) {
-              into.print_after = text;
-              if (text != "all") passes::ParsePasses(text);
-            })},
-      {"--verify-each", "", "verify the program after every pass", Switch(into.verify_each)},
-      {"--check-each", "SEED",
-       "run the program on generated inputs before and after every pass and compare the "
-       "results",
-       Field(
-           [&into](const std::string& text) {
-             uint64_t seed = static_cast<uint64_t>(ParseInt("--check-each", text));
-             into.check_each = [seed](const Program& before, const Program& after,
-                                      std::string_view pass) {
-               verify::CheckSame(before, after, seed, pass);
-             };
-           },
-           [&into] { return into.check_each ? std::optional(Field::Values{}) : std::nullopt; })},
-      {"--time-passes", "", "print to stderr how long each pass took", Switch(into.time_passes)},
-  };
+              uint64_t seed = static_cast<uint64_t>(ParseInt("--check-each", text));
+              into.check_each = [seed](const Program& before, const Program& after,
+                                       std::string_view pass) {
+                verify::CheckSame(before, after, seed, pass);
+              };
+            },
+            [&into] { return into.check_each ? std::optional(Field::Values{}) : std::nullopt; })},
+       {"--time-passes", "", "print to stderr how long each pass took", Switch(into.time_passes)}});
 }
 
 std::vector<Option> BundleTable(BundleVersions& into) {
-  return {
-      {"--compiler-version", "V", "Core ML compiler version to record in the output",
-       Version("--compiler-version", into.compiler)},
-      {"--mil-version", "V", "MIL component version to record in the output",
-       Version("--mil-version", into.mil)},
-  };
+  return Grouped(OptionGroup::kOutput,
+                 {{"--compiler-version", "V",
+                   "Core ML compiler version to record in the output (default: a recent one)",
+                   Version("--compiler-version", into.compiler)},
+                  {"--mil-version", "V",
+                   "MIL component version to record in the output (default: a recent one)",
+                   Version("--mil-version", into.mil)}});
 }
 
 Option PrecisionOption(passes::PassContext::Precision& into, std::string_view help) {
   auto set = [&into](const std::string& text) {
     std::optional<passes::PassContext::Precision> precision = ParsePrecision(text);
-    if (!precision)
-      throw Error("usage", "--precision: \"{}\" is unknown", text).Expected("fp16, fp32 or mixed");
+    if (!precision) throw UnknownWord("--precision", text, {"fp16", "fp32", "mixed"});
     into = *precision;
   };
   auto get = [&into] {
@@ -90,8 +101,7 @@ Option PrecisionOption(passes::PassContext::Precision& into, std::string_view he
 
 analysis::Unit ParseUnit(std::string_view option, const std::string& text) {
   std::optional<analysis::Unit> unit = analysis::UnitNamed(text);
-  if (!unit)
-    throw Error("usage", "{}: \"{}\" is unknown", option, text).Expected("ane, gpu or cpu");
+  if (!unit) throw UnknownWord(option, text, {"ane", "gpu", "cpu"});
   return *unit;
 }
 
@@ -107,142 +117,187 @@ Option OptimizeForOption(std::optional<analysis::Unit>& into) {
 }
 
 std::vector<Option> ProgramTable(CompileOptions& into) {
-  std::vector<Option> table = {
-      {"--target", "iOS17|macOS14|...",
-       "minimum deployment target (default: iOS16, or later if an operator requires it)",
-       Field(
-           [&into](const std::string& text) {
-             into.target = ParseTarget(text);
-             if (!into.target)
-               throw Error("usage", "--target: \"{}\" is unknown", text).Expected(kTargetHelp);
-           },
-           [&into] {
-             return into.target ? ValuesOf(std::string(TargetName(*into.target))) : std::nullopt;
-           })},
-      PrecisionOption(
-          into.precision,
-          "compute precision: fp16 (default), fp32, or mixed (as little fp32 as meets --budget)"),
-      OptimizeForOption(into.optimize_for),
-      {"--budget", "fp16|FILE",
-       "error budget for --precision mixed, as in mlc verify --help but never raised to the floor "
-       "(default: fp16)",
-       Into(into.budget)},
-      {"--calibrate", "generated:N|FILE|DIR",
-       "inputs to measure fp16 accuracy on and to compress for: DIR/NAME.npy (several samples in "
-       "DIR/0, DIR/1, ..., or along the first dimension), FILE.txt for a language model, or N "
-       "generated samples; to compress only, statistics of mlc calibrate or an importance matrix "
-       "of "
-       "llama.cpp",
-       Field([&into](const std::string& text) { into.calibrate = text; },
-             [&into] {
-               // The manifest does not depend on folders.
-               return into.calibrate.empty()
-                          ? std::nullopt
-                          : std::optional(Field::Values{
-                                std::filesystem::path(into.calibrate).filename().string()});
-             })},
-      {"--fp16-strict", "", "fail if any operation would stay in fp32",
-       Switch(into.fp16_strict, true)},
-      {"--no-measure", "", "do not measure fp16 accuracy on generated inputs",
-       Switch(into.measure, false)},
-      {"--fp32-ops", "A,B",
-       "operations (by name or operator) to keep in fp32, whatever mlc would choose",
-       NamesInto(into.fp32_ops), false, true},
-      {"--fp16-ops", "A,B",
-       "operations (by name or operator) to compute in fp16, whatever mlc would choose",
-       NamesInto(into.fp16_ops), false, true},
-  };
+  std::vector<Option> table = Grouped(
+      OptionGroup::kPrecision,
+      {Common(
+           {"--target", "iOS17|macOS14|...",
+            "minimum deployment target (default: iOS16, or later if an operator requires it)",
+            Field(
+                [&into](const std::string& text) {
+                  into.target = ParseTarget(text);
+                  if (!into.target) {
+                    const std::vector<std::string> names = TargetNames();
+                    throw UnknownWord("--target", text, {names.begin(), names.end()}, kTargetHelp);
+                  }
+                },
+                [&into] {
+                  return into.target ? ValuesOf(std::string(TargetName(*into.target)))
+                                     : std::nullopt;
+                })}),
+       Common(PrecisionOption(
+           into.precision,
+           "compute precision: fp16 (default), fp32, or mixed (as little fp32 as meets --budget)")),
+       Common(OptimizeForOption(into.optimize_for)),
+       Common({"--budget", "fp16|FILE",
+               "error budget for --precision mixed, as in mlc verify --help but never raised to "
+               "the floor "
+               "(default: fp16)",
+               Into(into.budget)}),
+       Common(
+           {"--calibrate", "generated:N|FILE|DIR",
+            "inputs to measure fp16 accuracy on and to compress for: DIR/NAME.npy (several samples "
+            "in "
+            "DIR/0, DIR/1, ..., or along the first dimension), FILE.txt for a language model, or N "
+            "generated samples; to compress only, statistics of mlc calibrate or an importance "
+            "matrix "
+            "of "
+            "llama.cpp (default: generated inputs, only to measure fp16)",
+            Field([&into](const std::string& text) { into.calibrate = text; },
+                  [&into] {
+                    // The manifest does not depend on folders.
+                    return into.calibrate.empty()
+                               ? std::nullopt
+                               : std::optional(Field::Values{
+                                     std::filesystem::path(into.calibrate).filename().string()});
+                  })}),
+       {"--fp16-strict", "", "fail if any operation would stay in fp32",
+        Switch(into.fp16_strict, true)},
+       {"--no-measure", "", "do not measure fp16 accuracy on generated inputs",
+        Switch(into.measure, false)},
+       {"--fp32-ops", "A,B",
+        "operations (by name or operator) to keep in fp32, whatever mlc would choose",
+        NamesInto(into.fp32_ops), false, true},
+       {"--fp16-ops", "A,B",
+        "operations (by name or operator) to compute in fp16, whatever mlc would choose",
+        NamesInto(into.fp16_ops), false, true}});
   Append(ImportTable(into.import), table);
   Append(
-      {
-          {"--io", "source|fp16",
-           "type of float inputs and outputs: as in the source (default), or fp16 (requires "
-           "iOS16)",
-           Field(
-               [&into](const std::string& text) {
-                 if (text != "fp16" && text != "source")
-                   throw Error("usage", "--io: \"{}\" is unknown", text).Expected("source or fp16");
-                 into.import.io = text == "fp16" ? DType::kFp16 : DType::kNone;
-               },
-               [&into] {
-                 return into.import.io == DType::kFp16 ? ValuesOf(std::string("fp16"))
-                                                       : std::nullopt;
-               })},
-          {"--labels", "FILE",
-           "make the model a classifier: FILE has one class label per line, and the "
-           "output with as many elements gives the scores",
-           Into(into.labels)},
-      },
+      Grouped(OptionGroup::kPrecision,
+              {{"--io", "source|fp16",
+                "type of float inputs and outputs: as in the source (default), or fp16 (requires "
+                "iOS16)",
+                Field(
+                    [&into](const std::string& text) {
+                      if (text != "fp16" && text != "source")
+                        throw UnknownWord("--io", text, {"source", "fp16"});
+                      into.import.io = text == "fp16" ? DType::kFp16 : DType::kNone;
+                    },
+                    [&into] {
+                      return into.import.io == DType::kFp16 ? ValuesOf(std::string("fp16"))
+                                                            : std::nullopt;
+                    })}}),
       table);
+  Append(Grouped(OptionGroup::kInputs,
+                 {Common({"--labels", "FILE",
+                          "make the model a classifier: FILE has one class label per line, and the "
+                          "output with as many elements gives the scores (default: no classifier)",
+                          Into(into.labels)})}),
+         table);
   return table;
 }
 
 std::vector<Option> CompileTable(CompileOptions& into) {
   std::vector<Option> table = ProgramTable(into);
   Append(
-      {
-          {"--author", "S", "author in the package metadata", Metadata("--author", into.author)},
-          {"--license", "S", "licence in the package metadata",
-           Metadata("--license", into.license)},
-          {"--description", "S", "description in the package metadata",
-           Metadata("--description", into.description)},
-          {"--no-manifest", "", "do not write OUT.manifest.json", Switch(into.manifest, false)},
-          {"--sha256", "", "record the SHA-256 of the source in the manifest", Switch(into.sha256)},
-          {"--report", "FILE",
-           "write what compression cost as a page (.html), Markdown (.md), .txt or .json, or the "
-           "curve of auto as a picture (.svg)",
-           Destination(into.report)},
-          {"--resume", "DIR",
-           "keep each weight that is compressed for --calibrate in DIR, and take those that an "
-           "interrupted run left there",
-           Destination(into.resume)},
-          {"--stats", "FILE", "write times and peak memory as JSON (the manifest has neither)",
-           Destination(into.stats)},
-          {"--force", "",
-           "replace whatever exists at -o, even on file systems without atomic exchange",
-           Switch(into.force)},
-          {"--compiler-version", "V", "Core ML compiler version to record in a .mlmodelc",
-           Version("--compiler-version", into.versions.compiler)},
-          {"--mil-version", "V", "MIL component version to record in a .mlmodelc",
-           Version("--mil-version", into.versions.mil)},
-          {"--save-ir", "FILE",
-           "write the optimised program as MIL text, large constants abbreviated",
-           Destination(into.save_ir)},
-      },
+      Grouped(
+          OptionGroup::kOutput,
+          {{"--author", "S", "author in the package metadata (default: that of the source)",
+            Metadata("--author", into.author)},
+           {"--license", "S", "licence in the package metadata (default: that of the source)",
+            Metadata("--license", into.license)},
+           {"--description", "S",
+            "description in the package metadata (default: that of the source)",
+            Metadata("--description", into.description)},
+           {"--no-manifest", "", "do not write OUT.manifest.json", Switch(into.manifest, false)},
+           {"--sha256", "", "record the SHA-256 of the source in the manifest",
+            Switch(into.sha256)},
+           {"--report", "FILE",
+            "write what compression cost as a page (.html), Markdown (.md), .txt or .json, or the "
+            "curve of auto as a picture (.svg) (default: none)",
+            Destination(into.report)},
+           Common({"--force", "",
+                   "replace whatever exists at -o, even on file systems without atomic exchange",
+                   Switch(into.force)}),
+           {"--compiler-version", "V",
+            "Core ML compiler version to record in a .mlmodelc (default: a recent one)",
+            Version("--compiler-version", into.versions.compiler)},
+           {"--mil-version", "V",
+            "MIL component version to record in a .mlmodelc (default: a recent one)",
+            Version("--mil-version", into.versions.mil)}}),
       table);
+  Append(Grouped(
+             OptionGroup::kCompression,
+             {{"--resume", "DIR",
+               "keep each weight that is compressed for --calibrate in DIR, and take those that an "
+               "interrupted run left there (default: none)",
+               Destination(into.resume)}}),
+         table);
+  Append(Grouped(OptionGroup::kDebugging,
+                 {{"--stats", "FILE",
+                   "write times and peak memory as JSON (the manifest has neither) (default: none)",
+                   Destination(into.stats)},
+                  Common({"--save-ir", "FILE",
+                          "write the optimised program as MIL text, large constants abbreviated "
+                          "(default: none)",
+                          Destination(into.save_ir)})}),
+         table);
   Append(PassTable(into.passes), table);
   return table;
 }
 
 std::vector<Option> PrecompileTable(PrecompileOptions& into) {
-  std::vector<Option> table = {
-      {"--force", "", "replace whatever exists at -o, even on file systems without atomic exchange",
-       Switch(into.force)},
-      {"--cache", "DIR", "cache of compiled models to read from and add to", Into(into.cache)}};
+  std::vector<Option> table = Grouped(
+      OptionGroup::kOutput,
+      {Common({"--force", "",
+               "replace whatever exists at -o, even on file systems without atomic exchange",
+               Switch(into.force)}),
+       {"--cache", "DIR", "cache of compiled models to read from and add to (default: none)",
+        Into(into.cache)}});
   Append(BundleTable(into.versions), table);
   return table;
 }
 
 std::vector<Option> OptimizeTable(OptimizeOptions& into) {
-  std::vector<Option> table = {
-      {"--passes", "LIST", "comma-separated passes, \"\" for none (default: the whole pipeline)",
-       [&into](const std::string& text) { into.passes = passes::ParsePasses(text); }},
-      PrecisionOption(into.precision, "compute precision of the default pipeline (default fp32)"),
-      OptimizeForOption(into.optimize_for),
-      CompressOption(
-          into.compress,
-          "compress weights of any package, also of one that is compressed already; runs "
-          "only the passes that this needs unless --passes is given. mlc compile --help "
-          "explains rules"),
-      {"--calibrate", "generated:N|FILE|DIR", "inputs to compress for, as in mlc compile",
-       Into(into.calibrate)},
-      {"--report", "FILE", "write what compression cost, as .html, .md, .txt, .svg or .json",
-       Into(into.report)},
-      {"--resume", "DIR", "keep compressed weights in DIR, as in mlc compile", Into(into.resume)},
-      {"--decompress", "", "store compressed constants as plain ones", Switch(into.decompress)},
-      {"--inline", "", "print small constants where they are used", Switch(into.inline_constants)},
-      {"--force", "", "replace whatever exists at -o, even on file systems without atomic exchange",
-       Switch(into.force)}};
+  std::vector<Option> table = Grouped(
+      OptionGroup::kDebugging,
+      {Common({"--passes", "LIST",
+               "comma-separated passes, \"\" for none (default: the whole pipeline)",
+               [&into](const std::string& text) { into.passes = passes::ParsePasses(text); }})});
+  Append(Grouped(OptionGroup::kPrecision,
+                 {Common(PrecisionOption(
+                      into.precision, "compute precision of the default pipeline (default fp32)")),
+                  Common(OptimizeForOption(into.optimize_for)),
+                  Common({"--calibrate", "generated:N|FILE|DIR",
+                          "inputs to compress for, as in mlc compile (default: generated inputs, "
+                          "only to measure fp16)",
+                          Into(into.calibrate)})}),
+         table);
+  Append(
+      Grouped(
+          OptionGroup::kCompression,
+          {Common(CompressOption(
+               into.compress,
+               "compress weights of any package, also of one that is compressed already; runs "
+               "only the passes that this needs unless --passes is given. mlc compile --help "
+               "explains rules (default: weights are stored as they are)")),
+           {"--resume", "DIR", "keep compressed weights in DIR, as in mlc compile (default: none)",
+            Into(into.resume)},
+           {"--decompress", "", "store compressed constants as plain ones",
+            Switch(into.decompress)}}),
+      table);
+  Append(
+      Grouped(
+          OptionGroup::kOutput,
+          {Common(
+               {"--report", "FILE",
+                "write what compression cost, as .html, .md, .txt, .svg or .json (default: none)",
+                Into(into.report)}),
+           {"--inline", "", "print small constants where they are used",
+            Switch(into.inline_constants)},
+           Common({"--force", "",
+                   "replace whatever exists at -o, even on file systems without atomic exchange",
+                   Switch(into.force)})}),
+      table);
   Append(PassTable(into.pipeline), table);
   return table;
 }

@@ -1,12 +1,34 @@
 #include <nlohmann/json.hpp>
 
+#include "lib/support/build_id.h"
 #include "tools/driver/doctor.h"
 #include "tools/driver/json_results.h"
 #include "tools/driver/system_info.h"
+#include "tools/driver/version.h"
 
 namespace mlc::driver {
 
 using Json = nlohmann::ordered_json;
+
+namespace {
+
+Json LibrariesJson(const std::vector<LibraryVersion>& libraries) {
+  Json list = Json::array();
+  for (const LibraryVersion& library : libraries) {
+    Json row{{"name", library.name}};
+    if (!library.built.empty()) row["built"] = library.built;
+    if (!library.running.empty()) row["running"] = library.running;
+    list.push_back(row);
+  }
+  return list;
+}
+
+}  // namespace
+
+Json VersionJson() {
+  return {{"mlc", {{"version", kVersion}, {"build", BuildId()}}},
+          {"libraries", LibrariesJson(Libraries())}};
+}
 
 Json SystemJson(const SystemReport& report) {
   const runtime::Capabilities& found = report.runtime;
@@ -32,12 +54,7 @@ Json SystemJson(const SystemReport& report) {
   }
   for (const runtime::Capabilities::Missing& missing : found.missing)
     json["missing"].push_back({{"feature", missing.feature}, {"why", missing.why}});
-  for (const LibraryVersion& library : report.libraries) {
-    Json row{{"name", library.name}};
-    if (!library.built.empty()) row["built"] = library.built;
-    if (!library.running.empty()) row["running"] = library.running;
-    json["libraries"].push_back(row);
-  }
+  json["libraries"] = LibrariesJson(report.libraries);
   Json& cache = json["cache"];
   cache["disk_free_bytes"] = report.disk_free_bytes;
   if (!report.cache_fault.empty()) cache["fault"] = report.cache_fault;

@@ -17,7 +17,7 @@ size_t FunctionNamed(const EditableModel& model, const std::string& name) {
   const std::vector<std::string> functions = model.functions();
   const auto found = std::find(functions.begin(), functions.end(), name);
   if (found == functions.end())
-    throw Error("bad-name", "the model has no function \"{}\"", name)
+    throw Error("bad-name", "the model has no function \"{}\"{}", name, DidYouMean(functions, name))
         .Expected(Quoted(NearNames({functions.begin(), functions.end()}, name)));
   return static_cast<size_t>(found - functions.begin());
 }

@@ -18,9 +18,7 @@ std::vector<Option> GateTable(GateOptions& into) {
        "ane; or reference, mlc's own CPU engine",
        [&into](const std::string& text) {
          const std::optional<runtime::Units> units = runtime::ParseUnits(text);
-         if (!units)
-           throw Error("usage", "--units: \"{}\" is unknown", text)
-               .Expected("all, cpu, gpu, ane or reference");
+         if (!units) throw UnknownWord("--units", text, {"all", "cpu", "gpu", "ane", "reference"});
          into.units = *units;
        }},
       {"--function", "NAME", "function to judge (default: the model's default function)",
@@ -41,7 +39,9 @@ std::vector<Option> GateTable(GateOptions& into) {
              NumberWithin("--p99-ms", text, std::numeric_limits<double>::min(),
                           std::numeric_limits<double>::max(), "a number of milliseconds above 0");
        }},
-      {"--source", "MODEL", "b: source model of the package, to compare with", Into(into.source)},
+      {"--source", "MODEL",
+       "b: source model of the package, to compare with (default: outputs are not compared)",
+       Into(into.source)},
       {"--coverage", "PCT", "c: minimum share of operations on the requested units (default 90)",
        [&into](const std::string& text) {
          into.coverage_percent = NumberWithin("--coverage", text, 0, 100, "0 to 100");
@@ -49,7 +49,8 @@ std::vector<Option> GateTable(GateOptions& into) {
       {"--duration", "DURATION", "d: length of the soak, e.g. 90s or 30m (default 1h)",
        [&into](const std::string& text) { into.duration = ParseDuration("--duration", text); }},
   };
-  for (Option& option : ImportTable(into.import)) table.push_back(std::move(option));
+  for (Option& option : table) option = Common(std::move(option));
+  Append(ImportTable(into.import), table);
   return table;
 }
 

@@ -81,6 +81,7 @@ GenerateResult Generate(const fs::path& path, const ModelOptions& load,
     if (options.show && !text.empty()) options.show(text);
   };
   begin = Clock::now();
+  model.ReportTo(options.progress);
   generator.Feed(result.prompt_tokens);
   while (true) {
     const TextGenerator::Step step = generator.Next();

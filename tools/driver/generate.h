@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lib/support/progress.h"
 #include "tools/driver/model.h"
 #include "tools/driver/sampling.h"
 
@@ -25,6 +26,7 @@ struct GenerateOptions {
   std::filesystem::path tokenizer;
   // Called with each piece of text: whole characters, excluding those that may begin a stop text.
   std::function<void(std::string_view)> show;
+  Progress progress;                  // of reading the prompt
   std::function<bool()> interrupted;  // whether to stop after the current token; empty: never
 };
 

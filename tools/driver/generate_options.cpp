@@ -18,41 +18,45 @@ Field Number(std::string_view option, double& field) {
 
 std::vector<Option> GenerateTable(GenerateOptions& into) {
   SamplingOptions& sampling = into.sampling;
-  return {
-      {"--generate", "N",
-       "maximum number of tokens to generate (default: until the model ends the text or "
-       "the context is full)",
-       [&into](const std::string& text) { into.most = ParseInt("--generate", text); }},
-      {"--chat", "",
-       "treat the prompt as a user message and apply the model's chat template, which "
-       "must be one of those below",
-       Switch(into.chat)},
-      {"--system", "TEXT", "system message for --chat",
-       [&into](const std::string& text) { into.system = text; }},
-      {"--stop", "TEXT", "stop generating at this text, which is not printed",
-       [&into](const std::string& text) {
-         if (text.empty()) throw Error("usage", "--stop requires a non-empty string");
-         into.stops.push_back(text);
-       },
-       false, true},
-      {"--temperature", "X", "sampling temperature, with --seed as the seed (default: greedy)",
-       Number("--temperature", sampling.temperature)},
-      {"--top-k", "N", "sample from the N most likely tokens", Whole("--top-k", sampling.top_k)},
-      {"--top-p", "X",
-       "nucleus sampling: sample from the smallest set of most likely tokens with a total "
-       "probability of at least X",
-       Number("--top-p", sampling.top_p)},
-      {"--min-p", "X", "sample from tokens at least X times as likely as the most likely one",
-       Number("--min-p", sampling.min_p)},
-      {"--repetition-penalty", "X",
-       "for each of the last 64 tokens, divide its logit by X if it is positive, and "
-       "multiply it by X otherwise",
-       Number("--repetition-penalty", sampling.repetition_penalty)},
-      {"--tokenizer", "PATH",
-       "GGUF file, Hugging Face folder or tokenizer.json to take the tokenizer from "
-       "(default: the model, or the file beside the package)",
-       Into(into.tokenizer)},
-  };
+  return Grouped(
+      OptionGroup::kLanguage,
+      {Common({"--generate", "N",
+               "maximum number of tokens to generate (default: until the model ends the text or "
+               "the context is full)",
+               [&into](const std::string& text) { into.most = ParseInt("--generate", text); }}),
+       Common({"--chat", "",
+               "treat the prompt as a user message and apply the model's chat template, which "
+               "must be one of those below",
+               Switch(into.chat)}),
+       {"--system", "TEXT", "system message for --chat (default: none)",
+        [&into](const std::string& text) { into.system = text; }},
+       {"--stop", "TEXT", "stop generating at this text, which is not printed",
+        [&into](const std::string& text) {
+          if (text.empty()) throw Error("usage", "--stop requires a non-empty string");
+          into.stops.push_back(text);
+        },
+        false, true},
+       Common({"--temperature", "X",
+               "sampling temperature, with --seed as the seed (default: greedy)",
+               Number("--temperature", sampling.temperature)}),
+       {"--top-k", "N", "sample from the N most likely tokens (default: all tokens)",
+        Whole("--top-k", sampling.top_k)},
+       {"--top-p", "X",
+        "nucleus sampling: sample from the smallest set of most likely tokens with a total "
+        "probability of at least X (default: 1, all tokens)",
+        Number("--top-p", sampling.top_p)},
+       {"--min-p", "X",
+        "sample from tokens at least X times as likely as the most likely one (default: 0, all "
+        "tokens)",
+        Number("--min-p", sampling.min_p)},
+       {"--repetition-penalty", "X",
+        "for each of the last 64 tokens, divide its logit by X if it is positive, and "
+        "multiply it by X otherwise (default: 1, none)",
+        Number("--repetition-penalty", sampling.repetition_penalty)},
+       {"--tokenizer", "PATH",
+        "GGUF file, Hugging Face folder or tokenizer.json to take the tokenizer from "
+        "(default: the model, or the file beside the package)",
+        Into(into.tokenizer)}});
 }
 
 }  // namespace mlc::driver

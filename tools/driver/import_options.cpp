@@ -60,86 +60,110 @@ Option CompressOption(std::string& into, std::string_view help) {
 }
 
 std::vector<Option> ImportTable(ImportOptions& into) {
-  return {
-      {"--shape", "INPUT=1,3,224,224", "fix the shape of an input",
-       Named(
-           "--shape", into.shapes,
-           [](const std::string& dims, const std::string&) { return IntList("--shape", dims); },
-           [](const Dims& dims) { return fmt::format("{}", fmt::join(dims, ",")); }),
-       false, true},
-      {"--dim", "SYMBOL=4|1..8|1,2,4", "fix, bound or enumerate a dynamic dimension",
-       Named("--dim", into.dims, ParseSizes, TextOfSizes), false, true},
-      {"--const", "INPUT=FILE", "replace an input with the constant in a .npy or .pb file",
-       Named(
-           "--const", into.constants,
-           [](const std::string& file, const std::string&) { return ReadTensor(file); },
-           [](const Tensor& tensor) { return "xxh3:" + tensor.hash(); }),
-       false, true},
-      {"--outputs", "A,B", "make these values the outputs and drop everything else",
-       NamesInto(into.outputs)},
-      {"--replace", "OP.ATTR=V",
-       "override an attribute on every node with this operator (changes results)",
-       Field([&into](
-                 const std::string& text) { into.replacements.push_back(ParseReplacement(text)); },
-             [&into] {
-               return Each(into.replacements, [](const ImportOptions::Replacement& one) {
-                 return fmt::format("{}.{}={}", one.op, one.attribute, one.value);
-               });
-             }),
-       false, true},
-      {"--image", "INPUT=rgb,SCALE,BIAS",
-       "make an input an image (rgb, bgr or gray); the model receives pixel * SCALE + BIAS, e.g. "
-       "rgb,1/255,0. With mean=M,std=S it receives (pixel / 255 - M) / S; M or S above 1 are taken "
-       "as pixel values, without the / 255. Each is one number, or one per channel",
-       Field(
-           [&into](const std::string& text) {
-             auto [name, image] = ParseImageOption(text);
-             AddOnce("--image", into.images, name, std::move(image));
-           },
-           [&into] {
-             return Each(into.images,
-                         [](const auto& image) { return ImageOption(image.first, image.second); });
-           }),
-       false, true},
-      {"--runtime", "swift",
-       "library with which an app runs the language model: swift (swift-transformers; "
-       "the default and the only one)",
-       Field(
-           [&into](const std::string& text) {
-             if (text != "swift")
-               throw Error("usage", "--runtime: \"{}\" is unknown", text).Expected("swift");
-             into.runtime = text;
-           },
-           [] { return std::nullopt; })},
-      {"--context", "N",
-       "maximum context length of a language model, in tokens (default: 2048, or the "
-       "model's own limit if lower)",
-       Into(into.context, Whole("--context", into.context).set)},
-      CompressOption(into.compress,
-                     "compress weights, e.g. int8, pal4:group=16, or conv=int4,first=none; mlc "
-                     "compile --help explains rules. @FILE contains one rule per line"),
-      {"--requant", "int8|int4|lut4|fp16",
-       "short form of --compress for language models and encoders: int8 (one scale per row), int4 "
-       "(one scale per 32 elements), lut4 (a table of 16 values per 32 rows), or fp16, dequantised "
-       "(default: keep the source's encoding)",
-       Into(into.requant,
-            [&into](const std::string& text) {
-              constexpr std::string_view kNames[] = {"int8", "int4", "lut4", "fp16"};
-              if (std::ranges::find(kNames, text) == std::end(kNames))
-                throw Error("usage", "--requant: unknown scheme \"{}\"", text)
-                    .Expected("{}", fmt::join(kNames, ", "));
-              into.requant = text;
-            })},
-      {"--data-root", "DIR",
-       "additional folder that may contain external data files, or the targets of "
-       "symbolic links to them (default: only the model's folder)",
-       Into(into.data_root,
-            [&into](const std::string& text) {
-              into.data_root = text;
-              if (!std::filesystem::is_directory(into.data_root))
-                throw Error("usage", "--data-root: \"{}\" is not a folder", text);
-            })},
-  };
+  std::vector<Option> table = Grouped(
+      OptionGroup::kShapes,
+      {Common({"--shape", "INPUT=1,3,224,224", "fix the shape of an input",
+               Named(
+                   "--shape", into.shapes,
+                   [](const std::string& dims, const std::string&) {
+                     return IntList("--shape", dims);
+                   },
+                   [](const Dims& dims) { return fmt::format("{}", fmt::join(dims, ",")); }),
+               false, true}),
+       Common({"--dim", "SYMBOL=4|1..8|1,2,4", "fix, bound or enumerate a dynamic dimension",
+               Named("--dim", into.dims, ParseSizes, TextOfSizes), false, true})});
+  Append(
+      Grouped(
+          OptionGroup::kInputs,
+          {Common({"--const", "INPUT=FILE",
+                   "replace an input with the constant in a .npy or .pb file",
+                   Named(
+                       "--const", into.constants,
+                       [](const std::string& file, const std::string&) { return ReadTensor(file); },
+                       [](const Tensor& tensor) { return "xxh3:" + tensor.hash(); }),
+                   false, true}),
+           Common({"--outputs", "A,B",
+                   "make these values the outputs and drop everything else (default: those of the "
+                   "model)",
+                   NamesInto(into.outputs)}),
+           {"--replace", "OP.ATTR=V",
+            "override an attribute on every node with this operator (changes results)",
+            Field(
+                [&into](const std::string& text) {
+                  into.replacements.push_back(ParseReplacement(text));
+                },
+                [&into] {
+                  return Each(into.replacements, [](const ImportOptions::Replacement& one) {
+                    return fmt::format("{}.{}={}", one.op, one.attribute, one.value);
+                  });
+                }),
+            false, true},
+           Common({"--image", "INPUT=rgb,SCALE,BIAS",
+                   "make an input an image (rgb, bgr or gray); the model receives pixel * SCALE + "
+                   "BIAS, e.g. "
+                   "rgb,1/255,0. With mean=M,std=S it receives (pixel / 255 - M) / S; M or S above "
+                   "1 are taken "
+                   "as pixel values, without the / 255. Each is one number, or one per channel",
+                   Field(
+                       [&into](const std::string& text) {
+                         auto [name, image] = ParseImageOption(text);
+                         AddOnce("--image", into.images, name, std::move(image));
+                       },
+                       [&into] {
+                         return Each(into.images, [](const auto& image) {
+                           return ImageOption(image.first, image.second);
+                         });
+                       }),
+                   false, true}),
+           {"--data-root", "DIR",
+            "additional folder that may contain external data files, or the targets of "
+            "symbolic links to them (default: only the model's folder)",
+            Into(into.data_root,
+                 [&into](const std::string& text) {
+                   into.data_root = text;
+                   if (!std::filesystem::is_directory(into.data_root))
+                     throw Error("usage", "--data-root: \"{}\" is not a folder", text);
+                 })}}),
+      table);
+  Append(
+      Grouped(
+          OptionGroup::kLanguage,
+          {{"--runtime", "swift",
+            "library with which an app runs the language model: swift (swift-transformers; "
+            "the default and the only one)",
+            Field(
+                [&into](const std::string& text) {
+                  if (text != "swift") throw UnknownWord("--runtime", text, {"swift"});
+                  into.runtime = text;
+                },
+                [] { return std::nullopt; })},
+           Common({"--context", "N",
+                   "maximum context length of a language model, in tokens (default: 2048, or the "
+                   "model's own limit if lower)",
+                   Into(into.context, Whole("--context", into.context).set)})}),
+      table);
+  Append(
+      Grouped(OptionGroup::kCompression,
+              {Common(CompressOption(
+                   into.compress,
+                   "compress weights, e.g. int8, pal4:group=16, or conv=int4,first=none; mlc "
+                   "compile --help explains rules. @FILE contains one rule per line (default: "
+                   "weights are stored as they are)")),
+               {"--requant", "int8|int4|lut4|fp16",
+                "short form of --compress for language models and encoders: int8 (one scale per "
+                "row), int4 "
+                "(one scale per 32 elements), lut4 (a table of 16 values per 32 rows), or fp16, "
+                "dequantised "
+                "(default: keep the source's encoding)",
+                Into(into.requant,
+                     [&into](const std::string& text) {
+                       const std::vector<std::string_view> names = {"int8", "int4", "lut4", "fp16"};
+                       if (std::ranges::find(names, text) == names.end())
+                         throw UnknownWord("--requant", text, names);
+                       into.requant = text;
+                     })}}),
+      table);
+  return table;
 }
 
 }  // namespace mlc::driver

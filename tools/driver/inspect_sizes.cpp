@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lib/analysis/cost.h"
+#include "lib/support/edit_distance.h"
 #include "tools/driver/frontends.h"
 #include "tools/driver/import.h"
 #include "tools/driver/model_interface.h"
@@ -127,7 +128,8 @@ void ChooseSizes(Program& program, const ImportOptions& options, bool may_lack) 
   for (const auto& [name, wanted] : options.dims) {
     const std::string option = "--dim " + name, legal = LegalName(name);
     InSome(program, may_lack,
-           Error("bad-name", option + ": no input has a dynamic dimension with this name")
+           Error("bad-name", "{}: no input has a dynamic dimension with this name{}", option,
+                 DidYouMean(symbols, name))
                .Expected(Quoted(symbols)),
            [&](const Function& function, Symbols& chosen) {
              for (const std::string& open : analysis::InputSymbols(function)) {
@@ -141,7 +143,8 @@ void ChooseSizes(Program& program, const ImportOptions& options, bool may_lack) 
   for (const auto& [name, dims] : options.shapes) {
     const std::string option = fmt::format("--shape {}={}", name, fmt::join(dims, ","));
     InSome(program, may_lack,
-           Error("bad-name", "--shape {}: the model has no input with this name", name)
+           Error("bad-name", "--shape {}: the model has no input with this name{}", name,
+                 DidYouMean(inputs, name))
                .Expected(Quoted(inputs)),
            [&](const Function& function, Symbols& chosen) {
              for (size_t i = 0; i < function.inputs.size(); ++i) {

@@ -40,6 +40,7 @@ nlohmann::ordered_json ExplainJson(const std::filesystem::path& model,
 nlohmann::ordered_json RuleJson(const analysis::Rule& rule);
 nlohmann::ordered_json FindingsJson(const std::filesystem::path& model,
                                     const std::vector<Finding>& findings);
+nlohmann::ordered_json VersionJson();  // of mlc and of its libraries
 nlohmann::ordered_json SystemJson(const SystemReport& report);
 nlohmann::ordered_json DiffJson(const DiffResult& result);
 nlohmann::ordered_json TelemetryJson(const runtime::Snapshot& telemetry);

@@ -71,8 +71,15 @@ void LanguageModel::Start(const runtime::ModelState& state, int64_t seen) {
 
 Tensor LanguageModel::Append(std::span<const int32_t> tokens) {
   Check(tokens);
-  const Predict predict = [this](const std::map<std::string, Tensor>& inputs) {
-    return instance_->Run(inputs, state_.get()).outputs;
+  uint64_t done = 0;
+  const Predict predict = [&](const std::map<std::string, Tensor>& inputs) {
+    std::map<std::string, Tensor> outputs = instance_->Run(inputs, state_.get()).outputs;
+    if (progress_ && tokens.size() > 1) {
+      done += static_cast<uint64_t>(inputs.at("inputIds").size());
+      progress_(StepOf("reading the prompt", std::min<uint64_t>(done, tokens.size()), tokens.size(),
+                       "tokens"));
+    }
+    return outputs;
   };
   Tensor logits = AppendTokens(predict, *function_, tokens, seen_);
   seen_ += std::ssize(tokens);

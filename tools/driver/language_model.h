@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 
+#include "lib/support/progress.h"
 #include "tools/driver/model.h"
 #include "tools/driver/run_tokens.h"
 
@@ -35,6 +36,8 @@ class LanguageModel {
   // Throws Error "bad-input" unless `tokens` can follow those seen and `pending` others.
   void Check(std::span<const int32_t> tokens, int64_t pending = 0) const;
   void Forget();
+  // Reports how far batches of several tokens are; an empty function ends that.
+  void ReportTo(Progress progress) { progress_ = std::move(progress); }
   // The state after the tokens seen, as a copy.
   std::unique_ptr<runtime::ModelState> CopyOfState() const;
   // Continues from a state of this function, which is copied, after `seen` tokens.
@@ -48,6 +51,7 @@ class LanguageModel {
   std::unique_ptr<runtime::ModelState> state_;
   LanguageSize size_{};
   int64_t seen_ = 0;
+  Progress progress_;
 };
 
 }  // namespace mlc::driver

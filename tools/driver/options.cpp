@@ -5,10 +5,21 @@
 #include <algorithm>
 #include <charconv>
 
+#include "lib/support/edit_distance.h"
 #include "lib/support/float_text.h"
 #include "lib/support/threads.h"
 
 namespace mlc::driver {
+
+std::vector<Option> Grouped(OptionGroup group, std::vector<Option> rows) {
+  for (Option& row : rows) row.group = group;
+  return rows;
+}
+
+Option Common(Option row) {
+  row.common = true;
+  return row;
+}
 
 void Fill(const std::vector<Option>& options, const GivenOptions& given) {
   for (const Option& option : options) {
@@ -61,6 +72,15 @@ std::optional<size_t> PlaceIn(const Option& option, std::string_view value) {
     rest.remove_prefix(end + 1);
   }
   return 0;
+}
+
+Error UnknownWord(std::string_view option, std::string_view text,
+                  const std::vector<std::string_view>& words, std::string expected) {
+  if (expected.empty())
+    expected = fmt::format("{}{}{}", fmt::join(words.begin(), words.end() - 1, ", "),
+                           words.size() > 1 ? " or " : "", words.back());
+  return Error("usage", "{}: \"{}\" is unknown{}", option, text, DidYouMean(words, text))
+      .Expected(std::move(expected));
 }
 
 Field Into(std::vector<std::string>& several) {

@@ -42,6 +42,22 @@ struct Field {
       : set(std::move(setter)), get(std::move(getter)) {}
 };
 
+// The headings under which help texts and man pages list options, in this order.
+enum class OptionGroup {
+  kOptions,  // of commands with few options
+  kInputs,
+  kShapes,
+  kPrecision,
+  kCompression,
+  kUnits,
+  kOutput,
+  kMeasuring,
+  kComparison,
+  kLanguage,
+  kDebugging,
+  kGeneral
+};
+
 struct Option {
   std::string_view name;   // "--target" or "-o"; for arguments "MODEL", or "MODEL..." if repeatable
   std::string_view value;  // placeholder of the value; empty: a switch or an argument
@@ -49,11 +65,16 @@ struct Option {
   Field field = {};
   bool required = false;
   bool repeat = false;  // may be repeated
+  OptionGroup group = OptionGroup::kOptions;
+  bool common = false;  // listed by --help of a command with many options, not only by --help-all
 
   bool IsArgument() const { return name[0] != '-'; }
   bool IsSwitch() const { return value.empty() && !IsArgument(); }
   std::string key() const { return std::string(name.substr(0, name.find("..."))); }
 };
+// The rows of a table in a group, and a row that --help always lists.
+std::vector<Option> Grouped(OptionGroup group, std::vector<Option> rows);
+Option Common(Option row);
 // Values by key; empty for a switch.
 using GivenOptions = std::map<std::string, std::vector<std::string>>;
 
@@ -174,20 +195,34 @@ Field Named(std::string_view option, Map& map, Parse parse, Print print) {
             });
           }};
 }
+template <class T>
+struct OptionalValue {
+  using type = T;
+};
+template <class T>
+struct OptionalValue<std::optional<T>> {
+  using type = T;
+};
+template <class T>
+using WordValue = typename OptionalValue<T>::type;
+// Error "usage" for a value that is not among the words that an option takes; `expected` lists them
+// in another form, if they are many.
+Error UnknownWord(std::string_view option, std::string_view text,
+                  const std::vector<std::string_view>& words, std::string expected = {});
 // A field set by one of several words. Error "usage", which lists them.
 template <class T>
-Field OneOf(std::string_view option, std::optional<T>& field,
-            std::initializer_list<std::pair<std::string_view, T>> words) {
+Field OneOf(std::string_view option, T& field,
+            std::initializer_list<std::pair<std::string_view, WordValue<T>>> words) {
   return [option, &field, words = std::vector(words)](const std::string& text) {
-    std::string expected;
+    std::vector<std::string_view> known;
     for (const auto& [word, value] : words) {
       if (text == word) {
         field = value;
         return;
       }
-      expected += fmt::format("{}{}", expected.empty() ? "" : " or ", word);
+      known.push_back(word);
     }
-    throw Error("usage", "{}: \"{}\" is unknown", option, text).Expected(expected);
+    throw UnknownWord(option, text, known);
   };
 }
 

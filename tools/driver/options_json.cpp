@@ -134,9 +134,7 @@ void FillFromJson(const std::vector<Option>& options, std::string_view text) {
   GivenOptions given;
   for (const auto& [field, value] : json.items()) {
     if (!names.contains(field)) {
-      const std::string meant = MeantName(names, field);
-      throw Error("usage", "unknown option '{}'{}", field,
-                  meant.empty() ? "" : fmt::format("; did you mean '{}'?", meant))
+      throw Error("usage", "unknown option \"{}\"{}", field, DidYouMean(names, field))
           .Expected("{}", fmt::join(names, ", "));
     }
     const std::string key = "--" + field;

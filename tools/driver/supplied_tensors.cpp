@@ -13,6 +13,7 @@
 #include "lib/ir/input_conversion.h"
 #include "lib/ir/npy.h"
 #include "lib/ir/port_index.h"
+#include "lib/support/edit_distance.h"
 #include "lib/support/percent_encoding.h"
 #include "tools/driver/image_inputs.h"
 #include "tools/driver/input_files.h"
@@ -88,9 +89,9 @@ class PortFiles {
   std::unordered_map<std::string, int> by_name_;
 };
 
-std::string PortNames(const std::vector<Port>& ports) {
-  std::string names;
-  for (const Port& port : ports) names += (names.empty() ? "" : ", ") + port.source_name;
+std::vector<std::string> PortNames(const std::vector<Port>& ports) {
+  std::vector<std::string> names;
+  for (const Port& port : ports) names.push_back(port.source_name);
   return names;
 }
 
@@ -249,8 +250,9 @@ std::map<std::string, Tensor> MakeInputs(const Function& function,
     if (!port) port = by_name.Find(name);
     if (!port && IsAbsent(function, name, tensor)) continue;
     if (!port)
-      throw Error("bad-input", "the model has no input \"{}\"", name)
-          .Expected(PortNames(function.inputs));
+      throw Error("bad-input", "the model has no input \"{}\"{}", name,
+                  DidYouMean(PortNames(function.inputs), name))
+          .Expected("{}", fmt::join(PortNames(function.inputs), ", "));
     const auto index = static_cast<size_t>(port - function.inputs.data());
     const Value& value = *values[index];
     // Unused inputs accept tensors of any shape; those that do not fit are ignored.
@@ -269,10 +271,10 @@ std::map<std::string, Tensor> MakeInputs(const Function& function,
 
 void CheckRanges(const analysis::GeneratedInputOptions& options, const Program& program) {
   std::set<std::string> known;
-  std::string names;
+  std::vector<std::string> names;
   for (const auto& function : program.functions) {
     for (const auto& [port, value] : InputPorts(*function)) {
-      names += (names.empty() ? "" : ", ") + verify::UserName(port);
+      names.push_back(verify::UserName(port));
       for (const auto& [name, range] : options.ranges) {
         if (port.source_name != name && port.name != name) continue;
         known.insert(name);
@@ -282,7 +284,9 @@ void CheckRanges(const analysis::GeneratedInputOptions& options, const Program& 
   }
   for (const auto& [name, range] : options.ranges)
     if (!known.contains(name))
-      throw Error("usage", "--input-range: the model has no input \"{}\"", name).Expected(names);
+      throw Error("usage", "--input-range: the model has no input \"{}\"{}", name,
+                  DidYouMean(names, name))
+          .Expected("{}", fmt::join(names, ", "));
 }
 
 namespace {
@@ -353,8 +357,9 @@ std::map<std::string, Tensor> ReadInputFolder(const Function& function, const fs
     const Port* port = names.Find(source);
     if (!port && source.name.starts_with("out")) continue;
     if (!port)
-      throw Error("bad-input", "\"{}\" matches no input of the model", source.file)
-          .Expected(PortNames(names.ports()));
+      throw Error("bad-input", "\"{}\" matches no input of the model{}", source.file,
+                  DidYouMean(PortNames(names.ports()), source.name))
+          .Expected("{}", fmt::join(PortNames(names.ports()), ", "));
     const std::string& name = port->source_name;
     const auto input = std::ranges::find_if(
         own, [&](const InputPort& one) { return one.port.source_name == name; });
@@ -387,12 +392,13 @@ std::vector<std::map<std::string, Tensor>> ReadSamples(const Function& function,
 }
 
 const Function& FindFunction(const Program& program, const std::string& name, bool only_is_fine) {
-  std::string names;
+  std::vector<std::string> names;
   for (const auto& function : program.functions) {
     if (function->name == name || (only_is_fine && program.functions.size() == 1)) return *function;
-    names += (names.empty() ? "" : ", ") + function->name;
+    names.push_back(function->name);
   }
-  throw Error("bad-name", "the model has no function \"{}\"", name).Expected(names);
+  throw Error("bad-name", "the model has no function \"{}\"{}", name, DidYouMean(names, name))
+      .Expected("{}", fmt::join(names, ", "));
 }
 
 fs::path FunctionFolder(const fs::path& folder, const Function& function, bool several) {
@@ -447,7 +453,7 @@ std::vector<verify::StepResults> ReadReferences(const Function& function, const 
       return steps;
   throw Error("bad-input", "\"{}\" contains no output of {}", path.string(),
               function.program->functions.size() > 1 ? "function " + function.name : "the model")
-      .Expected(PortNames(function.outputs));
+      .Expected("{}", fmt::join(PortNames(function.outputs), ", "));
 }
 
 Tensor ToSourceType(const Tensor& tensor, const Port& port) {

@@ -42,6 +42,31 @@ std::string Dotted(unsigned number) {
   return fmt::format("{}.{}.{}", number / kPart / kPart, number / kPart % kPart, number % kPart);
 }
 
+// Returns the folder itself, or its nearest existing ancestor.
+fs::path Existing(fs::path folder) {
+  std::error_code error;
+  while (!fs::exists(folder, error) && folder.has_relative_path()) folder = folder.parent_path();
+  return folder;
+}
+
+void ExamineCache(SystemReport& report) {
+  try {
+    report.cache_folder = fs::absolute(DefaultCacheFolder());
+    std::error_code error;
+    const fs::path there = Existing(report.cache_folder);
+    const fs::space_info space = fs::space(there, error);
+    if (!error) report.disk_free_bytes = space.available;
+    if (const std::unique_ptr<cache::FolderCache> cache = OpenExistingCache(""))
+      report.cache = cache->Statistics();
+    else if (access(there.c_str(), W_OK) != 0 || !fs::is_directory(there))
+      report.cache_fault = fmt::format("\"{}\" cannot be written", there.string());
+  } catch (const Error& error) {
+    report.cache_fault = error.text();
+  }
+}
+
+}  // namespace
+
 std::vector<LibraryVersion> Libraries() {
   std::vector<LibraryVersion> found;
   for (const Frontend& frontend : Frontends())
@@ -68,31 +93,6 @@ std::vector<LibraryVersion> Libraries() {
   }
   return found;
 }
-
-// Returns the folder itself, or its nearest existing ancestor.
-fs::path Existing(fs::path folder) {
-  std::error_code error;
-  while (!fs::exists(folder, error) && folder.has_relative_path()) folder = folder.parent_path();
-  return folder;
-}
-
-void ExamineCache(SystemReport& report) {
-  try {
-    report.cache_folder = fs::absolute(DefaultCacheFolder());
-    std::error_code error;
-    const fs::path there = Existing(report.cache_folder);
-    const fs::space_info space = fs::space(there, error);
-    if (!error) report.disk_free_bytes = space.available;
-    if (const std::unique_ptr<cache::FolderCache> cache = OpenExistingCache(""))
-      report.cache = cache->Statistics();
-    else if (access(there.c_str(), W_OK) != 0 || !fs::is_directory(there))
-      report.cache_fault = fmt::format("\"{}\" cannot be written", there.string());
-  } catch (const Error& error) {
-    report.cache_fault = error.text();
-  }
-}
-
-}  // namespace
 
 SystemReport ExamineSystem(runtime::Runtime& runtime) {
   SystemReport report{.version = kVersion, .build = BuildId(), .runtime = runtime.capabilities()};

@@ -31,6 +31,8 @@ inline constexpr runtime::Units kAllUnits[] = {runtime::Units::kAll, runtime::Un
 // Returns why units cannot be used on this machine, or "" if they can.
 std::string WhyUnusable(const runtime::Capabilities& found, runtime::Units units);
 
+// The libraries that mlc uses.
+std::vector<LibraryVersion> Libraries();
 // Does not create the cache folder.
 SystemReport ExamineSystem(runtime::Runtime& runtime);
 

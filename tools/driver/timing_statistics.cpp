@@ -30,6 +30,12 @@ Statistics StatisticsOf(std::vector<double> times) {
   return found;
 }
 
+TimeRatio RatioOf(const Statistics& slow, const Statistics& fast) {
+  if (slow.mean <= 0 || fast.mean <= 0) return {};
+  const double mean = slow.mean / fast.mean;
+  return {mean, mean * std::hypot(slow.stddev / slow.mean, fast.stddev / fast.mean)};
+}
+
 std::vector<std::string> Doubts(const std::vector<double>& times, int64_t warmup) {
   // With fewer than 20 runs, p95 is the maximum.
   constexpr size_t kFew = 20;
@@ -57,8 +63,8 @@ std::vector<std::string> Doubts(const std::vector<double>& times, int64_t warmup
   if (slow > 0)
     doubts.push_back(
         fmt::format("{} of {} runs took more than {:.2f} ms, the median is {:.2f} ms: "
-                    "other processes are running, or the machine is throttled",
-                    slow, times.size(), far, middle));
+                    "other processes are running, or the machine is throttled; try --iterations {}",
+                    slow, times.size(), far, middle, 4 * times.size()));
   else if (three - quarter > kScatter * middle)
     doubts.push_back(
         fmt::format("timings vary widely (interquartile range {:.0f} %): other processes "

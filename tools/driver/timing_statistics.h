@@ -25,6 +25,13 @@ inline constexpr StatisticsField kStatisticsFields[] = {
     {"p50", &Statistics::p50}, {"p90", &Statistics::p90},   {"p95", &Statistics::p95},
     {"p99", &Statistics::p99}, {"max", &Statistics::max}};
 
+// How many times slower one sequence of times is than another: the ratio of the means, and its
+// standard deviation, propagated from theirs as hyperfine does.
+struct TimeRatio {
+  double mean = 0, deviation = 0;
+};
+TimeRatio RatioOf(const Statistics& slow, const Statistics& fast);
+
 // Returns reasons to doubt the statistics, each with the flag that helps: too few runs for the
 // percentiles, a slow first run, a wide spread. `warmup`: number of preceding runs. Empty for a
 // single run, which is not a benchmark.

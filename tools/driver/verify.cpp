@@ -10,6 +10,7 @@
 #include "lib/engine/engine.h"
 #include "lib/ir/input_conversion.h"
 #include "lib/ir/port_index.h"
+#include "lib/support/edit_distance.h"
 #include "lib/verify/fp16_floor.h"
 #include "lib/verify/parity_bundle.h"
 #include "lib/verify/quantisation_ties.h"
@@ -166,9 +167,10 @@ verify::StepResults BySource(const verify::StepResults& step, const Function& fu
 
 std::vector<verify::StepResults> Run(const Function& function,
                                      const std::vector<verify::StepInputs>& steps,
-                                     const engine::EngineOptions& options, const Function& source) {
+                                     const engine::EngineOptions& options, const Function& source,
+                                     const std::function<void()>& done = {}) {
   std::vector<verify::StepResults> results;
-  for (const verify::StepResults& step : verify::RunSteps(function, steps, options))
+  for (const verify::StepResults& step : verify::RunSteps(function, steps, options, done))
     results.push_back(BySource(step, function, source));
   return results;
 }
@@ -277,7 +279,7 @@ verify::Budgets BudgetsOf(const VerifyOptions& options, bool half) {
 // its program.
 verify::Budgets WithFloors(const verify::Budgets& budgets, const Check& check,
                            const Program& rounded, engine::EngineOptions exact, bool by_source,
-                           Diagnostics& diagnostics) {
+                           const std::function<void()>& done, Diagnostics& diagnostics) {
   try {
     const Function &source = *check.source, &of_rounded = FindFunction(rounded, source.name);
     const std::vector<verify::StepResults> references =
@@ -285,7 +287,8 @@ verify::Budgets WithFloors(const verify::Budgets& budgets, const Check& check,
     verify::FollowedChoices ignored;
     if (!check.followed.made.empty())
       exact.observe = verify::FollowChoices(of_rounded, check.followed.made, ignored);
-    return Fp16Budgets(budgets, references, Run(of_rounded, check.source_steps, exact, source));
+    return Fp16Budgets(budgets, references,
+                       Run(of_rounded, check.source_steps, exact, source, done));
   } catch (const Error& error) {
     if (error.id() == "timeout" || error.id() == "resource-limit") throw;
     // Rounded constants may be invalid where they determine sizes.
@@ -343,7 +346,8 @@ void CheckBudgets(std::optional<int64_t> per_axis, const verify::Budgets& budget
         .Expected("{} to {}", -rank, rank - 1);
   for (const auto& [name, budget] : budgets.outputs)
     if (std::ranges::find(names, name) == names.end())
-      throw Error("bad-name", "the model has no output \"{}\"", name).At({budgets.name, "budget"});
+      throw Error("bad-name", "the model has no output \"{}\"{}", name, DidYouMean(names, name))
+          .At({budgets.name, "budget"});
 }
 
 void WriteBundle(const fs::path& folder, const fs::path& package, const VerifyResult& result,
@@ -524,6 +528,14 @@ VerifyResult Verify(const fs::path& source_path, const fs::path& package_path,
   faithful.arithmetic = engine::EngineOptions::Arithmetic::kFaithful;
 
   std::vector<Check> checks = Checks(*source, package, options);
+  // Each sample runs in the package, in the source, and with rounded constants.
+  uint64_t run = 0, runs = 0;
+  for (const Check& check : checks)
+    runs += check.package_steps.size() * (1 + (by_source ? 1 : 0) + (result.floors ? 1 : 0));
+  const auto done = [&] {
+    if (options.progress)
+      options.progress(StepOf("running samples", std::min(++run, runs), runs, "runs"));
+  };
   for (Check& check : checks) {
     const bool language =
         by_source && IsLanguageModel(*check.source) && IsLanguageModel(*check.package);
@@ -535,12 +547,12 @@ VerifyResult Verify(const fs::path& source_path, const fs::path& package_path,
       recording.observe = verify::RecordChoices(chosen);
       following.observe = verify::FollowChoices(*check.source, chosen, check.followed);
     }
-    check.values = Run(*check.package, check.package_steps, recording, *check.source);
+    check.values = Run(*check.package, check.package_steps, recording, *check.source, done);
     if (by_source)
-      check.references = Run(*check.source, check.source_steps, following, *check.source);
-    check.budgets = result.floors
-                        ? WithFloors(result.budgets, check, *rounded, exact, by_source, diagnostics)
-                        : result.budgets;
+      check.references = Run(*check.source, check.source_steps, following, *check.source, done);
+    check.budgets = result.floors ? WithFloors(result.budgets, check, *rounded, exact, by_source,
+                                               done, diagnostics)
+                                  : result.budgets;
     const auto state_error = [&](verify::Budgets& budgets, const std::string& name, double error) {
       auto [budget, first] = budgets.outputs.try_emplace(name, budgets.all);
       budget->second.stated = error;

@@ -9,6 +9,7 @@
 
 #include "lib/analysis/generated_inputs.h"
 #include "lib/media/picture.h"
+#include "lib/support/progress.h"
 #include "lib/verify/compare.h"
 #include "lib/verify/compare_functions.h"
 #include "lib/verify/layer_comparison.h"
@@ -35,6 +36,7 @@ struct VerifyOptions {
   std::optional<double> atol, rtol;
   bool layers = false;           // compare intermediate values, too
   std::filesystem::path bundle;  // folder for a parity bundle; empty: none is written
+  Progress progress = {};        // of the samples that are run
 };
 
 struct VerifyResult {

@@ -127,7 +127,7 @@ NamedWeight FindWeight(Program& program, const std::string& name) {
                 "from it",
                 name, used->second)
         .Help("replace it in the source model, and compile that");
-  throw Error("bad-name", "the model has no weight \"{}\"", name)
+  throw Error("bad-name", "the model has no weight \"{}\"{}", name, DidYouMean(names, name))
       .Expected("{}", fmt::join(NearNames(names, name), ", "));
 }
 

@@ -15,6 +15,8 @@
 #include "tools/driver/write_recipe.h"
 #include "tools/mlc/command.h"
 #include "tools/mlc/pass_output.h"
+#include "tools/mlc/progress_line.h"
+#include "tools/mlc/terminal.h"
 
 namespace fs = std::filesystem;
 
@@ -32,7 +34,7 @@ struct BuildArguments {
 
 void PrintChecks(const BuildRecord& record) {
   for (const BuildCheck& check : record.checks) {
-    fmt::print("  {:<4} {}\n", check.ok ? "ok" : "FAIL", Describe(check));
+    PrintColored(stdout, fmt::format("  {:<4} {}\n", check.ok ? "ok" : "FAIL", Describe(check)));
     if (!check.note.empty()) fmt::print("       {}\n", check.note);
   }
 }
@@ -51,9 +53,9 @@ void Print(const BuildRecord& record, bool dry_run) {
       break;
     case BuildRecord::Status::kPassed:
     case BuildRecord::Status::kFailed:
-      fmt::print("{}{}  {}, {}, {} operations, {:.2f} MB of weights{}\n", record.name,
+      fmt::print("{}{}  {}, {}, {}, {} of weights{}\n", record.name,
                  record.ok() ? ".mlpackage" : "  failed", record.target, record.precision,
-                 record.operations, static_cast<double>(record.weight_bytes) / 1e6,
+                 Counted(record.operations, "operation"), BytesText(record.weight_bytes),
                  record.ok() && record.made.empty() ? ", from the cache" : "");
       PrintChecks(record);
   }
@@ -114,7 +116,8 @@ int RunBuild(const BuildArguments& given, Session& session) {
     return record.exit_code();
   }
   if (!given.init.empty()) {
-    RefuseAllBut({"--init", "-o", "--json"}, "--init writes a recipe and builds nothing", session);
+    RefuseAllBut({"--init", "-o", "--json (default: none)"},
+                 "--init writes a recipe and builds nothing", session);
     const fs::path recipe = InitRecipe(given.init, given.options.output, session.diagnostics);
     if (session.json)
       PrintDocument({{"recipe", fs::absolute(recipe).string()}});
@@ -146,9 +149,22 @@ int RunBuild(const BuildArguments& given, Session& session) {
     return words;
   };
   const bool dry_run = given.options.dry_run;
+  ProgressLine line(session);
+  uint64_t done = 0;
+  const auto show = [&](const std::string& last) {
+    line.Show([&] {
+      return fmt::format("building: {} variant{} done{}", done, done == 1 ? "" : "s",
+                         last.empty() ? "" : fmt::format(", the last one {}", last));
+    });
+  };
+  show("");
   const BuildReport report = Build(recipes, given.options, command, [&](const BuildRecord& record) {
+    line.Erase();
     if (!session.json) Print(record, dry_run);
+    ++done;
+    show(record.name);
   });
+  line.Erase();
   const int code = report.exit_code();
   if (session.json) {
     WriteFleetReports(given, report, session);
@@ -169,10 +185,10 @@ int RunBuild(const BuildArguments& given, Session& session) {
     fmt::print("{} to build, {} up to date\n", report.Count(Status::kNotBuilt),
                report.Count(Status::kUpToDate));
   else
-    fmt::print("{}: {} passed, {} failed, {} not built, {} up to date\n",
-               code == 0 ? "PASSED" : "FAILED", report.Count(Status::kPassed),
-               report.Count(Status::kFailed), report.Count(Status::kNotBuilt),
-               report.Count(Status::kUpToDate));
+    PrintColored(stdout, fmt::format("{}: {} passed, {} failed, {} not built, {} up to date\n",
+                                     code == 0 ? "PASSED" : "FAILED", report.Count(Status::kPassed),
+                                     report.Count(Status::kFailed), report.Count(Status::kNotBuilt),
+                                     report.Count(Status::kUpToDate)));
   WriteFleetReports(given, report, session);
   return code;
 }
@@ -195,18 +211,19 @@ Command BuildCommand() {
   return {
       "build",
       "Compile and check the packages of recipes",
-      "mlc build manifests/digits.json",
+      {"mlc build manifests/digits.json",
+       "mlc build manifests -o packages --cache cache --report fleet.html"},
       {{"RECIPE|DIR...", "", "JSON recipes (manifests/README.md), or folders of them",
         Into(given->recipes)},
-       {"-o", "DIR", "output folder (default: the working directory)",
-        [&options](const std::string& text) { options.output = WithoutSlash(text); }},
+       OutputOption({"-o", "DIR", "output folder (default: the working directory)",
+                     [&options](const std::string& text) { options.output = WithoutSlash(text); }}),
        {"-j", "N",
         "variants to build at the same time, which share the processors (default 1; 0: one per "
         "processor)",
         [&options](const std::string& text) { options.jobs = ParseJobs(text); }},
        {"--only", "GLOB", "build only variants with such names: 'digits-*'", Into(options.only),
         false, true},
-       {"--timeout", "TIME", "time limit of a variant: 90s, 30m, 1h",
+       {"--timeout", "TIME", "time limit of a variant: 90s, 30m, 1h (default: none)",
         [&options](const std::string& text) {
           options.timeout = ParseDuration("--timeout", text);
         }},
@@ -216,7 +233,8 @@ Command BuildCommand() {
           options.memory_limit = ParseBytes("--memory-limit", text);
         }},
        {"--cache", "DIR|URL",
-        "cache of results to read from and add to: a folder, or http(s)://HOST/PREFIX",
+        "cache of results to read from and add to: a folder, or http(s)://HOST/PREFIX (default: "
+        "none)",
         Into(options.cache.place)},
        {"--read-only-cache", "", "do not add to the cache", Switch(options.cache.read_only)},
        {"--dry-run", "", "print what is not up to date, and why", Switch(options.dry_run)},
@@ -225,21 +243,27 @@ Command BuildCommand() {
         "atomic exchange",
         Switch(options.base.force)},
        {"--emit", "list|ninja|bazel",
-        "print the variants for another engine instead: commands, or a build file",
+        "print the variants for another engine instead: commands, or a build file (default: "
+        "variants are built)",
         Into(given->emit)},
-       {"--init", "MODEL", "write a recipe for a model, with generated samples, to DIR",
+       {"--init", "MODEL",
+        "write a recipe for a model, with generated samples, to DIR (default: none)",
         Into(given->init)},
        {"--update", "", "update the hashes of sources in recipes", Switch(given->update)},
-       {"--one", "VARIANT", "build one variant of a recipe in this process, and print its record",
+       {"--one", "VARIANT",
+        "build one variant of a recipe in this process, and print its record (default: all "
+        "variants)",
         Into(given->one)},
        {"--history", "DIR",
-        "folder of the figures of each build; reports compare with the last one",
+        "folder of the figures of each build; reports compare with the last one (default: none)",
         Into(given->history)},
        ReportOption(given->reports, true),
        JsonOption()},
       [given](Session& session) { return RunBuild(*given, session); },
       "A variant is up to date if neither its files, options and checks nor mlc and its outputs "
-      "have\nchanged since it passed. DIR/.mlc-build records that.\n\n"};
+      "have "
+      "changed since it passed. DIR/.mlc-build records that.\n\n",
+      {"compile", "verify"}};
 }
 
 }  // namespace mlc::driver

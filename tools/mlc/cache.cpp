@@ -4,6 +4,7 @@
 #include "lib/support/utc_time.h"
 #include "tools/driver/compiled_model_cache.h"
 #include "tools/mlc/command.h"
+#include "tools/mlc/terminal.h"
 
 namespace mlc::driver {
 namespace {
@@ -59,7 +60,7 @@ int List(cache::FolderCache* cache, const std::filesystem::path& folder, bool js
   if (models.empty())
     fmt::print("{} in {}\n", cache ? "no entries" : "no cache", folder.string());
   else
-    fmt::print("{}", report::TerminalText(table));
+    fmt::print("{}", CutLines(report::TerminalText(table), stdout));
   return 0;
 }
 
@@ -122,7 +123,7 @@ int Removed(const std::filesystem::path& folder, const std::vector<cache::Evicti
 int RunCache(const CacheArguments& given, Session& session) {
   const std::string& action = given.action;
   if (action != "ls" && action != "gc" && action != "clear" && action != "stats")
-    throw Error("usage", "cache: unknown action \"{}\"", action).Expected("ls, gc, clear or stats");
+    throw UnknownWord("ACTION", action, {"ls", "gc", "clear", "stats"});
   if (action != "gc" && (given.verify || !given.limit.empty()))
     throw Error("usage", "--limit and --verify require mlc cache gc");
   const uint64_t limit = given.limit.empty() ? CacheLimit() : ParseBytes("--limit", given.limit);
@@ -163,8 +164,9 @@ Command CacheCommand() {
   return {
       "cache",
       "Manage the cache of compiled models",
-      "mlc cache gc --limit 5GB",
-      {{"ACTION", "", "ls (list entries), stats, gc (shrink to the limit) or clear (remove all)",
+      {"mlc cache ls", "mlc cache gc --limit 5GB"},
+      {{"ACTION", "ls|stats|gc|clear",
+        "ls (list entries), stats, gc (shrink to the limit) or clear (remove all)",
         Into(given->action), true},
        {"--cache", "DIR", "cache folder (default: MLC_CACHE_DIR, or the user's cache folder)",
         Into(given->folder)},
@@ -173,7 +175,8 @@ Command CacheCommand() {
        {"--verify", "", "gc: read every file and remove damaged entries", Switch(given->verify)},
        JsonOption()},
       [given](Session& session) { return RunCache(*given, session); },
-      "Entries in use are never removed. DIR/log records removals and their reasons.\n\n"};
+      "Entries in use are never removed. DIR/log records removals and their reasons.\n\n",
+      {"run", "precompile"}};
 }
 
 }  // namespace mlc::driver

@@ -2,8 +2,11 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/driver/calibration.h"
+#include "tools/driver/compiled_model_cache.h"
 #include "tools/driver/output_path.h"
 #include "tools/mlc/command.h"
+#include "tools/mlc/progress_line.h"
+#include "tools/mlc/terminal.h"
 
 namespace fs = std::filesystem;
 
@@ -32,10 +35,18 @@ int RunCalibrate(const CalibrateArguments& given, Session& session) {
                  session);
   else if (given.model.empty())
     throw Error("usage", "MODEL is missing").Help("mlc calibrate --help");
-  const CalibrateResult result = given.merge.empty()
-                                     ? Calibrate(given.model, given.options, session.diagnostics)
-                                     : MergeStatistics(given.merge, given.options.output);
-  const fs::path& output = given.options.output;
+  CalibrateOptions options = given.options;
+  options.output = OutputPath(
+      options.output,
+      given.model.empty() ? "merged.stats" : fs::path(given.model).replace_extension(".stats"));
+  CalibrateResult result;
+  {
+    ProgressLine line(session);
+    options.progress = options.compile.progress = line.Showing();
+    result = given.merge.empty() ? Calibrate(given.model, options, session.diagnostics)
+                                 : MergeStatistics(given.merge, options.output);
+  }
+  const fs::path& output = options.output;
   if (session.json) {
     PrintDocument({{"output", fs::absolute(output).string()},
                    {"samples", result.samples},
@@ -45,8 +56,9 @@ int RunCalibrate(const CalibrateArguments& given, Session& session) {
                    {"bytes", result.bytes}});
     return 0;
   }
-  fmt::print("{}  {}: {} weights, {} activations, {:.2f} MB\n", output.string(), result.inputs,
-             result.weights, result.values, static_cast<double>(result.bytes) / 1e6);
+  fmt::print("{}  {}: {}, {}, {}\n", output.string(), result.inputs,
+             Counted(result.weights, "weight"), Counted(result.values, "activation"),
+             BytesText(result.bytes));
   if (!result.without.empty())
     fmt::print("inputs unknown, because they are looked up, recurrent or not executed:\n");
   for (const std::string& name : result.without) fmt::print("  {}\n", name);
@@ -64,13 +76,15 @@ Command CalibrateCommand() {
        "inputs as for --calibrate of mlc compile, or statistics of other inputs; repeat it to add "
        "up",
        [&options](const std::string& text) { options.inputs.push_back(text); }, false, true},
-      {"--shard", "I/N", "use block I of N blocks of the samples: parts of a long run, for --merge",
-       [&options](const std::string& text) { options.shard = ParseShard(text); }},
-      {"--merge", "STATS",
-       "add up the statistics of parts, without a model; repeat it for each part",
-       Into(given->merge), false, true},
-      {"-o", "STATS", "output, for --calibrate of mlc compile and mlc opt",
-       [&options](const std::string& text) { options.output = WithoutSlash(text); }, true},
+      Common({"--shard", "I/N",
+              "use block I of N blocks of the samples: parts of a long run, for --merge (default: "
+              "all samples)",
+              [&options](const std::string& text) { options.shard = ParseShard(text); }}),
+      Common({"--merge", "STATS",
+              "add up the statistics of parts, without a model; repeat it for each part",
+              Into(given->merge), false, true}),
+      OutputOption({"-o", "STATS", "output, for --calibrate of mlc compile and mlc opt",
+                    Into(options.output), true}),
       JsonOption()};
   Append(ProgramTable(options.compile), table);
   // Statistics are those of the program before it is compressed and narrowed.
@@ -82,13 +96,15 @@ Command CalibrateCommand() {
   });
   return {"calibrate",
           "Write statistics of what weights are multiplied by, to compress for",
-          "mlc calibrate model.onnx --inputs samples -o model.stats",
+          {"mlc calibrate model.onnx --inputs samples -o model.stats",
+           "mlc calibrate model.onnx --inputs generated:16 -o model.stats"},
           std::move(table),
           [given](Session& session) { return RunCalibrate(*given, session); },
           "The statistics of parts of the inputs add up to those of all inputs, to the bit:\n"
           "  mlc calibrate model.onnx --inputs samples --shard 1/2 -o 1.stats\n"
           "  mlc calibrate model.onnx --inputs samples --shard 2/2 -o 2.stats\n"
-          "  mlc calibrate --merge 1.stats --merge 2.stats -o all.stats\n\n"};
+          "  mlc calibrate --merge 1.stats --merge 2.stats -o all.stats\n\n",
+          {"compile", "opt"}};
 }
 
 }  // namespace mlc::driver

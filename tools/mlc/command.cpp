@@ -16,10 +16,21 @@
 #include "tools/driver/errors.h"
 #include "tools/driver/json_results.h"
 #include "tools/driver/version.h"
+#include "tools/mlc/help.h"
+#include "tools/mlc/terminal.h"
 
 namespace mlc::driver {
 
-Option JsonOption() { return {"--json", "", "print one JSON document to stdout"}; }
+Option JsonOption() {
+  Option option = Common({"--json", "", "print one JSON document to stdout"});
+  option.group = OptionGroup::kOutput;
+  return option;
+}
+
+Option OutputOption(Option row) {
+  row.group = OptionGroup::kOutput;
+  return Common(std::move(row));
+}
 
 Option ReportOption(std::vector<std::filesystem::path>& files, bool checks) {
   return {.name = "--report",
@@ -34,7 +45,8 @@ Option ReportOption(std::vector<std::filesystem::path>& files, bool checks) {
                 Staging(file, Staging::kFile);
                 files.push_back(file);
               },
-          .repeat = true};
+          .repeat = true,
+          .group = OptionGroup::kOutput};
 }
 
 void WriteReports(const report::Document& document,
@@ -61,17 +73,17 @@ void RefuseAllBut(OptionNames options, std::string_view why, const Session& sess
 namespace {
 
 // CLI11 stores parsed values in `storage`, one list per option.
-void AddOptions(CLI::App& app, const Command& command,
+void AddOptions(CLI::App& app, std::span<const Option> options,
                 std::vector<std::vector<std::string>>& storage) {
-  storage.resize(command.options.size());
-  for (size_t i = 0; i < command.options.size(); ++i) {
-    const Option& row = command.options[i];
+  storage.resize(options.size());
+  for (size_t i = 0; i < options.size(); ++i) {
+    const Option& row = options[i];
     if (row.IsSwitch()) {
-      const std::string help(row.help);
-      app.add_flag(row.key(), help);
+      const std::string short_name = row.name == "--quiet" ? "-q," : "";
+      app.add_flag(short_name + row.key());
       continue;
     }
-    CLI::Option* option = app.add_option(row.key(), storage[i], std::string(row.help));
+    CLI::Option* option = app.add_option(row.key(), storage[i]);
     const bool several = row.name.ends_with("...");
     option->allow_extra_args(several);
     option->type_name(row.IsArgument() ? "" : std::string(row.value));
@@ -84,24 +96,33 @@ void AddOptions(CLI::App& app, const Command& command,
     }
     if (row.required) option->required();
   }
-  if (!command.example.empty())
-    app.footer(command.notes + "Example:\n  " + std::string(command.example));
 }
 
-GivenOptions Collect(CLI::App& app, const Command& command,
+// Shells append a slash when they complete a folder. Of -o, it says that a folder is meant.
+bool NamesPath(const Option& option) {
+  constexpr std::string_view kPaths[] = {"FILE", "DIR", "MODEL", "PATH", "STATS", "RESULT"};
+  return option.IsArgument() || (option.name != "-o" && std::ranges::any_of(kPaths, [&](auto name) {
+                                   return option.value.ends_with(name);
+                                 }));
+}
+
+GivenOptions Collect(CLI::App& app, std::span<const Option> options,
                      const std::vector<std::vector<std::string>>& storage) {
   GivenOptions given;
-  for (size_t i = 0; i < command.options.size(); ++i) {
-    const std::string key = command.options[i].key();
+  for (size_t i = 0; i < options.size(); ++i) {
+    const std::string key = options[i].key();
     if (CLI::Option* option = app.get_option_no_throw(key); option && option->count() > 0)
       given[key] = storage[i];
+    if (given.contains(key) && NamesPath(options[i]))
+      for (std::string& value : given[key])
+        while (value.size() > 1 && value.ends_with('/')) value.pop_back();
   }
   return given;
 }
 
 void PrintErrors(const std::vector<Error>& errors, bool json) {
   if (!json) {
-    for (const Error& error : errors) fmt::print(stderr, "{}\n", WithFlags(error.Render()));
+    for (const Error& error : errors) PrintColored(stderr, WithFlags(error.Render()) + "\n");
     return;
   }
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
@@ -111,9 +132,19 @@ void PrintErrors(const std::vector<Error>& errors, bool json) {
       WithFlags(JsonText(nlohmann::ordered_json{{"errors", list}}, 2, BadUtf8::kReplace)).c_str());
 }
 
-int Execute(const Command& command, const GivenOptions& given) {
+void PrintDiagnostics(const Session& session) {
+  if (session.json) return;
+  for (const Error& warning : session.diagnostics.warnings())
+    PrintColored(stderr, WithFlags(warning.Render("warning")) + "\n");
+  if (session.quiet) return;
+  for (const std::string& note : session.diagnostics.notes())
+    PrintColored(stderr, fmt::format("note: {}\n", WithFlags(note)));
+}
+
+int Execute(const Command& command, const GivenOptions& given, bool quiet) {
   int code = 0;
   Session session;
+  session.quiet = quiet;
   session.json = given.contains("--json");
   session.given = given;
   InputRegistry sources;
@@ -125,12 +156,7 @@ int Execute(const Command& command, const GivenOptions& given) {
     PrintErrors(errors, session.json);
     for (const Error& error : errors) code = std::max(code, ExitCode(error.id()));
   }
-  if (!session.json) {
-    for (const Error& warning : session.diagnostics.warnings())
-      fmt::print(stderr, "{}\n", WithFlags(warning.Render("warning")));
-    for (const std::string& note : session.diagnostics.notes())
-      fmt::print(stderr, "note: {}\n", WithFlags(note));
-  }
+  PrintDiagnostics(session);
   if (std::fflush(stdout) != 0 || std::ferror(stdout)) {
     PrintErrors({Error("file-io", "cannot write to standard output")}, false);
     code = std::max(code, 1);
@@ -138,87 +164,173 @@ int Execute(const Command& command, const GivenOptions& given) {
   return code;
 }
 
+// Prints a text to stdout and returns the exit code.
+int PrintAndEnd(std::string_view text) {
+  return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0
+             ? 0
+             : 1;
+}
+
+int PrintVersion(std::string_view program, bool json) {
+  if (!json) return PrintAndEnd(fmt::format("{} {}\n", program, kVersion));
+  nlohmann::ordered_json version = VersionJson();
+  version["libraries"].push_back({{"name", "CLI11"}, {"built", CLI11_VERSION}});
+  PrintDocument(version);
+  return 0;
+}
+
+Error UnknownOption(std::string_view word, const std::vector<std::string>& names) {
+  const std::string_view name = word.substr(0, word.find('='));
+  return Error("usage", "unknown option \"{}\"{}", name, DidYouMean(names, name));
+}
+
+Error UnknownCommand(std::string_view word, const CommandLine& line) {
+  std::vector<std::string> names;
+  for (const Command& command : line.commands) names.emplace_back(command.name);
+  return Error("usage", "unknown command \"{}\"{}", word, DidYouMean(names, word))
+      .Expected("{}", fmt::join(names, ", "));
+}
+
+const Command* FindCommand(std::string_view name, const CommandLine& line) {
+  const auto found = std::ranges::find(line.commands, name, &Command::name);
+  return found == line.commands.end() ? nullptr : &*found;
+}
+
+// What CLI11 says of the command line of a command, or better: it reports a mistyped option as a
+// missing or superfluous argument.
+Error UsageError(const CLI::ParseError& error, const CLI::App& app,
+                 std::span<const Option> options) {
+  const std::vector<std::string> rest = app.remaining();
+  for (const std::string& word : rest) {
+    if (word.size() < 2 || word[0] != '-') continue;
+    std::vector<std::string> names;
+    for (const Option& option : options)
+      if (!option.IsArgument()) names.push_back(option.key());
+    return UnknownOption(word, names);
+  }
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) && !rest.empty())
+    return Error("usage", "unexpected argument \"{}\"", rest[0]);
+  return Error("usage", error.what());
+}
+
+// Settings that also concern errors of the command line itself.
+void SetTerminalEarly(const std::vector<std::string>& words) {
+  TerminalSettings settings;
+  bool quiet = false;
+  for (const Option& option : GeneralTable(settings, quiet))
+    for (size_t i = 0; i < words.size(); ++i) {
+      const std::string prefix = option.key() + "=";
+      try {
+        if (words[i].starts_with(prefix))
+          option.field.set(words[i].substr(prefix.size()));
+        else if (option.field.set && words[i] == option.name && i + 1 < words.size())
+          option.field.set(words[i + 1]);
+      } catch (const Error&) {
+        continue;  // reported when the command line is parsed
+      }
+    }
+  SetTerminal(settings);
+}
+
 }  // namespace
+
+int RunEach(const std::vector<std::string>& models, Session& session, const RunOne& run) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  int worst = 0;
+  for (size_t i = 0; i < models.size(); ++i) {
+    nlohmann::ordered_json document;
+    if (models.size() == 1) {
+      const int code = run(models[i], session, document);
+      if (!document.is_null()) PrintDocument(document);
+      return code;
+    }
+    if (i > 0 && !session.json) fmt::print("\n");
+    Session own;
+    own.json = session.json;
+    own.quiet = session.quiet;
+    own.given = session.given;
+    nlohmann::ordered_json entry{{"model", models[i]}};
+    try {
+      worst = std::max(worst, run(models[i], own, document));
+      entry["result"] = document;
+    } catch (...) {
+      const std::vector<Error> errors = CurrentErrors();
+      for (const Error& error : errors) {
+        worst = std::max(worst, ExitCode(error.id()));
+        entry["errors"].push_back(ErrorJson(error));
+      }
+      std::fflush(stdout);
+      if (!session.json) PrintErrors(errors, false);
+    }
+    std::fflush(stdout);
+    PrintDiagnostics(own);
+    list.push_back(std::move(entry));
+  }
+  if (session.json) PrintDocument({{"models", list}});
+  return worst;
+}
 
 int RunCommandLine(std::string_view program, std::string_view summary,
                    std::span<const Command> commands, int argc, char** argv) {
-  CLI::App app{std::string(summary), std::string(program)};
-  app.set_version_flag("--version", fmt::format("{} {}", program, kVersion));
-  bool single = commands.size() == 1 && commands[0].name.empty();
-  std::vector<std::vector<std::vector<std::string>>> storage(commands.size());
-  std::vector<CLI::App*> apps;
-  for (size_t i = 0; i < commands.size(); ++i) {
-    CLI::App* sub = single ? &app
-                           : app.add_subcommand(std::string(commands[i].name),
-                                                std::string(commands[i].summary));
-    AddOptions(*sub, commands[i], storage[i]);
-    apps.push_back(sub);
-  }
-  if (!single) app.require_subcommand(1);
-  bool json = false;
-  for (int i = 1; i < argc; ++i) json = json || std::string_view(argv[i]) == "--json";
+  const CommandLine line{program, summary, commands};
+  std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  const bool json = std::ranges::find(words, "--json") != words.end();
+  SetTerminalEarly(words);
   HandleSignals([json](const Error& error) {
     PrintErrors({error}, json);
     std::fflush(stdout);
   });
+  const auto refuse = [json](Error error, const std::string& name) {
+    PrintErrors({error.Help("{} --help", name)}, json);
+    return ExitCode("usage");
+  };
+  const size_t columns = Columns(stdout);
+  const std::string first = words.empty() ? "" : words[0];
+  if (first == "--version" || first == "-V") return PrintVersion(program, json);
+  const Command* command = line.has_subcommands() ? FindCommand(first, line) : &commands[0];
+  if (line.has_subcommands()) {
+    if (words.empty() || first == "--help" || first == "-h" || first == "--help-all" ||
+        (first == "help" && words.size() == 1))
+      return PrintAndEnd(ProgramHelp(line, columns));
+    if (first == "help") {
+      const bool all = std::ranges::find(words, "--help-all") != words.end();
+      const Command* asked = FindCommand(words[1], line);
+      if (!asked) return refuse(UnknownCommand(words[1], line), std::string(program));
+      return PrintAndEnd(CommandHelp(line, *asked, all, columns));
+    }
+    if (!command)
+      return refuse(first[0] == '-' ? UnknownOption(first, {"--help", "--version"})
+                                    : UnknownCommand(first, line),
+                    std::string(program));
+    words.erase(words.begin());
+  }
+  CLI::App app;
+  app.set_help_flag("-h,--help");
+  app.set_help_all_flag("--help-all");
+  TerminalSettings terminal;
+  bool quiet = false;
+  std::vector<Option> options = command->options;
+  Append(GeneralTable(terminal, quiet), options);
+  std::erase_if(options, [](const Option& option) { return option.name.starts_with("--help"); });
+  std::vector<std::vector<std::string>> storage;
+  AddOptions(app, options, storage);
   try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& help) {  // --help, --version
-    return app.exit(help) == 0 ? 0 : 2;
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
+    const GivenOptions all = Collect(app, options, storage);
+    Fill(GeneralTable(terminal, quiet), all);
+    SetTerminal(terminal);
+    GivenOptions given = all;
+    for (const Option& option : GeneralTable(terminal, quiet)) given.erase(option.key());
+    return Execute(*command, given, quiet);
+  } catch (const CLI::CallForHelp&) {
+    return PrintAndEnd(CommandHelp(line, *command, false, columns));
+  } catch (const CLI::CallForAllHelp&) {
+    return PrintAndEnd(CommandHelp(line, *command, true, columns));
   } catch (const CLI::ParseError& error) {
-    std::string name(program);
-    for (CLI::App* sub : apps)
-      if (!single && sub->parsed()) name += " " + sub->get_name();
-    Error usage("usage", error.what());
-    if (!single && name == program && argc > 1 && argv[1][0] != '-') {
-      std::vector<std::string> names;
-      for (CLI::App* sub : apps) names.push_back(sub->get_name());
-      const std::string meant = MeantName({names.begin(), names.end()}, argv[1]);
-      usage = Error("usage", "unknown command \"{}\"{}", argv[1],
-                    meant.empty() ? "" : fmt::format("; did you mean \"{}\"?", meant))
-                  .Expected("{}", fmt::join(names, ", "));
-    }
-    PrintErrors({usage.Help("{} --help", name)}, json);
-    return 2;
+    return refuse(UsageError(error, app, options), line.NameOf(*command));
+  } catch (const Error& error) {  // an option of all commands
+    return refuse(error, line.NameOf(*command));
   }
-  for (size_t i = 0; i < commands.size(); ++i) {
-    if (!single && !apps[i]->parsed()) continue;
-    return Execute(commands[i], Collect(*apps[i], commands[i], storage[i]));
-  }
-  return 2;
-}
-
-std::string Completions(std::string_view shell, std::string_view program,
-                        std::span<const Command> commands) {
-  std::string names, cases;
-  for (const Command& command : commands) {
-    std::string words = "--help";
-    for (const Option& option : command.options)
-      if (!option.IsArgument()) words += " " + option.key();
-    names += (names.empty() ? "" : " ") + std::string(command.name);
-    if (shell == "fish") {
-      cases += fmt::format("complete -c {} -n __fish_use_subcommand -a {} -d '{}'\n", program,
-                           command.name, command.summary);
-      for (const Option& option : command.options)
-        if (option.name.starts_with("--"))
-          cases +=
-              fmt::format("complete -c {} -n '__fish_seen_subcommand_from {}' -l {}{}\n", program,
-                          command.name, option.name.substr(2), option.value.empty() ? "" : " -r");
-    } else {
-      cases += fmt::format("    {}) words=\"{}\" ;;\n", command.name, words);
-    }
-  }
-  if (shell == "fish") return cases;
-  std::string function = fmt::format(
-      "_{0}() {{\n  local words=\"{1}\"\n  case \"${{COMP_WORDS[1]}}\" in\n{2}  esac\n"
-      "  local current=\"${{COMP_WORDS[COMP_CWORD]}}\"\n"
-      "  COMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n"
-      "  [[ $current == -* ]] || COMPREPLY+=($(compgen -f -- \"$current\"))\n}}\ncomplete -o "
-      "filenames -F _{0} {0}\n",
-      program, names, cases);
-  if (shell == "bash") return function;
-  if (shell == "zsh") return "autoload -U +X bashcompinit && bashcompinit\n" + function;
-  throw Error("usage", "no completions for \"{}\"", shell).Expected("bash, zsh or fish");
 }
 
 }  // namespace mlc::driver

@@ -17,18 +17,22 @@ namespace mlc::driver {
 // State of a command besides its own options.
 struct Session {
   bool json = false;        // --json: stdout is one JSON document
+  bool quiet = false;       // --quiet: notes are not printed
   GivenOptions given;       // options on the command line
   Diagnostics diagnostics;  // printed when the command ends, except with --json
 };
 
 struct Command {
-  std::string_view name, summary, example;
+  std::string_view name, summary;
+  std::vector<std::string_view> examples;
   std::vector<Option> options;  // bound to a record owned by `run`
   std::function<int(Session&)> run;
-  std::string notes = {};  // printed below the options, above the example
+  std::string notes = {};                      // printed below the options, above the examples
+  std::vector<std::string_view> related = {};  // names of commands, for "See also"
 };
 
 Option JsonOption();
+Option OutputOption(Option row);  // a row for -o: listed under "Output"
 void PrintDocument(const nlohmann::ordered_json& json);
 // --report FILE, which may be repeated. `checks`: the report lists checks, so that it may be a JUnit
 // file. The option refuses files that cannot be written, before the command does its work.
@@ -42,13 +46,18 @@ void Refuse(OptionNames options, std::string_view why, const Session& session);
 // Error "usage" for the first given option that is not among `options`.
 void RefuseAllBut(OptionNames options, std::string_view why, const Session& session);
 
+// Runs a command on one model: prints text, or sets the document of --json; returns the exit code.
+using RunOne = std::function<int(const std::filesystem::path& model, Session& session,
+                                 nlohmann::ordered_json& document)>;
+// Runs a command on each model, even if others fail, and returns the worst exit code. With --json, a
+// single model prints its document, and several print {"models": [{"model": PATH, "result":
+// document} or {"model": PATH, "errors": [...]}]}.
+int RunEach(const std::vector<std::string>& models, Session& session, const RunOne& run);
+
 // Parses the command line, runs the command, renders all errors and returns the exit code. A single
 // command with an empty name means that there are no subcommands.
 int RunCommandLine(std::string_view program, std::string_view summary,
                    std::span<const Command> commands, int argc, char** argv);
-// Returns the completion script for "bash", "zsh" or "fish".
-std::string Completions(std::string_view shell, std::string_view program,
-                        std::span<const Command> commands);
 
 // The commands, one file each.
 Command BuildCommand();
@@ -68,6 +77,7 @@ Command OptCommand();
 Command PrecompileCommand();
 Command ReduceCommand();
 Command RunCommand();
+Command RunnerCommand();  // RunCommand as the only command of mlc-run
 Command SetWeightsCommand();
 Command TokenizeCommand();
 Command VerifyCommand();

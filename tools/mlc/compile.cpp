@@ -5,6 +5,10 @@
 
 #include "lib/support/atomic_install.h"
 #include "lib/support/json_text.h"
+#include "lib/support/mapped_file.h"
+#include "lib/support/regular_file.h"
+#include "lib/support/temporary_folder.h"
+#include "tools/driver/compiled_model_cache.h"
 #include "tools/driver/frontends.h"
 #include "tools/driver/json_results.h"
 #include "tools/driver/output_path.h"
@@ -13,6 +17,7 @@
 #include "tools/mlc/interface_report.h"
 #include "tools/mlc/pass_output.h"
 #include "tools/mlc/progress_line.h"
+#include "tools/mlc/terminal.h"
 
 namespace fs = std::filesystem;
 
@@ -84,14 +89,28 @@ int RunCompile(const CompileArguments& given, Session& session) {
   CompileOptions options = given.options;
   if (!options.manifest)
     Refuse({"--sha256"}, "--no-manifest writes no manifest to record it in", session);
-  fs::path output = given.output.empty() ? DefaultOutput(given.model) : given.output;
+  const fs::path usual = DefaultOutput(given.model);
+  const fs::path output = given.output.empty() ? usual : OutputPath(given.output, usual);
+  // "-" is the standard output for texts; the summary then goes to stderr.
+  std::optional<TemporaryFolder> texts;
+  std::FILE* const summary = options.save_ir == "-" || options.stats == "-" ? stderr : stdout;
+  if (options.save_ir == "-") {
+    Refuse({"--json"}, "--save-ir - writes to standard output", session);
+    options.save_ir = texts.emplace().path / "program.mil";
+  }
+  if (options.stats == "-") Refuse({"--json"}, "--stats - writes to standard output", session);
   // Leaked on purpose: the process is about to exit, and freeing the program would only take time.
   static const CompileResult& result = *new CompileResult([&] {
-    ProgressLine line;
-    if (!session.json) options.progress = line.Showing();
+    ProgressLine line(session);
+    options.progress = line.Showing();
     return Compile(given.model, output, options, session.diagnostics);
   }());
-  if (!options.stats.empty()) WriteFile(options.stats, JsonText(StatsJson(result), 2) + "\n");
+  if (given.options.save_ir == "-")
+    fmt::print("{}", AsText(MappedFile::Open(options.save_ir)->bytes()));
+  if (const std::string stats = JsonText(StatsJson(result), 2) + "\n"; options.stats == "-")
+    fmt::print("{}", stats);
+  else if (!options.stats.empty())
+    WriteFile(options.stats, stats);
   if (session.json) {
     PrintDocument(CompileJson(result, session.diagnostics));
     return 0;
@@ -102,18 +121,18 @@ int RunCompile(const CompileArguments& given, Session& session) {
   for (const Decision& decision : session.diagnostics.decisions()) wide += decision.kind == "fp32";
   const Function& function = *result.program->main();
   std::string open = OpenSizesText(function);
-  fmt::print("{}  {}, {}, {} operations, {:.2f} MB of weights{}, {:.2f} s\n",
-             result.package.string(), TargetName(result.target), PrecisionText(result),
-             result.operations, static_cast<double>(result.weight_bytes) / 1e6,
+  fmt::print(summary, "{}  {}, {}, {}, {} of weights{}, {:.2f} s\n", result.package.string(),
+             TargetName(result.target), PrecisionText(result),
+             Counted(result.operations, "operation"), BytesText(result.weight_bytes),
              open.empty() ? "" : ", " + open, seconds);
-  if (result.compression) fmt::print("{}", CompressionText(*result.compression));
+  if (result.compression) fmt::print(summary, "{}", CompressionText(*result.compression));
   constexpr size_t kPorts = 12;
-  fmt::print("{}", InterfaceText(function, kPorts));
-  if (output.extension() == ".mlmodelc") fmt::print("  {}\n", kExperimental);
-  fmt::print("{}", MeasurementText(result));
+  fmt::print(summary, "{}", InterfaceText(function, kPorts));
+  if (output.extension() == ".mlmodelc") fmt::print(summary, "  {}\n", kExperimental);
+  fmt::print(summary, "{}", MeasurementText(result));
   if (wide > 0)
     fmt::print(
-        "  {} in fp32{}\n",
+        summary, "  {} in fp32{}\n",
         wide == 1 ? "1 operation stays" : fmt::format("{} operations stay", wide),
         result.manifest.empty() ? "" : "; reasons in " + result.manifest.filename().string());
   return 0;
@@ -128,17 +147,19 @@ Command CompileCommand() {
       FormatsText([](const Frontend& frontend) { return frontend.IsSource(); });
   std::vector<Option> table = {
       {"MODEL", "", sources, Into(given->model), true},
-      {"-o", "OUT.mlpackage|OUT.mlmodelc",
-       "output (default: the model's name with .mlpackage); .mlmodelc is experimental",
-       [given = given.get()](const std::string& text) { given->output = WithoutSlash(text); }}};
+      OutputOption({"-o", "OUT.mlpackage|OUT.mlmodelc",
+                    "output (default: the model's name with .mlpackage); .mlmodelc is experimental",
+                    Into(given->output)})};
   Append(CompileTable(given->options), table);
   table.push_back(JsonOption());
   return {"compile",
           "Compile a model into a Core ML package",
-          "mlc compile model.onnx -o model.mlpackage --dim batch=1",
+          {"mlc compile model.onnx -o model.mlpackage --target iOS17",
+           "mlc compile model.onnx --compress int8 -o small.mlpackage"},
           std::move(table),
           [given](Session& session) { return RunCompile(*given, session); },
-          CompressionHelp()};
+          CompressionHelp(),
+          {"verify", "run", "explain", "build"}};
 }
 
 }  // namespace mlc::driver

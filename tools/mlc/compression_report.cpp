@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tools/driver/compiled_model_cache.h"
+#include "tools/mlc/terminal.h"
+
 namespace mlc::driver {
 namespace {
 
@@ -57,8 +60,8 @@ std::string CompressionText(const compress::Compression& compression) {
     if (Differs(weight)) differing.push_back(&weight);
   }
   std::string text = fmt::format(
-      "compressed {} of {} weights, {:.2f} MB to {:.2f} MB{}\n", totals.compressed, totals.weights,
-      static_cast<double>(totals.bytes_before) / 1e6, static_cast<double>(totals.bytes_after) / 1e6,
+      "compressed {} of {}, {} to {}{}\n", totals.compressed, Counted(totals.weights, "weight"),
+      BytesText(totals.bytes_before), BytesText(totals.bytes_after),
       totals.error > 0 ? fmt::format(", {:.1f} dB signal to noise",
                                      10 * std::log10(totals.energy / totals.error))
                        : "");
@@ -68,8 +71,9 @@ std::string CompressionText(const compress::Compression& compression) {
                         compression.stored->found() == 1 ? " was" : "s were",
                         compression.stored->folder().string());
   if (!compression.activations.empty())
-    text += fmt::format("{} activations in 8 bits, ranges by {}\n", compression.activations.size(),
-                        compression.ranges);
+    text +=
+        fmt::format("{} in 8 bits, ranges by {}\n",
+                    Counted(std::ssize(compression.activations), "activation"), compression.ranges);
   if (const size_t left = compression.activations_left.size(); left > 0)
     text += fmt::format(
         "{} activation{} stay{} in fp16: in 8 bits, the largest error of an output would be "
@@ -103,31 +107,32 @@ std::string CompressionText(const compress::Compression& compression) {
 }
 
 std::string CompressionHelp() {
-  return R"(Compression:
-  --compress [SELECTOR=]SCHEME, several rules separated by ; or , (the last rule that selects a
-  weight applies):
-  int8, int4                   integers with scales; options: block=N (inputs per scale; int4: 32),
-                               block=row, block=tensor, asym (with a zero point)
-  pal1|2|3|4|6|8               a table of values; options: group=N (one table per N outputs),
-                               axis=in (per N inputs), vec=2|4, scale=row, lut=int8
-  lut4                         pal4:group=32
-  sparse:SHARE, sparse:N:M     zeros, of all weights or of every M inputs; sparse:0.75+int8, +int4 or
-                               +palN compress the rest
-  w8a8                         int8, and activations of layers in 8 bits, with ranges from the inputs
-  fp16, none                   plain weights; as they are
-  auto:bits=N, auto:size=P%,   the scheme for each weight that loses least: within N bits per element,
-  auto:snr=DB                  P percent of the size, or the fewest bytes with that signal to noise
-  Options follow a colon, separated by commas: int4:block=64,asym. Sizes that do not divide a weight
-  are reduced, and the report says so. A selector is an operator (conv), first, last, or a name or
-  glob (*attn*) of a weight or of an operation that uses it.
-  With --calibrate, integers and indices minimise the error of what a weight computes on these
-  inputs, and biases are corrected. Element-wise constants, tables of rotary embeddings, weights with
-  fewer than 2048 elements and those with NaN or infinity are left as they are.
-  int8 by row or tensor, pal1|2|4|6|8 with one table and sparse:... alone require iOS16, w8a8 iOS17,
-  all others iOS18; auto chooses among what --target supports. Methods that train a model (quantisation-aware
-  training, movement pruning) are not available.
-
-)";
+  return "--compress [SELECTOR=]SCHEME takes several rules, separated by ; or , of which the last "
+         "that selects a weight applies. Schemes:\n"
+         "  int8, int4  integers with scales; options: block=N (inputs per scale; int4: 32), "
+         "block=row, block=tensor, asym (with a zero point)\n"
+         "  pal1|2|3|4|6|8  a table of values; options: group=N (one table per N outputs), axis=in "
+         "(per N inputs), vec=2|4, scale=row, lut=int8\n"
+         "  lut4  pal4:group=32\n"
+         "  sparse:SHARE, sparse:N:M  zeros, of all weights or of every M inputs; "
+         "sparse:0.75+int8, +int4 or +palN compress the rest\n"
+         "  w8a8  int8, and activations of layers in 8 bits, with ranges from the inputs\n"
+         "  fp16, none  plain weights; as they are\n"
+         "  auto:GOAL  the scheme for each weight that loses least: within bits=N per element, "
+         "within size=P% of the size, or with the fewest bytes for a signal-to-noise ratio of "
+         "snr=DB\n"
+         "Options follow a colon, separated by commas: int4:block=64,asym. Sizes that do not "
+         "divide "
+         "a weight are reduced, and the report says so. A selector is an operator (conv), first, "
+         "last, or a name or glob (*attn*) of a weight or of an operation that uses it.\n"
+         "With --calibrate, integers and indices minimise the error of what a weight computes on "
+         "these inputs, and biases are corrected. Element-wise constants, tables of rotary "
+         "embeddings, weights with fewer than 2048 elements and those with NaN or infinity are "
+         "left "
+         "as they are.\n"
+         "int8 by row or tensor, pal1|2|4|6|8 with one table and sparse:... alone require iOS16, "
+         "w8a8 iOS17, all others iOS18; auto chooses among what --target supports. Methods that "
+         "train a model (quantisation-aware training, movement pruning) are not available.\n";
 }
 
 }  // namespace mlc::driver

@@ -8,6 +8,7 @@
 #include "tools/driver/json_results.h"
 #include "tools/driver/reports.h"
 #include "tools/mlc/command.h"
+#include "tools/mlc/terminal.h"
 
 namespace mlc::driver {
 namespace {
@@ -87,7 +88,7 @@ int RunDiff(const DiffArguments& given, Session& session) {
   for (const verify::WeightPair& weight : diff.weights)
     if (weight.state != verify::WeightPair::State::kEqual) line(WeightText(weight));
   rest();
-  fmt::print("{}\n", diff.same() ? "identical" : "different");
+  PrintColored(stdout, diff.same() ? "identical\n" : "different\n");
   return code;
 }
 
@@ -97,13 +98,16 @@ Command DiffCommand() {
   auto given = std::make_shared<DiffArguments>();
   return {"diff",
           "Compare the interface, operations and weights of two models",
-          "mlc diff old.mlpackage new.mlpackage",
+          {"mlc diff old.mlpackage new.mlpackage",
+           "mlc diff old.mlpackage new.mlpackage --all --report diff.html"},
           {{"A", "", "package, compiled bundle, MIL text or source model", Into(given->a), true},
            {"B", "", "model to compare it with", Into(given->b), true},
            {"--all", "", "show all differences (default: 20 of each kind)", Switch(given->all)},
            ReportOption(given->reports, true),
            JsonOption()},
-          [given](Session& session) { return RunDiff(*given, session); }};
+          [given](Session& session) { return RunDiff(*given, session); },
+          {},
+          {"verify", "inspect"}};
 }
 
 }  // namespace mlc::driver

@@ -9,12 +9,13 @@
 #include "tools/driver/runtimes.h"
 #include "tools/driver/system_info.h"
 #include "tools/mlc/command.h"
+#include "tools/mlc/terminal.h"
 
 namespace mlc::driver {
 namespace {
 
 struct DoctorArguments {
-  std::optional<std::string> model;
+  std::vector<std::string> models;
   ImportOptions import;
   bool strict = false;
 };
@@ -60,9 +61,11 @@ void PrintSystem(const SystemReport& report) {
   if (!report.cache_fault.empty())
     cache = report.cache_fault;
   else if (report.cache)
-    cache = fmt::format("{} entries, {} of {}; {} hits, {} misses", report.cache->entries,
-                        BytesText(report.cache->bytes), BytesText(report.cache->limit),
-                        report.cache->hits, report.cache->misses);
+    cache = fmt::format(
+        "{}, {} of {}; {} hits, {} misses",
+        report.cache->entries == 1 ? "1 entry" : fmt::format("{} entries", report.cache->entries),
+        BytesText(report.cache->bytes), BytesText(report.cache->limit), report.cache->hits,
+        report.cache->misses);
   fmt::print("cache      {}: {}; {} free\n", report.cache_folder.string(), cache,
              BytesText(report.disk_free_bytes));
 }
@@ -80,20 +83,23 @@ int DescribeSystem(Session& session) {
 
 // --- a model
 
-int ExamineModel(const DoctorArguments& given, Session& session) {
-  const std::vector<Finding> findings = Examine(*given.model, given.import, session.diagnostics);
+int ExamineModel(const DoctorArguments& given, const std::filesystem::path& model, Session& session,
+                 nlohmann::ordered_json& document) {
+  const std::vector<Finding> findings = Examine(model, given.import, session.diagnostics);
+  if (given.models.size() > 1 && !session.json) fmt::print("{}\n", model.string());
   int warnings = 0;
   for (const Finding& finding : findings) {
     warnings += finding.severity == analysis::Severity::kWarning;
     if (!session.json)
-      fmt::print("{}[{}]: {}{}{}\n  help: {}\n", Name(finding.severity), finding.rule->id,
-                 finding.place, finding.place.empty() ? "" : ": ", finding.text, finding.help);
+      PrintColored(stdout,
+                   fmt::format("{}[{}]: {}{}{}\n  help: {}\n", Name(finding.severity),
+                               finding.rule->id, finding.place, finding.place.empty() ? "" : ": ",
+                               finding.text, finding.help));
   }
   if (session.json)
-    PrintDocument(FindingsJson(*given.model, findings));
+    document = FindingsJson(model, findings);
   else
-    fmt::print("{} finding{}, {} warning{}\n", findings.size(), findings.size() == 1 ? "" : "s",
-               warnings, warnings == 1 ? "" : "s");
+    fmt::print("{}, {}\n", Counted(std::ssize(findings), "finding"), Counted(warnings, "warning"));
   return given.strict && !findings.empty() ? ExitCode("check-failed") : 0;
 }
 
@@ -112,21 +118,27 @@ std::string RuleList() {
 Command DoctorCommand() {
   auto given = std::make_shared<DoctorArguments>();
   std::vector<Option> table = {
-      {"MODEL", "", "package or other model to examine (default: this machine and build)",
-       Into(given->model)},
+      {"MODEL...", "", "packages or other models to examine (default: this machine and build)",
+       Into(given->models)},
       {"--strict", "", "fail (exit code 3) if there is any finding", Switch(given->strict)},
       JsonOption()};
   Append(ImportTable(given->import), table);
   return {"doctor",
           "Describe this machine, or find problems that a model would cause in an app",
-          "mlc doctor model.mlpackage --strict",
+          {"mlc doctor", "mlc doctor model.mlpackage --strict"},
           std::move(table),
           [given](Session& session) {
-            if (given->model) return ExamineModel(*given, session);
+            if (!given->models.empty())
+              return RunEach(given->models, session,
+                             [&](const std::filesystem::path& model, Session& own,
+                                 nlohmann::ordered_json& document) {
+                               return ExamineModel(*given, model, own, document);
+                             });
             if (given->strict) throw Error("usage", "--strict requires a model");
             return DescribeSystem(session);
           },
-          RuleList()};
+          RuleList(),
+          {"explain", "inspect"}};
 }
 
 }  // namespace mlc::driver

@@ -11,6 +11,7 @@
 #include "tools/driver/json_results.h"
 #include "tools/driver/run_tokens.h"
 #include "tools/mlc/command.h"
+#include "tools/mlc/terminal.h"
 
 namespace mlc::driver {
 namespace {
@@ -23,7 +24,7 @@ using analysis::Severity;
 using analysis::Unit;
 
 struct ExplainArguments {
-  std::filesystem::path model;
+  std::vector<std::string> models;
   ExplainOptions options;
   bool all = false, rules = false;
 };
@@ -37,10 +38,6 @@ std::string Percent(double share) {
     return percent < 99.995 ? fmt::format("{:.2f} %", percent) : "almost 100 %";
   if (percent < 0.05 && share > 0) return "under 0.1 %";
   return fmt::format("{:.1f} %", percent);
-}
-
-std::string Counted(int64_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
 std::string BytesText(double bytes) {
@@ -274,7 +271,8 @@ std::string ContradictionsText(const Explanation& explanation, const ExplainArgu
   return text;
 }
 
-void PrintText(const Explanation& explanation, const ExplainArguments& given, bool chip_given) {
+void PrintText(const Explanation& explanation, const std::filesystem::path& model,
+               const ExplainArguments& given, bool chip_given) {
   const Unit unit = given.options.unit;
   const int64_t rules =
       std::ranges::count_if(analysis::PlacementRules(), [&](const analysis::PlacementRule& rule) {
@@ -285,9 +283,7 @@ void PrintText(const Explanation& explanation, const ExplainArguments& given, bo
       "(--rules lists all). \"Work\" is the estimated number\nof multiplications; it is not a "
       "time. [Apple] stands for text published by Apple, [measured] for measurements by others on "
       "devices,\n[source code] for published code, [claim] for a statement without figures.\n\n",
-      given.model.filename().empty() ? given.model.parent_path().filename().string()
-                                     : given.model.filename().string(),
-      Name(unit), ChipsOfGeneration(given.options.chip.generation),
+      model.filename().string(), Name(unit), ChipsOfGeneration(given.options.chip.generation),
       chip_given ? "" : " (the default; --chip selects another)", rules);
   // The sizes of a function differ little: the worst one is explained.
   std::vector<const Placement*> worst;
@@ -328,6 +324,27 @@ void PrintText(const Explanation& explanation, const ExplainArguments& given, bo
   fmt::print("{}", ContradictionsText(explanation, given));
 }
 
+int ExplainOne(const ExplainArguments& given, const std::filesystem::path& model, Session& session,
+               nlohmann::ordered_json& document) {
+  if (!FrontendOf(model).IsSource())
+    Refuse({"--target", "--precision", "--budget", "--calibrate", "--fp16-strict", "--no-measure",
+            "--fp32-ops", "--fp16-ops", "--optimize-for", "--io", "--labels"},
+           "this option applies to source models only", session);
+  const Explanation explanation = Explain(model, given.options, session.diagnostics);
+  const bool failed = !explanation.Passes(given.options);
+  if (session.json) {
+    document = ExplainJson(model, explanation, given.options);
+  } else {
+    PrintText(explanation, model, given, session.given.contains("--chip"));
+    if (failed)
+      PrintColored(stdout,
+                   fmt::format("FAILED: {} of the work can run on the {}, less than {:g} %\n",
+                               Percent(explanation.lowest_share()), Name(given.options.unit),
+                               *given.options.fail_under));
+  }
+  return failed ? ExitCode("check-failed") : 0;
+}
+
 int RunExplain(const ExplainArguments& given, Session& session) {
   if (given.rules) {
     if (!session.json) {
@@ -340,23 +357,14 @@ int RunExplain(const ExplainArguments& given, Session& session) {
     PrintDocument({{"rules", rules}});
     return 0;
   }
-  if (given.model.empty()) throw Error("usage", "MODEL is required").Help("--rules needs no MODEL");
-  if (!FrontendOf(given.model).IsSource())
-    Refuse({"--target", "--precision", "--budget", "--calibrate", "--fp16-strict", "--no-measure",
-            "--fp32-ops", "--fp16-ops", "--optimize-for", "--io", "--labels"},
-           "this option applies to source models only", session);
-  const Explanation explanation = Explain(given.model, given.options, session.diagnostics);
-  const bool failed = !explanation.Passes(given.options);
-  if (session.json) {
-    PrintDocument(ExplainJson(given.model, explanation, given.options));
-  } else {
-    PrintText(explanation, given, session.given.contains("--chip"));
-    if (failed)
-      fmt::print("FAILED: {} of the work can run on the {}, less than {:g} %\n",
-                 Percent(explanation.lowest_share()), Name(given.options.unit),
-                 *given.options.fail_under);
-  }
-  return failed ? ExitCode("check-failed") : 0;
+  if (given.models.empty())
+    throw Error("usage", "MODEL is required").Help("--rules needs no MODEL");
+  if (given.models.size() > 1) Refuse({"--measured"}, "the measurements are of one model", session);
+  return RunEach(
+      given.models, session,
+      [&](const std::filesystem::path& model, Session& own, nlohmann::ordered_json& document) {
+        return ExplainOne(given, model, own, document);
+      });
 }
 
 }  // namespace
@@ -364,19 +372,24 @@ int RunExplain(const ExplainArguments& given, Session& session) {
 Command ExplainCommand() {
   auto given = std::make_shared<ExplainArguments>();
   ExplainOptions& options = given->options;
-  std::vector<Option> table = {
-      {"MODEL", "", "package, or a source model, which is compiled in memory", Into(given->model)}};
+  std::vector<Option> table = {{"MODEL...", "",
+                                "packages, or source models, which are compiled in memory",
+                                Into(given->models)}};
   Append(ExplainTable(options), table);
-  Append({{"--all", "", "list all rules, operations, parts and sources", Switch(given->all)},
-          {"--rules", "", "print the rules with their sources, as Markdown", Switch(given->rules)},
-          JsonOption()},
-         table);
+  Append(
+      {Common({"--all", "", "list all rules, operations, parts and sources", Switch(given->all)}),
+       Common({"--rules", "", "print the rules with their sources, as Markdown",
+               Switch(given->rules)}),
+       JsonOption()},
+      table);
   return {"explain",
           "Explain which operations a compute unit can run, and why not",
-          "mlc explain model.mlpackage --chip A17Pro --fail-under 95",
+          {"mlc explain model.mlpackage --chip A17Pro --fail-under 95",
+           "mlc explain model.onnx --optimize-for ane"},
           std::move(table),
           [given](Session& session) { return RunExplain(*given, session); },
-          fmt::format("Chips: {}\n\n", ChipNames())};
+          fmt::format("Chips: {}\n\n", ChipNames()),
+          {"compile", "doctor", "run"}};
 }
 
 }  // namespace mlc::driver

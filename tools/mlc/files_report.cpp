@@ -6,11 +6,13 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/support/json_text.h"
+#include "tools/driver/compiled_model_cache.h"
 #include "tools/driver/errors.h"
 #include "tools/driver/inspect.h"
 #include "tools/driver/inspect_files.h"
 #include "tools/driver/json_results.h"
 #include "tools/mlc/interface_report.h"
+#include "tools/mlc/terminal.h"
 
 namespace mlc::driver {
 namespace {
@@ -61,9 +63,10 @@ void PrintNetwork(const FileFacts& facts) {
 }
 
 std::string Line(const Total& total) {
-  return fmt::format("{} tensors, {:.0f} elements, {:.2f} MB, {:.2f} bits per weight",
-                     total.tensors, total.elements, static_cast<double>(total.bytes) / 1e6,
-                     total.bits());
+  return fmt::format("{}, {}, {}, {:.2f} bits per weight",
+                     Counted(static_cast<int64_t>(total.tensors), "tensor"),
+                     Counted(static_cast<int64_t>(total.elements), "element"),
+                     BytesText(total.bytes), total.bits());
 }
 
 // Prints the totals, and the tensors if `list` is set, with columns of these widths.
@@ -99,7 +102,7 @@ std::string ToText(const GgufFacts::Value& value, bool single = false) {
   return JsonText(ToJson(value));
 }
 
-void PrintJson(const GgufFacts& facts, bool weights) {
+Json JsonOf(const GgufFacts& facts, bool weights) {
   Json json{{"format", "gguf"}, {"version", facts.version}, {"architecture", facts.architecture}};
   json["files"] = FilesJson(facts);
   if (facts.program) {
@@ -126,7 +129,7 @@ void PrintJson(const GgufFacts& facts, bool weights) {
                      {"bytes", total.bytes},
                      {"bits_per_weight", total.bits()}};
   json["weights"] = WeightsJson(facts, weights, "type", std::move(by_type));
-  PrintDocument(json);
+  return json;
 }
 
 void PrintText(const GgufFacts& facts, const std::filesystem::path& path, bool weights) {
@@ -180,7 +183,7 @@ constexpr std::string_view kShown[] = {
     "quantization_config",
 };
 
-void PrintJson(const FolderFacts& facts, bool weights) {
+Json JsonOf(const FolderFacts& facts, bool weights) {
   Json json{{"format", "safetensors"},
             {"architecture", facts.architecture},
             {"model_type", facts.model_type},
@@ -191,7 +194,7 @@ void PrintJson(const FolderFacts& facts, bool weights) {
   Json by_type = Json::object();
   for (const auto& [type, total] : facts.by_type) by_type[type] = total.bytes;
   json["weights"] = WeightsJson(facts, weights, "dtype", std::move(by_type));
-  PrintDocument(json);
+  return json;
 }
 
 void PrintText(const FolderFacts& facts, const std::filesystem::path& path, bool weights) {
@@ -207,18 +210,23 @@ void PrintText(const FolderFacts& facts, const std::filesystem::path& path, bool
 }
 
 // `facts`: GgufFacts or FolderFacts.
-void Print(const auto& facts, const std::filesystem::path& path, bool weights, bool json) {
-  json ? PrintJson(facts, weights) : PrintText(facts, path, weights);
+void Print(const auto& facts, const std::filesystem::path& path, bool weights, bool json,
+           Json& document) {
+  if (json)
+    document = JsonOf(facts, weights);
+  else
+    PrintText(facts, path, weights);
 }
 
 }  // namespace
 
-void PrintGguf(const std::filesystem::path& path, bool weights, Session& session) {
-  Print(InspectGguf(path, session.diagnostics), path, weights, session.json);
+void PrintGguf(const std::filesystem::path& path, bool weights, Session& session, Json& document) {
+  Print(InspectGguf(path, session.diagnostics), path, weights, session.json, document);
 }
 
-void PrintFolder(const std::filesystem::path& path, bool weights, Session& session) {
-  Print(InspectFolder(path, session.diagnostics), path, weights, session.json);
+void PrintFolder(const std::filesystem::path& path, bool weights, Session& session,
+                 Json& document) {
+  Print(InspectFolder(path, session.diagnostics), path, weights, session.json, document);
 }
 
 }  // namespace mlc::driver

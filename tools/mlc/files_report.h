@@ -8,8 +8,10 @@
 
 namespace mlc::driver {
 
-// These print to stdout. `weights`: list every tensor.
-void PrintGguf(const std::filesystem::path& path, bool weights, Session& session);
-void PrintFolder(const std::filesystem::path& path, bool weights, Session& session);
+// These print text to stdout, or set the document of --json. `weights`: list every tensor.
+void PrintGguf(const std::filesystem::path& path, bool weights, Session& session,
+               nlohmann::ordered_json& document);
+void PrintFolder(const std::filesystem::path& path, bool weights, Session& session,
+                 nlohmann::ordered_json& document);
 
 }  // namespace mlc::driver

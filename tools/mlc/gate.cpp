@@ -7,6 +7,7 @@
 #include "lib/report/render.h"
 #include "tools/driver/runtimes.h"
 #include "tools/mlc/command.h"
+#include "tools/mlc/terminal.h"
 
 namespace mlc::driver {
 namespace {
@@ -105,7 +106,7 @@ void Print(char gate, const std::vector<GateResult>& results) {
     for (const GateCheck& check : result.checks)
       table.rows.push_back({check.name, std::string(Name(check.verdict)), Number(check.value),
                             Number(check.limit), check.unit, check.text});
-    fmt::print("{}", report::TerminalText(table));
+    fmt::print("{}", CutLines(report::TerminalText(table), stdout));
   }
   fmt::print("gate {}: {}\n", gate, Name(Together(gate, results)));
 }
@@ -129,7 +130,7 @@ Command GateCommand() {
   options.units = DefaultUnits();
   std::vector<Option> table = GateTable(options);
   table.insert(table.begin(),
-               {{"GATE", "",
+               {{"GATE", "a|b|c|d",
                  "a (compile and load), b (schema, timeout, p99 latency, parity), c (compute "
                  "units) or d (soak)",
                  Into(given->gate), true},
@@ -138,11 +139,13 @@ Command GateCommand() {
   return {
       "gate",
       "Check models against pass/fail limits",
-      "mlc gate b model.mlpackage --p99-ms 50 --source model.onnx",
+      {"mlc gate b model.mlpackage --p99-ms 50 --source model.onnx",
+       "mlc gate d model.mlpackage --duration 10s"},
       std::move(table),
       [given](Session& session) { return Gate(*given, session); },
       "Exit codes: 0, all checks pass; 3, a check fails; 1, none fails, but one is not applicable "
-      "here (the report says why).\n\n"};
+      "here (the report says why).\n\n",
+      {"run", "verify"}};
 }
 
 }  // namespace mlc::driver

@@ -7,11 +7,13 @@
 
 #include "lib/report/render.h"
 #include "lib/support/json_text.h"
+#include "tools/driver/compiled_model_cache.h"
 #include "tools/driver/json_results.h"
 #include "tools/driver/reports.h"
 #include "tools/mlc/command.h"
 #include "tools/mlc/files_report.h"
 #include "tools/mlc/interface_report.h"
+#include "tools/mlc/terminal.h"
 
 namespace mlc::driver {
 namespace {
@@ -31,16 +33,17 @@ void PrintOperators(const std::map<std::string, int64_t>& counts, size_t most) {
 }
 
 struct InspectArguments {
-  std::filesystem::path model;
+  std::vector<std::string> models;
   InspectOptions options;
   bool ops = false, weights = false, dot = false;
   std::vector<std::filesystem::path> reports;
 };
 
-void Print(const InspectResult& result, const InspectArguments& given) {
+void Print(const InspectResult& result, const std::filesystem::path& model,
+           const InspectArguments& given) {
   const Program& program = *result.program;
   const Function& main = *program.main();
-  fmt::print("{}  {}, needs {}\n", given.model.string(), result.frontend->name,
+  fmt::print("{}  {}, needs {}\n", model.string(), result.frontend->name,
              TargetName(result.needed));
   size_t most_kinds = given.ops ? SIZE_MAX : 12;
   bool several = program.functions.size() > 1;
@@ -63,9 +66,9 @@ void Print(const InspectResult& result, const InspectArguments& given) {
     while (end < value.size() && (value[end] & 0xC0) == 0x80) --end;  // not within a UTF-8 sequence
     fmt::print("{:<10} {}{}\n", key, value.substr(0, end), end < value.size() ? "..." : "");
   }
-  fmt::print("{:<11}{} tensors, {} elements, {:.2f} MB, {:.2f} bits per weight\n", "weights",
-             result.weights.size(), result.weight_elements,
-             static_cast<double>(result.weight_bytes) / 1e6,
+  fmt::print("{:<11}{}, {}, {}, {:.2f} bits per weight\n", "weights",
+             Counted(std::ssize(result.weights), "tensor"),
+             Counted(result.weight_elements, "element"), BytesText(result.weight_bytes),
              BitsOf(result.weight_bytes, result.weight_elements));
   if (given.weights)
     for (const analysis::Weight& weight : result.weights)
@@ -79,14 +82,15 @@ void Print(const InspectResult& result, const InspectArguments& given) {
 // Formats whose files contain more information than the imported program.
 struct FilesRow {
   std::string_view frontend;
-  void (*print)(const std::filesystem::path& model, bool weights, Session& session);
+  void (*print)(const std::filesystem::path& model, bool weights, Session& session, Json& document);
 };
 constexpr FilesRow kPrintFiles[] = {{"gguf", PrintGguf}, {"safetensors", PrintFolder}};
 
-int RunInspect(const InspectArguments& given, Session& session) {
+int InspectOne(const InspectArguments& given, const std::filesystem::path& model, Session& session,
+               Json& document) {
   // Describe the files instead of the program.
   const bool files = !given.options.text && !given.ops && !given.dot && given.reports.empty();
-  const Frontend& frontend = FrontendOf(given.model);
+  const Frontend& frontend = FrontendOf(model);
   if (!given.options.text || frontend.IsSource())
     Refuse({"--compiler-version", "--mil-version"},
            given.options.text ? "--mil of a source model states no versions"
@@ -94,23 +98,32 @@ int RunInspect(const InspectArguments& given, Session& session) {
            session);
   for (const auto& [name, print] : kPrintFiles)
     if (files && frontend.name == name) {
-      print(given.model, given.weights, session);
+      print(model, given.weights, session, document);
       return 0;
     }
   if (given.dot) Refuse({"--mil", "--ops", "--weights", "--json"}, "--dot prints a graph", session);
-  InspectResult result = Inspect(given.model, given.options, session.diagnostics);
+  InspectResult result = Inspect(model, given.options, session.diagnostics);
   if (!given.reports.empty())
-    WriteReports(InspectReport(given.model, result, given.options), given.reports);
+    WriteReports(InspectReport(model, result, given.options), given.reports);
   if (given.dot)
-    fmt::print("{}", report::Dot(GraphOfModel(given.model, result, given.options).graph));
+    fmt::print("{}", report::Dot(GraphOfModel(model, result, given.options).graph));
   else if (given.options.text && session.json)
-    fmt::print("{}\n", JsonText(Json{{"format", result.frontend->name}, {"mil", result.text}}, 2,
-                                BadUtf8::kReplace));
+    document = {{"format", result.frontend->name}, {"mil", result.text}};
   else if (given.options.text)
     fmt::print("{}", result.text);
+  else if (session.json)
+    document = InspectJson(result, given.weights);
   else
-    session.json ? PrintDocument(InspectJson(result, given.weights)) : Print(result, given);
+    Print(result, model, given);
   return 0;
+}
+
+int RunInspect(const InspectArguments& given, Session& session) {
+  if (given.models.size() > 1) Refuse({"--report"}, "a report is of one model", session);
+  return RunEach(given.models, session,
+                 [&](const std::filesystem::path& model, Session& own, Json& document) {
+                   return InspectOne(given, model, own, document);
+                 });
 }
 
 }  // namespace
@@ -118,25 +131,30 @@ int RunInspect(const InspectArguments& given, Session& session) {
 Command InspectCommand() {
   auto given = std::make_shared<InspectArguments>();
   std::vector<Option> table = {
-      {"MODEL", "", "source model, weights, package, compiled bundle or MIL text",
-       Into(given->model), true},
-      {"--ops", "", "list every operator", Switch(given->ops)},
-      {"--weights", "",
-       "list every constant of ten elements or more with its size in bytes, or every "
-       "tensor of a GGUF or safetensors file",
-       Switch(given->weights)},
-      {"--mil", "",
-       "print the program as MIL text: for Core ML formats as in model.mil, for source "
-       "models in a short readable form",
-       Switch(given->options.text)},
-      {"--dot", "", "print the graph of the default function for Graphviz", Switch(given->dot)},
+      {"MODEL...", "", "source models, weights, packages, compiled bundles or MIL texts",
+       Into(given->models), true},
+      Common({"--ops", "", "list every operator", Switch(given->ops)}),
+      Common({"--weights", "",
+              "list every constant of ten elements or more with its size in bytes, or every "
+              "tensor of a GGUF or safetensors file",
+              Switch(given->weights)}),
+      Common({"--mil", "",
+              "print the program as MIL text: for Core ML formats as in model.mil, for source "
+              "models in a short readable form",
+              Switch(given->options.text)}),
+      Common({"--dot", "", "print the graph of the default function for Graphviz",
+              Switch(given->dot)}),
       ReportOption(given->reports, false),
       JsonOption()};
   Append(BundleTable(given->options.versions), table);
   Append(ImportTable(given->options.import), table);
-  return {"inspect", "Show the inputs, outputs, operators and weights of a model",
-          "mlc inspect model.onnx --ops", std::move(table),
-          [given](Session& session) { return RunInspect(*given, session); }};
+  return {"inspect",
+          "Show the inputs, outputs, operators and weights of a model",
+          {"mlc inspect model.onnx --ops", "mlc inspect model.mlpackage --mil"},
+          std::move(table),
+          [given](Session& session) { return RunInspect(*given, session); },
+          {},
+          {"diff", "doctor", "explain"}};
 }
 
 }  // namespace mlc::driver

@@ -2,6 +2,7 @@
 
 #include "tools/driver/manifest_results.h"
 #include "tools/mlc/command.h"
+#include "tools/mlc/terminal.h"
 
 namespace fs = std::filesystem;
 
@@ -16,7 +17,8 @@ Command ManifestCommand() {
   return {
       "manifest",
       "Merge device measurements into the manifest of a package",
-      "mlc manifest model.mlpackage --merge runs.jsonl",
+      {"mlc manifest model.mlpackage --merge runs.jsonl",
+       "mlc manifest model.mlpackage --merge phone.jsonl --merge mac.jsonl"},
       {{"PACKAGE", "", "package with its manifest beside it", Into(given->package), true},
        {"--merge", "RESULT",
         "measurements from `mlc run PACKAGE --history FILE`; only the newest for each "
@@ -34,14 +36,16 @@ Command ManifestCommand() {
                          {"of_others", merged.skipped},
                          {"failed", merged.failed}});
         else
-          fmt::print("{}: {} result{} added{}{}{}{}\n", merged.manifest.string(), merged.added,
-                     merged.added == 1 ? "" : "s",
+          fmt::print("{}: {} added{}{}{}{}\n", merged.manifest.string(),
+                     Counted(merged.added, "result"),
                      merged.replaced ? fmt::format(", {} replaced", merged.replaced) : "",
                      merged.skipped ? fmt::format(", {} of other packages", merged.skipped) : "",
                      merged.older ? fmt::format(", {} older", merged.older) : "",
                      merged.failed ? fmt::format(", {} of failed runs", merged.failed) : "");
         return 0;
-      }};
+      },
+      {},
+      {"run", "compile"}};
 }
 
 }  // namespace mlc::driver

@@ -7,6 +7,7 @@
 #include "tools/driver/json_results.h"
 #include "tools/driver/operators.h"
 #include "tools/mlc/command.h"
+#include "tools/mlc/terminal.h"
 
 namespace mlc::driver {
 namespace {
@@ -28,7 +29,8 @@ report::Table AllRows(const std::vector<std::string>& header) {
 }
 
 void Print(const report::Table& table, bool markdown) {
-  fmt::print("{}", markdown ? report::Markdown(table) : report::TerminalText(table));
+  fmt::print("{}",
+             markdown ? report::Markdown(table) : CutLines(report::TerminalText(table), stdout));
 }
 
 report::Table MilTable() {
@@ -104,19 +106,26 @@ Command OpsCommand() {
   std::vector<Option> table = {
       {"MODEL", "", "ONNX model: list its operators and report those not supported",
        Into(given->model)},
-      {"--frontend", names, "list what this frontend supports",
+      {"--frontend", names, "list what this frontend supports (default: the operators of MIL)",
        [given](const std::string& name) {
+         std::vector<std::string_view> known;
          for (const Frontend& row : Frontends())
-           if (row.listing && row.name == name) given->frontend = &row;
-         if (!given->frontend)
-           throw Error("usage", "--frontend: \"{}\" is unknown", name).Expected(std::string(names));
+           if (row.listing) {
+             known.push_back(row.name);
+             if (row.name == name) given->frontend = &row;
+           }
+         if (!given->frontend) throw UnknownWord("--frontend", name, known);
        }},
       {"--markdown", "", "print a Markdown table", Switch(given->markdown)},
       JsonOption()};
   Append(ImportTable(given->import), table);
-  return {"ops", "List the supported operators, or those of a model",
-          "mlc ops --frontend onnx --markdown", std::move(table),
-          [given](Session& session) { return ListOps(*given, session); }};
+  return {"ops",
+          "List the supported operators, or those of a model",
+          {"mlc ops model.onnx", "mlc ops --frontend onnx --markdown"},
+          std::move(table),
+          [given](Session& session) { return ListOps(*given, session); },
+          {},
+          {"compile", "inspect"}};
 }
 
 }  // namespace mlc::driver

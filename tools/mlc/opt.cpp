@@ -18,14 +18,20 @@ struct OptArguments {
 };
 
 int Opt(const OptArguments& given, Session& session) {
+  // Text goes to stdout by default, so that "-" says nothing else.
+  fs::path output = given.options.output;
+  if (output == "-") output.clear();
+  if (!output.empty())
+    output = OutputPath(output, fs::path(given.in).replace_extension(
+                                    given.in.extension() == ".mil" ? ".mil" : ".mlpackage"));
   OptimizeResult result;
   {
-    ProgressLine line;
+    ProgressLine line(session);
     OptimizeOptions options = given.options;
-    if (!session.json) options.progress = line.Showing();
+    options.output = output;
+    options.progress = line.Showing();
     result = Optimize(given.in, options, session.diagnostics);
   }
-  const fs::path& output = given.options.output;
   if (session.json) {
     nlohmann::ordered_json answer{{"changed", result.changed},
                                   {"passes", nlohmann::ordered_json::array()}};
@@ -65,18 +71,20 @@ Command OptCommand() {
   ShowPasses(options.pipeline);
   std::vector<Option> table = {
       {"IN", "", "MIL text, package or source model", Into(given->in), true},
-      {"-o", "FILE.mil|OUT.mlpackage", "output (default: MIL text on stdout)",
-       [&options](const std::string& text) { options.output = WithoutSlash(text); }},
+      OutputOption({"-o", "FILE.mil|OUT.mlpackage", "output (default: MIL text on stdout)",
+                    Into(options.output)}),
   };
   Append(OptimizeTable(options), table);
   table.push_back(
       {"--json", "", "print one JSON document to stdout, with the text if there is no -o"});
   return {"opt",
           "Run passes on a model and print it as MIL text",
-          "mlc opt model.mil --passes fold-constants,dead-code",
+          {"mlc opt model.mil --passes fold-constants,dead-code",
+           "mlc opt model.mlpackage --compress int8 -o small.mlpackage"},
           std::move(table),
           [given](Session& session) { return Opt(*given, session); },
-          PassList()};
+          PassList(),
+          {"compile", "inspect"}};
 }
 
 }  // namespace mlc::driver

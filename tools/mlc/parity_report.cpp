@@ -4,6 +4,7 @@
 
 #include "lib/support/json_text.h"
 #include "tools/driver/errors.h"
+#include "tools/mlc/terminal.h"
 
 namespace fs = std::filesystem;
 
@@ -30,17 +31,19 @@ int ShowParity(const verify::ParityResult& result, const Session& session,
   if (session.json)
     PrintDocument(ParseJson(ParityJson(result)));
   else
-    fmt::print(
-        "on {} by mlc {}, units {}, {:.2f} ms{}\nerror: {}\n{}{}{}\n", result.machine,
-        result.version, result.units, result.milliseconds,
-        result.compared_again ? ", compared again here" : "", verify::kErrorFigure,
-        WithFlags(verify::ReportText(result.outputs)),
-        written.empty()
-            ? ""
-            : fmt::format(
-                  "written to {}; `mlc verify --result` checks it where the bundle was made\n",
-                  written.string()),
-        VerdictText(result.outputs));
+    PrintColored(
+        stdout,
+        fmt::format(
+            "on {} by mlc {}, units {}, {:.2f} ms{}\nerror: {}\n{}{}{}\n", result.machine,
+            result.version, result.units, result.milliseconds,
+            result.compared_again ? ", compared again here" : "", verify::kErrorFigure,
+            WithFlags(verify::ReportText(result.outputs)),
+            written.empty()
+                ? ""
+                : fmt::format(
+                      "written to {}; `mlc verify --result` checks it where the bundle was made\n",
+                      written.string()),
+            VerdictText(result.outputs)));
   return ok ? 0 : ExitCode("check-failed");
 }
 

@@ -16,9 +16,9 @@ struct PrecompileArguments {
 };
 
 int PrecompileRun(const PrecompileArguments& given, Session& session) {
-  fs::path package = given.package, output = given.output;
-  if (package.filename().empty()) package = package.parent_path();
-  if (output.empty()) output = package.filename().replace_extension(".mlmodelc");
+  const fs::path& package = given.package;
+  const fs::path usual = package.filename().replace_extension(".mlmodelc");
+  const fs::path output = given.output.empty() ? usual : OutputPath(given.output, usual);
   const bool cached = Precompile(package, output, given.options, session.diagnostics);
   if (session.json) {
     nlohmann::ordered_json json{{"bundle", fs::absolute(output).string()}};
@@ -36,8 +36,8 @@ Command PrecompileCommand() {
   auto given = std::make_shared<PrecompileArguments>();
   std::vector<Option> table = {
       {"PACKAGE", "", ".mlpackage to compile", Into(given->package), true},
-      {"-o", "OUT.mlmodelc", "output (default: the package's name)",
-       [given = given.get()](const std::string& text) { given->output = WithoutSlash(text); }},
+      OutputOption(
+          {"-o", "OUT.mlmodelc", "output (default: the package's name)", Into(given->output)}),
       {"--check", "", "compare with the output of Core ML's own compiler (requires a Mac)",
        [](const std::string&) {
          throw Error("no-coreml",
@@ -47,9 +47,14 @@ Command PrecompileCommand() {
        }}};
   Append(PrecompileTable(given->options), table);
   table.push_back(JsonOption());
-  return {"precompile", "Compile a package to a .mlmodelc bundle without Core ML (experimental)",
-          "mlc precompile model.mlpackage -o model.mlmodelc", std::move(table),
-          [given](Session& session) { return PrecompileRun(*given, session); }};
+  return {"precompile",
+          "Compile a package to a .mlmodelc bundle without Core ML (experimental)",
+          {"mlc precompile model.mlpackage",
+           "mlc precompile model.mlpackage -o app/model.mlmodelc --cache cache"},
+          std::move(table),
+          [given](Session& session) { return PrecompileRun(*given, session); },
+          {},
+          {"compile", "cache"}};
 }
 
 }  // namespace mlc::driver

@@ -1,46 +1,46 @@
-// tools/mlc/progress_line.h - a line on the terminal that is overwritten with the current progress,
-// and erased by the destructor.
+// tools/mlc/progress_line.h - the current progress on stderr: on a terminal, a line that is
+// overwritten and erased in the end; with --progress plain, a line at most every second.
 #pragma once
 
-#include <unistd.h>
-
 #include <chrono>
-#include <cstdio>
-#include <optional>
+#include <functional>
+#include <string>
 
-#include "lib/support/error.h"
 #include "lib/support/progress.h"
+#include "tools/mlc/command.h"
+#include "tools/mlc/terminal.h"
 
 namespace mlc::driver {
 
 class ProgressLine {
  public:
-  ~ProgressLine() {
-    if (live()) fmt::print(stderr, "\r\033[K");
-  }
-  // Returns whether stderr is a terminal.
-  static bool live() { return isatty(STDERR_FILENO) != 0; }
-  // Shows the result of text(), at most ten times a second.
-  template <class Text>
-  void Show(Text text) {
-    constexpr auto kEvery = std::chrono::milliseconds(100);
-    const auto now = std::chrono::steady_clock::now();
-    if (!live() || (last_ && now - *last_ < kEvery)) return;
-    last_ = now;
-    fmt::print(stderr, "\r\033[K{}", text());
-    std::fflush(stderr);
-  }
+  // With --json, only --progress plain shows progress.
+  explicit ProgressLine(const Session& session);
+  ~ProgressLine() { Erase(); }
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
 
-  // Shows the progress of long work, while this object exists.
-  Progress Showing() {
-    if (!live()) return {};
-    return [this](std::string_view step, double share) {
-      Show([&] { return fmt::format("{}: {:.0f} %", step, 100 * share); });
-    };
-  }
+  bool shown() const { return form_ != ProgressForm::kNone; }
+  // Shows the result of text(), at most ten times a second on a terminal.
+  void Show(const std::function<std::string()>& text);
+  // Shows the progress of long work, while this object exists: "writing weights: 45 %, 1.2 of 2.6 GB,
+  // 310 MB/s, 4 s left". Empty if nothing is shown.
+  Progress Showing();
+  // Removes the line from the terminal, before something else is printed.
+  void Erase();
 
  private:
-  std::optional<std::chrono::steady_clock::time_point> last_;
+  using Clock = std::chrono::steady_clock;
+  std::string Describe(const ProgressStep& step);
+
+  const ProgressForm form_;
+  bool on_screen_ = false;
+  std::optional<Clock::time_point> last_;
+  // The step that is going on, since when, and its state then.
+  std::string step_;
+  Clock::time_point begin_;
+  double share_ = 0;
+  uint64_t done_ = 0;
 };
 
 }  // namespace mlc::driver

@@ -6,6 +6,7 @@
 #include "tools/driver/output_path.h"
 #include "tools/mlc/command.h"
 #include "tools/mlc/progress_line.h"
+#include "tools/mlc/terminal.h"
 
 namespace fs = std::filesystem;
 
@@ -30,19 +31,18 @@ std::string_view Name(ReduceResult::End end) {
 
 int RunReduce(const ReduceArguments& given, Session& session) {
   ReduceOptions options = given.options;
-  if (options.output.empty()) {
-    const fs::path model = WithoutSlash(given.model);
-    options.output = model.stem().string() + "-reduced" + model.extension().string();
-  }
+  const fs::path usual =
+      given.model.stem().string() + "-reduced" + given.model.extension().string();
+  options.output = options.output.empty() ? usual : OutputPath(options.output, usual);
   FirstInterrupt interrupt;
   options.interrupted = [&] { return interrupt.came(); };
   ReduceResult result;
   {
-    ProgressLine line;
+    ProgressLine line(session);
     options.progress = [&](const ReduceProgress& progress) {
       line.Show([&] {
-        return fmt::format("{} operations, {} tests, reducing {}", progress.operations,
-                           progress.tests, progress.step);
+        return fmt::format("{}, {}, reducing {}", Counted(progress.operations, "operation"),
+                           Counted(progress.tests, "test"), progress.step);
       });
     };
     result = Reduce(given.model, options, session.diagnostics);
@@ -54,8 +54,9 @@ int RunReduce(const ReduceArguments& given, Session& session) {
                    {"tests", result.tests},
                    {"end", Name(result.end)}});
   else
-    fmt::print("{}\n  {} operations before, {} after; {} tests{}\n", options.output.string(),
-               result.operations_before, result.operations, result.tests,
+    fmt::print("{}\n  {} before, {} after; {}{}\n", options.output.string(),
+               Counted(result.operations_before, "operation"), result.operations,
+               Counted(result.tests, "test"),
                result.end == ReduceResult::End::kMinimal     ? ""
                : result.end == ReduceResult::End::kTimeLimit ? "; the time limit was reached"
                                                              : "; interrupted");
@@ -79,13 +80,16 @@ Command ReduceCommand() {
   ReduceOptions& options = given->options;
   return {"reduce",
           "Shrink a model that shows a fault to a minimal one",
-          "mlc reduce model.onnx --test ./is_faulty.sh -o small.onnx",
+          {"mlc reduce model.onnx --test ./is_faulty.sh -o small.onnx",
+           "mlc reduce model.mlpackage --test ./is_faulty.sh --time-limit 10m"},
           {{"MODEL", "", "ONNX model, package or MIL text", Into(given->model), true},
            {"--test", "SCRIPT", "program that exits with 0 if a file shows the fault",
             Into(options.script), true},
-           {"-o", "OUT", "output, in the format of MODEL (default: MODEL-reduced in this folder)",
-            [&options](const std::string& text) { options.output = WithoutSlash(text); }},
-           {"--time-limit", "DURATION", "stop after this time with the smallest version so far",
+           OutputOption({"-o", "OUT",
+                         "output, in the format of MODEL (default: MODEL-reduced in this folder)",
+                         Into(options.output)}),
+           {"--time-limit", "DURATION",
+            "stop after this time with the smallest version so far (default: none)",
             [&options](const std::string& text) {
               options.time_limit = ParseDuration("--time-limit", text);
             }},
@@ -94,12 +98,15 @@ Command ReduceCommand() {
             [&options](const std::string& text) {
               options.script_timeout = ParseDuration("--script-timeout", text);
             }},
-           {"--data-root", "DIR", "folder of external data that is not beside an ONNX model",
+           {"--data-root", "DIR",
+            "folder of external data that is not beside an ONNX model (default: the model's folder "
+            "only)",
             Into(options.data_root)},
            {"--force", "", "replace whatever exists at -o", Switch(options.force)},
            JsonOption()},
           [given](Session& session) { return RunReduce(*given, session); },
-          std::string(kNotes)};
+          std::string(kNotes),
+          {"extract"}};
 }
 
 }  // namespace mlc::driver

@@ -16,6 +16,7 @@
 #include "tools/mlc/parity_report.h"
 #include "tools/mlc/progress_line.h"
 #include "tools/mlc/run_timings.h"
+#include "tools/mlc/terminal.h"
 #include "tools/mlc/text_modes.h"
 
 namespace fs = std::filesystem;
@@ -26,8 +27,12 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
+// Two models are compared with more runs than one is measured with by default.
+constexpr int64_t kPairIterations = 20, kPairWarmup = 2;
+
 struct RunArguments {
-  fs::path model;
+  std::vector<std::string> models;
+  fs::path model;  // the first one
   BenchmarkOptions options;
   TextArguments text;
   std::vector<std::string> bundles;
@@ -89,8 +94,8 @@ void Print(const BenchmarkResult& result, const analysis::GeneratedInputOptions&
           ? fmt::format("mlc's engine ({})", Describe(result.arithmetic))
           : fmt::format("{}, --units {}", result.machine.runtime, Name(result.units));
   if (result.of_fallback) fmt::print("the outputs are those of mlc's engine, as a fallback\n");
-  fmt::print("{}: predict p50 {:.2f} ms, p95 {:.2f} ms over {} run{}\n", what, predict.p50,
-             predict.p95, predict.count, predict.count == 1 ? "" : "s");
+  fmt::print("{}: predict p50 {:.2f} ms, p95 {:.2f} ms over {}\n", what, predict.p50, predict.p95,
+             Counted(predict.count, "run"));
 }
 
 // Returns the exit code for the most important failure: timeouts first, then errors, then failed
@@ -124,7 +129,8 @@ Json BaselineJson(const BaselineCheck& check) {
 }
 
 int RunSweep(const RunArguments& given, const BenchmarkOptions& options, Session& session) {
-  for (const char* option : {"--trace", "--baseline", "--history", "--profile", "--report"})
+  for (const char* option :
+       {"--trace", "--baseline", "--history (default: none)", "--profile", "--report"})
     if (session.given.contains(option))
       throw Error("usage", "--units sweep cannot be combined with {}", option)
           .Help("run again with the recommended units");
@@ -145,6 +151,68 @@ int RunSweep(const RunArguments& given, const BenchmarkOptions& options, Session
   int code = 0;
   for (const SweepRow& row : sweep.rows)
     code = std::max(code, row.error ? ExitCode(row.error->id()) : CodeOf(*row.result, options));
+  return code;
+}
+
+// "1.24 +/- 0.03 times faster than B", of the model with the smaller mean.
+std::string RatioText(const std::array<BenchmarkResult, 2>& results,
+                      const std::vector<std::string>& models) {
+  const Statistics times[] = {results[0].predict.statistics(), results[1].predict.statistics()};
+  const size_t fast = times[1].mean < times[0].mean ? 1 : 0;
+  const TimeRatio ratio = RatioOf(times[1 - fast], times[fast]);
+  std::string text = fmt::format("{} is {:.2f} +/- {:.2f} times faster than {}\n", models[fast],
+                                 ratio.mean, ratio.deviation, models[1 - fast]);
+  if (ratio.mean - 1 < 2 * ratio.deviation)
+    text += fmt::format("the difference is within two standard deviations; try --iterations {}\n",
+                        4 * times[0].count);
+  return text;
+}
+
+int RunPair(const RunArguments& given, BenchmarkOptions options, Session& session) {
+  if (given.models.size() > 2)
+    throw Error("usage", "{} models are given", given.models.size())
+        .Expected("one model, or two to compare");
+  Refuse({"--compare", "--operations", "--soak", "--jobs", "--warm-load", "--profile", "--trace",
+          "--baseline", "--history", "--report", "--output-dir"},
+         "two models are only timed", session);
+  if (options.sweep) throw Error("usage", "--units sweep requires a single model");
+  if (!session.given.contains("--iterations")) options.iterations = kPairIterations;
+  if (!session.given.contains("--warmup")) options.warmup = kPairWarmup;
+  std::array<BenchmarkResult, 2> results;
+  {
+    ProgressLine line(session);
+    if (line.shown())
+      options.progress = [&line](int64_t done, int64_t of, double) {
+        line.Show([&] { return fmt::format("{} of {} predictions of each model", done, of); });
+      };
+    results = BenchmarkPair(given.models[0], given.models[1], options, session.diagnostics);
+  }
+  const int code = std::max(CodeOf(results[0], options), CodeOf(results[1], options));
+  if (session.json) {
+    Json list = Json::array();
+    for (size_t i = 0; i < 2; ++i) {
+      Json entry = ResultJson(results[i], options.make_up);
+      entry["model"] = given.models[i];
+      list.push_back(std::move(entry));
+    }
+    const TimeRatio ratio =
+        RatioOf(results[1].predict.statistics(), results[0].predict.statistics());
+    PrintDocument({{"models", list},
+                   {"ratio", {{"mean", ratio.mean}, {"deviation", ratio.deviation}}},
+                   {"exit_code", code}});
+    return code;
+  }
+  fmt::print("{}",
+             GeneratedInputsText(*results[0].function, results[0].generated, options.make_up, 1));
+  for (size_t i = 0; i < 2; ++i) {
+    const Statistics times = results[i].predict.statistics();
+    fmt::print("{}\n  {:.3f} ms +/- {:.3f} ms, from {:.3f} to {:.3f} ms, over {}\n",
+               given.models[i], times.mean, times.stddev, times.min, times.max,
+               Counted(times.count, "run"));
+    for (const std::string& doubt : Doubts(results[i].predict.times, options.warmup))
+      fmt::print("  {}\n", doubt);
+  }
+  fmt::print("{}", RatioText(results, given.models));
   return code;
 }
 
@@ -178,8 +246,8 @@ int RunBundles(const RunArguments& given, Session& session) {
       if (session.json)
         list.push_back({{"bundle", bundle}, {"result", ParseJson(ParityJson(result))}});
       else
-        fmt::print("{:<40} {} in {:.2f} ms\n", bundle, VerdictText(result.outputs),
-                   result.milliseconds);
+        PrintColored(stdout, fmt::format("{:<40} {} in {:.2f} ms\n", bundle,
+                                         VerdictText(result.outputs), result.milliseconds));
     } catch (const std::exception&) {
       for (const Error& error : CurrentErrors()) {
         code = std::max(code, ExitCode(error.id()));
@@ -200,8 +268,9 @@ int RunModel(RunArguments& given, Session& session) {
     given.options.breaker.override = runtime::ParseBreakerOverride(text);
   if (!given.bundles.empty()) return RunBundles(given, session);
   if (given.result) throw Error("usage", "--result requires --bundle");
-  if (given.model.empty())
+  if (given.models.empty())
     throw Error("usage", "MODEL is required").Help("--help shows an example");
+  given.model = given.models[0];
   BenchmarkOptions options = given.options;
   for (const char* option : {"--tolerance", "--force-baseline"})
     if (given.baseline.empty() && session.given.contains(option))
@@ -211,9 +280,12 @@ int RunModel(RunArguments& given, Session& session) {
   if (given.tolerance < 0 || given.tolerance > 1000)
     throw Error("usage", "--tolerance: expected a percentage from 0 to 1000");
   if (given.text.given()) {
+    if (given.models.size() > 1)
+      throw Error("usage", "--prompt and --perplexity require a single model");
     Refuse({"--report"}, "--prompt and --perplexity write no report", session);
     return RunText(given.model, options, given.text, session);
   }
+  if (given.models.size() > 1) return RunPair(given, options, session);
   if (options.sweep) return RunSweep(given, options, session);
   options.trace = std::make_shared<Trace>(ProcessTime());
   options.trace_predictions = !given.trace.empty();
@@ -226,8 +298,8 @@ int RunModel(RunArguments& given, Session& session) {
   looking.End();
   BenchmarkResult result;
   {
-    ProgressLine line;
-    if (!session.json && ProgressLine::live())
+    ProgressLine line(session);
+    if (line.shown())
       options.progress = [&line](int64_t done, int64_t of, double p50_ms) {
         line.Show([&] {
           return fmt::format("{}{} predictions{}", done, of > 0 ? fmt::format(" of {}", of) : "",
@@ -256,8 +328,8 @@ int RunModel(RunArguments& given, Session& session) {
     if (options.profile)
       fmt::print("{}",
                  ProfileText(*options.trace, result.predict.statistics().count + options.warmup));
-    fmt::print("{}", MeasuredText(result, options));
-    if (check) fmt::print("{}", BaselineText(*check, tolerance));
+    PrintColored(stdout, MeasuredText(result, options));
+    if (check) PrintColored(stdout, BaselineText(*check, tolerance));
   }
   if (!given.history.empty()) AppendHistory(given.history, given.model, result);
   if (!given.trace.empty()) options.trace->Write(given.trace);
@@ -269,43 +341,69 @@ int RunModel(RunArguments& given, Session& session) {
 Command RunCommand() {
   auto given = std::make_shared<RunArguments>();
   BenchmarkOptions& options = given->options;
-  std::vector<Option> table = {
-      {"MODEL", "", "source model, package, compiled bundle or MIL text", Into(given->model)}};
+  std::vector<Option> table = {{"MODEL...", "",
+                                "source model, package, compiled bundle or MIL text; two models "
+                                "are timed in turn on the same "
+                                "inputs and compared",
+                                Into(given->models)}};
   Append(RunTable(options), table);
   Append(TextTable(given->text), table);
-  Append({{"--bundle", "DIR",
-           "instead of running MODEL, check a bundle written by `mlc verify --bundle` and "
-           "write result.json into it; may be repeated, with one line of output per bundle",
-           Into(given->bundles), false, true},
-          {"--result", "FILE",
-           "with --bundle: write the result to FILE and the outputs beside it, and leave "
-           "the bundle unchanged",
-           Into(given->result)},
-          {"--trace", "FILE",
-           "write phases, predictions and, with --profile, operations as Chrome trace events",
-           Into(given->trace)},
-          {"--baseline", "FILE",
-           "fail (exit code 3) if the median time is higher than in FILE, an earlier "
-           "output of --json or --history, or if FILE is from another package or machine",
-           Into(given->baseline)},
-          {"--tolerance", "PCT", "slowdown that --baseline allows, in percent (default 5)",
-           Whole("--tolerance", given->tolerance)},
-          {"--force-baseline", "", "compare even with a baseline from another package or machine",
-           Switch(given->force_baseline)},
-          {"--history", "FILE", "append the measurements to a file, as one line of JSON",
-           Into(given->history)},
-          {"--no-compile", "", "accept only compiled bundles (.mlmodelc)",
-           Switch(options.bundles_only)},
-          ReportOption(given->reports, true)},
+  Append(
+      Grouped(
+          OptionGroup::kComparison,
+          {Common({"--bundle", "DIR",
+                   "instead of running MODEL, check a bundle written by `mlc verify --bundle` and "
+                   "write result.json into it; may be repeated, with one line of output per bundle",
+                   Into(given->bundles), false, true}),
+           {"--result", "FILE",
+            "with --bundle: write the result to FILE and the outputs beside it, and leave "
+            "the bundle unchanged (default: result.json in the bundle)",
+            Into(given->result)}}),
+      table);
+  Append(Grouped(OptionGroup::kMeasuring,
+                 {{"--trace", "FILE",
+                   "write phases, predictions and, with --profile, operations as Chrome trace "
+                   "events (default: none)",
+                   Into(given->trace)},
+                  {"--baseline", "FILE",
+                   "fail (exit code 3) if the median time is higher than in FILE, an earlier "
+                   "output of --json or --history, or if FILE is from another package or machine "
+                   "(default: none)",
+                   Into(given->baseline)},
+                  {"--tolerance", "PCT", "slowdown that --baseline allows, in percent (default 5)",
+                   Whole("--tolerance", given->tolerance)},
+                  {"--force-baseline", "",
+                   "compare even with a baseline from another package or machine",
+                   Switch(given->force_baseline)},
+                  {"--history", "FILE",
+                   "append the measurements to a file, as one line of JSON (default: none)",
+                   Into(given->history)}}),
          table);
+  Append(
+      Grouped(OptionGroup::kUnits, {{"--no-compile", "", "accept only compiled bundles (.mlmodelc)",
+                                     Switch(options.bundles_only)}}),
+      table);
+  Append(Grouped(OptionGroup::kOutput, {ReportOption(given->reports, true)}), table);
   Append(ImportTable(options.import), table);
   table.push_back(JsonOption());
-  return {"run",
-          "Run a model or package and print, save or measure its outputs",
-          "mlc run model.mlpackage --input image=digit.npy --output-dir out",
-          std::move(table),
-          [given](Session& session) { return RunModel(*given, session); },
-          TextNotes()};
+  return {
+      "run",
+      "Run a model or package and print, save or measure its outputs",
+      {"mlc run model.mlpackage --input image=digit.npy --output-dir out",
+       "mlc run model.mlpackage --iterations 100 --warmup 10", "mlc run a.mlpackage b.mlpackage"},
+      std::move(table),
+      [given](Session& session) { return RunModel(*given, session); },
+      TextNotes(),
+      {"verify", "gate", "cache"}};
+}
+
+Command RunnerCommand() {
+  Command command = RunCommand();
+  command.name = "";
+  command.summary = "Run and measure models and Core ML packages";
+  command.examples = {"mlc-run model.mlpackage --input image=digit.npy --output-dir out",
+                      "mlc-run model.mlpackage --iterations 100 --warmup 10"};
+  return command;
 }
 
 }  // namespace mlc::driver

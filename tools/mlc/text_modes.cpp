@@ -7,6 +7,7 @@
 #include "lib/support/regular_file.h"
 #include "lib/text/chat_template.h"
 #include "tools/mlc/progress_line.h"
+#include "tools/mlc/terminal.h"
 
 namespace fs = std::filesystem;
 
@@ -71,9 +72,12 @@ int RunPrompt(const fs::path& model, const BenchmarkOptions& run, const TextArgu
     if (!interrupt) interrupt.emplace();
     return interrupt->came();
   };
+  ProgressLine line(session);
+  options.progress = line.Showing();
   bool shown = false;
   if (!session.json)
     options.show = [&](std::string_view piece) {
+      line.Erase();
       shown = true;
       ShowPiece(piece);
     };
@@ -81,16 +85,19 @@ int RunPrompt(const fs::path& model, const BenchmarkOptions& run, const TextArgu
   try {
     result = Generate(model, run, options, session.diagnostics);
   } catch (...) {
+    line.Erase();
     if (shown) ShowPiece("\n");
     throw;
   }
+  line.Erase();
   if (session.json) {
     PrintDocument(GeneratedJson(result));
   } else {
     ShowPiece("\n");
-    fmt::print(stderr, "prompt: {} tokens, {:.1f} tokens/s\n", result.prompt_tokens.size(),
-               PrefillRate(result));
-    fmt::print(stderr, "answer: {} tokens{}, ended by {}; {}\n", result.tokens.size(),
+    fmt::print(stderr, "prompt: {}, {:.1f} tokens/s\n",
+               Counted(std::ssize(result.prompt_tokens), "token"), PrefillRate(result));
+    fmt::print(stderr, "answer: {}{}, ended by {}; {}\n",
+               Counted(std::ssize(result.tokens), "token"),
                result.decoded > 0 ? fmt::format(", {:.1f} tokens/s", DecodeRate(result)) : "",
                result.why, ModeText(result.executor));
   }
@@ -114,12 +121,12 @@ std::string WithError(std::string_view value, double error) {
 }
 
 PerplexityOptions Chunked(const fs::path& text, const fs::path& tokenizer,
-                          const ImportOptions& import, ProgressLine& line, bool json) {
+                          const ImportOptions& import, ProgressLine& line) {
   PerplexityOptions options;
   options.text = text;
   options.tokenizer = tokenizer;
   options.context = import.context;
-  if (!json && ProgressLine::live())
+  if (line.shown())
     options.progress = [&line](int64_t done, int64_t of, double perplexity) {
       line.Show(
           [&] { return fmt::format("{} of {} tokens, perplexity {:.4f}", done, of, perplexity); });
@@ -136,9 +143,9 @@ int RunPerplexity(const fs::path& model, const BenchmarkOptions& run, const Text
                   Session& session) {
   PerplexityResult result;
   {
-    ProgressLine line;
+    ProgressLine line(session);
     const PerplexityOptions options =
-        Chunked(text.perplexity, text.generate.tokenizer, run.import, line, session.json);
+        Chunked(text.perplexity, text.generate.tokenizer, run.import, line);
     result = MeasurePerplexity(model, run, options, session.diagnostics);
   }
   const double rate =
@@ -163,17 +170,21 @@ int RunPerplexity(const fs::path& model, const BenchmarkOptions& run, const Text
 }  // namespace
 
 std::vector<Option> TextTable(TextArguments& into) {
-  std::vector<Option> table = {
-      {"--prompt", "TEXT",
-       "text that the language model continues; special tokens in it are recognised",
-       [&into](const std::string& text) { into.prompt = text; }},
-      {"--prompt-file", "FILE", "read the prompt from a file, without the newline at its end",
-       Into(into.prompt_file)}};
+  std::vector<Option> table =
+      Grouped(OptionGroup::kLanguage,
+              {Common({"--prompt", "TEXT",
+                       "text that the language model continues; special tokens in it are "
+                       "recognised (default: none)",
+                       [&into](const std::string& text) { into.prompt = text; }}),
+               {"--prompt-file", "FILE",
+                "read the prompt from a file, without the newline at its end (default: none)",
+                Into(into.prompt_file)}});
   Append(GenerateTable(into.generate), table);
-  Append({{"--perplexity", "FILE",
-           "measure the perplexity of a language model on this text, in chunks of "
-           "--context tokens (default 512); the second half of each chunk is scored",
-           Into(into.perplexity)}},
+  Append(Grouped(OptionGroup::kLanguage,
+                 {Common({"--perplexity", "FILE",
+                          "measure the perplexity of a language model on this text, in chunks of "
+                          "--context tokens (default 512); the second half of each chunk is scored",
+                          Into(into.perplexity)})}),
          table);
   return table;
 }
@@ -224,8 +235,8 @@ int VerifyText(const fs::path& source, const fs::path& package, const VerifyOpti
          "--text replaces inputs", session);
   AgreementResult result;
   {
-    ProgressLine line;
-    const PerplexityOptions chunked = Chunked(text, tokenizer, options.import, line, session.json);
+    ProgressLine line(session);
+    const PerplexityOptions chunked = Chunked(text, tokenizer, options.import, line);
     result = CompareOnText(source, package, options.import, options.budget, chunked,
                            session.diagnostics);
   }
@@ -270,8 +281,8 @@ int VerifyText(const fs::path& source, const fs::path& package, const VerifyOpti
           {"same top five tokens", percent(figures.top5, figures.top5_error)}})
       fmt::print("  {:<22} {}\n", name, value);
     if (!result.tokenizer.value_or("").empty())
-      fmt::print("FAIL tokenizer: {}\n", *result.tokenizer);
-    fmt::print("{}\n", result.ok ? "PASSED" : "FAILED");
+      PrintColored(stdout, fmt::format("FAIL tokenizer: {}\n", *result.tokenizer));
+    PrintColored(stdout, result.ok ? "PASSED\n" : "FAILED\n");
   }
   return result.ok ? 0 : ExitCode("check-failed");
 }

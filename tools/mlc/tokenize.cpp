@@ -115,12 +115,13 @@ Command TokenizeCommand() {
        "GGUF file, Hugging Face folder, tokenizer.json, or package with a tokenizer "
        "beside it",
        Into(given->model), true},
-      {"--text", "TEXT", "text to tokenize",
+      {"--text", "TEXT", "text to tokenize (default: none)",
        [given](const std::string& text) { given->text = text; }},
-      {"--file", "FILE", "file to tokenize, byte for byte", Into(given->file)},
-      {"--texts", "FILE.json", "several texts, as a JSON list; prints a list of ids for each",
+      {"--file", "FILE", "file to tokenize, byte for byte (default: none)", Into(given->file)},
+      {"--texts", "FILE.json",
+       "several texts, as a JSON list; prints a list of ids for each (default: none)",
        Into(given->texts)},
-      {"--decode", "IDS", "token ids to decode, e.g. 1,2,3",
+      {"--decode", "IDS", "token ids to decode, e.g. 1,2,3 (default: none)",
        [given](const std::string& ids) { given->decode = ids; }},
       {"--special", "",
        "recognise control tokens (\"<|im_end|>\") in the text; with --decode, print them",
@@ -129,9 +130,14 @@ Command TokenizeCommand() {
        "add the tokens that the model expects around a text (BOS, EOS; CLS, SEP)",
        Switch(given->add_special)},
       JsonOption()};
-  return {"tokenize", "Encode text as tokens, or decode tokens",
-          "mlc tokenize model.gguf --text \"Hello world\" --json", std::move(table),
-          [given](Session& session) { return TokenizeRun(*given, session); }};
+  return {"tokenize",
+          "Encode text as tokens, or decode tokens",
+          {"mlc tokenize model.gguf --text \"Hello world\"",
+           "mlc tokenize model.gguf --decode 1,2,3 --json"},
+          std::move(table),
+          [given](Session& session) { return TokenizeRun(*given, session); },
+          {},
+          {"run"}};
 }
 
 }  // namespace mlc::driver

@@ -10,6 +10,8 @@
 #include "tools/mlc/command.h"
 #include "tools/mlc/generated_inputs_report.h"
 #include "tools/mlc/parity_report.h"
+#include "tools/mlc/progress_line.h"
+#include "tools/mlc/terminal.h"
 #include "tools/mlc/text_modes.h"
 
 namespace fs = std::filesystem;
@@ -85,12 +87,15 @@ void Print(const VerifyResult& result, const VerifyOptions& options, size_t wors
   if (result.floors)
     floors = fmt::format("floor: {}; errors up to {} x the floor are allowed\n",
                          verify::kFloorDescription, verify::kFloors);
-  fmt::print(
-      "reference: {}{}\nbudget: {} ({})\nerror: {}\n{}{}{}{}{}{}{}{}\n", result.reference,
-      result.exact ? fmt::format(" ({})", Describe(engine::EngineOptions::Arithmetic::kExact)) : "",
-      result.budgets.name, Describe(result.budgets.all), verify::kErrorFigure, floors, generated,
-      bundle, WithFlags(verify::ReportText(result.outputs)), not_compared, language, layers,
-      VerdictText(result.outputs));
+  PrintColored(
+      stdout,
+      fmt::format(
+          "reference: {}{}\nbudget: {} ({})\nerror: {}\n{}{}{}{}{}{}{}{}\n", result.reference,
+          result.exact ? fmt::format(" ({})", Describe(engine::EngineOptions::Arithmetic::kExact))
+                       : "",
+          result.budgets.name, Describe(result.budgets.all), verify::kErrorFigure, floors,
+          generated, bundle, WithFlags(verify::ReportText(result.outputs)), not_compared, language,
+          layers, VerdictText(result.outputs)));
 }
 
 int RunVerify(const VerifyArguments& given, Session& session) {
@@ -117,7 +122,13 @@ int RunVerify(const VerifyArguments& given, Session& session) {
                       session);
   }
   if (!given.tokenizer.empty()) throw Error("usage", "--tokenizer requires --text");
-  VerifyResult result = Verify(given.source, given.package, given.options, session.diagnostics);
+  VerifyResult result;
+  {
+    ProgressLine line(session);
+    VerifyOptions options = given.options;
+    options.progress = line.Showing();
+    result = Verify(given.source, given.package, options, session.diagnostics);
+  }
   if (!given.reports.empty())
     WriteReports(VerifyReport(given.source, given.package, result, given.options), given.reports);
   session.json ? PrintDocument(VerifyJson(result, given.options))
@@ -135,26 +146,29 @@ Command VerifyCommand() {
   };
   Append(VerifyTable(given->options), table);
   Append(
-      {{"--text", "FILE",
-        "compare two language models on this text: perplexity, and divergence of the "
-        "predictions, in chunks of --context tokens (default 512); the second half of "
-        "each chunk is scored; limits below",
-        Into(given->text)},
-       {"--tokenizer", "PATH",
-        "GGUF file, Hugging Face folder or tokenizer.json to take the tokenizer for "
-        "--text from (default: SOURCE)",
-        Into(given->tokenizer)},
-       {"--worst", "N", "number of operations that --layers lists (default 10)",
-        Whole("--worst", given->worst)},
-       {"--bundle", "DIR",
-        "write package, inputs and reference outputs into a folder, to be checked on "
-        "another machine by `mlc-run --bundle DIR`",
-        Into(given->options.bundle)},
-       {"--result", "FILE",
-        "check and print a result.json written by mlc-run --bundle. The bundle is its folder, or "
-        "the DIR of --bundle. Fails if the result belongs to another bundle, or to another "
-        "package than PACKAGE",
-        Into(given->result)}},
+      Grouped(
+          OptionGroup::kComparison,
+          {Common({"--text", "FILE",
+                   "compare two language models on this text: perplexity, and divergence of the "
+                   "predictions, in chunks of --context tokens (default 512); the second half of "
+                   "each chunk is scored; limits below",
+                   Into(given->text)}),
+           Common({"--tokenizer", "PATH",
+                   "GGUF file, Hugging Face folder or tokenizer.json to take the tokenizer for "
+                   "--text from (default: SOURCE)",
+                   Into(given->tokenizer)}),
+           {"--worst", "N", "number of operations that --layers lists (default 10)",
+            Whole("--worst", given->worst)},
+           Common({"--bundle", "DIR",
+                   "write package, inputs and reference outputs into a folder, to be checked on "
+                   "another machine by `mlc-run --bundle DIR` (default: none)",
+                   Into(given->options.bundle)}),
+           {"--result", "FILE",
+            "check and print a result.json written by mlc-run --bundle. The bundle is its folder, "
+            "or "
+            "the DIR of --bundle. Fails if the result belongs to another bundle, or to another "
+            "package than PACKAGE (default: none)",
+            Into(given->result)}}),
       table);
   Append(ImportTable(given->options.import), table);
   table.push_back(ReportOption(given->reports, true));
@@ -169,7 +183,8 @@ Command VerifyCommand() {
   return {
       "verify",
       "Compare a package with its source model, or with reference outputs",
-      "mlc verify model.onnx model.mlpackage --inputs samples --reference samples",
+      {"mlc verify model.onnx model.mlpackage",
+       "mlc verify model.onnx model.mlpackage --inputs samples --reference outputs"},
       std::move(table),
       [given](Session& session) { return RunVerify(*given, session); },
       fmt::format(
@@ -190,7 +205,8 @@ Command VerifyCommand() {
           verify::kErrorFigure,
           of_each([](const char* name) { return verify::ParseBudgets(name).all; }),
           verify::kFloorDescription, verify::kFloors, kOwnFloors, kLeastLimit,
-          100 * verify::kRouterResolution, of_each(verify::AgreementLimitOf))};
+          100 * verify::kRouterResolution, of_each(verify::AgreementLimitOf)),
+      {"compile", "run", "diff"}};
 }
 
 }  // namespace mlc::driver

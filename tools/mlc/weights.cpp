@@ -6,6 +6,7 @@
 
 #include "tools/driver/output_path.h"
 #include "tools/mlc/command.h"
+#include "tools/mlc/terminal.h"
 
 namespace fs = std::filesystem;
 
@@ -47,13 +48,15 @@ struct SetArguments {
 };
 
 int RunSet(const SetArguments& given, Session& session) {
-  const std::vector<std::string> names =
-      SetWeights(given.model, given.options, session.diagnostics);
+  SetWeightsOptions options = given.options;
+  options.output =
+      OutputPath(options.output, given.model.filename().replace_extension(
+                                     given.model.extension() == ".mil" ? ".mil" : ".mlpackage"));
+  const std::vector<std::string> names = SetWeights(given.model, options, session.diagnostics);
   if (session.json)
-    PrintDocument({{"output", fs::absolute(given.options.output).string()}, {"weights", names}});
+    PrintDocument({{"output", fs::absolute(options.output).string()}, {"weights", names}});
   else
-    fmt::print("{}  {} weight{} replaced\n", given.options.output.string(), names.size(),
-               names.size() == 1 ? "" : "s");
+    fmt::print("{}  {} replaced\n", options.output.string(), Counted(std::ssize(names), "weight"));
   return 0;
 }
 
@@ -62,16 +65,21 @@ int RunSet(const SetArguments& given, Session& session) {
 Command ExportWeightsCommand() {
   auto given = std::make_shared<ExportArguments>();
   ExportWeightsOptions& options = given->options;
-  return {"export-weights",
-          "Write the weights of a model as .npy files",
-          "mlc export-weights model.mlpackage -o weights",
-          {{"MODEL", "", "package, bundle, MIL text or source model", Into(given->model), true},
-           {"-o", "DIR", "folder for NAME.npy, created if necessary",
-            [&options](const std::string& text) { options.output = WithoutSlash(text); }, true},
-           {"--names", "A,B", "only these weights (default: all)", NamesInto(options.names), false,
-            true},
-           JsonOption()},
-          [given](Session& session) { return RunExport(*given, session); }};
+  return {
+      "export-weights",
+      "Write the weights of a model as .npy files",
+      {"mlc export-weights model.mlpackage -o weights",
+       "mlc export-weights model.onnx -o weights --json"},
+      {{"MODEL", "", "package, bundle, MIL text or source model", Into(given->model), true},
+       OutputOption({"-o", "DIR", "folder for NAME.npy, created if necessary",
+                     [&options](const std::string& text) { options.output = WithoutSlash(text); },
+                     true}),
+       {"--names", "A,B", "only these weights (default: all)", NamesInto(options.names), false,
+        true},
+       JsonOption()},
+      [given](Session& session) { return RunExport(*given, session); },
+      {},
+      {"set-weights"}};
 }
 
 Command SetWeightsCommand() {
@@ -79,17 +87,19 @@ Command SetWeightsCommand() {
   SetWeightsOptions& options = given->options;
   return {"set-weights",
           "Replace weights of a package",
-          "mlc set-weights model.mlpackage --weights weights -o tuned.mlpackage",
+          {"mlc set-weights model.mlpackage --weights weights -o tuned.mlpackage",
+           "mlc set-weights model.mlpackage --weights weights -o tuned.mil"},
           {{"MODEL", "", "package, bundle or MIL text", Into(given->model), true},
            {"--weights", "DIR", "folder of NAME.npy, as mlc export-weights writes them",
             Into(options.weights), true},
-           {"-o", "OUT.mlpackage|OUT.mil", "output",
-            [&options](const std::string& text) { options.output = WithoutSlash(text); }, true},
+           OutputOption({"-o", "OUT.mlpackage|OUT.mil", "output", Into(options.output), true}),
            {"--force", "",
             "replace whatever exists at -o, even on file systems without atomic exchange",
             Switch(options.force)},
            JsonOption()},
-          [given](Session& session) { return RunSet(*given, session); }};
+          [given](Session& session) { return RunSet(*given, session); },
+          {},
+          {"export-weights"}};
 }
 
 }  // namespace mlc::driver

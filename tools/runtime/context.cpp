@@ -25,12 +25,12 @@ class SharedJob {
   SharedJob(mlc_context* context, const std::function<void(Job&)>& work)
       : context_(context), work_(work) {
     if (context && context->progress)
-      job_.progress = [this](std::string_view step, double share) {
+      job_.progress = [this](const ProgressStep& step) {
         std::lock_guard lock(mutex_);
         // Passes run again after changes; what is reported of a step never falls.
-        double& highest = shares_[std::string(step)];
-        highest = std::max(highest, std::min(share, 1.0));
-        event_ = {std::string(step), highest};
+        double& highest = shares_[std::string(step.name)];
+        highest = std::max(highest, std::min(step.share, 1.0));
+        event_ = {std::string(step.name), highest};
         changed_.notify_one();
       };
   }

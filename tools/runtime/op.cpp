@@ -239,11 +239,7 @@ std::string MeantOperator(const OpSet& ops, const std::string& wanted) {
   for (const OpDef& def : ops.all())
     if (!def.is_const()) names.emplace(def.name);
   for (const Composite& composite : Composites()) names.emplace(composite.name);
-  // Names of ONNX have capitals: Conv, LayerNormalization.
-  std::string lower = wanted;
-  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
-  const std::string meant = MeantName(names, wanted);
-  return meant.empty() ? MeantName(names, lower) : meant;
+  return MeantName(names, wanted);  // names of ONNX have capitals: Conv, LayerNormalization
 }
 
 }  // namespace

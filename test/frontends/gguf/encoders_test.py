@@ -254,7 +254,7 @@ def test_refusals(folder):
     refused(inspect(more={"blk.1.ffn_down.weight": np.zeros((2, 2))}), "bad-tensor", "[2, 2]", "[32, 48]")
     write(model, "bert", "BertModel", MEAN)
     model.write_bytes(model.read_bytes().replace(b"\4\0\0\0\0\0\0\0bert", b"\4\0\0\0\0\0\0\0berd"))
-    refused(run("inspect", "--ops", model), "unsupported-architecture", '"berd"', 'most similar: "bert"', "encoders: bert, gemma-embedding")
+    refused(run("inspect", "--ops", model), "unsupported-architecture", '"berd"', 'did you mean "bert"', "encoders: bert, gemma-embedding")
     expect(inspect(numbers={"attention.sliding_window": 2**32 - 1}), 0)
     gemma = ("gemma-embedding", "Gemma3TextModel")
     refused(inspect(NONE, *gemma, more={"dense_2.weight": np.zeros((8, 32))}), "unused-tensor", "dense_2.weight")

@@ -145,8 +145,8 @@ def test_refusals(folder):
 
 def test_unknown_names(folder):
     """The error names the most similar architecture and explains why the file does not match it."""
-    for family, words in ((Mamba, ('most similar: "mamba"', 'the keys and tensors of a "mamba" model')),
-                          (Mamba2, ('most similar: "mamba"', 'the keys and tensors of a "mamba2" model'))):
+    for family, words in ((Mamba, ('did you mean "mamba"', 'the keys and tensors of a "mamba" model')),
+                          (Mamba2, ('did you mean "mamba"', 'the keys and tensors of a "mamba2" model'))):
         class Unknown(family):
             architecture = "mamba3"
 
