@@ -146,12 +146,10 @@ std::vector<Option> ProgramTable(CompileOptions& into) {
        Common(
            {"--calibrate", "generated:N|FILE|DIR",
             "inputs to measure fp16 accuracy on and to compress for: DIR/NAME.npy (several samples "
-            "in "
-            "DIR/0, DIR/1, ..., or along the first dimension), FILE.txt for a language model, or N "
-            "generated samples; to compress only, statistics of mlc calibrate or an importance "
-            "matrix "
-            "of "
-            "llama.cpp (default: generated inputs, only to measure fp16)",
+            "in DIR/0, DIR/1, ..., or along the first dimension), a folder of pictures or sounds "
+            "for a model with one input, FILE.txt for a language model, or N generated samples; to "
+            "compress only, statistics of mlc calibrate or an importance matrix of llama.cpp "
+            "(default: generated inputs, only to measure fp16)",
             Field([&into](const std::string& text) { into.calibrate = text; },
                   [&into] {
                     // The manifest does not depend on folders.
@@ -160,6 +158,7 @@ std::vector<Option> ProgramTable(CompileOptions& into) {
                                : std::optional(Field::Values{
                                      std::filesystem::path(into.calibrate).filename().string()});
                   })}),
+       FitOption(into.fit),
        {"--fp16-strict", "", "fail if any operation would stay in fp32",
         Switch(into.fp16_strict, true)},
        {"--no-measure", "", "do not measure fp16 accuracy on generated inputs",
@@ -270,7 +269,8 @@ std::vector<Option> OptimizeTable(OptimizeOptions& into) {
                   Common({"--calibrate", "generated:N|FILE|DIR",
                           "inputs to compress for, as in mlc compile (default: generated inputs, "
                           "only to measure fp16)",
-                          Into(into.calibrate)})}),
+                          Into(into.calibrate)}),
+                  FitOption(into.fit)}),
          table);
   Append(
       Grouped(

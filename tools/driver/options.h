@@ -101,6 +101,8 @@ std::vector<Option> CompileTable(CompileOptions& into);
 // so that the manifest does not depend on folders: input paths lose their folders, output paths are
 // omitted, and constants are replaced by their hashes.
 GivenOptions AskedFor(const CompileOptions& options);
+// How pictures and sounds get the size of an input.
+Option FitOption(media::Fit& into);
 std::vector<Option> MadeUpTable(analysis::GeneratedInputOptions& into);
 std::vector<Option> RunTable(BenchmarkOptions& into);
 // Options for prompts, in addition to RunTable.

@@ -94,6 +94,8 @@ RunTensors::RunTensors(const Model& model, const RunOptions& options)
   for (const std::string& text : options.input_files) AddFile(text, function, options.fit, given_);
   if (!options.output_folder.empty())
     CheckOutputs(options.output_folder, function, by_tokens, model.is_source());
+  for (const std::string& text : options.output_files)
+    output_files_.push_back(ParseOutputFile(text, function));
   CheckRanges(options.make_up, *model.program());
   if (by_tokens) {
     CheckTokens(function, options.tokens, options.step);
@@ -170,6 +172,12 @@ void RunTensors::Finish(RunResult& result) const {
     result.next = LikelyNext(result.outputs[0].tensor, kMostNext);
   if (!options_.output_folder.empty())
     WriteOutputs(options_.output_folder, result.outputs, model_.is_source());
+  for (const OutputToFile& file : output_files_)
+    for (RunOutput& output : result.outputs)
+      if (output.port == file.port) {
+        Write(file, output.tensor);
+        output.file = file.path;
+      }
 }
 
 RunResult Run(const fs::path& path, const RunOptions& options, Diagnostics& diagnostics) {

@@ -10,6 +10,7 @@
 #include "lib/analysis/generated_inputs.h"
 #include "lib/media/picture.h"
 #include "tools/driver/model.h"
+#include "tools/driver/output_files.h"
 #include "tools/driver/run_tokens.h"
 
 namespace mlc::driver {
@@ -27,6 +28,8 @@ struct RunOptions : ModelOptions {
   std::vector<int64_t> tokens;
   bool step = false;  // one token at a time; the model keeps its context in its states
   std::filesystem::path output_folder;  // writes each output as NAME.npy; empty: no files
+  // Single outputs as "NAME=FILE" (.npy) or, of pictures, "NAME=FILE[,SCALE]" (output_files.h).
+  std::vector<std::string> output_files;
 };
 
 struct RunOutput {
@@ -89,6 +92,7 @@ class RunTensors {
   Once PredictTokens(runtime::GuardedModel& model) const;
   const Model& model_;
   const RunOptions& options_;
+  std::vector<OutputToFile> output_files_;
   std::map<std::string, Tensor> given_;  // by name, including generated inputs
   std::map<std::string, analysis::InputRange> generated_;
 };

@@ -28,6 +28,20 @@ std::pair<std::string, std::pair<double, double>> ParseRange(const std::string& 
 
 }  // namespace
 
+Option FitOption(media::Fit& into) {
+  const Field field =
+      OneOf("--fit", into, {{"stretch", media::Fit::kStretch}, {"crop", media::Fit::kCrop}});
+  return Common(
+      {"--fit", "stretch|crop",
+       "scale pictures to the size of the input, with crop after cutting what is too wide "
+       "or too high, and cut sounds or fill them with silence (default: another size is "
+       "an error)",
+       Field(field.set, [&into]() -> std::optional<Field::Values> {
+         if (into == media::Fit::kNone) return std::nullopt;
+         return Field::Values{into == media::Fit::kCrop ? "crop" : "stretch"};
+       })});
+}
+
 std::vector<Option> MadeUpTable(analysis::GeneratedInputOptions& into) {
   return Grouped(
       OptionGroup::kInputs,
@@ -44,10 +58,12 @@ std::vector<Option> MadeUpTable(analysis::GeneratedInputOptions& into) {
 std::vector<Option> RunTable(BenchmarkOptions& into) {
   std::vector<Option> table = Grouped(
       OptionGroup::kInputs,
-      {Common({"--input", "NAME=FILE",
-               "input tensor from .npy or .pb, or image from .ppm or .pgm; inputs not given are "
-               "generated",
-               Into(into.input_files), false, true}),
+      {Common(
+           {"--input", "NAME=FILE",
+            "file for an input: a tensor (.npy, .npz, .pb, or elements in .raw), a picture (.png, "
+            ".jpg, .ppm, .pgm) or a sound (.wav) (default: inputs are generated)",
+            Into(into.input_files), false, true}),
+       FitOption(into.fit),
        {"--function", "NAME", "function to run (default: the model's default function)",
         Into(into.function)}});
   Append(
@@ -64,10 +80,16 @@ std::vector<Option> RunTable(BenchmarkOptions& into) {
             Switch(into.step)}}),
       table);
   Append(
-      Grouped(OptionGroup::kOutput, {Common({"--output-dir", "DIR",
-                                             "write each output to DIR/NAME.npy, where NAME is its "
-                                             "name in the model (default: outputs are not written)",
-                                             Into(into.output_folder)})}),
+      Grouped(OptionGroup::kOutput,
+              {Common({"--output-dir", "DIR",
+                       "write each output to DIR/NAME.npy, where NAME is its name in the model "
+                       "(default: outputs are not written)",
+                       Into(into.output_folder)}),
+               Common({"--output", "NAME=FILE[,SCALE]",
+                       "write this output to FILE: .npy, or a picture (.png, .jpg, .ppm, .pgm) of "
+                       "its values, which SCALE brings to 0..255, e.g. y=out.png,255 (default: "
+                       "outputs are not written; SCALE 1)",
+                       Into(into.output_files), false, true})}),
       table);
   Append(
       Grouped(

@@ -29,6 +29,7 @@ std::vector<Option> VerifyTable(VerifyOptions& into) {
                "input tensors: NAME.npy, in_NAME.npy or input_<k>.pb; in DIR/FUNCTION for several "
                "functions, in subfolders 0, 1, ... for several samples (default: generated inputs)",
                Into(into.inputs)}),
+       FitOption(into.fit),
        Common({"--samples", "N",
                "number of runs of each function; states carry over from one to the next. "
                "Generated inputs differ from run to run: the first has dynamic dimensions at "
