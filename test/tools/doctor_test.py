@@ -294,7 +294,7 @@ def test_the_machine(folder):
     package = unary(folder)
     expect(run("precompile", package, "-o", folder / "m.mlmodelc", "--cache", folder / "cache"), 0)
     assert expect(run("doctor", "--json", environment=environment), 0).answer["cache"]["entries"] == 1
-    expect(run("doctor", environment=environment), 0, "mlc        ", "cache      ", "1 entries", "oneDNN", "free")
+    expect(run("doctor", environment=environment), 0, "mlc        ", "cache      ", "1 entry", "oneDNN", "free")
     (folder / "file").write_text("")
     environment["MLC_CACHE_DIR"] = str(folder / "file" / "cache")
     assert "fault" in expect(run("doctor", "--json", environment=environment), 0).answer["cache"]

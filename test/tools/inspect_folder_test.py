@@ -81,7 +81,7 @@ def test_quantised(folder):
                                           "bytes": 3 * 128 // 2 + 2 * 3 * 2 * 2}
     assert "layers.4.scales" not in tensors and len(tensors) == facts["weights"]["count"] == 10
     expect(run("inspect", ROOT / "test/frontends/safetensors/quantised/mlx"), 0, "LlamaForCausalLM (llama)",
-           "4 bits in groups of 64   1 tensors, 384 elements", "4.50 bits per weight")
+           "4 bits in groups of 64   1 tensor, 384 elements", "4.50 bits per weight")
     expect(run("inspect", ROOT / "test/frontends/safetensors/quantised/fp8"), 0, "F8_E4M3 in blocks of 16 x 16")
 
 

@@ -50,7 +50,7 @@ Command PrecompileCommand() {
   return {"precompile",
           "Compile a package to a .mlmodelc bundle without Core ML (experimental)",
           {"mlc precompile model.mlpackage",
-           "mlc precompile model.mlpackage -o app/model.mlmodelc --cache cache"},
+           "mlc precompile model.mlpackage -o compiled/ --cache cache"},
           std::move(table),
           [given](Session& session) { return PrecompileRun(*given, session); },
           {},

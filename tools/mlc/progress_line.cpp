@@ -11,7 +11,8 @@ namespace {
 std::string Amounts(const ProgressStep& step) {
   if (step.unit != "bytes")
     return step.of > 0 ? fmt::format("{} of {} {}", step.done, step.of, step.unit)
-                       : fmt::format("{} {}", step.done, step.unit);
+                       : Counted(static_cast<int64_t>(step.done),
+                                 step.unit.substr(0, step.unit.size() - 1));
   constexpr std::pair<double, std::string_view> kUnits[] = {{1e9, "GB"}, {1e6, "MB"}, {1e3, "kB"}};
   for (const auto& [size, name] : kUnits)
     if (static_cast<double>(step.of) >= size)
