@@ -35,6 +35,9 @@ class LanguageModel {
   // Throws Error "bad-input" unless `tokens` can follow those seen and `pending` others.
   void Check(std::span<const int32_t> tokens, int64_t pending = 0) const;
   void Forget();
+  // Goes back to the state after the first `seen` tokens. Returns whether that is possible: caches of
+  // keys and values are read up to the tokens seen only, other states are changed by every token.
+  bool Rewind(int64_t seen);
   // The state after the tokens seen, as a copy.
   std::unique_ptr<runtime::ModelState> CopyOfState() const;
   // Continues from a state of this function, which is copied, after `seen` tokens.
