@@ -14,7 +14,7 @@ using Json = nlohmann::ordered_json;
 std::string_view SourceOf(const Tokenizer& tokenizer, std::string_view source) {
   if (!source.empty()) return source;
   if (tokenizer.spec().chat_template.empty())
-    throw Error("usage", "--chat: the model has no chat template")
+    throw Error("usage", "the model has no chat template")
         .Help(
             "give one with --chat-template FILE, or omit --chat and write the prompt in the format "
             "that the model was trained on; special tokens in it are recognised");

@@ -158,7 +158,12 @@ class Parser {
     } else if (tag.starts_with("end") || tag == "else" || tag == "elif") {
       FailAt(source_, offset, fmt::format("unexpected tag '{}'", tag), "");
     } else {
-      Unsupported(fmt::format("the tag '{}'", tag), offset);
+      static constexpr std::string_view kOthers[] = {"autoescape", "block", "debug",   "do",
+                                                     "extends",    "from",  "import", "include",
+                                                     "trans"};
+      if (std::find(std::begin(kOthers), std::end(kOthers), tag) != std::end(kOthers))
+        Unsupported(fmt::format("the tag '{}'", tag), offset);
+      FailAt(source_, offset, fmt::format("there is no tag '{}'", tag), "");
     }
     ExpectEnd();
     return node;
