@@ -27,11 +27,11 @@ std::string TextOfToken(const Tokenizer& tokenizer, int32_t id) {
 
 void CheckMessages(const Json& variables) {
   const auto messages = variables.find("messages");
-  const bool right = messages != variables.end() && messages->is_array() &&
-                     std::all_of(messages->begin(), messages->end(), [](const Json& message) {
-                       return message.is_object() && message.contains("role") &&
-                              message["role"].is_string();
-                     });
+  const bool right =
+      messages != variables.end() && messages->is_array() &&
+      std::all_of(messages->begin(), messages->end(), [](const Json& message) {
+        return message.is_object() && message.contains("role") && message["role"].is_string();
+      });
   if (!right)
     throw Error("bad-input", "the messages of a conversation must be a list of objects with a role")
         .Expected(R"([{"role": "user", "content": "Hello"}])");
@@ -40,7 +40,8 @@ void CheckMessages(const Json& variables) {
 }  // namespace
 
 ChatTemplate::ChatTemplate(const Tokenizer& tokenizer, std::string_view source)
-    : template_(SourceOf(tokenizer, source)), begin_(TextOfToken(tokenizer, tokenizer.BeginOfText())) {
+    : template_(SourceOf(tokenizer, source)),
+      begin_(TextOfToken(tokenizer, tokenizer.BeginOfText())) {
   const TokenizerSpec& spec = tokenizer.spec();
   for (const auto& [name, id] : {std::pair{"bos_token", spec.bos},
                                  {"eos_token", spec.eos},

@@ -41,21 +41,27 @@ class Evaluator {
   Flow Execute(const Node& node, Scope& scope, std::string& out) {
     const Visit visit(*this, node);
     switch (node.kind) {
-      case Kind::kText: return Write(node.name, out);
-      case Kind::kOutput: return Output(*node.kids[0], scope, out);
-      case Kind::kIf: return If(node, scope, out);
-      case Kind::kFor: return For(node, scope, out);
+      case Kind::kText:
+        return Write(node.name, out);
+      case Kind::kOutput:
+        return Output(*node.kids[0], scope, out);
+      case Kind::kIf:
+        return If(node, scope, out);
+      case Kind::kFor:
+        return For(node, scope, out);
       case Kind::kSet:
         Assign(*node.kids[0], Evaluate(*node.kids[1], scope), scope);
         return Flow::kOn;
-      case Kind::kSetBlock: return SetBlock(node, scope);
+      case Kind::kSetBlock:
+        return SetBlock(node, scope);
       case Kind::kMacro: {
         const Value macro = runtime_.NewFunction(
             {.kind = Function::Kind::kMacro, .name = node.name, .macro = &node, .scope = &scope});
         Define(scope, node.name, macro);
         return Flow::kOn;
       }
-      case Kind::kCallBlock: return CallBlock(node, scope, out);
+      case Kind::kCallBlock:
+        return CallBlock(node, scope, out);
       case Kind::kFilterBlock: {
         std::string text;
         const Flow flow = Execute(node.bodies[0], runtime_.NewScope(&scope), text);
@@ -70,10 +76,14 @@ class Evaluator {
           Assign(*node.kids[i], Evaluate(*node.kids[i + 1], scope), inner);
         return Execute(node.bodies[0], inner, out);
       }
-      case Kind::kScope: return Execute(node.bodies[0], runtime_.NewScope(&scope), out);
-      case Kind::kBreak: return Flow::kBreak;
-      case Kind::kContinue: return Flow::kContinue;
-      default: MLC_CHECK(false, "a node that is no statement");
+      case Kind::kScope:
+        return Execute(node.bodies[0], runtime_.NewScope(&scope), out);
+      case Kind::kBreak:
+        return Flow::kBreak;
+      case Kind::kContinue:
+        return Flow::kContinue;
+      default:
+        MLC_CHECK(false, "a node that is no statement");
     }
   }
 
@@ -193,11 +203,16 @@ class Evaluator {
   Value Evaluate(const Node& node, Scope& scope) {
     const Visit visit(*this, node);
     switch (node.kind) {
-      case Kind::kConstant: return Constant(node);
-      case Kind::kName: return Lookup(node.name, scope);
-      case Kind::kTuple: return Several(node, scope, Type::kTuple);
-      case Kind::kList: return Several(node, scope, Type::kList);
-      case Kind::kDict: return DictOf(node, scope);
+      case Kind::kConstant:
+        return Constant(node);
+      case Kind::kName:
+        return Lookup(node.name, scope);
+      case Kind::kTuple:
+        return Several(node, scope, Type::kTuple);
+      case Kind::kList:
+        return Several(node, scope, Type::kList);
+      case Kind::kDict:
+        return DictOf(node, scope);
       case Kind::kAttribute: {
         const Value object = Evaluate(*node.kids[0], scope);
         runtime_.at = node.offset;
@@ -208,13 +223,19 @@ class Evaluator {
         runtime_.at = node.offset;
         return Item(runtime_, object, key);
       }
-      case Kind::kSlice: return SliceOf(node, scope);
-      case Kind::kCall: return CallOf(node, scope);
-      case Kind::kFilter: return Filtered(node, {}, scope);
-      case Kind::kTest: return TestOf(node, scope);
-      case Kind::kNot: return Value::Bool(!Truth(Evaluate(*node.kids[0], scope)));
+      case Kind::kSlice:
+        return SliceOf(node, scope);
+      case Kind::kCall:
+        return CallOf(node, scope);
+      case Kind::kFilter:
+        return Filtered(node, {}, scope);
+      case Kind::kTest:
+        return TestOf(node, scope);
+      case Kind::kNot:
+        return Value::Bool(!Truth(Evaluate(*node.kids[0], scope)));
       case Kind::kNegative:
-      case Kind::kPositive: return Signed(node, scope);
+      case Kind::kPositive:
+        return Signed(node, scope);
       case Kind::kAnd:
       case Kind::kOr: {
         const Value left = Evaluate(*node.kids[0], scope);
@@ -225,14 +246,17 @@ class Evaluator {
         runtime_.at = node.offset;
         return Arithmetic(runtime_, node.name, left, right);
       }
-      case Kind::kConcat: return Concat(node, scope);
-      case Kind::kCompare: return CompareOf(node, scope);
+      case Kind::kConcat:
+        return Concat(node, scope);
+      case Kind::kCompare:
+        return CompareOf(node, scope);
       case Kind::kCondition:
         if (Truth(Evaluate(*node.kids[0], scope))) return Evaluate(*node.kids[1], scope);
         if (node.kids[2]) return Evaluate(*node.kids[2], scope);
         return runtime_.Undefined(
             "the inline if-expression evaluated to false and no else section was defined.");
-      default: MLC_CHECK(false, "a node that is no expression");
+      default:
+        MLC_CHECK(false, "a node that is no expression");
     }
   }
 
@@ -327,7 +351,7 @@ class Evaluator {
   Value Filtered(const Node& node, const Value& block, Scope& scope) {
     const Visit visit(*this, node);
     const Node* inner = node.kids[0].get();
-    const Value value = !inner ? block
+    const Value value = !inner                         ? block
                         : inner->kind == Kind::kFilter ? Filtered(*inner, block, scope)
                                                        : Evaluate(*inner, scope);
     const Arguments arguments = ArgumentsOf(node, scope);
@@ -342,8 +366,12 @@ class Evaluator {
     for (const Argument& argument : node.arguments) {
       const Value value = Evaluate(*argument.value, scope);
       switch (argument.kind) {
-        case Argument::Kind::kPlain: arguments.positional.push_back(value); break;
-        case Argument::Kind::kNamed: arguments.named.emplace_back(argument.name, value); break;
+        case Argument::Kind::kPlain:
+          arguments.positional.push_back(value);
+          break;
+        case Argument::Kind::kNamed:
+          arguments.named.emplace_back(argument.name, value);
+          break;
         case Argument::Kind::kList:
           for (const Value& each : Elements(runtime_, value)) arguments.positional.push_back(each);
           break;
@@ -373,12 +401,14 @@ class Evaluator {
       runtime_.Fail(fmt::format("'{}' object is not callable", TypeName(callee)));
     const Function& function = *callee.function;
     switch (function.kind) {
-      case Function::Kind::kGlobal: return CallGlobal(runtime_, function.name, arguments, now_);
+      case Function::Kind::kGlobal:
+        return CallGlobal(runtime_, function.name, arguments, now_);
       case Function::Kind::kMethod:
         return function.self.is(Type::kLoop)
                    ? LoopMethod(*function.self.loop, function.name, arguments)
                    : CallMethod(runtime_, function.self, function.name, arguments);
-      default: return CallMacro(function, std::move(arguments));
+      default:
+        return CallMacro(function, std::move(arguments));
     }
   }
 
@@ -387,11 +417,10 @@ class Evaluator {
       if (arguments.positional.empty()) runtime_.Fail("no items for cycling given");
       return arguments.positional[loop.index % arguments.positional.size()];
     }
-    const bool same = loop.changed && loop.changed->size() == arguments.positional.size() &&
-                      std::equal(loop.changed->begin(), loop.changed->end(),
-                                 arguments.positional.begin(), [&](const Value& a, const Value& b) {
-                                   return Equal(runtime_, a, b);
-                                 });
+    const bool same =
+        loop.changed && loop.changed->size() == arguments.positional.size() &&
+        std::equal(loop.changed->begin(), loop.changed->end(), arguments.positional.begin(),
+                   [&](const Value& a, const Value& b) { return Equal(runtime_, a, b); });
     loop.changed = arguments.positional;
     return Value::Bool(!same);
   }
@@ -403,8 +432,10 @@ class Evaluator {
     const std::vector<Argument>& parameters = macro.arguments;
     std::vector<Value> further;
     for (size_t i = 0; i < arguments.positional.size(); ++i) {
-      if (i < parameters.size()) Define(scope, parameters[i].name, arguments.positional[i]);
-      else further.push_back(arguments.positional[i]);
+      if (i < parameters.size())
+        Define(scope, parameters[i].name, arguments.positional[i]);
+      else
+        further.push_back(arguments.positional[i]);
     }
     const Value named = runtime_.NewDict();
     const size_t given = std::min(arguments.positional.size(), parameters.size());
@@ -412,12 +443,15 @@ class Evaluator {
       const auto found = std::find_if(parameters.begin(), parameters.end(),
                                       [&](const Argument& each) { return each.name == name; });
       if (found == parameters.end()) {
-        if (name == "caller") Define(scope, "caller", value);
-        else Insert(runtime_, *named.dict, runtime_.String(std::string(name)), value);
+        if (name == "caller")
+          Define(scope, "caller", value);
+        else
+          Insert(runtime_, *named.dict, runtime_.String(std::string(name)), value);
         continue;
       }
       if (static_cast<size_t>(found - parameters.begin()) < given)
-        runtime_.Fail(fmt::format("macro '{}' has two values for the parameter '{}'", macro.name, name));
+        runtime_.Fail(
+            fmt::format("macro '{}' has two values for the parameter '{}'", macro.name, name));
       Define(scope, found->name, value);
     }
     const bool varargs = Uses(macro, "varargs"), kwargs = Uses(macro, "kwargs");
@@ -436,8 +470,8 @@ class Evaluator {
       if (known) continue;
       Define(scope, parameter.name,
              parameter.value ? Evaluate(*parameter.value, scope)
-                             : runtime_.Undefined(fmt::format("parameter '{}' was not provided",
-                                                              parameter.name)));
+                             : runtime_.Undefined(
+                                   fmt::format("parameter '{}' was not provided", parameter.name)));
     }
     const size_t loops = std::exchange(loops_, 0);
     std::string text;

@@ -12,19 +12,20 @@ namespace {
 
 // All methods of Python's types: a dictionary's key of such a name is reached by a subscript only.
 constexpr std::string_view kStringMethods[] = {
-    "capitalize",   "casefold",   "center",       "count",        "encode",     "endswith",
-    "expandtabs",   "find",       "format",       "format_map",   "index",      "isalnum",
-    "isalpha",      "isascii",    "isdecimal",    "isdigit",      "isidentifier", "islower",
-    "isnumeric",    "isprintable", "isspace",     "istitle",      "isupper",    "join",
-    "ljust",        "lower",      "lstrip",       "maketrans",    "partition",  "removeprefix",
-    "removesuffix", "replace",    "rfind",        "rindex",       "rjust",      "rpartition",
-    "rsplit",       "rstrip",     "split",        "splitlines",   "startswith", "strip",
-    "swapcase",     "title",      "translate",    "upper",        "zfill"};
-constexpr std::string_view kDictMethods[] = {"clear", "copy",       "fromkeys", "get",
-                                             "items", "keys",       "pop",      "popitem",
+    "capitalize",   "casefold",    "center",    "count",      "encode",       "endswith",
+    "expandtabs",   "find",        "format",    "format_map", "index",        "isalnum",
+    "isalpha",      "isascii",     "isdecimal", "isdigit",    "isidentifier", "islower",
+    "isnumeric",    "isprintable", "isspace",   "istitle",    "isupper",      "join",
+    "ljust",        "lower",       "lstrip",    "maketrans",  "partition",    "removeprefix",
+    "removesuffix", "replace",     "rfind",     "rindex",     "rjust",        "rpartition",
+    "rsplit",       "rstrip",      "split",     "splitlines", "startswith",   "strip",
+    "swapcase",     "title",       "translate", "upper",      "zfill"};
+constexpr std::string_view kDictMethods[] = {"clear",      "copy",   "fromkeys", "get",
+                                             "items",      "keys",   "pop",      "popitem",
                                              "setdefault", "update", "values"};
-constexpr std::string_view kListMethods[] = {"append", "clear", "copy",    "count",   "extend", "index",
-                                             "insert", "pop",   "remove",  "reverse", "sort"};
+constexpr std::string_view kListMethods[] = {"append", "clear",   "copy",   "count",
+                                             "extend", "index",   "insert", "pop",
+                                             "remove", "reverse", "sort"};
 constexpr std::string_view kTupleMethods[] = {"count", "index"};
 constexpr std::string_view kLoopMethods[] = {"cycle", "changed"};
 
@@ -89,21 +90,29 @@ std::optional<size_t> Position(int64_t index, size_t size) {
 
 int64_t Length(Runtime& runtime, const Value& value) {
   switch (value.type) {
-    case Type::kUndefined: return 0;
-    case Type::kString: runtime.Work(value.text->size() / 256); return CountCharacters(*value.text);
+    case Type::kUndefined:
+      return 0;
+    case Type::kString:
+      runtime.Work(value.text->size() / 256);
+      return CountCharacters(*value.text);
     case Type::kList:
     case Type::kTuple:
-    case Type::kView: return std::ssize(value.list->items);
-    case Type::kDict: return std::ssize(value.dict->items);
-    case Type::kLoop: return std::ssize(value.loop->items);
-    default: runtime.Fail(fmt::format("object of type '{}' has no len()", TypeName(value)));
+    case Type::kView:
+      return std::ssize(value.list->items);
+    case Type::kDict:
+      return std::ssize(value.dict->items);
+    case Type::kLoop:
+      return std::ssize(value.loop->items);
+    default:
+      runtime.Fail(fmt::format("object of type '{}' has no len()", TypeName(value)));
   }
 }
 
 std::vector<Value> Elements(Runtime& runtime, const Value& value) {
   std::vector<Value> items;
   switch (value.type) {
-    case Type::kUndefined: break;
+    case Type::kUndefined:
+      break;
     case Type::kString:
       runtime.Memory(value.text->size() * sizeof(std::string_view));
       for (std::string_view character : Characters(*value.text))
@@ -119,8 +128,11 @@ std::vector<Value> Elements(Runtime& runtime, const Value& value) {
       break;
     case Type::kList:
     case Type::kTuple:
-    case Type::kView: items = value.list->items; break;
-    default: runtime.Fail(fmt::format("'{}' object is not iterable", TypeName(value)));
+    case Type::kView:
+      items = value.list->items;
+      break;
+    default:
+      runtime.Fail(fmt::format("'{}' object is not iterable", TypeName(value)));
   }
   runtime.Memory(items.size() * sizeof(Value));
   return items;
@@ -130,14 +142,16 @@ bool Contains(Runtime& runtime, const Value& container, const Value& item) {
   switch (container.type) {
     case Type::kString: {
       if (!item.is(Type::kString))
-        runtime.Fail(fmt::format("'in <string>' requires string as left operand, not {}",
-                                 TypeName(item)));
+        runtime.Fail(
+            fmt::format("'in <string>' requires string as left operand, not {}", TypeName(item)));
       runtime.Work(container.text->size() / 64);
       // In linear time, which std::string does not promise.
       return memmem(container.text->data(), container.text->size(), item.text->data(),
                     item.text->size()) != nullptr;
     }
-    case Type::kDict: RequireHashable(runtime, item); return Find(runtime, *container.dict, item);
+    case Type::kDict:
+      RequireHashable(runtime, item);
+      return Find(runtime, *container.dict, item);
     case Type::kGenerator: {
       // Python consumes up to the item.
       List& list = *container.list;
@@ -145,7 +159,8 @@ bool Contains(Runtime& runtime, const Value& container, const Value& item) {
         if (Equal(runtime, list.items[list.next++], item)) return true;
       return false;
     }
-    case Type::kUndefined: return false;
+    case Type::kUndefined:
+      return false;
     case Type::kList:
     case Type::kTuple:
     case Type::kView:
@@ -187,13 +202,20 @@ void Insert(Runtime& runtime, Dict& dict, const Value& key, const Value& value) 
 
 bool HasMethod(const Value& value, std::string_view name) {
   switch (value.type) {
-    case Type::kString: return Has(kStringMethods, name);
-    case Type::kDict: return Has(kDictMethods, name);
-    case Type::kList: return Has(kListMethods, name);
-    case Type::kTuple: return Has(kTupleMethods, name);
-    case Type::kView: return value.list->name == "range" && Has(kTupleMethods, name);
-    case Type::kLoop: return Has(kLoopMethods, name);
-    default: return false;
+    case Type::kString:
+      return Has(kStringMethods, name);
+    case Type::kDict:
+      return Has(kDictMethods, name);
+    case Type::kList:
+      return Has(kListMethods, name);
+    case Type::kTuple:
+      return Has(kTupleMethods, name);
+    case Type::kView:
+      return value.list->name == "range" && Has(kTupleMethods, name);
+    case Type::kLoop:
+      return Has(kLoopMethods, name);
+    default:
+      return false;
   }
 }
 
@@ -203,14 +225,13 @@ Value Attribute(Runtime& runtime, const Value& value, std::string_view name) {
   if (value.is(Type::kLoop))
     if (std::optional<Value> found = LoopAttribute(runtime, *value.loop, name)) return *found;
   if (HasMethod(value, name))
-    return runtime.NewFunction(
-        {.kind = Function::Kind::kMethod, .name = name, .self = value});
+    return runtime.NewFunction({.kind = Function::Kind::kMethod, .name = name, .self = value});
   if (value.is(Type::kDict) || value.is(Type::kNamespace)) {
     runtime.Work(value.dict->items.size() / 4);
     if (const Value* found = Find(*value.dict, name)) return *found;
   }
-  if (value.number_like() && (name == "real" || name == "imag" || name == "numerator" ||
-                              name == "denominator"))
+  if (value.number_like() &&
+      (name == "real" || name == "imag" || name == "numerator" || name == "denominator"))
     runtime.Unsupported(fmt::format("the attribute {} of numbers", name));
   return runtime.Undefined(fmt::format("'{}' has no attribute '{}'", ObjectName(value), name));
 }
@@ -240,7 +261,8 @@ Value Item(Runtime& runtime, const Value& value, const Value& key) {
         HasMethod(value, *key.text))
       if (!value.is(Type::kDict) || HasMethod(value, *key.text))
         return Attribute(runtime, value, *key.text);
-    return runtime.Undefined(fmt::format("'{}' has no attribute '{}'", ObjectName(value), *key.text));
+    return runtime.Undefined(
+        fmt::format("'{}' has no attribute '{}'", ObjectName(value), *key.text));
   }
   std::string index;
   AppendRepr(runtime, key, index);
@@ -253,10 +275,10 @@ Value Slice(Runtime& runtime, const Value& value, const Value& start, const Valu
   const bool sequence = value.is(Type::kList) || value.is(Type::kTuple) ||
                         (value.is(Type::kView) && value.list->name == "range");
   if (!value.is(Type::kString) && !sequence)
-    return runtime.Undefined(fmt::format("{} has no slices", ObjectName(value)));
+    runtime.Fail(fmt::format("{} has no slices", ObjectName(value)));
   for (const Value* each : {&start, &stop, &step})
     if (!each->none() && !each->integral())
-      return runtime.Undefined(fmt::format("slice indices must be integers, not {}", TypeName(*each)));
+      runtime.Fail(fmt::format("slice indices must be integers, not {}", TypeName(*each)));
   const int64_t by = step.none() ? 1 : step.whole();
   if (by == 0) runtime.Fail("slice step cannot be zero");
   const int64_t size = Length(runtime, value);
@@ -264,8 +286,10 @@ Value Slice(Runtime& runtime, const Value& value, const Value& start, const Valu
   const auto clamped = [&](const Value& end, int64_t missing) {
     if (end.none()) return missing;
     int64_t at = end.whole();
-    if (at < 0) at = at < -size ? -1 : at + size;
-    else if (at > size) at = size;
+    if (at < 0)
+      at = at < -size ? -1 : at + size;
+    else if (at > size)
+      at = size;
     if (at < 0) return by < 0 ? int64_t{-1} : int64_t{0};
     return at >= size ? (by < 0 ? size - 1 : size) : at;
   };

@@ -35,11 +35,11 @@ Value AttributePath(Runtime& runtime, Value value, const Value& path, const Valu
     std::string held;
     const std::string_view whole = StringOf(runtime, path, held);
     for (std::string_view part : SplitAt(whole, ".", -1, false)) {
-      const bool digits = !part.empty() && part.size() < 10 &&
-                          part.find_first_not_of("0123456789") == part.npos;
-      value = Item(runtime, value,
-                   digits ? Value::Int(std::stoll(std::string(part)))
-                          : runtime.String(std::string(part)));
+      const bool digits =
+          !part.empty() && part.size() < 10 && part.find_first_not_of("0123456789") == part.npos;
+      value = Item(
+          runtime, value,
+          digits ? Value::Int(std::stoll(std::string(part))) : runtime.String(std::string(part)));
       if (missing && value.is(Type::kUndefined)) return *missing;
     }
   }
@@ -148,21 +148,27 @@ Value Join(Runtime& runtime, const Value& value, const Parameters& given) {
   for (const Value& each : Elements(runtime, value)) {
     if (!first) out += separator;
     first = false;
-    const Value one = given[1] && !given[1]->none() ? AttributePath(runtime, each, *given[1], nullptr) : each;
+    const Value one =
+        given[1] && !given[1]->none() ? AttributePath(runtime, each, *given[1], nullptr) : each;
     AppendText(runtime, one, out);
     if (out.size() > 1 << 16) runtime.Memory(out.size() >> 8);
-    CheckSize(runtime, static_cast<double>(one.is(Type::kString) ? one.text->size() : 0) + static_cast<double>(separator.size()));
+    CheckSize(runtime, static_cast<double>(one.is(Type::kString) ? one.text->size() : 0) +
+                           static_cast<double>(separator.size()));
   }
   return runtime.String(std::move(out));
 }
 
 Value Indent(Runtime& runtime, const Value& value, const Parameters& given) {
   const Value* width = given[0];
-  if (width && width->integral() && width->whole() > 1000) runtime.Fail("the indentation is too wide");
-  const std::string indent = width && width->is(Type::kString)
-                                 ? *width->text
-                                 : std::string(static_cast<size_t>(std::max<int64_t>(given.Whole(0, 4), 0)), ' ');
+  if (width && width->integral() && width->whole() > 1000)
+    runtime.Fail("the indentation is too wide");
+  const std::string indent =
+      width && width->is(Type::kString)
+          ? *width->text
+          : std::string(static_cast<size_t>(std::max<int64_t>(given.Whole(0, 4), 0)), ' ');
   const bool first = given.Flag(1), blank = given.Flag(2);
+  if (!value.is(Type::kString))
+    runtime.Fail(fmt::format("the filter indent requires a str, not {}", TypeName(value)));
   const std::string text = Subject(runtime, value) + "\n";
   std::string out;
   bool begun = false;
@@ -181,7 +187,8 @@ Value Rounded(Runtime& runtime, const Value& value, const Parameters& given) {
   const std::string method = given.Text(1, "common");
   if (method != "common" && method != "ceil" && method != "floor")
     runtime.Fail("the method of round must be common, ceil or floor");
-  if (!value.number_like()) runtime.Fail(fmt::format("round: '{}' is not a number", TypeName(value)));
+  if (!value.number_like())
+    runtime.Fail(fmt::format("round: '{}' is not a number", TypeName(value)));
   if (precision > 300 || precision < -300) runtime.Fail("the precision of round is too large");
   if (method == "common") {
     if (value.integral() && precision >= 0) return Value::Int(value.whole());
@@ -190,8 +197,7 @@ Value Rounded(Runtime& runtime, const Value& value, const Parameters& given) {
     if (precision < 0) runtime.Unsupported("a negative precision");
     const std::string digits = fmt::format("{:.{}f}", value.number, static_cast<int>(precision));
     double number = value.number;
-    if (std::isfinite(number))
-      FloatFromChars(digits.data(), digits.data() + digits.size(), number);
+    if (std::isfinite(number)) FloatFromChars(digits.data(), digits.data() + digits.size(), number);
     return Value::Float(number);
   }
   const double scale = std::pow(10.0, static_cast<double>(precision));
@@ -210,7 +216,8 @@ std::optional<int64_t> WholeOf(std::string_view text, int base) {
       digits.erase(sign, 2);
   }
   int64_t number = 0;
-  const auto [end, fault] = std::from_chars(digits.data(), digits.data() + digits.size(), number, base);
+  const auto [end, fault] =
+      std::from_chars(digits.data(), digits.data() + digits.size(), number, base);
   if (fault != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
   return number;
 }
@@ -231,6 +238,7 @@ Value ToInt(Runtime& runtime, const Value& value, const Parameters& given) {
   const int64_t base = given.Whole(1, 10);
   if (base < 2 || base > 36) runtime.Unsupported("this base of int");
   double real = 0;
+  if (value.is(Type::kUndefined)) runtime.Fail(*value.text);
   if (value.integral()) return Value::Int(value.whole());
   if (value.is(Type::kFloat)) {
     real = value.number;
@@ -247,7 +255,8 @@ Value ToInt(Runtime& runtime, const Value& value, const Parameters& given) {
   return Value::Int(static_cast<int64_t>(real));
 }
 
-Value ToFloat(const Value& value, const Parameters& given) {
+Value ToFloat(Runtime& runtime, const Value& value, const Parameters& given) {
+  if (value.is(Type::kUndefined)) runtime.Fail(*value.text);
   if (value.number_like()) return Value::Float(value.real());
   if (value.is(Type::kString))
     if (const auto parsed = RealOf(*value.text)) return Value::Float(*parsed);
@@ -255,12 +264,15 @@ Value ToFloat(const Value& value, const Parameters& given) {
 }
 
 Value DictSort(Runtime& runtime, const Value& value, const Parameters& given) {
-  if (!value.is(Type::kDict)) runtime.Fail(fmt::format("dictsort: '{}' has no items", TypeName(value)));
+  if (!value.is(Type::kDict))
+    runtime.Fail(fmt::format("dictsort: '{}' has no items", TypeName(value)));
   const std::string by = given.Text(1, "key");
-  if (by != "key" && by != "value") runtime.Fail("You can only sort by either \"key\" or \"value\"");
+  if (by != "key" && by != "value")
+    runtime.Fail("You can only sort by either \"key\" or \"value\"");
   std::vector<Keyed> keyed;
   for (const auto& [key, item] : value.dict->items)
-    keyed.push_back({CaseFolded(runtime, by == "key" ? key : item, given.Flag(0)), Pair(runtime, key, item)});
+    keyed.push_back(
+        {CaseFolded(runtime, by == "key" ? key : item, given.Flag(0)), Pair(runtime, key, item)});
   SortByKey(runtime, keyed, given.Flag(2));
   return ValuesOf(runtime, keyed);
 }
@@ -335,7 +347,8 @@ Value TitleWords(Runtime& runtime, const Value& value) {
   bool begins = true;
   for (std::string_view character : Characters(text)) {
     out += begins ? Uppercase(character) : Lowercase(character);
-    begins = character.size() == 1 && std::string_view("-({[<").find(character) != std::string_view::npos;
+    begins = character.size() == 1 &&
+             std::string_view("-({[<").find(character) != std::string_view::npos;
     begins = begins || LeadingSpace(character) > 0;
   }
   return runtime.String(std::move(out));
@@ -356,7 +369,8 @@ Value JsonOf(Runtime& runtime, const Value& value, const Arguments& arguments) {
                          {"ensure_ascii", "indent", "separators", "sort_keys"});
   JsonStyle style{.ascii = given.Flag(0), .sorted = given.Flag(3)};
   if (given[1] && !given[1]->none()) {
-    if (given[1]->is(Type::kString)) style.indent = *given[1]->text;
+    if (given[1]->is(Type::kString))
+      style.indent = *given[1]->text;
     else {
       const int64_t width = given.Whole(1, 0);
       if (width > 1000) runtime.Fail("the indentation is too wide");
@@ -388,7 +402,8 @@ Value Extreme(Runtime& runtime, const Value& value, const Parameters& given, boo
 Value Sum(Runtime& runtime, const Value& value, const Parameters& given) {
   Value total = given[1] ? *given[1] : Value::Int(0);
   for (const Value& each : Elements(runtime, value)) {
-    const Value one = given[0] && !given[0]->none() ? AttributePath(runtime, each, *given[0], nullptr) : each;
+    const Value one =
+        given[0] && !given[0]->none() ? AttributePath(runtime, each, *given[0], nullptr) : each;
     total = Arithmetic(runtime, "+", total, one);
   }
   return total;
@@ -420,12 +435,18 @@ Value ItemsOf(Runtime& runtime, const Value& value) {
 
 Value Truncated(Runtime& runtime, const Value& value, const Parameters& given) {
   const int64_t length = given.Whole(0, 255), leeway = given.Whole(3, 5);
+  if (!value.is(Type::kString)) {
+    if (Length(runtime, value) <= length + leeway) return value;
+    runtime.Unsupported("truncating what is not a text");
+  }
   const std::string text = Subject(runtime, value), end = given.Text(2, "...");
-  if (length < CountCharacters(end) || leeway < 0) runtime.Fail("truncate: the length or leeway is too small");
+  if (length < CountCharacters(end) || leeway < 0)
+    runtime.Fail("truncate: the length or leeway is too small");
   const std::vector<std::string_view> characters = Characters(text);
   if (std::ssize(characters) <= length + leeway) return runtime.String(text);
   std::string kept;
-  for (int64_t i = 0; i < length - CountCharacters(end); ++i) kept += characters[static_cast<size_t>(i)];
+  for (int64_t i = 0; i < length - CountCharacters(end); ++i)
+    kept += characters[static_cast<size_t>(i)];
   if (!given.Flag(1)) kept = kept.substr(0, kept.rfind(' '));
   return runtime.String(kept + end);
 }
@@ -438,14 +459,19 @@ struct Filter {
   Value (*apply)(Runtime& runtime, const Value& value, const Parameters& given);
 };
 const Filter kFilters[] = {
-    {"abs", {}, 0,
+    {"abs",
+     {},
+     0,
      [](Runtime& runtime, const Value& value, const Parameters&) {
        const bool negative = value.is(Type::kFloat) ? std::signbit(value.number)
                                                     : value.integral() && value.whole() < 0;
        return negative || !value.number_like() ? Negated(runtime, value)
-                                               : value.is(Type::kBool) ? Value::Int(value.whole()) : value;
+              : value.is(Type::kBool)          ? Value::Int(value.whole())
+                                               : value;
      }},
-    {"attr", {"name"}, 1,
+    {"attr",
+     {"name"},
+     1,
      [](Runtime& runtime, const Value& value, const Parameters& given) {
        const std::string name = given.Text(0, "");
        if (value.is(Type::kDict) && !HasMethod(value, name))
@@ -453,52 +479,113 @@ const Filter kFilters[] = {
        return Attribute(runtime, value, *runtime.String(name).text);
      }},
     {"batch", {"linecount", "fill_with"}, 1, Batch},
-    {"center", {"width"}, 0,
+    {"center",
+     {"width"},
+     0,
      [](Runtime& runtime, const Value& value, const Parameters& given) {
        return CallMethod(runtime, runtime.String(TextOf(runtime, value)), "center",
                          {.positional = {Value::Int(given.Whole(0, 80))}});
      }},
-    {"count", {}, 0, [](Runtime& runtime, const Value& value, const Parameters&) { return Value::Int(Length(runtime, value)); }},
-    {"d", {"default_value", "boolean"}, 0,
+    {"count",
+     {},
+     0,
+     [](Runtime& runtime, const Value& value, const Parameters&) {
+       return Value::Int(Length(runtime, value));
+     }},
+    {"d",
+     {"default_value", "boolean"},
+     0,
      [](Runtime& runtime, const Value& value, const Parameters& given) {
        const bool missing = value.is(Type::kUndefined) || (given.Flag(1) && !Truth(value));
        return !missing ? value : given[0] ? *given[0] : runtime.String("");
      }},
     {"dictsort", {"case_sensitive", "by", "reverse"}, 0, DictSort},
-    {"e", {}, 0, [](Runtime& runtime, const Value& value, const Parameters&) { return Escaped(runtime, value); }},
-    {"first", {}, 0, [](Runtime& runtime, const Value& value, const Parameters&) { return First(runtime, value); }},
-    {"float", {"default"}, 0, [](Runtime&, const Value& value, const Parameters& given) { return ToFloat(value, given); }},
+    {"e",
+     {},
+     0,
+     [](Runtime& runtime, const Value& value, const Parameters&) {
+       return Escaped(runtime, value);
+     }},
+    {"first",
+     {},
+     0,
+     [](Runtime& runtime, const Value& value, const Parameters&) { return First(runtime, value); }},
+    {"float", {"default"}, 0, ToFloat},
     {"groupby", {"attribute", "default", "case_sensitive"}, 1, GroupBy},
     {"indent", {"width", "first", "blank"}, 0, Indent},
     {"int", {"default", "base"}, 0, ToInt},
-    {"items", {}, 0, [](Runtime& runtime, const Value& value, const Parameters&) { return ItemsOf(runtime, value); }},
+    {"items",
+     {},
+     0,
+     [](Runtime& runtime, const Value& value, const Parameters&) {
+       return ItemsOf(runtime, value);
+     }},
     {"join", {"d", "attribute"}, 0, Join},
-    {"last", {}, 0, [](Runtime& runtime, const Value& value, const Parameters&) { return Last(runtime, value); }},
-    {"list", {}, 0, [](Runtime& runtime, const Value& value, const Parameters&) { return runtime.NewList(Elements(runtime, value)); }},
-    {"max", {"case_sensitive", "attribute"}, 0,
-     [](Runtime& runtime, const Value& value, const Parameters& given) { return Extreme(runtime, value, given, true); }},
-    {"min", {"case_sensitive", "attribute"}, 0,
-     [](Runtime& runtime, const Value& value, const Parameters& given) { return Extreme(runtime, value, given, false); }},
-    {"replace", {"old", "new", "count"}, 2,
+    {"last",
+     {},
+     0,
+     [](Runtime& runtime, const Value& value, const Parameters&) { return Last(runtime, value); }},
+    {"list",
+     {},
+     0,
+     [](Runtime& runtime, const Value& value, const Parameters&) {
+       return runtime.NewList(Elements(runtime, value));
+     }},
+    {"max",
+     {"case_sensitive", "attribute"},
+     0,
      [](Runtime& runtime, const Value& value, const Parameters& given) {
-       Arguments arguments{.positional = {runtime.String(given.Text(0, "")), runtime.String(given.Text(1, ""))}};
+       return Extreme(runtime, value, given, true);
+     }},
+    {"min",
+     {"case_sensitive", "attribute"},
+     0,
+     [](Runtime& runtime, const Value& value, const Parameters& given) {
+       return Extreme(runtime, value, given, false);
+     }},
+    {"replace",
+     {"old", "new", "count"},
+     2,
+     [](Runtime& runtime, const Value& value, const Parameters& given) {
+       Arguments arguments{
+           .positional = {runtime.String(given.Text(0, "")), runtime.String(given.Text(1, ""))}};
        if (given[2] && !given[2]->none()) arguments.positional.push_back(*given[2]);
        return CallMethod(runtime, runtime.String(TextOf(runtime, value)), "replace", arguments);
      }},
-    {"reverse", {}, 0, [](Runtime& runtime, const Value& value, const Parameters&) { return Reversed(runtime, value); }},
+    {"reverse",
+     {},
+     0,
+     [](Runtime& runtime, const Value& value, const Parameters&) {
+       return Reversed(runtime, value);
+     }},
     {"round", {"precision", "method"}, 0, Rounded},
-    {"safe", {}, 0, [](Runtime& runtime, const Value& value, const Parameters&) { return Safe(runtime.String(TextOf(runtime, value))); }},
-    {"sort", {"reverse", "case_sensitive", "attribute"}, 0,
+    {"safe",
+     {},
+     0,
+     [](Runtime& runtime, const Value& value, const Parameters&) {
+       return Safe(runtime.String(TextOf(runtime, value)));
+     }},
+    {"sort",
+     {"reverse", "case_sensitive", "attribute"},
+     0,
      [](Runtime& runtime, const Value& value, const Parameters& given) {
-       if (given[2] && given[2]->is(Type::kString) && given[2]->text->find(',') != std::string::npos)
+       if (given[2] && given[2]->is(Type::kString) &&
+           given[2]->text->find(',') != std::string::npos)
          runtime.Unsupported("sorting by several attributes");
        std::vector<Keyed> keyed = WithKeys(runtime, value, given[2], given.Flag(1));
        SortByKey(runtime, keyed, given.Flag(0));
        return ValuesOf(runtime, keyed);
      }},
     {"sum", {"attribute", "start"}, 0, Sum},
-    {"title", {}, 0, [](Runtime& runtime, const Value& value, const Parameters&) { return TitleWords(runtime, value); }},
-    {"trim", {"chars"}, 0,
+    {"title",
+     {},
+     0,
+     [](Runtime& runtime, const Value& value, const Parameters&) {
+       return TitleWords(runtime, value);
+     }},
+    {"trim",
+     {"chars"},
+     0,
      [](Runtime& runtime, const Value& value, const Parameters& given) {
        Arguments arguments;
        if (given[0]) arguments.positional.push_back(*given[0]);
@@ -527,9 +614,9 @@ std::string_view Canonical(std::string_view name) {
   return name;
 }
 
-constexpr std::string_view kOtherFilters[] = {
-    "filesizeformat", "pprint", "random", "slice", "striptags", "urlencode", "urlize", "wordcount",
-    "wordwrap", "xmlattr"};
+constexpr std::string_view kOtherFilters[] = {"filesizeformat", "pprint",    "random", "slice",
+                                              "striptags",      "urlencode", "urlize", "wordcount",
+                                              "wordwrap",       "xmlattr"};
 // These take the names of other filters and tests, or any arguments.
 constexpr std::string_view kSpecialFilters[] = {"format", "map",        "reject", "rejectattr",
                                                 "select", "selectattr", "tojson"};
@@ -552,19 +639,13 @@ bool Among(const std::string_view (&names)[size], std::string_view name) {
 
 // The comparisons among the tests, and their operators.
 constexpr std::pair<std::string_view, std::string_view> kComparisons[] = {
-    {"eq", "=="}, {"equalto", "=="}, {"==", "=="}, {"ne", "!="}, {"!=", "!="},
-    {"gt", ">"},  {"greaterthan", ">"}, {">", ">"}, {"ge", ">="}, {">=", ">="},
-    {"lt", "<"},  {"lessthan", "<"}, {"<", "<"},   {"le", "<="}, {"<=", "<="}};
+    {"eq", "=="}, {"equalto", "=="},    {"==", "=="}, {"ne", "!="}, {"!=", "!="},
+    {"gt", ">"},  {"greaterthan", ">"}, {">", ">"},   {"ge", ">="}, {">=", ">="},
+    {"lt", "<"},  {"lessthan", "<"},    {"<", "<"},   {"le", "<="}, {"<=", "<="}};
 constexpr std::string_view kTests[] = {
-    "boolean", "callable", "defined", "divisibleby", "even",   "false",    "filter", "float",
-    "in",      "integer",  "iterable", "lower",      "mapping", "none",    "number", "odd",
-    "sameas",  "sequence", "string",  "test",        "true",   "undefined", "upper"};
-
-int64_t WholeNumber(Runtime& runtime, const Value& value) {
-  if (value.is(Type::kUndefined)) runtime.Fail(*value.text);
-  if (!value.integral()) runtime.Fail(fmt::format("expected an integer, not {}", TypeName(value)));
-  return value.whole();
-}
+    "boolean", "callable", "defined",  "divisibleby", "even",    "false",     "filter", "float",
+    "in",      "integer",  "iterable", "lower",       "mapping", "none",      "number", "odd",
+    "sameas",  "sequence", "string",   "test",        "true",    "undefined", "upper"};
 
 }  // namespace
 
@@ -577,10 +658,10 @@ Parameters::Parameters(Runtime& runtime, std::string_view function, const Argume
   for (size_t i = 0; i < arguments.positional.size(); ++i) values_[i] = &arguments.positional[i];
   for (const auto& [name, value] : arguments.named) {
     const auto found = std::find(names.begin(), names.end(), name);
-    if (found == names.end())
-      runtime.Fail(fmt::format("{} has no parameter '{}'", function, name));
+    if (found == names.end()) runtime.Fail(fmt::format("{} has no parameter '{}'", function, name));
     const Value*& place = values_[static_cast<size_t>(found - names.begin())];
-    if (place) runtime.Fail(fmt::format("{} has two values for the parameter '{}'", function, name));
+    if (place)
+      runtime.Fail(fmt::format("{} has two values for the parameter '{}'", function, name));
     place = &value;
   }
   for (size_t i = 0; i < required; ++i)
@@ -627,10 +708,9 @@ Value ApplyFilter(Runtime& runtime, std::string_view name, const Value& value,
     return runtime.String(filter->apply(text));
   }
   if (const Filter* filter = FindFilter(name))
-    return filter->apply(
-        runtime, value,
-        Parameters(runtime, fmt::format("the filter {}", name), arguments, filter->parameters,
-                   filter->required));
+    return filter->apply(runtime, value,
+                         Parameters(runtime, fmt::format("the filter {}", name), arguments,
+                                    filter->parameters, filter->required));
   if (Among(kOtherFilters, name)) runtime.Unsupported(fmt::format("the filter '{}'", name));
   runtime.Fail(fmt::format("there is no filter '{}'", name));
 }
@@ -652,7 +732,10 @@ bool ApplyTest(Runtime& runtime, std::string_view name, const Value& value,
     const std::string_view symbol = comparison->second;
     if (symbol == "==" || symbol == "!=") return Equal(runtime, value, other) == (symbol == "==");
     const int order = Compare(runtime, value, other, symbol);
-    return symbol == ">" ? order > 0 : symbol == ">=" ? order >= 0 : symbol == "<" ? order < 0 : order <= 0;
+    return symbol == ">"    ? order > 0
+           : symbol == ">=" ? order >= 0
+           : symbol == "<"  ? order < 0
+                            : order <= 0;
   }
   if (name == "defined") return !value.is(Type::kUndefined);
   if (name == "undefined") return value.is(Type::kUndefined);
@@ -665,7 +748,7 @@ bool ApplyTest(Runtime& runtime, std::string_view name, const Value& value,
   if (name == "number") return value.number_like();
   if (name == "string") return value.is(Type::kString);
   if (name == "mapping") return value.is(Type::kDict);
-  if (name == "callable") return value.is(Type::kFunction);
+  if (name == "callable") return value.is(Type::kFunction) || value.is(Type::kUndefined);
   if (name == "iterable")
     return value.is(Type::kString) || value.is(Type::kDict) || IsSequence(value) ||
            value.is(Type::kGenerator) || value.is(Type::kUndefined) || value.is(Type::kLoop);
@@ -673,12 +756,9 @@ bool ApplyTest(Runtime& runtime, std::string_view name, const Value& value,
     return value.is(Type::kString) || value.is(Type::kDict) || value.is(Type::kList) ||
            value.is(Type::kTuple) || value.is(Type::kUndefined) ||
            (value.is(Type::kView) && value.list->name == "range");
-  if (name == "odd" || name == "even")
-    return (WholeNumber(runtime, value) % 2 == 0) == (name == "even");
-  if (name == "divisibleby") {
-    const int64_t by = WholeNumber(runtime, arguments.positional[0]);
-    if (by == 0) runtime.Fail("division by zero");
-    return by == -1 || WholeNumber(runtime, value) % by == 0;
+  if (name == "odd" || name == "even" || name == "divisibleby") {
+    const Value by = name == "divisibleby" ? arguments.positional[0] : Value::Int(2);
+    return Equal(runtime, Arithmetic(runtime, "%", value, by), Value::Int(name == "odd" ? 1 : 0));
   }
   if (name == "in") return Contains(runtime, arguments.positional[0], value);
   if (name == "sameas") {

@@ -23,11 +23,16 @@ int64_t Number(Runtime& runtime, std::string_view text, size_t& at) {
 
 std::string Digits(const FormatSpec& spec, uint64_t magnitude) {
   switch (spec.type) {
-    case 'x': return fmt::format(fmt::runtime(spec.alternate ? "{:#x}" : "{:x}"), magnitude);
-    case 'X': return fmt::format(fmt::runtime(spec.alternate ? "{:#X}" : "{:X}"), magnitude);
-    case 'o': return (spec.alternate ? "0o" : "") + fmt::format("{:o}", magnitude);
-    case 'b': return fmt::format(fmt::runtime(spec.alternate ? "{:#b}" : "{:b}"), magnitude);
-    default: return fmt::format("{}", magnitude);
+    case 'x':
+      return fmt::format(fmt::runtime(spec.alternate ? "{:#x}" : "{:x}"), magnitude);
+    case 'X':
+      return fmt::format(fmt::runtime(spec.alternate ? "{:#X}" : "{:X}"), magnitude);
+    case 'o':
+      return (spec.alternate ? "0o" : "") + fmt::format("{:o}", magnitude);
+    case 'b':
+      return fmt::format(fmt::runtime(spec.alternate ? "{:#b}" : "{:b}"), magnitude);
+    default:
+      return fmt::format("{}", magnitude);
   }
 }
 
@@ -55,7 +60,8 @@ std::string RealDigits(Runtime& runtime, double magnitude, const FormatSpec& spe
   if (std::isinf(magnitude) || std::isnan(magnitude)) {
     std::string text = std::isnan(magnitude) ? "nan" : "inf";
     if (spec.type == 'E' || spec.type == 'F' || spec.type == 'G')
-      std::transform(text.begin(), text.end(), text.begin(), [](char c) { return static_cast<char>(c - 32); });
+      std::transform(text.begin(), text.end(), text.begin(),
+                     [](char c) { return static_cast<char>(c - 32); });
     return text;
   }
   const int precision = static_cast<int>(spec.precision < 0 ? 6 : spec.precision);
@@ -91,7 +97,8 @@ std::string Formatted(Runtime& runtime, const Value& value, const FormatSpec& gi
     spec.type = value.is(Type::kInt) ? 'd' : spec.precision >= 0 ? 'g' : 'r';
   if (kWhole.find(spec.type) != kWhole.npos && spec.type) {
     if (!value.integral())
-      runtime.Fail(fmt::format("format '{}' requires an integer, not {}", spec.type, TypeName(value)));
+      runtime.Fail(
+          fmt::format("format '{}' requires an integer, not {}", spec.type, TypeName(value)));
     const int64_t number = value.whole();
     if (number < 0) sign = "-";
     body = Digits(spec, number < 0 ? uint64_t{0} - static_cast<uint64_t>(number)
@@ -101,7 +108,8 @@ std::string Formatted(Runtime& runtime, const Value& value, const FormatSpec& gi
     body = FloatText(std::fabs(value.number));
   } else if (kReal.find(spec.type) != kReal.npos && spec.type) {
     if (!value.number_like())
-      runtime.Fail(fmt::format("format '{}' requires a number, not {}", spec.type, TypeName(value)));
+      runtime.Fail(
+          fmt::format("format '{}' requires a number, not {}", spec.type, TypeName(value)));
     if (std::signbit(value.real())) sign = "-";
     body = RealDigits(runtime, std::fabs(value.real()), spec);
   } else if (spec.type == 's' || spec.type == 0) {
@@ -133,8 +141,7 @@ std::string Format(Runtime& runtime, std::string_view format, const Value& value
       if (used++ > 0) runtime.Fail("not enough arguments for format string");
       return values;
     }
-    if (used >= values.list->items.size())
-      runtime.Fail("not enough arguments for format string");
+    if (used >= values.list->items.size()) runtime.Fail("not enough arguments for format string");
     return values.list->items[used++];
   };
   bool mapped = false;
@@ -162,12 +169,18 @@ std::string Format(Runtime& runtime, std::string_view format, const Value& value
     FormatSpec spec{.align = '>'};
     bool zero = false;
     for (; at < format.size(); ++at) {
-      if (format[at] == '-') spec.align = '<';
-      else if (format[at] == '+') spec.sign = '+';
-      else if (format[at] == ' ') spec.sign = spec.sign ? spec.sign : ' ';
-      else if (format[at] == '0') zero = true;
-      else if (format[at] == '#') spec.alternate = true;
-      else break;
+      if (format[at] == '-')
+        spec.align = '<';
+      else if (format[at] == '+')
+        spec.sign = '+';
+      else if (format[at] == ' ')
+        spec.sign = spec.sign ? spec.sign : ' ';
+      else if (format[at] == '0')
+        zero = true;
+      else if (format[at] == '#')
+        spec.alternate = true;
+      else
+        break;
     }
     const auto amount = [&] {
       if (at >= format.size() || format[at] != '*') return Number(runtime, format, at);
@@ -184,7 +197,8 @@ std::string Format(Runtime& runtime, std::string_view format, const Value& value
       ++at;
       spec.precision = std::max<int64_t>(amount(), 0);
     }
-    while (at < format.size() && (format[at] == 'l' || format[at] == 'h' || format[at] == 'L')) ++at;
+    while (at < format.size() && (format[at] == 'l' || format[at] == 'h' || format[at] == 'L'))
+      ++at;
     if (at >= format.size()) runtime.Fail("incomplete format");
     char type = format[at++];
     if (type == '%') {
@@ -216,7 +230,8 @@ std::string Format(Runtime& runtime, std::string_view format, const Value& value
     out += Formatted(runtime, value, spec);
   }
   const bool all = tuple ? used >= values.list->items.size()
-                         : used > 0 || mapped || values.is(Type::kDict) || values.is(Type::kList);
+                         : used > 0 || mapped || values.is(Type::kDict) || values.is(Type::kList) ||
+                               values.is(Type::kUndefined);
   if (!all) runtime.Fail("not all arguments converted during string formatting");
   runtime.Memory(out.size());
   return out;
@@ -265,12 +280,14 @@ std::string FormatBraces(Runtime& runtime, std::string_view format, const Argume
                                        : 0;
     if (field.empty() || numbered) {
       if (index >= arguments.positional.size())
-        runtime.Fail(fmt::format("Replacement index {} out of range for positional args tuple", index));
+        runtime.Fail(
+            fmt::format("Replacement index {} out of range for positional args tuple", index));
       value = arguments.positional[index];
     } else {
       const auto found = std::find_if(arguments.named.begin(), arguments.named.end(),
                                       [&](const auto& each) { return each.first == field; });
-      if (found == arguments.named.end()) runtime.Fail(fmt::format("the format names '{}', which is not given", field));
+      if (found == arguments.named.end())
+        runtime.Fail(fmt::format("the format names '{}', which is not given", field));
       value = found->second;
     }
     if (conversion == 'r') {
@@ -284,7 +301,9 @@ std::string FormatBraces(Runtime& runtime, std::string_view format, const Argume
     }
     FormatSpec spec;
     size_t i = 0;
-    const auto aligns = [&](size_t k) { return k < how.size() && std::string_view("<>^=").find(how[k]) != std::string_view::npos; };
+    const auto aligns = [&](size_t k) {
+      return k < how.size() && std::string_view("<>^=").find(how[k]) != std::string_view::npos;
+    };
     if (!how.empty()) {
       const size_t first = std::min(CharacterBytes(how[0]), how.size());
       if (aligns(first)) {
@@ -295,8 +314,10 @@ std::string FormatBraces(Runtime& runtime, std::string_view format, const Argume
         spec.align = how[i++];
       }
     }
-    if (i < how.size() && (how[i] == '+' || how[i] == ' ')) spec.sign = how[i++];
-    else if (i < how.size() && how[i] == '-') ++i;
+    if (i < how.size() && (how[i] == '+' || how[i] == ' '))
+      spec.sign = how[i++];
+    else if (i < how.size() && how[i] == '-')
+      ++i;
     if (i < how.size() && how[i] == '#') spec.alternate = true, ++i;
     if (i < how.size() && how[i] == '0') {
       if (!spec.align) spec.align = '=', spec.fill = "0";

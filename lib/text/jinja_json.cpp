@@ -19,11 +19,16 @@ class JsonWriter {
   void Write(const Value& value, int level) {
     const Nested nested(runtime_);
     switch (value.type) {
-      case Type::kNone: return Add("null");
-      case Type::kBool: return Add(value.boolean ? "true" : "false");
-      case Type::kInt: return Add(fmt::format("{}", value.integer));
-      case Type::kFloat: return Add(Number(value.number));
-      case Type::kString: return Quote(*value.text);
+      case Type::kNone:
+        return Add("null");
+      case Type::kBool:
+        return Add(value.boolean ? "true" : "false");
+      case Type::kInt:
+        return Add(fmt::format("{}", value.integer));
+      case Type::kFloat:
+        return Add(Number(value.number));
+      case Type::kString:
+        return Quote(*value.text);
       case Type::kList:
       case Type::kTuple: {
         bool first = true;
@@ -57,7 +62,8 @@ class JsonWriter {
         }
         return Close("}", first, level);
       }
-      case Type::kUndefined: runtime_.Fail(*value.text + ", so that it has no JSON");
+      case Type::kUndefined:
+        runtime_.Fail(*value.text + ", so that it has no JSON");
       default:
         runtime_.Fail(fmt::format("Object of type {} is not JSON serializable", TypeName(value)));
     }
@@ -116,16 +122,20 @@ class JsonWriter {
 Value FromJson(Runtime& runtime, const Json& json) {
   const Nested nested(runtime);
   switch (json.type()) {
-    case Json::value_t::boolean: return Value::Bool(json.get<bool>());
-    case Json::value_t::number_integer: return Value::Int(json.get<int64_t>());
+    case Json::value_t::boolean:
+      return Value::Bool(json.get<bool>());
+    case Json::value_t::number_integer:
+      return Value::Int(json.get<int64_t>());
     case Json::value_t::number_unsigned: {
       const auto number = json.get<uint64_t>();
       if (number > static_cast<uint64_t>(INT64_MAX))
         runtime.Unsupported("an integer beyond 64 bits");
       return Value::Int(static_cast<int64_t>(number));
     }
-    case Json::value_t::number_float: return Value::Float(json.get<double>());
-    case Json::value_t::string: return runtime.String(ValidUtf8(json.get_ref<const std::string&>()));
+    case Json::value_t::number_float:
+      return Value::Float(json.get<double>());
+    case Json::value_t::string:
+      return runtime.String(ValidUtf8(json.get_ref<const std::string&>()));
     case Json::value_t::array: {
       std::vector<Value> items;
       for (const Json& each : json) items.push_back(FromJson(runtime, each));
@@ -137,7 +147,8 @@ Value FromJson(Runtime& runtime, const Json& json) {
         Insert(runtime, *made.dict, runtime.String(ValidUtf8(key)), FromJson(runtime, each));
       return made;
     }
-    default: return {};
+    default:
+      return {};
   }
 }
 

@@ -1,8 +1,8 @@
 // The lexer. Its rules, and those of white space, are those of jinja2/lexer.py.
 #include <algorithm>
 
-#include "lib/text/python_text.h"
 #include "lib/text/jinja_syntax.h"
+#include "lib/text/python_text.h"
 #include "lib/text/unicode.h"
 
 namespace mlc::text::jinja {
@@ -49,8 +49,10 @@ class Lexer {
   }
   // Behind the end of a block, comment or raw text; `sign` stood before it.
   void EndTag(char sign) {
-    if (sign == '-') SkipSpace();
-    else if (sign != '+' && Peek() == '\n') ++at_;
+    if (sign == '-')
+      SkipSpace();
+    else if (sign != '+' && Peek() == '\n')
+      ++at_;
     line_starts_ = source_[at_ - 1] == '\n';
   }
 
@@ -113,8 +115,7 @@ class Lexer {
       const char last = Next("-%}") ? '-' : Next("+%}") ? '+' : '\0';
       if (!last && !Next("%}")) continue;
       at_ += last ? 3 : 2;
-      const std::string_view kept =
-          Stripped(source_.substr(text_at, end - text_at), sign, true);
+      const std::string_view kept = Stripped(source_.substr(text_at, end - text_at), sign, true);
       if (!kept.empty()) Add(Kind::kText, std::string(kept), text_at);
       EndTag(last);
       return true;
@@ -127,8 +128,7 @@ class Lexer {
     const std::string_view end = tag == '{' ? "}}" : "%}";
     for (;;) {
       SkipSpace();
-      if (at_ >= source_.size())
-        Fail(begin, fmt::format("this tag has no end: expected {}", end));
+      if (at_ >= source_.size()) Fail(begin, fmt::format("this tag has no end: expected {}", end));
       if (open.empty()) {
         const char sign = Next(fmt::format("-{}", end))                 ? '-'
                           : tag == '%' && Next(fmt::format("+{}", end)) ? '+'
@@ -143,10 +143,14 @@ class Lexer {
         }
       }
       const char c = Peek();
-      if (Digit(c)) LexNumber();
-      else if (NameStart(c)) LexName();
-      else if (c == '\'' || c == '"') LexString();
-      else LexOperator(open);
+      if (Digit(c))
+        LexNumber();
+      else if (NameStart(c))
+        LexName();
+      else if (c == '\'' || c == '"')
+        LexString();
+      else
+        LexOperator(open);
     }
   }
 
@@ -159,9 +163,12 @@ class Lexer {
   // Digits, between which single underscores may stand.
   void Digits(std::string& digits, bool hex = false) {
     for (;;) {
-      if (hex ? HexDigit(Peek()) : Digit(Peek())) digits += source_[at_++];
-      else if (Peek() == '_' && (hex ? HexDigit(Peek(1)) : Digit(Peek(1)))) ++at_;
-      else return;
+      if (hex ? HexDigit(Peek()) : Digit(Peek()))
+        digits += source_[at_++];
+      else if (Peek() == '_' && (hex ? HexDigit(Peek(1)) : Digit(Peek(1))))
+        ++at_;
+      else
+        return;
     }
   }
 
@@ -200,8 +207,10 @@ class Lexer {
     std::string text;
     while (Peek() != quote) {
       if (at_ >= source_.size()) Fail(begin, "this string has no end");
-      if (Peek() == '\\') Escape(text);
-      else text += source_[at_++];
+      if (Peek() == '\\')
+        Escape(text);
+      else
+        text += source_[at_++];
     }
     ++at_;
     Add(Kind::kString, std::move(text), begin);
@@ -225,7 +234,8 @@ class Lexer {
       uint32_t code = 0;
       for (size_t i = 0; i < digits; ++i) {
         const char d = Peek();
-        if (!HexDigit(d)) Fail(begin, fmt::format("\\{} requires {} hexadecimal digits", c, digits));
+        if (!HexDigit(d))
+          Fail(begin, fmt::format("\\{} requires {} hexadecimal digits", c, digits));
         code = code * 16 + static_cast<uint32_t>(Digit(d) ? d - '0' : (d | 0x20) - 'a' + 10);
         ++at_;
       }
@@ -243,9 +253,8 @@ class Lexer {
     static constexpr std::string_view kOperators[] = {
         "//", "**", "==", "!=", ">=", "<=", "+", "-", "/", "*", "%", "~", "[",
         "]",  "(",  ")",  "{",  "}",  ">",  "<", "=", ".", ":", "|", ",", ";"};
-    const auto found =
-        std::find_if(std::begin(kOperators), std::end(kOperators),
-                     [this](std::string_view symbol) { return Next(symbol); });
+    const auto found = std::find_if(std::begin(kOperators), std::end(kOperators),
+                                    [this](std::string_view symbol) { return Next(symbol); });
     if (found == std::end(kOperators)) {
       const size_t size = std::min(CharacterBytes(Peek()), source_.size() - at_);
       Fail(at_, fmt::format("unexpected character '{}'", source_.substr(at_, size)));
@@ -255,7 +264,8 @@ class Lexer {
       open.push_back(c == '(' ? ')' : c == '[' ? ']' : '}');
     } else if (c == ')' || c == ']' || c == '}') {
       if (open.empty()) Fail(at_, fmt::format("unexpected '{}'", c));
-      if (open.back() != c) Fail(at_, fmt::format("unexpected '{}', expected '{}'", c, open.back()));
+      if (open.back() != c)
+        Fail(at_, fmt::format("unexpected '{}', expected '{}'", c, open.back()));
       open.pop_back();
     }
     Add(Kind::kOperator, std::string(*found), at_);

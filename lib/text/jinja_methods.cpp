@@ -19,12 +19,16 @@ class Method {
 
   Value Call() {
     switch (self_.type) {
-      case Type::kString: return OfString();
-      case Type::kDict: return OfDict();
+      case Type::kString:
+        return OfString();
+      case Type::kDict:
+        return OfDict();
       case Type::kList:
       case Type::kTuple:
-      case Type::kView: return OfList();
-      default: runtime_.Unsupported(fmt::format("the method {} of {}", name_, TypeName(self_)));
+      case Type::kView:
+        return OfList();
+      default:
+        runtime_.Unsupported(fmt::format("the method {} of {}", name_, TypeName(self_)));
     }
   }
 
@@ -76,15 +80,17 @@ class Method {
       const size_t at = right ? text.rfind(separator) : text.find(separator);
       std::vector<Value> parts{String(right ? "" : text), String(""), String(right ? text : "")};
       if (at != text.npos)
-        parts = {String(text.substr(0, at)), String(separator), String(text.substr(at + separator.size()))};
+        parts = {String(text.substr(0, at)), String(separator),
+                 String(text.substr(at + separator.size()))};
       return runtime_.NewList(std::move(parts), Type::kTuple);
     }
     if (name_ == "replace") {
       const Parameters given = Given({"old", "new", "count"}, 2);
       const std::string &from = Required(given[0]), &to = Required(given[1]);
       const int64_t most = given.Whole(2, -1);
-      CheckSize(runtime_, static_cast<double>(CountOf(text, from)) * static_cast<double>(to.size()) +
-                              static_cast<double>(text.size()));
+      CheckSize(runtime_,
+                static_cast<double>(CountOf(text, from)) * static_cast<double>(to.size()) +
+                    static_cast<double>(text.size()));
       return String(Replaced(text, from, to, most));
     }
     if (name_ == "removeprefix" || name_ == "removesuffix") {
@@ -110,12 +116,15 @@ class Method {
       }
       return runtime_.String(std::move(out));
     }
-    if (name_ == "find" || name_ == "rfind" || name_ == "index" || name_ == "rindex" || name_ == "count")
+    if (name_ == "find" || name_ == "rfind" || name_ == "index" || name_ == "rindex" ||
+        name_ == "count")
       return Search(text);
     if (name_ == "format") return runtime_.String(FormatBraces(runtime_, text, arguments_));
-    if (name_ == "center" || name_ == "ljust" || name_ == "rjust" || name_ == "zfill") return Pad(text);
-    if (name_ == "expandtabs" || name_ == "casefold" || name_ == "encode" || name_ == "format_map" ||
-        name_ == "isidentifier" || name_ == "isprintable" || name_ == "maketrans" || name_ == "translate")
+    if (name_ == "center" || name_ == "ljust" || name_ == "rjust" || name_ == "zfill")
+      return Pad(text);
+    if (name_ == "expandtabs" || name_ == "casefold" || name_ == "encode" ||
+        name_ == "format_map" || name_ == "isidentifier" || name_ == "isprintable" ||
+        name_ == "maketrans" || name_ == "translate")
       runtime_.Unsupported(fmt::format("the method {} of str", name_));
     Given({});
     if (name_.starts_with("is")) return Value::Bool(IsAll(name_, text));
@@ -165,7 +174,8 @@ class Method {
     const Parameters given = Given({"sub", "start", "end"}, 1);
     const std::string& part = Required(given[0]);
     int64_t start = 0;
-    const bool beyond = given[1] && given[1]->integral() && given[1]->whole() > CountCharacters(whole);
+    const bool beyond =
+        given[1] && given[1]->integral() && given[1]->whole() > CountCharacters(whole);
     const std::string_view text = Range(whole, given, start);
     runtime_.Work(text.size() / 256 * (1 + part.size() / 256));
     if (name_ == "count") return Value::Int(beyond ? 0 : static_cast<int64_t>(CountOf(text, part)));
@@ -181,18 +191,21 @@ class Method {
     const int64_t width = given.Whole(0, 0);
     if (name_ == "zfill") {
       const bool sign = text.starts_with('-') || text.starts_with('+');
-      const std::string rest = Padded(runtime_, text.substr(sign ? 1 : 0), "0", '>', width - (sign ? 1 : 0));
+      const std::string rest =
+          Padded(runtime_, text.substr(sign ? 1 : 0), "0", '>', width - (sign ? 1 : 0));
       return runtime_.String((sign ? text.substr(0, 1) : "") + rest);
     }
     const std::string fill = given[1] ? Required(given[1]) : " ";
-    if (CountCharacters(fill) != 1) runtime_.Fail("The fill character must be exactly one character long");
+    if (CountCharacters(fill) != 1)
+      runtime_.Fail("The fill character must be exactly one character long");
     if (name_ != "center")
       return runtime_.String(Padded(runtime_, text, fill, name_ == "ljust" ? '<' : '>', width));
     // str.center puts the odd one to the left of texts of odd widths.
     const int64_t size = CountCharacters(text), missing = width - size;
     if (missing <= 0) return self_;
     const int64_t left = missing / 2 + (missing & width & 1);
-    return runtime_.String(Padded(runtime_, Padded(runtime_, text, fill, '>', size + left), fill, '<', width));
+    return runtime_.String(
+        Padded(runtime_, Padded(runtime_, text, fill, '>', size + left), fill, '<', width));
   }
 
   Value OfDict() {
@@ -245,8 +258,7 @@ class Method {
         const std::vector<std::pair<Value, Value>> items = other.dict->items;
         for (const auto& [key, item] : items) Insert(runtime_, dict, key, item);
       }
-      for (const auto& [key, item] : arguments_.named)
-        Insert(runtime_, dict, String(key), item);
+      for (const auto& [key, item] : arguments_.named) Insert(runtime_, dict, String(key), item);
       return {};
     }
     if (name_ == "clear") {
@@ -338,9 +350,11 @@ Value Range(Runtime& runtime, const Arguments& arguments) {
   constexpr int64_t kMost = int64_t{1} << 40;
   for (int64_t each : {start, stop, step})
     if (each > kMost || each < -kMost) runtime.Fail("Range too big");
-  const int64_t count = step > 0 ? (stop - start + step - 1) / step : (start - stop - step - 1) / -step;
+  const int64_t count =
+      step > 0 ? (stop - start + step - 1) / step : (start - stop - step - 1) / -step;
   if (count > kLargestRange)
-    runtime.Fail(fmt::format("Range too big. The sandbox blocks ranges larger than {}", kLargestRange));
+    runtime.Fail(
+        fmt::format("Range too big. The sandbox blocks ranges larger than {}", kLargestRange));
   std::vector<Value> items;
   for (int64_t i = 0; i < count; ++i) items.push_back(Value::Int(start + i * step));
   const Value made = runtime.NewList(std::move(items), Type::kView, "range");
@@ -368,7 +382,8 @@ Value Filled(Runtime& runtime, const Arguments& arguments, Type type) {
 }
 
 Value TimeText(Runtime& runtime, const Arguments& arguments, std::time_t now) {
-  const std::string format = Parameters(runtime, "strftime_now", arguments, {"format"}, 1).Text(0, "");
+  const std::string format =
+      Parameters(runtime, "strftime_now", arguments, {"format"}, 1).Text(0, "");
   // glibc's widths ("%999999d") are not Python's.
   for (size_t at = 0; (at = format.find('%', at)) != format.npos; at += 2) {
     size_t letter = at + 1;
@@ -391,8 +406,8 @@ Value TimeText(Runtime& runtime, const Arguments& arguments, std::time_t now) {
 }  // namespace
 
 bool IsGlobal(std::string_view name) {
-  constexpr std::string_view kGlobals[] = {"range",  "dict",   "namespace", "raise_exception", "strftime_now",
-                                           "lipsum", "cycler", "joiner"};
+  constexpr std::string_view kGlobals[] = {"range",        "dict",   "namespace", "raise_exception",
+                                           "strftime_now", "lipsum", "cycler",    "joiner"};
   return std::find(std::begin(kGlobals), std::end(kGlobals), name) != std::end(kGlobals);
 }
 

@@ -34,7 +34,9 @@ class Parser {
     throw Error("resource-limit", "the chat template is nested too deeply")
         .At(PlaceOf(source_, Here().offset));
   }
-  [[noreturn]] void Fail(std::string text) const { FailAt(source_, Here().offset, std::move(text), ""); }
+  [[noreturn]] void Fail(std::string text) const {
+    FailAt(source_, Here().offset, std::move(text), "");
+  }
   [[noreturn]] void Unsupported(const std::string& what, size_t offset) const {
     FailAt(source_, offset, fmt::format("{} is not supported in chat templates", what),
            "omit --chat and write the prompt in the format of the model, or change the template");
@@ -52,10 +54,14 @@ class Parser {
   bool TakeOperator(std::string_view symbol) { return IsOperator(symbol) ? (++at_, true) : false; }
   std::string Found() const {
     switch (Here().kind) {
-      case Token::Kind::kEnd: return "the end of the template";
-      case Token::Kind::kVariableEnd: return "}}";
-      case Token::Kind::kBlockEnd: return "%}";
-      default: return fmt::format("'{}'", Here().text);
+      case Token::Kind::kEnd:
+        return "the end of the template";
+      case Token::Kind::kVariableEnd:
+        return "}}";
+      case Token::Kind::kBlockEnd:
+        return "%}";
+      default:
+        return fmt::format("'{}'", Here().text);
     }
   }
   void Expect(std::string_view symbol) {
@@ -142,13 +148,20 @@ class Parser {
     const std::string tag = Here().text;
     ++at_;
     NodePtr node;
-    if (tag == "if") node = ParseIf(offset);
-    else if (tag == "for") node = ParseFor(offset);
-    else if (tag == "set") node = ParseSet(offset);
-    else if (tag == "macro") node = ParseMacro(offset);
-    else if (tag == "call") node = ParseCallBlock(offset);
-    else if (tag == "filter") node = ParseFilterBlock(offset);
-    else if (tag == "with") node = ParseWith(offset);
+    if (tag == "if")
+      node = ParseIf(offset);
+    else if (tag == "for")
+      node = ParseFor(offset);
+    else if (tag == "set")
+      node = ParseSet(offset);
+    else if (tag == "macro")
+      node = ParseMacro(offset);
+    else if (tag == "call")
+      node = ParseCallBlock(offset);
+    else if (tag == "filter")
+      node = ParseFilterBlock(offset);
+    else if (tag == "with")
+      node = ParseWith(offset);
     else if (tag == "generation") {
       node = Make(Kind::kScope, offset);
       FinishBlock(*node, ParseBlock("endgeneration", tag));
@@ -158,9 +171,8 @@ class Parser {
     } else if (tag.starts_with("end") || tag == "else" || tag == "elif") {
       FailAt(source_, offset, fmt::format("unexpected tag '{}'", tag), "");
     } else {
-      static constexpr std::string_view kOthers[] = {"autoescape", "block", "debug",   "do",
-                                                     "extends",    "from",  "import", "include",
-                                                     "trans"};
+      static constexpr std::string_view kOthers[] = {
+          "autoescape", "block", "debug", "do", "extends", "from", "import", "include", "trans"};
       if (std::find(std::begin(kOthers), std::end(kOthers), tag) != std::end(kOthers))
         Unsupported(fmt::format("the tag '{}'", tag), offset);
       FailAt(source_, offset, fmt::format("there is no tag '{}'", tag), "");
@@ -176,8 +188,10 @@ class Parser {
       ExpectEnd();
       FinishBlock(*node, ParseBody({"elif", "else", "endif"}, "if"));
       if (TakeName("elif")) continue;
-      if (TakeName("else")) FinishBlock(*node, ParseBlock("endif", "if"));
-      else ++at_;
+      if (TakeName("else"))
+        FinishBlock(*node, ParseBlock("endif", "if"));
+      else
+        ++at_;
       return node;
     }
   }
@@ -194,8 +208,10 @@ class Parser {
     ++loops_;
     FinishBlock(*node, ParseBody({"else", "endfor"}, "for"));
     --loops_;
-    if (TakeName("else")) FinishBlock(*node, ParseBlock("endfor", "for"));
-    else ++at_;
+    if (TakeName("else"))
+      FinishBlock(*node, ParseBlock("endfor", "for"));
+    else
+      ++at_;
     return node;
   }
 
@@ -213,7 +229,8 @@ class Parser {
     while (!TakeOperator(")")) {
       if (!node.arguments.empty()) Expect(",");
       Argument parameter{.name = ExpectName(), .value = nullptr};
-      if (TakeOperator("=")) parameter.value = ParseExpression();
+      if (TakeOperator("="))
+        parameter.value = ParseExpression();
       else if (!node.arguments.empty() && node.arguments.back().value)
         Fail("a parameter without a default follows one with a default");
       Deepen(node, parameter.value.get());
@@ -293,7 +310,8 @@ class Parser {
   NodePtr MakeName() {
     const size_t offset = Here().offset;
     std::string name = ExpectName();
-    static constexpr std::string_view kReserved[] = {"true", "false", "none", "True", "False", "None"};
+    static constexpr std::string_view kReserved[] = {"true", "false", "none",
+                                                     "True", "False", "None"};
     if (std::find(std::begin(kReserved), std::end(kReserved), name) != std::end(kReserved))
       FailAt(source_, offset, fmt::format("cannot assign to '{}'", name), "");
     NodePtr node = Make(Kind::kName, offset);
@@ -334,7 +352,8 @@ class Parser {
       ++at_;
       NodePtr condition = ParseOr();
       NodePtr other = TakeName("else") ? ParseExpression() : nullptr;
-      value = Make(Kind::kCondition, offset, std::move(condition), std::move(value), std::move(other));
+      value =
+          Make(Kind::kCondition, offset, std::move(condition), std::move(value), std::move(other));
     }
     return value;
   }
@@ -448,7 +467,8 @@ class Parser {
         --at_;
         return constant(std::move(text));
       }
-      case Token::Kind::kInteger: return constant(Integer(token));
+      case Token::Kind::kInteger:
+        return constant(Integer(token));
       case Token::Kind::kFloat: {
         double number = 0;
         FloatFromChars(token.text.data(), token.text.data() + token.text.size(), number);
@@ -465,7 +485,8 @@ class Parser {
         if (token.text == "[") return ParseListLiteral();
         if (token.text == "{") return ParseDictLiteral();
         break;
-      default: break;
+      default:
+        break;
     }
     Fail(fmt::format("expected an expression, found {}", Found()));
   }
@@ -478,9 +499,13 @@ class Parser {
       digits.remove_prefix(2);
     }
     int64_t number = 0;
-    const auto [end, fault] = std::from_chars(digits.data(), digits.data() + digits.size(), number, base);
-    if (fault == std::errc::result_out_of_range) Unsupported("an integer beyond 64 bits", token.offset);
-    if (end != digits.data() + digits.size() || (base == 10 && digits.size() > 1 && digits[0] == '0' && digits.find_first_not_of('0') != digits.npos))
+    const auto [end, fault] =
+        std::from_chars(digits.data(), digits.data() + digits.size(), number, base);
+    if (fault == std::errc::result_out_of_range)
+      Unsupported("an integer beyond 64 bits", token.offset);
+    if (end != digits.data() + digits.size() ||
+        (base == 10 && digits.size() > 1 && digits[0] == '0' &&
+         digits.find_first_not_of('0') != digits.npos))
       FailAt(source_, token.offset, fmt::format("'{}' is not a number", token.text), "");
     return number;
   }
@@ -516,18 +541,25 @@ class Parser {
 
   NodePtr ParsePostfix(NodePtr node) {
     for (;;) {
-      if (IsOperator(".") || IsOperator("[")) node = ParseSubscript(std::move(node));
-      else if (IsOperator("(")) node = ParseCall(std::move(node));
-      else return node;
+      if (IsOperator(".") || IsOperator("["))
+        node = ParseSubscript(std::move(node));
+      else if (IsOperator("("))
+        node = ParseCall(std::move(node));
+      else
+        return node;
     }
   }
   NodePtr ParseFilterExpression(NodePtr node) {
     for (;;) {
-      if (IsOperator("|")) node = ParseFilters(std::move(node), false);
-      else if (IsName("is")) node = ParseTest(std::move(node));
+      if (IsOperator("|"))
+        node = ParseFilters(std::move(node), false);
+      else if (IsName("is"))
+        node = ParseTest(std::move(node));
       // Calls behind a filter, as in Jinja.
-      else if (IsOperator("(")) node = ParseCall(std::move(node));
-      else return node;
+      else if (IsOperator("("))
+        node = ParseCall(std::move(node));
+      else
+        return node;
     }
   }
 
@@ -572,15 +604,16 @@ class Parser {
         if (TakeOperator(")")) return;
       }
       Argument argument{.value = nullptr};
-      if (TakeOperator("*")) argument.kind = Argument::Kind::kList;
-      else if (TakeOperator("**")) argument.kind = Argument::Kind::kDict;
+      if (TakeOperator("*"))
+        argument.kind = Argument::Kind::kList;
+      else if (TakeOperator("**"))
+        argument.kind = Argument::Kind::kDict;
       else if (Here().kind == Token::Kind::kName && Here(1).kind == Token::Kind::kOperator &&
                Here(1).text == "=") {
         argument.kind = Argument::Kind::kNamed;
         argument.name = Here().text;
         at_ += 2;
-      } else if (!node.arguments.empty() &&
-                 node.arguments.back().kind != Argument::Kind::kPlain &&
+      } else if (!node.arguments.empty() && node.arguments.back().kind != Argument::Kind::kPlain &&
                  node.arguments.back().kind != Argument::Kind::kList) {
         Fail("a positional argument follows a named one");
       }

@@ -54,7 +54,8 @@ Value Repeated(Runtime& runtime, const Value& sequence, int64_t count) {
     return runtime.String(std::move(text));
   }
   const std::vector<Value>& items = sequence.list->items;
-  CheckSize(runtime, static_cast<double>(items.size() * sizeof(Value)) * static_cast<double>(count));
+  CheckSize(runtime,
+            static_cast<double>(items.size() * sizeof(Value)) * static_cast<double>(count));
   std::vector<Value> result;
   for (int64_t i = 0; i < count && !items.empty(); ++i)
     result.insert(result.end(), items.begin(), items.end());
@@ -91,7 +92,8 @@ Value Numbers(Runtime& runtime, std::string_view symbol, const Value& a, const V
   if (symbol == "//") return Value::Float(std::floor((x - PythonModulo(x, y)) / y + 0.25));
   if (symbol == "%") return Value::Float(PythonModulo(x, y));
   const double power = std::pow(x, y);
-  if (std::isnan(power) && !std::isnan(x) && !std::isnan(y)) runtime.Unsupported("a complex number");
+  if (std::isnan(power) && !std::isnan(x) && !std::isnan(y))
+    runtime.Unsupported("a complex number");
   return Value::Float(power);
 }
 
@@ -218,20 +220,33 @@ Nested::Nested(Runtime& runtime) : runtime_(runtime) {
 
 std::string TypeName(const Value& value) {
   switch (value.type) {
-    case Type::kUndefined: return "Undefined";
-    case Type::kNone: return "NoneType";
-    case Type::kBool: return "bool";
-    case Type::kInt: return "int";
-    case Type::kFloat: return "float";
-    case Type::kString: return "str";
-    case Type::kList: return "list";
-    case Type::kTuple: return "tuple";
+    case Type::kUndefined:
+      return "Undefined";
+    case Type::kNone:
+      return "NoneType";
+    case Type::kBool:
+      return "bool";
+    case Type::kInt:
+      return "int";
+    case Type::kFloat:
+      return "float";
+    case Type::kString:
+      return "str";
+    case Type::kList:
+      return "list";
+    case Type::kTuple:
+      return "tuple";
     case Type::kView:
-    case Type::kGenerator: return std::string(value.list->name);
-    case Type::kDict: return "dict";
-    case Type::kNamespace: return "Namespace";
-    case Type::kLoop: return "LoopContext";
-    case Type::kFunction: return "function";
+    case Type::kGenerator:
+      return std::string(value.list->name);
+    case Type::kDict:
+      return "dict";
+    case Type::kNamespace:
+      return "Namespace";
+    case Type::kLoop:
+      return "LoopContext";
+    case Type::kFunction:
+      return "function";
   }
   return "";
 }
@@ -243,19 +258,27 @@ bool IsSequence(const Value& value) {
 bool Truth(const Value& value) {
   switch (value.type) {
     case Type::kUndefined:
-    case Type::kNone: return false;
-    case Type::kBool: return value.boolean;
-    case Type::kInt: return value.integer != 0;
-    case Type::kFloat: return value.number != 0;
-    case Type::kString: return !value.text->empty();
+    case Type::kNone:
+      return false;
+    case Type::kBool:
+      return value.boolean;
+    case Type::kInt:
+      return value.integer != 0;
+    case Type::kFloat:
+      return value.number != 0;
+    case Type::kString:
+      return !value.text->empty();
     case Type::kList:
     case Type::kTuple:
-    case Type::kView: return !value.list->items.empty();
-    case Type::kDict: return !value.dict->items.empty();
+    case Type::kView:
+      return !value.list->items.empty();
+    case Type::kDict:
+      return !value.dict->items.empty();
     case Type::kGenerator:
     case Type::kNamespace:
     case Type::kLoop:
-    case Type::kFunction: return true;
+    case Type::kFunction:
+      return true;
   }
   return true;
 }
@@ -271,12 +294,18 @@ std::string FloatText(double number) {
 std::string EscapedText(std::string_view text) {
   std::string out;
   for (char c : text) {
-    if (c == '&') out += "&amp;";
-    else if (c == '<') out += "&lt;";
-    else if (c == '>') out += "&gt;";
-    else if (c == '"') out += "&#34;";
-    else if (c == '\'') out += "&#39;";
-    else out += c;
+    if (c == '&')
+      out += "&amp;";
+    else if (c == '<')
+      out += "&lt;";
+    else if (c == '>')
+      out += "&gt;";
+    else if (c == '"')
+      out += "&#34;";
+    else if (c == '\'')
+      out += "&#39;";
+    else
+      out += c;
   }
   return out;
 }
@@ -326,14 +355,22 @@ void AppendRepr(Runtime& runtime, const Value& value, std::string& out) {
     out += close;
   };
   switch (value.type) {
-    case Type::kUndefined: return add("Undefined");
-    case Type::kNone: return add("None");
-    case Type::kBool: return add(value.boolean ? "True" : "False");
-    case Type::kInt: return add(fmt::format("{}", value.integer));
-    case Type::kFloat: return add(FloatText(value.number));
-    case Type::kString: return add(ReprOfText(*value.text));
-    case Type::kList: return list("[", "]");
-    case Type::kTuple: return list("(", ")");
+    case Type::kUndefined:
+      return add("Undefined");
+    case Type::kNone:
+      return add("None");
+    case Type::kBool:
+      return add(value.boolean ? "True" : "False");
+    case Type::kInt:
+      return add(fmt::format("{}", value.integer));
+    case Type::kFloat:
+      return add(FloatText(value.number));
+    case Type::kString:
+      return add(ReprOfText(*value.text));
+    case Type::kList:
+      return list("[", "]");
+    case Type::kTuple:
+      return list("(", ")");
     case Type::kView:
       if (value.list->name == "range") return add(value.list->printed);
       add(value.list->name);
@@ -356,12 +393,15 @@ void AppendRepr(Runtime& runtime, const Value& value, std::string& out) {
         return add(fmt::format("<Macro {}>", ReprOfText(value.function->name)));
       break;
     case Type::kLoop:
-      return add(fmt::format("<LoopContext {}/{}>", value.loop->index + 1, value.loop->items.size()));
-    case Type::kGenerator: break;
+      return add(
+          fmt::format("<LoopContext {}/{}>", value.loop->index + 1, value.loop->items.size()));
+    case Type::kGenerator:
+      break;
   }
   // Python prints their addresses.
-  runtime.Fail(fmt::format("a {} has no text{}", TypeName(value),
-                           value.is(Type::kGenerator) ? "; the filter list makes a list of it" : ""));
+  runtime.Fail(
+      fmt::format("a {} has no text{}", TypeName(value),
+                  value.is(Type::kGenerator) ? "; the filter list makes a list of it" : ""));
 }
 
 void AppendText(Runtime& runtime, const Value& value, std::string& out) {
@@ -386,7 +426,9 @@ bool Equal(Runtime& runtime, const Value& a, const Value& b) {
   }
   if (a.type != b.type) return false;
   switch (a.type) {
-    case Type::kString: runtime.Work(a.text->size() / 256); return *a.text == *b.text;
+    case Type::kString:
+      runtime.Work(a.text->size() / 256);
+      return *a.text == *b.text;
     case Type::kList:
     case Type::kTuple:
       if (a.list == b.list) return true;
@@ -411,12 +453,18 @@ bool Equal(Runtime& runtime, const Value& a, const Value& b) {
       }
       return true;
     case Type::kUndefined:
-    case Type::kNone: return true;
-    case Type::kNamespace: return a.dict == b.dict;
-    case Type::kGenerator: return a.list == b.list;
-    case Type::kLoop: return a.loop == b.loop;
-    case Type::kFunction: return a.function == b.function;
-    default: return false;
+    case Type::kNone:
+      return true;
+    case Type::kNamespace:
+      return a.dict == b.dict;
+    case Type::kGenerator:
+      return a.list == b.list;
+    case Type::kLoop:
+      return a.loop == b.loop;
+    case Type::kFunction:
+      return a.function == b.function;
+    default:
+      return false;
   }
 }
 
@@ -425,8 +473,7 @@ int Compare(Runtime& runtime, const Value& a, const Value& b, std::string_view s
   if (a.is(Type::kUndefined)) runtime.Fail(*a.text);
   if (b.is(Type::kUndefined)) runtime.Fail(*b.text);
   if (a.integral() && b.integral()) return a.whole() < b.whole() ? -1 : a.whole() > b.whole();
-  if (a.number_like() && b.number_like())
-    return a.real() < b.real() ? -1 : a.real() > b.real();
+  if (a.number_like() && b.number_like()) return a.real() < b.real() ? -1 : a.real() > b.real();
   if (a.is(Type::kString) && b.is(Type::kString)) {
     runtime.Work(a.text->size() / 256);
     const int order = a.text->compare(*b.text);  // UTF-8 sorts by code points
@@ -457,7 +504,8 @@ Value Arithmetic(Runtime& runtime, std::string_view symbol, const Value& a, cons
   if (a.number_like() && b.number_like()) return Numbers(runtime, symbol, a, b);
   if (symbol == "+" && a.type == b.type) {
     if (a.is(Type::kString)) {
-      CheckSize(runtime, static_cast<double>(a.text->size() + b.text->size()) * (a.safe || b.safe ? 6 : 1));
+      CheckSize(runtime,
+                static_cast<double>(a.text->size() + b.text->size()) * (a.safe || b.safe ? 6 : 1));
       if (!a.safe && !b.safe) return runtime.String(*a.text + *b.text);
       // Markup, which escapes what is added to it even where templates do not escape.
       Value sum = runtime.String((a.safe ? *a.text : EscapedText(*a.text)) +

@@ -108,10 +108,10 @@ struct Arguments {
 
 // Limits that no template and conversation of a real model approach.
 struct Limits {
-  int64_t work = 30'000'000;               // evaluated nodes, visited elements
-  int64_t memory = int64_t{512} << 20;     // bytes of all values ever made
-  size_t output = size_t{32} << 20;        // bytes of the rendered text
-  int depth = 500;                         // nested evaluations; lists in lists
+  int64_t work = 30'000'000;            // evaluated nodes, visited elements
+  int64_t memory = int64_t{512} << 20;  // bytes of all values ever made
+  size_t output = size_t{32} << 20;     // bytes of the rendered text
+  int depth = 500;                      // nested evaluations; lists in lists
 };
 
 class Runtime {
@@ -127,8 +127,8 @@ class Runtime {
   Scope& NewScope(Scope* outer);
   Loop& NewLoop();
 
-  void Work(size_t amount);     // counts work
-  void Memory(size_t bytes);    // counts memory, before it is allocated
+  void Work(size_t amount);   // counts work
+  void Memory(size_t bytes);  // counts memory, before it is allocated
   // Throws Error "chat-template" at `at`: an exception of Python, or what is not supported.
   [[noreturn]] void Fail(std::string text) const;
   [[noreturn]] void Unsupported(const std::string& what) const;
@@ -174,7 +174,7 @@ void AppendText(Runtime& runtime, const Value& value, std::string& out);
 void AppendRepr(Runtime& runtime, const Value& value, std::string& out);
 std::string TextOf(Runtime& runtime, const Value& value);
 std::string FloatText(double number);
-std::string ReprOfText(std::string_view text);  // with quotes
+std::string ReprOfText(std::string_view text);   // with quotes
 std::string EscapedText(std::string_view text);  // as in HTML
 
 bool Equal(Runtime& runtime, const Value& a, const Value& b);
@@ -192,7 +192,7 @@ std::vector<Value> Elements(Runtime& runtime, const Value& value);
 const Value* Find(Runtime& runtime, const Dict& dict, const Value& key);
 const Value* Find(const Dict& dict, std::string_view key);
 void Insert(Runtime& runtime, Dict& dict, const Value& key, const Value& value);
-// value.name and value[key]; undefined if there is none.
+// value.name and value[key], undefined if there is none; value[start:stop:step].
 Value Attribute(Runtime& runtime, const Value& value, std::string_view name);
 Value Item(Runtime& runtime, const Value& value, const Value& key);
 Value Slice(Runtime& runtime, const Value& value, const Value& start, const Value& stop,

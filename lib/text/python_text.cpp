@@ -24,8 +24,7 @@ size_t LastCharacter(std::string_view text) {
 // std::string_view::find takes quadratic time for some texts.
 size_t FindIn(std::string_view text, std::string_view part, size_t from) {
   if (from > text.size()) return text.npos;
-  const void* found =
-      memmem(text.data() + from, text.size() - from, part.data(), part.size());
+  const void* found = memmem(text.data() + from, text.size() - from, part.data(), part.size());
   return found ? static_cast<size_t>(static_cast<const char*>(found) - text.data()) : text.npos;
 }
 
@@ -218,7 +217,9 @@ std::string CaseSwapped(std::string_view text) {
     const size_t begin = at;
     const char32_t character = NextCharacter(text, at);
     const std::string_view one = text.substr(begin, at - begin);
-    out += IsUpper(character) ? Lowercase(one) : IsLower(character) ? Uppercase(one) : std::string(one);
+    out += IsUpper(character)   ? Lowercase(one)
+           : IsLower(character) ? Uppercase(one)
+                                : std::string(one);
   }
   return out;
 }
@@ -229,15 +230,24 @@ bool IsAll(std::string_view predicate, std::string_view text) {
     const char32_t c = NextCharacter(text, at);
     const bool upper = IsUpper(c) || IsTitle(c), lower = IsLower(c);
     bool holds = true;
-    if (predicate == "isalpha") holds = IsLetter(c);
-    else if (predicate == "isalnum") holds = IsLetter(c) || IsNumber(c);
-    else if (predicate == "isascii") holds = c < 0x80;
-    else if (predicate == "isdigit" || predicate == "isdecimal") holds = IsDigit(c);
-    else if (predicate == "isnumeric") holds = IsNumber(c);
-    else if (predicate == "isspace") holds = PythonSpace(c);
-    else if (predicate == "islower") holds = !upper;
-    else if (predicate == "isupper") holds = !lower;
-    else if (predicate == "istitle") holds = upper ? !previous : !lower || previous;
+    if (predicate == "isalpha")
+      holds = IsLetter(c);
+    else if (predicate == "isalnum")
+      holds = IsLetter(c) || IsNumber(c);
+    else if (predicate == "isascii")
+      holds = c < 0x80;
+    else if (predicate == "isdigit" || predicate == "isdecimal")
+      holds = IsDigit(c);
+    else if (predicate == "isnumeric")
+      holds = IsNumber(c);
+    else if (predicate == "isspace")
+      holds = PythonSpace(c);
+    else if (predicate == "islower")
+      holds = !upper;
+    else if (predicate == "isupper")
+      holds = !lower;
+    else if (predicate == "istitle")
+      holds = upper ? !previous : !lower || previous;
     if (!holds) return false;
     cased = cased || upper || lower;
     previous = upper || lower;

@@ -127,10 +127,9 @@ std::string Uppercase(std::string_view text) {
     char32_t letter;
     std::string_view upper;
   };
-  static constexpr Row kSeveral[] = {{0xdf, "SS"},    {0x149, "\u02bcN"}, {0x1f0, "J\u030c"},
-                                     {0xfb00, "FF"},  {0xfb01, "FI"},     {0xfb02, "FL"},
-                                     {0xfb03, "FFI"}, {0xfb04, "FFL"},    {0xfb05, "ST"},
-                                     {0xfb06, "ST"}};
+  static constexpr Row kSeveral[] = {
+      {0xdf, "SS"},   {0x149, "\u02bcN"}, {0x1f0, "J\u030c"}, {0xfb00, "FF"}, {0xfb01, "FI"},
+      {0xfb02, "FL"}, {0xfb03, "FFI"},    {0xfb04, "FFL"},    {0xfb05, "ST"}, {0xfb06, "ST"}};
   return Changed(text, [](char32_t character, std::string& result) {
     for (const auto& [letter, upper] : kSeveral)
       if (character == letter) {

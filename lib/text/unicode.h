@@ -20,15 +20,15 @@ std::string ValidUtf8(std::string_view text);
 char32_t NextCharacter(std::string_view text, size_t& at);
 void AppendCharacter(std::string& text, char32_t character);
 
-bool IsSpace(char32_t character);    // White_Space of Unicode
-bool IsControl(char32_t character);  // Cc, Cf, Co, Cs
-bool IsMark(char32_t character);     // Mn, Mc, Me
-bool IsLetter(char32_t character);   // Lu, Ll, Lt, Lm, Lo
-bool IsUpper(char32_t character);    // Lu
-bool IsLower(char32_t character);    // Ll
-bool IsTitle(char32_t character);    // Lt
-bool IsDigit(char32_t character);    // Nd
-bool IsNumber(char32_t character);   // Nd, Nl, No
+bool IsSpace(char32_t character);     // White_Space of Unicode
+bool IsControl(char32_t character);   // Cc, Cf, Co, Cs
+bool IsMark(char32_t character);      // Mn, Mc, Me
+bool IsLetter(char32_t character);    // Lu, Ll, Lt, Lm, Lo
+bool IsUpper(char32_t character);     // Lu
+bool IsLower(char32_t character);     // Ll
+bool IsTitle(char32_t character);     // Lt
+bool IsDigit(char32_t character);     // Nd
+bool IsNumber(char32_t character);    // Nd, Nl, No
 bool IsAssigned(char32_t character);  // not Cn
 
 enum class NormalForm { kNfc, kNfd, kNfkc, kNfkd };

@@ -15,7 +15,8 @@ constexpr std::string_view kHelp =
     "/system TEXT   forget the conversation and set the system message; without TEXT, remove it\n"
     "/help          print this list\n"
     "/exit          leave, like Ctrl-D\n"
-    "Ctrl-C ends an answer. A backslash at the end of a line continues the message in the next line.\n"
+    "Ctrl-C ends an answer. A backslash at the end of a line continues the message in the next "
+    "line.\n"
     "A message that begins with a slash is sent with a space before it.\n";
 
 // Without the control characters that a terminal would obey.
@@ -24,8 +25,10 @@ std::string Harmless(std::string_view text) {
   for (char c : text) {
     const auto byte = static_cast<unsigned char>(c);
     const bool control = (byte < 0x20 && c != '\n' && c != '\t') || byte == 0x7f;
-    if (control) out += "\uFFFD";
-    else out += c;
+    if (control)
+      out += "\uFFFD";
+    else
+      out += c;
   }
   // The controls of ISO 8859-1, some of which begin sequences, too.
   for (size_t at = 0; (at = out.find('\xC2', at)) != out.npos; ++at)
@@ -68,8 +71,8 @@ class Chat {
     } else if (name == "/help") {
       fmt::print(stderr, "{}", kHelp);
     } else {
-      return Complain(
-          Error("usage", "unknown command \"{}\"", Harmless(name)).Help("/help lists the commands"));
+      return Complain(Error("usage", "unknown command \"{}\"", Harmless(name))
+                          .Help("/help lists the commands"));
     }
     return true;
   }

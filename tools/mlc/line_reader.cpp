@@ -34,23 +34,24 @@ LineReader::LineReader() {
   history(state_->history, &event, H_SETUNIQUE, 1);
   EditLine* editor = state_->editor;
   el_set(editor, EL_CLIENTDATA, state_.get());
-  el_set(editor, EL_PROMPT, +[](EditLine* e) -> char* {
-    State* state = nullptr;
-    el_get(e, EL_CLIENTDATA, &state);
-    return const_cast<char*>(state->prompt);
-  });
+  el_set(
+      editor, EL_PROMPT, +[](EditLine* e) -> char* {
+        State* state = nullptr;
+        el_get(e, EL_CLIENTDATA, &state);
+        return const_cast<char*>(state->prompt);
+      });
   el_set(editor, EL_EDITOR, "emacs");
   el_set(editor, EL_HIST, history, state_->history);
   // While a line is edited, Ctrl-C is a key and not a signal, and Ctrl-R searches the history.
   el_set(editor, EL_SETTY, "-d", "intr=", nullptr);
-  el_set(editor, EL_ADDFN, "mlc-interrupt", "End the line",
-         +[](EditLine* e, int) -> unsigned char {
-           State* state = nullptr;
-           el_get(e, EL_CLIENTDATA, &state);
-           const LineInfo* line = el_line(e);
-           state->interrupted.emplace(line->buffer, line->lastchar);
-           return CC_EOF;
-         });
+  el_set(
+      editor, EL_ADDFN, "mlc-interrupt", "End the line", +[](EditLine* e, int) -> unsigned char {
+        State* state = nullptr;
+        el_get(e, EL_CLIENTDATA, &state);
+        const LineInfo* line = el_line(e);
+        state->interrupted.emplace(line->buffer, line->lastchar);
+        return CC_EOF;
+      });
   el_set(editor, EL_BIND, "^C", "mlc-interrupt", nullptr);
   el_set(editor, EL_BIND, "^R", "em-inc-search-prev", nullptr);
   el_source(editor, nullptr);

@@ -179,7 +179,8 @@ std::vector<Option> TextTable(TextArguments& into) {
 
 std::string TextNotes() {
   return "Sampling order, as in llama.cpp: repetition penalty, top-k, top-p, min-p, temperature.\n"
-         "--chat without a prompt reads messages from the terminal, or one per line from a pipe.\n\n";
+         "--chat without a prompt reads messages from the terminal, or one per line from a "
+         "pipe.\n\n";
 }
 
 void CheckText(const TextArguments& text, const Session& session) {
@@ -193,7 +194,8 @@ void CheckText(const TextArguments& text, const Session& session) {
         throw Error("usage", "{} requires --prompt or --prompt-file{}", option,
                     std::string_view(option) == "--chat" ? "" : ", or --chat");
   if (text.conversation() && session.json)
-    throw Error("usage", "--json requires --prompt or --prompt-file: a conversation is no document");
+    throw Error("usage",
+                "--json requires --prompt or --prompt-file: a conversation is no document");
   if (!text.generate.tokenizer.empty() && !text.given())
     throw Error("usage", "--tokenizer requires --prompt, --chat or --perplexity");
 }
@@ -207,9 +209,9 @@ int RunText(const fs::path& model, const BenchmarkOptions& run, const TextArgume
   Refuse({"--input", "--input-range", "--tokens", "--step", "--output-dir", "--require-units",
           "--iterations", "--warmup", "--jobs", "--soak", "--warm-load", "--p99-budget",
           "--memory-mark", "--compare", "--operations", "--budget", "--profile"},
-         fmt::format("{} replaces inputs", perplexity            ? "--perplexity"
-                                          : text.prompted() ? "--prompt"
-                                                            : "--chat"),
+         fmt::format("{} replaces inputs", perplexity        ? "--perplexity"
+                                           : text.prompted() ? "--prompt"
+                                                             : "--chat"),
          session);
   if (run.sweep) throw Error("usage", "--units sweep requires inputs or --tokens");
   if (perplexity) Refuse({"--seed"}, "--perplexity does not sample", session);

@@ -49,9 +49,10 @@ TEST_CASE("jinja: lists and dictionaries can be changed, as in llama.cpp", "[jin
   CHECK(Rendered("{% set l = [1] %}{% set _ = l.append(2) %}{% set _ = l.insert(0, 0) %}{{ l }}"
                  "{{ l.pop() }}{{ l.pop(0) }}{{ l }}{% set _ = l.extend('ab') %}{{ l }}") ==
         "[0, 1, 2]20[1][1, 'a', 'b']");
-  CHECK(Rendered("{% set d = {'a': 1} %}{% set _ = d.update({'b': 2}, c=3) %}{{ d }}{{ d.pop('a') }}"
-                 "{{ d.setdefault('b', 5) }}{{ d.setdefault('z', 5) }}{{ d }}") ==
-        "{'a': 1, 'b': 2, 'c': 3}125{'b': 2, 'c': 3, 'z': 5}");
+  CHECK(
+      Rendered("{% set d = {'a': 1} %}{% set _ = d.update({'b': 2}, c=3) %}{{ d }}{{ d.pop('a') }}"
+               "{{ d.setdefault('b', 5) }}{{ d.setdefault('z', 5) }}{{ d }}") ==
+      "{'a': 1, 'b': 2, 'c': 3}125{'b': 2, 'c': 3, 'z': 5}");
   // A list in itself ends in the limit of depth.
   CHECK(FaultOf("{% set l = [] %}{% set _ = l.append(l) %}{{ l }}").starts_with("resource-limit"));
 }
@@ -66,7 +67,8 @@ TEST_CASE("jinja: errors have a line and a column of the template", "[jinja]") {
         "chat-template: the filter 'xmlattr' is not supported in chat templates at line 1:6");
   CHECK(FaultOf("{% for x in y recursive %}{% endfor %}") ==
         "chat-template: a recursive loop is not supported in chat templates at line 1:15");
-  CHECK(FaultOf("{{ 'a'.encode() }}").find("the method encode of str is not supported") != std::string::npos);
+  CHECK(FaultOf("{{ 'a'.encode() }}").find("the method encode of str is not supported") !=
+        std::string::npos);
   CHECK(FaultOf("{{ 9223372036854775807 + 1 }}").find("beyond 64 bits") != std::string::npos);
   CHECK(FaultOf("{% if x %}").find("expected endif") != std::string::npos);
   CHECK(FaultOf("{{ raise_exception('no') }}") ==
@@ -90,11 +92,13 @@ TEST_CASE("jinja: hostile templates end in a limit", "[jinja]") {
            std::string("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}"),
            std::string("{{ 'a' * 10000000000 }}"),
            std::string("{{ [0] * 10000000000 }}"),
-           std::string("{% set ns = namespace(x='ab') %}{% for i in range(60) %}{% set ns.x = ns.x + "
-                       "ns.x %}{% endfor %}"),
+           std::string(
+               "{% set ns = namespace(x='ab') %}{% for i in range(60) %}{% set ns.x = ns.x + "
+               "ns.x %}{% endfor %}"),
            std::string("{% set ns = namespace(x=[]) %}{% for i in range(60) %}{% set ns.x = [ns.x, "
                        "ns.x] %}{% endfor %}{{ ns.x }}"),
-           std::string("{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"),
+           std::string(
+               "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"),
            std::string("{% for a in range(99999) %}{{ 'x' * 10000 }}{% endfor %}"),
            std::string("{{ '%999999s' % 'a' * 99999 }}"),
            std::string(2 << 20, 'x'),
