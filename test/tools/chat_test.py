@@ -102,7 +102,7 @@ def test_commands_through_a_pipe(folder):
 
 def test_what_is_refused(folder):
     model = Speaker(FURTHER, chat_template=CHATML, context=64).gguf(folder / "m.gguf")
-    refused(run("run", model, "--chat", "--json"), "usage", "--json requires --prompt")
+    expect(run("run", model, "--chat", "--json"), 2, "--json requires --prompt")
     refused(run("run", model, "--chat", "--perplexity", model), "usage", "--chat requires --prompt")
     refused(run("run", model, "--chat", "--iterations", 3), "usage", "remove --iterations", "--chat replaces inputs")
     refused(run("run", model, "--chat", "--chat-variables", "[1]"), "usage", "not a JSON object", "enable_thinking")
@@ -146,13 +146,14 @@ class Terminal:
     def send(self, text):
         os.write(self.terminal, text.encode())
 
-    def code(self):
+    def code(self, seconds=60):
         """Reads to the end and returns the exit code."""
         try:
-            while os.read(self.terminal, 4096):
+            while select.select([self.terminal], [], [], seconds)[0] and os.read(self.terminal, 4096):
                 pass
         except OSError:
             pass
+        os.close(self.terminal)
         return os.waitstatus_to_exitcode(os.waitpid(self.process, 0)[1])
 
 

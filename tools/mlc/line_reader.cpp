@@ -1,6 +1,7 @@
 #include "tools/mlc/line_reader.h"
 
 #include <histedit.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <clocale>
@@ -42,8 +43,8 @@ LineReader::LineReader() {
       });
   el_set(editor, EL_EDITOR, "emacs");
   el_set(editor, EL_HIST, history, state_->history);
-  // While a line is edited, Ctrl-C is a key and not a signal, and Ctrl-R searches the history.
-  el_set(editor, EL_SETTY, "-d", "intr=", nullptr);
+  // While a line is edited, Ctrl-C and Ctrl-Z are keys and not signals.
+  el_set(editor, EL_SETTY, "-d", "-isig", nullptr);
   el_set(
       editor, EL_ADDFN, "mlc-interrupt", "End the line", +[](EditLine* e, int) -> unsigned char {
         State* state = nullptr;
@@ -52,8 +53,17 @@ LineReader::LineReader() {
         state->interrupted.emplace(line->buffer, line->lastchar);
         return CC_EOF;
       });
-  el_set(editor, EL_BIND, "^C", "mlc-interrupt", nullptr);
-  el_set(editor, EL_BIND, "^R", "em-inc-search-prev", nullptr);
+  el_set(
+      editor, EL_ADDFN, "mlc-suspend", "Suspend the program",
+      +[](EditLine* e, int) -> unsigned char {
+        el_set(e, EL_PREP_TERM, 0);
+        kill(0, SIGTSTP);
+        el_set(e, EL_PREP_TERM, 1);
+        return CC_REDISPLAY;
+      });
+  for (const auto& [key, name] :
+       {std::pair{"^C", "mlc-interrupt"}, {"^Z", "mlc-suspend"}, {"^R", "em-inc-search-prev"}})
+    el_set(editor, EL_BIND, key, name, nullptr);
   el_source(editor, nullptr);
 }
 
