@@ -16,8 +16,8 @@ std::string_view SourceOf(const Tokenizer& tokenizer, std::string_view source) {
   if (tokenizer.spec().chat_template.empty())
     throw Error("usage", "the model has no chat template")
         .Help(
-            "give one with --chat-template FILE, or omit --chat and write the prompt in the format "
-            "that the model was trained on; special tokens in it are recognised");
+            "choose one with option 'chat-template', or write the prompt in the format that the "
+            "model was trained on, without option 'chat'; special tokens in it are recognised");
   return tokenizer.spec().chat_template;
 }
 

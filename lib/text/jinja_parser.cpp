@@ -38,8 +38,7 @@ class Parser {
     FailAt(source_, Here().offset, std::move(text), "");
   }
   [[noreturn]] void Unsupported(const std::string& what, size_t offset) const {
-    FailAt(source_, offset, fmt::format("{} is not supported in chat templates", what),
-           "omit --chat and write the prompt in the format of the model, or change the template");
+    FailAt(source_, offset, fmt::format("{} is not supported in chat templates", what), kElsewhere);
   }
   const Token& Here(size_t ahead = 0) const {
     return tokens_[std::min(at_ + ahead, tokens_.size() - 1)];

@@ -201,8 +201,7 @@ void FailAt(std::string_view source, size_t offset, std::string text, std::strin
 
 void Runtime::Fail(std::string text) const { FailAt(source_, at, std::move(text), ""); }
 void Runtime::Unsupported(const std::string& what) const {
-  FailAt(source_, at, fmt::format("{} is not supported in chat templates", what),
-         "omit --chat and write the prompt in the format of the model, or change the template");
+  FailAt(source_, at, fmt::format("{} is not supported in chat templates", what), kElsewhere);
 }
 
 Nested::Nested(Runtime& runtime) : runtime_(runtime) {

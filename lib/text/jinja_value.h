@@ -160,6 +160,10 @@ class Nested {
   Runtime& runtime_;
 };
 
+// The way out of what is not supported.
+inline constexpr char kElsewhere[] =
+    "choose another template with option 'chat-template', or write the prompt in the format of the "
+    "model without option 'chat'";
 // Throws Error "chat-template" with the line and column of `offset`.
 [[noreturn]] void FailAt(std::string_view source, size_t offset, std::string text,
                          std::string help);

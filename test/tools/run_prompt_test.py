@@ -160,11 +160,11 @@ def test_chat(folder):
     assert generated(model, "Hi", *own, "--chat-variables", '{"loud": true, "tools": [{"name": "f"}]}', count=1)["prompt"] == 'Hi [{"name": "f"}]!'
     (folder / "bad.jinja").write_text("{{ messages }}\n{% include 'x' %}")
     refused(run("run", model, "--prompt", "Hi", "--chat", "--chat-template", folder / "bad.jinja"), "chat-template",
-            "the tag 'include' is not supported", "bad.jinja, line 2:4", "omit --chat")
+            "the tag 'include' is not supported", "bad.jinja, line 2:4", "option 'chat-template'")
     for option in (("--chat-template", folder / "own.jinja"), ("--chat-variables", "{}")):
         refused(run("run", model, "--prompt", "Hi", *option), "usage", f"{option[0]} requires --chat")
     model = Speaker(further).gguf(folder / "other.gguf")
-    refused(run("run", model, "--prompt", "Hi", "--chat"), "usage", "no chat template", "omit --chat", "--chat-template")
+    refused(run("run", model, "--prompt", "Hi", "--chat"), "usage", "no chat template", "option 'chat-template'")
 
 
 def test_the_first_token_is_there_once(folder):
@@ -180,7 +180,7 @@ def test_the_first_token_is_there_once(folder):
 
 # Templates of families whose prompts llama.cpp writes without running the template. The formats are those of chatml.md
 # (github.com/openai/openai-python) and of the model cards of Phi-3-mini-4k-instruct and Zephyr.
-FAMILIES = [CHATML, "{% for m in messages %}<|{{ m.role }}|>\n{{ m.content }}<|end|>\n{% endfor %}<|assistant|>\n",
+FAMILIES = [CHATML, "{% for m in messages %}<|{{ m.role }}|>\n{{ m.content }}<|end|>\n{% endfor %}{{ '<|assistant|>\\n' }}",
             "{% for m in messages %}{{ '<|' ~ m.role ~ '|>\\n' ~ m.content ~ '<|endoftext|>\\n' }}{% endfor %}{# <|user|> #}{{ '<|assistant|>\\n' }}"]
 
 
