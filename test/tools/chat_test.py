@@ -107,7 +107,7 @@ def test_what_is_refused(folder):
     refused(run("run", model, "--chat", "--iterations", 3), "usage", "remove --iterations", "--chat replaces inputs")
     refused(run("run", model, "--chat", "--chat-variables", "[1]"), "usage", "not a JSON object", "enable_thinking")
     refused(run("run", model, "--chat", "--chat-variables", "{"), "usage", "--chat-variables")
-    refused(run("run", Speaker().gguf(folder / "silent.gguf"), "--chat"), "usage", "no chat template", "option 'chat-template'")
+    refused(run("run", Speaker().gguf(folder / "silent.gguf"), "--chat"), "usage", "no chat template", "with --chat-template")
     # A turn that fails is no part of the conversation, and the next one is answered.
     out, error = piped(model, ["x" * 80, "Hi"], "--generate", 4, code=2)
     answer, = expected_answers(model, CHATML, ["Hi"], None, "--generate", 4)

@@ -160,11 +160,11 @@ def test_chat(folder):
     assert generated(model, "Hi", *own, "--chat-variables", '{"loud": true, "tools": [{"name": "f"}]}', count=1)["prompt"] == 'Hi [{"name": "f"}]!'
     (folder / "bad.jinja").write_text("{{ messages }}\n{% include 'x' %}")
     refused(run("run", model, "--prompt", "Hi", "--chat", "--chat-template", folder / "bad.jinja"), "chat-template",
-            "the tag 'include' is not supported", "bad.jinja, line 2:4", "option 'chat-template'")
+            "the tag 'include' is not supported", "bad.jinja, line 2:4", "with --chat-template")
     for option in (("--chat-template", folder / "own.jinja"), ("--chat-variables", "{}")):
         refused(run("run", model, "--prompt", "Hi", *option), "usage", f"{option[0]} requires --chat")
     model = Speaker(further).gguf(folder / "other.gguf")
-    refused(run("run", model, "--prompt", "Hi", "--chat"), "usage", "no chat template", "option 'chat-template'")
+    refused(run("run", model, "--prompt", "Hi", "--chat"), "usage", "no chat template", "with --chat-template")
 
 
 def test_the_first_token_is_there_once(folder):
@@ -179,9 +179,10 @@ def test_the_first_token_is_there_once(folder):
 
 
 # Templates of families whose prompts llama.cpp writes without running the template. The formats are those of chatml.md
-# (github.com/openai/openai-python) and of the model cards of Phi-3-mini-4k-instruct and Zephyr.
+# (github.com/openai/openai-python) and of the model cards of Phi-3-mini-4k-instruct and Llama 3.
 FAMILIES = [CHATML, "{% for m in messages %}<|{{ m.role }}|>\n{{ m.content }}<|end|>\n{% endfor %}{{ '<|assistant|>\\n' }}",
-            "{% for m in messages %}{{ '<|' ~ m.role ~ '|>\\n' ~ m.content ~ '<|endoftext|>\\n' }}{% endfor %}{# <|user|> #}{{ '<|assistant|>\\n' }}"]
+            "{% for m in messages %}{{ '<|start_header_id|>' ~ m.role ~ '<|end_header_id|>\\n\\n' ~ m.content|trim ~ '<|eot_id|>' }}"
+            "{% endfor %}{{ '<|start_header_id|>assistant<|end_header_id|>\\n\\n' }}"]
 
 
 def test_llama_cpp_writes_the_same_chats(folder):
