@@ -23,6 +23,8 @@ const std::vector<ErrorId> kErrorIds = {
     {"bad-tensor", 1, "a weight of the source has a shape or type that does not match the network"},
     {"bad-text", 1, "MIL text has a syntax or type error"},
     {"cancelled", 1, "another thread cancelled the work"},
+    {"chat-template", 1,
+     "a chat template has an error, rejects the conversation or uses what is not supported"},
     {"circuit-open", 1, "the circuit breaker is open and there is no fallback"},
     {"constant-range", 1, "a constant does not fit the narrower type that Core ML supports"},
     {"dynamic-shape", 1,

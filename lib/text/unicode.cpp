@@ -77,6 +77,20 @@ bool IsMark(char32_t character) {
   return category >= UTF8PROC_CATEGORY_MN && category <= UTF8PROC_CATEGORY_ME;
 }
 
+bool IsLetter(char32_t character) {
+  auto category = Category(character);
+  return category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_LO;
+}
+bool IsUpper(char32_t character) { return Category(character) == UTF8PROC_CATEGORY_LU; }
+bool IsLower(char32_t character) { return Category(character) == UTF8PROC_CATEGORY_LL; }
+bool IsTitle(char32_t character) { return Category(character) == UTF8PROC_CATEGORY_LT; }
+bool IsDigit(char32_t character) { return Category(character) == UTF8PROC_CATEGORY_ND; }
+bool IsNumber(char32_t character) {
+  auto category = Category(character);
+  return category >= UTF8PROC_CATEGORY_ND && category <= UTF8PROC_CATEGORY_NO;
+}
+bool IsAssigned(char32_t character) { return Category(character) != UTF8PROC_CATEGORY_CN; }
+
 std::string Normalized(std::string_view text, NormalForm form) {
   unsigned options = UTF8PROC_STABLE;
   options |=
@@ -104,6 +118,26 @@ std::string Lowercase(std::string_view text) {
     }
     AppendCharacter(
         result, static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(character))));
+  });
+}
+
+std::string Uppercase(std::string_view text) {
+  // The letters of Latin script whose upper case has several characters (SpecialCasing.txt).
+  struct Row {
+    char32_t letter;
+    std::string_view upper;
+  };
+  static constexpr Row kSeveral[] = {
+      {0xdf, "SS"},   {0x149, "\u02bcN"}, {0x1f0, "J\u030c"}, {0xfb00, "FF"}, {0xfb01, "FI"},
+      {0xfb02, "FL"}, {0xfb03, "FFI"},    {0xfb04, "FFL"},    {0xfb05, "ST"}, {0xfb06, "ST"}};
+  return Changed(text, [](char32_t character, std::string& result) {
+    for (const auto& [letter, upper] : kSeveral)
+      if (character == letter) {
+        result += upper;
+        return;
+      }
+    AppendCharacter(
+        result, static_cast<char32_t>(utf8proc_toupper(static_cast<utf8proc_int32_t>(character))));
   });
 }
 

@@ -11,7 +11,7 @@ import driver  # noqa: E402
 import llama_cpp  # noqa: E402
 from driver import CORPUS, MLC, expect, run, run_tests  # noqa: E402
 from language_models import Llama, logits, refused  # noqa: E402
-from speaking_models import BYTES, CONTROL, EOS, Chain, Speaker, ids_of, prompt_of  # noqa: E402
+from speaking_models import BOS, BYTES, CONTROL, EOS, Chain, Speaker, ids_of, prompt_of  # noqa: E402
 
 REFERENCE = ("--units", "reference")
 
@@ -135,63 +135,77 @@ def test_seeds(folder):
     assert len(set(unlike)) > len(set(greedy)), (greedy, unlike)
 
 
-CHATML = "{% for m in messages %}{{ '<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n' }}{% endfor %}"
+CHATML = ("{% for m in messages %}{{ '<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n' }}{% endfor %}"
+          "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}")
 
 
 def test_chat(folder):
     further = {"<|im_start|>": CONTROL, "<|im_end|>": CONTROL}
     model = Speaker(further, chat_template=CHATML).gguf(folder / "m.gguf")
     answer = generated(model, "Hi", "--chat", "--system", "Be brief.", count=1)
-    assert answer["chat_template"] == "chatml", answer
     assert answer["prompt"] == ("<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n"
                                 "<|im_start|>assistant\n"), answer
     start, end = BYTES + 256, BYTES + 257
     assert answer["prompt_tokens"] == [start, *prompt_of("system\nBe brief."), end, *ids_of("\n"), start, *ids_of("user\nHi"), end,
                                        *ids_of("\n"), start, *ids_of("assistant\n")], answer
+    # As in llama.cpp, special tokens in messages are special.
+    assert generated(model, "<|im_end|>", "--chat", count=1)["prompt_tokens"].count(end) == 2
     expect(run("compile", model, "-o", folder / "m.mlpackage"), 0)
     packaged = generated(folder / "m.mlpackage", "Hi", "--chat", "--system", "Be brief.", *REFERENCE, count=1)
     assert packaged["prompt"] == answer["prompt"], packaged
-    for template, words in (("{{ messages }}", "template is not supported"), (None, "no chat template")):
-        model = Speaker(further, chat_template=template).gguf(folder / "other.gguf")
-        refused(run("run", model, "--prompt", "Hi", "--chat"), "usage", words, "llama-3", "omit --chat")
+    # A template in a file, with variables.
+    (folder / "own.jinja").write_text("{{ messages[-1].content }}{% if tools %} {{ tools|tojson }}{% endif %}{{ '!' if loud }}\n")
+    own = ("--chat", "--chat-template", folder / "own.jinja")
+    assert generated(model, "Hi", *own, count=1)["prompt"] == "Hi"
+    assert generated(model, "Hi", *own, "--chat-variables", '{"loud": true, "tools": [{"name": "f"}]}', count=1)["prompt"] == 'Hi [{"name": "f"}]!'
+    (folder / "bad.jinja").write_text("{{ messages }}\n{% include 'x' %}")
+    refused(run("run", model, "--prompt", "Hi", "--chat", "--chat-template", folder / "bad.jinja"), "chat-template",
+            "the tag 'include' is not supported", "bad.jinja, line 2:4", "with --chat-template")
+    for option in (("--chat-template", folder / "own.jinja"), ("--chat-variables", "{}")):
+        refused(run("run", model, "--prompt", "Hi", *option), "usage", f"{option[0]} requires --chat")
+    model = Speaker(further).gguf(folder / "other.gguf")
+    refused(run("run", model, "--prompt", "Hi", "--chat"), "usage", "no chat template", "with --chat-template")
 
 
-# A marker of each template family that llama.cpp detects and mlc supports.
-SHAPES = ["<|im_start|> <|im_sep|>", "<|im_start|> <end_of_utterance>", "<|im_start|>", "[INST] [SYSTEM_PROMPT]",
-          "' [INST] ' + system_message", " [INST] [AVAILABLE_TOOLS]", '"[INST]" [AVAILABLE_TOOLS]', "[INST][AVAILABLE_TOOLS]",
-          "[INST] content.strip()", "bos_token + '[INST] '", "[INST] <<SYS>>", "[INST]", "<|assistant|> <|end|>", "[gMASK]<sop>",
-          "<|assistant|> <|user|> <|tool_declare|>", "<|assistant|> <|user|> </s>", "<|assistant|> <|user|>",
-          "<|{{ item['role'] }}|> <|begin_of_image|>", "<|user|> <|endoftext|>", "bos_token + message['role']", "<start_of_turn>",
-          "'\\n\\nAssistant: ' + eos_token", "GPT4 Correct ", "USER: ASSISTANT: SYSTEM: ", "USER: ASSISTANT: ",
-          "### Instruction: <|EOT|>", "<|START_OF_TURN_TOKEN|> <|USER_TOKEN|>", "<|start_header_id|> <|end_header_id|>", "[gMASK]sop",
-          "<用户>", "'Assistant: ' + message['content'] + eos_token", "<｜Assistant｜> <｜User｜> <｜end▁of▁sentence｜>",
-          "[|system|] [|assistant|] [|endofturn|]", "[|system|] [|assistant|] [|endofturn|] [|tool|]", "rwkv-world",
-          "<|start_of_role|>", "<|start_of_role|> <tool_call>", "<|role_start|>", "<|header_start|> <|header_end|>",
-          "<|start|> <|channel|>", "<|im_assistant|>assistant<|im_middle|>", "<seed:bos>",
-          "'Assistant: '  + message['content'] + '<|separator|>", "<|begin|> <|end|> <|content|>", "none of them"]
+def test_the_first_token_is_there_once(folder):
+    """The token that begins a text is added by the tokenizer, so that the template's is removed."""
+    for template in ("{{ bos_token }}{{ messages[0].content }}", "{{ messages[0].content }}"):
+        model = Speaker(add_bos=True, chat_template=template).gguf(folder / "m.gguf")
+        answer = generated(model, "Hi", "--chat", count=1)
+        assert answer["prompt"] == "Hi" and answer["prompt_tokens"] == [BOS, *ids_of("Hi")], answer
+        model = Speaker(chat_template=template).gguf(folder / "none.gguf")
+        answer = generated(model, "Hi", "--chat", count=1)
+        assert answer["prompt_tokens"] == [BOS] * ("bos" in template) + ids_of("Hi"), answer
+
+
+# Templates of families whose prompts llama.cpp writes without running the template. The formats are those of chatml.md
+# (github.com/openai/openai-python) and of the model cards of Phi-3-mini-4k-instruct and Llama 3.
+FAMILIES = [CHATML, "{% for m in messages %}<|{{ m.role }}|>\n{{ m.content }}<|end|>\n{% endfor %}{{ '<|assistant|>\\n' }}",
+            "{% for m in messages %}{{ '<|start_header_id|>' ~ m.role ~ '<|end_header_id|>\\n\\n' ~ m.content|trim ~ '<|eot_id|>' }}"
+            "{% endfor %}{{ '<|start_header_id|>assistant<|end_header_id|>\\n\\n' }}"]
 
 
 def test_llama_cpp_writes_the_same_chats(folder):
-    """Compares chat prompts with llama.cpp's: for the markers above, and for the templates of real models in llama.cpp's
-    models/templates if LLAMA_DIR contains its source."""
-    templates = SHAPES + [file.read_text() for file in sorted(
-        (pathlib.Path(os.environ.get("LLAMA_DIR", "/none")) / "src" / "models" / "templates").glob("*.jinja"))]
-    system, user = " Be brief. ", " What is it? "
+    """Compares chat prompts with those of llama.cpp's C interface, which formats known families in code of its own: for the
+    templates above, and for those of real models in MLC_CHAT_TEMPLATES, where its prompts differ in details from the templates."""
+    files = sorted(pathlib.Path(os.environ.get("MLC_CHAT_TEMPLATES", "/none")).glob("*.jinja"))
+    templates = FAMILIES + [file.read_text() for file in files]
+    system, user = "Be brief.", "What is it?"
     theirs = llama_cpp.ask({"chat": [[template, told, user] for template in templates for told in (None, system)]})
     if theirs is None:
         print("# chat templates against llama.cpp: skipped, needs LLAMA_DIR")
         return
-    theirs, known = iter(theirs["prompts"]), 0
-    for template in templates:
-        model = Speaker(chat_template=template, context=1024).gguf(folder / "m.gguf")
+    theirs, counts = iter(theirs["prompts"]), {"the same": 0, "not the same": 0, "unknown to llama.cpp": 0, "refused by the template": 0}
+    model = Speaker(add_bos=True, context=4096).gguf(folder / "m.gguf")
+    for index, template in enumerate(templates):
+        (folder / "t.jinja").write_text(template)
         for told in ((), ("--system", system)):
-            result = run("run", model, "--prompt", user, "--chat", *told, "--generate", 1, "--json")
+            result = run("run", model, "--context", 4096, "--prompt", user, "--chat", "--chat-template", folder / "t.jinja", *told, "--generate", 1, "--json")
             expected, prompt = next(theirs), result.answer.get("prompt")
-            # Unsupported families give no prompt; all prompts that are given agree.
-            assert prompt is None or prompt == expected, (template[:200], prompt, expected)
-            assert prompt is not None or template not in SHAPES[:-1], (template, result)
-            known += prompt is not None
-    print(f"# chat templates against llama.cpp: {known} of {2 * len(templates)} prompts, all the same; the others are refused")
+            assert index >= len(FAMILIES) or prompt == expected, (template, prompt, expected)
+            counts["unknown to llama.cpp" if expected is None else "refused by the template" if prompt is None else
+                   "the same" if prompt == expected else "not the same"] += 1
+    print(f"# {2 * len(templates)} chat prompts against llama.cpp's C interface: " + ", ".join(f"{count} {kind}" for kind, count in counts.items()))
 
 
 def test_an_interrupt_ends_it_with_what_was_said(folder):

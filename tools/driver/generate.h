@@ -17,8 +17,12 @@ namespace mlc::driver {
 struct GenerateOptions {
   // Special tokens written in the prompt are recognised.
   std::string prompt;
-  bool chat = false;  // formats the prompt as a user message with the model's chat template
-  std::optional<std::string> system;  // system message, if `chat` is set
+  // Formats the prompt as a user message with the model's chat template, or with that in a file, and
+  // further variables of it (JSON).
+  bool chat = false;
+  std::optional<std::string> system;  // system message
+  std::filesystem::path chat_template;
+  std::string chat_variables;
   std::optional<int64_t> most;     // maximum number of tokens; absent: up to the end of the context
   std::vector<std::string> stops;  // texts that end the answer, excluded from it
   SamplingOptions sampling;
@@ -31,16 +35,16 @@ struct GenerateOptions {
 };
 
 struct GenerateResult {
-  std::string prompt;         // as passed to the model
-  std::string chat_template;  // family of the chat template; empty unless `chat` is set
+  std::string prompt;  // as passed to the model
   std::vector<int32_t> prompt_tokens;
+  int64_t kept = 0;  // number of them that were already in the state
   std::string text;
   std::vector<int32_t> tokens;  // without the token that ended the answer
   enum class Finish { kStop, kLength, kInterrupted } finish = Finish::kLength;
   std::string why;  // "token 2 (</s>)", "stop text", "--generate", "context", "interrupted"
   Executor executor;
   double load_ms = 0;     // reading and loading
-  double prefill_ms = 0;  // the prompt, processed as one batch, up to its logits
+  double prefill_ms = 0;  // the rest of the prompt, processed as one batch, up to its logits
   // Everything after the prompt: sampling, callbacks and predicting, token by token.
   double decode_ms = 0;
   int64_t decoded = 0;  // number of tokens processed one by one
@@ -49,9 +53,7 @@ std::string_view Name(GenerateResult::Finish finish);  // "stop", "length", "int
 double PrefillRate(const GenerateResult& result);      // tokens per second
 double DecodeRate(const GenerateResult& result);
 
-// Throws Error "usage" if the options contradict
-// each other, the prompt has no tokens or fills the context, or the chat template is unknown; and
-// the errors of LanguageModel and LoadTokenizer.
+// Answers one prompt. Throws the errors of Conversation (tools/driver/conversation.h).
 GenerateResult Generate(const std::filesystem::path& model, const ModelOptions& load,
                         const GenerateOptions& options, Diagnostics& diagnostics);
 

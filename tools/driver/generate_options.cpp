@@ -25,11 +25,19 @@ std::vector<Option> GenerateTable(GenerateOptions& into) {
                "the context is full)",
                [&into](const std::string& text) { into.most = ParseInt("--generate", text); }}),
        Common({"--chat", "",
-               "treat the prompt as a user message and apply the model's chat template, which "
-               "must be one of those below",
+               "treat the prompt as a user message and apply the model's chat template; without a "
+               "prompt, hold a conversation",
                Switch(into.chat)}),
        {"--system", "TEXT", "system message for --chat (default: none)",
         [&into](const std::string& text) { into.system = text; }},
+       {"--chat-template", "FILE",
+        "Jinja template to use instead of the model's (default: the model's)",
+        Into(into.chat_template)},
+       {"--chat-variables", "JSON",
+        "variables of the chat template, such as {\"enable_thinking\": false} or {\"tools\": "
+        "[...]} "
+        "(default: none)",
+        [&into](const std::string& text) { into.chat_variables = text; }},
        {"--stop", "TEXT", "stop generating at this text, which is not printed",
         [&into](const std::string& text) {
           if (text.empty()) throw Error("usage", "--stop requires a non-empty string");

@@ -43,6 +43,15 @@ void LanguageModel::Forget() {
   seen_ = 0;
 }
 
+bool LanguageModel::Rewind(int64_t seen) {
+  MLC_CHECK(seen <= seen_, "{} tokens of {}", seen, seen_);
+  if (seen < seen_)
+    for (const Port& state : function_->states)
+      if (state.name != "keyCache" && state.name != "valueCache") return false;
+  seen_ = seen;
+  return true;
+}
+
 void LanguageModel::Check(std::span<const int32_t> tokens, int64_t pending) const {
   const int64_t count = pending + std::ssize(tokens);
   if (seen_ + count > size_.context)

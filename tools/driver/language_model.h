@@ -38,6 +38,9 @@ class LanguageModel {
   void Forget();
   // Reports how far batches of several tokens are; an empty function ends that.
   void ReportTo(Progress progress) { progress_ = std::move(progress); }
+  // Goes back to the state after the first `seen` tokens. Returns whether that is possible: caches of
+  // keys and values are read up to the tokens seen only, other states are changed by every token.
+  bool Rewind(int64_t seen);
   // The state after the tokens seen, as a copy.
   std::unique_ptr<runtime::ModelState> CopyOfState() const;
   // Continues from a state of this function, which is copied, after `seen` tokens.

@@ -70,10 +70,9 @@ TextGenerator::Step TextGenerator::Next() {
   const std::span<const int32_t> pending = std::span(tokens_).last(pending_);
   const bool continues = std::ssize(tokens_) > fed_ && pending_ == 1;
   if (continues && model_.seen() >= model_.size().context) return End("context");
-  const bool first = model_.seen() == 0;
   const auto begin = std::chrono::steady_clock::now();
   const Tensor logits = model_.Append(pending);
-  if (first) prompt_ms_ = MillisecondsSince(begin);
+  if (!continues) prompt_ms_ = MillisecondsSince(begin);
   pending_ = 0;
   const Tensor last = logits.Rows(logits.dims()[0] - 1, logits.dims()[0]);
   const Pin<float> row = last.data<float>();
@@ -94,6 +93,22 @@ void TextGenerator::Forget() {
   pending_ = 0;
   fed_ = 0;
   Begin({});
+}
+
+int64_t TextGenerator::Restart(std::span<const int32_t> tokens) {
+  const auto seen = static_cast<size_t>(model_.seen());
+  size_t kept = 0;
+  // The last token is processed again, for its logits.
+  while (kept < seen && kept + 1 < tokens.size() && tokens[kept] == tokens_[kept]) ++kept;
+  if (!model_.Rewind(static_cast<int64_t>(kept))) {
+    kept = 0;
+    model_.Forget();
+  }
+  tokens_.assign(tokens.begin(), tokens.begin() + static_cast<ptrdiff_t>(kept));
+  pending_ = 0;
+  fed_ = static_cast<int64_t>(kept);
+  Feed(tokens.subspan(kept));
+  return static_cast<int64_t>(kept);
 }
 
 void TextGenerator::Start(const runtime::ModelState& state, std::span<const int32_t> tokens) {

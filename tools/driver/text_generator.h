@@ -51,8 +51,12 @@ class TextGenerator {
   const std::vector<int32_t>& tokens() const { return tokens_; }
   int64_t prompt_tokens() const { return fed_; }
   int64_t processed() const { return model_.seen(); }
-  double prompt_ms() const { return prompt_ms_; }  // time of processing the first prompt
+  double prompt_ms() const { return prompt_ms_; }  // time of processing the last tokens fed
   void Forget();
+  // Replaces all tokens by `tokens`, which are not empty, and begins a new answer after them. What
+  // they have in common with those that the model has processed is kept in its state, if that can
+  // go back; returns the number of tokens kept. Error "bad-input" as from Feed.
+  int64_t Restart(std::span<const int32_t> tokens);
   // Forgets everything and begins as if the model had read `tokens`; `state` is that after them.
   void Start(const runtime::ModelState& state, std::span<const int32_t> tokens);
 

@@ -5,7 +5,7 @@
 #include "lib/support/interrupt.h"
 #include "lib/support/mapped_file.h"
 #include "lib/support/regular_file.h"
-#include "lib/text/chat_template.h"
+#include "tools/mlc/chat.h"
 #include "tools/mlc/progress_line.h"
 #include "tools/mlc/terminal.h"
 
@@ -28,13 +28,6 @@ void AddMode(const Executor& by, Json& json) {
   if (by.units == runtime::Units::kReference) json["mode"] = Name(by.arithmetic);
 }
 
-// Flushes each piece, because answers may be long and users read along.
-void ShowPiece(std::string_view piece) {
-  if (std::fwrite(piece.data(), 1, piece.size(), stdout) != piece.size() ||
-      std::fflush(stdout) != 0)
-    throw Error("file-io", "cannot write to standard output");
-}
-
 std::string PromptOf(const TextArguments& text) {
   if (text.prompt) return *text.prompt;
   const auto file = MappedFile::Open(text.prompt_file);
@@ -46,7 +39,6 @@ std::string PromptOf(const TextArguments& text) {
 
 Json GeneratedJson(const GenerateResult& result) {
   Json json{{"prompt", result.prompt}};
-  if (!result.chat_template.empty()) json["chat_template"] = result.chat_template;
   json["prompt_tokens"] = result.prompt_tokens;
   json["text"] = result.text;
   json["tokens"] = result.tokens;
@@ -169,6 +161,13 @@ int RunPerplexity(const fs::path& model, const BenchmarkOptions& run, const Text
 
 }  // namespace
 
+// Flushes each piece, because answers may be long and users read along.
+void ShowPiece(std::string_view piece) {
+  if (std::fwrite(piece.data(), 1, piece.size(), stdout) != piece.size() ||
+      std::fflush(stdout) != 0)
+    throw Error("file-io", "cannot write to standard output");
+}
+
 std::vector<Option> TextTable(TextArguments& into) {
   std::vector<Option> table =
       Grouped(OptionGroup::kLanguage,
@@ -190,26 +189,26 @@ std::vector<Option> TextTable(TextArguments& into) {
 }
 
 std::string TextNotes() {
-  std::string families;
-  for (const text::ChatTemplate& row : text::ChatTemplates())
-    if (!families.ends_with(row.name))
-      families += fmt::format("{}{}", families.empty() ? "" : ", ", row.name);
-  return fmt::format(
-      "Sampling order, as in llama.cpp: repetition penalty, top-k, top-p, min-p, temperature.\n"
-      "Chat templates: {}.\n\n",
-      families);
+  return "Sampling order, as in llama.cpp: repetition penalty, top-k, top-p, min-p, temperature.\n"
+         "--chat without a prompt reads messages from the terminal, or one per line from a "
+         "pipe.\n\n";
 }
 
 void CheckText(const TextArguments& text, const Session& session) {
   if (int64_t{text.prompt.has_value()} + !text.prompt_file.empty() + !text.perplexity.empty() > 1)
     throw Error("usage", "--prompt, --prompt-file and --perplexity cannot be combined");
-  if (!text.prompt && text.prompt_file.empty())
-    for (const char* option : {"--generate", "--chat", "--system", "--stop", "--temperature",
-                               "--top-k", "--top-p", "--min-p", "--repetition-penalty"})
+  if (!text.prompted() && !text.conversation())
+    for (const char* option :
+         {"--generate", "--chat", "--system", "--chat-template", "--chat-variables", "--stop",
+          "--temperature", "--top-k", "--top-p", "--min-p", "--repetition-penalty"})
       if (session.given.contains(option))
-        throw Error("usage", "{} requires --prompt or --prompt-file", option);
+        throw Error("usage", "{} requires --prompt or --prompt-file{}", option,
+                    std::string_view(option) == "--chat" ? "" : ", or --chat");
+  if (text.conversation() && session.json)
+    throw Error("usage",
+                "--json requires --prompt or --prompt-file: a conversation is no document");
   if (!text.generate.tokenizer.empty() && !text.given())
-    throw Error("usage", "--tokenizer requires --prompt or --perplexity");
+    throw Error("usage", "--tokenizer requires --prompt, --chat or --perplexity");
 }
 
 int RunText(const fs::path& model, const BenchmarkOptions& run, const TextArguments& text,
@@ -221,9 +220,13 @@ int RunText(const fs::path& model, const BenchmarkOptions& run, const TextArgume
   Refuse({"--input", "--input-range", "--tokens", "--step", "--output-dir", "--require-units",
           "--iterations", "--warmup", "--jobs", "--soak", "--warm-load", "--p99-budget",
           "--memory-mark", "--compare", "--operations", "--budget", "--profile"},
-         fmt::format("{} replaces inputs", perplexity ? "--perplexity" : "--prompt"), session);
+         fmt::format("{} replaces inputs", perplexity        ? "--perplexity"
+                                           : text.prompted() ? "--prompt"
+                                                             : "--chat"),
+         session);
   if (run.sweep) throw Error("usage", "--units sweep requires inputs or --tokens");
   if (perplexity) Refuse({"--seed"}, "--perplexity does not sample", session);
+  if (text.conversation()) return RunChat(model, run, text, session);
   return perplexity ? RunPerplexity(model, run, text, session)
                     : RunPrompt(model, run, text, session);
 }

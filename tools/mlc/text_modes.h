@@ -20,13 +20,18 @@ struct TextArguments {
   GenerateOptions generate;
   std::filesystem::path perplexity;  // a text file
 
-  bool given() const { return prompt || !prompt_file.empty() || !perplexity.empty(); }
+  bool prompted() const { return prompt || !prompt_file.empty(); }
+  // --chat without a prompt.
+  bool conversation() const { return generate.chat && !prompted() && perplexity.empty(); }
+  bool given() const { return prompted() || !perplexity.empty() || conversation(); }
 };
 // CheckText rejects options of this table that require a prompt if there is none.
 std::vector<Option> TextTable(TextArguments& into);
 void CheckText(const TextArguments& text, const Session& session);
 std::string TextNotes();  // for help
-// Generates or measures perplexity and prints the result; requires `text.given()`. Error "usage"
+// Prints a piece of an answer to standard output.
+void ShowPiece(std::string_view piece);
+// Generates, holds a conversation or measures perplexity and prints the result; requires `text.given()`. Error "usage"
 // for options in `run` that do not apply to text.
 int RunText(const std::filesystem::path& model, const BenchmarkOptions& run,
             const TextArguments& text, Session& session);

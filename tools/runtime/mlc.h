@@ -650,6 +650,16 @@ MLC_API int32_t mlc_tokenizer_decode(const mlc_tokenizer* tokenizer, const int32
                                      size_t count, int32_t special, char** text, size_t* size,
                                      mlc_error** error);
 
+/* Formats a conversation with the chat template of the tokenizer's model. `variables` is a JSON
+ * object: "messages", a list of {"role", "content"}, and further variables of the template, such as
+ * "tools" and "add_generation_prompt" (default true). *text has *size bytes and a NUL behind them;
+ * `size` may be NULL. It is a text for mlc_generator_feed, or to be encoded with add_special and
+ * parse_special: special tokens are recognised in messages, too.
+ * Ownership: the caller frees *text with mlc_string_free, *error with mlc_error_free.
+ * Threads: any. */
+MLC_API int32_t mlc_tokenizer_chat(const mlc_tokenizer* tokenizer, const char* variables,
+                                   char** text, size_t* size, mlc_error** error);
+
 /* Returns the number of tokens, 0 for NULL.
  * Ownership: none.
  * Threads: any. */

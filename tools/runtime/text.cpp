@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "lib/support/json_text.h"
+#include "lib/text/chat_template.h"
 #include "tools/driver/options_json.h"
 #include "tools/driver/text_generator.h"
 #include "tools/driver/tokenizer.h"
@@ -69,6 +71,22 @@ int32_t mlc_tokenizer_decode(const mlc_tokenizer* tokenizer, const int32_t* ids,
     const std::string decoded = tokenizer->tokenizer->Decode(IdsFrom(ids, count), special != 0);
     *text = CopyText(decoded);
     if (size) *size = decoded.size();
+  });
+}
+
+int32_t mlc_tokenizer_chat(const mlc_tokenizer* tokenizer, const char* variables, char** text,
+                           size_t* size, mlc_error** error) {
+  return Call(error, [&] {
+    Require(tokenizer, "tokenizer");
+    Require(variables, "variables");
+    Require(text, "text");
+    RequireJson(variables, "usage", "variables");
+    const nlohmann::ordered_json json = ParseJson(variables);
+    if (!json.is_object()) throw Error("usage", "the variables are not a JSON object");
+    const std::string rendered =
+        text::ChatTemplate(*tokenizer->tokenizer).Render(json, std::time(nullptr));
+    *text = CopyText(rendered);
+    if (size) *size = rendered.size();
   });
 }
 

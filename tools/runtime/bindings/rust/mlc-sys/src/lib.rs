@@ -186,6 +186,7 @@ extern "C" {
     pub fn mlc_tokenizer_load(context: *mut mlc_context, path: *const c_char, tokenizer: *mut *mut mlc_tokenizer, error: *mut *mut mlc_error) -> i32;
     pub fn mlc_tokenizer_encode(tokenizer: *const mlc_tokenizer, text: *const c_char, size: usize, add_special: i32, parse_special: i32, ids: *mut i32, capacity: usize, count: *mut usize, error: *mut *mut mlc_error) -> i32;
     pub fn mlc_tokenizer_decode(tokenizer: *const mlc_tokenizer, ids: *const i32, count: usize, special: i32, text: *mut *mut c_char, size: *mut usize, error: *mut *mut mlc_error) -> i32;
+    pub fn mlc_tokenizer_chat(tokenizer: *const mlc_tokenizer, variables: *const c_char, text: *mut *mut c_char, size: *mut usize, error: *mut *mut mlc_error) -> i32;
     pub fn mlc_tokenizer_vocabulary(tokenizer: *const mlc_tokenizer) -> i32;
     pub fn mlc_tokenizer_find(tokenizer: *const mlc_tokenizer, token: *const c_char) -> i32;
     pub fn mlc_tokenizer_ends(tokenizer: *const mlc_tokenizer, id: i32) -> i32;

@@ -1,0 +1,166 @@
+#include "tools/driver/conversation.h"
+
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "lib/support/json_text.h"
+#include "lib/support/mapped_file.h"
+#include "lib/support/milliseconds.h"
+#include "lib/support/regular_file.h"
+#include "tools/driver/tokenizer.h"
+
+namespace fs = std::filesystem;
+
+namespace mlc::driver {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Json = nlohmann::ordered_json;
+
+const GenerateOptions& Checked(const GenerateOptions& options) {
+  CheckSampling(options.sampling);
+  if (options.most && *options.most < 1)
+    throw Error("usage", "--generate: expected at least one token");
+  if (!options.chat)
+    for (const auto& [option, given] : {std::pair{"--system", options.system.has_value()},
+                                        {"--chat-template", !options.chat_template.empty()},
+                                        {"--chat-variables", !options.chat_variables.empty()}})
+      if (given) throw Error("usage", "{} requires --chat", option);
+  return options;
+}
+
+Json VariablesOf(const GenerateOptions& options) {
+  Json variables = Json::object();
+  if (!options.chat_variables.empty()) {
+    RequireJson(options.chat_variables, "usage", "--chat-variables");
+    variables = ParseJson(options.chat_variables);
+    if (!variables.is_object())
+      throw Error("usage", "--chat-variables: not a JSON object")
+          .Expected(R"(e.g. {"enable_thinking": false})");
+  }
+  if (variables.contains("messages"))
+    throw Error("usage", "--chat-variables cannot contain messages, which are those of the prompt");
+  return variables;
+}
+
+Json Message(std::string_view role, const std::string& content) {
+  return {{"role", role}, {"content", content}};
+}
+
+text::ChatTemplate TemplateOf(const text::Tokenizer& tokenizer, const fs::path& file) {
+  if (file.empty()) return text::ChatTemplate(tokenizer);
+  const auto source = MappedFile::Open(file);
+  try {
+    return text::ChatTemplate(tokenizer, AsText(source->bytes()));
+  } catch (const Error& error) {
+    Error located(error.id(), error.text());
+    located.At({file.string(), error.location().where});
+    for (const std::string& note : error.notes()) located.Note(note);
+    throw located;
+  }
+}
+
+}  // namespace
+
+Conversation::Conversation(const fs::path& model, const ModelOptions& load,
+                           const GenerateOptions& options, Diagnostics& diagnostics)
+    : options_(Checked(options)),
+      diagnostics_(diagnostics),
+      variables_(std::make_unique<Json>(VariablesOf(options))) {
+  const Clock::time_point begin = Clock::now();
+  model_.emplace(model, load, options.chat ? "--chat" : "--prompt", diagnostics);
+  load_ms_ = MillisecondsSince(begin);
+  tokenizer_.emplace(LoadTokenizer(options.tokenizer.empty() ? model : options.tokenizer));
+  if (options.chat) template_.emplace(TemplateOf(*tokenizer_, options.chat_template));
+  generator_.emplace(*model_, &*tokenizer_, options.sampling, options.stops);
+  SetSystem(options.system);
+}
+Conversation::~Conversation() = default;
+
+void Conversation::SetSystem(std::optional<std::string> system) {
+  options_.system = std::move(system);
+  Reset();
+}
+
+void Conversation::Reset() {
+  // The state remains: what the next conversation begins with may be the same.
+  Json messages = Json::array();
+  if (options_.system) messages.push_back(Message("system", *options_.system));
+  (*variables_)["messages"] = std::move(messages);
+}
+
+GenerateResult Conversation::Continue(const std::string& prompt) {
+  return Answer(PromptTokens(*tokenizer_, prompt, true), prompt);
+}
+
+GenerateResult Conversation::Say(const std::string& message) {
+  Json& messages = (*variables_)["messages"];
+  const size_t before = messages.size();
+  try {
+    messages.push_back(Message("user", message));
+    const std::string prompt = template_->Render(*variables_, std::time(nullptr));
+    GenerateResult result = Answer(PromptTokens(*tokenizer_, prompt, true), prompt);
+    messages.push_back(Message("assistant", result.text));
+    return result;
+  } catch (...) {
+    messages.erase(messages.begin() + static_cast<ptrdiff_t>(before), messages.end());
+    throw;
+  }
+}
+
+GenerateResult Conversation::Answer(std::vector<int32_t> tokens, std::string prompt) {
+  GenerateResult result;
+  result.executor = model_->model()->executor();
+  result.load_ms = load_ms_;
+  result.prompt = std::move(prompt);
+  result.prompt_tokens = std::move(tokens);
+  const auto count = std::ssize(result.prompt_tokens);
+  if (count == 0) throw Error("usage", "--prompt has no tokens");
+  const int64_t context = model_->size().context;
+  if (count > context)
+    throw Error("usage", "{} has {} tokens, but the model accepts at most {}",
+                options_.chat ? "the conversation" : "--prompt", count, context)
+        .Help(
+            "shorten it, or run or compile the source model with a larger --context N, up to the "
+            "model's limit");
+  model_->ReportTo(options_.progress);
+  result.kept = generator_->Restart(result.prompt_tokens);
+  const auto show = [&](const std::string& text) {
+    result.text += text;
+    if (options_.show && !text.empty()) options_.show(text);
+  };
+  const Clock::time_point begin = Clock::now();
+  while (true) {
+    const TextGenerator::Step step = generator_->Next();
+    show(step.text);
+    if (step.done) {
+      result.why = step.why;
+      if (step.why != "context") {
+        result.finish = GenerateResult::Finish::kStop;
+        break;
+      }
+      diagnostics_.Note("the context of {} tokens is full: generation stops here", context);
+      break;
+    }
+    result.tokens.push_back(step.token);
+    if (generator_->at_stop()) continue;
+    if (options_.most && std::ssize(result.tokens) >= *options_.most) {
+      result.why = "--generate";
+    } else if (model_->seen() < context && options_.interrupted && options_.interrupted()) {
+      result.finish = GenerateResult::Finish::kInterrupted;
+      result.why = "interrupted";
+    } else {
+      continue;
+    }
+    show(generator_->End(result.why).text);
+    break;
+  }
+  result.prefill_ms = generator_->prompt_ms();
+  result.decode_ms = MillisecondsSince(begin) - result.prefill_ms;
+  result.decoded = model_->seen() - count;
+  return result;
+}
+
+}  // namespace mlc::driver
