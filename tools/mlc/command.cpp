@@ -15,6 +15,7 @@
 #include "lib/support/json_text.h"
 #include "tools/driver/errors.h"
 #include "tools/driver/json_results.h"
+#include "tools/driver/reports.h"
 #include "tools/driver/version.h"
 
 namespace mlc::driver {
@@ -111,6 +112,27 @@ void PrintErrors(const std::vector<Error>& errors, bool json) {
       WithFlags(JsonText(nlohmann::ordered_json{{"errors", list}}, 2, BadUtf8::kReplace)).c_str());
 }
 
+// Writes the reports of a command that ends with errors. What cannot be written, or has a form
+// that reports of errors do not have, is left out: the error itself is printed anyway.
+void ReportErrors(std::string_view command, const std::string& subject,
+                  const std::vector<std::string>& files, const std::vector<Error>& errors) {
+  for (const std::string& file : files) try {
+      report::CheckForm(file, true);
+      report::Write(ErrorReport(command, subject, errors), file);
+    } catch (const std::exception&) {
+    }
+}
+
+// The name of the model that a command works on: its last argument.
+std::string SubjectOf(const Command& command, const GivenOptions& given) {
+  std::string subject;
+  for (const Option& option : command.options)
+    if (const auto at = given.find(option.key());
+        option.IsArgument() && at != given.end() && !at->second.empty())
+      subject = std::filesystem::path(at->second.back()).filename().string();
+  return subject.empty() ? std::string(command.name) : subject;
+}
+
 int Execute(const Command& command, const GivenOptions& given) {
   int code = 0;
   Session session;
@@ -123,6 +145,8 @@ int Execute(const Command& command, const GivenOptions& given) {
   } catch (...) {
     std::vector<Error> errors = CurrentErrors();
     PrintErrors(errors, session.json);
+    if (const auto files = given.find("--report"); files != given.end())
+      ReportErrors(command.name, SubjectOf(command, given), files->second, errors);
     for (const Error& error : errors) code = std::max(code, ExitCode(error.id()));
   }
   if (!session.json) {
@@ -179,6 +203,10 @@ int RunCommandLine(std::string_view program, std::string_view summary,
                   .Expected("{}", fmt::join(names, ", "));
     }
     PrintErrors({usage.Help("{} --help", name)}, json);
+    const std::string_view command = argc > 1 ? argv[1] : "";
+    for (int i = 1; i + 1 < argc; ++i)
+      if (std::string_view(argv[i]) == "--report")
+        ReportErrors(command, std::string(command), {argv[i + 1]}, {usage});
     return 2;
   }
   for (size_t i = 0; i < commands.size(); ++i) {

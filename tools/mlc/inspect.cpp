@@ -102,7 +102,9 @@ int RunInspect(const InspectArguments& given, Session& session) {
   if (!given.reports.empty())
     WriteReports(InspectReport(given.model, result, given.options), given.reports);
   if (given.dot)
-    fmt::print("{}", report::Dot(GraphOfModel(given.model, result, given.options).graph));
+    fmt::print(
+        "{}", report::Dot(report::Joined(given.model.filename().string(),
+                                         GraphOfModel(given.model, result, given.options).graphs)));
   else if (given.options.text && session.json)
     fmt::print("{}\n", JsonText(Json{{"format", result.frontend->name}, {"mil", result.text}}, 2,
                                 BadUtf8::kReplace));

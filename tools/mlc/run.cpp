@@ -148,12 +148,19 @@ int RunSweep(const RunArguments& given, const BenchmarkOptions& options, Session
   return code;
 }
 
+// The name of a folder, which may be given as "." or with a slash at its end.
+std::string NameOfFolder(const fs::path& folder) {
+  std::error_code error;
+  const fs::path path = fs::weakly_canonical(folder, error);
+  return error ? folder.string() : path.filename().string();
+}
+
 // Runs every bundle, even if others fail.
 int RunBundles(const RunArguments& given, Session& session) {
   const BenchmarkOptions& options = given.options;
-  RefuseAllBut(
-      {"--bundle", "--result", "--units", "--timeout", "--load-timeout", "--no-compile", "--json"},
-      "--bundle already supplies the model and inputs", session);
+  RefuseAllBut({"--bundle", "--result", "--units", "--timeout", "--load-timeout", "--no-compile",
+                "--report", "--json"},
+               "--bundle already supplies the model and inputs", session);
   if (options.sweep) throw Error("usage", "--bundle cannot be combined with --units sweep");
   const bool several = given.bundles.size() > 1;
   if (several && given.result)
@@ -165,14 +172,16 @@ int RunBundles(const RunArguments& given, Session& session) {
   if (!several) {
     const fs::path folder = given.bundles[0],
                    written = given.result.value_or(folder / verify::kParityResult);
-    return ShowParity(run(folder, written), session, written);
+    return ShowParity(run(folder, written), NameOfFolder(folder), session, given.reports, written);
   }
   int code = 0;
   Json list = Json::array();
+  std::vector<CheckedBundle> bundles;
   for (const std::string& bundle : given.bundles) {
     const fs::path written = fs::path(bundle) / verify::kParityResult;
+    CheckedBundle& checked = bundles.emplace_back(CheckedBundle{NameOfFolder(bundle)});
     try {
-      const verify::ParityResult result = run(bundle, written);
+      const verify::ParityResult& result = checked.result = run(bundle, written);
       const bool ok = Judge(result.outputs) == verify::Verdict::kPassed;
       if (!ok) code = std::max(code, ExitCode("check-failed"));
       if (session.json)
@@ -181,7 +190,8 @@ int RunBundles(const RunArguments& given, Session& session) {
         fmt::print("{:<40} {} in {:.2f} ms\n", bundle, VerdictText(result.outputs),
                    result.milliseconds);
     } catch (const std::exception&) {
-      for (const Error& error : CurrentErrors()) {
+      checked.errors = CurrentErrors();
+      for (const Error& error : checked.errors) {
         code = std::max(code, ExitCode(error.id()));
         if (session.json)
           list.push_back({{"bundle", bundle}, {"error", ErrorJson(error)}});
@@ -191,6 +201,7 @@ int RunBundles(const RunArguments& given, Session& session) {
     }
   }
   if (session.json) PrintDocument({{"ok", code == 0}, {"bundles", list}});
+  if (!given.reports.empty()) WriteReports(ParityReport("run", bundles), given.reports);
   return code;
 }
 
@@ -210,10 +221,7 @@ int RunModel(RunArguments& given, Session& session) {
     Refuse({"--seed", "--input-range"}, "--tokens replaces inputs", session);
   if (given.tolerance < 0 || given.tolerance > 1000)
     throw Error("usage", "--tolerance: expected a percentage from 0 to 1000");
-  if (given.text.given()) {
-    Refuse({"--report"}, "--prompt and --perplexity write no report", session);
-    return RunText(given.model, options, given.text, session);
-  }
+  if (given.text.given()) return RunText(given.model, options, given.text, given.reports, session);
   if (options.sweep) return RunSweep(given, options, session);
   options.trace = std::make_shared<Trace>(ProcessTime());
   options.trace_predictions = !given.trace.empty();
@@ -243,8 +251,6 @@ int RunModel(RunArguments& given, Session& session) {
     check = CheckBaseline(baselines, given.model, result, tolerance, given.force_baseline);
     if (!check->within && code == 0) code = ExitCode("check-failed");
   }
-  if (!given.reports.empty())
-    WriteReports(RunReport(given.model, result, options, check ? &*check : nullptr), given.reports);
   if (session.json) {
     Json json = ResultJson(result, options.make_up);
     if (const std::string hash = HashOf(given.model); !hash.empty()) json["model_hash"] = hash;
@@ -261,6 +267,8 @@ int RunModel(RunArguments& given, Session& session) {
   }
   if (!given.history.empty()) AppendHistory(given.history, given.model, result);
   if (!given.trace.empty()) options.trace->Write(given.trace);
+  if (!given.reports.empty())
+    WriteReports(RunReport(given.model, result, options, check ? &*check : nullptr), given.reports);
   return code;
 }
 
