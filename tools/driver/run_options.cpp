@@ -28,6 +28,14 @@ std::pair<std::string, std::pair<double, double>> ParseRange(const std::string& 
 
 }  // namespace
 
+runtime::Units UnitsNamed(const std::string& text) {
+  const std::optional<runtime::Units> units = runtime::ParseUnits(text);
+  if (!units)
+    throw Error("usage", "--units: \"{}\" is unknown", text)
+        .Expected("all, cpu, gpu, ane or reference");
+  return *units;
+}
+
 std::vector<Option> MadeUpTable(analysis::GeneratedInputOptions& into) {
   return {
       {"--seed", "N", "seed for generated inputs (default 0)", Whole("--seed", into.seed)},
