@@ -169,7 +169,8 @@ void LatencyMeter::Write(const std::string& variant, const Latency& latency,
   fs::create_directories(file.parent_path(), error);
   if (error)
     throw Error("file-io", "cannot create the folder \"{}\": {}", file.parent_path().string(),
-                error.message());
+                error.message())
+        .Help("choose a writable folder with option 'baselines'");
   WriteFile(file, JsonText(Json{{"machine", ToJson(machine())},
                                 {"median_ms", latency.median_ms},
                                 {"low_ms", latency.low_ms},
