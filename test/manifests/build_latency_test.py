@@ -131,6 +131,16 @@ def test_results_are_of_one_machine(folder):
     assert "no baseline, recorded" in latency(build(fleet, *options))["figures"]
 
 
+def test_limits_that_no_measurement_can_meet(folder):
+    """A limit below 1 % is finer than what is measured."""
+    fleet = fleet_with_limit(folder)
+    for limit, code in ((0.9, 1), (-5, 1), (1001, 1), ("10", 1)):
+        fleet.recipes["n"]["variants"][0]["limits"] = {LIMIT: limit}
+        fleet.write()
+        refused = build(fleet, code=code)
+        assert refused["errors"][0]["id"] == "bad-recipe" and LIMIT in refused["errors"][0]["text"], refused
+
+
 def test_reports(folder):
     fleet = fleet_with_limit(folder)
     files = [folder / "r.json", folder / "r.xml"]
