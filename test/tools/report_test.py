@@ -189,6 +189,8 @@ def test_errors(folder):
             assert "ERROR" in (folder / f"r.{form}").read_text(), form
         for form in FORMS:
             (folder / f"r.{form}").unlink()
+    expect(run("run", model, "--no-such-option", f"--report={folder / 'r.md'}"), 2)
+    assert "--no-such-option" in (folder / "r.md").read_text()
     expect(run("inspect", none, *reports(folder, ("html", "md", "json", "txt"))), 1)
     assert read(folder)["checks"][0]["outcome"] == "error"
     # An error after the work: there is a report of the error, and none that says that all is well.

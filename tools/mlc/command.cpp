@@ -204,9 +204,16 @@ int RunCommandLine(std::string_view program, std::string_view summary,
     }
     PrintErrors({usage.Help("{} --help", name)}, json);
     const std::string_view command = argc > 1 ? argv[1] : "";
-    for (int i = 1; i + 1 < argc; ++i)
-      if (std::string_view(argv[i]) == "--report")
-        ReportErrors(command, std::string(command), {argv[i + 1]}, {usage});
+    std::vector<std::string> reports;
+    constexpr std::string_view kReport = "--report";
+    for (int i = 1; i < argc; ++i) {
+      const std::string_view word = argv[i];
+      if (word == kReport && i + 1 < argc)
+        reports.emplace_back(argv[i + 1]);
+      else if (word.starts_with(kReport) && word.substr(kReport.size()).starts_with('='))
+        reports.emplace_back(word.substr(kReport.size() + 1));
+    }
+    ReportErrors(command, std::string(command), reports, {usage});
     return 2;
   }
   for (size_t i = 0; i < commands.size(); ++i) {
