@@ -2,6 +2,8 @@
 import http.server
 import threading
 
+from action_results import Refused, judge
+
 # What a server may do instead of answering.
 FAULTS = ("truncate", "stall", "500", "wrong", "other", "garbage", "refuse")
 
@@ -26,6 +28,18 @@ class Handler(http.server.BaseHTTPRequestHandler):
             server.requests.append((self.command, self.path, dict(self.headers)))
         return server
 
+    def accepts(self, body):
+        """As bazel-remote, if the server is told to."""
+        server = self.server
+        if server.validate and "/ac/" in self.path:
+            try:
+                judge(self.path.split("/")[-1], body, {p.split("/")[-1]: blob for p, blob in list(server.stored.items()) if "/cas/" in p})
+            except Refused as why:
+                with server.lock:
+                    server.refused.append((self.command, self.path, str(why)))
+                return False
+        return True
+
     def do_GET(self):
         server = self.note()
         body = server.stored.get(self.path)
@@ -34,7 +48,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.reply(401)
         if fault == "500":
             return self.reply(500, b"an error page")
-        if body is None:
+        if body is None or not self.accepts(body):
             return self.reply(404, b"nothing here")
         if fault == "stall":
             self.send_response(200)
@@ -68,6 +82,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.reply(403)
         if server.fault == "500":
             return self.reply(500)
+        if not self.accepts(body):
+            return self.reply(400)
         server.stored[self.path] = body
         self.reply(201)
 
@@ -80,6 +96,7 @@ class CacheServer(http.server.ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.stored, self.requests, self.lock = {}, [], threading.Lock()
         self.fault, self.applies_to, self.credentials = None, "/", None
+        self.validate, self.refused = False, []
         self.stopped = threading.Event()
         self.url = f"http://127.0.0.1:{self.server_address[1]}/pre/fix"
 

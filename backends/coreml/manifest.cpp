@@ -245,7 +245,8 @@ std::optional<Stated> StatedOf(const std::filesystem::path& package) {
   Json json = ParseJsonIfValid(AsText(MappedFile::Open(path)->bytes()));
   try {
     if (json.at("package").at("xxh3_128") != PackageHash(package)) return std::nullopt;
-    Stated stated{json.at("precision"), json.at("source").at("format"), {}, {}, {}, {}};
+    Stated stated{json.at("precision"), json.at("source").at("format")};
+    stated.source_sha256 = json.at("source").value("sha256", "");
     const Json rounding = json.value("rounding", Json::object());  // absent if nothing was measured
     for (const Json& output : rounding.value("exceeded", Json::array()))
       if (output.at("error").is_number())

@@ -86,6 +86,7 @@ std::filesystem::path ManifestPath(const std::filesystem::path& package);
 // package.
 struct Stated {
   std::string precision, source_format;
+  std::string source_sha256 = {};          // empty: not computed
   std::map<std::string, double> exceeded;  // Manifest::Exceeded: errors by output
   // Largest errors by output of compression for inputs, which the source is not compressed for.
   std::map<std::string, double> lost;

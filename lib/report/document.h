@@ -123,6 +123,12 @@ struct Graph {
 // places where a repetition could begin, the one is taken at which the fewest values are live.
 void FoldRepetitions(Graph& graph);
 
+// "1 operation": the nodes that are neither inputs, outputs nor states.
+std::string OperationsText(const Graph& graph);
+// One graph of several without edges between them, each of which is a group. A single one stays as
+// it is.
+Graph Joined(std::string title, std::vector<Graph> graphs);
+
 using Content = std::variant<std::string, Facts, Table, Chart, Graph>;  // std::string: a paragraph
 struct Section {
   std::string title;

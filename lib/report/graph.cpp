@@ -100,6 +100,35 @@ void FoldRepetitions(Graph& graph) {
   }
 }
 
+std::string OperationsText(const Graph& graph) {
+  const auto count = std::ranges::count_if(graph.nodes, [](const Graph::Node& node) {
+    return node.kind != "input" && node.kind != "output" && node.kind != "state" &&
+           node.kind != "block input";
+  });
+  return fmt::format("{} operation{}", count, count == 1 ? "" : "s");
+}
+
+Graph Joined(std::string title, std::vector<Graph> graphs) {
+  if (graphs.size() == 1) return std::move(graphs[0]);
+  Graph joined{std::move(title), {}, {}};
+  for (Graph& graph : graphs) {
+    const auto node = static_cast<int32_t>(joined.nodes.size());
+    const auto group = static_cast<int32_t>(joined.groups.size());
+    joined.groups.push_back({std::move(graph.title), -1});
+    // -1, no group or parent, becomes the group of the graph.
+    for (Graph::Group& one : graph.groups) {
+      one.parent += group + 1;
+      joined.groups.push_back(std::move(one));
+    }
+    for (Graph::Node& one : graph.nodes) {
+      one.group += group + 1;
+      for (int32_t& input : one.inputs) input += node;
+      joined.nodes.push_back(std::move(one));
+    }
+  }
+  return joined;
+}
+
 namespace {
 
 std::string Quoted(std::string_view text) {

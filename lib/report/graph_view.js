@@ -9,6 +9,7 @@ class GraphView {
   constructor(root, data) {
     this.data = data;
     this.layout = new GraphLayout(data);
+    this.counts = data.groups.map((_, group) => this.operations(this.layout.membersOf(group).map((node) => data.nodes[node])));
     this.selected = null;  // an item of the layout
     this.matches = [];
     this.match = -1;
@@ -23,6 +24,11 @@ class GraphView {
     new ResizeObserver(() => this.resize()).observe(this.canvas.parentElement);
     document.addEventListener("theme", () => this.draw());
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
+  }
+
+  // The number of nodes that are neither inputs, outputs nor states.
+  operations(nodes) {
+    return nodes.filter((node) => !["input", "output", "state", "block input"].includes(node.op)).length;
   }
 
   build(root) {
@@ -55,7 +61,7 @@ class GraphView {
     this.colors.addEventListener("change", () => this.draw());
     this.canvas = make("canvas", {tabIndex: 0});
     this.canvas.setAttribute("role", "application");
-    this.canvas.setAttribute("aria-label", `Graph of ${this.data.title}: ${this.data.nodes.length} operations. Arrow keys move along ` +
+    this.canvas.setAttribute("aria-label", `Graph of ${this.data.title}: ${this.operations(this.data.nodes)} operations. Arrow keys move along ` +
       "the graph, plus and minus zoom, 0 shows everything, Enter folds and unfolds, slash searches.");
     this.canvas.graphView = this;
     this.aside = make("aside");
@@ -330,7 +336,7 @@ class GraphView {
     };
     if (this.selected === null) {
       aside.append(make("h3", {textContent: this.data.title}));
-      facts([["operations", String(this.data.nodes.length)], ["repeated blocks", this.data.groups.filter((group) => group.parent === undefined)
+      facts([["operations", String(this.operations(this.data.nodes))], ["blocks", this.data.groups.filter((group) => group.parent === undefined)
         .map((group) => group.name).join("; ")]]);
       aside.append(make("p", {textContent: "Drag to pan, pinch or hold Ctrl while scrolling to zoom, click an operation for its details, " +
         "double-click a block to unfold it. Keys: arrows, + and \u2212, 0, Enter, /."}));
@@ -343,7 +349,7 @@ class GraphView {
       const share = members.reduce((sum, node) => sum + (this.data.nodes[node].share || 0), 0);
       const kinds = new Map();
       for (const node of members) kinds.set(this.data.nodes[node].op, (kinds.get(this.data.nodes[node].op) || 0) + 1);
-      facts([["operations", String(members.length)], ["share of the work", share ? `${(100 * share).toFixed(1)} %` : ""],
+      facts([["operations", String(this.counts[group])], ["share of the work", share ? `${(100 * share).toFixed(1)} %` : ""],
         ["operators", [...kinds].sort((a, b) => b[1] - a[1]).map(([kind, count]) => `${count} ${kind}`).join(", ")]]);
       const button = make("button", {type: "button", textContent: this.layout.folded[group] ? "Unfold" : "Fold"});
       button.addEventListener("click", () => this.toggle(group));
@@ -481,7 +487,7 @@ class GraphView {
         context.fillText(this.nameOf(box.item), box.x + 16, box.y + 22);
         context.fillStyle = color.soft;
         context.font = "12px system-ui, sans-serif";
-        context.fillText(`${this.layout.sizes[box.item - this.data.nodes.length]} operations, double-click to unfold`,
+        context.fillText(`${this.counts[box.item - this.data.nodes.length]} operations, double-click to unfold`,
           box.x + 16, box.y + 39, box.w - 24);
         continue;
       }

@@ -98,7 +98,7 @@ std::string ContentText(const Content& block) {
     std::string operator()(const Table& table) { return Markdown(table); }
     std::string operator()(const Chart& chart) { return ChartText(chart); }
     std::string operator()(const Graph& graph) {
-      return fmt::format("{}: {} operations\n", Escaped(graph.title), graph.nodes.size());
+      return fmt::format("{}: {}\n", Escaped(graph.title), OperationsText(graph));
     }
   } text;
   return std::visit(text, block);

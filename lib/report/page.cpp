@@ -84,9 +84,9 @@ std::string GraphHtml(const Graph& graph) {
   // Nothing in the data may end its element; "<" stands in strings only.
   for (size_t i = 0; (i = data.find('<', i)) != data.npos;) data.replace(i, 1, "\\u003c");
   return fmt::format(
-      R"(<div class="graph"><script type="application/json">{}</script><noscript><p>{} operations; the graph needs JavaScript.</p></noscript></div>)"
+      R"(<div class="graph"><script type="application/json">{}</script><noscript><p>{}; the graph needs JavaScript.</p></noscript></div>)"
       "\n",
-      data, graph.nodes.size());
+      data, OperationsText(graph));
 }
 
 std::string ContentHtml(const Content& block) {

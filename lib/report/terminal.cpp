@@ -121,8 +121,7 @@ std::string FactsText(const Facts& facts) {
 }
 
 std::string GraphText(const Graph& graph) {
-  return fmt::format("{}: {} operations; pages (.html) show the graph\n", graph.title,
-                     graph.nodes.size());
+  return fmt::format("{}: {}; pages (.html) show the graph\n", graph.title, OperationsText(graph));
 }
 
 std::string ContentText(const Content& block) {

@@ -177,8 +177,8 @@ class Lexer {
     std::string digits;
     if (Peek() == '0' && std::string_view("xXoObB").find(Peek(1)) != std::string_view::npos &&
         Peek(1) != '\0' && (HexDigit(Peek(2)) || Peek(2) == '_')) {
-      digits = source_.substr(at_, 2);
-      at_ += 2;
+      digits += source_[at_++];
+      digits += source_[at_++];
       Digits(digits, true);
       return Add(Kind::kInteger, digits, begin);
     }
@@ -194,8 +194,7 @@ class Lexer {
     const size_t sign = Peek(1) == '+' || Peek(1) == '-' ? 2 : 1;
     if (!subscript && (Peek() == 'e' || Peek() == 'E') && Digit(Peek(sign))) {
       real = true;
-      digits += source_.substr(at_, sign);
-      at_ += sign;
+      for (size_t i = 0; i < sign; ++i) digits += source_[at_++];
       Digits(digits);
     }
     Add(real ? Kind::kFloat : Kind::kInteger, digits, begin);

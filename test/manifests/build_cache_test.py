@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """Tests the caches of `mlc build`: a folder, and a server that may do anything wrong."""
 import base64
-import hashlib
 import json
 import os
 import pathlib
@@ -9,7 +8,7 @@ import shutil
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-import onnx_wire
+from action_results import Refused, judge
 from build_fleet import Fleet
 from cache_server import CacheServer
 from driver import expect, run, run_tests
@@ -25,14 +24,6 @@ def build(fleet, cache, *options, code=0, environment=None):
 def start_again(fleet):
     """An empty output folder, as on another machine."""
     shutil.rmtree(fleet.out)
-
-
-def message(data):
-    """The fields of a protobuf message: lists by number."""
-    found = {}
-    for number, value in onnx_wire.fields(data):
-        found.setdefault(number, []).append(value if isinstance(value, int) else bytes(value))
-    return found
 
 
 def all_from_cache(variants):
@@ -143,22 +134,37 @@ def test_a_server(folder):
 
 
 def test_entries_are_action_results(folder):
-    """As build/bazel/remote/execution/v2/remote_execution.proto has it: bazel-remote validates them and their files."""
+    """bazel-remote validates them and their files, and a server that does the same serves them."""
     fleet = Fleet(folder)
     with CacheServer() as server:
-        build(fleet, server.url)
-        records = {k: v for k, v in server.stored.items() if "/ac/" in k}
-        assert len(records) == 8, records.keys()
-        for path, record in records.items():
-            top = message(record)
-            assert set(top) <= {2, 4, 5}, top.keys()
-            for file in top[2]:
-                name, digest = (message(file)[i][0] for i in (1, 2))
-                digest = message(digest)
-                blob = server.stored[f"/pre/fix/cas/{digest[1][0].decode()}"]
-                assert hashlib.sha256(blob).hexdigest() == digest[1][0].decode() and len(blob) == digest.get(2, [0])[0], name
-                assert not name.startswith(b"/") and b".." not in name.split(b"/")
-            assert json.loads(top[5][0])["parts"]
+        server.validate = True
+        build(fleet, server.url, "-j", "2")
+        expected = fleet.bytes()
+        blobs = {path.split("/")[-1]: blob for path, blob in server.stored.items() if "/cas/" in path}
+        records = {path.split("/")[-1]: entry for path, entry in server.stored.items() if "/ac/" in path}
+        assert len(records) == 8 and not server.refused, (records.keys(), server.refused)
+        for key, entry in records.items():
+            result = judge(key, entry, blobs)
+            assert set(result) <= {"output_files", "exit_code", "stdout_raw"} and "exit_code" not in result, result.keys()
+            assert all(".." not in file["path"][0].split("/") for file in result["output_files"]), result
+            assert '\\"parts\\"' in result["stdout_raw"][0], result["stdout_raw"]
+        start_again(fleet)
+        assert all_from_cache(build(fleet, server.url)[0]) and fleet.bytes() == expected
+        # The rules refuse what breaks one of them.
+        key, entry = next((key, entry) for key, entry in records.items() if b"weight.bin" in entry)
+        for broken in (entry[:-1], b"<html>", entry.replace(b"\x0a\x40", b"\x0a\x3f", 1), entry + b"\x7a\x01x", b"\x12\x00",
+                       entry.replace(b"package/", b"/ackage/")):
+            try:
+                raise AssertionError(judge(key, broken, blobs))
+            except Refused:
+                pass
+        # An entry whose blob was removed is as good as absent, to them and to mlc: the action runs again.
+        lost = judge(key, entry, blobs)["output_files"][0]["digest"][0]["hash"][0]
+        del server.stored[f"/pre/fix/cas/{lost}"]
+        start_again(fleet)
+        variants, warnings = build(fleet, server.url)
+        assert not all_from_cache(variants) and not warnings and fleet.bytes() == expected, (variants, warnings)
+        assert f"/pre/fix/cas/{lost}" in server.stored
 
 
 def test_a_server_that_does_anything_wrong(folder):

@@ -343,7 +343,7 @@ def test_what_is_not_built_leaves_nothing_and_what_was_there(folder):
     assert files() == before
     # A variant that fails its checks is not installed either.
     expect(build(folder, changed(good, ["variants", 0, "limits"], {"operations": 0}), "--force"), 3, "FAIL operations",
-           "r-a.mlpackage is the result of an earlier build")
+           "r-a.mlpackage is that of the last build that passed")
     # So has a package whose check needs an output that does not exist.
     expect(build(folder, changed(good, ["check", "reference"], {"z": "y.npy"}), "--force"), 1, '"z"', "r-a  not built")
 

@@ -413,6 +413,14 @@ class Report(unittest.TestCase):
                      "accuracy 97.00 %, expected 98.00 % ← accuracy 98.00 %", "| new (new) |", "| ~~old~~ (removed) |"):
             self.assertIn(part, text)
 
+    def test_without_verdict(self):
+        recorded = {"kind": "limit", "what": "latency_increase_pct", "limit": 10, "figures": "no baseline, recorded: median 1.2 ms",
+                    "judged": False, "ok": True}
+        code, text = self.report([self.variant(checks=[recorded])])
+        self.assertEqual(code, 0)
+        for part in ("all checks passed, 1 not judged", "– latency_increase_pct not judged: no baseline, recorded: median 1.2 ms"):
+            self.assertIn(part, text)
+
     def test_broken_budgets(self):
         code, text = self.report([self.variant(checks=[self.parity("inf", False), self.parity(1e-3) | {"output": "z"}])],
                                  [self.variant(checks=[self.parity(1e-3)])])

@@ -6,9 +6,10 @@ import os
 import pathlib
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1]), str(pathlib.Path(__file__).resolve().parent)]
 import browser
 from driver import SKIPPED, expect, run, run_tests
+from report_test import PROGRAM
 
 # The luminance of text against its ground, by WCAG 2.1; 4.5 is its level AA.
 CONTRAST = """(() => {
@@ -164,6 +165,28 @@ def test_graph(folder, chromium):
     page.quiet(file)
 
 
+def test_functions(folder, chromium):
+    """Each function has its own graph, and a loop shows what flows into its blocks."""
+    package = model(folder, PROGRAM, "functions")
+    file = folder / "functions.html"
+    expect(run("inspect", package, "--report", file), 0)
+    page = Page(chromium, "functions")
+    page.open(file)
+    views = "[...document.querySelectorAll('.graph canvas')].map((canvas) => canvas.graphView)"
+    assert chromium.evaluate(f"{views}.map((view) => view.data.title)") == ["main", "other"]
+    assert chromium.evaluate(f"{views}[0].data.groups.map((group) => group.name)") == ["block 1 of while_loop n", "block 2 of while_loop n"]
+    graph_at(chromium)
+    chromium.evaluate(f"{VIEW}.foldAll(false)")
+    chromium.frame()
+    page.picture("unfolded")
+    # Searching in one graph does not move the other.
+    chromium.evaluate(f"{views}[1].canvas.focus()")
+    chromium.key("/")
+    chromium.type("sigmoid")
+    assert chromium.evaluate("[...document.querySelectorAll('.found')].map((found) => found.textContent)") == ["", "1 of 1"]
+    page.quiet(file)
+
+
 def test_large_graph(folder, chromium):
     """10,000 operations, folded and unfolded: everything is placed once, and only what is visible is drawn with its text."""
     package = model(folder, chain(1430), "large")
@@ -234,7 +257,7 @@ def test_without_script(folder, chromium):
         text = chromium.text()
     finally:
         chromium.call("Emulation.setScriptExecutionDisabled", value=False)
-    assert "44 operations; the graph needs JavaScript." in text and "Most frequent operators" in text, text
+    assert "42 operations; the graph needs JavaScript." in text and "Most frequent operators" in text, text
 
 
 def main():

@@ -4,6 +4,7 @@ import html.parser
 import json
 import pathlib
 import shutil
+import struct
 import subprocess
 import sys
 
@@ -166,9 +167,132 @@ def test_files(folder):
     expect(run("inspect", model, "--report", model), 2)
     (folder / "r.html").mkdir()
     expect(run("inspect", model, "--report", folder / "r.html"), 1)
-    source = mil(folder, "source")
-    expect(run("verify", source, model, "--text", source, "--report", folder / "t.md"), 2, "--text")
     assert not list(folder.glob(".*")), list(folder.glob(".*"))
+
+
+def test_errors(folder):
+    """A command that ends with an error says so in every form of its reports."""
+    model = package(folder, "model")
+    none = folder / "none.mlpackage"
+    for words, code in ((("verify", mil(folder, "source"), none), 1), (("run", none), 1), (("diff", model, none), 1),
+                        (("run", "--bundle", none), 1), (("verify", "--result", none), 1), (("run", model, "--step"), 2),
+                        (("run", none, "--prompt", "x"), 1), (("run", none, "--perplexity", none), 1),
+                        (("verify", none, none, "--text", none), 1), (("run", model, "--no-such-option"), 2),
+                        (("build", folder / "no.json", "--no-such-option"), 2)):
+        result = expect(run(*words, *reports(folder)), code)
+        document = read(folder)
+        text = result.stderr.splitlines()[0].split(": ", 1)[1]
+        assert document["verdict"]["value"] == "ERROR" and document["command"] == words[0], document
+        assert [check["outcome"] for check in document["checks"]] == ["error"] and document["checks"][0]["text"] == text, (document, text)
+        assert '<error type="error" message="' in (folder / "r.xml").read_text() and 'errors="1"' in (folder / "r.xml").read_text()
+        for form in ("txt", "md", "html"):
+            assert "ERROR" in (folder / f"r.{form}").read_text(), form
+        for form in FORMS:
+            (folder / f"r.{form}").unlink()
+    expect(run("run", model, "--no-such-option", f"--report={folder / 'r.md'}"), 2)
+    assert "--no-such-option" in (folder / "r.md").read_text()
+    expect(run("inspect", none, *reports(folder, ("html", "md", "json", "txt"))), 1)
+    assert read(folder)["checks"][0]["outcome"] == "error"
+    # An error after the work: there is a report of the error, and none that says that all is well.
+    expect(run("run", model, "--history", folder / "no" / "h", *reports(folder)), 1)
+    assert read(folder)["verdict"]["value"] == "ERROR"
+
+
+def test_parity_bundles(folder):
+    source, model = mil(folder, "source"), package(folder, "model")
+    for name in ("a", "b"):
+        expect(run("verify", source, model, "--bundle", folder / name), 0)
+    expect(run("run", "--bundle", folder / "a", *reports(folder)), 0)
+    document = read(folder)
+    assert document["title"] == "Parity bundle a" and document["command"] == "run" and document["verdict"]["value"] == "PASSED", document
+    assert outcomes(document) == {"y": "passed", "z": "passed"}, document["checks"]
+    assert tables(document)[0]["rows"][0][3] == "reference"
+    expect(run("verify", "--result", folder / "a" / "result.json", *reports(folder)), 0)
+    assert outcomes(read(folder)) == outcomes(document) and read(folder)["command"] == "verify"
+    # Of several bundles the worst comes first, and one that cannot be run does not hide the others.
+    inputs = next((folder / "b" / "inputs").rglob("*.npy"))
+    inputs.write_bytes(inputs.read_bytes()[:-1] + b"?")
+    expect(run("run", "--bundle", folder / "a", "--bundle", folder / "b", *reports(folder)), 3)
+    document = read(folder)
+    assert document["title"] == "2 parity bundles" and document["verdict"]["value"] == "FAILED"
+    assert [row[0] for row in tables(document)[0]["rows"]] == ["b", "a"], tables(document)[0]
+    assert {(check["group"], check["outcome"]) for check in document["checks"]} == {("a", "passed"), ("b", "error")}, document["checks"]
+
+
+def test_language_models(folder):
+    from speaking_models import Speaker
+    speaker = Speaker()
+    model = speaker.gguf(folder / "m.gguf")
+    expect(run("compile", model, "-o", folder / "m.mlpackage"), 0)
+    (folder / "t.txt").write_text("Once upon a time there was a text of words. " * 12)
+    expect(run("run", model, "--prompt", "Once --upon", "--generate", 8, *reports(folder)), 0)
+    document = read(folder)
+    assert outcomes(document) == {"answer": "passed"} and "verdict" not in document, document
+    assert document["sections"][0]["blocks"] == [{"paragraph": "Once --upon"}], document["sections"][0]
+    assert [row[0] for row in tables(document)[0]["rows"]] == ["reading and loading", "prompt", "answer"]
+    expect(run("run", model, "--perplexity", folder / "t.txt", "--context", 64, *reports(folder)), 0)
+    assert outcomes(read(folder)) == {"perplexity": "passed"} and "+/-" in read(folder)["checks"][0]["text"]
+    text = ("verify", model, folder / "m.mlpackage", "--text", folder / "t.txt", "--context", 64)
+    expect(run(*text, *reports(folder)), 0)
+    document = read(folder)
+    assert set(outcomes(document).values()) == {"passed"} and {"mean KL divergence", "package / source - 1"} <= set(outcomes(document)), document
+    # Below the limit: a package of another quantisation by the budget of fp32.
+    expect(run("compile", model, "--requant", "int4", "-o", folder / "q.mlpackage"), 0)
+    expect(run("verify", model, folder / "q.mlpackage", "--text", folder / "t.txt", "--context", 64, "--budget", "fp32", *reports(folder)), 3)
+    document = read(folder)
+    assert document["verdict"]["value"] == "FAILED" and outcomes(document)["mean KL divergence"] == "failed", document["checks"]
+
+
+PROGRAM = """func main<ios18>(tensor<fp32, [4]> x) {
+  a = relu(x = x);
+  n, z = while_loop(loop_vars = (const int32(0), a))
+    (int32 i, tensor<fp32, [4]> d) {
+      e = less(x = i, y = 3);
+    } -> (e)
+    (int32 j, tensor<fp32, [4]> f) {
+      k = add(x = j, y = 1);
+      g = tanh(x = f);
+    } -> (k, g);
+} -> (z);
+func other<ios18>(tensor<fp32, [4]> x) {
+  b = sigmoid(x = x);
+} -> (b);
+"""
+
+
+def test_functions_and_blocks(folder):
+    (folder / "m.mil").write_text(PROGRAM)
+    model = folder / "m.mlpackage"
+    expect(run("opt", folder / "m.mil", "--passes", "", "-o", model), 0)
+    expect(run("inspect", model, *reports(folder, ("html", "md", "json", "txt"))), 0)
+    document = read(folder)
+    graphs = {section["title"]: block["graph"] for section in document["sections"] for block in section["blocks"] if "graph" in block}
+    assert list(graphs) == ["Graph of main", "Graph of other"], graphs.keys()
+    assert [node["op"] for node in graphs["Graph of other"]["nodes"]] == ["input", "sigmoid", "output"]
+    # What flows into the loop reaches its body.
+    nodes = graphs["Graph of main"]["nodes"]
+    index = {node["name"]: i for i, node in enumerate(nodes) if node["op"] != "output"}
+    body, tanh = nodes[index["f"]], nodes[index["g"]]
+    assert body["op"] == "block input" and body["in"] == [index["a"]] and tanh["in"] == [index["f"]], nodes
+    assert body["group"] == tanh["group"] and "block 2 of while_loop" in graphs["Graph of main"]["groups"][tanh["group"]]["name"], nodes
+    dot = expect(run("inspect", model, "--dot"), 0).stdout
+    assert dot.count("subgraph") == 4 and 'label="other"' in dot and "sigmoid" in dot and dot.startswith('digraph "m.mlpackage"'), dot
+    if shutil.which("dot"):
+        subprocess.run(["dot", "-Tsvg", "-o", folder / "g.svg"], input=dot.encode(), check=True)
+
+
+def test_tensors_of_the_source(folder):
+    """A package states which tensors of its source its weights are; the graph shows them."""
+    import onnx_wire as wire
+    (folder / "m.onnx").write_bytes(wire.model(wire.graph(
+        [wire.node("MatMul", ["x", "layer.0/w"], ["y"])], [wire.value_info("x", wire.FLOAT, [2, 3])],
+        [wire.value_info("y", wire.FLOAT, [2, 40])],
+        [wire.tensor("layer.0/w", wire.FLOAT, (3, 40), b"".join(struct.pack("<f", i % 7 - 3) for i in range(120)))])))
+    expect(run("compile", folder / "m.onnx", "-o", folder / "m.mlpackage"), 0)
+    expect(run("inspect", folder / "m.mlpackage", *reports(folder, ("html", "md", "json", "txt"))), 0)
+    graph = next(block["graph"] for section in read(folder)["sections"] for block in section["blocks"] if "graph" in block)
+    facts = [value for node in graph["nodes"] for _, value in node.get("facts", [])]
+    assert any("from layer.0/w of the source" in fact for fact in facts), facts
 
 
 def test_same_bytes(folder):

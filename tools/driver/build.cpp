@@ -18,6 +18,7 @@
 #include "lib/support/memory_use.h"
 #include "lib/support/threads.h"
 #include "tools/driver/build_checks.h"
+#include "tools/driver/build_test.h"
 #include "tools/driver/build_variant.h"
 #include "tools/driver/compiled_model_cache.h"
 #include "tools/driver/errors.h"
@@ -47,6 +48,12 @@ BuildRecord NotBuilt(const Recipe& recipe, const Recipe::Variant& variant,
           .name = variant.name,
           .options = JoinedOptions(variant.options),
           .errors = std::move(errors)};
+}
+
+LatencyOptions LatencyOf(const BuildOptions& options) {
+  LatencyOptions latency = options.latency;
+  if (latency.baselines.empty()) latency.baselines = options.output / "baselines";
+  return latency;
 }
 
 struct Job {
@@ -141,12 +148,14 @@ class Fleet {
         command_(command),
         done_(done),
         report_(report),
-        folder_(options.output) {}
+        folder_(options.output, options.test ? BuildFolder::kTemporary : BuildFolder::kIfPresent),
+        latency_(LatencyOf(options)) {}
 
   void Run(const std::vector<std::string>& paths) {
     Check(paths);
     std::vector<Job> jobs = Look();
     if (!options_.dry_run) BuildJobs(std::move(jobs));
+    folder_.RemoveIfUnused();
   }
 
  private:
@@ -166,7 +175,8 @@ class Fleet {
         });
         if (checked.recipe.variants.empty()) return;
         Diagnostics said;  // the compilation says it, too
-        checked.inputs = CheckRecipe(checked.recipe, folder_, said);
+        checked.inputs =
+            (options_.test ? CheckRecipeOfTest : CheckRecipe)(checked.recipe, folder_, said);
       } catch (...) {
         into.errors = CurrentErrors();
       }
@@ -188,7 +198,9 @@ class Fleet {
       for (const Recipe::Variant& variant : recipe.variants) {
         into.variants.push_back(NotBuilt(recipe, variant, into.errors));
         checked_[i].variants.emplace_back();
-        if (into.errors.empty()) try {
+        // A test needs the options only with the source.
+        const bool needed = !options_.test || !checked_[i].inputs.source.empty();
+        if (into.errors.empty() && needed) try {
             checked_[i].variants.back() = CheckVariant(recipe, variant, options_.base);
           } catch (...) {
             into.variants.back().errors = CurrentErrors();
@@ -200,10 +212,10 @@ class Fleet {
           .Help("--dry-run lists the variants");
   }
 
-  VariantBuild BuildOf(const Job& job) const {
+  VariantBuild BuildOf(const Job& job) {
     const CheckedRecipe& checked = checked_[job.recipe];
     return {checked.recipe, checked.recipe.variants[job.variant], checked.inputs,
-            checked.variants[job.variant]};
+            checked.variants[job.variant], latency_};
   }
   BuildRecord& RecordOf(const Job& job) {
     return report_.recipes[job.recipe].variants[job.variant];
@@ -218,7 +230,7 @@ class Fleet {
       for (size_t k = 0; k < recipe.variants.size(); ++k) {
         const Job job{i, k};
         BuildRecord& record = recipe.variants[k];
-        if (record.errors.empty())
+        if (record.errors.empty() && !options_.test)
           record = *BuildVariant(BuildOf(job), BuildMode::kLook, folder_, nullptr, false);
         if (record.status == Status::kNotBuilt && record.errors.empty() && !options_.dry_run)
           jobs.push_back(job);
@@ -246,6 +258,7 @@ class Fleet {
 
   void BuildJobs(std::vector<Job> jobs) {
     if (jobs.empty()) return;
+    if (!options_.test) folder_.Create();
     constexpr int64_t kLeast = 300'000'000;  // of a small model
     for (Job& job : jobs) {
       job.estimate = folder_.PeakMemory(RecordOf(job).name);
@@ -278,7 +291,7 @@ class Fleet {
                                       BuildCache* cache) {
     const VariantBuild build = BuildOf(running.job);
     const Clock::time_point begin = Clock::now();
-    if (cache && cache_works_) {
+    if (cache && cache_works_ && !options_.test) {
       if (std::optional<BuildRecord> record =
               BuildVariant(build, BuildMode::kFetch, folder_, cache, options_.base.force))
         return record;
@@ -302,7 +315,7 @@ class Fleet {
         record.errors = {Ended(name, result)};
       }
       record.peak_memory_bytes = result.peak_memory_bytes;
-      folder_.WritePeakMemory(name, result.peak_memory_bytes);
+      if (!options_.test) folder_.WritePeakMemory(name, result.peak_memory_bytes);
     } catch (...) {
       record.errors = CurrentErrors();
     }
@@ -352,6 +365,7 @@ class Fleet {
   const std::function<void(const BuildRecord&)>& done_;
   BuildReport& report_;
   BuildFolder folder_;
+  LatencyMeter latency_;
   std::vector<CheckedRecipe> checked_;  // as the recipes of the report
   std::mutex done_mutex_;
   std::atomic<bool> cache_works_ = true;
@@ -404,13 +418,22 @@ BuildRecord BuildOne(const std::string& path, const std::string& name,
   if (variant == recipe.variants.end())
     throw Error("usage", "the recipe has no variant \"{}\"", name).At({path, ""});
   try {
-    BuildFolder folder(options.output);
+    BuildFolder folder(options.output,
+                       options.test ? BuildFolder::kTemporary : BuildFolder::kAlways);
+    LatencyMeter latency(LatencyOf(options));
     Diagnostics said;
+    if (options.test) {
+      const RecipeInputs inputs = CheckRecipeOfTest(recipe, folder, said);
+      VariantInputs of_variant;
+      if (!inputs.source.empty()) of_variant = CheckVariant(recipe, *variant, options.base);
+      return TestVariant({recipe, *variant, inputs, of_variant, latency}, options.output,
+                         options.latency.units);
+    }
     const RecipeInputs inputs = CheckRecipe(recipe, folder, said);
     const VariantInputs of_variant = CheckVariant(recipe, *variant, options.base);
     std::optional<BuildCache> cache;
     if (!options.cache.place.empty()) cache.emplace(options.cache);
-    return *BuildVariant({recipe, *variant, inputs, of_variant}, BuildMode::kMake, folder,
+    return *BuildVariant({recipe, *variant, inputs, of_variant, latency}, BuildMode::kMake, folder,
                          cache ? &*cache : nullptr, options.base.force);
   } catch (...) {
     return NotBuilt(recipe, *variant, CurrentErrors());

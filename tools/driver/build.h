@@ -13,6 +13,7 @@
 #include "tools/driver/build_cache.h"
 #include "tools/driver/build_record.h"
 #include "tools/driver/compile.h"
+#include "tools/driver/latency.h"
 
 namespace mlc::driver {
 
@@ -26,8 +27,11 @@ struct BuildOptions {
   // estimate is what it took the last time.
   uint64_t memory_limit = 0;
   CacheOptions cache;
-  bool dry_run = false;  // only find out what is up to date
-  CompileOptions base;   // what recipes do not set: `force` and the output of passes
+  LatencyOptions latency;  // `baselines` is "baselines" in `output` if it is empty
+  bool dry_run = false;    // only find out what is up to date
+  // Build nothing, and check the packages that are in `output` (build_test.h).
+  bool test = false;
+  CompileOptions base;  // what recipes do not set: `force` and the output of passes
 };
 
 // The memory limit in bytes.

@@ -31,13 +31,6 @@ void AddPackage(const BuildStep& before, cache::CacheKey& key) {
     key.Add("package " + file.path, file.sha256);
 }
 
-int64_t FolderBytes(const fs::path& folder) {
-  int64_t bytes = 0;
-  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder))
-    if (entry.is_regular_file()) bytes += static_cast<int64_t>(entry.file_size());
-  return bytes;
-}
-
 BuildRecord MakePackage(const VariantBuild& build, const BuildStep&, const fs::path& into,
                         Diagnostics& diagnostics) {
   const fs::path package = into / PackageName(build);
@@ -71,7 +64,8 @@ void ChecksDependOn(const VariantBuild& build, const BuildStep& before, BuildFol
 BuildRecord MakeChecks(const VariantBuild& build, const BuildStep& before, const fs::path&,
                        Diagnostics&) {
   return {.checks = CheckPackage(build.recipe, build.variant, ReadCheckFiles(build.recipe),
-                                 before.package, build.options.options, before.record)};
+                                 before.package, build.options.options, before.record,
+                                 runtime::Units::kReference)};
 }
 
 void BundleDependsOn(const VariantBuild& build, const BuildStep& before, BuildFolder&,
@@ -100,29 +94,39 @@ BuildRecord MakeParityBundle(const VariantBuild& build, const BuildStep& before,
   options.bundle = into / (build.variant.name + ".parity");
   const VerifyResult result =
       Verify(build.recipe.folder / build.recipe.source, before.package, options, diagnostics);
-  BuildRecord facts;
-  for (const verify::Compared& output : result.outputs)
-    facts.checks.push_back({.kind = BuildCheck::Kind::kReference,
-                            .what = output.name,
-                            .ok = true,
-                            .max_error = output.comparison.max_error,
-                            .rmse = output.comparison.rmse,
-                            .figures = Describe(output.comparison),
-                            .budget = result.budgets.name,
-                            .note = "generated inputs, against the source"});
-  if (const verify::Verdict verdict = Judge(result.outputs); verdict != verify::Verdict::kPassed)
-    for (BuildCheck& check : facts.checks) {
-      check.ok = false;
-      check.note = WithFlags(verify::VerdictText(result.outputs));
-    }
-  return facts;
+  return {.checks = ParityChecks(result.outputs, result.budgets.name,
+                                 "generated inputs, against the source")};
+}
+
+void LatencyDependsOn(const VariantBuild& build, const BuildStep& before, BuildFolder& folder,
+                      cache::CacheKey& key) {
+  AddPackage(before, key);
+  LatencyMeter& meter = build.latency;
+  key.Add("machine", Describe(meter.machine()));
+  key.Add("system", meter.system());
+  key.Add("limit latency_increase_pct",
+          fmt::format("{}", build.variant.latency_increase_pct.value_or(0)));
+  for (const auto& [role, path] : build.inputs.checks)
+    if (role.starts_with("input ")) key.AddFile(role, path, folder.digests().Of(path));
+  std::string baseline = "none";
+  if (meter.records())
+    baseline = "to be recorded";
+  else if (const auto stored = meter.Read(build.variant.name))
+    baseline = fmt::format("{} ms", stored->latency.median_ms);
+  key.Add("baseline", baseline);
+}
+
+BuildRecord MeasureLatency(const VariantBuild& build, const BuildStep& before, const fs::path&,
+                           Diagnostics&) {
+  return CheckLatency(build.variant, ReadCheckFiles(build.recipe), before.package, before.record,
+                      build.latency);
 }
 
 }  // namespace
 
 const std::vector<BuildAction>& BuildActions() {
   static const std::vector<BuildAction> actions{
-      // name, wanted, depend, make
+      // name, wanted, depend, make, of this machine
       {"package", [](const VariantBuild&) { return true; },
        [](const VariantBuild& build, const BuildStep&, BuildFolder& folder, cache::CacheKey& key) {
          AddSource(build, folder, key);
@@ -133,6 +137,9 @@ const std::vector<BuildAction>& BuildActions() {
        MakeCompiledBundle},
       {"parity", [](const VariantBuild& build) { return build.variant.parity_bundle; },
        ParityDependsOn, MakeParityBundle},
+      {"latency",
+       [](const VariantBuild& build) { return build.variant.latency_increase_pct.has_value(); },
+       LatencyDependsOn, MeasureLatency, true},
   };
   return actions;
 }
@@ -146,6 +153,29 @@ cache::CacheKey KeyOf(const BuildAction& action, const VariantBuild& build, cons
   key.Add("build", BuildName());
   action.depend(build, before, folder, key);
   return key;
+}
+
+std::vector<BuildCheck> ParityChecks(const std::vector<verify::Compared>& outputs,
+                                     const std::string& budget, const std::string& note) {
+  const bool ok = Judge(outputs) == verify::Verdict::kPassed;
+  std::vector<BuildCheck> checks;
+  for (const auto& [worst, steps] : verify::WorstSteps(outputs))
+    checks.push_back({.kind = BuildCheck::Kind::kReference,
+                      .what = worst->name,
+                      .ok = ok,
+                      .max_error = worst->comparison.max_error,
+                      .rmse = worst->comparison.rmse,
+                      .figures = Describe(worst->comparison),
+                      .budget = budget,
+                      .note = ok ? note : WithFlags(verify::VerdictText(outputs))});
+  return checks;
+}
+
+int64_t FolderBytes(const fs::path& folder) {
+  int64_t bytes = 0;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder))
+    if (entry.is_regular_file()) bytes += static_cast<int64_t>(entry.file_size());
+  return bytes;
 }
 
 std::string JoinedOptions(const std::vector<std::string>& options) {

@@ -15,6 +15,7 @@
 #include "tools/driver/errors.h"
 #include "tools/driver/explain.h"
 #include "tools/driver/input_files.h"
+#include "tools/driver/model.h"
 #include "tools/driver/supplied_tensors.h"
 
 namespace fs = std::filesystem;
@@ -30,11 +31,15 @@ Tensor Batch(const Tensor& samples, int64_t first, int64_t count, const Shape& s
              : rows;
 }
 
+// Runs a program on inputs by MIL name.
+using Predictor =
+    std::function<std::map<std::string, Tensor>(const std::map<std::string, Tensor>& inputs)>;
+
 // Returns the program's outputs for all samples, concatenated along their first dimension; string
 // outputs are omitted.
 std::map<std::string, Tensor> RunSamples(const Program& program,
                                          std::map<std::string, Tensor> samples,
-                                         const engine::EngineOptions& options = {}) {
+                                         const Predictor& predict) {
   const Function& main = *program.main();
   std::vector<const Value*> values = InputValues(main);
   int64_t runs = -1;
@@ -65,7 +70,6 @@ std::map<std::string, Tensor> RunSamples(const Program& program,
       throw Error("bad-recipe", "check.inputs have different numbers of runs");
     runs = own;
   }
-  engine::Engine engine(main, options);
   std::vector<std::vector<std::byte>> bytes(main.outputs.size());
   std::vector<Tensor> last(main.outputs.size());
   for (int64_t run = 0; run < runs; ++run) {
@@ -73,7 +77,7 @@ std::map<std::string, Tensor> RunSamples(const Program& program,
     for (size_t i = 0; i < main.inputs.size(); ++i)
       given[main.inputs[i].source_name] = Batch(samples.at(main.inputs[i].source_name),
                                                 run * batch[i], batch[i], values[i]->type.shape);
-    std::map<std::string, Tensor> results = engine.Run(MakeInputs(main, given));
+    std::map<std::string, Tensor> results = predict(MakeInputs(main, given));
     for (size_t k = 0; k < main.outputs.size(); ++k) {
       Tensor result = ToSourceType(results.at(main.body.outputs()[k]->name), main.outputs[k]);
       if (result.dtype() == DType::kString) continue;
@@ -139,8 +143,9 @@ verify::Budgets WithFloors(const verify::Budgets& budgets, const fs::path& sourc
   Diagnostics said;  // from the compilation
   Program program = Import(source, import, said);
   auto run = [&](const Program& one) {
+    engine::Engine engine(*one.main(), {.arithmetic = engine::EngineOptions::Arithmetic::kExact});
     std::map<std::string, Tensor> outputs =
-        RunSamples(one, samples, {.arithmetic = engine::EngineOptions::Arithmetic::kExact});
+        RunSamples(one, samples, [&](const auto& inputs) { return engine.Run(inputs); });
     return std::vector<verify::StepResults>{
         {verify::NamedTensors(outputs.begin(), outputs.end()), {}}};
   };
@@ -231,13 +236,32 @@ CheckFiles ReadCheckFiles(const Recipe& recipe) {
   return files;
 }
 
+std::map<std::string, Tensor> FirstInputs(const Function& function,
+                                          const std::map<std::string, Tensor>& samples) {
+  std::map<std::string, Tensor> inputs;
+  const std::vector<const Value*> values = InputValues(function);
+  for (size_t i = 0; i < function.inputs.size(); ++i) {
+    const std::string& name = function.inputs[i].source_name;
+    const auto given = samples.find(name);
+    if (given == samples.end()) throw Error("bad-recipe", "check.inputs lacks \"{}\"", name);
+    const Shape& shape = values[i]->type.shape;
+    const int64_t batch = !shape.empty() && shape[0].is_constant() ? shape[0].constant() : 1;
+    inputs[name] = Batch(given->second, 0, batch, shape);
+  }
+  return inputs;
+}
+
 std::vector<BuildCheck> CheckPackage(const Recipe& recipe, const Recipe::Variant& variant,
                                      const CheckFiles& files, const fs::path& package,
-                                     const CompileOptions& options, const BuildRecord& built) {
+                                     const CompileOptions& options, const BuildRecord& built,
+                                     runtime::Units units) {
   std::vector<BuildCheck> checks;
   const std::map<std::string, Tensor>& samples = files.inputs;
   Diagnostics said;  // nothing that the compilation did not say
-  Program program = Import(package, {}, said);
+  ModelOptions how;
+  how.units = units;
+  Model model(package, how, said);
+  const Program& program = *model.program();
   std::vector<std::string> inputs;
   for (const Port& port : program.main()->inputs) inputs.push_back(port.source_name);
   for (const auto& [name, given] : samples)
@@ -245,7 +269,9 @@ std::vector<BuildCheck> CheckPackage(const Recipe& recipe, const Recipe::Variant
       throw Error("bad-recipe", "check.inputs: the model has no input \"{}\"{}", name,
                   DidYouMean(inputs, name))
           .Expected("{}", fmt::join(inputs, ", "));
-  std::map<std::string, Tensor> outputs = RunSamples(program, samples);
+  const std::unique_ptr<runtime::GuardedModel> loaded = model.Load();
+  std::map<std::string, Tensor> outputs =
+      RunSamples(program, samples, [&](const auto& given) { return loaded->Run(given).outputs; });
   auto output = [&](const std::string& wanted) -> const Tensor& {
     auto it = outputs.find(wanted);
     if (it == outputs.end())
@@ -255,7 +281,9 @@ std::vector<BuildCheck> CheckPackage(const Recipe& recipe, const Recipe::Variant
   CheckLimits(variant, {built, package}, checks);
   verify::Budgets budgets = BudgetsOf(recipe, variant, built.precision);
   // The floor takes two more runs, so it is computed only if the fp16 budget alone is exceeded.
-  bool floors = variant.budget.empty() && built.precision == "fp16";
+  // They are those of the source, which need not be where a package is only tested.
+  bool floors = variant.budget.empty() && built.precision == "fp16" &&
+                fs::exists(recipe.folder / recipe.source);
   for (const auto& [wanted, given] : files.reference) {
     const Tensor& value = output(wanted);
     bool discriminating = false;
@@ -275,6 +303,55 @@ std::vector<BuildCheck> CheckPackage(const Recipe& recipe, const Recipe::Variant
     checks.push_back(std::move(check));
   }
   return checks;
+}
+
+BuildRecord CheckLatency(const Recipe::Variant& variant, const CheckFiles& files,
+                         const fs::path& package, const BuildRecord& built, LatencyMeter& meter) {
+  const double most = *variant.latency_increase_pct / 100;
+  std::optional<LatencyBaseline> baseline;
+  if (!meter.records()) baseline = meter.Read(variant.name);
+  Diagnostics said;
+  const std::shared_ptr<const Program> program =
+      std::make_shared<const Program>(Import(package, {}, said));
+  const double limit_ms = baseline ? baseline->latency.median_ms * (1 + most) : 0;
+  // A baseline must be more exact than what it is for.
+  const auto spread = [](const Latency& latency) {
+    return (latency.high_ms - latency.low_ms) / latency.median_ms;
+  };
+  const auto clear = [&](const Latency& latency) {
+    return baseline ? Judge(latency, limit_ms) != LatencyVerdict::kUnclear
+                    : spread(latency) <= most;
+  };
+  const Latency now = meter.Measure(package, FirstInputs(*program->main(), files.inputs), clear);
+  BuildRecord facts{.latency_ms = now.median_ms,
+                    .machine = fmt::format("{}, {}", meter.machine().units, meter.machine().chip)};
+  BuildCheck& check = facts.checks.emplace_back(BuildCheck{.kind = BuildCheck::Kind::kLimit,
+                                                           .what = "latency_increase_pct",
+                                                           .ok = true,
+                                                           .found = NAN,
+                                                           .limit = *variant.latency_increase_pct,
+                                                           .judged = false});
+  const std::string times =
+      fmt::format("median {:.3g} ms, {:.3g} to {:.3g} ms", now.median_ms, now.low_ms, now.high_ms);
+  if (!clear(now)) {
+    check.figures = fmt::format("too noisy: {}{}", times,
+                                baseline ? fmt::format(", limit {:.3g} ms", limit_ms) : "");
+    check.note = "the rounds of the measurement disagree; build again when the machine is idle";
+    return facts;
+  }
+  if (!baseline) {
+    meter.Write(variant.name, now, built.content_hash);
+    check.figures = fmt::format(
+        "{}: {}", meter.records() ? "baseline recorded" : "no baseline, recorded", times);
+    check.note = Describe(meter.machine());
+    return facts;
+  }
+  check.judged = true;
+  check.ok = Judge(now, limit_ms) == LatencyVerdict::kWithin;
+  // Rounded to hundredths: more digits would be noise.
+  check.found = std::round(1e4 * (now.median_ms / baseline->latency.median_ms - 1)) / 100;
+  check.figures = fmt::format("{}, baseline {:.3g} ms", times, baseline->latency.median_ms);
+  return facts;
 }
 
 }  // namespace mlc::driver

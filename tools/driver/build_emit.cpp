@@ -36,6 +36,10 @@ std::string Command(const Unit& unit, const BuildOptions& options, const std::st
                                  options.output.string()};
   if (!options.cache.place.empty()) words.insert(words.end(), {"--cache", options.cache.place});
   if (options.cache.read_only) words.push_back("--read-only-cache");
+  if (!options.latency.baselines.empty())
+    words.insert(words.end(), {"--baselines", options.latency.baselines.string()});
+  if (options.latency.units)
+    words.insert(words.end(), {"--units", std::string(Name(*options.latency.units))});
   return JoinedOptions(words);
 }
 

@@ -16,6 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr std::string_view kFolder = ".mlc-build";
 constexpr int kStateVersion = 1;
 constexpr size_t kMostOfState = 64u << 20;
 constexpr auto kDigestsKept = std::chrono::hours(24 * 30);
@@ -54,16 +55,31 @@ fs::path SourcePath(const fs::path& folder, const fs::path& source, const fs::pa
 
 }  // namespace
 
-BuildFolder::BuildFolder(fs::path out) : out_(fs::absolute(out).lexically_normal()) {
-  folder_ = out_ / ".mlc-build";
-  try {
-    for (const char* kind : {"state", "sources", "index", "lock", "work"})
-      fs::create_directories(folder_ / kind);
-  } catch (const fs::filesystem_error& error) {
-    throw Error("file-io", "cannot create the folder \"{}\": {}", folder_.string(),
-                error.code().message())
-        .Help("choose a writable output folder with -o");
+BuildFolder::BuildFolder(fs::path out, When when) : out_(fs::absolute(out).lexically_normal()) {
+  std::error_code error;
+  if (when == kAlways || (when == kIfPresent && fs::is_directory(out_ / kFolder, error))) {
+    Open(out_ / kFolder);
+    return;
   }
+  temporary_ = std::make_unique<TemporaryFolder>();
+  Open(temporary_->path);
+}
+
+void BuildFolder::Open(const fs::path& folder) {
+  folder_ = folder;
+  // Another process may remove the folder between the two steps, with RemoveIfUnused.
+  constexpr int kAttempts = 3;
+  for (int attempt = 1; !used_; ++attempt) try {
+      for (const char* kind : {"state", "sources", "index", "lock", "work"})
+        fs::create_directories(folder_ / kind);
+      used_ = FileLock::Wait(folder_ / "lock" / ".users", FileLock::kShared);
+    } catch (const fs::filesystem_error& error) {
+      throw Error("file-io", "cannot create the folder \"{}\": {}", folder_.string(),
+                  error.code().message())
+          .Help("choose a writable output folder with -o");
+    } catch (const Error&) {
+      if (attempt == kAttempts) throw;
+    }
   cache::WorkFolder::RemoveStale(folder_ / "work");
   work_ = std::make_unique<cache::WorkFolder>(folder_ / "work");
   digests_ = std::make_unique<cache::FileDigests>(folder_ / "index", work_->path(),
@@ -71,8 +87,42 @@ BuildFolder::BuildFolder(fs::path out) : out_(fs::absolute(out).lexically_normal
   digests_->ForgetBefore(std::chrono::system_clock::now() - kDigestsKept);
 }
 
+void BuildFolder::Create() {
+  if (!temporary_) return;
+  std::error_code error;
+  created_out_ = !fs::exists(out_, error);
+  created_ = true;
+  used_.reset();
+  Open(out_ / kFolder);
+  for (const char* kind : {"sources", "index"})
+    fs::copy(temporary_->path / kind, folder_ / kind,
+             fs::copy_options::recursive | fs::copy_options::skip_existing, error);
+  temporary_.reset();
+}
+
+void BuildFolder::RemoveIfUnused() {
+  if (!created_) return;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder_ / "state", error))
+    if (entry.path().extension() == ".json") return;
+  used_.reset();
+  const auto alone = FileLock::Try(folder_ / "lock" / ".users", FileLock::kExclusive);
+  if (!alone) return;
+  digests_.reset();
+  work_.reset();
+  fs::remove_all(folder_, error);
+  if (created_out_) fs::remove(out_, error);  // if it is empty
+}
+
 FileLock BuildFolder::Lock(const std::string& name) const {
   return FileLock::Wait(folder_ / "lock" / name, FileLock::kExclusive);
+}
+
+FileLock BuildFolder::Working(bool alone) const {
+  // Who waits to be alone has the turn, so that those who come later cannot overtake for ever.
+  const FileLock turn = FileLock::Wait(folder_ / "lock" / ".turn", FileLock::kExclusive);
+  return FileLock::Wait(folder_ / "lock" / ".work",
+                        alone ? FileLock::kExclusive : FileLock::kShared);
 }
 
 std::optional<BuildState> BuildFolder::ReadState(const std::string& name) const {

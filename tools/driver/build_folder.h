@@ -5,7 +5,9 @@
 //   sources/HASH.json of each source: its files with their hashes
 //   index/            digests of files by inode, size and times (lib/cache/file_digests.h)
 //   lock/NAME         held while a variant is built
+//   lock/.work, lock/.turn  shared while an action runs, exclusive while predictions are timed
 //   work/             files under construction (lib/cache/work_folder.h)
+//   lock/.users       shared while a process uses the folder
 // Everything here may be deleted at any time between builds: the next one starts from scratch. Damaged files count as absent.
 #pragma once
 
@@ -19,6 +21,7 @@
 #include "lib/cache/action_record.h"
 #include "lib/cache/work_folder.h"
 #include "lib/support/file_lock.h"
+#include "lib/support/temporary_folder.h"
 #include "tools/driver/build_record.h"
 #include "tools/driver/source_hashes.h"
 
@@ -37,14 +40,25 @@ struct BuildState {
 // Thread-safe.
 class BuildFolder {
  public:
-  // Creates OUT and OUT/.mlc-build. Error "file-io", "overwrites-input".
-  explicit BuildFolder(std::filesystem::path out);
+  // kAlways creates OUT and OUT/.mlc-build. Otherwise a temporary folder takes its place, with
+  // kIfPresent only if it does not exist. Error "file-io", "overwrites-input".
+  enum When { kAlways, kIfPresent, kTemporary };
+  BuildFolder(std::filesystem::path out, When when);
+  // Replaces a temporary folder by OUT/.mlc-build, which keeps what is known about files. Not
+  // thread-safe.
+  void Create();
+  // Removes what Create has created if no variant has passed since and no other process uses it,
+  // after which the object may only be destroyed.
+  void RemoveIfUnused();
 
   const std::filesystem::path& out() const { return out_; }
   cache::FileDigests& digests() { return *digests_; }
 
   // Waits until no other process builds the variant in this folder.
   FileLock Lock(const std::string& name) const;
+  // Held while an action of any variant runs. `alone` waits until no other action runs in this
+  // folder, which then waits.
+  FileLock Working(bool alone) const;
   std::optional<BuildState> ReadState(const std::string& name) const;
   void WriteState(const std::string& name, const BuildState& state) const;
   // The peak memory of the last build of a variant, passed or not; 0 if unknown.
@@ -62,7 +76,11 @@ class BuildFolder {
   std::string Difference(const std::vector<cache::ActionRecord::File>& files);
 
  private:
+  void Open(const std::filesystem::path& folder);
   std::filesystem::path out_, folder_;
+  std::unique_ptr<TemporaryFolder> temporary_;
+  bool created_ = false, created_out_ = false;
+  std::optional<FileLock> used_;
   std::unique_ptr<cache::WorkFolder> work_;
   std::unique_ptr<cache::FileDigests> digests_;
 };

@@ -74,6 +74,7 @@ VariantFigures FiguresOf(const BuildRecord& record) {
     }
   }
   AddManifestFigures(record.manifest, figures);
+  if (record.latency_ms) figures["p50 " + record.machine] = *record.latency_ms;
   return found;
 }
 

@@ -15,7 +15,8 @@ struct VariantFigures {
   std::string status;  // Name(BuildRecord::Status)
   // "size" (bytes of the package), "operations", "error" (the largest of all outputs), "accuracy"
   // (the lowest), "coverage" and "fp16" (shares of the work), and "p50 UNITS, CHIP" (milliseconds)
-  // for each measurement that was merged into the manifest. Unknown ones are absent.
+  // for each measurement that was merged into the manifest or made by the build. Unknown ones are
+  // absent.
   std::map<std::string, double> figures;
 };
 // Reads the manifest beside the package, if there is one.

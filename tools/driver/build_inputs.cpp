@@ -125,6 +125,12 @@ RecipeInputs CheckRecipe(const Recipe& recipe, BuildFolder& folder, Diagnostics&
   return inputs;
 }
 
+RecipeInputs CheckRecipeOfTest(const Recipe& recipe, BuildFolder& folder,
+                               Diagnostics& diagnostics) {
+  if (fs::exists(PathsOf(recipe).source)) return CheckRecipe(recipe, folder, diagnostics);
+  return {{}, CheckFilesOf(recipe)};
+}
+
 VariantInputs CheckVariant(const Recipe& recipe, const Recipe::Variant& variant,
                            const CompileOptions& base) {
   if (!variant.errors.empty()) throw Errors(variant.errors);

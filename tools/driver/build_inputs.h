@@ -26,6 +26,9 @@ struct RecipeInputs {
 // that `folder` knows are not read again. Throws Errors; "check-failed" for a wrong hash.
 RecipeInputs CheckRecipe(const Recipe& recipe, BuildFolder& folder, Diagnostics& diagnostics);
 
+// The same where packages are tested: the source is checked only if it is there.
+RecipeInputs CheckRecipeOfTest(const Recipe& recipe, BuildFolder& folder, Diagnostics& diagnostics);
+
 // The files that the import of a source reads, without hashes. Errors of the frontend.
 std::vector<SourceFile> FilesOfSource(const std::filesystem::path& source,
                                       const std::filesystem::path& data_root,

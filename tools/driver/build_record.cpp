@@ -41,10 +41,11 @@ Json CheckJson(const BuildCheck& check) {
   Json json{{"kind", NameIn(kKinds, check.kind)}};
   switch (check.kind) {
     case BuildCheck::Kind::kLimit:
-      json.update({{"what", check.what},
-                   {"found", NumberJson(check.found, true)},
-                   {"limit", NumberJson(check.limit, true)}});
+      json["what"] = check.what;
+      if (!std::isnan(check.found)) json["found"] = NumberJson(check.found, true);
+      json["limit"] = NumberJson(check.limit, true);
       if (check.least) json["least"] = true;
+      if (!check.figures.empty()) json["figures"] = check.figures;
       break;
     case BuildCheck::Kind::kReference:
       json.update({{"output", check.what},
@@ -58,6 +59,7 @@ Json CheckJson(const BuildCheck& check) {
       break;
   }
   if (!check.note.empty()) json["note"] = check.note;
+  if (!check.judged) json["judged"] = false;
   json["ok"] = check.ok;
   return json;
 }
@@ -67,9 +69,11 @@ BuildCheck CheckFrom(const Json& json) {
   check.what = json.contains("what") ? json["what"] : json.at("output");
   check.ok = json.at("ok");
   check.note = json.value("note", "");
+  check.judged = json.value("judged", true);
   switch (check.kind) {
     case BuildCheck::Kind::kLimit:
-      check.found = NumberFromJson(json.at("found"));
+      check.found = json.contains("found") ? NumberFromJson(json["found"]) : NAN;
+      check.figures = json.value("figures", "");
       check.limit = NumberFromJson(json.at("limit"));
       check.least = json.value("least", false);
       break;
@@ -116,6 +120,8 @@ void ForEachField(Record& record, Fn&& fn) {
   fn("operations", record.operations);
   fn("weight_bytes", record.weight_bytes);
   fn("package_bytes", record.package_bytes);
+  fn("latency_ms", record.latency_ms);
+  fn("machine", record.machine);
   fn("notes", record.notes);
 }
 
@@ -130,8 +136,10 @@ int BuildRecord::exit_code() const {
 std::string Describe(const BuildCheck& check) {
   switch (check.kind) {
     case BuildCheck::Kind::kLimit:
-      return fmt::format("{} {:.10g}, at {} {:.10g}", check.what, check.found,
-                         check.least ? "least" : "most", check.limit);
+      if (!check.judged) return fmt::format("{} not judged: {}", check.what, check.figures);
+      return fmt::format("{} {:.10g}, at {} {:.10g}{}{}", check.what, check.found,
+                         check.least ? "least" : "most", check.limit,
+                         check.figures.empty() ? "" : "; ", check.figures);
     case BuildCheck::Kind::kAccuracy:
       return fmt::format("accuracy {:.2f} %, expected {:.2f} %", check.found * 100,
                          check.limit * 100);
@@ -149,6 +157,8 @@ Json BuildRecordJson(const BuildRecord& record) {
   ForEachField(record, [&]<class T>(const char* name, const T& field) {
     if constexpr (std::is_same_v<T, fs::path>) {
       if (!field.empty()) json[name] = field.string();
+    } else if constexpr (std::is_same_v<T, std::optional<double>>) {
+      if (field) json[name] = *field;
     } else if constexpr (std::is_arithmetic_v<T>) {
       if (field != 0 || !record.package.empty()) json[name] = field;
     } else {
@@ -169,6 +179,8 @@ BuildRecord BuildRecordFromJson(const Json& json) {
     if (!json.contains(name)) return;
     if constexpr (std::is_same_v<T, fs::path>)
       field = json[name].get<std::string>();
+    else if constexpr (std::is_same_v<T, std::optional<double>>)
+      field = json[name].get<double>();
     else
       field = json[name].get<T>();
   });

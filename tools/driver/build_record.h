@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,11 +19,14 @@ struct BuildCheck {
   enum class Kind { kLimit, kReference, kAccuracy } kind = Kind::kLimit;
   std::string what;  // name of the limit or the output
   bool ok = false;
-  double found = 0, limit = 0;       // kLimit: the figure and its bound; kAccuracy: shares in 0..1
-  bool least = false;                // kLimit: `limit` is a lower bound instead of an upper one
-  double max_error = 0, rmse = 0;    // kReference; may be infinite
-  std::string figures, budget = {};  // kReference: the comparison and the budget, for display
-  std::string note = {};             // for display
+  double found = 0, limit = 0;  // kLimit: the figure and its bound; kAccuracy: shares in 0..1
+  bool least = false;           // kLimit: `limit` is a lower bound instead of an upper one
+  // Otherwise there is no verdict: `note` says why, and the check runs again in the next build.
+  bool judged = true;
+  double max_error = 0, rmse = 0;  // kReference; may be infinite
+  // For display: the comparison and the budget of kReference, the times of limits of latency.
+  std::string figures, budget = {};
+  std::string note = {};  // for display
 };
 
 // "operations 12, at most 10".
@@ -51,6 +55,8 @@ struct BuildRecord {
   std::string precision, target, content_hash;
   double fp16_share = 0;  // share of the floating-point work
   int64_t operations = 0, weight_bytes = 0, package_bytes = 0;
+  std::optional<double> latency_ms;  // median of a prediction
+  std::string machine;               // that it was measured on: "all, Apple M2"
   std::vector<BuildCheck> checks;
   std::vector<Error> errors, warnings;
   std::vector<std::string> notes;

@@ -40,6 +40,10 @@ void Merge(const BuildRecord& facts, BuildRecord& into) {
     into.weight_bytes = facts.weight_bytes;
     into.package_bytes = facts.package_bytes;
   }
+  if (facts.latency_ms) {
+    into.latency_ms = facts.latency_ms;
+    into.machine = facts.machine;
+  }
   auto append = [](const auto& from, auto& to) { to.insert(to.end(), from.begin(), from.end()); };
   append(facts.checks, into.checks);
   append(facts.warnings, into.warnings);
@@ -173,13 +177,15 @@ class VariantBuilder {
       step_.package = place / (build_.variant.name + ".mlpackage");
       step_.files = now.files;
     }
-    state_.actions[name] = std::move(now);
+    if (std::ranges::all_of(now.facts.checks, &BuildCheck::judged))
+      state_.actions[name] = std::move(now);
     return true;
   }
 
   bool FetchOrMake(const BuildAction& action, const cache::CacheKey& key, const fs::path& place) {
     const std::string name(action.name);
-    if (cache_ && cache_->Fetch(key, name, place)) {
+    BuildCache* const cache = action.of_machine ? nullptr : cache_;
+    if (cache && cache->Fetch(key, name, place)) {
       if (ReadFacts(place)) {
         step_.record.cached.push_back(name);
         return true;
@@ -188,6 +194,7 @@ class VariantBuilder {
     }
     if (mode_ != BuildMode::kMake) return false;
     auto make = [&](const fs::path& into) {
+      const FileLock working = folder_.Working(action.of_machine);
       fs::create_directory(into);
       Diagnostics diagnostics;
       BuildRecord facts = action.make(build_, step_, into, diagnostics);
@@ -199,11 +206,11 @@ class VariantBuilder {
       file.Write(JsonText(BuildRecordJson(facts), 1, BadUtf8::kReplace) + "\n");
       file.Close();
     };
-    if (cache_ && cache_->FetchOrMake(key, name, place, make)) {
+    if (cache && cache->FetchOrMake(key, name, place, make)) {
       step_.record.cached.push_back(name);
       return true;
     }
-    if (!cache_) make(place);
+    if (!cache) make(place);
     step_.record.made.push_back(name);
     return true;
   }
@@ -291,11 +298,19 @@ class VariantBuilder {
       }
   }
 
+  // What passed before is kept: it may be the only copy.
   void NoteEarlier() {
+    const std::string top = build_.variant.name + ".mlpackage";
     std::error_code error;
-    if (fs::exists(Output(".mlpackage"), error))
-      step_.record.notes.push_back(
-          fmt::format("{}.mlpackage is the result of an earlier build", build_.variant.name));
+    if (!fs::exists(Output(".mlpackage"), error)) return;
+    std::string difference = "it was not built here";
+    if (old_)
+      for (const auto& [name, action] : old_->actions)
+        if (Tops(action.files).contains(top)) difference = folder_.Difference(action.files);
+    step_.record.notes.push_back(
+        difference.empty()
+            ? fmt::format("{} is that of the last build that passed", top)
+            : fmt::format("{} is not the result of a build that passed: {}", top, difference));
   }
 
   const VariantBuild& build_;

@@ -251,9 +251,10 @@ report::Document FleetReport(const BuildReport& build,
                                                         : report::Check::Outcome::kError,
                                record->name, "build", text, 1000 * record->seconds});
     for (const BuildCheck& check : record->checks)
-      document.checks.push_back(
-          {check.ok ? report::Check::Outcome::kPassed : report::Check::Outcome::kFailed,
-           record->name, check.what, Describe(check)});
+      document.checks.push_back({!check.judged ? report::Check::Outcome::kSkipped
+                                 : check.ok    ? report::Check::Outcome::kPassed
+                                               : report::Check::Outcome::kFailed,
+                                 record->name, check.what, Describe(check)});
   }
   return document;
 }

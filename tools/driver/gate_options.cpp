@@ -16,11 +16,7 @@ std::vector<Option> GateTable(GateOptions& into) {
       {"--units", "all|cpu|gpu|ane|reference",
        "compute units: Core ML's all (default where Core ML is available), cpu, gpu or "
        "ane; or reference, mlc's own CPU engine",
-       [&into](const std::string& text) {
-         const std::optional<runtime::Units> units = runtime::ParseUnits(text);
-         if (!units) throw UnknownWord("--units", text, {"all", "cpu", "gpu", "ane", "reference"});
-         into.units = *units;
-       }},
+       [&into](const std::string& text) { into.units = UnitsNamed(text); }},
       {"--function", "NAME", "function to judge (default: the model's default function)",
        Into(into.function)},
       {"--timeout", "MS",

@@ -135,9 +135,11 @@ report::Document InspectReport(const std::filesystem::path& model, const Inspect
     document.sections.push_back(
         {several ? "Function " + function->name : "Interface", {InterfaceTable(*function)}});
   DrawnModel drawn = GraphOfModel(model, result, options);
-  document.sections.push_back({"Graph", {WithFlags(drawn.what), std::move(drawn.graph)}});
+  for (report::Graph& graph : drawn.graphs)
+    document.sections.push_back(
+        {several ? "Graph of " + graph.title : "Graph", {WithFlags(drawn.what), std::move(graph)}});
   document.sections.push_back(OperatorsSection(result.operators));
-  document.sections.push_back(WeightsSection(result));
+  if (!result.weights.empty()) document.sections.push_back(WeightsSection(result));
   return document;
 }
 

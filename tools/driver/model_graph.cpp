@@ -46,6 +46,21 @@ std::string SizeText(const analysis::Weight& weight) {
                      weight.encoding);
 }
 
+// The tensors of the source that a constant is or was computed from, as far as the model states them.
+std::string SourcesText(const Value& value) {
+  std::vector<std::string> names;
+  const auto add = [&](const Tensor& tensor) {
+    if (!tensor || !tensor.provenance()) return;
+    for (const std::string& name : tensor.provenance()->sources)
+      if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+  };
+  if (!value.def) return "";
+  add(value.def->val);
+  for (const Operands& operands : value.def->args())
+    for (const Operand& operand : operands) add(operand.constant());
+  return names.empty() ? "" : fmt::format(", from {} of the source", fmt::join(names, ", "));
+}
+
 bool IsExecuted(const Operation& op) { return !op.def->is_const() && !op.def->is_constexpr(); }
 
 class GraphMaker {
@@ -105,11 +120,25 @@ class GraphMaker {
     if (value && !constant && !(value->def && value->def->def->is_constexpr()))
       return AddInput(value, node);
     if (const auto weight = weights_.find(value ? value->name : ""); weight != weights_.end())
-      node.facts.emplace_back(param, fmt::format("{}: {}", value->name, SizeText(weight->second)));
+      node.facts.emplace_back(param, fmt::format("{}: {}{}", value->name, SizeText(weight->second),
+                                                 SourcesText(*value)));
     else if (constant)
       node.facts.emplace_back(param, ConstantText(constant));
     else
       node.facts.emplace_back(param, operand.type().ToString());
+  }
+
+  // What a nested block is given, from the operands of its operation.
+  void AddBlockInputs(const Operation& op, const Block& block, int32_t group) {
+    const auto given = std::ranges::find_if(op.args(), [&](const Operands& operands) {
+      return operands.size() == block.inputs.size();
+    });
+    for (size_t i = 0; i < block.inputs.size(); ++i) {
+      const Value& input = *block.inputs[i];
+      Graph::Node node{"block input", input.name, input.type.ToString(), group};
+      if (given != op.args().end()) AddOperand("value", (*given)[i], node);
+      Add(input, std::move(node));
+    }
   }
 
   void AddBlock(const Block& block, int32_t group) {
@@ -120,6 +149,7 @@ class GraphMaker {
         graph_.groups.push_back(
             {fmt::format("block {} of {} {}", i + 1, op->def->name, analysis::NameOf(*op)), group});
         const size_t before = graph_.nodes.size();
+        AddBlockInputs(*op, *op->blocks[i], nested);
         AddBlock(*op->blocks[i], nested);
         if (graph_.nodes.size() == before) graph_.groups.pop_back();
       }
@@ -162,10 +192,47 @@ std::string_view PrecisionOf(const Operation& op) {
 }
 
 // Decisions by the name of their operation.
-std::multimap<std::string, const Decision*> BySubject(const std::vector<Decision>& decisions) {
-  std::multimap<std::string, const Decision*> found;
+using Decisions = std::multimap<std::string, const Decision*>;
+Decisions BySubject(const std::vector<Decision>& decisions) {
+  Decisions found;
   for (const Decision& decision : decisions) found.emplace(decision.subject, &decision);
   return found;
+}
+
+// `compiled`: also with the placement by the rules of `mlc explain`.
+Graph AnnotatedGraph(const Function& function, bool compiled, const Decisions& by_subject) {
+  const std::map<const Operation*, double> work = analysis::WorkOfOperations(function);
+  double all_work = 0;
+  for (const auto& [op, own] : work) all_work += own;
+  std::optional<analysis::Placement> placement;
+  std::unordered_map<const Operation*, const analysis::PlacedOperation*> placed;
+  if (compiled) {
+    placement =
+        analysis::PlacementOf(function, analysis::Unit::kNeuralEngine, analysis::DefaultChip(),
+                              analysis::SizesToExamine(function).front());
+    for (const analysis::PlacedOperation& operation : placement->operations)
+      placed[operation.op] = &operation;
+  }
+  const auto annotate = [&](const Operation& op, Graph::Node& node) {
+    node.precision = PrecisionOf(op);
+    if (const auto own = work.find(&op); own != work.end() && all_work > 0)
+      node.share = own->second / all_work;
+    const auto [begin, end] = by_subject.equal_range(op.name);
+    for (auto at = begin; at != end; ++at)
+      node.facts.emplace_back("decision: " + at->second->kind, at->second->reason);
+    const auto at = placed.find(&op);
+    if (at == placed.end()) return;
+    node.place = at->second->eligible ? "ane" : "cpu or gpu";
+    for (size_t i = 0; i < at->second->findings; ++i) {
+      const analysis::PlacementFinding& finding = placement->findings[at->second->first + i];
+      const bool refused = finding.rule->severity == analysis::Severity::kCannotRun;
+      node.mark = std::max(node.mark, refused ? Mark::kBad : Mark::kNotice);
+      node.facts.emplace_back(
+          fmt::format("{} ({})", finding.rule->id, Name(finding.rule->severity)),
+          fmt::format("{}: {}", finding.text, finding.rule->meaning));
+    }
+  };
+  return GraphMaker(function, annotate).Take();
 }
 
 }  // namespace
@@ -204,43 +271,14 @@ DrawnModel GraphOfModel(const std::filesystem::path& model, const InspectResult&
                                CurrentErrors().front().text());
     }
   }
-  const Function& function = *program->main();
-  const std::map<const Operation*, double> work = analysis::WorkOfOperations(function);
-  double all_work = 0;
-  for (const auto& [op, own] : work) all_work += own;
-  std::optional<analysis::Placement> placement;
-  std::unordered_map<const Operation*, const analysis::PlacedOperation*> placed;
-  if (compiled) {
+  if (compiled)
     drawn.what += fmt::format(
         "{}The placement is predicted for the Neural Engine of {} by the rules "
         "of mlc explain; Core ML decides on the device.",
         drawn.what.empty() ? "" : " ", analysis::DefaultChip().name);
-    placement =
-        analysis::PlacementOf(function, analysis::Unit::kNeuralEngine, analysis::DefaultChip(),
-                              analysis::SizesToExamine(function).front());
-    for (const analysis::PlacedOperation& operation : placement->operations)
-      placed[operation.op] = &operation;
-  }
   const auto by_subject = BySubject(decisions);
-  drawn.graph = GraphOfFunction(function, [&](const Operation& op, Graph::Node& node) {
-    node.precision = PrecisionOf(op);
-    if (const auto own = work.find(&op); own != work.end() && all_work > 0)
-      node.share = own->second / all_work;
-    const auto [begin, end] = by_subject.equal_range(op.name);
-    for (auto at = begin; at != end; ++at)
-      node.facts.emplace_back("decision: " + at->second->kind, at->second->reason);
-    const auto at = placed.find(&op);
-    if (at == placed.end()) return;
-    node.place = at->second->eligible ? "ane" : "cpu or gpu";
-    for (size_t i = 0; i < at->second->findings; ++i) {
-      const analysis::PlacementFinding& finding = placement->findings[at->second->first + i];
-      const bool refused = finding.rule->severity == analysis::Severity::kCannotRun;
-      node.mark = std::max(node.mark, refused ? Mark::kBad : Mark::kNotice);
-      node.facts.emplace_back(
-          fmt::format("{} ({})", finding.rule->id, Name(finding.rule->severity)),
-          fmt::format("{}: {}", finding.text, finding.rule->meaning));
-    }
-  });
+  for (const auto& function : program->functions)
+    drawn.graphs.push_back(AnnotatedGraph(*function, compiled, by_subject));
   return drawn;
 }
 

@@ -118,6 +118,8 @@ Option CompressOption(std::string& into, std::string_view help);
 Option ThreadsOption(int& into, std::string_view help);
 Option PrecisionOption(passes::PassContext::Precision& into, std::string_view help);
 Option OptimizeForOption(std::optional<analysis::Unit>& into);
+// The value of --units. Error "usage" for anything but all, cpu, gpu, ane and reference.
+runtime::Units UnitsNamed(const std::string& text);
 // Error "usage" for anything but ane, gpu and cpu.
 analysis::Unit ParseUnit(std::string_view option, const std::string& text);
 

@@ -23,6 +23,7 @@ struct Recipe {
     std::vector<std::string> options;
     std::string budget;  // a name, or JSON for BudgetsFromJson; empty: by the variant's precision
     std::vector<std::pair<std::string, double>> limits;  // the rows of kLimits (build_checks.cpp)
+    std::optional<double> latency_increase_pct;          // a limit, too: see latency.h
     bool bundle = false, parity_bundle = false;
     std::vector<Error> errors;  // why it cannot be built; in this case only `name` is set
   };

@@ -42,6 +42,12 @@ Option FitOption(media::Fit& into) {
        })});
 }
 
+runtime::Units UnitsNamed(const std::string& text) {
+  const std::optional<runtime::Units> units = runtime::ParseUnits(text);
+  if (!units) throw UnknownWord("--units", text, {"all", "cpu", "gpu", "ane", "reference"});
+  return *units;
+}
+
 std::vector<Option> MadeUpTable(analysis::GeneratedInputOptions& into) {
   return Grouped(
       OptionGroup::kInputs,

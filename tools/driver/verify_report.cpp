@@ -51,6 +51,12 @@ std::string NameOf(const Compared& compared, bool several) {
                      compared.state ? "state " : "", compared.name);
 }
 
+// Whether the outputs are those of several functions.
+bool HasFunctions(const std::vector<Compared>& outputs) {
+  return std::ranges::any_of(
+      outputs, [&](const Compared& one) { return one.function != outputs.front().function; });
+}
+
 // Bars of the errors of floats, and what each may be.
 report::Chart OutputsChart(const std::vector<const Compared*>& sorted, bool several) {
   constexpr size_t kMost = 24;
@@ -200,6 +206,63 @@ std::vector<report::Check> ComparedChecks(const std::vector<Compared>& outputs, 
   if (Judge(outputs) != verify::Verdict::kPassed && !failed)
     checks.push_back({report::Check::Outcome::kFailed, group, "comparison", VerdictText(outputs)});
   return checks;
+}
+
+report::Document ParityReport(std::string_view command, const std::vector<CheckedBundle>& bundles) {
+  std::vector<const CheckedBundle*> sorted;
+  for (const CheckedBundle& bundle : bundles) sorted.push_back(&bundle);
+  const auto passed = [](const CheckedBundle* bundle) {
+    return bundle->errors.empty() && Judge(bundle->result.outputs) == verify::Verdict::kPassed;
+  };
+  std::ranges::stable_sort(sorted, {}, passed);
+  const bool ok = std::ranges::all_of(sorted, passed);
+  report::Document document{bundles.size() == 1 ? "Parity bundle " + bundles[0].name
+                                                : fmt::format("{} parity bundles", bundles.size()),
+                            std::string(command),
+                            Cell(ok ? "PASSED" : "FAILED", ok ? Mark::kGood : Mark::kBad)};
+  report::Table table{"",
+                      {{"bundle"},
+                       {"verdict"},
+                       {"time of a prediction", Quantity::kMilliseconds},
+                       {"units"},
+                       {"machine"},
+                       {"mlc"}},
+                      {}};
+  for (const CheckedBundle* bundle : sorted) {
+    const verify::ParityResult& result = bundle->result;
+    if (bundle->errors.empty()) {
+      table.rows.push_back(
+          {bundle->name,
+           Cell(VerdictText(result.outputs), passed(bundle) ? Mark::kGood : Mark::kBad),
+           result.milliseconds, result.units, result.machine, result.version});
+      std::vector<report::Check> checks =
+          ComparedChecks(result.outputs, HasFunctions(result.outputs), bundle->name);
+      if (!checks.empty()) checks.front().milliseconds = result.milliseconds;
+      document.checks.insert(document.checks.end(), checks.begin(), checks.end());
+    }
+    for (const Error& error : bundle->errors) {
+      const std::string text = WithFlags(fmt::format("[{}] {}", error.id(), error.text()));
+      table.rows.push_back({bundle->name, Cell(text, Mark::kBad), Cell(), "", "", ""});
+      document.checks.push_back(
+          {report::Check::Outcome::kError, bundle->name, error.id(), WithFlags(error.text())});
+    }
+  }
+  document.sections.push_back({"Bundles", {std::move(table)}});
+  for (const CheckedBundle* bundle : sorted) {
+    if (!bundle->errors.empty()) continue;
+    report::Section& section = document.sections.emplace_back(
+        report::Section{bundles.size() == 1 ? "Outputs" : "Outputs of " + bundle->name, {}});
+    const std::vector<Compared>& outputs = bundle->result.outputs;
+    const bool several = HasFunctions(outputs);
+    if (report::Chart chart = OutputsChart(WorstFirst(outputs), several);
+        chart.series[0].points.size() > 1)
+      section.blocks.push_back(std::move(chart));
+    section.blocks.push_back(ComparedTable(outputs, several));
+    section.blocks.push_back(fmt::format("Error: {}.", verify::kErrorFigure));
+    if (bundle->result.compared_again)
+      section.blocks.push_back("The outputs were compared again on this machine.");
+  }
+  return document;
 }
 
 report::Document VerifyReport(const std::filesystem::path& source,

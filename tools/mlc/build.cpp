@@ -34,7 +34,11 @@ struct BuildArguments {
 
 void PrintChecks(const BuildRecord& record) {
   for (const BuildCheck& check : record.checks) {
-    PrintColored(stdout, fmt::format("  {:<4} {}\n", check.ok ? "ok" : "FAIL", Describe(check)));
+    PrintColored(stdout, fmt::format("  {:<4} {}\n",
+                                     !check.judged ? "--"
+                                     : check.ok    ? "ok"
+                                                   : "FAIL",
+                                     Describe(check)));
     if (!check.note.empty()) fmt::print("       {}\n", check.note);
   }
 }
@@ -133,11 +137,15 @@ int RunBuild(const BuildArguments& given, Session& session) {
     return Update(recipes, session);
   }
   if (!given.emit.empty()) {
-    Refuse({"--dry-run", "--force", "--timeout", "--report", "--history", "--json"},
+    Refuse({"--dry-run", "--force", "--timeout", "--test", "--record-baselines", "--report",
+            "--history", "--json"},
            "--emit builds nothing", session);
     fmt::print("{}", EmitBuild(recipes, given.options, given.emit, ProgramPath()));
     return 0;
   }
+  if (given.options.test)
+    Refuse({"-j", "--cache", "--read-only-cache", "--dry-run", "--force"},
+           "--test builds nothing and runs one package at a time", session);
   auto command = [&](const std::string& recipe, const std::string& variant, bool cache) {
     std::vector<std::string> words{"build", recipe, "--one",
                                    variant, "-o",   given.options.output.string()};
@@ -145,6 +153,12 @@ int RunBuild(const BuildArguments& given, Session& session) {
       words.insert(words.end(), {"--cache", given.options.cache.place});
       if (given.options.cache.read_only) words.push_back("--read-only-cache");
     }
+    const LatencyOptions& latency = given.options.latency;
+    if (!latency.baselines.empty())
+      words.insert(words.end(), {"--baselines", latency.baselines.string()});
+    if (latency.units) words.insert(words.end(), {"--units", std::string(Name(*latency.units))});
+    if (latency.record) words.push_back("--record-baselines");
+    if (given.options.test) words.push_back("--test");
     if (given.options.base.force) words.push_back("--force");
     return words;
   };
@@ -237,6 +251,20 @@ Command BuildCommand() {
         "none)",
         Into(options.cache.place)},
        {"--read-only-cache", "", "do not add to the cache", Switch(options.cache.read_only)},
+       {"--test", "",
+        "build nothing, and check the packages in the output folder, which another machine may "
+        "have "
+        "built, on --units",
+        Switch(options.test)},
+       {"--baselines", "DIR",
+        "folder of the baselines for limits of latency (default: baselines in the output folder)",
+        Into(options.latency.baselines)},
+       {"--record-baselines", "",
+        "measure the latency of all variants that limit it, and replace their baselines",
+        Switch(options.latency.record)},
+       {"--units", "all|cpu|gpu|ane|reference",
+        "what runs packages for --test and to measure latency (default: as mlc run)",
+        [&options](const std::string& text) { options.latency.units = UnitsNamed(text); }},
        {"--dry-run", "", "print what is not up to date, and why", Switch(options.dry_run)},
        {"--force", "",
         "replace whatever exists at the packages' paths, even on file systems without "

@@ -15,6 +15,7 @@
 #include "lib/support/json_text.h"
 #include "tools/driver/errors.h"
 #include "tools/driver/json_results.h"
+#include "tools/driver/reports.h"
 #include "tools/driver/version.h"
 #include "tools/mlc/help.h"
 #include "tools/mlc/terminal.h"
@@ -141,6 +142,39 @@ void PrintDiagnostics(const Session& session) {
     PrintColored(stderr, fmt::format("note: {}\n", WithFlags(note)));
 }
 
+// Writes the reports of a command that ends with errors. What cannot be written, or has a form
+// that reports of errors do not have, is left out: the error itself is printed anyway.
+void ReportErrors(std::string_view command, const std::string& subject,
+                  const std::vector<std::string>& files, const std::vector<Error>& errors) {
+  for (const std::string& file : files) try {
+      report::CheckForm(file, true);
+      report::Write(ErrorReport(command, subject, errors), file);
+    } catch (const std::exception&) {
+    }
+}
+
+// The files of --report on a command line that cannot be parsed.
+std::vector<std::string> ReportsAmong(const std::vector<std::string>& words) {
+  constexpr std::string_view kReport = "--report";
+  std::vector<std::string> reports;
+  for (size_t i = 0; i < words.size(); ++i)
+    if (words[i] == kReport && i + 1 < words.size())
+      reports.push_back(words[i + 1]);
+    else if (words[i].starts_with(std::string(kReport) + "="))
+      reports.push_back(words[i].substr(kReport.size() + 1));
+  return reports;
+}
+
+// The name of the model that a command works on: its last argument.
+std::string SubjectOf(const Command& command, const GivenOptions& given) {
+  std::string subject;
+  for (const Option& option : command.options)
+    if (const auto at = given.find(option.key());
+        option.IsArgument() && at != given.end() && !at->second.empty())
+      subject = std::filesystem::path(at->second.back()).filename().string();
+  return subject.empty() ? std::string(command.name) : subject;
+}
+
 int Execute(const Command& command, const GivenOptions& given, bool quiet) {
   int code = 0;
   Session session;
@@ -154,6 +188,8 @@ int Execute(const Command& command, const GivenOptions& given, bool quiet) {
   } catch (...) {
     std::vector<Error> errors = CurrentErrors();
     PrintErrors(errors, session.json);
+    if (const auto files = given.find("--report"); files != given.end())
+      ReportErrors(command.name, SubjectOf(command, given), files->second, errors);
     for (const Error& error : errors) code = std::max(code, ExitCode(error.id()));
   }
   PrintDiagnostics(session);
@@ -280,8 +316,10 @@ int RunCommandLine(std::string_view program, std::string_view summary,
     PrintErrors({error}, json);
     std::fflush(stdout);
   });
-  const auto refuse = [json](Error error, const std::string& name) {
+  const auto refuse = [&](Error error, const std::string& name) {
     PrintErrors({error.Help("{} --help", name)}, json);
+    const std::string subject = words.empty() ? "" : words[0];
+    ReportErrors(subject, subject, ReportsAmong(words), {error});
     return ExitCode("usage");
   };
   const size_t columns = Columns(stdout);

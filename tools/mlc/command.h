@@ -37,6 +37,7 @@ void PrintDocument(const nlohmann::ordered_json& json);
 // --report FILE, which may be repeated. `checks`: the report lists checks, so that it may be a JUnit
 // file. The option refuses files that cannot be written, before the command does its work.
 Option ReportOption(std::vector<std::filesystem::path>& files, bool checks);
+// A command that ends with an error writes a report of the error instead, so reports come last.
 void WriteReports(const report::Document& document,
                   const std::vector<std::filesystem::path>& files);
 

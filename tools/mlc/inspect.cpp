@@ -106,7 +106,9 @@ int InspectOne(const InspectArguments& given, const std::filesystem::path& model
   if (!given.reports.empty())
     WriteReports(InspectReport(model, result, given.options), given.reports);
   if (given.dot)
-    fmt::print("{}", report::Dot(GraphOfModel(model, result, given.options).graph));
+    fmt::print("{}",
+               report::Dot(report::Joined(model.filename().string(),
+                                          GraphOfModel(model, result, given.options).graphs)));
   else if (given.options.text && session.json)
     document = {{"format", result.frontend->name}, {"mil", result.text}};
   else if (given.options.text)

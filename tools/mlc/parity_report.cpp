@@ -4,6 +4,7 @@
 
 #include "lib/support/json_text.h"
 #include "tools/driver/errors.h"
+#include "tools/driver/reports.h"
 #include "tools/mlc/terminal.h"
 
 namespace fs = std::filesystem;
@@ -25,7 +26,8 @@ std::string ParityJson(const verify::ParityResult& result) {
                        {"outputs", ParseJson(verify::ReportJson(result.outputs))}});
 }
 
-int ShowParity(const verify::ParityResult& result, const Session& session,
+int ShowParity(const verify::ParityResult& result, const std::string& bundle,
+               const Session& session, const std::vector<fs::path>& reports,
                const fs::path& written) {
   bool ok = Judge(result.outputs) == verify::Verdict::kPassed;
   if (session.json)
@@ -44,6 +46,8 @@ int ShowParity(const verify::ParityResult& result, const Session& session,
                       "written to {}; `mlc verify --result` checks it where the bundle was made\n",
                       written.string()),
             VerdictText(result.outputs)));
+  if (!reports.empty())
+    WriteReports(ParityReport(written.empty() ? "verify" : "run", {{bundle, result}}), reports);
   return ok ? 0 : ExitCode("check-failed");
 }
 

@@ -216,12 +216,19 @@ int RunPair(const RunArguments& given, BenchmarkOptions options, Session& sessio
   return code;
 }
 
+// The name of a folder, which may be given as "." or with a slash at its end.
+std::string NameOfFolder(const fs::path& folder) {
+  std::error_code error;
+  const fs::path path = fs::weakly_canonical(folder, error);
+  return error ? folder.string() : path.filename().string();
+}
+
 // Runs every bundle, even if others fail.
 int RunBundles(const RunArguments& given, Session& session) {
   const BenchmarkOptions& options = given.options;
-  RefuseAllBut(
-      {"--bundle", "--result", "--units", "--timeout", "--load-timeout", "--no-compile", "--json"},
-      "--bundle already supplies the model and inputs", session);
+  RefuseAllBut({"--bundle", "--result", "--units", "--timeout", "--load-timeout", "--no-compile",
+                "--report", "--json"},
+               "--bundle already supplies the model and inputs", session);
   if (options.sweep) throw Error("usage", "--bundle cannot be combined with --units sweep");
   const bool several = given.bundles.size() > 1;
   if (several && given.result)
@@ -233,14 +240,16 @@ int RunBundles(const RunArguments& given, Session& session) {
   if (!several) {
     const fs::path folder = given.bundles[0],
                    written = given.result.value_or(folder / verify::kParityResult);
-    return ShowParity(run(folder, written), session, written);
+    return ShowParity(run(folder, written), NameOfFolder(folder), session, given.reports, written);
   }
   int code = 0;
   Json list = Json::array();
+  std::vector<CheckedBundle> bundles;
   for (const std::string& bundle : given.bundles) {
     const fs::path written = fs::path(bundle) / verify::kParityResult;
+    CheckedBundle& checked = bundles.emplace_back(CheckedBundle{NameOfFolder(bundle)});
     try {
-      const verify::ParityResult result = run(bundle, written);
+      const verify::ParityResult& result = checked.result = run(bundle, written);
       const bool ok = Judge(result.outputs) == verify::Verdict::kPassed;
       if (!ok) code = std::max(code, ExitCode("check-failed"));
       if (session.json)
@@ -249,7 +258,8 @@ int RunBundles(const RunArguments& given, Session& session) {
         PrintColored(stdout, fmt::format("{:<40} {} in {:.2f} ms\n", bundle,
                                          VerdictText(result.outputs), result.milliseconds));
     } catch (const std::exception&) {
-      for (const Error& error : CurrentErrors()) {
+      checked.errors = CurrentErrors();
+      for (const Error& error : checked.errors) {
         code = std::max(code, ExitCode(error.id()));
         if (session.json)
           list.push_back({{"bundle", bundle}, {"error", ErrorJson(error)}});
@@ -259,6 +269,7 @@ int RunBundles(const RunArguments& given, Session& session) {
     }
   }
   if (session.json) PrintDocument({{"ok", code == 0}, {"bundles", list}});
+  if (!given.reports.empty()) WriteReports(ParityReport("run", bundles), given.reports);
   return code;
 }
 
@@ -282,8 +293,7 @@ int RunModel(RunArguments& given, Session& session) {
   if (given.text.given()) {
     if (given.models.size() > 1)
       throw Error("usage", "--prompt and --perplexity require a single model");
-    Refuse({"--report"}, "--prompt and --perplexity write no report", session);
-    return RunText(given.model, options, given.text, session);
+    return RunText(given.model, options, given.text, given.reports, session);
   }
   if (given.models.size() > 1) return RunPair(given, options, session);
   if (options.sweep) return RunSweep(given, options, session);
@@ -315,8 +325,6 @@ int RunModel(RunArguments& given, Session& session) {
     check = CheckBaseline(baselines, given.model, result, tolerance, given.force_baseline);
     if (!check->within && code == 0) code = ExitCode("check-failed");
   }
-  if (!given.reports.empty())
-    WriteReports(RunReport(given.model, result, options, check ? &*check : nullptr), given.reports);
   if (session.json) {
     Json json = ResultJson(result, options.make_up);
     if (const std::string hash = HashOf(given.model); !hash.empty()) json["model_hash"] = hash;
@@ -333,6 +341,8 @@ int RunModel(RunArguments& given, Session& session) {
   }
   if (!given.history.empty()) AppendHistory(given.history, given.model, result);
   if (!given.trace.empty()) options.trace->Write(given.trace);
+  if (!given.reports.empty())
+    WriteReports(RunReport(given.model, result, options, check ? &*check : nullptr), given.reports);
   return code;
 }
 

@@ -5,6 +5,7 @@
 #include "lib/support/interrupt.h"
 #include "lib/support/mapped_file.h"
 #include "lib/support/regular_file.h"
+#include "tools/driver/reports.h"
 #include "tools/mlc/chat.h"
 #include "tools/mlc/progress_line.h"
 #include "tools/mlc/terminal.h"
@@ -54,7 +55,7 @@ Json GeneratedJson(const GenerateResult& result) {
 }
 
 int RunPrompt(const fs::path& model, const BenchmarkOptions& run, const TextArguments& text,
-              Session& session) {
+              const std::vector<fs::path>& reports, Session& session) {
   GenerateOptions options = text.generate;
   options.prompt = PromptOf(text);
   options.sampling.seed = run.make_up.seed;
@@ -93,6 +94,7 @@ int RunPrompt(const fs::path& model, const BenchmarkOptions& run, const TextArgu
                result.decoded > 0 ? fmt::format(", {:.1f} tokens/s", DecodeRate(result)) : "",
                result.why, ModeText(result.executor));
   }
+  if (!reports.empty()) WriteReports(PromptReport(model, result), reports);
   if (result.finish == GenerateResult::Finish::kInterrupted) {
     std::fflush(stdout);
     DieOfInterrupt();
@@ -132,7 +134,7 @@ std::string ChunksText(const TextChunks& text, int64_t scored) {
 }
 
 int RunPerplexity(const fs::path& model, const BenchmarkOptions& run, const TextArguments& text,
-                  Session& session) {
+                  const std::vector<fs::path>& reports, Session& session) {
   PerplexityResult result;
   {
     ProgressLine line(session);
@@ -156,6 +158,7 @@ int RunPerplexity(const fs::path& model, const BenchmarkOptions& run, const Text
                WithError(fmt::format("{:.4f}", result.figures.perplexity), result.figures.error),
                ChunksText(result.text, result.figures.scored), ModeText(result.executor), rate);
   }
+  if (!reports.empty()) WriteReports(PerplexityReport(model, text.perplexity, result), reports);
   return 0;
 }
 
@@ -212,7 +215,7 @@ void CheckText(const TextArguments& text, const Session& session) {
 }
 
 int RunText(const fs::path& model, const BenchmarkOptions& run, const TextArguments& text,
-            Session& session) {
+            const std::vector<fs::path>& reports, Session& session) {
   const bool perplexity = !text.perplexity.empty();
   for (const char* option : {"--trace", "--baseline", "--history"})
     if (session.given.contains(option))
@@ -226,13 +229,17 @@ int RunText(const fs::path& model, const BenchmarkOptions& run, const TextArgume
          session);
   if (run.sweep) throw Error("usage", "--units sweep requires inputs or --tokens");
   if (perplexity) Refuse({"--seed"}, "--perplexity does not sample", session);
-  if (text.conversation()) return RunChat(model, run, text, session);
-  return perplexity ? RunPerplexity(model, run, text, session)
-                    : RunPrompt(model, run, text, session);
+  if (text.conversation()) {
+    Refuse({"--report"}, "a conversation is no report", session);
+    return RunChat(model, run, text, session);
+  }
+  return perplexity ? RunPerplexity(model, run, text, reports, session)
+                    : RunPrompt(model, run, text, reports, session);
 }
 
 int VerifyText(const fs::path& source, const fs::path& package, const VerifyOptions& options,
-               const fs::path& text, const fs::path& tokenizer, Session& session) {
+               const fs::path& text, const fs::path& tokenizer,
+               const std::vector<fs::path>& reports, Session& session) {
   Refuse({"--inputs", "--input-range", "--seed", "--function", "--tokens", "--samples",
           "--reference", "--per-axis", "--atol", "--rtol", "--layers", "--bundle"},
          "--text replaces inputs", session);
@@ -287,6 +294,7 @@ int VerifyText(const fs::path& source, const fs::path& package, const VerifyOpti
       PrintColored(stdout, fmt::format("FAIL tokenizer: {}\n", *result.tokenizer));
     PrintColored(stdout, result.ok ? "PASSED\n" : "FAILED\n");
   }
+  if (!reports.empty()) WriteReports(AgreementReport(source, package, text, result), reports);
   return result.ok ? 0 : ExitCode("check-failed");
 }
 

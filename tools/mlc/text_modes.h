@@ -34,11 +34,13 @@ void ShowPiece(std::string_view piece);
 // Generates, holds a conversation or measures perplexity and prints the result; requires `text.given()`. Error "usage"
 // for options in `run` that do not apply to text.
 int RunText(const std::filesystem::path& model, const BenchmarkOptions& run,
-            const TextArguments& text, Session& session);
+            const TextArguments& text, const std::vector<std::filesystem::path>& reports,
+            Session& session);
 
 // `mlc verify SOURCE PACKAGE --text FILE`.
 int VerifyText(const std::filesystem::path& source, const std::filesystem::path& package,
                const VerifyOptions& options, const std::filesystem::path& text,
-               const std::filesystem::path& tokenizer, Session& session);
+               const std::filesystem::path& tokenizer,
+               const std::vector<std::filesystem::path>& reports, Session& session);
 
 }  // namespace mlc::driver

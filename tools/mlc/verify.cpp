@@ -100,12 +100,12 @@ void Print(const VerifyResult& result, const VerifyOptions& options, size_t wors
 
 int RunVerify(const VerifyArguments& given, Session& session) {
   if (!given.result.empty()) {
-    RefuseAllBut({"SOURCE", "PACKAGE", "--result", "--bundle", "--json"},
+    RefuseAllBut({"SOURCE", "PACKAGE", "--result", "--bundle", "--report", "--json"},
                  "--result shows a comparison made before", session);
     // A single positional argument is parsed as SOURCE.
     return ShowParity(CheckResult(given.result, given.options.bundle,
                                   given.package.empty() ? given.source : given.package),
-                      session);
+                      given.result.string(), session, given.reports);
   }
   for (auto [name, path] : {std::pair{"SOURCE", &given.source}, {"PACKAGE", &given.package}})
     if (path->empty()) throw Error("usage", "{} is required", name).Help("mlc verify --help");
@@ -117,9 +117,8 @@ int RunVerify(const VerifyArguments& given, Session& session) {
     Refuse({"--per-axis"}, "--atol and --rtol judge each element", session);
   if (given.worst < 1) throw Error("usage", "--worst must be at least 1");
   if (!given.text.empty()) {
-    Refuse({"--report"}, "--text writes no report", session);
     return VerifyText(given.source, given.package, given.options, given.text, given.tokenizer,
-                      session);
+                      given.reports, session);
   }
   if (!given.tokenizer.empty()) throw Error("usage", "--tokenizer requires --text");
   VerifyResult result;
@@ -129,10 +128,10 @@ int RunVerify(const VerifyArguments& given, Session& session) {
     options.progress = line.Showing();
     result = Verify(given.source, given.package, options, session.diagnostics);
   }
-  if (!given.reports.empty())
-    WriteReports(VerifyReport(given.source, given.package, result, given.options), given.reports);
   session.json ? PrintDocument(VerifyJson(result, given.options))
                : Print(result, given.options, static_cast<size_t>(given.worst));
+  if (!given.reports.empty())
+    WriteReports(VerifyReport(given.source, given.package, result, given.options), given.reports);
   return Judge(result.outputs) == verify::Verdict::kPassed ? 0 : ExitCode("check-failed");
 }
 

@@ -4,12 +4,14 @@ predictions that succeeded, and reports the failure of each other prediction and
 import json
 import os
 import pathlib
+import shutil
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 import numpy as np
 
 import onnx_wire as wire
+from build_fleet import Fleet
 from driver import BUILD, SKIPPED, expect, run, run_tests
 from speaking_models import EOS, Chain, Speaker, ids_of
 
@@ -235,6 +237,29 @@ def test_wrong_numbers_open_the_breaker(folder):
     telemetry = found["telemetry"]
     assert telemetry["failures"] == {"parity": 10, "fallback": 10} and telemetry["succeeded"] == 0, telemetry
     assert "0 % success" in found["breaker"]["changes"][0]["reason"], found["breaker"]
+
+
+def test_what_another_machine_built(folder):
+    """`mlc build --test` runs packages with Core ML, and compares its latency with a baseline of these units."""
+    fleet = Fleet(folder)
+    fleet.recipes["n"]["variants"][0]["limits"] = {"latency_increase_pct": 1000}
+    fleet.write()
+    fleet.build()
+    shutil.rmtree(fleet.out / ".mlc-build")
+
+    def tested(stub="", code=0):
+        answer = expect(run("build", fleet.models, "-o", fleet.out, "--test", "--baselines", folder / "baselines", "--json", program=RUNNER,
+                            environment={"MLC_STUB": stub, "MLC_CACHE_DIR": str(folder / "cache")}), code).answer
+        return {v["name"]: v for recipe in answer["recipes"] for v in recipe["variants"]}
+
+    first = tested()
+    assert [v["status"] for v in first.values()] == ["passed"] * 3 and "no baseline" in first["n-only"]["checks"][-1]["figures"], first
+    stored = json.loads(next((folder / "baselines").rglob("n-only.json")).read_text())
+    assert stored["machine"]["runtime"] == "Core ML" and stored["machine"]["units"] == "all", stored
+    wrong = tested("wrong-numbers", code=3)
+    assert [v["status"] for v in wrong.values()] == ["failed"] * 3, wrong
+    slow = tested(f"device-ms={20 * stored['median_ms'] + 20:.0f}", code=3)
+    assert [v["status"] for v in slow.values()] == ["passed", "passed", "failed"] and not slow["n-only"]["checks"][-1]["ok"], slow
 
 
 def test_a_trace_of_jobs(folder):
