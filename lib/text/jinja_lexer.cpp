@@ -177,7 +177,8 @@ class Lexer {
     std::string digits;
     if (Peek() == '0' && std::string_view("xXoObB").find(Peek(1)) != std::string_view::npos &&
         Peek(1) != '\0' && (HexDigit(Peek(2)) || Peek(2) == '_')) {
-      digits = source_.substr(at_, 2);
+      digits += source_[at_];
+      digits += source_[at_ + 1];
       at_ += 2;
       Digits(digits, true);
       return Add(Kind::kInteger, digits, begin);
