@@ -36,10 +36,14 @@ std::string Digits(const FormatSpec& spec, uint64_t magnitude) {
   }
 }
 
-std::string Grouped(std::string digits) {
+std::string Grouped(std::string_view digits) {
   const size_t end = std::min(digits.find_first_not_of("0123456789"), digits.size());
-  for (size_t at = end; at > 3; at -= 3) digits.insert(at - 3, ",");
-  return digits;
+  std::string out;
+  for (size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && i < end && (end - i) % 3 == 0) out += ',';
+    out += digits[i];
+  }
+  return out;
 }
 
 // `text` is in single quotes, as repr and ascii have it.
@@ -124,7 +128,7 @@ std::string Formatted(Runtime& runtime, const Value& value, const FormatSpec& gi
   } else {
     runtime.Unsupported(fmt::format("the format '{}'", spec.type));
   }
-  if (spec.grouped) body = Grouped(std::move(body));
+  if (spec.grouped) body = Grouped(body);
   if (numeric && sign.empty() && spec.sign) sign = spec.sign;
   if (spec.align == '=' && numeric)
     return sign + Padded(runtime, body, spec.fill, '>', spec.width - std::ssize(sign));

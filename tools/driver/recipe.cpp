@@ -135,11 +135,12 @@ Recipe::Variant VariantFrom(const Json& json) {
     variant.budget =
         json["budget"].is_string() ? json["budget"].get<std::string>() : JsonText(json["budget"]);
   if (json.contains("limits"))
-    for (const auto& [what, most] : json["limits"].items())
+    for (const auto& [what, most] : json["limits"].items()) {
       if (what == "latency_increase_pct")
         variant.latency_increase_pct = most.get<double>();
       else
         variant.limits.emplace_back(what, most.get<double>());
+    }
   variant.bundle = json.value("bundle", false);
   variant.parity_bundle = json.value("parity_bundle", false);
   return variant;

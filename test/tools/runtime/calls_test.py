@@ -8,6 +8,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 import driver  # noqa: E402
 import interface  # noqa: E402
+from speaking_models import Speaker  # noqa: E402
 
 DIGITS = driver.ROOT / "manifests" / "digits" / "digits.onnx"
 RESULTS = {"int32_t": ctypes.c_int32, "const char*": ctypes.c_char_p, "void": None, "const int64_t*": ctypes.c_void_p,
@@ -138,6 +139,37 @@ def test_null_and_garbage(folder):
     assert done.returncode == 0, f"{done.returncode}: {done.stdout[-1000:]}{done.stderr[-2000:]}"
     assert not done.stderr, done.stderr
     print(f"# libmlc, NULL and garbage: {done.stdout.strip()}")
+
+
+def test_conversations_are_formatted(folder):
+    """mlc_tokenizer_chat runs the chat template of a model, with variables of its own."""
+    if interface.sanitized():
+        print("# chats of libmlc: skipped, a sanitizer cannot be loaded into Python")
+        return
+    template = ("{{ bos_token }}{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}{{ tools|tojson if tools }}"
+                "{{ 'assistant:' if add_generation_prompt }}")
+    model = Speaker(add_bos=True, chat_template=template).gguf(folder / "m.gguf")
+    library, tokenizer = load(), ctypes.c_void_p()
+    assert library.mlc_tokenizer_load(None, str(model).encode(), ctypes.byref(tokenizer), None) == 0
+
+    def chat(variables):
+        text, size, error = ctypes.c_char_p(), ctypes.c_size_t(), ctypes.c_void_p()
+        code = library.mlc_tokenizer_chat(tokenizer, variables.encode(), ctypes.byref(text), ctypes.byref(size), ctypes.byref(error))
+        shown = (text.value if code == 0 else library.mlc_error_message(error)).decode()
+        assert code or len(text.value) == size.value, shown
+        library.mlc_string_free(text)
+        library.mlc_error_free(error)
+        return code, shown
+
+    hi = '{"role": "user", "content": "Hi é"}'
+    # The token that begins a text is added where it is encoded.
+    assert chat(f'{{"messages": [{hi}]}}') == (0, "user: Hi é\nassistant:")
+    assert chat(f'{{"messages": [{hi}], "tools": [{{"a": 1}}], "add_generation_prompt": false}}') == (0, 'user: Hi é\n[{"a": 1}]')
+    for variables, words in (("[]", "not a JSON object"), ("{", "invalid JSON"), ('{"messages": 5}', "list of objects with a role"),
+                             (f'{{"messages": [{hi.replace("Hi é", "x")}, {{"a": 1}}]}}', "list of objects with a role")):
+        code, shown = chat(variables)
+        assert code and words in shown, shown
+    library.mlc_tokenizer_free(tokenizer)
 
 
 if __name__ == "__main__":
