@@ -320,9 +320,9 @@ def others():
         "model.ort": (b"\x1c\0\0\0ORTM" + bytes(100), ".onnx"), "network.mlmodel": (
             model(ABOUT, field(1, "layer"), version=4, number=coreml.NEURAL_NETWORK), "minimum_deployment_target"),
         "pipe.mlmodel": (model(ABOUT, field(1, field(1, 4)), version=4, number=202), "spec.pipeline.models"),
-        "array.npy": (b"\x93NUMPY\1\0" + bytes(100), "unrecognised model format"), "noise.mlmodel": (b"\xff" * 100, "unrecognised model format"),
+        "array.npy": (b"\x93NUMPY\1\0" + bytes(100), "a NumPy array"), "noise.mlmodel": (b"\xff" * 100, "unrecognised model format"),
         "text.txt": (b"hello\n", "unrecognised model format"), "empty.mlmodel": (b"", "is empty"), "zeros.bin": (bytes(1000), "unrecognised model format"),
-        "config.json": (b'{"architectures": ["LlamaForCausalLM"]}', "unrecognised model format"),
+        "config.json": (b'{"architectures": ["LlamaForCausalLM"]}', "JSON, which has no weights"),
     }
 
 

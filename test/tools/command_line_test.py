@@ -263,7 +263,8 @@ def test_image_inputs(folder):
         expect(run("compile", gray, "-o", o, "--image", bad), 2, "--image")
     (folder / "short.ppm").write_bytes(b"P6 5 2 255\n")
     expect(run("run", model, "--image", "x=rgb", "--input", f"x={folder / 'short.ppm'}"), 1, "short.ppm", "pixels")
-    expect(run("run", model, "--image", "x=rgb", "--input", f"x={folder / 'gray.pgm'}"), 1, "bad-input", "[2, 5, 3]")
+    (folder / "wide.ppm").write_bytes(b"P6 6 2 255\n" + bytes(36))
+    expect(run("run", model, "--image", "x=rgb", "--input", f"x={folder / 'wide.ppm'}"), 1, "bad-input", "6 x 2 pixels", "5 x 2")
 
 
 def test_io_decides_the_types_at_the_border(folder):

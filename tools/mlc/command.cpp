@@ -309,7 +309,8 @@ int RunEach(const std::vector<std::string>& models, Session& session, const RunO
 int RunCommandLine(std::string_view program, std::string_view summary,
                    std::span<const Command> commands, int argc, char** argv) {
   const CommandLine line{program, summary, commands};
-  std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  const std::vector<std::string> given_words(argv + std::min(argc, 1), argv + argc);
+  std::vector<std::string> words = given_words;
   const bool json = std::ranges::find(words, "--json") != words.end();
   SetTerminalEarly(words);
   HandleSignals([json](const Error& error) {
@@ -318,8 +319,9 @@ int RunCommandLine(std::string_view program, std::string_view summary,
   });
   const auto refuse = [&](Error error, const std::string& name) {
     PrintErrors({error.Help("{} --help", name)}, json);
-    const std::string subject = words.empty() ? "" : words[0];
-    ReportErrors(subject, subject, ReportsAmong(words), {error});
+    const std::string subject =
+        line.has_subcommands() && !given_words.empty() ? given_words[0] : "";
+    ReportErrors(subject, subject, ReportsAmong(given_words), {error});
     return ExitCode("usage");
   };
   const size_t columns = Columns(stdout);

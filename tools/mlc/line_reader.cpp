@@ -83,6 +83,9 @@ std::optional<LineReader::Line> LineReader::ReadOne(const char* prompt) {
   state_->prompt = prompt;
   state_->interrupted.reset();
   int count = 0;
+  // Before the prompt invites to type: libedit would wait for the first key, and the terminal would
+  // turn a Ctrl-C until then into a signal, and swallow a Ctrl-D.
+  el_set(state_->editor, EL_PREP_TERM, 1);
   const char* text = el_gets(state_->editor, &count);
   if (state_->interrupted) {
     std::fputs("^C\n", stdout);
