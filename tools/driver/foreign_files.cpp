@@ -46,7 +46,7 @@ constexpr Signature kModels[] = {
     {0, "\x80\x03", "a Python pickle, perhaps a PyTorch checkpoint", kSafetensors},
     {0, "\x80\x04", "a Python pickle, perhaps a PyTorch checkpoint", kSafetensors},
     {0, "\x80\x05", "a Python pickle, perhaps a PyTorch checkpoint", kSafetensors},
-    {0, "\x93NUMPY", "a NumPy array", "pass it with --input NAME=FILE, not as the model"},
+    {0, "\x93NUMPY", "a NumPy array", "pass it as an input, not as the model"},
     {4, "TFL3", "a TensorFlow Lite model",
      "convert it: python -m tf2onnx.convert --tflite FILE --output model.onnx"},
     {4, "ORTM", "an ORT-format model", "use the .onnx file that it was made from"},
