@@ -55,7 +55,8 @@ int OrientationOf(std::span<const std::byte> bytes) {
 std::vector<std::byte> Upright(const std::vector<std::byte>& pixels, int64_t height, int64_t width,
                                int64_t channels, int orientation) {
   const bool turned = orientation >= 5;
-  // Whether the rows of the stored picture are read from the bottom, and its columns from the right.
+  // The rows of the stored picture are read from the bottom, and its columns from the right, for some
+  // orientations.
   const bool from_bottom =
       orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;
   const bool from_right =

@@ -135,7 +135,7 @@ class Evaluator {
     handle.loop = &loop;
     const size_t depth = loops_++;
     for (loop.index = 0; loop.index < loop.items.size(); ++loop.index) {
-      // What an iteration sets is gone in the next one.
+      // Variables that an iteration sets do not exist in the next one.
       scope.names.clear();
       scope.names.emplace_back("loop", handle);
       Assign(target, loop.items[loop.index], scope);
@@ -480,7 +480,7 @@ class Evaluator {
     return runtime_.String(std::move(text));
   }
 
-  // Whether a macro uses a name. Counts the work of looking.
+  // Returns whether a macro uses a name. The search counts as work.
   bool Uses(const Node& node, std::string_view name) {
     runtime_.Work(1);
     if (node.kind == Kind::kName && node.name == name) return true;

@@ -201,7 +201,7 @@ Value Attribute(Runtime& runtime, const Value& value, std::string_view name);
 Value Item(Runtime& runtime, const Value& value, const Value& key);
 Value Slice(Runtime& runtime, const Value& value, const Value& start, const Value& stop,
             const Value& step);
-// Whether values of this type have a method of this name, whether it is supported or not.
+// Returns whether values of this type have a method of this name in Python, even if it is not supported.
 bool HasMethod(const Value& value, std::string_view name);
 
 Value FromJson(Runtime& runtime, const nlohmann::ordered_json& json);

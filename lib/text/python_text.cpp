@@ -28,7 +28,7 @@ size_t FindIn(std::string_view text, std::string_view part, size_t from) {
   return found ? static_cast<size_t>(static_cast<const char*>(found) - text.data()) : text.npos;
 }
 
-// Whether the character is one of `characters`.
+// Returns whether the character is one of `characters`.
 bool OneOf(std::string_view character, std::string_view characters) {
   for (size_t at = 0; at < characters.size();) {
     const size_t begin = at;

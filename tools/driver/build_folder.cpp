@@ -119,7 +119,7 @@ FileLock BuildFolder::Lock(const std::string& name) const {
 }
 
 FileLock BuildFolder::Working(bool alone) const {
-  // Who waits to be alone has the turn, so that those who come later cannot overtake for ever.
+  // An action that waits to be alone holds the turn, so that later ones cannot overtake it for ever.
   const FileLock turn = FileLock::Wait(folder_ / "lock" / ".turn", FileLock::kExclusive);
   return FileLock::Wait(folder_ / "lock" / ".work",
                         alone ? FileLock::kExclusive : FileLock::kShared);

@@ -298,7 +298,7 @@ class VariantBuilder {
       }
   }
 
-  // What passed before is kept: it may be the only copy.
+  // The package that passed before is kept, because it may be the only copy.
   void NoteEarlier() {
     const std::string top = build_.variant.name + ".mlpackage";
     std::error_code error;

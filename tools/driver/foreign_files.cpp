@@ -19,7 +19,7 @@ struct Signature {
   std::string_view what, help;
 };
 
-// What a download or a copy made of any file.
+// Contents that a download or a copy can leave in place of any file.
 constexpr Signature kDamaged[] = {
     {0, "version https://git-lfs", "a pointer of Git LFS instead of the file itself",
      "get the file: git lfs pull --include FILE, in its repository"},
