@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/support/atomic_install.h"
+#include "lib/support/counted.h"
 #include "lib/support/hash.h"
 #include "lib/support/json_text.h"
 #include "lib/support/mapped_file.h"
@@ -237,8 +238,7 @@ void Statistics::AddSquares(const std::string& weight, int64_t sets, int64_t col
 
 std::string Statistics::Description() const {
   if (!description_.empty()) return description_;
-  return fmt::format("statistics of {} {}sample{}", samples_, generated_ ? "generated " : "",
-                     samples_ == 1 ? "" : "s");
+  return "statistics of " + Counted(samples_, generated_ ? "generated sample" : "sample");
 }
 
 void Statistics::Write(const fs::path& path) const {

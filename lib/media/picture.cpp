@@ -105,15 +105,17 @@ Tensor PictureOf(Size size, std::vector<std::byte> pixels) {
 bool IsPicture(std::span<const std::byte> bytes) { return FormatOf(bytes) != nullptr; }
 bool HasPictureName(const fs::path& path) { return FormatNamed(path) != nullptr; }
 
+Tensor DecodePicture(std::span<const std::byte> bytes) {
+  const Format* format = FormatOf(bytes);
+  if (!format)
+    throw Error("bad-file", "the file is no picture").Expected("PNG, JPEG, or binary PPM or PGM");
+  return format->decode(bytes);
+}
+
 Tensor ReadPicture(const fs::path& path) {
   const std::shared_ptr<const MappedFile> file = MappedFile::Open(path);
-  const Format* format = FormatOf(file->bytes());
-  if (!format)
-    throw Error("bad-file", "the file is no picture")
-        .At({path.string(), ""})
-        .Expected("PNG, JPEG, or binary PPM or PGM");
   try {
-    return format->decode(file->bytes());
+    return DecodePicture(file->bytes());
   } catch (Error& error) {
     throw error.At({path.string(), ""});
   }

@@ -20,6 +20,8 @@ bool HasPictureName(const std::filesystem::path& path);
 // The picture as viewers show it: the orientation that cameras store in JPEG files is applied. Errors
 // "bad-file" and "resource-limit" with a location.
 Tensor ReadPicture(const std::filesystem::path& path);
+// The same for the bytes of a file; errors have no location.
+Tensor DecodePicture(std::span<const std::byte> bytes);
 
 // Writes a file in the format of its extension; JPEG with quality 95 and all of the colour. The file
 // appears only once it is complete. Error "usage" for other extensions, and those of Staging.

@@ -4,7 +4,7 @@
 
 #include <bit>
 #include <cmath>
-#include <cstring>
+#include <optional>
 
 #include "lib/support/error.h"
 #include "lib/support/mapped_file.h"
@@ -75,46 +75,47 @@ bool IsSound(std::span<const std::byte> bytes) {
          text.substr(8, 4) == "WAVE";
 }
 
-Sound ReadSound(const fs::path& path) {
-  const std::shared_ptr<const MappedFile> file = MappedFile::Open(path);
-  const std::span<const std::byte> bytes = file->bytes();
+Sound DecodeSound(std::span<const std::byte> bytes) {
+  if (!IsSound(bytes)) throw Error("bad-file", "the file is no WAV file");
+  if (TextOf(bytes).starts_with("RF64"))
+    throw Error("resource-limit", "the sound has more than 4 GiB").Help("cut it into parts");
   std::optional<Layout> layout;
   std::span<const std::byte> data;
-  try {
-    if (!IsSound(bytes)) throw Error("bad-file", "the file is no WAV file");
-    if (TextOf(bytes).starts_with("RF64"))
-      throw Error("resource-limit", "the sound has more than 4 GiB").Help("cut it into parts");
-    // Chunks: a name of four letters, the size, and contents that are padded to an even size.
-    for (size_t at = 12; at + 8 <= bytes.size();) {
-      const std::string_view name = TextOf(bytes.subspan(at, 4));
-      uint64_t size = Number(bytes, at + 4, 4);
-      const uint64_t rest = bytes.size() - at - 8;
-      // Programs that write to a pipe do not know the size.
-      const bool open = name == "data" && (size == 0 || size == UINT32_MAX);
-      if (open) size = rest;
-      if (size > rest)
-        throw Error("bad-file", "the WAV file ends in its chunk \"{}\", which has {} of {} bytes",
-                    name, rest, size);
-      const std::span<const std::byte> chunk = bytes.subspan(at + 8, size);
-      if (name == "fmt ") layout = LayoutOf(chunk);
-      if (name == "data") data = chunk;
-      if (layout && !data.empty()) break;
-      at += 8 + size + size % 2;
-    }
-    if (!layout) throw Error("bad-file", "the WAV file has no chunk \"fmt \"");
-  } catch (Error& error) {
-    throw error.At({path.string(), ""});
+  // Chunks: a name of four letters, the size, and contents that are padded to an even size.
+  for (size_t at = 12; at + 8 <= bytes.size() && (!layout || data.empty());) {
+    const std::string_view name = TextOf(bytes.subspan(at, 4));
+    uint64_t size = Number(bytes, at + 4, 4);
+    const uint64_t rest = bytes.size() - at - 8;
+    // Programs that write to a pipe do not know the size.
+    if (name == "data" && (size == 0 || size == UINT32_MAX)) size = rest;
+    if (size > rest)
+      throw Error("bad-file", "the WAV file ends in its chunk \"{}\", which has {} of {} bytes",
+                  name, rest, size);
+    const std::span<const std::byte> chunk = bytes.subspan(at + 8, size);
+    if (name == "fmt ") layout = LayoutOf(chunk);
+    if (name == "data") data = chunk;
+    at += 8 + size + size % 2;
   }
+  if (!layout) throw Error("bad-file", "the WAV file has no chunk \"fmt \"");
   const size_t width = layout->bits / 8;
   const int64_t channels = layout->channels;
   const auto count = static_cast<int64_t>(data.size() / width) / channels;
-  if (count == 0) throw Error("bad-file", "the WAV file has no samples").At({path.string(), ""});
+  if (count == 0) throw Error("bad-file", "the WAV file has no samples");
   std::vector<float> samples(static_cast<size_t>(count * channels));
   for (int64_t i = 0; i < count; ++i)
     for (int64_t c = 0; c < channels; ++c)
       samples[static_cast<size_t>(c * count + i)] =
           SampleOf(*layout, Number(data, static_cast<size_t>(i * channels + c) * width, width));
   return {Tensor::Of(channels == 1 ? Dims{count} : Dims{channels, count}, samples), layout->rate};
+}
+
+Sound ReadSound(const fs::path& path) {
+  const std::shared_ptr<const MappedFile> file = MappedFile::Open(path);
+  try {
+    return DecodeSound(file->bytes());
+  } catch (Error& error) {
+    throw error.At({path.string(), ""});
+  }
 }
 
 }  // namespace mlc::media

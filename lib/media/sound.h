@@ -20,5 +20,7 @@ bool IsSound(std::span<const std::byte> bytes);
 // Reads integers of 8 to 32 bits, which are divided by the magnitude of the least one, and floats of
 // 32 or 64 bits, which are returned as stored. Error "bad-file" for other codecs and damaged files.
 Sound ReadSound(const std::filesystem::path& path);
+// The same for the bytes of a file; errors have no location.
+Sound DecodeSound(std::span<const std::byte> bytes);
 
 }  // namespace mlc::media

@@ -5,6 +5,7 @@
 
 #include "lib/report/document.h"
 #include "lib/report/render.h"
+#include "lib/support/counted.h"
 
 namespace mlc::report {
 
@@ -105,7 +106,7 @@ std::string OperationsText(const Graph& graph) {
     return node.kind != "input" && node.kind != "output" && node.kind != "state" &&
            node.kind != "block input";
   });
-  return fmt::format("{} operation{}", count, count == 1 ? "" : "s");
+  return Counted(count, "operation");
 }
 
 Graph Joined(std::string title, std::vector<Graph> graphs) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lib/support/counted.h"
 #include "lib/support/float_text.h"
 #include "lib/text/jinja_format.h"
 #include "lib/text/jinja_functions.h"
@@ -725,8 +726,9 @@ bool ApplyTest(Runtime& runtime, std::string_view name, const Value& value,
   const size_t wanted =
       compares || name == "in" || name == "divisibleby" || name == "sameas" ? 1 : 0;
   if (IsTest(name) && arguments.positional.size() != wanted)
-    runtime.Fail(fmt::format("the test {} takes {} argument{}, {} given", name, wanted,
-                             wanted == 1 ? "" : "s", arguments.positional.size()));
+    runtime.Fail(fmt::format("the test {} takes {}, {} given", name,
+                             Counted(static_cast<int64_t>(wanted), "argument"),
+                             arguments.positional.size()));
   if (compares) {
     const Value& other = arguments.positional[0];
     const std::string_view symbol = comparison->second;

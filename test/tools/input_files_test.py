@@ -4,7 +4,9 @@
 Pictures and sounds, and what Pillow and SciPy read from them, are those of test/lib/media/files.
 """
 import gzip
+import hashlib
 import io
+import json
 import pathlib
 import struct
 import sys
@@ -106,6 +108,35 @@ def test_a_folder_of_pictures_is_a_set_of_samples(folder):
     # Other files in the folder are not skipped in silence.
     np.save(samples / "z.npy", np.zeros(3))
     expect(run("verify", model, package, "--inputs", samples), 1, "matches no input")
+
+
+def test_recipes_take_pictures_and_sounds(folder):
+    """A picture is one sample, and a folder of pictures of one size as many as it has files."""
+    names = "colours.png", "opaque.png", "colours.jpg"
+    photos = folder / "photos"
+    photos.mkdir()
+    for i, name in enumerate(names):
+        (photos / f"{i}{name[-4:]}").write_bytes((FILES / name).read_bytes())
+    pixels = np.stack([np.load(FILES / f"{name}.npy") for name in names]).astype("f4").transpose(0, 3, 1, 2)
+    np.save(folder / "all.npy", pixels / 255 * 2)
+    np.save(folder / "first.npy", pixels[:1] / 255 * 2)
+    np.save(folder / "sound.npy", 2 * np.load(FILES / "int32.wav.npy")[None, None])
+    pictures = doubling(folder / "pictures.onnx", [1, 3, 24, 17])
+    sounds = doubling(folder / "sounds.onnx", [1, 1, 50])
+    for name, model, options, given, reference in (("all", pictures, ["--image", "x=rgb,1/255"], "photos", "all.npy"),
+                                                   ("first", pictures, ["--image", "x=rgb,1/255"], "photos/0.png", "first.npy"),
+                                                   ("sound", sounds, [], str(FILES / "int32.wav"), "sound.npy")):
+        recipe = {"name": name, "source": {"path": model.name, "sha256": hashlib.sha256(model.read_bytes()).hexdigest()},
+                  "variants": [{"name": name, "options": options}], "check": {"inputs": {"x": given}, "reference": {"y": reference}}}
+        (folder / f"{name}.json").write_text(json.dumps(recipe))
+        expect(run("build", folder / f"{name}.json", "-o", folder / "built"), 0, "PASSED: 1 passed")
+    # The reference is compared: with pictures in another order, it does not agree.
+    (photos / "0.png").rename(photos / "9.png")
+    expect(run("build", folder / "all.json", "-o", folder / "built"), 3)
+    (photos / "small.png").write_bytes((FILES / "gray.png").read_bytes())
+    expect(run("build", folder / "all.json", "-o", folder / "built"), 1, "the sample has shape", "small.png")
+    (photos / "small.png").rename(photos / "readme.txt")
+    expect(run("build", folder / "all.json", "-o", folder / "built"), 1, "neither a picture nor a sound", "readme.txt")
 
 
 def test_raw_elements_and_archives(folder):

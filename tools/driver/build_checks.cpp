@@ -24,9 +24,12 @@ namespace mlc::driver {
 namespace {
 
 // Returns the rows [first, first + count) of a sample array, in the shape of the model's input.
-Tensor Batch(const Tensor& samples, int64_t first, int64_t count, const Shape& shape) {
+// Images keep theirs, which tells the order of channels and rows.
+Tensor Batch(const Tensor& samples, int64_t first, int64_t count, const Port& port,
+             const Shape& shape) {
   Tensor rows = samples.Rows(first, first + count);
-  return IsStatic(shape) && Product(shape).constant() == rows.size()
+  return port.feature == Port::Feature::kMultiArray && IsStatic(shape) &&
+                 Product(shape).constant() == rows.size()
              ? rows.Reshaped(StaticDims(shape))
              : rows;
 }
@@ -75,8 +78,9 @@ std::map<std::string, Tensor> RunSamples(const Program& program,
   for (int64_t run = 0; run < runs; ++run) {
     std::map<std::string, Tensor> given;
     for (size_t i = 0; i < main.inputs.size(); ++i)
-      given[main.inputs[i].source_name] = Batch(samples.at(main.inputs[i].source_name),
-                                                run * batch[i], batch[i], values[i]->type.shape);
+      given[main.inputs[i].source_name] =
+          Batch(samples.at(main.inputs[i].source_name), run * batch[i], batch[i], main.inputs[i],
+                values[i]->type.shape);
     std::map<std::string, Tensor> results = predict(MakeInputs(main, given));
     for (size_t k = 0; k < main.outputs.size(); ++k) {
       Tensor result = ToSourceType(results.at(main.body.outputs()[k]->name), main.outputs[k]);
@@ -221,7 +225,7 @@ CheckFiles ReadCheckFiles(const Recipe& recipe) {
   std::vector<Error> errors;
   auto read = [&](const std::string& file, std::string_view where) {
     try {
-      return ReadTensor(recipe.folder / file);
+      return ReadSampleArray(recipe.folder / file);
     } catch (const Error& error) {
       errors.push_back(Error(error).Note("recipe \"{}\", {}", recipe.file.string(), where));
       return Tensor();
@@ -246,7 +250,7 @@ std::map<std::string, Tensor> FirstInputs(const Function& function,
     if (given == samples.end()) throw Error("bad-recipe", "check.inputs lacks \"{}\"", name);
     const Shape& shape = values[i]->type.shape;
     const int64_t batch = !shape.empty() && shape[0].is_constant() ? shape[0].constant() : 1;
-    inputs[name] = Batch(given->second, 0, batch, shape);
+    inputs[name] = Batch(given->second, 0, batch, function.inputs[i], shape);
   }
   return inputs;
 }

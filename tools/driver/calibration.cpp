@@ -11,6 +11,7 @@
 #include "lib/passes/quantise_activations.h"
 #include "lib/passes/weight_candidates.h"
 #include "lib/support/atomic_install.h"
+#include "lib/support/counted.h"
 #include "lib/support/mapped_file.h"
 #include "lib/support/regular_file.h"
 #include "tools/driver/frontends.h"
@@ -108,8 +109,7 @@ Samples FromFolder(const fs::path& folder, const Program& program, media::Fit fi
             "NAME.npy, NAME.png, in_NAME.npy or input_<k>.pb, in DIR/0, DIR/1, ... for several "
             "samples, or pictures "
             "or sounds alone for a model with one input, or a text file for a language model");
-  samples.description = fmt::format("the given inputs, {} sample{}", samples.count(),
-                                    samples.count() == 1 ? "" : "s");
+  samples.description = "the given inputs, " + Counted(samples.count(), "sample");
   return samples;
 }
 
@@ -157,8 +157,7 @@ Samples FromText(const fs::path& file, const fs::path& model, const Program& pro
     throw Error("usage", "--calibrate: \"{}\" is a text, but the model takes no tokens",
                 file.string())
         .Expected("a folder with NAME.npy for each input");
-  samples.description =
-      fmt::format("text, {} chunk{} of {} tokens", chunks, chunks == 1 ? "" : "s", length);
+  samples.description = fmt::format("text, {} of {} tokens", Counted(chunks, "chunk"), length);
   return samples;
 }
 
@@ -172,7 +171,7 @@ Samples Generated(int64_t count, const Program& program, uint64_t seed = kSeed) 
       into.push_back({analysis::GenerateInputs(*function, {}, options).tensors});
     }
   }
-  samples.description = fmt::format("generated inputs, {} sample{}", count, count == 1 ? "" : "s");
+  samples.description = "generated inputs, " + Counted(count, "sample");
   return samples;
 }
 

@@ -15,6 +15,7 @@
 #include "lib/analysis/placement_rules.h"
 #include "lib/analysis/weight_bytes.h"
 #include "lib/passes/safe_masks.h"
+#include "lib/support/counted.h"
 #include "lib/support/mapped_file.h"
 #include "tools/driver/explain.h"
 #include "tools/driver/frontends.h"
@@ -509,10 +510,10 @@ void Placements(const Function& function, Examined& at) {
          severity == Severity::kInaccurate || share >= kMuchWork ? Severity::kWarning
                                                                  : Severity::kNote,
          Place(function),
-         fmt::format("{}: {} operation{} on the Neural Engine of {}, first {} \"{}\", {}",
-                     impact.rule->meaning, impact.findings.size(),
-                     impact.findings.size() == 1 ? "" : "s", analysis::DefaultChip().name,
-                     first.op->def->name, analysis::NameOf(*first.op), first.text),
+         fmt::format("{}: {} on the Neural Engine of {}, first {} \"{}\", {}", impact.rule->meaning,
+                     Counted(std::ssize(impact.findings), "operation"),
+                     analysis::DefaultChip().name, first.op->def->name, analysis::NameOf(*first.op),
+                     first.text),
          fmt::format("mlc explain {} shows all of them, and what to do", at.model.string())});
   }
 }

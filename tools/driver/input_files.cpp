@@ -183,6 +183,39 @@ Tensor ReadTensor(const fs::path& path) {
   return onnx::ReadOnnxTensor(path);
 }
 
+Tensor ReadSampleArray(const fs::path& path) {
+  std::vector<fs::path> files;
+  std::error_code error;
+  if (fs::is_directory(path, error))
+    for (const fs::directory_entry& entry : fs::directory_iterator(path))
+      files.push_back(entry.path());
+  else if (HasMediaName(path))
+    files.push_back(path);
+  else
+    return ReadTensor(path);
+  std::ranges::sort(files);
+  Dims dims;
+  DType dtype = DType::kUint8;
+  std::vector<std::byte> bytes;
+  for (const fs::path& file : files) {
+    if (!HasMediaName(file))
+      throw Error("bad-input", "the folder has a file that is neither a picture nor a sound")
+          .At({file.string(), ""});
+    const Tensor sample = ReadTensor(file);
+    if (file != files[0] && (sample.dims() != dims || sample.dtype() != dtype))
+      throw Error("bad-input", "the sample has shape [{}], and the first one [{}]",
+                  fmt::join(sample.dims(), ", "), fmt::join(dims, ", "))
+          .At({file.string(), ""});
+    dims = sample.dims();
+    dtype = sample.dtype();
+    const Pin<std::byte> own = sample.bytes();
+    bytes.insert(bytes.end(), own.begin(), own.end());
+  }
+  if (files.empty()) throw Error("bad-input", "the folder is empty").At({path.string(), ""});
+  dims.insert(dims.begin(), std::ssize(files));
+  return Tensor::Owned(dtype, std::move(dims), std::move(bytes));
+}
+
 bool HasMediaName(const fs::path& path) {
   return media::HasPictureName(path) || path.extension() == kSoundName;
 }

@@ -13,6 +13,11 @@ namespace mlc::driver {
 // "unknown-format" says how to convert a file of another known format.
 Tensor ReadTensor(const std::filesystem::path& path);
 
+// Reads samples along the first dimension: a tensor as it is, a picture or a sound as one sample, and
+// a folder of these as several of one size, in the order of their names. Error "bad-input" for
+// samples of different sizes and for other files in the folder.
+Tensor ReadSampleArray(const std::filesystem::path& path);
+
 // Whether files of this extension are read from folders of inputs.
 bool HasInputName(const std::filesystem::path& path);
 // Whether it is that of a picture or a sound.

@@ -167,7 +167,7 @@ int RunBuild(const BuildArguments& given, Session& session) {
   uint64_t done = 0;
   const auto show = [&](const std::string& last) {
     line.Show([&] {
-      return fmt::format("building: {} variant{} done{}", done, done == 1 ? "" : "s",
+      return fmt::format("building: {} done{}", Counted(static_cast<int64_t>(done), "variant"),
                          last.empty() ? "" : fmt::format(", the last one {}", last));
     });
   };

@@ -76,9 +76,10 @@ std::string CompressionText(const compress::Compression& compression) {
                     Counted(std::ssize(compression.activations), "activation"), compression.ranges);
   if (const size_t left = compression.activations_left.size(); left > 0)
     text += fmt::format(
-        "{} activation{} stay{} in fp16: in 8 bits, the largest error of an output would be "
+        "{} stay{} in fp16: in 8 bits, the largest error of an output would be "
         "{:.2g}\n",
-        left, left == 1 ? "" : "s", left == 1 ? "s" : "", compression.loss_in_8_bits);
+        Counted(static_cast<int64_t>(left), "activation"), left == 1 ? "s" : "",
+        compression.loss_in_8_bits);
   if (compression.loss)
     text +=
         fmt::format("outputs: {} ({})\n", LossText(*compression.loss), compression.evaluated_on);
@@ -88,9 +89,8 @@ std::string CompressionText(const compress::Compression& compression) {
   std::erase_if(units, [](const auto& finding) { return finding.severity == "note"; });
   if (!units.empty()) text += "compute units (mlc explain --rules):\n";
   for (const compress::UnitFinding& finding : units)
-    text += fmt::format("  {:<14} {:<10} {}: {} ({} operation{})\n", finding.unit, finding.severity,
-                        finding.rule, finding.meaning, finding.operations,
-                        finding.operations == 1 ? "" : "s");
+    text += fmt::format("  {:<14} {:<10} {}: {} ({})\n", finding.unit, finding.severity,
+                        finding.rule, finding.meaning, Counted(finding.operations, "operation"));
   std::ranges::stable_sort(made, {}, [](const WeightReport* weight) { return weight->snr(); });
   if (made.size() > kWorst) made.resize(kWorst);
   if (!made.empty()) text += "lowest signal to noise:\n";

@@ -1,5 +1,6 @@
 #include "tools/mlc/generated_inputs_report.h"
 
+#include "lib/support/counted.h"
 #include "tools/driver/model_interface.h"
 
 namespace mlc::driver {
@@ -9,8 +10,8 @@ std::string GeneratedInputsText(const Function& function,
                                 const analysis::GeneratedInputOptions& options, int samples) {
   constexpr size_t kShown = 12;
   if (made.empty()) return "";
-  std::string text = fmt::format("inputs generated from seed {}, {} sample{}:\n", options.seed,
-                                 samples, samples == 1 ? "" : "s");
+  std::string text =
+      fmt::format("inputs generated from seed {}, {}:\n", options.seed, Counted(samples, "sample"));
   size_t shown = 0;
   for (const auto& [name, range] : made) {
     if (++shown > kShown) break;

@@ -227,8 +227,9 @@ std::string CommandHelp(const CommandLine& line, const Command& command, bool al
   });
   if (shown < options.size()) {
     const size_t more = options.size() - shown;
-    text += "\n" + Wrapped(fmt::format("{} more option{}: {} --help-all", more,
-                                       more == 1 ? "" : "s", line.NameOf(command)),
+    text += "\n" + Wrapped(fmt::format("{}: {} --help-all",
+                                       Counted(static_cast<int64_t>(more), "more option"),
+                                       line.NameOf(command)),
                            columns, 0);
   }
   if (!command.notes.empty()) {

@@ -108,10 +108,6 @@ std::string CutLines(std::string_view text, std::FILE* stream) {
   return cut;
 }
 
-std::string Counted(int64_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
-
 void PrintColored(std::FILE* stream, std::string_view text) {
   if (!HasColor(stream)) {
     fmt::print(stream, "{}", text);

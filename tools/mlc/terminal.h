@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "lib/support/counted.h"
+
 namespace mlc::driver {
 
 struct TerminalSettings {
@@ -31,8 +33,6 @@ size_t Columns(std::FILE* stream);
 bool HasColor(std::FILE* stream);
 // The lines of a table, cut at the width of the stream's terminal.
 std::string CutLines(std::string_view text, std::FILE* stream);
-// "1 operation", "2 operations".
-std::string Counted(int64_t count, std::string_view noun);
 // Prints text in which verdicts and severities ("FAILED" and "error[" at the beginning of a line, or
 // "ok" before two spaces) are coloured, if the stream has colours. The only place that writes them.
 void PrintColored(std::FILE* stream, std::string_view text);
