@@ -213,6 +213,20 @@ def test_a_server_that_loses_or_refuses(folder):
     assert fleet.bytes() == expected
 
 
+def test_without_libcurl(folder):
+    """libcurl is loaded only for a server. A file that is no library stands for one that is not installed."""
+    if sys.platform != "linux":
+        return
+    fleet = Fleet(folder)
+    (folder / "libraries").mkdir()
+    (folder / "libraries/libcurl.so.4").write_bytes(b"")
+    environment = {"LD_LIBRARY_PATH": str(folder / "libraries")}
+    expect(run("build", fleet.models, "-o", fleet.out, "--cache", "http://127.0.0.1:1/x", environment=environment), 1,
+           "error[remote-cache]", "libcurl4", "a cache in a folder")
+    assert not fleet.out.exists()
+    assert none_from_cache(build(fleet, folder / "cache", environment=environment)[0])
+
+
 def test_credentials(folder):
     fleet = Fleet(folder)
     with CacheServer() as server:
